@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+#   make demo     set all up, run the weights study, write the report
+#   make test     set all up, run every test
+#   make check    set all up, run every linter
+#   make bench    measure speed (docs/speed.md)
+#   make lock     make the lock files again from pyproject.toml
+
+VENV := .venv
+ISOBLK := $(VENV)/bin/isoblk
+JOBS ?= $(shell nproc)
+
+# The kernel of Debian's testing suite; the tests run on it as well.
+NEWEST := newest
+
+.PHONY: demo test check bench lock setup setup-dev kernel kernels clean
+
+demo: setup kernel
+	$(ISOBLK) run studies/weights.toml -j $(JOBS)
+	$(ISOBLK) report results/weights
+
+test: setup-dev kernels
+	$(VENV)/bin/pytest
+
+check: setup-dev kernel
+	scripts/check $(VENV)/bin
+
+bench: setup-dev kernel
+	$(VENV)/bin/python benchmarks/run.py
+
+setup:
+	scripts/setup $(VENV) run
+
+setup-dev:
+	scripts/setup $(VENV) dev
+
+kernel:
+	$(ISOBLK) kernel build
+
+kernels: kernel
+	$(ISOBLK) kernel build --version $(NEWEST)
+	$(ISOBLK) kernel build --debug
+
+lock: setup-dev
+	$(VENV)/bin/pip install --quiet uv
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --extra build pyproject.toml -o requirements.lock
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --extra build --extra dev pyproject.toml \
+		-o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) results
