@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The two errors a user sees. Everything else is a defect of isoblk."""
+
+
+class IsoblkError(Exception):
+    """One line: cause, place, next step.
+
+    Args:
+        cause: what is wrong, in the user's terms.
+        where: file, line, field or directory it is about; may be empty.
+        next: what would be right, or the command to run; may be empty.
+    """
+
+    exit_status = 1
+
+    def __init__(self, cause: str, *, where: str = "", next: str = "") -> None:
+        self.cause = cause
+        self.where = where
+        self.next = next
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.cause}" if self.where else self.cause
+        if self.next:
+            text += f"; {self.next}"
+        return " ".join(text.split())
+
+
+class UserError(IsoblkError):
+    """The user's mistake, or something missing on the machine: exit status 2."""
+
+    exit_status = 2
+
+
+class RunError(IsoblkError):
+    """What was asked for was right, and it failed: exit status 1."""

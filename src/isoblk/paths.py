@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where isoblk keeps and finds files."""
+
+import os
+from pathlib import Path
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def cache_dir() -> Path:
+    """Directory of built kernels: $ISOBLK_CACHE, else isoblk/ in the user's cache directory."""
+    if explicit := os.environ.get("ISOBLK_CACHE"):
+        return Path(explicit).absolute()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "isoblk"
+
+
+def kernel_tree() -> Path:
+    """The repository's kernel/ directory: module sources and configuration fragments."""
+    return _REPOSITORY / "kernel"
+
+
+def presets_dir() -> Path:
+    """The repository's studies/devices/ directory: device presets."""
+    return _REPOSITORY / "studies" / "devices"

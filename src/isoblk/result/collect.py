@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From what a guest left in its directory to a RunRecord and its tables, with the verdict
+whether the run may be believed."""
+
+import errno
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import polars as pl
+
+from isoblk.errors import RunError
+from isoblk.guest import knobs
+from isoblk.guest.plan import Plan
+from isoblk.machine.uml import Ran
+from isoblk.result.charged import parse_charged
+from isoblk.result.model import (
+    IoStat,
+    Knob,
+    Provenance,
+    RunRecord,
+    TenantResult,
+)
+from isoblk.result.store import FORMAT, LATENCY_SCHEMA, SERIES_SCHEMA
+from isoblk.study.model import RunSpec, Tenant
+from isoblk.workload import blkload, fio
+from isoblk.workload.blkload import TenantOutput
+
+# Bytes that the generator counted and bytes that the cgroup was charged with may differ by
+# this much, relative to the larger.
+CHARGE_TOLERANCE = 0.01
+_RAW_FILES = ("results", "knobs", "charged")
+_OPS = ("read", "write", "trim", "flush")
+
+
+def collect(
+    directory: Path, run_id: str, spec: RunSpec, plan: Plan, ran: Ran, provenance: Provenance
+) -> RunRecord:
+    """Read the guest's output, write run.json and the tables beside it, remove the raw files.
+
+    Raises:
+        RunError: the output is not what the generator should have left.
+    """
+    outputs = _read_outputs(directory, spec)
+    read_back = knobs.parse_read_back(_read(directory, "knobs"))
+    charged = knobs.parse_read_back(_read(directory, "charged"))
+    tenants = [
+        _tenant_result(tenant, outputs[tenant.name], parse_charged(charged, tenant.cgroup))
+        for tenant in spec.tenants
+    ]
+    settings = knobs.check(plan.settings, read_back)
+    reasons = [*_knob_reasons(settings), *_tenant_reasons(tenants)]
+    record = RunRecord(
+        format=FORMAT,
+        id=run_id,
+        tier="uml",
+        status="invalid" if reasons else "valid",
+        reasons=reasons,
+        spec=spec,
+        provenance=provenance,
+        tenants=tenants,
+        knobs=settings,
+        wall_s=round(ran.wall_s, 3),
+        cpu_s=round(ran.cpu_s, 3),
+    )
+    _series(spec, outputs).write_parquet(directory / "series.parquet", statistics=False)
+    _latency(spec, outputs).write_parquet(directory / "latency.parquet", statistics=False)
+    for tenant in spec.tenants:
+        (directory / f"{tenant.name}.json").unlink(missing_ok=True)
+    for name in _RAW_FILES:
+        (directory / name).unlink(missing_ok=True)
+    data = msgspec.json.format(msgspec.json.encode(record), indent=1)
+    (directory / "run.json").write_bytes(data)
+    return record
+
+
+def _read(directory: Path, name: str) -> str:
+    try:
+        return (directory / name).read_text()
+    except FileNotFoundError:
+        raise RunError(f"the guest left no {name}", where=str(directory)) from None
+
+
+def _read_outputs(directory: Path, spec: RunSpec) -> dict[str, TenantOutput]:
+    outputs = blkload.parse_results(_read(directory, "results"))
+    for tenant in spec.tenants:
+        if tenant.workload.program == "fio":
+            data = _read(directory, f"{tenant.name}.json").encode()
+            outputs[tenant.name] = fio.parse_output(tenant.name, data)
+        elif tenant.name not in outputs:
+            raise RunError(f"the generator left no result of tenant {tenant.name}")
+    return outputs
+
+
+def _tenant_result(tenant: Tenant, output: TenantOutput, charged: IoStat | None) -> TenantResult:
+    begin, end = output.measured_ns
+    return TenantResult(
+        name=tenant.name,
+        cgroup=tenant.cgroup,
+        weight=tenant.weight,
+        measured_ns=end - begin,
+        error=output.error,
+        ops=output.ops,
+        io_stat=charged,
+    )
+
+
+def _knob_reasons(settings: list[Knob]) -> Iterator[str]:
+    for knob in settings:
+        if not knob.ok:
+            got = knob.got.replace("\n", " / ") or "nothing"
+            yield f"knob did not take: {knob.path}: asked {knob.asked!r}, reads {got!r}"
+
+
+def _tenant_reasons(tenants: list[TenantResult]) -> Iterator[str]:
+    for tenant in tenants:
+        if tenant.error:
+            code = abs(tenant.error)
+            yield f"{tenant.name}: ended with {errno.errorcode.get(code, code)}"
+        if not tenant.ops:
+            yield f"{tenant.name}: did no I/O"
+        for op, totals in tenant.ops.items():
+            if totals.errors:
+                yield f"{tenant.name}: {totals.errors} {op} errors"
+            if totals.verify_errors:
+                yield f"{tenant.name}: {totals.verify_errors} {op}s failed verification"
+        yield from _charge_reasons(tenant)
+
+
+def _charge_reasons(tenant: TenantResult) -> Iterator[str]:
+    if tenant.io_stat is None:
+        return
+    charged = {
+        "read": tenant.io_stat.rbytes,
+        "write": tenant.io_stat.wbytes,
+        "trim": tenant.io_stat.dbytes,
+    }
+    for op, bytes_charged in charged.items():
+        counted = tenant.ops[op].bytes if op in tenant.ops else 0
+        if abs(counted - bytes_charged) > CHARGE_TOLERANCE * max(counted, bytes_charged):
+            yield (
+                f"{tenant.name}: generator counted {counted} bytes ({op}),"
+                f" its cgroup was charged {bytes_charged}"
+            )
+
+
+def _rows(spec: RunSpec, outputs: Mapping[str, TenantOutput]) -> Iterator[tuple[str, TenantOutput]]:
+    return ((tenant.name, outputs[tenant.name]) for tenant in spec.tenants)
+
+
+def _series(spec: RunSpec, outputs: Mapping[str, TenantOutput]) -> pl.DataFrame:
+    rows = [
+        (name, t_ms, op, *output.windows[op, t_ms])
+        for name, output in _rows(spec, outputs)
+        for op, t_ms in sorted(output.windows, key=_by_op)
+    ]
+    return pl.DataFrame(rows, schema=SERIES_SCHEMA, orient="row")
+
+
+def _latency(spec: RunSpec, outputs: Mapping[str, TenantOutput]) -> pl.DataFrame:
+    rows = [
+        (name, op, upper, output.latency[op, upper])
+        for name, output in _rows(spec, outputs)
+        for op, upper in sorted(output.latency, key=_by_op)
+    ]
+    return pl.DataFrame(rows, schema=LATENCY_SCHEMA, orient="row")
+
+
+def _by_op(key: tuple[str, int]) -> tuple[int, int]:
+    op, position = key
+    return _OPS.index(op), position

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is kept of a run, and of a study. docs/results.md describes the files.
+
+A result directory:
+
+    study.json              StudyRecord: the study, and its runs in order
+    runs/<id>/run.json      RunRecord
+    runs/<id>/plan.sh       the script that the guest ran
+    runs/<id>/console.log
+    runs/<id>/series.parquet    tenant: str, t_ms: u32, op: str, ios: u64, bytes: u64
+    runs/<id>/latency.parquet   tenant: str, op: str, upper_ns: u64, count: u64
+    runs/<id>.failed/       what a failed run left: plan.sh and console.log
+    report.html figures/    made by `isoblk report`
+
+Only windows and buckets with a count are rows; rows are sorted by (tenant's place in the
+study, op, t_ms or upper_ns). t_ms is the start of a window after the barrier (warm-up
+included); latency holds the measured time only.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from isoblk.study.model import PlannedRun, RunSpec, Study
+
+Status = Literal["valid", "invalid"]
+
+
+class Knob(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting that was written and read back. path: in the guest."""
+
+    path: str
+    asked: str
+    got: str
+    ok: bool
+
+
+class OpTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What one tenant did with one op. meas_*: within the measured time, as lat_*."""
+
+    ios: int
+    bytes: int
+    errors: int
+    verify_errors: int
+    meas_ios: int
+    meas_bytes: int
+    lat_sum_ns: int
+    lat_min_ns: int
+    lat_max_ns: int
+
+
+class IoStat(msgspec.Struct, frozen=True, kw_only=True):
+    """What the kernel charged the tenant's cgroup with: io.stat, or blkio's files on v1."""
+
+    rbytes: int
+    wbytes: int
+    rios: int
+    wios: int
+    dbytes: int = 0
+    dios: int = 0
+
+
+class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
+    """ops: read, write, trim, flush; only those that occurred. measured_ns: how long this
+    tenant was measured (shorter than the run's runtime if it began late or ended early).
+    error: errno the generator ended with, 0 if none."""
+
+    name: str
+    cgroup: str
+    weight: int
+    measured_ns: int
+    error: int
+    ops: dict[str, OpTotals]
+    io_stat: IoStat | None
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """What the run was made with. key: hash of all that determines a kernel's build."""
+
+    isoblk: str
+    kernel: str
+    kernel_key: str
+    kernel_source: str
+    compiler: str
+    modules_key: str
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """run.json. status "invalid": reasons say which knob did not take, which bytes do not
+    agree, which errors occurred. wall_s, cpu_s: of the machine's process."""
+
+    format: int
+    id: str
+    tier: Literal["uml", "qemu", "host"]
+    status: Status
+    reasons: list[str]
+    spec: RunSpec
+    provenance: Provenance
+    tenants: list[TenantResult]
+    knobs: list[Knob]
+    wall_s: float
+    cpu_s: float
+
+
+class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One of a study's runs. id: "" until the runs it leans on have ended.
+    failure: one line, "" unless it failed."""
+
+    planned: PlannedRun
+    id: str = ""
+    failure: str = ""
+
+
+class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """study.json. runs: in the order of the expansion; planned.calibrate, .reference and
+    .alone are indexes into it. source: the study file's text."""
+
+    format: int
+    study: Study
+    source: str
+    runs: list[StudyRun]

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reading and writing result directories. Whole files appear by rename only."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import polars as pl
+
+from isoblk.errors import UserError
+from isoblk.result.model import RunRecord, StudyRecord
+
+FORMAT = 1
+
+RecordT = TypeVar("RecordT", RunRecord, StudyRecord)
+
+SERIES_SCHEMA = pl.Schema(
+    {"tenant": pl.String, "t_ms": pl.UInt32, "op": pl.String, "ios": pl.UInt64, "bytes": pl.UInt64}
+)
+LATENCY_SCHEMA = pl.Schema(
+    {"tenant": pl.String, "op": pl.String, "upper_ns": pl.UInt64, "count": pl.UInt64}
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run on disk; the tables are read when asked for."""
+
+    record: RunRecord
+    dir: Path
+
+    def series(self) -> pl.DataFrame:
+        """Time series, SERIES_SCHEMA."""
+        return pl.read_parquet(self.dir / "series.parquet")
+
+    def latency(self) -> pl.DataFrame:
+        """Latency buckets of the measured time, LATENCY_SCHEMA."""
+        return pl.read_parquet(self.dir / "latency.parquet")
+
+
+@dataclass(frozen=True)
+class ResultSet:
+    """A study's result directory. runs: in the study's order, None where not finished."""
+
+    dir: Path
+    record: StudyRecord
+    runs: list[Run | None]
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Make `path` hold `data`, or leave it as it was."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def run_dir(results: Path, run_id: str) -> Path:
+    """Where a finished run lies."""
+    return results / "runs" / run_id
+
+
+def read_run(directory: Path) -> Run | None:
+    """The finished run in `directory`, or None if there is none.
+
+    Raises:
+        UserError: run.json is damaged or of another format.
+    """
+    path = directory / "run.json"
+    try:
+        return Run(_decode(path, RunRecord), directory)
+    except FileNotFoundError:
+        return None
+
+
+def write_study(results: Path, record: StudyRecord) -> None:
+    """Write study.json."""
+    data = msgspec.json.format(msgspec.json.encode(record), indent=1)
+    write_atomically(results / "study.json", data)
+
+
+def read_results(results: Path) -> ResultSet:
+    """Load a result directory.
+
+    Raises:
+        UserError: it is none, or is damaged.
+    """
+    path = results / "study.json"
+    try:
+        record = _decode(path, StudyRecord)
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(
+            "not a result directory (no study.json)",
+            where=str(results),
+            next="see: isoblk run STUDY",
+        ) from None
+    runs = [read_run(run_dir(results, run.id)) if run.id else None for run in record.runs]
+    return ResultSet(results, record, runs)
+
+
+def _decode(path: Path, kind: type[RecordT]) -> RecordT:
+    try:
+        record = msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"damaged: {error}",
+            where=str(path),
+            next="remove its directory and run the study again",
+        ) from None
+    if record.format != FORMAT:
+        raise UserError(
+            f"format {record.format}, this isoblk reads {FORMAT}",
+            where=str(path),
+            next="run the study again",
+        )
+    return record
