@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One run, from its spec to its directory."""
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from isoblk import __version__
+from isoblk.errors import IsoblkError, RunError
+from isoblk.guest.plan import Plan, make_plan
+from isoblk.kernel import Kernel
+from isoblk.machine.uml import Uml, memory_mib
+from isoblk.result.collect import collect
+from isoblk.result.model import Provenance
+from isoblk.result.store import FORMAT, Run, read_run, run_dir
+from isoblk.study.model import RunSpec
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What runs are made on: a machine, its kernel and the modules, by name."""
+
+    machine: Uml
+    kernel: Kernel
+    modules: Mapping[str, Path]
+    modules_key: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that can be made: its plan, and the id that all it depends on determines."""
+
+    spec: RunSpec
+    plan: Plan
+    id: str
+
+
+def make_job(spec: RunSpec, kernel_key: str, modules_key: str) -> Job:
+    """Plan a run whose spec is complete.
+
+    What only says where the run stands in its study (kind, point, repeat) is not part of the
+    id: equal runs are made once.
+    """
+    plan = make_plan(spec)
+    place = {"kind": "share", "point": {}, "repeat": 0}
+    anywhere = msgspec.to_builtins(spec) | place
+    inputs = [FORMAT, plan.text, anywhere, kernel_key, modules_key, memory_mib(len(spec.tenants))]
+    digest = hashlib.sha256(msgspec.json.encode(inputs, order="sorted"))
+    return Job(spec, plan, digest.hexdigest()[:16])
+
+
+def execute(job: Job, bench: Bench, results: Path) -> Run:
+    """Make the run, unless `results` holds it already.
+
+    The run's directory appears whole. What a failed run left stays beside it as <id>.failed.
+
+    Raises:
+        RunError, UserError: it failed.
+    """
+    final = run_dir(results, job.id)
+    if finished := read_run(final):
+        return finished
+    working = final.with_name(f".{job.id}")
+    failed = final.with_name(f"{job.id}.failed")
+    for leftover in (working, failed):
+        shutil.rmtree(leftover, ignore_errors=True)
+    working.mkdir(parents=True)
+    try:
+        (working / "plan.sh").write_text(job.plan.text)
+        ran = bench.machine.run(
+            working,
+            [bench.modules[name] for name in job.plan.modules],
+            seed=job.spec.seed,
+            memory_mib=memory_mib(len(job.spec.tenants)),
+        )
+        record = collect(working, job.id, job.spec, job.plan, ran, _provenance(bench))
+    except IsoblkError:
+        working.rename(failed)
+        raise
+    except OSError as error:
+        shutil.rmtree(working, ignore_errors=True)
+        raise RunError(f"cannot keep the result: {error.strerror}", where=str(final)) from None
+    except BaseException:
+        shutil.rmtree(working, ignore_errors=True)
+        raise
+    working.rename(final)
+    return Run(record, final)
+
+
+def _provenance(bench: Bench) -> Provenance:
+    kernel = bench.kernel
+    return Provenance(
+        isoblk=__version__,
+        kernel=kernel.version,
+        kernel_key=kernel.key,
+        kernel_source=kernel.source,
+        compiler=kernel.compiler,
+        modules_key=bench.modules_key,
+    )

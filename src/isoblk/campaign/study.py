@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""All runs of a study: in the order that their dependencies allow, resumable."""
+
+import fcntl
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from isoblk.campaign.execute import Bench, Job, execute, make_job
+from isoblk.errors import IsoblkError, UserError
+from isoblk.guest.plan import make_plan
+from isoblk.result.model import RunRecord, StudyRecord, StudyRun
+from isoblk.result.store import FORMAT, Run, read_results, write_study
+from isoblk.study.expand import resolve
+from isoblk.study.model import Expansion, PlannedRun, RunSpec
+
+# Which op's rate, and in what unit, each io.cost coefficient is.
+_COEFFICIENTS = {
+    "rbps": ("read", "bytes"),
+    "rseqiops": ("read", "ios"),
+    "rrandiops": ("read", "ios"),
+    "wbps": ("write", "bytes"),
+    "wseqiops": ("write", "ios"),
+    "wrandiops": ("write", "ios"),
+}
+
+
+@dataclass
+class _Progress:
+    """Where a study stands. runs: by index, once finished; failures: one line each."""
+
+    runs: dict[int, Run] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+    ids: dict[int, str] = field(default_factory=dict)
+
+    def ended(self, index: int) -> bool:
+        return index in self.runs or index in self.failures
+
+
+def run_study(
+    expansion: Expansion,
+    source: str,
+    bench: Bench,
+    results: Path,
+    executor: Executor,
+    on_end: Callable[[int, Run | None], None],
+) -> StudyRecord:
+    """Make all runs that `results` does not hold yet; study.json is kept up to date.
+
+    Args:
+        source: the study file's text.
+        executor: where runs are made; an idle worker is given the next run that can start.
+        on_end: called with the index of a run, and the run, or None if it failed.
+
+    Raises:
+        UserError: `results` cannot be written, holds another study, or is in use.
+    """
+    progress = _Progress()
+    with _exclusive(results):
+        _refuse_other_study(results, expansion.study.name)
+        # What a killed campaign left half-done.
+        for leftover in (results / "runs").glob(".*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        record = _record(expansion, source, progress)
+        write_study(results, record)
+        waiting = list(range(len(expansion.runs)))
+        under_way: dict[str, Future[Run]] = {}
+        while waiting or under_way:
+            for index in [i for i in waiting if _can_start(expansion.runs[i], progress)]:
+                waiting.remove(index)
+                job = _plan(expansion.runs[index], progress, bench)
+                if isinstance(job, str):
+                    progress.failures[index] = job
+                    on_end(index, None)
+                    continue
+                progress.ids[index] = job.id
+                # Two places of a study may turn out to be the same run.
+                if job.id not in under_way:
+                    under_way[job.id] = executor.submit(execute, job, bench, results)
+            ended, _ = wait(under_way.values(), return_when=FIRST_COMPLETED)
+            for run_id in [i for i, future in under_way.items() if future in ended]:
+                future = under_way.pop(run_id)
+                for index in [i for i, own_id in progress.ids.items() if own_id == run_id]:
+                    if not progress.ended(index):
+                        _end(index, future, progress)
+                        on_end(index, progress.runs.get(index))
+            record = _record(expansion, source, progress)
+            write_study(results, record)
+    return record
+
+
+def _plan(planned: PlannedRun, progress: _Progress, bench: Bench) -> Job | str:
+    """The job, or why there can be none."""
+    if failed := [i for i in _needs(planned) if i in progress.failures]:
+        return f"needs a run that failed: {progress.failures[failed[0]]}"
+    return make_job(complete(planned, progress.runs), bench.kernel.key, bench.modules_key)
+
+
+def _end(index: int, future: Future[Run], progress: _Progress) -> None:
+    try:
+        progress.runs[index] = future.result()
+    except IsoblkError as error:
+        progress.failures[index] = str(error)
+
+
+def _needs(planned: PlannedRun) -> list[int]:
+    """Runs that must end before this one can be planned."""
+    scheduler = planned.spec.scheduler
+    needs = list(planned.calibrate.values()) if scheduler.io_cost_model is None else []
+    if scheduler.name == "io.max" and planned.reference is not None:
+        needs.append(planned.reference)
+    return needs
+
+
+def _can_start(planned: PlannedRun, progress: _Progress) -> bool:
+    return all(progress.ended(i) for i in _needs(planned))
+
+
+def complete(planned: PlannedRun, runs: dict[int, Run]) -> RunSpec:
+    """The spec with all that it takes from earlier runs."""
+    needs = _needs(planned)
+    if not needs:
+        return planned.spec
+    calibration = {
+        name: _coefficient(name, runs[i].record)
+        for name, i in planned.calibrate.items()
+        if i in needs
+    }
+    reference = _totals(runs[planned.reference].record) if planned.reference in needs else None
+    return resolve(planned.spec, calibration or None, reference)
+
+
+def _coefficient(name: str, record: RunRecord) -> int:
+    op, unit = _COEFFICIENTS[name]
+    return round(sum(_rate(record, op, unit)))
+
+
+def _totals(record: RunRecord) -> tuple[int, int]:
+    """Bytes a second read and written, all tenants together."""
+    return round(sum(_rate(record, "read", "bytes"))), round(sum(_rate(record, "write", "bytes")))
+
+
+def _rate(record: RunRecord, op: str, unit: str) -> Iterator[float]:
+    for tenant in record.tenants:
+        if totals := tenant.ops.get(op):
+            count = totals.meas_bytes if unit == "bytes" else totals.meas_ios
+            yield count * 1e9 / tenant.measured_ns
+
+
+def _record(expansion: Expansion, source: str, progress: _Progress) -> StudyRecord:
+    runs = [
+        StudyRun(
+            planned=msgspec.structs.replace(planned, spec=_spec(planned, progress.runs.get(i))),
+            id=progress.ids.get(i, ""),
+            failure=progress.failures.get(i, ""),
+        )
+        for i, planned in enumerate(expansion.runs)
+    ]
+    return StudyRecord(format=FORMAT, study=expansion.study, source=source, runs=runs)
+
+
+def _spec(planned: PlannedRun, run: Run | None) -> RunSpec:
+    """The completed spec once there is a run, at this run's own place in the study."""
+    if run is None:
+        return planned.spec
+    own = planned.spec
+    return msgspec.structs.replace(
+        run.record.spec, kind=own.kind, point=own.point, repeat=own.repeat
+    )
+
+
+def _refuse_other_study(results: Path, name: str) -> None:
+    if not (results / "study.json").exists():
+        return
+    other = read_results(results).record.study.name
+    if other != name:
+        raise UserError(
+            f"holds the results of another study, {other!r}",
+            where=str(results),
+            next="choose -o DIR",
+        )
+
+
+@contextmanager
+def _exclusive(results: Path) -> Iterator[None]:
+    """Make the directory, and keep other campaigns out of it."""
+    try:
+        (results / "runs").mkdir(parents=True, exist_ok=True)
+        lock = (results / ".lock").open("w")
+    except OSError as error:
+        raise UserError(
+            f"cannot write results: {error.strerror}", where=str(results), next="choose -o DIR"
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                "in use by another isoblk run", where=str(results), next="wait, or choose -o DIR"
+            ) from None
+        yield
+
+
+def dry_run(expansion: Expansion) -> Iterator[str]:
+    """The scripts of all runs. Where a script takes a figure from an earlier run, 1 stands."""
+    for planned in expansion.runs:
+        needs = _needs(planned)
+        spec = planned.spec
+        notes = []
+        if any(i in needs for i in planned.calibrate.values()):
+            spec = resolve(spec, dict.fromkeys(_COEFFICIENTS, 1), None)
+            notes.append("# The coefficients of io.cost.model are measured first.")
+        if planned.reference in needs:
+            spec = resolve(spec, None, (1, 1))
+            notes.append("# The limits of io.max come from the run under none.")
+        place = " ".join(f"{key}={value}" for key, value in spec.point.items())
+        header = [f"# ---- {spec.kind} {place} repeat {spec.repeat}", *notes]
+        yield "\n".join((*header, make_plan(spec).text))

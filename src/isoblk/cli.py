@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The isoblk command: parse, call, print."""
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from isoblk import __version__, cli_kernel, cli_report, cli_study
+from isoblk.campaign.execute import Bench
+from isoblk.campaign.study import dry_run, run_study
+from isoblk.doctor import doctor
+from isoblk.errors import IsoblkError, RunError
+from isoblk.kernel import DEFAULT_VERSION, build_modules, find, modules_key
+from isoblk.machine.uml import Uml
+from isoblk.report.tables import summary_table
+from isoblk.result.store import Run, read_results
+from isoblk.study.check import check_study
+from isoblk.study.expand import expand
+from isoblk.study.load import load_study
+
+# A shell's status for a program that an interrupt ended.
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Divide one fast disk among containers by weight, and prove it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(cli_kernel.app, name="kernel")
+app.add_typer(cli_study.app, name="study")
+app.command()(doctor)
+app.command()(cli_report.show)
+app.command()(cli_report.report)
+app.command()(cli_report.compare)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"isoblk {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Result directory [results/NAME].")
+    ] = None,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
+    kernel: Annotated[
+        str, typer.Option(help="Version of the kernel under test.")
+    ] = DEFAULT_VERSION,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Use the debug kernel (KASAN, lockdep).")
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Wall-clock seconds until a run counts as hung.")
+    ] = 600,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Print the scripts; run none.")] = False,
+) -> None:
+    """Run a study: every point of its matrix, on the kernel, in virtual time.
+
+    Runs that the result directory already holds are not repeated.
+    """
+    parsed, source = load_study(study)
+    check_study(parsed, str(study))
+    expansion = expand(parsed)
+    if dry:
+        for text in dry_run(expansion):
+            typer.echo(text)
+        return
+    chosen = find(kernel, debug=debug)
+    directory = build_modules(chosen)
+    modules = {path.stem: path for path in directory.glob("*.ko")}
+    modules["null_blk"] = chosen.module("null_blk")
+    machine = Uml(chosen, time_limit_s=timeout)
+    bench = Bench(machine, chosen, modules, modules_key(chosen))
+    results = output or Path("results") / parsed.name
+    console = Console()
+    executor = ThreadPoolExecutor(max_workers=jobs)
+    with _progress_bar(console) as bar:
+        task = bar.add_task(parsed.name, total=len(expansion.runs))
+
+        def on_end(index: int, ended: Run | None) -> None:
+            bar.advance(task)
+            if ended is None or ended.record.status == "invalid":
+                point = expansion.runs[index].spec
+                what = "failed" if ended is None else "invalid: " + ended.record.reasons[0]
+                place = " ".join((point.kind, *point.point.values()))
+                bar.console.print(f"{place}: {what}", style="red", markup=False, highlight=False)
+
+        try:
+            record = run_study(expansion, source, bench, results.absolute(), executor, on_end)
+        except KeyboardInterrupt:
+            machine.stop()
+            executor.shutdown(cancel_futures=True)
+            bar.stop()
+            typer.echo(
+                "isoblk: interrupted; finished runs are kept, the same command goes on", err=True
+            )
+            raise typer.Exit(_INTERRUPTED) from None
+        finally:
+            machine.stop()
+            executor.shutdown(cancel_futures=True)
+    finished = read_results(results)
+    if any(one is not None for one in finished.runs):
+        console.print(summary_table(finished))
+    console.print(f"results in {results}; next: isoblk report {results}", highlight=False)
+    if failures := [one.failure for one in record.runs if one.failure]:
+        raise RunError(
+            f"{len(failures)} of {len(record.runs)} runs failed; the first: {failures[0]}"
+        )
+    if invalid := [one for one in finished.runs if one and one.record.status == "invalid"]:
+        raise RunError(
+            f"{len(invalid)} of {len(record.runs)} runs are invalid; the first:"
+            f" {invalid[0].record.reasons[0]}"
+        )
+
+
+def _progress_bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+def main() -> None:
+    """Entry point: errors become one line and an exit status."""
+    try:
+        app()
+    except IsoblkError as error:
+        print(f"isoblk: {error}", file=sys.stderr)
+        sys.exit(error.exit_status)
+    except BrokenPipeError:
+        # The reader has gone; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Settings: what the plan writes, and whether it took effect."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from isoblk.result.model import Knob
+
+Form = Literal["plain", "choice", "weight", "pairs"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A file and what is written to it.
+
+    form: how the file reads back. "plain": as written. "choice": all choices, the chosen
+    one in brackets. "weight": the number, perhaps after "default". "pairs": after a device
+    number, NAME=VALUE pairs, perhaps more of them than were written.
+    """
+
+    path: str
+    value: str
+    form: Form = "plain"
+
+
+def parse_read_back(text: str) -> dict[str, str]:
+    """`grep -H ''` output to path -> content (lines joined by a newline)."""
+    content: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        path, _, value = line.partition(":")
+        content.setdefault(path, []).append(value)
+    return {path: "\n".join(lines) for path, lines in content.items()}
+
+
+def check(settings: tuple[Setting, ...], read_back: Mapping[str, str]) -> list[Knob]:
+    """What was asked beside what was read, a Knob a setting.
+
+    A file that is written twice counts once, with what was written last.
+    """
+    last = {setting.path: setting for setting in settings}
+    return [
+        Knob(
+            path=path,
+            asked=setting.value,
+            got=read_back.get(path, ""),
+            ok=took_effect(setting, read_back.get(path, "")),
+        )
+        for path, setting in last.items()
+    ]
+
+
+def took_effect(setting: Setting, got: str) -> bool:
+    """Whether what a file reads is what was written to it."""
+    match setting.form:
+        case "plain":
+            return got == setting.value
+        case "choice":
+            # A queue that can have only "none" shows it without brackets.
+            return f"[{setting.value}]" in got.split() or got == setting.value
+        case "weight":
+            first_line = got.split("\n", 1)[0]
+            return first_line.removeprefix("default ") == setting.value
+        case "pairs":
+            asked = _parse_pairs(setting.value)
+            return any(
+                all(_same(value, pairs.get(name)) for name, value in asked.items())
+                for pairs in map(_parse_pairs, got.splitlines())
+            )
+
+
+def _parse_pairs(line: str) -> dict[str, str]:
+    return dict(
+        (name, value) for name, equals, value in (w.partition("=") for w in line.split()) if equals
+    )
+
+
+def _same(asked: str, got: str | None) -> bool:
+    if got is None:
+        return False
+    try:
+        return float(asked) == float(got)
+    except ValueError:
+        return asked == got

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Turn a run into the script that the guest executes: what a person would type.
+
+The script holds no path of the host: the machine passes the run's directory as $RUN on the
+kernel's command line, and everything the script needs from outside lies in it. So the text,
+with the kernel and the modules, determines the run.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from shlex import quote
+
+from isoblk.guest.knobs import Setting
+from isoblk.study.model import (
+    Event,
+    NullBlkDevice,
+    RunSpec,
+    Scheduler,
+    Tenant,
+    VdiskDevice,
+)
+from isoblk.workload import blkload, fio
+
+DISK = "disk0"
+HOST = "/run/isoblk"
+CGROUP = "/sys/fs/cgroup"
+QUEUE = f"/sys/block/{DISK}/queue"
+CONFIGFS = "/sys/kernel/config"
+ALIGN = f"cat {blkload.ROOT}/align > /dev/null"
+
+_WEIGHT_FILE = {
+    ("bfq", "v2"): "io.bfq.weight",
+    ("bfq", "v1"): "blkio.bfq.weight",
+    ("io.cost", "v2"): "io.weight",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A script, the settings it makes (read back after set-up), and the modules it loads."""
+
+    text: str
+    settings: tuple[Setting, ...]
+    modules: tuple[str, ...]
+
+
+def make_plan(spec: RunSpec) -> Plan:
+    """The plan of a run whose spec is complete (calibrated, capped)."""
+    device = tuple(_device_settings(spec))
+    scheduler = tuple(_scheduler_settings(spec))
+    weights = tuple(_weight_settings(spec))
+    loads = tuple(
+        setting
+        for tenant in spec.tenants
+        if tenant.workload.program == "blkload"
+        for setting in blkload.settings(tenant, f"/dev/{DISK}", CGROUP, spec)
+    )
+    driver = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "null_blk"
+    modules = (driver, "blkload")
+    sections = [
+        _machine(modules, spec),
+        ["## the device", ALIGN, *_make_device(spec), *_write(device)],
+        ["## the scheduler", ALIGN, f'dev=$(cat "/sys/block/{DISK}/dev")', *_write(scheduler)],
+        ["## the tenants' cgroups and weights", ALIGN, *_make_cgroups(spec), *_write(weights)],
+        ["## the tenants' loads", *blkload.make(spec.tenants), *_write(loads)],
+        ["## what took effect", *_read_back((*device, *scheduler, *weights, *loads))],
+        ["## run", *_run(spec)],
+        ["## what came of it", *_collect(spec)],
+    ]
+    text = "\n\n".join("\n".join(lines) for lines in sections if len(lines) > 1) + "\n"
+    return Plan(text, (*device, *scheduler, *weights, *loads), modules)
+
+
+def _machine(modules: tuple[str, ...], spec: RunSpec) -> list[str]:
+    null_blk_parameters = {"null_blk": " nr_devices=0"}
+    mount_cgroup = (
+        f"mount -t cgroup2 cgroup {CGROUP}"
+        if spec.cgroup == "v2"
+        else f"mount -t cgroup -o blkio cgroup {CGROUP}"
+    )
+    return [
+        "#!/bin/sh",
+        "# Written by isoblk; run as the guest's init. $RUN is the run's directory on the host.",
+        "set -eu",
+        "export PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+        "mount -t proc proc /proc",
+        "trap 'echo \"plan: exit status $?\"; echo o > /proc/sysrq-trigger; sleep 9' EXIT",
+        "mount -t sysfs sysfs /sys",
+        "mount -t devtmpfs devtmpfs /dev",
+        "mount -t tmpfs tmpfs /run",
+        "mount -t configfs configfs /sys/kernel/config",
+        "mount -t debugfs debugfs /sys/kernel/debug",
+        mount_cgroup,
+        f"mkdir {HOST}",
+        f'mount -t hostfs -o "$RUN" host {HOST}',
+        *(
+            f"insmod {HOST}/modules/{name}.ko{null_blk_parameters.get(name, '')}"
+            for name in modules
+        ),
+    ]
+
+
+def _make_device(spec: RunSpec) -> list[str]:
+    return [f"mkdir {_device_dir(spec)}"]
+
+
+def _device_dir(spec: RunSpec) -> str:
+    kind = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "nullb"
+    return f"{CONFIGFS}/{kind}/{DISK}"
+
+
+def _device_settings(spec: RunSpec) -> Iterator[Setting]:
+    values: dict[str, str | int]
+    match spec.device:
+        case VdiskDevice() as disk:
+            values = {name: getattr(disk, name) for name in disk.__struct_fields__}
+        case NullBlkDevice() as disk:
+            # queue_mode 2 is blk-mq; irqmode 2 completes by timer.
+            values = {
+                "size": disk.size >> 20,
+                "blocksize": disk.blocksize,
+                "queue_mode": 2,
+                "irqmode": 2,
+                "completion_nsec": disk.completion_nsec,
+                "hw_queue_depth": disk.hw_queue_depth,
+                "submit_queues": 1,
+                "memory_backed": int(disk.memory_backed),
+            }
+    values["power"] = 1
+    for name, value in values.items():
+        yield Setting(f"{_device_dir(spec)}/{name}", str(value))
+
+
+def _scheduler_settings(spec: RunSpec) -> Iterator[Setting]:
+    scheduler = spec.scheduler
+    yield Setting(f"{QUEUE}/scheduler", scheduler.elevator, "choice")
+    for name, value in spec.queue.items():
+        yield Setting(f"{QUEUE}/{name}", str(value))
+    for name, value in scheduler.iosched.items():
+        yield Setting(f"{QUEUE}/iosched/{name}", str(value))
+    if scheduler.name == "io.cost":
+        yield from _io_cost_settings(scheduler)
+
+
+def _io_cost_settings(scheduler: Scheduler) -> Iterator[Setting]:
+    if scheduler.io_cost_model is None:
+        raise ValueError("io.cost without a model: the calibration has not run")
+    model = {"ctrl": "user", "model": "linear", **scheduler.io_cost_model}
+    yield Setting(f"{CGROUP}/io.cost.model", _pairs(model), "pairs")
+    qos = {"enable": 1}
+    if scheduler.io_cost_qos:
+        qos |= {"ctrl": "user", **scheduler.io_cost_qos}
+    yield Setting(f"{CGROUP}/io.cost.qos", _pairs(qos), "pairs")
+
+
+def _pairs(values: dict[str, int | float | str]) -> str:
+    return "$dev " + " ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _make_cgroups(spec: RunSpec) -> list[str]:
+    inner = [group.path for group in spec.groups]
+    leaves = [tenant.cgroup for tenant in spec.tenants]
+    lines = []
+    if spec.cgroup == "v2":
+        lines.append(f"echo +io > {CGROUP}/cgroup.subtree_control")
+    for path in inner:
+        lines.append(f"mkdir {CGROUP}/{path}")
+        if spec.cgroup == "v2":
+            lines.append(f"echo +io > {CGROUP}/{path}/cgroup.subtree_control")
+    lines.append("mkdir " + " ".join(f"{CGROUP}/{path}" for path in leaves))
+    return lines
+
+
+def _weight_settings(spec: RunSpec) -> Iterator[Setting]:
+    scheduler = spec.scheduler
+    weight_file = _WEIGHT_FILE.get((scheduler.name, spec.cgroup))
+    if weight_file:
+        for path, weight in (
+            *((group.path, group.weight) for group in spec.groups),
+            *((tenant.cgroup, tenant.weight) for tenant in spec.tenants),
+        ):
+            yield Setting(f"{CGROUP}/{path}/{weight_file}", str(weight), "weight")
+    for tenant in spec.tenants:
+        directory = PurePosixPath(CGROUP) / tenant.cgroup
+        if scheduler.name == "io.max":
+            yield from _io_max_setting(scheduler, tenant, directory)
+        elif scheduler.name == "io.latency":
+            target = {"target": scheduler.io_latency_us[tenant.name]}
+            yield Setting(f"{directory}/io.latency", _pairs({**target}), "pairs")
+
+
+def _io_max_setting(
+    scheduler: Scheduler, tenant: Tenant, directory: PurePosixPath
+) -> Iterator[Setting]:
+    if scheduler.io_max is None:
+        raise ValueError("io.max without limits: the run they are taken from has not ended")
+    limits = dict(zip(("rbps", "wbps"), scheduler.io_max[tenant.name], strict=True))
+    if capped := {name: value for name, value in limits.items() if value}:
+        yield Setting(f"{directory}/io.max", _pairs({**capped}), "pairs")
+
+
+def _write(settings: tuple[Setting, ...]) -> list[str]:
+    return [f"echo {_shell_word(setting.value)} > {setting.path}" for setting in settings]
+
+
+def _shell_word(value: str) -> str:
+    return f'"{value}"' if value.startswith("$dev ") else quote(value)
+
+
+def _read_back(settings: tuple[Setting, ...]) -> list[str]:
+    # One grep for many files: in the guest a process costs more than a thousand requests.
+    files = " \\\n  ".join(setting.path for setting in settings)
+    return [f"grep -H '' \\\n  {files} \\\n  > {HOST}/knobs"]
+
+
+def _run(spec: RunSpec) -> list[str]:
+    lines = [
+        fio.start(tenant, f"/dev/{DISK}", CGROUP, HOST, spec)
+        for tenant in spec.tenants
+        if tenant.workload.program == "fio"
+    ]
+    if any(tenant.workload.program == "blkload" for tenant in spec.tenants):
+        lines += [ALIGN, f"echo 1 > {blkload.ROOT}/start"]
+        if spec.events:
+            lines += [ALIGN, *_events(spec)]
+        lines.append(f"cat {blkload.ROOT}/wait > /dev/null")
+    # dash forgets the status of a job that "wait" does not name.
+    lines += [f"wait ${{{fio.pid_variable(i)}}}" for i in _fio_tenants(spec)]
+    return lines
+
+
+def _fio_tenants(spec: RunSpec) -> list[int]:
+    return [i for i, tenant in enumerate(spec.tenants) if tenant.workload.program == "fio"]
+
+
+def _events(spec: RunSpec) -> Iterator[str]:
+    weight_file = _WEIGHT_FILE.get((spec.scheduler.name, spec.cgroup))
+    cgroups = {tenant.name: tenant.cgroup for tenant in spec.tenants}
+    now = 0
+    for event in sorted(spec.events, key=lambda event: event.at_ns):
+        yield f"sleep {(event.at_ns - now) / 1e9:.9f}"
+        now = event.at_ns
+        if weight_file:
+            yield f"echo {event.weight} > {CGROUP}/{cgroups[event.tenant]}/{weight_file}"
+
+
+def _collect(spec: RunSpec) -> list[str]:
+    if spec.cgroup == "v2":
+        charged = [f"{CGROUP}/{tenant.cgroup}/io.stat" for tenant in spec.tenants]
+    else:
+        # On v1 only a policy that counts has figures: bfq, else throttling if it is in use.
+        name = "bfq" if spec.scheduler.name == "bfq" else "throttle"
+        charged = [
+            f"{CGROUP}/{tenant.cgroup}/blkio.{name}.io_{what}"
+            for tenant in spec.tenants
+            for what in ("service_bytes", "serviced")
+        ]
+    files = " \\\n  ".join(charged)
+    return [
+        f"cat {blkload.RESULTS} > {HOST}/results",
+        # A cgroup without I/O has an empty file; grep says so with status 1.
+        f"grep -H '' \\\n  {files} \\\n  > {HOST}/charged || [ $? = 1 ]",
+    ]
+
+
+__all__ = ["Event", "Plan", "make_plan"]

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The uml machine: the kernel as an ordinary process, in virtual time.
+
+Tier "uml": exact policy, one CPU, CPU time costs nothing.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isoblk.errors import RunError, UserError
+from isoblk.kernel import Kernel
+
+# What the guest needs for itself; each tenant's kthread, buckets and windows come on top.
+_MEMORY_MIB = 512
+_MEMORY_MIB_PER_64_TENANTS = 64
+_CONSOLE_LINES_IN_ERROR = 3
+# Text that the hostfs mount option, or the kernel's command line, gives a meaning of its own.
+_UNUSABLE_IN_PATH = ',"'
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a finished machine took. wall_s, cpu_s: of its process."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def memory_mib(tenants: int) -> int:
+    """Memory of a machine for that many tenants. Untouched memory costs the host nothing."""
+    return _MEMORY_MIB + _MEMORY_MIB_PER_64_TENANTS * (tenants // 64)
+
+
+class Uml:
+    """Runs scripts in User Mode Linux; any number at once, from any threads.
+
+    Args:
+        kernel: the kernel to boot.
+        time_limit_s: wall-clock seconds after which a run counts as hung.
+    """
+
+    def __init__(self, kernel: Kernel, *, time_limit_s: float) -> None:
+        self._kernel = kernel
+        self._time_limit_s = time_limit_s
+        self._lock = threading.Lock()
+        self._alive: set[subprocess.Popen[bytes]] = set()  # under _lock
+        self._stopped = False  # under _lock
+
+    def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
+        """Boot, run `directory`/plan.sh as init, and wait for the power-off.
+
+        The guest sees `directory` as /run/isoblk, with the modules in modules/; the console
+        goes to console.log. Besides, the guest sees the host's files, but may not write them.
+
+        Args:
+            seed: of the kernel's random numbers.
+
+        Raises:
+            RunError: the kernel or a step of the script failed, or it hung.
+            UserError: the path cannot be given to the guest; UML cannot be started.
+        """
+        if bad := set(str(directory)) & set(_UNUSABLE_IN_PATH):
+            raise UserError(
+                f"the path has a {bad.pop()!r}, which the guest cannot mount",
+                where=str(directory),
+                next="choose another result directory",
+            )
+        with_modules = directory / "modules"
+        own_files = directory / "uml"
+        with_modules.mkdir()
+        own_files.mkdir()
+        for module in modules:
+            shutil.copy(module, with_modules)
+        (directory / "plan.sh").chmod(0o755)
+        try:
+            return self._boot(directory, own_files, seed, memory_mib)
+        finally:
+            shutil.rmtree(with_modules, ignore_errors=True)
+            shutil.rmtree(own_files, ignore_errors=True)
+
+    def stop(self) -> None:
+        """End all machines, and let none begin. Their run() raises."""
+        with self._lock:
+            self._stopped = True
+            for process in self._alive:
+                _kill(process)
+
+    def _boot(self, directory: Path, own_files: Path, seed: int, memory_mib: int) -> Ran:
+        console = directory / "console.log"
+        began = time.monotonic()
+        with console.open("wb") as output, self._lock:
+            if self._stopped:
+                raise RunError("stopped")
+            try:
+                process = subprocess.Popen(
+                    self._command(directory, own_files, memory_mib),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    env={
+                        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+                        "TMPDIR": str(_backing_dir(memory_mib, own_files)),
+                        "LD_PRELOAD": str(self._kernel.seed_shim),
+                        "ISOBLK_SEED": str(seed),
+                    },
+                )
+            except OSError as error:
+                raise UserError(
+                    f"cannot start: {error.strerror}",
+                    where=str(error.filename),
+                    next="run: isoblk doctor",
+                ) from None
+            self._alive.add(process)
+        hung = threading.Event()
+
+        def on_time_limit() -> None:
+            hung.set()
+            _kill(process)
+
+        timer = threading.Timer(self._time_limit_s, on_time_limit)
+        timer.start()
+        try:
+            # wait4 and not wait: it tells the CPU time of this process and no other.
+            _, status, usage = os.wait4(process.pid, 0)
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._alive.discard(process)
+                stopped = self._stopped
+        process.returncode = os.waitstatus_to_exitcode(status)
+        # Its helper processes have nothing to do without it.
+        _kill(process)
+        if hung.is_set():
+            raise RunError(
+                f"hung: no end after {self._time_limit_s:g} s; " + _last_lines(console),
+            )
+        if stopped:
+            raise RunError("stopped")
+        if failure := _failure(console, process.returncode):
+            raise RunError(failure)
+        return Ran(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
+
+    def _command(self, directory: Path, own_files: Path, memory_mib: int) -> list[str]:
+        return [
+            # If this process dies, so does the machine.
+            *("setpriv", "--pdeathsig", "KILL"),
+            # The size of UML's memory depends on where the host maps its stack.
+            *_without_aslr(),
+            str(self._kernel.linux),
+            f"mem={memory_mib}M",
+            *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
+            f'init="{directory}/plan.sh"',
+            *("time-travel=inf-cpu", "time-travel-start=0"),
+            *("con=null", "con0=fd:0,fd:1", f"uml_dir={own_files}"),
+            # A task that waits in vain for 120 virtual seconds ends the run.
+            "hung_task_panic=1",
+            f'RUN="{directory}"',
+        ]
+
+
+def _without_aslr() -> list[str]:
+    command = ["setarch", "--addr-no-randomize"]
+    try:
+        allowed = subprocess.run([*command, "true"], capture_output=True, check=False)
+    except OSError:
+        return []
+    return command if allowed.returncode == 0 else []
+
+
+def _backing_dir(memory_mib: int, fallback: Path) -> Path:
+    """Where UML keeps the guest's memory, as an unlinked file: in memory if there is room."""
+    shm = Path("/dev/shm")
+    try:
+        free = shutil.disk_usage(shm).free
+    except OSError:
+        return fallback
+    return shm if os.access(shm, os.W_OK) and free >= memory_mib << 20 else fallback
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _failure(console: Path, exit_code: int) -> str:
+    """Why the run failed, from its console and exit code; "" if it did not."""
+    lines = console.read_text(errors="replace").splitlines()
+    for line in lines:
+        if "Kernel panic" in line or line.startswith(("BUG:", "Oops")):
+            return f"the kernel failed: {line.strip()}; {_last_lines(console)}"
+    ends = [line for line in lines if line.startswith("plan: exit status ")]
+    if not ends:
+        return f"ended early (exit {exit_code}); {_last_lines(console)}"
+    if ends[-1] != "plan: exit status 0":
+        return f"a step of the plan failed; {_last_lines(console)}"
+    return ""
+
+
+def _last_lines(console: Path) -> str:
+    lines = [
+        line.strip()
+        for line in console.read_text(errors="replace").splitlines()
+        if line.strip() and not line.startswith(("plan: exit status", "sysrq:", "reboot:"))
+    ]
+    return "console: " + " | ".join(lines[-_CONSOLE_LINES_IN_ERROR:])

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The load generator in the kernel: how it is set up, and how its results are read.
+
+kernel/README.md is the contract.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from isoblk.errors import RunError
+from isoblk.guest.knobs import Setting
+from isoblk.result.model import OpTotals
+from isoblk.study.model import RunSpec, Tenant, Workload
+
+ROOT = "/sys/kernel/config/blkload"
+RESULTS = "/sys/kernel/debug/blkload/results"
+
+_DEFAULT = Workload()
+
+# Attributes left alone at their default, which is blkload's too.
+_SELDOM = (
+    "numjobs",
+    "rate_iops",
+    "rate_process",
+    "thinktime_blocks",
+    "number_ios",
+    "offset",
+    "size",
+    "random_distribution",
+    "fsync",
+)
+
+
+def make(tenants: Sequence[Tenant]) -> list[str]:
+    """Commands that make the tenants' directories."""
+    names = [f"{ROOT}/{tenant.name}" for tenant in tenants if tenant.workload.program == "blkload"]
+    return ["mkdir " + " ".join(names)] if names else []
+
+
+def settings(tenant: Tenant, device: str, cgroup_root: str, spec: RunSpec) -> Iterator[Setting]:
+    """A tenant's attributes; those at blkload's default are left alone.
+
+    The run's warm-up is a time after the barrier and common to all, ramp_time counts from a
+    tenant's own start; likewise the end.
+    """
+    directory = f"{ROOT}/{tenant.name}"
+    values = {
+        "device": device,
+        "cgroup": f"{cgroup_root}/{tenant.cgroup}",
+        **_pattern(tenant.workload),
+        **_times(tenant.workload, spec),
+    }
+    for name, value in values.items():
+        yield Setting(f"{directory}/{name}", str(value))
+
+
+def _pattern(load: Workload) -> dict[str, str | int]:
+    values: dict[str, str | int] = {"rw": load.rw}
+    if load.rw in ("rw", "randrw"):
+        values["rwmixread"] = load.rwmixread
+    if load.bssplit:
+        values["bssplit"] = ":".join(f"{size}/{share}" for size, share in load.bssplit)
+    elif load.bsrange:
+        values["bsrange"] = f"{load.bsrange[0]}-{load.bsrange[1]}"
+    else:
+        values["bs"] = load.bs
+    values["iodepth"] = load.iodepth
+    values |= {name: getattr(load, name) for name in _SELDOM if _is_set(load, name)}
+    values |= {name: 1 for name in ("fua", "verify") if getattr(load, name)}
+    values["randseed"] = load.randseed
+    return values
+
+
+def _is_set(load: Workload, name: str) -> bool:
+    return bool(getattr(load, name) != getattr(_DEFAULT, name))
+
+
+def _times(load: Workload, spec: RunSpec) -> dict[str, str]:
+    ramp = max(0, spec.warmup_ns - load.startdelay_ns)
+    end = spec.warmup_ns + spec.runtime_ns
+    if load.runtime_ns:
+        end = min(end, load.startdelay_ns + load.runtime_ns)
+    ramp = min(ramp, end - load.startdelay_ns)
+    times = {
+        "thinktime": load.thinktime_ns,
+        "startdelay": load.startdelay_ns,
+        "ramp_time": ramp,
+        "runtime": end - load.startdelay_ns - ramp,
+        "window": spec.window_ms * 1_000_000,
+    }
+    return {name: f"{value}ns" for name, value in times.items() if value}
+
+
+@dataclass
+class TenantOutput:
+    """A tenant's part of `results`. windows: (op, start ms) -> (ios, bytes); latency:
+    (op, upper bound ns) -> count; measured: from and to, ns after the barrier."""
+
+    jobs: int
+    error: int
+    measured_ns: tuple[int, int]
+    ops: dict[str, OpTotals] = field(default_factory=dict)
+    windows: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    latency: dict[tuple[str, int], int] = field(default_factory=dict)
+
+
+def parse_results(text: str) -> dict[str, TenantOutput]:
+    """`results` to tenant -> output, in the file's order.
+
+    Raises:
+        RunError: a line is not what the contract says.
+    """
+    tenants: dict[str, TenantOutput] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            _parse_line(line.split(), tenants)
+        except (ValueError, KeyError, IndexError, msgspec.ValidationError):
+            raise RunError(
+                f"not a result of blkload: {line[:80]!r}", where=f"results:{number}"
+            ) from None
+    return tenants
+
+
+def _parse_line(words: list[str], tenants: dict[str, TenantOutput]) -> None:
+    match words:
+        case ["win", name, op, start, ios, size]:
+            tenants[name].windows[op, int(start)] = (int(ios), int(size))
+        case ["lat", name, op, upper, count]:
+            tenants[name].latency[op, int(upper)] = int(count)
+        case ["op", name, op, *rest]:
+            pairs = _numbers(rest)
+            tenants[name].ops[op] = msgspec.convert(pairs, OpTotals)
+        case ["tenant", name, *rest]:
+            pairs = _numbers(rest)
+            tenants[name] = TenantOutput(
+                jobs=pairs["jobs"],
+                error=pairs["error"],
+                measured_ns=(pairs["measure_from_ns"], pairs["measure_to_ns"]),
+            )
+        case _:
+            raise ValueError
+
+
+def _numbers(words: list[str]) -> dict[str, int]:
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
