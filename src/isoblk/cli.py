@@ -12,15 +12,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from isoblk import __version__, cli_kernel, cli_report, cli_study
-from isoblk.campaign.execute import Bench
+from isoblk.campaign.execute import make_bench
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.doctor import doctor
 from isoblk.errors import IsoblkError, RunError
-from isoblk.kernel import DEFAULT_VERSION, build_modules, find, modules_key
+from isoblk.kernel import DEFAULT_VERSION, find
 from isoblk.machine.uml import Uml
 from isoblk.report.tables import summary_table
 from isoblk.result.store import Run, read_results
-from isoblk.study.check import check_study
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
 
@@ -79,18 +78,14 @@ def run(
     Runs that the result directory already holds are not repeated.
     """
     parsed, source = load_study(study)
-    check_study(parsed, str(study))
     expansion = expand(parsed)
     if dry:
         for text in dry_run(expansion):
             typer.echo(text)
         return
     chosen = find(kernel, debug=debug)
-    directory = build_modules(chosen)
-    modules = {path.stem: path for path in directory.glob("*.ko")}
-    modules["null_blk"] = chosen.module("null_blk")
     machine = Uml(chosen, time_limit_s=timeout)
-    bench = Bench(machine, chosen, modules, modules_key(chosen))
+    bench = make_bench(machine, chosen)
     results = output or Path("results") / parsed.name
     console = Console()
     executor = ThreadPoolExecutor(max_workers=jobs)

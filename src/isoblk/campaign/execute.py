@@ -12,22 +12,35 @@ import msgspec
 from isoblk import __version__
 from isoblk.errors import IsoblkError, RunError
 from isoblk.guest.plan import Plan, make_plan
-from isoblk.kernel import Kernel
-from isoblk.machine.uml import Uml, memory_mib
+from isoblk.kernel import Kernel, build_modules
+from isoblk.machine import Machine
+from isoblk.machine.uml import memory_mib
 from isoblk.result.collect import collect
 from isoblk.result.model import Provenance
 from isoblk.result.store import FORMAT, Run, read_run, run_dir
 from isoblk.study.model import RunSpec
 
 
+# Modules of the kernel's own: a device, and what the modules' tests need.
+_KERNELS_MODULES = ("null_blk", "kunit")
+
+
 @dataclass(frozen=True)
 class Bench:
     """What runs are made on: a machine, its kernel and the modules, by name."""
 
-    machine: Uml
+    machine: Machine
     kernel: Kernel
     modules: Mapping[str, Path]
     modules_key: str
+
+
+def make_bench(machine: Machine, kernel: Kernel) -> Bench:
+    """A bench with the repository's modules, built if need be, and those of the kernel."""
+    directory = build_modules(kernel)
+    modules = {path.stem: path for path in directory.glob("*.ko")}
+    modules |= {name: kernel.module(name) for name in _KERNELS_MODULES}
+    return Bench(machine, kernel, modules, directory.name)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from shlex import quote
 
 from isoblk.guest.knobs import Setting
 from isoblk.study.model import (
-    Event,
+    CgroupVersion,
     NullBlkDevice,
     RunSpec,
     Scheduler,
@@ -54,12 +54,12 @@ def make_plan(spec: RunSpec) -> Plan:
         setting
         for tenant in spec.tenants
         if tenant.workload.program == "blkload"
-        for setting in blkload.settings(tenant, f"/dev/{DISK}", CGROUP, spec)
+        for setting in blkload.settings(tenant, f"/dev/{DISK}", spec)
     )
     driver = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "null_blk"
     modules = (driver, "blkload")
     sections = [
-        _machine(modules, spec),
+        prologue(modules, spec.cgroup),
         ["## the device", ALIGN, *_make_device(spec), *_write(device)],
         ["## the scheduler", ALIGN, f'dev=$(cat "/sys/block/{DISK}/dev")', *_write(scheduler)],
         ["## the tenants' cgroups and weights", ALIGN, *_make_cgroups(spec), *_write(weights)],
@@ -72,11 +72,12 @@ def make_plan(spec: RunSpec) -> Plan:
     return Plan(text, (*device, *scheduler, *weights, *loads), modules)
 
 
-def _machine(modules: tuple[str, ...], spec: RunSpec) -> list[str]:
+def prologue(modules: tuple[str, ...], cgroup: CgroupVersion) -> list[str]:
+    """The lines that every script begins with: file systems, and the modules loaded."""
     null_blk_parameters = {"null_blk": " nr_devices=0"}
     mount_cgroup = (
         f"mount -t cgroup2 cgroup {CGROUP}"
-        if spec.cgroup == "v2"
+        if cgroup == "v2"
         else f"mount -t cgroup -o blkio cgroup {CGROUP}"
     )
     return [
@@ -263,5 +264,3 @@ def _collect(spec: RunSpec) -> list[str]:
         f"grep -H '' \\\n  {files} \\\n  > {HOST}/charged || [ $? = 1 ]",
     ]
 
-
-__all__ = ["Event", "Plan", "make_plan"]

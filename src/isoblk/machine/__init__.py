@@ -1,1 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
+"""Machines: they take a plan and give back a finished run directory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a finished machine took. wall_s, cpu_s: of its process."""
+
+    wall_s: float
+    cpu_s: float
+
+
+class Machine(Protocol):
+    """Executes `directory`/plan.sh as a guest's init, with `directory` as /run/isoblk."""
+
+    def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
+        """Run the script to its end; leave its output and console.log in `directory`.
+
+        Raises:
+            RunError: it failed. UserError: it could not be started.
+        """

@@ -12,11 +12,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
 from isoblk.kernel import Kernel
+from isoblk.machine import Ran
 
 # What the guest needs for itself; each tenant's kthread, buckets and windows come on top.
 _MEMORY_MIB = 512
@@ -24,14 +24,6 @@ _MEMORY_MIB_PER_64_TENANTS = 64
 _CONSOLE_LINES_IN_ERROR = 3
 # Text that the hostfs mount option, or the kernel's command line, gives a meaning of its own.
 _UNUSABLE_IN_PATH = ',"'
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a finished machine took. wall_s, cpu_s: of its process."""
-
-    wall_s: float
-    cpu_s: float
 
 
 def memory_mib(tenants: int) -> int:

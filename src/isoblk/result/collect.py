@@ -12,7 +12,7 @@ import polars as pl
 from isoblk.errors import RunError
 from isoblk.guest import knobs
 from isoblk.guest.plan import Plan
-from isoblk.machine.uml import Ran
+from isoblk.machine import Ran
 from isoblk.result.charged import parse_charged
 from isoblk.result.model import (
     IoStat,
@@ -44,8 +44,12 @@ def collect(
     outputs = _read_outputs(directory, spec)
     read_back = knobs.parse_read_back(_read(directory, "knobs"))
     charged = knobs.parse_read_back(_read(directory, "charged"))
+    # On v2 a cgroup whose file is empty was charged nothing; on v1 nothing may have counted.
+    uncharged = IoStat(rbytes=0, wbytes=0, rios=0, wios=0) if spec.cgroup == "v2" else None
     tenants = [
-        _tenant_result(tenant, outputs[tenant.name], parse_charged(charged, tenant.cgroup))
+        _tenant_result(
+            tenant, outputs[tenant.name], parse_charged(charged, tenant.cgroup) or uncharged
+        )
         for tenant in spec.tenants
     ]
     settings = knobs.check(plan.settings, read_back)

@@ -78,7 +78,11 @@ class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[run]: warmup is not measured; the measured time is runtime; both for every run."""
+    """[run]: warmup is not measured; the measured time is runtime; both for every run.
+
+    window: width of the time series' windows, a number in milliseconds; it divides both.
+    Repeat r has seed + r.
+    """
 
     warmup: int | float | str = 0
     runtime: int | float | str = 1
@@ -104,7 +108,8 @@ class IoMaxTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class IoLatencyTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[io_latency]: the heaviest tenant's target; a lighter one's is longer in proportion."""
+    """[io_latency]: the heaviest tenant's target, a number in microseconds; a lighter one's
+    is longer in proportion."""
 
     target: int | float | str = "100us"
 
@@ -138,7 +143,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     title: str = ""
     description: str = ""
     scheduler: SchedulerName = "none"
-    device: str | dict[str, str | int]
+    device: str | dict[str, str | int | bool]
     run: RunTable = RunTable()
     workload: WorkloadFields = WorkloadFields()
     tenant: list[TenantEntry]

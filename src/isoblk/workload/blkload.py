@@ -39,7 +39,7 @@ def make(tenants: Sequence[Tenant]) -> list[str]:
     return ["mkdir " + " ".join(names)] if names else []
 
 
-def settings(tenant: Tenant, device: str, cgroup_root: str, spec: RunSpec) -> Iterator[Setting]:
+def settings(tenant: Tenant, device: str, spec: RunSpec) -> Iterator[Setting]:
     """A tenant's attributes; those at blkload's default are left alone.
 
     The run's warm-up is a time after the barrier and common to all, ramp_time counts from a
@@ -48,7 +48,7 @@ def settings(tenant: Tenant, device: str, cgroup_root: str, spec: RunSpec) -> It
     directory = f"{ROOT}/{tenant.name}"
     values = {
         "device": device,
-        "cgroup": f"{cgroup_root}/{tenant.cgroup}",
+        "cgroup": f"/{tenant.cgroup}",
         **_pattern(tenant.workload),
         **_times(tenant.workload, spec),
     }
@@ -84,13 +84,19 @@ def _times(load: Workload, spec: RunSpec) -> dict[str, str]:
         end = min(end, load.startdelay_ns + load.runtime_ns)
     ramp = min(ramp, end - load.startdelay_ns)
     times = {
-        "thinktime": load.thinktime_ns,
-        "startdelay": load.startdelay_ns,
-        "ramp_time": ramp,
-        "runtime": end - load.startdelay_ns - ramp,
-        "window": spec.window_ms * 1_000_000,
+        "thinktime": (load.thinktime_ns, 1_000),
+        "startdelay": (load.startdelay_ns, 1_000_000_000),
+        "ramp_time": (ramp, 1_000_000_000),
+        "runtime": (end - load.startdelay_ns - ramp, 1_000_000_000),
+        "window": (spec.window_ms * 1_000_000, 1_000_000),
     }
-    return {name: f"{value}ns" for name, value in times.items() if value}
+    return {name: _in_unit(value, unit) for name, (value, unit) in times.items() if value}
+
+
+def _in_unit(value_ns: int, unit_ns: int) -> str:
+    """A time as its attribute reads back: in its own unit if that is exact."""
+    whole, rest = divmod(value_ns, unit_ns)
+    return f"{value_ns}ns" if rest else str(whole)
 
 
 @dataclass

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Does what a paper (or a user) says hold in this result set?
+
+A claim speaks of every study point that its `where` matches. With repeats a point is judged
+by the 95 % confidence interval of the mean: it decides only if it lies on one side of the
+threshold. With a single run there is no interval: on the deterministic uml tier its value
+decides, on other tiers nothing does. A point with a run that is invalid, failed or missing
+decides nothing. The claim fails if a point fails, else is undecided if a point is, else holds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from isoblk.analysis.metrics import Analysis, PointView
+from isoblk.analysis.stats import Estimate
+from isoblk.study.model import ClaimEntry
+from isoblk.study.point import label
+
+Verdict = Literal["holds", "fails", "undecided"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One point's part in a verdict. reason: why it is undecided, else ""."""
+
+    point: Mapping[str, str]
+    measured: Estimate | None
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """A claim and its verdict. reason: why undecided, else ""."""
+
+    claim: ClaimEntry
+    verdict: Verdict
+    reason: str
+    points: tuple[Judged, ...]
+
+    def expected(self) -> str:
+        """The comparison, as text."""
+        claim = self.claim
+        within = f" within {claim.tolerance * 100:g} %" if claim.op == "~" else ""
+        return f"{claim.metric} {claim.op} {claim.value:g}{within}"
+
+
+def judge_all(analysis: Analysis) -> list[ClaimResult]:
+    """The study's claims, in its order."""
+    return [judge(claim, analysis) for claim in analysis.results.record.study.claim]
+
+
+def judge(claim: ClaimEntry, analysis: Analysis) -> ClaimResult:
+    """The verdict on one claim."""
+    matching = [point for point in analysis.points if _matches(claim, point)]
+    judged = tuple(_judge_point(claim, point) for point in matching)
+    if not judged:
+        return ClaimResult(claim, "undecided", "no run matches", ())
+    if any(one.verdict == "fails" for one in judged):
+        return ClaimResult(claim, "fails", "", judged)
+    open_ = [one for one in judged if one.verdict == "undecided"]
+    if open_:
+        return ClaimResult(claim, "undecided", open_[0].reason, judged)
+    return ClaimResult(claim, "holds", "", judged)
+
+
+def compare(claim: ClaimEntry, low: float, high: float) -> Verdict:
+    """Whether all, none or some of low..high satisfies the claim's comparison."""
+    value = claim.value
+    match claim.op:
+        case "<":
+            all_, any_ = high < value, low < value
+        case "<=":
+            all_, any_ = high <= value, low <= value
+        case ">":
+            all_, any_ = low > value, high > value
+        case ">=":
+            all_, any_ = low >= value, high >= value
+        case "~":
+            slack = claim.tolerance * abs(value)
+            all_ = value - slack <= low and high <= value + slack
+            any_ = low <= value + slack and high >= value - slack
+    if all_:
+        return "holds"
+    return "undecided" if any_ else "fails"
+
+
+def _judge_point(claim: ClaimEntry, point: PointView) -> Judged:
+    for view in point.runs:
+        if view.status != "valid":
+            why = {"invalid": "an invalid run", "failed": "a failed run"}
+            reason = why.get(view.status, "a run has not finished")
+            return Judged(point.point, None, "undecided", reason)
+    try:
+        measured = point.estimate(claim.metric)
+    except KeyError:
+        return Judged(point.point, None, "undecided", "no such tenant in the run")
+    if measured is None or measured.n < len(point.runs):
+        return Judged(point.point, measured, "undecided", "a run that it needs is not valid")
+    tier = point.runs[0].run.record.tier if point.runs[0].run else "host"
+    if measured.n == 1 and tier != "uml":
+        return Judged(point.point, measured, "undecided", "one run has no interval; repeat it")
+    verdict = compare(claim, measured.low, measured.high)
+    reason = "the interval is too wide" if verdict == "undecided" else ""
+    return Judged(point.point, measured, verdict, reason)
+
+
+def _matches(claim: ClaimEntry, point: PointView) -> bool:
+    return all(point.point.get(key) == label(value) for key, value in claim.where.items())
+

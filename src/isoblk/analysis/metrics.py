@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A result set's numbers.
+
+A share is a tenant's bytes in the measured time over everyone's. The *ideal* share is the
+weighted max-min fair one (isoblk.analysis.maxmin): the run's own measured total is divided by
+weight, nobody getting more than it reaches alone on the device. The run's own total, so that a
+scheduler is judged here by how it divides what it moves; what it loses is total_vs_none.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from isoblk.analysis import latency, maxmin, stats, timeline
+from isoblk.analysis.latency import ALL, DATA_OPS, LatencyStats
+from isoblk.analysis.load import load
+from isoblk.analysis.stats import Estimate
+from isoblk.analysis.timeline import Change, Windows
+from isoblk.result.model import TenantResult
+from isoblk.result.store import ResultSet, Run
+from isoblk.study.model import PlannedRun, RunSpec
+
+Point = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class TenantMetrics:
+    """One tenant in one run.
+
+    share, ideal, weight_share: fractions of the run's bytes: measured; max-min fair; by weight
+    alone among those active. share_error: |share / ideal - 1|, None without an ideal (the
+    tenant wanted nothing). bps, iops: over the run's measured time. slowdown: its rate alone
+    over its rate here, each over the time it was measured; None if it never ran alone or got
+    nothing. latency: by op, and "all".
+    """
+
+    name: str
+    weight: int
+    share: float
+    ideal: float
+    weight_share: float
+    share_error: float | None
+    iops: float
+    bps: float
+    slowdown: float | None
+    latency: Mapping[str, LatencyStats]
+
+
+@dataclass(frozen=True)
+class RunMetrics:
+    """One run.
+
+    total_iops counts reads, writes and trims. total_vs_none: bytes a second over those of the
+    same point under `none`; None without that run. share_error: the largest of the tenants'.
+    weight_ratio_error: the same against weight_share. jain: Jain's index of share /
+    weight_share. capped: whether the runs that the caps come from were there. windows,
+    window_errors, window_ideal: the shares over time, by 100 ms; share_error_100ms: the 95th
+    percentile of window_errors, None if the measured time has no whole window. changes: those
+    in demand and weights, with the time the shares took to follow.
+    """
+
+    total_iops: float
+    total_bps: float
+    total_vs_none: float | None
+    share_error: float | None
+    weight_ratio_error: float | None
+    jain: float | None
+    share_error_100ms: float | None
+    capped: bool
+    tenants: tuple[TenantMetrics, ...]
+    windows: Windows
+    window_errors: Sequence[float]
+    window_ideal: Mapping[str, Sequence[float]]
+    changes: tuple[Change, ...]
+    buckets: Mapping[str, Mapping[str, latency.Buckets]] = field(repr=False)
+
+    @cached_property
+    def by_name(self) -> dict[str, TenantMetrics]:
+        """The tenants, by name."""
+        return {tenant.name: tenant for tenant in self.tenants}
+
+    def p99_worst(self) -> int | None:
+        """The largest p99 of all tenants, all ops, in ns."""
+        return max((t.latency[ALL].p99 for t in self.tenants if ALL in t.latency), default=None)
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One of the study's runs. metrics: None unless it has finished; those of an invalid run
+    are there to be looked at, not to be averaged."""
+
+    index: int
+    planned: PlannedRun
+    run: Run | None
+    failure: str
+    metrics: RunMetrics | None
+
+    @property
+    def spec(self) -> RunSpec:
+        """What was to be run."""
+        return self.planned.spec
+
+    @property
+    def status(self) -> str:
+        """valid, invalid, failed or missing."""
+        if self.run is not None:
+            return self.run.record.status
+        return "failed" if self.failure else "missing"
+
+
+@dataclass(frozen=True)
+class PointView:
+    """The repeats of one study point (or of one reference or alone run)."""
+
+    kind: str
+    point: Mapping[str, str]
+    runs: tuple[RunView, ...]
+
+    @property
+    def scheduler(self) -> str:
+        """The scheduler's name."""
+        return self.runs[0].spec.scheduler.name
+
+    @cached_property
+    def valid(self) -> tuple[RunMetrics, ...]:
+        """The metrics of the valid repeats."""
+        return tuple(v.metrics for v in self.runs if v.metrics is not None and v.status == "valid")
+
+    def values(self, metric: str) -> list[float]:
+        """The metric of every valid repeat that has it."""
+        found = (metric_value(metrics, metric) for metrics in self.valid)
+        return [value for value in found if value is not None]
+
+    def estimate(self, metric: str) -> Estimate | None:
+        """Mean and interval over the valid repeats; None without any."""
+        values = self.values(metric)
+        return stats.estimate(values) if values else None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A result set, analysed. points: those of the study's matrix ("share"), in its order.
+    others: the runs they lean on. keys: the matrix's keys, in its order."""
+
+    results: ResultSet
+    points: tuple[PointView, ...]
+    others: tuple[PointView, ...]
+    keys: tuple[str, ...]
+
+    @cached_property
+    def views(self) -> list[RunView]:
+        """Every run of the study's matrix."""
+        return [view for point in self.points for view in point.runs]
+
+
+def metric_value(metrics: RunMetrics, name: str) -> float | None:
+    """A metric as studies name it (isoblk.study.metrics); latencies in ns.
+
+    None: the run does not have it. Raises KeyError for an unknown metric or tenant.
+    """
+    kind, _, tenant_name = name.partition(".")
+    if not tenant_name:
+        if kind not in RUN_METRICS:
+            raise KeyError(name)
+        value: float | None = getattr(metrics, kind)
+        return value
+    tenant = metrics.by_name[tenant_name]
+    if kind in ("share", "slowdown"):
+        own: float | None = getattr(tenant, kind)
+        return own
+    if kind not in LATENCY_METRICS:
+        raise KeyError(name)
+    if ALL not in tenant.latency:
+        return None
+    nanoseconds: float = getattr(tenant.latency[ALL], LATENCY_METRICS[kind])
+    return nanoseconds
+
+
+RUN_METRICS = (
+    "total_iops", "total_bps", "total_vs_none", "share_error", "weight_ratio_error", "jain",
+    "share_error_100ms",
+)
+LATENCY_METRICS = {"mean_latency": "mean", **{name: name for name in latency.PERCENTILES}}
+
+
+def analyse(results: ResultSet) -> Analysis:
+    """All numbers of a result set.
+
+    Raises:
+        UserError: a run's table is damaged.
+    """
+    views: list[RunView] = []
+    for index, (entry, run) in enumerate(zip(results.record.runs, results.runs, strict=True)):
+        planned = entry.planned
+        metrics = None
+        if run is not None and planned.spec.kind != "calibrate":
+            metrics = _run_metrics(planned, run, results.runs)
+        views.append(RunView(index, planned, run, entry.failure, metrics))
+    grouped: dict[tuple[str, Point, str], list[RunView]] = {}
+    for view in views:
+        spec = view.spec
+        who = spec.tenants[0].name if spec.kind == "alone" and spec.tenants else ""
+        grouped.setdefault((spec.kind, tuple(spec.point.items()), who), []).append(view)
+    points = [PointView(kind, dict(at), tuple(of)) for (kind, at, _), of in grouped.items()]
+    keys = dict.fromkeys(key for p in points if p.kind == "share" for key in p.point)
+    return Analysis(
+        results,
+        tuple(p for p in points if p.kind == "share"),
+        tuple(p for p in points if p.kind != "share"),
+        tuple(keys),
+    )
+
+
+def _run_metrics(planned: PlannedRun, run: Run, runs: Sequence[Run | None]) -> RunMetrics:
+    spec = run.record.spec
+    tables = load(run)
+    seconds = spec.runtime_ns / 1e9
+    moved = {tenant.name: _bytes(tenant) for tenant in run.record.tenants}
+    total = sum(moved.values())
+    alone = _alone_rates(planned, runs)
+    caps = {name: rate for name, rate in alone.items() if rate is not None}
+
+    last_ms = dict(
+        tables.series.filter(tables.series["ios"] > 0)
+        .group_by("tenant").max().select("tenant", "t_ms").iter_rows()
+    )
+    cut = timeline.phases(spec, last_ms)
+    at = timeline.windows(spec, tables.series)
+    window_ideal = timeline.ideal_bytes(spec, cut, at, caps)
+    ideal, by_weight = (
+        _whole_run_shares(
+            spec, cut, at, rate=total / seconds, caps=limits, over_time=over_time
+        )
+        for limits, over_time in ((caps, window_ideal), ({}, None))
+    )
+    window_errors = timeline.share_errors(at, window_ideal)
+
+    buckets = latency.by_tenant(tables.latency)
+    tenants = tuple(
+        _tenant_metrics(
+            tenant, seconds=seconds, total=total, ideal=ideal, by_weight=by_weight,
+            alone=alone, buckets=buckets,
+        )
+        for tenant in run.record.tenants
+    )
+    wanted = [t for t in tenants if t.weight_share > 0]
+    errors = [t.share_error for t in tenants if t.share_error is not None]
+    return RunMetrics(
+        total_iops=sum(_ios(tenant) for tenant in run.record.tenants) / seconds,
+        total_bps=total / seconds,
+        total_vs_none=_vs_none(planned, run, runs),
+        share_error=max(errors, default=None),
+        weight_ratio_error=max((abs(t.share / t.weight_share - 1) for t in wanted), default=None),
+        jain=stats.jain([t.share / t.weight_share for t in wanted]),
+        share_error_100ms=_p95(window_errors),
+        capped=bool(alone) and len(caps) == len(alone),
+        tenants=tenants,
+        windows=at,
+        window_errors=window_errors,
+        window_ideal=window_ideal,
+        changes=tuple(timeline.changes(spec, last_ms, at, window_errors)),
+        buckets=buckets,
+    )
+
+
+def _tenant_metrics(
+    tenant: TenantResult,
+    *,
+    seconds: float,
+    total: int,
+    ideal: Mapping[str, float],
+    by_weight: Mapping[str, float],
+    alone: Mapping[str, float | None],
+    buckets: Mapping[str, Mapping[str, latency.Buckets]],
+) -> TenantMetrics:
+    share = _bytes(tenant) / total if total else 0.0
+    fair = ideal.get(tenant.name, 0.0)
+    rate = _rate(tenant)
+    alone_rate = alone.get(tenant.name)
+    found: dict[str, LatencyStats] = {}
+    for op, of in buckets.get(tenant.name, {}).items():
+        ops = DATA_OPS if op == ALL else (op,)
+        sum_ns = sum(tenant.ops[name].lat_sum_ns for name in ops if name in tenant.ops)
+        if one := latency.stats(of, sum_ns):
+            found[op] = one
+    return TenantMetrics(
+        name=tenant.name,
+        weight=tenant.weight,
+        share=share,
+        ideal=fair,
+        weight_share=by_weight.get(tenant.name, 0.0),
+        share_error=abs(share / fair - 1) if fair > 0 else None,
+        iops=_ios(tenant) / seconds,
+        bps=_bytes(tenant) / seconds,
+        slowdown=alone_rate / rate if alone_rate and rate else None,
+        latency=found,
+    )
+
+
+def _whole_run_shares(
+    spec: RunSpec,
+    cut: Sequence[timeline.Phase],
+    at: Windows,
+    *,
+    rate: float,
+    caps: Mapping[str, float],
+    over_time: Mapping[str, Sequence[float]] | None,
+) -> dict[str, float]:
+    """Ideal shares of the whole measured time; over_time: those by window, if known."""
+    if len(cut) > 1 and at.count:
+        parts = over_time or timeline.ideal_bytes(spec, cut, at, caps)
+        amounts = {name: sum(part) for name, part in parts.items()}
+    else:
+        # One phase; or several in less than a window, then each is worth its time.
+        amounts = {}
+        for phase in cut:
+            root = maxmin.tree(spec.tenants, spec.groups, phase.active, phase.weights)
+            shares = maxmin.shares(root, rate, caps) if phase.active else {}
+            for name, share in shares.items():
+                amounts[name] = amounts.get(name, 0.0) + share * (phase.end - phase.start)
+    whole = sum(amounts.values())
+    return {name: amount / whole for name, amount in amounts.items()} if whole else {}
+
+
+def _alone_rates(planned: PlannedRun, runs: Sequence[Run | None]) -> dict[str, float | None]:
+    """Bytes a second that each tenant reaches alone; None where that run is of no use."""
+    rates: dict[str, float | None] = {}
+    for tenant, index in zip(planned.spec.tenants, planned.alone, strict=False):
+        run = runs[index]
+        usable = run is not None and run.record.status == "valid"
+        rates[tenant.name] = sum(_rate(t) for t in run.record.tenants) if run and usable else None
+    return rates
+
+
+def _vs_none(planned: PlannedRun, run: Run, runs: Sequence[Run | None]) -> float | None:
+    if planned.reference is None:
+        return 1.0 if planned.spec.scheduler.name == "none" else None
+    reference = runs[planned.reference]
+    if reference is None or reference.record.status != "valid":
+        return None
+    base = sum(_bytes(tenant) for tenant in reference.record.tenants)
+    return sum(_bytes(tenant) for tenant in run.record.tenants) / base if base else None
+
+
+def _p95(values: Sequence[float]) -> float | None:
+    return sorted(values)[math.ceil(0.95 * len(values)) - 1] if values else None
+
+
+def _bytes(tenant: TenantResult) -> int:
+    return sum(ops.meas_bytes for ops in tenant.ops.values())
+
+
+def _ios(tenant: TenantResult) -> int:
+    return sum(tenant.ops[op].meas_ios for op in DATA_OPS if op in tenant.ops)
+
+
+def _rate(tenant: TenantResult) -> float:
+    return _bytes(tenant) * 1e9 / tenant.measured_ns if tenant.measured_ns else 0.0

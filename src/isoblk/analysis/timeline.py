@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who wants how much when: a run's measured time in phases and windows, and the ideal in each.
+
+Between two changes (a tenant starts or stops, an event sets a weight) demand and weights are
+constant: a phase. The ideal of a run with one phase divides the measured total once. With more
+phases it is computed for every 100 ms window (for its parts, if a change falls inside) and
+added up.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import polars as pl
+
+from isoblk.analysis import maxmin
+from isoblk.study.model import RunSpec
+
+WINDOW_MS = 100
+CONVERGED_BELOW = 0.10  # share error, and
+CONVERGED_WINDOWS = 3  # for so many windows on end
+_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of the measured time without a change; ns after the barrier."""
+
+    start: int
+    end: int
+    active: frozenset[str]
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Bytes in the windows that lie wholly inside the measured time.
+
+    start_ns: of the first window, after the barrier. width_ns: of each. moved: tenant to
+    bytes by window; every tenant of the run is there.
+    """
+
+    start_ns: int
+    width_ns: int
+    count: int
+    moved: Mapping[str, Sequence[int]]
+
+    def starts_ms(self) -> list[float]:
+        """Where the windows start, in ms after the barrier."""
+        return [(self.start_ns + k * self.width_ns) / _MS for k in range(self.count)]
+
+    def totals(self) -> list[int]:
+        """Bytes of all tenants by window."""
+        return [sum(column) for column in zip(*self.moved.values(), strict=True)]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that moves the ideal, and how long the shares took to follow.
+
+    converged_ms: from the change to the start of the first whole window from which on the
+    share error stays below 10 % for 3 windows; None: not before the next change or the end.
+    """
+
+    at_ms: float
+    what: str
+    converged_ms: float | None
+
+
+def demand(spec: RunSpec, name: str, last_ms: Mapping[str, int]) -> tuple[int, int]:
+    """From when to when a tenant wants I/O, in ns after the barrier, within the run.
+
+    last_ms: the start of its last window with I/O; it ends a tenant that has `number_ios`.
+    """
+    work = next(tenant.workload for tenant in spec.tenants if tenant.name == name)
+    end = spec.warmup_ns + spec.runtime_ns
+    stop = end
+    if work.runtime_ns:
+        stop = min(stop, work.startdelay_ns + work.runtime_ns)
+    if work.number_ios:
+        stop = min(stop, (last_ms.get(name, 0) + spec.window_ms) * _MS)
+    return min(work.startdelay_ns, end), stop
+
+
+def phases(spec: RunSpec, last_ms: Mapping[str, int]) -> list[Phase]:
+    """The measured time, cut at every change."""
+    begin, end = spec.warmup_ns, spec.warmup_ns + spec.runtime_ns
+    wanted = {tenant.name: demand(spec, tenant.name, last_ms) for tenant in spec.tenants}
+    cuts = {at for span in wanted.values() for at in span} | {event.at_ns for event in spec.events}
+    edges = [begin, *sorted(at for at in cuts if begin < at < end), end]
+    weights = {tenant.name: float(tenant.weight) for tenant in spec.tenants}
+    events = sorted(spec.events, key=lambda event: event.at_ns)
+    result = []
+    for start, stop in pairwise(edges):
+        while events and events[0].at_ns <= start:
+            weights[events[0].tenant] = float(events[0].weight)
+            events = events[1:]
+        active = frozenset(n for n, (a, b) in wanted.items() if a <= start and b >= stop)
+        result.append(Phase(start, stop, active, dict(weights)))
+    return result
+
+
+def windows(spec: RunSpec, series: pl.DataFrame) -> Windows:
+    """Bytes by tenant and 100 ms window (or the run's own window, if that is wider or 100 ms
+    is no multiple of it: then the next multiple)."""
+    width_ms = spec.window_ms * -(-WINDOW_MS // spec.window_ms)
+    first_ms = spec.window_ms * -(-spec.warmup_ns // (spec.window_ms * _MS))
+    end_ms = (spec.warmup_ns + spec.runtime_ns) // _MS
+    count = max(0, (end_ms - first_ms) // width_ms)
+    moved = {tenant.name: [0] * count for tenant in spec.tenants}
+    within = series.filter(
+        (pl.col("t_ms") >= first_ms) & (pl.col("t_ms") < first_ms + count * width_ms)
+    )
+    grouped = within.group_by(
+        "tenant", ((pl.col("t_ms") - first_ms) // width_ms).alias("k")
+    ).agg(pl.col("bytes").sum())
+    for tenant, k, amount in grouped.iter_rows():
+        if tenant in moved:
+            moved[tenant][k] = amount
+    return Windows(first_ms * _MS, width_ms * _MS, count, moved)
+
+
+def ideal_bytes(
+    spec: RunSpec, cut: Sequence[Phase], at: Windows, caps: Mapping[str, float]
+) -> dict[str, list[float]]:
+    """The ideal in bytes by tenant and window: each window's own total, divided.
+
+    caps: bytes a second by tenant. A window's total is taken as spread evenly over its time.
+    """
+    result = {tenant.name: [0.0] * at.count for tenant in spec.tenants}
+    trees = [maxmin.tree(spec.tenants, spec.groups, p.active, p.weights) for p in cut]
+    for k, total in enumerate(at.totals()):
+        start = at.start_ns + k * at.width_ns
+        rate = total * 1e9 / at.width_ns
+        for phase, root in zip(cut, trees, strict=True):
+            overlap = min(phase.end, start + at.width_ns) - max(phase.start, start)
+            if overlap <= 0 or not phase.active:
+                continue
+            for name, share in maxmin.shares(root, rate, caps).items():
+                result[name][k] += share * total * overlap / at.width_ns
+    return result
+
+
+def share_errors(at: Windows, ideal: Mapping[str, Sequence[float]]) -> list[float]:
+    """The largest |share / ideal - 1| of each window, over the tenants it has an ideal for."""
+    return [
+        max(
+            (abs(at.moved[name][k] / ideal[name][k] - 1) for name in ideal if ideal[name][k] > 0),
+            default=0.0,
+        )
+        for k in range(at.count)
+    ]
+
+
+def changes(
+    spec: RunSpec, last_ms: Mapping[str, int], at: Windows, errors: Sequence[float]
+) -> list[Change]:
+    """Every change inside the measured time, in order, with its convergence time."""
+    begin, end = spec.warmup_ns, spec.warmup_ns + spec.runtime_ns
+    found: dict[int, list[str]] = {}
+    for tenant in spec.tenants:
+        start, stop = demand(spec, tenant.name, last_ms)
+        found.setdefault(start, []).append(f"{tenant.name} starts")
+        found.setdefault(stop, []).append(f"{tenant.name} stops")
+    for event in spec.events:
+        found.setdefault(event.at_ns, []).append(f"{event.tenant} weighs {event.weight}")
+    times = sorted(time for time in found if begin < time < end)
+    result = []
+    for time, until in pairwise([*times, end]):
+        first = max(0, -(-(time - at.start_ns) // at.width_ns))
+        last = min(at.count, (until - at.start_ns) // at.width_ns)
+        settled = None
+        for k in range(first, last - CONVERGED_WINDOWS + 1):
+            if max(errors[k : k + CONVERGED_WINDOWS]) < CONVERGED_BELOW:
+                settled = (at.start_ns + k * at.width_ns - time) / _MS
+                break
+        result.append(Change(time / _MS, ", ".join(found[time]), settled))
+    return result

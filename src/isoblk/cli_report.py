@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands show, report and compare."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isoblk.analysis.compare import compare as compare_results
+from isoblk.analysis.metrics import Analysis, analyse
+from isoblk.errors import UserError
+from isoblk.report import tables
+from isoblk.result.store import read_results
+
+ResultDir = Annotated[Path, typer.Argument(metavar="DIR", help="A result directory.")]
+
+
+def show(directory: ResultDir) -> None:
+    """Print a result directory's tables: runs, and claims with their verdicts."""
+    tables.plain_or_rich().print(tables.show(_analyse(directory)))
+
+
+def report(directory: ResultDir) -> None:
+    """Write DIR/report.html, one page that opens offline, and DIR/figures/ (SVG and PNG)."""
+    # Drawing takes a second to import; the other commands need none of it.
+    from isoblk.report.page import write_report  # noqa: PLC0415
+
+    typer.echo(write_report(_analyse(directory)))
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A result directory.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+) -> None:
+    """Print how result directory B differs from A, and how sure that is."""
+    result = compare_results(_analyse(a), _analyse(b))
+    if not result.points:
+        raise UserError("no study point in common", where=f"{a} and {b}")
+    tables.plain_or_rich().print(tables.comparison(result))
+
+
+def _analyse(directory: Path) -> Analysis:
+    results = read_results(directory)
+    analysis = analyse(results)
+    if not any(view.run is not None for view in analysis.views):
+        raise UserError(
+            "no finished run", where=str(directory), next="resume it: isoblk run STUDY")
+    return analysis

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk study: look at study files, and make them."""
+
+import json
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from isoblk.errors import UserError
+from isoblk.study.expand import expand
+from isoblk.study.fiojob import from_fio
+from isoblk.study.load import load_study
+from isoblk.study.model import Expansion
+from isoblk.study.point import label
+from isoblk.study.schema import study_schema
+
+app = typer.Typer(help="Check, describe and import study files.", no_args_is_help=True)
+
+
+@app.command()
+def check(file: Annotated[Path, typer.Argument(help="Study file (TOML).")]) -> None:
+    """Say what is wrong with a study, or how many runs it makes."""
+    study, _ = load_study(file)
+    expansion = expand(study)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"ok: {len(expansion.runs)} runs ({_kinds(expansion)})", markup=False)
+    if study.matrix:
+        table = Table("field", "values", box=None, pad_edge=False)
+        for key, values in study.matrix.items():
+            table.add_row(key, " ".join(label(value) for value in values))
+        console.print(table)
+
+
+def _kinds(expansion: Expansion) -> str:
+    counts = Counter(run.spec.kind for run in expansion.runs)
+    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of study files."""
+    typer.echo(json.dumps(study_schema(), indent=2))
+
+
+@app.command("from-fio")
+def import_fio(
+    job: Annotated[Path, typer.Argument(help="fio job file.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="File to write [standard output].")
+    ] = None,
+) -> None:
+    """Make a study of a fio job file; options that it cannot honour are named."""
+    text, warnings = from_fio(job)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        _replace(output, text)
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write the file whole, or not at all."""
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.name}.", encoding="utf-8", delete=False
+        ) as file:
+            temporary = Path(file.name)
+            file.write(text)
+        # Such a file is its owner's alone; a study is as readable as any other file.
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise UserError(f"cannot write: {error.strerror}", where=str(path)) from None

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Is everything here that isoblk needs? One check a line, each with what to do about it."""
+
+import importlib.metadata
+import mmap
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from isoblk import kernel
+from isoblk.errors import IsoblkError
+from isoblk.kernel import tools
+from isoblk.paths import cache_dir
+
+# Space for one kernel: 0.7 GB of source while its 0.3 GB package is unpacked, 0.15 GB of build.
+_CACHE_BYTES = 1_200_000_000
+
+# The guest's memory is a file in a tmpfs; a machine has 512 MiB unless its study says otherwise.
+_GUEST_BYTES = 512 << 20
+
+# Where kmod's programs are, which an ordinary user's PATH may lack.
+_SBIN = "/usr/sbin:/sbin"
+
+
+class State(Enum):
+    """Result of a check."""
+
+    OK = "ok"
+    MISSING = "missing"
+    OPTIONAL = "optional"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check's result.
+
+    Attributes:
+        name: what was looked at.
+        state: MISSING only for what isoblk cannot do without.
+        found: what was found, or is wrong.
+        todo: what to do about it; empty if ok.
+    """
+
+    name: str
+    state: State
+    found: str
+    todo: str = ""
+
+
+def doctor() -> None:
+    """Check that everything isoblk needs is here; status 1 if not."""
+    checks = check_all()
+    Console(highlight=False).print(table(checks))
+    if not healthy(checks):
+        raise typer.Exit(1)
+
+
+def check_all() -> list[Check]:
+    """Run every check."""
+    checks: Sequence[Callable[[], Check]] = (
+        check_machine,
+        check_build_tools,
+        check_kmod,
+        check_libraries,
+        check_tracing,
+        check_memory,
+        check_cache,
+        check_kernels,
+        check_fio,
+    )
+    return [check() for check in checks]
+
+
+def healthy(checks: Sequence[Check]) -> bool:
+    """Whether nothing that is required is missing."""
+    return all(check.state is not State.MISSING for check in checks)
+
+
+def table(checks: Sequence[Check]) -> Table:
+    """The checks for a terminal."""
+    colours = {State.OK: "green", State.MISSING: "red", State.OPTIONAL: "yellow"}
+    result = Table(box=None, pad_edge=False)
+    for heading in ("check", "state", "found", "what to do"):
+        result.add_column(heading, overflow="fold")
+    for check in checks:
+        colour = colours[check.state]
+        # What was found is no markup, whatever brackets it has.
+        result.add_row(
+            check.name,
+            Text(check.state.value, style=colour),
+            Text(check.found),
+            Text(check.todo),
+        )
+    return result
+
+
+def check_machine() -> Check:
+    """User Mode Linux runs on x86-64 Linux."""
+    found = f"{platform.system()} {platform.machine()}"
+    if (platform.system(), platform.machine()) == ("Linux", "x86_64"):
+        return Check("machine", State.OK, found)
+    return Check("machine", State.MISSING, found, "use an x86-64 Linux machine")
+
+
+def check_build_tools() -> Check:
+    """Compiler and what else a kernel build runs."""
+    name = "build tools"
+    if absent := tools.missing(tools.BUILD_TOOLS):
+        return Check(
+            name,
+            State.MISSING,
+            "not found: " + ", ".join(absent),
+            tools.install_command(list(absent.values())),
+        )
+    if not tools.has_libc_headers():
+        return Check(name, State.MISSING, "no libc headers", tools.install_command(["libc6-dev"]))
+    return Check(name, State.OK, tools.compiler())
+
+
+def check_kmod() -> Check:
+    """Guests load modules with insmod, from the host's file system."""
+    path = shutil.which("insmod", path=f"{os.environ.get('PATH', '')}:{_SBIN}")
+    if path:
+        return Check("kmod", State.OK, path)
+    return Check("kmod", State.MISSING, "no insmod", tools.install_command(["kmod"]))
+
+
+def check_libraries() -> Check:
+    """The Python libraries that isoblk declares."""
+    try:
+        declared = importlib.metadata.requires("isoblk") or []
+    except importlib.metadata.PackageNotFoundError:
+        declared = []
+    names = [
+        match[0]
+        for text in declared
+        if "extra ==" not in text and (match := re.match(r"[\w.-]+", text))
+    ]
+    absent = [name for name in names if not _installed(name)]
+    version = "Python " + platform.python_version()
+    if absent:
+        return Check(
+            "Python",
+            State.MISSING,
+            "no " + ", ".join(absent),
+            "run: pip install " + " ".join(absent),
+        )
+    return Check("Python", State.OK, ", ".join([version, *names]))
+
+
+def _installed(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+# PTRACE_TRACEME is 0; UML's user processes are traced by it.
+_TRACE_ME = "import ctypes,sys; sys.exit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) != 0)"
+
+
+def check_tracing() -> Check:
+    """User Mode Linux runs its processes under ptrace; containers may forbid it."""
+    result = subprocess.run([sys.executable, "-c", _TRACE_ME], capture_output=True, check=False)
+    if result.returncode == 0:
+        return Check("ptrace", State.OK, "permitted")
+    return Check(
+        "ptrace",
+        State.MISSING,
+        "forbidden",
+        "allow ptrace (containers: --cap-add SYS_PTRACE; sysctl kernel.yama.ptrace_scope below 3)",
+    )
+
+
+def guest_memory_dir() -> Path:
+    """Where User Mode Linux puts its memory: as arch/um/os-Linux/mem.c chooses."""
+    for name in ("TMPDIR", "TMP", "TEMP"):
+        if value := os.environ.get(name):
+            return Path(value)
+    for directory in (Path("/dev/shm"), Path("/tmp")):
+        if _is_tmpfs(directory):
+            return directory
+    return Path("/tmp")
+
+
+def _is_tmpfs(directory: Path) -> bool:
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    # A later mount hides an earlier one.
+    kinds = [fields[2] for fields in mounts if fields[1] == str(directory)]
+    return bool(kinds) and kinds[-1] == "tmpfs"
+
+
+def check_memory() -> Check:
+    """The guest's memory: room in its tmpfs, and the right to execute from it."""
+    name = "guest memory"
+    directory = guest_memory_dir()
+    try:
+        free = shutil.disk_usage(directory).free
+        with TemporaryFile(dir=directory) as file:
+            file.truncate(mmap.PAGESIZE)
+            mmap.mmap(
+                file.fileno(),
+                mmap.PAGESIZE,
+                prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC,
+            ).close()
+    except OSError as error:
+        return Check(
+            name,
+            State.MISSING,
+            f"{directory}: {error.strerror}",
+            "set TMPDIR to a writable tmpfs that is not mounted noexec",
+        )
+    found = f"{free / 1e6:,.0f} MB free in {directory}"
+    if free < _GUEST_BYTES:
+        return Check(
+            name,
+            State.MISSING,
+            found,
+            "set TMPDIR to a tmpfs with 600 MB (containers: --shm-size=2g)",
+        )
+    return Check(name, State.OK, found)
+
+
+def check_cache() -> Check:
+    """The cache is writable and has room for a kernel."""
+    directory = cache_dir()
+    existing = next(path for path in [directory, *directory.parents] if path.exists())
+    free = shutil.disk_usage(existing).free
+    found = f"{free / 1e9:,.1f} GB free in {directory}"
+    if not os.access(existing, os.W_OK | os.X_OK) or not existing.is_dir():
+        return Check(
+            "cache", State.MISSING, f"{directory} is not writable", "set ISOBLK_CACHE elsewhere"
+        )
+    if free < _CACHE_BYTES:
+        return Check(
+            "cache",
+            State.OPTIONAL if kernel.list_kernels() else State.MISSING,
+            found,
+            "a kernel needs 1.2 GB: run isoblk kernel clean --all, or set ISOBLK_CACHE",
+        )
+    return Check("cache", State.OK, found)
+
+
+def check_kernels() -> Check:
+    """A kernel is ready. Not required: building one is the next step, not a fault."""
+    command = "run: isoblk kernel build"
+    try:
+        kernel.find()
+    except IsoblkError as error:
+        return Check("kernels", State.OPTIONAL, error.cause, error.next or command)
+    names = ", ".join(
+        item.version + (" (debug)" if item.debug else "") for item in kernel.list_kernels()
+    )
+    return Check("kernels", State.OK, names)
+
+
+def check_fio() -> Check:
+    """Fio is only for tenants with workload = "fio"."""
+    path = shutil.which("fio")
+    if path:
+        return Check("fio", State.OK, path)
+    return Check("fio", State.OPTIONAL, "not found", tools.install_command(["fio"]))

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel source packages from the Debian mirror that this machine's apt already uses.
+
+The system's own apt state is only read. Whatever it cannot give (its lists were never
+fetched, are out of date, or its suites lack the package) is fetched through a private apt
+state in a temporary directory, which needs no root and leaves the system's alone. apt
+checks signatures as always.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from isoblk.errors import RunError, UserError
+
+# Debian's testing when this was written: the first suite with kernels newer than a release's.
+DEFAULT_SUITE = "forky"
+
+# Names a Debian archive's suite may have besides the release's codename.
+_ALIASES = frozenset(
+    {"stable", "oldstable", "oldoldstable", "testing", "unstable", "sid", "experimental"}
+)
+
+# One-line options whose deb822 field has another name (sources.list(5)).
+_FIELD_OF_OPTION = {"arch": "architectures", "lang": "languages", "target": "targets"}
+
+# Fields of a configured repository that say how to trust it; kept when it is used privately.
+_TRUST_FIELDS = ("signed-by", "trusted", "check-valid-until", "check-date", "allow-insecure")
+
+# Named .gpg up to Debian 13, .pgp as well from then on.
+_KEYRINGS = (
+    Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
+    Path("/usr/share/keyrings/debian-archive-keyring.pgp"),
+)
+
+
+@dataclass(frozen=True)
+class Repo:
+    """One repository of binary packages as sources.list(5) describes it.
+
+    Attributes:
+        uris: addresses, any of which serves all suites.
+        suites: codenames or suite names.
+        components: such as main.
+        options: deb822 fields besides these, names in lower case, values verbatim
+            (continuation lines included).
+    """
+
+    uris: tuple[str, ...]
+    suites: tuple[str, ...]
+    components: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def stanza(self) -> str:
+        """The repository in deb822 form, with only the options that concern trust."""
+        lines = [
+            "Types: deb",
+            "URIs: " + " ".join(self.uris),
+            "Suites: " + " ".join(self.suites),
+            "Components: " + " ".join(self.components),
+        ]
+        lines += [f"{name}: {self.options[name]}" for name in _TRUST_FIELDS if name in self.options]
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Deb:
+    """A downloaded package."""
+
+    package: str
+    version: str
+    path: Path
+
+
+def parse_list(text: str) -> list[Repo]:
+    """Repositories of a one-line-style sources.list; lines that apt would refuse are skipped."""
+    repos = []
+    for line in text.splitlines():
+        match = re.fullmatch(
+            r"deb\s+(?:\[(?P<options>[^\]]*)\]\s*)?(?P<uri>[^\s\[]\S*)\s+(?P<rest>.*)",
+            line.partition("#")[0].strip(),
+        )
+        if not match:
+            continue
+        options = {}
+        for option in (match["options"] or "").split():
+            # Also "name+=value" and "name-=value".
+            name, _, value = option.partition("=")
+            name = name.rstrip("+-").lower()
+            options[_FIELD_OF_OPTION.get(name, name)] = value.replace(",", " ")
+        suite, *components = match["rest"].split() or [""]
+        if components:
+            repos.append(Repo((match["uri"],), (suite,), tuple(components), options))
+    return repos
+
+
+def parse_deb822(text: str) -> list[Repo]:
+    """Repositories of a deb822-style .sources file; disabled and source-only ones are skipped."""
+    repos = []
+    # Comments may stand inside a stanza and do not end it.
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    for stanza in re.split(r"\n(?:[ \t]*\n)+", "\n".join(lines)):
+        fields: dict[str, str] = {}
+        name = ""
+        for line in stanza.splitlines():
+            if line[:1] in (" ", "\t"):
+                if name:
+                    fields[name] += "\n" + line
+            else:
+                name, _, value = line.partition(":")
+                name = name.strip().lower()
+                fields[name] = value.strip()
+        words = {name: tuple(fields.pop(name, "").split()) for name in _OWN_FIELDS}
+        enabled = fields.pop("enabled", "yes").lower() not in ("no", "false", "0", "off", "without")
+        if enabled and "deb" in words["types"] and words["uris"] and words["components"]:
+            repos.append(Repo(words["uris"], words["suites"], words["components"], fields))
+    return repos
+
+
+_OWN_FIELDS = ("types", "uris", "suites", "components")
+
+
+def read_repos(sourcelist: Path, sourceparts: Path) -> list[Repo]:
+    """All repositories of a sources.list file and a sources.list.d directory (either may lack)."""
+    repos = []
+    parts = sorted(sourceparts.iterdir()) if sourceparts.is_dir() else []
+    for path in [sourcelist, *parts]:
+        parse = {".list": parse_list, ".sources": parse_deb822}.get(path.suffix)
+        if parse and path.is_file():
+            repos += parse(path.read_text(encoding="utf-8", errors="replace"))
+    return repos
+
+
+def debian_repos(repos: list[Repo], codename: str) -> list[Repo]:
+    """Those repositories that look like Debian's own archive, with component main only."""
+    chosen = []
+    for repo in repos:
+        suites = tuple(
+            suite
+            for suite in repo.suites
+            if re.split(r"[-/]", suite)[0] in _ALIASES | ({codename} if codename else set())
+        )
+        if suites and "main" in repo.components:
+            chosen.append(Repo(repo.uris, suites, ("main",), repo.options))
+    return chosen
+
+
+def mirrors_with_suite(repos: list[Repo], suite: str, keyring: Path) -> list[Repo]:
+    """The configured mirrors, asked for another suite that must be signed by keyring."""
+    found: dict[str, Repo] = {}
+    for repo in repos:
+        if all(re.search(r"-security|/updates", name) for name in repo.suites):
+            continue  # The security archive holds nothing but a release's updates.
+        for uri in repo.uris:
+            options = {
+                name: value
+                for name, value in repo.options.items()
+                if name in _TRUST_FIELDS and name not in ("trusted", "allow-insecure")
+            }
+            options["signed-by"] = str(keyring)
+            found.setdefault(uri.rstrip("/"), Repo((uri,), (suite,), ("main",), options))
+    return list(found.values())
+
+
+class Apt:
+    """One apt state: the system's (no configuration file), or a private one."""
+
+    def __init__(self, config: Path | None = None) -> None:
+        self._config = config
+
+    def _run(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "LC_ALL": "C"}
+        program, *rest = command
+        options = ["-c", str(self._config)] if self._config else []
+        # As root, apt would drop to user _apt, which cannot write here, and warn.
+        options += ["-o", "APT::Sandbox::User=root"]
+        try:
+            return subprocess.run(
+                [program, *options, *rest],
+                env=env,
+                cwd=cwd,
+                text=True,
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise UserError(
+                "apt is not on this machine", next="give the kernel source with --source"
+            ) from None
+
+    def update(self) -> str:
+        """Fetch the lists; the errors apt printed, one line, empty if none."""
+        return _complaints(self._run("apt-get", "-q", "update").stderr)
+
+    def candidate(self, package: str) -> str | None:
+        """The version that would be installed, None if there is none."""
+        output = self._run("apt-cache", "policy", package).stdout
+        match = re.search(r"^\s*Candidate: (\S+)", output, re.MULTILINE)
+        return None if match is None or match[1] == "(none)" else match[1]
+
+    def names(self, prefix: str) -> list[str]:
+        """Names of all packages that begin so."""
+        return self._run("apt-cache", "pkgnames", prefix).stdout.split()
+
+    def download(self, package: str, version: str, directory: Path) -> Deb:
+        """Download a package into an empty directory.
+
+        Raises:
+            RunError: with apt's words if it fails.
+        """
+        result = self._run("apt-get", "-q", "download", f"{package}={version}", cwd=directory)
+        files = list(directory.glob("*.deb"))
+        if result.returncode or not files:
+            raise RunError(f"apt cannot download {package} {version}: {_complaints(result.stderr)}")
+        return Deb(package, version, files[0])
+
+
+def _complaints(stderr: str) -> str:
+    """apt's error lines as one line."""
+    lines = [line[2:].strip() for line in stderr.splitlines() if line.startswith("E:")]
+    return "; ".join(dict.fromkeys(lines))
+
+
+_PRIVATE_CONFIG = """\
+Dir::Etc::sourcelist "{root}/isoblk.sources";
+Dir::Etc::sourceparts "{root}/empty";
+Dir::Etc::preferences "{root}/none";
+Dir::Etc::preferencesparts "{root}/empty";
+Dir::State::lists "{root}/lists";
+Dir::Cache "{root}/cache";
+APT::Default-Release "";
+Acquire::Languages "none";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+Acquire::Retries "3";
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+"""
+
+
+@contextmanager
+def private(repos: list[Repo], parent: Path) -> Iterator[tuple[Apt, str]]:
+    """An apt state of its own with these repositories, updated; and update's complaints.
+
+    The system's pins, default release and hooks do not apply; its proxy and passwords do.
+    """
+    with TemporaryDirectory(prefix="apt-", dir=parent) as name:
+        root = Path(name)
+        for directory in ("empty", "lists/partial", "cache/archives/partial"):
+            (root / directory).mkdir(parents=True)
+        (root / "isoblk.sources").write_text("\n".join(repo.stanza() for repo in repos))
+        config = root / "apt.conf"
+        config.write_text(_PRIVATE_CONFIG.format(root=root))
+        apt = Apt(config)
+        yield apt, apt.update()
+
+
+def system_repos() -> list[Repo]:
+    """Debian's repositories that this machine's apt is configured with.
+
+    Raises:
+        UserError: apt is not here, or knows no Debian mirror.
+    """
+    if not shutil.which("apt-get"):
+        raise UserError("apt is not on this machine", next="give the kernel source with --source")
+    output = subprocess.run(
+        ["apt-config", "shell", "L", "Dir::Etc::sourcelist/f", "P", "Dir::Etc::sourceparts/d"],
+        text=True,
+        capture_output=True,
+        check=False,
+    ).stdout
+    paths = dict(re.findall(r"^(L|P)='(.*)'$", output, re.MULTILINE))
+    every = read_repos(
+        Path(paths.get("L", "/etc/apt/sources.list")),
+        Path(paths.get("P", "/etc/apt/sources.list.d")),
+    )
+    repos = debian_repos(every, _codename())
+    if not repos:
+        raise UserError(
+            "apt is configured with no Debian mirror", next="give the kernel source with --source"
+        )
+    return repos
+
+
+def _codename() -> str:
+    release = Path("/etc/os-release")
+    text = release.read_text() if release.is_file() else ""
+    match = re.search(r"^VERSION_CODENAME=\"?([\w-]+)", text, re.MULTILINE)
+    return match[1] if match else ""
+
+
+def archive_keyring() -> Path:
+    """Debian's archive keyring.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    for path in _KEYRINGS:
+        if path.is_file():
+            return path
+    raise UserError(
+        "Debian's archive keyring is missing", next="run: apt install debian-archive-keyring"
+    )
+
+
+def newest_source(names: list[str]) -> str | None:
+    """The package linux-source-N.M with the highest version."""
+    versions = [
+        (int(match[1]), int(match[2]))
+        for name in names
+        if (match := re.fullmatch(r"linux-source-(\d+)\.(\d+)", name))
+    ]
+    return "linux-source-{}.{}".format(*max(versions)) if versions else None
+
+
+def fetch(version: str | None, suite: str | None, directory: Path) -> Deb:
+    """Download linux-source-VERSION.
+
+    Args:
+        version: N.M, None for the newest of the suite.
+        suite: suite of the configured mirror to look in; None for the suites apt is
+            configured with and, if they have no such package, DEFAULT_SUITE.
+        directory: an empty directory for the package; temporary files stand beside it.
+
+    Raises:
+        UserError: no such package.
+        RunError: it exists and cannot be downloaded.
+    """
+    package = f"linux-source-{version}" if version else None
+    repos = system_repos()
+    complaints = []
+    if package and suite is None:
+        apt = Apt()
+        found = apt.candidate(package)
+        if found:
+            try:
+                return apt.download(package, found, directory)
+            except RunError as error:  # The system's lists may be out of date.
+                complaints.append(str(error))
+        with private(repos, directory.parent) as (apt, trouble):
+            found = apt.candidate(package)
+            if found:
+                return apt.download(package, found, directory)
+        complaints.append(trouble)
+    where = suite or DEFAULT_SUITE
+    with private(mirrors_with_suite(repos, where, archive_keyring()), directory.parent) as (
+        apt,
+        trouble,
+    ):
+        package = package or newest_source(apt.names("linux-source-"))
+        found = apt.candidate(package) if package else None
+        if package and found:
+            return apt.download(package, found, directory)
+    complaints.append(trouble)
+    reason = "; ".join(dict.fromkeys(text for text in complaints if text))
+    missing = f"no package {package or 'linux-source-*'}"
+    if reason:
+        raise RunError(f"{missing} could be fetched from suite {where}: {reason}")
+    raise UserError(
+        f"{missing} in the configured suites or in {where}"
+        if suite is None
+        else f"{missing} in suite {where}",
+        next="name another --version or --suite, or give --source",
+    )

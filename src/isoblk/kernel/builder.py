@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Configure and compile a kernel, once for everything that determines it."""
+
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from isoblk.errors import IsoblkError, RunError, UserError
+from isoblk.kernel import cache, config, source, tools
+from isoblk.kernel.cache import Kernel
+from isoblk.kernel.progress import Progress
+from isoblk.paths import kernel_tree
+
+# Part of every key: count up when a change here would give another kernel.
+_RECIPE = 1
+
+# Lines that make prints for the lab's configuration; only for the progress bar, and only
+# until a kernel was built here.
+_TYPICAL_STEPS = 1350
+
+# What make says of one finished command: two spaces, its short name, its object.
+_STEP = re.compile(r"  [A-Z][A-Z0-9]+(?: \[M\])? +\S")
+
+# Everything in a kernel that would tell when, where and by whom it was built.
+_REPRODUCIBLE = (
+    "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 2026",
+    "KBUILD_BUILD_USER=isoblk",
+    "KBUILD_BUILD_HOST=isoblk",
+    "KBUILD_BUILD_VERSION=1",
+    "LOCALVERSION=",
+)
+
+# Lines of the log that are shown when a build fails.
+_TAIL = 15
+
+
+@dataclass(frozen=True)
+class Request:
+    """What kernel is wanted.
+
+    Attributes:
+        version: N.M, newest, or None: what source gives, else the default.
+        source: directory, tarball or linux-source package instead of Debian's archive.
+        suite: Debian suite to look in, of the mirror that apt is configured with.
+        debug: with sanitizers and lock checking.
+        jobs: processes at once, None for one a CPU.
+    """
+
+    version: str | None = None
+    source: Path | None = None
+    suite: str | None = None
+    debug: bool = False
+    jobs: int | None = None
+
+
+def fragments(debug: bool) -> list[Path]:
+    """The configuration fragments of a kernel, in order."""
+    directory = kernel_tree() / "config"
+    return [directory / "uml.config", *([directory / "debug.config"] if debug else [])]
+
+
+def recipe(debug: bool) -> str:
+    """Hash of all that determines a kernel besides its source and compiler."""
+    wanted = config.render(config.load(fragments(debug)))
+    return cache.digest(str(_RECIPE), platform.machine(), wanted, _seed_c().read_text())
+
+
+def key_of(version: str, identity: str, compiler: str, recipe_hash: str, debug: bool) -> str:
+    """Name of a kernel in the cache: readable, and different whenever the kernel may be."""
+    middle = "-debug" if debug else ""
+    return f"{version}{middle}-{cache.digest(identity, compiler, recipe_hash)}"
+
+
+def find(version: str | None = None, debug: bool = False) -> Kernel:
+    """A kernel that is ready and was built as this isoblk would build it.
+
+    Args:
+        version: such as 6.12 or 6.12.117; None for the default or, failing that, the one
+            that was built last.
+        debug: the variant with sanitizers and lock checking.
+
+    Raises:
+        UserError: there is none.
+    """
+    current = recipe(debug)
+    every = [pair for pair in cache.all_ready() if pair[0].debug == debug]
+    ready = [kernel for kernel, facts in every if facts.recipe == current]
+    wanted = version or cache.DEFAULT_VERSION
+    chosen = [kernel for kernel in ready if cache.matches(kernel.version, wanted)]
+    if version is None:
+        chosen += ready
+    if chosen:
+        return chosen[0]
+    command = "isoblk kernel build"
+    if version is not None:
+        # A full release is asked of Debian by its series.
+        command += " --version " + ".".join(version.split(".")[:2])
+    if debug:
+        command += " --debug"
+    name = "kernel" + (f" {version}" if version else "") + (" (debug)" if debug else "")
+    outdated = any(cache.matches(kernel.version, wanted) for kernel, _ in every)
+    raise UserError(
+        f"the {name} was built with another configuration than today's"
+        if outdated
+        else f"no {name} has been built",
+        next=f"run: {command}",
+    )
+
+
+def build(request: Request, progress: Progress) -> Kernel:
+    """Build a kernel, or find that it is ready.
+
+    Raises:
+        UserError: something is missing, wrong or full; the message says what to do.
+        RunError: the download or the compilation failed.
+    """
+    with cache.disk_errors():
+        tools.require_build_tools()
+        current = recipe(request.debug)
+        origin = source.resolve(request.version, request.source, request.suite, progress)
+        compiler = tools.compiler()
+        key = key_of(origin.version, origin.identity, compiler, current, request.debug)
+        home = cache.kernels_dir() / key
+        if ready := cache.read_ready(home):
+            return cache.kernel_of(home, ready)
+        home.mkdir(parents=True, exist_ok=True)
+        with (
+            cache.lock(origin.lock_name, shared=True, wait=lambda: None),
+            cache.lock(
+                f"kernel-{key}",
+                wait=lambda: progress.note(f"waiting: kernel {key} is being built already"),
+            ) as descriptor,
+        ):
+            # Another process may have built it meanwhile.
+            ready = cache.read_ready(home)
+            if ready is None:
+                home.mkdir(parents=True, exist_ok=True)
+                steps = _compile(home, origin, request, progress, descriptor)
+                release = (home / "build/include/config/kernel.release").read_text().strip()
+                ready = cache.Ready(
+                    version=release,
+                    source=origin.identity,
+                    tree=str(origin.tree),
+                    compiler=compiler,
+                    debug=request.debug,
+                    recipe=current,
+                    steps=steps,
+                    built_at=time.time(),
+                )
+                _prune(home / "build")
+                cache.write_ready(home, ready)
+            return cache.kernel_of(home, ready)
+
+
+def _compile(
+    home: Path, origin: source.Source, request: Request, progress: Progress, lock: int
+) -> int:
+    """Configure and make everything in home; the number of lines make printed."""
+    target = home / "build"
+    target.mkdir(exist_ok=True)
+    log = home / "build.log"
+    log.write_bytes(b"")
+    name = f"Linux {origin.version}"
+    progress.stage(f"configuring {name}")
+    wanted = config.load(fragments(request.debug))
+    fragment = home / "fragment.config"
+    cache.write_atomically(fragment, config.render(wanted).encode())
+    make = Make(log, name, progress, keep=(lock,))
+    base = ["-C", str(origin.tree), f"O={target}", "ARCH=um", "CC=gcc", *_REPRODUCIBLE]
+    make.run([*base, "allnoconfig", f"KCONFIG_ALLCONFIG={fragment}"])
+    if failed := config.unapplied(wanted, (target / ".config").read_text(), origin.tree):
+        raise UserError(
+            f"{name} does not take: {', '.join(failed)}",
+            where=" + ".join(path.name for path in fragments(request.debug)),
+            next="its Kconfig says what each symbol depends on",
+        )
+    known = [facts.steps for _, facts in cache.all_ready() if facts.debug == request.debug]
+    progress.stage(f"compiling {name}", known[0] if known else _TYPICAL_STEPS)
+    jobs = request.jobs or len(os.sched_getaffinity(0))
+    steps = make.run(
+        [
+            *base,
+            f"-j{jobs}",
+            f"KCFLAGS=-ffile-prefix-map={origin.tree}=/linux -ffile-prefix-map={target}=/build",
+            f"KAFLAGS=-ffile-prefix-map={origin.tree}=/linux -ffile-prefix-map={target}=/build",
+            "linux",
+            "modules",
+        ]
+    )
+    _compile_seed(home)
+    return steps
+
+
+def _seed_c() -> Path:
+    return kernel_tree() / "uml" / "seed.c"
+
+
+def _compile_seed(home: Path) -> None:
+    """Compile the library that makes the kernel's random numbers repeat."""
+    temporary = home / ".seed.so"
+    result = subprocess.run(
+        ["gcc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", temporary, _seed_c()],
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    if result.returncode:
+        raise failure("seed.c", result.stderr.splitlines(), home / "build.log")
+    temporary.rename(home / "seed.so")
+
+
+class Make:
+    """Runs make with a log, counting its steps.
+
+    Args:
+        log: file that everything make prints is appended to.
+        name: what is being built, for errors.
+        progress: gets a step for each line make prints of its work, and the end of the
+            log if it fails.
+        keep: file descriptors of locks. make inherits them, so that a lock outlives this
+            process if it is killed, until make too has ended.
+    """
+
+    def __init__(
+        self, log: Path, name: str, progress: Progress, *, keep: Sequence[int] = ()
+    ) -> None:
+        self._log = log
+        self._name = name
+        self._progress = progress
+        self._keep = tuple(keep)
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run make; the number of its steps.
+
+        Raises:
+            UserError: the disk is full.
+            RunError: it failed otherwise.
+        """
+        scratch = self._log.parent / "tmp"
+        scratch.mkdir(exist_ok=True)
+        # Nothing else of the environment may change the kernel (MAKEFLAGS, KCFLAGS, ...).
+        env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        env |= {"LC_ALL": "C", "TMPDIR": str(scratch)}
+        tail: deque[str] = deque(maxlen=400)
+        steps = 0
+        process = subprocess.Popen(
+            ["make", *arguments],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            pass_fds=self._keep,
+            start_new_session=True,
+        )
+        try:
+            assert process.stdout is not None
+            with self._log.open("a") as log:
+                for line in process.stdout:
+                    log.write(line)
+                    tail.append(line.rstrip("\n"))
+                    if _STEP.match(line):
+                        steps += 1
+                        self._progress.step()
+            status = process.wait()
+        finally:
+            # After Ctrl-C or an error of ours: make and all its children.
+            if process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
+            shutil.rmtree(scratch, ignore_errors=True)
+        if status:
+            error = failure(self._name, list(tail), self._log)
+            if isinstance(error, RunError):
+                self._progress.note("\n".join(list(tail)[-_TAIL:]))
+            raise error
+        return steps
+
+
+def failure(name: str, lines: list[str], log: Path) -> IsoblkError:
+    """What a failed compilation means for the user, from the end of its output."""
+    if any("No space left on device" in line or "Disk quota exceeded" in line for line in lines):
+        return cache.disk_full(log.parent)
+    causes = [
+        *(line for line in lines if re.search(r"\b(fatal )?error:", line)),
+        *(line for line in lines if line.startswith("ERROR:") or "***" in line),
+        *lines[-1:],
+        "make printed nothing",
+    ]
+    cause = re.sub(r"^make(\[\d+\])?: \*\*\* ", "", causes[0].strip())
+    return RunError(f"building {name} failed: {cause}", next=f"the log is {log}")
+
+
+def _prune(target: Path) -> None:
+    """Delete what neither booting nor building external modules needs: most of the space."""
+    # scripts/ holds programs that module builds run.
+    for top in target.iterdir():
+        if top.name.startswith("vmlinux") or top.name in ("built-in.a", "tmp"):
+            top.unlink()
+        elif top.is_dir() and not top.is_symlink() and top.name not in ("scripts", "include"):
+            for pattern in ("*.o", "*.a", ".*.cmd", "*.mod.c", "*.mod"):
+                for path in top.rglob(pattern):
+                    path.unlink()

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The cache of sources, kernels and modules: names, locks, what is ready, cleaning.
+
+    sources/NAME/tree      an unpacked kernel source, with sources/NAME/source.json
+    kernels/KEY/           ready.json (written last), build.log, seed.so, build/ (make's O=)
+    modules/KEY-HASH/      the repository's modules for a kernel, with ready.json
+    locks/                 one file a name, never removed
+
+A lock is a flock on a file in locks/: whoever makes or removes a thing holds it
+exclusively, whoever uses it holds it shared. What is not named by a ready.json or
+source.json is not there as far as users are concerned.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from isoblk.errors import UserError
+from isoblk.paths import cache_dir
+
+DEFAULT_VERSION = "6.12"
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Contents of a kernel's ready.json.
+
+    Attributes:
+        version: full release, such as 6.12.117.
+        source: identity of the source: package and version, or hash of its contents.
+        tree: directory of the source, which building modules needs.
+        compiler: first line of gcc --version, and of ld --version.
+        recipe: hash of the configuration and of how it is built.
+        steps: lines that make printed, which estimates the next build's.
+        built_at: seconds since 1970.
+    """
+
+    version: str
+    source: str
+    tree: str
+    compiler: str
+    debug: bool
+    recipe: str
+    steps: int
+    built_at: float
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that is ready to boot.
+
+    Attributes:
+        key: names everything that determines the build; the directory's name.
+        version: full release, such as 6.12.117.
+        source: identity of the source: package and version, or hash of its contents.
+        compiler: the compiler and the linker.
+        debug: built with the sanitizers and lock checking.
+        dir: directory in the cache.
+    """
+
+    key: str
+    version: str
+    source: str
+    compiler: str
+    debug: bool
+    dir: Path
+
+    @property
+    def build(self) -> Path:
+        """make's build directory, against which external modules are built."""
+        return self.dir / "build"
+
+    @property
+    def linux(self) -> Path:
+        """The UML executable."""
+        return self.build / "linux"
+
+    @property
+    def seed_shim(self) -> Path:
+        """Library for LD_PRELOAD that makes the kernel's random numbers repeat.
+
+        They start at $ISOBLK_SEED, a number. The kernel also mixes the wall clock in: they
+        repeat only with time-travel-start=NANOSECONDS on its command line.
+        """
+        return self.dir / "seed.so"
+
+    def module(self, name: str) -> Path:
+        """One of the kernel's own modules, such as null_blk.
+
+        Raises:
+            UserError: it was not built as a module.
+        """
+        wanted = name.removesuffix(".ko").replace("-", "_")
+        for line in (self.build / "modules.order").read_text().splitlines():
+            path = self.build / Path(line).with_suffix(".ko")
+            if path.stem.replace("-", "_") == wanted:
+                return path
+        raise UserError(f"Linux {self.version} was built without a module {name}")
+
+
+def sources_dir() -> Path:
+    """Unpacked kernel sources."""
+    return cache_dir() / "sources"
+
+
+def kernels_dir() -> Path:
+    """Kernel builds."""
+    return cache_dir() / "kernels"
+
+
+def modules_dir() -> Path:
+    """The repository's modules."""
+    return cache_dir() / "modules"
+
+
+class BusyError(Exception):
+    """Somebody else holds the lock."""
+
+
+@contextmanager
+def lock(
+    name: str, *, shared: bool = False, wait: Callable[[], None] | None = None
+) -> Iterator[int]:
+    """Hold a lock of the cache; gives its file descriptor.
+
+    Args:
+        name: what is locked.
+        shared: for using it, not for making or removing it.
+        wait: called before waiting for another holder; without it nobody waits.
+
+    Raises:
+        BusyError: it is held and wait is None.
+    """
+    directory = cache_dir() / "locks"
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        try:
+            fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if wait is None:
+                raise BusyError(name) from None
+            wait()
+            fcntl.flock(descriptor, operation)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def hold(kernel: Kernel) -> Iterator[None]:
+    """Keep a kernel and its modules from being cleaned while it is used.
+
+    Raises:
+        UserError: it has been cleaned in the meantime.
+    """
+    with disk_errors(), lock(f"kernel-{kernel.key}", shared=True, wait=lambda: None):
+        if read_ready(kernel.dir) is None:
+            raise UserError(
+                f"kernel {kernel.key} is no longer in the cache", next="run: isoblk kernel build"
+            )
+        yield
+
+
+def disk_full(directory: Path) -> UserError:
+    """The error for a file system without space."""
+    existing = next(path for path in [directory, *directory.parents] if path.exists())
+    free = shutil.disk_usage(existing).free
+    return UserError(
+        f"disk full ({free / 1e6:.0f} MB free)",
+        where=str(directory),
+        next="free some space (isoblk kernel clean --all) or set ISOBLK_CACHE",
+    )
+
+
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """Turn a full or unwritable file system under the cache into the user's error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(cache_dir()) from None
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
+            raise UserError(
+                f"cannot write the cache: {error.strerror}",
+                where=str(error.filename or cache_dir()),
+                next="set ISOBLK_CACHE to a directory of yours",
+            ) from None
+        raise
+
+
+def digest(*parts: str) -> str:
+    """A short hash of texts: 12 hexadecimal digits, as good as unique in a cache."""
+    whole = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        whole.update(f"{len(data)}:".encode() + data)
+    return whole.hexdigest()[:12]
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a small file so that it is either absent or whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        temporary.rename(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_ready(directory: Path) -> Ready | None:
+    """A kernel directory's ready.json; None if the build never finished or its source is gone."""
+    try:
+        ready = msgspec.json.decode((directory / "ready.json").read_bytes(), type=Ready)
+    except (OSError, msgspec.DecodeError):
+        return None
+    whole = (directory / "build" / "linux").is_file() and (Path(ready.tree) / "Makefile").is_file()
+    return ready if whole else None
+
+
+def write_ready(directory: Path, ready: Ready) -> None:
+    """Declare a kernel directory finished."""
+    write_atomically(directory / "ready.json", msgspec.json.encode(ready))
+
+
+def kernel_of(directory: Path, ready: Ready) -> Kernel:
+    """The kernel in a directory."""
+    return Kernel(
+        key=directory.name,
+        version=ready.version,
+        source=ready.source,
+        compiler=ready.compiler,
+        debug=ready.debug,
+        dir=directory,
+    )
+
+
+def all_ready() -> list[tuple[Kernel, Ready]]:
+    """Every kernel that is ready, the newest build first."""
+    root = kernels_dir()
+    found = [
+        (kernel_of(directory, ready), ready)
+        for directory in (root.iterdir() if root.is_dir() else ())
+        if (ready := read_ready(directory)) is not None
+    ]
+    return sorted(found, key=lambda pair: (-pair[1].built_at, pair[0].key))
+
+
+def list_kernels() -> list[Kernel]:
+    """Every kernel that is ready, the newest build first."""
+    return [kernel for kernel, _ in all_ready()]
+
+
+def matches(release: str, version: str) -> bool:
+    """Whether a full release (6.12.117) is of a version (6.12, or all of it)."""
+    return release == version or release.startswith((f"{version}.", f"{version}-", f"{version}+"))
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What cleaning did.
+
+    Attributes:
+        removed: names of what is gone.
+        busy: names of what is in use and stays.
+        freed: bytes.
+    """
+
+    removed: tuple[str, ...]
+    busy: tuple[str, ...]
+    freed: int
+
+
+def clean(keys: Sequence[str] = (), *, sources: bool = False) -> Cleaned:
+    """Remove kernels with their modules; nothing that is in use.
+
+    Args:
+        keys: beginnings of the keys to remove, none for all of them.
+        sources: also remove the sources that no remaining kernel was built from.
+
+    Raises:
+        UserError: a key names no kernel.
+    """
+    with disk_errors():
+        return _clean(keys, sources)
+
+
+def _clean(keys: Sequence[str], sources: bool) -> Cleaned:
+    names = _names(kernels_dir())
+    for key in keys:
+        if not any(name.startswith(key) for name in names):
+            raise UserError(f"no kernel {key} in the cache", next="see: isoblk kernel list")
+    removed: list[str] = []
+    busy: list[str] = []
+    freed = 0
+    for name in names:
+        if keys and not name.startswith(tuple(keys)):
+            continue
+        modules = [path for path in _names(modules_dir()) if path.startswith(f"{name}-")]
+        paths = [kernels_dir() / name, *(modules_dir() / path for path in modules)]
+        freed += _remove(name, f"kernel-{name}", paths, removed, busy)
+    if sources:
+        needed = {
+            Path(ready.tree)
+            for name in _names(kernels_dir())
+            if (ready := read_ready(kernels_dir() / name))
+        }
+        for name in _names(sources_dir()):
+            path = sources_dir() / name
+            if path / "tree" not in needed:
+                freed += _remove(name, f"source-{name}", [path], removed, busy)
+    _sweep()
+    return Cleaned(tuple(removed), tuple(busy), freed)
+
+
+def _names(directory: Path) -> list[str]:
+    if not directory.is_dir():
+        return []
+    return sorted(path.name for path in directory.iterdir() if not path.name.startswith("."))
+
+
+def _sweep() -> None:
+    """Remove what killed processes left behind."""
+    for root in (sources_dir(), kernels_dir(), modules_dir()):
+        for path in root.glob(".*") if root.is_dir() else ():
+            owner = path.name.removeprefix(".").rpartition(".")[0]
+            with suppress(BusyError), lock(f"{_LOCK_PREFIX[root.name]}-{owner}"):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+# What locks the directories under each root.
+_LOCK_PREFIX = {"sources": "source", "kernels": "kernel", "modules": "modules"}
+
+
+def _remove(
+    name: str, lock_name: str, paths: list[Path], removed: list[str], busy: list[str]
+) -> int:
+    freed = 0
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lock(lock_name))
+        except BusyError:
+            busy.append(name)
+            return 0
+        for path in paths:
+            freed += sum(
+                entry.lstat().st_blocks * 512 for entry in path.rglob("*") if not entry.is_dir()
+            )
+            # Renamed first: a removal that is cut short leaves nothing that looks ready.
+            rubbish = path.with_name(f".{path.name}.removed")
+            shutil.rmtree(rubbish, ignore_errors=True)
+            path.rename(rubbish)
+            shutil.rmtree(rubbish)
+        removed.append(name)
+    return freed

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The repository's kernel modules, built for a kernel of the cache."""
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from isoblk.errors import RunError, UserError
+from isoblk.kernel import cache, tools
+from isoblk.kernel.builder import Make
+from isoblk.kernel.cache import Kernel
+from isoblk.kernel.progress import Progress, Silent
+from isoblk.paths import kernel_tree
+
+_SOURCES = (".c", ".h")
+_MAKEFILES = ("Kbuild", "Makefile", "Kconfig")
+
+# Directories of the tree that are no modules.
+_APART = ("config", "uml")
+
+# Part of the hash: count up when a change here would give other modules.
+_RECIPE = 1
+
+
+def module_sources(tree: Path) -> list[Path]:
+    """The files that determine the modules, sorted; nothing that a build left in the tree."""
+    return sorted(
+        path
+        for path in tree.rglob("*")
+        if path.is_file()
+        and path.relative_to(tree).parts[0] not in _APART
+        and (
+            path.name in _MAKEFILES
+            or (path.suffix in _SOURCES and not path.name.endswith(".mod.c"))
+        )
+    )
+
+
+def modules_key(kernel: Kernel, tree: Path) -> str:
+    """Name of a kernel's modules in the cache: the kernel, and a hash of all else."""
+    # Without a compiler, what the kernel's own has built is still good.
+    compiler = kernel.compiler if tools.missing(tools.BUILD_TOOLS) else tools.compiler()
+    whole = hashlib.sha256(f"{_RECIPE}\0{compiler}\0".encode())
+    for path in module_sources(tree):
+        whole.update(f"{path.relative_to(tree)}\0".encode())
+        whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return f"{kernel.key}-{whole.hexdigest()[:12]}"
+
+
+def build_modules(kernel: Kernel, progress: Progress | None = None) -> Path:
+    """Build the repository's modules for a kernel, or find that they are ready.
+
+    Returns:
+        The directory that holds them: blkload.ko, isoblk_vdisk.ko and their tests.
+
+    Raises:
+        UserError: the kernel was cleaned, or the disk is full.
+        RunError: they do not compile.
+    """
+    listener = progress or Silent()
+    tree = kernel_tree()
+    key = modules_key(kernel, tree)
+    home = cache.modules_dir() / key
+    if (home / "ready").exists():
+        return home
+    with cache.hold(kernel), cache.disk_errors():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with cache.lock(
+            f"modules-{key}",
+            wait=lambda: listener.note("waiting: the modules are being built already"),
+        ) as descriptor:
+            if not (home / "ready").exists():
+                _build(kernel, tree, home, listener, descriptor)
+    return home
+
+
+def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int) -> None:
+    tools.require_build_tools()
+    part = home.with_name(f".{home.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+    try:
+        copy = part / "sources"
+        for path in module_sources(tree):
+            target = copy / path.relative_to(tree)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        if not (copy / "Kbuild").is_file():
+            raise UserError("the modules' sources are missing", where=str(tree))
+        progress.stage(f"building the modules for Linux {kernel.version}")
+        # Outside of what is removed on failure: the error names it.
+        log = kernel.dir / "modules.log"
+        log.write_bytes(b"")
+        Make(log, "the modules", progress, keep=(lock,)).run(
+            [
+                "-C",
+                str(kernel.build),
+                f"M={copy}",
+                "ARCH=um",
+                "CC=gcc",
+                f"-j{len(os.sched_getaffinity(0))}",
+                f"KCFLAGS=-ffile-prefix-map={copy}=/isoblk",
+                "modules",
+            ]
+        )
+        modules = sorted(copy.rglob("*.ko"))
+        if not modules:
+            raise RunError("make built no module", next=f"the log is {log}")
+        for path in modules:
+            path.rename(part / path.name)
+        shutil.rmtree(copy)
+        (part / "ready").touch()
+        part.rename(home)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel sources: found, verified, unpacked into the cache once."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from isoblk.errors import IsoblkError, UserError
+from isoblk.kernel import apt, cache
+from isoblk.kernel.progress import Progress
+
+# Versions that mean the newest package of the suite.
+NEWEST = ("newest", "testing")
+
+# Drivers' code that no kernel of the lab contains: more than half of the source. Their
+# Kconfig files and Makefiles stay, which the build reads.
+_EXCLUDED = (
+    "*/Documentation/*/*",
+    "*/drivers/gpu/*.[ch]",
+    "*/drivers/media/*.[ch]",
+    "*/drivers/net/ethernet/*.[ch]",
+    "*/drivers/net/wireless/*.[ch]",
+    "*/sound/*.[ch]",
+    "*/tools/perf/*",
+    "*/tools/testing/*",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A kernel source that can be built from.
+
+    Attributes:
+        identity: package_version of a Debian package, or tarball-, deb- or tree- and a hash.
+        version: full version as its Makefile gives it, such as 6.12.117.
+        tree: its top directory; not written to.
+        owned: the tree is in the cache (else the user's own).
+    """
+
+    identity: str
+    version: str
+    tree: Path
+    owned: bool
+
+    @property
+    def lock_name(self) -> str:
+        """Held shared while the tree is read."""
+        return f"source-{self.identity}"
+
+
+def resolve(
+    version: str | None, given: Path | None, suite: str | None, progress: Progress
+) -> Source:
+    """Find a source and unpack it if need be.
+
+    Args:
+        version: N.M, one of NEWEST, or None for any (given) or the default.
+        given: the user's own directory, tarball or linux-source package.
+        suite: Debian suite to look in, of the mirror apt is configured with.
+        progress: is told the stages.
+
+    Raises:
+        UserError: there is no such source, or it is damaged, dirty, of another version
+            or not Linux.
+        RunError: the download failed.
+    """
+    if version is not None and version not in NEWEST and not re.fullmatch(r"\d+\.\d+", version):
+        raise UserError(
+            f"not a kernel version: {version!r}", where="--version", next="such as 6.12, or newest"
+        )
+    if suite is not None and not re.fullmatch(r"[a-z][\w./-]*", suite):
+        raise UserError(f"not a suite: {suite!r}", where="--suite", next="such as forky")
+    if given is None:
+        source = _packaged(version or cache.DEFAULT_VERSION, suite, progress)
+    elif given.is_dir():
+        source = _directory(given.absolute(), progress)
+    elif given.is_file():
+        source = _file(given, progress)
+    else:
+        raise UserError("no such file or directory", where=str(given))
+    if version and version not in NEWEST and not cache.matches(source.version, version):
+        raise UserError(f"the source is Linux {source.version}, not {version}", where=str(given))
+    return source
+
+
+def tree_version(tree: Path) -> str:
+    """Full version of a source tree.
+
+    Raises:
+        UserError: it is not the source of Linux with UML.
+    """
+    makefile = tree / "Makefile"
+    text = makefile.read_text(errors="replace") if makefile.is_file() else ""
+    fields = dict(
+        re.findall(
+            r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", text, re.MULTILINE
+        )
+    )
+    parts = ("Kconfig", "arch/um/Makefile", "block/blk-core.c", "scripts/Makefile.build")
+    if not all(fields.get(name) for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")) or not all(
+        (tree / part).is_file() for part in parts
+    ):
+        raise UserError("not a kernel source", where=str(tree))
+    return "{VERSION}.{PATCHLEVEL}.{SUBLEVEL}{EXTRAVERSION}".format(
+        **{"EXTRAVERSION": "", **fields}
+    )
+
+
+def _packaged(version: str, suite: str | None, progress: Progress) -> Source:
+    newest = version in NEWEST
+    package = f"linux-source-{version}"
+    if not newest and suite is None and (installed := _installed(package)):
+        archive, package_version = installed
+        return _unpacked(f"{package}_{package_version}", archive, "", progress)
+    if not newest and (cached := _cached(package, suite)):
+        return cached
+    with _scratch(progress) as scratch:
+        progress.stage(f"fetching {'the newest kernel source' if newest else package}")
+        directory = scratch / "deb"
+        directory.mkdir()
+        deb = apt.fetch(None if newest else version, suite, directory)
+        identity = f"{deb.package}_{deb.version}"
+        origin = apt.DEFAULT_SUITE if newest and suite is None else suite or ""
+        return _unpacked_deb(identity, deb.path, scratch, origin, progress)
+
+
+@contextmanager
+def _scratch(progress: Progress) -> Iterator[Path]:
+    """A temporary directory for packages, one process at a time.
+
+    The lock is the one that cache.clean takes before it removes what a killed process left.
+    """
+    root = cache.sources_dir()
+    root.mkdir(parents=True, exist_ok=True)
+    with (
+        cache.lock("source-fetch", wait=lambda: progress.note("waiting for another download")),
+        TemporaryDirectory(prefix=".fetch.", dir=root) as name,
+    ):
+        yield Path(name)
+
+
+def _installed(package: str) -> tuple[Path, str] | None:
+    """Archive and version of an installed linux-source package."""
+    archives = sorted(Path("/usr/src").glob(f"{package}.tar.*"))
+    if not archives or not shutil.which("dpkg-query"):
+        return None
+    query = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", package],
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    status, _, version = query.stdout.partition(" ")
+    return (archives[0], version) if query.returncode == 0 and status == "installed" else None
+
+
+def _cached(package: str, suite: str | None) -> Source | None:
+    """The source of a package that was unpacked last."""
+    candidates = sorted(
+        cache.sources_dir().glob(f"{package}_*/source.json"),
+        key=lambda path: path.stat().st_mtime,
+        reverse=True,
+    )
+    for path in candidates:
+        source = _read(path.parent)
+        if source and suite in (None, json.loads(path.read_text()).get("suite")):
+            return source
+    return None
+
+
+def _directory(tree: Path, progress: Progress) -> Source:
+    version = tree_version(tree)
+    for remnant in (".config", "include/config", "arch/um/include/generated"):
+        if (tree / remnant).exists():
+            raise UserError(
+                f"the source tree is not clean (it has {remnant})",
+                where=str(tree),
+                next=f"run: make -C {tree} ARCH=um mrproper",
+            )
+    progress.stage(f"reading {tree}")
+    return Source(f"tree-{_hash_tree(tree)}", version, tree, owned=False)
+
+
+def _hash_tree(tree: Path) -> str:
+    """Hash of all names and contents of a tree, git's own files aside."""
+    whole = hashlib.sha256()
+    for parent, directories, names in os.walk(tree):
+        directories[:] = sorted(name for name in directories if name != ".git")
+        for name in sorted(names):
+            path = Path(parent, name)
+            try:
+                data = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
+            except OSError as error:
+                raise UserError(
+                    f"cannot read the source: {error.strerror}", where=str(path)
+                ) from None
+            whole.update(f"{path.relative_to(tree)}\0".encode(errors="surrogateescape"))
+            whole.update(hashlib.sha256(data).digest())
+    return whole.hexdigest()[:16]
+
+
+def _file(path: Path, progress: Progress) -> Source:
+    progress.stage(f"reading {path.name}")
+    try:
+        with path.open("rb") as stream:
+            is_deb = stream.read(8) == b"!<arch>\n"
+            stream.seek(0)
+            content = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+    except OSError as error:
+        raise UserError(f"cannot read the source: {error.strerror}", where=str(path)) from None
+    if is_deb:
+        with _scratch(progress) as scratch:
+            return _unpacked_deb(f"deb-{content}", path, scratch, "", progress)
+    return _unpacked(f"tarball-{content}", path, "", progress)
+
+
+def _unpacked_deb(
+    identity: str, deb: Path, scratch: Path, suite: str, progress: Progress
+) -> Source:
+    """The source in a linux-source package."""
+    if cached := _read(cache.sources_dir() / identity):
+        return cached
+    _extract(["dpkg-deb", "-x", str(deb), str(scratch / "files")], deb)
+    archives = sorted(scratch.glob("files/usr/src/linux-source-*.tar.*"))
+    if not archives:
+        raise UserError("the package holds no kernel source", where=str(deb))
+    return _unpacked(identity, archives[0], suite, progress)
+
+
+def _unpacked(identity: str, archive: Path, suite: str, progress: Progress) -> Source:
+    """The source in a tar archive, unpacked under its identity unless it is there already."""
+    home = cache.sources_dir() / identity
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with cache.lock(
+        f"source-{identity}", wait=lambda: progress.note(f"waiting: {identity} is being unpacked")
+    ):
+        if cached := _read(home):
+            return cached
+        progress.stage(f"unpacking {identity}")
+        part = home.with_name(f".{identity}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(home, ignore_errors=True)
+        try:
+            files = part / "files"
+            files.mkdir(parents=True)
+            excludes = [f"--exclude={pattern}" for pattern in _EXCLUDED]
+            _extract(
+                ["tar", "-x", "-f", str(archive.absolute()), "-C", str(files), *excludes], archive
+            )
+            children = list(files.iterdir())
+            top = children[0] if len(children) == 1 and children[0].is_dir() else files
+            try:
+                version = tree_version(top)
+            except UserError as error:
+                raise UserError(error.cause, where=str(archive)) from None
+            top.rename(part / "tree")
+            cache.write_atomically(
+                part / "source.json",
+                json.dumps({"identity": identity, "version": version, "suite": suite}).encode(),
+            )
+            part.rename(home)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        return Source(identity, version, home / "tree", owned=True)
+
+
+def _read(home: Path) -> Source | None:
+    """An unpacked source, None if it is not (wholly) there."""
+    try:
+        meta = json.loads((home / "source.json").read_text())
+        return Source(home.name, meta["version"], home / "tree", owned=True)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _extract(command: list[str], archive: Path) -> None:
+    """Run an unpacking command; a damaged archive is the user's error."""
+    try:
+        result = subprocess.run(
+            command,
+            text=True,
+            errors="replace",
+            capture_output=True,
+            check=False,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except FileNotFoundError:
+        package = {"dpkg-deb": "dpkg"}.get(command[0], command[0])
+        raise UserError(f"{command[0]} is missing", next=f"run: apt install {package}") from None
+    if result.returncode:
+        raise unpack_error(result.stderr, archive)
+
+
+def unpack_error(stderr: str, archive: Path) -> IsoblkError:
+    """What a failed tar or dpkg-deb means for the user."""
+    if "No space left on device" in stderr or "Disk quota exceeded" in stderr:
+        return cache.disk_full(cache.sources_dir())
+    lines = [line for line in stderr.splitlines() if "Exiting with failure" not in line]
+    detail = lines[0].strip() if lines else "unpacking failed"
+    if "xz: Cannot exec" in stderr:
+        return UserError("xz is missing", next="run: apt install xz-utils")
+    return UserError(f"damaged kernel source ({detail})", where=str(archive))

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tables of a report as text, before terminal or page lays them out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from isoblk.analysis.claims import ClaimResult
+from isoblk.analysis.latency import ALL
+from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, RunView
+from isoblk.analysis.stats import Estimate, estimate
+from isoblk.report import text
+
+FEW_TENANTS = 8  # up to so many are shown one by one
+
+
+@dataclass(frozen=True)
+class Cell:
+    """text, and the half width of its 95 % interval ("" without repeats)."""
+
+    text: str
+    spread: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """numeric columns are aligned to the right."""
+
+    title: str
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """rows: one a study point, with its status and its cells. notes: below the table."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    notes: tuple[str, ...]
+
+
+def few(analysis: Analysis) -> bool:
+    """Whether tenants are shown one by one."""
+    return all(len(view.spec.tenants) <= FEW_TENANTS for view in analysis.views)
+
+
+def names(analysis: Analysis) -> list[str]:
+    """All tenants of the study, in order."""
+    return list(dict.fromkeys(t.name for view in analysis.views for t in view.spec.tenants))
+
+
+def summary(analysis: Analysis) -> Table:
+    """The table of runs: repeats in one row, invalid and failed runs without figures."""
+    short = text.short_keys(analysis.keys)
+    one_by_one = few(analysis)
+    columns = [
+        *(Column(short[key], numeric=False) for key in analysis.keys),
+        Column("status", numeric=False),
+        Column("IOPS"), Column("bandwidth"), Column("of none"), Column("share error"),
+        Column("Jain"), Column("p99"),
+        Column("shares, %" if one_by_one else "top 1/4, %"),
+    ]
+    rows = []
+    for point in analysis.points:
+        cells = [Cell(point.point.get(key, "")) for key in analysis.keys]
+        cells.append(Cell(text.status(point)))
+        cells += [
+            _cell(point.estimate("total_iops"), text.count),
+            _cell(point.estimate("total_bps"), text.rate),
+            _cell(point.estimate("total_vs_none"), text.percent),
+            _cell(point.estimate("share_error"), text.percent),
+            _cell(point.estimate("jain"), text.index),
+            _cell(_over(point, RunMetrics.p99_worst), text.time),
+            Cell(_shares(point) if one_by_one else _top_quarter(point)),
+        ]
+        rows.append((_state(point), tuple(cells)))
+    return Table(tuple(columns), tuple(rows), tuple(_notes(analysis, one_by_one)))
+
+
+def glance(analysis: Analysis) -> Table:
+    """One row a scheduler: the range over the study's points. Empty if that is the table of
+    runs itself."""
+    schedulers = dict.fromkeys(point.scheduler for point in analysis.points)
+    if len(schedulers) == len(analysis.points):
+        return Table((), (), ())
+    rows = []
+    for name in schedulers:
+        points = [p for p in analysis.points if p.scheduler == name]
+        valid = sum(bool(p.valid) for p in points)
+        cells = [Cell(name), Cell(f"{valid} of {len(points)}")]
+        for metric, form in (
+            ("total_vs_none", text.percent), ("share_error", text.percent), ("jain", text.index),
+        ):
+            found = [e.mean for p in points if (e := p.estimate(metric)) is not None]
+            cells.append(Cell(_range(found, form)))
+        rows.append(("valid" if valid else "invalid", tuple(cells)))
+    columns = (
+        Column("scheduler", numeric=False), Column("valid points"), Column("total, of none"),
+        Column("share error"), Column("Jain"),
+    )
+    return Table(columns, tuple(rows), ())
+
+
+def tenants(metrics: RunMetrics, limit: int) -> Table:
+    """One run's tenants, the first `limit` of them; a row an op if there are several."""
+    rows = []
+    for tenant in metrics.tenants[:limit]:
+        ops = [op for op in tenant.latency if op != ALL]
+        for op in [ALL, *ops] if len(ops) > 1 else [ALL]:
+            found = tenant.latency.get(op)
+            first = op == ALL
+            latencies = (
+                [found.mean, found.p50, found.p99, found.p99_9, found.p99_99] if found else []
+            )
+            error = tenant.share_error
+            own = [
+                tenant.name, str(tenant.weight), f"{tenant.share * 100:.2f}",
+                f"{tenant.ideal * 100:.2f}", f"{tenant.weight_share * 100:.2f}",
+                text.NOTHING if error is None else text.percent(error),
+                text.count(tenant.iops),
+                text.NOTHING if tenant.slowdown is None else text.ratio(tenant.slowdown),
+            ]
+            cells = own if first else [""] * len(own)
+            cells.append(op if first is False or len(ops) != 1 else ops[0])
+            cells += [text.time(value) for value in latencies] or [text.NOTHING] * 5
+            rows.append(("valid", tuple(Cell(cell) for cell in cells)))
+    columns = (
+        Column("tenant", numeric=False), Column("weight"), Column("share, %"),
+        Column("ideal, %"), Column("by weight, %"), Column("error"), Column("IOPS"),
+        Column("slowdown"), Column("op", numeric=False), Column("mean"), Column("p50"),
+        Column("p99"), Column("p99.9"), Column("p99.99"),
+    )
+    left = len(metrics.tenants) - limit
+    return Table(columns, tuple(rows), (f"{left} more tenants are not listed",) if left > 0 else ())
+
+
+def troubles(analysis: Analysis) -> list[tuple[str, str, str]]:
+    """(status, which run, why), of every run that is invalid or failed, and a last line for
+    those that have not finished."""
+    short = text.short_keys(analysis.keys)
+    everything = sorted(
+        [v for p in (*analysis.points, *analysis.others) for v in p.runs], key=lambda v: v.index
+    )
+    result = []
+    missing = 0
+    for view in everything:
+        if view.status == "missing":
+            missing += 1
+        elif view.status != "valid":
+            result.append((view.status, text.kind_label(view, short), why(view)))
+    if missing:
+        result.append(("missing", f"{missing} runs", "not finished; isoblk run resumes the study"))
+    return result
+
+
+def why(view: RunView) -> str:
+    """Why a run counts for nothing, in one line; "" if it is valid."""
+    return view.failure or ("; ".join(view.run.record.reasons) if view.run else "")
+
+
+def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
+    """What a claim was judged by: (point, value or why there is none)."""
+    short = text.short_keys(analysis.keys)
+    lines = []
+    for one in result.points:
+        where = ", ".join(
+            one.point[key] if key == "scheduler" else f"{short[key]} {one.point[key]}"
+            for key in analysis.keys if key in one.point
+        )
+        value = one.reason
+        if one.measured is not None:
+            value = metric_text(result.claim.metric, one.measured.mean)
+            if one.measured.n > 1:
+                low, high = (
+                    metric_text(result.claim.metric, end)
+                    for end in (one.measured.low, one.measured.high)
+                )
+                value += f" ({low} to {high})"
+            if one.reason:
+                value += f", {one.reason}"
+        lines.append((where, value))
+    return lines
+
+
+def metric_text(metric: str, value: float) -> str:
+    """A metric's value with its unit."""
+    kind = metric.partition(".")[0]
+    if kind in ("p50", "p99", "p99_9", "p99_99", "mean_latency"):
+        return text.time(value)
+    forms: dict[str, Callable[[float], str]] = {
+        "total_iops": text.count, "total_bps": text.rate, "slowdown": text.ratio,
+    }
+    return forms[kind](value) if kind in forms else f"{value:.4g}"
+
+
+def tally(results: Sequence[ClaimResult]) -> str:
+    """ "3 claims hold, 1 fails, 0 are undecided"."""
+    def number(verdict: str) -> int:
+        return sum(result.verdict == verdict for result in results)
+
+    holds, fails, undecided = number("holds"), number("fails"), number("undecided")
+    return (
+        f"{holds} {'claim holds' if holds == 1 else 'claims hold'}, "
+        f"{fails} {'fails' if fails == 1 else 'fail'}, "
+        f"{undecided} undecided"
+    )
+
+
+def _state(point: PointView) -> str:
+    states = {view.status for view in point.runs}
+    return states.pop() if len(states) == 1 else "invalid"
+
+
+def _cell(value: Estimate | None, form: Callable[[float], str]) -> Cell:
+    if value is None:
+        return Cell(text.NOTHING)
+    return Cell(form(value.mean), text.spread(value, form))
+
+
+def _over(point: PointView, measure: Callable[[RunMetrics], float | None]) -> Estimate | None:
+    found = [value for m in point.valid if (value := measure(m)) is not None]
+    return estimate(found) if found else None
+
+
+def _shares(point: PointView) -> str:
+    if not point.valid:
+        return text.NOTHING
+    by_tenant = zip(*([t.share for t in m.tenants] for m in point.valid), strict=True)
+    return " ".join(f"{fmean(shares) * 100:.1f}" for shares in by_tenant)
+
+
+def _top_quarter(point: PointView) -> str:
+    if not point.valid:
+        return text.NOTHING
+    share, ideal = (fmean(values) for values in zip(*map(top_quarter, point.valid), strict=True))
+    return f"{share * 100:.1f} ({ideal * 100:.1f})"
+
+
+def top_quarter(metrics: RunMetrics) -> tuple[float, float]:
+    """Share and ideal share of the heaviest quarter of the tenants."""
+    heavy = sorted(metrics.tenants, key=lambda t: -t.weight)[: max(1, len(metrics.tenants) // 4)]
+    return sum(t.share for t in heavy), sum(t.ideal for t in heavy)
+
+
+def _range(values: Sequence[float], form: Callable[[float], str]) -> str:
+    if not values:
+        return text.NOTHING
+    low, high = form(min(values)), form(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
+    notes = []
+    valid = [m for point in analysis.points for m in point.valid]
+    if one_by_one and valid:
+        texts = {
+            (
+                " ".join(t.name for t in m.tenants),
+                " ".join(f"{t.ideal * 100:.1f}" for t in m.tenants),
+            )
+            for m in valid
+        }
+        who = " ".join(names(analysis))
+        if len(texts) == 1:
+            notes.append(f"shares: {who}; ideal {texts.pop()[1]}")
+        else:
+            notes.append(f"shares: {who}; the ideal differs between points")
+    elif valid:
+        notes.append("top 1/4: share of the heaviest quarter of the tenants (its ideal)")
+    if valid and not all(m.capped for m in valid):
+        notes.append("the ideal is the share by weight where a run of a tenant alone is missing")
+    repeats = max((len(point.runs) for point in analysis.points), default=1)
+    if repeats > 1:
+        notes.append(f"mean of {repeats} repeats, ± half the 95 % confidence interval")
+    notes.append("p99: of the tenant that has the worst; upper bound, at most 1.6 % too high")
+    return notes

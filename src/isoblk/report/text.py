@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Numbers, points and provenance as people read them; the same in terminal, page and figure."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from isoblk.analysis.metrics import Analysis, PointView, RunView
+from isoblk.analysis.stats import Estimate
+from isoblk.study.model import RunSpec, VdiskDevice
+
+_IN_HEAD = ("scheduler", "alone", "calibrate")
+NOTHING = "–"  # noqa: RUF001 (an en dash is what a table's empty cell holds)
+
+
+def count(value: float) -> str:
+    """785432 -> "785 K"."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("K", 1e3)):
+        if abs(value) >= size * 0.9995:
+            return f"{significant(value / size)} {unit}"
+    return significant(value)
+
+
+def rate(value: float) -> str:
+    """Bytes a second, decimal units as disks are sold in: "3.21 GB/s"."""
+    text = count(value)
+    return f"{text}B/s" if text[-1].isalpha() else f"{text} B/s"
+
+
+def percent(value: float) -> str:
+    """0.0374 -> "3.7 %"."""
+    scaled = value * 100
+    return f"{scaled:,.0f} %" if abs(scaled) >= 99.95 else f"{scaled:.1f} %"
+
+
+def time(ns: float) -> str:
+    """81234 -> "81.2 us"."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size * 0.9995:
+            return f"{significant(ns / size)} {unit}"
+    return f"{significant(ns)} ns"
+
+
+def significant(value: float) -> str:
+    """Three significant digits, or all before the point."""
+    size = abs(value)
+    if size >= 99.95:
+        return f"{value:,.0f}"
+    if size >= 9.995 or value == 0:
+        return f"{value:.1f}" if value else "0"
+    return f"{value:#.3g}"
+
+
+def ratio(value: float) -> str:
+    """A factor: "2.72x"."""
+    return f"{significant(value)}x"
+
+
+def index(value: float) -> str:
+    """Jain's index: "0.997"."""
+    return f"{value:.3f}"
+
+
+def spread(estimate: Estimate | None, form: Callable[[float], str]) -> str:
+    """The interval's half width, "" without repeats."""
+    if estimate is None or estimate.n < 2:
+        return ""
+    return f"±{form(estimate.half_width)}"
+
+
+def short_keys(keys: Sequence[str]) -> dict[str, str]:
+    """Matrix keys without their table ("workload.rw" -> "rw") where that stays unique."""
+    last = {key: key.rpartition(".")[2] for key in keys}
+    names = list(last.values())
+    return {key: name if names.count(name) == 1 else key for key, name in last.items()}
+
+
+def label(point: Mapping[str, str], keys: Iterable[str], names: Mapping[str, str]) -> str:
+    """The chosen keys of a point: "rw randread, iodepth 32"."""
+    return ", ".join(f"{names[key]} {point[key]}" for key in keys if key in point)
+
+
+def kind_label(view: RunView, names: Mapping[str, str]) -> str:
+    """What a run is, in one line."""
+    spec = view.spec
+    known = {**short_keys(list(spec.point)), **names}
+    at = label(spec.point, [k for k in spec.point if k not in _IN_HEAD], known)
+    heads = {
+        "alone": f"alone: {spec.point.get('alone', '')}",
+        "calibrate": f"calibration: {spec.point.get('calibrate', '')}",
+        "reference": "reference (none)",
+    }
+    head = heads.get(spec.kind, spec.scheduler.name)
+    repeat = f"repeat {spec.repeat + 1}" if spec.repeat else ""
+    return " · ".join(part for part in (head, at, repeat) if part)
+
+
+def device(spec: RunSpec) -> str:
+    """The device in a few words."""
+    d = spec.device
+    if isinstance(d, VdiskDevice):
+        times = time(d.read_ns) if d.read_ns == d.write_ns else (
+            f"{time(d.read_ns)} read, {time(d.write_ns)} write")
+        return f"vdisk, {d.servers} servers of {times}, {d.queue_depth} tags"
+    return f"null_blk, {time(d.completion_nsec)}, {d.hw_queue_depth} tags"
+
+
+def provenance(analysis: Analysis) -> list[tuple[str, str]]:
+    """(what, value) of all finished runs of the study; several values are joined."""
+    found: dict[str, dict[str, None]] = {}
+    for view in analysis.views:
+        if view.run is None:
+            continue
+        record = view.run.record
+        origin = record.provenance
+        for what, value in (
+            ("tier", record.tier),
+            ("kernel", f"Linux {origin.kernel}"),
+            ("kernel source", f"{origin.kernel_source} (build {origin.kernel_key[:12]})"),
+            ("modules", origin.modules_key[:12]),
+            ("compiler", origin.compiler),
+            ("isoblk", origin.isoblk),
+            ("device", device(record.spec)),
+        ):
+            found.setdefault(what, {})[value] = None
+    return [(what, "; ".join(values)) for what, values in found.items()]
+
+
+def footer(analysis: Analysis) -> str:
+    """The line below every figure's title: tier and what the runs were made with."""
+    known = dict(provenance(analysis))
+    return (
+        f"tier {known['tier']} · {known['kernel']} · isoblk {known['isoblk']}"
+        f" · modules {known['modules']} · {known['device']}"
+    )
+
+
+def status(point: PointView) -> str:
+    """valid, invalid, failed, missing; of repeats: how many are valid."""
+    states = [view.status for view in point.runs]
+    if len(set(states)) == 1:
+        return states[0]
+    bad = next(state for state in states if state != "valid")
+    return f"{states.count('valid')}/{len(states)} valid, {bad}"
+

@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Is a study one that can be run? Every point of its matrix is looked at."""
+
+import math
+from collections.abc import Sequence
+
+from isoblk.study import limits
+from isoblk.study.check_load import check_load
+from isoblk.study.limits import Range
+from isoblk.study.metrics import METRICS, split_metric
+from isoblk.study.model import RunSpec, Study, WorkloadFields
+from isoblk.study.point import (
+    ELEVATORS,
+    SCHEDULER,
+    Point,
+    build_run,
+    label,
+    origin,
+    points,
+    slots,
+)
+from isoblk.study.source import Field, FieldError, Source, suggest
+from isoblk.study.units import format_time
+
+# Controllers that exist on cgroup v2 only (io.max has a v1 relative with other rules).
+V2_ONLY = frozenset({"io.cost", "io.max", "io.latency"})
+# These turn a weight into a cap or a target when the run begins: there is no weight to change.
+FIXED_WEIGHTS = frozenset({"io.max", "io.latency"})
+
+
+def check_study(study: Study, source: Source | None = None) -> None:
+    """Find the first thing in a study that cannot be run.
+
+    Args:
+        study: as decoded.
+        source: its file, to name the line.
+
+    Raises:
+        UserError: what is wrong, where (FILE:LINE and field), and what is allowed.
+    """
+    try:
+        _check(study)
+    except FieldError as error:
+        if source is None:
+            raise
+        raise source.locate(error) from None
+
+
+def _check(study: Study) -> None:
+    _check_matrix(study)
+    _check_run_table(study)
+    matched: list[list[list[str]]] = [[] for _ in study.claim]  # tenants' names, by run
+    for number, point in enumerate(points(study)):
+        try:
+            spec = build_run(point, repeat=0)
+            _check_point(point.study, spec)
+        except FieldError as error:
+            raise _in_point(error, point, number) from None
+        names = [tenant.name for tenant in spec.tenants]
+        for claim, runs in zip(study.claim, matched, strict=True):
+            where = {key: label(value) for key, value in claim.where.items()}
+            if where.items() <= point.labels.items():
+                runs.append(names)
+    for index, runs in enumerate(matched):
+        _check_claim(study, index, runs)
+
+
+def _in_point(error: FieldError, point: Point, number: int) -> FieldError:
+    """Name the matrix value that is to blame, or the point, unless all points are alike."""
+    for end in range(len(error.field), 0, -1):
+        if key := point.overridden.get(error.field[:end]):
+            return FieldError(
+                ("matrix", key), f"{point.labels[key]}: {error.cause}", next=error.next
+            )
+    if number == 0:
+        return error
+    at = ", ".join(f"{key}={value}" for key, value in point.labels.items())
+    return FieldError(error.field, f"{error.cause} (at {at})", next=error.next)
+
+
+# ---- the study as a whole ------------------------------------------------------------
+
+
+def _check_matrix(study: Study) -> None:
+    for key, values in study.matrix.items():
+        field = ("matrix", key)
+        if not values:
+            raise FieldError(field, "the list is empty", next="give it a value, or remove it")
+        labels = [label(value) for value in values]
+        for text in labels:
+            if labels.count(text) > 1:
+                raise FieldError(field, f"{text} is there twice", next="keep one of them")
+        name = key.removeprefix("workload.")
+        if name != key and name in WorkloadFields.__struct_fields__ and _unused(study, name):
+            raise FieldError(
+                field,
+                f"every tenant sets its own {name}",
+                next=f'use "tenant.*.{name}", or remove {name} from the tenants',
+            )
+    shares = study.run.repeats * math.prod(len(values) for values in study.matrix.values())
+    if shares > limits.SHARES_MAX:
+        raise FieldError(("matrix",), f"{shares} runs", next=f"allowed: up to {limits.SHARES_MAX}")
+
+
+def _unused(study: Study, name: str) -> bool:
+    return bool(study.tenant) and all(
+        origin(study, index, name) == ("tenant", index, name) for index in range(len(study.tenant))
+    )
+
+
+def _check_run_table(study: Study) -> None:
+    _name(("name",), study.name, "a study's name")
+    _within(("run", "repeats"), study.run.repeats, limits.REPEATS)
+    if not study.tenant:
+        raise FieldError(("tenant",), "there is no tenant", next="add a [[tenant]]")
+    _unique(("tenant",), "name", [entry.name for entry in study.tenant])
+    _unique(("group",), "path", [entry.path for entry in study.group])
+
+
+def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> None:
+    """runs: tenants' names of each run that the claim speaks of."""
+    claim, field = study.claim[index], ("claim", index)
+    keys = {SCHEDULER, *study.matrix}
+    for key in claim.where:
+        if key not in keys:
+            raise FieldError((*field, "where", key), "not a matrix key", next=suggest(key, keys))
+    for key, value in claim.where.items():
+        known = [label(v) for v in study.matrix.get(key, [study.scheduler])]
+        if label(value) not in known:
+            raise FieldError(
+                (*field, "where", key),
+                f"the matrix has no {label(value)}",
+                next="allowed: " + ", ".join(known),
+            )
+    for names in runs:
+        try:
+            split_metric(claim.metric, names)
+        except ValueError as error:
+            raise FieldError(
+                (*field, "metric"), str(error), next=suggest(claim.metric, METRICS)
+            ) from None
+    if not math.isfinite(claim.value):
+        raise FieldError((*field, "value"), f"{claim.value} is not a number to compare with")
+    if not 0 <= claim.tolerance < math.inf:
+        raise FieldError((*field, "tolerance"), f"{claim.tolerance} is negative or not finite")
+    if claim.tolerance and claim.op != "~":
+        raise FieldError((*field, "tolerance"), f"has no meaning with {claim.op!r}", next='use "~"')
+
+
+# ---- one point -----------------------------------------------------------------------
+
+
+def _check_point(study: Study, spec: RunSpec) -> None:
+    _check_times(spec)
+    _check_tenants(study, spec)
+    _check_weights(study, spec)
+    loads = {
+        slot.entry: tenant.workload for slot, tenant in zip(slots(study), spec.tenants, strict=True)
+    }
+    for entry, load in loads.items():
+        check_load(study, entry, spec, load)
+    _check_events(spec)
+    _check_scheduler(study, spec)
+    _check_knobs(study)
+
+
+def _check_times(spec: RunSpec) -> None:
+    times = (("warmup", spec.warmup_ns), ("runtime", spec.runtime_ns))
+    for name, value in times:
+        if value > limits.RUN_SECONDS * 1_000_000_000:
+            raise FieldError(
+                ("run", name),
+                f"{format_time(value)} is too long",
+                next=f"allowed: up to {limits.RUN_SECONDS}s",
+            )
+    if spec.runtime_ns == 0:
+        raise FieldError(("run", "runtime"), "0 measures nothing", next="allowed: more than 0")
+    window = spec.window_ms * 1_000_000
+    for name, value in times:
+        if value % window:
+            fits = math.gcd(spec.runtime_ns, spec.warmup_ns, window)
+            fits -= fits % 1_000_000
+            hint = f", as {format_time(fits)} does" if fits else ""
+            raise FieldError(
+                ("run", "window"),
+                f"{spec.window_ms}ms does not divide run.{name} = {format_time(value)}",
+                next=f"choose a window of whole milliseconds that divides both{hint}",
+            )
+    if (spec.warmup_ns + spec.runtime_ns) // window > limits.WINDOWS_MAX:
+        raise FieldError(
+            ("run", "window"),
+            f"{spec.window_ms}ms makes more than {limits.WINDOWS_MAX} windows",
+            next="choose a wider one",
+        )
+    _within(("run", "seed"), spec.seed, limits.SEED)
+
+
+def _check_tenants(study: Study, spec: RunSpec) -> None:
+    places = slots(study)
+    if len(places) > limits.TENANTS_MAX:
+        raise FieldError(
+            ("tenant",), f"{len(places)} tenants", next=f"allowed: up to {limits.TENANTS_MAX}"
+        )
+    names: dict[str, int] = {}
+    cgroups: dict[str, str] = {}
+    for slot in places:
+        field: Field = ("tenant", slot.entry, "name")
+        _name(field, slot.name, "a tenant's name")
+        if slot.name in limits.TENANT_RESERVED:
+            raise FieldError(
+                field,
+                f"{slot.name!r} is the name of one of the generator's own files",
+                next="choose another; reserved: " + ", ".join(sorted(limits.TENANT_RESERVED)),
+            )
+        if slot.name in names:
+            raise FieldError(field, f"{slot.name!r} is there twice", next="choose another name")
+        names[slot.name] = slot.entry
+        at: Field = ("tenant", slot.entry, "cgroup")
+        _cgroup(at, slot.cgroup)
+        if slot.cgroup in cgroups:
+            raise FieldError(
+                at,
+                f"tenants {cgroups[slot.cgroup]!r} and {slot.name!r} are both in {slot.cgroup!r}",
+                next="give each a cgroup of its own",
+            )
+        cgroups[slot.cgroup] = slot.name
+    inner = {group.path for group in spec.groups}
+    for slot in places:
+        if slot.cgroup in inner:
+            raise FieldError(
+                ("tenant", slot.entry, "cgroup"),
+                f"{slot.cgroup!r} holds the cgroups of other tenants",
+                next="tenants go into cgroups without children",
+            )
+    for index, entry in enumerate(study.group):
+        if entry.path not in inner:
+            raise FieldError(
+                ("group", index, "path"),
+                f"no tenant's cgroup is inside {entry.path!r}",
+                next=suggest(entry.path, inner) if inner else "remove the [[group]]",
+            )
+
+
+def _check_weights(study: Study, spec: RunSpec) -> None:
+    allowed, who = limits.WEIGHT, ""
+    if spec.scheduler.name == "bfq":
+        allowed, who = limits.BFQ_WEIGHT, " of bfq"
+    weights: list[tuple[Field, int]] = [
+        (("tenant", slot.entry, "weight"), slot.weight) for slot in slots(study)
+    ]
+    weights += [(("group", i, "weight"), entry.weight) for i, entry in enumerate(study.group)]
+    weights += [(("event", i, "weight"), entry.weight) for i, entry in enumerate(study.event)]
+    for field, weight in weights:
+        if weight not in allowed:
+            raise FieldError(
+                field, f"{weight} is out of the range{who}", next=f"allowed: {allowed}"
+            )
+
+
+def _check_events(spec: RunSpec) -> None:
+    names = {tenant.name for tenant in spec.tenants}
+    end = spec.warmup_ns + spec.runtime_ns
+    for index, event in enumerate(spec.events):
+        field = ("event", index)
+        if event.tenant not in names:
+            raise FieldError(
+                (*field, "tenant"),
+                f"no tenant is called {event.tenant!r}",
+                next=suggest(event.tenant, names),
+            )
+        if event.at_ns >= end:
+            raise FieldError(
+                (*field, "at"),
+                f"{format_time(event.at_ns)} is after the end of the run",
+                next=f"allowed: 0 to less than {format_time(end)} (warm-up and runtime)",
+            )
+        if spec.scheduler.name in FIXED_WEIGHTS:
+            raise FieldError(
+                field,
+                f"{spec.scheduler.name} has no weight that could change",
+                next=f"remove the event, or {spec.scheduler.name}",
+            )
+
+
+def _check_scheduler(study: Study, spec: RunSpec) -> None:
+    name = spec.scheduler.name
+    if name in V2_ONLY and spec.cgroup != "v2":
+        raise FieldError(
+            ("run", "cgroup"), f"{name} needs cgroup v2", next=f'set "v2", or remove {name}'
+        )
+    if isinstance(study.io_cost.model, dict):
+        field = ("io_cost", "model")
+        for key, value in study.io_cost.model.items():
+            if key not in limits.IO_COST_MODEL:
+                raise FieldError(
+                    (*field, key), "unknown coefficient", next=suggest(key, limits.IO_COST_MODEL)
+                )
+            if value < 1:
+                raise FieldError((*field, key), f"{value} is too small", next="allowed: 1 and more")
+        if missing := [key for key in limits.IO_COST_MODEL if key not in study.io_cost.model]:
+            raise FieldError(
+                field,
+                "missing " + ", ".join(missing),
+                next='give all six, or model = "calibrated"',
+            )
+    for key, setting in study.io_cost.qos.items():
+        _check_qos(key, setting)
+    if not 0 < study.io_max.scale < math.inf:
+        raise FieldError(
+            ("io_max", "scale"), f"{study.io_max.scale} caps nothing", next="allowed: more than 0"
+        )
+    if any(us > limits.LATENCY_US for us in spec.scheduler.io_latency_us.values()):
+        raise FieldError(
+            ("io_latency", "target"),
+            f"{study.io_latency.target!r} gives a tenant a target that is too long",
+            next=f"allowed: up to {limits.LATENCY_US}us",
+        )
+
+
+def _check_qos(key: str, value: int | float | str) -> None:
+    field = ("io_cost", "qos", key)
+    if key == "enable":
+        raise FieldError(field, "is set by the run itself", next="remove it")
+    if key not in limits.IO_COST_QOS:
+        raise FieldError(field, "unknown", next=suggest(key, limits.IO_COST_QOS))
+    if key == "ctrl":
+        if value not in ("auto", "user"):
+            raise FieldError(field, f"unknown value {value!r}", next="allowed: auto, user")
+    elif isinstance(value, str):
+        raise FieldError(field, f"expected a number, got {value!r}")
+    elif key in ("rlat", "wlat"):
+        if not isinstance(value, int) or value < 0:
+            raise FieldError(
+                field, f"{value} is not a latency", next="allowed: whole microseconds, 0 and more"
+            )
+    elif key in ("rpct", "wpct"):
+        _within(field, value, limits.PERCENT)
+    else:
+        _within(field, value, limits.IO_COST_QOS_SCALE)
+
+
+def _check_knobs(study: Study) -> None:
+    if SCHEDULER in study.queue:
+        raise FieldError(
+            ("queue", SCHEDULER), "is not set here", next="use the study's field 'scheduler'"
+        )
+    for scheduler in study.iosched:
+        if scheduler not in ELEVATORS:
+            raise FieldError(
+                ("iosched", scheduler), "has no tunables", next=suggest(scheduler, ELEVATORS)
+            )
+    tables: list[tuple[Field, dict[str, int | str]]] = [(("queue",), study.queue)]
+    tables += [(("iosched", name), table) for name, table in study.iosched.items()]
+    for field, table in tables:
+        for key, value in table.items():
+            if not limits.KNOB_NAME.fullmatch(key):
+                raise FieldError((*field, key), "is not the name of a file below queue")
+            if not limits.KNOB_VALUE.fullmatch(str(value)):
+                raise FieldError((*field, key), f"{value!r} is not one line of plain text")
+
+
+# ---- small rules ---------------------------------------------------------------------
+
+
+def _within(field: Field, value: int | float, allowed: Range) -> None:
+    if value not in allowed:
+        raise FieldError(field, f"{value} is out of range", next=f"allowed: {allowed}")
+
+
+def _unique(table: Field, name: str, values: Sequence[str]) -> None:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            raise FieldError(
+                (*table, index, name), f"{value!r} is there twice", next="choose another"
+            )
+
+
+def _name(field: Field, name: str, what: str) -> None:
+    if len(name) > limits.NAME_MAX or not limits.TENANT_NAME.fullmatch(name):
+        raise FieldError(
+            field,
+            f"{name!r} is not {what}",
+            next=f"allowed: letters, digits, '_', '.', '-', up to {limits.NAME_MAX}, "
+            "a letter, digit or '_' first",
+        )
+
+
+def _cgroup(field: Field, path: str) -> None:
+    for part in path.split("/"):
+        if (
+            len(path) > limits.PATH_MAX
+            or len(part) > limits.NAME_MAX
+            or not limits.TENANT_NAME.fullmatch(part)
+            or part in limits.CGROUP_FILES
+            or ("." in part and part.split(".")[0] in limits.CGROUP_PREFIXES)
+        ):
+            raise FieldError(
+                field,
+                f"{path!r} is not the path of a cgroup",
+                next="allowed: names separated by '/', relative to the root of the hierarchy, "
+                "no '..', none like a file of cgroupfs",
+            )

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Is one tenant's load one that the generator can make on the device?"""
+
+import re
+
+from isoblk.study import limits
+from isoblk.study.limits import Range
+from isoblk.study.model import NullBlkDevice, RunSpec, Study, Workload
+from isoblk.study.point import origin
+from isoblk.study.presets import logical_block
+from isoblk.study.source import FieldError
+from isoblk.study.units import format_size, format_time
+
+_DISTRIBUTION = re.compile(r"(zipf|pareto):(\d+(?:\.\d{1,6})?)", re.ASCII)
+_DISTRIBUTION_HINT = "allowed: random, " + ", ".join(
+    f"{name}:X with X in {low}..{high}" for name, (low, high) in limits.DISTRIBUTIONS.items()
+)
+
+
+def check_load(study: Study, entry: int, spec: RunSpec, load: Workload) -> None:
+    """Check the load of the tenants of [[tenant]] `entry`.
+
+    Args:
+        study: the study at one point of its matrix.
+        entry: index of the [[tenant]].
+        spec: the run of that point.
+        load: the load there.
+
+    Raises:
+        FieldError: an option is out of its range, or does not fit the device or the run.
+    """
+    _Load(study, entry, spec, load).check()
+
+
+class _Load:
+    """The load of the tenants of one [[tenant]], and where its options were written."""
+
+    def __init__(self, study: Study, entry: int, spec: RunSpec, load: Workload) -> None:
+        self._study, self._entry, self._spec, self._load = study, entry, spec, load
+
+    def check(self) -> None:
+        load = self._load
+        self._in_range("iodepth", load.iodepth, limits.IODEPTH)
+        self._in_range("numjobs", load.numjobs, limits.NUMJOBS)
+        self._in_range("rwmixread", load.rwmixread, limits.PERCENT)
+        for name in ("rate_iops", "thinktime_blocks", "number_ios", "fsync"):
+            self._in_range(name, getattr(load, name), limits.COUNTER)
+        if load.thinktime_blocks == 0:
+            raise self._error("thinktime_blocks", "0 blocks", "allowed: 1 and more")
+        self._check_block_sizes()
+        self._check_region()
+        self._check_times()
+        self._check_distribution()
+        self._check_device()
+
+    def _error(self, name: str, cause: str, hint: str) -> FieldError:
+        return FieldError(origin(self._study, self._entry, name), cause, next=hint)
+
+    def _in_range(self, name: str, value: int, allowed: Range) -> None:
+        if value not in allowed:
+            raise self._error(name, f"{value} is out of range", f"allowed: {allowed}")
+
+    def _block_sizes(self) -> tuple[str, tuple[int, ...]]:
+        load = self._load
+        if load.bsrange is not None:
+            return "bsrange", load.bsrange
+        if load.bssplit is not None:
+            return "bssplit", tuple(size for size, _ in load.bssplit)
+        return "bs", (load.bs,)
+
+    def _check_block_sizes(self) -> None:
+        load, unit = self._load, logical_block(self._spec.device)
+        name, sizes = self._block_sizes()
+        for size in sizes:
+            if size == 0 or size % unit or size > limits.MAX_BLOCK:
+                raise self._error(
+                    name,
+                    f"a block of {size} bytes",
+                    f"allowed: multiples of the device's logical block, {unit}, "
+                    f"up to {format_size(limits.MAX_BLOCK)}",
+                )
+        if load.bsrange is not None:
+            low, high = load.bsrange
+            if high < low:
+                raise self._error(
+                    name,
+                    f"{format_size(low)}-{format_size(high)} is not a range",
+                    "allowed: LOW-HIGH, LOW the smaller",
+                )
+        if load.bssplit is not None:
+            if len(load.bssplit) > limits.BSSPLIT_MAX:
+                raise self._error(
+                    name, f"{len(load.bssplit)} sizes", f"allowed: up to {limits.BSSPLIT_MAX}"
+                )
+            if any(percent == 0 for _, percent in load.bssplit):
+                raise self._error(name, "0 per cent of a size", "allowed: 1..100")
+            total = sum(percent for _, percent in load.bssplit)
+            if total != 100:
+                raise self._error(name, f"adds up to {total} per cent", "allowed: 100")
+
+    def _check_region(self) -> None:
+        load, device = self._load, self._spec.device
+        unit, largest = logical_block(device), max(self._block_sizes()[1])
+        for name, offset in (("offset", load.offset), ("size", load.size)):
+            if offset % unit:
+                raise self._error(
+                    name,
+                    f"{offset} is not a multiple of the device's logical block",
+                    f"allowed: multiples of {unit}",
+                )
+        if load.offset + load.size > device.size or load.offset >= device.size:
+            raise self._error(
+                "size" if load.size and load.offset < device.size else "offset",
+                f"offset {format_size(load.offset)} and size {format_size(load.size)} "
+                "go beyond the device",
+                f"the device has {format_size(device.size)}",
+            )
+        region = load.size or device.size - load.offset
+        if region < largest:
+            raise self._error(
+                "size" if load.size else "offset",
+                f"leaves {format_size(region)}, less than one block of {format_size(largest)}",
+                f"the device has {format_size(device.size)}",
+            )
+
+    def _check_times(self) -> None:
+        load, end = self._load, self._spec.warmup_ns + self._spec.runtime_ns
+        if load.startdelay_ns >= end:
+            raise self._error(
+                "startdelay",
+                f"{format_time(load.startdelay_ns)} is after the end of the run",
+                f"allowed: less than {format_time(end)} (warm-up and runtime)",
+            )
+        if load.startdelay_ns + load.runtime_ns > end:
+            raise self._error(
+                "runtime",
+                f"startdelay + runtime = {format_time(load.startdelay_ns + load.runtime_ns)} "
+                "ends after the run",
+                f"allowed: up to {format_time(end)} (warm-up and runtime)",
+            )
+
+    def _check_distribution(self) -> None:
+        text = self._load.random_distribution
+        if text == "random":
+            return
+        match = _DISTRIBUTION.fullmatch(text)
+        low, high = limits.DISTRIBUTIONS[match[1]] if match else (1.0, 0.0)
+        if not match or not low <= float(match[2]) <= high:
+            raise self._error("random_distribution", f"{text!r}", _DISTRIBUTION_HINT)
+
+    def _check_device(self) -> None:
+        load, device = self._load, self._spec.device
+        if not isinstance(device, NullBlkDevice):
+            if load.verify:
+                raise self._error(
+                    "verify",
+                    "vdisk does not keep what is written",
+                    "use driver null_blk with memory_backed = true",
+                )
+            return
+        if load.rw in ("trim", "randtrim"):
+            raise self._error(
+                "rw", f"{load.rw}: null_blk is set up without discard", "use driver vdisk"
+            )
+        if load.verify and not device.memory_backed:
+            raise self._error(
+                "verify",
+                "this null_blk does not keep what is written",
+                "set device.memory_backed = true",
+            )

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A study's runs: its points, and the runs that these are judged by or set up with.
+
+A share run leans on
+- the six calibrations of its device, when it is under io.cost with model "calibrated";
+- the run under `none` at the same point: the matrix's own if there is one, else one of
+  kind "reference";
+- each of its tenants alone on the device.
+Every such run is made once, however many lean on it, and comes before them.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from isoblk.study.limits import IO_COST_MODEL, MAX_BLOCK
+from isoblk.study.model import (
+    Device,
+    Expansion,
+    PlannedRun,
+    RunSpec,
+    Scheduler,
+    Study,
+    Tenant,
+    Workload,
+)
+from isoblk.study.point import SCHEDULER, build_run, points
+from isoblk.study.presets import logical_block
+from isoblk.study.shares import effective_shares
+from isoblk.study.units import format_size
+
+_NONE = Scheduler(name="none", elevator="none")
+
+# Same seed for every tenant alone, so that equal loads are one run.
+_ALONE_SEED = 1
+
+_CALIBRATION_NS = 1_000_000_000
+_CALIBRATION_WINDOW_MS = 100
+
+# What iocost_coef_gen.py (tools/cgroup in the kernel's source) has fio do, by coefficient:
+# rw, iodepth, and bs, None standing for the sequential block. The script's own is 128 MiB;
+# ours is the largest the generator takes, 32 MiB. The kernel cuts either into requests of
+# max_sectors_kb, some 25 at a time here.
+_CALIBRATIONS: dict[str, Workload] = {
+    "rbps": Workload(rw="read", bs=MAX_BLOCK),
+    "rseqiops": Workload(rw="read", bs=4096, iodepth=64),
+    "rrandiops": Workload(rw="randread", bs=4096, iodepth=64),
+    "wbps": Workload(rw="write", bs=MAX_BLOCK),
+    "wseqiops": Workload(rw="write", bs=4096, iodepth=64),
+    "wrandiops": Workload(rw="randwrite", bs=4096, iodepth=64),
+}
+
+
+def expand(study: Study) -> Expansion:
+    """All runs of a study, in an order in which they can be made.
+
+    Repeats are outermost: a study that is stopped half-way has whole repeats. Tenants alone
+    and calibrations are made once, not for every repeat.
+
+    Raises:
+        FieldError: the study is wrong; check_study() finds more than this does.
+    """
+    expander = _Expander()
+    every = list(points(study))
+    for repeat in range(study.run.repeats):
+        specs = [build_run(point, repeat) for point in every]
+        # The matrix's own runs under none serve as references, wherever they stand.
+        own = {_key(spec): spec for spec in reversed(specs) if spec.scheduler.name == "none"}
+        for spec in specs:
+            expander.share(spec, own)
+    return Expansion(study=study, runs=tuple(expander.runs))
+
+
+def _key(spec: RunSpec) -> bytes:
+    """Equal for runs that do the same, whatever point they were made for."""
+    return msgspec.json.encode(msgspec.structs.replace(spec, kind="share", point={}))
+
+
+class _Expander:
+    """The runs so far, and where each is."""
+
+    def __init__(self) -> None:
+        self.runs: list[PlannedRun] = []
+        self._placed: dict[tuple[str, bytes], int] = {}
+        self._alone: dict[tuple[bytes, Workload], int] = {}
+
+    def _add(self, run: PlannedRun) -> int:
+        self.runs.append(run)
+        return len(self.runs) - 1
+
+    def share(self, spec: RunSpec, own: Mapping[bytes, RunSpec]) -> int:
+        """Place a share or reference run, after what it leans on; where it is."""
+        place = (f"{spec.kind} {spec.point}" if spec.kind == "share" else "reference", _key(spec))
+        if place in self._placed:
+            return self._placed[place]
+        calibrate: dict[str, int] = {}
+        if spec.scheduler.name == "io.cost" and spec.scheduler.io_cost_model is None:
+            calibrate = self._calibrate(spec)
+        reference = None
+        if spec.scheduler.name != "none":
+            twin = msgspec.structs.replace(
+                spec, kind="reference", scheduler=_NONE, point={**spec.point, SCHEDULER: "none"}
+            )
+            reference = self.share(own.get(_key(twin), twin), own)
+        alone = self._alone_runs(spec)
+        index = self._add(
+            PlannedRun(spec=spec, calibrate=calibrate, reference=reference, alone=alone)
+        )
+        self._placed[place] = index
+        return index
+
+    def _alone_runs(self, spec: RunSpec) -> tuple[int, ...]:
+        base = msgspec.structs.replace(
+            spec,
+            kind="alone",
+            point={},
+            repeat=0,
+            scheduler=_NONE,
+            groups=(),
+            tenants=(),
+            events=(),
+            seed=_ALONE_SEED,
+        )
+        base_key = msgspec.json.encode(base)
+        indexes = []
+        for tenant in spec.tenants:
+            load = msgspec.structs.replace(
+                tenant.workload, startdelay_ns=0, runtime_ns=0, randseed=_ALONE_SEED
+            )
+            place = (base_key, load)
+            if place not in self._alone:
+                alone = msgspec.structs.replace(
+                    base,
+                    point={"alone": _describe(load), **_setting(spec)},
+                    tenants=(Tenant(name="alone", cgroup="alone", weight=100, workload=load),),
+                )
+                self._alone[place] = self._add(PlannedRun(spec=alone))
+            indexes.append(self._alone[place])
+        return tuple(indexes)
+
+    def _calibrate(self, spec: RunSpec) -> dict[str, int]:
+        indexes = {}
+        for coefficient in IO_COST_MODEL:
+            load = _calibration_load(coefficient, spec.device)
+            run = msgspec.structs.replace(
+                spec,
+                kind="calibrate",
+                point={"calibrate": coefficient, **_setting(spec)},
+                repeat=0,
+                scheduler=_NONE,
+                queue={**spec.queue, "nomerges": 1},
+                groups=(),
+                tenants=(Tenant(name="calibrate", cgroup="calibrate", weight=100, workload=load),),
+                events=(),
+                warmup_ns=0,
+                runtime_ns=_CALIBRATION_NS,
+                window_ms=_CALIBRATION_WINDOW_MS,
+                seed=_ALONE_SEED,
+            )
+            place = ("calibrate", _key(run))
+            if place not in self._placed:
+                self._placed[place] = self._add(PlannedRun(spec=run))
+            indexes[coefficient] = self._placed[place]
+        return indexes
+
+
+def _setting(spec: RunSpec) -> dict[str, str]:
+    """That part of a point that is about the device, not about tenants and schedulers."""
+    return {
+        key: value
+        for key, value in spec.point.items()
+        if key == "device" or key.startswith(("device.", "queue."))
+    }
+
+
+def _describe(load: Workload) -> str:
+    """A load in fio's words: its rw and block size, and what is not the default."""
+    default = Workload()
+    words: list[str] = [load.rw]
+    for name in load.__struct_fields__:
+        value = getattr(load, name)
+        if name == "bs" and load.bsrange is None and load.bssplit is None:
+            words.append(f"bs={format_size(load.bs)}")
+        elif name not in ("rw", "bs") and value != getattr(default, name):
+            words.append(f"{name}={_word(value)}")
+    return " ".join(words)
+
+
+def _word(value: object) -> str:
+    if value is True:
+        return "1"
+    if isinstance(value, tuple):
+        return ":".join(_word(item) for item in value)
+    return str(value)
+
+
+def _calibration_load(coefficient: str, device: Device) -> Workload:
+    load = _CALIBRATIONS[coefficient]
+    block = logical_block(device)
+    fits = min(load.bs, device.size) // block * block
+    return msgspec.structs.replace(load, bs=fits)
+
+
+def resolve(
+    spec: RunSpec,
+    calibration: Mapping[str, int] | None,
+    reference_totals: tuple[int, int] | None,
+) -> RunSpec:
+    """The run with what the runs it leans on have measured.
+
+    Args:
+        spec: as planned.
+        calibration: the six coefficients, as io.cost.model names them; needed for io.cost
+            without a model.
+        reference_totals: bytes read and written a second in the measured time of the run
+            under `none` at the same point; needed for io.max.
+
+    Returns:
+        The run with io_cost_model, or io_max, filled in; other runs as they are. A cap is
+        share x total x io_max_scale, at least 1, share being the tenant's effective share.
+        A cap of 0 means no cap ("max" in io.max): nothing went in that direction.
+
+    Raises:
+        ValueError: what is needed was not given.
+    """
+    scheduler = spec.scheduler
+    if scheduler.name == "io.cost" and scheduler.io_cost_model is None:
+        if calibration is None or set(calibration) != set(IO_COST_MODEL):
+            raise ValueError("io.cost needs the six coefficients of its model")
+        # To the kernel a coefficient of 0 means that such I/O costs nothing.
+        model = {name: max(1, calibration[name]) for name in IO_COST_MODEL}
+        scheduler = msgspec.structs.replace(scheduler, io_cost_model=model)
+    elif scheduler.name == "io.max":
+        if reference_totals is None:
+            raise ValueError("io.max needs the totals of the run under none")
+        caps = {
+            tenant: (
+                _cap(share, reference_totals[0], scheduler.io_max_scale),
+                _cap(share, reference_totals[1], scheduler.io_max_scale),
+            )
+            for tenant, share in effective_shares(spec.tenants, spec.groups).items()
+        }
+        scheduler = msgspec.structs.replace(scheduler, io_max=caps)
+    return msgspec.structs.replace(spec, scheduler=scheduler)
+
+
+def _cap(share: float, total: int, scale: float) -> int:
+    return max(1, round(share * total * scale)) if total else 0

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a study's values may be, and where each limit comes from."""
+
+import re
+from typing import NamedTuple
+
+
+class Range(NamedTuple):
+    """From `low` to `high`, both allowed."""
+
+    low: int
+    high: int
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"{self.low}..{self.high}"
+
+
+# Linux: io.weight and most weights of cgroup v2; io.bfq.weight and blkio.bfq.weight.
+WEIGHT = Range(1, 10_000)
+BFQ_WEIGHT = Range(1, 1_000)
+
+# The load generator (kernel/README.md).
+IODEPTH = Range(1, 4096)
+NUMJOBS = Range(1, 64)
+PERCENT = Range(0, 100)
+MAX_BLOCK = 32 << 20
+BSSPLIT_MAX = 16
+DISTRIBUTIONS = {"zipf": (0.01, 10.0), "pareto": (0.01, 0.99)}  # at most six decimals
+PATH_MAX = 1000  # of a cgroup
+COUNTER = Range(0, (1 << 32) - 1)  # number_ios, fsync, thinktime_blocks, rate_iops
+NAME_MAX = 63
+TENANT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
+TENANT_RESERVED = frozenset({"start", "stop", "wait", "state", "align"})  # its root's files
+
+# The virtual disk (kernel/README.md) and null_blk.
+LOGICAL_BLOCK = Range(512, 4096)
+QUEUE_DEPTH = Range(1, 10_240)
+HW_QUEUES = Range(1, 4096)  # the machine's CPUs decide; this only catches typing errors
+SERVERS = Range(1, 65_536)
+SERVICE_NS = Range(1, 10**10)
+MEBIBYTE = 1 << 20
+
+# A cgroup's directory must not look like one of its files, which the kernel makes there.
+CGROUP_PREFIXES = frozenset(
+    {"cgroup", "io", "blkio", "bfq", "cpu", "cpuset", "memory", "pids", "hugetlb", "rdma", "misc"}
+)
+CGROUP_FILES = frozenset({"tasks", "notify_on_release", "release_agent"})
+
+# Ours: far above what a study needs, low enough that a slip of the pen is caught.
+RUN_SECONDS = 86_400
+LATENCY_US = 60_000_000  # io.latency's target
+WINDOWS_MAX = 1_000_000
+REPEATS = Range(1, 1_000)
+SEED = Range(0, (1 << 32) - 1)
+TENANTS_MAX = 4096
+SHARES_MAX = 10_000
+
+# Documentation/admin-guide/cgroup-v2.rst, io.cost.qos. A run sets `enable` itself.
+IO_COST_QOS = ("ctrl", "rpct", "rlat", "wpct", "wlat", "min", "max")
+IO_COST_QOS_SCALE = Range(1, 10_000)  # min and max, per cent
+# The same, io.cost.model, and the order in which iocost_coef_gen.py measures them.
+IO_COST_MODEL = ("rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops")
+
+# File names below queue/ and queue/iosched/, and one line of text written to them.
+KNOB_NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+KNOB_VALUE = re.compile(r"[ -~]*", re.ASCII)

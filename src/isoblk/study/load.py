@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A study file, read and checked."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from isoblk.errors import UserError
+from isoblk.study.check import check_study
+from isoblk.study.model import Study
+from isoblk.study.source import FieldError, Source
+from isoblk.study.typed import convert_study
+
+_TOML_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
+
+
+def load_study(path: Path) -> tuple[Study, str]:
+    """The study in a file, every point of its matrix checked, and the file's text.
+
+    Raises:
+        UserError: the file cannot be read, is not TOML, or is not a study that can be run;
+            names FILE:LINE, the field, what is wrong and what is allowed.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise UserError(
+            f"cannot read the study: {error.strerror}", where=str(path), next="name a TOML file"
+        ) from None
+    except UnicodeDecodeError:
+        raise UserError("not UTF-8 text", where=str(path), next="name a TOML file") from None
+    return parse_study(text, str(path)), text
+
+
+def parse_study(text: str, name: str) -> Study:
+    """The study that `text` is; `name` is the file's, for errors, which are load_study's."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(str(error), text, name) from None
+    source = Source.of(name, text)
+    _join_keys(document)
+    try:
+        study = convert_study(document)
+    except FieldError as error:
+        raise source.locate(error) from None
+    check_study(study, source)
+    return study
+
+
+def _syntax_error(message: str, text: str, name: str) -> UserError:
+    place = _TOML_PLACE.search(message)
+    line = len(text.splitlines())
+    if place is not None:
+        message = message[: place.start()]
+        line = int(place["line"] or line)
+    return UserError(f"not TOML: {message[:1].lower()}{message[1:]}", where=f"{name}:{line}")
+
+
+def _join_keys(document: dict[str, Any]) -> None:
+    """Take `workload.rw = [...]` in [matrix] and in `where` for "workload.rw" = [...].
+
+    Without the quotes, TOML makes tables of the dotted names; nothing there is a table.
+    """
+    if isinstance(document.get("matrix"), dict):
+        document["matrix"] = _flat(document["matrix"])
+    claims = document.get("claim")
+    for claim in claims if isinstance(claims, list) else []:
+        if isinstance(claim, dict) and isinstance(claim.get("where"), dict):
+            claim["where"] = _flat(claim["where"])
+
+
+def _flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{before}{key}.")
+        else:
+            flat[before + key] = value
+    return flat

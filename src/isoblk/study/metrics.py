@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The metrics a claim may speak of. A name that ends in ".<tenant>" is one a tenant."""
+
+from collections.abc import Collection
+
+PER_TENANT = ".<tenant>"
+
+METRICS: dict[str, str] = {
+    "share.<tenant>": "the tenant's bytes / all tenants' bytes, in the measured time",
+    "weight_ratio_error": "max over tenants of |share / plain weight share - 1|",
+    "share_error": "max over tenants of |share / ideal - 1|; the ideal is the weighted "
+    "max-min fair share, in which nobody gets more than it reaches alone",
+    "jain": "Jain's index (sum y)^2 / (n sum y^2) over y = bytes / weight share; 1 is fair",
+    "total_iops": "requests a second, all tenants",
+    "total_bps": "bytes a second, all tenants",
+    "total_vs_none": "total_bps / total_bps of `none` at the same study point",
+    "slowdown.<tenant>": "the tenant's rate alone on the device / its rate in this run",
+    "p50.<tenant>": "median latency, ns, all ops together",
+    "p99.<tenant>": "99th percentile of latency, ns, all ops together",
+    "p99_9.<tenant>": "99.9th percentile of latency, ns, all ops together",
+    "p99_99.<tenant>": "99.99th percentile of latency, ns, all ops together",
+    "mean_latency.<tenant>": "mean latency, ns, all ops together",
+    "share_error_100ms": "95th percentile of the share error over the run's windows",
+}
+
+
+def split_metric(name: str, tenants: Collection[str]) -> tuple[str, str | None]:
+    """A metric's name in METRICS, and the tenant it is about (None: it is about the run).
+
+    Args:
+        name: as a claim has it: "jain", "share.web".
+        tenants: names of the run's tenants.
+
+    Raises:
+        ValueError: no such metric, or no such tenant; the text is fit for a user.
+    """
+    if name in METRICS and not name.endswith(PER_TENANT):
+        return name, None
+    base, dot, tenant = name.partition(".")
+    if base + PER_TENANT not in METRICS:
+        raise ValueError(f"unknown metric {name!r}")
+    if not dot or tenant == PER_TENANT[1:]:
+        raise ValueError(f"metric {base!r} needs a tenant, as in {base}.NAME")
+    if tenant not in tenants:
+        raise ValueError(f"metric {name!r}: no tenant is called {tenant!r}")
+    return base + PER_TENANT, tenant

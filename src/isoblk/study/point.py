@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The points of a study's matrix, and the run that each point is."""
+
+import hashlib
+import itertools
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from isoblk.study import limits
+from isoblk.study.model import (
+    Event,
+    Group,
+    RunSpec,
+    RunTable,
+    Scheduler,
+    Study,
+    Tenant,
+    TenantEntry,
+    Workload,
+    WorkloadFields,
+)
+from isoblk.study.presets import load_device
+from isoblk.study.shares import effective_shares, parent_of
+from isoblk.study.source import Field, FieldError, suggest
+from isoblk.study.typed import convert_study
+from isoblk.study.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
+
+SCHEDULER = "scheduler"
+ELEVATORS = ("mq-deadline", "kyber", "bfq")
+
+_BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
+_SIZES = frozenset({"bs", "offset", "size"})
+_TIMES = {"thinktime": "us", "startdelay": "s", "runtime": "s"}  # unit of a plain number
+_NO_GROUP_WEIGHT = 100  # the kernel's default
+_MATRIX_EXAMPLES = (
+    'allowed: "scheduler", "device", "device.X", "run.X", "workload.X", "tenant.NAME.X", '
+    '"tenant.*.X", "group.PATH.weight", "queue.X", "iosched.SCHEDULER.X", "io_cost.qos.X", '
+    '"io_max.scale", "io_latency.target"'
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of the matrix. labels: matrix key to value, as text, "scheduler" always.
+
+    study: the study with the values of the point in place, and without a matrix.
+    overridden: what the matrix put in place: field to matrix key.
+    """
+
+    labels: dict[str, str]
+    study: Study
+    overridden: dict[Field, str]
+
+
+def label(value: str | int | float | bool) -> str:
+    """A matrix value as text: what a run's `point` holds, and a claim's `where` matches."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def points(study: Study) -> Iterator[Point]:
+    """Every point of the matrix, the last key fastest.
+
+    Raises:
+        FieldError: a matrix key names no field, or a value is not of its field's type.
+    """
+    targets = {key: _targets(study, key) for key in study.matrix}
+    # "device" before "device.servers", "tenant.*.rw" before "tenant.web.rw".
+    order = sorted(study.matrix, key=lambda key: (key.count("."), "*" not in key))
+    bare = msgspec.structs.replace(study, matrix={}, claim=[])
+    overridden = {field: key for key in order for field in targets[key]}
+    for values in itertools.product(*study.matrix.values()):
+        chosen = dict(zip(study.matrix, values, strict=True))
+        document: dict[str, Any] = msgspec.to_builtins(bare)
+        for key in order:
+            for field in targets[key]:
+                _put(document, field, chosen[key])
+        try:
+            resolved = convert_study(document)
+        except FieldError as error:
+            if error.field not in overridden:
+                raise
+            key = overridden[error.field]
+            raise FieldError(
+                ("matrix", key), f"{chosen[key]!r}: {error.cause}", next=error.next
+            ) from None
+        labels = {key: label(value) for key, value in chosen.items()}
+        if SCHEDULER not in labels:
+            labels = {SCHEDULER: study.scheduler, **labels}
+        yield Point(labels, resolved, overridden)
+
+
+def _targets(study: Study, key: str) -> list[Field]:
+    """The fields that a matrix key stands for."""
+    head, _, rest = key.partition(".")
+    fields: list[Field] = []
+    if head == "tenant":
+        fields = _tenant_targets(study, key, rest)
+    elif head == "group":
+        fields = [_group_target(study, key, rest)]
+    elif head == "run":
+        names = set(RunTable.__struct_fields__) - {"repeats"}
+        fields = [(head, _known(key, rest, names))]
+    elif head == "workload":
+        fields = [(head, _known(key, rest, WorkloadFields.__struct_fields__))]
+    elif head in ("device", "queue") and rest:
+        fields = [(head, rest)]
+    elif head == "iosched" and rest.partition(".")[2]:
+        fields = [(head, *rest.split(".", 1))]
+    elif key.startswith(("io_cost.qos.", "io_cost.model.")):
+        fields = [tuple(key.split(".", 2))]
+    elif key in (SCHEDULER, "device", "io_cost.model", "io_max.scale", "io_latency.target"):
+        fields = [tuple(key.split("."))]
+    if not fields:
+        raise FieldError(("matrix", key), "is not a field of a run", next=_MATRIX_EXAMPLES)
+    return fields
+
+
+def _tenant_targets(study: Study, key: str, rest: str) -> list[Field]:
+    name, _, field = rest.rpartition(".")
+    names = [entry.name for entry in study.tenant]
+    _known(key, field, set(TenantEntry.__struct_fields__) - {"name"})
+    if name == "*":
+        return [("tenant", index, field) for index in range(len(names))]
+    if name not in names:
+        raise FieldError(
+            ("matrix", key), f"no [[tenant]] is called {name!r}", next=suggest(name, names)
+        )
+    return [("tenant", names.index(name), field)]
+
+
+def _group_target(study: Study, key: str, rest: str) -> Field:
+    path, _, field = rest.rpartition(".")
+    _known(key, field, ["weight"])
+    paths = [entry.path for entry in study.group]
+    if path not in paths:
+        raise FieldError(("matrix", key), f"no [[group]] has path {path!r}", next="add a [[group]]")
+    return ("group", paths.index(path), field)
+
+
+def _known(key: str, name: str, names: Collection[str]) -> str:
+    if name not in names:
+        raise FieldError(("matrix", key), f"unknown field {name!r}", next=suggest(name, names))
+    return name
+
+
+def _put(document: dict[str, Any], field: Field, value: object) -> None:
+    at: Any = document
+    *outer, last = field
+    for part in outer:
+        inner = at[part] if isinstance(part, int) else at.get(part)
+        if part == "device" and isinstance(inner, str):
+            inner = at[part] = {"preset": inner}
+        elif not isinstance(inner, dict | list):
+            inner = at[part] = {}
+        at = inner
+    at[last] = value
+
+
+# ---- a point as a run ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One tenant's place. entry: which [[tenant]] it comes from."""
+
+    entry: int
+    name: str
+    cgroup: str
+    weight: int
+
+
+def slots(study: Study) -> list[Slot]:
+    """The study's tenants, `count` applied.
+
+    Raises:
+        FieldError: a count or a list of weights that cannot be used.
+    """
+    places: list[Slot] = []
+    for index, entry in enumerate(study.tenant):
+        weights = entry.weight if isinstance(entry.weight, list) else [entry.weight]
+        if not weights:
+            raise FieldError(("tenant", index, "weight"), "the list is empty")
+        cgroup = entry.cgroup or entry.name
+        if entry.count is UNSET:
+            if len(weights) > 1:
+                raise FieldError(
+                    ("tenant", index, "weight"),
+                    "a list of weights for one tenant",
+                    next="add 'count', or give one weight",
+                )
+            places.append(Slot(index, entry.name, cgroup, weights[0]))
+            continue
+        if not 1 <= entry.count <= limits.TENANTS_MAX:
+            raise FieldError(
+                ("tenant", index, "count"),
+                f"{entry.count} is out of range",
+                next=f"allowed: 1..{limits.TENANTS_MAX}",
+            )
+        places += [
+            Slot(index, f"{entry.name}{n + 1}", f"{cgroup}{n + 1}", weights[n % len(weights)])
+            for n in range(entry.count)
+        ]
+    return places
+
+
+def origin(study: Study, entry: int, name: str) -> Field:
+    """Where a workload option of the tenants of [[tenant]] `entry` was written."""
+    if getattr(study.tenant[entry], name) is not UNSET:
+        return ("tenant", entry, name)
+    if getattr(study.workload, name) is not UNSET:
+        return ("workload", name)
+    return ("tenant", entry)
+
+
+def tenant_seed(seed: int, index: int) -> int:
+    """The generator's randseed for the tenant at `index` in a run with `seed`.
+
+    The first 4 bytes of SHA-256 over "SEED INDEX", big-endian, and 1 if they are 0: the
+    same on every machine, and neighbours have nothing in common.
+    """
+    digest = hashlib.sha256(f"{seed} {index}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") or 1
+
+
+def build_run(point: Point, repeat: int) -> RunSpec:
+    """The point's run of kind "share". What other runs must give first is None.
+
+    Raises:
+        FieldError: a value that cannot be read, or an unknown device.
+    """
+    study, run = point.study, point.study.run
+    seed = run.seed + repeat
+    places = slots(study)
+    loads = [_workload(study, index) for index in range(len(study.tenant))]
+    tenants = tuple(
+        Tenant(
+            name=slot.name,
+            cgroup=slot.cgroup,
+            weight=slot.weight,
+            workload=msgspec.structs.replace(loads[slot.entry], randseed=tenant_seed(seed, i)),
+        )
+        for i, slot in enumerate(places)
+    )
+    groups = _groups(study, tenants)
+    window_ns = _time(("run", "window"), run.window, "ms")
+    if window_ns % 1_000_000 or not window_ns:
+        raise FieldError(
+            ("run", "window"),
+            f"{run.window!r} is not a whole number of milliseconds",
+            next="allowed: 1ms and more",
+        )
+    return RunSpec(
+        kind="share",
+        point=point.labels,
+        repeat=repeat,
+        device=load_device(study.device),
+        scheduler=_scheduler(study, tenants, groups),
+        cgroup=run.cgroup,
+        queue=study.queue,
+        groups=groups,
+        tenants=tenants,
+        events=tuple(
+            Event(
+                at_ns=_time(("event", i, "at"), event.at, "s"),
+                tenant=event.tenant,
+                weight=event.weight,
+            )
+            for i, event in enumerate(study.event)
+        ),
+        warmup_ns=_time(("run", "warmup"), run.warmup, "s"),
+        runtime_ns=_time(("run", "runtime"), run.runtime, "s"),
+        window_ms=window_ns // 1_000_000,
+        seed=seed,
+    )
+
+
+def _size(field: Field, value: int | str) -> int:
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        raise FieldError(field, str(error), next=SIZE_HINT) from None
+
+
+def _time(field: Field, value: int | float | str, unit: str) -> int:
+    try:
+        return parse_time(value, unit)
+    except ValueError as error:
+        raise FieldError(field, str(error), next=TIME_HINT) from None
+
+
+def _workload(study: Study, entry: int) -> Workload:
+    """The load of the tenants of [[tenant]] `entry`: its options over those of [workload]."""
+    own, shared = study.tenant[entry], study.workload
+    own_block = [name for name in _BLOCK_FIELDS if getattr(own, name) is not UNSET]
+    values: dict[str, Any] = {}
+    for name in WorkloadFields.__struct_fields__:
+        value = getattr(own, name)
+        if value is UNSET and not (name in _BLOCK_FIELDS and own_block):
+            value = getattr(shared, name)
+        if value is UNSET:
+            continue
+        field = origin(study, entry, name)
+        if name in _SIZES:
+            values[name] = _size(field, value)
+        elif name in _TIMES:
+            values[f"{name}_ns"] = _time(field, value, _TIMES[name])
+        elif name == "bsrange":
+            values[name] = _bsrange(field, value)
+        elif name == "bssplit":
+            values[name] = _bssplit(field, value)
+        else:
+            values["program" if name == "workload" else name] = value
+    block = [name for name in _BLOCK_FIELDS if name in values]
+    if len(block) > 1:
+        raise FieldError(
+            origin(study, entry, block[1]), f"{block[0]!r} is set too", next="keep one of them"
+        )
+    return Workload(**values)
+
+
+def _bsrange(field: Field, text: str) -> tuple[int, int]:
+    low, dash, high = text.partition("-")
+    if not dash:
+        raise FieldError(field, f"{text!r} is not a range", next="allowed: LOW-HIGH, as in 4k-64k")
+    return _size(field, low), _size(field, high)
+
+
+def _bssplit(field: Field, text: str) -> tuple[tuple[int, int], ...]:
+    parts: list[tuple[int, int]] = []
+    for part in text.split(":"):
+        size, _, percent = part.partition("/")
+        if not percent.isascii() or not percent.isdigit():
+            raise FieldError(
+                field,
+                f"{text!r} is not a split",
+                next="allowed: SIZE/PERCENT:SIZE/PERCENT, as in 4k/60:64k/40",
+            )
+        parts.append((_size(field, size), int(percent)))
+    return tuple(parts)
+
+
+def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
+    """All inner cgroups of the tenants' paths, parents first, else in the tenants' order."""
+    weights = {entry.path: entry.weight for entry in study.group}
+    inner: dict[str, None] = {}
+    for tenant in tenants:
+        above = []
+        path = parent_of(tenant.cgroup)
+        while path and path not in inner:
+            above.append(path)
+            path = parent_of(path)
+        inner.update(dict.fromkeys(reversed(above)))
+    return tuple(Group(path=path, weight=weights.get(path, _NO_GROUP_WEIGHT)) for path in inner)
+
+
+def _scheduler(study: Study, tenants: tuple[Tenant, ...], groups: tuple[Group, ...]) -> Scheduler:
+    name = study.scheduler
+    if name == "io.cost":
+        model = study.io_cost.model
+        return Scheduler(
+            name=name,
+            elevator="none",
+            io_cost_qos=study.io_cost.qos,
+            io_cost_model=model if isinstance(model, dict) else None,
+        )
+    if name == "io.max":
+        return Scheduler(name=name, elevator="none", io_max_scale=study.io_max.scale)
+    if name == "io.latency":
+        target_ns = _time(("io_latency", "target"), study.io_latency.target, "us")
+        shares = effective_shares(tenants, groups)
+        largest = max(shares.values())
+        return Scheduler(
+            name=name,
+            elevator="none",
+            io_latency_us={
+                tenant: max(1, round(target_ns / 1000 * largest / share))
+                for tenant, share in shares.items()
+            },
+        )
+    return Scheduler(
+        name=name,
+        elevator=name,
+        iosched=study.iosched.get(name, {}) if name in ELEVATORS else {},
+    )

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The JSON schema of a study file, for editors."""
+
+from typing import Any
+
+import msgspec
+
+from isoblk.study import limits
+from isoblk.study.limits import Range
+from isoblk.study.metrics import METRICS
+from isoblk.study.model import Study
+from isoblk.study.presets import preset_names
+
+_SIZE = "A number of bytes, or text with k, m or g (powers of 1024)."
+_SECONDS = "Seconds, or text with ns, us, ms, s, m, h or d."
+
+_RANGES: dict[tuple[str, str], Range] = {
+    ("RunTable", "repeats"): limits.REPEATS,
+    ("RunTable", "seed"): limits.SEED,
+    ("GroupEntry", "weight"): limits.WEIGHT,
+    ("EventEntry", "weight"): limits.WEIGHT,
+    ("TenantEntry", "count"): Range(1, limits.TENANTS_MAX),
+}
+_WORKLOAD_RANGES = {
+    "iodepth": limits.IODEPTH,
+    "numjobs": limits.NUMJOBS,
+    "rwmixread": limits.PERCENT,
+    "rate_iops": limits.COUNTER,
+    "number_ios": limits.COUNTER,
+    "fsync": limits.COUNTER,
+    "thinktime_blocks": Range(1, limits.COUNTER.high),
+}
+
+_TEXTS: dict[tuple[str, str], str] = {
+    ("Study", "name"): "Name of the study and of its result directory.",
+    ("Study", "title"): "One line, the title of the report.",
+    ("Study", "description"): "What is asked, and why with this device and these loads.",
+    ("Study", "scheduler"): "Scheduler, or controller on top of none.",
+    ("Study", "device"): "A preset, or a table with preset and/or driver and attributes.",
+    ("Study", "run"): "How long, how often, on which version of cgroups.",
+    ("Study", "workload"): "Options of all tenants that do not set them.",
+    ("Study", "tenant"): "The cgroups under test and their loads.",
+    ("Study", "group"): "Weights of inner cgroups; those not named weigh 100.",
+    ("Study", "event"): "Changes of a tenant's weight while the load runs.",
+    ("Study", "queue"): "Files below /sys/block/DISK/queue to write.",
+    ("Study", "iosched"): "By scheduler, files below queue/iosched to write.",
+    ("Study", "io_cost"): "For scheduler io.cost: the device's model and the qos.",
+    ("Study", "io_max"): "For scheduler io.max: how the caps are made.",
+    ("Study", "io_latency"): "For scheduler io.latency: the target.",
+    ("Study", "matrix"): "Dotted field to list of values; the runs are the product.",
+    ("Study", "claim"): "What the results are held against.",
+    ("RunTable", "warmup"): "Time before the measured time. " + _SECONDS,
+    ("RunTable", "runtime"): "The measured time. " + _SECONDS,
+    ("RunTable", "window"): "Width of the time series' windows, in ms, or text with ms or s.",
+    ("RunTable", "repeats"): "How often each point is run, each time with another seed.",
+    ("RunTable", "seed"): "Seed of the first repeat; repeat r has seed + r.",
+    ("RunTable", "cgroup"): "Version of cgroups; io.cost, io.max and io.latency need v2.",
+    ("TenantEntry", "name"): "Name; with a count, NAME1, NAME2, ...",
+    ("TenantEntry", "count"): "Makes this many tenants alike.",
+    ("TenantEntry", "weight"): "1..10000 (bfq: 1..1000), or a list repeated over the count.",
+    ("TenantEntry", "cgroup"): "Path below the root of the hierarchy; default: the name.",
+    ("GroupEntry", "path"): "Path of a cgroup that holds tenants' cgroups.",
+    ("GroupEntry", "weight"): "1..10000 (bfq: 1..1000).",
+    ("EventEntry", "weight"): "The new weight, 1..10000 (bfq: 1..1000).",
+    ("EventEntry", "at"): "When, after the start of all tenants. " + _SECONDS,
+    ("EventEntry", "tenant"): "The tenant's name.",
+    ("IoCostTable", "model"): 'The six coefficients of io.cost.model, or "calibrated".',
+    ("IoCostTable", "qos"): "As io.cost.qos: " + ", ".join(limits.IO_COST_QOS) + ".",
+    ("IoMaxTable", "scale"): "Caps are the weight's share of the total under none, times this.",
+    ("IoLatencyTable", "target"): "The heaviest tenant's target: us, or text with us, ms or s.",
+    ("ClaimEntry", "text"): "The claim in words.",
+    ("ClaimEntry", "source"): "Where it is made.",
+    ("ClaimEntry", "metric"): "One of: " + ", ".join(METRICS) + ".",
+    ("ClaimEntry", "op"): 'How the metric compares; "~": within the tolerance.',
+    ("ClaimEntry", "value"): "What the metric is compared with.",
+    ("ClaimEntry", "tolerance"): 'For "~": relative to the value.',
+    ("ClaimEntry", "where"): "Matrix key to value: the runs the claim is about.",
+}
+_WORKLOAD_TEXTS = {
+    "workload": "The program that makes the load.",
+    "rw": "Access pattern.",
+    "rwmixread": "Percentage of reads of rw and randrw.",
+    "bs": "Size of a request. " + _SIZE,
+    "bsrange": "LOW-HIGH: every multiple of LOW equally likely.",
+    "bssplit": "SIZE/PERCENT:SIZE/PERCENT, adding up to 100.",
+    "iodepth": "Requests in flight, a job.",
+    "numjobs": "Jobs, each with its own iodepth.",
+    "rate_iops": "Arrivals a second, a job; 0: the next request when one ends.",
+    "rate_process": "How arrivals are spaced.",
+    "thinktime": "Pause after thinktime_blocks requests: us, or text with a suffix.",
+    "thinktime_blocks": "Requests between two pauses.",
+    "startdelay": "Pause after the start of all tenants. " + _SECONDS,
+    "runtime": "How long, warm-up included; 0: to the end of the run. " + _SECONDS,
+    "number_ios": "Requests a job; 0: no limit.",
+    "offset": "First byte on the device. " + _SIZE,
+    "size": "Bytes from offset; 0: to the end of the device. " + _SIZE,
+    "random_distribution": "random, zipf:THETA or pareto:H.",
+    "fsync": "Flush after every so many writes; 0: never.",
+    "fua": "Every write is FUA.",
+    "verify": "Written blocks carry address and generation, and reads check them.",
+}
+
+
+def study_schema() -> dict[str, Any]:
+    """JSON schema (draft 2020-12) of a study file, with each field's meaning and range.
+
+    A file that fits it may still be wrong where fields depend on each other; check_study()
+    looks at those too.
+    """
+    schema = msgspec.json.schema(Study)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "isoblk study"
+    definitions: dict[str, dict[str, Any]] = schema["$defs"]
+    for struct, definition in definitions.items():
+        definition["description"] = " ".join(definition["description"].split())
+        for name, field in definition["properties"].items():
+            if allowed := _RANGES.get((struct, name)):
+                field |= {"minimum": allowed.low, "maximum": allowed.high}
+            if text := _TEXTS.get((struct, name)):
+                field["description"] = text
+    for struct in ("WorkloadFields", "TenantEntry"):
+        for name, text in _WORKLOAD_TEXTS.items():
+            field = definitions[struct]["properties"][name]
+            field["description"] = text
+            if allowed := _WORKLOAD_RANGES.get(name):
+                field |= {"minimum": allowed.low, "maximum": allowed.high}
+    for option in definitions["TenantEntry"]["properties"]["weight"]["anyOf"]:
+        whole = option["items"] if option["type"] == "array" else option
+        whole |= {"minimum": limits.WEIGHT.low, "maximum": limits.WEIGHT.high}
+    name_rules = {"pattern": f"^{limits.TENANT_NAME.pattern}$", "maxLength": limits.NAME_MAX}
+    definitions["Study"]["properties"]["name"] |= name_rules
+    definitions["TenantEntry"]["properties"]["name"] |= name_rules
+    definitions["Study"]["properties"]["device"]["examples"] = list(preset_names())
+    return schema

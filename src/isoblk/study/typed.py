@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From a decoded document to a Study, with errors in a user's words."""
+
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from isoblk.study.model import Study
+from isoblk.study.source import Field, FieldError, suggest
+
+_MESSAGE = re.compile(r"(?P<cause>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
+_PATH_PART = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+|\.\.\.)\]")
+_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<got>[^`]*)`")
+_QUOTED = re.compile(r"[`'](?P<word>[^`']*)[`']")
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+def convert_study(document: Mapping[str, Any]) -> Study:
+    """The study that a decoded TOML document is.
+
+    Raises:
+        FieldError: unknown or missing field, wrong type, or a word that is not allowed.
+    """
+    try:
+        return msgspec.convert(document, Study)
+    except msgspec.ValidationError as error:
+        raise _explain(str(error)) from None
+
+
+def _explain(message: str) -> FieldError:
+    match = _MESSAGE.fullmatch(message)
+    assert match is not None  # the pattern matches any text
+    cause, field = match["cause"], _field(match["path"] or "")
+    quoted = _QUOTED.search(cause)
+    word = quoted["word"] if quoted else ""
+    if cause.startswith("Object contains unknown field"):
+        return FieldError(
+            (*field, word), "unknown field", next=suggest(word, _field_names(_type_at(field)))
+        )
+    if cause.startswith("Object missing required field"):
+        return FieldError((*field, word), "missing")
+    if cause.startswith("Invalid enum value"):
+        return FieldError(
+            field, f"unknown value {word!r}", next=suggest(word, _choices(_type_at(field)))
+        )
+    if expected := _EXPECTED.match(cause):
+        wanted = " or ".join(_WORDS.get(w, w) for w in _sorted(expected["wanted"].split(" | ")))
+        got = _WORDS.get(expected["got"], expected["got"])
+        return FieldError(field, f"expected {wanted}, got {got}")
+    return FieldError(field, cause[:1].lower() + cause[1:])
+
+
+def _sorted(words: list[str]) -> list[str]:
+    """`float` says all that `int` says."""
+    return [word for word in words if not (word == "int" and "float" in words)]
+
+
+def _field(path: str) -> Field:
+    """msgspec's path as a field. It writes [...] for a table's key: up to there, then."""
+    field: Field = ()
+    for part in _PATH_PART.finditer(path):
+        if part["index"] == "...":
+            break
+        field = (*field, part["name"] or int(part["index"]))
+    return field
+
+
+def _type_at(field: Field) -> object:
+    """The annotation of the field."""
+    at: object = Study
+    for part in field:
+        if isinstance(part, int):
+            (at,) = typing.get_args(at)
+        else:
+            at = typing.get_type_hints(at)[part] if isinstance(at, type) else at
+    return at
+
+
+def _field_names(struct: object) -> tuple[str, ...]:
+    assert isinstance(struct, type) and issubclass(struct, msgspec.Struct)
+    return struct.__struct_fields__
+
+
+def _choices(annotation: object) -> list[str]:
+    """The words that a Literal, or a union with one, allows."""
+    if typing.get_origin(annotation) is Literal:
+        return [str(word) for word in typing.get_args(annotation)]
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        return [word for arg in typing.get_args(annotation) for word in _choices(arg)]
+    return []

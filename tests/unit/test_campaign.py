@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A study resumes, repeats nothing, keeps what is finished, and never believes a bad run."""
+
+import errno
+import fcntl
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+from isoblk.campaign.execute import execute, make_job
+from isoblk.campaign.study import dry_run, run_study
+from isoblk.errors import RunError, UserError
+from isoblk.result.model import StudyRecord
+from isoblk.result.store import read_results
+from isoblk.study.expand import expand
+from isoblk.study.model import Expansion, Study, TenantEntry
+
+from tests.unit.fakes import IOS, FakeMachine, fake_bench
+from tests.unit.specs import run_spec
+
+SCHEDULERS = ["none", "mq-deadline", "kyber", "bfq", "io.cost", "io.max", "io.latency"]
+
+
+def _expansion(name: str = "s", schedulers: list[str] | None = None) -> Expansion:
+    study = Study(
+        name=name,
+        device="fast",
+        tenant=[TenantEntry(name="t1", weight=200), TenantEntry(name="t2", weight=100)],
+        matrix={"scheduler": [*(schedulers or SCHEDULERS)]},
+    )
+    return expand(study)
+
+
+def _run(
+    expansion: Expansion, machine: FakeMachine, results: Path, jobs: int = 1
+) -> StudyRecord:
+    with ThreadPoolExecutor(jobs) as executor:
+        return run_study(
+            expansion, "", fake_bench(machine), results, executor, lambda index, run: None
+        )
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_a_study_runs_to_its_end(tmp_path: Path, jobs: int) -> None:
+    expansion = _expansion()
+    record = _run(expansion, FakeMachine(), tmp_path, jobs)
+    assert [run.failure for run in record.runs] == [""] * len(expansion.runs)
+    finished = read_results(tmp_path)
+    assert all(run and run.record.status == "valid" for run in finished.runs)
+    shown = [run.planned.spec.point["scheduler"] for run in record.runs
+             if run.planned.spec.kind == "share"]
+    assert sorted(shown) == sorted(SCHEDULERS)
+
+
+def test_what_is_finished_is_not_repeated(tmp_path: Path) -> None:
+    expansion = _expansion()
+    first = _run(expansion, FakeMachine(), tmp_path)
+    again = FakeMachine()
+    second = _run(expansion, again, tmp_path)
+    assert again.plans == []
+    assert second == first
+
+
+def test_an_interrupted_study_goes_on_where_it_was(tmp_path: Path) -> None:
+    expansion = _expansion()
+    budget = 4
+
+    def die(text: str) -> None:
+        nonlocal budget
+        budget -= 1
+        if budget < 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _run(expansion, FakeMachine(before=die), tmp_path / "a")
+    rest = FakeMachine()
+    resumed = _run(expansion, rest, tmp_path / "a")
+    whole = FakeMachine()
+    undisturbed = _run(expansion, whole, tmp_path / "b")
+    assert len(rest.plans) == len(whole.plans) - 4
+    assert resumed == undisturbed
+
+
+def test_a_failed_run_is_kept_apart_and_tried_again(tmp_path: Path) -> None:
+    def fail_bfq(text: str) -> None:
+        if "echo bfq" in text:
+            raise RunError("the kernel failed")
+
+    expansion = _expansion(schedulers=["none", "bfq"])
+    record = _run(expansion, FakeMachine(before=fail_bfq), tmp_path)
+    (failed,) = [run for run in record.runs if run.failure]
+    assert failed.failure == "the kernel failed"
+    assert (tmp_path / "runs" / f"{failed.id}.failed" / "plan.sh").exists()
+    again = FakeMachine()
+    record = _run(expansion, again, tmp_path)
+    assert len(again.plans) == 1
+    assert not any(run.failure for run in record.runs)
+    assert not (tmp_path / "runs" / f"{failed.id}.failed").exists()
+
+
+def test_a_run_that_leans_on_a_failed_one_is_not_made(tmp_path: Path) -> None:
+    def fail_calibration(text: str) -> None:
+        if "nomerges" in text:
+            raise RunError("the kernel failed")
+
+    machine = FakeMachine(before=fail_calibration)
+    record = _run(_expansion(schedulers=["none", "io.cost"]), machine, tmp_path)
+    share = [run for run in record.runs if run.planned.spec.point.get("scheduler") == "io.cost"]
+    assert share[0].failure == "needs a run that failed: the kernel failed"
+    assert not any("io.cost.model" in plan for plan in machine.plans)
+
+
+def test_io_max_caps_each_tenant_at_its_share_of_what_none_reached(tmp_path: Path) -> None:
+    machine = FakeMachine()
+    _run(_expansion(schedulers=["io.max"]), machine, tmp_path)
+    (plan,) = [plan for plan in machine.plans if "io.max" in plan]
+    total = 2 * IOS * 4096
+    assert f'"$dev rbps={round(total * 2 / 3)}' in plan
+    assert f'"$dev rbps={round(total / 3)}' in plan
+
+
+def test_io_cost_is_calibrated_from_the_measured_rates(tmp_path: Path) -> None:
+    machine = FakeMachine()
+    record = _run(_expansion(schedulers=["io.cost"]), machine, tmp_path)
+    specs = [run.planned.spec for run in record.runs if run.planned.calibrate]
+    assert specs[0].scheduler.io_cost_model is not None
+    assert specs[0].scheduler.io_cost_model["rrandiops"] == IOS
+    assert specs[0].scheduler.io_cost_model["rbps"] == IOS * 4096
+
+
+def test_a_knob_that_did_not_take_makes_the_run_invalid(tmp_path: Path) -> None:
+    path = "/sys/block/disk0/queue/scheduler"
+    machine = FakeMachine(altered={path: "[none] bfq"})
+    _run(_expansion(schedulers=["bfq"]), machine, tmp_path)
+    invalid = [run.record for run in read_results(tmp_path).runs
+               if run and run.record.status == "invalid"]
+    assert len(invalid) == 1
+    assert invalid[0].reasons[0].startswith(f"knob did not take: {path}: asked 'bfq'")
+
+
+@pytest.mark.parametrize(("charged", "status"), [(0.985, "invalid"), (0.995, "valid")])
+def test_bytes_must_agree_with_the_cgroups_charges(
+    tmp_path: Path, charged: float, status: str
+) -> None:
+    machine = FakeMachine(charged_bytes=round(charged * IOS * 4096))
+    _run(_expansion(schedulers=["none"]), machine, tmp_path)
+    assert {run.record.status for run in read_results(tmp_path).runs if run} == {status}
+
+
+def test_two_campaigns_cannot_share_a_directory(tmp_path: Path) -> None:
+    with (tmp_path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="in use by another isoblk run"):
+            _run(_expansion(), FakeMachine(), tmp_path)
+
+
+def test_a_directory_of_another_study_is_left_alone(tmp_path: Path) -> None:
+    _run(_expansion("a", ["none"]), FakeMachine(), tmp_path)
+    with pytest.raises(UserError, match="holds the results of another study, 'a'"):
+        _run(_expansion("b", ["none"]), FakeMachine(), tmp_path)
+    assert read_results(tmp_path).record.study.name == "a"
+
+
+def test_a_file_in_the_way_is_the_users_mistake(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("")
+    with pytest.raises(UserError, match="cannot write results"):
+        _run(_expansion(), FakeMachine(), tmp_path / "results")
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
+    def full(text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    record = _run(_expansion(schedulers=["none"]), FakeMachine(before=full), tmp_path)
+    assert all("No space left on device" in run.failure for run in record.runs)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_equal_runs_at_two_places_are_made_once(tmp_path: Path) -> None:
+    spec = run_spec()
+    elsewhere = msgspec.structs.replace(spec, point={"scheduler": "none", "x": "1"}, repeat=1)
+    ids = {make_job(one, "kernel", "modules").id for one in (spec, elsewhere)}
+    assert len(ids) == 1
+    machine = FakeMachine()
+    for one in (spec, elsewhere):
+        execute(make_job(one, "kernel", "modules"), fake_bench(machine), tmp_path)
+    assert len(machine.plans) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"seed": 2}, {"runtime_ns": 7}, {"window_ms": 1}, {"cgroup": "v1"}, {"queue": {"nomerges": 1}}],
+)
+def test_the_id_depends_on(change: dict[str, object]) -> None:
+    plain = make_job(run_spec(), "kernel", "modules").id
+    assert make_job(run_spec(**change), "kernel", "modules").id != plain
+
+
+def test_the_id_depends_on_kernel_and_modules() -> None:
+    ids = {make_job(run_spec(), k, m).id for k in ("a", "b") for m in ("c", "d")}
+    assert len(ids) == 4
+
+
+def test_a_dry_run_prints_every_script() -> None:
+    expansion = _expansion()
+    scripts = list(dry_run(expansion))
+    assert len(scripts) == len(expansion.runs)
+    assert all("#!/bin/sh" in script for script in scripts)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Wrong input gives one line that names it, exit status 2, and leaves nothing behind."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STUDY = """\
+name = "wrong"
+device = "fast"
+
+[run]
+runtime = "100ms"
+
+[[tenant]]
+name = "t1"
+weight = 100
+rw = "randread"
+
+[matrix]
+scheduler = ["none"]
+"""
+
+
+def _isoblk(cwd: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    home = {"ISOBLK_CACHE": str(cwd / "cache")}
+    return subprocess.run(
+        [sys.executable, "-m", "isoblk", *arguments],
+        cwd=cwd,
+        env=os.environ | home | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _assert_one_line(done: subprocess.CompletedProcess[str], *facts: str) -> None:
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    # What a build says of its progress comes before.
+    *progress, line = done.stderr.splitlines()
+    assert line.startswith("isoblk: ")
+    assert all(one.startswith("unpacking ") for one in progress)
+    for fact in facts:
+        assert fact in line
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "facts"),
+    [
+        ('["none"]', '["nnoe"]', ["study.toml:13", "nnoe", "mq-deadline"]),
+        ("weight = 100", "weight = 10001", ["study.toml:9", "weight", "10000"]),
+        ("weight = 100", "weight = 0", ["study.toml:9", "weight", "10000"]),
+        ("weight = 100", "wieght = 100", ["study.toml:9", "wieght", "weight"]),
+        ('"100ms"', '"-1s"', ["study.toml:5", "runtime", "-1s"]),
+        ('"100ms"', "-1", ["study.toml:5", "runtime", "-1"]),
+        ('device = "fast"\n', "", ["study.toml", "device"]),
+        ('"fast"', '"fats"', ["study.toml:2", "fats", "fast"]),
+        ('rw = "randread"', 'rw = "randread', ["study.toml:10"]),
+        ('rw = "randread"', 'rw = "backwards"', ["study.toml:10", "backwards", "randread"]),
+    ],
+)
+def test_a_wrong_study(tmp_path: Path, right: str, wrong: str, facts: list[str]) -> None:
+    assert right in STUDY
+    (tmp_path / "study.toml").write_text(STUDY.replace(right, wrong))
+    _assert_one_line(_isoblk(tmp_path, "study", "check", "study.toml"), *facts)
+    _assert_one_line(_isoblk(tmp_path, "run", "study.toml"), *facts)
+    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
+
+
+def test_no_such_study(tmp_path: Path) -> None:
+    _assert_one_line(_isoblk(tmp_path, "run", "no.toml"), "no.toml")
+
+
+def test_a_study_that_is_a_directory(tmp_path: Path) -> None:
+    _assert_one_line(_isoblk(tmp_path, "run", "."), "directory")
+
+
+def test_no_kernel_yet(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    _assert_one_line(_isoblk(tmp_path, "run", "study.toml"), "isoblk kernel build")
+
+
+def test_no_compiler(tmp_path: Path) -> None:
+    done = _isoblk(tmp_path, "kernel", "build", PATH=str(tmp_path))
+    _assert_one_line(done, "gcc", "apt install")
+    assert not (tmp_path / "cache" / "kernels").exists()
+
+
+def test_a_damaged_kernel_source(tmp_path: Path) -> None:
+    (tmp_path / "linux.tar.xz").write_bytes(b"not an archive")
+    done = _isoblk(tmp_path, "kernel", "build", "--source", "linux.tar.xz")
+    _assert_one_line(done, "linux.tar.xz")
+
+
+def test_a_kernel_source_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "linux").mkdir()
+    done = _isoblk(tmp_path, "kernel", "build", "--source", "linux")
+    _assert_one_line(done, "linux")
+
+
+@pytest.mark.parametrize("command", [["show"], ["report"], ["compare", "."]])
+def test_a_directory_without_results(tmp_path: Path, command: list[str]) -> None:
+    done = _isoblk(tmp_path, *command, ".")
+    _assert_one_line(done, "not a result directory")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_results(tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text("{")
+    _assert_one_line(_isoblk(tmp_path, "show", "."), "study.json", "damaged")
+
+
+def test_an_unknown_option_names_itself(tmp_path: Path) -> None:
+    done = _isoblk(tmp_path, "run", "--colour", "x.toml")
+    assert done.returncode == 2
+    assert "--colour" in done.stderr
+    assert "Traceback" not in done.stderr

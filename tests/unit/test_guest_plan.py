@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The script does what the spec says, reads it back, and holds nothing of the host."""
+
+import subprocess
+
+import pytest
+from isoblk.guest.plan import make_plan
+from isoblk.study.model import Event
+
+from tests.unit.specs import MS, SECOND, Group, NullBlkDevice, run_spec, tenant
+
+MODEL = {"rbps": 1, "rseqiops": 2, "rrandiops": 3, "wbps": 4, "wseqiops": 5, "wrandiops": 6}
+
+SPECS = {
+    "none": run_spec(),
+    "bfq": run_spec("bfq", options={"iosched": {"low_latency": 0}}),
+    "bfq v1": run_spec("bfq", cgroup="v1"),
+    "null_blk": run_spec(device=NullBlkDevice()),
+    "io.cost": run_spec("io.cost", options={"io_cost_model": MODEL, "io_cost_qos": {"min": 100}}),
+    "io.max": run_spec("io.max", options={"io_max": {"t1": (100, 0), "t2": (50, 25)}}),
+    "io.latency": run_spec("io.latency", options={"io_latency_us": {"t1": 100, "t2": 200}}),
+    "fio": run_spec(tenants=(tenant("t1", program="fio"), tenant("t2"))),
+    "events": run_spec("bfq", events=(Event(at_ns=500 * MS, tenant="t1", weight=50),)),
+    "nested": run_spec(
+        "bfq",
+        groups=(Group(path="a", weight=300),),
+        tenants=(tenant("t1", 10, "a/x"), tenant("t2", 20, "a/y")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_script_is_valid_shell(name: str) -> None:
+    text = make_plan(SPECS[name]).text
+    subprocess.run(["sh", "-n"], input=text.encode(), check=True)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_every_setting_is_written_and_read_back(name: str) -> None:
+    plan = make_plan(SPECS[name])
+    read_back = plan.text[plan.text.index("## what took effect") :]
+    for setting in plan.settings:
+        assert f" > {setting.path}\n" in plan.text
+        assert f"  {setting.path} " in read_back
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("none", "echo none > /sys/block/disk0/queue/scheduler"),
+        ("none", "echo 1 > /sys/kernel/config/blkload/t1/runtime"),
+        ("bfq", "echo 1000 > /sys/fs/cgroup/t1/io.bfq.weight"),
+        ("bfq", "echo 0 > /sys/block/disk0/queue/iosched/low_latency"),
+        ("bfq v1", "echo 500 > /sys/fs/cgroup/t2/blkio.bfq.weight"),
+        ("bfq v1", "mount -t cgroup -o blkio cgroup /sys/fs/cgroup"),
+        ("null_blk", "insmod /run/isoblk/modules/null_blk.ko nr_devices=0"),
+        ("null_blk", "echo 2 > /sys/kernel/config/nullb/disk0/irqmode"),
+        ("io.cost", "echo 1000 > /sys/fs/cgroup/t1/io.weight"),
+        ("io.cost", 'echo "$dev enable=1 ctrl=user min=100" > /sys/fs/cgroup/io.cost.qos'),
+        ("io.max", 'echo "$dev rbps=100" > /sys/fs/cgroup/t1/io.max'),
+        ("io.max", 'echo "$dev rbps=50 wbps=25" > /sys/fs/cgroup/t2/io.max'),
+        ("io.latency", 'echo "$dev target=200" > /sys/fs/cgroup/t2/io.latency'),
+        ("events", "sleep 0.500000000\necho 50 > /sys/fs/cgroup/t1/io.bfq.weight"),
+        ("nested", "echo +io > /sys/fs/cgroup/a/cgroup.subtree_control"),
+        ("nested", "echo 300 > /sys/fs/cgroup/a/io.bfq.weight"),
+        ("nested", "echo 20 > /sys/fs/cgroup/a/y/io.bfq.weight"),
+    ],
+)
+def test_the_script_says(name: str, line: str) -> None:
+    assert f"\n{line}\n" in make_plan(SPECS[name]).text
+
+
+def test_a_controller_without_weights_writes_none() -> None:
+    assert "weight" not in make_plan(SPECS["none"]).text.replace("weights", "")
+
+
+def test_the_power_is_switched_on_last() -> None:
+    paths = [setting.path for setting in make_plan(SPECS["none"]).settings]
+    disk = [path for path in paths if "isoblk_vdisk" in path]
+    assert disk[-1].endswith("/power")
+
+
+def test_a_late_tenant_is_measured_from_its_start_to_the_runs_end() -> None:
+    late = tenant("t1", startdelay_ns=300 * MS)
+    early = tenant("t2", startdelay_ns=50 * MS, runtime_ns=400 * MS)
+    spec = run_spec(tenants=(late, early), warmup_ns=200 * MS, runtime_ns=SECOND)
+    values = {setting.path: setting.value for setting in make_plan(spec).settings}
+    root = "/sys/kernel/config/blkload"
+    assert f"{root}/t1/ramp_time" not in values
+    assert values[f"{root}/t1/runtime"] == f"{900 * MS}ns"
+    assert values[f"{root}/t2/ramp_time"] == f"{150 * MS}ns"
+    assert values[f"{root}/t2/runtime"] == f"{250 * MS}ns"

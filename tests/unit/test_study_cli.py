@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk study: what it prints, and that it leaves nothing half-written."""
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from isoblk import paths
+from isoblk.cli_study import app
+from isoblk.errors import UserError
+from isoblk.study.load import load_study
+from isoblk.study.model import Study
+from isoblk.study.schema import study_schema
+
+STUDIES = paths.presets_dir().parent
+
+
+def test_check_counts_the_runs_and_shows_the_matrix() -> None:
+    result = CliRunner().invoke(app, ["check", str(STUDIES / "weights.toml")])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == "ok: 30 runs (21 share, 6 calibrate, 3 alone)"
+    assert "none mq-deadline kyber bfq io.cost io.max io.latency" in result.stdout
+
+
+def test_check_raises_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text('name = "s"\ndevice = "fast"\n')
+    result = CliRunner().invoke(app, ["check", str(path)])
+    assert isinstance(result.exception, UserError)
+    assert "tenant: missing" in str(result.exception)
+
+
+def test_from_fio_writes_a_study_that_checks(tmp_path: Path) -> None:
+    job, study = tmp_path / "job.fio", tmp_path / "study.toml"
+    job.write_text("[a]\nruntime=1\nrate=1m\n")
+    result = CliRunner().invoke(app, ["from-fio", str(job), "-o", str(study)])
+    assert result.exit_code == 0
+    assert f"warning: {job}:3: rate=1m: not honoured" in result.stderr
+    assert [tenant.name for tenant in load_study(study)[0].tenant] == ["a"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job.fio", "study.toml"]
+
+
+def test_from_fio_prints_without_a_file(tmp_path: Path) -> None:
+    job = tmp_path / "job.fio"
+    job.write_text("[a]\nruntime=1\n")
+    result = CliRunner().invoke(app, ["from-fio", str(job)])
+    assert result.stdout.startswith("# Imported from the fio job file job.fio.\n")
+
+
+def test_a_bad_job_leaves_nothing(tmp_path: Path) -> None:
+    job = tmp_path / "job.fio"
+    job.write_text("[a\n")
+    result = CliRunner().invoke(app, ["from-fio", str(job), "-o", str(tmp_path / "study.toml")])
+    assert isinstance(result.exception, UserError)
+    assert [path.name for path in tmp_path.iterdir()] == ["job.fio"]
+
+
+def test_an_unwritable_place_is_named(tmp_path: Path) -> None:
+    job = tmp_path / "job.fio"
+    job.write_text("[a]\nruntime=1\n")
+    result = CliRunner().invoke(app, ["from-fio", str(job), "-o", str(tmp_path / "no" / "s.toml")])
+    assert isinstance(result.exception, UserError)
+    assert "s.toml: cannot write: No such file or directory" in str(result.exception)
+
+
+def test_the_schema_is_json_and_names_every_field() -> None:
+    result = CliRunner().invoke(app, ["schema"])
+    schema = json.loads(result.stdout)
+    assert schema == study_schema()
+    assert set(schema["$defs"]["Study"]["properties"]) == set(Study.__struct_fields__)
+
+
+def test_every_field_of_the_schema_is_described() -> None:
+    for struct, definition in study_schema()["$defs"].items():
+        for name, field in definition["properties"].items():
+            assert field.get("description"), f"{struct}.{name}"
+
+
+def test_the_schema_gives_the_ranges_that_are_checked() -> None:
+    tenant = study_schema()["$defs"]["TenantEntry"]["properties"]
+    assert (tenant["iodepth"]["minimum"], tenant["iodepth"]["maximum"]) == (1, 4096)
+    weights = [option.get("items", option) for option in tenant["weight"]["anyOf"]]
+    assert {(weight["minimum"], weight["maximum"]) for weight in weights} == {(1, 10_000)}

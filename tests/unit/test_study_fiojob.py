@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A fio job file becomes a study that means the same; what cannot be kept is named."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoblk.errors import UserError
+from isoblk.study.expand import expand
+from isoblk.study.fiojob import from_fio
+from isoblk.study.load import parse_study
+from isoblk.study.model import RunSpec
+
+P0_JOB = """\
+; the weights experiment
+[global]
+bs=4k
+ioengine=libaio
+iodepth=32
+direct=1
+time_based
+runtime=10800
+size=1G
+cgroup_nodelete=1
+rw=randread
+
+[task1]
+cgroup=task1
+cgroup_weight=100
+[task2]
+cgroup=task2
+cgroup_weight=200
+"""
+
+
+def imported(tmp_path: Path, job: str) -> tuple[RunSpec, list[str], str]:
+    path = tmp_path / "job.fio"
+    path.write_text(job)
+    text, warnings = from_fio(path)
+    study = parse_study(text, "job.toml")
+    spec = next(r.spec for r in expand(study).runs if r.spec.kind == "share")
+    return spec, warnings, text
+
+
+def wrong(tmp_path: Path, job: str) -> str:
+    path = tmp_path / "job.fio"
+    path.write_text(job)
+    with pytest.raises(UserError) as caught:
+        from_fio(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_papers_job_is_imported_without_a_word(tmp_path: Path) -> None:
+    spec, warnings, _ = imported(tmp_path, P0_JOB)
+    assert warnings == []
+    assert spec.runtime_ns == 10_800 * 10**9
+    assert [(t.name, t.cgroup, t.weight) for t in spec.tenants] == [
+        ("task1", "task1", 100),
+        ("task2", "task2", 200),
+    ]
+    for tenant in spec.tenants:
+        load = tenant.workload
+        assert (load.rw, load.bs, load.iodepth, load.size) == ("randread", 4096, 32, 1 << 30)
+
+
+def test_every_option_that_has_an_equal_is_kept(tmp_path: Path) -> None:
+    job = """\
+[all]
+readwrite=randrw
+rwmixwrite=30
+blocksize_range=4k-64k
+iodepth=8
+numjobs=2
+rate_process=poisson
+thinktime=100
+thinktime_blocks=4
+startdelay=500ms
+ramp_time=1
+runtime=2m
+time_based=1
+number_ios=1000
+offset=1m
+size=64m
+random_distribution=zipf:1.2
+fsync=16
+randseed=7
+"""
+    spec, warnings, _ = imported(tmp_path, job)
+    assert warnings == []
+    assert (spec.seed, spec.warmup_ns, spec.runtime_ns) == (7, 10**9, 120_500_000_000)
+    load = spec.tenants[0].workload
+    assert (load.rw, load.rwmixread, load.bsrange) == ("randrw", 70, (4096, 65536))
+    assert (load.iodepth, load.numjobs, load.rate_process) == (8, 2, "poisson")
+    assert (load.thinktime_ns, load.thinktime_blocks) == (100_000, 4)
+    assert (load.startdelay_ns, load.runtime_ns) == (500_000_000, 0)
+    assert (load.number_ios, load.offset, load.size) == (1000, 1 << 20, 64 << 20)
+    assert (load.random_distribution, load.fsync) == ("zipf:1.2", 16)
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ("stonewall", "job.fio:4: stonewall: not honoured: all tenants start together"),
+        ("rate=10m", "job.fio:4: rate=10m: not honoured"),
+        ("latency_target=5ms", "job.fio:4: latency_target=5ms: not honoured"),
+        ("iodepth_batch=8", "job.fio:4: iodepth_batch=8: not honoured"),
+        ("direct=0", "job.fio:4: direct=0: I/O goes to the device directly"),
+        ("buffered=1", "job.fio:4: buffered=1"),
+        ("verify=crc32c", "job.fio:4: verify=crc32c: verify = true checks"),
+        ("filename=/dev/sdz", "job.fio:4: filename=/dev/sdz: the study's device is used"),
+        ("startdelay=1-5", "a range is not honoured"),
+        ("random_distribution=normal:20", "random_distribution=normal:20: not honoured"),
+        ("size=50%", "a percentage is not honoured"),
+        ("no_such_option=1", "job.fio:4: no_such_option=1: not honoured"),
+    ],
+)
+def test_what_cannot_be_honoured_is_named(tmp_path: Path, option: str, named: str) -> None:
+    job = f"[j]\nruntime=1\ntime_based\n{option}\n"
+    _, warnings, text = imported(tmp_path, job)
+    assert any(named in warning for warning in warnings)
+    top = [line for line in text.splitlines() if line.startswith("#")]
+    assert any(named in line for line in top)
+
+
+@pytest.mark.parametrize("option", ["group_reporting", "norandommap", "stonewall=0", "thread=1"])
+def test_what_changes_nothing_is_not_named(tmp_path: Path, option: str) -> None:
+    _, warnings, _ = imported(tmp_path, f"[j]\nruntime=1\n{option}\n")
+    assert warnings == []
+
+
+def test_an_option_of_global_is_named_once(tmp_path: Path) -> None:
+    _, warnings, _ = imported(tmp_path, "[global]\nruntime=1\nnice=3\n[a]\n[b]\n[c]\n")
+    assert len(warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("rw", "bs", "size", "warns"),
+    [
+        ("read", "8k,64k", 8 << 10, False),
+        ("randwrite", "8k,64k", 64 << 10, False),
+        ("randwrite", "8k", 8 << 10, False),
+        ("write", ",64k", 64 << 10, False),
+        ("read", ",64k", 4 << 10, False),
+        ("trim", "4k,8k", 8 << 10, False),
+        ("randrw", "8k,64k", 8 << 10, True),
+        ("rw", "8k,8k", 8 << 10, False),
+    ],
+)
+def test_the_block_size_of_the_direction_is_taken(
+    tmp_path: Path, rw: str, bs: str, size: int, warns: bool
+) -> None:
+    spec, warnings, _ = imported(tmp_path, f"[j]\nruntime=1\nrw={rw}\nbs={bs}\n")
+    assert spec.tenants[0].workload.bs == size
+    assert bool(warnings) == warns
+
+
+@pytest.mark.parametrize(
+    ("base", "text", "size"),
+    [
+        ("1024", "4k", 4096),
+        ("1024", "4kb", 4096),
+        ("1024", "512ki", 512_000),
+        ("1000", "4ki", 4096),
+        ("1000", "4KiB", 4096),
+        ("1000", "512k", 512_000),
+        ("1024", "0x1000", 4096),
+        ("1024", "1M", 1 << 20),
+    ],
+)
+def test_suffixes_are_read_with_kb_base(tmp_path: Path, base: str, text: str, size: int) -> None:
+    job = f"[j]\nruntime=1\nkb_base={base}\nbs={text}\n"
+    spec, _, _ = imported(tmp_path, job)
+    assert spec.tenants[0].workload.bs == size
+
+
+def test_sizes_without_percentage_divide_the_rest(tmp_path: Path) -> None:
+    spec, _, _ = imported(tmp_path, "[j]\nruntime=1\nbssplit=4k/50:8k:16k/:32k/10\n")
+    assert spec.tenants[0].workload.bssplit == ((4096, 50), (8192, 20), (16384, 20), (32768, 10))
+
+
+def test_a_synchronous_engine_has_one_request_in_flight(tmp_path: Path) -> None:
+    spec, warnings, _ = imported(tmp_path, "[j]\nruntime=1\nioengine=psync\niodepth=32\n")
+    assert spec.tenants[0].workload.iodepth == 1
+    assert any("iodepth 32 becomes 1" in warning for warning in warnings)
+
+
+def test_a_job_that_ends_early_keeps_its_runtime(tmp_path: Path) -> None:
+    spec, _, _ = imported(tmp_path, "[global]\nramp_time=1\n[a]\nruntime=4\n[b]\nruntime=2\n")
+    assert spec.runtime_ns == 4 * 10**9
+    # A tenant's runtime holds the warm-up too.
+    assert [t.workload.runtime_ns for t in spec.tenants] == [0, 3 * 10**9]
+
+
+def test_later_global_options_do_not_reach_earlier_jobs(tmp_path: Path) -> None:
+    job = "[global]\nruntime=1\niodepth=2\n[a]\n[global]\niodepth=4\n[b]\niodepth=8\n[c]\n"
+    spec, _, _ = imported(tmp_path, job)
+    assert [tenant.workload.iodepth for tenant in spec.tenants] == [2, 8, 4]
+
+
+def test_names_are_made_fit_and_unique(tmp_path: Path) -> None:
+    job = "[global]\nruntime=1\ncgroup=g\n[a job]\n[a job]\n[start]\n"
+    spec, warnings, _ = imported(tmp_path, job)
+    assert [tenant.name for tenant in spec.tenants] == ["a-job", "a-job-2", "job-start"]
+    assert [tenant.cgroup for tenant in spec.tenants] == ["g", "a-job-2", "job-start"]
+    assert any("cgroup=g is taken" in warning for warning in warnings)
+
+
+def test_included_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "common.fio").write_text("[global]\nruntime=1\niodepth=5\n")
+    spec, _, _ = imported(tmp_path, "include common.fio\n[a]\n")
+    assert spec.tenants[0].workload.iodepth == 5
+
+
+@pytest.mark.parametrize(
+    ("job", "facts"),
+    [
+        ("", ["job.fio: no job"]),
+        ("[global]\nbs=4k\n", ["job.fio: no job"]),
+        ("bs=4k\n", ["job.fio:1: 'bs=4k' before any section"]),
+        ("[a\nbs=4k\n", ["job.fio:1: malformed section '[a'"]),
+        ("[]\n", ["job.fio:1: malformed section"]),
+        ("[a]\n=4k\n", ["job.fio:2: malformed line '=4k'", "OPTION=VALUE"]),
+        ("[a]\nbs=4q\n", ["job.fio:2: bs=4q", "a number"]),
+        ("[a]\nrw=trimwrite\n", ["job.fio:2: rw=trimwrite", "allowed: randread"]),
+        ("[a]\nruntime=soon\n", ["job.fio:2: runtime=soon", "a time"]),
+        ("[a]\niodepth=many\n", ["job.fio:2: iodepth=many"]),
+        ("[a]\nbssplit=4k/x\n", ["job.fio:2: bssplit=4k/x"]),
+        ("[a]\nrate_process=x\n", ["job.fio:2: rate_process=x", "linear, poisson"]),
+        ("[a]\nkb_base=10\n", ["job.fio:2: kb_base=10", "1000, 1024"]),
+        ("include job.fio\n", ["job.fio:1: includes itself"]),
+        ("include none.fio\n", ["none.fio: cannot read the job file"]),
+    ],
+)
+def test_a_malformed_job_is_named_with_its_line(tmp_path: Path, job: str, facts: list[str]) -> None:
+    line = wrong(tmp_path, job)
+    for fact in facts:
+        assert fact in line
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60))
+def test_any_text_gives_a_study_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.mktemp("fio") / "job.fio"
+    path.write_text(f"[j]\nruntime=1\n{text}\n", encoding="utf-8")
+    try:
+        toml, _ = from_fio(path)
+        parse_study(toml, "job.toml")
+    except UserError as error:
+        assert "\n" not in str(error)

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A wrong study gives one line: file, line, field, what is wrong, what is allowed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from isoblk import paths
+from isoblk.errors import UserError
+from isoblk.study.load import load_study, parse_study
+from isoblk.study.source import Source
+
+SHIPPED = sorted((paths.presets_dir().parent).glob("*.toml"))
+
+GOOD = """\
+name = "s"
+device = "fast"
+scheduler = "bfq"
+[run]
+runtime = 1
+[workload]
+iodepth = 32
+[[tenant]]
+name = "a"
+weight = 100
+[[tenant]]
+name = "b"
+rw = "randrw"
+"""
+
+
+def wrong(text: str, name: str = "x.toml") -> str:
+    with pytest.raises(UserError) as caught:
+        parse_study(text, name)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert caught.value.exit_status == 2
+    return line
+
+
+def edited(old: str, new: str) -> str:
+    assert GOOD.count(old) == 1
+    return GOOD.replace(old, new)
+
+
+def test_the_base_of_these_tests_is_right() -> None:
+    assert [tenant.name for tenant in parse_study(GOOD, "x.toml").tenant] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "facts"),
+    [
+        # what msgspec finds
+        ('rw = "randrw"', 'rww = "randrw"', ["x.toml:13: tenant[1].rww", "did you mean 'rw'?"]),
+        ("runtime = 1", "runtim = 1", ["x.toml:5: run.runtim", "did you mean 'runtime'?"]),
+        ('"bfq"', '"bqf"', ["x.toml:3: scheduler", "'bqf'", "did you mean 'bfq'?"]),
+        ('"bfq"', '"cfs-q"', ["x.toml:3: scheduler", "allowed: bfq, io.cost, io.latency"]),
+        ('"bfq"', "3", ["x.toml:3: scheduler: expected text, got a whole number"]),
+        ('"randrw"', '"randomrw"', ["x.toml:13: tenant[1].rw", "did you mean 'randrw'?"]),
+        ("iodepth = 32", 'iodepth = "32"', ["x.toml:7: workload.iodepth: expected a whole number"]),
+        ("iodepth = 32", "fua = 1", ["x.toml:7: workload.fua: expected true or false"]),
+        ("runtime = 1", "runtime = [1]", ["x.toml:5: run.runtime", "a number or text, got a list"]),
+        ('name = "b"\n', "", ["x.toml:11: tenant[1].name: missing"]),
+        ('device = "fast"\n', "", ["x.toml: device: missing"]),
+        # TOML
+        ("runtime = 1", "runtime = ", ["x.toml:5: not TOML"]),
+        ('name = "b"', 'name = "b', ["x.toml:12: not TOML"]),
+        ("[run]", "[run", ["x.toml:4: not TOML"]),
+        # the run
+        ("runtime = 1", "runtime = -1", ["x.toml:5: run.runtime: -1 is negative"]),
+        ("runtime = 1", "runtime = 0", ["x.toml:5: run.runtime", "allowed: more than 0"]),
+        ("runtime = 1", "runtime = nan", ["x.toml:5: run.runtime: nan is not a time"]),
+        ("runtime = 1", 'runtime = "2d"', ["x.toml:5: run.runtime", "up to 86400s"]),
+        ("runtime = 1", 'warmup = "-1ms"', ["x.toml:5: run.warmup: '-1ms' is negative"]),
+        ("runtime = 1", 'window = "100us"', ["x.toml:5: run.window", "allowed: 1ms and more"]),
+        ("runtime = 1", 'window = "300ms"', ["x.toml:5: run.window: 300ms does not divide"]),
+        (
+            "runtime = 1",
+            'warmup = "50ms"',
+            ["x.toml:4: run.window", "run.warmup = 50ms", "50ms does"],
+        ),
+        ("runtime = 1", "repeats = 0", ["x.toml:5: run.repeats: 0 is out of range", "1..1000"]),
+        ("runtime = 1", "seed = -1", ["x.toml:5: run.seed: -1 is out of range"]),
+        # names, cgroups, weights
+        ('name = "s"', 'name = "a b"', ["x.toml:1: name: 'a b' is not a study's name"]),
+        ('name = "b"', 'name = "b c"', ["x.toml:12: tenant[1].name: 'b c'", "letters, digits"]),
+        ('name = "b"', f'name = "{"b" * 64}"', ["x.toml:12: tenant[1].name", "up to 63"]),
+        ('name = "b"', 'name = "a"', ["x.toml:12: tenant[1].name: 'a' is there twice"]),
+        ('name = "b"', 'name = "start"', ["x.toml:12: tenant[1].name: 'start'", "reserved: align"]),
+        ('name = "b"', 'name = "b"\ncgroup = "../b"', ["x.toml:13: tenant[1].cgroup: '../b'"]),
+        ('name = "b"', 'name = "b"\ncgroup = "/b"', ["x.toml:13: tenant[1].cgroup: '/b'"]),
+        ('name = "b"', 'name = "b"\ncgroup = "x//b"', ["x.toml:13: tenant[1].cgroup: 'x//b'"]),
+        ('name = "b"', 'name = "b"\ncgroup = "io.max"', ["x.toml:13: tenant[1].cgroup: 'io.max'"]),
+        (
+            'name = "b"',
+            'name = "b"\ncgroup = "a"',
+            ["x.toml:13: tenant[1].cgroup: tenants 'a' and 'b' are both in 'a'"],
+        ),
+        (
+            'name = "b"',
+            'name = "b"\ncgroup = "a/b"',
+            ["x.toml:8: tenant[0].cgroup: 'a' holds the cgroups of other tenants"],
+        ),
+        ("weight = 100", "weight = 1001", ["x.toml:10: tenant[0].weight: 1001", "bfq", "1..1000"]),
+        ("weight = 100", "weight = 0", ["x.toml:10: tenant[0].weight: 0 is out", "1..1000"]),
+        ("weight = 100", "weight = []", ["x.toml:10: tenant[0].weight: the list is empty"]),
+        ("weight = 100", "weight = [1, 2]", ["x.toml:10: tenant[0].weight", "add 'count'"]),
+        ("weight = 100", "count = 0", ["x.toml:10: tenant[0].count: 0 is out of range"]),
+        # loads
+        ("iodepth = 32", "iodepth = 0", ["x.toml:7: workload.iodepth: 0 is out", "1..4096"]),
+        ('rw = "randrw"', "iodepth = 4097", ["x.toml:13: tenant[1].iodepth: 4097", "1..4096"]),
+        ('rw = "randrw"', "numjobs = 65", ["x.toml:13: tenant[1].numjobs: 65", "1..64"]),
+        ('rw = "randrw"', "rwmixread = 101", ["x.toml:13: tenant[1].rwmixread: 101", "0..100"]),
+        ('rw = "randrw"', "rate_iops = -5", ["x.toml:13: tenant[1].rate_iops: -5 is out"]),
+        ('rw = "randrw"', 'rate_process = "erlang"', ["x.toml:13: tenant[1].rate_process"]),
+        ('rw = "randrw"', 'bs = "4q"', ["x.toml:13: tenant[1].bs: '4q' is not a size"]),
+        ('rw = "randrw"', "bs = 1000", ["x.toml:13: tenant[1].bs", "logical block, 512"]),
+        ('rw = "randrw"', "bs = 0", ["x.toml:13: tenant[1].bs: a block of 0 bytes"]),
+        ('rw = "randrw"', 'bs = "64m"', ["x.toml:13: tenant[1].bs", "up to 32m"]),
+        ('rw = "randrw"', 'bsrange = "4k"', ["x.toml:13: tenant[1].bsrange", "LOW-HIGH"]),
+        ('rw = "randrw"', 'bsrange = "64k-4k"', ["x.toml:13: tenant[1].bsrange: 64k-4k"]),
+        ('rw = "randrw"', 'bssplit = "4k/60:8k"', ["x.toml:13: tenant[1].bssplit", "SIZE/PERCENT"]),
+        ('rw = "randrw"', 'bssplit = "4k/60:8k/60"', ["tenant[1].bssplit: adds up to 120 per"]),
+        (
+            'rw = "randrw"',
+            'bs = 4096\nbsrange = "4k-8k"',
+            ["x.toml:14: tenant[1].bsrange: 'bs' is set too"],
+        ),
+        ('rw = "randrw"', 'offset = "5g"', ["x.toml:13: tenant[1].offset", "the device has 4g"]),
+        ('rw = "randrw"', "offset = 100", ["x.toml:13: tenant[1].offset: 100 is not a multiple"]),
+        ('rw = "randrw"', 'size = "5g"', ["x.toml:13: tenant[1].size", "beyond the device"]),
+        ('rw = "randrw"', "size = 512", ["x.toml:13: tenant[1].size: leaves 512"]),
+        ('rw = "randrw"', 'random_distribution = "zipf:0"', ["random_distribution: 'zipf:0'"]),
+        ('rw = "randrw"', 'random_distribution = "pareto:1"', ["'pareto:1'", "0.01..0.99"]),
+        ('rw = "randrw"', 'random_distribution = "gauss"', ["'gauss'", "allowed: random, zipf:X"]),
+        ('rw = "randrw"', "startdelay = 1", ["x.toml:13: tenant[1].startdelay: 1s is after"]),
+        ('rw = "randrw"', "runtime = 2", ["x.toml:13: tenant[1].runtime", "ends after the run"]),
+        ('rw = "randrw"', "thinktime_blocks = 0", ["x.toml:13: tenant[1].thinktime_blocks"]),
+        # devices
+        ('"fast"', '"fats"', ["x.toml:2: device: unknown preset 'fats'", "fast, nand, prototype"]),
+        ('"fast"', "{}", ["x.toml:2: device: names neither a preset nor a driver"]),
+        ('"fast"', '{driver = "nvme"}', ["x.toml:2: device.driver: unknown driver 'nvme'"]),
+        ('"fast"', '{preset = "fast", server = 1}', ["device.server", "did you mean 'servers'?"]),
+        ('"fast"', '{preset = "fast", servers = 0}', ["x.toml:2: device.servers: 0", "1..65536"]),
+        ('"fast"', '{preset = "fast", servers = "many"}', ["device.servers: expected a whole"]),
+        ('"fast"', '{preset = "fast", size = "4q"}', ["device.size: '4q' is not a size"]),
+        ('"fast"', '{preset = "fast", size = 1000}', ["device.size: 1000 is not a multiple"]),
+        ('"fast"', '{preset = "fast", driver = "null_blk"}', ["has driver 'vdisk'"]),
+        ('"fast"', '{preset = "fast", model = "flash"}', ["unknown model 'flash'", "fixed"]),
+        ('"fast"', '{driver = "null_blk", size = 512}', ["device.size", "1048576"]),
+        (
+            '"fast"',
+            '{driver = "null_blk", blocksize = 768}',
+            ["device.blocksize: 768 is not a power of two"],
+        ),
+        # schedulers and knobs
+        (
+            '"bfq"\n[run]',
+            '"io.cost"\n[run]\ncgroup = "v1"',
+            ["x.toml:5: run.cgroup: io.cost needs cgroup v2"],
+        ),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_place(old: str, new: str, facts: list[str]) -> None:
+    line = wrong(edited(old, new))
+    for fact in facts:
+        assert fact in line
+    if not facts[0].startswith("x.toml"):
+        assert re.match(r"x\.toml:\d+: ", line)
+
+
+@pytest.mark.parametrize(
+    ("more", "facts"),
+    [
+        ('[queue]\nscheduler = "none"', ["x.toml:15: queue.scheduler", "field 'scheduler'"]),
+        ('[queue]\n"a/b" = 1', ["x.toml:15: queue.a/b: is not the name of a file"]),
+        ('[queue]\nx = "a\\nb"', ["x.toml:15: queue.x", "not one line"]),
+        ("[queue]\nx = 1.5", ["x.toml:14: queue: expected", "got a number"]),
+        ("[iosched.cfq]\nx = 1", ["x.toml:14: iosched.cfq: has no tunables", "bfq"]),
+        ("[io_cost.qos]\nrpt = 1", ["x.toml:15: io_cost.qos.rpt: unknown", "'rpct'"]),
+        ("[io_cost.qos]\nrpct = 101", ["x.toml:15: io_cost.qos.rpct: 101 is out", "0..100"]),
+        ("[io_cost.qos]\nenable = 1", ["x.toml:15: io_cost.qos.enable", "remove it"]),
+        ('[io_cost.qos]\nctrl = "on"', ["x.toml:15: io_cost.qos.ctrl", "auto, user"]),
+        ("[io_cost.qos]\nrlat = 1.5", ["x.toml:15: io_cost.qos.rlat", "whole microseconds"]),
+        ('[io_cost]\nmodel = "auto"', ["x.toml:15: io_cost.model", "calibrated"]),
+        ("[io_cost.model]\nrbps = 1", ["x.toml:14: io_cost.model: missing rseqiops"]),
+        ("[io_cost.model]\nrbp = 1", ["x.toml:15: io_cost.model.rbp", "did you mean 'rbps'?"]),
+        ("[io_max]\nscale = 0", ["x.toml:15: io_max.scale", "more than 0"]),
+        ('[[group]]\npath = "x"', ["x.toml:15: group[0].path: no tenant's cgroup is inside 'x'"]),
+        ('[[event]]\nat = 1\ntenant = "a"\nweight = 5', ["x.toml:15: event[0].at: 1s is after"]),
+        ('[[event]]\nat = 0\ntenant = "c"\nweight = 5', ["x.toml:16: event[0].tenant", "'c'"]),
+        ('[[event]]\nat = 0\ntenant = "a"\nweight = 1001', ["x.toml:17: event[0].weight", "bfq"]),
+        # matrix
+        ("[matrix]\nscheduler = []", ["x.toml:15: matrix.scheduler: the list is empty"]),
+        ('[matrix]\nscheduler = ["bfq", "bfq"]', ["matrix.scheduler: bfq is there twice"]),
+        ('[matrix]\nscheduler = ["none", "bqf"]', ["x.toml:15: matrix.scheduler: 'bqf'", "'bfq'"]),
+        ('[matrix]\nshedule = ["none"]', ["x.toml:15: matrix.shedule: is not a field of a run"]),
+        ('[matrix]\n"workload.rww" = [1]', ["x.toml:15: matrix.workload.rww", "mean 'rw'?"]),
+        ('[matrix]\n"run.repeats" = [1]', ["x.toml:15: matrix.run.repeats: unknown field"]),
+        ('[matrix]\n"tenant.c.weight" = [1]', ["x.toml:15: matrix.tenant.c.weight", "'c'"]),
+        ('[matrix]\n"workload.iodepth" = [1, 0]', ["x.toml:15: matrix.workload.iodepth: 0: 0 is"]),
+        ("[matrix]\nworkload.iodepth = [1, 0]", ["x.toml:15: matrix.workload.iodepth: 0: 0 is"]),
+        ('[matrix]\n"device.servers" = [4, 0]', ["x.toml:15: matrix.device.servers: 0"]),
+        ('[matrix]\n"tenant.*.rw" = ["up"]', ["x.toml:15: matrix.tenant.*.rw: 'up'"]),
+        (
+            '[matrix]\n"tenant.*.weight" = [2000]\nscheduler = ["none", "bfq"]',
+            ["x.toml:15: matrix.tenant.*.weight: 2000", "bfq", "1..1000"],
+        ),
+        (
+            '[matrix]\n"run.cgroup" = ["v1", "v2"]\nscheduler = ["none", "io.max"]',
+            ["x.toml:15: matrix.run.cgroup: v1: io.max needs cgroup v2"],
+        ),
+        (
+            '[[group]]\npath = "x"\n[matrix]\n"tenant.a.cgroup" = ["x/a", "a"]',
+            ["x.toml:15: group[0].path", "(at scheduler=bfq, tenant.a.cgroup=a)"],
+        ),
+        (
+            '[[event]]\nat = 0\ntenant = "a"\nweight = 5\n'
+            '[matrix]\nscheduler = ["none", "io.latency"]',
+            ["x.toml:14: event[0]: io.latency has no weight that could change"],
+        ),
+        # claims
+        ("[[claim]]\ntext = 'x'", ["x.toml:14: claim[0].source: missing"]),
+    ],
+)
+def test_a_wrong_table_is_named_with_its_place(more: str, facts: list[str]) -> None:
+    line = wrong(GOOD + more + "\n")
+    for fact in facts:
+        assert fact in line
+
+
+@pytest.mark.parametrize(
+    ("claim", "facts"),
+    [
+        ('metric = "jane"', ["x.toml:17: claim[0].metric: unknown metric 'jane'", "'jain'"]),
+        ('metric = "share"', ["metric 'share' needs a tenant, as in share.NAME"]),
+        ('metric = "share.c"', ["no tenant is called 'c'"]),
+        ('metric = "jain"\nwhere = { shed = 1 }', ["x.toml:18: claim[0].where.shed", "scheduler"]),
+        (
+            'metric = "jain"\nwhere = { scheduler = "none" }',
+            ["x.toml:18: claim[0].where.scheduler: the matrix has no none", "allowed: bfq"],
+        ),
+        ('metric = "jain"\ntolerance = 0.1', ["x.toml:18: claim[0].tolerance: has no meaning"]),
+    ],
+)
+def test_a_wrong_claim_is_named_with_its_place(claim: str, facts: list[str]) -> None:
+    text = GOOD + f'[[claim]]\ntext = "t"\nsource = "s"\n{claim}\nop = "<"\nvalue = 1\n'
+    line = wrong(text)
+    for fact in facts:
+        assert fact in line
+
+
+def test_weights_above_1000_are_right_where_bfq_does_not_run() -> None:
+    text = edited('"bfq"', '"io.cost"').replace("weight = 100", "weight = 10000")
+    assert parse_study(text, "x.toml").tenant[0].weight == 10000
+
+
+def test_verify_needs_a_device_that_keeps_data() -> None:
+    text = edited('rw = "randrw"', "verify = true").replace('"fast"', '"prototype"')
+    assert "tenant[1].verify: this null_blk does not keep what is written" in wrong(text)
+    keeps = text.replace('"prototype"', '{ preset = "prototype", memory_backed = true }')
+    parse_study(keeps, "x.toml")
+
+
+def test_a_matrix_key_that_every_tenant_overrides_is_refused() -> None:
+    text = edited('name = "a"', 'name = "a"\nrw = "read"')
+    assert 'use "tenant.*.rw"' in wrong(text + '[matrix]\n"workload.rw" = ["read"]\n')
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot read the study: No such file") as caught:
+        load_study(tmp_path / "none.toml")
+    assert "none.toml" in caught.value.where
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="not UTF-8 text"):
+        load_study(path)
+
+
+def test_a_damaged_preset_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bent.toml").write_text("title = 1\n")
+    monkeypatch.setattr(paths, "presets_dir", lambda: tmp_path)
+    line = wrong(edited('"fast"', '"bent"'))
+    assert "bent.toml: damaged preset" in line
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_every_shipped_study_is_right(path: Path) -> None:
+    study, text = load_study(path)
+    assert study.name == path.stem
+    assert text == path.read_text("utf-8")
+
+
+def test_there_are_shipped_studies() -> None:
+    names = {path.stem for path in SHIPPED}
+    assert {"weights", "group-count", "quick", "prototype"} <= names
+
+
+def test_lines_are_found_in_every_form_that_toml_has() -> None:
+    text = '''\
+a = """
+[no.table]
+b = "\\"""
+"""
+c = [ # comment = 1
+  1,
+  { d = "]", "e f" = 2 },
+]
+g.h = 'x#y'   # z = 1
+[t."q.r"]
+s = 1979-05-27 07:32:00
+[[u]]
+v = ''
+[[u]]
+[u.w]
+x = """"two quotes at the end"""""
+y = 0
+'''
+    lines = Source.of("f", text).lines
+    expected = {
+        ("a",): 1,
+        ("c",): 5,
+        ("c", 0): 6,
+        ("c", 1): 7,
+        ("c", 1, "d"): 7,
+        ("c", 1, "e f"): 7,
+        ("g", "h"): 9,
+        ("t", "q.r"): 10,
+        ("t", "q.r", "s"): 11,
+        ("u", 0): 12,
+        ("u", 0, "v"): 13,
+        ("u", 1): 14,
+        ("u", 1, "w", "x"): 16,
+        ("u", 1, "w", "y"): 17,
+    }
+    assert {field: lines.get(field) for field in expected} == expected
+    assert ("no", "table") not in lines
+    assert ("b",) not in lines

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What generators print is read to the last number, and nothing else is taken for it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from isoblk.errors import RunError
+from isoblk.result.charged import parse_charged
+from isoblk.result.model import IoStat, OpTotals
+from isoblk.workload import blkload, fio
+
+RESULTS = """\
+tenant web jobs 2 start_ns 2000000000 measure_from_ns 100 measure_to_ns 1100 end_ns 1180 error 0
+op web read issued 10 ios 10 bytes 40960 errors 1 verify_errors 2 meas_ios 9 meas_bytes 36864 \
+lat_sum_ns 800 lat_min_ns 80 lat_max_ns 90
+lat web read 81 8
+lat web read 91 1
+win web read 0 4 16384
+win web read 100 6 24576
+tenant idle jobs 1 start_ns 2000000000 measure_from_ns 0 measure_to_ns 1 end_ns 1 error -5
+"""
+
+
+def test_results_of_blkload() -> None:
+    outputs = blkload.parse_results(RESULTS)
+    assert list(outputs) == ["web", "idle"]
+    web = outputs["web"]
+    assert (web.jobs, web.error, web.measured_ns) == (2, 0, (100, 1100))
+    assert web.latency == {("read", 81): 8, ("read", 91): 1}
+    assert web.windows == {("read", 0): (4, 16384), ("read", 100): (6, 24576)}
+    assert web.ops == {
+        "read": OpTotals(
+            ios=10,
+            bytes=40960,
+            errors=1,
+            verify_errors=2,
+            meas_ios=9,
+            meas_bytes=36864,
+            lat_sum_ns=800,
+            lat_min_ns=80,
+            lat_max_ns=90,
+        )
+    }
+    assert outputs["idle"].error == -5
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "lat web read 81", "lat web read x 8", "win nobody read 0 1 2", "op web read ios 3", "x"],
+)
+def test_a_damaged_result_is_refused_with_its_line(line: str) -> None:
+    with pytest.raises(RunError, match=r"results:8: not a result of blkload"):
+        blkload.parse_results(RESULTS + line + "\n")
+
+
+def _fio(bins: dict[str, int]) -> bytes:
+    count = sum(bins.values())
+    read = {
+        "total_ios": count,
+        "io_bytes": 4096 * count,
+        "runtime": 1000,
+        "clat_ns": {"mean": 81.0, "N": count, "min": 80, "max": 90, "bins": bins},
+    }
+    job = {
+        "error": 0,
+        "job options": {"numjobs": "1"},
+        "read": read,
+        "write": {"total_ios": 0},
+        "trim": {"total_ios": 0},
+    }
+    return b"fio: a warning\n" + json.dumps({"jobs": [job]}).encode()
+
+
+def test_json_of_fio() -> None:
+    output = fio.parse_output("t1", _fio({"80": 3, "81408": 5}))
+    assert output.ops["read"].ios == 8
+    assert output.ops["read"].lat_sum_ns == 81 * 8
+    assert output.measured_ns == (0, 1_000_000_000)
+    assert output.latency == {("read", 81): 3, ("read", 81920): 5}
+
+
+@given(st.integers(min_value=0, max_value=2**40))
+def test_the_bucket_of_a_value_bounds_it_closely(value: int) -> None:
+    ((_, upper),) = fio.parse_output("t1", _fio({str(value): 1})).latency
+    assert value < upper <= value + max(1, value / 64 + 1)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b'{"jobs": []}', b"{", b'{"jobs": [{}]}'])
+def test_output_that_is_not_fios_is_refused(data: bytes) -> None:
+    with pytest.raises(RunError, match="t1.json: not fio's json"):
+        fio.parse_output("t1", data)
+
+
+def test_charges_of_v2() -> None:
+    files = {
+        "/sys/fs/cgroup/a/t1/io.stat": "254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6",
+        "/sys/fs/cgroup/t1/io.stat": "254:0 rbytes=9 wbytes=9 rios=9 wios=9 dbytes=9 dios=9",
+    }
+    expected = IoStat(rbytes=1, wbytes=2, rios=3, wios=4, dbytes=5, dios=6)
+    assert parse_charged(files, "a/t1") == expected
+
+
+def test_charges_of_v1() -> None:
+    base = "/sys/fs/cgroup/t1/blkio.bfq.io_"
+    files = {
+        base + "service_bytes": "254:0 Read 4096\n254:0 Write 0\n254:0 Discard 512\nTotal 4608",
+        base + "serviced": "254:0 Read 1\n254:0 Write 0\n254:0 Discard 1\nTotal 2",
+    }
+    expected = IoStat(rbytes=4096, wbytes=0, rios=1, wios=0, dbytes=512, dios=1)
+    assert parse_charged(files, "t1") == expected
+
+
+def test_a_cgroup_that_nothing_was_counted_for_has_no_charges() -> None:
+    assert parse_charged({}, "t1") is None
+    assert parse_charged({"/sys/fs/cgroup/t1/io.stat": ""}, "t1") is None
