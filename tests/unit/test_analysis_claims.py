@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A claim holds, fails or is undecided, and never decides on what it does not have."""
+
+from pathlib import Path
+
+import pytest
+
+from isoblk.analysis.claims import ClaimResult, compare, judge
+from isoblk.analysis.metrics import analyse
+from isoblk.result.store import read_results
+from isoblk.study.model import ClaimEntry
+from tests.unit import resultgen
+
+
+def _claim(
+    metric: str, op: str, value: float, where: dict[str, str] | None = None, tolerance: float = 0.0
+) -> ClaimEntry:
+    return ClaimEntry(
+        text="a claim", source="a paper", metric=metric, op=op,  # type: ignore[arg-type]
+        value=value, tolerance=tolerance,
+        where=dict(where or {}),
+    )
+
+
+def _judge(directory: Path, claim: ClaimEntry) -> ClaimResult:
+    return judge(claim, analyse(read_results(directory)))
+
+
+@pytest.mark.parametrize(
+    ("op", "low", "high", "verdict"),
+    [
+        ("<", 0.1, 0.9, "holds"), ("<", 0.9, 1.1, "undecided"), ("<", 1.0, 1.0, "fails"),
+        ("<=", 1.0, 1.0, "holds"), ("<=", 1.0, 1.1, "undecided"), ("<=", 1.1, 1.2, "fails"),
+        (">", 1.1, 1.2, "holds"), (">", 0.9, 1.1, "undecided"), (">", 1.0, 1.0, "fails"),
+        (">=", 1.0, 1.0, "holds"), (">=", 0.9, 1.0, "undecided"), (">=", 0.8, 0.9, "fails"),
+        ("~", 0.95, 1.05, "holds"), ("~", 1.05, 1.2, "undecided"), ("~", 1.2, 1.3, "fails"),
+        ("~", 0.5, 2.0, "undecided"), ("~", 0.5, 0.6, "fails"),
+    ],
+)
+def test_the_interval_decides(op: str, low: float, high: float, verdict: str) -> None:
+    assert compare(_claim("jain", op, 1.0, tolerance=0.1), low, high) == verdict
+
+
+def test_a_single_run_decides_on_the_uml_tier(tmp_path: Path) -> None:
+    resultgen.weights_study(tmp_path)
+    where = {"scheduler": "bfq"}
+    assert _judge(tmp_path, _claim("share_error", "<", 0.05, where)).verdict == "holds"
+    assert _judge(tmp_path, _claim("total_vs_none", ">", 0.5, where)).verdict == "fails"
+    assert _judge(tmp_path, _claim("total_vs_none", "~", 0.37, where, 0.02)).verdict == "holds"
+
+
+def test_a_single_run_decides_nothing_on_another_tier(tmp_path: Path) -> None:
+    resultgen.weights_study(tmp_path, tier="qemu")
+    found = _judge(tmp_path, _claim("share_error", "<", 0.05, {"scheduler": "bfq"}))
+    assert (found.verdict, found.reason) == ("undecided", "one run has no interval; repeat it")
+
+
+def test_repeats_decide_by_their_interval(tmp_path: Path) -> None:
+    resultgen.weights_study(tmp_path, repeats=3, tier="qemu")
+    where = {"scheduler": "bfq", "workload.rw": "randread"}
+    # Mean 294 K, half width about 2.9 K.
+    assert _judge(tmp_path, _claim("total_iops", ">", 290_000, where)).verdict == "holds"
+    assert _judge(tmp_path, _claim("total_iops", ">", 293_000, where)).verdict == "undecided"
+    assert _judge(tmp_path, _claim("total_iops", ">", 298_000, where)).verdict == "fails"
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ({"scheduler": "kyber", "workload.rw": "randwrite"}, "an invalid run"),
+        ({"scheduler": "io.latency", "workload.rw": "randrw"}, "a failed run"),
+        ({"scheduler": "cfq"}, "no run matches"),
+    ],
+)
+def test_what_is_not_there_decides_nothing(
+    tmp_path: Path, where: dict[str, str], reason: str
+) -> None:
+    resultgen.weights_study(tmp_path)
+    found = _judge(tmp_path, _claim("total_iops", ">", 0, where))
+    assert (found.verdict, found.reason) == ("undecided", reason)
+
+
+def test_one_point_that_fails_makes_the_claim_fail(tmp_path: Path) -> None:
+    resultgen.weights_study(tmp_path)
+    # kyber's randwrite run is invalid, its others have a total near none's.
+    found = _judge(tmp_path, _claim("total_vs_none", "<", 0.9, {"scheduler": "kyber"}))
+    assert found.verdict == "fails"
+    assert sorted(p.verdict for p in found.points) == ["fails", "fails", "undecided"]
+
+
+def test_a_missing_run_decides_nothing(tmp_path: Path) -> None:
+    made = resultgen.Made("none", {"a": 1.0}, tenants=[resultgen.tenant("a", 100)], missing=True)
+    resultgen.write(tmp_path, [made])
+    found = _judge(tmp_path, _claim("jain", ">", 0))
+    assert (found.verdict, found.reason) == ("undecided", "a run has not finished")
+
+
+def test_where_matches_numbers_as_the_matrix_writes_them(tmp_path: Path) -> None:
+    resultgen.count_study(tmp_path, counts=(4, 8))
+    claim = ClaimEntry(text="t", source="s", metric="total_iops", op="~", value=300e3,
+                       tolerance=0.01, where={"tenant.t.count": 4, "scheduler": "bfq"})
+    found = _judge(tmp_path, claim)
+    assert len(found.points) == 1
+    assert found.verdict == "holds"

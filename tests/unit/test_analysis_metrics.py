@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The numbers of a result set are the ones its makers put in."""
+
+from pathlib import Path
+
+import pytest
+
+from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, analyse, metric_value
+from isoblk.errors import UserError
+from isoblk.result.store import read_results
+from isoblk.study.metrics import METRICS
+from isoblk.study.model import Group, Tenant
+from tests.unit import resultgen
+from tests.unit.resultgen import BS, Made, tenant
+
+
+def _analyse(directory: Path) -> Analysis:
+    return analyse(read_results(directory))
+
+
+def _only(directory: Path, *runs: Made) -> RunMetrics:
+    metrics = _analyse(resultgen.write(directory, runs)).points[-1].runs[0].metrics
+    assert metrics is not None
+    return metrics
+
+
+def _point(analysis: Analysis, **point: str) -> PointView:
+    wanted = {key.replace("_", "."): value for key, value in point.items()}
+    return next(p for p in analysis.points if p.point == wanted)
+
+
+def _alone(rate: float) -> Made:
+    return Made("none", {"alone": rate}, kind="alone", tenants=[tenant("alone", 100)])
+
+
+TWO: list[Tenant] = [tenant("a", 300), tenant("b", 100)]
+
+
+def test_shares_totals_and_errors(tmp_path: Path) -> None:
+    found = _only(tmp_path, Made("bfq", {"a": 6000, "b": 4000}, tenants=TWO))
+    assert found.total_iops == pytest.approx(10_000)
+    assert found.total_bps == pytest.approx(10_000 * BS)
+    assert [t.share for t in found.tenants] == pytest.approx([0.6, 0.4])
+    assert [t.ideal for t in found.tenants] == pytest.approx([0.75, 0.25])
+    assert [t.share_error for t in found.tenants] == pytest.approx([0.2, 0.6])
+    assert found.share_error == pytest.approx(0.6)
+    assert found.jain == pytest.approx((0.8 + 1.6) ** 2 / (2 * (0.8**2 + 1.6**2)))
+    assert found.share_error_100ms == pytest.approx(0.6)
+    assert not found.capped
+
+
+def test_the_ideal_gives_nobody_more_than_it_reaches_alone(tmp_path: Path) -> None:
+    found = _only(
+        tmp_path, _alone(6000), Made("bfq", {"a": 6000, "b": 4000}, tenants=TWO, alone=[0, 0]))
+    assert [t.ideal for t in found.tenants] == pytest.approx([0.6, 0.4])
+    assert found.share_error == pytest.approx(0, abs=1e-9)
+    assert found.weight_ratio_error == pytest.approx(0.6)
+    assert [t.slowdown for t in found.tenants] == pytest.approx([1, 1.5])
+    assert found.capped
+
+
+def test_a_slower_scheduler_is_judged_by_shares_of_its_own_total(tmp_path: Path) -> None:
+    found = _only(
+        tmp_path, _alone(6000), Made("bfq", {"a": 3000, "b": 1000}, tenants=TWO, alone=[0, 0]))
+    assert found.share_error == pytest.approx(0, abs=1e-9)
+
+
+def test_an_invalid_run_alone_is_no_cap(tmp_path: Path) -> None:
+    alone = Made("none", {"alone": 6000}, kind="alone", tenants=[tenant("alone", 100)],
+                 status="invalid")
+    found = _only(tmp_path, alone, Made("bfq", {"a": 3, "b": 1}, tenants=TWO, alone=[0, 0]))
+    assert [t.ideal for t in found.tenants] == pytest.approx([0.75, 0.25])
+    assert found.tenants[0].slowdown is None
+    assert not found.capped
+
+
+def test_the_ideal_follows_the_hierarchy(tmp_path: Path) -> None:
+    tenants = [tenant("a", 100, "g/a"), tenant("b", 300, "g/b"), tenant("c", 100, "c")]
+    found = _only(tmp_path, Made(
+        "bfq", {"a": 1000, "b": 3000, "c": 4000}, tenants=tenants,
+        groups=[Group(path="g", weight=100)]))
+    assert [t.ideal for t in found.tenants] == pytest.approx([0.125, 0.375, 0.5])
+    assert found.share_error == pytest.approx(0, abs=1e-9)
+
+
+def test_a_tenant_that_starts_late_owns_nothing_before(tmp_path: Path) -> None:
+    tenants = [tenant("a", 100), tenant("b", 100, startdelay_ns=500_000_000)]
+    a = [2000.0] * 5 + [1000.0] * 5
+    found = _only(tmp_path, Made("bfq", {"a": a, "b": 1000}, tenants=tenants))
+    assert [t.ideal for t in found.tenants] == pytest.approx([0.75, 0.25])
+    assert found.share_error == pytest.approx(0, abs=1e-9)
+    assert max(found.window_errors) == pytest.approx(0, abs=1e-9)
+
+
+def test_a_change_inside_a_window_counts_by_its_time(tmp_path: Path) -> None:
+    tenants = [tenant("a", 100), tenant("b", 100, startdelay_ns=550_000_000)]
+    found = _only(tmp_path, Made("bfq", {"a": 1000, "b": 1000}, tenants=tenants))
+    # Window 5 (100 requests of a, 50 of b): half of it a's alone, half of it shared.
+    assert found.window_ideal["a"][5] == pytest.approx(BS * 150 * 0.75)
+
+
+def test_convergence_after_start_and_weight_change(tmp_path: Path) -> None:
+    changes = _analyse(resultgen.event_study(tmp_path)).points[1].runs[0].metrics
+    assert changes is not None
+    assert [(c.at_ms, c.what, c.converged_ms) for c in changes.changes] == [
+        (500, "b starts", 0), (1000, "b weighs 300", 300)]
+
+
+def test_no_convergence_is_said(tmp_path: Path) -> None:
+    tenants = [tenant("a", 100), tenant("b", 900, startdelay_ns=500_000_000)]
+    found = _only(tmp_path, Made("none", {"a": 1000, "b": 1000}, tenants=tenants))
+    assert [c.converged_ms for c in found.changes] == [None]
+
+
+def test_total_is_relative_to_none_of_the_same_point_and_repeat(tmp_path: Path) -> None:
+    analysis = _analyse(resultgen.weights_study(tmp_path, repeats=3))
+    none = _point(analysis, scheduler="none", workload_rw="randread")
+    bfq = _point(analysis, scheduler="bfq", workload_rw="randread")
+    assert none.values("total_vs_none") == [1, 1, 1]
+    assert bfq.values("total_vs_none") == pytest.approx([294 / 800] * 3, rel=1e-3)
+
+
+def test_invalid_and_failed_runs_are_not_averaged(tmp_path: Path) -> None:
+    analysis = _analyse(resultgen.weights_study(tmp_path))
+    invalid = _point(analysis, scheduler="kyber", workload_rw="randwrite")
+    assert invalid.runs[0].status == "invalid"
+    assert invalid.estimate("total_iops") is None
+    failed = _point(analysis, scheduler="io.latency", workload_rw="randrw")
+    assert failed.runs[0].status == "failed"
+    assert failed.estimate("total_iops") is None
+
+
+def test_every_metric_that_a_claim_may_name_has_a_value(tmp_path: Path) -> None:
+    analysis = _analyse(resultgen.weights_study(tmp_path))
+    metrics = _point(analysis, scheduler="bfq", workload_rw="randread").valid[0]
+    for name in METRICS:
+        assert metric_value(metrics, name.replace("<tenant>", "gold")) is not None, name
+    with pytest.raises(KeyError):
+        metric_value(metrics, "speed")
+
+
+def test_latencies_are_exact_means_and_upper_bounds(tmp_path: Path) -> None:
+    found = _only(tmp_path, Made(
+        "none", {"a": 1000, "b": 1000}, tenants=TWO, latency={1000: 980, 5000: 19, 90_000: 1}))
+    assert metric_value(found, "p50.a") == 1000
+    assert metric_value(found, "p99.a") == 5000
+    assert metric_value(found, "p99_9.a") == 5000
+    assert metric_value(found, "p99_99.a") == 90_000
+    assert metric_value(found, "mean_latency.a") == pytest.approx(1165)
+
+
+def test_warmup_is_not_measured(tmp_path: Path) -> None:
+    rates: dict[str, float | list[float]] = {"a": [9000.0] * 5 + [3000.0] * 10, "b": 1000}
+    found = _only(tmp_path, Made("bfq", rates, tenants=TWO, warmup_ms=500))
+    assert found.share_error == pytest.approx(0, abs=1e-9)
+    assert found.windows.count == 10
+    assert found.windows.starts_ms()[0] == 500
+
+
+@pytest.mark.parametrize("name", ["series.parquet", "latency.parquet"])
+@pytest.mark.parametrize("damage", ["cut", "text", "gone"])
+def test_a_damaged_table_is_named(tmp_path: Path, name: str, damage: str) -> None:
+    resultgen.write(tmp_path, [Made("none", {"a": 1, "b": 1}, tenants=TWO)])
+    path = next(tmp_path.glob(f"runs/*/{name}"))
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-20])
+    elif damage == "text":
+        path.write_text("not a table")
+    else:
+        path.unlink()
+    with pytest.raises(UserError, match=name) as caught:
+        _analyse(tmp_path)
+    assert "\n" not in str(caught.value)

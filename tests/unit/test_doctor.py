@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The doctor tells what is required from what is not, and what to do."""
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from isoblk import doctor
+from isoblk.doctor import Check, State
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_only_what_is_required_makes_it_unhealthy() -> None:
+    fine = Check("a", State.OK, "")
+    optional = Check("b", State.OPTIONAL, "", "do")
+    missing = Check("c", State.MISSING, "", "do")
+    assert doctor.healthy([fine, optional])
+    assert not doctor.healthy([fine, missing])
+
+
+def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    check = doctor.check_build_tools()
+    assert check.state is State.MISSING
+    assert "bison" in check.found
+    assert "apt install gcc binutils make" in check.todo
+    assert doctor.check_fio() == Check("fio", State.OPTIONAL, "not found", "run: apt install fio")
+
+
+def test_checking_leaves_nothing_behind(cache: Path) -> None:
+    doctor.check_all()
+    assert not cache.exists()
+
+
+def test_every_check_that_is_not_ok_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    checks = doctor.check_all()
+    assert {check.name for check in checks} >= {"build tools", "kmod", "ptrace", "cache", "kernels"}
+    assert all(bool(check.todo) == (check.state is not State.OK) for check in checks)
+
+
+def test_unwritable_cache_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "file" / "cache"))
+    check = doctor.check_cache()
+    assert (check.state, check.todo) == (State.MISSING, "set ISOBLK_CACHE elsewhere")
+
+
+def test_too_little_space_is_missing_while_there_is_no_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "_CACHE_BYTES", 1 << 60)
+    assert doctor.check_cache().state is State.MISSING
+
+
+def test_guest_memory_is_where_uml_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert doctor.guest_memory_dir() == tmp_path
+    monkeypatch.setattr(doctor, "_GUEST_BYTES", 1 << 60)
+    check = doctor.check_memory()
+    assert check.state is State.MISSING
+    assert "--shm-size" in check.todo
+
+
+def test_table_shows_every_check() -> None:
+    checks = [Check("a", State.OK, "x"), Check("b", State.MISSING, "y [z]", "do [this]")]
+    console = Console(width=100, record=True)
+    with console.capture() as capture:
+        console.print(doctor.table(checks))
+    text = capture.get()
+    assert "missing" in text
+    assert "y [z]" in text
+    assert "do [this]" in text

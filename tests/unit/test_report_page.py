@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The page is one file that opens offline, says everything, and is the same every time."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from isoblk import cli_report
+from isoblk.analysis.metrics import analyse
+from isoblk.errors import UserError
+from isoblk.report.page import write_report
+from isoblk.result.store import read_results
+from isoblk.study.model import ClaimEntry
+from tests.unit import resultgen
+from tests.unit.resultgen import Made, tenant
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+CLAIMS = [
+    ClaimEntry(text="BFQ divides <exactly>", source="P3, Figure 3", metric="share_error", op="<",
+               value=0.05, where={"scheduler": "bfq"}),
+    ClaimEntry(text="BFQ costs nothing", source="made up", metric="total_vs_none", op=">=",
+               value=0.95, where={"scheduler": "bfq"}),
+    ClaimEntry(text="Kyber writes", source="made up", metric="total_vs_none", op=">", value=0.9,
+               where={"scheduler": "kyber", "workload.rw": "randwrite"}),
+]
+
+
+class _Page(HTMLParser):
+    """Collects what a browser would fetch, ids, and tags that do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.ids: list[str] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href", "srcset", "data", "action"):
+                self.fetched.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = resultgen.weights_study(tmp_path_factory.mktemp("weights"), claims=CLAIMS)
+    write_report(analyse(read_results(directory)))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def page(weights: Path) -> str:
+    return (weights / "report.html").read_text()
+
+
+def test_it_fetches_nothing(page: str) -> None:
+    for target in _Page(page).fetched:
+        assert target.startswith(("data:", "#")), target
+    assert "@import" not in page
+    for target in re.findall(r"url\(([^)]*)\)", page):
+        assert target.startswith("#"), target
+    assert "<script" not in page
+
+
+def test_it_is_well_formed_and_its_ids_are_unique(page: str) -> None:
+    found = _Page(page)
+    assert found.open == []
+    assert len(found.ids) == len(set(found.ids))
+    for target in re.findall(r"url\(#([^)]*)\)", page):
+        assert target in found.ids
+
+
+def test_the_same_results_give_the_same_bytes(weights: Path, page: str) -> None:
+    pictures = {path: path.read_bytes() for path in (weights / "figures").iterdir()}
+    write_report(analyse(read_results(weights)))
+    assert (weights / "report.html").read_text() == page
+    assert {path: path.read_bytes() for path in (weights / "figures").iterdir()} == pictures
+
+
+def test_svg_and_png_lie_beside_it(weights: Path) -> None:
+    names = {path.name for path in (weights / "figures").iterdir()}
+    for figure in ("shares", "totals", "slowdown", "over-time-1", "latency-3"):
+        assert {f"{figure}.svg", f"{figure}.png"} <= names
+    assert all(not name.startswith(".") for name in names)
+    assert (weights / "figures" / "shares.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_figure_names_tier_and_provenance(weights: Path) -> None:
+    for path in (weights / "figures").glob("*.svg"):
+        assert "tier uml · Linux 6.12.0 · isoblk 0.1.0" in path.read_text(), path.name
+
+
+def test_claims_runs_and_scripts_are_there(page: str) -> None:
+    text = " ".join(_Page(page).text.split())
+    assert "1 claim holds, 1 fails, 1 undecided" in text
+    assert "BFQ divides <exactly>" in text
+    assert "an invalid run" in text
+    assert "io.weight of gold did not take" in text
+    assert "kernel panic: <made up>" in text
+    assert "echo bfq > /sys/block/disk0/queue/scheduler" in text
+    assert "did NOT take" in text
+
+
+def test_text_of_the_study_is_escaped(page: str) -> None:
+    assert "test the &lt;report&gt;" in page
+    assert "# made up &amp; &lt;escaped&gt;" in page
+    assert "<escaped>" not in page
+
+
+def test_an_invalid_run_is_not_drawn(weights: Path) -> None:
+    assert "kyber" in (weights / "figures" / "over-time-1.svg").read_text()
+    assert "kyber" not in (weights / "figures" / "over-time-2.svg").read_text()
+
+
+def test_many_tenants_are_drawn_by_weight_and_a_numeric_key_gets_its_figure(
+    tmp_path: Path,
+) -> None:
+    resultgen.count_study(tmp_path, counts=(4, 16, 64))
+    write_report(analyse(read_results(tmp_path)))
+    assert "all of weight 800" in (tmp_path / "figures" / "shares.svg").read_text()
+    assert (tmp_path / "figures" / "scaling-tenant-t-count.svg").exists()
+
+
+def test_figures_of_an_earlier_report_go(tmp_path: Path) -> None:
+    resultgen.event_study(tmp_path)
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "old.svg").write_text("old")
+    write_report(analyse(read_results(tmp_path)))
+    assert not (tmp_path / "figures" / "old.svg").exists()
+
+
+def test_only_invalid_runs_still_make_a_page(tmp_path: Path) -> None:
+    made = Made("bfq", {"a": 100.0}, tenants=[tenant("a", 100)], status="invalid",
+                reasons=["io.bfq.weight did not take"])
+    resultgen.write(tmp_path, [made])
+    cli_report.report(tmp_path)
+    text = (tmp_path / "report.html").read_text()
+    assert "io.bfq.weight did not take" in text
+    assert "<figure" not in text
+
+
+def test_a_tenant_that_got_nothing_does_not_break_it(tmp_path: Path) -> None:
+    tenants = [tenant("a", 100), tenant("b", 100)]
+    made = Made("bfq", {"a": 1000.0, "b": 0.0}, tenants=tenants)
+    resultgen.write(tmp_path, [made])
+    cli_report.report(tmp_path)
+    assert (tmp_path / "figures" / "shares.svg").exists()
+
+
+def test_a_single_latency_still_has_a_labelled_axis(tmp_path: Path) -> None:
+    made = Made("none", {"a": 1000.0}, tenants=[tenant("a", 100)], latency={81_920: 1000})
+    resultgen.write(tmp_path, [made])
+    cli_report.report(tmp_path)
+    axis = re.findall(r">([\d.]+) us<", (tmp_path / "figures" / "latency.svg").read_text())
+    assert axis
+    assert all(70 < float(label) < 95 for label in axis)
+
+
+def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    resultgen.event_study(tmp_path)
+    (tmp_path / "figures").write_text("in the way")
+    with pytest.raises(UserError, match="cannot write the report"):
+        cli_report.report(tmp_path)
+    assert not (tmp_path / "report.html").exists()
