@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Random numbers, distributions and arrival times in integers. Pure: no
+ * state but what the caller passes, no locks.
+ */
+#ifndef BLKLOAD_DIST_H
+#define BLKLOAD_DIST_H
+
+#include <linux/math64.h>
+#include <linux/types.h>
+
+#include "parse.h"
+
+/* Fractional bits of logarithms. */
+#define BLKLOAD_LOG_BITS	48
+
+/* Fractional bits of what blkload_exp2() returns. */
+#define BLKLOAD_EXP_BITS	62
+
+/**
+ * struct blkload_rng - a stream of random numbers
+ * @state: of a splitmix64 generator
+ */
+struct blkload_rng {
+	u64 state;
+};
+
+/**
+ * blkload_rng_next - the next number of a stream
+ * @rng: the stream
+ *
+ * Return: 64 random bits.
+ */
+static inline u64 blkload_rng_next(struct blkload_rng *rng)
+{
+	u64 z = rng->state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+/**
+ * blkload_rng_below - a uniform number
+ * @rng: the stream
+ * @n: the bound, not 0
+ *
+ * Return: 0 .. @n - 1, each with a probability that is off by less than
+ * @n / 2^64 of itself.
+ */
+static inline u64 blkload_rng_below(struct blkload_rng *rng, u64 n)
+{
+	return mul_u64_u64_shr(blkload_rng_next(rng), n, 64);
+}
+
+void blkload_rng_seed(struct blkload_rng *rng, u64 seed, u32 job);
+
+u64 blkload_log2(u64 x, unsigned int bits);
+u64 blkload_exp2(u64 x);
+
+/**
+ * struct blkload_segment - ranks that are taken for equally likely
+ * @first: the first of them
+ * @below: weight of all segments up to and with this one
+ */
+struct blkload_segment {
+	u64 first;
+	u64 below;
+};
+
+/**
+ * struct blkload_dist - a skewed distribution over ranks 0 .. @n - 1
+ * @n: number of ranks
+ * @stride: coprime to @n; spreads the ranks over the region
+ * @nr: number of segments
+ * @segments: the segments, then an end with @first = @n
+ */
+struct blkload_dist {
+	u64 n;
+	u64 stride;
+	u32 nr;
+	struct blkload_segment segments[];
+};
+
+struct blkload_dist *blkload_dist_create(enum blkload_shape shape, u32 arg,
+					 u64 n);
+u64 blkload_dist_rank(const struct blkload_dist *dist,
+		      struct blkload_rng *rng);
+u64 blkload_dist_block(const struct blkload_dist *dist,
+		       struct blkload_rng *rng);
+
+/**
+ * struct blkload_arrivals - the schedule of an open loop
+ * @next: when the next request arrives, ns
+ * @rate: arrivals a second
+ * @step: mean interval, ns: rounded down, or for a Poisson process with 16
+ *	fractional bits
+ * @rem: what @step lacks, in 1 / @rate ns
+ * @frac: what @next lacks, in 1 / @rate ns or in 2^-16 ns
+ * @poisson: intervals are exponential
+ */
+struct blkload_arrivals {
+	u64 next;
+	u64 rate;
+	u64 step;
+	u64 rem;
+	u64 frac;
+	bool poisson;
+};
+
+void blkload_arrivals_init(struct blkload_arrivals *arrivals, u64 begin,
+			   u64 rate, bool poisson, struct blkload_rng *rng);
+void blkload_arrivals_advance(struct blkload_arrivals *arrivals,
+			      struct blkload_rng *rng);
+
+#endif /* BLKLOAD_DIST_H */

@@ -1,0 +1,624 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A job: one kthread that keeps its slots busy.
+ *
+ * The thread goes round: take the slots whose requests have ended and count
+ * them; issue what may be issued, under one plug; sleep until a request ends
+ * or the next one is due. A slot holds all that a request needs, so that
+ * nothing is allocated on the way.
+ *
+ * Time. A request's latency begins at its intended start. Closed loop: when
+ * its slot became free, or the thinktime was over. Open loop: when it arrived,
+ * however long it then had to wait for a slot. Since a slot became free when
+ * its last request ended, the closed loop needs no clock but the one read at
+ * the end of I/O, and a delay of this thread counts as latency rather than
+ * vanish. submit_bio() may sleep where a controller throttles; that counts as
+ * well.
+ *
+ * Virtual time. UML moves its clock by 256 ns at each reading outside
+ * interrupts. The generator must not slow what it measures, so it reads the
+ * clock with interrupts off. But then a device that takes no time at all would
+ * stop the clock: so each request after some that took no time costs one
+ * ordinary reading.
+ */
+#define pr_fmt(fmt) "blkload: " fmt
+
+#include <linux/bio.h>
+#include <linux/blk-cgroup.h>
+#include <linux/blkdev.h>
+#include <linux/cgroup.h>
+#include <linux/hrtimer.h>
+#include <linux/irqflags.h>
+#include <linux/kthread.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+
+#include "blkload.h"
+
+/* Later than any time. */
+#define NEVER		U64_MAX
+
+/*
+ * A whole queue of failures in row, even of the largest iodepth, may be one
+ * event; more than that means that the device will not come back.
+ */
+#define ERRORS_IN_ROW	8192
+
+/*
+ * Requests in row that may take no time for free. A flush that the device
+ * does not need takes none, and shall cost none.
+ */
+#define INSTANT_IN_ROW	16
+
+/**
+ * struct blkload_slot - room for one request
+ * @node: in the job's list of ended requests
+ * @next: the next free slot
+ * @job: whose slot it is
+ * @intended: when the request should have started
+ * @issued: when it was issued
+ * @ended: when it ended
+ * @offset: where it is, relative to the region
+ * @bytes: its size
+ * @op: what it does
+ * @vec: its data, when they are one piece
+ * @buf: its own data, when verified
+ * @seen: what blkload_verify_begin_read() remembered
+ * @bio: the request
+ *
+ * Belongs to the thread, but while in flight: then @node, @ended and @bio
+ * belong to the block layer and job_end_io().
+ */
+struct blkload_slot {
+	struct llist_node node;
+	struct blkload_slot *next;
+	struct blkload_job *job;
+	u64 intended;
+	u64 issued;
+	u64 ended;
+	u64 offset;
+	u32 bytes;
+	enum blkload_op op;
+	struct bio_vec vec;
+	struct blkload_buf buf;
+	u32 *seen;
+	struct bio bio;
+};
+
+/* CLOCK_MONOTONIC, without moving virtual time. */
+static u64 job_clock(void)
+{
+	unsigned long flags;
+	u64 now;
+
+	local_irq_save(flags);
+	now = ktime_get_ns();
+	local_irq_restore(flags);
+	return now;
+}
+
+/* After a sleep: the time has moved, and somebody may want us to end. */
+static void job_update(struct blkload_job *job)
+{
+	job->now = job_clock();
+	if (READ_ONCE(job->run->stop))
+		job->finished = true;
+}
+
+/*
+ * Any context. Once the slot is in the list the thread may end the run: RCU
+ * keeps the job until the wake-up is through.
+ */
+static void job_end_io(struct bio *bio)
+{
+	struct blkload_slot *slot = container_of(bio, struct blkload_slot, bio);
+	struct blkload_job *job = slot->job;
+
+	slot->ended = job_clock();
+	rcu_read_lock();
+	if (llist_add(&slot->node, &job->done) && READ_ONCE(job->waiting))
+		wake_up_process(job->task);
+	rcu_read_unlock();
+}
+
+/*
+ * Sleep until a request ends, the run is stopped, or @until. Who wakes first
+ * makes the reason visible and then looks at @waiting; we set @waiting and
+ * then look for reasons: one of us sees the other. A thread that sleeps
+ * elsewhere, in submit_bio() for a tag, must not be woken, or it would take
+ * its turn before others.
+ */
+static void job_wait(struct blkload_job *job, u64 until)
+{
+	ktime_t expires = ns_to_ktime(until);
+
+	WRITE_ONCE(job->waiting, true);
+	set_current_state(TASK_IDLE);
+	if (!llist_empty(&job->done) ||
+	    (!job->finished && READ_ONCE(job->run->stop))) {
+		__set_current_state(TASK_RUNNING);
+		cond_resched();
+	} else if (until == NEVER) {
+		schedule();
+	} else {
+		schedule_hrtimeout_range(&expires, 0, HRTIMER_MODE_ABS);
+	}
+	WRITE_ONCE(job->waiting, false);
+}
+
+/**
+ * blkload_job_kick - wake a job that sleeps, after its run's @stop was set
+ * @job: the job
+ */
+void blkload_job_kick(struct blkload_job *job)
+{
+	/* Pairs with set_current_state() in job_wait(). */
+	smp_mb();
+	if (READ_ONCE(job->waiting))
+		wake_up_process(job->task);
+}
+
+static void job_put_free(struct blkload_job *job, struct blkload_slot *slot)
+{
+	slot->next = NULL;
+	*job->free_tail = slot;
+	job->free_tail = &slot->next;
+}
+
+static struct blkload_slot *job_get_free(struct blkload_job *job)
+{
+	struct blkload_slot *slot = job->free;
+
+	job->free = slot->next;
+	if (!job->free)
+		job->free_tail = &job->free;
+	return slot;
+}
+
+static void job_fail(struct blkload_job *job, int error)
+{
+	if (!job->error)
+		job->error = error;
+	job->finished = true;
+}
+
+/* A request failed: is the device gone? */
+static void job_io_error(struct blkload_job *job, blk_status_t status)
+{
+	struct gendisk *disk = job->run->bdev->bd_disk;
+
+	if (status == BLK_STS_OFFLINE || test_bit(GD_DEAD, &disk->state))
+		job_fail(job, -ENODEV);
+	else if (++job->errors_in_row >= ERRORS_IN_ROW)
+		job_fail(job, blk_status_to_errno(status));
+}
+
+/* Check or release what a verified request touched. */
+static bool job_verify_end(struct blkload_job *job, struct blkload_slot *slot)
+{
+	struct blkload_verify *v = &job->run->verify;
+	bool ok = !slot->bio.bi_status;
+
+	if (slot->op == BLKLOAD_WRITE)
+		blkload_verify_end_write(v, slot->offset, slot->bytes, ok);
+	else if (slot->op == BLKLOAD_READ && ok)
+		return blkload_verify_end_read(v, slot->offset, slot->bytes,
+					       slot->seen, &slot->buf);
+	return true;
+}
+
+static void job_account(struct blkload_job *job, struct blkload_slot *slot)
+{
+	struct blkload_stats *stats = &job->stats[slot->op];
+	const struct blkload_measure *measure = &job->run->measure;
+
+	job->inflight--;
+	job->last_end = max(job->last_end, slot->ended);
+	if (job->run->verify.gen && !job_verify_end(job, slot))
+		stats->counts.verify_errors++;
+	if (unlikely(slot->bio.bi_status)) {
+		stats->counts.errors++;
+		job_io_error(job, slot->bio.bi_status);
+	} else {
+		job->errors_in_row = 0;
+		if (blkload_stats_complete(stats, measure,
+					   slot->ended - measure->barrier,
+					   slot->ended - slot->intended,
+					   slot->bytes))
+			job_fail(job, -ENOMEM);
+	}
+	if (likely(slot->ended != slot->issued))
+		job->instant_in_row = 0;
+	else if (++job->instant_in_row > INSTANT_IN_ROW)
+		ktime_get();
+}
+
+/* Count what has ended, in the order it did. */
+static void job_reap(struct blkload_job *job)
+{
+	struct llist_node *list = llist_del_all(&job->done);
+	struct blkload_slot *slot, *next;
+
+	list = llist_reverse_order(list);
+	llist_for_each_entry_safe(slot, next, list, node) {
+		job_account(job, slot);
+		job_put_free(job, slot);
+	}
+}
+
+static bool job_flush_due(const struct blkload_job *job)
+{
+	const struct blkload_opts *opts = &job->run->opts;
+
+	return opts->fsync && job->since_flush >= opts->fsync;
+}
+
+/*
+ * When the next request may be issued, NEVER if an end of I/O must come first
+ * or nothing is left to do. @slot is the slot it would take.
+ */
+static u64 job_next_start(struct blkload_job *job,
+			  const struct blkload_slot *slot, u64 *intended)
+{
+	const struct blkload_opts *opts = &job->run->opts;
+	bool flush = job_flush_due(job);
+	u64 start;
+
+	if (job->finished)
+		return NEVER;
+	if (!flush && opts->number_ios && job->requests >= opts->number_ios)
+		goto finish;
+	if (opts->thinktime && job->since_pause >= opts->thinktime_blocks) {
+		/* As fio does: the pause begins when all is quiet. */
+		if (job->inflight)
+			return NEVER;
+		job->gate = job->last_end + opts->thinktime;
+		job->since_pause = 0;
+	}
+	if (!opts->rate_iops) {
+		start = max(slot->ended, job->gate);
+		*intended = start;
+	} else {
+		*intended = flush ? job->flush_at : job->arrivals.next;
+		start = max(*intended, job->gate);
+	}
+	if (max(start, job->now) < job->stop_at)
+		return start;
+finish:
+	job->finished = true;
+	return NEVER;
+}
+
+static enum blkload_op job_pick_op(struct blkload_job *job)
+{
+	const struct blkload_opts *opts = &job->run->opts;
+
+	switch (opts->rw) {
+	case BLKLOAD_RW_RW:
+	case BLKLOAD_RW_RANDRW:
+		return blkload_rng_below(&job->rng, 100) < opts->rwmixread ?
+		       BLKLOAD_READ : BLKLOAD_WRITE;
+	case BLKLOAD_RW_WRITE:
+	case BLKLOAD_RW_RANDWRITE:
+		return BLKLOAD_WRITE;
+	case BLKLOAD_RW_TRIM:
+	case BLKLOAD_RW_RANDTRIM:
+		return BLKLOAD_TRIM;
+	default:
+		return BLKLOAD_READ;
+	}
+}
+
+static u32 job_pick_bytes(struct blkload_job *job)
+{
+	const struct blkload_opts *opts = &job->run->opts;
+	u32 i, r;
+
+	if (opts->range_low)
+		return opts->range_low *
+		       (1 + blkload_rng_below(&job->rng, opts->range_high /
+						opts->range_low));
+	if (!opts->nr_splits)
+		return opts->bs;
+	r = blkload_rng_below(&job->rng, 100);
+	for (i = 0; r >= opts->split[i].percent; i++)
+		r -= opts->split[i].percent;
+	return opts->split[i].bytes;
+}
+
+static u64 job_pick_offset(struct blkload_job *job, enum blkload_op op,
+			   u32 bytes)
+{
+	const struct blkload_run *run = job->run;
+	u64 at, last;
+
+	if (!run->random) {
+		at = job->next[op];
+		if (at + bytes > run->bytes)
+			at = 0;
+		job->next[op] = at + bytes;
+		return at;
+	}
+	last = div_u64(run->bytes - bytes, run->min_bs);
+	if (run->dist)
+		at = min(blkload_dist_block(run->dist, &job->rng), last);
+	else
+		at = blkload_rng_below(&job->rng, last + 1);
+	return at * run->min_bs;
+}
+
+/* Decide what the request in @slot does. */
+static void job_fill(struct blkload_job *job, struct blkload_slot *slot,
+		     u64 intended)
+{
+	struct blkload_run *run = job->run;
+
+	slot->intended = intended;
+	slot->issued = job->now;
+	if (job_flush_due(job)) {
+		slot->op = BLKLOAD_FLUSH;
+		slot->offset = 0;
+		slot->bytes = 0;
+		job->since_flush = 0;
+		return;
+	}
+	slot->op = job_pick_op(job);
+	slot->bytes = job_pick_bytes(job);
+	slot->offset = job_pick_offset(job, slot->op, slot->bytes);
+	job->requests++;
+	job->since_pause++;
+	if (slot->op == BLKLOAD_WRITE) {
+		job->since_flush++;
+		job->flush_at = intended;
+	}
+	if (run->opts.rate_iops)
+		blkload_arrivals_advance(&job->arrivals, &job->rng);
+	if (!run->verify.gen)
+		return;
+	if (slot->op == BLKLOAD_WRITE)
+		slot->offset = blkload_verify_begin_write(&run->verify,
+							  slot->offset,
+							  slot->bytes,
+							  &slot->buf);
+	else
+		blkload_verify_begin_read(&run->verify, slot->offset,
+					  slot->bytes, slot->seen);
+}
+
+static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
+{
+	struct blkload_run *run = job->run;
+	const struct blkload_buf *buf = run->verify.gen ? &slot->buf :
+						&run->data[slot->op];
+	struct bio *bio = &slot->bio;
+
+	if (slot->op == BLKLOAD_FLUSH || slot->op == BLKLOAD_TRIM) {
+		bio_init(bio, NULL, NULL, 0, run->opf[slot->op]);
+	} else if (slot->bytes <= buf->chunk) {
+		bvec_set_page(&slot->vec, buf->vecs[0].bv_page, slot->bytes, 0);
+		bio_init(bio, NULL, &slot->vec, 1, run->opf[slot->op]);
+		bio->bi_vcnt = 1;
+	} else {
+		bio_init(bio, NULL, buf->vecs, buf->nr, run->opf[slot->op]);
+		bio->bi_vcnt = DIV_ROUND_UP(slot->bytes, buf->chunk);
+	}
+	/* bio_init() with a device would charge it, and then we once more. */
+	bio->bi_bdev = run->bdev;
+	bio_associate_blkg_from_css(bio, run->css);
+	bio->bi_iter.bi_sector = (run->base + slot->offset) >> SECTOR_SHIFT;
+	bio->bi_iter.bi_size = slot->bytes;
+	bio->bi_end_io = job_end_io;
+
+	job->inflight++;
+	job->stats[slot->op].counts.issued++;
+	submit_bio(bio);
+}
+
+/*
+ * What a request costs its thread. In virtual time, where instructions are
+ * free, the readings pass the time.
+ */
+static void job_spend(struct blkload_job *job, u64 ns)
+{
+	u64 until = job_clock() + ns;
+
+	while (ktime_get_ns() < until)
+		cpu_relax();
+	job->now = job_clock();
+}
+
+/*
+ * Issue what may be issued now. Returns when there will be more, NEVER if
+ * that is up to the end of I/O.
+ */
+static u64 job_issue(struct blkload_job *job)
+{
+	const struct blkload_opts *opts = &job->run->opts;
+	unsigned long switches = current->nvcsw;
+	struct blk_plug plug;
+	u64 start = NEVER, intended;
+
+	blk_start_plug(&plug);
+	while (job->free) {
+		struct blkload_slot *slot;
+
+		start = job_next_start(job, job->free, &intended);
+		if (start > job->now)
+			break;
+		slot = job_get_free(job);
+		if (opts->cputime)
+			job_spend(job, opts->cputime);
+		job_fill(job, slot, intended);
+		job_submit(job, slot);
+		start = NEVER;
+		if (unlikely(current->nvcsw != switches)) {
+			/* submit_bio() slept. */
+			switches = current->nvcsw;
+			job_update(job);
+		}
+	}
+	blk_finish_plug(&plug);
+	return start;
+}
+
+static void job_run(struct blkload_job *job)
+{
+	struct blkload_run *run = job->run;
+	const struct blkload_opts *opts = &run->opts;
+	u64 begin = run->measure.barrier + opts->startdelay;
+	u64 start;
+	u32 i;
+
+	job_update(job);
+	while (job->now < begin && !job->finished) {
+		job_wait(job, begin);
+		job_update(job);
+	}
+	job->stop_at = opts->runtime ? run->measure.barrier + run->measure.to :
+				       NEVER;
+	job->last_end = job->now;
+	for (i = 0; i < opts->iodepth; i++) {
+		job->slots[i].ended = job->now;
+		job_put_free(job, &job->slots[i]);
+	}
+	if (opts->rate_iops)
+		blkload_arrivals_init(&job->arrivals, begin, opts->rate_iops,
+				      opts->poisson, &job->rng);
+	for (;;) {
+		start = job_issue(job);
+		if (job->finished && !job->inflight)
+			return;
+		job_wait(job, start);
+		job_update(job);
+		job_reap(job);
+	}
+}
+
+static int job_thread(void *data)
+{
+	struct blkload_job *job = data;
+	struct blkload_run *run = job->run;
+
+	kthread_associate_blkcg(run->css);
+	blkload_run_job_ready();
+	job_run(job);
+	kthread_associate_blkcg(NULL);
+	/* The last job_end_io() may still be about to wake us. */
+	synchronize_rcu();
+	blkload_run_job_ended(run);
+	return 0;
+}
+
+static int job_init_slots(struct blkload_job *job)
+{
+	struct blkload_run *run = job->run;
+	u32 max_bs = blkload_max_bs(&run->opts), i;
+	int ret;
+
+	job->slots = kvcalloc(run->opts.iodepth, sizeof(*job->slots),
+			      GFP_KERNEL);
+	if (!job->slots)
+		return -ENOMEM;
+	for (i = 0; i < run->opts.iodepth; i++) {
+		struct blkload_slot *slot = &job->slots[i];
+
+		slot->job = job;
+		if (!run->verify.gen)
+			continue;
+		ret = blkload_buf_init(&slot->buf, max_bs, false);
+		if (ret)
+			return ret;
+		slot->seen = kvcalloc(max_bs / run->min_bs,
+				      sizeof(*slot->seen), GFP_KERNEL);
+		if (!slot->seen)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/**
+ * blkload_job_create - prepare a job and its kthread, which does not run yet
+ * @run: the run it is part of, complete but for its jobs
+ * @number: its number
+ *
+ * Context: May sleep.
+ * Return: the job or an ERR_PTR().
+ */
+struct blkload_job *blkload_job_create(struct blkload_run *run, u32 number)
+{
+	const struct blkload_opts *opts = &run->opts;
+	struct blkload_job *job;
+	struct task_struct *task;
+	unsigned long op, ops = run->ops;
+	u64 known;
+	int ret;
+
+	job = kzalloc(sizeof(*job), GFP_KERNEL);
+	if (!job)
+		return ERR_PTR(-ENOMEM);
+	job->run = run;
+	job->number = number;
+	job->free_tail = &job->free;
+	init_llist_head(&job->done);
+	blkload_rng_seed(&job->rng, opts->randseed, number);
+
+	known = opts->runtime ? run->measure.to : run->measure.from;
+	for_each_set_bit(op, &ops, BLKLOAD_NR_OPS) {
+		ret = blkload_stats_init(&job->stats[op], &run->measure, known);
+		if (ret)
+			goto free;
+	}
+	ret = job_init_slots(job);
+	if (ret)
+		goto free;
+	task = kthread_create(job_thread, job, "blkload/%s.%u", run->name,
+			      number);
+	if (IS_ERR(task)) {
+		ret = PTR_ERR(task);
+		goto free;
+	}
+	job->task = get_task_struct(task);
+	return job;
+
+free:
+	blkload_job_free(job);
+	return ERR_PTR(ret);
+}
+
+/**
+ * blkload_job_release_io - free what only the I/O path needs
+ * @job: a job that has ended or was never started; may be called again
+ */
+void blkload_job_release_io(struct blkload_job *job)
+{
+	u32 i;
+
+	if (!job->slots)
+		return;
+	for (i = 0; i < job->run->opts.iodepth; i++) {
+		blkload_buf_free(&job->slots[i].buf);
+		kvfree(job->slots[i].seen);
+	}
+	kvfree(job->slots);
+	job->slots = NULL;
+}
+
+/**
+ * blkload_job_free - free a job
+ * @job: a job of a run that is done or was never started
+ *
+ * Context: May sleep: waits until the kthread has left this module.
+ */
+void blkload_job_free(struct blkload_job *job)
+{
+	unsigned int op;
+
+	if (job->task)
+		kthread_stop_put(job->task);
+	blkload_job_release_io(job);
+	for (op = 0; op < BLKLOAD_NR_OPS; op++)
+		blkload_stats_free(&job->stats[op]);
+	kfree(job);
+}

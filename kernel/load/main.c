@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * blkload: a load generator inside the kernel
+ *
+ * It measures what block layer, scheduler and controllers do to tenants, not
+ * what a system call costs: requests are bios from kthreads, each charged to
+ * its tenant's cgroup, and each thread is associated with it as well, so that
+ * code which asks about the current task sees the tenant too.
+ *
+ * A tenant is a directory in configfs; its attributes are fio's options. The
+ * start looks up the devices and cgroups of all tenants, allocates all that
+ * their load needs and creates all kthreads. Only if all of that succeeded do
+ * the threads run; they prepare themselves, and begin together on a barrier, a
+ * whole second, in the order of the tenants' names. In virtual time a run is
+ * thereby the same to the last request, whatever was done before it.
+ *
+ *	main.c		the root directory, the list of tenants
+ *	tenant.c	a tenant's attributes
+ *	parse.c		their text forms
+ *	run.c		one run of one tenant: from look-up to results
+ *	job.c		one kthread of a run, the I/O path
+ *	dist.c		random offsets and arrivals, in integers
+ *	verify.c	data, and the check that what was written is read
+ *	stats.c		histogram and time series
+ *	results.c	the results as text, in debugfs
+ *
+ * A run outlives its threads: the last thread to end gives back the device,
+ * the cgroup and the memory for I/O; the counts stay until the tenant is
+ * started again or removed, and as long as a reader of the results needs them.
+ *
+ * Locks. blkload_lock protects the list of tenants, their options and which
+ * run is theirs; it is taken inside configfs' own locks and not by job
+ * threads. A job's thread shares with the end of I/O one lockless list and a
+ * flag (job.c), with others only run->stop, and after its end everything
+ * (struct blkload_run).
+ */
+#define pr_fmt(fmt) "blkload: " fmt
+
+#include <linux/configfs.h>
+#include <linux/ctype.h>
+#include <linux/hrtimer.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "blkload.h"
+
+/* Protects what struct blkload_tenant says, and the list of them. */
+DEFINE_MUTEX(blkload_lock);
+
+/* Sorted by name. */
+static LIST_HEAD(tenants);
+
+static const char *tenant_name(struct blkload_tenant *tenant)
+{
+	return config_item_name(&tenant->item);
+}
+
+/**
+ * blkload_run_after - find results in the order of the tenants' names
+ * @name: the last name that is not wanted, "" to begin
+ *
+ * Return: the run of the first tenant behind @name whose last run is done,
+ * with a reference, or NULL.
+ */
+struct blkload_run *blkload_run_after(const char *name)
+{
+	struct blkload_run *run = NULL;
+	struct blkload_tenant *tenant;
+
+	mutex_lock(&blkload_lock);
+	list_for_each_entry(tenant, &tenants, link) {
+		if (strcmp(tenant_name(tenant), name) <= 0 || !tenant->run ||
+		    !blkload_run_done(tenant->run))
+			continue;
+		run = tenant->run;
+		blkload_run_get(run);
+		break;
+	}
+	mutex_unlock(&blkload_lock);
+	return run;
+}
+
+/* Create the runs of all tenants, in @runs, or of none. */
+static int create_runs(struct list_head *runs)
+{
+	struct blkload_tenant *tenant;
+	struct blkload_run *run, *next;
+
+	list_for_each_entry(tenant, &tenants, link) {
+		run = blkload_run_create(tenant_name(tenant), &tenant->opts);
+		if (IS_ERR(run))
+			goto undo;
+		list_add_tail(&run->link, runs);
+	}
+	return 0;
+
+undo:
+	list_for_each_entry_safe_reverse(run, next, runs, link) {
+		list_del(&run->link);
+		blkload_run_put(run);
+	}
+	return PTR_ERR(run);
+}
+
+static int start_all(void)
+{
+	struct blkload_tenant *tenant;
+	struct blkload_run *run;
+	LIST_HEAD(runs);
+	int ret;
+
+	if (!blkload_idle())
+		return -EBUSY;
+	if (list_empty(&tenants))
+		return -ENOENT;
+	ret = create_runs(&runs);
+	if (ret)
+		return ret;
+	/* There is one run a tenant, in the same order. */
+	run = list_first_entry(&runs, struct blkload_run, link);
+	list_for_each_entry(tenant, &tenants, link) {
+		blkload_run_put(tenant->run);
+		tenant->run = run;
+		run = list_next_entry(run, link);
+	}
+	blkload_runs_start(&runs);
+	return 0;
+}
+
+/* "1" and nothing else. */
+static int parse_one(const char *page)
+{
+	return sysfs_streq(page, "1") ? 0 : -EINVAL;
+}
+
+static ssize_t root_start_store(struct config_item *item, const char *page,
+				size_t count)
+{
+	int ret;
+
+	ret = parse_one(page);
+	if (ret)
+		return ret;
+	mutex_lock(&blkload_lock);
+	ret = start_all();
+	mutex_unlock(&blkload_lock);
+	return ret ?: count;
+}
+CONFIGFS_ATTR_WO(root_, start);
+
+static ssize_t root_stop_store(struct config_item *item, const char *page,
+			       size_t count)
+{
+	struct blkload_tenant *tenant;
+	int ret;
+
+	ret = parse_one(page);
+	if (ret)
+		return ret;
+	mutex_lock(&blkload_lock);
+	list_for_each_entry(tenant, &tenants, link)
+		if (tenant->run && !blkload_run_done(tenant->run))
+			blkload_run_stop(tenant->run);
+	mutex_unlock(&blkload_lock);
+	return count;
+}
+CONFIGFS_ATTR_WO(root_, stop);
+
+static ssize_t root_wait_show(struct config_item *item, char *page)
+{
+	int ret;
+
+	ret = blkload_wait_idle();
+	return ret ?: sysfs_emit(page, "done\n");
+}
+CONFIGFS_ATTR_RO(root_, wait);
+
+static ssize_t root_state_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n", blkload_idle() ? "idle" : "running");
+}
+CONFIGFS_ATTR_RO(root_, state);
+
+static ssize_t root_align_show(struct config_item *item, char *page)
+{
+	u64 second = roundup_u64(ktime_get_ns() + 1, NSEC_PER_SEC);
+	ktime_t expires = ns_to_ktime(second);
+
+	do {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (!schedule_hrtimeout_range(&expires, 0, HRTIMER_MODE_ABS))
+			return sysfs_emit(page, "%llu\n", second);
+	} while (!signal_pending(current));
+	return -ERESTARTSYS;
+}
+CONFIGFS_ATTR_RO(root_, align);
+
+static struct configfs_attribute *root_attrs[] = {
+	&root_attr_start,
+	&root_attr_stop,
+	&root_attr_wait,
+	&root_attr_state,
+	&root_attr_align,
+	NULL,
+};
+
+/* A name is a field of the results. */
+static bool name_is_valid(const char *name)
+{
+	for (; *name; name++)
+		if (!isgraph(*name))
+			return false;
+	return true;
+}
+
+static struct config_item *root_make_item(struct config_group *group,
+					  const char *name)
+{
+	struct blkload_tenant *tenant, *pos;
+
+	if (!name_is_valid(name))
+		return ERR_PTR(-EINVAL);
+	tenant = kzalloc(sizeof(*tenant), GFP_KERNEL);
+	if (!tenant)
+		return ERR_PTR(-ENOMEM);
+	config_item_init_type_name(&tenant->item, name, &blkload_tenant_type);
+	if (!config_item_name(&tenant->item)) {
+		kfree(tenant);
+		return ERR_PTR(-ENOMEM);
+	}
+	blkload_opts_init(&tenant->opts);
+
+	mutex_lock(&blkload_lock);
+	list_for_each_entry(pos, &tenants, link)
+		if (strcmp(tenant_name(pos), name) > 0)
+			break;
+	list_add_tail(&tenant->link, &pos->link);
+	mutex_unlock(&blkload_lock);
+	return &tenant->item;
+}
+
+static void root_drop_item(struct config_group *group,
+			   struct config_item *item)
+{
+	struct blkload_tenant *tenant =
+		container_of(item, struct blkload_tenant, item);
+	struct blkload_run *run;
+
+	mutex_lock(&blkload_lock);
+	/* Nobody will start it again. */
+	list_del(&tenant->link);
+	run = tenant->run;
+	tenant->run = NULL;
+	if (run)
+		blkload_run_stop(run);
+	mutex_unlock(&blkload_lock);
+	if (run)
+		blkload_run_wait(run);
+	blkload_run_put(run);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations root_group_ops = {
+	.make_item	= root_make_item,
+	.drop_item	= root_drop_item,
+};
+
+static const struct config_item_type root_type = {
+	.ct_owner	= THIS_MODULE,
+	.ct_group_ops	= &root_group_ops,
+	.ct_attrs	= root_attrs,
+};
+
+static struct configfs_subsystem blkload_subsys = {
+	.su_group = {
+		.cg_item = {
+			.ci_namebuf	= "blkload",
+			.ci_type	= &root_type,
+		},
+	},
+};
+
+static int __init blkload_init(void)
+{
+	int ret;
+
+	config_group_init(&blkload_subsys.su_group);
+	mutex_init(&blkload_subsys.su_mutex);
+	ret = configfs_register_subsystem(&blkload_subsys);
+	if (ret)
+		return ret;
+	blkload_results_init();
+	return 0;
+}
+
+static void __exit blkload_exit(void)
+{
+	blkload_results_exit();
+	configfs_unregister_subsystem(&blkload_subsys);
+}
+
+module_init(blkload_init);
+module_exit(blkload_exit);
+
+MODULE_DESCRIPTION("Load generator for block devices, by cgroup");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /sys/kernel/debug/blkload/results: the last run of every tenant, a record a
+ * line. The jobs of a run are added up while they are printed.
+ *
+ * A reader is a cursor on one line. It holds a reference to the run it is in,
+ * so that a tenant may be started again or removed under it; it then goes on
+ * with the next name.
+ */
+#include <linux/debugfs.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "blkload.h"
+
+enum line {
+	LINE_TENANT,
+	LINE_OP,
+	LINE_LAT,
+	LINE_WIN,
+};
+
+/**
+ * struct cursor - where a reader is
+ * @run: the run, NULL at the end
+ * @line: kind of the line
+ * @op: operation it is about
+ * @index: bucket of LINE_LAT, window of LINE_WIN
+ * @pos: number of the line in the file
+ *
+ * Protected by the seq_file's lock.
+ */
+struct cursor {
+	struct blkload_run *run;
+	enum line line;
+	enum blkload_op op;
+	unsigned long index;
+	loff_t pos;
+};
+
+static const char * const op_names[BLKLOAD_NR_OPS] = {
+	[BLKLOAD_READ]	= "read",
+	[BLKLOAD_WRITE]	= "write",
+	[BLKLOAD_TRIM]	= "trim",
+	[BLKLOAD_FLUSH]	= "flush",
+};
+
+/* The sum of one operation's counts over a run's jobs. */
+static struct blkload_counts sum_counts(const struct cursor *c)
+{
+	struct blkload_counts sum = { .lat_min = U64_MAX };
+	u32 i;
+
+	for (i = 0; i < c->run->nr_jobs; i++) {
+		const struct blkload_counts *s =
+			&c->run->jobs[i]->stats[c->op].counts;
+
+		sum.issued += s->issued;
+		sum.ios += s->ios;
+		sum.bytes += s->bytes;
+		sum.errors += s->errors;
+		sum.verify_errors += s->verify_errors;
+		sum.meas_ios += s->meas_ios;
+		sum.meas_bytes += s->meas_bytes;
+		sum.lat_sum += s->lat_sum;
+		sum.lat_min = min(sum.lat_min, s->lat_min);
+		sum.lat_max = max(sum.lat_max, s->lat_max);
+	}
+	if (!sum.meas_ios)
+		sum.lat_min = 0;
+	return sum;
+}
+
+static u64 sum_bucket(const struct cursor *c)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < c->run->nr_jobs; i++)
+		sum += c->run->jobs[i]->stats[c->op].hist[c->index];
+	return sum;
+}
+
+static struct blkload_window sum_window(const struct cursor *c)
+{
+	struct blkload_window sum = {};
+	u32 i;
+
+	for (i = 0; i < c->run->nr_jobs; i++) {
+		struct blkload_window *chunk;
+
+		chunk = xa_load(&c->run->jobs[i]->stats[c->op].chunks,
+				c->index / BLKLOAD_CHUNK_WINDOWS);
+		if (!chunk)
+			continue;
+		sum.ios += chunk[c->index % BLKLOAD_CHUNK_WINDOWS].ios;
+		sum.bytes += chunk[c->index % BLKLOAD_CHUNK_WINDOWS].bytes;
+	}
+	return sum;
+}
+
+/* No window behind the end of the run has anything in it. */
+static unsigned long nr_windows(const struct blkload_run *run)
+{
+	return div64_u64(run->end, run->measure.window) + 1;
+}
+
+/* From @op on, the first operation that occurred. */
+static bool find_op(struct cursor *c, enum blkload_op op)
+{
+	for (c->op = op; c->op < BLKLOAD_NR_OPS; c->op++)
+		if (c->run->ops & BIT(c->op) && sum_counts(c).issued)
+			return true;
+	return false;
+}
+
+static void next_run(struct cursor *c, const char *after)
+{
+	struct blkload_run *old = c->run;
+
+	c->run = blkload_run_after(after);
+	c->line = LINE_TENANT;
+	blkload_run_put(old);
+}
+
+/* Go to the next line that is not empty. */
+static void advance(struct cursor *c)
+{
+	switch (c->line) {
+	case LINE_TENANT:
+		if (!find_op(c, 0))
+			break;
+		c->line = LINE_OP;
+		return;
+	case LINE_OP:
+		c->line = LINE_LAT;
+		c->index = -1UL;
+		fallthrough;
+	case LINE_LAT:
+		while (++c->index < BLKLOAD_HIST_BUCKETS)
+			if (sum_bucket(c))
+				return;
+		c->line = LINE_WIN;
+		c->index = -1UL;
+		fallthrough;
+	case LINE_WIN:
+		while (++c->index < nr_windows(c->run))
+			if (sum_window(c).ios)
+				return;
+		if (!find_op(c, c->op + 1))
+			break;
+		c->line = LINE_OP;
+		return;
+	}
+	next_run(c, c->run->name);
+}
+
+static void *results_start(struct seq_file *m, loff_t *pos)
+{
+	struct cursor *c = m->private;
+
+	/* Readers go on where they were; only a seek does not. */
+	if (!*pos || *pos != c->pos) {
+		next_run(c, "");
+		for (c->pos = 0; c->run && c->pos < *pos; c->pos++)
+			advance(c);
+		c->pos = *pos;
+	}
+	return c->run ? c : NULL;
+}
+
+static void *results_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	struct cursor *c = v;
+
+	advance(c);
+	c->pos = ++*pos;
+	return c->run ? c : NULL;
+}
+
+static void results_stop(struct seq_file *m, void *v)
+{
+}
+
+static void show_tenant(struct seq_file *m, const struct blkload_run *run)
+{
+	seq_printf(m, "tenant %s jobs %u start_ns %llu measure_from_ns %llu measure_to_ns %llu end_ns %llu error %d\n",
+		   run->name, run->nr_jobs, run->measure.barrier,
+		   run->measure.from, run->measure.to, run->end, run->error);
+}
+
+static void show_op(struct seq_file *m, const struct cursor *c)
+{
+	struct blkload_counts sum = sum_counts(c);
+
+	seq_printf(m, "op %s %s issued %llu ios %llu bytes %llu errors %llu verify_errors %llu meas_ios %llu meas_bytes %llu lat_sum_ns %llu lat_min_ns %llu lat_max_ns %llu\n",
+		   c->run->name, op_names[c->op], sum.issued, sum.ios,
+		   sum.bytes, sum.errors, sum.verify_errors, sum.meas_ios,
+		   sum.meas_bytes, sum.lat_sum, sum.lat_min, sum.lat_max);
+}
+
+static int results_show(struct seq_file *m, void *v)
+{
+	const struct cursor *c = v;
+	struct blkload_window window;
+
+	switch (c->line) {
+	case LINE_TENANT:
+		show_tenant(m, c->run);
+		break;
+	case LINE_OP:
+		show_op(m, c);
+		break;
+	case LINE_LAT:
+		seq_printf(m, "lat %s %s %llu %llu\n", c->run->name,
+			   op_names[c->op], blkload_hist_upper(c->index),
+			   sum_bucket(c));
+		break;
+	case LINE_WIN:
+		window = sum_window(c);
+		seq_printf(m, "win %s %s %llu %llu %llu\n", c->run->name,
+			   op_names[c->op],
+			   div_u64(c->index * c->run->measure.window,
+				   NSEC_PER_MSEC),
+			   window.ios, window.bytes);
+		break;
+	}
+	return 0;
+}
+
+static const struct seq_operations results_seq_ops = {
+	.start	= results_start,
+	.next	= results_next,
+	.stop	= results_stop,
+	.show	= results_show,
+};
+
+static int results_open(struct inode *inode, struct file *file)
+{
+	return seq_open_private(file, &results_seq_ops, sizeof(struct cursor));
+}
+
+static int results_release(struct inode *inode, struct file *file)
+{
+	struct seq_file *m = file->private_data;
+	struct cursor *c = m->private;
+
+	blkload_run_put(c->run);
+	return seq_release_private(inode, file);
+}
+
+static const struct file_operations results_fops = {
+	.owner		= THIS_MODULE,
+	.open		= results_open,
+	.read		= seq_read,
+	.llseek		= seq_lseek,
+	.release	= results_release,
+};
+
+static struct dentry *results_dir;
+
+/**
+ * blkload_results_init - make the file; without debugfs there is none
+ */
+void blkload_results_init(void)
+{
+	results_dir = debugfs_create_dir("blkload", NULL);
+	debugfs_create_file("results", 0444, results_dir, NULL, &results_fops);
+}
+
+/**
+ * blkload_results_exit - remove the file
+ */
+void blkload_results_exit(void)
+{
+	debugfs_remove(results_dir);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Counting. A completion costs a few additions: the histogram is an array, and
+ * the window of the series that was used last is kept at hand. Windows whose
+ * time is known before the run are allocated before it; a run that ends by its
+ * number of requests gets a page of them whenever one is full.
+ */
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "stats.h"
+
+/* A page of windows; GFP_KERNEL before the run, GFP_NOIO in it. */
+static struct blkload_window *
+stats_chunk(struct blkload_stats *stats, unsigned long index, gfp_t gfp)
+{
+	struct blkload_window *chunk = xa_load(&stats->chunks, index);
+
+	if (chunk)
+		return chunk;
+	/* Rather an error than the OOM killer, if windows are too narrow. */
+	gfp |= __GFP_NOWARN | __GFP_NORETRY;
+	chunk = (struct blkload_window *)get_zeroed_page(gfp);
+	if (!chunk)
+		return NULL;
+	if (xa_err(xa_store(&stats->chunks, index, chunk, gfp))) {
+		free_page((unsigned long)chunk);
+		return NULL;
+	}
+	return chunk;
+}
+
+/**
+ * blkload_stats_init - allocate what is counted into
+ * @stats: zeroed
+ * @measure: the run's times; only the width of a window is used
+ * @duration: for how long windows are needed for certain, ns
+ *
+ * Context: May sleep.
+ * Return: 0 or -ENOMEM; blkload_stats_free() cleans up in both cases.
+ */
+int blkload_stats_init(struct blkload_stats *stats,
+		       const struct blkload_measure *measure, u64 duration)
+{
+	unsigned long last, i;
+
+	xa_init(&stats->chunks);
+	stats->counts.lat_min = U64_MAX;
+	stats->hist = kvcalloc(BLKLOAD_HIST_BUCKETS, sizeof(*stats->hist),
+			       GFP_KERNEL);
+	if (!stats->hist)
+		return -ENOMEM;
+	last = div64_ul(div64_u64(duration, measure->window),
+			BLKLOAD_CHUNK_WINDOWS);
+	for (i = 0; i <= last; i++) {
+		if (!stats_chunk(stats, i, GFP_KERNEL))
+			return -ENOMEM;
+		cond_resched();
+	}
+	return 0;
+}
+
+/**
+ * blkload_stats_free - free what blkload_stats_init() allocated
+ * @stats: initialised, or zeroed
+ */
+void blkload_stats_free(struct blkload_stats *stats)
+{
+	struct blkload_window *chunk;
+	unsigned long index;
+
+	if (!stats->hist)
+		return;
+	xa_for_each(&stats->chunks, index, chunk)
+		free_page((unsigned long)chunk);
+	xa_destroy(&stats->chunks);
+	kvfree(stats->hist);
+	stats->hist = NULL;
+}
+
+/* Make the window of time @at the one at hand. */
+static int stats_turn(struct blkload_stats *stats, u64 width, u64 at)
+{
+	struct blkload_window *chunk;
+	u64 n = div64_u64(at, width);
+
+	chunk = stats_chunk(stats, div64_ul(n, BLKLOAD_CHUNK_WINDOWS),
+			    GFP_NOIO);
+	if (!chunk)
+		return -ENOMEM;
+	stats->window = &chunk[n % BLKLOAD_CHUNK_WINDOWS];
+	stats->window_begin = n * width;
+	stats->window_end = stats->window_begin + width;
+	return 0;
+}
+
+/**
+ * blkload_stats_complete - count a request that ended well
+ * @stats: of its operation
+ * @measure: the run's times
+ * @at: when it ended, relative to the barrier
+ * @latency: ns from its intended start
+ * @bytes: its size
+ *
+ * Context: The job's thread.
+ * Return: 0, or -ENOMEM if there was no page for a window: then all is
+ * counted but the window.
+ */
+int blkload_stats_complete(struct blkload_stats *stats,
+			   const struct blkload_measure *measure,
+			   u64 at, u64 latency, u32 bytes)
+{
+	struct blkload_counts *c = &stats->counts;
+
+	c->ios++;
+	c->bytes += bytes;
+	if (at >= measure->from && at < measure->to) {
+		c->meas_ios++;
+		c->meas_bytes += bytes;
+		c->lat_sum += latency;
+		c->lat_min = min(c->lat_min, latency);
+		c->lat_max = max(c->lat_max, latency);
+		stats->hist[blkload_hist_bucket(latency)]++;
+	}
+	if (unlikely(at < stats->window_begin || at >= stats->window_end)) {
+		int ret = stats_turn(stats, measure->window, at);
+
+		if (ret)
+			return ret;
+	}
+	stats->window->ios++;
+	stats->window->bytes += bytes;
+	return 0;
+}

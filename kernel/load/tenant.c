@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The attributes of a tenant's directory. Each has a field, which says how its
+ * option is parsed and printed; what locks is common to all.
+ */
+#include <linux/configfs.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "blkload.h"
+
+/* The queue of the deepest devices, and far more than a tenant has. */
+#define MAX_IODEPTH	4096
+/* More threads are not needed to load any device. */
+#define MAX_NUMJOBS	64
+/* An arrival every ns. */
+#define MAX_RATE	NSEC_PER_SEC
+/* It is spent spinning, with no other thread on that CPU. */
+#define MAX_CPUTIME_NS	NSEC_PER_MSEC
+/* Below it a window holds too little to mean anything. */
+#define MIN_WINDOW_NS	NSEC_PER_MSEC
+
+static struct blkload_tenant *to_tenant(struct config_item *item)
+{
+	return container_of(item, struct blkload_tenant, item);
+}
+
+/**
+ * struct tenant_field - one option, as an attribute
+ * @parse: takes over a text, or changes nothing and gives a negative errno
+ * @format: prints what @parse reads, gives the number of characters
+ * @offset: where a number or path is in struct blkload_opts
+ * @min: least value of a number
+ * @max: greatest value of a number
+ * @unit: of a time without a suffix, in ns
+ */
+struct tenant_field {
+	int (*parse)(const struct tenant_field *field,
+		     struct blkload_opts *opts, char *s);
+	int (*format)(const struct tenant_field *field,
+		      const struct blkload_opts *opts, char *buf, size_t len);
+	size_t offset;
+	u64 min;
+	u64 max;
+	u64 unit;
+};
+
+static ssize_t tenant_show(struct config_item *item, char *page,
+			   const struct tenant_field *field)
+{
+	struct blkload_tenant *tenant = to_tenant(item);
+	int n;
+
+	mutex_lock(&blkload_lock);
+	n = field->format(field, &tenant->opts, page, PAGE_SIZE - 1);
+	mutex_unlock(&blkload_lock);
+	page[n++] = '\n';
+	return n;
+}
+
+static ssize_t tenant_store(struct config_item *item, const char *page,
+			    size_t count, const struct tenant_field *field)
+{
+	struct blkload_tenant *tenant = to_tenant(item);
+	char *copy;
+	int ret;
+
+	copy = kmemdup_nul(page, count, GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	mutex_lock(&blkload_lock);
+	if (tenant->run && !blkload_run_done(tenant->run))
+		ret = -EBUSY;
+	else
+		ret = field->parse(field, &tenant->opts, strim(copy));
+	mutex_unlock(&blkload_lock);
+	kfree(copy);
+	return ret ?: count;
+}
+
+/* The attribute of a field called _name##_field. */
+#define TENANT_ATTR(_name)						\
+static ssize_t tenant_##_name##_show(struct config_item *item,		\
+				     char *page)			\
+{									\
+	return tenant_show(item, page, &_name##_field);			\
+}									\
+static ssize_t tenant_##_name##_store(struct config_item *item,		\
+				      const char *page, size_t count)	\
+{									\
+	return tenant_store(item, page, count, &_name##_field);		\
+}									\
+CONFIGFS_ATTR(tenant_, _name)
+
+static int number_parse(const struct tenant_field *field,
+			struct blkload_opts *opts, char *s)
+{
+	return blkload_parse_number(s, field->min, field->max,
+				    (void *)opts + field->offset);
+}
+
+static int number_format(const struct tenant_field *field,
+			 const struct blkload_opts *opts, char *buf,
+			 size_t len)
+{
+	const u64 *value = (const void *)opts + field->offset;
+
+	return scnprintf(buf, len, "%llu", *value);
+}
+
+static int bytes_parse(const struct tenant_field *field,
+		       struct blkload_opts *opts, char *s)
+{
+	return blkload_parse_bytes(s, field->min, field->max,
+				   (void *)opts + field->offset);
+}
+
+static int time_parse(const struct tenant_field *field,
+		      struct blkload_opts *opts, char *s)
+{
+	return blkload_parse_time(s, field->unit, field->min, field->max,
+				  (void *)opts + field->offset);
+}
+
+static int time_format(const struct tenant_field *field,
+		       const struct blkload_opts *opts, char *buf, size_t len)
+{
+	const u64 *ns = (const void *)opts + field->offset;
+
+	return blkload_format_time(buf, len, *ns, field->unit);
+}
+
+/* Windows are printed in whole ms. */
+static int window_parse(const struct tenant_field *field,
+			struct blkload_opts *opts, char *s)
+{
+	u64 ns;
+	u32 rest;
+	int ret;
+
+	ret = blkload_parse_time(s, field->unit, field->min, field->max, &ns);
+	if (ret)
+		return ret;
+	div_u64_rem(ns, NSEC_PER_MSEC, &rest);
+	if (rest)
+		return -EINVAL;
+	opts->window = ns;
+	return 0;
+}
+
+static int path_parse(const struct tenant_field *field,
+		      struct blkload_opts *opts, char *s)
+{
+	return blkload_parse_path(s, (void *)opts + field->offset);
+}
+
+static int path_format(const struct tenant_field *field,
+		       const struct blkload_opts *opts, char *buf, size_t len)
+{
+	return scnprintf(buf, len, "%s", (const char *)opts + field->offset);
+}
+
+static int rw_parse(const struct tenant_field *field,
+		    struct blkload_opts *opts, char *s)
+{
+	return blkload_parse_rw(s, &opts->rw);
+}
+
+static int rw_format(const struct tenant_field *field,
+		     const struct blkload_opts *opts, char *buf, size_t len)
+{
+	return scnprintf(buf, len, "%s", blkload_rw_name(opts->rw));
+}
+
+static int bs_parse(const struct tenant_field *field,
+		    struct blkload_opts *opts, char *s)
+{
+	return blkload_parse_bs(s, opts);
+}
+
+static int bsrange_parse(const struct tenant_field *field,
+			 struct blkload_opts *opts, char *s)
+{
+	return blkload_parse_range(s, opts);
+}
+
+static int bsrange_format(const struct tenant_field *field,
+			  const struct blkload_opts *opts, char *buf,
+			  size_t len)
+{
+	if (!opts->range_low)
+		return 0;
+	return scnprintf(buf, len, "%u-%u", opts->range_low, opts->range_high);
+}
+
+static int bssplit_parse(const struct tenant_field *field,
+			 struct blkload_opts *opts, char *s)
+{
+	return blkload_parse_split(s, opts);
+}
+
+static int bssplit_format(const struct tenant_field *field,
+			  const struct blkload_opts *opts, char *buf,
+			  size_t len)
+{
+	return blkload_format_split(buf, len, opts);
+}
+
+static int rate_process_parse(const struct tenant_field *field,
+			      struct blkload_opts *opts, char *s)
+{
+	if (!strcmp(s, "linear"))
+		opts->poisson = false;
+	else if (!strcmp(s, "poisson"))
+		opts->poisson = true;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int rate_process_format(const struct tenant_field *field,
+			       const struct blkload_opts *opts, char *buf,
+			       size_t len)
+{
+	return scnprintf(buf, len, "%s", opts->poisson ? "poisson" : "linear");
+}
+
+static int random_distribution_parse(const struct tenant_field *field,
+				     struct blkload_opts *opts, char *s)
+{
+	return blkload_parse_shape(s, opts);
+}
+
+static int random_distribution_format(const struct tenant_field *field,
+				      const struct blkload_opts *opts,
+				      char *buf, size_t len)
+{
+	return blkload_format_shape(buf, len, opts);
+}
+
+#define FIELD_NUMBER(_option, _min, _max)				\
+	.parse = number_parse, .format = number_format,			\
+	.offset = offsetof(struct blkload_opts, _option),		\
+	.min = _min, .max = _max
+
+#define FIELD_BYTES(_option)						\
+	.parse = bytes_parse, .format = number_format,			\
+	.offset = offsetof(struct blkload_opts, _option),		\
+	.max = S64_MAX
+
+#define FIELD_TIME(_option, _unit, _min, _max)				\
+	.parse = time_parse, .format = time_format,			\
+	.offset = offsetof(struct blkload_opts, _option),		\
+	.min = _min, .max = _max, .unit = _unit
+
+#define FIELD_PATH(_option)						\
+	.parse = path_parse, .format = path_format,			\
+	.offset = offsetof(struct blkload_opts, _option)
+
+static const struct tenant_field device_field = {
+	FIELD_PATH(device)
+};
+TENANT_ATTR(device);
+
+static const struct tenant_field cgroup_field = {
+	FIELD_PATH(cgroup)
+};
+TENANT_ATTR(cgroup);
+
+static const struct tenant_field rw_field = {
+	.parse = rw_parse, .format = rw_format
+};
+TENANT_ATTR(rw);
+
+static const struct tenant_field rwmixread_field = {
+	FIELD_NUMBER(rwmixread, 0, 100)
+};
+TENANT_ATTR(rwmixread);
+
+static const struct tenant_field bs_field = {
+	.parse = bs_parse, .format = number_format,
+	.offset = offsetof(struct blkload_opts, bs)
+};
+TENANT_ATTR(bs);
+
+static const struct tenant_field bsrange_field = {
+	.parse = bsrange_parse, .format = bsrange_format
+};
+TENANT_ATTR(bsrange);
+
+static const struct tenant_field bssplit_field = {
+	.parse = bssplit_parse, .format = bssplit_format
+};
+TENANT_ATTR(bssplit);
+
+static const struct tenant_field iodepth_field = {
+	FIELD_NUMBER(iodepth, 1, MAX_IODEPTH)
+};
+TENANT_ATTR(iodepth);
+
+static const struct tenant_field numjobs_field = {
+	FIELD_NUMBER(numjobs, 1, MAX_NUMJOBS)
+};
+TENANT_ATTR(numjobs);
+
+static const struct tenant_field rate_iops_field = {
+	FIELD_NUMBER(rate_iops, 0, MAX_RATE)
+};
+TENANT_ATTR(rate_iops);
+
+static const struct tenant_field rate_process_field = {
+	.parse = rate_process_parse, .format = rate_process_format
+};
+TENANT_ATTR(rate_process);
+
+static const struct tenant_field thinktime_field = {
+	FIELD_TIME(thinktime, NSEC_PER_USEC, 0, BLKLOAD_MAX_NS)
+};
+TENANT_ATTR(thinktime);
+
+static const struct tenant_field thinktime_blocks_field = {
+	FIELD_NUMBER(thinktime_blocks, 1, U64_MAX)
+};
+TENANT_ATTR(thinktime_blocks);
+
+static const struct tenant_field cputime_field = {
+	FIELD_TIME(cputime, 1, 0, MAX_CPUTIME_NS)
+};
+TENANT_ATTR(cputime);
+
+static const struct tenant_field startdelay_field = {
+	FIELD_TIME(startdelay, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
+};
+TENANT_ATTR(startdelay);
+
+static const struct tenant_field ramp_time_field = {
+	FIELD_TIME(ramp_time, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
+};
+TENANT_ATTR(ramp_time);
+
+static const struct tenant_field runtime_field = {
+	FIELD_TIME(runtime, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
+};
+TENANT_ATTR(runtime);
+
+static const struct tenant_field number_ios_field = {
+	FIELD_NUMBER(number_ios, 0, U64_MAX)
+};
+TENANT_ATTR(number_ios);
+
+static const struct tenant_field offset_field = {
+	FIELD_BYTES(offset)
+};
+TENANT_ATTR(offset);
+
+static const struct tenant_field size_field = {
+	FIELD_BYTES(size)
+};
+TENANT_ATTR(size);
+
+static const struct tenant_field random_distribution_field = {
+	.parse = random_distribution_parse, .format = random_distribution_format
+};
+TENANT_ATTR(random_distribution);
+
+static const struct tenant_field fsync_field = {
+	FIELD_NUMBER(fsync, 0, U64_MAX)
+};
+TENANT_ATTR(fsync);
+
+static const struct tenant_field fua_field = {
+	FIELD_NUMBER(fua, 0, 1)
+};
+TENANT_ATTR(fua);
+
+static const struct tenant_field verify_field = {
+	FIELD_NUMBER(verify, 0, 1)
+};
+TENANT_ATTR(verify);
+
+static const struct tenant_field randseed_field = {
+	FIELD_NUMBER(randseed, 0, U64_MAX)
+};
+TENANT_ATTR(randseed);
+
+static const struct tenant_field window_field = {
+	.parse = window_parse, .format = time_format,
+	.offset = offsetof(struct blkload_opts, window),
+	.min = MIN_WINDOW_NS, .max = BLKLOAD_MAX_NS, .unit = NSEC_PER_MSEC
+};
+TENANT_ATTR(window);
+
+static struct configfs_attribute *tenant_attrs[] = {
+	&tenant_attr_device,
+	&tenant_attr_cgroup,
+	&tenant_attr_rw,
+	&tenant_attr_rwmixread,
+	&tenant_attr_bs,
+	&tenant_attr_bsrange,
+	&tenant_attr_bssplit,
+	&tenant_attr_iodepth,
+	&tenant_attr_numjobs,
+	&tenant_attr_rate_iops,
+	&tenant_attr_rate_process,
+	&tenant_attr_thinktime,
+	&tenant_attr_thinktime_blocks,
+	&tenant_attr_cputime,
+	&tenant_attr_startdelay,
+	&tenant_attr_ramp_time,
+	&tenant_attr_runtime,
+	&tenant_attr_number_ios,
+	&tenant_attr_offset,
+	&tenant_attr_size,
+	&tenant_attr_random_distribution,
+	&tenant_attr_fsync,
+	&tenant_attr_fua,
+	&tenant_attr_verify,
+	&tenant_attr_randseed,
+	&tenant_attr_window,
+	NULL,
+};
+
+/* The directory and the last open attribute are gone. */
+static void tenant_release(struct config_item *item)
+{
+	kfree(to_tenant(item));
+}
+
+static struct configfs_item_operations tenant_item_ops = {
+	.release	= tenant_release,
+};
+
+const struct config_item_type blkload_tenant_type = {
+	.ct_owner	= THIS_MODULE,
+	.ct_item_ops	= &tenant_item_ops,
+	.ct_attrs	= tenant_attrs,
+};

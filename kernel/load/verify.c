@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Verification. The region is a row of units, each the size of the smallest
+ * request. A word a unit says how often this run has written it, and whether
+ * its content is certain:
+ *
+ *	generation (30 bits, 0 = never written) | BUSY | UNKNOWN
+ *
+ * BUSY units are being written. No two writes overlap: a write that would is
+ * moved to the next free place. A write that fails leaves UNKNOWN, until the
+ * next one. A read is checked where a unit's word is certain and the same when
+ * the read is issued and when it has ended.
+ *
+ * Every logical block of a written unit begins with a stamp: its address, its
+ * unit's generation, the tenant's seed. The rest is zero.
+ */
+#include <linux/errno.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "verify.h"
+
+#define GEN_BUSY	BIT(31)
+#define GEN_UNKNOWN	BIT(30)
+#define GEN_MASK	(GEN_UNKNOWN - 1)
+
+/*
+ * Pieces of a buffer: large enough that 1 MiB stays below the 128 segments of
+ * a usual device, small enough to be had on a fragmented machine.
+ */
+#define CHUNK_MAX	(64U << 10)
+
+struct verify_stamp {
+	u64 address;
+	u64 gen;
+	u64 seed;
+};
+
+/**
+ * blkload_buf_init - allocate a zeroed buffer
+ * @buf: the buffer, zeroed
+ * @bytes: size of the largest request
+ * @repeated: one piece will do
+ *
+ * Context: May sleep.
+ * Return: 0 or -ENOMEM; blkload_buf_free() cleans up in both cases.
+ */
+int blkload_buf_init(struct blkload_buf *buf, u32 bytes, bool repeated)
+{
+	u32 chunk = clamp(roundup_pow_of_two(bytes), (u32)PAGE_SIZE,
+			  max_t(u32, CHUNK_MAX, PAGE_SIZE));
+	u32 nr = DIV_ROUND_UP(bytes, chunk), i;
+	struct page *page = NULL;
+
+	buf->vecs = kvcalloc(nr, sizeof(*buf->vecs), GFP_KERNEL);
+	if (!buf->vecs)
+		return -ENOMEM;
+	buf->chunk = chunk;
+	buf->repeated = repeated;
+	for (i = 0; i < nr; i++) {
+		if (!page || !repeated)
+			page = alloc_pages(GFP_KERNEL | __GFP_ZERO |
+					   __GFP_COMP | __GFP_NOWARN,
+					   get_order(chunk));
+		if (!page)
+			return -ENOMEM;
+		bvec_set_page(&buf->vecs[i], page, chunk, 0);
+		buf->nr = i + 1;
+	}
+	return 0;
+}
+
+/**
+ * blkload_buf_free - free a buffer
+ * @buf: initialised, or zeroed
+ */
+void blkload_buf_free(struct blkload_buf *buf)
+{
+	u32 i, pieces = buf->repeated ? min(buf->nr, 1U) : buf->nr;
+
+	for (i = 0; i < pieces; i++)
+		__free_pages(buf->vecs[i].bv_page, get_order(buf->chunk));
+	kvfree(buf->vecs);
+	*buf = (struct blkload_buf) {};
+}
+
+/**
+ * blkload_verify_init - begin with nothing known
+ * @v: zeroed
+ * @base: first byte of the region
+ * @bytes: its size
+ * @unit: size of the smallest request; all others are multiples of it
+ * @block: logical block size of the device
+ * @seed: the tenant's randseed
+ *
+ * Context: May sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int blkload_verify_init(struct blkload_verify *v, u64 base, u64 bytes,
+			u32 unit, u32 block, u64 seed)
+{
+	spin_lock_init(&v->lock);
+	v->units = div_u64(bytes, unit);
+	v->unit = unit;
+	v->block = block;
+	v->base = base;
+	v->seed = seed;
+	v->gen = kvcalloc(v->units, sizeof(*v->gen),
+			  GFP_KERNEL | __GFP_NOWARN);
+	return v->gen ? 0 : -ENOMEM;
+}
+
+/**
+ * blkload_verify_free - forget all
+ * @v: initialised, or zeroed
+ */
+void blkload_verify_free(struct blkload_verify *v)
+{
+	kvfree(v->gen);
+	v->gen = NULL;
+}
+
+/* The stamp of the logical block at @at, relative to the buffer's begin. */
+static struct verify_stamp *stamp_at(const struct blkload_buf *buf, u32 at)
+{
+	const struct bio_vec *bv = &buf->vecs[at / buf->chunk];
+
+	return page_address(bv->bv_page) + at % buf->chunk;
+}
+
+/*
+ * The first place from unit @from on, going round, where @n units are free.
+ * There is one: the region is at least twice what may be in flight.
+ */
+static u64 find_free(const struct blkload_verify *v, u64 from, u32 n)
+{
+	u64 at = from;
+	u32 i;
+
+again:
+	if (at + n > v->units)
+		at = 0;
+	for (i = 0; i < n; i++) {
+		if (v->gen[at + i] & GEN_BUSY) {
+			at += i + 1;
+			goto again;
+		}
+	}
+	return at;
+}
+
+/**
+ * blkload_verify_begin_write - claim a place for a write and stamp its data
+ * @v: the tenant's
+ * @offset: where it should go, relative to the region, a multiple of the unit
+ * @bytes: its size, a multiple of the unit
+ * @buf: its data
+ *
+ * Context: The job's thread.
+ * Return: where it has to go.
+ */
+u64 blkload_verify_begin_write(struct blkload_verify *v, u64 offset,
+			       u32 bytes, struct blkload_buf *buf)
+{
+	u32 n = bytes / v->unit, i, at;
+	u64 first;
+
+	spin_lock(&v->lock);
+	first = find_free(v, div_u64(offset, v->unit), n);
+	for (i = 0; i < n; i++) {
+		u32 gen = (v->gen[first + i] + 1) & GEN_MASK;
+
+		/* 0 means never written. */
+		v->gen[first + i] = GEN_BUSY | (gen ?: 1);
+	}
+	spin_unlock(&v->lock);
+
+	/* The words are ours until blkload_verify_end_write(). */
+	offset = first * v->unit;
+	for (at = 0; at < bytes; at += v->block)
+		*stamp_at(buf, at) = (struct verify_stamp) {
+			.address = v->base + offset + at,
+			.gen = v->gen[first + at / v->unit] & GEN_MASK,
+			.seed = v->seed,
+		};
+	return offset;
+}
+
+/**
+ * blkload_verify_end_write - release the place of a write
+ * @v: the tenant's
+ * @offset: what blkload_verify_begin_write() gave
+ * @bytes: its size
+ * @ok: it succeeded
+ *
+ * Context: The job's thread.
+ */
+void blkload_verify_end_write(struct blkload_verify *v, u64 offset,
+			      u32 bytes, bool ok)
+{
+	u64 first = div_u64(offset, v->unit);
+	u32 n = bytes / v->unit, i;
+
+	spin_lock(&v->lock);
+	for (i = 0; i < n; i++) {
+		v->gen[first + i] &= GEN_MASK;
+		if (!ok)
+			v->gen[first + i] |= GEN_UNKNOWN;
+	}
+	spin_unlock(&v->lock);
+}
+
+/**
+ * blkload_verify_begin_read - remember what a read should find
+ * @v: the tenant's
+ * @offset: relative to the region, a multiple of the unit
+ * @bytes: its size, a multiple of the unit
+ * @seen: a word for each unit
+ *
+ * Context: The job's thread.
+ */
+void blkload_verify_begin_read(struct blkload_verify *v, u64 offset,
+			       u32 bytes, u32 *seen)
+{
+	spin_lock(&v->lock);
+	memcpy(seen, &v->gen[div_u64(offset, v->unit)],
+	       bytes / v->unit * sizeof(*seen));
+	spin_unlock(&v->lock);
+}
+
+/**
+ * blkload_verify_end_read - check what a read found
+ * @v: the tenant's
+ * @offset: relative to the region
+ * @bytes: its size
+ * @seen: what blkload_verify_begin_read() remembered
+ * @buf: the data
+ *
+ * Context: The job's thread.
+ * Return: whether all blocks that could be checked are right.
+ */
+bool blkload_verify_end_read(struct blkload_verify *v, u64 offset, u32 bytes,
+			     const u32 *seen, const struct blkload_buf *buf)
+{
+	u64 first = div_u64(offset, v->unit);
+	u32 at, gen = 0;
+
+	for (at = 0; at < bytes; at += v->block) {
+		const struct verify_stamp *stamp;
+
+		if (at % v->unit == 0) {
+			u32 i = at / v->unit;
+
+			spin_lock(&v->lock);
+			gen = v->gen[first + i];
+			spin_unlock(&v->lock);
+			if (gen != seen[i] || gen & (GEN_BUSY | GEN_UNKNOWN))
+				gen = 0;
+		}
+		if (!gen)
+			continue;
+		stamp = stamp_at(buf, at);
+		if (stamp->address != v->base + offset + at ||
+		    stamp->gen != gen || stamp->seed != v->seed)
+			return false;
+	}
+	return true;
+}

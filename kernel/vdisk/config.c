@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * isoblk_vdisk: a disk whose completions are timers, exact in virtual time.
+ *
+ * Three parts: this file, the user's side, is a configfs directory a disk; the
+ * disk itself, a blk-mq device with one timer, is in disk.c; and when a command
+ * ends is decided by a model (model.h), so far "fixed" (fixed.c).
+ *
+ * A directory only holds parameters until 1 is written to power. Then the disk
+ * exists, under the directory's name, until 0 is written or the directory is
+ * removed; both wait for its requests in flight.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/align.h>
+#include <linux/bits.h>
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/configfs.h>
+#include <linux/cpumask.h>
+#include <linux/ctype.h>
+#include <linux/err.h>
+#include <linux/kstrtox.h>
+#include <linux/log2.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/overflow.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/time64.h>
+
+#include "model.h"
+#include "vdisk.h"
+
+/* More than the tags of a queue: the rest of the range is for many queues. */
+#define VDISK_MAX_SERVERS	65536
+/* A second is slow for anything; ten leave room for a broken disk. */
+#define VDISK_MAX_SERVICE_NS	(10ULL * NSEC_PER_SEC)
+/* 1 TB/s: more than any bus, and far from overflow in fixed_cross(). */
+#define VDISK_MAX_BPS		1000000000000ULL
+/* 1 EiB: offsets in bytes stay positive. */
+#define VDISK_MAX_SIZE		BIT_ULL(60)
+
+/**
+ * struct vdisk_item - a directory
+ * @item: configfs's side
+ * @mutex: over power on and off too, so a write waits for them
+ * @params: what is set
+ * @vdisk: the disk, NULL while the power is off
+ */
+struct vdisk_item {
+	struct config_item item;
+	struct mutex mutex;	/* protects the rest */
+	struct vdisk_params params;
+	struct vdisk *vdisk;
+};
+
+static const struct vdisk_params vdisk_defaults = {
+	.ops = &vdisk_fixed_ops,
+	.size = 4ULL * SZ_1G,
+	.logical_block_size = SECTOR_SIZE,
+	.queue_depth = 1023,
+	.hw_queues = 1,
+	.servers = 16,
+	.service_ns = { 20000, 20000, 20000 },
+};
+
+static const struct vdisk_model_ops * const vdisk_models[] = {
+	&vdisk_fixed_ops,
+};
+
+static struct vdisk_item *to_vdisk_item(struct config_item *item)
+{
+	return container_of(item, struct vdisk_item, item);
+}
+
+/* A decimal number, which may end in k, m or g: powers of 1024. */
+static int parse_u64(const char *page, u64 *value)
+{
+	/* The longest u64, a suffix, a newline, the end, and one too many. */
+	char buf[24];
+	unsigned int shift = 0;
+	size_t len;
+	int err;
+
+	if (strscpy(buf, page) < 0)
+		return -EINVAL;
+	len = strlen(buf);
+	if (len && buf[len - 1] == '\n')
+		buf[--len] = '\0';
+	if (!len)
+		return -EINVAL;
+
+	switch (tolower(buf[len - 1])) {
+	case 'g':
+		shift += 10;
+		fallthrough;
+	case 'm':
+		shift += 10;
+		fallthrough;
+	case 'k':
+		shift += 10;
+		buf[len - 1] = '\0';
+	}
+	/* kstrtou64() takes a sign and a newline. */
+	if (!isdigit(buf[0]) || strchr(buf, '\n'))
+		return -EINVAL;
+	err = kstrtou64(buf, 10, value);
+	if (err)
+		return err;
+	return check_shl_overflow(*value, shift, value) ? -ERANGE : 0;
+}
+
+/**
+ * struct vdisk_range - what a number may be
+ * @min: least
+ * @max: greatest
+ * @multiple_of: this power of 2, 0 for any
+ * @power_of_2: is one
+ * @live: may change while the power is on
+ */
+struct vdisk_range {
+	u64 min;
+	u64 max;
+	u32 multiple_of;
+	bool power_of_2;
+	bool live;
+};
+
+static ssize_t vdisk_store(struct vdisk_item *vi, u64 *field, const char *page,
+			   size_t count, const struct vdisk_range *range)
+{
+	u64 value;
+	int err;
+
+	err = parse_u64(page, &value);
+	if (err)
+		return err;
+	if (value < range->min || value > range->max)
+		return -ERANGE;
+	if (range->multiple_of && !IS_ALIGNED(value, range->multiple_of))
+		return -EINVAL;
+	if (range->power_of_2 && !is_power_of_2(value))
+		return -EINVAL;
+
+	mutex_lock(&vi->mutex);
+	if (vi->vdisk && !range->live) {
+		mutex_unlock(&vi->mutex);
+		return -EBUSY;
+	}
+	*field = value;
+	if (vi->vdisk)
+		vdisk_change(vi->vdisk, &vi->params);
+	mutex_unlock(&vi->mutex);
+	return count;
+}
+
+static ssize_t vdisk_show(struct vdisk_item *vi, const u64 *field, char *page)
+{
+	u64 value;
+
+	mutex_lock(&vi->mutex);
+	value = *field;
+	mutex_unlock(&vi->mutex);
+	return sysfs_emit(page, "%llu\n", value);
+}
+
+/* An attribute that is a number, in a field of the parameters. */
+#define VDISK_NUMBER(name, field, ...)					\
+static u64 *vdisk_##name(struct vdisk_item *vi)				\
+{									\
+	return &vi->params.field;					\
+}									\
+									\
+static ssize_t vdisk_##name##_show(struct config_item *item, char *page) \
+{									\
+	struct vdisk_item *vi = to_vdisk_item(item);			\
+									\
+	return vdisk_show(vi, vdisk_##name(vi), page);			\
+}									\
+									\
+static ssize_t vdisk_##name##_store(struct config_item *item,		\
+				    const char *page, size_t count)	\
+{									\
+	struct vdisk_item *vi = to_vdisk_item(item);			\
+									\
+	return vdisk_store(vi, vdisk_##name(vi), page, count,		\
+			   &(struct vdisk_range){ __VA_ARGS__ });	\
+}									\
+									\
+CONFIGFS_ATTR(vdisk_, name)
+
+VDISK_NUMBER(size, size, .min = VDISK_PHYSICAL_BLOCK, .max = VDISK_MAX_SIZE,
+	     .multiple_of = VDISK_PHYSICAL_BLOCK);
+VDISK_NUMBER(logical_block_size, logical_block_size, .min = SECTOR_SIZE,
+	     .max = VDISK_PHYSICAL_BLOCK, .power_of_2 = true);
+VDISK_NUMBER(queue_depth, queue_depth, .min = 1, .max = BLK_MQ_MAX_DEPTH);
+VDISK_NUMBER(hw_queues, hw_queues, .min = 1, .max = nr_cpu_ids);
+VDISK_NUMBER(servers, servers, .min = 1, .max = VDISK_MAX_SERVERS,
+	     .live = true);
+VDISK_NUMBER(read_ns, service_ns[VDISK_READ], .min = 1,
+	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(write_ns, service_ns[VDISK_WRITE], .min = 1,
+	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(trim_ns, service_ns[VDISK_TRIM], .min = 1,
+	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(read_bps, bps[VDISK_READ], .max = VDISK_MAX_BPS, .live = true);
+VDISK_NUMBER(write_bps, bps[VDISK_WRITE], .max = VDISK_MAX_BPS, .live = true);
+
+static ssize_t vdisk_model_show(struct config_item *item, char *page)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	const char *name;
+
+	mutex_lock(&vi->mutex);
+	name = vi->params.ops->name;
+	mutex_unlock(&vi->mutex);
+	return sysfs_emit(page, "%s\n", name);
+}
+
+static ssize_t vdisk_model_store(struct config_item *item, const char *page,
+				 size_t count)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	ssize_t ret = -EINVAL;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(vdisk_models); i++) {
+		if (!sysfs_streq(page, vdisk_models[i]->name))
+			continue;
+		mutex_lock(&vi->mutex);
+		ret = -EBUSY;
+		if (!vi->vdisk) {
+			vi->params.ops = vdisk_models[i];
+			ret = count;
+		}
+		mutex_unlock(&vi->mutex);
+	}
+	return ret;
+}
+
+CONFIGFS_ATTR(vdisk_, model);
+
+static int vdisk_power_on(struct vdisk_item *vi)
+{
+	struct vdisk *vdisk;
+
+	lockdep_assert_held(&vi->mutex);
+
+	if (vi->vdisk)
+		return 0;
+	vdisk = vdisk_create(config_item_name(&vi->item), &vi->params);
+	if (IS_ERR(vdisk))
+		return PTR_ERR(vdisk);
+	vi->vdisk = vdisk;
+	return 0;
+}
+
+static void vdisk_power_off(struct vdisk_item *vi)
+{
+	lockdep_assert_held(&vi->mutex);
+
+	if (vi->vdisk)
+		vdisk_destroy(vi->vdisk);
+	vi->vdisk = NULL;
+}
+
+static ssize_t vdisk_power_show(struct config_item *item, char *page)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	bool on;
+
+	mutex_lock(&vi->mutex);
+	on = vi->vdisk;
+	mutex_unlock(&vi->mutex);
+	return sysfs_emit(page, "%d\n", on);
+}
+
+static ssize_t vdisk_power_store(struct config_item *item, const char *page,
+				 size_t count)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	bool on;
+	int err;
+
+	err = kstrtobool(page, &on);
+	if (err)
+		return err;
+
+	mutex_lock(&vi->mutex);
+	if (on)
+		err = vdisk_power_on(vi);
+	else
+		vdisk_power_off(vi);
+	mutex_unlock(&vi->mutex);
+	return err ?: count;
+}
+
+CONFIGFS_ATTR(vdisk_, power);
+
+static struct configfs_attribute *vdisk_attrs[] = {
+	&vdisk_attr_model,
+	&vdisk_attr_size,
+	&vdisk_attr_logical_block_size,
+	&vdisk_attr_queue_depth,
+	&vdisk_attr_hw_queues,
+	&vdisk_attr_servers,
+	&vdisk_attr_read_ns,
+	&vdisk_attr_write_ns,
+	&vdisk_attr_trim_ns,
+	&vdisk_attr_read_bps,
+	&vdisk_attr_write_bps,
+	&vdisk_attr_power,
+	NULL,
+};
+
+static void vdisk_item_release(struct config_item *item)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+
+	mutex_destroy(&vi->mutex);
+	kfree(vi);
+}
+
+static struct configfs_item_operations vdisk_item_ops = {
+	.release = vdisk_item_release,
+};
+
+static const struct config_item_type vdisk_item_type = {
+	.ct_item_ops = &vdisk_item_ops,
+	.ct_attrs = vdisk_attrs,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct config_item *vdisk_make_item(struct config_group *group,
+					   const char *name)
+{
+	struct vdisk_item *vi;
+
+	if (strlen(name) >= DISK_NAME_LEN)
+		return ERR_PTR(-ENAMETOOLONG);
+
+	vi = kzalloc(sizeof(*vi), GFP_KERNEL);
+	if (!vi)
+		return ERR_PTR(-ENOMEM);
+
+	mutex_init(&vi->mutex);
+	vi->params = vdisk_defaults;
+	config_item_init_type_name(&vi->item, name, &vdisk_item_type);
+	return &vi->item;
+}
+
+static void vdisk_drop_item(struct config_group *group,
+			    struct config_item *item)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+
+	mutex_lock(&vi->mutex);
+	vdisk_power_off(vi);
+	mutex_unlock(&vi->mutex);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations vdisk_group_ops = {
+	.make_item = vdisk_make_item,
+	.drop_item = vdisk_drop_item,
+};
+
+static const struct config_item_type vdisk_group_type = {
+	.ct_group_ops = &vdisk_group_ops,
+	.ct_owner = THIS_MODULE,
+};
+
+static struct configfs_subsystem vdisk_subsys = {
+	.su_group = {
+		.cg_item = {
+			.ci_namebuf = KBUILD_MODNAME,
+			.ci_type = &vdisk_group_type,
+		},
+	},
+	.su_mutex = __MUTEX_INITIALIZER(vdisk_subsys.su_mutex),
+};
+
+static int __init vdisk_module_init(void)
+{
+	int err;
+
+	vdisk_init();
+	config_group_init(&vdisk_subsys.su_group);
+	err = configfs_register_subsystem(&vdisk_subsys);
+	if (err)
+		vdisk_exit();
+	return err;
+}
+
+static void __exit vdisk_module_exit(void)
+{
+	configfs_unregister_subsystem(&vdisk_subsys);
+	vdisk_exit();
+}
+
+module_init(vdisk_module_init);
+module_exit(vdisk_module_exit);
+
+MODULE_DESCRIPTION("Disk whose completions are timers, exact in virtual time");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The events of a model: a binary heap, earliest first, made once with room
+ * for all commands. Events of one instant come in the order of submission of
+ * their commands, whatever the order in which they were put in.
+ *
+ * Not locked: the device's lock covers it.
+ */
+#ifndef ISOBLK_VDISK_EVENTS_H
+#define ISOBLK_VDISK_EVENTS_H
+
+#include <linux/bug.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+
+#include "model.h"
+
+/**
+ * struct vdisk_event - something that happens to a command
+ * @due: when, ns
+ * @seq: the command's position in the order of submission
+ * @cmd: the command
+ */
+struct vdisk_event {
+	u64 due;
+	u64 seq;
+	struct vdisk_cmd *cmd;
+};
+
+/**
+ * struct vdisk_events - events to come
+ * @count: how many
+ * @room: how many can be
+ * @heap: heap[0] is the first
+ */
+struct vdisk_events {
+	u32 count;
+	u32 room;
+	struct vdisk_event heap[] __counted_by(room);
+};
+
+/**
+ * vdisk_events_create - make an empty heap
+ * @room: the most events that it will hold
+ *
+ * Return: the heap, to be freed with kvfree(), or NULL. May sleep.
+ */
+static inline struct vdisk_events *vdisk_events_create(u32 room)
+{
+	struct vdisk_events *events;
+
+	events = kvzalloc(struct_size(events, heap, room), GFP_KERNEL);
+	if (events)
+		events->room = room;
+	return events;
+}
+
+/**
+ * vdisk_events_next - when something happens next
+ * @events: the events
+ *
+ * Return: time of the first event, VDISK_NEVER if there is none.
+ */
+static inline u64 vdisk_events_next(const struct vdisk_events *events)
+{
+	return events->count ? events->heap[0].due : VDISK_NEVER;
+}
+
+static inline bool vdisk_event_before(const struct vdisk_event *a,
+				      const struct vdisk_event *b)
+{
+	return a->due < b->due || (a->due == b->due && a->seq < b->seq);
+}
+
+/**
+ * vdisk_events_add - add an event
+ * @events: where to
+ * @due: its time
+ * @cmd: its command
+ */
+static inline void vdisk_events_add(struct vdisk_events *events, u64 due,
+				    struct vdisk_cmd *cmd)
+{
+	struct vdisk_event new = { .due = due, .seq = cmd->seq, .cmd = cmd };
+	u32 hole = events->count;
+
+	/* A command has one event at most, so the caller broke max_cmds. */
+	if (WARN_ON_ONCE(hole == events->room))
+		return;
+
+	events->count++;
+	while (hole) {
+		u32 parent = (hole - 1) / 2;
+
+		if (!vdisk_event_before(&new, &events->heap[parent]))
+			break;
+		events->heap[hole] = events->heap[parent];
+		hole = parent;
+	}
+	events->heap[hole] = new;
+}
+
+/* Put an event into the place of the first, which is gone. */
+static inline void vdisk_events_sift(struct vdisk_events *events,
+				     struct vdisk_event new)
+{
+	u32 count = events->count;
+	u32 hole = 0;
+	u32 child;
+
+	while ((child = 2 * hole + 1) < count) {
+		if (child + 1 < count &&
+		    vdisk_event_before(&events->heap[child + 1],
+				       &events->heap[child]))
+			child++;
+		if (!vdisk_event_before(&events->heap[child], &new))
+			break;
+		events->heap[hole] = events->heap[child];
+		hole = child;
+	}
+	events->heap[hole] = new;
+}
+
+/**
+ * vdisk_events_drop - remove the first event
+ * @events: not empty
+ */
+static inline void vdisk_events_drop(struct vdisk_events *events)
+{
+	events->count--;
+	if (events->count)
+		vdisk_events_sift(events, events->heap[events->count]);
+}
+
+/**
+ * vdisk_events_replace - remove the first event and add another
+ * @events: not empty
+ * @due: time of the new event
+ * @cmd: its command
+ */
+static inline void vdisk_events_replace(struct vdisk_events *events, u64 due,
+					struct vdisk_cmd *cmd)
+{
+	vdisk_events_sift(events, (struct vdisk_event){
+		.due = due, .seq = cmd->seq, .cmd = cmd,
+	});
+}
+
+#endif /* ISOBLK_VDISK_EVENTS_H */

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The model "fixed": c servers, a fixed service time, and a link.
+ *
+ * A command waits, first come first served, until one of the servers is free,
+ * is served for the time of its kind, and then, if the link of its direction
+ * has a limit, crosses it. A link carries one command at a time, in the order
+ * in which their services ended. The server is held until the command has
+ * crossed:
+ *
+ *	start = max(arrival, time at which a server became free)
+ *	served = start + service_ns[op]
+ *	done = served                                           without a limit
+ *	done = max(served, link free) + bytes * 10^9 / bps	with one
+ *
+ * That is what NVMe flash looks like from far: a limited number of dies behind
+ * a deep queue, and a bus. Reads and writes have a link each; a trim carries no
+ * data. A command's service time and limit are those at its start.
+ *
+ * The fraction of a ns that the division leaves is carried to the next command
+ * of an unbroken stream, so that a stream runs at exactly bps.
+ *
+ * A busy server has one event in the heap: the end of service, or, when the
+ * link is not free of limits, first that and then the end of the crossing.
+ */
+#include <linux/container_of.h>
+#include <linux/err.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/slab.h>
+#include <linux/time64.h>
+
+#include "events.h"
+#include "model.h"
+
+/**
+ * struct fixed_link - the link of a direction
+ * @free_ns: when it is free
+ * @bps: limit for which @rest holds
+ * @rest: what the last division left, in bytes * 10^9 / bps
+ */
+struct fixed_link {
+	u64 free_ns;
+	u64 bps;
+	u64 rest;
+};
+
+/**
+ * struct fixed - a disk of this model
+ * @model: base
+ * @servers: commands in service at once; may be below @busy after a change
+ * @service_ns: by vdisk_op
+ * @bps: by vdisk_op
+ * @link: by vdisk_op; that of VDISK_TRIM is not used
+ * @seq: commands ever submitted
+ * @busy: servers that hold a command
+ * @waiting: commands that wait; if there are any, @busy is at least @servers
+ * @nr_waiting: how many
+ * @max_waiting: the most there ever were
+ * @held_ns: ends minus starts of all times that a server was held. A server
+ *	     that is held has no end yet: as of now, add @busy times now. Wraps,
+ *	     but the sum does not.
+ * @events: of the busy servers
+ *
+ * The device's lock protects all of it.
+ */
+struct fixed {
+	struct vdisk_model model;
+	u64 servers;
+	u64 service_ns[VDISK_NR_OPS];
+	u64 bps[VDISK_NR_OPS];
+	struct fixed_link link[VDISK_NR_OPS];
+	u64 seq;
+	u32 busy;
+	struct vdisk_list waiting;
+	u32 nr_waiting;
+	u32 max_waiting;
+	u64 held_ns;
+	struct vdisk_events *events;
+};
+
+static struct fixed *to_fixed(struct vdisk_model *model)
+{
+	return container_of(model, struct fixed, model);
+}
+
+static void fixed_set(struct fixed *fixed, const struct vdisk_params *params)
+{
+	int op;
+
+	fixed->servers = params->servers;
+	for (op = 0; op < VDISK_NR_OPS; op++) {
+		fixed->service_ns[op] = params->service_ns[op];
+		fixed->bps[op] = params->bps[op];
+	}
+}
+
+static struct vdisk_model *fixed_create(const struct vdisk_params *params,
+					u32 max_cmds)
+{
+	struct fixed *fixed;
+
+	fixed = kzalloc(sizeof(*fixed), GFP_KERNEL);
+	if (!fixed)
+		return ERR_PTR(-ENOMEM);
+
+	fixed->events = vdisk_events_create(max_cmds);
+	if (!fixed->events) {
+		kfree(fixed);
+		return ERR_PTR(-ENOMEM);
+	}
+
+	fixed->model.ops = &vdisk_fixed_ops;
+	vdisk_list_init(&fixed->waiting);
+	fixed_set(fixed, params);
+	return &fixed->model;
+}
+
+static void fixed_destroy(struct vdisk_model *model)
+{
+	struct fixed *fixed = to_fixed(model);
+
+	kvfree(fixed->events);
+	kfree(fixed);
+}
+
+/* A server takes a command at a time; returns when its service ends. */
+static u64 fixed_start(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
+{
+	fixed->busy++;
+	fixed->held_ns -= at;
+	cmd->bps = fixed->bps[cmd->op];
+	return at + fixed->service_ns[cmd->op];
+}
+
+/* The service of a command ended at a time; returns when it has crossed. */
+static u64 fixed_cross(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
+{
+	struct fixed_link *link = &fixed->link[cmd->op];
+
+	if (link->free_ns < at || link->bps != cmd->bps) {
+		link->free_ns = max(link->free_ns, at);
+		link->bps = cmd->bps;
+		link->rest = 0;
+	}
+	/* Fits: 2^32 * 10^9 is below 2^62, and the rest is below bps. */
+	link->free_ns += div64_u64_rem((u64)cmd->bytes * NSEC_PER_SEC +
+				       link->rest, cmd->bps, &link->rest);
+	return link->free_ns;
+}
+
+static struct vdisk_cmd *fixed_next_waiting(struct fixed *fixed)
+{
+	struct vdisk_cmd *cmd = NULL;
+
+	if (fixed->busy < fixed->servers)
+		cmd = vdisk_list_pop(&fixed->waiting);
+	if (cmd)
+		fixed->nr_waiting--;
+	return cmd;
+}
+
+static u64 fixed_submit(struct vdisk_model *model, struct vdisk_cmd *cmd,
+			u64 now)
+{
+	struct fixed *fixed = to_fixed(model);
+
+	cmd->seq = fixed->seq++;
+	if (fixed->busy < fixed->servers) {
+		vdisk_events_add(fixed->events, fixed_start(fixed, cmd, now),
+				 cmd);
+	} else {
+		cmd->at_ns = now;
+		vdisk_list_add(&fixed->waiting, cmd);
+		if (++fixed->nr_waiting > fixed->max_waiting)
+			fixed->max_waiting = fixed->nr_waiting;
+	}
+	return vdisk_events_next(fixed->events);
+}
+
+static u64 fixed_run(struct vdisk_model *model, u64 now,
+		     struct vdisk_list *done)
+{
+	struct fixed *fixed = to_fixed(model);
+	struct vdisk_events *events = fixed->events;
+
+	while (vdisk_events_next(events) <= now) {
+		u64 at = events->heap[0].due;
+		struct vdisk_cmd *cmd = events->heap[0].cmd;
+		struct vdisk_cmd *next;
+
+		if (cmd->bps) {
+			at = fixed_cross(fixed, cmd, at);
+			cmd->bps = 0;
+			vdisk_events_replace(events, at, cmd);
+			continue;
+		}
+
+		vdisk_list_add(done, cmd);
+		fixed->busy--;
+		fixed->held_ns += at;
+
+		next = fixed_next_waiting(fixed);
+		if (next) {
+			/* It may have come after the server became free, if
+			 * this call is late.
+			 */
+			at = fixed_start(fixed, next, max(at, next->at_ns));
+			vdisk_events_replace(events, at, next);
+		} else {
+			vdisk_events_drop(events);
+		}
+	}
+	return vdisk_events_next(events);
+}
+
+static u64 fixed_change(struct vdisk_model *model,
+			const struct vdisk_params *params, u64 now)
+{
+	struct fixed *fixed = to_fixed(model);
+	struct vdisk_cmd *cmd;
+
+	fixed_set(fixed, params);
+	while ((cmd = fixed_next_waiting(fixed)))
+		vdisk_events_add(fixed->events, fixed_start(fixed, cmd, now),
+				 cmd);
+	return vdisk_events_next(fixed->events);
+}
+
+static void fixed_stats(struct vdisk_model *model, u64 now,
+			struct vdisk_stats *stats)
+{
+	struct fixed *fixed = to_fixed(model);
+
+	stats->in_service = fixed->busy;
+	stats->waiting = fixed->nr_waiting;
+	stats->waiting_max = fixed->max_waiting;
+	stats->busy_ns = fixed->held_ns + fixed->busy * now;
+}
+
+const struct vdisk_model_ops vdisk_fixed_ops = {
+	.name = "fixed",
+	.create = fixed_create,
+	.destroy = fixed_destroy,
+	.submit = fixed_submit,
+	.run = fixed_run,
+	.change = fixed_change,
+	.stats = fixed_stats,
+};
