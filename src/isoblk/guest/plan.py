@@ -29,6 +29,9 @@ QUEUE = f"/sys/block/{DISK}/queue"
 CONFIGFS = "/sys/kernel/config"
 ALIGN = f"cat {blkload.ROOT}/align > /dev/null"
 
+# Of modules. Without them null_blk makes a device of its own, and KUnit runs no test.
+_PARAMETERS = {"null_blk": " nr_devices=0", "kunit": " enable=1 autorun=1"}
+
 _WEIGHT_FILE = {
     ("bfq", "v2"): "io.bfq.weight",
     ("bfq", "v1"): "blkio.bfq.weight",
@@ -74,7 +77,6 @@ def make_plan(spec: RunSpec) -> Plan:
 
 def prologue(modules: tuple[str, ...], cgroup: CgroupVersion) -> list[str]:
     """The lines that every script begins with: file systems, and the modules loaded."""
-    null_blk_parameters = {"null_blk": " nr_devices=0"}
     mount_cgroup = (
         f"mount -t cgroup2 cgroup {CGROUP}"
         if cgroup == "v2"
@@ -96,7 +98,7 @@ def prologue(modules: tuple[str, ...], cgroup: CgroupVersion) -> list[str]:
         f"mkdir {HOST}",
         f'mount -t hostfs -o "$RUN" host {HOST}',
         *(
-            f"insmod {HOST}/modules/{name}.ko{null_blk_parameters.get(name, '')}"
+            f"insmod {HOST}/modules/{name}.ko{_PARAMETERS.get(name, '')}"
             for name in modules
         ),
     ]

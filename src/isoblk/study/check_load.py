@@ -45,6 +45,9 @@ class _Load:
         self._in_range("rwmixread", load.rwmixread, limits.PERCENT)
         for name in ("rate_iops", "thinktime_blocks", "number_ios", "fsync"):
             self._in_range(name, getattr(load, name), limits.COUNTER)
+        self._in_range("cputime", load.cputime_ns, limits.CPUTIME_NS)
+        if load.cputime_ns and load.program != "blkload":
+            raise self._error("cputime", "only blkload has it", 'set workload = "blkload"')
         if load.thinktime_blocks == 0:
             raise self._error("thinktime_blocks", "0 blocks", "allowed: 1 and more")
         self._check_block_sizes()

@@ -30,6 +30,7 @@ MAX_BLOCK = 32 << 20
 BSSPLIT_MAX = 16
 DISTRIBUTIONS = {"zipf": (0.01, 10.0), "pareto": (0.01, 0.99)}  # at most six decimals
 PATH_MAX = 1000  # of a cgroup
+CPUTIME_NS = Range(0, 1_000_000)
 COUNTER = Range(0, (1 << 32) - 1)  # number_ios, fsync, thinktime_blocks, rate_iops
 NAME_MAX = 63
 TENANT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)

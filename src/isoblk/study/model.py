@@ -23,6 +23,7 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     Sizes are bytes, or text with a suffix (k, m, g: powers of 1024). Times are text with a
     suffix (us, ms, s) or a number in fio's unit: seconds, but microseconds for thinktime.
+    cputime is not fio's: CPU time that issuing a request takes, nanoseconds or text.
     """
 
     workload: Program | UnsetType = UNSET
@@ -37,6 +38,7 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     rate_process: Literal["linear", "poisson"] | UnsetType = UNSET
     thinktime: int | str | UnsetType = UNSET
     thinktime_blocks: int | UnsetType = UNSET
+    cputime: int | str | UnsetType = UNSET
     startdelay: int | float | str | UnsetType = UNSET
     runtime: int | float | str | UnsetType = UNSET
     number_ios: int | UnsetType = UNSET
@@ -220,6 +222,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     rate_process: Literal["linear", "poisson"] = "linear"
     thinktime_ns: int = 0
     thinktime_blocks: int = 1
+    cputime_ns: int = 0
     startdelay_ns: int = 0
     runtime_ns: int = 0
     number_ios: int = 0

@@ -89,6 +89,7 @@ _WORKLOAD_TEXTS = {
     "rate_process": "How arrivals are spaced.",
     "thinktime": "Pause after thinktime_blocks requests: us, or text with a suffix.",
     "thinktime_blocks": "Requests between two pauses.",
+    "cputime": "CPU time that issuing a request takes: ns, or text with a suffix.",
     "startdelay": "Pause after the start of all tenants. " + _SECONDS,
     "runtime": "How long, warm-up included; 0: to the end of the run. " + _SECONDS,
     "number_ios": "Requests a job; 0: no limit.",

@@ -85,6 +85,7 @@ def _times(load: Workload, spec: RunSpec) -> dict[str, str]:
     ramp = min(ramp, end - load.startdelay_ns)
     times = {
         "thinktime": (load.thinktime_ns, 1_000),
+        "cputime": (load.cputime_ns, 1),
         "startdelay": (load.startdelay_ns, 1_000_000_000),
         "ramp_time": (ramp, 1_000_000_000),
         "runtime": (end - load.startdelay_ns - ramp, 1_000_000_000),
