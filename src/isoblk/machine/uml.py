@@ -22,8 +22,9 @@ from isoblk.machine import Ran
 _MEMORY_MIB = 512
 _MEMORY_MIB_PER_64_TENANTS = 64
 _CONSOLE_LINES_IN_ERROR = 3
-# Text that the hostfs mount option, or the kernel's command line, gives a meaning of its own.
-_UNUSABLE_IN_PATH = ',"'
+# The run's directory, as the guest names it to the host. The kernel mixes its command line into
+# its random numbers: the line must not hold a path that differs from machine to machine.
+_RUN_DIR = "/proc/self/cwd"
 
 
 def memory_mib(tenants: int) -> int:
@@ -57,14 +58,8 @@ class Uml:
 
         Raises:
             RunError: the kernel or a step of the script failed, or it hung.
-            UserError: the path cannot be given to the guest; UML cannot be started.
+            UserError: UML cannot be started.
         """
-        if bad := set(str(directory)) & set(_UNUSABLE_IN_PATH):
-            raise UserError(
-                f"the path has a {bad.pop()!r}, which the guest cannot mount",
-                where=str(directory),
-                next="choose another result directory",
-            )
         with_modules = directory / "modules"
         own_files = directory / "uml"
         with_modules.mkdir()
@@ -93,7 +88,8 @@ class Uml:
                 raise RunError("stopped")
             try:
                 process = subprocess.Popen(
-                    self._command(directory, own_files, memory_mib),
+                    self._command(own_files.name, memory_mib),
+                    cwd=directory,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -141,7 +137,7 @@ class Uml:
             raise RunError(failure)
         return Ran(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
 
-    def _command(self, directory: Path, own_files: Path, memory_mib: int) -> list[str]:
+    def _command(self, own_files: str, memory_mib: int) -> list[str]:
         return [
             # If this process dies, so does the machine.
             *("setpriv", "--pdeathsig", "KILL"),
@@ -150,12 +146,12 @@ class Uml:
             str(self._kernel.linux),
             f"mem={memory_mib}M",
             *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
-            f'init="{directory}/plan.sh"',
+            f"init={_RUN_DIR}/plan.sh",
             *("time-travel=inf-cpu", "time-travel-start=0"),
-            *("con=null", "con0=fd:0,fd:1", f"uml_dir={own_files}"),
+            *("con=null", "con0=fd:0,fd:1", f"uml_dir={own_files}/", "umid=guest"),
             # A task that waits in vain for 120 virtual seconds ends the run.
             "hung_task_panic=1",
-            f'RUN="{directory}"',
+            f"RUN={_RUN_DIR}",
         ]
 
 
