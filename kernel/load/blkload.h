@@ -38,7 +38,7 @@ struct blkload_slot;
  * @stop_at: CLOCK_MONOTONIC ns at which issuing ends
  * @gate: nothing is issued before it: end of the thinktime
  * @flush_at: intended start of the write that made a flush due
- * @last_end: when the latest request ended
+ * @last_end: when the latest request ended, or the runtime
  * @rng: random numbers
  * @arrivals: schedule of the open loop
  * @next: next sequential offset of an operation

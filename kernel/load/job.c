@@ -3,9 +3,9 @@
  * A job: one kthread that keeps its slots busy.
  *
  * The thread goes round: take the slots whose requests have ended and count
- * them; issue what may be issued, under one plug; sleep until a request ends
- * or the next one is due. A slot holds all that a request needs, so that
- * nothing is allocated on the way.
+ * them; issue what may be issued; sleep until a request ends or the next one
+ * is due. A slot holds all that a request needs, so that nothing is allocated
+ * on the way.
  *
  * Time. A request's latency begins at its intended start. Closed loop: when
  * its slot became free, or the thinktime was over. Open loop: when it arrived,
@@ -286,6 +286,10 @@ static u64 job_next_start(struct blkload_job *job,
 	}
 	if (max(start, job->now) < job->stop_at)
 		return start;
+	/* The runtime is used up to its end, even if nothing begins in it. */
+	if (job->now < job->stop_at)
+		return job->stop_at;
+	job->last_end = max(job->last_end, job->stop_at);
 finish:
 	job->finished = true;
 	return NEVER;
@@ -430,6 +434,15 @@ static void job_spend(struct blkload_job *job, u64 ns)
 }
 
 /*
+ * A plug saves much work. But it would merge sequential requests, which fio
+ * submits one by one, and hold requests back while the thread spends cputime.
+ */
+static bool job_plugs(const struct blkload_job *job)
+{
+	return job->run->random && !job->run->opts.cputime;
+}
+
+/*
  * Issue what may be issued now. Returns when there will be more, NEVER if
  * that is up to the end of I/O.
  */
@@ -437,10 +450,12 @@ static u64 job_issue(struct blkload_job *job)
 {
 	const struct blkload_opts *opts = &job->run->opts;
 	unsigned long switches = current->nvcsw;
+	bool plugs = job_plugs(job);
 	struct blk_plug plug;
 	u64 start = NEVER, intended;
 
-	blk_start_plug(&plug);
+	if (plugs)
+		blk_start_plug(&plug);
 	while (job->free) {
 		struct blkload_slot *slot;
 
@@ -459,7 +474,8 @@ static u64 job_issue(struct blkload_job *job)
 			job_update(job);
 		}
 	}
-	blk_finish_plug(&plug);
+	if (plugs)
+		blk_finish_plug(&plug);
 	return start;
 }
 

@@ -88,11 +88,14 @@ static int create_runs(struct list_head *runs)
 {
 	struct blkload_tenant *tenant;
 	struct blkload_run *run, *next;
+	int ret;
 
 	list_for_each_entry(tenant, &tenants, link) {
 		run = blkload_run_create(tenant_name(tenant), &tenant->opts);
-		if (IS_ERR(run))
+		if (IS_ERR(run)) {
+			ret = PTR_ERR(run);
 			goto undo;
+		}
 		list_add_tail(&run->link, runs);
 	}
 	return 0;
@@ -102,7 +105,7 @@ undo:
 		list_del(&run->link);
 		blkload_run_put(run);
 	}
-	return PTR_ERR(run);
+	return ret;
 }
 
 static int start_all(void)

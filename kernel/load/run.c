@@ -5,10 +5,12 @@
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
+#include <linux/bio.h>
 #include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
 #include <linux/cgroup.h>
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/file.h>
 #include <linux/kthread.h>
 #include <linux/math64.h>
@@ -29,6 +31,9 @@
  * none of the others.
  */
 #define VERIFY_ROOM	2
+
+/* One is enough unless memory is short, and each gives the worker a ms. */
+#define BLKG_TRIES	1000
 
 /* Jobs that are not yet ready; the last one wakes the starter. */
 static atomic_t run_starting = ATOMIC_INIT(0);
@@ -222,6 +227,33 @@ static int run_check_device(struct blkload_run *run)
 	return 0;
 }
 
+/*
+ * Have the block layer make what it charges the cgroup with on this device, the
+ * blkg, before the load begins. Left to itself it does so at the first bio, with
+ * the memory that is at hand, and while there is none it charges an ancestor:
+ * of a thousand cgroups that begin at one instant, half would be charged too
+ * little.
+ */
+static int run_make_blkg(struct blkload_run *run)
+{
+	unsigned int i;
+
+	for (i = 0; run->css && i < BLKG_TRIES; i++) {
+		struct bio bio;
+		bool made;
+
+		bio_init(&bio, run->bdev, NULL, 0, REQ_OP_READ);
+		bio_associate_blkg_from_css(&bio, run->css);
+		made = bio_blkcg_css(&bio) == run->css;
+		bio_uninit(&bio);
+		if (made)
+			return 0;
+		/* A worker replenishes the percpu memory meanwhile. */
+		usleep_range(USEC_PER_MSEC, 2 * USEC_PER_MSEC);
+	}
+	return run->css ? -ENOMEM : 0;
+}
+
 static int run_open(struct blkload_run *run)
 {
 	bool write = run->ops & ~BIT(BLKLOAD_READ);
@@ -380,6 +412,9 @@ struct blkload_run *blkload_run_create(const char *name,
 	if (ret)
 		goto free;
 	ret = run_find_css(run);
+	if (ret)
+		goto free;
+	ret = run_make_blkg(run);
 	if (ret)
 		goto free;
 	ret = run_alloc(run);

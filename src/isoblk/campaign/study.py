@@ -66,8 +66,6 @@ def run_study(
         # What a killed campaign left half-done.
         for leftover in (results / "runs").glob(".*"):
             shutil.rmtree(leftover, ignore_errors=True)
-        record = _record(expansion, source, progress)
-        write_study(results, record)
         waiting = list(range(len(expansion.runs)))
         under_way: dict[str, Future[Run]] = {}
         while waiting or under_way:
@@ -82,6 +80,9 @@ def run_study(
                 # Two places of a study may turn out to be the same run.
                 if job.id not in under_way:
                     under_way[job.id] = executor.submit(execute, job, bench, results)
+            # With the ids of what is under way: should this process be killed, what has
+            # ended by then is found.
+            write_study(results, _record(expansion, source, progress))
             ended, _ = wait(under_way.values(), return_when=FIRST_COMPLETED)
             for run_id in [i for i, future in under_way.items() if future in ended]:
                 future = under_way.pop(run_id)
@@ -89,8 +90,8 @@ def run_study(
                     if not progress.ended(index):
                         _end(index, future, progress)
                         on_end(index, progress.runs.get(index))
-            record = _record(expansion, source, progress)
-            write_study(results, record)
+        record = _record(expansion, source, progress)
+        write_study(results, record)
     return record
 
 

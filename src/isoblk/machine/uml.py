@@ -22,6 +22,8 @@ from isoblk.machine import Ran
 _MEMORY_MIB = 512
 _MEMORY_MIB_PER_64_TENANTS = 64
 _CONSOLE_LINES_IN_ERROR = 3
+# How the kernel, lockdep and KASAN begin what should not have happened.
+_COMPLAINTS = ("BUG:", "WARNING:", "Oops", "INFO: task")
 # The run's directory, as the guest names it to the host. The kernel mixes its command line into
 # its random numbers: the line must not hold a path that differs from machine to machine.
 _RUN_DIR = "/proc/self/cwd"
@@ -151,6 +153,8 @@ class Uml:
             *("con=null", "con0=fd:0,fd:1", f"uml_dir={own_files}/", "umid=guest"),
             # A task that waits in vain for 120 virtual seconds ends the run.
             "hung_task_panic=1",
+            # Known to debug kernels only: report every bad access, not just the first.
+            *(("kasan_multi_shot",) if self._kernel.debug else ()),
             f"RUN={_RUN_DIR}",
         ]
 
@@ -183,7 +187,7 @@ def _failure(console: Path, exit_code: int) -> str:
     """Why the run failed, from its console and exit code; "" if it did not."""
     lines = console.read_text(errors="replace").splitlines()
     for line in lines:
-        if "Kernel panic" in line or line.startswith(("BUG:", "Oops")):
+        if "Kernel panic" in line or line.startswith(_COMPLAINTS):
             return f"the kernel failed: {line.strip()}; {_last_lines(console)}"
     ends = [line for line in lines if line.startswith("plan: exit status ")]
     if not ends:

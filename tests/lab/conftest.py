@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernels that the lab's tests run on. `make test` builds them; `isoblk kernel build
+[--version newest] [--debug]` does by hand."""
+
+from pathlib import Path
+
+import pytest
+from isoblk.campaign.execute import Bench, make_bench
+from isoblk.kernel import DEFAULT_VERSION, Kernel, find, list_kernels
+from isoblk.machine.uml import Uml
+
+from tests.lab.guest import Guest
+
+# A guest that takes longer has hung; the debug kernel on a busy machine needs minutes.
+TIME_LIMIT_S = 900
+
+
+def _bench(kernel: Kernel) -> Bench:
+    return make_bench(Uml(kernel, time_limit_s=TIME_LIMIT_S), kernel)
+
+
+@pytest.fixture(scope="session")
+def default_bench() -> Bench:
+    """The default kernel."""
+    return _bench(find(DEFAULT_VERSION))
+
+
+@pytest.fixture(scope="session")
+def newest_bench() -> Bench:
+    """The newest kernel in the cache: that of Debian's testing suite."""
+    kernels = [kernel for kernel in list_kernels() if not kernel.debug]
+    newest = max(kernels, key=lambda kernel: tuple(map(int, kernel.version.split("-")[0].split("."))))
+    assert newest.version.split(".")[:2] != DEFAULT_VERSION.split("."), (
+        "only the default kernel is built; run: isoblk kernel build --version newest"
+    )
+    return _bench(newest)
+
+
+@pytest.fixture(scope="session")
+def debug_bench() -> Bench:
+    """The default kernel with KASAN and lockdep."""
+    return _bench(find(DEFAULT_VERSION, debug=True))
+
+
+@pytest.fixture(params=["default", "newest"])
+def bench(request: pytest.FixtureRequest) -> Bench:
+    """Each of the two kernels."""
+    chosen = request.getfixturevalue(f"{request.param}_bench")
+    assert isinstance(chosen, Bench)
+    return chosen
+
+
+@pytest.fixture
+def guest(default_bench: Bench, tmp_path: Path) -> Guest:
+    """A guest with the default kernel."""
+    return Guest(default_bench, tmp_path)
+
+
+@pytest.fixture
+def debug_guest(debug_bench: Bench, tmp_path: Path) -> Guest:
+    """A guest that notices bad memory accesses and bad locking."""
+    return Guest(debug_bench, tmp_path)
+
+
+@pytest.fixture(params=["default", "newest"])
+def any_guest(request: pytest.FixtureRequest, tmp_path: Path) -> Guest:
+    """A guest with each of the two kernels."""
+    return Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path)
