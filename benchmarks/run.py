@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
+
 from isoblk.campaign.execute import Bench, execute, make_bench, make_job
 from isoblk.kernel import DEFAULT_VERSION, find
 from isoblk.machine.uml import Uml
@@ -43,9 +44,7 @@ NULL_BLK = NullBlkDevice()
 FAST = VdiskDevice()
 
 
-def _spec(
-    scheduler: SchedulerName, device: Device, tenants: int, *, virtual_s: int = 0
-) -> RunSpec:
+def _spec(scheduler: SchedulerName, device: Device, tenants: int, *, virtual_s: int = 0) -> RunSpec:
     """4 KiB random reads, iodepth 32 each; without virtual_s, one request each."""
     load = Workload(iodepth=32, number_ios=0 if virtual_s else 1)
     return RunSpec(
@@ -113,9 +112,7 @@ def _report_s(bench: Bench) -> float:
             execute(job, bench, Path(results))
             runs.append(StudyRun(planned=PlannedRun(spec=spec), id=job.id))
         study = Study(name="bench", device="fast", tenant=[TenantEntry(name="t", count=4)])
-        write_study(
-            Path(results), StudyRecord(format=FORMAT, study=study, source="", runs=runs)
-        )
+        write_study(Path(results), StudyRecord(format=FORMAT, study=study, source="", runs=runs))
         began = time.perf_counter()
         write_report(read_results(Path(results)))
         return time.perf_counter() - began

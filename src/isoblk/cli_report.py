@@ -43,6 +43,5 @@ def _analyse(directory: Path) -> Analysis:
     results = read_results(directory)
     analysis = analyse(results)
     if not any(view.run is not None for view in analysis.views):
-        raise UserError(
-            "no finished run", where=str(directory), next="resume it: isoblk run STUDY")
+        raise UserError("no finished run", where=str(directory), next="resume it: isoblk run STUDY")
     return analysis

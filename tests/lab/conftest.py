@@ -5,10 +5,10 @@
 from pathlib import Path
 
 import pytest
+
 from isoblk.campaign.execute import Bench, make_bench
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, list_kernels
 from isoblk.machine.uml import Uml
-
 from tests.lab.guest import Guest
 
 # A guest that takes longer has hung; the debug kernel on a busy machine needs minutes.
@@ -29,7 +29,9 @@ def default_bench() -> Bench:
 def newest_bench() -> Bench:
     """The newest kernel in the cache: that of Debian's testing suite."""
     kernels = [kernel for kernel in list_kernels() if not kernel.debug]
-    newest = max(kernels, key=lambda kernel: tuple(map(int, kernel.version.split("-")[0].split("."))))
+    newest = max(
+        kernels, key=lambda kernel: tuple(map(int, kernel.version.split("-")[0].split(".")))
+    )
     assert newest.version.split(".")[:2] != DEFAULT_VERSION.split("."), (
         "only the default kernel is built; run: isoblk kernel build --version newest"
     )

@@ -5,12 +5,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.result.model import RunRecord
 from isoblk.study.model import Device, Workload
-
 from tests.lab.campaigns import STUDIES, finished, run_file
 from tests.unit.specs import SECOND, NullBlkDevice, VdiskDevice, run_spec, tenant
 

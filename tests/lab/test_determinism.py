@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
+
 from isoblk.campaign.execute import Bench, Job, make_job
 from isoblk.machine.uml import Uml
-
 from tests.lab.campaigns import STUDIES, run_file, tables
 from tests.unit.specs import run_spec, tenant
 
@@ -63,7 +63,8 @@ def test_as_another_user_and_from_another_path(default_bench: Bench, tmp_path: P
         shutil.copy(default_bench.kernel.linux, kernel.linux)
         shutil.copy(default_bench.kernel.seed_shim, kernel.seed_shim)
         modules = {
-            name: Path(shutil.copy(default_bench.modules[name], theirs)) for name in job.plan.modules
+            name: Path(shutil.copy(default_bench.modules[name], theirs))
+            for name in job.plan.modules
         }
         for path in (theirs, *theirs.rglob("*")):
             os.chown(path, NOBODY, NOBODY)

@@ -7,7 +7,6 @@ import pytest
 
 from tests.lab.guest import Guest
 
-
 SUITES = ["blkload_test", "isoblk_vdisk_test"]
 
 

@@ -2,10 +2,10 @@
 """A guest that fails says so, and how."""
 
 import pytest
+
 from isoblk.campaign.execute import Bench
 from isoblk.errors import RunError
 from isoblk.machine.uml import Uml
-
 from tests.lab.guest import Guest
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from isoblk.campaign.execute import Bench
 from isoblk.result.store import read_results
-
 from tests.lab.campaigns import tables
 
 STUDY = """\

@@ -47,8 +47,8 @@ class FakeMachine:
             )
             bytes_charged = size if self.charged_bytes is None else self.charged_bytes
             charged += (
-                f"/sys/fs/cgroup{cgroup}/io.stat:254:0 rbytes={bytes_charged} wbytes=0 rios={IOS} wios=0"
-                " dbytes=0 dios=0\n"
+                f"/sys/fs/cgroup{cgroup}/io.stat:254:0 rbytes={bytes_charged} wbytes=0"
+                f" rios={IOS} wios=0 dbytes=0 dios=0\n"
             )
         (directory / "results").write_text(results)
         (directory / "charged").write_text(charged)

@@ -38,8 +38,12 @@ from isoblk.study.model import (
 
 BS = 4096
 PROVENANCE = Provenance(
-    isoblk="0.1.0", kernel="6.12.0", kernel_key="k" * 16, kernel_source="linux-source-6.12",
-    compiler="gcc 12.2.0", modules_key="m" * 16,
+    isoblk="0.1.0",
+    kernel="6.12.0",
+    kernel_key="k" * 16,
+    kernel_source="linux-source-6.12",
+    compiler="gcc 12.2.0",
+    modules_key="m" * 16,
 )
 
 
@@ -87,7 +91,10 @@ def write(
     """Write a result directory of `runs`."""
     directory.mkdir(parents=True, exist_ok=True)
     study = Study(
-        name="synthetic", title=title or "A synthetic study", device="fast", claim=list(claims),
+        name="synthetic",
+        title=title or "A synthetic study",
+        device="fast",
+        claim=list(claims),
         tenant=[TenantEntry(name=t.name, weight=t.weight) for t in runs[0].tenants],
         description="Made up, to test the <report>.",
     )
@@ -108,10 +115,19 @@ def _spec(made: Made) -> RunSpec:
     if made.kind == "share":
         point = {"scheduler": made.scheduler, **point}
     return RunSpec(
-        kind=made.kind, point=point, repeat=made.repeat, device=VdiskDevice(),
-        scheduler=Scheduler(name=made.scheduler, elevator=made.scheduler), cgroup="v2", queue={},
-        groups=tuple(made.groups), tenants=tuple(made.tenants), events=tuple(made.events),
-        warmup_ns=made.warmup_ms * 10**6, runtime_ns=made.runtime_ms * 10**6, window_ms=100,
+        kind=made.kind,
+        point=point,
+        repeat=made.repeat,
+        device=VdiskDevice(),
+        scheduler=Scheduler(name=made.scheduler, elevator=made.scheduler),
+        cgroup="v2",
+        queue={},
+        groups=tuple(made.groups),
+        tenants=tuple(made.tenants),
+        events=tuple(made.events),
+        warmup_ns=made.warmup_ms * 10**6,
+        runtime_ns=made.runtime_ms * 10**6,
+        window_ms=100,
         seed=1 + made.repeat,
     )
 
@@ -140,22 +156,47 @@ def _write_run(directory: Path, run_id: str, made: Made, spec: RunSpec) -> None:
         own = made.latency or _latencies(measured, one.weight)
         buckets += [(one.name, op, upper, count) for upper, count in sorted(own.items())]
         totals = OpTotals(
-            ios=ios, bytes=ios * BS, errors=0, verify_errors=0, meas_ios=measured,
-            meas_bytes=measured * BS, lat_sum_ns=sum(u * c for u, c in own.items()),
-            lat_min_ns=min(own), lat_max_ns=max(own),
+            ios=ios,
+            bytes=ios * BS,
+            errors=0,
+            verify_errors=0,
+            meas_ios=measured,
+            meas_bytes=measured * BS,
+            lat_sum_ns=sum(u * c for u, c in own.items()),
+            lat_min_ns=min(own),
+            lat_max_ns=max(own),
         )
         span = max(0, stop - max(start, made.warmup_ms)) * 10**6
-        tenants.append(TenantResult(
-            name=one.name, cgroup=one.cgroup, weight=one.weight, measured_ns=span, error=0,
-            ops={op: totals} if measured else {}, io_stat=None,
-        ))
+        tenants.append(
+            TenantResult(
+                name=one.name,
+                cgroup=one.cgroup,
+                weight=one.weight,
+                measured_ns=span,
+                error=0,
+                ops={op: totals} if measured else {},
+                io_stat=None,
+            )
+        )
     record = RunRecord(
-        format=FORMAT, id=run_id, tier=made.tier,  # type: ignore[arg-type]
-        status=made.status, reasons=list(made.reasons),  # type: ignore[arg-type]
-        spec=spec, provenance=made.provenance, tenants=tenants,
-        knobs=[Knob(path="/sys/block/disk0/queue/scheduler", asked=made.scheduler,
-                    got=f"[{made.scheduler}]", ok=made.status == "valid")],
-        wall_s=0.5, cpu_s=0.4,
+        format=FORMAT,
+        id=run_id,
+        tier=made.tier,  # type: ignore[arg-type]
+        status=made.status,  # type: ignore[arg-type]
+        reasons=list(made.reasons),
+        spec=spec,
+        provenance=made.provenance,
+        tenants=tenants,
+        knobs=[
+            Knob(
+                path="/sys/block/disk0/queue/scheduler",
+                asked=made.scheduler,
+                got=f"[{made.scheduler}]",
+                ok=made.status == "valid",
+            )
+        ],
+        wall_s=0.5,
+        cpu_s=0.4,
     )
     (directory / "run.json").write_bytes(msgspec.json.encode(record))
     (directory / "plan.sh").write_text(
@@ -163,9 +204,11 @@ def _write_run(directory: Path, run_id: str, made: Made, spec: RunSpec) -> None:
         f"echo {made.scheduler} > /sys/block/disk0/queue/scheduler\n"
     )
     pl.DataFrame(series, schema=SERIES_SCHEMA, orient="row").write_parquet(
-        directory / "series.parquet")
+        directory / "series.parquet"
+    )
     pl.DataFrame(buckets, schema=LATENCY_SCHEMA, orient="row").write_parquet(
-        directory / "latency.parquet")
+        directory / "latency.parquet"
+    )
 
 
 def _latencies(count: int, weight: int) -> dict[int, int]:
@@ -196,23 +239,36 @@ BEHAVIOUR: dict[SchedulerName, tuple[tuple[float, ...], int]] = {
 
 
 def weights_study(
-    directory: Path, *, repeats: int = 1, claims: Sequence[ClaimEntry] = (), scale: float = 1.0,
-    provenance: Provenance = PROVENANCE, tier: str = "uml",
+    directory: Path,
+    *,
+    repeats: int = 1,
+    claims: Sequence[ClaimEntry] = (),
+    scale: float = 1.0,
+    provenance: Provenance = PROVENANCE,
+    tier: str = "uml",
 ) -> Path:
     """Seven schedulers x three rw, four tenants; kyber/randwrite is invalid, io.latency/randrw
     failed; each tenant reaches 600,000 IOPS alone."""
     tenants = four()
     alone = [
-        Made("none", {"alone": 600_000}, kind="alone", tenants=[tenant("alone", 100, iodepth=32)],
-             point={"alone": "randread bs=4k iodepth=32"}, tier=tier)
+        Made(
+            "none",
+            {"alone": 600_000},
+            kind="alone",
+            tenants=[tenant("alone", 100, iodepth=32)],
+            point={"alone": "randread bs=4k iodepth=32"},
+            tier=tier,
+        )
     ]
     runs: list[Made] = list(alone)
     for rw, slower in (("randread", 1.0), ("randwrite", 0.8), ("randrw", 0.9)):
         first = len(runs)
         own = [
-            replaced for t in tenants
-            for replaced in [msgspec.structs.replace(
-                t, workload=msgspec.structs.replace(t.workload, rw=rw))]
+            replaced
+            for t in tenants
+            for replaced in [
+                msgspec.structs.replace(t, workload=msgspec.structs.replace(t.workload, rw=rw))
+            ]
         ]
         for name, repeat in product(BEHAVIOUR, range(repeats)):
             shares, total = BEHAVIOUR[name]
@@ -222,9 +278,17 @@ def weights_study(
                 for t, share in zip(own, shares, strict=True)
             }
             made = Made(
-                name, rates, point={"workload.rw": rw}, repeat=repeat, tenants=own,
-                reference=None if name == "none" else first + repeat, alone=[0] * 4,
-                warmup_ms=200, runtime_ms=1000, provenance=provenance, tier=tier,
+                name,
+                rates,
+                point={"workload.rw": rw},
+                repeat=repeat,
+                tenants=own,
+                reference=None if name == "none" else first + repeat,
+                alone=[0] * 4,
+                warmup_ms=200,
+                runtime_ms=1000,
+                provenance=provenance,
+                tier=tier,
             )
             if (name, rw) == ("kyber", "randwrite"):
                 made = replace(made, status="invalid", reasons=["io.weight of gold did not take"])
@@ -238,19 +302,26 @@ def count_study(directory: Path, counts: Sequence[int] = (4, 8, 16, 32, 64, 128)
     """Group counts x four schedulers, weights 100/200/400/800 repeated."""
     runs: list[Made] = []
     for count in counts:
-        tenants = [tenant(f"t{i + 1}", (100, 200, 400, 800)[i % 4], iodepth=32)
-                   for i in range(count)]
+        tenants = [
+            tenant(f"t{i + 1}", (100, 200, 400, 800)[i % 4], iodepth=32) for i in range(count)
+        ]
         whole = sum(t.weight for t in tenants)
         first = len(runs)
         for name in ("none", "kyber", "bfq", "io.cost"):
             total = {"none": 800e3, "kyber": 790e3, "bfq": 1.2e6 / count, "io.cost": 650e3}[name]
             blend = {"none": 0.0, "kyber": 0.02, "bfq": min(1.0, 8 / count), "io.cost": 0.5}[name]
-            rates = {t.name: total * (blend * t.weight / whole + (1 - blend) / count)
-                     for t in tenants}
-            runs.append(Made(
-                name, rates, point={"tenant.t.count": str(count)},
-                tenants=tenants, reference=None if name == "none" else first,
-            ))
+            rates = {
+                t.name: total * (blend * t.weight / whole + (1 - blend) / count) for t in tenants
+            }
+            runs.append(
+                Made(
+                    name,
+                    rates,
+                    point={"tenant.t.count": str(count)},
+                    tenants=tenants,
+                    reference=None if name == "none" else first,
+                )
+            )
     return write(directory, runs, title="Number of groups")
 
 
@@ -261,8 +332,18 @@ def event_study(directory: Path) -> Path:
     a = [100e3] * 5 + [50e3] * 5 + [50e3] * 3 + [25e3] * 7
     b = [0.0] * 5 + [50e3] * 5 + [50e3] * 3 + [75e3] * 7
     events = [Event(at_ns=10**9, tenant="b", weight=300)]
-    return write(directory, [
-        Made(name, {"a": a, "b": b}, tenants=tenants, events=events, runtime_ms=2000,
-             reference=None if name == "none" else 0)
-        for name in ("none", "bfq")
-    ], title="A weight changes")
+    return write(
+        directory,
+        [
+            Made(
+                name,
+                {"a": a, "b": b},
+                tenants=tenants,
+                events=events,
+                runtime_ms=2000,
+                reference=None if name == "none" else 0,
+            )
+            for name in ("none", "bfq")
+        ],
+        title="A weight changes",
+    )

@@ -16,8 +16,12 @@ def _claim(
     metric: str, op: str, value: float, where: dict[str, str] | None = None, tolerance: float = 0.0
 ) -> ClaimEntry:
     return ClaimEntry(
-        text="a claim", source="a paper", metric=metric, op=op,  # type: ignore[arg-type]
-        value=value, tolerance=tolerance,
+        text="a claim",
+        source="a paper",
+        metric=metric,
+        op=op,  # type: ignore[arg-type]
+        value=value,
+        tolerance=tolerance,
         where=dict(where or {}),
     )
 
@@ -29,12 +33,23 @@ def _judge(directory: Path, claim: ClaimEntry) -> ClaimResult:
 @pytest.mark.parametrize(
     ("op", "low", "high", "verdict"),
     [
-        ("<", 0.1, 0.9, "holds"), ("<", 0.9, 1.1, "undecided"), ("<", 1.0, 1.0, "fails"),
-        ("<=", 1.0, 1.0, "holds"), ("<=", 1.0, 1.1, "undecided"), ("<=", 1.1, 1.2, "fails"),
-        (">", 1.1, 1.2, "holds"), (">", 0.9, 1.1, "undecided"), (">", 1.0, 1.0, "fails"),
-        (">=", 1.0, 1.0, "holds"), (">=", 0.9, 1.0, "undecided"), (">=", 0.8, 0.9, "fails"),
-        ("~", 0.95, 1.05, "holds"), ("~", 1.05, 1.2, "undecided"), ("~", 1.2, 1.3, "fails"),
-        ("~", 0.5, 2.0, "undecided"), ("~", 0.5, 0.6, "fails"),
+        ("<", 0.1, 0.9, "holds"),
+        ("<", 0.9, 1.1, "undecided"),
+        ("<", 1.0, 1.0, "fails"),
+        ("<=", 1.0, 1.0, "holds"),
+        ("<=", 1.0, 1.1, "undecided"),
+        ("<=", 1.1, 1.2, "fails"),
+        (">", 1.1, 1.2, "holds"),
+        (">", 0.9, 1.1, "undecided"),
+        (">", 1.0, 1.0, "fails"),
+        (">=", 1.0, 1.0, "holds"),
+        (">=", 0.9, 1.0, "undecided"),
+        (">=", 0.8, 0.9, "fails"),
+        ("~", 0.95, 1.05, "holds"),
+        ("~", 1.05, 1.2, "undecided"),
+        ("~", 1.2, 1.3, "fails"),
+        ("~", 0.5, 2.0, "undecided"),
+        ("~", 0.5, 0.6, "fails"),
     ],
 )
 def test_the_interval_decides(op: str, low: float, high: float, verdict: str) -> None:
@@ -97,8 +112,15 @@ def test_a_missing_run_decides_nothing(tmp_path: Path) -> None:
 
 def test_where_matches_numbers_as_the_matrix_writes_them(tmp_path: Path) -> None:
     resultgen.count_study(tmp_path, counts=(4, 8))
-    claim = ClaimEntry(text="t", source="s", metric="total_iops", op="~", value=300e3,
-                       tolerance=0.01, where={"tenant.t.count": 4, "scheduler": "bfq"})
+    claim = ClaimEntry(
+        text="t",
+        source="s",
+        metric="total_iops",
+        op="~",
+        value=300e3,
+        tolerance=0.01,
+        where={"tenant.t.count": 4, "scheduler": "bfq"},
+    )
     found = _judge(tmp_path, claim)
     assert len(found.points) == 1
     assert found.verdict == "holds"

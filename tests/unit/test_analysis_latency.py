@@ -41,8 +41,12 @@ def test_cdf_is_thinned() -> None:
 
 
 def test_all_ops_are_merged_without_flushes() -> None:
-    rows = [("a", "read", 10, 3), ("a", "write", 10, 1), ("a", "write", 30, 2),
-            ("a", "flush", 99, 5)]
+    rows = [
+        ("a", "read", 10, 3),
+        ("a", "write", 10, 1),
+        ("a", "write", 30, 2),
+        ("a", "flush", 99, 5),
+    ]
     found = by_tenant(pl.DataFrame(rows, schema=LATENCY_SCHEMA, orient="row"))
     assert found["a"][ALL] == [(10, 4), (30, 2)]
     assert found["a"]["flush"] == [(99, 5)]

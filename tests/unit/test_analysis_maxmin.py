@@ -72,7 +72,7 @@ def test_without_caps_it_is_the_weights(weights: list[int], total: float) -> Non
 @settings(deadline=None)
 @given(hierarchies())
 def test_a_hierarchy_without_caps_is_the_product_of_weights_along_the_path(
-    made: tuple[list[Tenant], list[Group]]
+    made: tuple[list[Tenant], list[Group]],
 ) -> None:
     tenants, groups = made
     weights = {t.name: float(t.weight) for t in tenants}

@@ -51,7 +51,8 @@ def test_shares_totals_and_errors(tmp_path: Path) -> None:
 
 def test_the_ideal_gives_nobody_more_than_it_reaches_alone(tmp_path: Path) -> None:
     found = _only(
-        tmp_path, _alone(6000), Made("bfq", {"a": 6000, "b": 4000}, tenants=TWO, alone=[0, 0]))
+        tmp_path, _alone(6000), Made("bfq", {"a": 6000, "b": 4000}, tenants=TWO, alone=[0, 0])
+    )
     assert [t.ideal for t in found.tenants] == pytest.approx([0.6, 0.4])
     assert found.share_error == pytest.approx(0, abs=1e-9)
     assert found.weight_ratio_error == pytest.approx(0.6)
@@ -61,13 +62,15 @@ def test_the_ideal_gives_nobody_more_than_it_reaches_alone(tmp_path: Path) -> No
 
 def test_a_slower_scheduler_is_judged_by_shares_of_its_own_total(tmp_path: Path) -> None:
     found = _only(
-        tmp_path, _alone(6000), Made("bfq", {"a": 3000, "b": 1000}, tenants=TWO, alone=[0, 0]))
+        tmp_path, _alone(6000), Made("bfq", {"a": 3000, "b": 1000}, tenants=TWO, alone=[0, 0])
+    )
     assert found.share_error == pytest.approx(0, abs=1e-9)
 
 
 def test_an_invalid_run_alone_is_no_cap(tmp_path: Path) -> None:
-    alone = Made("none", {"alone": 6000}, kind="alone", tenants=[tenant("alone", 100)],
-                 status="invalid")
+    alone = Made(
+        "none", {"alone": 6000}, kind="alone", tenants=[tenant("alone", 100)], status="invalid"
+    )
     found = _only(tmp_path, alone, Made("bfq", {"a": 3, "b": 1}, tenants=TWO, alone=[0, 0]))
     assert [t.ideal for t in found.tenants] == pytest.approx([0.75, 0.25])
     assert found.tenants[0].slowdown is None
@@ -76,9 +79,15 @@ def test_an_invalid_run_alone_is_no_cap(tmp_path: Path) -> None:
 
 def test_the_ideal_follows_the_hierarchy(tmp_path: Path) -> None:
     tenants = [tenant("a", 100, "g/a"), tenant("b", 300, "g/b"), tenant("c", 100, "c")]
-    found = _only(tmp_path, Made(
-        "bfq", {"a": 1000, "b": 3000, "c": 4000}, tenants=tenants,
-        groups=[Group(path="g", weight=100)]))
+    found = _only(
+        tmp_path,
+        Made(
+            "bfq",
+            {"a": 1000, "b": 3000, "c": 4000},
+            tenants=tenants,
+            groups=[Group(path="g", weight=100)],
+        ),
+    )
     assert [t.ideal for t in found.tenants] == pytest.approx([0.125, 0.375, 0.5])
     assert found.share_error == pytest.approx(0, abs=1e-9)
 
@@ -103,7 +112,9 @@ def test_convergence_after_start_and_weight_change(tmp_path: Path) -> None:
     changes = _analyse(resultgen.event_study(tmp_path)).points[1].runs[0].metrics
     assert changes is not None
     assert [(c.at_ms, c.what, c.converged_ms) for c in changes.changes] == [
-        (500, "b starts", 0), (1000, "b weighs 300", 300)]
+        (500, "b starts", 0),
+        (1000, "b weighs 300", 300),
+    ]
 
 
 def test_no_convergence_is_said(tmp_path: Path) -> None:
@@ -140,8 +151,10 @@ def test_every_metric_that_a_claim_may_name_has_a_value(tmp_path: Path) -> None:
 
 
 def test_latencies_are_exact_means_and_upper_bounds(tmp_path: Path) -> None:
-    found = _only(tmp_path, Made(
-        "none", {"a": 1000, "b": 1000}, tenants=TWO, latency={1000: 980, 5000: 19, 90_000: 1}))
+    found = _only(
+        tmp_path,
+        Made("none", {"a": 1000, "b": 1000}, tenants=TWO, latency={1000: 980, 5000: 19, 90_000: 1}),
+    )
     assert metric_value(found, "p50.a") == 1000
     assert metric_value(found, "p99.a") == 5000
     assert metric_value(found, "p99_9.a") == 5000

@@ -5,9 +5,11 @@ import errno
 import fcntl
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+
 from isoblk.campaign.execute import execute, make_job
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.errors import RunError, UserError
@@ -15,7 +17,6 @@ from isoblk.result.model import StudyRecord
 from isoblk.result.store import read_results
 from isoblk.study.expand import expand
 from isoblk.study.model import Expansion, Study, TenantEntry
-
 from tests.unit.fakes import IOS, FakeMachine, fake_bench
 from tests.unit.specs import run_spec
 
@@ -32,9 +33,7 @@ def _expansion(name: str = "s", schedulers: list[str] | None = None) -> Expansio
     return expand(study)
 
 
-def _run(
-    expansion: Expansion, machine: FakeMachine, results: Path, jobs: int = 1
-) -> StudyRecord:
+def _run(expansion: Expansion, machine: FakeMachine, results: Path, jobs: int = 1) -> StudyRecord:
     with ThreadPoolExecutor(jobs) as executor:
         return run_study(
             expansion, "", fake_bench(machine), results, executor, lambda index, run: None
@@ -48,8 +47,11 @@ def test_a_study_runs_to_its_end(tmp_path: Path, jobs: int) -> None:
     assert [run.failure for run in record.runs] == [""] * len(expansion.runs)
     finished = read_results(tmp_path)
     assert all(run and run.record.status == "valid" for run in finished.runs)
-    shown = [run.planned.spec.point["scheduler"] for run in record.runs
-             if run.planned.spec.kind == "share"]
+    shown = [
+        run.planned.spec.point["scheduler"]
+        for run in record.runs
+        if run.planned.spec.kind == "share"
+    ]
     assert sorted(shown) == sorted(SCHEDULERS)
 
 
@@ -133,8 +135,9 @@ def test_a_knob_that_did_not_take_makes_the_run_invalid(tmp_path: Path) -> None:
     path = "/sys/block/disk0/queue/scheduler"
     machine = FakeMachine(altered={path: "[none] bfq"})
     _run(_expansion(schedulers=["bfq"]), machine, tmp_path)
-    invalid = [run.record for run in read_results(tmp_path).runs
-               if run and run.record.status == "invalid"]
+    invalid = [
+        run.record for run in read_results(tmp_path).runs if run and run.record.status == "invalid"
+    ]
     assert len(invalid) == 1
     assert invalid[0].reasons[0].startswith(f"knob did not take: {path}: asked 'bfq'")
 
@@ -190,9 +193,15 @@ def test_equal_runs_at_two_places_are_made_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"seed": 2}, {"runtime_ns": 7}, {"window_ms": 1}, {"cgroup": "v1"}, {"queue": {"nomerges": 1}}],
+    [
+        {"seed": 2},
+        {"runtime_ns": 7},
+        {"window_ms": 1},
+        {"cgroup": "v1"},
+        {"queue": {"nomerges": 1}},
+    ],
 )
-def test_the_id_depends_on(change: dict[str, object]) -> None:
+def test_the_id_depends_on(change: dict[str, Any]) -> None:
     plain = make_job(run_spec(), "kernel", "modules").id
     assert make_job(run_spec(**change), "kernel", "modules").id != plain
 

@@ -60,7 +60,9 @@ def test_another_kernel_is_named(tmp_path: Path) -> None:
     b = resultgen.weights_study(tmp_path / "b", provenance=other)
     found = compare(_analyse(a), _analyse(b))
     assert found.provenance == (
-        ("kernel", "6.12.0", "7.2.0"), ("modules_key", PROVENANCE.modules_key, "x"))
+        ("kernel", "6.12.0", "7.2.0"),
+        ("modules_key", PROVENANCE.modules_key, "x"),
+    )
 
 
 def test_points_of_one_set_only_are_listed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 """A knob that did not take is noticed; one that did is not accused."""
 
 import pytest
+
 from isoblk.guest.knobs import Setting, check, parse_read_back, took_effect
 
 PATH = "/sys/fs/cgroup/t1/io.max"

@@ -4,9 +4,9 @@
 import subprocess
 
 import pytest
+
 from isoblk.guest.plan import make_plan
 from isoblk.study.model import Event
-
 from tests.unit.specs import MS, SECOND, Group, NullBlkDevice, run_spec, tenant
 
 MODEL = {"rbps": 1, "rseqiops": 2, "rrandiops": 3, "wbps": 4, "wseqiops": 5, "wrandiops": 6}

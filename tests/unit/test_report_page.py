@@ -18,12 +18,30 @@ from tests.unit.resultgen import Made, tenant
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 CLAIMS = [
-    ClaimEntry(text="BFQ divides <exactly>", source="P3, Figure 3", metric="share_error", op="<",
-               value=0.05, where={"scheduler": "bfq"}),
-    ClaimEntry(text="BFQ costs nothing", source="made up", metric="total_vs_none", op=">=",
-               value=0.95, where={"scheduler": "bfq"}),
-    ClaimEntry(text="Kyber writes", source="made up", metric="total_vs_none", op=">", value=0.9,
-               where={"scheduler": "kyber", "workload.rw": "randwrite"}),
+    ClaimEntry(
+        text="BFQ divides <exactly>",
+        source="P3, Figure 3",
+        metric="share_error",
+        op="<",
+        value=0.05,
+        where={"scheduler": "bfq"},
+    ),
+    ClaimEntry(
+        text="BFQ costs nothing",
+        source="made up",
+        metric="total_vs_none",
+        op=">=",
+        value=0.95,
+        where={"scheduler": "bfq"},
+    ),
+    ClaimEntry(
+        text="Kyber writes",
+        source="made up",
+        metric="total_vs_none",
+        op=">",
+        value=0.9,
+        where={"scheduler": "kyber", "workload.rw": "randwrite"},
+    ),
 ]
 
 
@@ -148,8 +166,13 @@ def test_figures_of_an_earlier_report_go(tmp_path: Path) -> None:
 
 
 def test_only_invalid_runs_still_make_a_page(tmp_path: Path) -> None:
-    made = Made("bfq", {"a": 100.0}, tenants=[tenant("a", 100)], status="invalid",
-                reasons=["io.bfq.weight did not take"])
+    made = Made(
+        "bfq",
+        {"a": 100.0},
+        tenants=[tenant("a", 100)],
+        status="invalid",
+        reasons=["io.bfq.weight did not take"],
+    )
     resultgen.write(tmp_path, [made])
     cli_report.report(tmp_path)
     text = (tmp_path / "report.html").read_text()

@@ -19,8 +19,14 @@ from tests.unit.resultgen import Made, tenant
 def test_show_prints_runs_claims_and_troubles(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    claim = ClaimEntry(text="BFQ [divides]", source="P3", metric="share_error", op="<",
-                       value=0.05, where={"scheduler": "bfq"})
+    claim = ClaimEntry(
+        text="BFQ [divides]",
+        source="P3",
+        metric="share_error",
+        op="<",
+        value=0.05,
+        where={"scheduler": "bfq"},
+    )
     resultgen.weights_study(tmp_path, claims=[claim])
     cli_report.show(tmp_path)
     printed = capsys.readouterr().out
@@ -57,8 +63,9 @@ def test_nothing_is_cut_at_80_columns(tmp_path: Path) -> None:
 
 
 def test_an_invalid_run_shows_no_figures(tmp_path: Path) -> None:
-    made = Made("bfq", {"a": 123_000.0}, tenants=[tenant("a", 100)], status="invalid",
-                reasons=["no"])
+    made = Made(
+        "bfq", {"a": 123_000.0}, tenants=[tenant("a", 100)], status="invalid", reasons=["no"]
+    )
     console = Console(width=100, no_color=True, highlight=False)
     with console.capture() as capture:
         console.print(summary_table(read_results(resultgen.write(tmp_path, [made]))))
@@ -83,10 +90,17 @@ def test_a_directory_that_is_none_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (text.count(785_432), "785 K"), (text.count(999_960), "1.00 M"), (text.count(0), "0"),
-        (text.count(12.34), "12.3"), (text.rate(3.276e9), "3.28 GB/s"), (text.rate(12), "12.0 B/s"),
-        (text.percent(0.0374), "3.7 %"), (text.percent(3.44), "344 %"),
-        (text.time(81_234), "81.2 us"), (text.time(999), "999 ns"), (text.time(2.5e9), "2.50 s"),
+        (text.count(785_432), "785 K"),
+        (text.count(999_960), "1.00 M"),
+        (text.count(0), "0"),
+        (text.count(12.34), "12.3"),
+        (text.rate(3.276e9), "3.28 GB/s"),
+        (text.rate(12), "12.0 B/s"),
+        (text.percent(0.0374), "3.7 %"),
+        (text.percent(3.44), "344 %"),
+        (text.time(81_234), "81.2 us"),
+        (text.time(999), "999 ns"),
+        (text.time(2.5e9), "2.50 s"),
         (text.ratio(2.7182), "2.72x"),
     ],
 )

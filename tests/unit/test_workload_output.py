@@ -6,6 +6,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from isoblk.errors import RunError
 from isoblk.result.charged import parse_charged
 from isoblk.result.model import IoStat, OpTotals
@@ -89,7 +90,7 @@ def test_the_bucket_of_a_value_bounds_it_closely(value: int) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"jobs": []}', b"{", b'{"jobs": [{}]}'])
 def test_output_that_is_not_fios_is_refused(data: bytes) -> None:
-    with pytest.raises(RunError, match="t1.json: not fio's json"):
+    with pytest.raises(RunError, match=r"t1\.json: not fio's json"):
         fio.parse_output("t1", data)
 
 

@@ -108,4 +108,3 @@ def _judge_point(claim: ClaimEntry, point: PointView) -> Judged:
 
 def _matches(claim: ClaimEntry, point: PointView) -> bool:
     return all(point.point.get(key) == label(value) for key, value in claim.where.items())
-

@@ -178,7 +178,12 @@ def metric_value(metrics: RunMetrics, name: str) -> float | None:
 
 
 RUN_METRICS = (
-    "total_iops", "total_bps", "total_vs_none", "share_error", "weight_ratio_error", "jain",
+    "total_iops",
+    "total_bps",
+    "total_vs_none",
+    "share_error",
+    "weight_ratio_error",
+    "jain",
     "share_error_100ms",
 )
 LATENCY_METRICS = {"mean_latency": "mean", **{name: name for name in latency.PERCENTILES}}
@@ -223,15 +228,16 @@ def _run_metrics(planned: PlannedRun, run: Run, runs: Sequence[Run | None]) -> R
 
     last_ms = dict(
         tables.series.filter(tables.series["ios"] > 0)
-        .group_by("tenant").max().select("tenant", "t_ms").iter_rows()
+        .group_by("tenant")
+        .max()
+        .select("tenant", "t_ms")
+        .iter_rows()
     )
     cut = timeline.phases(spec, last_ms)
     at = timeline.windows(spec, tables.series)
     window_ideal = timeline.ideal_bytes(spec, cut, at, caps)
     ideal, by_weight = (
-        _whole_run_shares(
-            spec, cut, at, rate=total / seconds, caps=limits, over_time=over_time
-        )
+        _whole_run_shares(spec, cut, at, rate=total / seconds, caps=limits, over_time=over_time)
         for limits, over_time in ((caps, window_ideal), ({}, None))
     )
     window_errors = timeline.share_errors(at, window_ideal)
@@ -239,8 +245,13 @@ def _run_metrics(planned: PlannedRun, run: Run, runs: Sequence[Run | None]) -> R
     buckets = latency.by_tenant(tables.latency)
     tenants = tuple(
         _tenant_metrics(
-            tenant, seconds=seconds, total=total, ideal=ideal, by_weight=by_weight,
-            alone=alone, buckets=buckets,
+            tenant,
+            seconds=seconds,
+            total=total,
+            ideal=ideal,
+            by_weight=by_weight,
+            alone=alone,
+            buckets=buckets,
         )
         for tenant in run.record.tenants
     )

@@ -92,8 +92,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
     if x > (a + 1) / (a + b + 2):  # the fraction converges fast on the other side only
         return 1 - _incomplete_beta(b, a, 1 - x)
     log_front = (
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-        + a * math.log(x) + b * math.log1p(-x)
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     )
     tiny = 1e-300
     c, d, fraction = 1.0, 0.0, 1.0

@@ -111,9 +111,9 @@ def windows(spec: RunSpec, series: pl.DataFrame) -> Windows:
     within = series.filter(
         (pl.col("t_ms") >= first_ms) & (pl.col("t_ms") < first_ms + count * width_ms)
     )
-    grouped = within.group_by(
-        "tenant", ((pl.col("t_ms") - first_ms) // width_ms).alias("k")
-    ).agg(pl.col("bytes").sum())
+    grouped = within.group_by("tenant", ((pl.col("t_ms") - first_ms) // width_ms).alias("k")).agg(
+        pl.col("bytes").sum()
+    )
     for tenant, k, amount in grouped.iter_rows():
         if tenant in moved:
             moved[tenant][k] = amount

@@ -20,7 +20,6 @@ from isoblk.result.model import Provenance
 from isoblk.result.store import FORMAT, Run, read_run, run_dir
 from isoblk.study.model import RunSpec
 
-
 # Modules of the kernel's own: a device, and what the modules' tests need.
 _KERNELS_MODULES = ("null_blk", "kunit")
 

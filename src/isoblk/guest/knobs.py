@@ -70,9 +70,8 @@ def took_effect(setting: Setting, got: str) -> bool:
 
 
 def _parse_pairs(line: str) -> dict[str, str]:
-    return dict(
-        (name, value) for name, equals, value in (w.partition("=") for w in line.split()) if equals
-    )
+    words = (word.partition("=") for word in line.split())
+    return {name: value for name, equals, value in words if equals}
 
 
 def _same(asked: str, got: str | None) -> bool:

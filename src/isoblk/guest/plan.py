@@ -6,7 +6,7 @@ kernel's command line, and everything the script needs from outside lies in it. 
 with the kernel and the modules, determines the run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from shlex import quote
@@ -97,10 +97,7 @@ def prologue(modules: tuple[str, ...], cgroup: CgroupVersion) -> list[str]:
         mount_cgroup,
         f"mkdir {HOST}",
         f'mount -t hostfs -o "$RUN" host {HOST}',
-        *(
-            f"insmod {HOST}/modules/{name}.ko{_PARAMETERS.get(name, '')}"
-            for name in modules
-        ),
+        *(f"insmod {HOST}/modules/{name}.ko{_PARAMETERS.get(name, '')}" for name in modules),
     ]
 
 
@@ -149,15 +146,15 @@ def _scheduler_settings(spec: RunSpec) -> Iterator[Setting]:
 def _io_cost_settings(scheduler: Scheduler) -> Iterator[Setting]:
     if scheduler.io_cost_model is None:
         raise ValueError("io.cost without a model: the calibration has not run")
-    model = {"ctrl": "user", "model": "linear", **scheduler.io_cost_model}
+    model = {"ctrl": "user", "model": "linear"} | scheduler.io_cost_model
     yield Setting(f"{CGROUP}/io.cost.model", _pairs(model), "pairs")
-    qos = {"enable": 1}
-    if scheduler.io_cost_qos:
-        qos |= {"ctrl": "user", **scheduler.io_cost_qos}
+    # "ctrl=user" takes the figures that stand beside it; without any the kernel chooses.
+    own: dict[str, int | float | str] = {"enable": 1}
+    qos = own | {"ctrl": "user"} | scheduler.io_cost_qos if scheduler.io_cost_qos else own
     yield Setting(f"{CGROUP}/io.cost.qos", _pairs(qos), "pairs")
 
 
-def _pairs(values: dict[str, int | float | str]) -> str:
+def _pairs(values: Mapping[str, int | float | str]) -> str:
     return "$dev " + " ".join(f"{name}={value}" for name, value in values.items())
 
 
@@ -190,7 +187,7 @@ def _weight_settings(spec: RunSpec) -> Iterator[Setting]:
             yield from _io_max_setting(scheduler, tenant, directory)
         elif scheduler.name == "io.latency":
             target = {"target": scheduler.io_latency_us[tenant.name]}
-            yield Setting(f"{directory}/io.latency", _pairs({**target}), "pairs")
+            yield Setting(f"{directory}/io.latency", _pairs(target), "pairs")
 
 
 def _io_max_setting(
@@ -200,7 +197,7 @@ def _io_max_setting(
         raise ValueError("io.max without limits: the run they are taken from has not ended")
     limits = dict(zip(("rbps", "wbps"), scheduler.io_max[tenant.name], strict=True))
     if capped := {name: value for name, value in limits.items() if value}:
-        yield Setting(f"{directory}/io.max", _pairs({**capped}), "pairs")
+        yield Setting(f"{directory}/io.max", _pairs(capped), "pairs")
 
 
 def _write(settings: tuple[Setting, ...]) -> list[str]:
@@ -265,4 +262,3 @@ def _collect(spec: RunSpec) -> list[str]:
         # A cgroup without I/O has an empty file; grep says so with status 1.
         f"grep -H '' \\\n  {files} \\\n  > {HOST}/charged || [ $? = 1 ]",
     ]
-

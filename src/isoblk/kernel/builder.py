@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isoblk.errors import IsoblkError, RunError, UserError
+from isoblk.files import write_atomically
 from isoblk.kernel import cache, config, source, tools
 from isoblk.kernel.cache import Kernel
 from isoblk.kernel.progress import Progress
@@ -173,7 +174,7 @@ def _compile(
     progress.stage(f"configuring {name}")
     wanted = config.load(fragments(request.debug))
     fragment = home / "fragment.config"
-    cache.write_atomically(fragment, config.render(wanted).encode())
+    write_atomically(fragment, config.render(wanted).encode())
     make = Make(log, name, progress, keep=(lock,))
     base = ["-C", str(origin.tree), f"O={target}", "ARCH=um", "CC=gcc", *_REPRODUCIBLE]
     make.run([*base, "allnoconfig", f"KCONFIG_ALLCONFIG={fragment}"])

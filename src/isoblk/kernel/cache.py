@@ -24,6 +24,7 @@ from pathlib import Path
 import msgspec
 
 from isoblk.errors import UserError
+from isoblk.files import write_atomically
 from isoblk.paths import cache_dir
 
 DEFAULT_VERSION = "6.12"
@@ -205,16 +206,6 @@ def digest(*parts: str) -> str:
         data = part.encode()
         whole.update(f"{len(data)}:".encode() + data)
     return whole.hexdigest()[:12]
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a small file so that it is either absent or whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        temporary.rename(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_ready(directory: Path) -> Ready | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from isoblk.errors import IsoblkError, UserError
+from isoblk.files import write_atomically
 from isoblk.kernel import apt, cache
 from isoblk.kernel.progress import Progress
 
@@ -262,7 +263,7 @@ def _unpacked(identity: str, archive: Path, suite: str, progress: Progress) -> S
             except UserError as error:
                 raise UserError(error.cause, where=str(archive)) from None
             top.rename(part / "tree")
-            cache.write_atomically(
+            write_atomically(
                 part / "source.json",
                 json.dumps({"identity": identity, "version": version, "suite": suite}).encode(),
             )

@@ -31,13 +31,28 @@ PANEL_ROWS = 12  # so many panels of one kind make a figure; the rest is in the 
 # Okabe and Ito's palette, which the colour-blind tell apart, without its yellow (too pale on
 # white), in an order that keeps neighbours apart in grey as well.
 PALETTE = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#444444", "#999933",
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#444444",
+    "#999933",
 )
 LEAST_ERROR = 0.1  # percent; where a logarithmic axis of errors begins
-_NINES = {0.0: "0", math.log10(2): "50", 1.0: "90", 2.0: "99", 3.0: "99.9", 4.0: "99.99",
-          5.0: "99.999"}  # -log10(1 - F) to F in percent
-_NINES_LABEL = " : ".join(
-    f"datum.value < {at + 0.1:.3f} ? '{name}'" for at, name in _NINES.items()) + " : ''"
+_NINES = {
+    0.0: "0",
+    math.log10(2): "50",
+    1.0: "90",
+    2.0: "99",
+    3.0: "99.9",
+    4.0: "99.99",
+    5.0: "99.999",
+}  # -log10(1 - F) to F in percent
+_NINES_LABEL = (
+    " : ".join(f"datum.value < {at + 0.1:.3f} ? '{name}'" for at, name in _NINES.items()) + " : ''"
+)
 _LATENCY_LABEL = (
     "datum.value < 1 ? format(datum.value * 1000, '~g') + ' ns' : datum.value < 1000 ? "
     "format(datum.value, '~g') + ' us' : datum.value < 1e6 ? "
@@ -86,8 +101,12 @@ def make_figures(analysis: Analysis) -> list[Figure]:
     maker = _Maker(analysis)
     with alt.utils.schemapi.debug_mode(False):  # checking every part against the schema is slow
         drafts = [
-            maker.shares(), maker.totals(), *maker.scaling(), maker.slowdown(),
-            *maker.over_time(), *maker.latencies(),
+            maker.shares(),
+            maker.totals(),
+            *maker.scaling(),
+            maker.slowdown(),
+            *maker.over_time(),
+            *maker.latencies(),
         ]
         return [render(draft, text.footer(analysis)) for draft in drafts if draft]
 
@@ -96,19 +115,42 @@ def render(draft: Draft, footer: str) -> Figure:
     """Draw. The ids inside the SVG start with the figure's name, so that several figures
     can stand in one page."""
     title = alt.TitleParams(
-        draft.title, subtitle=footer, anchor="start", fontSize=15, fontWeight=600, color=INK,
-        subtitleColor=FAINT, subtitleFontSize=11, subtitlePadding=5, offset=14,
+        draft.title,
+        subtitle=footer,
+        anchor="start",
+        fontSize=15,
+        fontWeight=600,
+        color=INK,
+        subtitleColor=FAINT,
+        subtitleFontSize=11,
+        subtitlePadding=5,
+        offset=14,
     )
     chart = draft.chart.properties(title=title).configure(
-        font=FONT, background="white", padding=8,
+        font=FONT,
+        background="white",
+        padding=8,
         axis=alt.AxisConfig(
-            labelColor=INK, titleColor=INK, titleFontWeight="normal", labelFontSize=11,
-            titleFontSize=11, gridColor=GRID, domainColor="#888888", tickColor="#888888",
+            labelColor=INK,
+            titleColor=INK,
+            titleFontWeight="normal",
+            labelFontSize=11,
+            titleFontSize=11,
+            gridColor=GRID,
+            domainColor="#888888",
+            tickColor="#888888",
             titlePadding=8,
         ),
         legend=alt.LegendConfig(
-            labelFontSize=11, titleFontSize=11, titleFontWeight="normal", labelColor=INK,
-            titleColor=INK, symbolStrokeWidth=2, orient="top", offset=10, labelLimit=240,
+            labelFontSize=11,
+            titleFontSize=11,
+            titleFontWeight="normal",
+            labelColor=INK,
+            titleColor=INK,
+            symbolStrokeWidth=2,
+            orient="top",
+            offset=10,
+            labelLimit=240,
         ),
         view=alt.ViewConfig(stroke=None),
     )
@@ -153,10 +195,16 @@ class _Maker:
             for lane in self.lanes(point.valid[0]):
                 got = estimate([_sum(m, lane, "share") for m in point.valid])
                 ideal = estimate([_sum(m, lane, "ideal") for m in point.valid])
-                data.append({
-                    **self._where(point), "lane": lane.label, "share": got.mean * 100,
-                    "low": got.low * 100, "high": got.high * 100, "ideal": ideal.mean * 100,
-                })
+                data.append(
+                    {
+                        **self._where(point),
+                        "lane": lane.label,
+                        "share": got.mean * 100,
+                        "low": got.low * 100,
+                        "high": got.high * 100,
+                        "ideal": ideal.mean * 100,
+                    }
+                )
         order = self._order()
         width = max(180, len(order) * (len(self.lane_order) * 9 + 14))
         thick = max(4.0, 0.75 * width / len(order) / len(self.lane_order))
@@ -166,22 +214,33 @@ class _Maker:
 
         def panel(values: Rows, left: bool, _: bool) -> Any:
             base = alt.Chart(self._data(values)).encode(
-                x=alt.X("across:N", sort=order, title=None, scale=alt.Scale(domain=order),
-                        axis=alt.Axis(labelAngle=-35 if crowded else 0, ticks=False,
-                                      labelLimit=120, grid=False)),
-                xOffset=alt.XOffset("lane:N", sort=self.lane_order,
-                                    scale=alt.Scale(domain=self.lane_order)),
+                x=alt.X(
+                    "across:N",
+                    sort=order,
+                    title=None,
+                    scale=alt.Scale(domain=order),
+                    axis=alt.Axis(
+                        labelAngle=-35 if crowded else 0, ticks=False, labelLimit=120, grid=False
+                    ),
+                ),
+                xOffset=alt.XOffset(
+                    "lane:N", sort=self.lane_order, scale=alt.Scale(domain=self.lane_order)
+                ),
             )
-            y: dict[str, Any] = {"title": "share of bytes, %" if left else None,
-                 "scale": alt.Scale(domain=[0, top], nice=False)}
+            y: dict[str, Any] = {
+                "title": "share of bytes, %" if left else None,
+                "scale": alt.Scale(domain=[0, top], nice=False),
+            }
             layers = [
                 base.mark_bar(size=thick).encode(y=alt.Y("share:Q", **y), color=self._lane_color()),
                 base.mark_tick(color="black", opacity=1, thickness=2, size=thick + 3).encode(
-                    y=alt.Y("ideal:Q", **y)),
+                    y=alt.Y("ideal:Q", **y)
+                ),
             ]
             if intervals:
-                layers.append(base.mark_rule(color="#555555").encode(
-                    y=alt.Y("low:Q", **y), y2="high:Q"))
+                layers.append(
+                    base.mark_rule(color="#555555").encode(y=alt.Y("low:Q", **y), y2="high:Q")
+                )
             return alt.layer(*layers).properties(width=width, height=190)
 
         caption = (
@@ -196,19 +255,25 @@ class _Maker:
     def totals(self) -> Draft:
         """Bars of bandwidth and IOPS, with the line of none."""
         cells = self._cells()
-        most = [max(_mean(p, metric) for p in self.points) / unit or 1
-                for metric, unit in (("total_bps", 1e6), ("total_iops", 1e3))]
+        most = [
+            max(_mean(p, metric) for p in self.points) / unit or 1
+            for metric, unit in (("total_bps", 1e6), ("total_iops", 1e3))
+        ]
         stacked = []
         for label, points in cells[:PANEL_ROWS]:
             data: Rows = []
             for point in points:
                 versus = point.estimate("total_vs_none")
-                data.append({
-                    **self._where(point), "bps": _mean(point, "total_bps") / 1e6,
-                    "iops": _mean(point, "total_iops") / 1e3,
-                    "note": "" if versus is None or point.scheduler == "none"
-                    else f"{text.percent(versus.mean)} of none",
-                })
+                data.append(
+                    {
+                        **self._where(point),
+                        "bps": _mean(point, "total_bps") / 1e6,
+                        "iops": _mean(point, "total_iops") / 1e3,
+                        "note": ""
+                        if versus is None or point.scheduler == "none"
+                        else f"{text.percent(versus.mean)} of none",
+                    }
+                )
             none = [row for row in data if row["scheduler"] == "none"]
             order = [row["across"] for row in data]
             width = 340
@@ -219,17 +284,32 @@ class _Maker:
             ):
                 first = column == "bps"
                 base = alt.Chart(self._data(data)).encode(
-                    y=alt.Y("across:N", sort=order, title=None,
-                            axis=alt.Axis(ticks=False, domain=False, labels=first, labelLimit=140)))
-                x = alt.X(f"{column}:Q", title=title, axis=alt.Axis(tickCount=5),
-                          scale=alt.Scale(domain=[0, top], nice=False))
+                    y=alt.Y(
+                        "across:N",
+                        sort=order,
+                        title=None,
+                        axis=alt.Axis(ticks=False, domain=False, labels=first, labelLimit=140),
+                    )
+                )
+                x = alt.X(
+                    f"{column}:Q",
+                    title=title,
+                    axis=alt.Axis(tickCount=5),
+                    scale=alt.Scale(domain=[0, top], nice=False),
+                )
                 layers = [base.mark_bar(color=PALETTE[0], height={"band": 0.7}).encode(x=x)]
                 if first:
-                    layers.append(base.mark_text(align="right", color=INK, fontSize=11).encode(
-                        x=alt.value(width), text="note:N"))
+                    layers.append(
+                        base.mark_text(align="right", color=INK, fontSize=11).encode(
+                            x=alt.value(width), text="note:N"
+                        )
+                    )
                 if len(none) == 1:
-                    layers.append(alt.Chart(self._data(none)).mark_rule(
-                        strokeDash=[4, 3], strokeWidth=1.5, color=INK).encode(x=x))
+                    layers.append(
+                        alt.Chart(self._data(none))
+                        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=INK)
+                        .encode(x=x)
+                    )
                 panel = alt.layer(*layers).properties(width=width, height=22 * len(points))
                 if label:
                     panel = panel.properties(title=_panel_title(label if first else " "))
@@ -242,8 +322,9 @@ class _Maker:
         left = len(cells) - PANEL_ROWS
         if left > 0:
             caption += f" {left} further combinations are in the table only."
-        return self._draft("totals", "Total bandwidth and IOPS", caption,
-                     alt.vconcat(*stacked, spacing=18))
+        return self._draft(
+            "totals", "Total bandwidth and IOPS", caption, alt.vconcat(*stacked, spacing=18)
+        )
 
     def scaling(self) -> list[Draft]:
         """One figure for each matrix key with at least three numbers as its values."""
@@ -259,7 +340,8 @@ class _Maker:
         rest = [k for k in self.keys if k not in (key, "scheduler") and len(self._values(k)) > 1]
         data: Rows = [
             {
-                "x": numbers[point.point[key]], "scheduler": point.scheduler,
+                "x": numbers[point.point[key]],
+                "scheduler": point.scheduler,
                 "cell": text.label(point.point, rest, self.short),
                 "error": max(_mean(point, "share_error") * 100, LEAST_ERROR),
                 "iops": _mean(point, "total_iops") / 1e3,
@@ -269,29 +351,40 @@ class _Maker:
         low, high = min(numbers.values()), max(numbers.values())
         log = low > 0 and high / low >= 8
         names = alt.Scale(domain=self.schedulers)
-        color = alt.Color("scheduler:N", title=None, scale=alt.Scale(
-            domain=self.schedulers, range=_cycle(len(self.schedulers))))
+        color = alt.Color(
+            "scheduler:N",
+            title=None,
+            scale=alt.Scale(domain=self.schedulers, range=_cycle(len(self.schedulers))),
+        )
         ceiling = max(100.0, *(row["error"] for row in data)) * 1.1
         stacked = []
         for label in list(dict.fromkeys(row["cell"] for row in data))[:PANEL_ROWS]:
             here = self._data([row for row in data if row["cell"] == label])
             pair = []
             for y in (
-                alt.Y("error:Q", title="share error, % (log)",
-                      scale=alt.Scale(type="log", domain=[LEAST_ERROR, ceiling], nice=False),
-                      axis=alt.Axis(values=_decades(LEAST_ERROR, ceiling), format=",")),
+                alt.Y(
+                    "error:Q",
+                    title="share error, % (log)",
+                    scale=alt.Scale(type="log", domain=[LEAST_ERROR, ceiling], nice=False),
+                    axis=alt.Axis(values=_decades(LEAST_ERROR, ceiling), format=","),
+                ),
                 alt.Y("iops:Q", title="total, thousand IOPS", scale=alt.Scale(zero=True)),
             ):
                 base = alt.Chart(here).encode(
-                    x=alt.X("x:Q", title=key + (" (log)" if log else ""),
-                            scale=alt.Scale(type="log" if log else "linear", nice=False),
-                            axis=alt.Axis(values=sorted(numbers.values()), grid=False, format=",")),
-                    y=y, color=color,
+                    x=alt.X(
+                        "x:Q",
+                        title=key + (" (log)" if log else ""),
+                        scale=alt.Scale(type="log" if log else "linear", nice=False),
+                        axis=alt.Axis(values=sorted(numbers.values()), grid=False, format=","),
+                    ),
+                    y=y,
+                    color=color,
                 )
                 panel = alt.layer(
                     base.mark_line(strokeWidth=2),
                     base.mark_point(filled=True, size=50, opacity=1).encode(
-                        shape=alt.Shape("scheduler:N", title=None, scale=names)),
+                        shape=alt.Shape("scheduler:N", title=None, scale=names)
+                    ),
                 ).properties(width=360, height=220)
                 pair.append(panel.properties(title=_panel_title(label)) if label else panel)
             stacked.append(alt.hconcat(*pair, spacing=36))
@@ -300,8 +393,12 @@ class _Maker:
             f"lower is better, values below {LEAST_ERROR:g} % are drawn there. Right: the total "
             "throughput at the same points."
         )
-        return self._draft(f"scaling-{_slug(key)}", f"Share error and total against {key}",
-                     caption, alt.vconcat(*stacked, spacing=18))
+        return self._draft(
+            f"scaling-{_slug(key)}",
+            f"Share error and total against {key}",
+            caption,
+            alt.vconcat(*stacked, spacing=18),
+        )
 
     def slowdown(self) -> Draft | None:
         """Dots by scheduler and tenant; None without runs alone."""
@@ -310,9 +407,14 @@ class _Maker:
             for lane in self.lanes(point.valid[0]):
                 found = [v for m in point.valid if (v := _slowdown(m, lane)) is not None]
                 if found:
-                    data.append({**self._where(point), "lane": lane.label,
-                                 "slowdown": estimate(found).mean,
-                                 "n": len(point.valid[0].tenants)})
+                    data.append(
+                        {
+                            **self._where(point),
+                            "lane": lane.label,
+                            "slowdown": estimate(found).mean,
+                            "n": len(point.valid[0].tenants),
+                        }
+                    )
         if not data:
             return None
         order = self._order()
@@ -327,14 +429,22 @@ class _Maker:
             }
             lines = [{"n": n} for n in dict.fromkeys(row["n"] for row in values)]
             return alt.layer(
-                alt.Chart(self._data(lines)).mark_rule(strokeDash=[4, 3], color=INK).encode(
-                    x=alt.X("n:Q", **x)),
-                alt.Chart(self._data(values)).mark_point(filled=True, size=80, opacity=1).encode(
-                    y=alt.Y("across:N", sort=order, title=None, scale=alt.Scale(domain=order),
-                            axis=alt.Axis(grid=True, ticks=False, domain=False, labels=left)),
-                    x=alt.X("slowdown:Q", **x), color=self._lane_color(),
-                    shape=alt.Shape("lane:N", title=None,
-                                    scale=alt.Scale(domain=self.lane_order)),
+                alt.Chart(self._data(lines))
+                .mark_rule(strokeDash=[4, 3], color=INK)
+                .encode(x=alt.X("n:Q", **x)),
+                alt.Chart(self._data(values))
+                .mark_point(filled=True, size=80, opacity=1)
+                .encode(
+                    y=alt.Y(
+                        "across:N",
+                        sort=order,
+                        title=None,
+                        scale=alt.Scale(domain=order),
+                        axis=alt.Axis(grid=True, ticks=False, domain=False, labels=left),
+                    ),
+                    x=alt.X("slowdown:Q", **x),
+                    color=self._lane_color(),
+                    shape=alt.Shape("lane:N", title=None, scale=alt.Scale(domain=self.lane_order)),
                 ),
             ).properties(width=280, height=24 * len(order))
 
@@ -343,8 +453,12 @@ class _Maker:
             "the number of tenants N: N times slower is an equal N-th of what one reaches alone. "
             "With weights, the heavy belong left of it and the light right."
         )
-        return self._draft("slowdown", "Slowdown against running alone", caption,
-                     self._grid(data, "cell", panel, 3))
+        return self._draft(
+            "slowdown",
+            "Slowdown against running alone",
+            caption,
+            self._grid(data, "cell", panel, 3),
+        )
 
     def over_time(self) -> list[Draft]:
         """Lines of the shares in windows, a panel a scheduler."""
@@ -356,8 +470,15 @@ class _Maker:
                 metrics = point.valid[0]
                 for lane in self.lanes(metrics):
                     for at, got, ideal in _lane_over_time(metrics, lane):
-                        data.append({**self._where(point), "lane": lane.label, "t": at,
-                                     "share": got, "ideal": ideal})
+                        data.append(
+                            {
+                                **self._where(point),
+                                "lane": lane.label,
+                                "t": at,
+                                "share": got,
+                                "ideal": ideal,
+                            }
+                        )
             if not data:
                 continue
             top = min(100.0, 1.05 * max(max(row["share"], row["ideal"]) for row in data))
@@ -367,18 +488,25 @@ class _Maker:
                 values: Rows, left: bool, bottom: bool, top: float = top, span: Any = span
             ) -> Any:
                 base = alt.Chart(self._data(values)).encode(
-                    x=alt.X("t:Q", title="time since start, s" if bottom else None,
-                            scale=alt.Scale(domain=span, nice=False),
-                            axis=alt.Axis(grid=False, tickCount=5)),
+                    x=alt.X(
+                        "t:Q",
+                        title="time since start, s" if bottom else None,
+                        scale=alt.Scale(domain=span, nice=False),
+                        axis=alt.Axis(grid=False, tickCount=5),
+                    ),
                     color=self._lane_color(),
                 )
-                y: dict[str, Any] = {"title": "share of bytes, %" if left else None,
-                     "scale": alt.Scale(domain=[0, top], nice=False)}
+                y: dict[str, Any] = {
+                    "title": "share of bytes, %" if left else None,
+                    "scale": alt.Scale(domain=[0, top], nice=False),
+                }
                 return alt.layer(
-                    base.mark_line(strokeWidth=1.2, strokeDash=[4, 3], interpolate="step-after")
-                    .encode(y=alt.Y("ideal:Q", **y)),
-                    base.mark_line(strokeWidth=2, interpolate="step-after")
-                    .encode(y=alt.Y("share:Q", **y)),
+                    base.mark_line(
+                        strokeWidth=1.2, strokeDash=[4, 3], interpolate="step-after"
+                    ).encode(y=alt.Y("ideal:Q", **y)),
+                    base.mark_line(strokeWidth=2, interpolate="step-after").encode(
+                        y=alt.Y("share:Q", **y)
+                    ),
                 ).properties(width=270, height=140)
 
             caption = (
@@ -387,10 +515,14 @@ class _Maker:
             )
             if any(len(point.runs) > 1 for point in points):
                 caption += " The first valid repeat is shown."
-            drafts.append(self._draft(
-                _numbered("over-time", number, cells), _titled("Share over time", label), caption,
-                self._grid(data, "across", panel, 3),
-            ))
+            drafts.append(
+                self._draft(
+                    _numbered("over-time", number, cells),
+                    _titled("Share over time", label),
+                    caption,
+                    self._grid(data, "across", panel, 3),
+                )
+            )
         return drafts
 
     def latencies(self) -> list[Draft]:
@@ -402,8 +534,9 @@ class _Maker:
             for point in points:
                 for lane in self.lanes(point.valid[0]):
                     for at, nines in _lane_cdf(point.valid, lane):
-                        data.append({**self._where(point), "lane": lane.label, "us": at,
-                                     "nines": nines})
+                        data.append(
+                            {**self._where(point), "lane": lane.label, "us": at, "nines": nines}
+                        )
             if not data:
                 continue
             span = [min(row["us"] for row in data) / 1.05, max(row["us"] for row in data) * 1.05]
@@ -412,28 +545,44 @@ class _Maker:
             def panel(
                 values: Rows, left: bool, bottom: bool, span: Any = span, top: float = top
             ) -> Any:
-                return alt.Chart(self._data(values)).mark_line(
-                    strokeWidth=2, interpolate="step-after"
-                ).encode(
-                    x=alt.X("us:Q", title="latency (log)" if bottom else None,
+                return (
+                    alt.Chart(self._data(values))
+                    .mark_line(strokeWidth=2, interpolate="step-after")
+                    .encode(
+                        x=alt.X(
+                            "us:Q",
+                            title="latency (log)" if bottom else None,
                             scale=alt.Scale(type="log", domain=span, nice=False),
-                            axis=alt.Axis(values=_log_ticks(*span), labelExpr=_LATENCY_LABEL)),
-                    y=alt.Y("nines:Q", title="requests at or below, %" if left else None,
+                            axis=alt.Axis(values=_log_ticks(*span), labelExpr=_LATENCY_LABEL),
+                        ),
+                        y=alt.Y(
+                            "nines:Q",
+                            title="requests at or below, %" if left else None,
                             scale=alt.Scale(domain=[0, top], nice=False),
-                            axis=alt.Axis(values=[at for at in _NINES if at <= top + 0.01],
-                                          labelExpr=_NINES_LABEL, labelOverlap=False)),
-                    color=self._lane_color(),
-                ).properties(width=270, height=160)
+                            axis=alt.Axis(
+                                values=[at for at in _NINES if at <= top + 0.01],
+                                labelExpr=_NINES_LABEL,
+                                labelOverlap=False,
+                            ),
+                        ),
+                        color=self._lane_color(),
+                    )
+                    .properties(width=270, height=160)
+                )
 
             caption = (
                 "Cumulative latency of each tenant, all its requests. The vertical axis gives each "
                 "further nine the same height, so the tail is as visible as the median. "
                 "Further left is faster; a curve that bends right near the top has a long tail."
             )
-            drafts.append(self._draft(
-                _numbered("latency", number, cells), _titled("Latency", label), caption,
-                self._grid(data, "across", panel, 3),
-            ))
+            drafts.append(
+                self._draft(
+                    _numbered("latency", number, cells),
+                    _titled("Latency", label),
+                    caption,
+                    self._grid(data, "across", panel, 3),
+                )
+            )
         return drafts
 
     def _data(self, values: Rows) -> Any:
@@ -483,8 +632,11 @@ class _Maker:
         return list(dict.fromkeys(p.point[key] for p in self.points if key in p.point))
 
     def _lane_color(self) -> Any:
-        return alt.Color("lane:N", title=None, scale=alt.Scale(
-            domain=self.lane_order, range=_cycle(len(self.lane_order))))
+        return alt.Color(
+            "lane:N",
+            title=None,
+            scale=alt.Scale(domain=self.lane_order, range=_cycle(len(self.lane_order))),
+        )
 
 
 def lane_rule(analysis: Analysis) -> Callable[[RunMetrics], list[Lane]]:
@@ -513,7 +665,8 @@ def lane_rule(analysis: Analysis) -> Callable[[RunMetrics], list[Lane]]:
         order = sorted(range(len(metrics.tenants)), key=lambda i: -metrics.tenants[i].weight)
         cut = max(1, len(order) // 4)
         return [
-            Lane("heaviest quarter", tuple(order[:cut])), Lane("the others", tuple(order[cut:])),
+            Lane("heaviest quarter", tuple(order[:cut])),
+            Lane("the others", tuple(order[cut:])),
         ]
 
     return quarter

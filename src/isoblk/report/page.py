@@ -13,10 +13,10 @@ from markupsafe import Markup
 from isoblk.analysis.claims import ClaimResult, judge_all
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.errors import UserError
+from isoblk.files import write_atomically
 from isoblk.report import rows, text
 from isoblk.report.figures import Figure, make_figures
 from isoblk.result.model import Knob
-from isoblk.result.store import write_atomically
 
 MAX_TENANTS = 32  # listed in a run's section
 MAX_KNOBS = 40
@@ -78,8 +78,11 @@ def write_report(analysis: Analysis) -> Path:
 def render(analysis: Analysis, figures: list[Figure]) -> str:
     """The page, as HTML."""
     environment = Environment(
-        loader=PackageLoader("isoblk.report"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        loader=PackageLoader("isoblk.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     claims = judge_all(analysis)
     study = analysis.results.record.study
@@ -115,7 +118,8 @@ _TIER_NOTES = {
 def _states(analysis: Analysis) -> list[tuple[str, int]]:
     states = [view.status for view in analysis.views]
     return [
-        (state, states.count(state)) for state in ("valid", "invalid", "failed", "missing")
+        (state, states.count(state))
+        for state in ("valid", "invalid", "failed", "missing")
         if state in states
     ]
 
@@ -136,8 +140,11 @@ def _section(view: RunView, short: dict[str, str]) -> RunSection:
             ("kernel", f"Linux {record.provenance.kernel}, {record.provenance.kernel_source}"),
             ("device", text.device(record.spec)),
             ("cgroup", record.spec.cgroup),
-            ("time", f"{record.spec.runtime_ns / 1e9:g} s measured after "
-                     f"{record.spec.warmup_ns / 1e9:g} s of warm-up"),
+            (
+                "time",
+                f"{record.spec.runtime_ns / 1e9:g} s measured after "
+                f"{record.spec.warmup_ns / 1e9:g} s of warm-up",
+            ),
             ("seed", str(record.spec.seed)),
             ("directory", f"runs/{record.id}"),
         ]
@@ -151,9 +158,12 @@ def _section(view: RunView, short: dict[str, str]) -> RunSection:
         facts=facts,
         tenants=rows.tenants(view.metrics, MAX_TENANTS) if view.metrics else None,
         changes=[
-            f"{change.at_ms:g} ms: {change.what}: " + (
-                "shares did not follow" if change.converged_ms is None
-                else f"shares followed after {change.converged_ms:g} ms")
+            f"{change.at_ms:g} ms: {change.what}: "
+            + (
+                "shares did not follow"
+                if change.converged_ms is None
+                else f"shares followed after {change.converged_ms:g} ms"
+            )
             for change in (view.metrics.changes if view.metrics else ())
         ],
         knobs=knobs[:MAX_KNOBS],

@@ -56,8 +56,12 @@ def summary(analysis: Analysis) -> Table:
     columns = [
         *(Column(short[key], numeric=False) for key in analysis.keys),
         Column("status", numeric=False),
-        Column("IOPS"), Column("bandwidth"), Column("of none"), Column("share error"),
-        Column("Jain"), Column("p99"),
+        Column("IOPS"),
+        Column("bandwidth"),
+        Column("of none"),
+        Column("share error"),
+        Column("Jain"),
+        Column("p99"),
         Column("shares, %" if one_by_one else "top 1/4, %"),
     ]
     rows = []
@@ -89,14 +93,19 @@ def glance(analysis: Analysis) -> Table:
         valid = sum(bool(p.valid) for p in points)
         cells = [Cell(name), Cell(f"{valid} of {len(points)}")]
         for metric, form in (
-            ("total_vs_none", text.percent), ("share_error", text.percent), ("jain", text.index),
+            ("total_vs_none", text.percent),
+            ("share_error", text.percent),
+            ("jain", text.index),
         ):
             found = [e.mean for p in points if (e := p.estimate(metric)) is not None]
             cells.append(Cell(_range(found, form)))
         rows.append(("valid" if valid else "invalid", tuple(cells)))
     columns = (
-        Column("scheduler", numeric=False), Column("valid points"), Column("total, of none"),
-        Column("share error"), Column("Jain"),
+        Column("scheduler", numeric=False),
+        Column("valid points"),
+        Column("total, of none"),
+        Column("share error"),
+        Column("Jain"),
     )
     return Table(columns, tuple(rows), ())
 
@@ -114,8 +123,11 @@ def tenants(metrics: RunMetrics, limit: int) -> Table:
             )
             error = tenant.share_error
             own = [
-                tenant.name, str(tenant.weight), f"{tenant.share * 100:.2f}",
-                f"{tenant.ideal * 100:.2f}", f"{tenant.weight_share * 100:.2f}",
+                tenant.name,
+                str(tenant.weight),
+                f"{tenant.share * 100:.2f}",
+                f"{tenant.ideal * 100:.2f}",
+                f"{tenant.weight_share * 100:.2f}",
                 text.NOTHING if error is None else text.percent(error),
                 text.count(tenant.iops),
                 text.NOTHING if tenant.slowdown is None else text.ratio(tenant.slowdown),
@@ -125,10 +137,20 @@ def tenants(metrics: RunMetrics, limit: int) -> Table:
             cells += [text.time(value) for value in latencies] or [text.NOTHING] * 5
             rows.append(("valid", tuple(Cell(cell) for cell in cells)))
     columns = (
-        Column("tenant", numeric=False), Column("weight"), Column("share, %"),
-        Column("ideal, %"), Column("by weight, %"), Column("error"), Column("IOPS"),
-        Column("slowdown"), Column("op", numeric=False), Column("mean"), Column("p50"),
-        Column("p99"), Column("p99.9"), Column("p99.99"),
+        Column("tenant", numeric=False),
+        Column("weight"),
+        Column("share, %"),
+        Column("ideal, %"),
+        Column("by weight, %"),
+        Column("error"),
+        Column("IOPS"),
+        Column("slowdown"),
+        Column("op", numeric=False),
+        Column("mean"),
+        Column("p50"),
+        Column("p99"),
+        Column("p99.9"),
+        Column("p99.99"),
     )
     left = len(metrics.tenants) - limit
     return Table(columns, tuple(rows), (f"{left} more tenants are not listed",) if left > 0 else ())
@@ -165,7 +187,8 @@ def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
     for one in result.points:
         where = ", ".join(
             one.point[key] if key == "scheduler" else f"{short[key]} {one.point[key]}"
-            for key in analysis.keys if key in one.point
+            for key in analysis.keys
+            if key in one.point
         )
         value = one.reason
         if one.measured is not None:
@@ -188,13 +211,16 @@ def metric_text(metric: str, value: float) -> str:
     if kind in ("p50", "p99", "p99_9", "p99_99", "mean_latency"):
         return text.time(value)
     forms: dict[str, Callable[[float], str]] = {
-        "total_iops": text.count, "total_bps": text.rate, "slowdown": text.ratio,
+        "total_iops": text.count,
+        "total_bps": text.rate,
+        "slowdown": text.ratio,
     }
     return forms[kind](value) if kind in forms else f"{value:.4g}"
 
 
 def tally(results: Sequence[ClaimResult]) -> str:
     """ "3 claims hold, 1 fails, 0 are undecided"."""
+
     def number(verdict: str) -> int:
         return sum(result.verdict == verdict for result in results)
 

@@ -14,8 +14,13 @@ from isoblk.report import rows, text
 from isoblk.result.store import ResultSet
 
 _STYLES = {
-    "valid": "", "invalid": "yellow", "failed": "red", "missing": "dim",
-    "holds": "green", "fails": "red", "undecided": "yellow",
+    "valid": "",
+    "invalid": "yellow",
+    "failed": "red",
+    "missing": "dim",
+    "holds": "green",
+    "fails": "red",
+    "undecided": "yellow",
 }
 _WITH_SPREAD = {"IOPS", "share error"}  # the others' intervals are in the page
 _NOT_IN_TERMINAL = {"bandwidth", "status"}
@@ -34,7 +39,8 @@ def points_table(analysis: Analysis) -> Table:
     for i in chosen:
         column = content.columns[i]
         table.add_column(
-            column.title, justify="right" if column.numeric else "left",
+            column.title,
+            justify="right" if column.numeric else "left",
             no_wrap=column is not content.columns[-1],
         )
     for state, cells in content.rows:
@@ -65,8 +71,11 @@ def claims_table(results: list[ClaimResult], analysis: Analysis) -> Table:
         if len(lines) > 4:
             values += f"\nand {len(lines) - 4} more"
         table.add_row(
-            escape(f"{result.claim.text} [{result.claim.source}]"), escape(result.expected()),
-            escape(values or result.reason), result.verdict, style=_STYLES[result.verdict],
+            escape(f"{result.claim.text} [{result.claim.source}]"),
+            escape(result.expected()),
+            escape(values or result.reason),
+            result.verdict,
+            style=_STYLES[result.verdict],
         )
     return table
 
@@ -105,14 +114,18 @@ def comparison(result: Comparison) -> RenderableType:
         changed = [one for one in point.differences if one.matters]
         for place, one in enumerate(changed):
             table.add_row(
-                where if place == 0 else "", escape(one.metric),
-                rows.metric_text(one.metric, one.a), rows.metric_text(one.metric, one.b),
-                _change(one), _confidence(one),
+                where if place == 0 else "",
+                escape(one.metric),
+                rows.metric_text(one.metric, one.a),
+                rows.metric_text(one.metric, one.b),
+                _change(one),
+                _confidence(one),
                 style="bold" if one.p is not None and one.p < SIGNIFICANT else "",
             )
         if same := len(point.differences) - len(changed):
-            table.add_row("" if changed else where, f"{same} metrics", "", "", "0 %", "unchanged",
-                          style="dim")
+            table.add_row(
+                "" if changed else where, f"{same} metrics", "", "", "0 %", "unchanged", style="dim"
+            )
         table.add_section()
     parts: list[RenderableType] = [
         Text(f"{what} differs: A {a or '(none)'}, B {b or '(none)'}")
@@ -123,12 +136,16 @@ def comparison(result: Comparison) -> RenderableType:
     for side, points in (("A", result.only_a), ("B", result.only_b)):
         parts += [Text(f"only in {side}: {' '.join(point.values())}") for point in points]
     if any(one.p is not None for point in result.points for one in point.differences):
-        parts.append(Text(
-            f"p: Welch's t test; below {SIGNIFICANT:g} the difference is bold.", style="dim"))
+        parts.append(
+            Text(f"p: Welch's t test; below {SIGNIFICANT:g} the difference is bold.", style="dim")
+        )
     elif any(point.differences for point in result.points):
-        parts.append(Text(
-            "n/a: no repeats, so no interval; on the uml tier any difference is a real one.",
-            style="dim"))
+        parts.append(
+            Text(
+                "n/a: no repeats, so no interval; on the uml tier any difference is a real one.",
+                style="dim",
+            )
+        )
     return Group(*parts)
 
 
@@ -139,9 +156,7 @@ def plain_or_rich() -> Console:
 
 
 def _table() -> Table:
-    return Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left"
-    )
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
 
 
 def _change(one: Difference) -> str:

@@ -97,8 +97,11 @@ def device(spec: RunSpec) -> str:
     """The device in a few words."""
     d = spec.device
     if isinstance(d, VdiskDevice):
-        times = time(d.read_ns) if d.read_ns == d.write_ns else (
-            f"{time(d.read_ns)} read, {time(d.write_ns)} write")
+        times = (
+            time(d.read_ns)
+            if d.read_ns == d.write_ns
+            else (f"{time(d.read_ns)} read, {time(d.write_ns)} write")
+        )
         return f"vdisk, {d.servers} servers of {times}, {d.queue_depth} tags"
     return f"null_blk, {time(d.completion_nsec)}, {d.hw_queue_depth} tags"
 
@@ -140,4 +143,3 @@ def status(point: PointView) -> str:
         return states[0]
     bad = next(state for state in states if state != "valid")
     return f"{states.count('valid')}/{len(states)} valid, {bad}"
-

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reading and writing result directories. Whole files appear by rename only."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -10,6 +9,7 @@ import msgspec
 import polars as pl
 
 from isoblk.errors import UserError
+from isoblk.files import write_atomically
 from isoblk.result.model import RunRecord, StudyRecord
 
 FORMAT = 1
@@ -47,16 +47,6 @@ class ResultSet:
     dir: Path
     record: StudyRecord
     runs: list[Run | None]
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Make `path` hold `data`, or leave it as it was."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def run_dir(results: Path, run_id: str) -> Path:

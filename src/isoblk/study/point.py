@@ -34,7 +34,12 @@ ELEVATORS = ("mq-deadline", "kyber", "bfq")
 
 _BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
 _SIZES = frozenset({"bs", "offset", "size"})
-_TIMES = {"thinktime": "us", "cputime": "ns", "startdelay": "s", "runtime": "s"}  # unit of a plain number
+_TIMES = {
+    "thinktime": "us",
+    "cputime": "ns",
+    "startdelay": "s",
+    "runtime": "s",
+}  # unit of a plain number
 _NO_GROUP_WEIGHT = 100  # the kernel's default
 _MATRIX_EXAMPLES = (
     'allowed: "scheduler", "device", "device.X", "run.X", "workload.X", "tenant.NAME.X", '
