@@ -4,6 +4,7 @@
 #   make test     set all up, run every test
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/speed.md)
+#   make figures  make the figures of the documentation again
 #   make lock     make the lock files again from pyproject.toml
 
 VENV := .venv
@@ -13,7 +14,7 @@ JOBS ?= $(shell nproc)
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest
 
-.PHONY: demo test check bench lock setup setup-dev kernel kernels clean
+.PHONY: demo test check bench figures lock setup setup-dev kernel kernels clean
 
 demo: setup kernel
 	$(ISOBLK) run studies/weights.toml -j $(JOBS)
@@ -27,6 +28,12 @@ check: setup-dev kernel
 
 bench: setup-dev kernel
 	$(VENV)/bin/python benchmarks/run.py
+
+figures: setup kernel
+	for study in weights group-count prototype; do \
+		$(ISOBLK) run studies/$$study.toml -j $(JOBS) && $(ISOBLK) report results/$$study || exit; \
+		mkdir -p docs/figures/$$study && cp results/$$study/figures/*.svg docs/figures/$$study; \
+	done
 
 setup:
 	scripts/setup $(VENV) run

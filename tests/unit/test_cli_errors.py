@@ -43,7 +43,7 @@ def _assert_one_line(done: subprocess.CompletedProcess[str], *facts: str) -> Non
     # What a build says of its progress comes before.
     *progress, line = done.stderr.splitlines()
     assert line.startswith("isoblk: ")
-    assert all(one.startswith("unpacking ") for one in progress)
+    assert all(one.startswith(("reading ", "unpacking ")) for one in progress)
     for fact in facts:
         assert fact in line
 
