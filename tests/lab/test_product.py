@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands do what the documentation says, from a study to a report."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isoblk.analysis.metrics import analyse
+from isoblk.campaign.execute import Bench, execute, make_job
+from isoblk.result.store import read_results
+from isoblk.study.model import Event
+from tests.lab.campaigns import STUDIES, run_file
+from tests.unit.specs import MS, Group, NullBlkDevice, run_spec, tenant
+
+MANY = 1024
+LOAD: dict[str, Any] = {"rw": "randread", "iodepth": 32, "cputime_ns": 768}
+
+
+def _isoblk(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "isoblk", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_from_a_study_to_a_report(default_bench: Bench, tmp_path: Path) -> None:
+    results = str(tmp_path / "quick")
+    ran = _isoblk("run", str(STUDIES / "quick.toml"), "-o", results)
+    assert ran.returncode == 0, ran.stderr
+    assert "bfq" in ran.stdout
+    shown = _isoblk("show", results)
+    assert shown.returncode == 0, shown.stderr
+    assert "holds" in shown.stdout
+    reported = _isoblk("report", results)
+    assert reported.returncode == 0, reported.stderr
+    page = (tmp_path / "quick" / "report.html").read_text()
+    assert "mount -t cgroup2" in page, "the report shows the script of each run"
+    assert default_bench.kernel.version in page
+    for kind in ("svg", "png"):
+        assert list((tmp_path / "quick" / "figures").glob(f"*.{kind}"))
+    compared = _isoblk("compare", results, results)
+    assert compared.returncode == 0, compared.stderr
+    assert "identical" in compared.stdout
+
+
+def test_what_a_run_prints_as_its_script_is_what_it_executes(
+    default_bench: Bench, tmp_path: Path
+) -> None:
+    study = str(STUDIES / "quick.toml")
+    printed = _isoblk("run", study, "--dry-run")
+    assert printed.returncode == 0, printed.stderr
+    results = run_file(STUDIES / "quick.toml", default_bench, tmp_path)
+    for run in results.runs:
+        assert run is not None
+        assert (run.dir / "plan.sh").read_text() in printed.stdout
+
+
+def test_a_run_that_cannot_be_believed_is_shown_so_and_fails_the_command(
+    default_bench: Bench, tmp_path: Path
+) -> None:
+    study = tmp_path / "odd.toml"
+    # The kernel rounds read_ahead_kb down to a multiple of the page size.
+    text = (STUDIES / "quick.toml").read_text()
+    study.write_text(text.replace("[workload]", "[queue]\nread_ahead_kb = 130\n\n[workload]"))
+    ran = _isoblk("run", str(study), "-o", str(tmp_path / "odd"))
+    assert ran.returncode == 1
+    assert "read_ahead_kb: asked '130', reads '128'" in " ".join(ran.stderr.split())
+    shown = _isoblk("show", str(tmp_path / "odd"))
+    assert "invalid" in shown.stdout
+    assert "holds" not in shown.stdout
+
+
+def test_nested_groups_share_level_by_level(default_bench: Bench, tmp_path: Path) -> None:
+    spec = run_spec(
+        "bfq",
+        device=NullBlkDevice(),
+        groups=(Group(path="a", weight=300), Group(path="b", weight=100)),
+        tenants=(
+            tenant("t1", 200, "a/t1", **LOAD, randseed=1),
+            tenant("t2", 100, "a/t2", **LOAD, randseed=2),
+            tenant("t3", 100, "b/t3", **LOAD, randseed=3),
+        ),
+        warmup_ns=100 * MS,
+    )
+    record = execute(make_job(spec, "", ""), default_bench, tmp_path).record
+    assert record.reasons == []
+    done = [one.ops["read"].meas_bytes for one in record.tenants]
+    shares = [bytes_read / sum(done) for bytes_read in done]
+    assert shares == pytest.approx([0.5, 0.25, 0.25], abs=0.03)
+
+
+def test_a_weight_that_changes_in_mid_run_takes_effect(
+    default_bench: Bench, tmp_path: Path
+) -> None:
+    spec = run_spec(
+        "bfq",
+        device=NullBlkDevice(),
+        tenants=(
+            tenant("t1", 300, **LOAD, randseed=1),
+            tenant("t2", 100, **LOAD, randseed=2),
+        ),
+        events=(Event(at_ns=1000 * MS, tenant="t1", weight=50),),
+        runtime_ns=2000 * MS,
+    )
+    run = execute(make_job(spec, "", ""), default_bench, tmp_path)
+    windows = run.series().rows()
+
+    def share(begin_ms: int, end_ms: int) -> float:
+        done = {"t1": 0, "t2": 0}
+        for name, t_ms, _, _, bytes_read in windows:
+            if begin_ms <= t_ms < end_ms:
+                done[name] += bytes_read
+        return done["t1"] / sum(done.values())
+
+    assert share(200, 1000) == pytest.approx(0.75, abs=0.05)
+    assert share(1300, 2000) == pytest.approx(1 / 3, abs=0.05)
+
+
+def test_the_ideal_of_a_tenant_is_never_above_what_it_reaches_alone(
+    default_bench: Bench, tmp_path: Path
+) -> None:
+    # The prototype's disk serves 64 at once; a tenant has 32.
+    results = run_file(STUDIES / "quick.toml", default_bench, tmp_path)
+    alone = [
+        run.record
+        for run, planned in zip(results.runs, results.record.runs, strict=True)
+        if run is not None and planned.planned.spec.kind == "alone"
+    ]
+    (only,) = alone
+    (by_itself,) = only.tenants
+    rate = by_itself.ops["read"].meas_bytes * 1e9 / by_itself.measured_ns
+    capped = [
+        one.ideal * metrics.total_bps
+        for point in analyse(results).points
+        for metrics in point.valid
+        for one in metrics.tenants
+    ]
+    assert max(capped) == pytest.approx(rate, rel=0.001)
+
+
+@pytest.mark.parametrize("scheduler", ["none", "bfq"])
+def test_1024_tenants(default_bench: Bench, tmp_path: Path, scheduler: str) -> None:
+    tenants = tuple(
+        tenant(f"t{i}", 100 + i % 4, rw="randread", iodepth=4, number_ios=8, randseed=i)
+        for i in range(MANY)
+    )
+    spec = run_spec(scheduler, tenants=tenants, runtime_ns=0)
+    run = execute(make_job(spec, "", ""), default_bench, tmp_path)
+    assert run.record.reasons == []
+    assert [one.ops["read"].ios for one in run.record.tenants] == [8] * MANY
+    assert run.latency()["count"].sum() == 8 * MANY
+
+
+def test_results_are_read_back_as_they_were_written(default_bench: Bench, tmp_path: Path) -> None:
+    written = run_file(STUDIES / "quick.toml", default_bench, tmp_path)
+    assert read_results(tmp_path) == written
