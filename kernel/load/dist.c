@@ -202,7 +202,7 @@ static u64 find_stride(u64 n)
  * blkload_dist_create - build the table of a distribution
  * @shape: BLKLOAD_ZIPF or BLKLOAD_PARETO
  * @arg: theta or h, in millionths, in the range blkload_parse_shape() allows
- * @n: number of ranks, not 0 and at most 2^48
+ * @n: number of ranks, not 0 and at most 2^54, the sectors of 2^63 bytes
  *
  * Context: May sleep.
  * Return: the distribution, to be freed with kvfree(), or NULL.

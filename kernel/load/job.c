@@ -3,9 +3,9 @@
  * A job: one kthread that keeps its slots busy.
  *
  * The thread goes round: take the slots whose requests have ended and count
- * them; issue what may be issued; sleep until a request ends or the next one
- * is due. A slot holds all that a request needs, so that nothing is allocated
- * on the way.
+ * them; issue what may be issued, random requests under one plug; sleep until
+ * a request ends or the next one is due. A slot holds all that a request needs,
+ * so that nothing is allocated on the way.
  *
  * Time. A request's latency begins at its intended start. Closed loop: when
  * its slot became free, or the thinktime was over. Open loop: when it arrived,
@@ -434,15 +434,6 @@ static void job_spend(struct blkload_job *job, u64 ns)
 }
 
 /*
- * A plug saves much work. But it would merge sequential requests, which fio
- * submits one by one, and hold requests back while the thread spends cputime.
- */
-static bool job_plugs(const struct blkload_job *job)
-{
-	return job->run->random && !job->run->opts.cputime;
-}
-
-/*
  * Issue what may be issued now. Returns when there will be more, NEVER if
  * that is up to the end of I/O.
  */
@@ -450,12 +441,10 @@ static u64 job_issue(struct blkload_job *job)
 {
 	const struct blkload_opts *opts = &job->run->opts;
 	unsigned long switches = current->nvcsw;
-	bool plugs = job_plugs(job);
 	struct blk_plug plug;
 	u64 start = NEVER, intended;
 
-	if (plugs)
-		blk_start_plug(&plug);
+	blk_start_plug(&plug);
 	while (job->free) {
 		struct blkload_slot *slot;
 
@@ -468,14 +457,18 @@ static u64 job_issue(struct blkload_job *job)
 		job_fill(job, slot, intended);
 		job_submit(job, slot);
 		start = NEVER;
+		if (!job->run->random) {
+			/* A plug would merge them; fio submits one by one. */
+			blk_finish_plug(&plug);
+			blk_start_plug(&plug);
+		}
 		if (unlikely(current->nvcsw != switches)) {
 			/* submit_bio() slept. */
 			switches = current->nvcsw;
 			job_update(job);
 		}
 	}
-	if (plugs)
-		blk_finish_plug(&plug);
+	blk_finish_plug(&plug);
 	return start;
 }
 

@@ -11,8 +11,9 @@
  * start looks up the devices and cgroups of all tenants, allocates all that
  * their load needs and creates all kthreads. Only if all of that succeeded do
  * the threads run; they prepare themselves, and begin together on a barrier, a
- * whole second, in the order of the tenants' names. In virtual time a run is
- * thereby the same to the last request, whatever was done before it.
+ * whole second, in the order of the tenants' names. In virtual time a run thereby
+ * consists of the same requests, whatever was done before it in the same guest;
+ * a timer of the kernel's own that comes in between may delay one by a tick.
  *
  *	main.c		the root directory, the list of tenants
  *	tenant.c	a tenant's attributes

@@ -238,7 +238,7 @@ static int run_make_blkg(struct blkload_run *run)
 {
 	unsigned int i;
 
-	for (i = 0; run->css && i < BLKG_TRIES; i++) {
+	for (i = 0; i < BLKG_TRIES; i++) {
 		struct bio bio;
 		bool made;
 
@@ -251,7 +251,7 @@ static int run_make_blkg(struct blkload_run *run)
 		/* A worker replenishes the percpu memory meanwhile. */
 		usleep_range(USEC_PER_MSEC, 2 * USEC_PER_MSEC);
 	}
-	return run->css ? -ENOMEM : 0;
+	return -ENOMEM;
 }
 
 static int run_open(struct blkload_run *run)

@@ -6,9 +6,11 @@
  * The models are compiled into this module. It needs no other one.
  */
 #include <kunit/test.h>
+#include <linux/ktime.h>
 #include <linux/math.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "../vdisk/fixed.c"
@@ -293,6 +295,30 @@ static void fixed_link_carries_exactly_its_limit(struct kunit *test)
 	expect_done(test, bench, &bench->cmds[999], WRITE_NS + 170666);
 }
 
+/* Two centuries of queue do not end early, nor out of order. */
+static void fixed_slowest_link_does_not_wrap(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	u64 last = 0, least = 0;
+	struct vdisk_cmd *cmd;
+	struct bench *bench;
+	u32 i;
+
+	params.bps[VDISK_READ] = 1;
+	bench = bench_create(test, &params);
+	for (i = 0; i < 8; i++)
+		submit(bench, VDISK_READ, SZ_2G);
+	for (i = 0; i < 8; i++) {
+		cmd = next_done(bench);
+		KUNIT_EXPECT_PTR_EQ(test, cmd, &bench->cmds[i]);
+		KUNIT_EXPECT_GE(test, bench->now, last);
+		least = min(least + SZ_2G * NSEC_PER_SEC, FIXED_FAR_NS);
+		KUNIT_EXPECT_GE(test, bench->now, least);
+		KUNIT_EXPECT_LT(test, bench->now, (u64)KTIME_MAX);
+		last = bench->now;
+	}
+}
+
 static void fixed_directions_share_servers_not_links(struct kunit *test)
 {
 	struct vdisk_params params = defaults;
@@ -485,6 +511,7 @@ static struct kunit_case isoblk_vdisk_cases[] = {
 	KUNIT_CASE(fixed_link_is_crossed_one_by_one),
 	KUNIT_CASE(fixed_link_holds_the_server),
 	KUNIT_CASE(fixed_link_carries_exactly_its_limit),
+	KUNIT_CASE(fixed_slowest_link_does_not_wrap),
 	KUNIT_CASE(fixed_directions_share_servers_not_links),
 	KUNIT_CASE(fixed_more_servers_start_what_waits),
 	KUNIT_CASE(fixed_fewer_servers_interrupt_nobody),

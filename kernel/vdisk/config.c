@@ -345,9 +345,14 @@ static struct config_item *vdisk_make_item(struct config_group *group,
 	if (!vi)
 		return ERR_PTR(-ENOMEM);
 
+	config_item_init_type_name(&vi->item, name, &vdisk_item_type);
+	/* A long name is allocated. */
+	if (!config_item_name(&vi->item)) {
+		kfree(vi);
+		return ERR_PTR(-ENOMEM);
+	}
 	mutex_init(&vi->mutex);
 	vi->params = vdisk_defaults;
-	config_item_init_type_name(&vi->item, name, &vdisk_item_type);
 	return &vi->item;
 }
 

@@ -23,6 +23,7 @@
  * A busy server has one event in the heap: the end of service, or, when the
  * link is not free of limits, first that and then the end of the crossing.
  */
+#include <linux/bits.h>
 #include <linux/container_of.h>
 #include <linux/err.h>
 #include <linux/math64.h>
@@ -32,6 +33,12 @@
 
 #include "events.h"
 #include "model.h"
+
+/*
+ * 146 years. What comes to a link that is not free before crosses it at once:
+ * at a few bytes a second a deep queue would otherwise leave 63 bits.
+ */
+#define FIXED_FAR_NS	BIT_ULL(62)
 
 /**
  * struct fixed_link - the link of a direction
@@ -144,8 +151,10 @@ static u64 fixed_cross(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 		link->rest = 0;
 	}
 	/* Fits: 2^32 * 10^9 is below 2^62, and the rest is below bps. */
-	link->free_ns += div64_u64_rem((u64)cmd->bytes * NSEC_PER_SEC +
-				       link->rest, cmd->bps, &link->rest);
+	if (link->free_ns < FIXED_FAR_NS)
+		link->free_ns += div64_u64_rem((u64)cmd->bytes * NSEC_PER_SEC +
+					       link->rest, cmd->bps,
+					       &link->rest);
 	return link->free_ns;
 }
 
