@@ -16,7 +16,7 @@ from tests.unit.specs import SECOND, NullBlkDevice, VdiskDevice, run_spec, tenan
 
 LOADS = {
     "random reads": Workload(rw="randread", iodepth=8),
-    "sequential writes": Workload(rw="write", iodepth=4, bs=65536),
+    "sequential writes": Workload(rw="write", iodepth=16, bs=65536),
     "mixed": Workload(rw="randrw", rwmixread=70, iodepth=16),
     "one at a time": Workload(rw="randread", iodepth=1),
 }

@@ -153,7 +153,8 @@ def leftovers(lab: Path) -> list[str]:
     return sorted(
         str(path.relative_to(root))
         for path in root.rglob("*")
-        if path.name in ("ready.json", "ready", "source.json", "tmp")
+        if path.name in ("ready.json", "ready", "source.json")
+        or path.name.startswith("tmp.")
         or (path.name.startswith(".") and path.name != ".config")
     )
 

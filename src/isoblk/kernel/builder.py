@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.files import write_atomically
@@ -246,11 +247,11 @@ class Make:
             UserError: the disk is full.
             RunError: it failed otherwise.
         """
-        scratch = self._log.parent / "tmp"
-        scratch.mkdir(exist_ok=True)
+        # Its own: the modules of two states of the repository may be built at once.
+        scratch = mkdtemp(prefix="tmp.", dir=self._log.parent)
         # Nothing else of the environment may change the kernel (MAKEFLAGS, KCFLAGS, ...).
         env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        env |= {"LC_ALL": "C", "TMPDIR": str(scratch)}
+        env |= {"LC_ALL": "C", "TMPDIR": scratch}
         tail: deque[str] = deque(maxlen=400)
         steps = 0
         process = subprocess.Popen(
