@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import Bench, execute, make_bench, make_job
 from isoblk.kernel import DEFAULT_VERSION, find
 from isoblk.machine.uml import Uml
@@ -114,7 +115,7 @@ def _report_s(bench: Bench) -> float:
         study = Study(name="bench", device="fast", tenant=[TenantEntry(name="t", count=4)])
         write_study(Path(results), StudyRecord(format=FORMAT, study=study, source="", runs=runs))
         began = time.perf_counter()
-        write_report(read_results(Path(results)))
+        write_report(analyse(read_results(Path(results))))
         return time.perf_counter() - began
 
 

@@ -18,7 +18,7 @@ from isoblk.doctor import doctor
 from isoblk.errors import IsoblkError, RunError
 from isoblk.kernel import DEFAULT_VERSION, find
 from isoblk.machine.uml import Uml
-from isoblk.report.tables import summary_table
+from isoblk.report.tables import plain_or_rich, summary_table
 from isoblk.result.store import Run, read_results
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
@@ -87,7 +87,7 @@ def run(
     machine = Uml(chosen, time_limit_s=timeout)
     bench = make_bench(machine, chosen)
     results = output or Path("results") / parsed.name
-    console = Console()
+    console = plain_or_rich()
     executor = ThreadPoolExecutor(max_workers=jobs)
     with _progress_bar(console) as bar:
         task = bar.add_task(parsed.name, total=len(expansion.runs))
