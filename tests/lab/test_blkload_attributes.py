@@ -8,7 +8,7 @@ so the tolerances of what is random are about whether the law holds, not about l
 import struct
 from collections import Counter
 from itertools import pairwise
-from math import log
+from math import log, pow
 
 import pytest
 
@@ -28,6 +28,7 @@ from tests.lab.load import (
     STATS,
     STOP,
     WAIT,
+    Load,
     Request,
     cgroup,
     io_stat,
@@ -46,6 +47,7 @@ from tests.lab.load import (
 )
 
 WITH_NULLB = ("isoblk_vdisk", "null_blk", "blkload")
+KINDS = ("read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim")
 SERVICE = 20_000  # ns: the virtual disk's default
 
 
@@ -169,10 +171,7 @@ def test_cgroup_v1_is_charged_with_every_request_and_byte(guest: Guest) -> None:
 
 
 def test_rw_gives_each_kind_of_request_in_sequence_or_at_random(guest: Guest) -> None:
-    kinds = ("read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim")
-    done = measure(
-        guest, {kind: {"rw": kind, "number_ios": 200} for kind in kinds}, trace=True
-    )
+    done = measure(guest, {kind: {"rw": kind, "number_ios": 200} for kind in KINDS}, trace=True)
     flags = {"read": {"R"}, "write": {"WS"}, "rw": {"R", "WS"}, "trim": {"D"}}
     names = {"read": {"read"}, "write": {"write"}, "rw": {"read", "write"}, "trim": {"trim"}}
     for kind, (result, trace) in ((k, (m.result, m.requests)) for k, m in done.items()):
@@ -220,19 +219,28 @@ def test_bs_is_the_size_of_every_request(guest: Guest) -> None:
 
 
 def test_bsrange_makes_every_multiple_of_its_lower_end_equally_likely(guest: Guest) -> None:
-    load = {"bsrange": "4k-16k", "rw": "randread", "number_ios": 20_000, "iodepth": 64}
+    load: Load = {"bsrange": "4k-16k", "rw": "randread", "number_ios": 20_000, "iodepth": 64}
     done = measure(guest, {"a": load}, trace=True)["a"]
     counts = Counter(request.sectors for request in done.requests)
     assert sorted(counts) == [8, 16, 24, 32]
     for sectors, count in counts.items():
         assert count / 20_000 == pytest.approx(1 / 4, abs=0.01), sectors
-    assert done.result.op.bytes == 512 * counts.total() * sum(
-        sectors * count for sectors, count in counts.items()
-    ) // counts.total()
+    assert (
+        done.result.op.bytes
+        == 512
+        * counts.total()
+        * sum(sectors * count for sectors, count in counts.items())
+        // counts.total()
+    )
 
 
 def test_bssplit_gives_each_size_its_share(guest: Guest) -> None:
-    load = {"bssplit": "4k/70:64k/25:512/5", "rw": "randwrite", "number_ios": 20_000, "iodepth": 64}
+    load: Load = {
+        "bssplit": "4k/70:64k/25:512/5",
+        "rw": "randwrite",
+        "number_ios": 20_000,
+        "iodepth": 64,
+    }
     done = measure(guest, {"a": load}, trace=True)["a"]
     counts = Counter(512 * request.sectors for request in done.requests)
     assert sorted(counts) == [512, 4096, 65536]
@@ -269,7 +277,7 @@ def test_bs_bsrange_and_bssplit_replace_each_other(guest: Guest) -> None:
 
 def test_iodepth_is_the_number_of_requests_in_flight(guest: Guest) -> None:
     depths = (1, 2, 32, 1024, 4096)
-    load = {"rw": "randread", "number_ios": 9000}  # neighbours in sequence would be merged
+    load: Load = {"rw": "randread", "number_ios": 9000}  # neighbours in sequence would be merged
     left = guest.run(
         script(
             *(
@@ -302,7 +310,7 @@ def test_iodepth_is_each_jobs_own(guest: Guest) -> None:
 
 
 def test_numjobs_threads_do_the_load_each_and_differ(guest: Guest) -> None:
-    load = {"numjobs": 3, "rw": "randread", "number_ios": 50, "iodepth": 2}
+    load: Load = {"numjobs": 3, "rw": "randread", "number_ios": 50, "iodepth": 2}
     done = measure(guest, {"a": load, "b": load | {"numjobs": 64}}, trace=True)
     assert done["a"].result.jobs == 3
     assert done["b"].result.jobs == 64
@@ -319,7 +327,7 @@ def test_numjobs_threads_do_the_load_each_and_differ(guest: Guest) -> None:
 
 @pytest.mark.parametrize("rate", [1, 3, 1000, 33_333])
 def test_rate_iops_linear_arrives_at_even_intervals(guest: Guest, rate: int) -> None:
-    load = {"rate_iops": rate, "runtime": 1, "iodepth": 8, "window": 1}
+    load: Load = {"rate_iops": rate, "runtime": 1, "iodepth": 8, "window": 1}
     done = measure(guest, {"a": load})["a"].result
     # Arrival k is at k / rate, the first at the barrier, and what arrives before the end is done.
     assert done.op.issued == rate
@@ -330,13 +338,13 @@ def test_rate_iops_linear_arrives_at_even_intervals(guest: Guest, rate: int) -> 
 
 
 def test_rate_iops_is_each_jobs_own(guest: Guest) -> None:
-    load = {"rate_iops": 1000, "numjobs": 3, "runtime": 1, "iodepth": 8}
+    load: Load = {"rate_iops": 1000, "numjobs": 3, "runtime": 1, "iodepth": 8}
     assert measure(guest, {"a": load})["a"].result.op.issued == 3000
 
 
 def test_rate_process_poisson_has_the_rate_and_the_variance(guest: Guest) -> None:
     rate, runtime = 20_000, 5
-    load = {
+    load: Load = {
         "rate_iops": rate,
         "rate_process": "poisson",
         "runtime": runtime,
@@ -363,7 +371,7 @@ def test_latency_of_an_open_loop_runs_from_the_arrival_under_overload(
     guest: Guest, process: str
 ) -> None:
     rate, end = 100_000, 100 * MS
-    load = {"rate_iops": rate, "rate_process": process, "runtime": "100ms", "iodepth": 16}
+    load: Load = {"rate_iops": rate, "rate_process": process, "runtime": "100ms", "iodepth": 16}
     op = measure(guest, {"a": load}, disk=vdisk(servers=1))["a"].result.op
     # The disk takes half. Request k arrives at k / rate and ends at k * SERVICE.
     assert op.ios == pytest.approx(end / SERVICE, rel=0.01)
@@ -374,7 +382,7 @@ def test_latency_of_an_open_loop_runs_from_the_arrival_under_overload(
 
 def test_an_open_loop_that_catches_up_issues_all_that_arrived(guest: Guest) -> None:
     # 400 ms at twice what the disk can do, then a disk that is twice as fast as needed.
-    load = {"rate_iops": 10_000, "number_ios": 10_000, "iodepth": 4}
+    load: Load = {"rate_iops": 10_000, "number_ios": 10_000, "iodepth": 4}
     left = guest.run(
         script(
             vdisk(servers=1, read_ns=200_000),
@@ -396,7 +404,7 @@ def test_an_open_loop_that_catches_up_issues_all_that_arrived(guest: Guest) -> N
 
 
 def test_thinktime_is_a_pause_after_each_request_has_ended(guest: Guest) -> None:
-    load = {"number_ios": 11, "thinktime": 1000}
+    load: Load = {"number_ios": 11, "thinktime": 1000}
     cases = {"us": load, "ms": load | {"thinktime": "1ms"}, "none": load | {"thinktime": 0}}
     done = measure(guest, cases)
     for name, pause in (("us", MS), ("ms", MS), ("none", 0)):
@@ -407,7 +415,7 @@ def test_thinktime_is_a_pause_after_each_request_has_ended(guest: Guest) -> None
 
 
 def test_thinktime_blocks_is_the_number_of_requests_between_pauses(guest: Guest) -> None:
-    load = {"number_ios": 40, "thinktime": "1ms", "iodepth": 4}
+    load: Load = {"number_ios": 40, "thinktime": "1ms", "iodepth": 4}
     cases = {f"n{n}": load | {"thinktime_blocks": n} for n in (1, 4, 20, 100)}
     done = measure(guest, cases)
     for blocks, pauses, rounds in ((1, 39, 40), (4, 9, 10), (20, 1, 10), (100, 0, 10)):
@@ -417,7 +425,7 @@ def test_thinktime_blocks_is_the_number_of_requests_between_pauses(guest: Guest)
 
 
 def test_thinktime_in_an_open_loop_delays_and_counts(guest: Guest) -> None:
-    load = {"number_ios": 10, "rate_iops": 1000, "thinktime": "3ms", "iodepth": 4}
+    load: Load = {"number_ios": 10, "rate_iops": 1000, "thinktime": "3ms", "iodepth": 4}
     done = measure(guest, {"a": load})["a"].result
     # Arrivals each ms, requests each 3 ms and service time: the last is late by 9 differences.
     late = 9 * (3 * MS + SERVICE - MS) + SERVICE
@@ -426,7 +434,7 @@ def test_thinktime_in_an_open_loop_delays_and_counts(guest: Guest) -> None:
 
 def test_cputime_is_spent_before_each_request_and_is_latency(guest: Guest) -> None:
     cost = 40 * 256
-    cases: dict[str, dict[str, str | int]] = {
+    cases: dict[str, Load] = {
         "one": {"cputime": cost, "number_ios": 100},
         "deep": {"cputime": cost, "number_ios": 1000, "iodepth": 64},
         "free": {"cputime": 0, "number_ios": 100},
@@ -440,7 +448,7 @@ def test_cputime_is_spent_before_each_request_and_is_latency(guest: Guest) -> No
 
 
 def test_startdelay_is_a_pause_after_the_barrier(guest: Guest) -> None:
-    cases: dict[str, dict[str, str | int]] = {
+    cases: dict[str, Load] = {
         "now": {"runtime": "10ms", "window": 1},
         "ms": {"startdelay": "500ms", "runtime": "10ms", "window": 1},
         "s": {"startdelay": 2, "runtime": "10ms", "window": 1, "rate_iops": 1000},
@@ -451,13 +459,13 @@ def test_startdelay_is_a_pause_after_the_barrier(guest: Guest) -> None:
         assert result.measure_from_ns == delay * MS, name
         assert min(result.op.win) in (delay, delay + 1), name
         assert result.measure_to_ns <= (delay + 10) * MS <= result.end_ns + SERVICE + MS, name
+        # The delay is not latency.
+        assert result.op.lat_max_ns <= SERVICE + LATE, name
     assert done["s"].op.issued == 10
-    # The delay is not latency.
-    assert done["s"].op.lat_max_ns <= SERVICE + LATE
 
 
 def test_ramp_time_is_run_but_not_measured(guest: Guest) -> None:
-    load = {"ramp_time": "200ms", "runtime": "300ms", "window": 1}
+    load: Load = {"ramp_time": "200ms", "runtime": "300ms", "window": 1}
     op = (result := measure(guest, {"a": load})["a"].result).op
     assert (result.measure_from_ns, result.measure_to_ns) == (200 * MS, 500 * MS)
     in_ramp = sum(ios for start, (ios, _) in op.win.items() if start < 200)
@@ -469,7 +477,7 @@ def test_ramp_time_is_run_but_not_measured(guest: Guest) -> None:
 
 
 def test_runtime_ends_issuing_and_what_is_in_flight_ends(guest: Guest) -> None:
-    cases: dict[str, dict[str, str | int]] = {
+    cases: dict[str, Load] = {
         "long": {"runtime": 2, "iodepth": 4},
         "short": {"runtime": "300us"},
         "first": {"runtime": 1, "number_ios": 5},
@@ -488,7 +496,7 @@ def test_runtime_ends_issuing_and_what_is_in_flight_ends(guest: Guest) -> None:
 
 
 def test_number_ios_is_exact_for_each_job_and_counts_no_flush(guest: Guest) -> None:
-    cases: dict[str, dict[str, str | int]] = {
+    cases: dict[str, Load] = {
         "one": {"number_ios": 1},
         "deep": {"number_ios": 10, "iodepth": 64},
         "jobs": {"number_ios": 7, "numjobs": 5, "iodepth": 3},
@@ -510,8 +518,8 @@ def _extent(trace: list[Request]) -> tuple[int, int]:
 
 
 def test_offset_and_size_bound_every_request(guest: Guest) -> None:
-    region: dict[str, str | int] = {"offset": "10m", "size": "1m", "number_ios": 3000}
-    cases: dict[str, dict[str, str | int]] = {
+    region: Load = {"offset": "10m", "size": "1m", "number_ios": 3000}
+    cases: dict[str, Load] = {
         "read": region,
         "mix": region | {"rw": "randrw", "bsrange": "4k-64k", "iodepth": 8},
         "odd": region | {"rw": "randwrite", "bs": "12k"},
@@ -531,14 +539,14 @@ def test_offset_and_size_bound_every_request(guest: Guest) -> None:
 
 
 def test_a_sequence_begins_again_at_the_region_s_end(guest: Guest) -> None:
-    load = {"offset": "1m", "size": "40k", "bs": "12k", "number_ios": 7}
+    load: Load = {"offset": "1m", "size": "40k", "bs": "12k", "number_ios": 7}
     trace = measure(guest, {"a": load}, trace=True)["a"].requests
     begin = _sectors(1 << 20)
     assert [request.sector - begin for request in trace] == [0, 24, 48, 0, 24, 48, 0]
 
 
 def test_size_0_reaches_to_the_end_of_the_device(guest: Guest) -> None:
-    load = {"offset": "3m", "rw": "randread", "number_ios": 3000}
+    load: Load = {"offset": "3m", "rw": "randread", "number_ios": 3000}
     trace = measure(guest, {"a": load}, disk=vdisk(size="4m"), trace=True)["a"].requests
     assert _extent(trace) == (_sectors(3 << 20), _sectors(4 << 20))
 
@@ -550,13 +558,13 @@ def _hot_share(trace: list[Request], blocks: int) -> float:
 
 
 def _zipf_share(theta: float, blocks: int, of: int) -> float:
-    weights = [rank**-theta for rank in range(1, of + 1)]
+    weights = [pow(rank, -theta) for rank in range(1, of + 1)]
     return sum(weights[:blocks]) / sum(weights)
 
 
 def test_random_distribution_has_the_hot_fraction_of_theory(guest: Guest) -> None:
     blocks, ios = 1000, 40_000
-    load = {"rw": "randread", "size": blocks * 4096, "number_ios": ios, "iodepth": 64}
+    load: Load = {"rw": "randread", "size": blocks * 4096, "number_ios": ios, "iodepth": 64}
     shapes = {
         "u": "random",
         "z05": "zipf:0.5",
@@ -574,9 +582,9 @@ def test_random_distribution_has_the_hot_fraction_of_theory(guest: Guest) -> Non
             assert share == pytest.approx(_zipf_share(theta, hot, blocks), abs=0.02), (name, hot)
     for name, h in (("p2", 0.2), ("p1", 0.1)):
         # fio: the distribution function is (x / n)^a, so that h of the blocks get 1 - h.
-        for hot in (0.01, h, 0.5):
-            share = _hot_share(traces[name], int(hot * blocks))
-            assert share == pytest.approx(hot ** (log(1 - h) / log(h)), abs=0.02), (name, hot)
+        for part in (0.01, h, 0.5):
+            share = _hot_share(traces[name], int(part * blocks))
+            assert share == pytest.approx(part ** (log(1 - h) / log(h)), abs=0.02), (name, part)
     assert _hot_share(traces["u"], 200) < 0.26
     for name, trace in traces.items():
         hottest = [sector for sector, _ in Counter(r.sector for r in trace).most_common(10)]
@@ -587,7 +595,7 @@ def test_random_distribution_has_the_hot_fraction_of_theory(guest: Guest) -> Non
 
 
 def test_randseed_decides_the_sequence(guest: Guest) -> None:
-    load = {"rw": "randrw", "bsrange": "4k-64k", "number_ios": 300, "iodepth": 4}
+    load: Load = {"rw": "randrw", "bsrange": "4k-64k", "number_ios": 300, "iodepth": 4}
     cases = {
         "a": load,
         "b": load | {"randseed": 1},
@@ -610,7 +618,7 @@ def test_randseed_decides_the_sequence(guest: Guest) -> None:
 
 
 def test_fsync_flushes_after_every_n_writes(guest: Guest) -> None:
-    load = {"device": "/dev/nullb0", "number_ios": 10, "rw": "write", "fua": 0}
+    load: Load = {"device": "/dev/nullb0", "number_ios": 10, "rw": "write", "fua": 0}
     cases = {f"n{n}": load | {"fsync": n} for n in (0, 1, 3, 10, 11)}
     cases["mix"] = load | {"fsync": 4, "rw": "randrw", "number_ios": 100}
     cases["read"] = load | {"fsync": 1, "rw": "read"}
@@ -634,7 +642,7 @@ def test_fsync_flushes_after_every_n_writes(guest: Guest) -> None:
 
 
 def test_fsync_on_a_disk_without_a_cache_takes_no_time(guest: Guest) -> None:
-    load = {"rw": "write", "number_ios": 100}
+    load: Load = {"rw": "write", "number_ios": 100}
     done = measure(guest, {"a": load, "b": load | {"fsync": 1}})
     assert done["b"].result.ops["flush"].ios == 100
     assert done["b"].result.ops["flush"].lat_max_ns <= LATE
@@ -642,14 +650,14 @@ def test_fsync_on_a_disk_without_a_cache_takes_no_time(guest: Guest) -> None:
 
 
 def test_fua_is_on_every_write_and_on_nothing_else(guest: Guest) -> None:
-    load = {"device": "/dev/nullb0", "number_ios": 50, "rw": "randrw", "fsync": 5}
+    load: Load = {"device": "/dev/nullb0", "number_ios": 50, "rw": "randrw", "fsync": 5}
     cases = {"without": load, "with": load | {"fua": 1}}
     done = measure(guest, cases, disk=nullb(cache_size=1, fua=1), trace=True, modules=WITH_NULLB)
     flags = {name: {r.flags for r in measured.requests} for name, measured in done.items()}
     assert flags == {"without": {"R", "WS", "FWS"}, "with": {"R", "WFS", "FWS"}}
 
 
-VERIFIED = {
+VERIFIED: Load = {
     "device": "/dev/nullb0",
     "rw": "randrw",
     "size": "1m",
@@ -660,7 +668,7 @@ VERIFIED = {
 
 
 def test_verify_finds_nothing_wrong_with_a_disk_that_keeps_its_data(guest: Guest) -> None:
-    cases: dict[str, dict[str, str | int]] = {
+    cases: dict[str, Load] = {
         "plain": VERIFIED,
         "seq": VERIFIED | {"rw": "rw"},
         "odd": VERIFIED | {"bs": "12k", "offset": "5m"},
@@ -733,7 +741,7 @@ def test_verify_writes_address_generation_and_seed(guest: Guest) -> None:
             nullb(),
             tenant("a", **load | {"number_ios": 24, "randseed": 77}),
             run("results"),
-            "dd if=/dev/nullb0 of=/run/isoblk/data bs=64k skip=16 count=1 iflag=direct 2> /dev/null",
+            "dd if=/dev/nullb0 of=/run/isoblk/data bs=64k skip=16 count=1 iflag=direct 2>&1",
         ),
         modules=WITH_NULLB,
     )
@@ -747,13 +755,15 @@ def test_verify_writes_address_generation_and_seed(guest: Guest) -> None:
 
 def test_verify_needs_room_and_sizes_that_fit_each_other(guest: Guest) -> None:
     load = VERIFIED | {"number_ios": 1}
-    bad: dict[str, tuple[dict[str, str | int], str, str]] = {
+    bad: dict[str, tuple[Load, str, str]] = {
         "room": ({"size": "124k"}, ERANGE, "the region has 126976 bytes, the load needs 131072"),
         "split": ({"bssplit": "4k/50:6k/50"}, EINVAL, "multiples of the smallest"),
     }
     for change, why, logged in bad.values():
         left = guest.run(
-            script(nullb(), tenant("a", **load | change), f"put 1 {BLKLOAD}/start >/run/isoblk/said"),
+            script(
+                nullb(), tenant("a", **load | change), f"put 1 {BLKLOAD}/start >/run/isoblk/said"
+            ),
             modules=WITH_NULLB,
         )
         assert left.read("said") == why + "\n"
@@ -765,7 +775,7 @@ def test_verify_needs_room_and_sizes_that_fit_each_other(guest: Guest) -> None:
 
 @pytest.mark.parametrize("window", [1, 7, 100, 1000])
 def test_window_is_the_width_of_the_series_windows(guest: Guest, window: int) -> None:
-    load = {"runtime": "250ms", "window": window, "rate_iops": 10_000, "iodepth": 8}
+    load: Load = {"runtime": "250ms", "window": window, "rate_iops": 10_000, "iodepth": 8}
     result = measure(guest, {"a": load})["a"].result
     assert all(start % window == 0 for start in result.op.win)
     starts = range(0, 250, window)
@@ -778,11 +788,10 @@ def test_window_is_the_width_of_the_series_windows(guest: Guest, window: int) ->
 
 # -- texts --
 
-FORMS = {
+FORMS: dict[str, list[tuple[str, str | None]]] = {
     "device": [("/dev/disk0", None), ("/dev/a b", None), ("", None)],
     "cgroup": [("/", None), ("/a/b", None), ("/a/", None)],
-    "rw": [(kind, None) for kind in ("read", "write", "randread", "randwrite", "rw", "randrw")]
-    + [("trim", None), ("randtrim", None)],
+    "rw": [(kind, None) for kind in KINDS],
     "rwmixread": [("0", None), ("100", None)],
     "bs": [("512", None), ("4k", "4096"), ("4K", "4096"), ("32m", "33554432")],
     "bsrange": [("4k-64k", "4096-65536"), ("512-512", None), ("", None)],
@@ -849,7 +858,10 @@ BAD = {
     "cgroup": {EINVAL: ["a", "../a"], ERANGE: ["/" + 1024 * "x"]},
     "rw": {EINVAL: ["", "READ", "readwrite", "0", "rea"]},
     "rwmixread": {EINVAL: ["", "-1", "5%", "0x10", "1.5"], ERANGE: ["101", 30 * "9"]},
-    "bs": {EINVAL: ["", "4096b", "513", "4kk", "-4k", "4k k"], ERANGE: ["0", "256", "33m", "99999g"]},
+    "bs": {
+        EINVAL: ["", "4096b", "513", "4kk", "-4k", "4k k"],
+        ERANGE: ["0", "256", "33m", "99999g"],
+    },
     "bsrange": {
         EINVAL: ["4k", "4k-", "-4k", "4k-8k-", "4k:8k", "513-1026"],
         ERANGE: ["8k-4k", "0-4k", "4k-64m"],

@@ -80,6 +80,16 @@ def test_the_power_is_switched_on_last() -> None:
     assert disk[-1].endswith("/power")
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("zipf:1", "zipf:1.0"), ("zipf:1.20", "zipf:1.2"), ("pareto:0.01", "pareto:0.01")],
+)
+def test_a_distribution_is_written_as_the_generator_reads_it_back(written: str, read: str) -> None:
+    spec = run_spec(tenants=(tenant("t1", random_distribution=written),))
+    values = [s.value for s in make_plan(spec).settings if s.path.endswith("random_distribution")]
+    assert values == [read]
+
+
 def test_a_late_tenant_is_measured_from_its_start_to_the_runs_end() -> None:
     late = tenant("t1", startdelay_ns=300 * MS)
     early = tenant("t2", startdelay_ns=50 * MS, runtime_ns=400 * MS)

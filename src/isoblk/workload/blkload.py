@@ -68,9 +68,17 @@ def _pattern(load: Workload) -> dict[str, str | int]:
         values["bs"] = load.bs
     values["iodepth"] = load.iodepth
     values |= {name: getattr(load, name) for name in _SELDOM if _is_set(load, name)}
+    if "random_distribution" in values:
+        values["random_distribution"] = _as_read_back(load.random_distribution)
     values |= {name: 1 for name in ("fua", "verify") if getattr(load, name)}
     values["randseed"] = load.randseed
     return values
+
+
+def _as_read_back(distribution: str) -> str:
+    """zipf:1.20 as zipf:1.2, zipf:1 as zipf:1.0."""
+    shape, _, argument = distribution.partition(":")
+    return f"{shape}:{float(argument)}"
 
 
 def _is_set(load: Workload, name: str) -> bool:
