@@ -35,9 +35,6 @@ app = typer.Typer(
 app.add_typer(cli_kernel.app, name="kernel")
 app.add_typer(cli_study.app, name="study")
 app.command()(doctor)
-app.command()(cli_report.show)
-app.command()(cli_report.report)
-app.command()(cli_report.compare)
 
 
 def _print_version(wanted: bool) -> None:
@@ -126,6 +123,11 @@ def run(
             f"{len(invalid)} of {len(record.runs)} runs are invalid; the first:"
             f" {invalid[0].record.reasons[0]}"
         )
+
+
+app.command()(cli_report.show)
+app.command()(cli_report.report)
+app.command()(cli_report.compare)
 
 
 def _progress_bar(console: Console) -> Progress:

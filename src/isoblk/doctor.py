@@ -2,7 +2,6 @@
 """Is everything here that isoblk needs? One check a line, each with what to do about it."""
 
 import importlib.metadata
-import mmap
 import os
 import platform
 import re
@@ -12,8 +11,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
-from tempfile import TemporaryFile
 
 import typer
 from rich.console import Console
@@ -23,13 +20,11 @@ from rich.text import Text
 from isoblk import kernel
 from isoblk.errors import IsoblkError
 from isoblk.kernel import tools
+from isoblk.machine.uml import SHARED_MEMORY, memory_mib, shared_memory_problem
 from isoblk.paths import cache_dir
 
 # Space for one kernel: 0.7 GB of source while its 0.3 GB package is unpacked, 0.15 GB of build.
 _CACHE_BYTES = 1_200_000_000
-
-# The guest's memory is a file in a tmpfs; a machine has 512 MiB unless its study says otherwise.
-_GUEST_BYTES = 512 << 20
 
 # Where kmod's programs are, which an ordinary user's PATH may lack.
 _SBIN = "/usr/sbin:/sbin"
@@ -186,53 +181,18 @@ def check_tracing() -> Check:
     )
 
 
-def guest_memory_dir() -> Path:
-    """Where User Mode Linux puts its memory: as arch/um/os-Linux/mem.c chooses."""
-    for name in ("TMPDIR", "TMP", "TEMP"):
-        if value := os.environ.get(name):
-            return Path(value)
-    for directory in (Path("/dev/shm"), Path("/tmp")):
-        if _is_tmpfs(directory):
-            return directory
-    return Path("/tmp")
-
-
-def _is_tmpfs(directory: Path) -> bool:
-    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-    # A later mount hides an earlier one.
-    kinds = [fields[2] for fields in mounts if fields[1] == str(directory)]
-    return bool(kinds) and kinds[-1] == "tmpfs"
-
-
 def check_memory() -> Check:
-    """The guest's memory: room in its tmpfs, and the right to execute from it."""
-    name = "guest memory"
-    directory = guest_memory_dir()
-    try:
-        free = shutil.disk_usage(directory).free
-        with TemporaryFile(dir=directory) as file:
-            file.truncate(mmap.PAGESIZE)
-            mmap.mmap(
-                file.fileno(),
-                mmap.PAGESIZE,
-                prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC,
-            ).close()
-    except OSError as error:
-        return Check(
-            name,
-            State.MISSING,
-            f"{directory}: {error.strerror}",
-            "set TMPDIR to a writable tmpfs that is not mounted noexec",
-        )
-    found = f"{free / 1e6:,.0f} MB free in {directory}"
-    if free < _GUEST_BYTES:
-        return Check(
-            name,
-            State.MISSING,
-            found,
-            "set TMPDIR to a tmpfs with 600 MB (containers: --shm-size=2g)",
-        )
-    return Check(name, State.OK, found)
+    """Room for a guest's memory in the host's, and the right to execute from it."""
+    problem = shared_memory_problem(memory_mib(tenants=1))
+    if not problem:
+        free = shutil.disk_usage(SHARED_MEMORY).free
+        return Check("guest memory", State.OK, f"{free / 1e6:,.0f} MB free in {SHARED_MEMORY}")
+    return Check(
+        "guest memory",
+        State.OPTIONAL,
+        f"{SHARED_MEMORY}: {problem}: it goes to the result directory, which is slower",
+        "give it 1 GB, without noexec (containers: --shm-size=2g)",
+    )
 
 
 def check_cache() -> Check:

@@ -14,6 +14,7 @@ from tempfile import mkdtemp
 import pytest
 
 from isoblk.campaign.execute import Bench, Job, make_job
+from isoblk.machine import uml
 from isoblk.machine.uml import Uml
 from tests.lab.campaigns import STUDIES, run_file, tables
 from tests.unit.specs import run_spec, tenant
@@ -85,6 +86,14 @@ def test_as_another_user_and_from_another_path(default_bench: Bench, tmp_path: P
         assert (theirs / "run" / "results").read_bytes() == (mine / "results").read_bytes()
     finally:
         shutil.rmtree(theirs)
+
+
+def test_wherever_the_guests_memory_is_kept(
+    default_bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tables(run_file(QUICK, default_bench, tmp_path / "in memory"))
+    monkeypatch.setattr(uml, "SHARED_MEMORY", tmp_path / "there is none")
+    assert tables(run_file(QUICK, default_bench, tmp_path / "on disk")) == first
 
 
 def _run_plan(job: Job, bench: Bench, directory: Path) -> None:

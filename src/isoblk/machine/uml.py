@@ -5,6 +5,7 @@ Tier "uml": exact policy, one CPU, CPU time costs nothing.
 """
 
 import contextlib
+import mmap
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from isoblk.errors import RunError, UserError
 from isoblk.kernel import Kernel
@@ -21,6 +23,7 @@ from isoblk.machine import Ran
 # What the guest needs for itself; each tenant's kthread, buckets and windows come on top.
 _MEMORY_MIB = 512
 _MEMORY_MIB_PER_64_TENANTS = 64
+SHARED_MEMORY = Path("/dev/shm")
 _CONSOLE_LINES_IN_ERROR = 3
 # How the kernel, lockdep and KASAN begin what should not have happened.
 _COMPLAINTS = ("BUG:", "WARNING:", "Oops", "INFO: task")
@@ -84,6 +87,7 @@ class Uml:
 
     def _boot(self, directory: Path, own_files: Path, seed: int, memory_mib: int) -> Ran:
         console = directory / "console.log"
+        in_memory = not shared_memory_problem(memory_mib)
         began = time.monotonic()
         with console.open("wb") as output, self._lock:
             if self._stopped:
@@ -98,7 +102,7 @@ class Uml:
                     start_new_session=True,
                     env={
                         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-                        "TMPDIR": str(_backing_dir(memory_mib, own_files)),
+                        "TMPDIR": str(SHARED_MEMORY if in_memory else own_files),
                         "LD_PRELOAD": str(self._kernel.seed_shim),
                         "ISOBLK_SEED": str(seed),
                     },
@@ -168,14 +172,20 @@ def _without_aslr() -> list[str]:
     return command if allowed.returncode == 0 else []
 
 
-def _backing_dir(memory_mib: int, fallback: Path) -> Path:
-    """Where UML keeps the guest's memory, as an unlinked file: in memory if there is room."""
-    shm = Path("/dev/shm")
+def shared_memory_problem(needed_mib: int) -> str:
+    """Why a guest's memory cannot be in SHARED_MEMORY; "" if it can.
+
+    User Mode Linux keeps it in an unlinked file, and executes from it.
+    """
     try:
-        free = shutil.disk_usage(shm).free
-    except OSError:
-        return fallback
-    return shm if os.access(shm, os.W_OK) and free >= memory_mib << 20 else fallback
+        if shutil.disk_usage(SHARED_MEMORY).free < needed_mib << 20:
+            return f"less than {needed_mib} MiB free"
+        with TemporaryFile(dir=SHARED_MEMORY) as file:
+            file.truncate(mmap.PAGESIZE)
+            mmap.mmap(file.fileno(), mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
+    except OSError as error:
+        return error.strerror or "unusable"
+    return ""
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
