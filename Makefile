@@ -30,7 +30,7 @@ bench: setup-dev kernel
 	$(VENV)/bin/python benchmarks/run.py
 
 figures: setup kernel
-	for study in weights group-count prototype; do \
+	for study in weights io-cost-rate bfq-tags group-count prototype; do \
 		$(ISOBLK) run studies/$$study.toml -j $(JOBS) && $(ISOBLK) report results/$$study || exit; \
 		mkdir -p docs/figures/$$study && cp results/$$study/figures/*.svg docs/figures/$$study; \
 	done
