@@ -15,6 +15,8 @@ JOBS ?= $(shell nproc)
 NEWEST := newest
 
 .PHONY: demo test check bench figures lock setup setup-dev kernel kernels clean
+# What a target leans on stands in order.
+.NOTPARALLEL:
 
 demo: setup kernel
 	$(ISOBLK) run studies/weights.toml -j $(JOBS)
@@ -32,7 +34,8 @@ bench: setup-dev kernel
 figures: setup kernel
 	for study in weights io-cost-rate bfq-tags group-count prototype; do \
 		$(ISOBLK) run studies/$$study.toml -j $(JOBS) && $(ISOBLK) report results/$$study || exit; \
-		mkdir -p docs/figures/$$study && cp results/$$study/figures/*.svg docs/figures/$$study; \
+		mkdir -p docs/figures/$$study && cp results/$$study/figures/*.svg docs/figures/$$study \
+			|| exit; \
 	done
 
 setup:

@@ -16,7 +16,7 @@ from isoblk.campaign.execute import make_bench
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.doctor import doctor
 from isoblk.errors import IsoblkError, RunError
-from isoblk.kernel import DEFAULT_VERSION, find
+from isoblk.kernel import DEFAULT_VERSION, find, hold
 from isoblk.machine.uml import Uml
 from isoblk.report.tables import plain_or_rich, summary_table
 from isoblk.result.store import Run, read_results
@@ -82,11 +82,11 @@ def run(
         return
     chosen = find(kernel, debug=debug)
     machine = Uml(chosen, time_limit_s=timeout)
-    bench = make_bench(machine, chosen)
     results = output or Path("results") / parsed.name
     console = plain_or_rich()
     executor = ThreadPoolExecutor(max_workers=jobs)
-    with _progress_bar(console) as bar:
+    with hold(chosen), _progress_bar(console) as bar:
+        bench = make_bench(machine, chosen)
         task = bar.add_task(parsed.name, total=len(expansion.runs))
 
         def on_end(index: int, ended: Run | None) -> None:

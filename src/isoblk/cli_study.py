@@ -2,8 +2,6 @@
 """isoblk study: look at study files, and make them."""
 
 import json
-import os
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from isoblk.errors import UserError
+from isoblk.files import write_atomically
 from isoblk.study.expand import expand
 from isoblk.study.fiojob import from_fio
 from isoblk.study.load import load_study
@@ -60,26 +59,9 @@ def import_fio(
     if output is None:
         typer.echo(text, nl=False)
     else:
-        _replace(output, text)
+        try:
+            write_atomically(output, text.encode())
+        except OSError as error:
+            raise UserError(f"cannot write: {error.strerror}", where=str(output)) from None
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write the file whole, or not at all."""
-    temporary = None
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.name}.", encoding="utf-8", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            file.write(text)
-        # Such a file is its owner's alone; a study is as readable as any other file.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise UserError(f"cannot write: {error.strerror}", where=str(path)) from None

@@ -18,11 +18,13 @@ IOS = 1000
 @dataclass
 class FakeMachine:
     """before: called with the plan's text; what it raises, the run raises. altered: a file
-    that reads back other than written. charged_bytes: what io.stat says, if not the truth."""
+    that reads back other than written. charged_bytes: what io.stat says, if not the truth.
+    unmeasured: a tenant that ended in the warm-up."""
 
     before: Callable[[str], None] = lambda text: None
     altered: Mapping[str, str] = field(default_factory=dict)
     charged_bytes: int | None = None
+    unmeasured: str = ""
     plans: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -38,8 +40,9 @@ class FakeMachine:
         results, charged = "", ""
         size = 4096 * IOS
         for name, cgroup in tenants:
+            end_ns = 0 if name == self.unmeasured else 10**9
             results += (
-                f"tenant {name} jobs 1 start_ns 1 measure_from_ns 0 measure_to_ns 1000000000"
+                f"tenant {name} jobs 1 start_ns 1 measure_from_ns 0 measure_to_ns {end_ns}"
                 f" end_ns 1 error 0\n"
                 f"op {name} read issued {IOS} ios {IOS} bytes {size} errors 0 verify_errors 0"
                 f" meas_ios {IOS} meas_bytes {size} lat_sum_ns 1 lat_min_ns 1 lat_max_ns 1\n"

@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, analyse, metric_value
@@ -98,7 +99,7 @@ def test_a_tenant_that_starts_late_owns_nothing_before(tmp_path: Path) -> None:
     found = _only(tmp_path, Made("bfq", {"a": a, "b": 1000}, tenants=tenants))
     assert [t.ideal for t in found.tenants] == pytest.approx([0.75, 0.25])
     assert found.share_error == pytest.approx(0, abs=1e-9)
-    assert max(found.window_errors) == pytest.approx(0, abs=1e-9)
+    assert found.window_errors == pytest.approx([0] * 10, abs=1e-9)
 
 
 def test_a_change_inside_a_window_counts_by_its_time(tmp_path: Path) -> None:
@@ -121,6 +122,42 @@ def test_no_convergence_is_said(tmp_path: Path) -> None:
     tenants = [tenant("a", 100), tenant("b", 900, startdelay_ns=500_000_000)]
     found = _only(tmp_path, Made("none", {"a": 1000, "b": 1000}, tenants=tenants))
     assert [c.converged_ms for c in found.changes] == [None]
+
+
+def test_a_window_in_which_nothing_moved_is_neither_fair_nor_a_sign_of_convergence(
+    tmp_path: Path,
+) -> None:
+    tenants = [tenant("a", 100), tenant("b", 100, startdelay_ns=300_000_000)]
+    a, b = [1000.0] * 3 + [0.0] * 3 + [1000.0] * 4, [0.0] * 6 + [3000.0] * 4
+    found = _only(tmp_path, Made("bfq", {"a": a, "b": b}, tenants=tenants))
+    assert found.window_errors == [0, 0, 0, None, None, None, *[pytest.approx(0.5)] * 4]
+    assert [c.converged_ms for c in found.changes] == [None]
+
+
+def test_when_nobody_wants_anything_there_is_nothing_to_follow(tmp_path: Path) -> None:
+    tenants = [tenant("a", 100, runtime_ns=500_000_000), tenant("b", 100, runtime_ns=500_000_000)]
+    found = _only(tmp_path, Made("bfq", {"a": 1000, "b": 1000}, tenants=tenants))
+    assert found.share_error_100ms == pytest.approx(0)
+    assert found.changes == ()
+
+
+def test_a_tenant_without_a_series_is_judged_by_its_totals_alone(tmp_path: Path) -> None:
+    # fio leaves no series: its windows would look empty.
+    tenants = [
+        tenant("a", 100, program="fio", number_ios=5),
+        tenant("b", 100, startdelay_ns=500_000_000),
+    ]
+    made = Made("bfq", {"a": 3000, "b": 2000}, tenants=tenants)
+    resultgen.write(tmp_path, [made])
+    (path,) = tmp_path.glob("runs/*/series.parquet")
+    series = pl.read_parquet(path)
+    series.filter(series["tenant"] != "a").write_parquet(path)
+    (point,) = _analyse(tmp_path).points
+    (found,) = point.valid
+    assert [t.share for t in found.tenants] == pytest.approx([0.75, 0.25])
+    assert [t.ideal for t in found.tenants] == pytest.approx([0.75, 0.25])
+    assert found.share_error_100ms is None
+    assert found.changes == ()
 
 
 def test_total_is_relative_to_none_of_the_same_point_and_repeat(tmp_path: Path) -> None:
@@ -167,7 +204,7 @@ def test_warmup_is_not_measured(tmp_path: Path) -> None:
     found = _only(tmp_path, Made("bfq", rates, tenants=TWO, warmup_ms=500))
     assert found.share_error == pytest.approx(0, abs=1e-9)
     assert found.windows.count == 10
-    assert found.windows.starts_ms()[0] == 500
+    assert found.windows.start_ns == 500_000_000
 
 
 @pytest.mark.parametrize("name", ["series.parquet", "latency.parquet"])

@@ -113,6 +113,29 @@ def test_a_run_that_leans_on_a_failed_one_is_not_made(tmp_path: Path) -> None:
     assert not any("io.cost.model" in plan for plan in machine.plans)
 
 
+def test_nothing_is_set_up_with_the_figures_of_an_invalid_run(tmp_path: Path) -> None:
+    machine = FakeMachine(charged_bytes=0)
+    record = _run(_expansion(schedulers=["none", "io.cost", "io.max"]), machine, tmp_path)
+    leaning = [
+        run.failure
+        for run in record.runs
+        if run.planned.spec.point.get("scheduler") in ("io.cost", "io.max")
+    ]
+    assert len(leaning) == 2
+    assert all(one.startswith("needs a run that is invalid: ") for one in leaning)
+    assert not any("io.cost.model" in plan or "/io.max" in plan for plan in machine.plans)
+
+
+def test_a_tenant_that_ended_in_the_warmup_adds_nothing_to_what_io_max_divides(
+    tmp_path: Path,
+) -> None:
+    machine = FakeMachine(unmeasured="t1")
+    record = _run(_expansion(schedulers=["io.max"]), machine, tmp_path)
+    assert not any(run.failure for run in record.runs)
+    (plan,) = [plan for plan in machine.plans if "/io.max" in plan]
+    assert f'"$dev rbps={round(IOS * 4096 * 2 / 3)}' in plan
+
+
 def test_io_max_caps_each_tenant_at_its_share_of_what_none_reached(tmp_path: Path) -> None:
     machine = FakeMachine()
     _run(_expansion(schedulers=["io.max"]), machine, tmp_path)
@@ -178,6 +201,32 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
     record = _run(_expansion(schedulers=["none"]), FakeMachine(before=full), tmp_path)
     assert all("No space left on device" in run.failure for run in record.runs)
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_full_disk_under_the_study_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(UserError, match="cannot write results: No space left on device"):
+        _run(_expansion(schedulers=["none"]), FakeMachine(), tmp_path)
+
+
+def test_a_directory_that_holds_no_run_is_made_anew(tmp_path: Path) -> None:
+    expansion = _expansion(schedulers=["none"])
+    first = _run(expansion, FakeMachine(), tmp_path)
+    (tmp_path / "runs" / first.runs[0].id / "run.json").unlink()
+    again = FakeMachine()
+    assert _run(expansion, again, tmp_path) == first
+    assert len(again.plans) == 1
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "study.json").mkdir()
+    with pytest.raises(UserError, match=r"study\.json: cannot read"):
+        read_results(tmp_path)
 
 
 def test_equal_runs_at_two_places_are_made_once(tmp_path: Path) -> None:

@@ -100,3 +100,12 @@ def test_a_late_tenant_is_measured_from_its_start_to_the_runs_end() -> None:
     assert values[f"{root}/t1/runtime"] == f"{900 * MS}ns"
     assert values[f"{root}/t2/ramp_time"] == f"{150 * MS}ns"
     assert values[f"{root}/t2/runtime"] == f"{250 * MS}ns"
+
+
+def test_fio_ends_with_the_run_as_the_generator_does() -> None:
+    late = tenant("t1", program="fio", startdelay_ns=300 * MS)
+    early = tenant("t2", program="fio", startdelay_ns=50 * MS, runtime_ns=400 * MS)
+    spec = run_spec(tenants=(late, early), warmup_ns=200 * MS, runtime_ns=SECOND)
+    text = make_plan(spec).text
+    assert "--ramp_time=0us --runtime=900000us --startdelay=300000us " in text
+    assert "--ramp_time=150000us --runtime=250000us --startdelay=50000us " in text

@@ -12,11 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from isoblk import kernel
+from isoblk import cli, kernel
+from isoblk.campaign.execute import Bench
 from isoblk.errors import RunError, UserError
 from isoblk.kernel import Kernel, Request, build, cache, source, tools
 from isoblk.kernel.builder import failure, key_of
+from isoblk.paths import presets_dir
 
 MAKE = """\
 #!/bin/sh
@@ -443,6 +446,28 @@ def test_clean_removes_everything_but_what_is_in_use(lab: Path) -> None:
     assert kernel.list_kernels() == [debug]
     with pytest.raises(UserError, match="no longer in the cache"), kernel.hold(plain):
         pass
+
+
+def test_a_kernel_stays_while_a_study_runs_on_it(
+    lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_kernel(lab)
+    cleaned: list[cache.Cleaned] = []
+
+    def clean_meanwhile(machine: object, chosen: Kernel) -> Bench:
+        cleaned.append(kernel.clean())
+        raise RunError("enough")
+
+    monkeypatch.setattr(cli, "find", lambda version, debug: made)
+    monkeypatch.setattr(cli, "make_bench", clean_meanwhile)
+    CliRunner().invoke(cli.app, ["run", str(presets_dir().parent / "quick.toml")])
+    assert [one.busy for one in cleaned] == [(made.key,)]
+    assert kernel.list_kernels() == [made]
+
+
+def test_what_goes_wrong_beside_a_kernel_in_use_is_not_blamed_on_the_cache(lab: Path) -> None:
+    with pytest.raises(PermissionError), kernel.hold(make_kernel(lab)):
+        raise PermissionError(errno.EACCES, "Permission denied")
 
 
 def test_clean_takes_beginnings_of_keys_and_refuses_unknown_ones(lab: Path) -> None:

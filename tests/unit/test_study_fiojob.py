@@ -176,6 +176,15 @@ def test_suffixes_are_read_with_kb_base(tmp_path: Path, base: str, text: str, si
     assert spec.tenants[0].workload.bs == size
 
 
+def test_a_zero_in_front_of_a_number_is_decimal_as_fio_has_it(tmp_path: Path) -> None:
+    spec, _, _ = imported(tmp_path, "[a]\nrw=randread\nbs=0x1000\niodepth=08\n")
+    assert (spec.tenants[0].workload.bs, spec.tenants[0].workload.iodepth) == (4096, 8)
+
+
+def test_a_superscript_is_no_percentage(tmp_path: Path) -> None:
+    assert "job.fio:2: bssplit" in wrong(tmp_path, "[a]\nbssplit=4k/²:8k/98\n")
+
+
 def test_sizes_without_percentage_divide_the_rest(tmp_path: Path) -> None:
     spec, _, _ = imported(tmp_path, "[j]\nruntime=1\nbssplit=4k/50:8k:16k/:32k/10\n")
     assert spec.tenants[0].workload.bssplit == ((4096, 50), (8192, 20), (16384, 20), (32768, 10))

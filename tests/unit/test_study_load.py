@@ -136,6 +136,11 @@ def test_the_base_of_these_tests_is_right() -> None:
         ('rw = "randrw"', 'random_distribution = "gauss"', ["'gauss'", "allowed: random, zipf:X"]),
         ('rw = "randrw"', "startdelay = 1", ["x.toml:13: tenant[1].startdelay: 1s is after"]),
         ('rw = "randrw"', "runtime = 2", ["x.toml:13: tenant[1].runtime", "ends after the run"]),
+        (
+            "runtime = 1\n[workload]\niodepth = 32",
+            'runtime = 1\nwarmup = "200ms"\n[workload]\nruntime = 0.2',
+            ["x.toml:8: workload.runtime", "200ms ends in the warm-up", "more than 200ms"],
+        ),
         ('rw = "randrw"', "thinktime_blocks = 0", ["x.toml:13: tenant[1].thinktime_blocks"]),
         # devices
         ('"fast"', '"fats"', ["x.toml:2: device: unknown preset 'fats'", "fast, nand, prototype"]),

@@ -103,6 +103,11 @@ def test_charges_of_v2() -> None:
     assert parse_charged(files, "a/t1") == expected
 
 
+def test_charges_of_a_cgroup_of_the_same_name_further_down_are_not_its_own() -> None:
+    files = {"/sys/fs/cgroup/a/cgroup/t1/io.stat": "254:0 rbytes=1 wbytes=0 rios=1 wios=0"}
+    assert parse_charged(files, "t1") is None
+
+
 def test_charges_of_v1() -> None:
     base = "/sys/fs/cgroup/t1/blkio.bfq.io_"
     files = {

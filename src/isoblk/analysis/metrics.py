@@ -56,7 +56,7 @@ class RunMetrics:
     weight_ratio_error: the same against weight_share. jain: Jain's index of share /
     weight_share. capped: whether the runs that the caps come from were there. windows,
     window_errors, window_ideal: the shares over time, by 100 ms; share_error_100ms: the 95th
-    percentile of window_errors, None if the measured time has no whole window. changes: those
+    percentile of window_errors, None if no window has one. changes: those
     in demand and weights, with the time the shares took to follow.
     """
 
@@ -70,7 +70,7 @@ class RunMetrics:
     capped: bool
     tenants: tuple[TenantMetrics, ...]
     windows: Windows
-    window_errors: Sequence[float]
+    window_errors: Sequence[float | None]
     window_ideal: Mapping[str, Sequence[float]]
     changes: tuple[Change, ...]
     buckets: Mapping[str, Mapping[str, latency.Buckets]] = field(repr=False)
@@ -264,7 +264,7 @@ def _run_metrics(planned: PlannedRun, run: Run, runs: Sequence[Run | None]) -> R
         share_error=max(errors, default=None),
         weight_ratio_error=max((abs(t.share / t.weight_share - 1) for t in wanted), default=None),
         jain=stats.jain([t.share / t.weight_share for t in wanted]),
-        share_error_100ms=_p95(window_errors),
+        share_error_100ms=_p95([error for error in window_errors if error is not None]),
         capped=bool(alone) and len(caps) == len(alone),
         tenants=tenants,
         windows=at,

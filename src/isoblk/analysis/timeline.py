@@ -45,10 +45,6 @@ class Windows:
     count: int
     moved: Mapping[str, Sequence[int]]
 
-    def starts_ms(self) -> list[float]:
-        """Where the windows start, in ms after the barrier."""
-        return [(self.start_ns + k * self.width_ns) / _MS for k in range(self.count)]
-
     def totals(self) -> list[int]:
         """Bytes of all tenants by window."""
         return [sum(column) for column in zip(*self.moved.values(), strict=True)]
@@ -71,14 +67,15 @@ def demand(spec: RunSpec, name: str, last_ms: Mapping[str, int]) -> tuple[int, i
     """From when to when a tenant wants I/O, in ns after the barrier, within the run.
 
     last_ms: the start of its last window with I/O; it ends a tenant that has `number_ios`.
+    A tenant without a series (fio's) counts to the end.
     """
     work = next(tenant.workload for tenant in spec.tenants if tenant.name == name)
     end = spec.warmup_ns + spec.runtime_ns
     stop = end
     if work.runtime_ns:
         stop = min(stop, work.startdelay_ns + work.runtime_ns)
-    if work.number_ios:
-        stop = min(stop, (last_ms.get(name, 0) + spec.window_ms) * _MS)
+    if work.number_ios and name in last_ms:
+        stop = min(stop, (last_ms[name] + spec.window_ms) * _MS)
     return min(work.startdelay_ns, end), stop
 
 
@@ -102,11 +99,13 @@ def phases(spec: RunSpec, last_ms: Mapping[str, int]) -> list[Phase]:
 
 def windows(spec: RunSpec, series: pl.DataFrame) -> Windows:
     """Bytes by tenant and 100 ms window (or the run's own window, if that is wider or 100 ms
-    is no multiple of it: then the next multiple)."""
+    is no multiple of it: then the next multiple). No window if a tenant has no series."""
     width_ms = spec.window_ms * -(-WINDOW_MS // spec.window_ms)
     first_ms = spec.window_ms * -(-spec.warmup_ns // (spec.window_ms * _MS))
     end_ms = (spec.warmup_ns + spec.runtime_ns) // _MS
     count = max(0, (end_ms - first_ms) // width_ms)
+    if any(tenant.workload.program == "fio" for tenant in spec.tenants):
+        count = 0
     moved = {tenant.name: [0] * count for tenant in spec.tenants}
     within = series.filter(
         (pl.col("t_ms") >= first_ms) & (pl.col("t_ms") < first_ms + count * width_ms)
@@ -141,25 +140,29 @@ def ideal_bytes(
     return result
 
 
-def share_errors(at: Windows, ideal: Mapping[str, Sequence[float]]) -> list[float]:
-    """The largest |share / ideal - 1| of each window, over the tenants it has an ideal for."""
+def share_errors(at: Windows, ideal: Mapping[str, Sequence[float]]) -> list[float | None]:
+    """The largest |share / ideal - 1| of each window, over the tenants it has an ideal for;
+    None if it has none: nothing moved, or nobody wanted anything."""
     return [
         max(
             (abs(at.moved[name][k] / ideal[name][k] - 1) for name in ideal if ideal[name][k] > 0),
-            default=0.0,
+            default=None,
         )
         for k in range(at.count)
     ]
 
 
 def changes(
-    spec: RunSpec, last_ms: Mapping[str, int], at: Windows, errors: Sequence[float]
+    spec: RunSpec, last_ms: Mapping[str, int], at: Windows, errors: Sequence[float | None]
 ) -> list[Change]:
-    """Every change inside the measured time, in order, with its convergence time."""
+    """Every change inside the measured time after which somebody wants I/O, in order, with
+    its convergence time. None without windows, which would show what follows."""
+    if not at.count:
+        return []
     begin, end = spec.warmup_ns, spec.warmup_ns + spec.runtime_ns
     found: dict[int, list[str]] = {}
-    for tenant in spec.tenants:
-        start, stop = demand(spec, tenant.name, last_ms)
+    wanted = [demand(spec, tenant.name, last_ms) for tenant in spec.tenants]
+    for tenant, (start, stop) in zip(spec.tenants, wanted, strict=True):
         found.setdefault(start, []).append(f"{tenant.name} starts")
         found.setdefault(stop, []).append(f"{tenant.name} stops")
     for event in spec.events:
@@ -167,11 +170,16 @@ def changes(
     times = sorted(time for time in found if begin < time < end)
     result = []
     for time, until in pairwise([*times, end]):
+        if not any(start <= time < stop for start, stop in wanted):
+            continue
         first = max(0, -(-(time - at.start_ns) // at.width_ns))
         last = min(at.count, (until - at.start_ns) // at.width_ns)
         settled = None
         for k in range(first, last - CONVERGED_WINDOWS + 1):
-            if max(errors[k : k + CONVERGED_WINDOWS]) < CONVERGED_BELOW:
+            if all(
+                error is not None and error < CONVERGED_BELOW
+                for error in errors[k : k + CONVERGED_WINDOWS]
+            ):
                 settled = (at.start_ns + k * at.width_ns - time) / _MS
                 break
         result.append(Change(time / _MS, ", ".join(found[time]), settled))

@@ -78,10 +78,11 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
         return finished
     working = final.with_name(f".{job.id}")
     failed = final.with_name(f"{job.id}.failed")
-    for leftover in (working, failed):
+    # A directory without a run.json is no run.
+    for leftover in (working, failed, final):
         shutil.rmtree(leftover, ignore_errors=True)
-    working.mkdir(parents=True)
     try:
+        working.mkdir(parents=True)
         (working / "plan.sh").write_text(job.plan.text)
         ran = bench.machine.run(
             working,

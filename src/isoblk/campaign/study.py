@@ -97,8 +97,12 @@ def run_study(
 
 def _plan(planned: PlannedRun, progress: _Progress, bench: Bench) -> Job | str:
     """The job, or why there can be none."""
-    if failed := [i for i in _needs(planned) if i in progress.failures]:
-        return f"needs a run that failed: {progress.failures[failed[0]]}"
+    for i in _needs(planned):
+        if i in progress.failures:
+            return f"needs a run that failed: {progress.failures[i]}"
+        needed = progress.runs[i].record
+        if needed.status == "invalid":
+            return f"needs a run that is invalid: {needed.reasons[0]}"
     return make_job(complete(planned, progress.runs), bench.kernel.key, bench.modules_key)
 
 
@@ -148,7 +152,9 @@ def _totals(record: RunRecord) -> tuple[int, int]:
 
 def _rate(record: RunRecord, op: str, unit: str) -> Iterator[float]:
     for tenant in record.tenants:
-        if totals := tenant.ops.get(op):
+        totals = tenant.ops.get(op)
+        # Who ended in the warm-up was not measured.
+        if totals and tenant.measured_ns:
             count = totals.meas_bytes if unit == "bytes" else totals.meas_ios
             yield count * 1e9 / tenant.measured_ns
 

@@ -163,7 +163,9 @@ def hold(kernel: Kernel) -> Iterator[None]:
     Raises:
         UserError: it has been cleaned in the meantime.
     """
-    with disk_errors(), lock(f"kernel-{kernel.key}", shared=True, wait=lambda: None):
+    with ExitStack() as stack:
+        with disk_errors():  # not around what the kernel is used for
+            stack.enter_context(lock(f"kernel-{kernel.key}", shared=True, wait=lambda: None))
         if read_ready(kernel.dir) is None:
             raise UserError(
                 f"kernel {kernel.key} is no longer in the cache", next="run: isoblk kernel build"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the kernel charged to a cgroup: io.stat on v2, a blkio policy's files on v1."""
 
+from isoblk.guest.plan import CGROUP
 from isoblk.result.model import IoStat
 
 _V1_BYTES = {"Read": "rbytes", "Write": "wbytes", "Discard": "dbytes"}
@@ -20,7 +21,7 @@ def parse_charged(read_back: dict[str, str], cgroup: str) -> IoStat | None:
     figures: dict[str, int] = {}
     for path, content in read_back.items():
         directory, _, file = path.rpartition("/")
-        if not directory.endswith(f"/cgroup/{cgroup}"):
+        if directory != f"{CGROUP}/{cgroup}":
             continue
         if file == "io.stat":
             figures |= _parse_v2(content)

@@ -58,7 +58,7 @@ def read_run(directory: Path) -> Run | None:
     """The finished run in `directory`, or None if there is none.
 
     Raises:
-        UserError: run.json is damaged or of another format.
+        UserError: run.json cannot be read, is damaged or of another format.
     """
     path = directory / "run.json"
     try:
@@ -68,9 +68,16 @@ def read_run(directory: Path) -> Run | None:
 
 
 def write_study(results: Path, record: StudyRecord) -> None:
-    """Write study.json."""
+    """Write study.json.
+
+    Raises:
+        UserError: the directory cannot be written, or the disk is full.
+    """
     data = msgspec.json.format(msgspec.json.encode(record), indent=1)
-    write_atomically(results / "study.json", data)
+    try:
+        write_atomically(results / "study.json", data)
+    except OSError as error:
+        raise UserError(f"cannot write results: {error.strerror}", where=str(results)) from None
 
 
 def read_results(results: Path) -> ResultSet:
@@ -95,6 +102,10 @@ def read_results(results: Path) -> ResultSet:
 def _decode(path: Path, kind: type[RecordT]) -> RecordT:
     try:
         record = msgspec.json.decode(path.read_bytes(), type=kind)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise UserError(f"cannot read: {error.strerror}", where=str(path)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UserError(
             f"damaged: {error}",

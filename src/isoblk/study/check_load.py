@@ -141,6 +141,13 @@ class _Load:
                 "ends after the run",
                 f"allowed: up to {format_time(end)} (warm-up and runtime)",
             )
+        if load.runtime_ns and load.startdelay_ns + load.runtime_ns <= self._spec.warmup_ns:
+            raise self._error(
+                "runtime",
+                f"startdelay + runtime = {format_time(load.startdelay_ns + load.runtime_ns)} "
+                "ends in the warm-up",
+                f"allowed: more than {format_time(self._spec.warmup_ns)}",
+            )
 
     def _check_distribution(self) -> None:
         text = self._load.random_distribution

@@ -246,7 +246,9 @@ class _Import:
         if not match[2]:
             base = 1
         factor: int = base ** _FACTORS[match[2].lower()]
-        return int(match[1], 0) * factor
+        digits = match[1].lower()
+        # A zero in front is decimal to fio: 08 is 8.
+        return int(digits, 16 if digits.startswith("0x") else 10) * factor
 
     def _time(self, name: str, option: _Option, unit: str) -> int:
         match = _TIME.fullmatch(option.value)
@@ -308,7 +310,7 @@ class _Import:
         sizes: list[tuple[int, int | None]] = []
         for part in text.split(":"):
             size, _, percent = part.partition("/")
-            if percent and not percent.isdigit():
+            if percent and not percent.isdecimal():
                 raise option.bad("bssplit", "SIZE/PERCENT:SIZE/PERCENT")
             sizes.append((self._number("bssplit", option, size), int(percent) if percent else None))
         left = 100 - sum(percent or 0 for _, percent in sizes)

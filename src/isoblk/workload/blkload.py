@@ -85,18 +85,23 @@ def _is_set(load: Workload, name: str) -> bool:
     return bool(getattr(load, name) != getattr(_DEFAULT, name))
 
 
-def _times(load: Workload, spec: RunSpec) -> dict[str, str]:
+def ramp_and_runtime(load: Workload, spec: RunSpec) -> tuple[int, int]:
+    """How long a tenant runs before it is measured, and how long then: ns from its own start."""
     ramp = max(0, spec.warmup_ns - load.startdelay_ns)
     end = spec.warmup_ns + spec.runtime_ns
     if load.runtime_ns:
         end = min(end, load.startdelay_ns + load.runtime_ns)
-    ramp = min(ramp, end - load.startdelay_ns)
+    return ramp, end - load.startdelay_ns - ramp
+
+
+def _times(load: Workload, spec: RunSpec) -> dict[str, str]:
+    ramp, runtime = ramp_and_runtime(load, spec)
     times = {
         "thinktime": (load.thinktime_ns, 1_000),
         "cputime": (load.cputime_ns, 1),
         "startdelay": (load.startdelay_ns, 1_000_000_000),
         "ramp_time": (ramp, 1_000_000_000),
-        "runtime": (end - load.startdelay_ns - ramp, 1_000_000_000),
+        "runtime": (runtime, 1_000_000_000),
         "window": (spec.window_ms * 1_000_000, 1_000_000),
     }
     return {name: _in_unit(value, unit) for name, (value, unit) in times.items() if value}

@@ -12,7 +12,7 @@ import msgspec
 from isoblk.errors import RunError
 from isoblk.result.model import OpTotals
 from isoblk.study.model import RunSpec, Tenant
-from isoblk.workload.blkload import TenantOutput
+from isoblk.workload.blkload import TenantOutput, ramp_and_runtime
 
 # fio's log-linear buckets have 64 steps an octave (FIO_IO_U_PLAT_BITS) and json+ names a
 # bucket by its middle; blkload names it by its upper bound.
@@ -37,7 +37,7 @@ def start(tenant: Tenant, device: str, cgroup_root: str, output_dir: str, spec: 
 
 def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
     load = tenant.workload
-    seconds = 1e9
+    ramp, runtime = ramp_and_runtime(load, spec)
     options: dict[str, str | int] = {
         "ioengine": "libaio",
         "direct": 1,
@@ -53,8 +53,8 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
         "numjobs": load.numjobs,
         "randseed": load.randseed,
         "time_based": 1,
-        "ramp_time": f"{spec.warmup_ns / seconds:g}s",
-        "runtime": f"{(load.runtime_ns or spec.runtime_ns) / seconds:g}s",
+        "ramp_time": _us(ramp),
+        "runtime": _us(runtime),
     }
     if load.bssplit:
         options["bssplit"] = ":".join(f"{size}/{share}" for size, share in load.bssplit)
@@ -69,14 +69,19 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
             options[name] = value
     if load.thinktime_ns:
         options |= {
-            "thinktime": f"{load.thinktime_ns // 1000}us",
+            "thinktime": _us(load.thinktime_ns),
             "thinktime_blocks": load.thinktime_blocks,
         }
     if load.startdelay_ns:
-        options["startdelay"] = f"{load.startdelay_ns / seconds:g}s"
+        options["startdelay"] = _us(load.startdelay_ns)
     if load.random_distribution != "random":
         options["random_distribution"] = load.random_distribution
     return options
+
+
+def _us(time_ns: int) -> str:
+    """A time as fio takes it, whose clock counts microseconds."""
+    return f"{time_ns // 1000}us"
 
 
 def parse_output(name: str, data: bytes) -> TenantOutput:
