@@ -11,6 +11,10 @@ VENV := .venv
 ISOBLK := $(VENV)/bin/isoblk
 JOBS ?= $(shell nproc)
 
+# STUDY/FILE: figures that the documentation shows, as STUDY-FILE.
+FIGURES := weights/shares.svg weights/over-time-1.svg weights/latency-1.svg \
+	io-cost-rate/scaling-io-cost-qos-max.svg group-count/scaling-tenant-task-count.svg
+
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest
 
@@ -34,7 +38,10 @@ bench: setup-dev kernel
 figures: setup kernel
 	for study in weights io-cost-rate bfq-tags group-count prototype; do \
 		$(ISOBLK) run studies/$$study.toml -j $(JOBS) && $(ISOBLK) report results/$$study || exit; \
-		mkdir -p docs/figures/$$study && cp results/$$study/figures/*.svg docs/figures/$$study \
+	done
+	mkdir -p docs/figures
+	for figure in $(FIGURES); do \
+		cp results/$${figure%%/*}/figures/$${figure##*/} docs/figures/$${figure%%/*}-$${figure##*/} \
 			|| exit; \
 	done
 

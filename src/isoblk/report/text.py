@@ -117,14 +117,19 @@ def provenance(analysis: Analysis) -> list[tuple[str, str]]:
         for what, value in (
             ("tier", record.tier),
             ("kernel", f"Linux {origin.kernel}"),
-            ("kernel source", f"{origin.kernel_source} (build {origin.kernel_key[:12]})"),
-            ("modules", origin.modules_key[:12]),
+            ("kernel source", f"{origin.kernel_source} (build {_hash(origin.kernel_key)})"),
+            ("modules", _hash(origin.modules_key)),
             ("compiler", origin.compiler),
             ("isoblk", origin.isoblk),
             ("device", device(record.spec)),
         ):
             found.setdefault(what, {})[value] = None
     return [(what, "; ".join(values)) for what, values in found.items()]
+
+
+def _hash(key: str) -> str:
+    """The end of a key, which tells builds of one version apart."""
+    return key.rpartition("-")[2]
 
 
 def footer(analysis: Analysis) -> str:
