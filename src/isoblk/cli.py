@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from typer.exceptions import TyperException
 
 from isoblk import __version__, cli_kernel, cli_report, cli_study
 from isoblk.campaign.execute import make_bench
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.doctor import doctor
-from isoblk.errors import IsoblkError, RunError
+from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.kernel import DEFAULT_VERSION, find, hold
 from isoblk.machine.uml import Uml
 from isoblk.report.tables import plain_or_rich, summary_table
@@ -28,7 +29,6 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     help="Divide one fast disk among containers by weight, and prove it.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
@@ -54,7 +54,7 @@ def _options(
 
 @app.command()
 def run(
-    study: Annotated[Path, typer.Argument(help="Study file (TOML).")],
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (TOML).")],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Result directory [results/NAME].")
     ] = None,
@@ -143,7 +143,11 @@ def _progress_bar(console: Console) -> Progress:
 def main() -> None:
     """Entry point: errors become one line and an exit status."""
     try:
-        app()
+        # Not standalone: a wrong option shall be one line as well, not a box of four.
+        status = app(args=sys.argv[1:] or ["--help"], prog_name="isoblk", standalone_mode=False)
+    except TyperException as error:
+        print(f"isoblk: {_usage_error(error)}", file=sys.stderr)
+        sys.exit(UserError.exit_status)
     except IsoblkError as error:
         print(f"isoblk: {error}", file=sys.stderr)
         sys.exit(error.exit_status)
@@ -151,3 +155,10 @@ def main() -> None:
         # The reader has gone; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _usage_error(error: TyperException) -> UserError:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "isoblk"
+    return UserError(error.format_message().rstrip("."), next=f"see: {command} --help")

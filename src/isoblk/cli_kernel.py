@@ -13,7 +13,7 @@ from rich.table import Table
 
 from isoblk import kernel
 
-app = typer.Typer(help="Build, list and remove the lab's kernels.", no_args_is_help=True)
+app = typer.Typer(help="Build, list and remove the lab's kernels.")
 
 
 class _Bar:

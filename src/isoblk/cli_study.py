@@ -19,7 +19,7 @@ from isoblk.study.model import Expansion
 from isoblk.study.point import label
 from isoblk.study.schema import study_schema
 
-app = typer.Typer(help="Check, describe and import study files.", no_args_is_help=True)
+app = typer.Typer(help="Check, describe and import study files.")
 
 
 @app.command()

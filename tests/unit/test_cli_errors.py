@@ -114,8 +114,23 @@ def test_damaged_results(tmp_path: Path) -> None:
     _assert_one_line(_isoblk(tmp_path, "show", "."), "study.json", "damaged")
 
 
-def test_an_unknown_option_names_itself(tmp_path: Path) -> None:
-    done = _isoblk(tmp_path, "run", "--colour", "x.toml")
-    assert done.returncode == 2
-    assert "--colour" in done.stderr
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        (["run", "--colour", "x.toml"], ["--colour", "isoblk run --help"]),
+        (["run", "-j", "0", "x.toml"], ["--jobs", "1", "isoblk run --help"]),
+        (["run", "-j", "two", "x.toml"], ["--jobs", "isoblk run --help"]),
+        (["run"], ["STUDY", "isoblk run --help"]),
+        (["kernel"], ["command", "isoblk kernel --help"]),
+        (["kernel", "bulid"], ["bulid", "isoblk kernel --help"]),
+        (["rnu"], ["rnu", "isoblk --help"]),
+    ],
+)
+def test_a_wrong_command_line(tmp_path: Path, arguments: list[str], facts: list[str]) -> None:
+    _assert_one_line(_isoblk(tmp_path, *arguments), *facts)
+
+
+def test_no_command_at_all_is_a_question(tmp_path: Path) -> None:
+    done = _isoblk(tmp_path)
+    assert done.returncode == 0
+    assert "doctor" in done.stdout
