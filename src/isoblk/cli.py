@@ -2,6 +2,7 @@
 """The isoblk command: parse, call, print."""
 
 import os
+import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -113,7 +114,7 @@ def run(
     finished = read_results(results)
     if any(one is not None for one in finished.runs):
         console.print(summary_table(finished))
-    console.print(f"results in {results}; next: isoblk report {results}", highlight=False)
+        console.print(f"results in {results}; next: isoblk report {results}", highlight=False)
     if failures := [one.failure for one in record.runs if one.failure]:
         raise RunError(
             f"{len(failures)} of {len(record.runs)} runs failed; the first: {failures[0]}"
@@ -142,6 +143,9 @@ def _progress_bar(console: Console) -> Progress:
 
 def main() -> None:
     """Entry point: errors become one line and an exit status."""
+    # Whoever ends us wants the machines ended too, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         # Not standalone: a wrong option shall be one line as well, not a box of four.
         status = app(args=sys.argv[1:] or ["--help"], prog_name="isoblk", standalone_mode=False)
@@ -155,6 +159,11 @@ def main() -> None:
         # The reader has gone; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        # The machine's trouble (a full disk, say) where nothing closer knew what to say of it.
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"isoblk: {where}{error.strerror}", file=sys.stderr)
+        sys.exit(RunError.exit_status)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -43,5 +43,9 @@ def _analyse(directory: Path) -> Analysis:
     results = read_results(directory)
     analysis = analyse(results)
     if not any(view.run is not None for view in analysis.views):
-        raise UserError("no finished run", where=str(directory), next="resume it: isoblk run STUDY")
+        failures = [run.failure for run in results.record.runs if run.failure]
+        why = f"; {len(failures)} failed, the first: {failures[0]}" if failures else ""
+        raise UserError(
+            f"no finished run{why}", where=str(directory), next="resume it: isoblk run STUDY"
+        )
     return analysis

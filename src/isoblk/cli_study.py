@@ -63,5 +63,9 @@ def import_fio(
             write_atomically(output, text.encode())
         except OSError as error:
             raise UserError(f"cannot write: {error.strerror}", where=str(output)) from None
+        try:
+            load_study(output)
+        except UserError as error:
+            warnings.append(f"the study needs a change: {error}")
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)

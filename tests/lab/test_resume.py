@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from isoblk.campaign.execute import Bench
 from isoblk.result.store import read_results
 from tests.lab.campaigns import tables
@@ -68,7 +70,10 @@ def test_killed_in_the_middle_and_started_again(default_bench: Bench, tmp_path: 
     assert tables(killed) == tables(whole)
 
 
-def test_an_interrupt_keeps_what_is_finished(default_bench: Bench, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reason", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_is_finished_and_nothing_else(
+    default_bench: Bench, tmp_path: Path, reason: signal.Signals
+) -> None:
     study = tmp_path / "twenty.toml"
     study.write_text(STUDY)
     results = tmp_path / "results"
@@ -78,9 +83,11 @@ def test_an_interrupt_keeps_what_is_finished(default_bench: Bench, tmp_path: Pat
     while not _finished(results):
         assert process.poll() is None, "the study ended before it could be interrupted"
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(reason)
     _, errors = process.communicate()
     assert process.returncode == 130
     (line,) = errors.splitlines()
     assert line == "isoblk: interrupted; finished runs are kept, the same command goes on"
     assert [run for run in read_results(results).runs if run is not None]
+    left = {path.name for path in (results / "runs").iterdir()}
+    assert left == set(_finished(results)), "what was interrupted is no failed run"

@@ -13,6 +13,7 @@ import pytest
 from isoblk.campaign.execute import execute, make_job
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.errors import RunError, UserError
+from isoblk.machine import StoppedError
 from isoblk.result.model import StudyRecord
 from isoblk.result.store import read_results
 from isoblk.study.expand import expand
@@ -99,6 +100,26 @@ def test_a_failed_run_is_kept_apart_and_tried_again(tmp_path: Path) -> None:
     assert len(again.plans) == 1
     assert not any(run.failure for run in record.runs)
     assert not (tmp_path / "runs" / f"{failed.id}.failed").exists()
+
+
+def test_a_run_that_the_user_stopped_did_not_fail(tmp_path: Path) -> None:
+    def stop(text: str) -> None:
+        raise StoppedError("stopped")
+
+    with pytest.raises(StoppedError):
+        execute(make_job(run_spec(), "", ""), fake_bench(FakeMachine(before=stop)), tmp_path)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_run_that_fails_on_a_full_disk_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(text: str) -> None:
+        raise RunError("ended early")
+
+    monkeypatch.setattr("isoblk.campaign.execute._ROOM", 1 << 60)
+    with pytest.raises(RunError, match=r"the disk is full: ended early"):
+        execute(make_job(run_spec(), "", ""), fake_bench(FakeMachine(before=fail)), tmp_path)
 
 
 def test_a_run_that_leans_on_a_failed_one_is_not_made(tmp_path: Path) -> None:

@@ -4,9 +4,16 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from isoblk.campaign.study import run_study
+from isoblk.errors import RunError
+from isoblk.study.expand import expand
+from isoblk.study.model import Study, TenantEntry
+from tests.unit.fakes import FakeMachine, fake_bench
 
 STUDY = """\
 name = "wrong"
@@ -107,6 +114,32 @@ def test_a_directory_without_results(tmp_path: Path, command: list[str]) -> None
     done = _isoblk(tmp_path, *command, ".")
     _assert_one_line(done, "not a result directory")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_study_whose_runs_all_failed_says_why(tmp_path: Path) -> None:
+    def fail(text: str) -> None:
+        raise RunError("the kernel failed")
+
+    study = Study(name="s", device="fast", tenant=[TenantEntry(name="t")])
+    bench = fake_bench(FakeMachine(before=fail))
+    with ThreadPoolExecutor() as executor:
+        run_study(expand(study), "", bench, tmp_path, executor, lambda index, run: None)
+    _assert_one_line(
+        _isoblk(tmp_path, "show", "."), "no finished run; 2 failed, the first: the kernel failed"
+    )
+
+
+def test_a_full_output_is_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "isoblk", "study", "schema"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
 
 
 def test_damaged_results(tmp_path: Path) -> None:

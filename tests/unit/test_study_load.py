@@ -268,6 +268,29 @@ def test_verify_needs_a_device_that_keeps_data() -> None:
     parse_study(keeps, "x.toml")
 
 
+def test_a_verified_region_is_one_tenants_own() -> None:
+    text = (
+        edited('rw = "randrw"', 'rw = "randwrite"\nverify = true')
+        .replace('"fast"', '{ preset = "prototype", memory_backed = true }')
+        .replace('name = "a"', 'name = "a"\nrw = "write"\nsize = "1g"')
+    )
+    line = wrong(text)
+    assert "tenant[1].verify: 'b' verifies a region that 'a' writes too" in line
+    parse_study(text.replace("verify = true", 'verify = true\noffset = "1g"'), "x.toml")
+    parse_study(text.replace('rw = "write"', 'rw = "read"'), "x.toml")
+
+
+def test_fio_runs_alone_because_its_clock_is_its_own() -> None:
+    text = edited('rw = "randrw"', 'rw = "randrw"\nworkload = "fio"')
+    assert "tenant[1].workload: tenant 'b' runs fio beside other tenants" in wrong(text)
+    parse_study(text.replace('[[tenant]]\nname = "a"\nweight = 100\n', ""), "x.toml")
+
+
+def test_more_hardware_queues_than_the_machine_has_cpus_are_refused() -> None:
+    text = edited('"fast"', '{ preset = "fast", hw_queues = 4 }')
+    assert "device.hw_queues: 4 hardware queues: the lab's machine has one CPU" in wrong(text)
+
+
 def test_a_matrix_key_that_every_tenant_overrides_is_refused() -> None:
     text = edited('name = "a"', 'name = "a"\nrw = "read"')
     assert 'use "tenant.*.rw"' in wrong(text + '[matrix]\n"workload.rw" = ["read"]\n')

@@ -13,7 +13,7 @@ from isoblk import __version__
 from isoblk.errors import IsoblkError, RunError
 from isoblk.guest.plan import Plan, make_plan
 from isoblk.kernel import Kernel, build_modules
-from isoblk.machine import Machine
+from isoblk.machine import Machine, StoppedError
 from isoblk.machine.uml import memory_mib
 from isoblk.result.collect import collect
 from isoblk.result.model import Provenance
@@ -22,6 +22,10 @@ from isoblk.study.model import RunSpec
 
 # Modules of the kernel's own: a device, and what the modules' tests need.
 _KERNELS_MODULES = ("null_blk", "kunit")
+
+
+# With less than this free, a run's files have hit the end of the disk.
+_ROOM = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,13 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
             memory_mib=memory_mib(len(job.spec.tenants)),
         )
         record = collect(working, job.id, job.spec, job.plan, ran, _provenance(bench))
-    except IsoblkError:
+    except StoppedError:
+        shutil.rmtree(working, ignore_errors=True)
+        raise
+    except IsoblkError as error:
         working.rename(failed)
+        if shutil.disk_usage(results).free < _ROOM:
+            raise RunError(f"the disk is full: {error}", where=str(results)) from None
         raise
     except OSError as error:
         shutil.rmtree(working, ignore_errors=True)

@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from isoblk.errors import RunError
+
+
+class StoppedError(RunError):
+    """The user ended it; the run itself did not fail."""
+
 
 @dataclass(frozen=True)
 class Ran:

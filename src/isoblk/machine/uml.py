@@ -7,6 +7,7 @@ Tier "uml": exact policy, one CPU, CPU time costs nothing.
 import contextlib
 import mmap
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from tempfile import TemporaryFile
 
 from isoblk.errors import RunError, UserError
 from isoblk.kernel import Kernel
-from isoblk.machine import Ran
+from isoblk.machine import Ran, StoppedError
 
 # What the guest needs for itself; each tenant's kthread, buckets and windows come on top.
 _MEMORY_MIB = 512
@@ -91,7 +92,7 @@ class Uml:
         began = time.monotonic()
         with console.open("wb") as output, self._lock:
             if self._stopped:
-                raise RunError("stopped")
+                raise StoppedError("stopped")
             try:
                 process = subprocess.Popen(
                     self._command(own_files.name, memory_mib),
@@ -138,7 +139,7 @@ class Uml:
                 f"hung: no end after {self._time_limit_s:g} s; " + _last_lines(console),
             )
         if stopped:
-            raise RunError("stopped")
+            raise StoppedError("stopped")
         if failure := _failure(console, process.returncode):
             raise RunError(failure)
         return Ran(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
@@ -203,8 +204,18 @@ def _failure(console: Path, exit_code: int) -> str:
     if not ends:
         return f"ended early (exit {exit_code}); {_last_lines(console)}"
     if ends[-1] != "plan: exit status 0":
-        return f"a step of the plan failed; {_last_lines(console)}"
+        return f"a step of the plan failed{_failed_step(console)}; {_last_lines(console)}"
     return ""
+
+
+def _failed_step(console: Path) -> str:
+    """The plan's line that the shell complained of last, if it did."""
+    complaints = re.findall(r"plan\.sh: (\d+): ", console.read_text(errors="replace"))
+    if not complaints:
+        return ""
+    number = int(complaints[-1])
+    lines = (console.parent / "plan.sh").read_text().splitlines()
+    return f": plan.sh:{number}: {lines[number - 1].strip()}"
 
 
 def _last_lines(console: Path) -> str:

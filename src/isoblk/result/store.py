@@ -63,7 +63,7 @@ def read_run(directory: Path) -> Run | None:
     path = directory / "run.json"
     try:
         return Run(_decode(path, RunRecord), directory)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 

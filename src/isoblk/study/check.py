@@ -8,7 +8,7 @@ from isoblk.study import limits
 from isoblk.study.check_load import check_load
 from isoblk.study.limits import Range
 from isoblk.study.metrics import METRICS, split_metric
-from isoblk.study.model import RunSpec, Study, WorkloadFields
+from isoblk.study.model import RunSpec, Study, VdiskDevice, WorkloadFields
 from isoblk.study.point import (
     ELEVATORS,
     SCHEDULER,
@@ -159,9 +159,56 @@ def _check_point(study: Study, spec: RunSpec) -> None:
     }
     for entry, load in loads.items():
         check_load(study, entry, spec, load)
+    _check_programs(study, spec)
+    _check_verified_regions(study, spec)
+    _check_device(spec)
     _check_events(spec)
     _check_scheduler(study, spec)
     _check_knobs(study)
+
+
+def _check_programs(study: Study, spec: RunSpec) -> None:
+    """fio has a clock of its own: it begins when it is ready, and not at the barrier."""
+    for slot, tenant in zip(slots(study), spec.tenants, strict=True):
+        if tenant.workload.program == "fio" and len(spec.tenants) > 1:
+            raise FieldError(
+                ("tenant", slot.entry, "workload"),
+                f"tenant {tenant.name!r} runs fio beside other tenants, which it cannot start with",
+                next='fio is for one tenant alone, to compare; use workload = "blkload"',
+            )
+
+
+def _check_verified_regions(study: Study, spec: RunSpec) -> None:
+    """What a tenant verifies, no other may write."""
+    regions = {
+        tenant.name: (
+            tenant.workload.offset,
+            tenant.workload.offset
+            + (tenant.workload.size or spec.device.size - tenant.workload.offset),
+        )
+        for tenant in spec.tenants
+    }
+    writers = [one.name for one in spec.tenants if one.workload.rw not in ("read", "randread")]
+    for slot, tenant in zip(slots(study), spec.tenants, strict=True):
+        if not tenant.workload.verify:
+            continue
+        begin, end = regions[tenant.name]
+        for other in writers:
+            if other != tenant.name and regions[other][0] < end and begin < regions[other][1]:
+                raise FieldError(
+                    ("tenant", slot.entry, "verify"),
+                    f"{tenant.name!r} verifies a region that {other!r} writes too",
+                    next="give each its own with offset and size",
+                )
+
+
+def _check_device(spec: RunSpec) -> None:
+    if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues != 1:
+        raise FieldError(
+            ("device", "hw_queues"),
+            f"{spec.device.hw_queues} hardware queues: the lab's machine has one CPU",
+            next="allowed: 1",
+        )
 
 
 def _check_times(spec: RunSpec) -> None:
