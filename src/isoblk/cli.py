@@ -101,8 +101,6 @@ def run(
         try:
             record = run_study(expansion, source, bench, results.absolute(), executor, on_end)
         except KeyboardInterrupt:
-            machine.stop()
-            executor.shutdown(cancel_futures=True)
             bar.stop()
             typer.echo(
                 "isoblk: interrupted; finished runs are kept, the same command goes on", err=True

@@ -63,7 +63,7 @@ def make_plan(spec: RunSpec) -> Plan:
     modules = (driver, "blkload")
     sections = [
         prologue(modules, spec.cgroup),
-        ["## the device", ALIGN, *_make_device(spec), *_write(device)],
+        ["## the device", ALIGN, f"mkdir {_device_dir(spec)}", *_write(device)],
         ["## the scheduler", ALIGN, f'dev=$(cat "/sys/block/{DISK}/dev")', *_write(scheduler)],
         ["## the tenants' cgroups and weights", ALIGN, *_make_cgroups(spec), *_write(weights)],
         ["## the tenants' loads", *blkload.make(spec.tenants), *_write(loads)],
@@ -99,10 +99,6 @@ def prologue(modules: tuple[str, ...], cgroup: CgroupVersion) -> list[str]:
         f'mount -t hostfs -o "$RUN" host {HOST}',
         *(f"insmod {HOST}/modules/{name}.ko{_PARAMETERS.get(name, '')}" for name in modules),
     ]
-
-
-def _make_device(spec: RunSpec) -> list[str]:
-    return [f"mkdir {_device_dir(spec)}"]
 
 
 def _device_dir(spec: RunSpec) -> str:

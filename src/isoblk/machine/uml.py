@@ -49,6 +49,8 @@ class Uml:
     def __init__(self, kernel: Kernel, *, time_limit_s: float) -> None:
         self._kernel = kernel
         self._time_limit_s = time_limit_s
+        # The size of UML's memory depends on where the host maps its stack.
+        self._launcher = _without_aslr()
         self._lock = threading.Lock()
         self._alive: set[subprocess.Popen[bytes]] = set()  # under _lock
         self._stopped = False  # under _lock
@@ -148,8 +150,7 @@ class Uml:
         return [
             # If this process dies, so does the machine.
             *("setpriv", "--pdeathsig", "KILL"),
-            # The size of UML's memory depends on where the host maps its stack.
-            *_without_aslr(),
+            *self._launcher,
             str(self._kernel.linux),
             f"mem={memory_mib}M",
             *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
