@@ -29,4 +29,143 @@ hrtimer_setup(struct hrtimer *timer,
 #define ISOBLK_TAG_SET_FLAGS	0
 #endif
 
+/* 6.16 renamed from_timer(). */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+#define timer_container_of(var, callback_timer, timer_fieldname)	\
+	from_timer(var, callback_timer, timer_fieldname)
+#endif
+
+/* What follows is for elevators, which see the private headers of block/. */
+#ifdef ISOBLK_ELEVATOR
+#include "elevator.h"
+#include "blk.h"
+#include "blk-cgroup.h"
+#include "blk-mq.h"
+#include "blk-mq-debugfs.h"
+#include "blk-mq-sched.h"
+#include "blk-wbt.h"
+
+/*
+ * ISOBLK_ELEVATOR_HOOKS() - define @name_init_sched and @name_depth_updated
+ * from init(q, eq) and depth(q). Before 6.18 an elevator allocated its own
+ * elevator_queue; before 6.19 it was told of a new depth once a hardware
+ * queue, when it had asked for it at the queue's start as well.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#define ISOBLK_ELEVATOR_HOOKS(name, init, depth)			\
+static int name##_init_sched(struct request_queue *q,			\
+			     struct elevator_type *e)			\
+{									\
+	struct elevator_queue *eq = elevator_alloc(q, e);		\
+	int ret;							\
+									\
+	if (!eq)							\
+		return -ENOMEM;						\
+	ret = init(q, eq);						\
+	if (ret)							\
+		kobject_put(&eq->kobj);					\
+	return ret;							\
+}									\
+									\
+static void name##_depth_updated(struct blk_mq_hw_ctx *hctx)		\
+{									\
+	depth(hctx->queue);						\
+}
+
+static inline struct blk_mq_hw_ctx *
+isoblk_map_queue(struct request_queue *q, blk_opf_t opf)
+{
+	return blk_mq_map_queue(q, opf, blk_mq_get_ctx(q));
+}
+
+/* Write-back throttling knows no weights: it must not decide before us. */
+static inline void isoblk_wbt_off(struct request_queue *q,
+				  struct elevator_queue *eq)
+{
+	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+	wbt_disable_default(q->disk);
+}
+
+static inline void isoblk_wbt_on(struct request_queue *q,
+				 struct elevator_queue *eq)
+{
+	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+	wbt_enable_default(q->disk);
+}
+
+/* On success the blkg of the disk that @input names is held and locked. */
+static inline int isoblk_conf_prep(struct blkcg *blkcg,
+				   const struct blkcg_policy *pol,
+				   struct blkg_conf_ctx *ctx, char *input)
+{
+	int ret;
+
+	blkg_conf_init(ctx, input);
+	ret = blkg_conf_prep(blkcg, pol, ctx);
+	if (ret)
+		blkg_conf_exit(ctx);
+	return ret;
+}
+
+static inline void isoblk_conf_finish(struct blkg_conf_ctx *ctx)
+{
+	blkg_conf_exit(ctx);
+}
+#else
+#define ISOBLK_ELEVATOR_HOOKS(name, init, depth)			\
+static int name##_init_sched(struct request_queue *q,			\
+			     struct elevator_queue *eq)			\
+{									\
+	return init(q, eq);						\
+}									\
+									\
+static void name##_depth_updated(struct request_queue *q)		\
+{									\
+	depth(q);							\
+}
+
+static inline struct blk_mq_hw_ctx *
+isoblk_map_queue(struct request_queue *q, blk_opf_t opf)
+{
+	return blk_mq_map_queue(opf, blk_mq_get_ctx(q));
+}
+
+static inline void isoblk_wbt_off(struct request_queue *q,
+				  struct elevator_queue *eq)
+{
+	blk_queue_flag_set(QUEUE_FLAG_DISABLE_WBT_DEF, q);
+	wbt_disable_default(q->disk);
+}
+
+static inline void isoblk_wbt_on(struct request_queue *q,
+				 struct elevator_queue *eq)
+{
+	blk_queue_flag_clear(QUEUE_FLAG_DISABLE_WBT_DEF, q);
+	wbt_enable_default(q->disk);
+}
+
+static inline int isoblk_conf_prep(struct blkcg *blkcg,
+				   const struct blkcg_policy *pol,
+				   struct blkg_conf_ctx *ctx, char *input)
+{
+	int ret;
+
+	blkg_conf_init(ctx, input);
+	ret = blkg_conf_open_bdev(ctx);
+	if (ret)
+		return ret;
+	ret = blkg_conf_prep(blkcg, pol, ctx);
+	if (ret)
+		blkg_conf_close_bdev(ctx);
+	return ret;
+}
+
+static inline void isoblk_conf_finish(struct blkg_conf_ctx *ctx)
+{
+	blkg_conf_unprep(ctx);
+	blkg_conf_close_bdev(ctx);
+}
+#endif
+#endif /* ISOBLK_ELEVATOR */
+
 #endif /* ISOBLK_COMPAT_H */

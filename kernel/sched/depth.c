@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How many requests the device is given at once.
+ *
+ * A fast device has a deep queue and limited parallelism. Given everything at
+ * once it serves in its own order, and whoever sends most gets most; given less
+ * than it can work on at a time it is slow. In between lies the depth that
+ * keeps it busy and leaves the choice of the next request to us. That depth is a
+ * property of device and load, so it is measured, all the time:
+ *
+ *  - The time in the device of every request is known, and the shortest seen
+ *    lately of its class (direction and size) is what one takes that need not
+ *    wait. Requests that completed, each with its class's shortest time, added up
+ *    and divided by the span, are the servers that were busy: the least depth at
+ *    which this load can run at this speed.
+ *
+ *  - If requests take STRETCHED as long as the shortest, they queue in the
+ *    device, and a lower depth is tried: at first that number of busy servers
+ *    and a little more, later the middle between what was too low and what is
+ *    known to do. It is kept if the busy servers did not become fewer, by more than
+ *    loss_permille. A device whose speed has no knee, as flash with conflicting
+ *    dies, so keeps the depth that it needs, whatever the shortest time says.
+ *
+ *  - If the depth was used up and requests do not queue in the device, or from
+ *    time to time, a higher depth is tried, and kept if it is faster.
+ *
+ * A probe lasts a few ticks, is compared with the sample just before it, by
+ * the shortest times of the end of both, and one that fails makes the pause to
+ * the next twice as long. While fewer than two groups are active there is
+ * nothing to choose and no limit; when the second comes, the depth last found
+ * is used at once.
+ *
+ * The places are counted by one atomic a disk: one cache line that every
+ * dispatch and completion touches, as tags shared between hardware queues do.
+ * A hardware queue that finds no place sets its bit in starved and looks again;
+ * who gives a place back sees the bit, or the other the place. Waiting queues
+ * are run when a batch of places is free, so that a busy disk is not run
+ * once a completion: the limit is that much above what was found.
+ */
+#include <linux/module.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+
+#include "isoblk_share.h"
+#include "trace.h"
+
+/* Requests queue in the device if they take 5/4 of the shortest time. */
+#define STRETCHED(lat, busy)	(4 * (lat) > 5 * (busy))
+
+/* What is tried first is above the busy servers by this part of them, and 1. */
+#define HEADROOM_FRACTION	16
+
+/* Waiting queues are run when this part of the limit is free. */
+#define BATCH_FRACTION		16
+
+/* Depths closer than this part are the same. */
+#define SAME_FRACTION		10
+
+/* A higher depth tried is higher by this part. */
+#define UP_FRACTION		4
+
+/* So many completions make a sample; a slow device takes more ticks for it. */
+#define MIN_SAMPLE		256
+
+/* Ticks after a change until requests of before it are gone. */
+#define SETTLE_TICKS		1
+
+/* The shortest time is that of this window and the last. */
+#define WINDOW_NS		(5ULL * NSEC_PER_SEC)
+
+/* Between probes that fail; a device's state, as garbage collection, changes. */
+#define MIN_PAUSE_NS		(100ULL * NSEC_PER_MSEC)
+#define MAX_PAUSE_NS		(4ULL * NSEC_PER_SEC)
+
+#define DEFAULT_LOSS_PERMILLE	10
+
+/* Nobody is served by less. */
+#define MIN_LIMIT		1
+
+/* ---- places ---------------------------------------------------------- */
+
+/**
+ * isoblk_depth_room() - whether the device may be given a request more
+ * @disk: disk
+ * @hq: hardware queue that has one; noted down if there is no room
+ */
+bool isoblk_depth_room(struct isoblk_disk *disk, struct isoblk_hq *hq)
+{
+	struct isoblk_depth *d = &disk->depth;
+
+	if (atomic_read(&d->inflight) < READ_ONCE(d->limit))
+		return true;
+	set_bit(hq->index, d->starved);
+	if (!READ_ONCE(d->full))
+		WRITE_ONCE(d->full, true);
+	/* Our bit before their count; pairs with isoblk_depth_put(). */
+	smp_mb__after_atomic();
+	return atomic_read(&d->inflight) < READ_ONCE(d->limit);
+}
+
+/**
+ * isoblk_depth_get() - take a place in the device
+ * @disk: disk
+ * @hq: hardware queue; noted down if there is none
+ */
+bool isoblk_depth_get(struct isoblk_disk *disk, struct isoblk_hq *hq)
+{
+	struct isoblk_depth *d = &disk->depth;
+	int old = atomic_read(&d->inflight);
+
+	do {
+		while (old >= READ_ONCE(d->limit)) {
+			if (!isoblk_depth_room(disk, hq))
+				return false;
+			old = atomic_read(&d->inflight);
+		}
+	} while (!atomic_try_cmpxchg(&d->inflight, &old, old + 1));
+	return true;
+}
+
+static void run_starved(struct isoblk_disk *disk)
+{
+	struct isoblk_depth *d = &disk->depth;
+	unsigned int i;
+
+	for_each_set_bit(i, d->starved, disk->nr_hqs)
+		if (test_and_clear_bit(i, d->starved))
+			blk_mq_run_hw_queue(disk->hq[i]->hctx, true);
+}
+
+/**
+ * isoblk_depth_put() - give a place back
+ * @disk: disk; any context
+ */
+void isoblk_depth_put(struct isoblk_disk *disk)
+{
+	struct isoblk_depth *d = &disk->depth;
+	int left = atomic_dec_return(&d->inflight);
+
+	if (bitmap_empty(d->starved, disk->nr_hqs))
+		return;
+	/* Fewer than a batch may never become free if so few are in use. */
+	if (left + READ_ONCE(d->batch) <= READ_ONCE(d->limit) || !left)
+		run_starved(disk);
+}
+
+/* ---- measuring ------------------------------------------------------- */
+
+static unsigned int lat_class(const struct request *rq)
+{
+	unsigned int size = ilog2(max_t(unsigned int, rq->stats_sectors, 8)) - 3;
+
+	return min(size, ISOBLK_LAT_SIZES - 1U) +
+		(op_is_write(req_op(rq)) ? ISOBLK_LAT_SIZES : 0);
+}
+
+/**
+ * isoblk_depth_account() - a request has been served
+ * @disk: disk
+ * @rq: ended; interrupt context or with interrupts on
+ * @now: ns
+ */
+void isoblk_depth_account(struct isoblk_disk *disk, const struct request *rq,
+			  u64 now)
+{
+	unsigned int class;
+	struct isoblk_lat *lat;
+	u64 ns;
+
+	/* Never given to the driver. */
+	if (!rq->io_start_time_ns || now <= rq->io_start_time_ns)
+		return;
+	ns = now - rq->io_start_time_ns;
+	class = lat_class(rq);
+
+	/* An interrupt in between may be lost from the sums; they only guide. */
+	lat = get_cpu_ptr(disk->depth.lat);
+	lat->nr[class]++;
+	lat->sum += ns;
+	if (ns < lat->min[class])
+		lat->min[class] = ns;
+	put_cpu_ptr(disk->depth.lat);
+}
+
+static void read_lat(struct isoblk_depth *d, struct isoblk_lat *sum)
+{
+	struct isoblk_lat *lat;
+	unsigned int c, cpu;
+
+	memset(sum, 0, sizeof(*sum));
+	for_each_possible_cpu(cpu) {
+		lat = per_cpu_ptr(d->lat, cpu);
+		for (c = 0; c < ISOBLK_LAT_CLASSES; c++) {
+			sum->nr[c] += READ_ONCE(lat->nr[c]);
+			d->base_ns[0][c] = min(d->base_ns[0][c],
+					       READ_ONCE(lat->min[c]));
+			WRITE_ONCE(lat->min[c], U32_MAX);
+		}
+		sum->sum += READ_ONCE(lat->sum);
+	}
+}
+
+/* The sum of shortest times of what completed: ns that servers were busy. */
+static u64 busy_ns(const struct isoblk_depth *d, const struct isoblk_sample *s)
+{
+	u64 ns = 0;
+	unsigned int c;
+
+	for (c = 0; c < ISOBLK_LAT_CLASSES; c++)
+		if (s->nr[c])
+			ns += s->nr[c] * min(d->base_ns[0][c], d->base_ns[1][c]);
+	return ns;
+}
+
+static u64 nr_completed(const struct isoblk_sample *s)
+{
+	u64 nr = 0;
+	unsigned int c;
+
+	for (c = 0; c < ISOBLK_LAT_CLASSES; c++)
+		nr += s->nr[c];
+	return nr;
+}
+
+/* Busy servers, in 1024ths. */
+static u64 busy_servers(const struct isoblk_depth *d,
+			const struct isoblk_sample *s)
+{
+	return div64_u64(busy_ns(d, s) << 10, s->span_ns);
+}
+
+/* ---- judging --------------------------------------------------------- */
+
+static void set_limit(struct isoblk_disk *disk, int limit)
+{
+	struct isoblk_depth *d = &disk->depth;
+	int batch = limit == INT_MAX ? 1 : max(limit / BATCH_FRACTION, 1);
+
+	lockdep_assert_held(&disk->lock);
+
+	WRITE_ONCE(d->batch, batch);
+	WRITE_ONCE(d->limit, limit);
+	run_starved(disk);
+}
+
+static void begin_probe(struct isoblk_disk *disk, enum isoblk_probe probe,
+			int limit, const struct isoblk_sample *before)
+{
+	struct isoblk_depth *d = &disk->depth;
+
+	d->probe = probe;
+	d->from = d->limit;
+	d->before = *before;
+	d->settle = SETTLE_TICKS;
+	set_limit(disk, limit);
+}
+
+/* The next probe waits, and the one after it longer. */
+static void pause_probes(struct isoblk_depth *d, u64 now)
+{
+	d->next_ns = now + d->pause_ns;
+	d->pause_ns = min(2 * d->pause_ns, MAX_PAUSE_NS);
+}
+
+static void end_probe(struct isoblk_disk *disk, const struct isoblk_sample *s,
+		      u64 now)
+{
+	struct isoblk_depth *d = &disk->depth;
+	bool down = d->probe == ISOBLK_PROBE_DOWN;
+	u64 was = busy_servers(d, &d->before), is = busy_servers(d, s);
+	int tried = d->limit;
+
+	d->probe = ISOBLK_PROBE_NONE;
+	if (down ? is * 1000 >= was * (1000 - d->loss_permille) :
+		   is * 1000 > was * (1000 + d->loss_permille)) {
+		d->known = tried;
+		if (!down)
+			d->too_low = 0;
+		d->pause_ns = MIN_PAUSE_NS;
+		return;
+	}
+
+	set_limit(disk, d->from);
+	/* A load that did not use the depth up says nothing about it. */
+	if (down && d->full)
+		d->too_low = tried;
+	else
+		pause_probes(d, now);
+}
+
+/* A lower depth worth a try, or 0. */
+static int lower(const struct isoblk_depth *d, u64 busy, u64 in_device)
+{
+	int most = min_t(u64, d->limit, in_device + 1);
+	int try = busy + busy / HEADROOM_FRACTION + 1;
+
+	if (d->too_low && try <= d->too_low)
+		try = (d->too_low + most + 1) / 2;
+	try = max(try, MIN_LIMIT);
+	return try + max(most / SAME_FRACTION, 1) <= most ? try : 0;
+}
+
+static void consider_probe(struct isoblk_disk *disk,
+			   const struct isoblk_sample *s, u64 now)
+{
+	struct isoblk_depth *d = &disk->depth;
+	u64 ns = busy_ns(d, s);
+	u64 busy = div64_u64(ns, s->span_ns);
+	u64 in_device = div64_u64(s->lat_ns, s->span_ns);
+	int try = 0;
+
+	if (now < d->next_ns)
+		return;
+	if (STRETCHED(s->lat_ns, ns))
+		try = lower(d, busy, in_device);
+	if (try) {
+		begin_probe(disk, ISOBLK_PROBE_DOWN, try, s);
+		return;
+	}
+	/* What was too low may do next time. */
+	d->too_low = 0;
+	if (d->limit != INT_MAX && d->full)
+		begin_probe(disk, ISOBLK_PROBE_UP,
+			    d->limit + max(d->limit / UP_FRACTION, 1), s);
+	else
+		pause_probes(d, now);
+}
+
+/* Take what completed since the last sample; false: too little as yet. */
+static bool take_sample(struct isoblk_depth *d, struct isoblk_sample *s,
+			u64 now)
+{
+	struct isoblk_lat sum;
+	unsigned int c;
+
+	if (now - d->window_ns > WINDOW_NS) {
+		memcpy(d->base_ns[1], d->base_ns[0], sizeof(d->base_ns[1]));
+		memset(d->base_ns[0], 0xff, sizeof(d->base_ns[0]));
+		d->window_ns = now;
+	}
+	read_lat(d, &sum);
+	for (c = 0; c < ISOBLK_LAT_CLASSES; c++)
+		s->nr[c] = sum.nr[c] - d->seen.nr[c];
+	s->lat_ns = sum.sum - d->seen.sum;
+	s->span_ns = now - d->seen_ns;
+	if (nr_completed(s) < MIN_SAMPLE || !s->span_ns)
+		return false;
+	d->seen = sum;
+	d->seen_ns = now;
+	return true;
+}
+
+/**
+ * isoblk_depth_tick() - judge the depth
+ * @disk: its lock is held
+ * @now: ns
+ */
+void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
+{
+	struct isoblk_depth *d = &disk->depth;
+	struct isoblk_sample s;
+
+	lockdep_assert_held(&disk->lock);
+
+	if (d->mode)
+		return;
+	if (!take_sample(d, &s, now))
+		return;
+
+	if (disk->nr_active < 2) {
+		if (d->limit != INT_MAX)
+			set_limit(disk, INT_MAX);
+		d->probe = ISOBLK_PROBE_NONE;
+	} else if (d->settle) {
+		d->settle--;
+	} else if (d->probe != ISOBLK_PROBE_NONE) {
+		end_probe(disk, &s, now);
+	} else if (d->limit == INT_MAX && d->known) {
+		set_limit(disk, d->known);
+	} else {
+		consider_probe(disk, &s, now);
+	}
+	WRITE_ONCE(d->full, false);
+	trace_isoblk_depth(disk, d->limit, busy_servers(d, &s) * 1000 >> 10,
+			   div64_u64(s.lat_ns, nr_completed(&s)));
+}
+
+/**
+ * isoblk_depth_set_mode() - say how the depth is chosen
+ * @disk: disk
+ * @mode: 0 measured, -1 without limit, else the limit
+ */
+int isoblk_depth_set_mode(struct isoblk_disk *disk, int mode)
+{
+	struct isoblk_depth *d = &disk->depth;
+	unsigned long flags;
+
+	if (mode < -1)
+		return -ERANGE;
+
+	spin_lock_irqsave(&disk->lock, flags);
+	d->mode = mode;
+	d->known = 0;
+	d->too_low = 0;
+	d->probe = ISOBLK_PROBE_NONE;
+	d->next_ns = 0;
+	d->pause_ns = MIN_PAUSE_NS;
+	set_limit(disk, mode > 0 ? mode : INT_MAX);
+	spin_unlock_irqrestore(&disk->lock, flags);
+	return 0;
+}
+
+/**
+ * isoblk_depth_init() - at first there is no limit
+ * @disk: disk
+ */
+int isoblk_depth_init(struct isoblk_disk *disk)
+{
+	struct isoblk_depth *d = &disk->depth;
+	unsigned int cpu;
+
+	d->starved = bitmap_zalloc(disk->nr_hqs, GFP_KERNEL);
+	if (!d->starved)
+		return -ENOMEM;
+	d->lat = alloc_percpu(struct isoblk_lat);
+	if (!d->lat) {
+		bitmap_free(d->starved);
+		return -ENOMEM;
+	}
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(d->lat, cpu)->min, 0xff,
+		       sizeof_field(struct isoblk_lat, min));
+	memset(d->base_ns, 0xff, sizeof(d->base_ns));
+	d->limit = INT_MAX;
+	d->batch = 1;
+	d->loss_permille = DEFAULT_LOSS_PERMILLE;
+	d->pause_ns = MIN_PAUSE_NS;
+	d->seen_ns = ktime_get_ns();
+	d->window_ns = d->seen_ns;
+	return 0;
+}
+
+/**
+ * isoblk_depth_exit() - free what isoblk_depth_init() allocated
+ * @disk: disk
+ */
+void isoblk_depth_exit(struct isoblk_disk *disk)
+{
+	free_percpu(disk->depth.lat);
+	bitmap_free(disk->depth.starved);
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * feedbac: FeedBAC, feedback-based allocation of credits.
+ *
+ * From P2 ("Dynamic Bandwidth Distribution Method for High Performance
+ * Non-volatile Memory in Cloud Computing Environment", IIBC 20(3), 2020):
+ *
+ *  - The credit allocator gives every group credit by weight, each allocation
+ *    period. A group's requests go to the device, in their order, while it has
+ *    credit; nothing idles on behalf of anybody.
+ *
+ *  - The credit predictor says how much there is to give, from the rate at which
+ *    credit was used, by double exponential smoothing (predict.c). An SSD's
+ *    speed changes, with garbage collection and as it fills, and the prediction
+ *    follows it.
+ *
+ *  - Correction 1: what was predicted is less than the device can do. Credit is
+ *    allocated again as soon as it is used up.
+ *
+ *  - Correction 2: it is more. What is left of a credit stays.
+ *
+ * The mechanics of credit are those of isoblk_share (queue.c). This file says
+ * how much there is in an allocation: the rate predicted, times alloc_us.
+ * An allocation period ends when nobody who waits has credit and the device
+ * has room; so one that was predicted too small ends early (correction 1), one
+ * too large late, and what is left is carried over (correction 2), up to an
+ * allocation's worth. In paper_mode it ends when every active group has used
+ * its credit, else after alloc_us (at the next tick), and all is carried over.
+ */
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "isoblk_share.h"
+#include "predict.h"
+
+#define CREATE_TRACE_POINTS
+#include "feedbac_trace.h"
+
+/* Short, so that who is out of credit waits no longer than a slow request. */
+#define FB_ALLOC_US		1000
+
+/* Long enough to average the noise of a device, short to follow its state. */
+#define FB_PREDICT_MS		100
+
+/* The first allocation, before anything was used: requests a group. */
+#define FB_FIRST_REQUESTS	16
+
+/* Predictions kept for debugfs: half a minute of them. */
+#define FB_HISTORY		300
+
+/* Limits of a in sysfs are per mille. */
+#define FB_PERMILLE(a)		DIV_ROUND_CLOSEST((a) * 1000U, PREDICT_ONE)
+
+/* A prediction, and what came of it: sectors a prediction period. */
+struct fb_outcome {
+	u64 at_ns;
+	u64 predicted;
+	u64 used;
+	u32 error_permille;
+	u32 a;
+};
+
+struct fb_disk {
+	struct isoblk_disk disk;	/* first: elevator_data is its address */
+
+	unsigned int alloc_us;		/* as below written by sysfs */
+	unsigned int predict_ms;
+	unsigned int a_min;		/* per mille */
+	unsigned int a_max;
+
+	/* disk.lock: */
+	struct predict predict;
+	u64 credit;			/* predicted, an allocation; sectors */
+	u64 period_ns;			/* when the prediction period began */
+	u64 period_sectors;		/* charged until then */
+	u64 allocations;		/* in this prediction period */
+	struct fb_outcome history[FB_HISTORY];
+	unsigned int nr_history;	/* so far; the newest is before it */
+};
+
+static struct fb_disk *to_fb(struct isoblk_disk *disk)
+{
+	return container_of(disk, struct fb_disk, disk);
+}
+
+/* ---- allocator ------------------------------------------------------- */
+
+static u64 fb_round(struct isoblk_disk *disk, const struct isoblk_round *r)
+{
+	struct fb_disk *fb = to_fb(disk);
+	u64 first = disk->mean_sectors * FB_FIRST_REQUESTS * disk->nr_active;
+
+	fb->allocations++;
+	/* Enough for one request of the lightest, else it gets none or more. */
+	return max(fb->credit ?: first, r->floor);
+}
+
+/* ---- predictor ------------------------------------------------------- */
+
+static u64 fb_sectors(const struct isoblk_disk *disk)
+{
+	u64 sectors = 0;
+	unsigned int i;
+
+	for (i = 0; i < disk->nr_hqs; i++)
+		sectors += READ_ONCE(disk->hq[i]->sectors);
+	return sectors;
+}
+
+static void fb_remember(struct fb_disk *fb, u64 now, u64 predicted, u64 used)
+{
+	struct fb_outcome *o = &fb->history[fb->nr_history++ % FB_HISTORY];
+
+	o->at_ns = now;
+	o->predicted = predicted;
+	o->used = used;
+	o->error_permille = predict_error_permille(&fb->predict);
+	o->a = fb->predict.a;
+	trace_feedbac_predict(&fb->disk, predicted, used, o->error_permille,
+			      o->a);
+}
+
+/*
+ * A prediction period is over: the rate at which credit was used, summed over its
+ * allocation periods, is what was used, brought to the length that the
+ * period should have had. One in which nothing was sent tells nothing about
+ * the device, and is left out.
+ */
+static void fb_tick(struct isoblk_disk *disk, u64 now)
+{
+	struct fb_disk *fb = to_fb(disk);
+	u64 length_ns = (u64)fb->predict_ms * NSEC_PER_MSEC;
+	u64 span_ns = now - fb->period_ns;
+	u64 sectors, used, predicted = fb->predict.next;
+
+	if (span_ns < length_ns)
+		return;
+	sectors = fb_sectors(disk);
+	/* The timer stood still, or it is the first period: no whole one. */
+	if (span_ns < 2 * length_ns && sectors != fb->period_sectors) {
+		used = mul_u64_u64_div_u64(sectors - fb->period_sectors,
+					   length_ns, span_ns);
+		predict_next(&fb->predict, used);
+		fb_remember(fb, now, predicted, used);
+		fb->credit = mul_u64_u64_div_u64(fb->predict.next,
+						 (u64)fb->alloc_us *
+						 NSEC_PER_USEC, length_ns);
+	}
+	fb->period_ns = now;
+	fb->period_sectors = sectors;
+	fb->allocations = 0;
+}
+
+static void fb_restart(struct fb_disk *fb)
+{
+	predict_init(&fb->predict, fb->a_min * (u64)PREDICT_ONE / 1000,
+		     fb->a_max * (u64)PREDICT_ONE / 1000);
+	fb->credit = 0;
+}
+
+/* ---- life ------------------------------------------------------------ */
+
+static struct request *fb_pick(struct isoblk_hq *hq)
+{
+	return isoblk_take(hq, 0);
+}
+
+static struct request *fb_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	return isoblk_dispatch(hctx, fb_pick);
+}
+
+static const struct isoblk_ops fb_ops = {
+	.nr_domains	= 1,
+	.stat_name	= "credit",
+	.round		= fb_round,
+	.tick		= fb_tick,
+};
+
+static int fb_init(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct fb_disk *fb;
+	int ret;
+
+	fb = kzalloc_node(sizeof(*fb), GFP_KERNEL, q->node);
+	if (!fb)
+		return -ENOMEM;
+	fb->alloc_us = FB_ALLOC_US;
+	fb->predict_ms = FB_PREDICT_MS;
+	fb->a_min = FB_PERMILLE(PREDICT_A_MIN);
+	fb->a_max = FB_PERMILLE(PREDICT_A_MAX);
+	fb_restart(fb);
+
+	ret = isoblk_disk_init(&fb->disk, q, eq, &fb_ops);
+	if (ret)
+		kfree(fb);
+	return ret;
+}
+
+ISOBLK_ELEVATOR_HOOKS(fb, fb_init, isoblk_depth_updated)
+
+static void fb_exit_sched(struct elevator_queue *eq)
+{
+	struct fb_disk *fb = eq->elevator_data;
+
+	isoblk_disk_exit(&fb->disk, eq);
+	kfree(fb);
+}
+
+/* ---- sysfs ----------------------------------------------------------- */
+
+#define FB_SHOW(name, field)						\
+static ssize_t fb_##name##_show(struct elevator_queue *e, char *page)	\
+{									\
+	struct fb_disk *fb = e->elevator_data;				\
+									\
+	return sysfs_emit(page, "%u\n", READ_ONCE(fb->field));		\
+}
+
+/* What the predictor has learnt holds for the old value only. */
+#define FB_STORE(name, field, low, high)				\
+static ssize_t fb_##name##_store(struct elevator_queue *e,		\
+				 const char *page, size_t count)	\
+{									\
+	struct fb_disk *fb = e->elevator_data;				\
+	ssize_t ret;							\
+									\
+	spin_lock_irq(&fb->disk.lock);					\
+	ret = isoblk_store_uint(page, count, &fb->field, low, high);	\
+	if (ret > 0)							\
+		fb_restart(fb);						\
+	spin_unlock_irq(&fb->disk.lock);				\
+	return ret;							\
+}
+
+FB_SHOW(alloc_us, alloc_us)
+FB_SHOW(predict_ms, predict_ms)
+FB_STORE(predict_ms, predict_ms, 10, 10000)
+FB_SHOW(a_min, a_min)
+FB_STORE(a_min, a_min, FB_PERMILLE(PREDICT_A_FLOOR), fb->a_max)
+FB_SHOW(a_max, a_max)
+FB_STORE(a_max, a_max, fb->a_min, FB_PERMILLE(PREDICT_A_CEILING))
+
+static void fb_set_refill(struct fb_disk *fb)
+{
+	/* By default a safety net only; in the paper's mode the period. */
+	fb->disk.refill_ns = fb->disk.paper_mode ?
+		(u64)fb->alloc_us * NSEC_PER_USEC :
+		(u64)fb->predict_ms * NSEC_PER_MSEC;
+}
+
+static ssize_t fb_alloc_us_store(struct elevator_queue *e, const char *page,
+				 size_t count)
+{
+	struct fb_disk *fb = e->elevator_data;
+	ssize_t ret;
+
+	spin_lock_irq(&fb->disk.lock);
+	ret = isoblk_store_uint(page, count, &fb->alloc_us, 100, 1000000);
+	if (ret > 0) {
+		fb_restart(fb);
+		fb_set_refill(fb);
+	}
+	spin_unlock_irq(&fb->disk.lock);
+	return ret;
+}
+
+static ssize_t fb_paper_mode_show(struct elevator_queue *e, char *page)
+{
+	struct fb_disk *fb = e->elevator_data;
+
+	return sysfs_emit(page, "%d\n", READ_ONCE(fb->disk.paper_mode));
+}
+
+static ssize_t fb_paper_mode_store(struct elevator_queue *e, const char *page,
+				   size_t count)
+{
+	struct fb_disk *fb = e->elevator_data;
+	bool on;
+	int ret = kstrtobool(page, &on);
+
+	if (ret)
+		return ret;
+	isoblk_set_paper_mode(&fb->disk, on);
+	spin_lock_irq(&fb->disk.lock);
+	fb_set_refill(fb);
+	spin_unlock_irq(&fb->disk.lock);
+	return count;
+}
+
+#define FB_ATTR(name) __ATTR(name, 0644, fb_##name##_show, fb_##name##_store)
+
+static struct elv_fs_entry fb_attrs[] = {
+	FB_ATTR(alloc_us),
+	FB_ATTR(predict_ms),
+	FB_ATTR(a_min),
+	FB_ATTR(a_max),
+	FB_ATTR(paper_mode),
+	ISOBLK_ATTRS,
+	__ATTR_NULL
+};
+
+/* ---- debugfs --------------------------------------------------------- */
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static int fb_debugfs_predict(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct fb_disk *fb = q->elevator->elevator_data;
+
+	spin_lock_irq(&fb->disk.lock);
+	seq_printf(m, "next %llu credit %llu a_permille %u error_permille %u allocations %llu\n",
+		   fb->predict.next, fb->credit, FB_PERMILLE(fb->predict.a),
+		   predict_error_permille(&fb->predict), fb->allocations);
+	spin_unlock_irq(&fb->disk.lock);
+	return 0;
+}
+
+/* Oldest first: time, predicted and used sectors, error, a. */
+static int fb_debugfs_history(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct fb_disk *fb = q->elevator->elevator_data;
+	const struct fb_outcome *o;
+	unsigned int i;
+
+	spin_lock_irq(&fb->disk.lock);
+	i = fb->nr_history > FB_HISTORY ? fb->nr_history - FB_HISTORY : 0;
+	for (; i < fb->nr_history; i++) {
+		o = &fb->history[i % FB_HISTORY];
+		seq_printf(m, "at_ns %llu predicted %llu used %llu error_permille %u a_permille %u\n",
+			   o->at_ns, o->predicted, o->used, o->error_permille,
+			   FB_PERMILLE(o->a));
+	}
+	spin_unlock_irq(&fb->disk.lock);
+	return 0;
+}
+
+static const struct blk_mq_debugfs_attr fb_debugfs[] = {
+	ISOBLK_DEBUGFS_ATTRS,
+	{ "predict", 0400, fb_debugfs_predict },
+	{ "history", 0400, fb_debugfs_history },
+	{ },
+};
+#endif
+
+static struct elevator_type feedbac = {
+	.ops = {
+		.init_sched		= fb_init_sched,
+		.exit_sched		= fb_exit_sched,
+		.init_hctx		= isoblk_init_hctx,
+		.depth_updated		= fb_depth_updated,
+		.limit_depth		= isoblk_limit_depth,
+		.bio_merge		= isoblk_bio_merge,
+		.prepare_request	= isoblk_prepare_request,
+		.insert_requests	= isoblk_insert_requests,
+		.dispatch_request	= fb_dispatch_request,
+		.has_work		= isoblk_has_work,
+		.completed_request	= isoblk_completed_request,
+		.requeue_request	= isoblk_requeue_request,
+		.finish_request		= isoblk_finish_request,
+	},
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = fb_debugfs,
+#endif
+	.elevator_attrs = fb_attrs,
+	.elevator_name = "feedbac",
+	.elevator_owner = THIS_MODULE,
+};
+
+static int __init fb_module_init(void)
+{
+	return elv_register(&feedbac);
+}
+
+static void __exit fb_module_exit(void)
+{
+	elv_unregister(&feedbac);
+}
+
+module_init(fb_module_init);
+module_exit(fb_module_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("FeedBAC: cgroup weights by predicted credit");

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The admission gate in front of the tags.
+ *
+ * A request needs a tag before an elevator ever sees it, there are nr_requests
+ * of them a hardware queue, and who waits for one is served in order of
+ * arrival. Once the groups together have more to send than there are tags, that
+ * order decides about their shares, whatever the elevator does. A limit read
+ * before the wait for a tag (limit_depth) does not help: who has been limited
+ * stays limited until the wait is over, and starves.
+ *
+ * So a group that holds its part of the tags waits here, in the submitter's
+ * context, before it asks for another. Its part, the quota, is a base that
+ * every active group has, and its share of what is then left. The base is what
+ * keeps a light group's next request in its queue when its turn comes; the
+ * elevator decides about shares, so a quota need not be fine, only never 0. A
+ * group over its quota may go on while more than a reserve of tags is
+ * free: no tag stays idle because those it is kept for have nothing to send. The
+ * reserve is for those who come next.
+ *
+ * Counted is what is held, not what was let through. A request is counted when
+ * it is inserted, with the bio it has then, and until it is freed; so a bio that
+ * merges after all, fails, or is killed on its way leaves nothing behind, and
+ * one that never passed here is counted as well. Between gate and insertion
+ * lie a task's plug (its length is added to what its group holds, and a
+ * task flushes it before it waits) and, without a plug, a few
+ * instructions: so a group may exceed its quota by one a running task, which the
+ * reserve bears, also in a storm of forks: the next ones see what the first
+ * hold.
+ *
+ * Who does not wait:
+ *  - a bio with REQ_NOWAIT is ended with BLK_STS_AGAIN instead;
+ *  - what others may wait for in turn (journal, swap) and what is sent to free
+ *    memory: a light group's share must not hold up the machine. It is charged.
+ * Bios that may not be merged (flush, FUA, parts of a bio that was split, a queue with
+ * nomerges) never come to bio_merge; they wait in limit_depth, where the tag is
+ * asked for and sleeping is allowed as well. It does not say for which bio:
+ * the task's own cgroup is taken. An async request is limited to a part of the
+ * tags there by the elevator.
+ *
+ * The wait is like that for a tag: not interruptible, for it always ends, with a
+ * killed task's I/O as with any other. Freezing waits for us, as for any
+ * who entered the queue, and we for requests in flight, which end while a queue
+ * freezes. So an elevator is switched with nobody here.
+ *
+ * Wake-ups. A request that is freed wakes one of its group's, or, if tags are
+ * plentiful, one of the group that has waited longest on its hardware queue. A
+ * waiter that was woken and then sends nothing (its bio failed) would have
+ * taken the wake-up of the next, whom only the group's next completion would
+ * wake, and there might be none: so every waiter looks again after RECHECK.
+ */
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+
+#include "isoblk_share.h"
+
+/* Of the tags, a hardware queue: for groups that come next, and for overshoot. */
+#define RESERVE_FRACTION	8
+
+/* Tags that each group may have: one with the device and one to follow. */
+#define QUOTA_BASE		2
+
+/* Far above the time between a group's completions. */
+#define RECHECK			(HZ / 10)
+
+/**
+ * isoblk_gate_update() - the number of active groups or of tags has changed
+ * @disk: its lock is held
+ */
+void isoblk_gate_update(struct isoblk_disk *disk)
+{
+	unsigned int tags = READ_ONCE(disk->tags);
+	unsigned int usable = tags - tags / RESERVE_FRACTION;
+	unsigned int groups = max(disk->nr_active, 1U);
+	unsigned int base = clamp(usable / groups, 1U, QUOTA_BASE);
+
+	lockdep_assert_held(&disk->lock);
+
+	WRITE_ONCE(disk->gate_base, base);
+	WRITE_ONCE(disk->gate_spare,
+		   usable > base * groups ? usable - base * groups : 0);
+}
+
+static unsigned int quota(const struct isoblk_gq *gq)
+{
+	const struct isoblk_disk *disk = gq->group->disk;
+	u64 spare = READ_ONCE(disk->gate_spare);
+
+	return READ_ONCE(disk->gate_base) +
+		(spare * READ_ONCE(gq->group->share) >> ISOBLK_SHARE_SHIFT);
+}
+
+static bool tags_plentiful(const struct isoblk_hq *hq)
+{
+	unsigned int tags = READ_ONCE(hq->disk->tags);
+
+	return atomic_read(hq->tags_held) + tags / RESERVE_FRACTION < tags;
+}
+
+/* Whether @gq's group may ask for a tag, when its task has @plugged already. */
+static bool gate_open(const struct isoblk_gq *gq, unsigned int plugged)
+{
+	return atomic_read(&gq->held) + plugged < quota(gq) ||
+		tags_plentiful(gq->hq);
+}
+
+static unsigned int plugged(void)
+{
+	return current->plug ? current->plug->rq_count : 0;
+}
+
+static void gate_wait(struct isoblk_gq *gq)
+{
+	struct isoblk_hq *hq = gq->hq;
+	unsigned long flags;
+	DEFINE_WAIT(wait);
+
+	spin_lock_irqsave(&hq->gate_lock, flags);
+	if (!gq->nr_waiting++) {
+		list_add_tail(&gq->gate_node, &hq->gate_list);
+		WRITE_ONCE(hq->nr_gate, hq->nr_gate + 1);
+	}
+	spin_unlock_irqrestore(&hq->gate_lock, flags);
+
+	prepare_to_wait_exclusive(&gq->gate, &wait, TASK_UNINTERRUPTIBLE);
+	/* We are seen before we look; pairs with isoblk_gate_leave(). */
+	smp_mb();
+	if (!gate_open(gq, 0))
+		io_schedule_timeout(RECHECK);
+	finish_wait(&gq->gate, &wait);
+
+	spin_lock_irqsave(&hq->gate_lock, flags);
+	if (!--gq->nr_waiting) {
+		list_del_init(&gq->gate_node);
+		WRITE_ONCE(hq->nr_gate, hq->nr_gate - 1);
+	}
+	spin_unlock_irqrestore(&hq->gate_lock, flags);
+}
+
+static struct isoblk_gq *group_gq(struct isoblk_group *group, blk_opf_t opf)
+{
+	struct isoblk_hq *hq = isoblk_map_queue(group->disk->q, opf)->sched_data;
+
+	return &group->gq[hq->index];
+}
+
+/* The task may be on another CPU, thus on another queue, after every wait. */
+static void gate_wait_open(struct isoblk_group *group, blk_opf_t opf)
+{
+	struct isoblk_gq *gq = group_gq(group, opf);
+
+	while (!gate_open(gq, plugged())) {
+		/* Awake, io_schedule() comes back, with the plug flushed. */
+		if (plugged())
+			io_schedule();
+		else
+			gate_wait(gq);
+		gq = group_gq(group, opf);
+	}
+}
+
+/**
+ * isoblk_gate_pass() - wait until a bio's group may have another tag
+ * @q: queue
+ * @bio: could not be merged
+ *
+ * Return: false if the bio may not wait; it has then been ended.
+ */
+bool isoblk_gate_pass(struct request_queue *q, struct bio *bio)
+{
+	struct isoblk_group *group = isoblk_bio_group(bio);
+
+	if (gate_open(group_gq(group, bio->bi_opf), plugged()) ||
+	    !READ_ONCE(group->disk->gate_on))
+		return true;
+	if (bio_issue_as_root_blkg(bio) || (current->flags & PF_MEMALLOC))
+		return true;
+	if (bio->bi_opf & REQ_NOWAIT) {
+		bio_wouldblock_error(bio);
+		return false;
+	}
+	gate_wait_open(group, bio->bi_opf);
+	return true;
+}
+
+/**
+ * isoblk_limit_depth() - an elevator's limit_depth: the gate of what cannot merge
+ * @opf: operation of the request to be
+ * @data: what it is allocated by
+ */
+void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct request_queue *q = data->q;
+	struct isoblk_group *group = NULL;
+	struct blkcg_gq *blkg;
+
+	if (likely(!(opf & REQ_NOMERGE_FLAGS) && !blk_queue_nomerges(q)))
+		return;
+
+	rcu_read_lock();
+	blkg = blkg_lookup(css_to_blkcg(task_css(current, io_cgrp_id)), q);
+	/* A group that is on its way out is not waited for. */
+	if (blkg && blkg_tryget(blkg))
+		group = container_of(blkg_to_pd(blkg, &isoblk_policy),
+				     struct isoblk_group, pd);
+	rcu_read_unlock();
+	if (!group)
+		return;
+
+	/* Flushes of many are made as one, by the kernel: a price for each. */
+	if (opf & REQ_PREFLUSH)
+		atomic64_sub(ISOBLK_NO_DATA_COST, &group->pool);
+	if (READ_ONCE(group->disk->gate_on) &&
+	    !(data->flags & BLK_MQ_REQ_NOWAIT) &&
+	    !(opf & (REQ_META | REQ_SWAP)) && !(current->flags & PF_MEMALLOC))
+		gate_wait_open(group, opf);
+	blkg_put(blkg);
+}
+EXPORT_SYMBOL_GPL(isoblk_limit_depth);
+
+/* Somebody waits on @hq while tags are free: take turns among the groups. */
+static void wake_longest(struct isoblk_hq *hq)
+{
+	struct isoblk_gq *gq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&hq->gate_lock, flags);
+	gq = list_first_entry_or_null(&hq->gate_list, struct isoblk_gq,
+				      gate_node);
+	if (gq) {
+		list_move_tail(&gq->gate_node, &hq->gate_list);
+		wake_up(&gq->gate);
+	}
+	spin_unlock_irqrestore(&hq->gate_lock, flags);
+}
+
+/**
+ * isoblk_gate_leave() - a request has given its tag back
+ * @gq: held it, and holds it no longer
+ */
+void isoblk_gate_leave(struct isoblk_gq *gq)
+{
+	struct isoblk_hq *hq = gq->hq;
+
+	/* We have counted before we look; pairs with gate_wait(). */
+	smp_mb__after_atomic();
+	if (!READ_ONCE(hq->nr_gate))
+		return;
+	if (waitqueue_active(&gq->gate) && gate_open(gq, 0))
+		wake_up(&gq->gate);
+	else if (tags_plentiful(hq))
+		wake_longest(hq);
+}

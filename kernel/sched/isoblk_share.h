@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the elevators share: groups with weights, queues a group, the admission
+ * gate, and the depth of the device. share.c opens with the design.
+ */
+#ifndef ISOBLK_SHARE_H
+#define ISOBLK_SHARE_H
+
+#define ISOBLK_ELEVATOR
+#include "compat.h"
+
+#include <linux/atomic.h>
+#include <linux/blkdev.h>
+#include <linux/list.h>
+#include <linux/percpu.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <linux/wait.h>
+
+/* As io.weight has them, so that one number means the same to both. */
+#define ISOBLK_WEIGHT_MIN	1
+#define ISOBLK_WEIGHT_MAX	10000
+#define ISOBLK_WEIGHT_DFL	100
+
+/* The whole device, as a fraction; a share below 1e-9 would be rounded away. */
+#define ISOBLK_SHARE_SHIFT	30
+#define ISOBLK_SHARE_ONE	(1U << ISOBLK_SHARE_SHIFT)
+
+/* Kyber's: read, write, discard, other. */
+#define ISOBLK_MAX_DOMAINS	4
+
+enum isoblk_op {
+	ISOBLK_READ,
+	ISOBLK_WRITE,
+	ISOBLK_DISCARD,
+	ISOBLK_NR_OPS,
+};
+
+struct isoblk_disk;
+struct isoblk_gq;
+struct isoblk_group;
+struct isoblk_hq;
+
+/**
+ * struct isoblk_fifo - waiting requests of one group, hardware queue and domain
+ * @rqs: in order of arrival; gq->lock
+ * @node: in a list of the hardware queue unless @rqs is empty; hq->lock
+ * @gq: what it is part of; constant
+ */
+struct isoblk_fifo {
+	struct list_head rqs;
+	struct list_head node;
+	struct isoblk_gq *gq;
+};
+
+/**
+ * struct isoblk_gq - one group on one hardware queue
+ * @lock: guards the requests of @fifo; inside hq->lock
+ * @group: constant
+ * @hq: constant
+ * @slice: sectors it may still send, taken from group->pool in pieces, so that
+ *	the pool's cache line is not touched by every request; hq->lock
+ * @bytes: charged to the group here, an operation; hq->lock, read without
+ * @ios: likewise, requests
+ * @nr_fifos: members of @fifo that hold requests; hq->lock
+ * @nr_throttled: those of them that are throttled; hq->lock
+ * @throttled_at: since when one is; hq->lock
+ * @throttled_ns: for how long one was, in all; hq->lock, read without
+ * @held: requests inserted and not yet freed, each with a tag
+ * @gate: submitters that wait until @held is below the group's quota
+ * @gate_node: in hq->gate_list while somebody waits; hq->gate_lock
+ * @nr_waiting: how many do; hq->gate_lock
+ * @fifo: one a domain
+ */
+struct isoblk_gq {
+	spinlock_t lock;
+	struct isoblk_group *group;
+	struct isoblk_hq *hq;
+	s64 slice;
+	u64 bytes[ISOBLK_NR_OPS];
+	u64 ios[ISOBLK_NR_OPS];
+	unsigned int nr_fifos;
+	unsigned int nr_throttled;
+	u64 throttled_at;
+	u64 throttled_ns;
+	atomic_t held ____cacheline_aligned_in_smp;
+	wait_queue_head_t gate;
+	struct list_head gate_node;
+	unsigned int nr_waiting;
+	struct isoblk_fifo fifo[ISOBLK_MAX_DOMAINS];
+};
+
+/**
+ * struct isoblk_group - a cgroup on a disk
+ * @pd: the policy's data; first, for the kernel frees it by this address
+ * @disk: constant
+ * @parent: NULL for the root; constant, held by the kernel's reference
+ * @weight: what counts: that of the device or else of the cgroup; disk->lock
+ * @dev_weight: written for this device, 0: none; disk->lock
+ * @active: its own requests take part; disk->lock, a hint without
+ * @sum: of the weights of active children and of itself; disk->lock
+ * @nr_active: how many active children and itself; disk->lock
+ * @subtree_share: of it and all below, of the device; disk->lock
+ * @share_gen: disk->weights_gen that @subtree_share is of; disk->lock
+ * @share: of its own requests; disk->lock, read without by the gate
+ * @active_node: in disk->active; disk->lock
+ * @touched: has sent something since the last refill; any context
+ * @idle_scans: for how many it has been given no request; any context
+ * @pool: sectors it may send and has not taken yet; below 0: a debt
+ * @broke_gen: the refill after which it was found without budget
+ * @late_bytes: charged at completion, for requests that went past dispatch
+ * @late_ios: likewise
+ * @gq: one a hardware queue
+ */
+struct isoblk_group {
+	struct blkg_policy_data pd;
+	struct isoblk_disk *disk;
+	struct isoblk_group *parent;
+	u32 weight;
+	u32 dev_weight;
+	bool active;
+	u32 sum;
+	unsigned int nr_active;
+	u32 subtree_share;
+	u64 share_gen;
+	u32 share;
+	struct list_head active_node;
+	bool touched;
+	unsigned int idle_scans;
+	atomic64_t pool ____cacheline_aligned_in_smp;
+	atomic64_t broke_gen;
+	atomic64_t late_bytes[ISOBLK_NR_OPS];
+	atomic64_t late_ios[ISOBLK_NR_OPS];
+	struct isoblk_gq gq[];
+};
+
+/**
+ * struct isoblk_hq - a hardware queue
+ * @lock: guards what says so, and the order of everything that waits here
+ * @disk: constant
+ * @hctx: constant
+ * @index: of the hardware queue; constant
+ * @ready: fifos whose group has budget, a domain, next first; @lock
+ * @throttled: fifos whose group has none; @lock
+ * @nr_ready: length of all lists in @ready; @lock, read without
+ * @nr_throttled: length of @throttled; @lock, read without
+ * @gen: the refill that @throttled has been told of; @lock, read without
+ * @sectors: charged here; @lock, read without
+ * @ios: likewise, requests
+ * @held: requests inserted and not yet freed
+ * @tags_held: what counts the holders of the tags it uses: @held, or disk->held
+ * @gate_lock: guards the list of those who wait; taken in interrupts
+ * @gate_list: groups of which somebody waits at the gate
+ * @nr_gate: length of @gate_list, read without
+ */
+struct isoblk_hq {
+	spinlock_t lock;
+	struct isoblk_disk *disk;
+	struct blk_mq_hw_ctx *hctx;
+	unsigned int index;
+	struct list_head ready[ISOBLK_MAX_DOMAINS];
+	struct list_head throttled;
+	unsigned int nr_ready;
+	unsigned int nr_throttled;
+	u64 gen;
+	u64 sectors;
+	u64 ios;
+	atomic_t held ____cacheline_aligned_in_smp;
+	atomic_t *tags_held;
+	spinlock_t gate_lock;
+	struct list_head gate_list;
+	unsigned int nr_gate;
+};
+
+/* Reads apart from the rest, sizes from 4 KiB to 1 MiB and more. */
+#define ISOBLK_LAT_SIZES	10
+#define ISOBLK_LAT_CLASSES	(2 * ISOBLK_LAT_SIZES)
+
+/**
+ * struct isoblk_lat - what completed on a CPU, by class; that CPU's interrupts
+ * @nr: requests
+ * @min: the shortest time in the device since it was last read, ns
+ * @sum: all times in the device, ns
+ */
+struct isoblk_lat {
+	u64 nr[ISOBLK_LAT_CLASSES];
+	u32 min[ISOBLK_LAT_CLASSES];
+	u64 sum;
+};
+
+/* What completed in a span of time: disk->lock, see depth.c. */
+struct isoblk_sample {
+	u64 nr[ISOBLK_LAT_CLASSES];
+	u64 lat_ns;
+	u64 span_ns;
+};
+
+enum isoblk_probe { ISOBLK_PROBE_NONE, ISOBLK_PROBE_DOWN, ISOBLK_PROBE_UP };
+
+/**
+ * struct isoblk_depth - how many requests the device is given at once
+ * @inflight: given and not yet back
+ * @limit: at most so many; INT_MAX: no limit. disk->lock, read without
+ * @batch: of free places before waiting queues are run; likewise
+ * @starved: hardware queues that found no place
+ * @full: somebody found no place since the last tick
+ * @mode: what the user wrote: 0 automatic, -1 off, else fixed; disk->lock
+ * @loss_permille: of speed that may be given up; disk->lock
+ * @lat: completions, counted a CPU
+ * @seen: sums of @lat at the last tick; as all below disk->lock
+ * @seen_ns: when that was
+ * @base_ns: the shortest time in the device, by class, this window and the last
+ * @window_ns: when this window began
+ * @before: the sample that a probe is judged against
+ * @probe: under way
+ * @settle: ticks to let pass before the probe counts
+ * @from: limit to return to
+ * @known: the limit last found, 0: none yet
+ * @too_low: limit that was found to cost speed, 0: none
+ * @pause_ns: between probes that failed
+ * @next_ns: when the next probe may begin
+ */
+struct isoblk_depth {
+	atomic_t inflight ____cacheline_aligned_in_smp;
+	int limit ____cacheline_aligned_in_smp;
+	int batch;
+	unsigned long *starved;
+	bool full;
+	int mode;
+	unsigned int loss_permille;
+	struct isoblk_lat __percpu *lat;
+	struct isoblk_lat seen;
+	u64 seen_ns;
+	u32 base_ns[2][ISOBLK_LAT_CLASSES];
+	u64 window_ns;
+	struct isoblk_sample before;
+	enum isoblk_probe probe;
+	unsigned int settle;
+	int from;
+	int known;
+	int too_low;
+	u64 pause_ns;
+	u64 next_ns;
+};
+
+/**
+ * struct isoblk_round - what an elevator sizes the next round by
+ * @used: sectors charged since the last refill
+ * @elapsed_ns: time since then
+ * @remainder: sum of what groups have left, sectors
+ * @floor: enough for a request of the lightest group, sectors
+ */
+struct isoblk_round {
+	u64 used;
+	u64 elapsed_ns;
+	s64 remainder;
+	u64 floor;
+};
+
+/**
+ * struct isoblk_ops - what an elevator does its own way
+ * @nr_domains: fifos a group and hardware queue, at most ISOBLK_MAX_DOMAINS
+ * @stat_name: of a group's remaining budget in io.stat
+ * @domain: of an operation; NULL: 0
+ * @round: sectors that the groups get together at a refill; disk->lock
+ * @tick: every ISOBLK_TICK while the disk is in use, with the time; disk->lock
+ */
+struct isoblk_ops {
+	unsigned int nr_domains;
+	const char *stat_name;
+	unsigned int (*domain)(blk_opf_t opf);
+	u64 (*round)(struct isoblk_disk *disk, const struct isoblk_round *r);
+	void (*tick)(struct isoblk_disk *disk, u64 now);
+};
+
+/**
+ * struct isoblk_disk - a disk under one of our elevators: elevator_data
+ * @q: constant
+ * @ops: constant
+ * @nr_hqs: constant
+ * @hq: by index; constant once the hardware queues are set up
+ * @lock: innermost but for wait queues; taken with interrupts off
+ * @gen: refills so far; @lock, read without
+ * @refilled_ns: when the last was; @lock
+ * @refilled_sectors: charged until then; @lock
+ * @refilled_ios: likewise, requests
+ * @mean_sectors: of a request, as last seen; @lock
+ * @active: groups that take part; @lock
+ * @nr_active: how many; @lock, read without
+ * @weights_gen: changes with the active set and with a weight; @lock
+ * @shares_gen: the @weights_gen that the active groups' shares are of; @lock
+ * @round: sectors that a refill gives to a share of the whole device; @lock
+ * @nr_broke: active groups without budget since the last refill; may be one
+ *	too high for a moment, which costs one refill too early
+ * @paper_mode: groups wait until all active ones are without budget; @lock,
+ *	read without
+ * @refill_ns: a refill is made at the latest so long after the last; likewise
+ * @write_cost: percent of its size that a write is charged; read without
+ * @tags: of a hardware queue; read without
+ * @gate_on: the gate is in use; read without
+ * @gate_base: tags every group may hold; as @gate_spare @lock, read without
+ * @gate_spare: tags divided by share on top of that
+ * @held: as hq->held, for all hardware queues: those share their tags
+ * @shared_tags: constant
+ * @scanned_ns: when idle groups were last looked for; @lock
+ * @timer: the tick
+ * @used: something was inserted since the last tick
+ * @depth: see there
+ */
+struct isoblk_disk {
+	struct request_queue *q;
+	const struct isoblk_ops *ops;
+	unsigned int nr_hqs;
+	struct isoblk_hq **hq;
+
+	spinlock_t lock;
+	u64 gen;
+	u64 refilled_ns;
+	u64 refilled_sectors;
+	u64 refilled_ios;
+	u64 mean_sectors;
+	struct list_head active;
+	unsigned int nr_active;
+	u64 weights_gen;
+	u64 shares_gen;
+	u64 round;
+	atomic_t nr_broke;
+	bool paper_mode;
+	u64 refill_ns;
+
+	unsigned int write_cost;
+	unsigned int tags;
+	bool gate_on;
+	unsigned int gate_base;
+	unsigned int gate_spare;
+	atomic_t held;
+	bool shared_tags;
+
+	u64 scanned_ns;
+	struct timer_list timer;
+	bool used;
+	struct isoblk_depth depth;
+};
+
+/*
+ * Bits ISOBLK_RQ_SHIFT to 31 of rq->elv.priv[1] are the elevator's own, zero in a
+ * new request.
+ */
+#define ISOBLK_RQ_SHIFT		8
+
+/* What a flush or a request without data costs, as one of 4 KiB: sectors. */
+#define ISOBLK_NO_DATA_COST	8
+
+/* How often the depth is judged, and how often idle groups are looked for. */
+#define ISOBLK_TICK		msecs_to_jiffies(5)
+#define ISOBLK_IDLE_SCAN	(50ULL * NSEC_PER_MSEC)
+
+/* share.c: groups, weights, who is active */
+extern struct blkcg_policy isoblk_policy;
+struct isoblk_group *isoblk_bio_group(struct bio *bio);
+void __isoblk_activate(struct isoblk_group *group);
+void isoblk_deactivate(struct isoblk_group *group);
+void isoblk_find_idle(struct isoblk_disk *disk);
+void isoblk_update_shares(struct isoblk_disk *disk);
+u64 isoblk_group_bytes(const struct isoblk_group *group, enum isoblk_op op);
+u64 isoblk_group_ios(const struct isoblk_group *group, enum isoblk_op op);
+s64 isoblk_group_budget(const struct isoblk_group *group);
+u64 isoblk_group_throttled_ns(const struct isoblk_group *group);
+
+/*
+ * isoblk_activate() - a request of @group has been counted in held: take part
+ */
+static inline void isoblk_activate(struct isoblk_group *group)
+{
+	if (READ_ONCE(group->idle_scans))
+		WRITE_ONCE(group->idle_scans, 0);
+	/* Our count before their flag; pairs with isoblk_deactivate(). */
+	smp_mb__after_atomic();
+	if (!READ_ONCE(group->active))
+		__isoblk_activate(group);
+}
+
+/* disk.c: a disk's life, its timer, what all elevators show */
+int isoblk_disk_init(struct isoblk_disk *disk, struct request_queue *q,
+		     struct elevator_queue *eq, const struct isoblk_ops *ops);
+void isoblk_disk_exit(struct isoblk_disk *disk, struct elevator_queue *eq);
+void isoblk_set_paper_mode(struct isoblk_disk *disk, bool on);
+int isoblk_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
+void isoblk_depth_updated(struct request_queue *q);
+ssize_t isoblk_depth_show(struct elevator_queue *e, char *page);
+ssize_t isoblk_depth_store(struct elevator_queue *e, const char *page,
+			   size_t count);
+ssize_t isoblk_depth_loss_show(struct elevator_queue *e, char *page);
+ssize_t isoblk_depth_loss_store(struct elevator_queue *e, const char *page,
+				size_t count);
+ssize_t isoblk_gate_show(struct elevator_queue *e, char *page);
+ssize_t isoblk_gate_store(struct elevator_queue *e, const char *page,
+			  size_t count);
+int isoblk_debugfs_depth(void *data, struct seq_file *m);
+int isoblk_debugfs_groups(void *data, struct seq_file *m);
+
+/**
+ * isoblk_store_uint() - an attribute's store of a number within limits
+ * @page: text
+ * @count: its length
+ * @value: where to
+ * @low: least
+ * @high: most
+ */
+static inline ssize_t isoblk_store_uint(const char *page, size_t count,
+					unsigned int *value, unsigned int low,
+					unsigned int high)
+{
+	unsigned int number;
+	int ret = kstrtouint(page, 10, &number);
+
+	if (ret)
+		return ret;
+	if (number < low || number > high)
+		return -ERANGE;
+	WRITE_ONCE(*value, number);
+	return count;
+}
+
+#define ISOBLK_ATTRS							\
+	__ATTR(depth, 0644, isoblk_depth_show, isoblk_depth_store),	\
+	__ATTR(depth_loss, 0644, isoblk_depth_loss_show,		\
+	       isoblk_depth_loss_store),				\
+	__ATTR(gate, 0644, isoblk_gate_show, isoblk_gate_store)
+
+#define ISOBLK_DEBUGFS_ATTRS						\
+	{ "depth", 0400, isoblk_debugfs_depth },			\
+	{ "groups", 0400, isoblk_debugfs_groups }
+
+/* queue.c: requests wait, are chosen, charged and given back */
+bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
+		      unsigned int nr_segs);
+void isoblk_prepare_request(struct request *rq);
+void isoblk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+			    blk_insert_t flags);
+struct request *isoblk_take(struct isoblk_hq *hq, unsigned int domain);
+struct request *isoblk_dispatch(struct blk_mq_hw_ctx *hctx,
+				struct request *(*pick)(struct isoblk_hq *hq));
+bool isoblk_has_work(struct blk_mq_hw_ctx *hctx);
+void isoblk_completed_request(struct request *rq, u64 now);
+void isoblk_requeue_request(struct request *rq);
+void isoblk_finish_request(struct request *rq);
+void isoblk_refill(struct isoblk_disk *disk, unsigned int rounds);
+void isoblk_run_throttled(struct isoblk_disk *disk,
+			  const struct isoblk_hq *except);
+
+/* gate.c: who may ask for a tag */
+bool isoblk_gate_pass(struct request_queue *q, struct bio *bio);
+void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+void isoblk_gate_leave(struct isoblk_gq *gq);
+void isoblk_gate_update(struct isoblk_disk *disk);
+
+/* depth.c: how much the device gets */
+int isoblk_depth_init(struct isoblk_disk *disk);
+void isoblk_depth_exit(struct isoblk_disk *disk);
+bool isoblk_depth_room(struct isoblk_disk *disk, struct isoblk_hq *hq);
+bool isoblk_depth_get(struct isoblk_disk *disk, struct isoblk_hq *hq);
+void isoblk_depth_put(struct isoblk_disk *disk);
+void isoblk_depth_account(struct isoblk_disk *disk, const struct request *rq,
+			  u64 now);
+void isoblk_depth_tick(struct isoblk_disk *disk, u64 now);
+int isoblk_depth_set_mode(struct isoblk_disk *disk, int mode);
+
+#endif /* ISOBLK_SHARE_H */

@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * isoblk_share: what our elevators have in common.
+ *
+ * A disk is divided by weight as follows. Every cgroup has a queue of its own
+ * on every hardware queue (queue.c), and a budget of sectors. Whoever has
+ * budget takes turns; whoever has none is passed over until the next refill,
+ * which gives each group its weight's part of a round. What remains is to see
+ * that the decision is really taken here:
+ *
+ *  - not where tags are given out, in order of arrival, before an elevator ever
+ *    sees a request. A gate in front of the tags (gate.c) lets no group hold
+ *    more of them than its part once they become few.
+ *
+ *  - not in the device. A device that is given everything at once serves in
+ *    its own order, so it is given what keeps it busy and no more; how much
+ *    that is, is measured (depth.c). That also makes the division work
+ *    conserving: if the device has room and none of those who wait has budget,
+ *    the round is over, whoever has budget left without using it.
+ *
+ * This file has the one blkcg policy behind all that (a kernel has room for
+ * six, and a stock kernel uses five): the weights, and the share that follows
+ * from them.
+ *
+ * A group's share is the product of weight fractions along its path, each
+ * taken among *active* siblings, that is those with requests in themselves or
+ * below, now or a tenth of a second ago. The requests of a group that has
+ * active children count as one more child, of the default weight. Shares
+ * are computed again only when the active set or a weight has changed, at the
+ * next refill or tick.
+ *
+ * Lifetime. A request holds a reference to its group's blkg from insertion to
+ * the end (its bio may be gone before the request is), and the kernel frees our
+ * part only with the blkg, or when the elevator is switched off, with the queue
+ * frozen and so without requests. A group that is offline but still has
+ * requests goes on as before; it leaves the active list when it has been idle,
+ * or when it is freed. A parent outlives its children: the kernel holds a
+ * reference for each.
+ *
+ * Locks, outermost first: hq->lock, gq->lock or disk->lock. The request path
+ * takes the first two, both of one hardware queue; disk->lock is taken when a
+ * group becomes active, at a refill and at a tick. queue_lock and blkcg->lock,
+ * which the kernel holds around the functions of the policy, are outside
+ * disk->lock.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "isoblk_share.h"
+
+/* A group's requests beside its active children's: as one that was not set. */
+#define OWN_WEIGHT	ISOBLK_WEIGHT_DFL
+
+/* A group is idle after so many ISOBLK_IDLE_SCAN without a request inserted. */
+#define IDLE_SCANS	2
+
+struct isoblk_cgroup {
+	struct blkcg_policy_data cpd;
+	u32 weight;		/* blkcg->lock, read without */
+};
+
+static struct isoblk_cgroup *blkcg_to_isoblk(struct blkcg *blkcg)
+{
+	return container_of(blkcg_to_cpd(blkcg, &isoblk_policy),
+			    struct isoblk_cgroup, cpd);
+}
+
+static struct isoblk_group *pd_to_group(struct blkg_policy_data *pd)
+{
+	return pd ? container_of(pd, struct isoblk_group, pd) : NULL;
+}
+
+/**
+ * isoblk_bio_group() - the group that a bio is charged to
+ * @bio: on a disk under one of our elevators; it holds the group
+ */
+struct isoblk_group *isoblk_bio_group(struct bio *bio)
+{
+	struct blkcg_gq *blkg = bio->bi_blkg;
+
+	if (!blkg)
+		blkg = bio->bi_bdev->bd_queue->root_blkg;
+	return pd_to_group(blkg_to_pd(blkg, &isoblk_policy));
+}
+
+/* ---- shares ---------------------------------------------------------- */
+
+/* Something in @group becomes active that weighs @weight among its like. */
+static void group_join(struct isoblk_group *group, u32 weight)
+{
+	for (; group; group = group->parent) {
+		group->sum += weight;
+		if (group->nr_active++)
+			break;
+		weight = group->weight;
+	}
+}
+
+static void group_leave(struct isoblk_group *group, u32 weight)
+{
+	for (; group; group = group->parent) {
+		group->sum -= weight;
+		if (--group->nr_active)
+			break;
+		weight = group->weight;
+	}
+}
+
+/* Bring the shares of @group and of its ancestors up to date. */
+static void update_share(struct isoblk_group *group)
+{
+	struct isoblk_disk *disk = group->disk;
+	u64 gen = disk->weights_gen;
+	struct isoblk_group *top;
+
+	lockdep_assert_held(&disk->lock);
+
+	/* From above: a share is a part of the parent's. */
+	while (group->share_gen != gen) {
+		top = group;
+		while (top->parent && top->parent->share_gen != gen)
+			top = top->parent;
+		top->subtree_share = ISOBLK_SHARE_ONE;
+		if (top->parent)
+			top->subtree_share =
+				div_u64((u64)top->parent->subtree_share *
+					top->weight, top->parent->sum);
+		top->share_gen = gen;
+	}
+	WRITE_ONCE(group->share, max_t(u32, 1,
+				       div_u64((u64)group->subtree_share *
+					       OWN_WEIGHT, group->sum)));
+}
+
+/**
+ * isoblk_update_shares() - bring the shares of all active groups up to date
+ * @disk: its lock is held
+ */
+void isoblk_update_shares(struct isoblk_disk *disk)
+{
+	struct isoblk_group *group;
+
+	lockdep_assert_held(&disk->lock);
+
+	if (disk->shares_gen == disk->weights_gen)
+		return;
+	list_for_each_entry(group, &disk->active, active_node)
+		update_share(group);
+	disk->shares_gen = disk->weights_gen;
+	isoblk_gate_update(disk);
+}
+
+/**
+ * __isoblk_activate() - let a group take part
+ * @group: a request of it is about to be inserted
+ *
+ * It gets what it would have got at the last refill, and no more: whoever wakes
+ * has no burst beyond that.
+ */
+void __isoblk_activate(struct isoblk_group *group)
+{
+	struct isoblk_disk *disk = group->disk;
+	unsigned long flags;
+	s64 grant;
+
+	spin_lock_irqsave(&disk->lock, flags);
+	if (!group->active) {
+		group_join(group, OWN_WEIGHT);
+		list_add_tail(&group->active_node, &disk->active);
+		WRITE_ONCE(disk->nr_active, disk->nr_active + 1);
+		disk->weights_gen++;
+		update_share(group);
+		grant = mul_u64_u64_shr(disk->round, group->share,
+					ISOBLK_SHARE_SHIFT);
+		atomic64_set(&group->pool,
+			     min(atomic64_read(&group->pool), 0) + grant);
+		WRITE_ONCE(group->active, true);
+	}
+	spin_unlock_irqrestore(&disk->lock, flags);
+}
+
+static bool group_holds(const struct isoblk_group *group)
+{
+	unsigned int i;
+
+	for (i = 0; i < group->disk->nr_hqs; i++)
+		if (atomic_read(&group->gq[i].held))
+			return true;
+	return false;
+}
+
+static void leave(struct isoblk_group *group)
+{
+	struct isoblk_disk *disk = group->disk;
+
+	lockdep_assert_held(&disk->lock);
+
+	list_del_init(&group->active_node);
+	WRITE_ONCE(disk->nr_active, disk->nr_active - 1);
+	group_leave(group, OWN_WEIGHT);
+	disk->weights_gen++;
+}
+
+/**
+ * isoblk_deactivate() - a group has been idle, unless it has a request now
+ * @group: active; its disk's lock is held
+ */
+void isoblk_deactivate(struct isoblk_group *group)
+{
+	if (group_holds(group))
+		return;
+	WRITE_ONCE(group->active, false);
+	/*
+	 * Our flag before their count; pairs with isoblk_activate(). Who counts
+	 * a request later than we look finds the flag, and waits for the lock.
+	 */
+	smp_mb();
+	if (group_holds(group))
+		WRITE_ONCE(group->active, true);
+	else
+		leave(group);
+}
+
+/**
+ * isoblk_find_idle() - deactivate groups that have been idle for long
+ * @disk: its lock is held; called every ISOBLK_IDLE_SCAN
+ */
+void isoblk_find_idle(struct isoblk_disk *disk)
+{
+	struct isoblk_group *group, *next;
+
+	list_for_each_entry_safe(group, next, &disk->active, active_node)
+		if (READ_ONCE(group->idle_scans) >= IDLE_SCANS)
+			isoblk_deactivate(group);
+		else
+			WRITE_ONCE(group->idle_scans, group->idle_scans + 1);
+}
+
+static void group_set_weight(struct isoblk_group *group, u32 weight)
+{
+	struct isoblk_disk *disk = group->disk;
+	unsigned long flags;
+
+	spin_lock_irqsave(&disk->lock, flags);
+	if (group->parent && group->nr_active)
+		group->parent->sum += weight - group->weight;
+	group->weight = weight;
+	disk->weights_gen++;
+	spin_unlock_irqrestore(&disk->lock, flags);
+}
+
+/* ---- figures --------------------------------------------------------- */
+
+/**
+ * isoblk_group_bytes() - what a group was charged
+ * @group: the group
+ * @op: kind of request
+ */
+u64 isoblk_group_bytes(const struct isoblk_group *group, enum isoblk_op op)
+{
+	u64 bytes = atomic64_read(&group->late_bytes[op]);
+	unsigned int i;
+
+	for (i = 0; i < group->disk->nr_hqs; i++)
+		bytes += READ_ONCE(group->gq[i].bytes[op]);
+	return bytes;
+}
+
+/**
+ * isoblk_group_ios() - how many requests a group was charged
+ * @group: the group
+ * @op: kind of request
+ */
+u64 isoblk_group_ios(const struct isoblk_group *group, enum isoblk_op op)
+{
+	u64 ios = atomic64_read(&group->late_ios[op]);
+	unsigned int i;
+
+	for (i = 0; i < group->disk->nr_hqs; i++)
+		ios += READ_ONCE(group->gq[i].ios[op]);
+	return ios;
+}
+
+/**
+ * isoblk_group_budget() - what a group may still send, sectors; below 0: a debt
+ * @group: the group
+ */
+s64 isoblk_group_budget(const struct isoblk_group *group)
+{
+	s64 budget = atomic64_read(&group->pool);
+	unsigned int i;
+
+	for (i = 0; i < group->disk->nr_hqs; i++)
+		budget += READ_ONCE(group->gq[i].slice);
+	return budget;
+}
+
+/**
+ * isoblk_group_throttled_ns() - for how long requests waited for budget
+ * @group: the group; times of its hardware queues are added up
+ */
+u64 isoblk_group_throttled_ns(const struct isoblk_group *group)
+{
+	u64 ns = 0;
+	unsigned int i;
+
+	for (i = 0; i < group->disk->nr_hqs; i++)
+		ns += READ_ONCE(group->gq[i].throttled_ns);
+	return ns;
+}
+
+static void isoblk_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
+{
+	struct isoblk_group *group = pd_to_group(pd);
+	u64 used = 0;
+	int op;
+
+	for (op = 0; op < ISOBLK_NR_OPS; op++)
+		used += isoblk_group_bytes(group, op);
+	seq_printf(s, " isoblk.used=%llu isoblk.%s=%lld isoblk.throttled_us=%llu",
+		   used, group->disk->ops->stat_name,
+		   isoblk_group_budget(group) << SECTOR_SHIFT,
+		   div_u64(isoblk_group_throttled_ns(group), NSEC_PER_USEC));
+}
+
+/* cgroup v1 has no io.stat: the same in the form of its own files. */
+static u64 prfill_legacy(struct seq_file *sf, struct blkg_policy_data *pd,
+			 int ios)
+{
+	static const char *const name[ISOBLK_NR_OPS] = {
+		[ISOBLK_READ] = "Read",
+		[ISOBLK_WRITE] = "Write",
+		[ISOBLK_DISCARD] = "Discard",
+	};
+	struct isoblk_group *group = pd_to_group(pd);
+	struct gendisk *disk = group->disk->q->disk;
+	u64 value, total = 0;
+	int op;
+
+	for (op = 0; op < ISOBLK_NR_OPS; op++) {
+		value = ios ? isoblk_group_ios(group, op) :
+			isoblk_group_bytes(group, op);
+		seq_printf(sf, "%d:%d %s %llu\n", disk->major,
+			   disk->first_minor, name[op], value);
+		total += value;
+	}
+	seq_printf(sf, "%d:%d Total %llu\n", disk->major, disk->first_minor,
+		   total);
+	return total;
+}
+
+static int isoblk_stat_show(struct seq_file *sf, void *v)
+{
+	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), prfill_legacy,
+			  &isoblk_policy, seq_cft(sf)->private, true);
+	return 0;
+}
+
+/* ---- weights --------------------------------------------------------- */
+
+static u64 prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd,
+			 int off)
+{
+	struct isoblk_group *group = pd_to_group(pd);
+	struct gendisk *disk = group->disk->q->disk;
+
+	if (group->dev_weight)
+		seq_printf(sf, "%d:%d %u\n", disk->major, disk->first_minor,
+			   group->dev_weight);
+	return 0;
+}
+
+static int isoblk_weight_show(struct seq_file *sf, void *v)
+{
+	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
+
+	seq_printf(sf, "default %u\n",
+		   READ_ONCE(blkcg_to_isoblk(blkcg)->weight));
+	blkcg_print_blkgs(sf, blkcg, prfill_weight, &isoblk_policy, 0, false);
+	return 0;
+}
+
+static int parse_weight(const char *text, u32 *weight)
+{
+	int ret = kstrtou32(text, 10, weight);
+
+	if (ret)
+		return ret;
+	if (*weight < ISOBLK_WEIGHT_MIN || *weight > ISOBLK_WEIGHT_MAX)
+		return -ERANGE;
+	return 0;
+}
+
+static void set_default_weight(struct blkcg *blkcg, u32 weight)
+{
+	struct isoblk_group *group;
+	struct blkcg_gq *blkg;
+
+	spin_lock_irq(&blkcg->lock);
+	WRITE_ONCE(blkcg_to_isoblk(blkcg)->weight, weight);
+	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
+		group = pd_to_group(blkg_to_pd(blkg, &isoblk_policy));
+		if (group && !group->dev_weight)
+			group_set_weight(group, weight);
+	}
+	spin_unlock_irq(&blkcg->lock);
+}
+
+/* "MAJ:MIN WEIGHT", or "MAJ:MIN default" to follow the cgroup's again */
+static int set_device_weight(struct blkcg *blkcg, char *buf)
+{
+	struct isoblk_group *group;
+	struct blkg_conf_ctx ctx;
+	u32 weight = 0;
+	char *text;
+	int ret;
+
+	ret = isoblk_conf_prep(blkcg, &isoblk_policy, &ctx, buf);
+	if (ret)
+		return ret;
+
+	text = strim(ctx.body);
+	if (strcmp(text, "default"))
+		ret = parse_weight(text, &weight);
+	if (!ret) {
+		group = pd_to_group(blkg_to_pd(ctx.blkg, &isoblk_policy));
+		group->dev_weight = weight;
+		group_set_weight(group, weight ?: blkcg_to_isoblk(blkcg)->weight);
+	}
+	isoblk_conf_finish(&ctx);
+	return ret;
+}
+
+/* "WEIGHT" and "default WEIGHT" are for all devices without their own. */
+static ssize_t isoblk_weight_write(struct kernfs_open_file *of, char *buf,
+				   size_t nbytes, loff_t off)
+{
+	struct blkcg *blkcg = css_to_blkcg(of_css(of));
+	const char *text;
+	u32 weight;
+	int ret;
+
+	buf = strim(buf);
+	if (strchr(buf, ':')) {
+		ret = set_device_weight(blkcg, buf);
+		return ret ?: nbytes;
+	}
+
+	text = buf;
+	if (str_has_prefix(buf, "default") && isspace(buf[strlen("default")]))
+		text = skip_spaces(buf + strlen("default"));
+	ret = parse_weight(text, &weight);
+	if (ret)
+		return ret;
+	set_default_weight(blkcg, weight);
+	return nbytes;
+}
+
+static struct cftype isoblk_files[] = {
+	{
+		.name = "isoblk.weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = isoblk_weight_show,
+		.write = isoblk_weight_write,
+	},
+	{ }
+};
+
+static struct cftype isoblk_legacy_files[] = {
+	{
+		.name = "isoblk.weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = isoblk_weight_show,
+		.write = isoblk_weight_write,
+	},
+	{
+		.name = "isoblk.io_service_bytes",
+		.private = false,
+		.seq_show = isoblk_stat_show,
+	},
+	{
+		.name = "isoblk.io_serviced",
+		.private = true,
+		.seq_show = isoblk_stat_show,
+	},
+	{ }
+};
+
+/* ---- the policy ------------------------------------------------------ */
+
+static struct blkcg_policy_data *isoblk_cpd_alloc(gfp_t gfp)
+{
+	struct isoblk_cgroup *cgroup = kzalloc(sizeof(*cgroup), gfp);
+
+	if (!cgroup)
+		return NULL;
+	cgroup->weight = ISOBLK_WEIGHT_DFL;
+	return &cgroup->cpd;
+}
+
+static void isoblk_cpd_free(struct blkcg_policy_data *cpd)
+{
+	kfree(container_of(cpd, struct isoblk_cgroup, cpd));
+}
+
+static struct blkg_policy_data *
+isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
+{
+	/* The policy is in use on a disk only under one of our elevators. */
+	struct isoblk_disk *disk = gendisk->queue->elevator->elevator_data;
+	struct isoblk_group *group;
+	struct isoblk_gq *gq;
+	unsigned int i, d;
+
+	group = kzalloc_node(struct_size(group, gq, disk->nr_hqs), gfp,
+			     gendisk->node_id);
+	if (!group)
+		return NULL;
+
+	group->disk = disk;
+	INIT_LIST_HEAD(&group->active_node);
+	for (i = 0; i < disk->nr_hqs; i++) {
+		gq = &group->gq[i];
+		spin_lock_init(&gq->lock);
+		init_waitqueue_head(&gq->gate);
+		INIT_LIST_HEAD(&gq->gate_node);
+		gq->group = group;
+		gq->hq = disk->hq[i];
+		for (d = 0; d < ISOBLK_MAX_DOMAINS; d++) {
+			INIT_LIST_HEAD(&gq->fifo[d].rqs);
+			INIT_LIST_HEAD(&gq->fifo[d].node);
+			gq->fifo[d].gq = gq;
+		}
+	}
+	return &group->pd;
+}
+
+static void isoblk_pd_init(struct blkg_policy_data *pd)
+{
+	struct isoblk_group *group = pd_to_group(pd);
+	struct blkcg_gq *blkg = pd_to_blkg(pd);
+
+	group->weight = blkcg_to_isoblk(blkg->blkcg)->weight;
+	if (blkg->parent)
+		group->parent = pd_to_group(blkg_to_pd(blkg->parent,
+						       &isoblk_policy));
+}
+
+static void isoblk_pd_free(struct blkg_policy_data *pd)
+{
+	struct isoblk_group *group = pd_to_group(pd);
+	unsigned long flags;
+
+	spin_lock_irqsave(&group->disk->lock, flags);
+	if (group->active)
+		leave(group);
+	spin_unlock_irqrestore(&group->disk->lock, flags);
+	kfree(group);
+}
+
+struct blkcg_policy isoblk_policy = {
+	.dfl_cftypes	= isoblk_files,
+	.legacy_cftypes	= isoblk_legacy_files,
+	.cpd_alloc_fn	= isoblk_cpd_alloc,
+	.cpd_free_fn	= isoblk_cpd_free,
+	.pd_alloc_fn	= isoblk_pd_alloc,
+	.pd_init_fn	= isoblk_pd_init,
+	.pd_free_fn	= isoblk_pd_free,
+	.pd_stat_fn	= isoblk_pd_stat,
+};
+
+static int __init isoblk_share_init(void)
+{
+	int ret = blkcg_policy_register(&isoblk_policy);
+
+	if (ret == -ENOSPC)
+		pr_err("no free policy slot: the kernel has %d, unload bfq to free one\n",
+		       BLKCG_MAX_POLS);
+	return ret;
+}
+
+static void __exit isoblk_share_exit(void)
+{
+	blkcg_policy_unregister(&isoblk_policy);
+}
+
+module_init(isoblk_share_init);
+module_exit(isoblk_share_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Weights, groups and the admission gate of isoblk's elevators");
