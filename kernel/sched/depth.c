@@ -47,11 +47,11 @@
 /* Requests queue in the device if they take 5/4 of the shortest time. */
 #define STRETCHED(lat, busy)	(4 * (lat) > 5 * (busy))
 
-/* What is tried first is above the busy servers by this part of them, and 1. */
-#define HEADROOM_FRACTION	16
+/* What is tried first is above the busy servers by this part of them. */
+#define HEADROOM_FRACTION	32
 
-/* Waiting queues are run when this part of the limit is free. */
-#define BATCH_FRACTION		16
+/* Waiting queues are run when this part of the limit is free: the headroom. */
+#define BATCH_FRACTION		32
 
 /* Depths closer than this part are the same. */
 #define SAME_FRACTION		10
@@ -64,6 +64,9 @@
 
 /* Ticks after a change until requests of before it are gone. */
 #define SETTLE_TICKS		1
+
+/* The timer stood still if this many ticks are missing. */
+#define IDLE_TICKS		4
 
 /* The shortest time is that of this window and the last. */
 #define WINDOW_NS		(5ULL * NSEC_PER_SEC)
@@ -288,11 +291,11 @@ static void end_probe(struct isoblk_disk *disk, const struct isoblk_sample *s,
 		pause_probes(d, now);
 }
 
-/* A lower depth worth a try, or 0. */
+/* A lower depth worth a try, or 0; @busy is in 1024ths. */
 static int lower(const struct isoblk_depth *d, u64 busy, u64 in_device)
 {
 	int most = min_t(u64, d->limit, in_device + 1);
-	int try = busy + busy / HEADROOM_FRACTION + 1;
+	int try = DIV_ROUND_UP_ULL(busy + busy / HEADROOM_FRACTION, 1024);
 
 	if (d->too_low && try <= d->too_low)
 		try = (d->too_low + most + 1) / 2;
@@ -305,7 +308,7 @@ static void consider_probe(struct isoblk_disk *disk,
 {
 	struct isoblk_depth *d = &disk->depth;
 	u64 ns = busy_ns(d, s);
-	u64 busy = div64_u64(ns, s->span_ns);
+	u64 busy = busy_servers(d, s);
 	u64 in_device = div64_u64(s->lat_ns, s->span_ns);
 	int try = 0;
 
@@ -359,11 +362,23 @@ void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
 {
 	struct isoblk_depth *d = &disk->depth;
 	struct isoblk_sample s;
+	bool idle;
 
 	lockdep_assert_held(&disk->lock);
 
 	if (d->mode)
 		return;
+	/* After a time without ticks, thus without load, nothing is known. */
+	idle = now - d->tick_ns > IDLE_TICKS * jiffies_to_nsecs(ISOBLK_TICK);
+	d->tick_ns = now;
+	if (idle) {
+		take_sample(d, &s, now);
+		d->seen_ns = now;
+		if (d->probe != ISOBLK_PROBE_NONE)
+			set_limit(disk, d->from);
+		d->probe = ISOBLK_PROBE_NONE;
+		return;
+	}
 	if (!take_sample(d, &s, now))
 		return;
 

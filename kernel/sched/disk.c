@@ -47,6 +47,7 @@ static void isoblk_tick(struct timer_list *t)
 		disk->scanned_ns = now;
 	}
 	isoblk_update_shares(disk);
+	isoblk_gate_lend(disk);
 	if (disk->ops->tick)
 		disk->ops->tick(disk, now);
 	isoblk_depth_tick(disk, now);
@@ -83,13 +84,14 @@ static struct isoblk_hq *alloc_hq(struct isoblk_disk *disk, unsigned int index)
 		return NULL;
 	spin_lock_init(&hq->lock);
 	spin_lock_init(&hq->gate_lock);
-	for (d = 0; d < ISOBLK_MAX_DOMAINS; d++)
+	for (d = 0; d < ISOBLK_MAX_DOMAINS; d++) {
+		INIT_LIST_HEAD(&hq->fresh[d]);
 		INIT_LIST_HEAD(&hq->ready[d]);
+	}
 	INIT_LIST_HEAD(&hq->throttled);
 	INIT_LIST_HEAD(&hq->gate_list);
 	hq->disk = disk;
 	hq->index = index;
-	hq->tags_held = disk->shared_tags ? &disk->held : &hq->held;
 	return hq;
 }
 

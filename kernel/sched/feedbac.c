@@ -44,9 +44,6 @@
 /* Long enough to average the noise of a device, short to follow its state. */
 #define FB_PREDICT_MS		100
 
-/* The first allocation, before anything was used: requests a group. */
-#define FB_FIRST_REQUESTS	16
-
 /* Predictions kept for debugfs: half a minute of them. */
 #define FB_HISTORY		300
 
@@ -90,11 +87,15 @@ static struct fb_disk *to_fb(struct isoblk_disk *disk)
 static u64 fb_round(struct isoblk_disk *disk, const struct isoblk_round *r)
 {
 	struct fb_disk *fb = to_fb(disk);
-	u64 first = disk->mean_sectors * FB_FIRST_REQUESTS * disk->nr_active;
+	u64 credit = fb->credit;
 
 	fb->allocations++;
+	/* Nothing predicted yet: the rate of the last allocation. */
+	if (!credit)
+		credit = mul_u64_u64_div_u64(r->used, (u64)fb->alloc_us *
+					     NSEC_PER_USEC, r->elapsed_ns);
 	/* Enough for one request of the lightest, else it gets none or more. */
-	return max(fb->credit ?: first, r->floor);
+	return max(credit, r->floor);
 }
 
 /* ---- predictor ------------------------------------------------------- */

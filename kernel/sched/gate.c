@@ -13,10 +13,11 @@
  * context, before it asks for another. Its part, the quota, is a base that
  * every active group has, and its share of what is then left. The base is what
  * keeps a light group's next request in its queue when its turn comes; the
- * elevator decides about shares, so a quota need not be fine, only never 0. A
- * group over its quota may go on while more than a reserve of tags is
- * free: no tag stays idle because those it is kept for have nothing to send. The
- * reserve is for those who come next.
+ * elevator decides about shares, so a quota need not be fine, only never 0. What
+ * the active groups did not hold of their quotas lately is lent: a group may
+ * have that above its own, while more than a reserve of tags is free. So no tag
+ * stays idle because those it is kept for have nothing to send; and one that
+ * is short for a moment finds its tags. The reserve is for those who come next.
  *
  * Counted is what is held, not what was let through. A request is counted when
  * it is inserted, with the bio it has then, and until it is freed; so a bio that
@@ -43,8 +44,8 @@
  * who entered the queue, and we for requests in flight, which end while a queue
  * freezes. So an elevator is switched with nobody here.
  *
- * Wake-ups. A request that is freed wakes one of its group's, or, if tags are
- * plentiful, one of the group that has waited longest on its hardware queue. A
+ * Wake-ups. A request that is freed wakes one of its group's, or, if there are tags to
+ * lend, one of the group that has waited longest on its hardware queue. A
  * waiter that was woken and then sends nothing (its bio failed) would have
  * taken the wake-up of the next, whom only the group's next completion would
  * wake, and there might be none: so every waiter looks again after RECHECK.
@@ -90,18 +91,51 @@ static unsigned int quota(const struct isoblk_gq *gq)
 		(spare * READ_ONCE(gq->group->share) >> ISOBLK_SHARE_SHIFT);
 }
 
-static bool tags_plentiful(const struct isoblk_hq *hq)
+static bool reserve_free(const struct isoblk_hq *hq, unsigned int plugged)
 {
 	unsigned int tags = READ_ONCE(hq->disk->tags);
 
-	return atomic_read(hq->tags_held) + tags / RESERVE_FRACTION < tags;
+	return atomic_read(&hq->held) + plugged + tags / RESERVE_FRACTION < tags;
 }
 
 /* Whether @gq's group may ask for a tag, when its task has @plugged already. */
 static bool gate_open(const struct isoblk_gq *gq, unsigned int plugged)
 {
-	return atomic_read(&gq->held) + plugged < quota(gq) ||
-		tags_plentiful(gq->hq);
+	unsigned int has = atomic_read(&gq->held) + plugged;
+	unsigned int may = quota(gq);
+
+	return has < may || (has < may + READ_ONCE(gq->hq->lendable) &&
+			     reserve_free(gq->hq, plugged));
+}
+
+/**
+ * isoblk_gate_lend() - see what groups leave of their quotas
+ * @disk: its lock is held; called every tick
+ */
+void isoblk_gate_lend(struct isoblk_disk *disk)
+{
+	unsigned int tags = READ_ONCE(disk->tags);
+	unsigned int usable = tags - tags / RESERVE_FRACTION;
+	unsigned int i, claimed;
+	struct isoblk_group *group;
+	struct isoblk_gq *gq;
+
+	lockdep_assert_held(&disk->lock);
+
+	if (!READ_ONCE(disk->gate_used))
+		return;
+	WRITE_ONCE(disk->gate_used, false);
+	for (i = 0; i < (disk->shared_tags ? 1 : disk->nr_hqs); i++) {
+		claimed = 0;
+		list_for_each_entry(group, &disk->active, active_node) {
+			gq = &group->gq[i];
+			claimed += min_t(unsigned int, quota(gq),
+					 READ_ONCE(gq->peak));
+			WRITE_ONCE(gq->peak, atomic_read(&gq->held));
+		}
+		WRITE_ONCE(disk->hq[i]->lendable,
+			   usable > claimed ? usable - claimed : 0);
+	}
 }
 
 static unsigned int plugged(void)
@@ -141,7 +175,7 @@ static struct isoblk_gq *group_gq(struct isoblk_group *group, blk_opf_t opf)
 {
 	struct isoblk_hq *hq = isoblk_map_queue(group->disk->q, opf)->sched_data;
 
-	return &group->gq[hq->index];
+	return isoblk_tags_gq(&group->gq[hq->index]);
 }
 
 /* The task may be on another CPU, thus on another queue, after every wait. */
@@ -150,6 +184,8 @@ static void gate_wait_open(struct isoblk_group *group, blk_opf_t opf)
 	struct isoblk_gq *gq = group_gq(group, opf);
 
 	while (!gate_open(gq, plugged())) {
+		if (!READ_ONCE(group->disk->gate_used))
+			WRITE_ONCE(group->disk->gate_used, true);
 		/* Awake, io_schedule() comes back, with the plug flushed. */
 		if (plugged())
 			io_schedule();
@@ -236,7 +272,7 @@ static void wake_longest(struct isoblk_hq *hq)
 
 /**
  * isoblk_gate_leave() - a request has given its tag back
- * @gq: held it, and holds it no longer
+ * @gq: where it was counted, and is no longer
  */
 void isoblk_gate_leave(struct isoblk_gq *gq)
 {
@@ -248,6 +284,6 @@ void isoblk_gate_leave(struct isoblk_gq *gq)
 		return;
 	if (waitqueue_active(&gq->gate) && gate_open(gq, 0))
 		wake_up(&gq->gate);
-	else if (tags_plentiful(hq))
+	else if (READ_ONCE(hq->lendable) && reserve_free(hq, 0))
 		wake_longest(hq);
 }

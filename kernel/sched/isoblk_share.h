@@ -66,7 +66,9 @@ struct isoblk_fifo {
  * @nr_throttled: those of them that are throttled; hq->lock
  * @throttled_at: since when one is; hq->lock
  * @throttled_ns: for how long one was, in all; hq->lock, read without
- * @held: requests inserted and not yet freed, each with a tag
+ * @held: requests inserted and not yet freed, each with a tag; if hardware
+ *	queues share their tags, those of all of them, in the first gq
+ * @peak: the highest @held since tags were last lent; any context
  * @gate: submitters that wait until @held is below the group's quota
  * @gate_node: in hq->gate_list while somebody waits; hq->gate_lock
  * @nr_waiting: how many do; hq->gate_lock
@@ -84,6 +86,7 @@ struct isoblk_gq {
 	u64 throttled_at;
 	u64 throttled_ns;
 	atomic_t held ____cacheline_aligned_in_smp;
+	int peak;
 	wait_queue_head_t gate;
 	struct list_head gate_node;
 	unsigned int nr_waiting;
@@ -140,15 +143,18 @@ struct isoblk_group {
  * @disk: constant
  * @hctx: constant
  * @index: of the hardware queue; constant
- * @ready: fifos whose group has budget, a domain, next first; @lock
+ * @fresh: fifos that were empty and whose group has budget, a domain: they come
+ *	before those in @ready; @lock
+ * @ready: other fifos whose group has budget, a domain, next first; @lock
  * @throttled: fifos whose group has none; @lock
- * @nr_ready: length of all lists in @ready; @lock, read without
+ * @nr_ready: length of all lists in @fresh and @ready; @lock, read without
  * @nr_throttled: length of @throttled; @lock, read without
  * @gen: the refill that @throttled has been told of; @lock, read without
  * @sectors: charged here; @lock, read without
  * @ios: likewise, requests
- * @held: requests inserted and not yet freed
- * @tags_held: what counts the holders of the tags it uses: @held, or disk->held
+ * @held: requests inserted and not yet freed; as a gq's if tags are shared
+ * @lendable: tags that the groups that may have them do not use; disk->lock, read
+ *	without
  * @gate_lock: guards the list of those who wait; taken in interrupts
  * @gate_list: groups of which somebody waits at the gate
  * @nr_gate: length of @gate_list, read without
@@ -158,6 +164,7 @@ struct isoblk_hq {
 	struct isoblk_disk *disk;
 	struct blk_mq_hw_ctx *hctx;
 	unsigned int index;
+	struct list_head fresh[ISOBLK_MAX_DOMAINS];
 	struct list_head ready[ISOBLK_MAX_DOMAINS];
 	struct list_head throttled;
 	unsigned int nr_ready;
@@ -166,7 +173,7 @@ struct isoblk_hq {
 	u64 sectors;
 	u64 ios;
 	atomic_t held ____cacheline_aligned_in_smp;
-	atomic_t *tags_held;
+	unsigned int lendable;
 	spinlock_t gate_lock;
 	struct list_head gate_list;
 	unsigned int nr_gate;
@@ -207,7 +214,8 @@ enum isoblk_probe { ISOBLK_PROBE_NONE, ISOBLK_PROBE_DOWN, ISOBLK_PROBE_UP };
  * @mode: what the user wrote: 0 automatic, -1 off, else fixed; disk->lock
  * @loss_permille: of speed that may be given up; disk->lock
  * @lat: completions, counted a CPU
- * @seen: sums of @lat at the last tick; as all below disk->lock
+ * @tick_ns: when the last tick was; as all below disk->lock
+ * @seen: sums of @lat at the last sample
  * @seen_ns: when that was
  * @base_ns: the shortest time in the device, by class, this window and the last
  * @window_ns: when this window began
@@ -229,6 +237,7 @@ struct isoblk_depth {
 	int mode;
 	unsigned int loss_permille;
 	struct isoblk_lat __percpu *lat;
+	u64 tick_ns;
 	struct isoblk_lat seen;
 	u64 seen_ns;
 	u32 base_ns[2][ISOBLK_LAT_CLASSES];
@@ -289,6 +298,7 @@ struct isoblk_ops {
  * @nr_active: how many; @lock, read without
  * @weights_gen: changes with the active set and with a weight; @lock
  * @shares_gen: the @weights_gen that the active groups' shares are of; @lock
+ * @total: sectors that the last refill gave out; @lock
  * @round: sectors that a refill gives to a share of the whole device; @lock
  * @nr_broke: active groups without budget since the last refill; may be one
  *	too high for a moment, which costs one refill too early
@@ -300,8 +310,8 @@ struct isoblk_ops {
  * @gate_on: the gate is in use; read without
  * @gate_base: tags every group may hold; as @gate_spare @lock, read without
  * @gate_spare: tags divided by share on top of that
- * @held: as hq->held, for all hardware queues: those share their tags
- * @shared_tags: constant
+ * @gate_used: somebody waited since tags were last lent; any context
+ * @shared_tags: the hardware queues have one set of tags; constant
  * @scanned_ns: when idle groups were last looked for; @lock
  * @timer: the tick
  * @used: something was inserted since the last tick
@@ -323,6 +333,7 @@ struct isoblk_disk {
 	unsigned int nr_active;
 	u64 weights_gen;
 	u64 shares_gen;
+	u64 total;
 	u64 round;
 	atomic_t nr_broke;
 	bool paper_mode;
@@ -333,7 +344,7 @@ struct isoblk_disk {
 	bool gate_on;
 	unsigned int gate_base;
 	unsigned int gate_spare;
-	atomic_t held;
+	bool gate_used;
 	bool shared_tags;
 
 	u64 scanned_ns;
@@ -454,6 +465,20 @@ bool isoblk_gate_pass(struct request_queue *q, struct bio *bio);
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void isoblk_gate_leave(struct isoblk_gq *gq);
 void isoblk_gate_update(struct isoblk_disk *disk);
+void isoblk_gate_lend(struct isoblk_disk *disk);
+
+/* Where the tags of @gq's requests are counted. */
+static inline struct isoblk_gq *isoblk_tags_gq(struct isoblk_gq *gq)
+{
+	return gq->group->disk->shared_tags ? &gq->group->gq[0] : gq;
+}
+
+/* Whether a request of @domain is ready; hq->lock, or a hint without. */
+static inline bool isoblk_ready(const struct isoblk_hq *hq, unsigned int domain)
+{
+	return !list_empty_careful(&hq->fresh[domain]) ||
+		!list_empty_careful(&hq->ready[domain]);
+}
 
 /* depth.c: how much the device gets */
 int isoblk_depth_init(struct isoblk_disk *disk);

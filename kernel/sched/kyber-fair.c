@@ -107,9 +107,6 @@ static const u64 kf_target_ns[KF_NR_TARGETS] = {
 /* The first round, before anything was used: requests a group. */
 #define KF_FIRST_REQUESTS	16
 
-/* A round is at most this times the last, and at least its part. */
-#define KF_MAX_CHANGE		2
-
 /* What completed on a CPU; that CPU's, reset by the timer. */
 struct kf_latencies {
 	u32 whole[KF_NR_TARGETS][KF_BUCKETS];
@@ -138,7 +135,6 @@ struct kf_disk {
 
 	unsigned int round_us;		/* as below written by sysfs */
 	unsigned int refill_ms;
-	u64 last_round;			/* sectors; disk.lock */
 };
 
 static struct kf_disk *to_kf(struct isoblk_disk *disk)
@@ -165,13 +161,13 @@ static unsigned int kf_domain(blk_opf_t opf)
 static u64 kf_round(struct isoblk_disk *disk, const struct isoblk_round *r)
 {
 	struct kf_disk *kf = to_kf(disk);
-	u64 first = disk->mean_sectors * KF_FIRST_REQUESTS * disk->nr_active;
 	u64 interval_ns, round;
 
 	if (disk->paper_mode) {
 		interval_ns = (u64)kf->refill_ms * NSEC_PER_MSEC;
 		if (!r->used)
-			return first;
+			return disk->mean_sectors * KF_FIRST_REQUESTS *
+				disk->nr_active;
 		round = mul_u64_u64_div_u64(r->used, interval_ns,
 					    r->elapsed_ns);
 		/* The formula's bracket; nobody is taken anything away. */
@@ -180,11 +176,7 @@ static u64 kf_round(struct isoblk_disk *disk, const struct isoblk_round *r)
 
 	interval_ns = (u64)kf->round_us * NSEC_PER_USEC;
 	round = mul_u64_u64_div_u64(r->used, interval_ns, r->elapsed_ns);
-	if (kf->last_round)
-		round = clamp(round, kf->last_round / KF_MAX_CHANGE,
-			      kf->last_round * KF_MAX_CHANGE);
-	kf->last_round = max3(round, r->floor, disk->mean_sectors);
-	return kf->last_round;
+	return max(round, r->floor);
 }
 
 /* ---- latencies ------------------------------------------------------- */
@@ -355,7 +347,7 @@ static struct request *kf_take(struct kf_disk *kf, struct kf_hq *kh,
 	struct request *rq;
 	int token;
 
-	if (list_empty(&hq->ready[kh->domain]))
+	if (!isoblk_ready(hq, kh->domain))
 		return NULL;
 	token = kf_get_token(kf, kh, kh->domain);
 	if (token < 0)
@@ -406,7 +398,7 @@ static bool kf_has_work(struct blk_mq_hw_ctx *hctx)
 	unsigned int domain;
 
 	for (domain = 0; domain < KF_NR_DOMAINS; domain++) {
-		if (list_empty_careful(&hq->ready[domain]))
+		if (!isoblk_ready(hq, domain))
 			continue;
 		if (!kf_waits(kh, domain))
 			return isoblk_has_work(hctx);

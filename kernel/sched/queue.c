@@ -3,12 +3,14 @@
  * Requests wait here, a queue a group on each hardware queue, are chosen by
  * budget, charged, and given back.
  *
- * A fifo (struct isoblk_fifo) with requests is in one of two places of its
- * hardware queue: in the ready list of its domain, or, once it came to its turn
- * with a group that had no budget, in the throttled list. Dispatch takes the
- * first of a ready list, one request, and puts the fifo at the end. So all
- * groups with budget take turns, none keeps the queue, and what is throttled
- * costs nothing.
+ * A fifo (struct isoblk_fifo) with requests is in one of three places of its
+ * hardware queue: in the ready list of its domain; in the fresh list, if it was
+ * empty; or, once it came to its turn with a group that had no budget, in the
+ * throttled list. Dispatch takes the first of the fresh list, else of the ready
+ * list, one request, and puts the fifo at the end of the ready list. So all groups
+ * with budget take turns, none keeps the queue, one that sends little does
+ * not queue behind those that always do (it is bounded by its budget as
+ * they are), and what is throttled costs nothing.
  *
  * A refill (isoblk_refill()) gives every active group its share of a round and
  * advances disk->gen. A hardware queue that sees a new gen puts its throttled
@@ -48,6 +50,9 @@
 
 /* Sectors; keeps the arithmetic of shares in 64 bits. */
 #define MAX_ROUND		BIT_ULL(63 - ISOBLK_SHARE_SHIFT)
+
+/* A round is at most this times the last, and at least its part. */
+#define MAX_CHANGE		2
 
 /* A slice is this part of the pool a hardware queue, lest one takes it all. */
 #define SLICE_FRACTION		4
@@ -219,6 +224,22 @@ static void fifo_set_ready(struct isoblk_hq *hq, struct isoblk_fifo *fifo)
 	WRITE_ONCE(hq->nr_ready, hq->nr_ready + 1);
 }
 
+static void fifo_set_fresh(struct isoblk_hq *hq, struct isoblk_fifo *fifo)
+{
+	list_add_tail(&fifo->node, &hq->fresh[fifo_domain(fifo)]);
+	WRITE_ONCE(hq->nr_ready, hq->nr_ready + 1);
+}
+
+static struct isoblk_fifo *next_fifo(struct isoblk_hq *hq, unsigned int domain)
+{
+	struct isoblk_fifo *fifo;
+
+	fifo = list_first_entry_or_null(&hq->fresh[domain], struct isoblk_fifo,
+					node);
+	return fifo ?: list_first_entry_or_null(&hq->ready[domain],
+						struct isoblk_fifo, node);
+}
+
 static void fifo_throttle(struct isoblk_hq *hq, struct isoblk_fifo *fifo)
 {
 	struct isoblk_gq *gq = fifo->gq;
@@ -295,8 +316,7 @@ struct request *isoblk_take(struct isoblk_hq *hq, unsigned int domain)
 
 	lockdep_assert_held(&hq->lock);
 
-	while ((fifo = list_first_entry_or_null(&hq->ready[domain],
-						struct isoblk_fifo, node))) {
+	while ((fifo = next_fifo(hq, domain))) {
 		gq = fifo->gq;
 		if (!gq_may_send(gq)) {
 			fifo_throttle(hq, fifo);
@@ -394,7 +414,13 @@ void isoblk_refill(struct isoblk_disk *disk, unsigned int rounds)
 		shares = ISOBLK_SHARE_ONE;
 	r.floor = div_u64(disk->mean_sectors * shares, lightest);
 
-	total = min(disk->ops->round(disk, &r), MAX_ROUND);
+	total = disk->ops->round(disk, &r);
+	/* A span so short that its rate means little must not decide for long. */
+	if (!disk->paper_mode)
+		total = clamp(total, disk->total / MAX_CHANGE,
+			      max(disk->total * MAX_CHANGE, r.floor));
+	total = clamp(total, 1, MAX_ROUND);
+	disk->total = total;
 	disk->round = div64_u64(total << ISOBLK_SHARE_SHIFT, shares);
 
 	list_for_each_entry(group, &disk->active, active_node) {
@@ -406,9 +432,9 @@ void isoblk_refill(struct isoblk_disk *disk, unsigned int rounds)
 			atomic64_add(grant * rounds, &group->pool);
 		} else {
 			s64 most = group->touched ? 2 * grant : grant;
-			s64 add = min(grant * rounds, max(most - pool, 0));
 
-			atomic64_add(add, &group->pool);
+			atomic64_add(min(grant * rounds, most - pool),
+				     &group->pool);
 		}
 		WRITE_ONCE(group->touched, false);
 	}
@@ -584,15 +610,20 @@ EXPORT_SYMBOL_GPL(isoblk_prepare_request);
 /* The first time that @rq is seen with its bio: it holds a tag for @gq. */
 static void rq_enter(struct isoblk_gq *gq, struct request *rq)
 {
+	struct isoblk_gq *tags = isoblk_tags_gq(gq);
+	int held;
+
 	blkg_get(pd_to_blkg(&gq->group->pd));
-	atomic_inc(&gq->held);
-	atomic_inc(gq->hq->tags_held);
+	held = atomic_inc_return(&tags->held);
+	if (held > READ_ONCE(tags->peak))
+		WRITE_ONCE(tags->peak, held);
+	atomic_inc(&tags->hq->held);
 	rq->elv.priv[0] = gq;
 	isoblk_activate(gq->group);
 
 	if (unlikely(bio_issue_as_root_blkg(rq->bio))) {
 		gq = root_gq(gq->hq);
-		atomic_inc(&gq->held);
+		atomic_inc(&isoblk_tags_gq(gq)->held);
 		rq_set_state(rq, RQ_AS_ROOT);
 		isoblk_activate(gq->group);
 	}
@@ -623,7 +654,10 @@ static void insert(struct isoblk_hq *hq, struct request *rq, bool at_head)
 	/* It may be gone again, or another may have come before us. */
 	if (list_empty(&fifo->node) && !list_empty_careful(&fifo->rqs)) {
 		gq->nr_fifos++;
-		fifo_set_ready(hq, fifo);
+		if (!READ_ONCE(hq->disk->paper_mode) && gq_may_send(gq))
+			fifo_set_fresh(hq, fifo);
+		else
+			fifo_set_ready(hq, fifo);
 	}
 	spin_unlock(&hq->lock);
 }
@@ -708,7 +742,7 @@ EXPORT_SYMBOL_GPL(isoblk_requeue_request);
  */
 void isoblk_finish_request(struct request *rq)
 {
-	struct isoblk_gq *gq = rq_gq(rq);
+	struct isoblk_gq *gq = rq_gq(rq), *tags;
 
 	if (!gq)
 		return;
@@ -717,10 +751,11 @@ void isoblk_finish_request(struct request *rq)
 		charge_late(gq, rq, 1);
 
 	if (unlikely(rq_state(rq) & RQ_AS_ROOT))
-		atomic_dec(&root_gq(gq->hq)->held);
-	atomic_dec(&gq->held);
-	atomic_dec(gq->hq->tags_held);
-	isoblk_gate_leave(gq);
+		atomic_dec(&isoblk_tags_gq(root_gq(gq->hq))->held);
+	tags = isoblk_tags_gq(gq);
+	atomic_dec(&tags->held);
+	atomic_dec(&tags->hq->held);
+	isoblk_gate_leave(tags);
 	rq->elv.priv[0] = NULL;
 	blkg_put(pd_to_blkg(&gq->group->pd));
 }
