@@ -24,6 +24,10 @@
  *  - If the depth was used up and requests do not queue in the device, or from
  *    time to time, a higher depth is tried, and kept if it is faster.
  *
+ *  - While no depth has been found that does, but requests queue, the number of busy
+ *    servers is at least what is enough: while the device has that much to do,
+ *    who is without budget waits for those who have some.
+ *
  * A probe lasts a few ticks, is compared with the sample just before it, by
  * the shortest times of the end of both, and one that fails makes the pause to
  * the next twice as long. While fewer than two groups are active there is
@@ -56,8 +60,9 @@
 /* Depths closer than this part are the same. */
 #define SAME_FRACTION		10
 
-/* A higher depth tried is higher by this part. */
-#define UP_FRACTION		4
+/* A higher depth tried is higher by this, and by more while that helps. */
+#define MIN_UP_PERCENT		25
+#define MAX_UP_PERCENT		100
 
 /* So many completions make a sample; a slow device takes more ticks for it. */
 #define MIN_SAMPLE		256
@@ -75,12 +80,26 @@
 #define MIN_PAUSE_NS		(100ULL * NSEC_PER_MSEC)
 #define MAX_PAUSE_NS		(4ULL * NSEC_PER_SEC)
 
-#define DEFAULT_LOSS_PERMILLE	10
+/* Of the speed, for exact shares and short waits. */
+#define DEFAULT_LOSS_PERMILLE	30
+
+/* A higher depth is faster if it is by this; less is noise. */
+#define MIN_GAIN_PERMILLE	10
 
 /* Nobody is served by less. */
 #define MIN_LIMIT		1
 
 /* ---- places ---------------------------------------------------------- */
+
+/* @hq is to be run when the device has less to do. */
+static void note_starved(struct isoblk_depth *d, const struct isoblk_hq *hq)
+{
+	set_bit(hq->index, d->starved);
+	if (!READ_ONCE(d->full))
+		WRITE_ONCE(d->full, true);
+	/* Our bit before their count; pairs with isoblk_depth_put(). */
+	smp_mb__after_atomic();
+}
 
 /**
  * isoblk_depth_room() - whether the device may be given a request more
@@ -93,12 +112,25 @@ bool isoblk_depth_room(struct isoblk_disk *disk, struct isoblk_hq *hq)
 
 	if (atomic_read(&d->inflight) < READ_ONCE(d->limit))
 		return true;
-	set_bit(hq->index, d->starved);
-	if (!READ_ONCE(d->full))
-		WRITE_ONCE(d->full, true);
-	/* Our bit before their count; pairs with isoblk_depth_put(). */
-	smp_mb__after_atomic();
+	note_starved(d, hq);
 	return atomic_read(&d->inflight) < READ_ONCE(d->limit);
+}
+
+/**
+ * isoblk_depth_short() - whether the device may be short of work
+ * @disk: disk
+ * @hq: hardware queue that waits for a refill; noted down if it is not
+ * @mine: places that @hq has taken and has no request for as yet
+ */
+bool isoblk_depth_short(struct isoblk_disk *disk, struct isoblk_hq *hq,
+			int mine)
+{
+	struct isoblk_depth *d = &disk->depth;
+
+	if (atomic_read(&d->inflight) - mine < READ_ONCE(d->enough))
+		return true;
+	note_starved(d, hq);
+	return atomic_read(&d->inflight) - mine < READ_ONCE(d->enough);
 }
 
 /**
@@ -140,10 +172,8 @@ void isoblk_depth_put(struct isoblk_disk *disk)
 	struct isoblk_depth *d = &disk->depth;
 	int left = atomic_dec_return(&d->inflight);
 
-	if (bitmap_empty(d->starved, disk->nr_hqs))
-		return;
-	/* Fewer than a batch may never become free if so few are in use. */
-	if (left + READ_ONCE(d->batch) <= READ_ONCE(d->limit) || !left)
+	if (!bitmap_empty(d->starved, disk->nr_hqs) &&
+	    left <= READ_ONCE(d->wake))
 		run_starved(disk);
 }
 
@@ -232,18 +262,48 @@ static u64 busy_servers(const struct isoblk_depth *d,
 	return div64_u64(busy_ns(d, s) << 10, s->span_ns);
 }
 
+/* Requests that keep @busy servers busy, which are in 1024ths. */
+static int headroom(u64 busy)
+{
+	return DIV_ROUND_UP_ULL(busy + busy / HEADROOM_FRACTION, 1024);
+}
+
 /* ---- judging --------------------------------------------------------- */
 
-static void set_limit(struct isoblk_disk *disk, int limit)
+/* A limit, or none, and then @enough for the device to be busy. */
+static void set_limits(struct isoblk_disk *disk, int limit, int enough)
 {
 	struct isoblk_depth *d = &disk->depth;
-	int batch = limit == INT_MAX ? 1 : max(limit / BATCH_FRACTION, 1);
 
 	lockdep_assert_held(&disk->lock);
 
-	WRITE_ONCE(d->batch, batch);
+	WRITE_ONCE(d->enough, min(enough, limit));
+	WRITE_ONCE(d->wake, limit == INT_MAX ? enough - 1 :
+		   limit - max(limit / BATCH_FRACTION, 1));
 	WRITE_ONCE(d->limit, limit);
 	run_starved(disk);
+}
+
+static void set_limit(struct isoblk_disk *disk, int limit)
+{
+	set_limits(disk, limit, limit);
+}
+
+/* There is no limit: what keeps the device busy, from the last sample. */
+static void judge_enough(struct isoblk_disk *disk,
+			 const struct isoblk_sample *s)
+{
+	struct isoblk_depth *d = &disk->depth;
+	u64 busy = busy_servers(d, s);
+	int enough = d->enough;
+
+	if (d->limit != INT_MAX)
+		return;
+	if (STRETCHED(s->lat_ns, busy_ns(d, s)))
+		enough = headroom(busy);
+	else if (d->full && enough < INT_MAX / 2)
+		enough += max(enough * MIN_UP_PERCENT / 100, 1);
+	set_limits(disk, INT_MAX, enough);
 }
 
 static void begin_probe(struct isoblk_disk *disk, enum isoblk_probe probe,
@@ -256,6 +316,15 @@ static void begin_probe(struct isoblk_disk *disk, enum isoblk_probe probe,
 	d->before = *before;
 	d->settle = SETTLE_TICKS;
 	set_limit(disk, limit);
+}
+
+static void probe_up(struct isoblk_disk *disk,
+		     const struct isoblk_sample *before)
+{
+	struct isoblk_depth *d = &disk->depth;
+
+	begin_probe(disk, ISOBLK_PROBE_UP,
+		    d->limit + max(d->limit * d->up_percent / 100, 1), before);
 }
 
 /* The next probe waits, and the one after it longer. */
@@ -271,17 +340,24 @@ static void end_probe(struct isoblk_disk *disk, const struct isoblk_sample *s,
 	struct isoblk_depth *d = &disk->depth;
 	bool down = d->probe == ISOBLK_PROBE_DOWN;
 	u64 was = busy_servers(d, &d->before), is = busy_servers(d, s);
+	u64 top = d->top.span_ns ? busy_servers(d, &d->top) : 0;
 	int tried = d->limit;
 
 	d->probe = ISOBLK_PROBE_NONE;
-	if (down ? is * 1000 >= was * (1000 - d->loss_permille) :
-		   is * 1000 > was * (1000 + d->loss_permille)) {
+	if (down ? is * 1000 >= max(was, top) * (1000 - d->loss_permille) :
+		   is * 1000 > was * (1000 + MIN_GAIN_PERMILLE)) {
 		d->known = tried;
-		if (!down)
-			d->too_low = 0;
 		d->pause_ns = MIN_PAUSE_NS;
+		if (!down) {
+			/* Far off: go on at once, in longer steps. */
+			d->too_low = d->from;
+			d->top = *s;
+			d->up_percent = min(2 * d->up_percent, MAX_UP_PERCENT);
+			probe_up(disk, s);
+		}
 		return;
 	}
+	d->up_percent = MIN_UP_PERCENT;
 
 	set_limit(disk, d->from);
 	/* A load that did not use the depth up says nothing about it. */
@@ -295,7 +371,7 @@ static void end_probe(struct isoblk_disk *disk, const struct isoblk_sample *s,
 static int lower(const struct isoblk_depth *d, u64 busy, u64 in_device)
 {
 	int most = min_t(u64, d->limit, in_device + 1);
-	int try = DIV_ROUND_UP_ULL(busy + busy / HEADROOM_FRACTION, 1024);
+	int try = headroom(busy);
 
 	if (d->too_low && try <= d->too_low)
 		try = (d->too_low + most + 1) / 2;
@@ -317,14 +393,16 @@ static void consider_probe(struct isoblk_disk *disk,
 	if (STRETCHED(s->lat_ns, ns))
 		try = lower(d, busy, in_device);
 	if (try) {
+		if (!d->top.span_ns)
+			d->top = *s;
 		begin_probe(disk, ISOBLK_PROBE_DOWN, try, s);
 		return;
 	}
-	/* What was too low may do next time. */
+	/* What was too low may do next time, and the best may be out of reach. */
 	d->too_low = 0;
+	d->top.span_ns = 0;
 	if (d->limit != INT_MAX && d->full)
-		begin_probe(disk, ISOBLK_PROBE_UP,
-			    d->limit + max(d->limit / UP_FRACTION, 1), s);
+		probe_up(disk, s);
 	else
 		pause_probes(d, now);
 }
@@ -393,6 +471,7 @@ void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
 	} else if (d->limit == INT_MAX && d->known) {
 		set_limit(disk, d->known);
 	} else {
+		judge_enough(disk, &s);
 		consider_probe(disk, &s, now);
 	}
 	WRITE_ONCE(d->full, false);
@@ -417,6 +496,7 @@ int isoblk_depth_set_mode(struct isoblk_disk *disk, int mode)
 	d->mode = mode;
 	d->known = 0;
 	d->too_low = 0;
+	d->top.span_ns = 0;
 	d->probe = ISOBLK_PROBE_NONE;
 	d->next_ns = 0;
 	d->pause_ns = MIN_PAUSE_NS;
@@ -447,8 +527,10 @@ int isoblk_depth_init(struct isoblk_disk *disk)
 		       sizeof_field(struct isoblk_lat, min));
 	memset(d->base_ns, 0xff, sizeof(d->base_ns));
 	d->limit = INT_MAX;
-	d->batch = 1;
+	d->enough = INT_MAX;
+	d->wake = INT_MAX - 1;
 	d->loss_permille = DEFAULT_LOSS_PERMILLE;
+	d->up_percent = MIN_UP_PERCENT;
 	d->pause_ns = MIN_PAUSE_NS;
 	d->seen_ns = ktime_get_ns();
 	d->window_ns = d->seen_ns;

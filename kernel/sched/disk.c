@@ -320,6 +320,10 @@ int isoblk_debugfs_depth(void *data, struct seq_file *m)
 		seq_puts(m, "limit none");
 	else
 		seq_printf(m, "limit %d", d->limit);
+	if (d->enough == INT_MAX)
+		seq_puts(m, " enough none");
+	else
+		seq_printf(m, " enough %d", d->enough);
 	seq_printf(m, " inflight %d known %d too_low %d probe %s refills %llu round %llu\n",
 		   atomic_read(&d->inflight), d->known, d->too_low,
 		   probe[d->probe], disk->gen, disk->round);

@@ -45,11 +45,13 @@ struct isoblk_hq;
  * struct isoblk_fifo - waiting requests of one group, hardware queue and domain
  * @rqs: in order of arrival; gq->lock
  * @node: in a list of the hardware queue unless @rqs is empty; hq->lock
+ * @turn: sectors that it may still send in its turn; hq->lock
  * @gq: what it is part of; constant
  */
 struct isoblk_fifo {
 	struct list_head rqs;
 	struct list_head node;
+	s64 turn;
 	struct isoblk_gq *gq;
 };
 
@@ -208,9 +210,10 @@ enum isoblk_probe { ISOBLK_PROBE_NONE, ISOBLK_PROBE_DOWN, ISOBLK_PROBE_UP };
  * struct isoblk_depth - how many requests the device is given at once
  * @inflight: given and not yet back
  * @limit: at most so many; INT_MAX: no limit. disk->lock, read without
- * @batch: of free places before waiting queues are run; likewise
- * @starved: hardware queues that found no place
- * @full: somebody found no place since the last tick
+ * @enough: with so many it is busy: who is without budget waits; likewise
+ * @wake: when there are so many left, @starved queues are run; likewise
+ * @starved: hardware queues that wait for fewer to be there
+ * @full: one has begun to since the last tick
  * @mode: what the user wrote: 0 automatic, -1 off, else fixed; disk->lock
  * @loss_permille: of speed that may be given up; disk->lock
  * @lat: completions, counted a CPU
@@ -220,10 +223,12 @@ enum isoblk_probe { ISOBLK_PROBE_NONE, ISOBLK_PROBE_DOWN, ISOBLK_PROBE_UP };
  * @base_ns: the shortest time in the device, by class, this window and the last
  * @window_ns: when this window began
  * @before: the sample that a probe is judged against
+ * @top: and the one at which the way down began; span_ns 0: none
  * @probe: under way
  * @settle: ticks to let pass before the probe counts
  * @from: limit to return to
  * @known: the limit last found, 0: none yet
+ * @up_percent: by how much more is tried next
  * @too_low: limit that was found to cost speed, 0: none
  * @pause_ns: between probes that failed
  * @next_ns: when the next probe may begin
@@ -231,7 +236,8 @@ enum isoblk_probe { ISOBLK_PROBE_NONE, ISOBLK_PROBE_DOWN, ISOBLK_PROBE_UP };
 struct isoblk_depth {
 	atomic_t inflight ____cacheline_aligned_in_smp;
 	int limit ____cacheline_aligned_in_smp;
-	int batch;
+	int enough;
+	int wake;
 	unsigned long *starved;
 	bool full;
 	int mode;
@@ -243,11 +249,13 @@ struct isoblk_depth {
 	u32 base_ns[2][ISOBLK_LAT_CLASSES];
 	u64 window_ns;
 	struct isoblk_sample before;
+	struct isoblk_sample top;
 	enum isoblk_probe probe;
 	unsigned int settle;
 	int from;
 	int known;
 	int too_low;
+	int up_percent;
 	u64 pause_ns;
 	u64 next_ns;
 };
@@ -299,6 +307,8 @@ struct isoblk_ops {
  * @weights_gen: changes with the active set and with a weight; @lock
  * @shares_gen: the @weights_gen that the active groups' shares are of; @lock
  * @total: sectors that the last refill gave out; @lock
+ * @turn: sectors that one turn of a share of the whole device has; @lock, read
+ *	without
  * @round: sectors that a refill gives to a share of the whole device; @lock
  * @nr_broke: active groups without budget since the last refill; may be one
  *	too high for a moment, which costs one refill too early
@@ -334,6 +344,7 @@ struct isoblk_disk {
 	u64 weights_gen;
 	u64 shares_gen;
 	u64 total;
+	u64 turn;
 	u64 round;
 	atomic_t nr_broke;
 	bool paper_mode;
@@ -484,6 +495,8 @@ static inline bool isoblk_ready(const struct isoblk_hq *hq, unsigned int domain)
 int isoblk_depth_init(struct isoblk_disk *disk);
 void isoblk_depth_exit(struct isoblk_disk *disk);
 bool isoblk_depth_room(struct isoblk_disk *disk, struct isoblk_hq *hq);
+bool isoblk_depth_short(struct isoblk_disk *disk, struct isoblk_hq *hq,
+			int mine);
 bool isoblk_depth_get(struct isoblk_disk *disk, struct isoblk_hq *hq);
 void isoblk_depth_put(struct isoblk_disk *disk);
 void isoblk_depth_account(struct isoblk_disk *disk, const struct request *rq,

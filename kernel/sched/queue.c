@@ -6,18 +6,25 @@
  * A fifo (struct isoblk_fifo) with requests is in one of three places of its
  * hardware queue: in the ready list of its domain; in the fresh list, if it was
  * empty; or, once it came to its turn with a group that had no budget, in the
- * throttled list. Dispatch takes the first of the fresh list, else of the ready
- * list, one request, and puts the fifo at the end of the ready list. So all groups
- * with budget take turns, none keeps the queue, one that sends little does
- * not queue behind those that always do (it is bounded by its budget as
- * they are), and what is throttled costs nothing.
+ * throttled list. Dispatch serves the first of the fresh list, else of the ready
+ * list, for a turn, and puts it at the end of the ready list. So all groups with
+ * budget take turns, none keeps the queue, one that sends little does not
+ * queue behind those that always do (it is bounded by its budget as they are),
+ * and what is throttled costs nothing.
+ *
+ * A turn is a request of the lightest group, and of the others more by their share:
+ * all use their budgets up at about the same time. If all had turns of one
+ * request, the light ones would be out of budget first, and the rest of the round
+ * would be the heaviest group's alone, which may not have enough requests to
+ * keep the device busy. Turns and budgets are deficits: a large request is paid
+ * for by the next turns.
  *
  * A refill (isoblk_refill()) gives every active group its share of a round and
  * advances disk->gen. A hardware queue that sees a new gen puts its throttled
  * fifos back: nobody takes another hardware queue's lock. A refill is due when
- * there is work, room in the device, and nobody ready on any hardware queue.
- * In paper mode it is due when every active group is without budget,
- * also those that have nothing to send, or when refill_ms has passed.
+ * all active groups are without budget, or refill_ns has passed; and, but
+ * not in paper mode, when nobody is ready on any hardware queue and the
+ * device may be short of work.
  *
  * A group's budget is a pool that its queues take slices from. A request may
  * be larger than what is left: the group then owes the difference. What a
@@ -50,6 +57,9 @@
 
 /* Sectors; keeps the arithmetic of shares in 64 bits. */
 #define MAX_ROUND		BIT_ULL(63 - ISOBLK_SHARE_SHIFT)
+
+/* A round has so many turns at least, however light the lightest group. */
+#define MIN_TURNS		8
 
 /* A round is at most this times the last, and at least its part. */
 #define MAX_CHANGE		2
@@ -177,7 +187,7 @@ static void group_broke(struct isoblk_group *group)
 		atomic_inc(&disk->nr_broke);
 }
 
-static void charge(struct isoblk_gq *gq, struct request *rq)
+static unsigned int charge(struct isoblk_gq *gq, struct request *rq)
 {
 	struct isoblk_hq *hq = gq->hq;
 	unsigned int sectors = rq_cost(hq->disk, rq, blk_rq_sectors(rq));
@@ -193,6 +203,7 @@ static void charge(struct isoblk_gq *gq, struct request *rq)
 	if (!READ_ONCE(gq->group->touched))
 		WRITE_ONCE(gq->group->touched, true);
 	rq_set_sectors(rq, RQ_CHARGED);
+	return sectors;
 }
 
 /*
@@ -228,6 +239,12 @@ static void fifo_set_fresh(struct isoblk_hq *hq, struct isoblk_fifo *fifo)
 {
 	list_add_tail(&fifo->node, &hq->fresh[fifo_domain(fifo)]);
 	WRITE_ONCE(hq->nr_ready, hq->nr_ready + 1);
+}
+
+static u64 turn_sectors(const struct isoblk_group *group)
+{
+	return mul_u64_u64_shr(READ_ONCE(group->disk->turn),
+			       READ_ONCE(group->share), ISOBLK_SHARE_SHIFT);
 }
 
 static struct isoblk_fifo *next_fifo(struct isoblk_hq *hq, unsigned int domain)
@@ -322,10 +339,13 @@ struct request *isoblk_take(struct isoblk_hq *hq, unsigned int domain)
 			fifo_throttle(hq, fifo);
 			continue;
 		}
+		if (fifo->turn <= 0)
+			fifo->turn += turn_sectors(gq->group);
 		rq = fifo_pop(hq, fifo);
 		owner = rq_gq(rq);
-		charge(owner, rq);
+		fifo->turn -= charge(owner, rq);
 		if (list_empty(&fifo->node)) {
+			fifo->turn = 0;
 			/* Unused budget belongs to all of its queues. */
 			if (!gq->nr_fifos && gq->slice > 0) {
 				atomic64_add(gq->slice, &gq->group->pool);
@@ -333,7 +353,7 @@ struct request *isoblk_take(struct isoblk_hq *hq, unsigned int domain)
 			}
 		} else if (!gq_may_send(gq)) {
 			fifo_throttle(hq, fifo);
-		} else {
+		} else if (fifo->turn <= 0) {
 			list_move_tail(&fifo->node, &hq->ready[domain]);
 		}
 		return rq;
@@ -355,12 +375,13 @@ static bool others_ready(const struct isoblk_disk *disk,
 	return false;
 }
 
-static bool refill_due(struct isoblk_disk *disk, const struct isoblk_hq *hq)
+/* @mine: places in the device that @hq has taken for it. */
+static bool refill_due(struct isoblk_disk *disk, struct isoblk_hq *hq, int mine)
 {
-	if (READ_ONCE(disk->paper_mode))
-		return atomic_read(&disk->nr_broke) >=
-			READ_ONCE(disk->nr_active);
-	return !others_ready(disk, hq);
+	if (atomic_read(&disk->nr_broke) >= READ_ONCE(disk->nr_active))
+		return true;
+	return !READ_ONCE(disk->paper_mode) && !others_ready(disk, hq) &&
+		isoblk_depth_short(disk, hq, mine);
 }
 
 /**
@@ -422,6 +443,9 @@ void isoblk_refill(struct isoblk_disk *disk, unsigned int rounds)
 	total = clamp(total, 1, MAX_ROUND);
 	disk->total = total;
 	disk->round = div64_u64(total << ISOBLK_SHARE_SHIFT, shares);
+	WRITE_ONCE(disk->turn, disk->paper_mode ? 0 :
+		   min(div_u64(disk->mean_sectors << ISOBLK_SHARE_SHIFT,
+			       lightest), disk->round / MIN_TURNS));
 
 	list_for_each_entry(group, &disk->active, active_node) {
 		grant = mul_u64_u64_shr(disk->round, group->share,
@@ -471,7 +495,7 @@ static bool try_refill(struct isoblk_hq *hq, unsigned int rounds)
 	bool due;
 
 	spin_lock_irqsave(&disk->lock, flags);
-	due = rounds > 1 || hq->gen != disk->gen || refill_due(disk, hq);
+	due = rounds > 1 || hq->gen != disk->gen || refill_due(disk, hq, 1);
 	/* Unless another hardware queue just did. */
 	if (due && hq->gen == disk->gen)
 		isoblk_refill(disk, rounds);
@@ -559,7 +583,7 @@ bool isoblk_has_work(struct blk_mq_hw_ctx *hctx)
 		return isoblk_depth_room(disk, hq);
 	/* Our count before theirs; pairs with pass_on(). */
 	smp_mb();
-	return isoblk_depth_room(disk, hq) && refill_due(disk, hq);
+	return isoblk_depth_room(disk, hq) && refill_due(disk, hq, 0);
 }
 EXPORT_SYMBOL_GPL(isoblk_has_work);
 
