@@ -21,8 +21,8 @@
  *    loss_permille. A device whose speed has no knee, as flash with conflicting
  *    dies, so keeps the depth that it needs, whatever the shortest time says.
  *
- *  - If the depth was used up and requests do not queue in the device, or from
- *    time to time, a higher depth is tried, and kept if it is faster.
+ *  - If the depth was used up, a higher one is tried from time to time, and kept if
+ *    it is faster; and in turn a lower one, and kept if it is not slower.
  *
  *  - While no depth has been found that does, but requests queue, the number of busy
  *    servers is at least what is enough: while the device has that much to do,
@@ -63,6 +63,9 @@
 /* A higher depth tried is higher by this, and by more while that helps. */
 #define MIN_UP_PERCENT		25
 #define MAX_UP_PERCENT		100
+
+/* A lower one, with nothing to say that it does, is lower by this part. */
+#define DOWN_FRACTION		8
 
 /* So many completions make a sample; a slow device takes more ticks for it. */
 #define MIN_SAMPLE		256
@@ -210,6 +213,7 @@ void isoblk_depth_account(struct isoblk_disk *disk, const struct request *rq,
 	lat = get_cpu_ptr(disk->depth.lat);
 	lat->nr[class]++;
 	lat->sum += ns;
+	lat->sectors += rq->stats_sectors;
 	if (ns < lat->min[class])
 		lat->min[class] = ns;
 	put_cpu_ptr(disk->depth.lat);
@@ -230,6 +234,7 @@ static void read_lat(struct isoblk_depth *d, struct isoblk_lat *sum)
 			WRITE_ONCE(lat->min[c], U32_MAX);
 		}
 		sum->sum += READ_ONCE(lat->sum);
+		sum->sectors += READ_ONCE(lat->sectors);
 	}
 }
 
@@ -260,6 +265,31 @@ static u64 busy_servers(const struct isoblk_depth *d,
 			const struct isoblk_sample *s)
 {
 	return div64_u64(busy_ns(d, s) << 10, s->span_ns);
+}
+
+/* @a / @a_ns is above @permille of @b / @b_ns. */
+static bool above(u64 a, u64 a_ns, u64 b, u64 b_ns, unsigned int permille)
+{
+	return mul_u64_u64_div_u64(a, b_ns * 1000, a_ns) > b * permille;
+}
+
+/*
+ * Whether the device was faster in sample @a than at @permille of @b. The
+ * load's mix may have changed with its shares: if both requests and bytes say
+ * one thing, that is so, else busy servers decide.
+ */
+static bool faster(const struct isoblk_depth *d, const struct isoblk_sample *a,
+		   const struct isoblk_sample *b, unsigned int permille)
+{
+	bool requests = above(nr_completed(a), a->span_ns, nr_completed(b),
+			      b->span_ns, permille);
+	bool bytes = above(a->sectors, a->span_ns, b->sectors, b->span_ns,
+			   permille);
+
+	if (requests == bytes)
+		return bytes;
+	return above(busy_ns(d, a), a->span_ns, busy_ns(d, b), b->span_ns,
+		     permille);
 }
 
 /* Requests that keep @busy servers busy, which are in 1024ths. */
@@ -313,6 +343,7 @@ static void begin_probe(struct isoblk_disk *disk, enum isoblk_probe probe,
 
 	d->probe = probe;
 	d->from = d->limit;
+	d->from_enough = d->enough;
 	d->before = *before;
 	d->settle = SETTLE_TICKS;
 	set_limit(disk, limit);
@@ -339,15 +370,20 @@ static void end_probe(struct isoblk_disk *disk, const struct isoblk_sample *s,
 {
 	struct isoblk_depth *d = &disk->depth;
 	bool down = d->probe == ISOBLK_PROBE_DOWN;
-	u64 was = busy_servers(d, &d->before), is = busy_servers(d, s);
-	u64 top = d->top.span_ns ? busy_servers(d, &d->top) : 0;
 	int tried = d->limit;
+	bool good;
 
 	d->probe = ISOBLK_PROBE_NONE;
-	if (down ? is * 1000 >= max(was, top) * (1000 - d->loss_permille) :
-		   is * 1000 > was * (1000 + MIN_GAIN_PERMILLE)) {
+	if (down)
+		good = faster(d, s, &d->before, 1000 - d->tolerance) &&
+			faster(d, s, &d->top, 1000 - d->tolerance);
+	else
+		good = faster(d, s, &d->before, 1000 + MIN_GAIN_PERMILLE);
+	if (good) {
 		d->known = tried;
 		d->pause_ns = MIN_PAUSE_NS;
+		/* Once more the same way. */
+		d->down_next = down;
 		if (!down) {
 			/* Far off: go on at once, in longer steps. */
 			d->too_low = d->from;
@@ -359,11 +395,11 @@ static void end_probe(struct isoblk_disk *disk, const struct isoblk_sample *s,
 	}
 	d->up_percent = MIN_UP_PERCENT;
 
-	set_limit(disk, d->from);
-	/* A load that did not use the depth up says nothing about it. */
+	set_limits(disk, d->from, d->from_enough);
 	if (down && d->full)
 		d->too_low = tried;
-	else
+	/* A load that did not use the depth up says nothing about it. */
+	if (!down || !d->full || d->from != INT_MAX)
 		pause_probes(d, now);
 }
 
@@ -383,28 +419,39 @@ static void consider_probe(struct isoblk_disk *disk,
 			   const struct isoblk_sample *s, u64 now)
 {
 	struct isoblk_depth *d = &disk->depth;
-	u64 ns = busy_ns(d, s);
-	u64 busy = busy_servers(d, s);
 	u64 in_device = div64_u64(s->lat_ns, s->span_ns);
-	int try = 0;
+	bool down = d->down_next;
+	int try;
 
 	if (now < d->next_ns)
 		return;
-	if (STRETCHED(s->lat_ns, ns))
-		try = lower(d, busy, in_device);
+	try = STRETCHED(s->lat_ns, busy_ns(d, s)) ?
+		lower(d, busy_servers(d, s), in_device) : 0;
 	if (try) {
 		if (!d->top.span_ns)
 			d->top = *s;
+		d->tolerance = d->loss_permille;
 		begin_probe(disk, ISOBLK_PROBE_DOWN, try, s);
 		return;
 	}
+
 	/* What was too low may do next time, and the best may be out of reach. */
 	d->too_low = 0;
 	d->top.span_ns = 0;
-	if (d->limit != INT_MAX && d->full)
-		probe_up(disk, s);
-	else
+	if (d->limit == INT_MAX || !d->full) {
 		pause_probes(d, now);
+		return;
+	}
+	d->down_next = !down;
+	if (!down) {
+		probe_up(disk, s);
+	} else if (d->limit > MIN_LIMIT) {
+		/* The shortest times may all have been of a busy device. */
+		d->top = *s;
+		d->tolerance = min(d->loss_permille, MIN_GAIN_PERMILLE);
+		begin_probe(disk, ISOBLK_PROBE_DOWN,
+			    d->limit - max(d->limit / DOWN_FRACTION, 1), s);
+	}
 }
 
 /* Take what completed since the last sample; false: too little as yet. */
@@ -423,6 +470,7 @@ static bool take_sample(struct isoblk_depth *d, struct isoblk_sample *s,
 	for (c = 0; c < ISOBLK_LAT_CLASSES; c++)
 		s->nr[c] = sum.nr[c] - d->seen.nr[c];
 	s->lat_ns = sum.sum - d->seen.sum;
+	s->sectors = sum.sectors - d->seen.sectors;
 	s->span_ns = now - d->seen_ns;
 	if (nr_completed(s) < MIN_SAMPLE || !s->span_ns)
 		return false;
@@ -453,7 +501,7 @@ void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
 		take_sample(d, &s, now);
 		d->seen_ns = now;
 		if (d->probe != ISOBLK_PROBE_NONE)
-			set_limit(disk, d->from);
+			set_limits(disk, d->from, d->from_enough);
 		d->probe = ISOBLK_PROBE_NONE;
 		return;
 	}

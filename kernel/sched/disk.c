@@ -22,6 +22,53 @@
 /* A refill comes at the latest after this, as in P3. */
 #define DEFAULT_REFILL_NS	(100ULL * NSEC_PER_MSEC)
 
+/* The first round, before a rate is known: requests a group. */
+#define FIRST_REQUESTS		16
+
+/**
+ * isoblk_sectors() - what has been charged
+ * @disk: disk
+ */
+u64 isoblk_sectors(const struct isoblk_disk *disk)
+{
+	u64 sectors = 0;
+	unsigned int i;
+
+	for (i = 0; i < disk->nr_hqs; i++)
+		sectors += READ_ONCE(disk->hq[i]->sectors);
+	return sectors;
+}
+EXPORT_SYMBOL_GPL(isoblk_sectors);
+
+/**
+ * isoblk_rate_round() - sectors that are used in an interval
+ * @disk: its lock is held
+ * @interval_ns: length
+ *
+ * By the rate of the last tick: the time between two refills may be so short
+ * that a rate taken from it means nothing. Before one is known a guess.
+ */
+u64 isoblk_rate_round(const struct isoblk_disk *disk, u64 interval_ns)
+{
+	if (!disk->rate)
+		return disk->mean_sectors * FIRST_REQUESTS * disk->nr_active;
+	return mul_u64_u64_div_u64(disk->rate, interval_ns, NSEC_PER_SEC);
+}
+EXPORT_SYMBOL_GPL(isoblk_rate_round);
+
+/* What is measured over a whole tick; one that comes late tells nothing. */
+static void measure_rate(struct isoblk_disk *disk, u64 now)
+{
+	u64 sectors = isoblk_sectors(disk), span_ns = now - disk->rate_ns;
+
+	if (span_ns < 2 * jiffies_to_nsecs(ISOBLK_TICK) &&
+	    sectors != disk->rate_sectors)
+		disk->rate = mul_u64_u64_div_u64(sectors - disk->rate_sectors,
+						 NSEC_PER_SEC, span_ns);
+	disk->rate_ns = now;
+	disk->rate_sectors = sectors;
+}
+
 static bool any_throttled(const struct isoblk_disk *disk)
 {
 	unsigned int i;
@@ -47,6 +94,8 @@ static void isoblk_tick(struct timer_list *t)
 		disk->scanned_ns = now;
 	}
 	isoblk_update_shares(disk);
+	measure_rate(disk, now);
+	isoblk_measure_busy(disk);
 	isoblk_gate_lend(disk);
 	if (disk->ops->tick)
 		disk->ops->tick(disk, now);
@@ -118,6 +167,8 @@ int isoblk_disk_init(struct isoblk_disk *disk, struct request_queue *q,
 	disk->write_cost = 100;
 	disk->refill_ns = DEFAULT_REFILL_NS;
 	disk->mean_sectors = FIRST_MEAN_SECTORS;
+	disk->busy_share = ISOBLK_SHARE_ONE;
+	disk->lightest_share = ISOBLK_SHARE_ONE;
 	disk->gen = 1;
 	disk->weights_gen = 1;
 	disk->refilled_ns = ktime_get_ns();

@@ -90,25 +90,15 @@ static u64 fb_round(struct isoblk_disk *disk, const struct isoblk_round *r)
 	u64 credit = fb->credit;
 
 	fb->allocations++;
-	/* Nothing predicted yet: the rate of the last allocation. */
+	/* Nothing predicted yet. */
 	if (!credit)
-		credit = mul_u64_u64_div_u64(r->used, (u64)fb->alloc_us *
-					     NSEC_PER_USEC, r->elapsed_ns);
+		credit = isoblk_rate_round(disk, (u64)fb->alloc_us *
+					   NSEC_PER_USEC);
 	/* Enough for one request of the lightest, else it gets none or more. */
 	return max(credit, r->floor);
 }
 
 /* ---- predictor ------------------------------------------------------- */
-
-static u64 fb_sectors(const struct isoblk_disk *disk)
-{
-	u64 sectors = 0;
-	unsigned int i;
-
-	for (i = 0; i < disk->nr_hqs; i++)
-		sectors += READ_ONCE(disk->hq[i]->sectors);
-	return sectors;
-}
 
 static void fb_remember(struct fb_disk *fb, u64 now, u64 predicted, u64 used)
 {
@@ -138,7 +128,7 @@ static void fb_tick(struct isoblk_disk *disk, u64 now)
 
 	if (span_ns < length_ns)
 		return;
-	sectors = fb_sectors(disk);
+	sectors = isoblk_sectors(disk);
 	/* The timer stood still, or it is the first period: no whole one. */
 	if (span_ns < 2 * length_ns && sectors != fb->period_sectors) {
 		used = mul_u64_u64_div_u64(sectors - fb->period_sectors,

@@ -110,6 +110,7 @@ struct isoblk_gq {
  * @share: of its own requests; disk->lock, read without by the gate
  * @active_node: in disk->active; disk->lock
  * @touched: has sent something since the last refill; any context
+ * @busy: has sent something since the last tick; any context
  * @idle_scans: for how many it has been given no request; any context
  * @pool: sectors it may send and has not taken yet; below 0: a debt
  * @broke_gen: the refill after which it was found without budget
@@ -131,6 +132,7 @@ struct isoblk_group {
 	u32 share;
 	struct list_head active_node;
 	bool touched;
+	bool busy;
 	unsigned int idle_scans;
 	atomic64_t pool ____cacheline_aligned_in_smp;
 	atomic64_t broke_gen;
@@ -190,17 +192,20 @@ struct isoblk_hq {
  * @nr: requests
  * @min: the shortest time in the device since it was last read, ns
  * @sum: all times in the device, ns
+ * @sectors: of all
  */
 struct isoblk_lat {
 	u64 nr[ISOBLK_LAT_CLASSES];
 	u32 min[ISOBLK_LAT_CLASSES];
 	u64 sum;
+	u64 sectors;
 };
 
 /* What completed in a span of time: disk->lock, see depth.c. */
 struct isoblk_sample {
 	u64 nr[ISOBLK_LAT_CLASSES];
 	u64 lat_ns;
+	u64 sectors;
 	u64 span_ns;
 };
 
@@ -225,8 +230,11 @@ enum isoblk_probe { ISOBLK_PROBE_NONE, ISOBLK_PROBE_DOWN, ISOBLK_PROBE_UP };
  * @before: the sample that a probe is judged against
  * @top: and the one at which the way down began; span_ns 0: none
  * @probe: under way
+ * @tolerance: how much slower a probe down may be, permille
+ * @down_next: without a reason for either, the next probe is down
  * @settle: ticks to let pass before the probe counts
- * @from: limit to return to
+ * @from: limit to return to, with its @from_enough
+ * @from_enough: see @from
  * @known: the limit last found, 0: none yet
  * @up_percent: by how much more is tried next
  * @too_low: limit that was found to cost speed, 0: none
@@ -251,8 +259,11 @@ struct isoblk_depth {
 	struct isoblk_sample before;
 	struct isoblk_sample top;
 	enum isoblk_probe probe;
+	unsigned int tolerance;
+	bool down_next;
 	unsigned int settle;
 	int from;
+	int from_enough;
 	int known;
 	int too_low;
 	int up_percent;
@@ -306,10 +317,15 @@ struct isoblk_ops {
  * @nr_active: how many; @lock, read without
  * @weights_gen: changes with the active set and with a weight; @lock
  * @shares_gen: the @weights_gen that the active groups' shares are of; @lock
- * @total: sectors that the last refill gave out; @lock
+ * @rate: sectors a second that were charged in the last tick, 0: none; @lock
+ * @rate_ns: when that was taken; @lock
+ * @rate_sectors: charged until then; @lock
  * @turn: sectors that one turn of a share of the whole device has; @lock, read
  *	without
- * @round: sectors that a refill gives to a share of the whole device; @lock
+ * @total: sectors that the last refill was to give out; @lock
+ * @round: those that it gives to a share of the whole device; @lock
+ * @busy_share: of the groups that sent something in the last tick; @lock
+ * @lightest_share: the least of them; @lock
  * @nr_broke: active groups without budget since the last refill; may be one
  *	too high for a moment, which costs one refill too early
  * @paper_mode: groups wait until all active ones are without budget; @lock,
@@ -343,9 +359,14 @@ struct isoblk_disk {
 	unsigned int nr_active;
 	u64 weights_gen;
 	u64 shares_gen;
-	u64 total;
+	u64 rate;
+	u64 rate_ns;
+	u64 rate_sectors;
 	u64 turn;
+	u64 total;
 	u64 round;
+	u64 busy_share;
+	u32 lightest_share;
 	atomic_t nr_broke;
 	bool paper_mode;
 	u64 refill_ns;
@@ -382,6 +403,8 @@ extern struct blkcg_policy isoblk_policy;
 struct isoblk_group *isoblk_bio_group(struct bio *bio);
 void __isoblk_activate(struct isoblk_group *group);
 void isoblk_deactivate(struct isoblk_group *group);
+s64 isoblk_grant(const struct isoblk_group *group);
+void isoblk_measure_busy(struct isoblk_disk *disk);
 void isoblk_find_idle(struct isoblk_disk *disk);
 void isoblk_update_shares(struct isoblk_disk *disk);
 u64 isoblk_group_bytes(const struct isoblk_group *group, enum isoblk_op op);
@@ -453,6 +476,9 @@ static inline ssize_t isoblk_store_uint(const char *page, size_t count,
 #define ISOBLK_DEBUGFS_ATTRS						\
 	{ "depth", 0400, isoblk_debugfs_depth },			\
 	{ "groups", 0400, isoblk_debugfs_groups }
+
+u64 isoblk_sectors(const struct isoblk_disk *disk);
+u64 isoblk_rate_round(const struct isoblk_disk *disk, u64 interval_ns);
 
 /* queue.c: requests wait, are chosen, charged and given back */
 bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,

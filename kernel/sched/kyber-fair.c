@@ -5,11 +5,12 @@
  * From Kyber: requests are of four domains (read, write, discard, other), and
  * a domain may have only so many with the device: each takes a token at
  * dispatch and gives it back at the end. Latencies steer the number of tokens.
- * Completions fall in eight buckets of a quarter of the domain's target; when the
- * 99th percentile of a domain's whole latency misses its target, every domain
- * is cut or grown by where the 90th percentile of its time in the device
- * lies: one that is served fast gives way. While all targets are met the depths
- * grow back. Asynchronous requests may hold three quarters of the tags.
+ * Completions fall in eight buckets of a quarter of the domain's target. The device
+ * is congested when the 90th percentile of a domain's time in it misses the
+ * target; then a domain whose whole latency is well within its own, by the 99th
+ * percentile, gives way, and has fewer. One that misses its own has more, and all
+ * have while the device is not congested: then who waits, waits for its
+ * share. Asynchronous requests may hold three quarters of the tags.
  *
  * From P3 ("I/O performance isolation framework for Linux containers", Pusan
  * National University, 2019): a queue a cgroup, a budget of sectors, and the next budget
@@ -104,9 +105,6 @@ static const u64 kf_target_ns[KF_NR_TARGETS] = {
 #define KF_ROUND_US		1000
 #define KF_REFILL_MS		100
 
-/* The first round, before anything was used: requests a group. */
-#define KF_FIRST_REQUESTS	16
-
 /* What completed on a CPU; that CPU's, reset by the timer. */
 struct kf_latencies {
 	u32 whole[KF_NR_TARGETS][KF_BUCKETS];
@@ -166,8 +164,7 @@ static u64 kf_round(struct isoblk_disk *disk, const struct isoblk_round *r)
 	if (disk->paper_mode) {
 		interval_ns = (u64)kf->refill_ms * NSEC_PER_MSEC;
 		if (!r->used)
-			return disk->mean_sectors * KF_FIRST_REQUESTS *
-				disk->nr_active;
+			return isoblk_rate_round(disk, interval_ns);
 		round = mul_u64_u64_div_u64(r->used, interval_ns,
 					    r->elapsed_ns);
 		/* The formula's bracket; nobody is taken anything away. */
@@ -175,8 +172,7 @@ static u64 kf_round(struct isoblk_disk *disk, const struct isoblk_round *r)
 	}
 
 	interval_ns = (u64)kf->round_us * NSEC_PER_USEC;
-	round = mul_u64_u64_div_u64(r->used, interval_ns, r->elapsed_ns);
-	return max(round, r->floor);
+	return max(isoblk_rate_round(disk, interval_ns), r->floor);
 }
 
 /* ---- latencies ------------------------------------------------------- */
@@ -251,7 +247,7 @@ static void kf_tick(struct isoblk_disk *disk, u64 now)
 	struct kf_disk *kf = to_kf(disk);
 	struct kf_latencies sum;
 	unsigned int domain, depth;
-	bool missed = false;
+	bool congested = false;
 	int bucket;
 
 	if (now - kf->adjusted_ns < KF_ADJUST_NS)
@@ -260,16 +256,16 @@ static void kf_tick(struct isoblk_disk *disk, u64 now)
 	kf_gather(kf, &sum);
 
 	for (domain = 0; domain < KF_NR_TARGETS; domain++)
-		if (kf_percentile(sum.whole[domain], 99) >= KF_ON_TARGET)
-			missed = true;
+		if (kf_percentile(sum.device[domain], 90) >= KF_ON_TARGET)
+			congested = true;
 
 	for (domain = 0; domain < KF_NR_TARGETS; domain++) {
 		depth = kf->tokens[domain].sb.depth;
-		bucket = kf_percentile(sum.device[domain], 90);
-		if (missed && bucket >= 0)
-			depth = depth * (bucket + 1) / KF_ON_TARGET;
-		else if (!missed)
+		bucket = kf_percentile(sum.whole[domain], 99);
+		if (!congested)
 			depth += max(depth / KF_ON_TARGET, 1U);
+		else if (bucket >= 0)
+			depth = depth * (bucket + 1) / KF_ON_TARGET;
 		kf_set_depth(kf, domain, depth);
 	}
 }

@@ -61,9 +61,6 @@
 /* A round has so many turns at least, however light the lightest group. */
 #define MIN_TURNS		8
 
-/* A round is at most this times the last, and at least its part. */
-#define MAX_CHANGE		2
-
 /* A slice is this part of the pool a hardware queue, lest one takes it all. */
 #define SLICE_FRACTION		4
 #define MIN_SLICE		64
@@ -202,6 +199,8 @@ static unsigned int charge(struct isoblk_gq *gq, struct request *rq)
 	WRITE_ONCE(gq->ios[op], gq->ios[op] + 1);
 	if (!READ_ONCE(gq->group->touched))
 		WRITE_ONCE(gq->group->touched, true);
+	if (!READ_ONCE(gq->group->busy))
+		WRITE_ONCE(gq->group->busy, true);
 	rq_set_sectors(rq, RQ_CHARGED);
 	return sectors;
 }
@@ -399,8 +398,7 @@ void isoblk_refill(struct isoblk_disk *disk, unsigned int rounds)
 	struct isoblk_group *group, *next;
 	struct isoblk_round r = { };
 	u64 now = ktime_get_ns();
-	u64 sectors = 0, ios = 0, shares = 0, total;
-	u32 lightest = ISOBLK_SHARE_ONE;
+	u64 sectors = 0, ios = 0, total;
 	unsigned int i;
 	s64 pool, grant;
 
@@ -423,34 +421,21 @@ void isoblk_refill(struct isoblk_disk *disk, unsigned int rounds)
 				isoblk_deactivate(group);
 	isoblk_update_shares(disk);
 
-	/* Shares of those who use theirs; an idle one dilutes nobody's. */
-	list_for_each_entry(group, &disk->active, active_node) {
+	list_for_each_entry(group, &disk->active, active_node)
 		r.remainder += atomic64_read(&group->pool);
-		if (!READ_ONCE(group->touched))
-			continue;
-		shares += group->share;
-		lightest = min(lightest, group->share);
-	}
-	if (!shares)
-		shares = ISOBLK_SHARE_ONE;
-	r.floor = div_u64(disk->mean_sectors * shares, lightest);
-
-	total = disk->ops->round(disk, &r);
-	/* A span so short that its rate means little must not decide for long. */
-	if (!disk->paper_mode)
-		total = clamp(total, disk->total / MAX_CHANGE,
-			      max(disk->total * MAX_CHANGE, r.floor));
-	total = clamp(total, 1, MAX_ROUND);
+	r.floor = div_u64(disk->mean_sectors * disk->busy_share,
+			  disk->lightest_share);
+	total = clamp(disk->ops->round(disk, &r), 1, MAX_ROUND);
+	/* To those who use theirs; an idle one dilutes nobody's. */
 	disk->total = total;
-	disk->round = div64_u64(total << ISOBLK_SHARE_SHIFT, shares);
+	disk->round = div64_u64(total << ISOBLK_SHARE_SHIFT, disk->busy_share);
 	WRITE_ONCE(disk->turn, disk->paper_mode ? 0 :
 		   min(div_u64(disk->mean_sectors << ISOBLK_SHARE_SHIFT,
-			       lightest), disk->round / MIN_TURNS));
+			       disk->lightest_share),
+		       disk->round / MIN_TURNS));
 
 	list_for_each_entry(group, &disk->active, active_node) {
-		grant = mul_u64_u64_shr(disk->round, group->share,
-					ISOBLK_SHARE_SHIFT);
-		grant = max_t(s64, grant, 1);
+		grant = isoblk_grant(group);
 		pool = atomic64_read(&group->pool);
 		if (disk->paper_mode) {
 			atomic64_add(grant * rounds, &group->pool);

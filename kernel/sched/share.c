@@ -154,6 +154,45 @@ void isoblk_update_shares(struct isoblk_disk *disk)
 }
 
 /**
+ * isoblk_grant() - what a group gets at a refill, sectors
+ * @group: its share is up to date; its disk's lock is held
+ *
+ * Never more than one round has: the share of an idle group that wakes may be
+ * many times that of all those who are busy.
+ */
+s64 isoblk_grant(const struct isoblk_group *group)
+{
+	const struct isoblk_disk *disk = group->disk;
+	u64 grant = mul_u64_u64_shr(disk->round, group->share,
+				    ISOBLK_SHARE_SHIFT);
+
+	return clamp(grant, 1, max(disk->total, 1));
+}
+
+/**
+ * isoblk_measure_busy() - how much of the shares is in use
+ * @disk: its lock is held; called every tick
+ */
+void isoblk_measure_busy(struct isoblk_disk *disk)
+{
+	u32 lightest = ISOBLK_SHARE_ONE;
+	struct isoblk_group *group;
+	u64 shares = 0;
+
+	lockdep_assert_held(&disk->lock);
+
+	list_for_each_entry(group, &disk->active, active_node) {
+		if (!READ_ONCE(group->busy))
+			continue;
+		WRITE_ONCE(group->busy, false);
+		shares += group->share;
+		lightest = min(lightest, group->share);
+	}
+	disk->busy_share = shares ?: ISOBLK_SHARE_ONE;
+	disk->lightest_share = min_t(u64, lightest, disk->busy_share);
+}
+
+/**
  * __isoblk_activate() - let a group take part
  * @group: a request of it is about to be inserted
  *
@@ -164,7 +203,6 @@ void __isoblk_activate(struct isoblk_group *group)
 {
 	struct isoblk_disk *disk = group->disk;
 	unsigned long flags;
-	s64 grant;
 
 	spin_lock_irqsave(&disk->lock, flags);
 	if (!group->active) {
@@ -173,10 +211,9 @@ void __isoblk_activate(struct isoblk_group *group)
 		WRITE_ONCE(disk->nr_active, disk->nr_active + 1);
 		disk->weights_gen++;
 		update_share(group);
-		grant = mul_u64_u64_shr(disk->round, group->share,
-					ISOBLK_SHARE_SHIFT);
 		atomic64_set(&group->pool,
-			     min(atomic64_read(&group->pool), 0) + grant);
+			     min(atomic64_read(&group->pool), 0) +
+			     isoblk_grant(group));
 		WRITE_ONCE(group->active, true);
 	}
 	spin_unlock_irqrestore(&disk->lock, flags);
