@@ -17,29 +17,39 @@
  *  - If requests take STRETCHED as long as the shortest, they queue in the
  *    device, and a lower depth is tried: at first that number of busy servers
  *    and a little more, later the middle between what was too low and what is
- *    known to do. It is kept if the busy servers did not become fewer, by more than
+ *    known to do. It is kept if the device did not become slower by more than
  *    loss_permille. A device whose speed has no knee, as flash with conflicting
  *    dies, so keeps the depth that it needs, whatever the shortest time says.
  *
- *  - If the depth was used up, a higher one is tried from time to time, and kept if
- *    it is faster; and in turn a lower one, and kept if it is not slower.
+ *  - From time to time a lower depth is tried anyway, for the shortest times may
+ *    all have been of a busy device; and a higher one while the depth limits the
+ *    load. It is kept if it is faster.
  *
- *  - While no depth has been found that does, but requests queue, the number of busy
- *    servers is at least what is enough: while the device has that much to do,
- *    who is without budget waits for those who have some.
+ * The depth found is used in one of two ways.
  *
- * A probe lasts a few ticks, is compared with the sample just before it, by
- * the shortest times of the end of both, and one that fails makes the pause to
- * the next twice as long. While fewer than two groups are active there is
+ *  - Loose: the device is given all there is, but it has enough to do with that
+ *    many: so long, who is without budget waits for those who have some. Shares
+ *    are exact, and dispatch happens in the submitters' contexts.
+ *
+ *  - Tight: the device is given no more. A request then waits for nobody's but
+ *    those in service, and the next place goes to whom it is due: that is for
+ *    groups that wait for each single request, and so for latency rather than
+ *    for a share. It costs CPU time, for dispatch follows each completion. So it
+ *    is done while there are such groups: while requests arrive that are
+ *    their group's only one.
+ *
+ * Until a depth is found, the number of busy servers serves as a guess, loosely.
+ *
+ * A probe lasts a few ticks, tightly, and is compared with the sample just before
+ * it, by requests and bytes, or if those disagree (the load's mix changed with
+ * its shares) by busy servers. While fewer than two groups are active there is
  * nothing to choose and no limit; when the second comes, the depth last found
  * is used at once.
  *
  * The places are counted by one atomic a disk: one cache line that every
  * dispatch and completion touches, as tags shared between hardware queues do.
  * A hardware queue that finds no place sets its bit in starved and looks again;
- * who gives a place back sees the bit, or the other the place. Waiting queues
- * are run when a batch of places is free, so that a busy disk is not run
- * once a completion: the limit is that much above what was found.
+ * who gives a place back sees the bit, or the other the place.
  */
 #include <linux/module.h>
 #include <linux/log2.h>
@@ -80,14 +90,20 @@
 #define WINDOW_NS		(5ULL * NSEC_PER_SEC)
 
 /* Between probes that fail; a device's state, as garbage collection, changes. */
-#define MIN_PAUSE_NS		(100ULL * NSEC_PER_MSEC)
+#define MIN_PAUSE_NS		(500ULL * NSEC_PER_MSEC)
 #define MAX_PAUSE_NS		(4ULL * NSEC_PER_SEC)
 
 /* Of the speed, for exact shares and short waits. */
 #define DEFAULT_LOSS_PERMILLE	30
 
 /* A higher depth is faster if it is by this; less is noise. */
-#define MIN_GAIN_PERMILLE	10
+#define MIN_GAIN_PERMILLE	20
+
+/* Requests a tick that are their group's only one, to say that some are so. */
+#define MIN_LONE		4
+
+/* Tags are few if the depth takes up more than this part of them. */
+#define FEW_TAGS_FRACTION	5
 
 /* Nobody is served by less. */
 #define MIN_LIMIT		1
@@ -118,6 +134,7 @@ bool isoblk_depth_room(struct isoblk_disk *disk, struct isoblk_hq *hq)
 	note_starved(d, hq);
 	return atomic_read(&d->inflight) < READ_ONCE(d->limit);
 }
+EXPORT_SYMBOL_GPL(isoblk_depth_room);
 
 /**
  * isoblk_depth_short() - whether the device may be short of work
@@ -295,45 +312,40 @@ static bool faster(const struct isoblk_depth *d, const struct isoblk_sample *a,
 /* Requests that keep @busy servers busy, which are in 1024ths. */
 static int headroom(u64 busy)
 {
-	return DIV_ROUND_UP_ULL(busy + busy / HEADROOM_FRACTION, 1024);
+	return max(DIV_ROUND_UP_ULL(busy + busy / HEADROOM_FRACTION, 1024), 1);
 }
 
 /* ---- judging --------------------------------------------------------- */
 
-/* A limit, or none, and then @enough for the device to be busy. */
+/* Waiting queues are run by isoblk_depth_run(), without the lock. */
 static void set_limits(struct isoblk_disk *disk, int limit, int enough)
 {
 	struct isoblk_depth *d = &disk->depth;
 
 	lockdep_assert_held(&disk->lock);
 
-	WRITE_ONCE(d->enough, min(enough, limit));
+	if (limit == d->limit && enough == d->enough)
+		return;
+	WRITE_ONCE(d->enough, enough);
 	WRITE_ONCE(d->wake, limit == INT_MAX ? enough - 1 :
 		   limit - max(limit / BATCH_FRACTION, 1));
 	WRITE_ONCE(d->limit, limit);
-	run_starved(disk);
+	WRITE_ONCE(d->changed, true);
 }
 
-static void set_limit(struct isoblk_disk *disk, int limit)
-{
-	set_limits(disk, limit, limit);
-}
-
-/* There is no limit: what keeps the device busy, from the last sample. */
-static void judge_enough(struct isoblk_disk *disk,
-			 const struct isoblk_sample *s)
+/* No probe is under way: as the mode and what is known say. */
+static void apply(struct isoblk_disk *disk)
 {
 	struct isoblk_depth *d = &disk->depth;
-	u64 busy = busy_servers(d, s);
-	int enough = d->enough;
 
-	if (d->limit != INT_MAX)
-		return;
-	if (STRETCHED(s->lat_ns, busy_ns(d, s)))
-		enough = headroom(busy);
-	else if (d->full && enough < INT_MAX / 2)
-		enough += max(enough * MIN_UP_PERCENT / 100, 1);
-	set_limits(disk, INT_MAX, enough);
+	if (d->mode > 0)
+		set_limits(disk, d->mode, d->mode);
+	else if (d->mode < 0 || disk->nr_active < 2)
+		set_limits(disk, INT_MAX, INT_MAX);
+	else if (!d->known)
+		set_limits(disk, INT_MAX, d->guess);
+	else
+		set_limits(disk, d->tight ? d->known : INT_MAX, d->known);
 }
 
 static void begin_probe(struct isoblk_disk *disk, enum isoblk_probe probe,
@@ -342,11 +354,9 @@ static void begin_probe(struct isoblk_disk *disk, enum isoblk_probe probe,
 	struct isoblk_depth *d = &disk->depth;
 
 	d->probe = probe;
-	d->from = d->limit;
-	d->from_enough = d->enough;
 	d->before = *before;
 	d->settle = SETTLE_TICKS;
-	set_limit(disk, limit);
+	set_limits(disk, limit, limit);
 }
 
 static void probe_up(struct isoblk_disk *disk,
@@ -355,7 +365,7 @@ static void probe_up(struct isoblk_disk *disk,
 	struct isoblk_depth *d = &disk->depth;
 
 	begin_probe(disk, ISOBLK_PROBE_UP,
-		    d->limit + max(d->limit * d->up_percent / 100, 1), before);
+		    d->known + max(d->known * d->up_percent / 100, 1), before);
 }
 
 /* The next probe waits, and the one after it longer. */
@@ -370,7 +380,6 @@ static void end_probe(struct isoblk_disk *disk, const struct isoblk_sample *s,
 {
 	struct isoblk_depth *d = &disk->depth;
 	bool down = d->probe == ISOBLK_PROBE_DOWN;
-	int tried = d->limit;
 	bool good;
 
 	d->probe = ISOBLK_PROBE_NONE;
@@ -379,39 +388,39 @@ static void end_probe(struct isoblk_disk *disk, const struct isoblk_sample *s,
 			faster(d, s, &d->top, 1000 - d->tolerance);
 	else
 		good = faster(d, s, &d->before, 1000 + MIN_GAIN_PERMILLE);
-	if (good) {
-		d->known = tried;
-		d->pause_ns = MIN_PAUSE_NS;
-		/* Once more the same way. */
-		d->down_next = down;
-		if (!down) {
-			/* Far off: go on at once, in longer steps. */
-			d->too_low = d->from;
-			d->top = *s;
-			d->up_percent = min(2 * d->up_percent, MAX_UP_PERCENT);
-			probe_up(disk, s);
-		}
-		return;
-	}
-	d->up_percent = MIN_UP_PERCENT;
 
-	set_limits(disk, d->from, d->from_enough);
-	if (down && d->full)
-		d->too_low = tried;
-	/* A load that did not use the depth up says nothing about it. */
-	if (!down || !d->full || d->from != INT_MAX)
-		pause_probes(d, now);
+	if (good && down) {
+		d->known = d->limit;
+		d->pause_ns = MIN_PAUSE_NS;
+		d->down_next = true;
+		apply(disk);
+	} else if (good) {
+		/* Far off: go on at once, in longer steps. */
+		d->too_low = d->known;
+		d->known = d->limit;
+		d->pause_ns = MIN_PAUSE_NS;
+		d->top = *s;
+		d->up_percent = min(2 * d->up_percent, MAX_UP_PERCENT);
+		probe_up(disk, s);
+	} else {
+		/* A load that did not use the depth up says nothing of it. */
+		if (down && d->full)
+			d->too_low = d->limit;
+		if (d->known || !d->too_low)
+			pause_probes(d, now);
+		d->up_percent = MIN_UP_PERCENT;
+		apply(disk);
+	}
 }
 
 /* A lower depth worth a try, or 0; @busy is in 1024ths. */
 static int lower(const struct isoblk_depth *d, u64 busy, u64 in_device)
 {
-	int most = min_t(u64, d->limit, in_device + 1);
+	int most = d->known ?: in_device + 1;
 	int try = headroom(busy);
 
 	if (d->too_low && try <= d->too_low)
 		try = (d->too_low + most + 1) / 2;
-	try = max(try, MIN_LIMIT);
 	return try + max(most / SAME_FRACTION, 1) <= most ? try : 0;
 }
 
@@ -420,7 +429,7 @@ static void consider_probe(struct isoblk_disk *disk,
 {
 	struct isoblk_depth *d = &disk->depth;
 	u64 in_device = div64_u64(s->lat_ns, s->span_ns);
-	bool down = d->down_next;
+	bool down;
 	int try;
 
 	if (now < d->next_ns)
@@ -438,20 +447,65 @@ static void consider_probe(struct isoblk_disk *disk,
 	/* What was too low may do next time, and the best may be out of reach. */
 	d->too_low = 0;
 	d->top.span_ns = 0;
-	if (d->limit == INT_MAX || !d->full) {
+	if (!d->known || !d->full) {
 		pause_probes(d, now);
 		return;
 	}
+	/* Loosely the device has all there is; more cannot be tried. */
+	down = d->down_next || !d->tight;
 	d->down_next = !down;
 	if (!down) {
 		probe_up(disk, s);
-	} else if (d->limit > MIN_LIMIT) {
-		/* The shortest times may all have been of a busy device. */
+	} else if (d->known > MIN_LIMIT) {
 		d->top = *s;
 		d->tolerance = min(d->loss_permille, MIN_GAIN_PERMILLE);
 		begin_probe(disk, ISOBLK_PROBE_DOWN,
-			    d->limit - max(d->limit / DOWN_FRACTION, 1), s);
+			    d->known - max(d->known / DOWN_FRACTION, 1), s);
 	}
+}
+
+/* There is no probe under way: what the last sample says without one. */
+static void judge(struct isoblk_disk *disk, const struct isoblk_sample *s)
+{
+	struct isoblk_depth *d = &disk->depth;
+	int busy = headroom(busy_servers(d, s));
+	bool stretched = STRETCHED(s->lat_ns, busy_ns(d, s));
+
+	if (!d->known && stretched)
+		d->guess = busy;
+	else if (!d->known && d->full && d->guess < INT_MAX / 2)
+		d->guess += max(d->guess * MIN_UP_PERCENT / 100, 1);
+	/* Loosely it is seen to do more. */
+	else if (d->known && !d->tight && stretched &&
+		 busy > d->known + d->known / SAME_FRACTION)
+		d->known = busy;
+}
+
+static u64 count_lone(const struct isoblk_disk *disk)
+{
+	u64 lone = 0;
+	unsigned int i;
+
+	for (i = 0; i < disk->nr_hqs; i++)
+		lone += READ_ONCE(disk->hq[i]->lone);
+	return lone;
+}
+
+/*
+ * Whether there are groups that wait for each request, or requests that wait in
+ * the device hold too many of the tags; true: that is new.
+ */
+static bool judge_tight(struct isoblk_disk *disk)
+{
+	struct isoblk_depth *d = &disk->depth;
+	u64 lone = count_lone(disk);
+	bool tight = lone - d->lone >= MIN_LONE || (disk->tags_short &&
+		d->known > READ_ONCE(disk->tags) / FEW_TAGS_FRACTION);
+	bool changed = tight != d->tight;
+
+	d->lone = lone;
+	d->tight = tight;
+	return changed;
 }
 
 /* Take what completed since the last sample; false: too little as yet. */
@@ -500,26 +554,28 @@ void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
 	if (idle) {
 		take_sample(d, &s, now);
 		d->seen_ns = now;
-		if (d->probe != ISOBLK_PROBE_NONE)
-			set_limits(disk, d->from, d->from_enough);
 		d->probe = ISOBLK_PROBE_NONE;
+		judge_tight(disk);
+		apply(disk);
 		return;
 	}
 	if (!take_sample(d, &s, now))
 		return;
 
+	if (judge_tight(disk) && d->probe == ISOBLK_PROBE_NONE)
+		d->settle = SETTLE_TICKS;
 	if (disk->nr_active < 2) {
-		if (d->limit != INT_MAX)
-			set_limit(disk, INT_MAX);
 		d->probe = ISOBLK_PROBE_NONE;
+		apply(disk);
 	} else if (d->settle) {
 		d->settle--;
+		if (d->probe == ISOBLK_PROBE_NONE)
+			apply(disk);
 	} else if (d->probe != ISOBLK_PROBE_NONE) {
 		end_probe(disk, &s, now);
-	} else if (d->limit == INT_MAX && d->known) {
-		set_limit(disk, d->known);
 	} else {
-		judge_enough(disk, &s);
+		judge(disk, &s);
+		apply(disk);
 		consider_probe(disk, &s, now);
 	}
 	WRITE_ONCE(d->full, false);
@@ -543,14 +599,32 @@ int isoblk_depth_set_mode(struct isoblk_disk *disk, int mode)
 	spin_lock_irqsave(&disk->lock, flags);
 	d->mode = mode;
 	d->known = 0;
+	d->guess = INT_MAX;
 	d->too_low = 0;
 	d->top.span_ns = 0;
 	d->probe = ISOBLK_PROBE_NONE;
 	d->next_ns = 0;
 	d->pause_ns = MIN_PAUSE_NS;
-	set_limit(disk, mode > 0 ? mode : INT_MAX);
+	apply(disk);
 	spin_unlock_irqrestore(&disk->lock, flags);
+	isoblk_depth_run(disk);
 	return 0;
+}
+
+/**
+ * isoblk_depth_run() - run who waits, after the limits may have changed
+ * @disk: its lock is not held, for the kernel takes queue_lock to run a queue
+ */
+void isoblk_depth_run(struct isoblk_disk *disk)
+{
+	struct isoblk_depth *d = &disk->depth;
+
+	if (!READ_ONCE(d->changed))
+		return;
+	WRITE_ONCE(d->changed, false);
+	/* The limits before their bits; pairs with note_starved(). */
+	smp_mb();
+	run_starved(disk);
 }
 
 /**
@@ -576,6 +650,7 @@ int isoblk_depth_init(struct isoblk_disk *disk)
 	memset(d->base_ns, 0xff, sizeof(d->base_ns));
 	d->limit = INT_MAX;
 	d->enough = INT_MAX;
+	d->guess = INT_MAX;
 	d->wake = INT_MAX - 1;
 	d->loss_permille = DEFAULT_LOSS_PERMILLE;
 	d->up_percent = MIN_UP_PERCENT;

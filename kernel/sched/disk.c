@@ -108,6 +108,7 @@ static void isoblk_tick(struct timer_list *t)
 	again = disk->nr_active;
 	spin_unlock_irqrestore(&disk->lock, flags);
 
+	isoblk_depth_run(disk);
 	if (refilled)
 		isoblk_run_throttled(disk, NULL);
 	if (again || READ_ONCE(disk->used))
@@ -375,8 +376,8 @@ int isoblk_debugfs_depth(void *data, struct seq_file *m)
 		seq_puts(m, " enough none");
 	else
 		seq_printf(m, " enough %d", d->enough);
-	seq_printf(m, " inflight %d known %d too_low %d probe %s refills %llu round %llu\n",
-		   atomic_read(&d->inflight), d->known, d->too_low,
+	seq_printf(m, " inflight %d known %d tight %d too_low %d probe %s refills %llu round %llu\n",
+		   atomic_read(&d->inflight), d->known, d->tight, d->too_low,
 		   probe[d->probe], disk->gen, disk->round);
 	spin_unlock_irq(&disk->lock);
 	return 0;

@@ -10,10 +10,12 @@
  * stays limited until the wait is over, and starves.
  *
  * So a group that holds its part of the tags waits here, in the submitter's
- * context, before it asks for another. Its part, the quota, is a base that
- * every active group has, and its share of what is then left. The base is what
- * keeps a light group's next request in its queue when its turn comes; the
- * elevator decides about shares, so a quota need not be fine, only never 0. What
+ * context, before it asks for another. Its part, the quota, is one tag and
+ * its share of what is left when every active group has one. The elevator
+ * decides about shares; all that a quota must see to is that a group whose turn
+ * comes has a request there. One will do for a group that is light
+ * among many, for its turns are far apart; who has a larger share of the device
+ * has more requests in it, and in turn more tags. What
  * the active groups did not hold of their quotas lately is lent: a group may
  * have that above its own, while more than a reserve of tags is free. So no tag
  * stays idle because those it is kept for have nothing to send; and one that
@@ -56,10 +58,7 @@
 #include "isoblk_share.h"
 
 /* Of the tags, a hardware queue: for groups that come next, and for overshoot. */
-#define RESERVE_FRACTION	8
-
-/* Tags that each group may have: one with the device and one to follow. */
-#define QUOTA_BASE		2
+#define RESERVE_FRACTION	16
 
 /* Far above the time between a group's completions. */
 #define RECHECK			(HZ / 10)
@@ -72,14 +71,11 @@ void isoblk_gate_update(struct isoblk_disk *disk)
 {
 	unsigned int tags = READ_ONCE(disk->tags);
 	unsigned int usable = tags - tags / RESERVE_FRACTION;
-	unsigned int groups = max(disk->nr_active, 1U);
-	unsigned int base = clamp(usable / groups, 1U, QUOTA_BASE);
+	unsigned int groups = disk->nr_active;
 
 	lockdep_assert_held(&disk->lock);
 
-	WRITE_ONCE(disk->gate_base, base);
-	WRITE_ONCE(disk->gate_spare,
-		   usable > base * groups ? usable - base * groups : 0);
+	WRITE_ONCE(disk->gate_spare, usable > groups ? usable - groups : 0);
 }
 
 static unsigned int quota(const struct isoblk_gq *gq)
@@ -87,8 +83,7 @@ static unsigned int quota(const struct isoblk_gq *gq)
 	const struct isoblk_disk *disk = gq->group->disk;
 	u64 spare = READ_ONCE(disk->gate_spare);
 
-	return READ_ONCE(disk->gate_base) +
-		(spare * READ_ONCE(gq->group->share) >> ISOBLK_SHARE_SHIFT);
+	return 1 + (spare * READ_ONCE(gq->group->share) >> ISOBLK_SHARE_SHIFT);
 }
 
 static bool reserve_free(const struct isoblk_hq *hq, unsigned int plugged)
@@ -122,7 +117,8 @@ void isoblk_gate_lend(struct isoblk_disk *disk)
 
 	lockdep_assert_held(&disk->lock);
 
-	if (!READ_ONCE(disk->gate_used))
+	disk->tags_short = READ_ONCE(disk->gate_used);
+	if (!disk->tags_short)
 		return;
 	WRITE_ONCE(disk->gate_used, false);
 	for (i = 0; i < (disk->shared_tags ? 1 : disk->nr_hqs); i++) {
@@ -210,6 +206,12 @@ bool isoblk_gate_pass(struct request_queue *q, struct bio *bio)
 	    !READ_ONCE(group->disk->gate_on))
 		return true;
 	if (bio_issue_as_root_blkg(bio) || (current->flags & PF_MEMALLOC))
+		return true;
+	/*
+	 * The task has allocated requests ahead, with their tags, and its
+	 * caller may have taken a look at one: asleep, they would be freed.
+	 */
+	if (current->plug && !rq_list_empty(&current->plug->cached_rqs))
 		return true;
 	if (bio->bi_opf & REQ_NOWAIT) {
 		bio_wouldblock_error(bio);

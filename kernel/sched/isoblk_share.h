@@ -101,13 +101,16 @@ struct isoblk_gq {
  * @disk: constant
  * @parent: NULL for the root; constant, held by the kernel's reference
  * @weight: what counts: that of the device or else of the cgroup; disk->lock
- * @dev_weight: written for this device, 0: none; disk->lock
+ * @dev_weight: written for this device, 0: none; disk->lock, read without
  * @active: its own requests take part; disk->lock, a hint without
+ * @was_active: has been @active; disk->lock, last read when it is freed
  * @sum: of the weights of active children and of itself; disk->lock
  * @nr_active: how many active children and itself; disk->lock
  * @subtree_share: of it and all below, of the device; disk->lock
  * @share_gen: disk->weights_gen that @subtree_share is of; disk->lock
  * @share: of its own requests; disk->lock, read without by the gate
+ * @fraction: of a sector that grants have not given yet, of ISOBLK_SHARE_ONE;
+ *	disk->lock
  * @active_node: in disk->active; disk->lock
  * @touched: has sent something since the last refill; any context
  * @busy: has sent something since the last tick; any context
@@ -125,11 +128,13 @@ struct isoblk_group {
 	u32 weight;
 	u32 dev_weight;
 	bool active;
+	bool was_active;
 	u32 sum;
 	unsigned int nr_active;
 	u32 subtree_share;
 	u64 share_gen;
 	u32 share;
+	u32 fraction;
 	struct list_head active_node;
 	bool touched;
 	bool busy;
@@ -157,6 +162,8 @@ struct isoblk_group {
  * @sectors: charged here; @lock, read without
  * @ios: likewise, requests
  * @held: requests inserted and not yet freed; as a gq's if tags are shared
+ * @lone: requests that came as their group's only one, with none at the gate;
+ *	any context, may be a few short
  * @lendable: tags that the groups that may have them do not use; disk->lock, read
  *	without
  * @gate_lock: guards the list of those who wait; taken in interrupts
@@ -177,6 +184,7 @@ struct isoblk_hq {
 	u64 sectors;
 	u64 ios;
 	atomic_t held ____cacheline_aligned_in_smp;
+	u64 lone;
 	unsigned int lendable;
 	spinlock_t gate_lock;
 	struct list_head gate_list;
@@ -233,9 +241,11 @@ enum isoblk_probe { ISOBLK_PROBE_NONE, ISOBLK_PROBE_DOWN, ISOBLK_PROBE_UP };
  * @tolerance: how much slower a probe down may be, permille
  * @down_next: without a reason for either, the next probe is down
  * @settle: ticks to let pass before the probe counts
- * @from: limit to return to, with its @from_enough
- * @from_enough: see @from
- * @known: the limit last found, 0: none yet
+ * @known: the depth last found, 0: none yet
+ * @guess: @enough while none is known
+ * @tight: @known is a limit, not only enough
+ * @lone: sum of hq->lone at the last tick
+ * @changed: the limits have, and @starved queues are to be run; read without
  * @up_percent: by how much more is tried next
  * @too_low: limit that was found to cost speed, 0: none
  * @pause_ns: between probes that failed
@@ -262,9 +272,11 @@ struct isoblk_depth {
 	unsigned int tolerance;
 	bool down_next;
 	unsigned int settle;
-	int from;
-	int from_enough;
 	int known;
+	int guess;
+	bool tight;
+	u64 lone;
+	bool changed;
 	int too_low;
 	int up_percent;
 	u64 pause_ns;
@@ -334,9 +346,10 @@ struct isoblk_ops {
  * @write_cost: percent of its size that a write is charged; read without
  * @tags: of a hardware queue; read without
  * @gate_on: the gate is in use; read without
- * @gate_base: tags every group may hold; as @gate_spare @lock, read without
- * @gate_spare: tags divided by share on top of that
+ * @gate_spare: tags divided by share, on top of one a group; @lock, read
+ *	without
  * @gate_used: somebody waited since tags were last lent; any context
+ * @tags_short: somebody waited in the last tick; @lock
  * @shared_tags: the hardware queues have one set of tags; constant
  * @scanned_ns: when idle groups were last looked for; @lock
  * @timer: the tick
@@ -374,9 +387,9 @@ struct isoblk_disk {
 	unsigned int write_cost;
 	unsigned int tags;
 	bool gate_on;
-	unsigned int gate_base;
 	unsigned int gate_spare;
 	bool gate_used;
+	bool tags_short;
 	bool shared_tags;
 
 	u64 scanned_ns;
@@ -403,7 +416,7 @@ extern struct blkcg_policy isoblk_policy;
 struct isoblk_group *isoblk_bio_group(struct bio *bio);
 void __isoblk_activate(struct isoblk_group *group);
 void isoblk_deactivate(struct isoblk_group *group);
-s64 isoblk_grant(const struct isoblk_group *group);
+s64 isoblk_grant(struct isoblk_group *group);
 void isoblk_measure_busy(struct isoblk_disk *disk);
 void isoblk_find_idle(struct isoblk_disk *disk);
 void isoblk_update_shares(struct isoblk_disk *disk);
@@ -527,6 +540,7 @@ bool isoblk_depth_get(struct isoblk_disk *disk, struct isoblk_hq *hq);
 void isoblk_depth_put(struct isoblk_disk *disk);
 void isoblk_depth_account(struct isoblk_disk *disk, const struct request *rq,
 			  u64 now);
+void isoblk_depth_run(struct isoblk_disk *disk);
 void isoblk_depth_tick(struct isoblk_disk *disk, u64 now);
 int isoblk_depth_set_mode(struct isoblk_disk *disk, int mode);
 

@@ -400,7 +400,12 @@ static bool kf_has_work(struct blk_mq_hw_ctx *hctx)
 			return isoblk_has_work(hctx);
 		waits = true;
 	}
-	return !waits && isoblk_has_work(hctx);
+	if (!waits)
+		return isoblk_has_work(hctx);
+	/* Of those throttled, and now free to go, some may be of another domain. */
+	return READ_ONCE(hq->nr_throttled) &&
+		READ_ONCE(hq->gen) != READ_ONCE(hq->disk->gen) &&
+		isoblk_depth_room(hq->disk, hq);
 }
 
 static void kf_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)

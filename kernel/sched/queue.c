@@ -411,8 +411,8 @@ void isoblk_refill(struct isoblk_disk *disk, unsigned int rounds)
 	r.used = sectors - disk->refilled_sectors;
 	r.elapsed_ns = max_t(u64, now - disk->refilled_ns, 1);
 	if (ios != disk->refilled_ios)
-		disk->mean_sectors = div64_u64(r.used,
-					       ios - disk->refilled_ios) + 1;
+		disk->mean_sectors = DIV64_U64_ROUND_UP(r.used, ios -
+							disk->refilled_ios);
 
 	if (disk->paper_mode)
 		list_for_each_entry_safe(group, next, &disk->active,
@@ -626,6 +626,8 @@ static void rq_enter(struct isoblk_gq *gq, struct request *rq)
 	held = atomic_inc_return(&tags->held);
 	if (held > READ_ONCE(tags->peak))
 		WRITE_ONCE(tags->peak, held);
+	if (held == 1 && !waitqueue_active(&tags->gate))
+		WRITE_ONCE(tags->hq->lone, tags->hq->lone + 1);
 	atomic_inc(&tags->hq->held);
 	rq->elv.priv[0] = gq;
 	isoblk_activate(gq->group);

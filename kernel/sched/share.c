@@ -41,7 +41,8 @@
  * takes the first two, both of one hardware queue; disk->lock is taken when a
  * group becomes active, at a refill and at a tick. queue_lock and blkcg->lock,
  * which the kernel holds around the functions of the policy, are outside
- * disk->lock.
+ * disk->lock; running a hardware queue may take queue_lock, so it is never done
+ * under disk->lock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -59,7 +60,7 @@
 
 struct isoblk_cgroup {
 	struct blkcg_policy_data cpd;
-	u32 weight;		/* blkcg->lock, read without */
+	u32 weight;		/* blkcg->lock, read without to show it */
 };
 
 static struct isoblk_cgroup *blkcg_to_isoblk(struct blkcg *blkcg)
@@ -83,6 +84,12 @@ struct isoblk_group *isoblk_bio_group(struct bio *bio)
 
 	if (!blkg)
 		blkg = bio->bi_bdev->bd_queue->root_blkg;
+	/*
+	 * A cgroup that was on its way out when the elevator came has no part of
+	 * ours; its parent has, at the latest the root.
+	 */
+	while (unlikely(!blkg_to_pd(blkg, &isoblk_policy)))
+		blkg = blkg->parent;
 	return pd_to_group(blkg_to_pd(blkg, &isoblk_policy));
 }
 
@@ -160,13 +167,17 @@ void isoblk_update_shares(struct isoblk_disk *disk)
  * Never more than one round has: the share of an idle group that wakes may be
  * many times that of all those who are busy.
  */
-s64 isoblk_grant(const struct isoblk_group *group)
+s64 isoblk_grant(struct isoblk_group *group)
 {
 	const struct isoblk_disk *disk = group->disk;
 	u64 grant = mul_u64_u64_shr(disk->round, group->share,
 				    ISOBLK_SHARE_SHIFT);
 
-	return clamp(grant, 1, max(disk->total, 1));
+	/* The fraction counts: of a light group's grant it is much. */
+	group->fraction += disk->round * group->share & (ISOBLK_SHARE_ONE - 1);
+	grant += group->fraction >> ISOBLK_SHARE_SHIFT;
+	group->fraction &= ISOBLK_SHARE_ONE - 1;
+	return min(grant, max(disk->total, 1));
 }
 
 /**
@@ -209,6 +220,7 @@ void __isoblk_activate(struct isoblk_group *group)
 		group_join(group, OWN_WEIGHT);
 		list_add_tail(&group->active_node, &disk->active);
 		WRITE_ONCE(disk->nr_active, disk->nr_active + 1);
+		group->was_active = true;
 		disk->weights_gen++;
 		update_share(group);
 		atomic64_set(&group->pool,
@@ -276,12 +288,17 @@ void isoblk_find_idle(struct isoblk_disk *disk)
 			WRITE_ONCE(group->idle_scans, group->idle_scans + 1);
 }
 
-static void group_set_weight(struct isoblk_group *group, u32 weight)
+/* @dev_weight: of this device, 0: none; @weight: of the cgroup otherwise */
+static void group_set_weight(struct isoblk_group *group, u32 dev_weight,
+			     u32 weight)
 {
 	struct isoblk_disk *disk = group->disk;
 	unsigned long flags;
 
 	spin_lock_irqsave(&disk->lock, flags);
+	group->dev_weight = dev_weight;
+	if (dev_weight)
+		weight = dev_weight;
 	if (group->parent && group->nr_active)
 		group->parent->sum += weight - group->weight;
 	group->weight = weight;
@@ -440,8 +457,8 @@ static void set_default_weight(struct blkcg *blkcg, u32 weight)
 	WRITE_ONCE(blkcg_to_isoblk(blkcg)->weight, weight);
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		group = pd_to_group(blkg_to_pd(blkg, &isoblk_policy));
-		if (group && !group->dev_weight)
-			group_set_weight(group, weight);
+		if (group)
+			group_set_weight(group, group->dev_weight, weight);
 	}
 	spin_unlock_irq(&blkcg->lock);
 }
@@ -464,8 +481,9 @@ static int set_device_weight(struct blkcg *blkcg, char *buf)
 		ret = parse_weight(text, &weight);
 	if (!ret) {
 		group = pd_to_group(blkg_to_pd(ctx.blkg, &isoblk_policy));
-		group->dev_weight = weight;
-		group_set_weight(group, weight ?: blkcg_to_isoblk(blkcg)->weight);
+		spin_lock(&blkcg->lock);
+		group_set_weight(group, weight, blkcg_to_isoblk(blkcg)->weight);
+		spin_unlock(&blkcg->lock);
 	}
 	isoblk_conf_finish(&ctx);
 	return ret;
@@ -577,13 +595,19 @@ isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 
 static void isoblk_pd_init(struct blkg_policy_data *pd)
 {
-	struct isoblk_group *group = pd_to_group(pd);
 	struct blkcg_gq *blkg = pd_to_blkg(pd);
 
-	group->weight = blkcg_to_isoblk(blkg->blkcg)->weight;
 	if (blkg->parent)
-		group->parent = pd_to_group(blkg_to_pd(blkg->parent,
-						       &isoblk_policy));
+		pd_to_group(pd)->parent =
+			pd_to_group(blkg_to_pd(blkg->parent, &isoblk_policy));
+}
+
+/* Under blkcg->lock, and in the cgroup's list: no new default is missed. */
+static void isoblk_pd_online(struct blkg_policy_data *pd)
+{
+	struct isoblk_group *group = pd_to_group(pd);
+
+	group_set_weight(group, 0, blkcg_to_isoblk(pd->blkg->blkcg)->weight);
 }
 
 static void isoblk_pd_free(struct blkg_policy_data *pd)
@@ -591,10 +615,17 @@ static void isoblk_pd_free(struct blkg_policy_data *pd)
 	struct isoblk_group *group = pd_to_group(pd);
 	unsigned long flags;
 
-	spin_lock_irqsave(&group->disk->lock, flags);
-	if (group->active)
-		leave(group);
-	spin_unlock_irqrestore(&group->disk->lock, flags);
+	/*
+	 * The disk is there for one that was active: it is freed with its blkg,
+	 * or when the elevator goes. One that the kernel allocated and had no use
+	 * for may come here later.
+	 */
+	if (group->was_active) {
+		spin_lock_irqsave(&group->disk->lock, flags);
+		if (group->active)
+			leave(group);
+		spin_unlock_irqrestore(&group->disk->lock, flags);
+	}
 	kfree(group);
 }
 
@@ -605,6 +636,7 @@ struct blkcg_policy isoblk_policy = {
 	.cpd_free_fn	= isoblk_cpd_free,
 	.pd_alloc_fn	= isoblk_pd_alloc,
 	.pd_init_fn	= isoblk_pd_init,
+	.pd_online_fn	= isoblk_pd_online,
 	.pd_free_fn	= isoblk_pd_free,
 	.pd_stat_fn	= isoblk_pd_stat,
 };
