@@ -93,6 +93,9 @@
 #define MIN_PAUSE_NS		(500ULL * NSEC_PER_MSEC)
 #define MAX_PAUSE_NS		(4ULL * NSEC_PER_SEC)
 
+/* What was slower is not tried again for so long without a reason. */
+#define SLOWER_NS		(30ULL * NSEC_PER_SEC)
+
 /* Of the speed, for exact shares and short waits. */
 #define DEFAULT_LOSS_PERMILLE	30
 
@@ -338,9 +341,11 @@ static void apply(struct isoblk_disk *disk)
 {
 	struct isoblk_depth *d = &disk->depth;
 
-	if (d->mode > 0)
+	if (disk->paper_mode || d->mode < 0)
+		set_limits(disk, INT_MAX, INT_MAX);
+	else if (d->mode > 0)
 		set_limits(disk, d->mode, d->mode);
-	else if (d->mode < 0 || disk->nr_active < 2)
+	else if (disk->nr_active < 2)
 		set_limits(disk, INT_MAX, INT_MAX);
 	else if (!d->known)
 		set_limits(disk, INT_MAX, d->guess);
@@ -398,14 +403,18 @@ static void end_probe(struct isoblk_disk *disk, const struct isoblk_sample *s,
 		/* Far off: go on at once, in longer steps. */
 		d->too_low = d->known;
 		d->known = d->limit;
+		d->slower = 0;
 		d->pause_ns = MIN_PAUSE_NS;
 		d->top = *s;
 		d->up_percent = min(2 * d->up_percent, MAX_UP_PERCENT);
 		probe_up(disk, s);
 	} else {
 		/* A load that did not use the depth up says nothing of it. */
-		if (down && d->full)
+		if (down && d->full) {
 			d->too_low = d->limit;
+			d->slower = d->limit;
+			d->slower_ns = now;
+		}
 		if (d->known || !d->too_low)
 			pause_probes(d, now);
 		d->up_percent = MIN_UP_PERCENT;
@@ -428,6 +437,7 @@ static void consider_probe(struct isoblk_disk *disk,
 			   const struct isoblk_sample *s, u64 now)
 {
 	struct isoblk_depth *d = &disk->depth;
+	int below = d->known - max(d->known / DOWN_FRACTION, 1);
 	u64 in_device = div64_u64(s->lat_ns, s->span_ns);
 	bool down;
 	int try;
@@ -456,11 +466,13 @@ static void consider_probe(struct isoblk_disk *disk,
 	d->down_next = !down;
 	if (!down) {
 		probe_up(disk, s);
-	} else if (d->known > MIN_LIMIT) {
+	} else if (below < MIN_LIMIT || (below <= d->slower &&
+					 now - d->slower_ns < SLOWER_NS)) {
+		pause_probes(d, now);
+	} else {
 		d->top = *s;
 		d->tolerance = min(d->loss_permille, MIN_GAIN_PERMILLE);
-		begin_probe(disk, ISOBLK_PROBE_DOWN,
-			    d->known - max(d->known / DOWN_FRACTION, 1), s);
+		begin_probe(disk, ISOBLK_PROBE_DOWN, below, s);
 	}
 }
 
@@ -546,7 +558,7 @@ void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
 
 	lockdep_assert_held(&disk->lock);
 
-	if (d->mode)
+	if (d->mode || disk->paper_mode)
 		return;
 	/* After a time without ticks, thus without load, nothing is known. */
 	idle = now - d->tick_ns > IDLE_TICKS * jiffies_to_nsecs(ISOBLK_TICK);
@@ -584,31 +596,24 @@ void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
 }
 
 /**
- * isoblk_depth_set_mode() - say how the depth is chosen
- * @disk: disk
- * @mode: 0 measured, -1 without limit, else the limit
+ * isoblk_depth_restart() - forget what is known, for what was asked has changed
+ * @disk: its lock is held; isoblk_depth_run() is to follow
  */
-int isoblk_depth_set_mode(struct isoblk_disk *disk, int mode)
+void isoblk_depth_restart(struct isoblk_disk *disk)
 {
 	struct isoblk_depth *d = &disk->depth;
-	unsigned long flags;
 
-	if (mode < -1)
-		return -ERANGE;
+	lockdep_assert_held(&disk->lock);
 
-	spin_lock_irqsave(&disk->lock, flags);
-	d->mode = mode;
 	d->known = 0;
 	d->guess = INT_MAX;
 	d->too_low = 0;
+	d->slower = 0;
 	d->top.span_ns = 0;
 	d->probe = ISOBLK_PROBE_NONE;
 	d->next_ns = 0;
 	d->pause_ns = MIN_PAUSE_NS;
 	apply(disk);
-	spin_unlock_irqrestore(&disk->lock, flags);
-	isoblk_depth_run(disk);
-	return 0;
 }
 
 /**

@@ -239,12 +239,13 @@ EXPORT_SYMBOL_GPL(isoblk_disk_exit);
  */
 void isoblk_set_paper_mode(struct isoblk_disk *disk, bool on)
 {
-	if (disk->paper_mode == on)
-		return;
 	spin_lock_irq(&disk->lock);
-	WRITE_ONCE(disk->paper_mode, on);
+	if (disk->paper_mode != on) {
+		WRITE_ONCE(disk->paper_mode, on);
+		isoblk_depth_restart(disk);
+	}
 	spin_unlock_irq(&disk->lock);
-	isoblk_depth_set_mode(disk, on ? -1 : 0);
+	isoblk_depth_run(disk);
 	isoblk_run_throttled(disk, NULL);
 }
 EXPORT_SYMBOL_GPL(isoblk_set_paper_mode);
@@ -309,7 +310,12 @@ ssize_t isoblk_depth_store(struct elevator_queue *e, const char *page,
 		if (mode < 1)
 			return -ERANGE;
 	}
-	isoblk_depth_set_mode(disk, mode);
+
+	spin_lock_irq(&disk->lock);
+	disk->depth.mode = mode;
+	isoblk_depth_restart(disk);
+	spin_unlock_irq(&disk->lock);
+	isoblk_depth_run(disk);
 	return count;
 }
 EXPORT_SYMBOL_GPL(isoblk_depth_store);

@@ -144,11 +144,20 @@ static void fb_tick(struct isoblk_disk *disk, u64 now)
 	fb->allocations = 0;
 }
 
+static void fb_set_refill(struct fb_disk *fb)
+{
+	/* By default a safety net only; in the paper's mode the period. */
+	fb->disk.refill_ns = fb->disk.paper_mode ?
+		(u64)fb->alloc_us * NSEC_PER_USEC :
+		(u64)fb->predict_ms * NSEC_PER_MSEC;
+}
+
 static void fb_restart(struct fb_disk *fb)
 {
 	predict_init(&fb->predict, fb->a_min * (u64)PREDICT_ONE / 1000,
 		     fb->a_max * (u64)PREDICT_ONE / 1000);
 	fb->credit = 0;
+	fb_set_refill(fb);
 }
 
 /* ---- life ------------------------------------------------------------ */
@@ -182,12 +191,14 @@ static int fb_init(struct request_queue *q, struct elevator_queue *eq)
 	fb->predict_ms = FB_PREDICT_MS;
 	fb->a_min = FB_PERMILLE(PREDICT_A_MIN);
 	fb->a_max = FB_PERMILLE(PREDICT_A_MAX);
-	fb_restart(fb);
 
 	ret = isoblk_disk_init(&fb->disk, q, eq, &fb_ops);
-	if (ret)
+	if (ret) {
 		kfree(fb);
-	return ret;
+		return ret;
+	}
+	fb_restart(fb);
+	return 0;
 }
 
 ISOBLK_ELEVATOR_HOOKS(fb, fb_init, isoblk_depth_updated)
@@ -234,14 +245,6 @@ FB_STORE(a_min, a_min, FB_PERMILLE(PREDICT_A_FLOOR), fb->a_max)
 FB_SHOW(a_max, a_max)
 FB_STORE(a_max, a_max, fb->a_min, FB_PERMILLE(PREDICT_A_CEILING))
 
-static void fb_set_refill(struct fb_disk *fb)
-{
-	/* By default a safety net only; in the paper's mode the period. */
-	fb->disk.refill_ns = fb->disk.paper_mode ?
-		(u64)fb->alloc_us * NSEC_PER_USEC :
-		(u64)fb->predict_ms * NSEC_PER_MSEC;
-}
-
 static ssize_t fb_alloc_us_store(struct elevator_queue *e, const char *page,
 				 size_t count)
 {
@@ -250,10 +253,8 @@ static ssize_t fb_alloc_us_store(struct elevator_queue *e, const char *page,
 
 	spin_lock_irq(&fb->disk.lock);
 	ret = isoblk_store_uint(page, count, &fb->alloc_us, 100, 1000000);
-	if (ret > 0) {
+	if (ret > 0)
 		fb_restart(fb);
-		fb_set_refill(fb);
-	}
 	spin_unlock_irq(&fb->disk.lock);
 	return ret;
 }

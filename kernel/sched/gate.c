@@ -35,18 +35,18 @@
  *  - a bio with REQ_NOWAIT is ended with BLK_STS_AGAIN instead;
  *  - what others may wait for in turn (journal, swap) and what is sent to free
  *    memory: a light group's share must not hold up the machine. It is charged.
- * Bios that may not be merged (flush, FUA, parts of a bio that was split, a queue with
- * nomerges) never come to bio_merge; they wait in limit_depth, where the tag is
- * asked for and sleeping is allowed as well. It does not say for which bio:
- * the task's own cgroup is taken. An async request is limited to a part of the
- * tags there by the elevator.
+ * Bios that may not be merged (flush, FUA, parts of a bio that was split, a
+ * queue with nomerges) never come to bio_merge; they wait in limit_depth, where
+ * the tag is asked for and sleeping is allowed as well. That does not say for
+ * which bio: the task's own cgroup is taken, and a kernel thread's is the root.
  *
  * The wait is like that for a tag: not interruptible, for it always ends, with a
  * killed task's I/O as with any other. Freezing waits for us, as for any
  * who entered the queue, and we for requests in flight, which end while a queue
  * freezes. So an elevator is switched with nobody here.
  *
- * Wake-ups. A request that is freed wakes one of its group's, or, if there are tags to
+ * Wake-ups. A request that is freed wakes one of its group's, one that is
+ * inserted the next if there is room for more (a quota that grew), or, if there are tags to
  * lend, one of the group that has waited longest on its hardware queue. A
  * waiter that was woken and then sends nothing (its bio failed) would have
  * taken the wake-up of the next, whom only the group's next completion would
@@ -132,6 +132,15 @@ void isoblk_gate_lend(struct isoblk_disk *disk)
 		WRITE_ONCE(disk->hq[i]->lendable,
 			   usable > claimed ? usable - claimed : 0);
 	}
+}
+
+/**
+ * isoblk_gate_open() - whether a waiter of a group may go on
+ * @gq: where its tags are counted
+ */
+bool isoblk_gate_open(const struct isoblk_gq *gq)
+{
+	return gate_open(gq, 0);
 }
 
 static unsigned int plugged(void)
@@ -284,6 +293,7 @@ void isoblk_gate_leave(struct isoblk_gq *gq)
 	smp_mb__after_atomic();
 	if (!READ_ONCE(hq->nr_gate))
 		return;
+	/* The barrier is above. */
 	if (waitqueue_active(&gq->gate) && gate_open(gq, 0))
 		wake_up(&gq->gate);
 	else if (READ_ONCE(hq->lendable) && reserve_free(hq, 0))

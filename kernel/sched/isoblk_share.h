@@ -24,7 +24,7 @@
 
 /* The whole device, as a fraction; a share below 1e-9 would be rounded away. */
 #define ISOBLK_SHARE_SHIFT	30
-#define ISOBLK_SHARE_ONE	(1U << ISOBLK_SHARE_SHIFT)
+#define ISOBLK_SHARE_ONE	((u32)BIT(ISOBLK_SHARE_SHIFT))
 
 /* Kyber's: read, write, discard, other. */
 #define ISOBLK_MAX_DOMAINS	4
@@ -246,6 +246,8 @@ enum isoblk_probe { ISOBLK_PROBE_NONE, ISOBLK_PROBE_DOWN, ISOBLK_PROBE_UP };
  * @tight: @known is a limit, not only enough
  * @lone: sum of hq->lone at the last tick
  * @changed: the limits have, and @starved queues are to be run; read without
+ * @slower: the limit that was last found too low, 0: none
+ * @slower_ns: when that was
  * @up_percent: by how much more is tried next
  * @too_low: limit that was found to cost speed, 0: none
  * @pause_ns: between probes that failed
@@ -278,6 +280,8 @@ struct isoblk_depth {
 	u64 lone;
 	bool changed;
 	int too_low;
+	int slower;
+	u64 slower_ns;
 	int up_percent;
 	u64 pause_ns;
 	u64 next_ns;
@@ -511,6 +515,7 @@ void isoblk_run_throttled(struct isoblk_disk *disk,
 			  const struct isoblk_hq *except);
 
 /* gate.c: who may ask for a tag */
+bool isoblk_gate_open(const struct isoblk_gq *gq);
 bool isoblk_gate_pass(struct request_queue *q, struct bio *bio);
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void isoblk_gate_leave(struct isoblk_gq *gq);
@@ -542,6 +547,6 @@ void isoblk_depth_account(struct isoblk_disk *disk, const struct request *rq,
 			  u64 now);
 void isoblk_depth_run(struct isoblk_disk *disk);
 void isoblk_depth_tick(struct isoblk_disk *disk, u64 now);
-int isoblk_depth_set_mode(struct isoblk_disk *disk, int mode);
+void isoblk_depth_restart(struct isoblk_disk *disk);
 
 #endif /* ISOBLK_SHARE_H */

@@ -158,6 +158,7 @@ static unsigned int kf_domain(blk_opf_t opf)
 
 static u64 kf_round(struct isoblk_disk *disk, const struct isoblk_round *r)
 {
+	u64 shortest_ns = jiffies_to_nsecs(ISOBLK_TICK);
 	struct kf_disk *kf = to_kf(disk);
 	u64 interval_ns, round;
 
@@ -165,8 +166,9 @@ static u64 kf_round(struct isoblk_disk *disk, const struct isoblk_round *r)
 		interval_ns = (u64)kf->refill_ms * NSEC_PER_MSEC;
 		if (!r->used)
 			return isoblk_rate_round(disk, interval_ns);
+		/* A rate means nothing over less than a tick. */
 		round = mul_u64_u64_div_u64(r->used, interval_ns,
-					    r->elapsed_ns);
+					    max(r->elapsed_ns, shortest_ns));
 		/* The formula's bracket; nobody is taken anything away. */
 		return r->remainder < (s64)round ? round - r->remainder : 0;
 	}

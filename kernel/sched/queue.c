@@ -499,6 +499,7 @@ static void pass_on(struct isoblk_hq *hq)
 
 	if (disk->nr_hqs == 1)
 		return;
+	/* Our count before theirs; pairs with isoblk_has_work(). */
 	smp_mb();
 	if (!others_ready(disk, hq))
 		isoblk_run_throttled(disk, hq);
@@ -522,6 +523,7 @@ struct request *isoblk_dispatch(struct blk_mq_hw_ctx *hctx,
 		return NULL;
 
 	spin_lock(&hq->lock);
+	/* The news, then the budgets; pairs with isoblk_refill(). */
 	if (hq->gen != smp_load_acquire(&disk->gen))
 		hq_unthrottle(hq);
 	was_ready = hq->nr_ready;
@@ -626,8 +628,13 @@ static void rq_enter(struct isoblk_gq *gq, struct request *rq)
 	held = atomic_inc_return(&tags->held);
 	if (held > READ_ONCE(tags->peak))
 		WRITE_ONCE(tags->peak, held);
-	if (held == 1 && !waitqueue_active(&tags->gate))
+	/* A waiter that is missed is woken when a request is freed. */
+	if (waitqueue_active(&tags->gate)) {
+		if (isoblk_gate_open(tags))
+			wake_up(&tags->gate);
+	} else if (held == 1) {
 		WRITE_ONCE(tags->hq->lone, tags->hq->lone + 1);
+	}
 	atomic_inc(&tags->hq->held);
 	rq->elv.priv[0] = gq;
 	isoblk_activate(gq->group);

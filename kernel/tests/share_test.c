@@ -25,12 +25,6 @@
 #define DEEPEST		6
 #define STEPS		2000
 
-/* Of the device, in parts of a million; a share is off by less. */
-#define PPM(share)	(((u64)(share) * 1000000) >> ISOBLK_SHARE_SHIFT)
-#define EXPECT_PPM(test, group, ppm)					\
-	KUNIT_EXPECT_LE_MSG(test, abs((s64)PPM((group)->share) - (ppm)), 1, \
-			    "has %llu", PPM((group)->share))
-
 static u64 round_sectors;	/* what the next round has */
 
 static u64 test_round(struct isoblk_disk *disk, const struct isoblk_round *r)
@@ -85,6 +79,16 @@ static struct isoblk_group *make_group(struct kunit *test,
 	return group;
 }
 
+/* @ppm: of the device, in parts of a million; rounding costs less than one. */
+static void expect_share(struct kunit *test, const struct isoblk_group *group,
+			 s64 ppm)
+{
+	s64 share = ((u64)group->share * 1000000) >> ISOBLK_SHARE_SHIFT;
+
+	KUNIT_EXPECT_LE_MSG(test, abs(share - ppm), 1, "%lld, not %lld", share,
+			    ppm);
+}
+
 static void update_shares(struct isoblk_disk *disk)
 {
 	spin_lock_irq(&disk->lock);
@@ -127,9 +131,9 @@ static void shares_are_products_along_the_path(struct kunit *test)
 {
 	struct family f = make_family(test);
 
-	EXPECT_PPM(test, f.a, 600000);
-	EXPECT_PPM(test, f.b, 200000);
-	EXPECT_PPM(test, f.leaf, 200000);
+	expect_share(test, f.a, 600000);
+	expect_share(test, f.b, 200000);
+	expect_share(test, f.leaf, 200000);
 	KUNIT_EXPECT_EQ(test, f.disk->nr_active, 3);
 }
 
@@ -139,16 +143,16 @@ static void own_requests_are_one_more_child(struct kunit *test)
 
 	__isoblk_activate(f.parent);
 	update_shares(f.disk);
-	EXPECT_PPM(test, f.a, 480000);
-	EXPECT_PPM(test, f.b, 160000);
-	EXPECT_PPM(test, f.parent, 160000);
-	EXPECT_PPM(test, f.leaf, 200000);
+	expect_share(test, f.a, 480000);
+	expect_share(test, f.b, 160000);
+	expect_share(test, f.parent, 160000);
+	expect_share(test, f.leaf, 200000);
 
 	/* 100 beside 800 and 200. */
 	__isoblk_activate(f.root);
 	update_shares(f.disk);
-	EXPECT_PPM(test, f.root, 1000000 / 11);
-	EXPECT_PPM(test, f.leaf, 2000000 / 11);
+	expect_share(test, f.root, 1000000 / 11);
+	expect_share(test, f.leaf, 2000000 / 11);
 }
 
 static void who_is_idle_leaves_its_part_to_its_siblings(struct kunit *test)
@@ -157,19 +161,19 @@ static void who_is_idle_leaves_its_part_to_its_siblings(struct kunit *test)
 
 	deactivate(f.b);
 	update_shares(f.disk);
-	EXPECT_PPM(test, f.a, 800000);
-	EXPECT_PPM(test, f.leaf, 200000);
+	expect_share(test, f.a, 800000);
+	expect_share(test, f.leaf, 200000);
 
 	deactivate(f.a);
 	update_shares(f.disk);
-	EXPECT_PPM(test, f.leaf, 1000000);
+	expect_share(test, f.leaf, 1000000);
 	KUNIT_EXPECT_EQ(test, f.parent->nr_active, 0);
 	KUNIT_EXPECT_EQ(test, f.root->sum, 200);
 
 	__isoblk_activate(f.a);
 	update_shares(f.disk);
-	EXPECT_PPM(test, f.a, 800000);
-	EXPECT_PPM(test, f.leaf, 200000);
+	expect_share(test, f.a, 800000);
+	expect_share(test, f.leaf, 200000);
 }
 
 static void who_has_requests_is_not_idle(struct kunit *test)
@@ -188,9 +192,9 @@ static void weights_change_at_any_level(struct kunit *test)
 
 	group_set_weight(f.parent, 0, 200);
 	update_shares(f.disk);
-	EXPECT_PPM(test, f.a, 375000);
-	EXPECT_PPM(test, f.b, 125000);
-	EXPECT_PPM(test, f.leaf, 500000);
+	expect_share(test, f.a, 375000);
+	expect_share(test, f.b, 125000);
+	expect_share(test, f.leaf, 500000);
 
 	/* One that is idle counts when it comes. */
 	deactivate(f.leaf);
@@ -198,12 +202,12 @@ static void weights_change_at_any_level(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f.root->sum, 200);
 	__isoblk_activate(f.leaf);
 	update_shares(f.disk);
-	EXPECT_PPM(test, f.leaf, 750000);
+	expect_share(test, f.leaf, 750000);
 
 	/* The device's own goes before the cgroup's. */
 	group_set_weight(f.leaf, 200, 600);
 	update_shares(f.disk);
-	EXPECT_PPM(test, f.leaf, 500000);
+	expect_share(test, f.leaf, 500000);
 }
 
 static void the_lightest_still_has_a_share(struct kunit *test)
