@@ -2,6 +2,7 @@
 #
 #   make demo     set all up, run the weights study, write the report
 #   make test     set all up, run every test
+#   make test-smp of these, those in an emulated machine with four processors
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/speed.md)
 #   make figures  make the figures of the documentation again
@@ -18,7 +19,7 @@ FIGURES := weights/shares.svg weights/over-time-1.svg weights/latency-1.svg \
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest
 
-.PHONY: demo test check bench figures lock setup setup-dev kernel kernels clean
+.PHONY: demo test test-smp check bench figures lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -26,14 +27,18 @@ demo: setup kernel
 	$(ISOBLK) run studies/weights.toml -j $(JOBS)
 	$(ISOBLK) report results/weights
 
-test: setup-dev kernels
+test: setup-dev kernels kernels-smp
 	$(VENV)/bin/pytest
+
+test-smp: setup-dev kernels-smp
+	$(VENV)/bin/pytest tests/qemu
 
 check: setup-dev kernel
 	scripts/check $(VENV)/bin
 
 bench: setup-dev kernel
 	$(VENV)/bin/python benchmarks/run.py
+	$(VENV)/bin/python benchmarks/schedulers.py
 
 figures: setup kernel
 	for study in weights io-cost-rate bfq-tags group-count prototype; do \
@@ -57,6 +62,11 @@ kernel:
 kernels: kernel
 	$(ISOBLK) kernel build --version $(NEWEST)
 	$(ISOBLK) kernel build --debug
+
+# For the qemu machine: Debian's own, and one of ours with the sanitizers.
+kernels-smp:
+	$(ISOBLK) kernel build --stock
+	$(ISOBLK) kernel build --arch x86_64 --debug
 
 lock: setup-dev
 	$(VENV)/bin/pip install --quiet uv

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The commands isoblk kernel build, list and clean: parse, call, print."""
+"""The commands isoblk kernel build, list, clean and modules: parse, call, print."""
 
+import platform
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from isoblk import kernel
+from isoblk.kernel.installed import build_installed, find_installed
 
 app = typer.Typer(help="Build, list and remove the lab's kernels.")
 
@@ -87,6 +90,16 @@ def build(
         bool,
         typer.Option("--debug", help="With sanitizers and lock checking; several times slower."),
     ] = False,
+    arch: Annotated[
+        kernel.Arch,
+        typer.Option(help="User Mode Linux, or a PC for the qemu machine."),
+    ] = "um",
+    stock: Annotated[
+        bool,
+        typer.Option(
+            "--stock", help="Debian's own kernel for the qemu machine: fetched, not built."
+        ),
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", min=1, help="Compile so many files at once.")
     ] = None,
@@ -94,20 +107,61 @@ def build(
     """Build a kernel and the modules for it, unless the cache has them."""
     if newest and version is not None:
         raise typer.BadParameter("--newest and --version exclude each other")
+    if stock and (source is not None or debug or arch != "um"):
+        raise typer.BadParameter("--stock excludes --source, --debug and --arch")
     request = kernel.Request(
         version="newest" if newest else version,
         source=source,
         suite=suite,
         debug=debug,
         jobs=jobs,
+        arch=arch,
     )
     with _bar() as bar:
-        ready = kernel.build(request, bar)
+        if stock:
+            ready = kernel.stock.build(request.version, suite, bar)
+        else:
+            ready = kernel.build(request, bar)
         modules = kernel.build_modules(ready, bar)
         bar.finish()
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Linux {ready.version} is ready: {ready.linux}")
     console.print(f"modules: {modules}")
+
+
+@app.command()
+def modules(
+    release: Annotated[
+        str | None, typer.Option("--for", metavar="RELEASE", help="Kernel, as uname -r has it.")
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR|TARBALL|DEB", help="The kernel's source, instead of fetching Debian's."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="Directory for them [modules-RELEASE]."),
+    ] = None,
+) -> None:
+    """Build the schedulers for an installed kernel, to load or install them there."""
+    found = find_installed(release or platform.release())
+    directory = output or Path(f"modules-{found.release}")
+    with _bar() as bar:
+        built = build_installed(found, directory, source, bar)
+        bar.finish()
+    console = Console(highlight=False, soft_wrap=True)
+    for name in built.names:
+        console.print(f"{built.directory / name}", markup=False)
+    there = shlex.quote(str(built.directory))
+    console.print(
+        f"load:    sudo insmod {there}/isoblk_share.ko && sudo insmod {there}/feedbac-iosched.ko\n"
+        f"install: sudo install -D -m 644 -t /lib/modules/{found.release}/updates/isoblk"
+        f" {there}/*.ko && sudo depmod {found.release}\n"
+        "choose:  echo feedbac | sudo tee /sys/block/DISK/queue/scheduler",
+        markup=False,
+    )
 
 
 @app.command("list")

@@ -18,8 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from isoblk import kernel
-from isoblk.errors import IsoblkError
+from isoblk.errors import IsoblkError, UserError
 from isoblk.kernel import tools
+from isoblk.machine import qemu
 from isoblk.machine.uml import SHARED_MEMORY, memory_mib, shared_memory_problem
 from isoblk.paths import cache_dir
 
@@ -75,6 +76,7 @@ def check_all() -> list[Check]:
         check_cache,
         check_kernels,
         check_fio,
+        check_qemu,
     )
     return [check() for check in checks]
 
@@ -222,10 +224,14 @@ def check_kernels() -> Check:
         kernel.find()
     except IsoblkError as error:
         return Check("kernels", State.OPTIONAL, error.cause, error.next or command)
-    names = ", ".join(
-        item.version + (" (debug)" if item.debug else "") for item in kernel.list_kernels()
-    )
+    names = ", ".join(_describe(item) for item in kernel.list_kernels())
     return Check("kernels", State.OK, names)
+
+
+def _describe(item: kernel.Kernel) -> str:
+    arch = "" if item.arch == "um" or item.stock else item.arch
+    words = [word for word in (arch, "debug" if item.debug else "") if word]
+    return item.version + (f" ({', '.join(words)})" if words else "")
 
 
 def check_fio() -> Check:
@@ -234,3 +240,24 @@ def check_fio() -> Check:
     if path:
         return Check("fio", State.OK, path)
     return Check("fio", State.OPTIONAL, "not found", tools.install_command(["fio"]))
+
+
+def check_qemu() -> Check:
+    """QEMU and BusyBox are only for the qemu machine, libelf for kernels of our own for it."""
+    absent = []
+    if qemu.program() is None:
+        absent.append(("QEMU", "qemu-system-x86"))
+    try:
+        qemu.busybox()
+    except UserError:
+        absent.append(("a statically linked BusyBox", "busybox-static"))
+    if not tools.missing(tools.BUILD_TOOLS) and not tools.has_libelf():
+        absent.append(("libelf's headers", "libelf-dev"))
+    if absent:
+        return Check(
+            "qemu",
+            State.OPTIONAL,
+            "not found: " + ", ".join(name for name, _ in absent),
+            tools.install_command([package for _, package in absent]),
+        )
+    return Check("qemu", State.OK, str(qemu.program()))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench
+from isoblk.guest.tier import UML, Tier
 from isoblk.kernel import Kernel
 from isoblk.machine import Ran
 
@@ -27,6 +28,7 @@ class FakeMachine:
     unmeasured: str = ""
     plans: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    tier: Tier = UML
 
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
         text = (directory / "plan.sh").read_text()

@@ -170,7 +170,7 @@ download)
     if [ -e "$fake/stale" ] && [ "$lists" = "$fake/system" ]; then
         echo "E: Failed to fetch: 404" >&2; exit 100
     fi
-    echo deb > "${2%%=*}.deb" ;;
+    echo deb > "${2%%=*}_${2#*=}_amd64.deb" ;;
 update) [ ! -e "$fake/offline" ] || { echo "E: no network" >&2; exit 100; } ;;
 esac
 """

@@ -12,6 +12,7 @@ import msgspec
 from isoblk import __version__
 from isoblk.errors import IsoblkError, RunError
 from isoblk.guest.plan import Plan, make_plan
+from isoblk.guest.tier import UML, Tier
 from isoblk.kernel import Kernel, build_modules
 from isoblk.machine import Machine, StoppedError
 from isoblk.machine.uml import memory_mib
@@ -42,7 +43,8 @@ def make_bench(machine: Machine, kernel: Kernel) -> Bench:
     """A bench with the repository's modules, built if need be, and those of the kernel."""
     directory = build_modules(kernel)
     modules = {path.stem: path for path in directory.glob("*.ko")}
-    modules |= {name: kernel.module(name) for name in _KERNELS_MODULES}
+    # A stock kernel has no KUnit.
+    modules |= {name: path for name, path in kernel.modules().items() if name in _KERNELS_MODULES}
     return Bench(machine, kernel, modules, directory.name)
 
 
@@ -55,16 +57,17 @@ class Job:
     id: str
 
 
-def make_job(spec: RunSpec, kernel_key: str, modules_key: str) -> Job:
-    """Plan a run whose spec is complete.
+def make_job(spec: RunSpec, kernel_key: str, modules_key: str, tier: Tier = UML) -> Job:
+    """Plan a run whose spec is complete, for a machine of that tier.
 
     What only says where the run stands in its study (kind, point, repeat) is not part of the
     id: equal runs are made once.
     """
-    plan = make_plan(spec)
+    plan = make_plan(spec, tier)
     place = {"kind": "share", "point": {}, "repeat": 0}
     anywhere = msgspec.to_builtins(spec) | place
-    inputs = [FORMAT, plan.text, anywhere, kernel_key, modules_key, memory_mib(len(spec.tenants))]
+    memory = memory_mib(len(spec.tenants))
+    inputs = [FORMAT, tier.name, plan.text, anywhere, kernel_key, modules_key, memory]
     digest = hashlib.sha256(msgspec.json.encode(inputs, order="sorted"))
     return Job(spec, plan, digest.hexdigest()[:16])
 

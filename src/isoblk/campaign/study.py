@@ -14,6 +14,7 @@ import msgspec
 from isoblk.campaign.execute import Bench, Job, execute, make_job
 from isoblk.errors import IsoblkError, UserError
 from isoblk.guest.plan import make_plan
+from isoblk.guest.tier import UML, Tier
 from isoblk.result.model import RunRecord, StudyRecord, StudyRun
 from isoblk.result.store import FORMAT, Run, read_results, write_study
 from isoblk.study.expand import resolve
@@ -103,7 +104,8 @@ def _plan(planned: PlannedRun, progress: _Progress, bench: Bench) -> Job | str:
         needed = progress.runs[i].record
         if needed.status == "invalid":
             return f"needs a run that is invalid: {needed.reasons[0]}"
-    return make_job(complete(planned, progress.runs), bench.kernel.key, bench.modules_key)
+    spec = complete(planned, progress.runs)
+    return make_job(spec, bench.kernel.key, bench.modules_key, bench.machine.tier)
 
 
 def _end(index: int, future: Future[Run], progress: _Progress) -> None:
@@ -213,8 +215,9 @@ def _exclusive(results: Path) -> Iterator[None]:
         yield
 
 
-def dry_run(expansion: Expansion) -> Iterator[str]:
-    """The scripts of all runs. Where a script takes a figure from an earlier run, 1 stands."""
+def dry_run(expansion: Expansion, tier: Tier = UML) -> Iterator[str]:
+    """The scripts of all runs on a machine of that tier. Where a script takes a figure from an
+    earlier run, 1 stands."""
     for planned in expansion.runs:
         needs = _needs(planned)
         spec = planned.spec
@@ -227,4 +230,4 @@ def dry_run(expansion: Expansion) -> Iterator[str]:
             notes.append("# The limits of io.max come from the run under none.")
         place = " ".join(f"{key}={value}" for key, value in spec.point.items())
         header = [f"# ---- {spec.kind} {place} repeat {spec.repeat}", *notes]
-        yield "\n".join((*header, make_plan(spec).text))
+        yield "\n".join((*header, make_plan(spec, tier).text))

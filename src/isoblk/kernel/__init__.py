@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernels for the lab: get a source, configure, build, cache; and the modules for them."""
 
+from isoblk.kernel import stock
 from isoblk.kernel.builder import Request, build, find
-from isoblk.kernel.cache import DEFAULT_VERSION, Cleaned, Kernel, clean, hold, list_kernels
+from isoblk.kernel.cache import (
+    DEFAULT_VERSION,
+    Arch,
+    Cleaned,
+    Kernel,
+    clean,
+    hold,
+    list_kernels,
+)
 from isoblk.kernel.modules import build_modules
 from isoblk.kernel.progress import Progress, Silent
 
 __all__ = [
     "DEFAULT_VERSION",
+    "Arch",
     "Cleaned",
     "Kernel",
     "Progress",
@@ -19,4 +29,5 @@ __all__ = [
     "find",
     "hold",
     "list_kernels",
+    "stock",
 ]

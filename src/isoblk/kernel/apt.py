@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -210,13 +210,13 @@ class Apt:
         return self._run("apt-cache", "pkgnames", prefix).stdout.split()
 
     def download(self, package: str, version: str, directory: Path) -> Deb:
-        """Download a package into an empty directory.
+        """Download a package into a directory.
 
         Raises:
             RunError: with apt's words if it fails.
         """
         result = self._run("apt-get", "-q", "download", f"{package}={version}", cwd=directory)
-        files = list(directory.glob("*.deb"))
+        files = list(directory.glob(f"{package}_*.deb"))
         if result.returncode or not files:
             raise RunError(f"apt cannot download {package} {version}: {_complaints(result.stderr)}")
         return Deb(package, version, files[0])
@@ -334,33 +334,65 @@ def fetch(version: str | None, suite: str | None, directory: Path) -> Deb:
         RunError: it exists and cannot be downloaded.
     """
     package = f"linux-source-{version}" if version else None
+
+    def find(state: Apt) -> Sequence[tuple[str, str]]:
+        name = package or newest_source(state.names("linux-source-"))
+        found = state.candidate(name) if name else None
+        return [(name, found)] if name and found else []
+
+    (deb,) = fetch_all(
+        find, package or "linux-source-*", suite, directory, configured=package is not None
+    )
+    return deb
+
+
+def fetch_all(
+    find: Callable[[Apt], Sequence[tuple[str, str]]],
+    what: str,
+    suite: str | None,
+    directory: Path,
+    *,
+    configured: bool,
+) -> list[Deb]:
+    """Download packages that belong together.
+
+    Args:
+        find: their names and versions in an apt state; nothing if it lacks one.
+        what: their name, for errors.
+        suite: suite of the configured mirror to look in; None for DEFAULT_SUITE.
+        directory: an empty directory for them; temporary files stand beside it.
+        configured: without a suite, look first in those that apt is configured with.
+
+    Raises:
+        UserError: no such packages.
+        RunError: they exist and cannot be downloaded.
+    """
+
+    def download(state: Apt) -> list[Deb]:
+        return [state.download(name, version, directory) for name, version in find(state)]
+
     repos = system_repos()
     complaints = []
-    if package and suite is None:
-        apt = Apt()
-        found = apt.candidate(package)
-        if found:
-            try:
-                return apt.download(package, found, directory)
-            except RunError as error:  # The system's lists may be out of date.
-                complaints.append(str(error))
-        with private(repos, directory.parent) as (apt, trouble):
-            found = apt.candidate(package)
-            if found:
-                return apt.download(package, found, directory)
+    if configured and suite is None:
+        try:
+            if debs := download(Apt()):
+                return debs
+        except RunError as error:  # The system's lists may be out of date.
+            complaints.append(str(error))
+        with private(repos, directory.parent) as (state, trouble):
+            if debs := download(state):
+                return debs
         complaints.append(trouble)
     where = suite or DEFAULT_SUITE
     with private(mirrors_with_suite(repos, where, archive_keyring()), directory.parent) as (
-        apt,
+        state,
         trouble,
     ):
-        package = package or newest_source(apt.names("linux-source-"))
-        found = apt.candidate(package) if package else None
-        if package and found:
-            return apt.download(package, found, directory)
+        if debs := download(state):
+            return debs
     complaints.append(trouble)
     reason = "; ".join(dict.fromkeys(text for text in complaints if text))
-    missing = f"no package {package or 'linux-source-*'}"
+    missing = f"no package {what}"
     if reason:
         raise RunError(f"{missing} could be fetched from suite {where}: {reason}")
     raise UserError(

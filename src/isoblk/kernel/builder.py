@@ -18,7 +18,7 @@ from tempfile import mkdtemp
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.files import write_atomically
 from isoblk.kernel import cache, config, source, tools
-from isoblk.kernel.cache import Kernel
+from isoblk.kernel.cache import Arch, Kernel
 from isoblk.kernel.progress import Progress
 from isoblk.paths import kernel_tree
 
@@ -27,7 +27,10 @@ _RECIPE = 1
 
 # Lines that make prints for the lab's configuration; only for the progress bar, and only
 # until a kernel was built here.
-_TYPICAL_STEPS = 1350
+_TYPICAL_STEPS: dict[Arch, int] = {"um": 1350, "x86_64": 1750}
+
+# What make is to build.
+_TARGETS: dict[Arch, str] = {"um": "linux", "x86_64": "bzImage"}
 
 # What make says of one finished command: two spaces, its short name, its object.
 _STEP = re.compile(r"  [A-Z][A-Z0-9]+(?: \[M\])? +\S")
@@ -55,6 +58,7 @@ class Request:
         suite: Debian suite to look in, of the mirror that apt is configured with.
         debug: with sanitizers and lock checking.
         jobs: processes at once, None for one a CPU.
+        arch: User Mode Linux, or a PC for the qemu machine.
     """
 
     version: str | None = None
@@ -62,39 +66,55 @@ class Request:
     suite: str | None = None
     debug: bool = False
     jobs: int | None = None
+    arch: Arch = "um"
 
 
-def fragments(debug: bool) -> list[Path]:
+def fragments(debug: bool, arch: Arch = "um") -> list[Path]:
     """The configuration fragments of a kernel, in order."""
-    directory = kernel_tree() / "config"
-    return [directory / "uml.config", *([directory / "debug.config"] if debug else [])]
+    names = {"um": ["uml"], "x86_64": ["qemu"]}[arch]
+    if debug:
+        names = {"um": ["uml", "debug"], "x86_64": ["qemu", "debug", "qemu-debug"]}[arch]
+    return [kernel_tree() / "config" / f"{name}.config" for name in names]
 
 
-def recipe(debug: bool) -> str:
+def recipe(debug: bool, arch: Arch = "um") -> str:
     """Hash of all that determines a kernel besides its source and compiler."""
-    wanted = config.render(config.load(fragments(debug)))
-    return cache.digest(str(_RECIPE), platform.machine(), wanted, _seed_c().read_text())
+    wanted = config.render(config.load(fragments(debug, arch)))
+    special = _seed_c().read_text() if arch == "um" else arch
+    return cache.digest(str(_RECIPE), platform.machine(), wanted, special)
 
 
-def key_of(version: str, identity: str, compiler: str, recipe_hash: str, debug: bool) -> str:
+def key_of(
+    version: str,
+    identity: str,
+    compiler: str,
+    recipe_hash: str,
+    debug: bool,
+    arch: Arch = "um",
+) -> str:
     """Name of a kernel in the cache: readable, and different whenever the kernel may be."""
-    middle = "-debug" if debug else ""
+    middle = ("" if arch == "um" else f"-{arch}") + ("-debug" if debug else "")
     return f"{version}{middle}-{cache.digest(identity, compiler, recipe_hash)}"
 
 
-def find(version: str | None = None, debug: bool = False) -> Kernel:
+def find(version: str | None = None, debug: bool = False, arch: Arch = "um") -> Kernel:
     """A kernel that is ready and was built as this isoblk would build it.
 
     Args:
         version: such as 6.12 or 6.12.117; None for the default or, failing that, the one
             that was built last.
         debug: the variant with sanitizers and lock checking.
+        arch: what it runs on. Stock kernels are found by isoblk.kernel.stock.
 
     Raises:
         UserError: there is none.
     """
-    current = recipe(debug)
-    every = [pair for pair in cache.all_ready() if pair[0].debug == debug]
+    current = recipe(debug, arch)
+    every = [
+        pair
+        for pair in cache.all_ready()
+        if (pair[0].debug, pair[0].arch, pair[0].stock) == (debug, arch, False)
+    ]
     ready = [kernel for kernel, facts in every if facts.recipe == current]
     wanted = version or cache.DEFAULT_VERSION
     chosen = [kernel for kernel in ready if cache.matches(kernel.version, wanted)]
@@ -103,12 +123,15 @@ def find(version: str | None = None, debug: bool = False) -> Kernel:
     if chosen:
         return chosen[0]
     command = "isoblk kernel build"
+    if arch != "um":
+        command += f" --arch {arch}"
     if version is not None:
         # A full release is asked of Debian by its series.
         command += " --version " + ".".join(version.split(".")[:2])
     if debug:
         command += " --debug"
-    name = "kernel" + (f" {version}" if version else "") + (" (debug)" if debug else "")
+    name = "kernel" if arch == "um" else f"{arch} kernel"
+    name += (f" {version}" if version else "") + (" (debug)" if debug else "")
     outdated = any(cache.matches(kernel.version, wanted) for kernel, _ in every)
     raise UserError(
         f"the {name} was built with another configuration than today's"
@@ -126,11 +149,13 @@ def build(request: Request, progress: Progress) -> Kernel:
         RunError: the download or the compilation failed.
     """
     with cache.disk_errors():
-        tools.require_build_tools()
-        current = recipe(request.debug)
+        tools.require_build_tools(request.arch)
+        current = recipe(request.debug, request.arch)
         origin = source.resolve(request.version, request.source, request.suite, progress)
         compiler = tools.compiler()
-        key = key_of(origin.version, origin.identity, compiler, current, request.debug)
+        key = key_of(
+            origin.version, origin.identity, compiler, current, request.debug, request.arch
+        )
         home = cache.kernels_dir() / key
         if ready := cache.read_ready(home):
             return cache.kernel_of(home, ready)
@@ -157,6 +182,7 @@ def build(request: Request, progress: Progress) -> Kernel:
                     recipe=current,
                     steps=steps,
                     built_at=time.time(),
+                    arch=request.arch,
                 )
                 _prune(home / "build")
                 cache.write_ready(home, ready)
@@ -173,20 +199,26 @@ def _compile(
     log.write_bytes(b"")
     name = f"Linux {origin.version}"
     progress.stage(f"configuring {name}")
-    wanted = config.load(fragments(request.debug))
+    used = fragments(request.debug, request.arch)
+    wanted = config.load(used)
     fragment = home / "fragment.config"
     write_atomically(fragment, config.render(wanted).encode())
     make = Make(log, name, progress, keep=(lock,))
-    base = ["-C", str(origin.tree), f"O={target}", "ARCH=um", "CC=gcc", *_REPRODUCIBLE]
+    arch = f"ARCH={request.arch}"
+    base = ["-C", str(origin.tree), f"O={target}", arch, "CC=gcc", *_REPRODUCIBLE]
     make.run([*base, "allnoconfig", f"KCONFIG_ALLCONFIG={fragment}"])
     if failed := config.unapplied(wanted, (target / ".config").read_text(), origin.tree):
         raise UserError(
             f"{name} does not take: {', '.join(failed)}",
-            where=" + ".join(path.name for path in fragments(request.debug)),
+            where=" + ".join(path.name for path in used),
             next="its Kconfig says what each symbol depends on",
         )
-    known = [facts.steps for _, facts in cache.all_ready() if facts.debug == request.debug]
-    progress.stage(f"compiling {name}", known[0] if known else _TYPICAL_STEPS)
+    known = [
+        facts.steps
+        for _, facts in cache.all_ready()
+        if (facts.debug, facts.arch, facts.stock) == (request.debug, request.arch, False)
+    ]
+    progress.stage(f"compiling {name}", known[0] if known else _TYPICAL_STEPS[request.arch])
     jobs = request.jobs or len(os.sched_getaffinity(0))
     steps = make.run(
         [
@@ -194,11 +226,12 @@ def _compile(
             f"-j{jobs}",
             f"KCFLAGS=-ffile-prefix-map={origin.tree}=/linux -ffile-prefix-map={target}=/build",
             f"KAFLAGS=-ffile-prefix-map={origin.tree}=/linux -ffile-prefix-map={target}=/build",
-            "linux",
+            _TARGETS[request.arch],
             "modules",
         ]
     )
-    _compile_seed(home)
+    if request.arch == "um":
+        _compile_seed(home)
     return steps
 
 
@@ -306,11 +339,12 @@ def failure(name: str, lines: list[str], log: Path) -> IsoblkError:
 
 def _prune(target: Path) -> None:
     """Delete what neither booting nor building external modules needs: most of the space."""
-    # scripts/ holds programs that module builds run.
+    # scripts/ and tools/ (objtool) hold programs that module builds run.
+    kept = ("scripts", "include", "tools")
     for top in target.iterdir():
         if top.name.startswith("vmlinux") or top.name in ("built-in.a", "tmp"):
             top.unlink()
-        elif top.is_dir() and not top.is_symlink() and top.name not in ("scripts", "include"):
-            for pattern in ("*.o", "*.a", ".*.cmd", "*.mod.c", "*.mod"):
+        elif top.is_dir() and not top.is_symlink() and top.name not in kept:
+            for pattern in ("vmlinux*", "*.o", "*.a", ".*.cmd", "*.mod.c", "*.mod"):
                 for path in top.rglob(pattern):
                     path.unlink()

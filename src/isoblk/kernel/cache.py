@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -28,6 +29,12 @@ from isoblk.files import write_atomically
 from isoblk.paths import cache_dir
 
 DEFAULT_VERSION = "6.12"
+
+# What a kernel is compiled for, as make's ARCH names it: User Mode Linux, or a PC.
+Arch = Literal["um", "x86_64"]
+
+# From a build's top directory: what is booted.
+_IMAGE: dict[Arch, str] = {"um": "linux", "x86_64": "arch/x86/boot/bzImage"}
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -41,6 +48,7 @@ class Ready(msgspec.Struct, frozen=True):
         recipe: hash of the configuration and of how it is built.
         steps: lines that make printed, which estimates the next build's.
         built_at: seconds since 1970.
+        stock: taken out of a distribution's packages, not compiled here.
     """
 
     version: str
@@ -51,6 +59,8 @@ class Ready(msgspec.Struct, frozen=True):
     recipe: str
     steps: int
     built_at: float
+    arch: Arch = "um"
+    stock: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,8 @@ class Kernel:
         compiler: the compiler and the linker.
         debug: built with the sanitizers and lock checking.
         dir: directory in the cache.
+        tree: the source.
+        stock: taken out of a distribution's packages, not compiled here.
     """
 
     key: str
@@ -72,6 +84,9 @@ class Kernel:
     compiler: str
     debug: bool
     dir: Path
+    tree: Path = Path()
+    arch: Arch = "um"
+    stock: bool = False
 
     @property
     def build(self) -> Path:
@@ -80,8 +95,8 @@ class Kernel:
 
     @property
     def linux(self) -> Path:
-        """The UML executable."""
-        return self.build / "linux"
+        """What is booted: the UML executable, or the image that a PC loads."""
+        return _image(self.dir, self.arch, self.stock)
 
     @property
     def seed_shim(self) -> Path:
@@ -99,11 +114,33 @@ class Kernel:
             UserError: it was not built as a module.
         """
         wanted = name.removesuffix(".ko").replace("-", "_")
-        for line in (self.build / "modules.order").read_text().splitlines():
-            path = self.build / Path(line).with_suffix(".ko")
-            if path.stem.replace("-", "_") == wanted:
-                return path
-        raise UserError(f"Linux {self.version} was built without a module {name}")
+        path = self.modules().get(wanted)
+        if path is None:
+            raise UserError(f"Linux {self.version} was built without a module {name}")
+        return path
+
+    def modules(self) -> dict[str, Path]:
+        """All of the kernel's own modules that are kept, by name with underscores."""
+        if self.stock:
+            paths = sorted(self.stock_modules.glob("*.ko"))
+        else:
+            order = (self.build / "modules.order").read_text().splitlines()
+            paths = [self.build / Path(line).with_suffix(".ko") for line in order]
+        return {path.stem.replace("-", "_"): path for path in paths}
+
+    @property
+    def stock_modules(self) -> Path:
+        """Directory of those modules of a stock kernel that a run may ask for."""
+        return self.dir / "modules"
+
+    @property
+    def base_modules(self) -> Path:
+        """Directory of a stock kernel's modules that every guest needs, in order of name."""
+        return self.dir / "base"
+
+
+def _image(directory: Path, arch: Arch, stock: bool) -> Path:
+    return directory / "vmlinuz" if stock else directory / "build" / _IMAGE[arch]
 
 
 def sources_dir() -> Path:
@@ -216,7 +253,8 @@ def read_ready(directory: Path) -> Ready | None:
         ready = msgspec.json.decode((directory / "ready.json").read_bytes(), type=Ready)
     except (OSError, msgspec.DecodeError):
         return None
-    whole = (directory / "build" / "linux").is_file() and (Path(ready.tree) / "Makefile").is_file()
+    image = _image(directory, ready.arch, ready.stock)
+    whole = image.is_file() and (Path(ready.tree) / "Makefile").is_file()
     return ready if whole else None
 
 
@@ -234,6 +272,9 @@ def kernel_of(directory: Path, ready: Ready) -> Kernel:
         compiler=ready.compiler,
         debug=ready.debug,
         dir=directory,
+        tree=Path(ready.tree),
+        arch=ready.arch,
+        stock=ready.stock,
     )
 
 

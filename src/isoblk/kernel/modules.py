@@ -76,7 +76,7 @@ def build_modules(kernel: Kernel, progress: Progress | None = None) -> Path:
 
 
 def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int) -> None:
-    tools.require_build_tools()
+    tools.require_build_tools(kernel.arch)
     part = home.with_name(f".{home.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)
@@ -97,8 +97,10 @@ def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int
                 "-C",
                 str(kernel.build),
                 f"M={copy}",
-                "ARCH=um",
+                f"ARCH={kernel.arch}",
                 "CC=gcc",
+                # A distribution's headers lack those of block/, which the schedulers need.
+                *([f"KSRC={kernel.tree}"] if kernel.stock else []),
                 f"-j{len(os.sched_getaffinity(0))}",
                 f"KCFLAGS=-ffile-prefix-map={copy}=/isoblk",
                 "modules",

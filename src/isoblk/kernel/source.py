@@ -73,12 +73,7 @@ def resolve(
             or not Linux.
         RunError: the download failed.
     """
-    if version is not None and version not in NEWEST and not re.fullmatch(r"\d+\.\d+", version):
-        raise UserError(
-            f"not a kernel version: {version!r}", where="--version", next="such as 6.12, or newest"
-        )
-    if suite is not None and not re.fullmatch(r"[a-z][\w./-]*", suite):
-        raise UserError(f"not a suite: {suite!r}", where="--suite", next="such as forky")
+    check_request(version, suite)
     if given is None:
         source = _packaged(version or cache.DEFAULT_VERSION, suite, progress)
     elif given.is_dir():
@@ -90,6 +85,20 @@ def resolve(
     if version and version not in NEWEST and not cache.matches(source.version, version):
         raise UserError(f"the source is Linux {source.version}, not {version}", where=str(given))
     return source
+
+
+def check_request(version: str | None, suite: str | None) -> None:
+    """Check what the user asks of the archive.
+
+    Raises:
+        UserError: it is no version, or no suite's name.
+    """
+    if version is not None and version not in NEWEST and not re.fullmatch(r"\d+\.\d+", version):
+        raise UserError(
+            f"not a kernel version: {version!r}", where="--version", next="such as 6.12, or newest"
+        )
+    if suite is not None and not re.fullmatch(r"[a-z][\w./-]*", suite):
+        raise UserError(f"not a suite: {suite!r}", where="--suite", next="such as forky")
 
 
 def tree_version(tree: Path) -> str:
@@ -123,18 +132,18 @@ def _packaged(version: str, suite: str | None, progress: Progress) -> Source:
         return _unpacked(f"{package}_{package_version}", archive, "", progress)
     if not newest and (cached := _cached(package, suite)):
         return cached
-    with _scratch(progress) as scratch:
+    with scratch_dir(progress) as scratch:
         progress.stage(f"fetching {'the newest kernel source' if newest else package}")
         directory = scratch / "deb"
         directory.mkdir()
         deb = apt.fetch(None if newest else version, suite, directory)
         identity = f"{deb.package}_{deb.version}"
         origin = apt.DEFAULT_SUITE if newest and suite is None else suite or ""
-        return _unpacked_deb(identity, deb.path, scratch, origin, progress)
+        return unpacked_deb(identity, deb.path, scratch, origin, progress)
 
 
 @contextmanager
-def _scratch(progress: Progress) -> Iterator[Path]:
+def scratch_dir(progress: Progress) -> Iterator[Path]:
     """A temporary directory for packages, one process at a time.
 
     The lock is the one that cache.clean takes before it removes what a killed process left.
@@ -218,18 +227,16 @@ def _file(path: Path, progress: Progress) -> Source:
     except OSError as error:
         raise UserError(f"cannot read the source: {error.strerror}", where=str(path)) from None
     if is_deb:
-        with _scratch(progress) as scratch:
-            return _unpacked_deb(f"deb-{content}", path, scratch, "", progress)
+        with scratch_dir(progress) as scratch:
+            return unpacked_deb(f"deb-{content}", path, scratch, "", progress)
     return _unpacked(f"tarball-{content}", path, "", progress)
 
 
-def _unpacked_deb(
-    identity: str, deb: Path, scratch: Path, suite: str, progress: Progress
-) -> Source:
+def unpacked_deb(identity: str, deb: Path, scratch: Path, suite: str, progress: Progress) -> Source:
     """The source in a linux-source package."""
     if cached := _read(cache.sources_dir() / identity):
         return cached
-    _extract(["dpkg-deb", "-x", str(deb), str(scratch / "files")], deb)
+    extract(["dpkg-deb", "-x", str(deb), str(scratch / "files")], deb)
     archives = sorted(scratch.glob("files/usr/src/linux-source-*.tar.*"))
     if not archives:
         raise UserError("the package holds no kernel source", where=str(deb))
@@ -253,7 +260,7 @@ def _unpacked(identity: str, archive: Path, suite: str, progress: Progress) -> S
             files = part / "files"
             files.mkdir(parents=True)
             excludes = [f"--exclude={pattern}" for pattern in _EXCLUDED]
-            _extract(
+            extract(
                 ["tar", "-x", "-f", str(archive.absolute()), "-C", str(files), *excludes], archive
             )
             children = list(files.iterdir())
@@ -273,6 +280,11 @@ def _unpacked(identity: str, archive: Path, suite: str, progress: Progress) -> S
         return Source(identity, version, home / "tree", owned=True)
 
 
+def cached(identity: str) -> Source | None:
+    """The source of a package and version, as package_version, if it is unpacked."""
+    return _read(cache.sources_dir() / identity)
+
+
 def _read(home: Path) -> Source | None:
     """An unpacked source, None if it is not (wholly) there."""
     try:
@@ -282,7 +294,7 @@ def _read(home: Path) -> Source | None:
         return None
 
 
-def _extract(command: list[str], archive: Path) -> None:
+def extract(command: list[str], archive: Path) -> None:
     """Run an unpacking command; a damaged archive is the user's error."""
     try:
         result = subprocess.run(

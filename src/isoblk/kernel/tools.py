@@ -30,8 +30,8 @@ def install_command(packages: list[str]) -> str:
     return "run: apt install " + " ".join(dict.fromkeys(packages))
 
 
-def require_build_tools() -> None:
-    """Check that a kernel can be compiled here.
+def require_build_tools(arch: str = "um") -> None:
+    """Check that a kernel, and modules for it, can be compiled here.
 
     Raises:
         UserError: naming what is missing and the command that installs it.
@@ -44,18 +44,23 @@ def require_build_tools() -> None:
         )
     if not has_libc_headers():
         raise UserError("the C library's headers are missing", next=install_command(["libc6-dev"]))
+    if arch == "x86_64" and not has_libelf():
+        raise UserError("the headers of libelf are missing", next=install_command(["libelf-dev"]))
 
 
 def has_libc_headers() -> bool:
     """Whether the compiler finds the headers of the C library, with which UML is built."""
-    return (
-        subprocess.run(
-            ["gcc", "-E", "-include", "sys/random.h", "-x", "c", "/dev/null"],
-            capture_output=True,
-            check=False,
-        ).returncode
-        == 0
-    )
+    return _has_header("sys/random.h")
+
+
+def has_libelf() -> bool:
+    """Whether the compiler finds libelf's headers: objtool, of every x86-64 build, needs them."""
+    return _has_header("gelf.h")
+
+
+def _has_header(name: str) -> bool:
+    command = ["gcc", "-E", "-include", name, "-x", "c", "/dev/null"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def compiler() -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from isoblk.errors import RunError
+from isoblk.guest.tier import Tier
 
 
 class StoppedError(RunError):
@@ -22,7 +23,13 @@ class Ran:
 
 
 class Machine(Protocol):
-    """Executes `directory`/plan.sh as a guest's init, with `directory` as /run/isoblk."""
+    """Executes `directory`/plan.sh as a guest's init, with `directory` as /run/isoblk.
+
+    tier: what the plan must have been made for.
+    """
+
+    @property
+    def tier(self) -> Tier: ...  # noqa: D102
 
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
         """Run the script to its end; leave its output and console.log in `directory`.

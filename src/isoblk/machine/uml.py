@@ -4,30 +4,22 @@
 Tier "uml": exact policy, one CPU, CPU time costs nothing.
 """
 
-import contextlib
 import mmap
-import os
-import re
 import shutil
-import signal
 import subprocess
-import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from isoblk.errors import RunError, UserError
+from isoblk.guest.tier import UML
 from isoblk.kernel import Kernel
-from isoblk.machine import Ran, StoppedError
+from isoblk.machine import Ran
+from isoblk.machine.process import DIE_WITH_PARENT, Processes
 
 # What the guest needs for itself; each tenant's kthread, buckets and windows come on top.
 _MEMORY_MIB = 512
 _MEMORY_MIB_PER_64_TENANTS = 64
 SHARED_MEMORY = Path("/dev/shm")
-_CONSOLE_LINES_IN_ERROR = 3
-# How the kernel, lockdep and KASAN begin what should not have happened.
-_COMPLAINTS = ("BUG:", "WARNING:", "Oops", "INFO: task")
 # The run's directory, as the guest names it to the host. The kernel mixes its command line into
 # its random numbers: the line must not hold a path that differs from machine to machine.
 _RUN_DIR = "/proc/self/cwd"
@@ -46,14 +38,13 @@ class Uml:
         time_limit_s: wall-clock seconds after which a run counts as hung.
     """
 
+    tier = UML
+
     def __init__(self, kernel: Kernel, *, time_limit_s: float) -> None:
         self._kernel = kernel
-        self._time_limit_s = time_limit_s
         # The size of UML's memory depends on where the host maps its stack.
         self._launcher = _without_aslr()
-        self._lock = threading.Lock()
-        self._alive: set[subprocess.Popen[bytes]] = set()  # under _lock
-        self._stopped = False  # under _lock
+        self._processes = Processes(time_limit_s)
 
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
         """Boot, run `directory`/plan.sh as init, and wait for the power-off.
@@ -76,80 +67,27 @@ class Uml:
             shutil.copy(module, with_modules)
         (directory / "plan.sh").chmod(0o755)
         try:
-            return self._boot(directory, own_files, seed, memory_mib)
+            in_memory = not shared_memory_problem(memory_mib)
+            return self._processes.run(
+                self._command(own_files.name, memory_mib),
+                directory,
+                {
+                    "TMPDIR": str(SHARED_MEMORY if in_memory else own_files),
+                    "LD_PRELOAD": str(self._kernel.seed_shim),
+                    "ISOBLK_SEED": str(seed),
+                },
+            )
         finally:
             shutil.rmtree(with_modules, ignore_errors=True)
             shutil.rmtree(own_files, ignore_errors=True)
 
     def stop(self) -> None:
         """End all machines, and let none begin. Their run() raises."""
-        with self._lock:
-            self._stopped = True
-            for process in self._alive:
-                _kill(process)
-
-    def _boot(self, directory: Path, own_files: Path, seed: int, memory_mib: int) -> Ran:
-        console = directory / "console.log"
-        in_memory = not shared_memory_problem(memory_mib)
-        began = time.monotonic()
-        with console.open("wb") as output, self._lock:
-            if self._stopped:
-                raise StoppedError("stopped")
-            try:
-                process = subprocess.Popen(
-                    self._command(own_files.name, memory_mib),
-                    cwd=directory,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    env={
-                        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-                        "TMPDIR": str(SHARED_MEMORY if in_memory else own_files),
-                        "LD_PRELOAD": str(self._kernel.seed_shim),
-                        "ISOBLK_SEED": str(seed),
-                    },
-                )
-            except OSError as error:
-                raise UserError(
-                    f"cannot start: {error.strerror}",
-                    where=str(error.filename),
-                    next="run: isoblk doctor",
-                ) from None
-            self._alive.add(process)
-        hung = threading.Event()
-
-        def on_time_limit() -> None:
-            hung.set()
-            _kill(process)
-
-        timer = threading.Timer(self._time_limit_s, on_time_limit)
-        timer.start()
-        try:
-            # wait4 and not wait: it tells the CPU time of this process and no other.
-            _, status, usage = os.wait4(process.pid, 0)
-        finally:
-            timer.cancel()
-            with self._lock:
-                self._alive.discard(process)
-                stopped = self._stopped
-        process.returncode = os.waitstatus_to_exitcode(status)
-        # Its helper processes have nothing to do without it.
-        _kill(process)
-        if hung.is_set():
-            raise RunError(
-                f"hung: no end after {self._time_limit_s:g} s; " + _last_lines(console),
-            )
-        if stopped:
-            raise StoppedError("stopped")
-        if failure := _failure(console, process.returncode):
-            raise RunError(failure)
-        return Ran(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
+        self._processes.stop()
 
     def _command(self, own_files: str, memory_mib: int) -> list[str]:
         return [
-            # If this process dies, so does the machine.
-            *("setpriv", "--pdeathsig", "KILL"),
+            *DIE_WITH_PARENT,
             *self._launcher,
             str(self._kernel.linux),
             f"mem={memory_mib}M",
@@ -188,41 +126,3 @@ def shared_memory_problem(needed_mib: int) -> str:
     except OSError as error:
         return error.strerror or "unusable"
     return ""
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _failure(console: Path, exit_code: int) -> str:
-    """Why the run failed, from its console and exit code; "" if it did not."""
-    lines = console.read_text(errors="replace").splitlines()
-    for line in lines:
-        if "Kernel panic" in line or line.startswith(_COMPLAINTS):
-            return f"the kernel failed: {line.strip()}; {_last_lines(console)}"
-    ends = [line for line in lines if line.startswith("plan: exit status ")]
-    if not ends:
-        return f"ended early (exit {exit_code}); {_last_lines(console)}"
-    if ends[-1] != "plan: exit status 0":
-        return f"a step of the plan failed{_failed_step(console)}; {_last_lines(console)}"
-    return ""
-
-
-def _failed_step(console: Path) -> str:
-    """The plan's line that the shell complained of last, if it did."""
-    complaints = re.findall(r"plan\.sh: (\d+): ", console.read_text(errors="replace"))
-    if not complaints:
-        return ""
-    number = int(complaints[-1])
-    lines = (console.parent / "plan.sh").read_text().splitlines()
-    return f": plan.sh:{number}: {lines[number - 1].strip()}"
-
-
-def _last_lines(console: Path) -> str:
-    lines = [
-        line.strip()
-        for line in console.read_text(errors="replace").splitlines()
-        if line.strip() and not line.startswith(("plan: exit status", "sysrq:", "reboot:"))
-    ]
-    return "console: " + " | ".join(lines[-_CONSOLE_LINES_IN_ERROR:])

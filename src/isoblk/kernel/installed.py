@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The schedulers' modules, built for a kernel that is installed on this machine.
+
+Its headers package has what every module needs. An elevator needs the private headers of
+block/ too, which no distribution packages: they come from the source of the same version.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from isoblk.errors import RunError, UserError
+from isoblk.kernel import apt, cache, source, tools
+from isoblk.kernel.builder import Make
+from isoblk.kernel.modules import module_sources
+from isoblk.kernel.progress import Progress
+from isoblk.paths import kernel_tree
+
+MODULES_ROOT = Path("/lib/modules")
+OLDEST = (6, 12)  # kernel/include/compat.h goes back no further
+
+_SCHEDULERS = "sched"  # directory of what a user installs
+
+_TOOLS = {"make": "make", "gcc": "gcc"}
+_PRIVATE = Path("block/elevator.h")  # where this is, its like are
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An installed kernel that modules can be built for.
+
+    Attributes:
+        release: as uname -r has it.
+        version: of the source it was built from, such as 6.12.117. Not always the
+            beginning of the release: Debian's 6.1.0-44 was 6.1.164.
+        build: directory of its headers package, or of its own build.
+    """
+
+    release: str
+    version: str
+    build: Path
+
+
+@dataclass(frozen=True)
+class Built:
+    """Modules that were built: `names`, sorted, in `directory`."""
+
+    directory: Path
+    names: tuple[str, ...]
+
+
+def find_installed(release: str, root: Path = MODULES_ROOT) -> Installed:
+    """The kernel whose headers are under `root`/RELEASE/build.
+
+    Raises:
+        UserError: no such kernel, no headers, or too old; with the next step.
+    """
+    if not re.fullmatch(r"[\w.+~-]+", release, re.ASCII) or release in (".", ".."):
+        raise UserError(f"not a kernel's release: {release!r}", next="such as $(uname -r)")
+    build = root / release / "build"
+    if not (build / "Makefile").is_file():
+        raise UserError(
+            f"the headers of Linux {release} are not installed",
+            where=str(build),
+            next=tools.install_command([f"linux-headers-{release}"]),
+        )
+    if absent := tools.missing(_TOOLS):
+        raise UserError(
+            f"needed to build modules and not found: {', '.join(absent)}",
+            next=tools.install_command(list(absent.values())),
+        )
+    done = subprocess.run(
+        ["make", "-s", "-C", build, "kernelversion"],
+        text=True,
+        capture_output=True,
+        check=False,
+        env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"},
+    )
+    version = done.stdout.strip()
+    if done.returncode or not re.match(r"\d+\.\d+", version):
+        complaint = (done.stderr.strip().splitlines() or ["it does not tell its version"])[-1]
+        raise UserError(
+            f"the headers of Linux {release} are damaged: {complaint}",
+            where=str(build),
+            next=f"run: apt install --reinstall linux-headers-{release}",
+        )
+    if _minor(version) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise UserError(
+            f"Linux {version} is too old for the modules", next=f"use Linux {oldest} or newer"
+        )
+    return Installed(release, version, build)
+
+
+def build_installed(
+    kernel: Installed, output: Path, given: Path | None, progress: Progress
+) -> Built:
+    """Build the modules into `output`, which appears whole.
+
+    Args:
+        kernel: what to build for.
+        output: directory to make; one that holds nothing but modules is replaced.
+        given: the kernel's source (directory, tarball, package); None: fetch Debian's.
+        progress: is told the stages.
+
+    Raises:
+        UserError: `output` holds something else, or no source of the kernel's version.
+        RunError: the source cannot be fetched, or the modules do not compile.
+    """
+    if output.exists() and not _only_modules(output):
+        raise UserError("holds something else", where=str(output), next="choose -o DIR")
+    with _block_headers(kernel, given, progress) as tree:
+        try:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as name:
+                return _build(kernel, tree, Path(name), output, progress)
+        except OSError as error:
+            raise UserError(
+                f"cannot write: {error.strerror}",
+                where=str(error.filename or output),
+                next="choose -o DIR",
+            ) from None
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor = re.findall(r"\d+", version)[:2]
+    return int(major), int(minor)
+
+
+def _only_modules(directory: Path) -> bool:
+    return directory.is_dir() and all(path.suffix == ".ko" for path in directory.iterdir())
+
+
+@contextmanager
+def _block_headers(kernel: Installed, given: Path | None, progress: Progress) -> Iterator[Path]:
+    """A source tree of the kernel's version, kept while it is used."""
+    if given is None:
+        # A kernel that was built here leads to its own source.
+        for own in (kernel.build / "source", kernel.build):
+            if (own / _PRIVATE).is_file():
+                yield own.resolve()
+                return
+    if given is not None and given.is_dir():
+        _require_version(source.tree_version(given), kernel, given)
+        yield given.absolute()
+        return
+    with cache.disk_errors():
+        found = _fetched(kernel, progress) if given is None else _given(kernel, given, progress)
+    with cache.lock(found.lock_name, shared=True, wait=lambda: None):
+        yield found.tree
+
+
+def _given(kernel: Installed, given: Path, progress: Progress) -> source.Source:
+    found = source.resolve(None, given, None, progress)
+    _require_version(found.version, kernel, given)
+    return found
+
+
+def _require_version(version: str, kernel: Installed, where: Path) -> None:
+    if version != kernel.version:
+        raise UserError(
+            f"the source is Linux {version}, the kernel {kernel.release} is Linux {kernel.version}",
+            where=str(where),
+            next=f"give the source of {kernel.version} with --source",
+        )
+
+
+def _fetched(kernel: Installed, progress: Progress) -> source.Source:
+    """Debian's source of the kernel's version."""
+    package = "linux-source-{}.{}".format(*_minor(kernel.version))
+    found = source.resolve(package.removeprefix("linux-source-"), None, None, progress)
+    if found.version == kernel.version:
+        return found
+    # The kernel is not of the newest package, or the cache holds an older one.
+    for version in _versions(package):
+        if version.startswith(f"{kernel.version}-"):
+            progress.stage(f"fetching {package} {version}")
+            with TemporaryDirectory(prefix=".fetch.", dir=cache.sources_dir()) as directory:
+                deb = apt.Apt().download(package, version, Path(directory))
+                return source.resolve(None, deb.path, None, progress)
+    raise UserError(
+        f"{package} is Linux {found.version}, the kernel {kernel.release} is Linux"
+        f" {kernel.version}",
+        next=f"boot the newest kernel, or give the source of {kernel.version} with --source",
+    )
+
+
+def _versions(package: str) -> list[str]:
+    """All versions of a package that this machine's apt can download."""
+    done = subprocess.run(
+        ["apt-cache", "madison", package], text=True, capture_output=True, check=False
+    )
+    return [line.split("|")[1].strip() for line in done.stdout.splitlines() if line.count("|") == 2]
+
+
+def _build(kernel: Installed, tree: Path, part: Path, output: Path, progress: Progress) -> Built:
+    copy = part / "sources"
+    for path in module_sources(kernel_tree()):
+        target = copy / path.relative_to(kernel_tree())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    progress.stage(f"building the modules for Linux {kernel.release}")
+    # Outside of what is removed on failure: the error names it.
+    log = output.with_name(f"{output.name}.log")
+    log.write_bytes(b"")
+    Make(log, "the modules", progress).run(
+        [
+            "-C",
+            str(kernel.build),
+            f"M={copy}",
+            f"KSRC={tree}",
+            # Type data for BPF, which would need pahole; the kernel loads modules without.
+            "CONFIG_DEBUG_INFO_BTF_MODULES=",
+            f"-j{len(os.sched_getaffinity(0))}",
+            "modules",
+        ]
+    )
+    # The others are the lab's.
+    modules = list((copy / _SCHEDULERS).glob("*.ko"))
+    if not modules:
+        raise RunError("make built no module", next=f"the log is {log}")
+    ready = part / "ready"
+    ready.mkdir()
+    for path in modules:
+        path.rename(ready / path.name)
+    if output.exists():
+        shutil.rmtree(output)
+    ready.rename(output)
+    log.unlink()
+    return Built(output, tuple(sorted(path.name for path in modules)))

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Guests as processes: started, timed, ended, and judged by their consoles."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from isoblk.errors import RunError, UserError
+from isoblk.machine import Ran, StoppedError
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+# If this process dies, so does the machine.
+DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
+
+_CONSOLE_LINES_IN_ERROR = 3
+# How the kernel, lockdep, KASAN, SLUB and UBSAN begin what should not have happened. What a
+# program has just written may stand in front, on the same line.
+_COMPLAINT = re.compile(
+    r"(?<!DE)BUG: |BUG \S+ \((?:Not tainted|Tainted)|WARNING: |Oops: |INFO: task |INFO: rcu"
+    r"|UBSAN: |general protection fault|Kernel panic"
+)
+# What ends every console and says nothing.
+_EPILOGUE = ("plan: exit status", "sysrq:", "reboot:", "ACPI: PM:")
+
+
+class Processes:
+    """The processes of one machine; any number at once, from any threads.
+
+    Args:
+        time_limit_s: wall-clock seconds after which a run counts as hung.
+    """
+
+    def __init__(self, time_limit_s: float) -> None:
+        self._time_limit_s = time_limit_s
+        self._lock = threading.Lock()
+        self._alive: set[subprocess.Popen[bytes]] = set()  # under _lock
+        self._stopped = False  # under _lock
+
+    def run(self, command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> Ran:
+        """Run a guest in `directory` to its end; its console goes to console.log there.
+
+        Raises:
+            RunError: the kernel or a step of the script failed, or it hung.
+            UserError: the command cannot be started.
+        """
+        console = directory / "console.log"
+        began = time.monotonic()
+        with console.open("wb") as output, self._lock:
+            if self._stopped:
+                raise StoppedError("stopped")
+            try:
+                process = subprocess.Popen(
+                    command,
+                    cwd=directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    env={"PATH": PATH, **environment},
+                )
+            except OSError as error:
+                raise UserError(
+                    f"cannot start: {error.strerror}",
+                    where=str(error.filename),
+                    next="run: isoblk doctor",
+                ) from None
+            self._alive.add(process)
+        hung = threading.Event()
+
+        def on_time_limit() -> None:
+            hung.set()
+            _kill(process)
+
+        timer = threading.Timer(self._time_limit_s, on_time_limit)
+        timer.start()
+        try:
+            # wait4 and not wait: it tells the CPU time of this process and no other.
+            _, status, usage = os.wait4(process.pid, 0)
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._alive.discard(process)
+                stopped = self._stopped
+        process.returncode = os.waitstatus_to_exitcode(status)
+        # Its helper processes have nothing to do without it.
+        _kill(process)
+        if hung.is_set():
+            raise RunError(
+                f"hung: no end after {self._time_limit_s:g} s; " + _last_lines(console),
+            )
+        if stopped:
+            raise StoppedError("stopped")
+        if why := failure(console, process.returncode):
+            raise RunError(why)
+        return Ran(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
+
+    def stop(self) -> None:
+        """End all machines, and let none begin. Their run() raises."""
+        with self._lock:
+            self._stopped = True
+            for process in self._alive:
+                _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def failure(console: Path, exit_code: int) -> str:
+    """Why the run failed, from its console and exit code; "" if it did not."""
+    lines = console.read_text(errors="replace").splitlines()
+    for line in lines:
+        if _COMPLAINT.search(line):
+            return f"the kernel failed: {line.strip()}; {_last_lines(console)}"
+    ends = [line for line in lines if line.startswith("plan: exit status ")]
+    if not ends:
+        return f"ended early (exit {exit_code}); {_last_lines(console)}"
+    if ends[-1] != "plan: exit status 0":
+        return f"a step of the plan failed{_failed_step(console)}; {_last_lines(console)}"
+    return ""
+
+
+def _failed_step(console: Path) -> str:
+    """The plan's line that the shell complained of last, if it did."""
+    # dash says "plan.sh: 7: ", BusyBox's shell "plan.sh: line 7: ".
+    complaints = re.findall(r"plan\.sh: (?:line )?(\d+): ", console.read_text(errors="replace"))
+    if not complaints:
+        return ""
+    number = int(complaints[-1])
+    lines = (console.parent / "plan.sh").read_text().splitlines()
+    return f": plan.sh:{number}: {lines[number - 1].strip()}"
+
+
+def _last_lines(console: Path) -> str:
+    lines = [
+        line.strip()
+        for line in console.read_text(errors="replace").splitlines()
+        if line.strip() and not line.startswith(_EPILOGUE)
+    ]
+    return "console: " + " | ".join(lines[-_CONSOLE_LINES_IN_ERROR:])

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The qemu machine: an emulated PC with four processors, in real time.
+
+Tier "qemu": real concurrency, for races, sanitizers and distributions' kernels. QEMU emulates
+each processor by a thread (no KVM), so its figures of speed say nothing about hardware, and no
+two runs are equal.
+
+The guest lives in memory: BusyBox, its modules, and the script. Over 9p it has the run's
+directory, and the host's files, read-only, for programs that BusyBox lacks.
+"""
+
+import shutil
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+from isoblk.errors import UserError
+from isoblk.guest.tier import QEMU
+from isoblk.kernel import Kernel
+from isoblk.kernel.tools import install_command
+from isoblk.machine import Ran, initramfs
+from isoblk.machine.process import DIE_WITH_PARENT, PATH, Processes
+
+_PROGRAM = "qemu-system-x86_64"
+# What the kernel takes for itself on a PC, KASAN's shadow and the initramfs included, on top of
+# what a guest of the uml machine is given.
+_MEMORY_MIB = 768
+_PT_INTERP = 3
+# Beside the other files of the run, while it runs.
+_OWN_FILES = "qemu"
+
+_KERNEL_PARAMETERS = (
+    "console=ttyS0",
+    # Lines of the console are compared with what the kernel says: no time in front of them.
+    "printk.time=0",
+    # While it boots, warnings only: the emulated serial line is slow.
+    "loglevel=5",
+    # Without these, a failure would leave the guest running until its time limit.
+    *("panic=-1", "oops=panic", "hung_task_panic=1"),
+    # An emulated processor stands still whenever the host gives its time to others.
+    *("watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120"),
+    # QEMU's is the host's counter, and the other clocks are slow to read.
+    "tsc=reliable",
+    # They cost time, and protect nothing here.
+    "mitigations=off",
+    # Known to debug kernels only: report every bad access, not just the first.
+    "kasan_multi_shot",
+)
+
+# QEMU before 8.1 may keep a translation of code that another processor was just changing. A
+# distribution's kernel changes its own code when a static key is switched, mostly while it
+# boots: so it boots on one processor. The lab's kernels have no such keys (JUMP_LABEL).
+# With its tick stopped in idle times, each further processor would take three seconds.
+_ONE_PROCESSOR = ("maxcpus=1", "nohz=off")
+
+_INIT = """\
+#!/bin/busybox sh
+# The guest's first program: what the plan takes for granted.
+set -e
+export PATH=/bin
+/bin/busybox --install -s /bin
+for module in /modules/*.ko; do
+    [ ! -e "$module" ] || insmod "$module"
+done
+mount -t 9p -o ro,trans=virtio,version=9p2000.L,cache=loose,msize=262144 host /host
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+# Where only one processor is up, the first cgroup switches its static keys now.
+mount -t cgroup2 cgroup /sys/fs/cgroup
+echo +io > /sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/first
+rmdir /sys/fs/cgroup/first
+echo -io > /sys/fs/cgroup/cgroup.subtree_control
+umount /sys/fs/cgroup
+for cpu in /sys/devices/system/cpu/cpu*/online; do
+    echo 1 > $cpu
+done
+echo 8 > /proc/sys/kernel/printk
+umount /sys
+umount /proc
+exec sh /plan.sh
+"""
+
+
+class Qemu:
+    """Runs scripts in an emulated PC; any number at once, from any threads.
+
+    Args:
+        kernel: the kernel to boot, of architecture x86_64.
+        time_limit_s: wall-clock seconds after which a run counts as hung.
+    """
+
+    tier = QEMU
+
+    def __init__(self, kernel: Kernel, *, time_limit_s: float) -> None:
+        self._kernel = kernel
+        self._processes = Processes(time_limit_s)
+
+    def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
+        """Boot, run `directory`/plan.sh, and wait for the power-off.
+
+        The guest sees `directory` as /run/isoblk, with the modules in modules/; the console
+        goes to console.log. The host's files it sees in /host, read-only.
+
+        Args:
+            seed: of no use here: two runs are never equal.
+
+        Raises:
+            RunError: the kernel or a step of the script failed, or it hung.
+            UserError: QEMU or BusyBox is missing.
+        """
+        emulator = program()
+        if emulator is None:
+            raise UserError("QEMU is missing", next=install_command(["qemu-system-x86"]))
+        with_modules = directory / "modules"
+        own_files = directory / _OWN_FILES
+        with_modules.mkdir()
+        own_files.mkdir()
+        try:
+            for module in modules:
+                shutil.copy(module, with_modules)
+            plan = (directory / "plan.sh").read_bytes()
+            base = sorted(self._kernel.base_modules.glob("*.ko")) if self._kernel.stock else []
+            (own_files / "initramfs").write_bytes(initramfs.archive(contents(plan, base)))
+            return self._processes.run(
+                [*DIE_WITH_PARENT, emulator, *arguments(self._kernel, memory_mib)],
+                directory,
+                {},
+            )
+        finally:
+            shutil.rmtree(with_modules, ignore_errors=True)
+            shutil.rmtree(own_files, ignore_errors=True)
+
+    def stop(self) -> None:
+        """End all machines, and let none begin. Their run() raises."""
+        self._processes.stop()
+
+
+def program() -> str | None:
+    """The emulator, if it is installed."""
+    return shutil.which(_PROGRAM, path=PATH)
+
+
+def busybox() -> bytes:
+    """The statically linked BusyBox.
+
+    Raises:
+        UserError: there is none.
+    """
+    path = shutil.which("busybox", path=PATH)
+    data = Path(path).read_bytes() if path else b""
+    if not data or _has_interpreter(data):
+        raise UserError(
+            "a statically linked BusyBox is missing", next=install_command(["busybox-static"])
+        )
+    return data
+
+
+def _has_interpreter(program: bytes) -> bool:
+    """Whether a 64-bit ELF program has a segment PT_INTERP (elf(5)): a dynamic loader."""
+    (offset,) = struct.unpack_from("<Q", program, 0x20)
+    size, count = struct.unpack_from("<HH", program, 0x36)
+    return any(
+        struct.unpack_from("<I", program, offset + i * size)[0] == _PT_INTERP for i in range(count)
+    )
+
+
+def contents(plan: bytes, modules: Sequence[Path]) -> list[initramfs.Entry]:
+    """The guest's first file system. modules: loaded before the plan begins, in this order."""
+    return [
+        *map(initramfs.directory, ("bin", "dev", "host", "modules", "proc", "run", "sys", "tmp")),
+        # What the host's programs need; /bin is BusyBox's.
+        *(initramfs.link(name, f"host/{name}") for name in ("etc", "lib", "lib64", "sbin", "usr")),
+        initramfs.program("init", _INIT.encode()),
+        initramfs.program("bin/busybox", busybox()),
+        initramfs.program("plan.sh", plan),
+        *(
+            initramfs.program(f"modules/{place:02}-{path.name}", path.read_bytes())
+            for place, path in enumerate(modules)
+        ),
+    ]
+
+
+def arguments(kernel: Kernel, memory_mib: int) -> list[str]:
+    """QEMU's arguments. It runs in the run's directory, whose path they do not hold."""
+    parameters = [*_KERNEL_PARAMETERS, *(_ONE_PROCESSOR if kernel.stock else ())]
+    return [
+        *("-machine", "q35", "-accel", "tcg,thread=multi", "-smp", str(QEMU.cpus)),
+        *("-m", f"{_MEMORY_MIB + memory_mib}M"),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
+        *("-kernel", str(kernel.linux), "-initrd", f"{_OWN_FILES}/initramfs"),
+        *("-append", " ".join(parameters)),
+        *_share("host", "/,readonly=on,multidevs=remap"),
+        *_share("run", "."),
+    ]
+
+
+def _share(tag: str, path: str) -> list[str]:
+    # "none": files belong to whoever runs QEMU, who need not be root.
+    return [
+        *("-fsdev", f"local,id={tag},security_model=none,path={path}"),
+        *("-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"),
+    ]

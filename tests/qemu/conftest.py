@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernels that the SMP tests run on. `make test-smp` builds and fetches them; `isoblk
+kernel build --arch x86_64 --debug` and `isoblk kernel build --stock` do by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from isoblk.campaign.execute import Bench, make_bench
+from isoblk.kernel import DEFAULT_VERSION, find, stock
+from isoblk.machine.qemu import Qemu
+from tests.qemu.guest import TIME_LIMIT_S, Guest
+
+
+@pytest.fixture(scope="session")
+def debug_bench() -> Bench:
+    """Our x86-64 kernel with KASAN, lockdep and poisoned slabs."""
+    kernel = find(DEFAULT_VERSION, debug=True, arch="x86_64")
+    return make_bench(Qemu(kernel, time_limit_s=TIME_LIMIT_S), kernel)
+
+
+@pytest.fixture
+def debug_guest(debug_bench: Bench, tmp_path: Path) -> Guest:
+    """A guest that notices bad memory accesses, bad locking and sleeping where one may not."""
+    return Guest(debug_bench, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def stock_bench() -> Bench:
+    """Debian's own kernel, as users have it."""
+    kernel = stock.find(DEFAULT_VERSION)
+    return make_bench(Qemu(kernel, time_limit_s=TIME_LIMIT_S), kernel)
+
+
+@pytest.fixture
+def stock_guest(stock_bench: Bench, tmp_path: Path) -> Guest:
+    """A guest as a user of Debian has it. It boots twice as fast as the debug kernel."""
+    return Guest(stock_bench, tmp_path)
+
+
+@pytest.fixture(params=["stock", "debug"])
+def guest(request: pytest.FixtureRequest, tmp_path: Path) -> Guest:
+    """A guest with each of the two kernels."""
+    return Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run a few lines of shell in an emulated PC with four processors, and read what they left."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isoblk.campaign.execute import Bench
+from isoblk.guest.plan import prologue
+from isoblk.guest.tier import QEMU
+from isoblk.kernel import Kernel
+from isoblk.machine.qemu import Qemu
+from isoblk.study.model import CgroupVersion
+from tests.lab.guest import Left
+
+# A guest that takes longer has hung. The debug kernel boots in six seconds on an idle machine.
+TIME_LIMIT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A kernel with modules, and where the runs of this guest are kept."""
+
+    bench: Bench
+    tmp: Path
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel under test."""
+        return self.bench.kernel
+
+    def run(
+        self,
+        script: str,
+        *,
+        modules: Sequence[str] = ("isoblk_vdisk", "blkload"),
+        load: bool = True,
+        cgroup: CgroupVersion = "v2",
+        timeout: float = TIME_LIMIT_S,
+        memory_mib: int = 512,
+    ) -> Left:
+        """Run `script` after the usual prologue, with `set -eu` in force.
+
+        The shell and its tools are BusyBox's; the host's programs are found behind them.
+
+        Args:
+            script: writes what shall be read to /run/isoblk.
+            modules: names without .ko, in the order in which they load.
+            load: whether the prologue loads them; else they only lie in /run/isoblk/modules.
+            timeout: wall-clock seconds until it counts as hung.
+
+        Raises:
+            RunError: a line failed; the kernel said BUG, WARNING or the like; or it hung.
+        """
+        directory = self.tmp / "guest"
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        lines = [*prologue(tuple(modules) if load else (), cgroup, QEMU), script]
+        (directory / "plan.sh").write_text("\n".join(lines) + "\n")
+        Qemu(self.kernel, time_limit_s=timeout).run(
+            directory,
+            [self.bench.modules[name] for name in modules],
+            seed=1,
+            memory_mib=memory_mib,
+        )
+        return Left(directory)

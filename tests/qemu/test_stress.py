@@ -1,0 +1,660 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Our elevators survive what may happen to a disk in use, on four processors.
+
+Every guest runs the debug kernel: a bad memory access, a lock taken in the wrong order, a sleep
+where one may not, or a task that waits for ever fails the run. Beyond that each test asks, once
+the load has ended, for what a race would leave behind: a request without an end, a tag or a
+place still held, a byte charged twice or not at all.
+
+Loops that only lengthen the stress run for a time of the guest's clock, however fast it is.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from isoblk.guest.tier import QEMU
+from tests.lab.guest import Left
+from tests.lab.load import (
+    CGROUP,
+    NULLB,
+    START,
+    STOP,
+    VDISK,
+    WAIT,
+    Value,
+    cgroup,
+    io_stat,
+    nullb,
+    results,
+    save,
+    script,
+    tenant,
+    vdisk,
+)
+from tests.qemu.guest import Guest
+
+OURS = ("kyber-fair", "feedbac")
+MODULES = (
+    "null_blk",
+    "isoblk_vdisk",
+    "blkload",
+    "isoblk_share",
+    *(f"{elevator}-iosched" for elevator in OURS),
+)
+
+# Each elevator has a disk of its own, so that one guest stresses both.
+DISKS = {"kyber-fair": "kf", "feedbac": "fb"}
+
+# So slow that the emulated processors wait for the disk and not the other way round.
+SLOW_NS = 40_000_000
+
+# Longer than any loop: the load ends when it is told to.
+ENDLESS = "1000s"
+
+# while within SECONDS SINCE: until the time is over.     stop_loops: end and collect those
+# `loop NAME COMMAND...` has started, which fail as their commands do.     settle DISK: what the
+# block layer and the elevator still hold.     A process costs 40 ms here: builtins where possible.
+# RCU's grace periods, of which a switch has several, are shortened: more happens in the time.
+STRESS = """
+echo 1 > /sys/kernel/rcu_expedited
+now() { cut -d. -f1 /proc/uptime; }
+within() { [ $(($(now) - $2)) -lt $1 ]; }
+loops=
+loop() {
+    name=$1; shift
+    ( rounds=0
+      while [ ! -e /run/end ]; do "$@"; rounds=$((rounds + 1)); done
+      echo $rounds > /run/isoblk/$name.rounds ) &
+    loops="$loops $!"
+}
+stop_loops() {
+    touch /run/end
+    for pid in $loops; do wait $pid; done
+    loops=
+    rm /run/end
+}
+queue() { echo $3 > /sys/block/$1/queue/$2; }
+choose() {
+    queue $1 scheduler $2
+    read -r schedulers < /sys/block/$1/queue/scheduler
+    case "$schedulers" in *"[$2]"*) ;; *) echo "$2 is not in use: $schedulers"; exit 1; esac
+}
+settle() {
+    {
+        echo "requests $(cat /sys/block/$1/inflight)"
+        cd /sys/kernel/debug/block/$1/sched
+        for file in depth groups tokens; do [ ! -e $file ] || cat $file; done
+        cd /
+    } > /run/isoblk/$1.settled
+}
+"""
+
+
+def stress(*parts: str) -> str:
+    """A script that has the functions above."""
+    return script(STRESS, *parts)
+
+
+def slow_nullb(name: str, /, **attributes: Value) -> str:
+    """A null_blk disk with a hardware queue for each processor and milliseconds of latency."""
+    values: dict[str, Value] = {
+        "submit_queues": QEMU.cpus,
+        "poll_queues": 0,
+        "memory_backed": 0,
+        "size": 1024,
+        "completion_nsec": SLOW_NS,
+        **attributes,
+    }
+    return nullb(name, **values)
+
+
+def choose(disk: str, elevator: str) -> str:
+    """Switch the elevator; fails unless it is then in use."""
+    return f"choose {disk} {elevator}"
+
+
+def assert_settled(left: Left, disk: str) -> None:
+    """Nothing is left of any request: neither in the block layer nor in the elevator."""
+    found = left.read(f"{disk}.settled")
+    assert re.search(r"^requests +0 +0$", found, re.MULTILINE), found
+    held = re.findall(r"\b(inflight|held|at_gate|used) (\d+)", found)
+    assert held[0][0] == "inflight", found
+    assert all(count == "0" for _, count in held), found
+
+
+def assert_ended(left: Left, label: str = "results") -> None:
+    """Every request that was issued has ended, well or not; results() checks that they add up."""
+    done = results(left, label)
+    assert done
+    for name, each in done.items():
+        assert sum(op.issued for op in each.ops.values()) > 0, name
+
+
+def stats(*groups: str) -> str:
+    """Keep io.stat of cgroups, which are named after their disk: /DISK/NAME.
+
+    The kernel leaves out the figures of one that has only trimmed, so each reads once more.
+    """
+    lines = []
+    for group in groups:
+        read = f"dd if=/dev/{group.split('/')[1]} of=/dev/null bs=4k count=1 iflag=direct"
+        lines += [
+            f"( echo 0 > {CGROUP}{group}/cgroup.procs; {read} 2> /dev/null || : )",
+            f"cat {CGROUP}{group}/io.stat > {_stat_file(group)}",
+        ]
+    return "\n".join(lines)
+
+
+def _stat_file(group: str) -> str:
+    return f"/run/isoblk/stat{group.replace('/', '.')}"
+
+
+def assert_charged(left: Left, groups: Iterable[str]) -> None:
+    """What each cgroup was charged is what it sent, to the byte. groups: without children."""
+    for group in groups:
+        found = io_stat(left.read(_stat_file(group).rsplit("/", 1)[1]))
+        sent = found["rbytes"] + found["wbytes"] + found["dbytes"]
+        assert sent > 0, group
+        assert found["isoblk.used"] == sent, (group, found)
+
+
+def loads(disk: str, groups: Sequence[str], /, *, trim: bool = True, **common: Value) -> str:
+    """Tenants of every kind, one a cgroup, in turn. trim: the disk can."""
+    kinds: tuple[dict[str, Value], ...] = (
+        {"rw": "randread", "bs": "4k", "iodepth": 16},
+        {"rw": "randwrite", "bs": "4k", "iodepth": 8, "fsync": 8},
+        {"rw": "write", "bs": "64k", "iodepth": 4, "fua": 1},
+        {"rw": "randrw", "bssplit": "4k/50:128k/50", "iodepth": 4, "numjobs": 2},
+        {"rw": "randtrim", "bs": "64k", "iodepth": 4},
+    )
+    return "\n".join(
+        tenant(
+            f"{disk}-{i}",
+            device=f"/dev/{disk}",
+            cgroup=group,
+            **{"runtime": ENDLESS, **kinds[i % (len(kinds) - (not trim))], **common},
+        )
+        for i, group in enumerate(groups)
+    )
+
+
+def groups_of(disk: str, count: int = 5) -> list[str]:
+    """Cgroups of a disk's tenants, one of them a child of another."""
+    return [f"/{disk}", *(f"/{disk}/{i}" for i in range(1, count))]
+
+
+SWITCHES = 100
+# Each entry: elevator, and what is set once it is there.
+CHAIN = (
+    ("kyber-fair", ""),
+    ("feedbac", ""),
+    ("none", ""),
+    ("kyber-fair", "iosched/paper_mode 1"),
+    ("mq-deadline", ""),
+    ("feedbac", "iosched/paper_mode 1"),
+    ("kyber-fair", "iosched/depth 3"),
+    ("bfq", ""),
+    ("feedbac", "iosched/gate 0"),
+    ("kyber-fair", "nr_requests 8"),
+)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["tags-a-queue", "shared-tags"])
+def test_elevators_are_switched_under_load(debug_guest: Guest, shared: bool) -> None:
+    # With memory behind it, the driver sleeps, and can trim.
+    groups = groups_of("disk0")
+    steps = []
+    for elevator, setting in CHAIN:
+        steps.append(choose("disk0", elevator))
+        if setting:
+            steps.append(f"queue disk0 {setting}")
+        steps.append("usleep 10000")
+    left = debug_guest.run(
+        stress(
+            slow_nullb("disk0", shared_tag_bitmap=int(shared), memory_backed=int(shared)),
+            *map(cgroup, groups),
+            loads("disk0", groups, trim=shared),
+            START,
+            f"""
+            weigh() {{
+                for weight in 1 10000 100; do
+                    echo $weight > {CGROUP}/disk0/1/io.isoblk.weight
+                    echo "default $weight" > {CGROUP}/disk0/2/io.isoblk.weight
+                    put "$device $weight" {CGROUP}/disk0/3/io.isoblk.weight > /dev/null
+                done
+                cat {CGROUP}/disk0/*/io.stat > /dev/null
+                usleep 200000
+            }}
+            """,
+            "device=$(cat /sys/block/disk0/dev)",
+            "loop weigh weigh",
+            f"for round in $(seq {SWITCHES // len(CHAIN)}); do",
+            "echo round $round at $(now) s",
+            *steps,
+            "done",
+            STOP,
+            WAIT,
+            "stop_loops",
+            save("results"),
+            "settle disk0",
+        ),
+        modules=MODULES,
+        timeout=240,
+    )
+    assert_ended(left)
+    assert_settled(left, "disk0")
+    assert int(left.read("weigh.rounds")) > 0
+
+
+def both(groups: int = 5, **attributes: Value) -> str:
+    """A slow disk for each of our elevators, with loaded cgroups; see `leaves`."""
+    trim = bool(attributes.get("memory_backed"))
+    lines = []
+    for elevator, disk in DISKS.items():
+        lines += [
+            slow_nullb(disk, **attributes),
+            choose(disk, elevator),
+            *map(cgroup, groups_of(disk, groups)),
+            loads(disk, groups_of(disk, groups), trim=trim),
+        ]
+    return "\n".join(lines)
+
+
+def leaves(groups: int = 5) -> list[str]:
+    """The cgroups of `both` whose io.stat is of their own requests alone."""
+    return [group for disk in DISKS.values() for group in groups_of(disk, groups)[1:]]
+
+
+def end(groups: int = 5) -> str:
+    """End the load of `both`, and keep all that tells how it went."""
+    return "\n".join(
+        (
+            STOP,
+            WAIT,
+            "stop_loops",
+            save("results"),
+            stats(*leaves(groups)),
+            *(f"settle {disk}" for disk in DISKS.values()),
+        )
+    )
+
+
+def assert_clean(left: Left, groups: int = 5) -> None:
+    """What `end` kept: all has ended, nothing is held, every byte is charged once."""
+    assert_ended(left)
+    for disk in DISKS.values():
+        assert_settled(left, disk)
+    assert_charged(left, leaves(groups))
+
+
+def rounds(left: Left, name: str) -> int:
+    """How many rounds a `loop` has made."""
+    return int(left.read(f"{name}.rounds"))
+
+
+# Of each disk; the weights of one group, of its parent, and of one on this device.
+WEIGHTS = f"""
+weigh() {{
+    for disk in {" ".join(DISKS.values())}; do
+        device=$(cat /sys/block/$disk/dev)
+        for weight in 1 10000 100; do
+            echo $weight > {CGROUP}/$disk/1/io.isoblk.weight
+            echo "default $weight" > {CGROUP}/$disk/io.isoblk.weight
+            echo "$device $weight" > {CGROUP}/$disk/2/io.isoblk.weight
+        done
+        echo "$device default" > {CGROUP}/$disk/2/io.isoblk.weight
+        # One may be removed before it is its turn.
+        cat {CGROUP}/$disk/*/io.stat {CGROUP}/$disk/*/io.isoblk.weight > /dev/null 2>&1 || :
+        cat /sys/kernel/debug/block/$disk/sched/* > /dev/null
+        usleep 200000
+    done
+}}
+"""
+
+BATCH = 8
+
+
+def test_cgroups_come_and_go_under_load(debug_guest: Guest) -> None:
+    # Groups and their children, in each of which a task reads. Every other task leaves at once,
+    # and its cgroup is removed while it reads.
+    left = debug_guest.run(
+        stress(
+            both(3),
+            WEIGHTS,
+            f"""
+            # DISK
+            come_and_go() {{
+                groups= children= tasks=
+                for i in $(seq {BATCH}); do
+                    groups="$groups {CGROUP}/$1/w$i"
+                    children="$children {CGROUP}/$1/w$i/child"
+                done
+                mkdir $groups
+                for group in $groups; do
+                    echo $((i * 100 + 1)) > $group/io.isoblk.weight
+                    echo +io > $group/cgroup.subtree_control
+                done
+                mkdir $children
+                odd=0
+                for child in $children; do
+                    ( echo 0 > $child/cgroup.procs
+                      exec dd if=/dev/$1 of=/dev/null bs=64k count=4 iflag=direct 2> /dev/null ) &
+                    tasks="$tasks $!"
+                done
+                for task in $tasks; do
+                    odd=$((1 - odd))
+                    [ $odd = 0 ] || echo $task > {CGROUP}/cgroup.procs 2> /dev/null || :
+                done
+                left="$children $groups"
+                while [ "$left" ]; do
+                    rmdir $left 2> /dev/null || :
+                    left=
+                    for group in $children $groups; do
+                        [ ! -d $group ] || left="$left $group"
+                    done
+                done
+                for task in $tasks; do wait $task; done
+            }}
+            """,
+            START,
+            "loop weigh weigh",
+            *(f"loop {disk} come_and_go {disk}" for disk in DISKS.values()),
+            "sleep 35",
+            end(3),
+        ),
+        modules=MODULES,
+        timeout=150,
+    )
+    assert_clean(left, 3)
+    assert rounds(left, "weigh") > 0
+    for disk in DISKS.values():
+        assert rounds(left, disk) > 0
+
+
+def test_a_cgroup_removed_while_its_request_waits_for_the_switch(debug_guest: Guest) -> None:
+    # The kernel gives a cgroup that is on its way out no part of a new elevator. A bio of it may
+    # still come: it waits at the frozen queue, which waits for a request of a very slow disk.
+    read = "dd if=/dev/disk0 of=/dev/null bs=4k count=1 iflag=direct 2> /dev/null"
+    lines = [slow_nullb("disk0", completion_nsec=2_000_000_000)]
+    for i, elevator in enumerate(OURS * 2):
+        lines += [
+            cgroup(f"/{i}"),
+            f"{read} & before=$!",
+            "usleep 200000",
+            f"choose disk0 {elevator} & switch=$!",
+            "usleep 200000",
+            f"( echo 0 > {CGROUP}/{i}/cgroup.procs; exec {read} ) & task=$!",
+            "usleep 400000",
+            f"echo $task > {CGROUP}/cgroup.procs",
+            f"rmdir {CGROUP}/{i}",
+            "for pid in $before $switch $task; do wait $pid; done",
+            f"settle disk0; mv /run/isoblk/disk0.settled /run/isoblk/{i}.settled",
+            "choose disk0 none",
+        ]
+    left = debug_guest.run(stress(*lines), modules=MODULES, timeout=100)
+    for i in range(2 * len(OURS)):
+        assert_settled(left, str(i))
+
+
+def test_processors_go_and_come_under_load(debug_guest: Guest) -> None:
+    left = debug_guest.run(
+        stress(
+            both(),
+            """
+            plug() { echo $2 > /sys/devices/system/cpu/cpu$1/online; }
+            """,
+            START,
+            "began=$(now); rounds=0",
+            "while within 35 $began; do",
+            "for cpu in 1 2 3; do plug $cpu 0; done",
+            "for cpu in 3 1 2; do plug $cpu 1; done",
+            "plug 2 0; plug 3 0; plug 2 1; plug 1 0; plug 3 1; plug 1 1",
+            "rounds=$((rounds + 1))",
+            "done",
+            "echo $rounds > /run/isoblk/plug.rounds",
+            end(),
+        ),
+        modules=MODULES,
+        timeout=180,
+    )
+    assert_clean(left)
+    assert rounds(left, "plug") > 0
+
+
+def test_disks_vanish_under_load(debug_guest: Guest) -> None:
+    # In turn: switched off, and removed whole. null_blk's hardware queues change in between.
+    kinds = (
+        (slow_nullb("disk0"), NULLB),
+        (vdisk("disk0", hw_queues=QEMU.cpus, read_ns=SLOW_NS, write_ns=SLOW_NS), VDISK),
+    )
+    rows = []
+    for elevator in OURS:
+        for make, home in kinds:
+            for remove in (f"echo 0 > {home}/disk0/power", f"rmdir {home}/disk0"):
+                rows += [
+                    make,
+                    choose("disk0", elevator),
+                    START,
+                    "for i in 1 2 3; do",
+                    "    dd if=/dev/disk0 of=/dev/null bs=4k iflag=direct 2> /dev/null &",
+                    "done",
+                    "usleep 200000",
+                ]
+                if home == NULLB:
+                    rows += [
+                        f"for n in 1 {QEMU.cpus}; do echo $n > {home}/disk0/submit_queues; done"
+                    ]
+                rows += [
+                    remove,
+                    WAIT,
+                    "round=$((round + 1))",
+                    "cat /sys/kernel/debug/blkload/results > /run/isoblk/results.$round",
+                    "kill %1 %2 %3 2> /dev/null || :",
+                    "wait",
+                    f"[ ! -e {home}/disk0 ] || rmdir {home}/disk0",
+                ]
+    groups = groups_of("disk0")
+    left = debug_guest.run(
+        stress(
+            *map(cgroup, groups),
+            loads("disk0", groups, trim=False),
+            "began=$(now); round=0",
+            "while within 35 $began; do",
+            *rows,
+            "done",
+            "echo $round > /run/isoblk/vanish.rounds",
+            # Nothing of theirs is in use any more.
+            *(f"rmmod {elevator}-iosched" for elevator in OURS),
+            "rmmod isoblk_share",
+        ),
+        modules=MODULES,
+        timeout=200,
+    )
+    assert rounds(left, "vanish") >= 2 * len(kinds) * len(OURS)
+    for i in range(rounds(left, "vanish")):
+        assert_ended(left, f"results.{i + 1}")
+
+
+def test_modules_are_loaded_and_unloaded_under_load(debug_guest: Guest) -> None:
+    insert = [
+        f"insmod /run/isoblk/modules/{name}.ko" for name in MODULES if name.startswith("isoblk_s")
+    ]
+    insert += [f"insmod /run/isoblk/modules/{elevator}-iosched.ko" for elevator in OURS]
+    groups = groups_of("disk0", 3)
+    left = debug_guest.run(
+        stress(
+            "insmod /run/isoblk/modules/null_blk.ko nr_devices=0",
+            "insmod /run/isoblk/modules/blkload.ko",
+            slow_nullb("disk0"),
+            *map(cgroup, groups),
+            loads("disk0", groups, trim=False),
+            f"look() {{ cat {CGROUP}/disk0/io.stat {CGROUP}/disk0/io.isoblk.weight 2> /dev/null"
+            " > /dev/null || :; }",
+            START,
+            "loop look look",
+            "began=$(now); rounds=0",
+            "while within 30 $began; do",
+            *insert,
+            *(
+                line
+                for elevator in OURS
+                for line in (
+                    choose("disk0", elevator),
+                    # In use, it stays; so does what it is built on.
+                    f"for name in {elevator}-iosched isoblk_share; do",
+                    "    if rmmod $name 2> /dev/null; then echo unloaded $name in use; exit 1; fi",
+                    "done",
+                    f"echo 777 > {CGROUP}/disk0/1/io.isoblk.weight",
+                    "usleep 100000",
+                )
+            ),
+            # It goes as soon as it is not in use, which may happen at any point of the switch.
+            f"rmmod {OURS[0]}-iosched",
+            f"( until rmmod {OURS[1]}-iosched 2> /dev/null; do :; done ) & unload=$!",
+            choose("disk0", "none"),
+            "wait $unload",
+            "rmmod isoblk_share",
+            f"[ ! -e {CGROUP}/disk0/io.isoblk.weight ]",
+            "rounds=$((rounds + 1))",
+            "done",
+            "echo $rounds > /run/isoblk/load.rounds",
+            STOP,
+            WAIT,
+            "stop_loops",
+            save("results"),
+        ),
+        modules=MODULES,
+        load=False,
+        timeout=180,
+    )
+    assert_ended(left)
+    assert rounds(left, "load") > 1
+
+
+def inject(disk: str, kind: str, interval: int) -> str:
+    """Have one of so many requests fail. kind: requeue or timeout."""
+    values = {"verbose": 0, "interval": interval, "times": -1, "probability": 100}
+    return "\n".join(
+        f"echo {value} > {NULLB}/{disk}/{kind}_inject/{name}" for name, value in values.items()
+    )
+
+
+def test_requests_that_fail_or_come_back_are_charged_once(debug_guest: Guest) -> None:
+    # With a cache, so that flushes and FUA are made of several requests; all of 256 MiB is used,
+    # of which a tenth is bad.
+    disks = list(DISKS.values())
+    left = debug_guest.run(
+        stress(
+            both(memory_backed=1, size=256, cache_size=16, fua=0),
+            WEIGHTS,
+            *(inject(disk, "requeue", 7) for disk in disks),
+            START,
+            "loop weigh weigh",
+            "sleep 15",
+            *(f"queue {disk} io_timeout 500" for disk in disks),
+            *(inject(disk, "timeout", 499) for disk in disks),
+            *(f"echo +0-52428 > {NULLB}/{disk}/badblocks" for disk in disks),
+            "sleep 15",
+            end(),
+        ),
+        modules=MODULES,
+        timeout=180,
+    )
+    assert_clean(left)
+    done = results(left, "results")
+    assert sum(op.errors for each in done.values() for op in each.ops.values()) > 0
+
+
+# Of each disk.
+STORM_GROUPS = 10
+STORM_TASKS = 11
+
+
+def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
+    # Far more tasks than tags. Every fourth is killed, wherever it is.
+    names = [f"/{disk}/{i}" for disk in DISKS.values() for i in range(STORM_GROUPS)]
+    left = debug_guest.run(
+        stress(
+            *(
+                line
+                for elevator, disk in DISKS.items()
+                for line in (
+                    slow_nullb(disk, completion_nsec=10_000_000),
+                    choose(disk, elevator),
+                    f"queue {disk} nr_requests 4",
+                    cgroup(f"/{disk}"),
+                )
+            ),
+            *map(cgroup, names),
+            f"""
+            toggle() {{
+                for disk in {" ".join(DISKS.values())}; do
+                    for row in "nr_requests 8" "iosched/depth 1" "nomerges 2" "nr_requests 4" \\
+                        "iosched/depth off" "iosched/gate 0" "nomerges 0" "iosched/depth 5" \\
+                        "iosched/gate 1" "nr_requests 64" "iosched/depth auto" "nr_requests 4"
+                    do
+                        queue $disk $row
+                    done
+                    grep -o 'at_gate [1-9].*' /sys/kernel/debug/block/$disk/sched/groups \\
+                        >> /run/isoblk/waited || :
+                done
+            }}
+            # DISK CGROUP PLACE: all wait for the gun before they begin.
+            mkfifo /run/gun
+            reads() {{
+                echo 0 > {CGROUP}$2/cgroup.procs
+                : < /run/gun
+                exec dd if=/dev/$1 of=/dev/null bs=4k count=30 skip=$3 iflag=direct 2> /dev/null
+            }}
+            writes() {{
+                echo 0 > {CGROUP}$2/cgroup.procs
+                : < /run/gun
+                exec dd if=/dev/zero of=/dev/$1 bs=4k count=10 seek=$3 conv=fsync 2> /dev/null
+            }}
+            """,
+            "tasks= victims=",
+            f"for i in $(seq {STORM_TASKS}); do",
+            f"for group in {' '.join(names)}; do",
+            "    disk=${group#/}; disk=${disk%/*}",
+            "    if [ $((i % 4)) = 3 ]; then writes $disk $group $((i * 1000)) & else",
+            "    reads $disk $group $((i * 1000)) & fi",
+            '    if [ $((i % 4)) = 2 ]; then victims="$victims $!"; else tasks="$tasks $!"; fi',
+            "done",
+            "done",
+            "sleep 1",
+            "loop toggle toggle",
+            ": > /run/gun",
+            "sleep 2",
+            "kill -9 $victims || :",
+            "for task in $tasks; do wait $task; done",
+            "for victim in $victims; do wait $victim || :; done",
+            # By io_uring, whose direct requests may not wait, and whose others hold requests that
+            # were allocated ahead.
+            *(
+                f"fio --name=u{direct}{disk} --filename=/dev/{disk} --ioengine=io_uring"
+                f" --direct={direct} --rw=randread --bs=4k --iodepth=16 --iodepth_batch_submit=8"
+                f" --numjobs=2 --time_based --runtime=8 --invalidate=1"
+                f" --eta=never --output=/run/isoblk/{disk}{direct}.fio & fio{direct}{disk}=$!"
+                for disk in DISKS.values()
+                for direct in (0, 1)
+            ),
+            *(f"wait $fio{direct}{disk}" for disk in DISKS.values() for direct in (0, 1)),
+            "stop_loops",
+            "sync",
+            stats(*names),
+            *(f"settle {disk}" for disk in DISKS.values()),
+        ),
+        modules=MODULES,
+        timeout=240,
+        memory_mib=768,
+    )
+    for disk in DISKS.values():
+        assert_settled(left, disk)
+        for direct in (0, 1):
+            assert "err= 0" in left.read(f"{disk}{direct}.fio")
+    # Tasks did wait. Nobody here may not, so what was sent was charged.
+    assert left.read("waited")
+    assert_charged(left, names)
+    assert rounds(left, "toggle") > 0
