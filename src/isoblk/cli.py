@@ -6,7 +6,7 @@ import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -18,12 +18,16 @@ from isoblk.campaign.execute import make_bench
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.doctor import doctor
 from isoblk.errors import IsoblkError, RunError, UserError
-from isoblk.kernel import DEFAULT_VERSION, find, hold
+from isoblk.guest.plan import check_queues
+from isoblk.guest.tier import QEMU, UML
+from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, stock
+from isoblk.machine.qemu import Qemu
 from isoblk.machine.uml import Uml
 from isoblk.report.tables import plain_or_rich, summary_table
 from isoblk.result.store import Run, read_results
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
+from isoblk.study.notes import notes
 
 # A shell's status for a program that an interrupt ended.
 _INTERRUPTED = 130
@@ -60,6 +64,12 @@ def run(
         Path | None, typer.Option("-o", "--output", help="Result directory [results/NAME].")
     ] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
+    machine_name: Annotated[
+        Literal["uml", "qemu"],
+        typer.Option(
+            "--machine", help="uml: virtual time, exact. qemu: four processors, real time."
+        ),
+    ] = "uml",
     kernel: Annotated[
         str, typer.Option(help="Version of the kernel under test.")
     ] = DEFAULT_VERSION,
@@ -73,16 +83,27 @@ def run(
 ) -> None:
     """Run a study: every point of its matrix, on the kernel, in virtual time.
 
+    On the qemu machine the kernel is Debian's own, unless --debug asks for the lab's.
+
     Runs that the result directory already holds are not repeated.
     """
     parsed, source = load_study(study)
     expansion = expand(parsed)
+    tier = QEMU if machine_name == "qemu" else UML
+    check_queues((planned.spec for planned in expansion.runs), tier)
     if dry:
-        for text in dry_run(expansion):
+        for text in dry_run(expansion, tier):
             typer.echo(text)
         return
-    chosen = find(kernel, debug=debug)
-    machine = Uml(chosen, time_limit_s=timeout)
+    for note in notes(planned.spec for planned in expansion.runs):
+        typer.echo(f"note: {note}", err=True)
+    machine: Uml | Qemu
+    if machine_name == "qemu":
+        chosen = pc_kernel(kernel, debug)
+        machine = Qemu(chosen, time_limit_s=timeout)
+    else:
+        chosen = find(kernel, debug=debug)
+        machine = Uml(chosen, time_limit_s=timeout)
     results = output or Path("results") / parsed.name
     console = plain_or_rich()
     executor = ThreadPoolExecutor(max_workers=jobs)
@@ -122,6 +143,19 @@ def run(
             f"{len(invalid)} of {len(record.runs)} runs are invalid; the first:"
             f" {invalid[0].record.reasons[0]}"
         )
+
+
+def pc_kernel(version: str, debug: bool) -> Kernel:
+    """Debian's own kernel, else the lab's of that version; for --debug always the lab's."""
+    if debug:
+        return find(version, debug=True, arch="x86_64")
+    try:
+        return stock.find(version)
+    except UserError as missing:
+        try:
+            return find(version, arch="x86_64")
+        except UserError:
+            raise missing from None
 
 
 app.command()(cli_report.show)

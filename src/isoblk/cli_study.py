@@ -16,6 +16,7 @@ from isoblk.study.expand import expand
 from isoblk.study.fiojob import from_fio
 from isoblk.study.load import load_study
 from isoblk.study.model import Expansion
+from isoblk.study.notes import notes
 from isoblk.study.point import label
 from isoblk.study.schema import study_schema
 
@@ -34,6 +35,8 @@ def check(file: Annotated[Path, typer.Argument(help="Study file (TOML).")]) -> N
         for key, values in study.matrix.items():
             table.add_row(key, " ".join(label(value) for value in values))
         console.print(table)
+    for note in notes(planned.spec for planned in expansion.runs):
+        typer.echo(f"note: {note}", err=True)
 
 
 def _kinds(expansion: Expansion) -> str:

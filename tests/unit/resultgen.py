@@ -19,9 +19,17 @@ from isoblk.result.model import (
     StudyRun,
     TenantResult,
 )
-from isoblk.result.store import FORMAT, LATENCY_SCHEMA, SERIES_SCHEMA, write_study
+from isoblk.result.store import (
+    FORMAT,
+    LATENCY_SCHEMA,
+    PREDICTIONS,
+    PREDICTIONS_SCHEMA,
+    SERIES_SCHEMA,
+    write_study,
+)
 from isoblk.study.model import (
     ClaimEntry,
+    DeviceEvent,
     Event,
     Group,
     PlannedRun,
@@ -50,7 +58,8 @@ PROVENANCE = Provenance(
 @dataclass(frozen=True)
 class Made:
     """One run to write. rates: I/Os a second by tenant, constant while it is active, or a
-    list: one for each 100 ms after the barrier. latencies_ns: rank-weighted buckets."""
+    list: one for each 100 ms after the barrier. latencies_ns: rank-weighted buckets.
+    predictions: (t_ms, predicted, used, error, a)."""
 
     scheduler: SchedulerName
     rates: Mapping[str, float | Sequence[float]]
@@ -60,6 +69,8 @@ class Made:
     tenants: Sequence[Tenant] = ()
     groups: Sequence[Group] = ()
     events: Sequence[Event] = ()
+    device_events: Sequence[DeviceEvent] = ()
+    predictions: Sequence[tuple[float, int, int, float, float]] | None = None
     status: str = "valid"
     reasons: Sequence[str] = ()
     failure: str = ""
@@ -125,6 +136,7 @@ def _spec(made: Made) -> RunSpec:
         groups=tuple(made.groups),
         tenants=tuple(made.tenants),
         events=tuple(made.events),
+        device_events=tuple(made.device_events),
         warmup_ns=made.warmup_ms * 10**6,
         runtime_ns=made.runtime_ms * 10**6,
         window_ms=100,
@@ -198,6 +210,10 @@ def _write_run(directory: Path, run_id: str, made: Made, spec: RunSpec) -> None:
         wall_s=0.5,
         cpu_s=0.4,
     )
+    if made.predictions is not None:
+        pl.DataFrame(made.predictions, schema=PREDICTIONS_SCHEMA, orient="row").write_parquet(
+            directory / PREDICTIONS
+        )
     (directory / "run.json").write_bytes(msgspec.json.encode(record))
     (directory / "plan.sh").write_text(
         "#!/bin/sh\n# made up & <escaped>\n"

@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from isoblk.analysis.claims import ClaimResult, compare, judge
@@ -108,6 +109,63 @@ def test_a_missing_run_decides_nothing(tmp_path: Path) -> None:
     resultgen.write(tmp_path, [made])
     found = _judge(tmp_path, _claim("jain", ">", 0))
     assert (found.verdict, found.reason) == ("undecided", "a run has not finished")
+
+
+def _than(metric: str, op: str, value: float, than: dict[str, str], **where: str) -> ClaimEntry:
+    where = {key.replace("_", "."): value for key, value in where.items()}
+    return msgspec.structs.replace(_claim(metric, op, value, where), than=dict(than))
+
+
+def test_a_metric_may_be_a_ratio_to_another_runs(tmp_path: Path) -> None:
+    resultgen.weights_study(tmp_path)
+    claim = _than("total_iops", "~", 294 / 800, {"scheduler": "none"}, scheduler="bfq")
+    found = _judge(tmp_path, msgspec.structs.replace(claim, tolerance=0.001))
+    assert found.verdict == "holds"
+    assert len(found.points) == 3
+    assert found.expected() == ("total_iops ~ 0.3675 times that of scheduler = none within 0.1 %")
+    slower = _than("total_iops", "<", 1, {"workload.rw": "randread"}, scheduler="none")
+    judged = _judge(tmp_path, slower)
+    assert [p.measured and round(p.measured.mean, 3) for p in judged.points] == [1, 0.8, 0.9]
+    assert judged.verdict == "fails"
+
+
+def test_a_ratio_is_made_repeat_by_repeat(tmp_path: Path) -> None:
+    resultgen.weights_study(tmp_path, repeats=3)
+    # Both have the same noise: it is not in the ratio, whose interval is all but a point.
+    claim = _than("total_iops", "<", 0.369, {"scheduler": "none"}, scheduler="bfq")
+    found = _judge(tmp_path, claim)
+    assert found.verdict == "holds"
+    assert all(p.measured and p.measured.half_width < 1e-4 for p in found.points)
+
+
+@pytest.mark.parametrize(
+    ("than", "reason"),
+    [
+        ({"scheduler": "kyber"}, "an invalid run"),
+        ({"scheduler": "io.latency", "workload.rw": "randrw"}, "a failed run"),
+    ],
+)
+def test_a_ratio_to_a_run_that_does_not_count_decides_nothing(
+    tmp_path: Path, than: dict[str, str], reason: str
+) -> None:
+    resultgen.weights_study(tmp_path)
+    claim = _than("jain", ">", 0, than, scheduler="bfq", workload_rw="randwrite")
+    found = _judge(tmp_path, claim)
+    assert (found.verdict, found.reason) == ("undecided", reason)
+
+
+def test_shares_that_never_follow_fail_the_claim_that_they_do(tmp_path: Path) -> None:
+    tenants = [resultgen.tenant("a", 100), resultgen.tenant("b", 900, startdelay_ns=5 * 10**8)]
+    rates = {"a": 1000.0, "b": 1000.0}
+    made = [resultgen.Made("none", rates, tenants=tenants, repeat=i) for i in range(2)]
+    resultgen.write(tmp_path, made)
+    assert _judge(tmp_path, _claim("converged_ms", "<=", 300)).verdict == "fails"
+
+
+def test_a_metric_that_the_run_does_not_have_is_named(tmp_path: Path) -> None:
+    resultgen.write(tmp_path, [resultgen.Made("none", {"a": 1.0}, tenants=resultgen.four()[:0])])
+    found = _judge(tmp_path, _claim("converged_ms", "<=", 300))
+    assert (found.verdict, found.reason.split(",")[0]) == ("undecided", "it has no converged_ms")
 
 
 def test_where_matches_numbers_as_the_matrix_writes_them(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.unit.resultgen import tenant
 WEIGHTS = st.integers(1, 10_000)
 CAPS = st.one_of(st.just(math.inf), st.floats(0, 1e9))
 PARTIES = st.lists(st.tuples(WEIGHTS, CAPS), min_size=1, max_size=40)
+BOOLEANS = st.booleans()
 TOTALS = st.floats(1, 1e9)
 
 
@@ -27,6 +28,8 @@ def hierarchies(draw: st.DrawFn) -> tuple[list[Tenant], list[Group]]:
     names = [f"t{i}" for i in range(draw(st.integers(1, 12)))]
     tenants = [tenant(n, draw(WEIGHTS), draw(st.sampled_from(homes)) + n) for n in names]
     used = [g for g in groups if any(t.cgroup.startswith(f"{g.path}/") for t in tenants)]
+    # In some inner cgroups there is a tenant too, and its weight is the cgroup's.
+    tenants += [tenant(f"own{i}", g.weight, g.path) for i, g in enumerate(used) if draw(BOOLEANS)]
     return tenants, used
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The numbers of a result set are the ones its makers put in."""
 
+import math
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from isoblk.analysis import timeline
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, analyse, metric_value
 from isoblk.errors import UserError
 from isoblk.result.store import read_results
@@ -168,6 +170,62 @@ def test_total_is_relative_to_none_of_the_same_point_and_repeat(tmp_path: Path) 
     assert bfq.values("total_vs_none") == pytest.approx([294 / 800] * 3, rel=1e-3)
 
 
+def test_total_is_relative_to_the_better_of_none_and_kyber(tmp_path: Path) -> None:
+    rates = {"none": 600.0, "kyber": 800.0, "bfq": 400.0}
+    runs = [
+        Made(name, {"a": rate, "b": rate}, tenants=TWO, reference=None if name == "none" else 0)  # type: ignore[arg-type]
+        for name, rate in rates.items()
+    ]
+    resultgen.write(tmp_path / "with", runs)
+    points = {p.scheduler: p.valid[0] for p in _analyse(tmp_path / "with").points}
+    assert {n: m.total_vs_best for n, m in points.items()} == {
+        "none": 0.75,
+        "kyber": 1,
+        "bfq": 0.5,
+    }
+    resultgen.write(tmp_path / "without", [runs[0], runs[2]])
+    points = {p.scheduler: p.valid[0] for p in _analyse(tmp_path / "without").points}
+    assert {n: m.total_vs_best for n, m in points.items()} == {"none": None, "bfq": None}
+
+
+def test_an_invalid_kyber_is_not_compared_with(tmp_path: Path) -> None:
+    analysis = _analyse(resultgen.weights_study(tmp_path))
+    valid = _point(analysis, scheduler="bfq", workload_rw="randread").valid[0]
+    assert valid.total_vs_best == pytest.approx(294 / 800, rel=1e-3)
+    assert _point(analysis, scheduler="bfq", workload_rw="randwrite").valid[0].total_vs_best is None
+
+
+def test_the_longest_convergence_counts_and_none_at_all_is_without_end(tmp_path: Path) -> None:
+    (point,) = _analyse(resultgen.event_study(tmp_path / "a")).points[1:]
+    assert point.values("converged_ms") == [300]
+    tenants = [tenant("a", 100), tenant("b", 900, startdelay_ns=500_000_000)]
+    never = _only(tmp_path / "b", Made("none", {"a": 1000, "b": 1000}, tenants=tenants))
+    assert never.converged_ms == math.inf
+    steady = _only(tmp_path / "c", Made("none", {"a": 1000, "b": 1000}, tenants=TWO))
+    assert steady.converged_ms is None
+
+
+def test_a_share_that_is_6_percent_off_has_not_converged(tmp_path: Path) -> None:
+    tenants = [tenant("a", 100), tenant("b", 100, startdelay_ns=500_000_000)]
+    near = _only(tmp_path / "a", Made("bfq", {"a": 1000, "b": 1090}, tenants=tenants))
+    far = _only(tmp_path / "b", Made("bfq", {"a": 1000, "b": 1130}, tenants=tenants))
+    assert [near.converged_ms, far.converged_ms] == [0, math.inf]
+
+
+def test_a_burst_is_what_a_tenant_got_beyond_its_share_in_ms_of_it(tmp_path: Path) -> None:
+    tenants = [tenant("a", 100), tenant("b", 100, startdelay_ns=500_000_000)]
+    # b has all of one window and three quarters of the next, each worth 100 ms of its half.
+    a = [2000.0] * 5 + [0.0, 500.0] + [1000.0] * 3
+    b = [0.0] * 5 + [2000.0, 1500.0] + [1000.0] * 3
+    found = _only(tmp_path, Made("bfq", {"a": a, "b": b}, tenants=tenants))
+    assert metric_value(found, "burst_ms.b") == pytest.approx(150)
+    assert metric_value(found, "burst_ms.a") == pytest.approx(0)
+
+
+def test_a_tenant_that_wants_nothing_is_not_behind() -> None:
+    assert timeline.burst_ms([0, 0, 30, 0], [0, 0, 20, 20], 100) == pytest.approx(50)
+
+
 def test_invalid_and_failed_runs_are_not_averaged(tmp_path: Path) -> None:
     analysis = _analyse(resultgen.weights_study(tmp_path))
     invalid = _point(analysis, scheduler="kyber", workload_rw="randwrite")
@@ -181,7 +239,9 @@ def test_invalid_and_failed_runs_are_not_averaged(tmp_path: Path) -> None:
 def test_every_metric_that_a_claim_may_name_has_a_value(tmp_path: Path) -> None:
     analysis = _analyse(resultgen.weights_study(tmp_path))
     metrics = _point(analysis, scheduler="bfq", workload_rw="randread").valid[0]
-    for name in METRICS:
+    # Nothing changes in that study, and nothing is predicted under bfq.
+    absent = {"converged_ms", "prediction_error", "prediction_settled_ms"}
+    for name in METRICS.keys() - absent:
         assert metric_value(metrics, name.replace("<tenant>", "gold")) is not None, name
     with pytest.raises(KeyError):
         metric_value(metrics, "speed")

@@ -25,6 +25,12 @@ def test_t_of_one_degree_of_freedom_is_cauchys(t: float) -> None:
     assert t_two_sided(t, 1) == pytest.approx(1 - 2 * math.atan(t) / math.pi, abs=1e-7)
 
 
+def test_a_repeat_without_end_leaves_the_interval_open() -> None:
+    found = estimate([100.0, math.inf])
+    assert (found.low, found.high) == (100.0, math.inf)
+    assert estimate([math.inf, math.inf]).low == math.inf
+
+
 @pytest.mark.parametrize("repeats", [2, 3, 10])
 def test_95_percent_of_the_intervals_hold_the_true_mean(repeats: int) -> None:
     rng = random.Random(repeats)

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from isoblk.guest.plan import make_plan
-from isoblk.study.model import Event
+from isoblk.study.model import DeviceEvent, Event
 from tests.unit.specs import MS, SECOND, Group, NullBlkDevice, run_spec, tenant
 
 MODEL = {"rbps": 1, "rseqiops": 2, "rrandiops": 3, "wbps": 4, "wseqiops": 5, "wrandiops": 6}
@@ -21,6 +21,22 @@ SPECS = {
     "io.latency": run_spec("io.latency", options={"io_latency_us": {"t1": 100, "t2": 200}}),
     "fio": run_spec(tenants=(tenant("t1", program="fio"), tenant("t2"))),
     "events": run_spec("bfq", events=(Event(at_ns=500 * MS, tenant="t1", weight=50),)),
+    "kyber-fair": run_spec("kyber-fair", options={"iosched": {"refill_ms": 50}}),
+    "feedbac v1": run_spec("feedbac", cgroup="v1"),
+    "own events": run_spec("feedbac", events=(Event(at_ns=500 * MS, tenant="t1", weight=50),)),
+    "device events": run_spec(
+        "bfq",
+        events=(Event(at_ns=500 * MS, tenant="t1", weight=50),),
+        device_events=(
+            DeviceEvent(at_ns=400 * MS, attributes={"servers": 8, "read_ns": 40_000}),
+            DeviceEvent(at_ns=700 * MS, attributes={"servers": 16}),
+        ),
+    ),
+    "own nested": run_spec(
+        "feedbac",
+        groups=(Group(path="a", weight=300),),
+        tenants=(tenant("t1", 300, "a"), tenant("t2", 20, "a/y")),
+    ),
     "nested": run_spec(
         "bfq",
         groups=(Group(path="a", weight=300),),
@@ -53,6 +69,27 @@ def test_every_setting_is_written_and_read_back(name: str) -> None:
         ("bfq", "echo 0 > /sys/block/disk0/queue/iosched/low_latency"),
         ("bfq v1", "echo 500 > /sys/fs/cgroup/t2/blkio.bfq.weight"),
         ("bfq v1", "mount -t cgroup -o blkio cgroup /sys/fs/cgroup"),
+        ("kyber-fair", "insmod /run/isoblk/modules/kyber-fair-iosched.ko"),
+        ("kyber-fair", "echo 500 > /sys/fs/cgroup/t2/io.isoblk.weight"),
+        ("kyber-fair", "echo 50 > /sys/block/disk0/queue/iosched/refill_ms"),
+        ("feedbac v1", "echo 500 > /sys/fs/cgroup/t2/blkio.isoblk.weight"),
+        ("feedbac v1", "  /sys/fs/cgroup/t1/blkio.isoblk.io_service_bytes \\"),
+        ("feedbac v1", "  /sys/fs/cgroup/t1/blkio.isoblk.io_serviced \\"),
+        ("own events", "sleep 0.500000000\necho 50 > /sys/fs/cgroup/t1/io.isoblk.weight"),
+        (
+            "device events",
+            "sleep 0.400000000\n"
+            "echo 8 > /sys/kernel/config/isoblk_vdisk/disk0/servers\n"
+            "echo 40000 > /sys/kernel/config/isoblk_vdisk/disk0/read_ns\n"
+            "sleep 0.100000000\necho 50 > /sys/fs/cgroup/t1/io.bfq.weight\n"
+            "sleep 0.200000000\necho 16 > /sys/kernel/config/isoblk_vdisk/disk0/servers",
+        ),
+        (
+            "own events",
+            "cat /sys/kernel/debug/block/disk0/sched/history > /run/isoblk/predictions",
+        ),
+        ("own nested", "echo 300 > /sys/fs/cgroup/a/io.isoblk.weight"),
+        ("own nested", "mkdir /sys/fs/cgroup/a/y"),
         ("null_blk", "insmod /run/isoblk/modules/null_blk.ko nr_devices=0"),
         ("null_blk", "echo 2 > /sys/kernel/config/nullb/disk0/irqmode"),
         ("io.cost", "echo 1000 > /sys/fs/cgroup/t1/io.weight"),
@@ -70,8 +107,39 @@ def test_the_script_says(name: str, line: str) -> None:
     assert f"\n{line}\n" in make_plan(SPECS[name]).text
 
 
+def test_only_feedbac_under_load_from_the_barrier_leaves_predictions() -> None:
+    fio = run_spec("feedbac", tenants=(tenant("t1", program="fio"),))
+    for spec in (SPECS["kyber-fair"], SPECS["bfq"], fio):
+        assert "predictions" not in make_plan(spec).text
+
+
 def test_a_controller_without_weights_writes_none() -> None:
     assert "weight" not in make_plan(SPECS["none"]).text.replace("weights", "")
+
+
+@pytest.mark.parametrize("name", ["kyber-fair", "feedbac v1", "own nested"])
+def test_our_elevators_are_loaded_and_chosen_before_the_weights_which_they_bring(name: str) -> None:
+    plan = make_plan(SPECS[name])
+    elevator = SPECS[name].scheduler.elevator
+    assert plan.modules[-2:] == ("isoblk_share", f"{elevator}-iosched")
+    steps = [
+        "modules/isoblk_share.ko",
+        f"modules/{elevator}-iosched.ko",
+        f"echo {elevator} > /sys/block/disk0/queue/scheduler",
+        ".isoblk.weight",
+    ]
+    places = [plan.text.index(step) for step in steps]
+    assert places == sorted(places)
+
+
+def test_no_run_loads_an_elevator_of_ours_that_it_does_not_use() -> None:
+    assert "iosched" not in " ".join(make_plan(SPECS["bfq"]).modules)
+
+
+def test_a_cgroup_that_holds_others_is_made_once_and_weighed_once() -> None:
+    text = make_plan(SPECS["own nested"]).text
+    assert text.count("mkdir /sys/fs/cgroup/a\n") == 1
+    assert text.count("> /sys/fs/cgroup/a/io.isoblk.weight\n") == 1
 
 
 def test_the_power_is_switched_on_last() -> None:

@@ -3,14 +3,16 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from isoblk import cli_report
+from isoblk.analysis.metrics import analyse
 from isoblk.errors import UserError
-from isoblk.report import text
+from isoblk.report import rows, text
 from isoblk.report.tables import summary_table
-from isoblk.result.store import read_results
+from isoblk.result.store import read_results, write_study
 from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen
 from tests.unit.resultgen import Made, tenant
@@ -60,6 +62,47 @@ def test_nothing_is_cut_at_80_columns(tmp_path: Path) -> None:
     assert "mq-deadline" in printed
     assert "randwrite" in printed
     assert "…" not in printed
+
+
+def test_who_cannot_use_its_share_is_named(tmp_path: Path) -> None:
+    tenants = [tenant("deep", 100), tenant("shallow", 900)]
+    alone = [
+        Made("none", {"alone": rate}, kind="alone", tenants=[tenant("alone", 100)], point={"n": n})
+        for n, rate in (("1", 1000.0), ("2", 200.0))
+    ]
+    made = Made("bfq", {"deep": 800.0, "shallow": 200.0}, tenants=tenants, alone=[0, 1])
+    resultgen.write(tmp_path, [*alone, made])
+    notes = rows.summary(analyse(read_results(tmp_path))).notes
+    assert [note for note in notes if "cannot use its share" in note] == [
+        "cannot use its share by weight at every point (its load alone reaches less): shallow"
+    ]
+
+
+def test_a_ratio_and_a_time_are_printed_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claims = [
+        ClaimEntry(
+            text="BFQ is slower",
+            source="us",
+            metric="total_iops",
+            op="<",
+            value=1,
+            where={"scheduler": "bfq"},
+            than={"scheduler": "none"},
+        ),
+        ClaimEntry(text="soon", source="us", metric="converged_ms", op="<=", value=300),
+    ]
+    resultgen.event_study(tmp_path)
+    study = read_results(tmp_path)
+    record = msgspec.structs.replace(
+        study.record, study=msgspec.structs.replace(study.record.study, claim=claims)
+    )
+    write_study(tmp_path, record)
+    cli_report.show(tmp_path)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "bfq: 1 times" in printed
+    assert "bfq: 300 ms" in printed
 
 
 def test_an_invalid_run_shows_no_figures(tmp_path: Path) -> None:

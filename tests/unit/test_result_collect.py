@@ -11,7 +11,7 @@ from isoblk.guest.plan import Plan
 from isoblk.machine import Ran
 from isoblk.result.collect import collect
 from tests.unit.resultgen import PROVENANCE
-from tests.unit.specs import MS, run_spec, tenant
+from tests.unit.specs import MS, Group, run_spec, tenant
 
 COUNTED = 1000
 
@@ -39,6 +39,43 @@ def test_fio_does_not_count_its_warmup_and_the_cgroup_does(
     tmp_path: Path, warmup_ns: int, charged: int, believed: bool
 ) -> None:
     assert (_collect(tmp_path, warmup_ns, charged) == []) is believed
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "charged", "believed"),
+    [("v2", 2000, True), ("v2", 1000, False), ("v1", 1000, True), ("v1", 2000, False)],
+)
+def test_what_is_charged_below_shows_in_a_cgroup_on_v2_alone(
+    tmp_path: Path, cgroup: str, charged: int, believed: bool
+) -> None:
+    """A parent and its child counted 1000 reads of 4 KiB each."""
+    root = "/sys/fs/cgroup"
+    results, lines = "", []
+    for name, path, ios in (("t1", "p", charged), ("t2", "p/c", COUNTED)):
+        size = 4096 * COUNTED
+        results += (
+            f"tenant {name} jobs 1 start_ns 1 measure_from_ns 0 measure_to_ns 9 end_ns 9 error 0\n"
+            f"op {name} read issued {COUNTED} ios {COUNTED} bytes {size} errors 0 verify_errors 0"
+            f" meas_ios {COUNTED} meas_bytes {size} lat_sum_ns 1 lat_min_ns 1 lat_max_ns 1\n"
+        )
+        if cgroup == "v2":
+            lines.append(f"{root}/{path}/io.stat:254:0 rbytes={4096 * ios} wbytes=0 rios={ios}")
+        else:
+            file = f"{root}/{path}/blkio.isoblk.io_service"
+            lines += [f"{file}_bytes:254:0 Read {4096 * ios}", f"{file}_bytes:Total {4096 * ios}"]
+            lines.append(f"{file}d:254:0 Read {ios}")
+    (tmp_path / "results").write_text(results)
+    (tmp_path / "knobs").write_text("")
+    (tmp_path / "charged").write_text("\n".join(lines))
+    spec = run_spec(
+        "kyber-fair",
+        cgroup=cgroup,
+        groups=(Group(path="p", weight=100),),
+        tenants=(tenant("t1", 100, "p"), tenant("t2", 100, "p/c")),
+    )
+    reasons = collect(tmp_path, "id", spec, Plan("", (), ()), Ran(0, 0), PROVENANCE).reasons
+    assert (reasons == []) is believed
+    assert all(reason.startswith("t1: generator counted") for reason in reasons)
 
 
 def test_what_a_guest_garbled_is_refused_and_not_a_crash(tmp_path: Path) -> None:

@@ -220,6 +220,21 @@ def test_times_and_sizes_are_resolved() -> None:
     assert [(event.at_ns, event.weight) for event in spec.events] == [(1_500_000_000, 7)]
 
 
+def test_a_change_of_the_device_is_part_of_every_run_that_is_compared_with() -> None:
+    text = (
+        '[run]\nruntime = 2\n[[tenant]]\nname = "a"\n'
+        '[[event]]\nat = "1s"\ndevice = { servers = 8, read_ns = "40us", read_bps = "1m" }\n'
+        '[[event]]\nat = 0.5\ntenant = "a"\nweight = 7\n[matrix]\nscheduler = ["io.cost"]\n'
+    )
+    runs = runs_of(HEAD + text).runs
+    assert {run.spec.kind for run in runs} == {"share", "reference", "alone", "calibrate"}
+    for run in runs:
+        changes = [(event.at_ns, event.attributes) for event in run.spec.device_events]
+        wanted = {"servers": 8, "read_ns": 40_000, "read_bps": 1 << 20}
+        assert changes == ([] if run.spec.kind == "calibrate" else [(10**9, wanted)])
+        assert len(run.spec.events) == (run.spec.kind in ("share", "reference"))
+
+
 def test_counted_tenants_are_numbered_and_weights_repeat() -> None:
     text = '[[tenant]]\nname = "t"\ncount = 5\ncgroup = "team/x"\nweight = [1, 2]\n'
     tenants = shares(runs_of(HEAD + text))[0].spec.tenants
@@ -239,6 +254,32 @@ def test_inner_cgroups_are_all_there_parents_first() -> None:
     )
     spec = shares(runs_of(HEAD + text))[0].spec
     assert spec.groups == (Group(path="x", weight=300), Group(path="x/y", weight=100))
+
+
+def test_a_tenant_in_an_inner_cgroup_gives_it_its_weight() -> None:
+    text = '[[tenant]]\nname = "p"\nweight = 800\n[[tenant]]\nname = "c"\ncgroup = "p/c"\n'
+    (run,) = shares(runs_of(HEAD + text))
+    assert run.spec.groups == (Group(path="p", weight=800),)
+
+
+def test_a_list_of_weights_may_be_in_the_matrix() -> None:
+    text = '[matrix]\n"tenant.t.weight" = [[10, 5], 7]\n'
+    got = shares(runs_of(HEAD + TENANTS + text))
+    assert [r.spec.point["tenant.t.weight"] for r in got] == ["10/5", "7"]
+    assert [[t.weight for t in r.spec.tenants] for r in got] == [[10, 5, 10, 5], [7, 7, 7, 7]]
+
+
+def test_without_an_elevator_nr_requests_is_at_most_the_devices_tags() -> None:
+    text = "[queue]\nnr_requests = 2048\n[matrix]\nscheduler = "
+    study = HEAD + TENANTS + text
+    asked = {
+        r.spec.scheduler.name: r.spec.queue for r in shares(runs_of(study + '["none", "bfq"]'))
+    }
+    assert asked == {"none": {"nr_requests": 1023}, "bfq": {"nr_requests": 2048}}
+    every = runs_of(study + '["bfq", "io.cost"]').runs
+    others = [r for r in every if r.spec.scheduler.name != "bfq"]
+    assert {r.spec.kind for r in others} == {"share", "reference", "alone", "calibrate"}
+    assert {r.spec.queue["nr_requests"] for r in others} == {1023}
 
 
 def test_star_sets_all_tenants_and_a_name_one() -> None:
@@ -369,6 +410,20 @@ def test_only_the_ratio_of_weights_matters(
     larger = [Group(path=g.path, weight=g.weight * factor) for g in groups]
     got, expected = effective_shares(scaled, larger), effective_shares(tenants, groups)
     assert all(math.isclose(got[name], expected[name], rel_tol=1e-12) for name in expected)
+
+
+def test_a_cgroups_own_requests_are_as_one_more_child_of_weight_100() -> None:
+    tenants = [
+        Tenant(name=name, cgroup=path, weight=weight, workload=Workload())
+        for name, path, weight in (
+            ("own", "p", 800),
+            ("a", "p/a", 300),
+            ("b", "p/b", 100),
+            ("leaf", "leaf", 200),
+        )
+    ]
+    got = effective_shares(tenants, [Group(path="p", weight=800)])
+    assert got == pytest.approx({"own": 0.16, "a": 0.48, "b": 0.16, "leaf": 0.2})
 
 
 def test_a_groups_children_divide_what_the_group_gets() -> None:

@@ -5,7 +5,8 @@ A claim speaks of every study point that its `where` matches. With repeats a poi
 by the 95 % confidence interval of the mean: it decides only if it lies on one side of the
 threshold. With a single run there is no interval: on the deterministic uml tier its value
 decides, on other tiers nothing does. A point with a run that is invalid, failed or missing
-decides nothing. The claim fails if a point fails, else is undecided if a point is, else holds.
+decides nothing. A claim with `than` judges the ratio of the point's metric to that of another
+point. The claim fails if a point fails, else is undecided if a point is, else holds.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from isoblk.analysis.metrics import Analysis, PointView
-from isoblk.analysis.stats import Estimate
+from isoblk.analysis.stats import Estimate, estimate
 from isoblk.study.model import ClaimEntry
 from isoblk.study.point import label
 
@@ -43,7 +44,9 @@ class ClaimResult:
         """The comparison, as text."""
         claim = self.claim
         within = f" within {claim.tolerance * 100:g} %" if claim.op == "~" else ""
-        return f"{claim.metric} {claim.op} {claim.value:g}{within}"
+        than = ", ".join(f"{key} = {label(value)}" for key, value in claim.than.items())
+        times = f" times that of {than}" if than else ""
+        return f"{claim.metric} {claim.op} {claim.value:g}{times}{within}"
 
 
 def judge_all(analysis: Analysis) -> list[ClaimResult]:
@@ -54,7 +57,7 @@ def judge_all(analysis: Analysis) -> list[ClaimResult]:
 def judge(claim: ClaimEntry, analysis: Analysis) -> ClaimResult:
     """The verdict on one claim."""
     matching = [point for point in analysis.points if _matches(claim, point)]
-    judged = tuple(_judge_point(claim, point) for point in matching)
+    judged = tuple(_judge_point(claim, point, _base(claim, point, analysis)) for point in matching)
     if not judged:
         return ClaimResult(claim, "undecided", "no run matches", ())
     if any(one.verdict == "fails" for one in judged):
@@ -86,18 +89,30 @@ def compare(claim: ClaimEntry, low: float, high: float) -> Verdict:
     return "undecided" if any_ else "fails"
 
 
-def _judge_point(claim: ClaimEntry, point: PointView) -> Judged:
-    for view in point.runs:
+def _base(claim: ClaimEntry, point: PointView, analysis: Analysis) -> PointView | None:
+    """The point that the claim compares this one with; None if it compares with a value."""
+    if not claim.than:
+        return None
+    at = {**point.point, **{key: label(value) for key, value in claim.than.items()}}
+    return next(one for one in analysis.points if one.point == at)
+
+
+def _judge_point(claim: ClaimEntry, point: PointView, base: PointView | None) -> Judged:
+    for view in (*point.runs, *(base.runs if base else ())):
         if view.status != "valid":
             why = {"invalid": "an invalid run", "failed": "a failed run"}
             reason = why.get(view.status, "a run has not finished")
             return Judged(point.point, None, "undecided", reason)
     try:
-        measured = point.estimate(claim.metric)
+        values = point.values(claim.metric)
+        bases = base.values(claim.metric) if base else [1.0] * len(values)
     except KeyError:
         return Judged(point.point, None, "undecided", "no such tenant in the run")
-    if measured is None or measured.n < len(point.runs):
-        return Judged(point.point, measured, "undecided", "a run that it needs is not valid")
+    if len(values) < len(point.runs) or len(bases) < len(values) or not all(bases):
+        reason = f"it has no {claim.metric}, or a run that it needs is not valid"
+        return Judged(point.point, None, "undecided", reason)
+    # Repeats have seeds in common, so each is compared with its own.
+    measured = estimate([value / one for value, one in zip(values, bases, strict=True)])
     tier = point.runs[0].run.record.tier if point.runs[0].run else "host"
     if measured.n == 1 and tier != "uml":
         return Judged(point.point, measured, "undecided", "one run has no interval; repeat it")

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 import polars as pl
 
 from isoblk.errors import UserError
-from isoblk.result.store import LATENCY_SCHEMA, SERIES_SCHEMA, Run
+from isoblk.result.store import LATENCY_SCHEMA, PREDICTIONS, PREDICTIONS_SCHEMA, SERIES_SCHEMA, Run
 
 
 @dataclass(frozen=True)
 class Tables:
-    """SERIES_SCHEMA and LATENCY_SCHEMA of isoblk.result.store."""
+    """SERIES_SCHEMA, LATENCY_SCHEMA and PREDICTIONS_SCHEMA of isoblk.result.store; the last is
+    None where nothing predicts."""
 
     series: pl.DataFrame
     latency: pl.DataFrame
+    predictions: pl.DataFrame | None
 
 
 def load(run: Run) -> Tables:
@@ -27,6 +29,9 @@ def load(run: Run) -> Tables:
     return Tables(
         _read(run, "series.parquet", run.series, SERIES_SCHEMA),
         _read(run, "latency.parquet", run.latency, LATENCY_SCHEMA),
+        _read(run, PREDICTIONS, run.predictions, PREDICTIONS_SCHEMA)
+        if (run.dir / PREDICTIONS).exists()
+        else None,
     )
 
 

@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from isoblk.study.limits import OWN_WEIGHT
 from isoblk.study.model import Group, Tenant
 
 DEFAULT_WEIGHT = 100  # of a cgroup that the study does not name, as the kernel's
@@ -61,17 +62,19 @@ def tree(
     """The hierarchy of those tenants that are `active`, with the `weights` of the moment (by
     tenant). Cgroups nobody is active in are left out. Tenants in one cgroup divide what it
     gets by their weights; a cgroup that is only somebody's parent weighs 100 unless in `groups`.
+    A tenant whose cgroup has children gives it its weight, and weighs OWN_WEIGHT among them.
     """
+    inner = {group.path for group in groups}
     cgroup_weight = {group.path: float(group.weight) for group in groups}
-    for tenant in tenants:
-        cgroup_weight.setdefault(tenant.cgroup, weights[tenant.name])
+    cgroup_weight |= {tenant.cgroup: weights[tenant.name] for tenant in tenants}
     leaves: dict[str, list[Node]] = {}
     children: dict[str, list[str]] = {}
     known: set[str] = {""}
     for tenant in tenants:
         if tenant.name not in active:
             continue
-        leaves.setdefault(tenant.cgroup, []).append(Node(weights[tenant.name], tenant.name))
+        own = float(OWN_WEIGHT) if tenant.cgroup in inner else weights[tenant.name]
+        leaves.setdefault(tenant.cgroup, []).append(Node(own, tenant.name))
         path = tenant.cgroup
         while path not in known:
             known.add(path)

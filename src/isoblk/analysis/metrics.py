@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from isoblk.analysis import latency, maxmin, stats, timeline
+import polars as pl
+
+from isoblk.analysis import latency, maxmin, prediction, stats, timeline
 from isoblk.analysis.latency import ALL, DATA_OPS, LatencyStats
 from isoblk.analysis.load import load
 from isoblk.analysis.stats import Estimate
@@ -20,6 +22,7 @@ from isoblk.analysis.timeline import Change, Windows
 from isoblk.result.model import TenantResult
 from isoblk.result.store import ResultSet, Run
 from isoblk.study.model import PlannedRun, RunSpec
+from isoblk.study.point import SCHEDULER
 
 Point = tuple[tuple[str, str], ...]
 
@@ -32,7 +35,8 @@ class TenantMetrics:
     alone among those active. share_error: |share / ideal - 1|, None without an ideal (the
     tenant wanted nothing). bps, iops: over the run's measured time. slowdown: its rate alone
     over its rate here, each over the time it was measured; None if it never ran alone or got
-    nothing. latency: by op, and "all".
+    nothing. burst_ms: timeline.burst_ms() against its share by weight; None without windows.
+    latency: by op, and "all".
     """
 
     name: str
@@ -41,6 +45,7 @@ class TenantMetrics:
     ideal: float
     weight_share: float
     share_error: float | None
+    burst_ms: float | None
     iops: float
     bps: float
     slowdown: float | None
@@ -52,27 +57,36 @@ class RunMetrics:
     """One run.
 
     total_iops counts reads, writes and trims. total_vs_none: bytes a second over those of the
-    same point under `none`; None without that run. share_error: the largest of the tenants'.
-    weight_ratio_error: the same against weight_share. jain: Jain's index of share /
+    same point under `none`; None without that run. total_vs_best: over the larger of those
+    under `none` and under `kyber`; None unless both are there. share_error: the largest of the
+    tenants'. weight_ratio_error: the same against weight_share. jain: Jain's index of share /
     weight_share. capped: whether the runs that the caps come from were there. windows,
     window_errors, window_ideal: the shares over time, by 100 ms; share_error_100ms: the 95th
     percentile of window_errors, None if no window has one. changes: those
-    in demand and weights, with the time the shares took to follow.
+    in demand and weights, with the time the shares took to follow. converged_ms: the longest
+    of these, infinite if they did not follow one; None without changes. predictions:
+    feedbac's, PREDICTIONS_SCHEMA of isoblk.result.store; prediction_error and
+    prediction_settled_ms: those of isoblk.analysis.prediction; None under others.
     """
 
     total_iops: float
     total_bps: float
     total_vs_none: float | None
+    total_vs_best: float | None
     share_error: float | None
     weight_ratio_error: float | None
     jain: float | None
     share_error_100ms: float | None
+    converged_ms: float | None
+    prediction_error: float | None
+    prediction_settled_ms: float | None
     capped: bool
     tenants: tuple[TenantMetrics, ...]
     windows: Windows
     window_errors: Sequence[float | None]
     window_ideal: Mapping[str, Sequence[float]]
     changes: tuple[Change, ...]
+    predictions: pl.DataFrame | None = field(repr=False)
     buckets: Mapping[str, Mapping[str, latency.Buckets]] = field(repr=False)
 
     @cached_property
@@ -166,7 +180,7 @@ def metric_value(metrics: RunMetrics, name: str) -> float | None:
         value: float | None = getattr(metrics, kind)
         return value
     tenant = metrics.by_name[tenant_name]
-    if kind in ("share", "slowdown"):
+    if kind in ("share", "slowdown", "burst_ms"):
         own: float | None = getattr(tenant, kind)
         return own
     if kind not in LATENCY_METRICS:
@@ -181,10 +195,14 @@ RUN_METRICS = (
     "total_iops",
     "total_bps",
     "total_vs_none",
+    "total_vs_best",
     "share_error",
     "weight_ratio_error",
     "jain",
     "share_error_100ms",
+    "converged_ms",
+    "prediction_error",
+    "prediction_settled_ms",
 )
 LATENCY_METRICS = {"mean_latency": "mean", **{name: name for name in latency.PERCENTILES}}
 
@@ -196,11 +214,17 @@ def analyse(results: ResultSet) -> Analysis:
         UserError: a run's table is damaged.
     """
     views: list[RunView] = []
+    under_kyber = {
+        _elsewhere(entry.planned): run
+        for entry, run in zip(results.record.runs, results.runs, strict=True)
+        if entry.planned.spec.kind == "share" and entry.planned.spec.scheduler.name == "kyber"
+    }
     for index, (entry, run) in enumerate(zip(results.record.runs, results.runs, strict=True)):
         planned = entry.planned
         metrics = None
         if run is not None and planned.spec.kind != "calibrate":
-            metrics = _run_metrics(planned, run, results.runs)
+            kyber = under_kyber.get(_elsewhere(planned))
+            metrics = _run_metrics(planned, run, results.runs, kyber)
         views.append(RunView(index, planned, run, entry.failure, metrics))
     grouped: dict[tuple[str, Point, str], list[RunView]] = {}
     for view in views:
@@ -217,7 +241,16 @@ def analyse(results: ResultSet) -> Analysis:
     )
 
 
-def _run_metrics(planned: PlannedRun, run: Run, runs: Sequence[Run | None]) -> RunMetrics:
+def _elsewhere(planned: PlannedRun) -> tuple[Point, int]:
+    """A run's point and repeat, the scheduler aside."""
+    point = planned.spec.point.items()
+    return tuple(sorted(pair for pair in point if pair[0] != SCHEDULER)), planned.spec.repeat
+
+
+def _run_metrics(
+    planned: PlannedRun, run: Run, runs: Sequence[Run | None], kyber: Run | None
+) -> RunMetrics:
+    """kyber: the run under kyber at the same point and repeat."""
     spec = run.record.spec
     tables = load(run)
     seconds = spec.runtime_ns / 1e9
@@ -236,11 +269,13 @@ def _run_metrics(planned: PlannedRun, run: Run, runs: Sequence[Run | None]) -> R
     cut = timeline.phases(spec, last_ms)
     at = timeline.windows(spec, tables.series)
     window_ideal = timeline.ideal_bytes(spec, cut, at, caps)
+    window_by_weight = timeline.ideal_bytes(spec, cut, at, {})
     ideal, by_weight = (
         _whole_run_shares(spec, cut, at, rate=total / seconds, caps=limits, over_time=over_time)
-        for limits, over_time in ((caps, window_ideal), ({}, None))
+        for limits, over_time in ((caps, window_ideal), ({}, window_by_weight))
     )
     window_errors = timeline.share_errors(at, window_ideal)
+    changes = tuple(timeline.changes(spec, last_ms, at, window_errors))
 
     buckets = latency.by_tenant(tables.latency)
     tenants = tuple(
@@ -251,16 +286,28 @@ def _run_metrics(planned: PlannedRun, run: Run, runs: Sequence[Run | None]) -> R
             ideal=ideal,
             by_weight=by_weight,
             alone=alone,
+            burst_ms=(
+                timeline.burst_ms(
+                    at.moved[tenant.name], window_by_weight[tenant.name], at.width_ns / 1e6
+                )
+                if at.count
+                else None
+            ),
             buckets=buckets,
         )
         for tenant in run.record.tenants
     )
+    none = run if spec.scheduler.name == "none" else None
+    if planned.reference is not None:
+        none = runs[planned.reference]
     wanted = [t for t in tenants if t.weight_share > 0]
     errors = [t.share_error for t in tenants if t.share_error is not None]
+    predictions = tables.predictions
     return RunMetrics(
         total_iops=sum(_ios(tenant) for tenant in run.record.tenants) / seconds,
         total_bps=total / seconds,
-        total_vs_none=_vs_none(planned, run, runs),
+        total_vs_none=_vs(run, none),
+        total_vs_best=_vs(run, none, kyber),
         share_error=max(errors, default=None),
         weight_ratio_error=max((abs(t.share / t.weight_share - 1) for t in wanted), default=None),
         jain=stats.jain([t.share / t.weight_share for t in wanted]),
@@ -270,7 +317,17 @@ def _run_metrics(planned: PlannedRun, run: Run, runs: Sequence[Run | None]) -> R
         windows=at,
         window_errors=window_errors,
         window_ideal=window_ideal,
-        changes=tuple(timeline.changes(spec, last_ms, at, window_errors)),
+        changes=changes,
+        predictions=predictions,
+        prediction_error=(
+            None if predictions is None else prediction.worst_error(spec, predictions)
+        ),
+        prediction_settled_ms=(
+            None if predictions is None else prediction.settled_ms(spec, predictions)
+        ),
+        converged_ms=max(
+            (math.inf if c.converged_ms is None else c.converged_ms for c in changes), default=None
+        ),
         buckets=buckets,
     )
 
@@ -283,6 +340,7 @@ def _tenant_metrics(
     ideal: Mapping[str, float],
     by_weight: Mapping[str, float],
     alone: Mapping[str, float | None],
+    burst_ms: float | None,
     buckets: Mapping[str, Mapping[str, latency.Buckets]],
 ) -> TenantMetrics:
     share = _bytes(tenant) / total if total else 0.0
@@ -305,6 +363,7 @@ def _tenant_metrics(
         iops=_ios(tenant) / seconds,
         bps=_bytes(tenant) / seconds,
         slowdown=alone_rate / rate if alone_rate and rate else None,
+        burst_ms=burst_ms,
         latency=found,
     )
 
@@ -316,12 +375,11 @@ def _whole_run_shares(
     *,
     rate: float,
     caps: Mapping[str, float],
-    over_time: Mapping[str, Sequence[float]] | None,
+    over_time: Mapping[str, Sequence[float]],
 ) -> dict[str, float]:
-    """Ideal shares of the whole measured time; over_time: those by window, if known."""
+    """Ideal shares of the whole measured time; over_time: those by window."""
     if len(cut) > 1 and at.count:
-        parts = over_time or timeline.ideal_bytes(spec, cut, at, caps)
-        amounts = {name: sum(part) for name, part in parts.items()}
+        amounts = {name: sum(part) for name, part in over_time.items()}
     else:
         # One phase; or several in less than a window, then each is worth its time.
         amounts = {}
@@ -344,14 +402,15 @@ def _alone_rates(planned: PlannedRun, runs: Sequence[Run | None]) -> dict[str, f
     return rates
 
 
-def _vs_none(planned: PlannedRun, run: Run, runs: Sequence[Run | None]) -> float | None:
-    if planned.reference is None:
-        return 1.0 if planned.spec.scheduler.name == "none" else None
-    reference = runs[planned.reference]
-    if reference is None or reference.record.status != "valid":
-        return None
-    base = sum(_bytes(tenant) for tenant in reference.record.tenants)
-    return sum(_bytes(tenant) for tenant in run.record.tenants) / base if base else None
+def _vs(run: Run, *others: Run | None) -> float | None:
+    """The run's bytes over those of the best of the others; None if one of them is of no use."""
+    totals = []
+    for other in others:
+        if other is None or (other is not run and other.record.status != "valid"):
+            return None
+        totals.append(sum(_bytes(tenant) for tenant in other.record.tenants))
+    best = max(totals)
+    return sum(_bytes(tenant) for tenant in run.record.tenants) / best if best else None
 
 
 def _p95(values: Sequence[float]) -> float | None:

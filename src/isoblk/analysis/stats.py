@@ -32,6 +32,8 @@ def estimate(values: Sequence[float]) -> Estimate:
     n = len(values)
     if n == 1:
         return Estimate(mean, mean, mean, 1)
+    if math.isinf(mean):  # of something that never came to an end in one of the repeats
+        return Estimate(mean, min(values), math.inf, n)
     half = t_quantile(CONFIDENCE, n - 1) * stdev(values) / math.sqrt(n)
     return Estimate(mean, mean - half, mean + half, n)
 

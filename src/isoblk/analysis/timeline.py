@@ -17,7 +17,7 @@ from isoblk.analysis import maxmin
 from isoblk.study.model import RunSpec
 
 WINDOW_MS = 100
-CONVERGED_BELOW = 0.10  # share error, and
+CONVERGED_BELOW = 0.05  # share error, and
 CONVERGED_WINDOWS = 3  # for so many windows on end
 _MS = 1_000_000
 
@@ -55,7 +55,7 @@ class Change:
     """Something that moves the ideal, and how long the shares took to follow.
 
     converged_ms: from the change to the start of the first whole window from which on the
-    share error stays below 10 % for 3 windows; None: not before the next change or the end.
+    share error stays below 5 % for 3 windows; None: not before the next change or the end.
     """
 
     at_ms: float
@@ -150,6 +150,19 @@ def share_errors(at: Windows, ideal: Mapping[str, Sequence[float]]) -> list[floa
         )
         for k in range(at.count)
     ]
+
+
+def burst_ms(moved: Sequence[int], ideal: Sequence[float], width_ms: float) -> float:
+    """The most by which a tenant was ahead of its ideal in any stretch of windows on end, in
+    ms at its ideal rate: the largest sum of width (moved / ideal - 1); 0 if never ahead.
+
+    A window in which it has no ideal, because it wants nothing, ends a stretch.
+    """
+    most = ahead = 0.0
+    for got, fair in zip(moved, ideal, strict=True):
+        ahead = max(0.0, ahead + width_ms * (got / fair - 1)) if fair > 0 else 0.0
+        most = max(most, ahead)
+    return most
 
 
 def changes(

@@ -6,26 +6,32 @@ kernel's command line, and everything the script needs from outside lies in it. 
 with the kernel and the modules, determines the run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from shlex import quote
 
+from isoblk.errors import UserError
 from isoblk.guest.knobs import Setting
+from isoblk.guest.tier import UML, Tier, TierName
 from isoblk.study.model import (
     CgroupVersion,
+    DeviceEvent,
+    Event,
     NullBlkDevice,
     RunSpec,
     Scheduler,
     Tenant,
     VdiskDevice,
 )
+from isoblk.study.point import OWN_ELEVATORS
 from isoblk.workload import blkload, fio
 
 DISK = "disk0"
 HOST = "/run/isoblk"
 CGROUP = "/sys/fs/cgroup"
 QUEUE = f"/sys/block/{DISK}/queue"
+SCHED = f"/sys/kernel/debug/block/{DISK}/sched"
 CONFIGFS = "/sys/kernel/config"
 ALIGN = f"cat {blkload.ROOT}/align > /dev/null"
 
@@ -36,21 +42,28 @@ _WEIGHT_FILE = {
     ("bfq", "v2"): "io.bfq.weight",
     ("bfq", "v1"): "blkio.bfq.weight",
     ("io.cost", "v2"): "io.weight",
+    **{
+        (name, version): f"{prefix}.isoblk.weight"
+        for name in OWN_ELEVATORS
+        for version, prefix in (("v2", "io"), ("v1", "blkio"))
+    },
 }
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A script, the settings it makes (read back after set-up), and the modules it loads."""
+    """A script, the settings it makes (read back after set-up), the modules it loads, and the
+    tier of the machines that can run it."""
 
     text: str
     settings: tuple[Setting, ...]
     modules: tuple[str, ...]
+    tier: TierName = "uml"
 
 
-def make_plan(spec: RunSpec) -> Plan:
-    """The plan of a run whose spec is complete (calibrated, capped)."""
-    device = tuple(_device_settings(spec))
+def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
+    """The plan of a run whose spec is complete (calibrated, capped), for a kind of machine."""
+    device = tuple(_device_settings(spec, tier))
     scheduler = tuple(_scheduler_settings(spec))
     weights = tuple(_weight_settings(spec))
     loads = tuple(
@@ -60,22 +73,51 @@ def make_plan(spec: RunSpec) -> Plan:
         for setting in blkload.settings(tenant, f"/dev/{DISK}", spec)
     )
     driver = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "null_blk"
-    modules = (driver, "blkload")
+    modules = (driver, "blkload", *scheduler_modules(spec.scheduler.elevator))
+    # Only where nobody waits for it does each part begin at a whole second.
+    align = [ALIGN] if tier.virtual_time else []
     sections = [
-        prologue(modules, spec.cgroup),
-        ["## the device", ALIGN, f"mkdir {_device_dir(spec)}", *_write(device)],
-        ["## the scheduler", ALIGN, f'dev=$(cat "/sys/block/{DISK}/dev")', *_write(scheduler)],
-        ["## the tenants' cgroups and weights", ALIGN, *_make_cgroups(spec), *_write(weights)],
+        prologue(modules, spec.cgroup, tier),
+        ["## the device", *align, f"mkdir {_device_dir(spec)}", *_write(device)],
+        ["## the scheduler", *align, f'dev=$(cat "/sys/block/{DISK}/dev")', *_write(scheduler)],
+        ["## the tenants' cgroups and weights", *align, *_make_cgroups(spec), *_write(weights)],
         ["## the tenants' loads", *blkload.make(spec.tenants), *_write(loads)],
         ["## what took effect", *_read_back((*device, *scheduler, *weights, *loads))],
-        ["## run", *_run(spec)],
+        ["## run", *_run(spec, align)],
         ["## what came of it", *_collect(spec)],
     ]
     text = "\n\n".join("\n".join(lines) for lines in sections if len(lines) > 1) + "\n"
-    return Plan(text, (*device, *scheduler, *weights, *loads), modules)
+    return Plan(text, (*device, *scheduler, *weights, *loads), modules, tier.name)
 
 
-def prologue(modules: tuple[str, ...], cgroup: CgroupVersion) -> list[str]:
+def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
+    """Check that a machine of the tier has a processor for every hardware queue.
+
+    Raises:
+        UserError: a disk has more.
+    """
+    for spec in specs:
+        if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues > tier.cpus:
+            raise UserError(
+                f"the device has {spec.device.hw_queues} hardware queues, the {tier.name} machine"
+                f" {tier.cpus} CPU",
+                next="add --machine qemu, or set hw_queues to 1",
+            )
+
+
+def scheduler_modules(elevator: str) -> tuple[str, ...]:
+    """The modules of an elevator, in the order in which they load; none of the kernel's own."""
+    return ("isoblk_share", f"{elevator}-iosched") if elevator in OWN_ELEVATORS else ()
+
+
+def predicts(spec: RunSpec) -> bool:
+    """Whether a run leaves a history of predictions, in HOST/predictions."""
+    return spec.scheduler.name == "feedbac" and any(
+        tenant.workload.program == "blkload" for tenant in spec.tenants
+    )
+
+
+def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) -> list[str]:
     """The lines that every script begins with: file systems, and the modules loaded."""
     mount_cgroup = (
         f"mount -t cgroup2 cgroup {CGROUP}"
@@ -86,9 +128,10 @@ def prologue(modules: tuple[str, ...], cgroup: CgroupVersion) -> list[str]:
         "#!/bin/sh",
         "# Written by isoblk; run as the guest's init. $RUN is the run's directory on the host.",
         "set -eu",
-        "export PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+        "export PATH=/bin:/sbin:/usr/bin:/usr/sbin",
         "mount -t proc proc /proc",
-        "trap 'echo \"plan: exit status $?\"; echo o > /proc/sysrq-trigger; sleep 9' EXIT",
+        f'trap \'echo "plan: exit status $?"{tier.end_to};'
+        " echo o > /proc/sysrq-trigger; sleep 9' EXIT",
         "mount -t sysfs sysfs /sys",
         "mount -t devtmpfs devtmpfs /dev",
         "mount -t tmpfs tmpfs /run",
@@ -96,7 +139,7 @@ def prologue(modules: tuple[str, ...], cgroup: CgroupVersion) -> list[str]:
         "mount -t debugfs debugfs /sys/kernel/debug",
         mount_cgroup,
         f"mkdir {HOST}",
-        f'mount -t hostfs -o "$RUN" host {HOST}',
+        f"{tier.mount_run} {HOST}",
         *(f"insmod {HOST}/modules/{name}.ko{_PARAMETERS.get(name, '')}" for name in modules),
     ]
 
@@ -106,7 +149,7 @@ def _device_dir(spec: RunSpec) -> str:
     return f"{CONFIGFS}/{kind}/{DISK}"
 
 
-def _device_settings(spec: RunSpec) -> Iterator[Setting]:
+def _device_settings(spec: RunSpec, tier: Tier) -> Iterator[Setting]:
     values: dict[str, str | int]
     match spec.device:
         case VdiskDevice() as disk:
@@ -120,7 +163,7 @@ def _device_settings(spec: RunSpec) -> Iterator[Setting]:
                 "irqmode": 2,
                 "completion_nsec": disk.completion_nsec,
                 "hw_queue_depth": disk.hw_queue_depth,
-                "submit_queues": 1,
+                "submit_queues": tier.cpus,
                 "memory_backed": int(disk.memory_backed),
             }
     values["power"] = 1
@@ -156,7 +199,7 @@ def _pairs(values: Mapping[str, int | float | str]) -> str:
 
 def _make_cgroups(spec: RunSpec) -> list[str]:
     inner = [group.path for group in spec.groups]
-    leaves = [tenant.cgroup for tenant in spec.tenants]
+    leaves = [tenant.cgroup for tenant in spec.tenants if tenant.cgroup not in inner]
     lines = []
     if spec.cgroup == "v2":
         lines.append(f"echo +io > {CGROUP}/cgroup.subtree_control")
@@ -172,10 +215,9 @@ def _weight_settings(spec: RunSpec) -> Iterator[Setting]:
     scheduler = spec.scheduler
     weight_file = _WEIGHT_FILE.get((scheduler.name, spec.cgroup))
     if weight_file:
-        for path, weight in (
-            *((group.path, group.weight) for group in spec.groups),
-            *((tenant.cgroup, tenant.weight) for tenant in spec.tenants),
-        ):
+        weights = {group.path: group.weight for group in spec.groups}
+        weights |= {tenant.cgroup: tenant.weight for tenant in spec.tenants}
+        for path, weight in weights.items():
             yield Setting(f"{CGROUP}/{path}/{weight_file}", str(weight), "weight")
     for tenant in spec.tenants:
         directory = PurePosixPath(CGROUP) / tenant.cgroup
@@ -210,16 +252,16 @@ def _read_back(settings: tuple[Setting, ...]) -> list[str]:
     return [f"grep -H '' \\\n  {files} \\\n  > {HOST}/knobs"]
 
 
-def _run(spec: RunSpec) -> list[str]:
+def _run(spec: RunSpec, align: Sequence[str]) -> list[str]:
     lines = [
         fio.start(tenant, f"/dev/{DISK}", CGROUP, HOST, spec)
         for tenant in spec.tenants
         if tenant.workload.program == "fio"
     ]
     if any(tenant.workload.program == "blkload" for tenant in spec.tenants):
-        lines += [ALIGN, f"echo 1 > {blkload.ROOT}/start"]
-        if spec.events:
-            lines += [ALIGN, *_events(spec)]
+        lines += [*align, f"echo 1 > {blkload.ROOT}/start"]
+        if spec.events or spec.device_events:
+            lines += [*align, *_events(spec)]
         lines.append(f"cat {blkload.ROOT}/wait > /dev/null")
     # dash forgets the status of a job that "wait" does not name.
     lines += [f"wait ${{{fio.pid_variable(i)}}}" for i in _fio_tenants(spec)]
@@ -234,10 +276,14 @@ def _events(spec: RunSpec) -> Iterator[str]:
     weight_file = _WEIGHT_FILE.get((spec.scheduler.name, spec.cgroup))
     cgroups = {tenant.name: tenant.cgroup for tenant in spec.tenants}
     now = 0
-    for event in sorted(spec.events, key=lambda event: event.at_ns):
+    events: list[Event | DeviceEvent] = [*spec.events, *spec.device_events]
+    for event in sorted(events, key=lambda event: event.at_ns):
         yield f"sleep {(event.at_ns - now) / 1e9:.9f}"
         now = event.at_ns
-        if weight_file:
+        if not isinstance(event, Event):
+            for name, value in event.attributes.items():
+                yield f"echo {value} > {_device_dir(spec)}/{name}"
+        elif weight_file:
             yield f"echo {event.weight} > {CGROUP}/{cgroups[event.tenant]}/{weight_file}"
 
 
@@ -245,8 +291,10 @@ def _collect(spec: RunSpec) -> list[str]:
     if spec.cgroup == "v2":
         charged = [f"{CGROUP}/{tenant.cgroup}/io.stat" for tenant in spec.tenants]
     else:
-        # On v1 only a policy that counts has figures: bfq, else throttling if it is in use.
-        name = "bfq" if spec.scheduler.name == "bfq" else "throttle"
+        # On v1 only a policy that counts has figures: the elevator's, else throttling if it
+        # is in use.
+        own = dict.fromkeys(OWN_ELEVATORS, "isoblk")
+        name = ({"bfq": "bfq"} | own).get(spec.scheduler.name, "throttle")
         charged = [
             f"{CGROUP}/{tenant.cgroup}/blkio.{name}.io_{what}"
             for tenant in spec.tenants
@@ -255,6 +303,7 @@ def _collect(spec: RunSpec) -> list[str]:
     files = " \\\n  ".join(charged)
     return [
         f"cat {blkload.RESULTS} > {HOST}/results",
+        *([f"cat {SCHED}/history > {HOST}/predictions"] if predicts(spec) else []),
         # A cgroup without I/O has an empty file; grep says so with status 1.
         f"grep -H '' \\\n  {files} \\\n  > {HOST}/charged || [ $? = 1 ]",
     ]

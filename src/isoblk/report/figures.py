@@ -29,7 +29,8 @@ DEEPEST_NINES = 5.0  # the latency axis ends at 99.999 %
 PANEL_ROWS = 12  # so many panels of one kind make a figure; the rest is in the tables
 
 # Okabe and Ito's palette, which the colour-blind tell apart, without its yellow (too pale on
-# white), in an order that keeps neighbours apart in grey as well.
+# white), in an order that keeps neighbours apart in grey as well; the last two are P. Tol's.
+# Nine: as many as there are schedulers and controllers.
 PALETTE = (
     "#0072B2",
     "#E69F00",
@@ -39,6 +40,7 @@ PALETTE = (
     "#D55E00",
     "#444444",
     "#999933",
+    "#882255",
 )
 LEAST_ERROR = 0.1  # percent; where a logarithmic axis of errors begins
 _NINES = {
@@ -106,6 +108,7 @@ def make_figures(analysis: Analysis) -> list[Figure]:
             *maker.scaling(),
             maker.slowdown(),
             *maker.over_time(),
+            maker.prediction(),
             *maker.latencies(),
         ]
         return [render(draft, text.footer(analysis)) for draft in drafts if draft]
@@ -524,6 +527,83 @@ class _Maker:
                 )
             )
         return drafts
+
+    def prediction(self) -> Draft | None:
+        """Lines of what feedbac predicted and what was used, a panel a run; None if no run
+        predicts. (P2's Figure 5.)"""
+        data: Rows = []
+        changes: dict[str, Rows] = {}
+        for point in self.points:
+            metrics = point.valid[0]
+            if metrics.predictions is None or not len(metrics.predictions):
+                continue
+            where = self._where(point)
+            run = where["across"] + (f", {where['cell']}" if where["cell"] else "")
+            data += [
+                {
+                    "run": run,
+                    "t": t_ms / 1e3,
+                    "predicted": predicted / 1e3,
+                    "used": used / 1e3,
+                    "error": error * 100,
+                }
+                for t_ms, predicted, used, error, _ in metrics.predictions.iter_rows()
+            ]
+            events = point.runs[0].spec.device_events
+            changes[run] = [{"t": event.at_ns / 1e9} for event in events]
+        if not data:
+            return None
+        span = [0.0, max(row["t"] for row in data)]
+        top = 1.05 * max(max(row["predicted"], row["used"]) for row in data)
+        names = ["used", "predicted"]
+        color = alt.Color(
+            "what:N",
+            title=None,
+            scale=alt.Scale(domain=[*names, "error"], range=[PALETTE[0], PALETTE[1], PALETTE[5]]),
+        )
+
+        def panel(values: Rows, left: bool, bottom: bool) -> Any:
+            def layer(what: Sequence[str], title: str, domain: list[float], height: int) -> Any:
+                lines = [
+                    {"t": row["t"], "what": name, "y": row[name]} for row in values for name in what
+                ]
+                x = alt.X(
+                    "t:Q",
+                    title="time since start, s" if bottom and "error" in what else None,
+                    scale=alt.Scale(domain=span, nice=False),
+                    axis=alt.Axis(grid=False, tickCount=5),
+                )
+                y = alt.Y(
+                    "y:Q",
+                    title=title if left else None,
+                    scale=alt.Scale(domain=domain, nice=False),
+                    axis=alt.Axis(tickCount=height // 30),
+                )
+                base = alt.Chart(self._data(lines)).encode(x=x, y=y, color=color)
+                return alt.layer(
+                    alt.Chart(self._data(changes[values[0]["run"]]))
+                    .mark_rule(strokeDash=[4, 3], color=INK)
+                    .encode(x=x),
+                    base.mark_line(strokeWidth=1.5),
+                    base.mark_point(filled=True, size=18, opacity=1),
+                ).properties(width=420, height=height)
+
+            worst = max(1.0, *(row["error"] for row in values))
+            return alt.vconcat(
+                layer(names, "thousand sectors a period", [0, top], 150),
+                layer(["error"], "error, %", [0, 1.05 * worst], 60),
+                spacing=8,
+            )
+
+        caption = (
+            "What feedbac predicted that a prediction period would use, and what it used, at the "
+            "period's end; below, the error of the prediction. Each period's prediction rests on "
+            "those before it: after a change, which a dashed line marks, the first is wrong by "
+            "all of the change."
+        )
+        return self._draft(
+            "prediction", "Credit, predicted and used", caption, self._grid(data, "run", panel, 2)
+        )
 
     def latencies(self) -> list[Draft]:
         """Cumulative latency, a panel a scheduler."""

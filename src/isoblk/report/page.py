@@ -138,7 +138,7 @@ def _section(view: RunView, short: dict[str, str]) -> RunSection:
         facts = [
             ("tier", record.tier),
             ("kernel", f"Linux {record.provenance.kernel}, {record.provenance.kernel_source}"),
-            ("device", text.device(record.spec)),
+            ("device", text.device(record.spec, record.tier)),
             ("cgroup", record.spec.cgroup),
             (
                 "time",

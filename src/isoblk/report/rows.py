@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The tables of a report as text, before terminal or page lays them out."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 from isoblk.analysis.claims import ClaimResult
@@ -10,8 +12,10 @@ from isoblk.analysis.latency import ALL
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, RunView
 from isoblk.analysis.stats import Estimate, estimate
 from isoblk.report import text
+from isoblk.study.notes import notes as study_notes
 
 FEW_TENANTS = 8  # up to so many are shown one by one
+LIMITED = 0.005  # an ideal so much below the share by weight is worth a word
 
 
 @dataclass(frozen=True)
@@ -192,12 +196,10 @@ def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
         )
         value = one.reason
         if one.measured is not None:
-            value = metric_text(result.claim.metric, one.measured.mean)
+            form = _ratio if result.claim.than else partial(metric_text, result.claim.metric)
+            value = form(one.measured.mean)
             if one.measured.n > 1:
-                low, high = (
-                    metric_text(result.claim.metric, end)
-                    for end in (one.measured.low, one.measured.high)
-                )
+                low, high = (form(end) for end in (one.measured.low, one.measured.high))
                 value += f" ({low} to {high})"
             if one.reason:
                 value += f", {one.reason}"
@@ -214,8 +216,19 @@ def metric_text(metric: str, value: float) -> str:
         "total_iops": text.count,
         "total_bps": text.rate,
         "slowdown": text.ratio,
+        "converged_ms": _milliseconds,
+        "prediction_settled_ms": _milliseconds,
+        "burst_ms": _milliseconds,
     }
     return forms[kind](value) if kind in forms else f"{value:.4g}"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.4g} times"
+
+
+def _milliseconds(value: float) -> str:
+    return "never" if math.isinf(value) else text.time(value * 1e6)
 
 
 def tally(results: Sequence[ClaimResult]) -> str:
@@ -299,4 +312,24 @@ def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
     if repeats > 1:
         notes.append(f"mean of {repeats} repeats, ± half the 95 % confidence interval")
     notes.append("p99: of the tenant that has the worst; upper bound, at most 1.6 % too high")
+    notes += [*_limited(analysis), *study_notes(view.spec for view in analysis.views)]
     return notes
+
+
+def _limited(analysis: Analysis) -> list[str]:
+    """Which tenants' own load does not allow their share by weight: the ideal is less."""
+    limited = dict.fromkeys(
+        tenant.name
+        for point in analysis.points
+        for metrics in point.valid
+        for tenant in metrics.tenants
+        if tenant.ideal < tenant.weight_share * (1 - LIMITED)
+    )
+    if not limited:
+        return []
+    shown = list(limited)[:FEW_TENANTS]
+    more = f" and {len(limited) - len(shown)} more" if len(limited) > len(shown) else ""
+    return [
+        "cannot use its share by weight at every point (its load alone reaches less):"
+        f" {' '.join(shown)}{more}"
+    ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.analysis.stats import Estimate
+from isoblk.guest.tier import QEMU, TierName
 from isoblk.study.model import RunSpec, VdiskDevice
 
 _IN_HEAD = ("scheduler", "alone", "calibrate")
@@ -93,17 +94,21 @@ def kind_label(view: RunView, names: Mapping[str, str]) -> str:
     return " · ".join(part for part in (head, at, repeat) if part)
 
 
-def device(spec: RunSpec) -> str:
+def device(spec: RunSpec, tier: TierName) -> str:
     """The device in a few words."""
     d = spec.device
+    queues = d.hw_queues if isinstance(d, VdiskDevice) else 1
+    if tier == QEMU.name and not isinstance(d, VdiskDevice):
+        queues = QEMU.cpus
+    of_queues = f"{queues} queues of " if queues > 1 else ""
     if isinstance(d, VdiskDevice):
         times = (
             time(d.read_ns)
             if d.read_ns == d.write_ns
             else (f"{time(d.read_ns)} read, {time(d.write_ns)} write")
         )
-        return f"vdisk, {d.servers} servers of {times}, {d.queue_depth} tags"
-    return f"null_blk, {time(d.completion_nsec)}, {d.hw_queue_depth} tags"
+        return f"vdisk, {d.servers} servers of {times}, {of_queues}{d.queue_depth} tags"
+    return f"null_blk, {time(d.completion_nsec)}, {of_queues}{d.hw_queue_depth} tags"
 
 
 def provenance(analysis: Analysis) -> list[tuple[str, str]]:
@@ -121,7 +126,7 @@ def provenance(analysis: Analysis) -> list[tuple[str, str]]:
             ("modules", _hash(origin.modules_key)),
             ("compiler", origin.compiler),
             ("isoblk", origin.isoblk),
-            ("device", device(record.spec)),
+            ("device", device(record.spec, record.tier)),
         ):
             found.setdefault(what, {})[value] = None
     return [(what, "; ".join(values)) for what, values in found.items()]

@@ -3,7 +3,7 @@
 whether the run may be believed."""
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,7 +11,7 @@ import polars as pl
 
 from isoblk.errors import RunError
 from isoblk.guest import knobs
-from isoblk.guest.plan import Plan
+from isoblk.guest.plan import Plan, predicts
 from isoblk.machine import Ran
 from isoblk.result.charged import parse_charged
 from isoblk.result.model import (
@@ -21,7 +21,8 @@ from isoblk.result.model import (
     RunRecord,
     TenantResult,
 )
-from isoblk.result.store import FORMAT, LATENCY_SCHEMA, SERIES_SCHEMA
+from isoblk.result.predictions import parse_predictions
+from isoblk.result.store import FORMAT, LATENCY_SCHEMA, PREDICTIONS, SERIES_SCHEMA
 from isoblk.study.model import RunSpec, Tenant
 from isoblk.workload import blkload, fio
 from isoblk.workload.blkload import TenantOutput
@@ -29,7 +30,7 @@ from isoblk.workload.blkload import TenantOutput
 # Bytes that the generator counted and bytes that the cgroup was charged with may differ by
 # this much, relative to the larger.
 CHARGE_TOLERANCE = 0.01
-_RAW_FILES = ("results", "knobs", "charged")
+_RAW_FILES = ("results", "knobs", "charged", "predictions")
 _OPS = ("read", "write", "trim", "flush")
 
 
@@ -57,7 +58,7 @@ def collect(
     record = RunRecord(
         format=FORMAT,
         id=run_id,
-        tier="uml",
+        tier=plan.tier,
         status="invalid" if reasons else "valid",
         reasons=reasons,
         spec=spec,
@@ -69,6 +70,10 @@ def collect(
     )
     _series(spec, outputs).write_parquet(directory / "series.parquet", statistics=False)
     _latency(spec, outputs).write_parquet(directory / "latency.parquet", statistics=False)
+    if predicts(spec):
+        barrier_ns = next(o.start_ns for o in outputs.values() if o.start_ns is not None)
+        predictions = parse_predictions(_read(directory, "predictions"), barrier_ns)
+        predictions.write_parquet(directory / PREDICTIONS, statistics=False)
     for tenant in spec.tenants:
         (directory / f"{tenant.name}.json").unlink(missing_ok=True)
     for name in _RAW_FILES:
@@ -117,6 +122,7 @@ def _knob_reasons(settings: list[Knob]) -> Iterator[str]:
 
 
 def _tenant_reasons(spec: RunSpec, tenants: list[TenantResult]) -> Iterator[str]:
+    inner = {group.path for group in spec.groups}
     for asked, tenant in zip(spec.tenants, tenants, strict=True):
         if tenant.error:
             code = abs(tenant.error)
@@ -130,11 +136,18 @@ def _tenant_reasons(spec: RunSpec, tenants: list[TenantResult]) -> Iterator[str]
                 yield f"{tenant.name}: {totals.verify_errors} {op}s failed verification"
         # fio forgets what it did in its ramp_time; the kernel does not.
         forgets = asked.workload.program == "fio" and spec.warmup_ns > 0
-        yield from _charge_reasons(tenant, forgets=forgets)
+        # On v2 the figures of a cgroup hold those of the cgroups in it; on v1 they do not.
+        counted = [tenant]
+        if spec.cgroup == "v2" and tenant.cgroup in inner:
+            counted += [one for one in tenants if one.cgroup.startswith(f"{tenant.cgroup}/")]
+        yield from _charge_reasons(tenant, counted, forgets=forgets)
 
 
-def _charge_reasons(tenant: TenantResult, *, forgets: bool) -> Iterator[str]:
-    """forgets: the generator counted less than it did, so more may have been charged."""
+def _charge_reasons(
+    tenant: TenantResult, counted_in: Sequence[TenantResult], *, forgets: bool
+) -> Iterator[str]:
+    """counted_in: whose bytes the tenant's cgroup shows. forgets: the generator counted less
+    than it did, so more may have been charged."""
     if tenant.io_stat is None:
         return
     charged = {
@@ -143,7 +156,7 @@ def _charge_reasons(tenant: TenantResult, *, forgets: bool) -> Iterator[str]:
         "trim": tenant.io_stat.dbytes,
     }
     for op, bytes_charged in charged.items():
-        counted = tenant.ops[op].bytes if op in tenant.ops else 0
+        counted = sum(one.ops[op].bytes for one in counted_in if op in one.ops)
         if forgets and bytes_charged > counted:
             continue
         if abs(counted - bytes_charged) > CHARGE_TOLERANCE * max(counted, bytes_charged):

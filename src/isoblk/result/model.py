@@ -10,6 +10,8 @@ A result directory:
     runs/<id>/series.parquet    tenant: str, t_ms: u32, op: str, ios: u64, bytes: u64
     runs/<id>/latency.parquet   tenant: str, op: str, upper_ns: u64, count: u64
     runs/<id>.failed/       what a failed run left: plan.sh and console.log
+    runs/<id>/predictions.parquet  feedbac's: t_ms: f64, predicted: u64, used: u64, error: f64,
+                                a: f64; a row a prediction period, t_ms its end, in sectors
     report.html figures/    made by `isoblk report`
 
 Only windows and buckets with a count are rows; rows are sorted by (tenant's place in the
@@ -21,6 +23,7 @@ from typing import Literal
 
 import msgspec
 
+from isoblk.guest.tier import TierName
 from isoblk.study.model import PlannedRun, RunSpec, Study
 
 Status = Literal["valid", "invalid"]
@@ -91,7 +94,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int
     id: str
-    tier: Literal["uml", "qemu", "host"]
+    tier: TierName
     status: Status
     reasons: list[str]
     spec: RunSpec

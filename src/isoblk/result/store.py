@@ -13,6 +13,7 @@ from isoblk.files import write_atomically
 from isoblk.result.model import RunRecord, StudyRecord
 
 FORMAT = 1
+PREDICTIONS = "predictions.parquet"
 
 RecordT = TypeVar("RecordT", RunRecord, StudyRecord)
 
@@ -21,6 +22,15 @@ SERIES_SCHEMA = pl.Schema(
 )
 LATENCY_SCHEMA = pl.Schema(
     {"tenant": pl.String, "op": pl.String, "upper_ns": pl.UInt64, "count": pl.UInt64}
+)
+PREDICTIONS_SCHEMA = pl.Schema(
+    {
+        "t_ms": pl.Float64,
+        "predicted": pl.UInt64,
+        "used": pl.UInt64,
+        "error": pl.Float64,
+        "a": pl.Float64,
+    }
 )
 
 
@@ -38,6 +48,10 @@ class Run:
     def latency(self) -> pl.DataFrame:
         """Latency buckets of the measured time, LATENCY_SCHEMA."""
         return pl.read_parquet(self.dir / "latency.parquet")
+
+    def predictions(self) -> pl.DataFrame:
+        """feedbac's predictions, PREDICTIONS_SCHEMA."""
+        return pl.read_parquet(self.dir / PREDICTIONS)
 
 
 @dataclass(frozen=True)

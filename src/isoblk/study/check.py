@@ -4,15 +4,27 @@
 import math
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
+from isoblk.guest.tier import QEMU
 from isoblk.study import limits
 from isoblk.study.check_load import check_load
 from isoblk.study.limits import Range
 from isoblk.study.metrics import METRICS, split_metric
-from isoblk.study.model import RunSpec, Study, VdiskDevice, WorkloadFields
+from isoblk.study.model import (
+    DeviceEvent,
+    Event,
+    MatrixValue,
+    RunSpec,
+    Study,
+    VdiskDevice,
+    WorkloadFields,
+)
 from isoblk.study.point import (
     ELEVATORS,
     SCHEDULER,
     Point,
+    Slot,
     build_run,
     label,
     origin,
@@ -120,18 +132,14 @@ def _check_run_table(study: Study) -> None:
 def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> None:
     """runs: tenants' names of each run that the claim speaks of."""
     claim, field = study.claim[index], ("claim", index)
-    keys = {SCHEDULER, *study.matrix}
-    for key in claim.where:
-        if key not in keys:
-            raise FieldError((*field, "where", key), "not a matrix key", next=suggest(key, keys))
-    for key, value in claim.where.items():
-        known = [label(v) for v in study.matrix.get(key, [study.scheduler])]
-        if label(value) not in known:
-            raise FieldError(
-                (*field, "where", key),
-                f"the matrix has no {label(value)}",
-                next="allowed: " + ", ".join(known),
-            )
+    _check_at_points(study, (*field, "where"), claim.where)
+    _check_at_points(study, (*field, "than"), claim.than)
+    if claim.metric == "total_vs_best" and "kyber" not in study.matrix.get(SCHEDULER, []):
+        raise FieldError(
+            (*field, "metric"),
+            "total_vs_best compares with kyber too, which is not in the matrix",
+            next='add "kyber" to scheduler, or use total_vs_none',
+        )
     for names in runs:
         try:
             split_metric(claim.metric, names)
@@ -145,6 +153,21 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
         raise FieldError((*field, "tolerance"), f"{claim.tolerance} is negative or not finite")
     if claim.tolerance and claim.op != "~":
         raise FieldError((*field, "tolerance"), f"has no meaning with {claim.op!r}", next='use "~"')
+
+
+def _check_at_points(study: Study, field: Field, at: dict[str, MatrixValue]) -> None:
+    """`where` or `than`: keys and values of the matrix."""
+    keys = {SCHEDULER, *study.matrix}
+    for key, value in at.items():
+        if key not in keys:
+            raise FieldError((*field, key), "not a matrix key", next=suggest(key, keys))
+        known = [label(v) for v in study.matrix.get(key, [study.scheduler])]
+        if label(value) not in known:
+            raise FieldError(
+                (*field, key),
+                f"the matrix has no {label(value)}",
+                next="allowed: " + ", ".join(known),
+            )
 
 
 # ---- one point -----------------------------------------------------------------------
@@ -162,7 +185,7 @@ def _check_point(study: Study, spec: RunSpec) -> None:
     _check_programs(study, spec)
     _check_verified_regions(study, spec)
     _check_device(spec)
-    _check_events(spec)
+    _check_events(study, spec)
     _check_scheduler(study, spec)
     _check_knobs(study)
 
@@ -203,11 +226,11 @@ def _check_verified_regions(study: Study, spec: RunSpec) -> None:
 
 
 def _check_device(spec: RunSpec) -> None:
-    if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues != 1:
+    if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues > QEMU.cpus:
         raise FieldError(
             ("device", "hw_queues"),
-            f"{spec.device.hw_queues} hardware queues: the lab's machine has one CPU",
-            next="allowed: 1",
+            f"{spec.device.hw_queues} hardware queues: no machine of the lab has so many CPUs",
+            next=f"allowed: 1, and up to {QEMU.cpus} with --machine qemu",
         )
 
 
@@ -274,18 +297,31 @@ def _check_tenants(study: Study, spec: RunSpec) -> None:
     inner = {group.path for group in spec.groups}
     for slot in places:
         if slot.cgroup in inner:
-            raise FieldError(
-                ("tenant", slot.entry, "cgroup"),
-                f"{slot.cgroup!r} holds the cgroups of other tenants",
-                next="tenants go into cgroups without children",
-            )
+            _check_inner(slot, spec.scheduler.name)
     for index, entry in enumerate(study.group):
+        if entry.path in cgroups:
+            raise FieldError(
+                ("group", index, "path"),
+                f"tenant {cgroups[entry.path]!r} is in {entry.path!r} and gives it its weight",
+                next="remove the [[group]]",
+            )
         if entry.path not in inner:
             raise FieldError(
                 ("group", index, "path"),
                 f"no tenant's cgroup is inside {entry.path!r}",
                 next=suggest(entry.path, inner) if inner else "remove the [[group]]",
             )
+
+
+def _check_inner(slot: Slot, scheduler: str) -> None:
+    """A tenant whose cgroup holds those of others."""
+    if scheduler in FIXED_WEIGHTS:
+        raise FieldError(
+            ("tenant", slot.entry, "cgroup"),
+            f"{slot.cgroup!r} holds the cgroups of other tenants,"
+            f" and what {scheduler} sets there is for all of them together",
+            next=f"choose a cgroup without children, or remove {scheduler}",
+        )
 
 
 def _check_weights(study: Study, spec: RunSpec) -> None:
@@ -296,7 +332,11 @@ def _check_weights(study: Study, spec: RunSpec) -> None:
         (("tenant", slot.entry, "weight"), slot.weight) for slot in slots(study)
     ]
     weights += [(("group", i, "weight"), entry.weight) for i, entry in enumerate(study.group)]
-    weights += [(("event", i, "weight"), entry.weight) for i, entry in enumerate(study.event)]
+    weights += [
+        (("event", i, "weight"), entry.weight)
+        for i, entry in enumerate(study.event)
+        if entry.weight is not UNSET
+    ]
     for field, weight in weights:
         if weight not in allowed:
             raise FieldError(
@@ -304,12 +344,14 @@ def _check_weights(study: Study, spec: RunSpec) -> None:
             )
 
 
-def _check_events(spec: RunSpec) -> None:
+def _check_events(study: Study, spec: RunSpec) -> None:
     names = {tenant.name for tenant in spec.tenants}
     end = spec.warmup_ns + spec.runtime_ns
-    for index, event in enumerate(spec.events):
+    weights, devices = iter(spec.events), iter(spec.device_events)
+    for index, entry in enumerate(study.event):
         field = ("event", index)
-        if event.tenant not in names:
+        event: Event | DeviceEvent = next(devices) if entry.device else next(weights)
+        if isinstance(event, Event) and event.tenant not in names:
             raise FieldError(
                 (*field, "tenant"),
                 f"no tenant is called {event.tenant!r}",
@@ -321,7 +363,7 @@ def _check_events(spec: RunSpec) -> None:
                 f"{format_time(event.at_ns)} is after the end of the run",
                 next=f"allowed: 0 to less than {format_time(end)} (warm-up and runtime)",
             )
-        if spec.scheduler.name in FIXED_WEIGHTS:
+        if isinstance(event, Event) and spec.scheduler.name in FIXED_WEIGHTS:
             raise FieldError(
                 field,
                 f"{spec.scheduler.name} has no weight that could change",

@@ -24,7 +24,7 @@ from isoblk.study.model import (
     Tenant,
     Workload,
 )
-from isoblk.study.point import SCHEDULER, build_run, points
+from isoblk.study.point import SCHEDULER, build_run, points, queue_knobs
 from isoblk.study.presets import logical_block
 from isoblk.study.shares import effective_shares
 from isoblk.study.units import format_size
@@ -99,7 +99,7 @@ class _Expander:
         reference = None
         if spec.scheduler.name != "none":
             twin = msgspec.structs.replace(
-                spec, kind="reference", scheduler=_NONE, point={**spec.point, SCHEDULER: "none"}
+                _under_none(spec), kind="reference", point={**spec.point, SCHEDULER: "none"}
             )
             reference = self.share(own.get(_key(twin), twin), own)
         alone = self._alone_runs(spec)
@@ -111,11 +111,10 @@ class _Expander:
 
     def _alone_runs(self, spec: RunSpec) -> tuple[int, ...]:
         base = msgspec.structs.replace(
-            spec,
+            _under_none(spec),
             kind="alone",
             point={},
             repeat=0,
-            scheduler=_NONE,
             groups=(),
             tenants=(),
             events=(),
@@ -143,15 +142,15 @@ class _Expander:
         for coefficient in IO_COST_MODEL:
             load = _calibration_load(coefficient, spec.device)
             run = msgspec.structs.replace(
-                spec,
+                _under_none(spec),
                 kind="calibrate",
                 point={"calibrate": coefficient, **_setting(spec)},
                 repeat=0,
-                scheduler=_NONE,
                 queue={**spec.queue, "nomerges": 1},
                 groups=(),
                 tenants=(Tenant(name="calibrate", cgroup="calibrate", weight=100, workload=load),),
                 events=(),
+                device_events=(),
                 warmup_ns=0,
                 runtime_ns=_CALIBRATION_NS,
                 window_ms=_CALIBRATION_WINDOW_MS,
@@ -162,6 +161,13 @@ class _Expander:
                 self._placed[place] = self._add(PlannedRun(spec=run))
             indexes[coefficient] = self._placed[place]
         return indexes
+
+
+def _under_none(spec: RunSpec) -> RunSpec:
+    """The same run without a scheduler."""
+    return msgspec.structs.replace(
+        spec, scheduler=_NONE, queue=queue_knobs(spec.queue, _NONE, spec.device)
+    )
 
 
 def _setting(spec: RunSpec) -> dict[str, str]:

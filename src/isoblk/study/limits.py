@@ -21,6 +21,9 @@ class Range(NamedTuple):
 # Linux: io.weight and most weights of cgroup v2; io.bfq.weight and blkio.bfq.weight.
 WEIGHT = Range(1, 10_000)
 BFQ_WEIGHT = Range(1, 1_000)
+# What a cgroup's own requests weigh beside its children (kernel/sched/share.c): as a cgroup
+# whose weight was not set.
+OWN_WEIGHT = 100
 
 # The load generator (kernel/README.md).
 IODEPTH = Range(1, 4096)

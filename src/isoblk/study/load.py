@@ -59,7 +59,7 @@ def _syntax_error(message: str, text: str, name: str) -> UserError:
 
 
 def _join_keys(document: dict[str, Any]) -> None:
-    """Take `workload.rw = [...]` in [matrix] and in `where` for "workload.rw" = [...].
+    """Take `workload.rw = [...]` in [matrix], `where` and `than` for "workload.rw" = [...].
 
     Without the quotes, TOML makes tables of the dotted names; nothing there is a table.
     """
@@ -67,8 +67,9 @@ def _join_keys(document: dict[str, Any]) -> None:
         document["matrix"] = _flat(document["matrix"])
     claims = document.get("claim")
     for claim in claims if isinstance(claims, list) else []:
-        if isinstance(claim, dict) and isinstance(claim.get("where"), dict):
-            claim["where"] = _flat(claim["where"])
+        for name in ("where", "than") if isinstance(claim, dict) else ():
+            if isinstance(claim.get(name), dict):
+                claim[name] = _flat(claim[name])
 
 
 def _flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:

@@ -14,6 +14,8 @@ METRICS: dict[str, str] = {
     "total_iops": "requests a second, all tenants",
     "total_bps": "bytes a second, all tenants",
     "total_vs_none": "total_bps / total_bps of `none` at the same study point",
+    "total_vs_best": "total_bps / the larger of those of `none` and of `kyber` at the same study "
+    "point",
     "slowdown.<tenant>": "the tenant's rate alone on the device / its rate in this run",
     "p50.<tenant>": "median latency, ns, all ops together",
     "p99.<tenant>": "99th percentile of latency, ns, all ops together",
@@ -21,6 +23,14 @@ METRICS: dict[str, str] = {
     "p99_99.<tenant>": "99.99th percentile of latency, ns, all ops together",
     "mean_latency.<tenant>": "mean latency, ns, all ops together",
     "share_error_100ms": "95th percentile of the share error over the run's windows",
+    "converged_ms": "longest time that the shares took to follow a change of demand or weight, "
+    "ms; without end if they did not",
+    "prediction_error": "feedbac: largest |predicted / used - 1| of a prediction period that ended "
+    "in the measured time",
+    "prediction_settled_ms": "feedbac: longest time from a change of the device to the end of the "
+    "last prediction period that is off by more than 1 %, ms; without end if the last one is",
+    "burst_ms.<tenant>": "the most that the tenant got beyond its share by weight in any stretch "
+    "of 100 ms windows, in ms of that share",
 }
 
 

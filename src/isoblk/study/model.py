@@ -15,7 +15,18 @@ from msgspec import UNSET, UnsetType
 RwMode = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
 Program = Literal["blkload", "fio"]
 CgroupVersion = Literal["v1", "v2"]
-SchedulerName = Literal["none", "mq-deadline", "kyber", "bfq", "io.cost", "io.max", "io.latency"]
+SchedulerName = Literal[
+    "none",
+    "mq-deadline",
+    "kyber",
+    "bfq",
+    "io.cost",
+    "io.max",
+    "io.latency",
+    "kyber-fair",
+    "feedbac",
+]
+MatrixValue = str | int | float | bool | list[int]
 
 
 class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,11 +83,13 @@ class GroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[[event]]: change a tenant's weight while the load runs, `at` after the barrier."""
+    """[[event]]: something changes while the load runs, `at` after the barrier: a tenant's
+    weight (tenant and weight), or attributes of a vdisk (device) that may then be changed."""
 
     at: int | float | str
-    tenant: str
-    weight: int
+    tenant: str | UnsetType = UNSET
+    weight: int | UnsetType = UNSET
+    device: dict[str, str | int | bool] = {}
 
 
 class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -120,6 +133,8 @@ class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """[[claim]]: `metric` of the runs that match `where` compares to `value`.
 
     where: matrix key to value; every run that matches must satisfy the comparison.
+    than: matrix key to value; the metric is then a ratio: over that of the run of the same
+    point and repeat with these values in place.
     op: "<", "<=", ">", ">=", or "~" (within `tolerance`, relative).
     """
 
@@ -129,7 +144,8 @@ class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     op: Literal["<", "<=", ">", ">=", "~"]
     value: float
     tolerance: float = 0.0
-    where: dict[str, str | int | float | bool] = {}
+    where: dict[str, MatrixValue] = {}
+    than: dict[str, MatrixValue] = {}
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,6 +155,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     iosched: for a scheduler, files below queue/iosched to write when it is in use.
     matrix: dotted field ("scheduler", "run.cgroup", "workload.rw", "tenant.NAME.iodepth",
     "queue.nr_requests", "device.servers") over a list of values; the runs are the product.
+    A value of "tenant.NAME.weight" may be a list, as the field itself.
     """
 
     name: str
@@ -156,7 +173,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     io_cost: IoCostTable = IoCostTable()
     io_max: IoMaxTable = IoMaxTable()
     io_latency: IoLatencyTable = IoLatencyTable()
-    matrix: dict[str, list[str | int | float | bool]] = {}
+    matrix: dict[str, list[MatrixValue]] = {}
     claim: list[ClaimEntry] = []
 
 
@@ -236,7 +253,10 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tenant: its cgroup (path below the root, no leading slash), weight and load."""
+    """A tenant: its cgroup (path below the root, no leading slash), weight and load.
+
+    The weight is the cgroup's. Where the cgroup holds other tenants' cgroups too, the
+    tenant's own requests weigh OWN_WEIGHT among those."""
 
     name: str
     cgroup: str
@@ -245,7 +265,8 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An inner cgroup; parents come before children."""
+    """An inner cgroup; parents come before children. The weight of one that a tenant is in
+    is that tenant's."""
 
     path: str
     weight: int
@@ -257,6 +278,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     at_ns: int
     tenant: str
     weight: int
+
+
+class DeviceEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change of the device, at_ns after the barrier. attributes: those that change."""
+
+    at_ns: int
+    attributes: dict[str, int]
 
 
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -302,6 +330,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     groups: tuple[Group, ...]
     tenants: tuple[Tenant, ...]
     events: tuple[Event, ...]
+    device_events: tuple[DeviceEvent, ...] = ()
     warmup_ns: int
     runtime_ns: int
     window_ms: int

@@ -12,8 +12,12 @@ from msgspec import UNSET
 
 from isoblk.study import limits
 from isoblk.study.model import (
+    Device,
+    DeviceEvent,
     Event,
+    EventEntry,
     Group,
+    MatrixValue,
     RunSpec,
     RunTable,
     Scheduler,
@@ -23,14 +27,17 @@ from isoblk.study.model import (
     Workload,
     WorkloadFields,
 )
-from isoblk.study.presets import load_device
+from isoblk.study.presets import hardware_tags, load_change, load_device
 from isoblk.study.shares import effective_shares, parent_of
 from isoblk.study.source import Field, FieldError, suggest
 from isoblk.study.typed import convert_study
 from isoblk.study.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
 
 SCHEDULER = "scheduler"
-ELEVATORS = ("mq-deadline", "kyber", "bfq")
+NR_REQUESTS = "nr_requests"
+# The elevators of kernel/sched: they share one policy, isoblk_share's.
+OWN_ELEVATORS = ("kyber-fair", "feedbac")
+ELEVATORS = ("mq-deadline", "kyber", "bfq", *OWN_ELEVATORS)
 
 _BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
 _SIZES = frozenset({"bs", "offset", "size"})
@@ -61,8 +68,10 @@ class Point:
     overridden: dict[Field, str]
 
 
-def label(value: str | int | float | bool) -> str:
+def label(value: MatrixValue) -> str:
     """A matrix value as text: what a run's `point` holds, and a claim's `where` matches."""
+    if isinstance(value, list):
+        return "/".join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -251,6 +260,9 @@ def build_run(point: Point, repeat: int) -> RunSpec:
         for i, slot in enumerate(places)
     )
     groups = _groups(study, tenants)
+    device = load_device(study.device)
+    scheduler = _scheduler(study, tenants, groups)
+    events = [_event(i, entry, device) for i, entry in enumerate(study.event)]
     window_ns = _time(("run", "window"), run.window, "ms")
     if window_ns % 1_000_000 or not window_ns:
         raise FieldError(
@@ -262,25 +274,45 @@ def build_run(point: Point, repeat: int) -> RunSpec:
         kind="share",
         point=point.labels,
         repeat=repeat,
-        device=load_device(study.device),
-        scheduler=_scheduler(study, tenants, groups),
+        device=device,
+        scheduler=scheduler,
         cgroup=run.cgroup,
-        queue=study.queue,
+        queue=queue_knobs(study.queue, scheduler, device),
         groups=groups,
         tenants=tenants,
-        events=tuple(
-            Event(
-                at_ns=_time(("event", i, "at"), event.at, "s"),
-                tenant=event.tenant,
-                weight=event.weight,
-            )
-            for i, event in enumerate(study.event)
-        ),
+        events=tuple(event for event in events if isinstance(event, Event)),
+        device_events=tuple(event for event in events if isinstance(event, DeviceEvent)),
         warmup_ns=_time(("run", "warmup"), run.warmup, "s"),
         runtime_ns=_time(("run", "runtime"), run.runtime, "s"),
         window_ms=window_ns // 1_000_000,
         seed=seed,
     )
+
+
+def queue_knobs(
+    knobs: dict[str, int | str], scheduler: Scheduler, device: Device
+) -> dict[str, int | str]:
+    """What is written below queue/. Without an elevator requests take the device's own tags,
+    and the kernel refuses an nr_requests above their number: then that is written."""
+    wanted = knobs.get(NR_REQUESTS)
+    if scheduler.elevator != "none" or not isinstance(wanted, int):
+        return knobs
+    return knobs | {NR_REQUESTS: min(wanted, hardware_tags(device))}
+
+
+def _event(index: int, entry: EventEntry, device: Device) -> Event | DeviceEvent:
+    field = ("event", index)
+    at_ns = _time((*field, "at"), entry.at, "s")
+    if not entry.device and entry.tenant is not UNSET and entry.weight is not UNSET:
+        return Event(at_ns=at_ns, tenant=entry.tenant, weight=entry.weight)
+    if not entry.device or entry.tenant is not UNSET or entry.weight is not UNSET:
+        raise FieldError(
+            field, "is not one change", next="give it tenant and weight, or device, and not both"
+        )
+    try:
+        return DeviceEvent(at_ns=at_ns, attributes=load_change(device, entry.device))
+    except FieldError as error:
+        raise FieldError((*field, *error.field), error.cause, next=error.next) from None
 
 
 def _size(field: Field, value: int | str) -> int:
@@ -351,6 +383,7 @@ def _bssplit(field: Field, text: str) -> tuple[tuple[int, int], ...]:
 def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
     """All inner cgroups of the tenants' paths, parents first, else in the tenants' order."""
     weights = {entry.path: entry.weight for entry in study.group}
+    weights |= {tenant.cgroup: tenant.weight for tenant in tenants}
     inner: dict[str, None] = {}
     for tenant in tenants:
         above = []

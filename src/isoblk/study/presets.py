@@ -33,6 +33,9 @@ _RANGES: dict[str, Range] = {
     "completion_nsec": limits.SERVICE_NS,
 }
 
+# Of a vdisk, while it runs (kernel/README.md).
+_CHANGEABLE = ("servers", "read_ns", "write_ns", "trim_ns", "read_bps", "write_bps")
+
 Value = str | int | bool
 
 
@@ -88,6 +91,33 @@ def load_device(entry: str | Mapping[str, Value]) -> Device:
     device = msgspec.convert(values | {"driver": driver}, kind)
     _check(device)
     return device
+
+
+def load_change(device: Device, entry: Mapping[str, Value]) -> dict[str, int]:
+    """What an event's `device` table changes of a device that runs.
+
+    Args:
+        device: before.
+        entry: the attributes that change, as load_device() takes them.
+
+    Raises:
+        FieldError: the device or the attribute cannot be changed, or not to that value.
+    """
+    if not isinstance(device, VdiskDevice):
+        raise FieldError(
+            ("device",), "only a vdisk can change while it runs", next="use a vdisk preset"
+        )
+    for name in entry:
+        if name not in _CHANGEABLE:
+            raise FieldError(
+                ("device", name),
+                "cannot change while the device runs",
+                next=suggest(name, _CHANGEABLE),
+            )
+    values = {name: _value(VdiskDevice, name, value) for name, value in entry.items()}
+    changed = msgspec.structs.replace(device, **values)
+    _check(changed)
+    return {name: getattr(changed, name) for name in entry}
 
 
 def _preset(name: str, field: Field) -> dict[str, Value]:
@@ -150,6 +180,11 @@ def _check(device: Device) -> None:
             f"{device.size} is not a multiple of {unit}",
             next=f"allowed: multiples of {unit} bytes above 0",
         )
+
+
+def hardware_tags(device: Device) -> int:
+    """Requests that a hardware queue of the device takes at once."""
+    return device.queue_depth if isinstance(device, VdiskDevice) else device.hw_queue_depth
 
 
 def logical_block(device: Device) -> int:

@@ -41,7 +41,7 @@ _TEXTS: dict[tuple[str, str], str] = {
     ("Study", "workload"): "Options of all tenants that do not set them.",
     ("Study", "tenant"): "The cgroups under test and their loads.",
     ("Study", "group"): "Weights of inner cgroups; those not named weigh 100.",
-    ("Study", "event"): "Changes of a tenant's weight while the load runs.",
+    ("Study", "event"): "Changes of a tenant's weight, or of the device, while the load runs.",
     ("Study", "queue"): "Files below /sys/block/DISK/queue to write.",
     ("Study", "iosched"): "By scheduler, files below queue/iosched to write.",
     ("Study", "io_cost"): "For scheduler io.cost: the device's model and the qos.",
@@ -64,6 +64,7 @@ _TEXTS: dict[tuple[str, str], str] = {
     ("EventEntry", "weight"): "The new weight, 1..10000 (bfq: 1..1000).",
     ("EventEntry", "at"): "When, after the start of all tenants. " + _SECONDS,
     ("EventEntry", "tenant"): "The tenant's name.",
+    ("EventEntry", "device"): "Attributes of a vdisk: servers, read_ns, write_ns, ...",
     ("IoCostTable", "model"): 'The six coefficients of io.cost.model, or "calibrated".',
     ("IoCostTable", "qos"): "As io.cost.qos: " + ", ".join(limits.IO_COST_QOS) + ".",
     ("IoMaxTable", "scale"): "Caps are the weight's share of the total under none, times this.",
@@ -75,6 +76,7 @@ _TEXTS: dict[tuple[str, str], str] = {
     ("ClaimEntry", "value"): "What the metric is compared with.",
     ("ClaimEntry", "tolerance"): 'For "~": relative to the value.',
     ("ClaimEntry", "where"): "Matrix key to value: the runs the claim is about.",
+    ("ClaimEntry", "than"): "Matrix key to value: the metric is a ratio to that run's.",
 }
 _WORKLOAD_TEXTS = {
     "workload": "The program that makes the load.",

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The share of the device that weights promise."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from isoblk.study.limits import OWN_WEIGHT
 from isoblk.study.model import Group, Tenant
 
 
@@ -15,24 +16,36 @@ def effective_shares(tenants: Sequence[Tenant], groups: Sequence[Group]) -> dict
     """Each tenant's share by weight, by name; they add up to 1.
 
     A cgroup's share is its parent's, times its weight over the sum of the weights of all
-    the parent's children (cgroup v2, "Weights": Documentation/admin-guide/cgroup-v2.rst).
+    the parent's children (cgroup v2, "Weights": Documentation/admin-guide/cgroup-v2.rst),
+    its own requests counting as a child of weight OWN_WEIGHT.
 
     Args:
         tenants: the run's tenants.
         groups: all inner cgroups of their paths, parents before children.
     """
+    inner = {group.path for group in groups}
     siblings: dict[str, int] = {}
-    for path, weight in [(g.path, g.weight) for g in groups] + [
-        (t.cgroup, t.weight) for t in tenants
-    ]:
-        siblings[parent_of(path)] = siblings.get(parent_of(path), 0) + weight
+    for group in groups:
+        _add(siblings, parent_of(group.path), group.weight)
+    for tenant in tenants:
+        _add(siblings, *_place(tenant, inner))
     share = {"": 1.0}
     for group in groups:
         above = parent_of(group.path)
         share[group.path] = share[above] * group.weight / siblings[above]
-    return {
-        tenant.name: share[parent_of(tenant.cgroup)]
-        * tenant.weight
-        / siblings[parent_of(tenant.cgroup)]
-        for tenant in tenants
-    }
+    result = {}
+    for tenant in tenants:
+        above, weight = _place(tenant, inner)
+        result[tenant.name] = share[above] * weight / siblings[above]
+    return result
+
+
+def _add(sums: dict[str, int], path: str, weight: int) -> None:
+    sums[path] = sums.get(path, 0) + weight
+
+
+def _place(tenant: Tenant, inner: Collection[str]) -> tuple[str, int]:
+    """The cgroup whose share the tenant's requests divide with others, and their weight."""
+    if tenant.cgroup in inner:
+        return tenant.cgroup, OWN_WEIGHT
+    return parent_of(tenant.cgroup), tenant.weight

@@ -12,7 +12,7 @@ from isoblk.errors import UserError
 Field = tuple[str | int, ...]
 """A place in a study: ("tenant", 0, "iodepth") is the first tenant's iodepth."""
 
-_FEW = 8  # names that one line can hold
+_FEW = 12  # names that one line can hold
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -68,10 +68,10 @@ class Source:
     def of(cls, name: str, text: str) -> "Source":
         """Scan `text`, which must be TOML that tomllib accepts."""
         lines = _Scanner(text).lines
-        # A dotted key of [matrix] or `where` may be written without its quotes.
+        # A dotted key of [matrix], `where` or `than` may be written without its quotes.
         for field, line in list(lines.items()):
             for at, part in enumerate(field):
-                if part in ("matrix", "where") and len(field) > at + 2:
+                if part in ("matrix", "where", "than") and len(field) > at + 2:
                     key = ".".join(str(rest) for rest in field[at + 1 :])
                     lines.setdefault((*field[: at + 1], key), line)
         return cls(name, lines)

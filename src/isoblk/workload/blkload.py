@@ -115,12 +115,14 @@ def _in_unit(value_ns: int, unit_ns: int) -> str:
 
 @dataclass
 class TenantOutput:
-    """A tenant's part of `results`. windows: (op, start ms) -> (ios, bytes); latency:
+    """A tenant's part of `results`. start_ns: when the barrier was, by the guest's monotonic
+    clock; None if there was none. windows: (op, start ms) -> (ios, bytes); latency:
     (op, upper bound ns) -> count; measured: from and to, ns after the barrier."""
 
     jobs: int
     error: int
     measured_ns: tuple[int, int]
+    start_ns: int | None = None
     ops: dict[str, OpTotals] = field(default_factory=dict)
     windows: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     latency: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -158,6 +160,7 @@ def _parse_line(words: list[str], tenants: dict[str, TenantOutput]) -> None:
                 jobs=pairs["jobs"],
                 error=pairs["error"],
                 measured_ns=(pairs["measure_from_ns"], pairs["measure_to_ns"]),
+                start_ns=pairs["start_ns"],
             )
         case _:
             raise ValueError
