@@ -7,7 +7,14 @@ import pytest
 
 from tests.lab.guest import Guest
 
-SUITES = ["blkload_test", "isoblk_vdisk_test"]
+# With the modules they lean on.
+SUITES: dict[str, tuple[str, ...]] = {
+    "blkload_test": (),
+    "isoblk_vdisk_test": (),
+    "predict_test": (),
+    "share_test": (),
+    "kyber_fair_test": ("isoblk_share",),
+}
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -21,7 +28,7 @@ def test_under_the_sanitizers(debug_guest: Guest, suite: str) -> None:
 
 
 def _passes(guest: Guest, suite: str) -> None:
-    console = guest.run("true", modules=("kunit", "isoblk_vdisk", "blkload", suite)).console
+    console = guest.run("true", modules=("kunit", *SUITES[suite], suite)).console
     totals = re.findall(r"# Totals: pass:(\d+) fail:(\d+) skip:(\d+) total:(\d+)", console)
     assert totals, console
     assert all(int(failed) == 0 for _, failed, _, _ in totals), console

@@ -11,7 +11,7 @@ import pytest
 from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.result.store import read_results
-from isoblk.study.model import Event
+from isoblk.study.model import DeviceEvent, Event
 from tests.lab.campaigns import STUDIES, run_file
 from tests.unit.specs import MS, Group, NullBlkDevice, run_spec, tenant
 
@@ -115,6 +115,30 @@ def test_a_weight_that_changes_in_mid_run_takes_effect(
 
     assert share(200, 1000) == pytest.approx(0.75, abs=0.05)
     assert share(1300, 2000) == pytest.approx(1 / 3, abs=0.05)
+
+
+def test_a_disk_that_changes_in_mid_run_is_slower_from_then_on_and_feedbac_notices(
+    default_bench: Bench, tmp_path: Path
+) -> None:
+    spec = run_spec(
+        "feedbac",
+        tenants=(
+            tenant("t1", 300, **LOAD, randseed=1),
+            tenant("t2", 100, **LOAD, randseed=2),
+        ),
+        device_events=(DeviceEvent(at_ns=1000 * MS, attributes={"servers": 8}),),
+        runtime_ns=2000 * MS,
+    )
+    run = execute(make_job(spec, "", ""), default_bench, tmp_path)
+    assert run.record.reasons == []
+    ios = [0] * 21  # by window of 100 ms; the last requests end after the end
+    for _, t_ms, _, count, _ in run.series().rows():
+        ios[t_ms // 100] += count
+    assert sum(ios[11:20]) / sum(ios[:9]) == pytest.approx(0.5, rel=0.05)
+    predictions = run.predictions()
+    assert len(predictions) >= 15, "a period is 100 ms, and the first have no prediction"
+    first, last = (predictions["predicted"][k] for k in (5, -1))
+    assert last / first == pytest.approx(0.5, rel=0.1)
 
 
 def test_the_ideal_of_a_tenant_is_never_above_what_it_reaches_alone(

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""kyber-fair and feedbac do what they promise, in small runs.
+
+The figures themselves, over more loads and groups, are the claims of the studies fair, nested,
+deep, many-groups, light, changes and sporadic. All runs are in virtual time and so have one
+outcome.
+"""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isoblk.analysis import latency
+from isoblk.analysis.load import load
+from isoblk.campaign.execute import Bench, execute, make_job
+from isoblk.result.model import RunRecord
+from isoblk.result.store import Run
+from isoblk.study.model import Event, Tenant
+from tests.lab.guest import Guest
+from tests.lab.load import BLKLOAD, CGROUP, START, STATS, VDISK, WAIT, numbers, results, save, vdisk
+from tests.lab.load import tenant as loaded
+from tests.lab.share import ELEVATORS, Quiet, group, keep, sched, use
+from tests.unit.specs import MS, Group, NullBlkDevice, run_spec, tenant
+
+# 16 servers of 20 us; and null_blk's 64 tags of 80 us.
+DEVICE_IOPS = 800_000
+# A cost for each request, so that not all of them are issued at the same instants.
+LOAD: dict[str, Any] = {"rw": "randread", "iodepth": 32, "cputime_ns": 512}
+WEIGHTS = (1000, 500, 250, 100)
+# The promises: error at most, total at least.
+ERROR = {"kyber-fair": 0.02, "feedbac": 0.01}
+TOTAL = {"kyber-fair": 0.97, "feedbac": 0.99}
+
+
+def _tenants(weights: Sequence[int] = WEIGHTS, **workload: Any) -> tuple[Tenant, ...]:
+    return tuple(
+        tenant(f"t{i}", weight, **(LOAD | {"randseed": i + 1} | workload))
+        for i, weight in enumerate(weights)
+    )
+
+
+def _run(
+    bench: Bench, directory: Path, scheduler: str, tenants: Sequence[Tenant], **fields: Any
+) -> Run:
+    times = {"warmup_ns": 200 * MS, "runtime_ns": 300 * MS}
+    spec = run_spec(scheduler, tenants=tuple(tenants), **(times | fields))
+    run = execute(make_job(spec, "", ""), bench, directory)
+    assert run.record.reasons == []
+    return run
+
+
+def _bytes(record: RunRecord) -> dict[str, int]:
+    return {one.name: sum(op.meas_bytes for op in one.ops.values()) for one in record.tenants}
+
+
+def _error(record: RunRecord, ideal: Mapping[str, float]) -> float:
+    """The worst tenant's relative error."""
+    moved = _bytes(record)
+    whole = sum(ideal.values())
+    return max(
+        abs(moved[name] / sum(moved.values()) / (part / whole) - 1) for name, part in ideal.items()
+    )
+
+
+def _by_weight(record: RunRecord) -> float:
+    return _error(record, {one.name: one.weight for one in record.tenants})
+
+
+def _total(record: RunRecord, ns: int = 300 * MS) -> float:
+    """Requests, over those that the device could have done."""
+    ios = sum(op.meas_ios for one in record.tenants for op in one.ops.values())
+    return ios * 1e9 / ns / DEVICE_IOPS
+
+
+def _p99(run: Run, name: str) -> int:
+    buckets = latency.by_tenant(load(run).latency)[name][latency.ALL]
+    found = latency.stats(buckets, 0)
+    assert found is not None
+    return found.p99
+
+
+# -- shares and totals --
+
+
+@pytest.mark.parametrize("rw", ["randread", "randwrite", "randrw"])
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_four_tenants_divide_a_fast_disk_by_weight_and_lose_little(
+    default_bench: Bench, tmp_path: Path, elevator: str, rw: str
+) -> None:
+    run = _run(default_bench, tmp_path, elevator, _tenants(rw=rw), runtime_ns=1000 * MS)
+    assert _by_weight(run.record) <= ERROR[elevator]
+    assert _total(run.record, 1000 * MS) >= TOTAL[elevator]
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_the_newest_kernel_divides_as_well(
+    newest_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    run = _run(newest_bench, tmp_path, elevator, _tenants(rw="randrw"))
+    assert _by_weight(run.record) <= ERROR[elevator]
+    assert _total(run.record) >= 0.97
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_cgroup_v1_divides_as_well(default_bench: Bench, tmp_path: Path, elevator: str) -> None:
+    run = _run(default_bench, tmp_path, elevator, _tenants(), cgroup="v1")
+    assert _by_weight(run.record) <= ERROR[elevator]
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("own", [False, True], ids=["children", "parent too"])
+def test_a_child_does_not_compete_with_its_parent(
+    default_bench: Bench, tmp_path: Path, elevator: str, own: bool
+) -> None:
+    tenants = [
+        tenant("a", 300, "parent/a", **LOAD, randseed=1),
+        tenant("b", 100, "parent/b", **LOAD, randseed=2),
+        tenant("leaf", 200, **LOAD, randseed=3),
+    ]
+    ideal = {"a": 0.6, "b": 0.2, "leaf": 0.2}
+    if own:
+        # Its requests are one more child, of weight 100.
+        tenants.append(tenant("own", 800, "parent", **LOAD, randseed=4))
+        ideal = {"a": 0.48, "b": 0.16, "own": 0.16, "leaf": 0.2}
+    groups = (Group(path="parent", weight=800),)
+    run = _run(default_bench, tmp_path, elevator, tenants, groups=groups)
+    assert _error(run.record, ideal) <= 0.03
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_a_new_weight_is_in_force_after_300_ms(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    run = _run(
+        default_bench,
+        tmp_path,
+        elevator,
+        _tenants((500, 500)),
+        events=(Event(at_ns=500 * MS, tenant="t0", weight=100),),
+        runtime_ns=900 * MS,
+    )
+
+    def share(begin_ms: int, end_ms: int) -> float:
+        done = {"t0": 0, "t1": 0}
+        for name, t_ms, _, _, size in run.series().rows():
+            if begin_ms <= t_ms < end_ms:
+                done[name] += size
+        return done["t0"] / sum(done.values())
+
+    assert share(200, 500) == pytest.approx(1 / 2, rel=0.05)
+    assert share(800, 1100) == pytest.approx(1 / 6, rel=0.05)
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_64_groups_divide_at_the_default_nr_requests(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    run = _run(default_bench, tmp_path, elevator, _tenants(WEIGHTS * 16), runtime_ns=1000 * MS)
+    assert _by_weight(run.record) <= 0.03
+    assert _total(run.record, 1000 * MS) >= 0.97
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_four_deep_tenants_divide_64_tags(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    deep = _tenants(iodepth=128)
+    run = _run(default_bench, tmp_path, elevator, deep, device=NullBlkDevice())
+    assert _by_weight(run.record) <= 0.02
+    assert _total(run.record) >= 0.93
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_a_light_tenant_waits_less_than_without_a_scheduler(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    tenants = [
+        tenant("light", 800, **LOAD | {"iodepth": 1}),
+        *(tenant(f"h{i}", 100, **LOAD | {"iodepth": 64, "randseed": i}) for i in range(2, 5)),
+    ]
+    p99 = {
+        name: _p99(_run(default_bench, tmp_path / name, name, tenants), "light")
+        for name in ("none", "bfq", elevator)
+    }
+    assert p99[elevator] < p99["none"]
+    assert p99[elevator] < p99["bfq"]
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_a_small_request_now_and_then_costs_the_others_nothing(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    rare = tenant("rare", 1000, rw="randread", rate_iops=11)
+    busy = _tenants((100, 100))
+    totals = [
+        _total(_run(default_bench, tmp_path / str(len(of)), elevator, of).record)
+        for of in (busy, (*busy, rare))
+    ]
+    assert totals[1] >= 0.99 * totals[0]
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_paper_mode_divides_too(default_bench: Bench, tmp_path: Path, elevator: str) -> None:
+    iosched = {"iosched": {"paper_mode": 1}}
+    run = _run(default_bench, tmp_path, elevator, _tenants(), options=iosched, runtime_ns=1000 * MS)
+    assert _by_weight(run.record) <= 0.1
+    assert _total(run.record, 1000 * MS) >= 0.5
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_equal_runs_are_byte_identical(bench: Bench, tmp_path: Path, elevator: str) -> None:
+    tables = []
+    for name in ("first", "second"):
+        run = _run(bench, tmp_path / name, elevator, _tenants(WEIGHTS * 4, rw="randrw"))
+        tables.append(
+            [(run.dir / file).read_bytes() for file in ("series.parquet", "latency.parquet")]
+        )
+    assert tables[0] == tables[1]
+
+
+# -- nobody is left behind --
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_16_groups_all_advance_with_4_tags(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    queue = {"nr_requests": 4}
+    run = _run(default_bench, tmp_path, elevator, _tenants(WEIGHTS * 4), queue=queue)
+    assert all(size > 0 for size in _bytes(run.record).values())
+    # 4 of 16 servers.
+    assert _total(run.record) >= 0.2
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("depth", [32, 128])
+def test_without_merging_all_groups_advance(
+    default_bench: Bench, tmp_path: Path, elevator: str, depth: int
+) -> None:
+    tenants = _tenants(iodepth=depth)
+    run = _run(default_bench, tmp_path, elevator, tenants, queue={"nomerges": 2})
+    assert all(size > 0 for size in _bytes(run.record).values())
+    assert _total(run.record) >= 0.9
+    if depth == 32:
+        # All of their requests have tags.
+        assert _by_weight(run.record) <= 0.03
+
+
+NOWAIT = """
+import mmap, os, time
+disk = os.open("/dev/disk0", os.O_RDONLY | os.O_DIRECT)
+page = mmap.mmap(-1, 4096)
+done = again = 0
+for i in range(200):
+    try:
+        done += os.preadv(disk, [page], 4096 * 7 * i, os.RWF_NOWAIT) // 4096
+    except BlockingIOError:
+        again += 1
+    time.sleep(0.0002)
+print("done", done)
+print("again", again)
+"""
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_who_may_not_wait_is_told_so_at_the_gate(any_guest: Guest, elevator: str) -> None:
+    python = f"(echo 0 > {CGROUP}/a/cgroup.procs; exec {sys.executable} /run/isoblk/nowait.py)"
+    left = Quiet(any_guest).run(
+        vdisk(),
+        use(elevator),
+        group("/a"),
+        group("/b"),
+        f"cat > /run/isoblk/nowait.py << 'END'\n{NOWAIT}\nEND",
+        *(
+            loaded(name, cgroup=f"/{name}", rw="randread", iodepth=256, runtime="5s")
+            for name in ("a", "b")
+        ),
+        f"{python} > /run/isoblk/idle",
+        f"{START}; cat {BLKLOAD}/align > /dev/null; sleep 0.1",
+        f"{python} > /run/isoblk/busy",
+        f"echo 1 > {BLKLOAD}/stop; {WAIT}",
+        save("results"),
+    )
+    assert numbers(left.read("idle")) == {"done": 200, "again": 0}
+    busy = numbers(left.read("busy"))
+    assert busy["done"] + busy["again"] == 200
+    assert busy["again"] > 100, "there was no gate"
+    assert all(one.op.errors == 0 for one in results(left, "results").values())
+
+
+# -- the depth of the device, and kyber-fair's tokens --
+
+DEPTH = re.compile(r"limit (\S+) enough (\S+) ")
+# Mode, and whether a tenant that waits for each of its requests is there as well.
+DEPTHS = {"auto": False, "tight": True, "2": False, "off": False}
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_depth_is_the_number_of_requests_in_the_device(guest: Guest, elevator: str) -> None:
+    iosched = "/sys/block/disk0/queue/iosched"
+    lines = []
+    for name, tight in DEPTHS.items():
+        depths = {f"a-{name}": 64, f"b-{name}": 64} | ({f"c-{name}": 1} if tight else {})
+        lines += [
+            vdisk(servers=4),
+            use(elevator),
+            f"echo {'auto' if tight else name} > {iosched}/depth",
+            *(
+                f"{group(f'/{who}')}\n"
+                + loaded(who, cgroup=f"/{who}", rw="randread", iodepth=depth, runtime="1s")
+                for who, depth in depths.items()
+            ),
+            f"{START}; cat {BLKLOAD}/align > /dev/null; sleep 0.8",
+            keep(f"{sched()}/depth", name),
+            f"{WAIT}; cat {STATS}/disk0/stats > /run/isoblk/stats-{name}",
+            *(f"rmdir {BLKLOAD}/{who}" for who in depths),
+            f"rmdir {VDISK}/disk0",
+        ]
+    left = Quiet(guest).run(*lines)
+    found = {name: DEPTH.match(left.read(name)) for name in DEPTHS}
+    limit = {name: one[1] for name, one in found.items() if one}
+    enough = {name: one[2] for name, one in found.items() if one}
+    waiting = {name: numbers(left.read(f"stats-{name}"))["waiting_max"] for name in DEPTHS}
+    assert (limit["off"], waiting["off"]) == ("none", 2 * 64 - 4)
+    assert (limit["2"], waiting["2"]) == ("2", 0)
+    # 4 servers: no less keeps them busy, and little more does.
+    assert limit["auto"] == "none"
+    assert 4 <= int(enough["auto"]) <= 6
+    assert 4 <= int(limit["tight"]) <= 6
+
+
+def test_writes_give_way_while_reads_miss_their_target_and_come_back(guest: Guest) -> None:
+    iosched = "/sys/block/disk0/queue/iosched"
+    stages = {"before": 2_000_000, "missed": 1, "after": 2_000_000}
+    left = Quiet(guest).run(
+        vdisk(servers=2),
+        use("kyber-fair"),
+        *(
+            f"{group(f'/{rw}')}\n" + loaded(rw, cgroup=f"/{rw}", rw=rw, iodepth=32, runtime="20s")
+            for rw in ("randread", "randwrite")
+        ),
+        f"{START}; cat {BLKLOAD}/align > /dev/null",
+        *(
+            f"echo {target} > {iosched}/read_lat_nsec; sleep 2.5; cat {sched()}/tokens"
+            f" > /run/isoblk/{stage}"
+            for stage, target in stages.items()
+        ),
+        f"echo 1 > {BLKLOAD}/stop; {WAIT}",
+        save("results"),
+    )
+    depths = {
+        stage: {
+            line.split()[0]: int(line.split()[2])
+            for line in left.read(stage).splitlines()
+            if " depth " in line
+        }
+        for stage in stages
+    }
+    most = {"read": 256, "write": 128, "discard": 64, "other": 16}
+    assert depths["before"] == depths["after"] == most
+    assert depths["missed"]["write"] < 16
+    assert depths["missed"]["read"] == 256
+    # They go on all the same.
+    done = results(left, "results")["randwrite"].op
+    assert min(ios for ios, _ in list(done.win.values())[:-1]) > 1000
