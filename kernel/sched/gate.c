@@ -247,7 +247,7 @@ void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	rcu_read_lock();
 	blkg = blkg_lookup(css_to_blkcg(task_css(current, io_cgrp_id)), q);
 	/* A group that is on its way out is not waited for. */
-	if (blkg && blkg_tryget(blkg))
+	if (blkg && blkg_to_pd(blkg, &isoblk_policy) && blkg_tryget(blkg))
 		group = container_of(blkg_to_pd(blkg, &isoblk_policy),
 				     struct isoblk_group, pd);
 	rcu_read_unlock();
