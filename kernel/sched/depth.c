@@ -94,7 +94,7 @@
 #define MAX_PAUSE_NS		(4ULL * NSEC_PER_SEC)
 
 /* What was slower is not tried again for so long without a reason. */
-#define SLOWER_NS		(30ULL * NSEC_PER_SEC)
+#define SLOWER_NS		(10ULL * NSEC_PER_SEC)
 
 /* Of the speed, for exact shares and short waits. */
 #define DEFAULT_LOSS_PERMILLE	30

@@ -61,7 +61,7 @@ static void measure_rate(struct isoblk_disk *disk, u64 now)
 {
 	u64 sectors = isoblk_sectors(disk), span_ns = now - disk->rate_ns;
 
-	if (span_ns < 2 * jiffies_to_nsecs(ISOBLK_TICK) &&
+	if (span_ns < 4 * jiffies_to_nsecs(ISOBLK_TICK) &&
 	    sectors != disk->rate_sectors)
 		disk->rate = mul_u64_u64_div_u64(sectors - disk->rate_sectors,
 						 NSEC_PER_SEC, span_ns);
@@ -92,6 +92,11 @@ static void isoblk_tick(struct timer_list *t)
 	if (now - disk->scanned_ns >= ISOBLK_IDLE_SCAN) {
 		isoblk_find_idle(disk);
 		disk->scanned_ns = now;
+	}
+	/* Before 6.19 depth_updated was called before the number was set. */
+	if (disk->tags != READ_ONCE(disk->q->nr_requests)) {
+		WRITE_ONCE(disk->tags, READ_ONCE(disk->q->nr_requests));
+		isoblk_gate_update(disk);
 	}
 	isoblk_update_shares(disk);
 	measure_rate(disk, now);

@@ -60,9 +60,6 @@
 /* Of the tags, a hardware queue: for groups that come next, and for overshoot. */
 #define RESERVE_FRACTION	16
 
-/* A waiter is woken when this part of its group's quota is free. */
-#define WAKE_FRACTION		8
-
 /* Far above the time between a group's completions. */
 #define RECHECK			(HZ / 10)
 
@@ -268,14 +265,6 @@ void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 }
 EXPORT_SYMBOL_GPL(isoblk_limit_depth);
 
-/* Whether enough of @gq's quota is free for a batch: to be woken costs time. */
-static bool worth_waking(const struct isoblk_gq *gq)
-{
-	unsigned int may = quota(gq);
-
-	return atomic_read(&gq->held) < may - may / WAKE_FRACTION;
-}
-
 /* Somebody waits on @hq while tags are free: take turns among the groups. */
 static void wake_longest(struct isoblk_hq *hq)
 {
@@ -305,7 +294,7 @@ void isoblk_gate_leave(struct isoblk_gq *gq)
 	if (!READ_ONCE(hq->nr_gate))
 		return;
 	/* The barrier is above. */
-	if (waitqueue_active(&gq->gate) && worth_waking(gq))
+	if (waitqueue_active(&gq->gate) && gate_open(gq, 0))
 		wake_up(&gq->gate);
 	else if (READ_ONCE(hq->lendable) && reserve_free(hq, 0))
 		wake_longest(hq);

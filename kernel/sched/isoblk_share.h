@@ -71,6 +71,7 @@ struct isoblk_fifo {
  * @held: requests inserted and not yet freed, each with a tag; if hardware
  *	queues share their tags, those of all of them, in the first gq
  * @peak: the highest @held since tags were last lent; any context
+ * @alone: the request inserted last was the only one; any context
  * @gate: submitters that wait until @held is below the group's quota
  * @gate_node: in hq->gate_list while somebody waits; hq->gate_lock
  * @nr_waiting: how many do; hq->gate_lock
@@ -89,6 +90,7 @@ struct isoblk_gq {
 	u64 throttled_ns;
 	atomic_t held ____cacheline_aligned_in_smp;
 	int peak;
+	bool alone;
 	wait_queue_head_t gate;
 	struct list_head gate_node;
 	unsigned int nr_waiting;

@@ -244,6 +244,22 @@ static void kf_set_depth(struct kf_disk *kf, unsigned int domain,
 		sbitmap_queue_resize(&kf->tokens[domain], depth);
 }
 
+/* Any context. */
+static void kf_update_async_depth(struct kf_disk *kf)
+{
+	struct request_queue *q = kf->disk.q;
+	unsigned int depth = max(q->nr_requests * KF_ASYNC_PERCENT / 100, 1UL);
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	if (depth == kf->async_depth)
+		return;
+	WRITE_ONCE(kf->async_depth, depth);
+	queue_for_each_hw_ctx(q, hctx, i)
+		sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
+						depth);
+}
+
 static void kf_tick(struct isoblk_disk *disk, u64 now)
 {
 	struct kf_disk *kf = to_kf(disk);
@@ -255,6 +271,8 @@ static void kf_tick(struct isoblk_disk *disk, u64 now)
 	if (now - kf->adjusted_ns < KF_ADJUST_NS)
 		return;
 	kf->adjusted_ns = now;
+	/* See isoblk_tick() about nr_requests. */
+	kf_update_async_depth(kf);
 	kf_gather(kf, &sum);
 
 	for (domain = 0; domain < KF_NR_TARGETS; domain++)
@@ -443,15 +461,7 @@ static const struct isoblk_ops kf_ops = {
 
 static void kf_depth(struct request_queue *q)
 {
-	struct kf_disk *kf = q->elevator->elevator_data;
-	unsigned int depth = max(q->nr_requests * KF_ASYNC_PERCENT / 100, 1UL);
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
-
-	WRITE_ONCE(kf->async_depth, depth);
-	queue_for_each_hw_ctx(q, hctx, i)
-		sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
-						depth);
+	kf_update_async_depth(q->elevator->elevator_data);
 	isoblk_depth_updated(q);
 }
 

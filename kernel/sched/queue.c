@@ -622,6 +622,7 @@ EXPORT_SYMBOL_GPL(isoblk_prepare_request);
 static void rq_enter(struct isoblk_gq *gq, struct request *rq)
 {
 	struct isoblk_gq *tags = isoblk_tags_gq(gq);
+	bool alone;
 	int held;
 
 	blkg_get(pd_to_blkg(&gq->group->pd));
@@ -629,12 +630,15 @@ static void rq_enter(struct isoblk_gq *gq, struct request *rq)
 	if (held > READ_ONCE(tags->peak))
 		WRITE_ONCE(tags->peak, held);
 	/* A waiter that is missed is woken when a request is freed. */
-	if (waitqueue_active(&tags->gate)) {
-		if (isoblk_gate_open(tags))
-			wake_up(&tags->gate);
-	} else if (held == 1) {
+	if (waitqueue_active(&tags->gate) && isoblk_gate_open(tags))
+		wake_up(&tags->gate);
+	/* Twice running: the first of many that come at once is none. */
+	alone = held == 1;
+	/* No barrier: a hint. */
+	if (alone && READ_ONCE(tags->alone) && !waitqueue_active(&tags->gate))
 		WRITE_ONCE(tags->hq->lone, tags->hq->lone + 1);
-	}
+	if (READ_ONCE(tags->alone) != alone)
+		WRITE_ONCE(tags->alone, alone);
 	atomic_inc(&tags->hq->held);
 	rq->elv.priv[0] = gq;
 	isoblk_activate(gq->group);

@@ -567,13 +567,13 @@ def test_requests_that_fail_or_come_back_are_charged_once(debug_guest: Guest) ->
     assert sum(op.errors for each in done.values() for op in each.ops.values()) > 0
 
 
-# Of each disk.
-STORM_GROUPS = 10
-STORM_TASKS = 11
+# Of each disk. Fewer groups than tags: each has a quota that it can have.
+STORM_GROUPS = 3
+STORM_TASKS = 37
 
 
 def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
-    # Far more tasks than tags. Every fourth is killed, wherever it is.
+    # Far more tasks than tags. Every fourth is killed, most of them while they wait.
     names = [f"/{disk}/{i}" for disk in DISKS.values() for i in range(STORM_GROUPS)]
     left = debug_guest.run(
         stress(
@@ -581,7 +581,7 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
                 line
                 for elevator, disk in DISKS.items()
                 for line in (
-                    slow_nullb(disk, completion_nsec=10_000_000),
+                    vdisk(disk, hw_queues=QEMU.cpus, read_ns=2_000_000_000, write_ns=SLOW_NS),
                     choose(disk, elevator),
                     f"queue {disk} nr_requests 4",
                     cgroup(f"/{disk}"),
@@ -597,8 +597,6 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
                     do
                         queue $disk $row
                     done
-                    grep -o 'at_gate [1-9].*' /sys/kernel/debug/block/$disk/sched/groups \\
-                        >> /run/isoblk/waited || :
                 done
             }}
             # DISK CGROUP PLACE: all wait for the gun before they begin.
@@ -624,10 +622,16 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
             "done",
             "done",
             "sleep 1",
-            "loop toggle toggle",
+            # This shell must not queue behind all of them when it looks.
+            "renice -n -20 $$",
             ": > /run/gun",
-            "sleep 2",
+            "began=$(now)",
+            # The victims are killed once there are some that wait, and then the disks become fast.
+            "until grep -ho 'at_gate [1-9].*' /sys/kernel/debug/block/*/sched/groups"
+            " > /run/isoblk/waited; do within 40 $began; done",
             "kill -9 $victims || :",
+            *(f"echo 5000000 > {VDISK}/{disk}/read_ns" for disk in DISKS.values()),
+            "loop toggle toggle",
             "for task in $tasks; do wait $task; done",
             "for victim in $victims; do wait $victim || :; done",
             # By io_uring, whose direct requests may not wait, and whose others hold requests that
