@@ -128,7 +128,7 @@ def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) 
         "#!/bin/sh",
         "# Written by isoblk; run as the guest's init. $RUN is the run's directory on the host.",
         "set -eu",
-        "export PATH=/bin:/sbin:/usr/bin:/usr/sbin",
+        f"export PATH={tier.path}",
         "mount -t proc proc /proc",
         f'trap \'echo "plan: exit status $?"{tier.end_to};'
         " echo o > /proc/sysrq-trigger; sleep 9' EXIT",
