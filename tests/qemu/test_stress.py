@@ -339,10 +339,13 @@ def test_cgroups_come_and_go_under_load(debug_guest: Guest) -> None:
                 mkdir $children
                 odd=0
                 for child in $children; do
-                    ( echo 0 > $child/cgroup.procs
-                      exec dd if=/dev/$1 of=/dev/null bs=64k count=4 iflag=direct 2> /dev/null ) &
+                    # The shell itself goes ahead: a task that went by itself might find the
+                    # cgroup removed.
+                    echo 0 > $child/cgroup.procs
+                    dd if=/dev/$1 of=/dev/null bs=64k count=4 iflag=direct 2> /dev/null &
                     tasks="$tasks $!"
                 done
+                echo 0 > {CGROUP}/cgroup.procs
                 for task in $tasks; do
                     odd=$((1 - odd))
                     [ $odd = 0 ] || echo $task > {CGROUP}/cgroup.procs 2> /dev/null || :
