@@ -511,8 +511,9 @@ static bool judge_tight(struct isoblk_disk *disk)
 {
 	struct isoblk_depth *d = &disk->depth;
 	u64 lone = count_lone(disk);
+	int depth = d->known ?: d->guess;
 	bool tight = lone - d->lone >= MIN_LONE || (disk->tags_short &&
-		d->known > READ_ONCE(disk->tags) / FEW_TAGS_FRACTION);
+		depth > READ_ONCE(disk->tags) / FEW_TAGS_FRACTION);
 	bool changed = tight != d->tight;
 
 	d->lone = lone;

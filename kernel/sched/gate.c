@@ -167,6 +167,8 @@ static void gate_wait(struct isoblk_gq *gq)
 	if (!gate_open(gq, 0))
 		io_schedule_timeout(RECHECK);
 	finish_wait(&gq->gate, &wait);
+	/* Who waits here has more to send than the one it may. */
+	WRITE_ONCE(gq->alone, false);
 
 	spin_lock_irqsave(&hq->gate_lock, flags);
 	if (!--gq->nr_waiting) {
