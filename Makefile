@@ -14,7 +14,14 @@ JOBS ?= $(shell nproc)
 
 # STUDY/FILE: figures that the documentation shows, as STUDY-FILE.
 FIGURES := weights/shares.svg weights/over-time-1.svg weights/latency-1.svg \
-	io-cost-rate/scaling-io-cost-qos-max.svg group-count/scaling-tenant-task-count.svg
+	io-cost-rate/scaling-io-cost-qos-max.svg group-count/scaling-tenant-task-count.svg \
+	many-groups/scaling-tenant-g-count.svg very-many-groups/scaling-tenant-g-count.svg \
+	fair/shares.svg prediction-change/prediction.svg
+
+# Studies that the documentation quotes.
+QUOTED := weights io-cost-rate bfq-tags group-count prototype fair fair-large deep many-groups \
+	very-many-groups unequal unequal-depth sporadic changes nested light prediction \
+	prediction-change
 
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest
@@ -41,7 +48,7 @@ bench: setup-dev kernel
 	$(VENV)/bin/python benchmarks/schedulers.py
 
 figures: setup kernel
-	for study in weights io-cost-rate bfq-tags group-count prototype; do \
+	for study in $(QUOTED); do \
 		$(ISOBLK) run studies/$$study.toml -j $(JOBS) && $(ISOBLK) report results/$$study || exit; \
 	done
 	mkdir -p docs/figures
