@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The attributes of the model "flash": the directory flash of a disk.
+ *
+ * What may change while the disk is on is time, and policy that needs no room.
+ * What fits together is checked when the disk is made (flash.c).
+ */
+#include <linux/module.h>
+#include <linux/sizes.h>
+
+#include "config.h"
+#include "ftl.h"
+
+/* Beyond what is built: 16 channels of 16 dies, 8 planes. */
+#define FLASH_MAX_CHANNELS	64
+#define FLASH_MAX_DIES		64
+#define FLASH_MAX_PLANES	16
+#define FLASH_MAX_PAGE		SZ_64K
+
+/* The log of a die keeps so many free; a few is usual. */
+#define FLASH_MAX_FREE		1024
+
+/* Ten times the size: a spare beyond it is another disk. */
+#define FLASH_MAX_SPARE		10000
+
+VDISK_NUMBER(channels, flash.channels, .min = 1, .max = FLASH_MAX_CHANNELS);
+VDISK_NUMBER(dies, flash.dies, .min = 1, .max = FLASH_MAX_DIES);
+VDISK_NUMBER(planes, flash.planes, .min = 1, .max = FLASH_MAX_PLANES);
+VDISK_NUMBER(page_size, flash.page_size, .min = FTL_UNIT_BYTES,
+	     .max = FLASH_MAX_PAGE, .multiple_of = FTL_UNIT_BYTES);
+VDISK_NUMBER(block_pages, flash.block_pages, .min = 1, .max = U16_MAX);
+VDISK_NUMBER(spare, flash.spare, .min = 0, .max = FLASH_MAX_SPARE);
+VDISK_NUMBER(read_ns, flash.read_ns, .min = 1, .max = VDISK_MAX_SERVICE_NS,
+	     .live = true);
+VDISK_NUMBER(program_ns, flash.program_ns, .min = 1,
+	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(erase_ns, flash.erase_ns, .min = 1, .max = VDISK_MAX_SERVICE_NS,
+	     .live = true);
+VDISK_NUMBER(bus_bps, flash.bus_bps, .max = VDISK_MAX_BPS, .live = true);
+VDISK_NUMBER(cmd_ns, flash.cmd_ns, .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(read_latency_ns, flash.read_latency_ns,
+	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(write_latency_ns, flash.write_latency_ns,
+	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(buffer, flash.buffer, .min = FTL_UNIT_BYTES, .max = SZ_2G);
+VDISK_NUMBER(gc_low, flash.gc_low, .min = 1, .max = FLASH_MAX_FREE);
+VDISK_NUMBER(gc_high, flash.gc_high, .min = 2, .max = FLASH_MAX_FREE);
+VDISK_NUMBER(wear_gap, flash.wear_gap, .max = U32_MAX, .live = true);
+VDISK_NUMBER(copyback, flash.copyback, .max = 1, .live = true);
+VDISK_NUMBER(slc, flash.slc, .max = U32_MAX * 4096ULL);
+VDISK_NUMBER(slc_read_ns, flash.slc_read_ns, .min = 1,
+	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(slc_program_ns, flash.slc_program_ns, .min = 1,
+	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(fill, flash.fill, .max = 100);
+VDISK_CHOICE(precondition, flash.precondition,
+	     [VDISK_PRECONDITION_NONE] = "none",
+	     [VDISK_PRECONDITION_SEQUENTIAL] = "sequential",
+	     [VDISK_PRECONDITION_RANDOM] = "random");
+
+static struct configfs_attribute *vdisk_flash_attrs[] = {
+	&vdisk_attr_channels,
+	&vdisk_attr_dies,
+	&vdisk_attr_planes,
+	&vdisk_attr_page_size,
+	&vdisk_attr_block_pages,
+	&vdisk_attr_spare,
+	&vdisk_attr_read_ns,
+	&vdisk_attr_program_ns,
+	&vdisk_attr_erase_ns,
+	&vdisk_attr_bus_bps,
+	&vdisk_attr_cmd_ns,
+	&vdisk_attr_read_latency_ns,
+	&vdisk_attr_write_latency_ns,
+	&vdisk_attr_buffer,
+	&vdisk_attr_gc_low,
+	&vdisk_attr_gc_high,
+	&vdisk_attr_wear_gap,
+	&vdisk_attr_copyback,
+	&vdisk_attr_slc,
+	&vdisk_attr_slc_read_ns,
+	&vdisk_attr_slc_program_ns,
+	&vdisk_attr_fill,
+	&vdisk_attr_precondition,
+	NULL,
+};
+
+const struct config_item_type vdisk_flash_type = {
+	.ct_attrs = vdisk_flash_attrs,
+	.ct_owner = THIS_MODULE,
+};
