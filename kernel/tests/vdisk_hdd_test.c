@@ -1,0 +1,1036 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The model "disk" of isoblk_vdisk: its geometry against the figures that it is
+ * made from, and its machine against what they add up to. The test is the
+ * clock.
+ *
+ * The model is compiled into this module, and comes first for its pr_fmt().
+ */
+#include "../vdisk/hdd.c"
+
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+
+#define MAX_CMDS	1024
+#define RPM		7200
+#define TURN_NS		(60 * NSEC_PER_SEC / RPM)
+#define CMD_NS		30000
+#define LINK_BPS	500000000ULL
+#define SIZE		(1000ULL * 1000 * 1000 * 1000 / SZ_4K * SZ_4K)
+
+/**
+ * struct bench - a disk under test
+ * @test: the test
+ * @model: the disk
+ * @hdd: same, from inside
+ * @cmds: commands, used from the front
+ * @used: how many are in use or were
+ * @now: time
+ * @next: time of the model's next event
+ * @done: what has ended
+ * @rnd: numbers for the test
+ */
+struct bench {
+	struct kunit *test;
+	struct vdisk_model *model;
+	struct hdd *hdd;
+	struct vdisk_cmd *cmds;
+	u32 used;
+	u64 now;
+	u64 next;
+	struct vdisk_list done;
+	struct rnd_state rnd;
+};
+
+static const struct vdisk_params defaults = {
+	.ops = &vdisk_hdd_ops,
+	.size = SIZE,
+	.bps = { LINK_BPS, LINK_BPS },
+	.write_cache = 1,
+	.seed = 1,
+	.hdd = {
+		.rpm = RPM,
+		.seek_min_ns = 1000000,
+		.seek_avg_ns = 8900000,
+		.seek_max_ns = 20000000,
+		.head_switch_ns = 800000,
+		.heads = 2,
+		.zones = 16,
+		.outer_bps = 180000000,
+		.inner_bps = 90000000,
+		.cache = SZ_64M,
+		.write_pieces = 256,
+		.readahead = SZ_1M,
+		.ncq = 32,
+		.cmd_ns = CMD_NS,
+	},
+};
+
+static void bench_destroy(void *data)
+{
+	struct vdisk_model *model = data;
+
+	model->ops->destroy(model);
+}
+
+static struct bench *bench_create(struct kunit *test,
+				  const struct vdisk_params *params)
+{
+	struct bench *bench;
+
+	bench = kunit_kzalloc(test, sizeof(*bench), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, bench);
+	bench->cmds = kunit_kcalloc(test, MAX_CMDS, sizeof(*bench->cmds),
+				    GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, bench->cmds);
+	bench->model = params->ops->create(params, MAX_CMDS);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(bench->model));
+	KUNIT_ASSERT_EQ(test, 0,
+			kunit_add_action_or_reset(test, bench_destroy,
+						  bench->model));
+	bench->test = test;
+	bench->hdd = to_hdd(bench->model);
+	bench->next = VDISK_NEVER;
+	vdisk_list_init(&bench->done);
+	prandom_seed_state(&bench->rnd, 4);
+	return bench;
+}
+
+/* A number below a limit. */
+static u64 below(struct bench *bench, u64 limit)
+{
+	u64 number = (u64)prandom_u32_state(&bench->rnd) << 32 |
+		     prandom_u32_state(&bench->rnd);
+
+	return mul_u64_u64_shr(number, limit, 64);
+}
+
+static u64 random_pos(struct bench *bench, u32 bytes)
+{
+	return below(bench, SIZE / bytes) * bytes;
+}
+
+/* Sends a command, which may have been used before. */
+static void send(struct bench *bench, struct vdisk_cmd *cmd, enum vdisk_op op,
+		 u64 pos, u32 bytes)
+{
+	cmd->op = op;
+	cmd->pos = pos;
+	cmd->bytes = bytes;
+	bench->next = bench->model->ops->submit(bench->model, cmd, bench->now);
+}
+
+static struct vdisk_cmd *submit(struct bench *bench, enum vdisk_op op, u64 pos,
+				u32 bytes)
+{
+	struct vdisk_cmd *cmd = &bench->cmds[bench->used++];
+
+	send(bench, cmd, op, pos, bytes);
+	return cmd;
+}
+
+/* The clock goes to a time. What ends until then is on done. */
+static void run_to(struct bench *bench, u64 now)
+{
+	bench->now = now;
+	bench->next = bench->model->ops->run(bench->model, now, &bench->done);
+}
+
+/* The clock goes from event to event until a command ends; which one. */
+static struct vdisk_cmd *next_done(struct bench *bench)
+{
+	while (!bench->done.head && bench->next != VDISK_NEVER)
+		run_to(bench, bench->next);
+	return vdisk_list_pop(&bench->done);
+}
+
+/* The clock goes on until the disk has nothing more to do. */
+static void run_out(struct bench *bench)
+{
+	while (bench->next != VDISK_NEVER)
+		run_to(bench, bench->next);
+}
+
+/* One command from its start to its end; how long it took. */
+static u64 one(struct bench *bench, enum vdisk_op op, u64 pos, u32 bytes)
+{
+	struct vdisk_cmd *cmd = &bench->cmds[0];
+	u64 start = bench->now;
+
+	send(bench, cmd, op, pos, bytes);
+	KUNIT_ASSERT_PTR_EQ(bench->test, next_done(bench), cmd);
+	return bench->now - start;
+}
+
+/* A closed loop of random commands; returns the time that it took. */
+static u64 random_loop(struct bench *bench, enum vdisk_op op, u32 bytes,
+		       u32 depth, u32 count)
+{
+	u64 start = bench->now;
+	u32 i;
+
+	for (i = 0; i < depth; i++)
+		send(bench, &bench->cmds[i], op, random_pos(bench, bytes),
+		     bytes);
+	for (; i < count; i++)
+		send(bench, next_done(bench), op, random_pos(bench, bytes),
+		     bytes);
+	for (i = 0; i < depth; i++)
+		next_done(bench);
+	return bench->now - start;
+}
+
+/* A closed loop of one command behind the other; bytes a second. */
+static u64 stream_bps(struct bench *bench, enum vdisk_op op, u64 pos, u32 bytes,
+		      u32 depth, u32 count)
+{
+	u64 start = bench->now;
+	u32 i;
+
+	for (i = 0; i < depth; i++)
+		send(bench, &bench->cmds[i], op, pos + (u64)i * bytes, bytes);
+	for (; i < count; i++)
+		send(bench, next_done(bench), op, pos + (u64)i * bytes, bytes);
+	for (i = 0; i < depth; i++)
+		next_done(bench);
+	return div64_u64((u64)count * bytes * NSEC_PER_SEC,
+			 bench->now - start);
+}
+
+/* A figure is what it should be, up to some per mille. */
+static void expect_near(struct kunit *test, u64 figure, u64 should,
+			u32 per_mille)
+{
+	u64 off = figure > should ? figure - should : should - figure;
+
+	KUNIT_EXPECT_LE_MSG(test, off * 1000, should * per_mille,
+			    "%llu for %llu", figure, should);
+}
+
+static u64 link_ns(u64 bytes)
+{
+	return DIV_ROUND_UP_ULL(bytes * NSEC_PER_SEC, LINK_BPS);
+}
+
+static void hdd_seek_curve_goes_through_its_points(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	const struct hdd_geo *geo = &bench->hdd->geo;
+
+	KUNIT_EXPECT_EQ(test, hdd_seek(geo, 0), 0);
+	KUNIT_EXPECT_EQ(test, hdd_seek(geo, 1), defaults.hdd.seek_min_ns);
+	KUNIT_EXPECT_EQ(test, hdd_seek(geo, geo->cyls / 3),
+			defaults.hdd.seek_avg_ns);
+	KUNIT_EXPECT_EQ(test, hdd_seek(geo, geo->cyls - 1),
+			defaults.hdd.seek_max_ns);
+	/* A quarter of the way, half of the time. */
+	expect_near(test, hdd_seek(geo, geo->cyls / 12),
+		    (defaults.hdd.seek_min_ns + defaults.hdd.seek_avg_ns) / 2,
+		    1);
+}
+
+static void hdd_seek_curve_never_falls(struct kunit *test)
+{
+	static const u64 sizes[] = { SZ_4K, SZ_1M, 8 * SZ_1M, SZ_1G, SIZE };
+	u32 i, d;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct vdisk_params params = defaults;
+		const struct hdd_geo *geo;
+		u64 last = 0;
+
+		params.size = sizes[i];
+		geo = &bench_create(test, &params)->hdd->geo;
+		for (d = 0; d < geo->cyls; d += 1 + d / 100) {
+			KUNIT_ASSERT_GE(test, hdd_seek(geo, d), last);
+			last = hdd_seek(geo, d);
+		}
+		KUNIT_EXPECT_LE(test, last, params.hdd.seek_max_ns);
+	}
+}
+
+static void hdd_sectors_are_at_places_of_their_own(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct hdd_span last = {}, span;
+	const struct hdd_geo *geo;
+	u64 lba;
+
+	params.size = SZ_1G;
+	geo = &bench_create(test, &params)->hdd->geo;
+	hdd_locate(geo, 0, &last);
+	KUNIT_EXPECT_EQ(test, last.place.cyl, 0);
+	KUNIT_EXPECT_EQ(test, last.place.angle, 0);
+	for (lba = 1; lba < SZ_1G / HDD_SECTOR; lba++) {
+		hdd_locate(geo, lba, &span);
+		KUNIT_ASSERT_LT(test, span.place.angle, HDD_TURN);
+		KUNIT_ASSERT_LT(test, span.place.cyl, geo->cyls);
+		if (span.first) {
+			KUNIT_ASSERT_EQ(test, span.first, last.first + 1);
+			KUNIT_ASSERT_EQ(test, span.place.head,
+					last.place.head);
+		} else {
+			/* Track after track, cylinder after cylinder. */
+			KUNIT_ASSERT_EQ(test, last.count, 1);
+			KUNIT_ASSERT_EQ(test, (u64)span.place.cyl * geo->heads +
+					span.place.head,
+					(u64)last.place.cyl * geo->heads +
+					last.place.head + 1);
+		}
+		last = span;
+	}
+}
+
+static void hdd_angle_is_exact_after_years(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	const struct hdd_geo *geo = &bench->hdd->geo;
+	u64 minute = 60 * NSEC_PER_SEC;
+	u64 years = minute * 60 * 24 * 366 * 10;
+
+	/* 7200 rpm: 8,333,333 ns are a turn less 2400 units, a third of a ns. */
+	KUNIT_EXPECT_EQ(test, hdd_beyond(geo, years, 0), 0);
+	KUNIT_EXPECT_EQ(test, hdd_beyond(geo, years + 8333333, 0),
+			HDD_TURN - 2400);
+	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years + 1, 0), years + 8333334);
+	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years, 0), years);
+	/* Late by less than a ns: 3 turns are 25,000,000 ns. */
+	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years + 16666667, 0),
+			years + 16666667);
+	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years + 16666668, 0),
+			years + 25000000);
+}
+
+static void hdd_pass_stops_where_it_is_told(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	const struct hdd_geo *geo = &bench->hdd->geo;
+	u64 track = geo->zone[0].track;
+	u64 lba, at, end, until;
+	u32 i;
+
+	lba = 0;
+	at = hdd_pass(geo, &lba, 5 * track, 0, VDISK_NEVER);
+	KUNIT_EXPECT_EQ(test, lba, 5 * track);
+	/* 3 of the turns have 2 ns that TURN_NS lacks. */
+	KUNIT_EXPECT_EQ(test, at, 5 * TURN_NS + 2 +
+			2 * defaults.hdd.head_switch_ns +
+			2 * defaults.hdd.seek_min_ns);
+
+	for (i = 0; i < 2000; i++) {
+		until = below(bench, at);
+		lba = 0;
+		end = hdd_pass(geo, &lba, 5 * track, 0, until);
+		KUNIT_ASSERT_GE(test, end, until);
+		KUNIT_ASSERT_LE(test, end, until + TURN_NS / track + 1);
+		/* To pass just so far takes until then, or ends before a gap. */
+		until = lba;
+		lba = 0;
+		KUNIT_ASSERT_LE(test, hdd_pass(geo, &lba, until, 0,
+					       VDISK_NEVER), end);
+	}
+}
+
+static void hdd_wait_is_half_a_turn_on_average(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+	u64 sum = 0;
+	u32 i;
+
+	params.hdd.seek_min_ns = 0;
+	params.hdd.seek_avg_ns = 0;
+	params.hdd.seek_max_ns = 0;
+	params.hdd.head_switch_ns = 0;
+	params.hdd.cache = 0;
+	params.bps[VDISK_READ] = 0;
+	bench = bench_create(test, &params);
+	for (i = 0; i < 20000; i++)
+		sum += one(bench, VDISK_READ, random_pos(bench, 512), 512);
+	/* A sector passes in 1/2000 of a turn or so. */
+	expect_near(test, sum / i, CMD_NS + TURN_NS / 2, 10);
+}
+
+static void hdd_streams_run_at_the_set_bandwidth(struct kunit *test)
+{
+	static const struct {
+		enum vdisk_op op;
+		u32 bytes;
+		u32 depth;
+	} streams[] = {
+		{ VDISK_READ, SZ_64K, 1 },
+		{ VDISK_READ, SZ_1M, 1 },
+		{ VDISK_READ, SZ_128K, 32 },
+		{ VDISK_WRITE, SZ_1M, 1 },
+		{ VDISK_WRITE, SZ_128K, 32 },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(streams); i++) {
+		u32 count = 400 * SZ_1M / streams[i].bytes;
+		struct bench *bench = bench_create(test, &defaults);
+		u64 far = SIZE - 600 * SZ_1M;
+
+		/* What is measured begins when the cache is full. */
+		stream_bps(bench, streams[i].op, 0, streams[i].bytes,
+			   streams[i].depth, count / 4);
+		expect_near(test, stream_bps(bench, streams[i].op,
+					     100 * SZ_1M, streams[i].bytes,
+					     streams[i].depth, count),
+			    defaults.hdd.outer_bps, 10);
+
+		stream_bps(bench, streams[i].op, far, streams[i].bytes,
+			   streams[i].depth, count / 4);
+		expect_near(test, stream_bps(bench, streams[i].op,
+					     far + 100 * SZ_1M,
+					     streams[i].bytes,
+					     streams[i].depth, count),
+			    defaults.hdd.inner_bps, 10);
+	}
+}
+
+static void hdd_random_reads_take_seek_half_turn_and_transfer(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	u64 should = defaults.hdd.seek_avg_ns + TURN_NS / 2 + CMD_NS;
+	u32 count = 5000;
+
+	/* At the mean bandwidth. */
+	should += SZ_4K * NSEC_PER_SEC / 135000000;
+	expect_near(test, random_loop(bench, VDISK_READ, SZ_4K, 1, count) /
+		    count, should, 30);
+}
+
+static void hdd_nearest_first_gains_over_fifo(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	u64 fifo, nearest;
+
+	nearest = random_loop(bench_create(test, &params), VDISK_READ, SZ_4K,
+			      32, 3000);
+	params.hdd.ncq = 1;
+	fifo = random_loop(bench_create(test, &params), VDISK_READ, SZ_4K, 32,
+			   3000);
+	/* Real disks go from some 75 to 170 a second. */
+	KUNIT_EXPECT_GT(test, fifo, nearest * 2);
+	KUNIT_EXPECT_LT(test, fifo, nearest * 3);
+}
+
+static void hdd_nobody_waits_for_ever(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	struct vdisk_cmd *far, *cmd;
+	u32 i;
+
+	for (i = 0; i < 8; i++)
+		submit(bench, VDISK_READ, below(bench, 1000) * SZ_64K, SZ_4K);
+	run_to(bench, 10 * NSEC_PER_MSEC);
+	far = submit(bench, VDISK_READ, SIZE - SZ_4K, SZ_4K);
+	/* The others stay in a corner. */
+	while ((cmd = next_done(bench)) != far) {
+		KUNIT_ASSERT_LT(test, bench->now, 3 * HDD_MAX_AGE_NS);
+		send(bench, cmd, VDISK_READ, below(bench, 1000) * SZ_64K,
+		     SZ_4K);
+	}
+	KUNIT_EXPECT_GT(test, bench->now, HDD_MAX_AGE_NS);
+	KUNIT_EXPECT_LT(test, bench->now, HDD_MAX_AGE_NS +
+			100 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, bench->hdd->aged, 1);
+}
+
+static void hdd_cache_has_what_was_read_and_what_follows(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	u64 hit_ns = CMD_NS + link_ns(SZ_4K);
+
+	one(bench, VDISK_READ, SZ_1G, SZ_4K);
+	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G, SZ_4K), hit_ns);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G + SZ_4K, SZ_4K),
+			hit_ns);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G + SZ_1M, SZ_4K),
+			hit_ns);
+	KUNIT_EXPECT_EQ(test, bench->hdd->hits, 3);
+	/* What lies before was not read. */
+	KUNIT_EXPECT_GT(test, one(bench, VDISK_READ, SZ_1G - SZ_4K, SZ_4K),
+			2 * hit_ns);
+	KUNIT_EXPECT_EQ(test, bench->hdd->misses, 2);
+}
+
+static void hdd_cache_forgets_the_least_recently_used(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	u64 segments = bench->hdd->segments;
+	u64 i;
+
+	KUNIT_ASSERT_EQ(test, segments, 16);
+	for (i = 0; i <= segments; i++)
+		one(bench, VDISK_READ, i * SZ_1G, SZ_4K);
+	for (i = 1; i <= segments; i++)
+		one(bench, VDISK_READ, i * SZ_1G, SZ_4K);
+	KUNIT_EXPECT_EQ(test, bench->hdd->hits, segments);
+	one(bench, VDISK_READ, 0, SZ_4K);
+	KUNIT_EXPECT_EQ(test, bench->hdd->hits, segments);
+}
+
+static void hdd_cache_holds_the_end_of_a_stream(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	u64 misses;
+
+	stream_bps(bench, VDISK_READ, 0, SZ_64K, 1, 1024);
+	misses = bench->hdd->misses;
+	/* A segment is 2 MiB, of which 1 MiB lies ahead at most. */
+	one(bench, VDISK_READ, 63 * SZ_1M, SZ_1M);
+	KUNIT_EXPECT_EQ(test, bench->hdd->misses, misses);
+	one(bench, VDISK_READ, 61 * SZ_1M, SZ_4K);
+	KUNIT_EXPECT_EQ(test, bench->hdd->misses, misses + 1);
+}
+
+static void hdd_read_joins_the_read_ahead(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	u64 ns;
+
+	one(bench, VDISK_READ, SZ_1G, SZ_4K);
+	/* 256 KiB ahead: neither read yet, nor worth another way. */
+	ns = one(bench, VDISK_READ, SZ_1G + SZ_256K, SZ_4K);
+	KUNIT_EXPECT_GT(test, ns, NSEC_PER_MSEC);
+	KUNIT_EXPECT_LT(test, ns, 3 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_EQ(test, bench->hdd->hits, 1);
+	KUNIT_EXPECT_EQ(test, bench->hdd->moves, 1);
+}
+
+static void hdd_without_cache_nothing_hits(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+
+	params.hdd.cache = 0;
+	bench = bench_create(test, &params);
+	one(bench, VDISK_READ, SZ_1G, SZ_4K);
+	/* The sector has just passed: a turn, less the way to the host. */
+	expect_near(test, one(bench, VDISK_READ, SZ_1G, SZ_4K), TURN_NS, 5);
+	KUNIT_EXPECT_GT(test, one(bench, VDISK_WRITE, SZ_1G, SZ_4K),
+			TURN_NS / 2);
+	KUNIT_EXPECT_EQ(test, bench->hdd->hits, 0);
+}
+
+static void hdd_cached_write_ends_at_once(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+
+	KUNIT_EXPECT_EQ(test, one(bench, VDISK_WRITE, SZ_1G, SZ_4K),
+			CMD_NS + link_ns(SZ_4K));
+	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, SZ_4K / HDD_SECTOR);
+	/* It can be read before it is on the platter. */
+	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G, SZ_4K),
+			CMD_NS + link_ns(SZ_4K));
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
+	KUNIT_EXPECT_EQ(test, bench->hdd->destages, 1);
+}
+
+static void hdd_write_through_ends_on_the_platter(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct bench *bench = bench_create(test, &params);
+	u64 pos, sum = 0;
+	u32 i;
+
+	/* FUA, with a cache. */
+	for (i = 0; i < 1000; i++) {
+		pos = random_pos(bench, SZ_4K);
+		bench->cmds[0].fua = true;
+		sum += one(bench, VDISK_WRITE, pos, SZ_4K);
+		KUNIT_ASSERT_EQ(test, bench->hdd->to,
+				(pos + SZ_4K) / HDD_SECTOR);
+	}
+	expect_near(test, sum / i, defaults.hdd.seek_avg_ns + TURN_NS / 2, 50);
+	KUNIT_EXPECT_EQ(test, bench->hdd->destages, 0);
+
+	params.write_cache = 0;
+	bench = bench_create(test, &params);
+	sum = random_loop(bench, VDISK_WRITE, SZ_4K, 1, 1000);
+	expect_near(test, sum / 1000, defaults.hdd.seek_avg_ns + TURN_NS / 2,
+		    50);
+	KUNIT_EXPECT_EQ(test, bench->hdd->destages, 0);
+}
+
+static void hdd_adjacent_writes_are_one_piece(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	u32 i;
+
+	/* The arm is busy elsewhere. */
+	submit(bench, VDISK_READ, SIZE / 2, SZ_4K);
+	/* Every other one, then those between them, then some once more. */
+	for (i = 0; i < 16; i += 2)
+		submit(bench, VDISK_WRITE, i * SZ_4K, SZ_4K);
+	for (i = 1; i < 16; i += 2)
+		submit(bench, VDISK_WRITE, i * SZ_4K, SZ_4K);
+	submit(bench, VDISK_WRITE, 5 * SZ_4K, 3 * SZ_4K);
+	for (i = 0; i < 17; i++)
+		next_done(bench);
+	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 16 * SZ_4K / HDD_SECTOR);
+	KUNIT_EXPECT_EQ(test, bench->hdd->nr_free, 255);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, bench->hdd->destages, 1);
+	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
+	KUNIT_EXPECT_EQ(test, bench->hdd->nr_free, 256);
+}
+
+static void hdd_piece_given_back_lets_the_next_in(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+	u32 i;
+
+	params.hdd.write_pieces = 2;
+	params.hdd.cmd_ns = 1;
+	bench = bench_create(test, &params);
+	/*
+	 * The arm is away for some ms. The 3rd write finds no room, until the
+	 * 2nd has come and is one with the 1st.
+	 */
+	submit(bench, VDISK_READ, SIZE / 2, SZ_4K);
+	submit(bench, VDISK_WRITE, 0, SZ_4K);
+	submit(bench, VDISK_WRITE, SZ_4K, SZ_4K);
+	submit(bench, VDISK_WRITE, SZ_1G, SZ_4K);
+	for (i = 1; i <= 3; i++)
+		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), &bench->cmds[i]);
+	KUNIT_EXPECT_LT(test, bench->now, NSEC_PER_MSEC);
+}
+
+static void hdd_writes_wait_for_room(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+	u64 limit;
+	u32 i;
+
+	/* Room for 8 of them, or 4 pieces. */
+	params.hdd.cache = 64 * SZ_1K;
+	for (params.hdd.write_pieces = 4; params.hdd.write_pieces <= 8;
+	     params.hdd.write_pieces += 4) {
+		bench = bench_create(test, &params);
+		limit = params.hdd.write_pieces;
+		for (i = 0; i < 100; i++)
+			submit(bench, VDISK_WRITE, random_pos(bench, SZ_4K),
+			       SZ_4K);
+		for (i = 0; i < 100; i++) {
+			KUNIT_ASSERT_PTR_EQ(test, next_done(bench),
+					    &bench->cmds[i]);
+			/* One more is at the arm. */
+			KUNIT_ASSERT_LE(test, bench->hdd->dirty,
+					min(limit + 1, 8) * SZ_4K / HDD_SECTOR);
+		}
+		KUNIT_EXPECT_GT(test, bench->now, 90 * NSEC_PER_MSEC);
+		run_out(bench);
+		KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
+		KUNIT_EXPECT_EQ(test, bench->hdd->nr_free, limit);
+	}
+}
+
+static void hdd_write_larger_than_the_cache_ends(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+	u32 i;
+
+	params.hdd.cache = SZ_64K;
+	bench = bench_create(test, &params);
+	for (i = 0; i < 3; i++)
+		submit(bench, VDISK_WRITE, i * SZ_1G, SZ_1M);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), &bench->cmds[i]);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
+}
+
+/* Reads and writes that both want the arm get it in turns. */
+static void hdd_full_cache_does_not_keep_reads_out(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	u32 i, reads = 0, writes = 0;
+	struct vdisk_cmd *cmd;
+	struct bench *bench;
+
+	params.hdd.readahead = 0;
+	bench = bench_create(test, &params);
+	random_loop(bench, VDISK_WRITE, SZ_4K, 1, 1000);
+	for (i = 1; i < 8; i++)
+		send(bench, &bench->cmds[i],
+		     i % 2 ? VDISK_READ : VDISK_WRITE,
+		     random_pos(bench, SZ_4K), SZ_4K);
+	for (i = 0; i < 1000; i++) {
+		cmd = next_done(bench);
+		if (cmd->op == VDISK_READ)
+			reads++;
+		else
+			writes++;
+		send(bench, cmd, cmd->op, random_pos(bench, SZ_4K), SZ_4K);
+	}
+	KUNIT_EXPECT_LE(test, abs((int)(reads - writes)), 20);
+}
+
+static void hdd_nearest_piece_is_the_nearest_of_all(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	struct hdd *hdd = bench->hdd;
+	struct hdd_piece *piece;
+	u64 at, best;
+	u32 i, j;
+
+	for (i = 0; i < 200; i++) {
+		for (j = 0; j < 30; j++) {
+			u64 lba = below(bench, hdd->sectors - 8);
+
+			/* As hdd_admit() does. */
+			hdd->nr_free--;
+			hdd->dirty += 8;
+			hdd_piece_add(hdd, lba, lba + 8);
+		}
+		hdd->to = below(bench, hdd->sectors) + 1;
+		hdd->place = hdd_place(&hdd->geo, hdd->to - 1);
+		at = below(bench, NSEC_PER_SEC);
+		best = VDISK_NEVER;
+		for (piece = hdd_piece_from(hdd, 0); piece;
+		     piece = hdd_piece_next(piece))
+			best = min(best, hdd_reach(hdd, &piece->place, at));
+		piece = hdd_next_piece(hdd, at);
+		KUNIT_ASSERT_EQ(test, hdd_reach(hdd, &piece->place, at), best);
+		while (hdd->pieces.rb_node) {
+			hdd->dirty -= 8;
+			hdd_piece_free(hdd, hdd_piece_from(hdd, 0));
+		}
+	}
+}
+
+static void hdd_flush_ends_when_all_is_on_the_platter(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	struct vdisk_cmd *flush, *later;
+	u32 i;
+
+	for (i = 0; i < 50; i++) {
+		submit(bench, VDISK_WRITE, random_pos(bench, SZ_4K), SZ_4K);
+		next_done(bench);
+	}
+	KUNIT_EXPECT_GT(test, bench->hdd->dirty, 0);
+	flush = submit(bench, VDISK_FLUSH, 0, 0);
+	later = submit(bench, VDISK_WRITE, SZ_1G, SZ_4K);
+	KUNIT_EXPECT_PTR_EQ(test, next_done(bench), flush);
+	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
+	/* 50 pieces in a good order. */
+	KUNIT_EXPECT_GT(test, bench->now, 100 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_LT(test, bench->now, 500 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_PTR_EQ(test, next_done(bench), later);
+
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, one(bench, VDISK_FLUSH, 0, 0), CMD_NS);
+}
+
+static void hdd_flush_waits_for_writes_on_the_way(struct kunit *test)
+{
+	struct bench *bench = bench_create(test, &defaults);
+	u32 i;
+
+	for (i = 0; i < 20; i++)
+		submit(bench, VDISK_WRITE, random_pos(bench, SZ_4K), SZ_4K);
+	submit(bench, VDISK_FLUSH, 0, 0);
+	for (i = 0; i <= 20; i++)
+		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), &bench->cmds[i]);
+	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
+	KUNIT_EXPECT_EQ(test, bench->hdd->destages, 20);
+}
+
+/* A read's data cross the link while they come off the platter. */
+static void hdd_link_adds_nothing_to_a_slower_platter(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	u64 with = one(bench_create(test, &params), VDISK_READ, SZ_1G, SZ_1M);
+
+	params.bps[VDISK_READ] = 0;
+	KUNIT_EXPECT_EQ(test, with, one(bench_create(test, &params),
+					VDISK_READ, SZ_1G, SZ_1M));
+}
+
+static void hdd_link_is_a_limit(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+	u64 bps;
+
+	params.bps[VDISK_READ] = 50000000;
+	bench = bench_create(test, &params);
+	bps = stream_bps(bench, VDISK_READ, 0, SZ_1M, 4, 200);
+	expect_near(test, bps, 50000000, 10);
+	params.bps[VDISK_READ] = 60000000;
+	bench->model->ops->change(bench->model, &params, bench->now);
+	bps = stream_bps(bench, VDISK_READ, SZ_1G, SZ_1M, 4, 200);
+	expect_near(test, bps, 60000000, 20);
+}
+
+static void hdd_jitter_varies_seeks_not_streams(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	u64 plain, shaken, again, other;
+
+	plain = random_loop(bench_create(test, &params), VDISK_READ, SZ_4K, 1,
+			    2000);
+	params.jitter = 200;
+	shaken = random_loop(bench_create(test, &params), VDISK_READ, SZ_4K, 1,
+			     2000);
+	again = random_loop(bench_create(test, &params), VDISK_READ, SZ_4K, 1,
+			    2000);
+	expect_near(test, stream_bps(bench_create(test, &params), VDISK_READ,
+				     0, SZ_1M, 1, 400), params.hdd.outer_bps,
+		    10);
+	params.seed = 2;
+	other = random_loop(bench_create(test, &params), VDISK_READ, SZ_4K, 1,
+			    2000);
+	KUNIT_EXPECT_NE(test, plain, shaken);
+	KUNIT_EXPECT_EQ(test, shaken, again);
+	KUNIT_EXPECT_NE(test, shaken, other);
+	expect_near(test, shaken, plain, 20);
+}
+
+static void hdd_nonsense_is_no_disk(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+
+	params.hdd.seek_avg_ns = params.hdd.seek_min_ns - 1;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(hdd_create(&params, 1)), -EINVAL);
+	params = defaults;
+	params.hdd.seek_max_ns = params.hdd.seek_avg_ns - 1;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(hdd_create(&params, 1)), -EINVAL);
+	params = defaults;
+	params.hdd.inner_bps = params.hdd.outer_bps + 1;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(hdd_create(&params, 1)), -EINVAL);
+	params = defaults;
+	params.size = BIT_ULL(60);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(hdd_create(&params, 1)), -EINVAL);
+}
+
+/* Any disk of a size of 1 GiB at most, at random. */
+static struct vdisk_params random_params(struct bench *bench)
+{
+	struct vdisk_params params = defaults;
+	struct vdisk_hdd_params *hdd = &params.hdd;
+
+	params.size = (1 + below(bench, SZ_1G / SZ_4K)) * SZ_4K;
+	params.write_cache = below(bench, 2);
+	params.jitter = below(bench, 2) * 300;
+	params.bps[VDISK_READ] = below(bench, 3) * 300000000;
+	params.bps[VDISK_WRITE] = below(bench, 3) * 100000000;
+	hdd->rpm = 1000 + below(bench, 29001);
+	hdd->seek_min_ns = below(bench, 3000000);
+	hdd->seek_avg_ns = hdd->seek_min_ns + below(bench, 10000000);
+	hdd->seek_max_ns = hdd->seek_avg_ns + below(bench, 20000000);
+	hdd->head_switch_ns = below(bench, 3000000);
+	hdd->heads = 1 + below(bench, 8);
+	hdd->zones = 1 + below(bench, 64);
+	hdd->inner_bps = 1000000 + below(bench, 200000000);
+	hdd->outer_bps = hdd->inner_bps + below(bench, 200000000);
+	hdd->cache = below(bench, 4) * below(bench, SZ_4M);
+	hdd->readahead = below(bench, 2) * below(bench, SZ_1M);
+	hdd->write_pieces = 1 + below(bench, 64);
+	hdd->ncq = 1 + below(bench, 64);
+	hdd->cmd_ns = 1 + below(bench, 50000);
+	return params;
+}
+
+static void random_command(struct bench *bench, u64 size)
+{
+	struct vdisk_cmd *cmd = &bench->cmds[bench->used];
+	u32 dice = below(bench, 100);
+	u64 bytes, pos;
+
+	bytes = min(512ULL << below(bench, 13), size);
+	bytes = (1 + below(bench, bytes / 512)) * 512;
+	pos = below(bench, (size - bytes) / 512 + 1) * 512;
+	/* Often near, so that they touch. */
+	if (below(bench, 2))
+		pos = min(pos, below(bench, 64) * 512);
+	cmd->fua = false;
+	if (dice < 45) {
+		submit(bench, VDISK_READ, pos, bytes);
+	} else if (dice < 90) {
+		cmd->fua = dice < 50;
+		submit(bench, VDISK_WRITE, pos, bytes);
+	} else if (dice < 95) {
+		submit(bench, VDISK_TRIM, pos, bytes);
+	} else {
+		submit(bench, VDISK_FLUSH, 0, 0);
+	}
+}
+
+/*
+ * Everything at random, against what holds for any run: no command is lost or
+ * ends twice, and at the end nothing is left in the cache.
+ */
+static void hdd_random_runs_lose_nothing(struct kunit *test)
+{
+	struct bench *dice = bench_create(test, &defaults);
+	u32 round;
+
+	for (round = 0; round < 100; round++) {
+		struct vdisk_params params = random_params(dice);
+		struct bench *bench = bench_create(test, &params);
+		struct vdisk_cmd *cmd;
+		struct vdisk_stats stats;
+		u32 ended = 0;
+		bool *has_ended;
+
+		prandom_seed_state(&bench->rnd, round);
+		has_ended = kunit_kcalloc(test, MAX_CMDS, sizeof(*has_ended),
+					  GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, has_ended);
+		while (bench->used < MAX_CMDS || bench->next != VDISK_NEVER) {
+			if (below(bench, 100) < 50 && bench->used < MAX_CMDS)
+				random_command(bench, params.size);
+			else if (bench->next != VDISK_NEVER)
+				run_to(bench, max(bench->now, bench->next));
+
+			while ((cmd = vdisk_list_pop(&bench->done))) {
+				u32 i = cmd - bench->cmds;
+
+				KUNIT_ASSERT_FALSE(test, has_ended[i]);
+				has_ended[i] = true;
+				ended++;
+			}
+			bench->model->ops->stats(bench->model, bench->now,
+						 &stats);
+			KUNIT_ASSERT_EQ(test, bench->used, ended +
+					stats.in_service + stats.waiting);
+			KUNIT_ASSERT_LE(test, stats.busy_ns, bench->now);
+		}
+		KUNIT_ASSERT_EQ(test, ended, MAX_CMDS);
+		KUNIT_ASSERT_EQ(test, bench->hdd->dirty, 0);
+		KUNIT_ASSERT_EQ(test, bench->hdd->nr_free,
+				params.hdd.write_pieces);
+	}
+}
+
+/* Commands of a run that is played several times. */
+#define PLAYED	300
+
+/**
+ * struct outcome - what came of a run
+ * @order: the commands, as they ended
+ * @busy_ns: of the arm
+ * @counters: of the model
+ */
+struct outcome {
+	u32 order[PLAYED];
+	u64 busy_ns;
+	struct vdisk_counter counters[8];
+};
+
+/*
+ * Plays the run of a round. Variant 0 calls run() at each event; others at any
+ * time, and at the instant of a command before or after it.
+ */
+static struct outcome *play(struct kunit *test,
+			    const struct vdisk_params *params, u32 round,
+			    u32 variant)
+{
+	struct bench *bench = bench_create(test, params);
+	struct bench *when = bench_create(test, &defaults);
+	struct outcome *outcome;
+	struct vdisk_cmd *cmd;
+	u32 i, ended = 0;
+	u64 arrival = 0;
+
+	outcome = kunit_kzalloc(test, sizeof(*outcome), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, outcome);
+	prandom_seed_state(&bench->rnd, round);
+	prandom_seed_state(&when->rnd, variant);
+	for (i = 0; i < PLAYED; i++) {
+		if (below(bench, 4))
+			arrival += below(bench, 3000000);
+		while (!variant && bench->next < arrival)
+			run_to(bench, bench->next);
+		if (variant && below(when, 3))
+			run_to(bench, arrival -
+			       below(when, arrival - bench->now + 1));
+		bench->now = arrival;
+		random_command(bench, params->size);
+	}
+	if (variant)
+		run_to(bench, arrival + below(when, NSEC_PER_SEC));
+	run_out(bench);
+	while ((cmd = vdisk_list_pop(&bench->done)))
+		outcome->order[ended++] = cmd - bench->cmds;
+	KUNIT_EXPECT_EQ(test, ended, PLAYED);
+	outcome->busy_ns = bench->hdd->busy_ns;
+	hdd_counters(bench->model, bench->now, outcome->counters,
+		     ARRAY_SIZE(outcome->counters));
+	return outcome;
+}
+
+static void hdd_late_calls_change_nothing(struct kunit *test)
+{
+	struct bench *dice = bench_create(test, &defaults);
+	u32 round, variant;
+
+	for (round = 0; round < 60; round++) {
+		struct vdisk_params params = random_params(dice);
+		struct outcome *timely = play(test, &params, round, 0);
+
+		for (variant = 1; variant < 3; variant++) {
+			struct outcome *late;
+
+			late = play(test, &params, round, variant);
+			KUNIT_ASSERT_MEMEQ(test, timely, late, sizeof(*late));
+		}
+	}
+}
+
+static struct kunit_case vdisk_hdd_cases[] = {
+	KUNIT_CASE(hdd_seek_curve_goes_through_its_points),
+	KUNIT_CASE(hdd_seek_curve_never_falls),
+	KUNIT_CASE(hdd_sectors_are_at_places_of_their_own),
+	KUNIT_CASE(hdd_angle_is_exact_after_years),
+	KUNIT_CASE(hdd_pass_stops_where_it_is_told),
+	KUNIT_CASE(hdd_wait_is_half_a_turn_on_average),
+	KUNIT_CASE(hdd_streams_run_at_the_set_bandwidth),
+	KUNIT_CASE(hdd_random_reads_take_seek_half_turn_and_transfer),
+	KUNIT_CASE(hdd_nearest_first_gains_over_fifo),
+	KUNIT_CASE(hdd_nobody_waits_for_ever),
+	KUNIT_CASE(hdd_cache_has_what_was_read_and_what_follows),
+	KUNIT_CASE(hdd_cache_forgets_the_least_recently_used),
+	KUNIT_CASE(hdd_cache_holds_the_end_of_a_stream),
+	KUNIT_CASE(hdd_read_joins_the_read_ahead),
+	KUNIT_CASE(hdd_without_cache_nothing_hits),
+	KUNIT_CASE(hdd_cached_write_ends_at_once),
+	KUNIT_CASE(hdd_write_through_ends_on_the_platter),
+	KUNIT_CASE(hdd_adjacent_writes_are_one_piece),
+	KUNIT_CASE(hdd_piece_given_back_lets_the_next_in),
+	KUNIT_CASE(hdd_writes_wait_for_room),
+	KUNIT_CASE(hdd_write_larger_than_the_cache_ends),
+	KUNIT_CASE(hdd_full_cache_does_not_keep_reads_out),
+	KUNIT_CASE(hdd_nearest_piece_is_the_nearest_of_all),
+	KUNIT_CASE(hdd_flush_ends_when_all_is_on_the_platter),
+	KUNIT_CASE(hdd_flush_waits_for_writes_on_the_way),
+	KUNIT_CASE(hdd_link_adds_nothing_to_a_slower_platter),
+	KUNIT_CASE(hdd_link_is_a_limit),
+	KUNIT_CASE(hdd_jitter_varies_seeks_not_streams),
+	KUNIT_CASE(hdd_nonsense_is_no_disk),
+	KUNIT_CASE(hdd_random_runs_lose_nothing),
+	KUNIT_CASE(hdd_late_calls_change_nothing),
+	{}
+};
+
+static struct kunit_suite vdisk_hdd_suite = {
+	.name = "vdisk_hdd",
+	.test_cases = vdisk_hdd_cases,
+};
+
+kunit_test_suite(vdisk_hdd_suite);
+
+MODULE_DESCRIPTION("KUnit tests of isoblk_vdisk's model of a hard disk");
+MODULE_LICENSE("GPL");
