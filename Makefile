@@ -46,6 +46,7 @@ check: setup-dev kernel
 bench: setup-dev kernel
 	$(VENV)/bin/python benchmarks/run.py
 	$(VENV)/bin/python benchmarks/schedulers.py
+	$(VENV)/bin/python benchmarks/traces.py
 
 figures: setup kernel
 	for study in $(QUOTED); do \

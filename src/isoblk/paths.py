@@ -23,3 +23,8 @@ def kernel_tree() -> Path:
 def presets_dir() -> Path:
     """The repository's studies/devices/ directory: device presets."""
     return _REPOSITORY / "studies" / "devices"
+
+
+def stand_ins_dir() -> Path:
+    """The repository's studies/traces/ directory: recipes of the traces' stand-ins."""
+    return _REPOSITORY / "studies" / "traces"

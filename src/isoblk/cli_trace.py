@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk trace: look at traces, import, cut and make them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich import box
+from rich.table import Table
+
+from isoblk.errors import UserError
+from isoblk.files import write_atomically
+from isoblk.report import text
+from isoblk.report.tables import plain_or_rich
+from isoblk.study.units import parse_size, parse_time
+from isoblk.trace import formats, resolve
+from isoblk.trace.compact import SUFFIX, Header
+from isoblk.trace.convert import Imported, import_trace
+from isoblk.trace.cut import Part
+from isoblk.trace.cut import cut as cut_trace
+from isoblk.trace.info import TraceInfo, describe
+from isoblk.trace.resolve import title
+from isoblk.trace.synth import load_recipe, synthesize
+
+_FEW = 8  # streams, sizes or places that are printed
+
+app = typer.Typer(help="Look at traces of block I/O, import, cut and make them.")
+Output = Annotated[
+    Path, typer.Option("-o", "--output", metavar=f"FILE{SUFFIX}", help="File to write.")
+]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="TRACE",
+        help="A trace file of any known format, a recipe (.toml), or a stand-in's name.",
+    ),
+]
+
+
+@app.command("import", help=f"Make a compact trace of trace files. Formats: {formats.NAMES}.")
+def import_files(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Trace files, gzip, xz or zstd too; several if they have one clock."),
+    ],
+    output: Output,
+    name: Annotated[
+        str | None, typer.Option("--format", help="The format [told from the content].")
+    ] = None,
+    skip_bad: Annotated[
+        int, typer.Option("--skip-bad", metavar="N", min=0, help="Pass over N damaged records.")
+    ] = 0,
+) -> None:
+    """Import."""
+    imported = import_trace(files, output, name=name, skip_bad=skip_bad)
+    for place in imported.skipped[:_FEW]:
+        typer.echo(f"passed over: {place}", err=True)
+    if len(imported.skipped) > _FEW:
+        typer.echo(f"passed over: {len(imported.skipped) - _FEW} more", err=True)
+    typer.echo(_written(output, imported.header))
+    for line in _account(imported):
+        typer.echo(line)
+
+
+def _account(imported: Imported) -> list[str]:
+    lines = [f"format: {' '.join(imported.formats)}"]
+    if imported.left_out:
+        lines.append(f"left out, because they are no requests: {imported.left_out:,}")
+    if imported.runs > 1:
+        lines.append(f"not in order of time: {imported.runs} sorted pieces were merged")
+    for volume in sorted(imported.volumes, key=lambda volume: volume.base)[:_FEW]:
+        lines.append(
+            f"volume {volume.number}: stream {volume.stream}, from byte {volume.base:,},"
+            f" {text.count(volume.size)}B, {volume.records:,} records"
+        )
+    if len(imported.volumes) > _FEW:
+        lines.append(f"and {len(imported.volumes) - _FEW} more volumes")
+    return lines
+
+
+def _written(path: Path, header: Header) -> str:
+    return (
+        f"{path}: {header.records:,} records, {header.span_ns / 1e9:,.3f} s,"
+        f" addresses up to {text.count(header.max_end)}B"
+    )
+
+
+@app.command()
+def info(
+    trace: Source,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw figures (SVG) into this directory.")
+    ] = None,
+) -> None:
+    """Describe a trace: rate, mix, sizes, footprint, sequentiality, hot spots, bursts."""
+    found = describe(resolve(trace))
+    if as_json:
+        typer.echo(msgspec.json.encode(found).decode())
+    else:
+        console = plain_or_rich()
+        console.print(_summary(title(trace), found))
+        if len(found.streams) > 1:
+            console.print(_streams(found))
+    if figures:
+        _draw(found, title(trace), figures)
+
+
+def _draw(found: TraceInfo, name: str, directory: Path) -> None:
+    # Drawing takes a second to import.
+    from isoblk.trace.figures import make_figures  # noqa: PLC0415
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for figure in make_figures(found, name):
+            path = directory / f"{figure.name}.svg"
+            write_atomically(path, figure.svg.encode())
+            typer.echo(path, err=True)
+    except OSError as error:
+        raise UserError(f"cannot write: {error.strerror}", where=str(directory)) from None
+
+
+def _summary(name: str, found: TraceInfo) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+
+    def row(name: str, *parts: str) -> None:
+        table.add_row(name, ", ".join(parts))
+
+    row("trace", name)
+    row("records", f"{found.records:,}")
+    row("time", f"{found.span_ns / 1e9:,.3f} s")
+    row("rate", f"{text.count(found.iops)} requests/s", text.rate(found.bytes_a_second))
+    mix = [f"{text.percent(op.share)} {op.op}" for op in found.ops]
+    ratio = found.read_write
+    row("mix", *mix, *([f"read:write {ratio:.3g}"] if ratio else []))
+    if found.fua:
+        row("FUA", f"{found.fua:,}")
+    for op in found.ops:
+        if op.bytes:
+            common = sorted(op.sizes, key=lambda size: -size[1])[:_FEW]
+            row(
+                f"{op.op} sizes",
+                f"mean {text.count(op.mean_bytes)}B",
+                *(f"p{percent:g} {size:,}" for percent, size in op.percentiles if percent >= 50),
+                "most common " + " ".join(f"{size:,}" for size, _ in common),
+            )
+    row("addresses", f"up to {text.count(found.max_end)}B")
+    row(
+        "footprint",
+        f"{text.count(found.footprint)}B in blocks of {found.block_bytes:,}",
+        f"{text.count(found.written)}B written",
+    )
+    row(
+        "sequential",
+        f"{text.percent(found.sequential)} of requests",
+        f"mean run {text.count(found.mean_run_bytes)}B",
+    )
+    row("hot spots", *(f"{text.percent(p)} take {text.percent(got)}" for p, got in found.hot))
+    row(
+        "inter-arrival",
+        f"mean {text.time(found.gap_mean_ns)}",
+        f"cv {found.gap_cv:.3g}",
+        *(f"p{percent:g} {text.time(ns)}" for percent, ns in found.gaps),
+    )
+    row(
+        "bursts",
+        *(
+            f"{text.time(burst.window_ns)}: dispersion {burst.dispersion:.3g}, peak"
+            f" {burst.peak:.3g}x"
+            for burst in found.bursts
+        ),
+    )
+    return table
+
+
+def _streams(found: TraceInfo) -> Table:
+    table = Table("stream", "records", "bytes", "from", "to", box=box.SIMPLE_HEAD, pad_edge=False)
+    for stream in sorted(found.streams, key=lambda stream: -stream.records)[:_FEW]:
+        table.add_row(
+            str(stream.stream),
+            f"{stream.records:,}",
+            f"{stream.bytes:,}",
+            f"{stream.lowest:,}",
+            f"{stream.end:,}",
+        )
+    if len(found.streams) > _FEW:
+        table.caption = f"and {len(found.streams) - _FEW} more"
+    return table
+
+
+@app.command()
+def cut(
+    trace: Source,
+    output: Output,
+    records: Annotated[
+        str | None, typer.Option(metavar="A:B", help="Records A to B - 1, from 0.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="A:B", help="Time since the first: 10s:1m.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="A:B", help="Address range: 0:64g.")
+    ] = None,
+    stream: Annotated[
+        list[int] | None, typer.Option(help="A stream (volume); may be given again.")
+    ] = None,
+    move: Annotated[bool, typer.Option("--move", help="Let the lowest address become 0.")] = False,
+) -> None:
+    """Write a part of a trace: that for which all given conditions hold."""
+    part = Part(
+        records=_range("--records", records, int),
+        times=_range("--time", time, lambda value: parse_time(value, "s")),
+        addresses=_range("--address", address, parse_size),
+        streams=tuple(stream or ()),
+        move=move,
+    )
+    typer.echo(_written(output, cut_trace(resolve(trace), output, part)))
+
+
+def _range(
+    option: str, value: str | None, parse: Callable[[str], int]
+) -> tuple[int | None, int | None]:
+    """ "A:B", of which either may be missing."""
+    if value is None:
+        return None, None
+    try:
+        first, last = (parse(part) if part else None for part in value.split(":"))
+    except ValueError:
+        raise UserError(f"{option} {value}: not a range", next="give A:B, A: or :B") from None
+    if first is not None and (first < 0 or (last is not None and last <= first)):
+        raise UserError(f"{option} {value}: is empty", next="give A:B with A below B")
+    return first, last
+
+
+@app.command()
+def synth(
+    recipe: Annotated[Path, typer.Argument(help="Recipe (TOML): see docs/traces.md.")],
+    output: Output,
+) -> None:
+    """Make a trace with stated statistics."""
+    typer.echo(_written(output, synthesize(load_recipe(recipe)[0], output)))

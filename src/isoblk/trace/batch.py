@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a format makes of some bytes, and what it does about bytes that make no sense."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from isoblk.errors import UserError
+from isoblk.trace.record import FLUSH, LARGEST, LARGEST_REQUEST, Array
+
+# Times are kept within 146 years of a format's epoch, so that differences do not overflow.
+FURTHEST = 1 << 62
+
+
+class DamagedError(Exception):
+    """These bytes are not what the format says; the text says why, if there is more to say."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Requests as a format has them, in the file's order.
+
+    time: ns since the format's epoch. offset: bytes in the volume. volume: the format's
+    number of it, any 64 bits. left_out: events that are no requests, or move nothing.
+    """
+
+    time: Array  # int64
+    offset: Array  # uint64
+    size: Array  # uint32
+    op: Array  # uint8
+    flags: Array  # uint8
+    volume: Array  # int64
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A trace format.
+
+    name: for --format. matches: how well the first bytes of a file fit, 0 to 1. batches: the
+    requests of a file, given as blocks of any size; raises UserError through `bad`.
+    """
+
+    name: str
+    title: str
+    matches: Callable[[bytes], float]
+    batches: Callable[[Iterable[bytes], "Bad"], Iterator[Batch]]
+
+
+@dataclass
+class Bad:
+    """Counts the damaged records of a file, and ends the import when there are too many."""
+
+    path: Path
+    allowed: int
+    places: list[str] = field(default_factory=list)
+
+    def line(self, number: int, what: str) -> None:
+        """Line `number` is damaged. Raises UserError: one more than allowed."""
+        self._add(f"{self.path}:{number}", what)
+
+    def record(self, number: int, at: int, what: str) -> None:
+        """Record `number`, which starts at byte `at`, is damaged. Raises as line()."""
+        self._add(str(self.path), f"record {number} at byte {at}: {what}")
+
+    def _add(self, where: str, what: str) -> None:
+        if len(self.places) >= self.allowed:
+            if self.allowed:
+                what = f"the {_ordinal(self.allowed + 1)} damaged record: {what}"
+            raise UserError(what, where=where, next="--skip-bad N passes over N damaged ones")
+        self.places.append(where)
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
+    return f"{number}{ending or 'th'}"
+
+
+def make_batch(
+    time: Array,
+    offset: Array,
+    size: Array,
+    op: Array | int,
+    *,
+    volume: Array | int = 0,
+    flags: Array | int = 0,
+    left_out: int = 0,
+) -> Batch:
+    """A batch of checked requests; reads, writes and trims of nothing are left out.
+
+    Args:
+        time: ns, int64. offset, size: bytes, any whole-number type.
+
+    Raises:
+        DamagedError: an address or a size that no request can have.
+    """
+    count = len(time)
+    ops = np.broadcast_to(np.asarray(op, np.uint8), count)
+    if count:
+        if size.dtype.kind == "i" and size.min() < 0:
+            raise DamagedError("the size is negative")
+        if size.max() > LARGEST_REQUEST:
+            raise DamagedError(f"the size is above {LARGEST_REQUEST} bytes")
+        if offset.dtype.kind == "i" and offset.min() < 0:
+            raise DamagedError("the address is negative")
+        if offset.max() > LARGEST - LARGEST_REQUEST:
+            raise DamagedError("the address is above 2^63")
+    batch = Batch(
+        time=time.astype(np.int64, copy=False),
+        offset=offset.astype(np.uint64, copy=False),
+        size=size.astype(np.uint32, copy=False),
+        op=ops,
+        flags=np.broadcast_to(np.asarray(flags, np.uint8), count),
+        volume=np.broadcast_to(np.asarray(volume, np.int64), count),
+        left_out=left_out,
+    )
+    flush = ops == FLUSH
+    keep = flush | (size > 0)
+    if not keep.all():
+        batch = select(batch, keep)
+        flush = flush[keep]
+    if flush.any():  # a flush is about the whole volume
+        batch.offset[flush] = 0
+        batch.size[flush] = 0
+    return batch
+
+
+def select(batch: Batch, keep: Array) -> Batch:
+    """The requests for which `keep` holds; the others count as left out."""
+    return Batch(
+        time=batch.time[keep],
+        offset=batch.offset[keep],
+        size=batch.size[keep],
+        op=batch.op[keep],
+        flags=batch.flags[keep],
+        volume=batch.volume[keep],
+        left_out=batch.left_out + len(batch) - int(np.count_nonzero(keep)),
+    )
+
+
+def no_requests(left_out: int = 0) -> Batch:
+    """A batch of none."""
+    none = np.empty(0, np.int64)
+    return make_batch(none, none, none, 0, left_out=left_out)
+
+
+def ticks(values: Array, ns: int, *, epoch: int = 0) -> Array:
+    """Nanoseconds since the epoch, from whole numbers of `ns` nanoseconds. Raises
+    DamagedError: too far from the epoch.
+
+    Args:
+        epoch: the value at which time begins.
+    """
+    limit = FURTHEST // ns
+    if len(values) and (values.max() > epoch + limit or values.min() < epoch - limit):
+        raise DamagedError("the time is out of range")
+    scaled: Array = (values.astype(np.int64) - epoch) * ns
+    return scaled
+
+
+def decimals(values: Array, ns: int) -> Array:
+    """As ticks(), from numbers with a fraction, rounded to the nanosecond."""
+    if len(values) and not np.all(np.abs(values) <= FURTHEST / ns):  # not a number is neither
+        raise DamagedError("the time is out of range")
+    rounded: Array = np.rint(values * ns).astype(np.int64)
+    return rounded
+
+
+def sectors(values: Array, size: int = 512) -> Array:
+    """Bytes, from sectors. Raises DamagedError: above 2^63 bytes, or negative."""
+    if len(values) and (values.max() > LARGEST // size or values.min() < 0):
+        raise DamagedError("the address or the size is out of range")
+    return values.astype(np.uint64) * np.uint64(size)

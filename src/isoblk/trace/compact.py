@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The compact trace file, .isotrace: what import writes and blkload replays.
+
+A header of 64 bytes, then the records, in the order of their times, which start at 0. Little
+endian: "ISOTRACE", u32 version, u32 record size, u64 records, u64 last time in ns, u64
+highest byte + 1, zeros.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import get_ident
+from types import TracebackType
+from typing import BinaryIO
+
+import numpy as np
+
+from isoblk.errors import RunError, UserError
+from isoblk.trace.record import RECORD, Records, ends
+
+MAGIC = b"ISOTRACE"
+VERSION = 1
+HEADER_BYTES = 64
+SUFFIX = ".isotrace"
+BLOCK = 1 << 18  # records read at once: 6 MiB
+
+_HEADER = struct.Struct("<8sIIQQQ")
+
+
+@dataclass(frozen=True)
+class Header:
+    """records: how many. span_ns: time of the last. max_end: highest byte + 1."""
+
+    records: int
+    span_ns: int
+    max_end: int
+
+    def encode(self) -> bytes:
+        """The header's 64 bytes."""
+        packed = _HEADER.pack(
+            MAGIC, VERSION, RECORD.itemsize, self.records, self.span_ns, self.max_end
+        )
+        return packed.ljust(HEADER_BYTES, b"\0")
+
+
+def is_compact(path: Path) -> bool:
+    """Whether the file says that it is a compact trace. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def read_header(path: Path) -> Header:
+    """Raises UserError: not a compact trace, of another version, or cut short; OSError."""
+    with path.open("rb") as file:
+        raw = file.read(HEADER_BYTES)
+        size = os.fstat(file.fileno()).st_size
+    if len(raw) < HEADER_BYTES or not raw.startswith(MAGIC):
+        raise UserError("not a compact trace", where=str(path), next="see: isoblk trace import")
+    _, version, itemsize, records, span_ns, max_end = _HEADER.unpack_from(raw)
+    if (version, itemsize) != (VERSION, RECORD.itemsize):
+        raise UserError(
+            f"compact trace of version {version} with records of {itemsize} bytes, not"
+            f" {VERSION} and {RECORD.itemsize}",
+            where=str(path),
+            next="import the trace again",
+        )
+    if size != HEADER_BYTES + records * itemsize:
+        raise UserError(
+            f"{size} bytes, but {records} records make {HEADER_BYTES + records * itemsize}",
+            where=str(path),
+            next="the file is damaged: import the trace again",
+        )
+    return Header(records, span_ns, max_end)
+
+
+def read_blocks(path: Path, start: int = 0, stop: int | None = None) -> Iterator[Records]:
+    """The records start..stop, some at a time. Raises what read_header raises."""
+    total = read_header(path).records
+    stop = total if stop is None else min(stop, total)
+    with path.open("rb") as file:
+        file.seek(HEADER_BYTES + start * RECORD.itemsize)
+        while start < stop:
+            block = np.fromfile(file, RECORD, min(BLOCK, stop - start))
+            if not len(block):
+                raise RunError("has become shorter", where=str(path))
+            yield block
+            start += len(block)
+
+
+class Writer:
+    """Writes a compact trace under another name, which `with` renames at its end, or removes
+    if an exception ends it. Records must come in the order of their times, from 0."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._records = self._span = self._end = 0
+
+    def __enter__(self) -> "Writer":
+        self._temporary = temporary_name(self._path)
+        with writing(self._path):
+            self._file: BinaryIO = self._temporary.open("wb")
+            self._file.write(bytes(HEADER_BYTES))
+        return self
+
+    def write(self, records: Records) -> None:
+        """Append."""
+        if not len(records):
+            return
+        with writing(self._path):
+            records.tofile(self._file)
+        self._records += len(records)
+        self._span = int(records["t"][-1])
+        self._end = max(self._end, int(ends(records).max()))
+
+    @property
+    def header(self) -> Header:
+        """The header so far."""
+        return Header(self._records, self._span, self._end)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            with writing(self._path), self._file:
+                if kind is None:
+                    self._file.seek(0)
+                    self._file.write(self.header.encode())
+            if kind is None:
+                with writing(self._path):
+                    self._temporary.replace(self._path)
+        finally:
+            self._temporary.unlink(missing_ok=True)
+
+
+def temporary_name(path: Path) -> Path:
+    """Where a file is written until it is whole."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Failing to write `path` is the user's to mend."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"cannot write: {error.strerror or error}", where=str(path)) from None

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Formats of lines: whole blocks of lines are parsed at once, by Polars.
+
+A parser takes a block or refuses it as a whole. A refused block is halved until the lines
+that are to blame stand alone, so that one parser serves both speed and exact messages.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from isoblk.trace.batch import Bad, Batch, DamagedError
+from isoblk.trace.record import READ, WRITE, Array
+
+# A parser may keep state from block to block, but must leave it alone when it refuses one.
+Parser = Callable[[bytes], Batch]
+Columns = Mapping[str, pl.DataType | type[pl.DataType]]  # a line's fields, in order
+
+LONGEST_LINE = 1 << 20
+_HEAD_LINES = 200
+_SPACES = b" \t\r"
+# Text that is only looked at, not kept, need not be UTF-8; control characters separate nothing.
+_PLAIN = bytes(c if 32 <= c < 127 or c == 10 else 32 if c in (9, 13) else 63 for c in range(256))
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A format of lines.
+
+    shape: what a line holds, for messages. pattern: a whole line of it, to tell the format.
+    parser: makes a parser. header: how a first line begins that names the fields.
+    """
+
+    shape: str
+    pattern: re.Pattern[bytes]
+    parser: Callable[[], Parser]
+    header: bytes = b""
+
+    def matches(self, head: bytes) -> float:
+        """The part of the first lines that looks like this format."""
+        found = first_lines(head)
+        if self.header and found and found[0].startswith(self.header):
+            found = found[1:] or found
+        hits = sum(1 for line in found if self.pattern.fullmatch(line.strip()))
+        return hits / len(found) if found else 0.0
+
+    def batches(self, blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
+        """The requests of a file. Raises UserError: more damaged lines than allowed."""
+        parse = self.parser()
+        number = 1
+        for lines in _whole_lines(blocks):
+            skip = 0
+            if number == 1 and self.header and lines.startswith(self.header):
+                skip = lines.index(b"\n") + 1
+            yield from self._parse(parse, lines[skip:], number + bool(skip), bad)
+            number += lines.count(b"\n")
+
+    def _parse(self, parse: Parser, lines: bytes, number: int, bad: Bad) -> Iterator[Batch]:
+        todo = [(lines, number)]
+        while todo:
+            part, at = todo.pop()
+            if not part or part.isspace():
+                continue
+            try:
+                batch = parse(part)
+            except DamagedError as error:
+                middle = part.rfind(b"\n", 0, len(part) // 2) + 1
+                middle = middle or part.find(b"\n", len(part) // 2) + 1
+                if middle < len(part):
+                    first, second = part[:middle], part[middle:]
+                    todo += [(second, at + first.count(b"\n")), (first, at)]
+                else:
+                    bad.line(at, str(error) or f"not a record: {self.shape}")
+                continue
+            yield batch
+
+
+def first_lines(head: bytes) -> list[bytes]:
+    """The lines of a file's first bytes that are whole and not blank; some, if many."""
+    lines = head.split(b"\n")
+    if len(lines) > 1:
+        lines.pop()
+    return [line for line in lines[:_HEAD_LINES] if line.strip()]
+
+
+def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in blocks that end with a line."""
+    rest = b""
+    for block in blocks:
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield rest + block[:end]
+            rest = block[end:]
+        else:
+            rest += block
+        if len(rest) > LONGEST_LINE:  # no text, whatever it is
+            yield rest + b"\n"
+            rest = b""
+    if rest:
+        yield rest + b"\n"
+
+
+def table(
+    lines: bytes,
+    columns: Columns,
+    wanted: Sequence[str],
+    *,
+    may_be_empty: Sequence[str] = (),
+    more: bool = False,
+) -> pl.DataFrame:
+    """The wanted columns of comma-separated lines.
+
+    Args:
+        may_be_empty: of the wanted ones, those that may hold nothing (null).
+        more: whether further fields may follow.
+
+    Raises:
+        DamagedError: a line has other fields; blank lines are passed over.
+    """
+    if any(space in lines for space in _SPACES):
+        lines = lines.translate(None, _SPACES)
+    frame = _read(lines, columns, wanted, more)
+    needed = [name for name in wanted if name not in may_be_empty]
+    if frame is None or any(frame[name].null_count() for name in needed):
+        kept = [line for line in lines.split(b"\n") if line.strip()]
+        if len(kept) < lines.count(b"\n"):
+            frame = _read(b"\n".join([*kept, b""]), columns, wanted, more)
+    if frame is None or any(frame[name].null_count() for name in needed):
+        raise DamagedError
+    return frame
+
+
+def _read(
+    lines: bytes,
+    columns: Columns,
+    wanted: Sequence[str],
+    more: bool,
+) -> pl.DataFrame | None:
+    try:
+        return pl.read_csv(
+            lines,
+            has_header=False,
+            schema=dict(columns),
+            columns=[list(columns).index(name) for name in wanted],
+            quote_char=None,
+            truncate_ragged_lines=more,
+        )
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return None
+
+
+def plain(lines: bytes) -> pl.Series:
+    """The lines, as printable ASCII without spaces around; other characters are '?'."""
+    text = pl.read_csv(
+        lines.translate(_PLAIN),
+        has_header=False,
+        schema={"line": pl.String},
+        separator="\x01",
+        quote_char=None,
+    )
+    return text["line"].fill_null("").str.strip_chars(" ")
+
+
+def groups(lines: pl.Series, pattern: str, names: Sequence[str]) -> pl.DataFrame:
+    """The pattern's groups, as text; null where a line does not match, or a group took no
+    part."""
+    found = lines.str.extract_groups(pattern)
+    return found.struct.rename_fields(list(names)).struct.unnest()
+
+
+def number(series: pl.Series, base: int = 10) -> Array:
+    """Whole numbers from text without nulls. Raises DamagedError: above 2^63 - 1."""
+    try:
+        if base == 10:
+            return series.cast(pl.Int64).to_numpy()
+        return series.str.to_integer(base=base, dtype=pl.Int64).to_numpy()
+    except pl.exceptions.PolarsError:
+        raise DamagedError("a number is out of range") from None
+
+
+def exact_seconds(series: pl.Series) -> Array:
+    """Nanoseconds (int64) from seconds as Decimal with nine digits."""
+    return series.to_physical().cast(pl.Int64).to_numpy()
+
+
+def read_or_write(series: pl.Series, read: Sequence[str], write: Sequence[str]) -> Array:
+    """Operations (uint8) from words. Raises DamagedError: another word."""
+    is_read = _is_one(series, read)
+    is_write = _is_one(series, write)
+    if not np.all(is_read | is_write):
+        raise DamagedError
+    return np.where(is_read, np.uint8(READ), np.uint8(WRITE))
+
+
+def _is_one(series: pl.Series, words: Sequence[str]) -> Array:
+    found = series == words[0]
+    for word in words[1:]:
+        found |= series == word
+    return found.to_numpy()

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a trace is made of: requests, in the form in which they are stored and replayed.
+
+A request is one record of 24 bytes, little endian; `compact` says what a file of them is.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+RECORD = np.dtype(
+    [
+        ("t", "<u8"),  # ns since the first record
+        ("offset", "<u8"),  # bytes
+        ("bytes", "<u4"),
+        ("op", "u1"),
+        ("flags", "u1"),
+        ("stream", "<u2"),  # whose: a volume's number, or 0
+    ]
+)
+Records = npt.NDArray[np.void]  # of RECORD
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
+
+OPS = ("read", "write", "trim", "flush")
+READ, WRITE, TRIM, FLUSH = range(len(OPS))
+FUA = 1  # a flag: the write is to be stable when it ends
+
+SECTOR = 512
+SECOND = 1_000_000_000
+LARGEST = (1 << 63) - 1  # the kernel's byte addresses are signed
+LARGEST_REQUEST = (1 << 32) - 1
+MOST_STREAMS = 1 << 16
+
+
+def empty() -> Records:
+    """No records."""
+    return np.empty(0, RECORD)
+
+
+def ends(records: Records) -> Array:
+    """The byte after each request's last."""
+    end: Array = records["offset"] + records["bytes"]
+    return end

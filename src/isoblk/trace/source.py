@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A trace file's bytes, decompressed while they are read.
+
+gzip, xz and zstd are told by their first bytes, not by a name. One block is read ahead in a
+thread: decompressing needs no interpreter lock, so it goes on while a block is parsed.
+"""
+
+import gzip
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from isoblk.errors import UserError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+BLOCK = 16 << 20  # bytes parsed at once; a trace in memory is about four times that
+HEAD = 64 << 10  # what is looked at to tell the format
+
+_TAR_MAGIC_AT = 257
+
+
+@contextmanager
+def open_trace(path: Path) -> Iterator[tuple[bytes, Iterator[bytes]]]:
+    """The first bytes of a trace, at most HEAD, and all of them, block by block.
+
+    Raises:
+        UserError: cannot be read, is empty, an archive, or damaged in its compression; the
+            iterator raises it too.
+    """
+    with (
+        _explained(path),
+        path.open("rb") as raw,
+        _decompressed(raw) as file,
+        ThreadPoolExecutor(1) as reader,
+    ):
+        first = _read(file, BLOCK)
+        if not first:
+            raise UserError("is empty", where=str(path))
+        if first.startswith(b"ustar", _TAR_MAGIC_AT):
+            raise UserError("a tar archive", where=str(path), next="unpack it: tar -xf FILE")
+
+        def blocks() -> Iterator[bytes]:
+            block = first
+            while block:
+                ahead = reader.submit(_read, file, BLOCK)
+                yield block
+                with _explained(path):
+                    block = ahead.result()
+
+        yield first[:HEAD], blocks()
+
+
+def _decompressed(raw: IO[bytes]) -> IO[bytes]:
+    magic = raw.read(6)
+    raw.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        return cast(IO[bytes], gzip.open(raw))
+    if magic.startswith(b"\xfd7zXZ\0"):
+        return lzma.open(raw)
+    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+        return cast(IO[bytes], zstd.open(raw))
+    return raw
+
+
+def _read(file: IO[bytes], size: int) -> bytes:
+    """`size` bytes, fewer only at the end: a decompressor gives less than it is asked for."""
+    parts = []
+    while size and (part := file.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, gzip.BadGzipFile) as error:
+        text = str(error)
+        raise UserError(
+            f"damaged where it is compressed: {text[:1].lower()}{text[1:]}", where=str(path)
+        ) from None
+    except OSError as error:
+        raise UserError(f"cannot read: {error.strerror or error}", where=str(path)) from None

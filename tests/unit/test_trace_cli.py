@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk trace: what it prints, writes and refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from isoblk.cli_trace import app
+from isoblk.errors import UserError
+
+from .tracegen import KINDS, alibaba, held, requests
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "t.csv"
+    path.write_bytes(alibaba(requests(KINDS["alibaba"], 300, gap=20_000_000)))
+    return path
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def test_import_says_what_it_wrote(trace: Path, tmp_path: Path) -> None:
+    output = tmp_path / "o.isotrace"
+    result = run("import", trace, "-o", output)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{output}: 300 records, ")
+    assert "format: alibaba" in result.stdout
+    assert "volume 2: stream 2, from byte " in result.stdout
+
+
+def test_import_says_what_it_passed_over(trace: Path, tmp_path: Path) -> None:
+    trace.write_bytes(b"bad\n" + trace.read_bytes())
+    result = run("import", trace, "-o", tmp_path / "o", "--skip-bad", 3)
+    assert result.stderr == f"passed over: {trace}:1\n"
+    result = run("import", trace, "-o", tmp_path / "o")
+    assert isinstance(result.exception, UserError)
+    result = run("import", trace, "-o", tmp_path / "o", "--format", "nothing")
+    assert "formats: spc msr" in str(result.exception)
+
+
+def test_info_prints_a_summary_json_and_figures(trace: Path, tmp_path: Path) -> None:
+    result = run("info", trace, "--figures", tmp_path / "figures")
+    assert result.exit_code == 0
+    for word in ("records", "read:write 1", "footprint", "sequential", "hot spots", "bursts"):
+        assert word in result.stdout
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        "addresses.svg",
+        "hot-spots.svg",
+        "rate.svg",
+        "sizes.svg",
+    ]
+    found = json.loads(run("info", trace, "--json").stdout)
+    assert found["records"] == 300
+    assert [stream["stream"] for stream in found["streams"]] == [0, 1, 2]
+
+
+def test_cut_takes_ranges_with_units(trace: Path, tmp_path: Path) -> None:
+    output = tmp_path / "c"
+    assert run("cut", trace, "-o", output, "--time", "500ms:2s", "--stream", 1).exit_code == 0
+    rows = held(output)
+    assert {row[4] for row in rows} == {1}
+    assert rows[-1][0] <= 1_500_000_000
+    run("cut", output, "-o", output, "--records", "1:3", "--move")
+    assert len(held(output)) == 2
+    assert min(row[1] for row in held(output)) == 0
+
+
+@pytest.mark.parametrize("value", ["5", "a:b", "9:9", "2s:1s", "-1:4", "1:2:3"])
+def test_a_wrong_range_is_told(value: str, trace: Path, tmp_path: Path) -> None:
+    result = run("cut", trace, "-o", tmp_path / "c", f"--time={value}")
+    assert isinstance(result.exception, UserError)
+    assert f"--time {value}: " in str(result.exception)
+
+
+def test_synth_writes_a_recipes_trace(tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(
+        'title = "t"\nduration = "1s"\nrate = 100\nread = 1\n[space]\nfootprint = "1m"\n'
+    )
+    result = run("synth", recipe, "-o", tmp_path / "o")
+    assert result.stdout.startswith(f"{tmp_path / 'o'}: 100 records, ")
+    assert {row[3] for row in held(tmp_path / "o")} == {0}
