@@ -16,6 +16,7 @@
 
 #include "dist.h"
 #include "parse.h"
+#include "replay.h"
 #include "stats.h"
 #include "verify.h"
 
@@ -103,6 +104,7 @@ struct blkload_job {
  * @dist: distribution of random offsets, NULL for a uniform one
  * @data: for each operation, data without a content that matters
  * @verify: content of the region; its @gen is NULL without verification
+ * @replay: the trace; its @file is NULL without one and when the run is done
  * @active: jobs that have not ended
  * @stop: the jobs shall end
  * @done: all jobs have ended
@@ -133,6 +135,7 @@ struct blkload_run {
 	struct blkload_dist *dist;
 	struct blkload_buf data[BLKLOAD_NR_OPS];
 	struct blkload_verify verify;
+	struct blkload_replay replay;
 	atomic_t active;
 	bool stop;
 	bool done;

@@ -63,6 +63,7 @@
  * @offset: where it is, relative to the region
  * @bytes: its size
  * @op: what it does
+ * @fua: a write that is stable when it ends
  * @vec: its data, when they are one piece
  * @buf: its own data, when verified
  * @seen: what blkload_verify_begin_read() remembered
@@ -81,6 +82,7 @@ struct blkload_slot {
 	u64 offset;
 	u32 bytes;
 	enum blkload_op op;
+	bool fua;
 	struct bio_vec vec;
 	struct blkload_buf buf;
 	u32 *seen;
@@ -262,6 +264,7 @@ static bool job_flush_due(const struct blkload_job *job)
 static u64 job_next_start(struct blkload_job *job,
 			  const struct blkload_slot *slot, u64 *intended)
 {
+	const struct blkload_replay *replay = &job->run->replay;
 	const struct blkload_opts *opts = &job->run->opts;
 	bool flush = job_flush_due(job);
 	u64 start;
@@ -270,6 +273,8 @@ static u64 job_next_start(struct blkload_job *job,
 		return NEVER;
 	if (!flush && opts->number_ios && job->requests >= opts->number_ios)
 		goto finish;
+	if (replay->file && !replay->record)
+		goto finish;
 	if (opts->thinktime && job->since_pause >= opts->thinktime_blocks) {
 		/* As fio does: the pause begins when all is quiet. */
 		if (job->inflight)
@@ -277,7 +282,10 @@ static u64 job_next_start(struct blkload_job *job,
 		job->gate = job->last_end + opts->thinktime;
 		job->since_pause = 0;
 	}
-	if (!opts->rate_iops) {
+	if (replay->file && replay->timed) {
+		start = blkload_replay_due(replay);
+		*intended = start;
+	} else if (!opts->rate_iops) {
 		start = max(slot->ended, job->gate);
 		*intended = start;
 	} else {
@@ -353,6 +361,32 @@ static u64 job_pick_offset(struct blkload_job *job, enum blkload_op op,
 	return at * run->min_bs;
 }
 
+/* The request in @slot is the trace's next. */
+static void job_fill_record(struct blkload_job *job, struct blkload_slot *slot)
+{
+	struct blkload_replay *replay = &job->run->replay;
+	const struct blkload_measure *measure = &job->run->measure;
+	const struct blkload_record *record = replay->record;
+	u64 due = slot->intended - measure->barrier;
+	struct blkload_place place = {};
+
+	slot->op = record->op;
+	if (slot->op != BLKLOAD_FLUSH)
+		blkload_fit_place(&replay->fit, slot->op,
+				  le64_to_cpu(record->offset),
+				  le32_to_cpu(record->bytes), &place);
+	slot->offset = place.offset;
+	slot->bytes = place.bytes;
+	slot->fua = slot->op == BLKLOAD_WRITE &&
+		    record->flags & BLKLOAD_RECORD_FUA;
+	job->requests++;
+	replay->counts.rounded += place.rounded;
+	replay->counts.clipped += place.clipped;
+	replay->counts.moved += place.moved;
+	if (replay->timed && due >= measure->from && due < measure->to)
+		blkload_replay_late(replay, slot->issued - slot->intended);
+}
+
 /* Decide what the request in @slot does. */
 static void job_fill(struct blkload_job *job, struct blkload_slot *slot,
 		     u64 intended)
@@ -361,6 +395,10 @@ static void job_fill(struct blkload_job *job, struct blkload_slot *slot,
 
 	slot->intended = intended;
 	slot->issued = job->now;
+	if (run->replay.file) {
+		job_fill_record(job, slot);
+		return;
+	}
 	if (job_flush_due(job)) {
 		slot->op = BLKLOAD_FLUSH;
 		slot->offset = 0;
@@ -414,6 +452,8 @@ static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 	bio->bi_iter.bi_sector = (run->base + slot->offset) >> SECTOR_SHIFT;
 	bio->bi_iter.bi_size = slot->bytes;
 	bio->bi_end_io = job_end_io;
+	if (slot->fua)
+		bio->bi_opf |= REQ_FUA;
 
 	job->inflight++;
 	job->stats[slot->op].counts.issued++;
@@ -440,9 +480,11 @@ static void job_spend(struct blkload_job *job, u64 ns)
 static u64 job_issue(struct blkload_job *job)
 {
 	const struct blkload_opts *opts = &job->run->opts;
+	struct blkload_replay *replay = &job->run->replay;
 	unsigned long switches = current->nvcsw;
 	struct blk_plug plug;
 	u64 start = NEVER, intended;
+	int ret;
 
 	blk_start_plug(&plug);
 	while (job->free) {
@@ -457,13 +499,18 @@ static u64 job_issue(struct blkload_job *job)
 		job_fill(job, slot, intended);
 		job_submit(job, slot);
 		start = NEVER;
+		if (replay->file) {
+			ret = blkload_replay_advance(replay);
+			if (ret)
+				job_fail(job, ret);
+		}
 		if (!job->run->random) {
 			/* A plug would merge them; fio submits one by one. */
 			blk_finish_plug(&plug);
 			blk_start_plug(&plug);
 		}
 		if (unlikely(current->nvcsw != switches)) {
-			/* submit_bio() slept. */
+			/* submit_bio() slept, or the trace's file is slow. */
 			switches = current->nvcsw;
 			job_update(job);
 		}
@@ -495,6 +542,7 @@ static void job_run(struct blkload_job *job)
 	if (opts->rate_iops)
 		blkload_arrivals_init(&job->arrivals, begin, opts->rate_iops,
 				      opts->poisson, &job->rng);
+	run->replay.begin = begin;
 	for (;;) {
 		start = job_issue(job);
 		if (job->finished && !job->inflight)

@@ -21,6 +21,8 @@
  *	run.c		one run of one tenant: from look-up to results
  *	job.c		one kthread of a run, the I/O path
  *	dist.c		random offsets and arrivals, in integers
+ *	record.c	a trace's records, and their place on the device
+ *	replay.c	a trace's file, read ahead
  *	verify.c	data, and the check that what was written is read
  *	stats.c		histogram and time series
  *	results.c	the results as text, in debugfs
@@ -291,11 +293,16 @@ static int __init blkload_init(void)
 {
 	int ret;
 
+	ret = blkload_replay_init();
+	if (ret)
+		return ret;
 	config_group_init(&blkload_subsys.su_group);
 	mutex_init(&blkload_subsys.su_mutex);
 	ret = configfs_register_subsystem(&blkload_subsys);
-	if (ret)
+	if (ret) {
+		blkload_replay_exit();
 		return ret;
+	}
 	blkload_results_init();
 	return 0;
 }
@@ -304,6 +311,7 @@ static void __exit blkload_exit(void)
 {
 	blkload_results_exit();
 	configfs_unregister_subsystem(&blkload_subsys);
+	blkload_replay_exit();
 }
 
 module_init(blkload_init);

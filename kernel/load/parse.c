@@ -48,6 +48,8 @@ void blkload_opts_init(struct blkload_opts *opts)
 	opts->numjobs = 1;
 	opts->thinktime_blocks = 1;
 	opts->randseed = 1;
+	opts->timed = true;
+	opts->speed = 1000;
 	opts->window = 100 * NSEC_PER_MSEC;
 }
 

@@ -90,6 +90,11 @@ struct blkload_split {
  * @fua: every write is FUA
  * @verify: stamp what is written and check what is read
  * @randseed: seed
+ * @trace: path of the compact trace to replay, "" for none
+ * @timed: at its records' times, else a closed loop
+ * @speed: of a timed replay, in thousandths of the recorded one
+ * @scale: scale its addresses to the region rather than wrap them
+ * @trace_loop: begin anew after its last record
  * @window: width of a window of the time series, ns
  */
 struct blkload_opts {
@@ -121,6 +126,11 @@ struct blkload_opts {
 	u64 fua;
 	u64 verify;
 	u64 randseed;
+	char trace[BLKLOAD_PATH_LEN];
+	bool timed;
+	u64 speed;
+	bool scale;
+	u64 trace_loop;
 	u64 window;
 };
 

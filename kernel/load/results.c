@@ -16,6 +16,8 @@
 
 enum line {
 	LINE_TENANT,
+	LINE_TRACE,
+	LINE_LATE,
 	LINE_OP,
 	LINE_LAT,
 	LINE_WIN,
@@ -129,6 +131,16 @@ static void advance(struct cursor *c)
 {
 	switch (c->line) {
 	case LINE_TENANT:
+		c->line = LINE_TRACE;
+		if (c->run->opts.trace[0])
+			return;
+		fallthrough;
+	case LINE_TRACE:
+		c->line = LINE_LATE;
+		if (c->run->opts.trace[0] && c->run->opts.timed)
+			return;
+		fallthrough;
+	case LINE_LATE:
 		if (!find_op(c, 0))
 			break;
 		c->line = LINE_OP;
@@ -190,6 +202,23 @@ static void show_tenant(struct seq_file *m, const struct blkload_run *run)
 		   run->measure.from, run->measure.to, run->end, run->error);
 }
 
+static void show_trace(struct seq_file *m, const struct blkload_run *run)
+{
+	const struct blkload_replay_counts *counts = &run->replay.counts;
+
+	seq_printf(m, "trace %s records %llu passes %llu rounded %llu clipped %llu moved %llu\n",
+		   run->name, counts->records, counts->passes, counts->rounded,
+		   counts->clipped, counts->moved);
+}
+
+static void show_late(struct seq_file *m, const struct blkload_run *run)
+{
+	const struct blkload_late *late = &run->replay.counts.late;
+
+	seq_printf(m, "late %s ios %llu sum_ns %llu max_ns %llu above_1ms %llu\n",
+		   run->name, late->ios, late->sum, late->max, late->above);
+}
+
 static void show_op(struct seq_file *m, const struct cursor *c)
 {
 	struct blkload_counts sum = sum_counts(c);
@@ -208,6 +237,12 @@ static int results_show(struct seq_file *m, void *v)
 	switch (c->line) {
 	case LINE_TENANT:
 		show_tenant(m, c->run);
+		break;
+	case LINE_TRACE:
+		show_trace(m, c->run);
+		break;
+	case LINE_LATE:
+		show_late(m, c->run);
 		break;
 	case LINE_OP:
 		show_op(m, c);

@@ -114,8 +114,11 @@ static int run_find_css(struct blkload_run *run)
 static void run_find_ops(struct blkload_run *run)
 {
 	struct blkload_opts *opts = &run->opts;
-	blk_opf_t write = REQ_OP_WRITE | REQ_SYNC;
 
+	if (run->replay.file) {
+		run->ops = run->replay.facts.ops;
+		return;
+	}
 	switch (opts->rw) {
 	case BLKLOAD_RW_READ:
 	case BLKLOAD_RW_RANDREAD:
@@ -140,10 +143,17 @@ static void run_find_ops(struct blkload_run *run)
 		      opts->rw == BLKLOAD_RW_RANDWRITE ||
 		      opts->rw == BLKLOAD_RW_RANDRW ||
 		      opts->rw == BLKLOAD_RW_RANDTRIM;
+}
+
+/* How each operation is submitted. */
+static void run_find_opf(struct blkload_run *run)
+{
+	blk_opf_t write = REQ_OP_WRITE | REQ_SYNC;
+
 	run->opf[BLKLOAD_READ] = REQ_OP_READ;
 	/* As direct I/O of a process is submitted: someone waits for it. */
 	run->opf[BLKLOAD_WRITE] = write | REQ_IDLE |
-				  (opts->fua ? REQ_FUA : 0);
+				  (run->opts.fua ? REQ_FUA : 0);
 	run->opf[BLKLOAD_TRIM] = REQ_OP_DISCARD;
 	run->opf[BLKLOAD_FLUSH] = write | REQ_PREFLUSH;
 }
@@ -158,7 +168,15 @@ static int run_check_opts(const struct blkload_run *run)
 		pr_err("%s: device is not set\n", run->name);
 		return -EINVAL;
 	}
-	if (!opts->runtime && !opts->number_ios) {
+	if (opts->trace[0] && (opts->numjobs > 1 || opts->verify ||
+			       opts->rate_iops || opts->thinktime ||
+			       opts->fsync)) {
+		pr_err("%s: a trace needs numjobs 1, and no verify, rate_iops, thinktime or fsync\n",
+		       run->name);
+		return -EINVAL;
+	}
+	if (!opts->runtime && !opts->number_ios &&
+	    (!opts->trace[0] || opts->trace_loop)) {
 		pr_err("%s: neither runtime nor number_ios is set\n",
 		       run->name);
 		return -EINVAL;
@@ -177,6 +195,9 @@ static bool run_bs_fits(const struct blkload_opts *opts, u32 block)
 {
 	u32 i;
 
+	/* A trace's requests are made to fit. */
+	if (opts->trace[0])
+		return true;
 	/* A range's sizes are multiples of its lower end. */
 	if (opts->range_low)
 		return opts->range_low % block == 0;
@@ -216,7 +237,7 @@ static int run_check_device(struct blkload_run *run)
 	}
 	run->base = opts->offset;
 	run->bytes = opts->size ?: capacity - opts->offset;
-	room = blkload_max_bs(opts);
+	room = run->replay.file ? block : blkload_max_bs(opts);
 	if (opts->verify)
 		room *= VERIFY_ROOM * opts->iodepth * opts->numjobs;
 	if (run->bytes < room) {
@@ -224,6 +245,9 @@ static int run_check_device(struct blkload_run *run)
 		       run->name, run->bytes, room);
 		return -ERANGE;
 	}
+	if (run->replay.file)
+		blkload_fit_init(&run->replay.fit, block, run->bytes,
+				 run->replay.facts.end, opts->scale);
 	return 0;
 }
 
@@ -287,6 +311,10 @@ static void run_close(struct blkload_run *run)
 static int run_alloc(struct blkload_run *run)
 {
 	const struct blkload_opts *opts = &run->opts;
+	u32 block = bdev_logical_block_size(run->bdev);
+	u32 max_bs = run->replay.file ?
+		     blkload_replay_max_bytes(&run->replay, block) :
+		     blkload_max_bs(opts);
 	enum blkload_op op;
 	int ret;
 
@@ -301,14 +329,12 @@ static int run_alloc(struct blkload_run *run)
 		return 0;
 	if (opts->verify)
 		return blkload_verify_init(&run->verify, run->base, run->bytes,
-					   run->min_bs,
-					   bdev_logical_block_size(run->bdev),
+					   run->min_bs, block,
 					   opts->randseed);
 	for (op = BLKLOAD_READ; op <= BLKLOAD_WRITE; op++) {
 		if (!(run->ops & BIT(op)))
 			continue;
-		ret = blkload_buf_init(&run->data[op], blkload_max_bs(opts),
-				       true);
+		ret = blkload_buf_init(&run->data[op], max_bs, true);
 		if (ret)
 			return ret;
 	}
@@ -327,6 +353,7 @@ static void run_release_io(struct blkload_run *run)
 	for (op = 0; op < BLKLOAD_NR_OPS; op++)
 		blkload_buf_free(&run->data[op]);
 	blkload_verify_free(&run->verify);
+	blkload_replay_close(&run->replay);
 	kvfree(run->dist);
 	run->dist = NULL;
 	run_close(run);
@@ -401,7 +428,13 @@ struct blkload_run *blkload_run_create(const char *name,
 	run->name = kstrdup(name, GFP_KERNEL);
 	if (!run->name)
 		goto free;
+	if (opts->trace[0]) {
+		ret = blkload_replay_open(&run->replay, name, opts);
+		if (ret)
+			goto free;
+	}
 	run_find_ops(run);
+	run_find_opf(run);
 	ret = run_check_opts(run);
 	if (ret)
 		goto free;

@@ -19,6 +19,12 @@
 #define MAX_RATE	NSEC_PER_SEC
 /* It is spent spinning, with no other thread on that CPU. */
 #define MAX_CPUTIME_NS	NSEC_PER_MSEC
+/*
+ * A hundredth of the recorded speed, which makes days of minutes, and a
+ * thousand times it.
+ */
+#define MIN_SPEED	10
+#define MAX_SPEED	1000000
 /* Below it a window holds too little to mean anything. */
 #define MIN_WINDOW_NS	NSEC_PER_MSEC
 
@@ -227,6 +233,44 @@ static int rate_process_format(const struct tenant_field *field,
 	return scnprintf(buf, len, "%s", opts->poisson ? "poisson" : "linear");
 }
 
+static int replay_parse(const struct tenant_field *field,
+			struct blkload_opts *opts, char *s)
+{
+	if (!strcmp(s, "timed"))
+		opts->timed = true;
+	else if (!strcmp(s, "closed"))
+		opts->timed = false;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int replay_format(const struct tenant_field *field,
+			 const struct blkload_opts *opts, char *buf,
+			 size_t len)
+{
+	return scnprintf(buf, len, "%s", opts->timed ? "timed" : "closed");
+}
+
+static int trace_fit_parse(const struct tenant_field *field,
+			   struct blkload_opts *opts, char *s)
+{
+	if (!strcmp(s, "wrap"))
+		opts->scale = false;
+	else if (!strcmp(s, "scale"))
+		opts->scale = true;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int trace_fit_format(const struct tenant_field *field,
+			    const struct blkload_opts *opts, char *buf,
+			    size_t len)
+{
+	return scnprintf(buf, len, "%s", opts->scale ? "scale" : "wrap");
+}
+
 static int random_distribution_parse(const struct tenant_field *field,
 				     struct blkload_opts *opts, char *s)
 {
@@ -385,6 +429,31 @@ static const struct tenant_field randseed_field = {
 };
 TENANT_ATTR(randseed);
 
+static const struct tenant_field trace_field = {
+	FIELD_PATH(trace)
+};
+TENANT_ATTR(trace);
+
+static const struct tenant_field replay_field = {
+	.parse = replay_parse, .format = replay_format
+};
+TENANT_ATTR(replay);
+
+static const struct tenant_field speed_field = {
+	FIELD_NUMBER(speed, MIN_SPEED, MAX_SPEED)
+};
+TENANT_ATTR(speed);
+
+static const struct tenant_field trace_fit_field = {
+	.parse = trace_fit_parse, .format = trace_fit_format
+};
+TENANT_ATTR(trace_fit);
+
+static const struct tenant_field trace_loop_field = {
+	FIELD_NUMBER(trace_loop, 0, 1)
+};
+TENANT_ATTR(trace_loop);
+
 static const struct tenant_field window_field = {
 	.parse = window_parse, .format = time_format,
 	.offset = offsetof(struct blkload_opts, window),
@@ -418,6 +487,11 @@ static struct configfs_attribute *tenant_attrs[] = {
 	&tenant_attr_fua,
 	&tenant_attr_verify,
 	&tenant_attr_randseed,
+	&tenant_attr_trace,
+	&tenant_attr_replay,
+	&tenant_attr_speed,
+	&tenant_attr_trace_fit,
+	&tenant_attr_trace_loop,
 	&tenant_attr_window,
 	NULL,
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The arithmetic of blkload: histogram, logarithms, distributions, arrivals,
- * and the text forms of its options. Expected values were computed with 50
- * decimal digits, sums over all ranks in full.
+ * the text forms of its options, and where and when a trace's records go.
+ * Expected values were computed with 50 decimal digits, sums over all ranks in
+ * full.
  *
  * The code under test is compiled into this module. It needs no other one.
  */
@@ -12,6 +13,7 @@
 
 #include "../load/dist.c"
 #include "../load/parse.c"
+#include "../load/record.c"
 #include "../load/stats.h"
 
 /* Every latency falls into a bucket whose bounds hold it, in order. */
@@ -550,6 +552,246 @@ static void distributions_are_parsed_and_printed(struct kunit *test)
 	}
 }
 
+static const struct {
+	u64 time;
+	u32 speed;
+	u64 due;
+} speeds[] = {
+	{ 0, 1000, 0 },
+	{ 12345, 1000, 12345 },
+	{ 12345, 2000, 6172 },
+	{ 1, 3000, 0 },
+	{ 12345, 500, 24690 },
+	{ 1000000007, 10, 100000000700ULL },
+	/* The product has more than 64 bits. */
+	{ BLKLOAD_MAX_NS, 1000, BLKLOAD_MAX_NS },
+	{ BLKLOAD_MAX_NS, 1000000, BLKLOAD_MAX_NS / 1000 },
+	{ BLKLOAD_MAX_NS, 10, 100 * BLKLOAD_MAX_NS },
+};
+
+static void traces_have_a_speed(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(speeds); i++)
+		KUNIT_EXPECT_EQ(test, speeds[i].due,
+				blkload_at_speed(speeds[i].time,
+						 speeds[i].speed));
+	/* Ten records at 0, 100 .. 900: the next is due at 1000. */
+	KUNIT_EXPECT_EQ(test, blkload_trace_period(10, 900), 1000);
+	KUNIT_EXPECT_EQ(test, blkload_trace_period(2, 5), 10);
+	KUNIT_EXPECT_EQ(test, blkload_trace_period(2, 0), 0);
+	KUNIT_EXPECT_EQ(test, blkload_trace_period(1, 0), 0);
+}
+
+#define RD	BLKLOAD_READ
+#define WR	BLKLOAD_WRITE
+#define TR	BLKLOAD_TRIM
+#define MIB	BIT_ULL(20)
+
+/* @end: of the trace if its addresses are scaled, 0 if they are wrapped. */
+static const struct {
+	u32 block;
+	u64 region;
+	u64 end;
+	enum blkload_op op;
+	u32 bytes;
+	u64 offset;
+	struct blkload_place place;
+} places[] = {
+	/* As it is. */
+	{ 512, MIB, 0, RD, 4096, 0, { 0, 4096 } },
+	{ 512, MIB, 0, RD, 4096, MIB - 4096, { MIB - 4096, 4096 } },
+	{ 4096, MIB, 0, RD, 4096, 8192, { 8192, 4096 } },
+	/* Wrapped; the last keeps its size and moves forward. */
+	{ 512, MIB, 0, RD, 4096, MIB, { 0, 4096, .moved = true } },
+	{ 512, MIB, 0, RD, 4096, 5 * MIB + 512, { 512, 4096, .moved = true } },
+	{ 512, MIB, 0, RD, 4096, 2 * MIB - 512,
+	  { MIB - 4096, 4096, .moved = true } },
+	{ 512, MIB, 0, RD, 4096, MIB - 512,
+	  { MIB - 4096, 4096, .moved = true } },
+	/* A region that is no power of 2: 3 blocks. */
+	{ 4096, 12288, 0, RD, 4096, 40960, { 4096, 4096, .moved = true } },
+	{ 512, MIB, 0, RD, 4096, BIT_ULL(63) - 512,
+	  { MIB - 4096, 4096, .moved = true } },
+	/* Made of whole blocks. */
+	{ 4096, MIB, 0, RD, 512, 4096, { 4096, 4096, .rounded = true } },
+	{ 4096, MIB, 0, WR, 4096, 512, { 0, 8192, .rounded = true } },
+	{ 512, MIB, 0, RD, 1, 1023, { 512, 512, .rounded = true } },
+	{ 512, MIB, 0, RD, 0, 1024, { 1024, 512, .rounded = true } },
+	/* Too long: for the region, for the generator; not for a trim. */
+	{ 512, 8192, 0, RD, 16384, 0, { 0, 8192, .clipped = true } },
+	{ 512, 8192, 0, RD, 16384, 512,
+	  { 0, 8192, .clipped = true, .moved = true } },
+	{ 512, 1024 * MIB, 0, WR, 64 * MIB, 512,
+	  { 512, 32 * MIB, .clipped = true } },
+	{ 512, 1024 * MIB, 0, TR, 64 * MIB, 512, { 512, 64 * MIB } },
+	{ 4096, 8192 * MIB, 0, TR, U32_MAX, 0,
+	  { 0, U32_MAX - 4095, .rounded = true, .clipped = true } },
+	/* Scaled: down, up, and the ends stay ends. */
+	{ 512, MIB, 4 * MIB, RD, 4096, 0, { 0, 4096 } },
+	{ 512, MIB, 4 * MIB, RD, 4096, MIB, { MIB / 4, 4096, .moved = true } },
+	{ 512, MIB, 4 * MIB, RD, 4096, 4 * MIB - 4096,
+	  { MIB - 4096, 4096, .moved = true } },
+	{ 512, 8 * MIB, MIB, RD, 4096, MIB / 2,
+	  { 4 * MIB, 4096, .moved = true } },
+	{ 512, MIB, MIB, RD, 4096, MIB / 2, { MIB / 2, 4096 } },
+	/* The product has more than 64 bits. */
+	{ 512, 1ULL << 60, BIT_ULL(62), RD, 4096, 1ULL << 61,
+	  { 1ULL << 59, 4096, .moved = true } },
+};
+
+static void requests_find_their_place(struct kunit *test)
+{
+	struct blkload_place place;
+	struct blkload_fit fit;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(places); i++) {
+		blkload_fit_init(&fit, places[i].block, places[i].region,
+				 places[i].end, places[i].end);
+		blkload_fit_place(&fit, places[i].op, places[i].offset,
+				  places[i].bytes, &place);
+		KUNIT_EXPECT_EQ_MSG(test, places[i].place.offset, place.offset,
+				    "%u", i);
+		KUNIT_EXPECT_EQ_MSG(test, places[i].place.bytes, place.bytes,
+				    "%u", i);
+		KUNIT_EXPECT_EQ_MSG(test, places[i].place.rounded,
+				    place.rounded, "%u", i);
+		KUNIT_EXPECT_EQ_MSG(test, places[i].place.clipped,
+				    place.clipped, "%u", i);
+		KUNIT_EXPECT_EQ_MSG(test, places[i].place.moved, place.moved,
+				    "%u", i);
+	}
+}
+
+/* Whatever a trace holds, its requests are whole blocks inside the region. */
+static void no_request_leaves_the_region(struct kunit *test)
+{
+	struct blkload_rng rng;
+	unsigned int i;
+
+	blkload_rng_seed(&rng, 7, 0);
+	for (i = 0; i < 100000; i++) {
+		u32 block = 512U << blkload_rng_below(&rng, 4);
+		u64 region = block + blkload_rng_below(&rng, 1ULL << 30);
+		u64 end = 1 + blkload_rng_below(&rng, 1ULL << 40);
+		u64 offset = blkload_rng_below(&rng, end);
+		u32 bytes = blkload_rng_below(&rng, min(end - offset + 1,
+							1ULL << 32));
+		enum blkload_op op = blkload_rng_below(&rng, BLKLOAD_FLUSH);
+		struct blkload_place place;
+		struct blkload_fit fit;
+
+		blkload_fit_init(&fit, block, region, end,
+				 blkload_rng_below(&rng, 2));
+		blkload_fit_place(&fit, op, offset, bytes, &place);
+		KUNIT_ASSERT_EQ(test, place.offset % block, 0);
+		KUNIT_ASSERT_EQ(test, place.bytes % block, 0);
+		KUNIT_ASSERT_GT(test, place.bytes, 0);
+		KUNIT_ASSERT_LE(test, place.offset + place.bytes, region);
+		if (op != BLKLOAD_TRIM)
+			KUNIT_ASSERT_LE(test, place.bytes, BLKLOAD_MAX_BS);
+		if (!place.clipped)
+			KUNIT_ASSERT_GE(test, place.bytes, bytes);
+	}
+}
+
+static const struct blkload_header good_header = {
+	.magic = { 'I', 'S', 'O', 'T', 'R', 'A', 'C', 'E' },
+	.version = cpu_to_le32(1),
+	.record_size = cpu_to_le32(24),
+	.records = cpu_to_le64(2),
+	.span = cpu_to_le64(100),
+	.end = cpu_to_le64(8192),
+};
+
+static void headers_are_checked(struct kunit *test)
+{
+	struct blkload_header header = good_header;
+	struct blkload_facts facts = {};
+	u64 size = 64 + 2 * 24;
+
+	KUNIT_EXPECT_NULL(test, blkload_header_check(&header, size, &facts));
+	KUNIT_EXPECT_EQ(test, facts.records, 2);
+	KUNIT_EXPECT_EQ(test, facts.span, 100);
+	KUNIT_EXPECT_EQ(test, facts.end, 8192);
+	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size - 1,
+							 &facts));
+	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size + 1,
+							 &facts));
+	/* Times 24 this is 2 * 24 once more. */
+	header.records = cpu_to_le64((1ULL << 61) + 2);
+	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size,
+							 &facts));
+	header.records = 0;
+	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, 64, &facts));
+	header = good_header;
+	header.magic[7] = 0;
+	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size,
+							 &facts));
+	header = good_header;
+	header.version = cpu_to_le32(2);
+	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size,
+							 &facts));
+	header = good_header;
+	header.record_size = cpu_to_le32(32);
+	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size,
+							 &facts));
+	header = good_header;
+	header.span = cpu_to_le64(BLKLOAD_MAX_NS + 1);
+	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size,
+							 &facts));
+}
+
+static const struct {
+	u64 time;
+	u64 offset;
+	u32 bytes;
+	u8 op;
+	bool good;
+} records[] = {
+	{ 50, 0, 8192, BLKLOAD_READ, true },
+	{ 50, 4096, 4096, BLKLOAD_WRITE, true },
+	{ 100, 8191, 1, BLKLOAD_TRIM, true },
+	/* The address of a flush has no meaning. */
+	{ 100, U64_MAX, U32_MAX, BLKLOAD_FLUSH, true },
+	{ 100, 0, 4096, 4, false },
+	{ 101, 0, 4096, BLKLOAD_READ, false },
+	{ 49, 0, 4096, BLKLOAD_READ, false },
+	{ 100, 8191, 2, BLKLOAD_READ, false },
+	{ 100, 8193, 0, BLKLOAD_READ, false },
+	{ 100, U64_MAX, 2, BLKLOAD_READ, false },
+};
+
+static void records_are_checked(struct kunit *test)
+{
+	const struct blkload_facts before = {
+		.span = 100, .end = 8192, .time = 50
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(records); i++) {
+		struct blkload_record record = {
+			.time = cpu_to_le64(records[i].time),
+			.offset = cpu_to_le64(records[i].offset),
+			.bytes = cpu_to_le32(records[i].bytes),
+			.op = records[i].op,
+		};
+		struct blkload_facts facts = before;
+		const char *wrong = blkload_record_check(&record, &facts);
+
+		KUNIT_EXPECT_EQ_MSG(test, !wrong, records[i].good, "%u", i);
+		if (wrong)
+			continue;
+		KUNIT_EXPECT_EQ(test, facts.time, records[i].time);
+		KUNIT_EXPECT_EQ(test, facts.ops, BIT(records[i].op));
+		KUNIT_EXPECT_EQ(test, facts.max_bytes,
+				records[i].op <= BLKLOAD_WRITE ?
+				records[i].bytes : 0);
+	}
+}
+
 static struct kunit_case blkload_cases[] = {
 	KUNIT_CASE(hist_bounds),
 	KUNIT_CASE(hist_clamps),
@@ -568,6 +810,11 @@ static struct kunit_case blkload_cases[] = {
 	KUNIT_CASE(splits_are_parsed_and_printed),
 	KUNIT_CASE(ranges_are_parsed),
 	KUNIT_CASE(distributions_are_parsed_and_printed),
+	KUNIT_CASE(traces_have_a_speed),
+	KUNIT_CASE(requests_find_their_place),
+	KUNIT_CASE(no_request_leaves_the_region),
+	KUNIT_CASE(headers_are_checked),
+	KUNIT_CASE(records_are_checked),
 	{}
 };
 

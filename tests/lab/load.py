@@ -129,7 +129,7 @@ class Op:
 
 @dataclass(frozen=True, kw_only=True)
 class Tenant:
-    """A tenant's last run."""
+    """A tenant's last run. trace, late: only of those that replay one."""
 
     jobs: int
     start_ns: int
@@ -137,6 +137,8 @@ class Tenant:
     measure_to_ns: int
     end_ns: int
     error: int
+    trace: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
     ops: dict[str, Op] = field(default_factory=dict)
 
     @property
@@ -163,6 +165,11 @@ def parse(content: str) -> dict[str, Tenant]:
         if kind == "tenant":
             assert name not in tenants, line
             tenants[name] = Tenant(**_numbers(rest))
+            continue
+        if kind in ("trace", "late"):
+            counts: dict[str, int] = getattr(tenants[name], kind)
+            assert not counts and not tenants[name].ops, line
+            counts.update(_numbers(rest))
             continue
         op, *rest = rest
         if kind == "op":

@@ -821,6 +821,11 @@ FORMS: dict[str, list[tuple[str, str | None]]] = {
     "fua": [("1", None), ("0", None)],
     "verify": [("1", None), ("0", None)],
     "randseed": [("0", None), ("18446744073709551615", None)],
+    "trace": [("/a/b.isotrace", None), ("", None)],
+    "replay": [("closed", None), ("timed", None)],
+    "speed": [("10", None), ("1000000", None)],
+    "trace_fit": [("scale", None), ("wrap", None)],
+    "trace_loop": [("1", None), ("0", None)],
     "window": [("1", None), ("250", None), ("2s", "2000"), ("1000us", "1")],
 }
 
@@ -850,6 +855,11 @@ DEFAULTS = {
     "fua": "0",
     "verify": "0",
     "randseed": "1",
+    "trace": "",
+    "replay": "timed",
+    "speed": "1000",
+    "trace_fit": "wrap",
+    "trace_loop": "0",
     "window": "100",
 }
 
@@ -891,6 +901,11 @@ BAD = {
     "fua": {EINVAL: ["y"], ERANGE: ["2"]},
     "verify": {EINVAL: ["md5"], ERANGE: ["2"]},
     "randseed": {EINVAL: ["0x1"], ERANGE: ["18446744073709551616"]},
+    "trace": {EINVAL: ["a.isotrace"], ERANGE: ["/" + 1024 * "x"]},
+    "replay": {EINVAL: ["", "asap", "Timed"]},
+    "speed": {EINVAL: ["1.5", "2x"], ERANGE: ["0", "9", "1000001"]},
+    "trace_fit": {EINVAL: ["", "clip"]},
+    "trace_loop": {EINVAL: ["yes"], ERANGE: ["2"]},
     "window": {EINVAL: ["1500us", ""], ERANGE: ["0", "0s", "1ns"]},
 }
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Records of a trace. A file comes from outside: nothing in it is believed
+ * before it was checked, not even on the second reading.
+ *
+ * A trace was taken on a disk of another size and with other blocks. Its
+ * requests keep their sizes, but for two: one that is not made of whole
+ * logical blocks grows until it is, and one that is longer than the generator
+ * issues, or than the region, loses its end. Addresses are wrapped, so that
+ * what was adjacent stays adjacent and distant places may meet, or scaled, so
+ * that distances keep their proportions and what was adjacent gets gaps or
+ * overlaps. A request that would then go beyond the end of the region ends
+ * there.
+ */
+#include <linux/bits.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/overflow.h>
+#include <linux/string.h>
+
+#include "record.h"
+
+/**
+ * blkload_header_check - check a trace's header
+ * @header: the header
+ * @file_size: bytes of the whole file
+ * @facts: zeroed; filled in
+ *
+ * Return: NULL, or what is wrong with it.
+ */
+const char *blkload_header_check(const struct blkload_header *header,
+				 u64 file_size, struct blkload_facts *facts)
+{
+	u64 bytes;
+
+	if (memcmp(header->magic, BLKLOAD_TRACE_MAGIC, sizeof(header->magic)))
+		return "is not a compact trace";
+	if (le32_to_cpu(header->version) != BLKLOAD_TRACE_VERSION ||
+	    le32_to_cpu(header->record_size) != sizeof(struct blkload_record))
+		return "is a compact trace of another version";
+	facts->records = le64_to_cpu(header->records);
+	facts->span = le64_to_cpu(header->span);
+	facts->end = le64_to_cpu(header->end);
+	if (!facts->records)
+		return "has no records";
+	if (check_mul_overflow(facts->records,
+			       (u64)sizeof(struct blkload_record), &bytes) ||
+	    check_add_overflow(bytes, (u64)sizeof(*header), &bytes) ||
+	    bytes > file_size)
+		return "is truncated: it has fewer records than its header says";
+	if (bytes < file_size)
+		return "has more records than its header says";
+	if (facts->span > BLKLOAD_MAX_NS)
+		return "is longer than three years";
+	return NULL;
+}
+
+/**
+ * blkload_record_check - check a record
+ * @record: the record
+ * @facts: from the header, and from the records before; brought up to date
+ *
+ * Return: NULL, or what is wrong with it.
+ */
+const char *blkload_record_check(const struct blkload_record *record,
+				 struct blkload_facts *facts)
+{
+	u64 time = le64_to_cpu(record->time);
+	u64 offset = le64_to_cpu(record->offset);
+	u32 bytes = le32_to_cpu(record->bytes);
+
+	if (record->op >= BLKLOAD_NR_OPS)
+		return "unknown operation";
+	if (time < facts->time)
+		return "starts before the one before it";
+	if (time > facts->span)
+		return "starts after the end that the header gives";
+	facts->time = time;
+	facts->ops |= BIT(record->op);
+	if (record->op == BLKLOAD_FLUSH)
+		return NULL;
+	/* What the kernel calls a position in a file ends there. */
+	if (offset > S64_MAX || offset + bytes > facts->end)
+		return "goes beyond the last byte that the header gives";
+	if (record->op != BLKLOAD_TRIM)
+		facts->max_bytes = max(facts->max_bytes, bytes);
+	return NULL;
+}
+
+/**
+ * blkload_trace_period - after which time a trace that repeats begins anew
+ * @records: number of records
+ * @span: time of the last one, ns
+ *
+ * The mean interval follows the last record, so that the rate stays the same.
+ *
+ * Return: ns; 0 if all records have one time.
+ */
+u64 blkload_trace_period(u64 records, u64 span)
+{
+	return records > 1 ? span + div64_u64(span, records - 1) : 0;
+}
+
+/**
+ * blkload_fit_init - say how addresses are changed
+ * @fit: filled in
+ * @block: bytes of a logical block, a power of 2
+ * @bytes: of the region, at least @block
+ * @end: no record of the trace goes beyond this byte
+ * @scale: scale rather than wrap
+ */
+void blkload_fit_init(struct blkload_fit *fit, u32 block, u64 bytes, u64 end,
+		      bool scale)
+{
+	fit->shift = ilog2(block);
+	fit->blocks = bytes >> fit->shift;
+	fit->scale = scale ? max(1ULL, (end + block - 1) >> fit->shift) : 0;
+}
+
+/**
+ * blkload_fit_place - find the place of a request
+ * @fit: how addresses are changed
+ * @op: what it does, not BLKLOAD_FLUSH
+ * @offset: its first byte in the trace
+ * @bytes: its size there; 0 becomes one block
+ * @place: filled in
+ */
+void blkload_fit_place(const struct blkload_fit *fit, enum blkload_op op,
+		       u64 offset, u32 bytes, struct blkload_place *place)
+{
+	u32 most = op == BLKLOAD_TRIM ? U32_MAX : BLKLOAD_MAX_BS;
+	u64 block = 1ULL << fit->shift;
+	u64 first = offset >> fit->shift;
+	u64 nr = ((offset + bytes + block - 1) >> fit->shift) - first;
+	u64 at = first;
+
+	nr = max(nr, 1ULL);
+	place->rounded = offset & (block - 1) || nr << fit->shift != bytes;
+	place->clipped = nr > min(fit->blocks, (u64)most >> fit->shift);
+	if (place->clipped)
+		nr = min(fit->blocks, (u64)most >> fit->shift);
+	if (fit->scale)
+		at = mul_u64_u64_div_u64(first, fit->blocks, fit->scale);
+	else if (first >= fit->blocks)
+		div64_u64_rem(first, fit->blocks, &at);
+	at = min(at, fit->blocks - nr);
+	place->moved = at != first;
+	place->offset = at << fit->shift;
+	place->bytes = nr << fit->shift;
+}
