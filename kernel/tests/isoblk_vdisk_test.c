@@ -18,6 +18,7 @@
 #define READ_NS		20000
 #define WRITE_NS	50000
 #define TRIM_NS		3000
+#define FLUSH_NS	7000
 #define MAX_CMDS	1024
 #define MAX_SERVERS	50
 
@@ -42,7 +43,7 @@ struct bench {
 static const struct vdisk_params defaults = {
 	.ops = &vdisk_fixed_ops,
 	.servers = 4,
-	.service_ns = { READ_NS, WRITE_NS, TRIM_NS },
+	.service_ns = { READ_NS, WRITE_NS, TRIM_NS, FLUSH_NS },
 };
 
 static void bench_destroy(void *data)
@@ -137,6 +138,10 @@ static void fixed_one_command_takes_its_service_time(struct kunit *test)
 
 	cmd = submit(bench, VDISK_TRIM, 4096);
 	expect_done(test, bench, cmd, 1000 + READ_NS + WRITE_NS + TRIM_NS);
+
+	cmd = submit(bench, VDISK_FLUSH, 0);
+	expect_done(test, bench, cmd,
+		    1000 + READ_NS + WRITE_NS + TRIM_NS + FLUSH_NS);
 	KUNIT_EXPECT_EQ(test, bench->next, VDISK_NEVER);
 }
 
@@ -500,6 +505,66 @@ static void fixed_random_runs_lose_nothing(struct kunit *test)
 	}
 }
 
+/* The sum of what some commands take, one after the other. */
+static u64 jitter_sum(struct kunit *test, u64 jitter, u64 seed, bool late)
+{
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+	u64 sum = 0;
+	u32 i;
+
+	params.servers = 1;
+	params.jitter = jitter;
+	params.seed = seed;
+	bench = bench_create(test, &params);
+	for (i = 0; i < MAX_CMDS; i++) {
+		struct vdisk_cmd *cmd = submit(bench, VDISK_READ, 4096);
+		u64 took = bench->next - bench->now;
+		u64 most = READ_NS * jitter / 1000;
+
+		KUNIT_EXPECT_GE(test, took, READ_NS - most);
+		KUNIT_EXPECT_LE(test, took, READ_NS + most);
+		/* Another order gives another sum. */
+		sum += took * (i + 1);
+		run_to(bench, bench->next + (late ? 12345 : 0));
+		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), cmd);
+	}
+	return sum;
+}
+
+static void jitter_is_of_the_seed_and_the_order_alone(struct kunit *test)
+{
+	u64 sum = jitter_sum(test, 200, 1, false);
+
+	KUNIT_EXPECT_EQ(test, sum, jitter_sum(test, 200, 1, true));
+	KUNIT_EXPECT_NE(test, sum, jitter_sum(test, 200, 2, false));
+	KUNIT_EXPECT_EQ(test, jitter_sum(test, 0, 1, false),
+			(u64)READ_NS * MAX_CMDS * (MAX_CMDS + 1) / 2);
+	jitter_sum(test, VDISK_MAX_JITTER, 3, false);
+}
+
+/* Each value of a small range as often as another. */
+static void random_numbers_are_even(struct kunit *test)
+{
+	u32 count[10] = { };
+	u64 seed, n;
+	int i;
+
+	for (seed = 0; seed < 10; seed++) {
+		for (n = 0; n < 1000; n++)
+			count[vdisk_random_below(seed, n, ARRAY_SIZE(count))]++;
+	}
+	/* Of 10,000 drawings, 30 is one standard deviation. */
+	for (i = 0; i < ARRAY_SIZE(count); i++) {
+		KUNIT_EXPECT_GT(test, count[i], 1000 - 120);
+		KUNIT_EXPECT_LT(test, count[i], 1000 + 120);
+	}
+	KUNIT_EXPECT_NE(test, vdisk_random(1, 1), vdisk_random(0, 1));
+	KUNIT_EXPECT_NE(test, vdisk_random(1, 1), vdisk_random(1, 0));
+	/* The first of seed 0 in the generator's authors' own program. */
+	KUNIT_EXPECT_EQ(test, vdisk_random(0, 0), 0xe220a8397b1dcdaf);
+}
+
 static struct kunit_case isoblk_vdisk_cases[] = {
 	KUNIT_CASE(fixed_one_command_takes_its_service_time),
 	KUNIT_CASE(fixed_nothing_ends_early),
@@ -519,6 +584,8 @@ static struct kunit_case isoblk_vdisk_cases[] = {
 	KUNIT_CASE(fixed_new_limit_waits_for_the_crossing),
 	KUNIT_CASE(fixed_statistics_add_up),
 	KUNIT_CASE(fixed_random_runs_lose_nothing),
+	KUNIT_CASE(jitter_is_of_the_seed_and_the_order_alone),
+	KUNIT_CASE(random_numbers_are_even),
 	{}
 };
 

@@ -2,9 +2,11 @@
 /*
  * isoblk_vdisk: a disk whose completions are timers, exact in virtual time.
  *
- * Three parts: this file, the user's side, is a configfs directory a disk; the
- * disk itself, a blk-mq device with one timer, is in disk.c; and when a command
- * ends is decided by a model (model.h), so far "fixed" (fixed.c).
+ * This file, the user's side, is a configfs directory a disk (config.h,
+ * config_flash.c, config_hdd.c, fault.c); the disk itself, a blk-mq device with
+ * one timer, is in disk.c, and what is stored on it in store.c; when a command
+ * ends is decided by a model (model.h): "fixed" (fixed.c), "flash" (flash.c,
+ * ftl.c) or "disk" (hdd.c).
  *
  * A directory only holds parameters until 1 is written to power. Then the disk
  * exists, under the directory's name, until 0 is written or the directory is
@@ -30,31 +32,17 @@
 #include <linux/string.h>
 #include <linux/time64.h>
 
+#include "config.h"
 #include "model.h"
+#include "random.h"
 #include "vdisk.h"
 
 /* More than the tags of a queue: the rest of the range is for many queues. */
 #define VDISK_MAX_SERVERS	65536
-/* A second is slow for anything; ten leave room for a broken disk. */
-#define VDISK_MAX_SERVICE_NS	(10ULL * NSEC_PER_SEC)
-/* 1 TB/s: more than any bus, and far from overflow in fixed_cross(). */
-#define VDISK_MAX_BPS		1000000000000ULL
 /* 1 EiB: offsets in bytes stay positive. */
 #define VDISK_MAX_SIZE		BIT_ULL(60)
 
-/**
- * struct vdisk_item - a directory
- * @item: configfs's side
- * @mutex: over power on and off too, so a write waits for them
- * @params: what is set
- * @vdisk: the disk, NULL while the power is off
- */
-struct vdisk_item {
-	struct config_item item;
-	struct mutex mutex;	/* protects the rest */
-	struct vdisk_params params;
-	struct vdisk *vdisk;
-};
+static const struct config_item_type vdisk_item_type;
 
 static const struct vdisk_params vdisk_defaults = {
 	.ops = &vdisk_fixed_ops,
@@ -63,20 +51,41 @@ static const struct vdisk_params vdisk_defaults = {
 	.queue_depth = 1023,
 	.hw_queues = 1,
 	.servers = 16,
-	.service_ns = { 20000, 20000, 20000 },
+	.service_ns = { 20000, 20000, 20000, 20000 },
+	.seed = 1,
+	.flash = VDISK_FLASH_DEFAULTS,
+	.hdd = VDISK_HDD_DEFAULTS,
 };
 
 static const struct vdisk_model_ops * const vdisk_models[] = {
 	&vdisk_fixed_ops,
+	&vdisk_flash_ops,
+	&vdisk_hdd_ops,
 };
 
-static struct vdisk_item *to_vdisk_item(struct config_item *item)
+/**
+ * to_vdisk_item - the directory of an attribute
+ * @item: the directory, or one of its default groups
+ *
+ * Context: of an attribute's show or store. configfs lets none of them begin
+ * once the directory is being removed, and removes it after they have returned.
+ * Return: the directory.
+ */
+struct vdisk_item *to_vdisk_item(struct config_item *item)
 {
-	return container_of(item, struct vdisk_item, item);
+	if (item->ci_type != &vdisk_item_type)
+		item = item->ci_parent;
+	return container_of(item, struct vdisk_item, group.cg_item);
 }
 
-/* A decimal number, which may end in k, m or g: powers of 1024. */
-static int parse_u64(const char *page, u64 *value)
+/**
+ * vdisk_parse_u64 - read a number
+ * @page: decimal digits, which may end in k, m or g: powers of 1024
+ * @value: where to
+ *
+ * Return: 0; -EINVAL for what is no number, -ERANGE for one too large.
+ */
+int vdisk_parse_u64(const char *page, u64 *value)
 {
 	/* The longest u64, a suffix, a newline, the end, and one too many. */
 	char buf[24];
@@ -112,29 +121,72 @@ static int parse_u64(const char *page, u64 *value)
 	return check_shl_overflow(*value, shift, value) ? -ERANGE : 0;
 }
 
-/**
- * struct vdisk_range - what a number may be
- * @min: least
- * @max: greatest
- * @multiple_of: this power of 2, 0 for any
- * @power_of_2: is one
- * @live: may change while the power is on
- */
-struct vdisk_range {
-	u64 min;
-	u64 max;
-	u32 multiple_of;
-	bool power_of_2;
-	bool live;
-};
+static u64 *vdisk_field(struct vdisk_item *vi, size_t field)
+{
+	return (void *)&vi->params + field;
+}
 
-static ssize_t vdisk_store(struct vdisk_item *vi, u64 *field, const char *page,
-			   size_t count, const struct vdisk_range *range)
+/* Writes a value that is in range, unless the disk is on and does not let it. */
+static int vdisk_set(struct config_item *item, size_t field, u64 value,
+		     bool live)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	int err = 0;
+
+	mutex_lock(&vi->mutex);
+	if (vi->vdisk && !live) {
+		err = -EBUSY;
+	} else {
+		*vdisk_field(vi, field) = value;
+		if (vi->vdisk)
+			vdisk_change(vi->vdisk, &vi->params);
+	}
+	mutex_unlock(&vi->mutex);
+	return err;
+}
+
+static u64 vdisk_get(struct config_item *item, size_t field)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	u64 value;
+
+	mutex_lock(&vi->mutex);
+	value = *vdisk_field(vi, field);
+	mutex_unlock(&vi->mutex);
+	return value;
+}
+
+/**
+ * vdisk_number_show - of VDISK_NUMBER()
+ * @item: of the attribute
+ * @field: offset in struct vdisk_params
+ * @page: where to
+ *
+ * Return: its length.
+ */
+ssize_t vdisk_number_show(struct config_item *item, size_t field, char *page)
+{
+	return sysfs_emit(page, "%llu\n", vdisk_get(item, field));
+}
+
+/**
+ * vdisk_number_store - of VDISK_NUMBER()
+ * @item: of the attribute
+ * @field: offset in struct vdisk_params
+ * @page: what is written
+ * @count: its length
+ * @range: what it may be
+ *
+ * Return: @count, or an error, and nothing has changed.
+ */
+ssize_t vdisk_number_store(struct config_item *item, size_t field,
+			   const char *page, size_t count,
+			   const struct vdisk_range *range)
 {
 	u64 value;
 	int err;
 
-	err = parse_u64(page, &value);
+	err = vdisk_parse_u64(page, &value);
 	if (err)
 		return err;
 	if (value < range->min || value > range->max)
@@ -143,53 +195,47 @@ static ssize_t vdisk_store(struct vdisk_item *vi, u64 *field, const char *page,
 		return -EINVAL;
 	if (range->power_of_2 && !is_power_of_2(value))
 		return -EINVAL;
-
-	mutex_lock(&vi->mutex);
-	if (vi->vdisk && !range->live) {
-		mutex_unlock(&vi->mutex);
-		return -EBUSY;
-	}
-	*field = value;
-	if (vi->vdisk)
-		vdisk_change(vi->vdisk, &vi->params);
-	mutex_unlock(&vi->mutex);
-	return count;
+	return vdisk_set(item, field, value, range->live) ?: count;
 }
 
-static ssize_t vdisk_show(struct vdisk_item *vi, const u64 *field, char *page)
+/**
+ * vdisk_choice_show - of VDISK_CHOICE()
+ * @item: of the attribute
+ * @field: offset in struct vdisk_params
+ * @page: where to
+ * @names: the words
+ *
+ * Return: its length.
+ */
+ssize_t vdisk_choice_show(struct config_item *item, size_t field, char *page,
+			  const char * const names[])
 {
-	u64 value;
-
-	mutex_lock(&vi->mutex);
-	value = *field;
-	mutex_unlock(&vi->mutex);
-	return sysfs_emit(page, "%llu\n", value);
+	return sysfs_emit(page, "%s\n", names[vdisk_get(item, field)]);
 }
 
-/* An attribute that is a number, in a field of the parameters. */
-#define VDISK_NUMBER(name, field, ...)					\
-static u64 *vdisk_##name(struct vdisk_item *vi)				\
-{									\
-	return &vi->params.field;					\
-}									\
-									\
-static ssize_t vdisk_##name##_show(struct config_item *item, char *page) \
-{									\
-	struct vdisk_item *vi = to_vdisk_item(item);			\
-									\
-	return vdisk_show(vi, vdisk_##name(vi), page);			\
-}									\
-									\
-static ssize_t vdisk_##name##_store(struct config_item *item,		\
-				    const char *page, size_t count)	\
-{									\
-	struct vdisk_item *vi = to_vdisk_item(item);			\
-									\
-	return vdisk_store(vi, vdisk_##name(vi), page, count,		\
-			   &(struct vdisk_range){ __VA_ARGS__ });	\
-}									\
-									\
-CONFIGFS_ATTR(vdisk_, name)
+/**
+ * vdisk_choice_store - of VDISK_CHOICE()
+ * @item: of the attribute
+ * @field: offset in struct vdisk_params
+ * @page: what is written
+ * @count: its length
+ * @names: the words
+ * @nr_names: how many
+ *
+ * Return: @count, or an error, and nothing has changed.
+ */
+ssize_t vdisk_choice_store(struct config_item *item, size_t field,
+			   const char *page, size_t count,
+			   const char * const names[], size_t nr_names)
+{
+	size_t i;
+
+	for (i = 0; i < nr_names; i++) {
+		if (sysfs_streq(page, names[i]))
+			return vdisk_set(item, field, i, false) ?: count;
+	}
+	return -EINVAL;
+}
 
 VDISK_NUMBER(size, size, .min = VDISK_PHYSICAL_BLOCK, .max = VDISK_MAX_SIZE,
 	     .multiple_of = VDISK_PHYSICAL_BLOCK);
@@ -205,8 +251,14 @@ VDISK_NUMBER(write_ns, service_ns[VDISK_WRITE], .min = 1,
 	     .max = VDISK_MAX_SERVICE_NS, .live = true);
 VDISK_NUMBER(trim_ns, service_ns[VDISK_TRIM], .min = 1,
 	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(flush_ns, service_ns[VDISK_FLUSH], .min = 1,
+	     .max = VDISK_MAX_SERVICE_NS, .live = true);
 VDISK_NUMBER(read_bps, bps[VDISK_READ], .max = VDISK_MAX_BPS, .live = true);
 VDISK_NUMBER(write_bps, bps[VDISK_WRITE], .max = VDISK_MAX_BPS, .live = true);
+VDISK_NUMBER(jitter, jitter, .max = VDISK_MAX_JITTER, .live = true);
+VDISK_NUMBER(seed, seed, .max = U64_MAX);
+VDISK_NUMBER(write_cache, write_cache, .max = 1);
+VDISK_CHOICE(store, store, "none", "memory");
 
 static ssize_t vdisk_model_show(struct config_item *item, char *page)
 {
@@ -250,7 +302,7 @@ static int vdisk_power_on(struct vdisk_item *vi)
 
 	if (vi->vdisk)
 		return 0;
-	vdisk = vdisk_create(config_item_name(&vi->item), &vi->params);
+	vdisk = vdisk_create(config_item_name(&vi->group.cg_item), &vi->params);
 	if (IS_ERR(vdisk))
 		return PTR_ERR(vdisk);
 	vi->vdisk = vdisk;
@@ -309,8 +361,13 @@ static struct configfs_attribute *vdisk_attrs[] = {
 	&vdisk_attr_read_ns,
 	&vdisk_attr_write_ns,
 	&vdisk_attr_trim_ns,
+	&vdisk_attr_flush_ns,
 	&vdisk_attr_read_bps,
 	&vdisk_attr_write_bps,
+	&vdisk_attr_jitter,
+	&vdisk_attr_seed,
+	&vdisk_attr_write_cache,
+	&vdisk_attr_store,
 	&vdisk_attr_power,
 	NULL,
 };
@@ -319,6 +376,7 @@ static void vdisk_item_release(struct config_item *item)
 {
 	struct vdisk_item *vi = to_vdisk_item(item);
 
+	configfs_remove_default_groups(&vi->group);
 	mutex_destroy(&vi->mutex);
 	kfree(vi);
 }
@@ -333,8 +391,16 @@ static const struct config_item_type vdisk_item_type = {
 	.ct_owner = THIS_MODULE,
 };
 
-static struct config_item *vdisk_make_item(struct config_group *group,
-					   const char *name)
+static void vdisk_add_group(struct vdisk_item *vi, struct config_group *group,
+			    const char *name,
+			    const struct config_item_type *type)
+{
+	config_group_init_type_name(group, name, type);
+	configfs_add_default_group(group, &vi->group);
+}
+
+static struct config_group *vdisk_make_group(struct config_group *group,
+					     const char *name)
 {
 	struct vdisk_item *vi;
 
@@ -345,15 +411,18 @@ static struct config_item *vdisk_make_item(struct config_group *group,
 	if (!vi)
 		return ERR_PTR(-ENOMEM);
 
-	config_item_init_type_name(&vi->item, name, &vdisk_item_type);
+	config_group_init_type_name(&vi->group, name, &vdisk_item_type);
 	/* A long name is allocated. */
-	if (!config_item_name(&vi->item)) {
+	if (!config_item_name(&vi->group.cg_item)) {
 		kfree(vi);
 		return ERR_PTR(-ENOMEM);
 	}
+	vdisk_add_group(vi, &vi->fault, "fault", &vdisk_fault_type);
+	vdisk_add_group(vi, &vi->flash, "flash", &vdisk_flash_type);
+	vdisk_add_group(vi, &vi->disk, "disk", &vdisk_hdd_type);
 	mutex_init(&vi->mutex);
 	vi->params = vdisk_defaults;
-	return &vi->item;
+	return &vi->group;
 }
 
 static void vdisk_drop_item(struct config_group *group,
@@ -368,7 +437,7 @@ static void vdisk_drop_item(struct config_group *group,
 }
 
 static struct configfs_group_operations vdisk_group_ops = {
-	.make_item = vdisk_make_item,
+	.make_group = vdisk_make_group,
 	.drop_item = vdisk_drop_item,
 };
 

@@ -17,9 +17,17 @@
  * on SMP, and in virtual time makes the reading free: UML charges 256 ns for
  * one with interrupts on.
  *
- * Nothing is stored. Reads return zeros. They are filled in when the request is
- * queued, outside the lock: nobody may look before completion, and no pages are
- * touched in the timer's interrupt.
+ * What is stored (store.c), if anything is, has no part in that: data move when
+ * a request is queued, outside the lock. Nobody may look before completion, and
+ * no pages are touched in the timer's interrupt. Without a store reads are
+ * filled with zeros. A write or a flush also has an end for the store, just
+ * before the block layer hears of it.
+ *
+ * A disk that is not there (fault.c) refuses what comes, at once. What it holds
+ * goes through the model all the same, for the model's time does not stop, and
+ * fails when it ends. To tell, a request remembers how often the disk had gone
+ * and come when it was queued: an odd number says that it is gone, another one
+ * at the end that it was.
  *
  * A completion is blk_mq_complete_request() from the timer, one by one, as with
  * a real disk: at once on the CPU that submitted, else there. Ending those of
@@ -40,7 +48,9 @@
 #include <linux/spinlock.h>
 
 #include "compat.h"
+#include "fault.h"
 #include "model.h"
+#include "store.h"
 #include "vdisk.h"
 
 /*
@@ -60,11 +70,37 @@
 #define VDISK_MAX_TRIM		SZ_2G
 
 /**
+ * struct vdisk_request - a request
+ * @cmd: as the model sees it
+ * @status: what is wrong with it, known when it is queued
+ * @outages: the disk's when it is queued
+ * @write: what the store has of a write or trim, NULL if nothing
+ * @mark: of a flush, if there is a store
+ *
+ * Who has the request has all of it, but for what @cmd is to the model.
+ */
+struct vdisk_request {
+	struct vdisk_cmd cmd;
+	blk_status_t status;
+	u32 outages;
+	union {
+		struct vdisk_write *write;
+		struct vdisk_mark mark;
+	};
+};
+
+/**
  * struct vdisk - a disk that is on
  * @params: as it was made; what may change is the model's
  * @tag_set: of its queue
  * @disk: the block layer's side
  * @debugfs: directory with its statistics
+ * @store: contents, NULL if there are none; locked by itself
+ * @medium: where it is bad; locked by itself
+ * @state: protected by the lock of the disk's directory
+ * @outages: times that the disk went or came; odd if it is gone. Written under
+ *	     the lock of the disk's directory, read without
+ * @failed: requests that ended with an error
  * @lock: protects all below, and the model
  * @model: decides when commands end
  * @timer: stands at @armed_ns
@@ -77,6 +113,11 @@ struct vdisk {
 	struct blk_mq_tag_set tag_set;
 	struct gendisk *disk;
 	struct dentry *debugfs;
+	struct vdisk_store *store;
+	struct vdisk_medium medium;
+	enum vdisk_state state;
+	u32 outages;
+	atomic64_t failed;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	struct vdisk_model *model;
@@ -93,6 +134,7 @@ static const char * const vdisk_op_names[] = {
 	[VDISK_READ] = "read",
 	[VDISK_WRITE] = "write",
 	[VDISK_TRIM] = "trim",
+	[VDISK_FLUSH] = "flush",
 };
 
 /* Set the timer, if the model's next event is before what it is set to. */
@@ -133,11 +175,14 @@ static void vdisk_run(struct vdisk *vdisk, u64 now, struct vdisk_list *done)
 /* Without the lock: a completion may run the submitter's code. */
 static void vdisk_complete(struct vdisk_list *done)
 {
+	struct vdisk_request *req;
 	struct vdisk_cmd *cmd;
 
 	/* Take it off first: once completed, it may come back at once. */
-	while ((cmd = vdisk_list_pop(done)))
-		blk_mq_complete_request(blk_mq_rq_from_pdu(cmd));
+	while ((cmd = vdisk_list_pop(done))) {
+		req = container_of(cmd, struct vdisk_request, cmd);
+		blk_mq_complete_request(blk_mq_rq_from_pdu(req));
+	}
 }
 
 static enum hrtimer_restart vdisk_timer(struct hrtimer *timer)
@@ -164,47 +209,123 @@ static void vdisk_zero(struct request *rq)
 		memzero_bvec(&bvec);
 }
 
+/* Say to the model what a request is. False if it is none for a disk. */
+static bool vdisk_set_cmd(struct vdisk_cmd *cmd, struct request *rq)
+{
+	cmd->fua = false;
+	cmd->bytes = blk_rq_bytes(rq);
+	cmd->pos = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		cmd->op = VDISK_READ;
+		return true;
+	case REQ_OP_WRITE:
+		cmd->op = VDISK_WRITE;
+		cmd->fua = rq->cmd_flags & REQ_FUA;
+		return true;
+	case REQ_OP_DISCARD:
+		cmd->op = VDISK_TRIM;
+		return true;
+	case REQ_OP_FLUSH:
+		cmd->op = VDISK_FLUSH;
+		/* It has the position of no sector. */
+		cmd->pos = 0;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Move the data of a request, whose command is set. */
+static blk_status_t vdisk_move(struct vdisk *vdisk, struct request *rq)
+{
+	struct vdisk_request *req = blk_mq_rq_to_pdu(rq);
+
+	if (!vdisk->store) {
+		if (req->cmd.op == VDISK_READ)
+			vdisk_zero(rq);
+		return BLK_STS_OK;
+	}
+
+	switch (req->cmd.op) {
+	case VDISK_READ:
+		vdisk_store_read(vdisk->store, rq);
+		return BLK_STS_OK;
+	case VDISK_FLUSH:
+		req->mark = vdisk_store_mark(vdisk->store);
+		return BLK_STS_OK;
+	default:
+		return vdisk_store_write(vdisk->store, rq, &req->write);
+	}
+}
+
 static blk_status_t vdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 				   const struct blk_mq_queue_data *bd)
 {
 	struct vdisk *vdisk = hctx->queue->queuedata;
-	struct vdisk_cmd *cmd = blk_mq_rq_to_pdu(bd->rq);
+	struct vdisk_request *req = blk_mq_rq_to_pdu(bd->rq);
+	struct vdisk_cmd *cmd = &req->cmd;
+	blk_status_t status = BLK_STS_OK;
 	unsigned long flags;
 	u64 now, next;
 
-	switch (req_op(bd->rq)) {
-	case REQ_OP_READ:
-		cmd->op = VDISK_READ;
-		break;
-	case REQ_OP_WRITE:
-		cmd->op = VDISK_WRITE;
-		break;
-	case REQ_OP_DISCARD:
-		cmd->op = VDISK_TRIM;
-		break;
-	default:
-		return BLK_STS_NOTSUPP;
+	if (!vdisk_set_cmd(cmd, bd->rq)) {
+		status = BLK_STS_NOTSUPP;
+		goto fail;
 	}
-	cmd->bytes = blk_rq_bytes(bd->rq);
-	if (blk_rq_pos(bd->rq) + blk_rq_sectors(bd->rq) >
-	    get_capacity(vdisk->disk))
-		return BLK_STS_IOERR;
+	if ((cmd->pos + cmd->bytes) >> SECTOR_SHIFT > get_capacity(vdisk->disk)) {
+		status = BLK_STS_IOERR;
+		goto fail;
+	}
+	req->outages = READ_ONCE(vdisk->outages);
+	if (req->outages & 1) {
+		status = BLK_STS_OFFLINE;
+		goto fail;
+	}
+
+	req->status = BLK_STS_OK;
+	req->write = NULL;
+	if (vdisk_medium_bad(&vdisk->medium, cmd))
+		req->status = BLK_STS_MEDIUM;
+	else
+		status = vdisk_move(vdisk, bd->rq);
+	if (status)
+		goto fail;
 
 	blk_mq_start_request(bd->rq);
-	if (cmd->op == VDISK_READ)
-		vdisk_zero(bd->rq);
-
 	spin_lock_irqsave(&vdisk->lock, flags);
 	now = ktime_get_ns();
 	next = vdisk->model->ops->submit(vdisk->model, cmd, now);
 	vdisk_arm(vdisk, next, now);
 	spin_unlock_irqrestore(&vdisk->lock, flags);
 	return BLK_STS_OK;
+
+fail:
+	if (status != BLK_STS_RESOURCE)
+		atomic64_inc(&vdisk->failed);
+	return status;
 }
 
 static void vdisk_complete_rq(struct request *rq)
 {
-	blk_mq_end_request(rq, BLK_STS_OK);
+	struct vdisk *vdisk = rq->q->queuedata;
+	struct vdisk_request *req = blk_mq_rq_to_pdu(rq);
+	blk_status_t status = req->status;
+
+	if (vdisk->store && !status) {
+		if (req->cmd.op == VDISK_FLUSH)
+			status = vdisk_store_flush_end(vdisk->store,
+						       req->mark);
+		else if (req->write)
+			status = vdisk_store_write_end(vdisk->store,
+						       req->write,
+						       req->cmd.fua);
+	}
+	if (req->outages != READ_ONCE(vdisk->outages))
+		status = BLK_STS_OFFLINE;
+	if (status)
+		atomic64_inc(&vdisk->failed);
+	blk_mq_end_request(rq, status);
 }
 
 /*
@@ -226,30 +347,68 @@ static const struct block_device_operations vdisk_fops = {
 	.owner = THIS_MODULE,
 };
 
+/* What only some disks have. */
+static void stats_show_more(struct seq_file *m, struct vdisk *vdisk,
+			    const struct vdisk_counter *counters, u32 count)
+{
+	struct vdisk_store_stats stored;
+	u32 i;
+
+	for (i = 0; i < count; i++)
+		seq_printf(m, "%s %llu\n", counters[i].name,
+			   counters[i].value);
+	if (!vdisk->store)
+		return;
+	vdisk_store_get_stats(vdisk->store, &stored);
+	seq_printf(m, "stored_bytes %llu\n", stored.bytes);
+	seq_printf(m, "unstable_writes %llu\n", stored.unstable);
+	seq_printf(m, "cut_lost %llu\n", stored.lost);
+	seq_printf(m, "cut_torn %llu\n", stored.torn);
+	seq_printf(m, "cut_kept %llu\n", stored.kept);
+}
+
 static int stats_show(struct seq_file *m, void *unused)
 {
 	struct vdisk *vdisk = m->private;
+	struct vdisk_model *model = vdisk->model;
+	struct vdisk_counter *counters;
 	struct vdisk_stats stats;
 	u64 requests[VDISK_NR_OPS];
 	u64 bytes[VDISK_NR_OPS];
+	u32 count = 0;
+	u64 now;
 	int op;
+
+	counters = kvmalloc_array(VDISK_MAX_COUNTERS, sizeof(*counters),
+				  GFP_KERNEL);
+	if (!counters)
+		return -ENOMEM;
 
 	spin_lock_irq(&vdisk->lock);
 	memcpy(requests, vdisk->requests, sizeof(requests));
 	memcpy(bytes, vdisk->bytes, sizeof(bytes));
-	vdisk->model->ops->stats(vdisk->model, ktime_get_ns(), &stats);
+	now = ktime_get_ns();
+	model->ops->stats(model, now, &stats);
+	if (model->ops->counters)
+		count = model->ops->counters(model, now, counters,
+					     VDISK_MAX_COUNTERS);
 	spin_unlock_irq(&vdisk->lock);
 
 	for (op = 0; op < VDISK_NR_OPS; op++) {
 		seq_printf(m, "%s_requests %llu\n", vdisk_op_names[op],
 			   requests[op]);
-		seq_printf(m, "%s_bytes %llu\n", vdisk_op_names[op],
-			   bytes[op]);
+		if (op != VDISK_FLUSH)
+			seq_printf(m, "%s_bytes %llu\n", vdisk_op_names[op],
+				   bytes[op]);
 	}
+	seq_printf(m, "failed_requests %lld\n",
+		   (s64)atomic64_read(&vdisk->failed));
 	seq_printf(m, "in_service %u\n", stats.in_service);
 	seq_printf(m, "waiting %u\n", stats.waiting);
 	seq_printf(m, "waiting_max %u\n", stats.waiting_max);
 	seq_printf(m, "busy_ns %llu\n", stats.busy_ns);
+	stats_show_more(m, vdisk, counters, count);
+	kvfree(counters);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(stats);
@@ -279,10 +438,15 @@ static int vdisk_add_disk(struct vdisk *vdisk, const char *name)
 		.max_segment_size = UINT_MAX,
 		.max_hw_discard_sectors = VDISK_MAX_TRIM >> SECTOR_SHIFT,
 		.discard_granularity = vdisk->params.logical_block_size,
-		/* No volatile cache: flushes and FUA end in the block layer. */
 	};
 	struct gendisk *disk;
 	int err;
+
+	/* Without a volatile cache flushes and FUA end in the block layer. */
+	if (vdisk->params.write_cache)
+		limits.features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
+	if (vdisk->params.ops->rotational)
+		limits.features |= BLK_FEAT_ROTATIONAL;
 
 	disk = blk_mq_alloc_disk(&vdisk->tag_set, &limits, vdisk);
 	if (IS_ERR(disk))
@@ -291,7 +455,7 @@ static int vdisk_add_disk(struct vdisk *vdisk, const char *name)
 	vdisk->disk = disk;
 	strscpy(disk->disk_name, name);
 	disk->fops = &vdisk_fops;
-	/* It stores no partition table. Without the scan no request is made. */
+	/* It is empty: no partition table. Without the scan no request is made. */
 	disk->flags |= GENHD_FL_NO_PART;
 	set_capacity(disk, vdisk->params.size >> SECTOR_SHIFT);
 
@@ -325,20 +489,29 @@ struct vdisk *vdisk_create(const char *name, const struct vdisk_params *params)
 	hrtimer_setup(&vdisk->timer, vdisk_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS_PINNED);
 	vdisk->armed_ns = VDISK_NEVER;
+	vdisk_medium_init(&vdisk->medium);
+
+	if (params->store == VDISK_STORE_MEMORY) {
+		vdisk->store = vdisk_store_create(params);
+		if (IS_ERR(vdisk->store)) {
+			err = PTR_ERR(vdisk->store);
+			goto free;
+		}
+	}
 
 	/* Both factors are small: BLK_MQ_MAX_DEPTH and nr_cpu_ids. */
 	vdisk->model = params->ops->create(params, params->queue_depth *
 						   params->hw_queues);
 	if (IS_ERR(vdisk->model)) {
 		err = PTR_ERR(vdisk->model);
-		goto free;
+		goto destroy_store;
 	}
 
 	vdisk->tag_set.ops = &vdisk_mq_ops;
 	vdisk->tag_set.nr_hw_queues = params->hw_queues;
 	vdisk->tag_set.queue_depth = params->queue_depth;
 	vdisk->tag_set.numa_node = NUMA_NO_NODE;
-	vdisk->tag_set.cmd_size = sizeof(struct vdisk_cmd);
+	vdisk->tag_set.cmd_size = sizeof(struct vdisk_request);
 	vdisk->tag_set.flags = ISOBLK_TAG_SET_FLAGS;
 	err = blk_mq_alloc_tag_set(&vdisk->tag_set);
 	if (err)
@@ -361,6 +534,9 @@ free_tag_set:
 	blk_mq_free_tag_set(&vdisk->tag_set);
 destroy_model:
 	params->ops->destroy(vdisk->model);
+destroy_store:
+	if (vdisk->store)
+		vdisk_store_destroy(vdisk->store);
 free:
 	kfree(vdisk);
 	return ERR_PTR(err);
@@ -384,6 +560,8 @@ void vdisk_destroy(struct vdisk *vdisk)
 	put_disk(vdisk->disk);
 	blk_mq_free_tag_set(&vdisk->tag_set);
 	vdisk->model->ops->destroy(vdisk->model);
+	if (vdisk->store)
+		vdisk_store_destroy(vdisk->store);
 	kfree(vdisk);
 }
 
@@ -405,6 +583,56 @@ void vdisk_change(struct vdisk *vdisk, const struct vdisk_params *params)
 	spin_unlock_irq(&vdisk->lock);
 
 	vdisk_complete(&done);
+}
+
+/**
+ * vdisk_get_medium - where a disk is bad
+ * @vdisk: the disk
+ *
+ * Return: what vdisk_medium_bad() sees.
+ */
+struct vdisk_medium *vdisk_get_medium(struct vdisk *vdisk)
+{
+	return &vdisk->medium;
+}
+
+/**
+ * vdisk_get_state - is a disk there?
+ * @vdisk: the disk
+ *
+ * Context: the caller serializes it with vdisk_set_state().
+ * Return: its state.
+ */
+enum vdisk_state vdisk_get_state(const struct vdisk *vdisk)
+{
+	return vdisk->state;
+}
+
+/**
+ * vdisk_set_state - let a disk go or come
+ * @vdisk: the disk
+ * @state: what it is from now on
+ *
+ * Context: may sleep. The caller serializes the calls.
+ */
+void vdisk_set_state(struct vdisk *vdisk, enum vdisk_state state)
+{
+	bool was_ok = vdisk->state == VDISK_STATE_OK;
+	bool is_ok = state == VDISK_STATE_OK;
+
+	if (state == vdisk->state)
+		return;
+
+	/* Gone before it loses anything, and back after all is decided. */
+	if (was_ok)
+		WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
+	if (vdisk->store && state == VDISK_STATE_CUT)
+		vdisk_store_cut(vdisk->store);
+	if (vdisk->store && is_ok)
+		vdisk_store_restore(vdisk->store);
+	if (is_ok)
+		WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
+	vdisk->state = state;
 }
 
 /**

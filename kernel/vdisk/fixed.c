@@ -15,7 +15,11 @@
  *
  * That is what NVMe flash looks like from far: a limited number of dies behind
  * a deep queue, and a bus. Reads and writes have a link each; a trim carries no
- * data. A command's service time and limit are those at its start.
+ * data. A command's service time and limit are those at its start. Jitter makes
+ * the service time of each command another one.
+ *
+ * A write is stable when it ends, so a flush is but a command with a service
+ * time, and FUA costs nothing.
  *
  * The fraction of a ns that the division leaves is carried to the next command
  * of an unbroken stream, so that a stream runs at exactly bps.
@@ -33,6 +37,7 @@
 
 #include "events.h"
 #include "model.h"
+#include "random.h"
 
 /*
  * 146 years. What comes to a link that is not free before crosses it at once:
@@ -58,7 +63,9 @@ struct fixed_link {
  * @servers: commands in service at once; may be below @busy after a change
  * @service_ns: by vdisk_op
  * @bps: by vdisk_op
- * @link: by vdisk_op; that of VDISK_TRIM is not used
+ * @jitter: of service times, per mille
+ * @seed: of the jitter
+ * @link: by vdisk_op; only those of VDISK_READ and VDISK_WRITE are used
  * @seq: commands ever submitted
  * @busy: servers that hold a command
  * @waiting: commands that wait; if there are any, @busy is at least @servers
@@ -76,6 +83,8 @@ struct fixed {
 	u64 servers;
 	u64 service_ns[VDISK_NR_OPS];
 	u64 bps[VDISK_NR_OPS];
+	u64 jitter;
+	u64 seed;
 	struct fixed_link link[VDISK_NR_OPS];
 	u64 seq;
 	u32 busy;
@@ -96,6 +105,8 @@ static void fixed_set(struct fixed *fixed, const struct vdisk_params *params)
 	int op;
 
 	fixed->servers = params->servers;
+	fixed->jitter = params->jitter;
+	fixed->seed = params->seed;
 	for (op = 0; op < VDISK_NR_OPS; op++) {
 		fixed->service_ns[op] = params->service_ns[op];
 		fixed->bps[op] = params->bps[op];
@@ -136,8 +147,9 @@ static u64 fixed_start(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 {
 	fixed->busy++;
 	fixed->held_ns -= at;
-	cmd->bps = fixed->bps[cmd->op];
-	return at + fixed->service_ns[cmd->op];
+	cmd->fixed.bps = fixed->bps[cmd->op];
+	return at + vdisk_jitter(fixed->service_ns[cmd->op], fixed->jitter,
+				 fixed->seed, cmd->seq);
 }
 
 /* The service of a command ended at a time; returns when it has crossed. */
@@ -145,15 +157,15 @@ static u64 fixed_cross(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 {
 	struct fixed_link *link = &fixed->link[cmd->op];
 
-	if (link->free_ns < at || link->bps != cmd->bps) {
+	if (link->free_ns < at || link->bps != cmd->fixed.bps) {
 		link->free_ns = max(link->free_ns, at);
-		link->bps = cmd->bps;
+		link->bps = cmd->fixed.bps;
 		link->rest = 0;
 	}
 	/* Fits: 2^32 * 10^9 is below 2^62, and the rest is below bps. */
 	if (link->free_ns < FIXED_FAR_NS)
 		link->free_ns += div64_u64_rem((u64)cmd->bytes * NSEC_PER_SEC +
-					       link->rest, cmd->bps,
+					       link->rest, cmd->fixed.bps,
 					       &link->rest);
 	return link->free_ns;
 }
@@ -179,7 +191,7 @@ static u64 fixed_submit(struct vdisk_model *model, struct vdisk_cmd *cmd,
 		vdisk_events_add(fixed->events, fixed_start(fixed, cmd, now),
 				 cmd);
 	} else {
-		cmd->at_ns = now;
+		cmd->fixed.at_ns = now;
 		vdisk_list_add(&fixed->waiting, cmd);
 		if (++fixed->nr_waiting > fixed->max_waiting)
 			fixed->max_waiting = fixed->nr_waiting;
@@ -198,9 +210,9 @@ static u64 fixed_run(struct vdisk_model *model, u64 now,
 		struct vdisk_cmd *cmd = events->heap[0].cmd;
 		struct vdisk_cmd *next;
 
-		if (cmd->bps) {
+		if (cmd->fixed.bps) {
 			at = fixed_cross(fixed, cmd, at);
-			cmd->bps = 0;
+			cmd->fixed.bps = 0;
 			vdisk_events_replace(events, at, cmd);
 			continue;
 		}
@@ -214,7 +226,7 @@ static u64 fixed_run(struct vdisk_model *model, u64 now,
 			/* It may have come after the server became free, if
 			 * this call is late.
 			 */
-			at = fixed_start(fixed, next, max(at, next->at_ns));
+			at = fixed_start(fixed, next, max(at, next->fixed.at_ns));
 			vdisk_events_replace(events, at, next);
 		} else {
 			vdisk_events_drop(events);

@@ -1315,6 +1315,7 @@ static void hdd_destroy(struct vdisk_model *model)
 
 const struct vdisk_model_ops vdisk_hdd_ops = {
 	.name = "disk",
+	.rotational = true,
 	.create = hdd_create,
 	.destroy = hdd_destroy,
 	.submit = hdd_submit,

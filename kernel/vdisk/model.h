@@ -20,11 +20,21 @@
 
 #include <linux/types.h>
 
+#include "flash.h"
+#include "hdd.h"
+
 enum vdisk_op {
 	VDISK_READ,
 	VDISK_WRITE,
 	VDISK_TRIM,
+	VDISK_FLUSH,
 	VDISK_NR_OPS,
+};
+
+/* Where the data are: nowhere, so that reads give zeros, or in memory. */
+enum vdisk_store_kind {
+	VDISK_STORE_NONE,
+	VDISK_STORE_MEMORY,
 };
 
 /* No event is to come. */
@@ -42,7 +52,13 @@ struct vdisk_model_ops;
  * @servers: commands in service at once
  * @service_ns: service time of a command, by vdisk_op
  * @bps: bytes a second over the link, by vdisk_op; 0 = no limit, and none for
- *	 VDISK_TRIM, which carries no data
+ *	 VDISK_TRIM and VDISK_FLUSH, which carry no data
+ * @write_cache: 1 if a write may end before it is stable: flushes and FUA count
+ * @seed: of all random numbers (random.h)
+ * @jitter: per mille by which a service time is longer or shorter (random.h)
+ * @store: enum vdisk_store_kind
+ * @flash: of the model "flash"
+ * @hdd: of the model "disk"
  */
 struct vdisk_params {
 	const struct vdisk_model_ops *ops;
@@ -53,24 +69,51 @@ struct vdisk_params {
 	u64 servers;
 	u64 service_ns[VDISK_NR_OPS];
 	u64 bps[VDISK_NR_OPS];
+	u64 write_cache;
+	u64 seed;
+	u64 jitter;
+	u64 store;
+	struct vdisk_flash_params flash;
+	struct vdisk_hdd_params hdd;
+};
+
+/**
+ * struct vdisk_fixed_cmd - what "fixed" keeps of a command
+ * @at_ns: when it came, while it waits
+ * @bps: limit of the link, while it is still to be crossed
+ */
+struct vdisk_fixed_cmd {
+	u64 at_ns;
+	u64 bps;
 };
 
 /**
  * struct vdisk_cmd - a command, as a model sees it
  * @op: set by the caller
- * @bytes: set by the caller
+ * @fua: a write that must be stable before it ends; set by the caller
+ * @bytes: 0 for a flush; set by the caller
+ * @pos: first byte on the disk, 0 for a flush; set by the caller
  * @next: link of the list that the command is on
  * @seq: position in the order of submission, the model's
- * @at_ns: the model's
- * @bps: the model's
+ * @fixed: the model's, as what follows
+ * @flash: see there
+ * @hdd: see there
+ *
+ * A command is not cleared for the model: what submit() does not set is what
+ * an earlier command left.
  */
 struct vdisk_cmd {
 	enum vdisk_op op;
+	bool fua;
 	u32 bytes;
+	u64 pos;
 	struct vdisk_cmd *next;
 	u64 seq;
-	u64 at_ns;
-	u64 bps;
+	union {
+		struct vdisk_fixed_cmd fixed;
+		struct vdisk_flash_cmd flash;
+		struct vdisk_hdd_cmd hdd;
+	};
 };
 
 /**
@@ -130,6 +173,19 @@ struct vdisk_stats {
 };
 
 /**
+ * struct vdisk_counter - a figure of one model only
+ * @name: in the statistics file; lower case, without a space
+ * @value: a count
+ */
+struct vdisk_counter {
+	const char *name;
+	u64 value;
+};
+
+/* Counters of a model at most: some of the whole and a few of each die. */
+#define VDISK_MAX_COUNTERS	1024
+
+/**
  * struct vdisk_model - base of every model
  * @ops: what it can do
  */
@@ -140,11 +196,12 @@ struct vdisk_model {
 /**
  * struct vdisk_model_ops - the kinds of model
  * @name: value of the attribute "model"
+ * @rotational: as the kernel is to be told
  * @create: a new model that never holds more than max_cmds commands, or
  *	    ERR_PTR(). May sleep.
  * @destroy: frees a model that holds no command. May sleep.
- * @submit: takes a command, whose op and bytes are set, that arrives at now.
- *	    Returns the time of the next event.
+ * @submit: takes a command, whose op, fua, bytes and pos are set, that arrives
+ *	    at now. Returns the time of the next event.
  * @run: does all events up to now, and adds the commands that ended to done, in
  *	 the order of the time at which they ended, and where that is equal in
  *	 the order in which they were submitted. Returns the time of the next
@@ -153,9 +210,15 @@ struct vdisk_model {
  *	    has called run() with the same now. Returns the time of the next
  *	    event.
  * @stats: fills in stats as of now.
+ * @counters: writes at most room figures of its own as of now, and returns how
+ *	      many; may be NULL.
+ *
+ * Flushes and FUA come only with write_cache. A flush ends once every write
+ * that had ended when it was submitted is stable.
  */
 struct vdisk_model_ops {
 	const char *name;
+	bool rotational;
 	struct vdisk_model *(*create)(const struct vdisk_params *params,
 				      u32 max_cmds);
 	void (*destroy)(struct vdisk_model *model);
@@ -167,8 +230,12 @@ struct vdisk_model_ops {
 		      const struct vdisk_params *params, u64 now);
 	void (*stats)(struct vdisk_model *model, u64 now,
 		      struct vdisk_stats *stats);
+	u32 (*counters)(struct vdisk_model *model, u64 now,
+			struct vdisk_counter *out, u32 room);
 };
 
 extern const struct vdisk_model_ops vdisk_fixed_ops;
+extern const struct vdisk_model_ops vdisk_flash_ops;
+extern const struct vdisk_model_ops vdisk_hdd_ops;
 
 #endif /* ISOBLK_VDISK_MODEL_H */

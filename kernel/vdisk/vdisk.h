@@ -5,6 +5,7 @@
 #ifndef ISOBLK_VDISK_H
 #define ISOBLK_VDISK_H
 
+#include "fault.h"
 #include "model.h"
 
 /*
@@ -20,5 +21,8 @@ void vdisk_exit(void);
 struct vdisk *vdisk_create(const char *name, const struct vdisk_params *params);
 void vdisk_destroy(struct vdisk *vdisk);
 void vdisk_change(struct vdisk *vdisk, const struct vdisk_params *params);
+struct vdisk_medium *vdisk_get_medium(struct vdisk *vdisk);
+enum vdisk_state vdisk_get_state(const struct vdisk *vdisk);
+void vdisk_set_state(struct vdisk *vdisk, enum vdisk_state state);
 
 #endif /* ISOBLK_VDISK_H */

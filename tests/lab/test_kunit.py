@@ -11,6 +11,8 @@ from tests.lab.guest import Guest
 SUITES: dict[str, tuple[str, ...]] = {
     "blkload_test": (),
     "isoblk_vdisk_test": (),
+    "vdisk_flash_test": (),
+    "vdisk_hdd_test": (),
     "predict_test": (),
     "share_test": (),
     "kyber_fair_test": ("isoblk_share",),

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from isoblk.paths import kernel_tree
 from isoblk.study.model import CgroupVersion
 from tests.lab.guest import Guest, Left
 from tests.lab.load import (
@@ -76,13 +77,21 @@ DEFAULTS = {
     "read_ns": "20000",
     "write_ns": "20000",
     "trim_ns": "20000",
+    "flush_ns": "20000",
     "read_bps": "0",
     "write_bps": "0",
+    "jitter": "0",
+    "seed": "1",
+    "write_cache": "0",
+    "store": "none",
     "power": "0",
 }
 
+# All attributes of the directory, and not those of its groups.
+SHOW = "grep '' $(ls -p | grep -v /)"
+
 FORMS = {
-    "model": [("fixed", "fixed")],
+    "model": [("flash", "flash"), ("disk", "disk"), ("fixed", "fixed")],
     "size": [("4096", "4096"), ("1G", str(1 << 30)), ("8k", "8192"), (str(1 << 60), str(1 << 60))],
     "logical_block_size": [("4k", "4096"), ("1024", "1024"), ("512", "512")],
     "queue_depth": [("1", "1"), ("10k", "10240")],
@@ -91,6 +100,11 @@ FORMS = {
     "read_ns": [("1", "1"), ("10000000000", "10000000000")],
     "write_ns": [("1", "1"), ("10k", "10240")],
     "trim_ns": [("1", "1"), ("10000000000", "10000000000")],
+    "flush_ns": [("1", "1"), ("10000000000", "10000000000")],
+    "jitter": [("1000", "1000"), ("0", "0"), ("250", "250")],
+    "seed": [("0", "0"), (str(2**64 - 1), str(2**64 - 1)), ("7", "7")],
+    "write_cache": [("1", "1"), ("0", "0"), ("1", "1")],
+    "store": [("memory", "memory"), ("none", "none"), ("memory", "memory")],
     "read_bps": [("1", "1"), ("1000000000000", "1000000000000"), ("500M", str(500 << 20))],
     "write_bps": [("2g", str(2 << 30)), ("0", "0")],
     "power": [("1", "1"), ("1", "1"), ("0", "0"), ("0", "0")],
@@ -111,6 +125,11 @@ BAD = {
     "read_ns": TIMES,
     "write_ns": TIMES,
     "trim_ns": TIMES,
+    "flush_ns": TIMES,
+    "jitter": {EINVAL: ["", "1%", "-1"], ERANGE: ["1001"]},
+    "seed": {EINVAL: ["", "x", "-1"], ERANGE: [str(2**64)]},
+    "write_cache": {EINVAL: ["", "on"], ERANGE: ["2"]},
+    "store": {EINVAL: ["", "disk", "mem", "memoryx", "1"]},
     "read_bps": RATES,
     "write_bps": RATES,
     "power": {EINVAL: ["2", "", "x"]},
@@ -118,7 +137,7 @@ BAD = {
 
 
 def test_a_new_disk_has_the_defaults(guest: Guest) -> None:
-    left = guest.run(script(f"mkdir {VDISK}/a; cd {VDISK}/a; grep '' * > /run/isoblk/all"))
+    left = guest.run(script(f"mkdir {VDISK}/a; cd {VDISK}/a; {SHOW} > /run/isoblk/all"))
     assert dict(line.split(":") for line in left.read("all").splitlines()) == DEFAULTS
 
 
@@ -146,7 +165,7 @@ def test_bad_input_is_refused_and_changes_nothing(guest: Guest) -> None:
         script(
             f"mkdir {VDISK}/disk0; cd {VDISK}/disk0",
             *(f"put '{text}' {name} >> /run/said" for name, text, _ in cases),
-            "grep '' * > /run/isoblk/after; cat /run/said > /run/isoblk/said",
+            f"{SHOW} > /run/isoblk/after; cat /run/said > /run/isoblk/said",
         )
     )
     wrong = [
@@ -171,9 +190,47 @@ def test_what_makes_the_disk_is_fixed_while_it_is_on(guest: Guest) -> None:
         )
     )
     said = dict(line.split(" ", 1) for line in left.read("said").splitlines())
-    fixed = ("model", "size", "logical_block_size", "queue_depth", "hw_queues")
+    fixed = {
+        *("model", "size", "logical_block_size", "queue_depth", "hw_queues"),
+        *("seed", "write_cache", "store"),
+    }
     assert said == {name: EBUSY if name in fixed else "ok" for name in DEFAULTS}
     assert left.read("off").splitlines() == ["ok", "ok", str((8 << 30) // 512)]
+
+
+@pytest.mark.parametrize("model", ["flash", "disk"])
+def test_a_model_s_attributes_are_in_its_group_and_fixed_but_for_the_live_ones(
+    guest: Guest, model: str
+) -> None:
+    documented = _documented(model)
+    left = guest.run(
+        script(
+            f"mkdir {VDISK}/disk0; cd {VDISK}/disk0/{model}; echo {model} > ../model",
+            "grep '' * > /run/isoblk/before",
+            'for name in *; do echo "$(put "$(cat $name)" $name)" >> /run/isoblk/said; done',
+            "for name in *; do put x $name >> /run/isoblk/bad; done",
+            "grep '' * > /run/isoblk/after; echo 1 > ../power",
+            'for name in *; do echo "$name $(put "$(cat $name)" $name)" >> /run/isoblk/on; done',
+        )
+    )
+    found = dict(line.split(":") for line in left.read("before").splitlines())
+    assert found == {name: default for name, (default, _) in documented.items()}
+    assert left.read("after") == left.read("before")
+    assert set(left.read("said").splitlines()) == {"ok"}
+    assert set(left.read("bad").splitlines()) == {EINVAL}
+    on = dict(line.split(" ", 1) for line in left.read("on").splitlines())
+    assert on == {name: "ok" if live else EBUSY for name, (_, live) in documented.items()}
+
+
+def _documented(group: str) -> dict[str, tuple[str, bool]]:
+    """A group's table in kernel/README.md: name -> default, and whether it may change."""
+    section = (kernel_tree() / "README.md").read_text().split(f"\n### Group `{group}`\n")[1]
+    section = section.split("\n## ")[0].split("\n### ")[0]
+    table = {}
+    for names, default in re.findall(r"^\| ((?:`\w+` ?)+\*?) \| ([^|]+) \|", section, re.MULTILINE):
+        for name in re.findall(r"`(\w+)`", names):
+            table[name] = (default.strip(), names.endswith("*"))
+    return table
 
 
 def test_the_block_layer_sees_the_disk_as_it_was_set(guest: Guest) -> None:
@@ -535,7 +592,8 @@ def test_stats_are_those_of_the_requests_and_of_the_moment(guest: Guest) -> None
     assert left.read("off").splitlines() == 2 * ["No such file or directory"]
     names = [
         *("read_requests", "read_bytes", "write_requests", "write_bytes"),
-        *("trim_requests", "trim_bytes", "in_service", "waiting", "waiting_max", "busy_ns"),
+        *("trim_requests", "trim_bytes", "flush_requests", "failed_requests"),
+        *("in_service", "waiting", "waiting_max", "busy_ns"),
     ]
     assert list(numbers(left.read("during"))) == names
     during = numbers(left.read("during"))

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The default group "fault": what goes wrong with a disk that is on.
+ *
+ * Two things can: parts of the medium are bad, and the disk as a whole is gone,
+ * be it unplugged ("lost") or without power ("cut"). Both are of the disk and
+ * not of its directory: a new disk is a good one.
+ */
+#include <linux/bitops.h>
+#include <linux/configfs.h>
+#include <linux/errno.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
+
+#include "config.h"
+#include "fault.h"
+#include "model.h"
+#include "vdisk.h"
+
+static const char * const vdisk_state_names[] = {
+	[VDISK_STATE_OK] = "ok",
+	[VDISK_STATE_LOST] = "lost",
+	[VDISK_STATE_CUT] = "cut",
+};
+
+/**
+ * vdisk_medium_init - all is well
+ * @medium: where
+ */
+void vdisk_medium_init(struct vdisk_medium *medium)
+{
+	spin_lock_init(&medium->lock);
+}
+
+/**
+ * vdisk_medium_bad - does a command touch what is bad?
+ * @medium: where
+ * @cmd: a read or write; no other command touches anything
+ *
+ * Context: of queue_rq().
+ * Return: whether it fails.
+ */
+bool vdisk_medium_bad(struct vdisk_medium *medium, const struct vdisk_cmd *cmd)
+{
+	bool bad = false;
+	u32 i;
+
+	/* What fails is what comes after the range was given. */
+	if (!READ_ONCE(medium->count))
+		return false;
+
+	spin_lock(&medium->lock);
+	for (i = 0; i < medium->count && !bad; i++) {
+		struct vdisk_bad_range *range = &medium->ranges[i];
+
+		bad = cmd->pos < range->end &&
+		      cmd->pos + cmd->bytes > range->start &&
+		      ((range->read && cmd->op == VDISK_READ) ||
+		       (range->write && cmd->op == VDISK_WRITE));
+	}
+	spin_unlock(&medium->lock);
+	return bad;
+}
+
+/* "START LENGTH read", "write" or "readwrite". */
+static int bad_range_parse(char *text, struct vdisk_bad_range *range)
+{
+	char *start = strsep(&text, " ");
+	char *length = strsep(&text, " ");
+	u64 bytes;
+	int err;
+
+	if (!length || !text)
+		return -EINVAL;
+	err = vdisk_parse_u64(start, &range->start) ?:
+	      vdisk_parse_u64(length, &bytes);
+	if (err)
+		return err;
+	if (!bytes)
+		return -ERANGE;
+	if (check_add_overflow(range->start, bytes, &range->end))
+		return -ERANGE;
+
+	range->read = !strncmp(text, "read", 4);
+	range->write = !strcmp(text + (range->read ? 4 : 0), "write");
+	if (!range->write && strcmp(text, "read"))
+		return -EINVAL;
+	return 0;
+}
+
+static ssize_t vdisk_errors_show(struct config_item *item, char *page)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	struct vdisk_medium *medium;
+	int len = 0;
+	u32 i;
+
+	mutex_lock(&vi->mutex);
+	if (vi->vdisk) {
+		medium = vdisk_get_medium(vi->vdisk);
+		spin_lock(&medium->lock);
+		for (i = 0; i < medium->count; i++) {
+			struct vdisk_bad_range *range = &medium->ranges[i];
+
+			len += sysfs_emit_at(page, len, "%llu %llu %s%s\n",
+					     range->start,
+					     range->end - range->start,
+					     range->read ? "read" : "",
+					     range->write ? "write" : "");
+		}
+		spin_unlock(&medium->lock);
+	}
+	mutex_unlock(&vi->mutex);
+	return len;
+}
+
+static int vdisk_add_bad_range(struct vdisk_medium *medium,
+			       const struct vdisk_bad_range *range)
+{
+	int err = 0;
+
+	spin_lock(&medium->lock);
+	if (medium->count < VDISK_MAX_BAD_RANGES) {
+		medium->ranges[medium->count] = *range;
+		WRITE_ONCE(medium->count, medium->count + 1);
+	} else {
+		err = -ENOSPC;
+	}
+	spin_unlock(&medium->lock);
+	return err;
+}
+
+static ssize_t vdisk_errors_store(struct config_item *item, const char *page,
+				  size_t count)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	struct vdisk_bad_range range = { };
+	/* Two numbers, a word and what separates them. */
+	char text[64];
+	bool none = sysfs_streq(page, "none");
+	int err = 0;
+
+	if (!none) {
+		if (strscpy(text, page) < 0)
+			return -EINVAL;
+		err = bad_range_parse(strim(text), &range);
+		if (err)
+			return err;
+	}
+
+	mutex_lock(&vi->mutex);
+	if (!vi->vdisk) {
+		err = -ENODEV;
+	} else if (none) {
+		struct vdisk_medium *medium = vdisk_get_medium(vi->vdisk);
+
+		spin_lock(&medium->lock);
+		WRITE_ONCE(medium->count, 0);
+		spin_unlock(&medium->lock);
+	} else {
+		err = vdisk_add_bad_range(vdisk_get_medium(vi->vdisk), &range);
+	}
+	mutex_unlock(&vi->mutex);
+	return err ?: count;
+}
+
+CONFIGFS_ATTR(vdisk_, errors);
+
+static ssize_t vdisk_state_show(struct config_item *item, char *page)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	enum vdisk_state state = VDISK_STATE_OK;
+
+	mutex_lock(&vi->mutex);
+	if (vi->vdisk)
+		state = vdisk_get_state(vi->vdisk);
+	mutex_unlock(&vi->mutex);
+	return sysfs_emit(page, "%s\n", vdisk_state_names[state]);
+}
+
+static ssize_t vdisk_state_store(struct config_item *item, const char *page,
+				 size_t count)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	int state;
+	int err = 0;
+
+	state = __sysfs_match_string(vdisk_state_names,
+				     ARRAY_SIZE(vdisk_state_names), page);
+	if (state < 0)
+		return state;
+
+	mutex_lock(&vi->mutex);
+	if (vi->vdisk)
+		vdisk_set_state(vi->vdisk, state);
+	else
+		err = -ENODEV;
+	mutex_unlock(&vi->mutex);
+	return err ?: count;
+}
+
+CONFIGFS_ATTR(vdisk_, state);
+
+static struct configfs_attribute *vdisk_fault_attrs[] = {
+	&vdisk_attr_errors,
+	&vdisk_attr_state,
+	NULL,
+};
+
+const struct config_item_type vdisk_fault_type = {
+	.ct_attrs = vdisk_fault_attrs,
+	.ct_owner = THIS_MODULE,
+};

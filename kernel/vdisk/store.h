@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The data of a disk (store.c), as its block device (disk.c) uses them.
+ */
+#ifndef ISOBLK_VDISK_STORE_H
+#define ISOBLK_VDISK_STORE_H
+
+#include <linux/blk_types.h>
+#include <linux/types.h>
+
+#include "model.h"
+
+struct request;
+struct vdisk_store;
+struct vdisk_write;
+
+/**
+ * struct vdisk_mark - what had ended when a flush came
+ * @ended: number of the last write that had
+ * @cuts: power cuts until then
+ */
+struct vdisk_mark {
+	u64 ended;
+	u64 cuts;
+};
+
+/**
+ * struct vdisk_store_stats - figures
+ * @bytes: of memory that contents take, old ones that a cut may bring back too
+ * @unstable: writes and trims that have ended and that a cut may lose
+ * @lost: writes and trims that cuts have lost
+ * @torn: of which cuts have left a part
+ * @kept: that cuts might have lost, but have not
+ */
+struct vdisk_store_stats {
+	u64 bytes;
+	u64 unstable;
+	u64 lost;
+	u64 torn;
+	u64 kept;
+};
+
+struct vdisk_store *vdisk_store_create(const struct vdisk_params *params);
+void vdisk_store_destroy(struct vdisk_store *store);
+void vdisk_store_read(struct vdisk_store *store, struct request *rq);
+blk_status_t vdisk_store_write(struct vdisk_store *store, struct request *rq,
+			       struct vdisk_write **write);
+blk_status_t vdisk_store_write_end(struct vdisk_store *store,
+				   struct vdisk_write *write, bool fua);
+struct vdisk_mark vdisk_store_mark(struct vdisk_store *store);
+blk_status_t vdisk_store_flush_end(struct vdisk_store *store,
+				   struct vdisk_mark mark);
+void vdisk_store_cut(struct vdisk_store *store);
+void vdisk_store_restore(struct vdisk_store *store);
+void vdisk_store_get_stats(struct vdisk_store *store,
+			   struct vdisk_store_stats *stats);
+
+#endif /* ISOBLK_VDISK_STORE_H */
