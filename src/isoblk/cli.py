@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from typer.exceptions import TyperException
 
-from isoblk import __version__, cli_kernel, cli_report, cli_study
+from isoblk import __version__, cli_device, cli_kernel, cli_report, cli_study, cli_trace
 from isoblk.campaign.execute import make_bench
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.doctor import doctor
@@ -39,6 +39,8 @@ app = typer.Typer(
 )
 app.add_typer(cli_kernel.app, name="kernel")
 app.add_typer(cli_study.app, name="study")
+app.add_typer(cli_trace.app, name="trace")
+app.add_typer(cli_device.app, name="device")
 app.command()(doctor)
 
 

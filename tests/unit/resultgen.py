@@ -14,6 +14,7 @@ from isoblk.result.model import (
     Knob,
     OpTotals,
     Provenance,
+    ReplayTotals,
     RunRecord,
     StudyRecord,
     StudyRun,
@@ -82,6 +83,7 @@ class Made:
     tier: str = "uml"
     latency: Mapping[int, int] | None = None  # upper_ns to count, every tenant's
     provenance: Provenance = PROVENANCE
+    replays: Mapping[str, ReplayTotals | None] = field(default_factory=dict)
 
 
 def tenant(name: str, weight: int, cgroup: str = "", **workload: object) -> Tenant:
@@ -188,6 +190,7 @@ def _write_run(directory: Path, run_id: str, made: Made, spec: RunSpec) -> None:
                 error=0,
                 ops={op: totals} if measured else {},
                 io_stat=None,
+                replay=made.replays.get(one.name),
             )
         )
     record = RunRecord(

@@ -143,6 +143,22 @@ def test_when_nobody_wants_anything_there_is_nothing_to_follow(tmp_path: Path) -
     assert found.changes == ()
 
 
+def test_one_bad_window_of_many_is_the_worst_and_not_the_95th_percentile(tmp_path: Path) -> None:
+    made = Made(
+        "bfq", {"a": 1000, "b": 1000}, tenants=[tenant("a", 100), tenant("b", 100)], runtime_ms=3000
+    )
+    resultgen.write(tmp_path, [made])
+    (path,) = tmp_path.glob("runs/*/series.parquet")
+    series = pl.read_parquet(path)
+    bad = (pl.col("tenant") == "a") & (pl.col("t_ms") == 700)
+    less = pl.when(bad).then(pl.col("bytes") // 3).otherwise(pl.col("bytes"))
+    series.with_columns(less.alias("bytes")).write_parquet(path)
+    (point,) = _analyse(tmp_path).points
+    (found,) = point.valid
+    assert found.share_error_100ms == pytest.approx(0)
+    assert found.share_error_100ms_max == pytest.approx(0.5, abs=0.01)
+
+
 def test_a_tenant_without_a_series_is_judged_by_its_totals_alone(tmp_path: Path) -> None:
     # fio leaves no series: its windows would look empty.
     tenants = [
@@ -240,8 +256,8 @@ def test_every_metric_that_a_claim_may_name_has_a_value(tmp_path: Path) -> None:
     analysis = _analyse(resultgen.weights_study(tmp_path))
     metrics = _point(analysis, scheduler="bfq", workload_rw="randread").valid[0]
     # Nothing changes in that study, and nothing is predicted under bfq.
-    absent = {"converged_ms", "prediction_error", "prediction_settled_ms"}
-    for name in METRICS.keys() - absent:
+    absent = ("converged_ms", "prediction_error", "prediction_error_mean", "prediction_settled_ms")
+    for name in METRICS.keys() - set(absent):
         assert metric_value(metrics, name.replace("<tenant>", "gold")) is not None, name
     with pytest.raises(KeyError):
         metric_value(metrics, "speed")

@@ -95,14 +95,17 @@ def _metrics(directory: Path, made: Made) -> RunMetrics:
     return metrics
 
 
-def test_the_error_is_the_largest_of_the_measured_time(tmp_path: Path) -> None:
+def test_the_errors_are_those_of_the_measured_time(tmp_path: Path) -> None:
     found = _metrics(tmp_path, _made({1000: 0.9, 1100: 0.02, 2000: 0.03, 2100: 0.8}))
     assert metric_value(found, "prediction_error") == 0.03
+    assert metric_value(found, "prediction_error_mean") == pytest.approx(0.025)
     assert metric_value(found, "prediction_settled_ms") is None
 
 
 def test_without_a_period_in_the_measured_time_there_is_no_error(tmp_path: Path) -> None:
-    assert metric_value(_metrics(tmp_path, _made({900: 0.5})), "prediction_error") is None
+    found = _metrics(tmp_path, _made({900: 0.5}))
+    assert metric_value(found, "prediction_error") is None
+    assert metric_value(found, "prediction_error_mean") is None
 
 
 @pytest.mark.parametrize(

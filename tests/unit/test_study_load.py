@@ -138,7 +138,7 @@ def test_the_base_of_these_tests_is_right() -> None:
         ),
         ('rw = "randrw"', "thinktime_blocks = 0", ["x.toml:13: tenant[1].thinktime_blocks"]),
         # devices
-        ('"fast"', '"fats"', ["x.toml:2: device: unknown preset 'fats'", "fast, nand, prototype"]),
+        ('"fast"', '"fats"', ["x.toml:2: device: unknown preset 'fats'", "fast, nand, "]),
         ('"fast"', "{}", ["x.toml:2: device: names neither a preset nor a driver"]),
         ('"fast"', '{driver = "nvme"}', ["x.toml:2: device.driver: unknown driver 'nvme'"]),
         ('"fast"', '{preset = "fast", server = 1}', ["device.server", "did you mean 'servers'?"]),
@@ -147,7 +147,45 @@ def test_the_base_of_these_tests_is_right() -> None:
         ('"fast"', '{preset = "fast", size = "4q"}', ["device.size: '4q' is not a size"]),
         ('"fast"', '{preset = "fast", size = 1000}', ["device.size: 1000 is not a multiple"]),
         ('"fast"', '{preset = "fast", driver = "null_blk"}', ["has driver 'vdisk'"]),
-        ('"fast"', '{preset = "fast", model = "flash"}', ["unknown model 'flash'", "fixed"]),
+        ('"fast"', '{preset = "fast", model = "flas"}', ["unknown model 'flas'", "fixed, flash"]),
+        (
+            '"fast"',
+            '{driver = "vdisk", model = "flash", servers = 3}',
+            ["x.toml:2: device.servers: is of model 'fixed'", "device's model is 'flash'"],
+        ),
+        (
+            '"fast"',
+            '{driver = "vdisk", disk = {rpm = 5400}}',
+            ["x.toml:2: device.disk: is of model 'disk'", "set model = 'disk', or remove it"],
+        ),
+        ('"fast"', '{driver = "vdisk", store = "tape"}', ["unknown store 'tape'", "none, memory"]),
+        ('"fast"', '{driver = "vdisk", flash = 1}', ["device.flash: expected a table, got 1"]),
+        (
+            '"fast"',
+            '{driver = "vdisk", model = "flash", flash = {die = 3}}',
+            ["x.toml:2: device.flash.die: unknown attribute 'die'", "did you mean 'dies'?"],
+        ),
+        (
+            '"fast"',
+            '{driver = "vdisk", model = "flash", flash = {gc_low = 4}}',
+            ["x.toml:2: device.flash.gc_low: 4 is not below gc_high", "less than 4"],
+        ),
+        (
+            '"fast"',
+            '{driver = "vdisk", model = "flash", flash = {page_size = 6000}}',
+            ["device.flash.page_size: 6000 is not a multiple of 4096"],
+        ),
+        (
+            '"fast"',
+            '{driver = "vdisk", model = "flash", flash = {block_pages = 16384}}',
+            ["device.flash.block_pages: a block of 2 planes has 131072 units"],
+        ),
+        (
+            '"fast"',
+            '{driver = "vdisk", model = "disk", disk = {seek_avg_ns = "20ms"}}',
+            ["device.disk.seek_avg_ns: 20000000 is above seek_max_ns", "up to 18000000"],
+        ),
+        ('"fast"', '"none.toml"', ["x.toml:2: device: no such file 'none.toml'"]),
         ('"fast"', '{driver = "null_blk", size = 512}', ["device.size", "1048576"]),
         (
             '"fast"',
@@ -212,6 +250,14 @@ def test_a_wrong_value_is_named_with_its_place(old: str, new: str, facts: list[s
         (
             "[[event]]\nat = 0\ndevice = { queue_depth = 8 }",
             ["x.toml:16: event[0].device.queue_depth: cannot change while the device runs"],
+        ),
+        (
+            "[[event]]\nat = 0\ndevice.flash.read_ns = 5",
+            ["x.toml:16: event[0].device.flash", "is of model 'flash'"],
+        ),
+        (
+            '[[event]]\nat = 0\ndevice.flash.dies = 5\n[matrix]\ndevice = ["p4500-1t"]',
+            ["x.toml:16: event[0].device.flash.dies: cannot change while the device runs"],
         ),
         (
             '[[event]]\nat = 0\ndevice.read_ns = "1"\n[matrix]\ndevice = ["prototype"]',
@@ -318,6 +364,19 @@ def test_verify_needs_a_device_that_keeps_data() -> None:
     assert "tenant[1].verify: this null_blk does not keep what is written" in wrong(text)
     keeps = text.replace('"prototype"', '{ preset = "prototype", memory_backed = true }')
     parse_study(keeps, "x.toml")
+
+
+def test_a_vdisk_keeps_data_if_it_is_told_to() -> None:
+    text = edited('rw = "randrw"', "verify = true")
+    assert 'does not keep what is written; set device.store = "memory"' in wrong(text)
+    parse_study(text.replace('"fast"', '{ preset = "fast", store = "memory" }'), "x.toml")
+
+
+def test_a_presets_file_is_a_device(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text((paths.presets_dir() / "p4500-1t.toml").read_text())
+    study = parse_study(edited('"fast"', f'"{path}"'), "x.toml")
+    assert study.device == str(path)
 
 
 def test_a_verified_region_is_one_tenants_own() -> None:

@@ -19,7 +19,7 @@ from isoblk.analysis.latency import ALL, DATA_OPS, LatencyStats
 from isoblk.analysis.load import load
 from isoblk.analysis.stats import Estimate
 from isoblk.analysis.timeline import Change, Windows
-from isoblk.result.model import TenantResult
+from isoblk.result.model import ReplayTotals, TenantResult
 from isoblk.result.store import ResultSet, Run
 from isoblk.study.model import PlannedRun, RunSpec
 from isoblk.study.point import SCHEDULER
@@ -36,7 +36,7 @@ class TenantMetrics:
     tenant wanted nothing). bps, iops: over the run's measured time. slowdown: its rate alone
     over its rate here, each over the time it was measured; None if it never ran alone or got
     nothing. burst_ms: timeline.burst_ms() against its share by weight; None without windows.
-    latency: by op, and "all".
+    latency: by op, and "all". replay: of a tenant with a trace.
     """
 
     name: str
@@ -50,6 +50,7 @@ class TenantMetrics:
     bps: float
     slowdown: float | None
     latency: Mapping[str, LatencyStats]
+    replay: ReplayTotals | None
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,12 @@ class RunMetrics:
     tenants'. weight_ratio_error: the same against weight_share. jain: Jain's index of share /
     weight_share. capped: whether the runs that the caps come from were there. windows,
     window_errors, window_ideal: the shares over time, by 100 ms; share_error_100ms: the 95th
-    percentile of window_errors, None if no window has one. changes: those
-    in demand and weights, with the time the shares took to follow. converged_ms: the longest
-    of these, infinite if they did not follow one; None without changes. predictions:
-    feedbac's, PREDICTIONS_SCHEMA of isoblk.result.store; prediction_error and
-    prediction_settled_ms: those of isoblk.analysis.prediction; None under others.
+    percentile of window_errors, share_error_100ms_max the largest; None if no window has one.
+    changes: those in demand and weights, with the time the shares took to follow. converged_ms:
+    the longest of these, infinite if they did not follow one; None without changes. predictions:
+    feedbac's, PREDICTIONS_SCHEMA of isoblk.result.store; prediction_error,
+    prediction_error_mean and prediction_settled_ms: those of isoblk.analysis.prediction; None
+    under others.
     """
 
     total_iops: float
@@ -77,8 +79,10 @@ class RunMetrics:
     weight_ratio_error: float | None
     jain: float | None
     share_error_100ms: float | None
+    share_error_100ms_max: float | None
     converged_ms: float | None
     prediction_error: float | None
+    prediction_error_mean: float | None
     prediction_settled_ms: float | None
     capped: bool
     tenants: tuple[TenantMetrics, ...]
@@ -200,8 +204,10 @@ RUN_METRICS = (
     "weight_ratio_error",
     "jain",
     "share_error_100ms",
+    "share_error_100ms_max",
     "converged_ms",
     "prediction_error",
+    "prediction_error_mean",
     "prediction_settled_ms",
 )
 LATENCY_METRICS = {"mean_latency": "mean", **{name: name for name in latency.PERCENTILES}}
@@ -312,6 +318,9 @@ def _run_metrics(
         weight_ratio_error=max((abs(t.share / t.weight_share - 1) for t in wanted), default=None),
         jain=stats.jain([t.share / t.weight_share for t in wanted]),
         share_error_100ms=_p95([error for error in window_errors if error is not None]),
+        share_error_100ms_max=max(
+            (error for error in window_errors if error is not None), default=None
+        ),
         capped=bool(alone) and len(caps) == len(alone),
         tenants=tenants,
         windows=at,
@@ -321,6 +330,9 @@ def _run_metrics(
         predictions=predictions,
         prediction_error=(
             None if predictions is None else prediction.worst_error(spec, predictions)
+        ),
+        prediction_error_mean=(
+            None if predictions is None else prediction.mean_error(spec, predictions)
         ),
         prediction_settled_ms=(
             None if predictions is None else prediction.settled_ms(spec, predictions)
@@ -365,6 +377,7 @@ def _tenant_metrics(
         slowdown=alone_rate / rate if alone_rate and rate else None,
         burst_ms=burst_ms,
         latency=found,
+        replay=tenant.replay,
     )
 
 

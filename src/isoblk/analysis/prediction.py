@@ -14,9 +14,19 @@ _MS = 1_000_000
 
 def worst_error(spec: RunSpec, predictions: pl.DataFrame) -> float | None:
     """The largest error of a period that ended in the measured time; None without one."""
+    return max(_errors(spec, predictions), default=None)
+
+
+def mean_error(spec: RunSpec, predictions: pl.DataFrame) -> float | None:
+    """The mean of those errors."""
+    errors = _errors(spec, predictions)
+    return sum(errors) / len(errors) if errors else None
+
+
+def _errors(spec: RunSpec, predictions: pl.DataFrame) -> list[float]:
     begin, end = spec.warmup_ns / _MS, (spec.warmup_ns + spec.runtime_ns) / _MS
     measured = predictions.filter((pl.col("t_ms") > begin) & (pl.col("t_ms") <= end))
-    return max(measured["error"].to_list(), default=None)
+    return measured["error"].to_list()
 
 
 def settled_ms(spec: RunSpec, predictions: pl.DataFrame) -> float | None:

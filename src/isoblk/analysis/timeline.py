@@ -66,7 +66,8 @@ class Change:
 def demand(spec: RunSpec, name: str, last_ms: Mapping[str, int]) -> tuple[int, int]:
     """From when to when a tenant wants I/O, in ns after the barrier, within the run.
 
-    last_ms: the start of its last window with I/O; it ends a tenant that has `number_ios`.
+    last_ms: the start of its last window with I/O; it ends a tenant that has `number_ios`, or
+    a trace that is not repeated.
     A tenant without a series (fio's) counts to the end.
     """
     work = next(tenant.workload for tenant in spec.tenants if tenant.name == name)
@@ -74,7 +75,8 @@ def demand(spec: RunSpec, name: str, last_ms: Mapping[str, int]) -> tuple[int, i
     stop = end
     if work.runtime_ns:
         stop = min(stop, work.startdelay_ns + work.runtime_ns)
-    if work.number_ios and name in last_ms:
+    ends = work.number_ios or (work.trace is not None and not work.trace_loop)
+    if ends and name in last_ms:
         stop = min(stop, (last_ms[name] + spec.window_ms) * _MS)
     return min(work.startdelay_ns, end), stop
 

@@ -3,7 +3,8 @@
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,10 @@ from isoblk.machine.uml import memory_mib
 from isoblk.result.collect import collect
 from isoblk.result.model import Provenance
 from isoblk.result.store import FORMAT, Run, read_run, run_dir
-from isoblk.study.model import RunSpec
+from isoblk.study.model import RunSpec, Tenant
+from isoblk.study.presets import memory_bytes
+from isoblk.study.traces import file_of
+from isoblk.workload.blkload import trace_file
 
 # Modules of the kernel's own: a device, and what the modules' tests need.
 _KERNELS_MODULES = ("null_blk", "kunit")
@@ -60,16 +64,30 @@ class Job:
 def make_job(spec: RunSpec, kernel_key: str, modules_key: str, tier: Tier = UML) -> Job:
     """Plan a run whose spec is complete, for a machine of that tier.
 
-    What only says where the run stands in its study (kind, point, repeat) is not part of the
-    id: equal runs are made once.
+    What only says where the run stands in its study (kind, point, repeat), and what a trace is
+    called, is not part of the id: equal runs are made once.
     """
     plan = make_plan(spec, tier)
-    place = {"kind": "share", "point": {}, "repeat": 0}
-    anywhere = msgspec.to_builtins(spec) | place
-    memory = memory_mib(len(spec.tenants))
+    anywhere = msgspec.structs.replace(
+        spec, kind="share", point={}, repeat=0, tenants=tuple(map(_anonymous, spec.tenants))
+    )
+    memory = _memory_mib(spec)
     inputs = [FORMAT, tier.name, plan.text, anywhere, kernel_key, modules_key, memory]
     digest = hashlib.sha256(msgspec.json.encode(inputs, order="sorted"))
     return Job(spec, plan, digest.hexdigest()[:16])
+
+
+def _memory_mib(spec: RunSpec) -> int:
+    return memory_mib(len(spec.tenants), memory_bytes(spec.device))
+
+
+def _anonymous(tenant: Tenant) -> Tenant:
+    """The tenant with its trace known by content only."""
+    load = tenant.workload
+    if load.trace is None:
+        return tenant
+    trace = msgspec.structs.replace(load.trace, name="")
+    return msgspec.structs.replace(tenant, workload=msgspec.structs.replace(load, trace=trace))
 
 
 def execute(job: Job, bench: Bench, results: Path) -> Run:
@@ -91,12 +109,13 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
     try:
         working.mkdir(parents=True)
         (working / "plan.sh").write_text(job.plan.text)
-        ran = bench.machine.run(
-            working,
-            [bench.modules[name] for name in job.plan.modules],
-            seed=job.spec.seed,
-            memory_mib=memory_mib(len(job.spec.tenants)),
-        )
+        with _traces(job.spec, working):
+            ran = bench.machine.run(
+                working,
+                [bench.modules[name] for name in job.plan.modules],
+                seed=job.spec.seed,
+                memory_mib=_memory_mib(job.spec),
+            )
         record = collect(working, job.id, job.spec, job.plan, ran, _provenance(bench))
     except StoppedError:
         shutil.rmtree(working, ignore_errors=True)
@@ -114,6 +133,26 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
         raise
     working.rename(final)
     return Run(record, final)
+
+
+@contextmanager
+def _traces(spec: RunSpec, working: Path) -> Iterator[None]:
+    """The traces that the plan names are in the run's directory, while it runs."""
+    traces = {t.workload.trace.sha256: t.workload.trace for t in spec.tenants if t.workload.trace}
+    places = [(file_of(trace), working / trace_file(trace)) for trace in traces.values()]
+    for source, place in places:
+        place.parent.mkdir(exist_ok=True)
+        try:
+            # Of a symbolic link, the file: a link to the link may lead nowhere from here.
+            place.hardlink_to(source.resolve())
+        except OSError:
+            # Another file system, or one without links.
+            shutil.copyfile(source, place)
+    try:
+        yield
+    finally:
+        for directory in {place.parent for _, place in places}:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _provenance(bench: Bench) -> Provenance:

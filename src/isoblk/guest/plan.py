@@ -17,7 +17,9 @@ from isoblk.guest.tier import UML, Tier, TierName
 from isoblk.study.model import (
     CgroupVersion,
     DeviceEvent,
+    DiskModel,
     Event,
+    FlashModel,
     NullBlkDevice,
     RunSpec,
     Scheduler,
@@ -37,6 +39,14 @@ ALIGN = f"cat {blkload.ROOT}/align > /dev/null"
 
 # Of modules. Without them null_blk makes a device of its own, and KUnit runs no test.
 _PARAMETERS = {"null_blk": " nr_devices=0", "kunit": " enable=1 autorun=1"}
+
+# Attributes of a vdisk: those that a plan always writes, and those that it writes if they are
+# not as the module has them.
+_OF_EVERY_MODEL = (
+    *("model", "size", "logical_block_size", "queue_depth", "hw_queues"),
+    *("read_bps", "write_bps"),
+)
+_OFTEN_LEFT = ("flush_ns", "write_cache", "store", "jitter", "seed")
 
 _WEIGHT_FILE = {
     ("bfq", "v2"): "io.bfq.weight",
@@ -70,7 +80,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
         setting
         for tenant in spec.tenants
         if tenant.workload.program == "blkload"
-        for setting in blkload.settings(tenant, f"/dev/{DISK}", spec)
+        for setting in blkload.settings(tenant, f"/dev/{DISK}", HOST, spec)
     )
     driver = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "null_blk"
     modules = (driver, "blkload", *scheduler_modules(spec.scheduler.elevator))
@@ -153,7 +163,7 @@ def _device_settings(spec: RunSpec, tier: Tier) -> Iterator[Setting]:
     values: dict[str, str | int]
     match spec.device:
         case VdiskDevice() as disk:
-            values = {name: getattr(disk, name) for name in disk.__struct_fields__}
+            values = _vdisk_values(disk)
         case NullBlkDevice() as disk:
             # queue_mode 2 is blk-mq; irqmode 2 completes by timer.
             values = {
@@ -169,6 +179,33 @@ def _device_settings(spec: RunSpec, tier: Tier) -> Iterator[Setting]:
     values["power"] = 1
     for name, value in values.items():
         yield Setting(f"{_device_dir(spec)}/{name}", str(value))
+
+
+def _vdisk_values(disk: VdiskDevice) -> dict[str, str | int]:
+    """What is written of a vdisk, by file: what every disk has and what its model looks at, but
+    of what most runs leave as it is only what they do not."""
+    own: dict[str, Sequence[str]] = {
+        "fixed": ("servers", "read_ns", "write_ns", "trim_ns"),
+        "flash": (),
+        "disk": (),
+    }
+    values: dict[str, str | int] = {
+        name: getattr(disk, name) for name in (*_OF_EVERY_MODEL, *own[disk.model])
+    }
+    usual = VdiskDevice()
+    for name in _OFTEN_LEFT:
+        if getattr(disk, name) != getattr(usual, name):
+            values[name] = _written(getattr(disk, name))
+    if disk.model != "fixed":
+        group: FlashModel | DiskModel = getattr(disk, disk.model)
+        for name in group.__struct_fields__:
+            values[f"{disk.model}/{name}"] = _written(getattr(group, name))
+    return values
+
+
+def _written(value: str | int) -> str | int:
+    """An attribute as the file reads back: 0 and 1 for false and true."""
+    return int(value) if isinstance(value, bool) else value
 
 
 def _scheduler_settings(spec: RunSpec) -> Iterator[Setting]:

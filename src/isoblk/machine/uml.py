@@ -25,9 +25,11 @@ SHARED_MEMORY = Path("/dev/shm")
 _RUN_DIR = "/proc/self/cwd"
 
 
-def memory_mib(tenants: int) -> int:
-    """Memory of a machine for that many tenants. Untouched memory costs the host nothing."""
-    return _MEMORY_MIB + _MEMORY_MIB_PER_64_TENANTS * (tenants // 64)
+def memory_mib(tenants: int, device_bytes: int = 0) -> int:
+    """Memory of a machine for that many tenants, and a device that may take up so much.
+    Untouched memory costs the host nothing."""
+    own = _MEMORY_MIB + _MEMORY_MIB_PER_64_TENANTS * (tenants // 64)
+    return own + -(-device_bytes // (1 << 20))
 
 
 class Uml:

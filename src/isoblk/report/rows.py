@@ -12,9 +12,11 @@ from isoblk.analysis.latency import ALL
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, RunView
 from isoblk.analysis.stats import Estimate, estimate
 from isoblk.report import text
+from isoblk.result.model import ReplayTotals
 from isoblk.study.notes import notes as study_notes
 
 FEW_TENANTS = 8  # up to so many are shown one by one
+IN_TIME_NS = 1_000  # the steps of User Mode Linux's clock make less than this
 LIMITED = 0.005  # an ideal so much below the share by weight is worth a word
 
 
@@ -157,7 +159,28 @@ def tenants(metrics: RunMetrics, limit: int) -> Table:
         Column("p99.99"),
     )
     left = len(metrics.tenants) - limit
-    return Table(columns, tuple(rows), (f"{left} more tenants are not listed",) if left > 0 else ())
+    notes = [f"{left} more tenants are not listed"] if left > 0 else []
+    notes += [
+        f"{tenant.name}: {_replayed(tenant.replay)}"
+        for tenant in metrics.tenants[:limit]
+        if tenant.replay
+    ]
+    return Table(columns, tuple(rows), tuple(notes))
+
+
+def _replayed(replay: ReplayTotals) -> str:
+    """What became of a trace, in one line."""
+    parts = [f"{replay.records:,} requests of the trace issued"]
+    if replay.passes > 1:
+        parts.append(f"in {replay.passes} passes")
+    changed = {"rounded": replay.rounded, "clipped": replay.clipped, "moved": replay.moved}
+    parts += [f"{count:,} {how}" for how, count in changed.items() if count]
+    if (late := replay.late) and late.ios:
+        parts.append(
+            f"late by {text.time(late.sum_ns / late.ios)} on average and {text.time(late.max_ns)}"
+            f" at most, {text.percent(late.above_1ms / late.ios)} by more than 1 ms"
+        )
+    return ", ".join(parts)
 
 
 def troubles(analysis: Analysis) -> list[tuple[str, str, str]]:
@@ -312,8 +335,27 @@ def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
     if repeats > 1:
         notes.append(f"mean of {repeats} repeats, ± half the 95 % confidence interval")
     notes.append("p99: of the tenant that has the worst; upper bound, at most 1.6 % too high")
+    notes += _lateness(analysis)
     notes += [*_limited(analysis), *study_notes(view.spec for view in analysis.views)]
     return notes
+
+
+def _lateness(analysis: Analysis) -> list[str]:
+    """The latest request of all timed replays, if it was late by more than a clock's step."""
+    short = text.short_keys(analysis.keys)
+    late = [
+        (tenant.replay.late.max_ns, tenant.name, text.label(point.point, analysis.keys, short))
+        for point in analysis.points
+        for metrics in point.valid
+        for tenant in metrics.tenants
+        if tenant.replay and tenant.replay.late
+    ]
+    if not late:
+        return []
+    worst, name, where = max(late)
+    if worst < IN_TIME_NS:
+        return ["timed replay: every request was issued at its time"]
+    return [f"timed replay: requests are late by up to {text.time(worst)} ({name}, {where})"]
 
 
 def _limited(analysis: Analysis) -> list[str]:

@@ -101,6 +101,11 @@ def device(spec: RunSpec, tier: TierName) -> str:
     if tier == QEMU.name and not isinstance(d, VdiskDevice):
         queues = QEMU.cpus
     of_queues = f"{queues} queues of " if queues > 1 else ""
+    if isinstance(d, VdiskDevice) and d.model == "flash":
+        dies = d.flash.channels * d.flash.dies
+        return f"vdisk, flash, {dies} dies, {of_queues}{d.queue_depth} tags"
+    if isinstance(d, VdiskDevice) and d.model == "disk":
+        return f"vdisk, disk, {d.disk.rpm} rpm, {of_queues}{d.queue_depth} tags"
     if isinstance(d, VdiskDevice):
         times = (
             time(d.read_ns)

@@ -111,6 +111,7 @@ def _tenant_result(tenant: Tenant, output: TenantOutput, charged: IoStat | None)
         error=output.error,
         ops=output.ops,
         io_stat=charged,
+        replay=output.replay,
     )
 
 

@@ -63,10 +63,35 @@ class IoStat(msgspec.Struct, frozen=True, kw_only=True):
     dios: int = 0
 
 
+class Lateness(msgspec.Struct, frozen=True, kw_only=True):
+    """By how much requests of a timed replay were issued after their time: those that were due
+    in the measured time. A request is late if as many as iodepth were in flight, or the
+    scheduler or the disk had no room for one more."""
+
+    ios: int
+    sum_ns: int
+    max_ns: int
+    above_1ms: int
+
+
+class ReplayTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a trace, warm-up included. records: requests issued. passes: times it was
+    begun. rounded: requests made of whole logical blocks; clipped: that lost their end, too
+    long for the region or the generator; moved: that lie elsewhere than in the trace. late:
+    of a timed replay."""
+
+    records: int
+    passes: int
+    rounded: int
+    clipped: int
+    moved: int
+    late: Lateness | None = None
+
+
 class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
     """ops: read, write, trim, flush; only those that occurred. measured_ns: how long this
     tenant was measured (shorter than the run's runtime if it began late or ended early).
-    error: errno the generator ended with, 0 if none."""
+    error: errno the generator ended with, 0 if none. replay: of a tenant with a trace."""
 
     name: str
     cgroup: str
@@ -75,6 +100,7 @@ class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
     error: int
     ops: dict[str, OpTotals]
     io_stat: IoStat | None
+    replay: ReplayTotals | None = None
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):

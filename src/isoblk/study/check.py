@@ -211,7 +211,11 @@ def _check_verified_regions(study: Study, spec: RunSpec) -> None:
         )
         for tenant in spec.tenants
     }
-    writers = [one.name for one in spec.tenants if one.workload.rw not in ("read", "randread")]
+    writers = [
+        one.name
+        for one in spec.tenants
+        if one.workload.trace or one.workload.rw not in ("read", "randread")
+    ]
     for slot, tenant in zip(slots(study), spec.tenants, strict=True):
         if not tenant.workload.verify:
             continue

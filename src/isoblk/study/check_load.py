@@ -5,10 +5,11 @@ import re
 
 from isoblk.study import limits
 from isoblk.study.limits import Range
-from isoblk.study.model import NullBlkDevice, RunSpec, Study, Workload
+from isoblk.study.model import NullBlkDevice, RunSpec, Study, Trace, Workload
 from isoblk.study.point import origin
 from isoblk.study.presets import logical_block
 from isoblk.study.source import FieldError
+from isoblk.study.traces import ends_ns
 from isoblk.study.units import format_size, format_time
 
 _DISTRIBUTION = re.compile(r"(zipf|pareto):(\d+(?:\.\d{1,6})?)", re.ASCII)
@@ -50,6 +51,8 @@ class _Load:
             raise self._error("cputime", "only blkload has it", 'set workload = "blkload"')
         if load.thinktime_blocks == 0:
             raise self._error("thinktime_blocks", "0 blocks", "allowed: 1 and more")
+        if load.trace is not None:
+            self._check_trace(load.trace)
         self._check_block_sizes()
         self._check_region()
         self._check_times()
@@ -73,6 +76,8 @@ class _Load:
 
     def _check_block_sizes(self) -> None:
         load, unit = self._load, logical_block(self._spec.device)
+        if load.trace:
+            return
         name, sizes = self._block_sizes()
         for size in sizes:
             if size == 0 or size % unit or size > limits.MAX_BLOCK:
@@ -103,7 +108,9 @@ class _Load:
 
     def _check_region(self) -> None:
         load, device = self._load, self._spec.device
-        unit, largest = logical_block(device), max(self._block_sizes()[1])
+        unit = logical_block(device)
+        # A trace's requests are made to fit.
+        largest = unit if load.trace else max(self._block_sizes()[1])
         for name, offset in (("offset", load.offset), ("size", load.size)):
             if offset % unit:
                 raise self._error(
@@ -149,6 +156,29 @@ class _Load:
                 f"allowed: more than {format_time(self._spec.warmup_ns)}",
             )
 
+    def _check_trace(self, trace: Trace) -> None:
+        load = self._load
+        if load.program != "blkload":
+            raise self._error("trace", "only blkload replays one", 'set workload = "blkload"')
+        if load.replay == "closed" and load.speed != 1000:
+            raise self._error(
+                "speed", "a closed loop has no times", 'remove it, or set replay = "timed"'
+            )
+        if load.replay == "timed" and load.trace_loop and not trace.span_ns:
+            raise self._error(
+                "trace_loop",
+                "all requests of the trace have one time",
+                'remove it, or set replay = "closed"',
+            )
+        end = ends_ns(load)
+        if end is not None and end < self._spec.warmup_ns:
+            raise self._error(
+                "trace",
+                f"{trace.name} ends after {format_time(round(end, -6))}, in the warm-up"
+                f" of {format_time(self._spec.warmup_ns)}",
+                "set trace_loop = true, a lower speed, or a shorter warmup",
+            )
+
     def _check_distribution(self) -> None:
         text = self._load.random_distribution
         if text == "random":
@@ -161,11 +191,11 @@ class _Load:
     def _check_device(self) -> None:
         load, device = self._load, self._spec.device
         if not isinstance(device, NullBlkDevice):
-            if load.verify:
+            if load.verify and device.store == "none":
                 raise self._error(
                     "verify",
-                    "vdisk does not keep what is written",
-                    "use driver null_blk with memory_backed = true",
+                    "this vdisk does not keep what is written",
+                    'set device.store = "memory"',
                 )
             return
         if load.rw in ("trim", "randtrim"):

@@ -123,9 +123,7 @@ class _Expander:
         base_key = msgspec.json.encode(base)
         indexes = []
         for tenant in spec.tenants:
-            load = msgspec.structs.replace(
-                tenant.workload, startdelay_ns=0, runtime_ns=0, randseed=_ALONE_SEED
-            )
+            load = _load_alone(tenant.workload)
             place = (base_key, load)
             if place not in self._alone:
                 alone = msgspec.structs.replace(
@@ -179,12 +177,25 @@ def _setting(spec: RunSpec) -> dict[str, str]:
     }
 
 
+def _load_alone(load: Workload) -> Workload:
+    """What a tenant does alone: its load all the time. A trace is not alike everywhere: a
+    timed replay is at the same place as beside others, a closed loop does not run dry."""
+    alone = msgspec.structs.replace(load, randseed=_ALONE_SEED)
+    if load.trace is not None and load.replay == "timed":
+        return alone
+    return msgspec.structs.replace(
+        alone, startdelay_ns=0, runtime_ns=0, trace_loop=load.trace is not None
+    )
+
+
 def _describe(load: Workload) -> str:
     """A load in fio's words: its rw and block size, and what is not the default."""
     default = Workload()
-    words: list[str] = [load.rw]
+    words: list[str] = [f"trace={load.trace.name}" if load.trace else load.rw]
     for name in load.__struct_fields__:
         value = getattr(load, name)
+        if load.trace and name in ("rw", "bs", "trace"):
+            continue
         if name == "bs" and load.bsrange is None and load.bssplit is None:
             words.append(f"bs={format_size(load.bs)}")
         elif name not in ("rw", "bs") and value != getattr(default, name):

@@ -34,6 +34,7 @@ BSSPLIT_MAX = 16
 DISTRIBUTIONS = {"zipf": (0.01, 10.0), "pareto": (0.01, 0.99)}  # at most six decimals
 PATH_MAX = 1000  # of a cgroup
 CPUTIME_NS = Range(0, 1_000_000)
+SPEED = Range(10, 1_000_000)  # of a replay, thousandths
 COUNTER = Range(0, (1 << 32) - 1)  # number_ios, fsync, thinktime_blocks, rate_iops
 NAME_MAX = 63
 TENANT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
@@ -45,6 +46,50 @@ QUEUE_DEPTH = Range(1, 10_240)
 HW_QUEUES = Range(1, 4096)  # the machine's CPUs decide; this only catches typing errors
 SERVERS = Range(1, 65_536)
 SERVICE_NS = Range(1, 10**10)
+PHYSICAL_BLOCK = 4096
+BPS = Range(0, 10**12)
+JITTER = Range(0, 1_000)
+FLASH = {
+    "channels": Range(1, 64),
+    "dies": Range(1, 64),
+    "planes": Range(1, 16),
+    "page_size": Range(4096, 65_536),
+    "block_pages": Range(1, 65_535),
+    "spare": Range(0, 10_000),
+    **dict.fromkeys(
+        ("read_ns", "program_ns", "erase_ns", "slc_read_ns", "slc_program_ns"), SERVICE_NS
+    ),
+    **dict.fromkeys(("cmd_ns", "read_latency_ns", "write_latency_ns"), Range(0, 10**10)),
+    "bus_bps": BPS,
+    "buffer": Range(4096, 2 << 30),
+    "gc_low": Range(1, 1_024),
+    "gc_high": Range(2, 1_024),
+    "wear_gap": Range(0, (1 << 32) - 1),
+    "slc": Range(0, ((1 << 32) - 1) * 4096),
+    "fill": PERCENT,
+}
+FLASH_CHANGEABLE = (
+    *("read_ns", "program_ns", "erase_ns", "bus_bps", "cmd_ns", "read_latency_ns"),
+    *("write_latency_ns", "wear_gap", "copyback", "slc_read_ns", "slc_program_ns"),
+)
+FLASH_MAP_BYTES = 6  # of memory, for 4 KiB
+FLASH_BLOCK_UNITS = 65_535  # of 4 KiB, in a block of all planes
+DISK = {
+    "rpm": Range(1_000, 30_000),
+    **dict.fromkeys(
+        ("seek_min_ns", "seek_avg_ns", "seek_max_ns", "head_switch_ns"), Range(0, 10**9)
+    ),
+    "cmd_ns": Range(1, 10**9),
+    "heads": Range(1, 64),
+    "zones": Range(1, 64),
+    "outer_bps": Range(10**6, 4 * 10**9),
+    "inner_bps": Range(10**6, 4 * 10**9),
+    "cache": Range(0, 4 << 30),
+    "write_pieces": Range(1, 65_536),
+    "readahead": Range(0, 64 << 20),
+    "ncq": Range(1, 256),
+}
+DISK_CHANGEABLE = ("cmd_ns",)
 MEBIBYTE = 1 << 20
 
 # A cgroup's directory must not look like one of its files, which the kernel makes there.

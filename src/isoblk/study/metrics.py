@@ -23,10 +23,12 @@ METRICS: dict[str, str] = {
     "p99_99.<tenant>": "99.99th percentile of latency, ns, all ops together",
     "mean_latency.<tenant>": "mean latency, ns, all ops together",
     "share_error_100ms": "95th percentile of the share error over the run's windows",
+    "share_error_100ms_max": "the largest share error of the run's windows",
     "converged_ms": "longest time that the shares took to follow a change of demand or weight, "
     "ms; without end if they did not",
     "prediction_error": "feedbac: largest |predicted / used - 1| of a prediction period that ended "
     "in the measured time",
+    "prediction_error_mean": "feedbac: the mean of |predicted / used - 1| over those periods",
     "prediction_settled_ms": "feedbac: longest time from a change of the device to the end of the "
     "last prediction period that is off by more than 1 %, ms; without end if the last one is",
     "burst_ms.<tenant>": "the most that the tenant got beyond its share by weight in any stretch "

@@ -15,6 +15,8 @@ from msgspec import UNSET, UnsetType
 RwMode = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
 Program = Literal["blkload", "fio"]
 CgroupVersion = Literal["v1", "v2"]
+ReplayMode = Literal["timed", "closed"]
+TraceFit = Literal["wrap", "scale"]
 SchedulerName = Literal[
     "none",
     "mq-deadline",
@@ -27,6 +29,9 @@ SchedulerName = Literal[
     "feedbac",
 ]
 MatrixValue = str | int | float | bool | list[int]
+AttributeValue = str | int | bool
+DeviceTable = dict[str, AttributeValue | dict[str, AttributeValue]]
+"""A device as written: its attributes, and a table of them for each part that has its own."""
 
 
 class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,6 +40,10 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     Sizes are bytes, or text with a suffix (k, m, g: powers of 1024). Times are text with a
     suffix (us, ms, s) or a number in fio's unit: seconds, but microseconds for thinktime.
     cputime is not fio's: CPU time that issuing a request takes, nanoseconds or text.
+    trace: what to replay instead of a pattern: a file, or a stand-in's name; "": nothing.
+    replay: at the recorded times, which are divided by `speed`, or one request when another
+    ends. trace_fit: how addresses beyond the region come to lie in it. trace_loop: begin anew
+    after the last request.
     """
 
     workload: Program | UnsetType = UNSET
@@ -59,6 +68,11 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     fsync: int | UnsetType = UNSET
     fua: bool | UnsetType = UNSET
     verify: bool | UnsetType = UNSET
+    trace: str | UnsetType = UNSET
+    replay: ReplayMode | UnsetType = UNSET
+    speed: int | float | UnsetType = UNSET
+    trace_fit: TraceFit | UnsetType = UNSET
+    trace_loop: bool | UnsetType = UNSET
 
 
 class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,7 +103,7 @@ class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     at: int | float | str
     tenant: str | UnsetType = UNSET
     weight: int | UnsetType = UNSET
-    device: dict[str, str | int | bool] = {}
+    device: DeviceTable = {}
 
 
 class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,7 +176,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     title: str = ""
     description: str = ""
     scheduler: SchedulerName = "none"
-    device: str | dict[str, str | int | bool]
+    device: str | DeviceTable
     run: RunTable = RunTable()
     workload: WorkloadFields = WorkloadFields()
     tenant: list[TenantEntry]
@@ -177,7 +191,93 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     claim: list[ClaimEntry] = []
 
 
+ExpectMetric = Literal["iops", "bps", "lat_mean_ns", "lat_p50_ns", "lat_p99_ns"]
+
+
+class ExpectEntry(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """[[expect]] of a preset: what its source says that the device does.
+
+    rw, bs, iodepth, numjobs, size, cputime: the load, as fio has them (see WorkloadFields).
+    state: "fresh": reads find what was written in order, writes an erased device; "steady":
+    it has been overwritten at random until its throughput no longer changes.
+    fill: how much of the device holds data then, per cent.
+    warmup, runtime: virtual time, when the model's own will not do.
+    value: in the metric's unit: requests a second, bytes a second, nanoseconds.
+    """
+
+    what: str
+    rw: RwMode
+    metric: ExpectMetric
+    value: float
+    source: str
+    bs: int | str = 4096
+    iodepth: int = 1
+    numjobs: int = 1
+    size: int | str = 0
+    cputime: int | str = 0
+    state: Literal["fresh", "steady"] = "fresh"
+    fill: int = 100
+    warmup: int | float | str | UnsetType = UNSET
+    runtime: int | float | str | UnsetType = UNSET
+
+
 # ---- what a run is -------------------------------------------------------------------
+
+
+VdiskModel = Literal["fixed", "flash", "disk"]
+
+
+class FlashModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Attributes of a vdisk's model "flash"; kernel/README.md has their meaning."""
+
+    channels: int = 8
+    dies: int = 4
+    planes: int = 2
+    page_size: int = 16384
+    block_pages: int = 64
+    spare: int = 70
+    read_ns: int = 60_000
+    program_ns: int = 600_000
+    erase_ns: int = 4_000_000
+    bus_bps: int = 800_000_000
+    cmd_ns: int = 1_000
+    read_latency_ns: int = 5_000
+    write_latency_ns: int = 8_000
+    buffer: int = 16 << 20
+    gc_low: int = 2
+    gc_high: int = 4
+    wear_gap: int = 100
+    copyback: bool = False
+    slc: int = 0
+    slc_read_ns: int = 30_000
+    slc_program_ns: int = 200_000
+    fill: int = 100
+    precondition: Literal["none", "sequential", "random"] = "none"
+
+
+class DiskModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Attributes of a vdisk's model "disk"; kernel/README.md has their meaning."""
+
+    rpm: int = 7200
+    seek_min_ns: int = 1_000_000
+    seek_avg_ns: int = 8_500_000
+    seek_max_ns: int = 18_000_000
+    head_switch_ns: int = 800_000
+    heads: int = 2
+    zones: int = 16
+    outer_bps: int = 180_000_000
+    inner_bps: int = 90_000_000
+    cache: int = 64 << 20
+    write_pieces: int = 256
+    readahead: int = 1 << 20
+    ncq: int = 32
+    cmd_ns: int = 30_000
 
 
 class VdiskDevice(
@@ -188,9 +288,13 @@ class VdiskDevice(
     tag="vdisk",
     tag_field="driver",
 ):
-    """isoblk_vdisk's attributes; kernel/README.md has their meaning."""
+    """isoblk_vdisk's attributes; kernel/README.md has their meaning.
 
-    model: Literal["fixed"] = "fixed"
+    servers and the *_ns count for model "fixed" only; flash and disk for the model of that
+    name. jitter: per mille of every service time.
+    """
+
+    model: VdiskModel = "fixed"
     size: int = 4 << 30
     logical_block_size: int = 512
     queue_depth: int = 1023
@@ -199,8 +303,15 @@ class VdiskDevice(
     read_ns: int = 20_000
     write_ns: int = 20_000
     trim_ns: int = 20_000
+    flush_ns: int = 20_000
     read_bps: int = 0
     write_bps: int = 0
+    write_cache: bool = False
+    store: Literal["none", "memory"] = "none"
+    jitter: int = 0
+    seed: int = 1
+    flash: FlashModel = FlashModel()
+    disk: DiskModel = DiskModel()
 
 
 class NullBlkDevice(
@@ -223,9 +334,22 @@ class NullBlkDevice(
 Device = VdiskDevice | NullBlkDevice
 
 
+class Trace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A compact trace. name: as the study has it, of no meaning elsewhere. sha256: of the
+    file's content. span_ns: time of its last request. max_end: highest byte + 1."""
+
+    name: str
+    sha256: str
+    records: int
+    span_ns: int
+    max_end: int
+
+
 class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A tenant's load, resolved: bytes, and nanoseconds. startdelay and runtime are
-    relative to the barrier; runtime 0: as long as the run."""
+    relative to the barrier; runtime 0: as long as the run. With a trace, what describes a
+    pattern (rw to iodepth, rates, pauses) has no meaning, but iodepth: the most requests in
+    flight. speed: thousandths."""
 
     program: Program = "blkload"
     rw: RwMode = "randread"
@@ -250,6 +374,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fua: bool = False
     verify: bool = False
     randseed: int = 1
+    trace: Trace | None = None
+    replay: ReplayMode = "timed"
+    speed: int = 1000
+    trace_fit: TraceFit = "wrap"
+    trace_loop: bool = False
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -281,7 +410,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class DeviceEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of the device, at_ns after the barrier. attributes: those that change."""
+    """A change of the device, at_ns after the barrier. attributes: those that change, by their
+    files in the device's directory ("servers", "flash/program_ns")."""
 
     at_ns: int
     attributes: dict[str, int]

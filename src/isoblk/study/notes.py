@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from isoblk.study.model import RunSpec
 from isoblk.study.point import NR_REQUESTS, OWN_ELEVATORS
 from isoblk.study.presets import hardware_tags
+from isoblk.study.traces import ends_ns
+from isoblk.study.units import format_time
 
 # blk-mq gives a scheduler twice the device's tags, counting at most BLKDEV_DEFAULT_RQ of
 # them, and allows MAX_SCHED_RQ (block/blk-mq-sched.[ch]).
@@ -16,11 +18,17 @@ TAGS_A_GROUP = 2
 
 
 def notes(specs: Iterable[RunSpec]) -> list[str]:
-    """One line if a run divides its scheduler tags among more groups than they suffice for.
+    """One line if a run divides its scheduler tags among more groups than they suffice for,
+    and one for each trace that ends before its run does.
 
     Args:
         specs: the study's runs; the one that needs most tags is spoken of.
     """
+    specs = list(specs)
+    return [*_tags(specs), *_traces(specs)]
+
+
+def _tags(specs: list[RunSpec]) -> list[str]:
     short = [
         (len(spec.tenants), spec.scheduler.name, tags)
         for spec in specs
@@ -35,6 +43,23 @@ def notes(specs: Iterable[RunSpec]) -> list[str]:
     return [
         f"{groups} groups under {scheduler} divide {tags} scheduler tags, fewer than"
         f" {TAGS_A_GROUP} each, and weights may not hold; set nr_requests = {wanted} in [queue]"
+    ]
+
+
+def _traces(specs: list[RunSpec]) -> list[str]:
+    early: dict[str, int] = {}
+    for spec in specs:
+        for tenant in spec.tenants:
+            load, until = tenant.workload, spec.warmup_ns + spec.runtime_ns
+            if load.runtime_ns:
+                until = load.startdelay_ns + load.runtime_ns
+            end = ends_ns(load)
+            if load.trace and end is not None and end < until - spec.window_ms * 1_000_000:
+                early.setdefault(load.trace.name, end)
+    return [
+        f"trace {name} ends after {format_time(round(end, -6))}, before the run does;"
+        " trace_loop = true begins it anew"
+        for name, end in early.items()
     ]
 
 

@@ -3,13 +3,14 @@
 
 import hashlib
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
+from isoblk.errors import UserError
 from isoblk.study import limits
 from isoblk.study.model import (
     Device,
@@ -24,12 +25,14 @@ from isoblk.study.model import (
     Study,
     Tenant,
     TenantEntry,
+    Trace,
     Workload,
     WorkloadFields,
 )
 from isoblk.study.presets import hardware_tags, load_change, load_device
 from isoblk.study.shares import effective_shares, parent_of
 from isoblk.study.source import Field, FieldError, suggest
+from isoblk.study.traces import find_trace
 from isoblk.study.typed import convert_study
 from isoblk.study.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
 
@@ -40,6 +43,14 @@ OWN_ELEVATORS = ("kyber-fair", "feedbac")
 ELEVATORS = ("mq-deadline", "kyber", "bfq", *OWN_ELEVATORS)
 
 _BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
+# What a trace says itself, and what only a trace has.
+_OF_A_PATTERN = (
+    *("rw", "rwmixread", *_BLOCK_FIELDS, "numjobs", "rate_iops", "rate_process", "thinktime"),
+    *("thinktime_blocks", "random_distribution", "fsync", "verify"),
+)
+_OF_A_TRACE = ("replay", "speed", "trace_fit", "trace_loop")
+# More than a disk has tags: what a trace has under way at one time is its own affair.
+_REPLAY_IODEPTH = 1024
 _SIZES = frozenset({"bs", "offset", "size"})
 _TIMES = {
     "thinktime": "us",
@@ -120,7 +131,9 @@ def _targets(study: Study, key: str) -> list[Field]:
         fields = [(head, _known(key, rest, names))]
     elif head == "workload":
         fields = [(head, _known(key, rest, WorkloadFields.__struct_fields__))]
-    elif head in ("device", "queue") and rest:
+    elif head == "device" and rest:
+        fields = [(head, *rest.split(".", 1))]
+    elif head == "queue" and rest:
         fields = [(head, rest)]
     elif head == "iosched" and rest.partition(".")[2]:
         fields = [(head, *rest.split(".", 1))]
@@ -334,7 +347,10 @@ def _workload(study: Study, entry: int) -> Workload:
     own, shared = study.tenant[entry], study.workload
     own_block = [name for name in _BLOCK_FIELDS if getattr(own, name) is not UNSET]
     values: dict[str, Any] = {}
+    unused = _unused_options(study, entry)
     for name in WorkloadFields.__struct_fields__:
+        if name in unused:
+            continue
         value = getattr(own, name)
         if value is UNSET and not (name in _BLOCK_FIELDS and own_block):
             value = getattr(shared, name)
@@ -345,10 +361,8 @@ def _workload(study: Study, entry: int) -> Workload:
             values[name] = _size(field, value)
         elif name in _TIMES:
             values[f"{name}_ns"] = _time(field, value, _TIMES[name])
-        elif name == "bsrange":
-            values[name] = _bsrange(field, value)
-        elif name == "bssplit":
-            values[name] = _bssplit(field, value)
+        elif name in _READERS:
+            values[name] = _READERS[name](field, value)
         else:
             values["program" if name == "workload" else name] = value
     block = [name for name in _BLOCK_FIELDS if name in values]
@@ -356,7 +370,57 @@ def _workload(study: Study, entry: int) -> Workload:
         raise FieldError(
             origin(study, entry, block[1]), f"{block[0]!r} is set too", next="keep one of them"
         )
+    if values.get("trace") and values.get("replay") != "closed":
+        values.setdefault("iodepth", _REPLAY_IODEPTH)
     return Workload(**values)
+
+
+def _unused_options(study: Study, entry: int) -> tuple[str, ...]:
+    """Options that the load of [[tenant]] `entry` does not look at: with a trace those of a
+    pattern, without one those of a trace. Where they stand beside it, or nearer to the tenant,
+    that is a mistake; in a [workload] they are for others."""
+    place = origin(study, entry, "trace")
+    name = study.tenant[entry].trace
+    if name is UNSET:
+        name = study.workload.trace
+    if not name:
+        for option in _OF_A_TRACE:
+            if getattr(study.tenant[entry], option) is not UNSET:
+                raise FieldError(
+                    ("tenant", entry, option), "there is no trace to replay", next="set trace"
+                )
+        return _OF_A_TRACE
+    for option in _OF_A_PATTERN:
+        written = origin(study, entry, option)
+        if written[-1] == option and (written[0] == "tenant" or written[0] == place[0]):
+            raise FieldError(
+                written,
+                "does not go with a trace, which has its own requests",
+                next='remove it, or set trace = ""',
+            )
+    return _OF_A_PATTERN
+
+
+def _trace(field: Field, name: str) -> Trace | None:
+    if not name:
+        return None
+    try:
+        return find_trace(name).trace
+    except UserError as error:
+        where = "" if error.where in ("", name) else f"{error.where}: "
+        raise FieldError(field, f"{name}: {where}{error.cause}", next=error.next) from None
+
+
+def _speed(field: Field, factor: int | float) -> int:
+    """A factor, in thousandths."""
+    thousandths = factor * 1000
+    if thousandths not in limits.SPEED or abs(thousandths - round(thousandths)) > 1e-6:
+        raise FieldError(
+            field,
+            f"{factor} is not a speed",
+            next="allowed: 0.01..1000, at most three decimals; 2 is twice the recorded speed",
+        )
+    return round(thousandths)
 
 
 def _bsrange(field: Field, text: str) -> tuple[int, int]:
@@ -378,6 +442,14 @@ def _bssplit(field: Field, text: str) -> tuple[tuple[int, int], ...]:
             )
         parts.append((_size(field, size), int(percent)))
     return tuple(parts)
+
+
+_READERS: dict[str, Callable[[Field, Any], object]] = {
+    "bsrange": _bsrange,
+    "bssplit": _bssplit,
+    "trace": _trace,
+    "speed": _speed,
+}
 
 
 def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:

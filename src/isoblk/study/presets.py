@@ -2,7 +2,9 @@
 """Devices: from a preset's file, a table, or both."""
 
 import tomllib
-from collections.abc import Mapping
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -10,7 +12,16 @@ from isoblk import paths
 from isoblk.errors import UserError
 from isoblk.study import limits
 from isoblk.study.limits import Range
-from isoblk.study.model import Device, NullBlkDevice, VdiskDevice
+from isoblk.study.model import (
+    AttributeValue,
+    Device,
+    DeviceTable,
+    DiskModel,
+    ExpectEntry,
+    FlashModel,
+    NullBlkDevice,
+    VdiskDevice,
+)
 from isoblk.study.source import Field, FieldError, suggest
 from isoblk.study.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
 
@@ -18,8 +29,9 @@ DRIVERS: dict[str, type[VdiskDevice] | type[NullBlkDevice]] = {
     "vdisk": VdiskDevice,
     "null_blk": NullBlkDevice,
 }
-_SIZES = frozenset({"size", "logical_block_size", "blocksize", "read_bps", "write_bps"})
-_TIMES = frozenset({"read_ns", "write_ns", "trim_ns", "completion_nsec"})
+_SIZES = frozenset(
+    {"size", "logical_block_size", "blocksize", "page_size", "buffer", "slc", "cache", "readahead"}
+)
 _RANGES: dict[str, Range] = {
     "logical_block_size": limits.LOGICAL_BLOCK,
     "blocksize": limits.LOGICAL_BLOCK,
@@ -30,19 +42,36 @@ _RANGES: dict[str, Range] = {
     "read_ns": limits.SERVICE_NS,
     "write_ns": limits.SERVICE_NS,
     "trim_ns": limits.SERVICE_NS,
+    "flush_ns": limits.SERVICE_NS,
+    "read_bps": limits.BPS,
+    "write_bps": limits.BPS,
+    "jitter": limits.JITTER,
     "completion_nsec": limits.SERVICE_NS,
+    **{f"flash.{name}": allowed for name, allowed in limits.FLASH.items()},
+    **{f"disk.{name}": allowed for name, allowed in limits.DISK.items()},
 }
 
+# Which model of a vdisk an attribute is of; the others are every model's.
+_OWNERS = {
+    **dict.fromkeys(("servers", "read_ns", "write_ns", "trim_ns", "flush_ns"), "fixed"),
+    "flash": "flash",
+    "disk": "disk",
+}
 # Of a vdisk, while it runs (kernel/README.md).
-_CHANGEABLE = ("servers", "read_ns", "write_ns", "trim_ns", "read_bps", "write_bps")
+_CHANGEABLE = (
+    *("servers", "read_ns", "write_ns", "trim_ns", "flush_ns", "read_bps", "write_bps", "jitter"),
+    *(f"flash.{name}" for name in limits.FLASH_CHANGEABLE),
+    *(f"disk.{name}" for name in limits.DISK_CHANGEABLE),
+)
 
-Value = str | int | bool
 
+class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A preset's file: what it is, where its figures come from, and what they are."""
 
-class _PresetFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     source: str
-    device: dict[str, Value]
+    device: DeviceTable
+    expect: tuple[ExpectEntry, ...] = ()
 
 
 def preset_names() -> list[str]:
@@ -50,11 +79,11 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in paths.presets_dir().glob("*.toml"))
 
 
-def load_device(entry: str | Mapping[str, Value]) -> Device:
+def load_device(entry: str | Mapping[str, object]) -> Device:
     """The device that a study's `device` names.
 
     Args:
-        entry: a preset's name; or a table with `preset`, `driver`, or both, and the
+        entry: a preset's name or file; or a table with `preset`, `driver`, or both, and the
             attributes to set. Sizes and times may be text with a suffix; a time without
             one is in nanoseconds.
 
@@ -62,11 +91,11 @@ def load_device(entry: str | Mapping[str, Value]) -> Device:
         FieldError: unknown preset, driver or attribute, or a value that is not allowed.
         UserError: a preset's file is damaged.
     """
-    table: dict[str, Value] = {"preset": entry} if isinstance(entry, str) else dict(entry)
+    table: dict[str, object] = {"preset": entry} if isinstance(entry, str) else dict(entry)
     preset = table.pop("preset", None)
     if preset is not None:
         field: Field = ("device",) if isinstance(entry, str) else ("device", "preset")
-        base = _preset(str(preset), field)
+        base = _load_preset(str(preset), field).device
         # Another driver has other attributes: keep none of the preset's.
         if table.get("driver", base["driver"]) != base["driver"]:
             raise FieldError(
@@ -74,7 +103,7 @@ def load_device(entry: str | Mapping[str, Value]) -> Device:
                 f"preset {preset!r} has driver {base['driver']!r}",
                 next="remove 'driver' or 'preset'",
             )
-        table = {**base, **table}
+        table = _merged(base, table)
     driver = table.pop("driver", None)
     if driver is None:
         raise FieldError(
@@ -86,19 +115,35 @@ def load_device(entry: str | Mapping[str, Value]) -> Device:
         raise FieldError(
             ("device", "driver"), f"unknown driver {driver!r}", next=suggest(str(driver), DRIVERS)
         )
-    kind = DRIVERS[str(driver)]
-    values = {name: _value(kind, name, value) for name, value in table.items()}
-    device = msgspec.convert(values | {"driver": driver}, kind)
+    device = _with(DRIVERS[str(driver)](), table, ("device",))
+    if isinstance(device, VdiskDevice):
+        for name in table:
+            _check_owner(device, name)
     _check(device)
     return device
 
 
-def load_change(device: Device, entry: Mapping[str, Value]) -> dict[str, int]:
+def load_preset(name: str) -> Preset:
+    """A preset by its name, or by its file's name if that ends in .toml.
+
+    Raises:
+        UserError: there is none, or its file is damaged.
+    """
+    try:
+        return _load_preset(name, ("preset",))
+    except FieldError as error:
+        raise UserError(error.cause, next=error.next) from None
+
+
+def load_change(device: Device, entry: Mapping[str, object]) -> dict[str, int]:
     """What an event's `device` table changes of a device that runs.
 
     Args:
         device: before.
         entry: the attributes that change, as load_device() takes them.
+
+    Returns:
+        The new values by the attributes' files, as "servers" or "flash/program_ns".
 
     Raises:
         FieldError: the device or the attribute cannot be changed, or not to that value.
@@ -107,79 +152,189 @@ def load_change(device: Device, entry: Mapping[str, Value]) -> dict[str, int]:
         raise FieldError(
             ("device",), "only a vdisk can change while it runs", next="use a vdisk preset"
         )
-    for name in entry:
-        if name not in _CHANGEABLE:
+    changed = _with(device, entry, ("device",))
+    names = list(_names(entry))
+    for parts in names:
+        _check_owner(device, parts[0])
+        if ".".join(parts) not in _CHANGEABLE:
             raise FieldError(
-                ("device", name),
+                ("device", *parts),
                 "cannot change while the device runs",
-                next=suggest(name, _CHANGEABLE),
+                next=suggest(".".join(parts), _CHANGEABLE),
             )
-    values = {name: _value(VdiskDevice, name, value) for name, value in entry.items()}
-    changed = msgspec.structs.replace(device, **values)
     _check(changed)
-    return {name: getattr(changed, name) for name in entry}
+    return {"/".join(parts): _attribute(changed, parts) for parts in names}
 
 
-def _preset(name: str, field: Field) -> dict[str, Value]:
-    if name not in preset_names():
+def _names(table: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from ((name, *rest) for rest in _names(value))
+        else:
+            yield (name,)
+
+
+def _attribute(device: VdiskDevice, parts: tuple[str, ...]) -> int:
+    at: object = device
+    for part in parts:
+        at = getattr(at, part)
+    return int(typing.cast(int, at))
+
+
+def _load_preset(name: str, field: Field) -> Preset:
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise FieldError(field, f"no such file {name!r}")
+    elif name in preset_names():
+        path = paths.presets_dir() / f"{name}.toml"
+    else:
         raise FieldError(
             field, f"unknown preset {name!r}", next="presets: " + ", ".join(preset_names())
         )
-    path = paths.presets_dir() / f"{name}.toml"
     try:
-        table = msgspec.convert(tomllib.loads(path.read_text("utf-8")), _PresetFile).device
-        if table.get("driver") not in DRIVERS:
+        preset = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Preset)
+        if preset.device.get("driver") not in DRIVERS:
             raise ValueError("[device] names no driver")
     except (OSError, ValueError) as error:  # both decoders' errors are ValueErrors
         raise UserError(f"damaged preset: {error}", where=str(path)) from None
-    return table
+    return preset
 
 
-def _value(kind: type[VdiskDevice] | type[NullBlkDevice], name: str, value: Value) -> Value:
-    field = ("device", name)
-    if name not in kind.__struct_fields__:
-        raise FieldError(
-            field, f"unknown attribute {name!r}", next=suggest(name, kind.__struct_fields__)
-        )
-    wanted = type(getattr(kind(), name))
-    if wanted is int and isinstance(value, str) and name in _SIZES | _TIMES:
+def _merged(base: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:
+    """`base` with what `change` sets, table by table."""
+    both = {
+        name: _merged(typing.cast(Mapping[str, object], base[name]), value)
+        for name, value in change.items()
+        if isinstance(value, Mapping) and isinstance(base.get(name), Mapping)
+    }
+    return {**base, **change, **both}
+
+
+StructT = typing.TypeVar("StructT", bound=msgspec.Struct)
+
+
+def _with(struct: StructT, table: Mapping[str, object], field: Field) -> StructT:
+    """The struct with the attributes of a table set."""
+    names = struct.__struct_fields__
+    values: dict[str, object] = {}
+    for name, value in table.items():
+        here = (*field, name)
+        if name not in names:
+            raise FieldError(here, f"unknown attribute {name!r}", next=suggest(name, names))
+        part = getattr(struct, name)
+        if not isinstance(part, msgspec.Struct):
+            values[name] = _value(type(struct), here, value)
+        elif isinstance(value, Mapping):
+            values[name] = _with(part, value, here)
+        else:
+            raise FieldError(here, f"expected a table, got {value!r}")
+    return msgspec.structs.replace(struct, **values)
+
+
+def _value(kind: type[msgspec.Struct], field: Field, value: object) -> AttributeValue:
+    name = str(field[-1])
+    hint = typing.get_type_hints(kind)[name]
+    if typing.get_origin(hint) is typing.Literal:
+        choices = typing.get_args(hint)
+        if value not in choices:
+            raise FieldError(
+                field, f"unknown {name} {value!r}", next="allowed: " + ", ".join(choices)
+            )
+        return str(value)
+    is_size = name in _SIZES or name.endswith("_bps")
+    is_time = name.endswith(("_ns", "_nsec"))
+    if hint is int and isinstance(value, str) and (is_size or is_time):
         try:
-            return parse_size(value) if name in _SIZES else parse_time(value, "ns")
+            return parse_size(value) if is_size else parse_time(value, "ns")
         except ValueError as error:
-            hint = SIZE_HINT if name in _SIZES else TIME_HINT
-            raise FieldError(field, str(error), next=hint) from None
-    if wanted is str and value != getattr(kind(), name):
+            hint_text = SIZE_HINT if is_size else TIME_HINT
+            raise FieldError(field, str(error), next=hint_text) from None
+    if type(value) is not hint:
+        words = {int: "a whole number", bool: "true or false"}
+        raise FieldError(field, f"expected {words[hint]}, got {value!r}")
+    return typing.cast(AttributeValue, value)
+
+
+def _check_owner(device: VdiskDevice, name: str) -> None:
+    """What the model in use does not look at must not be set: it would change nothing."""
+    if name in _OWNERS and _OWNERS[name] != device.model:
         raise FieldError(
-            field, f"unknown {name} {value!r}", next=f"allowed: {getattr(kind(), name)}"
+            ("device", name),
+            f"is of model {_OWNERS[name]!r}, and the device's model is {device.model!r}",
+            next=f"set model = {_OWNERS[name]!r}, or remove it",
         )
-    if type(value) is not wanted:
-        words = {int: "a whole number", bool: "true or false", str: "text"}
-        raise FieldError(field, f"expected {words[wanted]}, got {value!r}")
-    return value
 
 
 def _check(device: Device) -> None:
-    for name in device.__struct_fields__:
-        value = getattr(device, name)
-        if name in _RANGES and value not in _RANGES[name]:
-            raise FieldError(
-                ("device", name), f"{value} is out of range", next=f"allowed: {_RANGES[name]}"
-            )
-        if isinstance(value, int) and value < 0:
-            raise FieldError(("device", name), f"{value} is negative", next="allowed: 0 and more")
+    _check_ranges(device, ())
+    if isinstance(device, VdiskDevice):
+        _check_flash(device.flash)
+        _check_disk(device.disk)
     name = "logical_block_size" if isinstance(device, VdiskDevice) else "blocksize"
     block = logical_block(device)
     if block & (block - 1):
         raise FieldError(
             ("device", name), f"{block} is not a power of two", next="allowed: 512, 1k, 2k, 4k"
         )
-    unit = limits.MEBIBYTE if isinstance(device, NullBlkDevice) else block
+    unit = limits.MEBIBYTE if isinstance(device, NullBlkDevice) else limits.PHYSICAL_BLOCK
     if device.size == 0 or device.size % unit:
         raise FieldError(
             ("device", "size"),
             f"{device.size} is not a multiple of {unit}",
             next=f"allowed: multiples of {unit} bytes above 0",
         )
+
+
+def _check_flash(flash: FlashModel) -> None:
+    if flash.page_size % limits.PHYSICAL_BLOCK:
+        raise FieldError(
+            ("device", "flash", "page_size"),
+            f"{flash.page_size} is not a multiple of 4096",
+            next="allowed: 4k, 8k, 16k, ...",
+        )
+    units = flash.block_pages * flash.planes * flash.page_size // limits.PHYSICAL_BLOCK
+    if units > limits.FLASH_BLOCK_UNITS:
+        raise FieldError(
+            ("device", "flash", "block_pages"),
+            f"a block of {flash.planes} planes has {units} units of 4 KiB",
+            next=f"allowed: up to {limits.FLASH_BLOCK_UNITS}",
+        )
+    if flash.gc_low >= flash.gc_high:
+        raise FieldError(
+            ("device", "flash", "gc_low"),
+            f"{flash.gc_low} is not below gc_high",
+            next=f"allowed: less than {flash.gc_high}",
+        )
+
+
+def _check_disk(disk: DiskModel) -> None:
+    for low, high in (
+        ("seek_min_ns", "seek_avg_ns"),
+        ("seek_avg_ns", "seek_max_ns"),
+        ("inner_bps", "outer_bps"),
+    ):
+        if getattr(disk, low) > getattr(disk, high):
+            raise FieldError(
+                ("device", "disk", low),
+                f"{getattr(disk, low)} is above {high}",
+                next=f"allowed: up to {getattr(disk, high)}",
+            )
+
+
+def _check_ranges(struct: msgspec.Struct, parts: tuple[str, ...]) -> None:
+    for name in struct.__struct_fields__:
+        value = getattr(struct, name)
+        here = (*parts, name)
+        allowed = _RANGES.get(".".join(here))
+        if isinstance(value, msgspec.Struct):
+            _check_ranges(value, here)
+        elif allowed is not None and value not in allowed:
+            raise FieldError(
+                ("device", *here), f"{value} is out of range", next=f"allowed: {allowed}"
+            )
+        elif isinstance(value, int) and value < 0:
+            raise FieldError(("device", *here), f"{value} is negative", next="allowed: 0 and more")
 
 
 def hardware_tags(device: Device) -> int:
@@ -190,3 +345,15 @@ def hardware_tags(device: Device) -> int:
 def logical_block(device: Device) -> int:
     """Bytes of the device's logical block: offsets and sizes are multiples of it."""
     return device.logical_block_size if isinstance(device, VdiskDevice) else device.blocksize
+
+
+def memory_bytes(device: Device) -> int:
+    """Memory of the machine that the device takes up, at most: the map of its flash, and the data
+    that it keeps."""
+    if isinstance(device, NullBlkDevice):
+        return device.size if device.memory_backed else 0
+    kept = device.size if device.store == "memory" else 0
+    if device.model != "flash":
+        return kept
+    flash_bytes = device.size * (1000 + device.flash.spare) // 1000 + device.flash.slc
+    return kept + flash_bytes // limits.PHYSICAL_BLOCK * limits.FLASH_MAP_BYTES

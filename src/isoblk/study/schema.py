@@ -64,7 +64,7 @@ _TEXTS: dict[tuple[str, str], str] = {
     ("EventEntry", "weight"): "The new weight, 1..10000 (bfq: 1..1000).",
     ("EventEntry", "at"): "When, after the start of all tenants. " + _SECONDS,
     ("EventEntry", "tenant"): "The tenant's name.",
-    ("EventEntry", "device"): "Attributes of a vdisk: servers, read_ns, write_ns, ...",
+    ("EventEntry", "device"): "Attributes of a vdisk: servers, read_ns, flash.program_ns, ...",
     ("IoCostTable", "model"): 'The six coefficients of io.cost.model, or "calibrated".',
     ("IoCostTable", "qos"): "As io.cost.qos: " + ", ".join(limits.IO_COST_QOS) + ".",
     ("IoMaxTable", "scale"): "Caps are the weight's share of the total under none, times this.",
@@ -101,6 +101,11 @@ _WORKLOAD_TEXTS = {
     "fsync": "Flush after every so many writes; 0: never.",
     "fua": "Every write is FUA.",
     "verify": "Written blocks carry address and generation, and reads check them.",
+    "trace": 'A trace to replay: a file, or the name of a stand-in; "": none.',
+    "replay": "At the recorded times, or one request when another ends.",
+    "speed": "2: a timed replay takes half the recorded time. 0.01..1000.",
+    "trace_fit": "Addresses beyond the region: modulo its size, or all of them scaled to it.",
+    "trace_loop": "Begin anew after the last request.",
 }
 
 

@@ -11,8 +11,8 @@ import msgspec
 
 from isoblk.errors import RunError
 from isoblk.guest.knobs import Setting
-from isoblk.result.model import OpTotals
-from isoblk.study.model import RunSpec, Tenant, Workload
+from isoblk.result.model import Lateness, OpTotals, ReplayTotals
+from isoblk.study.model import RunSpec, Tenant, Trace, Workload
 
 ROOT = "/sys/kernel/config/blkload"
 RESULTS = "/sys/kernel/debug/blkload/results"
@@ -31,6 +31,7 @@ _SELDOM = (
     "random_distribution",
     "fsync",
 )
+_REPLAY_SELDOM = ("number_ios", "offset", "size")
 
 
 def make(tenants: Sequence[Tenant]) -> list[str]:
@@ -39,8 +40,19 @@ def make(tenants: Sequence[Tenant]) -> list[str]:
     return ["mkdir " + " ".join(names)] if names else []
 
 
-def settings(tenant: Tenant, device: str, spec: RunSpec) -> Iterator[Setting]:
+def trace_file(trace: Trace) -> str:
+    """A trace's name in the run's directory: by its content, wherever it came from."""
+    return f"traces/{trace.sha256[:32]}.isotrace"
+
+
+def settings(tenant: Tenant, device: str, run_dir: str, spec: RunSpec) -> Iterator[Setting]:
     """A tenant's attributes; those at blkload's default are left alone.
+
+    Args:
+        tenant: the tenant.
+        device: the device's path.
+        run_dir: where the guest sees the run's directory.
+        spec: the run.
 
     The run's warm-up is a time after the barrier and common to all, ramp_time counts from a
     tenant's own start; likewise the end.
@@ -49,11 +61,28 @@ def settings(tenant: Tenant, device: str, spec: RunSpec) -> Iterator[Setting]:
     values = {
         "device": device,
         "cgroup": f"/{tenant.cgroup}",
-        **_pattern(tenant.workload),
+        **_requests(tenant.workload, run_dir),
         **_times(tenant.workload, spec),
     }
     for name, value in values.items():
         yield Setting(f"{directory}/{name}", str(value))
+
+
+def _requests(load: Workload, run_dir: str) -> dict[str, str | int]:
+    """What is asked for, and how much at once."""
+    if load.trace is None:
+        return _pattern(load)
+    values: dict[str, str | int] = {
+        "trace": f"{run_dir}/{trace_file(load.trace)}",
+        "replay": load.replay,
+        "trace_fit": load.trace_fit,
+        "iodepth": load.iodepth,
+    }
+    if load.replay == "timed":
+        values["speed"] = load.speed
+    values |= {name: getattr(load, name) for name in _REPLAY_SELDOM if _is_set(load, name)}
+    values |= {name: 1 for name in ("fua", "trace_loop") if getattr(load, name)}
+    return values
 
 
 def _pattern(load: Workload) -> dict[str, str | int]:
@@ -117,12 +146,14 @@ def _in_unit(value_ns: int, unit_ns: int) -> str:
 class TenantOutput:
     """A tenant's part of `results`. start_ns: when the barrier was, by the guest's monotonic
     clock; None if there was none. windows: (op, start ms) -> (ios, bytes); latency:
-    (op, upper bound ns) -> count; measured: from and to, ns after the barrier."""
+    (op, upper bound ns) -> count; measured: from and to, ns after the barrier; replay: of a
+    tenant with a trace."""
 
     jobs: int
     error: int
     measured_ns: tuple[int, int]
     start_ns: int | None = None
+    replay: ReplayTotals | None = None
     ops: dict[str, OpTotals] = field(default_factory=dict)
     windows: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
     latency: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -154,6 +185,14 @@ def _parse_line(words: list[str], tenants: dict[str, TenantOutput]) -> None:
         case ["op", name, op, *rest]:
             pairs = _numbers(rest)
             tenants[name].ops[op] = msgspec.convert(pairs, OpTotals)
+        case ["trace", name, *rest]:
+            tenants[name].replay = msgspec.convert(_numbers(rest), ReplayTotals)
+        case ["late", name, *rest]:
+            late = msgspec.convert(_numbers(rest), Lateness)
+            replay = tenants[name].replay
+            if replay is None:
+                raise ValueError
+            tenants[name].replay = msgspec.structs.replace(replay, late=late)
         case ["tenant", name, *rest]:
             pairs = _numbers(rest)
             tenants[name] = TenantOutput(

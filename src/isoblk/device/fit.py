@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A device of the lab that does what a drive was measured to do.
+
+First from formulas, each figure deciding one attribute: what a request costs the controller, how
+many dies answer at once and how fast, how long a program takes, how much flash is spare. Then by
+running it: what differs is put down to the same attributes, and again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import Literal
+
+import msgspec
+
+from isoblk.device.check import Measured
+from isoblk.device.greedy import spare_for, write_amplification
+from isoblk.errors import UserError
+from isoblk.study import limits
+from isoblk.study.model import DiskModel, ExpectEntry, FlashModel, VdiskDevice
+from isoblk.study.units import parse_size
+
+# No flash takes so long to answer alone, no arm and platter are so fast.
+_HARD_DISK_NS = 2_000_000
+# Of the lab's flash: small enough that it is made in no time. Its blocks are made smaller too,
+# so that a die has as many that collecting one is no storm.
+_FLASH_SIZE = 8 << 30
+_BLOCKS = 256
+# What such disks have; the lab needs no memory for it.
+_DISK_SIZE = 1 << 40
+_DIES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+# For each of these one that divides it.
+_CHANNELS = (8, 12, 6, 4)
+_PLANES = (2, 4, 8, 16)
+_LARGE = 64 << 10
+# The part of the time that a lone read takes which is the flash's own; the controller, the
+# buses and the host have the rest: what is usual, and what is looked at.
+_FLASH_PART = 0.7
+_FLASH_PARTS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
+# Of a figure, when the controller is taken for what limits it.
+_AT_LIMIT = 0.03
+# Beyond what is asked of it, a controller is not the limit.
+_SPARE_TIME = 0.7
+# Less has no spare area that goes with it.
+_LEAST_AMPLIFICATION = 1.01
+_STEPS = 50  # halvings: to what a float can tell
+# What a figure may still differ by when nothing better is sought.
+_CLOSE = 0.005
+
+How = Literal["add", "time", "speed", "spare", "seek"]
+
+
+@dataclass(frozen=True)
+class Knob:
+    """An attribute that a figure decides.
+
+    how: "add": a latency, the difference is added. "time": throughput is inverse to it.
+    "speed": throughput is in proportion to it. "spare": as the cost of garbage collection.
+    "seek": all three seek times, by the difference of latency.
+    """
+
+    part: Literal["", "flash", "disk"]
+    name: str
+    how: How
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The best device that was found, and what it does."""
+
+    device: VdiskDevice
+    measured: tuple[Measured, ...]
+
+
+def distance(measured: Sequence[Measured]) -> float:
+    """How far a device is from its figures: the mean square of the logarithms of the ratios."""
+    return sum(log(one.value / one.expect.value) ** 2 for one in measured) / len(measured)
+
+
+def refine(
+    device: VdiskDevice,
+    expect: Sequence[ExpectEntry],
+    measure: Callable[[VdiskDevice], Sequence[Measured]],
+    rounds: int,
+) -> Fit:
+    """Measure the device and set right what differs, at most `rounds` times.
+
+    Args:
+        measure: what a device does, in the order of `expect`.
+        rounds: 0 only measures.
+    """
+    best = now = Fit(device, tuple(measure(device)))
+    for _ in range(rounds):
+        if distance(best.measured) <= _CLOSE**2:
+            break
+        turned = _turned(now, knobs(now.device, expect))
+        if turned == now.device:
+            break
+        now = Fit(turned, tuple(measure(turned)))
+        if distance(now.measured) < distance(best.measured):
+            best = now
+    return best
+
+
+# ---- what decides what ---------------------------------------------------------------
+
+
+def _depth(entry: ExpectEntry) -> int:
+    return entry.iodepth * entry.numjobs
+
+
+def _block(entry: ExpectEntry) -> int:
+    return parse_size(entry.bs)
+
+
+def _small(entry: ExpectEntry) -> bool:
+    """Does it count requests rather than bytes?"""
+    return entry.metric == "iops" and _block(entry) < _LARGE
+
+
+def _of(expect: Sequence[ExpectEntry], *modes: str) -> list[ExpectEntry]:
+    return [entry for entry in expect if entry.rw in modes]
+
+
+def _deepest(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
+    """The figure of throughput with most requests in flight."""
+    rates = [entry for entry in entries if not entry.metric.startswith("lat_")]
+    return max(rates, key=_depth, default=None)
+
+
+def _lone(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
+    """The latency of small requests that come one at a time."""
+    found = [
+        entry
+        for entry in entries
+        if entry.metric.startswith("lat_") and _depth(entry) == 1 and _block(entry) < _LARGE
+    ]
+    # Of random ones if there are such: sequential ones may be read ahead.
+    return min(found, key=lambda entry: not entry.rw.startswith("rand"), default=None)
+
+
+def knobs(device: VdiskDevice, expect: Sequence[ExpectEntry]) -> dict[int, Knob]:
+    """Which attribute each figure decides, by its place; some decide none."""
+    found: list[tuple[ExpectEntry | None, Knob]]
+    if device.model == "disk":
+        found = [
+            (_lone(_of(expect, "randread")), Knob("disk", "seek_avg_ns", "seek")),
+            (_deepest(_of(expect, "read")), Knob("disk", "outer_bps", "speed")),
+        ]
+    elif device.model == "flash":
+        found = list(_flash_knobs(device.flash, expect))
+    else:
+        found = []
+    return {
+        next(i for i, one in enumerate(expect) if one is entry): knob
+        for entry, knob in reversed(found)
+        if entry is not None
+    }
+
+
+def _flash_knobs(
+    flash: FlashModel, expect: Sequence[ExpectEntry]
+) -> list[tuple[ExpectEntry | None, Knob]]:
+    reads, writes = _deepest(_of(expect, "randread")), _deepest(_of(expect, "randwrite"))
+
+    def limited(entry: ExpectEntry) -> bool:
+        """Is it what the controller can do?"""
+        return abs(entry.value * flash.cmd_ns / 1e9 - 1) < _AT_LIMIT
+
+    found: list[tuple[ExpectEntry | None, Knob]] = [
+        (_lone(_of(expect, "randread", "read")), Knob("flash", "read_latency_ns", "add")),
+        (_lone(_of(expect, "randwrite", "write")), Knob("flash", "write_latency_ns", "add")),
+        (_deepest(_of(expect, "read")), Knob("", "read_bps", "speed")),
+    ]
+    if reads and _small(reads):
+        name = "cmd_ns" if limited(reads) else "read_ns"
+        found.append((reads, Knob("flash", name, "time")))
+    if writes and _small(writes):
+        if writes.state == "steady":
+            found.append((writes, Knob("flash", "spare", "spare")))
+        elif limited(writes):
+            found.append((writes, Knob("flash", "cmd_ns", "time")))
+    program = "slc_program_ns" if flash.slc else "program_ns"
+    found.append((_deepest(_of(expect, "write")), Knob("flash", program, "time")))
+    return found
+
+
+def _turned(fit: Fit, chosen: dict[int, Knob]) -> VdiskDevice:
+    device = fit.device
+    for index, knob in chosen.items():
+        one = fit.measured[index]
+        part = getattr(device, knob.part) if knob.part else device
+        values = _new_values(part, knob, one)
+        if knob.part:
+            part = msgspec.structs.replace(part, **values)
+            device = msgspec.structs.replace(device, **{knob.part: part})
+        else:
+            device = msgspec.structs.replace(device, **values)
+    return device
+
+
+def _new_values(part: msgspec.Struct, knob: Knob, one: Measured) -> dict[str, int]:
+    """What the attribute, or those that go with it, must be for the figure to come out."""
+    old = getattr(part, knob.name)
+    ratio = one.value / one.expect.value
+    match knob.how:
+        case "add":
+            new = max(0, round(old + one.expect.value - one.value))
+        case "time":
+            new = max(1, round(old * ratio))
+        case "speed":
+            new = max(1, round(old / ratio))
+        case "spare":
+            new = _spare(max(_LEAST_AMPLIFICATION, write_amplification(old / 1000) * ratio))
+        case "seek":
+            assert isinstance(part, DiskModel)
+            mean = 0.2 * part.seek_min_ns + 0.652 * part.seek_avg_ns + 0.148 * part.seek_max_ns
+            factor = max(0.05, (mean + one.expect.value - one.value) / mean)
+            names = ("seek_min_ns", "seek_avg_ns", "seek_max_ns")
+            return {name: round(getattr(part, name) * factor) for name in names}
+    return {knob.name: new}
+
+
+# ---- the first guess -----------------------------------------------------------------
+
+
+def estimate(expect: Sequence[ExpectEntry]) -> VdiskDevice:
+    """A device that should do what the figures say, from formulas alone.
+
+    Raises:
+        UserError: no random read, or too few figures to tell.
+    """
+    if not _of(expect, "randread"):
+        raise UserError(
+            "no job that can be used is of random reads",
+            next="measure rw=randread, bs=4k, iodepth=1 at least",
+        )
+    lone = _lone(_of(expect, "randread"))
+    deepest = _deepest(_of(expect, "randread"))
+    if lone:
+        alone_ns = lone.value
+    else:
+        assert deepest is not None  # a random read is a latency or a throughput
+        alone_ns = _depth(deepest) * 1e9 / deepest.value / max(1, _depth(deepest) / 4)
+    return _disk(expect) if alone_ns >= _HARD_DISK_NS else _flash(expect, alone_ns)
+
+
+def _disk(expect: Sequence[ExpectEntry]) -> VdiskDevice:
+    usual = DiskModel()
+    stream = _deepest(_of(expect, "read", "write"))
+    outer = usual.outer_bps if stream is None else _bps(stream)
+    write = _lone(_of(expect, "randwrite"))
+    read = _lone(_of(expect, "randread"))
+    return VdiskDevice(
+        model="disk",
+        size=_DISK_SIZE,
+        queue_depth=32,
+        # Only a cache lets a write end sooner than the arm can get there.
+        write_cache=bool(write and read and write.value < 0.7 * read.value),
+        disk=msgspec.structs.replace(usual, outer_bps=round(outer), inner_bps=round(outer / 2)),
+    )
+
+
+def _flash(expect: Sequence[ExpectEntry], alone_ns: float) -> VdiskDevice:
+    usual = FlashModel()
+    dies, read_ns, cmd_ns = _reading(expect, alone_ns)
+    channels = next(one for one in _CHANNELS if dies % one == 0)
+    streams = {rw: _deepest(_of(expect, rw)) for rw in ("read", "write")}
+    fastest = max((_bps(one) for one in streams.values() if one), default=0.0)
+    # A channel with half its time to spare is never the limit.
+    bus_bps = max(usual.bus_bps, round(2 * fastest / channels))
+    pages = [planes * usual.page_size for planes in _PLANES]
+    # All planes of a die read at once, and sequential reads need what they do together.
+    row = next(
+        (row for row in pages if dies * row >= 1.2 * fastest * (read_ns / 1e9 + row / bus_bps)),
+        pages[-1],
+    )
+    program_ns, spare = _writing(expect, dies * row)
+    write = _lone(_of(expect, "randwrite", "write"))
+    bus_ns = round(4096e9 / bus_bps)
+    block_pages = min(usual.block_pages, max(1, _FLASH_SIZE // (dies * row * _BLOCKS)))
+    flash = FlashModel(
+        channels=channels,
+        dies=dies // channels,
+        planes=row // usual.page_size,
+        block_pages=block_pages,
+        spare=spare,
+        read_ns=max(1, read_ns - bus_ns),
+        program_ns=program_ns,
+        # Smaller blocks are erased more often: the same time for as many pages.
+        erase_ns=usual.erase_ns * block_pages // usual.block_pages,
+        bus_bps=bus_bps,
+        cmd_ns=cmd_ns,
+        read_latency_ns=max(0, round(alone_ns - read_ns - cmd_ns)),
+        write_latency_ns=max(0, round(write.value - cmd_ns)) if write else usual.write_latency_ns,
+        # As a study shall find it.
+        precondition="random" if any(one.state == "steady" for one in expect) else "none",
+    )
+    read_bps = round(_bps(streams["read"])) if streams["read"] else 0
+    return VdiskDevice(model="flash", size=_FLASH_SIZE, read_bps=read_bps, flash=flash)
+
+
+def _reading(expect: Sequence[ExpectEntry], alone_ns: float) -> tuple[int, int, int]:
+    """How many dies, how long each has a read, transfer included, and what a command costs."""
+    usual = FlashModel()
+    small = [entry for entry in expect if _small(entry)]
+    reads = _of(small, "randread")
+    if not small:
+        return usual.channels * usual.dies, round(_FLASH_PART * alone_ns), usual.cmd_ns
+    most = max(entry.value for entry in small)
+    dies, read_ns = _dies(reads, alone_ns, most)
+    busiest = _deepest(reads)
+    of_dies = (
+        busiest is not None
+        and busiest.value == most
+        and random_reads(_depth(busiest), dies, alone_ns - read_ns, read_ns)
+        < most * (1 + _AT_LIMIT)
+    )
+    # A command that comes alone takes its controller's time too.
+    lone = _lone(_of(expect, "randwrite", "write"))
+    shortest = min(alone_ns, lone.value) if lone else alone_ns
+    at_limit = 1e9 / most
+    # The dies' limit if they have one near what was measured, else the controller's.
+    if of_dies or at_limit > shortest / 2:
+        return dies, read_ns, round(min(_SPARE_TIME * at_limit, shortest / 2))
+    return dies, read_ns, round(at_limit)
+
+
+def _writing(expect: Sequence[ExpectEntry], rows: int) -> tuple[int, int]:
+    """How long a program takes, and how much flash is spare, per mille.
+
+    Args:
+        rows: bytes that all dies program together.
+    """
+    usual = FlashModel()
+    stream, scattered = _deepest(_of(expect, "write")), _deepest(_of(expect, "randwrite"))
+    rate = max((_bps(one) for one in (stream, scattered) if one), default=0.0)
+    if not rate:
+        return usual.program_ns, usual.spare
+    program_ns = round(rows * 1e9 / rate)
+    if not scattered or scattered.state == "fresh" or not _small(scattered):
+        return program_ns, usual.spare
+    return program_ns, _spare(max(_LEAST_AMPLIFICATION, rate / _bps(scattered)))
+
+
+def _spare(amplification: float) -> int:
+    """The attribute for which garbage collection costs so much."""
+    allowed = limits.FLASH["spare"]
+    return min(allowed.high, max(1, round(spare_for(amplification) * 1000)))
+
+
+def _bps(entry: ExpectEntry) -> float:
+    """Bytes a second of a figure of throughput."""
+    return entry.value if entry.metric == "bps" else entry.value * _block(entry)
+
+
+def _dies(reads: Sequence[ExpectEntry], alone_ns: float, most: float) -> tuple[int, int]:
+    """How many dies, and how long each reads, so that random reads come nearest to all the
+    figures, when the controller lets at most so many a second through."""
+
+    def error(choice: tuple[int, float]) -> float:
+        dies, part = choice
+        read_ns = part * alone_ns
+        rates = (
+            min(most, random_reads(_depth(one), dies, alone_ns - read_ns, read_ns)) for one in reads
+        )
+        off = (log(rate / one.value) for rate, one in zip(rates, reads, strict=True))
+        # Where the figures do not tell: what is usual, and no more dies than needed.
+        return sum(one**2 for one in off) + 0.02 * log(part / _FLASH_PART) ** 2 + 1e-5 * dies
+
+    dies, part = min(((dies, part) for dies in _DIES for part in _FLASH_PARTS), key=error)
+    return dies, round(part * alone_ns)
+
+
+def random_reads(depth: int, dies: int, delay_ns: float, read_ns: float) -> float:
+    """Reads a second of `depth` in flight over `dies` of which each reads one at a time, and a
+    delay that all have at the same time.
+
+    A die that is busy for a part u of the time, always for as long, has u + u^2 / (2 (1 - u))
+    reads with it (Pollaczek and Khinchine, for arrivals at random); those of all dies and those
+    in the delay are the depth.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        busy = (low + high) / 2
+        at_dies = dies * (busy + busy**2 / (2 * (1 - busy)))
+        if at_dies + busy * dies / read_ns * delay_ns < depth:
+            low = busy
+        else:
+            high = busy
+    return min(low * dies / read_ns, depth / (delay_ns + read_ns)) * 1e9

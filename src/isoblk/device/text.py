@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures as a person reads them, and a preset as TOML."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from isoblk.device.check import Measured
+from isoblk.study.model import ExpectEntry, ExpectMetric, VdiskDevice
+
+_INTEGER_DIGITS = 100  # from here on a figure needs no decimals
+
+
+def figure(value: float, metric: ExpectMetric) -> str:
+    """A value of a metric with its unit: 279,500 IOPS, 3,200 MB/s, 85.0 us."""
+    if metric == "iops":
+        return f"{value:,.0f} IOPS"
+    if metric == "bps":
+        return f"{_number(value / 1e6)} MB/s"
+    return f"{_number(value / 1e6)} ms" if value >= 1e6 else f"{_number(value / 1e3)} us"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= _INTEGER_DIGITS else f"{value:.1f}"
+
+
+def table(measured: Mapping[str, Sequence[Measured]]) -> Table:
+    """Source against model: a row a figure, by the preset's name."""
+    shown = Table(box=None, pad_edge=False)
+    for heading in ("preset", "figure", "state"):
+        shown.add_column(heading, overflow="fold")
+    for heading in ("source", "model", "error"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for name, figures in measured.items():
+        for i, one in enumerate(figures):
+            metric = one.expect.metric
+            shown.add_row(
+                "" if i else name,
+                one.expect.what,
+                one.expect.state,
+                figure(one.expect.value, metric),
+                figure(one.value, metric),
+                Text(f"{one.error:+.1%}", style="" if one.ok else "red"),
+            )
+    return shown
+
+
+def preset_toml(title: str, source: str, device: VdiskDevice, expect: Sequence[ExpectEntry]) -> str:
+    """A preset's file. Of the attributes of every model only those that are not as usual."""
+    usual = VdiskDevice()
+    common: dict[str, object] = {"driver": "vdisk", "model": device.model, "size": device.size}
+    for name in device.__struct_fields__:
+        value = getattr(device, name)
+        if not isinstance(value, msgspec.Struct) and value != getattr(usual, name):
+            common[name] = value
+    lines = [
+        "# SPDX-License-Identifier: GPL-2.0-only",
+        *_pairs({"title": title, "source": source}),
+        *_section("[device]", common),
+    ]
+    if device.model != "fixed":
+        part = msgspec.to_builtins(getattr(device, device.model))
+        lines += _section(f"[device.{device.model}]", part)
+    for entry in expect:
+        lines += _section("[[expect]]", _set(entry))
+    return "\n".join(lines) + "\n"
+
+
+def _set(entry: ExpectEntry) -> dict[str, object]:
+    values: dict[str, object] = msgspec.to_builtins(entry)
+    if float(entry.value).is_integer():
+        values["value"] = int(entry.value)
+    return values
+
+
+def _section(header: str, values: Mapping[str, object]) -> list[str]:
+    return ["", header, *_pairs(values)]
+
+
+def _pairs(values: Mapping[str, object]) -> list[str]:
+    # A JSON string is a TOML string, but for DEL, which TOML does not allow.
+    return [
+        f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+        for name, value in values.items()
+    ]

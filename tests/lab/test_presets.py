@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Presets do what their sources say, and a drive that was measured can be rebuilt."""
+
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from isoblk.campaign.execute import Bench
+from isoblk.device.check import Measured, measure
+from isoblk.device.fiojson import read_fio
+from isoblk.device.fit import estimate, refine
+from isoblk.device.greedy import write_amplification
+from isoblk.guest.plan import make_plan
+from isoblk.study.model import ExpectEntry, FlashModel, VdiskDevice
+from isoblk.study.presets import load_device, load_preset, preset_names
+from tests.lab.guest import Guest
+from tests.lab.load import STATS, VDISK, numbers, run, tenant
+from tests.unit.fioresults import fio_document, fio_job
+from tests.unit.specs import run_spec
+
+CHECKED = [name for name in preset_names() if load_preset(name).expect]
+
+
+@pytest.fixture
+def executor() -> Iterator[Executor]:
+    with ThreadPoolExecutor(1) as one:
+        yield one
+
+
+def test_there_are_presets_to_check() -> None:
+    assert {"p4500-1t", "p4500-2t", "860pro-256g", "840evo-120g", "980pro-1t"} <= set(CHECKED)
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_preset_does_what_its_source_says(
+    name: str, default_bench: Bench, executor: Executor
+) -> None:
+    measured = measure(load_device(name), load_preset(name).expect, default_bench, executor)
+    assert [(one.expect.what, f"{one.error:+.1%}") for one in measured if not one.ok] == []
+
+
+def test_sustained_random_writes_slow_the_p4500_down_by_what_collection_costs(
+    guest: Guest, default_bench: Bench, executor: Executor
+) -> None:
+    device = load_device("p4500-1t")
+    assert isinstance(device, VdiskDevice)
+    (steady,) = (one for one in load_preset("p4500-1t").expect if one.what == "random write 4k")
+    fresh = msgspec.structs.replace(steady, state="fresh")
+    slow, fast = measure(device, [steady, fresh], default_bench, executor)
+    assert slow.value < fast.value / 3
+
+    settings = make_plan(run_spec(device=device)).settings
+    disk = [one for one in settings if one.path.startswith(VDISK)]
+    left = guest.run(
+        "\n".join(
+            [
+                f"mkdir {VDISK}/disk0",
+                *(f"echo {one.value} > {one.path}" for one in disk),
+                tenant("t", rw="randwrite", iodepth=128, runtime="5s"),
+                run("results"),
+                f"cat {STATS}/disk0/stats > /run/isoblk/stats",
+            ]
+        )
+    )
+    stats = numbers(left.read("stats"))
+    amplification = 1 + stats["gc_pages"] / stats["host_pages"]
+    spare = stats["flash_pages"] * 4096 / device.size - 1
+    assert amplification == pytest.approx(write_amplification(spare), rel=0.1)
+
+
+def test_a_drive_that_fio_measured_is_rebuilt(
+    tmp_path: Path, default_bench: Bench, executor: Executor
+) -> None:
+    drive = VdiskDevice(
+        model="flash",
+        size=4 << 30,
+        read_bps=2_500_000_000,
+        flash=FlashModel(dies=2, block_pages=16, spare=200, read_ns=50_000, program_ns=900_000),
+    )
+    loads = [
+        ("randread", "4k", 1, "lat_mean_ns", "mean_ns"),
+        ("randwrite", "4k", 1, "lat_mean_ns", "mean_ns"),
+        ("randread", "4k", 128, "iops", "iops"),
+        ("randwrite", "4k", 64, "iops", "iops"),
+        ("read", "128k", 64, "bps", "bps"),
+        ("write", "128k", 64, "bps", "bps"),
+    ]
+    jobs = []
+    for group, (rw, bs, iodepth, metric, of_fio) in enumerate(loads):
+        entry = ExpectEntry(
+            what=rw,
+            rw=rw,  # type: ignore[arg-type]
+            bs=bs,
+            iodepth=iodepth,
+            metric=metric,  # type: ignore[arg-type]
+            value=1,
+            source="the drive",
+            state="steady" if rw == "randwrite" else "fresh",
+        )
+        (one,) = measure(drive, [entry], default_bench, executor)
+        options = {"rw": rw, "bs": bs, "iodepth": str(iodepth)}
+        jobs.append(fio_job(f"job{group}", options, group=group, **{of_fio: one.value}))
+    path = tmp_path / "drive.json"
+    path.write_text(json.dumps(fio_document(*jobs)))
+    found = read_fio(path, "steady")
+    assert found.left_out == ()
+    expect = found.figures
+
+    def lab(device: VdiskDevice) -> Sequence[Measured]:
+        return measure(device, expect, default_bench, executor)
+
+    fit = refine(estimate(expect), expect, lab, 3)
+    assert [(one.expect.what, f"{one.error:+.1%}") for one in fit.measured if not one.ok] == []

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk device: what it prints, and its exit status. The lab's machine is a fake on which a
+tenant makes 1,000 reads of 4 KiB in a second."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from isoblk import cli, cli_device, paths
+from isoblk.campaign.execute import Bench
+from tests.unit.fakes import FakeMachine, fake_bench
+from tests.unit.fioresults import fio_document, fio_job
+
+PRESET = """
+title = "a disk"
+source = "a sheet"
+[device]
+driver = "vdisk"
+[[expect]]
+what = "random read"
+rw = "randread"
+metric = "iops"
+value = {value}
+source = "the sheet, page 1"
+"""
+
+
+@pytest.fixture(autouse=True)
+def fake_lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def bench(version: str) -> Iterator[Bench]:
+        yield fake_bench(FakeMachine())
+
+    monkeypatch.setattr(cli_device, "_bench", bench)
+
+
+def status(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["isoblk", "device", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def preset(directory: Path, value: int) -> str:
+    path = directory / "mine.toml"
+    path.write_text(PRESET.format(value=value))
+    return str(path)
+
+
+def test_every_preset_is_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(monkeypatch, "list") == 0
+    out = capsys.readouterr().out
+    for path in paths.presets_dir().glob("*.toml"):
+        assert path.stem in out
+
+
+def test_a_preset_near_its_source_passes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert status(monkeypatch, "check", preset(tmp_path, 980)) == 0
+    assert "+2.0%" in capsys.readouterr().out
+
+
+def test_a_preset_far_from_its_source_fails_and_says_by_how_much(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert status(monkeypatch, "check", preset(tmp_path, 2000)) == 1
+    said = capsys.readouterr()
+    assert "-50.0%" in said.out
+    assert "1 of 1 figures are off by more than 5%; the worst: random read, -50.0%" in said.err
+
+
+def test_the_figures_come_as_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert status(monkeypatch, "check", "--json", preset(tmp_path, 1000)) == 0
+    (figure,) = json.loads(capsys.readouterr().out)
+    assert figure["expected"] == figure["model"] == 1000
+    assert figure["ok"] is True
+    assert figure["source"] == "the sheet, page 1"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("check", "slow"), "unknown preset 'slow'"),
+        (("check", "fast"), "fast: has no [[expect]]: nothing to check"),
+        (("check", "none.toml"), "no such file 'none.toml'"),
+        (("fit", "none.json", "-o", "x.toml"), "none.json: cannot read: No such file"),
+        (("fit", "-o", "x.toml"), "Missing argument 'FIO.json...'"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    why: str,
+) -> None:
+    assert status(monkeypatch, *words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert why in line
+
+
+def test_results_without_a_usable_job_are_one_error_beside_the_reasons(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path, output = tmp_path / "fio.json", tmp_path / "mine.toml"
+    path.write_text(json.dumps(fio_document(fio_job("mixed", {"rw": "randrw"}))))
+    assert status(monkeypatch, "fit", str(path), "-o", str(output)) == 2
+    left_out, error = capsys.readouterr().err.splitlines()
+    assert "job 'mixed': rw=randrw is not one of" in left_out
+    assert "no job that can be used" in error
+    assert not output.exists()
+
+
+def test_a_fitted_preset_is_a_preset_and_can_be_checked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path, output = tmp_path / "fio.json", tmp_path / "mine.toml"
+    job = fio_job("job", {"rw": "randread", "bs": "4k", "iodepth": "8"}, iops=1000)
+    path.write_text(json.dumps(fio_document(job)))
+    assert status(monkeypatch, "fit", str(path), "-o", str(output)) == 0
+    assert "randread 4k, iodepth 8" in capsys.readouterr().out
+    assert status(monkeypatch, "check", str(output)) == 0

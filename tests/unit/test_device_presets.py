@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the models' attributes become: of presets, of a plan, and of an event."""
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoblk.device.check import TOLERANCE, Measured, in_state, make_spec
+from isoblk.device.text import figure, preset_toml
+from isoblk.errors import UserError
+from isoblk.guest.plan import make_plan
+from isoblk.machine.uml import memory_mib
+from isoblk.study.model import DiskModel, ExpectEntry, FlashModel, VdiskDevice
+from isoblk.study.presets import (
+    Preset,
+    load_change,
+    load_device,
+    load_preset,
+    memory_bytes,
+    preset_names,
+)
+from tests.unit.specs import run_spec
+
+DEVICE = "/sys/kernel/config/isoblk_vdisk/disk0/"
+
+
+def written(device: VdiskDevice) -> dict[str, str]:
+    """What a plan writes of the device, by file below its directory."""
+    settings = make_plan(run_spec(device=device)).settings
+    return {
+        setting.path.removeprefix(DEVICE): setting.value
+        for setting in settings
+        if setting.path.startswith(DEVICE)
+    }
+
+
+def test_a_disk_of_fixed_times_is_written_without_what_it_does_not_look_at() -> None:
+    assert list(written(VdiskDevice())) == [
+        *("model", "size", "logical_block_size", "queue_depth", "hw_queues"),
+        *("read_bps", "write_bps", "servers", "read_ns", "write_ns", "trim_ns", "power"),
+    ]
+
+
+def test_what_is_not_as_usual_is_written_before_the_power() -> None:
+    names = written(VdiskDevice(write_cache=True, store="memory", jitter=5, flush_ns=7, seed=3))
+    assert names["write_cache"] == "1"
+    assert (names["store"], names["jitter"], names["flush_ns"]) == ("memory", "5", "7")
+    assert (names["seed"], list(names)[-1]) == ("3", "power")
+
+
+@pytest.mark.parametrize(
+    ("device", "group", "other"),
+    [
+        (VdiskDevice(model="flash"), FlashModel, "disk/"),
+        (VdiskDevice(model="disk"), DiskModel, "flash/"),
+    ],
+)
+def test_only_the_group_of_the_model_in_use_is_written_and_all_of_it(
+    device: VdiskDevice, group: type[msgspec.Struct], other: str
+) -> None:
+    names = written(device)
+    own = [f"{device.model}/{name}" for name in group.__struct_fields__]
+    assert [name for name in names if "/" in name] == own
+    assert not any(name.startswith(other) for name in names)
+    assert "servers" not in names
+
+
+def test_an_event_names_the_file_in_the_group() -> None:
+    device = VdiskDevice(model="flash")
+    change = load_change(device, {"flash": {"program_ns": "2ms"}, "jitter": 3})
+    assert change == {"flash/program_ns": 2_000_000, "jitter": 3}
+
+
+def test_a_table_changes_one_attribute_of_a_presets_group() -> None:
+    before, after = (
+        load_device(entry)
+        for entry in ("p4500-1t", {"preset": "p4500-1t", "flash": {"spare": 280}})
+    )
+    assert isinstance(before, VdiskDevice)
+    assert isinstance(after, VdiskDevice)
+    assert after.flash == msgspec.structs.replace(before.flash, spare=280)
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_is_a_device_and_its_figures_can_be_measured(name: str) -> None:
+    device, preset = load_device(name), load_preset(name)
+    assert preset.title and preset.source
+    for entry in preset.expect:
+        assert entry.source
+        make_plan(make_spec(device, entry))
+    # Two rows of a table that read alike would be one figure too many.
+    assert len({entry.what for entry in preset.expect}) == len(preset.expect)
+
+
+def test_writes_are_measured_on_an_erased_device_and_reads_on_one_that_holds_data() -> None:
+    device = VdiskDevice(model="flash")
+    expect = ExpectEntry(what="x", rw="randread", metric="iops", value=1, source="s")
+    for rw, state, precondition in (
+        ("randread", "fresh", "sequential"),
+        ("randwrite", "fresh", "none"),
+        ("randwrite", "steady", "random"),
+    ):
+        changed = msgspec.structs.replace(expect, rw=rw, state=state)
+        found = in_state(device, changed)
+        assert isinstance(found, VdiskDevice)
+        assert found.flash.precondition == precondition
+    assert in_state(VdiskDevice(), expect) == VdiskDevice()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"iodepth": 0}, "iodepth 0 is out of range"),
+        ({"numjobs": 65}, "numjobs 65 is out of range"),
+        ({"fill": 101}, "fill 101 is out of range"),
+        ({"bs": "4x"}, "'4x' is not a size"),
+        ({"runtime": 0}, "warmup and runtime are not whole ms"),
+        ({"runtime": "1500us"}, "warmup and runtime are not whole ms"),
+    ],
+)
+def test_a_figure_that_cannot_be_measured_is_named(change: dict[str, object], why: str) -> None:
+    expect = ExpectEntry(what="the figure", rw="read", metric="iops", value=1, source="s")
+    with pytest.raises(UserError, match=f"the figure: {why}"):
+        make_spec(VdiskDevice(), msgspec.structs.replace(expect, **change))
+
+
+def test_five_per_cent_is_the_most_that_a_figure_may_be_off() -> None:
+    expect = ExpectEntry(what="x", rw="read", metric="iops", value=1000, source="s")
+    assert TOLERANCE == 0.05
+    assert [Measured(expect, value).ok for value in (949, 951, 1049, 1051)] == [
+        *(False, True, True, False)
+    ]
+    assert Measured(expect, 1100).error == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "metric", "text"),
+    [
+        (279_500, "iops", "279,500 IOPS"),
+        (3.2e9, "bps", "3,200 MB/s"),
+        (85_000, "lat_mean_ns", "85.0 us"),
+        (13_070_000, "lat_p50_ns", "13.1 ms"),
+    ],
+)
+def test_a_figure_is_shown_with_its_unit(value: float, metric: str, text: str) -> None:
+    assert figure(value, metric) == text  # type: ignore[arg-type]
+
+
+@given(
+    title=st.text(max_size=30),
+    model=st.sampled_from(["fixed", "flash", "disk"]),
+    servers=st.integers(1, 99),
+    value=st.floats(0.5, 1e12),
+)
+def test_a_preset_that_is_written_is_read_as_it_was(
+    title: str, model: str, servers: int, value: float
+) -> None:
+    device = VdiskDevice(
+        model=model,  # type: ignore[arg-type]
+        servers=servers if model == "fixed" else 16,
+        write_cache=True,
+        flash=FlashModel(spare=99) if model == "flash" else FlashModel(),
+    )
+    expect = ExpectEntry(what=title, rw="read", metric="bps", value=value, source='"\\\n')
+    text = preset_toml(title, title, device, [expect])
+    preset = msgspec.convert(tomllib.loads(text), Preset)
+    assert (preset.title, preset.expect) == (title, (expect,))
+    assert load_device(preset.device) == device
+
+
+def test_a_preset_that_does_not_exist_is_one_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="unknown preset 'slow'"):
+        load_preset("slow")
+    with pytest.raises(UserError, match="no such file"):
+        load_preset(str(tmp_path / "x.toml"))
+
+
+@pytest.mark.parametrize(
+    ("table", "mib"),
+    [
+        ({"driver": "vdisk"}, 0),
+        ({"driver": "vdisk", "store": "memory", "size": "2g"}, 2048),
+        ({"driver": "vdisk", "model": "flash", "size": "4g", "flash": {"spare": 1000}}, 12),
+        ({"driver": "vdisk", "model": "disk", "size": "1t"}, 0),
+        ({"driver": "null_blk", "size": "1g", "memory_backed": True}, 1024),
+    ],
+)
+def test_the_machine_has_the_memory_that_the_device_takes(
+    table: dict[str, object], mib: int
+) -> None:
+    taken = memory_bytes(load_device(table))
+    assert taken == mib << 20
+    assert memory_mib(1, taken) == memory_mib(1) + mib
