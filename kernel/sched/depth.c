@@ -27,9 +27,11 @@
  *
  * The depth found is used in one of two ways.
  *
- *  - Loose: the device is given all there is, but it has enough to do with that
- *    many: so long, who is without budget waits for those who have some. Shares
- *    are exact, and dispatch happens in the submitters' contexts.
+ *  - Loose: the device is given all there is. Who is without budget waits for
+ *    those who have some, as long as it has half of that many: enough for most of its
+ *    speed, for the moment that they take. More would be their share's loss: with
+ *    a depth of 32, one cannot have half of a device that is never to have
+ *    less than 35. Shares are exact, and dispatch happens in the submitters' contexts.
  *
  *  - Tight: the device is given no more. A request then waits for nobody's but
  *    those in service, and the next place goes to whom it is due: that is for
@@ -38,13 +40,14 @@
  *    is done while there are such groups: while requests arrive that are
  *    their group's only one.
  *
- * Until a depth is found, the number of busy servers serves as a guess, loosely.
+ * Until a depth is found, the number of busy servers serves as a guess, loosely;
+ * it does after that too, where it is lower.
  *
  * A probe lasts a few ticks, tightly, and is compared with the sample just before
  * it, by requests and bytes, or if those disagree (the load's mix changed with
- * its shares) by busy servers. While fewer than two groups are active there is
- * nothing to choose and no limit; when the second comes, the depth last found
- * is used at once.
+ * its shares) by busy servers. It ends early if it is hopeless. While fewer than
+ * two groups are active there is nothing to choose and no limit; when the second
+ * comes, the depth last found is used at once.
  *
  * The places are counted by one atomic a disk: one cache line that every
  * dispatch and completion touches, as tags shared between hardware queues do.
@@ -57,6 +60,9 @@
 
 #include "isoblk_share.h"
 #include "trace.h"
+
+/* Loosely, who is without budget waits while the device has this part to do. */
+#define PATIENT_FRACTION	2
 
 /* Requests queue in the device if they take 5/4 of the shortest time. */
 #define STRETCHED(lat, busy)	(4 * (lat) > 5 * (busy))
@@ -79,6 +85,13 @@
 
 /* So many completions make a sample; a slow device takes more ticks for it. */
 #define MIN_SAMPLE		256
+
+/* A very slow one would take too many: then so few after so long. */
+#define FEW_SAMPLE		32
+#define FEW_SAMPLE_NS		(50ULL * NSEC_PER_MSEC)
+
+/* A probe that lost this part of what was to be expected need not go on. */
+#define HOPELESS_FRACTION	2
 
 /* Ticks after a change until requests of before it are gone. */
 #define SETTLE_TICKS		1
@@ -336,6 +349,14 @@ static void set_limits(struct isoblk_disk *disk, int limit, int enough)
 	WRITE_ONCE(d->changed, true);
 }
 
+/* Loosely: what the device needs is @depth, or less if fewer servers are busy. */
+static void set_loose(struct isoblk_disk *disk, int depth)
+{
+	depth = min(depth, disk->depth.guess);
+	set_limits(disk, INT_MAX, depth == INT_MAX ? INT_MAX :
+		   max(depth / PATIENT_FRACTION, 1));
+}
+
 /* No probe is under way: as the mode and what is known say. */
 static void apply(struct isoblk_disk *disk)
 {
@@ -347,10 +368,10 @@ static void apply(struct isoblk_disk *disk)
 		set_limits(disk, d->mode, d->mode);
 	else if (disk->nr_active < 2)
 		set_limits(disk, INT_MAX, INT_MAX);
-	else if (!d->known)
-		set_limits(disk, INT_MAX, d->guess);
+	else if (d->known && d->tight)
+		set_limits(disk, d->known, d->known);
 	else
-		set_limits(disk, d->tight ? d->known : INT_MAX, d->known);
+		set_loose(disk, d->known ?: INT_MAX);
 }
 
 static void begin_probe(struct isoblk_disk *disk, enum isoblk_probe probe,
@@ -483,7 +504,7 @@ static void judge(struct isoblk_disk *disk, const struct isoblk_sample *s)
 	int busy = headroom(busy_servers(d, s));
 	bool stretched = STRETCHED(s->lat_ns, busy_ns(d, s));
 
-	if (!d->known && stretched)
+	if ((!d->known || !d->tight) && stretched)
 		d->guess = busy;
 	else if (!d->known && d->full && d->guess < INT_MAX / 2)
 		d->guess += max(d->guess * MIN_UP_PERCENT / 100, 1);
@@ -521,6 +542,33 @@ static bool judge_tight(struct isoblk_disk *disk)
 	return changed;
 }
 
+/*
+ * Whether a probe of a lower depth is so much slower that there is no need for a
+ * whole sample, for which the device would do less all the while.
+ */
+static bool hopeless(const struct isoblk_depth *d,
+		     const struct isoblk_sample *s)
+{
+	const struct isoblk_sample *b = &d->before;
+
+	return d->probe == ISOBLK_PROBE_DOWN && s->span_ns &&
+		mul_u64_u64_div_u64(nr_completed(b), s->span_ns,
+				    b->span_ns) >= FEW_SAMPLE &&
+		!above(nr_completed(s), s->span_ns, nr_completed(b),
+		       b->span_ns, 1000 / HOPELESS_FRACTION) &&
+		!above(s->sectors, s->span_ns, b->sectors, b->span_ns,
+		       1000 / HOPELESS_FRACTION);
+}
+
+/* Whether there is enough in a sample to judge by. */
+static bool enough_completed(const struct isoblk_sample *s)
+{
+	u64 nr = nr_completed(s);
+
+	return nr >= MIN_SAMPLE ||
+		(nr >= FEW_SAMPLE && s->span_ns >= FEW_SAMPLE_NS);
+}
+
 /* Take what completed since the last sample; false: too little as yet. */
 static bool take_sample(struct isoblk_depth *d, struct isoblk_sample *s,
 			u64 now)
@@ -539,7 +587,7 @@ static bool take_sample(struct isoblk_depth *d, struct isoblk_sample *s,
 	s->lat_ns = sum.sum - d->seen.sum;
 	s->sectors = sum.sectors - d->seen.sectors;
 	s->span_ns = now - d->seen_ns;
-	if (nr_completed(s) < MIN_SAMPLE || !s->span_ns)
+	if (!s->span_ns || (!enough_completed(s) && !hopeless(d, s)))
 		return false;
 	d->seen = sum;
 	d->seen_ns = now;
@@ -580,7 +628,7 @@ void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
 	if (disk->nr_active < 2) {
 		d->probe = ISOBLK_PROBE_NONE;
 		apply(disk);
-	} else if (d->settle) {
+	} else if (d->settle && !hopeless(d, &s)) {
 		d->settle--;
 		if (d->probe == ISOBLK_PROBE_NONE)
 			apply(disk);

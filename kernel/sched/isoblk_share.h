@@ -244,7 +244,7 @@ enum isoblk_probe { ISOBLK_PROBE_NONE, ISOBLK_PROBE_DOWN, ISOBLK_PROBE_UP };
  * @down_next: without a reason for either, the next probe is down
  * @settle: ticks to let pass before the probe counts
  * @known: the depth last found, 0: none yet
- * @guess: @enough while none is known
+ * @guess: servers seen busy, INT_MAX: not known
  * @tight: @known is a limit, not only enough
  * @lone: sum of hq->lone at the last tick
  * @changed: the limits have, and @starved queues are to be run; read without
