@@ -29,6 +29,7 @@ from isoblk.study.model import (
     TenantEntry,
     VdiskDevice,
 )
+from isoblk.study.presets import load_device
 
 REPEATS = 3
 REPORT_RUNS = 50
@@ -76,12 +77,14 @@ def _report_s(bench: Bench) -> float:
 def _rows(bench: Bench) -> Iterator[tuple[str, str, str]]:
     boot_s = _wall(spec("none", FAST, 1), bench)
     yield "boot to first I/O and power-off", "under 0.6 s", f"{boot_s:.2f} s"
+    flash = load_device("p4500-1t")
     rates: list[tuple[str, SchedulerName, Device, str]] = [
         ("isoblk_vdisk `fast`, none", "none", FAST, "at least 1 M"),
         ("isoblk_vdisk `fast`, mq-deadline", "mq-deadline", FAST, ""),
         ("isoblk_vdisk `fast`, kyber", "kyber", FAST, ""),
         ("isoblk_vdisk `fast`, bfq", "bfq", FAST, "at least 0.5 M"),
         ("null_blk, none", "none", NULL_BLK, ""),
+        ("flash as `p4500-1t`, none", "none", flash, "at least 0.5 M"),
     ]
     for name, scheduler, device, wanted in rates:
         rate = _rate(spec(scheduler, device, 4, virtual_s=3), bench, boot_s)
