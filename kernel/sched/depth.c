@@ -508,9 +508,10 @@ static void judge(struct isoblk_disk *disk, const struct isoblk_sample *s)
 		d->guess = busy;
 	else if (!d->known && d->full && d->guess < INT_MAX / 2)
 		d->guess += max(d->guess * MIN_UP_PERCENT / 100, 1);
+
 	/* Loosely it is seen to do more. */
-	else if (d->known && !d->tight && stretched &&
-		 busy > d->known + d->known / SAME_FRACTION)
+	if (d->known && !d->tight && stretched &&
+	    busy > d->known + d->known / SAME_FRACTION)
 		d->known = busy;
 }
 
