@@ -170,6 +170,16 @@ def test_a_trace_that_ends_early_is_noted(file: Path) -> None:
         assert noted(enough) == []
 
 
+def test_stand_ins_are_called_so() -> None:
+    def spec(stand_in: bool) -> RunSpec:
+        trace = msgspec.structs.replace(_trace(), name="exchange", stand_in=stand_in)
+        return run_spec(tenants=(spec_tenant(trace=trace, replay="closed"),))
+
+    (note,) = notes([spec(True)])
+    assert note.startswith("exchange: stand-ins made from published figures")
+    assert notes([spec(False)]) == []
+
+
 def test_the_end_of_a_replay_follows_speed_and_start() -> None:
     load = Workload(trace=_trace(), startdelay_ns=5, speed=2000)
     assert ends_ns(load) == 5 + SECOND // 2

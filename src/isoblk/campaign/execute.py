@@ -86,7 +86,7 @@ def _anonymous(tenant: Tenant) -> Tenant:
     load = tenant.workload
     if load.trace is None:
         return tenant
-    trace = msgspec.structs.replace(load.trace, name="")
+    trace = msgspec.structs.replace(load.trace, name="", stand_in=False)
     return msgspec.structs.replace(tenant, workload=msgspec.structs.replace(load, trace=trace))
 
 

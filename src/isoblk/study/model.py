@@ -336,13 +336,15 @@ Device = VdiskDevice | NullBlkDevice
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A compact trace. name: as the study has it, of no meaning elsewhere. sha256: of the
-    file's content. span_ns: time of its last request. max_end: highest byte + 1."""
+    file's content. span_ns: time of its last request. max_end: highest byte + 1. stand_in:
+    made here, in place of the published trace of that name."""
 
     name: str
     sha256: str
     records: int
     span_ns: int
     max_end: int
+    stand_in: bool = False
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -19,13 +19,13 @@ TAGS_A_GROUP = 2
 
 def notes(specs: Iterable[RunSpec]) -> list[str]:
     """One line if a run divides its scheduler tags among more groups than they suffice for,
-    and one for each trace that ends before its run does.
+    one that names the stand-ins, and one for each trace that ends before its run does.
 
     Args:
         specs: the study's runs; the one that needs most tags is spoken of.
     """
     specs = list(specs)
-    return [*_tags(specs), *_traces(specs)]
+    return [*_tags(specs), *_stand_ins(specs), *_traces(specs)]
 
 
 def _tags(specs: list[RunSpec]) -> list[str]:
@@ -43,6 +43,17 @@ def _tags(specs: list[RunSpec]) -> list[str]:
     return [
         f"{groups} groups under {scheduler} divide {tags} scheduler tags, fewer than"
         f" {TAGS_A_GROUP} each, and weights may not hold; set nr_requests = {wanted} in [queue]"
+    ]
+
+
+def _stand_ins(specs: list[RunSpec]) -> list[str]:
+    loads = [tenant.workload.trace for spec in specs for tenant in spec.tenants]
+    names = sorted({trace.name for trace in loads if trace and trace.stand_in})
+    if not names:
+        return []
+    return [
+        f"{', '.join(names)}: stand-ins made from published figures, not the traces themselves"
+        " (docs/traces.md)"
     ]
 
 

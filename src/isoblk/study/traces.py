@@ -10,6 +10,7 @@ from isoblk.errors import UserError
 from isoblk.study.model import Trace, Workload
 from isoblk.trace import resolve
 from isoblk.trace.compact import read_header
+from isoblk.trace.resolve import is_stand_in
 
 # Distinct traces of one study; each is read once, to know its content.
 _KEPT = 256
@@ -48,6 +49,7 @@ def find_trace(name: str) -> Found:
         records=header.records,
         span_ns=header.span_ns,
         max_end=header.max_end,
+        stand_in=is_stand_in(name),
     )
     return Found(trace, path)
 

@@ -41,9 +41,14 @@ def resolve(name_or_path: str | Path) -> Path:
     return _of_file(path)
 
 
+def is_stand_in(name_or_path: str | Path) -> bool:
+    """Whether that is a stand-in, and not the user's own file. Raises as resolve()."""
+    return name_or_path in stand_ins() and own_file(str(name_or_path)) is None
+
+
 def title(name_or_path: str | Path) -> str:
     """What to call the trace in print: a stand-in is said to be one. Raises as resolve()."""
-    if name_or_path in stand_ins() and own_file(str(name_or_path)) is None:
+    if is_stand_in(name_or_path):
         return f"{name_or_path} (stand-in)"
     return Path(name_or_path).name
 
