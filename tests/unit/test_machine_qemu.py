@@ -159,6 +159,13 @@ def test_the_step_that_failed_is_found_in_either_shells_words(tmp_path: Path, sh
     assert failure(console, 0).startswith("a step of the plan failed: plan.sh:2: false or so;")
 
 
+def test_the_kernel_may_write_the_end_in_the_middle_of_the_shells_line(tmp_path: Path) -> None:
+    (tmp_path / "plan.sh").write_text("#!/bin/sh\nfalse or so\n")
+    console = tmp_path / "console.log"
+    console.write_text("/plan.sh: plan: exit status 1\nsysrq: Power Off\nline 2: no such file\n")
+    assert failure(console, 0).startswith("a step of the plan failed: plan.sh:2: false or so;")
+
+
 def test_a_guest_that_said_nothing_ended_early(tmp_path: Path) -> None:
     console = tmp_path / "console.log"
     console.write_text("qemu: no such image\n")

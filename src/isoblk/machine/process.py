@@ -25,6 +25,10 @@ _COMPLAINT = re.compile(
     r"(?<!DE)BUG: |BUG \S+ \((?:Not tainted|Tainted)|WARNING: |Oops: |INFO: task |INFO: rcu"
     r"|UBSAN: |general protection fault|Kernel panic"
 )
+# How a plan ended; on qemu the kernel writes it, and may do so in the middle of the shell's line.
+_END = re.compile(r"plan: exit status (\d+)$", re.MULTILINE)
+# dash says "plan.sh: 7: ", BusyBox's shell "plan.sh: line 7: ".
+_FAILED_LINE = re.compile(r"plan\.sh: (?:line )?(\d+): |^line (\d+): ", re.MULTILINE)
 # What ends every console and says nothing.
 _EPILOGUE = ("plan: exit status", "sysrq:", "reboot:", "ACPI: PM:")
 
@@ -119,21 +123,20 @@ def failure(console: Path, exit_code: int) -> str:
     for line in lines:
         if _COMPLAINT.search(line):
             return f"the kernel failed: {line.strip()}; {_last_lines(console)}"
-    ends = [line for line in lines if line.startswith("plan: exit status ")]
+    ends = _END.findall("\n".join(lines))
     if not ends:
         return f"ended early (exit {exit_code}); {_last_lines(console)}"
-    if ends[-1] != "plan: exit status 0":
+    if ends[-1] != "0":
         return f"a step of the plan failed{_failed_step(console)}; {_last_lines(console)}"
     return ""
 
 
 def _failed_step(console: Path) -> str:
     """The plan's line that the shell complained of last, if it did."""
-    # dash says "plan.sh: 7: ", BusyBox's shell "plan.sh: line 7: ".
-    complaints = re.findall(r"plan\.sh: (?:line )?(\d+): ", console.read_text(errors="replace"))
+    complaints = _FAILED_LINE.findall(console.read_text(errors="replace"))
     if not complaints:
         return ""
-    number = int(complaints[-1])
+    number = int("".join(complaints[-1]))
     lines = (console.parent / "plan.sh").read_text().splitlines()
     return f": plan.sh:{number}: {lines[number - 1].strip()}"
 
