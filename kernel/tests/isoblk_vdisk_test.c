@@ -22,56 +22,13 @@
 #define MAX_CMDS	1024
 #define MAX_SERVERS	50
 
-/**
- * struct bench - a model under test
- * @model: the model
- * @cmds: commands, used from the front
- * @used: how many are in use or were
- * @now: time
- * @next: time of the model's next event
- * @done: what has ended
- */
-struct bench {
-	struct vdisk_model *model;
-	struct vdisk_cmd *cmds;
-	u32 used;
-	u64 now;
-	u64 next;
-	struct vdisk_list done;
-};
+#include "vdisk_bench.h"
 
 static const struct vdisk_params defaults = {
 	.ops = &vdisk_fixed_ops,
 	.servers = 4,
 	.service_ns = { READ_NS, WRITE_NS, TRIM_NS, FLUSH_NS },
 };
-
-static void bench_destroy(void *data)
-{
-	struct vdisk_model *model = data;
-
-	model->ops->destroy(model);
-}
-
-static struct bench *bench_create(struct kunit *test,
-				  const struct vdisk_params *params)
-{
-	struct bench *bench;
-
-	bench = kunit_kzalloc(test, sizeof(*bench), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, bench);
-	bench->cmds = kunit_kcalloc(test, MAX_CMDS, sizeof(*bench->cmds),
-				    GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, bench->cmds);
-	bench->model = params->ops->create(params, MAX_CMDS);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(bench->model));
-	KUNIT_ASSERT_EQ(test, 0,
-			kunit_add_action_or_reset(test, bench_destroy,
-						  bench->model));
-	bench->next = VDISK_NEVER;
-	vdisk_list_init(&bench->done);
-	return bench;
-}
 
 static struct vdisk_cmd *submit(struct bench *bench, enum vdisk_op op,
 				u32 bytes)
@@ -89,29 +46,6 @@ static void change(struct bench *bench, const struct vdisk_params *params)
 {
 	bench->next = bench->model->ops->change(bench->model, params,
 						bench->now);
-}
-
-/* The clock goes to a time. What ends until then is on done. */
-static void run_to(struct bench *bench, u64 now)
-{
-	bench->now = now;
-	bench->next = bench->model->ops->run(bench->model, now, &bench->done);
-}
-
-/* The clock goes from event to event until a command ends; which, and when. */
-static struct vdisk_cmd *next_done(struct bench *bench)
-{
-	while (!bench->done.head && bench->next != VDISK_NEVER)
-		run_to(bench, bench->next);
-	return vdisk_list_pop(&bench->done);
-}
-
-static struct vdisk_stats stats(struct bench *bench)
-{
-	struct vdisk_stats stats;
-
-	bench->model->ops->stats(bench->model, bench->now, &stats);
-	return stats;
 }
 
 static void expect_done(struct kunit *test, struct bench *bench,
@@ -317,7 +251,7 @@ static void fixed_slowest_link_does_not_wrap(struct kunit *test)
 		cmd = next_done(bench);
 		KUNIT_EXPECT_PTR_EQ(test, cmd, &bench->cmds[i]);
 		KUNIT_EXPECT_GE(test, bench->now, last);
-		least = min(least + SZ_2G * NSEC_PER_SEC, FIXED_FAR_NS);
+		least = min(least + SZ_2G * NSEC_PER_SEC, VDISK_FAR_NS);
 		KUNIT_EXPECT_GE(test, bench->now, least);
 		KUNIT_EXPECT_LT(test, bench->now, (u64)KTIME_MAX);
 		last = bench->now;

@@ -31,23 +31,7 @@
 #define BLOCK		64
 #define MAX_CMDS	4096
 
-/**
- * struct bench - a model under test
- * @model: the model
- * @cmds: commands, used from the front
- * @used: how many are in use or were
- * @now: time
- * @next: time of the model's next event
- * @done: what has ended
- */
-struct bench {
-	struct vdisk_model *model;
-	struct vdisk_cmd *cmds;
-	u32 used;
-	u64 now;
-	u64 next;
-	struct vdisk_list done;
-};
+#include "vdisk_bench.h"
 
 /* 16 MiB, and a controller and a host link that take no time. */
 static const struct vdisk_params defaults = {
@@ -77,33 +61,6 @@ static const struct vdisk_params defaults = {
 	},
 };
 
-static void bench_destroy(void *data)
-{
-	struct vdisk_model *model = data;
-
-	model->ops->destroy(model);
-}
-
-static struct bench *bench_create(struct kunit *test,
-				  const struct vdisk_params *params)
-{
-	struct bench *bench;
-
-	bench = kunit_kzalloc(test, sizeof(*bench), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, bench);
-	bench->cmds = kunit_kcalloc(test, MAX_CMDS, sizeof(*bench->cmds),
-				    GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, bench->cmds);
-	bench->model = params->ops->create(params, MAX_CMDS);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(bench->model));
-	KUNIT_ASSERT_EQ(test, 0,
-			kunit_add_action_or_reset(test, bench_destroy,
-						  bench->model));
-	bench->next = VDISK_NEVER;
-	vdisk_list_init(&bench->done);
-	return bench;
-}
-
 static void resubmit(struct bench *bench, struct vdisk_cmd *cmd,
 		     enum vdisk_op op, u32 unit, u32 units)
 {
@@ -128,20 +85,6 @@ static struct vdisk_cmd *submit_fua(struct bench *bench, u32 unit)
 	return submit(bench, VDISK_WRITE, unit, 1);
 }
 
-static void run_to(struct bench *bench, u64 now)
-{
-	bench->now = now;
-	bench->next = bench->model->ops->run(bench->model, now, &bench->done);
-}
-
-/* The clock goes from event to event until a command ends; which, and when. */
-static struct vdisk_cmd *next_done(struct bench *bench)
-{
-	while (!bench->done.head && bench->next != VDISK_NEVER)
-		run_to(bench, bench->next);
-	return vdisk_list_pop(&bench->done);
-}
-
 /* The clock goes on until nothing happens any more. */
 static void run_out(struct bench *bench)
 {
@@ -162,14 +105,6 @@ static u64 counter(struct bench *bench, const char *name)
 			return counters[i].value;
 	}
 	return U64_MAX;
-}
-
-static struct vdisk_stats stats(struct bench *bench)
-{
-	struct vdisk_stats stats;
-
-	bench->model->ops->stats(bench->model, bench->now, &stats);
-	return stats;
 }
 
 static void expect_done(struct kunit *test, struct bench *bench,

@@ -19,29 +19,7 @@
 #define LINK_BPS	500000000ULL
 #define SIZE		(1000ULL * 1000 * 1000 * 1000 / SZ_4K * SZ_4K)
 
-/**
- * struct bench - a disk under test
- * @test: the test
- * @model: the disk
- * @hdd: same, from inside
- * @cmds: commands, used from the front
- * @used: how many are in use or were
- * @now: time
- * @next: time of the model's next event
- * @done: what has ended
- * @rnd: numbers for the test
- */
-struct bench {
-	struct kunit *test;
-	struct vdisk_model *model;
-	struct hdd *hdd;
-	struct vdisk_cmd *cmds;
-	u32 used;
-	u64 now;
-	u64 next;
-	struct vdisk_list done;
-	struct rnd_state rnd;
-};
+#include "vdisk_bench.h"
 
 static const struct vdisk_params defaults = {
 	.ops = &vdisk_hdd_ops,
@@ -67,34 +45,10 @@ static const struct vdisk_params defaults = {
 	},
 };
 
-static void bench_destroy(void *data)
+/* The disk, from inside. */
+static struct hdd *hdd_of(struct bench *bench)
 {
-	struct vdisk_model *model = data;
-
-	model->ops->destroy(model);
-}
-
-static struct bench *bench_create(struct kunit *test,
-				  const struct vdisk_params *params)
-{
-	struct bench *bench;
-
-	bench = kunit_kzalloc(test, sizeof(*bench), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, bench);
-	bench->cmds = kunit_kcalloc(test, MAX_CMDS, sizeof(*bench->cmds),
-				    GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, bench->cmds);
-	bench->model = params->ops->create(params, MAX_CMDS);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(bench->model));
-	KUNIT_ASSERT_EQ(test, 0,
-			kunit_add_action_or_reset(test, bench_destroy,
-						  bench->model));
-	bench->test = test;
-	bench->hdd = to_hdd(bench->model);
-	bench->next = VDISK_NEVER;
-	vdisk_list_init(&bench->done);
-	prandom_seed_state(&bench->rnd, 4);
-	return bench;
+	return to_hdd(bench->model);
 }
 
 /* A number below a limit. */
@@ -128,21 +82,6 @@ static struct vdisk_cmd *submit(struct bench *bench, enum vdisk_op op, u64 pos,
 
 	send(bench, cmd, op, pos, bytes);
 	return cmd;
-}
-
-/* The clock goes to a time. What ends until then is on done. */
-static void run_to(struct bench *bench, u64 now)
-{
-	bench->now = now;
-	bench->next = bench->model->ops->run(bench->model, now, &bench->done);
-}
-
-/* The clock goes from event to event until a command ends; which one. */
-static struct vdisk_cmd *next_done(struct bench *bench)
-{
-	while (!bench->done.head && bench->next != VDISK_NEVER)
-		run_to(bench, bench->next);
-	return vdisk_list_pop(&bench->done);
 }
 
 /* The clock goes on until the disk has nothing more to do. */
@@ -216,7 +155,7 @@ static u64 link_ns(u64 bytes)
 static void hdd_seek_curve_goes_through_its_points(struct kunit *test)
 {
 	struct bench *bench = bench_create(test, &defaults);
-	const struct hdd_geo *geo = &bench->hdd->geo;
+	const struct hdd_geo *geo = &hdd_of(bench)->geo;
 
 	KUNIT_EXPECT_EQ(test, hdd_seek(geo, 0), 0);
 	KUNIT_EXPECT_EQ(test, hdd_seek(geo, 1), defaults.hdd.seek_min_ns);
@@ -241,7 +180,7 @@ static void hdd_seek_curve_never_falls(struct kunit *test)
 		u64 last = 0;
 
 		params.size = sizes[i];
-		geo = &bench_create(test, &params)->hdd->geo;
+		geo = &hdd_of(bench_create(test, &params))->geo;
 		for (d = 0; d < geo->cyls; d += 1 + d / 100) {
 			KUNIT_ASSERT_GE(test, hdd_seek(geo, d), last);
 			last = hdd_seek(geo, d);
@@ -258,7 +197,7 @@ static void hdd_sectors_are_at_places_of_their_own(struct kunit *test)
 	u64 lba;
 
 	params.size = SZ_1G;
-	geo = &bench_create(test, &params)->hdd->geo;
+	geo = &hdd_of(bench_create(test, &params))->geo;
 	hdd_locate(geo, 0, &last);
 	KUNIT_EXPECT_EQ(test, last.place.cyl, 0);
 	KUNIT_EXPECT_EQ(test, last.place.angle, 0);
@@ -285,7 +224,7 @@ static void hdd_sectors_are_at_places_of_their_own(struct kunit *test)
 static void hdd_angle_is_exact_after_years(struct kunit *test)
 {
 	struct bench *bench = bench_create(test, &defaults);
-	const struct hdd_geo *geo = &bench->hdd->geo;
+	const struct hdd_geo *geo = &hdd_of(bench)->geo;
 	u64 minute = 60 * NSEC_PER_SEC;
 	u64 years = minute * 60 * 24 * 366 * 10;
 
@@ -305,7 +244,7 @@ static void hdd_angle_is_exact_after_years(struct kunit *test)
 static void hdd_pass_stops_where_it_is_told(struct kunit *test)
 {
 	struct bench *bench = bench_create(test, &defaults);
-	const struct hdd_geo *geo = &bench->hdd->geo;
+	const struct hdd_geo *geo = &hdd_of(bench)->geo;
 	u64 track = geo->zone[0].track;
 	u64 lba, at, end, until;
 	u32 i;
@@ -436,7 +375,7 @@ static void hdd_nobody_waits_for_ever(struct kunit *test)
 	KUNIT_EXPECT_GT(test, bench->now, HDD_MAX_AGE_NS);
 	KUNIT_EXPECT_LT(test, bench->now, HDD_MAX_AGE_NS +
 			100 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_EQ(test, bench->hdd->aged, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->aged, 1);
 }
 
 static void hdd_cache_has_what_was_read_and_what_follows(struct kunit *test)
@@ -452,17 +391,17 @@ static void hdd_cache_has_what_was_read_and_what_follows(struct kunit *test)
 	run_out(bench);
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G + SZ_1M, SZ_4K),
 			hit_ns);
-	KUNIT_EXPECT_EQ(test, bench->hdd->hits, 3);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->hits, 3);
 	/* What lies before was not read. */
 	KUNIT_EXPECT_GT(test, one(bench, VDISK_READ, SZ_1G - SZ_4K, SZ_4K),
 			2 * hit_ns);
-	KUNIT_EXPECT_EQ(test, bench->hdd->misses, 2);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->misses, 2);
 }
 
 static void hdd_cache_forgets_the_least_recently_used(struct kunit *test)
 {
 	struct bench *bench = bench_create(test, &defaults);
-	u64 segments = bench->hdd->segments;
+	u64 segments = hdd_of(bench)->segments;
 	u64 i;
 
 	KUNIT_ASSERT_EQ(test, segments, 16);
@@ -470,9 +409,9 @@ static void hdd_cache_forgets_the_least_recently_used(struct kunit *test)
 		one(bench, VDISK_READ, i * SZ_1G, SZ_4K);
 	for (i = 1; i <= segments; i++)
 		one(bench, VDISK_READ, i * SZ_1G, SZ_4K);
-	KUNIT_EXPECT_EQ(test, bench->hdd->hits, segments);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->hits, segments);
 	one(bench, VDISK_READ, 0, SZ_4K);
-	KUNIT_EXPECT_EQ(test, bench->hdd->hits, segments);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->hits, segments);
 }
 
 static void hdd_cache_holds_the_end_of_a_stream(struct kunit *test)
@@ -481,12 +420,12 @@ static void hdd_cache_holds_the_end_of_a_stream(struct kunit *test)
 	u64 misses;
 
 	stream_bps(bench, VDISK_READ, 0, SZ_64K, 1, 1024);
-	misses = bench->hdd->misses;
+	misses = hdd_of(bench)->misses;
 	/* A segment is 2 MiB, of which 1 MiB lies ahead at most. */
 	one(bench, VDISK_READ, 63 * SZ_1M, SZ_1M);
-	KUNIT_EXPECT_EQ(test, bench->hdd->misses, misses);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->misses, misses);
 	one(bench, VDISK_READ, 61 * SZ_1M, SZ_4K);
-	KUNIT_EXPECT_EQ(test, bench->hdd->misses, misses + 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->misses, misses + 1);
 }
 
 static void hdd_read_joins_the_read_ahead(struct kunit *test)
@@ -499,8 +438,8 @@ static void hdd_read_joins_the_read_ahead(struct kunit *test)
 	ns = one(bench, VDISK_READ, SZ_1G + SZ_256K, SZ_4K);
 	KUNIT_EXPECT_GT(test, ns, NSEC_PER_MSEC);
 	KUNIT_EXPECT_LT(test, ns, 3 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_EQ(test, bench->hdd->hits, 1);
-	KUNIT_EXPECT_EQ(test, bench->hdd->moves, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->hits, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->moves, 1);
 }
 
 static void hdd_without_cache_nothing_hits(struct kunit *test)
@@ -515,7 +454,7 @@ static void hdd_without_cache_nothing_hits(struct kunit *test)
 	expect_near(test, one(bench, VDISK_READ, SZ_1G, SZ_4K), TURN_NS, 5);
 	KUNIT_EXPECT_GT(test, one(bench, VDISK_WRITE, SZ_1G, SZ_4K),
 			TURN_NS / 2);
-	KUNIT_EXPECT_EQ(test, bench->hdd->hits, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->hits, 0);
 }
 
 static void hdd_cached_write_ends_at_once(struct kunit *test)
@@ -524,13 +463,13 @@ static void hdd_cached_write_ends_at_once(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_WRITE, SZ_1G, SZ_4K),
 			CMD_NS + link_ns(SZ_4K));
-	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, SZ_4K / HDD_SECTOR);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, SZ_4K / HDD_SECTOR);
 	/* It can be read before it is on the platter. */
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G, SZ_4K),
 			CMD_NS + link_ns(SZ_4K));
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
-	KUNIT_EXPECT_EQ(test, bench->hdd->destages, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->destages, 1);
 }
 
 static void hdd_write_through_ends_on_the_platter(struct kunit *test)
@@ -545,18 +484,18 @@ static void hdd_write_through_ends_on_the_platter(struct kunit *test)
 		pos = random_pos(bench, SZ_4K);
 		bench->cmds[0].fua = true;
 		sum += one(bench, VDISK_WRITE, pos, SZ_4K);
-		KUNIT_ASSERT_EQ(test, bench->hdd->to,
+		KUNIT_ASSERT_EQ(test, hdd_of(bench)->to,
 				(pos + SZ_4K) / HDD_SECTOR);
 	}
 	expect_near(test, sum / i, defaults.hdd.seek_avg_ns + TURN_NS / 2, 50);
-	KUNIT_EXPECT_EQ(test, bench->hdd->destages, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->destages, 0);
 
 	params.write_cache = 0;
 	bench = bench_create(test, &params);
 	sum = random_loop(bench, VDISK_WRITE, SZ_4K, 1, 1000);
 	expect_near(test, sum / 1000, defaults.hdd.seek_avg_ns + TURN_NS / 2,
 		    50);
-	KUNIT_EXPECT_EQ(test, bench->hdd->destages, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->destages, 0);
 }
 
 static void hdd_adjacent_writes_are_one_piece(struct kunit *test)
@@ -574,12 +513,12 @@ static void hdd_adjacent_writes_are_one_piece(struct kunit *test)
 	submit(bench, VDISK_WRITE, 5 * SZ_4K, 3 * SZ_4K);
 	for (i = 0; i < 17; i++)
 		next_done(bench);
-	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 16 * SZ_4K / HDD_SECTOR);
-	KUNIT_EXPECT_EQ(test, bench->hdd->nr_free, 255);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 16 * SZ_4K / HDD_SECTOR);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->nr_free, 255);
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, bench->hdd->destages, 1);
-	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
-	KUNIT_EXPECT_EQ(test, bench->hdd->nr_free, 256);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->destages, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->nr_free, 256);
 }
 
 static void hdd_piece_given_back_lets_the_next_in(struct kunit *test)
@@ -624,13 +563,13 @@ static void hdd_writes_wait_for_room(struct kunit *test)
 			KUNIT_ASSERT_PTR_EQ(test, next_done(bench),
 					    &bench->cmds[i]);
 			/* One more is at the arm. */
-			KUNIT_ASSERT_LE(test, bench->hdd->dirty,
+			KUNIT_ASSERT_LE(test, hdd_of(bench)->dirty,
 					min(limit + 1, 8) * SZ_4K / HDD_SECTOR);
 		}
 		KUNIT_EXPECT_GT(test, bench->now, 90 * NSEC_PER_MSEC);
 		run_out(bench);
-		KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
-		KUNIT_EXPECT_EQ(test, bench->hdd->nr_free, limit);
+		KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
+		KUNIT_EXPECT_EQ(test, hdd_of(bench)->nr_free, limit);
 	}
 }
 
@@ -647,7 +586,7 @@ static void hdd_write_larger_than_the_cache_ends(struct kunit *test)
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), &bench->cmds[i]);
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
 }
 
 /* Reads and writes that both want the arm get it in turns. */
@@ -679,7 +618,7 @@ static void hdd_full_cache_does_not_keep_reads_out(struct kunit *test)
 static void hdd_nearest_piece_is_the_nearest_of_all(struct kunit *test)
 {
 	struct bench *bench = bench_create(test, &defaults);
-	struct hdd *hdd = bench->hdd;
+	struct hdd *hdd = hdd_of(bench);
 	struct hdd_piece *piece;
 	u64 at, best;
 	u32 i, j;
@@ -719,11 +658,11 @@ static void hdd_flush_ends_when_all_is_on_the_platter(struct kunit *test)
 		submit(bench, VDISK_WRITE, random_pos(bench, SZ_4K), SZ_4K);
 		next_done(bench);
 	}
-	KUNIT_EXPECT_GT(test, bench->hdd->dirty, 0);
+	KUNIT_EXPECT_GT(test, hdd_of(bench)->dirty, 0);
 	flush = submit(bench, VDISK_FLUSH, 0, 0);
 	later = submit(bench, VDISK_WRITE, SZ_1G, SZ_4K);
 	KUNIT_EXPECT_PTR_EQ(test, next_done(bench), flush);
-	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
 	/* 50 pieces in a good order. */
 	KUNIT_EXPECT_GT(test, bench->now, 100 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_LT(test, bench->now, 500 * NSEC_PER_MSEC);
@@ -743,8 +682,8 @@ static void hdd_flush_waits_for_writes_on_the_way(struct kunit *test)
 	submit(bench, VDISK_FLUSH, 0, 0);
 	for (i = 0; i <= 20; i++)
 		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), &bench->cmds[i]);
-	KUNIT_EXPECT_EQ(test, bench->hdd->dirty, 0);
-	KUNIT_EXPECT_EQ(test, bench->hdd->destages, 20);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->destages, 20);
 }
 
 /* A read's data cross the link while they come off the platter. */
@@ -909,8 +848,8 @@ static void hdd_random_runs_lose_nothing(struct kunit *test)
 			KUNIT_ASSERT_LE(test, stats.busy_ns, bench->now);
 		}
 		KUNIT_ASSERT_EQ(test, ended, MAX_CMDS);
-		KUNIT_ASSERT_EQ(test, bench->hdd->dirty, 0);
-		KUNIT_ASSERT_EQ(test, bench->hdd->nr_free,
+		KUNIT_ASSERT_EQ(test, hdd_of(bench)->dirty, 0);
+		KUNIT_ASSERT_EQ(test, hdd_of(bench)->nr_free,
 				params.hdd.write_pieces);
 	}
 }
@@ -966,7 +905,7 @@ static struct outcome *play(struct kunit *test,
 	while ((cmd = vdisk_list_pop(&bench->done)))
 		outcome->order[ended++] = cmd - bench->cmds;
 	KUNIT_EXPECT_EQ(test, ended, PLAYED);
-	outcome->busy_ns = bench->hdd->busy_ns;
+	outcome->busy_ns = hdd_of(bench)->busy_ns;
 	hdd_counters(bench->model, bench->now, outcome->counters,
 		     ARRAY_SIZE(outcome->counters));
 	return outcome;

@@ -21,41 +21,18 @@
  * A write is stable when it ends, so a flush is but a command with a service
  * time, and FUA costs nothing.
  *
- * The fraction of a ns that the division leaves is carried to the next command
- * of an unbroken stream, so that a stream runs at exactly bps.
- *
  * A busy server has one event in the heap: the end of service, or, when the
  * link is not free of limits, first that and then the end of the crossing.
  */
-#include <linux/bits.h>
 #include <linux/container_of.h>
 #include <linux/err.h>
-#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/slab.h>
-#include <linux/time64.h>
 
 #include "events.h"
+#include "link.h"
 #include "model.h"
 #include "random.h"
-
-/*
- * 146 years. What comes to a link that is not free before crosses it at once:
- * at a few bytes a second a deep queue would otherwise leave 63 bits.
- */
-#define FIXED_FAR_NS	BIT_ULL(62)
-
-/**
- * struct fixed_link - the link of a direction
- * @free_ns: when it is free
- * @bps: limit for which @rest holds
- * @rest: what the last division left, in bytes * 10^9 / bps
- */
-struct fixed_link {
-	u64 free_ns;
-	u64 bps;
-	u64 rest;
-};
 
 /**
  * struct fixed - a disk of this model
@@ -85,7 +62,7 @@ struct fixed {
 	u64 bps[VDISK_NR_OPS];
 	u64 jitter;
 	u64 seed;
-	struct fixed_link link[VDISK_NR_OPS];
+	struct vdisk_link link[VDISK_NR_OPS];
 	u64 seq;
 	u32 busy;
 	struct vdisk_list waiting;
@@ -152,24 +129,6 @@ static u64 fixed_start(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 				 fixed->seed, cmd->seq);
 }
 
-/* The service of a command ended at a time; returns when it has crossed. */
-static u64 fixed_cross(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
-{
-	struct fixed_link *link = &fixed->link[cmd->op];
-
-	if (link->free_ns < at || link->bps != cmd->fixed.bps) {
-		link->free_ns = max(link->free_ns, at);
-		link->bps = cmd->fixed.bps;
-		link->rest = 0;
-	}
-	/* Fits: 2^32 * 10^9 is below 2^62, and the rest is below bps. */
-	if (link->free_ns < FIXED_FAR_NS)
-		link->free_ns += div64_u64_rem((u64)cmd->bytes * NSEC_PER_SEC +
-					       link->rest, cmd->fixed.bps,
-					       &link->rest);
-	return link->free_ns;
-}
-
 static struct vdisk_cmd *fixed_next_waiting(struct fixed *fixed)
 {
 	struct vdisk_cmd *cmd = NULL;
@@ -211,7 +170,8 @@ static u64 fixed_run(struct vdisk_model *model, u64 now,
 		struct vdisk_cmd *next;
 
 		if (cmd->fixed.bps) {
-			at = fixed_cross(fixed, cmd, at);
+			at = vdisk_link_carry(&fixed->link[cmd->op],
+					      cmd->fixed.bps, at, cmd->bytes);
 			cmd->fixed.bps = 0;
 			vdisk_events_replace(events, at, cmd);
 			continue;

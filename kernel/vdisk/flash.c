@@ -84,6 +84,7 @@
 #include <linux/time64.h>
 
 #include "ftl.h"
+#include "link.h"
 #include "model.h"
 #include "random.h"
 
@@ -101,9 +102,6 @@
 
 /* Longer than pauses of a host at work, shorter than those that people see. */
 #define FLASH_IDLE_NS		(100 * NSEC_PER_MSEC)
-
-/* A transfer ends before; beyond it none takes time (as in fixed.c). */
-#define FLASH_FAR_NS		BIT_ULL(62)
 
 /* Of an index: there is none. */
 #define FLASH_NIL		U32_MAX
@@ -138,18 +136,6 @@ enum flash_state {
 struct flash_event {
 	u64 due;
 	u32 leaf;
-};
-
-/**
- * struct flash_link - what carries one transfer at a time
- * @free_ns: when it is free
- * @bps: limit for which @rest holds; 0 = none
- * @rest: what the last division left, in bytes * 10^9 / bps
- */
-struct flash_link {
-	u64 free_ns;
-	u64 bps;
-	u64 rest;
 };
 
 /**
@@ -297,8 +283,8 @@ struct flash {
 	struct vdisk_list flushes;
 	struct vdisk_list reading;
 	struct vdisk_list ending;
-	struct flash_link read_link;
-	struct flash_link write_link;
+	struct vdisk_link read_link;
+	struct vdisk_link write_link;
 	u32 crossing;
 	u32 held;
 	u32 waiting;
@@ -328,7 +314,7 @@ struct flash {
 	u32 first_leaf;
 	struct flash_event *tree;
 	struct flash_die *dies;
-	struct flash_link *channels;
+	struct vdisk_link *channels;
 	struct flash_entry *entries;
 	u32 *hash;
 	u32 *in_epoch;
@@ -375,25 +361,11 @@ static u32 flash_leaf(const struct flash *flash, enum flash_leaf leaf)
 
 /* ---- links ---- */
 
-/* A transfer that may begin at a time; returns when it ends. */
-static u64 flash_carry(struct flash_link *link, u64 bps, u64 at, u64 bytes)
-{
-	if (link->free_ns < at || link->bps != bps) {
-		link->free_ns = max(link->free_ns, at);
-		link->bps = bps;
-		link->rest = 0;
-	}
-	/* Fits: 2^32 * 10^9 is below 2^62, and the rest is below bps. */
-	if (bps && link->free_ns < FLASH_FAR_NS)
-		link->free_ns += div64_u64_rem(bytes * NSEC_PER_SEC +
-					       link->rest, bps, &link->rest);
-	return link->free_ns;
-}
-
 static u64 flash_carry_units(struct flash *flash, u32 die, u64 at, u32 units)
 {
-	return flash_carry(&flash->channels[die % (u32)flash->p.channels],
-			   flash->p.bus_bps, at, (u64)units << FTL_UNIT_SHIFT);
+	return vdisk_link_carry(&flash->channels[die % (u32)flash->p.channels],
+				flash->p.bus_bps, at,
+				(u64)units << FTL_UNIT_SHIFT);
 }
 
 /* ---- ends of commands ---- */
@@ -430,8 +402,8 @@ static struct vdisk_cmd *flash_dequeue(struct flash *flash,
 /* All units of a read are there. */
 static void flash_read_ready(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 {
-	at = flash_carry(&flash->read_link, flash->bps[VDISK_READ],
-			 at + flash->p.read_latency_ns, cmd->bytes);
+	at = vdisk_link_carry(&flash->read_link, flash->bps[VDISK_READ],
+			      at + flash->p.read_latency_ns, cmd->bytes);
 	flash_queue(flash, &flash->reading, FLASH_READ_END, cmd, at);
 }
 
@@ -900,8 +872,8 @@ static void flash_cross(struct flash *flash, u64 at)
 	}
 	flash->crossing = units;
 	flash->room -= units;
-	at = flash_carry(&flash->write_link, flash->bps[VDISK_WRITE], at,
-			 flash_bytes(cmd, cmd->flash.unit, units));
+	at = vdisk_link_carry(&flash->write_link, flash->bps[VDISK_WRITE], at,
+			      flash_bytes(cmd, cmd->flash.unit, units));
 	flash_set_due(flash, flash_leaf(flash, FLASH_LINK), at);
 }
 

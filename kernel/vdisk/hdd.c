@@ -89,6 +89,7 @@
 
 #include "events.h"
 #include "hdd.h"
+#include "link.h"
 #include "model.h"
 #include "random.h"
 
@@ -114,9 +115,6 @@
 
 /* Segments of the read cache; real disks have 16 to 64. */
 #define HDD_SEGMENTS	32
-
-/* See FIXED_FAR_NS in fixed.c: a crossing beyond takes no time. */
-#define HDD_FAR_NS	BIT_ULL(62)
 
 /**
  * struct hdd_zone - cylinders with tracks of one length
@@ -611,7 +609,7 @@ static u64 hdd_cross(struct hdd *hdd, const struct vdisk_cmd *cmd, u64 from,
 
 	if (!bps)
 		return ready;
-	if (*link_ns >= HDD_FAR_NS)
+	if (*link_ns >= VDISK_FAR_NS)
 		return max(*link_ns, ready);
 	/* 2^32 * 10^9 is below 2^62. */
 	ns = DIV64_U64_ROUND_UP((u64)cmd->bytes * NSEC_PER_SEC, bps);

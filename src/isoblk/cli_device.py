@@ -2,9 +2,10 @@
 """isoblk device: the presets, whether they are what they are named after, and one's own."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -167,7 +168,8 @@ def _bench(version: str) -> Iterator[Bench]:
 
 
 @contextmanager
-def _progress(total: int) -> Iterator["_Advance"]:
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    """A bar; what it gives is called when a run has ended."""
     console = Console(stderr=True)
     with Progress(
         TextColumn("runs"),
@@ -178,15 +180,4 @@ def _progress(total: int) -> Iterator["_Advance"]:
         transient=True,
         disable=not console.is_terminal,
     ) as bar:
-        yield _Advance(bar, total)
-
-
-class _Advance:
-    """Called when a run has ended."""
-
-    def __init__(self, bar: Progress, total: int) -> None:
-        self._bar = bar
-        self._task = bar.add_task("", total=total)
-
-    def __call__(self) -> None:
-        self._bar.advance(self._task)
+        yield partial(bar.advance, bar.add_task("", total=total))

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A link or a bus of a model: it carries one transfer at a time, in the order
+ * in which they are given to it, at a limit in bytes a second.
+ *
+ * The fraction of a ns that the division leaves is carried to the next transfer
+ * of an unbroken stream, so that a stream runs at exactly the limit.
+ *
+ * Not locked: the device's lock covers it.
+ */
+#ifndef ISOBLK_VDISK_LINK_H
+#define ISOBLK_VDISK_LINK_H
+
+#include <linux/bits.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/time64.h>
+#include <linux/types.h>
+
+/*
+ * 146 years. What comes to a link that is not free before crosses it at once:
+ * at a few bytes a second a deep queue would otherwise leave 63 bits.
+ */
+#define VDISK_FAR_NS	BIT_ULL(62)
+
+/**
+ * struct vdisk_link - what carries one transfer at a time
+ * @free_ns: when it is free
+ * @bps: limit for which @rest holds, 0 = none
+ * @rest: what the last division left, in bytes * 10^9 / bps
+ */
+struct vdisk_link {
+	u64 free_ns;
+	u64 bps;
+	u64 rest;
+};
+
+/**
+ * vdisk_link_carry - a transfer
+ * @link: what carries it
+ * @bps: limit, bytes a second, 0 = none
+ * @at: when it may begin
+ * @bytes: its length, below 2^32
+ *
+ * Return: when it ends.
+ */
+static inline u64 vdisk_link_carry(struct vdisk_link *link, u64 bps, u64 at,
+				   u64 bytes)
+{
+	if (link->free_ns < at || link->bps != bps) {
+		link->free_ns = max(link->free_ns, at);
+		link->bps = bps;
+		link->rest = 0;
+	}
+	/* Fits: 2^32 * 10^9 is below 2^62, and the rest is below bps. */
+	if (bps && link->free_ns < VDISK_FAR_NS)
+		link->free_ns += div64_u64_rem(bytes * NSEC_PER_SEC +
+					       link->rest, bps, &link->rest);
+	return link->free_ns;
+}
+
+#endif /* ISOBLK_VDISK_LINK_H */
