@@ -13,21 +13,26 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from typer.exceptions import TyperException
 
-from isoblk import __version__, cli_device, cli_kernel, cli_report, cli_study, cli_trace
-from isoblk.campaign.execute import make_bench
+from isoblk import __version__, cli_device, cli_host, cli_kernel, cli_report, cli_study, cli_trace
+from isoblk.campaign.execute import Bench, make_bench, make_host_bench
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.doctor import doctor
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.guest.plan import check_queues
 from isoblk.guest.tier import QEMU, UML
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, stock
+from isoblk.machine import host
 from isoblk.machine.qemu import Qemu
-from isoblk.machine.uml import Uml
+from isoblk.machine.uml import SHARED_MEMORY, Uml
 from isoblk.report.tables import plain_or_rich, summary_table
 from isoblk.result.store import Run, read_results
+from isoblk.study.check import check_study
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
+from isoblk.study.model import Expansion, Study
 from isoblk.study.notes import notes
+from isoblk.study.onhost import on_host
+from isoblk.study.source import Source
 
 # A shell's status for a program that an interrupt ended.
 _INTERRUPTED = 130
@@ -41,6 +46,7 @@ app.add_typer(cli_kernel.app, name="kernel")
 app.add_typer(cli_study.app, name="study")
 app.add_typer(cli_trace.app, name="trace")
 app.add_typer(cli_device.app, name="device")
+app.add_typer(cli_host.app, name="host")
 app.command()(doctor)
 
 
@@ -63,13 +69,15 @@ def _options(
 def run(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (TOML).")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Result directory [results/NAME].")
+        Path | None,
+        typer.Option("-o", "--output", help="Result directory [results/NAME; NAME-host]."),
     ] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
     machine_name: Annotated[
-        Literal["uml", "qemu"],
+        Literal["uml", "qemu", "host"],
         typer.Option(
-            "--machine", help="uml: virtual time, exact. qemu: four processors, real time."
+            "--machine",
+            help="uml: virtual time, exact. qemu: four processors, real time. host: this machine.",
         ),
     ] = "uml",
     kernel: Annotated[
@@ -82,14 +90,40 @@ def run(
         float, typer.Option(min=1, help="Wall-clock seconds until a run counts as hung.")
     ] = 600,
     dry: Annotated[bool, typer.Option("--dry-run", help="Print the scripts; run none.")] = False,
+    device: Annotated[
+        str | None, typer.Option(metavar="/dev/X", help="host: the disk. Its contents are lost.")
+    ] = None,
+    loop: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="host: a loop device instead.")
+    ] = None,
+    loop_dir: Annotated[
+        Path, typer.Option(metavar="DIR", help="host: where the loop device's file lies.")
+    ] = SHARED_MEMORY,
+    wipe: Annotated[
+        str | None,
+        typer.Option(metavar="/dev/X", help="host: what the disk holds may be lost."),
+    ] = None,
 ) -> None:
     """Run a study: every point of its matrix, on the kernel, in virtual time.
 
-    On the qemu machine the kernel is Debian's own, unless --debug asks for the lab's.
+    On the qemu machine the kernel is Debian's own, unless --debug asks for the lab's. The host
+    machine is this one: docs/host.md.
 
     Runs that the result directory already holds are not repeated.
     """
     parsed, source = load_study(study)
+    if machine_name == "host":
+        if jobs != 1 or debug or kernel != DEFAULT_VERSION:
+            raise UserError(
+                "the host machine has one disk and its own kernel",
+                next="leave out --jobs, --kernel and --debug",
+            )
+        chosen_disk = cli_host.target(device, loop, loop_dir)
+        results = output or Path("results") / f"{parsed.name}-host"
+        _run_on_host(parsed, (str(study), source), chosen_disk, wipe, timeout, dry, results)
+        return
+    if device or loop or wipe:
+        raise UserError("names a disk of this machine", next="add --machine host")
     expansion = expand(parsed)
     tier = QEMU if machine_name == "qemu" else UML
     check_queues((planned.spec for planned in expansion.runs), tier)
@@ -107,11 +141,59 @@ def run(
         chosen = find(kernel, debug=debug)
         machine = Uml(chosen, time_limit_s=timeout)
     results = output or Path("results") / parsed.name
+    with hold(chosen):
+        bench = make_bench(machine, chosen)
+        _campaign(expansion, source, bench, machine, results, jobs)
+
+
+def _run_on_host(
+    study: Study,
+    file: tuple[str, str],
+    what: str | host.Loop,
+    wipe: str | None,
+    timeout: float,
+    dry: bool,
+    results: Path,
+) -> None:
+    """file: the study's name and text."""
+    source = Source.of(*file)
+    try:
+        with host.session(what, wipe, time_limit_s=timeout) as ready:
+            adapted, told = on_host(study, source, ready.device, ready.cgroup, ready.elevators)
+            check_study(adapted, source)
+            expansion = expand(adapted)
+            if dry:
+                for text in dry_run(expansion, ready.machine.tier):
+                    typer.echo(text)
+                return
+            told += notes(planned.spec for planned in expansion.runs)
+            if ready.signatures:
+                told.append(f"{what}: wiped: {', '.join(ready.signatures)}")
+            for note in told:
+                typer.echo(f"note: {note}", err=True)
+            ready.wipe()
+            _campaign(expansion, file[1], make_host_bench(ready), ready.machine, results, 1)
+    except KeyboardInterrupt:
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+def _campaign(
+    expansion: Expansion,
+    source: str,
+    bench: Bench,
+    machine: Uml | Qemu | host.Host,
+    results: Path,
+    jobs: int,
+) -> None:
+    """Make the runs, show their progress, and what came of them.
+
+    Raises:
+        RunError: runs failed or are invalid.
+    """
     console = plain_or_rich()
     executor = ThreadPoolExecutor(max_workers=jobs)
-    with hold(chosen), _progress_bar(console) as bar:
-        bench = make_bench(machine, chosen)
-        task = bar.add_task(parsed.name, total=len(expansion.runs))
+    with _progress_bar(console) as bar:
+        task = bar.add_task(expansion.study.name, total=len(expansion.runs))
 
         def on_end(index: int, ended: Run | None) -> None:
             bar.advance(task)

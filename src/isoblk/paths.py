@@ -15,6 +15,11 @@ def cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "isoblk"
 
 
+def state_dir() -> Path:
+    """Directory of the host machine's journals: $ISOBLK_STATE, else /var/lib/isoblk."""
+    return Path(os.environ.get("ISOBLK_STATE") or "/var/lib/isoblk").absolute()
+
+
 def kernel_tree() -> Path:
     """The repository's kernel/ directory: module sources and configuration fragments."""
     return _REPOSITORY / "kernel"

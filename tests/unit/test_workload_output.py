@@ -100,12 +100,12 @@ def test_charges_of_v2() -> None:
         "/sys/fs/cgroup/t1/io.stat": "254:0 rbytes=9 wbytes=9 rios=9 wios=9 dbytes=9 dios=9",
     }
     expected = IoStat(rbytes=1, wbytes=2, rios=3, wios=4, dbytes=5, dios=6)
-    assert parse_charged(files, "a/t1") == expected
+    assert parse_charged(files, "/sys/fs/cgroup/a/t1") == expected
 
 
 def test_charges_of_a_cgroup_of_the_same_name_further_down_are_not_its_own() -> None:
     files = {"/sys/fs/cgroup/a/cgroup/t1/io.stat": "254:0 rbytes=1 wbytes=0 rios=1 wios=0"}
-    assert parse_charged(files, "t1") is None
+    assert parse_charged(files, "/sys/fs/cgroup/t1") is None
 
 
 def test_charges_of_v1() -> None:
@@ -115,9 +115,9 @@ def test_charges_of_v1() -> None:
         base + "serviced": "254:0 Read 1\n254:0 Write 0\n254:0 Discard 1\nTotal 2",
     }
     expected = IoStat(rbytes=4096, wbytes=0, rios=1, wios=0, dbytes=512, dios=1)
-    assert parse_charged(files, "t1") == expected
+    assert parse_charged(files, "/sys/fs/cgroup/t1") == expected
 
 
 def test_a_cgroup_that_nothing_was_counted_for_has_no_charges() -> None:
-    assert parse_charged({}, "t1") is None
-    assert parse_charged({"/sys/fs/cgroup/t1/io.stat": ""}, "t1") is None
+    assert parse_charged({}, "/sys/fs/cgroup/t1") is None
+    assert parse_charged({"/sys/fs/cgroup/t1/io.stat": ""}, "/sys/fs/cgroup/t1") is None

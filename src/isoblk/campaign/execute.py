@@ -5,7 +5,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from isoblk.guest.plan import Plan, make_plan
 from isoblk.guest.tier import UML, Tier
 from isoblk.kernel import Kernel, build_modules
 from isoblk.machine import Machine, StoppedError
+from isoblk.machine.host import Session
 from isoblk.machine.uml import memory_mib
 from isoblk.result.collect import collect
 from isoblk.result.model import Provenance
@@ -52,6 +53,11 @@ def make_bench(machine: Machine, kernel: Kernel) -> Bench:
     return Bench(machine, kernel, modules, directory.name)
 
 
+def make_host_bench(ready: Session) -> Bench:
+    """A bench of this machine: the kernel itself loads the modules that are installed."""
+    return Bench(ready.machine, ready.kernel, {}, ready.modules_key)
+
+
 @dataclass(frozen=True)
 class Job:
     """A run that can be made: its plan, and the id that all it depends on determines."""
@@ -68,11 +74,13 @@ def make_job(spec: RunSpec, kernel_key: str, modules_key: str, tier: Tier = UML)
     called, is not part of the id: equal runs are made once.
     """
     plan = make_plan(spec, tier)
+    # The script as it would be wherever the machine's disk and cgroups are.
+    text = make_plan(spec, replace(tier, place=tier.anywhere)).text
     anywhere = msgspec.structs.replace(
         spec, kind="share", point={}, repeat=0, tenants=tuple(map(_anonymous, spec.tenants))
     )
     memory = _memory_mib(spec)
-    inputs = [FORMAT, tier.name, plan.text, anywhere, kernel_key, modules_key, memory]
+    inputs = [FORMAT, tier.name, text, anywhere, kernel_key, modules_key, memory]
     digest = hashlib.sha256(msgspec.json.encode(inputs, order="sorted"))
     return Job(spec, plan, digest.hexdigest()[:16])
 

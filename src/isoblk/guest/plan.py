@@ -13,7 +13,8 @@ from shlex import quote
 
 from isoblk.errors import UserError
 from isoblk.guest.knobs import Setting
-from isoblk.guest.tier import UML, Tier, TierName
+from isoblk.guest.tier import HOST as HOST_TIER
+from isoblk.guest.tier import UML, Place, Tier, TierName
 from isoblk.study.model import (
     CgroupVersion,
     DeviceEvent,
@@ -29,10 +30,10 @@ from isoblk.study.model import (
 from isoblk.study.point import OWN_ELEVATORS
 from isoblk.workload import blkload, fio
 
-DISK = "disk0"
-HOST = "/run/isoblk"
-CGROUP = "/sys/fs/cgroup"
-QUEUE = f"/sys/block/{DISK}/queue"
+# In a guest.
+DISK = UML.place.disk
+HOST = UML.place.run
+CGROUP = UML.place.cgroup
 SCHED = f"/sys/kernel/debug/block/{DISK}/sched"
 CONFIGFS = "/sys/kernel/config"
 ALIGN = f"cat {blkload.ROOT}/align > /dev/null"
@@ -62,20 +63,24 @@ _WEIGHT_FILE = {
 
 @dataclass(frozen=True)
 class Plan:
-    """A script, the settings it makes (read back after set-up), the modules it loads, and the
-    tier of the machines that can run it."""
+    """A script, the settings it makes (read back after set-up), the modules it loads, the tier
+    of the machines that can run it, and where it finds disk and cgroups there."""
 
     text: str
     settings: tuple[Setting, ...]
     modules: tuple[str, ...]
     tier: TierName = "uml"
+    place: Place = UML.place
 
 
 def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     """The plan of a run whose spec is complete (calibrated, capped), for a kind of machine."""
+    place = tier.place
+    scheduler = tuple(_scheduler_settings(spec, place))
+    weights = tuple(_weight_settings(spec, place))
+    if tier.name == HOST_TIER.name:
+        return _host_plan(spec, tier, scheduler, weights)
     device = tuple(_device_settings(spec, tier))
-    scheduler = tuple(_scheduler_settings(spec))
-    weights = tuple(_weight_settings(spec))
     loads = tuple(
         setting
         for tenant in spec.tenants
@@ -90,14 +95,47 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
         prologue(modules, spec.cgroup, tier),
         ["## the device", *align, f"mkdir {_device_dir(spec)}", *_write(device)],
         ["## the scheduler", *align, f'dev=$(cat "/sys/block/{DISK}/dev")', *_write(scheduler)],
-        ["## the tenants' cgroups and weights", *align, *_make_cgroups(spec), *_write(weights)],
+        [
+            "## the tenants' cgroups and weights",
+            *align,
+            *_make_cgroups(spec, place),
+            *_write(weights),
+        ],
         ["## the tenants' loads", *blkload.make(spec.tenants), *_write(loads)],
-        ["## what took effect", *_read_back((*device, *scheduler, *weights, *loads))],
-        ["## run", *_run(spec, align)],
-        ["## what came of it", *_collect(spec)],
+        ["## what took effect", *_read_back((*device, *scheduler, *weights, *loads), place)],
+        ["## run", *_run(spec, align, place)],
+        ["## what came of it", *_collect(spec, place)],
     ]
-    text = "\n\n".join("\n".join(lines) for lines in sections if len(lines) > 1) + "\n"
-    return Plan(text, (*device, *scheduler, *weights, *loads), modules, tier.name)
+    return Plan(_text(sections), (*device, *scheduler, *weights, *loads), modules, tier.name)
+
+
+def _text(sections: Iterable[list[str]]) -> str:
+    """The script. A section that has a heading only is left out."""
+    return "\n\n".join("\n".join(lines) for lines in sections if len(lines) > 1) + "\n"
+
+
+def _host_plan(
+    spec: RunSpec, tier: Tier, scheduler: tuple[Setting, ...], weights: tuple[Setting, ...]
+) -> Plan:
+    """The plan of a run on the machine that isoblk runs on, which it changes: disk and file
+    systems are there, and fio is the load."""
+    place = tier.place
+    sections = [
+        [
+            "#!/bin/sh",
+            "# Written by isoblk; run as root in the run's directory. isoblk keeps a journal of",
+            "# what this changes, and changes it back; if it could not: isoblk host restore",
+            "set -eu",
+            f"export PATH={tier.path}",
+            "trap 'echo \"plan: exit status $?\"' EXIT",
+        ],
+        ["## the scheduler", f"dev=$(cat /sys/block/{place.disk}/dev)", *_write(scheduler)],
+        ["## the tenants' cgroups and weights", *_make_cgroups(spec, place), *_write(weights)],
+        ["## what took effect", *_read_back((*scheduler, *weights), place)],
+        ["## run", *_run_on_host(spec, place)],
+        ["## what came of it", *_charges(spec, place)],
+    ]
+    return Plan(_text(sections), (*scheduler, *weights), (), tier.name, place)
 
 
 def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
@@ -208,56 +246,59 @@ def _written(value: str | int) -> str | int:
     return int(value) if isinstance(value, bool) else value
 
 
-def _scheduler_settings(spec: RunSpec) -> Iterator[Setting]:
+def _scheduler_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
     scheduler = spec.scheduler
-    yield Setting(f"{QUEUE}/scheduler", scheduler.elevator, "choice")
+    yield Setting(f"{place.queue}/scheduler", scheduler.elevator, "choice")
     for name, value in spec.queue.items():
-        yield Setting(f"{QUEUE}/{name}", str(value))
+        yield Setting(f"{place.queue}/{name}", str(value))
     for name, value in scheduler.iosched.items():
-        yield Setting(f"{QUEUE}/iosched/{name}", str(value))
+        yield Setting(f"{place.queue}/iosched/{name}", str(value))
     if scheduler.name == "io.cost":
-        yield from _io_cost_settings(scheduler)
+        yield from _io_cost_settings(scheduler, place)
 
 
-def _io_cost_settings(scheduler: Scheduler) -> Iterator[Setting]:
+def _io_cost_settings(scheduler: Scheduler, place: Place) -> Iterator[Setting]:
     if scheduler.io_cost_model is None:
         raise ValueError("io.cost without a model: the calibration has not run")
     model = {"ctrl": "user", "model": "linear"} | scheduler.io_cost_model
-    yield Setting(f"{CGROUP}/io.cost.model", _pairs(model), "pairs")
+    yield Setting(f"{place.hierarchy}/io.cost.model", _pairs(model), "pairs")
     # "ctrl=user" takes the figures that stand beside it; without any the kernel chooses.
     own: dict[str, int | float | str] = {"enable": 1}
     qos = own | {"ctrl": "user"} | scheduler.io_cost_qos if scheduler.io_cost_qos else own
-    yield Setting(f"{CGROUP}/io.cost.qos", _pairs(qos), "pairs")
+    yield Setting(f"{place.hierarchy}/io.cost.qos", _pairs(qos), "pairs")
 
 
 def _pairs(values: Mapping[str, int | float | str]) -> str:
     return "$dev " + " ".join(f"{name}={value}" for name, value in values.items())
 
 
-def _make_cgroups(spec: RunSpec) -> list[str]:
-    inner = [group.path for group in spec.groups]
-    leaves = [tenant.cgroup for tenant in spec.tenants if tenant.cgroup not in inner]
+def _make_cgroups(spec: RunSpec, place: Place) -> list[str]:
+    own = [group.path for group in spec.groups]
+    inner = [f"{place.cgroup}/{path}" for path in own]
+    if place.group:
+        inner.insert(0, place.cgroup)
+    leaves = [tenant.cgroup for tenant in spec.tenants if tenant.cgroup not in own]
     lines = []
     if spec.cgroup == "v2":
-        lines.append(f"echo +io > {CGROUP}/cgroup.subtree_control")
-    for path in inner:
-        lines.append(f"mkdir {CGROUP}/{path}")
+        lines.append(f"echo +io > {place.hierarchy}/cgroup.subtree_control")
+    for directory in inner:
+        lines.append(f"mkdir {directory}")
         if spec.cgroup == "v2":
-            lines.append(f"echo +io > {CGROUP}/{path}/cgroup.subtree_control")
-    lines.append("mkdir " + " ".join(f"{CGROUP}/{path}" for path in leaves))
+            lines.append(f"echo +io > {directory}/cgroup.subtree_control")
+    lines.append("mkdir " + " ".join(f"{place.cgroup}/{path}" for path in leaves))
     return lines
 
 
-def _weight_settings(spec: RunSpec) -> Iterator[Setting]:
+def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
     scheduler = spec.scheduler
     weight_file = _WEIGHT_FILE.get((scheduler.name, spec.cgroup))
     if weight_file:
         weights = {group.path: group.weight for group in spec.groups}
         weights |= {tenant.cgroup: tenant.weight for tenant in spec.tenants}
         for path, weight in weights.items():
-            yield Setting(f"{CGROUP}/{path}/{weight_file}", str(weight), "weight")
+            yield Setting(f"{place.cgroup}/{path}/{weight_file}", str(weight), "weight")
     for tenant in spec.tenants:
-        directory = PurePosixPath(CGROUP) / tenant.cgroup
+        directory = PurePosixPath(place.cgroup) / tenant.cgroup
         if scheduler.name == "io.max":
             yield from _io_max_setting(scheduler, tenant, directory)
         elif scheduler.name == "io.latency":
@@ -283,13 +324,13 @@ def _shell_word(value: str) -> str:
     return f'"{value}"' if value.startswith("$dev ") else quote(value)
 
 
-def _read_back(settings: tuple[Setting, ...]) -> list[str]:
+def _read_back(settings: tuple[Setting, ...], place: Place) -> list[str]:
     # One grep for many files: in the guest a process costs more than a thousand requests.
     files = " \\\n  ".join(setting.path for setting in settings)
-    return [f"grep -H '' \\\n  {files} \\\n  > {HOST}/knobs"]
+    return [f"grep -H '' \\\n  {files} \\\n  > {place.run}/knobs"]
 
 
-def _run(spec: RunSpec, align: Sequence[str]) -> list[str]:
+def _run(spec: RunSpec, align: Sequence[str], place: Place) -> list[str]:
     lines = [
         fio.start(tenant, f"/dev/{DISK}", CGROUP, HOST, spec)
         for tenant in spec.tenants
@@ -298,18 +339,38 @@ def _run(spec: RunSpec, align: Sequence[str]) -> list[str]:
     if any(tenant.workload.program == "blkload" for tenant in spec.tenants):
         lines += [*align, f"echo 1 > {blkload.ROOT}/start"]
         if spec.events or spec.device_events:
-            lines += [*align, *_events(spec)]
+            lines += [*align, *_events(spec, place)]
         lines.append(f"cat {blkload.ROOT}/wait > /dev/null")
     # dash forgets the status of a job that "wait" does not name.
     lines += [f"wait ${{{fio.pid_variable(i)}}}" for i in _fio_tenants(spec)]
     return lines
 
 
+def _run_on_host(spec: RunSpec, place: Place) -> list[str]:
+    jobs = sum(tenant.workload.numjobs for tenant in spec.tenants)
+    pids = " ".join(f"${{{fio.pid_variable(i)}}}" for i in _fio_tenants(spec))
+    return [
+        f"mkdir {fio.DIRECTORY}",
+        f"cd {fio.DIRECTORY}",
+        f"mkfifo {fio.BARRIER}",
+        f": > {fio.READY}",
+        *(fio.start_at_barrier(tenant, place, spec) for tenant in spec.tenants),
+        "# Each job opens the disk, says that it is ready, and waits until somebody writes to the",
+        "# fifo, which stays open for writing from here on.",
+        f"until [ $(grep -c '' {fio.READY}) = {jobs} ]; do kill -0 {pids}; sleep 0.02; done",
+        f"date +%s%3N > {fio.START}",
+        f"exec 3> {fio.BARRIER}",
+        *_events(spec, place),
+        *(f"wait ${{{fio.pid_variable(i)}}}" for i in _fio_tenants(spec)),
+        "cd ..",
+    ]
+
+
 def _fio_tenants(spec: RunSpec) -> list[int]:
     return [i for i, tenant in enumerate(spec.tenants) if tenant.workload.program == "fio"]
 
 
-def _events(spec: RunSpec) -> Iterator[str]:
+def _events(spec: RunSpec, place: Place) -> Iterator[str]:
     weight_file = _WEIGHT_FILE.get((spec.scheduler.name, spec.cgroup))
     cgroups = {tenant.name: tenant.cgroup for tenant in spec.tenants}
     now = 0
@@ -321,26 +382,35 @@ def _events(spec: RunSpec) -> Iterator[str]:
             for name, value in event.attributes.items():
                 yield f"echo {value} > {_device_dir(spec)}/{name}"
         elif weight_file:
-            yield f"echo {event.weight} > {CGROUP}/{cgroups[event.tenant]}/{weight_file}"
+            yield f"echo {event.weight} > {place.cgroup}/{cgroups[event.tenant]}/{weight_file}"
 
 
-def _collect(spec: RunSpec) -> list[str]:
+def _collect(spec: RunSpec, place: Place) -> list[str]:
+    return [
+        f"cat {blkload.RESULTS} > {HOST}/results",
+        *([f"cat {SCHED}/history > {HOST}/predictions"] if predicts(spec) else []),
+        *_charges(spec, place),
+    ]
+
+
+def _charges(spec: RunSpec, place: Place) -> list[str]:
+    """Save what the tenants' cgroups were charged with. A machine that is not ours alone has
+    other devices that they do I/O on: there, with the disk's number."""
+    charged = [] if place == UML.place else [f"/sys/block/{place.disk}/dev"]
     if spec.cgroup == "v2":
-        charged = [f"{CGROUP}/{tenant.cgroup}/io.stat" for tenant in spec.tenants]
+        charged += [f"{place.cgroup}/{tenant.cgroup}/io.stat" for tenant in spec.tenants]
     else:
         # On v1 only a policy that counts has figures: the elevator's, else throttling if it
         # is in use.
         own = dict.fromkeys(OWN_ELEVATORS, "isoblk")
         name = ({"bfq": "bfq"} | own).get(spec.scheduler.name, "throttle")
-        charged = [
-            f"{CGROUP}/{tenant.cgroup}/blkio.{name}.io_{what}"
+        charged += [
+            f"{place.cgroup}/{tenant.cgroup}/blkio.{name}.io_{what}"
             for tenant in spec.tenants
             for what in ("service_bytes", "serviced")
         ]
     files = " \\\n  ".join(charged)
     return [
-        f"cat {blkload.RESULTS} > {HOST}/results",
-        *([f"cat {SCHED}/history > {HOST}/predictions"] if predicts(spec) else []),
         # A cgroup without I/O has an empty file; grep says so with status 1.
-        f"grep -H '' \\\n  {files} \\\n  > {HOST}/charged || [ $? = 1 ]",
+        f"grep -H '' \\\n  {files} \\\n  > {place.run}/charged || [ $? = 1 ]",
     ]

@@ -1,10 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The tiers: what a script, and a result, must know of the machine it belongs to."""
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
 TierName = Literal["uml", "qemu", "host"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a script finds what it works on.
+
+    Attributes:
+        disk: the kernel's name of the disk.
+        run: the run's directory.
+        hierarchy: the root of the cgroups that have io.
+        group: the cgroup below it that the tenants' are made in; "" for the root itself.
+    """
+
+    disk: str
+    run: str
+    hierarchy: str
+    group: str
+
+    @property
+    def cgroup(self) -> str:
+        """Directory that the tenants' cgroups are in."""
+        return f"{self.hierarchy}/{self.group}" if self.group else self.hierarchy
+
+    @property
+    def queue(self) -> str:
+        """Directory of the disk's request queue."""
+        return f"/sys/block/{self.disk}/queue"
+
+
+_IN_GUEST = Place("disk0", "/run/isoblk", "/sys/fs/cgroup", "")
 
 
 @dataclass(frozen=True)
@@ -18,6 +49,8 @@ class Tier:
         mount_run: command that mounts the run's directory; the mount point is appended.
         cpus: processors, and hardware queues of a null_blk disk.
         virtual_time: time passes only while nobody computes.
+        place: where a script finds the disk and the cgroups.
+        anywhere: the place that a run is named by, wherever it is made.
     """
 
     name: TierName
@@ -26,6 +59,8 @@ class Tier:
     mount_run: str
     cpus: int
     virtual_time: bool
+    place: Place = _IN_GUEST
+    anywhere: Place = _IN_GUEST
 
 
 UML = Tier(
@@ -47,4 +82,17 @@ QEMU = Tier(
     "mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 run",
     cpus=4,
     virtual_time=False,
+)
+
+_ON_HOST = Place("disk", ".", "/sys/fs/cgroup", "isoblk")
+# The script changes the machine that isoblk itself runs on. How it ends goes to the console.
+HOST = Tier(
+    "host",
+    "/usr/sbin:/usr/bin:/sbin:/bin",
+    "",
+    "",
+    cpus=os.cpu_count() or 1,
+    virtual_time=False,
+    place=_ON_HOST,
+    anywhere=_ON_HOST,
 )

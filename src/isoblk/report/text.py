@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.analysis.stats import Estimate
 from isoblk.guest.tier import QEMU, TierName
-from isoblk.study.model import RunSpec, VdiskDevice
+from isoblk.study.model import HostDevice, RunSpec, VdiskDevice
 
 _IN_HEAD = ("scheduler", "alone", "calibrate")
 NOTHING = "–"  # noqa: RUF001 (an en dash is what a table's empty cell holds)
@@ -97,6 +97,9 @@ def kind_label(view: RunView, names: Mapping[str, str]) -> str:
 def device(spec: RunSpec, tier: TierName) -> str:
     """The device in a few words."""
     d = spec.device
+    if isinstance(d, HostDevice):
+        several = f"{d.hw_queues} queues of " if d.hw_queues > 1 else ""
+        return f"{d.name} ({d.what}), {count(d.size)}B, {several}{d.queue_depth} tags"
     queues = d.hw_queues if isinstance(d, VdiskDevice) else 1
     if tier == QEMU.name and not isinstance(d, VdiskDevice):
         queues = QEMU.cpus

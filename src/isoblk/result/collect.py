@@ -3,6 +3,7 @@
 whether the run may be believed."""
 
 import errno
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import polars as pl
 from isoblk.errors import RunError
 from isoblk.guest import knobs
 from isoblk.guest.plan import Plan, predicts
+from isoblk.guest.tier import HOST
 from isoblk.machine import Ran
 from isoblk.result.charged import parse_charged
 from isoblk.result.model import (
@@ -42,14 +44,18 @@ def collect(
     Raises:
         RunError: the output is not what the generator should have left.
     """
-    outputs = _read_outputs(directory, spec)
+    on_host = plan.tier == HOST.name
+    outputs = _read_host_outputs(directory, spec) if on_host else _read_outputs(directory, spec)
     read_back = knobs.parse_read_back(_read(directory, "knobs"))
     charged = knobs.parse_read_back(_read(directory, "charged"))
+    device = charged.get(f"/sys/block/{plan.place.disk}/dev", "")
     # On v2 a cgroup whose file is empty was charged nothing; on v1 nothing may have counted.
     uncharged = IoStat(rbytes=0, wbytes=0, rios=0, wios=0) if spec.cgroup == "v2" else None
     tenants = [
         _tenant_result(
-            tenant, outputs[tenant.name], parse_charged(charged, tenant.cgroup) or uncharged
+            tenant,
+            outputs[tenant.name],
+            parse_charged(charged, f"{plan.place.cgroup}/{tenant.cgroup}", device) or uncharged,
         )
         for tenant in spec.tenants
     ]
@@ -78,6 +84,7 @@ def collect(
         (directory / f"{tenant.name}.json").unlink(missing_ok=True)
     for name in _RAW_FILES:
         (directory / name).unlink(missing_ok=True)
+    shutil.rmtree(directory / fio.DIRECTORY, ignore_errors=True)
     data = msgspec.json.format(msgspec.json.encode(record), indent=1)
     (directory / "run.json").write_bytes(data)
     return record
@@ -88,6 +95,13 @@ def _read(directory: Path, name: str) -> str:
         return (directory / name).read_text("utf-8", errors="replace")
     except FileNotFoundError:
         raise RunError(f"the guest left no {name}", where=str(directory)) from None
+
+
+def _read_host_outputs(directory: Path, spec: RunSpec) -> dict[str, TenantOutput]:
+    return {
+        tenant.name: fio.read_host_output(directory / fio.DIRECTORY, tenant, spec)
+        for tenant in spec.tenants
+    }
 
 
 def _read_outputs(directory: Path, spec: RunSpec) -> dict[str, TenantOutput]:

@@ -5,7 +5,7 @@ import re
 
 from isoblk.study import limits
 from isoblk.study.limits import Range
-from isoblk.study.model import NullBlkDevice, RunSpec, Study, Trace, Workload
+from isoblk.study.model import HostDevice, NullBlkDevice, RunSpec, Study, Trace, Workload
 from isoblk.study.point import origin
 from isoblk.study.presets import logical_block
 from isoblk.study.source import FieldError
@@ -190,6 +190,11 @@ class _Load:
 
     def _check_device(self) -> None:
         load, device = self._load, self._spec.device
+        if isinstance(device, HostDevice):
+            self._check_host(device)
+            return
+        if load.verify and load.program != "blkload":
+            raise self._error("verify", "only blkload verifies", 'set workload = "blkload"')
         if not isinstance(device, NullBlkDevice):
             if load.verify and device.store == "none":
                 raise self._error(
@@ -208,3 +213,17 @@ class _Load:
                 "this null_blk does not keep what is written",
                 "set device.memory_backed = true",
             )
+
+    def _check_host(self, device: HostDevice) -> None:
+        load = self._load
+        remedy = "remove it, or use another machine"
+        if load.program == "blkload":
+            raise self._error(
+                "workload", "blkload is the lab's generator", 'set workload = "fio" for the host'
+            )
+        if load.trace is not None:
+            raise self._error("trace", "the host machine replays none", remedy)
+        if load.verify:
+            raise self._error("verify", "the host machine does not verify", remedy)
+        if load.rw in ("trim", "randtrim") and not device.discard:
+            raise self._error("rw", f"{load.rw}: the device takes no discards", remedy)

@@ -17,6 +17,7 @@ from isoblk.study.limits import IO_COST_MODEL, MAX_BLOCK
 from isoblk.study.model import (
     Device,
     Expansion,
+    HostDevice,
     PlannedRun,
     RunSpec,
     Scheduler,
@@ -213,6 +214,8 @@ def _word(value: object) -> str:
 
 def _calibration_load(coefficient: str, device: Device) -> Workload:
     load = _CALIBRATIONS[coefficient]
+    if isinstance(device, HostDevice):
+        load = msgspec.structs.replace(load, program="fio")
     block = logical_block(device)
     fits = min(load.bs, device.size) // block * block
     return msgspec.structs.replace(load, bs=fits)

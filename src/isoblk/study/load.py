@@ -9,6 +9,7 @@ from typing import Any
 from isoblk.errors import UserError
 from isoblk.study.check import check_study
 from isoblk.study.model import Study
+from isoblk.study.presets import HOST
 from isoblk.study.source import FieldError, Source
 from isoblk.study.typed import convert_study
 
@@ -43,10 +44,20 @@ def parse_study(text: str, name: str) -> Study:
     _join_keys(document)
     try:
         study = convert_study(document)
+        _refuse_host_device(study)
     except FieldError as error:
         raise source.locate(error) from None
     check_study(study, source)
     return study
+
+
+def _refuse_host_device(study: Study) -> None:
+    if isinstance(study.device, dict) and study.device.get("driver") == HOST:
+        raise FieldError(
+            ("device", "driver"),
+            "a disk of this machine is not named in a study",
+            next="isoblk run --machine host --device /dev/X",
+        )
 
 
 def _syntax_error(message: str, text: str, name: str) -> UserError:

@@ -331,7 +331,32 @@ class NullBlkDevice(
     memory_backed: bool = False
 
 
-Device = VdiskDevice | NullBlkDevice
+class HostDevice(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag="host",
+    tag_field="driver",
+):
+    """A disk of the machine that isoblk runs on, as the command line names it: not part of a
+    study file.
+
+    name: the kernel's, but "loop" for a loop device that isoblk makes. what: its model.
+    queue_depth: tags of a hardware queue.
+    """
+
+    name: str
+    what: str
+    size: int
+    logical_block_size: int = 512
+    queue_depth: int = 128
+    hw_queues: int = 1
+    rotational: bool = False
+    discard: bool = False
+
+
+Device = VdiskDevice | NullBlkDevice | HostDevice
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -467,25 +467,30 @@ def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
     return tuple(Group(path=path, weight=weights.get(path, _NO_GROUP_WEIGHT)) for path in inner)
 
 
+def elevator_of(name: str) -> str:
+    """What goes to queue/scheduler: a controller works on top of none."""
+    return "none" if name.startswith("io.") else name
+
+
 def _scheduler(study: Study, tenants: tuple[Tenant, ...], groups: tuple[Group, ...]) -> Scheduler:
     name = study.scheduler
     if name == "io.cost":
         model = study.io_cost.model
         return Scheduler(
             name=name,
-            elevator="none",
+            elevator=elevator_of(name),
             io_cost_qos=study.io_cost.qos,
             io_cost_model=model if isinstance(model, dict) else None,
         )
     if name == "io.max":
-        return Scheduler(name=name, elevator="none", io_max_scale=study.io_max.scale)
+        return Scheduler(name=name, elevator=elevator_of(name), io_max_scale=study.io_max.scale)
     if name == "io.latency":
         target_ns = _time(("io_latency", "target"), study.io_latency.target, "us")
         shares = effective_shares(tenants, groups)
         largest = max(shares.values())
         return Scheduler(
             name=name,
-            elevator="none",
+            elevator=elevator_of(name),
             io_latency_us={
                 tenant: max(1, round(target_ns / 1000 * largest / share))
                 for tenant, share in shares.items()
@@ -493,6 +498,6 @@ def _scheduler(study: Study, tenants: tuple[Tenant, ...], groups: tuple[Group, .
         )
     return Scheduler(
         name=name,
-        elevator=name,
+        elevator=elevator_of(name),
         iosched=study.iosched.get(name, {}) if name in ELEVATORS else {},
     )

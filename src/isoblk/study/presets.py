@@ -19,6 +19,7 @@ from isoblk.study.model import (
     DiskModel,
     ExpectEntry,
     FlashModel,
+    HostDevice,
     NullBlkDevice,
     VdiskDevice,
 )
@@ -29,6 +30,8 @@ DRIVERS: dict[str, type[VdiskDevice] | type[NullBlkDevice]] = {
     "vdisk": VdiskDevice,
     "null_blk": NullBlkDevice,
 }
+# Of a device that the command line names, of which isoblk writes the table.
+HOST = "host"
 _SIZES = frozenset(
     {"size", "logical_block_size", "blocksize", "page_size", "buffer", "slc", "cache", "readahead"}
 )
@@ -105,6 +108,8 @@ def load_device(entry: str | Mapping[str, object]) -> Device:
             )
         table = _merged(base, table)
     driver = table.pop("driver", None)
+    if driver == HOST and "name" in table:
+        return msgspec.convert({"driver": HOST, **table}, HostDevice)
     if driver is None:
         raise FieldError(
             ("device",),
@@ -339,17 +344,19 @@ def _check_ranges(struct: msgspec.Struct, parts: tuple[str, ...]) -> None:
 
 def hardware_tags(device: Device) -> int:
     """Requests that a hardware queue of the device takes at once."""
-    return device.queue_depth if isinstance(device, VdiskDevice) else device.hw_queue_depth
+    return device.hw_queue_depth if isinstance(device, NullBlkDevice) else device.queue_depth
 
 
 def logical_block(device: Device) -> int:
     """Bytes of the device's logical block: offsets and sizes are multiples of it."""
-    return device.logical_block_size if isinstance(device, VdiskDevice) else device.blocksize
+    return device.blocksize if isinstance(device, NullBlkDevice) else device.logical_block_size
 
 
 def memory_bytes(device: Device) -> int:
     """Memory of the machine that the device takes up, at most: the map of its flash, and the data
     that it keeps."""
+    if isinstance(device, HostDevice):
+        return 0
     if isinstance(device, NullBlkDevice):
         return device.size if device.memory_backed else 0
     kept = device.size if device.store == "memory" else 0

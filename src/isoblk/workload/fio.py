@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """fio as a tenant's program: its command line, and its json+ output.
 
-For small checks and comparison: a system call is dear in the guest, and fio's own clock is
-not the barrier's. Its time series is not kept.
+In a guest it is for small checks and comparison: a system call is dear there, fio begins when it
+is ready, and its time series is not kept.
+
+On the host machine it is the load. Every job waits, ready, for a common start (its option
+exec_prerun), and logs how much it moves in each window.
 """
 
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import msgspec
 
 from isoblk.errors import RunError
+from isoblk.guest.tier import Place
 from isoblk.result.model import OpTotals
 from isoblk.study.model import RunSpec, Tenant
 from isoblk.workload.blkload import TenantOutput, ramp_and_runtime
@@ -17,6 +25,15 @@ from isoblk.workload.blkload import TenantOutput, ramp_and_runtime
 # fio's log-linear buckets have 64 steps an octave (FIO_IO_U_PLAT_BITS) and json+ names a
 # bucket by its middle; blkload names it by its upper bound.
 _STEPS = 64
+
+# On the host machine: where its files are, in the run's directory; and in there the fifo that
+# every job waits at, a line for each that does, and when they were let go, in ms of Unix time.
+DIRECTORY = "fio"
+BARRIER = "barrier"
+READY = "ready"
+START = "start"
+
+_OPS = ("read", "write", "trim")  # data directions of its logs: 0, 1, 2
 
 
 def pid_variable(index: int) -> str:
@@ -32,6 +49,32 @@ def start(tenant: Tenant, device: str, cgroup_root: str, output_dir: str, spec: 
         f"(echo 0 > {cgroup_root}/{tenant.cgroup}/cgroup.procs && exec fio --name={tenant.name}"
         f" --filename={device} {options} --output={output_dir}/{tenant.name}.json) &"
         f" {pid_variable(index)}=$!"
+    )
+
+
+def start_at_barrier(tenant: Tenant, place: Place, spec: RunSpec) -> str:
+    """The command that starts a tenant's fio in its cgroup, in the background, where it gets
+    ready, and waits. It ends with the script."""
+    index = spec.tenants.index(tenant)
+    options = _options(tenant, spec)
+    window = f"{spec.window_ms}ms"
+    wait = f"echo {tenant.name} >> {READY}; : < {BARRIER}"
+    if delay := options.pop("startdelay", None):
+        wait += f"; sleep {str(delay).removesuffix('us')}e-6"
+    options |= {
+        "write_bw_log": tenant.name,
+        "write_iops_log": tenant.name,
+        "log_avg_msec": window,
+        "bwavgtime": window,
+        "iopsavgtime": window,
+        "log_unix_epoch": 1,
+        "exec_prerun": quote(wait),
+    }
+    words = " ".join(f"--{name}={value}" for name, value in options.items())
+    return (
+        f"(echo 0 > {place.cgroup}/{tenant.cgroup}/cgroup.procs && exec setpriv --pdeathsig KILL"
+        f" fio --name={tenant.name} --filename=/dev/{place.disk} {words}"
+        f" --output={tenant.name}.json) & {pid_variable(index)}=$!"
     )
 
 
@@ -76,6 +119,9 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
         options["startdelay"] = _us(load.startdelay_ns)
     if load.random_distribution != "random":
         options["random_distribution"] = load.random_distribution
+    if load.fua:
+        # On a block device, direct: writes with REQ_FUA.
+        options["sync"] = "dsync"
     return options
 
 
@@ -130,3 +176,108 @@ def _upper_bound(middle_ns: int) -> int:
     """Upper bound (exclusive) of the bucket that holds a value."""
     shift = max(0, middle_ns.bit_length() - 1 - _STEPS.bit_length() + 1)
     return ((middle_ns >> shift) + 1) << shift
+
+
+def read_host_output(directory: Path, tenant: Tenant, spec: RunSpec) -> TenantOutput:
+    """What a tenant's fio left in `directory`, series included.
+
+    Raises:
+        RunError: a file is missing or is not fio's.
+    """
+    output = parse_output(tenant.name, _read(directory / f"{tenant.name}.json"))
+    try:
+        start_ms = int(_read(directory / START))
+    except ValueError:
+        raise RunError("not a time", where=START) from None
+    ramp_ns, _ = ramp_and_runtime(tenant.workload, spec)
+    begin_ns = tenant.workload.startdelay_ns + ramp_ns
+    end_ns = begin_ns + output.measured_ns[1]
+    output.measured_ns = (begin_ns, end_ns)
+    for op, totals in output.ops.items():
+        ios, size = (
+            _windows(
+                [_points(path, op, start_ms, unit) for path in directory.glob(pattern)],
+                total,
+                (begin_ns / 1e6, end_ns / 1e6),
+                spec.window_ms,
+            )
+            for pattern, unit, total in (
+                (f"{tenant.name}_iops.*.log", 1, totals.meas_ios),
+                (f"{tenant.name}_bw.*.log", 1024, totals.meas_bytes),
+            )
+        )
+        for t_ms in sorted(ios.keys() | size.keys()):
+            output.windows[op, t_ms] = (ios.get(t_ms, 0), size.get(t_ms, 0))
+    return output
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise RunError(f"fio left no {path.name}") from None
+
+
+def _points(path: Path, op: str, start_ms: int, unit: int) -> list[tuple[float, float]]:
+    """(ms after the barrier, rate a second since the entry before), of one job's log."""
+    points = []
+    for number, line in enumerate(_read(path).decode(errors="replace").splitlines(), 1):
+        try:
+            at, rate, direction = (int(word) for word in line.split(",")[:3])
+        except ValueError:
+            raise RunError(
+                f"not a line of fio's log: {line[:80]!r}", where=f"{path.name}:{number}"
+            ) from None
+        if _OPS[direction] == op:
+            points.append((float(at - start_ms), float(rate * unit)))
+    return points
+
+
+def _windows(
+    logs: Sequence[Sequence[tuple[float, float]]],
+    total: int,
+    measured_ms: tuple[float, float],
+    window_ms: int,
+) -> dict[int, int]:
+    """`total` spread over windows as the logs say: start of the window in ms -> count.
+
+    A log gives averages over times that do not begin with our windows, and lacks what came
+    after its last entry. fio counts the total exactly: what the logs lack of it came then.
+
+    Args:
+        logs: a job each: (ms after the barrier, rate a second since the entry before).
+        total: moved by all jobs in the measured time.
+        measured_ms: from and to.
+        window_ms: a window's width.
+    """
+    begin, end = measured_ms
+    last = max((log[-1][0] for log in logs if log), default=begin)
+    moved = [0.0] * (int(max(last, end) // window_ms) + 1)
+    for log in logs:
+        before = begin
+        for at, rate in log:
+            _spread(moved, (before, at), rate * (at - before) / 1000, window_ms)
+            before = at
+    missing = total - sum(moved)
+    if missing > 0 and last < end:
+        _spread(moved, (last, end), missing, window_ms)
+    edges = list(accumulate(moved, initial=0.0))
+    # Off by fio's rounding of each rate.
+    counts = [round(edge * total / edges[-1]) if edges[-1] else 0 for edge in edges]
+    return {
+        index * window_ms: after - before
+        for index, (before, after) in enumerate(pairwise(counts))
+        if after > before
+    }
+
+
+def _spread(
+    moved: list[float], interval: tuple[float, float], amount: float, window_ms: int
+) -> None:
+    """Add an amount to the windows that an interval touches, to each what of it lies there."""
+    begin, end = interval
+    if end <= begin:
+        return
+    for index in range(int(begin // window_ms), min(len(moved), int(end // window_ms) + 1)):
+        inside = min(end, (index + 1) * window_ms) - max(begin, index * window_ms)
+        moved[index] += amount * max(0.0, inside) / (end - begin)

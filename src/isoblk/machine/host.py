@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The host machine: this one, as root, in real time, with its own kernel.
+
+Tier "host": real cgroups, a real disk or a loop device, fio as the load. Two runs are never
+equal. What a run changes is written into a journal first and changed back after it
+(isoblk.machine.journal).
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from isoblk import paths
+from isoblk.errors import RunError, UserError
+from isoblk.guest.tier import HOST, Place, Tier
+from isoblk.kernel import Kernel
+from isoblk.kernel.tools import install_command
+from isoblk.machine import Ran, blockdev, system
+from isoblk.machine.blockdev import Disk
+from isoblk.machine.journal import (
+    Cgroups,
+    IoCost,
+    Journal,
+    LoopFile,
+    SubtreeControl,
+    journal,
+    read_queue,
+)
+from isoblk.machine.process import DIE_WITH_PARENT, PATH, Processes
+from isoblk.study.model import CgroupVersion, HostDevice
+from isoblk.study.point import OWN_ELEVATORS
+
+_LOOP = "loop"
+_CHUNK = 1 << 20
+_IO_COST = ("io.cost.model", "io.cost.qos")
+_PROGRAMS = {"fio": "fio", "setpriv": "util-linux", "wipefs": "util-linux", "losetup": "mount"}
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop device to be made of a new file. size: bytes. directory: where the file lies."""
+
+    size: int
+    directory: Path
+
+
+class Host:
+    """Runs scripts on this machine, one at a time.
+
+    Args:
+        place: what the scripts work on.
+        cgroup: the version of the hierarchy there.
+        book: where changes are written down.
+        time_limit_s: wall-clock seconds after which a run counts as hung.
+    """
+
+    def __init__(
+        self, place: Place, cgroup: CgroupVersion, book: Journal, *, time_limit_s: float
+    ) -> None:
+        self._place = place
+        self._cgroup = cgroup
+        self._journal = book
+        self._processes = Processes(time_limit_s)
+
+    @property
+    def tier(self) -> Tier:
+        """The host tier, where the disk and the cgroups are."""
+        return replace(HOST, place=self._place)
+
+    def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
+        """Run `directory`/plan.sh, and change back what it changed.
+
+        Args:
+            directory: of the run; console.log is written there.
+            modules: none: the kernel loads what is installed.
+            seed: of no use here: two runs are never equal.
+            memory_mib: of no use here.
+
+        Raises:
+            RunError: a step of the script failed, it hung, or could not be undone.
+        """
+        (directory / "plan.sh").chmod(0o755)
+        with self._journal.undone():
+            self._write_down()
+            return self._processes.run(
+                [*DIE_WITH_PARENT, "sh", "plan.sh"], directory, {"LC_ALL": "C"}
+            )
+
+    def stop(self) -> None:
+        """End the run, and let none begin."""
+        self._processes.stop()
+
+    def _write_down(self) -> None:
+        """What any script changes."""
+        root = Path(self._place.hierarchy)
+        if self._cgroup == "v2":
+            control = root / "cgroup.subtree_control"
+            if "io" not in control.read_text().split():
+                self._journal.record(SubtreeControl(str(control)))
+        self._journal.record(read_queue(Path(self._place.queue)))
+        if self._cgroup == "v2" and (root / _IO_COST[0]).exists():
+            number = (Path(self._place.queue).parent / "dev").read_text().strip()
+            lines = {str(root / name): system.line_of(number, root / name) for name in _IO_COST}
+            self._journal.record(IoCost(number, lines))
+        self._journal.record(Cgroups(self._place.cgroup))
+
+
+@dataclass(frozen=True)
+class Session:
+    """The machine, ready for a study: disk checked and held, nothing on it touched yet.
+
+    Attributes:
+        machine: makes the runs.
+        kernel: the one that runs.
+        modules_key: of the schedulers' modules that are installed; "" without any.
+        device: what a study is told of the disk.
+        cgroup: the version of cgroups that io is on.
+        elevators: what the disk's scheduler can be set to.
+        signatures: of what is on the disk and may be lost; they are still there.
+    """
+
+    disk: Disk
+    machine: Host
+    kernel: Kernel
+    modules_key: str
+    device: HostDevice
+    cgroup: CgroupVersion
+    elevators: frozenset[str]
+    signatures: tuple[str, ...]
+
+    def wipe(self) -> None:
+        """Remove the signatures."""
+        if self.signatures:
+            blockdev.wipe_signatures(self.disk)
+
+
+@contextmanager
+def session(what: str | Loop, wipe: str | None, *, time_limit_s: float) -> Iterator[Session]:
+    """Make this machine ready; at the end all is as it was, but for the contents of the disk.
+
+    Args:
+        what: the disk's path, or a loop device to be made.
+        wipe: the disk whose contents may be lost, as the user names it.
+        time_limit_s: of a run.
+
+    Raises:
+        UserError: the disk is in use or bears a signature, a right or a program is missing, or an
+            earlier run has left its changes.
+        RunError: not all could be changed back.
+    """
+    _require_programs()
+    hierarchy, cgroup = system.io_hierarchy()
+    if isinstance(what, str):
+        disk = blockdev.find_disk(what)
+        blockdev.refuse_without_rights(disk, hierarchy)
+        with journal(paths.state_dir()) as book:
+            blockdev.refuse_in_use(disk)
+            blockdev.refuse_signed(disk, wipe)
+            with blockdev.hold(disk):
+                yield _session(disk, blockdev.describe(disk), hierarchy, cgroup, book, time_limit_s)
+    elif wipe is not None:
+        raise UserError("--wipe is for --device", next="remove it")
+    else:
+        _refuse_without_room(what)
+        with journal(paths.state_dir()) as book:
+            disk = _make_loop(what, book)
+            blockdev.refuse_without_rights(disk, hierarchy)
+            device = msgspec.structs.replace(
+                blockdev.describe(disk), name=_LOOP, what=_loop_name(disk, what.directory)
+            )
+            with blockdev.hold(disk):
+                yield _session(disk, device, hierarchy, cgroup, book, time_limit_s)
+
+
+def _session(
+    disk: Disk,
+    device: HostDevice,
+    hierarchy: Path,
+    cgroup: CgroupVersion,
+    book: Journal,
+    time_limit_s: float,
+) -> Session:
+    place = Place(disk.name, ".", str(hierarchy), f"isoblk-{disk.name}")
+    return Session(
+        disk=disk,
+        machine=Host(place, cgroup, book, time_limit_s=time_limit_s),
+        kernel=running_kernel(),
+        modules_key=_modules_key(),
+        device=device,
+        cgroup=cgroup,
+        elevators=frozenset(blockdev.elevators(disk)),
+        signatures=tuple(blockdev.signatures(disk)),
+    )
+
+
+def _require_programs() -> None:
+    absent = {
+        name: package for name, package in _PROGRAMS.items() if not shutil.which(name, path=PATH)
+    }
+    if absent:
+        raise UserError(f"{', '.join(absent)} missing", next=install_command(list(absent.values())))
+
+
+def _refuse_without_room(loop: Loop) -> None:
+    control = Path("/dev/loop-control")
+    if not control.exists():
+        raise UserError("the kernel has no loop devices", next="run: modprobe loop")
+    if not os.access(control, os.W_OK):
+        raise UserError("no right to make loop devices", where=str(control), next="run as root")
+    try:
+        free = shutil.disk_usage(loop.directory).free
+    except OSError as error:
+        raise UserError(f"no place: {error.strerror}", where=str(loop.directory)) from None
+    if free < loop.size + _CHUNK:
+        raise UserError(
+            f"{free >> 20} MiB free, the loop device's file has {loop.size >> 20}",
+            where=str(loop.directory),
+            next="choose a smaller --loop, or --loop-dir",
+        )
+
+
+def _make_loop(loop: Loop, book: Journal) -> Disk:
+    file = loop.directory.resolve() / f"isoblk-{os.getpid()}.img"
+    book.record(LoopFile(str(file)))
+    # Written in full: to read what was never written costs nothing.
+    data = os.urandom(_CHUNK)
+    try:
+        with file.open("xb") as out:
+            for left in range(loop.size, 0, -_CHUNK):
+                out.write(data[:left])
+            out.flush()
+            os.fsync(out.fileno())
+    except OSError as error:
+        raise UserError(f"cannot make it: {error.strerror}", where=str(file)) from None
+    try:
+        name = system.attach(file)
+    except RunError as error:
+        raise UserError(
+            f"no right to make a loop device: {error.cause}", next="run as root"
+        ) from None
+    number = (system.SYS / "block" / name / "dev").read_text().strip()
+    return blockdev.disk_of(f"/dev/{name}", number)
+
+
+def _loop_name(disk: Disk, directory: Path) -> str:
+    kind = system.run_tool("stat", "--file-system", "--format=%T", str(directory)).strip()
+    direct = (disk.sys / "loop/dio").read_text().strip() == "1"
+    return f"{'direct' if direct else 'buffered'} on a file in {kind}"
+
+
+def running_kernel() -> Kernel:
+    """The kernel of this machine. Its key tells builds and processors apart."""
+    version = (system.PROC / "version").read_text().strip()
+    processor = next(
+        (
+            line.partition(":")[2].strip()
+            for line in (system.PROC / "cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        os.uname().machine,
+    )
+    digest = hashlib.sha256(f"{version} {processor} {os.cpu_count()}".encode()).hexdigest()
+    return Kernel(
+        key=f"host-{digest[:12]}",
+        version=os.uname().release,
+        source=f"running, on {os.cpu_count()} x {processor}",
+        compiler=version.partition("(")[2].partition(") (")[2].partition(")")[0] or "unknown",
+        debug=False,
+        dir=Path(),
+        arch="x86_64",
+        stock=True,
+    )
+
+
+def _modules_key() -> str:
+    """A hash over the schedulers' modules that are installed for the running kernel."""
+    names = ("isoblk_share", *(f"{name}-iosched" for name in OWN_ELEVATORS))
+    root = Path("/lib/modules") / os.uname().release
+    found = [path for name in names for path in sorted(root.rglob(f"{name}.ko*"))]
+    if not found:
+        return ""
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in found))
+    return f"installed-{digest.hexdigest()[:12]}"

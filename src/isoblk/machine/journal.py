@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the host machine changes of this machine, written down before it does, and how it is
+changed back: at the end of a run, after Ctrl-C, and by `isoblk host restore` after a crash.
+
+A journal is a file of JSON lines: the first says which boot of the machine it is of, every other
+is a change. While its process lives it is locked. Undoing goes backwards, and may be repeated:
+whatever is as it was is left alone. After a reboot only files are left to undo.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from signal import SIGKILL
+from typing import IO
+
+import msgspec
+
+from isoblk.errors import RunError, UserError
+from isoblk.machine import system
+
+# A killed process leaves its cgroup once the disk has answered it.
+_LEAVE_S = 30.0
+_POLL_S = 0.02
+
+
+class LoopFile(msgspec.Struct, frozen=True, tag="loop"):
+    """A file was made, and a loop device of it."""
+
+    file: str
+
+
+class Queue(msgspec.Struct, frozen=True, tag="queue"):
+    """The disk's request queue was set up. values: file below directory -> what it read, in the
+    order in which they are to be written."""
+
+    directory: str
+    values: dict[str, str]
+
+
+class IoCost(msgspec.Struct, frozen=True, tag="io.cost"):
+    """io.cost was switched on for a device. lines: file -> its line in it, "" if it had none."""
+
+    device: str
+    lines: dict[str, str]
+
+
+class SubtreeControl(msgspec.Struct, frozen=True, tag="subtree_control"):
+    """The io controller was switched on for the children of a cgroup."""
+
+    file: str
+
+
+class Cgroups(msgspec.Struct, frozen=True, tag="cgroups"):
+    """A cgroup was made, others in it, and processes were started in those."""
+
+    directory: str
+
+
+Change = LoopFile | Queue | IoCost | SubtreeControl | Cgroups
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """boot: the kernel's id of this boot. pid: whose journal this is."""
+
+    boot: str
+    pid: int
+
+
+class Journal:
+    """The journal of this process. Not to be used from two threads at once."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._changes: list[Change] = []  # not undone yet
+
+    @property
+    def empty(self) -> bool:
+        """Whether all that was recorded has been undone."""
+        return not self._changes
+
+    def record(self, change: Change) -> None:
+        """Write a change down. When this returns it is on the disk, and may be made."""
+        _append(self._file, change)
+        self._changes.append(change)
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """What is recorded inside is undone at the end.
+
+        Raises:
+            RunError: something could not be undone; the journal keeps it.
+        """
+        before = len(self._changes)
+        try:
+            yield
+        finally:
+            failures = []
+            for change in reversed(self._changes[before:]):
+                failures += _undo(change)
+            if failures:
+                raise _not_undone(failures)
+            del self._changes[before:]
+
+
+@contextmanager
+def journal(directory: Path) -> Iterator[Journal]:
+    """A new journal in `directory`. It is removed at the end, when all in it has been undone.
+
+    Raises:
+        UserError: it cannot be written, or an earlier one has not been undone.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if left := [path for path in sorted(directory.glob("*.journal")) if not _in_use(path)]:
+            raise UserError(
+                "an earlier run was killed and left its changes",
+                where=str(left[0]),
+                next="run: isoblk host restore",
+            )
+        path = directory / f"{os.getpid()}.journal"
+        # Locked before it has a name that `restore` looks for.
+        unnamed = path.with_suffix(".new")
+        file = unnamed.open("wb")
+        fcntl.flock(file, fcntl.LOCK_EX)
+        _append(file, _Head(boot=system.boot_id(), pid=os.getpid()))
+        unnamed.rename(path)
+        _sync(directory)
+    except OSError as error:
+        raise UserError(
+            f"no right to write the journal of changes: {error.strerror}",
+            where=str(directory),
+            next="run as root, or set ISOBLK_STATE elsewhere",
+        ) from None
+    with file:
+        book = Journal(file)
+        try:
+            with book.undone():
+                yield book
+        finally:
+            if book.empty:
+                path.unlink()
+
+
+def restore(directory: Path) -> list[str]:
+    """Undo what killed processes left, journal by journal.
+
+    Returns:
+        What was undone, a line each.
+
+    Raises:
+        RunError: something could not be undone; its journal is kept.
+        UserError: a journal is in use, or cannot be read.
+    """
+    told: list[str] = []
+    failures: list[str] = []
+    used = []
+    for path in sorted(directory.glob("*.journal")):
+        if _in_use(path):
+            used.append(path)
+            continue
+        head, changes = _read(path)
+        if head.boot != system.boot_id():
+            changes = [change for change in changes if isinstance(change, LoopFile)]
+        failed = []
+        for change in reversed(changes):
+            failed += _undo(change)
+            told.append(_describe(change))
+        failures += failed
+        if not failed:
+            path.unlink()
+    if failures:
+        raise _not_undone(failures)
+    if used and not told:
+        raise UserError(
+            "belongs to an isoblk that is running", where=str(used[0]), next="let it end, or end it"
+        )
+    return told
+
+
+def _append(file: IO[bytes], line: msgspec.Struct) -> None:
+    file.write(msgspec.json.encode(line) + b"\n")
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _in_use(path: Path) -> bool:
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _read(path: Path) -> tuple[_Head, list[Change]]:
+    try:
+        # A last line that is not whole was being written: its change was not made.
+        first, *rest = path.read_bytes().split(b"\n")[:-1]
+        head = msgspec.json.decode(first, type=_Head)
+        return head, [msgspec.json.decode(line, type=Change) for line in rest]
+    except (OSError, ValueError) as error:  # msgspec's are ValueErrors
+        raise UserError(f"damaged journal: {error}", where=str(path)) from None
+
+
+def _not_undone(failures: list[str]) -> RunError:
+    return RunError(
+        f"not everything could be changed back: {failures[0]}", next="then: isoblk host restore"
+    )
+
+
+def _describe(change: Change) -> str:
+    match change:
+        case LoopFile(file):
+            return f"{file}: loop device detached, file removed"
+        case Queue(directory):
+            return f"{directory}: as it was"
+        case IoCost(device):
+            return f"io.cost of {device}: as it was"
+        case SubtreeControl(file):
+            return f"{file}: io switched off"
+        case Cgroups(directory):
+            return f"{directory}: processes ended, cgroups removed"
+
+
+def _undo(change: Change) -> list[str]:
+    """Why it could not be undone, if so."""
+    try:
+        match change:
+            case LoopFile(file):
+                system.detach(Path(file))
+                Path(file).unlink(missing_ok=True)
+            case Queue(directory, values):
+                return _set_back(Path(directory), values)
+            case IoCost(device, lines):
+                _set_back_io_cost(device, lines)
+            case SubtreeControl(file):
+                if Path(file).exists() and "io" in Path(file).read_text().split():
+                    Path(file).write_text("-io")
+            case Cgroups(directory):
+                _empty(Path(directory))
+    except OSError as error:
+        return [f"{_where(error, change)}: {error.strerror}"]
+    except RunError as error:
+        return [str(error)]
+    return []
+
+
+def _where(error: OSError, change: Change) -> str:
+    return str(error.filename or _describe(change).partition(": ")[0])
+
+
+def read_queue(directory: Path) -> Queue:
+    """All of a request queue that can be written, and what it reads: the scheduler first, whose
+    change resets much of the rest, then its tunables."""
+    files = [path for path in sorted(directory.iterdir()) if path.is_file()]
+    files += [path for path in sorted(directory.glob("iosched/*")) if path.is_file()]
+    values = {}
+    for path in sorted(
+        files, key=lambda path: (path.name != "scheduler", path.parent == directory)
+    ):
+        if not path.stat().st_mode & 0o200:
+            continue
+        try:
+            values[str(path.relative_to(directory))] = system.chosen(path.read_text().strip())
+        except OSError:
+            # What cannot be read was not there to be changed.
+            continue
+    return Queue(str(directory), values)
+
+
+def _set_back(directory: Path, values: dict[str, str]) -> list[str]:
+    failures = []
+    for name, value in values.items():
+        path = directory / name
+        try:
+            if not path.exists() or system.chosen(path.read_text().strip()) == value:
+                continue
+            path.write_text(value)
+        except OSError as error:
+            failures.append(f"{path}: {error.strerror}")
+    return failures
+
+
+def _set_back_io_cost(device: str, lines: dict[str, str]) -> None:
+    for file, line in lines.items():
+        path = Path(file)
+        if system.line_of(device, path) == line:
+            continue
+        # Figures written beside "ctrl=auto" would be taken for the user's.
+        words = [w for w in line.split()[1:] if "ctrl=auto" not in line or w.startswith("enable=")]
+        own = " ".join(words) if words else "enable=0" if path.name.endswith("qos") else ""
+        auto = "" if "ctrl=user" in line else " ctrl=auto"
+        path.write_text(f"{device} {own}{auto}")
+
+
+def _empty(top: Path) -> None:
+    """End the processes in a cgroup and those in it, and remove them all."""
+    if not top.exists():
+        return
+    groups = [top, *(path for path in top.rglob("*") if path.is_dir())]
+    deadline = time.monotonic() + _LEAVE_S
+    while pids := [pid for group in groups for pid in _processes(group)]:
+        if time.monotonic() > deadline:
+            raise RunError(f"process {pids[0]} does not end", where=str(top))
+        for pid in pids:
+            # 0: a process that is none of ours to see. To kill() it means our own group.
+            if pid <= 0:
+                raise RunError("holds a process of another namespace", where=str(top))
+            try:
+                os.kill(pid, SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(_POLL_S)
+    for group in reversed(groups):
+        group.rmdir()
+
+
+def _processes(group: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in (group / "cgroup.procs").read_text().split()]
+    except FileNotFoundError:
+        return []

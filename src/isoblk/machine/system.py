@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the host machine asks of this machine: small readings of /proc and /sys, and tools."""
+
+import contextlib
+import subprocess
+from pathlib import Path
+
+from isoblk.errors import RunError, UserError
+from isoblk.kernel.tools import install_command
+from isoblk.machine.process import PATH
+from isoblk.study.model import CgroupVersion
+
+SYS = Path("/sys")
+PROC = Path("/proc")
+
+
+def boot_id() -> str:
+    """Which boot of the machine this is."""
+    return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def chosen(text: str) -> str:
+    """Of choices the one in brackets, else the text."""
+    for word in text.split():
+        if word.startswith("[") and word.endswith("]"):
+            return word[1:-1]
+    return text
+
+
+def line_of(device: str, path: Path) -> str:
+    """A device's line in a file that has one a device; "" if there is none."""
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return ""
+    return next((line for line in lines if line.split()[:1] == [device]), "")
+
+
+def run_tool(*words: str) -> str:
+    """Output of a tool of util-linux.
+
+    Raises:
+        UserError: it is missing. RunError: it failed.
+    """
+    try:
+        ended = subprocess.run(
+            words, capture_output=True, text=True, check=False, env={"PATH": PATH, "LC_ALL": "C"}
+        )
+    except FileNotFoundError:
+        raise UserError(
+            f"{words[0]} is missing", next=install_command(["util-linux", "mount"])
+        ) from None
+    if ended.returncode:
+        raise RunError(ended.stderr.strip() or f"failed with {ended.returncode}", where=words[0])
+    return ended.stdout
+
+
+def attach(file: Path) -> str:
+    """Make a loop device of a file, which goes past the page cache if the file system can; its
+    name.
+
+    Raises:
+        UserError, RunError: it cannot be made.
+    """
+    path = run_tool("losetup", "--find", "--show", str(file)).strip()
+    with contextlib.suppress(RunError):
+        run_tool("losetup", "--direct-io=on", path)
+    return Path(path).name
+
+
+def detach(file: Path) -> None:
+    """Detach the loop devices of a file.
+
+    Raises:
+        RunError: one could not be detached.
+    """
+    for place in sorted((SYS / "block").glob("loop*/loop/backing_file")):
+        try:
+            backing = place.read_text().strip()
+        except OSError:
+            # Detached meanwhile.
+            continue
+        if backing.removesuffix(" (deleted)") == str(file):
+            run_tool("losetup", "--detach", f"/dev/{place.parents[1].name}")
+
+
+def io_hierarchy(proc: Path = PROC) -> tuple[Path, CgroupVersion]:
+    """Where the cgroups are that the io controller is on, and their version.
+
+    Raises:
+        UserError: it is on none.
+    """
+    for line in (proc / "self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        place = Path(before.split()[4])
+        kind, _, options = after.split()[:3]
+        if kind == "cgroup" and "blkio" in options.split(","):
+            return place, "v1"
+        if kind == "cgroup2" and "io" in _controllers(place):
+            return place, "v2"
+    raise UserError(
+        "no mounted cgroup hierarchy has the io controller",
+        next="mount -t cgroup2 cgroup2 /sys/fs/cgroup",
+    )
+
+
+def _controllers(root: Path) -> list[str]:
+    try:
+        return (root / "cgroup.controllers").read_text().split()
+    except OSError:
+        return []

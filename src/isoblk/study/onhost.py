@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A study as the host machine can run it: on the disk that the command line names, with fio in
+place of the lab's generator, on the machine's own version of cgroups."""
+
+from collections.abc import Collection
+from typing import TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from isoblk.errors import UserError
+from isoblk.study.check import V2_ONLY
+from isoblk.study.model import CgroupVersion, HostDevice, Study, WorkloadFields
+from isoblk.study.point import SCHEDULER, elevator_of
+from isoblk.study.source import FieldError, Source
+
+# What the command line and the machine say, by the first words of a matrix key.
+_FIXED = {
+    "device": "the host machine has the one device that the command line names",
+    "run.cgroup": "the host machine has its own version of cgroups",
+}
+_CPUTIME = "cputime"
+
+LoadT = TypeVar("LoadT", bound=WorkloadFields)
+
+
+def on_host(
+    study: Study,
+    source: Source,
+    device: HostDevice,
+    cgroup: CgroupVersion,
+    elevators: Collection[str],
+) -> tuple[Study, list[str]]:
+    """The study on this machine, and what its author should know of the difference.
+
+    Args:
+        study: as checked for the lab.
+        source: its file, to name lines.
+        device: takes the place of the study's.
+        cgroup: the version of the hierarchy that holds io.
+        elevators: what queue/scheduler can be set to.
+
+    Raises:
+        UserError: it varies what the host machine cannot vary, or no scheduler of it can be had.
+    """
+    try:
+        _refuse(study)
+    except FieldError as error:
+        raise source.locate(error) from None
+    notes = []
+    absent = {
+        name: why
+        for name in _schedulers(study)
+        if (why := _why_not(name, study, cgroup, elevators))
+    }
+    for why in dict.fromkeys(absent.values()):
+        names = [name for name, reason in absent.items() if reason == why]
+        notes.append(f"left out: {', '.join(names)}: {why}")
+    if len(absent) == len(_schedulers(study)):
+        raise UserError("no scheduler of the study can be had here: " + "; ".join(notes))
+    if _spends_cputime(study):
+        notes.append("cputime is not used: on the host machine a request costs what it costs")
+    if study.run.repeats == 1:
+        notes.append(
+            "results vary on the host machine, and with run.repeats = 1 there is no confidence"
+            " interval and no verdict"
+        )
+    return _adapted(study, device, cgroup, absent), notes
+
+
+def _refuse(study: Study) -> None:
+    for key in study.matrix:
+        for start, why in _FIXED.items():
+            if key == start or key.startswith(f"{start}."):
+                raise FieldError(("matrix", key), why, next="remove it, or use another machine")
+        if key.rpartition(".")[2] == _CPUTIME:
+            raise FieldError(
+                ("matrix", key),
+                "on the host machine a request costs what it costs",
+                next="remove it, or use another machine",
+            )
+    for index, entry in enumerate(study.event):
+        if entry.device:
+            raise FieldError(
+                ("event", index, "device"),
+                "a real device does not change at will",
+                next="remove the event, or use another machine",
+            )
+
+
+def _schedulers(study: Study) -> list[str]:
+    return [str(name) for name in study.matrix.get(SCHEDULER, [study.scheduler])]
+
+
+def _why_not(name: str, study: Study, cgroup: CgroupVersion, elevators: Collection[str]) -> str:
+    if name in V2_ONLY and cgroup != "v2":
+        return "needs the io controller on cgroup v2, and here it is on v1"
+    elevator = elevator_of(name)
+    if elevator not in elevators:
+        return f"the kernel has no elevator {elevator} for this device"
+    return ""
+
+
+def _spends_cputime(study: Study) -> bool:
+    return any(one.cputime is not UNSET for one in (study.workload, *study.tenant))
+
+
+def _adapted(
+    study: Study, device: HostDevice, cgroup: CgroupVersion, absent: Collection[str]
+) -> Study:
+    matrix = dict(study.matrix)
+    if SCHEDULER in matrix:
+        matrix[SCHEDULER] = [name for name in matrix[SCHEDULER] if name not in absent]
+    spoken_of = [
+        claim
+        for claim in study.claim
+        if not {claim.where.get(SCHEDULER), claim.than.get(SCHEDULER)} & set(absent)
+    ]
+    return msgspec.structs.replace(
+        study,
+        device=msgspec.to_builtins(device),
+        run=msgspec.structs.replace(study.run, cgroup=cgroup),
+        workload=_by_fio(study.workload, inherited=False),
+        tenant=[_by_fio(entry, inherited=True) for entry in study.tenant],
+        matrix=matrix,
+        claim=spoken_of,
+    )
+
+
+def _by_fio(load: LoadT, *, inherited: bool) -> LoadT:
+    """The load with fio for the lab's generator. inherited: what is unset comes from elsewhere."""
+    program = load.workload
+    if program == "blkload" or (program is UNSET and not inherited):
+        program = "fio"
+    return msgspec.structs.replace(load, workload=program, cputime=UNSET)
