@@ -177,7 +177,7 @@ def restore(directory: Path) -> list[str]:
         raise UserError(
             "belongs to an isoblk that is running", where=str(used[0]), next="let it end, or end it"
         )
-    return told
+    return list(dict.fromkeys(told))
 
 
 def _append(file: IO[bytes], line: msgspec.Struct) -> None:

@@ -33,6 +33,8 @@ BARRIER = "barrier"
 READY = "ready"
 START = "start"
 
+# Windows after which there is a log's first line.
+_UNLOGGED = 3
 _OPS = ("read", "write", "trim")  # data directions of its logs: 0, 1, 2
 
 
@@ -57,16 +59,14 @@ def start_at_barrier(tenant: Tenant, place: Place, spec: RunSpec) -> str:
     ready, and waits. It ends with the script."""
     index = spec.tenants.index(tenant)
     options = _options(tenant, spec)
-    window = f"{spec.window_ms}ms"
     wait = f"echo {tenant.name} >> {READY}; : < {BARRIER}"
     if delay := options.pop("startdelay", None):
         wait += f"; sleep {str(delay).removesuffix('us')}e-6"
     options |= {
         "write_bw_log": tenant.name,
         "write_iops_log": tenant.name,
-        "log_avg_msec": window,
-        "bwavgtime": window,
-        "iopsavgtime": window,
+        # In ms; with a unit fio reads another number.
+        **dict.fromkeys(("log_avg_msec", "bwavgtime", "iopsavgtime"), spec.window_ms),
         "log_unix_epoch": 1,
         "exec_prerun": quote(wait),
     }
@@ -249,8 +249,13 @@ def _windows(
         total: moved by all jobs in the measured time.
         measured_ms: from and to.
         window_ms: a window's width.
+
+    Raises:
+        RunError: nothing was logged in a time in which fio must have.
     """
     begin, end = measured_ms
+    if not any(logs) and end - begin > _UNLOGGED * window_ms:
+        raise RunError("fio logged no window")
     last = max((log[-1][0] for log in logs if log), default=begin)
     moved = [0.0] * (int(max(last, end) // window_ms) + 1)
     for log in logs:
