@@ -2,6 +2,7 @@
 """What generators print is read to the last number, and nothing else is taken for it."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from isoblk.errors import RunError
 from isoblk.result.charged import parse_charged
 from isoblk.result.model import IoStat, OpTotals
+from isoblk.study.model import RunSpec
 from isoblk.workload import blkload, fio
+from tests.unit.specs import MS, run_spec, tenant
 
 RESULTS = """\
 tenant web jobs 2 start_ns 2000000000 measure_from_ns 100 measure_to_ns 1100 end_ns 1180 error 0
@@ -121,3 +124,66 @@ def test_charges_of_v1() -> None:
 def test_a_cgroup_that_nothing_was_counted_for_has_no_charges() -> None:
     assert parse_charged({}, "/sys/fs/cgroup/t1") is None
     assert parse_charged({"/sys/fs/cgroup/t1/io.stat": ""}, "/sys/fs/cgroup/t1") is None
+
+
+def _left(directory: Path, log: str, start_ms: int = 1000) -> RunSpec:
+    """What fio leaves of a tenant t1 that did 1000 reads in 1 s after a ramp of 500 ms."""
+    load = tenant("t1", program="fio")
+    spec = run_spec(tenants=(load,), warmup_ns=500 * MS, window_ms=100)
+    (directory / "t1.json").write_bytes(_fio({"1000": 1000}))
+    (directory / "start").write_text(f"{start_ms}\n")
+    for unit in ("iops", "bw"):
+        (directory / f"t1_{unit}.1.log").write_text(log)
+    return spec
+
+
+def test_windows_of_fios_logs_lie_after_the_common_start(tmp_path: Path) -> None:
+    # Twice as fast in the second half; the last line is missing, as fio leaves it.
+    rates = [666] * 5 + [1333] * 4
+    log = "".join(f"{1000 + 600 + 100 * i}, {rate}, 0, 0, 0\n" for i, rate in enumerate(rates))
+    spec = _left(tmp_path, log)
+    output = fio.read_host_output(tmp_path, spec.tenants[0], spec)
+    assert output.measured_ns == (500 * MS, 1500 * MS)
+    ios = {t_ms: ios for (_, t_ms), (ios, _) in output.windows.items()}
+    assert list(ios) == list(range(500, 1500, 100))
+    assert all(abs(ios[t_ms] - 67) <= 1 for t_ms in range(500, 1000, 100))
+    assert all(abs(ios[t_ms] - 133) <= 2 for t_ms in range(1000, 1500, 100))
+    assert sum(ios.values()) == 1000
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 300), st.integers(0, 5000)), min_size=1, max_size=20),
+    st.integers(1, 100_000),
+)
+def test_windows_add_up_to_what_fio_counted(steps: list[tuple[int, int]], total: int) -> None:
+    log, at = [], 500.0
+    for step, rate in steps:
+        at += step
+        log.append((at, float(rate)))
+    windows = fio._windows([log], total, (500.0, 1500.0), 100)
+    assert sum(windows.values()) == total
+    assert all(count > 0 for count in windows.values())
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "why"),
+    [
+        ("t1_iops.1.log", "x\n", r"t1_iops\.1\.log:1: not a line of fio's log"),
+        ("t1_iops.1.log", "", "fio logged no window"),
+        ("start", "x", "start: not a time"),
+        ("t1.json", "{}", r"t1\.json: not fio's json"),
+    ],
+)
+def test_what_is_not_fios_is_refused(tmp_path: Path, file: str, content: str, why: str) -> None:
+    spec = _left(tmp_path, "1600, 1000, 0, 0, 0\n")
+    (tmp_path / file).write_text(content)
+    with pytest.raises(RunError, match=why):
+        fio.read_host_output(tmp_path, spec.tenants[0], spec)
+
+
+def test_only_the_disks_own_line_is_a_charge() -> None:
+    files = {
+        "/cg/t1/io.stat": "254:0 rbytes=9 wbytes=9 rios=9 wios=9\n7:0 rbytes=1 wbytes=2 rios=3"
+    }
+    assert parse_charged(files, "/cg/t1", "7:0") == IoStat(rbytes=1, wbytes=2, rios=3, wios=0)
+    assert parse_charged(files, "/cg/t1", "8:0") is None
