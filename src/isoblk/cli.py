@@ -262,6 +262,10 @@ def main() -> None:
     # Whoever ends us wants the machines ended too, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
+    # Polars has put a handler of its own before Python's, after which a system call goes on: who
+    # waits for a run would notice Ctrl-C at the run's end.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         # Not standalone: a wrong option shall be one line as well, not a box of four.
         status = app(args=sys.argv[1:] or ["--help"], prog_name="isoblk", standalone_mode=False)
