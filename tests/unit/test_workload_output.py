@@ -85,6 +85,14 @@ def test_json_of_fio() -> None:
     assert output.latency == {("read", 81): 3, ("read", 81920): 5}
 
 
+def test_what_fio_did_in_its_ramp_only_was_not_measured() -> None:
+    job = json.loads(_fio({"80": 3}).partition(b"\n")[2])
+    job["jobs"][0]["read"]["clat_ns"] = {"mean": 0.0, "N": 0, "min": 0, "max": 0}
+    output = fio.parse_output("t1", json.dumps(job).encode())
+    assert (output.ops["read"].ios, output.ops["read"].meas_ios) == (3, 0)
+    assert output.measured_ns == (0, 0)
+
+
 @given(st.integers(min_value=0, max_value=2**40))
 def test_the_bucket_of_a_value_bounds_it_closely(value: int) -> None:
     ((_, upper),) = fio.parse_output("t1", _fio({str(value): 1})).latency

@@ -155,17 +155,21 @@ def parse_output(name: str, data: bytes) -> TenantOutput:
 
 def _add_op(output: TenantOutput, op: str, section: dict[str, Any]) -> None:
     latency = section["clat_ns"]
+    # Of what ended in the ramp_time there is no latency, and fio has not begun to count anew.
+    measured = latency["N"] > 0
     output.ops[op] = OpTotals(
         ios=section["total_ios"],
         bytes=section["io_bytes"],
         errors=0,
         verify_errors=0,
-        meas_ios=section["total_ios"],
-        meas_bytes=section["io_bytes"],
+        meas_ios=section["total_ios"] if measured else 0,
+        meas_bytes=section["io_bytes"] if measured else 0,
         lat_sum_ns=round(latency["mean"] * latency["N"]),
         lat_min_ns=latency["min"],
         lat_max_ns=latency["max"],
     )
+    if not measured:
+        return
     for middle, count in latency["bins"].items():
         if count:
             output.latency[op, _upper_bound(int(middle))] = count
@@ -194,6 +198,8 @@ def read_host_output(directory: Path, tenant: Tenant, spec: RunSpec) -> TenantOu
     end_ns = begin_ns + output.measured_ns[1]
     output.measured_ns = (begin_ns, end_ns)
     for op, totals in output.ops.items():
+        if not totals.meas_ios:
+            continue
         ios, size = (
             _windows(
                 [_points(path, op, start_ms, unit) for path in directory.glob(pattern)],
