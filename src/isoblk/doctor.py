@@ -235,7 +235,7 @@ def _describe(item: kernel.Kernel) -> str:
 
 
 def check_fio() -> Check:
-    """Fio is only for tenants with workload = "fio"."""
+    """Fio is only for tenants with workload = "fio", and for the host machine."""
     path = shutil.which("fio")
     if path:
         return Check("fio", State.OK, path)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The host machine on cgroup v2, whatever this machine has: inside User Mode Linux, which then is
+the machine, in real time. (tests/host has it on this machine's own cgroups.)"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from isoblk.campaign.execute import Bench
+
+TIME_LIMIT_S = 600
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+STUDY = """\
+name = "v2"
+device = "fast"
+
+[run]
+warmup = "100ms"
+runtime = "300ms"
+
+[workload]
+rw = "randread"
+bs = "64k"
+iodepth = 8
+
+[[tenant]]
+name = "a"
+weight = 300
+cgroup = "apps/a"
+
+[[tenant]]
+name = "b"
+
+[matrix]
+scheduler = ["bfq", "io.cost", "io.max", "io.latency"]
+"""
+
+INIT = """\
+#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C TERM=dumb
+trap 'echo o > /proc/sysrq-trigger; sleep 9' EXIT
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mkdir /dev/shm
+mount -t tmpfs shm /dev/shm
+cp {study} /dev/shm/study.toml
+mount -t tmpfs tmp /tmp
+mount -t cgroup2 cgroup /sys/fs/cgroup
+cd /tmp
+export ISOBLK_STATE=/tmp/state PYTHONPATH={source} PYTHONDONTWRITEBYTECODE=1
+condition() {{
+    echo "$1 cgroups: $(find /sys/fs/cgroup -mindepth 1 -type d | tr '\\n' ' ')"
+    echo "$1 control: $(cat /sys/fs/cgroup/cgroup.subtree_control)"
+    echo "$1 scheduler: $(cat /sys/block/loop0/queue/scheduler)"
+    echo "$1 cost: $(grep -c 'enable=1' /sys/fs/cgroup/io.cost.qos)"
+    echo "$1 loops: $(losetup --all)"
+    echo "$1 journals: $(ls /tmp/state 2> /dev/null)"
+}}
+run="{python} -m isoblk run /dev/shm/study.toml --machine host --loop 16m"
+condition before
+$run; echo "ended: $?"
+condition after
+grep -h '"status"' results/v2-host/runs/*/run.json
+$run -o killed & pid=$!
+until [ "$(cat /sys/fs/cgroup/isoblk-loop0/apps/a/cgroup.procs 2> /dev/null)" ]; do sleep 0.01; done
+kill -KILL $pid
+wait $pid
+condition killed
+{python} -m isoblk host restore; echo "restored: $?"
+condition restored
+"""
+
+
+def _condition(console: str, when: str) -> dict[str, str]:
+    return dict(re.findall(rf"^{when} (\w+): ?(.*?)\r?$", console, re.MULTILINE))
+
+
+def test_all_controllers_of_v2_run_and_leave_nothing(default_bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    init = tmp_path / "init"
+    init.write_text(
+        INIT.format(study=tmp_path / "study.toml", source=REPOSITORY / "src", python=sys.executable)
+    )
+    init.chmod(0o755)
+    console = subprocess.run(
+        [
+            str(default_bench.kernel.linux),
+            *("mem=1G", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
+            *(f"init={init}", "con=null", "con0=fd:0,fd:1", f"uml_dir={tmp_path}/"),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
+        timeout=TIME_LIMIT_S,
+        check=False,
+    ).stdout.decode(errors="replace")
+    assert "ended: 0" in console, console
+    # Four, the one alone, the reference, and six for io.cost's model.
+    assert console.count('"status": "valid"') == 12, console
+    before = _condition(console, "before")
+    assert set(before) == {"cgroups", "control", "scheduler", "cost", "loops", "journals"}
+    assert _condition(console, "after") == before
+    killed = _condition(console, "killed")
+    assert "isoblk-loop0" in killed["cgroups"]
+    assert killed["control"] == "io"
+    assert killed["loops"] != ""
+    assert "restored: 0" in console, console
+    assert _condition(console, "restored") == before
