@@ -14,7 +14,7 @@ from itertools import pairwise
 import polars as pl
 
 from isoblk.analysis import maxmin
-from isoblk.study.model import RunSpec
+from isoblk.study.model import HostDevice, RunSpec
 
 WINDOW_MS = 100
 CONVERGED_BELOW = 0.05  # share error, and
@@ -106,7 +106,9 @@ def windows(spec: RunSpec, series: pl.DataFrame) -> Windows:
     first_ms = spec.window_ms * -(-spec.warmup_ns // (spec.window_ms * _MS))
     end_ms = (spec.warmup_ns + spec.runtime_ns) // _MS
     count = max(0, (end_ms - first_ms) // width_ms)
-    if any(tenant.workload.program == "fio" for tenant in spec.tenants):
+    # In a guest fio's series is not kept.
+    in_guest = not isinstance(spec.device, HostDevice)
+    if in_guest and any(tenant.workload.program == "fio" for tenant in spec.tenants):
         count = 0
     moved = {tenant.name: [0] * count for tenant in spec.tenants}
     within = series.filter(

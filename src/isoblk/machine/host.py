@@ -118,7 +118,7 @@ class Session:
     Attributes:
         machine: makes the runs.
         kernel: the one that runs.
-        modules_key: of the schedulers' modules that are installed; "" without any.
+        modules_key: of the schedulers' modules that are installed; "none" without any.
         device: what a study is told of the disk.
         cgroup: the version of cgroups that io is on.
         elevators: what the disk's scheduler can be set to.
@@ -284,6 +284,6 @@ def _modules_key() -> str:
     root = Path("/lib/modules") / os.uname().release
     found = [path for name in names for path in sorted(root.rglob(f"{name}.ko*"))]
     if not found:
-        return ""
+        return "none"
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in found))
     return f"installed-{digest.hexdigest()[:12]}"
