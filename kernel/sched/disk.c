@@ -151,6 +151,54 @@ static struct isoblk_hq *alloc_hq(struct isoblk_disk *disk, unsigned int index)
 }
 
 /**
+ * isoblk_groups_init() - let cgroups have their parts of a disk
+ * @disk: zeroed, but for @q, @nr_hqs and the queues; @q is frozen
+ * @eq: the elevator's; @disk becomes its data
+ * @ops: what the elevator does its own way
+ *
+ * All that an elevator needs which has its own queues, and no hq.
+ *
+ * Return: 0 or a negative errno; then nothing is left to undo.
+ */
+int isoblk_groups_init(struct isoblk_disk *disk, struct elevator_queue *eq,
+		       const struct isoblk_ops *ops)
+{
+	struct request_queue *q = disk->q;
+	int ret;
+
+	disk->ops = ops;
+	disk->weights_gen = 1;
+	spin_lock_init(&disk->lock);
+	INIT_LIST_HEAD(&disk->active);
+
+	eq->elevator_data = disk;
+	/* The policy finds us by it, from here on. */
+	spin_lock_irq(&q->queue_lock);
+	q->elevator = eq;
+	spin_unlock_irq(&q->queue_lock);
+	ret = blkcg_activate_policy(q->disk, &isoblk_policy);
+	if (ret) {
+		q->elevator = NULL;
+		return ret;
+	}
+	isoblk_wbt_off(q, eq);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(isoblk_groups_init);
+
+/**
+ * isoblk_groups_exit() - undo isoblk_groups_init()
+ * @disk: no request is in flight, nobody waits
+ * @eq: the elevator's
+ */
+void isoblk_groups_exit(struct isoblk_disk *disk, struct elevator_queue *eq)
+{
+	blkcg_deactivate_policy(disk->q->disk, &isoblk_policy);
+	isoblk_wbt_on(disk->q, eq);
+}
+EXPORT_SYMBOL_GPL(isoblk_groups_exit);
+
+/**
  * isoblk_disk_init() - the common part of an elevator's init_sched
  * @disk: zeroed, part of the elevator's own data
  * @q: frozen
@@ -166,7 +214,6 @@ int isoblk_disk_init(struct isoblk_disk *disk, struct request_queue *q,
 	int ret = -ENOMEM;
 
 	disk->q = q;
-	disk->ops = ops;
 	disk->nr_hqs = q->nr_hw_queues;
 	disk->shared_tags = blk_mq_is_shared_tags(q->tag_set->flags);
 	disk->gate_on = true;
@@ -176,11 +223,8 @@ int isoblk_disk_init(struct isoblk_disk *disk, struct request_queue *q,
 	disk->busy_share = ISOBLK_SHARE_ONE;
 	disk->lightest_share = ISOBLK_SHARE_ONE;
 	disk->gen = 1;
-	disk->weights_gen = 1;
 	disk->refilled_ns = ktime_get_ns();
 	disk->scanned_ns = disk->refilled_ns;
-	spin_lock_init(&disk->lock);
-	INIT_LIST_HEAD(&disk->active);
 	timer_setup(&disk->timer, isoblk_tick, 0);
 
 	disk->hq = kcalloc_node(disk->nr_hqs, sizeof(*disk->hq), GFP_KERNEL,
@@ -196,24 +240,17 @@ int isoblk_disk_init(struct isoblk_disk *disk, struct request_queue *q,
 	if (ret)
 		goto free_hqs;
 
-	eq->elevator_data = disk;
-	/* The policy finds us by it, from here on. */
-	spin_lock_irq(&q->queue_lock);
-	q->elevator = eq;
-	spin_unlock_irq(&q->queue_lock);
-	ret = blkcg_activate_policy(q->disk, &isoblk_policy);
+	ret = isoblk_groups_init(disk, eq, ops);
 	if (ret)
 		goto exit_depth;
 
 	isoblk_depth_updated(q);
 	/* One hardware queue after another is not asked: each has its own. */
 	blk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);
-	isoblk_wbt_off(q, eq);
 	blk_stat_enable_accounting(q);
 	return 0;
 
 exit_depth:
-	q->elevator = NULL;
 	isoblk_depth_exit(disk);
 free_hqs:
 	free_hqs(disk);
@@ -230,8 +267,7 @@ void isoblk_disk_exit(struct isoblk_disk *disk, struct elevator_queue *eq)
 {
 	timer_shutdown_sync(&disk->timer);
 	blk_stat_disable_accounting(disk->q);
-	blkcg_deactivate_policy(disk->q->disk, &isoblk_policy);
-	isoblk_wbt_on(disk->q, eq);
+	isoblk_groups_exit(disk, eq);
 	isoblk_depth_exit(disk);
 	free_hqs(disk);
 }

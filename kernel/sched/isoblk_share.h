@@ -13,6 +13,7 @@
 #include <linux/blkdev.h>
 #include <linux/list.h>
 #include <linux/percpu.h>
+#include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
 #include <linux/wait.h>
@@ -310,6 +311,13 @@ struct isoblk_round {
  * @domain: of an operation; NULL: 0
  * @round: sectors that the groups get together at a refill; disk->lock
  * @tick: every ISOBLK_TICK while the disk is in use, with the time; disk->lock
+ *
+ * And by one that has its own queues, and takes part by isoblk_groups_init():
+ *
+ * @own_size: bytes of its own in each group, see isoblk_group_own()
+ * @group_init: these bytes are there, and zero; the group is not yet in use
+ * @group_exit: a group that has taken part is about to be freed; disk->lock
+ * @stat: what follows isoblk.used in io.stat, in place of a budget; any context
  */
 struct isoblk_ops {
 	unsigned int nr_domains;
@@ -317,6 +325,11 @@ struct isoblk_ops {
 	unsigned int (*domain)(blk_opf_t opf);
 	u64 (*round)(struct isoblk_disk *disk, const struct isoblk_round *r);
 	void (*tick)(struct isoblk_disk *disk, u64 now);
+
+	size_t own_size;
+	void (*group_init)(struct isoblk_group *group);
+	void (*group_exit)(struct isoblk_group *group);
+	void (*stat)(const struct isoblk_group *group, struct seq_file *s);
 };
 
 /**
@@ -426,6 +439,9 @@ s64 isoblk_grant(struct isoblk_group *group);
 void isoblk_measure_busy(struct isoblk_disk *disk);
 void isoblk_find_idle(struct isoblk_disk *disk);
 void isoblk_update_shares(struct isoblk_disk *disk);
+void isoblk_join(struct isoblk_group *group);
+void isoblk_leave(struct isoblk_group *group);
+u32 isoblk_group_share(struct isoblk_group *group);
 u64 isoblk_group_bytes(const struct isoblk_group *group, enum isoblk_op op);
 u64 isoblk_group_ios(const struct isoblk_group *group, enum isoblk_op op);
 s64 isoblk_group_budget(const struct isoblk_group *group);
@@ -444,7 +460,16 @@ static inline void isoblk_activate(struct isoblk_group *group)
 		__isoblk_activate(group);
 }
 
+/* What an elevator has of its own in a group: ops->own_size bytes. */
+static inline void *isoblk_group_own(struct isoblk_group *group)
+{
+	return &group->gq[group->disk->nr_hqs];
+}
+
 /* disk.c: a disk's life, its timer, what all elevators show */
+int isoblk_groups_init(struct isoblk_disk *disk, struct elevator_queue *eq,
+		       const struct isoblk_ops *ops);
+void isoblk_groups_exit(struct isoblk_disk *disk, struct elevator_queue *eq);
 int isoblk_disk_init(struct isoblk_disk *disk, struct request_queue *q,
 		     struct elevator_queue *eq, const struct isoblk_ops *ops);
 void isoblk_disk_exit(struct isoblk_disk *disk, struct elevator_queue *eq);

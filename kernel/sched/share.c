@@ -37,6 +37,9 @@
  * or when it is freed. A parent outlives its children: the kernel holds a
  * reference for each.
  *
+ * An elevator with queues of its own (cfq) uses this file alone: groups with its
+ * part at their end, the weights, and the shares; it says itself who is active.
+ *
  * Locks, outermost first: hq->lock, gq->lock or disk->lock. The request path
  * takes the first two, both of one hardware queue; disk->lock is taken when a
  * group becomes active, at a refill and at a tick. queue_lock and blkcg->lock,
@@ -92,6 +95,7 @@ struct isoblk_group *isoblk_bio_group(struct bio *bio)
 		blkg = blkg->parent;
 	return pd_to_group(blkg_to_pd(blkg, &isoblk_policy));
 }
+EXPORT_SYMBOL_GPL(isoblk_bio_group);
 
 /* ---- shares ---------------------------------------------------------- */
 
@@ -203,6 +207,67 @@ void isoblk_measure_busy(struct isoblk_disk *disk)
 	disk->lightest_share = min_t(u64, lightest, disk->busy_share);
 }
 
+/* From now on the requests of @group have a share. */
+static void take_part(struct isoblk_group *group)
+{
+	struct isoblk_disk *disk = group->disk;
+
+	lockdep_assert_held(&disk->lock);
+
+	group_join(group, OWN_WEIGHT);
+	list_add_tail(&group->active_node, &disk->active);
+	WRITE_ONCE(disk->nr_active, disk->nr_active + 1);
+	group->was_active = true;
+	disk->weights_gen++;
+}
+
+static void leave(struct isoblk_group *group)
+{
+	struct isoblk_disk *disk = group->disk;
+
+	lockdep_assert_held(&disk->lock);
+
+	list_del_init(&group->active_node);
+	WRITE_ONCE(disk->nr_active, disk->nr_active - 1);
+	group_leave(group, OWN_WEIGHT);
+	disk->weights_gen++;
+}
+
+/**
+ * isoblk_join() - a group has requests, says an elevator with its own queues
+ * @group: has none so far; its disk's lock is held
+ */
+void isoblk_join(struct isoblk_group *group)
+{
+	take_part(group);
+	group->active = true;
+}
+EXPORT_SYMBOL_GPL(isoblk_join);
+
+/**
+ * isoblk_leave() - a group that joined has no more requests
+ * @group: its disk's lock is held
+ */
+void isoblk_leave(struct isoblk_group *group)
+{
+	group->active = false;
+	leave(group);
+}
+EXPORT_SYMBOL_GPL(isoblk_leave);
+
+/**
+ * isoblk_group_share() - what part of the device is a group's
+ * @group: has joined; its disk's lock is held
+ *
+ * Return: of ISOBLK_SHARE_ONE, 1 at least.
+ */
+u32 isoblk_group_share(struct isoblk_group *group)
+{
+	update_share(group);
+	return group->share;
+}
+EXPORT_SYMBOL_GPL(isoblk_group_share);
+
 /**
  * __isoblk_activate() - let a group take part
  * @group: a request of it is about to be inserted
@@ -217,11 +282,7 @@ void __isoblk_activate(struct isoblk_group *group)
 
 	spin_lock_irqsave(&disk->lock, flags);
 	if (!group->active) {
-		group_join(group, OWN_WEIGHT);
-		list_add_tail(&group->active_node, &disk->active);
-		WRITE_ONCE(disk->nr_active, disk->nr_active + 1);
-		group->was_active = true;
-		disk->weights_gen++;
+		take_part(group);
 		update_share(group);
 		atomic64_set(&group->pool,
 			     min(atomic64_read(&group->pool), 0) +
@@ -239,18 +300,6 @@ static bool group_holds(const struct isoblk_group *group)
 		if (atomic_read(&group->gq[i].held))
 			return true;
 	return false;
-}
-
-static void leave(struct isoblk_group *group)
-{
-	struct isoblk_disk *disk = group->disk;
-
-	lockdep_assert_held(&disk->lock);
-
-	list_del_init(&group->active_node);
-	WRITE_ONCE(disk->nr_active, disk->nr_active - 1);
-	group_leave(group, OWN_WEIGHT);
-	disk->weights_gen++;
 }
 
 /**
@@ -374,8 +423,13 @@ static void isoblk_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 
 	for (op = 0; op < ISOBLK_NR_OPS; op++)
 		used += isoblk_group_bytes(group, op);
-	seq_printf(s, " isoblk.used=%llu isoblk.%s=%lld isoblk.throttled_us=%llu",
-		   used, group->disk->ops->stat_name,
+	seq_printf(s, " isoblk.used=%llu", used);
+	if (group->disk->ops->stat) {
+		group->disk->ops->stat(group, s);
+		return;
+	}
+	seq_printf(s, " isoblk.%s=%lld isoblk.throttled_us=%llu",
+		   group->disk->ops->stat_name,
 		   isoblk_group_budget(group) << SECTOR_SHIFT,
 		   div_u64(isoblk_group_throttled_ns(group), NSEC_PER_USEC));
 }
@@ -570,7 +624,8 @@ isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 	struct isoblk_gq *gq;
 	unsigned int i, d;
 
-	group = kzalloc_node(struct_size(group, gq, disk->nr_hqs), gfp,
+	group = kzalloc_node(size_add(struct_size(group, gq, disk->nr_hqs),
+				      disk->ops->own_size), gfp,
 			     gendisk->node_id);
 	if (!group)
 		return NULL;
@@ -590,6 +645,8 @@ isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 			gq->fifo[d].gq = gq;
 		}
 	}
+	if (disk->ops->group_init)
+		disk->ops->group_init(group);
 	return &group->pd;
 }
 
@@ -622,6 +679,8 @@ static void isoblk_pd_free(struct blkg_policy_data *pd)
 	 */
 	if (group->was_active) {
 		spin_lock_irqsave(&group->disk->lock, flags);
+		if (group->disk->ops->group_exit)
+			group->disk->ops->group_exit(group);
 		if (group->active)
 			leave(group);
 		spin_unlock_irqrestore(&group->disk->lock, flags);

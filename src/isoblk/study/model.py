@@ -27,6 +27,7 @@ SchedulerName = Literal[
     "io.latency",
     "kyber-fair",
     "feedbac",
+    "cfq",
 ]
 MatrixValue = str | int | float | bool | list[int]
 AttributeValue = str | int | bool

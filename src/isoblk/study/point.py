@@ -39,7 +39,7 @@ from isoblk.study.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
 SCHEDULER = "scheduler"
 NR_REQUESTS = "nr_requests"
 # The elevators of kernel/sched: they share one policy, isoblk_share's.
-OWN_ELEVATORS = ("kyber-fair", "feedbac")
+OWN_ELEVATORS = ("kyber-fair", "feedbac", "cfq")
 ELEVATORS = ("mq-deadline", "kyber", "bfq", *OWN_ELEVATORS)
 
 _BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
