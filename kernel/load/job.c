@@ -28,6 +28,7 @@
 #include <linux/blkdev.h>
 #include <linux/cgroup.h>
 #include <linux/hrtimer.h>
+#include <linux/ioprio.h>
 #include <linux/irqflags.h>
 #include <linux/kthread.h>
 #include <linux/rcupdate.h>
@@ -557,10 +558,16 @@ static int job_thread(void *data)
 {
 	struct blkload_job *job = data;
 	struct blkload_run *run = job->run;
+	int ret = 0;
 
 	kthread_associate_blkcg(run->css);
+	if (run->opts.ioprio)
+		ret = set_task_ioprio(current, run->opts.ioprio);
 	blkload_run_job_ready();
-	job_run(job);
+	if (ret)
+		job_fail(job, ret);
+	else
+		job_run(job);
 	kthread_associate_blkcg(NULL);
 	/* The last job_end_io() may still be about to wake us. */
 	synchronize_rcu();

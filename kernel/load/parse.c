@@ -6,6 +6,7 @@
  * prints, its parser reads.
  */
 #include <linux/ctype.h>
+#include <linux/ioprio.h>
 #include <linux/kernel.h>
 #include <linux/math64.h>
 #include <linux/overflow.h>
@@ -246,6 +247,61 @@ int blkload_parse_rw(const char *s, enum blkload_rw *rw)
 const char *blkload_rw_name(enum blkload_rw rw)
 {
 	return rw_names[rw];
+}
+
+/**
+ * blkload_parse_ioprio - parse "none", "idle", "rt/LEVEL" or "be/LEVEL"
+ * @s: the text
+ * @ioprio: where it goes, 0 for none
+ *
+ * Return: 0, -EINVAL, or -ERANGE for a level that there is not.
+ */
+int blkload_parse_ioprio(const char *s, u16 *ioprio)
+{
+	u64 level = 0;
+	int class, ret;
+
+	if (!strcmp(s, "none")) {
+		class = IOPRIO_CLASS_NONE;
+	} else if (!strcmp(s, "idle")) {
+		class = IOPRIO_CLASS_IDLE;
+	} else {
+		if (str_has_prefix(s, "rt/"))
+			class = IOPRIO_CLASS_RT;
+		else if (str_has_prefix(s, "be/"))
+			class = IOPRIO_CLASS_BE;
+		else
+			return -EINVAL;
+		ret = blkload_parse_number(s + strlen("be/"), 0,
+					   IOPRIO_NR_LEVELS - 1, &level);
+		if (ret)
+			return ret;
+	}
+	*ioprio = IOPRIO_PRIO_VALUE(class, level);
+	return 0;
+}
+
+/**
+ * blkload_format_ioprio - print what blkload_parse_ioprio() reads
+ * @buf: where to
+ * @len: its size
+ * @ioprio: as the kernel has it
+ *
+ * Return: the number of characters.
+ */
+int blkload_format_ioprio(char *buf, size_t len, u16 ioprio)
+{
+	switch (IOPRIO_PRIO_CLASS(ioprio)) {
+	case IOPRIO_CLASS_NONE:
+		return scnprintf(buf, len, "none");
+	case IOPRIO_CLASS_IDLE:
+		return scnprintf(buf, len, "idle");
+	default:
+		return scnprintf(buf, len, "%s/%u",
+				 IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_RT ?
+				 "rt" : "be",
+				 (unsigned int)IOPRIO_PRIO_LEVEL(ioprio));
+	}
 }
 
 /* A request size: a multiple of the sector. */

@@ -90,6 +90,7 @@ struct blkload_split {
  * @fua: every write is FUA
  * @verify: stamp what is written and check what is read
  * @randseed: seed
+ * @ioprio: I/O priority of the kthreads as the kernel has it, 0: not set
  * @trace: path of the compact trace to replay, "" for none
  * @timed: at its records' times, else a closed loop
  * @speed: of a timed replay, in thousandths of the recorded one
@@ -126,6 +127,7 @@ struct blkload_opts {
 	u64 fua;
 	u64 verify;
 	u64 randseed;
+	u16 ioprio;
 	char trace[BLKLOAD_PATH_LEN];
 	bool timed;
 	u64 speed;
@@ -145,6 +147,7 @@ int blkload_parse_bs(const char *s, struct blkload_opts *opts);
 int blkload_parse_range(const char *s, struct blkload_opts *opts);
 int blkload_parse_split(const char *s, struct blkload_opts *opts);
 int blkload_parse_shape(const char *s, struct blkload_opts *opts);
+int blkload_parse_ioprio(const char *s, u16 *ioprio);
 
 int blkload_format_time(char *buf, size_t len, u64 ns, u64 unit);
 const char *blkload_rw_name(enum blkload_rw rw);
@@ -152,6 +155,7 @@ int blkload_format_split(char *buf, size_t len,
 			 const struct blkload_opts *opts);
 int blkload_format_shape(char *buf, size_t len,
 			 const struct blkload_opts *opts);
+int blkload_format_ioprio(char *buf, size_t len, u16 ioprio);
 
 u32 blkload_min_bs(const struct blkload_opts *opts);
 u32 blkload_max_bs(const struct blkload_opts *opts);

@@ -284,6 +284,19 @@ static int random_distribution_format(const struct tenant_field *field,
 	return blkload_format_shape(buf, len, opts);
 }
 
+static int ioprio_parse(const struct tenant_field *field,
+			struct blkload_opts *opts, char *s)
+{
+	return blkload_parse_ioprio(s, &opts->ioprio);
+}
+
+static int ioprio_format(const struct tenant_field *field,
+			 const struct blkload_opts *opts, char *buf,
+			 size_t len)
+{
+	return blkload_format_ioprio(buf, len, opts->ioprio);
+}
+
 #define FIELD_NUMBER(_option, _min, _max)				\
 	.parse = number_parse, .format = number_format,			\
 	.offset = offsetof(struct blkload_opts, _option),		\
@@ -429,6 +442,11 @@ static const struct tenant_field randseed_field = {
 };
 TENANT_ATTR(randseed);
 
+static const struct tenant_field ioprio_field = {
+	.parse = ioprio_parse, .format = ioprio_format
+};
+TENANT_ATTR(ioprio);
+
 static const struct tenant_field trace_field = {
 	FIELD_PATH(trace)
 };
@@ -487,6 +505,7 @@ static struct configfs_attribute *tenant_attrs[] = {
 	&tenant_attr_fua,
 	&tenant_attr_verify,
 	&tenant_attr_randseed,
+	&tenant_attr_ioprio,
 	&tenant_attr_trace,
 	&tenant_attr_replay,
 	&tenant_attr_speed,

@@ -415,20 +415,6 @@ void cfq_queue_ready(struct cfq_disk *cd, struct cfq_queue *queue, u64 now)
 	activate(cd, queue);
 }
 
-/**
- * cfq_queue_empty() - a queue has lost its last request without sending it
- * @cd: disk; its lock is held
- * @queue: queue
- * @now: ns
- */
-void cfq_queue_empty(struct cfq_disk *cd, struct cfq_queue *queue, u64 now)
-{
-	if (queue == cd->active)
-		return;
-	tree_del(queue);
-	not_busy(cd, queue, now);
-}
-
 /* ---- selection -------------------------------------------------------- */
 
 /* Which load of @class: that of the queue that has waited longest. */
@@ -495,9 +481,14 @@ static bool may_send(const struct cfq_disk *cd, const struct cfq_queue *queue,
 		return false;
 	if (queue->prio == CFQ_PRIO_IDLE)
 		return !queue->dispatched;
-	/* Nobody else is there to suffer from it. */
-	return cd->nr_busy == 1 ||
-		queue->dispatched < READ_ONCE(cd->tunables.quantum);
+	if (queue->dispatched < READ_ONCE(cd->tunables.quantum))
+		return true;
+	/*
+	 * Unless somebody suffers from it: others have requests here, or are about
+	 * to, for their last ones are with the device.
+	 */
+	return cd->nr_busy == 1 && queue->dispatched ==
+		cd->in_device[false] + cd->in_device[true];
 }
 
 /**

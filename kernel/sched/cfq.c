@@ -17,7 +17,7 @@
  * back_seek_max and nearer than the one ahead though it counts back_seek_penalty
  * times; once a turn the oldest is taken first if it is older than
  * fifo_expire_(a)sync. At most quantum requests of a queue are with the device, unless no
- * other queue has any.
+ * other queue has any, here or there.
  *
  * Turns, which cfq-tree.c decides about: groups by weight, in a group the classes RT,
  * BE and IDLE, then queues for a slice by their level. An empty queue whose process
@@ -595,26 +595,17 @@ static void cfq_request_merged(struct request_queue *q, struct request *rq,
 	elv_rb_add(&queue->sorted, rq);
 }
 
-/* Under the lock; @next is part of @rq now, and may be on its way in still. */
+/* Under the lock; @next, of the same queue, is part of @rq now. */
 static void cfq_requests_merged(struct request_queue *q, struct request *rq,
 				struct request *next)
 {
-	struct cfq_disk *cd = q_to_cfq(q);
-	struct cfq_queue *queue;
-
-	if (RB_EMPTY_NODE(&next->rb_node))
-		return;
-	queue = rq_queue(next);
-	if (rq_queue(rq) == queue &&
-	    cfq_before(next->fifo_time, rq->fifo_time)) {
+	if (cfq_before(next->fifo_time, rq->fifo_time)) {
 		list_move(&rq->queuelist, &next->queuelist);
 		rq->fifo_time = next->fifo_time;
 	}
-	del_request(cd, next);
+	del_request(q_to_cfq(q), next);
 	/* It is charged as part of @rq. */
 	rq_set_state(next, 0);
-	if (!queue->queued)
-		cfq_queue_empty(cd, queue, blk_time_get_ns());
 }
 
 static void cfq_prepare_request(struct request *rq)
@@ -637,16 +628,17 @@ static void rq_enter(struct cfq_disk *cd, struct request *rq)
 	rq->elv.priv[0] = queue;
 }
 
+/*
+ * Its bios have tried to merge one by one; whole requests would not ask whose
+ * the others are.
+ */
 static void insert(struct cfq_disk *cd, struct request *rq, bool at_head,
-		   struct list_head *free, u64 now)
+		   u64 now)
 {
 	struct request_queue *q = cd->disk.q;
 
-	if (!rq_queue(rq)) {
-		if (!at_head && blk_mq_sched_try_insert_merge(q, rq, free))
-			return;
+	if (!rq_queue(rq))
 		rq_enter(cd, rq);
-	}
 	trace_block_rq_insert(rq);
 	if (at_head) {
 		list_add(&rq->queuelist, &cd->urgent);
@@ -666,18 +658,15 @@ static void cfq_insert_requests(struct blk_mq_hw_ctx *hctx,
 	struct cfq_disk *cd = q_to_cfq(hctx->queue);
 	u64 now = blk_time_get_ns();
 	struct request *rq, *next;
-	LIST_HEAD(free);
 
 	spin_lock_irq(&cd->disk.lock);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		insert(cd, rq, flags & BLK_MQ_INSERT_AT_HEAD, &free, now);
+		insert(cd, rq, flags & BLK_MQ_INSERT_AT_HEAD, now);
 	}
 	/* The kernel runs the queue next, and we look again who may send. */
 	WRITE_ONCE(cd->blocked, false);
 	spin_unlock_irq(&cd->disk.lock);
-
-	blk_mq_free_requests(&free);
 }
 
 /* The driver has given it back; it is inserted again, or sent past us. */

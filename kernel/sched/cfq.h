@@ -317,7 +317,6 @@ bool cfq_idle_window(const struct cfq_disk *cd, const struct cfq_queue *queue);
 u64 cfq_idle_ns(const struct cfq_disk *cd, const struct cfq_queue *queue,
 		u64 now);
 void cfq_queue_ready(struct cfq_disk *cd, struct cfq_queue *queue, u64 now);
-void cfq_queue_empty(struct cfq_disk *cd, struct cfq_queue *queue, u64 now);
 void cfq_queue_put(struct cfq_disk *cd, struct cfq_queue *queue);
 void cfq_expire(struct cfq_disk *cd, u64 now, bool taken);
 struct cfq_queue *cfq_select(struct cfq_disk *cd, u64 now);

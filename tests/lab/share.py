@@ -7,7 +7,9 @@ from isoblk.study.model import CgroupVersion
 from tests.lab.guest import Guest, Left
 from tests.lab.load import CGROUP, script
 
+# Those that divide by budgets, and all of ours.
 ELEVATORS = ("kyber-fair", "feedbac")
+ALL = (*ELEVATORS, "cfq")
 MODULES = (
     "isoblk_vdisk",
     "null_blk",
@@ -15,6 +17,7 @@ MODULES = (
     "isoblk_share",
     "kyber-fair-iosched",
     "feedbac-iosched",
+    "cfq-iosched",
 )
 WEIGHT = {"v1": "blkio.isoblk.weight", "v2": "io.isoblk.weight"}
 # What io.stat calls a group's remaining sectors.

@@ -34,6 +34,7 @@ from tests.lab.load import (
     vdisk,
 )
 from tests.lab.share import (
+    ALL,
     ELEVATORS,
     LEFT,
     WEIGHT,
@@ -330,6 +331,7 @@ def test_time_without_budget_is_counted(quiet: Quiet) -> None:
 # Default, values that are taken, values that are not and why.
 Attribute = tuple[str, list[str], dict[str, str]]
 NUMBERS_ONLY = {"": EINVAL, "x": EINVAL, "-1": EINVAL, "1 x": EINVAL, 30 * "9": ERANGE}
+FROM_1 = NUMBERS_ONLY | {"0": ERANGE}
 NOT_BOOLEAN = {"": EINVAL, "x": EINVAL, "2": EINVAL}
 COMMON: dict[str, Attribute] = {
     "depth": (
@@ -367,10 +369,31 @@ ATTRIBUTES: dict[str, dict[str, Attribute]] = {
         "a_min": ("200", ["16", "800", "200"], NUMBERS_ONLY | {"15": ERANGE, "801": ERANGE}),
         "a_max": ("800", ["200", "900"], NUMBERS_ONLY | {"199": ERANGE, "901": ERANGE}),
     },
+    "cfq": {
+        "quantum": ("8", ["1", "4096"], FROM_1 | {"4097": ERANGE}),
+        "back_seek_max": ("16384", ["0", "4294967295"], NUMBERS_ONLY | {"4294967296": ERANGE}),
+        "back_seek_penalty": ("2", ["1", "1000"], FROM_1 | {"1001": ERANGE}),
+        "slice_async_rq": ("2", ["1", "4096"], FROM_1 | {"4097": ERANGE}),
+        "low_latency": ("1", ["0", "1"], NUMBERS_ONLY | {"2": ERANGE}),
+    }
+    | {
+        name: (default, ["1", "10000"], FROM_1 | {"10001": ERANGE})
+        for name, default in (
+            ("fifo_expire_sync", "125"),
+            ("fifo_expire_async", "250"),
+            ("slice_sync", "100"),
+            ("slice_async", "40"),
+            ("target_latency", "300"),
+        )
+    }
+    | {
+        name: ("8", ["0", "10000"], NUMBERS_ONLY | {"10001": ERANGE})
+        for name in ("slice_idle", "group_idle")
+    },
 }
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", ALL)
 def test_attributes_keep_what_is_allowed_and_refuse_the_rest(quiet: Quiet, elevator: str) -> None:
     attributes = ATTRIBUTES[elevator]
     lines = [vdisk(), use(elevator), f"ls {IOSCHED} > /run/isoblk/names"]
@@ -472,6 +495,7 @@ def test_a_module_in_use_stays_and_goes_in_order(quiet: Quiet) -> None:
         "share_under_all": "isoblk_share",
         "used": "kyber_fair_iosched",
         "unused": "feedbac_iosched",
+        "unused_too": "cfq_iosched",
         "share_under_one": "isoblk_share",
         "freed": "kyber_fair_iosched",
         "share": "isoblk_share",
@@ -496,11 +520,12 @@ def test_a_module_in_use_stays_and_goes_in_order(quiet: Quiet) -> None:
         run("again"),
     )
     counts = _refcounts(left.read("loaded"))
-    assert counts["isoblk_share"] == 2
+    assert counts["isoblk_share"] == 3
     assert counts["kyber_fair_iosched"] == 1
     assert counts["feedbac_iosched"] == 0
     said = dict(zip(remove, left.read("said").splitlines(), strict=True))
-    assert [label for label, word in said.items() if word == "ok"] == ["unused", "freed", "share"]
+    gone = ["unused", "unused_too", "freed", "share"]
+    assert [label for label, word in said.items() if word == "ok"] == gone
     assert not any(
         "isoblk_share" in line or "iosched" in line for line in left.read("gone").splitlines()
     )
@@ -546,7 +571,7 @@ def test_two_disks_have_a_scheduler_and_weights_each(quiet: Quiet) -> None:
 
 
 def test_a_scheduler_is_switched_under_load_and_nothing_is_lost(careful: Quiet) -> None:
-    order = ["kyber-fair", "feedbac", "none", "bfq", "feedbac", "kyber-fair", "mq-deadline"] * 3
+    order = ["kyber-fair", "cfq", "none", "bfq", "feedbac", "cfq", "mq-deadline", "feedbac"] * 3
     left = careful.run(
         vdisk(servers=4),
         *(group(f"/t{i}") for i in range(4)),
@@ -571,10 +596,10 @@ def test_a_scheduler_is_switched_under_load_and_nothing_is_lost(careful: Quiet) 
     assert stats["read_bytes"] + stats["write_bytes"] == sum(op.bytes for op in ops)
     assert stats["in_service"] == stats["waiting"] == 0
     counts = _refcounts(left.read("loaded"))
-    assert counts["kyber_fair_iosched"] == counts["feedbac_iosched"] == 0
+    assert [counts[f"{name.replace('-', '_')}_iosched"] for name in ALL] == [0] * len(ALL)
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", ALL)
 def test_groups_come_and_go_under_load(careful: Quiet, elevator: str) -> None:
     # Each round a nested pair is made, weighed, loaded, and removed with its requests under way.
     load: Load = {"rw": "randread", "iodepth": 64, "runtime": "10s"}
@@ -646,7 +671,7 @@ def test_thousands_of_groups_send_a_request_each_and_go(guest: Guest, elevator: 
         f"seq {MANY} | sed 's,^,{BLKLOAD}/t,' | xargs rmdir",
         f"seq {MANY} | sed 's,^,{CGROUP}/many/g,' | xargs rmdir",
         f"sleep 2; cat {CGROUP}/cgroup.stat > /run/isoblk/left; {use('none')}",
-        "rmmod kyber_fair_iosched feedbac_iosched isoblk_share",
+        "rmmod kyber_fair_iosched feedbac_iosched cfq_iosched isoblk_share",
         memory_mib=2048,
     )
     done = results(left, "results")
@@ -672,7 +697,7 @@ FAILSLAB = "/sys/kernel/debug/failslab"
 
 @pytest.mark.parametrize(
     ("kernel", "elevator"),
-    [("newest", "kyber-fair"), ("newest", "feedbac"), ("debug", "kyber-fair")],
+    [*(("newest", elevator) for elevator in ALL), ("debug", "kyber-fair"), ("debug", "cfq")],
 )
 def test_a_switch_that_finds_no_memory_leaves_the_disk_as_it_was(
     kernel: str, elevator: str, request: pytest.FixtureRequest, tmp_path: Path

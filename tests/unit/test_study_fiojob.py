@@ -86,6 +86,8 @@ offset=1m
 size=64m
 random_distribution=zipf:1.2
 fsync=16
+prioclass=1
+prio=3
 randseed=7
 """
     spec, warnings, _ = imported(tmp_path, job)
@@ -98,6 +100,29 @@ randseed=7
     assert (load.startdelay_ns, load.runtime_ns) == (500_000_000, 0)
     assert (load.number_ios, load.offset, load.size) == (1000, 1 << 20, 64 << 20)
     assert (load.random_distribution, load.fsync) == ("zipf:1.2", 16)
+    assert load.ioprio == "rt/3"
+
+
+@pytest.mark.parametrize(
+    ("options", "ioprio"),
+    [
+        ("prio=2", "be/2"),
+        ("prioclass=2", "be/0"),
+        ("prioclass=3", "idle"),
+        ("prioclass=3\nprio=5", "idle"),
+        ("prioclass=0\nprio=5", "none"),
+    ],
+)
+def test_a_priority_is_fios(tmp_path: Path, options: str, ioprio: str) -> None:
+    spec, warnings, _ = imported(tmp_path, f"[j]\nruntime=1\ntime_based\n{options}\n")
+    assert warnings == []
+    assert spec.tenants[0].workload.ioprio == ioprio
+
+
+@pytest.mark.parametrize("option", ["prio=8", "prioclass=4"])
+def test_a_priority_that_is_none_is_refused(tmp_path: Path, option: str) -> None:
+    with pytest.raises(UserError, match=option):
+        imported(tmp_path, f"[j]\nruntime=1\ntime_based\n{option}\n")
 
 
 @pytest.mark.parametrize(

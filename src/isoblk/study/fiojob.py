@@ -337,6 +337,7 @@ class _Import:
                 tenant.fields["random_distribution"] = option.value
             else:
                 self._warn(option, f"random_distribution={option.value}")
+        self._priority(tenant)
         if option := self._take("randseed"):
             tenant.seed = self._number("randseed", option)
         if (option := self._take("verify")) and option.value not in ("0", "null"):
@@ -346,6 +347,19 @@ class _Import:
                 f"verify={option.value}",
                 "verify = true checks each block's address and generation instead",
             )
+
+    def _priority(self, tenant: _Tenant) -> None:
+        """prioclass and prio; fio's class is best-effort if only prio is given."""
+        chosen: dict[str, int] = {}
+        for name, most in (("prioclass", 3), ("prio", 7)):
+            if option := self._take(name):
+                chosen[name] = self._number(name, option)
+                if chosen[name] > most:
+                    raise option.bad(name, f"0..{most}")
+        if chosen:
+            kind = ("none", "rt", "be", "idle")[chosen.get("prioclass", 2)]
+            level = f"/{chosen.get('prio', 0)}" if kind in ("rt", "be") else ""
+            tenant.fields["ioprio"] = kind + level
 
     def _rate(self, mode: str, tenant: _Tenant) -> None:
         if option := self._take("rate_iops"):

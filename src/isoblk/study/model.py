@@ -14,6 +14,9 @@ from msgspec import UNSET, UnsetType
 
 RwMode = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
 Program = Literal["blkload", "fio"]
+RealTimePrio = Literal["rt/0", "rt/1", "rt/2", "rt/3", "rt/4", "rt/5", "rt/6", "rt/7"]
+BestEffortPrio = Literal["be/0", "be/1", "be/2", "be/3", "be/4", "be/5", "be/6", "be/7"]
+IoPrio = Literal["none", "idle", RealTimePrio, BestEffortPrio]
 CgroupVersion = Literal["v1", "v2"]
 ReplayMode = Literal["timed", "closed"]
 TraceFit = Literal["wrap", "scale"]
@@ -68,6 +71,7 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     random_distribution: str | UnsetType = UNSET
     fsync: int | UnsetType = UNSET
     fua: bool | UnsetType = UNSET
+    ioprio: IoPrio | UnsetType = UNSET
     verify: bool | UnsetType = UNSET
     trace: str | UnsetType = UNSET
     replay: ReplayMode | UnsetType = UNSET
@@ -402,6 +406,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     fua: bool = False
     verify: bool = False
     randseed: int = 1
+    ioprio: IoPrio = "none"
     trace: Trace | None = None
     replay: ReplayMode = "timed"
     speed: int = 1000

@@ -100,6 +100,7 @@ _WORKLOAD_TEXTS = {
     "random_distribution": "random, zipf:THETA or pareto:H.",
     "fsync": "Flush after every so many writes; 0: never.",
     "fua": "Every write is FUA.",
+    "ioprio": "I/O priority of the tenant's threads; none: that of their nice value, as be/4.",
     "verify": "Written blocks carry address and generation, and reads check them.",
     "trace": 'A trace to replay: a file, or the name of a stand-in; "": none.',
     "replay": "At the recorded times, or one request when another ends.",

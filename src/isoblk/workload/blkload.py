@@ -30,8 +30,9 @@ _SELDOM = (
     "size",
     "random_distribution",
     "fsync",
+    "ioprio",
 )
-_REPLAY_SELDOM = ("number_ios", "offset", "size")
+_REPLAY_SELDOM = ("number_ios", "offset", "size", "ioprio")
 
 
 def make(tenants: Sequence[Tenant]) -> list[str]:

@@ -36,6 +36,7 @@ START = "start"
 # Windows after which there is a log's first line.
 _UNLOGGED = 3
 _OPS = ("read", "write", "trim")  # data directions of its logs: 0, 1, 2
+_PRIOCLASS = {"rt": 1, "be": 2, "idle": 3}
 
 
 def pid_variable(index: int) -> str:
@@ -122,6 +123,11 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
     if load.fua:
         # On a block device, direct: writes with REQ_FUA.
         options["sync"] = "dsync"
+    if load.ioprio != "none":
+        kind, _, level = load.ioprio.partition("/")
+        options["prioclass"] = _PRIOCLASS[kind]
+        if level:
+            options["prio"] = level
     return options
 
 
