@@ -5,6 +5,7 @@ What it has in common with our other schedulers (weights, figures, lives) is in 
 """
 
 from collections.abc import Mapping
+from itertools import pairwise
 from statistics import median
 
 import pytest
@@ -275,7 +276,7 @@ def test_requests_go_to_the_device_by_sector(quiet: Quiet) -> None:
     )
     lines = [line.split() for line in left.read("issued").splitlines() if "+" in line]
     sectors = [int(words[words.index("+") - 1]) for words in lines]
-    steps = [b - a for a, b in zip(sectors, sectors[1:], strict=False)]
+    steps = [b - a for a, b in pairwise(sectors)]
     ahead = sum(step >= 0 for step in steps)
     assert len(steps) > 1500
     assert ahead > 0.9 * len(steps), "the elevator does not go one way"

@@ -727,7 +727,7 @@ def test_a_switch_that_finds_no_memory_leaves_the_disk_as_it_was(
         """,
         use("none"),
         f"cat {STATS}/disk0/stats > /run/isoblk/after",
-        f"rmdir {BLKLOAD}/t; rmmod kyber_fair_iosched feedbac_iosched isoblk_share",
+        f"rmdir {BLKLOAD}/t; rmmod kyber_fair_iosched feedbac_iosched cfq_iosched isoblk_share",
         memory_mib=1024,
     )
     chosen = re.findall(r"\[(\S+)\]", left.read("chosen"))

@@ -35,7 +35,7 @@ from tests.lab.load import (
 )
 from tests.qemu.guest import Guest
 
-OURS = ("kyber-fair", "feedbac")
+OURS = ("kyber-fair", "feedbac", "cfq")
 MODULES = (
     "null_blk",
     "isoblk_vdisk",
@@ -44,8 +44,10 @@ MODULES = (
     *(f"{elevator}-iosched" for elevator in OURS),
 )
 
-# Each elevator has a disk of its own, so that one guest stresses both.
-DISKS = {"kyber-fair": "kf", "feedbac": "fb"}
+# Each elevator has a disk of its own, so that one guest stresses all.
+DISKS = {"kyber-fair": "kf", "feedbac": "fb", "cfq": "cq"}
+# Those with a gate in front of the tags.
+GATED = {"kyber-fair": "kf", "feedbac": "fb"}
 
 # So slow that the emulated processors wait for the disk and not the other way round.
 SLOW_NS = 40_000_000
@@ -85,7 +87,7 @@ settle() {
     {
         echo "requests $(cat /sys/block/$1/inflight)"
         cd /sys/kernel/debug/block/$1/sched
-        for file in depth groups tokens; do [ ! -e $file ] || cat $file; done
+        for file in depth state groups tokens; do [ ! -e $file ] || cat $file; done
         cd /
     } > /run/isoblk/$1.settled
 }
@@ -190,6 +192,7 @@ SWITCHES = 100
 CHAIN = (
     ("kyber-fair", ""),
     ("feedbac", ""),
+    ("cfq", ""),
     ("none", ""),
     ("kyber-fair", "iosched/paper_mode 1"),
     ("mq-deadline", ""),
@@ -198,6 +201,7 @@ CHAIN = (
     ("bfq", ""),
     ("feedbac", "iosched/gate 0"),
     ("kyber-fair", "nr_requests 8"),
+    ("cfq", "nr_requests 8"),
 )
 
 
@@ -248,7 +252,7 @@ def test_elevators_are_switched_under_load(debug_guest: Guest, shared: bool) -> 
     assert int(left.read("weigh.rounds")) > 0
 
 
-def both(groups: int = 5, **attributes: Value) -> str:
+def one_each(groups: int = 5, **attributes: Value) -> str:
     """A slow disk for each of our elevators, with loaded cgroups; see `leaves`."""
     trim = bool(attributes.get("memory_backed"))
     lines = []
@@ -263,12 +267,12 @@ def both(groups: int = 5, **attributes: Value) -> str:
 
 
 def leaves(groups: int = 5) -> list[str]:
-    """The cgroups of `both` whose io.stat is of their own requests alone."""
+    """The cgroups of `one_each` whose io.stat is of their own requests alone."""
     return [group for disk in DISKS.values() for group in groups_of(disk, groups)[1:]]
 
 
 def end(groups: int = 5) -> str:
-    """End the load of `both`, and keep all that tells how it went."""
+    """End the load of `one_each`, and keep all that tells how it went."""
     return "\n".join(
         (
             STOP,
@@ -321,7 +325,7 @@ def test_cgroups_come_and_go_under_load(debug_guest: Guest) -> None:
     # and its cgroup is removed while it reads.
     left = debug_guest.run(
         stress(
-            both(3),
+            one_each(3),
             WEIGHTS,
             f"""
             # DISK
@@ -404,7 +408,7 @@ def test_a_cgroup_removed_while_its_request_waits_for_the_switch(debug_guest: Gu
 def test_processors_go_and_come_under_load(debug_guest: Guest) -> None:
     left = debug_guest.run(
         stress(
-            both(),
+            one_each(),
             """
             plug() { echo $2 > /sys/devices/system/cpu/cpu$1/online; }
             """,
@@ -514,8 +518,8 @@ def test_modules_are_loaded_and_unloaded_under_load(debug_guest: Guest) -> None:
                 )
             ),
             # It goes as soon as it is not in use, which may happen at any point of the switch.
-            f"rmmod {OURS[0]}-iosched",
-            f"( until rmmod {OURS[1]}-iosched 2> /dev/null; do :; done ) & unload=$!",
+            *(f"rmmod {elevator}-iosched" for elevator in OURS[:-1]),
+            f"( until rmmod {OURS[-1]}-iosched 2> /dev/null; do :; done ) & unload=$!",
             choose("disk0", "none"),
             "wait $unload",
             "rmmod isoblk_share",
@@ -550,7 +554,7 @@ def test_requests_that_fail_or_come_back_are_charged_once(debug_guest: Guest) ->
     disks = list(DISKS.values())
     left = debug_guest.run(
         stress(
-            both(memory_backed=1, size=256, cache_size=16, fua=0),
+            one_each(memory_backed=1, size=256, cache_size=16, fua=0),
             WEIGHTS,
             *(inject(disk, "requeue", 7) for disk in disks),
             START,
@@ -577,12 +581,12 @@ STORM_TASKS = 37
 
 def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
     # Far more tasks than tags. Every fourth is killed, most of them while they wait.
-    names = [f"/{disk}/{i}" for disk in DISKS.values() for i in range(STORM_GROUPS)]
+    names = [f"/{disk}/{i}" for disk in GATED.values() for i in range(STORM_GROUPS)]
     left = debug_guest.run(
         stress(
             *(
                 line
-                for elevator, disk in DISKS.items()
+                for elevator, disk in GATED.items()
                 for line in (
                     vdisk(disk, hw_queues=QEMU.cpus, read_ns=2_000_000_000, write_ns=SLOW_NS),
                     choose(disk, elevator),
@@ -593,7 +597,7 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
             *map(cgroup, names),
             f"""
             toggle() {{
-                for disk in {" ".join(DISKS.values())}; do
+                for disk in {" ".join(GATED.values())}; do
                     for row in "nr_requests 8" "iosched/depth 1" "nomerges 2" "nr_requests 4" \\
                         "iosched/depth off" "iosched/gate 0" "nomerges 0" "iosched/depth 5" \\
                         "iosched/gate 1" "nr_requests 64" "iosched/depth auto" "nr_requests 4"
@@ -633,7 +637,7 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
             "until grep -ho 'at_gate [1-9].*' /sys/kernel/debug/block/*/sched/groups"
             " > /run/isoblk/waited; do within 40 $began; done",
             "kill -9 $victims || :",
-            *(f"echo 5000000 > {VDISK}/{disk}/read_ns" for disk in DISKS.values()),
+            *(f"echo 5000000 > {VDISK}/{disk}/read_ns" for disk in GATED.values()),
             "loop toggle toggle",
             "for task in $tasks; do wait $task; done",
             "for victim in $victims; do wait $victim || :; done",
@@ -644,20 +648,20 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
                 f" --direct={direct} --rw=randread --bs=4k --iodepth=16 --iodepth_batch_submit=8"
                 f" --numjobs=2 --time_based --runtime=8 --invalidate=1"
                 f" --eta=never --output=/run/isoblk/{disk}{direct}.fio & fio{direct}{disk}=$!"
-                for disk in DISKS.values()
+                for disk in GATED.values()
                 for direct in (0, 1)
             ),
-            *(f"wait $fio{direct}{disk}" for disk in DISKS.values() for direct in (0, 1)),
+            *(f"wait $fio{direct}{disk}" for disk in GATED.values() for direct in (0, 1)),
             "stop_loops",
             "sync",
             stats(*names),
-            *(f"settle {disk}" for disk in DISKS.values()),
+            *(f"settle {disk}" for disk in GATED.values()),
         ),
         modules=MODULES,
         timeout=240,
         memory_mib=768,
     )
-    for disk in DISKS.values():
+    for disk in GATED.values():
         assert_settled(left, disk)
         for direct in (0, 1):
             assert "err= 0" in left.read(f"{disk}{direct}.fio")
