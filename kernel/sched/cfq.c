@@ -318,8 +318,8 @@ static void note_think_time(struct cfq_queue *queue, u64 now)
 	if (queue->queued || queue->dispatched || !queue->done_ns)
 		return;
 	think_ns = min(cfq_since(now, queue->done_ns), MAX_THINK_NS);
-	queue->think_ns += think_ns >> THINK_SHIFT;
 	queue->think_ns -= queue->think_ns >> THINK_SHIFT;
+	queue->think_ns += think_ns >> THINK_SHIFT;
 }
 
 static void note_seek(struct cfq_queue *queue, const struct request *rq)

@@ -16,6 +16,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "predict_test": (),
     "share_test": (),
     "kyber_fair_test": ("isoblk_share",),
+    "cfq_test": ("isoblk_share",),
 }
 
 
