@@ -159,12 +159,11 @@ static void refund(struct request *rq)
 	account(rq, blk_rq_sectors(rq), -1);
 }
 
-static void cfq_stat(const struct isoblk_group *group, struct seq_file *s)
+static void cfq_stat(struct isoblk_group *group, struct seq_file *s)
 {
-	struct cfq_group *cg = cfq_group_of((struct isoblk_group *)group);
-
 	seq_printf(s, " isoblk.time_us=%llu",
-		   div_u64(READ_ONCE(cg->time_ns), NSEC_PER_USEC));
+		   div_u64(READ_ONCE(cfq_group_of(group)->time_ns),
+			   NSEC_PER_USEC));
 }
 
 /* ---- queues ----------------------------------------------------------- */
@@ -242,7 +241,8 @@ static struct cfq_queue *queue_get(struct cfq_disk *cd, struct cfq_icq *icq,
 
 	if (queue)
 		return queue;
-	if (sync && !icq)
+	/* A flush may hold a request back until its process is gone. */
+	if (sync && (!icq || icq->exited))
 		return &group->fallback;
 	if (sync)
 		hlist_for_each_entry_safe(queue, next, &icq->queues, icq_node)
@@ -270,6 +270,7 @@ static void cfq_exit_icq(struct io_cq *icq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&cd->disk.lock, flags);
+	to_icq(icq)->exited = true;
 	hlist_for_each_entry_safe(queue, next, &to_icq(icq)->queues, icq_node) {
 		/* There will be no next request to wait for. */
 		if (queue == cd->active && cd->idling)

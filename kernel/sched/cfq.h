@@ -53,10 +53,12 @@ struct cfq_group;
  * struct cfq_icq - a process (io context) on a disk
  * @icq: first; the kernel allocates and frees it by this address
  * @queues: its synchronous ones, one a group and priority; disk->lock
+ * @exited: nobody will unlink what is linked now; disk->lock
  */
 struct cfq_icq {
 	struct io_cq icq;
 	struct hlist_head queues;
+	bool exited;
 };
 
 /**

@@ -329,7 +329,7 @@ struct isoblk_ops {
 	size_t own_size;
 	void (*group_init)(struct isoblk_group *group);
 	void (*group_exit)(struct isoblk_group *group);
-	void (*stat)(const struct isoblk_group *group, struct seq_file *s);
+	void (*stat)(struct isoblk_group *group, struct seq_file *s);
 };
 
 /**
