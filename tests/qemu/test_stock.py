@@ -28,7 +28,7 @@ from tests.qemu.guest import Guest
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
 SCHEDULERS = ["kyber-fair", "feedbac"]
-OWN = ("isoblk_share", "kyber-fair-iosched", "feedbac-iosched")
+OWN = ("isoblk_share", "kyber-fair-iosched", "feedbac-iosched", "cfq-iosched")
 WEIGHTS = {"t1": 1000, "t2": 500, "t3": 250, "t4": 100}
 # 64 tags for all 4 queues, and 2 ms: 32 K requests a second, which emulated processors can make.
 # Tags for each queue would be a disk for each queue, with nothing to divide between them.
@@ -91,7 +91,7 @@ def test_a_disk_is_divided_by_weight(stock_guest: Guest, scheduler: str) -> None
     assert said[2:] == ["ok"] * len(OWN)
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("scheduler", [*SCHEDULERS, "cfq"])
 def test_the_kernel_asks_for_the_module_by_its_files_name(
     stock_guest: Guest, scheduler: str
 ) -> None:
