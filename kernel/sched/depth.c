@@ -44,7 +44,7 @@
  * it does after that too, where it is lower.
  *
  * A probe lasts a few ticks, tightly, and is compared with the sample just before
- * it, by requests and bytes, or if those disagree (the load's mix changed with
+ * it, by bios and bytes, or if those disagree (the load's mix changed with
  * its shares) by busy servers. It ends early if it is hopeless. While fewer than
  * two groups are active there is nothing to choose and no limit; when the second
  * comes, the depth last found is used at once.
@@ -308,18 +308,18 @@ static bool above(u64 a, u64 a_ns, u64 b, u64 b_ns, unsigned int permille)
 
 /*
  * Whether the device was faster in sample @a than at @permille of @b. The
- * load's mix may have changed with its shares: if both requests and bytes say
- * one thing, that is so, else busy servers decide.
+ * load's mix may have changed with its shares: if both bios and bytes say one
+ * thing, that is so, else busy servers decide. Not requests: where less is in the
+ * device more is merged.
  */
 static bool faster(const struct isoblk_depth *d, const struct isoblk_sample *a,
 		   const struct isoblk_sample *b, unsigned int permille)
 {
-	bool requests = above(nr_completed(a), a->span_ns, nr_completed(b),
-			      b->span_ns, permille);
+	bool bios = above(a->bios, a->span_ns, b->bios, b->span_ns, permille);
 	bool bytes = above(a->sectors, a->span_ns, b->sectors, b->span_ns,
 			   permille);
 
-	if (requests == bytes)
+	if (bios == bytes)
 		return bytes;
 	return above(busy_ns(d, a), a->span_ns, busy_ns(d, b), b->span_ns,
 		     permille);
@@ -570,10 +570,22 @@ static bool enough_completed(const struct isoblk_sample *s)
 		(nr >= FEW_SAMPLE && s->span_ns >= FEW_SAMPLE_NS);
 }
 
+static u64 count_bios(const struct isoblk_disk *disk)
+{
+	u64 bios = 0;
+	unsigned int i;
+
+	for (i = 0; i < disk->nr_hqs; i++)
+		bios += READ_ONCE(disk->hq[i]->bios);
+	return bios;
+}
+
 /* Take what completed since the last sample; false: too little as yet. */
-static bool take_sample(struct isoblk_depth *d, struct isoblk_sample *s,
+static bool take_sample(struct isoblk_disk *disk, struct isoblk_sample *s,
 			u64 now)
 {
+	struct isoblk_depth *d = &disk->depth;
+	u64 bios = count_bios(disk);
 	struct isoblk_lat sum;
 	unsigned int c;
 
@@ -587,10 +599,12 @@ static bool take_sample(struct isoblk_depth *d, struct isoblk_sample *s,
 		s->nr[c] = sum.nr[c] - d->seen.nr[c];
 	s->lat_ns = sum.sum - d->seen.sum;
 	s->sectors = sum.sectors - d->seen.sectors;
+	s->bios = bios - d->seen_bios;
 	s->span_ns = now - d->seen_ns;
 	if (!s->span_ns || (!enough_completed(s) && !hopeless(d, s)))
 		return false;
 	d->seen = sum;
+	d->seen_bios = bios;
 	d->seen_ns = now;
 	return true;
 }
@@ -614,14 +628,14 @@ void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
 	idle = now - d->tick_ns > IDLE_TICKS * jiffies_to_nsecs(ISOBLK_TICK);
 	d->tick_ns = now;
 	if (idle) {
-		take_sample(d, &s, now);
+		take_sample(disk, &s, now);
 		d->seen_ns = now;
 		d->probe = ISOBLK_PROBE_NONE;
 		judge_tight(disk);
 		apply(disk);
 		return;
 	}
-	if (!take_sample(d, &s, now))
+	if (!take_sample(disk, &s, now))
 		return;
 
 	if (judge_tight(disk) && d->probe == ISOBLK_PROBE_NONE)

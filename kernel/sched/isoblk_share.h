@@ -164,6 +164,7 @@ struct isoblk_group {
  * @gen: the refill that @throttled has been told of; @lock, read without
  * @sectors: charged here; @lock, read without
  * @ios: likewise, requests
+ * @bios: likewise, what they were made of
  * @held: requests inserted and not yet freed; as a gq's if tags are shared
  * @lone: requests that came as their group's only one, with none at the gate;
  *	any context, may be a few short
@@ -186,6 +187,7 @@ struct isoblk_hq {
 	u64 gen;
 	u64 sectors;
 	u64 ios;
+	u64 bios;
 	atomic_t held ____cacheline_aligned_in_smp;
 	u64 lone;
 	unsigned int lendable;
@@ -217,6 +219,7 @@ struct isoblk_sample {
 	u64 nr[ISOBLK_LAT_CLASSES];
 	u64 lat_ns;
 	u64 sectors;
+	u64 bios;
 	u64 span_ns;
 };
 
@@ -235,6 +238,7 @@ enum isoblk_probe { ISOBLK_PROBE_NONE, ISOBLK_PROBE_DOWN, ISOBLK_PROBE_UP };
  * @lat: completions, counted a CPU
  * @tick_ns: when the last tick was; as all below disk->lock
  * @seen: sums of @lat at the last sample
+ * @seen_bios: and of bios that were given to the device
  * @seen_ns: when that was
  * @base_ns: the shortest time in the device, by class, this window and the last
  * @window_ns: when this window began
@@ -268,6 +272,7 @@ struct isoblk_depth {
 	struct isoblk_lat __percpu *lat;
 	u64 tick_ns;
 	struct isoblk_lat seen;
+	u64 seen_bios;
 	u64 seen_ns;
 	u32 base_ns[2][ISOBLK_LAT_CLASSES];
 	u64 window_ns;

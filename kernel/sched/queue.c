@@ -31,6 +31,11 @@
  * group leaves of its budget is kept, so that one whose next request is just
  * under way loses nothing, but never more than a refill's worth.
  *
+ * Merging makes few large requests of many small ones, and a group that has all
+ * it asked for in one request has nothing here while the device serves that: no
+ * more than its turn, however large its share. So beside others a group's
+ * requests are merged only while it has some more.
+ *
  * Requests that others may wait for whoever sent them (journal, swap: the kernel
  * has them issued as if from the root) wait in the root's queue, and are charged
  * to their group.
@@ -60,6 +65,12 @@
 
 /* A round has so many turns at least, however light the lightest group. */
 #define MIN_TURNS		8
+
+/*
+ * Beside others a group keeps so many requests apart: one being served, one
+ * that waits for the next turn, and as many that are under way.
+ */
+#define MIN_APART		4
 
 /* A slice is this part of the pool a hardware queue, lest one takes it all. */
 #define SLICE_FRACTION		4
@@ -184,6 +195,16 @@ static void group_broke(struct isoblk_group *group)
 		atomic_inc(&disk->nr_broke);
 }
 
+static unsigned int nr_bios(const struct request *rq)
+{
+	const struct bio *bio;
+	unsigned int nr = 0;
+
+	for (bio = rq->bio; bio; bio = bio->bi_next)
+		nr++;
+	return nr;
+}
+
 static unsigned int charge(struct isoblk_gq *gq, struct request *rq)
 {
 	struct isoblk_hq *hq = gq->hq;
@@ -195,6 +216,7 @@ static unsigned int charge(struct isoblk_gq *gq, struct request *rq)
 	gq->slice -= sectors;
 	WRITE_ONCE(hq->sectors, hq->sectors + sectors);
 	WRITE_ONCE(hq->ios, hq->ios + 1);
+	WRITE_ONCE(hq->bios, hq->bios + nr_bios(rq));
 	WRITE_ONCE(gq->bytes[op], gq->bytes[op] + blk_rq_bytes(rq));
 	WRITE_ONCE(gq->ios[op], gq->ios[op] + 1);
 	if (!READ_ONCE(gq->group->touched))
@@ -576,6 +598,13 @@ EXPORT_SYMBOL_GPL(isoblk_has_work);
 
 /* ---- in and out ------------------------------------------------------ */
 
+/* Beside others, whether @gq's group has so many requests that they may merge. */
+static bool may_merge(struct isoblk_gq *gq)
+{
+	return READ_ONCE(gq->group->disk->nr_active) < 2 ||
+		atomic_read(&isoblk_tags_gq(gq)->held) >= MIN_APART;
+}
+
 /**
  * isoblk_bio_merge() - an elevator's bio_merge: merge, or wait at the gate
  * @q: queue
@@ -596,7 +625,7 @@ bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
 	gq = bio_issue_as_root_blkg(bio) ? root_gq(hq) :
 		&isoblk_bio_group(bio)->gq[hq->index];
 	fifo = gq_fifo(gq, bio->bi_opf);
-	if (!list_empty_careful(&fifo->rqs)) {
+	if (!list_empty_careful(&fifo->rqs) && may_merge(gq)) {
 		spin_lock(&gq->lock);
 		merged = blk_bio_list_merge(q, &fifo->rqs, bio, nr_segs);
 		spin_unlock(&gq->lock);

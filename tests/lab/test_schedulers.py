@@ -19,7 +19,8 @@ from isoblk.analysis.load import load
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.result.model import RunRecord
 from isoblk.result.store import Run
-from isoblk.study.model import Event, Tenant
+from isoblk.study.model import Event, Tenant, VdiskDevice
+from isoblk.study.presets import load_device
 from tests.lab.guest import Guest
 from tests.lab.load import BLKLOAD, CGROUP, START, STATS, VDISK, WAIT, numbers, results, save, vdisk
 from tests.lab.load import tenant as loaded
@@ -201,6 +202,29 @@ def test_a_small_request_now_and_then_costs_the_others_nothing(
         for of in (busy, (*busy, rare))
     ]
     assert totals[1] >= 0.99 * totals[0]
+
+
+@pytest.mark.parametrize("rw", ["read", "write"])
+@pytest.mark.parametrize("elevator", ELEVATORS)
+def test_sequential_tenants_divide_a_disk_where_their_requests_merge(
+    default_bench: Bench, tmp_path: Path, elevator: str, rw: str
+) -> None:
+    tenants = _tenants((100, 200, 400, 800), rw=rw)
+    device = load_device("860pro-256g")
+    run = _run(
+        default_bench,
+        tmp_path,
+        elevator,
+        tenants,
+        device=device,
+        warmup_ns=500 * MS,
+        runtime_ns=1000 * MS,
+    )
+    assert _by_weight(run.record) <= ERROR[elevator]
+    # What its link carries, in requests of 4 KiB.
+    assert isinstance(device, VdiskDevice)
+    limit = device.read_bps if rw == "read" else device.write_bps
+    assert sum(_bytes(run.record).values()) >= 0.97 * limit
 
 
 @pytest.mark.parametrize("elevator", ELEVATORS)
