@@ -35,7 +35,7 @@ demo: setup kernel
 	$(ISOBLK) report results/weights
 
 test: setup-dev kernels kernels-smp
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest -n $(JOBS) --dist loadgroup
 
 test-smp: setup-dev kernels-smp
 	$(VENV)/bin/pytest tests/qemu
