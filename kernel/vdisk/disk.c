@@ -455,8 +455,11 @@ static int vdisk_add_disk(struct vdisk *vdisk, const char *name)
 	vdisk->disk = disk;
 	strscpy(disk->disk_name, name);
 	disk->fops = &vdisk_fops;
-	/* It is empty: no partition table. Without the scan no request is made. */
-	disk->flags |= GENHD_FL_NO_PART;
+	/*
+	 * It is empty: no partition table. Without the scan no request is made.
+	 * Partitions can be added (BLKPG, addpart).
+	 */
+	set_bit(GD_SUPPRESS_PART_SCAN, &disk->state);
 	set_capacity(disk, vdisk->params.size >> SECTOR_SHIFT);
 
 	err = -EEXIST;

@@ -12,6 +12,8 @@ from pathlib import PurePosixPath
 from shlex import quote
 
 from isoblk.errors import UserError
+from isoblk.guest import programs
+from isoblk.guest.charges import charge_files
 from isoblk.guest.knobs import Setting
 from isoblk.guest.tier import HOST as HOST_TIER
 from isoblk.guest.tier import UML, Place, Tier, TierName
@@ -28,7 +30,7 @@ from isoblk.study.model import (
     VdiskDevice,
 )
 from isoblk.study.point import OWN_ELEVATORS
-from isoblk.workload import blkload, fio
+from isoblk.workload import blkload
 
 # In a guest.
 DISK = UML.place.disk
@@ -94,6 +96,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     sections = [
         prologue(modules, spec.cgroup, tier),
         ["## the device", *align, f"mkdir {_device_dir(spec)}", *_write(device)],
+        *_files(spec, tier),
         ["## the scheduler", *align, f'dev=$(cat "/sys/block/{DISK}/dev")', *_write(scheduler)],
         [
             "## the tenants' cgroups and weights",
@@ -104,7 +107,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
         ["## the tenants' loads", *blkload.make(spec.tenants), *_write(loads)],
         ["## what took effect", *_read_back((*device, *scheduler, *weights, *loads), place)],
         ["## run", *_run(spec, align, place)],
-        ["## what came of it", *_collect(spec, place)],
+        ["## what came of it", *_collect(spec, place), *programs.unmount(spec, place)],
     ]
     return Plan(_text(sections), (*device, *scheduler, *weights, *loads), modules, tier.name)
 
@@ -112,6 +115,19 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
 def _text(sections: Iterable[list[str]]) -> str:
     """The script. A section that has a heading only is left out."""
     return "\n\n".join("\n".join(lines) for lines in sections if len(lines) > 1) + "\n"
+
+
+def _files(spec: RunSpec, tier: Tier) -> list[list[str]]:
+    """The sections that make the file system, and what is to be in it before the run."""
+    if spec.filesystem is None:
+        return []
+    # The root of a guest cannot be written to.
+    scratch = [] if tier.name == HOST_TIER.name else ["mount -t tmpfs tmpfs /tmp"]
+    place = tier.place
+    return [
+        ["## the file system", *scratch, *programs.make_filesystem(spec.filesystem, place)],
+        ["## the programs' files", *programs.prepare(spec, place)],
+    ]
 
 
 def _host_plan(
@@ -129,11 +145,12 @@ def _host_plan(
             f"export PATH={tier.path}",
             "trap 'echo \"plan: exit status $?\"' EXIT",
         ],
+        *_files(spec, tier),
         ["## the scheduler", f"dev=$(cat /sys/block/{place.disk}/dev)", *_write(scheduler)],
         ["## the tenants' cgroups and weights", *_make_cgroups(spec, place), *_write(weights)],
         ["## what took effect", *_read_back((*scheduler, *weights), place)],
-        ["## run", *_run_on_host(spec, place)],
-        ["## what came of it", *_charges(spec, place)],
+        ["## run", *programs.run(spec, place, [], _events(spec, place), [])],
+        ["## what came of it", *_charges(spec, place), *programs.unmount(spec, place)],
     ]
     return Plan(_text(sections), (*scheduler, *weights), (), tier.name, place)
 
@@ -279,12 +296,14 @@ def _make_cgroups(spec: RunSpec, place: Place) -> list[str]:
         inner.insert(0, place.cgroup)
     leaves = [tenant.cgroup for tenant in spec.tenants if tenant.cgroup not in own]
     lines = []
+    # What was written to a file is charged, when it goes to the disk, to whom its page belongs.
+    controllers = "+io +memory" if spec.filesystem else "+io"
     if spec.cgroup == "v2":
-        lines.append(f"echo +io > {place.hierarchy}/cgroup.subtree_control")
+        lines.append(f"echo {controllers} > {place.hierarchy}/cgroup.subtree_control")
     for directory in inner:
         lines.append(f"mkdir {directory}")
         if spec.cgroup == "v2":
-            lines.append(f"echo +io > {directory}/cgroup.subtree_control")
+            lines.append(f"echo {controllers} > {directory}/cgroup.subtree_control")
     lines.append("mkdir " + " ".join(f"{place.cgroup}/{path}" for path in leaves))
     return lines
 
@@ -299,6 +318,8 @@ def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
             yield Setting(f"{place.cgroup}/{path}/{weight_file}", str(weight), "weight")
     for tenant in spec.tenants:
         directory = PurePosixPath(place.cgroup) / tenant.cgroup
+        if tenant.workload.memory:
+            yield Setting(f"{directory}/memory.max", str(tenant.workload.memory))
         if scheduler.name == "io.max":
             yield from _io_max_setting(scheduler, tenant, directory)
         elif scheduler.name == "io.latency":
@@ -331,43 +352,14 @@ def _read_back(settings: tuple[Setting, ...], place: Place) -> list[str]:
 
 
 def _run(spec: RunSpec, align: Sequence[str], place: Place) -> list[str]:
-    lines = [
-        fio.start(tenant, f"/dev/{DISK}", CGROUP, HOST, spec)
-        for tenant in spec.tenants
-        if tenant.workload.program == "fio"
-    ]
-    if any(tenant.workload.program == "blkload" for tenant in spec.tenants):
-        lines += [*align, f"echo 1 > {blkload.ROOT}/start"]
-        if spec.events or spec.device_events:
-            lines += [*align, *_events(spec, place)]
-        lines.append(f"cat {blkload.ROOT}/wait > /dev/null")
-    # dash forgets the status of a job that "wait" does not name.
-    lines += [f"wait ${{{fio.pid_variable(i)}}}" for i in _fio_tenants(spec)]
-    return lines
-
-
-def _run_on_host(spec: RunSpec, place: Place) -> list[str]:
-    jobs = sum(tenant.workload.numjobs for tenant in spec.tenants)
-    pids = " ".join(f"${{{fio.pid_variable(i)}}}" for i in _fio_tenants(spec))
-    return [
-        f"mkdir {fio.DIRECTORY}",
-        f"cd {fio.DIRECTORY}",
-        f"mkfifo {fio.BARRIER}",
-        f": > {fio.READY}",
-        *(fio.start_at_barrier(tenant, place, spec) for tenant in spec.tenants),
-        "# Each job opens the disk, says that it is ready, and waits until somebody writes to the",
-        "# fifo, which stays open for writing from here on.",
-        f"until [ $(grep -c '' {fio.READY}) = {jobs} ]; do kill -0 {pids}; sleep 0.02; done",
-        f"date +%s%3N > {fio.START}",
-        f"exec 3> {fio.BARRIER}",
-        *_events(spec, place),
-        *(f"wait ${{{fio.pid_variable(i)}}}" for i in _fio_tenants(spec)),
-        "cd ..",
-    ]
-
-
-def _fio_tenants(spec: RunSpec) -> list[int]:
-    return [i for i, tenant in enumerate(spec.tenants) if tenant.workload.program == "fio"]
+    start, wait = f"echo 1 > {blkload.ROOT}/start", f"cat {blkload.ROOT}/wait > /dev/null"
+    events = list(_events(spec, place))
+    if not programs.processes(spec):
+        return [*align, start, *([*align, *events] if events else []), wait]
+    if not any(tenant.workload.program == "blkload" for tenant in spec.tenants):
+        return programs.run(spec, place, [], events, [])
+    # The barrier of blkload's tenants is at a whole second.
+    return programs.run(spec, place, [*align, start, ALIGN], events, [wait])
 
 
 def _events(spec: RunSpec, place: Place) -> Iterator[str]:
@@ -397,18 +389,7 @@ def _charges(spec: RunSpec, place: Place) -> list[str]:
     """Save what the tenants' cgroups were charged with. A machine that is not ours alone has
     other devices that they do I/O on: there, with the disk's number."""
     charged = [] if place == UML.place else [f"/sys/block/{place.disk}/dev"]
-    if spec.cgroup == "v2":
-        charged += [f"{place.cgroup}/{tenant.cgroup}/io.stat" for tenant in spec.tenants]
-    else:
-        # On v1 only a policy that counts has figures: the elevator's, else throttling if it
-        # is in use.
-        own = dict.fromkeys(OWN_ELEVATORS, "isoblk")
-        name = ({"bfq": "bfq"} | own).get(spec.scheduler.name, "throttle")
-        charged += [
-            f"{place.cgroup}/{tenant.cgroup}/blkio.{name}.io_{what}"
-            for tenant in spec.tenants
-            for what in ("service_bytes", "serviced")
-        ]
+    charged += [file for tenant in spec.tenants for file in charge_files(tenant, spec, place)]
     files = " \\\n  ".join(charged)
     return [
         # A cgroup without I/O has an empty file; grep says so with status 1.

@@ -19,15 +19,18 @@ from isoblk.result.charged import parse_charged
 from isoblk.result.model import (
     IoStat,
     Knob,
+    ProgramReport,
     Provenance,
     RunRecord,
     TenantResult,
 )
 from isoblk.result.predictions import parse_predictions
+from isoblk.result.sampled import parse_samples, sampled_output
 from isoblk.result.store import FORMAT, LATENCY_SCHEMA, PREDICTIONS, SERIES_SCHEMA
 from isoblk.study.model import RunSpec, Tenant
-from isoblk.workload import blkload, fio
+from isoblk.workload import barrier, blkload, fio, programs
 from isoblk.workload.blkload import TenantOutput
+from isoblk.workload.programs import Said, program_of
 
 # Bytes that the generator counted and bytes that the cgroup was charged with may differ by
 # this much, relative to the larger.
@@ -44,11 +47,15 @@ def collect(
     Raises:
         RunError: the output is not what the generator should have left.
     """
-    on_host = plan.tier == HOST.name
-    outputs = _read_host_outputs(directory, spec) if on_host else _read_outputs(directory, spec)
     read_back = knobs.parse_read_back(_read(directory, "knobs"))
     charged = knobs.parse_read_back(_read(directory, "charged"))
     device = charged.get(f"/sys/block/{plan.place.disk}/dev", "")
+    said = {
+        tenant.name: programs.read_report(directory / barrier.DIRECTORY, tenant, spec)
+        for tenant in spec.tenants
+        if program_of(tenant.workload)
+    }
+    outputs = _read_outputs(directory, spec, plan, device, said)
     # On v2 a cgroup whose file is empty was charged nothing; on v1 nothing may have counted.
     uncharged = IoStat(rbytes=0, wbytes=0, rios=0, wios=0) if spec.cgroup == "v2" else None
     tenants = [
@@ -56,11 +63,16 @@ def collect(
             tenant,
             outputs[tenant.name],
             parse_charged(charged, f"{plan.place.cgroup}/{tenant.cgroup}", device) or uncharged,
+            said[tenant.name].report if tenant.name in said else None,
         )
         for tenant in spec.tenants
     ]
     settings = knobs.check(plan.settings, read_back)
-    reasons = [*_knob_reasons(settings), *_tenant_reasons(spec, tenants)]
+    reasons = [
+        *_knob_reasons(settings),
+        *_tenant_reasons(spec, tenants),
+        *(f"{name}: {one.trouble}" for name, one in said.items() if one.trouble),
+    ]
     record = RunRecord(
         format=FORMAT,
         id=run_id,
@@ -80,11 +92,9 @@ def collect(
         barrier_ns = next(o.start_ns for o in outputs.values() if o.start_ns is not None)
         predictions = parse_predictions(_read(directory, "predictions"), barrier_ns)
         predictions.write_parquet(directory / PREDICTIONS, statistics=False)
-    for tenant in spec.tenants:
-        (directory / f"{tenant.name}.json").unlink(missing_ok=True)
     for name in _RAW_FILES:
         (directory / name).unlink(missing_ok=True)
-    shutil.rmtree(directory / fio.DIRECTORY, ignore_errors=True)
+    _keep_only([f"{name}.out" for name in said], directory / barrier.DIRECTORY)
     data = msgspec.json.format(msgspec.json.encode(record), indent=1)
     (directory / "run.json").write_bytes(data)
     return record
@@ -97,25 +107,41 @@ def _read(directory: Path, name: str) -> str:
         raise RunError(f"the guest left no {name}", where=str(directory)) from None
 
 
-def _read_host_outputs(directory: Path, spec: RunSpec) -> dict[str, TenantOutput]:
-    return {
-        tenant.name: fio.read_host_output(directory / fio.DIRECTORY, tenant, spec)
-        for tenant in spec.tenants
-    }
+def _keep_only(names: Sequence[str], directory: Path) -> None:
+    """Of a directory, if it is there, keep these files, or nothing at all."""
+    if not names:
+        shutil.rmtree(directory, ignore_errors=True)
+        return
+    for path in directory.iterdir():
+        if path.name not in names:
+            path.unlink()
 
 
-def _read_outputs(directory: Path, spec: RunSpec) -> dict[str, TenantOutput]:
-    outputs = blkload.parse_results(_read(directory, "results"))
+def _read_outputs(
+    directory: Path, spec: RunSpec, plan: Plan, device: str, said: Mapping[str, Said]
+) -> dict[str, TenantOutput]:
+    by_blkload = plan.tier != HOST.name
+    outputs = blkload.parse_results(_read(directory, "results")) if by_blkload else {}
+    own = directory / barrier.DIRECTORY
+    samples = None
+    if said:
+        start_ns = int(_read(own, barrier.START))
+        samples = parse_samples(_read(own, barrier.SAMPLES), start_ns)
     for tenant in spec.tenants:
         if tenant.workload.program == "fio":
-            data = _read(directory, f"{tenant.name}.json").encode()
-            outputs[tenant.name] = fio.parse_output(tenant.name, data)
+            outputs[tenant.name] = fio.read_output(own, tenant, spec)
+        elif samples and tenant.name in said:
+            charges = samples.charges(f"{plan.place.cgroup}/{tenant.cgroup}", device)
+            end_ns = said[tenant.name].report.end_ns
+            outputs[tenant.name] = sampled_output(samples.times_ns, charges, end_ns, spec)
         elif tenant.name not in outputs:
             raise RunError(f"the generator left no result of tenant {tenant.name}")
     return outputs
 
 
-def _tenant_result(tenant: Tenant, output: TenantOutput, charged: IoStat | None) -> TenantResult:
+def _tenant_result(
+    tenant: Tenant, output: TenantOutput, charged: IoStat | None, says: ProgramReport | None
+) -> TenantResult:
     begin, end = output.measured_ns
     return TenantResult(
         name=tenant.name,
@@ -126,6 +152,7 @@ def _tenant_result(tenant: Tenant, output: TenantOutput, charged: IoStat | None)
         ops=output.ops,
         io_stat=charged,
         replay=output.replay,
+        says=says,
     )
 
 
@@ -142,7 +169,7 @@ def _tenant_reasons(spec: RunSpec, tenants: list[TenantResult]) -> Iterator[str]
         if tenant.error:
             code = abs(tenant.error)
             yield f"{tenant.name}: ended with {errno.errorcode.get(code, code)}"
-        if not tenant.ops:
+        if not tenant.ops and not (tenant.says and tenant.says.status):
             yield f"{tenant.name}: did no I/O"
         for op, totals in tenant.ops.items():
             if totals.errors:
@@ -155,7 +182,8 @@ def _tenant_reasons(spec: RunSpec, tenants: list[TenantResult]) -> Iterator[str]
         counted = [tenant]
         if spec.cgroup == "v2" and tenant.cgroup in inner:
             counted += [one for one in tenants if one.cgroup.startswith(f"{tenant.cgroup}/")]
-        yield from _charge_reasons(tenant, counted, forgets=forgets)
+        if tenant.says is None:
+            yield from _charge_reasons(tenant, counted, forgets=forgets)
 
 
 def _charge_reasons(

@@ -12,6 +12,7 @@ A result directory:
     runs/<id>.failed/       what a failed run left: plan.sh and console.log
     runs/<id>/predictions.parquet  feedbac's: t_ms: f64, predicted: u64, used: u64, error: f64,
                                 a: f64; a row a prediction period, t_ms its end, in sectors
+    runs/<id>/programs/NAME.out    what the program of tenant NAME printed
     report.html figures/    made by `isoblk report`
 
 Only windows and buckets with a count are rows; rows are sorted by (tenant's place in the
@@ -88,10 +89,35 @@ class ReplayTotals(msgspec.Struct, frozen=True, kw_only=True):
     late: Lateness | None = None
 
 
+Unit = Literal["B/s", "B", "ops/s", "ops", "ns", ""]
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a program says of what it did. name: dotted, what was done first:
+    "read.throughput", "latency.p99". A claim calls it "says.TENANT.NAME"."""
+
+    name: str
+    value: float
+    unit: Unit
+
+
+class ProgramReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tenant's program said; its whole output is in programs/TENANT.out. program: as
+    the study calls it. used: what ran, which may be another program that does the same. status:
+    its exit status. end_ns: when it ended, after the barrier."""
+
+    program: str
+    used: list[str]
+    status: int
+    end_ns: int
+    figures: list[Figure]
+
+
 class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
     """ops: read, write, trim, flush; only those that occurred. measured_ns: how long this
     tenant was measured (shorter than the run's runtime if it began late or ended early).
-    error: errno the generator ended with, 0 if none. replay: of a tenant with a trace."""
+    error: errno the generator ended with, 0 if none. replay: of a tenant with a trace. says: of
+    one that runs a program: its ops are what its cgroup was charged with, without latency."""
 
     name: str
     cgroup: str
@@ -101,6 +127,7 @@ class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
     ops: dict[str, OpTotals]
     io_stat: IoStat | None
     replay: ReplayTotals | None = None
+    says: ProgramReport | None = None
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,8 +14,8 @@ from isoblk.study.metrics import METRICS, split_metric
 from isoblk.study.model import (
     DeviceEvent,
     Event,
-    HostDevice,
     MatrixValue,
+    NullBlkDevice,
     RunSpec,
     Study,
     VdiskDevice,
@@ -33,7 +33,8 @@ from isoblk.study.point import (
     slots,
 )
 from isoblk.study.source import Field, FieldError, Source, suggest
-from isoblk.study.units import format_time
+from isoblk.study.units import format_size, format_time
+from isoblk.workload.programs import program_of
 
 # Controllers that exist on cgroup v2 only (io.max has a v1 relative with other rules).
 V2_ONLY = frozenset({"io.cost", "io.max", "io.latency"})
@@ -183,7 +184,7 @@ def _check_point(study: Study, spec: RunSpec) -> None:
     }
     for entry, load in loads.items():
         check_load(study, entry, spec, load)
-    _check_programs(study, spec)
+    _check_filesystem(study, spec)
     _check_verified_regions(study, spec)
     _check_device(spec)
     _check_events(study, spec)
@@ -191,16 +192,54 @@ def _check_point(study: Study, spec: RunSpec) -> None:
     _check_knobs(study)
 
 
-def _check_programs(study: Study, spec: RunSpec) -> None:
-    """In the lab fio begins when it is ready, and not at the barrier."""
-    if isinstance(spec.device, HostDevice):
+def _check_filesystem(study: Study, spec: RunSpec) -> None:
+    """It fits the device, which keeps what is written; nobody else writes there."""
+    filesystem, device = spec.filesystem, spec.device
+    if filesystem is None:
         return
-    for slot, tenant in zip(slots(study), spec.tenants, strict=True):
-        if tenant.workload.program == "fio" and len(spec.tenants) > 1:
+    for name in ("offset", "size"):
+        if getattr(filesystem, name) % limits.PHYSICAL_BLOCK:
             raise FieldError(
-                ("tenant", slot.entry, "workload"),
-                f"tenant {tenant.name!r} runs fio beside other tenants, which it cannot start with",
-                next='fio is for one tenant alone, to compare; use workload = "blkload"',
+                ("filesystem", name),
+                f"{getattr(filesystem, name)} is not a multiple of {limits.PHYSICAL_BLOCK}",
+            )
+    end = filesystem.offset + filesystem.size
+    least = limits.FILESYSTEM_BYTES[filesystem.type]
+    if filesystem.offset >= device.size or end > device.size:
+        raise FieldError(
+            ("filesystem", "size" if filesystem.offset < device.size else "offset"),
+            "goes beyond the device",
+            next=f"the device has {format_size(device.size)}",
+        )
+    if filesystem.size < least:
+        raise FieldError(
+            ("filesystem", "size"),
+            f"{format_size(filesystem.size)} is too small for {filesystem.type}",
+            next=f"allowed: {format_size(least)} and more",
+        )
+    if isinstance(device, VdiskDevice) and device.store == "none":
+        raise FieldError(
+            ("filesystem",),
+            "this vdisk does not keep what is written",
+            next='set device.store = "memory"',
+        )
+    if isinstance(device, NullBlkDevice) and not device.memory_backed:
+        raise FieldError(
+            ("filesystem",),
+            "this null_blk does not keep what is written",
+            next="set device.memory_backed = true",
+        )
+    for slot, tenant in zip(slots(study), spec.tenants, strict=True):
+        load = tenant.workload
+        if program_of(load) or (not load.trace and load.rw in ("read", "randread")):
+            continue
+        upper = load.offset + load.size if load.size else device.size
+        if load.offset < end and filesystem.offset < upper:
+            raise FieldError(
+                ("tenant", slot.entry, "offset"),
+                f"{tenant.name!r} writes to where the file system is",
+                next=f"keep out of {format_size(filesystem.offset)}..{format_size(end)} with offset"
+                " and size, or give [filesystem] a size",
             )
 
 
@@ -217,7 +256,8 @@ def _check_verified_regions(study: Study, spec: RunSpec) -> None:
     writers = [
         one.name
         for one in spec.tenants
-        if one.workload.trace or one.workload.rw not in ("read", "randread")
+        if not program_of(one.workload)
+        and (one.workload.trace or one.workload.rw not in ("read", "randread"))
     ]
     for slot, tenant in zip(slots(study), spec.tenants, strict=True):
         if not tenant.workload.verify:

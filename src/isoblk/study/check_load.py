@@ -3,14 +3,18 @@
 
 import re
 
+from msgspec import UNSET
+
 from isoblk.study import limits
 from isoblk.study.limits import Range
 from isoblk.study.model import HostDevice, NullBlkDevice, RunSpec, Study, Trace, Workload
-from isoblk.study.point import origin
+from isoblk.study.point import OPTIONS, origin
 from isoblk.study.presets import logical_block
-from isoblk.study.source import FieldError
+from isoblk.study.source import Field, FieldError
 from isoblk.study.traces import ends_ns
 from isoblk.study.units import format_size, format_time
+from isoblk.workload.program import OptionError, Program
+from isoblk.workload.programs import program_of
 
 _DISTRIBUTION = re.compile(r"(zipf|pareto):(\d+(?:\.\d{1,6})?)", re.ASCII)
 _DISTRIBUTION_HINT = "allowed: random, " + ", ".join(
@@ -41,6 +45,10 @@ class _Load:
 
     def check(self) -> None:
         load = self._load
+        if program := program_of(load):
+            self._check_times()
+            self._check_program(program)
+            return
         self._in_range("iodepth", load.iodepth, limits.IODEPTH)
         self._in_range("numjobs", load.numjobs, limits.NUMJOBS)
         self._in_range("rwmixread", load.rwmixread, limits.PERCENT)
@@ -154,6 +162,32 @@ class _Load:
                 f"startdelay + runtime = {format_time(load.startdelay_ns + load.runtime_ns)} "
                 "ends in the warm-up",
                 f"allowed: more than {format_time(self._spec.warmup_ns)}",
+            )
+
+    def _check_program(self, program: Program) -> None:
+        study, entry, load = self._study, self._entry, self._load
+        try:
+            program.check(load.options)
+        except OptionError as error:
+            own = study.tenant[entry].options
+            written = own if own is not UNSET and error.option in own else study.workload.options
+            field: Field = ("tenant", entry, OPTIONS)
+            if written is not UNSET and error.option in written:
+                field = (*(field if written is own else ("workload", OPTIONS)), error.option)
+            elif error.option:
+                field = (*field, error.option)
+            raise FieldError(field, error.cause, next=error.next) from None
+        if self._spec.filesystem is None:
+            raise self._error(
+                "workload", f"{load.program} works on files", 'add [filesystem] type = "ext4"'
+            )
+        if load.memory and self._spec.cgroup != "v2":
+            raise self._error(
+                "memory", "needs cgroup v2, where io and memory go together", 'set run.cgroup "v2"'
+            )
+        if load.memory % limits.PHYSICAL_BLOCK:
+            raise self._error(
+                "memory", f"{load.memory} is not whole pages", "allowed: multiples of 4096"
             )
 
     def _check_trace(self, trace: Trace) -> None:

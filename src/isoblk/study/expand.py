@@ -29,6 +29,7 @@ from isoblk.study.point import SCHEDULER, build_run, points, queue_knobs
 from isoblk.study.presets import logical_block
 from isoblk.study.shares import effective_shares
 from isoblk.study.units import format_size
+from isoblk.workload.programs import program_of
 
 _NONE = Scheduler(name="none", elevator="none")
 
@@ -83,7 +84,7 @@ class _Expander:
     def __init__(self) -> None:
         self.runs: list[PlannedRun] = []
         self._placed: dict[tuple[str, bytes], int] = {}
-        self._alone: dict[tuple[bytes, Workload], int] = {}
+        self._alone: dict[tuple[bytes, bytes], int] = {}
 
     def _add(self, run: PlannedRun) -> int:
         self.runs.append(run)
@@ -121,14 +122,16 @@ class _Expander:
             events=(),
             seed=_ALONE_SEED,
         )
-        base_key = msgspec.json.encode(base)
         indexes = []
         for tenant in spec.tenants:
             load = _load_alone(tenant.workload)
-            place = (base_key, load)
+            # Who works on the device itself leaves the file system alone.
+            filesystem = spec.filesystem if program_of(load) else None
+            own_base = msgspec.structs.replace(base, filesystem=filesystem)
+            place = (msgspec.json.encode(own_base), msgspec.json.encode(load))
             if place not in self._alone:
                 alone = msgspec.structs.replace(
-                    base,
+                    own_base,
                     point={"alone": _describe(load), **_setting(spec)},
                     tenants=(Tenant(name="alone", cgroup="alone", weight=100, workload=load),),
                 )
@@ -147,6 +150,7 @@ class _Expander:
                 repeat=0,
                 queue={**spec.queue, "nomerges": 1},
                 groups=(),
+                filesystem=None,
                 tenants=(Tenant(name="calibrate", cgroup="calibrate", weight=100, workload=load),),
                 events=(),
                 device_events=(),
@@ -191,6 +195,8 @@ def _load_alone(load: Workload) -> Workload:
 
 def _describe(load: Workload) -> str:
     """A load in fio's words: its rw and block size, and what is not the default."""
+    if program_of(load):
+        return " ".join((load.program, *(f"{k}={_word(v)}" for k, v in load.options.items())))
     default = Workload()
     words: list[str] = [f"trace={load.trace.name}" if load.trace else load.rw]
     for name in load.__struct_fields__:
@@ -207,7 +213,7 @@ def _describe(load: Workload) -> str:
 def _word(value: object) -> str:
     if value is True:
         return "1"
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return ":".join(_word(item) for item in value)
     return str(value)
 

@@ -91,6 +91,8 @@ DISK = {
 }
 DISK_CHANGEABLE = ("cmd_ns",)
 MEBIBYTE = 1 << 20
+# What mkfs refuses to go below (xfsprogs since 5.19: 300 MiB), and, of ext4, sense.
+FILESYSTEM_BYTES = {"ext4": 16 * MEBIBYTE, "xfs": 300 * MEBIBYTE}
 
 # A cgroup's directory must not look like one of its files, which the kernel makes there.
 CGROUP_PREFIXES = frozenset(

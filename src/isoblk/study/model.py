@@ -13,7 +13,11 @@ from msgspec import UNSET, UnsetType
 # ---- what the user writes ------------------------------------------------------------
 
 RwMode = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
-Program = Literal["blkload", "fio"]
+Program = Literal["blkload", "fio", "dd", "sysbench", "iozone", "db_bench", "ycsb"]
+FilesystemType = Literal["ext4", "xfs"]
+OptionValue = str | int | float | bool | list[str | int | float]
+Options = dict[str, OptionValue]
+"""A program's own options, by the names that it has for them."""
 RealTimePrio = Literal["rt/0", "rt/1", "rt/2", "rt/3", "rt/4", "rt/5", "rt/6", "rt/7"]
 BestEffortPrio = Literal["be/0", "be/1", "be/2", "be/3", "be/4", "be/5", "be/6", "be/7"]
 IoPrio = Literal["none", "idle", RealTimePrio, BestEffortPrio]
@@ -48,6 +52,9 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     replay: at the recorded times, which are divided by `speed`, or one request when another
     ends. trace_fit: how addresses beyond the region come to lie in it. trace_loop: begin anew
     after the last request.
+    options: those of a program other than blkload and fio (docs/programs.md); in [workload], for
+    tenants that run the program named there. memory: what such a program, with its part of the
+    page cache, may use.
     """
 
     workload: Program | UnsetType = UNSET
@@ -78,6 +85,8 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     speed: int | float | UnsetType = UNSET
     trace_fit: TraceFit | UnsetType = UNSET
     trace_loop: bool | UnsetType = UNSET
+    options: Options | UnsetType = UNSET
+    memory: int | str | UnsetType = UNSET
 
 
 class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,6 +118,17 @@ class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     tenant: str | UnsetType = UNSET
     weight: int | UnsetType = UNSET
     device: DeviceTable = {}
+
+
+class FilesystemTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """[filesystem]: made on a partition of the device, for the tenants whose programs work on
+    files. mkfs: further arguments of mkfs.TYPE. mount: options, as of mount -o."""
+
+    type: FilesystemType = "ext4"
+    offset: int | str = 0
+    size: int | str = 0
+    mkfs: list[str] = []
+    mount: str = ""
 
 
 class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -184,6 +204,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     device: str | DeviceTable
     run: RunTable = RunTable()
     workload: WorkloadFields = WorkloadFields()
+    filesystem: FilesystemTable | None = None
     tenant: list[TenantEntry]
     group: list[GroupEntry] = []
     event: list[EventEntry] = []
@@ -377,11 +398,30 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     stand_in: bool = False
 
 
+class Filesystem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file system on the bytes offset to offset + size of the device."""
+
+    type: FilesystemType
+    offset: int
+    size: int
+    mkfs: tuple[str, ...] = ()
+    mount: str = ""
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program as it was found: its name, and the SHA-256 of the file."""
+
+    name: str
+    sha256: str
+
+
 class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A tenant's load, resolved: bytes, and nanoseconds. startdelay and runtime are
     relative to the barrier; runtime 0: as long as the run. With a trace, what describes a
     pattern (rw to iodepth, rates, pauses) has no meaning, but iodepth: the most requests in
-    flight. speed: thousandths."""
+    flight. speed: thousandths. options and memory (0: no limit), installed and startdelay,
+    runtime, randseed are all that counts for a program other than blkload and fio; installed is
+    empty until the run is to be made."""
 
     program: Program = "blkload"
     rw: RwMode = "randread"
@@ -412,6 +452,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     speed: int = 1000
     trace_fit: TraceFit = "wrap"
     trace_loop: bool = False
+    options: Options = {}
+    memory: int = 0
+    installed: tuple[Installed, ...] = ()
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -491,6 +534,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     cgroup: CgroupVersion
     queue: dict[str, int | str]
     groups: tuple[Group, ...]
+    filesystem: Filesystem | None = None
     tenants: tuple[Tenant, ...]
     events: tuple[Event, ...]
     device_events: tuple[DeviceEvent, ...] = ()

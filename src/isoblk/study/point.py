@@ -3,7 +3,7 @@
 
 import hashlib
 import itertools
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,11 @@ from isoblk.study.model import (
     DeviceEvent,
     Event,
     EventEntry,
+    Filesystem,
+    FilesystemTable,
     Group,
     MatrixValue,
+    Options,
     RunSpec,
     RunTable,
     Scheduler,
@@ -37,6 +40,7 @@ from isoblk.study.typed import convert_study
 from isoblk.study.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
 
 SCHEDULER = "scheduler"
+OPTIONS = "options"
 NR_REQUESTS = "nr_requests"
 # The elevators of kernel/sched: they share one policy, isoblk_share's.
 OWN_ELEVATORS = ("kyber-fair", "feedbac", "cfq")
@@ -51,7 +55,9 @@ _OF_A_PATTERN = (
 _OF_A_TRACE = ("replay", "speed", "trace_fit", "trace_loop")
 # More than a disk has tags: what a trace has under way at one time is its own affair.
 _REPLAY_IODEPTH = 1024
-_SIZES = frozenset({"bs", "offset", "size"})
+_SIZES = frozenset({"bs", "offset", "size", "memory"})
+# What there is of a program that has its own options.
+_OF_A_PROGRAM = frozenset({"workload", "startdelay", "runtime", "memory", OPTIONS})
 _TIMES = {
     "thinktime": "us",
     "cputime": "ns",
@@ -61,7 +67,8 @@ _TIMES = {
 _NO_GROUP_WEIGHT = 100  # the kernel's default
 _MATRIX_EXAMPLES = (
     'allowed: "scheduler", "device", "device.X", "run.X", "workload.X", "tenant.NAME.X", '
-    '"tenant.*.X", "group.PATH.weight", "queue.X", "iosched.SCHEDULER.X", "io_cost.qos.X", '
+    '"tenant.*.X", "tenant.NAME.options.X", "filesystem.X", '
+    '"group.PATH.weight", "queue.X", "iosched.SCHEDULER.X", "io_cost.qos.X", '
     '"io_max.scale", "io_latency.target"'
 )
 
@@ -130,7 +137,12 @@ def _targets(study: Study, key: str) -> list[Field]:
         names = set(RunTable.__struct_fields__) - {"repeats"}
         fields = [(head, _known(key, rest, names))]
     elif head == "workload":
-        fields = [(head, _known(key, rest, WorkloadFields.__struct_fields__))]
+        name, dot, option = rest.partition(".")
+        if name != OPTIONS or not dot:
+            name, option = _known(key, rest, WorkloadFields.__struct_fields__), ""
+        fields = [(head, name, option) if option else (head, name)]
+    elif head == "filesystem":
+        fields = [(head, _known(key, rest, FilesystemTable.__struct_fields__))]
     elif head == "device" and rest:
         fields = [(head, *rest.split(".", 1))]
     elif head == "queue" and rest:
@@ -147,16 +159,20 @@ def _targets(study: Study, key: str) -> list[Field]:
 
 
 def _tenant_targets(study: Study, key: str, rest: str) -> list[Field]:
-    name, _, field = rest.rpartition(".")
+    name, of_options, option = rest.rpartition(f".{OPTIONS}.")
+    if of_options and option:
+        field: Field = (OPTIONS, option)
+    else:
+        name, _, last = rest.rpartition(".")
+        field = (_known(key, last, set(TenantEntry.__struct_fields__) - {"name"}),)
     names = [entry.name for entry in study.tenant]
-    _known(key, field, set(TenantEntry.__struct_fields__) - {"name"})
     if name == "*":
-        return [("tenant", index, field) for index in range(len(names))]
+        return [("tenant", index, *field) for index in range(len(names))]
     if name not in names:
         raise FieldError(
             ("matrix", key), f"no [[tenant]] is called {name!r}", next=suggest(name, names)
         )
-    return [("tenant", names.index(name), field)]
+    return [("tenant", names.index(name), *field)]
 
 
 def _group_target(study: Study, key: str, rest: str) -> Field:
@@ -292,6 +308,7 @@ def build_run(point: Point, repeat: int) -> RunSpec:
         cgroup=run.cgroup,
         queue=queue_knobs(study.queue, scheduler, device),
         groups=groups,
+        filesystem=_filesystem(study, device),
         tenants=tenants,
         events=tuple(event for event in events if isinstance(event, Event)),
         device_events=tuple(event for event in events if isinstance(event, DeviceEvent)),
@@ -348,8 +365,12 @@ def _workload(study: Study, entry: int) -> Workload:
     own_block = [name for name in _BLOCK_FIELDS if getattr(own, name) is not UNSET]
     values: dict[str, Any] = {}
     unused = _unused_options(study, entry)
+    options = _program_options(study, entry)
+    if options is not None:
+        unused = [name for name in WorkloadFields.__struct_fields__ if name not in _OF_A_PROGRAM]
+        values[OPTIONS] = options
     for name in WorkloadFields.__struct_fields__:
-        if name in unused:
+        if name in unused or name == OPTIONS:
             continue
         value = getattr(own, name)
         if value is UNSET and not (name in _BLOCK_FIELDS and own_block):
@@ -375,7 +396,50 @@ def _workload(study: Study, entry: int) -> Workload:
     return Workload(**values)
 
 
-def _unused_options(study: Study, entry: int) -> tuple[str, ...]:
+def program_name(study: Study, entry: int) -> str:
+    """The program that the tenants of [[tenant]] `entry` run."""
+    chosen = [one.workload for one in (study.tenant[entry], study.workload)]
+    return next((name for name in chosen if name is not UNSET), Workload().program)
+
+
+def _program_options(study: Study, entry: int) -> Options | None:
+    """A program's own options, those of [workload] if it is the same program; None for blkload
+    and fio, whose options are fields."""
+    own, shared = study.tenant[entry], study.workload
+    program = program_name(study, entry)
+    fields = program in ("blkload", "fio")
+    for name in WorkloadFields.__struct_fields__:
+        foreign = name in (OPTIONS, "memory") if fields else name not in _OF_A_PROGRAM
+        if foreign and getattr(own, name) is not UNSET:
+            raise FieldError(
+                ("tenant", entry, name),
+                f"does not go with workload = {program!r}",
+                next="remove it" if fields else f"remove it, or see what {OPTIONS} it has",
+            )
+    if fields:
+        return None
+    from_shared = shared.options if shared.options is not UNSET else {}
+    if shared.workload is not UNSET and shared.workload != program:
+        from_shared = {}
+    return {**from_shared, **(own.options if own.options is not UNSET else {})}
+
+
+def _filesystem(study: Study, device: Device) -> Filesystem | None:
+    table = study.filesystem
+    if table is None:
+        return None
+    offset = _size(("filesystem", "offset"), table.offset)
+    size = _size(("filesystem", "size"), table.size)
+    return Filesystem(
+        type=table.type,
+        offset=offset,
+        size=size or device.size - offset,
+        mkfs=tuple(table.mkfs),
+        mount=table.mount,
+    )
+
+
+def _unused_options(study: Study, entry: int) -> Sequence[str]:
     """Options that the load of [[tenant]] `entry` does not look at: with a trace those of a
     pattern, without one those of a trace. Where they stand beside it, or nearer to the tenant,
     that is a mistake; in a [workload] they are for others."""

@@ -39,6 +39,12 @@ _TEXTS: dict[tuple[str, str], str] = {
     ("Study", "device"): "A preset, or a table with preset and/or driver and attributes.",
     ("Study", "run"): "How long, how often, on which version of cgroups.",
     ("Study", "workload"): "Options of all tenants that do not set them.",
+    ("Study", "filesystem"): "For tenants whose programs work on files: a partition of the device.",
+    ("FilesystemTable", "type"): "What mkfs makes.",
+    ("FilesystemTable", "offset"): "First byte on the device. " + _SIZE,
+    ("FilesystemTable", "size"): "Bytes from offset; 0: to the end of the device. " + _SIZE,
+    ("FilesystemTable", "mkfs"): "Further arguments of mkfs.",
+    ("FilesystemTable", "mount"): "Options of mount -o.",
     ("Study", "tenant"): "The cgroups under test and their loads.",
     ("Study", "group"): "Weights of inner cgroups; those not named weigh 100.",
     ("Study", "event"): "Changes of a tenant's weight, or of the device, while the load runs.",
@@ -107,6 +113,8 @@ _WORKLOAD_TEXTS = {
     "speed": "2: a timed replay takes half the recorded time. 0.01..1000.",
     "trace_fit": "Addresses beyond the region: modulo its size, or all of them scaled to it.",
     "trace_loop": "Begin anew after the last request.",
+    "options": "Of a program other than blkload and fio: its own options.",
+    "memory": "Of such a program: memory.max of its cgroup; 0: no limit. " + _SIZE,
 }
 
 

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""fio as a tenant's program: its command line, and its json+ output.
+"""fio as a tenant's program: its command line, its json+ output, and its logs.
 
-In a guest it is for small checks and comparison: a system call is dear there, fio begins when it
-is ready, and its time series is not kept.
-
-On the host machine it is the load. Every job waits, ready, for a common start (its option
-exec_prerun), and logs how much it moves in each window.
+Every job waits, ready, for a common start (its option exec_prerun), and logs how much it moves in
+each window. On the host machine fio is the load; in the lab a system call is dear.
 """
 
 from collections.abc import Sequence
@@ -20,18 +17,12 @@ from isoblk.errors import RunError
 from isoblk.guest.tier import Place
 from isoblk.result.model import OpTotals
 from isoblk.study.model import RunSpec, Tenant
+from isoblk.workload import barrier
 from isoblk.workload.blkload import TenantOutput, ramp_and_runtime
 
 # fio's log-linear buckets have 64 steps an octave (FIO_IO_U_PLAT_BITS) and json+ names a
 # bucket by its middle; blkload names it by its upper bound.
 _STEPS = 64
-
-# On the host machine: where its files are, in the run's directory; and in there the fifo that
-# every job waits at, a line for each that does, and when they were let go, in ms of Unix time.
-DIRECTORY = "fio"
-BARRIER = "barrier"
-READY = "ready"
-START = "start"
 
 # Windows after which there is a log's first line.
 _UNLOGGED = 3
@@ -39,28 +30,12 @@ _OPS = ("read", "write", "trim")  # data directions of its logs: 0, 1, 2
 _PRIOCLASS = {"rt": 1, "be": 2, "idle": 3}
 
 
-def pid_variable(index: int) -> str:
-    """Shell variable that holds the process id of the tenant at `index`."""
-    return f"fio_{index}"
-
-
-def start(tenant: Tenant, device: str, cgroup_root: str, output_dir: str, spec: RunSpec) -> str:
-    """The command that starts a tenant's fio in its cgroup, in the background."""
-    index = spec.tenants.index(tenant)
-    options = " ".join(f"--{name}={value}" for name, value in _options(tenant, spec).items())
-    return (
-        f"(echo 0 > {cgroup_root}/{tenant.cgroup}/cgroup.procs && exec fio --name={tenant.name}"
-        f" --filename={device} {options} --output={output_dir}/{tenant.name}.json) &"
-        f" {pid_variable(index)}=$!"
-    )
-
-
-def start_at_barrier(tenant: Tenant, place: Place, spec: RunSpec) -> str:
+def start(tenant: Tenant, place: Place, spec: RunSpec) -> str:
     """The command that starts a tenant's fio in its cgroup, in the background, where it gets
     ready, and waits. It ends with the script."""
     index = spec.tenants.index(tenant)
     options = _options(tenant, spec)
-    wait = f"echo {tenant.name} >> {READY}; : < {BARRIER}"
+    wait = barrier.wait(tenant.name)
     if delay := options.pop("startdelay", None):
         wait += f"; sleep {str(delay).removesuffix('us')}e-6"
     options |= {
@@ -75,7 +50,7 @@ def start_at_barrier(tenant: Tenant, place: Place, spec: RunSpec) -> str:
     return (
         f"(echo 0 > {place.cgroup}/{tenant.cgroup}/cgroup.procs && exec setpriv --pdeathsig KILL"
         f" fio --name={tenant.name} --filename=/dev/{place.disk} {words}"
-        f" --output={tenant.name}.json) & {pid_variable(index)}=$!"
+        f" --output={tenant.name}.json) & {barrier.pid_variable(index)}=$!"
     )
 
 
@@ -188,7 +163,7 @@ def _upper_bound(middle_ns: int) -> int:
     return ((middle_ns >> shift) + 1) << shift
 
 
-def read_host_output(directory: Path, tenant: Tenant, spec: RunSpec) -> TenantOutput:
+def read_output(directory: Path, tenant: Tenant, spec: RunSpec) -> TenantOutput:
     """What a tenant's fio left in `directory`, series included.
 
     Raises:
@@ -196,9 +171,9 @@ def read_host_output(directory: Path, tenant: Tenant, spec: RunSpec) -> TenantOu
     """
     output = parse_output(tenant.name, _read(directory / f"{tenant.name}.json"))
     try:
-        start_ms = int(_read(directory / START))
+        start_ms = int(_read(directory / barrier.START)) // 1_000_000
     except ValueError:
-        raise RunError("not a time", where=START) from None
+        raise RunError("not a time", where=barrier.START) from None
     ramp_ns, _ = ramp_and_runtime(tenant.workload, spec)
     begin_ns = tenant.workload.startdelay_ns + ramp_ns
     end_ns = begin_ns + output.measured_ns[1]

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where the kernel says what it charged to a tenant's cgroup."""
+
+from isoblk.guest.tier import Place
+from isoblk.study.model import RunSpec, Tenant
+from isoblk.study.point import OWN_ELEVATORS
+
+# On v1 only a policy that counts has figures: the elevator's, else throttling if it is in use.
+_COUNTS_ON_V1 = {"bfq": "bfq", **dict.fromkeys(OWN_ELEVATORS, "isoblk")}
+
+
+def charge_files(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
+    """Files of the tenant's cgroup that hold bytes and requests."""
+    directory = f"{place.cgroup}/{tenant.cgroup}"
+    if spec.cgroup == "v2":
+        return [f"{directory}/io.stat"]
+    name = _COUNTS_ON_V1.get(spec.scheduler.name, "throttle")
+    return [f"{directory}/blkio.{name}.io_{what}" for what in ("service_bytes", "serviced")]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What tenants' programs did to the device, from what their cgroups were charged with as time
+went by."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from isoblk.errors import RunError
+from isoblk.guest import knobs
+from isoblk.result.charged import parse_charged
+from isoblk.result.model import IoStat, OpTotals
+from isoblk.study.model import RunSpec
+from isoblk.workload.barrier import SAMPLES
+from isoblk.workload.blkload import TenantOutput
+
+_NOTHING = IoStat(rbytes=0, wbytes=0, rios=0, wios=0)
+_FIELDS = {"read": ("rios", "rbytes"), "write": ("wios", "wbytes"), "trim": ("dios", "dbytes")}
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What was read, in order. times_ns: of each, after the barrier; read_back: path to content."""
+
+    times_ns: Sequence[int]
+    read_back: Sequence[Mapping[str, str]]
+
+    def charges(self, cgroup: str, device: str) -> list[IoStat]:
+        """Those of one cgroup, at each time."""
+        return [parse_charged(dict(one), cgroup, device) or _NOTHING for one in self.read_back]
+
+
+def parse_samples(text: str, start_ns: int) -> Samples:
+    """The file of samples: a line with the time, in ns of Unix time, begins each.
+
+    Raises:
+        RunError: it is not such a file.
+    """
+    times: list[int] = []
+    lines: list[list[str]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.isdigit():
+            times.append(int(line) - start_ns)
+            lines.append([])
+        elif lines:
+            lines[-1].append(line)
+        else:
+            raise RunError(f"not a time: {line[:80]!r}", where=f"{SAMPLES}:{number}")
+    return Samples(times, [knobs.parse_read_back("\n".join(one)) for one in lines])
+
+
+def sampled_output(
+    times_ns: Sequence[int], charges: Sequence[IoStat], end_ns: int, spec: RunSpec
+) -> TenantOutput:
+    """A tenant's output as a generator would give it, but for latency.
+
+    Args:
+        times_ns: of the samples, after the barrier.
+        charges: at those times; 0 at the barrier.
+        end_ns: when the program ended.
+        spec: the run.
+
+    Samples are not taken exactly at the windows' edges: between two of them the rate is taken
+    for constant.
+    """
+    until = min(max(end_ns, 0), spec.warmup_ns + spec.runtime_ns)
+    begin = min(spec.warmup_ns, until)
+    output = TenantOutput(jobs=1, error=0, measured_ns=(begin, until))
+    for op, names in _FIELDS.items():
+        ios, size = (
+            _Counter([0, *times_ns], [0, *(getattr(one, name) for one in charges)])
+            for name in names
+        )
+        if not ios.total:
+            continue
+        meas_ios, meas_bytes = (one.at(until) - one.at(begin) for one in (ios, size))
+        output.ops[op] = OpTotals(
+            ios=ios.total,
+            bytes=size.total,
+            errors=0,
+            verify_errors=0,
+            meas_ios=meas_ios,
+            meas_bytes=meas_bytes,
+            lat_sum_ns=0,
+            lat_min_ns=0,
+            lat_max_ns=0,
+        )
+        for t_ms, low, high in _windows(spec, times_ns[-1] if times_ns else 0):
+            moved = ios.at(high) - ios.at(low), size.at(high) - size.at(low)
+            if any(moved):
+                output.windows[op, t_ms] = moved
+    return output
+
+
+def _windows(spec: RunSpec, last_ns: int) -> Iterator[tuple[int, int, int]]:
+    """Start in ms, from and to in ns, of every window of the run."""
+    width = spec.window_ms * 1_000_000
+    for low in range(0, min(spec.warmup_ns + spec.runtime_ns, last_ns + width), width):
+        yield low // 1_000_000, low, low + width
+
+
+class _Counter:
+    """A count that only grows, known at some times."""
+
+    def __init__(self, times_ns: Sequence[int], counts: Sequence[int]) -> None:
+        self._times, self._counts = times_ns, counts
+
+    @property
+    def total(self) -> int:
+        return self._counts[-1]
+
+    def at(self, time_ns: int) -> int:
+        """The count at a time, to the nearest whole one."""
+        after = bisect_right(self._times, time_ns)
+        if after == 0:
+            return 0
+        if after == len(self._times):
+            return self.total
+        begin, end = self._times[after - 1 : after + 1]
+        low, high = self._counts[after - 1 : after + 1]
+        return low + round((high - low) * (time_ns - begin) / (end - begin))

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The programs that a tenant can run besides blkload and fio, by the names that studies use."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from isoblk.errors import RunError
+from isoblk.result.model import ProgramReport
+from isoblk.study.model import RunSpec, Tenant, Workload
+from isoblk.workload import barrier
+from isoblk.workload.dd import Dd
+from isoblk.workload.program import Job, Program
+from isoblk.workload.sysbench import Sysbench
+
+PROGRAMS: dict[str, Program] = {program.name: program for program in (Dd(), Sysbench())}
+
+# A program that works longer than this part of its time after the others have ended says
+# something of another disk than theirs.
+_ALONE_AT_THE_END = 0.05
+_SHOWN = 200  # characters of a line
+
+
+def program_of(load: Workload) -> Program | None:
+    """The program that makes a load; None for blkload and fio."""
+    return PROGRAMS.get(load.program)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a tenant's program said, and why that cannot be believed ("" if it can)."""
+
+    report: ProgramReport
+    trouble: str
+
+
+def read_report(directory: Path, tenant: Tenant, spec: RunSpec) -> Said:
+    """What the program of a tenant left.
+
+    Args:
+        directory: where its output is.
+        tenant: whose it is.
+        spec: the run.
+
+    Raises:
+        RunError: a file is missing.
+    """
+    text = _read(directory / f"{tenant.name}.out")
+    try:
+        start_ns = int(_read(directory / barrier.START))
+        status, end_ns = map(int, _read(directory / f"{tenant.name}.end").split())
+    except ValueError:
+        raise RunError("not a status and a time", where=f"{tenant.name}.end") from None
+    load = tenant.workload
+    report = ProgramReport(
+        program=load.program,
+        used=[one.name for one in load.installed],
+        status=status,
+        end_ns=end_ns - start_ns,
+        figures=[],
+    )
+    if status:
+        last = (text.split("\n\n")[-1].strip().splitlines() or ["it said nothing"])[-1]
+        return Said(report, f"{load.program} ended with status {status}: {last[:_SHOWN]}")
+    try:
+        figures = PROGRAMS[load.program].parse(text, Job(tenant, spec, ""))
+    except ValueError as error:
+        return Said(report, f"not what {load.program} prints: {error}")
+    report = msgspec.structs.replace(report, figures=figures)
+    return Said(report, _trouble_at_end(report, tenant, spec))
+
+
+def _trouble_at_end(report: ProgramReport, tenant: Tenant, spec: RunSpec) -> str:
+    """What is wrong with the time that the program took, beside others whose time is limited."""
+    others = [one.workload for one in spec.tenants if one is not tenant]
+    if not any(_timed(load) for load in others):
+        return ""
+    end_ns = spec.warmup_ns + spec.runtime_ns
+    alone_ns = report.end_ns - end_ns
+    if alone_ns <= _ALONE_AT_THE_END * (report.end_ns - tenant.workload.startdelay_ns):
+        return ""
+    return (
+        f"{report.program} ended {alone_ns / 1e9:.3g} s after the others:"
+        " give it less to do, or the run more time"
+    )
+
+
+def _timed(load: Workload) -> bool:
+    program = program_of(load)
+    return program is None or program.timed(load.options)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="replace")
+    except FileNotFoundError:
+        raise RunError(f"the guest left no {path.name}") from None
