@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 
 from isoblk import __version__, cli_device, cli_host, cli_kernel, cli_report, cli_study, cli_trace
 from isoblk.campaign.execute import Bench, make_bench, make_host_bench
+from isoblk.campaign.installed import find_programs
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.doctor import doctor
 from isoblk.errors import IsoblkError, RunError, UserError
@@ -131,6 +132,7 @@ def run(
         for text in dry_run(expansion, tier):
             typer.echo(text)
         return
+    expansion = find_programs(expansion)
     for note in notes(planned.spec for planned in expansion.runs):
         typer.echo(f"note: {note}", err=True)
     machine: Uml | Qemu
@@ -166,6 +168,7 @@ def _run_on_host(
                 for text in dry_run(expansion, ready.machine.tier):
                     typer.echo(text)
                 return
+            expansion = find_programs(expansion)
             told += notes(planned.spec for planned in expansion.runs)
             if ready.signatures:
                 told.append(f"{what}: wiped: {', '.join(ready.signatures)}")

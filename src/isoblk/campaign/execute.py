@@ -25,6 +25,7 @@ from isoblk.study.model import RunSpec, Tenant
 from isoblk.study.presets import memory_bytes
 from isoblk.study.traces import file_of
 from isoblk.workload.blkload import trace_file
+from isoblk.workload.programs import program_file, program_of
 
 # Modules of the kernel's own: a device, and what the modules' tests need.
 _KERNELS_MODULES = ("null_blk", "kunit")
@@ -117,7 +118,7 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
     try:
         working.mkdir(parents=True)
         (working / "plan.sh").write_text(job.plan.text)
-        with _traces(job.spec, working):
+        with _files(job.spec, working):
             ran = bench.machine.run(
                 working,
                 [bench.modules[name] for name in job.plan.modules],
@@ -144,11 +145,17 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
 
 
 @contextmanager
-def _traces(spec: RunSpec, working: Path) -> Iterator[None]:
-    """The traces that the plan names are in the run's directory, while it runs."""
-    traces = {t.workload.trace.sha256: t.workload.trace for t in spec.tenants if t.workload.trace}
-    places = [(file_of(trace), working / trace_file(trace)) for trace in traces.values()]
-    for source, place in places:
+def _files(spec: RunSpec, working: Path) -> Iterator[None]:
+    """What the plan names of traces and programs is in the run's directory, while it runs."""
+    places: dict[Path, Path] = {}
+    for tenant in spec.tenants:
+        load = tenant.workload
+        if load.trace:
+            places[working / trace_file(load.trace)] = file_of(load.trace)
+        elif program := program_of(load):
+            files = program.files(load.options)
+            places |= {working / program_file(name): path for name, path in files.items()}
+    for place, source in places.items():
         place.parent.mkdir(exist_ok=True)
         try:
             # Of a symbolic link, the file: a link to the link may lead nowhere from here.
@@ -159,7 +166,7 @@ def _traces(spec: RunSpec, working: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        for directory in {place.parent for _, place in places}:
+        for directory in {place.parent for place in places}:
             shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -10,11 +10,15 @@ from isoblk.errors import RunError
 from isoblk.result.model import ProgramReport
 from isoblk.study.model import RunSpec, Tenant, Workload
 from isoblk.workload import barrier
+from isoblk.workload.db_bench import DbBench
 from isoblk.workload.dd import Dd
+from isoblk.workload.iozone import Iozone
 from isoblk.workload.program import Job, Program
 from isoblk.workload.sysbench import Sysbench
 
-PROGRAMS: dict[str, Program] = {program.name: program for program in (Dd(), Sysbench())}
+PROGRAMS: dict[str, Program] = {
+    program.name: program for program in (Dd(), Sysbench(), Iozone(), DbBench())
+}
 
 # A program that works longer than this part of its time after the others have ended says
 # something of another disk than theirs.
@@ -25,6 +29,11 @@ _SHOWN = 200  # characters of a line
 def program_of(load: Workload) -> Program | None:
     """The program that makes a load; None for blkload and fio."""
     return PROGRAMS.get(load.program)
+
+
+def program_file(name: str) -> str:
+    """Where a file that a program needs is, in the run's directory."""
+    return f"files/{name}"
 
 
 @dataclass(frozen=True)

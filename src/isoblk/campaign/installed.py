@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The programs that a study's tenants run, found before the first run begins.
+
+Guests see the files of the machine that isoblk runs on: what is installed here is there.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from isoblk.errors import UserError
+from isoblk.guest.tier import UML
+from isoblk.kernel.tools import install_command
+from isoblk.study.model import Expansion, Installed, RunSpec, Workload
+from isoblk.workload.programs import program_of
+
+_FIO = {"fio": "fio", "setpriv": "util-linux"}
+_PARTITIONS = {"addpart": "util-linux", "delpart": "util-linux"}
+_MKFS = {"ext4": {"mkfs.ext4": "e2fsprogs"}, "xfs": {"mkfs.xfs": "xfsprogs"}}
+
+
+def find_programs(expansion: Expansion) -> Expansion:
+    """The runs, each with what its tenants' programs were found to be.
+
+    Raises:
+        UserError: one is missing; with the command that installs it.
+    """
+    runs = [
+        msgspec.structs.replace(planned, spec=_with_programs(planned.spec))
+        for planned in expansion.runs
+    ]
+    return msgspec.structs.replace(expansion, runs=tuple(runs))
+
+
+def _with_programs(spec: RunSpec) -> RunSpec:
+    if spec.filesystem:
+        _require(_PARTITIONS | _MKFS[spec.filesystem.type], "[filesystem]")
+    tenants = [
+        msgspec.structs.replace(
+            tenant,
+            workload=msgspec.structs.replace(
+                tenant.workload, installed=_find(tenant.workload, f"tenant {tenant.name}")
+            ),
+        )
+        for tenant in spec.tenants
+    ]
+    return msgspec.structs.replace(spec, tenants=tuple(tenants))
+
+
+def _find(load: Workload, who: str) -> tuple[Installed, ...]:
+    if load.program == "fio":
+        return _require(_FIO, who)[:1]
+    program = program_of(load)
+    if program is None:
+        return ()
+    needs = program.needs(load.options)
+    instead = program.instead(load.options)
+    replaced = instead and _missing(needs) and not _missing(instead)
+    found = _require(instead if replaced else needs, who)
+    files = program.files(load.options)
+    return (*found, *(_identity(name, path) for name, path in files.items()))
+
+
+def _require(needs: Mapping[str, str], who: str) -> tuple[Installed, ...]:
+    if absent := _missing(needs):
+        raise UserError(
+            f"{who} needs {', '.join(absent)}, not found",
+            next=install_command(list(absent.values())),
+        )
+    return tuple(_identity(Path(name).name, Path(_which(name) or "")) for name in needs)
+
+
+def _missing(needs: Mapping[str, str]) -> dict[str, str]:
+    return {name: package for name, package in needs.items() if not _which(name)}
+
+
+def _which(name: str) -> str | None:
+    """Where a guest finds it."""
+    return shutil.which(name, path=UML.path)
+
+
+def _identity(name: str, path: Path) -> Installed:
+    return Installed(name=name, sha256=_digest(path))
+
+
+@lru_cache
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

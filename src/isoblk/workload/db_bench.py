@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""db_bench, RocksDB's own benchmark."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from isoblk.result.model import Figure
+from isoblk.study.model import Options, OptionValue
+from isoblk.workload.program import Job, OptionError, Program
+
+_MIB = 1 << 20
+# Not db_bench's: benchmarks that make the database before the run; "": none does.
+_LOAD = "load"
+_LOAD_DEFAULT = "fillseq"
+_BENCHMARKS = "benchmarks"
+# What the run sets, and what must not change how a database is loaded.
+_SET = frozenset({"db", "wal_dir", "use_existing_db", "histogram", "progress_reports"})
+_OF_THE_RUN = frozenset({_BENCHMARKS, "threads", "duration", "reads", "writes"})
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+_VALUE = re.compile(r"[\w.,:/+-]+", re.ASCII)
+# "readrandom : 7.581 micros/op 263832 ops/sec 1.001 seconds 263998 operations; 162.1 MB/s (...)"
+_RESULT = re.compile(
+    r"(?:^|[\r\n])(?P<name>[a-z]\w*) *: +[\d.]+ micros/op (?P<rate>[\d.]+) ops/sec"
+    r"(?:[^;\n]*?(?P<count>\d+) operations)?;?(?: +(?P<mib>[\d.]+) MB/s)?"
+)
+_HISTOGRAM = re.compile(
+    r"^Microseconds per (?P<op>\w+):\nCount: (?P<count>\d+) +Average: (?P<mean>[\d.]+)"
+    r".*\nMin: \d+ +Median: [\d.]+ +Max: (?P<max>\d+)\nPercentiles: (?P<places>.*)$",
+    re.MULTILINE,
+)
+_PERCENTILE = re.compile(r"P([\d.]+): ([\d.]+)")
+
+
+class DbBench(Program):
+    """db_bench of RocksDB 7 or newer. All its options are taken as they are."""
+
+    name = "db_bench"
+
+    def needs(self, options: Options) -> Mapping[str, str]:  # noqa: D102
+        return {"db_bench": "rocksdb-tools"}
+
+    def check(self, options: Options) -> None:  # noqa: D102
+        if not options.get(_BENCHMARKS):
+            raise OptionError(_BENCHMARKS, "missing", next='as in benchmarks = "readrandom"')
+        for name, value in options.items():
+            if not _NAME.fullmatch(name):
+                raise OptionError(name, "is not the name of an option of db_bench")
+            if name in _SET:
+                raise OptionError(name, "is set by the run itself", next="remove it")
+            if name == _LOAD and value == "":
+                continue
+            if isinstance(value, list) or not _VALUE.fullmatch(_text(value)):
+                raise OptionError(name, f"{value!r} is not a value of an option of db_bench")
+
+    def timed(self, options: Options) -> bool:  # noqa: D102
+        return "duration" not in options
+
+    def prepare(self, job: Job) -> list[str]:  # noqa: D102
+        load = _text(job.options.get(_LOAD, _LOAD_DEFAULT))
+        if not load:
+            return []
+        options = {k: v for k, v in job.options.items() if k not in _OF_THE_RUN and k != _LOAD}
+        return [f"{_command(job, {_BENCHMARKS: load, **options})} > /dev/null 2>&1"]
+
+    def command(self, job: Job) -> str:  # noqa: D102
+        options = {k: v for k, v in job.options.items() if k != _LOAD}
+        if self.timed(options):
+            # Whole seconds: it ends rather before the others than after them.
+            options["duration"] = max(1, int(job.seconds))
+        if job.options.get(_LOAD, _LOAD_DEFAULT):
+            options["use_existing_db"] = 1
+        return _command(job, options)
+
+    def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
+        figures = list(_figures(text))
+        if not figures:
+            raise ValueError("no line with micros/op")
+        return figures
+
+
+def _text(value: OptionValue) -> str:
+    """A value as gflags reads it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _command(job: Job, options: Options) -> str:
+    given = {"seed": job.seed, **options, "histogram": 1, "progress_reports": 0}
+    words = " ".join(f"--{name}={_text(value)}" for name, value in given.items())
+    return f"db_bench --db=db {words}"
+
+
+def _figures(text: str) -> Iterator[Figure]:
+    """Of each benchmark its rate, and by operation its latencies, which stand below it."""
+    results = list(_RESULT.finditer(text))
+    ends = [result.start() for result in results[1:]] + [len(text)]
+    for result, end in zip(results, ends, strict=True):
+        name = result["name"]
+        yield Figure(name=f"{name}.rate", value=float(result["rate"]), unit="ops/s")
+        if result["mib"]:
+            yield Figure(name=f"{name}.throughput", value=float(result["mib"]) * _MIB, unit="B/s")
+        if result["count"]:
+            yield Figure(name=f"{name}.operations", value=int(result["count"]), unit="ops")
+        for histogram in _HISTOGRAM.finditer(text, result.end(), end):
+            of = f"{name}.{histogram['op']}.latency"
+            yield Figure(name=f"{of}.mean", value=float(histogram["mean"]) * 1e3, unit="ns")
+            for place, value in _PERCENTILE.findall(histogram["places"]):
+                yield Figure(name=f"{of}.p{place}", value=float(value) * 1e3, unit="ns")
+            yield Figure(name=f"{of}.max", value=float(histogram["max"]) * 1e3, unit="ns")

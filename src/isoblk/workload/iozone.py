@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""iozone in its throughput mode: a file a process, written and read in records of one size.
+
+Debian has iozone in non-free only. Where it is missing, fio does the same tests: files of the same
+size, in the same order, each process one request at a time. iozone's mixed workload is, of
+processes counted from 0, the even ones reading at random and the odd ones writing; with a single
+process it is a random read.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from isoblk.result.model import Figure
+from isoblk.study.model import Options
+from isoblk.workload.program import Job, OptionError, Program, read_options, size_of
+
+_KB = 1024
+_MIB = 1 << 20
+_THREADS = 64
+_RECORD = (4 * _KB, 16 * _MIB)  # iozone's own limits
+
+_Test = Literal["write", "read", "random", "mixed"]
+# iozone's number of a test; by the words of its report, in its order, the figures that come of it.
+_TESTS: dict[str, tuple[int, dict[str, str]]] = {
+    "write": (0, {"initial writers": "write", "rewriters": "rewrite"}),
+    "read": (1, {"readers": "read", "re-readers": "reread"}),
+    "random": (2, {"random readers": "random_read", "random writers": "random_write"}),
+    "mixed": (8, {"mixed workload": "mixed"}),
+}
+_NAMES = {words: name for _, names in _TESTS.values() for words, name in names.items()}
+# In the order in which iozone does them; fio's rw of an even and of an odd process.
+_BY_FIO = {
+    "write": ("write", "write"),
+    "rewrite": ("write", "write"),
+    "read": ("read", "read"),
+    "reread": ("read", "read"),
+    "random_read": ("randread", "randread"),
+    "mixed": ("randread", "randwrite"),
+    "random_write": ("randwrite", "randwrite"),
+}
+_LINE = re.compile(r"^\tChildren see throughput for +\d+ ([a-z -]+?)\s*=\s*([\d.]+) kB/sec", re.M)
+
+
+class IozoneOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """tests: which. record: bytes of a request. size: of each file. threads: processes, each with
+    a file. direct: past the page cache (iozone's -I)."""
+
+    record: int | str
+    size: int | str
+    tests: tuple[_Test, ...] = ("write", "read", "random", "mixed")
+    threads: int = 1
+    direct: bool = True
+
+
+class Iozone(Program):
+    """iozone 3."""
+
+    name = "iozone"
+
+    def needs(self, options: Options) -> Mapping[str, str]:  # noqa: D102
+        return {"iozone": "iozone3"}
+
+    def instead(self, options: Options) -> Mapping[str, str]:  # noqa: D102
+        return {"fio": "fio"}
+
+    def check(self, options: Options) -> None:  # noqa: D102
+        asked = read_options(options, IozoneOptions)
+        record, size = size_of("record", asked.record), size_of("size", asked.size)
+        if not _RECORD[0] <= record <= _RECORD[1] or record & (record - 1):
+            raise OptionError(
+                "record", f"{asked.record!r}", next="allowed: powers of two from 4k to 16m"
+            )
+        if size % record:
+            raise OptionError("size", "not a whole number of records")
+        if not 1 <= asked.threads <= _THREADS:
+            raise OptionError("threads", f"{asked.threads}", next=f"allowed: 1..{_THREADS}")
+        if not asked.tests:
+            raise OptionError("tests", "none", next="allowed: " + ", ".join(_TESTS))
+
+    def timed(self, options: Options) -> bool:  # noqa: D102
+        return False
+
+    def prepare(self, job: Job) -> list[str]:  # noqa: D102
+        asked = read_options(job.options, IozoneOptions)
+        if "write" in asked.tests:
+            return []
+        if "fio" in job.found:
+            return [f"{_fio(asked, 'write')} > /dev/null"]
+        return [f"{_iozone(asked)} -i 0 > /dev/null"]
+
+    def command(self, job: Job) -> str:  # noqa: D102
+        asked = read_options(job.options, IozoneOptions)
+        if "fio" in job.found:
+            tests = [name for name in _BY_FIO if name in _figures_of(asked)]
+            return "{ " + " && \\\n".join(_fio(asked, name) for name in tests) + "; }"
+        numbers = "".join(f" -i {number}" for number, _ in map(_TESTS.__getitem__, asked.tests))
+        return _iozone(asked) + numbers
+
+    def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
+        rates = dict(_fio_rates(text)) if "fio" in job.found else dict(_iozone_rates(text))
+        wanted = _figures_of(read_options(job.options, IozoneOptions))
+        if missing := [name for name in wanted if name not in rates]:
+            raise ValueError(f"no throughput of {', '.join(missing)}")
+        return [Figure(name=f"{name}.throughput", value=rates[name], unit="B/s") for name in wanted]
+
+
+def _figures_of(asked: IozoneOptions) -> list[str]:
+    return [name for test in _TESTS if test in asked.tests for name in _TESTS[test][1].values()]
+
+
+def _iozone(asked: IozoneOptions) -> str:
+    direct = " -I" if asked.direct else ""
+    record, size = (size_of("", value) // _KB for value in (asked.record, asked.size))
+    # -w: files stay, for a test of another call.
+    return f"iozone{direct} -w -t {asked.threads} -s {size} -r {record}"
+
+
+def _iozone_rates(text: str) -> Iterator[tuple[str, float]]:
+    for words, rate in _LINE.findall(text):
+        if words in _NAMES:
+            yield _NAMES[words], float(rate) * _KB
+
+
+def _fio(asked: IozoneOptions, test: str) -> str:
+    """One test: a call, for fio makes the files of all its jobs before it begins."""
+    common = {
+        "output-format": "json",
+        "clocksource": "clock_gettime",
+        "ioengine": "psync",
+        "thread": 1,
+        "direct": int(asked.direct),
+        "fallocate": "none",
+        "bs": size_of("", asked.record),
+        "size": size_of("", asked.size),
+    }
+    jobs = [
+        f"--name={test}.{i} --filename=iozone.DUMMY.{i} --rw={_BY_FIO[test][i % 2]}"
+        for i in range(asked.threads)
+    ]
+    options = " ".join(f"--{name}={value}" for name, value in common.items())
+    return f"fio {options} {' '.join(jobs)}"
+
+
+def _fio_rates(text: str) -> Iterator[tuple[str, float]]:
+    """A document of JSON a test; fio may print warnings between them."""
+    decoder = json.JSONDecoder()
+    at = text.find("{\n")
+    while at >= 0:
+        document, end = decoder.raw_decode(text, at)
+        try:
+            jobs: list[dict[str, Any]] = document["jobs"]
+            rate = sum(float(job[op]["bw_bytes"]) for job in jobs for op in ("read", "write"))
+            yield str(jobs[0]["jobname"]).partition(".")[0], rate
+        except (KeyError, IndexError, TypeError, AttributeError):
+            raise ValueError("JSON, but not fio's") from None
+        at = text.find("{\n", end)
