@@ -139,7 +139,7 @@ def _left(directory: Path, log: str, start_ms: int = 1000) -> RunSpec:
     load = tenant("t1", program="fio")
     spec = run_spec(tenants=(load,), warmup_ns=500 * MS, window_ms=100)
     (directory / "t1.json").write_bytes(_fio({"1000": 1000}))
-    (directory / "start").write_text(f"{start_ms}\n")
+    (directory / "start").write_text(f"{start_ms * MS}\n")
     for unit in ("iops", "bw"):
         (directory / f"t1_{unit}.1.log").write_text(log)
     return spec
@@ -150,7 +150,7 @@ def test_windows_of_fios_logs_lie_after_the_common_start(tmp_path: Path) -> None
     rates = [666] * 5 + [1333] * 4
     log = "".join(f"{1000 + 600 + 100 * i}, {rate}, 0, 0, 0\n" for i, rate in enumerate(rates))
     spec = _left(tmp_path, log)
-    output = fio.read_host_output(tmp_path, spec.tenants[0], spec)
+    output = fio.read_output(tmp_path, spec.tenants[0], spec)
     assert output.measured_ns == (500 * MS, 1500 * MS)
     ios = {t_ms: ios for (_, t_ms), (ios, _) in output.windows.items()}
     assert list(ios) == list(range(500, 1500, 100))
@@ -186,7 +186,7 @@ def test_what_is_not_fios_is_refused(tmp_path: Path, file: str, content: str, wh
     spec = _left(tmp_path, "1600, 1000, 0, 0, 0\n")
     (tmp_path / file).write_text(content)
     with pytest.raises(RunError, match=why):
-        fio.read_host_output(tmp_path, spec.tenants[0], spec)
+        fio.read_output(tmp_path, spec.tenants[0], spec)
 
 
 def test_only_the_disks_own_line_is_a_charge() -> None:

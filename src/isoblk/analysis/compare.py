@@ -10,6 +10,7 @@ import msgspec
 from isoblk.analysis.load import load
 from isoblk.analysis.metrics import RUN_METRICS, Analysis, PointView
 from isoblk.analysis.stats import welch_p
+from isoblk.study.metrics import SAYS
 
 FEW_TENANTS = 8  # up to so many are compared one by one
 SIGNIFICANT = 0.05
@@ -79,7 +80,9 @@ def metrics_of(point: PointView) -> list[str]:
     if len(tenants) <= FEW_TENANTS:
         for kind in ("share", "mean_latency", "p50", "p99", "p99_9"):
             names += [f"{kind}.{tenant.name}" for tenant in tenants]
-    return names
+    said = [(t.name, t.says) for metrics in point.valid for t in metrics.tenants if t.says]
+    names += [f"{SAYS}{name}.{figure.name}" for name, one in said for figure in one.figures]
+    return list(dict.fromkeys(names))
 
 
 def _compare_point(a: PointView, b: PointView) -> PointComparison:

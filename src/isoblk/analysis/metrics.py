@@ -19,8 +19,9 @@ from isoblk.analysis.latency import ALL, DATA_OPS, LatencyStats
 from isoblk.analysis.load import load
 from isoblk.analysis.stats import Estimate
 from isoblk.analysis.timeline import Change, Windows
-from isoblk.result.model import ReplayTotals, TenantResult
+from isoblk.result.model import ProgramReport, ReplayTotals, TenantResult
 from isoblk.result.store import ResultSet, Run
+from isoblk.study.metrics import SAYS, split_says
 from isoblk.study.model import PlannedRun, RunSpec
 from isoblk.study.point import SCHEDULER
 
@@ -36,7 +37,8 @@ class TenantMetrics:
     tenant wanted nothing). bps, iops: over the run's measured time. slowdown: its rate alone
     over its rate here, each over the time it was measured; None if it never ran alone or got
     nothing. burst_ms: timeline.burst_ms() against its share by weight; None without windows.
-    latency: by op, and "all". replay: of a tenant with a trace.
+    latency: by op, and "all". replay: of a tenant with a trace. says: of one
+    that runs a program, which has no latency.
     """
 
     name: str
@@ -51,6 +53,7 @@ class TenantMetrics:
     slowdown: float | None
     latency: Mapping[str, LatencyStats]
     replay: ReplayTotals | None
+    says: ProgramReport | None
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,13 @@ def metric_value(metrics: RunMetrics, name: str) -> float | None:
 
     None: the run does not have it. Raises KeyError for an unknown metric or tenant.
     """
+    if name.startswith(SAYS):
+        parts = split_says(name, metrics.by_name)
+        if parts is None:
+            raise KeyError(name)
+        said = metrics.by_name[parts[0]].says
+        figures = {figure.name: figure.value for figure in said.figures} if said else {}
+        return figures.get(parts[1])
     kind, _, tenant_name = name.partition(".")
     if not tenant_name:
         if kind not in RUN_METRICS:
@@ -378,6 +388,7 @@ def _tenant_metrics(
         burst_ms=burst_ms,
         latency=found,
         replay=tenant.replay,
+        says=tenant.says,
     )
 
 

@@ -161,10 +161,11 @@ def _start(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
 def _sample(tenants: Sequence[Tenant], spec: RunSpec, place: Place) -> list[str]:
     files = " \\\n  ".join(path for tenant in tenants for path in charge_files(tenant, spec, place))
     return [
-        f"while [ ! -e {STOP} ]; do",
+        "while :; do",
         f"  {NOW}",
         # A cgroup without I/O has an empty file; grep says so with status 1.
         f"  grep -H '' \\\n  {files} || [ $? = 1 ]",
+        f"  [ ! -e {STOP} ] || break",
         f"  sleep {spec.window_ms / 1e3:.3f}",
         f"done > {SAMPLES} & sampler=$!",
     ]

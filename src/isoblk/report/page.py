@@ -101,6 +101,7 @@ def render(analysis: Analysis, figures: list[Figure]) -> str:
         troubles=rows.troubles(analysis),
         summary=rows.summary(analysis),
         glance=rows.glance(analysis),
+        said=rows.said(analysis),
         figures=[(figure, Markup(figure.svg)) for figure in figures],
         runs=_sections(analysis.points, short),
         others=_sections(analysis.others, short),

@@ -12,7 +12,8 @@ from isoblk.analysis.latency import ALL
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, RunView
 from isoblk.analysis.stats import Estimate, estimate
 from isoblk.report import text
-from isoblk.result.model import ReplayTotals
+from isoblk.result.model import ProgramReport, ReplayTotals
+from isoblk.study.metrics import SAYS, split_says
 from isoblk.study.notes import notes as study_notes
 
 FEW_TENANTS = 8  # up to so many are shown one by one
@@ -168,6 +169,57 @@ def tenants(metrics: RunMetrics, limit: int) -> Table:
     return Table(columns, tuple(rows), tuple(notes))
 
 
+def said(analysis: Analysis) -> list[tuple[str, Table]]:
+    """What programs say of themselves: for each tenant that runs one, a title and a table with a
+    row a study point. Figures that are 0 everywhere are left out."""
+    tables = []
+    short = text.short_keys(analysis.keys)
+    keys = [Column(short[key], numeric=False) for key in analysis.keys]
+    for name in names(analysis):
+        reports = _reports(analysis, name)
+        units = {
+            figure.name: figure.unit
+            for report in reports
+            for figure in report.figures
+            if any(_figure(one, figure.name) for one in reports)
+        }
+        rows = []
+        for point in analysis.points:
+            if not any(_says(metrics, name) for metrics in point.valid):
+                continue
+            cells = [Cell(point.point.get(key, "")) for key in analysis.keys]
+            cells += [
+                _cell(point.estimate(f"{SAYS}{name}.{figure}"), partial(text.figure, unit=unit))
+                for figure, unit in units.items()
+            ]
+            rows.append((_state(point), tuple(cells)))
+        if rows:
+            programs = " or ".join(dict.fromkeys(map(_program, reports)))
+            columns = (*keys, *(Column(figure.replace(".", " ")) for figure in units))
+            tables.append((f"{name}: {programs}", Table(columns, tuple(rows), ())))
+    return tables
+
+
+def _reports(analysis: Analysis, tenant: str) -> list[ProgramReport]:
+    found = (_says(metrics, tenant) for point in analysis.points for metrics in point.valid)
+    return [report for report in found if report]
+
+
+def _says(metrics: RunMetrics, tenant: str) -> ProgramReport | None:
+    return metrics.by_name[tenant].says if tenant in metrics.by_name else None
+
+
+def _figure(report: ProgramReport, name: str) -> float:
+    return next((figure.value for figure in report.figures if figure.name == name), 0.0)
+
+
+def _program(report: ProgramReport) -> str:
+    """The program, and what did its work if it is not installed."""
+    if not report.used or report.program in report.used:
+        return report.program
+    return f"{report.program}, not installed: its tests by {report.used[0]}"
+
+
 def _replayed(replay: ReplayTotals) -> str:
     """What became of a trace, in one line."""
     parts = [f"{replay.records:,} requests of the trace issued"]
@@ -219,7 +271,7 @@ def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
         )
         value = one.reason
         if one.measured is not None:
-            form = _ratio if result.claim.than else partial(metric_text, result.claim.metric)
+            form = _ratio if result.claim.than else _form(result.claim.metric, analysis)
             value = form(one.measured.mean)
             if one.measured.n > 1:
                 low, high = (form(end) for end in (one.measured.low, one.measured.high))
@@ -228,6 +280,16 @@ def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
                 value += f", {one.reason}"
         lines.append((where, value))
     return lines
+
+
+def _form(metric: str, analysis: Analysis) -> Callable[[float], str]:
+    """How a metric's value is written; that of a program, in the unit that it says."""
+    if parts := split_says(metric, names(analysis)):
+        for report in _reports(analysis, parts[0]):
+            for figure in report.figures:
+                if figure.name == parts[1]:
+                    return partial(text.figure, unit=figure.unit)
+    return partial(metric_text, metric)
 
 
 def metric_text(metric: str, value: float) -> str:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The tables in the terminal."""
 
+from collections.abc import Iterator
+
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -23,6 +25,7 @@ _STYLES = {
     "undecided": "yellow",
 }
 _WITH_SPREAD = {"IOPS", "share error"}  # the others' intervals are in the page
+_FIGURES = 6  # of a program
 _NOT_IN_TERMINAL = {"bandwidth", "status"}
 
 
@@ -58,6 +61,23 @@ def points_table(analysis: Analysis) -> Table:
     return table
 
 
+def said_tables(analysis: Analysis) -> Iterator[RenderableType]:
+    """What the programs say; of many figures the first."""
+    for who, content in rows.said(analysis):
+        keys = len(analysis.keys)
+        shown = content.columns[: keys + _FIGURES]
+        table = _table()
+        table.title = Text(f"what {who}, says")
+        table.title_justify = "left"
+        for column in shown:
+            table.add_column(column.title, justify="right" if column.numeric else "left")
+        for _, cells in content.rows:
+            table.add_row(*(escape(cell.text) for cell in cells[: len(shown)]))
+        if more := len(content.columns) - len(shown):
+            table.caption = Text(f"{more} more figures are in the page", style="dim")
+        yield table
+
+
 def claims_table(results: list[ClaimResult], analysis: Analysis) -> Table:
     """Claim, expected, measured, verdict."""
     table = _table()
@@ -89,6 +109,7 @@ def show(analysis: Analysis) -> RenderableType:
         Text(text.footer(analysis) if known else "no run has finished", style="dim"),
         points_table(analysis),
     ]
+    parts += said_tables(analysis)
     for state, which, why in rows.troubles(analysis):
         parts.append(Text(f"{state}: {which}: {why}", style=_STYLES[state]))
     if study.claim:

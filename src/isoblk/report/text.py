@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.analysis.stats import Estimate
 from isoblk.guest.tier import QEMU, TierName
+from isoblk.result.model import Unit
 from isoblk.study.model import HostDevice, RunSpec, VdiskDevice
 
 _IN_HEAD = ("scheduler", "alone", "calibrate")
@@ -24,6 +25,24 @@ def rate(value: float) -> str:
     """Bytes a second, decimal units as disks are sold in: "3.21 GB/s"."""
     text = count(value)
     return f"{text}B/s" if text[-1].isalpha() else f"{text} B/s"
+
+
+def figure(value: float, unit: Unit) -> str:
+    """What a program says, in its unit."""
+    match unit:
+        case "B/s":
+            return rate(value)
+        case "B":
+            number = count(value)
+            return f"{number}B" if number[-1].isalpha() else f"{number} B"
+        case "ops/s":
+            return f"{count(value)}/s"
+        case "ns":
+            return time(value)
+        case "ops":
+            return count(value)
+        case "":
+            return f"{value:.4g}"
 
 
 def percent(value: float) -> str:

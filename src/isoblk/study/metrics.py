@@ -4,6 +4,8 @@
 from collections.abc import Collection
 
 PER_TENANT = ".<tenant>"
+SAYS = "says."
+_SAYS_METRIC = "says.<tenant>.<figure>"
 
 METRICS: dict[str, str] = {
     "share.<tenant>": "the tenant's bytes / all tenants' bytes, in the measured time",
@@ -31,9 +33,24 @@ METRICS: dict[str, str] = {
     "prediction_error_mean": "feedbac: the mean of |predicted / used - 1| over those periods",
     "prediction_settled_ms": "feedbac: longest time from a change of the device to the end of the "
     "last prediction period that is off by more than 1 %, ms; without end if the last one is",
+    "says.<tenant>.<figure>": "what the tenant's program says itself, as in the report's "
+    "table: bytes, operations or ns",
     "burst_ms.<tenant>": "the most that the tenant got beyond its share by weight in any stretch "
     "of 100 ms windows, in ms of that share",
 }
+
+
+def split_says(name: str, tenants: Collection[str]) -> tuple[str, str] | None:
+    """The tenant and the figure of "says.TENANT.FIGURE"; None if it is none of those tenants'.
+
+    Both may have dots in them: of several tenants that fit, the one with the longest name.
+    """
+    rest = name.removeprefix(SAYS)
+    fits = [one for one in tenants if rest != name and rest.startswith(f"{one}.")]
+    if not fits:
+        return None
+    tenant = max(fits, key=len)
+    return tenant, rest[len(tenant) + 1 :]
 
 
 def split_metric(name: str, tenants: Collection[str]) -> tuple[str, str | None]:
@@ -48,6 +65,11 @@ def split_metric(name: str, tenants: Collection[str]) -> tuple[str, str | None]:
     """
     if name in METRICS and not name.endswith(PER_TENANT):
         return name, None
+    if name.startswith(SAYS):
+        parts = split_says(name, tenants)
+        if parts is None or not parts[1]:
+            raise ValueError(f"metric {name!r} is not says.TENANT.FIGURE of a tenant")
+        return _SAYS_METRIC, parts[0]
     base, dot, tenant = name.partition(".")
     if base + PER_TENANT not in METRICS:
         raise ValueError(f"unknown metric {name!r}")
