@@ -175,5 +175,7 @@ def test_fio_ends_with_the_run_as_the_generator_does() -> None:
     early = tenant("t2", program="fio", startdelay_ns=50 * MS, runtime_ns=400 * MS)
     spec = run_spec(tenants=(late, early), warmup_ns=200 * MS, runtime_ns=SECOND)
     text = make_plan(spec).text
-    assert "--ramp_time=0us --runtime=900000us --startdelay=300000us " in text
-    assert "--ramp_time=150000us --runtime=250000us --startdelay=50000us " in text
+    assert "--ramp_time=0us --runtime=900000us " in text
+    assert "--ramp_time=150000us --runtime=250000us " in text
+    # After the barrier, which fio waits at before it looks at its clock.
+    assert "go; sleep 300000e-6'" in text

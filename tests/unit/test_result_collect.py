@@ -22,7 +22,12 @@ def _collect(directory: Path, warmup_ns: int, charged: int) -> list[str]:
     read = {"total_ios": COUNTED, "io_bytes": 4096 * COUNTED, "runtime": 1000, "clat_ns": latency}
     idle = {"total_ios": 0}
     job = {"error": 0, "job options": {}, "read": read, "write": idle, "trim": idle}
-    (directory / "t1.json").write_text(json.dumps({"jobs": [job]}))
+    own = directory / "programs"
+    own.mkdir()
+    (own / "t1.json").write_text(json.dumps({"jobs": [job]}))
+    (own / "start").write_text("0\n")
+    for unit in ("iops", "bw"):
+        (own / f"t1_{unit}.1.log").write_text("500, 1000, 0, 0, 0\n")
     (directory / "results").write_text("")
     (directory / "knobs").write_text("")
     stat = f"254:0 rbytes={4096 * charged} wbytes=0 rios={charged} wios=0 dbytes=0 dios=0"
@@ -79,6 +84,8 @@ def test_what_is_charged_below_shows_in_a_cgroup_on_v2_alone(
 
 
 def test_what_a_guest_garbled_is_refused_and_not_a_crash(tmp_path: Path) -> None:
+    for name in ("knobs", "charged"):
+        (tmp_path / name).write_bytes(b"\xff\n")
     (tmp_path / "results").write_bytes(b"tenant \xff\xfe\n")
     with pytest.raises(RunError, match="not a result of blkload"):
         collect(tmp_path, "id", run_spec(), Plan("", (), ()), Ran(0, 0), PROVENANCE)

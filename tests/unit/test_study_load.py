@@ -391,12 +391,6 @@ def test_a_verified_region_is_one_tenants_own() -> None:
     parse_study(text.replace('rw = "write"', 'rw = "read"'), "x.toml")
 
 
-def test_fio_runs_alone_because_its_clock_is_its_own() -> None:
-    text = edited('rw = "randrw"', 'rw = "randrw"\nworkload = "fio"')
-    assert "tenant[1].workload: tenant 'b' runs fio beside other tenants" in wrong(text)
-    parse_study(text.replace('[[tenant]]\nname = "a"\nweight = 100\n', ""), "x.toml")
-
-
 def test_more_hardware_queues_than_the_machine_has_cpus_are_refused() -> None:
     text = edited('"fast"', '{ preset = "fast", hw_queues = 5 }')
     assert "device.hw_queues: 5 hardware queues: no machine of the lab has so many" in wrong(text)

@@ -163,7 +163,7 @@ def test_the_script_is_valid_shell_and_reads_back_what_it_writes(name: str) -> N
         ("nested", "echo 300 > /sys/fs/cgroup/isoblk-sdb/a/io.bfq.weight"),
         (
             "late",
-            "until [ $(grep -c '' ready) = 3 ]; do kill -0 ${fio_0}; sleep 0.02; done",
+            "until [ $(grep -c '' ready) = 3 ]; do kill -0 ${pid_0}; sleep 0.02; done",
         ),
     ],
 )
@@ -173,7 +173,7 @@ def test_the_script_says(name: str, line: str) -> None:
 
 def test_a_late_tenant_waits_after_the_common_start() -> None:
     text = make_plan(_plans()["late"], TIER).text
-    assert "--exec_prerun='echo t1 >> ready; : < barrier; sleep 500000e-6'" in text
+    assert "--exec_prerun='echo t1 >> ready; : < go; sleep 500000e-6'" in text
     assert "startdelay" not in text
 
 

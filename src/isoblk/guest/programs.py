@@ -149,7 +149,7 @@ def _start(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
         f"(echo 0 > {place.cgroup}/{tenant.cgroup}/cgroup.procs",
         f"exec > {tenant.name}.out 2>&1",
         f"cd {directory}/{tenant.name}",
-        barrier.wait(tenant.name, here),
+        barrier.wait(tenant.name, f"{here}/"),
         *([f"sleep {delay / 1e9:.9f}"] if delay else []),
         "status=0",
         f"{program.command(own)} || status=$?",

@@ -16,9 +16,9 @@ STOP = "stop"  # is there when no more samples are wanted
 NOW = "/usr/bin/date +%s%N"
 
 
-def wait(name: str, directory: str = ".") -> str:
-    """Commands that wait."""
-    return f"echo {name} >> {directory}/{READY}; : < {directory}/{GO}"
+def wait(name: str, directory: str = "") -> str:
+    """Commands that wait. directory: where the files are, with a slash at its end."""
+    return f"echo {name} >> {directory}{READY}; : < {directory}{GO}"
 
 
 def pid_variable(index: int) -> str:
