@@ -160,7 +160,9 @@ def _run_on_host(
     """file: the study's name and text."""
     source = Source.of(*file)
     try:
-        with host.session(what, wipe, time_limit_s=timeout) as ready:
+        with host.session(
+            what, wipe, mounts=study.filesystem is not None, time_limit_s=timeout
+        ) as ready:
             adapted, told = on_host(study, source, ready.device, ready.cgroup, ready.elevators)
             check_study(adapted, source)
             expansion = expand(adapted)

@@ -9,6 +9,11 @@ from isoblk.study.point import OWN_ELEVATORS
 _COUNTS_ON_V1 = {"bfq": "bfq", **dict.fromkeys(OWN_ELEVATORS, "isoblk")}
 
 
+def throttles(spec: RunSpec) -> bool:
+    """Whether it is throttling that counts, if it is in use."""
+    return spec.cgroup == "v1" and spec.scheduler.name not in _COUNTS_ON_V1
+
+
 def charge_files(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
     """Files of the tenant's cgroup that hold bytes and requests."""
     directory = f"{place.cgroup}/{tenant.cgroup}"

@@ -13,7 +13,7 @@ from shlex import quote
 
 from isoblk.errors import UserError
 from isoblk.guest import programs
-from isoblk.guest.charges import charge_files
+from isoblk.guest.charges import charge_files, throttles
 from isoblk.guest.knobs import Setting
 from isoblk.guest.tier import HOST as HOST_TIER
 from isoblk.guest.tier import UML, Place, Tier, TierName
@@ -50,6 +50,9 @@ _OF_EVERY_MODEL = (
     *("read_bps", "write_bps"),
 )
 _OFTEN_LEFT = ("flush_ns", "write_cache", "store", "jitter", "seed")
+
+# Bytes a second that no disk reaches.
+_NO_LIMIT = 1 << 60
 
 _WEIGHT_FILE = {
     ("bfq", "v2"): "io.bfq.weight",
@@ -305,6 +308,10 @@ def _make_cgroups(spec: RunSpec, place: Place) -> list[str]:
         if spec.cgroup == "v2":
             lines.append(f"echo {controllers} > {directory}/cgroup.subtree_control")
     lines.append("mkdir " + " ".join(f"{place.cgroup}/{path}" for path in leaves))
+    if uncounted := [tenant for tenant, _ in programs.of_programs(spec) if throttles(spec)]:
+        lines.append("# On v1 the kernel counts where there is a limit; this one is never reached.")
+        limits = (f"{place.cgroup}/{t.cgroup}/blkio.throttle.read_bps_device" for t in uncounted)
+        lines += [f'echo "$dev {_NO_LIMIT}" > {path}' for path in limits]
     return lines
 
 

@@ -157,6 +157,20 @@ def _opener(disk: Disk, proc: Path) -> str:
     return ""
 
 
+def refuse_partitions(disk: Disk) -> None:
+    """Check that the kernel knows of no partition of the disk.
+
+    Raises:
+        UserError: it does.
+    """
+    if parts := [part.name for part in disk.parts() if part != disk.sys]:
+        raise UserError(
+            f"has partitions ({', '.join(parts)}), and [filesystem] is to be one",
+            where=disk.path,
+            next=f"if all on it may be lost: wipefs --all {disk.path}; partx --delete {disk.path}",
+        )
+
+
 def refuse_signed(disk: Disk, wipe: str | None) -> None:
     """Check that the disk bears no signature of anything kept on it.
 

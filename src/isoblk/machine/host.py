@@ -18,6 +18,7 @@ import msgspec
 
 from isoblk import paths
 from isoblk.errors import RunError, UserError
+from isoblk.guest.programs import mount_point, partition
 from isoblk.guest.tier import HOST, Place, Tier
 from isoblk.kernel import Kernel
 from isoblk.kernel.tools import install_command
@@ -28,6 +29,7 @@ from isoblk.machine.journal import (
     IoCost,
     Journal,
     LoopFile,
+    Mounted,
     SubtreeControl,
     journal,
     read_queue,
@@ -57,15 +59,23 @@ class Host:
         place: what the scripts work on.
         cgroup: the version of the hierarchy there.
         book: where changes are written down.
+        mounts: whether the scripts make and mount a file system.
         time_limit_s: wall-clock seconds after which a run counts as hung.
     """
 
     def __init__(
-        self, place: Place, cgroup: CgroupVersion, book: Journal, *, time_limit_s: float
+        self,
+        place: Place,
+        cgroup: CgroupVersion,
+        book: Journal,
+        *,
+        mounts: bool,
+        time_limit_s: float,
     ) -> None:
         self._place = place
         self._cgroup = cgroup
         self._journal = book
+        self._mounts = mounts
         self._processes = Processes(time_limit_s)
 
     @property
@@ -87,7 +97,7 @@ class Host:
         """
         (directory / "plan.sh").chmod(0o755)
         with self._journal.undone():
-            self._write_down()
+            self._write_down(directory)
             return self._processes.run(
                 [*DIE_WITH_PARENT, "sh", "plan.sh"], directory, {"LC_ALL": "C"}
             )
@@ -96,13 +106,18 @@ class Host:
         """End the run, and let none begin."""
         self._processes.stop()
 
-    def _write_down(self) -> None:
-        """What any script changes."""
+    def _write_down(self, directory: Path) -> None:
+        """What any script changes. directory: of the run."""
         root = Path(self._place.hierarchy)
         if self._cgroup == "v2":
             control = root / "cgroup.subtree_control"
-            if "io" not in control.read_text().split():
-                self._journal.record(SubtreeControl(str(control)))
+            wanted = ("io", "memory") if self._mounts else ("io",)
+            if off := set(wanted) - set(control.read_text().split()):
+                self._journal.record(SubtreeControl(str(control), tuple(sorted(off))))
+        if self._mounts:
+            disk = self._place.disk
+            where = directory.resolve() / mount_point(self._place)
+            self._journal.record(Mounted(disk, partition(disk), str(where)))
         self._journal.record(read_queue(Path(self._place.queue)))
         if self._cgroup == "v2" and (root / _IO_COST[0]).exists():
             number = (Path(self._place.queue).parent / "dev").read_text().strip()
@@ -141,12 +156,16 @@ class Session:
 
 
 @contextmanager
-def session(what: str | Loop, wipe: str | None, *, time_limit_s: float) -> Iterator[Session]:
+def session(
+    what: str | Loop, wipe: str | None, *, mounts: bool, time_limit_s: float
+) -> Iterator[Session]:
     """Make this machine ready; at the end all is as it was, but for the contents of the disk.
 
     Args:
         what: the disk's path, or a loop device to be made.
         wipe: the disk whose contents may be lost, as the user names it.
+        mounts: whether the study has a file system. Then the disk is not held between the runs:
+            while it is held, nothing can be mounted.
         time_limit_s: of a run.
 
     Raises:
@@ -156,14 +175,19 @@ def session(what: str | Loop, wipe: str | None, *, time_limit_s: float) -> Itera
     """
     _require_programs()
     hierarchy, cgroup = system.io_hierarchy()
+
+    def machine(disk: Disk, book: Journal) -> Host:
+        place = Place(disk.name, ".", str(hierarchy), f"isoblk-{disk.name}")
+        return Host(place, cgroup, book, mounts=mounts, time_limit_s=time_limit_s)
+
     if isinstance(what, str):
         disk = blockdev.find_disk(what)
         blockdev.refuse_without_rights(disk, hierarchy)
         with journal(paths.state_dir()) as book:
             blockdev.refuse_in_use(disk)
             blockdev.refuse_signed(disk, wipe)
-            with blockdev.hold(disk):
-                yield _session(disk, blockdev.describe(disk), hierarchy, cgroup, book, time_limit_s)
+            with _held(disk, mounts=mounts):
+                yield _session(disk, blockdev.describe(disk), cgroup, machine(disk, book))
     elif wipe is not None:
         raise UserError("--wipe is for --device", next="remove it")
     else:
@@ -174,22 +198,26 @@ def session(what: str | Loop, wipe: str | None, *, time_limit_s: float) -> Itera
             device = msgspec.structs.replace(
                 blockdev.describe(disk), name=_LOOP, what=_loop_name(disk, what.directory)
             )
-            with blockdev.hold(disk):
-                yield _session(disk, device, hierarchy, cgroup, book, time_limit_s)
+            with _held(disk, mounts=mounts):
+                yield _session(disk, device, cgroup, machine(disk, book))
 
 
-def _session(
-    disk: Disk,
-    device: HostDevice,
-    hierarchy: Path,
-    cgroup: CgroupVersion,
-    book: Journal,
-    time_limit_s: float,
-) -> Session:
-    place = Place(disk.name, ".", str(hierarchy), f"isoblk-{disk.name}")
+@contextmanager
+def _held(disk: Disk, *, mounts: bool) -> Iterator[None]:
+    """Keep others from the disk: all the time, or, if file systems of our own are to be mounted,
+    by seeing now that nobody holds it."""
+    with blockdev.hold(disk):
+        if not mounts:
+            yield
+            return
+    blockdev.refuse_partitions(disk)
+    yield
+
+
+def _session(disk: Disk, device: HostDevice, cgroup: CgroupVersion, machine: Host) -> Session:
     return Session(
         disk=disk,
-        machine=Host(place, cgroup, book, time_limit_s=time_limit_s),
+        machine=machine,
         kernel=running_kernel(),
         modules_key=_modules_key(),
         device=device,

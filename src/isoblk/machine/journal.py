@@ -48,9 +48,18 @@ class IoCost(msgspec.Struct, frozen=True, tag="io.cost"):
 
 
 class SubtreeControl(msgspec.Struct, frozen=True, tag="subtree_control"):
-    """The io controller was switched on for the children of a cgroup."""
+    """Controllers were switched on for the children of a cgroup."""
 
     file: str
+    controllers: tuple[str, ...] = ("io",)
+
+
+class Mounted(msgspec.Struct, frozen=True, tag="mounted"):
+    """A partition of a disk was made, the first, and mounted. partition: the kernel's name."""
+
+    disk: str
+    partition: str
+    directory: str
 
 
 class Cgroups(msgspec.Struct, frozen=True, tag="cgroups"):
@@ -59,7 +68,7 @@ class Cgroups(msgspec.Struct, frozen=True, tag="cgroups"):
     directory: str
 
 
-Change = LoopFile | Queue | IoCost | SubtreeControl | Cgroups
+Change = LoopFile | Queue | IoCost | SubtreeControl | Mounted | Cgroups
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -227,8 +236,10 @@ def _describe(change: Change) -> str:
             return f"{directory}: as it was"
         case IoCost(device):
             return f"io.cost of {device}: as it was"
-        case SubtreeControl(file):
-            return f"{file}: io switched off"
+        case SubtreeControl(file, controllers):
+            return f"{file}: {' and '.join(controllers)} switched off"
+        case Mounted(_, partition, directory):
+            return f"{directory}: unmounted, partition {partition} removed"
         case Cgroups(directory):
             return f"{directory}: processes ended, cgroups removed"
 
@@ -244,9 +255,13 @@ def _undo(change: Change) -> list[str]:
                 return _set_back(Path(directory), values)
             case IoCost(device, lines):
                 _set_back_io_cost(device, lines)
-            case SubtreeControl(file):
-                if Path(file).exists() and "io" in Path(file).read_text().split():
-                    Path(file).write_text("-io")
+            case SubtreeControl(file, controllers):
+                on = Path(file).read_text().split() if Path(file).exists() else []
+                if off := [f"-{name}" for name in controllers if name in on]:
+                    Path(file).write_text(" ".join(off))
+            case Mounted(disk, partition, directory):
+                system.unmount(Path(directory))
+                system.remove_partition(disk, partition)
             case Cgroups(directory):
                 _empty(Path(directory))
     except OSError as error:

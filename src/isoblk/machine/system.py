@@ -84,6 +84,30 @@ def detach(file: Path) -> None:
             run_tool("losetup", "--detach", f"/dev/{place.parents[1].name}")
 
 
+def unmount(directory: Path) -> None:
+    """Unmount what is mounted on a directory, if anything is.
+
+    Raises:
+        RunError: it could not be unmounted.
+    """
+    mounts = (PROC / "self/mountinfo").read_text().splitlines()
+    # The kernel writes a space in a path as \\040.
+    name = str(directory).replace(" ", "\\040")
+    for line in mounts:
+        if line.split()[4] == name:
+            run_tool("umount", str(directory))
+
+
+def remove_partition(disk: str, partition: str) -> None:
+    """Remove the first partition of a disk, if it is there; the kernel's names.
+
+    Raises:
+        RunError: it could not be removed.
+    """
+    if (SYS / "block" / disk / partition).exists():
+        run_tool("delpart", f"/dev/{disk}", "1")
+
+
 def io_hierarchy(proc: Path = PROC) -> tuple[Path, CgroupVersion]:
     """Where the cgroups are that the io controller is on, and their version.
 

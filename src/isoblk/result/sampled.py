@@ -61,8 +61,10 @@ def sampled_output(
         spec: the run.
 
     Samples are not taken exactly at the windows' edges: between two of them the rate is taken
-    for constant.
+    for constant. What the first sample after the program's end has more than the one before was
+    done before its end.
     """
+    times_ns = _until_end(times_ns, end_ns)
     until = min(max(end_ns, 0), spec.warmup_ns + spec.runtime_ns)
     begin = min(spec.warmup_ns, until)
     output = TenantOutput(jobs=1, error=0, measured_ns=(begin, until))
@@ -90,6 +92,15 @@ def sampled_output(
             if any(moved):
                 output.windows[op, t_ms] = moved
     return output
+
+
+def _until_end(times_ns: Sequence[int], end_ns: int) -> list[int]:
+    """The times, with that of the first sample after the end at the end."""
+    times = list(times_ns)
+    after = bisect_right(times, end_ns)
+    if after < len(times) and end_ns > max(0, *times[:after]):
+        times[after] = end_ns
+    return times
 
 
 def _windows(spec: RunSpec, last_ns: int) -> Iterator[tuple[int, int, int]]:
