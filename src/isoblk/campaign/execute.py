@@ -31,6 +31,8 @@ from isoblk.workload.programs import program_file, program_of
 _KERNELS_MODULES = ("null_blk", "kunit")
 
 
+# For programs and the page cache.
+_PROGRAMS_MIB = 1024
 # With less than this free, a run's files have hit the end of the disk.
 _ROOM = 1 << 20
 
@@ -87,7 +89,8 @@ def make_job(spec: RunSpec, kernel_key: str, modules_key: str, tier: Tier = UML)
 
 
 def _memory_mib(spec: RunSpec) -> int:
-    return memory_mib(len(spec.tenants), memory_bytes(spec.device))
+    own = memory_mib(len(spec.tenants), memory_bytes(spec.device))
+    return own + _PROGRAMS_MIB if spec.filesystem else own
 
 
 def _anonymous(tenant: Tenant) -> Tenant:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The programs that a tenant can run besides blkload and fio, by the names that studies use."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ PROGRAMS: dict[str, Program] = {
 # something of another disk than theirs.
 _ALONE_AT_THE_END = 0.05
 _SHOWN = 200  # characters of a line
+_COMPLAINT = re.compile(r"error|fatal|fail|cannot|invalid|exception|killed", re.IGNORECASE)
 
 
 def program_of(load: Workload) -> Program | None:
@@ -70,14 +72,19 @@ def read_report(directory: Path, tenant: Tenant, spec: RunSpec) -> Said:
         figures=[],
     )
     if status:
-        last = (text.split("\n\n")[-1].strip().splitlines() or ["it said nothing"])[-1]
-        return Said(report, f"{load.program} ended with status {status}: {last[:_SHOWN]}")
+        return Said(report, f"{load.program} ended with status {status}: {_complaint(text)}")
     try:
         figures = PROGRAMS[load.program].parse(text, Job(tenant, spec, ""))
     except ValueError as error:
         return Said(report, f"not what {load.program} prints: {error}")
     report = msgspec.structs.replace(report, figures=figures)
     return Said(report, _trouble_at_end(report, tenant, spec))
+
+
+def _complaint(text: str) -> str:
+    """The line of an output that says why there is no more of it: the last one that looks so."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it said nothing"]
+    return next(filter(_COMPLAINT.search, reversed(lines)), lines[-1])[:_SHOWN]
 
 
 def _trouble_at_end(report: ProgramReport, tenant: Tenant, spec: RunSpec) -> str:
