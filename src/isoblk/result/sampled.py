@@ -98,7 +98,7 @@ def _until_end(times_ns: Sequence[int], end_ns: int) -> list[int]:
     """The times, with that of the first sample after the end at the end."""
     times = list(times_ns)
     after = bisect_right(times, end_ns)
-    if after < len(times) and end_ns > max(0, *times[:after]):
+    if after < len(times) and end_ns > (times[after - 1] if after else 0):
         times[after] = end_ns
     return times
 
