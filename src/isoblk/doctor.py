@@ -19,10 +19,12 @@ from rich.text import Text
 
 from isoblk import kernel
 from isoblk.errors import IsoblkError, UserError
+from isoblk.guest.tier import UML
 from isoblk.kernel import tools
 from isoblk.machine import qemu
 from isoblk.machine.uml import SHARED_MEMORY, memory_mib, shared_memory_problem
 from isoblk.paths import cache_dir
+from isoblk.workload.programs import PROGRAMS
 
 # Space for one kernel: 0.7 GB of source while its 0.3 GB package is unpacked, 0.15 GB of build.
 _CACHE_BYTES = 1_200_000_000
@@ -76,6 +78,7 @@ def check_all() -> list[Check]:
         check_cache,
         check_kernels,
         check_fio,
+        check_programs,
         check_qemu,
     )
     return [check() for check in checks]
@@ -240,6 +243,28 @@ def check_fio() -> Check:
     if path:
         return Check("fio", State.OK, path)
     return Check("fio", State.OPTIONAL, "not found", tools.install_command(["fio"]))
+
+
+def check_programs() -> Check:
+    """Programs are only for tenants that run them."""
+    needs = {name: program.needs({}) for name, program in PROGRAMS.items()}
+    absent = {
+        name: wanted
+        for name, wanted in needs.items()
+        if not all(shutil.which(file, path=UML.path) for file in wanted)
+    }
+    found = ", ".join(name for name in needs if name not in absent)
+    if not absent:
+        return Check("programs", State.OK, found)
+    packages = [package for wanted in absent.values() for package in wanted.values()]
+    instead = [name for name in absent if PROGRAMS[name].instead({})]
+    hint = f" (fio does what {', '.join(instead)} would)" if instead else ""
+    return Check(
+        "programs",
+        State.OPTIONAL,
+        f"{found}; not found: {', '.join(absent)}",
+        tools.install_command(packages) + hint,
+    )
 
 
 def check_qemu() -> Check:

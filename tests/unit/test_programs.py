@@ -286,7 +286,7 @@ def test_the_plan_is_valid_shell(tier: Tier, found: str, program: str, cgroup: s
         "umount ",
         "## the scheduler",
         "cgroup.procs",
-        "exec 3> go",
+        "exec 3> ",
         "> stop",
         "charged",
         "umount ",

@@ -18,7 +18,7 @@ from isoblk.kernel.tools import install_command
 from isoblk.study.model import Expansion, Installed, RunSpec, Workload
 from isoblk.workload.programs import program_of
 
-_FIO = {"fio": "fio", "setpriv": "util-linux"}
+_FIO = {"fio": "fio"}
 _PARTITIONS = {"addpart": "util-linux", "delpart": "util-linux"}
 _MKFS = {"ext4": {"mkfs.ext4": "e2fsprogs"}, "xfs": {"mkfs.xfs": "xfsprogs"}}
 
@@ -53,7 +53,7 @@ def _with_programs(spec: RunSpec) -> RunSpec:
 
 def _find(load: Workload, who: str) -> tuple[Installed, ...]:
     if load.program == "fio":
-        return _require(_FIO, who)[:1]
+        return _require(_FIO, who)
     program = program_of(load)
     if program is None:
         return ()

@@ -9,7 +9,7 @@ from isoblk.guest.charges import charge_files
 from isoblk.guest.tier import Place
 from isoblk.study.model import Filesystem, RunSpec, Tenant
 from isoblk.workload import barrier, fio
-from isoblk.workload.barrier import DIRECTORY, GO, NOW, READY, SAMPLES, START, STOP
+from isoblk.workload.barrier import DIRECTORY, NOW, READY, SAMPLES, START, STOP
 from isoblk.workload.program import Job, Program
 from isoblk.workload.programs import PROGRAMS, program_of
 
@@ -113,10 +113,11 @@ def run(
     )
     pids = " ".join(f"${{{barrier.pid_variable(i)}}}" for i in everyone)
     sampled = [tenant for tenant, _ in of_programs(spec)]
+    go = barrier.fifo(place)
     return [
         f"mkdir {place.run}/{DIRECTORY}",
         f"cd {place.run}/{DIRECTORY}",
-        f"mkfifo {GO}",
+        f"mkfifo {go}",
         f": > {READY}",
         *(line for i in everyone for line in _start(spec.tenants[i], spec, place)),
         "# Each gets ready, says so, and waits until somebody writes to the fifo, which stays open",
@@ -124,7 +125,7 @@ def run(
         f"until [ $(grep -c '' {READY}) = {jobs} ]; do kill -0 {pids}; sleep 0.02; done",
         *begin,
         f"{NOW} > {START}",
-        f"exec 3> {GO}",
+        f"exec 3> {go}",
         *(_sample(sampled, spec, place) if sampled else []),
         *events,
         *end,
@@ -149,7 +150,7 @@ def _start(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
         f"(echo 0 > {place.cgroup}/{tenant.cgroup}/cgroup.procs",
         f"exec > {tenant.name}.out 2>&1",
         f"cd {directory}/{tenant.name}",
-        barrier.wait(tenant.name, f"{here}/"),
+        barrier.wait(tenant.name, place, f"{here}/"),
         *([f"sleep {delay / 1e9:.9f}"] if delay else []),
         "status=0",
         f"{program.command(own)} || status=$?",

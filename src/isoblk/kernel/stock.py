@@ -23,9 +23,12 @@ _RECIPE = 1
 
 _ARCH = "amd64"
 
-# What the lab's own kernels have built in and Debian's as modules: file systems over 9p, and the
-# schedulers. In an order that suits their dependencies; what is built in is passed over.
-_BASE = ("netfs", "9pnet", "9p", "9pnet_virtio", "configfs", "kyber-iosched", "bfq")
+# What the lab's own kernels have built in and Debian's as modules: file systems over 9p, the
+# schedulers, and ext4. In an order that suits their dependencies; what is built in is passed over.
+_BASE = (
+    *("netfs", "9pnet", "9p", "9pnet_virtio", "configfs", "kyber-iosched", "bfq"),
+    *("crc16", "crc32c_generic", "mbcache", "jbd2", "ext4"),
+)
 # What a run may ask for.
 _MODULES = ("null_blk",)
 

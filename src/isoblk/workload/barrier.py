@@ -2,11 +2,12 @@
 """How processes start at the same moment, with each other and with blkload's tenants.
 
 Each says that it is ready and opens a fifo, in which it waits until somebody opens that for
-writing. All files are in one directory of the run's.
+writing. All files but the fifo are in one directory of the run's.
 """
 
+from isoblk.guest.tier import Place
+
 DIRECTORY = "programs"
-GO = "go"  # the fifo
 READY = "ready"  # a line for each that waits
 START = "start"  # when they were let go, in ns of Unix time
 SAMPLES = "samples"  # what the tenants' cgroups were charged with, again and again
@@ -16,9 +17,19 @@ STOP = "stop"  # is there when no more samples are wanted
 NOW = "/usr/bin/date +%s%N"
 
 
-def wait(name: str, directory: str = "") -> str:
-    """Commands that wait. directory: where the files are, with a slash at its end."""
-    return f"echo {name} >> {directory}{READY}; : < {directory}{GO}"
+def fifo(place: Place, directory: str = "") -> str:
+    """The fifo. In a guest it is not in the run's directory: the host need not know of it.
+
+    Args:
+        place: of the run's files.
+        directory: where the files are, with a slash at its end.
+    """
+    return "/run/go" if place.run.startswith("/") else f"{directory}go"
+
+
+def wait(name: str, place: Place, directory: str = "") -> str:
+    """Commands that wait."""
+    return f"echo {name} >> {directory}{READY}; : < {fifo(place, directory)}"
 
 
 def pid_variable(index: int) -> str:

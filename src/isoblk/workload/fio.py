@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from isoblk.errors import RunError
-from isoblk.guest.tier import Place
+from isoblk.guest.tier import UML, Place
 from isoblk.result.model import OpTotals
 from isoblk.study.model import RunSpec, Tenant
 from isoblk.workload import barrier
@@ -32,10 +32,10 @@ _PRIOCLASS = {"rt": 1, "be": 2, "idle": 3}
 
 def start(tenant: Tenant, place: Place, spec: RunSpec) -> str:
     """The command that starts a tenant's fio in its cgroup, in the background, where it gets
-    ready, and waits. It ends with the script."""
+    ready, and waits. On the host machine it ends with the script; a guest does anyway."""
     index = spec.tenants.index(tenant)
     options = _options(tenant, spec)
-    wait = barrier.wait(tenant.name)
+    wait = barrier.wait(tenant.name, place)
     if delay := options.pop("startdelay", None):
         wait += f"; sleep {str(delay).removesuffix('us')}e-6"
     options |= {
@@ -46,10 +46,11 @@ def start(tenant: Tenant, place: Place, spec: RunSpec) -> str:
         "log_unix_epoch": 1,
         "exec_prerun": quote(wait),
     }
+    tie = "" if place == UML.place else "setpriv --pdeathsig KILL "
     words = " ".join(f"--{name}={value}" for name, value in options.items())
     return (
-        f"(echo 0 > {place.cgroup}/{tenant.cgroup}/cgroup.procs && exec setpriv --pdeathsig KILL"
-        f" fio --name={tenant.name} --filename=/dev/{place.disk} {words}"
+        f"(echo 0 > {place.cgroup}/{tenant.cgroup}/cgroup.procs && exec {tie}"
+        f"fio --name={tenant.name} --filename=/dev/{place.disk} {words}"
         f" --output={tenant.name}.json) & {barrier.pid_variable(index)}=$!"
     )
 
