@@ -61,13 +61,17 @@ class DbBench(Program):
         if not load:
             return []
         options = {k: v for k, v in job.options.items() if k not in _OF_THE_RUN and k != _LOAD}
+        # Else the run would begin with what loading has left to be done.
+        load = f"{load},flush"
         return [f"{_command(job, {_BENCHMARKS: load, **options})} > /dev/null 2>&1"]
 
     def command(self, job: Job) -> str:  # noqa: D102
         options = {k: v for k, v in job.options.items() if k != _LOAD}
         if self.timed(options):
-            # Whole seconds: it ends rather before the others than after them.
+            # Whole seconds: it ends rather before the others than after them. Without the other
+            # option it looks at the clock every 1,000 operations of a thread.
             options["duration"] = max(1, int(job.seconds))
+            options.setdefault("ops_between_duration_checks", 1)
         if job.options.get(_LOAD, _LOAD_DEFAULT):
             options["use_existing_db"] = 1
         return _command(job, options)
