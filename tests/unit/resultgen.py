@@ -13,6 +13,7 @@ import polars as pl
 from isoblk.result.model import (
     Knob,
     OpTotals,
+    ProgramReport,
     Provenance,
     ReplayTotals,
     RunRecord,
@@ -84,6 +85,7 @@ class Made:
     latency: Mapping[int, int] | None = None  # upper_ns to count, every tenant's
     provenance: Provenance = PROVENANCE
     replays: Mapping[str, ReplayTotals | None] = field(default_factory=dict)
+    says: Mapping[str, ProgramReport] = field(default_factory=dict)
 
 
 def tenant(name: str, weight: int, cgroup: str = "", **workload: object) -> Tenant:
@@ -191,6 +193,7 @@ def _write_run(directory: Path, run_id: str, made: Made, spec: RunSpec) -> None:
                 ops={op: totals} if measured else {},
                 io_stat=None,
                 replay=made.replays.get(one.name),
+                says=made.says.get(one.name),
             )
         )
     record = RunRecord(
