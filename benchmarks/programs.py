@@ -31,6 +31,12 @@ from isoblk.study.model import (
 
 SIZE = 1 << 30
 DEVICE = VdiskDevice(size=SIZE, store="memory", read_ns=100_000, write_ns=100_000)
+UNCACHED: Options = {
+    "benchmarks": "readrandom",
+    "num": 20_000,
+    "use_direct_reads": True,
+    "cache_size": 65_536,
+}
 # What a program does, less of it and more: seconds, and options.
 LOADS: dict[str, tuple[Program, tuple[int, Options], tuple[int, Options]]] = {
     "dd, 4 KiB direct writes": (
@@ -45,8 +51,8 @@ LOADS: dict[str, tuple[Program, tuple[int, Options], tuple[int, Options]]] = {
     ),
     "db_bench, readrandom": (
         "db_bench",
-        (1, {"benchmarks": "readrandom", "num": 20_000, "use_direct_reads": True}),
-        (3, {"benchmarks": "readrandom", "num": 20_000, "use_direct_reads": True}),
+        (1, UNCACHED),
+        (3, UNCACHED),
     ),
     "iozone (or fio in its place), 4 KiB": (
         "iozone",

@@ -2,6 +2,7 @@
 """The host machine divides as the lab says, and leaves this machine as it was: after a run, after
 an interrupt, and after isoblk host restore if it was killed. No disk in use is touched."""
 
+import shutil
 import signal
 import subprocess
 import time
@@ -46,6 +47,29 @@ low_latency = 0
 """
 ONE = STUDY.replace('["none", "mq-deadline", "kyber", "bfq"]', '["mq-deadline"]')
 LONG = ONE.replace("1500ms", "300s")
+# Writes for longer than the test takes.
+FILES = """\
+name = "host"
+device = { preset = "fast", store = "memory" }
+scheduler = "mq-deadline"
+
+[filesystem]
+size = "32m"
+
+[[tenant]]
+name = "t"
+workload = "dd"
+options = { bs = "4k", count = 4_000, flag = "dsync" }
+runtime = 1
+
+[[tenant]]
+name = "u"
+offset = "32m"
+
+[run]
+runtime = 300
+"""
+FILES_NEED = ("mkfs.ext4", "addpart", "delpart")
 IODEPTH = 16
 TUNABLES = ("scheduler", "iosched/read_expire", "nr_requests")
 DEADLINE_S = 60
@@ -139,12 +163,16 @@ def _until(true: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
 
 def _loaded(machine: Machine) -> bool:
     """Whether all tenants' fios have been let go."""
-    return any(machine.work.glob("results/host-host/runs/.*/fio/start"))
+    return any(machine.work.glob("results/host-host/runs/.*/programs/start"))
 
 
-def test_killed_under_load_it_leaves_nothing_after_restore(machine: Machine) -> None:
+@pytest.mark.parametrize("what", ["fio", "dd on a file system"])
+def test_killed_under_load_it_leaves_nothing_after_restore(machine: Machine, what: str) -> None:
     before = machine.condition()
-    process = machine.start("run", _study(machine, LONG), "--machine", "host", "--loop", "64m")
+    study = LONG if what == "fio" else FILES
+    if study is FILES and (absent := [x for x in FILES_NEED if not shutil.which(x)]):
+        pytest.skip(f"no {', '.join(absent)}")
+    process = machine.start("run", _study(machine, study), "--machine", "host", "--loop", "64m")
     _until(lambda: _loaded(machine), process)
     assert machine.condition() != before
     process.send_signal(signal.SIGKILL)
