@@ -186,6 +186,7 @@ static void group_begin(struct cfq_disk *cd, struct cfq_group *group)
 	cd->group_start = 0;
 	cd->group_rqs = 0;
 	cd->group_served = false;
+	isoblk_gate_serve(group->group);
 }
 
 static void group_join(struct cfq_disk *cd, struct cfq_group *group)

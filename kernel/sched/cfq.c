@@ -23,14 +23,18 @@
  * BE and IDLE, then queues for a slice by their level. An empty queue whose process
  * is likely to send another request at once is waited for, and the device idles.
  *
- * Weights, shares and the lifetime of groups are isoblk_share's (share.c); it has
- * no budget, gate or depth here, and no part in a request's way.
+ * Weights, shares and the lifetime of groups are isoblk_share's (share.c), and so is
+ * the gate (gate.c); it has no budget or depth here.
  *
- * What is not as it was. CFQ had a request list for every cgroup; blk-mq has one set of
- * tags for all. A group whose requests wait for its turn holds theirs, so nr_requests
- * should be what all together send, or the group whose turn it is lacks tags.
- * Asynchronous requests get ASYNC_PERCENT of the tags, lest a writer take
- * all. Processes that read the same area in turn (cooperators) do not share a
+ * The gate. CFQ had a list of nr_requests requests for every cgroup; blk-mq has one
+ * set of tags for all, and a group whose requests wait for its turn holds theirs. So
+ * the gate lets all groups that have requests hold equally many: a group needs
+ * its requests in its turn, however seldom that comes. With fewer tags than groups
+ * times what keeps the device busy, the device is not kept busy; shares hold as
+ * long as every group has one.
+ *
+ * What is not as it was. Asynchronous requests get ASYNC_PERCENT of the tags, lest a
+ * writer take all. Processes that read the same area in turn (cooperators) do not share a
  * queue. Asynchronous requests are not slowed down beyond what their turns say.
  * A group that comes back is served from where the others are; it was put
  * behind them.
@@ -71,7 +75,10 @@
 /* A process may have been away for long; that is as bad as a second. */
 #define MAX_THINK_NS		NSEC_PER_SEC
 
-/* As CFQ had them. */
+/* The gate sees what groups leave of their quotas this often, while requests go. */
+#define GATE_TICK_NS		(5 * NSEC_PER_MSEC)
+
+/* As CFQ had them; see cfq_init() for a disk that does not seek. */
 static const struct cfq_tunables defaults = {
 	.quantum		= 8,
 	.fifo_expire_sync	= 125,
@@ -124,6 +131,14 @@ static unsigned long rq_state(const struct request *rq)
 static void rq_set_state(struct request *rq, unsigned long state)
 {
 	rq->elv.priv[1] = (void *)state;
+}
+
+/* Where the gate counts @rq. */
+static struct isoblk_gq *rq_gq(const struct request *rq)
+{
+	const struct isoblk_hq *hq = rq->mq_hctx->sched_data;
+
+	return &rq_queue(rq)->group->group->gq[hq->index];
 }
 
 /* ---- figures ---------------------------------------------------------- */
@@ -481,6 +496,10 @@ static struct request *cfq_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct request *rq;
 
 	spin_lock_irq(&cd->disk.lock);
+	if (cfq_since(now, cd->gate_ns) >= GATE_TICK_NS) {
+		cd->gate_ns = now;
+		isoblk_gate_tick(&cd->disk);
+	}
 	rq = list_first_entry_or_null(&cd->urgent, struct request, queuelist);
 	if (rq) {
 		list_del_init(&rq->queuelist);
@@ -519,6 +538,7 @@ static bool cfq_has_work(struct blk_mq_hw_ctx *hctx)
 
 static void cfq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
+	isoblk_limit_depth(opf, data);
 	if (!op_is_sync(opf))
 		data->shallow_depth = max(data->q->nr_requests *
 					  ASYNC_PERCENT / 100, 1UL);
@@ -530,6 +550,7 @@ static void cfq_depth(struct request_queue *q)
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
 
+	isoblk_depth_updated(q);
 	queue_for_each_hw_ctx(q, hctx, i)
 		sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
 						1);
@@ -561,7 +582,7 @@ static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
 
 	if (free)
 		blk_mq_free_request(free);
-	return merged;
+	return merged || !isoblk_gate_pass(q, bio);
 }
 
 /* Under the lock, from cfq_bio_merge(). */
@@ -627,6 +648,7 @@ static void rq_enter(struct cfq_disk *cd, struct request *rq)
 	queue->refs++;
 	blkg_get(pd_to_blkg(&group->pd));
 	rq->elv.priv[0] = queue;
+	isoblk_gate_enter(rq_gq(rq));
 }
 
 /*
@@ -696,6 +718,7 @@ static void cfq_finish_request(struct request *rq)
 	bool run;
 
 	if (queue) {
+		isoblk_gate_leave(rq_gq(rq));
 		blkg = pd_to_blkg(&queue->group->group->pd);
 		spin_lock_irqsave(&cd->disk.lock, flags);
 		run = back(cd, rq);
@@ -717,6 +740,7 @@ static void cfq_finish_request(struct request *rq)
 /* ---- life ------------------------------------------------------------- */
 
 static const struct isoblk_ops cfq_ops = {
+	.equal_quotas	= true,
 	.own_size	= sizeof(struct cfq_group),
 	.group_init	= cfq_group_init,
 	.group_exit	= cfq_group_exit,
@@ -731,15 +755,17 @@ static int cfq_init(struct request_queue *q, struct elevator_queue *eq)
 	cd = kzalloc_node(sizeof(*cd), GFP_KERNEL, q->node);
 	if (!cd)
 		return -ENOMEM;
-	cd->disk.q = q;
 	cd->groups = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&cd->urgent);
 	hrtimer_setup(&cd->timer, cfq_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	cd->queueing = q->tag_set->queue_depth > QUEUEING_DEPTH;
 	cd->rotational = q->limits.features & BLK_FEAT_ROTATIONAL;
 	cd->tunables = defaults;
+	/* As CFQ since 4.2: nobody waits for a seek, so requests are counted. */
+	if (!cd->rotational)
+		cd->tunables.slice_idle = 0;
 
-	ret = isoblk_groups_init(&cd->disk, eq, &cfq_ops);
+	ret = isoblk_groups_init(&cd->disk, q, eq, &cfq_ops);
 	if (ret) {
 		kfree(cd);
 		return ret;
@@ -812,6 +838,7 @@ static struct elv_fs_entry cfq_attrs[] = {
 	CFQ_ATTR(group_idle),
 	CFQ_ATTR(low_latency),
 	CFQ_ATTR(target_latency),
+	__ATTR(gate, 0644, isoblk_gate_show, isoblk_gate_store),
 	__ATTR_NULL
 };
 
@@ -860,6 +887,7 @@ static int cfq_debugfs_groups(void *data, struct seq_file *m)
 	struct isoblk_group *group;
 	struct cfq_queue *queue;
 	struct cfq_group *cg;
+	unsigned int i, held, waiting;
 	char path[128];
 
 	spin_lock_irq(&cd->disk.lock);
@@ -867,11 +895,18 @@ static int cfq_debugfs_groups(void *data, struct seq_file *m)
 		cg = cfq_group_of(group);
 		cgroup_path(group->pd.blkg->blkcg->css.cgroup, path,
 			    sizeof(path));
-		seq_printf(m, "%s weight %u share_ppm %llu vdisktime %llu time_us %llu busy %u\n",
+		held = 0;
+		waiting = 0;
+		for (i = 0; i < cd->disk.nr_hqs; i++) {
+			held += atomic_read(&group->gq[i].held);
+			waiting += READ_ONCE(group->gq[i].nr_waiting);
+		}
+		seq_printf(m, "%s weight %u share_ppm %llu vdisktime %llu time_us %llu busy %u held %u at_gate %u\n",
 			   path, group->weight,
 			   (u64)isoblk_group_share(group) * 1000000 >>
 			   ISOBLK_SHARE_SHIFT, cg->vdisktime,
-			   div_u64(cg->time_ns, NSEC_PER_USEC), cg->nr_busy);
+			   div_u64(cg->time_ns, NSEC_PER_USEC), cg->nr_busy,
+			   held, waiting);
 		list_for_each_entry(queue, &cg->queues, group_node)
 			if (queue->busy)
 				show_queue(m, cd, queue);
@@ -892,6 +927,7 @@ static struct elevator_type cfq = {
 		.init_sched		= cfq_init_sched,
 		.exit_sched		= cfq_exit_sched,
 		.depth_updated		= cfq_depth_updated,
+		.init_hctx		= isoblk_init_hctx,
 		.limit_depth		= cfq_limit_depth,
 		.allow_merge		= cfq_allow_merge,
 		.bio_merge		= cfq_bio_merge,

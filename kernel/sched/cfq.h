@@ -199,6 +199,7 @@ struct cfq_tunables {
  * @timer: ends idling; also used to run the queue from where that is not allowed
  * @queueing: the device takes several requests at once; constant
  * @rotational: the device seeks; read when the elevator came
+ * @gate_ns: when isoblk_gate_tick() was called last
  * @bio_queue: to which the bio belongs that looks for a request to merge with
  * @tunables: see there
  *
@@ -226,6 +227,7 @@ struct cfq_disk {
 
 	bool queueing;
 	bool rotational;
+	u64 gate_ns;
 	struct cfq_queue *bio_queue;
 	struct cfq_tunables tunables;
 };

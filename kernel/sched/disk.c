@@ -93,15 +93,10 @@ static void isoblk_tick(struct timer_list *t)
 		isoblk_find_idle(disk);
 		disk->scanned_ns = now;
 	}
-	/* Before 6.19 depth_updated was called before the number was set. */
-	if (disk->tags != READ_ONCE(disk->q->nr_requests)) {
-		WRITE_ONCE(disk->tags, READ_ONCE(disk->q->nr_requests));
-		isoblk_gate_update(disk);
-	}
 	isoblk_update_shares(disk);
 	measure_rate(disk, now);
 	isoblk_measure_busy(disk);
-	isoblk_gate_lend(disk);
+	isoblk_gate_tick(disk);
 	if (disk->ops->tick)
 		disk->ops->tick(disk, now);
 	isoblk_depth_tick(disk, now);
@@ -150,26 +145,40 @@ static struct isoblk_hq *alloc_hq(struct isoblk_disk *disk, unsigned int index)
 	return hq;
 }
 
-/**
- * isoblk_groups_init() - let cgroups have their parts of a disk
- * @disk: zeroed, but for @q, @nr_hqs and the queues; @q is frozen
- * @eq: the elevator's; @disk becomes its data
- * @ops: what the elevator does its own way
- *
- * All that an elevator needs which has its own queues, and no hq.
- *
- * Return: 0 or a negative errno; then nothing is left to undo.
- */
-int isoblk_groups_init(struct isoblk_disk *disk, struct elevator_queue *eq,
-		       const struct isoblk_ops *ops)
+/* What the gate and groups need; without free_hqs() to undo if it fails. */
+static int init_hqs(struct isoblk_disk *disk, struct request_queue *q,
+		    const struct isoblk_ops *ops)
 {
-	struct request_queue *q = disk->q;
-	int ret;
+	unsigned int i;
 
+	disk->q = q;
 	disk->ops = ops;
+	disk->nr_hqs = q->nr_hw_queues;
+	disk->shared_tags = blk_mq_is_shared_tags(q->tag_set->flags);
+	disk->gate_on = true;
 	disk->weights_gen = 1;
 	spin_lock_init(&disk->lock);
 	INIT_LIST_HEAD(&disk->active);
+
+	disk->hq = kcalloc_node(disk->nr_hqs, sizeof(*disk->hq), GFP_KERNEL,
+				q->node);
+	if (!disk->hq)
+		return -ENOMEM;
+	for (i = 0; i < disk->nr_hqs; i++) {
+		disk->hq[i] = alloc_hq(disk, i);
+		if (!disk->hq[i]) {
+			free_hqs(disk);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Let cgroups have their parts of @disk; nothing is left to undo if it fails. */
+static int join_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
+{
+	struct request_queue *q = disk->q;
+	int ret;
 
 	eq->elevator_data = disk;
 	/* The policy finds us by it, from here on. */
@@ -182,7 +191,38 @@ int isoblk_groups_init(struct isoblk_disk *disk, struct elevator_queue *eq,
 		return ret;
 	}
 	isoblk_wbt_off(q, eq);
+	isoblk_depth_updated(q);
 	return 0;
+}
+
+static void leave_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
+{
+	blkcg_deactivate_policy(disk->q->disk, &isoblk_policy);
+	isoblk_wbt_on(disk->q, eq);
+}
+
+/**
+ * isoblk_groups_init() - let cgroups have their parts of a disk
+ * @disk: zeroed, part of the elevator's own data
+ * @q: frozen
+ * @eq: the elevator's; @disk becomes its data
+ * @ops: what the elevator does its own way
+ *
+ * For an elevator that has queues of its own: groups, shares and the gate.
+ *
+ * Return: 0 or a negative errno; then nothing is left to undo.
+ */
+int isoblk_groups_init(struct isoblk_disk *disk, struct request_queue *q,
+		       struct elevator_queue *eq, const struct isoblk_ops *ops)
+{
+	int ret = init_hqs(disk, q, ops);
+
+	if (ret)
+		return ret;
+	ret = join_policy(disk, eq);
+	if (ret)
+		free_hqs(disk);
+	return ret;
 }
 EXPORT_SYMBOL_GPL(isoblk_groups_init);
 
@@ -193,8 +233,8 @@ EXPORT_SYMBOL_GPL(isoblk_groups_init);
  */
 void isoblk_groups_exit(struct isoblk_disk *disk, struct elevator_queue *eq)
 {
-	blkcg_deactivate_policy(disk->q->disk, &isoblk_policy);
-	isoblk_wbt_on(disk->q, eq);
+	leave_policy(disk, eq);
+	free_hqs(disk);
 }
 EXPORT_SYMBOL_GPL(isoblk_groups_exit);
 
@@ -210,13 +250,8 @@ EXPORT_SYMBOL_GPL(isoblk_groups_exit);
 int isoblk_disk_init(struct isoblk_disk *disk, struct request_queue *q,
 		     struct elevator_queue *eq, const struct isoblk_ops *ops)
 {
-	unsigned int i;
-	int ret = -ENOMEM;
+	int ret;
 
-	disk->q = q;
-	disk->nr_hqs = q->nr_hw_queues;
-	disk->shared_tags = blk_mq_is_shared_tags(q->tag_set->flags);
-	disk->gate_on = true;
 	disk->write_cost = 100;
 	disk->refill_ns = DEFAULT_REFILL_NS;
 	disk->mean_sectors = FIRST_MEAN_SECTORS;
@@ -227,24 +262,16 @@ int isoblk_disk_init(struct isoblk_disk *disk, struct request_queue *q,
 	disk->scanned_ns = disk->refilled_ns;
 	timer_setup(&disk->timer, isoblk_tick, 0);
 
-	disk->hq = kcalloc_node(disk->nr_hqs, sizeof(*disk->hq), GFP_KERNEL,
-				q->node);
-	if (!disk->hq)
-		return -ENOMEM;
-	for (i = 0; i < disk->nr_hqs; i++) {
-		disk->hq[i] = alloc_hq(disk, i);
-		if (!disk->hq[i])
-			goto free_hqs;
-	}
+	ret = init_hqs(disk, q, ops);
+	if (ret)
+		return ret;
 	ret = isoblk_depth_init(disk);
 	if (ret)
 		goto free_hqs;
-
-	ret = isoblk_groups_init(disk, eq, ops);
+	ret = join_policy(disk, eq);
 	if (ret)
 		goto exit_depth;
 
-	isoblk_depth_updated(q);
 	/* One hardware queue after another is not asked: each has its own. */
 	blk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);
 	blk_stat_enable_accounting(q);
@@ -267,7 +294,7 @@ void isoblk_disk_exit(struct isoblk_disk *disk, struct elevator_queue *eq)
 {
 	timer_shutdown_sync(&disk->timer);
 	blk_stat_disable_accounting(disk->q);
-	isoblk_groups_exit(disk, eq);
+	leave_policy(disk, eq);
 	isoblk_depth_exit(disk);
 	free_hqs(disk);
 }

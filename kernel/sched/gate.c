@@ -38,7 +38,8 @@
  * Bios that may not be merged (flush, FUA, parts of a bio that was split, a
  * queue with nomerges) never come to bio_merge; they wait in limit_depth, where
  * the tag is asked for and sleeping is allowed as well. That does not say for
- * which bio: the task's own cgroup is taken, and a kernel thread's is the root.
+ * which bio: the cgroup is taken that a bio of the task would have, that is its own
+ * or, of a kernel thread, that for which it works (a loop device does), or the root.
  *
  * The wait is like that for a tag: not interruptible, for it always ends, with a
  * killed task's I/O as with any other. Freezing waits for us, as for any
@@ -75,7 +76,10 @@ void isoblk_gate_update(struct isoblk_disk *disk)
 
 	lockdep_assert_held(&disk->lock);
 
-	WRITE_ONCE(disk->gate_spare, usable > groups ? usable - groups : 0);
+	usable = usable > groups ? usable - groups : 0;
+	if (disk->ops->equal_quotas && groups)
+		usable /= groups;
+	WRITE_ONCE(disk->gate_spare, usable);
 }
 
 static unsigned int quota(const struct isoblk_gq *gq)
@@ -83,6 +87,8 @@ static unsigned int quota(const struct isoblk_gq *gq)
 	const struct isoblk_disk *disk = gq->group->disk;
 	u64 spare = READ_ONCE(disk->gate_spare);
 
+	if (disk->ops->equal_quotas)
+		return 1 + spare;
 	return 1 + (spare * READ_ONCE(gq->group->share) >> ISOBLK_SHARE_SHIFT);
 }
 
@@ -93,6 +99,14 @@ static bool reserve_free(const struct isoblk_hq *hq, unsigned int plugged)
 	return atomic_read(&hq->held) + plugged + tags / RESERVE_FRACTION < tags;
 }
 
+/* Where groups are served one by one, the others have no use for more now. */
+static bool may_borrow(const struct isoblk_gq *gq)
+{
+	const struct isoblk_disk *disk = gq->group->disk;
+
+	return !disk->ops->equal_quotas || READ_ONCE(disk->served) == gq->group;
+}
+
 /* Whether @gq's group may ask for a tag, when its task has @plugged already. */
 static bool gate_open(const struct isoblk_gq *gq, unsigned int plugged)
 {
@@ -100,14 +114,11 @@ static bool gate_open(const struct isoblk_gq *gq, unsigned int plugged)
 	unsigned int may = quota(gq);
 
 	return has < may || (has < may + READ_ONCE(gq->hq->lendable) &&
-			     reserve_free(gq->hq, plugged));
+			     may_borrow(gq) && reserve_free(gq->hq, plugged));
 }
 
-/**
- * isoblk_gate_lend() - see what groups leave of their quotas
- * @disk: its lock is held; called every tick
- */
-void isoblk_gate_lend(struct isoblk_disk *disk)
+/* See what groups leave of their quotas. */
+static void lend(struct isoblk_disk *disk)
 {
 	unsigned int tags = READ_ONCE(disk->tags);
 	unsigned int usable = tags - tags / RESERVE_FRACTION;
@@ -135,13 +146,42 @@ void isoblk_gate_lend(struct isoblk_disk *disk)
 }
 
 /**
- * isoblk_gate_open() - whether a waiter of a group may go on
- * @gq: where its tags are counted
+ * isoblk_gate_tick() - see how many tags there are, and who leaves some of his
+ * @disk: its lock is held; called every tick
  */
-bool isoblk_gate_open(const struct isoblk_gq *gq)
+void isoblk_gate_tick(struct isoblk_disk *disk)
 {
-	return gate_open(gq, 0);
+	/* Before 6.19 depth_updated was called before the number was set. */
+	if (disk->tags != READ_ONCE(disk->q->nr_requests)) {
+		WRITE_ONCE(disk->tags, READ_ONCE(disk->q->nr_requests));
+		isoblk_gate_update(disk);
+	}
+	lend(disk);
 }
+EXPORT_SYMBOL_GPL(isoblk_gate_tick);
+
+/**
+ * isoblk_gate_serve() - one group has the device to itself, says an elevator
+ * @group: may borrow tags, and others may not; the disk's lock is held
+ */
+void isoblk_gate_serve(struct isoblk_group *group)
+{
+	struct isoblk_disk *disk = group->disk;
+	unsigned int i;
+
+	lockdep_assert_held(&disk->lock);
+
+	if (disk->served == group)
+		return;
+	WRITE_ONCE(disk->served, group);
+	/* We are seen before we look; pairs with gate_wait(). */
+	smp_mb();
+	for (i = 0; i < disk->nr_hqs; i++)
+		if (waitqueue_active(&group->gq[i].gate) &&
+		    gate_open(&group->gq[i], 0))
+			wake_up(&group->gq[i].gate);
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_serve);
 
 static unsigned int plugged(void)
 {
@@ -231,6 +271,7 @@ bool isoblk_gate_pass(struct request_queue *q, struct bio *bio)
 	gate_wait_open(group, bio->bi_opf);
 	return true;
 }
+EXPORT_SYMBOL_GPL(isoblk_gate_pass);
 
 /**
  * isoblk_limit_depth() - an elevator's limit_depth: the gate of what cannot merge
@@ -240,21 +281,15 @@ bool isoblk_gate_pass(struct request_queue *q, struct bio *bio)
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct request_queue *q = data->q;
-	struct isoblk_group *group = NULL;
-	struct blkcg_gq *blkg;
+	struct isoblk_group *group;
+	struct bio bio;
 
 	if (likely(!(opf & REQ_NOMERGE_FLAGS) && !blk_queue_nomerges(q)))
 		return;
 
-	rcu_read_lock();
-	blkg = blkg_lookup(css_to_blkcg(task_css(current, io_cgrp_id)), q);
-	/* A group that is on its way out is not waited for. */
-	if (blkg && blkg_to_pd(blkg, &isoblk_policy) && blkg_tryget(blkg))
-		group = container_of(blkg_to_pd(blkg, &isoblk_policy),
-				     struct isoblk_group, pd);
-	rcu_read_unlock();
-	if (!group)
-		return;
+	/* A bio of the task's own knows, and holds, whom it would be charged to. */
+	bio_init(&bio, q->disk->part0, NULL, 0, opf);
+	group = isoblk_bio_group(&bio);
 
 	/* Flushes of many are made as one, by the kernel: a price for each. */
 	if (opf & REQ_PREFLUSH)
@@ -263,7 +298,7 @@ void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	    !(data->flags & BLK_MQ_REQ_NOWAIT) &&
 	    !(opf & (REQ_META | REQ_SWAP)) && !(current->flags & PF_MEMALLOC))
 		gate_wait_open(group, opf);
-	blkg_put(blkg);
+	bio_uninit(&bio);
 }
 EXPORT_SYMBOL_GPL(isoblk_limit_depth);
 
@@ -284,13 +319,44 @@ static void wake_longest(struct isoblk_hq *hq)
 }
 
 /**
- * isoblk_gate_leave() - a request has given its tag back
- * @gq: where it was counted, and is no longer
+ * isoblk_gate_enter() - a request has a tag
+ * @gq: its group's, on its hardware queue
+ */
+void isoblk_gate_enter(struct isoblk_gq *gq)
+{
+	bool alone;
+	int held;
+
+	gq = isoblk_tags_gq(gq);
+	held = atomic_inc_return(&gq->held);
+	if (held > READ_ONCE(gq->peak))
+		WRITE_ONCE(gq->peak, held);
+	/* A waiter that is missed is woken when a request is freed. */
+	if (waitqueue_active(&gq->gate) && gate_open(gq, 0))
+		wake_up(&gq->gate);
+	/* Twice running: the first of many that come at once is none. */
+	alone = held == 1;
+	/* No barrier: a hint. */
+	if (alone && READ_ONCE(gq->alone) && !waitqueue_active(&gq->gate))
+		WRITE_ONCE(gq->hq->lone, gq->hq->lone + 1);
+	if (READ_ONCE(gq->alone) != alone)
+		WRITE_ONCE(gq->alone, alone);
+	atomic_inc(&gq->hq->held);
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_enter);
+
+/**
+ * isoblk_gate_leave() - a request gives its tag back
+ * @gq: as it entered
  */
 void isoblk_gate_leave(struct isoblk_gq *gq)
 {
-	struct isoblk_hq *hq = gq->hq;
+	struct isoblk_hq *hq;
 
+	gq = isoblk_tags_gq(gq);
+	hq = gq->hq;
+	atomic_dec(&gq->held);
+	atomic_dec(&hq->held);
 	/* We have counted before we look; pairs with gate_wait(). */
 	smp_mb__after_atomic();
 	if (!READ_ONCE(hq->nr_gate))
@@ -298,6 +364,8 @@ void isoblk_gate_leave(struct isoblk_gq *gq)
 	/* The barrier is above. */
 	if (waitqueue_active(&gq->gate) && gate_open(gq, 0))
 		wake_up(&gq->gate);
-	else if (READ_ONCE(hq->lendable) && reserve_free(hq, 0))
+	else if (!hq->disk->ops->equal_quotas && READ_ONCE(hq->lendable) &&
+		 reserve_free(hq, 0))
 		wake_longest(hq);
 }
+EXPORT_SYMBOL_GPL(isoblk_gate_leave);

@@ -319,6 +319,7 @@ struct isoblk_round {
  *
  * And by one that has its own queues, and takes part by isoblk_groups_init():
  *
+ * @equal_quotas: at the gate all active groups are alike
  * @own_size: bytes of its own in each group, see isoblk_group_own()
  * @group_init: these bytes are there, and zero; the group is not yet in use
  * @group_exit: a group that has taken part is about to be freed; disk->lock
@@ -331,6 +332,7 @@ struct isoblk_ops {
 	u64 (*round)(struct isoblk_disk *disk, const struct isoblk_round *r);
 	void (*tick)(struct isoblk_disk *disk, u64 now);
 
+	bool equal_quotas;
 	size_t own_size;
 	void (*group_init)(struct isoblk_group *group);
 	void (*group_exit)(struct isoblk_group *group);
@@ -370,8 +372,10 @@ struct isoblk_ops {
  * @write_cost: percent of its size that a write is charged; read without
  * @tags: of a hardware queue; read without
  * @gate_on: the gate is in use; read without
- * @gate_spare: tags divided by share, on top of one a group; @lock, read
- *	without
+ * @gate_spare: tags divided by share, on top of one a group, or with
+ *	equal_quotas each group's of them; @lock, read without
+ * @served: the group whose turn it is, with equal_quotas; may be freed: only
+ *	compared. @lock, read without
  * @gate_used: somebody waited since tags were last lent; any context
  * @tags_short: somebody waited in the last tick; @lock
  * @shared_tags: the hardware queues have one set of tags; constant
@@ -412,6 +416,7 @@ struct isoblk_disk {
 	unsigned int tags;
 	bool gate_on;
 	unsigned int gate_spare;
+	const struct isoblk_group *served;
 	bool gate_used;
 	bool tags_short;
 	bool shared_tags;
@@ -472,8 +477,8 @@ static inline void *isoblk_group_own(struct isoblk_group *group)
 }
 
 /* disk.c: a disk's life, its timer, what all elevators show */
-int isoblk_groups_init(struct isoblk_disk *disk, struct elevator_queue *eq,
-		       const struct isoblk_ops *ops);
+int isoblk_groups_init(struct isoblk_disk *disk, struct request_queue *q,
+		       struct elevator_queue *eq, const struct isoblk_ops *ops);
 void isoblk_groups_exit(struct isoblk_disk *disk, struct elevator_queue *eq);
 int isoblk_disk_init(struct isoblk_disk *disk, struct request_queue *q,
 		     struct elevator_queue *eq, const struct isoblk_ops *ops);
@@ -547,12 +552,13 @@ void isoblk_run_throttled(struct isoblk_disk *disk,
 			  const struct isoblk_hq *except);
 
 /* gate.c: who may ask for a tag */
-bool isoblk_gate_open(const struct isoblk_gq *gq);
 bool isoblk_gate_pass(struct request_queue *q, struct bio *bio);
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+void isoblk_gate_enter(struct isoblk_gq *gq);
 void isoblk_gate_leave(struct isoblk_gq *gq);
 void isoblk_gate_update(struct isoblk_disk *disk);
-void isoblk_gate_lend(struct isoblk_disk *disk);
+void isoblk_gate_serve(struct isoblk_group *group);
+void isoblk_gate_tick(struct isoblk_disk *disk);
 
 /* Where the tags of @gq's requests are counted. */
 static inline struct isoblk_gq *isoblk_tags_gq(struct isoblk_gq *gq)

@@ -650,25 +650,8 @@ EXPORT_SYMBOL_GPL(isoblk_prepare_request);
 /* The first time that @rq is seen with its bio: it holds a tag for @gq. */
 static void rq_enter(struct isoblk_gq *gq, struct request *rq)
 {
-	struct isoblk_gq *tags = isoblk_tags_gq(gq);
-	bool alone;
-	int held;
-
 	blkg_get(pd_to_blkg(&gq->group->pd));
-	held = atomic_inc_return(&tags->held);
-	if (held > READ_ONCE(tags->peak))
-		WRITE_ONCE(tags->peak, held);
-	/* A waiter that is missed is woken when a request is freed. */
-	if (waitqueue_active(&tags->gate) && isoblk_gate_open(tags))
-		wake_up(&tags->gate);
-	/* Twice running: the first of many that come at once is none. */
-	alone = held == 1;
-	/* No barrier: a hint. */
-	if (alone && READ_ONCE(tags->alone) && !waitqueue_active(&tags->gate))
-		WRITE_ONCE(tags->hq->lone, tags->hq->lone + 1);
-	if (READ_ONCE(tags->alone) != alone)
-		WRITE_ONCE(tags->alone, alone);
-	atomic_inc(&tags->hq->held);
+	isoblk_gate_enter(gq);
 	rq->elv.priv[0] = gq;
 	isoblk_activate(gq->group);
 
@@ -793,7 +776,7 @@ EXPORT_SYMBOL_GPL(isoblk_requeue_request);
  */
 void isoblk_finish_request(struct request *rq)
 {
-	struct isoblk_gq *gq = rq_gq(rq), *tags;
+	struct isoblk_gq *gq = rq_gq(rq);
 
 	if (!gq)
 		return;
@@ -803,10 +786,7 @@ void isoblk_finish_request(struct request *rq)
 
 	if (unlikely(rq_state(rq) & RQ_AS_ROOT))
 		atomic_dec(&isoblk_tags_gq(root_gq(gq->hq))->held);
-	tags = isoblk_tags_gq(gq);
-	atomic_dec(&tags->held);
-	atomic_dec(&tags->hq->held);
-	isoblk_gate_leave(tags);
+	isoblk_gate_leave(gq);
 	rq->elv.priv[0] = NULL;
 	blkg_put(pd_to_blkg(&gq->group->pd));
 }

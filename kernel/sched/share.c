@@ -37,8 +37,9 @@
  * or when it is freed. A parent outlives its children: the kernel holds a
  * reference for each.
  *
- * An elevator with queues of its own (cfq) uses this file alone: groups with its
- * part at their end, the weights, and the shares; it says itself who is active.
+ * An elevator with queues of its own (cfq) uses this file and the gate alone: groups
+ * with its part at their end, the weights, and the shares; it says itself who is
+ * active.
  *
  * Locks, outermost first: hq->lock, gq->lock or disk->lock. The request path
  * takes the first two, both of one hardware queue; disk->lock is taken when a
@@ -241,6 +242,7 @@ void isoblk_join(struct isoblk_group *group)
 {
 	take_part(group);
 	group->active = true;
+	isoblk_gate_update(group->disk);
 }
 EXPORT_SYMBOL_GPL(isoblk_join);
 
@@ -252,6 +254,7 @@ void isoblk_leave(struct isoblk_group *group)
 {
 	group->active = false;
 	leave(group);
+	isoblk_gate_update(group->disk);
 }
 EXPORT_SYMBOL_GPL(isoblk_leave);
 

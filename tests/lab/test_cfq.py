@@ -16,6 +16,7 @@ from tests.lab.load import (
     BLKLOAD,
     CGROUP,
     STATS,
+    VDISK,
     Load,
     Op,
     Tenant,
@@ -55,6 +56,7 @@ def measured(
     disk: Mapping[str, Value] | None = None,
     cgroup: CgroupVersion = "v2",
     merge: bool = True,
+    requests: str = REQUESTS,
 ) -> dict[str, Tenant]:
     """Run tenants together under cfq. groups: path to weight; a tenant without `cgroup` is in
     the group of its name if there is one, else in the root."""
@@ -62,7 +64,7 @@ def measured(
     left = quiet.run(
         vdisk(**(disk or SSD)),
         use("cfq"),
-        REQUESTS,
+        requests,
         f"echo {0 if merge else 2} > {QUEUE}/nomerges",
         *(f"echo {value} > {IOSCHED}/{name}" for name, value in (tunables or {}).items()),
         *(
@@ -162,6 +164,65 @@ def test_who_waits_waits_for_all_others(quiet: Quiet) -> None:
     alone = 32 * 80_000 // 8
     assert percentile(done["a"].op, 50) == pytest.approx(alone, rel=0.05)
     assert 100 * MS < percentile(done["a"].op, 99) < 1000 * MS
+
+
+# -- tags: cfq has those of one list, where CFQ had a list a group --
+
+
+@pytest.mark.parametrize("copies", [1, 8])
+def test_groups_have_their_parts_with_fewer_tags_than_requests(quiet: Quiet, copies: int) -> None:
+    # 128 and 1024 requests on the 64 tags of a disk that takes 32.
+    weights = {f"{name}{i}": weight for i in range(copies) for name, weight in WEIGHTS.items()}
+    found = {}
+    for gate in (1, 0):
+        done = measured(
+            quiet,
+            dict.fromkeys(weights, DEEP),
+            groups=weights,
+            tunables={"gate": gate},
+            disk=SSD | {"queue_depth": 32},
+            requests=":",
+        )
+        ios = sum(one.op.meas_ios for one in done.values())
+        found[gate] = (by_weight(done, weights), ios / (2.4 * 100_000))
+    # Three seconds are eight turns of the group, two of them partly in the warm-up.
+    assert found[1][0] <= (0.05 if copies == 1 else 0.15)
+    assert found[1][1] >= 0.98
+    assert found[0][0] > 0.5, "there are tags enough without a gate"
+
+
+def test_light_and_heavy_groups_hold_equally_many_tags(quiet: Quiet) -> None:
+    left = quiet.run(
+        vdisk(**SSD, queue_depth=32),
+        use("cfq"),
+        *(
+            f"{group(f'/{n}')}; echo {w} > {CGROUP}/{n}/io.isoblk.weight"
+            for n, w in WEIGHTS.items()
+        ),
+        *(tenant(name, **(DEEP | {"cgroup": f"/{name}"})) for name in WEIGHTS),
+        f"echo 1 > {BLKLOAD}/start; sleep 2.5",
+        *(f"sleep 0.03; {keep(f'{sched()}/groups', 'groups')}" for _ in range(20)),
+        f"cat {BLKLOAD}/wait",
+    )
+    held: dict[str, list[int]] = {name: [] for name in WEIGHTS}
+    for line in left.read("groups").splitlines():
+        if line.startswith("/"):
+            path, words = line.split()[0], line.split()
+            held[path[1:]].append(int(words[words.index("held") + 1]))
+    # 64 tags, of which 60 are divided.
+    assert {name: median(found) for name, found in held.items()} == dict.fromkeys(WEIGHTS, 15)
+
+
+def test_a_disk_that_seeks_waits_for_processes_and_another_does_not(quiet: Quiet) -> None:
+    disks: tuple[dict[str, Value], ...] = ({"model": "disk", "size": "4g"}, SSD)
+    left = quiet.run(
+        *(
+            f"{vdisk(**disk)}\n{use('cfq')}\n{keep(f'{IOSCHED}/slice_idle', 'idle')}\n"
+            f"rmdir {VDISK}/disk0"
+            for disk in disks
+        )
+    )
+    assert left.read("idle").split() == ["8", "0"]
 
 
 def test_group_idle_keeps_the_place_of_one_that_sends_one_by_one(quiet: Quiet) -> None:

@@ -24,7 +24,7 @@ from isoblk.study.presets import load_device
 from tests.lab.guest import Guest
 from tests.lab.load import BLKLOAD, CGROUP, START, STATS, VDISK, WAIT, numbers, results, save, vdisk
 from tests.lab.load import tenant as loaded
-from tests.lab.share import ELEVATORS, Quiet, group, keep, sched, use
+from tests.lab.share import ALL, ELEVATORS, Quiet, group, keep, sched, use
 from tests.unit.specs import MS, Group, NullBlkDevice, run_spec, tenant
 
 # 16 servers of 20 us; and null_blk's 64 tags of 80 us.
@@ -290,7 +290,7 @@ print("again", again)
 """
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", ALL)
 def test_who_may_not_wait_is_told_so_at_the_gate(any_guest: Guest, elevator: str) -> None:
     python = f"(echo 0 > {CGROUP}/a/cgroup.procs; exec {sys.executable} /run/isoblk/nowait.py)"
     left = Quiet(any_guest).run(

@@ -387,9 +387,11 @@ ATTRIBUTES: dict[str, dict[str, Attribute]] = {
         )
     }
     | {
-        name: ("8", ["0", "10000"], NUMBERS_ONLY | {"10001": ERANGE})
-        for name in ("slice_idle", "group_idle")
-    },
+        # The disk does not seek: no process is waited for.
+        name: (default, ["0", "10000"], NUMBERS_ONLY | {"10001": ERANGE})
+        for name, default in (("slice_idle", "0"), ("group_idle", "8"))
+    }
+    | {"gate": COMMON["gate"]},
 }
 
 

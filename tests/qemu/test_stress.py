@@ -46,8 +46,6 @@ MODULES = (
 
 # Each elevator has a disk of its own, so that one guest stresses all.
 DISKS = {"kyber-fair": "kf", "feedbac": "fb", "cfq": "cq"}
-# Those with a gate in front of the tags.
-GATED = {"kyber-fair": "kf", "feedbac": "fb"}
 
 # So slow that the emulated processors wait for the disk and not the other way round.
 SLOW_NS = 40_000_000
@@ -202,6 +200,7 @@ CHAIN = (
     ("feedbac", "iosched/gate 0"),
     ("kyber-fair", "nr_requests 8"),
     ("cfq", "nr_requests 8"),
+    ("cfq", "iosched/gate 0"),
 )
 
 
@@ -581,12 +580,12 @@ STORM_TASKS = 37
 
 def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
     # Far more tasks than tags. Every fourth is killed, most of them while they wait.
-    names = [f"/{disk}/{i}" for disk in GATED.values() for i in range(STORM_GROUPS)]
+    names = [f"/{disk}/{i}" for disk in DISKS.values() for i in range(STORM_GROUPS)]
     left = debug_guest.run(
         stress(
             *(
                 line
-                for elevator, disk in GATED.items()
+                for elevator, disk in DISKS.items()
                 for line in (
                     vdisk(disk, hw_queues=QEMU.cpus, read_ns=2_000_000_000, write_ns=SLOW_NS),
                     choose(disk, elevator),
@@ -597,10 +596,14 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
             *map(cgroup, names),
             f"""
             toggle() {{
-                for disk in {" ".join(GATED.values())}; do
-                    for row in "nr_requests 8" "iosched/depth 1" "nomerges 2" "nr_requests 4" \\
-                        "iosched/depth off" "iosched/gate 0" "nomerges 0" "iosched/depth 5" \\
-                        "iosched/gate 1" "nr_requests 64" "iosched/depth auto" "nr_requests 4"
+                for disk in {" ".join(DISKS.values())}; do
+                    case $disk in
+                        {DISKS["cfq"]}) few=quantum\\ 1 all=quantum\\ 64 usual=quantum\\ 8 ;;
+                        *) few=depth\\ 1 all=depth\\ off usual=depth\\ auto ;;
+                    esac
+                    for row in "nr_requests 8" "iosched/$few" "nomerges 2" "nr_requests 4" \\
+                        "iosched/$all" "iosched/gate 0" "nomerges 0" "iosched/gate 1" \\
+                        "nr_requests 64" "iosched/$usual" "nr_requests 4"
                     do
                         queue $disk $row
                     done
@@ -637,7 +640,7 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
             "until grep -ho 'at_gate [1-9].*' /sys/kernel/debug/block/*/sched/groups"
             " > /run/isoblk/waited; do within 40 $began; done",
             "kill -9 $victims || :",
-            *(f"echo 5000000 > {VDISK}/{disk}/read_ns" for disk in GATED.values()),
+            *(f"echo 5000000 > {VDISK}/{disk}/read_ns" for disk in DISKS.values()),
             "loop toggle toggle",
             "for task in $tasks; do wait $task; done",
             "for victim in $victims; do wait $victim || :; done",
@@ -648,20 +651,20 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
                 f" --direct={direct} --rw=randread --bs=4k --iodepth=16 --iodepth_batch_submit=8"
                 f" --numjobs=2 --time_based --runtime=8 --invalidate=1"
                 f" --eta=never --output=/run/isoblk/{disk}{direct}.fio & fio{direct}{disk}=$!"
-                for disk in GATED.values()
+                for disk in DISKS.values()
                 for direct in (0, 1)
             ),
-            *(f"wait $fio{direct}{disk}" for disk in GATED.values() for direct in (0, 1)),
+            *(f"wait $fio{direct}{disk}" for disk in DISKS.values() for direct in (0, 1)),
             "stop_loops",
             "sync",
             stats(*names),
-            *(f"settle {disk}" for disk in GATED.values()),
+            *(f"settle {disk}" for disk in DISKS.values()),
         ),
         modules=MODULES,
         timeout=240,
         memory_mib=768,
     )
-    for disk in GATED.values():
+    for disk in DISKS.values():
         assert_settled(left, disk)
         for direct in (0, 1):
             assert "err= 0" in left.read(f"{disk}{direct}.fio")

@@ -19,14 +19,13 @@ TAGS_A_GROUP = 2
 
 def notes(specs: Iterable[RunSpec]) -> list[str]:
     """One line if a run divides its scheduler tags among more groups than they suffice for,
-    one if cfq has fewer than its tenants have requests, one that names the stand-ins, and one
-    for each trace that ends before its run does.
+    one that names the stand-ins, and one for each trace that ends before its run does.
 
     Args:
         specs: the study's runs; the one that needs most tags is spoken of.
     """
     specs = list(specs)
-    return [*_tags(specs), *_turns(specs), *_stand_ins(specs), *_traces(specs)]
+    return [*_tags(specs), *_stand_ins(specs), *_traces(specs)]
 
 
 def _tags(specs: list[RunSpec]) -> list[str]:
@@ -34,7 +33,6 @@ def _tags(specs: list[RunSpec]) -> list[str]:
         (len(spec.tenants), spec.scheduler.name, tags)
         for spec in specs
         if spec.scheduler.elevator in OWN_ELEVATORS
-        and spec.scheduler.elevator != "cfq"
         and (tags := _scheduler_tags(spec)) < TAGS_A_GROUP * len(spec.tenants)
         and tags < _MOST_TAGS
     ]
@@ -46,29 +44,6 @@ def _tags(specs: list[RunSpec]) -> list[str]:
         f"{groups} groups under {scheduler} divide {tags} scheduler tags, fewer than"
         f" {TAGS_A_GROUP} each, and weights may not hold; set nr_requests = {wanted} in [queue]"
     ]
-
-
-def _turns(specs: list[RunSpec]) -> list[str]:
-    """Under cfq requests that wait for their turn keep their tags."""
-    short = [
-        (depth, tags)
-        for spec in specs
-        if spec.scheduler.elevator == "cfq"
-        and (tags := _scheduler_tags(spec)) < (depth := min(_depth(spec), _MOST_TAGS))
-    ]
-    if not short:
-        return []
-    depth, tags = max(short)
-    return [
-        f"cfq has {tags} scheduler tags for {depth} requests of all tenants, so whoever has its"
-        f" turn may lack some, and weights may not hold; set nr_requests = {depth} in [queue]"
-    ]
-
-
-def _depth(spec: RunSpec) -> int:
-    """Requests of all tenants that may be in flight; what a trace has is its own affair."""
-    loads = [tenant.workload for tenant in spec.tenants]
-    return sum(load.iodepth * load.numjobs for load in loads if load.trace is None)
 
 
 def _stand_ins(specs: list[RunSpec]) -> list[str]:
