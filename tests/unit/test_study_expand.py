@@ -500,3 +500,26 @@ def test_every_metric_can_be_asked_for(metric: str) -> None:
 def test_what_is_no_metric_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="metric"):
         split_metric(name, ["web"])
+
+
+@pytest.mark.parametrize("where", ["own", "shared"])
+def test_offset_increment_sets_the_tenants_of_a_count_apart(where: str) -> None:
+    step = 'offset_increment = "64m"\n'
+    own, shared = (step, "") if where == "own" else ("", "[workload]\n" + step)
+    text = HEAD + shared + TENANTS + 'offset = "1m"\nsize = "64m"\n' + own
+    loads = [tenant.workload for tenant in shares(runs_of(text))[0].spec.tenants]
+    assert [load.offset >> 20 for load in loads] == [1, 65, 129, 193]
+    assert {load.size for load in loads} == {64 << 20}
+
+
+def test_a_tenant_that_is_set_too_far_apart_is_refused() -> None:
+    text = HEAD + TENANTS + 'size = "1g"\noffset_increment = "1g"\ncount = 5\n'
+    with pytest.raises(UserError, match="the device has 4g"):
+        runs_of(text.replace("count = 4\n", ""))
+
+
+@pytest.mark.parametrize(("device", "runs"), [("fast", 1), ("wd10ezex", 4)])
+def test_tenants_set_apart_are_alike_alone_but_on_a_hard_disk(device: str, runs: int) -> None:
+    step = 'size = "64m"\noffset_increment = "64m"\n'
+    got = kinds(runs_of(HEAD.replace("fast", device) + TENANTS + step))
+    assert got["alone"] == runs

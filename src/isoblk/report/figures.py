@@ -18,7 +18,7 @@ from isoblk.analysis import latency
 from isoblk.analysis.latency import ALL
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics
 from isoblk.analysis.stats import estimate
-from isoblk.report import rows, text
+from isoblk.report import compare, rows, text
 
 Rows = list[dict[str, Any]]
 
@@ -62,6 +62,7 @@ _LATENCY_LABEL = (
 )
 INK = "#222222"
 FAINT = "#6b6b6b"
+MUTED = "#b9bec4"
 GRID = "#e6e6e6"
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
@@ -103,6 +104,7 @@ def make_figures(analysis: Analysis) -> list[Figure]:
     maker = _Maker(analysis)
     with alt.utils.schemapi.debug_mode(False):  # checking every part against the schema is slow
         drafts = [
+            *maker.compared(),
             maker.shares(),
             maker.totals(),
             *maker.scaling(),
@@ -189,7 +191,77 @@ class _Maker:
         varying = [k for k in self.keys if k != "scheduler" and len(self._values(k)) > 1]
         self.across = "scheduler" if len(self.schedulers) > 1 or not varying else varying[0]
         self.rest = tuple(key for key in varying if key != self.across)
+        self.compare = analysis.results.record.study.compare
+        self.bars = compare.by_scheduler(compare.bars(analysis))
         self.partial = any(view.status != "valid" for view in analysis.views)
+
+    def compared(self) -> list[Draft]:
+        """One figure a scheduler: bars by x, the source's beside the runs', a panel a series."""
+        if self.compare is None:
+            return []
+        title, unit = compare.UNITS[self.compare.metric]
+        source = self.compare.source
+        axis = self.short.get(self.compare.x, self.compare.x)
+        drafts = []
+        for scheduler, found in self.bars.items():
+            data: Rows = [
+                {"series": bar.series, "x": bar.x, "who": who, "value": value / unit}
+                for bar in found
+                for who, value in ((source, bar.source), ("here", bar.here))
+                if value is not None
+            ]
+            if not data:
+                continue
+            order = list(dict.fromkeys(bar.x for bar in found))
+            top = max(row["value"] for row in data)
+
+            def panel(
+                values: Rows,
+                left: bool,
+                bottom: bool,
+                order: list[str] = order,
+                top: float = top,
+            ) -> Any:
+                return (
+                    alt.Chart(self._data(values))
+                    .mark_bar()
+                    .encode(
+                        x=alt.X(
+                            "x:N",
+                            sort=order,
+                            title=axis if bottom else None,
+                            axis=alt.Axis(labelAngle=0, ticks=False),
+                            scale=alt.Scale(domain=order, paddingInner=0.25),
+                        ),
+                        xOffset=alt.XOffset("who:N", sort=[source, "here"]),
+                        y=alt.Y(
+                            "value:Q",
+                            title=title if left else None,
+                            scale=alt.Scale(domain=[0, top], nice=True),
+                        ),
+                        color=alt.Color(
+                            "who:N",
+                            title=None,
+                            sort=[source, "here"],
+                            scale=alt.Scale(domain=[source, "here"], range=[MUTED, PALETTE[0]]),
+                        ),
+                    )
+                    .properties(width=300, height=150)
+                )
+
+            caption = (
+                f"{scheduler}: the runs of this study beside {source}. Difference: "
+                f"{compare.errors(found)}. Where a bar is missing, {source} has no figure."
+            )
+            drafts.append(
+                self._draft(
+                    f"compare-{_slug(scheduler)}",
+                    _titled(self.compare.title, scheduler),
+                    caption,
+                    self._grid(data, "series", panel, 3),
+                )
+            )
+        return drafts
 
     def shares(self) -> Draft:
         """Bars by scheduler and tenant, with the ideal."""

@@ -14,7 +14,7 @@ from isoblk.analysis.claims import ClaimResult, judge_all
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.errors import UserError
 from isoblk.files import write_atomically
-from isoblk.report import rows, text
+from isoblk.report import compare, rows, text
 from isoblk.report.figures import Figure, make_figures
 from isoblk.result.model import Knob
 
@@ -102,6 +102,7 @@ def render(analysis: Analysis, figures: list[Figure]) -> str:
         summary=rows.summary(analysis),
         glance=rows.glance(analysis),
         said=rows.said(analysis),
+        compared=compare.table(analysis, study.compare) if study.compare else None,
         figures=[(figure, Markup(figure.svg)) for figure in figures],
         runs=_sections(analysis.points, short),
         others=_sections(analysis.others, short),

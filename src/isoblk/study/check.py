@@ -12,6 +12,7 @@ from isoblk.study.check_load import check_load
 from isoblk.study.limits import Range
 from isoblk.study.metrics import METRICS, split_metric
 from isoblk.study.model import (
+    CompareTable,
     DeviceEvent,
     Event,
     MatrixValue,
@@ -77,6 +78,8 @@ def _check(study: Study) -> None:
                 runs.append(names)
     for index, runs in enumerate(matched):
         _check_claim(study, index, runs)
+    if study.compare is not None:
+        _check_compare(study, study.compare)
 
 
 def _in_point(error: FieldError, point: Point, number: int) -> FieldError:
@@ -155,6 +158,25 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
         raise FieldError((*field, "tolerance"), f"{claim.tolerance} is negative or not finite")
     if claim.tolerance and claim.op != "~":
         raise FieldError((*field, "tolerance"), f"has no meaning with {claim.op!r}", next='use "~"')
+
+
+def _check_compare(study: Study, compare: CompareTable) -> None:
+    if compare.x not in study.matrix:
+        raise FieldError(
+            ("compare", "x"), "not a matrix key", next=suggest(compare.x, study.matrix)
+        )
+    wanted = len(study.matrix[compare.x])
+    for index, series in enumerate(compare.series):
+        field = ("compare", "series", index)
+        _check_at_points(study, (*field, "where"), series.where)
+        if len(series.values) != wanted:
+            raise FieldError(
+                (*field, "values"),
+                f"{len(series.values)} values for {wanted} of {compare.x}",
+                next="give one each, 0 where the source has none",
+            )
+        if not all(0 <= value < math.inf for value in series.values):
+            raise FieldError((*field, "values"), "one is negative or not finite")
 
 
 def _check_at_points(study: Study, field: Field, at: dict[str, MatrixValue]) -> None:

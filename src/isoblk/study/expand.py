@@ -23,6 +23,7 @@ from isoblk.study.model import (
     Scheduler,
     Study,
     Tenant,
+    VdiskDevice,
     Workload,
 )
 from isoblk.study.point import SCHEDULER, build_run, points, queue_knobs
@@ -124,7 +125,7 @@ class _Expander:
         )
         indexes = []
         for tenant in spec.tenants:
-            load = _load_alone(tenant.workload)
+            load = _load_alone(tenant.workload, spec.device)
             # Who works on the device itself leaves the file system alone.
             filesystem = spec.filesystem if program_of(load) else None
             own_base = msgspec.structs.replace(base, filesystem=filesystem)
@@ -182,10 +183,13 @@ def _setting(spec: RunSpec) -> dict[str, str]:
     }
 
 
-def _load_alone(load: Workload) -> Workload:
+def _load_alone(load: Workload, device: Device) -> Workload:
     """What a tenant does alone: its load all the time. A trace is not alike everywhere: a
-    timed replay is at the same place as beside others, a closed loop does not run dry."""
+    timed replay is at the same place as beside others, a closed loop does not run dry. Where
+    on the device a pattern is matters to a hard disk only; else tenants set apart are alike."""
     alone = msgspec.structs.replace(load, randseed=_ALONE_SEED)
+    if load.trace is None and not (isinstance(device, VdiskDevice) and device.model == "disk"):
+        alone = msgspec.structs.replace(alone, offset=0)
     if load.trace is not None and load.replay == "timed":
         return alone
     return msgspec.structs.replace(

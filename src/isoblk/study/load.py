@@ -76,11 +76,13 @@ def _join_keys(document: dict[str, Any]) -> None:
     """
     if isinstance(document.get("matrix"), dict):
         document["matrix"] = _flat(document["matrix"])
-    claims = document.get("claim")
-    for claim in claims if isinstance(claims, list) else []:
-        for name in ("where", "than") if isinstance(claim, dict) else ():
-            if isinstance(claim.get(name), dict):
-                claim[name] = _flat(claim[name])
+    compare = document.get("compare")
+    series = compare.get("series") if isinstance(compare, dict) else None
+    for entries in (document.get("claim"), series):
+        for entry in entries if isinstance(entries, list) else []:
+            for name in ("where", "than") if isinstance(entry, dict) else ():
+                if isinstance(entry.get(name), dict):
+                    entry[name] = _flat(entry[name])
 
 
 def _flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:

@@ -74,6 +74,7 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     runtime: int | float | str | UnsetType = UNSET
     number_ios: int | UnsetType = UNSET
     offset: int | str | UnsetType = UNSET
+    offset_increment: int | str | UnsetType = UNSET
     size: int | str | UnsetType = UNSET
     random_distribution: str | UnsetType = UNSET
     fsync: int | UnsetType = UNSET
@@ -187,6 +188,31 @@ class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     than: dict[str, MatrixValue] = {}
 
 
+class CompareSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """[[compare.series]]: figures of a source, one for each value of [compare] x; 0: it has none.
+
+    where: matrix key to value: the runs they belong to.
+    """
+
+    text: str
+    where: dict[str, MatrixValue] = {}
+    values: list[float]
+
+
+class CompareTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """[compare]: a source's own figures, which the report draws beside those of the runs.
+
+    x: the matrix key whose values stand along the axis. scale: of a value, in the metric's unit.
+    """
+
+    title: str
+    source: str
+    metric: Literal["total_bps", "total_iops"]
+    x: str
+    scale: float = 1.0
+    series: list[CompareSeries]
+
+
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A study file. device: a preset's name, or a table with `preset` and/or `driver`.
 
@@ -215,6 +241,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     io_latency: IoLatencyTable = IoLatencyTable()
     matrix: dict[str, list[MatrixValue]] = {}
     claim: list[ClaimEntry] = []
+    compare: CompareTable | None = None
 
 
 ExpectMetric = Literal["iops", "bps", "lat_mean_ns", "lat_p50_ns", "lat_p99_ns"]

@@ -55,7 +55,7 @@ _OF_A_PATTERN = (
 _OF_A_TRACE = ("replay", "speed", "trace_fit", "trace_loop")
 # More than a disk has tags: what a trace has under way at one time is its own affair.
 _REPLAY_IODEPTH = 1024
-_SIZES = frozenset({"bs", "offset", "size", "memory"})
+_SIZES = frozenset({"bs", "offset", "offset_increment", "size", "memory"})
 # What there is of a program that has its own options.
 _OF_A_PROGRAM = frozenset({"workload", "startdelay", "runtime", "memory", OPTIONS})
 _TIMES = {
@@ -208,9 +208,10 @@ def _put(document: dict[str, Any], field: Field, value: object) -> None:
 
 @dataclass(frozen=True)
 class Slot:
-    """One tenant's place. entry: which [[tenant]] it comes from."""
+    """One tenant's place. entry: which [[tenant]] it comes from; number: of its `count`."""
 
     entry: int
+    number: int
     name: str
     cgroup: str
     weight: int
@@ -235,7 +236,7 @@ def slots(study: Study) -> list[Slot]:
                     "a list of weights for one tenant",
                     next="add 'count', or give one weight",
                 )
-            places.append(Slot(index, entry.name, cgroup, weights[0]))
+            places.append(Slot(index, 0, entry.name, cgroup, weights[0]))
             continue
         if not 1 <= entry.count <= limits.TENANTS_MAX:
             raise FieldError(
@@ -244,7 +245,7 @@ def slots(study: Study) -> list[Slot]:
                 next=f"allowed: 1..{limits.TENANTS_MAX}",
             )
         places += [
-            Slot(index, f"{entry.name}{n + 1}", f"{cgroup}{n + 1}", weights[n % len(weights)])
+            Slot(index, n, f"{entry.name}{n + 1}", f"{cgroup}{n + 1}", weights[n % len(weights)])
             for n in range(entry.count)
         ]
     return places
@@ -279,12 +280,17 @@ def build_run(point: Point, repeat: int) -> RunSpec:
     seed = run.seed + repeat
     places = slots(study)
     loads = [_workload(study, index) for index in range(len(study.tenant))]
+    steps = [_offset_increment(study, index) for index in range(len(study.tenant))]
     tenants = tuple(
         Tenant(
             name=slot.name,
             cgroup=slot.cgroup,
             weight=slot.weight,
-            workload=msgspec.structs.replace(loads[slot.entry], randseed=tenant_seed(seed, i)),
+            workload=msgspec.structs.replace(
+                loads[slot.entry],
+                offset=loads[slot.entry].offset + slot.number * steps[slot.entry],
+                randseed=tenant_seed(seed, i),
+            ),
         )
         for i, slot in enumerate(places)
     )
@@ -393,6 +399,7 @@ def _workload(study: Study, entry: int) -> Workload:
         )
     if values.get("trace") and values.get("replay") != "closed":
         values.setdefault("iodepth", _REPLAY_IODEPTH)
+    values.pop("offset_increment", None)
     return Workload(**values)
 
 
@@ -437,6 +444,16 @@ def _filesystem(study: Study, device: Device) -> Filesystem | None:
         mkfs=tuple(table.mkfs),
         mount=table.mount,
     )
+
+
+def _offset_increment(study: Study, entry: int) -> int:
+    """How far apart the tenants of [[tenant]] `entry` begin, bytes."""
+    if program_name(study, entry) not in ("blkload", "fio"):
+        return 0
+    for table in (study.tenant[entry], study.workload):
+        if table.offset_increment is not UNSET:
+            return _size(origin(study, entry, "offset_increment"), table.offset_increment)
+    return 0
 
 
 def _unused_options(study: Study, entry: int) -> Sequence[str]:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A source's own figures beside those of the runs: what a study's [compare] asks for."""
+
+from dataclasses import dataclass
+from statistics import median
+
+from isoblk.analysis.metrics import Analysis
+from isoblk.report import text
+from isoblk.report.rows import Cell, Column, Table
+from isoblk.study.model import CompareTable
+from isoblk.study.point import SCHEDULER, label
+
+UNITS = {"total_bps": ("MB/s", 1e6), "total_iops": ("thousand a second", 1e3)}
+"""Of a metric: how an axis is titled, and what one of it is."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One figure. x: the value of the matrix key along the axis; here, source: in the metric's
+    unit, None without a valid run, or if the source has none."""
+
+    scheduler: str
+    series: str
+    x: str
+    here: float | None
+    source: float | None
+
+    @property
+    def error(self) -> float | None:
+        """Of the run, relative to the source."""
+        if self.here is None or self.source is None:
+            return None
+        return self.here / self.source - 1
+
+
+def bars(analysis: Analysis) -> list[Bar]:
+    """The study's [compare], in its order; [] without one."""
+    study = analysis.results.record.study
+    compare = study.compare
+    if compare is None:
+        return []
+    found = []
+    for series in compare.series:
+        where = {SCHEDULER: study.scheduler} | {k: label(v) for k, v in series.where.items()}
+        for x, value in zip(map(label, study.matrix[compare.x]), series.values, strict=True):
+            at = (where | {compare.x: x}).items()
+            estimates = [
+                p.estimate(compare.metric) for p in analysis.points if at <= p.point.items()
+            ]
+            here = next((e.mean for e in estimates if e is not None), None)
+            source = value * compare.scale or None
+            found.append(Bar(where[SCHEDULER], series.text, x, here, source))
+    return found
+
+
+def by_scheduler(found: list[Bar]) -> dict[str, list[Bar]]:
+    """The bars of each scheduler, in order."""
+    groups: dict[str, list[Bar]] = {}
+    for bar in found:
+        groups.setdefault(bar.scheduler, []).append(bar)
+    return groups
+
+
+def errors(found: list[Bar]) -> str:
+    """How far the runs are from the source: "median 2.1 %, at most 13 %"."""
+    sizes = [abs(bar.error) for bar in found if bar.error is not None]
+    if not sizes:
+        return "nothing to compare"
+    return f"median {text.percent(median(sizes))}, at most {text.percent(max(sizes))}"
+
+
+def table(analysis: Analysis, compare: CompareTable) -> Table:
+    """A row for each series and value along the axis."""
+    form = text.rate if compare.metric == "total_bps" else text.count
+    found = bars(analysis)
+    rows = [
+        (
+            "missing" if bar.here is None else "valid",
+            (
+                Cell(bar.scheduler),
+                Cell(bar.series),
+                Cell(bar.x),
+                *(Cell(text.NOTHING if v is None else form(v)) for v in (bar.source, bar.here)),
+                Cell(text.NOTHING if bar.error is None else f"{bar.error:+.1%}"),
+            ),
+        )
+        for bar in found
+    ]
+    columns = (
+        *(Column(name, numeric=False) for name in ("scheduler", "", compare.x)),
+        Column(compare.source),
+        Column("here"),
+        Column("difference"),
+    )
+    notes = [f"{name}: {errors(ones)}" for name, ones in by_scheduler(found).items()]
+    return Table(columns, tuple(rows), tuple(notes))
