@@ -16,12 +16,15 @@ JOBS ?= $(shell nproc)
 FIGURES := weights/shares.svg weights/over-time-1.svg weights/latency-1.svg \
 	io-cost-rate/scaling-io-cost-qos-max.svg group-count/scaling-tenant-task-count.svg \
 	many-groups/scaling-tenant-g-count.svg very-many-groups/scaling-tenant-g-count.svg \
-	fair/shares.svg prediction-change/prediction.svg
+	fair/shares.svg prediction-change/prediction.svg \
+	p0-weights/latency-1.svg p0-weights/shares.svg p0-group-count/scaling-tenant-task-count.svg \
+	p1-record-size/compare-none.svg p1-record-size/compare-mq-deadline.svg \
+	p1-record-size/compare-cfq.svg
 
 # Studies that the documentation quotes.
 QUOTED := weights io-cost-rate bfq-tags group-count prototype fair fair-large deep many-groups \
 	very-many-groups unequal unequal-depth sporadic changes nested light prediction \
-	prediction-change
+	prediction-change cfq-gate p0-weights p0-group-count p0-group-time p1-record-size
 
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest
