@@ -167,6 +167,7 @@ EXPORT_SYMBOL_GPL(isoblk_gate_tick);
 void isoblk_gate_serve(struct isoblk_group *group)
 {
 	struct isoblk_disk *disk = group->disk;
+	struct isoblk_gq *gq;
 	unsigned int i;
 
 	lockdep_assert_held(&disk->lock);
@@ -176,10 +177,12 @@ void isoblk_gate_serve(struct isoblk_group *group)
 	WRITE_ONCE(disk->served, group);
 	/* We are seen before we look; pairs with gate_wait(). */
 	smp_mb();
-	for (i = 0; i < disk->nr_hqs; i++)
-		if (waitqueue_active(&group->gq[i].gate) &&
-		    gate_open(&group->gq[i], 0))
-			wake_up(&group->gq[i].gate);
+	for (i = 0; i < disk->nr_hqs; i++) {
+		gq = &group->gq[i];
+		/* The barrier is above. */
+		if (waitqueue_active(&gq->gate) && gate_open(gq, 0))
+			wake_up(&gq->gate);
+	}
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_serve);
 
