@@ -20,12 +20,19 @@ def show(directory: ResultDir) -> None:
     tables.plain_or_rich().print(tables.show(_analyse(directory)))
 
 
-def report(directory: ResultDir) -> None:
+def report(
+    directory: ResultDir,
+    beside: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR2", help="Set its shares beside these: of another machine, say."),
+    ] = None,
+) -> None:
     """Write DIR/report.html, one page that opens offline, and DIR/figures/ (SVG and PNG)."""
     # Drawing takes a second to import; the other commands need none of it.
     from isoblk.report.page import write_report  # noqa: PLC0415
 
-    typer.echo(write_report(_analyse(directory)))
+    other = _analyse(beside) if beside else None
+    typer.echo(write_report(_analyse(directory), other))
 
 
 def compare(

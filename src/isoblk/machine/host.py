@@ -298,12 +298,17 @@ def running_kernel() -> Kernel:
         key=f"host-{digest[:12]}",
         version=os.uname().release,
         source=f"running, on {os.cpu_count()} x {processor}",
-        compiler=version.partition("(")[2].partition(") (")[2].partition(")")[0] or "unknown",
+        compiler=_compiler(version),
         debug=False,
         dir=Path(),
         arch="x86_64",
         stock=True,
     )
+
+
+def _compiler(version: str) -> str:
+    """The compiler in /proc/version: "Linux version R (WHO) (COMPILER, LINKER) #1 ..."."""
+    return version.partition(") (")[2].partition(") #")[0].partition(", ")[0] or "unknown"
 
 
 def _modules_key() -> str:

@@ -19,6 +19,8 @@ from isoblk.analysis.latency import ALL
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics
 from isoblk.analysis.stats import estimate
 from isoblk.report import compare, rows, text
+from isoblk.report.beside import AGREE_TEXT, Beside, Share
+from isoblk.report.lanes import Lane, lane_rule, lane_sum
 
 Rows = list[dict[str, Any]]
 
@@ -79,14 +81,6 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Lane:
-    """What is drawn in one colour: one tenant or several. members: indexes of tenants."""
-
-    label: str
-    members: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Draft:
     """A chart before it is rendered."""
 
@@ -97,8 +91,9 @@ class Draft:
     datasets: Mapping[str, Rows]  # the charts name their data: Altair copies what it holds
 
 
-def make_figures(analysis: Analysis) -> list[Figure]:
-    """All figures of a result set with at least one valid run; [] without one."""
+def make_figures(analysis: Analysis, beside: Beside | None = None) -> list[Figure]:
+    """All figures of a result set with at least one valid run; [] without one. The first is
+    `beside`, what stands beside it."""
     if not any(point.valid for point in analysis.points):
         return []
     maker = _Maker(analysis)
@@ -113,12 +108,17 @@ def make_figures(analysis: Analysis) -> list[Figure]:
             maker.prediction(),
             *maker.latencies(),
         ]
-        return [render(draft, text.footer(analysis)) for draft in drafts if draft]
+        figures = [render(draft, text.footer(analysis)) for draft in drafts if draft]
+        if beside and (draft := maker.beside(beside)):
+            figures.insert(0, render(draft, [text.footer(analysis), beside.provenance]))
+        return figures
 
 
-def render(draft: Draft, footer: str) -> Figure:
-    """Draw. The ids inside the SVG start with the figure's name, so that several figures
-    can stand in one page."""
+def render(draft: Draft, footer: str | list[str]) -> Figure:
+    """Draw. footer: a line, or several, below the title.
+
+    The ids inside the SVG start with the figure's name, so that several figures can stand in
+    one page."""
     title = alt.TitleParams(
         draft.title,
         subtitle=footer,
@@ -268,8 +268,8 @@ class _Maker:
         data: Rows = []
         for point in self.points:
             for lane in self.lanes(point.valid[0]):
-                got = estimate([_sum(m, lane, "share") for m in point.valid])
-                ideal = estimate([_sum(m, lane, "ideal") for m in point.valid])
+                got = estimate([lane_sum(m, lane, "share") for m in point.valid])
+                ideal = estimate([lane_sum(m, lane, "ideal") for m in point.valid])
                 data.append(
                     {
                         **self._where(point),
@@ -277,14 +277,61 @@ class _Maker:
                         "share": got.mean * 100,
                         "low": got.low * 100,
                         "high": got.high * 100,
-                        "ideal": ideal.mean * 100,
+                        "tick": ideal.mean * 100,
                     }
                 )
-        order = self._order()
+        caption = (
+            "Bars: what each tenant got. Black ticks: the ideal, by weight, with nobody above what "
+            "it reaches alone. A scheduler that divides by weight has every bar end at its tick."
+        )
+        if self._repeated():
+            caption += " Thin lines: 95 % confidence intervals."
+        return self._draft("shares", "Share against weight", caption, self._share_bars(data))
+
+    def beside(self, beside: Beside) -> Draft | None:
+        """Bars by scheduler and tenant, with what another result set has there; None without a
+        point in common."""
+        found: dict[str, list[Share]] = {}
+        for share in beside.shares:
+            found.setdefault(str(share.point), []).append(share)
+        data: Rows = [
+            {
+                **self._where(point),
+                "lane": share.who,
+                "share": share.here.mean * 100,
+                "low": share.here.low * 100,
+                "high": share.here.high * 100,
+                "tick": share.there.mean * 100,
+                "note": "" if share.agrees else share.difference_text(0),
+            }
+            for point in self.points
+            for share in found.get(str(point.point), ())
+        ]
+        if not data:
+            return None
+        caption = (
+            f"Bars: {beside.here}. Black ticks: {beside.there}, the same load and weights. Written "
+            f"above a bar: by how much it differs, where that is more than {AGREE_TEXT} "
+            f"of what {beside.there} has."
+        )
+        if self._repeated():
+            caption += f" Thin lines: 95 % confidence intervals of {beside.here}."
+        title = f"Shares, {beside.here} beside {beside.there}"
+        return self._draft("beside", title, caption, self._share_bars(data))
+
+    def _repeated(self) -> bool:
+        return any(len(point.valid) > 1 for point in self.points)
+
+    def _share_bars(self, data: Rows) -> Any:
+        """A bar and a tick for each row, which has: across, cell, lane; share, low, high, tick in
+        percent; and perhaps a note to stand above the bar."""
+        order = list(dict.fromkeys(row["across"] for row in data))
         width = max(180, len(order) * (len(self.lane_order) * 9 + 14))
+        if any(row.get("note") for row in data):
+            # A note is wider than a bar.
+            width = max(width, len(order) * len(self.lane_order) * 36)
         thick = max(4.0, 0.75 * width / len(order) / len(self.lane_order))
-        top = 1.06 * max(max(row["high"], row["ideal"]) for row in data)
-        intervals = any(len(point.valid) > 1 for point in self.points)
+        top = 1.06 * max(max(row["high"], row["tick"]) for row in data)
         crowded = max(map(len, order)) * 6.5 > width / len(order)
 
         def panel(values: Rows, left: bool, _: bool) -> Any:
@@ -309,23 +356,22 @@ class _Maker:
             layers = [
                 base.mark_bar(size=thick).encode(y=alt.Y("share:Q", **y), color=self._lane_color()),
                 base.mark_tick(color="black", opacity=1, thickness=2, size=thick + 3).encode(
-                    y=alt.Y("ideal:Q", **y)
+                    y=alt.Y("tick:Q", **y)
                 ),
             ]
-            if intervals:
+            if self._repeated():
                 layers.append(
                     base.mark_rule(color="#555555").encode(y=alt.Y("low:Q", **y), y2="high:Q")
                 )
+            if any(row.get("note") for row in values):
+                layers.append(
+                    base.mark_text(dy=-8, fontSize=9, color=INK).encode(
+                        y=alt.Y("high:Q", **y), text="note:N"
+                    )
+                )
             return alt.layer(*layers).properties(width=width, height=190)
 
-        caption = (
-            "Bars: what each tenant got. Black ticks: the ideal, by weight, with nobody above what "
-            "it reaches alone. A scheduler that divides by weight has every bar end at its tick."
-        )
-        if intervals:
-            caption += " Thin lines: 95 % confidence intervals."
-        chart = self._grid(data, "cell", panel, max(1, min(3, 1000 // (width + 50))))
-        return self._draft("shares", "Share against weight", caption, chart)
+        return self._grid(data, "cell", panel, max(1, min(3, 1000 // (width + 50))))
 
     def totals(self) -> Draft:
         """Bars of bandwidth and IOPS, with the line of none."""
@@ -791,39 +837,6 @@ class _Maker:
         )
 
 
-def lane_rule(analysis: Analysis) -> Callable[[RunMetrics], list[Lane]]:
-    """How a run's tenants are grouped into lanes; one rule for the whole report."""
-    if rows.few(analysis):
-        weights_of: dict[str, set[int]] = {}
-        for view in analysis.views:
-            for t in view.spec.tenants:
-                weights_of.setdefault(t.name, set()).add(t.weight)
-            for event in view.spec.events:
-                weights_of.setdefault(event.tenant, set()).add(event.weight)
-        labels = {
-            name: f"{name} (weight {min(found)})" if len(found) == 1 else name
-            for name, found in weights_of.items()
-        }
-        return lambda m: [Lane(labels[t.name], (i,)) for i, t in enumerate(m.tenants)]
-    weights = sorted({t.weight for v in analysis.views for t in v.spec.tenants}, reverse=True)
-    if len(weights) <= rows.FEW_TENANTS:
-        return lambda m: [
-            Lane(f"all of weight {weight}", members)
-            for weight in weights
-            if (members := tuple(i for i, t in enumerate(m.tenants) if t.weight == weight))
-        ]
-
-    def quarter(metrics: RunMetrics) -> list[Lane]:
-        order = sorted(range(len(metrics.tenants)), key=lambda i: -metrics.tenants[i].weight)
-        cut = max(1, len(order) // 4)
-        return [
-            Lane("heaviest quarter", tuple(order[:cut])),
-            Lane("the others", tuple(order[cut:])),
-        ]
-
-    return quarter
-
-
 def _lane_over_time(metrics: RunMetrics, lane: Lane) -> Iterable[tuple[float, float, float]]:
     """(s after the barrier, share in percent, ideal in percent), the last value once more at
     the end of its window; windows are joined until there are at most MAX_TIME_POINTS."""
@@ -865,10 +878,6 @@ def _lane_cdf(valid: Sequence[RunMetrics], lane: Lane) -> list[tuple[float, floa
         if nines >= DEEPEST_NINES:
             break
     return points
-
-
-def _sum(metrics: RunMetrics, lane: Lane, field: str) -> float:
-    return float(sum(getattr(metrics.tenants[i], field) for i in lane.members))
 
 
 def _slowdown(metrics: RunMetrics, lane: Lane) -> float | None:

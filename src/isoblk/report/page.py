@@ -15,6 +15,7 @@ from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.errors import UserError
 from isoblk.files import write_atomically
 from isoblk.report import compare, rows, text
+from isoblk.report.beside import Beside, beside
 from isoblk.report.figures import Figure, make_figures
 from isoblk.result.model import Knob
 
@@ -48,15 +49,20 @@ class ClaimRow:
     measured: list[tuple[str, str]]
 
 
-def write_report(analysis: Analysis) -> Path:
+def write_report(analysis: Analysis, other: Analysis | None = None) -> Path:
     """Write report.html and figures/ into the result directory; the page's path.
 
+    Args:
+        analysis: what to report.
+        other: a result set whose shares are to stand beside these.
+
     Raises:
-        UserError: the directory cannot be written.
+        UserError: the directory cannot be written, or `other` has no point in common.
     """
     results = analysis.results.dir
-    figures = make_figures(analysis)
-    page = render(analysis, figures)
+    found = beside(analysis, other) if other else None
+    figures = make_figures(analysis, found)
+    page = render(analysis, figures, found)
     folder = results / "figures"
     try:
         folder.mkdir(exist_ok=True)
@@ -75,8 +81,8 @@ def write_report(analysis: Analysis) -> Path:
     return results / "report.html"
 
 
-def render(analysis: Analysis, figures: list[Figure]) -> str:
-    """The page, as HTML."""
+def render(analysis: Analysis, figures: list[Figure], other: Beside | None) -> str:
+    """The page, as HTML. other: what stands beside."""
     environment = Environment(
         loader=PackageLoader("isoblk.report"),
         autoescape=True,
@@ -103,6 +109,7 @@ def render(analysis: Analysis, figures: list[Figure]) -> str:
         glance=rows.glance(analysis),
         said=rows.said(analysis),
         compared=compare.table(analysis, study.compare) if study.compare else None,
+        beside=other,
         figures=[(figure, Markup(figure.svg)) for figure in figures],
         runs=_sections(analysis.points, short),
         others=_sections(analysis.others, short),
