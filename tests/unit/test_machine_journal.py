@@ -3,6 +3,7 @@
 that changed it was killed."""
 
 import fcntl
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -186,10 +187,45 @@ def test_a_journal_that_ends_in_a_torn_line_is_read_up_to_it(lost: int) -> None:
         assert book._read(path)[1] == changes[: kept.count(b"\n")]
 
 
-def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
-    put(tmp_path / "1.journal", "{}\n")
-    with pytest.raises(UserError, match=r"1\.journal: damaged journal"):
-        book.restore(tmp_path)
+def test_a_damaged_journal_is_named_and_does_not_keep_the_others_from_being_undone(
+    fake: FakeMachine,
+) -> None:
+    state = fake.root / "state"
+    subprocess.run([sys.executable, "-c", _KILLED, str(fake.root)], check=False)
+    put(state / "1.journal", "{}\n")
+    with pytest.raises(RunError, match=r"1\.journal: damaged journal"):
+        book.restore(state)
+    assert not (fake.root / "cgroup/isoblk-sdb").exists()
+    assert [path.name for path in state.iterdir()] == ["1.journal"]
+
+
+def test_while_another_isoblk_is_at_it_none_begins(fake: FakeMachine) -> None:
+    state = fake.root / "state"
+    with (
+        book.journal(state),
+        pytest.raises(UserError, match="another isoblk is running"),
+        book.journal(state),
+    ):
+        pass
+
+
+def test_ctrl_c_while_changes_are_undone_is_not_heard(
+    fake: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = fake.root / "cgroup/isoblk-sdb"
+    empty = book._empty
+
+    def pressed(top: Path) -> None:
+        signal.raise_signal(signal.SIGINT)
+        empty(top)
+
+    monkeypatch.setattr(book, "_empty", pressed)
+    with book.journal(fake.root / "state") as own, own.undone():
+        own.record(Cgroups(str(group)))
+        group.mkdir(parents=True)
+    assert not group.exists()
+    assert list((fake.root / "state").iterdir()) == []
+    assert signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None)
 
 
 def test_a_state_directory_that_cannot_be_written_names_the_right(

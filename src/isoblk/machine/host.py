@@ -8,6 +8,7 @@ equal. What a run changes is written into a journal first and changed back after
 
 import hashlib
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -254,7 +255,8 @@ def _refuse_without_room(loop: Loop) -> None:
 
 
 def _make_loop(loop: Loop, book: Journal) -> Disk:
-    file = loop.directory.resolve() / f"isoblk-{os.getpid()}.img"
+    # A name that nobody has: undoing removes it.
+    file = loop.directory.resolve() / f"isoblk-{secrets.token_hex(8)}.img"
     book.record(LoopFile(str(file)))
     # Written in full: to read what was never written costs nothing.
     data = os.urandom(_CHUNK)

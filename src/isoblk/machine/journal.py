@@ -9,11 +9,12 @@ whatever is as it was is left alone. After a reboot only files are left to undo.
 
 import fcntl
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from signal import SIGKILL
 from typing import IO
 
 import msgspec
@@ -24,6 +25,9 @@ from isoblk.machine import system
 # A killed process leaves its cgroup once the disk has answered it.
 _LEAVE_S = 30.0
 _POLL_S = 0.02
+_AS_ROOT = "run as root, or set ISOBLK_STATE elsewhere"
+# By which a user ends a program.
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class LoopFile(msgspec.Struct, frozen=True, tag="loop"):
@@ -79,11 +83,12 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class Journal:
-    """The journal of this process. Not to be used from two threads at once."""
+    """The journal of this process."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._changes: list[Change] = []  # not undone yet
+        self._lock = threading.Lock()
+        self._file = file  # under _lock
+        self._changes: list[Change] = []  # under _lock; not undone yet
 
     @property
     def empty(self) -> bool:
@@ -92,12 +97,13 @@ class Journal:
 
     def record(self, change: Change) -> None:
         """Write a change down. When this returns it is on the disk, and may be made."""
-        _append(self._file, change)
-        self._changes.append(change)
+        with self._lock:
+            _append(self._file, change)
+            self._changes.append(change)
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """What is recorded inside is undone at the end.
+        """What is recorded inside is undone at the end, whoever interrupts.
 
         Raises:
             RunError: something could not be undone; the journal keeps it.
@@ -106,12 +112,27 @@ class Journal:
         try:
             yield
         finally:
-            failures = []
-            for change in reversed(self._changes[before:]):
-                failures += _undo(change)
-            if failures:
-                raise _not_undone(failures)
-            del self._changes[before:]
+            with _undisturbed(), self._lock:
+                failures = []
+                for change in reversed(self._changes[before:]):
+                    failures += _undo(change)
+                if failures:
+                    raise _not_undone(failures)
+                del self._changes[before:]
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A user who presses Ctrl-C once more is not heard. (Other threads hear no signal.)"""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -119,14 +140,20 @@ def journal(directory: Path) -> Iterator[Journal]:
     """A new journal in `directory`. It is removed at the end, when all in it has been undone.
 
     Raises:
-        UserError: it cannot be written, or an earlier one has not been undone.
+        UserError: it cannot be written, an earlier one has not been undone, or another isoblk
+            is at it.
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if left := [path for path in sorted(directory.glob("*.journal")) if not _in_use(path)]:
+        for path in _journals(directory):
+            if _in_use(path):
+                # Its load would be in our figures, and ours in its.
+                raise UserError(
+                    "another isoblk is running on this machine", where=str(path), next="let it end"
+                )
             raise UserError(
                 "an earlier run was killed and left its changes",
-                where=str(left[0]),
+                where=str(path),
                 next="run: isoblk host restore",
             )
         path = directory / f"{os.getpid()}.journal"
@@ -141,7 +168,7 @@ def journal(directory: Path) -> Iterator[Journal]:
         raise UserError(
             f"no right to write the journal of changes: {error.strerror}",
             where=str(directory),
-            next="run as root, or set ISOBLK_STATE elsewhere",
+            next=_AS_ROOT,
         ) from None
     with file:
         book = Journal(file)
@@ -161,16 +188,30 @@ def restore(directory: Path) -> list[str]:
 
     Raises:
         RunError: something could not be undone; its journal is kept.
-        UserError: a journal is in use, or cannot be read.
+        UserError: a journal is in use, or there is no right to read them.
     """
     told: list[str] = []
     failures: list[str] = []
     used = []
-    for path in sorted(directory.glob("*.journal")):
+    try:
+        journals = _journals(directory)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UserError(
+            f"no right to read the journals of changes: {error.strerror}",
+            where=str(directory),
+            next=_AS_ROOT,
+        ) from None
+    for path in journals:
         if _in_use(path):
             used.append(path)
             continue
-        head, changes = _read(path)
+        try:
+            head, changes = _read(path)
+        except UserError as error:
+            failures.append(str(error))
+            continue
         if head.boot != system.boot_id():
             changes = [change for change in changes if isinstance(change, LoopFile)]
         failed = []
@@ -187,6 +228,11 @@ def restore(directory: Path) -> list[str]:
             "belongs to an isoblk that is running", where=str(used[0]), next="let it end, or end it"
         )
     return list(dict.fromkeys(told))
+
+
+def _journals(directory: Path) -> list[Path]:
+    # Not glob(), to which a directory that may not be read is an empty one.
+    return sorted(path for path in directory.iterdir() if path.suffix == ".journal")
 
 
 def _append(file: IO[bytes], line: msgspec.Struct) -> None:
@@ -219,7 +265,11 @@ def _read(path: Path) -> tuple[_Head, list[Change]]:
         head = msgspec.json.decode(first, type=_Head)
         return head, [msgspec.json.decode(line, type=Change) for line in rest]
     except (OSError, ValueError) as error:  # msgspec's are ValueErrors
-        raise UserError(f"damaged journal: {error}", where=str(path)) from None
+        raise UserError(
+            f"damaged journal: {error}",
+            where=str(path),
+            next="change back by hand what its lines tell, and remove it",
+        ) from None
 
 
 def _not_undone(failures: list[str]) -> RunError:
@@ -333,12 +383,13 @@ def _empty(top: Path) -> None:
             if pid <= 0:
                 raise RunError("holds a process of another namespace", where=str(top))
             try:
-                os.kill(pid, SIGKILL)
+                os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
         time.sleep(_POLL_S)
     for group in reversed(groups):
-        group.rmdir()
+        with suppress(FileNotFoundError):
+            group.rmdir()
 
 
 def _processes(group: Path) -> list[int]:

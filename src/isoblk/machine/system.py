@@ -44,7 +44,13 @@ def run_tool(*words: str) -> str:
     """
     try:
         ended = subprocess.run(
-            words, capture_output=True, text=True, check=False, env={"PATH": PATH, "LC_ALL": "C"}
+            words,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PATH": PATH, "LC_ALL": "C"},
+            # What changes something back is not to end by the Ctrl-C that made us do so.
+            process_group=0,
         )
     except FileNotFoundError:
         raise UserError(
