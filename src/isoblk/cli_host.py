@@ -38,12 +38,14 @@ def target(device: str | None, loop: str | None, loop_dir: Path) -> str | Loop:
     Raises:
         UserError: they name none, or two, or no size.
     """
-    if (device is None) == (loop is None):
+    if device and loop:
+        raise UserError("--device and --loop name two disks", next="leave out one of them")
+    if not device and not loop:
         raise UserError(
             "the host machine needs one disk",
             next="add --device /dev/X, or --loop SIZE for one in memory",
         )
-    if device is not None:
+    if device:
         return device
     try:
         size = parse_size(loop or "")

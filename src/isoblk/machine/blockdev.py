@@ -97,6 +97,8 @@ def refuse_in_use(disk: Disk, sys: Path = system.SYS, proc: Path = system.PROC) 
     Raises:
         UserError: somebody does, or it is read-only.
     """
+    if (disk.sys / "size").read_text().strip() == "0":
+        raise UserError("has no size: nothing is in it, or attached to it", where=disk.path)
     if (disk.sys / "ro").read_text().strip() == "1":
         raise UserError("is read-only", where=disk.path)
     for part in disk.parts():

@@ -242,6 +242,8 @@ def _refuse_without_room(loop: Loop) -> None:
         raise UserError("the kernel has no loop devices", next="run: modprobe loop")
     if not os.access(control, os.W_OK):
         raise UserError("no right to make loop devices", where=str(control), next="run as root")
+    if loop.directory.exists() and not loop.directory.is_dir():
+        raise UserError("is not a directory", where=str(loop.directory))
     try:
         free = shutil.disk_usage(loop.directory).free
     except OSError as error:

@@ -300,7 +300,8 @@ def _undo(change: Change) -> list[str]:
         match change:
             case LoopFile(file):
                 system.detach(Path(file))
-                Path(file).unlink(missing_ok=True)
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    Path(file).unlink()
             case Queue(directory, values):
                 return _set_back(Path(directory), values)
             case IoCost(device, lines):
