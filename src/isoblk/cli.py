@@ -22,7 +22,8 @@ from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.guest.plan import check_queues
 from isoblk.guest.tier import QEMU, UML
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, stock
-from isoblk.machine import host
+from isoblk.machine import host, system
+from isoblk.machine import running as running_tenants
 from isoblk.machine.qemu import Qemu
 from isoblk.machine.uml import SHARED_MEMORY, Uml
 from isoblk.report.tables import plain_or_rich, summary_table
@@ -33,6 +34,7 @@ from isoblk.study.load import load_study
 from isoblk.study.model import Expansion, Study
 from isoblk.study.notes import notes
 from isoblk.study.onhost import on_host
+from isoblk.study.point import runs_already
 from isoblk.study.source import Source
 
 # A shell's status for a program that an interrupt ended.
@@ -125,6 +127,8 @@ def run(
         return
     if device or loop or wipe:
         raise UserError("names a disk of this machine", next="add --machine host")
+    if runs_already(parsed):
+        raise UserError("a tenant is running on this machine", next="add --machine host")
     expansion = expand(parsed)
     tier = QEMU if machine_name == "qemu" else UML
     check_queues((planned.spec for planned in expansion.runs), tier)
@@ -159,9 +163,14 @@ def _run_on_host(
 ) -> None:
     """file: the study's name and text."""
     source = Source.of(*file)
+    study, running = running_tenants.found(study, *system.io_hierarchy())
     try:
         with host.session(
-            what, wipe, mounts=study.filesystem is not None, time_limit_s=timeout
+            what,
+            wipe,
+            mounts=study.filesystem is not None,
+            running=running,
+            time_limit_s=timeout,
         ) as ready:
             adapted, told = on_host(study, source, ready.device, ready.cgroup, ready.elevators)
             check_study(adapted, source)

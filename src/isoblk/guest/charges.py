@@ -3,7 +3,7 @@
 
 from isoblk.guest.tier import Place
 from isoblk.study.model import RunSpec, Tenant
-from isoblk.study.point import OWN_ELEVATORS
+from isoblk.study.point import OWN_ELEVATORS, RUNNING
 
 # On v1 only a policy that counts has figures: the elevator's, else throttling if it is in use.
 _COUNTS_ON_V1 = {"bfq": "bfq", **dict.fromkeys(OWN_ELEVATORS, "isoblk")}
@@ -16,8 +16,10 @@ def throttles(spec: RunSpec) -> bool:
 
 def charge_files(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
     """Files of the tenant's cgroup that hold bytes and requests."""
-    directory = f"{place.cgroup}/{tenant.cgroup}"
+    directory = place.cgroup_of(tenant.cgroup)
     if spec.cgroup == "v2":
         return [f"{directory}/io.stat"]
     name = _COUNTS_ON_V1.get(spec.scheduler.name, "throttle")
-    return [f"{directory}/blkio.{name}.io_{what}" for what in ("service_bytes", "serviced")]
+    # What is running may be in cgroups below.
+    deep = "_recursive" if tenant.workload.program == RUNNING else ""
+    return [f"{directory}/blkio.{name}.io_{what}{deep}" for what in ("service_bytes", "serviced")]

@@ -29,7 +29,7 @@ from isoblk.study.model import (
     Tenant,
     VdiskDevice,
 )
-from isoblk.study.point import OWN_ELEVATORS
+from isoblk.study.point import OWN_ELEVATORS, RUNNING
 from isoblk.workload import blkload
 
 # In a guest.
@@ -293,24 +293,31 @@ def _pairs(values: Mapping[str, int | float | str]) -> str:
 
 
 def _make_cgroups(spec: RunSpec, place: Place) -> list[str]:
-    own = [group.path for group in spec.groups]
-    inner = [f"{place.cgroup}/{path}" for path in own]
+    old = [group.path for group in spec.groups if group.path.startswith("/")]
+    own = [group.path for group in spec.groups if group.path not in old]
+    inner = [place.cgroup_of(path) for path in own]
     if place.group:
         inner.insert(0, place.cgroup)
-    leaves = [tenant.cgroup for tenant in spec.tenants if tenant.cgroup not in own]
+    leaves = [
+        tenant.cgroup
+        for tenant in spec.tenants
+        if tenant.cgroup not in own and tenant.workload.program != RUNNING
+    ]
     lines = []
     # What was written to a file is charged, when it goes to the disk, to whom its page belongs.
     controllers = "+io +memory" if spec.filesystem else "+io"
     if spec.cgroup == "v2":
         lines.append(f"echo {controllers} > {place.hierarchy}/cgroup.subtree_control")
+        lines += [f"echo +io > {place.cgroup_of(path)}/cgroup.subtree_control" for path in old]
     for directory in inner:
         lines.append(f"mkdir {directory}")
         if spec.cgroup == "v2":
             lines.append(f"echo {controllers} > {directory}/cgroup.subtree_control")
-    lines.append("mkdir " + " ".join(f"{place.cgroup}/{path}" for path in leaves))
-    if uncounted := [tenant for tenant, _ in programs.of_programs(spec) if throttles(spec)]:
+    if leaves:
+        lines.append("mkdir " + " ".join(place.cgroup_of(path) for path in leaves))
+    if uncounted := [tenant for tenant in programs.sampled(spec) if throttles(spec)]:
         lines.append("# On v1 the kernel counts where there is a limit; this one is never reached.")
-        limits = (f"{place.cgroup}/{t.cgroup}/blkio.throttle.read_bps_device" for t in uncounted)
+        limits = (f"{place.cgroup_of(t.cgroup)}/blkio.throttle.read_bps_device" for t in uncounted)
         lines += [f'echo "$dev {_NO_LIMIT}" > {path}' for path in limits]
     return lines
 
@@ -322,9 +329,9 @@ def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
         weights = {group.path: group.weight for group in spec.groups}
         weights |= {tenant.cgroup: tenant.weight for tenant in spec.tenants}
         for path, weight in weights.items():
-            yield Setting(f"{place.cgroup}/{path}/{weight_file}", str(weight), "weight")
+            yield Setting(f"{place.cgroup_of(path)}/{weight_file}", str(weight), "weight")
     for tenant in spec.tenants:
-        directory = PurePosixPath(place.cgroup) / tenant.cgroup
+        directory = PurePosixPath(place.cgroup_of(tenant.cgroup))
         if tenant.workload.memory:
             yield Setting(f"{directory}/memory.max", str(tenant.workload.memory))
         if scheduler.name == "io.max":
@@ -381,7 +388,7 @@ def _events(spec: RunSpec, place: Place) -> Iterator[str]:
             for name, value in event.attributes.items():
                 yield f"echo {value} > {_device_dir(spec)}/{name}"
         elif weight_file:
-            yield f"echo {event.weight} > {place.cgroup}/{cgroups[event.tenant]}/{weight_file}"
+            yield f"echo {event.weight} > {place.cgroup_of(cgroups[event.tenant])}/{weight_file}"
 
 
 def _collect(spec: RunSpec, place: Place) -> list[str]:

@@ -8,6 +8,7 @@ from shlex import quote
 from isoblk.guest.charges import charge_files
 from isoblk.guest.tier import Place
 from isoblk.study.model import Filesystem, RunSpec, Tenant
+from isoblk.study.point import RUNNING
 from isoblk.workload import barrier, fio
 from isoblk.workload.barrier import DIRECTORY, NOW, READY, SAMPLES, START, STOP
 from isoblk.workload.program import Job, Program
@@ -34,7 +35,20 @@ def of_programs(spec: RunSpec) -> list[tuple[Tenant, Program]]:
 
 def processes(spec: RunSpec) -> bool:
     """Whether tenants are processes that start at a barrier."""
-    return any(tenant.workload.program != "blkload" for tenant in spec.tenants)
+    return any(map(_process, spec.tenants))
+
+
+def _process(tenant: Tenant) -> bool:
+    return tenant.workload.program not in ("blkload", RUNNING)
+
+
+def sampled(spec: RunSpec) -> list[Tenant]:
+    """The tenants of which is known what their cgroups were charged with as time goes by."""
+    return [
+        tenant
+        for tenant in spec.tenants
+        if tenant.workload.program in PROGRAMS or tenant.workload.program == RUNNING
+    ]
 
 
 def job(tenant: Tenant, spec: RunSpec, place: Place) -> Job:
@@ -106,14 +120,19 @@ def run(
         events: what happens after the barrier.
         end: what waits for the others.
     """
-    everyone = [i for i, tenant in enumerate(spec.tenants) if tenant.workload.program != "blkload"]
+    everyone = [i for i, tenant in enumerate(spec.tenants) if _process(tenant)]
     jobs = sum(
         tenant.workload.numjobs if tenant.workload.program == "fio" else 1
         for tenant in (spec.tenants[i] for i in everyone)
     )
     pids = " ".join(f"${{{barrier.pid_variable(i)}}}" for i in everyone)
-    sampled = [tenant for tenant, _ in of_programs(spec)]
-    go = barrier.fifo(place)
+    watched = sampled(spec)
+    let_go = [f"{NOW} > {START}", f"exec 3> {barrier.fifo(place)}"]
+    if not everyone:
+        # Opening the fifo would wait for a reader.
+        let_go.pop()
+        last_ns = max((event.at_ns for event in spec.events), default=0)
+        end = [*end, f"sleep {max(0, spec.warmup_ns + spec.runtime_ns - last_ns) / 1e9:.9f}"]
     return [
         f"mkdir {place.run}/{DIRECTORY}",
         f"cd {place.run}/{DIRECTORY}",
@@ -124,14 +143,13 @@ def run(
         "# for writing from here on.",
         f"until [ $(grep -c '' {READY}) = {jobs} ]; do kill -0 {pids}; sleep 0.02; done",
         *begin,
-        f"{NOW} > {START}",
-        f"exec 3> {go}",
-        *(_sample(sampled, spec, place) if sampled else []),
+        *let_go,
+        *(_sample(watched, spec, place) if watched else []),
         *events,
         *end,
         # dash forgets the status of a job that "wait" does not name.
         *(f"wait ${{{barrier.pid_variable(i)}}}" for i in everyone),
-        *([f": > {STOP}", "wait $sampler"] if sampled else []),
+        *([f": > {STOP}", "wait $sampler"] if watched else []),
         "cd ..",
     ]
 
@@ -147,7 +165,7 @@ def _start(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
     delay = tenant.workload.startdelay_ns
     index = spec.tenants.index(tenant)
     return [
-        f"(echo 0 > {place.cgroup}/{tenant.cgroup}/cgroup.procs",
+        f"(echo 0 > {place.cgroup_of(tenant.cgroup)}/cgroup.procs",
         f"exec > {tenant.name}.out 2>&1",
         f"cd {directory}/{tenant.name}",
         barrier.wait(tenant.name, place, f"{here}/"),

@@ -29,6 +29,11 @@ class Place:
         """Directory that the tenants' cgroups are in."""
         return f"{self.hierarchy}/{self.group}" if self.group else self.hierarchy
 
+    def cgroup_of(self, path: str) -> str:
+        """Directory of a tenant's cgroup, or of one that such cgroups are in. A path with a slash
+        in front is that of a cgroup that was there before, from the root of the hierarchy."""
+        return f"{self.hierarchy if path.startswith('/') else self.cgroup + '/'}{path}"
+
     @property
     def queue(self) -> str:
         """Directory of the disk's request queue."""

@@ -24,6 +24,7 @@ from isoblk.guest.tier import HOST, Place, Tier
 from isoblk.kernel import Kernel
 from isoblk.kernel.tools import install_command
 from isoblk.machine import Ran, blockdev, system
+from isoblk.machine import running as running_tenants
 from isoblk.machine.blockdev import Disk
 from isoblk.machine.journal import (
     Cgroups,
@@ -61,6 +62,7 @@ class Host:
         cgroup: the version of the hierarchy there.
         book: where changes are written down.
         mounts: whether the scripts make and mount a file system.
+        running: cgroups of tenants that are running already, from the hierarchy's root.
         time_limit_s: wall-clock seconds after which a run counts as hung.
     """
 
@@ -71,12 +73,14 @@ class Host:
         book: Journal,
         *,
         mounts: bool,
+        running: Sequence[str],
         time_limit_s: float,
     ) -> None:
         self._place = place
         self._cgroup = cgroup
         self._journal = book
         self._mounts = mounts
+        self._running = running
         self._processes = Processes(time_limit_s)
 
     @property
@@ -124,6 +128,10 @@ class Host:
             number = (Path(self._place.queue).parent / "dev").read_text().strip()
             lines = {str(root / name): system.line_of(number, root / name) for name in _IO_COST}
             self._journal.record(IoCost(number, lines))
+        if self._running:
+            number = (Path(self._place.queue).parent / "dev").read_text().strip()
+            for change in running_tenants.changes(self._running, root, self._cgroup, number):
+                self._journal.record(change)
         self._journal.record(Cgroups(self._place.cgroup))
 
 
@@ -148,7 +156,7 @@ class Session:
     device: HostDevice
     cgroup: CgroupVersion
     elevators: frozenset[str]
-    signatures: tuple[str, ...]
+    signatures: tuple[str, ...] = ()
 
     def wipe(self) -> None:
         """Remove the signatures."""
@@ -158,7 +166,12 @@ class Session:
 
 @contextmanager
 def session(
-    what: str | Loop, wipe: str | None, *, mounts: bool, time_limit_s: float
+    what: str | Loop,
+    wipe: str | None,
+    *,
+    mounts: bool,
+    running: Sequence[str],
+    time_limit_s: float,
 ) -> Iterator[Session]:
     """Make this machine ready; at the end all is as it was, but for the contents of the disk.
 
@@ -167,6 +180,8 @@ def session(
         wipe: the disk whose contents may be lost, as the user names it.
         mounts: whether the study has a file system. Then the disk is not held between the runs:
             while it is held, nothing can be mounted.
+        running: cgroups of the study's tenants that are running already. Then the disk may be in
+            use, by them: nothing is written to it.
         time_limit_s: of a run.
 
     Raises:
@@ -179,16 +194,27 @@ def session(
 
     def machine(disk: Disk, book: Journal) -> Host:
         place = Place(disk.name, ".", str(hierarchy), f"isoblk-{disk.name}")
-        return Host(place, cgroup, book, mounts=mounts, time_limit_s=time_limit_s)
+        return Host(place, cgroup, book, mounts=mounts, running=running, time_limit_s=time_limit_s)
 
-    if isinstance(what, str):
+    if running:
+        if not isinstance(what, str) or wipe is not None:
+            raise UserError(
+                "a tenant that is running uses the disk already",
+                next="name it with --device, without --wipe",
+            )
+        disk = blockdev.find_disk(what)
+        blockdev.refuse_without_rights(disk, hierarchy)
+        with journal(paths.state_dir()) as book:
+            yield _session(disk, blockdev.describe(disk), cgroup, machine(disk, book))
+    elif isinstance(what, str):
         disk = blockdev.find_disk(what)
         blockdev.refuse_without_rights(disk, hierarchy)
         with journal(paths.state_dir()) as book:
             blockdev.refuse_in_use(disk)
             blockdev.refuse_signed(disk, wipe)
             with _held(disk, mounts=mounts):
-                yield _session(disk, blockdev.describe(disk), cgroup, machine(disk, book))
+                ready = _session(disk, blockdev.describe(disk), cgroup, machine(disk, book))
+                yield replace(ready, signatures=tuple(blockdev.signatures(disk)))
     elif wipe is not None:
         raise UserError("--wipe is for --device", next="remove it")
     else:
@@ -224,7 +250,6 @@ def _session(disk: Disk, device: HostDevice, cgroup: CgroupVersion, machine: Hos
         device=device,
         cgroup=cgroup,
         elevators=frozenset(blockdev.elevators(disk)),
-        signatures=tuple(blockdev.signatures(disk)),
     )
 
 

@@ -25,6 +25,7 @@ from isoblk.machine import system
 # A killed process leaves its cgroup once the disk has answered it.
 _LEAVE_S = 30.0
 _POLL_S = 0.02
+_WEIGHT = "100"  # of a cgroup that nobody has given another
 _AS_ROOT = "run as root, or set ISOBLK_STATE elsewhere"
 # By which a user ends a program.
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -66,13 +67,22 @@ class Mounted(msgspec.Struct, frozen=True, tag="mounted"):
     directory: str
 
 
+class Weights(msgspec.Struct, frozen=True, tag="weights"):
+    """Cgroups that were there got weights, and their I/O on a device was counted. weights: file ->
+    what it read, "" if the file was not there. limits: files in which the device got a line."""
+
+    device: str
+    weights: dict[str, str]
+    limits: list[str]
+
+
 class Cgroups(msgspec.Struct, frozen=True, tag="cgroups"):
     """A cgroup was made, others in it, and processes were started in those."""
 
     directory: str
 
 
-Change = LoopFile | Queue | IoCost | SubtreeControl | Mounted | Cgroups
+Change = LoopFile | Queue | IoCost | SubtreeControl | Mounted | Weights | Cgroups
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -281,17 +291,20 @@ def _not_undone(failures: list[str]) -> RunError:
 def _describe(change: Change) -> str:
     match change:
         case LoopFile(file):
-            return f"{file}: loop device detached, file removed"
+            told = f"{file}: loop device detached, file removed"
         case Queue(directory):
-            return f"{directory}: as it was"
+            told = f"{directory}: as it was"
         case IoCost(device):
-            return f"io.cost of {device}: as it was"
+            told = f"io.cost of {device}: as it was"
         case SubtreeControl(file, controllers):
-            return f"{file}: {' and '.join(controllers)} switched off"
+            told = f"{file}: {' and '.join(controllers)} switched off"
         case Mounted(_, partition, directory):
-            return f"{directory}: unmounted, partition {partition} removed"
+            told = f"{directory}: unmounted, partition {partition} removed"
+        case Weights():
+            told = "weights of cgroups: as they were"
         case Cgroups(directory):
-            return f"{directory}: processes ended, cgroups removed"
+            told = f"{directory}: processes ended, cgroups removed"
+    return told
 
 
 def _undo(change: Change) -> list[str]:
@@ -313,6 +326,8 @@ def _undo(change: Change) -> list[str]:
             case Mounted(disk, partition, directory):
                 system.unmount(Path(directory))
                 system.remove_partition(disk, partition)
+            case Weights(device, weights, limits):
+                _set_back_weights(device, weights, limits)
             case Cgroups(directory):
                 _empty(Path(directory))
     except OSError as error:
@@ -368,6 +383,20 @@ def _set_back_io_cost(device: str, lines: dict[str, str]) -> None:
         own = " ".join(words) if words else "enable=0" if path.name.endswith("qos") else ""
         auto = "" if "ctrl=user" in line else " ctrl=auto"
         path.write_text(f"{device} {own}{auto}")
+
+
+def _set_back_weights(device: str, weights: dict[str, str], limits: list[str]) -> None:
+    for file, value in weights.items():
+        # Without the scheduler there was no file, and a weight is 100 then. A cgroup may be gone.
+        wanted = value or _WEIGHT
+        path = Path(file)
+        with suppress(FileNotFoundError):
+            if path.read_text().split("\n", 1)[0].removeprefix("default ") != wanted:
+                path.write_text(wanted)
+    for file in limits:
+        with suppress(FileNotFoundError):
+            if system.line_of(device, Path(file)):
+                Path(file).write_text(f"{device} 0")
 
 
 def _empty(top: Path) -> None:

@@ -31,7 +31,7 @@ def parse_charged(read_back: dict[str, str], cgroup: str, device: str = "") -> I
         if file == "io.stat":
             figures |= _parse_v2(lines)
         else:
-            names = _V1_BYTES if file.endswith("io_service_bytes") else _V1_IOS
+            names = _V1_BYTES if "io_service_bytes" in file else _V1_IOS
             figures |= _parse_v1(lines, names)
     if not figures:
         return None

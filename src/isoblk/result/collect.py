@@ -12,6 +12,7 @@ import polars as pl
 
 from isoblk.errors import RunError
 from isoblk.guest import knobs
+from isoblk.guest import programs as programs_of_guest
 from isoblk.guest.plan import Plan, predicts
 from isoblk.guest.tier import HOST
 from isoblk.machine import Ran
@@ -25,9 +26,10 @@ from isoblk.result.model import (
     TenantResult,
 )
 from isoblk.result.predictions import parse_predictions
-from isoblk.result.sampled import parse_samples, sampled_output
+from isoblk.result.sampled import parse_samples, sampled_output, since_first
 from isoblk.result.store import FORMAT, LATENCY_SCHEMA, PREDICTIONS, SERIES_SCHEMA
 from isoblk.study.model import RunSpec, Tenant
+from isoblk.study.point import RUNNING
 from isoblk.workload import barrier, blkload, fio, programs
 from isoblk.workload.blkload import TenantOutput
 from isoblk.workload.programs import Said, program_of
@@ -62,7 +64,7 @@ def collect(
         _tenant_result(
             tenant,
             outputs[tenant.name],
-            parse_charged(charged, f"{plan.place.cgroup}/{tenant.cgroup}", device) or uncharged,
+            parse_charged(charged, plan.place.cgroup_of(tenant.cgroup), device) or uncharged,
             said[tenant.name].report if tenant.name in said else None,
         )
         for tenant in spec.tenants
@@ -124,15 +126,19 @@ def _read_outputs(
     outputs = blkload.parse_results(_read(directory, "results")) if by_blkload else {}
     own = directory / barrier.DIRECTORY
     samples = None
-    if said:
+    if programs_of_guest.sampled(spec):
         start_ns = int(_read(own, barrier.START))
         samples = parse_samples(_read(own, barrier.SAMPLES), start_ns)
     for tenant in spec.tenants:
         if tenant.workload.program == "fio":
             outputs[tenant.name] = fio.read_output(own, tenant, spec)
-        elif samples and tenant.name in said:
-            charges = samples.charges(f"{plan.place.cgroup}/{tenant.cgroup}", device)
-            end_ns = said[tenant.name].report.end_ns
+        elif samples and (tenant.name in said or tenant.workload.program == RUNNING):
+            charges = samples.charges(plan.place.cgroup_of(tenant.cgroup), device)
+            if tenant.name in said:
+                end_ns = said[tenant.name].report.end_ns
+            else:
+                end_ns = spec.warmup_ns + spec.runtime_ns
+                charges = since_first(charges, tenant.name)
             outputs[tenant.name] = sampled_output(samples.times_ns, charges, end_ns, spec)
         elif tenant.name not in outputs:
             raise RunError(f"the generator left no result of tenant {tenant.name}")
@@ -182,7 +188,7 @@ def _tenant_reasons(spec: RunSpec, tenants: list[TenantResult]) -> Iterator[str]
         counted = [tenant]
         if spec.cgroup == "v2" and tenant.cgroup in inner:
             counted += [one for one in tenants if one.cgroup.startswith(f"{tenant.cgroup}/")]
-        if tenant.says is None:
+        if tenant.says is None and asked.workload.program != RUNNING:
             yield from _charge_reasons(tenant, counted, forgets=forgets)
 
 

@@ -5,6 +5,9 @@ went by."""
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+import msgspec
 
 from isoblk.errors import RunError
 from isoblk.guest import knobs
@@ -47,6 +50,20 @@ def parse_samples(text: str, start_ns: int) -> Samples:
         else:
             raise RunError(f"not a time: {line[:80]!r}", where=f"{SAMPLES}:{number}")
     return Samples(times, [knobs.parse_read_back("\n".join(one)) for one in lines])
+
+
+def since_first(charges: Sequence[IoStat], who: str) -> list[IoStat]:
+    """Of a cgroup that was there before: what it was charged with since the first sample.
+
+    Raises:
+        RunError: the figures went down: it was removed, and perhaps made anew.
+    """
+    values = [msgspec.structs.asdict(one) for one in charges]
+    since = [{name: one[name] - values[0][name] for name in one} for one in values]
+    for before, after in pairwise(since):
+        if any(after[name] < before[name] for name in after):
+            raise RunError(f"{who}: its cgroup went away during the run")
+    return [IoStat(**one) for one in since]
 
 
 def sampled_output(

@@ -2,6 +2,7 @@
 """Is a study one that can be run? Every point of its matrix is looked at."""
 
 import math
+import re
 from collections.abc import Sequence
 
 from msgspec import UNSET
@@ -24,6 +25,7 @@ from isoblk.study.model import (
 )
 from isoblk.study.point import (
     ELEVATORS,
+    RUNNING,
     SCHEDULER,
     Point,
     Slot,
@@ -31,6 +33,7 @@ from isoblk.study.point import (
     label,
     origin,
     points,
+    program_name,
     slots,
 )
 from isoblk.study.source import Field, FieldError, Source, suggest
@@ -41,6 +44,9 @@ from isoblk.workload.programs import program_of
 V2_ONLY = frozenset({"io.cost", "io.max", "io.latency"})
 # These turn a weight into a cap or a target when the run begins: there is no weight to change.
 FIXED_WEIGHTS = frozenset({"io.max", "io.latency"})
+
+# What a cgroup of others may be called: it stands in a script, unquoted.
+_CGROUP_NAME = re.compile(r"[A-Za-z0-9_.:@+=,-]+")
 
 
 def check_study(study: Study, source: Source | None = None) -> None:
@@ -355,7 +361,10 @@ def _check_tenants(study: Study, spec: RunSpec) -> None:
             raise FieldError(field, f"{slot.name!r} is there twice", next="choose another name")
         names[slot.name] = slot.entry
         at: Field = ("tenant", slot.entry, "cgroup")
-        _cgroup(at, slot.cgroup)
+        if program_name(study, slot.entry) == RUNNING:
+            _check_running(study, slot, spec)
+        else:
+            _cgroup(at, slot.cgroup)
         if slot.cgroup in cgroups:
             raise FieldError(
                 at,
@@ -541,6 +550,56 @@ def _name(field: Field, name: str, what: str) -> None:
             next=f"allowed: letters, digits, '_', '.', '-', up to {limits.NAME_MAX}, "
             "a letter, digit or '_' first",
         )
+
+
+def _check_running(study: Study, slot: Slot, spec: RunSpec) -> None:
+    """A tenant that is running already, and what may be done beside it: the disk is in use."""
+    entry = study.tenant[slot.entry]
+    field: Field = ("tenant", slot.entry, "cgroup")
+    if entry.count is not UNSET:
+        raise FieldError(
+            ("tenant", slot.entry, "count"), "of what is running there is one", next="remove it"
+        )
+    if slot.cgroup.startswith("/"):
+        for part in slot.cgroup[1:].split("/"):
+            if part in ("", ".", "..") or not _CGROUP_NAME.fullmatch(part):
+                raise FieldError(
+                    field,
+                    f"{slot.cgroup!r} is not the path of a cgroup",
+                    next="allowed: letters, digits and _.:@+=,- between slashes; else pid:N",
+                )
+    elif not re.fullmatch(r"pid:[1-9][0-9]{0,9}", slot.cgroup):
+        raise FieldError(
+            field,
+            "a tenant that is running needs its cgroup",
+            next='allowed: "/PATH" from the root of the hierarchy, as "/system.slice/web.service",'
+            ' or "pid:N"',
+        )
+    scheduler = spec.scheduler
+    if scheduler.name in ("io.max", "io.latency"):
+        raise FieldError(
+            ("tenant", slot.entry),
+            f"{scheduler.name} has limits and no weights, which are for isoblk's own tenants",
+            next=f"leave out {scheduler.name}",
+        )
+    if scheduler.name == "io.cost" and scheduler.io_cost_model is None:
+        raise FieldError(
+            ("io_cost", "model"),
+            "to calibrate writes to the disk, which is in use",
+            next="give the six coefficients",
+        )
+    if spec.filesystem:
+        raise FieldError(
+            ("filesystem",), "the disk is in use by a tenant that is running", next="remove it"
+        )
+    for index, other in enumerate(spec.tenants):
+        load = other.workload
+        if load.program != RUNNING and load.rw not in ("read", "randread"):
+            raise FieldError(
+                origin(study, slots(study)[index].entry, "rw"),
+                f"{other.name} writes to the disk, which is in use by {slot.name}",
+                next="have it read only, or run it yourself and measure it as running",
+            )
 
 
 def _cgroup(field: Field, path: str) -> None:

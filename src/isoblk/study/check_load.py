@@ -8,7 +8,7 @@ from msgspec import UNSET
 from isoblk.study import limits
 from isoblk.study.limits import Range
 from isoblk.study.model import HostDevice, NullBlkDevice, RunSpec, Study, Trace, Workload
-from isoblk.study.point import OPTIONS, origin
+from isoblk.study.point import OPTIONS, RUNNING, origin
 from isoblk.study.presets import logical_block
 from isoblk.study.source import Field, FieldError
 from isoblk.study.traces import ends_ns
@@ -45,6 +45,8 @@ class _Load:
 
     def check(self) -> None:
         load = self._load
+        if load.program == RUNNING:
+            return
         if program := program_of(load):
             self._check_times()
             self._check_program(program)

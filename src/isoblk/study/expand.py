@@ -26,7 +26,7 @@ from isoblk.study.model import (
     VdiskDevice,
     Workload,
 )
-from isoblk.study.point import SCHEDULER, build_run, points, queue_knobs
+from isoblk.study.point import RUNNING, SCHEDULER, build_run, points, queue_knobs
 from isoblk.study.presets import logical_block
 from isoblk.study.shares import effective_shares
 from isoblk.study.units import format_size
@@ -113,6 +113,9 @@ class _Expander:
         return index
 
     def _alone_runs(self, spec: RunSpec) -> tuple[int, ...]:
+        if any(tenant.workload.program == RUNNING for tenant in spec.tenants):
+            # Who is running already goes on meanwhile: nobody is alone.
+            return ()
         base = msgspec.structs.replace(
             _under_none(spec),
             kind="alone",

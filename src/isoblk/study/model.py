@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 # ---- what the user writes ------------------------------------------------------------
 
 RwMode = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
-Program = Literal["blkload", "fio", "dd", "sysbench", "iozone", "db_bench", "ycsb"]
+Program = Literal["blkload", "fio", "running", "dd", "sysbench", "iozone", "db_bench", "ycsb"]
 FilesystemType = Literal["ext4", "xfs"]
 OptionValue = str | int | float | bool | list[str | int | float]
 Options = dict[str, OptionValue]
@@ -96,6 +96,9 @@ class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fiel
     weight: 1..10000, or a list that is repeated over the count.
     cgroup: path below the root of the hierarchy, default the tenant's name; with a count,
     the number is appended, as it is to the name.
+    Of a tenant that is already running (workload = "running", on the host machine): its own
+    cgroup, from the root of the hierarchy ("/system.slice/web.service"), or "pid:N" for that of
+    a process.
     """
 
     name: str
@@ -485,7 +488,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tenant: its cgroup (path below the root, no leading slash), weight and load.
+    """A tenant: its cgroup (path below the root, no leading slash; with one: a cgroup that was
+    there before, and runs what it runs), weight and load.
 
     The weight is the cgroup's. Where the cgroup holds other tenants' cgroups too, the
     tenant's own requests weigh OWN_WEIGHT among those."""

@@ -56,6 +56,11 @@ _OF_A_TRACE = ("replay", "speed", "trace_fit", "trace_loop")
 # More than a disk has tags: what a trace has under way at one time is its own affair.
 _REPLAY_IODEPTH = 1024
 _SIZES = frozenset({"bs", "offset", "offset_increment", "size", "memory"})
+# A load that is there already, whatever it is, and what can be said of it.
+RUNNING = "running"
+_OF_A_RUNNING = frozenset({"workload"})
+# Beside tenants that are running, the cgroup that all others are in.
+_OWN_GROUP = "isoblk"
 # What there is of a program that has its own options.
 _OF_A_PROGRAM = frozenset({"workload", "startdelay", "runtime", "memory", OPTIONS})
 _TIMES = {
@@ -284,7 +289,7 @@ def build_run(point: Point, repeat: int) -> RunSpec:
     tenants = tuple(
         Tenant(
             name=slot.name,
-            cgroup=slot.cgroup,
+            cgroup=_own_path(study, slot.cgroup, slot.entry),
             weight=slot.weight,
             workload=msgspec.structs.replace(
                 loads[slot.entry],
@@ -323,6 +328,18 @@ def build_run(point: Point, repeat: int) -> RunSpec:
         window_ms=window_ns // 1_000_000,
         seed=seed,
     )
+
+
+def runs_already(study: Study) -> bool:
+    """Whether a tenant of the study is one that is running already."""
+    return any(program_name(study, entry) == RUNNING for entry in range(len(study.tenant)))
+
+
+def _own_path(study: Study, path: str, entry: int) -> str:
+    """A tenant's cgroup. Beside cgroups of others, isoblk's weigh as one, of weight 100: the
+    machine makes them in one of its own."""
+    own = runs_already(study) and program_name(study, entry) != RUNNING
+    return f"{_OWN_GROUP}/{path}" if own else path
 
 
 def queue_knobs(
@@ -373,7 +390,8 @@ def _workload(study: Study, entry: int) -> Workload:
     unused = _unused_options(study, entry)
     options = _program_options(study, entry)
     if options is not None:
-        unused = [name for name in WorkloadFields.__struct_fields__ if name not in _OF_A_PROGRAM]
+        known = _OF_A_RUNNING if program_name(study, entry) == RUNNING else _OF_A_PROGRAM
+        unused = [name for name in WorkloadFields.__struct_fields__ if name not in known]
         values[OPTIONS] = options
     for name in WorkloadFields.__struct_fields__:
         if name in unused or name == OPTIONS:
@@ -415,16 +433,21 @@ def _program_options(study: Study, entry: int) -> Options | None:
     own, shared = study.tenant[entry], study.workload
     program = program_name(study, entry)
     fields = program in ("blkload", "fio")
+    allowed = _OF_A_RUNNING if program == RUNNING else _OF_A_PROGRAM
     for name in WorkloadFields.__struct_fields__:
-        foreign = name in (OPTIONS, "memory") if fields else name not in _OF_A_PROGRAM
+        foreign = name in (OPTIONS, "memory") if fields else name not in allowed
         if foreign and getattr(own, name) is not UNSET:
             raise FieldError(
                 ("tenant", entry, name),
                 f"does not go with workload = {program!r}",
-                next="remove it" if fields else f"remove it, or see what {OPTIONS} it has",
+                next="remove it"
+                if fields or program == RUNNING
+                else f"remove it, or see what {OPTIONS} it has",
             )
     if fields:
         return None
+    if program == RUNNING:
+        return {}
     from_shared = shared.options if shared.options is not UNSET else {}
     if shared.workload is not UNSET and shared.workload != program:
         from_shared = {}
@@ -535,7 +558,11 @@ _READERS: dict[str, Callable[[Field, Any], object]] = {
 
 def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
     """All inner cgroups of the tenants' paths, parents first, else in the tenants' order."""
-    weights = {entry.path: entry.weight for entry in study.group}
+    own = f"{_OWN_GROUP}/" if runs_already(study) else ""
+    weights = {
+        entry.path if entry.path.startswith("/") else f"{own}{entry.path}": entry.weight
+        for entry in study.group
+    }
     weights |= {tenant.cgroup: tenant.weight for tenant in tenants}
     inner: dict[str, None] = {}
     for tenant in tenants:

@@ -49,7 +49,7 @@ def start(tenant: Tenant, place: Place, spec: RunSpec) -> str:
     tie = "" if place == UML.place else "setpriv --pdeathsig KILL "
     words = " ".join(f"--{name}={value}" for name, value in options.items())
     return (
-        f"(echo 0 > {place.cgroup}/{tenant.cgroup}/cgroup.procs && exec {tie}"
+        f"(echo 0 > {place.cgroup_of(tenant.cgroup)}/cgroup.procs && exec {tie}"
         f"fio --name={tenant.name} --filename=/dev/{place.disk} {words}"
         f" --output={tenant.name}.json) & {barrier.pid_variable(index)}=$!"
     )

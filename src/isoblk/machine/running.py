@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tenants that were running before isoblk came: where their cgroups are, and what they weigh."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from isoblk.errors import UserError
+from isoblk.machine import system
+from isoblk.machine.journal import SubtreeControl, Weights
+from isoblk.study.model import CgroupVersion, Study
+from isoblk.study.point import RUNNING, program_name
+
+_BY_PROCESS = "pid:"
+_WEIGHTS = (
+    *("io.weight", "io.bfq.weight", "io.isoblk.weight"),
+    *("blkio.bfq.weight", "blkio.isoblk.weight"),
+)
+# Counts on v1 where there is a limit.
+_LIMIT = "blkio.throttle.read_bps_device"
+
+
+def found(
+    study: Study, hierarchy: Path, cgroup: CgroupVersion, proc: Path = system.PROC
+) -> tuple[Study, tuple[str, ...]]:
+    """The study with the running tenants' cgroups as paths, and these.
+
+    Raises:
+        UserError: there is no such cgroup or process.
+    """
+    tenants = list(study.tenant)
+    paths = []
+    for index, entry in enumerate(tenants):
+        if program_name(study, index) != RUNNING:
+            continue
+        path = entry.cgroup
+        if path.startswith(_BY_PROCESS):
+            path = _of_process(path.removeprefix(_BY_PROCESS), cgroup, proc)
+        if path == "/" or not (hierarchy / path[1:] / "cgroup.procs").exists():
+            why = "is the root, which weighs nothing" if path == "/" else "no such cgroup"
+            raise UserError(f"tenant {entry.name}: {path}: {why}", where=str(hierarchy))
+        tenants[index] = msgspec.structs.replace(entry, cgroup=path)
+        paths.append(path)
+    return msgspec.structs.replace(study, tenant=tenants), tuple(paths)
+
+
+def _of_process(pid: str, cgroup: CgroupVersion, proc: Path) -> str:
+    try:
+        lines = (proc / pid / "cgroup").read_text().splitlines()
+    except OSError:
+        raise UserError(f"no process {pid}") from None
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if "blkio" in controllers.split(",") if cgroup == "v1" else not controllers:
+            return path
+    raise UserError(f"process {pid} is in no cgroup that has io")
+
+
+def changes(
+    paths: Sequence[str], hierarchy: Path, cgroup: CgroupVersion, device: str
+) -> Iterator[SubtreeControl | Weights]:
+    """What a run changes of running tenants' cgroups and of those above them.
+
+    Args:
+        paths: from the root of the hierarchy.
+        hierarchy: the root.
+        cgroup: its version.
+        device: the disk's number.
+
+    Raises:
+        UserError: one has a weight for this disk alone, which ours would not change.
+    """
+    above = {str(parent) for path in paths for parent in PurePosixPath(path).parents} - {"/"}
+    for path in sorted(above):
+        control = hierarchy / path[1:] / "cgroup.subtree_control"
+        if cgroup == "v2" and "io" not in control.read_text().split():
+            yield SubtreeControl(str(control))
+    weights = {}
+    for path in sorted({*above, *paths}):
+        for name in _WEIGHTS:
+            file = hierarchy / path[1:] / name
+            if line := system.line_of(device, file):
+                raise UserError(
+                    f"has a weight for this disk: {line}",
+                    where=str(file),
+                    next=f"take it away: echo '{device} default' > {file}",
+                )
+            weights[str(file)] = _default(file)
+    limits = [hierarchy / path[1:] / _LIMIT for path in paths]
+    own = [str(file) for file in limits if not system.line_of(device, file)]
+    yield Weights(device, weights, own if cgroup == "v1" else [])
+
+
+def _default(file: Path) -> str:
+    try:
+        return file.read_text().split("\n", 1)[0].removeprefix("default ")
+    except FileNotFoundError:
+        return ""
