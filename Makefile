@@ -3,6 +3,7 @@
 #   make demo     set all up, run the weights study, write the report
 #   make test     set all up, run every test
 #   make test-smp of these, those in an emulated machine with four processors
+#   make try-containers  what docs/containers.md shows, in a virtual machine; root; 15 minutes
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/speed.md)
 #   make figures  make the figures of the documentation again
@@ -29,7 +30,7 @@ QUOTED := weights io-cost-rate bfq-tags group-count prototype fair fair-large de
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-smp check bench figures lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-smp try-containers check bench figures lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -42,6 +43,10 @@ test: setup-dev kernels kernels-smp
 
 test-smp: setup-dev kernels-smp
 	$(VENV)/bin/pytest tests/qemu
+
+try-containers: setup
+	$(ISOBLK) kernel build --stock
+	scripts/containers/run $(VENV)/bin/python results/containers
 
 check: setup-dev kernel
 	scripts/check $(VENV)/bin

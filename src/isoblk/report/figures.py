@@ -275,7 +275,7 @@ class _Maker:
                         **self._where(point),
                         "lane": lane.label,
                         "share": got.mean * 100,
-                        "low": got.low * 100,
+                        "low": max(0.0, got.low * 100),
                         "high": got.high * 100,
                         "tick": ideal.mean * 100,
                     }
@@ -299,7 +299,7 @@ class _Maker:
                 **self._where(point),
                 "lane": share.who,
                 "share": share.here.mean * 100,
-                "low": share.here.low * 100,
+                "low": max(0.0, share.here.low * 100),
                 "high": share.here.high * 100,
                 "tick": share.there.mean * 100,
                 "note": "" if share.agrees else share.difference_text(0),
