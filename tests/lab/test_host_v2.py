@@ -38,6 +38,25 @@ name = "b"
 scheduler = ["bfq", "io.cost", "io.max", "io.latency"]
 """
 
+# Of a program that reads a file on a mounted file system.
+RUNNING = """\
+name = "running"
+device = "fast"
+
+[run]
+warmup = "100ms"
+runtime = "1s"
+
+[[tenant]]
+name = "web"
+workload = "running"
+cgroup = "/user.slice/web"
+weight = 300
+
+[matrix]
+scheduler = ["bfq", "mq-deadline"]
+"""
+
 INIT = """\
 #!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C TERM=dumb
@@ -47,7 +66,7 @@ mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
 mkdir /dev/shm
 mount -t tmpfs shm /dev/shm
-cp {study} /dev/shm/study.toml
+cp {study} {running} /dev/shm
 mount -t tmpfs tmp /tmp
 mount -t cgroup2 cgroup /sys/fs/cgroup
 cd /tmp
@@ -59,8 +78,10 @@ condition() {{
     echo "$1 cost: $(grep -c 'enable=1' /sys/fs/cgroup/io.cost.qos)"
     echo "$1 loops: $(losetup --all)"
     echo "$1 journals: $(ls /tmp/state 2> /dev/null)"
+    echo "$1 below: $(cat /sys/fs/cgroup/user.slice/cgroup.subtree_control 2> /dev/null)"
 }}
-run="{python} -m isoblk run /dev/shm/study.toml --machine host --loop 16m"
+host="{python} -m isoblk run --machine host"
+run="$host /dev/shm/study.toml --loop 16m"
 condition before
 $run; echo "ended: $?"
 condition after
@@ -72,6 +93,19 @@ wait $pid
 condition killed
 {python} -m isoblk host restore; echo "restored: $?"
 condition restored
+truncate -s 64M /dev/shm/disk
+loop=$(losetup --find --show /dev/shm/disk)
+mkfs.ext4 -q $loop && mkdir /dev/shm/fs && mount $loop /dev/shm/fs
+dd if=/dev/zero of=/dev/shm/fs/file bs=1M count=16 conv=fsync status=none
+mkdir -p /sys/fs/cgroup/user.slice/web
+sh -c 'echo 0 > /sys/fs/cgroup/user.slice/web/cgroup.procs
+    while dd if=/dev/shm/fs/file of=/dev/null bs=64k iflag=direct status=none; do :; done' & web=$!
+condition idle
+$host /dev/shm/running.toml --device $loop; echo "running: $?"
+condition left
+grep -h '"status"' results/running-host/runs/*/run.json
+grep -hA2 'web/io.bfq.weight' results/running-host/runs/*/run.json
+kill -0 $web && echo "web goes on"
 """
 
 
@@ -79,11 +113,19 @@ def _condition(console: str, when: str) -> dict[str, str]:
     return dict(re.findall(rf"^{when} (\w+): ?(.*?)\r?$", console, re.MULTILINE))
 
 
-def test_all_controllers_of_v2_run_and_leave_nothing(default_bench: Bench, tmp_path: Path) -> None:
+def test_all_controllers_of_v2_and_a_running_tenant_leave_nothing(
+    default_bench: Bench, tmp_path: Path
+) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "running.toml").write_text(RUNNING)
     init = tmp_path / "init"
     init.write_text(
-        INIT.format(study=tmp_path / "study.toml", source=REPOSITORY / "src", python=sys.executable)
+        INIT.format(
+            study=tmp_path / "study.toml",
+            running=tmp_path / "running.toml",
+            source=REPOSITORY / "src",
+            python=sys.executable,
+        )
     )
     init.chmod(0o755)
     console = subprocess.run(
@@ -101,9 +143,10 @@ def test_all_controllers_of_v2_run_and_leave_nothing(default_bench: Bench, tmp_p
     ).stdout.decode(errors="replace")
     assert "ended: 0" in console, console
     # Four, the one alone, the reference, and six for io.cost's model.
-    assert console.count('"status": "valid"') == 12, console
+    # Of the running tenant: two, and the reference.
+    assert console.count('"status": "valid"') == 12 + 3, console
     before = _condition(console, "before")
-    assert set(before) == {"cgroups", "control", "scheduler", "cost", "loops", "journals"}
+    assert set(before) == {"cgroups", "control", "scheduler", "cost", "loops", "journals", "below"}
     assert _condition(console, "after") == before
     killed = _condition(console, "killed")
     assert "isoblk-loop0" in killed["cgroups"]
@@ -111,3 +154,7 @@ def test_all_controllers_of_v2_run_and_leave_nothing(default_bench: Bench, tmp_p
     assert killed["loops"] != ""
     assert "restored: 0" in console, console
     assert _condition(console, "restored") == before
+    assert "running: 0" in console, console
+    assert '"got": "default 300"' in console or '"got": "300"' in console, console
+    assert _condition(console, "left") == _condition(console, "idle")
+    assert "web goes on" in console
