@@ -127,7 +127,8 @@ def run(
     )
     pids = " ".join(f"${{{barrier.pid_variable(i)}}}" for i in everyone)
     watched = sampled(spec)
-    let_go = [f"{NOW} > {START}", f"exec 3> {barrier.fifo(place)}"]
+    go = barrier.fifo(place)
+    let_go = [f"{NOW} > {START}", f"exec 3> {go}"]
     if not everyone:
         # Opening the fifo would wait for a reader.
         let_go.pop()
