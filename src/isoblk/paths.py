@@ -33,3 +33,8 @@ def presets_dir() -> Path:
 def stand_ins_dir() -> Path:
     """The repository's studies/traces/ directory: recipes of the traces' stand-ins."""
     return _REPOSITORY / "studies" / "traces"
+
+
+def java_dir() -> Path:
+    """The repository's java/ directory: YCSB's binding to RocksDB."""
+    return _REPOSITORY / "java"

@@ -16,9 +16,10 @@ from isoblk.workload.dd import Dd
 from isoblk.workload.iozone import Iozone
 from isoblk.workload.program import Job, Program
 from isoblk.workload.sysbench import Sysbench
+from isoblk.workload.ycsb import Ycsb
 
 PROGRAMS: dict[str, Program] = {
-    program.name: program for program in (Dd(), Sysbench(), Iozone(), DbBench())
+    program.name: program for program in (Dd(), Sysbench(), Iozone(), DbBench(), Ycsb())
 }
 
 # A program that works longer than this part of its time after the others have ended says
