@@ -117,10 +117,15 @@ class Ycsb(Program):
     def prepare(self, job: Job) -> list[str]:  # noqa: D102
         asked = read_options(job.options, YcsbOptions)
         said = f"{job.run}/{job.tenant.name}.load"
+        # It wants to know how many operations are to come.
+        properties: dict[str, str | int] = {
+            "operationcount": asked.recordcount,
+            "isoblk.settle": "true",
+        }
         return [
-            f"{_client(job, '-load', {'isoblk.settle': 'true'})} > {said} 2>&1",
-            f"grep -q '^.INSERT., Return=OK, {asked.recordcount}$' {said}"
-            f" || {{ grep -h Exception {said} >&2; false; }}",
+            f"{_client(job, '-load', properties)} > {said} 2>&1 \\",
+            f"  && grep -q '^.INSERT., Return=OK, {asked.recordcount}$' {said} \\",
+            f"  || {{ grep Exception {said} >&2; false; }}",
         ]
 
     def command(self, job: Job) -> str:  # noqa: D102
