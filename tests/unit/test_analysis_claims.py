@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A claim holds, fails or is undecided, and never decides on what it does not have."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from isoblk.analysis.claims import ClaimResult, compare, judge
-from isoblk.analysis.metrics import analyse
+from isoblk.analysis.metrics import analyse, ratio_error
 from isoblk.result.store import read_results
 from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen
@@ -69,6 +71,27 @@ def test_a_single_run_decides_nothing_on_another_tier(tmp_path: Path) -> None:
     resultgen.weights_study(tmp_path, tier="qemu")
     found = _judge(tmp_path, _claim("share_error", "<", 0.05, {"scheduler": "bfq"}))
     assert (found.verdict, found.reason) == ("undecided", "one run has no interval; repeat it")
+
+
+def test_the_ratio_of_some_tenants_takes_no_account_of_the_others(tmp_path: Path) -> None:
+    resultgen.weights_study(tmp_path)
+    analysis = analyse(read_results(tmp_path))
+    (run,) = next(point for point in analysis.points if point.scheduler == "bfq").valid
+    first, second, third, fourth = run.tenants
+    uneven = [
+        replace(first, share=0.3),
+        replace(second, share=0.15),
+        replace(third, share=0.5),
+        replace(fourth, share=0.05),
+    ]
+    metrics = replace(run, tenants=tuple(uneven))
+    assert [one.weight for one in uneven[:3]] == [1000, 500, 250]
+    assert ratio_error(metrics, [first.name, second.name]) == pytest.approx(0)
+    # Of what the three got, the third has 0.526, and should have 1/7.
+    of_three = ratio_error(metrics, [first.name, second.name, third.name])
+    assert of_three == pytest.approx(0.5 / 0.95 * 7 - 1)
+    nothing = [replace(one, share=0.0) for one in uneven]
+    assert ratio_error(replace(run, tenants=tuple(nothing)), [first.name, second.name]) == math.inf
 
 
 def test_repeats_decide_by_their_interval(tmp_path: Path) -> None:

@@ -329,6 +329,12 @@ def test_a_wrong_table_is_named_with_its_place(more: str, facts: list[str]) -> N
             'metric = "total_vs_best"',
             ["x.toml:17: claim[0].metric: total_vs_best compares with kyber too", "kyber"],
         ),
+        (
+            'metric = "weight_ratio_error"\namong = ["a", "c"]',
+            ["x.toml:18: claim[0].among: no tenant is called 'c'"],
+        ),
+        ('metric = "weight_ratio_error"\namong = ["a"]', ["a single tenant has no ratio"]),
+        ('metric = "jain"\namong = ["a", "b"]', ["has no meaning with jain"]),
         ('metric = "jain"\ntolerance = 0.1', ["x.toml:18: claim[0].tolerance: has no meaning"]),
     ],
 )

@@ -46,7 +46,8 @@ class ClaimResult:
         within = f" within {claim.tolerance * 100:g} %" if claim.op == "~" else ""
         than = ", ".join(f"{key} = {label(value)}" for key, value in claim.than.items())
         times = f" times that of {than}" if than else ""
-        return f"{claim.metric} {claim.op} {claim.value:g}{times}{within}"
+        among = f" of {', '.join(claim.among)}" if claim.among else ""
+        return f"{claim.metric}{among} {claim.op} {claim.value:g}{times}{within}"
 
 
 def judge_all(analysis: Analysis) -> list[ClaimResult]:
@@ -104,8 +105,8 @@ def _judge_point(claim: ClaimEntry, point: PointView, base: PointView | None) ->
             reason = why.get(view.status, "a run has not finished")
             return Judged(point.point, None, "undecided", reason)
     try:
-        values = point.values(claim.metric)
-        bases = base.values(claim.metric) if base else [1.0] * len(values)
+        values = point.values(claim.metric, claim.among)
+        bases = base.values(claim.metric, claim.among) if base else [1.0] * len(values)
     except KeyError:
         return Judged(point.point, None, "undecided", "no such tenant in the run")
     if len(values) < len(point.runs) or len(bases) < len(values) or not all(bases):

@@ -148,8 +148,11 @@ class PointView:
         """The metrics of the valid repeats."""
         return tuple(v.metrics for v in self.runs if v.metrics is not None and v.status == "valid")
 
-    def values(self, metric: str) -> list[float]:
-        """The metric of every valid repeat that has it."""
+    def values(self, metric: str, among: Sequence[str] = ()) -> list[float]:
+        """The metric of every valid repeat that has it; among: the tenants it is about, if not
+        all, for weight_ratio_error."""
+        if among:
+            return [ratio_error(metrics, among) for metrics in self.valid]
         found = (metric_value(metrics, metric) for metrics in self.valid)
         return [value for value in found if value is not None]
 
@@ -173,6 +176,19 @@ class Analysis:
     def views(self) -> list[RunView]:
         """Every run of the study's matrix."""
         return [view for point in self.points for view in point.runs]
+
+
+def ratio_error(metrics: RunMetrics, among: Sequence[str]) -> float:
+    """max over some tenants of |share / plain weight share - 1|, both of what these tenants got.
+
+    Infinite if they got nothing. Raises KeyError for an unknown tenant.
+    """
+    tenants = [metrics.by_name[name] for name in among]
+    got = sum(tenant.share for tenant in tenants)
+    weights = sum(tenant.weight for tenant in tenants)
+    if not got:
+        return math.inf
+    return max(abs(one.share / got * weights / one.weight - 1) for one in tenants)
 
 
 def metric_value(metrics: RunMetrics, name: str) -> float | None:

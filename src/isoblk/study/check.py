@@ -11,7 +11,7 @@ from isoblk.guest.tier import QEMU
 from isoblk.study import limits
 from isoblk.study.check_load import check_load
 from isoblk.study.limits import Range
-from isoblk.study.metrics import METRICS, split_metric
+from isoblk.study.metrics import METRICS, RATIO, split_metric
 from isoblk.study.model import (
     CompareTable,
     DeviceEvent,
@@ -158,6 +158,14 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
             raise FieldError(
                 (*field, "metric"), str(error), next=suggest(claim.metric, METRICS)
             ) from None
+        if strangers := [name for name in claim.among if name not in names]:
+            raise FieldError((*field, "among"), f"no tenant is called {strangers[0]!r}")
+    if claim.among and claim.metric != RATIO:
+        raise FieldError(
+            (*field, "among"), f"has no meaning with {claim.metric}", next=f"use {RATIO}"
+        )
+    if len(claim.among) == 1:
+        raise FieldError((*field, "among"), "a single tenant has no ratio", next="name two or more")
     if not math.isfinite(claim.value):
         raise FieldError((*field, "value"), f"{claim.value} is not a number to compare with")
     if not 0 <= claim.tolerance < math.inf:

@@ -6,10 +6,12 @@ from collections.abc import Collection
 PER_TENANT = ".<tenant>"
 SAYS = "says."
 _SAYS_METRIC = "says.<tenant>.<figure>"
+RATIO = "weight_ratio_error"
+"""The metric that a claim may restrict to some of the tenants."""
 
 METRICS: dict[str, str] = {
     "share.<tenant>": "the tenant's bytes / all tenants' bytes, in the measured time",
-    "weight_ratio_error": "max over tenants of |share / plain weight share - 1|",
+    RATIO: "max over tenants of |share / plain weight share - 1|",
     "share_error": "max over tenants of |share / ideal - 1|; the ideal is the weighted "
     "max-min fair share, in which nobody gets more than it reaches alone",
     "jain": "Jain's index (sum y)^2 / (n sum y^2) over y = bytes / weight share; 1 is fair",

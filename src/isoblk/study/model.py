@@ -178,6 +178,7 @@ class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     where: matrix key to value; every run that matches must satisfy the comparison.
     than: matrix key to value; the metric is then a ratio: over that of the run of the same
     point and repeat with these values in place.
+    among: weight_ratio_error of these tenants only, as if there were no others.
     op: "<", "<=", ">", ">=", or "~" (within `tolerance`, relative).
     """
 
@@ -189,6 +190,7 @@ class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     tolerance: float = 0.0
     where: dict[str, MatrixValue] = {}
     than: dict[str, MatrixValue] = {}
+    among: list[str] = []
 
 
 class CompareSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
