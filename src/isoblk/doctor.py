@@ -24,6 +24,7 @@ from isoblk.kernel import tools
 from isoblk.machine import qemu
 from isoblk.machine.uml import SHARED_MEMORY, memory_mib, shared_memory_problem
 from isoblk.paths import cache_dir
+from isoblk.workload import ycsb_jars
 from isoblk.workload.programs import PROGRAMS
 
 # Space for one kernel: 0.7 GB of source while its 0.3 GB package is unpacked, 0.15 GB of build.
@@ -79,6 +80,7 @@ def check_all() -> list[Check]:
         check_kernels,
         check_fio,
         check_programs,
+        check_ycsb,
         check_qemu,
     )
     return [check() for check in checks]
@@ -265,6 +267,19 @@ def check_programs() -> Check:
         f"{found}; not found: {', '.join(absent)}",
         tools.install_command(packages) + hint,
     )
+
+
+def check_ycsb() -> Check:
+    """Java and Maven are only for tenants with workload = "ycsb"."""
+    if absent := ycsb_jars.missing():
+        return Check(
+            "ycsb",
+            State.OPTIONAL,
+            "not found: " + ", ".join(absent),
+            tools.install_command(list(dict.fromkeys(absent.values()))),
+        )
+    made = "made" if ycsb_jars.made() else "Maven will fetch it at its first use"
+    return Check("ycsb", State.OK, made)
 
 
 def check_qemu() -> Check:

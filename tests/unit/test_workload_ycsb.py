@@ -106,6 +106,7 @@ def test_what_is_printed_of_any_operations_is_read_back(said: dict[str, list[int
             "no operation was done: site.ycsb.DBException: cannot open the database: While",
         ),
         (OUTPUT.replace("[READ], Return=OK, 34728", ""), "no operation was done"),
+        (OUTPUT.replace("[READ], Operations, 34728", ""), "no operation was done"),
         (
             "RocksDB: read: No space left\n" + OUTPUT + "[READ], Return=ERROR, 7\n",
             "7 of READ ended with ERROR: RocksDB: read: No space left",

@@ -45,7 +45,7 @@ def files() -> Mapping[str, Path]:
     """
     home = _home()
     with cache.lock("ycsb", wait=lambda: None):
-        if not home.is_dir():
+        if not made():
             _make(home)
     return {name: home / (_OURS if name == _our_name() else name) for name in names()}
 
@@ -72,11 +72,16 @@ def _sums() -> dict[str, str]:
     return {name: digest for digest, name in map(str.split, text.splitlines())}
 
 
+def made() -> bool:
+    """Whether the files are in the cache."""
+    return _home().is_dir()
+
+
 def missing() -> dict[str, str]:
-    """Programs of PACKAGES that are not here; empty also where all is made already."""
-    if _home().is_dir():
-        return {}
-    return {name: package for name, package in PACKAGES.items() if not shutil.which(name)}
+    """Programs of PACKAGES that are not here, with their packages: those that make the files
+    count only while these are not made."""
+    needed = ["java"] if made() else PACKAGES
+    return {name: PACKAGES[name] for name in needed if not shutil.which(name)}
 
 
 def _make(home: Path) -> None:
