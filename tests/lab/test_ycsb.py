@@ -3,6 +3,7 @@
 caches, and equal seeds give equal runs."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ MIB = 1 << 20
 pytestmark = pytest.mark.skipif(bool(ycsb_jars.missing()), reason="no Java or Maven")
 
 
-def _spec(options: Options, **fields: object) -> RunSpec:
+def _spec(options: Options, **fields: Any) -> RunSpec:
     small: Options = {"recordcount": 3000, "cache": "128k", "buffer": "256k"}
     return run_spec(
         device=VdiskDevice(size=256 * MIB, store="memory", read_ns=80_000, write_ns=80_000),

@@ -63,8 +63,8 @@ def test_every_figure_of_an_operation_is_read_in_ns() -> None:
         "READ.p50": (355_000, "ns"),
         "READ.p95": (357_000, "ns"),
         "READ.p99": (358_000, "ns"),
-        "READ.p99.9": (359_000, "ns"),
-        "READ.p99.99": (140_287_000, "ns"),
+        "READ.p99_9": (359_000, "ns"),
+        "READ.p99_99": (140_287_000, "ns"),
         "READ.max": (299_007_000, "ns"),
     }
 
@@ -80,7 +80,7 @@ def test_what_is_printed_of_any_operations_is_read_back(said: dict[str, list[int
     percentiles = ("50th", "95th", "99th", "99.9", "99.99")
     keys = [f"{one}PercentileLatency(us)" for one in percentiles]
     keys = ["Operations", "AverageLatency(us)", *keys, "MaxLatency(us)"]
-    names = ("ops", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max")
+    names = ("ops", "mean", "p50", "p95", "p99", "p99_9", "p99_99", "max")
     text = "[OVERALL], Throughput(ops/sec), 5.0\n"
     for operation, values in said.items():
         for key, value in zip(keys, values, strict=True):

@@ -15,6 +15,7 @@ from isoblk.report import text
 from isoblk.result.model import ProgramReport, ReplayTotals
 from isoblk.study.metrics import SAYS, split_says
 from isoblk.study.notes import notes as study_notes
+from isoblk.workload.programs import PROGRAMS
 
 FEW_TENANTS = 8  # up to so many are shown one by one
 IN_TIME_NS = 1_000  # the steps of User Mode Linux's clock make less than this
@@ -215,9 +216,10 @@ def _figure(report: ProgramReport, name: str) -> float:
 
 def _program(report: ProgramReport) -> str:
     """The program, and what did its work if it is not installed."""
-    if not report.used or report.program in report.used:
-        return report.program
-    return f"{report.program}, not installed: its tests by {report.used[0]}"
+    program = PROGRAMS.get(report.program)
+    instead = program.instead({}) if program else {}
+    by = [name for name in report.used if name in instead]
+    return f"{report.program}, not installed: its tests by {by[0]}" if by else report.program
 
 
 def _replayed(replay: ReplayTotals) -> str:

@@ -60,7 +60,10 @@ _LINE = re.compile(r"^\[([A-Z][A-Z_-]*)\], ([^,\n]+), (\d[\d.E+-]*|NaN)$", re.MU
 _CLOSING = "CLEANUP"
 _LATENCIES = {
     "AverageLatency(us)": "mean",
-    **{f"{p}{'' if '.' in p else 'th'}PercentileLatency(us)": f"p{p}" for p in _PERCENTILES},
+    **{
+        f"{p}{'' if '.' in p else 'th'}PercentileLatency(us)": f"p{p.replace('.', '_')}"
+        for p in _PERCENTILES
+    },
     "MaxLatency(us)": "max",
 }
 
