@@ -64,7 +64,7 @@
  * @offset: where it is, relative to the region
  * @bytes: its size
  * @op: what it does
- * @fua: a write that is stable when it ends
+ * @flags: of a write from a trace, BLKLOAD_RECORD_*
  * @vec: its data, when they are one piece
  * @buf: its own data, when verified
  * @seen: what blkload_verify_begin_read() remembered
@@ -83,7 +83,7 @@ struct blkload_slot {
 	u64 offset;
 	u32 bytes;
 	enum blkload_op op;
-	bool fua;
+	u8 flags;
 	struct bio_vec vec;
 	struct blkload_buf buf;
 	u32 *seen;
@@ -378,8 +378,7 @@ static void job_fill_record(struct blkload_job *job, struct blkload_slot *slot)
 				  le32_to_cpu(record->bytes), &place);
 	slot->offset = place.offset;
 	slot->bytes = place.bytes;
-	slot->fua = slot->op == BLKLOAD_WRITE &&
-		    record->flags & BLKLOAD_RECORD_FUA;
+	slot->flags = slot->op == BLKLOAD_WRITE ? record->flags : 0;
 	job->requests++;
 	replay->counts.rounded += place.rounded;
 	replay->counts.clipped += place.clipped;
@@ -453,8 +452,12 @@ static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 	bio->bi_iter.bi_sector = (run->base + slot->offset) >> SECTOR_SHIFT;
 	bio->bi_iter.bi_size = slot->bytes;
 	bio->bi_end_io = job_end_io;
-	if (slot->fua)
+	if (slot->flags & BLKLOAD_RECORD_FUA)
 		bio->bi_opf |= REQ_FUA;
+	if (slot->flags & BLKLOAD_RECORD_PREFLUSH)
+		bio->bi_opf |= REQ_PREFLUSH;
+	if (slot->flags & BLKLOAD_RECORD_ASYNC)
+		bio->bi_opf &= ~(REQ_SYNC | REQ_IDLE);
 
 	job->inflight++;
 	job->stats[slot->op].counts.issued++;

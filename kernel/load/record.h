@@ -18,8 +18,12 @@
 /* Speeds are in thousandths of the recorded one. */
 #define BLKLOAD_SPEED_ONE	1000U
 
-/* In @flags of a record: the write is stable when it ends. */
+/* In @flags of a record, of a write: it is stable when it ends. */
 #define BLKLOAD_RECORD_FUA	0x01
+/* What ended before it is made stable first. */
+#define BLKLOAD_RECORD_PREFLUSH	0x02
+/* Nobody waits for it: the page cache writes it back. */
+#define BLKLOAD_RECORD_ASYNC	0x04
 
 /**
  * struct blkload_header - what the file begins with
@@ -49,7 +53,7 @@ static_assert(sizeof(struct blkload_header) == 64);
  * @offset: its first byte; of no meaning for a flush
  * @bytes: its size; likewise
  * @op: enum blkload_op
- * @flags: BLKLOAD_RECORD_FUA
+ * @flags: BLKLOAD_RECORD_*
  * @stream: who issued it, 0 if not known
  */
 struct blkload_record {

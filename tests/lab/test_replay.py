@@ -37,7 +37,19 @@ from tests.lab.load import (
     trace_save,
     vdisk,
 )
-from tests.unit.isotrace import FLUSH, FUA, OPS, READ, TRIM, WRITE, Rec, packed, write_trace
+from tests.unit.isotrace import (
+    ASYNC,
+    FLUSH,
+    FUA,
+    OPS,
+    PREFLUSH,
+    READ,
+    TRIM,
+    WRITE,
+    Rec,
+    packed,
+    write_trace,
+)
 
 SERVICE = 20_000  # ns: the virtual disk's default
 DEEP = 512  # more than any of these traces has in flight
@@ -63,7 +75,7 @@ def _mix(
             continue
         size = 512 * rng.randint(1, 128)
         offset = 512 * rng.randrange((region - size) // 512)
-        flags = FUA if op == WRITE and rng.random() < 0.2 else 0
+        flags = rng.randrange(8) if op == WRITE and rng.random() < 0.4 else 0
         records.append(Rec(t, op, offset, size, flags, rng.randrange(8)))
     first = records[0].t
     return [r._replace(t=r.t - first) for r in records]
@@ -111,9 +123,14 @@ def test_a_timed_replay_issues_what_the_trace_holds_in_its_order(
     assert done.trace == {"records": 10_000, "passes": 1, "rounded": 0, "clipped": 0, "moved": 0}
     assert _counted(done) == _expected(records)
     flags = {READ: "R", TRIM: "D", FLUSH: "FWS"}
+
+    def write(r: Rec) -> str:
+        marks = ("F" * bool(r.flags & PREFLUSH), "F" * bool(r.flags & FUA))
+        return f"{marks[0]}W{marks[1]}{'' if r.flags & ASYNC else 'S'}"
+
     assert [(r.flags, r.sector, r.sectors) for r in requests(left, "r")] == [
         (
-            flags.get(r.op, "WFS" if r.flags else "WS"),
+            flags.get(r.op) or write(r),
             0 if r.op == FLUSH else r.offset // 512,
             r.bytes // 512,
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 READ, WRITE, TRIM, FLUSH = range(4)
 OPS = ("read", "write", "trim", "flush")
-FUA = 1
+FUA, PREFLUSH, ASYNC = 1, 2, 4
 
 
 class Rec(NamedTuple):

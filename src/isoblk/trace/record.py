@@ -26,7 +26,10 @@ Array = npt.NDArray[Any]
 
 OPS = ("read", "write", "trim", "flush")
 READ, WRITE, TRIM, FLUSH = range(len(OPS))
-FUA = 1  # a flag: the write is to be stable when it ends
+# Flags, of writes.
+FUA = 1  # it is to be stable when it ends
+PREFLUSH = 2  # what ended before it is to be stable first
+ASYNC = 4  # nobody waits for it, as for what the page cache writes back
 
 SECTOR = 512
 SECOND = 1_000_000_000
