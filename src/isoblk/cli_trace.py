@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from isoblk.errors import UserError
@@ -21,6 +22,7 @@ from isoblk.trace.convert import Imported, import_trace
 from isoblk.trace.cut import Part
 from isoblk.trace.cut import cut as cut_trace
 from isoblk.trace.info import TraceInfo, describe
+from isoblk.trace.names import keep_names
 from isoblk.trace.resolve import title
 from isoblk.trace.synth import load_recipe, synthesize
 
@@ -102,7 +104,7 @@ def info(
     else:
         console = plain_or_rich()
         console.print(_summary(title(trace), found))
-        if len(found.streams) > 1:
+        if len(found.streams) > 1 or any(stream.name for stream in found.streams):
             console.print(_streams(found))
     if figures:
         _draw(found, title(trace), figures)
@@ -176,10 +178,13 @@ def _summary(name: str, found: TraceInfo) -> Table:
 
 
 def _streams(found: TraceInfo) -> Table:
-    table = Table("stream", "records", "bytes", "from", "to", box=box.SIMPLE_HEAD, pad_edge=False)
+    named = any(stream.name for stream in found.streams)
+    columns = ("stream", *(["cgroup"] if named else []), "records", "bytes", "from", "to")
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
     for stream in sorted(found.streams, key=lambda stream: -stream.records)[:_FEW]:
         table.add_row(
             str(stream.stream),
+            *([escape(stream.name)] if named else []),
             f"{stream.records:,}",
             f"{stream.bytes:,}",
             f"{stream.lowest:,}",
@@ -216,7 +221,10 @@ def cut(
         streams=tuple(stream or ()),
         move=move,
     )
-    typer.echo(_written(output, cut_trace(resolve(trace), output, part)))
+    source = resolve(trace)
+    header = cut_trace(source, output, part)
+    keep_names(source, output, part.streams)
+    typer.echo(_written(output, header))
 
 
 def _range(

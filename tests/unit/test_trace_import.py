@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoblk.errors import UserError
-from isoblk.trace import convert, sort
-from isoblk.trace.compact import BLOCK, Writer, read_blocks, read_header
+from isoblk.trace import sort
+from isoblk.trace.compact import BLOCK, Writer, read_blocks, read_header, scratch
 from isoblk.trace.convert import import_trace
 from isoblk.trace.record import RECORD, Records
 
@@ -39,7 +39,7 @@ def records(times: list[int]) -> Records:
 @settings(deadline=None)
 def test_sorting_keeps_every_record_in_order(batches: list[list[int]], window: int) -> None:
     """A small window, so that runs are merged."""
-    with convert._scratch(Path("/tmp/x")) as file:
+    with scratch(Path("/tmp/x")) as file:
         sorter = sort.Sorter(file, window)
         number = 0
         for times in batches:
@@ -56,7 +56,7 @@ def test_sorting_keeps_every_record_in_order(batches: list[list[int]], window: i
 
 
 def test_runs_longer_than_what_is_read_at_once_are_merged() -> None:
-    with convert._scratch(Path("/tmp/x")) as file:
+    with scratch(Path("/tmp/x")) as file:
         sorter = sort.Sorter(file, 0)
         for start in (0, 1, 2):
             sorter.add(records(list(range(start, 15_000, 3))))

@@ -98,7 +98,7 @@ def _anonymous(tenant: Tenant) -> Tenant:
     load = tenant.workload
     if load.trace is None:
         return tenant
-    trace = msgspec.structs.replace(load.trace, name="", stand_in=False)
+    trace = msgspec.structs.replace(load.trace, name="", stand_in=False, stream=None)
     return msgspec.structs.replace(tenant, workload=msgspec.structs.replace(load, trace=trace))
 
 

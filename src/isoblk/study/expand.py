@@ -206,6 +206,8 @@ def _describe(load: Workload) -> str:
         return " ".join((load.program, *(f"{k}={_word(v)}" for k, v in load.options.items())))
     default = Workload()
     words: list[str] = [f"trace={load.trace.name}" if load.trace else load.rw]
+    if load.trace and load.trace.stream is not None:
+        words.append(f"trace_stream={load.trace.stream}")
     for name in load.__struct_fields__:
         value = getattr(load, name)
         if load.trace and name in ("rw", "bs", "trace"):

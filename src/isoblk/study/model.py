@@ -49,6 +49,7 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     suffix (us, ms, s) or a number in fio's unit: seconds, but microseconds for thinktime.
     cputime is not fio's: CPU time that issuing a request takes, nanoseconds or text.
     trace: what to replay instead of a pattern: a file, or a stand-in's name; "": nothing.
+    trace_stream: only the requests of that stream, at their times in the whole trace.
     replay: at the recorded times, which are divided by `speed`, or one request when another
     ends. trace_fit: how addresses beyond the region come to lie in it. trace_loop: begin anew
     after the last request.
@@ -82,6 +83,7 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ioprio: IoPrio | UnsetType = UNSET
     verify: bool | UnsetType = UNSET
     trace: str | UnsetType = UNSET
+    trace_stream: int | UnsetType = UNSET
     replay: ReplayMode | UnsetType = UNSET
     speed: int | float | UnsetType = UNSET
     trace_fit: TraceFit | UnsetType = UNSET
@@ -420,7 +422,8 @@ Device = VdiskDevice | NullBlkDevice | HostDevice
 class Trace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A compact trace. name: as the study has it, of no meaning elsewhere. sha256: of the
     file's content. span_ns: time of its last request. max_end: highest byte + 1. stand_in:
-    made here, in place of the published trace of that name."""
+    made here, in place of the published trace of that name. stream: all the rest is of that
+    stream's requests."""
 
     name: str
     sha256: str
@@ -428,6 +431,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     span_ns: int
     max_end: int
     stand_in: bool = False
+    stream: int | None = None
 
 
 class Filesystem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -52,7 +52,7 @@ _OF_A_PATTERN = (
     *("rw", "rwmixread", *_BLOCK_FIELDS, "numjobs", "rate_iops", "rate_process", "thinktime"),
     *("thinktime_blocks", "random_distribution", "fsync", "verify"),
 )
-_OF_A_TRACE = ("replay", "speed", "trace_fit", "trace_loop")
+_OF_A_TRACE = ("trace_stream", "replay", "speed", "trace_fit", "trace_loop")
 # More than a disk has tags: what a trace has under way at one time is its own affair.
 _REPLAY_IODEPTH = 1024
 _SIZES = frozenset({"bs", "offset", "offset_increment", "size", "memory"})
@@ -415,6 +415,10 @@ def _workload(study: Study, entry: int) -> Workload:
         raise FieldError(
             origin(study, entry, block[1]), f"{block[0]!r} is set too", next="keep one of them"
         )
+    stream = values.pop("trace_stream", None)
+    if "trace" in values:
+        field = origin(study, entry, "trace" if stream is None else "trace_stream")
+        values["trace"] = _trace(field, values["trace"], stream)
     if values.get("trace") and values.get("replay") != "closed":
         values.setdefault("iodepth", _REPLAY_IODEPTH)
     values.pop("offset_increment", None)
@@ -505,11 +509,13 @@ def _unused_options(study: Study, entry: int) -> Sequence[str]:
     return _OF_A_PATTERN
 
 
-def _trace(field: Field, name: str) -> Trace | None:
+def _trace(field: Field, name: str, stream: int | None) -> Trace | None:
     if not name:
         return None
+    if stream is not None and stream not in limits.STREAM:
+        raise FieldError(field, f"{stream} is no stream", next=f"allowed: {limits.STREAM}")
     try:
-        return find_trace(name).trace
+        return find_trace(name, stream).trace
     except UserError as error:
         where = "" if error.where in ("", name) else f"{error.where}: "
         raise FieldError(field, f"{name}: {where}{error.cause}", next=error.next) from None
@@ -551,7 +557,6 @@ def _bssplit(field: Field, text: str) -> tuple[tuple[int, int], ...]:
 _READERS: dict[str, Callable[[Field, Any], object]] = {
     "bsrange": _bsrange,
     "bssplit": _bssplit,
-    "trace": _trace,
     "speed": _speed,
 }
 

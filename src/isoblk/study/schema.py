@@ -121,6 +121,7 @@ _WORKLOAD_TEXTS = {
     "ioprio": "I/O priority of the tenant's threads; none: that of their nice value, as be/4.",
     "verify": "Written blocks carry address and generation, and reads check them.",
     "trace": 'A trace to replay: a file, or the name of a stand-in; "": none.',
+    "trace_stream": "Of the trace, only the requests of that stream (volume, cgroup).",
     "replay": "At the recorded times, or one request when another ends.",
     "speed": "2: a timed replay takes half the recorded time. 0.01..1000.",
     "trace_fit": "Addresses beyond the region: modulo its size, or all of them scaled to it.",

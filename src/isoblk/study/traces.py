@@ -10,7 +10,7 @@ from isoblk.errors import UserError
 from isoblk.study.model import Trace, Workload
 from isoblk.trace import resolve
 from isoblk.trace.compact import read_header
-from isoblk.trace.resolve import is_stand_in
+from isoblk.trace.resolve import is_stand_in, one_stream
 
 # Distinct traces of one study; each is read once, to know its content.
 _KEPT = 256
@@ -25,8 +25,8 @@ class Found:
 
 
 @lru_cache(maxsize=_KEPT)
-def find_trace(name: str) -> Found:
-    """The trace that a study calls `name`: a file, or a stand-in's name.
+def find_trace(name: str, stream: int | None = None) -> Found:
+    """The trace that a study calls `name`: a file, or a stand-in's name; or one stream of it.
 
     A file of another format is imported first, a stand-in made. A study asks for the same
     trace at every point, so the answer is kept: a file is taken not to change meanwhile.
@@ -35,6 +35,8 @@ def find_trace(name: str) -> Found:
         UserError: there is none, it cannot be read, or it is damaged.
     """
     path = resolve(name)
+    if stream is not None:
+        path = one_stream(path, stream)
     header = read_header(path)
     if not header.records:
         raise UserError("the trace has no requests", where=str(path))
@@ -50,6 +52,7 @@ def find_trace(name: str) -> Found:
         span_ns=header.span_ns,
         max_end=header.max_end,
         stand_in=is_stand_in(name),
+        stream=stream,
     )
     return Found(trace, path)
 
@@ -60,7 +63,7 @@ def file_of(trace: Trace) -> Path:
     Raises:
         UserError: it is gone, or is another one now.
     """
-    found = find_trace(trace.name)
+    found = find_trace(trace.name, trace.stream)
     if found.trace.sha256 != trace.sha256:
         raise UserError(
             "the trace has changed since the run was planned",

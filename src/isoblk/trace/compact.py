@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import get_ident
 from types import TracebackType
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 
@@ -136,6 +137,12 @@ class Writer:
                     self._temporary.replace(self._path)
         finally:
             self._temporary.unlink(missing_ok=True)
+
+
+def scratch(output: Path) -> IO[bytes]:
+    """A file beside `output`, which has a name for no one. Raises UserError: it cannot be made."""
+    with writing(output):
+        return TemporaryFile(dir=output.parent)
 
 
 def temporary_name(path: Path) -> Path:

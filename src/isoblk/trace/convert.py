@@ -8,15 +8,13 @@ Second pass: merge the runs, let time begin at 0, and lay the volumes after each
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO
 
 import numpy as np
 
 from isoblk.errors import UserError
 from isoblk.trace import formats
 from isoblk.trace.batch import FURTHEST, Bad, Batch
-from isoblk.trace.compact import MAGIC, Header, Writer, writing
+from isoblk.trace.compact import MAGIC, Header, Writer, scratch, writing
 from isoblk.trace.record import FLUSH, LARGEST, MOST_STREAMS, RECORD, Array, Records
 from isoblk.trace.sort import Sorter, merge
 from isoblk.trace.source import open_trace
@@ -73,7 +71,7 @@ def import_trace(
     left_out = 0
     found: list[str] = []
     skipped: list[str] = []
-    with _scratch(output) as raw:
+    with scratch(output) as raw:
         sorter = Sorter(raw)
         for path in paths:
             with open_trace(path) as (head, blocks):
@@ -109,12 +107,6 @@ def import_trace(
     return Imported(
         writer.header, tuple(dict.fromkeys(found)), layout, left_out, tuple(skipped), len(runs)
     )
-
-
-def _scratch(output: Path) -> IO[bytes]:
-    """A file beside `output`, which has a name for no one."""
-    with writing(output):
-        return TemporaryFile(dir=output.parent)
 
 
 class _Volumes:

@@ -19,7 +19,8 @@ class Part:
 
     records: counted from 0. times: ns since the first record. streams: empty for all.
     addresses: bytes; a request is kept if all of it lies there, and a flush always.
-    move: let the lowest address become 0.
+    move: let the lowest address become 0. keep_times: let the first record have its time in the
+    whole trace, rather than 0.
     """
 
     records: tuple[int | None, int | None] = (None, None)
@@ -27,10 +28,11 @@ class Part:
     streams: tuple[int, ...] = ()
     addresses: tuple[int | None, int | None] = (None, None)
     move: bool = False
+    keep_times: bool = False
 
 
 def cut(source: Path, output: Path, part: Part) -> Header:
-    """Write the part; its first record is at time 0.
+    """Write the part; its first record is at time 0, unless times are kept.
 
     Raises:
         UserError: `source` is no compact trace, nothing is left, or `output` cannot be written.
@@ -38,7 +40,7 @@ def cut(source: Path, output: Path, part: Part) -> Header:
     begin = lowest = None
     for records in _kept(source, part):
         if begin is None:
-            begin = int(records["t"][0])
+            begin = 0 if part.keep_times else int(records["t"][0])
         moves = records[records["op"] != FLUSH]
         if part.move and len(moves):
             low = int(moves["offset"].min())

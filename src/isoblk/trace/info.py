@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from isoblk.trace.compact import read_blocks, read_header
+from isoblk.trace.names import read_names
 from isoblk.trace.record import FLUSH, FUA, OPS, SECOND, WRITE, Array, Floats, Records, ends
 
 BLOCK = 4096  # bytes; the unit of the footprint, or a larger power of two
@@ -36,13 +37,14 @@ class OpInfo(msgspec.Struct, frozen=True):
 
 
 class StreamInfo(msgspec.Struct, frozen=True):
-    """One stream. lowest: first byte touched; end: last + 1."""
+    """One stream. lowest: first byte touched; end: last + 1. name: of a captured one."""
 
     stream: int
     records: int
     bytes: int
     lowest: int
     end: int
+    name: str = ""
 
 
 class Burst(msgspec.Struct, frozen=True):
@@ -90,12 +92,14 @@ class TraceInfo(msgspec.Struct, frozen=True):
 
 
 def describe(path: Path) -> TraceInfo:
-    """Raises UserError: not a compact trace."""
+    """Raises UserError: not a compact trace, or the names of its streams are damaged."""
     header = read_header(path)
+    captured = read_names(path)
+    names = {one.stream: one.cgroup for one in captured.streams} if captured else {}
     count = _Count(header.span_ns, header.max_end)
     for records in read_blocks(path):
         count.add(records)
-    return count.info(header.records)
+    return count.info(header.records, names)
 
 
 class _Count:
@@ -200,7 +204,7 @@ class _Count:
         row = moves["offset"].astype(np.float64) * (MAP_ROWS / (self.max_end + 1))
         np.add.at(self.map, (row.astype(np.int64), column.astype(np.int64)), 1)
 
-    def info(self, records: int) -> TraceInfo:
+    def info(self, records: int, names: dict[int, str]) -> TraceInfo:
         seconds = max(self.span_ns, 1) / SECOND
         ops = [_op(name, sizes, records) for name, sizes in zip(OPS, self.sizes, strict=True)]
         ops = [op for op in ops if op.records]
@@ -220,7 +224,10 @@ class _Count:
             read_write=counts.get("read", 0) / counts["write"] if "write" in counts else None,
             fua=self.fua,
             ops=ops,
-            streams=[self.streams[stream] for stream in sorted(self.streams)],
+            streams=[
+                msgspec.structs.replace(self.streams[stream], name=names.get(stream, ""))
+                for stream in sorted(self.streams)
+            ],
             sequential=self.sequential / max(1, self.sequential + self.runs),
             mean_run_bytes=sum(op.bytes for op in ops) / max(1, self.runs),
             block_bytes=self.block,

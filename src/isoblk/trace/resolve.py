@@ -9,10 +9,14 @@ from isoblk import paths
 from isoblk.errors import UserError
 from isoblk.trace import compact, synth
 from isoblk.trace.convert import import_trace
+from isoblk.trace.cut import Part, cut
+from isoblk.trace.names import read_names
 
 TRACES_VARIABLE = "ISOBLK_TRACES"
 # Part of the cache's keys: to be raised when the importers make other traces of the same files.
-IMPORT_VERSION = 1
+IMPORT_VERSION = 2
+STREAM_VERSION = 1
+_FEW = 8  # streams that are named in an error
 
 
 def stand_ins() -> list[str]:
@@ -39,6 +43,27 @@ def resolve(name_or_path: str | Path) -> Path:
             "no such trace", where=str(path), next=f"name a file, or one of: {_names()}"
         )
     return _of_file(path)
+
+
+def one_stream(trace: Path, stream: int) -> Path:
+    """The compact file of one stream of a compact file, in which requests keep their times.
+
+    Raises:
+        UserError: the trace has no such stream, or cannot be read.
+    """
+    cached = _cached(_content(trace), f"stream-{stream}-{STREAM_VERSION}")
+    if not cached.is_file():
+        try:
+            cut(trace, cached, Part(streams=(stream,), keep_times=True))
+        except UserError as error:
+            names = read_names(trace)
+            few = [f"{one.stream} {one.cgroup}" for one in names.streams[:_FEW]] if names else []
+            raise UserError(
+                f"no stream {stream}: {error.cause}",
+                where=str(trace),
+                next=f"streams: {', '.join(few)}" if few else f"see: isoblk trace info {trace}",
+            ) from None
+    return cached
 
 
 def is_stand_in(name_or_path: str | Path) -> bool:
@@ -81,22 +106,34 @@ def _of_file(path: Path) -> Path:
         if compact.is_compact(path):
             compact.read_header(path)
             return path.absolute()
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise UserError(f"cannot read: {error.strerror}", where=str(path)) from None
     made = path.suffix == ".toml"
-    version = f"synth-{synth.VERSION}" if made else f"import-{IMPORT_VERSION}"
-    directory = paths.cache_dir() / "traces"
-    cached = directory / f"{content[:32]}-{version}{compact.SUFFIX}"
+    cached = _cached(
+        _content(path), f"synth-{synth.VERSION}" if made else f"import-{IMPORT_VERSION}"
+    )
     if cached.is_file():
         return cached
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write: {error.strerror}", where=str(directory)) from None
     if made:
         synth.synthesize(synth.load_recipe(path)[0], cached)
     else:
         import_trace([path], cached)
     return cached
+
+
+def _content(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"cannot read: {error.strerror}", where=str(path)) from None
+
+
+def _cached(content: str, how: str) -> Path:
+    """Where a trace is kept that was made in some way from a file with that content."""
+    directory = paths.cache_dir() / "traces"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write: {error.strerror}", where=str(directory)) from None
+    return directory / f"{content[:32]}-{how}{compact.SUFFIX}"
