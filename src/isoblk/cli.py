@@ -13,7 +13,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from typer.exceptions import TyperException
 
-from isoblk import __version__, cli_device, cli_host, cli_kernel, cli_report, cli_study, cli_trace
+from isoblk import (
+    __version__,
+    cli_capture,
+    cli_device,
+    cli_host,
+    cli_kernel,
+    cli_report,
+    cli_study,
+    cli_trace,
+)
 from isoblk.campaign.execute import Bench, make_bench, make_host_bench
 from isoblk.campaign.installed import find_programs
 from isoblk.campaign.study import dry_run, run_study
@@ -50,6 +59,7 @@ app.add_typer(cli_study.app, name="study")
 app.add_typer(cli_trace.app, name="trace")
 app.add_typer(cli_device.app, name="device")
 app.add_typer(cli_host.app, name="host")
+app.command("capture")(cli_capture.command)
 app.command()(doctor)
 
 

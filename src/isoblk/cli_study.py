@@ -14,6 +14,7 @@ from isoblk.errors import UserError
 from isoblk.files import write_atomically
 from isoblk.study.expand import expand
 from isoblk.study.fiojob import from_fio
+from isoblk.study.fromcapture import from_capture
 from isoblk.study.load import load_study
 from isoblk.study.model import Expansion
 from isoblk.study.notes import notes
@@ -58,7 +59,24 @@ def import_fio(
     ] = None,
 ) -> None:
     """Make a study of a fio job file; options that it cannot honour are named."""
-    text, warnings = from_fio(job)
+    _write(*from_fio(job), output)
+
+
+@app.command("from-capture")
+def import_capture(
+    trace: Annotated[Path, typer.Argument(help="What isoblk capture wrote.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="File to write [standard output].")
+    ] = None,
+) -> None:
+    """Make a study of a captured trace: a tenant for each cgroup, with its weight."""
+    if not trace.is_file():
+        raise UserError("no such trace", where=str(trace), next="see: isoblk capture --help")
+    _write(*from_capture(trace), output)
+
+
+def _write(text: str, warnings: list[str], output: Path | None) -> None:
+    """Print a study, or write it and see whether it can run."""
     if output is None:
         typer.echo(text, nl=False)
     else:

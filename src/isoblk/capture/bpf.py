@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The bpf(2) system call, and as much of its instruction set as one small program needs.
+
+Nothing here outlives the process: maps, programs and their links are file descriptors.
+Source: Documentation/bpf/standardization/instruction-set.rst, include/uapi/linux/bpf.h.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+_SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
+
+_MAP_CREATE, _MAP_LOOKUP, _PROG_LOAD = 0, 1, 5
+_GET_INFO, _RAW_TRACEPOINT_OPEN = 15, 17
+_TYPE_RAW_TRACEPOINT = 17
+_ATTRIBUTES = 128  # bytes: of all calls used here, the kernel takes what is zero for absent
+_LOG_BYTES = 1 << 16
+_INFO_BYTES = 256
+_MISSES_AT = 208  # bpf_prog_info.recursion_misses
+
+MAP_ARRAY, MAP_RINGBUF = 2, 27
+
+
+class BpfError(OSError):
+    """A call failed. what: which, for print."""
+
+    def __init__(self, number: int, what: str) -> None:
+        super().__init__(number, os.strerror(number))
+        self.what = what
+
+
+class Helper(IntEnum):
+    """Functions of the kernel that a program may call."""
+
+    MAP_LOOKUP = 1
+    KTIME_GET_NS = 5
+    GET_CURRENT_PID_TGID = 14
+    GET_CURRENT_COMM = 16
+    PROBE_READ_KERNEL = 113
+    RINGBUF_RESERVE = 131
+    RINGBUF_SUBMIT = 132
+
+
+@dataclass(frozen=True)
+class Op:
+    """An instruction; `wide` is the second half of a 64-bit constant. to: the label it jumps to."""
+
+    code: int
+    dst: int = 0
+    src: int = 0
+    off: int = 0
+    imm: int = 0
+    wide: int | None = None
+    to: str = ""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A place that instructions jump to."""
+
+    name: str
+
+
+# Classes, sizes, operations.
+_LDX, _STX, _ST, _JMP, _ALU64 = 0x01, 0x03, 0x02, 0x05, 0x07
+_MEM, _ATOMIC = 0x60, 0xC0
+_SIZES = {4: 0x00, 8: 0x18}
+_REGISTER = 0x08
+_MOV, _ADD, _RSH = 0xB0, 0x00, 0x70
+_JEQ, _JGE, _JNE, _CALL, _EXIT = 0x10, 0x30, 0x50, 0x80, 0x90
+_LD_IMM64 = 0x18
+_MAP_FD = 1
+
+
+def move(dst: int, src: int) -> Op:
+    """Register to register."""
+    return Op(_ALU64 | _REGISTER | _MOV, dst, src)
+
+
+def constant(dst: int, value: int) -> Op:
+    """A number of up to 64 bits."""
+    return Op(_LD_IMM64, dst, imm=value & 0xFFFFFFFF, wide=value >> 32)
+
+
+def map_address(dst: int, descriptor: int) -> Op:
+    """A map."""
+    return Op(_LD_IMM64, dst, _MAP_FD, imm=descriptor, wide=0)
+
+
+def add(dst: int, value: int) -> Op:
+    """A small number to a register."""
+    return Op(_ALU64 | _ADD, dst, imm=value)
+
+
+def shift_right(dst: int, bits: int) -> Op:
+    """Logically."""
+    return Op(_ALU64 | _RSH, dst, imm=bits)
+
+
+def load(dst: int, src: int, off: int, size: int = 8) -> Op:
+    """From memory."""
+    return Op(_LDX | _MEM | _SIZES[size], dst, src, off)
+
+
+def store(dst: int, off: int, src: int, size: int = 8) -> Op:
+    """To memory."""
+    return Op(_STX | _MEM | _SIZES[size], dst, src, off)
+
+
+def store_constant(dst: int, off: int, value: int, size: int = 8) -> Op:
+    """A small number to memory."""
+    return Op(_ST | _MEM | _SIZES[size], dst, 0, off, value)
+
+
+def atomic_add(dst: int, off: int, src: int) -> Op:
+    """To 8 bytes of memory."""
+    return Op(_STX | _ATOMIC | _SIZES[8], dst, src, off)
+
+
+def call(helper: Helper) -> Op:
+    """Arguments in r1 to r5, result in r0; r1 to r5 are lost."""
+    return Op(_JMP | _CALL, imm=helper)
+
+
+def jump_equal(dst: int, value: int, to: str) -> Op:
+    """If a register is a small number."""
+    return Op(_JMP | _JEQ, dst, imm=value, to=to)
+
+
+def jump_unlike(dst: int, src: int, to: str) -> Op:
+    """If two registers differ."""
+    return Op(_JMP | _REGISTER | _JNE, dst, src, to=to)
+
+
+def jump_at_least(dst: int, src: int, to: str) -> Op:
+    """If one register is not below the other, unsigned."""
+    return Op(_JMP | _REGISTER | _JGE, dst, src, to=to)
+
+
+def leave() -> Op:
+    """End the program; r0 is its result."""
+    return Op(_JMP | _EXIT)
+
+
+def assemble(program: Sequence[Op | Label]) -> bytes:
+    """The program's bytes: 8 an instruction, 16 for a 64-bit constant."""
+    places: dict[str, int] = {}
+    at = 0
+    for one in program:
+        if isinstance(one, Label):
+            places[one.name] = at
+        else:
+            at += 1 if one.wide is None else 2
+    code = bytearray()
+    for one in program:
+        if isinstance(one, Label):
+            continue
+        off = places[one.to] - len(code) // 8 - 1 if one.to else one.off
+        imm = one.imm & 0xFFFFFFFF
+        code += struct.pack("<BBhI", one.code, one.src << 4 | one.dst, off, imm)
+        if one.wide is not None:
+            code += struct.pack("<BBhI", 0, 0, 0, one.wide)
+    return bytes(code)
+
+
+def create_map(kind: int, key: int, value: int, entries: int) -> int:
+    """A map's descriptor. key, value: bytes. Raises BpfError."""
+    return _bpf(_MAP_CREATE, struct.pack("<IIII", kind, key, value, entries), "make a BPF map")
+
+
+def read_counter(descriptor: int) -> int:
+    """The first entry of an array of u64. Raises BpfError."""
+    key, value = ctypes.c_uint32(0), ctypes.c_uint64(0)
+    attributes = struct.pack("<IIQQ", descriptor, 0, _address(key), _address(value))
+    _bpf(_MAP_LOOKUP, attributes, "read a BPF map")
+    return value.value
+
+
+def load_program(code: bytes) -> int:
+    """A raw tracepoint's program, checked by the kernel; its descriptor.
+
+    Raises:
+        BpfError: it may not be loaded; the kernel's reasons are in strerror, if it gave any.
+    """
+    instructions = ctypes.create_string_buffer(code, len(code))
+    license_ = ctypes.create_string_buffer(b"GPL")
+    log = ctypes.create_string_buffer(_LOG_BYTES)
+    head = (_TYPE_RAW_TRACEPOINT, len(code) // 8, _address(instructions), _address(license_))
+    try:
+        return _bpf(_PROG_LOAD, struct.pack("<IIQQ", *head), "load a BPF program")
+    except BpfError as error:
+        if error.errno == errno.EPERM:
+            raise
+    # Once more, to hear why.
+    try:
+        return _bpf(
+            _PROG_LOAD,
+            struct.pack("<IIQQIIQ", *head, 1, _LOG_BYTES, _address(log)),
+            "load a BPF program",
+        )
+    except BpfError as error:
+        if said := log.value.decode(errors="replace").strip().splitlines():
+            error.strerror = f"{error.strerror}: {' '.join(said[-3:-1])}"
+        raise
+
+
+def attach(program: int, tracepoint: str) -> int:
+    """Let the program run at each event, as long as the descriptor that this gives is open. Raises
+    BpfError."""
+    name = ctypes.create_string_buffer(tracepoint.encode())
+    return _bpf(
+        _RAW_TRACEPOINT_OPEN,
+        struct.pack("<QI", _address(name), program),
+        f"attach to {tracepoint}",
+    )
+
+
+def misses(program: int) -> int:
+    """Events at which the program did not run, because it ran on that CPU already. Raises
+    BpfError."""
+    info = ctypes.create_string_buffer(_INFO_BYTES)
+    attributes = struct.pack("<IIQ", program, _INFO_BYTES, _address(info))
+    _bpf(_GET_INFO, attributes, "ask about a BPF program")
+    (count,) = struct.unpack_from("<Q", info.raw, _MISSES_AT)
+    return int(count)
+
+
+def _address(buffer: ctypes.Array[ctypes.c_char] | ctypes.c_uint32 | ctypes.c_uint64) -> int:
+    return ctypes.addressof(buffer)
+
+
+def _bpf(command: int, attributes: bytes, what: str) -> int:
+    number = _SYSCALL.get(os.uname().machine)
+    if number is None:
+        raise BpfError(errno.ENOSYS, what)
+    buffer = ctypes.create_string_buffer(attributes, _ATTRIBUTES)
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = libc.syscall(number, command, buffer, _ATTRIBUTES)
+    if result < 0:
+        raise BpfError(ctypes.get_errno(), what)
+    return int(result)

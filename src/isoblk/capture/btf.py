@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""BTF: what the running kernel says of its own types. Only what a capture asks: where a member of
+a structure lies, and which number an enumerator has.
+
+A header, types one after the other, strings. A type is u32 name, u32 info (kind in bits 24 to 28,
+count of parts in bits 0 to 15), u32 size or type, then what its kind has.
+Source: Documentation/bpf/btf.rst.
+"""
+
+import struct
+from collections.abc import Collection
+from dataclasses import dataclass
+
+_HEADER = struct.Struct("<HBBIIIII")
+_MAGIC = 0xEB9F
+_TYPE = struct.Struct("<III")
+_MEMBER = struct.Struct("<III")
+_ENUMERATOR = struct.Struct("<II")
+
+_STRUCT, _ENUM = 4, 6
+# Bytes that follow a type of a kind, and bytes for each of its parts: kinds 1 to 19.
+_FIXED = {1: 4, 3: 12, 14: 4, 17: 4}
+_EACH = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
+_MOST_KINDS = 19
+_BITFIELDS = 1 << 31  # of info: a member's offset holds its width in the high byte
+
+
+class BtfError(ValueError):
+    """Not BTF, of a byte order or kind not known, or something asked for is not in it."""
+
+
+@dataclass(frozen=True)
+class Types:
+    """structs: name -> member -> offset in bytes, of members that are no bit fields. enumerators:
+    name -> number, of the enums that were asked for."""
+
+    structs: dict[str, dict[str, int]]
+    enumerators: dict[str, int]
+
+    def offset(self, struct_name: str, member: str) -> int:
+        """Where a member lies. Raises BtfError: there is none."""
+        try:
+            return self.structs[struct_name][member]
+        except KeyError:
+            raise BtfError(f"the kernel's struct {struct_name} has no {member}") from None
+
+    def number(self, enumerator: str) -> int:
+        """Raises BtfError: there is none."""
+        try:
+            return self.enumerators[enumerator]
+        except KeyError:
+            raise BtfError(f"the kernel has no {enumerator}") from None
+
+
+def read_types(data: bytes, structs: Collection[str], enums: Collection[str]) -> Types:
+    """The structures and enums of these names; those that are not there are left out.
+
+    Raises:
+        BtfError: damaged.
+    """
+    try:
+        return _read(data, structs, enums)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise BtfError(f"damaged type information: {error}") from None
+
+
+def _read(data: bytes, structs: Collection[str], enums: Collection[str]) -> Types:
+    magic, _, _, header, types_at, types_len, strings_at, strings_len = _HEADER.unpack_from(data)
+    if magic != _MAGIC:
+        raise BtfError("no type information, or of another byte order")
+    strings = data[header + strings_at : header + strings_at + strings_len]
+
+    def name(at: int) -> str:
+        end = strings.find(b"\0", at)
+        if at >= len(strings) or end < 0:
+            raise BtfError("damaged type information: a name is outside")
+        return strings[at:end].decode()
+
+    # By the place of the name: comparing numbers is faster than reading 130,000 names.
+    wanted = {_place(strings, text): (text, _STRUCT) for text in structs}
+    wanted |= {_place(strings, text): (text, _ENUM) for text in enums}
+    found: dict[str, dict[str, int]] = {}
+    numbers: dict[str, int] = {}
+    at, end = header + types_at, header + types_at + types_len
+    if end > len(data):
+        raise BtfError("damaged type information: it is cut short")
+    unpack = _TYPE.unpack_from
+    while at < end:
+        where, info, _ = unpack(data, at)
+        kind, count = info >> 24 & 0x1F, info & 0xFFFF
+        if not 0 < kind <= _MOST_KINDS:
+            raise BtfError(f"type information of an unknown kind, {kind}")
+        body = at + _TYPE.size
+        at = body + _FIXED.get(kind, 0) + _EACH.get(kind, 0) * count
+        if where not in wanted or wanted[where][1] != kind or at > end:
+            continue
+        if kind == _STRUCT:
+            found[name(where)] = {
+                name(member): bits // 8
+                for member, _, bits in _MEMBER.iter_unpack(data[body:at])
+                if not (info & _BITFIELDS and bits >> 24) and bits % 8 == 0
+            }
+        else:
+            numbers |= {
+                name(member): number for member, number in _ENUMERATOR.iter_unpack(data[body:at])
+            }
+    return Types(found, numbers)
+
+
+def _place(strings: bytes, text: str) -> int:
+    """Where a name stands; -1 if nowhere."""
+    at = strings.find(b"\0" + text.encode() + b"\0")
+    return at + 1 if at >= 0 else -1

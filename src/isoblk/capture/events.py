@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The events of a capture: what the program in the kernel writes of each request, and the program.
+
+It runs at the tracepoint block_bio_queue: a request has been submitted and is about to reach the
+scheduler, not yet split or merged. Its cgroup is the bio's own, the one that the kernel charges.
+Where the kernel's structures have their members is taken from its type information.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isoblk.capture import bpf
+from isoblk.capture.bpf import Helper, Label, Op
+from isoblk.capture.btf import BtfError, Types
+
+TRACEPOINT = "block_bio_queue"
+STRUCTS = (
+    *("bio", "bvec_iter", "block_device", "gendisk"),
+    *("blkcg_gq", "blkcg", "cgroup_subsys_state", "cgroup", "kernfs_node"),
+)
+ENUMS = ("req_op", "req_flag_bits")
+
+# As it lies in the ring buffer: behind the kernel's header of 8 bytes. 64 bytes together divide the
+# ring, so that none is torn at its end.
+EVENT = np.dtype(
+    [
+        ("length", "<u4"),  # of what follows the header; the two high bits are flags
+        ("pages", "<u4"),
+        ("t", "<u8"),  # CLOCK_MONOTONIC, ns
+        ("sector", "<u8"),  # of the whole disk
+        ("cgroup", "<u8"),  # the kernel's id
+        ("bytes", "<u4"),
+        ("opf", "<u4"),  # operation and flags, as this kernel numbers them
+        ("tgid", "<u4"),
+        ("zero", "<u4"),
+        ("comm", "S16"),
+    ]
+)
+HEADER_BYTES = 8
+EVENT_BYTES = EVENT.itemsize - HEADER_BYTES
+BUSY, DISCARDED = 1 << 31, 1 << 30
+_NO_WAKEUP = 1
+
+_MOST_OF_A_BIO = 256  # bytes that are copied of one: up to the last member of interest
+# Stack, below r10.
+_KEY, _WORD, _DISK = -4, -16, -24
+_BIO = -32 - _MOST_OF_A_BIO
+_EVERY_SECTOR = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Range:
+    """What to capture: the sectors first..end-1 of the disk major:minor."""
+
+    major: int
+    minor: int
+    first: int = 0
+    end: int = _EVERY_SECTOR
+
+
+def program(types: Types, what: Range, ring: int, lost: int) -> bytes:
+    """The program's code.
+
+    Args:
+        ring, lost: descriptors of the maps: a ring buffer for events, an array of one u64 that
+            counts those for which it had no room.
+
+    Raises:
+        BtfError: the kernel's structures are not as expected.
+    """
+    at = {name: types.offset("bio", name) for name in ("bi_opf", "bi_bdev", "bi_iter", "bi_blkg")}
+    low, high = min(at.values()), max(at.values()) + 16
+    if high - low > _MOST_OF_A_BIO:
+        raise BtfError("the kernel's struct bio is too large")
+    if types.offset("gendisk", "first_minor") != types.offset("gendisk", "major") + 4:
+        raise BtfError("the kernel's struct gendisk has major and first_minor apart")
+    bio = {name: _BIO + place - low for name, place in at.items()}
+    sector = bio["bi_iter"] + types.offset("bvec_iter", "bi_sector")
+    size = bio["bi_iter"] + types.offset("bvec_iter", "bi_size")
+    disk = types.offset("block_device", "bd_disk")
+    numbers = types.offset("gendisk", "major")
+    cgroup = types.offset("blkcg", "css") + types.offset("cgroup_subsys_state", "cgroup")
+    to_id = (  # from the bio's blkcg_gq
+        types.offset("blkcg_gq", "blkcg"),
+        cgroup,
+        types.offset("cgroup", "kn"),
+        types.offset("kernfs_node", "id"),
+    )
+    r0, r1, r2, r3, r6, r8, r10 = 0, 1, 2, 3, 6, 8, 10
+    code: list[Op | Label] = [
+        bpf.load(r6, r1, 0),
+        *_copy(r6, low, _BIO, high - low),
+        # Whose is it?
+        bpf.load(r6, r10, bio["bi_bdev"]),
+        *_copy(r6, disk, _DISK, 8),
+        bpf.load(r6, r10, _DISK),
+        *_copy(r6, numbers, _DISK, 8),
+        bpf.load(r1, r10, _DISK),
+        bpf.constant(r2, what.minor << 32 | what.major),
+        bpf.jump_unlike(r1, r2, "end"),
+    ]
+    if (what.first, what.end) != (0, _EVERY_SECTOR):
+        code += [
+            bpf.load(r1, r10, sector),
+            bpf.constant(r2, what.end),
+            bpf.jump_at_least(r1, r2, "end"),
+            # A flush is about the whole disk, and has no place.
+            bpf.load(r3, r10, size, 4),
+            bpf.jump_equal(r3, 0, "inside"),
+            bpf.constant(r2, what.first),
+            bpf.jump_at_least(r1, r2, "inside"),
+            bpf.constant(r0, 0),
+            bpf.leave(),
+            Label("inside"),
+        ]
+    code += [
+        bpf.map_address(r1, ring),
+        bpf.constant(r2, EVENT_BYTES),
+        bpf.constant(r3, 0),
+        bpf.call(Helper.RINGBUF_RESERVE),
+        bpf.jump_equal(r0, 0, "full"),
+        bpf.move(r8, r0),
+        # Time first: what comes later shall not look so.
+        bpf.call(Helper.KTIME_GET_NS),
+        bpf.store(r8, _place("t"), r0),
+        bpf.load(r1, r10, sector),
+        bpf.store(r8, _place("sector"), r1),
+        bpf.load(r1, r10, size, 4),
+        bpf.store(r8, _place("bytes"), r1, 4),
+        bpf.load(r1, r10, bio["bi_opf"], 4),
+        bpf.store(r8, _place("opf"), r1, 4),
+        bpf.load(r6, r10, bio["bi_blkg"]),
+    ]
+    # Without a cgroup a pointer is 0, what is read from there is 0, and so is the id.
+    for offset in to_id:
+        code += [*_copy(r6, offset, _WORD, 8), bpf.load(r6, r10, _WORD)]
+    code += [
+        bpf.store(r8, _place("cgroup"), r6),
+        bpf.call(Helper.GET_CURRENT_PID_TGID),
+        bpf.shift_right(r0, 32),
+        bpf.store(r8, _place("tgid"), r0, 4),
+        bpf.store_constant(r8, _place("zero"), 0, 4),
+        bpf.move(r1, r8),
+        bpf.add(r1, _place("comm")),
+        bpf.constant(r2, 16),
+        bpf.call(Helper.GET_CURRENT_COMM),
+        bpf.move(r1, r8),
+        bpf.constant(r2, _NO_WAKEUP),
+        bpf.call(Helper.RINGBUF_SUBMIT),
+        Label("end"),
+        bpf.constant(r0, 0),
+        bpf.leave(),
+        Label("full"),
+        bpf.store_constant(r10, _KEY, 0, 4),
+        bpf.map_address(r1, lost),
+        bpf.move(r2, r10),
+        bpf.add(r2, _KEY),
+        bpf.call(Helper.MAP_LOOKUP),
+        bpf.jump_equal(r0, 0, "end"),
+        bpf.constant(r1, 1),
+        bpf.atomic_add(r0, 0, r1),
+        bpf.constant(r0, 0),
+        bpf.leave(),
+    ]
+    return bpf.assemble(code)
+
+
+def _place(field: str) -> int:
+    fields = EVENT.fields
+    assert fields is not None
+    return int(fields[field][1]) - HEADER_BYTES
+
+
+def _copy(pointer: int, offset: int, to: int, size: int) -> list[Op]:
+    """Copy from the kernel's memory to the stack; what cannot be read becomes 0."""
+    return [
+        bpf.move(1, 10),
+        bpf.add(1, to),
+        bpf.constant(2, size),
+        bpf.move(3, pointer),
+        bpf.add(3, offset),
+        bpf.call(Helper.PROBE_READ_KERNEL),
+    ]

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A capture, from the first event to the files."""
+
+import datetime
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+import numpy as np
+
+from isoblk.capture.cgroups import Cgroups
+from isoblk.capture.convert import Tally, convert, processes
+from isoblk.capture.source import Source
+from isoblk.capture.target import SECTOR, Target, lies_on
+from isoblk.errors import UserError
+from isoblk.machine import system
+from isoblk.study.model import CgroupVersion
+from isoblk.trace.compact import Header, scratch, writing
+from isoblk.trace.names import VERSION, Names, StreamName, names_file, write_names
+
+# How long events lie in the kernel before they are taken; its buffer must hold that many.
+_POLL_S = 0.01
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to capture. seconds: None: until the command ends, or a signal comes. command: to run
+    meanwhile, if not empty."""
+
+    target: Target
+    output: Path
+    seconds: float | None
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What came of it. status: the command's; None if there was none. interrupted: by a signal."""
+
+    header: Header
+    names: Names
+    status: int | None
+    interrupted: bool
+
+
+def refuse_output(output: Path, target: Target, *, force: bool) -> None:
+    """Check that the files may be written.
+
+    Raises:
+        UserError: they exist, there is no such directory, or it lies on the captured device.
+    """
+    for path in (output, names_file(output)):
+        if path.exists() and not force:
+            raise UserError("exists", where=str(path), next="choose another name, or add --force")
+    if not output.parent.is_dir():
+        raise UserError("no such directory", where=str(output.parent), next="make it first")
+    if lies_on(output.parent, target):
+        raise UserError(
+            f"lies on {target.path}: writing the capture would be captured too",
+            where=str(output.parent),
+            next=f"write elsewhere, such as -o /dev/shm/{output.name}",
+        )
+
+
+@contextmanager
+def alone(target: Target) -> Iterator[None]:
+    """Let no other capture of the device begin.
+
+    Raises:
+        UserError: there is one.
+    """
+    # An abstract name: it is gone with the process, however that ends.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
+        try:
+            lock.bind(f"\0isoblk-capture-{target.number}")
+        except OSError:
+            raise UserError(
+                "is being captured already", where=target.path, next="let that capture end first"
+            ) from None
+        yield
+
+
+def capture(wanted: Wanted, source: Source) -> Captured:
+    """Record until it is over, and write the files.
+
+    Raises:
+        UserError: the command cannot be started, or a file cannot be written.
+        RunError: there was no request.
+    """
+    root, version = _hierarchy()
+    cgroups = Cgroups(root, (wanted.target.disk / "dev").read_text().strip())
+    begun = datetime.datetime.now(datetime.UTC)
+    start = time.monotonic_ns()
+    with scratch(wanted.output) as raw:
+        with writing(wanted.output), _signals() as signals:
+            status = _record(wanted, source, raw, cgroups, signals)
+        seconds = (time.monotonic_ns() - start) / 1e9
+        lost = source.lost()
+        names_file(wanted.output).unlink(missing_ok=True)
+        header, tally, streams = convert(
+            raw,
+            source.decode,
+            wanted.output,
+            base=wanted.target.first,
+            path_of=cgroups.path,
+        )
+    names = Names(
+        version=VERSION,
+        device=wanted.target.path,
+        size=wanted.target.sectors * SECTOR,
+        logical_block_size=wanted.target.logical_block_size,
+        scheduler=wanted.target.scheduler,
+        kernel=os.uname().release,
+        backend=source.name,
+        begun=begun.isoformat(timespec="milliseconds"),
+        seconds=round(seconds, 3),
+        first_ns=max(0, tally.first_ns - start),
+        lost=lost,
+        left_out=tally.left_out,
+        cgroups=version,
+        streams=_streams(tally, streams, cgroups),
+        parents=_parents(streams, cgroups),
+    )
+    write_names(wanted.output, names)
+    return Captured(header, names, status, signals.came > 0)
+
+
+def _hierarchy() -> tuple[Path, CgroupVersion]:
+    """Where cgroups have names; without an io controller all requests are the root's."""
+    try:
+        return system.io_hierarchy()
+    except UserError:
+        return Path("/sys/fs/cgroup"), "v2"
+
+
+def _streams(tally: Tally, streams: dict[str, int], cgroups: Cgroups) -> tuple[StreamName, ...]:
+    found = []
+    for path, stream in streams.items():
+        numbers = [number for number in tally.processes if cgroups.path(number) == path]
+        found.append(
+            StreamName(
+                stream=stream,
+                cgroup=path,
+                requests=sum(tally.requests(number) for number in numbers),
+                weights=cgroups.weights(path),
+                processes=processes(tally, numbers),
+            )
+        )
+    return tuple(found)
+
+
+def _parents(streams: dict[str, int], cgroups: Cgroups) -> dict[str, dict[str, int]]:
+    above = {str(parent) for path in streams for parent in Path(path).parents}
+    return {path: cgroups.weights(path) for path in sorted(above - streams.keys() - {"/"})}
+
+
+class _Signals:
+    """How often the user asked for an end; counted, so that nothing is torn by it."""
+
+    def __init__(self) -> None:
+        self.came = 0
+
+    def on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self.came += 1
+
+
+@contextmanager
+def _signals() -> Iterator[_Signals]:
+    signals = _Signals()
+    before = {one: signal.signal(one, signals.on_signal) for one in _STOPPING}
+    try:
+        yield signals
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def _record(
+    wanted: Wanted, source: Source, raw: IO[bytes], cgroups: Cgroups, signals: _Signals
+) -> int | None:
+    """Take events until it is over; the command's status, if it ended by itself."""
+    command = _start(wanted.command)
+    deadline = None if wanted.seconds is None else time.monotonic() + wanted.seconds
+    asked: int | None = None  # signals that had come when the command was asked to end
+    try:
+        while command is None or command.poll() is None:
+            _take(source, raw, cgroups)
+            if asked is not None:
+                if command is not None and signals.came > asked:
+                    command.kill()
+            elif signals.came or (deadline is not None and time.monotonic() >= deadline):
+                if command is None:
+                    break
+                # What it does to come to its end is captured as well.
+                command.terminate()
+                asked = signals.came
+            time.sleep(_POLL_S)
+    except BaseException:
+        if command is not None:
+            command.kill()
+            command.wait()
+        raise
+    source.stop()
+    _take(source, raw, cgroups)
+    return command.returncode if command is not None and asked is None else None
+
+
+def _take(source: Source, raw: IO[bytes], cgroups: Cgroups) -> None:
+    for events in source.take():
+        events.tofile(raw)
+        cgroups.learn(np.unique(events["cgroup"]))
+
+
+def _start(words: Sequence[str]) -> "subprocess.Popen[bytes] | None":
+    if not words:
+        return None
+    try:
+        return subprocess.Popen(words)
+    except OSError as error:
+        raise UserError(
+            f"cannot run it: {error.strerror}", where=words[0], next="name a program after --"
+        ) from None

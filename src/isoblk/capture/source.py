@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where events come from: a BPF program at the kernel's tracepoint. Nothing of it outlives this
+process, and nothing of the machine is changed."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Literal, Protocol
+
+from isoblk.capture import bpf, events
+from isoblk.capture.btf import BtfError, read_types
+from isoblk.capture.convert import Decode, decoder
+from isoblk.capture.ring import Ring
+from isoblk.capture.target import Target
+from isoblk.errors import UserError
+from isoblk.trace.record import Records
+
+TYPES = Path("/sys/kernel/btf/vmlinux")
+
+
+class UnavailableError(Exception):
+    """This kernel cannot do it that way; the text says why."""
+
+
+class Source(Protocol):
+    """Events of a device, from when it was made. name: for print."""
+
+    name: str
+    decode: Decode
+
+    def take(self) -> Iterator[Records]:
+        """Those that are there, of EVENT; each block is valid until the next is asked for."""
+
+    def stop(self) -> None:
+        """Let no more come; those before it can still be taken."""
+
+    def lost(self) -> int:
+        """How many were not recorded."""
+
+
+class BpfSource:
+    """Events from the program, through the ring buffer."""
+
+    name = "bpf"
+
+    def __init__(self, ring: Ring, lost: int, program: int, link: int, decode: Decode) -> None:
+        self._ring = ring
+        self._lost = lost
+        self._program = program
+        self._link = link
+        self.decode = decode
+
+    def take(self) -> Iterator[Records]:
+        """See Source."""
+        return self._ring.take()
+
+    def stop(self) -> None:
+        """See Source."""
+        if self._link >= 0:
+            os.close(self._link)
+            self._link = -1
+
+    def lost(self) -> int:
+        """Those for which the ring had no room, or at which the program could not run."""
+        return bpf.read_counter(self._lost) + bpf.misses(self._program)
+
+
+@contextmanager
+def bpf_source(target: Target, buffer: int) -> Iterator[BpfSource]:
+    """Capture by BPF.
+
+    Args:
+        buffer: bytes for events that are not taken yet, a power of two.
+
+    Raises:
+        UnavailableError: the kernel has no BPF, no type information, or is too old or too new.
+        UserError: a right is missing.
+    """
+    with ExitStack() as stack:
+        try:
+            types = read_types(TYPES.read_bytes(), events.STRUCTS, events.ENUMS)
+            decode = decoder(types)
+            maps = []
+            for kind, key, value, entries in (
+                (bpf.MAP_RINGBUF, 0, 0, buffer),
+                (bpf.MAP_ARRAY, 4, 8, 1),
+            ):
+                maps.append(bpf.create_map(kind, key, value, entries))
+                stack.callback(os.close, maps[-1])
+            program = bpf.load_program(events.program(types, target.range, *maps))
+            stack.callback(os.close, program)
+            ring = Ring(maps[0], buffer)
+            source = BpfSource(
+                ring, maps[1], program, bpf.attach(program, events.TRACEPOINT), decode
+            )
+        except BtfError as error:
+            raise UnavailableError(str(error)) from None
+        except OSError as error:
+            raise _explained(error) from None
+        stack.callback(source.stop)
+        yield source
+
+
+def _explained(error: OSError) -> Exception:
+    what = error.what if isinstance(error, bpf.BpfError) else f"read {error.filename}"
+    if error.errno in (errno.EPERM, errno.EACCES) and isinstance(error, bpf.BpfError):
+        return UserError(
+            f"no right to {what}: it takes CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN",
+            next="run as root; in a container: with --privileged",
+        )
+    if error.errno == errno.ENOMEM:
+        return UserError(f"cannot {what}: {error.strerror}", next="choose a smaller --buffer")
+    return UnavailableError(f"cannot {what}: {error.strerror}")
+
+
+@contextmanager
+def open_source(
+    target: Target, buffer: int, backend: Literal["auto", "bpf", "blktrace"]
+) -> Iterator[Source]:
+    """Capture by the first way that this kernel has.
+
+    Raises:
+        UserError: it has none, or a right is missing.
+    """
+    try:
+        with bpf_source(target, buffer) as source:
+            yield source
+    except UnavailableError as error:
+        raise UserError(str(error)) from None
