@@ -2,12 +2,12 @@
 """isoblk capture: the requests of a disk of this machine, with the cgroup of each."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from isoblk.capture.backend import Backend, open_source
 from isoblk.capture.session import Captured, Wanted, alone, capture, refuse_output
-from isoblk.capture.source import open_source
 from isoblk.capture.target import find_target
 from isoblk.errors import RunError, UserError
 from isoblk.report import text
@@ -37,7 +37,7 @@ def command(
         str, typer.Option(metavar="SIZE", help="Of the kernel's buffer of events.")
     ] = "64m",
     backend: Annotated[
-        Literal["auto", "bpf", "blktrace"],
+        Backend,
         typer.Option(help="How the kernel is asked: bpf if it can, else blktrace."),
     ] = "auto",
 ) -> None:

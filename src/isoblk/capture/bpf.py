@@ -20,6 +20,8 @@ _GET_INFO, _RAW_TRACEPOINT_OPEN = 15, 17
 _TYPE_RAW_TRACEPOINT = 17
 _ATTRIBUTES = 128  # bytes: of all calls used here, the kernel takes what is zero for absent
 _LOG_BYTES = 1 << 16
+# Of BPF_PROG_LOAD: type, instructions, license; log; version, flags, name.
+_LOAD = struct.Struct("<IIQQIIQII16s")
 _INFO_BYTES = 256
 _MISSES_AT = 208  # bpf_prog_info.recursion_misses
 
@@ -181,8 +183,11 @@ def read_counter(descriptor: int) -> int:
     return value.value
 
 
-def load_program(code: bytes) -> int:
+def load_program(code: bytes, name: bytes) -> int:
     """A raw tracepoint's program, checked by the kernel; its descriptor.
+
+    Args:
+        name: for those who list programs; at most 15 letters, digits and "_".
 
     Raises:
         BpfError: it may not be loaded; the kernel's reasons are in strerror, if it gave any.
@@ -192,7 +197,7 @@ def load_program(code: bytes) -> int:
     log = ctypes.create_string_buffer(_LOG_BYTES)
     head = (_TYPE_RAW_TRACEPOINT, len(code) // 8, _address(instructions), _address(license_))
     try:
-        return _bpf(_PROG_LOAD, struct.pack("<IIQQ", *head), "load a BPF program")
+        return _bpf(_PROG_LOAD, _LOAD.pack(*head, 0, 0, 0, 0, 0, name), "load a BPF program")
     except BpfError as error:
         if error.errno == errno.EPERM:
             raise
@@ -200,7 +205,7 @@ def load_program(code: bytes) -> int:
     try:
         return _bpf(
             _PROG_LOAD,
-            struct.pack("<IIQQIIQ", *head, 1, _LOG_BYTES, _address(log)),
+            _LOAD.pack(*head, 1, _LOG_BYTES, _address(log), 0, 0, name),
             "load a BPF program",
         )
     except BpfError as error:

@@ -14,12 +14,9 @@ from isoblk.errors import RunError
 from isoblk.trace.compact import Header, Writer, scratch, writing
 from isoblk.trace.names import Process
 from isoblk.trace.record import (
-    ASYNC,
     FLUSH,
-    FUA,
     LARGEST,
     MOST_STREAMS,
-    PREFLUSH,
     READ,
     RECORD,
     SECTOR,
@@ -27,19 +24,21 @@ from isoblk.trace.record import (
     WRITE,
     Array,
     Records,
+    write_flags,
 )
 from isoblk.trace.sort import Sorter, merge
 
 BLOCK = 1 << 17  # events at once: 8 MiB
-_NONE = 255  # an operation that moves nothing
+NOTHING = 255  # an operation that moves nothing
 
-# (operation, flags) of each event, from its `opf` and `bytes`. Operation: as in a record, or _NONE.
+# (operation, flags) of each event, from its `opf` and `bytes`; an operation is as in a record, or
+# NOTHING.
 Decode = Callable[[Array, Array], tuple[Array, Array]]
 
 
 def decoder(types: Types) -> Decode:
     """How this kernel numbers operations and flags. Raises BtfError: not as expected."""
-    table = np.full(256, _NONE, np.uint8)
+    table = np.full(256, NOTHING, np.uint8)
     for name, op in {
         "REQ_OP_READ": READ,
         "REQ_OP_WRITE": WRITE,
@@ -61,13 +60,6 @@ def decoder(types: Types) -> Decode:
         return op, write_flags(op, opf & fua != 0, opf & preflush != 0, opf & sync != 0)
 
     return decode
-
-
-def write_flags(op: Array, fua: Array, preflush: Array, sync: Array) -> Array:
-    """A record's flags, which only writes have."""
-    flags = fua * np.uint8(FUA) + preflush * np.uint8(PREFLUSH) + ~sync * np.uint8(ASYNC)
-    found: Array = np.where(op == WRITE, flags, 0).astype(np.uint8)
-    return found
 
 
 @dataclass
@@ -142,7 +134,7 @@ def _records(
 ) -> Records:
     op, flags = decode(events["opf"], events["bytes"])
     sector = events["sector"]
-    keep = (op != _NONE) & ((events["bytes"] > 0) | (op == FLUSH))
+    keep = (op != NOTHING) & ((events["bytes"] > 0) | (op == FLUSH))
     # What is damaged or of another device shall not make an impossible record.
     there = (sector >= base) & (sector - np.uint64(base) <= LARGEST // SECTOR // 2)
     keep &= (op == FLUSH) | there

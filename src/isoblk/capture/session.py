@@ -2,9 +2,9 @@
 """A capture, from the first event to the files."""
 
 import datetime
+import fcntl
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -78,15 +78,18 @@ def alone(target: Target) -> Iterator[None]:
     Raises:
         UserError: there is one.
     """
-    # An abstract name: it is gone with the process, however that ends.
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
+    # On its directory in sysfs: the lock is gone with the process, however that ends.
+    lock = os.open(target.sys, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
         try:
-            lock.bind(f"\0isoblk-capture-{target.number}")
-        except OSError:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             raise UserError(
                 "is being captured already", where=target.path, next="let that capture end first"
             ) from None
         yield
+    finally:
+        os.close(lock)
 
 
 def capture(wanted: Wanted, source: Source) -> Captured:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from isoblk.capture import bpf, events
 from isoblk.capture.btf import BtfError, read_types
@@ -17,6 +17,7 @@ from isoblk.capture.target import Target
 from isoblk.errors import UserError
 from isoblk.trace.record import Records
 
+PROGRAM = b"isoblk_capture"
 TYPES = Path("/sys/kernel/btf/vmlinux")
 
 
@@ -28,7 +29,10 @@ class Source(Protocol):
     """Events of a device, from when it was made. name: for print."""
 
     name: str
-    decode: Decode
+
+    @property
+    def decode(self) -> Decode:
+        """How their operations and flags are numbered."""
 
     def take(self) -> Iterator[Records]:
         """Those that are there, of EVENT; each block is valid until the next is asked for."""
@@ -89,7 +93,7 @@ def bpf_source(target: Target, buffer: int) -> Iterator[BpfSource]:
             ):
                 maps.append(bpf.create_map(kind, key, value, entries))
                 stack.callback(os.close, maps[-1])
-            program = bpf.load_program(events.program(types, target.range, *maps))
+            program = bpf.load_program(events.program(types, target.range, *maps), PROGRAM)
             stack.callback(os.close, program)
             ring = Ring(maps[0], buffer)
             source = BpfSource(
@@ -113,19 +117,3 @@ def _explained(error: OSError) -> Exception:
     if error.errno == errno.ENOMEM:
         return UserError(f"cannot {what}: {error.strerror}", next="choose a smaller --buffer")
     return UnavailableError(f"cannot {what}: {error.strerror}")
-
-
-@contextmanager
-def open_source(
-    target: Target, buffer: int, backend: Literal["auto", "bpf", "blktrace"]
-) -> Iterator[Source]:
-    """Capture by the first way that this kernel has.
-
-    Raises:
-        UserError: it has none, or a right is missing.
-    """
-    try:
-        with bpf_source(target, buffer) as source:
-            yield source
-    except UnavailableError as error:
-        raise UserError(str(error)) from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the host machine changes of this machine, written down before it does, and how it is
+"""What the host machine and a capture change of this machine, written down before, and how it is
 changed back: at the end of a run, after Ctrl-C, and by `isoblk host restore` after a crash.
 
 A journal is a file of JSON lines: the first says which boot of the machine it is of, every other
@@ -20,7 +20,7 @@ from typing import IO
 import msgspec
 
 from isoblk.errors import RunError, UserError
-from isoblk.machine import system
+from isoblk.machine import blocktrace, system
 
 # A killed process leaves its cgroup once the disk has answered it.
 _LEAVE_S = 30.0
@@ -82,7 +82,28 @@ class Cgroups(msgspec.Struct, frozen=True, tag="cgroups"):
     directory: str
 
 
-Change = LoopFile | Queue | IoCost | SubtreeControl | Mounted | Weights | Cgroups
+class BlockTrace(msgspec.Struct, frozen=True, tag="blktrace"):
+    """The kernel's block tracer was switched on for a device. number: MAJ:MIN."""
+
+    device: str
+    number: str
+
+
+class BlockTraceCgroups(msgspec.Struct, frozen=True, tag="blk_cgroup"):
+    """The block tracer was told to record cgroups."""
+
+
+Change = (
+    LoopFile
+    | Queue
+    | IoCost
+    | SubtreeControl
+    | Mounted
+    | Weights
+    | Cgroups
+    | BlockTrace
+    | BlockTraceCgroups
+)
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -291,20 +312,24 @@ def _not_undone(failures: list[str]) -> RunError:
 def _describe(change: Change) -> str:
     match change:
         case LoopFile(file):
-            told = f"{file}: loop device detached, file removed"
+            text = f"{file}: loop device detached, file removed"
         case Queue(directory):
-            told = f"{directory}: as it was"
+            text = f"{directory}: as it was"
         case IoCost(device):
-            told = f"io.cost of {device}: as it was"
+            text = f"io.cost of {device}: as it was"
         case SubtreeControl(file, controllers):
-            told = f"{file}: {' and '.join(controllers)} switched off"
+            text = f"{file}: {' and '.join(controllers)} switched off"
         case Mounted(_, partition, directory):
-            told = f"{directory}: unmounted, partition {partition} removed"
+            text = f"{directory}: unmounted, partition {partition} removed"
         case Weights():
-            told = "weights of cgroups: as they were"
+            text = "weights of cgroups: as they were"
         case Cgroups(directory):
-            told = f"{directory}: processes ended, cgroups removed"
-    return told
+            text = f"{directory}: processes ended, cgroups removed"
+        case BlockTrace(device):
+            text = f"{device}: traced no longer"
+        case BlockTraceCgroups():
+            text = "blk_cgroup: off, unless a capture needs it"
+    return text
 
 
 def _undo(change: Change) -> list[str]:
@@ -330,9 +355,13 @@ def _undo(change: Change) -> list[str]:
                 _set_back_weights(device, weights, limits)
             case Cgroups(directory):
                 _empty(Path(directory))
+            case BlockTrace(device, number):
+                blocktrace.tear_down(device, number)
+            case BlockTraceCgroups():
+                blocktrace.switch_off_cgroups()
     except OSError as error:
         return [f"{_where(error, change)}: {error.strerror}"]
-    except RunError as error:
+    except (RunError, UserError) as error:
         return [str(error)]
     return []
 

@@ -47,3 +47,10 @@ def ends(records: Records) -> Array:
     """The byte after each request's last."""
     end: Array = records["offset"] + records["bytes"]
     return end
+
+
+def write_flags(op: Array, fua: Array, preflush: Array, sync: Array) -> Array:
+    """A record's flags, which only writes have, from what each request is."""
+    flags = fua * np.uint8(FUA) + preflush * np.uint8(PREFLUSH) + ~sync * np.uint8(ASYNC)
+    found: Array = np.where(op == WRITE, flags, 0).astype(np.uint8)
+    return found

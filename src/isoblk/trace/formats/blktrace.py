@@ -24,7 +24,7 @@ from isoblk.trace.batch import (
     sectors,
     ticks,
 )
-from isoblk.trace.record import FLUSH, FUA, READ, TRIM, WRITE, Array
+from isoblk.trace.record import FLUSH, READ, TRIM, WRITE, Array, write_flags
 
 _FIELDS = [
     ("magic", "u4"),
@@ -43,31 +43,42 @@ _SIZE = 48
 _MAGIC = 0x65617407  # with the version, 7
 _ORDERS = {struct.pack(order + "I", _MAGIC): order for order in "<>"}
 
-_QUEUE, _ISSUE = 1, 7  # actions, in the low byte
-_WRITE, _FLUSH, _NOTIFY, _DISCARD, _FUA = (1 << (16 + bit) for bit in (1, 2, 10, 13, 15))
+QUEUE, _ISSUE = 1, 7  # actions, in the low byte
+CGROUP = 1 << 8  # the data begin with the cgroup's id
+WRITE_BIT, FLUSH_BIT, SYNC_BIT, NOTIFY, DISCARD, FUA_BIT = (
+    1 << (16 + bit) for bit in (1, 2, 3, 10, 13, 15)
+)
 
 
 def _parse(records: Array, event: int) -> Batch:
     action = records["action"]
-    picked = ((action & 0xFF) == event) & ((action & _NOTIFY) == 0)
+    picked = ((action & 0xFF) == event) & ((action & NOTIFY) == 0)
     left_out = len(records) - int(np.count_nonzero(picked))
     if not picked.any():
         return no_requests(left_out)
     records, action = records[picked], action[picked]
     size = records["bytes"]
+    op, flags = decode(action, size)
     return make_batch(
         ticks(records["time"], 1),
         sectors(records["sector"]),
         size,
-        np.select(
-            [(action & _FLUSH != 0) & (size == 0), action & _DISCARD != 0, action & _WRITE != 0],
-            [FLUSH, TRIM, WRITE],
-            READ,
-        ),
+        op,
         volume=records["device"],
-        flags=np.where(action & _FUA, FUA, 0),
+        flags=flags,
         left_out=left_out,
     )
+
+
+def decode(action: Array, size: Array) -> tuple[Array, Array]:
+    """(operation, flags) as in a record, of actions and their bytes."""
+    flush = action & FLUSH_BIT != 0
+    op = np.select(
+        [flush & (size == 0), action & DISCARD != 0, action & WRITE_BIT != 0],
+        [FLUSH, TRIM, WRITE],
+        READ,
+    ).astype(np.uint8)
+    return op, write_flags(op, action & FUA_BIT != 0, flush, action & SYNC_BIT != 0)
 
 
 def _batches(blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
@@ -86,9 +97,9 @@ def _batches(blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
                 if not event:
                     event = _event(records)
                 try:
-                    yield _parse(records, event or _QUEUE)
+                    yield _parse(records, event or QUEUE)
                 except DamagedError:
-                    yield from _one_by_one(records, event or _QUEUE, number, at + start, bad)
+                    yield from _one_by_one(records, event or QUEUE, number, at + start, bad)
                 number += len(records)
             done = start + bytes_used
         at += done
@@ -100,7 +111,7 @@ def _batches(blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
 def _event(records: Array) -> int:
     """What to take for a request; 0 if these records do not tell."""
     actions = set(np.unique(records["action"] & 0xFF).tolist())
-    return _QUEUE if _QUEUE in actions else _ISSUE if _ISSUE in actions else 0
+    return QUEUE if QUEUE in actions else _ISSUE if _ISSUE in actions else 0
 
 
 def _one_by_one(records: Array, event: int, number: int, at: int, bad: Bad) -> Iterator[Batch]:
@@ -151,6 +162,48 @@ def _run(data: bytes, at: int, order: str, pdu: int) -> Array:
         if look == whole:
             return records
         look = min(whole, look * 8)
+
+
+def records_of(data: bytes) -> tuple[Array, Array, bytes]:
+    """The whole records of a piece of a file, little endian, and where the data of each begin; what
+    is left at the end is the beginning of the next."""
+    words = np.frombuffer(data, "<u8", len(data) // 8)
+    # Records of requests, and of names, have multiples of 8 bytes.
+    at = np.flatnonzero(words & np.uint64(0xFFFFFFFF) == _MAGIC) * 8
+    at = at[at + _SIZE <= len(data)]
+    after = at + _SIZE + _lengths(data, at)
+    if len(at) and after[-1] > len(data):
+        at, after = at[:-1], after[:-1]
+    if len(data) >= _SIZE and (not len(at) or at[0] or (after[:-1] != at[1:]).any()):
+        at = _walk(data)
+        after = at + _SIZE + _lengths(data, at)
+    record = np.dtype([(name, f"<{kind}") for name, kind in _FIELDS])
+    raw = np.frombuffer(data, np.uint8)
+    records = raw[at[:, None] + np.arange(_SIZE)].view(record)[:, 0]
+    return records, at + _SIZE, data[int(after[-1]) if len(at) else 0 :]
+
+
+def _lengths(data: bytes, at: Array) -> Array:
+    raw = np.frombuffer(data, np.uint8)
+    lengths: Array = raw[at + _SIZE - 2] + raw[at + _SIZE - 1].astype(np.int64) * 256
+    return lengths
+
+
+def _walk(data: bytes) -> Array:
+    """Where records begin, one after the other; what is none is passed over."""
+    magic = struct.pack("<I", _MAGIC)
+    found = []
+    at = 0
+    while 0 <= at <= len(data) - _SIZE:
+        if data.startswith(magic, at):
+            after = at + _SIZE + int.from_bytes(data[at + _SIZE - 2 : at + _SIZE], "little")
+            if after > len(data):
+                break
+            found.append(at)
+            at = after
+        else:
+            at = data.find(magic, at + 1)
+    return np.array(found, np.int64)
 
 
 def _matches(head: bytes) -> float:

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernel's block tracer, that of the program blktrace: switching it on and off, and what
+else it takes. The journal undoes both.
+
+Its files are in debugfs and tracefs. They are reached through mounts that have no place in the
+machine's tree and end with this process, so that none is changed.
+"""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from isoblk.errors import UserError
+
+# include/uapi/linux/fs.h and blktrace_api.h: _IOWR(0x12, 115, struct blk_user_trace_setup), _IO.
+_SETUP_STRUCT = struct.Struct("@32sHIIQQI4x")
+_SETUP = 3 << 30 | _SETUP_STRUCT.size << 16 | 0x12 << 8 | 115
+_START, _STOP, _TEARDOWN = (0x12 << 8 | number for number in (116, 117, 118))
+_QUEUE = 1 << 4  # BLK_TC_QUEUE
+
+# fsopen, fsconfig, fsmount: the same number on all architectures.
+_FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
+_CLOEXEC, _CMD_CREATE = 1, 6
+
+_OPTION = "options/blk_cgroup"
+
+
+@contextmanager
+def mounted(kind: str) -> Iterator[Path]:
+    """A file system of that kind, for this process only.
+
+    Raises:
+        UserError: it may not be mounted, or the kernel has none.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def call(*arguments: object) -> int:
+        result = libc.syscall(*arguments)
+        if result < 0:
+            number = ctypes.get_errno()
+            if number in (errno.EPERM, errno.EACCES):
+                raise UserError(
+                    f"no right to mount {kind}: it takes CAP_SYS_ADMIN",
+                    next="run as root; in a container: with --privileged",
+                )
+            raise UserError(
+                f"the kernel cannot mount {kind}: {os.strerror(number)}",
+                next="use a kernel with CONFIG_BLK_DEV_IO_TRACE",
+            )
+        return int(result)
+
+    context = call(_FSOPEN, kind.encode(), _CLOEXEC)
+    try:
+        call(_FSCONFIG, context, _CMD_CREATE, None, None, 0)
+        mount = call(_FSMOUNT, context, _CLOEXEC, 0)
+    finally:
+        os.close(context)
+    try:
+        yield Path(f"/proc/self/fd/{mount}")
+    finally:
+        os.close(mount)
+
+
+def set_up(descriptor: int, buffer: int, count: int) -> str:
+    """Make the tracer's buffers for a device, for what is queued; its directory below block/.
+
+    Args:
+        buffer, count: bytes of a buffer, and how many each CPU gets.
+
+    Raises:
+        OSError: EBUSY: it is being traced.
+    """
+    asked = bytearray(_SETUP_STRUCT.pack(b"", _QUEUE, buffer, count, 0, 0, 0))
+    fcntl.ioctl(descriptor, _SETUP, asked)
+    name: bytes = _SETUP_STRUCT.unpack(asked)[0]
+    return name.partition(b"\0")[0].decode()
+
+
+def start(descriptor: int) -> None:
+    """Raises OSError."""
+    fcntl.ioctl(descriptor, _START)
+
+
+def stop(descriptor: int) -> None:
+    """Record nothing more; what is in the buffers can be read. Raises OSError."""
+    fcntl.ioctl(descriptor, _STOP)
+
+
+def tear_down(device: str, number: str) -> None:
+    """End the tracing of a device; nothing if there is none, or the device has gone.
+
+    Args:
+        device: its path. number: MAJ:MIN that it had.
+
+    Raises:
+        OSError: it could not be ended.
+    """
+    try:
+        descriptor = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        found = os.fstat(descriptor)
+        now = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+        if not stat.S_ISBLK(found.st_mode) or now != number:
+            return
+        for request in (_STOP, _TEARDOWN):
+            try:
+                fcntl.ioctl(descriptor, request)
+            except OSError as error:
+                # EINVAL: it is not traced, or has never been started.
+                if error.errno != errno.EINVAL:
+                    raise
+    finally:
+        os.close(descriptor)
+
+
+class CgroupOption:
+    """The tracer's option blk_cgroup: events say their cgroup. It is one for all devices, so it
+    stays on while any capture needs it: each holds a lock on the option's file, which the kernel
+    releases when it ends, however it ends."""
+
+    def __init__(self, tracefs: Path) -> None:
+        self._path = tracefs / _OPTION
+        self._file: int | None = None
+
+    def claim(self) -> bool:
+        """Whether it is to be switched off in the end: it was off, or on for another capture. The
+        lock is then ours until release(). Raises OSError."""
+        self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(self._file, fcntl.LOCK_SH)
+            return True
+        if self._path.read_text().strip() == "1":
+            self.release()
+            return False
+        return True
+
+    def switch_on(self) -> None:
+        """To be called after claim() said so. Raises OSError."""
+        self._path.write_text("1")
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_SH)
+
+    def release(self) -> None:
+        """We need it no longer."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def switch_off_cgroups() -> None:
+    """Switch the option off, unless another capture needs it. Raises OSError, UserError."""
+    with mounted("tracefs") as tracefs:
+        descriptor = os.open(tracefs / _OPTION, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                (tracefs / _OPTION).write_text("0")
+        finally:
+            os.close(descriptor)
