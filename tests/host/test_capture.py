@@ -266,17 +266,15 @@ def test_lost_events_are_counted_and_told(machine: Machine, device: str) -> None
 def test_a_partition_is_captured_alone_and_from_its_first_byte(
     machine: Machine, device: str
 ) -> None:
-    if not shutil.which("sfdisk"):
-        pytest.skip("no sfdisk")
+    if not shutil.which("addpart"):
+        pytest.skip("no addpart")
     file = machine.work / "parts.img"
     with file.open("wb") as out:
         out.truncate(16 << 20)
-    table = "start=4096,size=8192\nstart=16384,size=8192\n"
-    subprocess.run(["sfdisk", "-q", file], input=table, text=True, check=True)
     disk = system.run_tool("losetup", "--find", "--show", "--partscan", str(file)).strip()
     try:
-        if not Path(f"{disk}p2").exists():
-            pytest.skip("loop devices have no partitions here")
+        system.run_tool("addpart", disk, "1", "4096", "8192")
+        system.run_tool("addpart", disk, "2", "16384", "8192")
         read = "dd if={} of=/dev/null bs=4k count={} skip={} iflag=direct 2> /dev/null"
         command = "; ".join(
             (

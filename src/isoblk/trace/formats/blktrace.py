@@ -172,11 +172,14 @@ def records_of(data: bytes) -> tuple[Array, Array, bytes]:
     at = np.flatnonzero(words & np.uint64(0xFFFFFFFF) == _MAGIC) * 8
     at = at[at + _SIZE <= len(data)]
     after = at + _SIZE + _lengths(data, at)
-    if len(at) and after[-1] > len(data):
-        at, after = at[:-1], after[:-1]
-    if len(data) >= _SIZE and (not len(at) or at[0] or (after[:-1] != at[1:]).any()):
+    # Each begins where the one before ended, and the last where nothing whole can follow.
+    begins, ends = np.append(at, len(data)), np.append(0, after)
+    whole = len(at) if not len(at) or after[-1] <= len(data) else len(at) - 1
+    if (begins[:whole] != ends[:whole]).any() or begins[whole] - ends[whole] >= _SIZE:
         at = _walk(data)
+        whole = len(at)
         after = at + _SIZE + _lengths(data, at)
+    at, after = at[:whole], after[:whole]
     record = np.dtype([(name, f"<{kind}") for name, kind in _FIELDS])
     raw = np.frombuffer(data, np.uint8)
     records = raw[at[:, None] + np.arange(_SIZE)].view(record)[:, 0]
