@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a capture costs the load that is captured; writes the table in docs/capture.md.
+
+As root: PYTHONPATH=src python benchmarks/capture.py. Pairs of fio runs on a loop device in memory,
+one with a capture and one without, in turns. CPU time is fio's own, a request: the program in the
+kernel runs in the task that submits. It is told apart from what isoblk itself takes meanwhile.
+"""
+
+import json
+import os
+import platform
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "capture.md"
+PAIRS = 10
+SECONDS = 3
+SHARED_MEMORY = "/dev/shm"
+CASES = {
+    "4 KiB random reads, iodepth 32, as fast as can be": ["--rw=randread", "--bs=4k"],
+    "64 KiB random reads, iodepth 32, as fast as can be": ["--rw=randread", "--bs=64k"],
+    "4 KiB random reads, 20,000 a second": ["--rw=randread", "--bs=4k", "--rate_iops=20000"],
+}
+
+
+@dataclass(frozen=True)
+class Load:
+    """A fio run. cpu_ns: of fio, a request. p99_ns: latency. reader_ns: of isoblk, a request, while
+    it captures; convert_ns: afterwards, wall. lost: events."""
+
+    iops: float
+    cpu_ns: float
+    p99_ns: float
+    reader_ns: float = 0
+    convert_ns: float = 0
+    lost: int = 0
+
+
+@contextmanager
+def loop_device(directory: Path) -> Iterator[str]:
+    """Of 256 MiB, written in full."""
+    file = directory / "disk"
+    file.write_bytes(os.urandom(1 << 20) * 256)
+    command = ["losetup", "--find", "--show", str(file)]
+    device = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def fio(device: str, options: list[str]) -> Load:
+    """Run it to its end."""
+    words = ["fio", "--name=a", f"--filename={device}", "--direct=1", "--ioengine=libaio"]
+    words += ["--iodepth=32", f"--runtime={SECONDS}", "--time_based", "--output-format=json"]
+    done = subprocess.run([*words, *options], capture_output=True, text=True, check=True)
+    (job,) = json.loads(done.stdout)["jobs"]
+    ios = job["read"]["total_ios"]
+    busy = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] * 1e6
+    p99 = job["read"]["clat_ns"]["percentile"]["99.000000"]
+    return Load(job["read"]["iops"], busy / ios, p99)
+
+
+def _cpu_ns(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") * 1e9
+
+
+def _attached(pid: int) -> bool:
+    with suppress(OSError):
+        return any("bpf" in str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
+def captured(device: str, options: list[str], output: Path) -> Load:
+    """The same, while it is captured."""
+    words = [sys.executable, "-m", "isoblk", "capture", device, "-o", str(output), "--force"]
+    capture = subprocess.Popen(
+        ["env", "--default-signal=INT", *words, "--allow-loss"], stdout=subprocess.DEVNULL
+    )
+    while not _attached(capture.pid):
+        if capture.poll() is not None:
+            raise SystemExit(capture.returncode)
+        time.sleep(0.05)
+    time.sleep(0.5)
+    before = _cpu_ns(capture.pid)
+    load = fio(device, options)
+    reader = _cpu_ns(capture.pid) - before
+    began = time.perf_counter_ns()
+    capture.send_signal(signal.SIGINT)
+    if capture.wait():
+        raise SystemExit(capture.returncode)
+    names = json.loads(Path(f"{output}.json").read_text())
+    ios = sum(stream["requests"] for stream in names["streams"])
+    spent = time.perf_counter_ns() - began
+    return Load(load.iops, load.cpu_ns, load.p99_ns, reader / ios, spent / ios, int(names["lost"]))
+
+
+def row(name: str, options: list[str], device: str, output: Path) -> str:
+    """A line of the table: medians, and the median of the pairs' ratios."""
+    pairs = []
+    for i in range(PAIRS):
+        if i % 2:
+            with_ = captured(device, options, output)
+            pairs.append((fio(device, options), with_))
+        else:
+            without = fio(device, options)
+            pairs.append((without, captured(device, options, output)))
+    ratios = sorted(with_.iops / without.iops - 1 for without, with_ in pairs)
+    cpu = sorted(with_.cpu_ns - without.cpu_ns for without, with_ in pairs)
+    middle = statistics.median
+    quarter = len(pairs) // 4
+    cells = (
+        name,
+        f"{middle(one.iops for one, _ in pairs):,.0f}",
+        f"{middle(ratios):+.1%} ({ratios[quarter]:+.1%} to {ratios[-1 - quarter]:+.1%})",
+        f"{middle(one.cpu_ns for one, _ in pairs):,.0f} ns",
+        f"{middle(cpu):+,.0f} ns ({cpu[quarter]:+,.0f} to {cpu[-1 - quarter]:+,.0f})",
+        f"{middle(one.reader_ns for _, one in pairs):,.0f} ns",
+        f"{middle(one.convert_ns for _, one in pairs):,.0f} ns",
+        f"{sum(one.lost for _, one in pairs):,}",
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Measure, print, and put the table into docs/capture.md."""
+    begin, end = "<!-- capture: written by benchmarks/capture.py -->", "<!-- end of capture -->"
+    busy = os.getloadavg()[0]
+    lines = [
+        f"Linux {platform.release()}, {os.cpu_count()} CPUs, {platform.machine()}; load of the"
+        f" machine before: {busy:.1f}. {PAIRS} pairs of {SECONDS} s; medians, and quartiles.",
+        "",
+        "| load on a loop device | requests/s | with capture | fio's CPU time a request"
+        " | with capture | isoblk's meanwhile | then, to write the trace | lost |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    with TemporaryDirectory(dir=SHARED_MEMORY) as directory, loop_device(Path(directory)) as disk:
+        for name, options in CASES.items():
+            lines.append(row(name, options, disk, Path(directory) / "t.isotrace"))
+            print(lines[-1], flush=True)
+    table = "\n".join([begin, "", *lines, "", end])
+    marked = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    PAGE.write_text(marked.sub(lambda _: table, PAGE.read_text()))
+
+
+if __name__ == "__main__":
+    main()
