@@ -47,8 +47,12 @@ def command(
     """
     target = find_target(device)
     refuse_output(output, target, force=force)
-    with alone(target), open_source(target, _buffer(buffer), backend) as source:
-        done = capture(Wanted(target, output, seconds, tuple(words or ())), source)
+    try:
+        with alone(target), open_source(target, _buffer(buffer), backend) as source:
+            done = capture(Wanted(target, output, seconds, tuple(words or ())), source)
+    except KeyboardInterrupt:
+        # Before it had begun, or when it was being written.
+        raise typer.Exit(_INTERRUPTED) from None
     for line in _account(output, done):
         typer.echo(line)
     if done.names.lost and not allow_loss:

@@ -353,6 +353,6 @@ def test_a_missing_right_is_named(machine: Machine, device: str) -> None:
 
 
 def test_this_kernels_types_make_a_program(device: str) -> None:
-    types = read_types(TYPES.read_bytes(), events.STRUCTS, events.ENUMS)
+    types = read_types(TYPES.read_bytes(), events.STRUCTS, events.ENUMS, events.TYPEDEFS)
     code = events.program(types, find_target(device).range, 3, 4)
     assert len(code) % 8 == 0

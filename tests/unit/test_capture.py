@@ -20,7 +20,7 @@ from isoblk.capture.bpf import Label
 from isoblk.capture.btf import BtfError, Types, read_types
 from isoblk.capture.cgroups import Cgroups, weight_of
 from isoblk.capture.convert import convert, decoder, processes
-from isoblk.capture.events import BUSY, ENUMS, EVENT, STRUCTS, Range, program
+from isoblk.capture.events import BUSY, ENUMS, EVENT, STRUCTS, TYPEDEFS, Range, program
 from isoblk.capture.ring import Ring
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.study import fromcapture
@@ -58,7 +58,7 @@ NUMBERS = {
     **{"REQ_OP_READ": 0, "REQ_OP_WRITE": 1, "REQ_OP_FLUSH": 2, "REQ_OP_DISCARD": 3},
     **{"__REQ_SYNC": 11, "__REQ_FUA": 17, "__REQ_PREFLUSH": 18},
 }
-TYPES = Types(OFFSETS, NUMBERS)
+TYPES = Types(OFFSETS, NUMBERS, {})
 
 
 # ---- type information
@@ -77,6 +77,7 @@ def _btf() -> bytes:
 
     types = struct.pack("<IIII", name("int"), 1 << 24, 4, 32)
     types += struct.pack("<IIIIII", 0, 3 << 24, 0, 1, 1, 7)  # an array
+    types = types[:16] + struct.pack("<III", name(TYPEDEFS[0]), 8 << 24, 1) + types[16:]
     for struct_name, members in OFFSETS.items():
         types += struct.pack("<III", name(struct_name), 4 << 24 | len(members), 512)
         for member, offset in members.items():
@@ -91,9 +92,10 @@ def _btf() -> bytes:
 
 
 def test_members_and_enumerators_are_found() -> None:
-    types = read_types(_btf(), (*STRUCTS, "flagged"), ENUMS)
+    types = read_types(_btf(), (*STRUCTS, "flagged"), ENUMS, TYPEDEFS)
     assert types.structs == OFFSETS | {"flagged": {"whole": 8}}
     assert types.enumerators == NUMBERS
+    assert types.typedef(TYPEDEFS[0]) == 2
     with pytest.raises(BtfError, match="struct bio has no bi_nothing"):
         types.offset("bio", "bi_nothing")
 
@@ -105,7 +107,7 @@ def test_damaged_type_information_is_found_out_or_harmless(cut_at: int, at: int,
     data[at % len(data)] = byte
     for damaged in (bytes(data), bytes(data[:cut_at])):
         try:
-            program(read_types(damaged, STRUCTS, ENUMS), Range(8, 0), 3, 4)
+            program(read_types(damaged, STRUCTS, ENUMS, TYPEDEFS), Range(8, 0), 3, 4)
         except BtfError:
             continue
 

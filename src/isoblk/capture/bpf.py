@@ -17,11 +17,12 @@ _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 
 _MAP_CREATE, _MAP_LOOKUP, _PROG_LOAD = 0, 1, 5
 _GET_INFO, _RAW_TRACEPOINT_OPEN = 15, 17
-_TYPE_RAW_TRACEPOINT = 17
+_TYPE_TRACING, _TRACE_RAW_TP = 26, 23
 _ATTRIBUTES = 128  # bytes: of all calls used here, the kernel takes what is zero for absent
 _LOG_BYTES = 1 << 16
-# Of BPF_PROG_LOAD: type, instructions, license; log; version, flags, name.
-_LOAD = struct.Struct("<IIQQIIQII16s")
+# Of BPF_PROG_LOAD: type, instructions, license; log; version, flags, name; nothing, kind of
+# attachment, nothing, type of what it is attached to.
+_LOAD = struct.Struct("<IIQQIIQII16sII36xI")
 _INFO_BYTES = 256
 _MISSES_AT = 208  # bpf_prog_info.recursion_misses
 
@@ -43,7 +44,6 @@ class Helper(IntEnum):
     KTIME_GET_NS = 5
     GET_CURRENT_PID_TGID = 14
     GET_CURRENT_COMM = 16
-    PROBE_READ_KERNEL = 113
     RINGBUF_RESERVE = 131
     RINGBUF_SUBMIT = 132
 
@@ -134,9 +134,9 @@ def jump_equal(dst: int, value: int, to: str) -> Op:
     return Op(_JMP | _JEQ, dst, imm=value, to=to)
 
 
-def jump_unlike(dst: int, src: int, to: str) -> Op:
-    """If two registers differ."""
-    return Op(_JMP | _REGISTER | _JNE, dst, src, to=to)
+def jump_unlike(dst: int, value: int, to: str) -> Op:
+    """If a register is not a small number."""
+    return Op(_JMP | _JNE, dst, imm=value, to=to)
 
 
 def jump_at_least(dst: int, src: int, to: str) -> Op:
@@ -183,10 +183,11 @@ def read_counter(descriptor: int) -> int:
     return value.value
 
 
-def load_program(code: bytes, name: bytes) -> int:
-    """A raw tracepoint's program, checked by the kernel; its descriptor.
+def load_program(code: bytes, arguments: int, name: bytes) -> int:
+    """A program for a tracepoint, checked by the kernel; its descriptor.
 
     Args:
+        arguments: number of the type that says what the tracepoint's arguments are.
         name: for those who list programs; at most 15 letters, digits and "_".
 
     Raises:
@@ -195,9 +196,10 @@ def load_program(code: bytes, name: bytes) -> int:
     instructions = ctypes.create_string_buffer(code, len(code))
     license_ = ctypes.create_string_buffer(b"GPL")
     log = ctypes.create_string_buffer(_LOG_BYTES)
-    head = (_TYPE_RAW_TRACEPOINT, len(code) // 8, _address(instructions), _address(license_))
+    head = (_TYPE_TRACING, len(code) // 8, _address(instructions), _address(license_))
+    tail = (0, 0, name, 0, _TRACE_RAW_TP, arguments)
     try:
-        return _bpf(_PROG_LOAD, _LOAD.pack(*head, 0, 0, 0, 0, 0, name), "load a BPF program")
+        return _bpf(_PROG_LOAD, _LOAD.pack(*head, 0, 0, 0, *tail), "load a BPF program")
     except BpfError as error:
         if error.errno == errno.EPERM:
             raise
@@ -205,7 +207,7 @@ def load_program(code: bytes, name: bytes) -> int:
     try:
         return _bpf(
             _PROG_LOAD,
-            _LOAD.pack(*head, 1, _LOG_BYTES, _address(log), 0, 0, name),
+            _LOAD.pack(*head, 1, _LOG_BYTES, _address(log), *tail),
             "load a BPF program",
         )
     except BpfError as error:
@@ -214,15 +216,11 @@ def load_program(code: bytes, name: bytes) -> int:
         raise
 
 
-def attach(program: int, tracepoint: str) -> int:
+def attach(program: int) -> int:
     """Let the program run at each event, as long as the descriptor that this gives is open. Raises
     BpfError."""
-    name = ctypes.create_string_buffer(tracepoint.encode())
-    return _bpf(
-        _RAW_TRACEPOINT_OPEN,
-        struct.pack("<QI", _address(name), program),
-        f"attach to {tracepoint}",
-    )
+    attributes = struct.pack("<QI", 0, program)
+    return _bpf(_RAW_TRACEPOINT_OPEN, attributes, "attach to a tracepoint")
 
 
 def misses(program: int) -> int:

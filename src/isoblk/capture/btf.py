@@ -17,7 +17,7 @@ _TYPE = struct.Struct("<III")
 _MEMBER = struct.Struct("<III")
 _ENUMERATOR = struct.Struct("<II")
 
-_STRUCT, _ENUM = 4, 6
+_STRUCT, _ENUM, _TYPEDEF = 4, 6, 8
 # Bytes that follow a type of a kind, and bytes for each of its parts: kinds 1 to 19.
 _FIXED = {1: 4, 3: 12, 14: 4, 17: 4}
 _EACH = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
@@ -32,10 +32,11 @@ class BtfError(ValueError):
 @dataclass(frozen=True)
 class Types:
     """structs: name -> member -> offset in bytes, of members that are no bit fields. enumerators:
-    name -> number, of the enums that were asked for."""
+    name -> number, of the enums that were asked for. typedefs: name -> number of the type."""
 
     structs: dict[str, dict[str, int]]
     enumerators: dict[str, int]
+    typedefs: dict[str, int]
 
     def offset(self, struct_name: str, member: str) -> int:
         """Where a member lies. Raises BtfError: there is none."""
@@ -51,20 +52,31 @@ class Types:
         except KeyError:
             raise BtfError(f"the kernel has no {enumerator}") from None
 
+    def typedef(self, name: str) -> int:
+        """Raises BtfError: there is none."""
+        try:
+            return self.typedefs[name]
+        except KeyError:
+            raise BtfError(f"the kernel has no {name}") from None
 
-def read_types(data: bytes, structs: Collection[str], enums: Collection[str]) -> Types:
-    """The structures and enums of these names; those that are not there are left out.
+
+def read_types(
+    data: bytes, structs: Collection[str], enums: Collection[str], typedefs: Collection[str]
+) -> Types:
+    """The structures, enums and other types of these names; those that are not there are left out.
 
     Raises:
         BtfError: damaged.
     """
     try:
-        return _read(data, structs, enums)
+        return _read(data, structs, enums, typedefs)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise BtfError(f"damaged type information: {error}") from None
 
 
-def _read(data: bytes, structs: Collection[str], enums: Collection[str]) -> Types:
+def _read(
+    data: bytes, structs: Collection[str], enums: Collection[str], typedefs: Collection[str]
+) -> Types:
     magic, _, _, header, types_at, types_len, strings_at, strings_len = _HEADER.unpack_from(data)
     if magic != _MAGIC:
         raise BtfError("no type information, or of another byte order")
@@ -79,14 +91,18 @@ def _read(data: bytes, structs: Collection[str], enums: Collection[str]) -> Type
     # By the place of the name: comparing numbers is faster than reading 130,000 names.
     wanted = {_place(strings, text): (text, _STRUCT) for text in structs}
     wanted |= {_place(strings, text): (text, _ENUM) for text in enums}
+    wanted |= {_place(strings, text): (text, _TYPEDEF) for text in typedefs}
     found: dict[str, dict[str, int]] = {}
     numbers: dict[str, int] = {}
+    ids: dict[str, int] = {}
+    number_of_type = 0
     at, end = header + types_at, header + types_at + types_len
     if end > len(data):
         raise BtfError("damaged type information: it is cut short")
     unpack = _TYPE.unpack_from
     while at < end:
         where, info, _ = unpack(data, at)
+        number_of_type += 1
         kind, count = info >> 24 & 0x1F, info & 0xFFFF
         if not 0 < kind <= _MOST_KINDS:
             raise BtfError(f"type information of an unknown kind, {kind}")
@@ -100,11 +116,13 @@ def _read(data: bytes, structs: Collection[str], enums: Collection[str]) -> Type
                 for member, _, bits in _MEMBER.iter_unpack(data[body:at])
                 if not (info & _BITFIELDS and bits >> 24) and bits % 8 == 0
             }
+        elif kind == _TYPEDEF:
+            ids[name(where)] = number_of_type
         else:
             numbers |= {
                 name(member): number for member, number in _ENUMERATOR.iter_unpack(data[body:at])
             }
-    return Types(found, numbers)
+    return Types(found, numbers, ids)
 
 
 def _place(strings: bytes, text: str) -> int:

@@ -12,9 +12,10 @@ import numpy as np
 
 from isoblk.capture import bpf
 from isoblk.capture.bpf import Helper, Label, Op
-from isoblk.capture.btf import BtfError, Types
+from isoblk.capture.btf import Types
 
 TRACEPOINT = "block_bio_queue"
+TYPEDEFS = (f"btf_trace_{TRACEPOINT}",)  # what the kernel says of its arguments
 STRUCTS = (
     *("bio", "bvec_iter", "block_device", "gendisk"),
     *("blkcg_gq", "blkcg", "cgroup_subsys_state", "cgroup", "kernfs_node"),
@@ -25,7 +26,7 @@ ENUMS = ("req_op", "req_flag_bits")
 # ring, so that none is torn at its end.
 EVENT = np.dtype(
     [
-        ("length", "<u4"),  # of what follows the header; the two high bits are flags
+        ("length", "<u4"),  # of what follows the header; BUSY as long as it is being written
         ("pages", "<u4"),
         ("t", "<u8"),  # CLOCK_MONOTONIC, ns
         ("sector", "<u8"),  # of the whole disk
@@ -39,13 +40,10 @@ EVENT = np.dtype(
 )
 HEADER_BYTES = 8
 EVENT_BYTES = EVENT.itemsize - HEADER_BYTES
-BUSY, DISCARDED = 1 << 31, 1 << 30
+BUSY = 1 << 31
 _NO_WAKEUP = 1
 
-_MOST_OF_A_BIO = 256  # bytes that are copied of one: up to the last member of interest
-# Stack, below r10.
-_KEY, _WORD, _DISK = -4, -16, -24
-_BIO = -32 - _MOST_OF_A_BIO
+_KEY = -4  # on the stack, below r10
 _EVERY_SECTOR = (1 << 64) - 1
 
 
@@ -69,45 +67,36 @@ def program(types: Types, what: Range, ring: int, lost: int) -> bytes:
     Raises:
         BtfError: the kernel's structures are not as expected.
     """
-    at = {name: types.offset("bio", name) for name in ("bi_opf", "bi_bdev", "bi_iter", "bi_blkg")}
-    low, high = min(at.values()), max(at.values()) + 16
-    if high - low > _MOST_OF_A_BIO:
-        raise BtfError("the kernel's struct bio is too large")
-    if types.offset("gendisk", "first_minor") != types.offset("gendisk", "major") + 4:
-        raise BtfError("the kernel's struct gendisk has major and first_minor apart")
-    bio = {name: _BIO + place - low for name, place in at.items()}
+    bio = {name: types.offset("bio", name) for name in ("bi_opf", "bi_bdev", "bi_iter", "bi_blkg")}
     sector = bio["bi_iter"] + types.offset("bvec_iter", "bi_sector")
     size = bio["bi_iter"] + types.offset("bvec_iter", "bi_size")
-    disk = types.offset("block_device", "bd_disk")
-    numbers = types.offset("gendisk", "major")
-    cgroup = types.offset("blkcg", "css") + types.offset("cgroup_subsys_state", "cgroup")
-    to_id = (  # from the bio's blkcg_gq
+    to_id = (
+        bio["bi_blkg"],
         types.offset("blkcg_gq", "blkcg"),
-        cgroup,
+        types.offset("blkcg", "css") + types.offset("cgroup_subsys_state", "cgroup"),
         types.offset("cgroup", "kn"),
         types.offset("kernfs_node", "id"),
     )
+    # r6: the bio. r8: the event.
     r0, r1, r2, r3, r6, r8, r10 = 0, 1, 2, 3, 6, 8, 10
     code: list[Op | Label] = [
         bpf.load(r6, r1, 0),
-        *_copy(r6, low, _BIO, high - low),
         # Whose is it?
-        bpf.load(r6, r10, bio["bi_bdev"]),
-        *_copy(r6, disk, _DISK, 8),
-        bpf.load(r6, r10, _DISK),
-        *_copy(r6, numbers, _DISK, 8),
-        bpf.load(r1, r10, _DISK),
-        bpf.constant(r2, what.minor << 32 | what.major),
-        bpf.jump_unlike(r1, r2, "end"),
+        bpf.load(r1, r6, bio["bi_bdev"]),
+        bpf.load(r1, r1, types.offset("block_device", "bd_disk")),
+        bpf.load(r2, r1, types.offset("gendisk", "major"), 4),
+        bpf.jump_unlike(r2, what.major, "end"),
+        bpf.load(r2, r1, types.offset("gendisk", "first_minor"), 4),
+        bpf.jump_unlike(r2, what.minor, "end"),
     ]
     if (what.first, what.end) != (0, _EVERY_SECTOR):
         code += [
-            bpf.load(r1, r10, sector),
+            # A flush is about the whole disk, and has no place.
+            bpf.load(r1, r6, size, 4),
+            bpf.jump_equal(r1, 0, "inside"),
+            bpf.load(r1, r6, sector),
             bpf.constant(r2, what.end),
             bpf.jump_at_least(r1, r2, "end"),
-            # A flush is about the whole disk, and has no place.
-            bpf.load(r3, r10, size, 4),
-            bpf.jump_equal(r3, 0, "inside"),
             bpf.constant(r2, what.first),
             bpf.jump_at_least(r1, r2, "inside"),
             bpf.constant(r0, 0),
@@ -121,20 +110,17 @@ def program(types: Types, what: Range, ring: int, lost: int) -> bytes:
         bpf.call(Helper.RINGBUF_RESERVE),
         bpf.jump_equal(r0, 0, "full"),
         bpf.move(r8, r0),
-        # Time first: what comes later shall not look so.
         bpf.call(Helper.KTIME_GET_NS),
         bpf.store(r8, _place("t"), r0),
-        bpf.load(r1, r10, sector),
+        bpf.load(r1, r6, sector),
         bpf.store(r8, _place("sector"), r1),
-        bpf.load(r1, r10, size, 4),
+        bpf.load(r1, r6, size, 4),
         bpf.store(r8, _place("bytes"), r1, 4),
-        bpf.load(r1, r10, bio["bi_opf"], 4),
+        bpf.load(r1, r6, bio["bi_opf"], 4),
         bpf.store(r8, _place("opf"), r1, 4),
-        bpf.load(r6, r10, bio["bi_blkg"]),
+        # Without a cgroup a pointer is 0, what is read from there is 0, and so is the id.
+        *(bpf.load(r6, r6, offset) for offset in to_id),
     ]
-    # Without a cgroup a pointer is 0, what is read from there is 0, and so is the id.
-    for offset in to_id:
-        code += [*_copy(r6, offset, _WORD, 8), bpf.load(r6, r10, _WORD)]
     code += [
         bpf.store(r8, _place("cgroup"), r6),
         bpf.call(Helper.GET_CURRENT_PID_TGID),
@@ -170,15 +156,3 @@ def _place(field: str) -> int:
     fields = EVENT.fields
     assert fields is not None
     return int(fields[field][1]) - HEADER_BYTES
-
-
-def _copy(pointer: int, offset: int, to: int, size: int) -> list[Op]:
-    """Copy from the kernel's memory to the stack; what cannot be read becomes 0."""
-    return [
-        bpf.move(1, 10),
-        bpf.add(1, to),
-        bpf.constant(2, size),
-        bpf.move(3, pointer),
-        bpf.add(3, offset),
-        bpf.call(Helper.PROBE_READ_KERNEL),
-    ]

@@ -84,7 +84,7 @@ def bpf_source(target: Target, buffer: int) -> Iterator[BpfSource]:
     """
     with ExitStack() as stack:
         try:
-            types = read_types(TYPES.read_bytes(), events.STRUCTS, events.ENUMS)
+            types = read_types(TYPES.read_bytes(), events.STRUCTS, events.ENUMS, events.TYPEDEFS)
             decode = decoder(types)
             maps = []
             for kind, key, value, entries in (
@@ -93,12 +93,14 @@ def bpf_source(target: Target, buffer: int) -> Iterator[BpfSource]:
             ):
                 maps.append(bpf.create_map(kind, key, value, entries))
                 stack.callback(os.close, maps[-1])
-            program = bpf.load_program(events.program(types, target.range, *maps), PROGRAM)
+            program = bpf.load_program(
+                events.program(types, target.range, *maps),
+                types.typedef(events.TYPEDEFS[0]),
+                PROGRAM,
+            )
             stack.callback(os.close, program)
             ring = Ring(maps[0], buffer)
-            source = BpfSource(
-                ring, maps[1], program, bpf.attach(program, events.TRACEPOINT), decode
-            )
+            source = BpfSource(ring, maps[1], program, bpf.attach(program), decode)
         except BtfError as error:
             raise UnavailableError(str(error)) from None
         except OSError as error:
