@@ -22,8 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "capture.md"
-PAIRS = 10
-SECONDS = 3
+PAIRS = 6
+SECONDS = 2
 SHARED_MEMORY = "/dev/shm"
 CASES = {
     "4 KiB random reads, iodepth 32, as fast as can be": ["--rw=randread", "--bs=4k"],

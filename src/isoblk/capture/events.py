@@ -6,13 +6,14 @@ scheduler, not yet split or merged. Its cgroup is the bio's own, the one that th
 Where the kernel's structures have their members is taken from its type information.
 """
 
+import struct
 from dataclasses import dataclass
 
 import numpy as np
 
 from isoblk.capture import bpf
 from isoblk.capture.bpf import Helper, Label, Op
-from isoblk.capture.btf import Types
+from isoblk.capture.btf import BtfError, Types
 
 TRACEPOINT = "block_bio_queue"
 TYPEDEFS = (f"btf_trace_{TRACEPOINT}",)  # what the kernel says of its arguments
@@ -149,7 +150,10 @@ def program(types: Types, what: Range, ring: int, lost: int) -> bytes:
         bpf.constant(r0, 0),
         bpf.leave(),
     ]
-    return bpf.assemble(code)
+    try:
+        return bpf.assemble(code)
+    except struct.error:
+        raise BtfError("the kernel's structures are too large") from None
 
 
 def _place(field: str) -> int:
