@@ -174,7 +174,7 @@ def row(name: str, options: list[str], device: str, output: Path) -> str:
 def main() -> None:
     """Measure, print, and put the table into docs/capture.md."""
     begin, end = "<!-- capture: written by benchmarks/capture.py -->", "<!-- end of capture -->"
-    busy = os.getloadavg()[0]
+    busy, release = os.getloadavg()[0], platform.release().partition("-")[0]
     lines = [
         f"Linux {platform.release().partition('-')[0]}, {os.cpu_count()} CPUs, {platform.machine()}; load of the"
         f" machine before: {busy:.1f}. {PAIRS} pairs of {SECONDS} s; medians, and quartiles.",
