@@ -176,8 +176,8 @@ def main() -> None:
     begin, end = "<!-- capture: written by benchmarks/capture.py -->", "<!-- end of capture -->"
     busy, release = os.getloadavg()[0], platform.release().partition("-")[0]
     lines = [
-        f"Linux {platform.release().partition('-')[0]}, {os.cpu_count()} CPUs, {platform.machine()}; load of the"
-        f" machine before: {busy:.1f}. {PAIRS} pairs of {SECONDS} s; medians, and quartiles.",
+        f"Linux {release}, {os.cpu_count()} CPUs, {platform.machine()}; load of the machine"
+        f" before: {busy:.1f}. {PAIRS} pairs of {SECONDS} s; medians, and quartiles.",
         "",
         "| load on a loop device | requests/s | with capture | fio's CPU time a request"
         " | with capture | isoblk's meanwhile | lost |",
