@@ -169,12 +169,12 @@ def test_db_bench(default_bench: Bench, tmp_path: Path) -> None:
         "value_size": 1000,
         "compression_type": "none",
         "use_direct_reads": True,
-        "cache_size": 0,
+        "cache_size": 65_536,
     }
     slow = VdiskDevice(size=512 * MIB, store="memory", read_ns=2 * MS)
     spec = run_spec(
         device=slow,
-        filesystem=EXT4,
+        filesystem=Filesystem(type="ext4", offset=0, size=256 * MIB),
         tenants=(tenant("db", program="db_bench", options=options),),
         runtime_ns=SECOND,
     )

@@ -63,7 +63,7 @@ class DbBench(Program):
         options = {k: v for k, v in job.options.items() if k not in _OF_THE_RUN and k != _LOAD}
         # Else the run would begin with what loading has left to be done.
         load = f"{load},flush"
-        return [f"{_command(job, {_BENCHMARKS: load, **options})} > /dev/null 2>&1"]
+        return [f"{_command(job, {_BENCHMARKS: load, **options})} > /dev/null"]
 
     def command(self, job: Job) -> str:  # noqa: D102
         options = {k: v for k, v in job.options.items() if k != _LOAD}
