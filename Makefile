@@ -3,7 +3,7 @@
 #   make demo     set all up, run the weights study, write the report
 #   make test     set all up, run every test
 #   make test-smp of these, those in an emulated machine with four processors
-#   make try-containers  what docs/containers.md shows, in a virtual machine; root; 15 minutes
+#   make try-containers  what docs/containers.md shows, in a virtual machine; root; 20 minutes
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/speed.md)
 #   make figures  make the figures of the documentation again
