@@ -89,7 +89,7 @@ def test_the_page_has_the_table_and_a_chart_for_each_scheduler(compared: Analysi
         "compare-none",
         "compare-kyber",
     ]
-    page = render(compared, figures)
+    page = render(compared, figures, None)
     assert "Against the source" in page
     assert compared.results.record.study.compare is not None
     content = table(compared, compared.results.record.study.compare)

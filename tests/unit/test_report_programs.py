@@ -80,7 +80,7 @@ def test_a_claim_may_be_about_it(tmp_path: Path, rate: float, verdict: str) -> N
 
 def test_page_and_terminal_show_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     analysis = _analysis(tmp_path, {"none": 100, "bfq": 200_000})
-    page = render(analysis, [])
+    page = render(analysis, [], None)
     assert "What the programs say" in page
     assert "200 K/s" in page
     cli_report.show(tmp_path)

@@ -18,7 +18,7 @@ from isoblk.analysis import latency
 from isoblk.analysis.latency import ALL
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics
 from isoblk.analysis.stats import estimate
-from isoblk.report import compare, rows, text
+from isoblk.report import compare, text
 from isoblk.report.beside import AGREE_TEXT, Beside, Share
 from isoblk.report.lanes import Lane, lane_rule, lane_sum
 
