@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How the tests are spread over processes (`make test`)."""
+"""How the tests are spread over processes (`make test`), and what holds for all of them."""
 
 import pytest
+from hypothesis import settings
 
 # Guests with four processors, and tests that look at all of this machine's devices and
 # cgroups: one at a time, each kind in a process of its own.
 _ONE_AT_A_TIME = ("qemu", "host")
+
+# No test asserts on wall time, so neither does Hypothesis.
+settings.register_profile("isoblk", deadline=None)
+settings.load_profile("isoblk")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
