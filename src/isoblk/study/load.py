@@ -11,7 +11,7 @@ from isoblk.study.check import check_study
 from isoblk.study.model import Study
 from isoblk.study.presets import HOST
 from isoblk.study.source import FieldError, Source
-from isoblk.study.typed import convert_study
+from isoblk.study.typed import convert
 
 _TOML_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
 
@@ -43,7 +43,7 @@ def parse_study(text: str, name: str) -> Study:
     source = Source.of(name, text)
     _join_keys(document)
     try:
-        study = convert_study(document)
+        study = convert(document, Study)
         _refuse_host_device(study)
     except FieldError as error:
         raise source.locate(error) from None

@@ -36,7 +36,7 @@ from isoblk.study.presets import hardware_tags, load_change, load_device
 from isoblk.study.shares import effective_shares, parent_of
 from isoblk.study.source import Field, FieldError, suggest
 from isoblk.study.traces import find_trace
-from isoblk.study.typed import convert_study
+from isoblk.study.typed import convert
 from isoblk.study.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
 
 SCHEDULER = "scheduler"
@@ -116,7 +116,7 @@ def points(study: Study) -> Iterator[Point]:
             for field in targets[key]:
                 _put(document, field, chosen[key])
         try:
-            resolved = convert_study(document)
+            resolved = convert(document, Study)
         except FieldError as error:
             if error.field not in overridden:
                 raise

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From a decoded document to a Study, with errors in a user's words."""
+"""From a decoded document to a typed one, with errors in a user's words."""
 
 import re
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from isoblk.study.model import Study
 from isoblk.study.source import Field, FieldError, suggest
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 _MESSAGE = re.compile(r"(?P<cause>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
 _PATH_PART = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+|\.\.\.)\]")
@@ -26,19 +27,19 @@ _WORDS = {
 }
 
 
-def convert_study(document: Mapping[str, Any]) -> Study:
-    """The study that a decoded TOML document is.
+def convert(document: Mapping[str, Any], kind: type[StructT]) -> StructT:
+    """The struct that a decoded TOML document is.
 
     Raises:
         FieldError: unknown or missing field, wrong type, or a word that is not allowed.
     """
     try:
-        return msgspec.convert(document, Study)
+        return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
-        raise _explain(str(error)) from None
+        raise _explain(str(error), kind) from None
 
 
-def _explain(message: str) -> FieldError:
+def _explain(message: str, kind: type[msgspec.Struct]) -> FieldError:
     match = _MESSAGE.fullmatch(message)
     assert match is not None  # the pattern matches any text
     cause, field = match["cause"], _field(match["path"] or "")
@@ -46,13 +47,13 @@ def _explain(message: str) -> FieldError:
     word = quoted["word"] if quoted else ""
     if cause.startswith("Object contains unknown field"):
         return FieldError(
-            (*field, word), "unknown field", next=suggest(word, _field_names(_type_at(field)))
+            (*field, word), "unknown field", next=suggest(word, _field_names(_type_at(kind, field)))
         )
     if cause.startswith("Object missing required field"):
         return FieldError((*field, word), "missing")
     if cause.startswith("Invalid enum value"):
         return FieldError(
-            field, f"unknown value {word!r}", next=suggest(word, _choices(_type_at(field)))
+            field, f"unknown value {word!r}", next=suggest(word, _choices(_type_at(kind, field)))
         )
     if expected := _EXPECTED.match(cause):
         wanted = " or ".join(_WORDS.get(w, w) for w in _sorted(expected["wanted"].split(" | ")))
@@ -76,9 +77,9 @@ def _field(path: str) -> Field:
     return field
 
 
-def _type_at(field: Field) -> object:
+def _type_at(kind: type[msgspec.Struct], field: Field) -> object:
     """The annotation of the field."""
-    at: object = Study
+    at: object = kind
     for part in field:
         if isinstance(part, int):
             (at,) = typing.get_args(at)

@@ -15,6 +15,8 @@ import msgspec
 
 from isoblk.result.model import Figure
 from isoblk.study.model import Options, RunSpec, Tenant
+from isoblk.study.source import FieldError, dotted
+from isoblk.study.typed import convert
 from isoblk.study.units import parse_size
 from isoblk.workload.blkload import ramp_and_runtime
 
@@ -128,17 +130,13 @@ def read_options(options: Options, kind: type[StructT]) -> StructT:
     """Options of a program that has a fixed set of them.
 
     Raises:
-        OptionError: one is unknown, missing or of the wrong type.
+        OptionError: one is unknown, missing or of the wrong type, or a word that is not allowed.
     """
-    names = kind.__struct_fields__
-    for name in options:
-        if name not in names:
-            raise OptionError(name, "unknown option", next="allowed: " + ", ".join(names))
     try:
-        return msgspec.convert(options, kind)
-    except msgspec.ValidationError as error:
-        cause, _, path = str(error).partition(" - at `$.")
-        raise OptionError(path.rstrip("`"), cause[:1].lower() + cause[1:]) from None
+        return convert(options, kind)
+    except FieldError as error:
+        cause = error.cause.replace("unknown field", "unknown option")
+        raise OptionError(dotted(error.field), cause, next=error.next) from None
 
 
 def size_of(option: str, value: str | int) -> int:
