@@ -39,7 +39,7 @@ demo: setup kernel
 	$(ISOBLK) report results/weights
 
 test: setup-dev kernels kernels-smp
-	$(VENV)/bin/pytest -n $(JOBS) --dist loadgroup
+	$(VENV)/bin/pytest -n $(JOBS)
 
 test-smp: setup-dev kernels-smp
 	$(VENV)/bin/pytest tests/qemu
