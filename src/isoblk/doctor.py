@@ -276,7 +276,7 @@ def check_ycsb() -> Check:
             "ycsb",
             State.OPTIONAL,
             "not found: " + ", ".join(absent),
-            tools.install_command(list(dict.fromkeys(absent.values()))),
+            tools.install_command(list(absent.values())),
         )
     made = "made" if ycsb_jars.made() else "Maven will fetch it at its first use"
     return Check("ycsb", State.OK, made)

@@ -183,7 +183,7 @@ class Shop:
         monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(ycsb_jars, "java_dir", lambda: self.source)
         monkeypatch.setattr(ycsb_jars, "_run", self._run)
-        monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+        monkeypatch.setattr("shutil.which", lambda name, path=None: f"/bin/{name}")
 
     def _run(self, *command: str) -> None:
         self.calls.append(command[0])
@@ -256,7 +256,7 @@ def test_without_network_maven_s_words_are_told(shop: Shop) -> None:
 def test_a_missing_program_is_named_with_its_package(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name, path=None: None)
     with pytest.raises(UserError, match="java, javac, mvn; run: apt install default-jdk-headless"):
         ycsb_jars.files()
     assert not shop.calls

@@ -63,8 +63,8 @@ def compare(a: Analysis, b: Analysis) -> Comparison:
     Raises:
         UserError: a run's table is damaged.
     """
-    in_b = {_key(point): point for point in b.points}
-    in_a = {_key(point): point for point in a.points}
+    in_b = {point.key: point for point in b.points}
+    in_a = {point.key: point for point in a.points}
     return Comparison(
         tuple(_compare_point(p, in_b[key]) for key, p in in_a.items() if key in in_b),
         tuple(p.point for key, p in in_a.items() if key not in in_b),
@@ -140,7 +140,3 @@ def _provenance(a: Analysis, b: Analysis) -> list[tuple[str, str, str]]:
         for what in sorted(in_a.keys() | in_b.keys())
         if in_a.get(what) != in_b.get(what)
     ]
-
-
-def _key(point: PointView) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(point.point.items()))

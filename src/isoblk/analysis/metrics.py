@@ -139,6 +139,11 @@ class PointView:
     runs: tuple[RunView, ...]
 
     @property
+    def key(self) -> tuple[tuple[str, str], ...]:
+        """The point, to find the same one of another result set."""
+        return tuple(sorted(self.point.items()))
+
+    @property
     def scheduler(self) -> str:
         """The scheduler's name."""
         return self.runs[0].spec.scheduler.name

@@ -14,7 +14,7 @@ import msgspec
 
 from isoblk.errors import UserError
 from isoblk.guest.tier import UML
-from isoblk.kernel.tools import install_command
+from isoblk.kernel.tools import install_command, missing
 from isoblk.study.model import Expansion, Installed, RunSpec, Workload
 from isoblk.workload.programs import program_of
 
@@ -59,28 +59,21 @@ def _find(load: Workload, who: str) -> tuple[Installed, ...]:
         return ()
     needs = program.needs(load.options)
     instead = program.instead(load.options)
-    replaced = instead and _missing(needs) and not _missing(instead)
+    replaced = instead and missing(needs, UML.path) and not missing(instead, UML.path)
     found = _require(instead if replaced else needs, who)
     files = program.files(load.options)
     return (*found, *(_identity(name, path) for name, path in files.items()))
 
 
 def _require(needs: Mapping[str, str], who: str) -> tuple[Installed, ...]:
-    if absent := _missing(needs):
+    if absent := missing(needs, UML.path):
         raise UserError(
             f"{who} needs {', '.join(absent)}, not found",
             next=install_command(list(absent.values())),
         )
-    return tuple(_identity(Path(name).name, Path(_which(name) or "")) for name in needs)
-
-
-def _missing(needs: Mapping[str, str]) -> dict[str, str]:
-    return {name: package for name, package in needs.items() if not _which(name)}
-
-
-def _which(name: str) -> str | None:
-    """Where a guest finds it."""
-    return shutil.which(name, path=UML.path)
+    return tuple(
+        _identity(Path(name).name, Path(shutil.which(name, path=UML.path) or "")) for name in needs
+    )
 
 
 def _identity(name: str, path: Path) -> Installed:

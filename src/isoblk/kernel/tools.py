@@ -3,6 +3,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Mapping
 
 from isoblk.errors import UserError
 
@@ -20,9 +21,9 @@ BUILD_TOOLS = {
 }
 
 
-def missing(tools: dict[str, str]) -> dict[str, str]:
-    """Those programs that are not on PATH, with their packages."""
-    return {tool: package for tool, package in tools.items() if not shutil.which(tool)}
+def missing(tools: Mapping[str, str], path: str | None = None) -> dict[str, str]:
+    """Those programs that are not on a path, with their packages. path: if not PATH."""
+    return {tool: package for tool, package in tools.items() if not shutil.which(tool, path=path)}
 
 
 def install_command(packages: list[str]) -> str:

@@ -22,7 +22,7 @@ from isoblk.errors import RunError, UserError
 from isoblk.guest.programs import mount_point, partition
 from isoblk.guest.tier import HOST, Place, Tier
 from isoblk.kernel import Kernel
-from isoblk.kernel.tools import install_command
+from isoblk.kernel.tools import install_command, missing
 from isoblk.machine import Ran, blockdev, system
 from isoblk.machine import running as running_tenants
 from isoblk.machine.blockdev import Disk
@@ -254,10 +254,7 @@ def _session(disk: Disk, device: HostDevice, cgroup: CgroupVersion, machine: Hos
 
 
 def _require_programs() -> None:
-    absent = {
-        name: package for name, package in _PROGRAMS.items() if not shutil.which(name, path=PATH)
-    }
-    if absent:
+    if absent := missing(_PROGRAMS, PATH):
         raise UserError(f"{', '.join(absent)} missing", next=install_command(list(absent.values())))
 
 

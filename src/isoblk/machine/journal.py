@@ -420,7 +420,7 @@ def _set_back_weights(device: str, weights: dict[str, str], limits: list[str]) -
         wanted = value or _WEIGHT
         path = Path(file)
         with suppress(FileNotFoundError):
-            if path.read_text().split("\n", 1)[0].removeprefix("default ") != wanted:
+            if system.default_weight(path) != wanted:
                 path.write_text(wanted)
     for file in limits:
         with suppress(FileNotFoundError):

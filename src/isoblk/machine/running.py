@@ -94,6 +94,6 @@ def changes(
 
 def _default(file: Path) -> str:
     try:
-        return file.read_text().split("\n", 1)[0].removeprefix("default ")
+        return system.default_weight(file)
     except FileNotFoundError:
         return ""

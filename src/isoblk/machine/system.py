@@ -36,6 +36,15 @@ def line_of(device: str, path: Path) -> str:
     return next((line for line in lines if line.split()[:1] == [device]), "")
 
 
+def default_weight(path: Path) -> str:
+    """A cgroup's weight, from the first line of its file: "100", or "default 100".
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    return path.read_text().split("\n", 1)[0].removeprefix("default ")
+
+
 def run_tool(*words: str) -> str:
     """Output of a tool of util-linux.
 

@@ -74,11 +74,11 @@ def beside(a: Analysis, b: Analysis) -> Beside:
         UserError: they have no point in common.
     """
     here, there = _names(a, b)
-    in_b = {_key(point): point for point in b.points}
+    in_b = {point.key: point for point in b.points}
     shares: list[Share] = []
     left_out: list[tuple[Mapping[str, str], str]] = []
     totals: dict[tuple[tuple[str, str], ...], tuple[str, str]] = {}
-    common = [(point, in_b[_key(point)]) for point in a.points if _key(point) in in_b]
+    common = [(point, in_b[point.key]) for point in a.points if point.key in in_b]
     if not common:
         raise UserError("no study point in common", where=f"{a.results.dir} and {b.results.dir}")
     for mine, other in common:
@@ -86,7 +86,7 @@ def beside(a: Analysis, b: Analysis) -> Beside:
         if absent:
             left_out.append((mine.point, f"no valid run on {' and '.join(absent)}"))
             continue
-        totals[_key(mine)] = (_total(mine), _total(other))
+        totals[mine.key] = (_total(mine), _total(other))
         shares += _shares(a, b, mine, other)
     found = tuple(shares)
     table = _table(a, (here, there), found, left_out, totals)
@@ -103,10 +103,6 @@ def _names(a: Analysis, b: Analysis) -> tuple[str, str]:
         return tiers[0], tiers[1]
     names = [one.results.dir.resolve().name for one in (a, b)]
     return (names[0], names[1]) if names[0] != names[1] else ("this", "the other")
-
-
-def _key(point: PointView) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(point.point.items()))
 
 
 def _total(point: PointView) -> str:

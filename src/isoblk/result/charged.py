@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the kernel charged to a cgroup: io.stat on v2, a blkio policy's files on v1."""
 
+from collections.abc import Mapping
+
 from isoblk.result.model import IoStat
 
 _V1_BYTES = {"Read": "rbytes", "Write": "wbytes", "Discard": "dbytes"}
 _V1_IOS = {"Read": "rios", "Write": "wios", "Discard": "dios"}
 
 
-def parse_charged(read_back: dict[str, str], cgroup: str, device: str = "") -> IoStat | None:
+def parse_charged(read_back: Mapping[str, str], cgroup: str, device: str = "") -> IoStat | None:
     """The charges of one cgroup.
 
     Args:

@@ -30,7 +30,7 @@ class Samples:
 
     def charges(self, cgroup: str, device: str) -> list[IoStat]:
         """Those of one cgroup, at each time."""
-        return [parse_charged(dict(one), cgroup, device) or _NOTHING for one in self.read_back]
+        return [parse_charged(one, cgroup, device) or _NOTHING for one in self.read_back]
 
 
 def parse_samples(text: str, start_ns: int) -> Samples:

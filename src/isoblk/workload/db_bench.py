@@ -68,9 +68,8 @@ class DbBench(Program):
     def command(self, job: Job) -> str:  # noqa: D102
         options = {k: v for k, v in job.options.items() if k != _LOAD}
         if self.timed(options):
-            # Whole seconds: it ends rather before the others than after them. Without the other
-            # option it looks at the clock every 1,000 operations of a thread.
-            options["duration"] = max(1, int(job.seconds))
+            # Without the other option it looks at the clock every 1,000 operations of a thread.
+            options["duration"] = job.whole_seconds
             options.setdefault("ops_between_duration_checks", 1)
         if job.options.get(_LOAD, _LOAD_DEFAULT):
             options["use_existing_db"] = 1

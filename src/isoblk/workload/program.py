@@ -63,6 +63,12 @@ class Job:
         return (ramp + runtime) / 1e9
 
     @property
+    def whole_seconds(self) -> int:
+        """The same for programs that count whole seconds: so that they end rather before the
+        others than after them."""
+        return max(1, int(self.seconds))
+
+    @property
     def seed(self) -> int:
         """For the program's random numbers; programs take up to 31 bits."""
         return self.tenant.workload.randseed & 0x7FFFFFFF or 1

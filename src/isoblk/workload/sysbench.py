@@ -87,7 +87,7 @@ class Sysbench(Program):
             f" --file-block-size={size_of('bs', asked.bs)} --file-io-mode={asked.io_mode}"
             f" --file-rw-ratio={asked.rw_ratio} --file-fsync-freq={asked.fsync_freq}{flags}"
             f" --threads={asked.threads}{rate} --percentile={asked.percentile}"
-            f" --rand-seed={job.seed} --time={_whole(job.seconds)} --events=0 run"
+            f" --rand-seed={job.seed} --time={job.whole_seconds} --events=0 run"
         )
 
     def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
@@ -108,8 +108,3 @@ class Sysbench(Program):
 
 def _files(asked: SysbenchOptions) -> str:
     return f"--file-num={asked.num} --file-total-size={size_of('size', asked.size)}"
-
-
-def _whole(seconds: float) -> int:
-    """sysbench counts whole seconds; it ends rather before the others than after them."""
-    return max(1, int(seconds))

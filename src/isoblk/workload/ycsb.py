@@ -136,8 +136,7 @@ class Ycsb(Program):
         asked = read_options(job.options, YcsbOptions)
         if asked.operationcount:
             return _client(job, "-t", {"operationcount": asked.operationcount})
-        # It counts whole seconds. It ends rather before the others than after them.
-        seconds = max(1, int(job.seconds))
+        seconds = job.whole_seconds
         operations = min(seconds * _MOST_A_SECOND, _LARGEST)
         return _client(job, "-t", {"operationcount": operations, "maxexecutiontime": seconds})
 

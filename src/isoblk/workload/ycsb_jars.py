@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import cache
+from isoblk.kernel import cache, tools
 from isoblk.paths import cache_dir, java_dir
 
 PACKAGES = {"java": "default-jdk-headless", "javac": "default-jdk-headless", "mvn": "maven"}
@@ -80,15 +80,14 @@ def made() -> bool:
 def missing() -> dict[str, str]:
     """Programs of PACKAGES that are not here, with their packages: those that make the files
     count only while these are not made."""
-    needed = ["java"] if made() else PACKAGES
-    return {name: PACKAGES[name] for name in needed if not shutil.which(name)}
+    return tools.missing({"java": PACKAGES["java"]} if made() else PACKAGES)
 
 
 def _make(home: Path) -> None:
     if absent := missing():
         raise UserError(
             "ycsb: not found: " + ", ".join(absent),
-            next="run: apt install " + " ".join(dict.fromkeys(absent.values())),
+            next=tools.install_command(list(absent.values())),
         )
     home.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".make.", dir=home.parent) as name:
