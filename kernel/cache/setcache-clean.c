@@ -1,0 +1,614 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The cleaner of dm-setcache: one thread, in rounds.
+ *
+ * A round takes dirty blocks of sets that have too many, or of those that come
+ * next: those that would give way first, and with each all dirty neighbours on
+ * the disk. It reads them from the SSD, writes them to the origin in the order
+ * of the disk, as one I/O where they adjoin, flushes the origin once, and has
+ * the records say so in one commit. Only then they are clean.
+ *
+ * Requests go on meanwhile. Who reads a block that is being cleaned finds it as
+ * before. Who writes one makes it dirty again, and then it stays dirty when the
+ * round ends: what the round has written to the origin is older. Nobody else may
+ * write that block to the origin, and no other round takes it, until this one
+ * has ended. So the origin never goes back.
+ *
+ * Memory for a round is there from the beginning: the cleaner never waits for
+ * memory that only cleaning could free.
+ */
+#include <linux/blkdev.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/vmalloc.h>
+
+#include "setcache.h"
+
+/* Sets that are looked at without finding anything before others may run. */
+#define SC_CLEAN_LOOK	4096
+
+/* Time-based cleaning looks that often, or when something may be due. */
+#define SC_CLEAN_TICK	(HZ / 2)
+
+/**
+ * struct sc_dirty - a dirty block of a set
+ * @id: which
+ * @age: by its stamp
+ * @slot: where
+ * @chosen: to be cleaned for its own sake, not only as a neighbour
+ */
+struct sc_dirty {
+	u32 id;
+	u16 age;
+	u16 slot;
+	bool chosen;
+};
+
+/**
+ * struct sc_run - adjoining blocks of a set that are being cleaned
+ * @op: announces them
+ * @block: the first one, on the origin
+ * @count: how many
+ * @page: its first page of the cleaner's, where it begins
+ * @slots: where they are, of the cleaner's slots
+ * @error: reading or writing them has failed
+ * @cleaner: for the end of bios
+ */
+struct sc_run {
+	struct sc_op op;
+	u64 block;
+	u32 count;
+	u32 page;
+	u16 *slots;
+	bool error;
+	struct sc_cleaner *cleaner;
+};
+
+/* Why something is cleaned, most urgent first. */
+enum sc_reason {
+	SC_CLEAN_SETS,		/* some sets are over their mark */
+	SC_CLEAN_GLOBAL,	/* all together are */
+	SC_CLEAN_ALL,		/* the mode, or a message, wants it */
+	SC_CLEAN_IDLE,		/* nobody asks for anything */
+	SC_CLEAN_AGED,		/* some are old */
+	SC_CLEAN_NOTHING,
+};
+
+/**
+ * struct sc_cleaner - memory of the cleaner; of its work only
+ * @sc: the cache
+ * @pages: of a round
+ * @nr_pages: taken
+ * @runs: of a round
+ * @nr_runs: taken
+ * @slots: of the runs' blocks
+ * @nr_slots: taken
+ * @max_slots: that pages have room for
+ * @dirty: of one set
+ * @hand: the set that is next
+ * @hand_over: the set after which one that is over its mark is looked for
+ * @order: runs in the order of the disk
+ * @lock: protects @in_flight
+ * @in_flight: bios
+ * @wait: for them
+ */
+struct sc_cleaner {
+	struct setcache *sc;
+	struct page *pages[SC_CLEAN_PAGES];
+	u32 nr_pages;
+	struct sc_run runs[SC_CLEAN_PAGES];
+	u32 nr_runs;
+	u16 *slots;
+	u32 nr_slots;
+	u32 max_slots;
+	struct sc_dirty *dirty;
+	u32 hand;
+	u32 hand_over;
+	struct sc_run *order[SC_CLEAN_PAGES];
+	spinlock_t lock;	/* taken in interrupts */
+	u32 in_flight;
+	wait_queue_head_t wait;
+};
+
+struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
+{
+	struct sc_cleaner *cleaner = kvzalloc(sizeof(*cleaner), GFP_KERNEL);
+	u32 i;
+
+	if (!cleaner)
+		return NULL;
+	cleaner->sc = sc;
+	spin_lock_init(&cleaner->lock);
+	init_waitqueue_head(&cleaner->wait);
+	cleaner->max_slots = SC_CLEAN_PAGES *
+		max_t(u32, 1, (PAGE_SIZE >> SECTOR_SHIFT) / sc->index.geo.block);
+	cleaner->slots = kvmalloc_array(cleaner->max_slots, sizeof(u16),
+					GFP_KERNEL);
+	cleaner->dirty = kvmalloc_array(sc->index.geo.assoc,
+					sizeof(*cleaner->dirty), GFP_KERNEL);
+	if (!cleaner->slots || !cleaner->dirty)
+		goto bad;
+	for (i = 0; i < SC_CLEAN_PAGES; i++) {
+		cleaner->pages[i] = alloc_page(GFP_KERNEL);
+		if (!cleaner->pages[i])
+			goto bad;
+	}
+	return cleaner;
+bad:
+	sc_cleaner_destroy(cleaner);
+	return NULL;
+}
+
+void sc_cleaner_destroy(struct sc_cleaner *cleaner)
+{
+	u32 i;
+
+	if (!cleaner)
+		return;
+	for (i = 0; i < SC_CLEAN_PAGES; i++)
+		if (cleaner->pages[i])
+			__free_page(cleaner->pages[i]);
+	kvfree(cleaner->dirty);
+	kvfree(cleaner->slots);
+	kvfree(cleaner);
+}
+
+/* Something may be to be cleaned. Any context. */
+void sc_clean_kick(struct setcache *sc)
+{
+	if (!READ_ONCE(sc->clean_stop))
+		mod_delayed_work(sc->wq, &sc->clean_work, 0);
+}
+
+/*---------------------------------------------------------------------------*/
+
+static u64 sc_per_cent(const struct setcache *sc, enum sc_option option)
+{
+	return div_u64(sc->index.slots * sc_option(sc, option), 100);
+}
+
+static enum sc_reason sc_reason(struct setcache *sc)
+{
+	u64 dirty = atomic_long_read(&sc->index.nr_dirty);
+	u32 idle = sc_option(sc, SC_IDLE_MS);
+	u32 gate = sc_option(sc, SC_CLEAN_GATE);
+
+	if (!dirty) {
+		WRITE_ONCE(sc->clean_all, false);
+		WRITE_ONCE(sc->over_global, false);
+		return SC_CLEAN_NOTHING;
+	}
+	if (find_first_bit(sc->over, sc->index.geo.sets) < sc->index.geo.sets)
+		return SC_CLEAN_SETS;
+	if (READ_ONCE(sc->clean_all) || !sc_mode_dirties(READ_ONCE(sc->mode)))
+		return SC_CLEAN_ALL;
+	if (gate && atomic_read(&sc->origin_ios) >= gate)
+		return SC_CLEAN_NOTHING;
+	if (READ_ONCE(sc->over_global)) {
+		if (dirty > sc_per_cent(sc, SC_DIRTY_LOW))
+			return SC_CLEAN_GLOBAL;
+		WRITE_ONCE(sc->over_global, false);
+	}
+	if (idle && time_after_eq(jiffies, READ_ONCE(sc->last_io) +
+				  msecs_to_jiffies(idle)))
+		return SC_CLEAN_IDLE;
+	return sc_option(sc, SC_AGE_MS) ? SC_CLEAN_AGED : SC_CLEAN_NOTHING;
+}
+
+static int sc_by_age(const void *a, const void *b)
+{
+	return (int)((const struct sc_dirty *)b)->age -
+	       (int)((const struct sc_dirty *)a)->age;
+}
+
+static int sc_by_id(const void *a, const void *b)
+{
+	u32 x = ((const struct sc_dirty *)a)->id;
+	u32 y = ((const struct sc_dirty *)b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+static int sc_by_block(const void *a, const void *b)
+{
+	u64 x = (*(const struct sc_run * const *)a)->block;
+	u64 y = (*(const struct sc_run * const *)b)->block;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Pages of a run of so many blocks. */
+static u32 sc_run_pages(const struct setcache *sc, u32 count)
+{
+	return DIV_ROUND_UP_ULL((u64)count * sc->index.geo.block,
+				PAGE_SIZE >> SECTOR_SHIFT);
+}
+
+/*
+ * Take adjoining blocks for the round, as far as they are still dirty, and
+ * nobody discards them, and there is room. Says how many.
+ */
+static u32 sc_claim(struct sc_cleaner *cleaner, u32 set,
+		    const struct sc_dirty *dirty, u32 count)
+{
+	struct setcache *sc = cleaner->sc;
+	struct sc_index *index = &sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, set);
+	struct sc_run *run = &cleaner->runs[cleaner->nr_runs];
+	u32 i, room = SC_CLEAN_PAGES - cleaner->nr_pages;
+
+	if (cleaner->nr_runs == SC_CLEAN_PAGES)
+		return 0;
+	room = room * (PAGE_SIZE >> SECTOR_SHIFT) / index->geo.block;
+	room = min(room, cleaner->max_slots - cleaner->nr_slots);
+	count = min(count, room);
+	if (!count)
+		return 0;
+
+	memset(run, 0, sizeof(*run));
+	run->op.set = set;
+	run->op.first = dirty->id;
+	run->op.class = SC_CLEANER;
+	run->slots = cleaner->slots + cleaner->nr_slots;
+
+	spin_lock_irq(&bucket->lock);
+	for (i = 0; i < count; i++) {
+		u16 slot = sc_find(index, set, dirty[i].id);
+
+		if (slot == SC_NIL || sc_state(index, set, slot) != SC_DIRTY)
+			break;
+		run->slots[i] = slot;
+	}
+	count = i;
+	run->op.last = run->op.first + count - 1;
+	if (!count || sc_busy(bucket, &run->op, NULL)) {
+		spin_unlock_irq(&bucket->lock);
+		return 0;
+	}
+	for (i = 0; i < count; i++)
+		sc_set_state(index, set, run->slots[i], SC_CLEANING);
+	list_add_tail(&run->op.link, &bucket->active);
+	spin_unlock_irq(&bucket->lock);
+
+	run->block = sc_block_of(index, set, run->op.first);
+	run->count = count;
+	run->page = cleaner->nr_pages;
+	run->cleaner = cleaner;
+	cleaner->nr_pages += sc_run_pages(sc, count);
+	cleaner->nr_slots += count;
+	cleaner->nr_runs++;
+	return count;
+}
+
+/*
+ * Take blocks of a set: @want of those that would give way first, and their
+ * neighbours. Says how many.
+ */
+static u32 sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
+{
+	struct setcache *sc = cleaner->sc;
+	struct sc_index *index = &sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, set);
+	struct sc_dirty *dirty = cleaner->dirty;
+	u32 i, end, total = 0, taken = 0;
+	u16 slot;
+
+	spin_lock_irq(&bucket->lock);
+	for (slot = 0; index->sets[set].dirty && slot < index->geo.assoc;
+	     slot++) {
+		if (sc_state(index, set, slot) != SC_DIRTY)
+			continue;
+		dirty[total].id = sc_id(index, set, slot);
+		dirty[total].age = sc_age(index, set, slot);
+		dirty[total].slot = slot;
+		dirty[total++].chosen = false;
+	}
+	spin_unlock_irq(&bucket->lock);
+
+	sort(dirty, total, sizeof(*dirty), sc_by_age, NULL);
+	for (i = 0; i < min(want, total); i++)
+		dirty[i].chosen = true;
+	sort(dirty, total, sizeof(*dirty), sc_by_id, NULL);
+
+	for (i = 0; i < total; i = end) {
+		bool chosen = dirty[i].chosen;
+
+		/* Ids go on from a stripe to the next, the disk does not. */
+		for (end = i + 1; end < total &&
+		     dirty[end].id == dirty[end - 1].id + 1 &&
+		     (dirty[end].id & (index->geo.assoc - 1)); end++)
+			chosen |= dirty[end].chosen;
+		if (chosen)
+			taken += sc_claim(cleaner, set, &dirty[i], end - i);
+	}
+	return taken;
+}
+
+/* How many blocks of a set have to go, to its low mark. */
+static u32 sc_set_excess(struct setcache *sc, u32 set)
+{
+	u32 low = sc->index.geo.assoc * sc_option(sc, SC_SET_LOW) / 100;
+	u32 dirty = READ_ONCE(sc->index.sets[set].dirty);
+
+	return dirty > low ? dirty - low : 0;
+}
+
+/* Fill a round from the sets that are over their mark. */
+static void sc_fill_over(struct sc_cleaner *cleaner)
+{
+	struct setcache *sc = cleaner->sc;
+	unsigned long sets = sc->index.geo.sets, set;
+	u32 looked, limit = sc_option(sc, SC_CLEAN_SET);
+
+	for (looked = 0; looked < SC_CLEAN_LOOK; looked++) {
+		u32 excess;
+
+		set = find_next_bit(sc->over, sets, cleaner->hand_over);
+		if (set >= sets)
+			set = find_first_bit(sc->over, sets);
+		if (set >= sets)
+			return;
+		/* Whoever dirties it from here on marks it anew. */
+		clear_bit(set, sc->over);
+		smp_mb__after_atomic();
+		excess = sc_set_excess(sc, set);
+		if (!excess)
+			continue;
+		sc_take_dirty(cleaner, set, min(excess, limit));
+		/* Not yet low enough: once more, in its turn. */
+		if (excess > limit || cleaner->nr_pages == SC_CLEAN_PAGES)
+			set_bit(set, sc->over);
+		cleaner->hand_over = set + 1;
+		if (cleaner->nr_pages == SC_CLEAN_PAGES)
+			return;
+	}
+}
+
+/* Fill a round from the sets that come next. */
+static void sc_fill_next(struct sc_cleaner *cleaner, enum sc_reason reason)
+{
+	struct setcache *sc = cleaner->sc;
+	u64 sets = sc->index.geo.sets, i;
+	u32 limit = sc_option(sc, SC_CLEAN_SET);
+	u32 age = DIV_ROUND_UP(sc_option(sc, SC_AGE_MS), MSEC_PER_SEC);
+
+	for (i = 0; i < sets; i++) {
+		u32 set = cleaner->hand;
+		const struct sc_set *s = &sc->index.sets[set];
+		u32 aged = (u32)(jiffies / HZ) - READ_ONCE(s->since);
+
+		if (READ_ONCE(s->dirty) &&
+		    (reason != SC_CLEAN_AGED || aged >= age))
+			sc_take_dirty(cleaner, set, limit);
+		if (cleaner->nr_pages == SC_CLEAN_PAGES ||
+		    cleaner->nr_runs == SC_CLEAN_PAGES)
+			return;
+		cleaner->hand = set + 1 < sets ? set + 1 : 0;
+		if (i % SC_CLEAN_LOOK == SC_CLEAN_LOOK - 1)
+			cond_resched();
+	}
+}
+
+/*---------------------------------------------------------------------------*/
+
+static void sc_clean_end(struct bio *bio)
+{
+	struct sc_run *run = bio->bi_private;
+	struct sc_cleaner *cleaner = run->cleaner;
+	unsigned long flags;
+
+	if (bio->bi_status) {
+		WRITE_ONCE(run->error, true);
+		sc_count(cleaner->sc, SC_STAT_clean_errors, 1);
+		/* One bad block, tried again and again, is not a lost SSD. */
+		if (bio_op(bio) == REQ_OP_READ &&
+		    bio->bi_status == BLK_STS_OFFLINE)
+			sc_lose(cleaner->sc);
+	}
+	bio_put(bio);
+	/* With the lock, for the last one to end may be the cleaner's end. */
+	spin_lock_irqsave(&cleaner->lock, flags);
+	cleaner->in_flight--;
+	wake_up(&cleaner->wait);
+	spin_unlock_irqrestore(&cleaner->lock, flags);
+}
+
+/* Wait until fewer than so many bios are in flight. */
+static void sc_clean_drain(struct sc_cleaner *cleaner, u32 below)
+{
+	spin_lock_irq(&cleaner->lock);
+	wait_event_lock_irq(cleaner->wait, cleaner->in_flight < below,
+			    cleaner->lock);
+	spin_unlock_irq(&cleaner->lock);
+}
+
+/* Read or write blocks @i to @end of a run, which adjoin there. */
+static void sc_clean_io(struct sc_run *run, u32 i, u32 end, bool write)
+{
+	struct sc_cleaner *cleaner = run->cleaner;
+	struct setcache *sc = cleaner->sc;
+	struct sc_index *index = &sc->index;
+	u64 at = ((u64)run->page << PAGE_SHIFT) +
+		 ((u64)i * index->geo.block << SECTOR_SHIFT);
+	u64 stop = at + ((u64)(end - i) * index->geo.block << SECTOR_SHIFT);
+	u32 limit = sc_option(sc, SC_CLEAN_IOS);
+	struct bio *bio = NULL;
+	sector_t sector;
+
+	sector = write ? (run->block + i) << index->block_shift :
+			 sc_slot_sector(index, run->op.set, run->slots[i]);
+	while (at < stop) {
+		u32 in_page = offset_in_page(at);
+		u32 bytes = min_t(u64, PAGE_SIZE - in_page, stop - at);
+
+		if (!bio) {
+			u32 pages = min_t(u64, DIV_ROUND_UP(in_page + stop - at,
+							    PAGE_SIZE),
+					  BIO_MAX_VECS);
+
+			bio = bio_alloc_bioset(write ? sc->origin->bdev :
+					       sc->ssd->bdev, pages,
+					       write ? REQ_OP_WRITE :
+						       REQ_OP_READ,
+					       GFP_NOIO, &sc->bs);
+			bio->bi_iter.bi_sector = sector;
+			bio->bi_private = run;
+			bio->bi_end_io = sc_clean_end;
+		}
+		__bio_add_page(bio, cleaner->pages[at >> PAGE_SHIFT], bytes,
+			       in_page);
+		at += bytes;
+		sector += bytes >> SECTOR_SHIFT;
+		if (bio->bi_vcnt < bio->bi_max_vecs && at < stop)
+			continue;
+		if (write)
+			sc_clean_drain(cleaner, limit);
+		spin_lock_irq(&cleaner->lock);
+		cleaner->in_flight++;
+		spin_unlock_irq(&cleaner->lock);
+		sc_count(sc, write ? SC_STAT_origin_write : SC_STAT_ssd_read,
+			 bio_sectors(bio));
+		submit_bio_noacct(bio);
+		bio = NULL;
+	}
+}
+
+static void sc_clean_read(struct sc_run *run)
+{
+	u32 i, end;
+
+	for (i = 0; i < run->count; i = end) {
+		for (end = i + 1; end < run->count; end++)
+			if (run->slots[end] != run->slots[end - 1] + 1)
+				break;
+		sc_clean_io(run, i, end, false);
+	}
+}
+
+/* Of the blocks of a run that are in a state, make another. Says how many. */
+static u32 sc_clean_states(struct setcache *sc, struct sc_run *run,
+			   enum sc_state from, enum sc_state to)
+{
+	struct sc_index *index = &sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, run->op.set);
+	u32 i, count = 0;
+
+	spin_lock_irq(&bucket->lock);
+	for (i = 0; i < run->count; i++) {
+		if (sc_state(index, run->op.set, run->slots[i]) != from)
+			continue;
+		sc_set_state(index, run->op.set, run->slots[i], to);
+		count++;
+		if (to == SC_CLEANED || (from == SC_CLEANED && to == SC_DIRTY))
+			sc_mark(sc, run->op.set, run->slots[i]);
+	}
+	spin_unlock_irq(&bucket->lock);
+	return count;
+}
+
+/* Clean what the round has taken. Says whether all went well. */
+static bool sc_clean_round(struct sc_cleaner *cleaner)
+{
+	struct setcache *sc = cleaner->sc;
+	u32 sectors = sc->index.geo.block;
+	struct sc_run *run, *end = cleaner->runs + cleaner->nr_runs;
+	struct blk_plug plug;
+	bool good = true;
+	u32 i, count = 0;
+	int r;
+
+	blk_start_plug(&plug);
+	for (run = cleaner->runs; run < end; run++)
+		sc_clean_read(run);
+	blk_finish_plug(&plug);
+	sc_clean_drain(cleaner, 1);
+
+	for (i = 0; i < cleaner->nr_runs; i++)
+		cleaner->order[i] = &cleaner->runs[i];
+	sort(cleaner->order, cleaner->nr_runs, sizeof(*cleaner->order),
+	     sc_by_block, NULL);
+	for (i = 0; i < cleaner->nr_runs; i++) {
+		run = cleaner->order[i];
+		sc_count(sc, SC_STAT_clean_read, run->count * sectors);
+		if (run->error)
+			continue;
+		sc_clean_io(run, 0, run->count, true);
+		sc_count(sc, SC_STAT_clean, run->count * sectors);
+	}
+	sc_clean_drain(cleaner, 1);
+
+	r = blkdev_issue_flush(sc->origin->bdev);
+	for (run = cleaner->runs; run < end; run++) {
+		if (r || run->error) {
+			sc_clean_states(sc, run, SC_CLEANING, SC_DIRTY);
+			good = false;
+		} else {
+			sc_clean_states(sc, run, SC_CLEANING, SC_CLEANED);
+		}
+	}
+	r = sc_commit_now(sc);
+	for (run = cleaner->runs; run < end; run++) {
+		count += sc_clean_states(sc, run, SC_CLEANED,
+					 r ? SC_DIRTY : SC_CLEAN);
+		sc_unlock(sc, &run->op);
+	}
+	if (r)
+		return false;
+	sc_count(sc, SC_STAT_cleaned, count);
+	sc_count(sc, SC_STAT_rounds, 1);
+	return good;
+}
+
+/* When to look again, if nobody asks before. 0: nothing may become due. */
+static unsigned long sc_clean_next(struct setcache *sc)
+{
+	if (!atomic_long_read(&sc->index.nr_dirty))
+		return 0;
+	if (sc_option(sc, SC_IDLE_MS) || sc_option(sc, SC_AGE_MS) ||
+	    (sc_option(sc, SC_CLEAN_GATE) && READ_ONCE(sc->over_global)))
+		return SC_CLEAN_TICK;
+	return 0;
+}
+
+void sc_clean_work(struct work_struct *work)
+{
+	struct setcache *sc = container_of(to_delayed_work(work),
+					   struct setcache, clean_work);
+	struct sc_cleaner *cleaner = sc->cleaner;
+	enum sc_reason reason;
+	unsigned long next;
+
+	if (READ_ONCE(sc->lost) || READ_ONCE(sc->clean_stop))
+		return;
+	if (time_before(jiffies, sc->rest_until)) {
+		queue_delayed_work(sc->wq, &sc->clean_work, SC_CLEAN_REST);
+		return;
+	}
+
+	cleaner->nr_pages = 0;
+	cleaner->nr_runs = 0;
+	cleaner->nr_slots = 0;
+	reason = sc_reason(sc);
+	if (reason == SC_CLEAN_SETS)
+		sc_fill_over(cleaner);
+	else if (reason != SC_CLEAN_NOTHING)
+		sc_fill_next(cleaner, reason);
+
+	if (cleaner->nr_runs) {
+		if (!sc_clean_round(cleaner))
+			sc->rest_until = jiffies + SC_CLEAN_REST;
+		/* Perhaps there is more. */
+		next = 0;
+	} else {
+		next = sc_clean_next(sc);
+		/* What there is, is at work elsewhere. */
+		if (!next && reason != SC_CLEAN_NOTHING &&
+		    reason != SC_CLEAN_AGED)
+			next = 1;
+		if (!next)
+			return;
+	}
+	if (!READ_ONCE(sc->clean_stop))
+		queue_delayed_work(sc->wq, &sc->clean_work, next);
+}

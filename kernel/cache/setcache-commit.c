@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Commits of dm-setcache: flushes, FUA writes, discards and the cleaner wait for
+ * one. Whoever asks while one is under way gets the next, together with all
+ * others who do.
+ */
+#include <linux/blkdev.h>
+
+#include "setcache.h"
+
+/* What a state means on the SSD. */
+static enum sc_record_state sc_record_state(enum sc_state state, bool stop)
+{
+	switch (state) {
+	case SC_DIRTY:
+	case SC_CLEANING:
+		return SC_RECORD_DIRTY;
+	case SC_CLEAN:
+		return stop ? SC_RECORD_CLEAN : SC_RECORD_FREE;
+	default:
+		return SC_RECORD_FREE;
+	}
+}
+
+static void sc_say(void *context, u64 first, u32 count, bool stop, u8 *states,
+		   u64 *blocks)
+{
+	struct setcache *sc = context;
+	struct sc_index *index = &sc->index;
+
+	while (count) {
+		u32 set = first >> index->assoc_shift;
+		u16 slot = first & (index->geo.assoc - 1);
+		u32 i, n = min(count, index->geo.assoc - slot);
+		struct sc_bucket *bucket = sc_bucket(index, set);
+
+		spin_lock_irq(&bucket->lock);
+		for (i = 0; i < n; i++, slot++) {
+			states[i] = sc_record_state(sc_state(index, set, slot),
+						    stop);
+			blocks[i] = states[i] == SC_RECORD_FREE ? 0 :
+				    sc_block_of(index, set,
+						sc_id(index, set, slot));
+		}
+		spin_unlock_irq(&bucket->lock);
+		first += n;
+		states += n;
+		blocks += n;
+		count -= n;
+	}
+}
+
+/* A record read when the cache starts; nobody else is there. */
+static int sc_load(void *context, u64 number, enum sc_record_state state,
+		   u64 block)
+{
+	struct setcache *sc = context;
+	struct sc_index *index = &sc->index;
+	u32 set = number >> index->assoc_shift;
+	u16 slot = number & (index->geo.assoc - 1);
+	u32 its_set, id;
+
+	if (block >= index->blocks)
+		return -EUCLEAN;
+	sc_locate(index, block, &its_set, &id);
+	if (its_set != set)
+		return -EUCLEAN;
+	if (state == SC_RECORD_CLEAN && !sc->keep_clean)
+		return 0;
+	if (sc_find(index, set, id) != SC_NIL)
+		return -EUCLEAN;
+	sc_insert(index, set, slot, id,
+		  state == SC_RECORD_DIRTY ? SC_DIRTY : SC_CLEAN);
+	sc_touch(index, set, slot, sc->policy, true);
+	return 0;
+}
+
+const struct sc_md_ops sc_md_ops = {
+	.say = sc_say,
+	.load = sc_load,
+};
+
+/*---------------------------------------------------------------------------*/
+
+struct sc_flush {
+	struct completion done;
+	blk_status_t error;
+};
+
+static void sc_flush_end(struct bio *bio)
+{
+	struct sc_flush *flush = bio->bi_private;
+
+	flush->error = bio->bi_status;
+	bio_put(bio);
+	complete(&flush->done);
+}
+
+/* Records and data of dirty blocks. */
+static blk_status_t sc_commit_ssd(struct setcache *sc)
+{
+	u64 written;
+	bool flush;
+	int r;
+
+	if (READ_ONCE(sc->lost))
+		return sc->unflushed || sc_md_pending(sc->md) ?
+		       BLK_STS_IOERR : BLK_STS_OK;
+
+	/* What is written from here on, the next commit flushes. */
+	flush = xchg(&sc->unflushed, false);
+	r = sc_md_commit(sc->md, flush, &written);
+	sc_count(sc, SC_STAT_commits, 1);
+	sc_count(sc, SC_STAT_record_blocks, written);
+	sc_count(sc, SC_STAT_ssd_write, written * SC_BLOCK_SECTORS);
+	if (!r)
+		return BLK_STS_OK;
+	WRITE_ONCE(sc->unflushed, true);
+	sc_count(sc, SC_STAT_ssd_errors, 1);
+	DMERR("%s: cannot write records: %d",
+	      dm_table_device_name(sc->ti->table), r);
+	sc_lose(sc);
+	return BLK_STS_IOERR;
+}
+
+static void sc_commit(struct setcache *sc)
+{
+	struct sc_waiter *waiter, *next;
+	struct sc_flush flush = {};
+	blk_status_t error;
+	bool origin = false;
+	LIST_HEAD(waiters);
+	struct bio *bio;
+
+	spin_lock_irq(&sc->wait_lock);
+	list_splice_init(&sc->waiters, &waiters);
+	spin_unlock_irq(&sc->wait_lock);
+	list_for_each_entry(waiter, &waiters, link)
+		origin |= waiter->origin;
+
+	/* Both devices at the same time. */
+	if (origin) {
+		init_completion(&flush.done);
+		bio = bio_alloc_bioset(sc->origin->bdev, 0,
+				       REQ_OP_WRITE | REQ_PREFLUSH, GFP_NOIO,
+				       &sc->bs);
+		bio->bi_private = &flush;
+		bio->bi_end_io = sc_flush_end;
+		submit_bio(bio);
+	}
+	error = sc_commit_ssd(sc);
+	if (origin) {
+		wait_for_completion_io(&flush.done);
+		if (flush.error)
+			sc_count(sc, SC_STAT_origin_errors, 1);
+	}
+
+	list_for_each_entry_safe(waiter, next, &waiters, link) {
+		waiter->error = error;
+		if (waiter->origin && flush.error)
+			waiter->error = flush.error;
+		waiter->fn(waiter);
+	}
+}
+
+void sc_commit_work(struct work_struct *work)
+{
+	sc_commit(container_of(work, struct setcache, commit_work));
+}
+
+void sc_commit_timer(struct work_struct *work)
+{
+	sc_commit(container_of(to_delayed_work(work), struct setcache,
+			       commit_timer));
+}
+
+/* Call the waiter when a commit is done that begins from now on. */
+void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&sc->wait_lock, flags);
+	list_add_tail(&waiter->link, &sc->waiters);
+	spin_unlock_irqrestore(&sc->wait_lock, flags);
+	queue_work(sc->commit_wq, &sc->commit_work);
+}
+
+struct sc_sync {
+	struct sc_waiter waiter;
+	struct completion done;
+};
+
+static void sc_sync_done(struct sc_waiter *waiter)
+{
+	complete(&container_of(waiter, struct sc_sync, waiter)->done);
+}
+
+/* Commit, and wait. */
+int sc_commit_now(struct setcache *sc)
+{
+	struct sc_sync sync = { .waiter.fn = sc_sync_done };
+
+	init_completion(&sync.done);
+	sc_wait_commit(sc, &sync.waiter);
+	wait_for_completion_io(&sync.done);
+	return blk_status_to_errno(sync.waiter.error);
+}

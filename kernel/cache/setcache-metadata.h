@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What dm-setcache keeps on the SSD beside the data: a superblock, twice, and a
+ * record for each slot. README.md has the format, byte for byte.
+ *
+ * This part knows the format, which records have to be written, and in what
+ * order with flushes. What a record is to say, it asks.
+ */
+#ifndef SETCACHE_METADATA_H
+#define SETCACHE_METADATA_H
+
+#include <linux/bitops.h>
+#include <linux/blk_types.h>
+#include <linux/types.h>
+#include <linux/uuid.h>
+
+#define SC_RECORD_SIZE		16
+#define SC_RECORD_BLOCK		4096
+#define SC_RECORDS		(SC_RECORD_BLOCK / SC_RECORD_SIZE)
+
+/* In sectors. */
+#define SC_BLOCK_SECTORS	(SC_RECORD_BLOCK >> SECTOR_SHIFT)
+#define SC_RECORD_START		(2 * SC_BLOCK_SECTORS)
+#define SC_DATA_ALIGN		128
+
+/* Blocks of records that are written with one flush before them. */
+#define SC_BATCH		256
+
+struct bio_set;
+struct page;
+struct sc_md;
+
+/* What a record says of its slot. */
+enum sc_record_state {
+	SC_RECORD_FREE,
+	SC_RECORD_CLEAN,
+	SC_RECORD_DIRTY,
+	SC_NR_RECORD_STATES,
+};
+
+/**
+ * struct sc_geometry - sizes that a superblock fixes, in sectors but for numbers
+ * @block: of a block
+ * @assoc: slots of a set
+ * @sets: number of sets
+ * @origin: of the origin
+ * @ssd: of the SSD
+ * @data: where data begin
+ */
+struct sc_geometry {
+	u32 block;
+	u32 assoc;
+	u64 sets;
+	u64 origin;
+	u64 ssd;
+	u64 data;
+};
+
+/**
+ * struct sc_super - what else a superblock says
+ * @clean: the cache was stopped in order
+ * @stamp: checksum of the origin's first sectors then
+ * @dirty: dirty blocks then
+ * @fresh: there was none, the SSD has just been formatted
+ */
+struct sc_super {
+	bool clean;
+	u32 stamp;
+	u64 dirty;
+	bool fresh;
+};
+
+/**
+ * struct sc_md_ops - what this part asks
+ * @say: state and block of slots from @slot on, @count of them, for records.
+ *	 @stop: clean ones are to be recorded, too. May be called at any time.
+ * @load: a record read. An error ends the loading.
+ */
+struct sc_md_ops {
+	void (*say)(void *context, u64 slot, u32 count, bool stop,
+		    u8 *states, u64 *blocks);
+	int (*load)(void *context, u64 slot, enum sc_record_state state,
+		    u64 block);
+};
+
+/**
+ * sc_geometry_fit() - as many sets as fit the SSD
+ * @geo: all but sets and data is set
+ *
+ * Return: 0, or -ENOSPC if not even one does.
+ */
+int sc_geometry_fit(struct sc_geometry *geo);
+
+/**
+ * sc_md_create() - the metadata of a cache; no I/O yet
+ * @bdev: the SSD
+ * @bs: for bios
+ * @geo: its geometry; copied
+ * @ops: what is asked
+ * @context: for @ops
+ *
+ * Return: the metadata or an ERR_PTR.
+ */
+struct sc_md *sc_md_create(struct block_device *bdev, struct bio_set *bs,
+			   const struct sc_geometry *geo,
+			   const struct sc_md_ops *ops, void *context);
+void sc_md_destroy(struct sc_md *md);
+
+/**
+ * sc_md_open() - read the superblock, or format the SSD
+ * @md: the metadata
+ * @format: an SSD that begins with zeros may be formatted
+ * @super: what was found
+ * @error: says what is wrong
+ *
+ * Once open, it has to be the same cache the next time.
+ *
+ * Context: sleeps.
+ * Return: 0, -EINVAL for a superblock of something else, or an I/O error.
+ */
+int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
+	       const char **error);
+
+/**
+ * sc_md_load() - read all records and pass on those that are not free
+ * @md: the metadata, open
+ * @error: says what is wrong
+ *
+ * Context: sleeps.
+ * Return: 0, -EILSEQ for a damaged record, an error of @load, or of I/O.
+ */
+int sc_md_load(struct sc_md *md, const char **error);
+
+/**
+ * sc_md_start() - say on the SSD, durably, that it is in use
+ * @md: the metadata
+ *
+ * Context: sleeps.
+ */
+int sc_md_start(struct sc_md *md);
+
+/**
+ * sc_md_stop() - write all records, with the clean ones, and say clean
+ * @md: the metadata
+ * @stamp: of the origin
+ * @dirty: dirty blocks
+ *
+ * Context: sleeps. Nobody changes the cache.
+ */
+int sc_md_stop(struct sc_md *md, u32 stamp, u64 dirty);
+
+/**
+ * sc_md_changed() - the record of a slot has to be written
+ * @md: the metadata
+ * @slot: the slot
+ *
+ * Context: any. The caller holds the lock under which @say reads the slot.
+ * Return: whether none of its block had to be before.
+ */
+bool sc_md_changed(struct sc_md *md, u64 slot);
+
+/**
+ * sc_md_stable() - the SSD says of a slot what memory does
+ * @md: the metadata
+ * @slot: the slot
+ *
+ * Context: as sc_md_changed().
+ */
+bool sc_md_stable(struct sc_md *md, u64 slot);
+
+/**
+ * sc_md_pending() - any record has to be written
+ * @md: the metadata
+ */
+bool sc_md_pending(struct sc_md *md);
+
+/**
+ * sc_md_commit() - make data and records stable
+ * @md: the metadata
+ * @flush: flush the SSD even if there are no records
+ * @written: how many blocks of records were
+ *
+ * Data written before this is called are stable when it returns, and so are
+ * the records of slots changed before. After an error the records remain to be
+ * written.
+ *
+ * Context: sleeps; one at a time.
+ */
+int sc_md_commit(struct sc_md *md, bool flush, u64 *written);
+
+/* For tests, and nobody else outside. */
+struct sc_record;
+void sc_record_encode(struct sc_record *record, u32 seed, u64 slot,
+		      enum sc_record_state state, u64 block, u32 seq);
+bool sc_record_decode(const struct sc_record *record, u32 seed, u64 slot,
+		      enum sc_record_state *state, u64 *block);
+
+#endif /* SETCACHE_METADATA_H */

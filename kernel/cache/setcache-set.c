@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sets of dm-setcache: which block is in which slot, and who is at work there.
+ *
+ * A block can be in one set only, so a set is a cache of its own. Its slots are
+ * found by a hash: chains that begin in @heads, one for two slots. The hash is
+ * the block's place in the stripe, so that the blocks of a stripe spread evenly
+ * and a chain is about two long.
+ *
+ * Requests announce the blocks that they are going to use, as a range of ids
+ * (a request is never longer than a stripe), and wait for whom they conflict
+ * with. So nobody need look at a block's slot twice: what it found under the
+ * lock stays so until it is done. But for one: cleaning goes on beside reads and
+ * writes, and looks again when it is done.
+ */
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+
+#include "setcache.h"
+
+/* More locks than requests that are in flight at any time, or about. */
+#define SC_MAX_BUCKETS	1024
+
+int sc_index_init(struct sc_index *index)
+{
+	const struct sc_geometry *geo = &index->geo;
+	u32 i, buckets;
+	u64 stripes;
+
+	index->block_shift = ilog2(geo->block);
+	index->assoc_shift = ilog2(geo->assoc);
+	index->slots = geo->sets * geo->assoc;
+	index->blocks = geo->origin >> index->block_shift;
+	/* Of the origin, in stripes, and of them, in rounds over all sets. */
+	stripes = DIV_ROUND_UP_ULL(geo->origin, (u64)geo->block * geo->assoc);
+	stripes = DIV64_U64_ROUND_UP(stripes, geo->sets);
+	if (stripes > BIT(SC_ID_BITS) >> index->assoc_shift ||
+	    index->slots > U32_MAX)
+		return -EFBIG;
+
+	buckets = min_t(u64, roundup_pow_of_two(geo->sets), SC_MAX_BUCKETS);
+	index->bucket_mask = buckets - 1;
+	index->tags = vmalloc_array(index->slots, sizeof(*index->tags));
+	index->stamps = vmalloc_array(index->slots, sizeof(*index->stamps));
+	index->nexts = vmalloc_array(index->slots, sizeof(*index->nexts));
+	index->heads = vmalloc_array(index->slots / 2, sizeof(*index->heads));
+	index->sets = vmalloc_array(geo->sets, sizeof(*index->sets));
+	index->buckets = vmalloc_array(buckets, sizeof(*index->buckets));
+	if (!index->tags || !index->stamps || !index->nexts ||
+	    !index->heads || !index->sets || !index->buckets) {
+		sc_index_exit(index);
+		return -ENOMEM;
+	}
+	for (i = 0; i < buckets; i++) {
+		spin_lock_init(&index->buckets[i].lock);
+		INIT_LIST_HEAD(&index->buckets[i].active);
+		INIT_LIST_HEAD(&index->buckets[i].waiting);
+	}
+	sc_index_clear(index);
+	return 0;
+}
+
+void sc_index_exit(struct sc_index *index)
+{
+	vfree(index->buckets);
+	vfree(index->sets);
+	vfree(index->heads);
+	vfree(index->nexts);
+	vfree(index->stamps);
+	vfree(index->tags);
+}
+
+/* Empty it. Nobody is at work. */
+void sc_index_clear(struct sc_index *index)
+{
+	memset(index->tags, 0, index->slots * sizeof(*index->tags));
+	memset(index->stamps, 0, index->slots * sizeof(*index->stamps));
+	memset(index->heads, 0xff, index->slots / 2 * sizeof(*index->heads));
+	memset(index->sets, 0, index->geo.sets * sizeof(*index->sets));
+	atomic_long_set(&index->nr_used, 0);
+	atomic_long_set(&index->nr_dirty, 0);
+}
+
+/* Whether two may not be at work at the same time. */
+bool sc_conflict(const struct sc_op *a, const struct sc_op *b)
+{
+	if (a->set != b->set || a->first > b->last || b->first > a->last)
+		return false;
+	if (a->class == SC_CLEANER || b->class == SC_CLEANER)
+		return (a->class == SC_CLEANER || a->class == SC_DISCARD) &&
+		       (b->class == SC_CLEANER || b->class == SC_DISCARD);
+	return a->class != SC_SHARED || b->class != SC_SHARED;
+}
+
+/*
+ * Whether an op has to wait: for one at work, or for one that waits already and
+ * came first, that is up to @waiting_until, NULL for all.
+ */
+bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
+	     const struct list_head *waiting_until)
+{
+	const struct sc_op *other;
+
+	list_for_each_entry(other, &bucket->active, link)
+		if (sc_conflict(other, op))
+			return true;
+	list_for_each_entry(other, &bucket->waiting, link) {
+		if (&other->link == waiting_until)
+			break;
+		if (sc_conflict(other, op))
+			return true;
+	}
+	return false;
+}
+
+/* Whether somebody is at work on a block. */
+bool sc_slot_busy(struct sc_index *index, u32 set, u32 id)
+{
+	const struct sc_op *op;
+
+	list_for_each_entry(op, &sc_bucket(index, set)->active, link)
+		if (op->set == set && op->first <= id && id <= op->last)
+			return true;
+	return false;
+}
+
+/* The set of a block, and its id there. */
+void sc_locate(const struct sc_index *index, u64 block, u32 *set, u32 *id)
+{
+	u64 round, rest;
+
+	round = div64_u64_rem(block >> index->assoc_shift, index->geo.sets,
+			      &rest);
+	*set = rest;
+	*id = (round << index->assoc_shift) |
+	      (block & (index->geo.assoc - 1));
+}
+
+/* The other way round. */
+u64 sc_block_of(const struct sc_index *index, u32 set, u32 id)
+{
+	u64 stripe = (u64)(id >> index->assoc_shift) * index->geo.sets + set;
+
+	return (stripe << index->assoc_shift) | (id & (index->geo.assoc - 1));
+}
+
+/* Where the chain of an id begins. */
+static u16 *sc_head(const struct sc_index *index, u32 set, u32 id)
+{
+	return &index->heads[(sc_slot(index, set, 0) >> 1) +
+			     (id & (index->geo.assoc / 2 - 1))];
+}
+
+/* The slot of a block, or SC_NIL. */
+u16 sc_find(const struct sc_index *index, u32 set, u32 id)
+{
+	u64 base = sc_slot(index, set, 0);
+	u16 slot = *sc_head(index, set, id);
+
+	while (slot != SC_NIL && (index->tags[base + slot] & SC_ID_MASK) != id)
+		slot = index->nexts[base + slot];
+	return slot;
+}
+
+/* Put a block into a slot that is free. */
+void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
+	       enum sc_state state)
+{
+	u64 base = sc_slot(index, set, 0);
+	u16 *head = sc_head(index, set, id);
+
+	index->nexts[base + slot] = *head;
+	*head = slot;
+	index->tags[base + slot] = id;
+	index->sets[set].used++;
+	atomic_long_inc(&index->nr_used);
+	sc_set_state(index, set, slot, state);
+}
+
+/* Take a block out of its slot, which is free then. */
+void sc_remove(struct sc_index *index, u32 set, u16 slot)
+{
+	u64 base = sc_slot(index, set, 0);
+	u16 *at = sc_head(index, set, sc_id(index, set, slot));
+
+	while (*at != slot) {
+		if (WARN_ON_ONCE(*at == SC_NIL))
+			return;
+		at = &index->nexts[base + *at];
+	}
+	*at = index->nexts[base + slot];
+	sc_set_state(index, set, slot, SC_FREE);
+	index->tags[base + slot] = 0;
+	index->sets[set].used--;
+	atomic_long_dec(&index->nr_used);
+}
+
+/* Change the state of a slot, and what is counted by it. */
+void sc_set_state(struct sc_index *index, u32 set, u16 slot,
+		  enum sc_state state)
+{
+	u32 *tag = &index->tags[sc_slot(index, set, slot)];
+	bool was = *tag >> SC_ID_BITS >= SC_DIRTY;
+	bool is = state >= SC_DIRTY;
+
+	*tag = (*tag & SC_ID_MASK) | (u32)state << SC_ID_BITS;
+	if (is && !was) {
+		if (!index->sets[set].dirty++)
+			index->sets[set].since = jiffies / HZ;
+		atomic_long_inc(&index->nr_dirty);
+	} else if (was && !is) {
+		index->sets[set].dirty--;
+		atomic_long_dec(&index->nr_dirty);
+	}
+}

@@ -1,0 +1,643 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * dm-setcache: an SSD as a set-associative cache of a slow disk.
+ *
+ * The disk is cut into blocks, and consecutive blocks into stripes. Each stripe
+ * belongs to a set of as many slots as it has blocks, and a block of it may be in
+ * any of them. README.md says what is on the SSD, and what holds there and in
+ * memory at any time; the parts are
+ *
+ *	-io		the way of a bio
+ *	-set		what is where, and who is at work there
+ *	-policy		which slot gives way, which stream is sequential
+ *	-clean		dirty blocks back to the disk
+ *	-commit		who waits for records, and gets them
+ *	-metadata	the format, and the order of writes
+ *
+ * This one is what device-mapper sees. The table line is read by the
+ * constructor, but the SSD only when the device is resumed: while a new table is
+ * loaded, the old one may still be at work. Suspension leaves everything on the
+ * SSD as the next table, or the next kernel, expects it.
+ */
+#include <linux/blkdev.h>
+#include <linux/crc32c.h>
+#include <linux/device-mapper.h>
+#include <linux/kstrtox.h>
+#include <linux/log2.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+
+#include "setcache.h"
+
+/* Jobs and bios that there is always memory for. */
+#define SC_MIN_JOBS	16
+#define SC_MIN_BIOS	64
+
+/* The origin's beginning, where file systems have their superblocks. */
+#define SC_STAMP_BYTES	(64 * 1024)
+
+#define SC_NR_ARGS	6
+
+static const char * const sc_modes[] = {
+	[SC_WRITEBACK] = "writeback",
+	[SC_WRITETHROUGH] = "writethrough",
+	[SC_WRITEAROUND] = "writearound",
+	[SC_READONLY] = "readonly",
+	[SC_WRITEONLY] = "writeonly",
+};
+
+static const char * const sc_policies[] = {
+	[SC_FIFO] = "fifo",
+	[SC_LRU] = "lru",
+	[SC_RANDOM] = "random",
+};
+
+static const char * const sc_stat_names[] = {
+#define X(name) #name,
+	SC_STATS(X)
+#undef X
+};
+
+static const struct {
+	const char *name;
+	u32 initial;
+	u32 min;
+	u32 max;
+} sc_options[SC_NR_OPTIONS] = {
+	[SC_SEQ_READ_KB] = { "seq_read_kb", 0, 0, 1 << 30 },
+	[SC_SEQ_WRITE_KB] = { "seq_write_kb", 0, 0, 1 << 30 },
+	[SC_DIRTY_HIGH] = { "dirty_high", 100, 0, 100 },
+	[SC_DIRTY_LOW] = { "dirty_low", 90, 0, 100 },
+	[SC_SET_HIGH] = { "set_high", 20, 0, 100 },
+	[SC_SET_LOW] = { "set_low", 15, 0, 100 },
+	[SC_IDLE_MS] = { "idle_ms", 0, 0, 1 << 30 },
+	[SC_AGE_MS] = { "age_ms", 0, 0, 1 << 30 },
+	[SC_CLEAN_IOS] = { "clean_ios", 16, 1, 1024 },
+	[SC_CLEAN_SET] = { "clean_set", 128, 1, SC_MAX_ASSOC },
+	[SC_CLEAN_GATE] = { "clean_gate", 0, 0, 1 << 20 },
+	[SC_COMMIT_MS] = { "commit_ms", 1000, 1, 60000 },
+	[SC_ACCEPT_ORIGIN] = { "accept_origin", 0, 0, 1 },
+};
+
+static int sc_name(const char * const *names, int count, const char *name)
+{
+	int i = match_string(names, count, name);
+
+	return i < 0 ? -EINVAL : i;
+}
+
+/* Set an option, mode or policy from text. */
+static int sc_set(struct setcache *sc, const char *key, const char *value)
+{
+	int i, r;
+	u32 number;
+
+	if (!strcmp(key, "mode")) {
+		i = sc_name(sc_modes, SC_NR_MODES, value);
+		if (i >= 0)
+			WRITE_ONCE(sc->mode, i);
+		return min(i, 0);
+	}
+	if (!strcmp(key, "policy")) {
+		i = sc_name(sc_policies, SC_NR_POLICIES, value);
+		if (i >= 0)
+			WRITE_ONCE(sc->policy, i);
+		return min(i, 0);
+	}
+	for (i = 0; i < SC_NR_OPTIONS; i++) {
+		if (strcmp(key, sc_options[i].name))
+			continue;
+		r = kstrtou32(value, 10, &number);
+		if (r)
+			return r;
+		if (number < sc_options[i].min || number > sc_options[i].max)
+			return -ERANGE;
+		WRITE_ONCE(sc->options[i], number);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* Checksum of the origin's beginning. */
+static int sc_stamp(struct setcache *sc, u32 *stamp)
+{
+	u32 bytes = min_t(u64, SC_STAMP_BYTES,
+			  sc->index.geo.origin << SECTOR_SHIFT);
+	u32 at, piece, sum = ~0;
+	struct page *page = alloc_page(GFP_NOIO);
+	struct bio *bio;
+	int r = 0;
+
+	if (!page)
+		return -ENOMEM;
+	for (at = 0; at < bytes && !r; at += piece) {
+		piece = min_t(u32, PAGE_SIZE, bytes - at);
+		bio = bio_alloc_bioset(sc->origin->bdev, 1, REQ_OP_READ,
+				       GFP_NOIO, &sc->bs);
+		bio->bi_iter.bi_sector = at >> SECTOR_SHIFT;
+		__bio_add_page(bio, page, piece, 0);
+		r = submit_bio_wait(bio);
+		bio_put(bio);
+		sum = crc32c(sum, page_address(page), piece);
+	}
+	__free_page(page);
+	*stamp = sum;
+	return r;
+}
+
+/* Whether what the cache holds is of the origin as it is now. */
+static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
+			   const char **error)
+{
+	u32 stamp;
+	int r;
+
+	sc->keep_clean = false;
+	if (!super->clean)
+		return 0;
+	if (!super->fresh) {
+		*error = "cannot read the origin";
+		r = sc_stamp(sc, &stamp);
+		if (r)
+			return r;
+		if (stamp != super->stamp) {
+			*error = "the origin has changed while detached, and there are dirty blocks (accept_origin 1 loads them)";
+			if (super->dirty && !sc_option(sc, SC_ACCEPT_ORIGIN))
+				return -EUCLEAN;
+			DMWARN("%s: the origin has changed while detached: clean blocks are dropped",
+			       dm_table_device_name(sc->ti->table));
+			return 0;
+		}
+	}
+	sc->keep_clean = true;
+	return 0;
+}
+
+/* Make memory what the SSD says, and the SSD say that it is in use. */
+static int sc_start(struct setcache *sc)
+{
+	struct sc_index *index = &sc->index;
+	const char *error = "";
+	struct sc_super super;
+	u32 set;
+	int r;
+
+	r = sc_md_open(sc->md, !sc->lost || !atomic_long_read(&index->nr_dirty),
+		       &super, &error);
+	if (r) {
+		/* What is not dirty can do without. */
+		if (sc->lost && sc->loaded) {
+			DMWARN("%s: the SSD is still lost: %s",
+			       dm_table_device_name(sc->ti->table), error);
+			return 0;
+		}
+		goto bad;
+	}
+	sc->loaded = false;
+	sc_index_clear(index);
+	bitmap_zero(sc->over, index->geo.sets);
+	r = sc_check_origin(sc, &super, &error);
+	if (r)
+		goto bad;
+	r = sc_md_load(sc->md, &error);
+	if (r)
+		goto bad;
+	error = "cannot write the superblock";
+	r = sc_md_start(sc->md);
+	if (r)
+		goto bad;
+	for (set = 0; set < index->geo.sets; set++)
+		if (index->sets[set].dirty * 100 >
+		    sc_option(sc, SC_SET_HIGH) * index->geo.assoc)
+			set_bit(set, sc->over);
+	sc->over_global = true;
+	sc->unflushed = false;
+	atomic_set(&sc->errors, 0);
+	WRITE_ONCE(sc->lost, false);
+	sc->loaded = true;
+	return 0;
+bad:
+	DMERR("%s: %s: %d", dm_table_device_name(sc->ti->table), error, r);
+	return r;
+}
+
+static int sc_preresume(struct dm_target *ti)
+{
+	struct setcache *sc = ti->private;
+	int r = 0;
+
+	if (!sc->loaded || sc->lost) {
+		r = sc_start(sc);
+	} else if (sc->stopped) {
+		r = sc_md_start(sc->md);
+		if (r) {
+			DMERR("%s: cannot write the superblock: %d",
+			      dm_table_device_name(ti->table), r);
+			sc_lose(sc);
+			r = 0;
+		}
+	}
+	if (!r)
+		sc->stopped = false;
+	return r;
+}
+
+static void sc_resume(struct dm_target *ti)
+{
+	struct setcache *sc = ti->private;
+
+	WRITE_ONCE(sc->last_io, jiffies);
+	WRITE_ONCE(sc->clean_stop, false);
+	sc_clean_kick(sc);
+}
+
+/* The end of requests: whatever goes on has its own end, soon. */
+static void sc_quiesce(struct setcache *sc)
+{
+	WRITE_ONCE(sc->clean_stop, true);
+	cancel_delayed_work_sync(&sc->clean_work);
+	wait_event(sc->idle, !atomic_read(&sc->fills));
+	cancel_delayed_work_sync(&sc->commit_timer);
+	flush_workqueue(sc->commit_wq);
+	flush_work(&sc->lost_work);
+}
+
+static void sc_postsuspend(struct dm_target *ti)
+{
+	struct setcache *sc = ti->private;
+	u32 stamp;
+	int r;
+
+	sc_quiesce(sc);
+	if (!sc->loaded || sc->lost || sc->stopped)
+		return;
+	r = sc_stamp(sc, &stamp);
+	if (!r)
+		r = sc_md_stop(sc->md, stamp,
+			       atomic_long_read(&sc->index.nr_dirty));
+	if (!r) {
+		sc->stopped = true;
+		sc->unflushed = false;
+		return;
+	}
+	DMERR("%s: not stopped in order: %d",
+	      dm_table_device_name(ti->table), r);
+	sc_lose(sc);
+	flush_work(&sc->lost_work);
+}
+
+/*---------------------------------------------------------------------------*/
+
+static u64 sc_stat(const struct setcache *sc, enum sc_stat stat)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu_ptr(sc->stats, cpu)->v[stat];
+	return sum;
+}
+
+static void sc_clear_stats(struct setcache *sc)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(sc->stats, cpu), 0, sizeof(*sc->stats));
+}
+
+static void sc_status_info(struct setcache *sc, char *result,
+			   unsigned int maxlen)
+{
+	struct sc_index *index = &sc->index;
+	unsigned int sz = 0;
+	int i;
+
+	DMEMIT("state %s mode %s policy %s cleaning %d",
+	       READ_ONCE(sc->lost) ? "lost" : "ok", sc_modes[sc->mode],
+	       sc_policies[sc->policy], READ_ONCE(sc->clean_all));
+	DMEMIT(" block %u assoc %u sets %llu slots %llu used %ld dirty %ld",
+	       index->geo.block, index->geo.assoc, index->geo.sets,
+	       index->slots, atomic_long_read(&index->nr_used),
+	       atomic_long_read(&index->nr_dirty));
+	for (i = 0; i < SC_NR_STATS; i++)
+		DMEMIT(" %s %llu", sc_stat_names[i], sc_stat(sc, i));
+}
+
+static void sc_status_table(struct setcache *sc, char *result,
+			    unsigned int maxlen)
+{
+	unsigned int sz = 0;
+	int i, count = 0;
+
+	for (i = 0; i < SC_NR_OPTIONS; i++)
+		count += 2 * (sc->options[i] != sc_options[i].initial);
+	DMEMIT("%s %s %u %u %s %s %d", sc->origin->name, sc->ssd->name,
+	       sc->index.geo.block, sc->index.geo.assoc, sc_modes[sc->mode],
+	       sc_policies[sc->policy], count);
+	for (i = 0; i < SC_NR_OPTIONS; i++)
+		if (sc->options[i] != sc_options[i].initial)
+			DMEMIT(" %s %u", sc_options[i].name, sc->options[i]);
+}
+
+static void sc_status(struct dm_target *ti, status_type_t type,
+		      unsigned int flags, char *result, unsigned int maxlen)
+{
+	struct setcache *sc = ti->private;
+	unsigned int sz = 0;
+
+	switch (type) {
+	case STATUSTYPE_INFO:
+		sc_status_info(sc, result, maxlen);
+		break;
+	case STATUSTYPE_TABLE:
+		sc_status_table(sc, result, maxlen);
+		break;
+	case STATUSTYPE_IMA:
+		DMEMIT_TARGET_NAME_VERSION(ti->type);
+		DMEMIT(",origin=%s,ssd=%s,block=%u,assoc=%u,mode=%s;",
+		       sc->origin->name, sc->ssd->name, sc->index.geo.block,
+		       sc->index.geo.assoc, sc_modes[sc->mode]);
+		break;
+	}
+}
+
+static int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
+		      char *result, unsigned int maxlen)
+{
+	struct setcache *sc = ti->private;
+	int r = 0;
+
+	if (argc == 2)
+		r = sc_set(sc, argv[0], argv[1]);
+	else if (argc == 1 && !strcmp(argv[0], "clean"))
+		WRITE_ONCE(sc->clean_all, true);
+	else if (argc == 1 && !strcmp(argv[0], "stop_clean"))
+		WRITE_ONCE(sc->clean_all, false);
+	else if (argc == 1 && !strcmp(argv[0], "clear_stats"))
+		sc_clear_stats(sc);
+	else
+		r = -EINVAL;
+	if (r)
+		DMWARN("%s: message not understood, or out of range",
+		       dm_table_device_name(ti->table));
+	else
+		sc_clean_kick(sc);
+	return r;
+}
+
+static int sc_iterate_devices(struct dm_target *ti,
+			      iterate_devices_callout_fn fn, void *data)
+{
+	struct setcache *sc = ti->private;
+	int r = fn(ti, sc->ssd, 0, sc->index.geo.ssd, data);
+
+	return r ? r : fn(ti, sc->origin, 0, ti->len, data);
+}
+
+static void sc_io_hints(struct dm_target *ti, struct queue_limits *limits)
+{
+	struct setcache *sc = ti->private;
+	const struct sc_geometry *geo = &sc->index.geo;
+
+	limits->io_min = max(limits->io_min, geo->block << SECTOR_SHIFT);
+	limits->max_hw_discard_sectors = geo->block * geo->assoc;
+	limits->discard_granularity = geo->block << SECTOR_SHIFT;
+	/* Through to two devices: both have to see the same. */
+	limits->features |= BLK_FEAT_STABLE_WRITES;
+}
+
+/*---------------------------------------------------------------------------*/
+
+static void sc_free(struct setcache *sc)
+{
+	if (sc->wq)
+		destroy_workqueue(sc->wq);
+	if (sc->commit_wq)
+		destroy_workqueue(sc->commit_wq);
+	sc_cleaner_destroy(sc->cleaner);
+	vfree(sc->over);
+	if (!IS_ERR_OR_NULL(sc->md))
+		sc_md_destroy(sc->md);
+	if (sc->index.tags)
+		sc_index_exit(&sc->index);
+	kvfree(sc->flows[0]);
+	kvfree(sc->flows[1]);
+	free_percpu(sc->stats);
+	mempool_exit(&sc->jobs);
+	bioset_exit(&sc->bs);
+	if (sc->ssd)
+		dm_put_device(sc->ti, sc->ssd);
+	if (sc->origin)
+		dm_put_device(sc->ti, sc->origin);
+	kfree(sc);
+}
+
+static void sc_dtr(struct dm_target *ti)
+{
+	struct setcache *sc = ti->private;
+
+	sc_quiesce(sc);
+	sc_free(sc);
+}
+
+static int sc_parse_devices(struct setcache *sc, struct dm_arg_set *as,
+			    char **error)
+{
+	struct dm_target *ti = sc->ti;
+	blk_mode_t mode = dm_table_get_mode(ti->table);
+	int r;
+
+	*error = "a cache is written to: the table must not be read-only";
+	if (!(mode & BLK_OPEN_WRITE))
+		return -EINVAL;
+	*error = "cannot open the origin";
+	r = dm_get_device(ti, dm_shift_arg(as), mode, &sc->origin);
+	if (r)
+		return r;
+	*error = "cannot open the SSD";
+	r = dm_get_device(ti, dm_shift_arg(as), mode, &sc->ssd);
+	if (r)
+		return r;
+	*error = "origin and SSD are the same device";
+	return sc->origin->bdev == sc->ssd->bdev ? -EINVAL : 0;
+}
+
+static int sc_parse_geometry(struct setcache *sc, struct dm_arg_set *as,
+			     char **error)
+{
+	struct sc_geometry *geo = &sc->index.geo;
+	unsigned int lbs = max(bdev_logical_block_size(sc->origin->bdev),
+			       bdev_logical_block_size(sc->ssd->bdev));
+
+	*error = "block size: 1 to 128 sectors, a power of two, and whole logical blocks of both devices";
+	if (kstrtou32(dm_shift_arg(as), 10, &geo->block) ||
+	    !is_power_of_2(geo->block) || geo->block < SC_MIN_BLOCK ||
+	    geo->block > SC_MAX_BLOCK || geo->block << SECTOR_SHIFT < lbs)
+		return -EINVAL;
+	*error = "associativity: 16 to 4096, a power of two";
+	if (kstrtou32(dm_shift_arg(as), 10, &geo->assoc) ||
+	    !is_power_of_2(geo->assoc) || geo->assoc < SC_MIN_ASSOC ||
+	    geo->assoc > SC_MAX_ASSOC)
+		return -EINVAL;
+	*error = "the origin is smaller than the target";
+	geo->origin = sc->ti->len;
+	geo->ssd = bdev_nr_sectors(sc->ssd->bdev);
+	if (geo->origin > bdev_nr_sectors(sc->origin->bdev))
+		return -EINVAL;
+	*error = "the SSD is too small for one set";
+	return sc_geometry_fit(geo);
+}
+
+static int sc_parse_options(struct setcache *sc, struct dm_arg_set *as,
+			    char **error)
+{
+	static const struct dm_arg count_arg = {
+		0, 2 * SC_NR_OPTIONS, "the number of options is wrong"
+	};
+	unsigned int count;
+	const char *key;
+	int r;
+
+	*error = "mode: writeback, writethrough, writearound, readonly or writeonly";
+	r = sc_set(sc, "mode", dm_shift_arg(as));
+	if (r)
+		return r;
+	*error = "policy: fifo, lru or random";
+	r = sc_set(sc, "policy", dm_shift_arg(as));
+	if (r)
+		return r;
+	if (!as->argc)
+		return 0;
+	r = dm_read_arg_group(&count_arg, as, &count, error);
+	if (r)
+		return r;
+	*error = "an option is not known, has no value, or one out of range";
+	for (; count >= 2; count -= 2) {
+		key = dm_shift_arg(as);
+		r = sc_set(sc, key, dm_shift_arg(as));
+		if (r)
+			return r;
+	}
+	return count || as->argc ? -EINVAL : 0;
+}
+
+static int sc_allocate(struct setcache *sc)
+{
+	struct sc_index *index = &sc->index;
+	int r;
+
+	r = bioset_init(&sc->bs, SC_MIN_BIOS, 0,
+			BIOSET_NEED_BVECS | BIOSET_NEED_RESCUER);
+	if (r)
+		return r;
+	r = mempool_init_kmalloc_pool(&sc->jobs, SC_MIN_JOBS,
+				      sc_job_size(index->geo.assoc));
+	if (r)
+		return r;
+	r = sc_index_init(index);
+	if (r)
+		return r;
+	sc->md = sc_md_create(sc->ssd->bdev, &sc->bs, &index->geo, &sc_md_ops,
+			      sc);
+	if (IS_ERR(sc->md))
+		return PTR_ERR(sc->md);
+	sc->stats = alloc_percpu(struct sc_stats);
+	sc->flows[0] = sc_flows_create();
+	sc->flows[1] = sc_flows_create();
+	sc->over = vzalloc(BITS_TO_LONGS(index->geo.sets) * sizeof(long));
+	sc->cleaner = sc_cleaner_create(sc);
+	sc->wq = alloc_workqueue("setcache", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	sc->commit_wq = alloc_ordered_workqueue("setcache_commit",
+						WQ_MEM_RECLAIM);
+	if (!sc->stats || !sc->flows[0] || !sc->flows[1] || !sc->over ||
+	    !sc->cleaner || !sc->wq || !sc->commit_wq)
+		return -ENOMEM;
+	return 0;
+}
+
+static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
+{
+	struct dm_arg_set as = { .argc = argc, .argv = argv };
+	struct setcache *sc;
+	int i, r;
+
+	ti->error = "usage: ORIGIN SSD BLOCK ASSOC MODE POLICY [#OPTIONS [OPTION VALUE]...]";
+	if (argc < SC_NR_ARGS)
+		return -EINVAL;
+	ti->error = "no memory";
+	sc = kzalloc(sizeof(*sc), GFP_KERNEL);
+	if (!sc)
+		return -ENOMEM;
+	sc->ti = ti;
+	sc->clean_stop = true;
+	for (i = 0; i < SC_NR_OPTIONS; i++)
+		sc->options[i] = sc_options[i].initial;
+	init_waitqueue_head(&sc->idle);
+	spin_lock_init(&sc->defer_lock);
+	INIT_LIST_HEAD(&sc->deferred);
+	INIT_WORK(&sc->defer_work, sc_defer_work);
+	spin_lock_init(&sc->wait_lock);
+	INIT_LIST_HEAD(&sc->waiters);
+	INIT_WORK(&sc->commit_work, sc_commit_work);
+	INIT_DELAYED_WORK(&sc->commit_timer, sc_commit_timer);
+	INIT_WORK(&sc->lost_work, sc_lost_work);
+	INIT_DELAYED_WORK(&sc->clean_work, sc_clean_work);
+	sc->rest_until = jiffies;
+
+	r = sc_parse_devices(sc, &as, &ti->error);
+	if (r)
+		goto bad;
+	r = sc_parse_geometry(sc, &as, &ti->error);
+	if (r)
+		goto bad;
+	r = sc_parse_options(sc, &as, &ti->error);
+	if (r)
+		goto bad;
+	r = dm_set_target_max_io_len(ti, (sector_t)sc->index.geo.block *
+					 sc->index.geo.assoc);
+	if (r)
+		goto bad;
+	ti->error = "no memory, or an origin too large for so few sets";
+	r = sc_allocate(sc);
+	if (r)
+		goto bad;
+
+	ti->error = NULL;
+	ti->private = sc;
+	ti->num_flush_bios = 1;
+	ti->flush_supported = true;
+	ti->num_discard_bios = 1;
+	ti->discards_supported = true;
+	ti->max_discard_granularity = true;
+	ti->per_io_data_size = sc_per_bio_size();
+	return 0;
+bad:
+	sc_free(sc);
+	return r;
+}
+
+static struct target_type setcache_target = {
+	.name = "setcache",
+	.version = { 1, 0, 0 },
+	.module = THIS_MODULE,
+	.ctr = sc_ctr,
+	.dtr = sc_dtr,
+	.map = sc_map,
+	.end_io = sc_end_io,
+	.preresume = sc_preresume,
+	.resume = sc_resume,
+	.postsuspend = sc_postsuspend,
+	.status = sc_status,
+	.message = sc_message,
+	.iterate_devices = sc_iterate_devices,
+	.io_hints = sc_io_hints,
+};
+module_dm(setcache);
+
+MODULE_DESCRIPTION("Set-associative cache of a slow disk on an SSD");
+MODULE_LICENSE("GPL");

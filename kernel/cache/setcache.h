@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * dm-setcache in memory: what its parts share. README.md has the rules that
+ * hold between memory and the SSD.
+ */
+#ifndef SETCACHE_H
+#define SETCACHE_H
+
+#include <linux/atomic.h>
+#include <linux/bio.h>
+#include <linux/bits.h>
+#include <linux/blk_types.h>
+#include <linux/completion.h>
+#include <linux/device-mapper.h>
+#include <linux/jiffies.h>
+#include <linux/list.h>
+#include <linux/mempool.h>
+#include <linux/percpu.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "setcache-metadata.h"
+
+#define DM_MSG_PREFIX		"setcache"
+
+/* Blocks in sectors, powers of two. */
+#define SC_MIN_BLOCK		1
+#define SC_MAX_BLOCK		128
+
+/* Ways, powers of two. Slots of a set have 16 bits. */
+#define SC_MIN_ASSOC		16
+#define SC_MAX_ASSOC		4096
+#define SC_NIL			0xffff
+
+/*
+ * A block is known in its set by an id: the round of the disk over the sets,
+ * and its place in the set's stripe. A tag is the id and the slot's state.
+ */
+#define SC_ID_BITS		29
+#define SC_ID_MASK		((u32)GENMASK(SC_ID_BITS - 1, 0))
+
+/* Pages for the cache's own copies of a request; a larger one does not fill. */
+#define SC_MAX_PAGES		1024
+
+/* Pages that a round of cleaning takes. */
+#define SC_CLEAN_PAGES		512
+
+/* Errors of data after which the SSD counts as lost. */
+#define SC_MAX_ERRORS		100
+
+/* Cleaning rests so long after an error. */
+#define SC_CLEAN_REST		HZ
+
+enum sc_mode {
+	SC_WRITEBACK,
+	SC_WRITETHROUGH,
+	SC_WRITEAROUND,
+	SC_READONLY,
+	SC_WRITEONLY,
+	SC_NR_MODES,
+};
+
+enum sc_policy {
+	SC_FIFO,
+	SC_LRU,
+	SC_RANDOM,
+	SC_NR_POLICIES,
+};
+
+/*
+ * A slot. From SC_DIRTY on, the record on the SSD may say dirty.
+ *
+ *	free -> filling -> clean <-> dirty -> cleaning -> cleaned -> clean
+ *	                                  <-          <-
+ *	                             dirty, ... -> discarded -> free
+ *
+ * cleaning: being written to the origin. cleaned: it has been, durably, and the
+ * record is to say so. A write makes both dirty again.
+ */
+enum sc_state {
+	SC_FREE,
+	SC_FILLING,
+	SC_CLEAN,
+	SC_DIRTY,
+	SC_CLEANING,
+	SC_CLEANED,
+	SC_DISCARDED,
+};
+
+enum sc_option {
+	SC_SEQ_READ_KB,
+	SC_SEQ_WRITE_KB,
+	SC_DIRTY_HIGH,
+	SC_DIRTY_LOW,
+	SC_SET_HIGH,
+	SC_SET_LOW,
+	SC_IDLE_MS,
+	SC_AGE_MS,
+	SC_CLEAN_IOS,
+	SC_CLEAN_SET,
+	SC_CLEAN_GATE,
+	SC_COMMIT_MS,
+	SC_ACCEPT_ORIGIN,
+	SC_NR_OPTIONS,
+};
+
+/* Counters; README.md says what each is, and what adds up to what. */
+#define SC_STATS(X)							\
+	X(reads) X(writes) X(discards) X(flushes)			\
+	X(read) X(read_hit) X(read_miss) X(read_bypass)			\
+	X(write) X(write_hit) X(write_new) X(write_bypass)		\
+	X(seq_read) X(seq_write)					\
+	X(fill) X(fill_extra) X(rmw_read) X(rmw_extra) X(through)	\
+	X(clean_read) X(clean)						\
+	X(origin_read) X(origin_write) X(ssd_read) X(ssd_write)		\
+	X(inserted) X(replaced) X(invalidated) X(discarded) X(no_room)	\
+	X(dirtied) X(cleaned) X(dirty_hit)				\
+	X(record_updates) X(record_batched) X(record_blocks)		\
+	X(commits) X(rounds) X(waited)					\
+	X(ssd_errors) X(origin_errors) X(lost_errors) X(clean_errors)
+
+enum sc_stat {
+#define X(name) SC_STAT_##name,
+	SC_STATS(X)
+#undef X
+	SC_NR_STATS,
+};
+
+struct sc_stats {
+	u64 v[SC_NR_STATS];
+};
+
+/* Who may be at the same blocks at the same time: sc_conflict(). */
+enum sc_class {
+	SC_SHARED,	/* reads that change nothing */
+	SC_EXCLUSIVE,	/* writes, reads that fill */
+	SC_CLEANER,	/* of dirty blocks, which stay where they are */
+	SC_DISCARD,
+};
+
+/**
+ * struct sc_op - somebody at work on blocks of a set
+ * @link: on the bucket's active or waiting ones; protected by its lock
+ * @set: the set
+ * @first: id of the first block
+ * @last: id of the last block
+ * @class: what it may meet
+ */
+struct sc_op {
+	struct list_head link;
+	u32 set;
+	u32 first;
+	u32 last;
+	enum sc_class class;
+};
+
+/**
+ * struct sc_bucket - of sets
+ * @lock: protects the sets, their slots, and the lists; taken with interrupts
+ *	  off
+ * @active: ops at work
+ * @waiting: those of bios that wait, in the order in which they came
+ */
+struct sc_bucket {
+	spinlock_t lock;
+	struct list_head active;
+	struct list_head waiting;
+} ____cacheline_aligned_in_smp;
+
+/**
+ * struct sc_set - a set; protected by its bucket's lock
+ * @clock: uses, for stamps
+ * @used: slots that are not free
+ * @dirty: slots that are SC_DIRTY or beyond
+ * @hand: where the last free slot was found
+ * @since: seconds (jiffies / HZ) when it had no dirty slot last
+ */
+struct sc_set {
+	u16 clock;
+	u16 used;
+	u16 dirty;
+	u16 hand;
+	u32 since;
+};
+
+/* Most likely one flow ends in a bucket; a few may. */
+#define SC_FLOW_BUCKETS		64
+#define SC_FLOW_WAYS		4
+
+/**
+ * struct sc_flow - a sequential stream
+ * @next: sector at which it goes on
+ * @length: sectors so far
+ * @used: jiffies
+ */
+struct sc_flow {
+	sector_t next;
+	sector_t length;
+	unsigned long used;
+};
+
+struct sc_flow_bucket {
+	spinlock_t lock;	/* protects the flows */
+	struct sc_flow flows[SC_FLOW_WAYS];
+};
+
+struct sc_flows {
+	struct sc_flow_bucket buckets[SC_FLOW_BUCKETS];
+};
+
+/**
+ * struct sc_index - what is where; constant but for what the arrays hold
+ * @geo: geometry
+ * @block_shift: sectors of a block
+ * @assoc_shift: slots of a set
+ * @blocks: whole blocks of the origin, those that may be cached
+ * @slots: slots of the cache
+ * @tags: a slot's state and id; these arrays: by the lock of the set's bucket
+ * @stamps: a slot's time
+ * @nexts: the next slot with the same hash, or SC_NIL
+ * @heads: a hash's first slot, half as many as slots
+ * @sets: the sets
+ * @buckets: of sets
+ * @bucket_mask: how many, less one
+ * @nr_used: slots not free; atomic
+ * @nr_dirty: slots dirty or beyond; atomic
+ */
+struct sc_index {
+	struct sc_geometry geo;
+	u32 block_shift;
+	u32 assoc_shift;
+	u64 blocks;
+	u64 slots;
+	u32 *tags;
+	u16 *stamps;
+	u16 *nexts;
+	u16 *heads;
+	struct sc_set *sets;
+	struct sc_bucket *buckets;
+	u32 bucket_mask;
+	atomic_long_t nr_used;
+	atomic_long_t nr_dirty;
+};
+
+struct setcache;
+
+/**
+ * struct sc_waiter - waits for a commit
+ * @link: on the cache's waiters
+ * @fn: called when it is done, in process context
+ * @error: of the commit, or of the flush of the origin
+ * @origin: the origin is to be flushed, too
+ */
+struct sc_waiter {
+	struct list_head link;
+	void (*fn)(struct sc_waiter *waiter);
+	blk_status_t error;
+	bool origin;
+};
+
+/**
+ * struct setcache - a cache
+ * @ti: the target
+ * @origin: the slow disk
+ * @ssd: the fast one
+ * @bs: for bios of our own
+ * @jobs: memory for struct sc_job
+ * @index: what is where
+ * @md: what is on the SSD
+ * @flows: sequential streams read, and written
+ * @stats: counters
+ * @mode: enum sc_mode; this and the next two may change at any time, and are
+ *	  read once by who needs them
+ * @policy: enum sc_policy
+ * @options: by enum sc_option
+ * @loaded: memory is what the SSD says; under suspension only
+ * @keep_clean: while loading: clean records count
+ * @stopped: the SSD says clean; under suspension only
+ * @lost: there is no SSD
+ * @unflushed: acknowledged data of dirty blocks are in the SSD's own cache,
+ *	       maybe
+ * @errors: of data
+ * @last_io: jiffies of the last request
+ * @origin_ios: requests at the origin
+ * @wq: for jobs, the cleaner, and bios that have waited
+ * @commit_wq: for commits, one at a time
+ * @fills: jobs; those of reads go on when their bio has ended
+ * @idle: woken when there are none
+ * @defer_lock: protects @deferred
+ * @deferred: bios to be started by @defer_work
+ * @defer_work: starts them
+ * @wait_lock: protects @waiters
+ * @waiters: for the next commit
+ * @commit_work: a commit, now
+ * @commit_timer: a commit, later
+ * @lost_work: drops all that is clean
+ * @clean_work: the cleaner (setcache-clean.c), which owns what follows
+ * @cleaner: its memory
+ * @over: a bit a set with too many dirty slots; atomic
+ * @clean_all: clean it all, a message said
+ * @clean_stop: the cleaner is to stop; suspended
+ * @over_global: too many dirty slots in all, not yet few enough
+ * @rest_until: jiffies; after an error
+ */
+struct setcache {
+	struct dm_target *ti;
+	struct dm_dev *origin;
+	struct dm_dev *ssd;
+	struct bio_set bs;
+	mempool_t jobs;
+	struct sc_index index;
+	struct sc_md *md;
+	struct sc_flows *flows[2];
+	struct sc_stats __percpu *stats;
+
+	u8 mode;
+	u8 policy;
+	u32 options[SC_NR_OPTIONS];
+
+	bool loaded;
+	bool keep_clean;
+	bool stopped;
+	bool lost;
+	bool unflushed;
+	atomic_t errors;
+	unsigned long last_io;
+	atomic_t origin_ios;
+
+	struct workqueue_struct *wq;
+	struct workqueue_struct *commit_wq;
+	atomic_t fills;
+	wait_queue_head_t idle;
+	spinlock_t defer_lock;
+	struct list_head deferred;
+	struct work_struct defer_work;
+	spinlock_t wait_lock;
+	struct list_head waiters;
+	struct work_struct commit_work;
+	struct delayed_work commit_timer;
+	struct work_struct lost_work;
+
+	struct delayed_work clean_work;
+	struct sc_cleaner *cleaner;
+	unsigned long *over;
+	bool clean_all;
+	bool clean_stop;
+	bool over_global;
+	unsigned long rest_until;
+};
+
+static inline void sc_count(struct setcache *sc, enum sc_stat stat, u64 n)
+{
+	this_cpu_add(sc->stats->v[stat], n);
+}
+
+static inline u32 sc_option(const struct setcache *sc, enum sc_option option)
+{
+	return READ_ONCE(sc->options[option]);
+}
+
+/* Writes are cached and stay in the cache. */
+static inline bool sc_mode_dirties(u8 mode)
+{
+	return mode == SC_WRITEBACK || mode == SC_WRITEONLY;
+}
+
+/*
+ * setcache-set.c. Of a block: number, set, id. The lock of the set's bucket is
+ * held for all that take an id or a slot.
+ */
+int sc_index_init(struct sc_index *index);
+void sc_index_exit(struct sc_index *index);
+void sc_index_clear(struct sc_index *index);
+bool sc_conflict(const struct sc_op *a, const struct sc_op *b);
+bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
+	     const struct list_head *waiting_until);
+bool sc_slot_busy(struct sc_index *index, u32 set, u32 id);
+u16 sc_find(const struct sc_index *index, u32 set, u32 id);
+void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
+	       enum sc_state state);
+void sc_remove(struct sc_index *index, u32 set, u16 slot);
+void sc_set_state(struct sc_index *index, u32 set, u16 slot,
+		  enum sc_state state);
+void sc_locate(const struct sc_index *index, u64 block, u32 *set, u32 *id);
+u64 sc_block_of(const struct sc_index *index, u32 set, u32 id);
+
+static inline u64 sc_slot(const struct sc_index *index, u32 set, u16 slot)
+{
+	return ((u64)set << index->assoc_shift) + slot;
+}
+
+static inline enum sc_state sc_state(const struct sc_index *index, u32 set,
+				     u16 slot)
+{
+	return index->tags[sc_slot(index, set, slot)] >> SC_ID_BITS;
+}
+
+static inline u32 sc_id(const struct sc_index *index, u32 set, u16 slot)
+{
+	return index->tags[sc_slot(index, set, slot)] & SC_ID_MASK;
+}
+
+static inline struct sc_bucket *sc_bucket(const struct sc_index *index, u32 set)
+{
+	return &index->buckets[set & index->bucket_mask];
+}
+
+/* Where a slot's data are on the SSD. */
+static inline sector_t sc_slot_sector(const struct sc_index *index, u32 set,
+				      u16 slot)
+{
+	return index->geo.data + (sc_slot(index, set, slot) <<
+				  index->block_shift);
+}
+
+/* setcache-policy.c; the lock of the set's bucket is held. */
+void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
+	      bool inserted);
+u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
+	    enum sc_policy policy, bool *replaced);
+u16 sc_age(const struct sc_index *index, u32 set, u16 slot);
+/* Any context. */
+struct sc_flows *sc_flows_create(void);
+sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
+		 unsigned long now);
+
+/* setcache-io.c */
+int sc_map(struct dm_target *ti, struct bio *bio);
+int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
+size_t sc_per_bio_size(void);
+size_t sc_job_size(u32 assoc);
+void sc_defer_work(struct work_struct *work);
+void sc_unlock(struct setcache *sc, struct sc_op *op);
+void sc_ssd_error(struct setcache *sc, blk_status_t error);
+void sc_lose(struct setcache *sc);
+void sc_lost_work(struct work_struct *work);
+void sc_mark(struct setcache *sc, u32 set, u16 slot);
+
+/* setcache-commit.c */
+void sc_commit_work(struct work_struct *work);
+void sc_commit_timer(struct work_struct *work);
+void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter);
+int sc_commit_now(struct setcache *sc);
+extern const struct sc_md_ops sc_md_ops;
+
+/* setcache-clean.c */
+struct sc_cleaner *sc_cleaner_create(struct setcache *sc);
+void sc_cleaner_destroy(struct sc_cleaner *cleaner);
+void sc_clean_work(struct work_struct *work);
+void sc_clean_kick(struct setcache *sc);
+
+#endif /* SETCACHE_H */
