@@ -334,33 +334,50 @@ static u32 sc_set_excess(struct setcache *sc, u32 set)
 	return dirty > low ? dirty - low : 0;
 }
 
-/* Fill a round from the sets that are over their mark. */
-static void sc_fill_over(struct sc_cleaner *cleaner)
+/*
+ * Take blocks of a set that is over its mark. It stays marked until it is found
+ * at its low mark, for what is taken may become dirty again meanwhile.
+ */
+static void sc_fill_set(struct sc_cleaner *cleaner, u32 set)
 {
 	struct setcache *sc = cleaner->sc;
-	unsigned long sets = sc->index.geo.sets, set;
-	u32 looked, limit = sc_option(sc, SC_CLEAN_SET);
+	u32 excess = sc_set_excess(sc, set);
 
-	for (looked = 0; looked < SC_CLEAN_LOOK; looked++) {
-		u32 excess;
-
-		set = find_next_bit(sc->over, sets, cleaner->hand_over);
-		if (set >= sets)
-			set = find_first_bit(sc->over, sets);
-		if (set >= sets)
-			return;
-		/* Whoever dirties it from here on marks it anew. */
+	if (!excess) {
 		clear_bit(set, sc->over);
+		/* Pairs with the lock under which it is marked. */
 		smp_mb__after_atomic();
 		excess = sc_set_excess(sc, set);
 		if (!excess)
-			continue;
-		sc_take_dirty(cleaner, set, min(excess, limit));
-		/* Not yet low enough: once more, in its turn. */
-		if (excess > limit || cleaner->nr_pages == SC_CLEAN_PAGES)
-			set_bit(set, sc->over);
+			return;
+		set_bit(set, sc->over);
+	}
+	sc_take_dirty(cleaner, set, min(excess, sc_option(sc, SC_CLEAN_SET)));
+}
+
+static bool sc_round_full(const struct sc_cleaner *cleaner)
+{
+	return cleaner->nr_pages == SC_CLEAN_PAGES ||
+	       cleaner->nr_runs == SC_CLEAN_PAGES;
+}
+
+/* Fill a round from the sets that are over their mark, each once. */
+static void sc_fill_over(struct sc_cleaner *cleaner)
+{
+	struct setcache *sc = cleaner->sc;
+	unsigned long sets = sc->index.geo.sets;
+	unsigned long set = cleaner->hand_over, first = set;
+
+	for_each_set_bit_from(set, sc->over, sets) {
 		cleaner->hand_over = set + 1;
-		if (cleaner->nr_pages == SC_CLEAN_PAGES)
+		sc_fill_set(cleaner, set);
+		if (sc_round_full(cleaner))
+			return;
+	}
+	for_each_set_bit(set, sc->over, first) {
+		cleaner->hand_over = set + 1;
+		sc_fill_set(cleaner, set);
+		if (sc_round_full(cleaner))
 			return;
 	}
 }
@@ -381,8 +398,7 @@ static void sc_fill_next(struct sc_cleaner *cleaner, enum sc_reason reason)
 		if (READ_ONCE(s->dirty) &&
 		    (reason != SC_CLEAN_AGED || aged >= age))
 			sc_take_dirty(cleaner, set, limit);
-		if (cleaner->nr_pages == SC_CLEAN_PAGES ||
-		    cleaner->nr_runs == SC_CLEAN_PAGES)
+		if (sc_round_full(cleaner))
 			return;
 		cleaner->hand = set + 1 < sets ? set + 1 : 0;
 		if (i % SC_CLEAN_LOOK == SC_CLEAN_LOOK - 1)

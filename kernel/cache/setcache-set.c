@@ -71,6 +71,7 @@ void sc_index_exit(struct sc_index *index)
 	vfree(index->nexts);
 	vfree(index->stamps);
 	vfree(index->tags);
+	index->tags = NULL;
 }
 
 /* Empty it. Nobody is at work. */
