@@ -9,10 +9,11 @@
  * the records say so in one commit. Only then they are clean.
  *
  * Requests go on meanwhile. Who reads a block that is being cleaned finds it as
- * before. Who writes one makes it dirty again, and then it stays dirty when the
- * round ends: what the round has written to the origin is older. Nobody else may
- * write that block to the origin, and no other round takes it, until this one
- * has ended. So the origin never goes back.
+ * before. Who writes one makes it dirty again as he begins, and then it stays
+ * dirty when the round ends: what the round has written to the origin is older.
+ * A round takes no block that is being written: it might read what was there
+ * before. Nobody else may write a block of a round to the origin, and no other
+ * round takes it, until this one has ended. So the origin never goes back.
  *
  * Memory for a round is there from the beginning: the cleaner never waits for
  * memory that only cleaning could free.

@@ -864,6 +864,8 @@ static bool sc_retry(struct sc_io *io, struct bio *bio)
 	bio->bi_iter = io->iter;
 	bio->bi_opf = io->opf;
 	bio->bi_status = BLK_STS_OK;
+	/* It may have been one of several of a request. */
+	bio->bi_next = NULL;
 	/* What the last device's queue has left there is settled. */
 	bio_clear_flag(bio, BIO_QOS_THROTTLED);
 	bio_clear_flag(bio, BIO_QOS_MERGED);

@@ -85,15 +85,20 @@ void sc_index_clear(struct sc_index *index)
 	atomic_long_set(&index->nr_dirty, 0);
 }
 
-/* Whether two may not be at work at the same time. */
-bool sc_conflict(const struct sc_op *a, const struct sc_op *b)
+/*
+ * Whether @next may not begin while @op is at work. A write may begin beside the
+ * cleaner, for it tells the cleaner by the slots' state. The cleaner may not begin
+ * beside a write: that one has done so, and its data are on their way.
+ */
+bool sc_conflict(const struct sc_op *op, const struct sc_op *next)
 {
-	if (a->set != b->set || a->first > b->last || b->first > a->last)
+	if (op->set != next->set || op->first > next->last ||
+	    next->first > op->last)
 		return false;
-	if (a->class == SC_CLEANER || b->class == SC_CLEANER)
-		return (a->class == SC_CLEANER || a->class == SC_DISCARD) &&
-		       (b->class == SC_CLEANER || b->class == SC_DISCARD);
-	return a->class != SC_SHARED || b->class != SC_SHARED;
+	if (op->class == SC_CLEANER)
+		return next->class == SC_CLEANER || next->class == SC_DISCARD;
+	return op->class != SC_SHARED ||
+	       (next->class != SC_SHARED && next->class != SC_CLEANER);
 }
 
 /*

@@ -373,7 +373,7 @@ static inline bool sc_mode_dirties(u8 mode)
 int sc_index_init(struct sc_index *index);
 void sc_index_exit(struct sc_index *index);
 void sc_index_clear(struct sc_index *index);
-bool sc_conflict(const struct sc_op *a, const struct sc_op *b);
+bool sc_conflict(const struct sc_op *op, const struct sc_op *next);
 bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
 	     const struct list_head *waiting_until);
 bool sc_slot_busy(struct sc_index *index, u32 set, u32 id);
