@@ -346,8 +346,7 @@ static void sc_fill_set(struct sc_cleaner *cleaner, u32 set)
 
 	if (!excess) {
 		clear_bit(set, sc->over);
-		/* Pairs with the lock under which it is marked. */
-		smp_mb__after_atomic();
+		smp_mb__after_atomic(); /* with sc_check_dirty() */
 		excess = sc_set_excess(sc, set);
 		if (!excess)
 			return;

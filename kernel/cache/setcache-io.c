@@ -810,7 +810,8 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 
 	memset(io, 0, sizeof(*io));
 	io->sc = sc;
-	if (READ_ONCE(sc->last_io) != jiffies)
+	/* The line is everybody's: written only when time has gone on. */
+	if (time_before(READ_ONCE(sc->last_io), jiffies))
 		WRITE_ONCE(sc->last_io, jiffies);
 
 	/* Without data: the core sends them apart. */
@@ -1197,11 +1198,10 @@ static void sc_fill_done(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
 
-	if (job->ssd_error) {
+	if (job->ssd_error)
 		sc_drop(sc, &job->op);
-	} else {
+	else
 		sc_settle(sc, &job->op, true);
-	}
 	sc_job_free(job);
 }
 

@@ -128,7 +128,7 @@ struct sc_wait_io {
 int sc_geometry_fit(struct sc_geometry *geo)
 {
 	u64 set = (u64)geo->assoc * geo->block;
-	u64 slots, records;
+	u64 slots, records, missing;
 
 	if (geo->ssd <= SC_RECORD_START)
 		return -ENOSPC;
@@ -140,10 +140,10 @@ int sc_geometry_fit(struct sc_geometry *geo)
 		geo->data = round_up(geo->data, SC_DATA_ALIGN);
 		if (geo->data + geo->sets * set <= geo->ssd)
 			return 0;
-		/* What is missing, in sets, or one. */
-		slots = geo->data + geo->sets * set - geo->ssd;
-		geo->sets -= min(geo->sets,
-				 DIV64_U64_ROUND_UP(slots, set + set));
+		/* A set less makes room for less than twice a set, aligned. */
+		missing = geo->data + geo->sets * set - geo->ssd;
+		missing = DIV64_U64_ROUND_UP(missing, 2 * (set + SC_DATA_ALIGN));
+		geo->sets -= min(geo->sets, missing);
 	}
 	return -ENOSPC;
 }
@@ -342,7 +342,7 @@ int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
 				break;
 			/* Never in neither. */
 			set_bit(block, md->writing);
-			smp_mb__after_atomic();
+			smp_mb__after_atomic(); /* with sc_md_stable() */
 			clear_bit(block, md->changed);
 			atomic_long_dec(&md->nr_changed);
 			sc_md_make(md, block, md->pages[count], false);

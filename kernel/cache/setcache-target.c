@@ -55,9 +55,49 @@ static const char * const sc_policies[] = {
 };
 
 static const char * const sc_stat_names[] = {
-#define X(name) #name,
-	SC_STATS(X)
-#undef X
+	[SC_STAT_reads] = "reads",
+	[SC_STAT_writes] = "writes",
+	[SC_STAT_discards] = "discards",
+	[SC_STAT_flushes] = "flushes",
+	[SC_STAT_read] = "read",
+	[SC_STAT_read_hit] = "read_hit",
+	[SC_STAT_read_miss] = "read_miss",
+	[SC_STAT_read_bypass] = "read_bypass",
+	[SC_STAT_write] = "write",
+	[SC_STAT_write_hit] = "write_hit",
+	[SC_STAT_write_new] = "write_new",
+	[SC_STAT_write_bypass] = "write_bypass",
+	[SC_STAT_seq_read] = "seq_read",
+	[SC_STAT_seq_write] = "seq_write",
+	[SC_STAT_fill] = "fill",
+	[SC_STAT_fill_extra] = "fill_extra",
+	[SC_STAT_rmw_read] = "rmw_read",
+	[SC_STAT_rmw_extra] = "rmw_extra",
+	[SC_STAT_through] = "through",
+	[SC_STAT_clean_read] = "clean_read",
+	[SC_STAT_clean] = "clean",
+	[SC_STAT_origin_read] = "origin_read",
+	[SC_STAT_origin_write] = "origin_write",
+	[SC_STAT_ssd_read] = "ssd_read",
+	[SC_STAT_ssd_write] = "ssd_write",
+	[SC_STAT_inserted] = "inserted",
+	[SC_STAT_replaced] = "replaced",
+	[SC_STAT_invalidated] = "invalidated",
+	[SC_STAT_discarded] = "discarded",
+	[SC_STAT_no_room] = "no_room",
+	[SC_STAT_dirtied] = "dirtied",
+	[SC_STAT_cleaned] = "cleaned",
+	[SC_STAT_dirty_hit] = "dirty_hit",
+	[SC_STAT_record_updates] = "record_updates",
+	[SC_STAT_record_batched] = "record_batched",
+	[SC_STAT_record_blocks] = "record_blocks",
+	[SC_STAT_commits] = "commits",
+	[SC_STAT_rounds] = "rounds",
+	[SC_STAT_waited] = "waited",
+	[SC_STAT_ssd_errors] = "ssd_errors",
+	[SC_STAT_origin_errors] = "origin_errors",
+	[SC_STAT_lost_errors] = "lost_errors",
+	[SC_STAT_clean_errors] = "clean_errors",
 };
 
 static const struct {
@@ -165,10 +205,10 @@ static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 		if (r)
 			return r;
 		if (stamp != super->stamp) {
-			*error = "the origin has changed while detached, and there are dirty blocks (accept_origin 1 loads them)";
+			*error = "dirty blocks, but the origin has changed while detached";
 			if (super->dirty && !sc_option(sc, SC_ACCEPT_ORIGIN))
 				return -EUCLEAN;
-			DMWARN("%s: the origin has changed while detached: clean blocks are dropped",
+			DMWARN("%s: the origin has changed: clean blocks dropped",
 			       dm_table_device_name(sc->ti->table));
 			return 0;
 		}
@@ -474,7 +514,7 @@ static int sc_parse_geometry(struct setcache *sc, struct dm_arg_set *as,
 	unsigned int lbs = max(bdev_logical_block_size(sc->origin->bdev),
 			       bdev_logical_block_size(sc->ssd->bdev));
 
-	*error = "block size: 1 to 128 sectors, a power of two, and whole logical blocks of both devices";
+	*error = "block: a power of two, 1 to 128 sectors, no less than a logical block";
 	if (kstrtou32(dm_shift_arg(as), 10, &geo->block) ||
 	    !is_power_of_2(geo->block) || geo->block < SC_MIN_BLOCK ||
 	    geo->block > SC_MAX_BLOCK || geo->block << SECTOR_SHIFT < lbs)
@@ -503,7 +543,7 @@ static int sc_parse_options(struct setcache *sc, struct dm_arg_set *as,
 	const char *key;
 	int r;
 
-	*error = "mode: writeback, writethrough, writearound, readonly or writeonly";
+	*error = "mode: writeback, writethrough, writearound, readonly, writeonly";
 	r = sc_set(sc, "mode", dm_shift_arg(as));
 	if (r)
 		return r;
@@ -566,7 +606,7 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	struct setcache *sc;
 	int i, r;
 
-	ti->error = "usage: ORIGIN SSD BLOCK ASSOC MODE POLICY [#OPTIONS [OPTION VALUE]...]";
+	ti->error = "usage: ORIGIN SSD BLOCK ASSOC MODE POLICY [#WORDS [OPTION VALUE]...]";
 	if (argc < SC_NR_ARGS)
 		return -EINVAL;
 	ti->error = "no memory";

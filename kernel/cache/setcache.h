@@ -106,25 +106,51 @@ enum sc_option {
 	SC_NR_OPTIONS,
 };
 
-/* Counters; README.md says what each is, and what adds up to what. */
-#define SC_STATS(X)							\
-	X(reads) X(writes) X(discards) X(flushes)			\
-	X(read) X(read_hit) X(read_miss) X(read_bypass)			\
-	X(write) X(write_hit) X(write_new) X(write_bypass)		\
-	X(seq_read) X(seq_write)					\
-	X(fill) X(fill_extra) X(rmw_read) X(rmw_extra) X(through)	\
-	X(clean_read) X(clean)						\
-	X(origin_read) X(origin_write) X(ssd_read) X(ssd_write)		\
-	X(inserted) X(replaced) X(invalidated) X(discarded) X(no_room)	\
-	X(dirtied) X(cleaned) X(dirty_hit)				\
-	X(record_updates) X(record_batched) X(record_blocks)		\
-	X(commits) X(rounds) X(waited)					\
-	X(ssd_errors) X(origin_errors) X(lost_errors) X(clean_errors)
-
+/* Counters, in the order of the status; README.md says what adds up to what. */
 enum sc_stat {
-#define X(name) SC_STAT_##name,
-	SC_STATS(X)
-#undef X
+	SC_STAT_reads,
+	SC_STAT_writes,
+	SC_STAT_discards,
+	SC_STAT_flushes,
+	SC_STAT_read,
+	SC_STAT_read_hit,
+	SC_STAT_read_miss,
+	SC_STAT_read_bypass,
+	SC_STAT_write,
+	SC_STAT_write_hit,
+	SC_STAT_write_new,
+	SC_STAT_write_bypass,
+	SC_STAT_seq_read,
+	SC_STAT_seq_write,
+	SC_STAT_fill,
+	SC_STAT_fill_extra,
+	SC_STAT_rmw_read,
+	SC_STAT_rmw_extra,
+	SC_STAT_through,
+	SC_STAT_clean_read,
+	SC_STAT_clean,
+	SC_STAT_origin_read,
+	SC_STAT_origin_write,
+	SC_STAT_ssd_read,
+	SC_STAT_ssd_write,
+	SC_STAT_inserted,
+	SC_STAT_replaced,
+	SC_STAT_invalidated,
+	SC_STAT_discarded,
+	SC_STAT_no_room,
+	SC_STAT_dirtied,
+	SC_STAT_cleaned,
+	SC_STAT_dirty_hit,
+	SC_STAT_record_updates,
+	SC_STAT_record_batched,
+	SC_STAT_record_blocks,
+	SC_STAT_commits,
+	SC_STAT_rounds,
+	SC_STAT_waited,
+	SC_STAT_ssd_errors,
+	SC_STAT_origin_errors,
+	SC_STAT_lost_errors,
+	SC_STAT_clean_errors,
 	SC_NR_STATS,
 };
 
@@ -164,7 +190,7 @@ struct sc_op {
  * @waiting: those of bios that wait, in the order in which they came
  */
 struct sc_bucket {
-	spinlock_t lock;
+	spinlock_t lock;		/* taken in interrupts */
 	struct list_head active;
 	struct list_head waiting;
 } ____cacheline_aligned_in_smp;
@@ -201,8 +227,10 @@ struct sc_flow {
 	unsigned long used;
 };
 
+/* Flows of a hash; the lock protects them. */
 struct sc_flow_bucket {
-	spinlock_t lock;	/* protects the flows */
+	/* Never held while another is. */
+	spinlock_t lock;
 	struct sc_flow flows[SC_FLOW_WAYS];
 };
 
@@ -332,10 +360,10 @@ struct setcache {
 	struct workqueue_struct *commit_wq;
 	atomic_t fills;
 	wait_queue_head_t idle;
-	spinlock_t defer_lock;
+	spinlock_t defer_lock;		/* taken within a bucket's */
 	struct list_head deferred;
 	struct work_struct defer_work;
-	spinlock_t wait_lock;
+	spinlock_t wait_lock;		/* taken in interrupts */
 	struct list_head waiters;
 	struct work_struct commit_work;
 	struct delayed_work commit_timer;

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of dm-setcache: where blocks are, who gives way, who waits for
+ * whom, what a record says, and what fits an SSD.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+
+/* The code itself: what it shares among its files is not exported. */
+#include "../cache/setcache-set.c"
+#include "../cache/setcache-policy.c"
+#include "../cache/setcache-metadata.c"
+
+#define ASSOC	64
+#define SETS	7
+
+static struct sc_index *make_index(struct kunit *test, u64 origin)
+{
+	struct sc_index *index = kunit_kzalloc(test, sizeof(*index), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, index);
+	index->geo.block = 8;
+	index->geo.assoc = ASSOC;
+	index->geo.sets = SETS;
+	index->geo.origin = origin;
+	KUNIT_ASSERT_EQ(test, sc_index_init(index), 0);
+	return index;
+}
+
+static void block_and_id_lead_to_each_other(struct kunit *test)
+{
+	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 1000);
+	u32 set, id, next_set, next_id;
+	u64 block;
+
+	for (block = 0; block < index->blocks; block += 1 + block % 17) {
+		sc_locate(index, block, &set, &id);
+		KUNIT_ASSERT_LT(test, set, SETS);
+		KUNIT_ASSERT_LE(test, id, SC_ID_MASK);
+		KUNIT_ASSERT_EQ(test, set, (block / ASSOC) % SETS);
+		KUNIT_ASSERT_EQ(test, sc_block_of(index, set, id), block);
+		if (block % ASSOC == ASSOC - 1)
+			continue;
+		/* Within a stripe, ids go on as blocks do. */
+		sc_locate(index, block + 1, &next_set, &next_id);
+		KUNIT_ASSERT_EQ(test, next_set, set);
+		KUNIT_ASSERT_EQ(test, next_id, id + 1);
+	}
+	sc_index_exit(index);
+}
+
+static void an_origin_too_large_for_ids_is_refused(struct kunit *test)
+{
+	struct sc_index index = {
+		.geo = { .block = 8, .assoc = 4096, .sets = 1 },
+	};
+
+	/* 29 bits of id, 12 of them the place in the stripe. */
+	index.geo.origin = 8ULL << SC_ID_BITS;
+	KUNIT_EXPECT_EQ(test, sc_index_init(&index), 0);
+	sc_index_exit(&index);
+	index.geo.origin++;
+	KUNIT_EXPECT_EQ(test, sc_index_init(&index), -EFBIG);
+}
+
+static void fits(struct kunit *test, u32 assoc, u32 block, u64 ssd)
+{
+	struct sc_geometry geo = { .assoc = assoc, .block = block, .ssd = ssd };
+	u64 set = (u64)assoc * block, records, data;
+
+	if (sc_geometry_fit(&geo)) {
+		KUNIT_EXPECT_LT(test, ssd, 2 * set + 1024);
+		return;
+	}
+	records = DIV_ROUND_UP_ULL(geo.sets * assoc, SC_RECORDS);
+	KUNIT_EXPECT_EQ(test, geo.data % SC_DATA_ALIGN, 0);
+	KUNIT_EXPECT_GE(test, geo.data,
+			SC_RECORD_START + records * SC_BLOCK_SECTORS);
+	KUNIT_EXPECT_LE(test, geo.data + geo.sets * set, ssd);
+	/* One more would not. */
+	records = DIV_ROUND_UP_ULL((geo.sets + 1) * assoc, SC_RECORDS);
+	data = round_up(SC_RECORD_START + records * SC_BLOCK_SECTORS,
+			SC_DATA_ALIGN);
+	KUNIT_EXPECT_GT(test, data + (geo.sets + 1) * set, ssd);
+}
+
+static void the_most_sets_that_fit_are_made(struct kunit *test)
+{
+	u32 assoc, block, i;
+
+	for (assoc = SC_MIN_ASSOC; assoc <= SC_MAX_ASSOC; assoc *= 4)
+		for (block = SC_MIN_BLOCK; block <= SC_MAX_BLOCK; block *= 4)
+			for (i = 0; i < 200; i++)
+				fits(test, assoc, block,
+				     (1ULL << (i % 36)) * 3 + i * 1237);
+}
+
+static void a_record_is_read_as_written_and_damage_is_seen(struct kunit *test)
+{
+	struct sc_record record, bad;
+	enum sc_record_state state;
+	u64 block;
+	u32 bit;
+
+	sc_record_encode(&record, 4711, 123456789, SC_RECORD_DIRTY,
+			 SC_BLOCK_MASK - 5, 17);
+	KUNIT_EXPECT_TRUE(test, sc_record_decode(&record, 4711, 123456789,
+						 &state, &block));
+	KUNIT_EXPECT_EQ(test, (int)state, SC_RECORD_DIRTY);
+	KUNIT_EXPECT_EQ(test, block, SC_BLOCK_MASK - 5);
+	for (bit = 0; bit < sizeof(bad) * 8; bit++) {
+		bad = record;
+		((u8 *)&bad)[bit / 8] ^= 1 << bit % 8;
+		KUNIT_EXPECT_FALSE(test, sc_record_decode(&bad, 4711, 123456789,
+							  &state, &block));
+	}
+	/* Of another slot, or another cache. */
+	KUNIT_EXPECT_FALSE(test, sc_record_decode(&record, 4711, 123456788,
+						  &state, &block));
+	KUNIT_EXPECT_FALSE(test, sc_record_decode(&record, 4712, 123456789,
+						  &state, &block));
+	/* Zeros are no record. */
+	memset(&bad, 0, sizeof(bad));
+	KUNIT_EXPECT_FALSE(test, sc_record_decode(&bad, 4711, 0, &state,
+						  &block));
+}
+
+static void who_waits_for_whom(struct kunit *test)
+{
+	/* By class of who is at work, then of who comes. */
+	static const bool waits[4][4] = {
+		[SC_SHARED] = { [SC_EXCLUSIVE] = true, [SC_DISCARD] = true },
+		[SC_EXCLUSIVE] = { true, true, true, true },
+		[SC_CLEANER] = { [SC_CLEANER] = true, [SC_DISCARD] = true },
+		[SC_DISCARD] = { true, true, true, true },
+	};
+	struct sc_op a = { .set = 3, .first = 10, .last = 20 };
+	struct sc_op b = { .set = 3, .first = 20, .last = 30 };
+	int i, j;
+
+	for (i = 0; i < 4; i++) {
+		for (j = 0; j < 4; j++) {
+			a.class = i;
+			b.class = j;
+			b.set = 3;
+			b.first = 20;
+			KUNIT_EXPECT_EQ(test, sc_conflict(&a, &b), waits[i][j]);
+			/* Elsewhere, nobody. */
+			b.first = 21;
+			KUNIT_EXPECT_FALSE(test, sc_conflict(&a, &b));
+			b.first = 20;
+			b.set = 4;
+			KUNIT_EXPECT_FALSE(test, sc_conflict(&a, &b));
+		}
+	}
+}
+
+static void a_set_holds_what_a_list_would(struct kunit *test)
+{
+	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
+	struct rnd_state rnd;
+	u32 held[ASSOC];
+	u32 round, i, used = 0, dirty = 0, set = 3;
+
+	memset(held, 0xff, sizeof(held));
+	prandom_seed_state(&rnd, 1);
+	for (round = 0; round < 20000; round++) {
+		u32 r = prandom_u32_state(&rnd);
+		u16 slot = r % ASSOC;
+		u32 id = (r >> 8) % (ASSOC * 50);
+		u16 found = sc_find(index, set, id);
+
+		for (i = 0; i < ASSOC && held[i] != id; i++)
+			;
+		KUNIT_ASSERT_EQ(test, found, i < ASSOC ? i : SC_NIL);
+		if (held[slot] != U32_MAX) {
+			dirty -= sc_state(index, set, slot) >= SC_DIRTY;
+			sc_remove(index, set, slot);
+			held[slot] = U32_MAX;
+			used--;
+		} else if (found == SC_NIL) {
+			enum sc_state state = SC_CLEAN + r % 2;
+
+			sc_insert(index, set, slot, id, state);
+			held[slot] = id;
+			dirty += state == SC_DIRTY;
+			used++;
+		}
+		KUNIT_ASSERT_EQ(test, index->sets[set].used, used);
+		KUNIT_ASSERT_EQ(test, index->sets[set].dirty, dirty);
+		KUNIT_ASSERT_EQ(test, atomic_long_read(&index->nr_used), used);
+		KUNIT_ASSERT_EQ(test, atomic_long_read(&index->nr_dirty),
+				dirty);
+	}
+	sc_index_exit(index);
+}
+
+/* Fill a set with ids 0..ASSOC-1, in that order. */
+static void fill_set(struct kunit *test, struct sc_index *index, u32 set,
+		     enum sc_policy policy)
+{
+	bool replaced;
+	u32 id;
+
+	for (id = 0; id < ASSOC; id++) {
+		u16 slot = sc_take(index, set, id, SC_NIL, policy, &replaced);
+
+		/* Free ones by place: the set lies as the disk does. */
+		KUNIT_ASSERT_EQ(test, slot, id);
+		KUNIT_ASSERT_FALSE(test, replaced);
+		sc_set_state(index, set, slot, SC_CLEAN);
+	}
+}
+
+static u32 take_one(struct kunit *test, struct sc_index *index, u32 set, u32 id,
+		    enum sc_policy policy)
+{
+	bool replaced;
+	u16 slot = sc_take(index, set, id, SC_NIL, policy, &replaced);
+
+	if (slot == SC_NIL)
+		return U32_MAX;
+	KUNIT_EXPECT_TRUE(test, replaced);
+	KUNIT_EXPECT_EQ(test, (int)sc_state(index, set, slot), SC_FILLING);
+	sc_set_state(index, set, slot, SC_CLEAN);
+	return slot;
+}
+
+static void fifo_and_lru_give_way_in_their_order(struct kunit *test)
+{
+	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
+	u32 i, set = 2;
+
+	fill_set(test, index, set, SC_FIFO);
+	for (i = 0; i < ASSOC / 2; i++)
+		sc_touch(index, set, i, SC_FIFO, false);
+	for (i = 0; i < ASSOC; i++)
+		KUNIT_EXPECT_EQ(test, take_one(test, index, set, 1000 + i,
+					       SC_FIFO), i);
+	sc_index_clear(index);
+
+	fill_set(test, index, set, SC_LRU);
+	for (i = 0; i < ASSOC / 2; i++)
+		sc_touch(index, set, i, SC_LRU, false);
+	for (i = 0; i < ASSOC; i++)
+		KUNIT_EXPECT_EQ(test, take_one(test, index, set, 1000 + i,
+					       SC_LRU), (i + ASSOC / 2) % ASSOC);
+	sc_index_exit(index);
+}
+
+static void order_outlives_a_full_clock(struct kunit *test)
+{
+	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
+	u32 i, set = 2;
+
+	fill_set(test, index, set, SC_LRU);
+	/* One is used over and over, all others are older than it for ever. */
+	for (i = 0; i < 300000; i++)
+		sc_touch(index, set, 5, SC_LRU, false);
+	for (i = 0; i < ASSOC - 1; i++)
+		KUNIT_EXPECT_NE(test, take_one(test, index, set, 1000 + i,
+					       SC_LRU), 5);
+	KUNIT_EXPECT_EQ(test, take_one(test, index, set, 2000, SC_LRU), 5);
+	sc_index_exit(index);
+}
+
+static void dirty_and_busy_blocks_never_give_way(struct kunit *test)
+{
+	static const enum sc_policy policies[] = { SC_FIFO, SC_LRU, SC_RANDOM };
+	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
+	struct sc_op op = { .set = 2, .first = 10, .last = 19 };
+	u32 i, p, set = 2;
+
+	for (p = 0; p < ARRAY_SIZE(policies); p++) {
+		bool replaced;
+
+		sc_index_clear(index);
+		INIT_LIST_HEAD(&sc_bucket(index, set)->active);
+		fill_set(test, index, set, policies[p]);
+		for (i = 0; i < ASSOC; i++)
+			if (i % 2)
+				sc_set_state(index, set, i, SC_DIRTY + i % 3);
+		list_add(&op.link, &sc_bucket(index, set)->active);
+		/* Even ones, but for 10, 12 .. 18. */
+		for (i = 0; i < ASSOC / 2 - 5; i++) {
+			u16 slot = sc_take(index, set, 1000 + i, SC_NIL,
+					   policies[p], &replaced);
+
+			KUNIT_ASSERT_NE(test, slot, SC_NIL);
+			KUNIT_EXPECT_EQ(test, slot % 2, 0);
+			KUNIT_EXPECT_FALSE(test, slot >= 10 && slot <= 19);
+		}
+		KUNIT_EXPECT_EQ(test, sc_take(index, set, 2000, SC_NIL,
+					      policies[p], &replaced), SC_NIL);
+	}
+	sc_index_exit(index);
+}
+
+static void streams_are_told_apart(struct kunit *test)
+{
+	struct sc_flows *flows = sc_flows_create();
+	sector_t at[16];
+	u32 i, step, odd = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, flows);
+	for (i = 0; i < 16; i++)
+		at[i] = i * 1000003ULL;
+	for (step = 0; step < 100; step++) {
+		for (i = 0; i < 16; i++) {
+			/* Few may share a hash with too many others. */
+			odd += sc_flow(flows, at[i], 8, jiffies) != step * 8;
+			at[i] += 8;
+		}
+	}
+	KUNIT_EXPECT_EQ(test, odd, 0);
+	/* What does not go on where one stopped is none. */
+	for (i = 0; i < 16; i++)
+		KUNIT_EXPECT_EQ(test, sc_flow(flows, at[i] + 8, 8, jiffies), 0);
+	/* And one that has rested too long. */
+	KUNIT_EXPECT_EQ(test, sc_flow(flows, at[0], 8,
+				      jiffies + SC_FLOW_LIFE + HZ), 0);
+	kvfree(flows);
+}
+
+static struct kunit_case setcache_cases[] = {
+	KUNIT_CASE(block_and_id_lead_to_each_other),
+	KUNIT_CASE(an_origin_too_large_for_ids_is_refused),
+	KUNIT_CASE(the_most_sets_that_fit_are_made),
+	KUNIT_CASE(a_record_is_read_as_written_and_damage_is_seen),
+	KUNIT_CASE(who_waits_for_whom),
+	KUNIT_CASE(a_set_holds_what_a_list_would),
+	KUNIT_CASE(fifo_and_lru_give_way_in_their_order),
+	KUNIT_CASE(order_outlives_a_full_clock),
+	KUNIT_CASE(dirty_and_busy_blocks_never_give_way),
+	KUNIT_CASE(streams_are_told_apart),
+	{}
+};
+
+static struct kunit_suite setcache_suite = {
+	.name = "setcache",
+	.test_cases = setcache_cases,
+};
+
+kunit_test_suite(setcache_suite);
+
+MODULE_DESCRIPTION("KUnit tests of dm-setcache");
+MODULE_LICENSE("GPL");
