@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Lives of a cache, each cut short by a power cut, and what may be read afterwards.
+
+Run in the guest, with the standard library alone: FIRST COUNT STEPS. A life is a function of its
+number: writers that write, read, flush, write through (FUA) and discard, and meanwhile other modes
+and policies, cleaning, suspension, reload. Origin and SSD are parts of one disk with a volatile
+cache, so one cut takes both, and of each write that is not stable it keeps all, a part, or nothing.
+
+Every sector that is written carries its number and that of its write. So a reader knows what it
+has got, and the model what it may have got: before the cut, what was written last; after it, no
+less than what was flushed.
+"""
+
+import fcntl
+import mmap
+import os
+import random
+import struct
+import subprocess
+import sys
+import threading
+import time
+from typing import Final
+
+DISK: Final = "/sys/kernel/config/isoblk_vdisk/disk0"
+STATS: Final = "/sys/kernel/debug/isoblk_vdisk/disk0/stats"
+SECTOR: Final = 512
+ORIGIN: Final = 4096  # sectors
+SSD: Final = 1024
+WAYS: Final = 16
+MODES: Final = ("writeback", "writethrough", "writearound", "readonly", "writeonly")
+POLICIES: Final = ("fifo", "lru", "random")
+OPTIONS: Final = (
+    "0",
+    "2 commit_ms 1",
+    "4 set_high 60 set_low 40",
+    "4 seq_write_kb 16 seq_read_kb 16",
+    "6 commit_ms 1 age_ms 1 idle_ms 1",
+)
+BLKDISCARD: Final = 0x1277
+
+# What a discard leaves: anything that was ever there.
+ANYTHING: Final = -1
+
+
+class DeadError(Exception):
+    """The power is off."""
+
+
+def put(value: object, name: str) -> None:
+    with open(f"{DISK}/{name}", "w") as file:
+        file.write(str(value))
+
+
+def writes_of_disk() -> int:
+    with open(STATS) as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("write_requests"))
+
+
+def dm(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    command = ["dmsetup", "--noudevsync", "--noudevrules", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=check)
+
+
+def pattern(sector: int, count: int, number: int) -> mmap.mmap:
+    """Sectors of the write `number`."""
+    data = mmap.mmap(-1, count * SECTOR)
+    for i in range(count):
+        data.write(struct.pack("<QQ", sector + i, number) * (SECTOR // 16))
+    return data
+
+
+def numbers(data: bytes, sector: int) -> list[int]:
+    """Of each sector, the write that it is of, 0 if of none."""
+    found = []
+    for at in range(0, len(data), SECTOR):
+        piece = data[at : at + SECTOR]
+        place, number = struct.unpack_from("<QQ", piece)
+        if any(piece):
+            assert place == sector + at // SECTOR, f"sector {sector + at // SECTOR}: of {place}"
+            assert piece == struct.pack("<QQ", place, number) * (SECTOR // 16), "half a sector"
+        found.append(number)
+    return found
+
+
+def everything(path: str) -> list[int]:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    found = []
+    for at in range(0, ORIGIN, 128):
+        data = mmap.mmap(-1, 128 * SECTOR)
+        assert os.preadv(fd, [data], at * SECTOR) == len(data)
+        found += numbers(bytes(data), at)
+    os.close(fd)
+    return found
+
+
+class Writer:
+    """One at a time, on sectors of its own."""
+
+    def __init__(self, seed: int, path: str, first: int, count: int) -> None:
+        self.random = random.Random(seed)
+        self.path, self.first, self.count = path, first, count
+        self.number = 0
+        self.written: dict[int, list[int]] = {s: [0] for s in range(first, first + count)}
+        self.stable: dict[int, int] = {}  # how many of them must not be read after a cut
+        self.ended: set[int] = set()  # since the last flush
+        self.fault: str | None = None
+
+    def open(self) -> None:
+        self.fd = os.open(self.path, os.O_RDWR | os.O_DIRECT)
+
+    def place(self, sizes: tuple[int, ...], aligns: tuple[int, ...]) -> tuple[int, int]:
+        count = min(self.random.choice(sizes), self.count)
+        align = self.random.choice(aligns)
+        start = self.random.randrange((self.count - count) // align + 1) * align
+        # Some places more often than others.
+        if self.random.random() < 0.6:
+            start %= self.count // 4
+        return self.first + start, count
+
+    def write(self, *, fua: bool) -> None:
+        sector, count = self.place((1, 2, 7, 8, 8, 8, 8, 16, 24, 40, 128), (1, 8, 8, 8))
+        self.number += 1
+        data = pattern(sector, count, self.number)
+        sectors = range(sector, sector + count)
+        for s in sectors:
+            self.written[s].append(self.number)
+        try:
+            os.pwritev(self.fd, [data], sector * SECTOR, os.RWF_DSYNC if fua else 0)
+        except OSError as error:
+            raise DeadError from error
+        for s in sectors:
+            if fua:
+                self.stable[s] = len(self.written[s]) - 1
+        self.ended.difference_update(sectors) if fua else self.ended.update(sectors)
+
+    def read(self) -> None:
+        sector, count = self.place((1, 3, 8, 8, 16, 64, 128, 256), (1,))
+        data = mmap.mmap(-1, count * SECTOR)
+        try:
+            os.preadv(self.fd, [data], sector * SECTOR)
+        except OSError as error:
+            raise DeadError from error
+        for s, number in enumerate(numbers(bytes(data), sector), sector):
+            last = self.written[s][-1]
+            assert last in (number, ANYTHING), f"sector {s} reads {number}, last was {last}"
+
+    def flush(self) -> None:
+        try:
+            os.fsync(self.fd)
+        except OSError as error:
+            raise DeadError from error
+        for s in self.ended:
+            self.stable[s] = len(self.written[s]) - 1
+        self.ended.clear()
+
+    def discard(self) -> None:
+        sector, count = self.place((8, 8, 16, 64, 300), (1, 8))
+        for s in range(sector, sector + count):
+            self.written[s].append(ANYTHING)
+            self.ended.add(s)
+        try:
+            where = struct.pack("QQ", sector * SECTOR, count * SECTOR)
+            fcntl.ioctl(self.fd, BLKDISCARD, where)
+        except OSError as error:
+            raise DeadError from error
+
+    def live(self, steps: int) -> None:
+        """Any number of steps, until the power is off."""
+        self.open()
+        try:
+            for _ in range(steps):
+                what = self.random.choices(
+                    ["write", "fua", "read", "flush", "discard", "sleep"], [50, 8, 20, 8, 3, 4]
+                )[0]
+                if what in ("write", "fua"):
+                    self.write(fua=what == "fua")
+                elif what == "sleep":
+                    time.sleep(self.random.choice([0.0001, 0.001]))
+                else:
+                    getattr(self, what)()
+        except DeadError:
+            pass
+        except AssertionError as fault:
+            self.fault = str(fault)
+        finally:
+            os.close(self.fd)
+
+    def check(self, found: list[int]) -> None:
+        """What may be there after the cut."""
+        for s, written in self.written.items():
+            allowed = written[self.stable.get(s, 0) :]
+            assert ANYTHING in allowed or found[s] in allowed, (
+                f"sector {s} reads {found[s]}, of {written} only {allowed} may be"
+            )
+
+
+class Life:
+    """A cache, its writers, and who disturbs them."""
+
+    def __init__(self, number: int, steps: int) -> None:
+        self.random = random.Random(number)
+        self.number, self.steps = number, steps
+        self.block = self.random.choice([8, 8, 8, 1, 4, 16])
+        self.options = self.random.choice(OPTIONS)
+        self.writers = self.random.choice([1, 1, 3, 8])
+        self.cut_ns = self.random.randrange(50_000, 60_000 * steps)
+
+    def table(self) -> str:
+        mode, policy = self.random.choice(MODES), self.random.choice(POLICIES)
+        devices = "/dev/mapper/slow /dev/mapper/fast"
+        return f"0 {ORIGIN} setcache {devices} {self.block} {WAYS} {mode} {policy} {self.options}"
+
+    def disturb(self) -> None:
+        what = self.random.choices(
+            ["mode", "policy", "clean", "suspend", "reload", "sleep"], [8, 4, 5, 1, 1, 20]
+        )[0]
+        if what == "mode":
+            dm("message", "c", "0", "mode", self.random.choice(MODES), check=False)
+        elif what == "policy":
+            dm("message", "c", "0", "policy", self.random.choice(POLICIES), check=False)
+        elif what == "clean":
+            dm("message", "c", "0", "clean", check=False)
+        elif what == "sleep":
+            time.sleep(self.random.choice([0.0001, 0.0003, 0.001]))
+        else:
+            dm("suspend", "c", check=False)
+            if what == "reload":
+                dm("load", "c", "--table", self.table(), check=False)
+            if dm("resume", "c", check=False).returncode:
+                # A new table does not begin without power, and writers would wait for it.
+                dm("load", "c", "--table", f"0 {ORIGIN} error")
+                dm("resume", "c")
+
+    def cut(self, start: int) -> None:
+        time.sleep(max(0, start + self.cut_ns - time.monotonic_ns()) / 1e9)
+        self.at = writes_of_disk()
+        put("cut", "fault/state")
+
+    def live(self) -> None:
+        put(0, "power")
+        put(self.number, "seed")
+        put(1, "power")
+        dm("create", "slow", "--table", f"0 {ORIGIN} linear /dev/disk0 0")
+        dm("create", "fast", "--table", f"0 {SSD} linear /dev/disk0 {ORIGIN}")
+        dm("mknodes")
+        dm("create", "c", "--table", self.table())
+        dm("mknodes")
+        share = ORIGIN // self.writers
+        writers = [
+            Writer(self.number * 100 + i, "/dev/mapper/c", i * share, share)
+            for i in range(self.writers)
+        ]
+        threads = [
+            threading.Thread(target=one.live, args=(self.steps // self.writers,))
+            for one in writers
+        ]
+        threads.append(threading.Thread(target=self.cut, args=(time.monotonic_ns(),)))
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            self.disturb()
+        for thread in threads:
+            thread.join()
+        dm("remove", "c")
+        put("ok", "fault/state")
+        for writer in writers:
+            assert not writer.fault, writer.fault
+        self.after(writers)
+
+    def after(self, writers: list[Writer]) -> None:
+        dm("create", "c", "--table", self.table())
+        dm("mknodes")
+        found = everything("/dev/mapper/c")
+        for writer in writers:
+            writer.check(found)
+        # It stays so, and once all is clean the origin has it.
+        assert everything("/dev/mapper/c") == found, "another content the second time"
+        dm("message", "c", "0", "mode", "readonly")
+        for _ in range(2000):
+            words = dm("status", "c").stdout.split()
+            if words[words.index("dirty") + 1] == "0":
+                break
+            time.sleep(0.01)
+        else:
+            raise AssertionError("it is never clean")
+        dm("remove", "c")
+        assert everything("/dev/mapper/slow") == found, "the origin differs"
+        dm("remove", "slow")
+        dm("remove", "fast")
+
+
+def main() -> None:
+    first, count, steps = map(int, sys.argv[1:])
+    os.mkdir(DISK)
+    put((ORIGIN + SSD) * SECTOR, "size")
+    for name in ("read_ns", "write_ns"):
+        put(20_000, name)
+    put(50_000, "flush_ns")
+    put(8, "servers")
+    put("memory", "store")
+    put(1, "write_cache")
+    put(1, "power")
+    cuts = set()
+    for number in range(first, first + count):
+        life = Life(number, steps)
+        try:
+            life.live()
+        except AssertionError as fault:
+            print(f"life {number}: {fault}")
+            sys.exit(1)
+        cuts.add(life.at)
+    print(f"lives {count} writes {len(cuts)}")
+
+
+main()
