@@ -20,10 +20,11 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Final
 
-DISK: Final = "/sys/kernel/config/isoblk_vdisk/disk0"
-STATS: Final = "/sys/kernel/debug/isoblk_vdisk/disk0/stats"
+DISK: Final = Path("/sys/kernel/config/isoblk_vdisk/disk0")
+STATS: Final = Path("/sys/kernel/debug/isoblk_vdisk/disk0/stats")
 SECTOR: Final = 512
 ORIGIN: Final = 4096  # sectors
 SSD: Final = 1024
@@ -48,13 +49,12 @@ class DeadError(Exception):
 
 
 def put(value: object, name: str) -> None:
-    with open(f"{DISK}/{name}", "w") as file:
-        file.write(str(value))
+    (DISK / name).write_text(str(value))
 
 
 def writes_of_disk() -> int:
-    with open(STATS) as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("write_requests"))
+    figures = dict(line.split() for line in STATS.read_text().splitlines())
+    return int(figures["write_requests"])
 
 
 def dm(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -252,8 +252,7 @@ class Life:
             for i in range(self.writers)
         ]
         threads = [
-            threading.Thread(target=one.live, args=(self.steps // self.writers,))
-            for one in writers
+            threading.Thread(target=one.live, args=(self.steps // self.writers,)) for one in writers
         ]
         threads.append(threading.Thread(target=self.cut, args=(time.monotonic_ns(),)))
         for thread in threads:
@@ -292,7 +291,7 @@ class Life:
 
 def main() -> None:
     first, count, steps = map(int, sys.argv[1:])
-    os.mkdir(DISK)
+    DISK.mkdir()
     put((ORIGIN + SSD) * SECTOR, "size")
     for name in ("read_ns", "write_ns"):
         put(20_000, name)

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""dm-setcache: what it keeps, what it never shows, and what it counts.
+
+The SSD's bytes are read and made here by the format that kernel/cache/README.md describes, not by
+the module's own code.
+"""
+
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lab.guest import Guest, Left
+from tests.lab.load import START, STATS, VDISK, WAIT, numbers, results, run, save, tenant
+
+MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
+LIVES = Path(__file__).with_name("setcache_lives.py")
+
+# An origin of 16 MiB and an SSD of 4: 15 sets of 64 blocks of 4 KiB.
+ORIGIN, SSD, WAYS = 32768, 8192, 64
+SLOTS = 15 * WAYS
+C = "/dev/mapper/c"
+
+SHELL = f"""
+export PATH=$PATH:/sbin:/usr/sbin
+dm() {{ r=0; dmsetup --noudevsync --noudevrules "$@" || r=$?; dmsetup mknodes; return $r; }}
+fails() {{ if "$@" 2> /run/isoblk/said; then echo "this did not fail: $*"; exit 1; fi; }}
+put() {{ echo $3 > {VDISK}/$1/$2; }}
+disk() {{ mkdir {VDISK}/$1; put $1 size $2; put $1 store memory; put $1 write_cache 1; put $1 servers 2
+  put $1 read_ns $3; put $1 write_ns $3; put $1 power 1; }}
+disk slow 16m 500000; disk fast 4m 100000
+make() {{ dm create c --table "0 {ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS} $1"; }}
+tell() {{ dm message c 0 "$@"; }}
+say() {{ dm status c > /run/isoblk/$1; }}
+clean() {{ tell clean; while fails dm status c | grep -q ' dirty 0 '; do sleep 0.1; done; }}
+fault() {{ echo "$2" > {VDISK}/$1/fault/$3; }}
+fill() {{ dd if=/run/isoblk/data of=$1 bs=64k seek=${{2:-0}} oflag=direct 2> /dev/null; }}
+same() {{ dd if=$1 bs=64k skip=${{2:-0}} count=32 iflag=direct 2> /dev/null |
+  cmp -s - /run/isoblk/data; }}
+data() {{ head -c 2097152 /dev/urandom > /run/isoblk/data; }}
+data
+"""
+
+
+def _run(guest: Guest, *lines: str) -> Left:
+    return guest.run("\n".join((SHELL, *lines)), modules=MODULES)
+
+
+def _status(left: Left, name: str) -> dict[str, str]:
+    words = left.read(name).split()[3:]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def _balance(status: dict[str, str]) -> None:
+    """What adds up when nothing has failed, and nothing is under way."""
+    n = {name: int(value) for name, value in status.items() if value.isdigit()}
+    assert n["read"] == n["read_hit"] + n["read_miss"]
+    assert n["write"] == n["write_hit"] + n["write_new"] + n["write_bypass"]
+    assert n["origin_read"] == n["read_miss"] + n["fill_extra"] + n["rmw_read"]
+    assert n["origin_write"] == n["write_bypass"] + n["through"] + n["clean"]
+    assert n["ssd_read"] == n["read_hit"] + n["clean_read"]
+    assert n["ssd_write"] == (
+        n["fill"] + n["write_hit"] + n["write_new"] + n["rmw_extra"] + 8 * n["record_blocks"]
+    )
+    assert n["record_updates"] == n["record_batched"] + n["record_blocks"]
+    assert n["fill"] == 8 * n["inserted"]
+
+
+def _lives(guest: Guest, first: int, count: int) -> None:
+    python = Path(sys.executable).resolve()
+    path = "export PATH=$PATH:/sbin:/usr/sbin"
+    command = f"{python} -SI {LIVES} {first} {count} 80 > /run/isoblk/lives || true"
+    left = guest.run(f"{path}\n{command}", modules=MODULES)
+    said = left.read("lives")
+    assert said.startswith(f"lives {count} "), said + left.console[-2000:]
+
+
+def test_what_was_flushed_survives_a_cut_and_nothing_stale_is_read(guest: Guest) -> None:
+    _lives(guest, 1, 40)
+
+
+def test_lives_under_the_sanitizers(debug_guest: Guest) -> None:
+    _lives(debug_guest, 100, 4)
+
+
+def test_random_load_through_every_change(any_guest: Guest) -> None:
+    changes = [
+        f"tell mode {mode}; tell policy {policy}; sleep 0.05"
+        for mode in ("writethrough", "writeback", "writearound", "writeonly", "readonly")
+        for policy in ("fifo", "lru", "random")
+    ]
+    table = f"0 {ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS} writeback fifo 2 commit_ms 20"
+    left = _run(
+        any_guest,
+        "make 'writeback lru'",
+        tenant("small", device=C, rw="randrw", bssplit="512/20:4k/40:12k/20:64k/20", iodepth=16,
+               verify=1, size="8m", fsync=50, runtime="1500ms"),
+        tenant("hot", device=C, rw="randrw", bs="4k", iodepth=8, verify=1, offset="8m", size="4m",
+               random_distribution="zipf:1.2", fua=1, runtime="1500ms"),
+        tenant("long", device=C, rw="rw", bs="64k", iodepth=4, verify=1, offset="12m", size="4m",
+               runtime="1500ms"),
+        START,
+        *changes,
+        "tell mode writeback; tell seq_write_kb 128; tell seq_read_kb 128; sleep 0.1",
+        "dm suspend c; dm resume c; tell clean; sleep 0.1",
+        f"dm suspend c; dm load c --table '{table}'; dm resume c; sleep 0.1",
+        WAIT, save("results"), "clean; say status",
+    )  # fmt: skip
+    for name, done in results(left, "results").items():
+        assert done.error == 0
+        for op in done.ops.values():
+            assert (op.errors, op.verify_errors) == (0, 0), name
+    _balance(_status(left, "status"))
+
+
+@pytest.mark.parametrize("mode", ["writeback", "writethrough", "writearound", "writeonly"])
+def test_the_counters_add_up_and_are_those_of_the_disks(guest: Guest, mode: str) -> None:
+    left = _run(
+        guest,
+        f"make '{mode} lru'",
+        *(f"cat {STATS}/{disk}/stats > /run/isoblk/{disk}0" for disk in ("slow", "fast")),
+        tenant("a", device=C, rw="randrw", bssplit="512/10:4k/50:16k/40", iodepth=8, size="8m",
+               number_ios=3000, fsync=100),
+        run("results"),
+        "clean; say status",
+        *(f"cat {STATS}/{disk}/stats > /run/isoblk/{disk}1" for disk in ("slow", "fast")),
+    )  # fmt: skip
+    status = _status(left, "status")
+    _balance(status)
+    for disk, name in (("slow", "origin"), ("fast", "ssd")):
+        before, after = numbers(left.read(f"{disk}0")), numbers(left.read(f"{disk}1"))
+        for way in ("read", "write"):
+            moved = (after[f"{way}_bytes"] - before[f"{way}_bytes"]) // 512
+            assert moved == int(status[f"{name}_{way}"]), (disk, way)
+    assert int(status["read_hit"]) > 0 or mode == "writearound"
+    assert (int(status["dirtied"]) > 0) == (mode in ("writeback", "writeonly"))
+
+
+def test_contents_outlive_an_orderly_stop_and_hits_need_no_origin(guest: Guest) -> None:
+    left = _run(
+        guest,
+        "make 'writethrough lru'; fill /dev/mapper/c; dm remove c",
+        "make 'readonly fifo'; same /dev/mapper/c; say status",
+    )
+    status = _status(left, "status")
+    assert (status["read_hit"], status["read_miss"]) == (str(2 << 11), "0")
+    assert status["used"] == "512"
+
+
+def test_a_sequential_stream_is_cached_up_to_its_threshold(guest: Guest) -> None:
+    left = _run(
+        guest,
+        "make 'writeback lru 4 seq_read_kb 256 seq_write_kb 512'",
+        "dd if=/dev/mapper/c of=/dev/null bs=64k count=64 iflag=direct 2> /dev/null; say read",
+        "fill /dev/mapper/c 128; say written",
+        "same /dev/mapper/c 128",
+    )
+    assert int(_status(left, "read")["used"]) * 4 == 256
+    status = _status(left, "written")
+    assert int(status["write_new"]) == 512 * 2
+    assert int(status["seq_write"]) == int(status["write_bypass"]) == (2048 - 512) * 2
+
+
+@pytest.mark.parametrize("mode", ["writethrough", "writearound", "readonly"])
+def test_without_the_ssd_nobody_sees_an_error_if_nothing_is_dirty(guest: Guest, mode: str) -> None:
+    left = _run(
+        guest,
+        f"make '{mode} lru'; fill {C}; same {C}",
+        "fault fast lost state",
+        f"same {C}; fill {C} 64; same {C} 64; fill {C}; sync {C}; same {C}",
+        "say lost; dm suspend c; dm resume c",
+        f"same {C}; data; fill {C}",
+        "fault fast ok state; dm suspend c; dm resume c",
+        f"same {C}; same {C}; say back",
+    )
+    assert _status(left, "lost")["state"] == "lost"
+    back = _status(left, "back")
+    assert back["state"] == "ok"
+    assert int(back["used"]) > 0
+
+
+def test_without_the_ssd_what_is_dirty_fails_and_comes_back(guest: Guest) -> None:
+    left = _run(
+        guest,
+        f"make 'writeback lru 4 set_high 100 set_low 90'; fill {C}; sync {C}",
+        "fault fast lost state",
+        f"fails same {C}; fails fill {C}",
+        f"fill {C} 64; same {C} 64; say lost",
+        "dm suspend c; dm resume c",
+        f"fails same {C}; same {C} 64; fault fast ok state; dm suspend c; dm resume c",
+        f"same {C}; same {C} 64; say back; clean; same /dev/slow",
+    )
+    lost, back = _status(left, "lost"), _status(left, "back")
+    assert (lost["state"], lost["dirty"]) == ("lost", "512")
+    assert int(lost["lost_errors"]) > 0
+    assert (back["state"], back["dirty"]) == ("ok", "512")
+
+
+def test_a_bad_place_on_the_ssd_costs_only_what_is_dirty_there(guest: Guest) -> None:
+    everywhere = f"65536 {(SSD << 9) - 65536} readwrite"
+    left = _run(
+        guest,
+        f"make 'writethrough lru'; fill {C}",
+        f"fault fast '{everywhere}' errors",
+        f"same {C}; fill {C} 32; same {C} 32; say through; fault fast none errors",
+        # Room for new errors.
+        f"dm suspend c; dm resume c; tell mode writeback; tell set_high 100; fill {C}",
+        "dm remove c; make 'writeback lru 2 set_high 100'",
+        f"fault fast '{everywhere}' errors; fails same {C}; fill {C} 96; fault fast none errors",
+        f"same {C}; same {C} 96; same /dev/slow 96",
+    )
+    through = _status(left, "through")
+    assert int(through["ssd_errors"]) > 0
+    assert through["origin_errors"] == "0"
+
+
+def test_discards_take_dirty_blocks_along_and_no_crash_brings_them_back(guest: Guest) -> None:
+    left = _run(
+        guest,
+        f"make 'writeback lru 2 set_high 100'; fill {C}; sync {C}",
+        f"blkdiscard -o 0 -l 1048576 {C}; say status; tell mode readonly",
+        # What is written now goes to the origin; the SSD must not know better.
+        "dd if=/dev/zero bs=64k count=16 2> /dev/null | tr '\\0' x > /run/isoblk/x",
+        f"dd if=/run/isoblk/x of={C} bs=64k oflag=direct,sync 2> /dev/null",
+        "fault fast cut state; dm remove c; fault fast ok state; make 'writeback lru'",
+        f"dd if={C} bs=64k count=16 iflag=direct 2> /dev/null | cmp - /run/isoblk/x",
+    )
+    status = _status(left, "status")
+    assert (status["discarded"], status["dirty"]) == ("256", "256")
+
+
+# -- the SSD's bytes --
+
+
+def _crc(data: bytes, crc: int) -> int:
+    """CRC-32C without inversion."""
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc
+
+
+def test_the_ssd_holds_what_is_documented(guest: Guest) -> None:
+    left = _run(
+        guest,
+        f"make 'writeback lru 2 set_high 100'; fill {C}; tell mode writearound",
+        "dd if=/dev/mapper/c of=/dev/null bs=64k skip=64 count=16 iflag=direct 2> /dev/null",
+        "tell mode writeback; say status; dm table c > /run/isoblk/table; dm remove c",
+        "dd if=/dev/fast of=/run/isoblk/ssd bs=1M iflag=direct 2> /dev/null",
+        "dd if=/dev/slow of=/run/isoblk/origin bs=1M iflag=direct 2> /dev/null",
+    )
+    ssd, origin = ((left.dir / name).read_bytes() for name in ("ssd", "origin"))
+    supers = []
+    for copy in range(2):
+        raw = ssd[4096 * copy : 4096 * (copy + 1)]
+        fields = struct.unpack_from("<16sIIQ16sIIQQQQIIQQ", raw)
+        assert fields[0] == b"isoblk setcache\0"
+        assert fields[1] == 1
+        assert fields[2] == _crc(raw[:20] + bytes(4) + raw[24:], 0xFFFFFFFF)
+        assert fields[3] % 2 == copy
+        assert not any(raw[112:])
+        supers.append(fields)
+    _, _, _, _, uuid, block, ways, sets, size, room, data, state, stamp, _, dirty = max(
+        supers, key=lambda fields: fields[3]
+    )
+    assert (block, ways, sets, size, room, state) == (8, WAYS, 15, ORIGIN, SSD, 1)
+    assert data % 128 == 0
+    assert stamp == _crc(origin[:65536], 0xFFFFFFFF)
+
+    found = {0: 0, 1: 0, 2: 0}
+    wanted = (left.dir / "data").read_bytes()
+    for slot in range(sets * ways):
+        raw = ssd[8192 + 16 * slot : 8192 + 16 * (slot + 1)]
+        where, _, csum = struct.unpack("<QII", raw)
+        seed = _crc(uuid, 0xFFFFFFFF)
+        assert csum == _crc(struct.pack("<Q", slot) + raw[:12], seed)
+        kind, number = where >> 60, where & (1 << 60) - 1
+        found[kind] += 1
+        if kind == 0:
+            continue
+        assert number // ways % sets == slot // ways
+        at = data * 512 + slot * 4096
+        content = wanted if kind == 2 else origin
+        assert ssd[at : at + 4096] == content[number * 4096 : number * 4096 + 4096]
+    status = _status(left, "status")
+    assert found[2] == dirty == int(status["dirty"])
+    assert found[1] + found[2] == int(status["used"])
+
+
+def _refused(guest: Guest, *damage: str, table: str = "writeback lru") -> Left:
+    """A cache with dirty blocks is stopped and damaged, and then not loaded."""
+    return _run(
+        guest,
+        f"make 'writeback lru 2 set_high 100'; fill {C}; dm remove c",
+        *damage,
+        f"fails make '{table}'",
+        "dmesg | grep setcache > /run/isoblk/kernel || true",
+    )
+
+
+_ZERO = "dd if=/dev/zero of=/dev/fast bs=512 oflag=direct count=1 2> /dev/null seek="
+
+
+def test_one_damaged_superblock_does_not_matter_two_do(guest: Guest) -> None:
+    _run(
+        guest,
+        f"make 'writeback lru 2 set_high 100'; fill {C}; dm remove c",
+        f"{_ZERO}0; make 'writeback lru 2 set_high 100'; same {C}; dm remove c",
+        f"{_ZERO}8; make 'writeback lru'; same {C}",
+    )
+    left = _refused(guest, f"{_ZERO}0", f"{_ZERO}8", "printf x | dd of=/dev/fast 2> /dev/null")
+    assert "both superblocks are damaged" in left.read("kernel")
+
+
+def test_a_damaged_record_is_refused(guest: Guest) -> None:
+    assert "a record is damaged" in _refused(guest, f"{_ZERO}17").read("kernel")
+
+
+def test_an_origin_that_changed_meanwhile_is_noticed(guest: Guest) -> None:
+    left = _refused(guest, "printf x | dd of=/dev/slow bs=512 seek=3 conv=sync 2> /dev/null")
+    assert "the origin has changed" in left.read("kernel")
+    left = _run(
+        guest,
+        f"make 'writethrough lru'; fill {C}; dm remove c",
+        "data; fill /dev/slow",
+        f"make 'writethrough lru'; same {C}; say status",
+    )
+    assert _status(left, "status")["read_hit"] == "0"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/dev/slow /dev/fast 3 64 writeback lru",
+        "/dev/slow /dev/fast 256 64 writeback lru",
+        "/dev/slow /dev/fast 8 8 writeback lru",
+        "/dev/slow /dev/fast 8 64 writebehind lru",
+        "/dev/slow /dev/fast 8 64 writeback mru",
+        "/dev/slow /dev/fast 8 64 writeback lru 2 set_high 101",
+        "/dev/slow /dev/fast 8 64 writeback lru 1 set_high",
+        "/dev/slow /dev/fast 8 64 writeback lru 2 set_height 1",
+        "/dev/slow /dev/slow 8 64 writeback lru",
+        "/dev/slow /dev/fast 128 128 writeback lru",
+        "/dev/slow /dev/fast 8 64",
+    ],
+)
+def test_a_wrong_line_is_refused(guest: Guest, line: str) -> None:
+    _run(guest, f"fails dm create c --table '0 {ORIGIN} setcache {line}'")
+
+
+def test_another_size_or_geometry_is_refused(guest: Guest) -> None:
+    _run(
+        guest,
+        f"make 'writeback lru'; fill {C}; dm remove c",
+        *(
+            f"fails dm create c --table '0 {size} setcache /dev/slow /dev/fast {rest} writeback lru'"
+            "; dm remove c 2> /dev/null || true"
+            for size, rest in ((ORIGIN - 8, "8 64"), (ORIGIN, "4 64"), (ORIGIN, "8 32"))
+        ),
+        f"make 'writeback lru'; same {C}",
+    )
+
+
+def test_the_table_shows_what_messages_have_changed(guest: Guest) -> None:
+    left = _run(
+        guest,
+        "make 'writeback lru 2 set_high 60'",
+        "tell mode writethrough; tell policy random; tell age_ms 5000; fails tell age_ms -1",
+        "fails tell mode fast; fails tell set_high 101; fails tell dance",
+        "dm table c > /run/isoblk/table; dm suspend c",
+        'dm load c --table "$(dmsetup table c)"; dm resume c; dm table c > /run/isoblk/again',
+    )
+    assert left.read("table").endswith(f" 8 {WAYS} writethrough random 4 set_high 60 age_ms 5000\n")
+    assert left.read("again") == left.read("table")
