@@ -661,6 +661,8 @@ static int sc_go(struct sc_io *io, struct bio *bio, bool in_map)
 		return DM_MAPIO_SUBMITTED;
 	case SC_PLAN_FAIL:
 		sc_count(sc, SC_STAT_lost_errors, 1);
+		/* Slots that it has taken before it found out. */
+		sc_drop(sc, &io->op);
 		sc_unlock(sc, &io->op);
 		sc_end(io, bio, BLK_STS_IOERR);
 		return DM_MAPIO_SUBMITTED;
@@ -1298,18 +1300,20 @@ static void sc_write_done(struct sc_job *job)
 		sc_job_end(job, error);
 		return;
 	}
-	if (job->ssd_error && (!job->through || job->dirty)) {
-		/* Through: the origin has it, but the SSD may say otherwise. */
-		if (!job->through)
-			sc_job_retry(job);
-		else
-			sc_job_end(job, BLK_STS_IOERR);
+	if (job->ssd_error && !job->through) {
+		sc_job_retry(job);
 		return;
 	}
-	if (job->ssd_error)
+	if (job->ssd_error) {
 		sc_drop(sc, &job->op);
-	else
+		/* The origin has it, but the SSD's record says otherwise. */
+		if (job->dirty) {
+			sc_job_end(job, BLK_STS_IOERR);
+			return;
+		}
+	} else {
 		sc_settle(sc, &job->op, job->through);
+	}
 	if (!job->through || job->dirty) {
 		sc_unflushed(sc);
 		if (job->opf & REQ_FUA) {

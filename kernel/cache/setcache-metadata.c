@@ -504,6 +504,7 @@ int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
 {
 	const struct sc_disk_super *disk, *other;
 	uuid_t uuid;
+	bool both;
 	int r;
 
 	*error = "cannot read the superblock";
@@ -520,6 +521,7 @@ int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
 		return -EINVAL;
 	}
 
+	both = sc_super_valid(disk) && sc_super_valid(other);
 	if (!sc_super_valid(disk) ||
 	    (sc_super_valid(other) &&
 	     le64_to_cpu(other->seq) > le64_to_cpu(disk->seq)))
@@ -540,7 +542,8 @@ int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
 	md->commits = le64_to_cpu(disk->commits);
 	md->uuid = uuid;
 	sc_md_set_uuid(md);
-	super->clean = le32_to_cpu(disk->state) == SC_SUPER_CLEAN;
+	/* A copy that cannot be read may have been newer, and said in use. */
+	super->clean = le32_to_cpu(disk->state) == SC_SUPER_CLEAN && both;
 	super->stamp = le32_to_cpu(disk->stamp);
 	super->dirty = le64_to_cpu(disk->dirty);
 	super->fresh = false;

@@ -273,13 +273,14 @@ static int sc_preresume(struct dm_target *ti)
 	if (!sc->loaded || sc->lost) {
 		r = sc_start(sc);
 	} else if (sc->stopped) {
+		/*
+		 * Not even without the SSD: it says that what it holds of the
+		 * origin is good, and would still say so afterwards.
+		 */
 		r = sc_md_start(sc->md);
-		if (r) {
+		if (r)
 			DMERR("%s: cannot write the superblock: %d",
 			      dm_table_device_name(ti->table), r);
-			sc_lose(sc);
-			r = 0;
-		}
 	}
 	if (!r)
 		sc->stopped = false;
