@@ -105,6 +105,7 @@ class Writer:
         self.stable: dict[int, int] = {}  # how many of them must not be read after a cut
         self.ended: set[int] = set()  # since the last flush
         self.fault: str | None = None
+        self.off = False
 
     def open(self) -> None:
         self.fd = os.open(self.path, os.O_RDWR | os.O_DIRECT)
@@ -150,6 +151,8 @@ class Writer:
             os.fsync(self.fd)
         except OSError as error:
             raise DeadError from error
+        if self.off:
+            raise DeadError
         for s in self.ended:
             self.stable[s] = len(self.written[s]) - 1
         self.ended.clear()
@@ -228,7 +231,10 @@ class Life:
             if what == "reload":
                 dm("load", "c", "--table", self.table(), check=False)
             if dm("resume", "c", check=False).returncode:
-                # A new table does not begin without power, and writers would wait for it.
+                # A new table does not begin without power, and writers would wait for it. They
+                # must not believe the other: it has no device that a flush could fail on.
+                for writer in self.all:
+                    writer.off = True
                 dm("load", "c", "--table", f"0 {ORIGIN} error")
                 dm("resume", "c")
 
@@ -251,6 +257,7 @@ class Life:
             Writer(self.number * 100 + i, "/dev/mapper/c", i * share, share)
             for i in range(self.writers)
         ]
+        self.all = writers
         threads = [
             threading.Thread(target=one.live, args=(self.steps // self.writers,)) for one in writers
         ]
