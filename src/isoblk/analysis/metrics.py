@@ -23,6 +23,7 @@ from isoblk.result.model import ProgramReport, ReplayTotals, TenantResult
 from isoblk.result.store import ResultSet, Run
 from isoblk.study.metrics import SAYS, split_says
 from isoblk.study.model import PlannedRun, RunSpec
+from isoblk.study.metrics import CACHE
 from isoblk.study.point import SCHEDULER
 
 Point = tuple[tuple[str, str], ...]
@@ -34,7 +35,8 @@ class TenantMetrics:
 
     share, ideal, weight_share: fractions of the run's bytes: measured; max-min fair; by weight
     alone among those active. share_error: |share / ideal - 1|, None without an ideal (the
-    tenant wanted nothing). bps, iops: over the run's measured time. slowdown: its rate alone
+    tenant wanted nothing). bps, iops: over the run's measured time; own_bps,
+    own_iops: over the time that the tenant was measured. slowdown: its rate alone
     over its rate here, each over the time it was measured; None if it never ran alone or got
     nothing. burst_ms: timeline.burst_ms() against its share by weight; None without windows.
     latency: by op, and "all". replay: of a tenant with a trace. says: of one
@@ -50,6 +52,8 @@ class TenantMetrics:
     burst_ms: float | None
     iops: float
     bps: float
+    own_iops: float
+    own_bps: float
     slowdown: float | None
     latency: Mapping[str, LatencyStats]
     replay: ReplayTotals | None
@@ -71,7 +75,8 @@ class RunMetrics:
     the longest of these, infinite if they did not follow one; None without changes. predictions:
     feedbac's, PREDICTIONS_SCHEMA of isoblk.result.store; prediction_error,
     prediction_error_mean and prediction_settled_ms: those of isoblk.analysis.prediction; None
-    under others.
+    under others. cache: figures of the cache, by the names that claims have for them after
+    "cache."; empty without one.
     """
 
     total_iops: float
@@ -94,6 +99,7 @@ class RunMetrics:
     window_ideal: Mapping[str, Sequence[float]]
     changes: tuple[Change, ...]
     predictions: pl.DataFrame | None = field(repr=False)
+    cache: Mapping[str, float]
     buckets: Mapping[str, Mapping[str, latency.Buckets]] = field(repr=False)
 
     @cached_property
@@ -209,12 +215,17 @@ def metric_value(metrics: RunMetrics, name: str) -> float | None:
         figures = {figure.name: figure.value for figure in said.figures} if said else {}
         return figures.get(parts[1])
     kind, _, tenant_name = name.partition(".")
+    if kind == CACHE:
+        return metrics.cache.get(tenant_name)
     if not tenant_name:
         if kind not in RUN_METRICS:
             raise KeyError(name)
         value: float | None = getattr(metrics, kind)
         return value
     tenant = metrics.by_name[tenant_name]
+    if kind in ("iops", "bps"):
+        rate: float = getattr(tenant, f"own_{kind}")
+        return rate
     if kind in ("share", "slowdown", "burst_ms"):
         own: float | None = getattr(tenant, kind)
         return own
@@ -359,6 +370,7 @@ def _run_metrics(
         window_ideal=window_ideal,
         changes=changes,
         predictions=predictions,
+        cache=run.record.cache.figures if run.record.cache else {},
         prediction_error=(
             None if predictions is None else prediction.worst_error(spec, predictions)
         ),
@@ -405,6 +417,8 @@ def _tenant_metrics(
         share_error=abs(share / fair - 1) if fair > 0 else None,
         iops=_ios(tenant) / seconds,
         bps=_bytes(tenant) / seconds,
+        own_iops=_ios(tenant) * 1e9 / tenant.measured_ns if tenant.measured_ns else 0.0,
+        own_bps=rate,
         slowdown=alone_rate / rate if alone_rate and rate else None,
         burst_ms=burst_ms,
         latency=found,

@@ -89,7 +89,11 @@ def make_job(spec: RunSpec, kernel_key: str, modules_key: str, tier: Tier = UML)
 
 
 def _memory_mib(spec: RunSpec) -> int:
-    own = memory_mib(len(spec.tenants), memory_bytes(spec.device))
+    caching = spec.caching
+    disks = memory_bytes(spec.device, caching.origin_bytes if caching else 0)
+    if caching is not None:
+        disks += memory_bytes(caching.ssd, caching.ssd_bytes)
+    own = memory_mib(len(spec.tenants), disks)
     return own + _PROGRAMS_MIB if spec.filesystem else own
 
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Settings: what the plan writes, and whether it took effect."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from isoblk.result.model import Knob
 
-Form = Literal["plain", "choice", "weight", "pairs"]
+_NUMBERS = re.compile(r"\d+:\d+")
+
+Form = Literal["plain", "choice", "weight", "pairs", "rounded", "table"]
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,8 @@ class Setting:
 
     form: how the file reads back. "plain": as written. "choice": all choices, the chosen
     one in brackets. "weight": the number, perhaps after "default". "pairs": after a device
-    number, NAME=VALUE pairs, perhaps more of them than were written.
+    number, NAME=VALUE pairs, perhaps more of them than were written. "rounded": a number of
+    bytes, as 4.0M. "table": a line of device-mapper's, with numbers for paths of devices.
     """
 
     path: str
@@ -61,12 +65,30 @@ def took_effect(setting: Setting, got: str) -> bool:
         case "weight":
             first_line = got.split("\n", 1)[0]
             return first_line.removeprefix("default ") == setting.value
+        case "rounded":
+            return _rounded(int(setting.value)) == got.strip()
+        case "table":
+            return _without_devices(setting.value) == _without_devices(got)
         case "pairs":
             asked = _parse_pairs(setting.value)
             return any(
                 all(_same(value, pairs.get(name)) for name, value in asked.items())
                 for pairs in map(_parse_pairs, got.splitlines())
             )
+
+
+def _rounded(size: int) -> str:
+    """A size as bcache prints it (bch_hprint()): at most three digits, and one decimal, cut off."""
+    units, unit, rest = "kMGTPE", -1, 0
+    while unit < 0 or size >= 1000:
+        size, rest = divmod(size, 1 << 10)
+        unit += 1
+    return f"{size}.{rest * 10 // 1024}{units[unit]}"
+
+
+def _without_devices(line: str) -> list[str]:
+    """The words of a table, but for paths and MAJOR:MINOR."""
+    return [w for w in line.split() if not w.startswith("/dev/") and not _NUMBERS.fullmatch(w)]
 
 
 def _parse_pairs(line: str) -> dict[str, str]:

@@ -12,13 +12,14 @@ from pathlib import PurePosixPath
 from shlex import quote
 
 from isoblk.errors import UserError
-from isoblk.guest import programs
+from isoblk.guest import caches, programs, target
 from isoblk.guest.charges import charge_files, throttles
 from isoblk.guest.knobs import Setting
 from isoblk.guest.tier import HOST as HOST_TIER
 from isoblk.guest.tier import UML, Place, Tier, TierName
 from isoblk.study.model import (
     CgroupVersion,
+    Device,
     DeviceEvent,
     DiskModel,
     Event,
@@ -85,20 +86,29 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     weights = tuple(_weight_settings(spec, place))
     if tier.name == HOST_TIER.name:
         return _host_plan(spec, tier, scheduler, weights)
-    device = tuple(_device_settings(spec, tier))
+    device = tuple(_device_settings(spec.device, DISK, tier))
+    ssd: tuple[Setting, ...] = ()
+    cache: tuple[Setting, ...] = ()
+    shown: tuple[Setting, ...] = ()
+    if spec.caching is not None:
+        ssd = tuple(_device_settings(spec.caching.ssd, target.SSD, tier))
+        cache = caches.settings(spec.caching, place)
+        shown = caches.read_only(spec.caching, place)
     loads = tuple(
         setting
         for tenant in spec.tenants
         if tenant.workload.program == "blkload"
-        for setting in blkload.settings(tenant, f"/dev/{DISK}", HOST, spec)
+        for setting in blkload.settings(tenant, target.device(spec, place), HOST, spec)
     )
     driver = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "null_blk"
     modules = (driver, "blkload", *scheduler_modules(spec.scheduler.elevator))
+    settings = (*device, *ssd, *cache, *shown, *scheduler, *weights, *loads)
     # Only where nobody waits for it does each part begin at a whole second.
     align = [ALIGN] if tier.virtual_time else []
     sections = [
         prologue(modules, spec.cgroup, tier),
-        ["## the device", *align, f"mkdir {_device_dir(spec)}", *_write(device)],
+        ["## the device", *align, f"mkdir {_device_dir(spec.device, DISK)}", *_write(device)],
+        *_cache(spec, tier, ssd, cache),
         *_files(spec, tier),
         ["## the scheduler", *align, f'dev=$(cat "/sys/block/{DISK}/dev")', *_write(scheduler)],
         [
@@ -108,11 +118,16 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
             *_write(weights),
         ],
         ["## the tenants' loads", *blkload.make(spec.tenants), *_write(loads)],
-        ["## what took effect", *_read_back((*device, *scheduler, *weights, *loads), place)],
-        ["## run", *_run(spec, align, place)],
-        ["## what came of it", *_collect(spec, place), *programs.unmount(spec, place)],
+        ["## what took effect", *_read_back(settings, place)],
+        *_measured(spec, align, place),
+        [
+            "## what came of it",
+            *_collect(spec, place),
+            *programs.unmount(spec, place),
+            *(caches.detach(spec, place) if spec.caching else []),
+        ],
     ]
-    return Plan(_text(sections), (*device, *scheduler, *weights, *loads), modules, tier.name)
+    return Plan(_text(sections), settings, modules, tier.name)
 
 
 def _text(sections: Iterable[list[str]]) -> str:
@@ -122,14 +137,66 @@ def _text(sections: Iterable[list[str]]) -> str:
 
 def _files(spec: RunSpec, tier: Tier) -> list[list[str]]:
     """The sections that make the file system, and what is to be in it before the run."""
-    if spec.filesystem is None:
+    if spec.filesystem is None or spec.caching is not None:
         return []
     # The root of a guest cannot be written to.
     scratch = [] if tier.name == HOST_TIER.name else ["mount -t tmpfs tmpfs /tmp"]
     place = tier.place
     return [
         ["## the file system", *scratch, *programs.make_filesystem(spec.filesystem, place)],
-        ["## the programs' files", *programs.prepare(spec, place)],
+        [
+            "## the programs' files",
+            *programs.prepare(spec, place),
+            programs.mount(
+                spec.filesystem, place, f"/dev/{programs.partition(place.disk)}"
+            ),
+        ],
+    ]
+
+
+def _cache(
+    spec: RunSpec, tier: Tier, ssd: tuple[Setting, ...], knobs: tuple[Setting, ...]
+) -> list[list[str]]:
+    """The sections that make the cache, and before it the files that a run begins with."""
+    caching, place = spec.caching, tier.place
+    if caching is None:
+        return []
+    mount = []
+    if spec.filesystem is not None:
+        mount = [programs.mount(spec.filesystem, place, target.device(spec, place))]
+    return [
+        [
+            "## the SSD, and the parts of both that are used",
+            f"mkdir {_device_dir(caching.ssd, target.SSD)}",
+            *_write(ssd),
+            *caches.partitions(caching, place),
+        ],
+        [
+            "## the files, on the origin alone",
+            # Nobody answers udev's questions here.
+            "export DM_DISABLE_UDEV=1",
+            *(["mount -t tmpfs tmpfs /tmp"] if spec.filesystem else []),
+            *caches.bare(spec, place),
+        ],
+        [
+            "## the cache, empty",
+            *caches.attach(spec, place),
+            *_write(knobs),
+            *mount,
+        ],
+    ]
+
+
+def _measured(spec: RunSpec, align: Sequence[str], place: Place) -> list[list[str]]:
+    """The sections of the run itself."""
+    run = _run(spec, align, place)
+    if spec.caching is None:
+        return [["## run", *run]]
+    return [
+        ["## passes that are not measured", *caches.passes(spec, place)],
+        ["## what is counted", *caches.count_function(spec.caching, place), "counters before"],
+        ["## run", *run],
+        ["## what was counted", *(["sync"] if spec.filesystem else []), "counters after"],
     ]
 
 
@@ -212,14 +279,14 @@ def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) 
     ]
 
 
-def _device_dir(spec: RunSpec) -> str:
-    kind = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "nullb"
-    return f"{CONFIGFS}/{kind}/{DISK}"
+def _device_dir(device: Device, disk: str) -> str:
+    kind = "isoblk_vdisk" if isinstance(device, VdiskDevice) else "nullb"
+    return f"{CONFIGFS}/{kind}/{disk}"
 
 
-def _device_settings(spec: RunSpec, tier: Tier) -> Iterator[Setting]:
-    values: dict[str, str | int]
-    match spec.device:
+def _device_settings(device: Device, name: str, tier: Tier) -> Iterator[Setting]:
+    values: dict[str, str | int] = {}
+    match device:
         case VdiskDevice() as disk:
             values = _vdisk_values(disk)
         case NullBlkDevice() as disk:
@@ -235,8 +302,8 @@ def _device_settings(spec: RunSpec, tier: Tier) -> Iterator[Setting]:
                 "memory_backed": int(disk.memory_backed),
             }
     values["power"] = 1
-    for name, value in values.items():
-        yield Setting(f"{_device_dir(spec)}/{name}", str(value))
+    for attribute, value in values.items():
+        yield Setting(f"{_device_dir(device, name)}/{attribute}", str(value))
 
 
 def _vdisk_values(disk: VdiskDevice) -> dict[str, str | int]:
@@ -268,13 +335,21 @@ def _written(value: str | int) -> str | int:
 
 def _scheduler_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
     scheduler = spec.scheduler
-    yield Setting(f"{place.queue}/scheduler", scheduler.elevator, "choice")
-    for name, value in spec.queue.items():
-        yield Setting(f"{place.queue}/{name}", str(value))
-    for name, value in scheduler.iosched.items():
-        yield Setting(f"{place.queue}/iosched/{name}", str(value))
+    for queue in _scheduled_queues(spec, place):
+        yield Setting(f"{queue}/scheduler", scheduler.elevator, "choice")
+        for name, value in spec.queue.items():
+            yield Setting(f"{queue}/{name}", str(value))
+        for name, value in scheduler.iosched.items():
+            yield Setting(f"{queue}/iosched/{name}", str(value))
     if scheduler.name == "io.cost":
         yield from _io_cost_settings(scheduler, place)
+
+
+def _scheduled_queues(spec: RunSpec, place: Place) -> list[str]:
+    """The request queues that the scheduler is on."""
+    on = spec.caching.scheduler_on if spec.caching else "origin"
+    queues = {"origin": place.queue, "ssd": f"/sys/block/{target.SSD}/queue"}
+    return [queue for name, queue in queues.items() if on in (name, "both")]
 
 
 def _io_cost_settings(scheduler: Scheduler, place: Place) -> Iterator[Setting]:
@@ -386,7 +461,7 @@ def _events(spec: RunSpec, place: Place) -> Iterator[str]:
         now = event.at_ns
         if not isinstance(event, Event):
             for name, value in event.attributes.items():
-                yield f"echo {value} > {_device_dir(spec)}/{name}"
+                yield f"echo {value} > {_device_dir(spec.device, DISK)}/{name}"
         elif weight_file:
             yield f"echo {event.weight} > {place.cgroup_of(cgroups[event.tenant])}/{weight_file}"
 
@@ -402,7 +477,8 @@ def _collect(spec: RunSpec, place: Place) -> list[str]:
 def _charges(spec: RunSpec, place: Place) -> list[str]:
     """Save what the tenants' cgroups were charged with. A machine that is not ours alone has
     other devices that they do I/O on: there, with the disk's number."""
-    charged = [] if place == UML.place else [f"/sys/block/{place.disk}/dev"]
+    number = target.number_file(spec, place)
+    charged = [number] if number else []
     charged += [file for tenant in spec.tenants for file in charge_files(tenant, spec, place)]
     files = " \\\n  ".join(charged)
     return [

@@ -2,9 +2,10 @@
 """The parts of a plan that are about programs: their file system, their files, their start at
 one moment, and what their cgroups were charged with as time goes by."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
+from isoblk.guest import target
 from isoblk.guest.charges import charge_files
 from isoblk.guest.tier import Place
 from isoblk.study.model import Filesystem, RunSpec, Tenant
@@ -74,34 +75,60 @@ def make_filesystem(filesystem: Filesystem, place: Place) -> list[str]:
     nothing is written for it.
     """
     start, length = filesystem.offset // _SECTOR, filesystem.size // _SECTOR
-    arguments = "".join(f" {quote(word)}" for word in filesystem.mkfs)
-    device = f"/dev/{partition(place.disk)}"
     return [
         f"addpart /dev/{place.disk} 1 {start} {length}",
-        f"{_MKFS[filesystem.type]}{arguments} {device}",
-        f"mkdir {mount_point(place)}",
-        _mount(filesystem, place),
+        *make_on(filesystem, place, f"/dev/{partition(place.disk)}"),
     ]
 
 
-def _mount(filesystem: Filesystem, place: Place) -> str:
+def make_on(filesystem: Filesystem, place: Place, device: str) -> list[str]:
+    """Commands that make it on a device, and mount it."""
+    arguments = "".join(f" {quote(word)}" for word in filesystem.mkfs)
+    return [
+        f"{_MKFS[filesystem.type]}{arguments} {device}",
+        f"mkdir {mount_point(place)}",
+        mount(filesystem, place, device),
+    ]
+
+
+def mount(filesystem: Filesystem, place: Place, device: str) -> str:
+    """Command that mounts it from a device."""
     options = f" -o {quote(filesystem.mount)}" if filesystem.mount else ""
-    device = f"/dev/{partition(place.disk)}"
     return f"mount -t {filesystem.type}{options} {device} {mount_point(place)}"
 
 
 def prepare(spec: RunSpec, place: Place) -> list[str]:
     """Commands that make the programs' directories and files. At the end the file system is
-    mounted anew: nothing is cached, nothing is to be written."""
+    not mounted: nothing is cached, nothing is to be written."""
     tenants = of_programs(spec)
-    if spec.filesystem is None or not tenants:
+    if spec.filesystem is None:
         return []
     top = mount_point(place)
-    lines = ["mkdir " + " ".join(f"{top}/{tenant.name}" for tenant, _ in tenants)]
+    lines = ["mkdir " + " ".join(f"{top}/{t.name}" for t, _ in tenants)] if tenants else []
     for tenant, program in tenants:
         if commands := program.prepare(job(tenant, spec, place)):
             lines += [f"(cd {top}/{tenant.name}", *commands, ")"]
-    return [*lines, f"umount {top}", _mount(spec.filesystem, place)]
+    return [*lines, f"umount {top}"]
+
+
+def unmeasured(spec: RunSpec, place: Place) -> Iterator[str]:
+    """Commands that run all programs once, at the same time, and keep nothing of it."""
+    top = mount_point(place)
+    for index, (tenant, program) in enumerate(of_programs(spec)):
+        command = program.command(job(tenant, spec, place))
+        yield f"(cd {top}/{tenant.name}; {command}) > /dev/null & warm_{index}=$!"
+    yield from (f"wait $warm_{index}" for index, _ in enumerate(of_programs(spec)))
+
+
+def drop_pages(spec: RunSpec, place: Place, device: str) -> list[str]:
+    """Commands after which nothing of the file system is in memory."""
+    if spec.filesystem is None:
+        return []
+    return [
+        f"umount {mount_point(place)}",
+        "echo 3 > /proc/sys/vm/drop_caches",
+        mount(spec.filesystem, place, device),
+    ]
 
 
 def run(
@@ -158,7 +185,7 @@ def run(
 def _start(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
     program = program_of(tenant.workload)
     if program is None:
-        return [fio.start(tenant, place, spec)]
+        return [fio.start(tenant, place, target.device(spec, place), spec)]
     own = job(tenant, spec, place)
     here = f"{own.run}/{DIRECTORY}"
     top = mount_point(place)
@@ -195,4 +222,6 @@ def unmount(spec: RunSpec, place: Place) -> list[str]:
     """Commands that take the file system away again."""
     if spec.filesystem is None:
         return []
+    if spec.caching is not None:
+        return [f"umount {mount_point(place)}"]
     return [f"umount {mount_point(place)}", f"delpart /dev/{place.disk} 1"]

@@ -10,14 +10,16 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
+from isoblk.cache.base import TABLE
 from isoblk.errors import RunError
-from isoblk.guest import knobs
+from isoblk.guest import caches, knobs, target
 from isoblk.guest import programs as programs_of_guest
 from isoblk.guest.plan import Plan, predicts
 from isoblk.guest.tier import HOST
 from isoblk.machine import Ran
 from isoblk.result.charged import parse_charged
 from isoblk.result.model import (
+    CacheReport,
     IoStat,
     Knob,
     ProgramReport,
@@ -37,7 +39,7 @@ from isoblk.workload.programs import Said, program_of
 # Bytes that the generator counted and bytes that the cgroup was charged with may differ by
 # this much, relative to the larger.
 CHARGE_TOLERANCE = 0.01
-_RAW_FILES = ("results", "knobs", "charged", "predictions")
+_RAW_FILES = ("results", "knobs", "charged", "predictions", caches.COUNTERS, TABLE)
 _OPS = ("read", "write", "trim", "flush")
 
 
@@ -51,7 +53,7 @@ def collect(
     """
     read_back = knobs.parse_read_back(_read(directory, "knobs"))
     charged = knobs.parse_read_back(_read(directory, "charged"))
-    device = charged.get(f"/sys/block/{plan.place.disk}/dev", "")
+    device = charged.get(target.number_file(spec, plan.place), "")
     said = {
         tenant.name: programs.read_report(directory / barrier.DIRECTORY, tenant, spec)
         for tenant in spec.tenants
@@ -70,10 +72,12 @@ def collect(
         for tenant in spec.tenants
     ]
     settings = knobs.check(plan.settings, read_back)
+    cache = _cache_report(directory, spec, plan)
     reasons = [
         *_knob_reasons(settings),
         *_tenant_reasons(spec, tenants),
         *(f"{name}: {one.trouble}" for name, one in said.items() if one.trouble),
+        *_cache_reasons(cache),
     ]
     record = RunRecord(
         format=FORMAT,
@@ -85,6 +89,7 @@ def collect(
         provenance=provenance,
         tenants=tenants,
         knobs=settings,
+        cache=cache,
         wall_s=round(ran.wall_s, 3),
         cpu_s=round(ran.cpu_s, 3),
     )
@@ -100,6 +105,21 @@ def collect(
     data = msgspec.json.format(msgspec.json.encode(record), indent=1)
     (directory / "run.json").write_bytes(data)
     return record
+
+
+def _cache_report(directory: Path, spec: RunSpec, plan: Plan) -> CacheReport | None:
+    if spec.caching is None:
+        return None
+    try:
+        return caches.report(_read(directory, caches.COUNTERS), spec.caching, plan.place)
+    except (ValueError, IndexError) as error:
+        raise RunError(f"not what a cache counts: {error}", where=caches.COUNTERS) from None
+
+
+def _cache_reasons(report: CacheReport | None) -> Iterator[str]:
+    for one in report.identities if report else ():
+        if not one.holds:
+            yield f"the cache's figures do not agree: {one.text}: {one.left} and {one.right}"
 
 
 def _read(directory: Path, name: str) -> str:

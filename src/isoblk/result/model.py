@@ -130,6 +130,32 @@ class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
     says: ProgramReport | None = None
 
 
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Two figures that are equal if a cache counts right. slack: by how much they may differ
+    beyond one in a thousand of the larger."""
+
+    text: str
+    left: int
+    right: int
+    slack: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether they are equal."""
+        off = abs(self.left - self.right)
+        return off <= self.slack + max(abs(self.left), abs(self.right)) // 1000
+
+
+class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cache and its two disks counted. before, after: the measured pass, once what was
+    under way has ended. figures: what a claim calls "cache.NAME"."""
+
+    before: dict[str, int]
+    after: dict[str, int]
+    figures: dict[str, float]
+    identities: list[Identity]
+
+
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """What the run was made with. key: hash of all that determines a kernel's build."""
 
@@ -154,6 +180,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     provenance: Provenance
     tenants: list[TenantResult]
     knobs: list[Knob]
+    cache: CacheReport | None = None
     wall_s: float
     cpu_s: float
 

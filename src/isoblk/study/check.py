@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from isoblk.guest.tier import QEMU
 from isoblk.study import limits
+from isoblk.study.check_cache import check_cache
 from isoblk.study.check_load import check_load
 from isoblk.study.limits import Range
 from isoblk.study.metrics import METRICS, RATIO, split_metric
@@ -220,6 +221,7 @@ def _check_point(study: Study, spec: RunSpec) -> None:
     }
     for entry, load in loads.items():
         check_load(study, entry, spec, load)
+    check_cache(study, spec)
     _check_filesystem(study, spec)
     _check_verified_regions(study, spec)
     _check_device(spec)
@@ -239,6 +241,12 @@ def _check_filesystem(study: Study, spec: RunSpec) -> None:
                 ("filesystem", name),
                 f"{getattr(filesystem, name)} is not a multiple of {limits.PHYSICAL_BLOCK}",
             )
+    if spec.caching is not None:
+        if filesystem.size < limits.FILESYSTEM_BYTES[filesystem.type]:
+            raise FieldError(
+                ("filesystem",), f"{format_size(filesystem.size)} is too small"
+            )
+        return
     end = filesystem.offset + filesystem.size
     least = limits.FILESYSTEM_BYTES[filesystem.type]
     if filesystem.offset >= device.size or end > device.size:

@@ -116,6 +116,9 @@ class _Expander:
         if any(tenant.workload.program == RUNNING for tenant in spec.tenants):
             # Who is running already goes on meanwhile: nobody is alone.
             return ()
+        if spec.caching is not None and len(spec.tenants) == 1:
+            # It is alone as it is, and what a cache gives depends on what came before.
+            return ()
         base = msgspec.structs.replace(
             _under_none(spec),
             kind="alone",
@@ -182,7 +185,8 @@ def _setting(spec: RunSpec) -> dict[str, str]:
     return {
         key: value
         for key, value in spec.point.items()
-        if key == "device" or key.startswith(("device.", "queue."))
+        if key in ("device", "cache", "ssd")
+        or key.startswith(("device.", "queue.", "ssd.", "caching.", "caches."))
     }
 
 

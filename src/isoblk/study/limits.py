@@ -92,6 +92,7 @@ DISK = {
 }
 DISK_CHANGEABLE = ("cmd_ns",)
 MEBIBYTE = 1 << 20
+PASSES = Range(1, 100)
 # What mkfs refuses to go below (xfsprogs since 5.19: 300 MiB), and, of ext4, sense.
 FILESYSTEM_BYTES = {"ext4": 16 * MEBIBYTE, "xfs": 300 * MEBIBYTE}
 

@@ -10,6 +10,7 @@ from isoblk.errors import UserError
 from isoblk.study.check import check_study
 from isoblk.study.model import Study
 from isoblk.study.presets import HOST
+from isoblk.study.scale import scaled
 from isoblk.study.source import FieldError, Source
 from isoblk.study.typed import convert
 
@@ -43,6 +44,7 @@ def parse_study(text: str, name: str) -> Study:
     source = Source.of(name, text)
     _join_keys(document)
     try:
+        document = scaled(document)
         study = convert(document, Study)
         _refuse_host_device(study)
     except FieldError as error:

@@ -8,6 +8,18 @@ SAYS = "says."
 _SAYS_METRIC = "says.<tenant>.<figure>"
 RATIO = "weight_ratio_error"
 """The metric that a claim may restrict to some of the tenants."""
+PER_FIGURE = ".<figure>"
+CACHE = "cache"
+# Of the measured pass. top: the cached device. read_hit_ratio: reads that the SSD answered, by the
+# cache's own count.
+CACHE_FIGURES = (
+    "read_hit_ratio",
+    *(
+        f"{where}.{what}"
+        for where in ("top", "origin", "ssd")
+        for what in ("reads", "read_bytes", "writes", "write_bytes")
+    ),
+)
 
 METRICS: dict[str, str] = {
     "share.<tenant>": "the tenant's bytes / all tenants' bytes, in the measured time",
@@ -20,6 +32,8 @@ METRICS: dict[str, str] = {
     "total_vs_none": "total_bps / total_bps of `none` at the same study point",
     "total_vs_best": "total_bps / the larger of those of `none` and of `kyber` at the same study "
     "point",
+    "iops.<tenant>": "the tenant's requests / the time it was measured, which ends with its work",
+    "bps.<tenant>": "the tenant's bytes / the time it was measured",
     "slowdown.<tenant>": "the tenant's rate alone on the device / its rate in this run",
     "p50.<tenant>": "median latency, ns, all ops together",
     "p99.<tenant>": "99th percentile of latency, ns, all ops together",
@@ -37,6 +51,7 @@ METRICS: dict[str, str] = {
     "last prediction period that is off by more than 1 %, ms; without end if the last one is",
     "says.<tenant>.<figure>": "what the tenant's program says itself, as in the report's "
     "table: bytes, operations or ns",
+    "cache.<figure>": "of a study with an SSD: " + ", ".join(CACHE_FIGURES),
     "burst_ms.<tenant>": "the most that the tenant got beyond its share by weight in any stretch "
     "of 100 ms windows, in ms of that share",
 }
@@ -73,6 +88,10 @@ def split_metric(name: str, tenants: Collection[str]) -> tuple[str, str | None]:
             raise ValueError(f"metric {name!r} is not says.TENANT.FIGURE of a tenant")
         return _SAYS_METRIC, parts[0]
     base, dot, tenant = name.partition(".")
+    if base == CACHE:
+        if tenant not in CACHE_FIGURES:
+            raise ValueError(f"metric {base!r} has no figure {tenant!r}")
+        return base + PER_FIGURE, None
     if base + PER_TENANT not in METRICS:
         raise ValueError(f"unknown metric {name!r}")
     if not dot or tenant == PER_TENANT[1:]:

@@ -36,6 +36,11 @@ SchedulerName = Literal[
     "feedbac",
     "cfq",
 ]
+CacheName = Literal[
+    "none", "bcache", "dm-cache", "dm-writecache", "flashcache", "enhanceio"
+]
+Placement = Literal["contiguous", "scattered"]
+ScheduledOn = Literal["origin", "ssd", "both"]
 MatrixValue = str | int | float | bool | list[int]
 AttributeValue = str | int | bool
 DeviceTable = dict[str, AttributeValue | dict[str, AttributeValue]]
@@ -137,6 +142,26 @@ class FilesystemTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     mount: str = ""
 
 
+class CachingTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """[caching]: how the SSD is used, whatever the cache.
+
+    origin, ssd: how much of the device, and of the SSD, from the start; 0: all.
+    passes: how often the load runs, from the start to its end; the last is measured. The page
+    cache is dropped before each.
+    placement: the tenants' device is the cached one ("contiguous"), or `working_set` bytes of it
+    in pieces that lie anywhere on it ("scattered").
+    scheduler_on: which disk's queue has the scheduler; the other has none.
+    """
+
+    origin: int | str = 0
+    ssd: int | str = 0
+    passes: int = 1
+    placement: Placement = "contiguous"
+    working_set: int | str = 0
+    piece: int | str = "2m"
+    scheduler_on: ScheduledOn = "origin"
+
+
 class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[run]: warmup is not measured; the measured time is runtime; both for every run.
 
@@ -228,6 +253,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     matrix: dotted field ("scheduler", "run.cgroup", "workload.rw", "tenant.NAME.iodepth",
     "queue.nr_requests", "device.servers") over a list of values; the runs are the product.
     A value of "tenant.NAME.weight" may be a list, as the field itself.
+    ssd: a second device; `cache` puts it in front of the first. caches: options, by cache.
+    scale: what sizes written as "8g/scale" are divided by.
     """
 
     name: str
@@ -235,6 +262,11 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     description: str = ""
     scheduler: SchedulerName = "none"
     device: str | DeviceTable
+    scale: int = 1
+    cache: CacheName = "none"
+    ssd: str | DeviceTable | None = None
+    caching: CachingTable = CachingTable()
+    caches: dict[str, Options] = {}
     run: RunTable = RunTable()
     workload: WorkloadFields = WorkloadFields()
     filesystem: FilesystemTable | None = None
@@ -444,6 +476,21 @@ class Filesystem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     mount: str = ""
 
 
+class Caching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A cache in front of the first origin_bytes of the device: CachingTable, resolved."""
+
+    cache: CacheName
+    options: Options
+    ssd: VdiskDevice
+    origin_bytes: int
+    ssd_bytes: int
+    passes: int
+    placement: Placement
+    working_set: int
+    piece: int
+    scheduler_on: ScheduledOn
+
+
 class Installed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A program as it was found: its name, and the SHA-256 of the file."""
 
@@ -572,6 +619,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     queue: dict[str, int | str]
     groups: tuple[Group, ...]
     filesystem: Filesystem | None = None
+    caching: Caching | None = None
     tenants: tuple[Tenant, ...]
     events: tuple[Event, ...]
     device_events: tuple[DeviceEvent, ...] = ()

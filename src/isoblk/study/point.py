@@ -10,9 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from isoblk.cache.caches import CACHES
 from isoblk.errors import UserError
 from isoblk.study import limits
 from isoblk.study.model import (
+    Caching,
+    CachingTable,
     Device,
     DeviceEvent,
     Event,
@@ -29,6 +32,7 @@ from isoblk.study.model import (
     Tenant,
     TenantEntry,
     Trace,
+    VdiskDevice,
     Workload,
     WorkloadFields,
 )
@@ -69,10 +73,12 @@ _TIMES = {
     "startdelay": "s",
     "runtime": "s",
 }  # unit of a plain number
+_PASS_SEED = 1_000_003  # between two passes; any odd number
 _NO_GROUP_WEIGHT = 100  # the kernel's default
 _MATRIX_EXAMPLES = (
     'allowed: "scheduler", "device", "device.X", "run.X", "workload.X", "tenant.NAME.X", '
     '"tenant.*.X", "tenant.NAME.options.X", "filesystem.X", '
+    '"cache", "ssd", "ssd.X", "caching.X", "caches.CACHE.X", '
     '"group.PATH.weight", "queue.X", "iosched.SCHEDULER.X", "io_cost.qos.X", '
     '"io_max.scale", "io_latency.target"'
 )
@@ -148,7 +154,11 @@ def _targets(study: Study, key: str) -> list[Field]:
         fields = [(head, name, option) if option else (head, name)]
     elif head == "filesystem":
         fields = [(head, _known(key, rest, FilesystemTable.__struct_fields__))]
-    elif head == "device" and rest:
+    elif head == "caching":
+        fields = [(head, _known(key, rest, CachingTable.__struct_fields__))]
+    elif head == "caches" and rest.partition(".")[2]:
+        fields = [(head, _known(key, rest.partition(".")[0], CACHES), rest.partition(".")[2])]
+    elif head in ("device", "ssd") and rest:
         fields = [(head, *rest.split(".", 1))]
     elif head == "queue" and rest:
         fields = [(head, rest)]
@@ -156,7 +166,7 @@ def _targets(study: Study, key: str) -> list[Field]:
         fields = [(head, *rest.split(".", 1))]
     elif key.startswith(("io_cost.qos.", "io_cost.model.")):
         fields = [tuple(key.split(".", 2))]
-    elif key in (SCHEDULER, "device", "io_cost.model", "io_max.scale", "io_latency.target"):
+    elif key in (SCHEDULER, "device", "cache", "ssd", "io_cost.model", "io_max.scale", "io_latency.target"):
         fields = [tuple(key.split("."))]
     if not fields:
         raise FieldError(("matrix", key), "is not a field of a run", next=_MATRIX_EXAMPLES)
@@ -200,7 +210,7 @@ def _put(document: dict[str, Any], field: Field, value: object) -> None:
     *outer, last = field
     for part in outer:
         inner = at[part] if isinstance(part, int) else at.get(part)
-        if part == "device" and isinstance(inner, str):
+        if part in ("device", "ssd") and isinstance(inner, str):
             inner = at[part] = {"preset": inner}
         elif not isinstance(inner, dict | list):
             inner = at[part] = {}
@@ -301,6 +311,9 @@ def build_run(point: Point, repeat: int) -> RunSpec:
     )
     groups = _groups(study, tenants)
     device = load_device(study.device)
+    caching = _caching(study, device)
+    if caching is not None:
+        tenants = tuple(_in_pass(tenant, caching.passes) for tenant in tenants)
     scheduler = _scheduler(study, tenants, groups)
     events = [_event(i, entry, device) for i, entry in enumerate(study.event)]
     window_ns = _time(("run", "window"), run.window, "ms")
@@ -319,7 +332,8 @@ def build_run(point: Point, repeat: int) -> RunSpec:
         cgroup=run.cgroup,
         queue=queue_knobs(study.queue, scheduler, device),
         groups=groups,
-        filesystem=_filesystem(study, device),
+        filesystem=_filesystem(study, usable_bytes(device, caching)),
+        caching=caching,
         tenants=tenants,
         events=tuple(event for event in events if isinstance(event, Event)),
         device_events=tuple(event for event in events if isinstance(event, DeviceEvent)),
@@ -458,7 +472,57 @@ def _program_options(study: Study, entry: int) -> Options | None:
     return {**from_shared, **(own.options if own.options is not UNSET else {})}
 
 
-def _filesystem(study: Study, device: Device) -> Filesystem | None:
+def usable_bytes(device: Device, caching: Caching | None) -> int:
+    """What the tenants have of the device."""
+    if caching is None:
+        return device.size
+    return caching.working_set or caching.origin_bytes
+
+
+def pass_seed(seed: int, passes: int) -> int:
+    """A tenant's seed in a pass that comes `passes` after one with `seed`, or before it."""
+    return (seed + passes * _PASS_SEED) % (1 << 32) or 1
+
+
+def _in_pass(tenant: Tenant, passes: int) -> Tenant:
+    """The tenant in the last of so many passes: what it does in one does not depend on how many
+    are to come."""
+    load = tenant.workload
+    seeded = msgspec.structs.replace(load, randseed=pass_seed(load.randseed, passes - 1))
+    return msgspec.structs.replace(tenant, workload=seeded)
+
+
+def _caching(study: Study, device: Device) -> Caching | None:
+    table = study.caching
+    if study.ssd is None:
+        if study.cache != "none":
+            raise FieldError(("cache",), "there is no SSD", next="add [ssd]")
+        return None
+    try:
+        ssd = load_device(study.ssd)
+    except FieldError as error:
+        raise FieldError(("ssd", *error.field[1:]), error.cause, next=error.next) from None
+    if not isinstance(ssd, VdiskDevice) or not isinstance(device, VdiskDevice):
+        raise FieldError(("ssd",), "a cache needs two vdisks", next="use vdisk presets")
+    return Caching(
+        cache=study.cache,
+        options=study.caches.get(study.cache, {}),
+        ssd=ssd,
+        origin_bytes=_size(("caching", "origin"), table.origin) or device.size,
+        ssd_bytes=_size(("caching", "ssd"), table.ssd) or ssd.size,
+        passes=table.passes,
+        placement=table.placement,
+        working_set=(
+            _size(("caching", "working_set"), table.working_set)
+            if table.placement == "scattered"
+            else 0
+        ),
+        piece=_size(("caching", "piece"), table.piece),
+        scheduler_on=table.scheduler_on,
+    )
+
+
+def _filesystem(study: Study, device_bytes: int) -> Filesystem | None:
     table = study.filesystem
     if table is None:
         return None
@@ -467,7 +531,7 @@ def _filesystem(study: Study, device: Device) -> Filesystem | None:
     return Filesystem(
         type=table.type,
         offset=offset,
-        size=size or device.size - offset,
+        size=size or device_bytes - offset,
         mkfs=tuple(table.mkfs),
         mount=table.mount,
     )

@@ -352,14 +352,14 @@ def logical_block(device: Device) -> int:
     return device.blocksize if isinstance(device, NullBlkDevice) else device.logical_block_size
 
 
-def memory_bytes(device: Device) -> int:
+def memory_bytes(device: Device, used: int = 0) -> int:
     """Memory of the machine that the device takes up, at most: the map of its flash, and the data
-    that it keeps."""
+    that it keeps, of which there are no more than in `used` bytes, if that is not 0."""
     if isinstance(device, HostDevice):
         return 0
     if isinstance(device, NullBlkDevice):
         return device.size if device.memory_backed else 0
-    kept = device.size if device.store == "memory" else 0
+    kept = (used or device.size) if device.store == "memory" else 0
     if device.model != "flash":
         return kept
     flash_bytes = device.size * (1000 + device.flash.spare) // 1000 + device.flash.slc

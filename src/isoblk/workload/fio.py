@@ -30,7 +30,7 @@ _OPS = ("read", "write", "trim")  # data directions of its logs: 0, 1, 2
 _PRIOCLASS = {"rt": 1, "be": 2, "idle": 3}
 
 
-def start(tenant: Tenant, place: Place, spec: RunSpec) -> str:
+def start(tenant: Tenant, place: Place, device: str, spec: RunSpec) -> str:
     """The command that starts a tenant's fio in its cgroup, in the background, where it gets
     ready, and waits. On the host machine it ends with the script; a guest does anyway."""
     index = spec.tenants.index(tenant)
@@ -50,7 +50,7 @@ def start(tenant: Tenant, place: Place, spec: RunSpec) -> str:
     words = " ".join(f"--{name}={value}" for name, value in options.items())
     return (
         f"(echo 0 > {place.cgroup_of(tenant.cgroup)}/cgroup.procs && exec {tie}"
-        f"fio --name={tenant.name} --filename=/dev/{place.disk} {words}"
+        f"fio --name={tenant.name} --filename={device} {words}"
         f" --output={tenant.name}.json) & {barrier.pid_variable(index)}=$!"
     )
 

@@ -38,7 +38,8 @@ _PERCENTILE = re.compile(r"^ +(\d+)th percentile: +([\d.]+)$", re.MULTILINE)
 
 class SysbenchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """sysbench's own, without their "file-"; flags are its extra-flags: "" goes by way of the
-    page cache. fsync_freq: an fsync after so many requests, 0: none but that at the end."""
+    page cache. fsync_freq: an fsync after so many requests, 0: none but that at the end. events: it ends after so many
+    requests; 0: when its time is over."""
 
     mode: _MODES
     size: int | str
@@ -51,6 +52,7 @@ class SysbenchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     fsync_freq: int = 100
     percentile: int = 99
     rate: int = 0
+    events: int = 0
 
 
 class Sysbench(Program):
@@ -72,6 +74,9 @@ class Sysbench(Program):
         if not 1 <= asked.percentile <= 100:
             raise OptionError("percentile", f"{asked.percentile}", next="allowed: 1..100")
 
+    def timed(self, options: Options) -> bool:  # noqa: D102
+        return not read_options(options, SysbenchOptions).events
+
     def prepare(self, job: Job) -> list[str]:  # noqa: D102
         asked = read_options(job.options, SysbenchOptions)
         if asked.mode == "seqwr":
@@ -82,12 +87,13 @@ class Sysbench(Program):
         asked = read_options(job.options, SysbenchOptions)
         flags = f" --file-extra-flags={asked.flags}" if asked.flags else ""
         rate = f" --rate={asked.rate}" if asked.rate else ""
+        time = 0 if asked.events else _whole(job.seconds)
         return (
             f"sysbench fileio {_files(asked)} --file-test-mode={asked.mode}"
             f" --file-block-size={size_of('bs', asked.bs)} --file-io-mode={asked.io_mode}"
             f" --file-rw-ratio={asked.rw_ratio} --file-fsync-freq={asked.fsync_freq}{flags}"
             f" --threads={asked.threads}{rate} --percentile={asked.percentile}"
-            f" --rand-seed={job.seed} --time={job.whole_seconds} --events=0 run"
+            f" --rand-seed={job.seed} --time={time} --events={asked.events} run"
         )
 
     def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
@@ -108,3 +114,8 @@ class Sysbench(Program):
 
 def _files(asked: SysbenchOptions) -> str:
     return f"--file-num={asked.num} --file-total-size={size_of('size', asked.size)}"
+
+
+def _whole(seconds: float) -> int:
+    """sysbench counts whole seconds; it ends rather before the others than after them."""
+    return max(1, int(seconds))

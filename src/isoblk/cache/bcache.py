@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""bcache, as Documentation/admin-guide/bcache.rst of the kernel has it set up.
+
+The origin begins with a superblock of bcache's: files are made through /dev/bcache0 while no
+cache set is attached.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from isoblk.cache.base import (
+    Cache,
+    Counters,
+    Parts,
+    choice,
+    known,
+    size_option,
+    whole,
+)
+from isoblk.guest.knobs import Setting
+from isoblk.result.model import Identity
+from isoblk.study.model import Options
+from isoblk.study.units import format_size
+from isoblk.workload.program import OptionError
+
+_SET = "69736f62-6c6b-4000-8000-000000000002"
+_DIR = "/sys/block/bcache0/bcache"
+_MODES = ("writethrough", "writeback", "writearound", "none")
+_POLICIES = ("lru", "fifo", "random")
+# Numbers in _DIR, and those of the cache set: what they may be.
+_NUMBERS = {
+    "writeback_percent": (0, 40),
+    "writeback_delay": (0, 86_400),
+    "writeback_running": (0, 1),
+}
+_OF_SET = {
+    "congested_read_threshold_us": (0, 10_000_000),
+    "congested_write_threshold_us": (0, 10_000_000),
+}
+_OPTIONS = ("mode", "bucket", "replacement", "sequential_cutoff", *_NUMBERS, *_OF_SET)
+_COUNTS = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses")
+# The kernel counts in 16 bits between two updates of these files (stats.c, move_stat()).
+_WRAPS = 1 << 16
+# Once in 9.375 s (stats.c, accounting_delay).
+SETTLE_S = 10
+# It needs at least one bucket in 1,024 for each of its reserves, and rounds up (super.c).
+_BUCKETS = 513
+_SUFFIX = {"k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class Bcache(Cache):
+    """Options: mode, bucket and replacement as make-bcache and cache_mode have them, and files of
+    sysfs: sequential_cutoff, writeback_*, congested_*_threshold_us."""
+
+    name = "bcache"
+
+    def needs(self) -> Mapping[str, str]:  # noqa: D102
+        return {"make-bcache": "bcache-tools"}
+
+    def check(self, options: Options, ssd_bytes: int) -> None:  # noqa: D102
+        known(options, _OPTIONS)
+        choice(options, "mode", _MODES)
+        choice(options, "replacement", _POLICIES)
+        size_option(options, "sequential_cutoff", 0)
+        for name, (least, most) in {**_NUMBERS, **_OF_SET}.items():
+            whole(options, name, least, least, most)
+        bucket = _bucket(options)
+        if bucket < 4096 or bucket & (bucket - 1):
+            raise OptionError(
+                "bucket", f"{bucket} bytes", next="allowed: powers of two from 4k to 16m"
+            )
+        if ssd_bytes // bucket < _BUCKETS:
+            raise OptionError(
+                "bucket",
+                f"the SSD has {ssd_bytes // bucket} buckets of {format_size(bucket)},"
+                f" bcache needs {_BUCKETS}",
+                next="give it a smaller one",
+            )
+
+    def bare(self, options: Options, parts: Parts) -> tuple[list[str], str]:  # noqa: D102
+        return [
+            f"make-bcache -B /dev/{parts.origin} > /dev/null",
+            f"echo /dev/{parts.origin} > /sys/fs/bcache/register",
+            "until [ -b /dev/bcache0 ]; do sleep 0.1; done",
+        ], self.device(parts)
+
+    def attach(self, options: Options, parts: Parts) -> list[str]:  # noqa: D102
+        policy = choice(options, "replacement", _POLICIES)
+        return [
+            f"make-bcache --cset-uuid {_SET} --bucket {_bucket(options)}"
+            f" --cache_replacement_policy={policy} -C /dev/{parts.ssd[0]} > /dev/null",
+            f"echo /dev/{parts.ssd[0]} > /sys/fs/bcache/register",
+            f"echo {_SET} > {_DIR}/attach",
+        ]
+
+    def device(self, parts: Parts) -> str:  # noqa: D102
+        return "/dev/bcache0"
+
+    def block(self, parts: Parts) -> str:  # noqa: D102
+        return "bcache0"
+
+    def settings(self, options: Options, parts: Parts) -> list[Setting]:  # noqa: D102
+        found = [Setting(f"{_DIR}/cache_mode", choice(options, "mode", _MODES), "choice")]
+        if "sequential_cutoff" in options:
+            cutoff = size_option(options, "sequential_cutoff", 0)
+            found.append(Setting(f"{_DIR}/sequential_cutoff", str(cutoff), "rounded"))
+        found += [Setting(f"{_DIR}/{n}", str(options[n])) for n in _NUMBERS if n in options]
+        found += [Setting(f"{_DIR}/cache/{n}", str(options[n])) for n in _OF_SET if n in options]
+        return found
+
+    def tables(self, options: Options, parts: Parts) -> list[Setting]:  # noqa: D102
+        policy = choice(options, "replacement", _POLICIES)
+        return [Setting(f"{_DIR}/cache/cache0/cache_replacement_policy", policy, "choice")]
+
+    def counter_files(self) -> Sequence[str]:  # noqa: D102
+        return [
+            *(f"{_DIR}/stats_total/{name}" for name in (*_COUNTS, "bypassed")),
+            *(f"{_DIR}/cache/cache0/{name}" for name in ("written", "metadata_written")),
+            f"{_DIR}/dirty_data",
+        ]
+
+    def counters(self, files: Mapping[str, str], status: str) -> dict[str, int]:  # noqa: D102
+        return {name: _bytes(text) for name, text in files.items()}
+
+    def hits(self, change: Counters) -> tuple[int, int]:  # noqa: D102
+        # What the counters have lost by wrapping, they have lost of hits: of nothing else
+        # there are so many in ten seconds.
+        others = sum(change[name] for name in _COUNTS) - change["cache_hits"]
+        return max(0, change["top.reads"] - others), change["top.reads"]
+
+    def identities(self, change: Counters, options: Options) -> list[Identity]:  # noqa: D102
+        lost = change["top.reads"] - sum(change[name] for name in _COUNTS)
+        found = [
+            Identity(
+                text=f"reads - hits - misses - bypassed ones = 0, modulo {_WRAPS}",
+                left=lost % _WRAPS,
+                right=0,
+            ),
+            Identity(
+                text="bytes written to the SSD = data + metadata that bcache wrote",
+                left=change["ssd.write_bytes"],
+                right=change["written"] + change["metadata_written"],
+                # Both are shown with one decimal; superblocks are not counted.
+                slack=_rounding(change["written"] + change["metadata_written"]),
+            ),
+        ]
+        if choice(options, "mode", _MODES) != "writeback":
+            found.append(
+                Identity(
+                    text="bytes written to the origin = bytes written",
+                    left=change["origin.write_bytes"],
+                    right=change["top.write_bytes"],
+                    slack=4096,  # its superblock
+                )
+            )
+        return found
+
+    def detach(self, parts: Parts) -> list[str]:  # noqa: D102
+        return [
+            f"echo 1 > {_DIR}/stop",
+            f"echo 1 > /sys/fs/bcache/{_SET}/stop",
+            f"while [ -e /sys/block/bcache0 ] || [ -e /sys/fs/bcache/{_SET} ]; do sleep 0.1; done",
+        ]
+
+
+def _bucket(options: Options) -> int:
+    return size_option(options, "bucket", "512k")
+
+
+def _bytes(text: str) -> int:
+    """A figure as bcache prints it: 26, 0.0k, 32.1M."""
+    text = text.strip()
+    factor = _SUFFIX.get(text[-1:], 1)
+    return round(float(text.rstrip("kMGT")) * factor)
+
+
+def _rounding(total: int) -> int:
+    """By how much the sum of two figures, before and after, may be off: each has one decimal."""
+    unit = max((factor for factor in _SUFFIX.values() if factor <= total), default=1 << 10)
+    return 4 * unit // 10 + 4096

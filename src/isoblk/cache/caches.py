@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The caches that a study can put in front of its disk, by the names that studies use."""
+
+from isoblk.cache.base import Cache
+from isoblk.cache.bcache import Bcache
+from isoblk.cache.dm import DmCache, DmWritecache
+
+CACHES: dict[str, Cache] = {
+    cache.name: cache for cache in (Cache(), Bcache(), DmCache(), DmWritecache())
+}

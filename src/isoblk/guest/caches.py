@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The parts of a plan that are about a cache: the SSD, the cache before and after it gets that,
+where the tenants' data lie on it, passes that are not measured, and what was counted."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+
+import msgspec
+
+from isoblk.cache.base import SECTOR
+from isoblk.guest import programs
+from isoblk.guest.knobs import Setting, parse_read_back
+from isoblk.guest.target import PLACED, SSD, device, of, parts
+from isoblk.guest.tier import Place
+from isoblk.result.model import CacheReport
+from isoblk.study.model import Caching, RunSpec
+from isoblk.study.metrics import CACHE_FIGURES
+from isoblk.study.point import pass_seed
+from isoblk.workload import blkload
+
+COUNTERS = "cache"
+"""File in the run's directory: what was counted, before and after."""
+
+_STAT = {"reads": 0, "read_bytes": 2, "writes": 4, "write_bytes": 6}
+_STATUS = "status"
+# Until counters are up to date, and what was under way has ended. In virtual time.
+_SETTLE_S = 20
+
+
+def partitions(caching: Caching, place: Place) -> list[str]:
+    """Commands that make the parts of both disks that are used."""
+    made = parts(caching, place)
+    lines = [f"addpart /dev/{place.disk} 1 0 {made.origin_sectors}"]
+    start = 0
+    for number, size in enumerate(made.ssd_bytes, 1):
+        lines.append(f"addpart /dev/{SSD} {number} {start // SECTOR} {size // SECTOR}")
+        start += size
+    return lines
+
+
+def bare(spec: RunSpec, place: Place) -> list[str]:
+    """Commands that make the device without the SSD, and on it what the run begins with."""
+    caching = spec.caching
+    assert caching is not None
+    lines, path = of(caching).bare(caching.options, parts(caching, place))
+    if spec.filesystem is None:
+        return lines
+    scattered = caching.placement == "scattered"
+    on = f"/dev/mapper/{PLACED}" if scattered else path
+    return [
+        *lines,
+        *(_scatter(spec, path, place) if scattered else []),
+        *programs.make_on(spec.filesystem, place, on),
+        *programs.prepare(spec, place),
+        *([f"dmsetup remove {PLACED}"] if scattered else []),
+    ]
+
+
+def attach(spec: RunSpec, place: Place) -> list[str]:
+    """Commands that put the SSD in front of it."""
+    caching = spec.caching
+    assert caching is not None
+    made = parts(caching, place)
+    cache = of(caching)
+    lines = cache.attach(caching.options, made)
+    if caching.placement == "scattered":
+        lines += _scatter(spec, cache.device(made), place)
+    return lines
+
+
+def settings(caching: Caching, place: Place) -> tuple[Setting, ...]:
+    """What is written of the cache's knobs."""
+    return tuple(of(caching).settings(caching.options, parts(caching, place)))
+
+
+def read_only(caching: Caching, place: Place) -> tuple[Setting, ...]:
+    """What is read back of it besides."""
+    return tuple(of(caching).tables(caching.options, parts(caching, place)))
+
+
+def _scatter(spec: RunSpec, path: str, place: Place) -> list[str]:
+    """Commands that make a device of pieces that lie anywhere on another: the order is that of
+    the hashes of their numbers and the run's seed."""
+    caching = spec.caching
+    assert caching is not None
+    piece = caching.piece // SECTOR
+    # bcache's device is smaller than its origin, by less than a piece.
+    places = caching.origin_bytes // caching.piece - 1
+    chosen = sorted(
+        range(places), key=lambda n: hashlib.sha256(f"{spec.seed} {n}".encode()).digest()
+    )[: caching.working_set // caching.piece]
+    rows = [f"{i * piece} {piece} linear {path} {n * piece}" for i, n in enumerate(chosen)]
+    return [f"dmsetup create {PLACED} --major 253 --minor 1 <<EOF", *rows, "EOF"]
+
+
+def passes(spec: RunSpec, place: Place) -> Iterator[str]:
+    """Commands of the passes that are not measured, charged to the root cgroup; and, where there
+    are files, the page cache dropped before what follows."""
+    caching = spec.caching
+    assert caching is not None
+    loads = [t for t in spec.tenants if t.workload.program == "blkload"]
+    directories = {t.name: f"{blkload.ROOT}/{t.name}" for t in loads}
+    for before in range(caching.passes - 1, 0, -1):
+        yield f"# Pass {caching.passes - before} of {caching.passes}"
+        seeded = [
+            msgspec.structs.replace(
+                t,
+                workload=msgspec.structs.replace(
+                    t.workload, randseed=pass_seed(t.workload.randseed, -before)
+                ),
+            )
+            for t in spec.tenants
+        ]
+        for tenant in seeded:
+            if tenant.name in directories:
+                yield f"echo {tenant.workload.randseed} > {directories[tenant.name]}/randseed"
+                if before == caching.passes - 1:
+                    yield f"echo / > {directories[tenant.name]}/cgroup"
+        if loads:
+            yield f"echo 1 > {blkload.ROOT}/start"
+        at_once = list(programs.unmeasured(msgspec.structs.replace(spec, tenants=seeded), place))
+        yield from at_once
+        if loads:
+            yield f"cat {blkload.ROOT}/wait > /dev/null"
+        yield from programs.drop_pages(spec, place, device(spec, place))
+    if caching.passes > 1:
+        for tenant in loads:
+            yield f"echo {tenant.workload.randseed} > {directories[tenant.name]}/randseed"
+            yield f"echo /{tenant.cgroup} > {directories[tenant.name]}/cgroup"
+
+
+def count_function(caching: Caching, place: Place) -> list[str]:
+    """A function of the shell that notes what was counted, once all is quiet."""
+    cache = of(caching)
+    made = parts(caching, place)
+    files = [_stat_file(block) for block in (cache.block(made), made.origin, *made.ssd)]
+    files += cache.counter_files()
+    status = [f'  echo "{_STATUS}:$({cache.status()})"'] if cache.status() else []
+    return [
+        "counters() {",
+        f"  sleep {_SETTLE_S}",
+        '  echo "$1:"',
+        "  grep -H '' \\\n    " + " \\\n    ".join(files),
+        *status,
+        f"}} >> {place.run}/{COUNTERS}",
+    ]
+
+
+def _stat_file(block: str) -> str:
+    return f"/sys/class/block/{block}/stat"
+
+
+def detach(spec: RunSpec, place: Place) -> list[str]:
+    """Commands that take the cache away."""
+    caching = spec.caching
+    assert caching is not None
+    lines = [f"dmsetup remove {PLACED}"] if caching.placement == "scattered" else []
+    made = parts(caching, place)
+    lines += of(caching).detach(made)
+    lines.append(f"delpart /dev/{place.disk} 1")
+    return [*lines, *(f"delpart /dev/{SSD} {n + 1}" for n in range(len(made.ssd)))]
+
+
+def report(text: str, caching: Caching, place: Place) -> CacheReport:
+    """What was counted, and whether it can be true.
+
+    Raises:
+        ValueError: it is not what count_function() writes.
+    """
+    before, after = (_counted(part, caching, place) for part in _halves(text))
+    change = {name: value - before.get(name, 0) for name, value in after.items()}
+    cache = of(caching)
+    hits, reads = cache.hits(change)
+    figures: dict[str, float] = {
+        name: float(value) for name, value in change.items() if name in CACHE_FIGURES
+    }
+    figures["read_hit_ratio"] = hits / reads if reads else 0.0
+    return CacheReport(
+        before=before,
+        after=after,
+        figures=figures,
+        identities=cache.identities(change, caching.options),
+    )
+
+
+def _halves(text: str) -> tuple[str, str]:
+    head, found, rest = text.partition("before:\n")
+    before, also, after = rest.partition("after:\n")
+    if head or not found or not also:
+        raise ValueError("no figures of before and after")
+    return before, after
+
+
+def _counted(text: str, caching: Caching, place: Place) -> dict[str, int]:
+    read = parse_read_back(text)
+    cache, made = of(caching), parts(caching, place)
+    ssd = [_device_counts(read, block) for block in made.ssd]
+    found = {
+        **_named("top", _device_counts(read, cache.block(made))),
+        **_named("origin", _device_counts(read, made.origin)),
+        **_named("ssd", {name: sum(one[name] for one in ssd) for name in _STAT}),
+        # Without what a cache keeps elsewhere than in a data block.
+        **_named("data", ssd[-1]),
+    }
+    own = {PurePosixPath(path).name: read.get(path, "") for path in cache.counter_files()}
+    return found | cache.counters(own, read.get(_STATUS, ""))
+
+
+def _named(where: str, counts: Mapping[str, int]) -> dict[str, int]:
+    return {f"{where}.{name}": value for name, value in counts.items()}
+
+
+def _device_counts(read: Mapping[str, str], block: str) -> dict[str, int]:
+    words = read.get(_stat_file(block), "").split()
+    if len(words) < 11:
+        raise ValueError(f"no figures of {block}")
+    return {
+        name: int(words[place]) * (SECTOR if name.endswith("bytes") else 1)
+        for name, place in _STAT.items()
+    }
