@@ -21,9 +21,8 @@ from isoblk.analysis.stats import Estimate
 from isoblk.analysis.timeline import Change, Windows
 from isoblk.result.model import ProgramReport, ReplayTotals, TenantResult
 from isoblk.result.store import ResultSet, Run
-from isoblk.study.metrics import SAYS, split_says
+from isoblk.study.metrics import CACHE, CACHE_FIGURES, SAYS, split_says
 from isoblk.study.model import PlannedRun, RunSpec
-from isoblk.study.metrics import CACHE
 from isoblk.study.point import SCHEDULER
 
 Point = tuple[tuple[str, str], ...]
@@ -216,13 +215,19 @@ def metric_value(metrics: RunMetrics, name: str) -> float | None:
         return figures.get(parts[1])
     kind, _, tenant_name = name.partition(".")
     if kind == CACHE:
+        if tenant_name not in CACHE_FIGURES:
+            raise KeyError(name)
         return metrics.cache.get(tenant_name)
     if not tenant_name:
         if kind not in RUN_METRICS:
             raise KeyError(name)
         value: float | None = getattr(metrics, kind)
         return value
-    tenant = metrics.by_name[tenant_name]
+    return _of_tenant(metrics.by_name[tenant_name], kind)
+
+
+def _of_tenant(tenant: TenantMetrics, kind: str) -> float | None:
+    """A metric of one tenant."""
     if kind in ("iops", "bps"):
         rate: float = getattr(tenant, f"own_{kind}")
         return rate
@@ -230,7 +235,7 @@ def metric_value(metrics: RunMetrics, name: str) -> float | None:
         own: float | None = getattr(tenant, kind)
         return own
     if kind not in LATENCY_METRICS:
-        raise KeyError(name)
+        raise KeyError(kind)
     if ALL not in tenant.latency:
         return None
     nanoseconds: float = getattr(tenant.latency[ALL], LATENCY_METRICS[kind])

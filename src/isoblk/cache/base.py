@@ -58,6 +58,11 @@ class Cache:
 
     name = "none"
 
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Those of the repository's that it needs."""
+        return ()
+
     def needs(self) -> Mapping[str, str]:
         """Executables that its commands call, and the Debian packages that hold them."""
         return {}

@@ -4,7 +4,12 @@
 from isoblk.cache.base import Cache
 from isoblk.cache.bcache import Bcache
 from isoblk.cache.dm import DmCache, DmWritecache
+from isoblk.cache.setcache import PERSONALITIES, Setcache
 
 CACHES: dict[str, Cache] = {
-    cache.name: cache for cache in (Cache(), Bcache(), DmCache(), DmWritecache())
+    cache.name: cache
+    for cache in (
+        *(Cache(), Bcache(), DmCache(), DmWritecache()),
+        *(Setcache(personality) for personality in PERSONALITIES.values()),
+    )
 }

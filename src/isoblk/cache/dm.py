@@ -73,9 +73,7 @@ class DmCache(DmTarget):
         whole(options, "migration_threshold", 2048, 1, 1 << 31)
         block = _block(options)
         if block % (32 << 10) or not 32 << 10 <= block <= 1 << 30:
-            raise OptionError(
-                "block", f"{block} bytes", next="allowed: multiples of 32k, up to 1g"
-            )
+            raise OptionError("block", f"{block} bytes", next="allowed: multiples of 32k, up to 1g")
         if self.regions(options, ssd_bytes)[1] < block:
             raise OptionError("block", "the SSD has no room for one", next="give a smaller one")
 
@@ -104,8 +102,10 @@ class DmCache(DmTarget):
         words = status.split()
         if words[2:3] != ["cache"] or len(words) < 15:
             raise ValueError(f"not the status of a cache: {status[:80]!r}")
-        names = ("read_hits", "read_misses", "write_hits", "write_misses", "demotions")
-        names = (*names, "promotions", "dirty")
+        names = (
+            *("read_hits", "read_misses", "write_hits", "write_misses"),
+            *("demotions", "promotions", "dirty"),
+        )
         found = dict(zip(names, map(int, words[7:14]), strict=True))
         return found | {"blocks": int(words[6].partition("/")[0])}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from isoblk.cache.caches import CACHES
 from isoblk.errors import UserError
 from isoblk.guest.tier import UML
 from isoblk.kernel.tools import install_command, missing
@@ -37,6 +38,11 @@ def find_programs(expansion: Expansion) -> Expansion:
 
 
 def _with_programs(spec: RunSpec) -> RunSpec:
+    if spec.caching:
+        needs = {**_PARTITIONS, **CACHES[spec.caching.cache].needs()}
+        if spec.caching.placement == "scattered":
+            needs["dmsetup"] = "dmsetup"
+        _require(needs, f'cache = "{spec.caching.cache}"')
     if spec.filesystem:
         _require(_PARTITIONS | _MKFS[spec.filesystem.type], "[filesystem]")
     tenants = [

@@ -3,7 +3,7 @@
 where the tenants' data lie on it, passes that are not measured, and what was counted."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 import msgspec
@@ -14,9 +14,9 @@ from isoblk.guest.knobs import Setting, parse_read_back
 from isoblk.guest.target import PLACED, SSD, device, of, parts
 from isoblk.guest.tier import Place
 from isoblk.result.model import CacheReport
-from isoblk.study.model import Caching, RunSpec
 from isoblk.study.metrics import CACHE_FIGURES
-from isoblk.study.point import pass_seed
+from isoblk.study.model import Caching, RunSpec
+from isoblk.study.point import pass_seed, usable_bytes
 from isoblk.workload import blkload
 
 COUNTERS = "cache"
@@ -40,33 +40,52 @@ def partitions(caching: Caching, place: Place) -> list[str]:
 
 
 def bare(spec: RunSpec, place: Place) -> list[str]:
-    """Commands that make the device without the SSD, and on it what the run begins with."""
+    """Commands that make the device without the SSD, and, if they are to be there before that,
+    the files that the run begins with."""
     caching = spec.caching
     assert caching is not None
     lines, path = of(caching).bare(caching.options, parts(caching, place))
-    if spec.filesystem is None:
+    if spec.filesystem is None or caching.files == "cache":
         return lines
     scattered = caching.placement == "scattered"
-    on = f"/dev/mapper/{PLACED}" if scattered else path
     return [
         *lines,
         *(_scatter(spec, path, place) if scattered else []),
-        *programs.make_on(spec.filesystem, place, on),
+        *programs.make_on(spec.filesystem, place, f"/dev/mapper/{PLACED}" if scattered else path),
         *programs.prepare(spec, place),
         *([f"dmsetup remove {PLACED}"] if scattered else []),
     ]
 
 
-def attach(spec: RunSpec, place: Place) -> list[str]:
-    """Commands that put the SSD in front of it."""
+def attach(spec: RunSpec, knobs: Sequence[str], place: Place) -> list[str]:
+    """Commands that put the SSD in front of it, set it up (knobs), and mount the file system,
+    of which nothing is in memory then."""
     caching = spec.caching
     assert caching is not None
     made = parts(caching, place)
     cache = of(caching)
-    lines = cache.attach(caching.options, made)
+    lines = [*cache.attach(caching.options, made), *knobs]
     if caching.placement == "scattered":
         lines += _scatter(spec, cache.device(made), place)
-    return lines
+    path = device(spec, place)
+    if spec.filesystem is None:
+        return [*lines, *(_zeros(spec, path) if caching.files == "cache" else [])]
+    if caching.files == "cache":
+        lines += programs.make_on(spec.filesystem, place, path)
+        lines += [*programs.prepare(spec, place), "echo 3 > /proc/sys/vm/drop_caches"]
+    return [*lines, programs.mount(spec.filesystem, place, path)]
+
+
+def _zeros(spec: RunSpec, path: str) -> list[str]:
+    """Commands that write the tenants' regions in order."""
+    loads = [tenant.workload for tenant in spec.tenants]
+    whole = usable_bytes(spec.device, spec.caching)
+    regions = sorted({(load.offset, load.size or whole - load.offset) for load in loads})
+    return [
+        f"dd if=/dev/zero of={path} bs=1M seek={offset} count={size}B oflag=direct,seek_bytes"
+        " conv=notrunc 2> /dev/null"
+        for offset, size in regions
+    ]
 
 
 def settings(caching: Caching, place: Place) -> tuple[Setting, ...]:

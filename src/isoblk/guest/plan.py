@@ -102,6 +102,8 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     )
     driver = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "null_blk"
     modules = (driver, "blkload", *scheduler_modules(spec.scheduler.elevator))
+    if spec.caching is not None:
+        modules += target.of(spec.caching).modules
     settings = (*device, *ssd, *cache, *shown, *scheduler, *weights, *loads)
     # Only where nobody waits for it does each part begin at a whole second.
     align = [ALIGN] if tier.virtual_time else []
@@ -147,9 +149,7 @@ def _files(spec: RunSpec, tier: Tier) -> list[list[str]]:
         [
             "## the programs' files",
             *programs.prepare(spec, place),
-            programs.mount(
-                spec.filesystem, place, f"/dev/{programs.partition(place.disk)}"
-            ),
+            programs.mount(spec.filesystem, place, f"/dev/{programs.partition(place.disk)}"),
         ],
     ]
 
@@ -161,9 +161,6 @@ def _cache(
     caching, place = spec.caching, tier.place
     if caching is None:
         return []
-    mount = []
-    if spec.filesystem is not None:
-        mount = [programs.mount(spec.filesystem, place, target.device(spec, place))]
     return [
         [
             "## the SSD, and the parts of both that are used",
@@ -180,9 +177,7 @@ def _cache(
         ],
         [
             "## the cache, empty",
-            *caches.attach(spec, place),
-            *_write(knobs),
-            *mount,
+            *caches.attach(spec, _write(knobs), place),
         ],
     ]
 

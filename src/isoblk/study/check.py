@@ -243,9 +243,7 @@ def _check_filesystem(study: Study, spec: RunSpec) -> None:
             )
     if spec.caching is not None:
         if filesystem.size < limits.FILESYSTEM_BYTES[filesystem.type]:
-            raise FieldError(
-                ("filesystem",), f"{format_size(filesystem.size)} is too small"
-            )
+            raise FieldError(("filesystem",), f"{format_size(filesystem.size)} is too small")
         return
     end = filesystem.offset + filesystem.size
     least = limits.FILESYSTEM_BYTES[filesystem.type]

@@ -36,9 +36,8 @@ SchedulerName = Literal[
     "feedbac",
     "cfq",
 ]
-CacheName = Literal[
-    "none", "bcache", "dm-cache", "dm-writecache", "flashcache", "enhanceio"
-]
+CacheName = Literal["none", "bcache", "dm-cache", "dm-writecache", "flashcache", "enhanceio"]
+MadeOn = Literal["origin", "cache"]
 Placement = Literal["contiguous", "scattered"]
 ScheduledOn = Literal["origin", "ssd", "both"]
 MatrixValue = str | int | float | bool | list[int]
@@ -146,6 +145,9 @@ class CachingTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """[caching]: how the SSD is used, whatever the cache.
 
     origin, ssd: how much of the device, and of the SSD, from the start; 0: all.
+    files: what the tenants find there is made on the origin before it has an SSD, so that nothing
+    is cached ("origin"), or by way of the cache ("cache"): files, or, without [filesystem], zeros
+    on the tenants' regions, written in order.
     passes: how often the load runs, from the start to its end; the last is measured. The page
     cache is dropped before each.
     placement: the tenants' device is the cached one ("contiguous"), or `working_set` bytes of it
@@ -155,6 +157,7 @@ class CachingTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     origin: int | str = 0
     ssd: int | str = 0
+    files: MadeOn = "origin"
     passes: int = 1
     placement: Placement = "contiguous"
     working_set: int | str = 0
@@ -484,6 +487,7 @@ class Caching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ssd: VdiskDevice
     origin_bytes: int
     ssd_bytes: int
+    files: MadeOn
     passes: int
     placement: Placement
     working_set: int

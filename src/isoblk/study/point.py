@@ -75,6 +75,10 @@ _TIMES = {
 }  # unit of a plain number
 _PASS_SEED = 1_000_003  # between two passes; any odd number
 _NO_GROUP_WEIGHT = 100  # the kernel's default
+_PLAIN_KEYS = (
+    *(SCHEDULER, "device", "cache", "ssd"),
+    *("io_cost.model", "io_max.scale", "io_latency.target"),
+)
 _MATRIX_EXAMPLES = (
     'allowed: "scheduler", "device", "device.X", "run.X", "workload.X", "tenant.NAME.X", '
     '"tenant.*.X", "tenant.NAME.options.X", "filesystem.X", '
@@ -136,7 +140,7 @@ def points(study: Study) -> Iterator[Point]:
         yield Point(labels, resolved, overridden)
 
 
-def _targets(study: Study, key: str) -> list[Field]:
+def _targets(study: Study, key: str) -> list[Field]:  # noqa: PLR0912
     """The fields that a matrix key stands for."""
     head, _, rest = key.partition(".")
     fields: list[Field] = []
@@ -154,10 +158,8 @@ def _targets(study: Study, key: str) -> list[Field]:
         fields = [(head, name, option) if option else (head, name)]
     elif head == "filesystem":
         fields = [(head, _known(key, rest, FilesystemTable.__struct_fields__))]
-    elif head == "caching":
-        fields = [(head, _known(key, rest, CachingTable.__struct_fields__))]
-    elif head == "caches" and rest.partition(".")[2]:
-        fields = [(head, _known(key, rest.partition(".")[0], CACHES), rest.partition(".")[2])]
+    elif head in ("caching", "caches"):
+        fields = _cache_targets(key, rest)
     elif head in ("device", "ssd") and rest:
         fields = [(head, *rest.split(".", 1))]
     elif head == "queue" and rest:
@@ -166,11 +168,18 @@ def _targets(study: Study, key: str) -> list[Field]:
         fields = [(head, *rest.split(".", 1))]
     elif key.startswith(("io_cost.qos.", "io_cost.model.")):
         fields = [tuple(key.split(".", 2))]
-    elif key in (SCHEDULER, "device", "cache", "ssd", "io_cost.model", "io_max.scale", "io_latency.target"):
+    elif key in _PLAIN_KEYS:
         fields = [tuple(key.split("."))]
     if not fields:
         raise FieldError(("matrix", key), "is not a field of a run", next=_MATRIX_EXAMPLES)
     return fields
+
+
+def _cache_targets(key: str, rest: str) -> list[Field]:
+    if key.startswith("caching."):
+        return [("caching", _known(key, rest, CachingTable.__struct_fields__))]
+    name, _, option = rest.partition(".")
+    return [("caches", _known(key, name, CACHES), option)] if option else []
 
 
 def _tenant_targets(study: Study, key: str, rest: str) -> list[Field]:
@@ -510,6 +519,7 @@ def _caching(study: Study, device: Device) -> Caching | None:
         ssd=ssd,
         origin_bytes=_size(("caching", "origin"), table.origin) or device.size,
         ssd_bytes=_size(("caching", "ssd"), table.ssd) or ssd.size,
+        files=table.files,
         passes=table.passes,
         placement=table.placement,
         working_set=(

@@ -38,8 +38,8 @@ _PERCENTILE = re.compile(r"^ +(\d+)th percentile: +([\d.]+)$", re.MULTILINE)
 
 class SysbenchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """sysbench's own, without their "file-"; flags are its extra-flags: "" goes by way of the
-    page cache. fsync_freq: an fsync after so many requests, 0: none but that at the end. events: it ends after so many
-    requests; 0: when its time is over."""
+    page cache. fsync_freq: an fsync after so many requests, 0: none but that at the end. amount:
+    it ends when it has moved so many bytes; 0: when its time is over."""
 
     mode: _MODES
     size: int | str
@@ -52,7 +52,7 @@ class SysbenchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     fsync_freq: int = 100
     percentile: int = 99
     rate: int = 0
-    events: int = 0
+    amount: int | str = 0
 
 
 class Sysbench(Program):
@@ -71,11 +71,13 @@ class Sysbench(Program):
                 raise OptionError(name, f"{getattr(asked, name)}", next="allowed: 1 and more")
         if size // asked.num < block:
             raise OptionError("size", "files of less than one block", next="give more, or less num")
+        if asked.amount and not _events(asked):
+            raise OptionError("amount", "less than one block", next="give more, or a smaller bs")
         if not 1 <= asked.percentile <= 100:
             raise OptionError("percentile", f"{asked.percentile}", next="allowed: 1..100")
 
     def timed(self, options: Options) -> bool:  # noqa: D102
-        return not read_options(options, SysbenchOptions).events
+        return not _events(read_options(options, SysbenchOptions))
 
     def prepare(self, job: Job) -> list[str]:  # noqa: D102
         asked = read_options(job.options, SysbenchOptions)
@@ -87,13 +89,14 @@ class Sysbench(Program):
         asked = read_options(job.options, SysbenchOptions)
         flags = f" --file-extra-flags={asked.flags}" if asked.flags else ""
         rate = f" --rate={asked.rate}" if asked.rate else ""
-        time = 0 if asked.events else _whole(job.seconds)
+        events = _events(asked)
+        time = 0 if events else _whole(job.seconds)
         return (
             f"sysbench fileio {_files(asked)} --file-test-mode={asked.mode}"
             f" --file-block-size={size_of('bs', asked.bs)} --file-io-mode={asked.io_mode}"
             f" --file-rw-ratio={asked.rw_ratio} --file-fsync-freq={asked.fsync_freq}{flags}"
             f" --threads={asked.threads}{rate} --percentile={asked.percentile}"
-            f" --rand-seed={job.seed} --time={time} --events={asked.events} run"
+            f" --rand-seed={job.seed} --time={time} --events={events} run"
         )
 
     def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
@@ -110,6 +113,11 @@ class Sysbench(Program):
             for place, value in _PERCENTILE.findall(text)
         ]
         return figures
+
+
+def _events(asked: SysbenchOptions) -> int:
+    """Requests after which it ends; 0: when its time is over."""
+    return size_of("amount", asked.amount) // size_of("bs", asked.bs) if asked.amount else 0
 
 
 def _files(asked: SysbenchOptions) -> str:
