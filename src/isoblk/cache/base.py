@@ -129,8 +129,9 @@ class Cache:
         """Reads that the SSD answered, and all reads, by what the cache counted."""
         return 0, change["top.reads"]
 
-    def identities(self, change: Counters, options: Options) -> list[Identity]:
-        """What must be equal, if its figures are right, in what was counted in a while."""
+    def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:
+        """What must be equal, if its figures are right, in what was counted in a while, and by the
+        end of that."""
         return []
 
     def detach(self, parts: Parts) -> list[str]:

@@ -112,7 +112,7 @@ class DmCache(DmTarget):
     def hits(self, change: Counters) -> tuple[int, int]:  # noqa: D102
         return change["read_hits"], change["read_hits"] + change["read_misses"]
 
-    def identities(self, change: Counters, options: Options) -> list[Identity]:  # noqa: D102
+    def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:  # noqa: D102
         mode = choice(options, "mode", self._modes)
         copied_out = (
             change["origin.read_bytes"] + change["data.read_bytes"] - change["top.read_bytes"]
@@ -198,7 +198,7 @@ class DmWritecache(DmTarget):
     def hits(self, change: Counters) -> tuple[int, int]:  # noqa: D102
         return change["read_hits"], change["reads"]
 
-    def identities(self, change: Counters, options: Options) -> list[Identity]:  # noqa: D102
+    def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:  # noqa: D102
         block = size_option(options, "block", _PAGE)
         return [
             Identity(

@@ -207,7 +207,7 @@ class Setcache(DmTarget):
     def hits(self, change: Counters) -> tuple[int, int]:  # noqa: D102
         return change["read_hit"], change["read"]
 
-    def identities(self, change: Counters, options: Options) -> list[Identity]:  # noqa: D102
+    def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:  # noqa: D102
         found = [
             Identity(
                 text="sectors read = hit + missed",

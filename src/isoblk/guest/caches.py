@@ -82,8 +82,8 @@ def _zeros(spec: RunSpec, path: str) -> list[str]:
     whole = usable_bytes(spec.device, spec.caching)
     regions = sorted({(load.offset, load.size or whole - load.offset) for load in loads})
     return [
-        f"dd if=/dev/zero of={path} bs=1M seek={offset} count={size}B oflag=direct,seek_bytes"
-        " conv=notrunc 2> /dev/null"
+        f"dd if=/dev/zero of={path} bs=1M seek={offset} count={size} iflag=count_bytes"
+        " oflag=direct,seek_bytes conv=notrunc 2> /dev/null"
         for offset, size in regions
     ]
 
@@ -199,7 +199,7 @@ def report(text: str, caching: Caching, place: Place) -> CacheReport:
         before=before,
         after=after,
         figures=figures,
-        identities=cache.identities(change, caching.options),
+        identities=cache.identities(change, after, caching.options),
     )
 
 
