@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 from isoblk import (
     __version__,
     cli_capture,
+    cli_cache,
     cli_device,
     cli_host,
     cli_kernel,
@@ -60,6 +61,7 @@ app.add_typer(cli_trace.app, name="trace")
 app.add_typer(cli_device.app, name="device")
 app.add_typer(cli_host.app, name="host")
 app.command("capture")(cli_capture.command)
+app.add_typer(cli_cache.app, name="cache")
 app.command()(doctor)
 
 

@@ -330,7 +330,10 @@ def _written(value: str | int) -> str | int:
 
 def _scheduler_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
     scheduler = spec.scheduler
-    for queue in _scheduled_queues(spec, place):
+    scheduled, others = _queues(spec, place)
+    for queue in others:
+        yield Setting(f"{queue}/scheduler", "none", "choice")
+    for queue in scheduled:
         yield Setting(f"{queue}/scheduler", scheduler.elevator, "choice")
         for name, value in spec.queue.items():
             yield Setting(f"{queue}/{name}", str(value))
@@ -340,11 +343,14 @@ def _scheduler_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
         yield from _io_cost_settings(scheduler, place)
 
 
-def _scheduled_queues(spec: RunSpec, place: Place) -> list[str]:
-    """The request queues that the scheduler is on."""
-    on = spec.caching.scheduler_on if spec.caching else "origin"
+def _queues(spec: RunSpec, place: Place) -> tuple[list[str], list[str]]:
+    """The request queues that the scheduler is on, and those that have none."""
+    if spec.caching is None:
+        return [place.queue], []
+    on = spec.caching.scheduler_on
     queues = {"origin": place.queue, "ssd": f"/sys/block/{target.SSD}/queue"}
-    return [queue for name, queue in queues.items() if on in (name, "both")]
+    scheduled = [queue for name, queue in queues.items() if on in (name, "both")]
+    return scheduled, [queue for queue in queues.values() if queue not in scheduled]
 
 
 def _io_cost_settings(scheduler: Scheduler, place: Place) -> Iterator[Setting]:

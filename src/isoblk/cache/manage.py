@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Caches of dm-setcache on this machine: made, looked at, cleaned, changed and taken away, by way
+of dmsetup. kernel/cache/README.md is the target's contract.
+
+Nothing is kept beside what device-mapper and the SSD know. A cache that was attached to a
+device-mapper device in use has that device's name, and the former table is that of NAME-origin.
+"""
+
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from isoblk.cache.base import SECTOR
+from isoblk.cache.setcache import (
+    NUMBERS,
+    TARGET,
+    Line,
+    Personality,
+    parse_status,
+    read_line,
+)
+from isoblk.errors import RunError, UserError
+from isoblk.kernel.tools import install_command
+from isoblk.machine.process import PATH
+from isoblk.study.model import Options
+from isoblk.workload.program import OptionError
+
+# What device-mapper and file systems both take.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}", re.ASCII)
+_ORIGIN = "-origin"
+_POLL_S = 0.2
+# Modes in which a cache keeps nothing dirty.
+_THROUGH = "writethrough"
+_DIRTYING = ("writeback", "writeonly")
+
+
+class Mapper(Protocol):
+    """Runs dmsetup."""
+
+    def __call__(self, *words: str) -> str:
+        """What dmsetup printed.
+
+        Raises:
+            UserError: it is missing, or may not be run. RunError: it failed.
+        """
+
+
+def dmsetup(*words: str) -> str:
+    """A Mapper: the real one."""
+    try:
+        ended = subprocess.run(
+            ["dmsetup", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PATH": PATH, "LC_ALL": "C"},
+        )
+    except FileNotFoundError:
+        raise UserError("dmsetup is missing", next=install_command(["dmsetup"])) from None
+    if ended.returncode:
+        said = " ".join(ended.stderr.split("\n")[0].split()) or f"status {ended.returncode}"
+        if "ermission denied" in ended.stderr:
+            raise UserError("no right to use device-mapper", next="run as root")
+        raise RunError(said, where=f"dmsetup {words[0]}")
+    return ended.stdout
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A block device, found fit for what is asked: its path, and its size in bytes."""
+
+    path: str
+    size: int
+
+    @property
+    def sectors(self) -> int:
+        """Its length in sectors of 512 bytes."""
+        return self.size // SECTOR
+
+
+@dataclass(frozen=True)
+class State:
+    """A cache as it is. origin, ssd: MAJOR:MINOR. counts: the status, by its names."""
+
+    name: str
+    sectors: int
+    origin: str
+    ssd: str
+    mode: str
+    policy: str
+    counts: Mapping[str, int]
+    lost: bool
+
+    @property
+    def dirty(self) -> int:
+        """Blocks that the origin does not have yet."""
+        return self.counts["dirty"]
+
+
+def table(origin: str, ssd: str, sectors: int, line: Line) -> str:
+    """The table of a cache; devices by path or number."""
+    return " ".join([f"0 {sectors} {TARGET} {origin} {ssd}", *line.words()])
+
+
+def line_of(personality: Personality, options: Options) -> Line:
+    """The options that a user gave, over the personality's defaults.
+
+    Raises:
+        UserError: one is unknown or wrong.
+    """
+    try:
+        return read_line(options, personality)
+    except OptionError as error:
+        raise UserError(error.cause, where=error.option, next=error.next) from None
+
+
+def names(mapper: Mapper) -> list[str]:
+    """Of all device-mapper devices."""
+    lines = mapper("info", "-c", "--noheadings", "-o", "name").splitlines()
+    return [line.strip() for line in lines if line.strip() and line != "No devices found"]
+
+
+def caches(mapper: Mapper) -> list[State]:
+    """All caches."""
+    listed = mapper("status", "--noflush", "--target", TARGET).splitlines()
+    return [find(line.partition(":")[0], mapper) for line in listed if f" {TARGET} " in line]
+
+
+def find(name: str, mapper: Mapper) -> State:
+    """A cache by its name.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    if name not in names(mapper):
+        known = ", ".join(state.name for state in caches(mapper)) or "there is none"
+        raise UserError(f"no cache is called {name!r}", next=f"caches: {known}")
+    words = mapper("status", "--noflush", name).split()
+    made_of = mapper("table", name).split()
+    try:
+        found = parse_status(words[2:])
+    except ValueError:
+        kind = words[2] if len(words) > 2 else "no table"
+        raise UserError(f"is not a cache of {TARGET} ({kind})", where=name) from None
+    return State(
+        name=name,
+        sectors=int(words[1]),
+        origin=made_of[3],
+        ssd=made_of[4],
+        mode=found["mode"],
+        policy=found["policy"],
+        counts={key: int(value) for key, value in found.items() if value.isdigit()},
+        lost=found["state"] == "lost",
+    )
+
+
+def refuse_name(name: str, mapper: Mapper) -> None:
+    """Check that a new device can be called so.
+
+    Raises:
+        UserError: it cannot.
+    """
+    if not _NAME.fullmatch(name) or name.endswith(_ORIGIN):
+        raise UserError(
+            f"{name!r} is not a name for a cache",
+            next=f"allowed: letters, digits, '_', '.', '+', '-', not ending in {_ORIGIN}",
+        )
+    if name in names(mapper):
+        raise UserError(f"there is a device-mapper device {name!r}", next="choose another name")
+
+
+def refuse_without_target(mapper: Mapper, load: Callable[[], None]) -> None:
+    """Check that the kernel has dm-setcache, loading it if need be.
+
+    Raises:
+        UserError: it has not.
+    """
+    if _has_target(mapper):
+        return
+    load()
+    if not _has_target(mapper):
+        raise UserError(
+            "the kernel has no dm-setcache", next="isoblk kernel install; modprobe dm-setcache"
+        )
+
+
+def _has_target(mapper: Mapper) -> bool:
+    return any(line.split()[:1] == [TARGET] for line in mapper("targets").splitlines())
+
+
+def create(name: str, origin: Volume, ssd: Volume, line: Line, mapper: Mapper) -> State:
+    """Make a cache of two devices that were found fit.
+
+    Raises:
+        RunError: the kernel refuses.
+    """
+    made = table(origin.path, ssd.path, origin.sectors, line)
+    try:
+        mapper("create", name, "--table", made)
+    except RunError as error:
+        raise _refused(error, name) from None
+    return find(name, mapper)
+
+
+def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
+    """Put a cache in the place of a device-mapper device's table, while it is in use.
+
+    Until the swap nothing changes for its users, and if it fails the device is as it was.
+
+    Raises:
+        UserError: it is no such device, or is a cache. RunError: the kernel refuses.
+    """
+    if name not in names(mapper):
+        raise UserError(
+            f"no device-mapper device is called {name!r}",
+            next="isoblk cache create, for a device that nobody uses",
+        )
+    below = f"{name}{_ORIGIN}"
+    if below in names(mapper):
+        raise UserError(f"there is a device-mapper device {below!r}", next="remove or rename it")
+    # Without the keys dm-crypt would get another one.
+    former = mapper("table", "--showkeys", name)
+    rows = [row.split() for row in former.splitlines() if row.strip()]
+    if any(row[2] == TARGET for row in rows):
+        raise UserError("is a cache already", where=name)
+    if not rows:
+        raise UserError("has no table", where=name)
+    sectors = int(rows[-1][0]) + int(rows[-1][1])
+    mapper("create", below, "--table", former.rstrip("\n"))
+    try:
+        mapper("load", name, "--table", table(f"/dev/mapper/{below}", ssd.path, sectors, line))
+    except RunError as error:
+        mapper("remove", below)
+        raise _refused(error, name) from None
+    try:
+        _swap(name, mapper)
+    except RunError as error:
+        mapper("load", name, "--table", former.rstrip("\n"))
+        _swap(name, mapper)
+        mapper("remove", below)
+        raise _refused(error, name) from None
+    return find(name, mapper)
+
+
+def _swap(name: str, mapper: Mapper) -> None:
+    """The loaded table takes the place of the live one. A file system is frozen meanwhile."""
+    mapper("suspend", name)
+    mapper("resume", name)
+
+
+def _refused(error: RunError, name: str) -> RunError:
+    return RunError(f"{name}: the kernel refuses: {error.cause}; dmesg has the reason")
+
+
+def edit(name: str, options: Options, personality: Personality, mapper: Mapper) -> State:
+    """Change a live cache.
+
+    Args:
+        name: the cache.
+        options: mode, policy, and numbers of the target's.
+        personality: whose words for modes and policies are understood.
+        mapper: dmsetup.
+
+    Raises:
+        UserError: an option is wrong, or cannot change while the cache lives.
+        RunError: the change did not take effect.
+    """
+    find(name, mapper)
+    for fixed in ("block", "assoc"):
+        if fixed in options:
+            raise UserError(
+                f"{fixed} cannot change while the cache lives", next="delete it, and create another"
+            )
+    wanted: dict[str, str] = {}
+    line = line_of(personality, {**_limits(name, mapper), **options})
+    for option in options:
+        text = getattr(line, option) if option in ("mode", "policy") else line.numbers[option]
+        wanted[option] = str(text)
+    for option, text in sorted(wanted.items(), key=lambda pair: _low_first(pair, name, mapper)):
+        mapper("message", name, "0", option, text)
+    after = find(name, mapper)
+    for option, text in wanted.items():
+        got = getattr(after, option) if option in ("mode", "policy") else None
+        if got is None:
+            got = str(_limits(name, mapper)[option])
+        if got != text:
+            raise RunError(f"{option}: asked for {text}, the cache has {got}", where=name)
+    return after
+
+
+def _limits(name: str, mapper: Mapper) -> dict[str, int]:
+    """The target's numbers as they are: a table names those that are not at their defaults."""
+    words = mapper("table", name).split()[9:]
+    found = {option: default for option, (default, _, _) in NUMBERS.items()}
+    return found | {key: int(value) for key, value in zip(words[1::2], words[2::2], strict=True)}
+
+
+def _low_first(pair: tuple[str, str], name: str, mapper: Mapper) -> tuple[bool, str]:
+    """An order in which no low mark is above its high one, if the new ones are not: what falls
+    begins with the low mark, what rises with the high one."""
+    option, text = pair
+    falls = text.isdigit() and int(text) < _limits(name, mapper).get(option, 0)
+    return option.endswith("_high") == falls, option
+
+
+def clean(
+    name: str,
+    mapper: Mapper,
+    told: Callable[[int, int], None] = lambda done, total: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> State:
+    """Write all dirty blocks to the origin, and wait for it.
+
+    Args:
+        name: the cache.
+        mapper: dmsetup.
+        told: is called with blocks cleaned, and all that are to be.
+        sleep: waits.
+
+    Raises:
+        RunError: the SSD is lost, or blocks cannot be cleaned.
+    """
+    state = find(name, mapper)
+    total = state.dirty
+    errors = state.counts.get("clean_errors", 0)
+    if total:
+        mapper("message", name, "0", "clean")
+    while state.dirty:
+        if state.lost:
+            raise RunError(f"the SSD is lost; {state.dirty} dirty blocks are on it", where=name)
+        if state.counts.get("clean_errors", 0) > errors:
+            raise RunError(
+                f"{state.dirty} blocks cannot be cleaned: errors of a disk; see dmesg", where=name
+            )
+        sleep(_POLL_S)
+        state = find(name, mapper)
+        total = max(total, state.dirty)
+        told(total - state.dirty, total)
+    return state
+
+
+def delete(
+    name: str,
+    mapper: Mapper,
+    told: Callable[[int, int], None] = lambda done, total: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str:
+    """Take a cache away, once the origin has all that was written; MAJOR:MINOR of its SSD.
+
+    An attached one gives the device its former table back, in use or not.
+
+    Raises:
+        UserError: it is in use, and was not attached. RunError: see clean().
+    """
+    state = find(name, mapper)
+    attached = f"{name}{_ORIGIN}" in names(mapper)
+    if not attached and _open_count(name, mapper):
+        raise UserError("is in use", where=name, next="unmount it")
+    if state.mode in _DIRTYING:
+        # Whatever comes now is written to the origin, too.
+        mapper("message", name, "0", "mode", _THROUGH)
+    try:
+        clean(name, mapper, told, sleep)
+    except RunError:
+        if state.mode in _DIRTYING and not state.lost:
+            mapper("message", name, "0", "mode", state.mode)
+        raise
+    if attached:
+        former = mapper("table", "--showkeys", f"{name}{_ORIGIN}").rstrip("\n")
+        mapper("load", name, "--table", former)
+        _swap(name, mapper)
+        mapper("remove", f"{name}{_ORIGIN}")
+    else:
+        mapper("remove", name)
+    return state.ssd
+
+
+def _open_count(name: str, mapper: Mapper) -> int:
+    return int(mapper("info", "-c", "--noheadings", "-o", "open", name).strip() or 0)
+
+
+def describe(state: State) -> Sequence[tuple[str, str]]:
+    """What a person wants to know of a cache: names and values."""
+    counts = state.counts
+    block = counts["block"] * SECTOR
+    moved = (
+        (
+            "reads",
+            "read",
+            (("hit", "read_hit"), ("missed", "read_miss"), ("of these not cached", "read_bypass")),
+        ),
+        (
+            "writes",
+            "write",
+            (("hit", "write_hit"), ("new", "write_new"), ("not cached", "write_bypass")),
+        ),
+    )
+    return [
+        ("state", "the SSD is lost" if state.lost else "ok"),
+        ("origin, SSD", f"{state.origin}, {state.ssd}"),
+        ("mode, policy", f"{state.mode}, {state.policy}"),
+        (
+            "size",
+            f"{counts['slots'] * block / 2**20:.0f} MiB: {counts['sets']} sets of"
+            f" {counts['assoc']} blocks of {block} bytes",
+        ),
+        (
+            "used, dirty",
+            f"{_percent(counts['used'], counts['slots'])},"
+            f" {_percent(counts['dirty'], counts['slots'])} ({counts['dirty']} blocks)",
+        ),
+        *(
+            (
+                label,
+                f"{counts[whole] * SECTOR / 2**20:.1f} MiB: "
+                + ", ".join(f"{_percent(counts[part], counts[whole])} {how}" for how, part in of),
+            )
+            for label, whole, of in moved
+        ),
+        ("cleaned", f"{counts['cleaned']} blocks, {counts['clean_errors']} errors"),
+        (
+            "errors",
+            f"{counts['ssd_errors']} of the SSD, {counts['origin_errors']} of the origin,"
+            f" {counts['lost_errors']} requests failed",
+        ),
+    ]
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "0.0 %"

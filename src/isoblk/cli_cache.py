@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk cache: an SSD in front of a slow disk of this machine, by dm-setcache."""
+
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from isoblk.cache import manage, volumes
+from isoblk.cache.manage import State, dmsetup
+from isoblk.cache.setcache import PERSONALITIES, Line, Personality
+from isoblk.errors import UserError
+from isoblk.machine import blockdev
+from isoblk.study.model import Options
+from isoblk.study.source import suggest
+
+app = typer.Typer(
+    help="An SSD in front of a slow disk of this machine: dm-setcache. See docs/cache.md."
+)
+
+Like = Annotated[str, typer.Option("--like", help="Whose defaults: flashcache or enhanceio.")]
+Mode = Annotated[
+    str | None,
+    typer.Option(
+        help="writeback, writethrough, writearound, readonly or writeonly; or back, thru,"
+        " around of flashcache, wb, wt, ro of enhanceio."
+    ),
+]
+Policy = Annotated[str | None, typer.Option(help="fifo, lru or random.")]
+Block = Annotated[str | None, typer.Option(help="Size of a block, as 4k.")]
+Assoc = Annotated[int | None, typer.Option(help="Blocks of a set.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="OPTION=N", help="An option of dm-setcache, as set_high=80."),
+]
+Wipe = Annotated[str | None, typer.Option(metavar="SSD", help="What the SSD holds may be lost.")]
+Name = Annotated[str, typer.Argument(help="The cache: /dev/mapper/NAME.")]
+Ssd = Annotated[str, typer.Argument(help="The fast device.")]
+
+
+@app.command()
+def create(
+    name: Name,
+    origin: Annotated[str, typer.Argument(help="The slow device. What is on it stays.")],
+    ssd: Ssd,
+    like: Like,
+    mode: Mode = None,
+    policy: Policy = None,
+    block: Block = None,
+    assoc: Assoc = None,
+    set_: Set = None,
+    wipe: Wipe = None,
+) -> None:
+    """Make a cache, /dev/mapper/NAME, to be used in place of ORIGIN from now on.
+
+    An SSD that holds a cache of this origin is used again, with what it holds.
+    """
+    line = _line(like, mode, policy, block, assoc, set_)
+    manage.refuse_name(name, dmsetup)
+    slow, fast = volumes.any_volume(origin), volumes.any_volume(ssd)
+    volumes.refuse_overlap(slow, fast)
+    volumes.refuse_in_use(slow)
+    held = _make_fit(fast, wipe)
+    manage.refuse_without_target(dmsetup, _load_module)
+    made = manage.create(name, volumes.volume(slow), volumes.volume(fast), line, dmsetup)
+    verb = "again" if held else "made"
+    typer.echo(f"{verb}: /dev/mapper/{name}, {made.mode}, {made.policy}; use it, not {origin}")
+
+
+@app.command()
+def attach(
+    name: Annotated[str, typer.Argument(help="A device-mapper device, in use or not.")],
+    ssd: Ssd,
+    like: Like,
+    mode: Mode = None,
+    policy: Policy = None,
+    block: Block = None,
+    assoc: Assoc = None,
+    set_: Set = None,
+    wipe: Wipe = None,
+) -> None:
+    """Put a cache under a device-mapper device, while it is mounted."""
+    line = _line(like, mode, policy, block, assoc, set_)
+    fast = volumes.any_volume(ssd)
+    _make_fit(fast, wipe)
+    manage.refuse_without_target(dmsetup, _load_module)
+    made = manage.attach(name, volumes.volume(fast), line, dmsetup)
+    typer.echo(f"attached: /dev/mapper/{name}, {made.mode}, {made.policy}")
+
+
+@app.command()
+def info(name: Annotated[str | None, typer.Argument(help="One cache; else all.")] = None) -> None:
+    """Show what caches there are, and what they have done."""
+    found = [manage.find(name, dmsetup)] if name else manage.caches(dmsetup)
+    for state in found:
+        _show(state)
+    if not found:
+        typer.echo("there is no cache")
+
+
+@app.command()
+def clean(name: Name) -> None:
+    """Write all that is dirty to the origin, and wait for it."""
+    console = Console(stderr=True)
+    with console.status(f"{name}: cleaning") as status:
+        manage.clean(
+            name, dmsetup, lambda done, total: status.update(f"{name}: {done} of {total} blocks")
+        )
+    typer.echo(f"{name}: nothing is dirty")
+
+
+@app.command()
+def edit(
+    name: Name,
+    mode: Mode = None,
+    policy: Policy = None,
+    set_: Set = None,
+) -> None:
+    """Change a cache while it is in use."""
+    options = _options(mode, policy, None, None, set_)
+    if not options:
+        raise UserError("nothing to change", next="add --mode, --policy or --set")
+    made = manage.edit(name, options, _both(), dmsetup)
+    typer.echo(f"{name}: {made.mode}, {made.policy}")
+
+
+@app.command()
+def delete(
+    name: Name,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep",
+            help="Leave what the SSD holds, to be used again; nothing may be written to"
+            " the origin until then.",
+        ),
+    ] = False,
+) -> None:
+    """Clean a cache and take it away. What was attached is as before."""
+    console = Console(stderr=True)
+    with console.status(f"{name}: cleaning") as status:
+        ssd = manage.delete(
+            name, dmsetup, lambda done, total: status.update(f"{name}: {done} of {total} blocks")
+        )
+    if not keep:
+        volumes.erase(f"/dev/block/{ssd}")
+    typer.echo(f"{name}: gone; the origin has all that was written")
+
+
+def _both() -> Personality:
+    """Whose words for modes and policies are of either personality."""
+    one, other = PERSONALITIES.values()
+    words = {**one.words, **other.words}
+    return Personality(
+        "dm-setcache", one.mode, words, one.policy, one.block, one.assoc, {}, one.blocks
+    )
+
+
+def _line(
+    like: str,
+    mode: str | None,
+    policy: str | None,
+    block: str | None,
+    assoc: int | None,
+    set_: list[str] | None,
+) -> Line:
+    if like not in PERSONALITIES:
+        raise UserError(f"--like {like}: unknown", next=suggest(like, PERSONALITIES))
+    return manage.line_of(PERSONALITIES[like], _options(mode, policy, block, assoc, set_))
+
+
+def _options(
+    mode: str | None,
+    policy: str | None,
+    block: str | None,
+    assoc: int | None,
+    set_: list[str] | None,
+) -> Options:
+    given = {"mode": mode, "policy": policy, "block": block, "assoc": assoc}
+    options: Options = {name: value for name, value in given.items() if value is not None}
+    for text in set_ or []:
+        name, equals, number = text.partition("=")
+        if not equals or not number.isdecimal():
+            raise UserError(f"--set {text}: not OPTION=NUMBER", next="as in --set set_high=80")
+        if name in given:
+            raise UserError(f"--set {name}: has an option of its own", next=f"--{name}")
+        options[name] = int(number)
+    return options
+
+
+def _make_fit(fast: blockdev.Disk, wipe: str | None) -> bool:
+    """Check the SSD, and wipe it if that is asked for; whether it holds a cache."""
+    volumes.refuse_in_use(fast)
+    held = volumes.holds_cache(fast.path)
+    if not held or wipe is not None:
+        volumes.refuse_signed(fast, wipe)
+    if wipe is None:
+        return held
+    blockdev.wipe_signatures(fast)
+    volumes.erase(fast.path)
+    return False
+
+
+def _load_module() -> None:
+    if Path("/sbin/modprobe").exists():
+        subprocess.run(["/sbin/modprobe", "dm-setcache"], capture_output=True, check=False)
+
+
+def _show(state: State) -> None:
+    table = Table(title=state.name, title_justify="left", show_header=False, box=None)
+    for what, value in manage.describe(state):
+        table.add_row(what, value)
+    Console().print(table)
