@@ -238,8 +238,9 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
     try:
         _swap(name, mapper)
     except RunError as error:
+        # Whichever table is live now: a resume suspends first if it has a table to put there.
         mapper("load", name, "--table", former.rstrip("\n"))
-        _swap(name, mapper)
+        mapper("resume", name)
         mapper("remove", below)
         raise _refused(error, name) from None
     return find(name, mapper)
