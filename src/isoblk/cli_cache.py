@@ -146,7 +146,7 @@ def delete(
             name, dmsetup, lambda done, total: status.update(f"{name}: {done} of {total} blocks")
         )
     if not keep:
-        volumes.erase(f"/dev/block/{ssd}")
+        volumes.erase(volumes.path_of(ssd))
     typer.echo(f"{name}: gone; the origin has all that was written")
 
 

@@ -250,6 +250,13 @@ def test_a_superblock_of_ours_is_seen_in_either_copy_and_erased(tmp_path: Path) 
         assert ssd.stat().st_size == 16384
 
 
+def test_a_device_is_found_by_its_number(tmp_path: Path) -> None:
+    (tmp_path / "devices/sdc1").mkdir(parents=True)
+    (tmp_path / "dev/block").mkdir(parents=True)
+    (tmp_path / "dev/block/8:33").symlink_to(tmp_path / "devices/sdc1")
+    assert volumes.path_of("8:33", tmp_path) == "/dev/sdc1"
+
+
 def test_the_ssd_is_neither_the_origin_nor_a_part_of_it(tmp_path: Path) -> None:
     whole = volumes.Disk("/dev/sdb", "sdb", "8:16", tmp_path / "sdb")
     part = volumes.Disk("/dev/sdb1", "sdb1", "8:17", tmp_path / "sdb/sdb1")

@@ -6,6 +6,7 @@ Nothing is kept beside what device-mapper and the SSD know. A cache that was att
 device-mapper device in use has that device's name, and the former table is that of NAME-origin.
 """
 
+import os
 import re
 import subprocess
 import time
@@ -56,7 +57,8 @@ def dmsetup(*words: str) -> str:
             capture_output=True,
             text=True,
             check=False,
-            env={"PATH": PATH, "LC_ALL": "C"},
+            # DM_DISABLE_UDEV and its like are the user's affair.
+            env={**os.environ, "PATH": PATH, "LC_ALL": "C"},
         )
     except FileNotFoundError:
         raise UserError("dmsetup is missing", next=install_command(["dmsetup"])) from None

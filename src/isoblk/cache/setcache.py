@@ -163,10 +163,14 @@ def read_line(options: Options, personality: Personality) -> Line:
     return Line(
         block=block,
         assoc=assoc,
-        mode=choice(words, "mode", (personality.mode, *MODES)),
-        policy=choice(words, "policy", (personality.policy, *POLICIES)),
+        mode=_word(words, "mode", personality.mode, MODES),
+        policy=_word(words, "policy", personality.policy, POLICIES),
         numbers=numbers,
     )
+
+
+def _word(options: Options, name: str, default: str, allowed: Sequence[str]) -> str:
+    return choice({name: default, **options}, name, allowed)
 
 
 def parse_status(words: Sequence[str]) -> dict[str, str]:

@@ -34,6 +34,12 @@ def any_volume(path: str, sys: Path = system.SYS) -> Disk:
     return Disk(path, place.name, number, place)
 
 
+def path_of(number: str, sys: Path = system.SYS) -> str:
+    """Path of the device with a number, MAJOR:MINOR."""
+    # The kernel writes / as !.
+    return "/dev/" + (sys / "dev/block" / number).resolve().name.replace("!", "/")
+
+
 def volume(disk: Disk) -> Volume:
     """The device as a cache is made of it."""
     return Volume(disk.path, int((disk.sys / "size").read_text()) * SECTOR)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`isoblk cache` on dm-setcache itself: what is written through a cache is on the disk once it is
+deleted, and a mounted file system does not notice that one comes and goes."""
+
+import sys
+from pathlib import Path
+
+from tests.lab.guest import Guest
+
+_SRC = Path(__file__).resolve().parents[2] / "src"
+_MODULES = ("isoblk_vdisk", "dm-setcache")
+
+_DISKS = f"""
+mount -t tmpfs tmpfs /tmp
+cd /sys/kernel/config/isoblk_vdisk
+mkdir disk0 disk1
+echo memory > disk0/store; echo 64m > disk0/size; echo 1 > disk0/power
+echo memory > disk1/store; echo 32m > disk1/size; echo 1 > disk1/power
+cd /tmp
+export DM_DISABLE_UDEV=1 PYTHONPATH={_SRC} PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+cache() {{ {sys.executable} -m isoblk cache "$@" >> /run/isoblk/said 2>&1; }}
+dd if=/dev/urandom of=a bs=64k count=64 2> /dev/null
+"""
+
+
+def test_a_cache_is_made_changed_and_deleted(guest: Guest) -> None:
+    left = guest.run(
+        _DISKS
+        + """
+! cache create --like flashcache fast /dev/disk0 /dev/disk0
+cache create --like flashcache fast /dev/disk0 /dev/disk1
+dd if=a of=/dev/mapper/fast bs=64k oflag=direct 2> /dev/null
+dmsetup status fast > /run/isoblk/dirty
+! cache create --like enhanceio other /dev/disk0 /dev/disk1
+cache edit fast --mode thru --policy lru
+dmsetup table fast > /run/isoblk/table
+cache delete fast
+echo 3 > /proc/sys/vm/drop_caches
+cmp -n 4194304 a /dev/disk0
+""",
+        modules=_MODULES,
+        memory_mib=1024,
+    )
+    said = left.read("said").splitlines()
+    assert said[:2] == [
+        "isoblk: /dev/disk0: is named twice; name the SSD, another device",
+        "made: /dev/mapper/fast, writeback, fifo; use it, not /dev/disk0",
+    ]
+    assert "/dev/disk0 is held by dm-0 (fast)" in said[2]
+    assert said[-1] == "fast: gone; the origin has all that was written"
+    words = left.read("dirty").split()
+    assert int(words[words.index("dirty") + 1]) > 0
+    assert " writethrough lru " in left.read("table")
+
+
+def test_a_cache_is_attached_to_a_mounted_device_and_deleted(guest: Guest) -> None:
+    left = guest.run(
+        _DISKS
+        + """
+echo "0 131072 linear /dev/disk0 0" | dmsetup create vol
+mkfs.ext4 -q -F /dev/mapper/vol
+mkdir fs
+mount /dev/mapper/vol fs
+cp a fs/before
+dmsetup table vol > /run/isoblk/former
+cache attach --like enhanceio --mode wb vol /dev/disk1
+dmsetup table vol > /run/isoblk/table
+cp a fs/during
+sync
+echo 3 > /proc/sys/vm/drop_caches
+cmp a fs/before
+cmp a fs/during
+cache delete vol
+dmsetup table > /run/isoblk/after
+echo 3 > /proc/sys/vm/drop_caches
+cmp a fs/before
+cmp a fs/during
+umount fs
+fsck.ext4 -fn /dev/mapper/vol
+""",
+        modules=_MODULES,
+        memory_mib=1024,
+    )
+    assert " setcache " in left.read("table")
+    assert left.read("after") == f"vol: {left.read('former')}"
