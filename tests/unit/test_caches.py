@@ -13,8 +13,8 @@ from isoblk.cache.setcache import PERSONALITIES, read_line
 from isoblk.errors import UserError
 from isoblk.guest import caches
 from isoblk.guest.knobs import Setting, took_effect
-from isoblk.guest.plan import make_plan
-from isoblk.guest.tier import UML
+from isoblk.guest.plan import check_queues, make_plan
+from isoblk.guest.tier import QEMU, UML
 from isoblk.result.model import Identity
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
@@ -272,3 +272,9 @@ def test_every_cache_is_put_together_and_taken_apart(cache: str) -> None:
         assert sum(line.startswith(made) for line in lines) == sum(
             line.startswith(gone) for line in lines
         )
+
+
+def test_only_the_uml_machine_has_caches() -> None:
+    with pytest.raises(UserError, match="no caches on the qemu machine"):
+        check_queues([_spec("bcache")], QEMU)
+    check_queues([_spec("bcache")], UML)

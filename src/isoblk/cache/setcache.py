@@ -33,7 +33,16 @@ NUMBERS: dict[str, tuple[int, int, int]] = {
     "commit_ms": (1000, 1, 60_000),
     "accept_origin": (0, 0, 1),
 }
-_BLOCK = (512, 64 << 10)
+# What a counter adds up to (kernel/cache/README.md).
+_SUMS = {
+    "read": ("read_hit", "read_miss"),
+    "write": ("write_hit", "write_new", "write_bypass"),
+    "origin_read": ("read_miss", "fill_extra", "rmw_read"),
+    "origin_write": ("write_bypass", "through", "clean"),
+    "ssd_read": ("read_hit", "clean_read"),
+}
+_RECORDS = 4096  # bytes of a block of them
+_SUPERBLOCKS = 16 << 10
 _ASSOC = (16, 4096)
 
 
@@ -211,26 +220,36 @@ class Setcache(DmTarget):
     def hits(self, change: Counters) -> tuple[int, int]:  # noqa: D102
         return change["read_hit"], change["read"]
 
-    def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:  # noqa: D102
+    def identities(  # noqa: D102
+        self, change: Counters, after: Counters, options: Options
+    ) -> list[Identity]:
+        line = read_line(options, self._personality)
+        # A round of cleaning may be under way, in one set; superblocks are not counted.
+        slack = _SUPERBLOCKS + line.block * line.assoc
         found = [
             Identity(
-                text="sectors read = hit + missed",
-                left=change["read"],
-                right=change["read_hit"] + change["read_miss"],
-            ),
-            Identity(
-                text="sectors written = hit + new + bypassed",
-                left=change["write"],
-                right=change["write_hit"] + change["write_new"] + change["write_bypass"],
-            ),
+                text=f"sectors: {name} = {' + '.join(parts)}",
+                left=change[name],
+                right=sum(change[part] for part in parts),
+                slack=slack // SECTOR,
+            )
+            for name, parts in _SUMS.items()
         ]
+        found.append(
+            Identity(
+                text="sectors: ssd_write = fill + write_hit + write_new + rmw_extra + records",
+                left=change["ssd_write"],
+                right=sum(change[part] for part in ("fill", "write_hit", "write_new", "rmw_extra"))
+                + change["record_blocks"] * _RECORDS // SECTOR,
+                slack=slack // SECTOR,
+            )
+        )
         found += [
             Identity(
                 text=f"bytes {done} at {name} = sectors that the cache counted",
                 left=change[f"{where}.{op}_bytes"],
-                right=change[counter] * SECTOR,
-                # Superblocks are not counted.
-                slack=16384,
+                right=change[f"{prefix}{op}"] * SECTOR,
+                slack=slack,
             )
             for where, name, prefix in (
                 ("top", "the cached device", ""),
@@ -238,6 +257,5 @@ class Setcache(DmTarget):
                 ("ssd", "the SSD", "ssd_"),
             )
             for op, done in (("read", "read"), ("write", "written"))
-            for counter in (f"{prefix}{op}",)
         ]
         return found

@@ -221,12 +221,15 @@ def _host_plan(
 
 
 def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
-    """Check that a machine of the tier has a processor for every hardware queue.
+    """Check that a machine of the tier has a processor for every hardware queue, and the caches.
 
     Raises:
-        UserError: a disk has more.
+        UserError: it has not.
     """
     for spec in specs:
+        if spec.caching is not None and tier.name != UML.name:
+            # Of Debian's kernel they are modules, and what is counted settles in virtual time.
+            raise UserError(f"no caches on the {tier.name} machine", next="leave --machine")
         if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues > tier.cpus:
             raise UserError(
                 f"the device has {spec.device.hw_queues} hardware queues, the {tier.name} machine"

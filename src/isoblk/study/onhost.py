@@ -79,6 +79,10 @@ def _refuse(study: Study) -> None:
                 "on the host machine a request costs what it costs",
                 next="remove it, or use another machine",
             )
+    if study.ssd is not None:
+        raise FieldError(
+            ("ssd",), "the host machine has no caches", next="use the uml machine, or isoblk cache"
+        )
     for index, entry in enumerate(study.event):
         if entry.device:
             raise FieldError(
