@@ -15,8 +15,8 @@ from typer.exceptions import TyperException
 
 from isoblk import (
     __version__,
-    cli_capture,
     cli_cache,
+    cli_capture,
     cli_device,
     cli_host,
     cli_kernel,

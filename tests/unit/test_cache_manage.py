@@ -12,6 +12,7 @@ from isoblk.cache import manage, volumes
 from isoblk.cache.manage import Volume
 from isoblk.cache.setcache import NUMBERS, PERSONALITIES
 from isoblk.errors import RunError, UserError
+from isoblk.machine.blockdev import Disk
 
 FLASHCACHE = PERSONALITIES["flashcache"]
 ORIGIN, SSD = Volume("/dev/sdb", 1 << 30), Volume("/dev/sdc", 1 << 27)
@@ -107,9 +108,11 @@ class FakeMapper:
         if name in self.cleaning and not self.stuck:
             device.dirty = max(0, device.dirty - 100)
         counts = dict.fromkeys(
-            ("sets", "used", "read", "read_hit", "read_miss", "read_bypass", "write")
-            + ("write_hit", "write_new", "write_bypass", "cleaned", "ssd_errors")
-            + ("origin_errors", "lost_errors"),
+            (
+                *("sets", "used", "read", "read_hit", "read_miss", "read_bypass", "write"),
+                *("write_hit", "write_new", "write_bypass", "cleaned", "ssd_errors"),
+                *("origin_errors", "lost_errors"),
+            ),
             0,
         )
         counts |= {"block": 8, "assoc": 512, "slots": 32_768, "dirty": device.dirty}
@@ -258,8 +261,8 @@ def test_a_device_is_found_by_its_number(tmp_path: Path) -> None:
 
 
 def test_the_ssd_is_neither_the_origin_nor_a_part_of_it(tmp_path: Path) -> None:
-    whole = volumes.Disk("/dev/sdb", "sdb", "8:16", tmp_path / "sdb")
-    part = volumes.Disk("/dev/sdb1", "sdb1", "8:17", tmp_path / "sdb/sdb1")
+    whole = Disk("/dev/sdb", "sdb", "8:16", tmp_path / "sdb")
+    part = Disk("/dev/sdb1", "sdb1", "8:17", tmp_path / "sdb/sdb1")
     for one, other, why in ((whole, whole, "named twice"), (whole, part, "is a part of /dev/sdb")):
         with pytest.raises(UserError, match=why):
             volumes.refuse_overlap(one, other)
