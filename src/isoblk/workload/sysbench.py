@@ -90,7 +90,7 @@ class Sysbench(Program):
         flags = f" --file-extra-flags={asked.flags}" if asked.flags else ""
         rate = f" --rate={asked.rate}" if asked.rate else ""
         events = _events(asked)
-        time = 0 if events else _whole(job.seconds)
+        time = 0 if events else job.whole_seconds
         return (
             f"sysbench fileio {_files(asked)} --file-test-mode={asked.mode}"
             f" --file-block-size={size_of('bs', asked.bs)} --file-io-mode={asked.io_mode}"
@@ -122,8 +122,3 @@ def _events(asked: SysbenchOptions) -> int:
 
 def _files(asked: SysbenchOptions) -> str:
     return f"--file-num={asked.num} --file-total-size={size_of('size', asked.size)}"
-
-
-def _whole(seconds: float) -> int:
-    """sysbench counts whole seconds; it ends rather before the others than after them."""
-    return max(1, int(seconds))
