@@ -12,6 +12,7 @@ from rich.table import Table
 from isoblk.cache import manage, volumes
 from isoblk.cache.manage import State, dmsetup
 from isoblk.cache.setcache import PERSONALITIES, Line, Personality
+from isoblk.cache.unit import unit, unit_name
 from isoblk.errors import UserError
 from isoblk.machine import blockdev
 from isoblk.study.model import Options
@@ -89,6 +90,12 @@ def attach(
     manage.refuse_without_target(dmsetup, _load_module)
     made = manage.attach(name, volumes.volume(fast), line, dmsetup)
     typer.echo(f"attached: /dev/mapper/{name}, {made.mode}, {made.policy}")
+    if made.mode in manage.DIRTYING:
+        typer.echo(
+            f"{name}: what is dirty is on the SSD alone: delete the cache before a reboot, or the"
+            " device comes up without it",
+            err=True,
+        )
 
 
 @app.command()
@@ -148,6 +155,13 @@ def delete(
     if not keep:
         volumes.erase(volumes.path_of(ssd))
     typer.echo(f"{name}: gone; the origin has all that was written")
+
+
+@app.command("unit")
+def unit_(name: Name) -> None:
+    """Print a systemd unit that makes a cache at boot, as it is now, and stops it in order."""
+    typer.echo(unit(name, dmsetup), nl=False)
+    typer.echo(f"then: systemctl enable {unit_name(name)}", err=True)
 
 
 def _both() -> Personality:

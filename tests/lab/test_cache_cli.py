@@ -18,7 +18,8 @@ echo memory > disk0/store; echo 64m > disk0/size; echo 1 > disk0/power
 echo memory > disk1/store; echo 32m > disk1/size; echo 1 > disk1/power
 cd /tmp
 export DM_DISABLE_UDEV=1 PYTHONPATH={_SRC} PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
-cache() {{ {sys.executable} -m isoblk cache "$@" >> /run/isoblk/said 2>&1; }}
+isoblk() {{ {sys.executable} -m isoblk "$@"; }}
+cache() {{ isoblk cache "$@" >> /run/isoblk/said 2>&1; }}
 dd if=/dev/urandom of=a bs=64k count=64 2> /dev/null
 """
 
@@ -51,6 +52,33 @@ cmp -n 4194304 a /dev/disk0
     words = left.read("dirty").split()
     assert int(words[words.index("dirty") + 1]) > 0
     assert " writethrough lru " in left.read("table")
+
+
+def test_a_cache_is_made_again_by_its_unit_with_what_was_dirty(guest: Guest) -> None:
+    left = guest.run(
+        _DISKS
+        + """
+mkdir -p /dev/disk/by-id
+ln -s ../../disk0 /dev/disk/by-id/slow
+ln -s ../../disk1 /dev/disk/by-id/fast
+cache create --like flashcache fast /dev/disk0 /dev/disk1
+cache edit fast --set set_high=80
+dd if=a of=/dev/mapper/fast bs=64k oflag=direct 2> /dev/null
+isoblk cache unit fast > unit
+grep ExecStop= unit | cut -d= -f2- | sh
+! cmp -s -n 4194304 a /dev/disk0
+grep ExecStart=/sbin/dmsetup unit | cut -d= -f2- | sh
+dmsetup mknodes
+dmsetup table fast > /run/isoblk/table
+cmp -n 4194304 a /dev/mapper/fast
+cache delete fast
+""",
+        modules=_MODULES,
+        memory_mib=1024,
+    )
+    assert left.read("table").endswith(
+        " 8 512 writeback fifo 10 set_high 80 set_low 20 age_ms 900000 clean_ios 4 clean_set 2\n"
+    )
 
 
 def test_a_cache_is_attached_to_a_mounted_device_and_deleted(guest: Guest) -> None:

@@ -31,11 +31,13 @@ from isoblk.workload.program import OptionError
 
 # What device-mapper and file systems both take.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}", re.ASCII)
-_ORIGIN = "-origin"
+ORIGIN_SUFFIX = "-origin"
+"""Of the device that has the former table of one that a cache was attached to."""
 _POLL_S = 0.2
-# Modes in which a cache keeps nothing dirty.
+# A mode in which a cache keeps nothing dirty.
 _THROUGH = "writethrough"
-_DIRTYING = ("writeback", "writeonly")
+DIRTYING = ("writeback", "writeonly")
+"""Modes in which it does."""
 
 
 class Mapper(Protocol):
@@ -165,10 +167,10 @@ def refuse_name(name: str, mapper: Mapper) -> None:
     Raises:
         UserError: it cannot.
     """
-    if not _NAME.fullmatch(name) or name.endswith(_ORIGIN):
+    if not _NAME.fullmatch(name) or name.endswith(ORIGIN_SUFFIX):
         raise UserError(
             f"{name!r} is not a name for a cache",
-            next=f"allowed: letters, digits, '_', '.', '+', '-', not ending in {_ORIGIN}",
+            next=f"allowed: letters, digits, '_', '.', '+', '-', not ending in {ORIGIN_SUFFIX}",
         )
     if name in names(mapper):
         raise UserError(f"there is a device-mapper device {name!r}", next="choose another name")
@@ -220,7 +222,7 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
             f"no device-mapper device is called {name!r}",
             next="isoblk cache create, for a device that nobody uses",
         )
-    below = f"{name}{_ORIGIN}"
+    below = f"{name}{ORIGIN_SUFFIX}"
     if below in names(mapper):
         raise UserError(f"there is a device-mapper device {below!r}", next="remove or rename it")
     # Without the keys dm-crypt would get another one.
@@ -359,23 +361,23 @@ def delete(
         UserError: it is in use, and was not attached. RunError: see clean().
     """
     state = find(name, mapper)
-    attached = f"{name}{_ORIGIN}" in names(mapper)
+    attached = f"{name}{ORIGIN_SUFFIX}" in names(mapper)
     if not attached and _open_count(name, mapper):
         raise UserError("is in use", where=name, next="unmount it")
-    if state.mode in _DIRTYING:
+    if state.mode in DIRTYING:
         # Whatever comes now is written to the origin, too.
         mapper("message", name, "0", "mode", _THROUGH)
     try:
         clean(name, mapper, told, sleep)
     except RunError:
-        if state.mode in _DIRTYING and not state.lost:
+        if state.mode in DIRTYING and not state.lost:
             mapper("message", name, "0", "mode", state.mode)
         raise
     if attached:
-        former = mapper("table", "--showkeys", f"{name}{_ORIGIN}").rstrip("\n")
+        former = mapper("table", "--showkeys", f"{name}{ORIGIN_SUFFIX}").rstrip("\n")
         mapper("load", name, "--table", former)
         _swap(name, mapper)
-        mapper("remove", f"{name}{_ORIGIN}")
+        mapper("remove", f"{name}{ORIGIN_SUFFIX}")
     else:
         mapper("remove", name)
     return state.ssd

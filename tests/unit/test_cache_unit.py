@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The unit of a cache: its devices are the same after a reboot, and so is the cache."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoblk.cache.manage import Mapper
+from isoblk.cache.unit import escape, lasting, unit
+from isoblk.errors import UserError
+
+TABLE = "0 2097152 setcache 8:16 8:33 8 512 writeback fifo 2 set_low 20"
+STATUS = "0 2097152 setcache state ok mode writeback policy fifo cleaning 0 dirty 0"
+
+
+def _mapper(*devices: str) -> Mapper:
+    def run(*words: str) -> str:
+        said = {"info": "\n".join(devices), "table": TABLE, "status": STATUS}
+        return said[words[0]] + "\n"
+
+    return run
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> Path:
+    """/dev and /sys of a machine with /dev/sdb and /dev/sdc1, of which udev knows names."""
+    for name in ("sdb", "sdc1"):
+        (tmp_path / name).touch()
+        (tmp_path / "sys" / name).mkdir(parents=True)
+    (tmp_path / "sys/dev/block").mkdir(parents=True)
+    (tmp_path / "sys/dev/block/8:16").symlink_to(tmp_path / "sys/sdb")
+    (tmp_path / "sys/dev/block/8:33").symlink_to(tmp_path / "sys/sdc1")
+    _link(tmp_path, "by-uuid", "1-2", "sdb")
+    _link(tmp_path, "by-id", "ata-SLOW%1", "sdb")
+    _link(tmp_path, "by-id", "nvme-FAST-part1", "sdc1")
+    _link(tmp_path, "by-partuuid", "aa-bb", "sdc1")
+    return tmp_path
+
+
+def _link(dev: Path, kind: str, name: str, node: str) -> None:
+    directory = dev / "disk" / kind
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / name).symlink_to(f"../../{node}")
+
+
+def test_a_unit_makes_the_cache_of_the_same_devices_as_it_is_now(dev: Path) -> None:
+    text = unit("fast", _mapper("fast"), dev, dev / "sys")
+    slow, fast = f"{dev}/disk/by-id/ata-SLOW%1", f"{dev}/disk/by-partuuid/aa-bb"
+    table = TABLE.replace("8:16", slow.replace("%", "%%")).replace("8:33", fast)
+    assert f'\nExecStart=/sbin/dmsetup create fast --table "{table}"\n' in text
+    assert f"\nRequires={escape(slow)}.device {escape(fast)}.device\n" in text
+    assert "\nExecStop=/sbin/dmsetup remove --retry fast\n" in text
+
+
+def test_a_device_without_a_lasting_name_is_refused(dev: Path) -> None:
+    (dev / "disk/by-id/ata-SLOW%1").unlink()
+    # What is on the disk is on the cache as well.
+    with pytest.raises(UserError, match=r"/dev/sdb: has no name that outlives a reboot"):
+        lasting("/dev/sdb", dev)
+
+
+def test_an_attached_cache_has_no_unit(dev: Path) -> None:
+    with pytest.raises(UserError, match="fast: was attached"):
+        unit("fast", _mapper("fast", "fast-origin"), dev, dev / "sys")
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
+def test_any_path_is_escaped_as_the_name_of_a_unit_and_back(name: str) -> None:
+    path = "/" + "/".join(part for part in name.split("/") if part)
+    escaped = escape(path)
+    assert escaped.isascii() and "/" not in escaped
+    plain = escaped.replace("-", "/").encode().decode("unicode_escape").encode("latin-1").decode()
+    assert f"/{plain}" == path
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/dev/disk/by-id/nvme-A_1", r"dev-disk-by\x2did-nvme\x2dA_1"),
+        ("/.a/.b", r"\x2ea-.b"),
+        ("/dev/mapper/vg--x-lv", r"dev-mapper-vg\x2d\x2dx\x2dlv"),
+    ],
+)
+def test_names_of_units_are_systemds(path: str, name: str) -> None:
+    assert escape(path) == name
