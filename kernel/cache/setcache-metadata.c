@@ -36,6 +36,9 @@
 #define SC_STATE_SHIFT	60
 #define SC_BLOCK_MASK	GENMASK_ULL(SC_STATE_SHIFT - 1, 0)
 
+/* Longest reason why records were refused. */
+#define SC_MAX_REASON	96
+
 /* Few writes are made stable by FUA each, more by one flush behind them. */
 #define SC_MAX_FUA	2
 
@@ -95,6 +98,7 @@ static_assert(sizeof(struct sc_record) == SC_RECORD_SIZE);
  * @index: their numbers
  * @states: of a block's records
  * @where: of a block's records
+ * @reason: why the records were refused
  */
 struct sc_md {
 	struct block_device *bdev;
@@ -116,6 +120,7 @@ struct sc_md {
 	u64 index[SC_BATCH];
 	u8 states[SC_RECORDS];
 	u64 where[SC_RECORDS];
+	char reason[SC_MAX_REASON];
 };
 
 /* Bios in flight that somebody waits for. */
@@ -499,6 +504,29 @@ static bool sc_md_fits(struct sc_md *md, const struct sc_disk_super *disk,
 	return !*error;
 }
 
+/*
+ * Read the copies into the first two pages, each by itself: the other one will
+ * do. One that cannot be read is left as something that is no superblock.
+ */
+static int sc_md_read_supers(struct sc_md *md)
+{
+	int r[2];
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		struct sc_wait_io wait;
+
+		sc_wait_init(&wait);
+		sc_md_submit(md, REQ_OP_READ, i * SC_BLOCK_SECTORS, i, 1,
+			     &wait);
+		r[i] = sc_wait_for(&wait);
+		if (r[i])
+			memset(page_address(md->pages[i]), 0xff,
+			       SC_RECORD_BLOCK);
+	}
+	return r[0] && r[1] ? r[0] : 0;
+}
+
 int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
 	       const char **error)
 {
@@ -508,7 +536,7 @@ int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
 	int r;
 
 	*error = "cannot read the superblock";
-	r = sc_md_io(md, REQ_OP_READ, 0, 2);
+	r = sc_md_read_supers(md);
 	if (r)
 		return r;
 	disk = page_address(md->pages[0]);
@@ -527,7 +555,7 @@ int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
 	     le64_to_cpu(other->seq) > le64_to_cpu(disk->seq)))
 		disk = other;
 	if (!sc_super_valid(disk)) {
-		*error = "the SSD holds something else, or both superblocks are damaged";
+		*error = "no superblock, or both are damaged: run isoblk cache check";
 		return -EINVAL;
 	}
 	if (!sc_md_fits(md, disk, error))
@@ -550,6 +578,15 @@ int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
 	return 0;
 }
 
+/* Why the records are refused; valid as long as @md. */
+static const char *sc_md_refuse(struct sc_md *md, u64 slot, const char *what)
+{
+	snprintf(md->reason, sizeof(md->reason),
+		 "the record of slot %llu %s: run isoblk cache check", slot,
+		 what);
+	return md->reason;
+}
+
 /* Pass on the records of a block. The highest commit seen is remembered. */
 static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
 			    const char **error)
@@ -565,17 +602,18 @@ static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
 
 		if (!sc_record_decode(&records[i], md->seed, slot, &state,
 				      &where)) {
-			*error = "a record is damaged";
+			*error = sc_md_refuse(md, slot, "is damaged");
 			return -EILSEQ;
 		}
 		md->commits = max_t(u64, md->commits,
 				    le32_to_cpu(records[i].seq));
 		if (state == SC_RECORD_FREE)
 			continue;
-		*error = "a record does not fit the others";
 		r = md->ops->load(md->context, slot, state, where);
-		if (r)
+		if (r) {
+			*error = sc_md_refuse(md, slot, "does not fit the others");
 			return r;
+		}
 	}
 	return 0;
 }
@@ -588,7 +626,7 @@ int sc_md_load(struct sc_md *md, const char **error)
 
 	while (block < md->blocks) {
 		count = min_t(u64, SC_BATCH, md->blocks - block);
-		*error = "cannot read the records";
+		*error = "cannot read the records: run isoblk cache check";
 		r = sc_md_io(md, REQ_OP_READ, sc_record_sector(block), count);
 		for (i = 0; i < count && !r; i++)
 			r = sc_md_load_block(md, block++, md->pages[i], error);
