@@ -36,13 +36,14 @@ class FakeMapper:
     devices: dict[str, Device] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     refuses: str = ""
+    why: str = "Invalid argument"
     cleaning: set[str] = field(default_factory=set)
     stuck: bool = False
 
     def __call__(self, *words: str) -> str:
         self.asked.append(" ".join(words))
         if self.refuses and self.asked[-1].startswith(self.refuses):
-            raise RunError("Invalid argument")
+            raise RunError(self.why)
         act: Callable[..., str | None] = getattr(self, f"_{words[0]}")
         return act(*words[1:]) or ""
 
@@ -220,6 +221,38 @@ def test_an_attach_that_fails_leaves_the_device_as_it_was(step: str, mapper: Fak
     assert not mapper.devices["data"].suspended
     assert " setcache " not in mapper.devices["data"].loaded
     assert "data-origin" not in mapper.devices
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (
+            "3,42,1,-;device-mapper: setcache: 254:0: the record of slot 32 is damaged: run isoblk"
+            " cache check: -84",
+            "the record of slot 32 is damaged: run isoblk cache check",
+        ),
+        (
+            "3,42,1,-;device-mapper: table: 254:0: setcache: the SSD is too small for one set"
+            " (-ENOSPC)",
+            "the SSD is too small for one set",
+        ),
+        ("3,42,1,-;device-mapper: table: 254:0: setcache: preresume failed, error = -84", ""),
+        ("3,42,1,-;device-mapper: ioctl: error adding target to table", ""),
+        ("3,42,1,-;I/O error, dev setcache, sector 8", ""),
+    ],
+)
+def test_the_reason_is_found_in_the_kernels_log(line: str, reason: str) -> None:
+    assert manage.reason_of(line) == reason
+
+
+def test_a_refusal_says_cause_place_and_next_step(mapper: FakeMapper) -> None:
+    mapper.refuses = "create"
+    mapper.why = "the record of slot 32 is damaged: run isoblk cache check"
+    with pytest.raises(RunError) as caught:
+        manage.create("fast", ORIGIN, SSD, manage.line_of(FLASHCACHE, {}), mapper)
+    assert str(caught.value) == (
+        "fast: the kernel refuses: the record of slot 32 is damaged; isoblk cache check /dev/sdc"
+    )
 
 
 def test_edit_changes_a_live_cache(mapper: FakeMapper) -> None:

@@ -6,11 +6,13 @@ Nothing is kept beside what device-mapper and the SSD know. A cache that was att
 device-mapper device in use has that device's name, and the former table is that of NAME-origin.
 """
 
+import contextlib
 import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +36,14 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}", re.ASCII)
 ORIGIN_SUFFIX = "-origin"
 """Of the device that has the former table of one that a cache was attached to."""
 _POLL_S = 0.2
+_LOG = "/dev/kmsg"
+_LOG_LINE = 8192
+# Of the target, with an error's number; of device-mapper, with its name. That a start failed is no
+# reason, and comes after it.
+_REASON = re.compile(
+    rf"device-mapper: .*?{TARGET}: (?:\d+:\d+: )?(?!preresume failed)(.+?)(?:: -\d+| \(-\w+\))?$"
+)
+_TRY_CHECK = ": run isoblk cache check"
 # A mode in which a cache keeps nothing dirty.
 _THROUGH = "writethrough"
 DIRTYING = ("writeback", "writeonly")
@@ -53,23 +63,61 @@ class Mapper(Protocol):
 
 def dmsetup(*words: str) -> str:
     """A Mapper: the real one."""
+    with _kernel_log() as log:
+        try:
+            ended = subprocess.run(
+                ["dmsetup", *words],
+                capture_output=True,
+                text=True,
+                check=False,
+                # DM_DISABLE_UDEV and its like are the user's affair.
+                env={**os.environ, "PATH": PATH, "LC_ALL": "C"},
+            )
+        except FileNotFoundError:
+            raise UserError("dmsetup is missing", next=install_command(["dmsetup"])) from None
+        if not ended.returncode:
+            return ended.stdout
+        reason = next(filter(None, map(reason_of, reversed(list(log)))), "")
+    if "ermission denied" in ended.stderr:
+        raise UserError("no right to use device-mapper", next="run as root")
+    said = " ".join(ended.stderr.split("\n")[0].split()) or f"status {ended.returncode}"
+    raise RunError(
+        reason or said,
+        where=f"dmsetup {words[0]}",
+        next="" if reason else "dmesg may have the reason",
+    )
+
+
+@contextmanager
+def _kernel_log() -> Iterator[Iterator[str]]:
+    """Lines of the kernel's log from now on; none if this process may not read it."""
     try:
-        ended = subprocess.run(
-            ["dmsetup", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            # DM_DISABLE_UDEV and its like are the user's affair.
-            env={**os.environ, "PATH": PATH, "LC_ALL": "C"},
-        )
-    except FileNotFoundError:
-        raise UserError("dmsetup is missing", next=install_command(["dmsetup"])) from None
-    if ended.returncode:
-        said = " ".join(ended.stderr.split("\n")[0].split()) or f"status {ended.returncode}"
-        if "ermission denied" in ended.stderr:
-            raise UserError("no right to use device-mapper", next="run as root")
-        raise RunError(said, where=f"dmsetup {words[0]}")
-    return ended.stdout
+        file = os.open(_LOG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        yield iter(())
+        return
+    try:
+        os.lseek(file, 0, os.SEEK_END)
+        yield _lines(file)
+    finally:
+        os.close(file)
+
+
+def _lines(log: int) -> Iterator[str]:
+    # A read gives one entry, and fails when there are no more.
+    with contextlib.suppress(OSError):
+        while True:
+            yield os.read(log, _LOG_LINE).decode(errors="replace").split("\n")[0]
+
+
+def reason_of(line: str) -> str:
+    """What the target says in a line of the kernel's log; "" if it is not the target's.
+
+    >>> reason_of("3,42,1,-;device-mapper: setcache: 254:0: the SSD holds another cache: -22")
+    'the SSD holds another cache'
+    """
+    found = _REASON.search(line)
+    return found[1] if found else ""
 
 
 @dataclass(frozen=True)
@@ -205,7 +253,7 @@ def create(name: str, origin: Volume, ssd: Volume, line: Line, mapper: Mapper) -
     try:
         mapper("create", name, "--table", made)
     except RunError as error:
-        raise _refused(error, name) from None
+        raise _refused(error, name, ssd) from None
     return find(name, mapper)
 
 
@@ -238,7 +286,7 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
         mapper("load", name, "--table", table(f"/dev/mapper/{below}", ssd.path, sectors, line))
     except RunError as error:
         mapper("remove", below)
-        raise _refused(error, name) from None
+        raise _refused(error, name, ssd) from None
     try:
         _swap(name, mapper)
     except RunError as error:
@@ -246,7 +294,7 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
         mapper("load", name, "--table", former.rstrip("\n"))
         mapper("resume", name)
         mapper("remove", below)
-        raise _refused(error, name) from None
+        raise _refused(error, name, ssd) from None
     return find(name, mapper)
 
 
@@ -256,8 +304,13 @@ def _swap(name: str, mapper: Mapper) -> None:
     mapper("resume", name)
 
 
-def _refused(error: RunError, name: str) -> RunError:
-    return RunError(f"{name}: the kernel refuses: {error.cause}; dmesg has the reason")
+def _refused(error: RunError, name: str, ssd: Volume) -> RunError:
+    cause, check, _ = error.cause.partition(_TRY_CHECK)
+    return RunError(
+        f"the kernel refuses: {cause}",
+        where=name,
+        next=f"isoblk cache check {ssd.path}" if check else error.next,
+    )
 
 
 def edit(name: str, options: Options, personality: Personality, mapper: Mapper) -> State:
