@@ -1,22 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """isoblk cache: an SSD in front of a slow disk of this machine, by dm-setcache."""
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from isoblk.cache import check as checking
+from isoblk.cache import format as layout
 from isoblk.cache import manage, volumes
+from isoblk.cache.base import SECTOR
+from isoblk.cache.check import Cure, Report
 from isoblk.cache.manage import State, dmsetup
+from isoblk.cache.rebuild import Known
 from isoblk.cache.setcache import PERSONALITIES, Line, Personality
+from isoblk.cache.ssd import open_ssd
 from isoblk.cache.unit import unit, unit_name
-from isoblk.errors import UserError
+from isoblk.errors import RunError, UserError
 from isoblk.machine import blockdev
 from isoblk.study.model import Options
 from isoblk.study.source import suggest
+from isoblk.study.units import parse_size
+
+# Damage that a person reads line by line.
+_MOST_LINES = 100
 
 app = typer.Typer(
     help="An SSD in front of a slow disk of this machine: dm-setcache. See docs/cache.md."
@@ -164,6 +176,58 @@ def unit_(name: Name) -> None:
     typer.echo(f"then: systemctl enable {unit_name(name)}", err=True)
 
 
+@app.command()
+def check(
+    ssd: Annotated[str, typer.Argument(help="The SSD of a cache, or an image of one.")],
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend what can be without losing a dirty block.")
+    ] = False,
+    drop_damaged: Annotated[
+        bool,
+        typer.Option(
+            "--drop-damaged",
+            help="With --repair: also free slots that may hold dirty data of which nothing says"
+            " any more where they belong. They are lost.",
+        ),
+    ] = False,
+    origin: Annotated[
+        str | None,
+        typer.Option(help="The slow device, for its size, if both superblocks are damaged."),
+    ] = None,
+    block: Annotated[
+        str | None, typer.Option(help="Size of a block, if the records do not tell.")
+    ] = None,
+    assoc: Annotated[
+        int | None, typer.Option(help="Blocks of a set, if the records do not tell.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what the SSD of a cache holds, and what is damaged; nobody may use it meanwhile.
+
+    Each damage is a line: where, what, and the options that mend it. The origin is not touched.
+
+    Exit status: 0 sound, also after a repair; 1 damaged; 2 in use, no cache, not readable.
+    """
+    if drop_damaged and not repair:
+        raise UserError("--drop-damaged: goes with --repair", next="add --repair")
+    known = Known(
+        origin=None if origin is None else _sectors_of(origin),
+        block=None if block is None else _block_sectors(block),
+        assoc=assoc,
+    )
+    with open_ssd(ssd, write=repair) as opened:
+        found = (
+            checking.repair(opened, known, drop=drop_damaged)
+            if repair
+            else checking.examine(opened, known).report
+        )
+    if as_json:
+        typer.echo(msgspec.json.encode(found).decode())
+    else:
+        _show_report(found)
+    _fail_if_damaged(found, repaired=repair)
+
+
 def _both() -> Personality:
     """Whose words for modes and policies are of either personality."""
     one, other = PERSONALITIES.values()
@@ -212,10 +276,78 @@ def _make_fit(fast: blockdev.Disk, wipe: str | None) -> bool:
     if not held or wipe is not None:
         volumes.refuse_signed(fast, wipe)
     if wipe is None:
+        if not held:
+            _refuse_dirty(fast.path)
         return held
     blockdev.wipe_signatures(fast)
     volumes.erase(fast.path)
     return False
+
+
+def _refuse_dirty(path: str) -> None:
+    """Check that an SSD without superblocks has no records of dirty blocks, either."""
+    with open_ssd(path, write=False) as opened:
+        try:
+            found = checking.examine(opened, Known()).report
+        except UserError:
+            return
+    raise UserError(
+        f"no superblock, but {found.dirty or 0} records of dirty blocks",
+        where=path,
+        next=f"isoblk cache check {path}; if all on it may be lost: --wipe {path}",
+    )
+
+
+def _sectors_of(origin: str) -> int:
+    """Length of a device or a file."""
+    try:
+        with Path(origin).open("rb") as opened:
+            return opened.seek(0, os.SEEK_END) // SECTOR
+    except OSError as error:
+        raise UserError(f"cannot read it: {error.strerror}", where=f"--origin {origin}") from None
+
+
+def _block_sectors(text: str) -> int:
+    try:
+        size = parse_size(text)
+    except ValueError as error:
+        raise UserError(str(error), where="--block", next="as in --block 4k") from None
+    if size // SECTOR not in layout.BLOCKS or size % SECTOR:
+        raise UserError(
+            f"--block {text}: no cache has such blocks", next="a power of two from 512 to 64k"
+        )
+    return size // SECTOR
+
+
+def _show_report(found: Report) -> None:
+    for damage in found.mended:
+        typer.echo(f"mended: {damage.where}: {damage.cause}; {damage.cure}")
+    for damage in found.damage[:_MOST_LINES]:
+        typer.echo(str(damage))
+    if len(found.damage) > _MOST_LINES:
+        typer.echo(f"and {len(found.damage) - _MOST_LINES} more; --json has them all")
+    table = Table(title=found.ssd, title_justify="left", show_header=False, box=None)
+    for what, value in checking.describe(found):
+        table.add_row(what, value)
+    if table.rows:
+        Console(soft_wrap=True, highlight=False).print(table)
+    if not found.damage:
+        typer.echo(f"{found.ssd}: sound")
+
+
+def _fail_if_damaged(found: Report, *, repaired: bool) -> None:
+    if not found.damage:
+        return
+    options = {damage.option for damage in found.damage}
+    command = "isoblk cache check"
+    if options == {Cure.DROP}:
+        following = f"{command} {Cure.DROP} {found.ssd} frees it, and loses what was written there"
+    elif not repaired and Cure.REPAIR in options:
+        following = f"{command} --repair {found.ssd}"
+    else:
+        following = ""
+    count = len(found.damage)
+    raise RunError(f"{count} damage{'s' if count > 1 else ''}", where=found.ssd, next=following)
 
 
 def _load_module() -> None:

@@ -89,17 +89,25 @@ def describe(disk: Disk) -> HostDevice:
     )
 
 
-def refuse_in_use(disk: Disk, sys: Path = system.SYS, proc: Path = system.PROC) -> None:
+def refuse_in_use(
+    disk: Disk, sys: Path = system.SYS, proc: Path = system.PROC, *, written: bool = True
+) -> None:
     """Check that nobody uses the disk or a part of it, as far as that can be seen.
 
     hold() finds what holds it exclusively and cannot be seen from here.
 
+    Args:
+        disk: what to look at.
+        sys: where sysfs is.
+        proc: where procfs is.
+        written: it is to be written.
+
     Raises:
-        UserError: somebody does, or it is read-only.
+        UserError: somebody does, or it is read-only and is to be written.
     """
     if (disk.sys / "size").read_text().strip() == "0":
         raise UserError("has no size: nothing is in it, or attached to it", where=disk.path)
-    if (disk.sys / "ro").read_text().strip() == "1":
+    if written and (disk.sys / "ro").read_text().strip() == "1":
         raise UserError("is read-only", where=disk.path)
     for part in disk.parts():
         device = f"/dev/{part.name}"
@@ -208,14 +216,18 @@ def wipe_signatures(disk: Disk) -> None:
 
 
 @contextmanager
-def hold(disk: Disk) -> Iterator[None]:
-    """Keep everybody else from mounting or claiming the disk.
+def hold(disk: Disk, way: int = os.O_RDWR) -> Iterator[int]:
+    """Keep everybody else from mounting or claiming the disk. Yields its descriptor.
+
+    Args:
+        disk: what to hold.
+        way: flags of open(2).
 
     Raises:
         UserError: somebody has claimed it, or it may not be opened.
     """
     try:
-        descriptor = os.open(disk.path, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
+        descriptor = os.open(disk.path, way | os.O_EXCL | os.O_CLOEXEC)
     except OSError as error:
         if isinstance(error, PermissionError):
             raise UserError("no right to open it", where=disk.path, next=_ROOT) from None
@@ -225,7 +237,7 @@ def hold(disk: Disk) -> Iterator[None]:
             next="free it",
         ) from None
     try:
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 

@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`isoblk cache check`: every damage is seen and named, and no repair loses a dirty block that can
+be read."""
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from isoblk.cache import format as layout
+from isoblk.cache.check import Cure, Damage, Report, examine, repair
+from isoblk.cache.format import CLEAN, DIRTY, FREE
+from isoblk.cache.rebuild import Known
+from isoblk.cache.ssd import Ssd, open_ssd
+from isoblk.cli_cache import app
+from isoblk.errors import RunError, UserError
+from tests.unit.cacheimage import ORIGIN, Image, make_image
+
+NOTHING = Known()
+KNOWN = Known(origin=ORIGIN)
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    return make_image(tmp_path / "ssd")
+
+
+def _check(image: Image, known: Known = NOTHING) -> Report:
+    before = image.path.read_bytes()
+    with open_ssd(str(image.path), write=False) as ssd:
+        found = examine(ssd, known).report
+    assert image.path.read_bytes() == before
+    return found
+
+
+def _repair(image: Image, known: Known = NOTHING, *, drop: bool = False) -> Report:
+    with open_ssd(str(image.path), write=True) as ssd:
+        return repair(ssd, known, drop=drop)
+
+
+def _one(found: Report) -> Damage:
+    assert len(found.damage) == 1, found.damage
+    return found.damage[0]
+
+
+def _slots(image: Image, state: int) -> list[int]:
+    return [slot for slot, one in enumerate(image.slots) if one[0] == state]
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_whole_cache_is_sound_and_its_repair_writes_nothing(tmp_path: Path, clean: bool) -> None:
+    image = make_image(tmp_path / "ssd", clean=clean)
+    before = image.path.read_bytes()
+    found = _check(image)
+    assert not found.damage
+    assert (found.state, found.dirty, found.clean) == ("clean" if clean else "in use", 40, 30)
+    assert (found.block, found.assoc, found.sets, found.origin) == (4096, 64, 15, ORIGIN * 512)
+    assert found.uuid == image.newest.uuid.hex()
+    assert not _repair(image).damage
+    assert image.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("copy", [0, 1])
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_damaged_superblock_is_restored_from_the_other_as_in_use(
+    tmp_path: Path, copy: int, clean: bool
+) -> None:
+    image = make_image(tmp_path / "ssd", clean=clean)
+    image.flip(copy * 4096 + 2000)
+    damage = _one(_check(image))
+    assert damage.where == f"superblock copy {copy}"
+    assert (damage.cause, damage.option) == ("its checksum is wrong", Cure.REPAIR)
+    found = _repair(image)
+    assert not found.damage
+    assert [one.where for one in found.mended] == [f"superblock copy {copy}"]
+    assert (found.state, found.dirty) == ("in use", 40)
+    assert image.say() == image.slots
+
+
+def test_the_two_copies_of_different_caches_are_told_apart_by_the_records(image: Image) -> None:
+    other = replace(image.newest, sequence=100, uuid=bytes(16))
+    image.damage(0, other.pack())
+    damage = _one(_check(image))
+    assert damage.where == "superblock copy 0"
+    assert "of another cache than the records" in damage.cause
+    assert not _repair(image).damage
+    assert _check(image).uuid == image.newest.uuid.hex()
+
+
+def test_superblocks_of_another_cache_are_not_believed_and_nothing_is_written(
+    image: Image,
+) -> None:
+    for sequence in (100, 101):
+        other = replace(image.newest, sequence=sequence, uuid=bytes(16))
+        image.damage(4096 * other.copy, other.pack())
+    before = image.path.read_bytes()
+    damage = _one(_repair(image, KNOWN, drop=True))
+    assert damage.cause == "it is of another cache than the records"
+    assert damage.option == Cure.NONE
+    assert image.path.read_bytes() == before
+
+
+def test_a_version_that_is_not_known_is_left_alone(image: Image) -> None:
+    page = bytearray(image.newest.pack())
+    struct.pack_into("<III", page, 16, 2, 0, 11)
+    struct.pack_into("<I", page, 20, layout.crc32c(page))
+    image.damage(image.newest.copy * 4096, bytes(page))
+    before = image.path.read_bytes()
+    damage = _one(_repair(image, KNOWN, drop=True))
+    assert "version 2" in damage.cause
+    assert damage.option == Cure.NONE
+    assert image.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("change", [-4096, 4096])
+def test_an_ssd_of_another_size_is_named_and_left_alone(image: Image, change: int) -> None:
+    with image.path.open("r+b") as file:
+        file.truncate(image.geometry.ssd * 512 + change)
+    before = image.path.read_bytes()
+    damage = _one(_repair(image, drop=True))
+    assert f"made on 8192 sectors, now it has {8192 + change // 512}" in damage.cause
+    assert image.path.read_bytes() == before
+
+
+# -- records --
+
+
+def test_records_that_were_not_dirty_are_freed(image: Image) -> None:
+    """The stop has counted the dirty ones, and all of them can be read."""
+    spoilt = [_slots(image, CLEAN)[0], *range(0, 3)]
+    assert all(image.slots[slot][0] != DIRTY for slot in spoilt)
+    image.spoil(*spoilt)
+    assert {one.option for one in _check(image).damage} == {Cure.REPAIR}
+    found = _repair(image)
+    assert not found.damage
+    assert (found.state, found.dirty, found.clean) == ("clean", 40, 29)
+    for slot, (now, was) in enumerate(zip(image.say(), image.slots, strict=True)):
+        assert now == ((FREE, 0) if slot in spoilt else was)
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_record_that_may_be_dirty_is_freed_only_if_told(tmp_path: Path, clean: bool) -> None:
+    image = make_image(tmp_path / "ssd", clean=clean)
+    slot = _slots(image, DIRTY)[5]
+    image.spoil(slot)
+    before = image.path.read_bytes()
+    damage = _one(_repair(image))
+    assert image.path.read_bytes() == before
+    assert (damage.where, damage.option) == (f"slot {slot}", Cure.DROP)
+    assert f"byte {image.geometry.at(slot)}, 4096 bytes" in damage.cure
+    found = _repair(image, drop=True)
+    assert not found.damage
+    assert (found.state, found.dirty) == ("clean" if clean else "in use", 39)
+    assert image.say()[slot] == (FREE, 0)
+
+
+def test_the_count_proves_nothing_if_a_dirty_record_should_not_be_there(image: Image) -> None:
+    """One that was dirty is damaged; the count seems right, for another one is too many."""
+    dirty = _slots(image, DIRTY)
+    twin = _twin(image, dirty[0])
+    image.put(twin, DIRTY, image.slots[dirty[0]][1], 6)
+    image.spoil(dirty[-1])
+    found = _repair(image)
+    assert {(one.where, one.option) for one in found.damage} == {
+        (f"slot {twin}", Cure.DROP),
+        (f"slot {dirty[-1]}", Cure.DROP),
+    }
+
+
+def test_after_a_crash_any_damaged_record_may_be_dirty(tmp_path: Path) -> None:
+    image = make_image(tmp_path / "ssd", clean=False)
+    image.spoil(_slots(image, CLEAN)[0])
+    assert _one(_repair(image)).option == Cure.DROP
+
+
+def test_damaged_neighbours_are_one_line(tmp_path: Path) -> None:
+    image = make_image(tmp_path / "ssd", ssd=70000 * 16 + 30000, block=8, assoc=4096)
+    assert image.geometry.slots > 1 << 17
+    image.damage(8192 + 16 * 100, bytes(16 * 100_000))
+    found = _check(image)
+    assert [one.slots for one in found.damage] == [(100, 100_099)]
+
+
+@pytest.mark.parametrize(
+    ("state", "cause", "option"),
+    [
+        (CLEAN, "beyond the origin, clean", Cure.REPAIR),
+        (DIRTY, "beyond the origin, dirty", Cure.DROP),
+    ],
+)
+def test_a_block_beyond_the_origin_is_impossible(
+    image: Image, state: int, cause: str, option: Cure
+) -> None:
+    image.put(0, state, image.geometry.blocks)
+    if state == DIRTY:
+        # It was counted.
+        image.damage(4096, replace(image.newest, dirty=41).pack())
+    damage = _one(_check(image))
+    assert cause in damage.cause
+    assert damage.option == option
+    assert not _repair(image, drop=True).damage
+    assert image.say()[0] == (FREE, 0)
+
+
+def test_a_block_of_another_set_is_impossible(image: Image) -> None:
+    image.put(0, CLEAN, 64)
+    damage = _one(_check(image))
+    assert "a block of another set, clean" in damage.cause
+    assert not _repair(image).damage
+
+
+def test_a_state_that_means_nothing_is_not_guessed_at(image: Image) -> None:
+    slot = _slots(image, DIRTY)[0]
+    image.put(slot, 5, image.slots[slot][1])
+    damage = _one(_repair(image))
+    assert (damage.where, damage.option) == (f"slot {slot}", Cure.DROP)
+    assert "state" in damage.cause
+
+
+def test_a_count_that_the_records_do_not_bear_out_is_named(image: Image) -> None:
+    slot = _slots(image, DIRTY)[0]
+    image.put(slot, FREE, 0)
+    damage = _one(_check(image))
+    assert damage.cause == "it counts 40 dirty blocks, the records 39"
+    found = _repair(image)
+    assert not found.damage
+    assert (found.state, found.dirty) == ("clean", 39)
+
+
+# -- one block in two slots --
+
+
+def _twin(image: Image, slot: int) -> int:
+    """A free slot of the set."""
+    assoc = image.geometry.assoc
+    home = slot // assoc
+    return next(s for s in range(home * assoc, slot) if image.slots[s][0] == FREE)
+
+
+@pytest.mark.parametrize("commit", [6, 7])
+def test_of_a_clean_and_a_dirty_one_the_dirty_one_stays(image: Image, commit: int) -> None:
+    dirty = _slots(image, DIRTY)[0]
+    twin = _twin(image, dirty)
+    image.put(twin, CLEAN, image.slots[dirty][1], commit)
+    damage = _one(_check(image))
+    assert damage.where == f"slot {twin}"
+    assert f"as slot {dirty} does" in damage.cause
+    assert not _repair(image).damage
+    assert image.say()[dirty] == image.slots[dirty]
+    assert image.say()[twin] == (FREE, 0)
+
+
+def test_a_dirty_one_is_outdated_if_a_later_commit_found_its_block_clean(image: Image) -> None:
+    clean = _slots(image, CLEAN)[0]
+    twin = _twin(image, clean)
+    image.put(twin, DIRTY, image.slots[clean][1], 6)
+    found = _check(image)
+    assert f"slot {twin}" in [one.where for one in found.damage]
+    assert not _repair(image).damage
+    assert image.say()[twin] == (FREE, 0)
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_of_two_dirty_ones_neither_goes_unless_told(tmp_path: Path, clean: bool) -> None:
+    image = make_image(tmp_path / "ssd", clean=clean)
+    dirty = _slots(image, DIRTY)[0]
+    twin = _twin(image, dirty)
+    image.put(twin, DIRTY, image.slots[dirty][1], 6)
+    damage = [one for one in _repair(image).damage if one.slots]
+    assert [(one.where, one.option) for one in damage] == [(f"slot {twin}", Cure.DROP)]
+    assert f"as slot {dirty} does" in damage[0].cause
+    assert image.say()[dirty] == image.say()[twin] == image.slots[dirty]
+    assert not _repair(image, drop=True).damage
+    assert image.say()[dirty] == image.slots[dirty]
+    assert image.say()[twin] == (FREE, 0)
+
+
+def test_of_two_dirty_ones_with_the_same_data_one_goes(tmp_path: Path) -> None:
+    image = make_image(tmp_path / "ssd", clean=False)
+    dirty = _slots(image, DIRTY)[0]
+    twin = _twin(image, dirty)
+    image.put(twin, DIRTY, image.slots[dirty][1], 6)
+    at = image.geometry.at(dirty)
+    image.damage(image.geometry.at(twin), image.path.read_bytes()[at : at + 4096])
+    assert _one(_check(image)).option == Cure.REPAIR
+    assert not _repair(image).damage
+    assert image.say().count(image.slots[dirty]) == 1
+
+
+def test_clean_ones_that_do_not_count_are_no_damage(tmp_path: Path) -> None:
+    """After a crash an old clean record may stand beside the dirty one of the same block."""
+    image = make_image(tmp_path / "ssd", clean=False)
+    dirty = _slots(image, DIRTY)[0]
+    image.put(_twin(image, dirty), CLEAN, image.slots[dirty][1], 6)
+    assert not _check(image).damage
+
+
+# -- without any superblock --
+
+
+def _without(image: Image, fill: bytes = b"\xa5") -> None:
+    image.damage(0, fill * 8192)
+
+
+@pytest.mark.parametrize(
+    ("block", "assoc", "ssd"),
+    [(8, 64, 8192), (8, 512, 65536), (1, 16, 2000), (128, 32, 40000), (8, 128, 8192)],
+)
+@pytest.mark.parametrize("fill", [b"\0", b"\xa5"])
+def test_superblocks_are_made_again_from_whole_records(
+    tmp_path: Path, block: int, assoc: int, ssd: int, fill: bytes
+) -> None:
+    image = make_image(
+        tmp_path / "ssd", clean=False, block=block, assoc=assoc, ssd=ssd, origin=1 << 18
+    )
+    _without(image, fill)
+    damage = _one(_check(image))
+    assert damage.where == "superblock, both copies"
+    assert f"40 dirty records, of blocks of {block * 512} bytes" in damage.cure
+    # The origin's size is nowhere.
+    before = image.path.read_bytes()
+    assert _one(_repair(image)).option == Cure.ORIGIN
+    assert image.path.read_bytes() == before
+    found = _repair(image, Known(origin=1 << 18))
+    assert not found.damage
+    assert (found.state, found.dirty) == ("in use", 40)
+    assert found.block == block * 512
+    assert image.say() == image.slots
+    assert not _check(image).damage
+
+
+def test_an_origin_that_the_records_contradict_is_refused(image: Image) -> None:
+    _without(image)
+    assert _one(_repair(image, Known(origin=64))).option == Cure.NONE
+    assert _one(_repair(image, Known(origin=ORIGIN, assoc=128))).option == Cure.NONE
+
+
+@pytest.mark.parametrize("assoc", [None, 16, 64, 128])
+def test_of_associativities_by_which_each_block_is_in_its_set_any_will_do(
+    tmp_path: Path, assoc: int | None
+) -> None:
+    # An origin that fits in the cache.
+    image = make_image(tmp_path / "ssd", clean=False, assoc=64, ssd=9500, origin=4096)
+    assert image.geometry.slots == 18 * 64 == 9 * 128
+    _without(image)
+    found = _repair(image, Known(origin=4096, assoc=assoc))
+    if assoc == 16:
+        # Blocks are in other sets.
+        assert _one(found).option == Cure.NONE
+    else:
+        assert not found.damage
+        assert found.assoc == (assoc or 64)
+        assert found.dirty == 40
+        assert image.say() == image.slots
+
+
+def test_with_damaged_records_the_geometry_has_to_be_given_and_is_not_believed_blindly(
+    image: Image,
+) -> None:
+    _without(image)
+    slot = _slots(image, DIRTY)[-1]
+    image.spoil(slot)
+    assert _one(_repair(image, KNOWN)).option == Cure.GEOMETRY
+    assert _one(_repair(image, replace(KNOWN, block=8, assoc=32))).option == Cure.NONE
+    found = _repair(image, replace(KNOWN, block=8, assoc=64))
+    assert (_one(found).where, _one(found).option) == (f"slot {slot}", Cure.DROP)
+    assert found.dirty == 39
+    assert not _repair(image, drop=True).damage
+
+
+def test_what_is_no_cache_is_not_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "ssd"
+    for content in (bytes(1 << 20), b"\x5a" * 100_000):
+        path.write_bytes(content)
+        with (
+            open_ssd(str(path), write=False) as ssd,
+            pytest.raises(UserError, match="holds no cache"),
+        ):
+            examine(ssd, NOTHING)
+
+
+def test_a_deleted_cache_is_no_cache(tmp_path: Path) -> None:
+    image = make_image(tmp_path / "ssd", dirty=0)
+    _without(image, b"\0")
+    with pytest.raises(UserError, match="holds no cache"):
+        _check(image)
+
+
+def test_with_superblocks_and_records_gone_nothing_is_claimed(image: Image) -> None:
+    image.flip(100)
+    image.flip(4196)
+    image.damage(8192, bytes(16 * len(image.slots)))
+    assert _one(_repair(image, KNOWN, drop=True)).option == Cure.NONE
+
+
+# -- no repair loses anything, whatever the damage, and wherever it is cut short --
+
+
+damages = st.lists(
+    st.tuples(
+        st.one_of(st.integers(0, 8191), st.integers(8192, 8192 + 16 * 960 - 1)),
+        st.integers(1, 600),
+        st.sampled_from([b"\0", b"\xff", b"x", None]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+class _CutError(Exception):
+    pass
+
+
+def _hurt(image: Image, where: list[tuple[int, int, bytes | None]]) -> None:
+    for at, count, fill in where:
+        if fill is None:
+            image.flip(at)
+        else:
+            image.damage(at, fill * count)
+
+
+def _kept(image: Image, before: list[tuple[int, int]]) -> None:
+    for slot, (was, now) in enumerate(zip(before, image.say(), strict=True)):
+        if was[0] == DIRTY:
+            assert now == was, f"slot {slot}"
+
+
+@settings(deadline=None, max_examples=60)
+@given(damages, st.booleans(), st.booleans(), st.booleans(), st.integers(0, 4))
+def test_no_repair_loses_a_readable_dirty_block_and_a_second_one_finds_nothing_to_do(
+    tmp_path_factory: pytest.TempPathFactory,
+    where: list[tuple[int, int, bytes | None]],
+    clean: bool,
+    told: bool,
+    drop: bool,
+    cut: int,
+) -> None:
+    image = make_image(tmp_path_factory.getbasetemp() / "hurt", clean=clean)
+    _hurt(image, where)
+    whole = image.say()
+    known = replace(KNOWN, block=8, assoc=64) if told else NOTHING
+    left = [cut]
+
+    class Cut(Ssd):
+        def write(self, at: int, page: bytes) -> None:
+            if not left[0]:
+                raise _CutError
+            left[0] -= 1
+            super().write(at, page)
+
+    with image.path.open("r+b") as file:
+        ssd = Cut(str(image.path), file.fileno(), image.geometry.ssd * 512)
+        try:
+            found = repair(ssd, known, drop=drop)
+        except _CutError:
+            found = None
+        except UserError:
+            return
+        _kept(image, whole)
+        left[0] = 1000
+        again = repair(ssd, known, drop=drop)
+        _kept(image, whole)
+        if found is not None:
+            assert again.damage == found.damage
+            assert not again.mended
+        assert not {one.option for one in again.damage} & {Cure.REPAIR}
+        if drop and told:
+            assert all(one.option == Cure.NONE for one in again.damage)
+        third = examine(ssd, known).report
+        assert third.damage == again.damage
+
+
+# -- the command --
+
+
+def _run(*words: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["check", *words])
+    said = result.output
+    if isinstance(result.exception, UserError | RunError):
+        return result.exception.exit_status, f"{said}{result.exception}"
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, said
+
+
+def test_the_command_says_what_is_there_and_how_it_ended(image: Image) -> None:
+    path = str(image.path)
+    status, said = _run(path)
+    assert status == 0
+    assert "15 sets of 64 blocks of 4096 bytes" in said
+    assert f"{path}: sound" in said
+    slot = _slots(image, DIRTY)[0]
+    image.spoil(slot)
+    image.flip(100)
+    status, said = _run(path)
+    assert status == 1
+    assert f"2 damages; isoblk cache check --repair {path}" in said
+    status, said = _run("--repair", path)
+    assert status == 1
+    assert "mended: superblock copy 0" in said
+    assert f"slot {slot}: the record's checksum is wrong; it may be dirty" in said
+    assert f"isoblk cache check --repair --drop-damaged {path}" in said
+    status, said = _run("--repair", "--drop-damaged", path)
+    assert status == 0
+    assert "sound" in said
+
+
+def test_the_command_prints_json(image: Image) -> None:
+    image.flip(100)
+    status, said = _run("--json", str(image.path))
+    assert status == 1
+    found = json.loads(said.splitlines()[0])
+    assert (found["dirty"], found["state"]) == (40, "in use")
+    assert found["damage"][0]["where"] == "superblock copy 0"
+    assert found["damage"][0]["option"] == "--repair"
+
+
+def test_superblocks_are_rebuilt_with_the_size_of_the_origin(image: Image) -> None:
+    origin = image.path.with_name("origin")
+    origin.write_bytes(b"")
+    with origin.open("r+b") as file:
+        file.truncate(ORIGIN * 512)
+    _without(image)
+    status, said = _run("--repair", "--origin", str(origin), str(image.path))
+    assert status == 0, said
+    assert _check(image).dirty == 40
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--drop-damaged"], "goes with --repair"),
+        (["--block", "3k"], "--block 3k: no cache has such blocks"),
+        (["--block", "big"], "--block"),
+        (["--origin", "/nowhere/at/all"], "cannot read it"),
+        (["--assoc", "128"], "--assoc is 128, the superblock says 64"),
+    ],
+)
+def test_a_wrong_option_is_the_users_mistake(image: Image, words: list[str], said: str) -> None:
+    status, text = _run(*words, str(image.path))
+    assert status == 2
+    assert said in text
+
+
+def test_an_ssd_that_is_not_there_or_none_is_the_users_mistake(tmp_path: Path) -> None:
+    make: dict[str, Callable[[Path], object]] = {
+        "none": lambda path: None,
+        "dir": Path.mkdir,
+        "empty": Path.touch,
+    }
+    for name, act in make.items():
+        act(tmp_path / name)
+        assert _run(str(tmp_path / name))[0] == 2
+
+
+def test_half_a_write_is_reported(image: Image) -> None:
+    image.flip(100)
+    with (
+        image.path.open("rb") as file,
+        pytest.raises(RunError, match="cannot write"),
+    ):
+        repair(Ssd("ssd", file.fileno(), image.geometry.ssd * 512), NOTHING, drop=False)
