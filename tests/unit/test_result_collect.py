@@ -19,7 +19,7 @@ COUNTED = 1000
 def _collect(directory: Path, warmup_ns: int, charged: int) -> list[str]:
     """The reasons against a run of one fio tenant that counted COUNTED reads of 4 KiB."""
     latency = {"mean": 81.0, "N": COUNTED, "min": 80, "max": 90, "bins": {"80": COUNTED}}
-    read = {"total_ios": COUNTED, "io_bytes": 4096 * COUNTED, "runtime": 1000, "clat_ns": latency}
+    read = {"total_ios": COUNTED, "io_bytes": 4096 * COUNTED, "runtime": 1000, "lat_ns": latency}
     idle = {"total_ios": 0}
     job = {"error": 0, "job options": {}, "read": read, "write": idle, "trim": idle}
     own = directory / "programs"

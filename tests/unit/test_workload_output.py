@@ -65,7 +65,7 @@ def _fio(bins: dict[str, int]) -> bytes:
         "total_ios": count,
         "io_bytes": 4096 * count,
         "runtime": 1000,
-        "clat_ns": {"mean": 81.0, "N": count, "min": 80, "max": 90, "bins": bins},
+        "lat_ns": {"mean": 81.0, "N": count, "min": 80, "max": 90, "bins": bins},
     }
     job = {
         "error": 0,
@@ -87,7 +87,7 @@ def test_json_of_fio() -> None:
 
 def test_what_fio_did_in_its_ramp_only_was_not_measured() -> None:
     job = json.loads(_fio({"80": 3}).partition(b"\n")[2])
-    job["jobs"][0]["read"]["clat_ns"] = {"mean": 0.0, "N": 0, "min": 0, "max": 0}
+    job["jobs"][0]["read"]["lat_ns"] = {"mean": 0.0, "N": 0, "min": 0, "max": 0}
     output = fio.parse_output("t1", json.dumps(job).encode())
     assert (output.ops["read"].ios, output.ops["read"].meas_ios) == (3, 0)
     assert output.measured_ns == (0, 0)
