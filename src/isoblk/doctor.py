@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isoblk import kernel
+from isoblk.cache.caches import CACHES
 from isoblk.errors import IsoblkError, UserError
 from isoblk.guest.tier import UML
 from isoblk.kernel import tools
@@ -81,6 +82,7 @@ def check_all() -> list[Check]:
         check_fio,
         check_programs,
         check_ycsb,
+        check_caches,
         check_qemu,
     )
     return [check() for check in checks]
@@ -280,6 +282,26 @@ def check_ycsb() -> Check:
         )
     made = "made" if ycsb_jars.made() else "Maven will fetch it at its first use"
     return Check("ycsb", State.OK, made)
+
+
+def check_caches() -> Check:
+    """Only for studies with an SSD, and for isoblk cache."""
+    needs = {name: one.needs() for name, one in CACHES.items() if one.needs()}
+    absent = {
+        name: wanted
+        for name, wanted in needs.items()
+        if not all(shutil.which(file, path=UML.path) for file in wanted)
+    }
+    found = ", ".join(name for name in needs if name not in absent)
+    if not absent:
+        return Check("SSD caches", State.OK, found)
+    packages = {package: None for wanted in absent.values() for package in wanted.values()}
+    return Check(
+        "SSD caches",
+        State.OPTIONAL,
+        f"{found}; not found: what {', '.join(absent)} need" if found else "no program of theirs",
+        tools.install_command(list(packages)),
+    )
 
 
 def check_qemu() -> Check:

@@ -34,6 +34,20 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
     assert doctor.check_fio() == Check("fio", State.OPTIONAL, "not found", "run: apt install fio")
 
 
+def test_what_ssd_caches_need_is_named_with_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"dmsetup"}
+    monkeypatch.setattr("shutil.which", lambda name, path=None: name in there)
+    check = doctor.check_caches()
+    assert check.state is State.OPTIONAL
+    assert check.found.endswith("not found: what bcache need")
+    assert "dm-cache" in check.found
+    assert check.todo == "run: apt install bcache-tools"
+    there.add("make-bcache")
+    assert doctor.check_caches().state is State.OK
+    there.clear()
+    assert doctor.check_caches().todo == "run: apt install bcache-tools dmsetup"
+
+
 def test_checking_leaves_nothing_behind(cache: Path) -> None:
     doctor.check_all()
     assert not cache.exists()

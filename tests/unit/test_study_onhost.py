@@ -99,6 +99,11 @@ def test_on_v2_io_cost_is_calibrated_by_fio() -> None:
             "[[event]]\nat = 0\ndevice = { servers = 1 }\n[matrix]",
             r"s\.toml:12: .*a real device does not change at will",
         ),
+        (
+            'device = "fast"',
+            "\n".join(f'[{it}]\npreset = "fast"\nstore = "memory"' for it in ("device", "ssd")),
+            r"ssd: the host machine has no caches; use the uml machine, or isoblk cache",
+        ),
         ('rw = "randread"', 'rw = "randtrim"', r"s\.toml:4: workload.rw: randtrim: .*no discards"),
         ('rw = "randread"', 'rw = "randread"\nsize = "2g"', r"s\.toml:5: .*go beyond the device"),
         (
