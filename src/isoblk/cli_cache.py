@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """isoblk cache: an SSD in front of a slow disk of this machine, by dm-setcache."""
 
+import dataclasses
 import os
 import subprocess
 from pathlib import Path
@@ -18,7 +19,7 @@ from isoblk.cache.base import SECTOR
 from isoblk.cache.check import Cure, Report
 from isoblk.cache.manage import State, dmsetup
 from isoblk.cache.rebuild import Known
-from isoblk.cache.setcache import PERSONALITIES, Line, Personality
+from isoblk.cache.setcache import PERSONALITIES, TARGET, Line, Personality
 from isoblk.cache.ssd import open_ssd
 from isoblk.cache.unit import unit, unit_name
 from isoblk.errors import RunError, UserError
@@ -34,7 +35,10 @@ app = typer.Typer(
     help="An SSD in front of a slow disk of this machine: dm-setcache. See docs/cache.md."
 )
 
-Like = Annotated[str, typer.Option("--like", help="Whose defaults: flashcache or enhanceio.")]
+Like = Annotated[
+    str,
+    typer.Option("--like", help="Whose defaults: flashcache, enhanceio, or setcache (its own)."),
+]
 Mode = Annotated[
     str | None,
     typer.Option(
@@ -229,12 +233,9 @@ def check(
 
 
 def _both() -> Personality:
-    """Whose words for modes and policies are of either personality."""
-    one, other = PERSONALITIES.values()
-    words = {**one.words, **other.words}
-    return Personality(
-        "dm-setcache", one.mode, words, one.policy, one.block, one.assoc, {}, one.blocks
-    )
+    """Whose words for modes and policies are of any personality."""
+    words = {old: new for one in PERSONALITIES.values() for old, new in one.words.items()}
+    return dataclasses.replace(PERSONALITIES[TARGET], words=words)
 
 
 def _line(

@@ -87,6 +87,22 @@ def test_what_is_written_to_a_write_cache_need_not_go_to_the_disk(
     assert found["dm-writecache",].figures["ssd.write_bytes"] >= 1000 * 4096
 
 
+def test_a_cache_that_was_read_through_is_as_fast_as_the_ssd_alone(
+    default_bench: Bench, tmp_path: Path
+) -> None:
+    matrix = 'cache = ["ssd", "setcache"]'
+    for rw, metric in (("randread", "ssd.read_bytes"), ("randwrite", "ssd.write_bytes")):
+        (tmp_path / rw).mkdir()
+        found = _reports(tmp_path / rw, default_bench, matrix, rw, 'files = "read"')
+        for report in found.values():
+            assert report.figures["origin.read_bytes"] == 0
+        extra = found["setcache",].figures[metric] - found["ssd",].figures[metric]
+        after, before = found["setcache",].after, found["setcache",].before
+        # Its records, one of 4 KiB for several blocks; a read needs none.
+        assert extra == 4096 * (after["record_blocks"] - before["record_blocks"])
+        assert (0 < extra < 100 * 4096) if rw == "randwrite" else extra == 0
+
+
 def test_regions_that_were_written_by_way_of_the_cache_are_cached(
     default_bench: Bench, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import msgspec
 import polars as pl
 
 from isoblk.result.model import (
+    CacheReport,
     Knob,
     OpTotals,
     ProgramReport,
@@ -86,6 +87,7 @@ class Made:
     provenance: Provenance = PROVENANCE
     replays: Mapping[str, ReplayTotals | None] = field(default_factory=dict)
     says: Mapping[str, ProgramReport] = field(default_factory=dict)
+    cache: CacheReport | None = None
 
 
 def tenant(name: str, weight: int, cgroup: str = "", **workload: object) -> Tenant:
@@ -101,7 +103,11 @@ def four() -> list[Tenant]:
 
 
 def write(
-    directory: Path, runs: Sequence[Made], claims: Sequence[ClaimEntry] = (), title: str = ""
+    directory: Path,
+    runs: Sequence[Made],
+    claims: Sequence[ClaimEntry] = (),
+    title: str = "",
+    ssd: str | None = None,
 ) -> Path:
     """Write a result directory of `runs`."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -109,6 +115,7 @@ def write(
         name="synthetic",
         title=title or "A synthetic study",
         device="fast",
+        ssd=ssd,
         claim=list(claims),
         tenant=[TenantEntry(name=t.name, weight=t.weight) for t in runs[0].tenants],
         description="Made up, to test the <report>.",
@@ -213,6 +220,7 @@ def _write_run(directory: Path, run_id: str, made: Made, spec: RunSpec) -> None:
                 ok=made.status == "valid",
             )
         ],
+        cache=made.cache,
         wall_s=0.5,
         cpu_s=0.4,
     )

@@ -11,7 +11,7 @@ from isoblk.cache.base import Parts
 from isoblk.cache.caches import CACHES
 from isoblk.cache.setcache import PERSONALITIES, read_line
 from isoblk.errors import UserError
-from isoblk.guest import caches
+from isoblk.guest import caches, target
 from isoblk.guest.knobs import Setting, took_effect
 from isoblk.guest.plan import check_queues, make_plan
 from isoblk.guest.tier import QEMU, UML
@@ -77,7 +77,9 @@ def test_sizes_and_counts_are_divided_by_one_number() -> None:
         ("passes = 2", "passes = 0", "0 is out of range"),
         ("passes = 2", 'origin = "2g"', "2g are more than the device has"),
         ("passes = 2", 'placement = "scattered"', "0 is not a number of pieces"),
-        ('size = "64m"', 'size = "2g"', "goes beyond"),
+        ('size = "64m"', 'size = "2g"', "go beyond the device"),
+        ("passes = 2", 'origin = "32m"', "goes beyond the cached device"),
+        ("passes = 2", 'files = "read"\nplacement = "scattered"', "regions of a device as a whole"),
     ],
 )
 def test_a_study_with_a_cache_that_cannot_be_is_refused_in_one_line(
@@ -109,6 +111,25 @@ def test_files_are_made_before_the_ssd_is_there_or_by_way_of_the_cache() -> None
         # Nothing of them is in memory when the run begins.
         assert plan.index("umount") < plan.index("## run")
     assert order == {"origin": True, "cache": False}
+
+
+def test_a_region_is_made_on_the_origin_and_then_read_by_way_of_the_cache() -> None:
+    lines = _plan("setcache", 'files = "read"').splitlines()
+    size = f"count={64 << 20}"
+    (made,) = (i for i, line in enumerate(lines) if size in line and "of=/dev/disk0p1" in line)
+    (read,) = (i for i, line in enumerate(lines) if size in line and "if=/dev/mapper" in line)
+    (cache,) = (i for i, line in enumerate(lines) if line.startswith("dmsetup create"))
+    assert made < cache < read < lines.index("counters before")
+
+
+def test_the_ssd_alone_is_what_the_tenants_use_and_are_charged_for() -> None:
+    spec = _spec("ssd", 'files = "cache"')
+    assert target.device(spec, UML.place) == "/dev/disk1p1"
+    assert target.number_file(spec, UML.place) == "/sys/block/disk1/dev"
+    assert "of=/dev/disk1p1 " in make_plan(spec, UML).text
+    # It is smaller than the disk.
+    with pytest.raises(UserError, match="goes beyond the cached device; it has 160m"):
+        _spec("ssd", more='[[tenant]]\nname = "u"\nsize = "161m"')
 
 
 def test_a_pass_does_the_same_however_many_follow() -> None:
@@ -166,6 +187,8 @@ PARTS = Parts("disk0p1", ("disk1p1",), 1 << 30, (1 << 27,), "/run/isoblk")
             "8 512 writeback fifo 8 set_low 20 age_ms 900000 clean_ios 4 clean_set 2",
         ),
         ("flashcache", {"mode": "thru"}, "8 512 writethrough fifo 8"),
+        ("setcache", {}, "8 512 writeback lru 0"),
+        ("setcache", {"set_high": 100, "set_low": 100}, "8 512 writeback lru 4 set_high 100"),
         ("enhanceio", {}, "8 512 writethrough fifo 0"),
         ("enhanceio", {"mode": "ro", "policy": "rand", "assoc": 256}, "8 256 readonly random 0"),
         ("dm-writecache", {"high_watermark": 60}, "4096 2 high_watermark 60"),

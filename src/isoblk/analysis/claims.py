@@ -23,12 +23,19 @@ Verdict = Literal["holds", "fails", "undecided"]
 
 @dataclass(frozen=True)
 class Judged:
-    """One point's part in a verdict. reason: why it is undecided, else ""."""
+    """One point's part in a verdict. than: what it was compared with, if with another point.
+    reason: why it is undecided, else ""."""
 
-    point: Mapping[str, str]
+    at: PointView
+    than: PointView | None
     measured: Estimate | None
     verdict: Verdict
     reason: str
+
+    @property
+    def point(self) -> Mapping[str, str]:
+        """Matrix key to value."""
+        return self.at.point
 
 
 @dataclass(frozen=True)
@@ -103,23 +110,23 @@ def _judge_point(claim: ClaimEntry, point: PointView, base: PointView | None) ->
         if view.status != "valid":
             why = {"invalid": "an invalid run", "failed": "a failed run"}
             reason = why.get(view.status, "a run has not finished")
-            return Judged(point.point, None, "undecided", reason)
+            return Judged(point, base, None, "undecided", reason)
     try:
         values = point.values(claim.metric, claim.among)
         bases = base.values(claim.metric, claim.among) if base else [1.0] * len(values)
     except KeyError:
-        return Judged(point.point, None, "undecided", "no such tenant in the run")
+        return Judged(point, base, None, "undecided", "no such tenant in the run")
     if len(values) < len(point.runs) or len(bases) < len(values) or not all(bases):
         reason = f"it has no {claim.metric}, or a run that it needs is not valid"
-        return Judged(point.point, None, "undecided", reason)
+        return Judged(point, base, None, "undecided", reason)
     # Repeats have seeds in common, so each is compared with its own.
     measured = estimate([value / one for value, one in zip(values, bases, strict=True)])
     tier = point.runs[0].run.record.tier if point.runs[0].run else "host"
     if measured.n == 1 and tier != "uml":
-        return Judged(point.point, measured, "undecided", "one run has no interval; repeat it")
+        return Judged(point, base, measured, "undecided", "one run has no interval; repeat it")
     verdict = compare(claim, measured.low, measured.high)
     reason = "the interval is too wide" if verdict == "undecided" else ""
-    return Judged(point.point, measured, verdict, reason)
+    return Judged(point, base, measured, verdict, reason)
 
 
 def _matches(claim: ClaimEntry, point: PointView) -> bool:

@@ -19,7 +19,7 @@ from isoblk.analysis.latency import ALL, DATA_OPS, LatencyStats
 from isoblk.analysis.load import load
 from isoblk.analysis.stats import Estimate
 from isoblk.analysis.timeline import Change, Windows
-from isoblk.result.model import ProgramReport, ReplayTotals, TenantResult
+from isoblk.result.model import ProgramReport, ReplayTotals, RunRecord, TenantResult
 from isoblk.result.store import ResultSet, Run
 from isoblk.study.metrics import CACHE, CACHE_FIGURES, SAYS, split_says
 from isoblk.study.model import PlannedRun, RunSpec
@@ -375,7 +375,7 @@ def _run_metrics(
         window_ideal=window_ideal,
         changes=changes,
         predictions=predictions,
-        cache=run.record.cache.figures if run.record.cache else {},
+        cache=_cache_figures(run.record),
         prediction_error=(
             None if predictions is None else prediction.worst_error(spec, predictions)
         ),
@@ -479,6 +479,23 @@ def _vs(run: Run, *others: Run | None) -> float | None:
 
 def _p95(values: Sequence[float]) -> float | None:
     return sorted(values)[math.ceil(0.95 * len(values)) - 1] if values else None
+
+
+def _cache_figures(record: RunRecord) -> dict[str, float]:
+    """What was counted, and what follows from that and from what the tenants did."""
+    if record.cache is None:
+        return {}
+    found = dict(record.cache.figures)
+    written = found["ssd.write_bytes"]
+    worked_ns = max((tenant.measured_ns for tenant in record.tenants), default=0)
+    if worked_ns:
+        found["ssd.write_bps"] = written * 1e9 / worked_ns
+    for op in ("read", "write"):
+        asked = sum(tenant.ops[op].meas_bytes for tenant in record.tenants if op in tenant.ops)
+        found[f"asked.{op}_bytes"] = asked
+        if asked:
+            found[f"ssd.{op}_factor"] = found[f"ssd.{op}_bytes"] / asked
+    return found
 
 
 def _bytes(tenant: TenantResult) -> int:

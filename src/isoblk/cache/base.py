@@ -129,6 +129,10 @@ class Cache:
         """Reads that the SSD answered, and all reads, by what the cache counted."""
         return 0, change["top.reads"]
 
+    def bypassed(self, change: Counters) -> int | None:
+        """Bytes that it chose not to cache, or had no room for; None if it does not tell."""
+        return None
+
     def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:
         """What must be equal, if its figures are right, in what was counted in a while, and by the
         end of that."""
@@ -137,6 +141,24 @@ class Cache:
     def detach(self, parts: Parts) -> list[str]:
         """Commands that take the cached device away, with what is dirty left on the SSD."""
         return []
+
+
+class SsdAlone(Cache):
+    """No disk: the SSD itself, which no cache can be faster than."""
+
+    name = "ssd"
+
+    def bare(self, options: Options, parts: Parts) -> tuple[list[str], str]:  # noqa: D102
+        return [], self.device(parts)
+
+    def device(self, parts: Parts) -> str:  # noqa: D102
+        return f"/dev/{parts.ssd[0]}"
+
+    def block(self, parts: Parts) -> str:  # noqa: D102
+        return parts.ssd[0]
+
+    def hits(self, change: Counters) -> tuple[int, int]:  # noqa: D102
+        return change["top.reads"], change["top.reads"]
 
 
 def size_option(options: Options, name: str, default: int | str) -> int:

@@ -130,6 +130,9 @@ class Bcache(Cache):
         others = sum(change[name] for name in _COUNTS) - change["cache_hits"]
         return max(0, change["top.reads"] - others), change["top.reads"]
 
+    def bypassed(self, change: Counters) -> int | None:  # noqa: D102
+        return change["bypassed"]
+
     def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:  # noqa: D102
         lost = change["top.reads"] - sum(change[name] for name in _COUNTS)
         return [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The caches that a study can put in front of its disk, by the names that studies use."""
 
-from isoblk.cache.base import Cache
+from isoblk.cache.base import Cache, SsdAlone
 from isoblk.cache.bcache import Bcache
 from isoblk.cache.dm import DmCache, DmWritecache
 from isoblk.cache.setcache import PERSONALITIES, Setcache
@@ -9,7 +9,7 @@ from isoblk.cache.setcache import PERSONALITIES, Setcache
 CACHES: dict[str, Cache] = {
     cache.name: cache
     for cache in (
-        *(Cache(), Bcache(), DmCache(), DmWritecache()),
+        *(Cache(), SsdAlone(), Bcache(), DmCache(), DmWritecache()),
         *(Setcache(personality) for personality in PERSONALITIES.values()),
     )
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-setcache as Flashcache and as EnhanceIO: kernel/cache/README.md is the target's contract.
+"""dm-setcache, plain, as Flashcache and as EnhanceIO: kernel/cache/README.md is the target's
+contract.
 
-A personality is the documented defaults of one of them. What a document leaves open is the
-target's own default, and docs/cache.md says so.
+A personality is the documented defaults of one of the two. What a document leaves open is the
+target's own default, and docs/cache.md says so. The plain one has the target's own throughout.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,6 +45,7 @@ _SUMS = {
 _RECORDS = 4096  # bytes of a block of them
 _SUPERBLOCKS = 16 << 10
 _ASSOC = (16, 4096)
+_BLOCKS = [1 << shift for shift in range(9, 17)]
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ PERSONALITIES = {
                 "clean_ios": 4,
                 "clean_set": 2,
             },
-            blocks=[1 << shift for shift in range(9, 17)],
+            blocks=_BLOCKS,
         ),
         Personality(
             name="enhanceio",
@@ -103,6 +105,17 @@ PERSONALITIES = {
             assoc=512,
             numbers={},
             blocks=(2048, 4096, 8192),
+        ),
+        # What its README calls usual, and options at their defaults.
+        Personality(
+            name=TARGET,
+            mode="writeback",
+            words={},
+            policy="lru",
+            block=4096,
+            assoc=512,
+            numbers={},
+            blocks=_BLOCKS,
         ),
     )
 }
@@ -219,6 +232,9 @@ class Setcache(DmTarget):
 
     def hits(self, change: Counters) -> tuple[int, int]:  # noqa: D102
         return change["read_hit"], change["read"]
+
+    def bypassed(self, change: Counters) -> int | None:  # noqa: D102
+        return (change["read_bypass"] + change["write_bypass"]) * SECTOR
 
     def identities(  # noqa: D102
         self, change: Counters, after: Counters, options: Options

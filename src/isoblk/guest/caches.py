@@ -16,7 +16,7 @@ from isoblk.guest.tier import Place
 from isoblk.result.model import CacheReport
 from isoblk.study.metrics import CACHE_FIGURES
 from isoblk.study.model import Caching, RunSpec
-from isoblk.study.point import pass_seed, usable_bytes
+from isoblk.study.point import cached_bytes, pass_seed, usable_bytes
 from isoblk.workload import blkload
 
 COUNTERS = "cache"
@@ -45,6 +45,8 @@ def bare(spec: RunSpec, place: Place) -> list[str]:
     caching = spec.caching
     assert caching is not None
     lines, path = of(caching).bare(caching.options, parts(caching, place))
+    if caching.files == "read":
+        return [*lines, *_zeros(spec, path)]
     if spec.filesystem is None or caching.files == "cache":
         return lines
     scattered = caching.placement == "scattered"
@@ -69,7 +71,8 @@ def attach(spec: RunSpec, knobs: Sequence[str], place: Place) -> list[str]:
         lines += _scatter(spec, cache.device(made), place)
     path = device(spec, place)
     if spec.filesystem is None:
-        return [*lines, *(_zeros(spec, path) if caching.files == "cache" else [])]
+        made_here = {"origin": [], "cache": _zeros(spec, path), "read": _read(spec, path)}
+        return [*lines, *made_here[caching.files]]
     if caching.files == "cache":
         lines += programs.make_on(spec.filesystem, place, path)
         lines += [*programs.prepare(spec, place), "echo 3 > /proc/sys/vm/drop_caches"]
@@ -78,14 +81,27 @@ def attach(spec: RunSpec, knobs: Sequence[str], place: Place) -> list[str]:
 
 def _zeros(spec: RunSpec, path: str) -> list[str]:
     """Commands that write the tenants' regions in order."""
-    loads = [tenant.workload for tenant in spec.tenants]
-    whole = usable_bytes(spec.device, spec.caching)
-    regions = sorted({(load.offset, load.size or whole - load.offset) for load in loads})
     return [
         f"dd if=/dev/zero of={path} bs=1M seek={offset} count={size} iflag=count_bytes"
         " oflag=direct,seek_bytes conv=notrunc 2> /dev/null"
-        for offset, size in regions
+        for offset, size in _regions(spec)
     ]
+
+
+def _read(spec: RunSpec, path: str) -> list[str]:
+    """Commands that read the tenants' regions in order."""
+    return [
+        f"dd if={path} of=/dev/null bs=1M skip={offset} count={size}"
+        " iflag=direct,skip_bytes,count_bytes 2> /dev/null"
+        for offset, size in _regions(spec)
+    ]
+
+
+def _regions(spec: RunSpec) -> list[tuple[int, int]]:
+    """Where the tenants work: first byte, bytes."""
+    loads = [tenant.workload for tenant in spec.tenants]
+    whole = usable_bytes(spec.device, spec.caching)
+    return sorted({(load.offset, load.size or whole - load.offset) for load in loads})
 
 
 def settings(caching: Caching, place: Place) -> tuple[Setting, ...]:
@@ -105,7 +121,7 @@ def _scatter(spec: RunSpec, path: str, place: Place) -> list[str]:
     assert caching is not None
     piece = caching.piece // SECTOR
     # bcache's device is smaller than its origin, by less than a piece.
-    places = caching.origin_bytes // caching.piece - 1
+    places = cached_bytes(caching) // caching.piece - 1
     chosen = sorted(
         range(places), key=lambda n: hashlib.sha256(f"{spec.seed} {n}".encode()).digest()
     )[: caching.working_set // caching.piece]
@@ -195,6 +211,8 @@ def report(text: str, caching: Caching, place: Place) -> CacheReport:
         name: float(value) for name, value in change.items() if name in CACHE_FIGURES
     }
     figures["read_hit_ratio"] = hits / reads if reads else 0.0
+    if (bypassed := cache.bypassed(change)) is not None:
+        figures["bypassed_bytes"] = float(bypassed)
     return CacheReport(
         before=before,
         after=after,

@@ -45,4 +45,8 @@ def number_file(spec: RunSpec, place: Place) -> str:
     if spec.caching.placement == "scattered":
         return "/sys/block/dm-1/dev"
     block = of(spec.caching).block(parts(spec.caching, place))
-    return f"/sys/block/{place.disk if block == f'{place.disk}p1' else block}/dev"
+    # A partition has no account of its own.
+    for disk in (place.disk, SSD):
+        if block.startswith(f"{disk}p"):
+            return f"/sys/block/{disk}/dev"
+    return f"/sys/block/{block}/dev"

@@ -16,9 +16,9 @@ import vl_convert
 
 from isoblk.analysis import latency
 from isoblk.analysis.latency import ALL
-from isoblk.analysis.metrics import Analysis, PointView, RunMetrics
+from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, TenantMetrics
 from isoblk.analysis.stats import estimate
-from isoblk.report import compare, text
+from isoblk.report import cached, compare, text
 from isoblk.report.beside import AGREE_TEXT, Beside, Share
 from isoblk.report.lanes import Lane, lane_rule, lane_sum
 
@@ -98,16 +98,19 @@ def make_figures(analysis: Analysis, beside: Beside | None = None) -> list[Figur
         return []
     maker = _Maker(analysis)
     with alt.utils.schemapi.debug_mode(False):  # checking every part against the schema is slow
-        drafts = [
-            *maker.compared(),
-            maker.shares(),
-            maker.totals(),
-            *maker.scaling(),
-            maker.slowdown(),
-            *maker.over_time(),
-            maker.prediction(),
-            *maker.latencies(),
-        ]
+        if cached.is_bench(analysis):
+            drafts = [*maker.compared(), maker.cached_rates(), maker.cached_latencies()]
+        else:
+            drafts = [
+                *maker.compared(),
+                maker.shares(),
+                maker.totals(),
+                *maker.scaling(),
+                maker.slowdown(),
+                *maker.over_time(),
+                maker.prediction(),
+                *maker.latencies(),
+            ]
         figures = [render(draft, text.footer(analysis)) for draft in drafts if draft]
         if beside and (draft := maker.beside(beside)):
             figures.insert(0, render(draft, [text.footer(analysis), beside.provenance]))
@@ -171,6 +174,43 @@ def _own_ids(svg: str, name: str) -> str:
     new = {old: f"{name}-{number}" for number, old in enumerate(ids)}
     svg = re.sub(r'\bid="([^"]+)"', lambda m: f'id="{new[m[1]]}"', svg)
     return re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{new.get(m[1], m[1])})", svg)
+
+
+@dataclass(frozen=True)
+class _Grouped:
+    """Rows of a panel: one for each cache, or for each of its groups. groups: [""] if there are
+    none."""
+
+    across: Sequence[str]
+    groups: Sequence[str]
+
+    def height(self) -> int:
+        """Of a panel."""
+        return len(self.across) * (13 * len(self.groups) + 9)
+
+    def base(self, chart: Any, labels: bool) -> Any:
+        """The rows' places."""
+        return chart.encode(
+            y=alt.Y(
+                "across:N",
+                sort=list(self.across),
+                title=None,
+                scale=alt.Scale(domain=list(self.across), paddingInner=0.22),
+                axis=alt.Axis(ticks=False, domain=False, labels=labels, labelLimit=140),
+            ),
+            yOffset=alt.YOffset("group:N", sort=list(self.groups)),
+        )
+
+    def color(self) -> Any:
+        """From pale to dark."""
+        if len(self.groups) == 1:
+            return alt.value(PALETTE[0])
+        return alt.Color(
+            "group:N",
+            legend=None,
+            sort=list(self.groups),
+            scale=alt.Scale(domain=list(self.groups), range=_shades(len(self.groups))),
+        )
 
 
 class _Maker:
@@ -783,6 +823,114 @@ class _Maker:
             )
         return drafts
 
+    def cached_rates(self) -> Draft | None:
+        """Throughput by cache, grouped by a key of numbers if there is one. (P4's Figures 1, 3 to
+        5.)"""
+        caption = "How fast each cache is, over the time that the load worked."
+        return self._by_cache(
+            "cached-throughput", "Throughput", caption, cached.throughput, self._rate_bars
+        )
+
+    def cached_latencies(self) -> Draft | None:
+        """Mean latency by cache; None if nobody tells it. (P4's Figure 2.)"""
+        caption = "Mean latency of a request. The axis is logarithmic: further left is faster."
+        return self._by_cache(
+            "cached-latency", "Mean latency", caption, cached.mean_latency, self._latency_dots
+        )
+
+    def _by_cache(
+        self,
+        name: str,
+        title: str,
+        caption: str,
+        measure: Callable[[TenantMetrics], float | None],
+        draw: Callable[[Rows, "_Grouped"], Callable[[Rows, bool, bool], Any]],
+    ) -> Draft | None:
+        """A panel for each combination of the other keys."""
+        group = self._group_key()
+        rest = [key for key in self.rest_of(self.across) if key != group]
+        data: Rows = []
+        for point in self.points:
+            if (found := cached.of_first(point, measure)) is not None:
+                data.append(
+                    {
+                        "across": point.point.get(self.across, point.scheduler),
+                        "group": point.point[group] if group else "",
+                        "cell": text.label(point.point, rest, self.short),
+                        "value": found.mean,
+                    }
+                )
+        if not data:
+            return None
+        values = self._values(group) if group else [""]
+        how = _Grouped(list(dict.fromkeys(row["across"] for row in data)), values)
+        if group:
+            caption += f" Of each group, from above: {self.short[group]} {', '.join(values)}."
+        panels = len({row["cell"] for row in data})
+        columns = 2 if panels in (2, 4) else 3
+        return self._draft(name, title, caption, self._grid(data, "cell", draw(data, how), columns))
+
+    def rest_of(self, across: str) -> list[str]:
+        """The keys that differ between points, but this."""
+        return [key for key in self.keys if key != across and len(self._values(key)) > 1]
+
+    def _group_key(self) -> str:
+        """A key of at least three numbers; "" if there is none."""
+        for key in self.rest_of(self.across):
+            values = self._values(key)
+            if len(values) >= 3 and all(_number(value) is not None for value in values):
+                return key
+        return ""
+
+    def _rate_bars(self, data: Rows, how: "_Grouped") -> Callable[[Rows, bool, bool], Any]:
+        for row in data:
+            row["text"] = text.rate(row["value"])
+            row["value"] /= 1e6
+
+        def panel(values: Rows, left: bool, bottom: bool) -> Any:
+            top = max(row["value"] for row in values) * 1.3
+            base = how.base(alt.Chart(self._data(values)), left)
+            x = alt.X(
+                "value:Q",
+                title="MB/s" if bottom else None,
+                scale=alt.Scale(domain=[0, top], nice=False),
+                axis=alt.Axis(tickCount=4),
+            )
+            return alt.layer(
+                base.mark_bar().encode(x=x, color=how.color()),
+                base.mark_text(align="left", dx=3, fontSize=9, color=INK).encode(
+                    x=x, text="text:N"
+                ),
+            ).properties(width=230, height=how.height())
+
+        return panel
+
+    def _latency_dots(self, data: Rows, how: "_Grouped") -> Callable[[Rows, bool, bool], Any]:
+        for row in data:
+            row["text"] = text.time(row["value"])
+            row["value"] /= 1e3
+
+        def panel(values: Rows, left: bool, bottom: bool) -> Any:
+            low = min(row["value"] for row in values)
+            high = max(row["value"] for row in values)
+            # Room for the text behind the last dot.
+            span = [low / 1.3, high * 1.3 * (high / low * 2) ** 0.3]
+            base = how.base(alt.Chart(self._data(values)), left)
+            x = alt.X(
+                "value:Q",
+                title="latency (log)" if bottom else None,
+                scale=alt.Scale(type="log", domain=span, nice=False),
+                axis=alt.Axis(values=_log_ticks(*span), labelExpr=_LATENCY_LABEL),
+            )
+            return alt.layer(
+                base.mark_point(filled=True, size=45, opacity=1).encode(x=x, color=how.color()),
+                base.mark_text(align="left", dx=6, fontSize=9, color=INK).encode(
+                    x=x, text="text:N"
+                ),
+            ).properties(width=230, height=how.height())
+
+        return panel
+
     def _data(self, values: Rows) -> Any:
         name = f"d{len(self.datasets)}"
         self.datasets[name] = values
@@ -900,6 +1048,16 @@ def _number(value: str) -> float | None:
 
 def _cycle(count: int) -> list[str]:
     return [PALETTE[i % len(PALETTE)] for i in range(count)]
+
+
+def _shades(count: int) -> list[str]:
+    """Blues from pale to dark."""
+    ends = ((0xB5, 0xD3, 0xE8), (0x00, 0x55, 0x88))
+    steps = [at / max(1, count - 1) for at in range(count)]
+    return [
+        "#" + "".join(f"{round(a + (b - a) * at):02X}" for a, b in zip(*ends, strict=True))
+        for at in steps
+    ]
 
 
 def _decades(low: float, high: float) -> list[float]:

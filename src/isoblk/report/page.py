@@ -14,10 +14,11 @@ from isoblk.analysis.claims import ClaimResult, judge_all
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.errors import UserError
 from isoblk.files import write_atomically
-from isoblk.report import compare, rows, text
+from isoblk.report import cached, compare, rows, text
 from isoblk.report.beside import Beside, beside
 from isoblk.report.figures import Figure, make_figures
 from isoblk.result.model import Knob
+from isoblk.study.model import RunSpec
 
 MAX_TENANTS = 32  # listed in a run's section
 MAX_KNOBS = 40
@@ -47,6 +48,7 @@ class ClaimRow:
 
     result: ClaimResult
     measured: list[tuple[str, str]]
+    why: list[str]
 
 
 def write_report(analysis: Analysis, other: Analysis | None = None) -> Path:
@@ -93,6 +95,7 @@ def render(analysis: Analysis, figures: list[Figure], other: Beside | None) -> s
     claims = judge_all(analysis)
     study = analysis.results.record.study
     short = text.short_keys(analysis.keys)
+    bench = cached.is_bench(analysis)
     return environment.get_template("report.html.j2").render(
         title=study.title or study.name,
         name=study.name,
@@ -101,12 +104,17 @@ def render(analysis: Analysis, figures: list[Figure], other: Beside | None) -> s
         tier_note=_TIER_NOTES,
         tiers=sorted({v.run.record.tier for v in analysis.views if v.run is not None}),
         states=_states(analysis),
-        claims=[ClaimRow(result, rows.measured(result, analysis)) for result in claims],
+        claims=[
+            ClaimRow(result, rows.measured(result, analysis), rows.because(result, analysis))
+            for result in claims
+        ],
         tally=rows.tally(claims),
         single=all(len(point.runs) == 1 for point in analysis.points),
         troubles=rows.troubles(analysis),
-        summary=rows.summary(analysis),
-        glance=rows.glance(analysis),
+        bench=bench,
+        summary=cached.summary(analysis) if bench else rows.summary(analysis),
+        counters=cached.counters(analysis) if cached.has_caches(analysis) else None,
+        glance=rows.Table((), (), ()) if bench else rows.glance(analysis),
         said=rows.said(analysis),
         compared=compare.table(analysis, study.compare) if study.compare else None,
         beside=other,
@@ -148,6 +156,7 @@ def _section(view: RunView, short: dict[str, str]) -> RunSection:
             ("tier", record.tier),
             ("kernel", f"Linux {record.provenance.kernel}, {record.provenance.kernel_source}"),
             ("device", text.device(record.spec, record.tier)),
+            *_caching(record.spec),
             ("cgroup", record.spec.cgroup),
             (
                 "time",
@@ -180,6 +189,21 @@ def _section(view: RunView, short: dict[str, str]) -> RunSection:
         script=script,
         script_note=note,
     )
+
+
+def _caching(spec: RunSpec) -> list[tuple[str, str]]:
+    """What of a run is about its SSD."""
+    caching = spec.caching
+    if caching is None:
+        return []
+    size = text.figure(caching.ssd_bytes, "B")
+    of = text.figure(caching.origin_bytes, "B")
+    options = " ".join(f"{name}={value}" for name, value in caching.options.items())
+    return [
+        ("cache", f"{caching.cache}, {size} of SSD in front of {of}"),
+        *([("options", options)] if options else []),
+        ("passes, files", f"{caching.passes}, {caching.files}"),
+    ]
 
 
 def _script(path: Path) -> tuple[str, str]:

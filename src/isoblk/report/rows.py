@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
-from isoblk.analysis.claims import ClaimResult
+from isoblk.analysis.claims import ClaimResult, Judged
 from isoblk.analysis.latency import ALL
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, RunView
 from isoblk.analysis.stats import Estimate, estimate
 from isoblk.report import text
 from isoblk.result.model import ProgramReport, ReplayTotals
-from isoblk.study.metrics import SAYS, split_says
+from isoblk.study.metrics import CACHE, SAYS, fill, split_says
 from isoblk.study.notes import notes as study_notes
 from isoblk.workload.programs import PROGRAMS
 
 FEW_TENANTS = 8  # up to so many are shown one by one
 IN_TIME_NS = 1_000  # the steps of User Mode Linux's clock make less than this
+_NAMES_ITSELF = ("scheduler", "cache")  # by its value
 LIMITED = 0.005  # an ideal so much below the share by weight is worth a word
 
 
@@ -52,6 +53,13 @@ def few(analysis: Analysis) -> bool:
     return all(len(view.spec.tenants) <= FEW_TENANTS for view in analysis.views)
 
 
+def varying(analysis: Analysis) -> list[str]:
+    """The matrix's keys with more than one value."""
+    return [
+        key for key in analysis.keys if len({point.point.get(key) for point in analysis.points}) > 1
+    ]
+
+
 def names(analysis: Analysis) -> list[str]:
     """All tenants of the study, in order."""
     return list(dict.fromkeys(t.name for view in analysis.views for t in view.spec.tenants))
@@ -77,15 +85,15 @@ def summary(analysis: Analysis) -> Table:
         cells = [Cell(point.point.get(key, "")) for key in analysis.keys]
         cells.append(Cell(text.status(point)))
         cells += [
-            _cell(point.estimate("total_iops"), text.count),
-            _cell(point.estimate("total_bps"), text.rate),
-            _cell(point.estimate("total_vs_none"), text.percent),
-            _cell(point.estimate("share_error"), text.percent),
-            _cell(point.estimate("jain"), text.index),
-            _cell(_over(point, RunMetrics.p99_worst), text.time),
+            cell(point.estimate("total_iops"), text.count),
+            cell(point.estimate("total_bps"), text.rate),
+            cell(point.estimate("total_vs_none"), text.percent),
+            cell(point.estimate("share_error"), text.percent),
+            cell(point.estimate("jain"), text.index),
+            cell(_over(point, RunMetrics.p99_worst), text.time),
             Cell(_shares(point) if one_by_one else _top_quarter(point)),
         ]
-        rows.append((_state(point), tuple(cells)))
+        rows.append((state(point), tuple(cells)))
     return Table(tuple(columns), tuple(rows), tuple(_notes(analysis, one_by_one)))
 
 
@@ -143,7 +151,7 @@ def tenants(metrics: RunMetrics, limit: int) -> Table:
             cells = own if first else [""] * len(own)
             cells.append(op if first is False or len(ops) != 1 else ops[0])
             cells += [text.time(value) for value in latencies] or [text.NOTHING] * 5
-            rows.append(("valid", tuple(Cell(cell) for cell in cells)))
+            rows.append(("valid", tuple(map(Cell, cells))))
     columns = (
         Column("tenant", numeric=False),
         Column("weight"),
@@ -190,10 +198,10 @@ def said(analysis: Analysis) -> list[tuple[str, Table]]:
                 continue
             cells = [Cell(point.point.get(key, "")) for key in analysis.keys]
             cells += [
-                _cell(point.estimate(f"{SAYS}{name}.{figure}"), partial(text.figure, unit=unit))
+                cell(point.estimate(f"{SAYS}{name}.{figure}"), partial(text.figure, unit=unit))
                 for figure, unit in units.items()
             ]
-            rows.append((_state(point), tuple(cells)))
+            rows.append((state(point), tuple(cells)))
         if rows:
             programs = " or ".join(dict.fromkeys(map(_program, reports)))
             columns = (*keys, *(Column(figure.replace(".", " ")) for figure in units))
@@ -261,14 +269,31 @@ def why(view: RunView) -> str:
     return view.failure or ("; ".join(view.run.record.reasons) if view.run else "")
 
 
+def because(result: ClaimResult, analysis: Analysis) -> list[str]:
+    """What explains a verdict, by the runs' own figures: once, or for each point where these
+    differ."""
+    claim = result.claim
+    found = []
+    for one in result.points:
+
+        def value(metric: str, of_other: bool, one: Judged = one) -> str:
+            point = one.than if of_other else one.at
+            figure = point.estimate(metric) if point else None
+            return _form(metric, analysis)(figure.mean) if figure else "nothing"
+
+        found.append(fill(claim.why, value))
+    return list(dict.fromkeys(filter(None, found)))
+
+
 def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
     """What a claim was judged by: (point, value or why there is none)."""
     short = text.short_keys(analysis.keys)
+    keys = varying(analysis) or analysis.keys
     lines = []
     for one in result.points:
         where = ", ".join(
-            one.point[key] if key == "scheduler" else f"{short[key]} {one.point[key]}"
-            for key in analysis.keys
+            one.point[key] if key in _NAMES_ITSELF else f"{short[key]} {one.point[key]}"
+            for key in keys
             if key in one.point
         )
         value = one.reason
@@ -296,18 +321,37 @@ def _form(metric: str, analysis: Analysis) -> Callable[[float], str]:
 
 def metric_text(metric: str, value: float) -> str:
     """A metric's value with its unit."""
-    kind = metric.partition(".")[0]
+    kind, _, rest = metric.partition(".")
+    if kind == CACHE:
+        return _cache_text(rest, value)
     if kind in ("p50", "p99", "p99_9", "p99_99", "mean_latency"):
         return text.time(value)
     forms: dict[str, Callable[[float], str]] = {
         "total_iops": text.count,
         "total_bps": text.rate,
+        "iops": text.count,
+        "bps": text.rate,
         "slowdown": text.ratio,
         "converged_ms": _milliseconds,
         "prediction_settled_ms": _milliseconds,
         "burst_ms": _milliseconds,
     }
     return forms[kind](value) if kind in forms else f"{value:.4g}"
+
+
+def _cache_text(name: str, value: float) -> str:
+    """A figure of a cache."""
+    match name.rpartition("_")[2]:
+        case "ratio":
+            return text.percent(value)
+        case "bytes":
+            return text.figure(value, "B")
+        case "bps":
+            return text.rate(value)
+        case "factor":
+            return f"{value:.3f}"
+        case _:
+            return text.count(value)
 
 
 def _ratio(value: float) -> str:
@@ -332,12 +376,14 @@ def tally(results: Sequence[ClaimResult]) -> str:
     )
 
 
-def _state(point: PointView) -> str:
+def state(point: PointView) -> str:
+    """A row's status: valid if all repeats are."""
     states = {view.status for view in point.runs}
     return states.pop() if len(states) == 1 else "invalid"
 
 
-def _cell(value: Estimate | None, form: Callable[[float], str]) -> Cell:
+def cell(value: Estimate | None, form: Callable[[float], str]) -> Cell:
+    """A figure, and its interval if there are repeats."""
     if value is None:
         return Cell(text.NOTHING)
     return Cell(form(value.mean), text.spread(value, form))

@@ -12,7 +12,7 @@ from rich.text import Text
 from isoblk.analysis.claims import ClaimResult, judge_all
 from isoblk.analysis.compare import SIGNIFICANT, Comparison, Difference
 from isoblk.analysis.metrics import Analysis, analyse
-from isoblk.report import rows, text
+from isoblk.report import cached, rows, text
 from isoblk.result.store import ResultSet
 
 _STYLES = {
@@ -36,8 +36,10 @@ def summary_table(result_set: ResultSet) -> Table:
 
 def points_table(analysis: Analysis) -> Table:
     """The table of runs, fit for 80 to 100 columns."""
-    content = rows.summary(analysis)
+    bench = cached.is_bench(analysis)
+    content = cached.summary(analysis) if bench else rows.summary(analysis)
     chosen = [i for i, c in enumerate(content.columns) if c.title not in _NOT_IN_TERMINAL]
+    first = "throughput" if bench else "IOPS"
     table = _table()
     for i in chosen:
         column = content.columns[i]
@@ -53,9 +55,10 @@ def points_table(analysis: Analysis) -> Table:
             if cells[i].spread and title in _WITH_SPREAD:
                 shown[title] += f" {cells[i].spread}"
         if state != "valid":
-            status = cells[len(analysis.keys)].text
-            known = shown["IOPS"] != text.NOTHING
-            shown["IOPS"] = f"{shown['IOPS']} ({status})" if known else status
+            titles = [column.title for column in content.columns]
+            status = cells[titles.index("status")].text
+            known = shown[first] != text.NOTHING
+            shown[first] = f"{shown[first]} ({status})" if known else status
         table.add_row(*map(escape, shown.values()), style=_STYLES[state])
     table.caption = Text("\n".join(content.notes), style="dim")
     return table

@@ -7,7 +7,7 @@ from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.analysis.stats import Estimate
 from isoblk.guest.tier import QEMU, TierName
 from isoblk.result.model import Unit
-from isoblk.study.model import HostDevice, RunSpec, VdiskDevice
+from isoblk.study.model import Device, HostDevice, RunSpec, VdiskDevice
 
 _IN_HEAD = ("scheduler", "alone", "calibrate")
 NOTHING = "–"  # noqa: RUF001 (an en dash is what a table's empty cell holds)
@@ -115,7 +115,10 @@ def kind_label(view: RunView, names: Mapping[str, str]) -> str:
 
 def device(spec: RunSpec, tier: TierName) -> str:
     """The device in a few words."""
-    d = spec.device
+    return _device(spec.device, tier)
+
+
+def _device(d: Device, tier: TierName) -> str:
     if isinstance(d, HostDevice):
         several = f"{d.hw_queues} queues of " if d.hw_queues > 1 else ""
         return f"{d.name} ({d.what}), {count(d.size)}B, {several}{d.queue_depth} tags"
@@ -154,6 +157,11 @@ def provenance(analysis: Analysis) -> list[tuple[str, str]]:
             ("compiler", origin.compiler),
             ("isoblk", origin.isoblk),
             ("device", device(record.spec, record.tier)),
+            *(
+                [("SSD", _device(record.spec.caching.ssd, record.tier))]
+                if record.spec.caching
+                else []
+            ),
         ):
             found.setdefault(what, {})[value] = None
     return [(what, "; ".join(values)) for what, values in found.items()]
@@ -170,6 +178,7 @@ def footer(analysis: Analysis) -> str:
     return (
         f"tier {known['tier']} · {known['kernel']} · isoblk {known['isoblk']}"
         f" · modules {known['modules']} · {known['device']}"
+        + (f" · SSD: {known['SSD']}" if "SSD" in known else "")
     )
 
 

@@ -12,8 +12,9 @@ from isoblk.study import limits
 from isoblk.study.check_cache import check_cache
 from isoblk.study.check_load import check_load
 from isoblk.study.limits import Range
-from isoblk.study.metrics import METRICS, RATIO, split_metric
+from isoblk.study.metrics import METRICS, RATIO, places, split_metric
 from isoblk.study.model import (
+    ClaimEntry,
     CompareTable,
     DeviceEvent,
     Event,
@@ -159,6 +160,7 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
             raise FieldError(
                 (*field, "metric"), str(error), next=suggest(claim.metric, METRICS)
             ) from None
+        _check_why(claim, field, names)
         if strangers := [name for name in claim.among if name not in names]:
             raise FieldError((*field, "among"), f"no tenant is called {strangers[0]!r}")
     if claim.among and claim.metric != RATIO:
@@ -173,6 +175,20 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
         raise FieldError((*field, "tolerance"), f"{claim.tolerance} is negative or not finite")
     if claim.tolerance and claim.op != "~":
         raise FieldError((*field, "tolerance"), f"has no meaning with {claim.op!r}", next='use "~"')
+
+
+def _check_why(claim: ClaimEntry, field: Field, names: Sequence[str]) -> None:
+    for metric, of_other in places(claim.why):
+        try:
+            split_metric(metric, names)
+        except ValueError as error:
+            raise FieldError(
+                (*field, "why"), f"{{{metric}}}: {error}", next=suggest(metric, METRICS)
+            ) from None
+        if of_other and not claim.than:
+            raise FieldError(
+                (*field, "why"), f"{{than.{metric}}}: there is no other run", next="set than"
+            )
 
 
 def _check_compare(study: Study, compare: CompareTable) -> None:

@@ -4,7 +4,7 @@
 from isoblk.cache.caches import CACHES
 from isoblk.study import limits
 from isoblk.study.model import Caching, RunSpec, Study, VdiskDevice
-from isoblk.study.point import slots, usable_bytes
+from isoblk.study.point import cached_bytes, slots, usable_bytes
 from isoblk.study.source import FieldError, suggest
 from isoblk.study.units import format_size
 from isoblk.workload.program import OptionError
@@ -71,6 +71,12 @@ def _check_parts(spec: RunSpec, caching: Caching) -> None:
         raise FieldError(
             ("ssd", "hw_queues"), "is not that of the device", next="give both as many"
         )
+    if caching.files == "read" and (spec.filesystem or caching.placement == "scattered"):
+        raise FieldError(
+            ("caching", "files"),
+            '"read" is for regions of a device as a whole',
+            next='set "origin" or "cache"',
+        )
     if caching.passes not in limits.PASSES:
         raise FieldError(
             ("caching", "passes"),
@@ -94,11 +100,12 @@ def _check_placement(caching: Caching) -> None:
             next=f"give a multiple of {format_size(caching.piece)}",
         )
     # One piece's room is the cache's, as of bcache's superblock.
-    if caching.working_set + caching.piece > caching.origin_bytes:
+    room = cached_bytes(caching) - caching.piece
+    if caching.working_set > room:
         raise FieldError(
             ("caching", "working_set"),
-            "does not fit the origin",
-            next=f"allowed: up to {format_size(caching.origin_bytes - caching.piece)}",
+            "does not fit the cached device",
+            next=f"allowed: up to {format_size(room)}",
         )
 
 

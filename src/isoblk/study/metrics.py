@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The metrics a claim may speak of. A name that ends in ".<tenant>" is one a tenant."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Callable, Collection
 
 PER_TENANT = ".<tenant>"
 SAYS = "says."
@@ -11,9 +12,18 @@ RATIO = "weight_ratio_error"
 PER_FIGURE = ".<figure>"
 CACHE = "cache"
 # Of the measured pass. top: the cached device. read_hit_ratio: reads that the SSD answered, by the
-# cache's own count.
+# cache's own count. asked: by the tenants.
+# bypassed_bytes: what it chose not to cache, where it tells. ssd.write_bps: ssd.write_bytes over
+# the time that the load ran. ssd.write_factor: ssd.write_bytes for each byte that the tenants
+# wrote; ssd.read_factor likewise.
 CACHE_FIGURES = (
     "read_hit_ratio",
+    "bypassed_bytes",
+    "ssd.write_bps",
+    "ssd.read_factor",
+    "ssd.write_factor",
+    "asked.read_bytes",
+    "asked.write_bytes",
     *(
         f"{where}.{what}"
         for where in ("top", "origin", "ssd")
@@ -55,6 +65,19 @@ METRICS: dict[str, str] = {
     "burst_ms.<tenant>": "the most that the tenant got beyond its share by weight in any stretch "
     "of 100 ms windows, in ms of that share",
 }
+
+
+_PLACE = re.compile(r"\{(than\.)?([^{}]*)\}")
+
+
+def places(why: str) -> list[tuple[str, bool]]:
+    """The metrics that a claim's reason gives figures of, and whether they are the other run's."""
+    return [(match[2], bool(match[1])) for match in _PLACE.finditer(why)]
+
+
+def fill(why: str, value: Callable[[str, bool], str]) -> str:
+    """A claim's reason with figures. value: text of a metric, and of which run: places()."""
+    return _PLACE.sub(lambda match: value(match[2], bool(match[1])), why)
 
 
 def split_says(name: str, tenants: Collection[str]) -> tuple[str, str] | None:

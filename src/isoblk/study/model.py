@@ -36,8 +36,17 @@ SchedulerName = Literal[
     "feedbac",
     "cfq",
 ]
-CacheName = Literal["none", "bcache", "dm-cache", "dm-writecache", "flashcache", "enhanceio"]
-MadeOn = Literal["origin", "cache"]
+CacheName = Literal[
+    "none",
+    "ssd",
+    "bcache",
+    "dm-cache",
+    "dm-writecache",
+    "setcache",
+    "flashcache",
+    "enhanceio",
+]
+MadeOn = Literal["origin", "cache", "read"]
 Placement = Literal["contiguous", "scattered"]
 ScheduledOn = Literal["origin", "ssd", "both"]
 MatrixValue = str | int | float | bool | list[int]
@@ -147,7 +156,8 @@ class CachingTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     origin, ssd: how much of the device, and of the SSD, from the start; 0: all.
     files: what the tenants find there is made on the origin before it has an SSD, so that nothing
     is cached ("origin"), or by way of the cache ("cache"): files, or, without [filesystem], zeros
-    on the tenants' regions, written in order.
+    on the tenants' regions, written in order. "read", without [filesystem]: zeros made on the
+    origin, then read in order by way of the cache.
     passes: how often the load runs, from the start to its end; the last is measured. The page
     cache is dropped before each.
     placement: the tenants' device is the cached one ("contiguous"), or `working_set` bytes of it
@@ -209,6 +219,8 @@ class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     than: matrix key to value; the metric is then a ratio: over that of the run of the same
     point and repeat with these values in place.
     among: weight_ratio_error of these tenants only, as if there were no others.
+    why: what explains the verdict, for the report. {METRIC} is that of the run, {than.METRIC} that
+    of the run it is compared with.
     op: "<", "<=", ">", ">=", or "~" (within `tolerance`, relative).
     """
 
@@ -221,6 +233,7 @@ class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     where: dict[str, MatrixValue] = {}
     than: dict[str, MatrixValue] = {}
     among: list[str] = []
+    why: str = ""
 
 
 class CompareSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -485,7 +485,12 @@ def usable_bytes(device: Device, caching: Caching | None) -> int:
     """What the tenants have of the device."""
     if caching is None:
         return device.size
-    return caching.working_set or caching.origin_bytes
+    return caching.working_set or cached_bytes(caching)
+
+
+def cached_bytes(caching: Caching) -> int:
+    """Size of the cached device, as good as: bcache's is less by its superblock."""
+    return caching.ssd_bytes if caching.cache == "ssd" else caching.origin_bytes
 
 
 def pass_seed(seed: int, passes: int) -> int:

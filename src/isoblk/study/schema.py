@@ -106,6 +106,7 @@ _TEXTS: dict[tuple[str, str], str] = {
     ("CompareSeries", "where"): "Matrix key to value: the runs it belongs to.",
     ("CompareSeries", "values"): "One for each value of x; 0: the source has none.",
     ("ClaimEntry", "than"): "Matrix key to value: the metric is a ratio to that run's.",
+    ("ClaimEntry", "why"): "Explains the verdict; {METRIC}, {than.METRIC}: the runs' own figures.",
     ("ClaimEntry", "among"): "For weight_ratio_error: the tenants it is about.",
 }
 _WORKLOAD_TEXTS = {

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a report says of caches: how fast each is, and what it and its two disks counted."""
+
+from collections.abc import Callable
+
+from isoblk.analysis.latency import ALL
+from isoblk.analysis.metrics import Analysis, PointView, TenantMetrics
+from isoblk.analysis.stats import Estimate, estimate
+from isoblk.report import text
+from isoblk.report.rows import Cell, Column, Table, cell, state, varying
+
+CACHE = "cache"
+"""The matrix key."""
+_BYTES = [f"{where}.{op}_bytes" for where in ("asked", "origin", "ssd") for op in ("read", "write")]
+
+_DONE = ("read", "written")
+
+
+def has_caches(analysis: Analysis) -> bool:
+    """Whether the study has an SSD."""
+    return analysis.results.record.study.ssd is not None
+
+
+def is_bench(analysis: Analysis) -> bool:
+    """Whether it compares caches, or their options, with one load: nothing is divided."""
+    return has_caches(analysis) and all(len(view.spec.tenants) == 1 for view in analysis.views)
+
+
+def throughput(tenant: TenantMetrics) -> float:
+    """Bytes a second, over the time that the tenant worked; what its program says, if it does."""
+    said = [
+        figure.value
+        for figure in (tenant.says.figures if tenant.says else ())
+        if figure.unit == "B/s" and figure.name.rpartition(".")[2] == "throughput"
+    ]
+    return sum(said) or tenant.own_bps
+
+
+def mean_latency(tenant: TenantMetrics) -> float | None:
+    """Nanoseconds; what its program says, if it has no other."""
+    if ALL in tenant.latency:
+        return tenant.latency[ALL].mean
+    said = tenant.says.figures if tenant.says else ()
+    return next((figure.value for figure in said if figure.name == "latency.mean"), None)
+
+
+def of_first(point: PointView, measure: Callable[[TenantMetrics], float | None]) -> Estimate | None:
+    """Mean and interval of a figure of the first tenant, over the valid repeats."""
+    found = [value for m in point.valid if (value := measure(m.tenants[0])) is not None]
+    return estimate(found) if found else None
+
+
+def summary(analysis: Analysis) -> Table:
+    """The table of runs of a bench: how fast, and how much of it from the SSD."""
+    short, keys = text.short_keys(analysis.keys), varying(analysis)
+    columns = (
+        *(Column(short[key], numeric=False) for key in keys),
+        Column("status", numeric=False),
+        Column("IOPS"),
+        Column("throughput"),
+        Column("mean latency"),
+        Column("p99"),
+        Column("read hits"),
+    )
+    rows = []
+    for point in analysis.points:
+        cells = [
+            *(Cell(point.point.get(key, "")) for key in keys),
+            Cell(text.status(point)),
+            cell(of_first(point, _iops), text.count),
+            cell(of_first(point, throughput), text.rate),
+            cell(of_first(point, mean_latency), text.time),
+            cell(of_first(point, _p99), text.time),
+            cell(_hits(point), text.percent),
+        ]
+        rows.append((state(point), tuple(cells)))
+    notes = (
+        "rates: over the time that the load worked",
+        "read hits: reads that the SSD answered, by the cache's own count",
+    )
+    return Table(columns, tuple(rows), notes)
+
+
+def counters(analysis: Analysis) -> Table:
+    """One row a study point: what each disk moved in the measured pass, what was bypassed."""
+    short, keys = text.short_keys(analysis.keys), varying(analysis)
+    columns = (
+        *(Column(short[key], numeric=False) for key in keys),
+        Column("read hits"),
+        *(Column(f"{who} {done}") for who in ("asked:", "disk:", "SSD:") for done in _DONE),
+        *(Column(f"SSD / asked: {done}") for done in _DONE),
+        Column("bypassed"),
+    )
+    rows = []
+    for point in analysis.points:
+        cells = [
+            *(Cell(point.point.get(key, "")) for key in keys),
+            cell(_hits(point), text.percent),
+            *(cell(_figure(point, name), bytes_text) for name in _BYTES),
+            *(cell(_figure(point, f"ssd.{op}_factor"), factor_text) for op in ("read", "write")),
+            cell(_figure(point, "bypassed_bytes"), bytes_text),
+        ]
+        rows.append((state(point), tuple(cells)))
+    return Table(columns, tuple(rows), ())
+
+
+def bytes_text(value: float) -> str:
+    """67108864 -> "67.1 MB"."""
+    return text.figure(value, "B")
+
+
+def factor_text(value: float) -> str:
+    """1.0488 -> "1.05"."""
+    return f"{value:.2f}"
+
+
+def _figure(point: PointView, name: str) -> Estimate | None:
+    return point.estimate(f"{CACHE}.{name}")
+
+
+def _hits(point: PointView) -> Estimate | None:
+    """None where nothing was read."""
+    asked = _figure(point, "asked.read_bytes")
+    return _figure(point, "read_hit_ratio") if asked and asked.mean else None
+
+
+def _iops(tenant: TenantMetrics) -> float | None:
+    """Of a program only the pieces are counted that its cgroup is charged with."""
+    return None if tenant.says else tenant.own_iops
+
+
+def _p99(tenant: TenantMetrics) -> float | None:
+    return tenant.latency[ALL].p99 if ALL in tenant.latency else None
