@@ -20,12 +20,14 @@ FIGURES := weights/shares.svg weights/over-time-1.svg weights/latency-1.svg \
 	fair/shares.svg prediction-change/prediction.svg \
 	p0-weights/latency-1.svg p0-weights/shares.svg p0-group-count/scaling-tenant-task-count.svg \
 	p1-record-size/compare-none.svg p1-record-size/compare-mq-deadline.svg \
-	p1-record-size/compare-cfq.svg p0-rocksdb/shares.svg
+	p1-record-size/compare-cfq.svg p0-rocksdb/shares.svg \
+	cache-fit/cached-throughput.svg p4-warm/cached-throughput.svg
 
 # Studies that the documentation quotes.
 QUOTED := weights io-cost-rate bfq-tags group-count prototype fair fair-large deep many-groups \
 	very-many-groups unequal unequal-depth sporadic changes nested light prediction \
-	prediction-change cfq-gate p0-weights p0-group-count p0-group-time p1-record-size p0-rocksdb
+	prediction-change cfq-gate p0-weights p0-group-count p0-group-time p1-record-size p0-rocksdb \
+	cache-fit p4-sysbench p4-warm p4-fio p4-dd cache-writeback cache-tenants
 
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest

@@ -279,6 +279,19 @@ def test_figures_that_agree_are_believed_and_others_are_not() -> None:
     ]
 
 
+@pytest.mark.parametrize("mib", [0, 1, 33, 66, 127])
+def test_what_bcache_loses_of_the_bytes_that_bypass_it_is_found_again(mib: int) -> None:
+    size, cached = mib << 20, 5 << 20
+    change = {
+        "bypassed": size % (1 << 25),
+        "written": cached,
+        "origin.read_bytes": 0,
+        "origin.write_bytes": size + cached,
+    }
+    assert CACHES["bcache"].bypassed(change, {}) == size
+    assert CACHES["bcache"].bypassed(change, {"mode": "writeback"}) is None
+
+
 @pytest.mark.parametrize("text", ["", "before:\n", "before:\nafter:\n", "before:\nx\nafter:\nx\n"])
 def test_what_is_no_account_of_a_cache_is_refused(text: str) -> None:
     caching = _spec("dm-cache").caching

@@ -11,6 +11,7 @@ cache set is attached.
 from collections.abc import Mapping, Sequence
 
 from isoblk.cache.base import (
+    SECTOR,
     Cache,
     Counters,
     Parts,
@@ -130,8 +131,14 @@ class Bcache(Cache):
         others = sum(change[name] for name in _COUNTS) - change["cache_hits"]
         return max(0, change["top.reads"] - others), change["top.reads"]
 
-    def bypassed(self, change: Counters) -> int | None:  # noqa: D102
-        return change["bypassed"]
+    def bypassed(self, change: Counters, options: Options) -> int | None:  # noqa: D102
+        if choice(options, "mode", _MODES) == "writeback":
+            return None  # too much else goes to the origin
+        # It counts sectors, and loses multiples of _WRAPS as it does of hits. What the origin moved
+        # and bcache did not write to the SSD is that, or a miss that found no free bucket.
+        moved = change["origin.read_bytes"] + change["origin.write_bytes"] - change["written"]
+        lost = max(0, round((moved - change["bypassed"]) / (_WRAPS * SECTOR)))
+        return change["bypassed"] + lost * _WRAPS * SECTOR
 
     def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:  # noqa: D102
         lost = change["top.reads"] - sum(change[name] for name in _COUNTS)
