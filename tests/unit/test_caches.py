@@ -281,15 +281,17 @@ def test_figures_that_agree_are_believed_and_others_are_not() -> None:
 
 @pytest.mark.parametrize("mib", [0, 1, 33, 66, 127])
 def test_what_bcache_loses_of_the_bytes_that_bypass_it_is_found_again(mib: int) -> None:
-    size, cached = mib << 20, 5 << 20
     change = {
-        "bypassed": size % (1 << 25),
-        "written": cached,
-        "origin.read_bytes": 0,
-        "origin.write_bytes": size + cached,
+        "bypassed": (mib << 20) % (1 << 25),
+        "cache_bypass_hits": 0,
+        "cache_bypass_misses": mib,
+        "top.reads": 128,
+        "top.writes": 5,
+        "origin.read_bytes": 100 << 20,
+        "ssd.read_bytes": 28 << 20,
     }
-    assert CACHES["bcache"].bypassed(change, {}) == size
-    assert CACHES["bcache"].bypassed(change, {"mode": "writeback"}) is None
+    assert CACHES["bcache"].bypassed(change) == mib << 20
+    assert CACHES["bcache"].bypassed(change | {"top.writes": 128}) is None
 
 
 @pytest.mark.parametrize("text", ["", "before:\n", "before:\nafter:\n", "before:\nx\nafter:\nx\n"])

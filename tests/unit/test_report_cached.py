@@ -91,8 +91,8 @@ def test_what_the_disks_did_stands_beside_what_was_asked_for(tmp_path: Path) -> 
     assert _cells(table, "disk: read") == ["410 KB", "1.02 MB", "1.02 MB"]
     assert _cells(table, "SSD: written") == ["8.00 MB"] * 3
     assert _cells(table, "SSD / asked: read") == ["0.00", "0.75", "0.50"]
-    # Nothing was written, and the disk alone tells of no bypass.
-    assert _cells(table, "SSD / asked: written") == ["–"] * 3  # noqa: RUF001
+    assert _cells(table, "SSD / asked: written") == ["19.53", "1.95", "3.91"]
+    # The disk alone tells of no bypass.
     assert _cells(table, "bypassed") == ["–", "2.00 MB", "2.00 MB"]  # noqa: RUF001
 
 

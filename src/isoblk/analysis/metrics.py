@@ -491,9 +491,11 @@ def _cache_figures(record: RunRecord) -> dict[str, float]:
     if worked_ns:
         found["ssd.write_bps"] = written * 1e9 / worked_ns
     for op in ("read", "write"):
-        asked = sum(tenant.ops[op].meas_bytes for tenant in record.tenants if op in tenant.ops)
-        found[f"asked.{op}_bytes"] = asked
-        if asked:
+        found[f"asked.{op}_bytes"] = sum(
+            tenant.ops[op].meas_bytes for tenant in record.tenants if op in tenant.ops
+        )
+    if asked := found["asked.read_bytes"] + found["asked.write_bytes"]:
+        for op in ("read", "write"):
             found[f"ssd.{op}_factor"] = found[f"ssd.{op}_bytes"] / asked
     return found
 

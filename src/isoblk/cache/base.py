@@ -129,7 +129,7 @@ class Cache:
         """Reads that the SSD answered, and all reads, by what the cache counted."""
         return 0, change["top.reads"]
 
-    def bypassed(self, change: Counters, options: Options) -> int | None:
+    def bypassed(self, change: Counters) -> int | None:
         """Bytes that it chose not to cache, or had no room for; None if it does not tell."""
         return None
 

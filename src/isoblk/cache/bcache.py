@@ -131,13 +131,15 @@ class Bcache(Cache):
         others = sum(change[name] for name in _COUNTS) - change["cache_hits"]
         return max(0, change["top.reads"] - others), change["top.reads"]
 
-    def bypassed(self, change: Counters, options: Options) -> int | None:  # noqa: D102
-        if choice(options, "mode", _MODES) == "writeback":
-            return None  # too much else goes to the origin
-        # It counts sectors, and loses multiples of _WRAPS as it does of hits. What the origin moved
-        # and bcache did not write to the SSD is that, or a miss that found no free bucket.
-        moved = change["origin.read_bytes"] + change["origin.write_bytes"] - change["written"]
-        lost = max(0, round((moved - change["bypassed"]) / (_WRAPS * SECTOR)))
+    def bypassed(self, change: Counters) -> int | None:  # noqa: D102
+        if change["top.writes"] > change["top.reads"] // 10:
+            return None  # of writes only the bytes are counted, and these not all
+        # It counts sectors, and loses multiples of _WRAPS as it does of hits: but not of requests
+        # that bypass it, of which there are not so many.
+        requests = change["cache_bypass_hits"] + change["cache_bypass_misses"]
+        read = change["origin.read_bytes"] + change["ssd.read_bytes"]
+        about = requests * read / max(1, change["top.reads"])
+        lost = max(0, round((about - change["bypassed"]) / (_WRAPS * SECTOR)))
         return change["bypassed"] + lost * _WRAPS * SECTOR
 
     def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:  # noqa: D102

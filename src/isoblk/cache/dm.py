@@ -198,7 +198,7 @@ class DmWritecache(DmTarget):
     def hits(self, change: Counters) -> tuple[int, int]:  # noqa: D102
         return change["read_hits"], change["reads"]
 
-    def bypassed(self, change: Counters, options: Options) -> int | None:  # noqa: D102
+    def bypassed(self, change: Counters) -> int | None:  # noqa: D102
         return change["top.write_bytes"] * change["writes_around"] // max(1, change["writes"])
 
     def identities(self, change: Counters, after: Counters, options: Options) -> list[Identity]:  # noqa: D102

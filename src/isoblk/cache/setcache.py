@@ -233,7 +233,7 @@ class Setcache(DmTarget):
     def hits(self, change: Counters) -> tuple[int, int]:  # noqa: D102
         return change["read_hit"], change["read"]
 
-    def bypassed(self, change: Counters, options: Options) -> int | None:  # noqa: D102
+    def bypassed(self, change: Counters) -> int | None:  # noqa: D102
         return (change["read_bypass"] + change["write_bypass"]) * SECTOR
 
     def identities(  # noqa: D102

@@ -211,7 +211,7 @@ def report(text: str, caching: Caching, place: Place) -> CacheReport:
         name: float(value) for name, value in change.items() if name in CACHE_FIGURES
     }
     figures["read_hit_ratio"] = hits / reads if reads else 0.0
-    if (bypassed := cache.bypassed(change, caching.options)) is not None:
+    if (bypassed := cache.bypassed(change)) is not None:
         figures["bypassed_bytes"] = float(bypassed)
     return CacheReport(
         before=before,

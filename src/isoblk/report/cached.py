@@ -13,6 +13,7 @@ CACHE = "cache"
 """The matrix key."""
 _BYTES = [f"{where}.{op}_bytes" for where in ("asked", "origin", "ssd") for op in ("read", "write")]
 
+_FEW = 0.01  # of all bytes: fewer reads say nothing of hits
 _DONE = ("read", "written")
 
 
@@ -119,9 +120,11 @@ def _figure(point: PointView, name: str) -> Estimate | None:
 
 
 def _hits(point: PointView) -> Estimate | None:
-    """None where nothing was read."""
-    asked = _figure(point, "asked.read_bytes")
-    return _figure(point, "read_hit_ratio") if asked and asked.mean else None
+    """None where as good as nothing was read, such as a file system's own blocks."""
+    read, written = (_figure(point, f"asked.{op}_bytes") for op in ("read", "write"))
+    if not read or not written or read.mean <= (read.mean + written.mean) * _FEW:
+        return None
+    return _figure(point, "read_hit_ratio")
 
 
 def _iops(tenant: TenantMetrics) -> float | None:

@@ -15,7 +15,7 @@ CACHE = "cache"
 # cache's own count. asked: by the tenants.
 # bypassed_bytes: what it chose not to cache, where it tells. ssd.write_bps: ssd.write_bytes over
 # the time that the load ran. ssd.write_factor: ssd.write_bytes for each byte that the tenants
-# wrote; ssd.read_factor likewise.
+# read or wrote; ssd.read_factor likewise.
 CACHE_FIGURES = (
     "read_hit_ratio",
     "bypassed_bytes",
