@@ -79,7 +79,7 @@ def summary(analysis: Analysis) -> Table:
         "rates: over the time that the load worked",
         "read hits: reads that the SSD answered, by the cache's own count",
     )
-    return Table(columns, tuple(rows), notes)
+    return _without_empty(Table(columns, tuple(rows), notes))
 
 
 def counters(analysis: Analysis) -> Table:
@@ -87,22 +87,20 @@ def counters(analysis: Analysis) -> Table:
     short, keys = text.short_keys(analysis.keys), varying(analysis)
     columns = (
         *(Column(short[key], numeric=False) for key in keys),
-        Column("read hits"),
         *(Column(f"{who} {done}") for who in ("asked:", "disk:", "SSD:") for done in _DONE),
-        *(Column(f"SSD / asked: {done}") for done in _DONE),
+        *(Column(f"SSD/asked: {done}") for done in _DONE),
         Column("bypassed"),
     )
     rows = []
     for point in analysis.points:
         cells = [
             *(Cell(point.point.get(key, "")) for key in keys),
-            cell(_hits(point), text.percent),
             *(cell(_figure(point, name), bytes_text) for name in _BYTES),
             *(cell(_figure(point, f"ssd.{op}_factor"), factor_text) for op in ("read", "write")),
             cell(_figure(point, "bypassed_bytes"), bytes_text),
         ]
         rows.append((state(point), tuple(cells)))
-    return Table(columns, tuple(rows), ())
+    return _without_empty(Table(columns, tuple(rows), ()))
 
 
 def bytes_text(value: float) -> str:
@@ -113,6 +111,17 @@ def bytes_text(value: float) -> str:
 def factor_text(value: float) -> str:
     """1.0488 -> "1.05"."""
     return f"{value:.2f}"
+
+
+def _without_empty(table: Table) -> Table:
+    """The table without columns that have nothing in any row."""
+    kept = [
+        at
+        for at in range(len(table.columns))
+        if any(cells[at].text != text.NOTHING for _, cells in table.rows)
+    ]
+    rows = tuple((state, tuple(cells[at] for at in kept)) for state, cells in table.rows)
+    return Table(tuple(table.columns[at] for at in kept), rows, table.notes)
 
 
 def _figure(point: PointView, name: str) -> Estimate | None:
