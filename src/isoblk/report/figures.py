@@ -179,10 +179,11 @@ def _own_ids(svg: str, name: str) -> str:
 @dataclass(frozen=True)
 class _Grouped:
     """Rows of a panel: one for each cache, or for each of its groups. groups: [""] if there are
-    none."""
+    none. width: of a panel."""
 
     across: Sequence[str]
     groups: Sequence[str]
+    width: int
 
     def height(self) -> int:
         """Of a panel."""
@@ -863,11 +864,11 @@ class _Maker:
         if not data:
             return None
         values = self._values(group) if group else [""]
-        how = _Grouped(list(dict.fromkeys(row["across"] for row in data)), values)
+        columns = 2 if len({row["cell"] for row in data}) in (2, 4) else 3
+        across = list(dict.fromkeys(row["across"] for row in data))
+        how = _Grouped(across, values, 690 // columns)
         if group:
             caption += f" Of each group, from above: {self.short[group]} {', '.join(values)}."
-        panels = len({row["cell"] for row in data})
-        columns = 2 if panels in (2, 4) else 3
         return self._draft(name, title, caption, self._grid(data, "cell", draw(data, how), columns))
 
     def rest_of(self, across: str) -> list[str]:
@@ -901,7 +902,7 @@ class _Maker:
                 base.mark_text(align="left", dx=3, fontSize=9, color=INK).encode(
                     x=x, text="text:N"
                 ),
-            ).properties(width=230, height=how.height())
+            ).properties(width=how.width, height=how.height())
 
         return panel
 
@@ -927,7 +928,7 @@ class _Maker:
                 base.mark_text(align="left", dx=6, fontSize=9, color=INK).encode(
                     x=x, text="text:N"
                 ),
-            ).properties(width=230, height=how.height())
+            ).properties(width=how.width, height=how.height())
 
         return panel
 
