@@ -15,6 +15,10 @@
  * before. Nobody else may write a block of a round to the origin, and no other
  * round takes it, until this one has ended. So the origin never goes back.
  *
+ * What cannot be read, or written, is found out block by block. It becomes
+ * stuck, which is dirty, but passed over: those beside it are cleaned, and the
+ * next rounds go on without it. After a while all stuck blocks are tried again.
+ *
  * Memory for a round is there from the beginning: the cleaner never waits for
  * memory that only cleaning could free.
  */
@@ -31,6 +35,15 @@
 
 /* Time-based cleaning looks that often, or when something may be due. */
 #define SC_CLEAN_TICK	(HZ / 2)
+
+/* Cleaning rests so long after a round in which nothing could be cleaned. */
+#define SC_CLEAN_REST	HZ
+
+/*
+ * Stuck blocks are tried again after so long: a disk may take seconds to give
+ * up a bad place, and all the others wait for that.
+ */
+#define SC_CLEAN_RETRY	(10 * HZ)
 
 /**
  * struct sc_dirty - a dirty block of a set
@@ -52,8 +65,9 @@ struct sc_dirty {
  * @block: the first one, on the origin
  * @count: how many
  * @page: its first page of the cleaner's, where it begins
+ * @first: its first slot of the cleaner's
  * @slots: where they are, of the cleaner's slots
- * @error: reading or writing them has failed
+ * @error: a bio has failed
  * @cleaner: for the end of bios
  */
 struct sc_run {
@@ -61,6 +75,7 @@ struct sc_run {
 	u64 block;
 	u32 count;
 	u32 page;
+	u32 first;
 	u16 *slots;
 	bool error;
 	struct sc_cleaner *cleaner;
@@ -84,12 +99,16 @@ enum sc_reason {
  * @runs: of a round
  * @nr_runs: taken
  * @slots: of the runs' blocks
+ * @bad: a bit each, those that cannot be read or written
  * @nr_slots: taken
  * @max_slots: that pages have room for
  * @dirty: of one set
  * @hand: the set that is next
  * @hand_over: the set after which one that is over its mark is looked for
  * @order: runs in the order of the disk
+ * @stuck: a bit a set that may have stuck blocks
+ * @retry: jiffies; when they are tried again. Anyone may say: at once
+ * @rest: jiffies; no round before
  * @lock: protects @in_flight
  * @in_flight: bios
  * @wait: for them
@@ -101,12 +120,16 @@ struct sc_cleaner {
 	struct sc_run runs[SC_CLEAN_PAGES];
 	u32 nr_runs;
 	u16 *slots;
+	unsigned long *bad;
 	u32 nr_slots;
 	u32 max_slots;
 	struct sc_dirty *dirty;
 	u32 hand;
 	u32 hand_over;
 	struct sc_run *order[SC_CLEAN_PAGES];
+	unsigned long *stuck;
+	unsigned long retry;
+	unsigned long rest;
 	spinlock_t lock;	/* taken in interrupts */
 	u32 in_flight;
 	wait_queue_head_t wait;
@@ -120,6 +143,8 @@ struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
 	if (!cleaner)
 		return NULL;
 	cleaner->sc = sc;
+	cleaner->retry = jiffies;
+	cleaner->rest = jiffies;
 	spin_lock_init(&cleaner->lock);
 	init_waitqueue_head(&cleaner->wait);
 	cleaner->max_slots = SC_CLEAN_PAGES *
@@ -128,7 +153,11 @@ struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
 					GFP_KERNEL);
 	cleaner->dirty = kvmalloc_array(sc->index.geo.assoc,
 					sizeof(*cleaner->dirty), GFP_KERNEL);
-	if (!cleaner->slots || !cleaner->dirty)
+	cleaner->bad = bitmap_alloc(cleaner->max_slots, GFP_KERNEL);
+	cleaner->stuck = vzalloc(BITS_TO_LONGS(sc->index.geo.sets) *
+				 sizeof(long));
+	if (!cleaner->slots || !cleaner->dirty || !cleaner->bad ||
+	    !cleaner->stuck)
 		goto bad;
 	for (i = 0; i < SC_CLEAN_PAGES; i++) {
 		cleaner->pages[i] = alloc_page(GFP_KERNEL);
@@ -150,6 +179,8 @@ void sc_cleaner_destroy(struct sc_cleaner *cleaner)
 	for (i = 0; i < SC_CLEAN_PAGES; i++)
 		if (cleaner->pages[i])
 			__free_page(cleaner->pages[i]);
+	vfree(cleaner->stuck);
+	bitmap_free(cleaner->bad);
 	kvfree(cleaner->dirty);
 	kvfree(cleaner->slots);
 	kvfree(cleaner);
@@ -160,6 +191,14 @@ void sc_clean_kick(struct setcache *sc)
 {
 	if (!READ_ONCE(sc->clean_stop))
 		mod_delayed_work(sc->wq, &sc->clean_work, 0);
+}
+
+/* Clean everything, or stop that. What is stuck is tried at once. */
+void sc_clean_all(struct setcache *sc, bool start)
+{
+	WRITE_ONCE(sc->clean_all, start);
+	if (start)
+		WRITE_ONCE(sc->cleaner->retry, jiffies);
 }
 
 /*---------------------------------------------------------------------------*/
@@ -180,6 +219,8 @@ static enum sc_reason sc_reason(struct setcache *sc)
 		WRITE_ONCE(sc->over_global, false);
 		return SC_CLEAN_NOTHING;
 	}
+	if (dirty == atomic_long_read(&sc->index.nr_stuck))
+		return SC_CLEAN_NOTHING;
 	if (find_first_bit(sc->over, sc->index.geo.sets) < sc->index.geo.sets)
 		return SC_CLEAN_SETS;
 	if (READ_ONCE(sc->clean_all) || !sc_mode_dirties(READ_ONCE(sc->mode)))
@@ -228,9 +269,9 @@ static u32 sc_run_pages(const struct setcache *sc, u32 count)
 
 /*
  * Take adjoining blocks for the round, as far as they are still dirty, and
- * nobody discards them, and there is room. Says how many.
+ * nobody discards them, and there is room.
  */
-static u32 sc_claim(struct sc_cleaner *cleaner, u32 set,
+static void sc_claim(struct sc_cleaner *cleaner, u32 set,
 		    const struct sc_dirty *dirty, u32 count)
 {
 	struct setcache *sc = cleaner->sc;
@@ -240,18 +281,19 @@ static u32 sc_claim(struct sc_cleaner *cleaner, u32 set,
 	u32 i, room = SC_CLEAN_PAGES - cleaner->nr_pages;
 
 	if (cleaner->nr_runs == SC_CLEAN_PAGES)
-		return 0;
+		return;
 	room = room * (PAGE_SIZE >> SECTOR_SHIFT) / index->geo.block;
 	room = min(room, cleaner->max_slots - cleaner->nr_slots);
 	count = min(count, room);
 	if (!count)
-		return 0;
+		return;
 
 	memset(run, 0, sizeof(*run));
 	run->op.set = set;
 	run->op.first = dirty->id;
 	run->op.class = SC_CLEANER;
-	run->slots = cleaner->slots + cleaner->nr_slots;
+	run->first = cleaner->nr_slots;
+	run->slots = cleaner->slots + run->first;
 
 	spin_lock_irq(&bucket->lock);
 	for (i = 0; i < count; i++) {
@@ -265,7 +307,7 @@ static u32 sc_claim(struct sc_cleaner *cleaner, u32 set,
 	run->op.last = run->op.first + count - 1;
 	if (!count || sc_busy(bucket, &run->op, NULL)) {
 		spin_unlock_irq(&bucket->lock);
-		return 0;
+		return;
 	}
 	for (i = 0; i < count; i++)
 		sc_set_state(index, set, run->slots[i], SC_CLEANING);
@@ -279,20 +321,20 @@ static u32 sc_claim(struct sc_cleaner *cleaner, u32 set,
 	cleaner->nr_pages += sc_run_pages(sc, count);
 	cleaner->nr_slots += count;
 	cleaner->nr_runs++;
-	return count;
 }
 
 /*
  * Take blocks of a set: @want of those that would give way first, and their
- * neighbours. Says how many.
+ * neighbours. Says whether there are any, though perhaps no room for them, or
+ * somebody at work there.
  */
-static u32 sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
+static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 {
 	struct setcache *sc = cleaner->sc;
 	struct sc_index *index = &sc->index;
 	struct sc_bucket *bucket = sc_bucket(index, set);
 	struct sc_dirty *dirty = cleaner->dirty;
-	u32 i, end, total = 0, taken = 0;
+	u32 i, end, total = 0;
 	u16 slot;
 
 	spin_lock_irq(&bucket->lock);
@@ -321,9 +363,9 @@ static u32 sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 		     (dirty[end].id & (index->geo.assoc - 1)); end++)
 			chosen |= dirty[end].chosen;
 		if (chosen)
-			taken += sc_claim(cleaner, set, &dirty[i], end - i);
+			sc_claim(cleaner, set, &dirty[i], end - i);
 	}
-	return taken;
+	return total;
 }
 
 /* How many blocks of a set have to go, to its low mark. */
@@ -337,22 +379,20 @@ static u32 sc_set_excess(struct setcache *sc, u32 set)
 
 /*
  * Take blocks of a set that is over its mark. It stays marked until it is found
- * at its low mark, for what is taken may become dirty again meanwhile.
+ * at its low mark, for what is taken may become dirty again meanwhile; but not
+ * for what is stuck.
  */
 static void sc_fill_set(struct sc_cleaner *cleaner, u32 set)
 {
 	struct setcache *sc = cleaner->sc;
-	u32 excess = sc_set_excess(sc, set);
+	u32 excess;
 
-	if (!excess) {
-		clear_bit(set, sc->over);
-		smp_mb__after_atomic(); /* with sc_check_dirty() */
-		excess = sc_set_excess(sc, set);
-		if (!excess)
-			return;
+	clear_bit(set, sc->over);
+	smp_mb__after_atomic(); /* with sc_check_dirty() */
+	excess = sc_set_excess(sc, set);
+	if (excess && sc_take_dirty(cleaner, set,
+				    min(excess, sc_option(sc, SC_CLEAN_SET))))
 		set_bit(set, sc->over);
-	}
-	sc_take_dirty(cleaner, set, min(excess, sc_option(sc, SC_CLEAN_SET)));
 }
 
 static bool sc_round_full(const struct sc_cleaner *cleaner)
@@ -416,7 +456,6 @@ static void sc_clean_end(struct bio *bio)
 
 	if (bio->bi_status) {
 		WRITE_ONCE(run->error, true);
-		sc_count(cleaner->sc, SC_STAT_clean_errors, 1);
 		/* One bad block, tried again and again, is not a lost SSD. */
 		if (bio_op(bio) == REQ_OP_READ &&
 		    bio->bi_status == BLK_STS_OFFLINE)
@@ -485,9 +524,36 @@ static void sc_clean_io(struct sc_run *run, u32 i, u32 end, bool write)
 		spin_unlock_irq(&cleaner->lock);
 		sc_count(sc, write ? SC_STAT_origin_write : SC_STAT_ssd_read,
 			 bio_sectors(bio));
+		sc_count(sc, write ? SC_STAT_clean : SC_STAT_clean_read,
+			 bio_sectors(bio));
 		submit_bio_noacct(bio);
 		bio = NULL;
 	}
+}
+
+/* Whether block @i of a run could not be read or written. */
+static bool sc_clean_bad(const struct sc_run *run, u32 i)
+{
+	return test_bit(run->first + i, run->cleaner->bad);
+}
+
+/* A bio of the run has failed: which blocks have, one after the other. */
+static void sc_clean_each(struct sc_run *run, bool write)
+{
+	u32 i;
+
+	for (i = 0; i < run->count; i++) {
+		if (sc_clean_bad(run, i))
+			continue;
+		run->error = READ_ONCE(run->cleaner->sc->lost);
+		if (!run->error) {
+			sc_clean_io(run, i, i + 1, write);
+			sc_clean_drain(run->cleaner, 1);
+		}
+		if (run->error)
+			__set_bit(run->first + i, run->cleaner->bad);
+	}
+	run->error = false;
 }
 
 static void sc_clean_read(struct sc_run *run)
@@ -502,89 +568,165 @@ static void sc_clean_read(struct sc_run *run)
 	}
 }
 
-/* Of the blocks of a run that are in a state, make another. Says how many. */
-static u32 sc_clean_states(struct setcache *sc, struct sc_run *run,
-			   enum sc_state from, enum sc_state to)
+static void sc_clean_write(struct sc_run *run)
 {
+	u32 i, end;
+
+	for (i = 0; i < run->count; i = end + 1) {
+		for (end = i; end < run->count; end++)
+			if (sc_clean_bad(run, end))
+				break;
+		if (end > i)
+			sc_clean_io(run, i, end, true);
+	}
+}
+
+/* Read all runs of the round, and write what could be read, in order. */
+static void sc_clean_move(struct sc_cleaner *cleaner)
+{
+	struct blk_plug plug;
+	u32 i;
+
+	bitmap_zero(cleaner->bad, cleaner->max_slots);
+	blk_start_plug(&plug);
+	for (i = 0; i < cleaner->nr_runs; i++)
+		sc_clean_read(&cleaner->runs[i]);
+	blk_finish_plug(&plug);
+	sc_clean_drain(cleaner, 1);
+	for (i = 0; i < cleaner->nr_runs; i++) {
+		cleaner->order[i] = &cleaner->runs[i];
+		if (cleaner->runs[i].error)
+			sc_clean_each(&cleaner->runs[i], false);
+	}
+
+	sort(cleaner->order, cleaner->nr_runs, sizeof(*cleaner->order),
+	     sc_by_block, NULL);
+	for (i = 0; i < cleaner->nr_runs; i++)
+		sc_clean_write(cleaner->order[i]);
+	sc_clean_drain(cleaner, 1);
+	for (i = 0; i < cleaner->nr_runs; i++)
+		if (cleaner->order[i]->error)
+			sc_clean_each(cleaner->order[i], true);
+}
+
+/*
+ * A run has been written, durably if @good. What has been written anew meanwhile
+ * stays dirty. Says how many could not be cleaned.
+ */
+static u32 sc_clean_written(struct sc_run *run, bool good)
+{
+	struct sc_cleaner *cleaner = run->cleaner;
+	struct setcache *sc = cleaner->sc;
 	struct sc_index *index = &sc->index;
-	struct sc_bucket *bucket = sc_bucket(index, run->op.set);
-	u32 i, count = 0;
+	u32 i, failed = 0, set = run->op.set;
+	struct sc_bucket *bucket = sc_bucket(index, set);
 
 	spin_lock_irq(&bucket->lock);
 	for (i = 0; i < run->count; i++) {
-		if (sc_state(index, run->op.set, run->slots[i]) != from)
+		bool bad = sc_clean_bad(run, i);
+
+		failed += bad || !good;
+		if (sc_state(index, set, run->slots[i]) != SC_CLEANING)
 			continue;
-		sc_set_state(index, run->op.set, run->slots[i], to);
-		count++;
-		if (to == SC_CLEANED || (from == SC_CLEANED && to == SC_DIRTY))
-			sc_mark(sc, run->op.set, run->slots[i]);
+		if (!good || (bad && READ_ONCE(sc->lost))) {
+			sc_set_state(index, set, run->slots[i], SC_DIRTY);
+		} else if (bad) {
+			sc_set_state(index, set, run->slots[i], SC_STUCK);
+			__set_bit(set, cleaner->stuck);
+		} else {
+			sc_set_state(index, set, run->slots[i], SC_CLEANED);
+			sc_mark(sc, set, run->slots[i]);
+		}
+	}
+	spin_unlock_irq(&bucket->lock);
+	return failed;
+}
+
+/* The records of a run say so, if @good. Says how many are clean now. */
+static u32 sc_clean_recorded(struct sc_run *run, bool good)
+{
+	struct setcache *sc = run->cleaner->sc;
+	struct sc_index *index = &sc->index;
+	u32 i, count = 0, set = run->op.set;
+	struct sc_bucket *bucket = sc_bucket(index, set);
+
+	spin_lock_irq(&bucket->lock);
+	for (i = 0; i < run->count; i++) {
+		if (sc_state(index, set, run->slots[i]) != SC_CLEANED)
+			continue;
+		sc_set_state(index, set, run->slots[i],
+			     good ? SC_CLEAN : SC_DIRTY);
+		if (good)
+			count++;
+		else
+			sc_mark(sc, set, run->slots[i]);
 	}
 	spin_unlock_irq(&bucket->lock);
 	return count;
 }
 
-/* Clean what the round has taken. Says whether all went well. */
-static bool sc_clean_round(struct sc_cleaner *cleaner)
+/* Clean what the round has taken. */
+static void sc_clean_round(struct sc_cleaner *cleaner)
 {
 	struct setcache *sc = cleaner->sc;
-	u32 sectors = sc->index.geo.block;
 	struct sc_run *run, *end = cleaner->runs + cleaner->nr_runs;
-	struct blk_plug plug;
-	bool good = true;
-	u32 i, count = 0;
+	u32 cleaned = 0, failed = 0;
 	int r;
 
-	blk_start_plug(&plug);
-	for (run = cleaner->runs; run < end; run++)
-		sc_clean_read(run);
-	blk_finish_plug(&plug);
-	sc_clean_drain(cleaner, 1);
-
-	for (i = 0; i < cleaner->nr_runs; i++)
-		cleaner->order[i] = &cleaner->runs[i];
-	sort(cleaner->order, cleaner->nr_runs, sizeof(*cleaner->order),
-	     sc_by_block, NULL);
-	for (i = 0; i < cleaner->nr_runs; i++) {
-		run = cleaner->order[i];
-		sc_count(sc, SC_STAT_clean_read, run->count * sectors);
-		if (run->error)
-			continue;
-		sc_clean_io(run, 0, run->count, true);
-		sc_count(sc, SC_STAT_clean, run->count * sectors);
-	}
-	sc_clean_drain(cleaner, 1);
-
+	sc_clean_move(cleaner);
 	r = blkdev_issue_flush(sc->origin->bdev);
-	for (run = cleaner->runs; run < end; run++) {
-		if (r || run->error) {
-			sc_clean_states(sc, run, SC_CLEANING, SC_DIRTY);
-			good = false;
-		} else {
-			sc_clean_states(sc, run, SC_CLEANING, SC_CLEANED);
-		}
-	}
+	for (run = cleaner->runs; run < end; run++)
+		failed += sc_clean_written(run, !r);
 	r = sc_commit_now(sc);
 	for (run = cleaner->runs; run < end; run++) {
-		count += sc_clean_states(sc, run, SC_CLEANED,
-					 r ? SC_DIRTY : SC_CLEAN);
+		cleaned += sc_clean_recorded(run, !r);
 		sc_unlock(sc, &run->op);
 	}
-	if (r)
-		return false;
-	sc_count(sc, SC_STAT_cleaned, count);
+	sc_count(sc, SC_STAT_cleaned, cleaned);
+	sc_count(sc, SC_STAT_clean_errors, failed);
 	sc_count(sc, SC_STAT_rounds, 1);
-	return good;
+	if (failed) {
+		DMWARN_LIMIT("%s: %u dirty blocks cannot be cleaned",
+			     dm_table_device_name(sc->ti->table), failed);
+		WRITE_ONCE(cleaner->retry, jiffies + SC_CLEAN_RETRY);
+	}
+	if (r || failed == cleaner->nr_slots)
+		cleaner->rest = jiffies + SC_CLEAN_REST;
+}
+
+/* What is stuck gets another chance. */
+static void sc_clean_unstick(struct sc_cleaner *cleaner)
+{
+	struct setcache *sc = cleaner->sc;
+	struct sc_index *index = &sc->index;
+	unsigned long set;
+	u16 slot;
+
+	for_each_set_bit(set, cleaner->stuck, index->geo.sets) {
+		struct sc_bucket *bucket = sc_bucket(index, set);
+
+		spin_lock_irq(&bucket->lock);
+		for (slot = 0; slot < index->geo.assoc; slot++)
+			if (sc_state(index, set, slot) == SC_STUCK)
+				sc_set_state(index, set, slot, SC_DIRTY);
+		sc_check_dirty(sc, set);
+		spin_unlock_irq(&bucket->lock);
+		__clear_bit(set, cleaner->stuck);
+		cond_resched();
+	}
 }
 
 /* When to look again, if nobody asks before. 0: nothing may become due. */
 static unsigned long sc_clean_next(struct setcache *sc)
 {
-	if (!atomic_long_read(&sc->index.nr_dirty))
-		return 0;
+	long stuck = atomic_long_read(&sc->index.nr_stuck);
+
+	if (atomic_long_read(&sc->index.nr_dirty) == stuck)
+		return stuck ? SC_CLEAN_RETRY : 0;
 	if (sc_option(sc, SC_IDLE_MS) || sc_option(sc, SC_AGE_MS) ||
 	    (sc_option(sc, SC_CLEAN_GATE) && READ_ONCE(sc->over_global)))
 		return SC_CLEAN_TICK;
-	return 0;
+	return stuck ? SC_CLEAN_RETRY : 0;
 }
 
 void sc_clean_work(struct work_struct *work)
@@ -597,10 +739,13 @@ void sc_clean_work(struct work_struct *work)
 
 	if (READ_ONCE(sc->lost) || READ_ONCE(sc->clean_stop))
 		return;
-	if (time_before(jiffies, sc->rest_until)) {
+	if (time_before(jiffies, cleaner->rest)) {
 		queue_delayed_work(sc->wq, &sc->clean_work, SC_CLEAN_REST);
 		return;
 	}
+	if (atomic_long_read(&sc->index.nr_stuck) &&
+	    time_after_eq(jiffies, READ_ONCE(cleaner->retry)))
+		sc_clean_unstick(cleaner);
 
 	cleaner->nr_pages = 0;
 	cleaner->nr_runs = 0;
@@ -612,15 +757,13 @@ void sc_clean_work(struct work_struct *work)
 		sc_fill_next(cleaner, reason);
 
 	if (cleaner->nr_runs) {
-		if (!sc_clean_round(cleaner))
-			sc->rest_until = jiffies + SC_CLEAN_REST;
+		sc_clean_round(cleaner);
 		/* Perhaps there is more. */
 		next = 0;
 	} else {
 		next = sc_clean_next(sc);
 		/* What there is, is at work elsewhere. */
-		if (!next && reason != SC_CLEAN_NOTHING &&
-		    reason != SC_CLEAN_AGED)
+		if (reason != SC_CLEAN_NOTHING && reason != SC_CLEAN_AGED)
 			next = 1;
 		if (!next)
 			return;

@@ -13,6 +13,7 @@ static enum sc_record_state sc_record_state(enum sc_state state, bool stop)
 {
 	switch (state) {
 	case SC_DIRTY:
+	case SC_STUCK:
 	case SC_CLEANING:
 		return SC_RECORD_DIRTY;
 	case SC_CLEAN:

@@ -259,7 +259,7 @@ static void sc_drop(struct setcache *sc, const struct sc_op *op)
 }
 
 /* More dirty slots than there should be. The bucket's lock is held. */
-static void sc_check_dirty(struct setcache *sc, u32 set)
+void sc_check_dirty(struct setcache *sc, u32 set)
 {
 	struct sc_index *index = &sc->index;
 
@@ -440,6 +440,7 @@ static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
 		sc_mark(sc, io->op.set, slot);
 		break;
 	case SC_CLEANING:
+	case SC_STUCK:
 		sc_set_state(&sc->index, io->op.set, slot, SC_DIRTY);
 		break;
 	case SC_DIRTY:

@@ -83,6 +83,7 @@ void sc_index_clear(struct sc_index *index)
 	memset(index->sets, 0, index->geo.sets * sizeof(*index->sets));
 	atomic_long_set(&index->nr_used, 0);
 	atomic_long_set(&index->nr_dirty, 0);
+	atomic_long_set(&index->nr_stuck, 0);
 }
 
 /*
@@ -209,9 +210,14 @@ void sc_set_state(struct sc_index *index, u32 set, u16 slot,
 		  enum sc_state state)
 {
 	u32 *tag = &index->tags[sc_slot(index, set, slot)];
-	bool was = *tag >> SC_ID_BITS >= SC_DIRTY;
+	enum sc_state old = *tag >> SC_ID_BITS;
+	bool was = old >= SC_DIRTY;
 	bool is = state >= SC_DIRTY;
 
+	if (old == SC_STUCK)
+		atomic_long_dec(&index->nr_stuck);
+	if (state == SC_STUCK)
+		atomic_long_inc(&index->nr_stuck);
 	*tag = (*tag & SC_ID_MASK) | (u32)state << SC_ID_BITS;
 	if (is && !was) {
 		if (!index->sets[set].dirty++)

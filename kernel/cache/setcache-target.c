@@ -361,10 +361,11 @@ static void sc_status_info(struct setcache *sc, char *result,
 	DMEMIT("state %s mode %s policy %s cleaning %d",
 	       READ_ONCE(sc->lost) ? "lost" : "ok", sc_modes[sc->mode],
 	       sc_policies[sc->policy], READ_ONCE(sc->clean_all));
-	DMEMIT(" block %u assoc %u sets %llu slots %llu used %ld dirty %ld",
+	DMEMIT(" block %u assoc %u sets %llu slots %llu used %ld dirty %ld stuck %ld",
 	       index->geo.block, index->geo.assoc, index->geo.sets,
 	       index->slots, atomic_long_read(&index->nr_used),
-	       atomic_long_read(&index->nr_dirty));
+	       atomic_long_read(&index->nr_dirty),
+	       atomic_long_read(&index->nr_stuck));
 	for (i = 0; i < SC_NR_STATS; i++)
 		DMEMIT(" %s %llu", sc_stat_names[i], sc_stat(sc, i));
 }
@@ -416,9 +417,9 @@ static int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 	if (argc == 2)
 		r = sc_set(sc, argv[0], argv[1]);
 	else if (argc == 1 && !strcmp(argv[0], "clean"))
-		WRITE_ONCE(sc->clean_all, true);
+		sc_clean_all(sc, true);
 	else if (argc == 1 && !strcmp(argv[0], "stop_clean"))
-		WRITE_ONCE(sc->clean_all, false);
+		sc_clean_all(sc, false);
 	else if (argc == 1 && !strcmp(argv[0], "clear_stats"))
 		sc_clear_stats(sc);
 	else
@@ -628,7 +629,6 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	INIT_DELAYED_WORK(&sc->commit_timer, sc_commit_timer);
 	INIT_WORK(&sc->lost_work, sc_lost_work);
 	INIT_DELAYED_WORK(&sc->clean_work, sc_clean_work);
-	sc->rest_until = jiffies;
 
 	r = sc_parse_devices(sc, &as, &ti->error);
 	if (r)

@@ -50,9 +50,6 @@
 /* Errors of data after which the SSD counts as lost. */
 #define SC_MAX_ERRORS		100
 
-/* Cleaning rests so long after an error. */
-#define SC_CLEAN_REST		HZ
-
 enum sc_mode {
 	SC_WRITEBACK,
 	SC_WRITETHROUGH,
@@ -74,10 +71,11 @@ enum sc_policy {
  *
  *	free -> filling -> clean <-> dirty -> cleaning -> cleaned -> clean
  *	                                  <-          <-
- *	                             dirty, ... -> discarded -> free
+ *	                       stuck <-> dirty, ... -> discarded -> free
  *
  * cleaning: being written to the origin. cleaned: it has been, durably, and the
- * record is to say so. A write makes both dirty again.
+ * record is to say so. stuck: dirty, but cleaning it has failed. A write makes
+ * all three dirty again.
  */
 enum sc_state {
 	SC_FREE,
@@ -87,6 +85,7 @@ enum sc_state {
 	SC_CLEANING,
 	SC_CLEANED,
 	SC_DISCARDED,
+	SC_STUCK,
 };
 
 enum sc_option {
@@ -254,6 +253,7 @@ struct sc_flows {
  * @bucket_mask: how many, less one
  * @nr_used: slots not free; atomic
  * @nr_dirty: slots dirty or beyond; atomic
+ * @nr_stuck: of these, the stuck ones; atomic
  */
 struct sc_index {
 	struct sc_geometry geo;
@@ -270,6 +270,7 @@ struct sc_index {
 	u32 bucket_mask;
 	atomic_long_t nr_used;
 	atomic_long_t nr_dirty;
+	atomic_long_t nr_stuck;
 };
 
 struct setcache;
@@ -330,7 +331,6 @@ struct sc_waiter {
  * @clean_all: clean it all, a message said
  * @clean_stop: the cleaner is to stop; suspended
  * @over_global: too many dirty slots in all, not yet few enough
- * @rest_until: jiffies; after an error
  */
 struct setcache {
 	struct dm_target *ti;
@@ -375,7 +375,6 @@ struct setcache {
 	bool clean_all;
 	bool clean_stop;
 	bool over_global;
-	unsigned long rest_until;
 };
 
 static inline void sc_count(struct setcache *sc, enum sc_stat stat, u64 n)
@@ -465,6 +464,7 @@ void sc_ssd_error(struct setcache *sc, blk_status_t error);
 void sc_lose(struct setcache *sc);
 void sc_lost_work(struct work_struct *work);
 void sc_mark(struct setcache *sc, u32 set, u16 slot);
+void sc_check_dirty(struct setcache *sc, u32 set);
 
 /* setcache-commit.c */
 void sc_commit_work(struct work_struct *work);
@@ -478,5 +478,6 @@ struct sc_cleaner *sc_cleaner_create(struct setcache *sc);
 void sc_cleaner_destroy(struct sc_cleaner *cleaner);
 void sc_clean_work(struct work_struct *work);
 void sc_clean_kick(struct setcache *sc);
+void sc_clean_all(struct setcache *sc, bool start);
 
 #endif /* SETCACHE_H */

@@ -231,6 +231,36 @@ def test_discards_take_dirty_blocks_along_and_no_crash_brings_them_back(guest: G
     assert (status["discarded"], status["dirty"]) == ("256", "256")
 
 
+# Blocks of set 0 lie in its slots as on the disk, behind the records.
+_BAD = {"fast": 65536 + 5 * 4096, "slow": 5 * 4096}
+
+
+@pytest.mark.parametrize(("disk", "kind"), [("fast", "read"), ("slow", "write")])
+def test_a_block_that_cannot_be_cleaned_does_not_hold_up_others(
+    guest: Guest, disk: str, kind: str
+) -> None:
+    until = "while ! dm status c | grep -q ' dirty 1 stuck 1 '; do sleep 0.1; done"
+    left = _run(
+        guest,
+        "make 'writeback lru 4 set_high 0 set_low 0'",
+        f"fault {disk} '{_BAD[disk]} 4096 {kind}' errors; fill {C}; {until}; say one",
+        # Those that come meanwhile are cleaned at once, not after a rest.
+        f"fill {C} 64; before=$(cut -d' ' -f1 /proc/uptime); {until}",
+        "after=$(cut -d' ' -f1 /proc/uptime); echo $before $after > /run/isoblk/times; say two",
+        "dd if=/dev/slow bs=4k count=5 2> /dev/null | cmp -n 20480 - /run/isoblk/data",
+        "dd if=/dev/slow bs=4k skip=6 2> /dev/null | cmp -n 2072576 -i 0:24576 - /run/isoblk/data",
+        # It is still there, where it can be, and after a while it is tried again.
+        f"fault {disk} none errors; same {C}; sleep 10.5; say cleaned; same /dev/slow",
+    )
+    one, two, cleaned = (_status(left, name) for name in ("one", "two", "cleaned"))
+    assert (one["state"], one["clean_errors"], one["cleaned"]) == ("ok", "1", "511")
+    assert (two["clean_errors"], two["cleaned"]) == ("1", "1023")
+    assert (cleaned["cleaned"], cleaned["dirty"], cleaned["stuck"]) == ("1024", "0", "0")
+    before, after = map(float, left.read("times").split())
+    assert after - before < 1
+    _balance(cleaned)
+
+
 # -- the SSD's bytes --
 
 

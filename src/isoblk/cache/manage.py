@@ -389,7 +389,9 @@ def clean(
     while state.dirty:
         if state.lost:
             raise RunError(f"the SSD is lost; {state.dirty} dirty blocks are on it", where=name)
-        if state.counts.get("clean_errors", 0) > errors:
+        # Others are still being cleaned while only some are stuck.
+        failed = state.counts.get("clean_errors", 0) > errors
+        if failed and state.counts.get("stuck", 0) in (0, state.dirty):
             raise RunError(
                 f"{state.dirty} blocks cannot be cleaned: errors of a disk; see dmesg", where=name
             )
