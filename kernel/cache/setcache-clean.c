@@ -19,6 +19,9 @@
  * stuck, which is dirty, but passed over: those beside it are cleaned, and the
  * next rounds go on without it. After a while all stuck blocks are tried again.
  *
+ * A block has no owner: who dirtied it, and who its neighbours in a run, nobody
+ * knows. So cleaning is charged to the root cgroup.
+ *
  * Memory for a round is there from the beginning: the cleaner never waits for
  * memory that only cleaning could free.
  */
@@ -272,7 +275,7 @@ static u32 sc_run_pages(const struct setcache *sc, u32 count)
  * nobody discards them, and there is room.
  */
 static void sc_claim(struct sc_cleaner *cleaner, u32 set,
-		    const struct sc_dirty *dirty, u32 count)
+		     const struct sc_dirty *dirty, u32 count)
 {
 	struct setcache *sc = cleaner->sc;
 	struct sc_index *index = &sc->index;

@@ -9,6 +9,10 @@
  * another thread; at their end the states of their slots change, and who waited
  * for their blocks goes on.
  *
+ * What is sent for a bio is charged as the bio is: to the same cgroup, with the
+ * same priority, from whatever thread, and if it is a fill, even after its end.
+ * So schedulers of both devices divide by weight what tenants cause.
+ *
  * A job is for: reads that fill, hits in several pieces, a mixture, writes to
  * both devices, writes whose first or last block is to be read first, and FUA
  * writes that need a commit. It takes the announcement over, for a fill goes on
@@ -19,9 +23,12 @@
  * around the cache. The same is done with writes: what was dropped was not
  * dirty, so the SSD has no record of it (README.md), and the origin may take it.
  */
+#include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
 #include <linux/bvec.h>
+#include <linux/cgroup.h>
 #include <linux/highmem.h>
+#include <linux/ioprio.h>
 #include <linux/minmax.h>
 #include <linux/slab.h>
 
@@ -113,6 +120,9 @@ struct sc_piece {
  * @bio: the bio
  * @iter: where it lies
  * @opf: its operation and flags
+ * @css: the cgroup that is charged, may be NULL
+ * @ioprio: its priority
+ * @write_hint: the bio's
  * @through: as the bio's
  * @dirty: a write that touches what was dirty
  * @pending: bios in flight, and one while they are submitted
@@ -134,6 +144,9 @@ struct sc_job {
 	struct bio *bio;
 	struct bvec_iter iter;
 	blk_opf_t opf;
+	struct cgroup_subsys_state *css;
+	unsigned short ioprio;
+	enum rw_hint write_hint;
 	bool through;
 	bool dirty;
 	atomic_t pending;
@@ -586,7 +599,8 @@ static int sc_remap(struct sc_io *io, struct bio *bio, struct dm_dev *dev,
 	struct setcache *sc = io->sc;
 	bool read = sc_is_read(io);
 
-	bio_set_dev(bio, dev->bdev);
+	if (bio->bi_bdev != dev->bdev)
+		bio_set_dev(bio, dev->bdev);
 	bio->bi_iter.bi_sector = sector;
 	if (dev == sc->ssd) {
 		io->how = SC_HOW_SSD;
@@ -730,6 +744,8 @@ void sc_defer_work(struct work_struct *work)
 
 		switch (io->todo) {
 		case SC_TODO_BEGIN:
+			/* Forgets what the first attempt has left in it. */
+			bio_set_dev(bio, sc->ssd->bdev);
 			r = sc_begin(io, bio, false);
 			break;
 		case SC_TODO_GO:
@@ -804,6 +820,17 @@ static bool sc_bypass(struct setcache *sc, const struct bio *bio)
 	return true;
 }
 
+/*
+ * Charge a bio to who sends it, for others may go on with it. That is done for
+ * a device: for the SSD, where most are going.
+ */
+static void sc_charge(struct setcache *sc, struct bio *bio)
+{
+	bio_set_dev(bio, sc->ssd->bdev);
+	if (IOPRIO_PRIO_CLASS(bio->bi_ioprio) == IOPRIO_CLASS_NONE)
+		bio->bi_ioprio = get_current_ioprio();
+}
+
 int sc_map(struct dm_target *ti, struct bio *bio)
 {
 	struct sc_io *io = dm_per_bio_data(bio, sizeof(*io));
@@ -852,6 +879,7 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 	}
 	io->iter = bio->bi_iter;
 	io->opf = bio->bi_opf;
+	sc_charge(sc, bio);
 	return sc_begin(io, bio, true);
 }
 
@@ -931,6 +959,8 @@ static void sc_job_free(struct sc_job *job)
 		if (job->pages[i])
 			__free_page(job->pages[i]);
 	kfree(job->pages);
+	if (job->css)
+		css_put(job->css);
 	mempool_free(job, &sc->jobs);
 	if (atomic_dec_and_test(&sc->fills))
 		wake_up_all(&sc->idle);
@@ -1047,10 +1077,9 @@ static void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd,
 					       sc->origin->bdev, pages, opf,
 					       GFP_NOIO, &sc->bs);
 			bio->bi_iter.bi_sector = sector;
-			if (job->bio) {
-				bio->bi_ioprio = job->bio->bi_ioprio;
-				bio_clone_blkg_association(bio, job->bio);
-			}
+			bio->bi_ioprio = job->ioprio;
+			bio->bi_write_hint = job->write_hint;
+			bio_associate_blkg_from_css(bio, job->css);
 		}
 		__bio_add_page(bio, job->pages[at >> PAGE_SHIFT], bytes,
 			       in_page);
@@ -1419,6 +1448,11 @@ static bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 	job->bio = bio;
 	job->iter = io->iter;
 	job->opf = io->opf;
+	job->css = bio_blkcg_css(bio);
+	if (job->css)
+		css_get(job->css);
+	job->ioprio = bio->bi_ioprio;
+	job->write_hint = bio->bi_write_hint;
 	job->through = io->through && !sc_is_read(io);
 	atomic_set(&job->pending, 1);
 	INIT_WORK(&job->work, sc_job_work);

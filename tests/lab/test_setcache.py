@@ -5,6 +5,7 @@ The SSD's bytes are read and made here by the format that kernel/cache/README.md
 the module's own code.
 """
 
+import re
 import struct
 import sys
 from pathlib import Path
@@ -12,7 +13,22 @@ from pathlib import Path
 import pytest
 
 from tests.lab.guest import Guest, Left
-from tests.lab.load import START, STATS, VDISK, WAIT, numbers, results, run, save, tenant
+from tests.lab.load import (
+    CGROUP,
+    START,
+    STATS,
+    TRACING,
+    VDISK,
+    WAIT,
+    cgroup,
+    numbers,
+    results,
+    run,
+    save,
+    tenant,
+    trace_on,
+)
+from tests.lab.share import io_stats
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
 LIVES = Path(__file__).with_name("setcache_lives.py")
@@ -259,6 +275,50 @@ def test_a_block_that_cannot_be_cleaned_does_not_hold_up_others(
     before, after = map(float, left.read("times").split())
     assert after - before < 1
     _balance(cleaned)
+
+
+@pytest.mark.parametrize("mode", ["writeback", "writethrough"])
+def test_what_the_cache_does_for_a_cgroup_is_charged_to_it(any_guest: Guest, mode: str) -> None:
+    left = _run(
+        any_guest,
+        f"make '{mode} lru 2 set_high 100'; fill {C} 192",
+        *(cgroup(f"/{name}") for name in "abc"),
+        "tell clear_stats",
+        # Fills; writes of all kinds; and two that wait for each other at the same blocks.
+        tenant("a", device=C, cgroup="/a", rw="randread", bs="16k", iodepth=8, size="4m",
+               number_ios=400, ioprio="rt/2"),
+        tenant("b", device=C, cgroup="/b", rw="randwrite", bssplit="512/20:4k/40:12k/40", iodepth=8,
+               offset="4m", size="4m", number_ios=400),
+        *(tenant(f"c{n}", device=C, cgroup="/c", rw="randrw", bs="6k", iodepth=8,
+                 offset="8m", size="256k", number_ios=200, randseed=n) for n in range(2)),
+        trace_on("block_rq_issue"),
+        run("results"), "sync; sleep 0.5; sync /dev/mapper/c; say status",
+        f"cat {TRACING}/trace > /run/isoblk/trace",
+        *(f"cat {CGROUP}/{name}/io.stat > /run/isoblk/{name}" for name in "abc"),
+        *(f"cat /sys/block/{disk}/dev > /run/isoblk/{disk}" for disk in ("slow", "fast")),
+    )  # fmt: skip
+    n = {name: int(value) for name, value in _status(left, "status").items() if value.isdigit()}
+    slow, fast = left.read("slow").strip(), left.read("fast").strip()
+    stats = {name: io_stats(left.read(name)) for name in "abc"}
+    sums = {
+        (disk, way): sum(one.get(disk, {}).get(way, 0) for one in stats.values()) // 512
+        for disk in (slow, fast)
+        for way in ("rbytes", "wbytes")
+    }
+    assert n["waited"] > 0
+    assert n["rmw_read"] > 0 or mode == "writethrough"
+    assert sums == {
+        (slow, "rbytes"): n["origin_read"],
+        (slow, "wbytes"): n["origin_write"],
+        (fast, "rbytes"): n["ssd_read"],
+        # Records are everybody's.
+        (fast, "wbytes"): n["ssd_write"] - 8 * n["record_blocks"],
+    }
+    # What a writes to the SSD are its fills: at its priority, too.
+    fills = re.findall(
+        rf" {fast.replace(':', ',')} W \d+ \(\) \d+ \+ (\d+) rt,0,2 ", left.read("trace")
+    )
+    assert 512 * sum(map(int, fills)) == stats["a"][fast]["wbytes"] > 1 << 20
 
 
 # -- the SSD's bytes --
