@@ -301,7 +301,7 @@ static void sc_quiesce(struct setcache *sc)
 {
 	WRITE_ONCE(sc->clean_stop, true);
 	cancel_delayed_work_sync(&sc->clean_work);
-	wait_event(sc->idle, !atomic_read(&sc->fills));
+	wait_event(sc->idle, !atomic_read(&sc->nr_jobs));
 	cancel_delayed_work_sync(&sc->commit_timer);
 	flush_workqueue(sc->commit_wq);
 	flush_work(&sc->lost_work);
@@ -459,6 +459,8 @@ static void sc_free(struct setcache *sc)
 {
 	if (sc->wq)
 		destroy_workqueue(sc->wq);
+	if (sc->job_wq)
+		destroy_workqueue(sc->job_wq);
 	if (sc->commit_wq)
 		destroy_workqueue(sc->commit_wq);
 	sc_cleaner_destroy(sc->cleaner);
@@ -594,10 +596,13 @@ static int sc_allocate(struct setcache *sc)
 	sc->over = vzalloc(BITS_TO_LONGS(index->geo.sets) * sizeof(long));
 	sc->cleaner = sc_cleaner_create(sc);
 	sc->wq = alloc_workqueue("setcache", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	sc->job_wq = alloc_workqueue("setcache_job",
+				     WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	sc->commit_wq = alloc_ordered_workqueue("setcache_commit",
 						WQ_MEM_RECLAIM);
 	if (!sc->stats || !sc->flows[0] || !sc->flows[1] || !sc->over ||
-	    !sc->cleaner || !sc->wq || !sc->commit_wq)
+	    !sc->cleaner || !sc->wq || !sc->job_wq ||
+	    !sc->commit_wq)
 		return -ENOMEM;
 	return 0;
 }
@@ -623,6 +628,9 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	spin_lock_init(&sc->defer_lock);
 	INIT_LIST_HEAD(&sc->deferred);
 	INIT_WORK(&sc->defer_work, sc_defer_work);
+	spin_lock_init(&sc->fill_lock);
+	INIT_LIST_HEAD(&sc->fills);
+	INIT_WORK(&sc->fill_work, sc_fill_work);
 	spin_lock_init(&sc->wait_lock);
 	INIT_LIST_HEAD(&sc->waiters);
 	INIT_WORK(&sc->commit_work, sc_commit_work);

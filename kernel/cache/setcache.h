@@ -313,10 +313,16 @@ struct sc_waiter {
  * @errors: of data
  * @last_io: jiffies of the last request
  * @origin_ios: requests at the origin
- * @wq: for jobs, the cleaner, and bios that have waited
- * @commit_wq: for commits, one at a time
- * @fills: jobs; those of reads go on when their bio has ended
+ * @wq: for the cleaner, and bios that have waited; who is on it may wait for
+ *	the two others
+ * @job_wq: for jobs, which wait for devices alone
+ * @commit_wq: for commits, one at a time, which do so, too
+ * @nr_jobs: jobs; those of reads go on when their bio has ended
  * @idle: woken when there are none
+ * @filling: pages of fills; atomic
+ * @fill_lock: protects @fills
+ * @fills: jobs of reads that have ended, to be sent by @fill_work
+ * @fill_work: sends them
  * @defer_lock: protects @deferred
  * @deferred: bios to be started by @defer_work
  * @defer_work: starts them
@@ -357,9 +363,14 @@ struct setcache {
 	atomic_t origin_ios;
 
 	struct workqueue_struct *wq;
+	struct workqueue_struct *job_wq;
 	struct workqueue_struct *commit_wq;
-	atomic_t fills;
+	atomic_t nr_jobs;
 	wait_queue_head_t idle;
+	atomic_t filling;
+	spinlock_t fill_lock;		/* of workers only */
+	struct list_head fills;
+	struct work_struct fill_work;
 	spinlock_t defer_lock;		/* taken within a bucket's */
 	struct list_head deferred;
 	struct work_struct defer_work;
@@ -459,6 +470,7 @@ int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 size_t sc_per_bio_size(void);
 size_t sc_job_size(u32 assoc);
 void sc_defer_work(struct work_struct *work);
+void sc_fill_work(struct work_struct *work);
 void sc_unlock(struct setcache *sc, struct sc_op *op);
 void sc_ssd_error(struct setcache *sc, blk_status_t error);
 void sc_lose(struct setcache *sc);

@@ -321,6 +321,23 @@ def test_what_the_cache_does_for_a_cgroup_is_charged_to_it(any_guest: Guest, mod
     assert 512 * sum(map(int, fills)) == stats["a"][fast]["wbytes"] > 1 << 20
 
 
+def test_no_read_waits_for_the_fills_of_a_slow_ssd(guest: Guest) -> None:
+    left = _run(
+        guest,
+        "disk origin 64m 50000; disk ssd 65m 50000000",
+        f"dm create c --table '0 131072 setcache /dev/origin /dev/ssd 8 {WAYS} writeback lru 0'",
+        tenant("a", device=C, rw="read", bs="64k", iodepth=8, number_ios=768),
+        run("results"), "say read; sleep 9; say filled",
+    )  # fmt: skip
+    # A write takes the SSD 50 ms, and it does two at a time.
+    assert results(left, "results")["a"].ops["read"].lat_max_ns < 2_000_000
+    read, filled = _status(left, "read"), _status(left, "filled")
+    # 16 MiB of fills, and those of the reads that were under way.
+    assert 256 * 16 <= int(filled["inserted"]) <= (256 + 8) * 16
+    assert int(read["read_bypass"]) == 768 * 128 - 8 * int(filled["inserted"])
+    _balance(filled)
+
+
 # -- the SSD's bytes --
 
 
