@@ -58,7 +58,6 @@ enum sc_how {
 	SC_HOW_OURS,		/* we do */
 	SC_HOW_SSD,		/* sent to the SSD */
 	SC_HOW_ORIGIN,		/* sent to the origin */
-	SC_HOW_PAST,		/* sent to the origin, none of our business */
 };
 
 /* What the worker is to do with a bio. */
@@ -705,6 +704,7 @@ static int sc_go(struct sc_io *io, struct bio *bio, bool in_map)
 	case SC_PLAN_JOB:
 		break;
 	}
+	bio_clear_polled(bio);
 	/* Here it must not wait for jobs, whose bios may be behind it. */
 	if (!sc_job_start(io, bio, in_map ? GFP_NOWAIT : GFP_NOIO))
 		sc_defer(sc, io, SC_TODO_JOB);
@@ -736,6 +736,8 @@ static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 	spin_lock_irqsave(&bucket->lock, flags);
 	io->op.class = sc_classify(io);
 	if (sc_busy(bucket, &io->op, NULL)) {
+		/* Who has sent it cannot poll for what others will send. */
+		bio_clear_polled(bio);
 		list_add_tail(&io->op.link, &bucket->waiting);
 		spin_unlock_irqrestore(&bucket->lock, flags);
 		sc_count(sc, SC_STAT_waited, 1);
@@ -894,12 +896,11 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 			dm_accept_partial_bio(bio, room);
 		break;
 	default:
-		bio_set_dev(bio, sc->origin->bdev);
-		io->how = SC_HOW_PAST;
-		return DM_MAPIO_REMAPPED;
+		/* None that the target has said it takes. */
+		return DM_MAPIO_KILL;
 	}
 	io->iter = bio->bi_iter;
-	io->opf = bio->bi_opf;
+	io->opf = bio->bi_opf & ~REQ_POLLED;
 	sc_charge(sc, bio);
 	return sc_begin(io, bio, true);
 }
@@ -933,7 +934,6 @@ int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 
 	switch (io->how) {
 	case SC_HOW_OURS:
-	case SC_HOW_PAST:
 		return DM_ENDIO_DONE;
 	case SC_HOW_ORIGIN:
 		if (*error)

@@ -24,10 +24,10 @@
 /* More locks than requests that are in flight at any time, or about. */
 #define SC_MAX_BUCKETS	1024
 
-int sc_index_init(struct sc_index *index)
+/* Numbers that follow from the geometry, and whether their types hold them. */
+static int sc_index_size(struct sc_index *index)
 {
 	const struct sc_geometry *geo = &index->geo;
-	u32 i, buckets;
 	u64 stripes;
 
 	index->block_shift = ilog2(geo->block);
@@ -40,7 +40,17 @@ int sc_index_init(struct sc_index *index)
 	if (stripes > BIT(SC_ID_BITS) >> index->assoc_shift ||
 	    index->slots > U32_MAX)
 		return -EFBIG;
+	return 0;
+}
 
+int sc_index_init(struct sc_index *index)
+{
+	const struct sc_geometry *geo = &index->geo;
+	u32 i, buckets;
+	int r = sc_index_size(index);
+
+	if (r)
+		return r;
 	buckets = min_t(u64, roundup_pow_of_two(geo->sets), SC_MAX_BUCKETS);
 	index->bucket_mask = buckets - 1;
 	index->tags = vmalloc_array(index->slots, sizeof(*index->tags));

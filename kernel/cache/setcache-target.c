@@ -359,8 +359,9 @@ static void sc_status_info(struct setcache *sc, char *result,
 	int i;
 
 	DMEMIT("state %s mode %s policy %s cleaning %d",
-	       READ_ONCE(sc->lost) ? "lost" : "ok", sc_modes[sc->mode],
-	       sc_policies[sc->policy], READ_ONCE(sc->clean_all));
+	       READ_ONCE(sc->lost) ? "lost" : "ok",
+	       sc_modes[READ_ONCE(sc->mode)],
+	       sc_policies[READ_ONCE(sc->policy)], READ_ONCE(sc->clean_all));
 	DMEMIT(" block %u assoc %u sets %llu slots %llu used %ld dirty %ld stuck %ld",
 	       index->geo.block, index->geo.assoc, index->geo.sets,
 	       index->slots, atomic_long_read(&index->nr_used),
@@ -373,17 +374,22 @@ static void sc_status_info(struct setcache *sc, char *result,
 static void sc_status_table(struct setcache *sc, char *result,
 			    unsigned int maxlen)
 {
+	u32 options[SC_NR_OPTIONS];
 	unsigned int sz = 0;
 	int i, count = 0;
 
-	for (i = 0; i < SC_NR_OPTIONS; i++)
-		count += 2 * (sc->options[i] != sc_options[i].initial);
+	/* A message may change them at any time; what is counted is shown. */
+	for (i = 0; i < SC_NR_OPTIONS; i++) {
+		options[i] = sc_option(sc, i);
+		count += 2 * (options[i] != sc_options[i].initial);
+	}
 	DMEMIT("%s %s %u %u %s %s %d", sc->origin->name, sc->ssd->name,
-	       sc->index.geo.block, sc->index.geo.assoc, sc_modes[sc->mode],
-	       sc_policies[sc->policy], count);
+	       sc->index.geo.block, sc->index.geo.assoc,
+	       sc_modes[READ_ONCE(sc->mode)],
+	       sc_policies[READ_ONCE(sc->policy)], count);
 	for (i = 0; i < SC_NR_OPTIONS; i++)
-		if (sc->options[i] != sc_options[i].initial)
-			DMEMIT(" %s %u", sc_options[i].name, sc->options[i]);
+		if (options[i] != sc_options[i].initial)
+			DMEMIT(" %s %u", sc_options[i].name, options[i]);
 }
 
 static void sc_status(struct dm_target *ti, status_type_t type,
@@ -403,7 +409,7 @@ static void sc_status(struct dm_target *ti, status_type_t type,
 		DMEMIT_TARGET_NAME_VERSION(ti->type);
 		DMEMIT(",origin=%s,ssd=%s,block=%u,assoc=%u,mode=%s;",
 		       sc->origin->name, sc->ssd->name, sc->index.geo.block,
-		       sc->index.geo.assoc, sc_modes[sc->mode]);
+		       sc->index.geo.assoc, sc_modes[READ_ONCE(sc->mode)]);
 		break;
 	}
 }
@@ -508,7 +514,12 @@ static int sc_parse_devices(struct setcache *sc, struct dm_arg_set *as,
 	if (r)
 		return r;
 	*error = "origin and SSD are the same device";
-	return sc->origin->bdev == sc->ssd->bdev ? -EINVAL : 0;
+	if (sc->origin->bdev == sc->ssd->bdev)
+		return -EINVAL;
+	*error = "zoned devices cannot be cached, nor be a cache";
+	if (bdev_is_zoned(sc->origin->bdev) || bdev_is_zoned(sc->ssd->bdev))
+		return -EINVAL;
+	return 0;
 }
 
 static int sc_parse_geometry(struct setcache *sc, struct dm_arg_set *as,
@@ -518,6 +529,9 @@ static int sc_parse_geometry(struct setcache *sc, struct dm_arg_set *as,
 	unsigned int lbs = max(bdev_logical_block_size(sc->origin->bdev),
 			       bdev_logical_block_size(sc->ssd->bdev));
 
+	*error = "logical blocks of a device are larger than 4096 bytes";
+	if (lbs > SC_RECORD_BLOCK)
+		return -EINVAL;
 	*error = "block: a power of two, 1 to 128 sectors, no less than a logical block";
 	if (kstrtou32(dm_shift_arg(as), 10, &geo->block) ||
 	    !is_power_of_2(geo->block) || geo->block < SC_MIN_BLOCK ||
@@ -651,10 +665,13 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 					 sc->index.geo.assoc);
 	if (r)
 		goto bad;
-	ti->error = "no memory, or an origin too large for so few sets";
 	r = sc_allocate(sc);
-	if (r)
+	if (r) {
+		ti->error = r == -EFBIG ?
+			    "the origin is too large for so few sets, or the SSD has too many blocks" :
+			    "no memory";
 		goto bad;
+	}
 
 	ti->error = NULL;
 	ti->private = sc;

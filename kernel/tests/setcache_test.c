@@ -64,6 +64,56 @@ static void an_origin_too_large_for_ids_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sc_index_init(&index), -EFBIG);
 }
 
+/* The largest sizes in use: 16 TiB behind 1 TiB, in blocks of each size. */
+static void large_disks_have_no_overflow(struct kunit *test)
+{
+	const u64 ssd = 1ULL << 31, origin = 1ULL << 35;
+	u32 block, assoc, set, id;
+
+	for (block = SC_MIN_BLOCK; block <= SC_MAX_BLOCK; block *= 2) {
+		for (assoc = SC_MIN_ASSOC; assoc <= SC_MAX_ASSOC; assoc *= 2) {
+			struct sc_index index = {
+				.geo = {
+					.block = block, .assoc = assoc,
+					.origin = origin, .ssd = ssd,
+				},
+			};
+			u64 last = origin / block - 1;
+
+			KUNIT_ASSERT_EQ(test, sc_geometry_fit(&index.geo), 0);
+			KUNIT_ASSERT_EQ(test, sc_index_size(&index), 0);
+			KUNIT_EXPECT_EQ(test, index.blocks, last + 1);
+			/* All but records is for data: 16 bytes a block. */
+			KUNIT_EXPECT_GT(test, index.slots * (512 * block + 16),
+					(ssd - 1024) * 512 -
+					2ULL * assoc * block * 512);
+			sc_locate(&index, last, &set, &id);
+			KUNIT_EXPECT_LE(test, id, SC_ID_MASK);
+			KUNIT_EXPECT_EQ(test, sc_block_of(&index, set, id),
+					last);
+			/* The last slot's last sector. */
+			set = index.geo.sets - 1;
+			KUNIT_EXPECT_EQ(test, sc_slot(&index, set, assoc - 1),
+					index.slots - 1);
+			KUNIT_EXPECT_LE(test, block +
+					sc_slot_sector(&index, set, assoc - 1),
+					ssd);
+		}
+	}
+}
+
+static void more_slots_than_numbers_are_refused(struct kunit *test)
+{
+	struct sc_index index = {
+		.geo = { .block = 1, .assoc = 16, .sets = 1ULL << 28 },
+	};
+
+	index.geo.origin = 1ULL << 32;
+	KUNIT_EXPECT_EQ(test, sc_index_size(&index), -EFBIG);
+	index.geo.sets--;
+	KUNIT_EXPECT_EQ(test, sc_index_size(&index), 0);
+}
+
 static void fits(struct kunit *test, u32 assoc, u32 block, u64 ssd)
 {
 	struct sc_geometry geo = { .assoc = assoc, .block = block, .ssd = ssd };
@@ -326,6 +376,8 @@ static void streams_are_told_apart(struct kunit *test)
 static struct kunit_case setcache_cases[] = {
 	KUNIT_CASE(block_and_id_lead_to_each_other),
 	KUNIT_CASE(an_origin_too_large_for_ids_is_refused),
+	KUNIT_CASE(large_disks_have_no_overflow),
+	KUNIT_CASE(more_slots_than_numbers_are_refused),
 	KUNIT_CASE(the_most_sets_that_fit_are_made),
 	KUNIT_CASE(a_record_is_read_as_written_and_damage_is_seen),
 	KUNIT_CASE(who_waits_for_whom),

@@ -338,6 +338,46 @@ def test_no_read_waits_for_the_fills_of_a_slow_ssd(guest: Guest) -> None:
     _balance(filled)
 
 
+@pytest.mark.parametrize("large", ["origin", "SSD"])
+def test_logical_blocks_of_4096_bytes(guest: Guest, large: str) -> None:
+    disks = "/dev/big /dev/fast" if large == "origin" else "/dev/slow /dev/big"
+    left = _run(
+        guest,
+        f"mkdir {VDISK}/big; put big size 16m; put big store memory",
+        "put big logical_block_size 4096; put big power 1",
+        f"fails dm create c --table '0 {ORIGIN} setcache {disks} 4 {WAYS} writeback lru'",
+        f"dm create c --table '0 {ORIGIN} setcache {disks} 8 {WAYS} writeback lru 0'",
+        f"fails dd if=/dev/zero of={C} bs=512 count=1 oflag=direct",
+        f"cat /sys/block/dm-0/queue/logical_block_size > /run/isoblk/size; fill {C}; same {C}",
+        # The target does not take writes of zeros, nor safe erasure: then zeros are written.
+        f"blkdiscard -z -o 0 -l 65536 {C}; fails blkdiscard -s {C}; sync {C}; say zeros",
+        f"cmp -n 65536 {C} /dev/zero; fill {C}; clean; dm remove c; same {disks.split()[0]}",
+    )
+    assert left.read("size") == "4096\n"
+    assert int(_status(left, "zeros")["write"]) == 2 * 2048 + 128
+
+
+def _used(left: Left, name: str) -> tuple[int, int]:
+    """Bytes of vmalloc that the module holds, and slots that the cache has."""
+    held = re.findall(r"-0x\w+\s+(\d+) sc_\w+\+\S+ \[dm_setcache\]", left.read(f"{name}.memory"))
+    return sum(map(int, held)), int(_status(left, name)["slots"])
+
+
+@pytest.mark.parametrize("ways", [16, 512])
+def test_a_slot_takes_ten_bytes_of_memory_at_most(guest: Guest, ways: int) -> None:
+    table = f"setcache /dev/slow /dev/$1 8 {ways} writeback lru 0"
+    left = _run(
+        guest,
+        f"""see() {{ disk $1 $2 100000; dm create c --table "0 {ORIGIN} {table}"; say $1
+          cat /proc/vmallocinfo > /run/isoblk/$1.memory; dm remove c; }}""",
+        "see small 256m; see large 2g",
+    )
+    (small, few), (large, many) = _used(left, "small"), _used(left, "large")
+    assert many > 7 * few > 7 * 65000
+    # What every cache needs drops out; the least is what the slots' own fields take.
+    assert 9 <= (large - small) / (many - few) < 10
+
+
 # -- the SSD's bytes --
 
 
