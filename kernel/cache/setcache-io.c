@@ -920,6 +920,10 @@ static bool sc_retry(struct sc_io *io, struct bio *bio)
 	bio->bi_status = BLK_STS_OK;
 	/* It may have been one of several of a request. */
 	bio->bi_next = NULL;
+	/* Or have been split: its parts have ended, new ones count anew. */
+	atomic_set(&bio->__bi_remaining, 1);
+	/* Nor is its sector that of a whole disk, as clones would believe. */
+	bio_clear_flag(bio, BIO_REMAPPED);
 	/* What the last device's queue has left there is settled. */
 	bio_clear_flag(bio, BIO_QOS_THROTTLED);
 	bio_clear_flag(bio, BIO_QOS_MERGED);
