@@ -251,7 +251,8 @@ void sc_lost_work(struct work_struct *work)
 		spin_lock_irq(&bucket->lock);
 		for (slot = 0; slot < index->geo.assoc; slot++)
 			if (sc_state(index, set, slot) == SC_CLEAN &&
-			    !sc_slot_busy(index, set, sc_id(index, set, slot)))
+			    !sc_slot_busy(index, set, sc_id(index, set, slot),
+					  NULL))
 				sc_remove(index, set, slot);
 		spin_unlock_irq(&bucket->lock);
 		cond_resched();
@@ -268,7 +269,11 @@ void sc_ssd_error(struct setcache *sc, blk_status_t error)
 		sc_lose(sc);
 }
 
-/* Drop what is not dirty of some blocks. They are the caller's. */
+/*
+ * Drop what is not dirty of some blocks, which are the caller's. But what others
+ * read as well has to stay: their data must not be another block's by the time
+ * they come. A reader that has failed does not look at it again.
+ */
 static void sc_drop(struct setcache *sc, const struct sc_op *op)
 {
 	struct sc_index *index = &sc->index;
@@ -281,6 +286,9 @@ static void sc_drop(struct setcache *sc, const struct sc_op *op)
 	for (id = op->first; id <= op->last; id++) {
 		slot = sc_find(index, op->set, id);
 		if (slot == SC_NIL || sc_state(index, op->set, slot) >= SC_DIRTY)
+			continue;
+		if (op->class == SC_SHARED &&
+		    sc_slot_busy(index, op->set, id, op))
 			continue;
 		sc_remove(index, op->set, slot);
 		sc_count(sc, SC_STAT_invalidated, 1);
@@ -415,16 +423,21 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 	u64 block = io->iter.bi_sector >> index->block_shift;
 	u32 i, hits = 0, fresh = 0;
 	u16 slot, last = SC_NIL, taken = SC_NIL;
-	bool straight = true, replaced;
+	bool straight = true, replaced, lost = READ_ONCE(sc->lost);
+	bool fill = io->fill && !lost;
 	sector_t from, to;
 
 	for (i = 0; i < count; i++) {
 		sc_part(index, &io->iter, i, &from, &to);
 		slot = sc_find(index, set, io->op.first + i);
-		if (slot != SC_NIL && READ_ONCE(sc->lost)) {
-			if (sc_state(index, set, slot) >= SC_DIRTY)
+		if (slot != SC_NIL && (lost || io->retried)) {
+			bool dirty = sc_state(index, set, slot) >= SC_DIRTY;
+
+			if (dirty && lost)
 				return SC_PLAN_FAIL;
-			slot = SC_NIL;
+			/* Clean, it may still be there for others. */
+			if (!dirty)
+				slot = SC_NIL;
 		}
 		if (slot != SC_NIL) {
 			sc_touch(index, set, slot, READ_ONCE(sc->policy),
@@ -439,7 +452,7 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 		}
 		last = SC_NIL;
 		sc_count(sc, SC_STAT_read_miss, to - from);
-		if (io->fill && block + i < index->blocks) {
+		if (fill && block + i < index->blocks) {
 			taken = sc_take(index, set, io->op.first + i, taken,
 					READ_ONCE(sc->policy), &replaced);
 			if (taken != SC_NIL) {
@@ -1526,7 +1539,7 @@ static bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 		if (piece->slot == SC_NIL)
 			continue;
 		state = sc_state(index, io->op.set, piece->slot);
-		if (state == SC_CLEAN && READ_ONCE(sc->lost))
+		if (state == SC_CLEAN && (io->retried || READ_ONCE(sc->lost)))
 			continue;
 		job->dirty |= state >= SC_DIRTY;
 		piece->kind = SC_KIND_HIT;

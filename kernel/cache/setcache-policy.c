@@ -61,7 +61,7 @@ void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
 static bool sc_evictable(struct sc_index *index, u32 set, u16 slot)
 {
 	return sc_state(index, set, slot) == SC_CLEAN &&
-	       !sc_slot_busy(index, set, sc_id(index, set, slot));
+	       !sc_slot_busy(index, set, sc_id(index, set, slot), NULL);
 }
 
 static u16 sc_free_slot(struct sc_index *index, u32 set, u16 want)

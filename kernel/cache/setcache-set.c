@@ -133,13 +133,15 @@ bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
 	return false;
 }
 
-/* Whether somebody is at work on a block. */
-bool sc_slot_busy(struct sc_index *index, u32 set, u32 id)
+/* Whether somebody is at work on a block, other than @but. */
+bool sc_slot_busy(struct sc_index *index, u32 set, u32 id,
+		  const struct sc_op *but)
 {
 	const struct sc_op *op;
 
 	list_for_each_entry(op, &sc_bucket(index, set)->active, link)
-		if (op->set == set && op->first <= id && id <= op->last)
+		if (op != but && op->set == set && op->first <= id &&
+		    id <= op->last)
 			return true;
 	return false;
 }

@@ -414,7 +414,8 @@ void sc_index_clear(struct sc_index *index);
 bool sc_conflict(const struct sc_op *op, const struct sc_op *next);
 bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
 	     const struct list_head *waiting_until);
-bool sc_slot_busy(struct sc_index *index, u32 set, u32 id);
+bool sc_slot_busy(struct sc_index *index, u32 set, u32 id,
+		  const struct sc_op *but);
 u16 sc_find(const struct sc_index *index, u32 set, u32 id);
 void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
 	       enum sc_state state);

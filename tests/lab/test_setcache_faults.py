@@ -6,10 +6,13 @@ had split, a cache on a partition, a reader beside the one that failed, an origi
 """
 
 from tests.lab.guest import Guest
+from tests.lab.load import CGROUP
 from tests.lab.test_setcache import MODULES, ORIGIN, SHELL, WAYS, C
 
-# Where slot 0 of set 0 is, in bytes.
+# Where slot 0 of set 0 is, in bytes, and the sectors that lie between blocks of the same set and
+# place: all 15 sets' stripes.
 DATA = 65536
+ROUND = 15 * WAYS * 8
 
 
 def _run(guest: Guest, *lines: str) -> None:
@@ -41,4 +44,25 @@ def test_an_ssd_that_is_a_partition_is_read_where_it_begins(guest: Guest) -> Non
         f"fault fast '{1024 * 512 + DATA} 4096 read' errors",
         "cat /run/isoblk/front /run/isoblk/back > /run/isoblk/both",
         f"dd if={C} bs=64k count=1 iflag=direct 2> /dev/null | cmp - /run/isoblk/both",
+    )
+
+
+def test_a_reader_keeps_its_block_when_another_reader_of_it_fails(guest: Guest) -> None:
+    # A reader of blocks 0 and 1 fails at 0. One of block 1 is still on its way, held back by its
+    # cgroup's limit on the SSD, when a third writes a block whose slot would be that of block 1.
+    read = f"dd if={C} bs=4k skip=1 count=1 iflag=direct"
+    _run(
+        guest,
+        f"make 'writethrough lru'; fill {C}; tell mode writeback; tell set_high 100",
+        f"echo +io > {CGROUP}/cgroup.subtree_control; mkdir {CGROUP}/late",
+        f"/bin/echo $(cat /sys/block/fast/dev) riops=2 > {CGROUP}/late/io.max",
+        f"( echo 0 > {CGROUP}/late/cgroup.procs; exec {read} of=/run/isoblk/late 2> /dev/null ) &",
+        "late=$!; sleep 0.1",
+        f"fault fast '{DATA} 4096 read' errors",
+        f"dd if={C} of=/run/isoblk/two bs=8k count=1 iflag=direct 2> /dev/null",
+        f"dd if=/dev/zero of={C} bs=512 count=8 seek={ROUND + 8} oflag=direct 2> /dev/null",
+        "[ -d /proc/$late ]; wait $late",
+        "dd if=/run/isoblk/data of=/run/isoblk/wanted bs=8k count=1 2> /dev/null",
+        "cmp /run/isoblk/two /run/isoblk/wanted",
+        "dd if=/run/isoblk/wanted bs=4k skip=1 2> /dev/null | cmp - /run/isoblk/late",
     )
