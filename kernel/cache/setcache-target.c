@@ -316,7 +316,10 @@ static void sc_postsuspend(struct dm_target *ti)
 	sc_quiesce(sc);
 	if (!sc->loaded || sc->lost || sc->stopped)
 		return;
-	r = sc_stamp(sc, &stamp);
+	/* What the SSD is to call clean must not be newer than the origin. */
+	r = blkdev_issue_flush(sc->origin->bdev);
+	if (!r)
+		r = sc_stamp(sc, &stamp);
 	if (!r)
 		r = sc_md_stop(sc->md, stamp,
 			       atomic_long_read(&sc->index.nr_dirty));

@@ -66,3 +66,13 @@ def test_a_reader_keeps_its_block_when_another_reader_of_it_fails(guest: Guest) 
         "cmp /run/isoblk/two /run/isoblk/wanted",
         "dd if=/run/isoblk/wanted bs=4k skip=1 2> /dev/null | cmp - /run/isoblk/late",
     )
+
+
+def test_an_orderly_stop_makes_the_origin_stable_too(guest: Guest) -> None:
+    # Else the cache would show for a while what the origin has forgotten.
+    _run(
+        guest,
+        f"make 'writethrough lru'; fill {C}; dm remove c",
+        "fault slow cut state; fault slow ok state; same /dev/slow",
+        f"make 'writethrough lru'; same {C}",
+    )
