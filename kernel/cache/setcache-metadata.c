@@ -646,10 +646,11 @@ int sc_md_start(struct sc_md *md)
 	return sc_md_write_super(md, SC_SUPER_IN_USE, 0, 0);
 }
 
-int sc_md_stop(struct sc_md *md, u32 stamp, u64 dirty)
+int sc_md_stop(struct sc_md *md, u32 stamp, u64 dirty, u64 *pending)
 {
 	int r;
 
+	*pending = atomic_long_read(&md->nr_changed);
 	md->commits++;
 	/* Data first, as in every commit. */
 	r = sc_md_flush(md);

@@ -144,10 +144,11 @@ int sc_md_start(struct sc_md *md);
  * @md: the metadata
  * @stamp: of the origin
  * @dirty: dirty blocks
+ * @pending: how many blocks of records waited to be written
  *
  * Context: sleeps. Nobody changes the cache.
  */
-int sc_md_stop(struct sc_md *md, u32 stamp, u64 dirty);
+int sc_md_stop(struct sc_md *md, u32 stamp, u64 dirty, u64 *pending);
 
 /**
  * sc_md_changed() - the record of a slot has to be written

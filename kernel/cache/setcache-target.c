@@ -310,6 +310,7 @@ static void sc_quiesce(struct setcache *sc)
 static void sc_postsuspend(struct dm_target *ti)
 {
 	struct setcache *sc = ti->private;
+	u64 pending;
 	u32 stamp;
 	int r;
 
@@ -322,8 +323,10 @@ static void sc_postsuspend(struct dm_target *ti)
 		r = sc_stamp(sc, &stamp);
 	if (!r)
 		r = sc_md_stop(sc->md, stamp,
-			       atomic_long_read(&sc->index.nr_dirty));
+			       atomic_long_read(&sc->index.nr_dirty), &pending);
 	if (!r) {
+		/* Their blocks were to be written anyway. */
+		sc_count(sc, SC_STAT_record_batched, pending);
 		sc->stopped = true;
 		sc->unflushed = false;
 		return;
