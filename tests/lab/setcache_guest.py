@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Virtual disks and a dm-setcache on them, for the scripts that run in a guest: standard library
+only. The host takes from here what the counters have to add up to."""
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+VDISK: Final = Path("/sys/kernel/config/isoblk_vdisk")
+MODES: Final = ("writeback", "writethrough", "writearound", "readonly", "writeonly")
+POLICIES: Final = ("fifo", "lru", "random")
+DIRTYING: Final = ("writeback", "writeonly")
+
+
+def balance(status: Mapping[str, str]) -> None:
+    """What adds up when nothing has failed, and nothing is under way."""
+    n = {name: int(value) for name, value in status.items() if value.isdigit()}
+    sums = {
+        "read": n["read_hit"] + n["read_miss"],
+        "write": n["write_hit"] + n["write_new"] + n["write_bypass"],
+        "origin_read": n["read_miss"] + n["fill_extra"] + n["rmw_read"],
+        "origin_write": n["write_bypass"] + n["through"] + n["clean"],
+        "ssd_read": n["read_hit"] + n["clean_read"],
+        "ssd_write": (
+            n["fill"] + n["write_hit"] + n["write_new"] + n["rmw_extra"] + 8 * n["record_blocks"]
+        ),
+        "record_updates": n["record_batched"] + n["record_blocks"],
+        "fill": n["block"] * n["inserted"],
+    }
+    wrong = {name: (n[name], total) for name, total in sums.items() if n[name] != total}
+    assert not wrong, f"{wrong} of {status}"
+
+
+def no_errors(status: Mapping[str, str]) -> None:
+    """It has met no error."""
+    for name in ("ssd_errors", "origin_errors", "lost_errors", "clean_errors"):
+        assert status[name] == "0", (name, status[name])
+    assert status["state"] == "ok"
+
+
+def disk(name: str, size: str, ns: int) -> str:
+    """A virtual disk with a volatile cache that takes `ns` for a request."""
+    where = VDISK / name
+    where.mkdir()
+    for key, value in {
+        "size": size,
+        "store": "memory",
+        "write_cache": 1,
+        "servers": 4,
+        "read_ns": ns,
+        "write_ns": ns,
+        "flush_ns": ns,
+        "power": 1,
+    }.items():
+        (where / key).write_text(str(value))
+    return f"/dev/{name}"
+
+
+def fault(name: str, key: str, value: str) -> None:
+    (VDISK / name / "fault" / key).write_text(value)
+
+
+def run(*words: str, check: bool = True) -> str:
+    """A program's output.
+
+    Raises:
+        AssertionError: it has failed; with what it said.
+    """
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert not (check and done.returncode), f"{words}: {done.stdout[-1500:]}{done.stderr}"
+    return done.stdout
+
+
+def dm(*words: str) -> str:
+    os.environ["DM_DISABLE_UDEV"] = "1"
+    return run("dmsetup", *words)
+
+
+def dm_fails(*words: str) -> str:
+    """What the kernel says of a dmsetup that it refuses."""
+    seen = len(kernel_log())
+    try:
+        dm(*words)
+    except AssertionError:
+        return kernel_log()[seen:]
+    raise AssertionError(f"this did not fail: {words}")
+
+
+def kernel_log() -> str:
+    return run("dmesg", "-t")
+
+
+def drop_caches() -> None:
+    Path("/proc/sys/vm/drop_caches").write_text("3")
+
+
+def sectors(path: str) -> int:
+    return int(run("blockdev", "--getsz", path))
+
+
+@dataclass
+class Cache:
+    """/dev/mapper/c."""
+
+    origin: str
+    ssd: str
+    block: int
+    ways: int
+
+    path = "/dev/mapper/c"
+
+    def line(self, mode: str, policy: str = "lru", options: str = "0") -> str:
+        return (
+            f"0 {sectors(self.origin)} setcache {self.origin} {self.ssd}"
+            f" {self.block} {self.ways} {mode} {policy} {options}"
+        )
+
+    def create(self, mode: str, policy: str = "lru", options: str = "0") -> None:
+        dm("create", "c", "--table", self.line(mode, policy, options))
+
+    def tell(self, *words: str) -> None:
+        dm("message", "c", "0", *words)
+
+    def status(self) -> dict[str, str]:
+        words = dm("status", "c").split()[3:]
+        return dict(zip(words[::2], words[1::2], strict=True))
+
+    def count(self, name: str) -> int:
+        return int(self.status()[name])
+
+    def again(self, line: str | None = None) -> dict[str, str]:
+        """Suspend and resume, with another line if one is given; the status between, when
+        nothing is under way. Counters begin anew."""
+        dm("suspend", "c")
+        status = self.status()
+        self.tell("clear_stats")
+        if line:
+            dm("load", "c", "--table", line)
+        dm("resume", "c")
+        return status
+
+    def clean(self) -> None:
+        """All dirty blocks to the origin."""
+        self.tell("clean")
+        for _ in range(2000):
+            if not self.count("dirty"):
+                # What reads have brought may still be on its way to the SSD.
+                time.sleep(0.1)
+                return
+            time.sleep(0.02)
+        raise AssertionError("it is never clean")
+
+    def remove(self) -> None:
+        dm("remove", "c")
