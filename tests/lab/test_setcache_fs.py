@@ -85,3 +85,15 @@ def test_fio_finds_what_it_wrote(
     assert len(seen) > 3
     changes = int(left.read("said").splitlines()[-2].split()[1])
     assert changes > 10
+
+
+@pytest.mark.parametrize(("fs", "cuts"), [("ext4", 12), ("xfs", 6)])
+def test_what_fsync_promised_outlives_power_cuts(guest: Guest, fs: str, cuts: int) -> None:
+    left = script(guest, "setcache_cuts", fs, 1, cuts)
+    words = left.read("said").split()
+    files, syncs, dirty = (int(words[i]) for i in (1, 3, 5))
+    assert (files, syncs) > (10 * cuts, 20 * cuts)
+    # It was the cache that had the newest, not the origin.
+    assert dirty > 100
+    log = left.read("kernel")
+    assert log.count("recovery complete" if fs == "ext4" else "Ending recovery") >= cuts
