@@ -129,7 +129,7 @@ static void sc_commit(struct setcache *sc)
 	struct sc_waiter *waiter, *next;
 	struct sc_flush flush = {};
 	blk_status_t error;
-	bool origin = false;
+	bool origin = false, forgotten = false;
 	LIST_HEAD(waiters);
 	struct bio *bio;
 
@@ -156,8 +156,18 @@ static void sc_commit(struct setcache *sc)
 			sc_count(sc, SC_STAT_origin_errors, 1);
 	}
 
+	/* A flush fails once for what went with the SSD. */
+	if (origin && error) {
+		WRITE_ONCE(sc->told, true);
+	} else if (origin && READ_ONCE(sc->forgotten)) {
+		WRITE_ONCE(sc->forgotten, false);
+		forgotten = true;
+	}
+
 	list_for_each_entry_safe(waiter, next, &waiters, link) {
 		waiter->error = error;
+		if (waiter->origin && forgotten)
+			waiter->error = BLK_STS_IOERR;
 		if (waiter->origin && flush.error)
 			waiter->error = flush.error;
 		waiter->fn(waiter);

@@ -197,7 +197,8 @@ static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 	int r;
 
 	sc->keep_clean = false;
-	if (!super->clean)
+	/* The origin was written to while the SSD was lost: by us. */
+	if (!super->clean || sc->lost)
 		return 0;
 	if (!super->fresh) {
 		*error = "cannot read the origin";
@@ -223,9 +224,12 @@ static int sc_start(struct setcache *sc)
 	struct sc_index *index = &sc->index;
 	const char *error = "";
 	struct sc_super super;
+	bool lost;
 	u32 set;
 	int r;
 
+	/* Acknowledged, and known to nobody when the SSD is back. */
+	lost = sc->lost && (sc->unflushed || sc_md_pending(sc->md));
 	r = sc_md_open(sc->md, !sc->lost || !atomic_long_read(&index->nr_dirty),
 		       &super, &error);
 	if (r) {
@@ -256,6 +260,8 @@ static int sc_start(struct setcache *sc)
 			set_bit(set, sc->over);
 	sc->over_global = true;
 	sc->unflushed = false;
+	sc->forgotten |= lost && !sc->told;
+	sc->told = false;
 	atomic_set(&sc->errors, 0);
 	WRITE_ONCE(sc->lost, false);
 	sc->loaded = true;

@@ -310,6 +310,9 @@ struct sc_waiter {
  * @lost: there is no SSD
  * @unflushed: acknowledged data of dirty blocks are in the SSD's own cache,
  *	       maybe
+ * @told: a flush has failed since the SSD was lost
+ * @forgotten: the SSD has come back without what was acknowledged and not
+ *	       flushed, maybe, and no flush has failed since
  * @errors: of data
  * @last_io: jiffies of the last request
  * @origin_ios: requests at the origin
@@ -358,6 +361,8 @@ struct setcache {
 	bool stopped;
 	bool lost;
 	bool unflushed;
+	bool told;
+	bool forgotten;
 	atomic_t errors;
 	unsigned long last_io;
 	atomic_t origin_ios;

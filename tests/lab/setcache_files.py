@@ -88,8 +88,9 @@ class Worker(threading.Thread):
     def run(self) -> None:
         try:
             self.dir.mkdir()
-            for _ in range(self.steps):
+            while self.steps:
                 self.step()
+                self.steps = max(0, self.steps - 1)
         except Exception as fault:
             self.fault = fault
 

@@ -2,7 +2,9 @@
 """Virtual disks and a dm-setcache on them, for the scripts that run in a guest: standard library
 only. The host takes from here what the counters have to add up to."""
 
+import mmap
 import os
+import struct
 import subprocess
 import time
 from collections.abc import Mapping
@@ -156,3 +158,72 @@ class Cache:
 
     def remove(self) -> None:
         dm("remove", "c")
+
+
+BLOCK: Final = 4096
+
+
+class Raw:
+    """A device, by blocks of 4 KiB, with direct I/O; and what was written there."""
+
+    def __init__(self, path: str) -> None:
+        self.fd = os.open(path, os.O_RDWR | os.O_DIRECT)
+        self.buffer = mmap.mmap(-1, 64 * BLOCK)
+        self.version = 0
+        self.written: dict[int, bytes] = {}
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def write(self, block: int, count: int = 1, *, part: bool = False) -> bool:
+        """Whether it went well; then its content is known, else that of before may be there, too.
+
+        `part`: only the first sector of each.
+        """
+        self.version += 1
+        new = {
+            one: struct.pack("<QQ", one, self.version) * (BLOCK // 16)
+            for one in range(block, block + count)
+        }
+        if part:
+            new = {
+                one: data[:512] + self.written.get(one, bytes(BLOCK))[512:]
+                for one, data in new.items()
+            }
+        try:
+            for one, data in new.items() if part else {block: b"".join(new.values())}.items():
+                piece = data[:512] if part else data
+                self.buffer[: len(piece)] = piece
+                os.pwritev(self.fd, [memoryview(self.buffer)[: len(piece)]], one * BLOCK)
+        except OSError:
+            return False
+        self.written |= new
+        return True
+
+    def read(self, block: int, count: int = 1) -> list[bytes] | None:
+        """Blocks, or None if that failed."""
+        view = memoryview(self.buffer)[: count * BLOCK]
+        try:
+            assert os.preadv(self.fd, [view], block * BLOCK) == len(view)
+        except OSError:
+            return None
+        return [bytes(view[at : at + BLOCK]) for at in range(0, len(view), BLOCK)]
+
+    def good(self, block: int, count: int = 1) -> bool:
+        """Whether they can be read.
+
+        Raises:
+            AssertionError: they are not what was written last.
+        """
+        found = self.read(block, count)
+        for i, data in enumerate(found or []):
+            wanted = self.written.get(block + i, bytes(BLOCK))
+            assert data == wanted, f"block {block + i} reads {data[:16]!r}, not {wanted[:16]!r}"
+        return found is not None
+
+    def flush(self) -> bool:
+        try:
+            os.fsync(self.fd)
+        except OSError:
+            return False
+        return True
