@@ -8,6 +8,8 @@
  * memory at any time; the parts are
  *
  *	-io		the way of a bio
+ *	-plan		what it finds in its slots, and leaves there
+ *	-job		bios that need more than one
  *	-set		what is where, and who is at work there
  *	-policy		which slot gives way, which stream is sequential
  *	-clean		dirty blocks back to the disk
@@ -679,9 +681,8 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		goto bad;
 	r = sc_allocate(sc);
 	if (r) {
-		ti->error = r == -EFBIG ?
-			    "the origin is too large for so few sets, or the SSD has too many blocks" :
-			    "no memory";
+		ti->error = r != -EFBIG ? "no memory" :
+			    "too many blocks on the SSD, or on the origin for so few sets";
 		goto bad;
 	}
 

@@ -470,19 +470,23 @@ struct sc_flows *sc_flows_create(void);
 sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
 		 unsigned long now);
 
-/* setcache-io.c */
+/* setcache-io.c; any context. */
 int sc_map(struct dm_target *ti, struct bio *bio);
 int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 size_t sc_per_bio_size(void);
-size_t sc_job_size(u32 assoc);
 void sc_defer_work(struct work_struct *work);
-void sc_fill_work(struct work_struct *work);
 void sc_unlock(struct setcache *sc, struct sc_op *op);
 void sc_ssd_error(struct setcache *sc, blk_status_t error);
 void sc_lose(struct setcache *sc);
 void sc_lost_work(struct work_struct *work);
+
+/* setcache-plan.c; the lock of the set's bucket is held. */
 void sc_mark(struct setcache *sc, u32 set, u16 slot);
 void sc_check_dirty(struct setcache *sc, u32 set);
+
+/* setcache-job.c */
+size_t sc_job_size(u32 assoc);
+void sc_fill_work(struct work_struct *work);
 
 /* setcache-commit.c */
 void sc_commit_work(struct work_struct *work);

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a bio of dm-setcache finds in its slots, and what it leaves there.
+ *
+ * A plan is made once, under the lock of the bucket, when the bio has its blocks
+ * to itself or with those alone that change nothing: each block is looked up, a
+ * slot is taken for one that is to be cached, one that is not to stay is dropped,
+ * and all is counted. What the slots say then stays true until the bio has
+ * ended, but for the cleaner (-clean). At its end, states change: that is what
+ * the second half is about.
+ *
+ * A slot becomes dirty only when its data are written, for only then may its
+ * record say so; one that was dirty stays it. What fails is dropped unless it is
+ * dirty.
+ */
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/sizes.h>
+
+#include "setcache-io.h"
+
+/*
+ * Pages with data that are to be written to the SSD for reads that have ended:
+ * so much memory at most, beside that of the reads under way. An SSD that takes
+ * 200 MB/s is busy with it for 80 ms.
+ */
+#define SC_MAX_FILL	(SZ_16M >> PAGE_SHIFT)
+
+/* What a bio may meet, and whether it fills. */
+enum sc_class sc_classify(struct sc_io *io)
+{
+	struct sc_index *index = &io->sc->index;
+	u64 block = io->iter.bi_sector >> index->block_shift;
+	u32 id;
+
+	if ((io->opf & REQ_OP_MASK) == REQ_OP_DISCARD)
+		return SC_DISCARD;
+	if (!sc_is_read(io))
+		return SC_EXCLUSIVE;
+	if (!io->fill)
+		return SC_SHARED;
+	for (id = io->op.first; id <= io->op.last && block < index->blocks;
+	     id++, block++) {
+		if (sc_find(index, io->op.set, id) != SC_NIL)
+			continue;
+		io->fill = atomic_read(&io->sc->filling) < SC_MAX_FILL;
+		return io->fill ? SC_EXCLUSIVE : SC_SHARED;
+	}
+	return SC_SHARED;
+}
+
+static enum sc_plan sc_plan_read(struct sc_io *io)
+{
+	struct setcache *sc = io->sc;
+	struct sc_index *index = &sc->index;
+	u32 set = io->op.set, count = io->op.last - io->op.first + 1;
+	u64 block = io->iter.bi_sector >> index->block_shift;
+	u32 i, hits = 0, fresh = 0;
+	u16 slot, last = SC_NIL, taken = SC_NIL;
+	bool straight = true, replaced, lost = READ_ONCE(sc->lost);
+	bool fill = io->fill && !lost;
+	sector_t from, to;
+
+	for (i = 0; i < count; i++) {
+		sc_part(index, &io->iter, i, &from, &to);
+		slot = sc_find(index, set, io->op.first + i);
+		if (slot != SC_NIL && (lost || io->retried)) {
+			bool dirty = sc_state(index, set, slot) >= SC_DIRTY;
+
+			if (dirty && lost)
+				return SC_PLAN_FAIL;
+			/* Clean, it may still be there for others. */
+			if (!dirty)
+				slot = SC_NIL;
+		}
+		if (slot != SC_NIL) {
+			sc_touch(index, set, slot, READ_ONCE(sc->policy),
+				 false);
+			straight &= !i || slot == last + 1;
+			if (!i)
+				io->slot = slot;
+			last = slot;
+			hits++;
+			sc_count(sc, SC_STAT_read_hit, to - from);
+			continue;
+		}
+		last = SC_NIL;
+		sc_count(sc, SC_STAT_read_miss, to - from);
+		if (fill && block + i < index->blocks) {
+			taken = sc_take(index, set, io->op.first + i, taken,
+					READ_ONCE(sc->policy), &replaced);
+			if (taken != SC_NIL) {
+				sc_count(sc, SC_STAT_replaced, replaced);
+				fresh++;
+				continue;
+			}
+			sc_count(sc, SC_STAT_no_room, 1);
+		}
+		taken = SC_NIL;
+		sc_count(sc, SC_STAT_read_bypass, to - from);
+	}
+	if (hits == count && straight)
+		return SC_PLAN_SSD;
+	return hits + fresh ? SC_PLAN_JOB : SC_PLAN_ORIGIN;
+}
+
+/*
+ * A block that is in a slot is about to be written. Whether it is written
+ * there; else it is dropped.
+ */
+static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
+{
+	struct setcache *sc = io->sc;
+	enum sc_state state = sc_state(&sc->index, io->op.set, slot);
+
+	switch (state) {
+	case SC_CLEANED:
+		/* The record is, or is going to be, without it. */
+		sc_set_state(&sc->index, io->op.set, slot, SC_DIRTY);
+		sc_mark(sc, io->op.set, slot);
+		break;
+	case SC_CLEANING:
+	case SC_STUCK:
+		sc_set_state(&sc->index, io->op.set, slot, SC_DIRTY);
+		break;
+	case SC_DIRTY:
+		break;
+	default:
+		if (!cache) {
+			sc_remove(&sc->index, io->op.set, slot);
+			sc_count(sc, SC_STAT_invalidated, 1);
+			return false;
+		}
+		io->settle = true;
+		break;
+	}
+	if (state >= SC_DIRTY)
+		sc_count(sc, SC_STAT_dirty_hit, 1);
+	sc_touch(&sc->index, io->op.set, slot, READ_ONCE(sc->policy), false);
+	return true;
+}
+
+/* A dirty block is in the range, and there is no SSD. */
+static bool sc_out_of_reach(const struct sc_io *io)
+{
+	const struct sc_index *index = &io->sc->index;
+	u16 slot;
+	u32 id;
+
+	if (!READ_ONCE(io->sc->lost))
+		return false;
+	for (id = io->op.first; id <= io->op.last; id++) {
+		slot = sc_find(index, io->op.set, id);
+		if (slot != SC_NIL &&
+		    sc_state(index, io->op.set, slot) >= SC_DIRTY)
+			return true;
+	}
+	return false;
+}
+
+static enum sc_plan sc_plan_write(struct sc_io *io)
+{
+	struct setcache *sc = io->sc;
+	struct sc_index *index = &sc->index;
+	u32 set = io->op.set, count = io->op.last - io->op.first + 1;
+	u64 block = io->iter.bi_sector >> index->block_shift;
+	bool back = sc_mode_dirties(io->mode);
+	bool cache, straight = true, rmw = false, stable = true, replaced;
+	u16 slot, last = SC_NIL, taken = SC_NIL;
+	u32 i, cached = 0;
+
+	if (sc_out_of_reach(io))
+		return SC_PLAN_FAIL;
+	io->through = io->mode == SC_WRITETHROUGH;
+	io->settle = false;
+	cache = (back || io->through) && !io->bypass && !io->retried &&
+		!READ_ONCE(sc->lost);
+
+	for (i = 0; i < count; i++) {
+		sector_t from, to, whole = index->geo.block;
+
+		sc_part(index, &io->iter, i, &from, &to);
+		slot = sc_find(index, set, io->op.first + i);
+		if (slot != SC_NIL && !sc_overwrite(io, slot, cache))
+			slot = SC_NIL;
+		if (slot != SC_NIL) {
+			sc_count(sc, SC_STAT_write_hit, to - from);
+			taken = SC_NIL;
+		} else if (cache && block + i < index->blocks &&
+			   (back || to - from == whole)) {
+			taken = sc_take(index, set, io->op.first + i, taken,
+					READ_ONCE(sc->policy), &replaced);
+			slot = taken;
+			if (slot == SC_NIL) {
+				sc_count(sc, SC_STAT_no_room, 1);
+			} else {
+				sc_count(sc, SC_STAT_replaced, replaced);
+				sc_count(sc, SC_STAT_write_new, to - from);
+				io->settle = true;
+				rmw |= to - from != whole;
+			}
+		}
+		if (slot == SC_NIL) {
+			sc_count(sc, SC_STAT_write_bypass, to - from);
+			taken = SC_NIL;
+			straight = false;
+			last = SC_NIL;
+			continue;
+		}
+		if (io->through)
+			sc_count(sc, SC_STAT_through, to - from);
+		stable &= sc_md_stable(sc->md, sc_slot(index, set, slot));
+		straight &= !i || slot == last + 1;
+		if (!i)
+			io->slot = slot;
+		last = slot;
+		cached++;
+	}
+	if (!cached)
+		return SC_PLAN_ORIGIN;
+	if (io->through || !straight || rmw)
+		return SC_PLAN_JOB;
+	if ((io->opf & REQ_FUA) && (io->settle || !stable))
+		return SC_PLAN_JOB;
+	return SC_PLAN_SSD;
+}
+
+static enum sc_plan sc_plan_discard(struct sc_io *io)
+{
+	struct setcache *sc = io->sc;
+	struct sc_index *index = &sc->index;
+	u32 set = io->op.set, count = io->op.last - io->op.first + 1;
+	sector_t from, to;
+	bool dirty = false;
+	u16 slot;
+	u32 i;
+
+	if (sc_out_of_reach(io))
+		return SC_PLAN_FAIL;
+	for (i = 0; i < count; i++) {
+		slot = sc_find(index, set, io->op.first + i);
+		if (slot == SC_NIL)
+			continue;
+		sc_part(index, &io->iter, i, &from, &to);
+		if (sc_state(index, set, slot) == SC_CLEAN) {
+			sc_remove(index, set, slot);
+			sc_count(sc, SC_STAT_invalidated, 1);
+		} else if (to - from == index->geo.block) {
+			sc_set_state(index, set, slot, SC_DISCARDED);
+			sc_mark(sc, set, slot);
+			sc_count(sc, SC_STAT_discarded, 1);
+			dirty = true;
+		}
+	}
+	return dirty ? SC_PLAN_COMMIT : SC_PLAN_ORIGIN;
+}
+
+/* Find slots for a bio, whose blocks are announced. */
+enum sc_plan sc_make_plan(struct sc_io *io)
+{
+	if (sc_is_read(io))
+		return sc_plan_read(io);
+	if (io->op.class == SC_DISCARD)
+		return sc_plan_discard(io);
+	return sc_plan_write(io);
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* A slot's record has to be written. */
+void sc_mark(struct setcache *sc, u32 set, u16 slot)
+{
+	sc_count(sc, SC_STAT_record_updates, 1);
+	if (sc_md_changed(sc->md, sc_slot(&sc->index, set, slot)))
+		queue_delayed_work(sc->commit_wq, &sc->commit_timer,
+				   msecs_to_jiffies(sc_option(sc, SC_COMMIT_MS)));
+	else
+		sc_count(sc, SC_STAT_record_batched, 1);
+}
+
+/* There may be more dirty slots than there should: the cleaner is told. */
+void sc_check_dirty(struct setcache *sc, u32 set)
+{
+	struct sc_index *index = &sc->index;
+
+	if (index->sets[set].dirty * 100 >
+	    sc_option(sc, SC_SET_HIGH) * index->geo.assoc &&
+	    !test_and_set_bit(set, sc->over))
+		sc_clean_kick(sc);
+	if (!READ_ONCE(sc->over_global) &&
+	    div_u64(index->slots * sc_option(sc, SC_DIRTY_HIGH), 100) <
+	    atomic_long_read(&index->nr_dirty)) {
+		WRITE_ONCE(sc->over_global, true);
+		sc_clean_kick(sc);
+	}
+}
+
+/* A slot has become dirty. */
+static void sc_dirty(struct setcache *sc, u32 set, u16 slot)
+{
+	sc_set_state(&sc->index, set, slot, SC_DIRTY);
+	sc_count(sc, SC_STAT_dirtied, 1);
+	sc_mark(sc, set, slot);
+	sc_check_dirty(sc, set);
+}
+
+/* Written: the slots of some blocks are what they were to become. */
+void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
+{
+	struct sc_index *index = &sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, op->set);
+	enum sc_state state;
+	unsigned long flags;
+	u16 slot;
+	u32 id;
+
+	spin_lock_irqsave(&bucket->lock, flags);
+	for (id = op->first; id <= op->last; id++) {
+		slot = sc_find(index, op->set, id);
+		if (slot == SC_NIL)
+			continue;
+		state = sc_state(index, op->set, slot);
+		if (state >= SC_DIRTY)
+			continue;
+		if (!through)
+			sc_dirty(sc, op->set, slot);
+		else if (sc->lost)
+			sc_remove(index, op->set, slot);
+		else
+			sc_set_state(index, op->set, slot, SC_CLEAN);
+	}
+	spin_unlock_irqrestore(&bucket->lock, flags);
+}
+
+/*
+ * Drop what is not dirty of some blocks, which are the caller's. But what others
+ * read as well has to stay: their data must not be another block's by the time
+ * they come. A reader that has failed does not look at it again.
+ */
+void sc_drop(struct setcache *sc, const struct sc_op *op)
+{
+	struct sc_index *index = &sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, op->set);
+	unsigned long flags;
+	u16 slot;
+	u32 id;
+
+	spin_lock_irqsave(&bucket->lock, flags);
+	for (id = op->first; id <= op->last; id++) {
+		slot = sc_find(index, op->set, id);
+		if (slot == SC_NIL || sc_state(index, op->set, slot) >= SC_DIRTY)
+			continue;
+		if (op->class == SC_SHARED &&
+		    sc_slot_busy(index, op->set, id, op))
+			continue;
+		sc_remove(index, op->set, slot);
+		sc_count(sc, SC_STAT_invalidated, 1);
+	}
+	spin_unlock_irqrestore(&bucket->lock, flags);
+}
+
+/* The records of discarded blocks are gone, or not. */
+void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded)
+{
+	struct sc_index *index = &sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, op->set);
+	u16 slot;
+	u32 id;
+
+	spin_lock_irq(&bucket->lock);
+	for (id = op->first; id <= op->last; id++) {
+		slot = sc_find(index, op->set, id);
+		if (slot == SC_NIL ||
+		    sc_state(index, op->set, slot) != SC_DISCARDED)
+			continue;
+		if (recorded) {
+			sc_remove(index, op->set, slot);
+		} else {
+			sc_set_state(index, op->set, slot, SC_DIRTY);
+			sc_mark(sc, op->set, slot);
+		}
+	}
+	spin_unlock_irq(&bucket->lock);
+}
