@@ -575,6 +575,23 @@ static void sc_write_go(struct sc_job *job)
 	sc_job_put(job);
 }
 
+/* Blocks that are written in part are not cached, but written to the origin. */
+static void sc_rmw_cancel(struct sc_job *job)
+{
+	struct setcache *sc = job->sc;
+	sector_t from, to;
+	u32 i;
+
+	for (i = 0; i < job->count; i++) {
+		if (job->pieces[i].kind != SC_KIND_RMW)
+			continue;
+		sc_part(&sc->index, &job->iter, i, &from, &to);
+		sc_count(sc, SC_STAT_write_new, from - to);
+		sc_count(sc, SC_STAT_write_bypass, to - from);
+	}
+	sc_job_give_back(job, SC_KIND_RMW);
+}
+
 /* The rest of the blocks that are written in part has been read. */
 static void sc_rmw_done(struct sc_job *job)
 {
@@ -585,7 +602,7 @@ static void sc_rmw_done(struct sc_job *job)
 	if (job->origin_error) {
 		/* Then the part goes there, and fails or not. */
 		job->origin_error = BLK_STS_OK;
-		sc_job_give_back(job, SC_KIND_RMW);
+		sc_rmw_cancel(job);
 	} else {
 		sc_job_copy(job, SC_KIND_RMW, true);
 		for (i = 0; i < job->count; i++) {
@@ -608,7 +625,7 @@ static void sc_write_start(struct sc_job *job)
 	for (i = 0; i < job->count; i++)
 		rmw |= job->pieces[i].kind == SC_KIND_RMW;
 	if (rmw && !sc_job_pages(job, SC_KIND_RMW)) {
-		sc_job_give_back(job, SC_KIND_RMW);
+		sc_rmw_cancel(job);
 		rmw = false;
 	}
 	if (!rmw) {
