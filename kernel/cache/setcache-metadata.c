@@ -90,6 +90,7 @@ static_assert(sizeof(struct sc_record) == SC_RECORD_SIZE);
  * @writing: a bit a block that is being written; atomic
  * @nr_changed: bits in @changed; atomic, may be more for a moment
  * @failed: of the last commit, blocks remain in @writing; of the committer
+ * @may_be_clean: the superblock says clean, or may: a write of it has failed
  * @seq: of the superblock; this and the rest: of whoever commits, one at a time
  * @commits: commits so far
  * @uuid: of this cache
@@ -112,6 +113,7 @@ struct sc_md {
 	unsigned long *writing;
 	atomic_long_t nr_changed;
 	bool failed;
+	bool may_be_clean;
 	u64 seq;
 	u64 commits;
 	uuid_t uuid;
@@ -420,11 +422,15 @@ static int sc_md_write_super(struct sc_md *md, enum sc_super_state state,
 	disk->dirty = cpu_to_le64(dirty);
 	disk->csum = cpu_to_le32(sc_super_sum(disk));
 
+	if (state == SC_SUPER_CLEAN)
+		md->may_be_clean = true;
 	r = sc_md_io(md, REQ_OP_WRITE | REQ_SYNC | REQ_META | REQ_PREFLUSH |
 		     REQ_FUA, ((md->seq + 1) & 1) * SC_BLOCK_SECTORS, 1);
-	if (!r)
-		md->seq++;
-	return r;
+	if (r)
+		return r;
+	md->seq++;
+	md->may_be_clean = state == SC_SUPER_CLEAN;
+	return 0;
 }
 
 /* Write every record. The last flush is up to the superblock's. */
@@ -639,6 +645,11 @@ int sc_md_load(struct sc_md *md, const char **error)
 	atomic_long_set(&md->nr_changed, 0);
 	md->failed = false;
 	return 0;
+}
+
+bool sc_md_may_be_clean(struct sc_md *md)
+{
+	return md->may_be_clean;
 }
 
 int sc_md_start(struct sc_md *md)

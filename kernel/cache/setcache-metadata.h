@@ -140,6 +140,15 @@ int sc_md_load(struct sc_md *md, const char **error);
 int sc_md_start(struct sc_md *md);
 
 /**
+ * sc_md_may_be_clean() - the SSD may call itself clean
+ * @md: the metadata
+ *
+ * So it does from sc_md_stop() to sc_md_start(), and if either has failed it is
+ * not known.
+ */
+bool sc_md_may_be_clean(struct sc_md *md);
+
+/**
  * sc_md_stop() - write all records, with the clean ones, and say clean
  * @md: the metadata
  * @stamp: of the origin

@@ -235,8 +235,11 @@ static int sc_start(struct setcache *sc)
 	r = sc_md_open(sc->md, !sc->lost || !atomic_long_read(&index->nr_dirty),
 		       &super, &error);
 	if (r) {
-		/* What is not dirty can do without. */
-		if (sc->lost && sc->loaded) {
+		/*
+		 * What is not dirty can do without. But the SSD may have been
+		 * lost when it was to call itself clean: sc_preresume().
+		 */
+		if (sc->lost && sc->loaded && !sc_md_may_be_clean(sc->md)) {
 			DMWARN("%s: the SSD is still lost: %s",
 			       dm_table_device_name(sc->ti->table), error);
 			return 0;

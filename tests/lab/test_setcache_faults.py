@@ -76,3 +76,15 @@ def test_an_orderly_stop_makes_the_origin_stable_too(guest: Guest) -> None:
         "fault slow cut state; fault slow ok state; same /dev/slow",
         f"make 'writethrough lru'; same {C}",
     )
+
+
+def test_an_ssd_lost_while_it_was_to_call_itself_clean_is_not_done_without(guest: Guest) -> None:
+    # Nobody knows whether it says so. If it does, what it holds must stay as the origin is.
+    _run(
+        guest,
+        f"make 'writethrough lru'; fill {C} 16; put fast write_ns 1000000000",
+        # The records take a second, then the superblock does.
+        "dm suspend c & stop=$!; sleep 1.5; fault fast lost state; wait $stop",
+        "put fast write_ns 100000; fails dm resume c",
+        f"fault fast ok state; dm resume c; same {C} 16; data; fill {C} 16; same {C} 16",
+    )
