@@ -134,7 +134,7 @@ static void sc_discard_done(struct sc_waiter *waiter)
 		return;
 	}
 	if (sc_discard(io, bio) == DM_MAPIO_REMAPPED)
-		submit_bio_noacct(bio);
+		dm_submit_bio_remap(bio, NULL);
 }
 
 /* Do with a bio, whose blocks are announced, what its plan says. */
@@ -249,8 +249,6 @@ void sc_defer_work(struct work_struct *work)
 
 		switch (io->todo) {
 		case SC_TODO_BEGIN:
-			/* Forgets what the first attempt has left in it. */
-			bio_set_dev(bio, sc->ssd->bdev);
 			r = sc_begin(io, bio, false);
 			break;
 		case SC_TODO_GO:
@@ -261,7 +259,7 @@ void sc_defer_work(struct work_struct *work)
 			break;
 		}
 		if (r == DM_MAPIO_REMAPPED)
-			submit_bio_noacct(bio);
+			dm_submit_bio_remap(bio, NULL);
 	}
 	blk_finish_plug(&plug);
 }
@@ -292,8 +290,8 @@ static bool sc_bypass(struct setcache *sc, const struct bio *bio)
 }
 
 /*
- * Charge a bio to who sends it, for others may go on with it. That is done for
- * a device: for the SSD, where most are going.
+ * Remember who sends a bio, for others may go on with it: its priority, and for
+ * fills its cgroup, which is that of a device; of the SSD, where most go.
  */
 static void sc_charge(struct setcache *sc, struct bio *bio)
 {

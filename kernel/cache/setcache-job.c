@@ -51,7 +51,7 @@ struct sc_piece {
  * @bio: the bio
  * @iter: where it lies
  * @opf: its operation and flags
- * @css: the cgroup that is charged, may be NULL
+ * @css: the cgroup that is charged with a fill, may be NULL
  * @ioprio: its priority
  * @write_hint: the bio's
  * @through: as the bio's
@@ -179,6 +179,12 @@ static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
 			 bio_sectors(bio));
 	}
 	atomic_inc(&job->pending);
+	if (job->bio) {
+		/* It is charged as the one that device-mapper was given. */
+		dm_submit_bio_remap(job->bio, bio);
+		return;
+	}
+	bio_associate_blkg_from_css(bio, job->css);
 	submit_bio_noacct(bio);
 }
 
@@ -243,7 +249,6 @@ static void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd,
 			bio->bi_iter.bi_sector = sector;
 			bio->bi_ioprio = job->ioprio;
 			bio->bi_write_hint = job->write_hint;
-			bio_associate_blkg_from_css(bio, job->css);
 		}
 		__bio_add_page(bio, job->pages[at >> PAGE_SHIFT], bytes,
 			       in_page);
@@ -462,6 +467,9 @@ static void sc_read_done(struct sc_job *job)
 	}
 	atomic_add(job->nr_pages, &sc->filling);
 	sc_job_copy(job, SC_KIND_NEW, false);
+	job->css = bio_blkcg_css(job->bio);
+	if (job->css)
+		css_get(job->css);
 	sc_end(job->io, job->bio, BLK_STS_OK);
 	job->bio = NULL;
 	job->io = NULL;
@@ -661,9 +669,6 @@ bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 	job->bio = bio;
 	job->iter = io->iter;
 	job->opf = io->opf;
-	job->css = bio_blkcg_css(bio);
-	if (job->css)
-		css_get(job->css);
 	job->ioprio = bio->bi_ioprio;
 	job->write_hint = bio->bi_write_hint;
 	job->through = io->through && !sc_is_read(io);

@@ -696,6 +696,7 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	ti->num_discard_bios = 1;
 	ti->discards_supported = true;
 	ti->max_discard_granularity = true;
+	ti->accounts_remapped_io = true;
 	ti->per_io_data_size = sc_per_bio_size();
 	return 0;
 bad:
