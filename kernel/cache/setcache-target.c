@@ -170,12 +170,11 @@ static int sc_stamp(struct setcache *sc, u32 *stamp)
 	u32 bytes = min_t(u64, SC_STAMP_BYTES,
 			  sc->index.geo.origin << SECTOR_SHIFT);
 	u32 at, piece, sum = ~0;
-	struct page *page = alloc_page(GFP_NOIO);
+	/* Without it the SSD would count as lost. */
+	struct page *page = alloc_page(GFP_NOIO | __GFP_NOFAIL);
 	struct bio *bio;
 	int r = 0;
 
-	if (!page)
-		return -ENOMEM;
 	for (at = 0; at < bytes && !r; at += piece) {
 		piece = min_t(u32, PAGE_SIZE, bytes - at);
 		bio = bio_alloc_bioset(sc->origin->bdev, 1, REQ_OP_READ,
