@@ -171,12 +171,14 @@ class Raw:
         self.buffer = mmap.mmap(-1, 64 * BLOCK)
         self.version = 0
         self.written: dict[int, bytes] = {}
+        self.failed: dict[int, bytes] = {}
 
     def close(self) -> None:
         os.close(self.fd)
 
     def write(self, block: int, count: int = 1, *, part: bool = False) -> bool:
-        """Whether it went well; then its content is known, else that of before may be there, too.
+        """Whether it went well; then its content is known, else it is in `failed`, and that of
+        before may be there, too.
 
         `part`: only the first sector of each.
         """
@@ -196,6 +198,7 @@ class Raw:
                 self.buffer[: len(piece)] = piece
                 os.pwritev(self.fd, [memoryview(self.buffer)[: len(piece)]], one * BLOCK)
         except OSError:
+            self.failed |= new
             return False
         self.written |= new
         return True

@@ -11,7 +11,7 @@ import pytest
 from tests.lab.guest import Guest, Left
 from tests.lab.setcache_guest import balance, no_errors
 
-MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
+MODULES = ("isoblk_vdisk", "blkload", "null_blk", "dm-setcache")
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-setcache when something fails: the SSD is lost and comes back, I/O fails, memory is short, a
-line is wrong. Who must see an error sees one, nobody else does, and nothing wrong is read."""
+"""dm-setcache's SSD is lost, and comes back: as it was, empty, or as it was long ago."""
 
 import pytest
 

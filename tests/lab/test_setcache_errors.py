@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""dm-setcache when I/O fails, memory is short, or a line is wrong. Who must see an error sees one,
+nobody else does, and nothing wrong is read."""
+
+import pytest
+
+from tests.lab.guest import Guest
+from tests.lab.load import results
+from tests.lab.setcache_guest import DIRTYING, MODES, no_errors
+from tests.lab.test_setcache_fs import script, statuses
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_who_sees_an_error_of_a_bad_place(guest: Guest, mode: str) -> None:
+    left = script(guest, "setcache_errors", mode)
+    for line in left.read("said").splitlines()[:4]:
+        disk, _, *words = line.split()
+        found = {name: int(n) for name, n in zip(words[::2], words[1::2], strict=True)}
+        # It met the fault, or nothing was proved.
+        assert found["ssd_errors" if disk == "fast" else "origin_errors"] + found["clean_errors"]
+        assert found["lost_errors"] == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_storms_of_io_errors(guest: Guest, mode: str) -> None:
+    for disk in ("fast", "slow"):
+        left = script(guest, "setcache_storm", "io", mode, disk)
+        done = results(left, "results")
+        ops = [op for tenant in done.values() for op in tenant.ops.values()]
+        assert sum(op.ios for op in ops) > 5000
+        assert sum(op.verify_errors for op in ops) == 0
+        errors = sum(op.errors for op in ops)
+        # Nothing is dirty but in these modes, so an SSD's error is nobody's.
+        assert (errors > 0) == (disk == "slow" or mode in DIRTYING)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_short_of_memory_all_goes_on(guest: Guest, mode: str) -> None:
+    left = script(guest, "setcache_storm", "memory", mode)
+    done = results(left, "results")
+    ops = [op for tenant in done.values() for op in tenant.ops.values()]
+    assert sum(op.ios for op in ops) > 5000
+    assert sum(op.errors + op.verify_errors for op in ops) == 0
+    for status in statuses(left):
+        no_errors(status)
+
+
+def _allocations(said: str) -> dict[str, tuple[int, int]]:
+    """What failed: name -> how many there are, how many of their failures were one of the ioctl."""
+    lines = [line.split() for line in said.splitlines() if " allocations " in line]
+    return {name: (int(count), int(failed)) for name, _, count, _, failed in lines}
+
+
+def test_each_allocation_may_fail(guest: Guest) -> None:
+    said = script(guest, "setcache_nth", 3).read("said")
+    found = _allocations(said)
+    count, failed = found["load"]
+    assert count > failed > 100
+    # There is memory for what must go on.
+    assert found["start"][1] == found["stop"][1] == 0
+    assert min(found["start"][0], found["stop"][0]) > 10
+    assert found["message-mode"][1] > 0
+    # Pages in KiB, after each round; a page left behind by each failure were 800 more.
+    free = [int(word) for word in said.split("free ")[1].split()[:3]]
+    assert free[2] > free[1] - 400
+
+
+def test_failed_allocations_leave_nothing_behind(debug_guest: Guest) -> None:
+    said = script(debug_guest, "setcache_nth", 1, memory_mib=256).read("said")
+    assert _allocations(said)["load"][1] > 100
+    assert "leaks 0" in said, said
+
+
+def test_what_is_refused_says_why_and_costs_nothing(guest: Guest) -> None:
+    script(guest, "setcache_refused")
