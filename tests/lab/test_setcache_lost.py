@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """dm-setcache's SSD is lost, and comes back: as it was, empty, or as it was long ago."""
 
+import sys
+
 import pytest
 
 from tests.lab.guest import Guest
-from tests.lab.setcache_guest import MODES
-from tests.lab.test_setcache_fs import script
+from tests.lab.setcache_guest import MODES, VDISK
+from tests.lab.test_setcache_fs import ROOT, script
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -24,3 +26,39 @@ def test_files_do_not_notice_that_the_ssd_is_lost(guest: Guest, fs: str, mode: s
     assert "I/O error on the SSD" in log
     assert "EXT4-fs error" not in log
     assert "XFS (dm-0): log I/O error" not in log
+
+
+def test_a_cache_without_its_ssd_is_deleted_under_a_mounted_file_system(guest: Guest) -> None:
+    left = guest.run(
+        f"""
+mount -t tmpfs tmpfs /tmp
+mkdir {VDISK}/disk0 {VDISK}/disk1
+echo memory > {VDISK}/disk0/store; echo 64m > {VDISK}/disk0/size; echo 1 > {VDISK}/disk0/power
+echo memory > {VDISK}/disk1/store; echo 32m > {VDISK}/disk1/size; echo 1 > {VDISK}/disk1/power
+cd /tmp
+export DM_DISABLE_UDEV=1 PYTHONPATH={ROOT}/src PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+cache() {{ {sys.executable} -m isoblk cache "$@" >> /run/isoblk/said 2>&1; }}
+dd if=/dev/urandom of=a bs=64k count=64 2> /dev/null
+echo "0 131072 linear /dev/disk0 0" | dmsetup create vol
+mkfs.ext4 -q -F /dev/mapper/vol
+mkdir fs; mount /dev/mapper/vol fs
+cache attach --like enhanceio --mode wt vol /dev/disk1
+cp a fs/before; sync
+echo lost > {VDISK}/disk1/fault/state
+cp a fs/during; sync
+cache info vol
+cache delete vol || echo "status $?" >> /run/isoblk/said
+dmsetup table > /run/isoblk/after
+echo 3 > /proc/sys/vm/drop_caches
+cmp a fs/before; cmp a fs/during
+umount fs
+fsck.ext4 -fn /dev/mapper/vol
+""",
+        modules=("isoblk_vdisk", "dm-setcache"),
+        memory_mib=1024,
+    )
+    said = left.read("said")
+    assert "the SSD is lost" in said
+    # It is gone; but the SSD could not be told.
+    assert "/dev/disk1: cannot write to it" in said
+    assert left.read("after").startswith("vol: 0 131072 linear ")
