@@ -199,6 +199,36 @@ def discards(cache: Cache) -> None:
         cache.remove()
 
 
+def changed(cache: Cache) -> None:
+    """The origin, behind the back of a cache with dirty blocks that was stopped in order."""
+    options = "2 set_high 100"
+    empty(cache.ssd)
+    cache.create("writeback", "lru", options)
+    raw = Raw(cache.path)
+    for at in range(0, 256, 16):
+        assert raw.write(at, 16)
+    raw.close()
+    cache.remove()
+    # Not seen: further on.
+    origin = Raw(cache.origin)
+    assert origin.write(100)
+    cache.create("writeback", "lru", options)
+    cache.remove()
+    # Seen, unless one insists.
+    assert origin.write(15)
+    origin.close()
+    line = cache.line("writeback", "lru", options)
+    refused("dirty blocks, but the origin has changed", "create", "c", "--table", line)
+    cache.create("writeback", "lru", "4 set_high 100 accept_origin 1")
+    assert cache.count("dirty") == 256
+    raw.fd = Raw(cache.path).fd
+    for at in range(0, 256, 16):
+        assert raw.good(at, 16)
+    raw.close()
+    cache.clean()
+    cache.remove()
+
+
 def damaged(cache: Cache) -> None:
     line = cache.line("writeback")
     restore(cache.ssd, b"some file system".ljust(1 << 16, b"x"))
@@ -235,6 +265,7 @@ def main() -> None:
     messages(cache)
     empty(cache.ssd)
     sizes()
+    changed(cache)
     damaged(cache)
     discards(cache)
     print("done")

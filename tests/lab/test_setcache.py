@@ -117,6 +117,8 @@ def test_random_load_through_every_change(any_guest: Guest) -> None:
         tenant("long", device=C, rw="rw", bs="64k", iodepth=4, verify=1, offset="12m", size="4m",
                runtime="1500ms"),
         START,
+        # The load begins at the next whole second; what changes before that changes nothing.
+        "cat /sys/kernel/config/blkload/align > /dev/null",
         *changes,
         "tell mode writeback; tell seq_write_kb 128; tell seq_read_kb 128; sleep 0.1",
         "dm suspend c; dm resume c; tell clean; sleep 0.1",
