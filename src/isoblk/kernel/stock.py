@@ -24,10 +24,11 @@ _RECIPE = 1
 _ARCH = "amd64"
 
 # What the lab's own kernels have built in and Debian's as modules: file systems over 9p, the
-# schedulers, and ext4. In an order that suits their dependencies; what is built in is passed over.
+# schedulers, ext4, device mapper and what dm-setcache uses. In an order that suits their
+# dependencies; what is built in is passed over.
 _BASE = (
     *("netfs", "9pnet", "9p", "9pnet_virtio", "configfs", "kyber-iosched", "bfq"),
-    *("crc16", "crc32c_generic", "mbcache", "jbd2", "ext4"),
+    *("crc16", "crc32c_generic", "mbcache", "jbd2", "ext4", "libcrc32c", "dm-mod"),
 )
 # What a run may ask for.
 _MODULES = ("null_blk",)
