@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""dm-setcache on four processors: nobody reads anything wrong, whatever is changed or fails.
+
+The debug kernel sees bad memory accesses, locks and sleeps, and tasks that wait for ever. The load
+verifies what it reads. Afterwards all sums of kernel/cache/README.md have to hold. In virtual time
+tests/lab does the same a hundred times faster, but for what takes two processors to go wrong.
+"""
+
+import re
+
+from tests.lab.load import BLKLOAD, nullb, results, run, script
+from tests.lab.storm import (
+    EMULATED,
+    MODULES,
+    SHELL,
+    C,
+    all_fua,
+    assert_balanced,
+    assert_changed,
+    assert_starved,
+    assert_survived,
+    assert_verified,
+    loads,
+    rounds,
+    status,
+    storm,
+    under_load,
+)
+from tests.qemu.guest import Guest
+
+
+def test_all_that_may_change_changes_under_load(debug_guest: Guest) -> None:
+    left = debug_guest.run(
+        storm(EMULATED, "make 'writeback lru'", loads(), under_load("changes", 12), "settle"),
+        modules=MODULES,
+    )
+    assert_changed(left)
+
+
+def test_short_memory_is_nobodys_error(debug_guest: Guest) -> None:
+    left = debug_guest.run(
+        storm(EMULATED, "make 'writeback lru'", loads(), under_load("shortage", 8), "settle"),
+        modules=MODULES,
+    )
+    assert_starved(left, 50)
+
+
+def test_disks_that_fail_and_return_never_show_wrong_data(debug_guest: Guest) -> None:
+    # First the SSD, in modes that leave nothing dirty: nobody sees an error. Then both, in all
+    # modes; then every write is FUA, for what was not flushed may be lost with the SSD.
+    left = debug_guest.run(
+        storm(
+            EMULATED,
+            "make 'writethrough lru'",
+            loads(),
+            under_load("through", 8),
+            all_fua(),
+            under_load("both", 8),
+            "settle",
+        ),
+        modules=MODULES,
+    )
+    assert_survived(left, "through")
+    assert_survived(left, "both")
+
+
+def test_every_failed_allocation_of_a_table_is_undone(debug_guest: Guest) -> None:
+    left = debug_guest.run(
+        storm(
+            EMULATED,
+            "python3 -SI /run/storm.py tables 0 1 > /run/isoblk/tables",
+            # Nothing of them is left; and the module's own tests.
+            "rmmod dm_setcache; insmod /run/isoblk/modules/dm-setcache.ko",
+            "rmmod setcache_test dm_setcache",
+        ),
+        modules=(*MODULES, "kunit", "setcache_test"),
+    )
+    found = rounds(left, "tables")
+    assert found["loads"] > 100
+    assert found["failed"] > found["loads"] / 2
+    totals = re.findall(r"# setcache: pass:(\d+) fail:(\d+) ", left.console)
+    assert totals, left.console
+    assert all(failed == "0" for _, failed in totals), left.console
+
+
+def test_who_polls_gets_what_the_cache_has_made_of_his_requests(stock_guest: Guest) -> None:
+    # A write to both devices, or a read of several pieces, is made of bios that he cannot poll.
+    fio = "fio --name=p --ioengine=io_uring --hipri --iodepth=4 --direct=1 --rw=randrw --bs=8k"
+    left = stock_guest.run(
+        script(
+            SHELL,
+            nullb("slow", size=8, poll_queues=1, irqmode=0),
+            nullb("fast", size=1, poll_queues=1, irqmode=0),
+            "make 'writethrough lru'; cat /sys/block/dm-0/queue/io_poll > /run/isoblk/polled",
+            f"{fio} --filename={C} --size=8m --io_size=1m --eta=never --output=/run/isoblk/fio",
+            "settle",
+        ),
+        modules=("null_blk", *MODULES),
+    )
+    assert left.read("polled") == "1\n"
+    assert "err= 0" in left.read("fio")
+    assert_balanced(status(left))
+
+
+def test_on_a_kernel_as_users_have_it(stock_guest: Guest) -> None:
+    left = stock_guest.run(
+        storm(
+            EMULATED,
+            "make 'writeback lru'",
+            loads(number_ios=500, runtime=0),
+            f"rmdir {BLKLOAD}/trim; {run('results')}",
+            "settle",
+            "dm remove c; try rmmod dm_setcache > /run/isoblk/said",
+        ),
+        modules=MODULES,
+    )
+    assert_verified(left, "results")
+    assert all(each.error == 0 for each in results(left, "results").values())
+    assert_balanced(status(left))
+    assert left.read("said") == "ok\n"
