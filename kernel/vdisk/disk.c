@@ -27,7 +27,8 @@
  * goes through the model all the same, for the model's time does not stop, and
  * fails when it ends. To tell, a request remembers how often the disk had gone
  * and come when it was queued: an odd number says that it is gone, another one
- * at the end that it was.
+ * at the end that it was. The disk may also go by itself, at a write: it is gone
+ * when that has been queued, so it is a write in flight.
  *
  * A completion is blk_mq_complete_request() from the timer, one by one, as with
  * a real disk: at once on the CPU that submitted, else there. Ending those of
@@ -42,10 +43,12 @@
 #include <linux/err.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
+#include <linux/list.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 
 #include "compat.h"
 #include "fault.h"
@@ -73,6 +76,7 @@
  * struct vdisk_request - a request
  * @cmd: as the model sees it
  * @status: what is wrong with it, known when it is queued
+ * @trip: happens at it
  * @outages: the disk's when it is queued
  * @write: what the store has of a write or trim, NULL if nothing
  * @mark: of a flush, if there is a store
@@ -82,6 +86,7 @@
 struct vdisk_request {
 	struct vdisk_cmd cmd;
 	blk_status_t status;
+	enum vdisk_trip trip;
 	u32 outages;
 	union {
 		struct vdisk_write *write;
@@ -97,11 +102,12 @@ struct vdisk_request {
  * @debugfs: directory with its statistics
  * @store: contents, NULL if there are none; locked by itself
  * @medium: where it is bad; locked by itself
- * @state: protected by the lock of the disk's directory
- * @outages: times that the disk went or came; odd if it is gone. Written under
- *	     the lock of the disk's directory, read without
+ * @link: on vdisk_disks; protected by its lock
+ * @cut_work: what a power cut leaves of the contents
  * @failed: requests that ended with an error
  * @lock: protects all below, and the model
+ * @state: may be read without the lock, as @outages
+ * @outages: times that the disk went or came; odd if it is gone
  * @model: decides when commands end
  * @timer: stands at @armed_ns
  * @armed_ns: time of the model's next event, VDISK_NEVER if there is none
@@ -115,11 +121,13 @@ struct vdisk {
 	struct dentry *debugfs;
 	struct vdisk_store *store;
 	struct vdisk_medium medium;
-	enum vdisk_state state;
-	u32 outages;
+	struct list_head link;
+	struct work_struct cut_work;
 	atomic64_t failed;
 
 	spinlock_t lock ____cacheline_aligned_in_smp;
+	enum vdisk_state state;
+	u32 outages;
 	struct vdisk_model *model;
 	struct hrtimer timer;
 	u64 armed_ns;
@@ -129,6 +137,10 @@ struct vdisk {
 
 /* Directory of the module. Set at load, then read only. */
 static struct dentry *vdisk_debugfs;
+
+/* All disks that are on. The lock is taken before that of a disk. */
+static LIST_HEAD(vdisk_disks);
+static DEFINE_SPINLOCK(vdisk_disks_lock);
 
 static const char * const vdisk_op_names[] = {
 	[VDISK_READ] = "read",
@@ -259,6 +271,62 @@ static blk_status_t vdisk_move(struct vdisk *vdisk, struct request *rq)
 	}
 }
 
+/* What a power cut leaves of the contents. */
+static void vdisk_cut_work(struct work_struct *work)
+{
+	struct vdisk *vdisk = container_of(work, struct vdisk, cut_work);
+
+	vdisk_store_cut(vdisk->store);
+}
+
+/*
+ * The disk is lost or cut, at once, whatever it was; or only if it was there.
+ * The work that a cut leaves goes on.
+ */
+static void vdisk_go(struct vdisk *vdisk, enum vdisk_state state, bool if_ok)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&vdisk->lock, flags);
+	if (vdisk->state == state ||
+	    (if_ok && vdisk->state != VDISK_STATE_OK))
+		goto unlock;
+
+	/* Gone before it loses anything. */
+	if (vdisk->state == VDISK_STATE_OK)
+		WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
+	WRITE_ONCE(vdisk->state, state);
+	if (vdisk->store && state == VDISK_STATE_CUT) {
+		vdisk_store_stop(vdisk->store);
+		schedule_work(&vdisk->cut_work);
+	}
+unlock:
+	spin_unlock_irqrestore(&vdisk->lock, flags);
+}
+
+/* What happens at a write that is queued. */
+static void vdisk_trip(struct vdisk *vdisk, enum vdisk_trip trip)
+{
+	unsigned long flags;
+
+	switch (trip) {
+	case VDISK_TRIP_LOST:
+		vdisk_go(vdisk, VDISK_STATE_LOST, true);
+		break;
+	case VDISK_TRIP_CUT:
+		vdisk_go(vdisk, VDISK_STATE_CUT, true);
+		break;
+	case VDISK_TRIP_CUT_ALL:
+		spin_lock_irqsave(&vdisk_disks_lock, flags);
+		list_for_each_entry(vdisk, &vdisk_disks, link)
+			vdisk_go(vdisk, VDISK_STATE_CUT, true);
+		spin_unlock_irqrestore(&vdisk_disks_lock, flags);
+		break;
+	default:
+		break;
+	}
+}
+
 static blk_status_t vdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 				   const struct blk_mq_queue_data *bd)
 {
@@ -283,14 +351,22 @@ static blk_status_t vdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 		goto fail;
 	}
 
+	/* Once, even if it finds no memory and is tried again. */
+	if (!(bd->rq->rq_flags & RQF_DONTPREP)) {
+		bd->rq->rq_flags |= RQF_DONTPREP;
+		req->trip = vdisk_medium_trip(&vdisk->medium, cmd);
+	}
+
 	req->status = BLK_STS_OK;
 	req->write = NULL;
-	if (vdisk_medium_bad(&vdisk->medium, cmd))
+	if (req->trip == VDISK_TRIP_ERROR || req->trip == VDISK_TRIP_ERRORS ||
+	    vdisk_medium_bad(&vdisk->medium, cmd))
 		req->status = BLK_STS_MEDIUM;
 	else
 		status = vdisk_move(vdisk, bd->rq);
 	if (status)
 		goto fail;
+	vdisk_trip(vdisk, req->trip);
 
 	blk_mq_start_request(bd->rq);
 	spin_lock_irqsave(&vdisk->lock, flags);
@@ -493,6 +569,7 @@ struct vdisk *vdisk_create(const char *name, const struct vdisk_params *params)
 		      HRTIMER_MODE_ABS_PINNED);
 	vdisk->armed_ns = VDISK_NEVER;
 	vdisk_medium_init(&vdisk->medium);
+	INIT_WORK(&vdisk->cut_work, vdisk_cut_work);
 
 	if (params->store == VDISK_STORE_MEMORY) {
 		vdisk->store = vdisk_store_create(params);
@@ -529,6 +606,10 @@ struct vdisk *vdisk_create(const char *name, const struct vdisk_params *params)
 	if (err)
 		goto free_tag_set;
 
+	spin_lock_irq(&vdisk_disks_lock);
+	list_add_tail(&vdisk->link, &vdisk_disks);
+	spin_unlock_irq(&vdisk_disks_lock);
+
 	vdisk->debugfs = debugfs_create_dir(name, vdisk_debugfs);
 	debugfs_create_file("stats", 0444, vdisk->debugfs, vdisk, &stats_fops);
 	return vdisk;
@@ -556,11 +637,16 @@ free:
  */
 void vdisk_destroy(struct vdisk *vdisk)
 {
+	spin_lock_irq(&vdisk_disks_lock);
+	list_del(&vdisk->link);
+	spin_unlock_irq(&vdisk_disks_lock);
 	del_gendisk(vdisk->disk);
 	debugfs_remove(vdisk->debugfs);
 	/* The last completion may still be on its way out of the timer. */
 	hrtimer_cancel(&vdisk->timer);
 	put_disk(vdisk->disk);
+	/* No request is there any more that could cut the power. */
+	flush_work(&vdisk->cut_work);
 	blk_mq_free_tag_set(&vdisk->tag_set);
 	vdisk->model->ops->destroy(vdisk->model);
 	if (vdisk->store)
@@ -603,12 +689,11 @@ struct vdisk_medium *vdisk_get_medium(struct vdisk *vdisk)
  * vdisk_get_state - is a disk there?
  * @vdisk: the disk
  *
- * Context: the caller serializes it with vdisk_set_state().
  * Return: its state.
  */
 enum vdisk_state vdisk_get_state(const struct vdisk *vdisk)
 {
-	return vdisk->state;
+	return READ_ONCE(vdisk->state);
 }
 
 /**
@@ -620,22 +705,22 @@ enum vdisk_state vdisk_get_state(const struct vdisk *vdisk)
  */
 void vdisk_set_state(struct vdisk *vdisk, enum vdisk_state state)
 {
-	bool was_ok = vdisk->state == VDISK_STATE_OK;
-	bool is_ok = state == VDISK_STATE_OK;
-
-	if (state == vdisk->state)
+	if (state != VDISK_STATE_OK) {
+		vdisk_go(vdisk, state, false);
+		flush_work(&vdisk->cut_work);
+		return;
+	}
+	if (vdisk_get_state(vdisk) == VDISK_STATE_OK)
 		return;
 
-	/* Gone before it loses anything, and back after all is decided. */
-	if (was_ok)
-		WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
-	if (vdisk->store && state == VDISK_STATE_CUT)
-		vdisk_store_cut(vdisk->store);
-	if (vdisk->store && is_ok)
+	/* Gone, it does nothing by itself. It is back after all is decided. */
+	flush_work(&vdisk->cut_work);
+	if (vdisk->store)
 		vdisk_store_restore(vdisk->store);
-	if (is_ok)
-		WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
-	vdisk->state = state;
+	spin_lock_irq(&vdisk->lock);
+	WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
+	WRITE_ONCE(vdisk->state, VDISK_STATE_OK);
+	spin_unlock_irq(&vdisk->lock);
 }
 
 /**

@@ -3,8 +3,10 @@
  * The default group "fault": what goes wrong with a disk that is on.
  *
  * Two things can: parts of the medium are bad, and the disk as a whole is gone,
- * be it unplugged ("lost") or without power ("cut"). Both are of the disk and
- * not of its directory: a new disk is a good one.
+ * be it unplugged ("lost") or without power ("cut"). Either may also be made to
+ * happen at a certain write ("nth_write"): who tries them all has seen what a
+ * fault can do. All are of the disk and not of its directory: a new disk is a
+ * good one.
  */
 #include <linux/bitops.h>
 #include <linux/configfs.h>
@@ -26,6 +28,14 @@ static const char * const vdisk_state_names[] = {
 	[VDISK_STATE_CUT] = "cut",
 };
 
+static const char * const vdisk_trip_names[] = {
+	[VDISK_TRIP_ERROR] = "error",
+	[VDISK_TRIP_ERRORS] = "errors",
+	[VDISK_TRIP_LOST] = "lost",
+	[VDISK_TRIP_CUT] = "cut",
+	[VDISK_TRIP_CUT_ALL] = "cut-all",
+};
+
 /**
  * vdisk_medium_init - all is well
  * @medium: where
@@ -33,6 +43,7 @@ static const char * const vdisk_state_names[] = {
 void vdisk_medium_init(struct vdisk_medium *medium)
 {
 	spin_lock_init(&medium->lock);
+	medium->trip = VDISK_NO_TRIP;
 }
 
 /**
@@ -63,6 +74,36 @@ bool vdisk_medium_bad(struct vdisk_medium *medium, const struct vdisk_cmd *cmd)
 	}
 	spin_unlock(&medium->lock);
 	return bad;
+}
+
+/**
+ * vdisk_medium_trip - does a command do what was to happen at a write?
+ * @medium: where
+ * @cmd: counts if it changes the disk, so a flush does, too
+ *
+ * Context: of queue_rq(), once for each command.
+ * Return: what happens now, or VDISK_NO_TRIP.
+ */
+enum vdisk_trip vdisk_medium_trip(struct vdisk_medium *medium,
+				  const struct vdisk_cmd *cmd)
+{
+	enum vdisk_trip trip;
+
+	if (READ_ONCE(medium->trip) == VDISK_NO_TRIP || cmd->op == VDISK_READ)
+		return VDISK_NO_TRIP;
+
+	spin_lock(&medium->lock);
+	trip = medium->trip;
+	if (medium->writes_left > 1) {
+		medium->writes_left--;
+		trip = VDISK_NO_TRIP;
+	} else if (medium->writes_left) {
+		medium->writes_left = 0;
+	} else if (trip != VDISK_TRIP_ERRORS) {
+		trip = VDISK_NO_TRIP;
+	}
+	spin_unlock(&medium->lock);
+	return trip;
 }
 
 /* "START LENGTH read", "write" or "readwrite". */
@@ -169,6 +210,80 @@ static ssize_t vdisk_errors_store(struct config_item *item, const char *page,
 
 CONFIGFS_ATTR(vdisk_, errors);
 
+static ssize_t vdisk_nth_write_show(struct config_item *item, char *page)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	enum vdisk_trip trip = VDISK_NO_TRIP;
+	struct vdisk_medium *medium;
+	u64 left = 0;
+
+	mutex_lock(&vi->mutex);
+	if (vi->vdisk) {
+		medium = vdisk_get_medium(vi->vdisk);
+		spin_lock(&medium->lock);
+		trip = medium->trip;
+		left = medium->writes_left;
+		spin_unlock(&medium->lock);
+	}
+	mutex_unlock(&vi->mutex);
+	if (trip == VDISK_NO_TRIP)
+		return sysfs_emit(page, "none\n");
+	return sysfs_emit(page, "%llu %s\n", left, vdisk_trip_names[trip]);
+}
+
+/* "N WHAT", or "none". */
+static int trip_parse(char *text, u64 *left, enum vdisk_trip *trip)
+{
+	char *number = strsep(&text, " ");
+	int err, what;
+
+	*left = 0;
+	*trip = VDISK_NO_TRIP;
+	if (!text)
+		return strcmp(number, "none") ? -EINVAL : 0;
+	err = vdisk_parse_u64(number, left);
+	if (err)
+		return err;
+	what = match_string(vdisk_trip_names, VDISK_NR_TRIPS, text);
+	if (what < 0)
+		return what;
+	*trip = what;
+	return *left ? 0 : -ERANGE;
+}
+
+static ssize_t vdisk_nth_write_store(struct config_item *item,
+				     const char *page, size_t count)
+{
+	struct vdisk_item *vi = to_vdisk_item(item);
+	struct vdisk_medium *medium;
+	enum vdisk_trip trip;
+	/* A number and a word. */
+	char text[32];
+	int err = 0;
+	u64 left;
+
+	if (strscpy(text, page) < 0)
+		return -EINVAL;
+	err = trip_parse(strim(text), &left, &trip);
+	if (err)
+		return err;
+
+	mutex_lock(&vi->mutex);
+	if (vi->vdisk) {
+		medium = vdisk_get_medium(vi->vdisk);
+		spin_lock(&medium->lock);
+		WRITE_ONCE(medium->trip, trip);
+		medium->writes_left = left;
+		spin_unlock(&medium->lock);
+	} else {
+		err = -ENODEV;
+	}
+	mutex_unlock(&vi->mutex);
+	return err ?: count;
+}
+
+CONFIGFS_ATTR(vdisk_, nth_write);
+
 static ssize_t vdisk_state_show(struct config_item *item, char *page)
 {
 	struct vdisk_item *vi = to_vdisk_item(item);
@@ -206,6 +321,7 @@ CONFIGFS_ATTR(vdisk_, state);
 
 static struct configfs_attribute *vdisk_fault_attrs[] = {
 	&vdisk_attr_errors,
+	&vdisk_attr_nth_write,
 	&vdisk_attr_state,
 	NULL,
 };

@@ -134,7 +134,7 @@ struct vdisk_slot {
 
 /**
  * struct vdisk_write - a write or trim that is unstable
- * @link: on the store's flying or ended, none if @cut
+ * @link: on the store's flying or ended, or cutting if @cut
  * @slots: its blocks, in order
  * @nr_slots: how many
  * @pos: first byte
@@ -172,6 +172,7 @@ struct vdisk_write {
  * @cuts: power cuts ever
  * @flying: writes not ended
  * @ended: unstable writes that have, in that order
+ * @cutting: those of both that a cut has yet to work off
  * @ended_slots: of those on @ended
  * @unstable: how many are on @ended
  * @fates: writes by what cuts have done to them
@@ -191,6 +192,7 @@ struct vdisk_store {
 	u64 cuts;
 	struct list_head flying;
 	struct list_head ended;
+	struct list_head cutting;
 	u64 ended_slots;
 	u64 unstable;
 	u64 fates[STORE_NR_FATES];
@@ -575,6 +577,7 @@ struct vdisk_store *vdisk_store_create(const struct vdisk_params *params)
 	xa_init_flags(&store->blocks, XA_FLAGS_LOCK_IRQ);
 	INIT_LIST_HEAD(&store->flying);
 	INIT_LIST_HEAD(&store->ended);
+	INIT_LIST_HEAD(&store->cutting);
 	return store;
 }
 
@@ -840,21 +843,21 @@ static void cut_block(struct vdisk_store *store, struct vdisk_block *block,
 }
 
 /**
- * vdisk_store_cut - cut the power
+ * vdisk_store_stop - cut the power
  * @store: the store
  *
- * From now on nothing is written. What was unstable is lost, kept or torn.
+ * From now on nothing is written, and what becomes of that which was unstable
+ * is decided; vdisk_store_cut() does it.
  *
- * Context: may sleep. The caller serializes it with vdisk_store_restore().
+ * Context: any. The caller serializes it with vdisk_store_restore().
  */
-void vdisk_store_cut(struct vdisk_store *store)
+void vdisk_store_stop(struct vdisk_store *store)
 {
-	struct vdisk_write *write, *next;
-	struct vdisk_slot *slot;
-	void *spare = NULL;
+	struct vdisk_write *write;
+	unsigned long flags;
 	LIST_HEAD(writes);
 
-	xa_lock_irq(&store->blocks);
+	xa_lock_irqsave(&store->blocks, flags);
 	store->off = true;
 	store->cuts++;
 	/* Those in flight go on pointing to their writes. */
@@ -868,6 +871,26 @@ void vdisk_store_cut(struct vdisk_store *store)
 	store->unstable = 0;
 	list_for_each_entry(write, &writes, link)
 		cut_write(store, write);
+	list_splice_tail(&writes, &store->cutting);
+	xa_unlock_irqrestore(&store->blocks, flags);
+}
+
+/**
+ * vdisk_store_cut - lose, keep or tear what was unstable
+ * @store: the store; vdisk_store_stop() was called
+ *
+ * Context: may sleep. The caller serializes it with itself and with
+ * vdisk_store_restore().
+ */
+void vdisk_store_cut(struct vdisk_store *store)
+{
+	struct vdisk_write *write, *next;
+	struct vdisk_slot *slot;
+	void *spare = NULL;
+	LIST_HEAD(writes);
+
+	xa_lock_irq(&store->blocks);
+	list_splice_init(&store->cutting, &writes);
 	xa_unlock_irq(&store->blocks);
 
 	list_for_each_entry(write, &writes, link) {

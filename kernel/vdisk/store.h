@@ -50,6 +50,7 @@ blk_status_t vdisk_store_write_end(struct vdisk_store *store,
 struct vdisk_mark vdisk_store_mark(struct vdisk_store *store);
 blk_status_t vdisk_store_flush_end(struct vdisk_store *store,
 				   struct vdisk_mark mark);
+void vdisk_store_stop(struct vdisk_store *store);
 void vdisk_store_cut(struct vdisk_store *store);
 void vdisk_store_restore(struct vdisk_store *store);
 void vdisk_store_get_stats(struct vdisk_store *store,

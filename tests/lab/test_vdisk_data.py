@@ -675,9 +675,95 @@ def test_a_lost_disk_fails_everything_and_comes_back_as_it_was(careful: Careful)
     assert numbers(left.read("stats"))["failed_requests"] >= 3
 
 
+# Runs in the guest: writes of 4 KiB, with a trim, a FUA write and a flush between them, one after
+# the other; then all is read. Says what each did.
+_COMMANDS = """
+import fcntl, mmap, os, struct, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT)
+page = mmap.mmap(-1, 4096)
+page.write(b"x" * 4096)
+def do(i):
+    if i == 1:
+        fcntl.ioctl(fd, 0x1277, struct.pack("QQ", 1 << 16, 4096))
+    elif i == 3:
+        os.fsync(fd)
+    else:
+        os.pwritev(fd, [page], i << 12, os.RWF_DSYNC if i == 2 else 0)
+for step, args in [(do, (i,)) for i in range(6)] + [(os.preadv, (fd, [page], 0))]:
+    try:
+        step(*args)
+        print("ok", end=" ")
+    except OSError as error:
+        print(error.errno, end=" ")
+print()
+"""
+
+
+# Which of them the disk's n-th command is of: after a FUA write Linux flushes.
+_COMMAND_OF = (0, 1, 2, 2, 3, 4, 5)
+
+
+def test_the_nth_write_meets_its_fault_and_no_other_does(careful: Careful) -> None:
+    cases = [
+        (n, what)
+        for what in ("error", "errors", "lost", "cut", "cut-all")
+        for n in range(1, len(_COMMAND_OF) + 2)
+    ]
+    python = Path(sys.executable).resolve()
+    left = careful.run(
+        *(vdisk(name, **CACHED) for name in ("disk0", "disk1")),
+        f"cat > /run/commands.py << 'END'\n{_COMMANDS}END",
+        *(
+            f"for d in disk0 disk1; do echo ok > {VDISK}/$d/fault/state; done\n"
+            f"echo '{n} {what}' > {FAULT}/nth_write\n"
+            f"{python} -SI /run/commands.py /dev/disk0 >> /run/said\n"
+            f"cat {FAULT}/nth_write {FAULT}/state {VDISK}/disk1/fault/state >> /run/said\n"
+            f"echo none > {FAULT}/nth_write"
+            for n, what in cases
+        ),
+        "cat /run/said > /run/isoblk/said",
+    )
+    said = left.read("said").splitlines()
+    for (n, what), found in zip(cases, zip(*[iter(said)] * 4, strict=True), strict=True):
+        results, rest, state, other = found
+        happens = n <= len(_COMMAND_OF)
+        first = _COMMAND_OF[n - 1] if happens else 6
+        gone = happens and what not in ("error", "errors")
+        failed = [i == first or (i > first and what != "error") for i in range(6)]
+        assert [word != "ok" for word in results.split()] == [*failed, gone], (n, what, results)
+        assert rest == f"{max(0, n - len(_COMMAND_OF))} {what}"
+        assert state == ("ok" if not gone else what.split("-")[0])
+        assert other == ("cut" if gone and what == "cut-all" else "ok")
+
+
+def test_what_is_in_flight_when_the_power_goes_at_a_write_may_be_kept_or_lost(
+    careful: Careful,
+) -> None:
+    left = careful.run(
+        vdisk(**CACHED),
+        *(
+            f"echo '3 cut' > {FAULT}/nth_write; "
+            f"dd if=/dev/zero bs=4k count=4 oflag=direct of=/dev/disk0 2> /dev/null || true; "
+            f"echo ok > {FAULT}/state"
+            for _ in range(20)
+        ),
+        _stats(),
+    )
+    stats = numbers(left.read("stats"))
+    # Two had ended, and the third was on its way.
+    assert stats["cut_lost"] + stats["cut_kept"] + stats["cut_torn"] == 60
+    assert stats["cut_lost"] > 10
+    assert stats["cut_kept"] > 10
+    assert stats["unstable_writes"] == 0
+
+
 def test_faults_are_of_a_disk_that_is_on_and_bad_input_is_refused(guest: Guest) -> None:
     bad = {
         "state": {EINVAL: ["", "off", "Cut"]},
+        "nth_write": {
+            EINVAL: ["", "1", "cut", "1 cuts", "x cut", "1 cut 1", "-1 cut", f"1 {40 * ' '}cut"],
+            ERANGE: ["0 cut", f"{2**64} cut"],
+        },
         "errors": {
             EINVAL: [
                 *("", "0", "0 4k", "0 4k reads", "x 4k read", "0 4k read 1", "0 4k writeread"),
@@ -692,20 +778,23 @@ def test_faults_are_of_a_disk_that_is_on_and_bad_input_is_refused(guest: Guest) 
         script(
             f"mkdir {VDISK}/disk0; cd {FAULT}; exec 4> /run/said",
             "cat state errors >&4; put cut state >&4; put '0 1 read' errors >&4",
+            "put '1 cut' nth_write >&4",
             "echo 1 > ../power",
             *(f"put '{text}' {name} >&4" for name, text, _ in cases),
-            "cat state errors >&4",
+            "cat state errors nth_write >&4",
             'for i in $(seq 0 64); do put "$i 1 read" errors >&4; done; wc -l < errors >&4',
-            "echo lost > state; echo 0 > ../power; echo 1 > ../power; cat state errors >&4",
+            "echo '9 cut' > nth_write; echo lost > state; echo 0 > ../power; echo 1 > ../power",
+            "cat state errors nth_write >&4",
             "cat /run/said > /run/isoblk/said",
         )
     )
     said = left.read("said").splitlines()
-    assert said[:3] == ["ok", ENODEV, ENODEV]
+    assert said[:4] == ["ok", ENODEV, ENODEV, ENODEV]
     wrong = [
         f"{name} {text!r}: {found}, not {why}"
-        for (name, text, why), found in zip(cases, said[3:], strict=False)
+        for (name, text, why), found in zip(cases, said[4:], strict=False)
         if found != why
     ]
     assert wrong == []
-    assert said[3 + len(cases) :] == ["ok", *64 * ["ok"], ENOSPC, "64", "ok"]
+    last = ["ok", "none", *64 * ["ok"], ENOSPC, "64", "ok", "none"]
+    assert said[4 + len(cases) :] == last
