@@ -3,6 +3,7 @@
 #   make demo     set all up, run the weights study, write the report
 #   make test     set all up, run every test
 #   make test-smp of these, those in an emulated machine with four processors
+#   make sweep    dm-setcache with a fault at each write of six lives in each mode; 6 minutes of CPU
 #   make try-containers  what docs/containers.md shows, in a virtual machine; root; 20 minutes
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/speed.md)
@@ -29,10 +30,13 @@ QUOTED := weights io-cost-rate bfq-tags group-count prototype fair fair-large de
 	prediction-change cfq-gate p0-weights p0-group-count p0-group-time p1-record-size p0-rocksdb \
 	cache-fit p4-sysbench p4-warm p4-fio p4-dd cache-writeback cache-tenants
 
+# Lives of a cache, in each mode, that the sweep tries.
+SWEEP_LIVES ?= 6
+
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-smp try-containers check bench figures lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-smp sweep try-containers check bench figures lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -45,6 +49,9 @@ test: setup-dev kernels kernels-smp
 
 test-smp: setup-dev kernels-smp
 	$(VENV)/bin/pytest tests/qemu
+
+sweep: setup-dev kernels
+	SWEEP_LIVES=$(SWEEP_LIVES) $(VENV)/bin/pytest -n $(JOBS) tests/lab/test_setcache_sweep.py
 
 try-containers: setup
 	$(ISOBLK) kernel build --stock

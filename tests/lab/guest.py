@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run a few lines of shell in a guest, and read what they left."""
 
+import shlex
 import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,17 @@ class Left:
 
     def read(self, name: str) -> str:
         return (self.dir / name).read_text()
+
+
+def program(name: str, *arguments: str, to: str) -> str:
+    """A line of a script that runs a program of this directory, whatever its outcome.
+
+    It has the standard library and this repository's tests, and `to` gets what it says.
+    """
+    python = Path(sys.executable).resolve()
+    root = Path(__file__).parents[2]
+    command = [str(python), "-BSE", "-m", f"tests.lab.{name}", *arguments]
+    return f"(cd {shlex.quote(str(root))}; {shlex.join(command)} > {to} || true)"
 
 
 @dataclass(frozen=True)

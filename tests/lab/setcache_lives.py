@@ -6,16 +6,10 @@ number: writers that write, read, flush, write through (FUA) and discard, and me
 and policies, cleaning, suspension, reload. Origin and SSD are parts of one disk with a volatile
 cache, so one cut takes both, and of each write that is not stable it keeps all, a part, or nothing.
 
-Every sector that is written carries its number and that of its write. So a reader knows what it
-has got, and the model what it may have got: before the cut, what was written last; after it, no
-less than what was flushed.
+What may be read: before the cut, what was written last; after it, no less than what was flushed.
 """
 
-import fcntl
-import mmap
-import os
 import random
-import struct
 import subprocess
 import sys
 import threading
@@ -23,14 +17,22 @@ import time
 from pathlib import Path
 from typing import Final
 
+from tests.lab.setcache_model import (
+    ANYTHING,
+    MODES,
+    POLICIES,
+    SECTOR,
+    Content,
+    Direct,
+    everything,
+    numbers,
+)
+
 DISK: Final = Path("/sys/kernel/config/isoblk_vdisk/disk0")
 STATS: Final = Path("/sys/kernel/debug/isoblk_vdisk/disk0/stats")
-SECTOR: Final = 512
 ORIGIN: Final = 4096  # sectors
 SSD: Final = 1024
 WAYS: Final = 16
-MODES: Final = ("writeback", "writethrough", "writearound", "readonly", "writeonly")
-POLICIES: Final = ("fifo", "lru", "random")
 OPTIONS: Final = (
     "0",
     "2 commit_ms 1",
@@ -38,10 +40,6 @@ OPTIONS: Final = (
     "4 seq_write_kb 16 seq_read_kb 16",
     "6 commit_ms 1 age_ms 1 idle_ms 1",
 )
-BLKDISCARD: Final = 0x1277
-
-# What a discard leaves: anything that was ever there.
-ANYTHING: Final = -1
 
 
 class DeadError(Exception):
@@ -62,38 +60,6 @@ def dm(*words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=check)
 
 
-def pattern(sector: int, count: int, number: int) -> mmap.mmap:
-    """Sectors of the write `number`."""
-    data = mmap.mmap(-1, count * SECTOR)
-    for i in range(count):
-        data.write(struct.pack("<QQ", sector + i, number) * (SECTOR // 16))
-    return data
-
-
-def numbers(data: bytes, sector: int) -> list[int]:
-    """Of each sector, the write that it is of, 0 if of none."""
-    found = []
-    for at in range(0, len(data), SECTOR):
-        piece = data[at : at + SECTOR]
-        place, number = struct.unpack_from("<QQ", piece)
-        if any(piece):
-            assert place == sector + at // SECTOR, f"sector {sector + at // SECTOR}: of {place}"
-            assert piece == struct.pack("<QQ", place, number) * (SECTOR // 16), "half a sector"
-        found.append(number)
-    return found
-
-
-def everything(path: str) -> list[int]:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
-    found = []
-    for at in range(0, ORIGIN, 128):
-        data = mmap.mmap(-1, 128 * SECTOR)
-        assert os.preadv(fd, [data], at * SECTOR) == len(data)
-        found += numbers(bytes(data), at)
-    os.close(fd)
-    return found
-
-
 class Writer:
     """One at a time, on sectors of its own."""
 
@@ -101,14 +67,9 @@ class Writer:
         self.random = random.Random(seed)
         self.path, self.first, self.count = path, first, count
         self.number = 0
-        self.written: dict[int, list[int]] = {s: [0] for s in range(first, first + count)}
-        self.stable: dict[int, int] = {}  # how many of them must not be read after a cut
-        self.ended: set[int] = set()  # since the last flush
+        self.content = Content(range(first, first + count))
         self.fault: str | None = None
         self.off = False
-
-    def open(self) -> None:
-        self.fd = os.open(self.path, os.O_RDWR | os.O_DIRECT)
 
     def place(self, sizes: tuple[int, ...], aligns: tuple[int, ...]) -> tuple[int, int]:
         count = min(self.random.choice(sizes), self.count)
@@ -122,55 +83,31 @@ class Writer:
     def write(self, *, fua: bool) -> None:
         sector, count = self.place((1, 2, 7, 8, 8, 8, 8, 16, 24, 40, 128), (1, 8, 8, 8))
         self.number += 1
-        data = pattern(sector, count, self.number)
         sectors = range(sector, sector + count)
-        for s in sectors:
-            self.written[s].append(self.number)
-        try:
-            os.pwritev(self.fd, [data], sector * SECTOR, os.RWF_DSYNC if fua else 0)
-        except OSError as error:
-            raise DeadError from error
-        for s in sectors:
-            if fua:
-                self.stable[s] = len(self.written[s]) - 1
-        self.ended.difference_update(sectors) if fua else self.ended.update(sectors)
+        self.content.begin(sectors, self.number)
+        self.device.write(sector, count, self.number, fua=fua)
+        self.content.end(sectors, stable=fua)
 
     def read(self) -> None:
         sector, count = self.place((1, 3, 8, 8, 16, 64, 128, 256), (1,))
-        data = mmap.mmap(-1, count * SECTOR)
-        try:
-            os.preadv(self.fd, [data], sector * SECTOR)
-        except OSError as error:
-            raise DeadError from error
-        for s, number in enumerate(numbers(bytes(data), sector), sector):
-            last = self.written[s][-1]
-            assert last in (number, ANYTHING), f"sector {s} reads {number}, last was {last}"
+        self.content.check(numbers(self.device.read(sector, count), sector), sector)
 
     def flush(self) -> None:
-        try:
-            os.fsync(self.fd)
-        except OSError as error:
-            raise DeadError from error
+        self.device.flush()
         if self.off:
             raise DeadError
-        for s in self.ended:
-            self.stable[s] = len(self.written[s]) - 1
-        self.ended.clear()
+        self.content.flushed()
 
     def discard(self) -> None:
         sector, count = self.place((8, 8, 16, 64, 300), (1, 8))
-        for s in range(sector, sector + count):
-            self.written[s].append(ANYTHING)
-            self.ended.add(s)
-        try:
-            where = struct.pack("QQ", sector * SECTOR, count * SECTOR)
-            fcntl.ioctl(self.fd, BLKDISCARD, where)
-        except OSError as error:
-            raise DeadError from error
+        sectors = range(sector, sector + count)
+        self.content.begin(sectors, ANYTHING)
+        self.device.discard(sector, count)
+        self.content.end(sectors)
 
     def live(self, steps: int) -> None:
         """Any number of steps, until the power is off."""
-        self.open()
+        self.device = Direct(self.path)
         try:
             for _ in range(steps):
                 what = self.random.choices(
@@ -182,20 +119,18 @@ class Writer:
                     time.sleep(self.random.choice([0.0001, 0.001]))
                 else:
                     getattr(self, what)()
-        except DeadError:
-            pass
+        except (OSError, DeadError):
+            self.content.crash()
         except AssertionError as fault:
             self.fault = str(fault)
         finally:
-            os.close(self.fd)
+            self.device.close()
 
     def check(self, found: list[int]) -> None:
-        """What may be there after the cut."""
-        for s, written in self.written.items():
-            allowed = written[self.stable.get(s, 0) :]
-            assert ANYTHING in allowed or found[s] in allowed, (
-                f"sector {s} reads {found[s]}, of {written} only {allowed} may be"
-            )
+        """After the cut. It may have come after the last step."""
+        self.content.crash()
+        first = self.first
+        self.content.check(found[first : first + self.count], first)
 
 
 class Life:
@@ -277,11 +212,11 @@ class Life:
     def after(self, writers: list[Writer]) -> None:
         dm("create", "c", "--table", self.table())
         dm("mknodes")
-        found = everything("/dev/mapper/c")
+        found = everything("/dev/mapper/c", ORIGIN)
         for writer in writers:
             writer.check(found)
         # It stays so, and once all is clean the origin has it.
-        assert everything("/dev/mapper/c") == found, "another content the second time"
+        assert everything("/dev/mapper/c", ORIGIN) == found, "another content the second time"
         dm("message", "c", "0", "mode", "readonly")
         for _ in range(2000):
             words = dm("status", "c").stdout.split()
@@ -291,7 +226,7 @@ class Life:
         else:
             raise AssertionError("it is never clean")
         dm("remove", "c")
-        assert everything("/dev/mapper/slow") == found, "the origin differs"
+        assert everything("/dev/mapper/slow", ORIGIN) == found, "the origin differs"
         dm("remove", "slow")
         dm("remove", "fast")
 
@@ -319,4 +254,5 @@ def main() -> None:
     print(f"lives {count} writes {len(cuts)}")
 
 
-main()
+if __name__ == "__main__":
+    main()

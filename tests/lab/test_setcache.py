@@ -7,12 +7,10 @@ the module's own code.
 
 import re
 import struct
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.lab.guest import Guest, Left
+from tests.lab.guest import Guest, Left, program
 from tests.lab.load import (
     CGROUP,
     START,
@@ -31,7 +29,6 @@ from tests.lab.load import (
 from tests.lab.share import io_stats
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
-LIVES = Path(__file__).with_name("setcache_lives.py")
 
 # An origin of 16 MiB and an SSD of 4: 15 sets of 64 blocks of 4 KiB.
 ORIGIN, SSD, WAYS = 32768, 8192, 64
@@ -84,9 +81,8 @@ def _balance(status: dict[str, str]) -> None:
 
 
 def _lives(guest: Guest, first: int, count: int) -> None:
-    python = Path(sys.executable).resolve()
     path = "export PATH=$PATH:/sbin:/usr/sbin"
-    command = f"{python} -SI {LIVES} {first} {count} 80 > /run/isoblk/lives || true"
+    command = program("setcache_lives", str(first), str(count), "80", to="/run/isoblk/lives")
     left = guest.run(f"{path}\n{command}", modules=MODULES)
     said = left.read("lives")
     assert said.startswith(f"lives {count} "), said + left.console[-2000:]
