@@ -163,6 +163,15 @@ def test_contents_outlive_an_orderly_stop_and_hits_need_no_origin(guest: Guest) 
     assert status["used"] == "512"
 
 
+def test_an_orderly_stop_leaves_nothing_in_the_origins_own_cache(guest: Guest) -> None:
+    """The SSD would still call clean what a power cut takes from the origin afterwards."""
+    _run(
+        guest,
+        f"make 'writethrough lru'; fill {C}; dm remove c",
+        "fault slow cut state; fault slow ok state; same /dev/slow",
+    )
+
+
 def test_a_sequential_stream_is_cached_up_to_its_threshold(guest: Guest) -> None:
     left = _run(
         guest,
