@@ -1,160 +1,147 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Faults of the kernel's fault injection on a cache under blkload, which verifies what it reads.
-Run in the guest, with the standard library alone. `io MODE DISK`: fail_make_request on a disk;
-`memory MODE`: failslab in all kernel threads. Prints how many faults there were, the last status,
-and `done`; leaves blkload's results."""
+"""Bad places on the SSD or the origin: who sees an error, by the table in kernel/cache/README.md.
+Run in the guest, with the standard library alone: MODE. Prints a line for each fault, and
+`done`."""
 
-import shutil
 import sys
 import time
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final
 
-from tests.lab.setcache_files import say
-from tests.lab.setcache_guest import Cache, disk, dm, run
-from tests.lab.setcache_lost import restore
+from tests.lab.setcache_guest import BLOCK, DIRTYING, Cache, Raw, disk, fault, kernel_log
+from tests.lab.setcache_lost import empty, restore
 
-DEBUG: Final = Path("/sys/kernel/debug")
-LOAD: Final = Path("/sys/kernel/config/blkload")
-RESULTS: Final = Path("/run/isoblk/results")
-MANY: Final = 1_000_000
-
-TENANTS: Final = {
-    "mixed": {
-        "rw": "randrw",
-        "bssplit": "512/20:4k/50:12k/10:64k/20",
-        "iodepth": 8,
-        "size": "4m",
-        "fsync": 50,
-    },
-    "hot": {
-        "rw": "randrw",
-        "bs": "4k",
-        "iodepth": 4,
-        "offset": "4m",
-        "size": "2m",
-        "random_distribution": "zipf:1.2",
-        "fua": 1,
-    },
-}
+SSD: Final = 5 << 20
+ORIGIN: Final = 8 << 20
+# Superblocks and records lie before that.
+DATA: Final = 1 << 16
+# What the cache holds of a region, and what is done there. A part: the first sector of a block.
+WHATS: Final = ("clean", "dirty", "absent")
+OPS: Final = ("read", "write", "part")
+LENGTH: Final = 16  # blocks of a region
+# Faults with which nothing can be cleaned.
+HOLDING: Final = (("fast", "read"), ("slow", "write"))
 
 
-def arm(capability: str, percent: int) -> None:
-    """Failures that are counted, and said nothing of."""
-    where = DEBUG / capability
-    for name, value in (("verbose", 0), ("interval", 1), ("times", MANY)):
-        (where / name).write_text(str(value))
-    (where / "probability").write_text(str(percent))
+@dataclass(frozen=True)
+class Case:
+    mode: str
+    disk: str
+    kind: str
+    what: str
+    op: str
+
+    @property
+    def fails(self) -> bool:
+        """What the README says."""
+        read = self.op == "read"
+        if self.disk == "fast":
+            # Only of a dirty block the SSD has what nobody else has.
+            return self.what == "dirty" and read == (self.kind == "read")
+        if self.kind == "read":
+            # A write of a part that cannot have the rest goes to the origin alone.
+            return read and self.what == "absent"
+        if read or self.mode in DIRTYING:
+            return False
+        # A dirty block stays in the cache; in writethrough it goes to both.
+        return self.what != "dirty" or self.mode == "writethrough"
 
 
-def disarm(capability: str) -> int:
-    """How many there were."""
-    where = DEBUG / capability
-    (where / "probability").write_text("0")
-    return MANY - int((where / "times").read_text())
+class Bench:
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+        origin, ssd = disk("slow", str(ORIGIN), 300_000), disk("fast", str(SSD), 100_000)
+        self.cache = Cache(origin, ssd, 8, 64)
 
+    def begin(self, whats: tuple[str, ...]) -> Raw:
+        """A cache with a region for each op on each kind of block."""
+        cache = self.cache
+        empty(cache.ssd)
+        restore(cache.origin, bytes(ORIGIN))
+        origin = Raw(cache.origin)
+        for at in range(0, ORIGIN // BLOCK, 64):
+            assert origin.write(at, 64)
+        origin.close()
+        cache.create("writeback", "lru", "2 set_high 100")
+        raw = Raw(cache.path)
+        raw.written, raw.version = origin.written, origin.version
+        for what in ("clean", "dirty"):
+            for i, _ in enumerate(OPS):
+                assert what not in whats or raw.write(self.region(what, i), LENGTH)
+            if what == "clean":
+                cache.clean()
+        assert raw.flush()
+        assert cache.count("dirty") == ("dirty" in whats) * 3 * LENGTH
+        return raw
 
-def load(path: str, ms: int) -> None:
-    for name, attributes in TENANTS.items():
-        (LOAD / name).mkdir()
-        values = {"device": path, "verify": 1, "runtime": f"{ms}ms", **attributes}
-        for key, value in values.items():
-            (LOAD / name / key).write_text(str(value))
+    @staticmethod
+    def region(what: str, op: int) -> int:
+        # Not side by side, so that no run of dirty blocks is of two.
+        return (WHATS.index(what) * len(OPS) + op) * 2 * LENGTH
 
+    def one(self, name: str, kind: str) -> None:
+        # Where a dirty block can be cleaned, it soon is not dirty in these modes.
+        held = self.mode in DIRTYING or (name, kind) in HOLDING
+        whats = WHATS if held else ("clean", "absent")
+        raw = self.begin(whats)
+        first, size = (DATA, SSD) if name == "fast" else (0, ORIGIN)
+        fault(name, "errors", f"{first} {size - first} {kind}")
+        self.cache.tell("mode", self.mode)
+        failed = 0
+        for what in whats:
+            for i, op in enumerate(OPS):
+                case = Case(self.mode, name, kind, what, op)
+                at = self.region(what, i)
+                if op == "read":
+                    good = raw.good(at, LENGTH)
+                elif op == "write":
+                    good = raw.write(at, LENGTH)
+                else:
+                    good = raw.write(at, 1, part=True)
+                assert good != case.fails, f"{case}: {'no error' if good else 'an error'}"
+                failed += not good
+        dirty = self.cache.count("dirty")
+        if (name, kind) in HOLDING:
+            # Nor is it lost what cannot be cleaned.
+            self.cache.tell("clean")
+            time.sleep(0.2)
+            assert self.cache.count("dirty") == dirty >= 3 * LENGTH
+        status = self.cache.status()
+        fault(name, "errors", "none")
+        assert status["state"] == "ok"
+        self.check(raw)
+        counted = {key: int(value) for key, value in status.items() if key.endswith("_errors")}
+        print(name, kind, "failed", failed, *(f"{key} {n}" for key, n in counted.items()))
 
-def start() -> None:
-    """It begins at the next whole second."""
-    (LOAD / "start").write_text("1")
-    (LOAD / "align").read_text()
-
-
-def wait() -> None:
-    (LOAD / "wait").read_text()
-    shutil.copy(DEBUG / "blkload/results", RESULTS)
-
-
-def storm_io(mode: str, name: str) -> None:
-    cache = Cache(disk("slow", "8m", 300_000), disk("fast", "3m", 60_000), 8, 64)
-    cache.create(mode)
-    load(cache.path, 1000)
-    Path(f"/sys/block/{name}/make-it-fail").write_text("1")
-    start()
-    for _ in range(4):
-        arm("fail_make_request", 1)
-        time.sleep(0.15)
-        cache.tell("clean")
-        # Looked for again, if it is lost; that may fail, too.
-        run("dmsetup", "suspend", "c", check=False)
-        faults = disarm("fail_make_request")
-        assert faults
-        print("faults", faults)
-        dm("resume", "c")
-        time.sleep(0.05)
-    wait()
-    assert cache.status()["state"] == "ok"
-    cache.clean()
-    say(cache.status())
-
-
-def null_disk(name: str, mib: int, ns: int) -> str:
-    """A disk that needs no memory once it has been written; the virtual disk does."""
-    where = Path("/sys/kernel/config/nullb") / name
-    where.mkdir()
-    for key, value in {
-        "size": mib,
-        "blocksize": 512,
-        "queue_mode": 2,
-        "irqmode": 2,
-        "completion_nsec": ns,
-        "submit_queues": 1,
-        "memory_backed": 1,
-        "power": 1,
-    }.items():
-        (where / key).write_text(str(value))
-    restore(f"/dev/{name}", bytes(mib << 20))
-    return f"/dev/{name}"
-
-
-def storm_memory(mode: str) -> None:
-    cache = Cache(null_disk("nullb0", 8, 300_000), null_disk("nullb1", 3, 60_000), 8, 64)
-    cache.create(mode)
-    load(cache.path, 500)
-    # The tenants' threads are made without faults; then all threads of the kernel have them.
-    start()
-    time.sleep(0.02)
-    (DEBUG / "failslab/task-filter").write_text("Y")
-    (DEBUG / "failslab/ignore-gfp-wait").write_text("N")
-    threads = 0
-    for task in Path("/proc").glob("[0-9]*"):
-        try:
-            if not (task / "cmdline").read_bytes():
-                (task / "make-it-fail").write_text("1")
-                threads += 1
-        except OSError:
-            pass
-    for percent in (5, 30, 90):
-        arm("failslab", percent)
-        time.sleep(0.1)
-        cache.tell("clean")
-        cache.tell("policy", "random" if percent == 30 else "lru")
-        time.sleep(0.05)
-        faults = disarm("failslab")
-        assert faults
-        print("faults", faults)
-    arm("failslab", 10)
-    say(cache.again())
-    wait()
-    disarm("failslab")
-    cache.clean()
-    say(cache.status())
-    print("threads", threads)
+    def check(self, raw: Raw) -> None:
+        """What was acknowledged is there; of what failed, the old or the new, and it stays so."""
+        for block, new in raw.failed.items():
+            (found,) = raw.read(block) or [b""]
+            old = raw.written[block]
+            for at in range(0, BLOCK, 512):
+                piece = slice(at, at + 512)
+                assert found[piece] in (old[piece], new[piece]), f"block {block}"
+            raw.written[block] = found
+        for block in range(0, ORIGIN // BLOCK, 64):
+            assert raw.good(block, 64)
+            assert raw.good(block, 64)
+        self.cache.clean()
+        raw.close()
+        self.cache.remove()
+        origin = Raw(self.cache.origin)
+        origin.written = raw.written
+        for block in range(0, ORIGIN // BLOCK, 64):
+            assert origin.good(block, 64)
+        origin.close()
 
 
 def main() -> None:
-    if sys.argv[1] == "io":
-        storm_io(*sys.argv[2:])
-    else:
-        storm_memory(*sys.argv[2:])
+    bench = Bench(sys.argv[1])
+    for name in ("fast", "slow"):
+        for kind in ("read", "write"):
+            bench.one(name, kind)
+    log = kernel_log()
+    assert "I/O error on the SSD" in log
     print("done")
 
 

@@ -24,7 +24,7 @@ def test_who_sees_an_error_of_a_bad_place(guest: Guest, mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_storms_of_io_errors(guest: Guest, mode: str) -> None:
     for disk in ("fast", "slow"):
-        left = script(guest, "setcache_errors", "io", mode, disk)
+        left = script(guest, "setcache_faulty", "io", mode, disk)
         done = results(left, "results")
         ops = [op for tenant in done.values() for op in tenant.ops.values()]
         assert sum(op.ios for op in ops) > 5000
@@ -36,7 +36,7 @@ def test_storms_of_io_errors(guest: Guest, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_short_of_memory_all_goes_on(guest: Guest, mode: str) -> None:
-    left = script(guest, "setcache_errors", "memory", mode)
+    left = script(guest, "setcache_faulty", "memory", mode)
     done = results(left, "results")
     ops = [op for tenant in done.values() for op in tenant.ops.values()]
     assert sum(op.ios for op in ops) > 5000
