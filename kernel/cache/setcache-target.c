@@ -558,10 +558,10 @@ static int sc_parse_geometry(struct setcache *sc, struct dm_arg_set *as,
 	    !is_power_of_2(geo->assoc) || geo->assoc < SC_MIN_ASSOC ||
 	    geo->assoc > SC_MAX_ASSOC)
 		return -EINVAL;
-	*error = "the origin is smaller than the target";
+	*error = "the target has to be as long as the origin";
 	geo->origin = sc->ti->len;
 	geo->ssd = bdev_nr_sectors(sc->ssd->bdev);
-	if (geo->origin > bdev_nr_sectors(sc->origin->bdev))
+	if (geo->origin != bdev_nr_sectors(sc->origin->bdev))
 		return -EINVAL;
 	*error = "the SSD is too small for one set";
 	return sc_geometry_fit(geo);

@@ -114,9 +114,9 @@ def sizes() -> None:
     other = {
         "too long": (
             good.replace(f"0 {ORIGIN} ", f"0 {ORIGIN + 8} ", 1),
-            "smaller than the target",
+            "as long as the origin",
         ),
-        "too short": (good.replace(f"0 {ORIGIN} ", f"0 {ORIGIN - 8} ", 1), "has changed its size"),
+        "too short": (good.replace(f"0 {ORIGIN} ", f"0 {ORIGIN - 8} ", 1), "as long as the origin"),
         "blocks": (good.replace(" 8 64 ", " 16 64 "), "made with another block size"),
         "ways": (good.replace(" 8 64 ", " 8 32 "), "made with another associativity"),
     }
@@ -138,10 +138,11 @@ def sizes() -> None:
     for line, said in other.values():
         refused(said, "create", "c", "--table", line)
     set_size("o", "/dev/slow", ORIGIN - 64)
-    refused("the origin is smaller than the target", "create", "c", "--table", good)
+    refused("as long as the origin", "create", "c", "--table", good)
     refused("the origin has changed its size", "create", "c", "--table",
             cache.line("writeback"))  # fmt: skip
     set_size("o", "/dev/slow", ORIGIN + 64)
+    refused("as long as the origin", "create", "c", "--table", good)
     refused("the origin has changed its size", "create", "c", "--table", cache.line("writeback"))
     set_size("o", "/dev/slow", ORIGIN)
     for size in (SSD - 64, SSD + 64):
