@@ -60,9 +60,10 @@ def refused(said: str, *words: str) -> None:
 
 
 def lines() -> None:
+    length = sectors("/dev/slow")
     for line, said in LINES.items():
-        refused(f"setcache: {said}", "create", "c", "--table", f"0 {ORIGIN} setcache {line}")
-    line = f"0 {ORIGIN} setcache /dev/slow /dev/fast 8 64 writeback lru"
+        refused(f"setcache: {said}", "create", "c", "--table", f"0 {length} setcache {line}")
+    line = f"0 {length} setcache /dev/slow /dev/fast 8 64 writeback lru"
     refused("the table must not be read-only", "create", "c", "--readonly", "--table", line)
 
 
