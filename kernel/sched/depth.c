@@ -41,7 +41,7 @@
  *    their group's only one.
  *
  * Until a depth is found, the number of busy servers serves as a guess, loosely;
- * it does after that too, where it is lower.
+ * it does after that too, where it is lower, unless tags are short.
  *
  * A probe lasts a few ticks, tightly, and is compared with the sample just before
  * it, by bios and bytes, or if those disagree (the load's mix changed with
@@ -349,10 +349,14 @@ static void set_limits(struct isoblk_disk *disk, int limit, int enough)
 	WRITE_ONCE(d->changed, true);
 }
 
-/* Loosely: what the device needs is @depth, or less if fewer servers are busy. */
+/*
+ * Loosely: what the device needs is @depth, or less if fewer servers are busy. But if
+ * those who wait have all the tags, that is why.
+ */
 static void set_loose(struct isoblk_disk *disk, int depth)
 {
-	depth = min(depth, disk->depth.guess);
+	if (!disk->tags_short || depth == INT_MAX)
+		depth = min(depth, disk->depth.guess);
 	set_limits(disk, INT_MAX, depth == INT_MAX ? INT_MAX :
 		   max(depth / PATIENT_FRACTION, 1));
 }
@@ -525,17 +529,25 @@ static u64 count_lone(const struct isoblk_disk *disk)
 	return lone;
 }
 
+/* Whether requests are merged: what waits is larger then, and of fewer tags. */
+static bool merging(const struct isoblk_sample *s)
+{
+	return s->bios > nr_completed(s) + nr_completed(s) / SAME_FRACTION;
+}
+
 /*
  * Whether there are groups that wait for each request, or requests that wait in
- * the device hold too many of the tags; true: that is new.
+ * the device hold too many of the tags, where these are not merged; true: that is new.
  */
-static bool judge_tight(struct isoblk_disk *disk)
+static bool judge_tight(struct isoblk_disk *disk,
+			const struct isoblk_sample *s)
 {
 	struct isoblk_depth *d = &disk->depth;
 	u64 lone = count_lone(disk);
 	int depth = d->known ?: d->guess;
-	bool tight = lone - d->lone >= MIN_LONE || (disk->tags_short &&
-		depth > READ_ONCE(disk->tags) / FEW_TAGS_FRACTION);
+	bool tight = lone - d->lone >= MIN_LONE ||
+		(disk->tags_short && !merging(s) &&
+		 depth > READ_ONCE(disk->tags) / FEW_TAGS_FRACTION);
 	bool changed = tight != d->tight;
 
 	d->lone = lone;
@@ -617,7 +629,7 @@ static bool take_sample(struct isoblk_disk *disk, struct isoblk_sample *s,
 void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
 {
 	struct isoblk_depth *d = &disk->depth;
-	struct isoblk_sample s;
+	struct isoblk_sample s = {};
 	bool idle;
 
 	lockdep_assert_held(&disk->lock);
@@ -631,14 +643,14 @@ void isoblk_depth_tick(struct isoblk_disk *disk, u64 now)
 		take_sample(disk, &s, now);
 		d->seen_ns = now;
 		d->probe = ISOBLK_PROBE_NONE;
-		judge_tight(disk);
+		judge_tight(disk, &s);
 		apply(disk);
 		return;
 	}
 	if (!take_sample(disk, &s, now))
 		return;
 
-	if (judge_tight(disk) && d->probe == ISOBLK_PROBE_NONE)
+	if (judge_tight(disk, &s) && d->probe == ISOBLK_PROBE_NONE)
 		d->settle = SETTLE_TICKS;
 	if (disk->nr_active < 2) {
 		d->probe = ISOBLK_PROBE_NONE;

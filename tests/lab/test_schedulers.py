@@ -228,6 +228,37 @@ def test_sequential_tenants_divide_a_disk_where_their_requests_merge(
 
 
 @pytest.mark.parametrize("elevator", ELEVATORS)
+def test_groups_with_two_tags_each_use_a_disk_that_needs_more(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    # 64 tags. Alone with its two requests no group keeps this disk busy, and who waits has the
+    # other tags.
+    tenants = [
+        tenant(
+            f"t{i}",
+            weight,
+            **LOAD | {"rw": "rw", "offset": i << 26, "size": 1 << 25, "randseed": i + 1},
+        )
+        for i, weight in enumerate((100, 200, 400, 800) * 8)
+    ]
+    moved = {}
+    for scheduler in ("none", elevator):
+        run = _run(
+            default_bench,
+            tmp_path / scheduler,
+            scheduler,
+            tenants,
+            device=load_device("860pro-256g"),
+            queue={"nomerges": 2},
+            warmup_ns=1000 * MS,
+            runtime_ns=6000 * MS,
+        )
+        moved[scheduler] = sum(_bytes(run.record).values())
+    assert _by_weight(run.record) <= 0.02
+    assert moved[elevator] >= 0.82 * moved["none"]
+
+
+@pytest.mark.parametrize("elevator", ELEVATORS)
 def test_paper_mode_divides_too(default_bench: Bench, tmp_path: Path, elevator: str) -> None:
     iosched = {"iosched": {"paper_mode": 1}}
     run = _run(default_bench, tmp_path, elevator, _tenants(), options=iosched, runtime_ns=1000 * MS)
