@@ -118,7 +118,7 @@ def test_figures_are_those_of_throughput_and_latency(tmp_path: Path, passes: int
     figures = make_figures(_analysis(tmp_path, passes=passes))
     assert [figure.name for figure in figures] == ["cached-throughput", "cached-latency"]
     for figure in figures:
-        assert ("passes 1, 2, 3, 4" in figure.caption) == (passes == 4)
+        assert ("passes 1, 2, 3, 4" in figure.title) == (passes == 4)
     assert figures[0].svg.count("MB/s</text>") == (3 * passes) + 1 - sum(
         rate * number * BS < MB for rate, _ in CACHES.values() for number in range(1, passes + 1)
     )

@@ -868,7 +868,7 @@ class _Maker:
         across = list(dict.fromkeys(row["across"] for row in data))
         how = _Grouped(across, values, 690 // columns)
         if group:
-            caption += f" Of each group, from above: {self.short[group]} {', '.join(values)}."
+            title += f": {self.short[group]} {', '.join(values)} from above"
         return self._draft(name, title, caption, self._grid(data, "cell", draw(data, how), columns))
 
     def rest_of(self, across: str) -> list[str]:
