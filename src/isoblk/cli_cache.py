@@ -168,9 +168,9 @@ def delete(
         ssd = manage.delete(
             name, dmsetup, lambda done, total: status.update(f"{name}: {done} of {total} blocks")
         )
-    if not keep:
-        volumes.erase(volumes.path_of(ssd))
     typer.echo(f"{name}: gone; the origin has all that was written")
+    if not keep:
+        _erase(volumes.path_of(ssd))
 
 
 @app.command("unit")
@@ -283,6 +283,18 @@ def _make_fit(fast: blockdev.Disk, wipe: str | None) -> bool:
     blockdev.wipe_signatures(fast)
     volumes.erase(fast.path)
     return False
+
+
+def _erase(path: str) -> None:
+    """Make an SSD whose cache is gone a new one; it may be lost."""
+    try:
+        volumes.erase(path)
+    except UserError as error:
+        raise RunError(
+            f"not erased: {error.cause}",
+            where=path,
+            next="if it comes back, wipe it: its blocks will be older than the origin's",
+        ) from None
 
 
 def _refuse_dirty(path: str) -> None:

@@ -299,3 +299,34 @@ def test_the_ssd_is_neither_the_origin_nor_a_part_of_it(tmp_path: Path) -> None:
     for one, other, why in ((whole, whole, "named twice"), (whole, part, "is a part of /dev/sdb")):
         with pytest.raises(UserError, match=why):
             volumes.refuse_overlap(one, other)
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "text"),
+    [
+        (
+            "/dev/mapper/control: open failed: No such device\n"
+            "Failure to communicate with kernel device-mapper driver.\n",
+            UserError,
+            "the kernel has no device-mapper; modprobe dm-mod",
+        ),
+        (
+            "/dev/mapper/control: open failed: Permission denied\n"
+            "Failure to communicate with kernel device-mapper driver.\n",
+            UserError,
+            "no right to use device-mapper; run as root",
+        ),
+        ("device-mapper: reload ioctl failed\nCommand failed.\n", RunError, "dmsetup table"),
+    ],
+)
+def test_what_dmsetup_complains_of_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, error: type[Exception], text: str
+) -> None:
+    program = tmp_path / "dmsetup"
+    program.write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(manage, "PATH", str(tmp_path))
+    with pytest.raises(error, match=text) as caught:
+        manage.dmsetup("table")
+    assert "\n" not in str(caught.value)

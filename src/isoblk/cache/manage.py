@@ -80,6 +80,8 @@ def dmsetup(*words: str) -> str:
         reason = next(filter(None, map(reason_of, reversed(list(log)))), "")
     if "ermission denied" in ended.stderr:
         raise UserError("no right to use device-mapper", next="run as root")
+    if "kernel device-mapper driver" in ended.stderr:
+        raise UserError("the kernel has no device-mapper", next="modprobe dm-mod")
     said = " ".join(ended.stderr.split("\n")[0].split()) or f"status {ended.returncode}"
     raise RunError(
         reason or said,
