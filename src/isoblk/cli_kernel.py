@@ -145,7 +145,7 @@ def modules(
         typer.Option("-o", "--output", metavar="DIR", help="Directory for them [modules-RELEASE]."),
     ] = None,
 ) -> None:
-    """Build the schedulers for an installed kernel, to load or install them there."""
+    """Build schedulers and cache for an installed kernel, to load or install them there."""
     found = find_installed(release or platform.release())
     directory = output or Path(f"modules-{found.release}")
     with _bar() as bar:

@@ -27,7 +27,8 @@ for word; do
     esac
 done
 [ -e "$fake/fail" ] && { echo "sched/x.c:3:1: error: expected ';'"; exit 2; }
-for name in sched/isoblk_share sched/feedbac-iosched load/blkload tests/blkload_test; do
+for name in sched/isoblk_share sched/feedbac-iosched cache/dm-setcache load/blkload \\
+        tests/blkload_test; do
     mkdir -p "$out/${name%/*}"
     echo "  LD [M]  $name.ko"
     echo new > "$out/$name.ko"
@@ -71,9 +72,11 @@ def build(machine: Path, given: Path | None = None) -> Built:
     return build_installed(find(machine), machine / "out", given, Silent())
 
 
-def test_the_schedulers_alone_are_delivered(machine: Path) -> None:
+def test_schedulers_and_cache_alone_are_delivered(machine: Path) -> None:
     built = build(machine, machine / "linux")
-    assert built == Built(machine / "out", ("feedbac-iosched.ko", "isoblk_share.ko"))
+    assert built == Built(
+        machine / "out", ("dm-setcache.ko", "feedbac-iosched.ko", "isoblk_share.ko")
+    )
     assert sorted(path.name for path in built.directory.iterdir()) == list(built.names)
     # Nothing else is left, and nothing was built in the repository.
     assert not list(machine.glob(".out*"))

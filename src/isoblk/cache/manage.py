@@ -237,7 +237,8 @@ def refuse_without_target(mapper: Mapper, load: Callable[[], None]) -> None:
     load()
     if not _has_target(mapper):
         raise UserError(
-            "the kernel has no dm-setcache", next="isoblk kernel install; modprobe dm-setcache"
+            "the kernel has no dm-setcache",
+            next="isoblk kernel modules builds it, and says how to install it",
         )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The schedulers' modules, built for a kernel that is installed on this machine.
+"""Schedulers and cache, built as modules for a kernel that is installed on this machine.
 
 Its headers package has what every module needs. An elevator needs the private headers of
 block/ too, which no distribution packages: they come from the source of the same version.
@@ -25,7 +25,7 @@ from isoblk.paths import kernel_tree
 MODULES_ROOT = Path("/lib/modules")
 OLDEST = (6, 12)  # kernel/include/compat.h goes back no further
 
-_SCHEDULERS = "sched"  # directory of what a user installs
+_DELIVERED = ("sched", "cache")  # directories of what a user installs
 
 _TOOLS = {"make": "make", "gcc": "gcc"}
 _PRIVATE = Path("block/elevator.h")  # where this is, its like are
@@ -222,7 +222,7 @@ def _build(kernel: Installed, tree: Path, part: Path, output: Path, progress: Pr
         ]
     )
     # The others are the lab's.
-    modules = list((copy / _SCHEDULERS).glob("*.ko"))
+    modules = [path for name in _DELIVERED for path in (copy / name).glob("*.ko")]
     if not modules:
         raise RunError("make built no module", next=f"the log is {log}")
     ready = part / "ready"
