@@ -52,6 +52,9 @@ def test_a_unit_makes_the_cache_of_the_same_devices_as_it_is_now(dev: Path) -> N
     assert f'\nExecStart=/sbin/dmsetup create fast --table "{table}"\n' in text
     assert f"\nRequires={escape(slow)}.device {escape(fast)}.device\n" in text
     assert "\nExecStop=/sbin/dmsetup remove --retry fast\n" in text
+    # Before file systems are mounted; local-fs-pre.target alone is nobody's wish at boot.
+    assert "\nBefore=local-fs-pre.target " in text
+    assert text.endswith("\nWantedBy=sysinit.target\n")
 
 
 def test_a_device_without_a_lasting_name_is_refused(dev: Path) -> None:

@@ -39,7 +39,7 @@ ExecStart=/sbin/dmsetup create {name} --table "{table}"
 ExecStop=/sbin/dmsetup remove --retry {name}
 
 [Install]
-WantedBy=local-fs-pre.target
+WantedBy=sysinit.target
 """
 
 
