@@ -430,22 +430,40 @@ static void sc_status(struct dm_target *ti, status_type_t type,
 	}
 }
 
+/* Marks may be below what is dirty now, and no write comes to notice. */
+static void sc_check_marks(struct setcache *sc)
+{
+	struct sc_bucket *bucket;
+	u32 set;
+
+	for (set = 0; set < sc->index.geo.sets; set++) {
+		bucket = sc_bucket(&sc->index, set);
+		spin_lock_irq(&bucket->lock);
+		sc_check_dirty(sc, set);
+		spin_unlock_irq(&bucket->lock);
+		cond_resched();
+	}
+}
+
 static int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 		      char *result, unsigned int maxlen)
 {
 	struct setcache *sc = ti->private;
 	int r = 0;
 
-	if (argc == 2)
+	if (argc == 2) {
 		r = sc_set(sc, argv[0], argv[1]);
-	else if (argc == 1 && !strcmp(argv[0], "clean"))
+		if (!r)
+			sc_check_marks(sc);
+	} else if (argc == 1 && !strcmp(argv[0], "clean")) {
 		sc_clean_all(sc, true);
-	else if (argc == 1 && !strcmp(argv[0], "stop_clean"))
+	} else if (argc == 1 && !strcmp(argv[0], "stop_clean")) {
 		sc_clean_all(sc, false);
-	else if (argc == 1 && !strcmp(argv[0], "clear_stats"))
+	} else if (argc == 1 && !strcmp(argv[0], "clear_stats")) {
 		sc_clear_stats(sc);
-	else
+	} else {
 		r = -EINVAL;
+	}
 	if (r)
 		DMWARN("%s: message not understood, or out of range",
 		       dm_table_device_name(ti->table));

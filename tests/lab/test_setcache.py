@@ -537,6 +537,19 @@ def test_another_size_or_geometry_is_refused(guest: Guest) -> None:
     )
 
 
+@pytest.mark.parametrize("which", ["set", "dirty"])
+def test_a_lower_mark_is_kept_without_another_write(guest: Guest, which: str) -> None:
+    left = _run(
+        guest,
+        f"make 'writeback lru 4 set_high 100 set_low 100'; fill {C}; say before",
+        f"tell {which}_low 5; tell {which}_high 10; sleep 20; say after",
+    )
+    before, after = (_status(left, name) for name in ("before", "after"))
+    assert int(before["dirty"]) == 512
+    # Fewer, for neighbours are cleaned along.
+    assert int(after["dirty"]) <= SLOTS // 10
+
+
 def test_the_table_shows_what_messages_have_changed(guest: Guest) -> None:
     left = _run(
         guest,
