@@ -40,12 +40,12 @@ class FakeMapper:
     cleaning: set[str] = field(default_factory=set)
     stuck: bool = False
 
-    def __call__(self, *words: str) -> str:
-        self.asked.append(" ".join(words))
+    def __call__(self, *words: str, table: str = "") -> str:
+        self.asked.append(" ".join([*words, *table.splitlines()[:1]]))
         if self.refuses and self.asked[-1].startswith(self.refuses):
             raise RunError(self.why)
         act: Callable[..., str | None] = getattr(self, f"_{words[0]}")
-        return act(*words[1:]) or ""
+        return act(*words[1:], *([table] if table else [])) or ""
 
     def _targets(self) -> str:
         return "linear  v1.5.0\nsetcache  v1.0.0\n"
@@ -55,13 +55,13 @@ class FakeMapper:
             return "".join(f"{name}\n" for name in self.devices) or "No devices found\n"
         return f"{self.devices[words[-1]].open}\n"
 
-    def _create(self, name: str, _: str, table: str) -> None:
+    def _create(self, name: str, table: str) -> None:
         self.devices[name] = Device(table)
 
     def _remove(self, name: str) -> None:
         del self.devices[name]
 
-    def _load(self, name: str, _: str, table: str) -> None:
+    def _load(self, name: str, table: str) -> None:
         self.devices[name].loaded = table
 
     def _suspend(self, name: str) -> None:
@@ -211,7 +211,7 @@ def test_attach_swaps_the_table_and_delete_swaps_it_back(mapper: FakeMapper) -> 
     assert mapper.devices == {"data": Device(FORMER, open=1)}
 
 
-@pytest.mark.parametrize("step", ["load data --table 0 2097152 setcache", "suspend data"])
+@pytest.mark.parametrize("step", ["load data 0 2097152 setcache", "suspend data"])
 def test_an_attach_that_fails_leaves_the_device_as_it_was(step: str, mapper: FakeMapper) -> None:
     mapper.devices["data"] = Device(FORMER, open=1)
     mapper.refuses = step
@@ -330,3 +330,39 @@ def test_what_dmsetup_complains_of_is_told_in_a_line(
     with pytest.raises(error, match=text) as caught:
         manage.dmsetup("table")
     assert "\n" not in str(caught.value)
+
+
+KEY = "7f5c1a08" * 8
+CRYPT = f"0 2097152 crypt aes-xts-plain64 {KEY} 0 8:16 4096"
+# Notes what anybody can read of it, and tells what a kernel would.
+WATCHED = """\
+#!/bin/sh
+echo "$0 $*" >> {seen}
+env >> {seen}
+case "$1" in
+    create|load) cat > {tables}/"$1" ;;
+    info) echo data ;;
+    table) printf '%s\\n' '{table}' ;;
+    suspend) echo 'device-mapper: suspend ioctl failed' >&2; exit 1 ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("attaches", [True, False])
+def test_no_key_of_a_table_is_in_a_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, attaches: bool
+) -> None:
+    program = tmp_path / "dmsetup"
+    program.write_text(WATCHED.format(seen=tmp_path / "seen", tables=tmp_path, table=CRYPT))
+    program.chmod(0o755)
+    monkeypatch.setattr(manage, "PATH", f"{tmp_path}:/usr/bin:/bin")
+    if attaches:
+        with pytest.raises(RunError) as caught:
+            manage.attach("data", SSD, manage.line_of(FLASHCACHE, {}), manage.dmsetup)
+        assert KEY not in str(caught.value)
+    else:
+        manage.dmsetup("create", "data", table=CRYPT)
+    assert KEY not in (tmp_path / "seen").read_text()
+    # It was told all the same; what failed was taken back.
+    assert (tmp_path / "create").read_text() == CRYPT
+    assert not attaches or (tmp_path / "load").read_text() == CRYPT

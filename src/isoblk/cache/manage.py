@@ -53,20 +53,25 @@ DIRTYING = ("writeback", "writeonly")
 class Mapper(Protocol):
     """Runs dmsetup."""
 
-    def __call__(self, *words: str) -> str:
+    def __call__(self, *words: str, table: str = "") -> str:
         """What dmsetup printed.
+
+        Args:
+            words: its arguments, which everybody on this machine can read while it runs.
+            table: it reads on its standard input. It may hold keys.
 
         Raises:
             UserError: it is missing, or may not be run. RunError: it failed.
         """
 
 
-def dmsetup(*words: str) -> str:
+def dmsetup(*words: str, table: str = "") -> str:
     """A Mapper: the real one."""
     with _kernel_log() as log:
         try:
             ended = subprocess.run(
                 ["dmsetup", *words],
+                input=table,
                 capture_output=True,
                 text=True,
                 check=False,
@@ -254,7 +259,7 @@ def create(name: str, origin: Volume, ssd: Volume, line: Line, mapper: Mapper) -
     """
     made = table(origin.path, ssd.path, origin.sectors, line)
     try:
-        mapper("create", name, "--table", made)
+        mapper("create", name, table=made)
     except RunError as error:
         raise _refused(error, name, ssd) from None
     return find(name, mapper)
@@ -284,9 +289,9 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
     if not rows:
         raise UserError("has no table", where=name)
     sectors = int(rows[-1][0]) + int(rows[-1][1])
-    mapper("create", below, "--table", former.rstrip("\n"))
+    mapper("create", below, table=former.rstrip("\n"))
     try:
-        mapper("load", name, "--table", table(f"/dev/mapper/{below}", ssd.path, sectors, line))
+        mapper("load", name, table=table(f"/dev/mapper/{below}", ssd.path, sectors, line))
     except RunError as error:
         mapper("remove", below)
         raise _refused(error, name, ssd) from None
@@ -294,7 +299,7 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
         _swap(name, mapper)
     except RunError as error:
         # Whichever table is live now: a resume suspends first if it has a table to put there.
-        mapper("load", name, "--table", former.rstrip("\n"))
+        mapper("load", name, table=former.rstrip("\n"))
         mapper("resume", name)
         mapper("remove", below)
         raise _refused(error, name, ssd) from None
@@ -433,7 +438,7 @@ def delete(
         raise
     if attached:
         former = mapper("table", "--showkeys", f"{name}{ORIGIN_SUFFIX}").rstrip("\n")
-        mapper("load", name, "--table", former)
+        mapper("load", name, table=former)
         _swap(name, mapper)
         mapper("remove", f"{name}{ORIGIN_SUFFIX}")
     else:
