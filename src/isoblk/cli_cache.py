@@ -20,10 +20,11 @@ from isoblk.cache.check import Cure, Report
 from isoblk.cache.manage import State, dmsetup
 from isoblk.cache.rebuild import Known
 from isoblk.cache.setcache import PERSONALITIES, TARGET, Line, Personality
-from isoblk.cache.ssd import open_ssd
 from isoblk.cache.unit import unit, unit_name
+from isoblk.cache.volumes import open_ssd
 from isoblk.errors import RunError, UserError
-from isoblk.machine import blockdev
+from isoblk.machine.blockdev import find_volume
+from isoblk.machine.claim import ORIGIN, SSD, Claim, claim
 from isoblk.study.model import Options
 from isoblk.study.source import suggest
 from isoblk.study.units import parse_size
@@ -77,13 +78,15 @@ def create(
     """
     line = _line(like, mode, policy, block, assoc, set_)
     manage.refuse_name(name, dmsetup)
-    slow, fast = volumes.any_volume(origin), volumes.any_volume(ssd)
+    slow, fast = find_volume(origin), find_volume(ssd)
     volumes.refuse_overlap(slow, fast)
-    volumes.refuse_in_use(slow)
-    held = _make_fit(fast, wipe)
-    manage.refuse_without_target(dmsetup, _load_module)
-    made = manage.create(name, volumes.volume(slow), volumes.volume(fast), line, dmsetup)
-    verb = "again" if held else "made"
+    with claim(slow, ORIGIN) as below, claim(fast, SSD, wipe) as above:
+        manage.refuse_without_target(dmsetup, _load_module)
+        _hand_over(above, wipe)
+        # The target claims it, too.
+        below.release()
+        made = manage.create(name, volumes.volume(below), volumes.volume(above), line, dmsetup)
+        verb = "again" if above.cached else "made"
     typer.echo(f"{verb}: /dev/mapper/{name}, {made.mode}, {made.policy}; use it, not {origin}")
 
 
@@ -101,10 +104,10 @@ def attach(
 ) -> None:
     """Put a cache under a device-mapper device, while it is mounted."""
     line = _line(like, mode, policy, block, assoc, set_)
-    fast = volumes.any_volume(ssd)
-    _make_fit(fast, wipe)
-    manage.refuse_without_target(dmsetup, _load_module)
-    made = manage.attach(name, volumes.volume(fast), line, dmsetup)
+    with claim(find_volume(ssd), SSD, wipe) as above:
+        manage.refuse_without_target(dmsetup, _load_module)
+        _hand_over(above, wipe)
+        made = manage.attach(name, volumes.volume(above), line, dmsetup)
     typer.echo(f"attached: /dev/mapper/{name}, {made.mode}, {made.policy}")
     if made.mode in manage.DIRTYING:
         typer.echo(
@@ -170,7 +173,7 @@ def delete(
         )
     typer.echo(f"{name}: gone; the origin has all that was written")
     if not keep:
-        _erase(volumes.path_of(ssd))
+        _erase(ssd)
 
 
 @app.command("unit")
@@ -270,45 +273,23 @@ def _options(
     return options
 
 
-def _make_fit(fast: blockdev.Disk, wipe: str | None) -> bool:
-    """Check the SSD, and wipe it if that is asked for; whether it holds a cache."""
-    volumes.refuse_in_use(fast)
-    held = volumes.holds_cache(fast.path)
-    if not held or wipe is not None:
-        volumes.refuse_signed(fast, wipe)
-    if wipe is None:
-        if not held:
-            _refuse_dirty(fast.path)
-        return held
-    blockdev.wipe_signatures(fast)
-    volumes.erase(fast.path)
-    return False
+def _hand_over(ssd: Claim, wipe: str | None) -> None:
+    """Let the target have an SSD, a new one if that is asked for."""
+    if wipe is not None:
+        ssd.wipe()
+    ssd.release()
 
 
-def _erase(path: str) -> None:
+def _erase(number: str) -> None:
     """Make an SSD whose cache is gone a new one; it may be lost."""
     try:
-        volumes.erase(path)
-    except UserError as error:
+        volumes.erase(number)
+    except (UserError, RunError) as error:
         raise RunError(
             f"not erased: {error.cause}",
-            where=path,
+            where=volumes.path_of(number),
             next="if it comes back, wipe it: its blocks will be older than the origin's",
         ) from None
-
-
-def _refuse_dirty(path: str) -> None:
-    """Check that an SSD without superblocks has no records of dirty blocks, either."""
-    with open_ssd(path, write=False) as opened:
-        try:
-            found = checking.examine(opened, Known()).report
-        except UserError:
-            return
-    raise UserError(
-        f"no superblock, but {found.dirty or 0} records of dirty blocks",
-        where=path,
-        next=f"isoblk cache check {path}; if all on it may be lost: --wipe {path}",
-    )
 
 
 def _sectors_of(origin: str) -> int:

@@ -18,7 +18,7 @@ from isoblk.cache import format as layout
 from isoblk.cache.check import Report, examine, repair
 from isoblk.cache.format import CLEAN, DIRTY, FREE, Superblock, parse_super
 from isoblk.cache.rebuild import Known, prove
-from isoblk.cache.ssd import open_ssd
+from isoblk.cache.volumes import open_ssd
 from tests.lab.guest import Guest
 from tests.lab.load import START, VDISK, WAIT, tenant
 

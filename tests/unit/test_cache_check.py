@@ -17,7 +17,8 @@ from isoblk.cache import format as layout
 from isoblk.cache.check import Cure, Damage, Report, examine, repair
 from isoblk.cache.format import CLEAN, DIRTY, FREE
 from isoblk.cache.rebuild import Known
-from isoblk.cache.ssd import Ssd, open_ssd
+from isoblk.cache.ssd import Ssd
+from isoblk.cache.volumes import open_ssd
 from isoblk.cli_cache import app
 from isoblk.errors import RunError, UserError
 from tests.unit.cacheimage import ORIGIN, Image, make_image

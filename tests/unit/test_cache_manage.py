@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from isoblk.cache import manage, volumes
+from isoblk.cache import contents, manage, volumes
+from isoblk.cache import format as layout
 from isoblk.cache.manage import Volume
 from isoblk.cache.setcache import NUMBERS, PERSONALITIES
 from isoblk.errors import RunError, UserError
 from isoblk.machine.blockdev import Disk
 
 FLASHCACHE = PERSONALITIES["flashcache"]
-ORIGIN, SSD = Volume("/dev/sdb", 1 << 30), Volume("/dev/sdc", 1 << 27)
+ORIGIN, SSD = Volume("/dev/sdb", 1 << 30, "8:16"), Volume("/dev/sdc", 1 << 27, "8:32")
 
 
 @dataclass
@@ -142,7 +143,7 @@ def _cache(mapper: FakeMapper, dirty: int = 0) -> Device:
 def test_a_cache_is_made_with_the_personalitys_defaults(mapper: FakeMapper) -> None:
     state = manage.create("fast", ORIGIN, SSD, manage.line_of(FLASHCACHE, {}), mapper)
     assert mapper.devices["fast"].table == (
-        "0 2097152 setcache /dev/sdb /dev/sdc 8 512 writeback fifo 8"
+        "0 2097152 setcache 8:16 8:32 8 512 writeback fifo 8"
         " set_low 20 age_ms 900000 clean_ios 4 clean_set 2"
     )
     assert (state.mode, state.policy, state.ssd) == ("writeback", "fifo", "8:32")
@@ -204,7 +205,7 @@ def test_attach_swaps_the_table_and_delete_swaps_it_back(mapper: FakeMapper) -> 
     manage.attach("data", SSD, manage.line_of(FLASHCACHE, {}), mapper)
     assert mapper.devices["data-origin"].table == FORMER
     assert mapper.devices["data"].table.startswith(
-        "0 2097152 setcache /dev/mapper/data-origin /dev/sdc 8 512"
+        "0 2097152 setcache /dev/mapper/data-origin 8:32 8 512"
     )
     # In use all the time.
     manage.delete("data", mapper, sleep=_no_wait)
@@ -276,14 +277,17 @@ def test_what_cannot_change_while_it_lives_is_refused(mapper: FakeMapper) -> Non
         manage.edit("fast", {"block": 8192}, FLASHCACHE, mapper)
 
 
-def test_a_superblock_of_ours_is_seen_in_either_copy_and_erased(tmp_path: Path) -> None:
-    for at in (0, 4096):
-        ssd = tmp_path / f"ssd{at}"
-        ssd.write_bytes(bytes(at) + volumes.MAGIC + bytes(16384 - at - 16))
-        assert volumes.holds_cache(str(ssd))
-        volumes.erase(str(ssd))
-        assert not volumes.holds_cache(str(ssd))
-        assert ssd.stat().st_size == 16384
+@pytest.mark.parametrize("at", [0, 4096, 12288])
+def test_a_superblock_of_ours_is_seen_in_each_copy_and_erased(tmp_path: Path, at: int) -> None:
+    image = tmp_path / "ssd"
+    # The last page is not a whole one.
+    image.write_bytes((bytes(at) + layout.MAGIC).ljust(16384 + 512, b"\0"))
+    with volumes.open_ssd(str(image), write=True) as ssd:
+        assert contents.is_marked(ssd)
+        assert contents.dirty_blocks(ssd).count is None
+        contents.erase(ssd)
+        assert not contents.is_marked(ssd)
+    assert image.read_bytes() == bytes(16384 + 512)
 
 
 def test_a_device_is_found_by_its_number(tmp_path: Path) -> None:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""No load is let loose on a disk that somebody uses, or that holds something."""
+"""A disk is what the kernel says it is, and is not taken for another."""
 
-import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,55 +17,10 @@ def fake(tmp_path: Path) -> FakeMachine:
     return machine(tmp_path)
 
 
-def test_a_disk_that_nobody_uses_is_taken(fake: FakeMachine) -> None:
-    blockdev.refuse_in_use(fake.disk(), fake.sys, fake.proc)
-
-
 def test_a_study_is_told_what_the_disk_is(fake: FakeMachine) -> None:
     assert blockdev.describe(fake.disk()) == HostDevice(
         name="sdb", what="FAST SSD", size=1 << 30, queue_depth=127, hw_queues=2
     )
-
-
-def _mount(number: str, source: str) -> Callable[[FakeMachine], None]:
-    line = f"30 22 {number} / /data rw - xfs {source} rw\n"
-    return lambda fake: put(fake.proc / "self/mountinfo", line)
-
-
-def _hold_by_lvm(fake: FakeMachine) -> None:
-    put(fake.place / "sdb1/holders/dm-3/x", "")
-    put(fake.sys / "block/dm-3/dm/name", "vg-root\n")
-
-
-@pytest.mark.parametrize(
-    ("use", "why"),
-    [
-        (_mount("8:16", "/dev/sdb"), r"/dev/sdb is mounted on /data; unmount it"),
-        (_mount("8:17", "/dev/sdb1"), r"/dev/sdb1 is mounted on /data"),
-        # As btrfs shows it.
-        (_mount("0:40", "/dev/sdb1"), r"/dev/sdb1 is mounted on /data"),
-        (
-            lambda fake: put(fake.proc / "swaps", "Filename Type\n/dev/sdb1 partition 1 0 -2\n"),
-            r"/dev/sdb1 is swap; swapoff /dev/sdb1",
-        ),
-        (lambda fake: put(fake.place / "holders/md0/x", ""), r"/dev/sdb is held by md0"),
-        (
-            _hold_by_lvm,
-            r"/dev/sdb1 is held by dm-3 \(vg-root\)",
-        ),
-        (
-            lambda fake: put(fake.sys / "block/loop7/loop/backing_file", "/dev/sdb1\n"),
-            r"/dev/sdb1 is what loop7 is made of",
-        ),
-        (lambda fake: put(fake.place / "ro", "1\n"), r"/dev/sdb: is read-only"),
-    ],
-)
-def test_a_disk_in_use_is_refused(
-    fake: FakeMachine, use: Callable[[FakeMachine], None], why: str
-) -> None:
-    use(fake)
-    with pytest.raises(UserError, match=why):
-        blockdev.refuse_in_use(fake.disk(), fake.sys, fake.proc)
 
 
 def test_a_partition_is_refused_with_its_disk(fake: FakeMachine) -> None:
@@ -88,52 +41,6 @@ def test_a_device_without_a_queue_is_refused(fake: FakeMachine) -> None:
 def test_what_is_no_disk_is_refused(path: str, why: str) -> None:
     with pytest.raises(UserError, match=why):
         blockdev.find_disk(path)
-
-
-@pytest.fixture
-def tools(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """Calls of tools; wipefs finds a file system."""
-    calls: list[tuple[str, ...]] = []
-
-    def run(*words: str) -> str:
-        calls.append(words)
-        return json.dumps({"signatures": [{"type": "ext4"}, {"type": "gpt"}]})
-
-    monkeypatch.setattr(system, "run_tool", run)
-    return calls
-
-
-def test_a_signature_is_refused_with_the_word_that_gives_it_up(
-    fake: FakeMachine, tools: list[tuple[str, ...]]
-) -> None:
-    with pytest.raises(UserError, match=r"bears a signature: ext4, gpt; .*--wipe /dev/sdb$"):
-        blockdev.refuse_signed(fake.disk(), None)
-    assert not any("--all" in words for words in tools)
-
-
-@pytest.mark.parametrize("named", ["/dev/sda", "/dev/sdb1", "sdb", ""])
-def test_only_the_disks_own_name_gives_it_up(
-    fake: FakeMachine, tools: list[tuple[str, ...]], named: str
-) -> None:
-    with pytest.raises(UserError, match="name the same"):
-        blockdev.refuse_signed(fake.disk(), named)
-    assert tools == []
-
-
-def test_the_named_disk_is_wiped_when_told_to_and_not_before(
-    fake: FakeMachine, tools: list[tuple[str, ...]]
-) -> None:
-    blockdev.refuse_signed(fake.disk(), "/dev/sdb")
-    assert not any("--all" in words for words in tools)
-    blockdev.wipe_signatures(fake.disk())
-    assert tools[-1] == ("wipefs", "--all", "--force", "/dev/sdb")
-
-
-def test_a_disk_without_signature_needs_no_wipe(
-    fake: FakeMachine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(system, "run_tool", lambda *words: "")
-    blockdev.refuse_signed(fake.disk(), None)
 
 
 @pytest.mark.parametrize(

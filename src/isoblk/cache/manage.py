@@ -129,10 +129,12 @@ def reason_of(line: str) -> str:
 
 @dataclass(frozen=True)
 class Volume:
-    """A block device, found fit for what is asked: its path, and its size in bytes."""
+    """A block device, found fit for what is asked: its path, its size in bytes, and its number,
+    MAJOR:MINOR, by which the kernel is told of it."""
 
     path: str
     size: int
+    number: str
 
     @property
     def sectors(self) -> int:
@@ -257,7 +259,7 @@ def create(name: str, origin: Volume, ssd: Volume, line: Line, mapper: Mapper) -
     Raises:
         RunError: the kernel refuses.
     """
-    made = table(origin.path, ssd.path, origin.sectors, line)
+    made = table(origin.number, ssd.number, origin.sectors, line)
     try:
         mapper("create", name, table=made)
     except RunError as error:
@@ -291,7 +293,7 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
     sectors = int(rows[-1][0]) + int(rows[-1][1])
     mapper("create", below, table=former.rstrip("\n"))
     try:
-        mapper("load", name, table=table(f"/dev/mapper/{below}", ssd.path, sectors, line))
+        mapper("load", name, table=table(f"/dev/mapper/{below}", ssd.number, sectors, line))
     except RunError as error:
         mapper("remove", below)
         raise _refused(error, name, ssd) from None

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bytes of an SSD, a device or an image of one, that nobody else uses."""
+"""The bytes of an SSD, a device or an image of one."""
 
 import mmap
 import os
-import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoblk.cache import format as layout
-from isoblk.cache import volumes
 from isoblk.cache.base import SECTOR
-from isoblk.errors import RunError, UserError
-from isoblk.machine import blockdev, system
+from isoblk.errors import RunError
 
 # Records that are looked at together: a set is never in two such pieces.
 CHUNK = 1 << 16
@@ -128,43 +124,3 @@ class Ssd:
             os.fsync(self._descriptor)
         except OSError as error:
             raise RunError(f"cannot flush it: {error.strerror}", where=self.path) from None
-
-
-@contextmanager
-def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
-    """A device or an image that nobody uses, kept from others meanwhile if it is a device.
-
-    Raises:
-        UserError: there is none, it may not be opened, or is in use.
-    """
-    way = os.O_RDWR if write else os.O_RDONLY
-    try:
-        kind = Path(path).stat().st_mode
-    except OSError as error:
-        raise UserError(f"no such device or file: {error.strerror}", where=path) from None
-    if stat.S_ISBLK(kind):
-        disk = volumes.any_volume(path)
-        blockdev.refuse_in_use(disk, written=write)
-        # The page cache may hold what was there before the kernel wrote.
-        with blockdev.hold(disk, way | os.O_DIRECT) as descriptor:
-            yield Ssd(path, descriptor, volumes.volume(disk).size)
-        return
-    if not stat.S_ISREG(kind):
-        raise UserError("is neither a device nor a file", where=path)
-    _refuse_loop(path)
-    try:
-        descriptor = os.open(path, way | os.O_CLOEXEC)
-    except OSError as error:
-        raise UserError(f"cannot open it: {error.strerror}", where=path) from None
-    try:
-        yield Ssd(path, descriptor, os.fstat(descriptor).st_size)
-    finally:
-        os.close(descriptor)
-
-
-def _refuse_loop(path: str, sys: Path = system.SYS) -> None:
-    real = str(Path(path).resolve())
-    for loop in sorted((sys / "block").glob("loop*/loop/backing_file")):
-        if loop.read_text().strip() == real:
-            name = loop.parents[1].name
-            raise UserError(f"{name} is made of it", where=path, next=f"name /dev/{name}")

@@ -3,46 +3,27 @@
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from isoblk.cache.base import SECTOR
+from isoblk.cache import contents
 from isoblk.cache.manage import Volume
+from isoblk.cache.ssd import Ssd
 from isoblk.errors import UserError
 from isoblk.machine import blockdev, system
 from isoblk.machine.blockdev import Disk
-
-MAGIC = b"isoblk setcache\0"
-# Two copies of the superblock, each at the beginning of its 4 KiB (kernel/cache/README.md).
-_COPIES = (0, 4096)
-_HEAD = 8192
-
-
-def any_volume(path: str, sys: Path = system.SYS) -> Disk:
-    """A block device, whole or not.
-
-    Raises:
-        UserError: it is none.
-    """
-    try:
-        found = Path(path).stat()
-    except OSError as error:
-        raise UserError(f"no such device: {error.strerror}", where=path) from None
-    if not stat.S_ISBLK(found.st_mode):
-        raise UserError("is not a block device", where=path, next="name one, such as /dev/sdb1")
-    number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
-    place = (sys / "dev/block" / number).resolve()
-    return Disk(path, place.name, number, place)
+from isoblk.machine.claim import CHECK, REPAIR, Claim, claim
 
 
 def path_of(number: str, sys: Path = system.SYS) -> str:
     """Path of the device with a number, MAJOR:MINOR."""
-    # The kernel writes / as !.
-    return "/dev/" + (sys / "dev/block" / number).resolve().name.replace("!", "/")
+    return blockdev.node_of((sys / "dev/block" / number).resolve())
 
 
-def volume(disk: Disk) -> Volume:
-    """The device as a cache is made of it."""
-    return Volume(disk.path, int((disk.sys / "size").read_text()) * SECTOR)
+def volume(held: Claim) -> Volume:
+    """A device as a cache is made of it. By its number: no path of it is opened again."""
+    return Volume(held.disk.path, held.disk.size, held.disk.number)
 
 
 def refuse_overlap(one: Disk, other: Disk) -> None:
@@ -58,59 +39,59 @@ def refuse_overlap(one: Disk, other: Disk) -> None:
             raise UserError(f"is a part of {whole.path}", where=part.path)
 
 
-def refuse_in_use(disk: Disk) -> None:
-    """Check that nobody uses a device, or a part of it.
+def erase(number: str) -> None:
+    """Make the kernel take an SSD for a new one.
+
+    Args:
+        number: MAJOR:MINOR of it.
 
     Raises:
-        UserError: somebody does.
+        UserError: it is in use, or gone. RunError: it cannot be written.
     """
-    blockdev.refuse_in_use(disk)
-    with blockdev.hold(disk):
-        pass
+    disk = blockdev.disk_numbered(number, path_of(number))
+    with claim(disk, REPAIR) as held, held.bytes(os.O_RDWR) as ssd:
+        contents.erase(ssd)
 
 
-def holds_cache(path: str) -> bool:
-    """Whether a device has a superblock of dm-setcache.
+@contextmanager
+def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
+    """A device or an image that nobody uses, kept from others meanwhile if it is a device.
 
     Raises:
-        UserError: it cannot be read.
+        UserError: there is none, it may not be opened, or is in use.
     """
+    way = os.O_RDWR if write else os.O_RDONLY
     try:
-        with Path(path).open("rb") as device:
-            head = device.read(_HEAD)
+        kind = Path(path).stat().st_mode
     except OSError as error:
-        raise UserError(f"cannot read it: {error.strerror}", where=path) from None
-    return any(head[at : at + len(MAGIC)] == MAGIC for at in _COPIES)
-
-
-def refuse_signed(disk: Disk, wipe: str | None) -> None:
-    """Check that an SSD may be overwritten.
-
-    Raises:
-        UserError: it bears a signature, and `wipe` does not name it.
-    """
-    if wipe not in (None, disk.path):
-        raise UserError(
-            f"--wipe names {wipe}, and the SSD is {disk.path}",
-            next="name the same, or leave --wipe",
-        )
-    if wipe is None and (what := blockdev.signatures(disk)):
-        raise UserError(
-            f"bears a signature: {', '.join(what)}",
-            where=disk.path,
-            next=f"if all on it may be lost: --wipe {disk.path}",
-        )
-
-
-def erase(path: str) -> None:
-    """Make the target take an SSD for a new one.
-
-    Raises:
-        UserError: it cannot be written.
-    """
+        raise UserError(f"no such device or file: {error.strerror}", where=path) from None
+    except ValueError:
+        raise UserError("no path has a NUL", where=repr(path)) from None
+    if stat.S_ISBLK(kind):
+        disk = blockdev.find_volume(path)
+        with claim(disk, REPAIR if write else CHECK) as held, held.bytes(way) as ssd:
+            yield ssd
+        return
+    if not stat.S_ISREG(kind):
+        raise UserError("is neither a device nor a file", where=path)
+    _refuse_loop(path)
     try:
-        with Path(path).open("r+b", buffering=0) as device:
-            device.write(bytes(_HEAD))
-            os.fsync(device.fileno())
+        # Nothing that it may have become is waited for.
+        descriptor = os.open(path, way | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise UserError(f"cannot write to it: {error.strerror}", where=path) from None
+        raise UserError(f"cannot open it: {error.strerror}", where=path) from None
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise UserError("has become another file while it was looked at", where=path)
+        yield Ssd(path, descriptor, found.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_loop(path: str, sys: Path = system.SYS) -> None:
+    real = str(Path(path).resolve())
+    for loop in sorted((sys / "block").glob("loop*/loop/backing_file")):
+        if loop.read_text().strip() == real:
+            name = loop.parents[1].name
+            raise UserError(f"{name} is made of it", where=path, next=f"name /dev/{name}")

@@ -21,7 +21,9 @@ from isoblk.capture.events import EVENT
 from isoblk.capture.target import Target
 from isoblk.errors import UserError
 from isoblk.machine import blocktrace
+from isoblk.machine.blockdev import Disk
 from isoblk.machine.blocktrace import CgroupOption, mounted
+from isoblk.machine.claim import WATCH, claim
 from isoblk.machine.journal import BlockTrace, BlockTraceCgroups, Journal, journal
 from isoblk.trace.formats.blktrace import CGROUP, NOTIFY, QUEUE, decode, records_of
 from isoblk.trace.record import FLUSH, Array, Records
@@ -115,8 +117,8 @@ def blktrace_source(target: Target, buffer: int) -> Iterator[BlktraceSource]:
     with ExitStack() as stack:
         debugfs = stack.enter_context(mounted("debugfs"))
         tracefs = stack.enter_context(mounted("tracefs"))
-        device = os.open(target.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        stack.callback(os.close, device)
+        disk = Disk(target.path, target.name, target.number, target.sys)
+        device = stack.enter_context(claim(disk, WATCH)).descriptor
         book = stack.enter_context(journal(paths.state_dir()))
         _record_cgroups(tracefs, book, stack)
         cpus = sorted(os.sched_getaffinity(0))

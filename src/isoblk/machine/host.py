@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from isoblk import paths
-from isoblk.errors import RunError, UserError
+from isoblk.errors import UserError
 from isoblk.guest.programs import mount_point, partition
 from isoblk.guest.tier import HOST, Place, Tier
 from isoblk.kernel import Kernel
@@ -26,6 +26,7 @@ from isoblk.kernel.tools import install_command, missing
 from isoblk.machine import Ran, blockdev, system
 from isoblk.machine import running as running_tenants
 from isoblk.machine.blockdev import Disk
+from isoblk.machine.claim import LOAD, SCRATCH, WATCH, Claim, claim
 from isoblk.machine.journal import (
     Cgroups,
     IoCost,
@@ -60,6 +61,7 @@ class Host:
     Args:
         place: what the scripts work on.
         cgroup: the version of the hierarchy there.
+        held: the disk.
         book: where changes are written down.
         mounts: whether the scripts make and mount a file system.
         running: cgroups of tenants that are running already, from the hierarchy's root.
@@ -70,6 +72,7 @@ class Host:
         self,
         place: Place,
         cgroup: CgroupVersion,
+        held: Claim,
         book: Journal,
         *,
         mounts: bool,
@@ -78,6 +81,7 @@ class Host:
     ) -> None:
         self._place = place
         self._cgroup = cgroup
+        self._held = held
         self._journal = book
         self._mounts = mounts
         self._running = running
@@ -99,17 +103,32 @@ class Host:
 
         Raises:
             RunError: a step of the script failed, it hung, or could not be undone.
+            UserError: the disk has become another, or somebody has claimed it.
         """
         (directory / "plan.sh").chmod(0o755)
+        self._compare()
         with self._journal.undone():
             self._write_down(directory)
-            return self._processes.run(
+            ran = self._processes.run(
                 [*DIE_WITH_PARENT, "sh", "plan.sh"], directory, {"LC_ALL": "C"}
             )
+        self._compare()
+        return ran
 
     def stop(self) -> None:
         """End the run, and let none begin."""
         self._processes.stop()
+
+    def _compare(self) -> None:
+        """Check that what the script names is the disk that was claimed."""
+        self._held.compare(f"/dev/{self._place.disk}")
+        if self._mounts:
+            # It is not held between runs.
+            self._held.refuse_held()
+            blockdev.refuse_partitions(self._held.disk)
+            node = f"/dev/{partition(self._place.disk)}"
+            if os.path.lexists(node):
+                raise UserError("is there, and is no partition", where=node, next="remove it")
 
     def _write_down(self, directory: Path) -> None:
         """What any script changes. directory: of the run."""
@@ -140,28 +159,32 @@ class Session:
     """The machine, ready for a study: disk checked and held, nothing on it touched yet.
 
     Attributes:
+        held: the disk.
         machine: makes the runs.
         kernel: the one that runs.
         modules_key: of the schedulers' modules that are installed; "none" without any.
         device: what a study is told of the disk.
         cgroup: the version of cgroups that io is on.
         elevators: what the disk's scheduler can be set to.
-        signatures: of what is on the disk and may be lost; they are still there.
     """
 
-    disk: Disk
+    held: Claim
     machine: Host
     kernel: Kernel
     modules_key: str
     device: HostDevice
     cgroup: CgroupVersion
     elevators: frozenset[str]
-    signatures: tuple[str, ...] = ()
+
+    @property
+    def signatures(self) -> tuple[str, ...]:
+        """Of what is on the disk and may be lost; they are still there."""
+        return self.held.signatures
 
     def wipe(self) -> None:
         """Remove the signatures."""
         if self.signatures:
-            blockdev.wipe_signatures(self.disk)
+            self.held.wipe()
 
 
 @contextmanager
@@ -192,29 +215,36 @@ def session(
     _require_programs()
     hierarchy, cgroup = system.io_hierarchy()
 
-    def machine(disk: Disk, book: Journal) -> Host:
+    def ready(held: Claim, book: Journal, device: HostDevice) -> Session:
+        disk = held.disk
+        held.compare(f"/dev/{disk.name}")
+        if mounts:
+            blockdev.refuse_partitions(disk)
+            held.release()
         place = Place(disk.name, ".", str(hierarchy), f"isoblk-{disk.name}")
-        return Host(place, cgroup, book, mounts=mounts, running=running, time_limit_s=time_limit_s)
+        return Session(
+            held=held,
+            machine=Host(
+                place, cgroup, held, book,
+                mounts=mounts, running=running, time_limit_s=time_limit_s,
+            ),
+            kernel=running_kernel(),
+            modules_key=_modules_key(),
+            device=device,
+            cgroup=cgroup,
+            elevators=frozenset(blockdev.elevators(disk)),
+        )  # fmt: skip
 
-    if running:
-        if not isinstance(what, str) or wipe is not None:
-            raise UserError(
-                "a tenant that is running uses the disk already",
-                next="name it with --device, without --wipe",
-            )
+    if isinstance(what, str):
+        if running and wipe is not None:
+            raise _in_use()
         disk = blockdev.find_disk(what)
         blockdev.refuse_without_rights(disk, hierarchy)
-        with journal(paths.state_dir()) as book:
-            yield _session(disk, blockdev.describe(disk), cgroup, machine(disk, book))
-    elif isinstance(what, str):
-        disk = blockdev.find_disk(what)
-        blockdev.refuse_without_rights(disk, hierarchy)
-        with journal(paths.state_dir()) as book:
-            blockdev.refuse_in_use(disk)
-            blockdev.refuse_signed(disk, wipe)
-            with _held(disk, mounts=mounts):
-                ready = _session(disk, blockdev.describe(disk), cgroup, machine(disk, book))
-                yield replace(ready, signatures=tuple(blockdev.signatures(disk)))
+        purpose = WATCH if running else LOAD
+        with journal(paths.state_dir()) as book, claim(disk, purpose, wipe) as held:
+            yield ready(held, book, blockdev.describe(disk))
+    elif running:
+        raise _in_use()
     elif wipe is not None:
         raise UserError("--wipe is for --device", next="remove it")
     else:
@@ -225,31 +255,14 @@ def session(
             device = msgspec.structs.replace(
                 blockdev.describe(disk), name=_LOOP, what=_loop_name(disk, what.directory)
             )
-            with _held(disk, mounts=mounts):
-                yield _session(disk, device, cgroup, machine(disk, book))
+            with claim(disk, SCRATCH) as held:
+                yield ready(held, book, device)
 
 
-@contextmanager
-def _held(disk: Disk, *, mounts: bool) -> Iterator[None]:
-    """Keep others from the disk: all the time, or, if file systems of our own are to be mounted,
-    by seeing now that nobody holds it."""
-    with blockdev.hold(disk):
-        if not mounts:
-            yield
-            return
-    blockdev.refuse_partitions(disk)
-    yield
-
-
-def _session(disk: Disk, device: HostDevice, cgroup: CgroupVersion, machine: Host) -> Session:
-    return Session(
-        disk=disk,
-        machine=machine,
-        kernel=running_kernel(),
-        modules_key=_modules_key(),
-        device=device,
-        cgroup=cgroup,
-        elevators=frozenset(blockdev.elevators(disk)),
+def _in_use() -> UserError:
+    return UserError(
+        "a tenant that is running uses the disk already",
+        next="name it with --device, without --wipe",
     )
 
 
@@ -285,19 +298,15 @@ def _make_loop(loop: Loop, book: Journal) -> Disk:
     # Written in full: to read what was never written costs nothing.
     data = os.urandom(_CHUNK)
     try:
-        with file.open("xb") as out:
+        with file.open("x+b") as out:
             for left in range(loop.size, 0, -_CHUNK):
                 out.write(data[:left])
             out.flush()
             os.fsync(out.fileno())
+            # Of this very file, whoever renames what in that directory.
+            name = system.attach(out.fileno())
     except OSError as error:
         raise UserError(f"cannot make it: {error.strerror}", where=str(file)) from None
-    try:
-        name = system.attach(file)
-    except RunError as error:
-        raise UserError(
-            f"no right to make a loop device: {error.cause}", next="run as root"
-        ) from None
     number = (system.SYS / "block" / name / "dev").read_text().strip()
     return blockdev.disk_of(f"/dev/{name}", number)
 

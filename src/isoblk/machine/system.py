@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the host machine asks of this machine: small readings of /proc and /sys, and tools."""
 
-import contextlib
+import errno
+import fcntl
+import os
+import struct
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
@@ -12,6 +16,12 @@ from isoblk.study.model import CgroupVersion
 
 SYS = Path("/sys")
 PROC = Path("/proc")
+
+# include/uapi/linux/loop.h: a descriptor, and of struct loop_info64 the flags alone.
+_LOOP_CTL_GET_FREE, _LOOP_CONFIGURE = 0x4C82, 0x4C0A
+_LOOP_CONFIG = struct.Struct("=I4x52xI176x64x")
+_LO_FLAGS_DIRECT_IO = 16
+_ATTEMPTS = 64
 
 
 def boot_id() -> str:
@@ -45,8 +55,8 @@ def default_weight(path: Path) -> str:
     return path.read_text().split("\n", 1)[0].removeprefix("default ")
 
 
-def run_tool(*words: str) -> str:
-    """Output of a tool of util-linux.
+def run_tool(*words: str, keep: Sequence[int] = ()) -> str:
+    """Output of a tool of util-linux. keep: descriptors that it gets.
 
     Raises:
         UserError: it is missing. RunError: it failed.
@@ -60,6 +70,7 @@ def run_tool(*words: str) -> str:
             env={"PATH": PATH, "LC_ALL": "C"},
             # What changes something back is not to end by the Ctrl-C that made us do so.
             process_group=0,
+            pass_fds=keep,
         )
     except FileNotFoundError:
         raise UserError(
@@ -70,17 +81,34 @@ def run_tool(*words: str) -> str:
     return ended.stdout
 
 
-def attach(file: Path) -> str:
-    """Make a loop device of a file, which goes past the page cache if the file system can; its
-    name.
+def attach(file: int) -> str:
+    """Make a loop device of an open file, which goes past the page cache if the file system can;
+    its name.
 
     Raises:
-        UserError, RunError: it cannot be made.
+        UserError: it may not be made. OSError: it cannot be.
     """
-    path = run_tool("losetup", "--find", "--show", str(file)).strip()
-    with contextlib.suppress(RunError):
-        run_tool("losetup", "--direct-io=on", path)
-    return Path(path).name
+    flags = os.O_RDWR | os.O_CLOEXEC
+    try:
+        control = os.open("/dev/loop-control", flags)
+        try:
+            for _ in range(_ATTEMPTS):
+                number = fcntl.ioctl(control, _LOOP_CTL_GET_FREE)
+                loop = os.open(f"/dev/loop{number}", flags)
+                try:
+                    fcntl.ioctl(loop, _LOOP_CONFIGURE, _LOOP_CONFIG.pack(file, _LO_FLAGS_DIRECT_IO))
+                    return f"loop{number}"
+                except OSError as error:
+                    # Somebody else was faster.
+                    if error.errno != errno.EBUSY:
+                        raise
+                finally:
+                    os.close(loop)
+        finally:
+            os.close(control)
+    except PermissionError:
+        raise UserError("no right to make a loop device", next="run as root") from None
+    raise UserError("no loop device stays free", next="see who makes them")
 
 
 def detach(file: Path) -> None:

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether a device is the SSD of a cache, of any version, and whether something is on it alone."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from isoblk.cache import check as checking
+from isoblk.cache import format as layout
+from isoblk.cache.rebuild import Known
+from isoblk.cache.ssd import Ssd
+from isoblk.errors import UserError
+
+NAME: Final = "isoblk setcache"
+"""What a cache is called beside the signatures that libblkid knows."""
+
+
+@dataclass(frozen=True)
+class Dirty:
+    """Blocks that are on an SSD alone. count: None: nobody can tell, and `why` says why."""
+
+    count: int | None
+    why: str = ""
+
+
+def places(size: int) -> list[int]:
+    """Bytes where copies of the superblock are on an SSD of `size` bytes: two in front, one in
+    the last whole page."""
+    pages = size // layout.PAGE
+    return [number * layout.PAGE for number in sorted({0, 1, pages - 1}) if 0 <= number < pages]
+
+
+def is_marked(ssd: Ssd) -> bool:
+    """Whether it has a superblock of a cache, or the beginning of one."""
+    pages = (ssd.read(at, layout.PAGE) for at in places(ssd.size))
+    return any(page is not None and page.startswith(layout.MAGIC) for page in pages)
+
+
+def dirty_blocks(ssd: Ssd) -> Dirty:
+    """What is on an SSD that is marked."""
+    try:
+        found = checking.examine(ssd, Known()).report
+    except UserError as error:
+        return Dirty(None, error.cause)
+    if found.damage:
+        return Dirty(None, f"{found.damage[0].where}: {found.damage[0].cause}")
+    return Dirty(found.dirty)
+
+
+def dirty_records(ssd: Ssd) -> int | None:
+    """Records of dirty blocks on an SSD without a superblock; None if nothing there is like
+    records of a cache. Random bytes may be."""
+    try:
+        return checking.examine(ssd, Known()).report.dirty or 0
+    except UserError:
+        return None
+
+
+def erase(ssd: Ssd) -> None:
+    """Make the kernel take an SSD, open for writing, for a new one.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    for at in places(ssd.size):
+        ssd.write(at, bytes(layout.PAGE))
+    ssd.sync()

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The one way in which isoblk takes a block device of this machine: for a load, for a cache, to
+look at it.
+
+A path is opened once. What is found then is what every later step works on: tools get the open
+descriptor (/proc/self/fd), device-mapper gets the number, and a path that others have to open again
+is compared with it. A symbolic link or a node that changes meanwhile leads nobody to another disk.
+"""
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from isoblk.cache import contents
+from isoblk.cache.contents import Dirty
+from isoblk.cache.ssd import Ssd
+from isoblk.errors import UserError
+from isoblk.machine import system
+from isoblk.machine.blockdev import Disk, find_volume, node_of
+from isoblk.machine.users import below, number_at, refuse_in_use
+
+_ROOT = "run as root"
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What a device is claimed for.
+
+    Attributes:
+        alone: nobody else may use it, and nobody can begin to.
+        written: it is written to.
+        overwritten: what is on it gets lost, which the user has to have said.
+        cache: a cache that is on it is what it is wanted for.
+    """
+
+    alone: bool = True
+    written: bool = True
+    overwritten: bool = False
+    cache: bool = True
+
+
+LOAD: Final = Purpose(overwritten=True, cache=False)
+"""A load that writes anywhere."""
+SCRATCH: Final = Purpose()
+"""A load on a device that isoblk has made itself."""
+ORIGIN: Final = Purpose(cache=False)
+"""The slow device of a cache: what is on it stays."""
+SSD: Final = Purpose(overwritten=True)
+"""The fast one: what is on it is a cache, or gets lost."""
+CHECK: Final = Purpose(written=False)
+"""Reading what a cache has left."""
+REPAIR: Final = Purpose()
+"""Mending it."""
+WATCH: Final = Purpose(alone=False, written=False)
+"""Looking on, or setting up its queue, while others use it."""
+
+
+@dataclass
+class Claim:
+    """A device that is ours, or, for WATCH, that is known.
+
+    Attributes:
+        disk: the device.
+        descriptor: of it, for reading.
+        signatures: types of what it says that it holds and gets lost: file systems, members, a
+            cache.
+        cached: it is the SSD of a cache, to be used again.
+    """
+
+    disk: Disk
+    descriptor: int
+    signatures: tuple[str, ...] = ()
+    cached: bool = False
+    _held: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def path(self) -> str:
+        """Of the device, for this process alone."""
+        return f"/proc/self/fd/{self.descriptor}"
+
+    def open(self, way: int) -> int:
+        """Another descriptor of the same device. way: flags of open(2).
+
+        Raises:
+            UserError: it may not be opened, or somebody has claimed it.
+        """
+        return _open_again(self.descriptor, way, self.disk.path)
+
+    def run_tool(self, *words: str) -> str:
+        """Output of a tool, to which the device is the last argument.
+
+        Raises:
+            UserError: it is missing. RunError: it failed.
+        """
+        return system.run_tool(*words, self.path, keep=(self.descriptor,))
+
+    def compare(self, path: str) -> None:
+        """Check that a path, which others are to open, is this device's.
+
+        Raises:
+            UserError: it is not.
+        """
+        if number_at(path) != self.disk.number:
+            raise UserError(
+                f"{path} is not the device {self.disk.number}, which was claimed",
+                where=self.disk.path,
+                next="see who changes /dev",
+            )
+
+    def release(self) -> None:
+        """Let device-mapper or a mount claim it. Its number stays its own until the end."""
+        self._held.close()
+
+    def refuse_held(self) -> None:
+        """Check that nobody has claimed it since it was released.
+
+        Raises:
+            UserError: somebody has.
+        """
+        os.close(self.open(os.O_RDWR | os.O_EXCL))
+
+    def wipe(self) -> None:
+        """Remove what says that it holds anything.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        self.run_tool("wipefs", "--all", "--force")
+        with self.bytes(os.O_RDWR) as ssd:
+            if contents.is_marked(ssd):
+                contents.erase(ssd)
+
+    @contextmanager
+    def bytes(self, way: int) -> Iterator[Ssd]:
+        """What is on it, past the page cache, which may hold what was there before the kernel
+        wrote. way: O_RDONLY or O_RDWR."""
+        descriptor = self.open(way | os.O_DIRECT)
+        try:
+            yield Ssd(self.disk.path, descriptor, self.disk.size)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def claim(disk: Disk, purpose: Purpose, wipe: str | None = None) -> Iterator[Claim]:
+    """Take a device.
+
+    Args:
+        disk: what was found at a path.
+        purpose: what for.
+        wipe: the device whose contents may be lost, as the user names it.
+
+    Raises:
+        UserError: it is in use, or held, or has become another, may not be opened, or holds
+            something that may not be lost.
+    """
+    with ExitStack() as stack:
+        descriptor = _open(disk)
+        stack.callback(os.close, descriptor)
+        held = Claim(disk, descriptor)
+        if purpose.alone:
+            stack.callback(held.release)
+            _hold(held, purpose)
+            _look(held, purpose, wipe)
+        yield held
+
+
+def _open(disk: Disk) -> int:
+    """A descriptor of what is at the disk's path, if it is still that disk."""
+    try:
+        # Opens no driver, whatever is there.
+        place = os.open(disk.path, os.O_PATH | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(f"no such device: {error.strerror}", where=disk.path) from None
+    try:
+        found = os.fstat(place)
+        number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+        if not stat.S_ISBLK(found.st_mode) or number != disk.number:
+            raise UserError(
+                f"has become another device while it was looked at: it was {disk.number}",
+                where=disk.path,
+                next="see who changes that path",
+            )
+        return _open_again(place, os.O_RDONLY | os.O_NONBLOCK, disk.path)
+    finally:
+        os.close(place)
+
+
+def _open_again(descriptor: int, way: int, path: str) -> int:
+    """Open what a descriptor is of. path: for messages."""
+    try:
+        return os.open(f"/proc/self/fd/{descriptor}", way | os.O_CLOEXEC)
+    except OSError as error:
+        if isinstance(error, PermissionError):
+            raise UserError("no right to open it", where=path, next=_ROOT) from None
+        if error.errno == errno.EBUSY:
+            raise UserError(
+                f"is held, by the kernel or a program: {error.strerror}", where=path, next="free it"
+            ) from None
+        raise UserError(f"cannot open it: {error.strerror}", where=path) from None
+
+
+def _hold(held: Claim, purpose: Purpose) -> None:
+    """Keep everybody else from claiming it, and what it is made of."""
+    disk = held.disk
+    own = [held.descriptor]
+    refuse_in_use(disk, written=purpose.written, own=own)
+    with ExitStack() as stack:
+        number, by = below(disk), disk
+        while number:
+            # A loop device does not hold the device that it is made of.
+            lower = _lower(number, by)
+            descriptor = _open(lower)
+            stack.callback(os.close, descriptor)
+            refuse_in_use(lower, written=purpose.written, own=[*own, descriptor], by=_loop(by).name)
+            exclusive = _open_again(descriptor, os.O_RDONLY | os.O_EXCL, lower.path)
+            stack.callback(os.close, exclusive)
+            number, by = below(lower), lower
+        way = os.O_RDWR if purpose.written else os.O_RDONLY
+        stack.callback(os.close, held.open(way | os.O_EXCL))
+        held._held = stack.pop_all()
+
+
+def _loop(disk: Disk) -> Path:
+    """The loop device that it is, or is a part of."""
+    return next(iter(disk.above()), disk.sys)
+
+
+def _lower(number: str, loop: Disk) -> Disk:
+    place = (system.SYS / "dev/block" / number).resolve()
+    node = node_of(place)
+    if number_at(node) != number:
+        raise UserError(
+            f"is made of the device {number}, which has no node in /dev", where=loop.path
+        )
+    return find_volume(node)
+
+
+def _look(held: Claim, purpose: Purpose, wipe: str | None) -> None:
+    """Find what is on it, and refuse what may not be lost, or is not to be there."""
+    path = held.disk.path
+    if purpose.overwritten and wipe not in (None, path):
+        raise UserError(
+            f"--wipe names {wipe}, and the device is {path}", next="name the same, or leave --wipe"
+        )
+    if not purpose.overwritten and purpose.cache:
+        return
+    again = purpose.cache and wipe is None
+    with held.bytes(os.O_RDONLY) as ssd:
+        marked = contents.is_marked(ssd)
+        if marked and not purpose.overwritten:
+            raise UserError(
+                "is the SSD of a cache", where=path, next=f"isoblk cache check {path} says of which"
+            )
+        if marked and not again:
+            _refuse_dirty(path, contents.dirty_blocks(ssd))
+        records = contents.dirty_records(ssd) if again and not marked else None
+    held.cached = marked and again
+    if held.cached or not purpose.overwritten:
+        return
+    if records is not None:
+        raise UserError(
+            f"no superblock, but {records} records of dirty blocks",
+            where=path,
+            next=f"isoblk cache check {path}; if all on it may be lost: --wipe {path}",
+        )
+    held.signatures = (*_signatures(held), *([contents.NAME] if marked else []))
+    if held.signatures and wipe is None:
+        raise UserError(
+            f"bears a signature: {', '.join(held.signatures)}",
+            where=path,
+            next=f"if all on it may be lost: --wipe {path}",
+        )
+
+
+def _refuse_dirty(path: str, dirty: Dirty) -> None:
+    if dirty.count == 0:
+        return
+    blocks = (
+        f"that may have dirty blocks ({dirty.why})"
+        if dirty.count is None
+        else f"with {dirty.count} dirty blocks"
+    )
+    raise UserError(
+        f"is the SSD of a cache {blocks}, which --wipe does not give up",
+        where=path,
+        next="isoblk cache create brings it back, and isoblk cache delete then cleans it; if its"
+        f" blocks may be lost: blkdiscard --zeroout {path}",
+    )
+
+
+def _signatures(held: Claim) -> tuple[str, ...]:
+    found = json.loads(held.run_tool("wipefs", "--json") or "{}")
+    return tuple(str(entry["type"]) for entry in found.get("signatures", []))
