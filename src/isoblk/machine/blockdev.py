@@ -29,14 +29,14 @@ class Disk:
         """Directories of the disk and its partitions."""
         return [self.sys, *(path.parent for path in sorted(self.sys.glob("*/partition")))]
 
+    @property
+    def whole(self) -> Path:
+        """Directory of the disk that it is, or is a part of."""
+        return self.sys.parent if (self.sys / "partition").exists() else self.sys
+
     def above(self) -> list[Path]:
         """Directory of the disk that it is a part of, if it is one."""
-        return [self.sys.parent] if (self.sys / "partition").exists() else []
-
-    @property
-    def node(self) -> str:
-        """Where the kernel has it in /dev."""
-        return node_of(self.sys)
+        return [] if self.whole == self.sys else [self.whole]
 
     @property
     def size(self) -> int:

@@ -14,7 +14,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from isoblk.cache import contents
@@ -218,18 +217,13 @@ def _hold(held: Claim, purpose: Purpose) -> None:
             lower = _lower(number, by)
             descriptor = _open(lower)
             stack.callback(os.close, descriptor)
-            refuse_in_use(lower, written=purpose.written, own=[*own, descriptor], by=_loop(by).name)
+            refuse_in_use(lower, written=purpose.written, own=[*own, descriptor], by=by.whole.name)
             exclusive = _open_again(descriptor, os.O_RDONLY | os.O_EXCL, lower.path)
             stack.callback(os.close, exclusive)
             number, by = below(lower), lower
         way = os.O_RDWR if purpose.written else os.O_RDONLY
         stack.callback(os.close, held.open(way | os.O_EXCL))
         held._held = stack.pop_all()
-
-
-def _loop(disk: Disk) -> Path:
-    """The loop device that it is, or is a part of."""
-    return next(iter(disk.above()), disk.sys)
 
 
 def _lower(number: str, loop: Disk) -> Disk:

@@ -58,7 +58,7 @@ def refuse_in_use(
     for place in (*disk.parts(), *disk.above()):
         for what, following in _uses(place, sys, proc, by):
             raise UserError(f"{node_of(place)} {what}", where=disk.path, next=following)
-    if (disk.sys / _LOOP_FILE).exists():
+    if (disk.whole / _LOOP_FILE).exists():
         _refuse_shared(disk, sys)
     if user := _opener(disk, proc, own):
         raise UserError(f"is open in {user}", where=disk.path, next="end it")
@@ -164,12 +164,11 @@ def _process(place: Path) -> str:
 
 def below(disk: Disk) -> str:
     """MAJ:MIN of the device that a loop device is made of, "" if it is of a file, or is none."""
-    loop = disk.sys if (disk.sys / _LOOP_FILE).exists() else disk.sys.parent
     try:
-        path = (loop / _LOOP_FILE).read_text().strip()
+        path = (disk.whole / _LOOP_FILE).read_text().strip()
     except OSError:
         return ""
-    return number_at(path) or ("" if Path(path).exists() else _asked(loop.name))
+    return number_at(path) or ("" if Path(path).exists() else _asked(disk.whole.name))
 
 
 def _made_of(loop: Path, device: str, number: str) -> bool:
@@ -203,15 +202,14 @@ def _asked(name: str) -> str:
 
 def _refuse_shared(disk: Disk, sys: Path) -> None:
     """Check that no other loop device has bytes of the same file."""
-    path = (disk.sys / _LOOP_FILE).read_text()
-    first, last = _extent(disk.sys)
+    path = (disk.whole / _LOOP_FILE).read_text()
+    first, last = _extent(disk.whole)
     for file in sorted((sys / "block").glob(f"loop*/{_LOOP_FILE}")):
         other = file.parents[1]
         with contextlib.suppress(OSError):
-            if other == disk.sys or file.read_text() != path or path.strip().endswith(_DELETED):
-                continue
             begin, end = _extent(other)
-            if begin < last and first < end:
+            same = file.read_text() == path and not path.strip().endswith(_DELETED)
+            if other.name != disk.whole.name and same and begin < last and first < end:
                 raise UserError(
                     f"is made of {path.strip()}, and so is {other.name}",
                     where=disk.path,
