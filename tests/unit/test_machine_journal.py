@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -20,9 +19,14 @@ from isoblk.machine import system
 from isoblk.machine.journal import Cgroups, IoCost, LoopFile, Queue, SubtreeControl
 from tests.unit.fakesys import FakeMachine, machine, put
 
+LOOP_FILE = "isoblk-0123456789abcdef.img"
+
 
 @pytest.fixture
-def fake(tmp_path: Path) -> FakeMachine:
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
+    """It is the machine of which `restore` believes journals."""
+    monkeypatch.setattr(system, "SYS", tmp_path / "sys")
+    monkeypatch.setattr(system, "io_hierarchy", lambda: (tmp_path / "cgroup", "v2"))
     return machine(tmp_path)
 
 
@@ -94,8 +98,8 @@ from pathlib import Path
 from isoblk.machine import journal as book
 root = Path(sys.argv[1])
 with book.journal(root / "state") as own:
-    own.record(book.LoopFile(str(root / "disk.img")))
-    (root / "disk.img").write_bytes(b"disk")
+    own.record(book.LoopFile(str(root / "isoblk-0123456789abcdef.img")))
+    (root / "isoblk-0123456789abcdef.img").write_bytes(b"disk")
     own.record(book.read_queue(root / "sys/block/sdb/queue"))
     (root / "sys/block/sdb/queue/scheduler").write_text("none mq-deadline [kyber] bfq")
     own.record(book.Cgroups(str(root / "cgroup/isoblk-sdb")))
@@ -107,7 +111,7 @@ with book.journal(root / "state") as own:
 def test_what_a_killed_process_left_is_restored_once(fake: FakeMachine) -> None:
     state, before = fake.root / "state", _state(fake.place / "queue")
     subprocess.run([sys.executable, "-c", _KILLED, str(fake.root)], check=False)
-    assert (fake.root / "disk.img").exists()
+    assert (fake.root / LOOP_FILE).exists()
     with pytest.raises(UserError, match=r"an earlier run was killed.*isoblk host restore"):  # noqa: SIM117
         with book.journal(state):
             pass
@@ -115,10 +119,10 @@ def test_what_a_killed_process_left_is_restored_once(fake: FakeMachine) -> None:
     assert [line.partition(": ")[0] for line in told] == [
         str(fake.root / "cgroup/isoblk-sdb"),
         str(fake.place / "queue"),
-        str(fake.root / "disk.img"),
+        str(fake.root / LOOP_FILE),
     ]
     assert _state(fake.place / "queue") == before
-    assert not (fake.root / "disk.img").exists()
+    assert not (fake.root / LOOP_FILE).exists()
     assert not (fake.root / "cgroup/isoblk-sdb").exists()
     assert book.restore(state) == []
 
@@ -129,7 +133,7 @@ def test_after_a_reboot_only_the_loops_file_is_left_to_remove(
     subprocess.run([sys.executable, "-c", _KILLED, str(fake.root)], check=False)
     monkeypatch.setattr(system, "boot_id", lambda: "another")
     book.restore(fake.root / "state")
-    assert not (fake.root / "disk.img").exists()
+    assert not (fake.root / LOOP_FILE).exists()
     assert "[kyber]" in (fake.place / "queue/scheduler").read_text()
 
 
@@ -145,9 +149,9 @@ def test_the_journal_of_a_process_that_lives_is_left_alone(fake: FakeMachine) ->
 
 def test_a_change_is_on_the_disk_before_it_is_made(fake: FakeMachine) -> None:
     with book.journal(fake.root / "state") as own:
-        own.record(LoopFile(str(fake.root / "disk.img")))
+        own.record(LoopFile(str(fake.root / LOOP_FILE)))
         (path,) = (fake.root / "state").glob("*.journal")
-        assert str(fake.root / "disk.img") in path.read_text()
+        assert str(fake.root / LOOP_FILE) in path.read_text()
 
 
 def test_what_cannot_be_undone_stays_in_the_journal(fake: FakeMachine) -> None:
@@ -181,10 +185,8 @@ def test_a_journal_that_ends_in_a_torn_line_is_read_up_to_it(lost: int) -> None:
     changes = [LoopFile("/a"), Queue("/q", {"scheduler": "none"}), SubtreeControl("/c")]
     body = b"".join(msgspec.json.encode(change) + b"\n" for change in changes)
     kept = body[: max(0, len(body) - lost)]
-    with TemporaryDirectory() as directory:
-        path = Path(directory) / "1.journal"
-        path.write_bytes(b'{"boot":"b","pid":1}\n' + kept)
-        assert book._read(path)[1] == changes[: kept.count(b"\n")]
+    data = b'{"boot":"b","pid":1}\n' + kept
+    assert book._parse(data, Path("1.journal"))[1] == changes[: kept.count(b"\n")]
 
 
 def test_a_damaged_journal_is_named_and_does_not_keep_the_others_from_being_undone(

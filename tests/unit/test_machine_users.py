@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoblk.errors import UserError
-from isoblk.machine import users
+from isoblk.machine import system, users
 from isoblk.machine.blockdev import Disk
 from tests.unit.fakesys import FakeMachine, machine, put
 
@@ -157,8 +157,8 @@ def test_a_loop_device_that_shares_its_file_is_refused(
 def test_a_path_in_a_line_of_the_kernels_is_read_as_it_was(path: str) -> None:
     # What the kernel escapes: blanks and backslashes, in octal.
     line = "".join(f"\\{ord(one):03o}" if one in " \t\n" else one for one in path)
-    assert users.plain(line) == path
-    assert users.plain(line.replace("x", "\\134")) == path.replace("x", "\\")
+    assert system.plain(line) == path
+    assert system.plain(line.replace("x", "\\134")) == path.replace("x", "\\")
 
 
 def test_a_number_is_read_of_block_devices_alone(tmp_path: Path) -> None:

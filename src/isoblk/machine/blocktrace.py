@@ -102,15 +102,20 @@ def tear_down(device: str, number: str) -> None:
     Raises:
         OSError: it could not be ended.
     """
-    try:
-        descriptor = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        found = os.fstat(descriptor)
+    with contextlib.ExitStack() as stack:
+        try:
+            # Opens no driver, whatever is there now.
+            place = os.open(device, os.O_PATH | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        stack.callback(os.close, place)
+        found = os.fstat(place)
         now = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
         if not stat.S_ISBLK(found.st_mode) or now != number:
             return
+        way = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(f"/proc/self/fd/{place}", way)
+        stack.callback(os.close, descriptor)
         for request in (_STOP, _TEARDOWN):
             try:
                 fcntl.ioctl(descriptor, request)
@@ -118,8 +123,6 @@ def tear_down(device: str, number: str) -> None:
                 # EINVAL: it is not traced, or has never been started.
                 if error.errno != errno.EINVAL:
                     raise
-    finally:
-        os.close(descriptor)
 
 
 class CgroupOption:

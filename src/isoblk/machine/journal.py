@@ -5,6 +5,9 @@ changed back: at the end of a run, after Ctrl-C, and by `isoblk host restore` af
 A journal is a file of JSON lines: the first says which boot of the machine it is of, every other
 is a change. While its process lives it is locked. Undoing goes backwards, and may be repeated:
 whatever is as it was is left alone. After a reboot only files are left to undo.
+
+Undoing is done by root, so a journal is believed only if nobody else can have written it, and only
+where it tells what a run changes (isoblk.machine.trusted, bounds). Values are written, never run.
 """
 
 import fcntl
@@ -20,7 +23,8 @@ from typing import IO
 import msgspec
 
 from isoblk.errors import RunError, UserError
-from isoblk.machine import blocktrace, system
+from isoblk.machine import blocktrace, bounds, system
+from isoblk.machine.trusted import make_directory, opened, refuse_shared
 
 # A killed process leaves its cgroup once the disk has answered it.
 _LEAVE_S = 30.0
@@ -175,26 +179,10 @@ def journal(directory: Path) -> Iterator[Journal]:
             is at it.
     """
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path in _journals(directory):
-            if _in_use(path):
-                # Its load would be in our figures, and ours in its.
-                raise UserError(
-                    "another isoblk is running on this machine", where=str(path), next="let it end"
-                )
-            raise UserError(
-                "an earlier run was killed and left its changes",
-                where=str(path),
-                next="run: isoblk host restore",
-            )
-        path = directory / f"{os.getpid()}.journal"
-        # Locked before it has a name that `restore` looks for.
-        unnamed = path.with_suffix(".new")
-        file = unnamed.open("wb")
-        fcntl.flock(file, fcntl.LOCK_EX)
-        _append(file, _Head(boot=system.boot_id(), pid=os.getpid()))
-        unnamed.rename(path)
-        _sync(directory)
+        make_directory(directory)
+        with _locked(directory):
+            _refuse_others(directory)
+            file, path = _begin(directory)
     except OSError as error:
         raise UserError(
             f"no right to write the journal of changes: {error.strerror}",
@@ -211,6 +199,46 @@ def journal(directory: Path) -> Iterator[Journal]:
                 path.unlink()
 
 
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Of two that begin at the same time the second sees the first one's journal."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_others(directory: Path) -> None:
+    for path in _journals(directory):
+        with opened(path) as file:
+            if not _is_free(file):
+                # Its load would be in our figures, and ours in its.
+                raise UserError(
+                    "another isoblk is running on this machine", where=str(path), next="let it end"
+                )
+        raise UserError(
+            "an earlier run was killed and left its changes",
+            where=str(path),
+            next="run: isoblk host restore",
+        )
+
+
+def _begin(directory: Path) -> tuple[IO[bytes], Path]:
+    path = directory / f"{os.getpid()}.journal"
+    # Locked before it has a name that `restore` looks for.
+    unnamed = path.with_suffix(".new")
+    unnamed.unlink(missing_ok=True)
+    way = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    file = os.fdopen(os.open(unnamed, way, 0o600), "wb")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    _append(file, _Head(boot=system.boot_id(), pid=os.getpid()))
+    unnamed.rename(path)
+    _sync(directory)
+    return file, path
+
+
 def restore(directory: Path) -> list[str]:
     """Undo what killed processes left, journal by journal.
 
@@ -225,33 +253,25 @@ def restore(directory: Path) -> list[str]:
     failures: list[str] = []
     used = []
     try:
+        refuse_shared(directory)
         journals = _journals(directory)
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise UserError(
-            f"no right to read the journals of changes: {error.strerror}",
-            where=str(directory),
-            next=_AS_ROOT,
-        ) from None
+        raise _unreadable(directory, error) from None
     for path in journals:
-        if _in_use(path):
-            used.append(path)
-            continue
         try:
-            head, changes = _read(path)
+            with opened(path) as file:
+                if not _is_free(file):
+                    used.append(path)
+                elif os.fstat(file.fileno()).st_nlink:
+                    failures += _restore(file, path, told)
+        except FileNotFoundError:
+            continue  # restored by another one
+        except OSError as error:
+            failures.append(str(_unreadable(path, error)))
         except UserError as error:
             failures.append(str(error))
-            continue
-        if head.boot != system.boot_id():
-            changes = [change for change in changes if isinstance(change, LoopFile)]
-        failed = []
-        for change in reversed(changes):
-            failed += _undo(change)
-            told.append(_describe(change))
-        failures += failed
-        if not failed:
-            path.unlink()
     if failures:
         raise _not_undone(failures)
     if used and not told:
@@ -259,6 +279,59 @@ def restore(directory: Path) -> list[str]:
             "belongs to an isoblk that is running", where=str(used[0]), next="let it end, or end it"
         )
     return list(dict.fromkeys(told))
+
+
+def _unreadable(path: Path, error: OSError) -> UserError:
+    return UserError(
+        f"no right to read the journals of changes: {error.strerror}",
+        where=str(path),
+        next=_AS_ROOT,
+    )
+
+
+def _restore(file: IO[bytes], path: Path, told: list[str]) -> list[str]:
+    """Undo one that is locked; why not all could be undone. told: gets what was."""
+    head, changes = _parse(file.read(), path)
+    if head.boot != system.boot_id():
+        changes = [change for change in changes if isinstance(change, LoopFile)]
+    for change in changes:
+        if not _is_believed(change):
+            raise UserError(
+                f"tells of what no run changes: {_describe(change).partition(': ')[0]}",
+                where=str(path),
+                next="if you do not know who wrote it, remove it",
+            )
+    failed = []
+    for change in reversed(changes):
+        failed += _undo(change)
+        told.append(_describe(change))
+    if not failed:
+        path.unlink()
+    return failed
+
+
+def _is_believed(change: Change) -> bool:
+    """Whether a run can have made it."""
+    match change:
+        case LoopFile(file):
+            believed = bounds.is_loop_file(file)
+        case Queue(directory, values):
+            believed = bounds.is_queue(directory, values)
+        case IoCost(device, lines):
+            believed = bounds.is_io_cost(device, lines)
+        case SubtreeControl(file, controllers):
+            believed = bounds.is_subtree_control(file, controllers)
+        case Mounted(disk, partition, directory):
+            believed = bounds.is_mount(disk, partition, directory)
+        case Weights(device, weights, limits):
+            believed = bounds.is_weights(device, weights, limits)
+        case Cgroups(directory):
+            believed = bounds.is_own_cgroup(directory)
+        case BlockTrace(_, number):
+            believed = bounds.is_number(number)
+        case BlockTraceCgroups():
+            believed = True
+    return believed
 
 
 def _journals(directory: Path) -> list[Path]:
@@ -280,22 +353,23 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _in_use(path: Path) -> bool:
-    with path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
-
-
-def _read(path: Path) -> tuple[_Head, list[Change]]:
+def _is_free(file: IO[bytes]) -> bool:
+    """Whether no process has it; ours then, until it is closed."""
     try:
-        # A last line that is not whole was being written: its change was not made.
-        first, *rest = path.read_bytes().split(b"\n")[:-1]
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _parse(data: bytes, path: Path) -> tuple[_Head, list[Change]]:
+    """What a journal tells. path: its own."""
+    # A last line that is not whole was being written: its change was not made.
+    first, *rest = data.split(b"\n")[:-1] or [b""]
+    try:
         head = msgspec.json.decode(first, type=_Head)
         return head, [msgspec.json.decode(line, type=Change) for line in rest]
-    except (OSError, ValueError) as error:  # msgspec's are ValueErrors
+    except (ValueError, RecursionError) as error:  # msgspec's are ValueErrors
         raise UserError(
             f"damaged journal: {error}",
             where=str(path),
@@ -337,9 +411,7 @@ def _undo(change: Change) -> list[str]:
     try:
         match change:
             case LoopFile(file):
-                system.detach(Path(file))
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    Path(file).unlink()
+                _remove_loop(Path(file))
             case Queue(directory, values):
                 return _set_back(Path(directory), values)
             case IoCost(device, lines):
@@ -349,7 +421,7 @@ def _undo(change: Change) -> list[str]:
                 if off := [f"-{name}" for name in controllers if name in on]:
                     Path(file).write_text(" ".join(off))
             case Mounted(disk, partition, directory):
-                system.unmount(Path(directory))
+                system.unmount(disk, partition, Path(directory))
                 system.remove_partition(disk, partition)
             case Weights(device, weights, limits):
                 _set_back_weights(device, weights, limits)
@@ -364,6 +436,14 @@ def _undo(change: Change) -> list[str]:
     except (RunError, UserError) as error:
         return [str(error)]
     return []
+
+
+def _remove_loop(file: Path) -> None:
+    system.detach(file)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        # In a directory of others there may be something else by now.
+        if bounds.is_own_file(file):
+            file.unlink()
 
 
 def _where(error: OSError, change: Change) -> str:

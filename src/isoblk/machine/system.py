@@ -4,6 +4,7 @@
 import errno
 import fcntl
 import os
+import re
 import struct
 import subprocess
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ _LOOP_CTL_GET_FREE, _LOOP_CONFIGURE = 0x4C82, 0x4C0A
 _LOOP_CONFIG = struct.Struct("=I4x52xI176x64x")
 _LO_FLAGS_DIRECT_IO = 16
 _ATTEMPTS = 64
+_ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def boot_id() -> str:
@@ -127,18 +129,29 @@ def detach(file: Path) -> None:
             run_tool("losetup", "--detach", f"/dev/{place.parents[1].name}")
 
 
-def unmount(directory: Path) -> None:
-    """Unmount what is mounted on a directory, if anything is.
+def unmount(disk: str, partition: str, directory: Path) -> None:
+    """Unmount a partition of a disk, the kernel's names, from a directory, if it is mounted there.
 
     Raises:
         RunError: it could not be unmounted.
     """
-    mounts = (PROC / "self/mountinfo").read_text().splitlines()
-    # The kernel writes a space in a path as \\040.
-    name = str(directory).replace(" ", "\\040")
-    for line in mounts:
-        if line.split()[4] == name:
+    try:
+        number = (SYS / "block" / disk / partition / "dev").read_text().strip()
+    except FileNotFoundError:
+        return
+    for line in (PROC / "self/mountinfo").read_text().splitlines():
+        fields = line.split()
+        if fields[2] == number and plain(fields[4]) == str(directory):
             run_tool("umount", str(directory))
+
+
+def plain(text: str) -> str:
+    """A path that the kernel has written into a line, where it escapes blanks.
+
+    >>> plain("/mnt/my\\\\040disk")
+    '/mnt/my disk'
+    """
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
 
 
 def remove_partition(disk: str, partition: str) -> None:

@@ -5,7 +5,6 @@ any namespace, swap, what is made of it, to whom it is exported, who has it open
 import contextlib
 import fcntl
 import os
-import re
 import stat
 import struct
 from collections.abc import Collection, Iterator
@@ -25,7 +24,6 @@ _EXPORTS = (
     ("kernel/config/target/core/*/*/udev_path", 0, "an export of the SCSI target"),
     ("kernel/config/nvmet/subsystems/*/namespaces/*/device_path", 2, "an export of NVMe subsystem"),
 )
-_ESCAPED = re.compile(r"\\([0-7]{3})")
 _DELETED = " (deleted)"
 
 
@@ -119,8 +117,10 @@ def _mounted(device: str, number: str, proc: Path) -> Iterator[tuple[str, str]]:
                 before, _, after = line.partition(" - ")
                 fields, source = before.split(), after.split()[1:2]
                 # btrfs shows a number of its own, but names its device.
-                if fields[2] == number or any(_is(plain(one), device, number) for one in source):
-                    yield plain(fields[4]), user
+                if fields[2] == number or any(
+                    _is(system.plain(one), device, number) for one in source
+                ):
+                    yield system.plain(fields[4]), user
 
 
 def _namespace(process: Path) -> str:
@@ -131,21 +131,12 @@ def _namespace(process: Path) -> str:
         return ""
 
 
-def plain(text: str) -> str:
-    """A path that the kernel has written into a line, where it escapes blanks.
-
-    >>> plain("/mnt/my\\\\040disk")
-    '/mnt/my disk'
-    """
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
-
-
 def _swaps(proc: Path) -> list[str]:
     try:
         lines = (proc / "swaps").read_text().splitlines()
     except FileNotFoundError:
         return []
-    return [str(Path(plain(line.split()[0])).resolve()) for line in lines[1:]]
+    return [str(Path(system.plain(line.split()[0])).resolve()) for line in lines[1:]]
 
 
 def _mapper_name(holder: str, sys: Path) -> str:

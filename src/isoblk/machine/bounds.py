@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where that lies which a run changes. What a journal tells beyond it is not believed."""
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from isoblk.machine import system
+
+LOOP_FILE = re.compile(r"isoblk-[0-9a-f]{16}\.img")
+_NAME = re.compile(r"[A-Za-z0-9_!:.-]+")
+_NUMBER = re.compile(r"\d{1,10}:\d{1,10}", re.ASCII)
+_TUNABLE = re.compile(r"(iosched/)?[a-z0-9_]+")
+_WEIGHT = re.compile(r"(blkio|io)\.(bfq\.|isoblk\.)?weight")
+_VALUE = re.compile(r"\d{0,10}", re.ASCII)
+_LINE = re.compile(r"[ -~]{0,4000}")
+_TEXT = re.compile(r"[\t\n -~]{0,4000}")
+_CONTROLLERS = {"io", "memory"}
+
+
+def is_number(number: str) -> bool:
+    """Whether it is MAJ:MIN."""
+    return bool(_NUMBER.fullmatch(number))
+
+
+def is_queue(directory: str, values: Mapping[str, str]) -> bool:
+    """Whether it is a disk's request queue, and its tunables."""
+    name = Path(directory).parent.name
+    return (
+        _is_name(name)
+        and directory == str(system.SYS / "block" / name / "queue")
+        and all(_TUNABLE.fullmatch(one) and _TEXT.fullmatch(values[one]) for one in values)
+    )
+
+
+def is_loop_file(file: str) -> bool:
+    """Whether it has the name of a file that isoblk makes loop devices of."""
+    path = Path(file)
+    return _is_plain(path) and bool(LOOP_FILE.fullmatch(path.name))
+
+
+def is_own_file(path: Path) -> bool:
+    """Whether it is a file, and this user's or root's."""
+    found = path.lstat()
+    return stat.S_ISREG(found.st_mode) and found.st_uid in (0, os.geteuid())
+
+
+def is_mount(disk: str, partition: str, directory: str) -> bool:
+    """Whether it is the first partition of a disk, mounted in the directory of a run."""
+    path = Path(directory)
+    own = partition in (f"{disk}p1", f"{disk}1")
+    return _is_name(disk) and own and _is_plain(path) and path.name == "fs"
+
+
+def is_own_cgroup(directory: str) -> bool:
+    """Whether it is a cgroup that isoblk makes; all processes in it are ended."""
+    root, path = _root(), Path(directory)
+    return _is_plain(path) and path.parent == root and path.name.startswith("isoblk-")
+
+
+def is_io_cost(device: str, lines: Mapping[str, str]) -> bool:
+    """Whether these are the files of io.cost, and a device's lines in them."""
+    root = _root()
+    allowed = {str(root / name) for name in ("io.cost.model", "io.cost.qos")}
+    told = all(_LINE.fullmatch(one) and one.split()[:1] in ([], [device]) for one in lines.values())
+    return is_number(device) and lines.keys() <= allowed and told
+
+
+def is_subtree_control(file: str, controllers: tuple[str, ...]) -> bool:
+    """Whether these are controllers that a run switches on, and the file in which it does."""
+    path = Path(file)
+    here = _is_below(path, _root()) and path.name == "cgroup.subtree_control"
+    return here and set(controllers) <= _CONTROLLERS
+
+
+def is_weights(device: str, weights: Mapping[str, str], limits: list[str]) -> bool:
+    """Whether these are weights of cgroups, and files of limits of reads."""
+    root = _root()
+    files = [*map(Path, weights), *map(Path, limits)]
+    return (
+        is_number(device)
+        and all(_is_below(path, root) for path in files)
+        and all(_WEIGHT.fullmatch(Path(one).name) for one in weights)
+        and all(_VALUE.fullmatch(one) for one in weights.values())
+        and all(Path(one).name == "blkio.throttle.read_bps_device" for one in limits)
+    )
+
+
+def _root() -> Path:
+    return system.io_hierarchy()[0]
+
+
+def _is_name(name: str) -> bool:
+    return bool(_NAME.fullmatch(name)) and name not in (".", "..")
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_absolute() and ".." not in path.parts and "\0" not in str(path)
+
+
+def _is_below(path: Path, root: Path) -> bool:
+    return _is_plain(path) and root in path.parents
