@@ -16,7 +16,7 @@ import pytest
 
 from isoblk.cache import contents
 from isoblk.cache.volumes import open_ssd
-from isoblk.errors import UserError
+from isoblk.errors import RunError, UserError
 from isoblk.machine import host, system
 from isoblk.machine.blockdev import find_disk, find_volume
 from isoblk.machine.claim import CHECK, LOAD, ORIGIN, SCRATCH, SSD, WATCH, Purpose, claim
@@ -112,6 +112,38 @@ def test_dirty_blocks_of_a_cache_survive_a_run_that_is_pointed_at_their_ssd(
     assert refused.stderr.count("\n") == 1
     assert "is the SSD of a cache" in refused.stderr
     assert Path(device).read_bytes() == before
+
+
+@pytest.mark.parametrize("purpose", [LOAD, SSD])
+def test_dirty_blocks_on_a_partition_survive_a_wipe_of_its_disk(
+    machine: Machine, loop: Loop, purpose: Purpose
+) -> None:
+    device = loop()
+    system.run_tool("mkswap", device)
+    image = make_image(machine.work / "ssd", clean=False)
+    with _partition(device) as part:
+        Path(part).write_bytes(image.path.read_bytes())
+        with pytest.raises(UserError, match=rf"^{device}: {part} is the SSD of a cache with 40"):
+            _claim(device, purpose, device)
+        make_image(image.path, dirty=0)
+        Path(part).write_bytes(image.path.read_bytes())
+        _claim(device, purpose, device)
+
+
+def test_an_image_that_a_loop_device_is_made_of_is_not_mended_by_any_name(
+    machine: Machine, loop: Loop
+) -> None:
+    device = loop()
+    file = Path((Path("/sys/block") / Path(device).name / "loop/backing_file").read_text().strip())
+    link, other = machine.work / "link", file.with_name("hard")
+    link.symlink_to(file)
+    other.hardlink_to(file)
+    for path in (file, link, other):
+        with (
+            pytest.raises(UserError, match=f"{Path(device).name} is made of it"),
+            open_ssd(str(path), write=True),
+        ):
+            pass
 
 
 def test_a_cache_without_dirty_blocks_is_a_signature(machine: Machine, loop: Loop) -> None:
@@ -412,11 +444,14 @@ def test_a_claim_ends_with_its_block(machine: Machine, loop: Loop) -> None:
         with pytest.raises(OSError, match="busy"):
             os.open(device, os.O_RDWR | os.O_EXCL)
         held.release()
-        held.refuse_held()
         taken = os.open(device, os.O_RDWR | os.O_EXCL)
-        with pytest.raises(UserError, match="is held"):
-            held.refuse_held()
+        for again in (held.hold, held.wipe):
+            with pytest.raises(UserError, match="is open in process"):
+                again()
         os.close(taken)
+        held.hold()
+        with pytest.raises(OSError, match="busy"):
+            os.open(device, os.O_RDWR | os.O_EXCL)
         raise RuntimeError
     for purpose in (LOAD, SCRATCH, ORIGIN, SSD, CHECK, WATCH):
         _claim(device, purpose)
@@ -457,9 +492,15 @@ def test_the_disk_is_not_another_programs_between_the_runs_of_a_study_with_files
             plan = machine.work / "plan.sh"
             plan.write_text("echo 'plan: exit status 0'")
             ready.machine.run(machine.work, (), seed=0, memory_mib=0)
+            with pytest.raises(OSError, match="busy"):
+                os.open(device, os.O_RDWR | os.O_EXCL)
+            plan.write_text("echo 'plan: exit status 1'")
+            with pytest.raises(RunError, match="a step of the plan failed"):
+                ready.machine.run(machine.work, (), seed=0, memory_mib=0)
+            # After a run that failed it is looked at when the next one begins.
             taken = os.open(device, os.O_RDWR | os.O_EXCL)
             plan.write_text("touch written; echo 'plan: exit status 0'")
-            with pytest.raises(UserError, match="is held"):
+            with pytest.raises(UserError, match="is open in process"):
                 ready.machine.run(machine.work, (), seed=0, memory_mib=0)
             os.close(taken)
             with _partition(device), pytest.raises(UserError, match="has partitions"):

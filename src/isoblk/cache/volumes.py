@@ -4,7 +4,7 @@
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from isoblk.cache import contents
@@ -74,7 +74,6 @@ def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
         return
     if not stat.S_ISREG(kind):
         raise UserError("is neither a device nor a file", where=path)
-    _refuse_loop(path)
     try:
         # Nothing that it may have become is waited for.
         descriptor = os.open(path, way | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -84,14 +83,16 @@ def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise UserError("has become another file while it was looked at", where=path)
+        _refuse_loop(path, found)
         yield Ssd(path, descriptor, found.st_size)
     finally:
         os.close(descriptor)
 
 
-def _refuse_loop(path: str, sys: Path = system.SYS) -> None:
-    real = str(Path(path).resolve())
+def _refuse_loop(path: str, found: os.stat_result, sys: Path = system.SYS) -> None:
     for loop in sorted((sys / "block").glob("loop*/loop/backing_file")):
-        if loop.read_text().strip() == real:
-            name = loop.parents[1].name
-            raise UserError(f"{name} is made of it", where=path, next=f"name /dev/{name}")
+        # By another name, too.
+        with suppress(OSError):
+            if os.path.samestat(Path(loop.read_text().strip()).stat(), found):
+                name = loop.parents[1].name
+                raise UserError(f"{name} is made of it", where=path, next=f"name /dev/{name}")

@@ -13,7 +13,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from isoblk.cache import contents
@@ -21,7 +21,7 @@ from isoblk.cache.contents import Dirty
 from isoblk.cache.ssd import Ssd
 from isoblk.errors import UserError
 from isoblk.machine import system
-from isoblk.machine.blockdev import Disk, find_volume, node_of
+from isoblk.machine.blockdev import Disk, disk_numbered, node_of
 from isoblk.machine.users import below, number_at, refuse_in_use
 
 _ROOT = "run as root"
@@ -67,6 +67,7 @@ class Claim:
     Attributes:
         disk: the device.
         descriptor: of it, for reading.
+        purpose: what it is claimed for.
         signatures: types of what it says that it holds and gets lost: file systems, members, a
             cache.
         cached: it is the SSD of a cache, to be used again.
@@ -74,9 +75,10 @@ class Claim:
 
     disk: Disk
     descriptor: int
+    purpose: Purpose
     signatures: tuple[str, ...] = ()
     cached: bool = False
-    _held: ExitStack = field(default_factory=ExitStack)
+    _held: ExitStack | None = None
 
     @property
     def path(self) -> str:
@@ -112,24 +114,28 @@ class Claim:
                 next="see who changes /dev",
             )
 
-    def release(self) -> None:
-        """Let device-mapper or a mount claim it. Its number stays its own until the end."""
-        self._held.close()
-
-    def refuse_held(self) -> None:
-        """Check that nobody has claimed it since it was released.
+    def hold(self) -> None:
+        """Keep everybody else from claiming it, and what it is made of; nothing if they are kept.
 
         Raises:
-            UserError: somebody has.
+            UserError: it is in use.
         """
-        os.close(self.open(os.O_RDWR | os.O_EXCL))
+        if self._held is None:
+            self._held = _exclusive(self)
+
+    def release(self) -> None:
+        """Let device-mapper or a mount claim it. Its number stays its own until the end."""
+        if self._held is not None:
+            self._held.close()
+        self._held = None
 
     def wipe(self) -> None:
         """Remove what says that it holds anything.
 
         Raises:
-            RunError: it cannot be written.
+            UserError: it is in use. RunError: it cannot be written.
         """
+        self.hold()
         self.run_tool("wipefs", "--all", "--force")
         with self.bytes(os.O_RDWR) as ssd:
             if contents.is_marked(ssd):
@@ -162,11 +168,11 @@ def claim(disk: Disk, purpose: Purpose, wipe: str | None = None) -> Iterator[Cla
     with ExitStack() as stack:
         descriptor = _open(disk)
         stack.callback(os.close, descriptor)
-        held = Claim(disk, descriptor)
+        held = Claim(disk, descriptor, purpose)
+        stack.callback(held.release)
         if purpose.alone:
-            stack.callback(held.release)
-            _hold(held, purpose)
-            _look(held, purpose, wipe)
+            held.hold()
+            _look(held, wipe)
         yield held
 
 
@@ -205,40 +211,35 @@ def _open_again(descriptor: int, way: int, path: str) -> int:
         raise UserError(f"cannot open it: {error.strerror}", where=path) from None
 
 
-def _hold(held: Claim, purpose: Purpose) -> None:
-    """Keep everybody else from claiming it, and what it is made of."""
-    disk = held.disk
+def _exclusive(held: Claim) -> ExitStack:
+    """Exclusive descriptors of a device, and of what it is made of."""
+    disk, written = held.disk, held.purpose.written
     own = [held.descriptor]
-    refuse_in_use(disk, written=purpose.written, own=own)
+    refuse_in_use(disk, written=written, own=own)
     with ExitStack() as stack:
         number, by = below(disk), disk
         while number:
             # A loop device does not hold the device that it is made of.
-            lower = _lower(number, by)
+            lower = _numbered(number)
             descriptor = _open(lower)
             stack.callback(os.close, descriptor)
-            refuse_in_use(lower, written=purpose.written, own=[*own, descriptor], by=by.whole.name)
+            refuse_in_use(lower, written=written, own=[*own, descriptor], by=by.whole.name)
             exclusive = _open_again(descriptor, os.O_RDONLY | os.O_EXCL, lower.path)
             stack.callback(os.close, exclusive)
             number, by = below(lower), lower
-        way = os.O_RDWR if purpose.written else os.O_RDONLY
+        way = os.O_RDWR if written else os.O_RDONLY
         stack.callback(os.close, held.open(way | os.O_EXCL))
-        held._held = stack.pop_all()
+        return stack.pop_all()
 
 
-def _lower(number: str, loop: Disk) -> Disk:
-    place = (system.SYS / "dev/block" / number).resolve()
-    node = node_of(place)
-    if number_at(node) != number:
-        raise UserError(
-            f"is made of the device {number}, which has no node in /dev", where=loop.path
-        )
-    return find_volume(node)
+def _numbered(number: str) -> Disk:
+    """The device with a number, by the kernel's name."""
+    return disk_numbered(number, node_of((system.SYS / "dev/block" / number).resolve()))
 
 
-def _look(held: Claim, purpose: Purpose, wipe: str | None) -> None:
+def _look(held: Claim, wipe: str | None) -> None:
     """Find what is on it, and refuse what may not be lost, or is not to be there."""
-    path = held.disk.path
+    path, purpose = held.disk.path, held.purpose
     if purpose.overwritten and wipe not in (None, path):
         raise UserError(
             f"--wipe names {wipe}, and the device is {path}", next="name the same, or leave --wipe"
@@ -258,6 +259,8 @@ def _look(held: Claim, purpose: Purpose, wipe: str | None) -> None:
     held.cached = marked and again
     if held.cached or not purpose.overwritten:
         return
+    for part in held.disk.parts()[1:]:
+        _refuse_part(_numbered((part / "dev").read_text().strip()), path)
     if records is not None:
         raise UserError(
             f"no superblock, but {records} records of dirty blocks",
@@ -273,7 +276,22 @@ def _look(held: Claim, purpose: Purpose, wipe: str | None) -> None:
         )
 
 
-def _refuse_dirty(path: str, dirty: Dirty) -> None:
+def _refuse_part(part: Disk, path: str) -> None:
+    """Check that a partition of a disk that is to be overwritten is no such SSD. path: the disk's.
+
+    A partition that has no node in /dev is not passed over: nobody would know what it holds.
+    """
+    descriptor = _open(part)
+    try:
+        with Claim(part, descriptor, CHECK).bytes(os.O_RDONLY) as ssd:
+            if contents.is_marked(ssd):
+                _refuse_dirty(path, contents.dirty_blocks(ssd), part.path)
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_dirty(path: str, dirty: Dirty, part: str = "") -> None:
+    """part: of the device, which is meant."""
     if dirty.count == 0:
         return
     blocks = (
@@ -281,11 +299,12 @@ def _refuse_dirty(path: str, dirty: Dirty) -> None:
         if dirty.count is None
         else f"with {dirty.count} dirty blocks"
     )
+    which = f"{part} is" if part else "is"
     raise UserError(
-        f"is the SSD of a cache {blocks}, which --wipe does not give up",
+        f"{which} the SSD of a cache {blocks}, which --wipe does not give up",
         where=path,
         next="isoblk cache create brings it back, and isoblk cache delete then cleans it; if its"
-        f" blocks may be lost: blkdiscard --zeroout {path}",
+        f" blocks may be lost: blkdiscard --zeroout {part or path}",
     )
 
 

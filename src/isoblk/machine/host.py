@@ -106,29 +106,32 @@ class Host:
             UserError: the disk has become another, or somebody has claimed it.
         """
         (directory / "plan.sh").chmod(0o755)
-        self._compare()
+        node = f"/dev/{self._place.disk}"
+        self._held.compare(node)
+        if self._mounts:
+            self._make_room()
         with self._journal.undone():
             self._write_down(directory)
             ran = self._processes.run(
                 [*DIE_WITH_PARENT, "sh", "plan.sh"], directory, {"LC_ALL": "C"}
             )
-        self._compare()
+        self._held.compare(node)
+        if self._mounts:
+            self._held.hold()
         return ran
 
     def stop(self) -> None:
         """End the run, and let none begin."""
         self._processes.stop()
 
-    def _compare(self) -> None:
-        """Check that what the script names is the disk that was claimed."""
-        self._held.compare(f"/dev/{self._place.disk}")
-        if self._mounts:
-            # It is not held between runs.
-            self._held.refuse_held()
-            blockdev.refuse_partitions(self._held.disk)
-            node = f"/dev/{partition(self._place.disk)}"
-            if os.path.lexists(node):
-                raise UserError("is there, and is no partition", where=node, next="remove it")
+    def _make_room(self) -> None:
+        """Let the script make a partition and mount it: while the disk is held, nobody can."""
+        self._held.hold()
+        blockdev.refuse_partitions(self._held.disk)
+        node = f"/dev/{partition(self._place.disk)}"
+        if os.path.lexists(node):
+            raise UserError("is there, and is no partition", where=node, next="remove it")
+        self._held.release()
 
     def _write_down(self, directory: Path) -> None:
         """What any script changes. directory: of the run."""
@@ -201,8 +204,8 @@ def session(
     Args:
         what: the disk's path, or a loop device to be made.
         wipe: the disk whose contents may be lost, as the user names it.
-        mounts: whether the study has a file system. Then the disk is not held between the runs:
-            while it is held, nothing can be mounted.
+        mounts: whether the study has a file system. Then the disk is not held while a run lasts:
+            nothing could be mounted.
         running: cgroups of the study's tenants that are running already. Then the disk may be in
             use, by them: nothing is written to it.
         time_limit_s: of a run.
@@ -220,7 +223,6 @@ def session(
         held.compare(f"/dev/{disk.name}")
         if mounts:
             blockdev.refuse_partitions(disk)
-            held.release()
         place = Place(disk.name, ".", str(hierarchy), f"isoblk-{disk.name}")
         return Session(
             held=held,
