@@ -246,6 +246,9 @@ def _look(held: Claim, wipe: str | None) -> None:
         )
     if not purpose.overwritten and purpose.cache:
         return
+    if purpose.overwritten:
+        for part in held.disk.parts()[1:]:
+            _refuse_part(_numbered((part / "dev").read_text().strip()), path)
     again = purpose.cache and wipe is None
     with held.bytes(os.O_RDONLY) as ssd:
         marked = contents.is_marked(ssd)
@@ -259,8 +262,6 @@ def _look(held: Claim, wipe: str | None) -> None:
     held.cached = marked and again
     if held.cached or not purpose.overwritten:
         return
-    for part in held.disk.parts()[1:]:
-        _refuse_part(_numbered((part / "dev").read_text().strip()), path)
     if records is not None:
         raise UserError(
             f"no superblock, but {records} records of dirty blocks",
