@@ -271,6 +271,8 @@ def test_the_machines_own_root_disk_is_refused(machine: Machine) -> None:
     )
     assert refused.returncode == 2
     assert refused.stderr.count("\n") == 1
+    why = ("is mounted on /", "is a partition", "has no request queue")
+    assert any(one in refused.stderr for one in why)
 
 
 def test_a_dry_run_changes_nothing(machine: Machine) -> None:

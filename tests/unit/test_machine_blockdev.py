@@ -35,6 +35,13 @@ def test_a_device_without_a_queue_is_refused(fake: FakeMachine) -> None:
         blockdev.disk_of("/dev/dm-0", "252:0", fake.sys)
 
 
+def test_a_number_that_no_device_has_is_refused(fake: FakeMachine) -> None:
+    with pytest.raises(UserError, match="the kernel has no such device"):
+        blockdev.disk_of("ghost", "8:99", fake.sys)
+    with pytest.raises(UserError, match="the kernel has no such device"):
+        blockdev.disk_numbered("8:99", "ghost", fake.sys)
+
+
 @pytest.mark.parametrize(
     ("path", "why"), [("/no/such", "no such device"), ("/dev/null", "is not a block device")]
 )

@@ -104,6 +104,8 @@ def disk_of(path: str, number: str, sys: Path = system.SYS) -> Disk:
         UserError: it is a part of a disk, or has no request queue.
     """
     place = (sys / "dev/block" / number).resolve()
+    if not place.exists():
+        raise UserError("the kernel has no such device", where=path, next="lsblk lists them")
     if (place / "partition").exists():
         raise UserError(
             "is a partition, and a scheduler is a whole disk's",

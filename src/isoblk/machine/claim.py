@@ -166,7 +166,13 @@ def claim(disk: Disk, purpose: Purpose, wipe: str | None = None) -> Iterator[Cla
             something that may not be lost.
     """
     with ExitStack() as stack:
-        descriptor = _open(disk)
+        try:
+            descriptor = _open(disk)
+        except UserError:
+            # That it is in use says more than that it may not be opened.
+            if purpose.alone:
+                refuse_in_use(disk, written=purpose.written)
+            raise
         stack.callback(os.close, descriptor)
         held = Claim(disk, descriptor, purpose)
         stack.callback(held.release)

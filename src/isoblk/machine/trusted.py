@@ -12,6 +12,7 @@ from typing import IO
 from isoblk.errors import UserError
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_ELSEWHERE = "set ISOBLK_STATE to a directory of your own"
 
 
 def make_directory(directory: Path) -> None:
@@ -63,13 +64,14 @@ def refuse_foreign(path: Path, found: os.stat_result, *, shared: bool = False) -
         raise UserError(
             f"belongs to user {found.st_uid}, who could have isoblk change anything",
             where=str(path),
-            next="set ISOBLK_STATE to a directory of your own",
+            next=_ELSEWHERE,
         )
     if found.st_mode & _OTHERS and not shared:
+        meant = found.st_mode & stat.S_ISVTX  # for all, as /tmp is
         raise UserError(
             f"others may write to it (mode {stat.S_IMODE(found.st_mode):o})",
             where=str(path),
-            next=f"look at what is in it, then: chmod go-w {path}",
+            next=_ELSEWHERE if meant else f"look at what is in it, then: chmod go-w {path}",
         )
 
 
