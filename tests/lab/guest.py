@@ -10,6 +10,7 @@ from pathlib import Path
 
 from isoblk.campaign.execute import Bench
 from isoblk.guest.plan import prologue
+from isoblk.guest.shell import render
 from isoblk.study.model import CgroupVersion
 
 
@@ -62,7 +63,7 @@ class Guest:
         directory = self.tmp / "guest"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        lines = [*prologue(tuple(modules), cgroup), script]
+        lines = [render(prologue(tuple(modules), cgroup)), script]
         (directory / "plan.sh").write_text("\n".join(lines) + "\n")
         self.bench.machine.run(
             directory,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from isoblk.campaign.execute import Bench
 from isoblk.guest.plan import prologue
+from isoblk.guest.shell import render
 from isoblk.guest.tier import QEMU
 from isoblk.kernel import Kernel
 from isoblk.machine.qemu import Qemu
@@ -56,7 +57,7 @@ class Guest:
         directory = self.tmp / "guest"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        lines = [*prologue(tuple(modules) if load else (), cgroup, QEMU), script]
+        lines = [render(prologue(tuple(modules) if load else (), cgroup, QEMU)), script]
         (directory / "plan.sh").write_text("\n".join(lines) + "\n")
         Qemu(self.kernel, time_limit_s=timeout).run(
             directory,

@@ -197,8 +197,8 @@ PARTS = Parts("disk0p1", ("disk1p1",), 1 << 30, (1 << 27,), "/run/isoblk")
 def test_a_table_says_what_was_asked_for(cache: str, options: Options, line: str) -> None:
     CACHES[cache].check(options, 1 << 27)
     (setting,) = CACHES[cache].tables(options, PARTS)
-    assert f"/dev/disk1p1 {line}" in setting.value
-    numbered = setting.value.replace("/dev/disk0p1", "259:2").replace("/dev/disk1p1", "259:4")
+    assert f"/dev/disk1p1 {line}" in setting.text
+    numbered = setting.text.replace("/dev/disk0p1", "259:2").replace("/dev/disk1p1", "259:4")
     assert took_effect(setting, numbered)
     assert not took_effect(setting, numbered.replace("8 512", "8 256").replace("60", "50")) or (
         "512" not in line and "60" not in line

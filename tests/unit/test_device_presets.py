@@ -32,7 +32,7 @@ def written(device: VdiskDevice) -> dict[str, str]:
     """What a plan writes of the device, by file below its directory."""
     settings = make_plan(run_spec(device=device)).settings
     return {
-        setting.path.removeprefix(DEVICE): setting.value
+        setting.path.removeprefix(DEVICE): setting.text
         for setting in settings
         if setting.path.startswith(DEVICE)
     }

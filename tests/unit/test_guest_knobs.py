@@ -2,8 +2,11 @@
 """A knob that did not take is noticed; one that did is not accused."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from isoblk.guest.knobs import Setting, check, parse_read_back, took_effect
+from isoblk.guest.shell import ForDevice, write
 
 PATH = "/sys/fs/cgroup/t1/io.max"
 
@@ -34,10 +37,35 @@ def test_took_effect(form: str, asked: str, got: str, expected: bool) -> None:
 
 
 def test_a_value_with_a_colon_is_read_whole() -> None:
-    assert parse_read_back("/a:254:0 rbps=1\n/a:254:1 rbps=2\n/b:\n") == {
+    text = "/a:254:0 rbps=1\n/a:254:1 rbps=2\n/b:\n"
+    assert parse_read_back(text, ["/a", "/b"]) == {
         "/a": "254:0 rbps=1\n254:1 rbps=2",
         "/b": "",
     }
+
+
+def test_a_path_with_a_colon_is_read_whole() -> None:
+    paths = ["/cg/web:80/io.weight", "/cg/web/io.weight", "/cg/x/io.weight"]
+    text = "/cg/web:80/io.weight:default 10\n/cg/web/io.weight:default 20\n"
+    assert parse_read_back(text, paths) == {
+        "/cg/web:80/io.weight": "default 10",
+        "/cg/web/io.weight": "default 20",
+    }
+
+
+@given(st.lists(st.sampled_from(["a", "b:", ":", "1", "\x0b", "\u2028", " "]), max_size=9))
+def test_a_file_says_nothing_of_another(parts: list[str]) -> None:
+    said = "".join(parts)
+    assert parse_read_back(f"/a:{said}\n/b:1\nforeign:/b:2\n", ["/a", "/b"]) == {
+        "/a": said,
+        "/b": "1",
+    }
+
+
+def test_what_is_for_one_device_is_written_to_files_that_take_it_only() -> None:
+    write(ForDevice("rbps=100"), PATH)
+    with pytest.raises(ValueError, match="no line for a device goes to"):
+        write(ForDevice("$(touch /tmp/x)"), "/sys/block/sda/queue/read_ahead_kb")
 
 
 def test_a_file_written_twice_must_hold_what_was_written_last() -> None:

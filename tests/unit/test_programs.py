@@ -352,11 +352,11 @@ def test_windows_add_up_to_what_was_charged(
 def test_samples_are_read_by_the_line() -> None:
     stat = "/cg/t1/io.stat:7:0 rbytes="
     text = f"1000\n{stat}1 wbytes=0 rios=1 wios=0\n2000\n3000\n{stat}9\n"
-    samples = parse_samples(text, 500)
+    samples = parse_samples(text, 500, ["/cg/t1/io.stat", "/cg/t2/io.stat"])
     assert list(samples.times_ns) == [500, 1500, 2500]
     assert [one.rbytes for one in samples.charges("/cg/t1", "7:0")] == [1, 0, 9]
     with pytest.raises(RunError, match="samples:1: not a time"):
-        parse_samples("/cg/t1/io.stat:7:0\n", 0)
+        parse_samples("/cg/t1/io.stat:7:0\n", 0, ["/cg/t1/io.stat"])
 
 
 # ---- the verdict ---------------------------------------------------------------------

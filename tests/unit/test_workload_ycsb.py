@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoblk.errors import RunError, UserError
+from isoblk.guest.shell import render
 from isoblk.study.model import Options
 from isoblk.workload import ycsb_jars
 from isoblk.workload.program import Job, OptionError
@@ -144,7 +145,7 @@ def test_a_wrong_option_is_named(options: Options, option: str) -> None:
 
 def test_only_operations_of_the_workload_are_asked_for() -> None:
     # YCSB's defaults for what is not named are 95 % reads and 5 % updates.
-    words = Ycsb().command(job({"workload": "all-update", "recordcount": 9})).split()
+    words = render([Ycsb().command(job({"workload": "all-update", "recordcount": 9}))]).split()
     proportions = {word for word in words if "proportion=" in word and not word.endswith("=0")}
     assert proportions == {"updateproportion=1"}
     assert "readproportion=0" in words
@@ -153,15 +154,15 @@ def test_only_operations_of_the_workload_are_asked_for() -> None:
 def test_it_ends_with_the_run_or_with_its_work() -> None:
     timed, counted = job(OPTIONS), job(OPTIONS | {"operationcount": 77})
     assert Ycsb().timed(timed.options)
-    assert "maxexecutiontime=2 " in Ycsb().command(timed) + " "
+    assert "maxexecutiontime=2 " in render([Ycsb().command(timed)]) + " "
     assert not Ycsb().timed(counted.options)
-    command = Ycsb().command(counted)
+    command = render([Ycsb().command(counted)])
     assert "operationcount=77" in command
     assert "maxexecutiontime" not in command
 
 
 def test_the_load_must_have_made_every_record() -> None:
-    _, *check = Ycsb().prepare(job(OPTIONS))
+    _, *check = render(Ycsb().prepare(job(OPTIONS))).splitlines()
     assert "Return=OK, 1000$" in " ".join(check)
 
 

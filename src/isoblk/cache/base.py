@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from isoblk.guest.knobs import Setting
+from isoblk.guest.shell import Command, Quoted, Statement, To, run
 from isoblk.result.model import Identity
 from isoblk.study.model import Options
 from isoblk.study.units import parse_size
@@ -81,12 +82,12 @@ class Cache:
         """Sizes of the SSD's parts, in bytes; together ssd_bytes."""
         return (ssd_bytes,)
 
-    def bare(self, options: Options, parts: Parts) -> tuple[list[str], str]:
+    def bare(self, options: Options, parts: Parts) -> tuple[list[Statement], str]:
         """Commands that make the origin usable without the SSD, and the device's path: there the
         files are made that a run begins with, so that none of them is cached."""
         return [], f"/dev/{parts.origin}"
 
-    def attach(self, options: Options, parts: Parts) -> list[str]:
+    def attach(self, options: Options, parts: Parts) -> list[Statement]:
         """Commands that put the SSD, empty, in front of the origin, after bare()."""
         return []
 
@@ -110,9 +111,9 @@ class Cache:
         """Files that it counts in, each with one figure."""
         return []
 
-    def status(self) -> str:
-        """Command that prints its status line; "" if it has none."""
-        return ""
+    def status(self) -> Command | None:
+        """Command that prints its status line, if it has one."""
+        return None
 
     def counters(self, files: Mapping[str, str], status: str) -> dict[str, int]:
         """What it has counted.
@@ -139,7 +140,7 @@ class Cache:
         end of that."""
         return []
 
-    def detach(self, parts: Parts) -> list[str]:
+    def detach(self, parts: Parts) -> list[Statement]:
         """Commands that take the cached device away, with what is dirty left on the SSD."""
         return []
 
@@ -149,7 +150,7 @@ class SsdAlone(Cache):
 
     name = "ssd"
 
-    def bare(self, options: Options, parts: Parts) -> tuple[list[str], str]:  # noqa: D102
+    def bare(self, options: Options, parts: Parts) -> tuple[list[Statement], str]:  # noqa: D102
         return [], self.device(parts)
 
     def device(self, parts: Parts) -> str:  # noqa: D102
@@ -212,14 +213,14 @@ def whole(options: Options, name: str, default: int, least: int, most: int) -> i
     return value
 
 
-def create(table: str) -> str:
+def create(table: str) -> Command:
     """Command that makes the device-mapper device NAME."""
-    return f'dmsetup create {NAME} --major 253 --minor 0 --table "{table}"'
+    return run("dmsetup", "create", NAME, "--major", 253, "--minor", 0, "--table", Quoted(table))
 
 
-def save_table(parts: Parts) -> str:
+def save_table(parts: Parts) -> Command:
     """Command that keeps the table to be read back."""
-    return f"dmsetup table {NAME} > {parts.run}/{TABLE}"
+    return run("dmsetup", "table", NAME, To(f"{parts.run}/{TABLE}"))
 
 
 def sectors(size: int) -> int:

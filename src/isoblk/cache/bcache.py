@@ -21,6 +21,7 @@ from isoblk.cache.base import (
     whole,
 )
 from isoblk.guest.knobs import Setting
+from isoblk.guest.shell import Form, Statement, To, fill, run, write
 from isoblk.result.model import Identity
 from isoblk.study.model import Options
 from isoblk.study.units import format_size
@@ -28,6 +29,7 @@ from isoblk.workload.program import OptionError
 
 _SET = "69736f62-6c6b-4000-8000-000000000002"
 _DIR = "/sys/block/bcache0/bcache"
+_REGISTER = "/sys/fs/bcache/register"
 _MODES = ("writethrough", "writeback", "writearound", "none")
 _POLICIES = ("lru", "fifo", "random")
 # Numbers in _DIR, and those of the cache set: what they may be.
@@ -49,6 +51,11 @@ SETTLE_S = 10
 # It needs at least one bucket in 1,024 for each of its reserves, and rounds up (super.c).
 _BUCKETS = 513
 _SUFFIX = {"k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class _Line(Form):
+    WAIT_FOR_DEVICE = "until [ -b /dev/bcache0 ]; do sleep 0.1; done"
+    WAIT_UNTIL_GONE = "while [ -e {device} ] || [ -e {set} ]; do sleep 0.1; done"
 
 
 class Bcache(Cache):
@@ -80,20 +87,23 @@ class Bcache(Cache):
                 next="give it a smaller one",
             )
 
-    def bare(self, options: Options, parts: Parts) -> tuple[list[str], str]:  # noqa: D102
+    def bare(self, options: Options, parts: Parts) -> tuple[list[Statement], str]:  # noqa: D102
+        device = f"/dev/{parts.origin}"
         return [
-            f"make-bcache -B /dev/{parts.origin} > /dev/null",
-            f"echo /dev/{parts.origin} > /sys/fs/bcache/register",
-            "until [ -b /dev/bcache0 ]; do sleep 0.1; done",
+            run("make-bcache", "-B", device, To("/dev/null")),
+            write(device, _REGISTER),
+            _Line.WAIT_FOR_DEVICE,
         ], self.device(parts)
 
-    def attach(self, options: Options, parts: Parts) -> list[str]:  # noqa: D102
+    def attach(self, options: Options, parts: Parts) -> list[Statement]:  # noqa: D102
         policy = choice(options, "replacement", _POLICIES)
+        device = f"/dev/{parts.ssd[0]}"
+        made = ("--cset-uuid", _SET, "--bucket", _bucket(options))
+        with_policy = f"--cache_replacement_policy={policy}"
         return [
-            f"make-bcache --cset-uuid {_SET} --bucket {_bucket(options)}"
-            f" --cache_replacement_policy={policy} -C /dev/{parts.ssd[0]} > /dev/null",
-            f"echo /dev/{parts.ssd[0]} > /sys/fs/bcache/register",
-            f"echo {_SET} > {_DIR}/attach",
+            run("make-bcache", *made, with_policy, "-C", device, To("/dev/null")),
+            write(device, _REGISTER),
+            write(_SET, f"{_DIR}/attach"),
         ]
 
     def device(self, parts: Parts) -> str:  # noqa: D102
@@ -159,11 +169,12 @@ class Bcache(Cache):
             ),
         ]
 
-    def detach(self, parts: Parts) -> list[str]:  # noqa: D102
+    def detach(self, parts: Parts) -> list[Statement]:  # noqa: D102
+        own = f"/sys/fs/bcache/{_SET}"
         return [
-            f"echo 1 > {_DIR}/stop",
-            f"echo 1 > /sys/fs/bcache/{_SET}/stop",
-            f"while [ -e /sys/block/bcache0 ] || [ -e /sys/fs/bcache/{_SET} ]; do sleep 0.1; done",
+            write(1, f"{_DIR}/stop"),
+            write(1, f"{own}/stop"),
+            fill(_Line.WAIT_UNTIL_GONE, device="/sys/block/bcache0", set=own),
         ]
 
 

@@ -20,6 +20,7 @@ from isoblk.cache.base import (
     whole,
 )
 from isoblk.guest.knobs import Setting
+from isoblk.guest.shell import Command, Statement, Syntax, run
 from isoblk.result.model import Identity
 from isoblk.study.model import Options
 from isoblk.workload.program import OptionError
@@ -38,7 +39,7 @@ class DmTarget(Cache):
         """The target's line, from its name on."""
         raise NotImplementedError
 
-    def attach(self, options: Options, parts: Parts) -> list[str]:  # noqa: D102
+    def attach(self, options: Options, parts: Parts) -> list[Statement]:  # noqa: D102
         line = f"0 {parts.origin_sectors} {self.table(options, parts)}"
         return [create(line), save_table(parts)]
 
@@ -52,11 +53,11 @@ class DmTarget(Cache):
         line = f"0 {parts.origin_sectors} {self.table(options, parts)}"
         return [Setting(f"{parts.run}/{TABLE}", line, "table")]
 
-    def status(self) -> str:  # noqa: D102
-        return f"dmsetup status --noflush {NAME}"
+    def status(self) -> Command:  # noqa: D102
+        return run("dmsetup", "status", "--noflush", NAME)
 
-    def detach(self, parts: Parts) -> list[str]:  # noqa: D102
-        return [f"dmsetup remove {NAME}"]
+    def detach(self, parts: Parts) -> list[Statement]:  # noqa: D102
+        return [run("dmsetup", "remove", NAME)]
 
 
 class DmCache(DmTarget):
@@ -93,10 +94,11 @@ class DmCache(DmTarget):
             f" {choice(options, 'policy', self._policies)} {arguments}"
         )
 
-    def attach(self, options: Options, parts: Parts) -> list[str]:  # noqa: D102
+    def attach(self, options: Options, parts: Parts) -> list[Statement]:  # noqa: D102
         # Zeros there: the metadata are made anew.
-        wipe = f"dd if=/dev/zero of=/dev/{parts.ssd[0]} bs=4096 count=1 oflag=direct 2> /dev/null"
-        return [wipe, *super().attach(options, parts)]
+        to = f"of=/dev/{parts.ssd[0]}"
+        zeros = ("dd", "if=/dev/zero", to, "bs=4096", "count=1", "oflag=direct")
+        return [run(*zeros, Syntax.QUIET), *super().attach(options, parts)]
 
     def counters(self, files: Mapping[str, str], status: str) -> dict[str, int]:  # noqa: D102
         words = status.split()

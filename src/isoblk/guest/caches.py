@@ -11,6 +11,16 @@ import msgspec
 from isoblk.cache.base import SECTOR
 from isoblk.guest import programs
 from isoblk.guest.knobs import Setting, parse_read_back
+from isoblk.guest.shell import (
+    Form,
+    Here,
+    Statement,
+    Syntax,
+    fill,
+    rows,
+    run,
+    write,
+)
 from isoblk.guest.target import PLACED, SSD, device, of, parts
 from isoblk.guest.tier import Place
 from isoblk.result.model import CacheReport
@@ -28,18 +38,28 @@ _STATUS = "status"
 _SETTLE_S = 20
 
 
-def partitions(caching: Caching, place: Place) -> list[str]:
+_REMOVE_PLACED = run("dmsetup", "remove", PLACED)
+
+
+class _Line(Form):
+    PASS = "# Pass {number} of {passes}"
+    COUNTERS = "counters() {\n  {body}\n} >> {file}"
+    WHEN = 'echo "$1:"'
+    STATUS = f'echo "{_STATUS}:$({{status}})"'
+
+
+def partitions(caching: Caching, place: Place) -> list[Statement]:
     """Commands that make the parts of both disks that are used."""
     made = parts(caching, place)
-    lines = [f"addpart /dev/{place.disk} 1 0 {made.origin_sectors}"]
+    lines: list[Statement] = [run("addpart", f"/dev/{place.disk}", 1, 0, made.origin_sectors)]
     start = 0
     for number, size in enumerate(made.ssd_bytes, 1):
-        lines.append(f"addpart /dev/{SSD} {number} {start // SECTOR} {size // SECTOR}")
+        lines.append(run("addpart", f"/dev/{SSD}", number, start // SECTOR, size // SECTOR))
         start += size
     return lines
 
 
-def bare(spec: RunSpec, place: Place) -> list[str]:
+def bare(spec: RunSpec, place: Place) -> list[Statement]:
     """Commands that make the device without the SSD, and, if they are to be there before that,
     the files that the run begins with."""
     caching = spec.caching
@@ -55,11 +75,11 @@ def bare(spec: RunSpec, place: Place) -> list[str]:
         *(_scatter(spec, path, place) if scattered else []),
         *programs.make_on(spec.filesystem, place, f"/dev/mapper/{PLACED}" if scattered else path),
         *programs.prepare(spec, place),
-        *([f"dmsetup remove {PLACED}"] if scattered else []),
+        *([_REMOVE_PLACED] if scattered else []),
     ]
 
 
-def attach(spec: RunSpec, knobs: Sequence[str], place: Place) -> list[str]:
+def attach(spec: RunSpec, knobs: Sequence[Statement], place: Place) -> list[Statement]:
     """Commands that put the SSD in front of it, set it up (knobs), and mount the file system,
     of which nothing is in memory then."""
     caching = spec.caching
@@ -71,30 +91,27 @@ def attach(spec: RunSpec, knobs: Sequence[str], place: Place) -> list[str]:
         lines += _scatter(spec, cache.device(made), place)
     path = device(spec, place)
     if spec.filesystem is None:
-        made_here = {"origin": [], "cache": _zeros(spec, path), "read": _read(spec, path)}
-        return [*lines, *made_here[caching.files]]
+        if caching.files == "origin":
+            return lines
+        return [*lines, *(_zeros if caching.files == "cache" else _read)(spec, path)]
     if caching.files == "cache":
         lines += programs.make_on(spec.filesystem, place, path)
-        lines += [*programs.prepare(spec, place), "echo 3 > /proc/sys/vm/drop_caches"]
+        lines += [*programs.prepare(spec, place), programs.DROP_CACHES]
     return [*lines, programs.mount(spec.filesystem, place, path)]
 
 
-def _zeros(spec: RunSpec, path: str) -> list[str]:
+def _zeros(spec: RunSpec, path: str) -> list[Statement]:
     """Commands that write the tenants' regions in order."""
-    return [
-        f"dd if=/dev/zero of={path} bs=1M seek={offset} count={size} iflag=count_bytes"
-        " oflag=direct,seek_bytes conv=notrunc 2> /dev/null"
-        for offset, size in _regions(spec)
-    ]
+    how = ("iflag=count_bytes", "oflag=direct,seek_bytes", "conv=notrunc", Syntax.QUIET)
+    zeros = ("dd", "if=/dev/zero", f"of={path}", "bs=1M")
+    return [run(*zeros, f"seek={offset}", f"count={size}", *how) for offset, size in _regions(spec)]
 
 
-def _read(spec: RunSpec, path: str) -> list[str]:
+def _read(spec: RunSpec, path: str) -> list[Statement]:
     """Commands that read the tenants' regions in order."""
-    return [
-        f"dd if={path} of=/dev/null bs=1M skip={offset} count={size}"
-        " iflag=direct,skip_bytes,count_bytes 2> /dev/null"
-        for offset, size in _regions(spec)
-    ]
+    how = ("iflag=direct,skip_bytes,count_bytes", Syntax.QUIET)
+    read = ("dd", f"if={path}", "of=/dev/null", "bs=1M")
+    return [run(*read, f"skip={offset}", f"count={size}", *how) for offset, size in _regions(spec)]
 
 
 def _regions(spec: RunSpec) -> list[tuple[int, int]]:
@@ -114,7 +131,7 @@ def read_only(caching: Caching, place: Place) -> tuple[Setting, ...]:
     return tuple(of(caching).tables(caching.options, parts(caching, place)))
 
 
-def _scatter(spec: RunSpec, path: str, place: Place) -> list[str]:
+def _scatter(spec: RunSpec, path: str, place: Place) -> list[Statement]:
     """Commands that make a device of pieces that lie anywhere on another: the order is that of
     the hashes of their numbers and the run's seed."""
     caching = spec.caching
@@ -125,11 +142,11 @@ def _scatter(spec: RunSpec, path: str, place: Place) -> list[str]:
     chosen = sorted(
         range(places), key=lambda n: hashlib.sha256(f"{spec.seed} {n}".encode()).digest()
     )[: caching.working_set // caching.piece]
-    rows = [f"{i * piece} {piece} linear {path} {n * piece}" for i, n in enumerate(chosen)]
-    return [f"dmsetup create {PLACED} --major 253 --minor 1 <<EOF", *rows, "EOF"]
+    table = [f"{i * piece} {piece} linear {path} {n * piece}" for i, n in enumerate(chosen)]
+    return [Here(run("dmsetup", "create", PLACED, "--major", 253, "--minor", 1), tuple(table))]
 
 
-def passes(spec: RunSpec, place: Place) -> Iterator[str]:
+def passes(spec: RunSpec, place: Place) -> Iterator[Statement]:
     """Commands of the passes that are not measured, charged to the root cgroup; and, where there
     are files, the page cache dropped before what follows."""
     caching = spec.caching
@@ -137,7 +154,7 @@ def passes(spec: RunSpec, place: Place) -> Iterator[str]:
     loads = [t for t in spec.tenants if t.workload.program == "blkload"]
     directories = {t.name: f"{blkload.ROOT}/{t.name}" for t in loads}
     for before in range(caching.passes - 1, 0, -1):
-        yield f"# Pass {caching.passes - before} of {caching.passes}"
+        yield fill(_Line.PASS, number=caching.passes - before, passes=caching.passes)
         seeded = [
             msgspec.structs.replace(
                 t,
@@ -149,52 +166,55 @@ def passes(spec: RunSpec, place: Place) -> Iterator[str]:
         ]
         for tenant in seeded:
             if tenant.name in directories:
-                yield f"echo {tenant.workload.randseed} > {directories[tenant.name]}/randseed"
+                yield write(tenant.workload.randseed, f"{directories[tenant.name]}/randseed")
                 if before == caching.passes - 1:
-                    yield f"echo / > {directories[tenant.name]}/cgroup"
+                    yield write("/", f"{directories[tenant.name]}/cgroup")
         if loads:
-            yield f"echo 1 > {blkload.ROOT}/start"
+            yield write(1, f"{blkload.ROOT}/start")
         at_once = list(programs.unmeasured(msgspec.structs.replace(spec, tenants=seeded), place))
         yield from at_once
         if loads:
-            yield f"cat {blkload.ROOT}/wait > /dev/null"
+            yield blkload.wait()
         yield from programs.drop_pages(spec, place, device(spec, place))
     if caching.passes > 1:
         for tenant in loads:
-            yield f"echo {tenant.workload.randseed} > {directories[tenant.name]}/randseed"
-            yield f"echo /{tenant.cgroup} > {directories[tenant.name]}/cgroup"
+            yield write(tenant.workload.randseed, f"{directories[tenant.name]}/randseed")
+            yield write(f"/{tenant.cgroup}", f"{directories[tenant.name]}/cgroup")
 
 
-def count_function(caching: Caching, place: Place) -> list[str]:
+def count_function(caching: Caching, place: Place) -> Statement:
     """A function of the shell that notes what was counted, once all is quiet."""
-    cache = of(caching)
-    made = parts(caching, place)
-    files = [_stat_file(block) for block in (cache.block(made), made.origin, *made.ssd)]
-    files += cache.counter_files()
-    status = [f'  echo "{_STATUS}:$({cache.status()})"'] if cache.status() else []
-    return [
-        "counters() {",
-        f"  sleep {_SETTLE_S}",
-        '  echo "$1:"',
-        "  grep -H '' \\\n    " + " \\\n    ".join(files),
-        *status,
-        f"}} >> {place.run}/{COUNTERS}",
+    status = of(caching).status()
+    body: list[Statement] = [
+        run("sleep", _SETTLE_S),
+        _Line.WHEN,
+        run("grep", "-H", "", *rows(_counted_files(caching, place), Syntax.DEEP_BREAK)),
+        *([fill(_Line.STATUS, status=status)] if status else []),
     ]
+    return fill(_Line.COUNTERS, body=body, file=f"{place.run}/{COUNTERS}")
+
+
+def _counted_files(caching: Caching, place: Place) -> list[str]:
+    cache, made = of(caching), parts(caching, place)
+    blocks = (cache.block(made), made.origin, *made.ssd)
+    return [*map(_stat_file, blocks), *cache.counter_files()]
 
 
 def _stat_file(block: str) -> str:
     return f"/sys/class/block/{block}/stat"
 
 
-def detach(spec: RunSpec, place: Place) -> list[str]:
+def detach(spec: RunSpec, place: Place) -> list[Statement]:
     """Commands that take the cache away."""
     caching = spec.caching
     assert caching is not None
-    lines = [f"dmsetup remove {PLACED}"] if caching.placement == "scattered" else []
     made = parts(caching, place)
-    lines += of(caching).detach(made)
-    lines.append(f"delpart /dev/{place.disk} 1")
-    return [*lines, *(f"delpart /dev/{SSD} {n + 1}" for n in range(len(made.ssd)))]
+    return [
+        *([_REMOVE_PLACED] if caching.placement == "scattered" else []),
+        *of(caching).detach(made),
+        run("delpart", f"/dev/{place.disk}", 1),
+        *(run("delpart", f"/dev/{SSD}", n + 1) for n in range(len(made.ssd))),
+    ]
 
 
 def report(text: str, caching: Caching, place: Place) -> CacheReport:
@@ -230,7 +250,7 @@ def _halves(text: str) -> tuple[str, str]:
 
 
 def _counted(text: str, caching: Caching, place: Place) -> dict[str, int]:
-    read = parse_read_back(text)
+    read = parse_read_back(text, [*_counted_files(caching, place), _STATUS])
     cache, made = of(caching), parts(caching, place)
     ssd = [_device_counts(read, block) for block in made.ssd]
     found = {

@@ -2,10 +2,11 @@
 """Settings: what the plan writes, and whether it took effect."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from isoblk.guest.shell import ForDevice
 from isoblk.result.model import Knob
 
 _NUMBERS = re.compile(r"\d+:\d+")
@@ -24,16 +25,30 @@ class Setting:
     """
 
     path: str
-    value: str
+    value: str | ForDevice
     form: Form = "plain"
 
+    @property
+    def text(self) -> str:
+        """What is written, as the script has it."""
+        return str(self.value)
 
-def parse_read_back(text: str) -> dict[str, str]:
-    """`grep -H ''` output to path -> content (lines joined by a newline)."""
+
+def parse_read_back(text: str, paths: Iterable[str]) -> dict[str, str]:
+    """`grep -H ''` output to path -> content (lines joined by a newline).
+
+    Args:
+        text: the output.
+        paths: of the files that were read. They may hold colons, as contents may: the name of a
+            cgroup that was there before is others' choice. Lines of no such file are left out.
+    """
+    known = frozenset(paths)
     content: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        path, _, value = line.partition(":")
-        content.setdefault(path, []).append(value)
+    for line in text.split("\n"):
+        colons = [at for at, character in enumerate(line) if character == ":"]
+        end = next((at for at in reversed(colons) if line[:at] in known), None)
+        if end is not None:
+            content.setdefault(line[:end], []).append(line[end + 1 :])
     return {path: "\n".join(lines) for path, lines in content.items()}
 
 
@@ -46,7 +61,7 @@ def check(settings: tuple[Setting, ...], read_back: Mapping[str, str]) -> list[K
     return [
         Knob(
             path=path,
-            asked=setting.value,
+            asked=setting.text,
             got=read_back.get(path, ""),
             ok=took_effect(setting, read_back.get(path, "")),
         )
@@ -58,19 +73,19 @@ def took_effect(setting: Setting, got: str) -> bool:
     """Whether what a file reads is what was written to it."""
     match setting.form:
         case "plain":
-            return got == setting.value
+            return got == setting.text
         case "choice":
             # A queue that can have only "none" shows it without brackets.
-            return f"[{setting.value}]" in got.split() or got == setting.value
+            return f"[{setting.text}]" in got.split() or got == setting.text
         case "weight":
             first_line = got.split("\n", 1)[0]
-            return first_line.removeprefix("default ") == setting.value
+            return first_line.removeprefix("default ") == setting.text
         case "rounded":
-            return _rounded(int(setting.value)) == got.strip()
+            return _rounded(int(setting.text)) == got.strip()
         case "table":
-            return _without_devices(setting.value) == _without_devices(got)
+            return _without_devices(setting.text) == _without_devices(got)
         case "pairs":
-            asked = _parse_pairs(setting.value)
+            asked = _parse_pairs(setting.text)
             return any(
                 all(_same(value, pairs.get(name)) for name, value in asked.items())
                 for pairs in map(_parse_pairs, got.splitlines())

@@ -9,12 +9,12 @@ with the kernel and the modules, determines the run.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from shlex import quote
 
 from isoblk.errors import UserError
-from isoblk.guest import caches, programs, target
+from isoblk.guest import caches, programs, shell, target
 from isoblk.guest.charges import charge_files, throttles
 from isoblk.guest.knobs import Setting
+from isoblk.guest.shell import ForDevice, Quoted, Statement, Syntax, To, fill, run, write
 from isoblk.guest.tier import HOST as HOST_TIER
 from isoblk.guest.tier import UML, Place, Tier, TierName
 from isoblk.study.model import (
@@ -39,10 +39,11 @@ HOST = UML.place.run
 CGROUP = UML.place.cgroup
 SCHED = f"/sys/kernel/debug/block/{DISK}/sched"
 CONFIGFS = "/sys/kernel/config"
-ALIGN = f"cat {blkload.ROOT}/align > /dev/null"
+_SCRATCH = run("mount", "-t", "tmpfs", "tmpfs", "/tmp")
+ALIGN = run("cat", f"{blkload.ROOT}/align", To("/dev/null"))
 
 # Of modules. Without them null_blk makes a device of its own, and KUnit runs no test.
-_PARAMETERS = {"null_blk": " nr_devices=0", "kunit": " enable=1 autorun=1"}
+_PARAMETERS = {"null_blk": ("nr_devices=0",), "kunit": ("enable=1", "autorun=1")}
 
 # Attributes of a vdisk: those that a plan always writes, and those that it writes if they are
 # not as the module has them.
@@ -65,6 +66,48 @@ _WEIGHT_FILE = {
         for version, prefix in (("v2", "io"), ("v1", "blkio"))
     },
 }
+
+
+class _Heading(shell.Form):
+    """What the parts of a script begin with."""
+
+    IN_GUEST = """\
+#!/bin/sh
+# Written by isoblk; run as the guest's init. $RUN is the run's directory on the host."""
+    ON_HOST = """\
+#!/bin/sh
+# Written by isoblk; run as root in the run's directory. isoblk keeps a journal of
+# what this changes, and changes it back; if it could not: isoblk host restore"""
+    DEVICE = "## the device"
+    SSD = "## the SSD, and the parts of both that are used"
+    BARE = "## the files, on the origin alone"
+    CACHE = "## the cache, empty"
+    FILESYSTEM = "## the file system"
+    FILES = "## the programs' files"
+    SCHEDULER = "## the scheduler"
+    CGROUPS = "## the tenants' cgroups and weights"
+    LOADS = "## the tenants' loads"
+    READ_BACK = "## what took effect"
+    PASSES = "## passes that are not measured"
+    COUNT = "## what is counted"
+    RUN = "## run"
+    COUNTED = "## what was counted"
+    END = "## what came of it"
+
+
+class _Line(shell.Form):
+    """Lines that no single command is."""
+
+    SAFE = "set -eu"
+    PATH = "export PATH={path}"
+    NUMBER = "dev=$(cat {file})"
+    NO_UDEV = "export DM_DISABLE_UDEV=1"
+    UNCOUNTED = "# On v1 the kernel counts where there is a limit; this one is never reached."
+    # grep says of an empty file that it has no line, with status 1.
+    IF_ANY = "{read} || [ $? = 1 ]"
+
+
+_Section = list[Statement]
 
 
 @dataclass(frozen=True)
@@ -107,23 +150,19 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     settings = (*device, *ssd, *cache, *shown, *scheduler, *weights, *loads)
     # Only where nobody waits for it does each part begin at a whole second.
     align = [ALIGN] if tier.virtual_time else []
-    sections = [
+    number = fill(_Line.NUMBER, file=Quoted(f"/sys/block/{DISK}/dev"))
+    sections: list[_Section] = [
         prologue(modules, spec.cgroup, tier),
-        ["## the device", *align, f"mkdir {_device_dir(spec.device, DISK)}", *_write(device)],
+        [_Heading.DEVICE, *align, run("mkdir", _device_dir(spec.device, DISK)), *_write(device)],
         *_cache(spec, tier, ssd, cache),
         *_files(spec, tier),
-        ["## the scheduler", *align, f'dev=$(cat "/sys/block/{DISK}/dev")', *_write(scheduler)],
-        [
-            "## the tenants' cgroups and weights",
-            *align,
-            *_make_cgroups(spec, place),
-            *_write(weights),
-        ],
-        ["## the tenants' loads", *blkload.make(spec.tenants), *_write(loads)],
-        ["## what took effect", *_read_back(settings, place)],
+        [_Heading.SCHEDULER, *align, number, *_write(scheduler)],
+        [_Heading.CGROUPS, *align, *_make_cgroups(spec, place), *_write(weights)],
+        [_Heading.LOADS, *blkload.make(spec.tenants), *_write(loads)],
+        [_Heading.READ_BACK, _read_back(settings, place)],
         *_measured(spec, align, place),
         [
-            "## what came of it",
+            _Heading.END,
             *_collect(spec, place),
             *programs.unmount(spec, place),
             *(caches.detach(spec, place) if spec.caching else []),
@@ -132,22 +171,22 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     return Plan(_text(sections), settings, modules, tier.name)
 
 
-def _text(sections: Iterable[list[str]]) -> str:
+def _text(sections: Iterable[_Section]) -> str:
     """The script. A section that has a heading only is left out."""
-    return "\n\n".join("\n".join(lines) for lines in sections if len(lines) > 1) + "\n"
+    return "\n\n".join(shell.render(lines) for lines in sections if len(lines) > 1) + "\n"
 
 
-def _files(spec: RunSpec, tier: Tier) -> list[list[str]]:
+def _files(spec: RunSpec, tier: Tier) -> list[_Section]:
     """The sections that make the file system, and what is to be in it before the run."""
     if spec.filesystem is None or spec.caching is not None:
         return []
     # The root of a guest cannot be written to.
-    scratch = [] if tier.name == HOST_TIER.name else ["mount -t tmpfs tmpfs /tmp"]
+    scratch = [] if tier.name == HOST_TIER.name else [_SCRATCH]
     place = tier.place
     return [
-        ["## the file system", *scratch, *programs.make_filesystem(spec.filesystem, place)],
+        [_Heading.FILESYSTEM, *scratch, *programs.make_filesystem(spec.filesystem, place)],
         [
-            "## the programs' files",
+            _Heading.FILES,
             *programs.prepare(spec, place),
             programs.mount(spec.filesystem, place, f"/dev/{programs.partition(place.disk)}"),
         ],
@@ -156,42 +195,42 @@ def _files(spec: RunSpec, tier: Tier) -> list[list[str]]:
 
 def _cache(
     spec: RunSpec, tier: Tier, ssd: tuple[Setting, ...], knobs: tuple[Setting, ...]
-) -> list[list[str]]:
+) -> list[_Section]:
     """The sections that make the cache, and before it the files that a run begins with."""
     caching, place = spec.caching, tier.place
     if caching is None:
         return []
     return [
         [
-            "## the SSD, and the parts of both that are used",
-            f"mkdir {_device_dir(caching.ssd, target.SSD)}",
+            _Heading.SSD,
+            run("mkdir", _device_dir(caching.ssd, target.SSD)),
             *_write(ssd),
             *caches.partitions(caching, place),
         ],
         [
-            "## the files, on the origin alone",
+            _Heading.BARE,
             # Nobody answers udev's questions here.
-            "export DM_DISABLE_UDEV=1",
-            *(["mount -t tmpfs tmpfs /tmp"] if spec.filesystem else []),
+            _Line.NO_UDEV,
+            *([_SCRATCH] if spec.filesystem else []),
             *caches.bare(spec, place),
         ],
         [
-            "## the cache, empty",
+            _Heading.CACHE,
             *caches.attach(spec, _write(knobs), place),
         ],
     ]
 
 
-def _measured(spec: RunSpec, align: Sequence[str], place: Place) -> list[list[str]]:
+def _measured(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[_Section]:
     """The sections of the run itself."""
-    run = _run(spec, align, place)
+    itself: _Section = [_Heading.RUN, *_run(spec, align, place)]
     if spec.caching is None:
-        return [["## run", *run]]
+        return [itself]
     return [
-        ["## passes that are not measured", *caches.passes(spec, place)],
-        ["## what is counted", *caches.count_function(spec.caching, place), "counters before"],
-        ["## run", *run],
-        ["## what was counted", *(["sync"] if spec.filesystem else []), "counters after"],
+        [_Heading.PASSES, *caches.passes(spec, place)],
+        [_Heading.COUNT, caches.count_function(spec.caching, place), run("counters", "before")],
+        itself,
+        [_Heading.COUNTED, *([run("sync")] if spec.filesystem else []), run("counters", "after")],
     ]
 
 
@@ -201,21 +240,15 @@ def _host_plan(
     """The plan of a run on the machine that isoblk runs on, which it changes: disk and file
     systems are there, and fio is the load."""
     place = tier.place
-    sections = [
-        [
-            "#!/bin/sh",
-            "# Written by isoblk; run as root in the run's directory. isoblk keeps a journal of",
-            "# what this changes, and changes it back; if it could not: isoblk host restore",
-            "set -eu",
-            f"export PATH={tier.path}",
-            "trap 'echo \"plan: exit status $?\"' EXIT",
-        ],
+    number = fill(_Line.NUMBER, file=f"/sys/block/{place.disk}/dev")
+    sections: list[_Section] = [
+        [_Heading.ON_HOST, _Line.SAFE, fill(_Line.PATH, path=tier.path), tier.at_end],
         *_files(spec, tier),
-        ["## the scheduler", f"dev=$(cat /sys/block/{place.disk}/dev)", *_write(scheduler)],
-        ["## the tenants' cgroups and weights", *_make_cgroups(spec, place), *_write(weights)],
-        ["## what took effect", *_read_back((*scheduler, *weights), place)],
-        ["## run", *programs.run(spec, place, [], _events(spec, place), [])],
-        ["## what came of it", *_charges(spec, place), *programs.unmount(spec, place)],
+        [_Heading.SCHEDULER, number, *_write(scheduler)],
+        [_Heading.CGROUPS, *_make_cgroups(spec, place), *_write(weights)],
+        [_Heading.READ_BACK, _read_back((*scheduler, *weights), place)],
+        [_Heading.RUN, *programs.run_together(spec, place, [], _events(spec, place), [])],
+        [_Heading.END, _charges(spec, place), *programs.unmount(spec, place)],
     ]
     return Plan(_text(sections), (*scheduler, *weights), (), tier.name, place)
 
@@ -250,30 +283,27 @@ def predicts(spec: RunSpec) -> bool:
     )
 
 
-def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) -> list[str]:
-    """The lines that every script begins with: file systems, and the modules loaded."""
-    mount_cgroup = (
-        f"mount -t cgroup2 cgroup {CGROUP}"
-        if cgroup == "v2"
-        else f"mount -t cgroup -o blkio cgroup {CGROUP}"
-    )
+def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) -> list[Statement]:
+    """What every script begins with: file systems, and the modules loaded."""
+    kind = ("cgroup2",) if cgroup == "v2" else ("cgroup", "-o", "blkio")
     return [
-        "#!/bin/sh",
-        "# Written by isoblk; run as the guest's init. $RUN is the run's directory on the host.",
-        "set -eu",
-        f"export PATH={tier.path}",
-        "mount -t proc proc /proc",
-        f'trap \'echo "plan: exit status $?"{tier.end_to};'
-        " echo o > /proc/sysrq-trigger; sleep 9' EXIT",
-        "mount -t sysfs sysfs /sys",
-        "mount -t devtmpfs devtmpfs /dev",
-        "mount -t tmpfs tmpfs /run",
-        "mount -t configfs configfs /sys/kernel/config",
-        "mount -t debugfs debugfs /sys/kernel/debug",
-        mount_cgroup,
-        f"mkdir {HOST}",
-        f"{tier.mount_run} {HOST}",
-        *(f"insmod {HOST}/modules/{name}.ko{_PARAMETERS.get(name, '')}" for name in modules),
+        _Heading.IN_GUEST,
+        _Line.SAFE,
+        fill(_Line.PATH, path=tier.path),
+        run("mount", "-t", "proc", "proc", "/proc"),
+        tier.at_end,
+        run("mount", "-t", "sysfs", "sysfs", "/sys"),
+        run("mount", "-t", "devtmpfs", "devtmpfs", "/dev"),
+        run("mount", "-t", "tmpfs", "tmpfs", "/run"),
+        run("mount", "-t", "configfs", "configfs", "/sys/kernel/config"),
+        run("mount", "-t", "debugfs", "debugfs", "/sys/kernel/debug"),
+        run("mount", "-t", *kind, "cgroup", CGROUP),
+        run("mkdir", HOST),
+        *([fill(tier.mount_run, directory=HOST)] if tier.mount_run else []),
+        *(
+            run("insmod", f"{HOST}/modules/{name}.ko", *_PARAMETERS.get(name, ()))
+            for name in modules
+        ),
     ]
 
 
@@ -367,11 +397,11 @@ def _io_cost_settings(scheduler: Scheduler, place: Place) -> Iterator[Setting]:
     yield Setting(f"{place.hierarchy}/io.cost.qos", _pairs(qos), "pairs")
 
 
-def _pairs(values: Mapping[str, int | float | str]) -> str:
-    return "$dev " + " ".join(f"{name}={value}" for name, value in values.items())
+def _pairs(values: Mapping[str, int | float | str]) -> ForDevice:
+    return ForDevice(" ".join(f"{name}={value}" for name, value in values.items()))
 
 
-def _make_cgroups(spec: RunSpec, place: Place) -> list[str]:
+def _make_cgroups(spec: RunSpec, place: Place) -> list[Statement]:
     old = [group.path for group in spec.groups if group.path.startswith("/")]
     own = [group.path for group in spec.groups if group.path not in old]
     inner = [place.cgroup_of(path) for path in own]
@@ -382,23 +412,27 @@ def _make_cgroups(spec: RunSpec, place: Place) -> list[str]:
         for tenant in spec.tenants
         if tenant.cgroup not in own and tenant.workload.program != RUNNING
     ]
-    lines = []
+    lines: list[Statement] = []
     # What was written to a file is charged, when it goes to the disk, to whom its page belongs.
-    controllers = "+io +memory" if spec.filesystem else "+io"
+    controllers = ("+io", "+memory") if spec.filesystem else ("+io",)
     if spec.cgroup == "v2":
-        lines.append(f"echo {controllers} > {place.hierarchy}/cgroup.subtree_control")
-        lines += [f"echo +io > {place.cgroup_of(path)}/cgroup.subtree_control" for path in old]
+        lines.append(_delegate(place.hierarchy, *controllers))
+        lines += [_delegate(place.cgroup_of(path), "+io") for path in old]
     for directory in inner:
-        lines.append(f"mkdir {directory}")
+        lines.append(run("mkdir", directory))
         if spec.cgroup == "v2":
-            lines.append(f"echo {controllers} > {directory}/cgroup.subtree_control")
+            lines.append(_delegate(directory, *controllers))
     if leaves:
-        lines.append("mkdir " + " ".join(place.cgroup_of(path) for path in leaves))
+        lines.append(run("mkdir", *(place.cgroup_of(path) for path in leaves)))
     if uncounted := [tenant for tenant in programs.sampled(spec) if throttles(spec)]:
-        lines.append("# On v1 the kernel counts where there is a limit; this one is never reached.")
+        lines.append(_Line.UNCOUNTED)
         limits = (f"{place.cgroup_of(t.cgroup)}/blkio.throttle.read_bps_device" for t in uncounted)
-        lines += [f'echo "$dev {_NO_LIMIT}" > {path}' for path in limits]
+        lines += [write(ForDevice(str(_NO_LIMIT)), path) for path in limits]
     return lines
+
+
+def _delegate(cgroup: str, *controllers: str) -> Statement:
+    return run("echo", *controllers, To(f"{cgroup}/cgroup.subtree_control"))
 
 
 def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
@@ -430,62 +464,63 @@ def _io_max_setting(
         yield Setting(f"{directory}/io.max", _pairs(capped), "pairs")
 
 
-def _write(settings: tuple[Setting, ...]) -> list[str]:
-    return [f"echo {_shell_word(setting.value)} > {setting.path}" for setting in settings]
+def _write(settings: Iterable[Setting]) -> list[Statement]:
+    return [write(setting.value, setting.path) for setting in settings]
 
 
-def _shell_word(value: str) -> str:
-    return f'"{value}"' if value.startswith("$dev ") else quote(value)
-
-
-def _read_back(settings: tuple[Setting, ...], place: Place) -> list[str]:
+def _read_back(settings: Iterable[Setting], place: Place) -> Statement:
     # One grep for many files: in the guest a process costs more than a thousand requests.
-    files = " \\\n  ".join(setting.path for setting in settings)
-    return [f"grep -H '' \\\n  {files} \\\n  > {place.run}/knobs"]
+    files = shell.rows(setting.path for setting in settings)
+    return run("grep", "-H", "", *files, Syntax.BREAK, To(f"{place.run}/knobs"))
 
 
-def _run(spec: RunSpec, align: Sequence[str], place: Place) -> list[str]:
-    start, wait = f"echo 1 > {blkload.ROOT}/start", f"cat {blkload.ROOT}/wait > /dev/null"
+def _run(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[Statement]:
+    start, wait = write(1, f"{blkload.ROOT}/start"), blkload.wait()
     events = list(_events(spec, place))
     if not programs.processes(spec):
         return [*align, start, *([*align, *events] if events else []), wait]
     if not any(tenant.workload.program == "blkload" for tenant in spec.tenants):
-        return programs.run(spec, place, [], events, [])
+        return programs.run_together(spec, place, [], events, [])
     # The barrier of blkload's tenants is at a whole second.
-    return programs.run(spec, place, [*align, start, ALIGN], events, [wait])
+    return programs.run_together(spec, place, [*align, start, ALIGN], events, [wait])
 
 
-def _events(spec: RunSpec, place: Place) -> Iterator[str]:
+def _events(spec: RunSpec, place: Place) -> Iterator[Statement]:
     weight_file = _WEIGHT_FILE.get((spec.scheduler.name, spec.cgroup))
     cgroups = {tenant.name: tenant.cgroup for tenant in spec.tenants}
     now = 0
     events: list[Event | DeviceEvent] = [*spec.events, *spec.device_events]
     for event in sorted(events, key=lambda event: event.at_ns):
-        yield f"sleep {(event.at_ns - now) / 1e9:.9f}"
+        yield run("sleep", f"{(event.at_ns - now) / 1e9:.9f}")
         now = event.at_ns
         if not isinstance(event, Event):
             for name, value in event.attributes.items():
-                yield f"echo {value} > {_device_dir(spec.device, DISK)}/{name}"
+                yield write(value, f"{_device_dir(spec.device, DISK)}/{name}")
         elif weight_file:
-            yield f"echo {event.weight} > {place.cgroup_of(cgroups[event.tenant])}/{weight_file}"
+            cgroup = place.cgroup_of(cgroups[event.tenant])
+            yield write(event.weight, f"{cgroup}/{weight_file}")
 
 
-def _collect(spec: RunSpec, place: Place) -> list[str]:
+def _collect(spec: RunSpec, place: Place) -> list[Statement]:
+    history = run("cat", f"{SCHED}/history", To(f"{HOST}/predictions"))
     return [
-        f"cat {blkload.RESULTS} > {HOST}/results",
-        *([f"cat {SCHED}/history > {HOST}/predictions"] if predicts(spec) else []),
-        *_charges(spec, place),
+        run("cat", blkload.RESULTS, To(f"{HOST}/results")),
+        *([history] if predicts(spec) else []),
+        _charges(spec, place),
     ]
 
 
-def _charges(spec: RunSpec, place: Place) -> list[str]:
+def _charges(spec: RunSpec, place: Place) -> Statement:
     """Save what the tenants' cgroups were charged with. A machine that is not ours alone has
     other devices that they do I/O on: there, with the disk's number."""
+    files = shell.rows(charged_files(spec, place))
+    read = run("grep", "-H", "", *files, Syntax.BREAK, To(f"{place.run}/charged"))
+    # A cgroup without I/O has an empty file.
+    return fill(_Line.IF_ANY, read=read)
+
+
+def charged_files(spec: RunSpec, place: Place) -> list[str]:
+    """What is read of them: the file with the device's number, if that is needed, first."""
     number = target.number_file(spec, place)
-    charged = [number] if number else []
-    charged += [file for tenant in spec.tenants for file in charge_files(tenant, spec, place)]
-    files = " \\\n  ".join(charged)
-    return [
-        # A cgroup without I/O has an empty file; grep says so with status 1.
-        f"grep -H '' \\\n  {files} \\\n  > {place.run}/charged || [ $? = 1 ]",
-    ]
+    charged = [file for tenant in spec.tenants for file in charge_files(tenant, spec, place)]
+    return [number, *charged] if number else charged

@@ -5,6 +5,8 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
+from isoblk.guest.shell import Form
+
 TierName = Literal["uml", "qemu", "host"]
 
 
@@ -50,8 +52,8 @@ class Tier:
     Attributes:
         name: as results and reports call it.
         path: directories of programs, in the order of the search.
-        end_to: redirection of the line that tells how the script ended.
-        mount_run: command that mounts the run's directory; the mount point is appended.
+        at_end: what the script does at its end, whatever the reason: it tells how it ended.
+        mount_run: command that mounts the run's directory, if that is to be done.
         cpus: processors, and hardware queues of a null_blk disk.
         virtual_time: time passes only while nobody computes.
         place: where a script finds the disk and the cgroups.
@@ -60,31 +62,44 @@ class Tier:
 
     name: TierName
     path: str
-    end_to: str
-    mount_run: str
+    at_end: Form
+    mount_run: Form | None
     cpus: int
     virtual_time: bool
     place: Place = _IN_GUEST
     anywhere: Place = _IN_GUEST
 
 
+class _Line(Form):
+    TELL = "trap 'echo \"plan: exit status $?\"' EXIT"
+    TELL_AND_STOP = (
+        "trap 'echo \"plan: exit status $?\"; echo o > /proc/sysrq-trigger; sleep 9' EXIT"
+    )
+    # By way of the kernel's log, where no other line of the kernel's gets between its letters.
+    LOG_AND_STOP = (
+        "trap 'echo \"plan: exit status $?\" > /dev/kmsg; echo o > /proc/sysrq-trigger; sleep 9'"
+        " EXIT"
+    )
+    MOUNT_HOSTFS = 'mount -t hostfs -o "$RUN" host {directory}'
+    # msize: the largest message, which QEMU recommends to raise from 128 KiB for big files.
+    MOUNT_9P = "mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 run {directory}"
+
+
 UML = Tier(
     "uml",
     # The order decides how often a program is searched in vain, which reads the clock.
     "/usr/sbin:/usr/bin:/sbin:/bin",
-    "",
-    'mount -t hostfs -o "$RUN" host',
+    _Line.TELL_AND_STOP,
+    _Line.MOUNT_HOSTFS,
     cpus=1,
     virtual_time=True,
 )
-# By way of the kernel's log, where no other line of the kernel's gets between its letters.
-# msize: the largest message, which QEMU recommends to raise from 128 KiB for big files.
 QEMU = Tier(
     "qemu",
     # BusyBox first: in memory, while the host's programs come over 9p.
     "/bin:/sbin:/usr/bin:/usr/sbin",
-    " > /dev/kmsg",
-    "mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 run",
+    _Line.LOG_AND_STOP,
+    _Line.MOUNT_9P,
     cpus=4,
     virtual_time=False,
 )
@@ -94,8 +109,8 @@ _ON_HOST = Place("disk", ".", "/sys/fs/cgroup", "isoblk")
 HOST = Tier(
     "host",
     "/usr/sbin:/usr/bin:/sbin:/bin",
-    "",
-    "",
+    _Line.TELL,
+    None,
     cpus=os.cpu_count() or 1,
     virtual_time=False,
     place=_ON_HOST,

@@ -14,7 +14,7 @@ from isoblk.cache.base import TABLE
 from isoblk.errors import RunError
 from isoblk.guest import caches, knobs, target
 from isoblk.guest import programs as programs_of_guest
-from isoblk.guest.plan import Plan, predicts
+from isoblk.guest.plan import Plan, charged_files, predicts
 from isoblk.guest.tier import HOST
 from isoblk.machine import Ran
 from isoblk.result.charged import parse_charged
@@ -51,8 +51,10 @@ def collect(
     Raises:
         RunError: the output is not what the generator should have left.
     """
-    read_back = knobs.parse_read_back(_read(directory, "knobs"))
-    charged = knobs.parse_read_back(_read(directory, "charged"))
+    read_back = knobs.parse_read_back(
+        _read(directory, "knobs"), (setting.path for setting in plan.settings)
+    )
+    charged = knobs.parse_read_back(_read(directory, "charged"), charged_files(spec, plan.place))
     device = charged.get(target.number_file(spec, plan.place), "")
     said = {
         tenant.name: programs.read_report(directory / barrier.DIRECTORY, tenant, spec)
@@ -146,9 +148,10 @@ def _read_outputs(
     outputs = blkload.parse_results(_read(directory, "results")) if by_blkload else {}
     own = directory / barrier.DIRECTORY
     samples = None
-    if programs_of_guest.sampled(spec):
+    if watched := programs_of_guest.sampled(spec):
         start_ns = int(_read(own, barrier.START))
-        samples = parse_samples(_read(own, barrier.SAMPLES), start_ns)
+        files = programs_of_guest.sampled_files(watched, spec, plan.place)
+        samples = parse_samples(_read(own, barrier.SAMPLES), start_ns, files)
     for tenant in spec.tenants:
         if tenant.workload.program == "fio":
             outputs[tenant.name] = fio.read_output(own, tenant, spec)

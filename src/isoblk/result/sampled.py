@@ -33,8 +33,13 @@ class Samples:
         return [parse_charged(one, cgroup, device) or _NOTHING for one in self.read_back]
 
 
-def parse_samples(text: str, start_ns: int) -> Samples:
+def parse_samples(text: str, start_ns: int, files: Sequence[str]) -> Samples:
     """The file of samples: a line with the time, in ns of Unix time, begins each.
+
+    Args:
+        text: the file.
+        start_ns: when the barrier was.
+        files: that were read each time.
 
     Raises:
         RunError: it is not such a file.
@@ -49,7 +54,7 @@ def parse_samples(text: str, start_ns: int) -> Samples:
             lines[-1].append(line)
         else:
             raise RunError(f"not a time: {line[:80]!r}", where=f"{SAMPLES}:{number}")
-    return Samples(times, [knobs.parse_read_back("\n".join(one)) for one in lines])
+    return Samples(times, [knobs.parse_read_back("\n".join(one), files) for one in lines])
 
 
 def since_first(charges: Sequence[IoStat], who: str) -> list[IoStat]:

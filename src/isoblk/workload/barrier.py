@@ -5,6 +5,7 @@ Each says that it is ready and opens a fifo, in which it waits until somebody op
 writing. All files but the fifo are in one directory of the run's.
 """
 
+from isoblk.guest.shell import Form, Name, Statement, Variable, fill, run
 from isoblk.guest.tier import Place
 
 DIRECTORY = "programs"
@@ -14,7 +15,11 @@ SAMPLES = "samples"  # what the tenants' cgroups were charged with, again and ag
 STOP = "stop"  # is there when no more samples are wanted
 
 # Not the shell's or BusyBox's, which may know no nanoseconds.
-NOW = "/usr/bin/date +%s%N"
+NOW = run("/usr/bin/date", "+%s%N")
+
+
+class _Line(Form):
+    WAIT = "echo {name} >> {ready}; : < {fifo}"
 
 
 def fifo(place: Place, directory: str = "") -> str:
@@ -27,11 +32,16 @@ def fifo(place: Place, directory: str = "") -> str:
     return "/run/go" if place.run.startswith("/") else f"{directory}go"
 
 
-def wait(name: str, place: Place, directory: str = "") -> str:
+def wait(name: str, place: Place, directory: str = "") -> Statement:
     """Commands that wait."""
-    return f"echo {name} >> {directory}{READY}; : < {fifo(place, directory)}"
+    return fill(_Line.WAIT, name=name, ready=f"{directory}{READY}", fifo=fifo(place, directory))
 
 
-def pid_variable(index: int) -> str:
-    """Shell variable that holds the process id of the tenant at `index`."""
-    return f"pid_{index}"
+def pid_name(index: int) -> Name:
+    """Shell variable for the process id of the tenant at `index`."""
+    return Name(f"pid_{index}")
+
+
+def pid(index: int) -> Variable:
+    """That process id."""
+    return Variable(f"pid_{index}")

@@ -11,6 +11,7 @@ import msgspec
 
 from isoblk.errors import RunError
 from isoblk.guest.knobs import Setting
+from isoblk.guest.shell import Command, To, run
 from isoblk.result.model import Lateness, OpTotals, ReplayTotals
 from isoblk.study.model import RunSpec, Tenant, Trace, Workload
 
@@ -35,10 +36,15 @@ _SELDOM = (
 _REPLAY_SELDOM = ("number_ios", "offset", "size", "ioprio")
 
 
-def make(tenants: Sequence[Tenant]) -> list[str]:
+def make(tenants: Sequence[Tenant]) -> list[Command]:
     """Commands that make the tenants' directories."""
     names = [f"{ROOT}/{tenant.name}" for tenant in tenants if tenant.workload.program == "blkload"]
-    return ["mkdir " + " ".join(names)] if names else []
+    return [run("mkdir", *names)] if names else []
+
+
+def wait() -> Command:
+    """Command that waits for the end of all tenants."""
+    return run("cat", f"{ROOT}/wait", To("/dev/null"))
 
 
 def trace_file(trace: Trace) -> str:

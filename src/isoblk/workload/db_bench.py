@@ -4,6 +4,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from isoblk.guest.shell import Statement, To, Word, run
 from isoblk.result.model import Figure
 from isoblk.study.model import Options, OptionValue
 from isoblk.workload.program import Job, OptionError, Program
@@ -56,16 +57,16 @@ class DbBench(Program):
     def timed(self, options: Options) -> bool:  # noqa: D102
         return "duration" not in options
 
-    def prepare(self, job: Job) -> list[str]:  # noqa: D102
+    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
         load = _text(job.options.get(_LOAD, _LOAD_DEFAULT))
         if not load:
             return []
         options = {k: v for k, v in job.options.items() if k not in _OF_THE_RUN and k != _LOAD}
         # Else the run would begin with what loading has left to be done.
         load = f"{load},flush"
-        return [f"{_command(job, {_BENCHMARKS: load, **options})} > /dev/null"]
+        return [run(*_command(job, {_BENCHMARKS: load, **options}), To("/dev/null"))]
 
-    def command(self, job: Job) -> str:  # noqa: D102
+    def command(self, job: Job) -> Statement:  # noqa: D102
         options = {k: v for k, v in job.options.items() if k != _LOAD}
         if self.timed(options):
             # Without the other option it looks at the clock every 1,000 operations of a thread.
@@ -73,7 +74,7 @@ class DbBench(Program):
             options.setdefault("ops_between_duration_checks", 1)
         if job.options.get(_LOAD, _LOAD_DEFAULT):
             options["use_existing_db"] = 1
-        return _command(job, options)
+        return run(*_command(job, options))
 
     def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
         figures = list(_figures(text))
@@ -87,10 +88,9 @@ def _text(value: OptionValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _command(job: Job, options: Options) -> str:
+def _command(job: Job, options: Options) -> list[Word]:
     given = {"seed": job.seed, **options, "histogram": 1, "progress_reports": 0}
-    words = " ".join(f"--{name}={_text(value)}" for name, value in given.items())
-    return f"db_bench --db=db {words}"
+    return ["db_bench", "--db=db", *(f"--{name}={_text(value)}" for name, value in given.items())]
 
 
 def _figures(text: str) -> Iterator[Figure]:

@@ -7,11 +7,15 @@ from typing import Literal
 
 import msgspec
 
+from isoblk.guest.shell import Statement, Syntax, run
 from isoblk.result.model import Figure
 from isoblk.study.model import Options
 from isoblk.workload.program import Job, OptionError, Program, read_options, size_of
 
+# Not BusyBox's.
+_DD = "/usr/bin/dd"
 _FILE = "file"
+_WRITE = (_DD, "if=/dev/zero", f"of={_FILE}")
 # "67108864 bytes (67 MB, 64 MiB) copied, 0.00131098 s, 51.2 GB/s"
 _SUMMARY = re.compile(r"^(\d+) bytes .*copied, ([\d.e+-]+) s,", re.MULTILINE)
 
@@ -46,20 +50,20 @@ class Dd(Program):
     def timed(self, options: Options) -> bool:  # noqa: D102
         return False
 
-    def prepare(self, job: Job) -> list[str]:  # noqa: D102
+    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
         asked = read_options(job.options, DdOptions)
         if asked.direction == "write":
             return []
-        return [f"/usr/bin/dd if=/dev/zero of={_FILE} {_blocks(asked)} oflag=direct 2> /dev/null"]
+        return [run(*_WRITE, *_blocks(asked), "oflag=direct", Syntax.QUIET)]
 
-    def command(self, job: Job) -> str:  # noqa: D102
+    def command(self, job: Job) -> Statement:  # noqa: D102
         asked = read_options(job.options, DdOptions)
         if asked.direction == "read":
-            flag = f" iflag={asked.flag}" if asked.flag else ""
-            return f"/usr/bin/dd if={_FILE} of=/dev/null {_blocks(asked)}{flag}"
-        flag = f" oflag={asked.flag}" if asked.flag else ""
-        conv = f" conv={asked.conv}" if asked.conv else ""
-        return f"/usr/bin/dd if=/dev/zero of={_FILE} {_blocks(asked)}{flag}{conv}"
+            flag = [f"iflag={asked.flag}"] if asked.flag else []
+            return run(_DD, f"if={_FILE}", "of=/dev/null", *_blocks(asked), *flag)
+        flag = [f"oflag={asked.flag}"] if asked.flag else []
+        conv = [f"conv={asked.conv}"] if asked.conv else []
+        return run(*_WRITE, *_blocks(asked), *flag, *conv)
 
     def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
         found = _SUMMARY.search(text)
@@ -72,5 +76,5 @@ class Dd(Program):
         return figures
 
 
-def _blocks(asked: DdOptions) -> str:
-    return f"bs={size_of('bs', asked.bs)} count={asked.count}"
+def _blocks(asked: DdOptions) -> list[str]:
+    return [f"bs={size_of('bs', asked.bs)}", f"count={asked.count}"]

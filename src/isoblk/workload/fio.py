@@ -8,12 +8,12 @@ each window. On the host machine fio is the load; in the lab a system call is de
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import msgspec
 
 from isoblk.errors import RunError
+from isoblk.guest.shell import Form, Statement, fill, render, run
 from isoblk.guest.tier import UML, Place
 from isoblk.result.model import OpTotals
 from isoblk.study.model import RunSpec, Tenant
@@ -30,29 +30,36 @@ _OPS = ("read", "write", "trim")  # data directions of its logs: 0, 1, 2
 _PRIOCLASS = {"rt": 1, "be": 2, "idle": 3}
 
 
-def start(tenant: Tenant, place: Place, device: str, spec: RunSpec) -> str:
+class _Line(Form):
+    START = "(echo 0 > {processes} && exec {fio}) & {pid}=$!"
+    WAIT_LONGER = "{wait}; sleep {delay}"
+
+
+def start(tenant: Tenant, place: Place, device: str, spec: RunSpec) -> Statement:
     """The command that starts a tenant's fio in its cgroup, in the background, where it gets
     ready, and waits. On the host machine it ends with the script; a guest does anyway."""
     index = spec.tenants.index(tenant)
     options = _options(tenant, spec)
     wait = barrier.wait(tenant.name, place)
     if delay := options.pop("startdelay", None):
-        wait += f"; sleep {str(delay).removesuffix('us')}e-6"
+        wait = fill(_Line.WAIT_LONGER, wait=wait, delay=f"{str(delay).removesuffix('us')}e-6")
     options |= {
         "write_bw_log": tenant.name,
         "write_iops_log": tenant.name,
         # In ms; with a unit fio reads another number.
         **dict.fromkeys(("log_avg_msec", "bwavgtime", "iopsavgtime"), spec.window_ms),
         "log_unix_epoch": 1,
-        "exec_prerun": quote(wait),
+        # A script of its own, which is one word of ours.
+        "exec_prerun": render([wait]),
     }
-    tie = "" if place == UML.place else "setpriv --pdeathsig KILL "
-    words = " ".join(f"--{name}={value}" for name, value in options.items())
-    return (
-        f"(echo 0 > {place.cgroup_of(tenant.cgroup)}/cgroup.procs && exec {tie}"
-        f"fio --name={tenant.name} --filename={device} {words}"
-        f" --output={tenant.name}.json) & {barrier.pid_variable(index)}=$!"
+    tie = () if place == UML.place else ("setpriv", "--pdeathsig", "KILL")
+    fio = run(
+        *(*tie, "fio", f"--name={tenant.name}", f"--filename={device}"),
+        *(f"--{name}={value}" for name, value in options.items()),
+        f"--output={tenant.name}.json",
     )
+    processes = f"{place.cgroup_of(tenant.cgroup)}/cgroup.procs"
+    return fill(_Line.START, processes=processes, fio=fio, pid=barrier.pid_name(index))
 
 
 def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:

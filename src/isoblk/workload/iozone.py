@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from isoblk.guest.shell import Statement, Syntax, To, Word, run
 from isoblk.result.model import Figure
 from isoblk.study.model import Options
 from isoblk.workload.program import Job, OptionError, Program, read_options, size_of
@@ -83,20 +84,19 @@ class Iozone(Program):
     def timed(self, options: Options) -> bool:  # noqa: D102
         return False
 
-    def prepare(self, job: Job) -> list[str]:  # noqa: D102
+    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
         asked = read_options(job.options, IozoneOptions)
         if "write" in asked.tests:
             return []
         if "fio" in job.found:
-            return [f"{_fio(asked, ['write'])} > /dev/null"]
-        return [f"{_iozone(asked)} -i 0 > /dev/null"]
+            return [run(*_fio(asked, ["write"]), To("/dev/null"))]
+        return [run(*_iozone(asked), "-i", 0, To("/dev/null"))]
 
-    def command(self, job: Job) -> str:  # noqa: D102
+    def command(self, job: Job) -> Statement:  # noqa: D102
         asked = read_options(job.options, IozoneOptions)
         if "fio" in job.found:
-            return _fio(asked, [name for name in _BY_FIO if name in _figures_of(asked)])
-        numbers = "".join(f" -i {number}" for number, _ in map(_TESTS.__getitem__, asked.tests))
-        return _iozone(asked) + numbers
+            return run(*_fio(asked, [name for name in _BY_FIO if name in _figures_of(asked)]))
+        return run(*_iozone(asked), *(w for test in asked.tests for w in ("-i", _TESTS[test][0])))
 
     def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
         rates = dict(_fio_rates(text)) if "fio" in job.found else dict(_iozone_rates(text))
@@ -110,11 +110,11 @@ def _figures_of(asked: IozoneOptions) -> list[str]:
     return [name for test in _TESTS if test in asked.tests for name in _TESTS[test][1].values()]
 
 
-def _iozone(asked: IozoneOptions) -> str:
-    direct = " -I" if asked.direct else ""
+def _iozone(asked: IozoneOptions) -> list[Word]:
+    direct = ["-I"] if asked.direct else []
     record, size = (size_of("", value) // _KB for value in (asked.record, asked.size))
     # -w: files stay, for a test of another call.
-    return f"iozone{direct} -w -t {asked.threads} -s {size} -r {record}"
+    return ["iozone", *direct, "-w", "-t", asked.threads, "-s", size, "-r", record]
 
 
 def _iozone_rates(text: str) -> Iterator[tuple[str, float]]:
@@ -123,7 +123,7 @@ def _iozone_rates(text: str) -> Iterator[tuple[str, float]]:
             yield _NAMES[words], float(rate) * _KB
 
 
-def _fio(asked: IozoneOptions, tests: Iterable[str]) -> str:
+def _fio(asked: IozoneOptions, tests: Iterable[str]) -> list[Word]:
     """Test after test in a single call, for in virtual time each call costs seconds."""
     common = {
         "output-format": "json",
@@ -137,14 +137,12 @@ def _fio(asked: IozoneOptions, tests: Iterable[str]) -> str:
         "create_on_open": 1,
         "fallocate": "none",
     }
-    options = " ".join(f"--{name}={value}" for name, value in common.items())
-    jobs = [
-        f"--name={test}.{i} --filename=iozone.DUMMY.{i} --rw={_BY_FIO[test][i % 2]}"
-        + (" --stonewall" if i == 0 else "")
-        for test in tests
-        for i in range(asked.threads)
-    ]
-    return " \\\n  ".join((f"fio {options}", *jobs))
+    words: list[Word] = ["fio", *(f"--{name}={value}" for name, value in common.items())]
+    for test in tests:
+        for i in range(asked.threads):
+            words += [Syntax.BREAK, f"--name={test}.{i}", f"--filename=iozone.DUMMY.{i}"]
+            words += [f"--rw={_BY_FIO[test][i % 2]}", *(["--stonewall"] if i == 0 else [])]
+    return words
 
 
 def _fio_rates(text: str) -> Iterator[tuple[str, float]]:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from isoblk.guest.shell import Statement
 from isoblk.result.model import Figure
 from isoblk.study.model import Options, RunSpec, Tenant
 from isoblk.study.source import FieldError, dotted
@@ -82,7 +83,9 @@ class Job:
 class Program:
     """One program; `name` is what a study calls it.
 
-    Its commands are lines of sh, executed in the tenant's own directory, where nothing else is.
+    Its commands are executed in the tenant's own directory, where nothing else is. Its options are
+    data from others, and on the host machine it runs as root: check() lets none pass that names a
+    file elsewhere, or a command.
     """
 
     name: str
@@ -115,11 +118,11 @@ class Program:
         """Whether it ends when its time is over, and not when its work is done."""
         return True
 
-    def prepare(self, job: Job) -> list[str]:
+    def prepare(self, job: Job) -> list[Statement]:
         """Commands that make its files, before the run and not measured."""
         return []
 
-    def command(self, job: Job) -> str:
+    def command(self, job: Job) -> Statement:
         """The command that is measured, a list in braces if need be. What it prints is kept."""
         raise NotImplementedError
 

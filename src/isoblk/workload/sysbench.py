@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from isoblk.guest.shell import Statement, To, run
 from isoblk.result.model import Figure, Unit
 from isoblk.study.model import Options
 from isoblk.workload.program import (
@@ -79,24 +80,30 @@ class Sysbench(Program):
     def timed(self, options: Options) -> bool:  # noqa: D102
         return not _events(read_options(options, SysbenchOptions))
 
-    def prepare(self, job: Job) -> list[str]:  # noqa: D102
+    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
         asked = read_options(job.options, SysbenchOptions)
         if asked.mode == "seqwr":
             return []
-        return [f"sysbench fileio {_files(asked)} prepare > /dev/null"]
+        return [run("sysbench", "fileio", *_files(asked), "prepare", To("/dev/null"))]
 
-    def command(self, job: Job) -> str:  # noqa: D102
+    def command(self, job: Job) -> Statement:  # noqa: D102
         asked = read_options(job.options, SysbenchOptions)
-        flags = f" --file-extra-flags={asked.flags}" if asked.flags else ""
-        rate = f" --rate={asked.rate}" if asked.rate else ""
         events = _events(asked)
-        time = 0 if events else job.whole_seconds
-        return (
-            f"sysbench fileio {_files(asked)} --file-test-mode={asked.mode}"
-            f" --file-block-size={size_of('bs', asked.bs)} --file-io-mode={asked.io_mode}"
-            f" --file-rw-ratio={asked.rw_ratio} --file-fsync-freq={asked.fsync_freq}{flags}"
-            f" --threads={asked.threads}{rate} --percentile={asked.percentile}"
-            f" --rand-seed={job.seed} --time={time} --events={events} run"
+        return run(
+            *("sysbench", "fileio", *_files(asked)),
+            f"--file-test-mode={asked.mode}",
+            f"--file-block-size={size_of('bs', asked.bs)}",
+            f"--file-io-mode={asked.io_mode}",
+            f"--file-rw-ratio={asked.rw_ratio}",
+            f"--file-fsync-freq={asked.fsync_freq}",
+            *([f"--file-extra-flags={asked.flags}"] if asked.flags else []),
+            f"--threads={asked.threads}",
+            *([f"--rate={asked.rate}"] if asked.rate else []),
+            f"--percentile={asked.percentile}",
+            f"--rand-seed={job.seed}",
+            f"--time={0 if events else job.whole_seconds}",
+            f"--events={events}",
+            "run",
         )
 
     def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
@@ -120,5 +127,5 @@ def _events(asked: SysbenchOptions) -> int:
     return size_of("amount", asked.amount) // size_of("bs", asked.bs) if asked.amount else 0
 
 
-def _files(asked: SysbenchOptions) -> str:
-    return f"--file-num={asked.num} --file-total-size={size_of('size', asked.size)}"
+def _files(asked: SysbenchOptions) -> list[str]:
+    return [f"--file-num={asked.num}", f"--file-total-size={size_of('size', asked.size)}"]

@@ -8,11 +8,11 @@ numbers come from the machine's own, which repeat in a guest.
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from shlex import quote
 from typing import Literal
 
 import msgspec
 
+from isoblk.guest.shell import Command, Form, Statement, fill, run
 from isoblk.result.model import Figure, Unit
 from isoblk.study.model import Options
 from isoblk.workload import ycsb_jars
@@ -47,9 +47,9 @@ _NOTHING = dict.fromkeys(
 
 # One thread collects garbage and one compiles, briefly: a program that is busy in virtual time
 # costs real time, and gets nothing for it.
-_JAVA = "java -Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+_JAVA = ("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 # RocksDB's lists are laid out by a hash of an address: without this no two runs are alike.
-_SAME_ADDRESSES = "setarch --addr-no-randomize"
+_SAME_ADDRESSES = ("setarch", "--addr-no-randomize")
 _PERCENTILES = ("50", "95", "99", "99.9", "99.99")
 # More operations than it can do in a second. Where it inserts, YCSB draws keys out of those that
 # so many operations would have made, until it hits one that is there: not many more.
@@ -66,6 +66,15 @@ _LATENCIES = {
     },
     "MaxLatency(us)": "max",
 }
+
+
+class _Line(Form):
+    # It ends with status 0 whatever came of its operations.
+    LOAD = (
+        "{client} > {said} 2>&1 \\\n"
+        "  && grep -q {loaded} {said} \\\n"
+        "  || { grep Exception {said} >&2; false; }"
+    )
 
 
 class YcsbOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,7 +127,7 @@ class Ycsb(Program):
     def timed(self, options: Options) -> bool:  # noqa: D102
         return not read_options(options, YcsbOptions).operationcount
 
-    def prepare(self, job: Job) -> list[str]:  # noqa: D102
+    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
         asked = read_options(job.options, YcsbOptions)
         said = f"{job.run}/{job.tenant.name}.load"
         # It wants to know how many operations are to come.
@@ -126,13 +135,11 @@ class Ycsb(Program):
             "operationcount": asked.recordcount,
             "isoblk.settle": "true",
         }
-        return [
-            f"{_client(job, '-load', properties)} > {said} 2>&1 \\",
-            f"  && grep -q '^.INSERT., Return=OK, {asked.recordcount}$' {said} \\",
-            f"  || {{ grep Exception {said} >&2; false; }}",
-        ]
+        loaded = f"^.INSERT., Return=OK, {asked.recordcount}$"
+        client = _client(job, "-load", properties)
+        return [fill(_Line.LOAD, client=client, said=said, loaded=loaded)]
 
-    def command(self, job: Job) -> str:  # noqa: D102
+    def command(self, job: Job) -> Statement:  # noqa: D102
         asked = read_options(job.options, YcsbOptions)
         if asked.operationcount:
             return _client(job, "-t", {"operationcount": asked.operationcount})
@@ -144,7 +151,7 @@ class Ycsb(Program):
         return parse(text)
 
 
-def _client(job: Job, phase: str, properties: Mapping[str, str | int]) -> str:
+def _client(job: Job, phase: str, properties: Mapping[str, str | int]) -> Command:
     """The command of YCSB's client."""
     asked = read_options(job.options, YcsbOptions)
     named = _NOTHING | _WORKLOADS[asked.workload]
@@ -169,11 +176,11 @@ def _client(job: Job, phase: str, properties: Mapping[str, str | int]) -> str:
     }
     files = f"{job.run}/files"
     jars = [f"{files}/{name}" for name in sorted(ycsb_jars.names()) if name.endswith(".jar")]
-    words = " ".join(f"-p {quote(f'{name}={value}')}" for name, value in named.items())
-    return (
-        f"{_SAME_ADDRESSES} {_JAVA} -Djava.util.secureRandomSeed=true"
-        f" -Djava.library.path={files} -cp {':'.join(jars)} site.ycsb.Client {phase}"
-        f" -db isoblk.RocksDb -threads {asked.threads} {words}"
+    return run(
+        *(*_SAME_ADDRESSES, *_JAVA, "-Djava.util.secureRandomSeed=true"),
+        *(f"-Djava.library.path={files}", "-cp", ":".join(jars), "site.ycsb.Client", phase),
+        *("-db", "isoblk.RocksDb", "-threads", asked.threads),
+        *(word for name, value in named.items() for word in ("-p", f"{name}={value}")),
     )
 
 
