@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The two errors a user sees. Everything else is a defect of isoblk."""
 
+import unicodedata
+
 
 class IsoblkError(Exception):
     """One line: cause, place, next step.
@@ -23,7 +25,19 @@ class IsoblkError(Exception):
         text = f"{self.where}: {self.cause}" if self.where else self.cause
         if self.next:
             text += f"; {self.next}"
-        return " ".join(text.split())
+        return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """The text with an escape for each character that a terminal does not print but obeys."""
+    return "".join(
+        character if is_printed(character) else repr(character)[1:-1] for character in text
+    )
+
+
+def is_printed(character: str) -> bool:
+    """Whether a terminal shows the character, and does nothing else."""
+    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 class UserError(IsoblkError):

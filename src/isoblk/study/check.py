@@ -11,6 +11,7 @@ from isoblk.guest.tier import QEMU
 from isoblk.study import limits
 from isoblk.study.check_cache import check_cache
 from isoblk.study.check_load import check_load
+from isoblk.study.filesystem import check_options
 from isoblk.study.limits import Range
 from isoblk.study.metrics import METRICS, RATIO, places, split_metric
 from isoblk.study.model import (
@@ -47,7 +48,7 @@ V2_ONLY = frozenset({"io.cost", "io.max", "io.latency"})
 # These turn a weight into a cap or a target when the run begins: there is no weight to change.
 FIXED_WEIGHTS = frozenset({"io.max", "io.latency"})
 
-# What a cgroup of others may be called: it stands in a script, unquoted.
+# What a cgroup of others may be called.
 _CGROUP_NAME = re.compile(r"[A-Za-z0-9_.:@+=,-]+")
 
 
@@ -251,6 +252,7 @@ def _check_filesystem(study: Study, spec: RunSpec) -> None:
     filesystem, device = spec.filesystem, spec.device
     if filesystem is None:
         return
+    check_options(filesystem.type, filesystem.mkfs, filesystem.mount)
     for name in ("offset", "size"):
         if getattr(filesystem, name) % limits.PHYSICAL_BLOCK:
             raise FieldError(
@@ -553,7 +555,11 @@ def _check_knobs(study: Study) -> None:
             if not limits.KNOB_NAME.fullmatch(key):
                 raise FieldError((*field, key), "is not the name of a file below queue")
             if not limits.KNOB_VALUE.fullmatch(str(value)):
-                raise FieldError((*field, key), f"{value!r} is not one line of plain text")
+                raise FieldError(
+                    (*field, key),
+                    f"{value!r} is not a value of a knob",
+                    next="allowed: letters, digits, blanks and _.,:=/+-; a '-' in front of a digit",
+                )
 
 
 # ---- small rules ---------------------------------------------------------------------

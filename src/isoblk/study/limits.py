@@ -117,6 +117,6 @@ IO_COST_QOS_SCALE = Range(1, 10_000)  # min and max, per cent
 # The same, io.cost.model, and the order in which iocost_coef_gen.py measures them.
 IO_COST_MODEL = ("rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops")
 
-# File names below queue/ and queue/iosched/, and one line of text written to them.
+# File names below queue/ and queue/iosched/, and what the kernel takes there: numbers and words.
 KNOB_NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
-KNOB_VALUE = re.compile(r"[ -~]*", re.ASCII)
+KNOB_VALUE = re.compile(r"(?:-[0-9]|[A-Za-z0-9_+])[A-Za-z0-9_.,:=/+ -]*", re.ASCII)

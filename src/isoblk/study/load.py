@@ -6,14 +6,17 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from isoblk.errors import UserError
+from isoblk.errors import UserError, is_printed, printable
 from isoblk.study.check import check_study
 from isoblk.study.model import Study
 from isoblk.study.presets import HOST
 from isoblk.study.scale import scaled
-from isoblk.study.source import FieldError, Source
+from isoblk.study.source import Field, FieldError, Source
 from isoblk.study.typed import convert
 
+# Fields for readers, which may have several lines.
+_PROSE = frozenset({"description", "source", "text", "title", "why"})
+_LAYOUT = str.maketrans("", "", "\n\t")
 _TOML_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
 
 
@@ -44,6 +47,7 @@ def parse_study(text: str, name: str) -> Study:
     source = Source.of(name, text)
     _join_keys(document)
     try:
+        _refuse_unprintable(document, ())
         document = scaled(document)
         study = convert(document, Study)
         _refuse_host_device(study)
@@ -51,6 +55,22 @@ def parse_study(text: str, name: str) -> Study:
         raise source.locate(error) from None
     check_study(study, source)
     return study
+
+
+def _refuse_unprintable(value: object, field: Field) -> None:
+    """Texts of a study are printed: in terminals, which obey some characters, and in comments of
+    scripts. Prose may have several lines."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _refuse_unprintable(key, (*field, printable(key)))
+            _refuse_unprintable(inner, (*field, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _refuse_unprintable(inner, (*field, index))
+    elif isinstance(value, str):
+        lines = value.translate(_LAYOUT) if field and field[-1] in _PROSE else value
+        if bad := next((one for one in lines if not is_printed(one)), None):
+            raise FieldError(field, f"holds U+{ord(bad):04X}, which is not printed")
 
 
 def _refuse_host_device(study: Study) -> None:

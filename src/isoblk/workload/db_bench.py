@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from isoblk.guest.shell import Statement, To, Word, run
 from isoblk.result.model import Figure
 from isoblk.study.model import Options, OptionValue
+from isoblk.study.source import suggest
 from isoblk.workload.program import Job, OptionError, Program
 
 _MIB = 1 << 20
@@ -16,10 +17,37 @@ _LOAD_DEFAULT = "fillseq"
 _BENCHMARKS = "benchmarks"
 # What the run sets, and what must not change how a database is loaded.
 _SET = frozenset({"db", "wal_dir", "use_existing_db", "histogram", "progress_reports"})
+# Keeps files of its own in a place that a study may not name, and else in /tmp.
+_ELSEWHERE = "use_secondary_db"
 _OF_THE_RUN = frozenset({_BENCHMARKS, "threads", "duration", "reads", "writes"})
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
-_VALUE = re.compile(r"[\w.,:/+-]+", re.ASCII)
+_NAME = re.compile(r"[a-z][A-Za-z0-9_]*", re.ASCII)
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?|true|false", re.ASCII)
+# Of the options that take text, those that name no file, no environment and no other options.
+_WORDS = frozenset(
+    (
+        *("blob_compression_type", "blob_db_compression_type", "bottommost_compression_type"),
+        *("cache_type", "compaction_fadvice", "compressed_secondary_cache_compression_type"),
+        *("compression_type", "expire_style", "max_bytes_for_level_multiplier_additional"),
+        *("memtablerep", "merge_operator", "value_size_distribution_type", "wal_compression"),
+    )
+)
+_WORD = re.compile(r"[A-Za-z0-9_,.-]+", re.ASCII)
+# Those that work on the database alone: not "replay" of a file, nor "verify" against one.
+_NAMES = (
+    "acquireload appendrandom approximatesizerandom compact compact0 compact1 compactall "
+    "crc32c deleterandom deleteseq fill100K fillbatch fillrandom fillseekseq fillseq "
+    "fillseqdeterministic filluniquerandom filluniquerandomdeterministic fillsync flush "
+    "getmergeoperands levelstats memstats mergerandom mixgraph multireadrandom "
+    "multireadwhilewriting newiterator newiteratorwhilewriting overwrite randomreplacekeys "
+    "randomtransaction readmissing readrandom readrandomfast readrandommergerandom "
+    "readrandomoperands readrandomsmall readrandomwriterandom readreverse readseq readtocache "
+    "readwhilemerging readwhilescanning readwhilewriting resetstats seekrandom "
+    "seekrandomwhilemerging seekrandomwhilewriting sstables stats timeseries updaterandom "
+    "verifychecksum verifyfilechecksums waitforcompaction xorupdaterandom xxh3 xxhash "
+    "xxhash64"
+)
+_KNOWN = frozenset(_NAMES.split())
 # "readrandom : 7.581 micros/op 263832 ops/sec 1.001 seconds 263998 operations; 162.1 MB/s (...)"
 _RESULT = re.compile(
     r"(?:^|[\r\n])(?P<name>[a-z]\w*) *: +[\d.]+ micros/op (?P<rate>[\d.]+) ops/sec"
@@ -34,7 +62,8 @@ _PERCENTILE = re.compile(r"P([\d.]+): ([\d.]+)")
 
 
 class DbBench(Program):
-    """db_bench of RocksDB 7 or newer. All its options are taken as they are."""
+    """db_bench of RocksDB 7 or newer. Its options are taken as they are if they are numbers, true
+    or false: text may name a file."""
 
     name = "db_bench"
 
@@ -49,10 +78,12 @@ class DbBench(Program):
                 raise OptionError(name, "is not the name of an option of db_bench")
             if name in _SET:
                 raise OptionError(name, "is set by the run itself", next="remove it")
-            if name == _LOAD and value == "":
-                continue
-            if isinstance(value, list) or not _VALUE.fullmatch(_text(value)):
-                raise OptionError(name, f"{value!r} is not a value of an option of db_bench")
+            if name == _ELSEWHERE:
+                raise OptionError(name, "has files outside of the run's", next="remove it")
+            if name in (_BENCHMARKS, _LOAD):
+                _check_benchmarks(name, value)
+            elif not _NUMBER.fullmatch(_text(value)):
+                _check_word(name, value)
 
     def timed(self, options: Options) -> bool:  # noqa: D102
         return "duration" not in options
@@ -81,6 +112,29 @@ class DbBench(Program):
         if not figures:
             raise ValueError("no line with micros/op")
         return figures
+
+
+def _check_benchmarks(name: str, value: OptionValue) -> None:
+    if name == _LOAD and value == "":
+        return
+    for one in _text(value).split(","):
+        if one not in _KNOWN:
+            raise OptionError(
+                name,
+                f"{one!r} is not one of db_bench's benchmarks that a study may name",
+                next=suggest(one, _KNOWN),
+            )
+
+
+def _check_word(name: str, value: OptionValue) -> None:
+    if name not in _WORDS:
+        raise OptionError(
+            name,
+            f"takes a number, true or false here, not {value!r}",
+            next="text is for: " + ", ".join(sorted(_WORDS)),
+        )
+    if not _WORD.fullmatch(_text(value)):
+        raise OptionError(name, f"{value!r} is not a word")
 
 
 def _text(value: OptionValue) -> str:

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a study may say to mkfs and mount, which run as root, on the host machine as well.
+
+Both take options that name other files, devices and programs: those are not here, nor is what
+stops the machine at an error.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from isoblk.study.model import FilesystemType
+from isoblk.study.source import Field, FieldError, suggest
+
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?[bkmgs]?"
+_WORD = r"[A-Za-z0-9_.-]+"
+
+
+def _list(*names: str) -> str:
+    """NAME or NAME=VALUE, after commas."""
+    one = f"(?:{'|'.join(names)})(?:={_WORD})?"
+    return f"{one}(?:,{one})*"
+
+
+_EXT4_EXTENDED = (
+    *("assume_storage_prezeroed", "desc-size", "discard", "hash_seed", "lazy_itable_init"),
+    *("lazy_journal_init", "nodiscard", "num_backup_sb", "orphan_file_size", "packed_meta_blocks"),
+    *("resize", "stride", "stripe-width", "stripe_width"),
+)
+# By type, mkfs's options that take an argument, and what that may be.
+MKFS: Mapping[FilesystemType, Mapping[str, str]] = {
+    "ext4": {
+        **dict.fromkeys(("-b", "-C", "-g", "-G", "-i", "-I", "-m", "-N"), _NUMBER),
+        "-E": _list(*_EXT4_EXTENDED),
+        "-J": _list("fast_commit_size", "size"),
+        "-O": r"\^?[a-z0-9_]+(?:,\^?[a-z0-9_]+)*",
+        "-T": r"[a-z0-9]+(?:,[a-z0-9]+)*",
+    },
+    "xfs": {
+        "-b": _list("size"),
+        "-d": _list(
+            *("agcount", "agsize", "cowextsize", "extszinherit", "noalign", "su", "sunit"),
+            *("sw", "swidth"),
+        ),
+        "-i": _list("align", "attr", "exchange", "maxpct", "nrext64", "size", "sparse"),
+        "-l": _list("lazy-count", "size", "su", "sunit", "version"),
+        "-m": _list("bigtime", "crc", "finobt", "inobtcount", "reflink", "rmapbt"),
+        "-n": _list("ftype", "size", "version"),
+        "-s": _list("size"),
+    },
+}
+_ANY = (
+    *("async", "dirsync", "discard", "lazytime", "noatime", "nodev", "nodiratime", "nodiscard"),
+    *("noexec", "nolazytime", "nosuid", "relatime", "strictatime", "sync"),
+)
+MOUNT: Mapping[FilesystemType, Sequence[str]] = {
+    "ext4": (
+        *_ANY,
+        *("auto_da_alloc", "barrier", "block_validity", "commit", "data", "delalloc"),
+        *("dioread_lock", "dioread_nolock", "init_itable", "inode_readahead_blks"),
+        *("journal_async_commit", "journal_checksum", "journal_ioprio", "max_batch_time"),
+        *("mb_optimize_scan", "min_batch_time", "noauto_da_alloc", "nobarrier"),
+        *("noblock_validity", "nodelalloc", "noinit_itable", "nojournal_checksum", "stripe"),
+    ),
+    "xfs": (
+        *_ANY,
+        *("allocsize", "filestreams", "inode32", "inode64", "largeio", "logbsize", "logbufs"),
+        *("noalign", "nolargeio", "sunit", "swalloc", "swidth", "wsync"),
+    ),
+}
+
+
+def check_options(kind: FilesystemType, mkfs: Sequence[str], mount: str) -> None:
+    """Check what a study gives to mkfs and mount.
+
+    Args:
+        kind: type of the file system.
+        mkfs: further arguments of mkfs.
+        mount: options, as of mount -o; "": none.
+
+    Raises:
+        FieldError: one is not among those that may be given.
+    """
+    known = MKFS[kind]
+    for at in range(0, len(mkfs), 2):
+        field: Field = ("filesystem", "mkfs", at)
+        option, *argument = mkfs[at : at + 2]
+        if option not in known:
+            raise FieldError(
+                field,
+                f"{option!r} is not an option of mkfs.{kind} that a study may give",
+                next='allowed: each with its argument, as in ["-b", "4096"]: ' + ", ".join(known),
+            )
+        if not argument or not re.fullmatch(known[option], argument[0], re.ASCII):
+            given = repr(argument[0]) if argument else "nothing"
+            raise FieldError(
+                field, f"{given} is not an argument of {option}", next="see docs/programs.md"
+            )
+    for one in mount.split(",") if mount else []:
+        name, equals, value = one.partition("=")
+        if name not in MOUNT[kind] or (equals and not re.fullmatch(_WORD, value, re.ASCII)):
+            raise FieldError(
+                ("filesystem", "mount"),
+                f"{one!r} is not an option of mount for {kind} that a study may give",
+                next=suggest(name, MOUNT[kind]),
+            )
