@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from isoblk.errors import UserError
@@ -34,7 +35,7 @@ def check(file: Annotated[Path, typer.Argument(help="Study file (TOML).")]) -> N
     if study.matrix:
         table = Table("field", "values", box=None, pad_edge=False)
         for key, values in study.matrix.items():
-            table.add_row(key, " ".join(label(value) for value in values))
+            table.add_row(escape(key), escape(" ".join(label(value) for value in values)))
         console.print(table)
     for note in notes(planned.spec for planned in expansion.runs):
         typer.echo(f"note: {note}", err=True)

@@ -203,3 +203,44 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot write the report"):
         cli_report.report(tmp_path)
     assert not (tmp_path / "report.html").exists()
+
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "\x1b[2J",
+    "[/]x[red]",
+)
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """Results of somebody else, whose tenants and points have names that no study may give."""
+    tenants = [tenant(name, 100) for name in HOSTILE]
+    runs = [
+        Made("bfq", dict.fromkeys(HOSTILE, 100.0), tenants=tenants, point={name: name})
+        for name in HOSTILE
+    ]
+    return resultgen.write(tmp_path / "r", runs, title=" ".join(HOSTILE))
+
+
+def test_names_in_results_of_others_are_text(hostile: Path) -> None:
+    write_report(analyse(read_results(hostile)))
+    page = (hostile / "report.html").read_text()
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "\x1b" not in page
+    for target in _Page(page).fetched:
+        assert target.startswith(("data:", "#")), target
+    pictures = {path.name for path in (hostile / "figures").iterdir()}
+    assert all(re.fullmatch(r"[a-z0-9-]+\.(svg|png)", name) for name in pictures)
+
+
+def test_names_in_results_of_others_say_nothing_to_the_terminal(
+    hostile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli_report.show(hostile)
+    cli_report.compare(hostile, hostile)
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "[/]x[red]" in said

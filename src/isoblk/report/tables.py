@@ -44,7 +44,7 @@ def points_table(analysis: Analysis) -> Table:
     for i in chosen:
         column = content.columns[i]
         table.add_column(
-            column.title,
+            escape(column.title),
             justify="right" if column.numeric else "left",
             no_wrap=column is not content.columns[-1],
         )
@@ -73,7 +73,7 @@ def said_tables(analysis: Analysis) -> Iterator[RenderableType]:
         table.title = Text(f"what {who}, says")
         table.title_justify = "left"
         for column in shown:
-            table.add_column(column.title, justify="right" if column.numeric else "left")
+            table.add_column(escape(column.title), justify="right" if column.numeric else "left")
         for _, cells in content.rows:
             table.add_row(*(escape(cell.text) for cell in cells[: len(shown)]))
         if more := len(content.columns) - len(shown):

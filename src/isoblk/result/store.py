@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reading and writing result directories. Whole files appear by rename only."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import polars as pl
 
-from isoblk.errors import UserError
+from isoblk.errors import UserError, printable
 from isoblk.files import write_atomically
 from isoblk.result.model import RunRecord, StudyRecord
 
@@ -16,6 +17,12 @@ FORMAT = 1
 PREDICTIONS = "predictions.parquet"
 
 RecordT = TypeVar("RecordT", RunRecord, StudyRecord)
+
+# Characters that a terminal obeys, in JSON: escaped, and as they are.
+_OBEYED = re.compile(
+    rb"\\u00(?:[0189][0-9a-fA-F]|7[fF])|\\u20(?:2[89a-eA-E]|6[6-9])"
+    rb"|\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
+)
 
 SERIES_SCHEMA = pl.Schema(
     {"tenant": pl.String, "t_ms": pl.UInt32, "op": pl.String, "ios": pl.UInt64, "bytes": pl.UInt64}
@@ -115,12 +122,18 @@ def read_results(results: Path) -> ResultSet:
 
 def _decode(path: Path, kind: type[RecordT]) -> RecordT:
     try:
-        record = msgspec.json.decode(path.read_bytes(), type=kind)
+        data = path.read_bytes()
+        if _OBEYED.search(data):
+            # Others' results may say anything to the terminal that shows them.
+            shown = _shown(msgspec.json.decode(data))
+            record = msgspec.convert(shown, type=kind, str_keys=True)
+        else:
+            record = msgspec.json.decode(data, type=kind)
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
         raise UserError(f"cannot read: {error.strerror}", where=str(path)) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(
             f"damaged: {error}",
             where=str(path),
@@ -133,3 +146,14 @@ def _decode(path: Path, kind: type[RecordT]) -> RecordT:
             next="run the study again",
         )
     return record
+
+
+def _shown(value: Any) -> Any:
+    """A decoded document with an escape for each character that a terminal obeys."""
+    if isinstance(value, dict):
+        return {_shown(key): _shown(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_shown(inner) for inner in value]
+    if isinstance(value, str):
+        return "\n".join("\t".join(map(printable, line.split("\t"))) for line in value.split("\n"))
+    return value
