@@ -285,3 +285,47 @@ def test_any_text_gives_a_study_or_one_line(
         parse_study(toml, "job.toml")
     except UserError as error:
         assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("inner", ["/etc/passwd", "../outside", "/dev/zero", "."])
+def test_a_job_includes_nothing_from_elsewhere(tmp_path: Path, inner: str) -> None:
+    (tmp_path / "outside").write_text("a secret line")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "link").symlink_to(tmp_path / "outside")
+    for name in (inner, "link"):
+        with pytest.raises(UserError, match="includes what is no file in the directory") as caught:
+            imported(tmp_path / "jobs", f"[global]\ninclude {name}\n[a]\nrw=read\n")
+        assert "secret" not in str(caught.value)
+
+
+def test_a_long_line_is_not_shown_whole(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        imported(tmp_path, "x" * 5000)
+    assert len(str(caught.value)) < 300
+
+
+def test_options_that_run_or_write_something_are_named_and_left_out(tmp_path: Path) -> None:
+    options = (
+        *("exec_prerun=touch /tmp/x", "exec_postrun=id", "ioengine=external:/tmp/x.so"),
+        *("read_iolog=/etc/shadow", "write_iolog=/etc/x", "directory=/etc", "filename=/dev/sda"),
+        *("write_bw_log=/etc/x", "trigger=id", "opendir=/", "cgroup=../../x"),
+    )
+    for option in options:
+        job = f"[a]\nrw=randread\n{option}\n"
+        path = tmp_path / "job.fio"
+        path.write_text(job)
+        text, _ = from_fio(path)
+        try:
+            (tenant,) = parse_study(text, "s").tenant
+        except UserError as error:
+            assert "cgroup" in str(error)
+        else:
+            assert tenant.rw == "randread"
+        settings = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+        assert all(word not in settings for word in ("/tmp", "/etc", "/dev", "exec", "external"))
+
+
+def test_warnings_say_nothing_to_the_terminal(tmp_path: Path) -> None:
+    _, warnings, text = imported(tmp_path, "[a]\nrw=read\nfilename=\x1b[2J\n")
+    assert warnings
+    assert "\x1b" not in "".join(warnings) + text

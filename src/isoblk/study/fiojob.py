@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from isoblk.errors import UserError
+from isoblk.errors import UserError, printable
 from isoblk.study import limits
 from isoblk.study.units import format_size, format_time
 
 _DEVICE = "fast"
+_LARGEST = 1 << 20  # bytes of a job file
+_SHOWN = 80  # characters of a line
 _DEFAULT_RUNTIME_NS = 1_000_000_000
 _MODES = frozenset({"read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"})
 _DIRECTIONS = {"read": 0, "randread": 0, "write": 1, "randwrite": 1, "trim": 2, "randtrim": 2}
@@ -104,7 +106,7 @@ def from_fio(path: Path) -> tuple[str, list[str]]:
         if tenant.cgroup:
             cgroups.add(tenant.cgroup)
         tenants.append(tenant)
-    return _write(path, tenants, warnings), warnings
+    return _write(path, tenants, warnings), [printable(warning) for warning in warnings]
 
 
 # ---- the file ------------------------------------------------------------------------
@@ -113,11 +115,15 @@ def from_fio(path: Path) -> tuple[str, list[str]]:
 def _lines(path: Path, outer: tuple[Path, ...] = ()) -> Iterator[tuple[str, str]]:
     """Lines without comments, and their places; included files in their places."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        text = data.decode("utf-8")
     except OSError as error:
         raise UserError(f"cannot read the job file: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError:
         raise UserError("not UTF-8 text", where=str(path), next="name a fio job file") from None
+    if len(data) > _LARGEST:
+        raise UserError("too long for a job file", where=str(path), next="name a fio job file")
     for number, raw in enumerate(text.splitlines(), start=1):
         line, where = raw.strip(), f"{path}:{number}"
         if not line or line[0] in "#;":
@@ -126,6 +132,15 @@ def _lines(path: Path, outer: tuple[Path, ...] = ()) -> Iterator[tuple[str, str]
             inner = path.parent / line.removeprefix("include ").strip()
             if inner in (*outer, path):
                 raise UserError("includes itself", where=where, next="remove the include")
+            # The job is data from others: what it says is shown, and so is what it includes.
+            top = (*outer, path)[0].resolve().parent
+            strange = inner.exists() and not inner.is_file()
+            if strange or not inner.resolve().is_relative_to(top):
+                raise UserError(
+                    "includes what is no file in the directory of the job, or below",
+                    where=where,
+                    next="copy it there, or remove the include",
+                )
             yield from _lines(inner, (*outer, path))
         else:
             yield line, where
@@ -140,7 +155,9 @@ def _jobs(path: Path) -> list[_Section]:
         if line.startswith("["):
             name, closed, rest = line[1:].partition("]")
             if not closed or not name.strip() or (rest.strip() and rest.strip()[0] not in "#;"):
-                raise UserError(f"malformed section {line!r}", where=where, next="allowed: [NAME]")
+                raise UserError(
+                    f"malformed section {_shown(line)}", where=where, next="allowed: [NAME]"
+                )
             if name.strip().lower() == "global":
                 current = shared
             else:
@@ -149,14 +166,23 @@ def _jobs(path: Path) -> list[_Section]:
             continue
         if current is None:
             raise UserError(
-                f"{line!r} before any section", where=where, next="begin with [global] or [NAME]"
+                f"{_shown(line)} before any section",
+                where=where,
+                next="begin with [global] or [NAME]",
             )
         key, _, value = re.split(r"\s[#;]", line, maxsplit=1)[0].partition("=")
         key = key.strip().lower()
         if not re.fullmatch(r"[a-z][a-z0-9_-]*", key):
-            raise UserError(f"malformed line {line!r}", where=where, next="allowed: OPTION=VALUE")
+            raise UserError(
+                f"malformed line {_shown(line)}", where=where, next="allowed: OPTION=VALUE"
+            )
         current[_SYNONYMS.get(key, key)] = _Option(value.strip(), where)
     return jobs
+
+
+def _shown(line: str) -> str:
+    """A line in an error, or its beginning."""
+    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}...")
 
 
 def _unique(wanted: str, taken: set[str]) -> str:
