@@ -37,7 +37,7 @@ def printable(text: str) -> str:
 
 def is_printed(character: str) -> bool:
     """Whether a terminal shows the character, and does nothing else."""
-    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 class UserError(IsoblkError):

@@ -150,7 +150,11 @@ def test_a_damaged_output_gives_figures_or_is_refused(program: str, data: st.Dat
         ("iozone", {"tests": []}, "tests: none"),
         ("db_bench", {"benchmarks": ""}, "benchmarks: missing"),
         ("db_bench", {"db": "/tmp/x"}, "db: is set by the run itself"),
-        ("db_bench", {"num": "1; rm -rf /"}, "num: '1; rm -rf /' is not a value"),
+        (
+            "db_bench",
+            {"num": "1; rm -rf /"},
+            "num: takes a number, true or false here, not '1; rm -rf",
+        ),
         ("db_bench", {"--num": 1}, "--num: is not the name of an option"),
     ],
 )

@@ -213,7 +213,7 @@ def test_a_wrong_value_is_named_with_its_place(old: str, new: str, facts: list[s
     [
         ('[queue]\nscheduler = "none"', ["x.toml:15: queue.scheduler", "field 'scheduler'"]),
         ('[queue]\n"a/b" = 1', ["x.toml:15: queue.a/b: is not the name of a file"]),
-        ('[queue]\nx = "a\\nb"', ["x.toml:15: queue.x", "not one line"]),
+        ('[queue]\nx = "a\\nb"', ["x.toml:15: queue.x", "U+000A, which is not printed"]),
         ("[queue]\nx = 1.5", ["x.toml:14: queue: expected", "got a number"]),
         ("[iosched.none]\nx = 1", ["x.toml:14: iosched.none: has no tunables", "bfq"]),
         ("[io_cost.qos]\nrpt = 1", ["x.toml:15: io_cost.qos.rpt: unknown", "'rpct'"]),

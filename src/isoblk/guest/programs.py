@@ -13,6 +13,7 @@ from isoblk.guest.shell import (
     Statement,
     Syntax,
     To,
+    Variable,
     fill,
     rows,
     run,
@@ -59,8 +60,6 @@ while :; do
   [ ! -e {stop} ] || break
   sleep {seconds}
 done > {samples} & sampler=$!"""
-    WAIT_SAMPLER = "wait $sampler"
-    WAIT_UNMEASURED = "wait $warm_{index}"
 
 
 DROP_CACHES = write(3, "/proc/sys/vm/drop_caches")
@@ -166,7 +165,7 @@ def unmeasured(spec: RunSpec, place: Place) -> Iterator[Statement]:
             pid=Name(f"warm_{index}"),
         )
     for index, _ in enumerate(of_programs(spec)):
-        yield fill(_Line.WAIT_UNMEASURED, index=index)
+        yield run("wait", Variable(f"warm_{index}", braces=False))
 
 
 def drop_pages(spec: RunSpec, place: Place, device: str) -> list[Statement]:
@@ -211,7 +210,10 @@ def run_together(
         last_ns = max((event.at_ns for event in spec.events), default=0)
         left_ns = max(0, spec.warmup_ns + spec.runtime_ns - last_ns)
         end = [*end, run("sleep", f"{left_ns / 1e9:.9f}")]
-    stop: list[Statement] = [fill(_Line.MAKE_EMPTY, file=STOP), _Line.WAIT_SAMPLER]
+    stop: list[Statement] = [
+        fill(_Line.MAKE_EMPTY, file=STOP),
+        run("wait", Variable("sampler", braces=False)),
+    ]
     return [
         run("mkdir", f"{place.run}/{DIRECTORY}"),
         run("cd", f"{place.run}/{DIRECTORY}"),

@@ -59,9 +59,10 @@ class ForDevice:
 
 @dataclass(frozen=True)
 class Variable:
-    """The value of a variable that holds a number: of a process, say."""
+    """The value of a variable that holds a number: of a process, say. braces: around its name."""
 
     name: str
+    braces: bool = True
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -230,7 +231,7 @@ def _word(word: Word) -> str:
         case Name():
             text = word.name
         case Variable():
-            text = f"${{{word.name}}}"
+            text = f"${{{word.name}}}" if word.braces else f"${word.name}"
         case To():
             text = f"{'>>' if isinstance(word, Append) else '>'} {quote(word.path)}"
         case _:

@@ -74,7 +74,8 @@ def _refuse_unprintable(value: object, field: Field) -> None:
 
 
 def _refuse_host_device(study: Study) -> None:
-    if isinstance(study.device, dict) and study.device.get("driver") == HOST:
+    named = study.device.get("driver") if isinstance(study.device, dict) else None
+    if HOST in (named, *study.matrix.get("device.driver", [])):
         raise FieldError(
             ("device", "driver"),
             "a disk of this machine is not named in a study",

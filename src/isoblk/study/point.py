@@ -598,6 +598,8 @@ def _trace(field: Field, name: str, stream: int | None) -> Trace | None:
     except UserError as error:
         where = "" if error.where in ("", name) else f"{error.where}: "
         raise FieldError(field, f"{name}: {where}{error.cause}", next=error.next) from None
+    except OSError as error:
+        raise FieldError(field, f"{name}: {error.strerror}") from None
 
 
 def _speed(field: Field, factor: int | float) -> int:

@@ -116,11 +116,11 @@ def load_device(entry: str | Mapping[str, object]) -> Device:
             "names neither a preset nor a driver",
             next="add preset = one of " + ", ".join(preset_names()),
         )
-    if driver not in DRIVERS:
+    if not isinstance(driver, str) or driver not in DRIVERS:
         raise FieldError(
             ("device", "driver"), f"unknown driver {driver!r}", next=suggest(str(driver), DRIVERS)
         )
-    device = _with(DRIVERS[str(driver)](), table, ("device",))
+    device = _with(DRIVERS[driver](), table, ("device",))
     if isinstance(device, VdiskDevice):
         for name in table:
             _check_owner(device, name)
@@ -189,7 +189,11 @@ def _attribute(device: VdiskDevice, parts: tuple[str, ...]) -> int:
 def _load_preset(name: str, field: Field) -> Preset:
     if name.endswith(".toml"):
         path = Path(name)
-        if not path.is_file():
+        try:
+            there = path.is_file()
+        except OSError as error:
+            raise FieldError(field, f"{name!r}: {error.strerror}") from None
+        if not there:
             raise FieldError(field, f"no such file {name!r}")
     elif name in preset_names():
         path = paths.presets_dir() / f"{name}.toml"

@@ -34,6 +34,9 @@ def find_trace(name: str, stream: int | None = None) -> Found:
     Raises:
         UserError: there is none, it cannot be read, or it is damaged.
     """
+    if _is_empty(Path(name)):
+        # So are files that the kernel makes up, of which reading may have no end.
+        raise UserError("the trace is empty", where=name)
     path = resolve(name)
     if stream is not None:
         path = one_stream(path, stream)
@@ -55,6 +58,10 @@ def find_trace(name: str, stream: int | None = None) -> Found:
         stream=stream,
     )
     return Found(trace, path)
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_file() and not path.stat().st_size
 
 
 def file_of(trace: Trace) -> Path:

@@ -82,7 +82,7 @@ def _type_at(kind: type[msgspec.Struct], field: Field) -> object:
     at: object = kind
     for part in field:
         if isinstance(part, int):
-            (at,) = typing.get_args(at)
+            at = typing.get_args(at)[0]
         else:
             at = typing.get_type_hints(at)[part] if isinstance(at, type) else at
     return at
