@@ -693,3 +693,17 @@ def test_a_study_says_nothing_to_a_terminal(field: str) -> None:
         parse_study(text, "s.toml")
     assert str(caught.value).isprintable()
     parse_study(f'description = """two\nlines"""{LIMITS}', "s.toml")
+
+
+def test_a_matrix_names_no_disk_of_this_machine() -> None:
+    device = 'device = { driver = "vdisk", name = "sda", what = "x", size = "1g" }'
+    text = LIMITS.replace('device = "fast"', device) + '"device.driver" = ["host"]\n'
+    with pytest.raises(UserError, match="is not named in a study"):
+        parse_study(text, "s.toml")
+
+
+def test_a_file_without_contents_is_not_read_as_a_trace() -> None:
+    # Reading some of those that the kernel makes up would not end.
+    text = LIMITS.replace('name = "web"', 'name = "web"\ntrace = "/proc/uptime"')
+    with pytest.raises(UserError, match="the trace is empty"):
+        parse_study(text, "s.toml")
