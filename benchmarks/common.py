@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from isoblk.campaign.execute import Bench, execute, make_bench, make_job
-from isoblk.kernel import DEFAULT_VERSION, find, hold
+from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
 from isoblk.machine.uml import Uml
 from isoblk.result.store import Run
 from isoblk.study.model import (
@@ -82,7 +82,7 @@ def uml_bench() -> Iterator[Bench]:
     """A uml machine with the default kernel."""
     kernel = find(DEFAULT_VERSION)
     with hold(kernel):
-        yield make_bench(Uml(kernel, time_limit_s=600), kernel)
+        yield make_bench(Uml(kernel, host_library(kernel), time_limit_s=600), kernel)
 
 
 def write_table(name: str, bench: Bench, lines: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ from isoblk.device.fiojson import State, read_fio
 from isoblk.device.fit import estimate, refine
 from isoblk.errors import RunError, UserError
 from isoblk.files import write_atomically
-from isoblk.kernel import DEFAULT_VERSION, find, hold
+from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
 from isoblk.machine.uml import Uml
 from isoblk.study.model import ExpectEntry, VdiskDevice
 from isoblk.study.presets import load_device, load_preset, preset_names
@@ -159,8 +159,8 @@ def _record(name: str, one: Measured) -> dict[str, object]:
 @contextmanager
 def _bench(version: str) -> Iterator[Bench]:
     kernel = find(version)
-    machine = Uml(kernel, time_limit_s=_TIME_LIMIT_S)
     with hold(kernel):
+        machine = Uml(kernel, host_library(kernel), time_limit_s=_TIME_LIMIT_S)
         try:
             yield make_bench(machine, kernel)
         finally:

@@ -25,7 +25,7 @@ from isoblk.capture.btf import read_types
 from isoblk.capture.source import PROGRAM, TYPES, UnavailableError, bpf_source
 from isoblk.capture.target import find_target
 from isoblk.errors import UserError
-from isoblk.kernel import DEFAULT_VERSION, find
+from isoblk.kernel import DEFAULT_VERSION, find, host_library
 from isoblk.machine import system
 from isoblk.machine.uml import Uml
 from isoblk.trace.compact import read_blocks
@@ -177,7 +177,8 @@ def test_a_capture_of_fio_replays_with_the_same_mix_sizes_and_order(
     assert {4096, 65536} <= set(captured["b"]["bytes"].tolist())
 
     # The lab's kernel against the capture: what its own tracer saw at the same place.
-    guest = Guest(make_bench(Uml(kernel, time_limit_s=TIME_LIMIT_S), kernel), tmp_path)
+    machine_in_time = Uml(kernel, host_library(kernel), time_limit_s=TIME_LIMIT_S)
+    guest = Guest(make_bench(machine_in_time, kernel), tmp_path)
     left = guest.run(
         script(
             vdisk(size="16m", queue_depth=1023, servers=64, write_cache=1),

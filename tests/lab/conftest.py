@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from isoblk.campaign.execute import Bench, make_bench
-from isoblk.kernel import DEFAULT_VERSION, Kernel, find, list_kernels
+from isoblk.kernel import DEFAULT_VERSION, Kernel, find, host_library, list_kernels
 from isoblk.machine.uml import Uml
 from tests.lab.guest import Guest
 
@@ -16,7 +16,7 @@ TIME_LIMIT_S = 900
 
 
 def _bench(kernel: Kernel) -> Bench:
-    return make_bench(Uml(kernel, time_limit_s=TIME_LIMIT_S), kernel)
+    return make_bench(Uml(kernel, host_library(kernel), time_limit_s=TIME_LIMIT_S), kernel)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from tempfile import mkdtemp
 import pytest
 
 from isoblk.campaign.execute import Bench, Job, make_job
+from isoblk.kernel import host_library
 from isoblk.machine import uml
 from isoblk.machine.uml import Uml
 from tests.lab.campaigns import STUDIES, run_file, tables
@@ -62,7 +63,7 @@ def test_as_another_user_and_from_another_path(default_bench: Bench, tmp_path: P
         kernel = replace(default_bench.kernel, dir=theirs / "kernel")
         kernel.build.mkdir(parents=True)
         shutil.copy(default_bench.kernel.linux, kernel.linux)
-        shutil.copy(default_bench.kernel.seed_shim, kernel.seed_shim)
+        library = Path(shutil.copy(host_library(default_bench.kernel), theirs))
         modules = {
             name: Path(shutil.copy(default_bench.modules[name], theirs))
             for name in job.plan.modules
@@ -76,7 +77,7 @@ def test_as_another_user_and_from_another_path(default_bench: Bench, tmp_path: P
                 os.setgroups([])
                 os.setgid(NOBODY)
                 os.setuid(NOBODY)
-                machine = Uml(kernel, time_limit_s=600)
+                machine = Uml(kernel, library, time_limit_s=600)
                 _run_plan(job, Bench(machine, kernel, modules, ""), theirs / "run")
                 status = 0
             finally:

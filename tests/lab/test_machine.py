@@ -5,6 +5,7 @@ import pytest
 
 from isoblk.campaign.execute import Bench
 from isoblk.errors import RunError
+from isoblk.kernel import host_library
 from isoblk.machine.uml import Uml
 from tests.lab.guest import Guest
 
@@ -26,7 +27,7 @@ def test_a_kernel_panic_fails_the_run(guest: Guest) -> None:
 
 
 def test_a_guest_that_hangs_is_ended(default_bench: Bench, guest: Guest) -> None:
-    impatient = Uml(default_bench.kernel, time_limit_s=2)
+    impatient = Uml(default_bench.kernel, host_library(default_bench.kernel), time_limit_s=2)
     bench = Bench(impatient, default_bench.kernel, default_bench.modules, "")
     with pytest.raises(RunError, match=r"hung: no end after 2 s"):
         Guest(bench, guest.tmp).run("while :; do :; done")

@@ -108,7 +108,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in {
         "config/uml.config": "CONFIG_ON=y\nCONFIG_OTHER=m\n",
         "config/debug.config": "CONFIG_DEBUG=y\n",
-        "uml/seed.c": "int x;\n",
+        "uml/host.c": "int x;\n",
         "Kbuild": "obj-m += blkload.o\n",
         "load/blkload.c": "int y;\n",
     }.items():
@@ -167,7 +167,6 @@ def test_built_kernel_is_found_whole(lab: Path) -> None:
     made = make_kernel(lab, listener)
     assert (made.version, made.debug) == ("6.12.117", False)
     assert made.linux.is_file()
-    assert made.seed_shim.read_text() == "library\n"
     assert made.module("null-blk") == made.build / "drivers/block/null_blk.ko"
     assert made.module("null_blk").is_file()
     assert listener.steps == 2
@@ -194,7 +193,7 @@ def test_build_directory_keeps_only_what_modules_need(lab: Path) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    ["config/uml.config", "uml/seed.c", "compiler", "source"],
+    ["config/uml.config", "compiler", "source"],
 )
 def test_whatever_determines_a_kernel_is_in_its_key(lab: Path, changed: str) -> None:
     made = make_kernel(lab)
@@ -202,10 +201,8 @@ def test_whatever_determines_a_kernel_is_in_its_key(lab: Path, changed: str) -> 
         (lab / "bin" / "version").write_text("13")
     elif changed == "source":
         (lab / "linux/block/blk-core.c").write_text("int changed;\n")
-    elif changed == "config/uml.config":
-        (lab / "kernel" / changed).write_text("CONFIG_ON=y\n")
     else:
-        (lab / "kernel" / changed).write_text("int other;\n")
+        (lab / "kernel" / changed).write_text("CONFIG_ON=y\n")
     assert make_kernel(lab).key != made.key
 
 
@@ -414,6 +411,43 @@ def test_modules_are_built_once_and_again_when_their_source_changes(lab: Path) -
     second = kernel.build_modules(made)
     (lab / "bin" / "version").write_text("13")
     assert len({first, second, kernel.build_modules(made)}) == 3
+
+
+def test_the_preloaded_library_is_built_with_the_modules_and_the_kernel_stays(lab: Path) -> None:
+    made = make_kernel(lab)
+    first = kernel.host_library(made)
+    assert first.read_text() == "library\n"
+    assert first.parent == kernel.build_modules(made) == kernel.ready_modules(made)
+    (lab / "kernel/uml/host.c").write_text("int changed;\n")
+    assert make_kernel(lab) == made
+    assert kernel.ready_modules(made) is None
+    assert kernel.host_library(made).parent != first.parent
+
+
+def test_a_library_that_does_not_compile_leaves_a_log_and_nothing_else(lab: Path) -> None:
+    made = make_kernel(lab)
+    gcc = lab / "bin" / "gcc"
+    gcc.write_text(
+        f"{GCC}".replace(
+            "while", "case $* in *host.c*) echo 'host.c:1: error: no' >&2; exit 1;; esac\nwhile"
+        )
+    )
+    with pytest.raises(
+        RunError, match=r"building host\.c failed: host\.c:1: error: no.*modules\.log"
+    ):
+        kernel.build_modules(made)
+    assert (made.dir / "modules.log").read_text() == "host.c:1: error: no\n"
+    assert list((lab / "cache/modules").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "a,b", "a'b", "a$b"])
+def test_a_cache_whose_name_make_would_split_is_refused(
+    lab: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("ISOBLK_CACHE", str(lab / name))
+    with pytest.raises(UserError, match=r"blanks, colons or the like.*set ISOBLK_CACHE"):
+        make_kernel(lab)
+    assert not (lab / name).exists()
 
 
 def test_modules_without_a_compiler_are_used_if_ready(

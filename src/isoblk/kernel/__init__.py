@@ -12,7 +12,7 @@ from isoblk.kernel.cache import (
     hold,
     list_kernels,
 )
-from isoblk.kernel.modules import build_modules
+from isoblk.kernel.modules import build_modules, host_library, ready_modules
 from isoblk.kernel.progress import Progress, Silent
 
 __all__ = [
@@ -28,6 +28,8 @@ __all__ = [
     "clean",
     "find",
     "hold",
+    "host_library",
     "list_kernels",
+    "ready_modules",
     "stock",
 ]

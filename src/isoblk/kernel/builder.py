@@ -80,8 +80,7 @@ def fragments(debug: bool, arch: Arch = "um") -> list[Path]:
 def recipe(debug: bool, arch: Arch = "um") -> str:
     """Hash of all that determines a kernel besides its source and compiler."""
     wanted = config.render(config.load(fragments(debug, arch)))
-    special = _seed_c().read_text() if arch == "um" else arch
-    return cache.digest(str(_RECIPE), platform.machine(), wanted, special)
+    return cache.digest(str(_RECIPE), platform.machine(), wanted, arch)
 
 
 def key_of(
@@ -149,6 +148,7 @@ def build(request: Request, progress: Progress) -> Kernel:
         RunError: the download or the compilation failed.
     """
     with cache.disk_errors():
+        cache.require_one_word()
         tools.require_build_tools(request.arch)
         current = recipe(request.debug, request.arch)
         origin = source.resolve(request.version, request.source, request.suite, progress)
@@ -220,7 +220,7 @@ def _compile(
     ]
     progress.stage(f"compiling {name}", known[0] if known else _TYPICAL_STEPS[request.arch])
     jobs = request.jobs or len(os.sched_getaffinity(0))
-    steps = make.run(
+    return make.run(
         [
             *base,
             f"-j{jobs}",
@@ -230,27 +230,6 @@ def _compile(
             "modules",
         ]
     )
-    if request.arch == "um":
-        _compile_seed(home)
-    return steps
-
-
-def _seed_c() -> Path:
-    return kernel_tree() / "uml" / "seed.c"
-
-
-def _compile_seed(home: Path) -> None:
-    """Compile the library that makes the kernel's random numbers repeat."""
-    temporary = home / ".seed.so"
-    result = subprocess.run(
-        ["gcc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", temporary, _seed_c()],
-        text=True,
-        capture_output=True,
-        check=False,
-    )
-    if result.returncode:
-        raise failure("seed.c", result.stderr.splitlines(), home / "build.log")
-    temporary.rename(home / "seed.so")
 
 
 class Make:

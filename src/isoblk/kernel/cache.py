@@ -2,8 +2,8 @@
 """The cache of sources, kernels and modules: names, locks, what is ready, cleaning.
 
     sources/NAME/tree      an unpacked kernel source, with sources/NAME/source.json
-    kernels/KEY/           ready.json (written last), build.log, seed.so, build/ (make's O=)
-    modules/KEY-HASH/      the repository's modules for a kernel, with ready.json
+    kernels/KEY/           ready.json (written last), build.log, build/ (make's O=)
+    modules/KEY-HASH/      the repository's modules for a kernel, with ready
     locks/                 one file a name, never removed
 
 A lock is a flock on a file in locks/: whoever makes or removes a thing holds it
@@ -15,6 +15,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -35,6 +36,10 @@ Arch = Literal["um", "x86_64"]
 
 # From a build's top directory: what is booted.
 _IMAGE: dict[Arch, str] = {"um": "linux", "x86_64": "arch/x86/boot/bzImage"}
+
+
+# Of a path that the kernel's make, and the compiler's options in it, take for one word.
+_ONE_WORD = re.compile(r"[\w./+@~-]+")
 
 
 class Ready(msgspec.Struct, frozen=True):
@@ -98,15 +103,6 @@ class Kernel:
         """What is booted: the UML executable, or the image that a PC loads."""
         return _image(self.dir, self.arch, self.stock)
 
-    @property
-    def seed_shim(self) -> Path:
-        """Library for LD_PRELOAD that makes the kernel's random numbers repeat.
-
-        They start at $ISOBLK_SEED, a number. The kernel also mixes the wall clock in: they
-        repeat only with time-travel-start=NANOSECONDS on its command line.
-        """
-        return self.dir / "seed.so"
-
     def module(self, name: str) -> Path:
         """One of the kernel's own modules, such as null_blk.
 
@@ -156,6 +152,20 @@ def kernels_dir() -> Path:
 def modules_dir() -> Path:
     """The repository's modules."""
     return cache_dir() / "modules"
+
+
+def require_one_word() -> None:
+    """Check that kernels and modules can be built in the cache.
+
+    Raises:
+        UserError: its name has a blank or the like.
+    """
+    if not _ONE_WORD.fullmatch(str(cache_dir())):
+        raise UserError(
+            "no kernel can be built in a directory with blanks, colons or the like in its name",
+            where=str(cache_dir()),
+            next="set ISOBLK_CACHE to another",
+        )
 
 
 class BusyError(Exception):

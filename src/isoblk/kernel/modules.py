@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The repository's kernel modules, built for a kernel of the cache."""
+"""The repository's kernel modules, built for a kernel of the cache, and the library that the uml
+machine preloads."""
 
 import hashlib
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
 from isoblk.kernel import cache, tools
-from isoblk.kernel.builder import Make
+from isoblk.kernel.builder import Make, failure
 from isoblk.kernel.cache import Kernel
 from isoblk.kernel.progress import Progress, Silent
 from isoblk.paths import kernel_tree
@@ -21,6 +23,11 @@ _APART = ("config", "uml")
 
 # Part of the hash: count up when a change here would give other modules.
 _RECIPE = 1
+
+# What User Mode Linux asks of its host, answered alike on every host: its source in the tree, and
+# its name beside the modules.
+_HOST_SOURCE = "uml/host.c"
+_HOST_LIBRARY = "host.so"
 
 
 def module_sources(tree: Path) -> list[Path]:
@@ -37,33 +44,45 @@ def module_sources(tree: Path) -> list[Path]:
     )
 
 
+def _sources(kernel: Kernel, tree: Path) -> list[Path]:
+    library = [tree / _HOST_SOURCE] if kernel.arch == "um" else []
+    return [*module_sources(tree), *library]
+
+
 def modules_key(kernel: Kernel, tree: Path) -> str:
     """Name of a kernel's modules in the cache: the kernel, and a hash of all else."""
     # Without a compiler, what the kernel's own has built is still good.
     compiler = kernel.compiler if tools.missing(tools.BUILD_TOOLS) else tools.compiler()
     whole = hashlib.sha256(f"{_RECIPE}\0{compiler}\0".encode())
-    for path in module_sources(tree):
+    for path in _sources(kernel, tree):
         whole.update(f"{path.relative_to(tree)}\0".encode())
         whole.update(hashlib.sha256(path.read_bytes()).digest())
     return f"{kernel.key}-{whole.hexdigest()[:12]}"
+
+
+def ready_modules(kernel: Kernel) -> Path | None:
+    """The directory that build_modules() gives, if it need not build."""
+    home = cache.modules_dir() / modules_key(kernel, kernel_tree())
+    return home if (home / "ready").exists() else None
 
 
 def build_modules(kernel: Kernel, progress: Progress | None = None) -> Path:
     """Build the repository's modules for a kernel, or find that they are ready.
 
     Returns:
-        The directory that holds them: blkload.ko, isoblk_vdisk.ko and their tests.
+        The directory that holds them: blkload.ko, isoblk_vdisk.ko and their tests; of a User Mode
+        Linux kernel also host_library().
 
     Raises:
         UserError: the kernel was cleaned, or the disk is full.
         RunError: they do not compile.
     """
     listener = progress or Silent()
+    if found := ready_modules(kernel):
+        return found
     tree = kernel_tree()
     key = modules_key(kernel, tree)
     home = cache.modules_dir() / key
-    if (home / "ready").exists():
-        return home
     with cache.hold(kernel), cache.disk_errors():
         home.parent.mkdir(parents=True, exist_ok=True)
         with cache.lock(
@@ -75,7 +94,18 @@ def build_modules(kernel: Kernel, progress: Progress | None = None) -> Path:
     return home
 
 
+def host_library(kernel: Kernel) -> Path:
+    """The library for LD_PRELOAD that answers what a User Mode Linux kernel asks of its host, built
+    with the modules if need be. Its random numbers start at $ISOBLK_SEED, a number.
+
+    Raises:
+        UserError, RunError: as build_modules().
+    """
+    return build_modules(kernel) / _HOST_LIBRARY
+
+
 def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int) -> None:
+    cache.require_one_word()
     tools.require_build_tools(kernel.arch)
     part = home.with_name(f".{home.name}.part")
     shutil.rmtree(part, ignore_errors=True)
@@ -112,7 +142,22 @@ def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int
         for path in modules:
             path.rename(part / path.name)
         shutil.rmtree(copy)
+        if kernel.arch == "um":
+            _compile_library(tree / _HOST_SOURCE, part / _HOST_LIBRARY, log)
         (part / "ready").touch()
         part.rename(home)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _compile_library(source: Path, target: Path, log: Path) -> None:
+    result = subprocess.run(
+        ["gcc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", target, source],
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    if result.returncode:
+        lines = result.stderr.splitlines()
+        log.write_text(result.stderr)
+        raise failure(source.name, lines, log)

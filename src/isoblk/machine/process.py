@@ -8,10 +8,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from isoblk.errors import RunError, UserError
+from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.machine import Ran, StoppedError
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -38,16 +38,33 @@ class Processes:
 
     Args:
         time_limit_s: wall-clock seconds after which a run counts as hung.
+        explain: what the machine is to blame for, if anything, by the console, the exit code, and
+            whether the run failed.
     """
 
-    def __init__(self, time_limit_s: float) -> None:
+    def __init__(
+        self,
+        time_limit_s: float,
+        explain: Callable[[str, int, bool], IsoblkError | None] | None = None,
+    ) -> None:
         self._time_limit_s = time_limit_s
+        self._explain = explain
         self._lock = threading.Lock()
         self._alive: set[subprocess.Popen[bytes]] = set()  # under _lock
         self._stopped = False  # under _lock
 
-    def run(self, command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> Ran:
+    def run(
+        self,
+        command: Sequence[str],
+        directory: Path,
+        environment: Mapping[str, str],
+        *,
+        keep: Sequence[int] = (),
+    ) -> Ran:
         """Run a guest in `directory` to its end; its console goes to console.log there.
+
+        Args:
+            keep: file descriptors that it inherits.
 
         Raises:
             RunError: the kernel or a step of the script failed, or it hung.
@@ -66,6 +83,7 @@ class Processes:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
+                    pass_fds=keep,
                     env={"PATH": PATH, **environment},
                 )
             except OSError as error:
@@ -94,13 +112,15 @@ class Processes:
         process.returncode = os.waitstatus_to_exitcode(status)
         # Its helper processes have nothing to do without it.
         _kill(process)
-        if hung.is_set():
-            raise RunError(
-                f"hung: no end after {self._time_limit_s:g} s; " + _last_lines(console),
-            )
-        if stopped:
+        if stopped and not hung.is_set():
             raise StoppedError("stopped")
-        if why := failure(console, process.returncode):
+        why = failure(console, process.returncode)
+        if hung.is_set():
+            why = f"hung: no end after {self._time_limit_s:g} s; {_last_lines(console)}"
+        said = console.read_text(errors="replace")
+        if self._explain and (known := self._explain(said, process.returncode, bool(why))):
+            raise known
+        if why:
             raise RunError(why)
         return Ran(time.monotonic() - began, usage.ru_utime + usage.ru_stime)
 

@@ -15,6 +15,7 @@ from isoblk.guest.tier import UML
 from isoblk.kernel import Kernel
 from isoblk.machine import Ran
 from isoblk.machine.process import DIE_WITH_PARENT, Processes
+from isoblk.machine.trouble import trouble
 
 # What the guest needs for itself; each tenant's kthread, buckets and windows come on top.
 _MEMORY_MIB = 512
@@ -23,6 +24,9 @@ SHARED_MEMORY = Path("/dev/shm")
 # The run's directory, as the guest names it to the host. The kernel mixes its command line into
 # its random numbers: the line must not hold a path that differs from machine to machine.
 _RUN_DIR = "/proc/self/cwd"
+NO_ASLR = ("setarch", "--addr-no-randomize")
+# Where the ABI of x86-64 has it.
+LOADER = "/lib64/ld-linux-x86-64.so.2"
 
 
 def memory_mib(tenants: int, device_bytes: int = 0) -> int:
@@ -37,16 +41,17 @@ class Uml:
 
     Args:
         kernel: the kernel to boot.
+        library: what answers the kernel's calls to its host: isoblk.kernel.host_library().
         time_limit_s: wall-clock seconds after which a run counts as hung.
     """
 
     tier = UML
 
-    def __init__(self, kernel: Kernel, *, time_limit_s: float) -> None:
+    def __init__(self, kernel: Kernel, library: Path, *, time_limit_s: float) -> None:
         self._kernel = kernel
-        # The size of UML's memory depends on where the host maps its stack.
-        self._launcher = _without_aslr()
-        self._processes = Processes(time_limit_s)
+        self._library = library
+        self._launcher = _launcher()
+        self._processes = Processes(time_limit_s, trouble)
 
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
         """Boot, run `directory`/plan.sh as init, and wait for the power-off.
@@ -59,7 +64,7 @@ class Uml:
 
         Raises:
             RunError: the kernel or a step of the script failed, or it hung.
-            UserError: UML cannot be started.
+            UserError: UML cannot be started, or does not run on this machine.
         """
         with_modules = directory / "modules"
         own_files = directory / "uml"
@@ -70,15 +75,18 @@ class Uml:
         (directory / "plan.sh").chmod(0o755)
         try:
             in_memory = not shared_memory_problem(memory_mib)
-            return self._processes.run(
-                self._command(own_files.name, memory_mib),
-                directory,
-                {
-                    "TMPDIR": str(SHARED_MEMORY if in_memory else own_files),
-                    "LD_PRELOAD": str(self._kernel.seed_shim),
-                    "ISOBLK_SEED": str(seed),
-                },
-            )
+            with self._library.open("rb") as library:
+                return self._processes.run(
+                    self._command(own_files.name, memory_mib),
+                    directory,
+                    {
+                        "TMPDIR": str(SHARED_MEMORY if in_memory else own_files),
+                        # Its path may hold a blank or a colon, which would end its name here.
+                        "LD_PRELOAD": f"/proc/self/fd/{library.fileno()}",
+                        "ISOBLK_SEED": str(seed),
+                    },
+                    keep=(library.fileno(),),
+                )
         finally:
             shutil.rmtree(with_modules, ignore_errors=True)
             shutil.rmtree(own_files, ignore_errors=True)
@@ -105,13 +113,18 @@ class Uml:
         ]
 
 
-def _without_aslr() -> list[str]:
-    command = ["setarch", "--addr-no-randomize"]
+def _launcher() -> list[str]:
+    """What starts the kernel so that its memory has the same size in every run: UML adds to it the
+    gap between itself and its heap, which address randomisation makes another each time.
+
+    Containers may not switch that off. Then the dynamic loader starts the kernel, and the preloaded
+    library knows what to make of it.
+    """
     try:
-        allowed = subprocess.run([*command, "true"], capture_output=True, check=False)
+        allowed = subprocess.run([*NO_ASLR, "true"], capture_output=True, check=False)
     except OSError:
-        return []
-    return command if allowed.returncode == 0 else []
+        return [LOADER]
+    return [*NO_ASLR] if allowed.returncode == 0 else [LOADER]
 
 
 def shared_memory_problem(needed_mib: int) -> str:
