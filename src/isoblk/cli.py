@@ -4,7 +4,9 @@
 import os
 import signal
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,11 +29,12 @@ from isoblk import (
 from isoblk.campaign.execute import Bench, make_bench, make_host_bench
 from isoblk.campaign.installed import find_programs
 from isoblk.campaign.study import dry_run, run_study
+from isoblk.campaign.trial import try_out
 from isoblk.doctor import doctor
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.guest.plan import check_queues
 from isoblk.guest.tier import QEMU, UML
-from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, stock
+from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, stock
 from isoblk.machine import host, system
 from isoblk.machine import running as running_tenants
 from isoblk.machine.qemu import Qemu
@@ -151,17 +154,17 @@ def run(
     expansion = find_programs(expansion)
     for note in notes(planned.spec for planned in expansion.runs):
         typer.echo(f"note: {note}", err=True)
-    machine: Uml | Qemu
-    if machine_name == "qemu":
-        chosen = pc_kernel(kernel, debug)
-        machine = Qemu(chosen, time_limit_s=timeout)
-    else:
-        chosen = find(kernel, debug=debug)
-        machine = Uml(chosen, time_limit_s=timeout)
+    chosen = pc_kernel(kernel, debug) if machine_name == "qemu" else find(kernel, debug=debug)
     results = output or Path("results") / parsed.name
     with hold(chosen):
+        machine: Uml | Qemu
+        if machine_name == "qemu":
+            machine = Qemu(chosen, time_limit_s=timeout)
+        else:
+            machine = Uml(chosen, host_library(chosen), time_limit_s=timeout)
         bench = make_bench(machine, chosen)
-        _campaign(expansion, source, bench, machine, results, jobs)
+        prepare = partial(try_out, bench) if isinstance(machine, Uml) else lambda directory: None
+        _campaign(expansion, source, bench, machine, results, jobs, prepare)
 
 
 def _run_on_host(
@@ -210,8 +213,12 @@ def _campaign(
     machine: Uml | Qemu | host.Host,
     results: Path,
     jobs: int,
+    prepare: Callable[[Path], object] = lambda directory: None,
 ) -> None:
     """Make the runs, show their progress, and what came of them.
+
+    Args:
+        prepare: as of run_study().
 
     Raises:
         RunError: runs failed or are invalid.
@@ -230,7 +237,9 @@ def _campaign(
                 bar.console.print(f"{place}: {what}", style="red", markup=False, highlight=False)
 
         try:
-            record = run_study(expansion, source, bench, results.absolute(), executor, on_end)
+            record = run_study(
+                expansion, source, bench, results.absolute(), executor, on_end, prepare
+            )
         except KeyboardInterrupt:
             bar.stop()
             typer.echo(

@@ -19,17 +19,23 @@ from rich.text import Text
 
 from isoblk import kernel
 from isoblk.cache.caches import CACHES
+from isoblk.campaign import trial
+from isoblk.campaign.execute import make_bench
 from isoblk.errors import IsoblkError, UserError
 from isoblk.guest.tier import UML
 from isoblk.kernel import tools
+from isoblk.kernel.cache import require_one_word
 from isoblk.machine import qemu
-from isoblk.machine.uml import SHARED_MEMORY, memory_mib, shared_memory_problem
+from isoblk.machine.uml import SHARED_MEMORY, Uml, memory_mib, shared_memory_problem
 from isoblk.paths import cache_dir
 from isoblk.workload import ycsb_jars
 from isoblk.workload.programs import PROGRAMS
 
 # Space for one kernel: 0.7 GB of source while its 0.3 GB package is unpacked, 0.15 GB of build.
 _CACHE_BYTES = 1_200_000_000
+
+# Seconds after which a guest hangs; it boots in a fraction of one.
+_GUEST_LIMIT_S = 120
 
 # Where kmod's programs are, which an ordinary user's PATH may lack.
 _SBIN = "/usr/sbin:/sbin"
@@ -79,6 +85,7 @@ def check_all() -> list[Check]:
         check_memory,
         check_cache,
         check_kernels,
+        check_guest,
         check_fio,
         check_programs,
         check_ycsb,
@@ -214,6 +221,10 @@ def check_cache() -> Check:
         return Check(
             "cache", State.MISSING, f"{directory} is not writable", "set ISOBLK_CACHE elsewhere"
         )
+    try:
+        require_one_word()
+    except UserError as error:
+        return Check("cache", State.MISSING, f"{directory}: {error.cause}", error.next)
     if free < _CACHE_BYTES:
         return Check(
             "cache",
@@ -233,6 +244,31 @@ def check_kernels() -> Check:
         return Check("kernels", State.OPTIONAL, error.cause, error.next or command)
     names = ", ".join(_describe(item) for item in kernel.list_kernels())
     return Check("kernels", State.OK, names)
+
+
+def check_guest() -> Check:
+    """A guest boots, loads the modules, and writes and reads a disk."""
+    name = "guest"
+    command = "run: isoblk kernel build"
+    try:
+        chosen = kernel.find()
+    except IsoblkError:
+        return Check(name, State.OPTIONAL, "not tried: there is no kernel yet", command)
+    if kernel.ready_modules(chosen) is None:
+        return Check(name, State.OPTIONAL, "not tried: the modules are not built yet", command)
+    try:
+        with kernel.hold(chosen):
+            machine = Uml(chosen, kernel.host_library(chosen), time_limit_s=_GUEST_LIMIT_S)
+            ran = trial.try_out(make_bench(machine, chosen))
+    except IsoblkError as error:
+        todo = error.next or "the same in a shell outside of any container may tell more"
+        return Check(name, State.MISSING, error.cause, todo)
+    return Check(
+        name,
+        State.OK,
+        f"Linux {chosen.version} boots, loads {len(trial.MODULES)} modules, writes and reads a"
+        f" disk: {ran.wall_s:.1f} s",
+    )
 
 
 def _describe(item: kernel.Kernel) -> str:

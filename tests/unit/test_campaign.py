@@ -65,6 +65,33 @@ def test_what_is_finished_is_not_repeated(tmp_path: Path) -> None:
     assert second == first
 
 
+def test_a_trial_comes_once_before_the_first_run_that_has_to_be_made(tmp_path: Path) -> None:
+    expansion = _expansion()
+    tried: list[Path] = []
+
+    def run(machine: FakeMachine, refusal: Exception | None = None) -> None:
+        def prepare(directory: Path) -> None:
+            assert machine.plans == []
+            assert directory.is_dir()
+            tried.append(directory)
+            if refusal:
+                raise refusal
+
+        with ThreadPoolExecutor(2) as executor:
+            bench = fake_bench(machine)
+            run_study(expansion, "", bench, tmp_path, executor, lambda i, run: None, prepare)
+
+    refused = FakeMachine()
+    with pytest.raises(UserError, match="no guest"):
+        run(refused, UserError("no guest"))
+    assert refused.plans == []
+    run(FakeMachine())
+    assert tried == [tmp_path / "runs"] * 2
+    # Nothing is left to be made.
+    run(FakeMachine(), AssertionError())
+    assert len(tried) == 2
+
+
 def test_an_interrupted_study_goes_on_where_it_was(tmp_path: Path) -> None:
     expansion = _expansion()
     budget = 4

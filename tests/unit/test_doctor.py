@@ -91,3 +91,18 @@ def test_table_shows_every_check() -> None:
     assert "missing" in text
     assert "y [z]" in text
     assert "do [this]" in text
+
+
+def test_without_a_kernel_no_guest_is_tried() -> None:
+    check = doctor.check_guest()
+    assert (check.state, check.todo) == (State.OPTIONAL, "run: isoblk kernel build")
+
+
+def test_a_cache_that_no_kernel_can_be_built_in_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "a home"))
+    check = doctor.check_cache()
+    assert (check.state, check.todo) == (State.MISSING, "set ISOBLK_CACHE to another")
+    monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "\N{GREEK SMALL LETTER ALPHA}"))
+    assert doctor.check_cache().state is State.OK

@@ -16,7 +16,7 @@ from isoblk.errors import IsoblkError, UserError
 from isoblk.guest.plan import make_plan
 from isoblk.guest.tier import UML, Tier
 from isoblk.result.model import RunRecord, StudyRecord, StudyRun
-from isoblk.result.store import FORMAT, Run, read_results, write_study
+from isoblk.result.store import FORMAT, Run, read_results, read_run, run_dir, write_study
 from isoblk.study.expand import resolve
 from isoblk.study.model import Expansion, PlannedRun, RunSpec
 
@@ -50,6 +50,7 @@ def run_study(
     results: Path,
     executor: Executor,
     on_end: Callable[[int, Run | None], None],
+    prepare: Callable[[Path], object] = lambda directory: None,
 ) -> StudyRecord:
     """Make all runs that `results` does not hold yet; study.json is kept up to date.
 
@@ -57,6 +58,8 @@ def run_study(
         source: the study file's text.
         executor: where runs are made; an idle worker is given the next run that can start.
         on_end: called with the index of a run, and the run, or None if it failed.
+        prepare: called once before the first run that has to be made, with the directory of the
+            runs; what it raises ends the study.
 
     Raises:
         UserError: `results` cannot be written, holds another study, or is in use.
@@ -69,6 +72,7 @@ def run_study(
             shutil.rmtree(leftover, ignore_errors=True)
         waiting = list(range(len(expansion.runs)))
         under_way: dict[str, Future[Run]] = {}
+        prepared = False
         while waiting or under_way:
             for index in [i for i in waiting if _can_start(expansion.runs[i], progress)]:
                 waiting.remove(index)
@@ -80,6 +84,9 @@ def run_study(
                 progress.ids[index] = job.id
                 # Two places of a study may turn out to be the same run.
                 if job.id not in under_way:
+                    if not prepared and read_run(run_dir(results, job.id)) is None:
+                        prepare(results / "runs")
+                        prepared = True
                     under_way[job.id] = executor.submit(execute, job, bench, results)
             # With the ids of what is under way: should this process be killed, what has
             # ended by then is found.

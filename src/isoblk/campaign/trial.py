@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A trial: does a guest run on this machine? It boots, loads the modules, writes and reads a disk.
+So what would be wrong with every run is known in a fraction of a second, before the first."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from isoblk.campaign.execute import Bench
+from isoblk.errors import RunError
+from isoblk.guest.plan import CONFIGFS, DISK, HOST, prologue, scheduler_modules
+from isoblk.machine import Ran
+from isoblk.machine.uml import memory_mib
+from isoblk.study.point import OWN_ELEVATORS
+
+# All that a run may ask for, in the order in which they load.
+MODULES = (
+    *("isoblk_vdisk", "null_blk", "blkload", "dm-setcache"),
+    *dict.fromkeys(name for one in OWN_ELEVATORS for name in scheduler_modules(one)),
+)
+_BLOCK = 65536
+_SCRIPT = f"""\
+cd {CONFIGFS}/isoblk_vdisk
+mkdir {DISK}
+echo memory > {DISK}/store
+echo 1m > {DISK}/size
+echo 1 > {DISK}/power
+dd if={HOST}/plan.sh of=/dev/{DISK} bs={_BLOCK} count=1 conv=sync oflag=direct 2> /dev/null
+dd if=/dev/{DISK} of={HOST}/read bs={_BLOCK} count=1 iflag=direct 2> /dev/null
+"""
+
+
+def try_out(bench: Bench, where: Path | None = None) -> Ran:
+    """Run a guest that does a little of everything.
+
+    Args:
+        bench: with a uml machine.
+        where: directory for its files, which do not stay; None for a temporary one.
+
+    Returns:
+        What it took.
+
+    Raises:
+        UserError: the machine does not let guests run, for a reason that is known.
+        RunError: the guest fails for another.
+    """
+    with TemporaryDirectory(prefix=".trial-", dir=where) as temporary:
+        directory = Path(temporary)
+        script = "\n".join([*prologue(MODULES, "v2"), _SCRIPT])
+        (directory / "plan.sh").write_text(script)
+        modules = [bench.modules[name] for name in MODULES]
+        try:
+            ran = bench.machine.run(directory, modules, seed=1, memory_mib=memory_mib(tenants=1))
+            read = (directory / "read").read_bytes()
+        except RunError as error:
+            raise RunError(f"no guest runs here: {error}") from None
+        if read.rstrip(b"\0") != script.encode():
+            raise RunError("no guest runs here: its disk gives back other than was written")
+    return ran
