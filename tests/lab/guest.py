@@ -13,6 +13,22 @@ from isoblk.guest.plan import prologue
 from isoblk.guest.shell import render
 from isoblk.study.model import CgroupVersion
 
+# The host's files once more, where no guest mounts anything over them: the repository may lie in
+# /tmp or below /run.
+_HOST_FILES = "/run/host"
+SEE_HOST = f"mkdir {_HOST_FILES}; mount -t hostfs -r -o / host {_HOST_FILES}"
+
+
+def on_host(path: Path) -> str:
+    """The word of a script that names a file of the host, wherever that lies."""
+    return shlex.quote(f"{_HOST_FILES}{path.absolute()}")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+# With its packages, and without any.
+PYTHON = on_host(Path(sys.executable))
+BARE_PYTHON = f"{on_host(Path(sys.executable).resolve())} -BSE"
+
 
 @dataclass(frozen=True)
 class Left:
@@ -33,10 +49,8 @@ def program(name: str, *arguments: str, to: str) -> str:
 
     It has the standard library and this repository's tests, and `to` gets what it says.
     """
-    python = Path(sys.executable).resolve()
-    root = Path(__file__).parents[2]
-    command = [str(python), "-BSE", "-m", f"tests.lab.{name}", *arguments]
-    return f"(cd {shlex.quote(str(root))}; {shlex.join(command)} > {to} || true)"
+    command = f"{BARE_PYTHON} -m tests.lab.{name} {shlex.join(arguments)}"
+    return f"(cd {on_host(ROOT)}; {command} > {to} || true)"
 
 
 @dataclass(frozen=True)
@@ -55,7 +69,8 @@ class Guest:
         memory_mib: int = 512,
         seed: int = 1,
     ) -> Left:
-        """Run `script` after the usual prologue, with `set -e` in force.
+        """Run `script` after the usual prologue, with `set -e` in force. It finds files of the host
+        by on_host().
 
         Raises:
             RunError: a line failed, the kernel failed, or it hung.
@@ -63,7 +78,7 @@ class Guest:
         directory = self.tmp / "guest"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        lines = [render(prologue(tuple(modules), cgroup)), script]
+        lines = [render(prologue(tuple(modules), cgroup)), SEE_HOST, script]
         (directory / "plan.sh").write_text("\n".join(lines) + "\n")
         self.bench.machine.run(
             directory,

@@ -7,7 +7,6 @@ tries them.
 """
 
 import random
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from isoblk.cache.check import Report, examine, repair
 from isoblk.cache.format import CLEAN, DIRTY, FREE, Superblock, parse_super
 from isoblk.cache.rebuild import Known, prove
 from isoblk.cache.volumes import open_ssd
-from tests.lab.guest import Guest
+from tests.lab.guest import BARE_PYTHON, PYTHON, ROOT, Guest, on_host
 from tests.lab.load import START, VDISK, WAIT, tenant
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
@@ -27,7 +26,6 @@ MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
 ORIGIN, WAYS = 32768, 64
 DIRTIED = range(0, 4095, 13)
 C = "/dev/mapper/c"
-SRC = Path(__file__).resolve().parents[2] / "src"
 
 SHELL = f"""
 export PATH=$PATH:/sbin:/usr/sbin
@@ -45,7 +43,7 @@ use() {{ dd if=$1 of=/dev/fast bs=1M oflag=direct 2> /dev/null; }}
 # Each block has a content of its own. Nothing is cleaned: the origin stays empty.
 FILL = f"""
 make
-{sys.executable} -SI - <<'END'
+{BARE_PYTHON} - <<'END'
 import mmap, os, struct
 disk = os.open("{C}", os.O_RDWR | os.O_DIRECT)
 page = mmap.mmap(-1, 4096)
@@ -70,7 +68,7 @@ TRY = f"""
 try() {{
   use $2
   if make 2> /dev/null; then
-    {sys.executable} -SI {{look}} > /run/isoblk/$1.seen
+    {BARE_PYTHON} {{look}} > /run/isoblk/$1.seen
     dm remove c
   else
     dm remove c 2> /dev/null || true
@@ -264,7 +262,7 @@ def test_damage_is_refused_repaired_and_nothing_readable_is_lost(
         assert not _check(tmp_path / name).damage
     look = tmp_path / "look.py"
     look.write_text(LOOK)
-    script = TRY.replace("{look}", str(look)) + "\n".join(
+    script = TRY.replace("{look}", on_host(look)) + "\n".join(
         f"try {name} {tmp_path}/{name}; try {name}.bad {tmp_path}/{name}.bad" for name in CASES
     )
     left = guest.run(SHELL + script, modules=MODULES)
@@ -330,8 +328,8 @@ def test_the_device_itself_is_checked_and_the_kernels_reason_is_told(
 dm remove c
 # One copy that cannot be read does not matter.
 fault errors '0 4096 read'; make; fault errors none
-export DM_DISABLE_UDEV=1 PYTHONPATH={SRC} PYTHONDONTWRITEBYTECODE=1 HOME=/run
-{sys.executable} {commands} > /run/isoblk/said 2>&1
+export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTECODE=1 HOME=/run
+{PYTHON} {on_host(commands)} > /run/isoblk/said 2>&1
 """,
         modules=MODULES,
         memory_mib=1024,

@@ -2,12 +2,8 @@
 """`isoblk cache` on dm-setcache itself: what is written through a cache is on the disk once it is
 deleted, and a mounted file system does not notice that one comes and goes."""
 
-import sys
-from pathlib import Path
+from tests.lab.guest import PYTHON, ROOT, Guest, on_host
 
-from tests.lab.guest import Guest
-
-_SRC = Path(__file__).resolve().parents[2] / "src"
 _MODULES = ("isoblk_vdisk", "dm-setcache")
 
 _DISKS = f"""
@@ -17,8 +13,8 @@ mkdir disk0 disk1
 echo memory > disk0/store; echo 64m > disk0/size; echo 1 > disk0/power
 echo memory > disk1/store; echo 32m > disk1/size; echo 1 > disk1/power
 cd /tmp
-export DM_DISABLE_UDEV=1 PYTHONPATH={_SRC} PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
-isoblk() {{ {sys.executable} -m isoblk "$@"; }}
+export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+isoblk() {{ {PYTHON} -m isoblk "$@"; }}
 cache() {{ isoblk cache "$@" >> /run/isoblk/said 2>&1; }}
 dd if=/dev/urandom of=a bs=64k count=64 2> /dev/null
 """

@@ -3,30 +3,15 @@
 machine, in real time. Its kernel has no BPF. (tests/host captures by BPF, on this machine.)"""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench
+from tests.lab.machine import boot
 
 TIME_LIMIT_S = 600
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 INIT = """\
-#!/bin/sh
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C TERM=dumb
-trap 'echo o > /proc/sysrq-trigger; sleep 9' EXIT
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs dev /dev
-mkdir /dev/shm
-mount -t tmpfs shm /dev/shm
-mount -t tmpfs tmp /tmp
-mount -t cgroup2 cgroup /sys/fs/cgroup
-cd /tmp
-export ISOBLK_STATE=/tmp/state PYTHONPATH={source} PYTHONDONTWRITEBYTECODE=1
 echo +io > /sys/fs/cgroup/cgroup.subtree_control
 mkdir /sys/fs/cgroup/a /sys/fs/cgroup/b
 echo 300 > /sys/fs/cgroup/a/io.bfq.weight
@@ -38,32 +23,31 @@ cat > load <<'EOF'
 (echo 0 > /sys/fs/cgroup/b/cgroup.procs
  exec dd if=/dev/zero of=$1 bs=64k count=20 oflag=direct conv=fsync 2> /dev/null)
 EOF
-condition() {{
-    mkdir -p /tmp/d /tmp/t
-    mount -t debugfs debugfs /tmp/d
-    mount -t tracefs tracefs /tmp/t
-    echo "$1 traced: $(find /tmp/d/block -name 'trace[0-9]*')"
-    echo "$1 cgroups: $(cat /tmp/t/options/blk_cgroup)"
-    echo "$1 journals: $(ls /tmp/state 2> /dev/null)"
-    umount /tmp/d /tmp/t
-}}
-isoblk="{python} -m isoblk"
+condition() {
+    mkdir -p /run/work/d /run/work/t
+    mount -t debugfs debugfs /run/work/d
+    mount -t tracefs tracefs /run/work/t
+    echo "$1 traced: $(find /run/work/d/block -name 'trace[0-9]*')"
+    echo "$1 cgroups: $(cat /run/work/t/options/blk_cgroup)"
+    echo "$1 journals: $(ls /run/work/state 2> /dev/null)"
+    umount /run/work/d /run/work/t
+}
 condition before
-$isoblk capture $L -o one.isotrace -- sh load $L; echo "ended: $?"
+isoblk capture $L -o one.isotrace -- sh load $L; echo "ended: $?"
 cat one.isotrace.json | tr -d '\\n' | sed 's/^/names: /'; echo
-$isoblk trace info one.isotrace --json | sed 's/^/info: /'; echo
+isoblk trace info one.isotrace --json | sed 's/^/info: /'; echo
 condition after
-$isoblk capture $L -o killed.isotrace & pid=$!
+isoblk capture $L -o killed.isotrace & pid=$!
 for i in $(seq 600); do
-    grep -q blktrace /tmp/state/*.journal 2> /dev/null && break
+    grep -q blktrace /run/work/state/*.journal 2> /dev/null && break
     sleep 0.05
 done
 sleep 0.5
-$isoblk capture $L -o again.isotrace --force; echo "again: $?"
+isoblk capture $L -o again.isotrace --force; echo "again: $?"
 kill -KILL $pid
 wait $pid
 condition killed
-$isoblk host restore; echo "restored: $?"
+isoblk host restore; echo "restored: $?"
 condition restored
 """
 
@@ -75,22 +59,7 @@ def _condition(console: str, when: str) -> dict[str, str]:
 def test_the_block_tracer_says_whose_requests_are_and_is_off_afterwards(
     default_bench: Bench, tmp_path: Path
 ) -> None:
-    init = tmp_path / "init"
-    init.write_text(INIT.format(source=REPOSITORY / "src", python=sys.executable))
-    init.chmod(0o755)
-    console = subprocess.run(
-        [
-            str(default_bench.kernel.linux),
-            *("mem=1G", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
-            *(f"init={init}", "con=null", "con0=fd:0,fd:1", f"uml_dir={tmp_path}/"),
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
-        timeout=TIME_LIMIT_S,
-        check=False,
-    ).stdout.decode(errors="replace")
+    console = boot(default_bench, tmp_path, INIT, time_limit_s=TIME_LIMIT_S)
     assert "ended: 0" in console, console
     (names,) = re.findall(r"^names: (.*?)\r?$", console, re.MULTILINE)
     captured = json.loads(names)

@@ -2,16 +2,13 @@
 """The host machine on cgroup v2, whatever this machine has: inside User Mode Linux, which then is
 the machine, in real time. (tests/host has it on this machine's own cgroups.)"""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench
+from tests.lab.machine import boot
 
 TIME_LIMIT_S = 600
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 STUDY = """\
 name = "v2"
@@ -58,29 +55,16 @@ scheduler = ["bfq", "mq-deadline"]
 """
 
 INIT = """\
-#!/bin/sh
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C TERM=dumb
-trap 'echo o > /proc/sysrq-trigger; sleep 9' EXIT
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs dev /dev
-mkdir /dev/shm
-mount -t tmpfs shm /dev/shm
-cp {study} {running} /dev/shm
-mount -t tmpfs tmp /tmp
-mount -t cgroup2 cgroup /sys/fs/cgroup
-cd /tmp
-export ISOBLK_STATE=/tmp/state PYTHONPATH={source} PYTHONDONTWRITEBYTECODE=1
-condition() {{
+condition() {
     echo "$1 cgroups: $(find /sys/fs/cgroup -mindepth 1 -type d | tr '\\n' ' ')"
     echo "$1 control: $(cat /sys/fs/cgroup/cgroup.subtree_control)"
     echo "$1 scheduler: $(cat /sys/block/loop0/queue/scheduler)"
     echo "$1 cost: $(grep -c 'enable=1' /sys/fs/cgroup/io.cost.qos)"
     echo "$1 loops: $(losetup --all)"
-    echo "$1 journals: $(ls /tmp/state 2> /dev/null)"
+    echo "$1 journals: $(ls /run/work/state 2> /dev/null)"
     echo "$1 below: $(cat /sys/fs/cgroup/user.slice/cgroup.subtree_control 2> /dev/null)"
-}}
-host="{python} -m isoblk run --machine host"
+}
+host="isoblk run --machine host"
 run="$host /dev/shm/study.toml --loop 16m"
 condition before
 $run; echo "ended: $?"
@@ -91,7 +75,7 @@ until [ "$(cat /sys/fs/cgroup/isoblk-loop0/apps/a/cgroup.procs 2> /dev/null)" ];
 kill -KILL $pid
 wait $pid
 condition killed
-{python} -m isoblk host restore; echo "restored: $?"
+isoblk host restore; echo "restored: $?"
 condition restored
 truncate -s 64M /dev/shm/disk
 loop=$(losetup --find --show /dev/shm/disk)
@@ -116,31 +100,11 @@ def _condition(console: str, when: str) -> dict[str, str]:
 def test_all_controllers_of_v2_and_a_running_tenant_leave_nothing(
     default_bench: Bench, tmp_path: Path
 ) -> None:
-    (tmp_path / "study.toml").write_text(STUDY)
-    (tmp_path / "running.toml").write_text(RUNNING)
-    init = tmp_path / "init"
-    init.write_text(
-        INIT.format(
-            study=tmp_path / "study.toml",
-            running=tmp_path / "running.toml",
-            source=REPOSITORY / "src",
-            python=sys.executable,
-        )
+    studies = "".join(
+        f"cat > /dev/shm/{name}.toml << 'END'\n{text}END\n"
+        for name, text in (("study", STUDY), ("running", RUNNING))
     )
-    init.chmod(0o755)
-    console = subprocess.run(
-        [
-            str(default_bench.kernel.linux),
-            *("mem=1G", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
-            *(f"init={init}", "con=null", "con0=fd:0,fd:1", f"uml_dir={tmp_path}/"),
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path)},
-        timeout=TIME_LIMIT_S,
-        check=False,
-    ).stdout.decode(errors="replace")
+    console = boot(default_bench, tmp_path, studies + INIT, time_limit_s=TIME_LIMIT_S)
     assert "ended: 0" in console, console
     # Four, the one alone, the reference, and six for io.cost's model.
     # Of the running tenant: two, and the reference.

@@ -7,7 +7,6 @@ outcome.
 """
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from isoblk.result.model import RunRecord
 from isoblk.result.store import Run
 from isoblk.study.model import Event, Tenant, VdiskDevice
 from isoblk.study.presets import load_device
-from tests.lab.guest import Guest
+from tests.lab.guest import BARE_PYTHON, Guest
 from tests.lab.load import BLKLOAD, CGROUP, START, STATS, VDISK, WAIT, numbers, results, save, vdisk
 from tests.lab.load import tenant as loaded
 from tests.lab.share import ALL, ELEVATORS, Quiet, group, keep, sched, use
@@ -323,7 +322,7 @@ print("again", again)
 
 @pytest.mark.parametrize("elevator", ALL)
 def test_who_may_not_wait_is_told_so_at_the_gate(any_guest: Guest, elevator: str) -> None:
-    python = f"(echo 0 > {CGROUP}/a/cgroup.procs; exec {sys.executable} /run/isoblk/nowait.py)"
+    python = f"(echo 0 > {CGROUP}/a/cgroup.procs; exec {BARE_PYTHON} /run/isoblk/nowait.py)"
     left = Quiet(any_guest).run(
         vdisk(),
         use(elevator),

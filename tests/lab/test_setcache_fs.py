@@ -3,24 +3,20 @@
 changed, and after it has gone."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.lab.guest import Guest, Left
+from tests.lab.guest import BARE_PYTHON, ROOT, Guest, Left, on_host
 from tests.lab.setcache_guest import balance, no_errors
 
 MODULES = ("isoblk_vdisk", "blkload", "null_blk", "dm-setcache")
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def script(guest: Guest, name: str, *words: object, memory_mib: int = 1024) -> Left:
     """Run one of our Python programs in the guest; fails with what it said."""
-    python = Path(sys.executable).resolve()
-    command = f"{python} -SB -m tests.lab.{name} {' '.join(map(str, words))}"
+    command = f"{BARE_PYTHON} -m tests.lab.{name} {' '.join(map(str, words))}"
     left = guest.run(
-        f"export PATH=$PATH:/sbin:/usr/sbin PYTHONPATH={ROOT}; cd /\n"
+        f"export PATH=$PATH:/sbin:/usr/sbin; cd {on_host(ROOT)}\n"
         f"{command} > /run/isoblk/said 2>&1 || true; dmesg > /run/isoblk/kernel",
         modules=MODULES,
         memory_mib=memory_mib,

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """dm-setcache's SSD is lost, and comes back: as it was, empty, or as it was long ago."""
 
-import sys
-
 import pytest
 
-from tests.lab.guest import Guest
+from tests.lab.guest import PYTHON, ROOT, Guest, on_host
 from tests.lab.setcache_guest import MODES, VDISK
-from tests.lab.test_setcache_fs import ROOT, script
+from tests.lab.test_setcache_fs import script
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -36,8 +34,8 @@ mkdir {VDISK}/disk0 {VDISK}/disk1
 echo memory > {VDISK}/disk0/store; echo 64m > {VDISK}/disk0/size; echo 1 > {VDISK}/disk0/power
 echo memory > {VDISK}/disk1/store; echo 32m > {VDISK}/disk1/size; echo 1 > {VDISK}/disk1/power
 cd /tmp
-export DM_DISABLE_UDEV=1 PYTHONPATH={ROOT}/src PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
-cache() {{ {sys.executable} -m isoblk cache "$@" >> /run/isoblk/said 2>&1; }}
+export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+cache() {{ {PYTHON} -m isoblk cache "$@" >> /run/isoblk/said 2>&1; }}
 dd if=/dev/urandom of=a bs=64k count=64 2> /dev/null
 echo "0 131072 linear /dev/disk0 0" | dmsetup create vol
 mkfs.ext4 -q -F /dev/mapper/vol

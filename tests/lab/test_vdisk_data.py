@@ -8,12 +8,10 @@ and flushed, and not from what the disk says of itself.
 import errno
 import random
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.lab.guest import Guest, Left
+from tests.lab.guest import BARE_PYTHON, Guest, Left
 from tests.lab.load import (
     EINVAL,
     ERANGE,
@@ -90,9 +88,8 @@ for line in sys.stdin:
 def _do(steps: list[tuple[str, int, int, int]]) -> str:
     """Lines of a script that does the steps: write or trim START LENGTH VALUE, or flush."""
     lines = "\n".join(" ".join(map(str, step)) for step in steps)
-    python = Path(sys.executable).resolve()
     program = f"cat > /run/steps.py << 'END'\n{_STEPS}END\n"
-    return f"{program}{python} -SI /run/steps.py << 'END'\n{lines}\nEND"
+    return f"{program}{BARE_PYTHON} /run/steps.py << 'END'\n{lines}\nEND"
 
 
 def _random_steps(seed: int, count: int, size: int, block: int) -> list[tuple[str, int, int, int]]:
@@ -709,14 +706,13 @@ def test_the_nth_write_meets_its_fault_and_no_other_does(careful: Careful) -> No
         for what in ("error", "errors", "lost", "cut", "cut-all")
         for n in range(1, len(_COMMAND_OF) + 2)
     ]
-    python = Path(sys.executable).resolve()
     left = careful.run(
         *(vdisk(name, **CACHED) for name in ("disk0", "disk1")),
         f"cat > /run/commands.py << 'END'\n{_COMMANDS}END",
         *(
             f"for d in disk0 disk1; do echo ok > {VDISK}/$d/fault/state; done\n"
             f"echo '{n} {what}' > {FAULT}/nth_write\n"
-            f"{python} -SI /run/commands.py /dev/disk0 >> /run/said\n"
+            f"{BARE_PYTHON} /run/commands.py /dev/disk0 >> /run/said\n"
             f"cat {FAULT}/nth_write {FAULT}/state {VDISK}/disk1/fault/state >> /run/said\n"
             f"echo none > {FAULT}/nth_write"
             for n, what in cases
