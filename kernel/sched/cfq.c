@@ -547,13 +547,8 @@ static void cfq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 /* Any number of tags may be the limit: see cfq_limit_depth(). */
 static void cfq_depth(struct request_queue *q)
 {
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
-
 	isoblk_depth_updated(q);
-	queue_for_each_hw_ctx(q, hctx, i)
-		sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
-						1);
+	isoblk_set_shallow(q, 1);
 }
 
 static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
@@ -928,6 +923,7 @@ static struct elevator_type cfq = {
 		.exit_sched		= cfq_exit_sched,
 		.depth_updated		= cfq_depth_updated,
 		.init_hctx		= isoblk_init_hctx,
+		.exit_hctx		= isoblk_exit_hctx,
 		.limit_depth		= cfq_limit_depth,
 		.allow_merge		= cfq_allow_merge,
 		.bio_merge		= cfq_bio_merge,

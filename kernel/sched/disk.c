@@ -334,19 +334,77 @@ int isoblk_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 EXPORT_SYMBOL_GPL(isoblk_init_hctx);
 
 /**
- * isoblk_depth_updated() - an elevator's depth_updated: nr_requests has changed
- * @q: queue
+ * isoblk_exit_hctx() - an elevator's exit_hctx
+ * @hctx: hardware queue
+ * @index: of it
+ *
+ * What @hctx points to goes with the disk, in exit_sched, which the timer
+ * may still use. The kernel forgets the pointer itself, but only for an
+ * elevator that has this function: else the next one is given ours to free, when
+ * its own init_hctx fails.
+ */
+void isoblk_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	hctx->sched_data = NULL;
+}
+EXPORT_SYMBOL_GPL(isoblk_exit_hctx);
+
+/*
+ * How many tags a hardware queue has, that which has fewest. Before 6.19 this is
+ * asked once a hardware queue, while nr_requests still has the old number: it
+ * grows with the last of them, and stays as it was if the kernel has no memory
+ * for all. A hardware queue without CPUs keeps the tags that it had.
+ */
+static unsigned int least_tags(struct request_queue *q)
+{
+	unsigned int least = UINT_MAX;
+	struct blk_mq_hw_ctx *hctx;
+	struct blk_mq_tags *tags;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i) {
+		tags = hctx->sched_tags;
+		if (hctx->tags && tags)
+			least = min(least, tags->bitmap_tags.sb.depth +
+				    tags->nr_reserved_tags);
+	}
+	return least == UINT_MAX ? q->nr_requests : least;
+}
+
+/**
+ * isoblk_depth_updated() - an elevator's depth_updated: nr_requests changes
+ * @q: frozen, so that nobody asks for a tag
  */
 void isoblk_depth_updated(struct request_queue *q)
 {
 	struct isoblk_disk *disk = q->elevator->elevator_data;
 
 	spin_lock_irq(&disk->lock);
-	WRITE_ONCE(disk->tags, q->nr_requests);
+	WRITE_ONCE(disk->tags, least_tags(q));
 	isoblk_gate_update(disk);
 	spin_unlock_irq(&disk->lock);
 }
 EXPORT_SYMBOL_GPL(isoblk_depth_updated);
+
+/**
+ * isoblk_set_shallow() - say how few tags limit_depth may allow
+ * @q: frozen; tags are there, and may be freed as soon as it is not frozen
+ * @depth: the least of what limit_depth sets
+ *
+ * For depth_updated, whenever it comes: tags that the kernel has just made
+ * know nothing of what was said to the former ones.
+ */
+void isoblk_set_shallow(struct request_queue *q, unsigned int depth)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		if (hctx->sched_tags)
+			sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
+							depth);
+}
+EXPORT_SYMBOL_GPL(isoblk_set_shallow);
 
 /* ---- sysfs ----------------------------------------------------------- */
 

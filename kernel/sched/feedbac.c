@@ -343,6 +343,7 @@ static struct elevator_type feedbac = {
 		.init_sched		= fb_init_sched,
 		.exit_sched		= fb_exit_sched,
 		.init_hctx		= isoblk_init_hctx,
+		.exit_hctx		= isoblk_exit_hctx,
 		.depth_updated		= fb_depth_updated,
 		.limit_depth		= isoblk_limit_depth,
 		.bio_merge		= isoblk_bio_merge,

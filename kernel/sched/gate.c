@@ -117,8 +117,11 @@ static bool gate_open(const struct isoblk_gq *gq, unsigned int plugged)
 			     may_borrow(gq) && reserve_free(gq->hq, plugged));
 }
 
-/* See what groups leave of their quotas. */
-static void lend(struct isoblk_disk *disk)
+/**
+ * isoblk_gate_tick() - see what groups leave of their quotas
+ * @disk: its lock is held; called every tick
+ */
+void isoblk_gate_tick(struct isoblk_disk *disk)
 {
 	unsigned int tags = READ_ONCE(disk->tags);
 	unsigned int usable = tags - tags / RESERVE_FRACTION;
@@ -143,20 +146,6 @@ static void lend(struct isoblk_disk *disk)
 		WRITE_ONCE(disk->hq[i]->lendable,
 			   usable > claimed ? usable - claimed : 0);
 	}
-}
-
-/**
- * isoblk_gate_tick() - see how many tags there are, and who leaves some of his
- * @disk: its lock is held; called every tick
- */
-void isoblk_gate_tick(struct isoblk_disk *disk)
-{
-	/* Before 6.19 depth_updated was called before the number was set. */
-	if (disk->tags != READ_ONCE(disk->q->nr_requests)) {
-		WRITE_ONCE(disk->tags, READ_ONCE(disk->q->nr_requests));
-		isoblk_gate_update(disk);
-	}
-	lend(disk);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_tick);
 

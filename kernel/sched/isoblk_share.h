@@ -485,7 +485,9 @@ int isoblk_disk_init(struct isoblk_disk *disk, struct request_queue *q,
 void isoblk_disk_exit(struct isoblk_disk *disk, struct elevator_queue *eq);
 void isoblk_set_paper_mode(struct isoblk_disk *disk, bool on);
 int isoblk_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
+void isoblk_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
 void isoblk_depth_updated(struct request_queue *q);
+void isoblk_set_shallow(struct request_queue *q, unsigned int depth);
 ssize_t isoblk_depth_show(struct elevator_queue *e, char *page);
 ssize_t isoblk_depth_store(struct elevator_queue *e, const char *page,
 			   size_t count);

@@ -125,7 +125,7 @@ struct kf_disk {
 	struct isoblk_disk disk;	/* first: elevator_data is its address */
 	struct sbitmap_queue tokens[KF_NR_DOMAINS];
 	struct kf_hq *hq;
-	unsigned int async_depth;	/* read without a lock */
+	unsigned int async_depth;	/* written while the queue is frozen */
 
 	struct kf_latencies __percpu *latencies;
 	u64 target_ns[KF_NR_TARGETS];	/* read without a lock */
@@ -244,22 +244,6 @@ static void kf_set_depth(struct kf_disk *kf, unsigned int domain,
 		sbitmap_queue_resize(&kf->tokens[domain], depth);
 }
 
-/* Any context. */
-static void kf_update_async_depth(struct kf_disk *kf)
-{
-	struct request_queue *q = kf->disk.q;
-	unsigned int depth = max(q->nr_requests * KF_ASYNC_PERCENT / 100, 1UL);
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
-
-	if (depth == kf->async_depth)
-		return;
-	WRITE_ONCE(kf->async_depth, depth);
-	queue_for_each_hw_ctx(q, hctx, i)
-		sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
-						depth);
-}
-
 static void kf_tick(struct isoblk_disk *disk, u64 now)
 {
 	struct kf_disk *kf = to_kf(disk);
@@ -271,8 +255,6 @@ static void kf_tick(struct isoblk_disk *disk, u64 now)
 	if (now - kf->adjusted_ns < KF_ADJUST_NS)
 		return;
 	kf->adjusted_ns = now;
-	/* See isoblk_tick() about nr_requests. */
-	kf_update_async_depth(kf);
 	kf_gather(kf, &sum);
 
 	for (domain = 0; domain < KF_NR_TARGETS; domain++)
@@ -409,10 +391,14 @@ static struct request *kf_dispatch_request(struct blk_mq_hw_ctx *hctx)
 static bool kf_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct isoblk_hq *hq = hctx->sched_data;
-	struct kf_hq *kh = &to_kf(hq->disk)->hq[hq->index];
 	bool waits = false;
 	unsigned int domain;
+	struct kf_hq *kh;
 
+	/* See isoblk_has_work(). */
+	if (unlikely(!hq))
+		return false;
+	kh = &to_kf(hq->disk)->hq[hq->index];
 	for (domain = 0; domain < KF_NR_DOMAINS; domain++) {
 		if (!isoblk_ready(hq, domain))
 			continue;
@@ -433,7 +419,7 @@ static void kf_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct kf_disk *kf = data->q->elevator->elevator_data;
 
 	if (!op_is_sync(opf))
-		data->shallow_depth = READ_ONCE(kf->async_depth);
+		data->shallow_depth = kf->async_depth;
 	isoblk_limit_depth(opf, data);
 }
 
@@ -461,8 +447,11 @@ static const struct isoblk_ops kf_ops = {
 
 static void kf_depth(struct request_queue *q)
 {
-	kf_update_async_depth(q->elevator->elevator_data);
+	struct kf_disk *kf = q->elevator->elevator_data;
+
 	isoblk_depth_updated(q);
+	kf->async_depth = max(kf->disk.tags * KF_ASYNC_PERCENT / 100, 1U);
+	isoblk_set_shallow(q, kf->async_depth);
 }
 
 static void kf_init_hq(struct kf_hq *kh)
@@ -661,6 +650,7 @@ static struct elevator_type kyber_fair = {
 		.init_sched		= kf_init_sched,
 		.exit_sched		= kf_exit_sched,
 		.init_hctx		= isoblk_init_hctx,
+		.exit_hctx		= isoblk_exit_hctx,
 		.depth_updated		= kf_depth_updated,
 		.limit_depth		= kf_limit_depth,
 		.bio_merge		= isoblk_bio_merge,

@@ -577,13 +577,18 @@ EXPORT_SYMBOL_GPL(isoblk_dispatch);
  * @hctx: hardware queue
  *
  * False while everything is throttled, or the device has no room; then @hctx is
- * noted down to be run when it has.
+ * noted down to be run when it has. False too for an @hctx that we were not told
+ * of: 6.12 lets an elevator be chosen while the number of hardware queues
+ * changes, and then runs the new ones.
  */
 bool isoblk_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct isoblk_hq *hq = hctx->sched_data;
-	struct isoblk_disk *disk = hq->disk;
+	struct isoblk_disk *disk;
 
+	if (unlikely(!hq))
+		return false;
+	disk = hq->disk;
 	if (READ_ONCE(hq->nr_ready))
 		return isoblk_depth_room(disk, hq);
 	if (!READ_ONCE(hq->nr_throttled))

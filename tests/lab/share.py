@@ -32,9 +32,17 @@ class Quiet:
 
     guest: Guest
 
-    def run(self, *parts: str, cgroup: CgroupVersion = "v2", memory_mib: int = 512) -> Left:
-        """Run the script; it has put and try."""
-        left = self.guest.run(script(*parts), modules=MODULES, cgroup=cgroup, memory_mib=memory_mib)
+    def run(
+        self,
+        *parts: str,
+        cgroup: CgroupVersion = "v2",
+        memory_mib: int = 512,
+        more: tuple[str, ...] = (),
+    ) -> Left:
+        """Run the script; it has put and try. more: further modules."""
+        left = self.guest.run(
+            script(*parts), modules=(*MODULES, *more), cgroup=cgroup, memory_mib=memory_mib
+        )
         complaints = [
             line for line in left.console.splitlines() if any(word in line for word in _COMPLAINTS)
         ]

@@ -66,6 +66,12 @@ def careful(request: pytest.FixtureRequest, tmp_path: Path) -> Quiet:
     return Quiet(Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path))
 
 
+@pytest.fixture(params=["default", "newest", "debug"])
+def every(request: pytest.FixtureRequest, tmp_path: Path) -> Quiet:
+    """Both kernels, and the one that notices more: what the kernel asks differs between them."""
+    return Quiet(Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path))
+
+
 # -- weights --
 
 
@@ -738,3 +744,63 @@ def test_a_switch_that_finds_no_memory_leaves_the_disk_as_it_was(
     assert chosen[-10:] == [elevator] * 10, "FAULTS is too small"
     before, after = (numbers(left.read(when))["read_bytes"] for when in ("before", "after"))
     assert after - before == FAULTS * 20 * 4096
+
+
+# -- nr_requests, and elevators that fail --
+
+# Of a raised one the tags are new ones; of the others the kernel limits those that there are.
+NR_REQUESTS = (1023, 4, 2048, 64, 1023)
+# What asynchronous requests may have at least is said to the kernel, which warns of less: of
+# four tags so many.
+SHALLOWEST = {"kyber-fair": 3, "cfq": 0}
+
+
+@pytest.mark.parametrize("elevator", ALL)
+def test_nr_requests_changes_under_load(every: Quiet, elevator: str) -> None:
+    """The kernel knows of the new tags what it knew of the old ones, and is not warned."""
+    tags = "/sys/kernel/debug/block/disk0/hctx0/sched_tags"
+    left = every.run(
+        vdisk(servers=8, store="memory"),
+        use(elevator),
+        group("/a"),
+        group("/b"),
+        tenant("reads", cgroup="/a", iodepth=64, numjobs=4, runtime="100s"),
+        # Nobody waits for a trim, so it is asynchronous.
+        tenant("trims", cgroup="/b", rw="randtrim", iodepth=64, numjobs=4, runtime="100s"),
+        START,
+        *(
+            f"sleep 0.3; echo {number} > /sys/block/disk0/queue/nr_requests; sleep 0.3\n"
+            f"cat {tags} > /run/isoblk/{place}"
+            for place, number in enumerate(NR_REQUESTS)
+        ),
+        STOP,
+        WAIT,
+        save("results"),
+    )
+    for place, wanted in enumerate(NR_REQUESTS):
+        said = dict(line.split("=") for line in left.read(str(place)).splitlines() if "=" in line)
+        if elevator in SHALLOWEST:
+            least = max(1, wanted * SHALLOWEST[elevator] // 4)
+            assert int(said["min_shallow_depth"]) == least
+        assert int(left.read(str(place)).split("depth=")[1].split()[0]) == wanted
+    for name, done in results(left, "results").items():
+        assert all(op.issued > 0 and op.errors == 0 for op in done.ops.values()), name
+
+
+@pytest.mark.parametrize("elevator", ALL)
+def test_the_next_elevator_is_given_nothing_of_ours_when_it_fails(
+    every: Quiet, elevator: str
+) -> None:
+    """It would use and free what we have freed."""
+    left = every.run(
+        nullb(submit_queues=1),
+        use(elevator, "nullb0"),
+        "put refuse /sys/block/nullb0/queue/scheduler > /run/isoblk/said",
+        "cat /sys/block/nullb0/queue/scheduler > /run/isoblk/left",
+        use(elevator, "nullb0"),
+        "dd if=/dev/nullb0 of=/dev/null bs=4k count=100 iflag=direct 2> /dev/null",
+        more=("refuse-iosched",),
+    )
+    assert "refuse: exited" in left.console
+    assert left.read("said").strip() != "ok"
+    assert "[none]" in left.read("left")
