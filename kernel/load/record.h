@@ -16,7 +16,9 @@
 #define BLKLOAD_TRACE_VERSION	1
 
 /* Speeds are in thousandths of the recorded one. */
-#define BLKLOAD_SPEED_ONE	1000U
+#define BLKLOAD_SPEED_ONE	1000ULL
+/* What is due then is due after every run, and far from where sums overflow. */
+#define BLKLOAD_NEVER_NS	(U64_MAX / 4)
 
 /* In @flags of a record, of a write: it is stable when it ends. */
 #define BLKLOAD_RECORD_FUA	0x01
@@ -95,11 +97,17 @@ const char *blkload_record_check(const struct blkload_record *record,
  * @time: its time, ns
  * @speed: in thousandths of the recorded speed, not 0
  *
- * Return: ns, rounded down.
+ * Return: ns, rounded down, at most BLKLOAD_NEVER_NS.
  */
-static inline u64 blkload_at_speed(u64 time, u32 speed)
+static inline u64 blkload_at_speed(u64 time, u64 speed)
 {
-	return mul_u64_u32_div(time, BLKLOAD_SPEED_ONE, speed);
+	u64 rest, whole = div64_u64_rem(time, speed, &rest);
+
+	/* Of the rest, which is below the speed, the product has 64 bits. */
+	if (whole >= BLKLOAD_NEVER_NS / BLKLOAD_SPEED_ONE)
+		return BLKLOAD_NEVER_NS;
+	return whole * BLKLOAD_SPEED_ONE +
+	       div64_u64(rest * BLKLOAD_SPEED_ONE, speed);
 }
 
 u64 blkload_trace_period(u64 records, u64 span);

@@ -127,7 +127,8 @@ static int replay_take(struct blkload_replay *replay)
 	if (chunk->error || !chunk->nr)
 		return chunk->error;
 	if (!chunk->first && replay->counts.passes)
-		replay->pass += replay->period;
+		replay->pass = min(replay->pass + replay->period,
+				   BLKLOAD_NEVER_NS);
 	replay->at = 0;
 	replay->record = chunk->records;
 	return 0;

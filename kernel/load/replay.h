@@ -103,7 +103,7 @@ struct blkload_replay {
 	const struct blkload_record *record;
 	bool loop;
 	bool timed;
-	u32 speed;
+	u64 speed;
 	struct blkload_replay_counts counts;
 };
 

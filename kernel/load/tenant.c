@@ -20,11 +20,11 @@
 /* It is spent spinning, with no other thread on that CPU. */
 #define MAX_CPUTIME_NS	NSEC_PER_MSEC
 /*
- * A hundredth of the recorded speed, which makes days of minutes, and a
- * thousand times it.
+ * A thousandth of the recorded speed, and what makes nanoseconds of a trace
+ * whose seconds they were taken for. Thousandths of it have 64 bits.
  */
-#define MIN_SPEED	10
-#define MAX_SPEED	1000000
+#define MIN_SPEED	1
+#define MAX_SPEED	(NSEC_PER_SEC * BLKLOAD_SPEED_ONE)
 /* Below it a window holds too little to mean anything. */
 #define MIN_WINDOW_NS	NSEC_PER_MSEC
 

@@ -554,7 +554,7 @@ static void distributions_are_parsed_and_printed(struct kunit *test)
 
 static const struct {
 	u64 time;
-	u32 speed;
+	u64 speed;
 	u64 due;
 } speeds[] = {
 	{ 0, 1000, 0 },
@@ -566,7 +566,13 @@ static const struct {
 	/* The product has more than 64 bits. */
 	{ BLKLOAD_MAX_NS, 1000, BLKLOAD_MAX_NS },
 	{ BLKLOAD_MAX_NS, 1000000, BLKLOAD_MAX_NS / 1000 },
-	{ BLKLOAD_MAX_NS, 10, 100 * BLKLOAD_MAX_NS },
+	{ BLKLOAD_MAX_NS / 100, 1, 10 * BLKLOAD_MAX_NS },
+	{ BLKLOAD_MAX_NS, 1, BLKLOAD_NEVER_NS },
+	{ U64_MAX, 1000, BLKLOAD_NEVER_NS },
+	/* Nanoseconds that were taken for milliseconds, and for seconds. */
+	{ 60000000000000001ULL, 1000000000, 60000000000ULL },
+	{ 7999999999ULL, 1000000000000ULL, 7 },
+	{ U64_MAX, 1000000000000ULL, U64_MAX / 1000000000 },
 };
 
 static void traces_have_a_speed(struct kunit *test)
