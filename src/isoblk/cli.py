@@ -26,6 +26,8 @@ from isoblk import (
     cli_study,
     cli_trace,
 )
+from isoblk.analysis.claims import judge_all
+from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import Bench, make_bench, make_host_bench
 from isoblk.campaign.installed import find_programs
 from isoblk.campaign.study import dry_run, run_study
@@ -40,7 +42,8 @@ from isoblk.machine import running as running_tenants
 from isoblk.machine.qemu import Qemu
 from isoblk.machine.uml import SHARED_MEMORY, Uml
 from isoblk.report.tables import plain_or_rich, summary_table
-from isoblk.result.store import Run, read_results
+from isoblk.result import earlier
+from isoblk.result.store import ResultSet, Run, read_results
 from isoblk.study.check import check_study
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
@@ -108,6 +111,9 @@ def run(
         float, typer.Option(min=1, help="Wall-clock seconds until a run counts as hung.")
     ] = 600,
     dry: Annotated[bool, typer.Option("--dry-run", help="Print the scripts; run none.")] = False,
+    check_claims: Annotated[
+        bool, typer.Option("--check-claims", help="Exit 1 unless every claim holds.")
+    ] = False,
     device: Annotated[
         str | None, typer.Option(metavar="/dev/X", help="host: the disk. Its contents are lost.")
     ] = None,
@@ -130,6 +136,8 @@ def run(
     Runs that the result directory already holds are not repeated.
     """
     parsed, source = load_study(study)
+    if check_claims and not parsed.claim:
+        raise UserError("has no claims to check", where=str(study), next="add a [[claim]]")
     if machine_name == "host":
         if jobs != 1 or debug or kernel != DEFAULT_VERSION:
             raise UserError(
@@ -138,7 +146,9 @@ def run(
             )
         chosen_disk = cli_host.target(device, loop, loop_dir)
         results = output or Path("results") / f"{parsed.name}-host"
-        _run_on_host(parsed, (str(study), source), chosen_disk, wipe, timeout, dry, results)
+        _run_on_host(
+            parsed, (str(study), source), chosen_disk, wipe, timeout, dry, results, check_claims
+        )
         return
     if device or loop or wipe:
         raise UserError("names a disk of this machine", next="add --machine host")
@@ -164,7 +174,7 @@ def run(
             machine = Uml(chosen, host_library(chosen), time_limit_s=timeout)
         bench = make_bench(machine, chosen)
         prepare = partial(try_out, bench) if isinstance(machine, Uml) else lambda directory: None
-        _campaign(expansion, source, bench, machine, results, jobs, prepare)
+        _campaign(expansion, source, bench, machine, results, jobs, check_claims, prepare)
 
 
 def _run_on_host(
@@ -175,6 +185,7 @@ def _run_on_host(
     timeout: float,
     dry: bool,
     results: Path,
+    check_claims: bool,
 ) -> None:
     """file: the study's name and text."""
     source = Source.of(*file)
@@ -201,7 +212,8 @@ def _run_on_host(
             for note in told:
                 typer.echo(f"note: {note}", err=True)
             ready.wipe()
-            _campaign(expansion, file[1], make_host_bench(ready), ready.machine, results, 1)
+            bench = make_host_bench(ready)
+            _campaign(expansion, file[1], bench, ready.machine, results, 1, check_claims)
     except KeyboardInterrupt:
         raise typer.Exit(_INTERRUPTED) from None
 
@@ -213,6 +225,7 @@ def _campaign(
     machine: Uml | Qemu | host.Host,
     results: Path,
     jobs: int,
+    check_claims: bool,
     prepare: Callable[[Path], object] = lambda directory: None,
 ) -> None:
     """Make the runs, show their progress, and what came of them.
@@ -221,7 +234,7 @@ def _campaign(
         prepare: as of run_study().
 
     Raises:
-        RunError: runs failed or are invalid.
+        RunError: runs failed or are invalid, or, if they are to be checked, claims do not hold.
     """
     console = plain_or_rich()
     executor = ThreadPoolExecutor(max_workers=jobs)
@@ -253,6 +266,8 @@ def _campaign(
     if any(one is not None for one in finished.runs):
         console.print(summary_table(finished))
         console.print(f"results in {results}; next: isoblk report {results}", highlight=False)
+    for note in earlier.notes(results):
+        typer.echo(f"note: {note}", err=True)
     if failures := [one.failure for one in record.runs if one.failure]:
         raise RunError(
             f"{len(failures)} of {len(record.runs)} runs failed; the first: {failures[0]}"
@@ -261,6 +276,24 @@ def _campaign(
         raise RunError(
             f"{len(invalid)} of {len(record.runs)} runs are invalid; the first:"
             f" {invalid[0].record.reasons[0]}"
+        )
+    if check_claims:
+        _check_claims(finished)
+
+
+def _check_claims(finished: ResultSet) -> None:
+    """Raises RunError: a claim fails, or the runs do not decide it."""
+    judged = judge_all(analyse(finished))
+    texts = {
+        verdict: [repr(one.claim.text) for one in judged if one.verdict == verdict]
+        for verdict in ("fails", "undecided")
+    }
+    if told := [f"{verdict}: {', '.join(claims)}" for verdict, claims in texts.items() if claims]:
+        count = sum(map(len, texts.values()))
+        raise RunError(
+            f"{count} of {len(judged)} claims do not hold; {'; '.join(told)}",
+            where=str(finished.dir),
+            next=f"see: isoblk show {finished.dir}",
         )
 
 

@@ -49,7 +49,8 @@ def command(
     refuse_output(output, target, force=force)
     try:
         with alone(target), open_source(target, _buffer(buffer), backend) as source:
-            done = capture(Wanted(target, output, seconds, tuple(words or ())), source)
+            wanted = Wanted(target, output, force, seconds, tuple(words or ()))
+            done = capture(wanted, source, _say_begun)
     except KeyboardInterrupt:
         # Before it had begun, or when it was being written.
         raise typer.Exit(_INTERRUPTED) from None
@@ -68,6 +69,17 @@ def command(
         )
     if done.interrupted and (words or seconds is not None):
         raise typer.Exit(_INTERRUPTED)
+
+
+def _say_begun(wanted: Wanted) -> None:
+    """Told at once, so that whoever waits for it can begin a load."""
+    if wanted.command:
+        end = f"until {wanted.command[0]} ends"
+    elif wanted.seconds is not None:
+        end = f"for {wanted.seconds:g} s"
+    else:
+        end = "until Ctrl-C"
+    typer.echo(f"capturing {wanted.target.path} {end}", err=True)
 
 
 def _buffer(value: str) -> int:

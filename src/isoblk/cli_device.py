@@ -18,9 +18,9 @@ from isoblk.campaign.execute import Bench, make_bench
 from isoblk.device import text
 from isoblk.device.check import TOLERANCE, Measured, measure
 from isoblk.device.fiojson import State, read_fio
-from isoblk.device.fit import estimate, refine
+from isoblk.device.fit import Fit, estimate, refine
 from isoblk.errors import RunError, UserError
-from isoblk.files import write_atomically
+from isoblk.files import new_file
 from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
 from isoblk.machine.uml import Uml
 from isoblk.study.model import ExpectEntry, VdiskDevice
@@ -104,8 +104,23 @@ def fit(
     ] = 5,
     jobs: Jobs = 1,
     kernel: KernelVersion = DEFAULT_VERSION,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the preset's file if it is there.")
+    ] = False,
 ) -> None:
     """Make a preset of what fio measured on a drive, and print how well it fits."""
+    with new_file(output, inputs=results, force=force) as new:
+        best = _fit(results, state, rounds, jobs, kernel)
+        source = "Fitted by isoblk device fit to " + ", ".join(path.name for path in results)
+        expect = [one.expect for one in best.measured]
+        new.write_text(text.preset_toml(output.stem, source, best.device, expect))
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(text.table({output.stem: best.measured}))
+    console.print(f'{output} is written; use it as: device = "{output}"', markup=False)
+
+
+def _fit(results: list[Path], state: State, rounds: int, jobs: int, kernel: str) -> Fit:
+    """The preset that fits best what fio measured. Raises UserError: nothing of it can be used."""
     found = [read_fio(path, state) for path in results]
     for line in (line for one in found for line in one.left_out):
         typer.echo(f"left out: {line}", err=True)
@@ -122,18 +137,9 @@ def fit(
         ThreadPoolExecutor(max_workers=jobs) as executor,
         _progress(len(expect) * (rounds + 1)) as advance,
     ):
-        best = refine(
+        return refine(
             device, expect, lambda one: measure(one, expect, bench, executor, advance), rounds
         )
-    source = "Fitted by isoblk device fit to " + ", ".join(path.name for path in results)
-    content = text.preset_toml(output.stem, source, best.device, expect)
-    try:
-        write_atomically(output, content.encode())
-    except OSError as error:
-        raise UserError(f"cannot write: {error.strerror}", where=str(output)) from None
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(text.table({output.stem: best.measured}))
-    console.print(f'{output} is written; use it as: device = "{output}"', markup=False)
 
 
 def _distinct(figures: list[ExpectEntry]) -> list[ExpectEntry]:

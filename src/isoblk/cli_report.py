@@ -10,6 +10,7 @@ from isoblk.analysis.compare import compare as compare_results
 from isoblk.analysis.metrics import Analysis, analyse
 from isoblk.errors import UserError
 from isoblk.report import tables
+from isoblk.result import earlier
 from isoblk.result.store import read_results
 
 ResultDir = Annotated[Path, typer.Argument(metavar="DIR", help="A result directory.")]
@@ -18,6 +19,8 @@ ResultDir = Annotated[Path, typer.Argument(metavar="DIR", help="A result directo
 def show(directory: ResultDir) -> None:
     """Print a result directory's tables: runs, and claims with their verdicts."""
     tables.plain_or_rich().print(tables.show(_analyse(directory)))
+    for note in earlier.notes(directory):
+        typer.echo(f"note: {note}", err=True)
 
 
 def report(

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from isoblk.errors import UserError
-from isoblk.files import write_atomically
+from isoblk.files import new_file
 from isoblk.study.expand import expand
 from isoblk.study.fiojob import from_fio
 from isoblk.study.fromcapture import from_capture
@@ -21,8 +21,14 @@ from isoblk.study.model import Expansion
 from isoblk.study.notes import notes
 from isoblk.study.point import label
 from isoblk.study.schema import study_schema
+from isoblk.trace.names import names_file
 
 app = typer.Typer(help="Check, describe and import study files.")
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="File to write [standard output]."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 
 
 @app.command()
@@ -55,36 +61,34 @@ def schema() -> None:
 @app.command("from-fio")
 def import_fio(
     job: Annotated[Path, typer.Argument(help="fio job file.")],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File to write [standard output].")
-    ] = None,
+    output: Output = None,
+    force: Force = False,
 ) -> None:
     """Make a study of a fio job file; options that it cannot honour are named."""
-    _write(*from_fio(job), output)
+    _write(*from_fio(job), output, [job], force)
 
 
 @app.command("from-capture")
 def import_capture(
     trace: Annotated[Path, typer.Argument(help="What isoblk capture wrote.")],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File to write [standard output].")
-    ] = None,
+    output: Output = None,
+    force: Force = False,
 ) -> None:
     """Make a study of a captured trace: a tenant for each cgroup, with its weight."""
     if not trace.is_file():
         raise UserError("no such trace", where=str(trace), next="see: isoblk capture --help")
-    _write(*from_capture(trace), output)
+    _write(*from_capture(trace), output, [trace, names_file(trace)], force)
 
 
-def _write(text: str, warnings: list[str], output: Path | None) -> None:
+def _write(
+    text: str, warnings: list[str], output: Path | None, inputs: list[Path], force: bool
+) -> None:
     """Print a study, or write it and see whether it can run."""
     if output is None:
         typer.echo(text, nl=False)
     else:
-        try:
-            write_atomically(output, text.encode())
-        except OSError as error:
-            raise UserError(f"cannot write: {error.strerror}", where=str(output)) from None
+        with new_file(output, inputs=inputs, force=force) as new:
+            new.write_text(text)
         try:
             load_study(output)
         except UserError as error:

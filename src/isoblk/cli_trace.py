@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """isoblk trace: look at traces, import, cut and make them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from isoblk.errors import UserError
-from isoblk.files import write_atomically
+from isoblk.files import new_files
 from isoblk.report import text
 from isoblk.report.tables import plain_or_rich
 from isoblk.study.units import parse_size, parse_time
@@ -22,8 +23,8 @@ from isoblk.trace.convert import Imported, import_trace
 from isoblk.trace.cut import Part
 from isoblk.trace.cut import cut as cut_trace
 from isoblk.trace.info import TraceInfo, describe
-from isoblk.trace.names import keep_names
-from isoblk.trace.resolve import title
+from isoblk.trace.names import keep_names, names_file
+from isoblk.trace.resolve import source_file, title
 from isoblk.trace.synth import load_recipe, synthesize
 
 _FEW = 8  # streams, sizes or places that are printed
@@ -32,6 +33,7 @@ app = typer.Typer(help="Look at traces of block I/O, import, cut and make them."
 Output = Annotated[
     Path, typer.Option("-o", "--output", metavar=f"FILE{SUFFIX}", help="File to write.")
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 Source = Annotated[
     str,
     typer.Argument(
@@ -54,9 +56,11 @@ def import_files(
     skip_bad: Annotated[
         int, typer.Option("--skip-bad", metavar="N", min=0, help="Pass over N damaged records.")
     ] = 0,
+    force: Force = False,
 ) -> None:
     """Import."""
-    imported = import_trace(files, output, name=name, skip_bad=skip_bad)
+    with _new_trace(output, files, force) as new:
+        imported = import_trace(files, new, name=name, skip_bad=skip_bad)
     for place in imported.skipped[:_FEW]:
         typer.echo(f"passed over: {place}", err=True)
     if len(imported.skipped) > _FEW:
@@ -96,6 +100,7 @@ def info(
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Draw figures (SVG) into this directory.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace figures that are there.")] = False,
 ) -> None:
     """Describe a trace: rate, mix, sizes, footprint, sequentiality, hot spots, bursts."""
     found = describe(resolve(trace))
@@ -107,21 +112,24 @@ def info(
         if len(found.streams) > 1 or any(stream.name for stream in found.streams):
             console.print(_streams(found))
     if figures:
-        _draw(found, title(trace), figures)
+        _draw(found, title(trace), figures, force)
 
 
-def _draw(found: TraceInfo, name: str, directory: Path) -> None:
+def _draw(found: TraceInfo, name: str, directory: Path, force: bool) -> None:
     # Drawing takes a second to import.
     from isoblk.trace.figures import make_figures  # noqa: PLC0415
 
+    drawn = make_figures(found, name)
+    paths = [directory / f"{figure.name}.svg" for figure in drawn]
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for figure in make_figures(found, name):
-            path = directory / f"{figure.name}.svg"
-            write_atomically(path, figure.svg.encode())
-            typer.echo(path, err=True)
     except OSError as error:
         raise UserError(f"cannot write: {error.strerror}", where=str(directory)) from None
+    with new_files(paths, force=force) as new:
+        for figure, path in zip(drawn, new, strict=True):
+            path.write_text(figure.svg)
+    for path in paths:
+        typer.echo(path, err=True)
 
 
 def _summary(name: str, found: TraceInfo) -> Table:
@@ -212,6 +220,7 @@ def cut(
         list[int] | None, typer.Option(help="A stream (volume); may be given again.")
     ] = None,
     move: Annotated[bool, typer.Option("--move", help="Let the lowest address become 0.")] = False,
+    force: Force = False,
 ) -> None:
     """Write a part of a trace: that for which all given conditions hold."""
     part = Part(
@@ -222,9 +231,19 @@ def cut(
         move=move,
     )
     source = resolve(trace)
-    header = cut_trace(source, output, part)
-    keep_names(source, output, part.streams)
+    with _new_trace(output, [source_file(trace), source], force) as new:
+        header = cut_trace(source, new, part)
+        keep_names(source, new, part.streams)
     typer.echo(_written(output, header))
+
+
+@contextmanager
+def _new_trace(output: Path, inputs: Iterable[Path], force: bool) -> Iterator[Path]:
+    """A compact trace to be written, with the names of its streams if it gets any."""
+    sources = list(inputs)
+    sources += [names_file(source) for source in sources]
+    with new_files([output, names_file(output)], inputs=sources, force=force) as (new, _):
+        yield new
 
 
 def _range(
@@ -246,6 +265,9 @@ def _range(
 def synth(
     recipe: Annotated[Path, typer.Argument(help="Recipe (TOML): see docs/traces.md.")],
     output: Output,
+    force: Force = False,
 ) -> None:
     """Make a trace with stated statistics."""
-    typer.echo(_written(output, synthesize(load_recipe(recipe)[0], output)))
+    with _new_trace(output, [recipe], force) as new:
+        header = synthesize(load_recipe(recipe)[0], new)
+    typer.echo(_written(output, header))

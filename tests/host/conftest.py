@@ -68,7 +68,7 @@ class Machine:
             cwd=self.work,
             env=os.environ | {"ISOBLK_STATE": str(self.state)},
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
         )
         self.started.append(process)
         return process
@@ -107,6 +107,8 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         if process.poll() is None:
             process.kill()
             process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
     if made.state.exists():
         restore(made.state)
 

@@ -132,9 +132,8 @@ def _until(true: Callable[[], bool]) -> None:
 def _capture(machine: Machine, device: str, name: str, *words: str) -> subprocess.Popen[bytes]:
     """Start a capture, and wait until it is under way."""
     process = machine.start("capture", device, "-o", name, *words)
-    _until(lambda: bool(_programs()) or process.poll() is not None)
-    assert process.poll() is None, "the capture ended early"
-    time.sleep(0.2)  # attached, after it was loaded
+    assert process.stderr is not None
+    assert process.stderr.readline() == f"capturing {device} until Ctrl-C\n".encode()
     return process
 
 

@@ -797,7 +797,6 @@ def test_the_next_elevator_is_given_nothing_of_ours_when_it_fails(
         use(elevator, "nullb0"),
         "put refuse /sys/block/nullb0/queue/scheduler > /run/isoblk/said",
         "cat /sys/block/nullb0/queue/scheduler > /run/isoblk/left",
-        use(elevator, "nullb0"),
         "dd if=/dev/nullb0 of=/dev/null bs=4k count=100 iflag=direct 2> /dev/null",
         more=("refuse-iosched",),
     )

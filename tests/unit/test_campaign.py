@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A study resumes, repeats nothing, keeps what is finished, and never believes a bad run."""
 
+import dataclasses
 import errno
 import fcntl
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from isoblk.campaign.execute import execute, make_job
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.errors import RunError, UserError
 from isoblk.machine import StoppedError
+from isoblk.result import earlier
 from isoblk.result.model import StudyRecord
 from isoblk.result.store import read_results
 from isoblk.study.expand import expand
@@ -313,3 +315,90 @@ def test_a_dry_run_prints_every_script() -> None:
     scripts = list(dry_run(expansion))
     assert len(scripts) == len(expansion.runs)
     assert all("#!/bin/sh" in script for script in scripts)
+
+
+# -- what a user has there --
+
+
+@pytest.mark.parametrize("mine", ["thesis.tex", "runs/.git/HEAD", "runs/notes.txt", ".config"])
+def test_a_directory_of_the_users_own_is_left_alone(tmp_path: Path, mine: str) -> None:
+    (tmp_path / mine).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / mine).write_text("mine")
+    with pytest.raises(UserError, match="no result directory"):
+        _run(_expansion(schedulers=["none"]), FakeMachine(), tmp_path)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / mine]
+
+
+def test_what_a_user_adds_to_a_result_directory_stays(tmp_path: Path) -> None:
+    expansion = _expansion(schedulers=["none"])
+    _run(expansion, FakeMachine(), tmp_path)
+    (tmp_path / "runs" / ".git").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    _run(expansion, FakeMachine(), tmp_path)
+    assert (tmp_path / "runs" / ".git").is_dir()
+    assert (tmp_path / "notes.txt").exists()
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / ".lock").symlink_to(tmp_path / "mine")
+    with pytest.raises(UserError, match="cannot write results"):
+        _run(_expansion(), FakeMachine(), results)
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_runs_that_an_edited_study_lacks_are_kept_and_told(tmp_path: Path) -> None:
+    both = _expansion(schedulers=["none", "kyber"])
+    first = _run(both, FakeMachine(), tmp_path)
+    _run(_expansion(schedulers=["none", "bfq"]), FakeMachine(), tmp_path)
+    assert earlier.notes(tmp_path) == [
+        f"1 run of the study as it was before: not shown here; isoblk show {tmp_path}/earlier/1"
+    ]
+    before = read_results(tmp_path / "earlier" / "1")
+    assert before.record == first
+    assert all(run is not None for run in before.runs)
+    # As it was before: nothing is repeated, and what was set aside is here again.
+    again = FakeMachine()
+    _run(both, again, tmp_path)
+    assert again.plans == []
+    assert [path.name for path in (tmp_path / "earlier").iterdir()] == ["2"]
+
+
+def test_an_edit_that_loses_no_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    _run(_expansion(schedulers=["none"]), FakeMachine(), tmp_path)
+    _run(_expansion(schedulers=["none", "kyber"]), FakeMachine(), tmp_path)
+    assert earlier.notes(tmp_path) == []
+    assert not (tmp_path / "earlier").exists()
+
+
+def test_runs_under_another_kernel_are_kept_and_told(tmp_path: Path) -> None:
+    expansion = _expansion(schedulers=["none"])
+    _run(expansion, FakeMachine(), tmp_path)
+    with ThreadPoolExecutor(1) as executor:
+        other = dataclasses.replace(fake_bench(FakeMachine()), modules_key="others")
+        run_study(expansion, "", other, tmp_path, executor, lambda index, run: None)
+    (told,) = earlier.notes(tmp_path)
+    assert told.startswith(f"{len(expansion.runs)} runs of the study as it was before")
+
+
+def test_an_interrupted_run_of_an_edited_study_loses_sight_of_nothing(tmp_path: Path) -> None:
+    first = _run(_expansion(schedulers=["none", "kyber"]), FakeMachine(), tmp_path)
+
+    def stop(text: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _run(_expansion(schedulers=["bfq"]), FakeMachine(before=stop), tmp_path)
+    assert read_results(tmp_path / "earlier" / "1").record == first
+
+
+def test_a_report_that_was_made_of_earlier_runs_stays(tmp_path: Path) -> None:
+    both = _expansion(schedulers=["none", "kyber"])
+    _run(both, FakeMachine(), tmp_path)
+    _run(_expansion(schedulers=["none"]), FakeMachine(), tmp_path)
+    (tmp_path / "earlier" / "1" / "report.html").write_text("a report")
+    _run(both, FakeMachine(), tmp_path)
+    assert (tmp_path / "earlier" / "1" / "report.html").exists()
+    assert earlier.notes(tmp_path) == []

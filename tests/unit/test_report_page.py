@@ -160,8 +160,14 @@ def test_many_tenants_are_drawn_by_weight_and_a_numeric_key_gets_its_figure(
 def test_figures_of_an_earlier_report_go(tmp_path: Path) -> None:
     resultgen.event_study(tmp_path)
     (tmp_path / "figures").mkdir()
-    (tmp_path / "figures" / "old.svg").write_text("old")
+    (tmp_path / "figures" / "mine.svg").write_text("mine")
     write_report(analyse(read_results(tmp_path)))
+    names = (tmp_path / ".figures").read_text()
+    (tmp_path / ".figures").write_text(f"{names}\nold\n../report\n")
+    for name in ("old.svg", "old.png"):
+        (tmp_path / "figures" / name).write_text("old")
+    write_report(analyse(read_results(tmp_path)))
+    assert (tmp_path / "figures" / "mine.svg").exists()
     assert not (tmp_path / "figures" / "old.svg").exists()
 
 

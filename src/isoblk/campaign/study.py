@@ -2,6 +2,8 @@
 """All runs of a study: in the order that their dependencies allow, resumable."""
 
 import fcntl
+import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -15,10 +17,23 @@ from isoblk.campaign.execute import Bench, Job, execute, make_job
 from isoblk.errors import IsoblkError, UserError
 from isoblk.guest.plan import make_plan
 from isoblk.guest.tier import UML, Tier
+from isoblk.result import earlier
 from isoblk.result.model import RunRecord, StudyRecord, StudyRun
-from isoblk.result.store import FORMAT, Run, read_results, read_run, run_dir, write_study
+from isoblk.result.store import (
+    FORMAT,
+    ResultSet,
+    Run,
+    read_results,
+    read_run,
+    run_dir,
+    write_study,
+)
 from isoblk.study.expand import resolve
 from isoblk.study.model import Expansion, PlannedRun, RunSpec
+
+_LOCK = ".lock"
+# A run's directory: done, being made, or what a failed one left.
+_OF_A_RUN = re.compile(r"\.?[0-9a-f]{16}(\.failed)?")
 
 # Which op's rate, and in what unit, each io.cost coefficient is.
 _COEFFICIENTS = {
@@ -66,10 +81,11 @@ def run_study(
     """
     progress = _Progress()
     with _exclusive(results):
-        _refuse_other_study(results, expansion.study.name)
+        former = _former(results, expansion.study.name)
         # What a killed campaign left half-done.
         for leftover in (results / "runs").glob(".*"):
-            shutil.rmtree(leftover, ignore_errors=True)
+            if _OF_A_RUN.fullmatch(leftover.name):
+                shutil.rmtree(leftover, ignore_errors=True)
         waiting = list(range(len(expansion.runs)))
         under_way: dict[str, Future[Run]] = {}
         prepared = False
@@ -88,9 +104,13 @@ def run_study(
                         prepare(results / "runs")
                         prepared = True
                     under_way[job.id] = executor.submit(execute, job, bench, results)
+            record = _record(expansion, source, progress)
+            if former is not None and _lacks_some_of(record, former):
+                earlier.set_aside(results, former.record)
+            former = None
             # With the ids of what is under way: should this process be killed, what has
             # ended by then is found.
-            write_study(results, _record(expansion, source, progress))
+            write_study(results, record)
             ended, _ = wait(under_way.values(), return_when=FIRST_COMPLETED)
             for run_id in [i for i, future in under_way.items() if future in ended]:
                 future = under_way.pop(run_id)
@@ -100,7 +120,21 @@ def run_study(
                         on_end(index, progress.runs.get(index))
         record = _record(expansion, source, progress)
         write_study(results, record)
+        earlier.forget_what_is_here(results)
     return record
+
+
+def _lacks_some_of(record: StudyRecord, former: ResultSet) -> bool:
+    """Whether the study, of which not all ids are known yet, may lack finished runs of `former`."""
+    if not earlier.finished(former):
+        return False
+    before = former.record
+    if before.study != record.study or len(before.runs) != len(record.runs):
+        return True
+    return any(
+        new.id and old.id and new.id != old.id
+        for new, old in zip(record.runs, before.runs, strict=True)
+    )
 
 
 def _plan(planned: PlannedRun, progress: _Progress, bench: Bench) -> Job | str:
@@ -190,24 +224,48 @@ def _spec(planned: PlannedRun, run: Run | None) -> RunSpec:
     )
 
 
-def _refuse_other_study(results: Path, name: str) -> None:
+def _former(results: Path, name: str) -> ResultSet | None:
+    """What the directory holds. Raises UserError: results of another study."""
     if not (results / "study.json").exists():
-        return
-    other = read_results(results).record.study.name
+        return None
+    former = read_results(results)
+    other = former.record.study.name
     if other != name:
         raise UserError(
             f"holds the results of another study, {other!r}",
             where=str(results),
             next="choose -o DIR",
         )
+    return former
+
+
+def _refuse_what_is_none(results: Path) -> None:
+    """Write into a directory only if it is new, empty or of isoblk's making."""
+    if not results.is_dir() or (results / "study.json").exists():
+        return
+    # A campaign that was killed at once left no more than this.
+    own = {_LOCK: [], "runs": [_OF_A_RUN]}
+    for entry in results.iterdir():
+        inside = own.get(entry.name)
+        if inside is None or any(
+            not pattern.fullmatch(one.name) for pattern in inside for one in entry.glob("*")
+        ):
+            raise UserError(
+                f"is no result directory, and holds {entry.name}",
+                where=str(results),
+                next="choose -o DIR, a new one",
+            )
 
 
 @contextmanager
 def _exclusive(results: Path) -> Iterator[None]:
     """Make the directory, and keep other campaigns out of it."""
     try:
+        _refuse_what_is_none(results)
         (results / "runs").mkdir(parents=True, exist_ok=True)
-        lock = (results / ".lock").open("w")
+        # Not through a link, which may lead to any file.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.fdopen(os.open(results / _LOCK, flags, 0o644))
     except OSError as error:
         raise UserError(
             f"cannot write results: {error.strerror}", where=str(results), next="choose -o DIR"

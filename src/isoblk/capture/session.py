@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from isoblk.capture.convert import Tally, convert, processes
 from isoblk.capture.source import Source
 from isoblk.capture.target import SECTOR, Target, lies_on
 from isoblk.errors import UserError
+from isoblk.files import check_new, new_files
 from isoblk.machine import system
 from isoblk.study.model import CgroupVersion
 from isoblk.trace.compact import Header, scratch, writing
@@ -33,11 +34,12 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to capture. seconds: None: until the command ends, or a signal comes. command: to run
-    meanwhile, if not empty."""
+    """What to capture. force: replace what is there. seconds: None: until the command ends, or a
+    signal comes. command: to run meanwhile, if not empty."""
 
     target: Target
     output: Path
+    force: bool
     seconds: float | None
     command: tuple[str, ...]
 
@@ -58,15 +60,14 @@ def refuse_output(output: Path, target: Target, *, force: bool) -> None:
     Raises:
         UserError: they exist, there is no such directory, or it lies on the captured device.
     """
-    for path in (output, names_file(output)):
-        if path.exists() and not force:
-            raise UserError("exists", where=str(path), next="choose another name, or add --force")
-    if not output.parent.is_dir():
-        raise UserError("no such directory", where=str(output.parent), next="make it first")
-    if lies_on(output.parent, target):
+    check_new([output, names_file(output)], force=force)
+    directory = Path(os.path.realpath(output)).parent
+    if not directory.is_dir():
+        raise UserError("no such directory", where=str(directory), next="make it first")
+    if lies_on(directory, target):
         raise UserError(
             f"lies on {target.path}: writing the capture would be captured too",
-            where=str(output.parent),
+            where=str(directory),
             next=f"write elsewhere, such as -o /dev/shm/{output.name}",
         )
 
@@ -92,8 +93,12 @@ def alone(target: Target) -> Iterator[None]:
         os.close(lock)
 
 
-def capture(wanted: Wanted, source: Source) -> Captured:
+def capture(wanted: Wanted, source: Source, on_begin: Callable[[Wanted], None]) -> Captured:
     """Record until it is over, and write the files.
+
+    Args:
+        source: has begun; its events lie in the kernel until they are taken.
+        on_begin: called when requests are recorded, and the command, if any, runs.
 
     Raises:
         UserError: the command cannot be started, or a file cannot be written.
@@ -103,37 +108,38 @@ def capture(wanted: Wanted, source: Source) -> Captured:
     cgroups = Cgroups(root, (wanted.target.disk / "dev").read_text().strip())
     begun = datetime.datetime.now(datetime.UTC)
     start = time.monotonic_ns()
+    outputs = [wanted.output, names_file(wanted.output)]
     with scratch(wanted.output) as raw:
         with writing(wanted.output), _signals() as signals:
-            status = _record(wanted, source, raw, cgroups, signals)
+            status = _record(wanted, source, raw, cgroups, signals, on_begin)
         seconds = (time.monotonic_ns() - start) / 1e9
         lost = source.lost()
-        names_file(wanted.output).unlink(missing_ok=True)
-        header, tally, streams = convert(
-            raw,
-            source.decode,
-            wanted.output,
-            base=wanted.target.first,
-            path_of=cgroups.path,
-        )
-    names = Names(
-        version=VERSION,
-        device=wanted.target.path,
-        size=wanted.target.sectors * SECTOR,
-        logical_block_size=wanted.target.logical_block_size,
-        scheduler=wanted.target.scheduler,
-        kernel=os.uname().release,
-        backend=source.name,
-        begun=begun.isoformat(timespec="milliseconds"),
-        seconds=round(seconds, 3),
-        first_ns=max(0, tally.first_ns - start),
-        lost=lost,
-        left_out=tally.left_out,
-        cgroups=version,
-        streams=_streams(tally, streams, cgroups),
-        parents=_parents(streams, cgroups),
-    )
-    write_names(wanted.output, names)
+        with new_files(outputs, force=wanted.force) as (new, _):
+            header, tally, streams = convert(
+                raw,
+                source.decode,
+                new,
+                base=wanted.target.first,
+                path_of=cgroups.path,
+            )
+            names = Names(
+                version=VERSION,
+                device=wanted.target.path,
+                size=wanted.target.sectors * SECTOR,
+                logical_block_size=wanted.target.logical_block_size,
+                scheduler=wanted.target.scheduler,
+                kernel=os.uname().release,
+                backend=source.name,
+                begun=begun.isoformat(timespec="milliseconds"),
+                seconds=round(seconds, 3),
+                first_ns=max(0, tally.first_ns - start),
+                lost=lost,
+                left_out=tally.left_out,
+                cgroups=version,
+                streams=_streams(tally, streams, cgroups),
+                parents=_parents(streams, cgroups),
+            )
+            write_names(new, names)
     return Captured(header, names, status, signals.came > 0)
 
 
@@ -188,10 +194,16 @@ def _signals() -> Iterator[_Signals]:
 
 
 def _record(
-    wanted: Wanted, source: Source, raw: IO[bytes], cgroups: Cgroups, signals: _Signals
+    wanted: Wanted,
+    source: Source,
+    raw: IO[bytes],
+    cgroups: Cgroups,
+    signals: _Signals,
+    on_begin: Callable[[Wanted], None],
 ) -> int | None:
     """Take events until it is over; the command's status, if it ended by itself."""
     command = _start(wanted.command)
+    on_begin(wanted)
     deadline = None if wanted.seconds is None else time.monotonic() + wanted.seconds
     asked: int | None = None  # signals that had come when the command was asked to end
     try:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkstemp
 
 from isoblk.errors import RunError, UserError
 from isoblk.kernel import apt, cache, source, tools
@@ -105,7 +105,7 @@ def build_installed(
 
     Args:
         kernel: what to build for.
-        output: directory to make; one that holds nothing but modules is replaced.
+        output: directory to make; one that holds nothing but these modules is replaced.
         given: the kernel's source (directory, tarball, package); None: fetch Debian's.
         progress: is told the stages.
 
@@ -134,7 +134,14 @@ def _minor(version: str) -> tuple[int, int]:
 
 
 def _only_modules(directory: Path) -> bool:
-    return directory.is_dir() and all(path.suffix == ".ko" for path in directory.iterdir())
+    """Whether it holds nothing but what this has made, or could have."""
+    named = re.compile(r"\b([a-z0-9_-]+)\.o\b")
+    own = {
+        f"{name}.ko"
+        for part in _DELIVERED
+        for name in named.findall((kernel_tree() / part / "Kbuild").read_text())
+    }
+    return directory.is_dir() and all(path.name in own for path in directory.iterdir())
 
 
 @contextmanager
@@ -207,8 +214,9 @@ def _build(kernel: Installed, tree: Path, part: Path, output: Path, progress: Pr
         shutil.copyfile(path, target)
     progress.stage(f"building the modules for Linux {kernel.release}")
     # Outside of what is removed on failure: the error names it.
-    log = output.with_name(f"{output.name}.log")
-    log.write_bytes(b"")
+    descriptor, name = mkstemp(prefix=f"{output.name}.", suffix=".log", dir=output.parent)
+    os.close(descriptor)
+    log = Path(name)
     Make(log, "the modules", progress).run(
         [
             "-C",

@@ -20,6 +20,7 @@ from isoblk.report.figures import Figure, make_figures
 from isoblk.result.model import Knob
 from isoblk.study.model import RunSpec
 
+_DRAWN = ".figures"  # in a result directory: the names of a report's figures
 MAX_TENANTS = 32  # listed in a run's section
 MAX_KNOBS = 40
 MAX_SCRIPT = 64 << 10  # bytes of a script shown whole; of a longer one, so many from its start
@@ -66,15 +67,22 @@ def write_report(analysis: Analysis, other: Analysis | None = None) -> Path:
     figures = make_figures(analysis, found)
     page = render(analysis, figures, found)
     folder = results / "figures"
+    if folder.is_symlink():
+        raise UserError("leads elsewhere", where=str(folder), next="remove the link")
     try:
         folder.mkdir(exist_ok=True)
+        # Of an earlier report, which may have had others. What the user put there stays.
+        former = results / _DRAWN
+        before = former.read_text().split() if former.is_file() else []
         for figure in figures:
             write_atomically(folder / f"{figure.name}.svg", figure.svg.encode())
             write_atomically(folder / f"{figure.name}.png", figure.png)
-        current = {figure.name for figure in figures}
-        for old in [*folder.glob("*.svg"), *folder.glob("*.png")]:
-            if old.stem not in current:
-                old.unlink()
+        current = [figure.name for figure in figures]
+        for name in set(before) - set(current):
+            if Path(name).name == name:
+                (folder / f"{name}.svg").unlink(missing_ok=True)
+                (folder / f"{name}.png").unlink(missing_ok=True)
+        write_atomically(former, "\n".join(current).encode())
         write_atomically(results / "report.html", page.encode())
     except OSError as error:
         raise UserError(

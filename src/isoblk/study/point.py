@@ -609,7 +609,7 @@ def _speed(field: Field, factor: int | float) -> int:
         raise FieldError(
             field,
             f"{factor} is not a speed",
-            next="allowed: 0.01..1000, at most three decimals; 2 is twice the recorded speed",
+            next="allowed: 0.001..1e9, at most three decimals; 2 is twice the recorded speed",
         )
     return round(thousandths)
 

@@ -137,7 +137,7 @@ _WORKLOAD_TEXTS = {
     "trace": 'A trace to replay: a file, or the name of a stand-in; "": none.',
     "trace_stream": "Of the trace, only the requests of that stream (volume, cgroup).",
     "replay": "At the recorded times, or one request when another ends.",
-    "speed": "2: a timed replay takes half the recorded time. 0.01..1000.",
+    "speed": "2: a timed replay takes half the recorded time. 0.001..1e9.",
     "trace_fit": "Addresses beyond the region: modulo its size, or all of them scaled to it.",
     "trace_loop": "Begin anew after the last request.",
     "options": "Of a program other than blkload and fio: its own options.",

@@ -61,7 +61,7 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
 def names_file(trace: Path) -> Path:
     """Where the names of a trace's streams are."""
-    return trace.with_name(f"{trace.name}.json")
+    return trace.parent / f"{trace.name}.json"
 
 
 def read_names(trace: Path) -> Names | None:

@@ -35,14 +35,20 @@ def resolve(name_or_path: str | Path) -> Path:
     Raises:
         UserError: no such file or name, several files NAME.*, or it cannot be imported.
     """
-    if isinstance(name_or_path, str) and name_or_path in stand_ins():
-        return _of_file(own_file(name_or_path) or _recipe(name_or_path))
-    path = Path(name_or_path)
+    path = source_file(name_or_path)
     if not path.is_file():
         raise UserError(
             "no such trace", where=str(path), next=f"name a file, or one of: {_names()}"
         )
     return _of_file(path)
+
+
+def source_file(name_or_path: str | Path) -> Path:
+    """The file that a trace comes from: as named, or what a stand-in's name leads to. Raises as
+    resolve(), but for a file that is not there."""
+    if isinstance(name_or_path, str) and name_or_path in stand_ins():
+        return own_file(name_or_path) or _recipe(name_or_path)
+    return Path(name_or_path)
 
 
 def one_stream(trace: Path, stream: int) -> Path:
