@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -24,6 +24,7 @@ from isoblk.trace.cut import Part
 from isoblk.trace.cut import cut as cut_trace
 from isoblk.trace.info import TraceInfo, describe
 from isoblk.trace.names import keep_names, names_file
+from isoblk.trace.plausible import doubt
 from isoblk.trace.resolve import source_file, title
 from isoblk.trace.synth import load_recipe, synthesize
 
@@ -34,6 +35,10 @@ Output = Annotated[
     Path, typer.Option("-o", "--output", metavar=f"FILE{SUFFIX}", help="File to write.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
+TimeUnit = Annotated[
+    Literal["ns", "us", "ms", "s"] | None,
+    typer.Option(help="Of the times in the files [what the format says]."),
+]
 Source = Annotated[
     str,
     typer.Argument(
@@ -56,11 +61,12 @@ def import_files(
     skip_bad: Annotated[
         int, typer.Option("--skip-bad", metavar="N", min=0, help="Pass over N damaged records.")
     ] = 0,
+    time_unit: TimeUnit = None,
     force: Force = False,
 ) -> None:
     """Import."""
     with _new_trace(output, files, force) as new:
-        imported = import_trace(files, new, name=name, skip_bad=skip_bad)
+        imported = import_trace(files, new, name=name, skip_bad=skip_bad, time_unit=time_unit)
     for place in imported.skipped[:_FEW]:
         typer.echo(f"passed over: {place}", err=True)
     if len(imported.skipped) > _FEW:
@@ -68,6 +74,12 @@ def import_files(
     typer.echo(_written(output, imported.header))
     for line in _account(imported):
         typer.echo(line)
+    _say_doubt(imported.header.records, imported.header.span_ns)
+
+
+def _say_doubt(records: int, span_ns: int) -> None:
+    if text := doubt(records, span_ns):
+        typer.echo(f"note: {text}", err=True)
 
 
 def _account(imported: Imported) -> list[str]:
@@ -100,10 +112,11 @@ def info(
     figures: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Draw figures (SVG) into this directory.")
     ] = None,
+    time_unit: TimeUnit = None,
     force: Annotated[bool, typer.Option("--force", help="Replace figures that are there.")] = False,
 ) -> None:
     """Describe a trace: rate, mix, sizes, footprint, sequentiality, hot spots, bursts."""
-    found = describe(resolve(trace))
+    found = describe(resolve(trace, time_unit))
     if as_json:
         typer.echo(msgspec.json.encode(found).decode())
     else:
@@ -111,6 +124,7 @@ def info(
         console.print(_summary(title(trace), found))
         if len(found.streams) > 1 or any(stream.name for stream in found.streams):
             console.print(_streams(found))
+    _say_doubt(found.records, found.span_ns)
     if figures:
         _draw(found, title(trace), figures, force)
 

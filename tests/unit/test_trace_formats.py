@@ -94,7 +94,7 @@ def test_any_bytes_never_crash(name: str, tmp_path: Path, raw: bytes) -> None:
         assert str(tmp_path) in str(error)
 
 
-TEXT = ["spc", "msr", "systor", "disksim", "iolog", "alibaba", "tencent"]
+TEXT = ["spc", "msr", "systor", "disksim", "mqsim", "iolog", "alibaba", "tencent"]
 
 
 @pytest.mark.parametrize("name", TEXT)

@@ -95,6 +95,10 @@ def disksim(requests: Sequence[Request]) -> bytes:
     )
 
 
+def mqsim(requests: Sequence[Request]) -> bytes:
+    return _lines([f"{t} {v} {o // 512} {s // 512} {1 - op}" for t, o, s, op, v in requests])
+
+
 def alibaba(requests: Sequence[Request]) -> bytes:
     epoch = 1_577_808_000_000_046
     return _lines([f"{v},{'RW'[op]},{o},{s},{epoch + t // 1000}" for t, o, s, op, v in requests])
@@ -189,6 +193,7 @@ KINDS = {
     "etw": Kind(etw, 1000, ops=(READ, WRITE, FLUSH)),
     "systor": Kind(systor, 1),
     "disksim": Kind(disksim, 1),
+    "mqsim": Kind(mqsim, 1),
     "blkparse": Kind(blkparse, 1, ops=ALL, ranked=True),
     "blktrace": Kind(blktrace, 1, ops=ALL, ranked=True),
     "iolog": Kind(iolog3, 1000, ops=ALL),

@@ -8,6 +8,7 @@ from isoblk.study.point import NR_REQUESTS, OWN_ELEVATORS
 from isoblk.study.presets import hardware_tags
 from isoblk.study.traces import ends_ns
 from isoblk.study.units import format_time
+from isoblk.trace.plausible import doubt
 
 # blk-mq gives a scheduler twice the device's tags, counting at most BLKDEV_DEFAULT_RQ of
 # them, and allows MAX_SCHED_RQ (block/blk-mq-sched.[ch]).
@@ -19,13 +20,14 @@ TAGS_A_GROUP = 2
 
 def notes(specs: Iterable[RunSpec]) -> list[str]:
     """One line if a run divides its scheduler tags among more groups than they suffice for,
-    one that names the stand-ins, and one for each trace that ends before its run does.
+    one that names the stand-ins, one for each trace that ends before its run does, and one for
+    each whose times, at the speed it is replayed with, no disk has.
 
     Args:
         specs: the study's runs; the one that needs most tags is spoken of.
     """
     specs = list(specs)
-    return [*_tags(specs), *_stand_ins(specs), *_traces(specs)]
+    return [*_tags(specs), *_stand_ins(specs), *_traces(specs), *_doubts(specs)]
 
 
 def _tags(specs: list[RunSpec]) -> list[str]:
@@ -72,6 +74,18 @@ def _traces(specs: list[RunSpec]) -> list[str]:
         " trace_loop = true begins it anew"
         for name, end in early.items()
     ]
+
+
+def _doubts(specs: list[RunSpec]) -> list[str]:
+    loads = [tenant.workload for spec in specs for tenant in spec.tenants]
+    told = {}
+    for load in loads:
+        if load.trace and load.replay == "timed":
+            records, span_ns = load.trace.records, load.trace.span_ns
+            # Of the trace itself, for which the speed to be set is told.
+            if text := doubt(records, span_ns * 1000 // load.speed):
+                told[load.trace.name] = doubt(records, span_ns) or text
+    return [f"trace {name}: {text}" for name, text in told.items()]
 
 
 def _scheduler_tags(spec: RunSpec) -> int:

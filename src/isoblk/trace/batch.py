@@ -38,18 +38,38 @@ class Batch:
         return len(self.time)
 
 
+Batches = Callable[[Iterable[bytes], "Bad"], Iterator[Batch]]
+# The units that a user may say times have, in ns.
+TIME_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
 @dataclass(frozen=True)
 class Format:
     """A trace format.
 
     name: for --format. matches: how well the first bytes of a file fit, 0 to 1. batches: the
-    requests of a file, given as blocks of any size; raises UserError through `bad`.
+    requests of a file, given as blocks of any size; raises UserError through `bad`. in_unit: the
+    same, with times in units of so many ns, where files of that form with other units are met;
+    None: the format says all.
     """
 
     name: str
     title: str
     matches: Callable[[bytes], float]
-    batches: Callable[[Iterable[bytes], "Bad"], Iterator[Batch]]
+    batches: Batches
+    in_unit: Callable[[int], Batches] | None = None
+
+    def with_unit(self, unit: str | None, path: Path) -> Batches:
+        """`batches` for a file whose times have that unit. Raises UserError: it cannot have."""
+        if unit is None:
+            return self.batches
+        if self.in_unit is None:
+            raise UserError(
+                f"a trace of format {self.name} says itself what its times are",
+                where=str(path),
+                next="leave out --time-unit",
+            )
+        return self.in_unit(TIME_UNITS[unit])
 
 
 @dataclass

@@ -55,13 +55,19 @@ class Imported:
 
 
 def import_trace(
-    paths: Sequence[Path], output: Path, *, name: str | None = None, skip_bad: int = 0
+    paths: Sequence[Path],
+    output: Path,
+    *,
+    name: str | None = None,
+    skip_bad: int = 0,
+    time_unit: str | None = None,
 ) -> Imported:
     """Make a compact trace of one or more files, whose times have one clock.
 
     Args:
         name: the format; None: told from each file's content.
         skip_bad: damaged records to pass over, of all files together.
+        time_unit: of their times, one of TIME_UNITS; None: what the format says.
 
     Raises:
         UserError: a file cannot be read, its format is not known, more is damaged than
@@ -80,7 +86,7 @@ def import_trace(
                 one = formats.by_name(name) if name else formats.detect(head, path)
                 found.append(one.name)
                 bad = Bad(path, skip_bad - len(skipped))
-                for batch in one.batches(blocks, bad):
+                for batch in one.with_unit(time_unit, path)(blocks, bad):
                     left_out += batch.left_out
                     records = volumes.records(batch)
                     with writing(output):

@@ -200,9 +200,9 @@ class _Count:
             blocks += np.arange(len(blocks))
             np.add.at(self.touched, blocks, np.uint32(1))
             self.written[blocks[np.repeat(is_write[at : at + step], part)]] = True
-        column = moves["t"].astype(np.float64) * (MAP_COLUMNS / (self.span_ns + 1))
-        row = moves["offset"].astype(np.float64) * (MAP_ROWS / (self.max_end + 1))
-        np.add.at(self.map, (row.astype(np.int64), column.astype(np.int64)), 1)
+        column = _cells(moves["t"], self.span_ns, MAP_COLUMNS)
+        row = _cells(moves["offset"], self.max_end, MAP_ROWS)
+        np.add.at(self.map, (row, column), 1)
 
     def info(self, records: int, names: dict[int, str]) -> TraceInfo:
         seconds = max(self.span_ns, 1) / SECOND
@@ -270,6 +270,14 @@ class _Count:
                 dispersion = float(counts.var()) / mean
                 found.append(Burst(width * self.slice_ns, dispersion, float(counts.max()) / mean))
         return found
+
+
+def _cells(values: Array, most: int, count: int) -> Array:
+    """Which of `count` equal parts of 0..most each value is in."""
+    cells = (values.astype(np.float64) * (count / (most + 1))).astype(np.int64)
+    # Beyond 2^53 the last value may be rounded up to the end.
+    inside: Array = np.minimum(cells, count - 1)
+    return inside
 
 
 def _op(name: str, sizes: dict[int, int], records: int) -> OpInfo:

@@ -14,7 +14,7 @@ from isoblk.trace.names import read_names
 
 TRACES_VARIABLE = "ISOBLK_TRACES"
 # Part of the cache's keys: to be raised when the importers make other traces of the same files.
-IMPORT_VERSION = 2
+IMPORT_VERSION = 3
 STREAM_VERSION = 1
 _FEW = 8  # streams that are named in an error
 
@@ -24,13 +24,14 @@ def stand_ins() -> list[str]:
     return sorted(path.stem for path in paths.stand_ins_dir().glob("*.toml"))
 
 
-def resolve(name_or_path: str | Path) -> Path:
+def resolve(name_or_path: str | Path, time_unit: str | None = None) -> Path:
     """The compact file of a trace.
 
     Args:
         name_or_path: a compact file, which is the answer; a file of any known format, which
             is imported; a recipe (.toml), from which a trace is made; or a stand-in's name:
             the file NAME.* in $ISOBLK_TRACES if there is one, else the stand-in.
+        time_unit: as import_trace() has it.
 
     Raises:
         UserError: no such file or name, several files NAME.*, or it cannot be imported.
@@ -40,7 +41,7 @@ def resolve(name_or_path: str | Path) -> Path:
         raise UserError(
             "no such trace", where=str(path), next=f"name a file, or one of: {_names()}"
         )
-    return _of_file(path)
+    return _of_file(path, time_unit)
 
 
 def source_file(name_or_path: str | Path) -> Path:
@@ -107,23 +108,27 @@ def _names() -> str:
     return " ".join(stand_ins())
 
 
-def _of_file(path: Path) -> Path:
+def _of_file(path: Path, time_unit: str | None) -> Path:
+    made = path.suffix == ".toml"
     try:
-        if compact.is_compact(path):
+        is_compact = compact.is_compact(path)
+        if time_unit and (made or is_compact):
+            raise UserError(
+                "its times are in ns", where=str(path), next="import the original with --time-unit"
+            )
+        if is_compact:
             compact.read_header(path)
             return path.absolute()
     except OSError as error:
         raise UserError(f"cannot read: {error.strerror}", where=str(path)) from None
-    made = path.suffix == ".toml"
-    cached = _cached(
-        _content(path), f"synth-{synth.VERSION}" if made else f"import-{IMPORT_VERSION}"
-    )
+    how = f"synth-{synth.VERSION}" if made else f"import-{IMPORT_VERSION}"
+    cached = _cached(_content(path), f"{how}-{time_unit}" if time_unit else how)
     if cached.is_file():
         return cached
     if made:
         synth.synthesize(synth.load_recipe(path)[0], cached)
     else:
-        import_trace([path], cached)
+        import_trace([path], cached, time_unit=time_unit)
     return cached
 
 

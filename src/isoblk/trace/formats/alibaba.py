@@ -23,10 +23,10 @@ _COLUMNS = {
 }
 
 
-def _parse(lines: bytes) -> Batch:
+def _parse(lines: bytes, ns: int) -> Batch:
     found = table(lines, _COLUMNS, list(_COLUMNS))
     return make_batch(
-        ticks(found["time"].to_numpy(), 1000),
+        ticks(found["time"].to_numpy(), ns),
         found["offset"].to_numpy(),
         found["size"].to_numpy(),
         read_or_write(found["op"], ("R",), ("W",)),
@@ -34,10 +34,16 @@ def _parse(lines: bytes) -> Batch:
     )
 
 
-_LINES = Lines(
-    shape="device_id,R|W,offset,length,timestamp",
-    pattern=re.compile(rb"\d+,[RW],\d+,\d+,\d+"),
-    parser=lambda: _parse,
-    header=b"device_id,",
+def _lines(ns: int) -> Lines:
+    return Lines(
+        shape="device_id,R|W,offset,length,timestamp",
+        pattern=re.compile(rb"\d+,[RW],\d+,\d+,\d+"),
+        parser=lambda: lambda lines: _parse(lines, ns),
+        header=b"device_id,",
+    )
+
+
+_LINES = _lines(1000)
+FORMAT = Format(
+    "alibaba", "Alibaba block trace", _LINES.matches, _LINES.batches, lambda ns: _lines(ns).batches
 )
-FORMAT = Format("alibaba", "Alibaba block trace", _LINES.matches, _LINES.batches)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""DiskSim ASCII, DiskSim's default trace format; also MQSim's.
+"""DiskSim ASCII, DiskSim's default trace format.
 
     arrival_ms device block blocks flags
 
@@ -13,21 +13,30 @@ import re
 import numpy as np
 import polars as pl
 
-from isoblk.trace.batch import Batch, DamagedError, Format, decimals, make_batch, sectors
-from isoblk.trace.lines import Lines, groups, number, plain
-from isoblk.trace.record import READ, WRITE
+from isoblk.trace.batch import (
+    Batch,
+    Batches,
+    DamagedError,
+    Format,
+    decimals,
+    make_batch,
+    sectors,
+    ticks,
+)
+from isoblk.trace.lines import Lines, first_lines, groups, number, plain
+from isoblk.trace.record import READ, WRITE, Array
 
 _PATTERN = r"^(\d+(?:\.\d*)?|\.\d+) +(\d+) +(\d+) +(\d+) +(?:0x)?([0-9a-fA-F]+)$"
 _NAMES = ("time", "device", "block", "blocks", "flags")
 
 
-def _parse(lines: bytes) -> Batch:
+def _parse(lines: bytes, ns: int) -> Batch:
     text = plain(lines)
     found = groups(text.filter(text != ""), _PATTERN, _NAMES)
     if found["flags"].has_nulls():
         raise DamagedError
     return make_batch(
-        decimals(found["time"].cast(pl.Float64).to_numpy(), 1_000_000),
+        _times(found["time"], ns),
         sectors(number(found["block"])),
         sectors(number(found["blocks"])),
         np.where(number(found["flags"], 16) & 1, READ, WRITE),
@@ -35,9 +44,42 @@ def _parse(lines: bytes) -> Batch:
     )
 
 
-_LINES = Lines(
-    shape="arrival_ms device block blocks flags",
-    pattern=re.compile(rb"[\d.]+\s+\d+\s+\d+\s+\d+\s+(0x)?[0-9a-fA-F]+"),
-    parser=lambda: _parse,
+def _times(series: pl.Series, ns: int) -> Array:
+    """Whole numbers are exact, which a float of Unix nanoseconds is not."""
+    if not series.str.contains(".", literal=True).any():
+        return ticks(number(series), ns)
+    return decimals(series.cast(pl.Float64).to_numpy(), ns)
+
+
+def _lines(ns: int) -> Lines:
+    return Lines(
+        shape="arrival device block blocks flags",
+        pattern=re.compile(rb"[\d.]+\s+\d+\s+\d+\s+\d+\s+(0x)?[0-9a-fA-F]+"),
+        parser=lambda: lambda lines: _parse(lines, ns),
+    )
+
+
+def batches(ns: int) -> Batches:
+    """The requests of a file whose times count so many ns."""
+    return _lines(ns).batches
+
+
+def matches(head: bytes) -> float:
+    """The part of the first lines that has these fields."""
+    return _lines(1).matches(head)
+
+
+def whole_times(head: bytes) -> bool:
+    """Whether no time of the first lines has a fraction."""
+    lines = first_lines(head)
+    return bool(lines) and all(b"." not in (line.split() or [b"."])[0] for line in lines)
+
+
+FORMAT = Format(
+    "disksim",
+    "DiskSim ASCII",
+    # Without fractions it is MQSim's rather.
+    lambda head: matches(head) * (0.9 if whole_times(head) else 1),
+    batches(1_000_000),
+    batches,
 )
-FORMAT = Format("disksim", "DiskSim ASCII", _LINES.matches, _LINES.batches)

@@ -15,6 +15,7 @@ Source: fio(1), "Trace file format"; the time's unit from logs that fio 3.33 wro
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -33,7 +34,7 @@ _PATTERNS = {2: r"^()" + _ACTION, 3: r"^(\d+) +" + _ACTION}
 _VERSION = re.compile(rb"fio version ([23]) iolog\s*\n")
 
 
-def _parser(version: int) -> Parser:
+def _parser(version: int, ns: int) -> Parser:
     now = 0  # ns, version 2
     volumes: dict[str, int] = {}
 
@@ -47,7 +48,7 @@ def _parser(version: int) -> Parser:
         )
         if not known.fill_null(False).all():
             raise DamagedError
-        time = _waited(found, now) if version == 2 else ticks(number(found["time"]), 1000)
+        time = _waited(found, now, ns) if version == 2 else ticks(number(found["time"]), ns)
         ours = action.is_in(list(_OPS))
         requests = found.filter(ours)
         numbers = dict(volumes)
@@ -67,34 +68,40 @@ def _parser(version: int) -> Parser:
     return parse
 
 
-def _waited(lines: pl.DataFrame, now: int) -> Array:
-    """The time of every line: `now` and the waits before it."""
+def _waited(lines: pl.DataFrame, now: int, ns: int) -> Array:
+    """The time of every line: `now` and the waits before it, which count so many ns."""
     is_wait = (lines["action"] == "wait").to_numpy()
     waits = number(lines["offset"].fill_null("0"))
-    gaps = ticks(np.where(is_wait, waits, 0), 1000)
+    gaps = ticks(np.where(is_wait, waits, 0), ns)
     if now + gaps.sum(dtype=np.float64) > FURTHEST:
         raise DamagedError("the time is out of range")
     time: Array = now + np.cumsum(gaps)
     return time
 
 
-def _batches(blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
+def _batches(blocks: Iterable[bytes], bad: Bad, ns: int = 1000) -> Iterator[Batch]:
     """As Lines.batches(); the first line tells the version."""
     rest = iter(blocks)
     first = next(rest, b"")
     match = _VERSION.match(first)
     if match is None:
         bad.line(1, 'not "fio version 2 iolog" or "fio version 3 iolog"')
-    return _lines(int(match[1]) if match else 3).batches(chain([first], rest), bad)
+    return _lines(int(match[1]) if match else 3, ns).batches(chain([first], rest), bad)
 
 
-def _lines(version: int) -> Lines:
+def _lines(version: int, ns: int) -> Lines:
     return Lines(
         shape="MICROSECONDS " * (version == 3) + "FILE read|write|trim|sync|datasync OFFSET LENGTH",
         pattern=re.compile(_PATTERNS[version].encode()),
-        parser=lambda: _parser(version),
+        parser=lambda: _parser(version, ns),
         header=b"fio version",
     )
 
 
-FORMAT = Format("iolog", "fio iolog", lambda head: float(bool(_VERSION.match(head))), _batches)
+FORMAT = Format(
+    "iolog",
+    "fio iolog",
+    lambda head: float(bool(_VERSION.match(head))),
+    _batches,
+    lambda ns: partial(_batches, ns=ns),
+)

@@ -25,10 +25,10 @@ _COLUMNS = {
 }
 
 
-def _parse(lines: bytes) -> Batch:
+def _parse(lines: bytes, ns: int) -> Batch:
     found = table(lines, _COLUMNS, list(_COLUMNS), more=True)
     return make_batch(
-        decimals(found["time"].to_numpy(), SECOND),
+        decimals(found["time"].to_numpy(), ns),
         sectors(found["lba"].to_numpy()),
         found["size"].to_numpy(),
         read_or_write(found["op"], ("R", "r"), ("W", "w")),
@@ -36,9 +36,13 @@ def _parse(lines: bytes) -> Batch:
     )
 
 
-_LINES = Lines(
-    shape="ASU,LBA,size,R|W,seconds",
-    pattern=re.compile(rb"\d+, *\d+, *\d+, *[rRwW], *[\d.]+(e[-+]?\d+)?(,.*)?"),
-    parser=lambda: _parse,
-)
-FORMAT = Format("spc", "SPC (UMass)", _LINES.matches, _LINES.batches)
+def _lines(ns: int) -> Lines:
+    return Lines(
+        shape="ASU,LBA,size,R|W,seconds",
+        pattern=re.compile(rb"\d+, *\d+, *\d+, *[rRwW], *[\d.]+(e[-+]?\d+)?(,.*)?"),
+        parser=lambda: lambda lines: _parse(lines, ns),
+    )
+
+
+_LINES = _lines(SECOND)
+FORMAT = Format("spc", "SPC (UMass)", _LINES.matches, _LINES.batches, lambda ns: _lines(ns).batches)

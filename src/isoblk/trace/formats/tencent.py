@@ -25,13 +25,13 @@ _COLUMNS = {
 }
 
 
-def _parse(lines: bytes) -> Batch:
+def _parse(lines: bytes, ns: int) -> Batch:
     found = table(lines, _COLUMNS, list(_COLUMNS))
     op = found["op"].to_numpy()  # numbered as in a record
     if len(op) and op.max() > 1:
         raise DamagedError
     return make_batch(
-        ticks(found["time"].to_numpy(), SECOND),
+        ticks(found["time"].to_numpy(), ns),
         sectors(found["offset"].to_numpy()),
         sectors(found["size"].to_numpy()),
         op,
@@ -39,10 +39,16 @@ def _parse(lines: bytes) -> Batch:
     )
 
 
-_LINES = Lines(
-    shape="Timestamp,Offset,Size,0|1,VolumeID",
-    pattern=re.compile(rb"\d{9,},\d+,\d+,[01],\d+"),
-    parser=lambda: _parse,
-    header=b"Timestamp,Offset",
+def _lines(ns: int) -> Lines:
+    return Lines(
+        shape="Timestamp,Offset,Size,0|1,VolumeID",
+        pattern=re.compile(rb"\d{9,},\d+,\d+,[01],\d+"),
+        parser=lambda: lambda lines: _parse(lines, ns),
+        header=b"Timestamp,Offset",
+    )
+
+
+_LINES = _lines(SECOND)
+FORMAT = Format(
+    "tencent", "Tencent block trace", _LINES.matches, _LINES.batches, lambda ns: _lines(ns).batches
 )
-FORMAT = Format("tencent", "Tencent block trace", _LINES.matches, _LINES.batches)
