@@ -32,6 +32,7 @@ from isoblk.campaign.execute import Bench, make_bench, make_host_bench
 from isoblk.campaign.installed import find_programs
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.campaign.trial import try_out
+from isoblk.cli_help import examples
 from isoblk.doctor import doctor
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.guest.plan import check_queues
@@ -58,7 +59,14 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     help="Divide one fast disk among containers by weight, and prove it.",
-    add_completion=False,
+    epilog=examples(
+        "isoblk doctor",
+        "isoblk run studies/quick.toml",
+        "isoblk report results/quick",
+        "isoblk --install-completion",
+    ),
+    # The commands below inherit them.
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 app.add_typer(cli_kernel.app, name="kernel")
@@ -66,7 +74,13 @@ app.add_typer(cli_study.app, name="study")
 app.add_typer(cli_trace.app, name="trace")
 app.add_typer(cli_device.app, name="device")
 app.add_typer(cli_host.app, name="host")
-app.command("capture")(cli_capture.command)
+app.command(
+    "capture",
+    epilog=examples(
+        "isoblk capture /dev/nvme0n1 -o day.isotrace --seconds 60",
+        "isoblk capture /dev/nvme0n1 -o db.isotrace -- ./my-load.sh",
+    ),
+)(cli_capture.command)
 app.add_typer(cli_cache.app, name="cache")
 app.command()(doctor)
 
@@ -86,12 +100,21 @@ def _options(
     pass
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "isoblk run studies/weights.toml -j 2",
+        "isoblk run studies/weights.toml --dry-run",
+        "isoblk run studies/host-weights.toml --machine host --loop 1g",
+        "isoblk run my.toml -o results/second --check-claims",
+    )
+)
 def run(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (TOML).")],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Result directory [results/NAME; NAME-host]."),
+        typer.Option(
+            "-o", "--output", help="Result directory.", show_default="results/NAME; NAME-host"
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
     machine_name: Annotated[
@@ -310,9 +333,13 @@ def pc_kernel(version: str, debug: bool) -> Kernel:
             raise missing from None
 
 
-app.command()(cli_report.show)
-app.command()(cli_report.report)
-app.command()(cli_report.compare)
+app.command(epilog=examples("isoblk show results/weights"))(cli_report.show)
+app.command(
+    epilog=examples(
+        "isoblk report results/weights", "isoblk report results/my-host --beside results/my"
+    )
+)(cli_report.report)
+app.command(epilog=examples("isoblk compare results/before results/after"))(cli_report.compare)
 
 
 def _progress_bar(console: Console) -> Progress:

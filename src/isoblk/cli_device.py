@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from isoblk.campaign.execute import Bench, make_bench
+from isoblk.cli_help import examples
 from isoblk.device import text
 from isoblk.device.check import TOLERANCE, Measured, measure
 from isoblk.device.fiojson import State, read_fio
@@ -45,11 +46,15 @@ def list_() -> None:
     Console(highlight=False, soft_wrap=True).print(rows, markup=False)
 
 
-@app.command()
+@app.command(epilog=examples("isoblk device check", "isoblk device check 980pro-1t -j 2"))
 def check(
     presets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PRESET]...", help="Presets, or their files; all if none."),
+        typer.Argument(
+            metavar="[PRESET]...",
+            help="Presets, or their files; all if none.",
+            autocompletion=lambda: list(preset_names()),
+        ),
     ] = None,
     jobs: Jobs = 1,
     kernel: KernelVersion = DEFAULT_VERSION,
@@ -87,7 +92,7 @@ def check(
         )
 
 
-@app.command()
+@app.command(epilog=examples("isoblk device fit randread.json write.json -o mine.toml"))
 def fit(
     results: Annotated[
         list[Path], typer.Argument(metavar="FIO.json...", help="fio's --output-format=json.")

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from isoblk import kernel
+from isoblk.cli_help import examples
 from isoblk.kernel.installed import build_installed, find_installed
 
 app = typer.Typer(help="Build, list and remove the lab's kernels.")
@@ -67,13 +68,21 @@ def _bar() -> Iterator[_Bar]:
         yield _Bar(progress)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "isoblk kernel build",
+        "isoblk kernel build --newest",
+        "isoblk kernel build --debug",
+        "isoblk kernel build --stock",
+    )
+)
 def build(
     version: Annotated[
         str | None,
         typer.Option(
             metavar="N.M",
-            help=f"Version, or 'newest' of the suite.  [default: {kernel.DEFAULT_VERSION}]",
+            help="Version, or 'newest' of the suite.",
+            show_default=kernel.DEFAULT_VERSION,
         ),
     ] = None,
     source: Annotated[
@@ -129,7 +138,7 @@ def build(
     console.print(f"modules: {modules}")
 
 
-@app.command()
+@app.command(epilog=examples("isoblk kernel modules", "isoblk kernel modules --for 6.12.41-amd64"))
 def modules(
     release: Annotated[
         str | None, typer.Option("--for", metavar="RELEASE", help="Kernel, as uname -r has it.")
@@ -142,7 +151,13 @@ def modules(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Directory for them [modules-RELEASE]."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Directory for them.",
+            show_default="modules-RELEASE",
+        ),
     ] = None,
 ) -> None:
     """Build schedulers and cache for an installed kernel, to load or install them there."""

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from isoblk.cli_help import examples
 from isoblk.errors import UserError
 from isoblk.files import new_file
 from isoblk.study.expand import expand
@@ -26,12 +27,14 @@ from isoblk.trace.names import names_file
 app = typer.Typer(help="Check, describe and import study files.")
 Output = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="File to write [standard output]."),
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="File to write.", show_default="standard output"
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 
 
-@app.command()
+@app.command(epilog=examples("isoblk study check studies/weights.toml"))
 def check(file: Annotated[Path, typer.Argument(help="Study file (TOML).")]) -> None:
     """Say what is wrong with a study, or how many runs it makes."""
     study, _ = load_study(file)
@@ -52,13 +55,13 @@ def _kinds(expansion: Expansion) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
 
 
-@app.command()
+@app.command(epilog=examples("isoblk study schema > study.schema.json"))
 def schema() -> None:
     """Print the JSON schema of study files."""
     typer.echo(json.dumps(study_schema(), indent=2))
 
 
-@app.command("from-fio")
+@app.command("from-fio", epilog=examples("isoblk study from-fio my.fio -o my.toml"))
 def import_fio(
     job: Annotated[Path, typer.Argument(help="fio job file.")],
     output: Output = None,
@@ -68,7 +71,7 @@ def import_fio(
     _write(*from_fio(job), output, [job], force)
 
 
-@app.command("from-capture")
+@app.command("from-capture", epilog=examples("isoblk study from-capture db.isotrace -o db.toml"))
 def import_capture(
     trace: Annotated[Path, typer.Argument(help="What isoblk capture wrote.")],
     output: Output = None,

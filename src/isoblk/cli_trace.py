@@ -12,6 +12,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from isoblk.cli_help import examples
 from isoblk.errors import UserError
 from isoblk.files import new_files
 from isoblk.report import text
@@ -37,7 +38,7 @@ Output = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 TimeUnit = Annotated[
     Literal["ns", "us", "ms", "s"] | None,
-    typer.Option(help="Of the times in the files [what the format says]."),
+    typer.Option(help="Of the times in the files.", show_default="what the format says"),
 ]
 Source = Annotated[
     str,
@@ -48,7 +49,15 @@ Source = Annotated[
 ]
 
 
-@app.command("import", help=f"Make a compact trace of trace files. Formats: {formats.NAMES}.")
+@app.command(
+    "import",
+    help=f"Make a compact trace of trace files. Formats: {formats.NAMES}.",
+    epilog=examples(
+        "isoblk trace import usr_0.csv.gz -o usr_0.isotrace",
+        "isoblk trace import sda.blktrace.0 sda.blktrace.1 -o sda.isotrace",
+        "isoblk trace import ns.csv --format spc --time-unit ns -o ns.isotrace",
+    ),
+)
 def import_files(
     files: Annotated[
         list[Path],
@@ -56,7 +65,8 @@ def import_files(
     ],
     output: Output,
     name: Annotated[
-        str | None, typer.Option("--format", help="The format [told from the content].")
+        str | None,
+        typer.Option("--format", help="The format.", show_default="told from the content"),
     ] = None,
     skip_bad: Annotated[
         int, typer.Option("--skip-bad", metavar="N", min=0, help="Pass over N damaged records.")
@@ -105,7 +115,11 @@ def _written(path: Path, header: Header) -> str:
     )
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "isoblk trace info usr_0.csv.gz", "isoblk trace info exchange --figures figures"
+    )
+)
 def info(
     trace: Source,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
@@ -217,7 +231,9 @@ def _streams(found: TraceInfo) -> Table:
     return table
 
 
-@app.command()
+@app.command(
+    epilog=examples("isoblk trace cut usr_0.isotrace -o hour.isotrace --time 2h:3h --move")
+)
 def cut(
     trace: Source,
     output: Output,
@@ -275,7 +291,7 @@ def _range(
     return first, last
 
 
-@app.command()
+@app.command(epilog=examples("isoblk trace synth my-recipe.toml -o made.isotrace"))
 def synth(
     recipe: Annotated[Path, typer.Argument(help="Recipe (TOML): see docs/traces.md.")],
     output: Output,
@@ -283,5 +299,5 @@ def synth(
 ) -> None:
     """Make a trace with stated statistics."""
     with _new_trace(output, [recipe], force) as new:
-        header = synthesize(load_recipe(recipe)[0], new)
+        header = synthesize(load_recipe(recipe), new)
     typer.echo(_written(output, header))

@@ -17,6 +17,8 @@ from pathlib import Path
 from isoblk.errors import IsoblkError, UserError
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# What people write is shorter; a device or a pipe may have no end.
+_LARGEST_TEXT = 16 << 20
 # A file system that has no hard links, or keeps them from us.
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EACCES)
 
@@ -29,14 +31,17 @@ def read_text(path: Path, what: str, *, next: str = "") -> str:
         next: what to do, if it cannot be read or is no text.
 
     Raises:
-        UserError: it cannot be read, or is not UTF-8.
+        UserError: it cannot be read, has no end, or is not UTF-8.
     """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_TEXT + 1)
     except OSError as error:
         raise UserError(
             f"cannot read {what}: {error.strerror}", where=str(path), next=next
         ) from None
+    if len(data) > _LARGEST_TEXT:
+        raise UserError(f"more than {_LARGEST_TEXT >> 20} MiB", where=str(path), next=next)
     if data.startswith(_UTF_16):
         raise UserError("UTF-16 text", where=str(path), next="save it as UTF-8")
     try:

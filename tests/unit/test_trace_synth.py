@@ -190,7 +190,7 @@ def test_every_stand_in_says_that_it_is_one() -> None:
     assert stand_ins() == ["exchange", "financial", "msnfs", "msnmeta", "websearch"]
     for name in stand_ins():
         path = paths.stand_ins_dir() / f"{name}.toml"
-        assert load_recipe(path)[0].title.startswith("stand-in for ")
+        assert load_recipe(path).title.startswith("stand-in for ")
         assert "NOT that" in path.read_text()
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isoblk.errors import UserError, printable
+from isoblk.files import read_text
 from isoblk.study import limits
 from isoblk.study.units import format_size, format_time
 
 _DEVICE = "fast"
-_LARGEST = 1 << 20  # bytes of a job file
 _SHOWN = 80  # characters of a line
 _DEFAULT_RUNTIME_NS = 1_000_000_000
 _MODES = frozenset({"read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"})
@@ -114,16 +114,7 @@ def from_fio(path: Path) -> tuple[str, list[str]]:
 
 def _lines(path: Path, outer: tuple[Path, ...] = ()) -> Iterator[tuple[str, str]]:
     """Lines without comments, and their places; included files in their places."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
-        text = data.decode("utf-8")
-    except OSError as error:
-        raise UserError(f"cannot read the job file: {error.strerror}", where=str(path)) from None
-    except UnicodeDecodeError:
-        raise UserError("not UTF-8 text", where=str(path), next="name a fio job file") from None
-    if len(data) > _LARGEST:
-        raise UserError("too long for a job file", where=str(path), next="name a fio job file")
+    text = read_text(path, "the job file", next="name a fio job file")
     for number, raw in enumerate(text.splitlines(), start=1):
         line, where = raw.strip(), f"{path}:{number}"
         if not line or line[0] in "#;":

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from isoblk.errors import UserError, is_printed, printable
+from isoblk.files import read_text
 from isoblk.study.check import check_study
 from isoblk.study.model import Study
 from isoblk.study.presets import HOST
@@ -27,14 +28,7 @@ def load_study(path: Path) -> tuple[Study, str]:
         UserError: the file cannot be read, is not TOML, or is not a study that can be run;
             names FILE:LINE, the field, what is wrong and what is allowed.
     """
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise UserError(
-            f"cannot read the study: {error.strerror}", where=str(path), next="name a TOML file"
-        ) from None
-    except UnicodeDecodeError:
-        raise UserError("not UTF-8 text", where=str(path), next="name a TOML file") from None
+    text = read_text(path, "the study", next="name a TOML file")
     return parse_study(text, str(path)), text
 
 

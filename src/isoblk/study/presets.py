@@ -10,6 +10,7 @@ import msgspec
 
 from isoblk import paths
 from isoblk.errors import UserError
+from isoblk.files import read_text
 from isoblk.study import limits
 from isoblk.study.limits import Range
 from isoblk.study.model import (
@@ -201,11 +202,12 @@ def _load_preset(name: str, field: Field) -> Preset:
         raise FieldError(
             field, f"unknown preset {name!r}", next="presets: " + ", ".join(preset_names())
         )
+    text = read_text(path, "the preset")
     try:
-        preset = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Preset)
+        preset = msgspec.convert(tomllib.loads(text), Preset)
         if preset.device.get("driver") not in DRIVERS:
             raise ValueError("[device] names no driver")
-    except (OSError, ValueError) as error:  # both decoders' errors are ValueErrors
+    except ValueError as error:  # both decoders' errors are ValueErrors
         raise UserError(f"damaged preset: {error}", where=str(path)) from None
     return preset
 

@@ -126,7 +126,7 @@ def _of_file(path: Path, time_unit: str | None) -> Path:
     if cached.is_file():
         return cached
     if made:
-        synth.synthesize(synth.load_recipe(path)[0], cached)
+        synth.synthesize(synth.load_recipe(path), cached)
     else:
         import_trace([path], cached, time_unit=time_unit)
     return cached

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from isoblk.errors import UserError
+from isoblk.files import read_text
 from isoblk.study.units import parse_size, parse_time
 from isoblk.trace.compact import Header, Writer
 from isoblk.trace.record import (
@@ -93,21 +94,16 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arrival: Arrival = Arrival()
 
 
-def load_recipe(path: Path) -> tuple[Recipe, bytes]:
-    """A recipe, checked, and the file's bytes. Raises UserError: names file and field."""
+def load_recipe(path: Path) -> Recipe:
+    """A recipe, checked. Raises UserError: names file and field."""
+    text = read_text(path, "the recipe")
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read: {error.strerror}", where=str(path)) from None
-    try:
-        recipe = msgspec.convert(tomllib.loads(raw.decode()), Recipe)
+        recipe = msgspec.convert(tomllib.loads(text), Recipe)
         _Plan(recipe)
-    except UnicodeDecodeError:
-        raise UserError("not UTF-8 text", where=str(path)) from None
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError) as error:
-        text = str(error)
-        raise UserError(text[:1].lower() + text[1:], where=str(path)) from None
-    return recipe, raw
+        cause = str(error)
+        raise UserError(cause[:1].lower() + cause[1:], where=str(path)) from None
+    return recipe
 
 
 def synthesize(recipe: Recipe, output: Path) -> Header:
