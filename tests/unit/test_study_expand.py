@@ -4,6 +4,7 @@
 import math
 from collections import Counter
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,12 +94,12 @@ def test_a_run_is_compared_with_none_at_its_own_point_and_repeat() -> None:
 
 def test_a_matrix_without_none_gets_references_and_shares_them() -> None:
     text = (
-        '[matrix]\nscheduler = ["bfq", "kyber"]\n"io_max.scale" = [1.0, 2.0]\n'
+        '[matrix]\nscheduler = ["bfq", "io.max"]\n"io_max.scale" = [1.0, 2.0]\n'
         '"workload.iodepth" = [1, 2]\n'
     )
     expansion = runs_of(HEAD + TENANTS + text)
-    # scale changes nothing under none: one reference an iodepth.
-    assert kinds(expansion) == {"share": 8, "reference": 2, "alone": 2}
+    # scale changes nothing under bfq, and nothing under none: one reference an iodepth.
+    assert kinds(expansion) == {"share": 6, "reference": 2, "alone": 2}
     for run in expansion.runs:
         if run.spec.kind == "reference":
             assert run.spec.point["scheduler"] == "none"
@@ -523,3 +524,72 @@ def test_tenants_set_apart_are_alike_alone_but_on_a_hard_disk(device: str, runs:
     step = 'size = "64m"\noffset_increment = "64m"\n'
     got = kinds(runs_of(HEAD.replace("fast", device) + TENANTS + step))
     assert got["alone"] == runs
+
+
+# -- keys that are about one scheduler --
+
+ONE_OF_FOUR = """
+name = "s"
+device = "fast"
+[[tenant]]
+name = "t"
+[matrix]
+scheduler = ["none", "bfq", "kyber-fair", "io.cost"]
+"iosched.kyber-fair.round_us" = [500, 1000, 2000]
+"io_cost.qos.max" = [80, 90]
+"tenant.t.iodepth" = [1, 8]
+"""
+
+
+def _shares(text: str) -> list[dict[str, str]]:
+    return [
+        dict(run.spec.point)
+        for run in expand(parse_study(text, "s.toml")).runs
+        if run.spec.kind == "share"
+    ]
+
+
+def test_a_key_about_one_scheduler_multiplies_only_its_runs() -> None:
+    made = _shares(ONE_OF_FOUR)
+    counts = Counter(point["scheduler"] for point in made)
+    assert counts == {"none": 2, "bfq": 2, "kyber-fair": 6, "io.cost": 4}
+    assert all(
+        ("iosched.kyber-fair.round_us" in point) == (point["scheduler"] == "kyber-fair")
+        and ("io_cost.qos.max" in point) == (point["scheduler"] == "io.cost")
+        for point in made
+    )
+
+
+def test_no_two_points_are_one_run() -> None:
+    runs = expand(parse_study(ONE_OF_FOUR, "s.toml")).runs
+    specs = [
+        msgspec.json.encode(msgspec.structs.replace(run.spec, point={}))
+        for run in runs
+        if run.spec.kind == "share"
+    ]
+    assert len(set(specs)) == len(specs)
+
+
+@pytest.mark.parametrize(
+    ("more", "cause"),
+    [
+        ('[matrix]\n"iosched.bfq.slice_idle" = [0, 8]', "no run is under bfq"),
+        (
+            '[matrix]\nscheduler = ["none", "bfq"]\n"iosched.bfq.slice_idle" = [0, 8]\n[[claim]]\n'
+            'text = "t"\nsource = "s"\nmetric = "total_iops"\nop = ">"\nvalue = 1\n'
+            'where = { scheduler = "none", "iosched.bfq.slice_idle" = 8 }',
+            "has no meaning under none",
+        ),
+        (
+            '[matrix]\nscheduler = ["none", "bfq"]\n"iosched.bfq.slice_idle" = [0, 8]\n[[claim]]\n'
+            'text = "t"\nsource = "s"\nmetric = "total_iops"\nop = ">"\nvalue = 1\n'
+            'where = { scheduler = "none" }\nthan = { scheduler = "bfq" }',
+            "does not say which run under bfq",
+        ),
+    ],
+)
+def test_a_key_about_a_scheduler_that_is_not_there_is_refused(more: str, cause: str) -> None:
+    text = f'name = "s"\ndevice = "fast"\n[[tenant]]\nname = "t"\n{more}\n'
+    with pytest.raises(UserError, match=cause) as caught:
+        parse_study(text, "s.toml")
+    assert "\n" not in str(caught.value)

@@ -16,7 +16,7 @@ from typing import Literal
 from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.analysis.stats import Estimate, estimate
 from isoblk.study.model import ClaimEntry
-from isoblk.study.point import label
+from isoblk.study.point import SCHEDULER, applies, label
 
 Verdict = Literal["holds", "fails", "undecided"]
 
@@ -102,6 +102,7 @@ def _base(claim: ClaimEntry, point: PointView, analysis: Analysis) -> PointView 
     if not claim.than:
         return None
     at = {**point.point, **{key: label(value) for key, value in claim.than.items()}}
+    at = {key: value for key, value in at.items() if applies(key, at[SCHEDULER])}
     return next(one for one in analysis.points if one.point == at)
 
 

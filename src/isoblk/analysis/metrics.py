@@ -23,7 +23,7 @@ from isoblk.result.model import ProgramReport, ReplayTotals, RunRecord, TenantRe
 from isoblk.result.store import ResultSet, Run
 from isoblk.study.metrics import CACHE, CACHE_FIGURES, SAYS, split_says
 from isoblk.study.model import PlannedRun, RunSpec
-from isoblk.study.point import SCHEDULER
+from isoblk.study.point import SCHEDULER, scheduler_of
 
 Point = tuple[tuple[str, str], ...]
 
@@ -295,9 +295,10 @@ def analyse(results: ResultSet) -> Analysis:
 
 
 def _elsewhere(planned: PlannedRun) -> tuple[Point, int]:
-    """A run's point and repeat, the scheduler aside."""
+    """A run's point and repeat, the scheduler and what is about it aside."""
     point = planned.spec.point.items()
-    return tuple(sorted(pair for pair in point if pair[0] != SCHEDULER)), planned.spec.repeat
+    others = (pair for pair in point if pair[0] != SCHEDULER and not scheduler_of(pair[0]))
+    return tuple(sorted(others)), planned.spec.repeat
 
 
 def _run_metrics(

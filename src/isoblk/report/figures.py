@@ -509,6 +509,7 @@ class _Maker:
                 "iops": _mean(point, "total_iops") / 1e3,
             }
             for point in self.points
+            if key in point.point
         ]
         low, high = min(numbers.values()), max(numbers.values())
         log = low > 0 and high / low >= 8
@@ -856,7 +857,7 @@ class _Maker:
                 data.append(
                     {
                         "across": point.point.get(self.across, point.scheduler),
-                        "group": point.point[group] if group else "",
+                        "group": point.point.get(group, "") if group else "",
                         "cell": text.label(point.point, rest, self.short),
                         "value": found.mean,
                     }

@@ -3,7 +3,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET
 
@@ -32,11 +32,13 @@ from isoblk.study.point import (
     SCHEDULER,
     Point,
     Slot,
+    applies,
     build_run,
     label,
     origin,
     points,
     program_name,
+    scheduler_of,
     slots,
 )
 from isoblk.study.source import Field, FieldError, Source, suggest
@@ -116,6 +118,9 @@ def _check_matrix(study: Study) -> None:
         for text in labels:
             if labels.count(text) > 1:
                 raise FieldError(field, f"{text} is there twice", next="keep one of them")
+        about = scheduler_of(key)
+        if about and about not in study.matrix.get(SCHEDULER, [study.scheduler]):
+            raise FieldError(field, f"no run is under {about}", next=f"add {about} to scheduler")
         name = key.removeprefix("workload.")
         if name != key and name in WorkloadFields.__struct_fields__ and _unused(study, name):
             raise FieldError(
@@ -148,6 +153,7 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
     claim, field = study.claim[index], ("claim", index)
     _check_at_points(study, (*field, "where"), claim.where)
     _check_at_points(study, (*field, "than"), claim.than)
+    _check_schedulers(study, field, claim)
     if claim.metric == "total_vs_best" and "kyber" not in study.matrix.get(SCHEDULER, []):
         raise FieldError(
             (*field, "metric"),
@@ -178,6 +184,37 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
         raise FieldError((*field, "tolerance"), f"has no meaning with {claim.op!r}", next='use "~"')
 
 
+def _check_schedulers(study: Study, field: Field, claim: ClaimEntry) -> None:
+    """A matrix key that is about one scheduler is asked for of that one, and said of it."""
+    own = study.matrix.get(SCHEDULER, [study.scheduler])
+    under = [claim.where[SCHEDULER]] if SCHEDULER in claim.where else own
+    for key in claim.where:
+        if not any(applies(key, str(one)) for one in under):
+            raise FieldError(
+                (*field, "where", key),
+                f"has no meaning under {label(claim.where[SCHEDULER])}",
+                next="remove it",
+            )
+    other = str(claim.than.get(SCHEDULER, ""))
+    for key in study.matrix:
+        if not other or not scheduler_of(key):
+            continue
+        if key in claim.than and not applies(key, other):
+            raise FieldError(
+                (*field, "than", key), f"has no meaning under {other}", next="remove it"
+            )
+        # It is not known from the run that is compared, unless all of these have it.
+        said = key in claim.than or all(
+            applies(key, str(one))
+            for one in under
+            if all(applies(named, str(one)) for named in claim.where)
+        )
+        if applies(key, other) and not said:
+            raise FieldError(
+                (*field, "than"), f"does not say which run under {other}", next=f"add {key}"
+            )
+
+
 def _check_why(claim: ClaimEntry, field: Field, names: Sequence[str]) -> None:
     for metric, of_other in places(claim.why):
         try:
@@ -196,6 +233,10 @@ def _check_compare(study: Study, compare: CompareTable) -> None:
     if compare.x not in study.matrix:
         raise FieldError(
             ("compare", "x"), "not a matrix key", next=suggest(compare.x, study.matrix)
+        )
+    if not 0 < compare.scale < math.inf:
+        raise FieldError(
+            ("compare", "scale"), f"{compare.scale} is out of range", next="allowed: more than 0"
         )
     wanted = len(study.matrix[compare.x])
     for index, series in enumerate(compare.series):
@@ -494,8 +535,7 @@ def _check_scheduler(study: Study, spec: RunSpec) -> None:
                 raise FieldError(
                     (*field, key), "unknown coefficient", next=suggest(key, limits.IO_COST_MODEL)
                 )
-            if value < 1:
-                raise FieldError((*field, key), f"{value} is too small", next="allowed: 1 and more")
+            _within((*field, key), value, limits.IO_COST_COEFFICIENT)
         if missing := [key for key in limits.IO_COST_MODEL if key not in study.io_cost.model]:
             raise FieldError(
                 field,
@@ -504,9 +544,11 @@ def _check_scheduler(study: Study, spec: RunSpec) -> None:
             )
     for key, setting in study.io_cost.qos.items():
         _check_qos(key, setting)
-    if not 0 < study.io_max.scale < math.inf:
+    if not 0 < study.io_max.scale <= limits.IO_MAX_SCALE:
         raise FieldError(
-            ("io_max", "scale"), f"{study.io_max.scale} caps nothing", next="allowed: more than 0"
+            ("io_max", "scale"),
+            f"{study.io_max.scale} is out of range",
+            next=f"allowed: more than 0, up to {limits.IO_MAX_SCALE}",
         )
     if any(us > limits.LATENCY_US for us in spec.scheduler.io_latency_us.values()):
         raise FieldError(
@@ -528,9 +570,11 @@ def _check_qos(key: str, value: int | float | str) -> None:
     elif isinstance(value, str):
         raise FieldError(field, f"expected a number, got {value!r}")
     elif key in ("rlat", "wlat"):
-        if not isinstance(value, int) or value < 0:
+        if not isinstance(value, int) or value not in limits.IO_COST_LATENCY_US:
             raise FieldError(
-                field, f"{value} is not a latency", next="allowed: whole microseconds, 0 and more"
+                field,
+                f"{value} is not a latency",
+                next=f"allowed: whole microseconds, {limits.IO_COST_LATENCY_US}",
             )
     elif key in ("rpct", "wpct"):
         _within(field, value, limits.PERCENT)
@@ -548,9 +592,14 @@ def _check_knobs(study: Study) -> None:
             raise FieldError(
                 ("iosched", scheduler), "has no tunables", next=suggest(scheduler, ELEVATORS)
             )
-    tables: list[tuple[Field, dict[str, int | str]]] = [(("queue",), study.queue)]
-    tables += [(("iosched", name), table) for name, table in study.iosched.items()]
-    for field, table in tables:
+    tables: list[tuple[Field, dict[str, int | str], Mapping[str, Range]]] = [
+        (("queue",), study.queue, limits.QUEUE_KNOBS)
+    ]
+    tables += [
+        (("iosched", name), table, limits.IOSCHED_KNOBS.get(name, {}))
+        for name, table in study.iosched.items()
+    ]
+    for field, table, ranges in tables:
         for key, value in table.items():
             if not limits.KNOB_NAME.fullmatch(key):
                 raise FieldError((*field, key), "is not the name of a file below queue")
@@ -560,9 +609,19 @@ def _check_knobs(study: Study) -> None:
                     f"{value!r} is not a value of a knob",
                     next="allowed: letters, digits, blanks and _.,:=/+-; a '-' in front of a digit",
                 )
+            number = _whole(value)
+            if number is not None:
+                _within((*field, key), number, ranges.get(key, limits.KNOB))
 
 
 # ---- small rules ---------------------------------------------------------------------
+
+
+def _whole(value: int | str) -> int | None:
+    """The number that a file would take this for, if it is one."""
+    text = str(value).strip()
+    # Of more digits than any file takes, but few enough to be made a number.
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else None
 
 
 def _within(field: Field, value: int | float, allowed: Range) -> None:

@@ -46,6 +46,8 @@ from isoblk.study.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
 SCHEDULER = "scheduler"
 OPTIONS = "options"
 NR_REQUESTS = "nr_requests"
+# Tables of a study that only one controller reads.
+_TABLES_OF = {"io_cost": "io.cost", "io_max": "io.max", "io_latency": "io.latency"}
 # The elevators of kernel/sched: they share one policy, isoblk_share's.
 OWN_ELEVATORS = ("kyber-fair", "feedbac", "cfq")
 ELEVATORS = ("mq-deadline", "kyber", "bfq", *OWN_ELEVATORS)
@@ -108,8 +110,20 @@ def label(value: MatrixValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def scheduler_of(key: str) -> str:
+    """The one scheduler that a matrix key is about, "" if it is about all."""
+    head, _, rest = key.partition(".")
+    return rest.partition(".")[0] if head == "iosched" else _TABLES_OF.get(head, "")
+
+
+def applies(key: str, scheduler: str) -> bool:
+    """Whether a matrix key makes a difference under a scheduler."""
+    return scheduler_of(key) in ("", scheduler)
+
+
 def points(study: Study) -> Iterator[Point]:
-    """Every point of the matrix, the last key fastest.
+    """Every point of the matrix, the last key fastest. A key that is about another scheduler than
+    the point's is not part of it, and does not multiply it.
 
     Raises:
         FieldError: a matrix key names no field, or a value is not of its field's type.
@@ -118,11 +132,19 @@ def points(study: Study) -> Iterator[Point]:
     # "device" before "device.servers", "tenant.*.rw" before "tenant.web.rw".
     order = sorted(study.matrix, key=lambda key: (key.count("."), "*" not in key))
     bare = msgspec.structs.replace(study, matrix={}, claim=[])
-    overridden = {field: key for key in order for field in targets[key]}
+    made: set[tuple[tuple[str, str], ...]] = set()
     for values in itertools.product(*study.matrix.values()):
         chosen = dict(zip(study.matrix, values, strict=True))
+        scheduler = str(chosen.get(SCHEDULER, study.scheduler))
+        chosen = {key: value for key, value in chosen.items() if applies(key, scheduler)}
+        labels = {key: label(value) for key, value in chosen.items()}
+        if tuple(labels.items()) in made:
+            continue
+        made.add(tuple(labels.items()))
+        own = [key for key in order if key in chosen]
+        overridden = {field: key for key in own for field in targets[key]}
         document: dict[str, Any] = msgspec.to_builtins(bare)
-        for key in order:
+        for key in own:
             for field in targets[key]:
                 _put(document, field, chosen[key])
         try:
@@ -134,7 +156,6 @@ def points(study: Study) -> Iterator[Point]:
             raise FieldError(
                 ("matrix", key), f"{chosen[key]!r}: {error.cause}", next=error.next
             ) from None
-        labels = {key: label(value) for key, value in chosen.items()}
         if SCHEDULER not in labels:
             labels = {SCHEDULER: study.scheduler, **labels}
         yield Point(labels, resolved, overridden)
