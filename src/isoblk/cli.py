@@ -301,10 +301,10 @@ def _campaign(
             f" {invalid[0].record.reasons[0]}"
         )
     if check_claims:
-        _check_claims(finished)
+        require_claims(finished)
 
 
-def _check_claims(finished: ResultSet) -> None:
+def require_claims(finished: ResultSet) -> None:
     """Raises RunError: a claim fails, or the runs do not decide it."""
     judged = judge_all(analyse(finished))
     texts = {

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`isoblk run --check-claims` ends with 1 unless every claim holds, and names those that do not."""
+
+from pathlib import Path
+
+import pytest
+
+from isoblk import cli
+from isoblk.errors import RunError
+from isoblk.result.store import read_results
+from isoblk.study.model import ClaimEntry, MatrixValue
+
+from . import resultgen
+
+BFQ: dict[str, MatrixValue] = {"scheduler": "bfq"}
+
+
+def _claim(text: str, value: float) -> ClaimEntry:
+    return ClaimEntry(
+        text=text, source="ours", metric="total_vs_none", op=">", value=value, where=BFQ
+    )
+
+
+def test_claims_that_hold_pass(tmp_path: Path) -> None:
+    resultgen.weights_study(tmp_path, claims=[_claim("a third", 0.3)])
+    cli.require_claims(read_results(tmp_path))
+
+
+def test_a_claim_that_fails_is_named(tmp_path: Path) -> None:
+    resultgen.weights_study(
+        tmp_path, claims=[_claim("a third", 0.3), _claim("half", 0.5), _claim("all", 1)]
+    )
+    with pytest.raises(RunError) as caught:
+        cli.require_claims(read_results(tmp_path))
+    assert caught.value.exit_status == 1
+    assert caught.value.cause == "2 of 3 claims do not hold; fails: 'half', 'all'"
+    assert "\n" not in str(caught.value)
+
+
+def test_what_decides_nothing_has_passed_nothing(tmp_path: Path) -> None:
+    resultgen.weights_study(tmp_path, tier="qemu", claims=[_claim("a third", 0.3)])
+    with pytest.raises(RunError, match="1 of 1 claims do not hold; undecided: 'a third'"):
+        cli.require_claims(read_results(tmp_path))
+
+
+def test_a_study_without_claims_has_none_to_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text('name = "s"\ndevice = "fast"\n[[tenant]]\nname = "t"\n')
+    monkeypatch.setattr("sys.argv", ["isoblk", "run", str(path), "--check-claims"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (f"isoblk: {path}: has no claims to check; add a [[claim]]\n")
