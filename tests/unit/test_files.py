@@ -5,10 +5,12 @@ what fails leaves nothing."""
 import errno
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
 from isoblk import cli
 from isoblk.errors import RunError, UserError
@@ -267,3 +269,21 @@ def test_text_is_utf_8_with_or_without_a_mark(
         read_text(path, "it")
     assert caught.value.cause == cause
     assert "\n" not in str(caught.value)
+
+
+def test_every_command_that_writes_a_file_asks_for_force() -> None:
+    """Directories are isoblk's own: run resumes in one, modules replaces its own modules."""
+    unforced = {
+        " ".join(path)
+        for path, command in _commands(typer.main.get_command(cli.app))
+        if (options := {name for one in command.params for name in one.opts})
+        and "--output" in options
+        and "--force" not in options
+    }
+    assert unforced == {"run", "kernel modules"}
+
+
+def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _commands(below, (*path, name))
