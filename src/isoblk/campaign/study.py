@@ -33,7 +33,7 @@ from isoblk.study.model import Expansion, PlannedRun, RunSpec
 
 _LOCK = ".lock"
 # A run's directory: done, being made, or what a failed one left.
-_OF_A_RUN = re.compile(r"\.?[0-9a-f]{16}(\.failed)?")
+_OF_A_RUN = re.compile(r"\.?[0-9a-f]{16}(\.failed)?|\.trial-\w+")
 
 # Which op's rate, and in what unit, each io.cost coefficient is.
 _COEFFICIENTS = {

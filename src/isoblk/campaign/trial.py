@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from isoblk.campaign.execute import Bench
 from isoblk.errors import RunError
 from isoblk.guest.plan import CONFIGFS, DISK, HOST, prologue, scheduler_modules
+from isoblk.guest.shell import render
 from isoblk.machine import Ran
 from isoblk.machine.uml import memory_mib
 from isoblk.study.point import OWN_ELEVATORS
@@ -45,7 +46,7 @@ def try_out(bench: Bench, where: Path | None = None) -> Ran:
     """
     with TemporaryDirectory(prefix=".trial-", dir=where) as temporary:
         directory = Path(temporary)
-        script = "\n".join([*prologue(MODULES, "v2"), _SCRIPT])
+        script = "\n".join([render(prologue(MODULES, "v2")), _SCRIPT])
         (directory / "plan.sh").write_text(script)
         modules = [bench.modules[name] for name in MODULES]
         try:

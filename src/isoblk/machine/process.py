@@ -158,6 +158,9 @@ def _failed_step(console: Path) -> str:
         return ""
     number = int("".join(complaints[-1]))
     lines = (console.parent / "plan.sh").read_text().splitlines()
+    # What is on the console need not be the shell's.
+    if not 1 <= number <= len(lines):
+        return ""
     return f": plan.sh:{number}: {lines[number - 1].strip()}"
 
 
