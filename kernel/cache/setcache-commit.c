@@ -18,6 +18,8 @@ static enum sc_record_state sc_record_state(enum sc_state state, bool stop)
 		return SC_RECORD_DIRTY;
 	case SC_CLEAN:
 		return stop ? SC_RECORD_CLEAN : SC_RECORD_FREE;
+	case SC_RETIRED:
+		return SC_RECORD_RETIRED;
 	default:
 		return SC_RECORD_FREE;
 	}
@@ -39,9 +41,10 @@ static void sc_say(void *context, u64 first, u32 count, bool stop, u8 *states,
 		for (i = 0; i < n; i++, slot++) {
 			states[i] = sc_record_state(sc_state(index, set, slot),
 						    stop);
-			blocks[i] = states[i] == SC_RECORD_FREE ? 0 :
+			blocks[i] = states[i] == SC_RECORD_CLEAN ||
+				    states[i] == SC_RECORD_DIRTY ?
 				    sc_block_of(index, set,
-						sc_id(index, set, slot));
+						sc_id(index, set, slot)) : 0;
 		}
 		spin_unlock_irq(&bucket->lock);
 		first += n;
@@ -61,6 +64,15 @@ static int sc_load(void *context, u64 number, enum sc_record_state state,
 	u16 slot = number & (index->geo.assoc - 1);
 	u32 its_set, id;
 
+	if (number >= index->slots)
+		return -EUCLEAN;
+	/* Records are in its place, whatever its own says. */
+	if (sc_state(index, set, slot) == SC_RETIRED)
+		return 0;
+	if (state == SC_RECORD_RETIRED) {
+		sc_retire(index, set, slot);
+		return 0;
+	}
 	if (block >= index->blocks)
 		return -EUCLEAN;
 	sc_locate(index, block, &its_set, &id);
@@ -76,9 +88,57 @@ static int sc_load(void *context, u64 number, enum sc_record_state state,
 	return 0;
 }
 
+/* Slots of a set that lie together, and hold nothing that is needed. */
+static bool sc_spare_of(struct setcache *sc, u32 set, u32 count, u16 *first)
+{
+	struct sc_index *index = &sc->index;
+	u32 slot, i;
+
+	for (slot = 0; slot < index->geo.assoc; slot += count) {
+		for (i = 0; i < count; i++)
+			if (sc_state(index, set, slot + i) != SC_FREE &&
+			    !sc_evictable(index, set, slot + i))
+				break;
+		if (i < count)
+			continue;
+		for (i = 0; i < count; i++) {
+			if (sc_state(index, set, slot + i) == SC_CLEAN)
+				sc_remove(index, set, slot + i);
+			sc_retire(index, set, slot + i);
+			sc_mark(sc, set, slot + i);
+		}
+		*first = slot;
+		return true;
+	}
+	return false;
+}
+
+/* Slots for a block of records, in the first set that has them. */
+static bool sc_spare(void *context, u32 count, u64 *number)
+{
+	struct setcache *sc = context;
+	struct sc_index *index = &sc->index;
+	bool found = false;
+	u16 slot;
+	u32 set;
+
+	for (set = 0; set < index->geo.sets && !found; set++) {
+		struct sc_bucket *bucket = sc_bucket(index, set);
+
+		spin_lock_irq(&bucket->lock);
+		found = sc_spare_of(sc, set, count, &slot);
+		spin_unlock_irq(&bucket->lock);
+		if (found)
+			*number = sc_slot(index, set, slot);
+		cond_resched();
+	}
+	return found;
+}
+
 const struct sc_md_ops sc_md_ops = {
 	.say = sc_say,
 	.load = sc_load,
+	.spare = sc_spare,
 };
 
 /*---------------------------------------------------------------------------*/

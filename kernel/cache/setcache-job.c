@@ -691,7 +691,7 @@ bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 		state = sc_state(index, io->op.set, piece->slot);
 		if (state == SC_CLEAN && (io->retried || READ_ONCE(sc->lost)))
 			continue;
-		job->dirty |= state >= SC_DIRTY;
+		job->dirty |= sc_is_dirty(state);
 		piece->kind = SC_KIND_HIT;
 		if (state != SC_FILLING)
 			continue;

@@ -12,6 +12,16 @@
  * A block that has to be written has a bit in @changed. A commit moves it to
  * @writing and takes it off there when the block is stable. Neither means that
  * the SSD says what memory does.
+ *
+ * A block of records that cannot be written in its place goes into the place of
+ * data that are not needed, and the superblock says where. So one bad place
+ * costs a slot, and nobody's data. What the place said before is still true: no
+ * commit has ended since.
+ *
+ * The superblock has three copies. Two are written in turn, and the newer one
+ * counts. One that cannot be written is passed over: the next number goes to the
+ * other one. The third, at the end of the SSD, is written seldom, and carries what
+ * nothing else could tell: whose cache it is, and where its records are.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -30,14 +40,26 @@
 #include "setcache-metadata.h"
 
 #define SC_MAGIC	"isoblk setcache"
-#define SC_VERSION	1
+#define SC_VERSION	2
+
+/* Of the superblock; those but the last are written in turn. */
+#define SC_TURNS	2
+#define SC_COPIES	3
 
 /* Above the block in a record. */
 #define SC_STATE_SHIFT	60
 #define SC_BLOCK_MASK	GENMASK_ULL(SC_STATE_SHIFT - 1, 0)
 
-/* Longest reason why records were refused. */
-#define SC_MAX_REASON	96
+/* Longest reason why an SSD was refused, with two identities. */
+#define SC_MAX_REASON	384
+
+/*
+ * Places that are tried for a block of records. If so many are bad, as good as
+ * all are, and the SSD is.
+ */
+#define SC_MOVE_TRIES	16
+
+#define SC_MD_WRITE	(REQ_OP_WRITE | REQ_SYNC | REQ_META)
 
 /* Few writes are made stable by FUA each, more by one flush behind them. */
 #define SC_MAX_FUA	2
@@ -46,6 +68,12 @@ enum sc_super_state {
 	SC_SUPER_IN_USE,
 	SC_SUPER_CLEAN,
 };
+
+/* Where a block of records is instead, in blocks of 4096 bytes of the SSD. */
+struct sc_disk_move {
+	__le32 block;
+	__le32 place;
+} __packed;
 
 /* A superblock. Sums are over a whole block, whose rest is zeros. */
 struct sc_disk_super {
@@ -64,7 +92,13 @@ struct sc_disk_super {
 	__le32 stamp;
 	__le64 commits;
 	__le64 dirty;
-	u8 zero[SC_RECORD_BLOCK - 112];
+	u8 identity[SC_IDENTITY_SIZE];
+	u8 boot[16];
+	__le64 diskseq;
+	__le64 sectors;
+	__le32 nr_moved;
+	struct sc_disk_move moved[SC_MAX_MOVED];
+	u8 zero[SC_RECORD_BLOCK - 276 - SC_MAX_MOVED * 8];
 } __packed;
 
 /* The record of a slot. */
@@ -76,6 +110,12 @@ struct sc_record {
 
 static_assert(sizeof(struct sc_disk_super) == SC_RECORD_BLOCK);
 static_assert(sizeof(struct sc_record) == SC_RECORD_SIZE);
+
+/* A block of records that has been moved. */
+struct sc_move {
+	u32 block;
+	u32 place;
+};
 
 /**
  * struct sc_md - the metadata of a cache
@@ -91,15 +131,19 @@ static_assert(sizeof(struct sc_record) == SC_RECORD_SIZE);
  * @nr_changed: bits in @changed; atomic, may be more for a moment
  * @failed: of the last commit, blocks remain in @writing; of the committer
  * @may_be_clean: the superblock says clean, or may: a write of it has failed
+ * @due: what all copies of the superblock are to say, they do not yet
  * @seq: of the superblock; this and the rest: of whoever commits, one at a time
  * @commits: commits so far
  * @uuid: of this cache
  * @seed: checksum of @uuid
+ * @identity: of the origin
+ * @moved: where blocks of records are instead, in their order
+ * @nr_moved: how many
  * @pages: a batch of blocks
  * @index: their numbers
  * @states: of a block's records
  * @where: of a block's records
- * @reason: why the records were refused
+ * @reason: why the SSD was refused
  */
 struct sc_md {
 	struct block_device *bdev;
@@ -114,10 +158,14 @@ struct sc_md {
 	atomic_long_t nr_changed;
 	bool failed;
 	bool may_be_clean;
+	bool due;
 	u64 seq;
 	u64 commits;
 	uuid_t uuid;
 	u32 seed;
+	char identity[SC_IDENTITY_SIZE];
+	struct sc_move moved[SC_MAX_MOVED];
+	u32 nr_moved;
 	struct page *pages[SC_BATCH];
 	u64 index[SC_BATCH];
 	u8 states[SC_RECORDS];
@@ -132,23 +180,32 @@ struct sc_wait_io {
 	struct completion done;
 };
 
+/* The sector of a copy of the superblock. */
+static sector_t sc_super_sector(const struct sc_geometry *geo, u32 copy)
+{
+	if (copy < SC_TURNS)
+		return copy * SC_BLOCK_SECTORS;
+	return round_down(geo->ssd, SC_BLOCK_SECTORS) - SC_BLOCK_SECTORS;
+}
+
 int sc_geometry_fit(struct sc_geometry *geo)
 {
 	u64 set = (u64)geo->assoc * geo->block;
-	u64 slots, records, missing;
+	u64 slots, records, missing, end;
 
-	if (geo->ssd <= SC_RECORD_START)
+	if (geo->ssd <= SC_RECORD_START + SC_BLOCK_SECTORS)
 		return -ENOSPC;
-	geo->sets = div64_u64(geo->ssd - SC_RECORD_START, set);
+	end = sc_super_sector(geo, SC_TURNS);
+	geo->sets = div64_u64(end - SC_RECORD_START, set);
 	while (geo->sets) {
 		slots = geo->sets * geo->assoc;
 		records = DIV_ROUND_UP_ULL(slots, SC_RECORDS);
 		geo->data = SC_RECORD_START + records * SC_BLOCK_SECTORS;
 		geo->data = round_up(geo->data, SC_DATA_ALIGN);
-		if (geo->data + geo->sets * set <= geo->ssd)
+		if (geo->data + geo->sets * set <= end)
 			return 0;
 		/* A set less makes room for less than twice a set, aligned. */
-		missing = geo->data + geo->sets * set - geo->ssd;
+		missing = geo->data + geo->sets * set - end;
 		missing = DIV64_U64_ROUND_UP(missing, 2 * (set + SC_DATA_ALIGN));
 		geo->sets -= min(geo->sets, missing);
 	}
@@ -244,15 +301,6 @@ static int sc_wait_for(struct sc_wait_io *wait)
 	return wait->error;
 }
 
-static int sc_md_io(struct sc_md *md, blk_opf_t opf, sector_t sector, u32 count)
-{
-	struct sc_wait_io wait;
-
-	sc_wait_init(&wait);
-	sc_md_submit(md, opf, sector, 0, count, &wait);
-	return sc_wait_for(&wait);
-}
-
 static int sc_md_flush(struct sc_md *md)
 {
 	struct sc_wait_io wait;
@@ -268,8 +316,29 @@ static int sc_md_flush(struct sc_md *md)
 	return sc_wait_for(&wait);
 }
 
-static sector_t sc_record_sector(u64 block)
+/* The first moved block that is not before this one. */
+static u32 sc_move_at(const struct sc_md *md, u64 block)
 {
+	u32 low = 0, high = md->nr_moved;
+
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+
+		if (md->moved[middle].block < block)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Where a block of records is. */
+static sector_t sc_record_sector(const struct sc_md *md, u64 block)
+{
+	u32 at = sc_move_at(md, block);
+
+	if (at < md->nr_moved && md->moved[at].block == block)
+		return (u64)md->moved[at].place * SC_BLOCK_SECTORS;
 	return SC_RECORD_START + block * SC_BLOCK_SECTORS;
 }
 
@@ -294,30 +363,136 @@ static void sc_md_make(struct sc_md *md, u64 block, struct page *page,
 	memset(records + count, 0, (SC_RECORDS - count) * SC_RECORD_SIZE);
 }
 
-/* Write the first pages, which are blocks @index, neighbours together. */
-static int sc_md_write(struct sc_md *md, u32 count)
+/* The end of a run of pages from @first on, whose blocks lie together. */
+static u32 sc_md_run(const struct sc_md *md, u32 first, u32 count)
+{
+	u32 next = first + 1;
+
+	while (next < count && sc_record_sector(md, md->index[next]) ==
+	       sc_record_sector(md, md->index[next - 1]) + SC_BLOCK_SECTORS)
+		next++;
+	return next;
+}
+
+/* Read or write the first pages, which are blocks @index. */
+static int sc_md_batch(struct sc_md *md, blk_opf_t opf, u32 count)
 {
 	struct sc_wait_io wait;
-	u32 first, next, runs = 0;
-	blk_opf_t opf = REQ_OP_WRITE | REQ_SYNC | REQ_META;
-	int r;
-
-	for (next = 0; next < count; next++)
-		runs += !next || md->index[next] != md->index[next - 1] + 1;
-	if (runs <= SC_MAX_FUA)
-		opf |= REQ_FUA;
+	u32 first, next;
 
 	sc_wait_init(&wait);
 	for (first = 0; first < count; first = next) {
-		for (next = first + 1; next < count; next++)
-			if (md->index[next] != md->index[next - 1] + 1)
-				break;
-		sc_md_submit(md, opf, sc_record_sector(md->index[first]),
+		next = sc_md_run(md, first, count);
+		sc_md_submit(md, opf, sc_record_sector(md, md->index[first]),
 			     first, next - first, &wait);
 	}
-	r = sc_wait_for(&wait);
-	if (!r && !(opf & REQ_FUA))
+	return sc_wait_for(&wait);
+}
+
+/* Read or write a page. */
+static int sc_md_page(struct sc_md *md, blk_opf_t opf, sector_t sector, u32 i)
+{
+	struct sc_wait_io wait;
+
+	sc_wait_init(&wait);
+	sc_md_submit(md, opf, sector, i, 1, &wait);
+	return sc_wait_for(&wait);
+}
+
+/* The first slot that a place of a block of records takes, and how many. */
+static u64 sc_place_slot(const struct sc_md *md, u32 place, u32 *count)
+{
+	u64 sector = (u64)place * SC_BLOCK_SECTORS - md->geo.data;
+
+	*count = max_t(u32, 1, SC_BLOCK_SECTORS / md->geo.block);
+	return div_u64(sector, md->geo.block);
+}
+
+/* Remember where a block of records is. False: no room for more. */
+static bool sc_md_set_moved(struct sc_md *md, u64 block, u64 place)
+{
+	u32 at = sc_move_at(md, block);
+
+	if (at == md->nr_moved || md->moved[at].block != block) {
+		if (md->nr_moved == SC_MAX_MOVED)
+			return false;
+		memmove(&md->moved[at + 1], &md->moved[at],
+			(md->nr_moved - at) * sizeof(md->moved[0]));
+		md->nr_moved++;
+	}
+	md->moved[at].block = block;
+	md->moved[at].place = place;
+	md->due = true;
+	return true;
+}
+
+/* Write page @i, a block of records, to another place. */
+static int sc_md_move(struct sc_md *md, u32 i)
+{
+	u32 tries, count = max_t(u32, 1, SC_BLOCK_SECTORS / md->geo.block);
+	u64 slot, place;
+	int r;
+
+	for (tries = 0; tries < SC_MOVE_TRIES; tries++) {
+		if (!md->ops->spare(md->context, count, &slot))
+			return -ENOSPC;
+		place = div_u64(md->geo.data + slot * md->geo.block,
+				SC_BLOCK_SECTORS);
+		if (place > U32_MAX)
+			return -ENOSPC;
+		r = sc_md_page(md, SC_MD_WRITE | REQ_FUA,
+			       place * SC_BLOCK_SECTORS, i);
+		if (!r)
+			return sc_md_set_moved(md, md->index[i], place) ?
+			       0 : -ENOSPC;
+		if (r == -ENODEV)
+			return r;
+	}
+	return r;
+}
+
+/*
+ * Write the first pages, which are blocks @index. Some of them have failed
+ * together: each by itself, and those that fail again to other places.
+ */
+static int sc_md_write_each(struct sc_md *md, u32 count)
+{
+	u32 i;
+	int r;
+
+	for (i = 0; i < count; i++) {
+		r = sc_md_page(md, SC_MD_WRITE,
+			       sc_record_sector(md, md->index[i]), i);
+		if (r && r != -ENODEV)
+			r = sc_md_move(md, i);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int sc_md_write_everywhere(struct sc_md *md);
+
+/* Write the first pages, which are blocks @index, durably if @stable. */
+static int sc_md_write(struct sc_md *md, u32 count, bool stable)
+{
+	blk_opf_t opf = SC_MD_WRITE;
+	u32 first, runs = 0;
+	int r;
+
+	for (first = 0; first < count; first = sc_md_run(md, first, count))
+		runs++;
+	if (runs <= SC_MAX_FUA && stable)
+		opf |= REQ_FUA;
+	r = sc_md_batch(md, opf, count);
+	if (r && r != -ENODEV) {
+		opf &= ~REQ_FUA;
+		r = sc_md_write_each(md, count);
+	}
+	if (!r && stable && !(opf & REQ_FUA))
 		r = sc_md_flush(md);
+	if (!r && md->due)
+		r = sc_md_write_everywhere(md);
 	return r;
 }
 
@@ -359,7 +534,7 @@ int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
 			return 0;
 		r = sc_md_flush(md);
 		if (!r)
-			r = sc_md_write(md, count);
+			r = sc_md_write(md, count, true);
 		if (r) {
 			md->failed = true;
 			return r;
@@ -398,17 +573,17 @@ bool sc_md_pending(struct sc_md *md)
 
 /*---------------------------------------------------------------------------*/
 
-/* Write the superblock, in the other copy, durably. */
-static int sc_md_write_super(struct sc_md *md, enum sc_super_state state,
-			     u32 stamp, u64 dirty)
+/* Make a superblock in the first page. */
+static void sc_super_make(struct sc_md *md, enum sc_super_state state,
+			  const struct sc_seen *seen, u64 dirty)
 {
 	struct sc_disk_super *disk = page_address(md->pages[0]);
-	int r;
+	u32 i;
 
 	memset(disk, 0, sizeof(*disk));
 	memcpy(disk->magic, SC_MAGIC, sizeof(disk->magic));
 	disk->version = cpu_to_le32(SC_VERSION);
-	disk->seq = cpu_to_le64(md->seq + 1);
+	disk->seq = cpu_to_le64(md->seq);
 	export_uuid(disk->uuid, &md->uuid);
 	disk->block = cpu_to_le32(md->geo.block);
 	disk->assoc = cpu_to_le32(md->geo.assoc);
@@ -417,19 +592,81 @@ static int sc_md_write_super(struct sc_md *md, enum sc_super_state state,
 	disk->ssd = cpu_to_le64(md->geo.ssd);
 	disk->data = cpu_to_le64(md->geo.data);
 	disk->state = cpu_to_le32(state);
-	disk->stamp = cpu_to_le32(stamp);
 	disk->commits = cpu_to_le64(md->commits);
 	disk->dirty = cpu_to_le64(dirty);
+	memcpy(disk->identity, md->identity, sizeof(disk->identity));
+	if (seen) {
+		disk->stamp = cpu_to_le32(seen->stamp);
+		export_uuid(disk->boot, &seen->boot);
+		disk->diskseq = cpu_to_le64(seen->diskseq);
+		disk->sectors = cpu_to_le64(seen->sectors);
+	}
+	disk->nr_moved = cpu_to_le32(md->nr_moved);
+	for (i = 0; i < md->nr_moved; i++) {
+		disk->moved[i].block = cpu_to_le32(md->moved[i].block);
+		disk->moved[i].place = cpu_to_le32(md->moved[i].place);
+	}
 	disk->csum = cpu_to_le32(sc_super_sum(disk));
+}
+
+/* Write the first page to a copy of the superblock, durably. */
+static int sc_super_write(struct sc_md *md, u32 copy)
+{
+	return sc_md_page(md, SC_MD_WRITE | REQ_PREFLUSH | REQ_FUA,
+			  sc_super_sector(&md->geo, copy), 0);
+}
+
+/*
+ * Write the superblock, durably, in the copy whose turn it is. If that cannot be
+ * written, in the other one: numbers go on, for nobody knows what a write that
+ * has failed has left.
+ */
+static int sc_md_write_super(struct sc_md *md, enum sc_super_state state,
+			     const struct sc_seen *seen, u64 dirty)
+{
+	u32 turn;
+	int r;
 
 	if (state == SC_SUPER_CLEAN)
 		md->may_be_clean = true;
-	r = sc_md_io(md, REQ_OP_WRITE | REQ_SYNC | REQ_META | REQ_PREFLUSH |
-		     REQ_FUA, ((md->seq + 1) & 1) * SC_BLOCK_SECTORS, 1);
-	if (r)
-		return r;
-	md->seq++;
-	md->may_be_clean = state == SC_SUPER_CLEAN;
+	for (turn = 0; turn < SC_TURNS; turn++) {
+		md->seq++;
+		sc_super_make(md, state, seen, dirty);
+		r = sc_super_write(md, md->seq % SC_TURNS);
+		if (!r) {
+			md->may_be_clean = state == SC_SUPER_CLEAN;
+			return 0;
+		}
+		if (r == -ENODEV)
+			break;
+	}
+	return r;
+}
+
+/* Write all copies of the superblock, in use; one that takes turns will do. */
+static int sc_md_write_everywhere(struct sc_md *md)
+{
+	bool good = false;
+	u32 copy;
+	int r, error = 0;
+
+	for (copy = 0; copy < SC_COPIES; copy++) {
+		if (copy < SC_TURNS)
+			md->seq++;
+		sc_super_make(md, SC_SUPER_IN_USE, NULL, 0);
+		r = sc_super_write(md, copy < SC_TURNS ? md->seq % SC_TURNS :
+						       copy);
+		if (r == -ENODEV)
+			return r;
+		if (r)
+			error = r;
+		else if (copy < SC_TURNS)
+			good = true;
+	}
+	if (!good)
+		return error;
+	md->due = false;
+	md->may_be_clean = false;
 	return 0;
 }
 
@@ -441,10 +678,11 @@ static int sc_md_write_all(struct sc_md *md, bool stop)
 	int r;
 
 	while (block < md->blocks) {
-		for (count = 0; count < SC_BATCH && block < md->blocks; count++)
+		for (count = 0; count < SC_BATCH && block < md->blocks; count++) {
+			md->index[count] = block;
 			sc_md_make(md, block++, md->pages[count], stop);
-		r = sc_md_io(md, REQ_OP_WRITE | REQ_SYNC | REQ_META,
-			     sc_record_sector(block - count), count);
+		}
+		r = sc_md_write(md, count, false);
 		if (r)
 			return r;
 		cond_resched();
@@ -452,10 +690,14 @@ static int sc_md_write_all(struct sc_md *md, bool stop)
 	return 0;
 }
 
-static bool sc_super_valid(const struct sc_disk_super *disk)
+/* Whether page @copy is that copy of a superblock, whatever it says. */
+static bool sc_super_valid(const struct sc_md *md, u32 copy)
 {
+	const struct sc_disk_super *disk = page_address(md->pages[copy]);
+
 	return !memcmp(disk->magic, SC_MAGIC, sizeof(disk->magic)) &&
-	       le32_to_cpu(disk->csum) == sc_super_sum(disk);
+	       le32_to_cpu(disk->csum) == sc_super_sum(disk) &&
+	       (copy >= SC_TURNS || le64_to_cpu(disk->seq) % SC_TURNS == copy);
 }
 
 static void sc_md_set_uuid(struct sc_md *md)
@@ -466,27 +708,25 @@ static void sc_md_set_uuid(struct sc_md *md)
 	md->seed = crc32c(~0, raw, sizeof(raw));
 }
 
-static int sc_md_format(struct sc_md *md, struct sc_super *super,
-			const char **error)
+static int sc_md_format(struct sc_md *md, const char *identity,
+			struct sc_super *super, const char **error)
 {
 	int r;
 
 	uuid_gen(&md->uuid);
 	sc_md_set_uuid(md);
-	md->seq = 1;
+	strscpy_pad(md->identity, identity);
+	md->seq = 0;
 	md->commits = 0;
+	md->nr_moved = 0;
+	md->due = false;
 	*error = "cannot format the SSD";
 	r = sc_md_write_all(md, false);
-	if (r)
-		return r;
-	/* Both copies: what is lost of one is then found. */
-	r = sc_md_write_super(md, SC_SUPER_CLEAN, 0, 0);
 	if (!r)
-		r = sc_md_write_super(md, SC_SUPER_CLEAN, 0, 0);
+		r = sc_md_write_everywhere(md);
+	memset(super, 0, sizeof(*super));
 	super->clean = true;
 	super->fresh = true;
-	super->stamp = 0;
-	super->dirty = 0;
 	return r;
 }
 
@@ -495,7 +735,9 @@ static bool sc_md_fits(struct sc_md *md, const struct sc_disk_super *disk,
 		       const char **error)
 {
 	*error = NULL;
-	if (le32_to_cpu(disk->version) != SC_VERSION)
+	if (le32_to_cpu(disk->version) == 1)
+		*error = "the cache is of an older format, 1, that no release had: if nothing in it matters, wipe the SSD";
+	else if (le32_to_cpu(disk->version) != SC_VERSION)
 		*error = "superblock of a version that is not known";
 	else if (le32_to_cpu(disk->block) != md->geo.block)
 		*error = "the cache was made with another block size";
@@ -510,33 +752,156 @@ static bool sc_md_fits(struct sc_md *md, const struct sc_disk_super *disk,
 	return !*error;
 }
 
+/* Whether two superblocks are of the same cache. */
+static bool sc_super_same(const struct sc_disk_super *a,
+			  const struct sc_disk_super *b)
+{
+	return a->version == b->version &&
+	       !memcmp(a->uuid, b->uuid, sizeof(a->uuid)) &&
+	       a->block == b->block && a->assoc == b->assoc &&
+	       a->sets == b->sets && a->origin == b->origin &&
+	       a->ssd == b->ssd && a->data == b->data;
+}
+
 /*
- * Read the copies into the first two pages, each by itself: the other one will
- * do. One that cannot be read is left as something that is no superblock.
+ * Read the copies into the first pages, each by itself: the others will do. One
+ * that cannot be read is left as something that is no superblock.
  */
 static int sc_md_read_supers(struct sc_md *md)
 {
-	int r[2];
-	u32 i;
+	int r, error = 0;
+	u32 i, bad = 0;
 
-	for (i = 0; i < 2; i++) {
-		struct sc_wait_io wait;
-
-		sc_wait_init(&wait);
-		sc_md_submit(md, REQ_OP_READ, i * SC_BLOCK_SECTORS, i, 1,
-			     &wait);
-		r[i] = sc_wait_for(&wait);
-		if (r[i])
-			memset(page_address(md->pages[i]), 0xff,
-			       SC_RECORD_BLOCK);
+	for (i = 0; i < SC_COPIES; i++) {
+		r = sc_md_page(md, REQ_OP_READ, sc_super_sector(&md->geo, i),
+			       i);
+		if (!r)
+			continue;
+		error = r;
+		bad++;
+		memset(page_address(md->pages[i]), 0xff, SC_RECORD_BLOCK);
 	}
-	return r[0] && r[1] ? r[0] : 0;
+	return bad == SC_COPIES ? error : 0;
 }
 
-int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
-	       const char **error)
+/* The copy that counts, of those in the first pages; -1 if there is none. */
+static int sc_super_choose(const struct sc_md *md, bool *both)
 {
-	const struct sc_disk_super *disk, *other;
+	bool valid[SC_TURNS];
+	u64 seq[SC_TURNS];
+	u32 i;
+
+	for (i = 0; i < SC_TURNS; i++) {
+		const struct sc_disk_super *disk = page_address(md->pages[i]);
+
+		valid[i] = sc_super_valid(md, i);
+		seq[i] = le64_to_cpu(disk->seq);
+	}
+	*both = valid[0] && valid[1];
+	if (*both)
+		return seq[1] > seq[0];
+	if (valid[0] || valid[1])
+		return valid[1];
+	return sc_super_valid(md, SC_TURNS) ? SC_TURNS : -1;
+}
+
+/* Whether all places of moved records are in the data, each once. */
+static bool sc_moved_valid(const struct sc_md *md,
+			   const struct sc_disk_super *disk)
+{
+	u32 i, j, nr = le32_to_cpu(disk->nr_moved);
+	u64 start = md->geo.data / SC_BLOCK_SECTORS;
+	u64 end = div_u64(md->geo.data + md->slots * md->geo.block,
+			  SC_BLOCK_SECTORS);
+
+	if (nr > SC_MAX_MOVED)
+		return false;
+	for (i = 0; i < nr; i++) {
+		u32 block = le32_to_cpu(disk->moved[i].block);
+		u32 place = le32_to_cpu(disk->moved[i].place);
+
+		if (block >= md->blocks || place < start || place >= end ||
+		    (i && block <= le32_to_cpu(disk->moved[i - 1].block)))
+			return false;
+		for (j = 0; j < i; j++)
+			if (disk->moved[j].place == disk->moved[i].place)
+				return false;
+	}
+	return true;
+}
+
+/* Take over what is to be kept of the copy that counts, and of the newest one. */
+static void sc_super_load(struct sc_md *md, const struct sc_disk_super *disk,
+			  const struct sc_disk_super *newest)
+{
+	u32 i;
+
+	md->seq = le64_to_cpu(newest->seq);
+	md->commits = max(le64_to_cpu(disk->commits),
+			  le64_to_cpu(newest->commits));
+	import_uuid(&md->uuid, disk->uuid);
+	sc_md_set_uuid(md);
+	memcpy(md->identity, newest->identity, sizeof(md->identity));
+	md->identity[SC_IDENTITY_SIZE - 1] = 0;
+	md->nr_moved = le32_to_cpu(newest->nr_moved);
+	for (i = 0; i < md->nr_moved; i++) {
+		md->moved[i].block = le32_to_cpu(newest->moved[i].block);
+		md->moved[i].place = le32_to_cpu(newest->moved[i].place);
+	}
+	md->due = false;
+}
+
+/* Whether the copies in the first pages are of one cache; the newest of them. */
+static const struct sc_disk_super *
+sc_super_newest(struct sc_md *md, const struct sc_disk_super *chosen)
+{
+	const struct sc_disk_super *newest = chosen, *disk;
+	u32 i;
+
+	for (i = 0; i < SC_COPIES; i++) {
+		disk = page_address(md->pages[i]);
+		if (!sc_super_valid(md, i))
+			continue;
+		if (!sc_super_same(disk, chosen))
+			return NULL;
+		if (le64_to_cpu(disk->seq) > le64_to_cpu(newest->seq))
+			newest = disk;
+	}
+	return newest;
+}
+
+/* The copies in the first pages are all zeros. */
+static bool sc_md_is_empty(const struct sc_md *md)
+{
+	u32 i;
+
+	for (i = 0; i < SC_COPIES; i++)
+		if (memchr_inv(page_address(md->pages[i]), 0, SC_RECORD_BLOCK))
+			return false;
+	return true;
+}
+
+/* Whether the superblock names this origin, or none; else why not. */
+static bool sc_md_is_of(struct sc_md *md, const struct sc_disk_super *disk,
+			const char *identity, const char **error)
+{
+	char named[SC_IDENTITY_SIZE];
+
+	memcpy(named, disk->identity, sizeof(named));
+	named[SC_IDENTITY_SIZE - 1] = 0;
+	if (!named[0] || !strcmp(named, identity))
+		return true;
+	snprintf(md->reason, sizeof(md->reason),
+		 "the SSD is the cache of another origin, %s, not of %s", named,
+		 identity[0] ? identity : "one without an identity");
+	*error = md->reason;
+	return false;
+}
+
+int sc_md_open(struct sc_md *md, bool format, const char *identity,
+	       struct sc_super *super, const char **error)
+{
+	const struct sc_disk_super *disk, *newest;
 	uuid_t uuid;
 	bool both;
 	int r;
@@ -545,42 +910,44 @@ int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
 	r = sc_md_read_supers(md);
 	if (r)
 		return r;
-	disk = page_address(md->pages[0]);
-	other = page_address(md->pages[1]);
-	if (!memchr_inv(disk, 0, SC_RECORD_BLOCK) &&
-	    !memchr_inv(other, 0, SC_RECORD_BLOCK)) {
+	if (sc_md_is_empty(md)) {
 		if (format)
-			return sc_md_format(md, super, error);
+			return sc_md_format(md, identity, super, error);
 		*error = "the SSD is empty, but there were dirty blocks";
 		return -EINVAL;
 	}
-
-	both = sc_super_valid(disk) && sc_super_valid(other);
-	if (!sc_super_valid(disk) ||
-	    (sc_super_valid(other) &&
-	     le64_to_cpu(other->seq) > le64_to_cpu(disk->seq)))
-		disk = other;
-	if (!sc_super_valid(disk)) {
-		*error = "no superblock, or both are damaged: run isoblk cache check";
+	r = sc_super_choose(md, &both);
+	if (r < 0) {
+		*error = "no superblock, or all are damaged: run isoblk cache check";
 		return -EINVAL;
 	}
+	disk = page_address(md->pages[r]);
 	if (!sc_md_fits(md, disk, error))
 		return -EINVAL;
-	import_uuid(&uuid, disk->uuid);
-	if (md->seq && !uuid_equal(&uuid, &md->uuid)) {
-		*error = "the SSD holds another cache";
+	newest = sc_super_newest(md, disk);
+	*error = "the copies of the superblock do not fit each other: run isoblk cache check";
+	if (!newest || !sc_moved_valid(md, newest))
 		return -EINVAL;
-	}
+	if (!sc_md_is_of(md, newest, identity, error))
+		return -EINVAL;
+	import_uuid(&uuid, disk->uuid);
+	*error = "the SSD holds another cache";
+	if (md->seq && !uuid_equal(&uuid, &md->uuid))
+		return -EINVAL;
 
-	md->seq = le64_to_cpu(disk->seq);
-	md->commits = le64_to_cpu(disk->commits);
-	md->uuid = uuid;
-	sc_md_set_uuid(md);
 	/* A copy that cannot be read may have been newer, and said in use. */
 	super->clean = le32_to_cpu(disk->state) == SC_SUPER_CLEAN && both;
-	super->stamp = le32_to_cpu(disk->stamp);
+	super->seen.stamp = le32_to_cpu(disk->stamp);
+	import_uuid(&super->seen.boot, disk->boot);
+	super->seen.diskseq = le64_to_cpu(disk->diskseq);
+	super->seen.sectors = le64_to_cpu(disk->sectors);
 	super->dirty = le64_to_cpu(disk->dirty);
 	super->fresh = false;
+	sc_super_load(md, disk, newest);
+	if (strcmp(md->identity, identity)) {
+		strscpy_pad(md->identity, identity);
+		md->due = true;
+	}
 	return 0;
 }
 
@@ -624,16 +991,41 @@ static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
 	return 0;
 }
 
+/* Pass on slots where blocks of records are. */
+static int sc_md_load_moved(struct sc_md *md)
+{
+	u32 i, count;
+	u64 slot;
+	int r;
+
+	for (i = 0; i < md->nr_moved; i++) {
+		slot = sc_place_slot(md, md->moved[i].place, &count);
+		while (count--) {
+			r = md->ops->load(md->context, slot++,
+					  SC_RECORD_RETIRED, 0);
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
 int sc_md_load(struct sc_md *md, const char **error)
 {
 	u64 block = 0;
 	u32 i, count;
 	int r;
 
+	*error = "blocks of records have been moved beyond the data";
+	r = sc_md_load_moved(md);
+	if (r)
+		return r;
 	while (block < md->blocks) {
 		count = min_t(u64, SC_BATCH, md->blocks - block);
+		for (i = 0; i < count; i++)
+			md->index[i] = block + i;
 		*error = "cannot read the records: run isoblk cache check";
-		r = sc_md_io(md, REQ_OP_READ, sc_record_sector(block), count);
+		r = sc_md_batch(md, REQ_OP_READ, count);
 		for (i = 0; i < count && !r; i++)
 			r = sc_md_load_block(md, block++, md->pages[i], error);
 		if (r)
@@ -654,10 +1046,13 @@ bool sc_md_may_be_clean(struct sc_md *md)
 
 int sc_md_start(struct sc_md *md)
 {
-	return sc_md_write_super(md, SC_SUPER_IN_USE, 0, 0);
+	if (md->due)
+		return sc_md_write_everywhere(md);
+	return sc_md_write_super(md, SC_SUPER_IN_USE, NULL, 0);
 }
 
-int sc_md_stop(struct sc_md *md, u32 stamp, u64 dirty, u64 *pending)
+int sc_md_stop(struct sc_md *md, const struct sc_seen *seen, u64 dirty,
+	       u64 *pending)
 {
 	int r;
 
@@ -673,7 +1068,7 @@ int sc_md_stop(struct sc_md *md, u32 stamp, u64 dirty, u64 *pending)
 	bitmap_zero(md->writing, md->blocks);
 	atomic_long_set(&md->nr_changed, 0);
 	md->failed = false;
-	return sc_md_write_super(md, SC_SUPER_CLEAN, stamp, dirty);
+	return sc_md_write_super(md, SC_SUPER_CLEAN, seen, dirty);
 }
 
 struct sc_md *sc_md_create(struct block_device *bdev, struct bio_set *bs,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What dm-setcache keeps on the SSD beside the data: a superblock, twice, and a
- * record for each slot. README.md has the format, byte for byte.
+ * What dm-setcache keeps on the SSD beside the data: a superblock, three times,
+ * and a record for each slot. README.md has the format, byte for byte.
  *
  * This part knows the format, which records have to be written, and in what
  * order with flushes. What a record is to say, it asks.
@@ -26,6 +26,12 @@
 /* Blocks of records that are written with one flush before them. */
 #define SC_BATCH		256
 
+/* An identity of an origin, with the zero behind it. */
+#define SC_IDENTITY_SIZE	128
+
+/* Blocks of records that a superblock has room for, of those moved. */
+#define SC_MAX_MOVED		450
+
 struct bio_set;
 struct page;
 struct sc_md;
@@ -35,6 +41,7 @@ enum sc_record_state {
 	SC_RECORD_FREE,
 	SC_RECORD_CLEAN,
 	SC_RECORD_DIRTY,
+	SC_RECORD_RETIRED,
 	SC_NR_RECORD_STATES,
 };
 
@@ -57,15 +64,29 @@ struct sc_geometry {
 };
 
 /**
+ * struct sc_seen - what was seen of the origin when the cache was stopped
+ * @stamp: checksum of a sample of its sectors
+ * @boot: the load of the module that saw it; null if the rest is not known
+ * @diskseq: number of its disk, which no other one has since the kernel started
+ * @sectors: written and discarded on its disk since that appeared
+ */
+struct sc_seen {
+	u32 stamp;
+	uuid_t boot;
+	u64 diskseq;
+	u64 sectors;
+};
+
+/**
  * struct sc_super - what else a superblock says
  * @clean: the cache was stopped in order
- * @stamp: checksum of the origin's first sectors then
+ * @seen: of the origin then
  * @dirty: dirty blocks then
  * @fresh: there was none, the SSD has just been formatted
  */
 struct sc_super {
 	bool clean;
-	u32 stamp;
+	struct sc_seen seen;
 	u64 dirty;
 	bool fresh;
 };
@@ -74,13 +95,18 @@ struct sc_super {
  * struct sc_md_ops - what this part asks
  * @say: state and block of slots from @slot on, @count of them, for records.
  *	 @stop: clean ones are to be recorded, too. May be called at any time.
- * @load: a record read. An error ends the loading.
+ * @load: a record read. An error ends the loading. Slots where blocks of
+ *	  records have been moved to come first, and are retired.
+ * @spare: slots, from @slot on, @count of them, that hold nothing, and nothing
+ *	   from then on: a block of records is going there. False if there are
+ *	   none.
  */
 struct sc_md_ops {
 	void (*say)(void *context, u64 slot, u32 count, bool stop,
 		    u8 *states, u64 *blocks);
 	int (*load)(void *context, u64 slot, enum sc_record_state state,
 		    u64 block);
+	bool (*spare)(void *context, u32 count, u64 *slot);
 };
 
 /**
@@ -109,7 +135,8 @@ void sc_md_destroy(struct sc_md *md);
 /**
  * sc_md_open() - read the superblock, or format the SSD
  * @md: the metadata
- * @format: an SSD that begins with zeros may be formatted
+ * @format: an SSD with zeros where superblocks belong may be formatted
+ * @identity: of the origin, or ""
  * @super: what was found
  * @error: says what is wrong
  *
@@ -118,8 +145,8 @@ void sc_md_destroy(struct sc_md *md);
  * Context: sleeps.
  * Return: 0, -EINVAL for a superblock of something else, or an I/O error.
  */
-int sc_md_open(struct sc_md *md, bool format, struct sc_super *super,
-	       const char **error);
+int sc_md_open(struct sc_md *md, bool format, const char *identity,
+	       struct sc_super *super, const char **error);
 
 /**
  * sc_md_load() - read all records and pass on those that are not free
@@ -151,13 +178,14 @@ bool sc_md_may_be_clean(struct sc_md *md);
 /**
  * sc_md_stop() - write all records, with the clean ones, and say clean
  * @md: the metadata
- * @stamp: of the origin
+ * @seen: of the origin
  * @dirty: dirty blocks
  * @pending: how many blocks of records waited to be written
  *
  * Context: sleeps. Nobody changes the cache.
  */
-int sc_md_stop(struct sc_md *md, u32 stamp, u64 dirty, u64 *pending);
+int sc_md_stop(struct sc_md *md, const struct sc_seen *seen, u64 dirty,
+	       u64 *pending);
 
 /**
  * sc_md_changed() - the record of a slot has to be written
@@ -191,8 +219,8 @@ bool sc_md_pending(struct sc_md *md);
  * @written: how many blocks of records were
  *
  * Data written before this is called are stable when it returns, and so are
- * the records of slots changed before. After an error the records remain to be
- * written.
+ * the records of slots changed before. A block of records that cannot be
+ * written is moved. After an error the records remain to be written.
  *
  * Context: sleeps; one at a time.
  */

@@ -65,7 +65,7 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 		sc_part(index, &io->iter, i, &from, &to);
 		slot = sc_find(index, set, io->op.first + i);
 		if (slot != SC_NIL && (lost || io->retried)) {
-			bool dirty = sc_state(index, set, slot) >= SC_DIRTY;
+			bool dirty = sc_is_dirty(sc_state(index, set, slot));
 
 			if (dirty && lost)
 				return SC_PLAN_FAIL;
@@ -134,7 +134,7 @@ static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
 		io->settle = true;
 		break;
 	}
-	if (state >= SC_DIRTY)
+	if (sc_is_dirty(state))
 		sc_count(sc, SC_STAT_dirty_hit, 1);
 	sc_touch(&sc->index, io->op.set, slot, READ_ONCE(sc->policy), false);
 	return true;
@@ -152,7 +152,7 @@ static bool sc_out_of_reach(const struct sc_io *io)
 	for (id = io->op.first; id <= io->op.last; id++) {
 		slot = sc_find(index, io->op.set, id);
 		if (slot != SC_NIL &&
-		    sc_state(index, io->op.set, slot) >= SC_DIRTY)
+		    sc_is_dirty(sc_state(index, io->op.set, slot)))
 			return true;
 	}
 	return false;
@@ -320,7 +320,7 @@ void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
 		if (slot == SC_NIL)
 			continue;
 		state = sc_state(index, op->set, slot);
-		if (state >= SC_DIRTY)
+		if (sc_is_dirty(state))
 			continue;
 		if (!through)
 			sc_dirty(sc, op->set, slot);
@@ -348,7 +348,8 @@ void sc_drop(struct setcache *sc, const struct sc_op *op)
 	spin_lock_irqsave(&bucket->lock, flags);
 	for (id = op->first; id <= op->last; id++) {
 		slot = sc_find(index, op->set, id);
-		if (slot == SC_NIL || sc_state(index, op->set, slot) >= SC_DIRTY)
+		if (slot == SC_NIL ||
+		    sc_is_dirty(sc_state(index, op->set, slot)))
 			continue;
 		if (op->class == SC_SHARED &&
 		    sc_slot_busy(index, op->set, id, op))

@@ -58,7 +58,7 @@ void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
 }
 
 /* Whether a slot may give way. */
-static bool sc_evictable(struct sc_index *index, u32 set, u16 slot)
+bool sc_evictable(struct sc_index *index, u32 set, u16 slot)
 {
 	return sc_state(index, set, slot) == SC_CLEAN &&
 	       !sc_slot_busy(index, set, sc_id(index, set, slot), NULL);

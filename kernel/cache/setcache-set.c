@@ -93,6 +93,7 @@ void sc_index_clear(struct sc_index *index)
 	memset(index->sets, 0, index->geo.sets * sizeof(*index->sets));
 	atomic_long_set(&index->nr_used, 0);
 	atomic_long_set(&index->nr_dirty, 0);
+	atomic_long_set(&index->nr_retired, 0);
 	atomic_long_set(&index->nr_stuck, 0);
 }
 
@@ -217,14 +218,22 @@ void sc_remove(struct sc_index *index, u32 set, u16 slot)
 	atomic_long_dec(&index->nr_used);
 }
 
+/* A slot that is free is never used again. */
+void sc_retire(struct sc_index *index, u32 set, u16 slot)
+{
+	sc_set_state(index, set, slot, SC_RETIRED);
+	index->sets[set].used++;
+	atomic_long_inc(&index->nr_retired);
+}
+
 /* Change the state of a slot, and what is counted by it. */
 void sc_set_state(struct sc_index *index, u32 set, u16 slot,
 		  enum sc_state state)
 {
 	u32 *tag = &index->tags[sc_slot(index, set, slot)];
 	enum sc_state old = *tag >> SC_ID_BITS;
-	bool was = old >= SC_DIRTY;
-	bool is = state >= SC_DIRTY;
+	bool was = sc_is_dirty(old);
+	bool is = sc_is_dirty(state);
 
 	if (old == SC_STUCK)
 		atomic_long_dec(&index->nr_stuck);

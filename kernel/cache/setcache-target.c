@@ -26,6 +26,7 @@
 #include <linux/device-mapper.h>
 #include <linux/kstrtox.h>
 #include <linux/log2.h>
+#include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -37,8 +38,16 @@
 #define SC_MIN_JOBS	16
 #define SC_MIN_BIOS	64
 
-/* The origin's beginning, where file systems have their superblocks. */
-#define SC_STAMP_BYTES	(64 * 1024)
+/*
+ * What is summed of the origin, in blocks of 4096 bytes: its beginning and its
+ * end, where partition tables and volume managers have theirs; the same at
+ * 1 MiB, where most first partitions begin, and their file systems; and a few
+ * between, so that a restored image is seen. A hard disk reads it in less than
+ * half a second.
+ */
+#define SC_STAMP_BLOCKS	16
+#define SC_STAMP_FIRST	256
+#define SC_STAMP_SPREAD	16
 
 #define SC_NR_ARGS	6
 
@@ -164,29 +173,50 @@ static int sc_set(struct setcache *sc, const char *key, const char *value)
 
 /*---------------------------------------------------------------------------*/
 
-/* Checksum of the origin's beginning. */
-static int sc_stamp(struct setcache *sc, u32 *stamp)
+/* Add blocks of the origin to a checksum, as far as it has them. */
+static int sc_stamp_add(struct setcache *sc, u64 block, u32 count,
+			struct page *page, u32 *sum)
 {
-	u32 bytes = min_t(u64, SC_STAMP_BYTES,
-			  sc->index.geo.origin << SECTOR_SHIFT);
-	u32 at, piece, sum = ~0;
-	/* Without it the SSD would count as lost. */
-	struct page *page = alloc_page(GFP_NOIO | __GFP_NOFAIL);
+	u64 blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
 	struct bio *bio;
 	int r = 0;
 
-	for (at = 0; at < bytes && !r; at += piece) {
-		piece = min_t(u32, PAGE_SIZE, bytes - at);
+	for (; count-- && !r; block++) {
+		if (block >= blocks)
+			continue;
 		bio = bio_alloc_bioset(sc->origin->bdev, 1, REQ_OP_READ,
 				       GFP_NOIO, &sc->bs);
-		bio->bi_iter.bi_sector = at >> SECTOR_SHIFT;
-		__bio_add_page(bio, page, piece, 0);
+		bio->bi_iter.bi_sector = block * SC_BLOCK_SECTORS;
+		__bio_add_page(bio, page, SC_RECORD_BLOCK, 0);
 		r = submit_bio_wait(bio);
 		bio_put(bio);
-		sum = crc32c(sum, page_address(page), piece);
+		*sum = crc32c(*sum, page_address(page), SC_RECORD_BLOCK);
 	}
+	return r;
+}
+
+/* Checksum of a sample of the origin. */
+static int sc_stamp(struct setcache *sc, u32 *stamp)
+{
+	u64 blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
+	/* Without it the SSD would count as lost. */
+	struct page *page = alloc_page(GFP_NOIO | __GFP_NOFAIL);
+	u32 i;
+	int r;
+
+	*stamp = ~0;
+	r = sc_stamp_add(sc, 0, SC_STAMP_BLOCKS, page, stamp);
+	if (!r)
+		r = sc_stamp_add(sc, SC_STAMP_FIRST, SC_STAMP_BLOCKS, page,
+				 stamp);
+	/* Wraps around, and is beyond the end, if there are fewer. */
+	if (!r)
+		r = sc_stamp_add(sc, blocks - SC_STAMP_BLOCKS, SC_STAMP_BLOCKS,
+				 page, stamp);
+	for (i = 1; i <= SC_STAMP_SPREAD && !r; i++)
+		r = sc_stamp_add(sc, div_u64(blocks * i, SC_STAMP_SPREAD + 1),
+				 1, page, stamp);
 	__free_page(page);
-	*stamp = sum;
 	return r;
 }
 
@@ -206,7 +236,7 @@ static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 		r = sc_stamp(sc, &stamp);
 		if (r)
 			return r;
-		if (stamp != super->stamp) {
+		if (stamp != super->seen.stamp) {
 			*error = "dirty blocks, but the origin has changed while detached";
 			if (super->dirty && !sc_option(sc, SC_ACCEPT_ORIGIN))
 				return -EUCLEAN;
@@ -232,7 +262,7 @@ static int sc_start(struct setcache *sc)
 	/* Acknowledged, and known to nobody when the SSD is back. */
 	lost = sc->lost && (sc->unflushed || sc_md_pending(sc->md));
 	r = sc_md_open(sc->md, !sc->lost || !atomic_long_read(&index->nr_dirty),
-		       &super, &error);
+		       "", &super, &error);
 	if (r) {
 		/*
 		 * What is not dirty can do without. But the SSD may have been
@@ -320,8 +350,8 @@ static void sc_quiesce(struct setcache *sc)
 static void sc_postsuspend(struct dm_target *ti)
 {
 	struct setcache *sc = ti->private;
+	struct sc_seen seen = {};
 	u64 pending;
-	u32 stamp;
 	int r;
 
 	sc_quiesce(sc);
@@ -330,9 +360,9 @@ static void sc_postsuspend(struct dm_target *ti)
 	/* What the SSD is to call clean must not be newer than the origin. */
 	r = blkdev_issue_flush(sc->origin->bdev);
 	if (!r)
-		r = sc_stamp(sc, &stamp);
+		r = sc_stamp(sc, &seen.stamp);
 	if (!r)
-		r = sc_md_stop(sc->md, stamp,
+		r = sc_md_stop(sc->md, &seen,
 			       atomic_long_read(&sc->index.nr_dirty), &pending);
 	if (!r) {
 		/* Their blocks were to be written anyway. */
@@ -378,11 +408,12 @@ static void sc_status_info(struct setcache *sc, char *result,
 	       READ_ONCE(sc->lost) ? "lost" : "ok",
 	       sc_modes[READ_ONCE(sc->mode)],
 	       sc_policies[READ_ONCE(sc->policy)], READ_ONCE(sc->clean_all));
-	DMEMIT(" block %u assoc %u sets %llu slots %llu used %ld dirty %ld stuck %ld",
+	DMEMIT(" block %u assoc %u sets %llu slots %llu used %ld dirty %ld stuck %ld retired %ld",
 	       index->geo.block, index->geo.assoc, index->geo.sets,
 	       index->slots, atomic_long_read(&index->nr_used),
 	       atomic_long_read(&index->nr_dirty),
-	       atomic_long_read(&index->nr_stuck));
+	       atomic_long_read(&index->nr_stuck),
+	       atomic_long_read(&index->nr_retired));
 	for (i = 0; i < SC_NR_STATS; i++)
 		DMEMIT(" %s %llu", sc_stat_names[i], sc_stat(sc, i));
 }

@@ -38,7 +38,7 @@
  * A block is known in its set by an id: the round of the disk over the sets,
  * and its place in the set's stripe. A tag is the id and the slot's state.
  */
-#define SC_ID_BITS		29
+#define SC_ID_BITS		28
 #define SC_ID_MASK		((u32)GENMASK(SC_ID_BITS - 1, 0))
 
 /* Pages for the cache's own copies of a request; a larger one does not fill. */
@@ -71,11 +71,12 @@ enum sc_policy {
  *
  *	free -> filling -> clean <-> dirty -> cleaning -> cleaned -> clean
  *	                                  <-          <-
- *	                       stuck <-> dirty, ... -> discarded -> free
+ *	                       stuck <-> dirty, ... -> discarded -> free -> retired
  *
  * cleaning: being written to the origin. cleaned: it has been, durably, and the
  * record is to say so. stuck: dirty, but cleaning it has failed. A write makes
- * all three dirty again.
+ * all three dirty again. retired: never used again, for its place is bad, or
+ * holds records; as free it has no block.
  */
 enum sc_state {
 	SC_FREE,
@@ -86,6 +87,7 @@ enum sc_state {
 	SC_CLEANED,
 	SC_DISCARDED,
 	SC_STUCK,
+	SC_RETIRED,
 };
 
 enum sc_option {
@@ -198,7 +200,7 @@ struct sc_bucket {
  * struct sc_set - a set; protected by its bucket's lock
  * @clock: uses, for stamps
  * @used: slots that are not free
- * @dirty: slots that are SC_DIRTY or beyond
+ * @dirty: slots with dirty blocks: sc_is_dirty()
  * @hand: where the last free slot was found
  * @since: seconds (jiffies / HZ) when it had no dirty slot last
  */
@@ -251,8 +253,9 @@ struct sc_flows {
  * @sets: the sets
  * @buckets: of sets
  * @bucket_mask: how many, less one
- * @nr_used: slots not free; atomic
- * @nr_dirty: slots dirty or beyond; atomic
+ * @nr_used: slots with a block; atomic
+ * @nr_dirty: slots with a dirty block; atomic
+ * @nr_retired: slots retired; atomic
  * @nr_stuck: of these, the stuck ones; atomic
  */
 struct sc_index {
@@ -270,6 +273,7 @@ struct sc_index {
 	u32 bucket_mask;
 	atomic_long_t nr_used;
 	atomic_long_t nr_dirty;
+	atomic_long_t nr_retired;
 	atomic_long_t nr_stuck;
 };
 
@@ -425,6 +429,7 @@ u16 sc_find(const struct sc_index *index, u32 set, u32 id);
 void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
 	       enum sc_state state);
 void sc_remove(struct sc_index *index, u32 set, u16 slot);
+void sc_retire(struct sc_index *index, u32 set, u16 slot);
 void sc_set_state(struct sc_index *index, u32 set, u16 slot,
 		  enum sc_state state);
 void sc_locate(const struct sc_index *index, u64 block, u32 *set, u32 *id);
@@ -439,6 +444,12 @@ static inline enum sc_state sc_state(const struct sc_index *index, u32 set,
 				     u16 slot)
 {
 	return index->tags[sc_slot(index, set, slot)] >> SC_ID_BITS;
+}
+
+/* Whether a state means that the record on the SSD may say dirty. */
+static inline bool sc_is_dirty(enum sc_state state)
+{
+	return state >= SC_DIRTY && state <= SC_STUCK;
 }
 
 static inline u32 sc_id(const struct sc_index *index, u32 set, u16 slot)
@@ -464,6 +475,7 @@ void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
 	      bool inserted);
 u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
 	    enum sc_policy policy, bool *replaced);
+bool sc_evictable(struct sc_index *index, u32 set, u16 slot);
 u16 sc_age(const struct sc_index *index, u32 set, u16 slot);
 /* Any context. */
 struct sc_flows *sc_flows_create(void);

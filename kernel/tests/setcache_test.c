@@ -56,7 +56,7 @@ static void an_origin_too_large_for_ids_is_refused(struct kunit *test)
 		.geo = { .block = 8, .assoc = 4096, .sets = 1 },
 	};
 
-	/* 29 bits of id, 12 of them the place in the stripe. */
+	/* 28 bits of id, 12 of them the place in the stripe. */
 	index.geo.origin = 8ULL << SC_ID_BITS;
 	KUNIT_EXPECT_EQ(test, sc_index_init(&index), 0);
 	sc_index_exit(&index);
@@ -85,7 +85,7 @@ static void large_disks_have_no_overflow(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, index.blocks, last + 1);
 			/* All but records is for data: 16 bytes a block. */
 			KUNIT_EXPECT_GT(test, index.slots * (512 * block + 16),
-					(ssd - 1024) * 512 -
+					(ssd - 2048) * 512 -
 					2ULL * assoc * block * 512);
 			sc_locate(&index, last, &set, &id);
 			KUNIT_EXPECT_LE(test, id, SC_ID_MASK);
@@ -97,7 +97,7 @@ static void large_disks_have_no_overflow(struct kunit *test)
 					index.slots - 1);
 			KUNIT_EXPECT_LE(test, block +
 					sc_slot_sector(&index, set, assoc - 1),
-					ssd);
+					sc_super_sector(&index.geo, 2));
 		}
 	}
 }
@@ -117,22 +117,25 @@ static void more_slots_than_numbers_are_refused(struct kunit *test)
 static void fits(struct kunit *test, u32 assoc, u32 block, u64 ssd)
 {
 	struct sc_geometry geo = { .assoc = assoc, .block = block, .ssd = ssd };
-	u64 set = (u64)assoc * block, records, data;
+	u64 set = (u64)assoc * block, records, data, end;
 
 	if (sc_geometry_fit(&geo)) {
-		KUNIT_EXPECT_LT(test, ssd, 2 * set + 1024);
+		KUNIT_EXPECT_LT(test, ssd, 2 * set + 1040);
 		return;
 	}
 	records = DIV_ROUND_UP_ULL(geo.sets * assoc, SC_RECORDS);
 	KUNIT_EXPECT_EQ(test, geo.data % SC_DATA_ALIGN, 0);
 	KUNIT_EXPECT_GE(test, geo.data,
 			SC_RECORD_START + records * SC_BLOCK_SECTORS);
-	KUNIT_EXPECT_LE(test, geo.data + geo.sets * set, ssd);
+	end = sc_super_sector(&geo, 2);
+	KUNIT_EXPECT_LE(test, end + SC_BLOCK_SECTORS, ssd);
+	KUNIT_EXPECT_GT(test, end + 2 * SC_BLOCK_SECTORS, ssd);
+	KUNIT_EXPECT_LE(test, geo.data + geo.sets * set, end);
 	/* One more would not. */
 	records = DIV_ROUND_UP_ULL((geo.sets + 1) * assoc, SC_RECORDS);
 	data = round_up(SC_RECORD_START + records * SC_BLOCK_SECTORS,
 			SC_DATA_ALIGN);
-	KUNIT_EXPECT_GT(test, data + (geo.sets + 1) * set, ssd);
+	KUNIT_EXPECT_GT(test, data + (geo.sets + 1) * set, end);
 }
 
 static void the_most_sets_that_fit_are_made(struct kunit *test)
@@ -174,6 +177,33 @@ static void a_record_is_read_as_written_and_damage_is_seen(struct kunit *test)
 	memset(&bad, 0, sizeof(bad));
 	KUNIT_EXPECT_FALSE(test, sc_record_decode(&bad, 4711, 0, &state,
 						  &block));
+}
+
+static void moved_records_are_found_where_they_are(struct kunit *test)
+{
+	static const u32 blocks[] = { 7, 3, 1000, 0, 500, 3, 7 };
+	struct sc_md *md = kunit_kzalloc(test, sizeof(*md), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, md);
+	for (i = 0; i < ARRAY_SIZE(blocks); i++) {
+		KUNIT_EXPECT_TRUE(test, sc_md_set_moved(md, blocks[i],
+							4000 + i));
+		KUNIT_EXPECT_EQ(test, sc_record_sector(md, blocks[i]),
+				8 * (4000 + i));
+	}
+	/* Those that were moved twice have one place, the last. */
+	KUNIT_EXPECT_EQ(test, md->nr_moved, 5);
+	for (i = 1; i < md->nr_moved; i++)
+		KUNIT_EXPECT_LT(test, md->moved[i - 1].block,
+				md->moved[i].block);
+	KUNIT_EXPECT_EQ(test, sc_record_sector(md, 3), 8 * 4005);
+	KUNIT_EXPECT_EQ(test, sc_record_sector(md, 4),
+			SC_RECORD_START + 4 * 8);
+	for (i = 2000; md->nr_moved < SC_MAX_MOVED; i++)
+		KUNIT_EXPECT_TRUE(test, sc_md_set_moved(md, i, i));
+	KUNIT_EXPECT_FALSE(test, sc_md_set_moved(md, 1, 1));
+	KUNIT_EXPECT_TRUE(test, sc_md_set_moved(md, 0, 1));
 }
 
 static void who_waits_for_whom(struct kunit *test)
@@ -380,6 +410,7 @@ static struct kunit_case setcache_cases[] = {
 	KUNIT_CASE(more_slots_than_numbers_are_refused),
 	KUNIT_CASE(the_most_sets_that_fit_are_made),
 	KUNIT_CASE(a_record_is_read_as_written_and_damage_is_seen),
+	KUNIT_CASE(moved_records_are_found_where_they_are),
 	KUNIT_CASE(who_waits_for_whom),
 	KUNIT_CASE(a_set_holds_what_a_list_would),
 	KUNIT_CASE(fifo_and_lru_give_way_in_their_order),

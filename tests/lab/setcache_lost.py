@@ -21,6 +21,7 @@ from tests.lab.setcache_guest import (
     drop_caches,
     fault,
     kernel_log,
+    sectors,
 )
 
 # Blocks: written at first; of those, again later; new ones, not flushed; read, never written.
@@ -31,15 +32,17 @@ def image(path: str) -> bytes:
     return Path(path).read_bytes()
 
 
-def restore(path: str, content: bytes) -> None:
+def restore(path: str, content: bytes, at: int = 0) -> None:
     fd = os.open(path, os.O_WRONLY)
-    os.write(fd, content)
+    os.pwrite(fd, content, at)
     os.fsync(fd)
     os.close(fd)
 
 
 def empty(path: str) -> None:
+    """Zeros where superblocks are, and records."""
     restore(path, bytes(1 << 20))
+    restore(path, bytes(4096), sectors(path) // 8 * 4096 - 4096)
 
 
 class Blocks:

@@ -234,7 +234,7 @@ def changed(cache: Cache) -> None:
 def damaged(cache: Cache) -> None:
     line = cache.line("writeback")
     restore(cache.ssd, b"some file system".ljust(1 << 16, b"x"))
-    refused(" are damaged", "create", "c", "--table", line)
+    refused("all are damaged", "create", "c", "--table", line)
     empty(cache.ssd)
     dm("create", "c", "--table", line)
     cache.remove()
@@ -258,7 +258,9 @@ def damaged(cache: Cache) -> None:
 
 def empty_first(cache: Cache) -> None:
     """Zeros where the superblocks are."""
-    restore(cache.ssd, bytes(8192))
+    size = sectors(cache.ssd) * 512
+    for at, length in ((0, 8192), (size // 4096 * 4096 - 4096, 4096)):
+        restore(cache.ssd, bytes(length), at)
 
 
 def main() -> None:

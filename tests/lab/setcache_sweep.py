@@ -295,6 +295,7 @@ class Life:
             # The fault came before there was a cache: what is there is nothing of ours.
             ssd = Direct(self.devices[1])
             ssd.put(0, bytes(8192))
+            ssd.put(self.kind.ssd // 8 * 8 - 8, bytes(4096))
             ssd.close()
             self.make(mode)
         found = everything(self.cache.path, ORIGIN)

@@ -414,6 +414,14 @@ def _crc(data: bytes, crc: int) -> int:
     return crc
 
 
+def _sample(origin: bytes) -> bytes:
+    """What of the origin is summed."""
+    count = len(origin) // 4096
+    blocks = [*range(16), *range(256, 272), *range(count - 16, count)]
+    blocks += [count * i // 17 for i in range(1, 17)]
+    return b"".join(origin[4096 * n : 4096 * n + 4096] for n in blocks if 0 <= n < count)
+
+
 def test_the_ssd_holds_what_is_documented(guest: Guest) -> None:
     left = _run(
         guest,
@@ -425,21 +433,24 @@ def test_the_ssd_holds_what_is_documented(guest: Guest) -> None:
     )
     ssd, origin = ((left.dir / name).read_bytes() for name in ("ssd", "origin"))
     supers = []
-    for copy in range(2):
-        raw = ssd[4096 * copy : 4096 * (copy + 1)]
+    for copy, at in enumerate((0, 4096, SSD * 512 // 4096 * 4096 - 4096)):
+        raw = ssd[at : at + 4096]
         fields = struct.unpack_from("<16sIIQ16sIIQQQQIIQQ", raw)
         assert fields[0] == b"isoblk setcache\0"
-        assert fields[1] == 1
+        assert fields[1] == 2
         assert fields[2] == _crc(raw[:20] + bytes(4) + raw[24:], 0xFFFFFFFF)
-        assert fields[3] % 2 == copy
-        assert not any(raw[112:])
+        assert fields[3] % 2 == copy or copy == 2
+        # The third one never says clean, and is of the same cache.
+        assert fields[11] == 0 or copy < 2
+        assert fields[4:11] == supers[0][4:11] if supers else True
+        assert not any(raw[272:])
         supers.append(fields)
     _, _, _, _, uuid, block, ways, sets, size, room, data, state, stamp, _, dirty = max(
         supers, key=lambda fields: fields[3]
     )
     assert (block, ways, sets, size, room, state) == (8, WAYS, 15, ORIGIN, SSD, 1)
     assert data % 128 == 0
-    assert stamp == _crc(origin[:65536], 0xFFFFFFFF)
+    assert stamp == _crc(_sample(origin), 0xFFFFFFFF)
 
     found = {0: 0, 1: 0, 2: 0}
     wanted = (left.dir / "data").read_bytes()
@@ -475,15 +486,51 @@ def _refused(guest: Guest, *damage: str, table: str = "writeback lru") -> Left:
 _ZERO = "dd if=/dev/zero of=/dev/fast bs=512 oflag=direct count=1 2> /dev/null seek="
 
 
-def test_one_damaged_superblock_does_not_matter_two_do(guest: Guest) -> None:
-    _run(
+def test_of_three_superblocks_one_is_enough(guest: Guest) -> None:
+    # What the last one alone tells is not that the stop was in order, so clean blocks are gone.
+    start = "make 'writeback lru 2 set_high 100'"
+    left = _run(
         guest,
-        f"make 'writeback lru 2 set_high 100'; fill {C}; dm remove c",
-        f"{_ZERO}0; make 'writeback lru 2 set_high 100'; same {C}; dm remove c",
-        f"{_ZERO}8; make 'writeback lru'; same {C}",
+        f"{start}; fill {C}; dm remove c",
+        f"{_ZERO}0; {start}; same {C}; dm remove c",
+        f"{_ZERO}8; {start}; same {C}; dm remove c",
+        f"{_ZERO}{SSD - 8}; {start}; same {C}; say dirty; clean; dm remove c",
+        f"{_ZERO}0; {_ZERO}8; {start}; say last; same {C}; dm remove c; {start}; same {C}",
     )
-    left = _refused(guest, f"{_ZERO}0", f"{_ZERO}8", "printf x | dd of=/dev/fast 2> /dev/null")
-    assert "no superblock, or both are damaged" in left.read("kernel")
+    assert _status(left, "dirty")["dirty"] == "512"
+    assert _status(left, "last")["used"] == "0"
+
+
+def test_without_any_superblock_it_is_refused(guest: Guest) -> None:
+    damage = "printf x | dd of=/dev/fast 2> /dev/null"
+    left = _refused(guest, f"{_ZERO}0", f"{_ZERO}8", f"{_ZERO}{SSD - 8}", damage)
+    assert "no superblock, or all are damaged" in left.read("kernel")
+
+
+def test_copies_of_different_caches_are_refused(guest: Guest) -> None:
+    # The first block of a cache, on the SSD of another one.
+    left = _run(
+        guest,
+        "make 'writeback lru'; dm remove c",
+        "dd if=/dev/fast of=/run/isoblk/first bs=4k count=1 2> /dev/null",
+        f"{_ZERO}0; {_ZERO}8; {_ZERO}{SSD - 8}; make 'writeback lru'; dm remove c",
+        "dd if=/run/isoblk/first of=/dev/fast bs=4k oflag=direct 2> /dev/null",
+        "fails make 'writeback lru'; dmesg | grep setcache > /run/isoblk/kernel",
+    )
+    assert "the copies of the superblock do not fit each other" in left.read("kernel")
+
+
+def test_a_cache_of_the_first_format_is_refused(guest: Guest) -> None:
+    head = struct.pack("<16sII", b"isoblk setcache", 1, 0)
+    page = bytearray(head.ljust(4096, b"\0"))
+    struct.pack_into("<I", page, 20, _crc(bytes(page), 0xFFFFFFFF))
+    text = "".join(f"\\{byte:03o}" for byte in page[:24])
+    left = _run(
+        guest,
+        f"printf '{text}' | dd of=/dev/fast conv=notrunc 2> /dev/null; sync /dev/fast",
+        "fails make 'writeback lru'; dmesg | grep setcache > /run/isoblk/kernel",
+    )
+    assert "the cache is of an older format, 1, that no release had" in left.read("kernel")
 
 
 def test_a_damaged_record_is_refused(guest: Guest) -> None:
