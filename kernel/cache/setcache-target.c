@@ -15,6 +15,7 @@
  *	-clean		dirty blocks back to the disk
  *	-commit		who waits for records, and gets them
  *	-metadata	the format, and the order of writes
+ *	-origin		which disk it is, and whether it has changed
  *
  * This one is what device-mapper sees. The table line is read by the
  * constructor, but the SSD only when the device is resumed: while a new table is
@@ -22,11 +23,10 @@
  * SSD as the next table, or the next kernel, expects it.
  */
 #include <linux/blkdev.h>
-#include <linux/crc32c.h>
+#include <linux/ctype.h>
 #include <linux/device-mapper.h>
 #include <linux/kstrtox.h>
 #include <linux/log2.h>
-#include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -37,17 +37,6 @@
 /* Jobs and bios that there is always memory for. */
 #define SC_MIN_JOBS	16
 #define SC_MIN_BIOS	64
-
-/*
- * What is summed of the origin, in blocks of 4096 bytes: its beginning and its
- * end, where partition tables and volume managers have theirs; the same at
- * 1 MiB, where most first partitions begin, and their file systems; and a few
- * between, so that a restored image is seen. A hard disk reads it in less than
- * half a second.
- */
-#define SC_STAMP_BLOCKS	16
-#define SC_STAMP_FIRST	256
-#define SC_STAMP_SPREAD	16
 
 #define SC_NR_ARGS	6
 
@@ -132,11 +121,27 @@ static const struct {
 	[SC_ACCEPT_ORIGIN] = { "accept_origin", 0, 0, 1 },
 };
 
+static char sc_no_identity[] =
+	"the kernel has no identity of the origin, and dirty blocks need one: option origin_id";
+
 static int sc_name(const char * const *names, int count, const char *name)
 {
 	int i = match_string(names, count, name);
 
 	return i < 0 ? -EINVAL : i;
+}
+
+/* A word that says which disk the origin is. */
+static int sc_set_origin_id(struct setcache *sc, const char *word)
+{
+	const char *c;
+
+	for (c = word; *c; c++)
+		if (!isascii(*c) || !isgraph(*c))
+			return -EINVAL;
+	if (c == word || strscpy(sc->origin_id, word) < 0)
+		return -EINVAL;
+	return 0;
 }
 
 /* Set an option, mode or policy from text. */
@@ -173,53 +178,6 @@ static int sc_set(struct setcache *sc, const char *key, const char *value)
 
 /*---------------------------------------------------------------------------*/
 
-/* Add blocks of the origin to a checksum, as far as it has them. */
-static int sc_stamp_add(struct setcache *sc, u64 block, u32 count,
-			struct page *page, u32 *sum)
-{
-	u64 blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
-	struct bio *bio;
-	int r = 0;
-
-	for (; count-- && !r; block++) {
-		if (block >= blocks)
-			continue;
-		bio = bio_alloc_bioset(sc->origin->bdev, 1, REQ_OP_READ,
-				       GFP_NOIO, &sc->bs);
-		bio->bi_iter.bi_sector = block * SC_BLOCK_SECTORS;
-		__bio_add_page(bio, page, SC_RECORD_BLOCK, 0);
-		r = submit_bio_wait(bio);
-		bio_put(bio);
-		*sum = crc32c(*sum, page_address(page), SC_RECORD_BLOCK);
-	}
-	return r;
-}
-
-/* Checksum of a sample of the origin. */
-static int sc_stamp(struct setcache *sc, u32 *stamp)
-{
-	u64 blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
-	/* Without it the SSD would count as lost. */
-	struct page *page = alloc_page(GFP_NOIO | __GFP_NOFAIL);
-	u32 i;
-	int r;
-
-	*stamp = ~0;
-	r = sc_stamp_add(sc, 0, SC_STAMP_BLOCKS, page, stamp);
-	if (!r)
-		r = sc_stamp_add(sc, SC_STAMP_FIRST, SC_STAMP_BLOCKS, page,
-				 stamp);
-	/* Wraps around, and is beyond the end, if there are fewer. */
-	if (!r)
-		r = sc_stamp_add(sc, blocks - SC_STAMP_BLOCKS, SC_STAMP_BLOCKS,
-				 page, stamp);
-	for (i = 1; i <= SC_STAMP_SPREAD && !r; i++)
-		r = sc_stamp_add(sc, div_u64(blocks * i, SC_STAMP_SPREAD + 1),
-				 1, page, stamp);
-	__free_page(page);
-	return r;
-}
-
 /* Whether what the cache holds is of the origin as it is now. */
 static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 			   const char **error)
@@ -233,7 +191,7 @@ static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 		return 0;
 	if (!super->fresh) {
 		*error = "cannot read the origin";
-		r = sc_stamp(sc, &stamp);
+		r = sc_origin_stamp(sc, &stamp);
 		if (r)
 			return r;
 		if (stamp != super->seen.stamp) {
@@ -259,10 +217,16 @@ static int sc_start(struct setcache *sc)
 	u32 set;
 	int r;
 
+	sc_origin_identity(sc, sc->identity);
+	error = sc_no_identity;
+	if (!sc->identity[0] && sc_mode_dirties(sc->mode)) {
+		r = -EINVAL;
+		goto bad;
+	}
 	/* Acknowledged, and known to nobody when the SSD is back. */
 	lost = sc->lost && (sc->unflushed || sc_md_pending(sc->md));
 	r = sc_md_open(sc->md, !sc->lost || !atomic_long_read(&index->nr_dirty),
-		       "", &super, &error);
+		       sc->identity, &super, &error);
 	if (r) {
 		/*
 		 * What is not dirty can do without. But the SSD may have been
@@ -360,7 +324,7 @@ static void sc_postsuspend(struct dm_target *ti)
 	/* What the SSD is to call clean must not be newer than the origin. */
 	r = blkdev_issue_flush(sc->origin->bdev);
 	if (!r)
-		r = sc_stamp(sc, &seen.stamp);
+		r = sc_origin_stamp(sc, &seen.stamp);
 	if (!r)
 		r = sc_md_stop(sc->md, &seen,
 			       atomic_long_read(&sc->index.nr_dirty), &pending);
@@ -430,6 +394,7 @@ static void sc_status_table(struct setcache *sc, char *result,
 		options[i] = sc_option(sc, i);
 		count += 2 * (options[i] != sc_options[i].initial);
 	}
+	count += 2 * !!sc->origin_id[0];
 	DMEMIT("%s %s %u %u %s %s %d", sc->origin->name, sc->ssd->name,
 	       sc->index.geo.block, sc->index.geo.assoc,
 	       sc_modes[READ_ONCE(sc->mode)],
@@ -437,6 +402,8 @@ static void sc_status_table(struct setcache *sc, char *result,
 	for (i = 0; i < SC_NR_OPTIONS; i++)
 		if (options[i] != sc_options[i].initial)
 			DMEMIT(" %s %u", sc_options[i].name, options[i]);
+	if (sc->origin_id[0])
+		DMEMIT(" origin_id %s", sc->origin_id);
 }
 
 static void sc_status(struct dm_target *ti, status_type_t type,
@@ -476,6 +443,21 @@ static void sc_check_marks(struct setcache *sc)
 	}
 }
 
+/* As sc_set(), of a cache that may be live. */
+static int sc_message_set(struct setcache *sc, const char *key,
+			  const char *value)
+{
+	int mode = sc_name(sc_modes, SC_NR_MODES, value);
+
+	if (!strcmp(key, "mode") && mode >= 0 && sc_mode_dirties(mode) &&
+	    !sc->identity[0]) {
+		DMWARN("%s: %s", dm_table_device_name(sc->ti->table),
+		       sc_no_identity);
+		return -EINVAL;
+	}
+	return sc_set(sc, key, value);
+}
+
 static int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 		      char *result, unsigned int maxlen)
 {
@@ -483,7 +465,7 @@ static int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 	int r = 0;
 
 	if (argc == 2) {
-		r = sc_set(sc, argv[0], argv[1]);
+		r = sc_message_set(sc, argv[0], argv[1]);
 		if (!r)
 			sc_check_marks(sc);
 	} else if (argc == 1 && !strcmp(argv[0], "clean")) {
@@ -620,7 +602,7 @@ static int sc_parse_options(struct setcache *sc, struct dm_arg_set *as,
 			    char **error)
 {
 	static const struct dm_arg count_arg = {
-		0, 2 * SC_NR_OPTIONS, "the number of options is wrong"
+		0, 2 * (SC_NR_OPTIONS + 1), "the number of options is wrong"
 	};
 	unsigned int count;
 	const char *key;
@@ -642,7 +624,10 @@ static int sc_parse_options(struct setcache *sc, struct dm_arg_set *as,
 	*error = "an option is not known, has no value, or one out of range";
 	for (; count >= 2; count -= 2) {
 		key = dm_shift_arg(as);
-		r = sc_set(sc, key, dm_shift_arg(as));
+		if (!strcmp(key, "origin_id"))
+			r = sc_set_origin_id(sc, dm_shift_arg(as));
+		else
+			r = sc_set(sc, key, dm_shift_arg(as));
 		if (r)
 			return r;
 	}
@@ -725,6 +710,11 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		goto bad;
 	r = sc_parse_options(sc, &as, &ti->error);
 	if (r)
+		goto bad;
+	r = -EINVAL;
+	ti->error = sc_no_identity;
+	sc_origin_identity(sc, sc->identity);
+	if (!sc->identity[0] && sc_mode_dirties(sc->mode))
 		goto bad;
 	r = dm_set_target_max_io_len(ti, (sector_t)sc->index.geo.block *
 					 sc->index.geo.assoc);

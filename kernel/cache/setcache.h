@@ -50,6 +50,9 @@
 /* Errors of data after which the SSD counts as lost. */
 #define SC_MAX_ERRORS		100
 
+/* A word of the table line, with the zero behind it. */
+#define SC_WORD_SIZE		101
+
 enum sc_mode {
 	SC_WRITEBACK,
 	SC_WRITETHROUGH,
@@ -308,6 +311,8 @@ struct sc_waiter {
  *	  read once by who needs them
  * @policy: enum sc_policy
  * @options: by enum sc_option
+ * @origin_id: what the table line calls the origin; constant
+ * @identity: what the origin is called; changes under suspension only
  * @loaded: memory is what the SSD says; under suspension only
  * @keep_clean: while loading: clean records count
  * @stopped: the SSD says clean; under suspension only
@@ -359,6 +364,8 @@ struct setcache {
 	u8 mode;
 	u8 policy;
 	u32 options[SC_NR_OPTIONS];
+	char origin_id[SC_WORD_SIZE];
+	char identity[SC_IDENTITY_SIZE];
 
 	bool loaded;
 	bool keep_clean;
@@ -481,6 +488,10 @@ u16 sc_age(const struct sc_index *index, u32 set, u16 slot);
 struct sc_flows *sc_flows_create(void);
 sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
 		 unsigned long now);
+
+/* setcache-origin.c; may sleep. */
+void sc_origin_identity(const struct setcache *sc, char *identity);
+int sc_origin_stamp(struct setcache *sc, u32 *stamp);
 
 /* setcache-io.c; any context. */
 int sc_map(struct dm_target *ti, struct bio *bio);

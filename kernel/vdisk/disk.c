@@ -48,6 +48,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/unaligned.h>
 #include <linux/workqueue.h>
 
 #include "compat.h"
@@ -419,8 +420,25 @@ static const struct blk_mq_ops vdisk_mq_ops = {
 	.timeout = vdisk_timeout,
 };
 
+/* A name for itself (NAA 3): a hash of the one it was given. */
+static int vdisk_get_unique_id(struct gendisk *disk, u8 id[16],
+			       enum blk_unique_id type)
+{
+	u64 hash = 0xcbf29ce484222325;
+	const char *c;
+
+	if (type != BLK_UID_NAA)
+		return -EINVAL;
+	/* FNV-1a */
+	for (c = disk->disk_name; *c; c++)
+		hash = (hash ^ (u8)*c) * 0x100000001b3;
+	put_unaligned_be64(3ULL << 60 | hash >> 4, id);
+	return sizeof(u64);
+}
+
 static const struct block_device_operations vdisk_fops = {
 	.owner = THIS_MODULE,
+	.get_unique_id = vdisk_get_unique_id,
 };
 
 /* What only some disks have. */

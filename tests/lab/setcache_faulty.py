@@ -117,7 +117,7 @@ def null_disk(name: str, mib: int, ns: int) -> str:
 
 def storm_memory(mode: str) -> None:
     cache = Cache(null_disk("nullb0", 8, 300_000), null_disk("nullb1", 3, 60_000), 8, 64)
-    cache.create(mode)
+    cache.create(mode, "lru", "2 origin_id nullb0")
     load(cache.path, 500)
     # The tenants' threads are made without faults; then all threads of the kernel have them.
     start()

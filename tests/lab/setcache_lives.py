@@ -182,7 +182,7 @@ class Life:
         put(0, "power")
         put(self.number, "seed")
         put(1, "power")
-        dm("create", "slow", "--table", f"0 {ORIGIN} linear /dev/disk0 0")
+        dm("create", "slow", "--uuid", "lab-slow", "--table", f"0 {ORIGIN} linear /dev/disk0 0")
         dm("create", "fast", "--table", f"0 {SSD} linear /dev/disk0 {ORIGIN}")
         dm("mknodes")
         dm("create", "c", "--table", self.table())

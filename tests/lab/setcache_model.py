@@ -160,7 +160,7 @@ class Mapped:
 
     def __init__(self, name: str, table: str | None = None) -> None:
         self.name = name
-        device = self._call(_CREATE)[1]
+        device = self._call(_CREATE, uuid=f"lab-{name}")[1]
         self.path = f"/dev/dm-{os.minor(device)}"
         if table is not None:
             try:
@@ -170,13 +170,15 @@ class Mapped:
                 self.remove()
                 raise
 
-    def _call(self, command: int, data: bytes = b"", flags: int = 0) -> tuple[bytes, int]:
+    def _call(
+        self, command: int, data: bytes = b"", flags: int = 0, uuid: str = ""
+    ) -> tuple[bytes, int]:
         if Mapped._control is None:
             Mapped._control = os.open("/dev/mapper/control", os.O_RDWR)
         count = 1 if command == _LOAD else 0
         head = _IOCTL.pack(
-            4, 0, 0, _ROOM, _IOCTL.size, count, 0, flags, 0, 0, 0, self.name.encode(), b""
-        )
+            4, 0, 0, _ROOM, _IOCTL.size, count, 0, flags, 0, 0, 0, self.name.encode(), uuid.encode()
+        )  # fmt: skip
         room = bytearray((head + data).ljust(_ROOM, b"\0"))
         number = 3 << 30 | _IOCTL.size << 16 | 0xFD << 8 | command
         fcntl.ioctl(Mapped._control, number, room)

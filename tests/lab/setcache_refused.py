@@ -88,7 +88,7 @@ def messages(cache: Cache) -> None:
 
 def sizes() -> None:
     """Both devices as linear ones that grow and shrink. The cache is full of dirty blocks."""
-    dm("create", "o", "--table", f"0 {ORIGIN} linear /dev/slow 0")
+    dm("create", "o", "--uuid", "lab-o", "--table", f"0 {ORIGIN} linear /dev/slow 0")
     dm("create", "f", "--table", f"0 {SSD} linear /dev/fast 0")
     cache = Cache("/dev/mapper/o", "/dev/mapper/f", 8, 64)
     options = "2 set_high 100"
@@ -231,15 +231,44 @@ def changed(cache: Cache) -> None:
     cache.remove()
 
 
+def identities() -> None:
+    """A disk that nothing names has no dirty blocks, unless the line gives it a name."""
+    dm("create", "o", "--table", f"0 {ORIGIN} linear /dev/slow 0")
+    cache = Cache("/dev/mapper/o", "/dev/fast", 8, 64)
+    said = "no identity of the origin"
+    for mode in DIRTYING:
+        refused(said, "create", "c", "--table", cache.line(mode))
+        cache.create("writethrough")
+        refused(said, "message", "c", "0", "mode", mode)
+        assert cache.status()["mode"] == "writethrough"
+        cache.remove()
+    for word in ("", "a\tb", "\xe4", "x" * 101):
+        refused("setcache: ", "create", "c", "--table",
+                cache.line("writeback", "lru", f"2 origin_id {word}"))  # fmt: skip
+    # Named, it stays so, and nobody else is it.
+    word = "x" * 100
+    cache.create("writeback", "lru", f"2 origin_id {word}")
+    assert dm("table", "c").endswith(f" 2 origin_id {word}\n")
+    refused("message not understood", "message", "c", "0", "origin_id", "y")
+    cache.remove()
+    other = cache.line("writethrough", "lru", "2 origin_id y")
+    refused(f"another origin, id:{word}, not of id:y", "create", "c", "--table", other)
+    refused("not of one without an identity", "create", "c", "--table", cache.line("readonly"))
+    cache.create("writeback", "lru", f"2 origin_id {word}")
+    cache.remove()
+    dm("remove", "o")
+
+
 def damaged(cache: Cache) -> None:
     line = cache.line("writeback")
+    empty(cache.ssd)
     restore(cache.ssd, b"some file system".ljust(1 << 16, b"x"))
     refused("all are damaged", "create", "c", "--table", line)
     empty(cache.ssd)
     dm("create", "c", "--table", line)
     cache.remove()
-    fault("fast", "errors", "8192 4096 write")
     empty_first(cache)
+    fault("fast", "errors", "8192 8388608 write")
     refused("cannot format the SSD", "create", "c", "--table", line)
     fault("fast", "errors", "none")
     dm("create", "c", "--table", line)
@@ -267,6 +296,8 @@ def main() -> None:
     cache = Cache(disk("slow", "16m", 300_000), disk("fast", "8m", 100_000), 8, 64)
     lines()
     messages(cache)
+    empty(cache.ssd)
+    identities()
     empty(cache.ssd)
     sizes()
     changed(cache)

@@ -486,6 +486,52 @@ def _refused(guest: Guest, *damage: str, table: str = "writeback lru") -> Left:
 _ZERO = "dd if=/dev/zero of=/dev/fast bs=512 oflag=direct count=1 2> /dev/null seek="
 
 
+def test_the_dirty_blocks_of_one_disk_never_get_onto_another(guest: Guest) -> None:
+    # After a power cut nothing but its identity tells another disk of the same size.
+    start = "make 'writeback lru 2 set_high 100'"
+    other = f"0 {ORIGIN} setcache /dev/other /dev/fast 8 {WAYS} readonly lru 2 accept_origin 1"
+    left = _run(
+        guest,
+        f"disk other 16m 1000; {start}; fill {C}; sync {C}",
+        "fault fast cut state; fault slow cut state; dm remove c",
+        "fault fast ok state; fault slow ok state",
+        f"fails dm create c --table '{other}'; dmesg | grep setcache > /run/isoblk/kernel",
+        "cmp -n 16777216 /dev/other /dev/zero",
+        f"{start}; same {C}; say status; clean; dm remove c; same /dev/slow",
+        # Nor where it has been stopped with nothing dirty.
+        f"fails dm create c --table '{other}'",
+    )
+    assert "is the cache of another origin, wwid:naa.3" in left.read("kernel")
+    assert _status(left, "status")["dirty"] == "512"
+
+
+@pytest.mark.parametrize(
+    ("origin", "identity"),
+    [
+        ("/dev/slow", rb"wwid:naa\.3[0-9a-f]{15}"),
+        ("/dev/slow1", rb"wwid:naa\.3[0-9a-f]{15}/start:2048"),
+        ("/dev/mapper/v", rb"dm:LAB-v"),
+    ],
+)
+def test_the_superblocks_name_the_origin(guest: Guest, origin: str, identity: bytes) -> None:
+    left = _run(
+        guest,
+        "addpart /dev/slow 1 2048 16384" if origin == "/dev/slow1" else "",
+        "dm create v --uuid LAB-v --table '0 16384 linear /dev/slow 0'"
+        if "mapper" in origin
+        else "",
+        f'dm create c --table "0 $(blockdev --getsz {origin}) setcache {origin} /dev/fast 8'
+        f' {WAYS} writeback lru"',
+        # Already, with no request yet.
+        "dd if=/dev/fast of=/run/isoblk/ssd bs=1M iflag=direct 2> /dev/null",
+    )
+    ssd = (left.dir / "ssd").read_bytes()
+    for at in (0, 4096, SSD * 512 - 4096):
+        name, _, rest = ssd[at + 112 : at + 240].partition(b"\0")
+        assert re.fullmatch(identity, name)
+        assert not any(rest)
+
+
 def test_of_three_superblocks_one_is_enough(guest: Guest) -> None:
     # What the last one alone tells is not that the stop was in order, so clean blocks are gone.
     start = "make 'writeback lru 2 set_high 100'"

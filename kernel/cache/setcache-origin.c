@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What dm-setcache knows of its origin: which disk it is, and whether it is as
+ * it was when the cache was stopped.
+ *
+ * Identity. Dirty blocks belong to one disk, and another one of the same size
+ * would be ruined by them. So the superblock names the disk, by what names it
+ * everywhere and for ever: the UUID of a device of device-mapper, the world-wide
+ * id of a disk, with the id of the partition. Where the kernel has none, as of a
+ * loop device, the table line has to say a word.
+ */
+#include <linux/blkdev.h>
+#include <linux/crc32c.h>
+#include <linux/ctype.h>
+#include <linux/dm-ioctl.h>
+#include <linux/err.h>
+#include <linux/math64.h>
+#include <linux/string.h>
+
+#include "setcache.h"
+
+/*
+ * What is summed of the origin, in blocks of 4096 bytes: its beginning and its
+ * end, where partition tables and volume managers have theirs; the same at
+ * 1 MiB, where most first partitions begin, and their file systems; and a few
+ * between, so that a restored image is seen. A hard disk reads it in less than
+ * half a second.
+ */
+#define SC_STAMP_BLOCKS	16
+#define SC_STAMP_FIRST	256
+#define SC_STAMP_SPREAD	16
+
+/* The longest world-wide id. */
+#define SC_WWID_BYTES	16
+
+/* The UUID of a device of device-mapper. False: it is none, or has none. */
+static bool sc_dm_identity(struct gendisk *disk, char *identity)
+{
+	struct mapped_device *md = dm_get_md(disk_devt(disk));
+	char uuid[DM_UUID_LEN] = "";
+
+	if (!md)
+		return false;
+	if (!dm_copy_name_and_uuid(md, NULL, uuid) && uuid[0] &&
+	    snprintf(identity, SC_IDENTITY_SIZE, "dm:%s", uuid) >=
+	    SC_IDENTITY_SIZE)
+		identity[0] = 0;
+	dm_put(md);
+	return true;
+}
+
+/* The world-wide id of a disk, if it has one. */
+static void sc_disk_identity(struct gendisk *disk, char *identity)
+{
+	static const struct {
+		enum blk_unique_id type;
+		const char *name;
+	} kinds[] = {
+		{ BLK_UID_EUI64, "eui" },
+		{ BLK_UID_NAA, "naa" },
+		{ BLK_UID_T10, "t10" },
+	};
+	u8 id[SC_WWID_BYTES];
+	u32 i;
+	int n;
+
+	/* Of device-mapper it would be that of a disk below. */
+	if (sc_dm_identity(disk, identity) || !disk->fops->get_unique_id)
+		return;
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		n = disk->fops->get_unique_id(disk, id, kinds[i].type);
+		if (n <= 0 || n > SC_WWID_BYTES)
+			continue;
+		snprintf(identity, SC_IDENTITY_SIZE, "wwid:%s.%*phN",
+			 kinds[i].name, n, id);
+		return;
+	}
+}
+
+/* Add which partition of its disk a device is; without the disk, if need be. */
+static void sc_part_identity(struct block_device *bdev, char *identity)
+{
+	const char *uuid = bdev->bd_meta_info ? bdev->bd_meta_info->uuid : "";
+	size_t used = strlen(identity);
+	char *end = identity + used;
+	int n = 0;
+
+	if (uuid[0])
+		n = snprintf(end, SC_IDENTITY_SIZE - used, "%spart:%s",
+			     used ? "/" : "", uuid);
+	else if (used)
+		n = snprintf(end, SC_IDENTITY_SIZE - used, "/start:%llu",
+			     (u64)get_start_sect(bdev));
+	if (n >= SC_IDENTITY_SIZE - used)
+		identity[0] = 0;
+}
+
+/* Which disk the origin is, or "" if nothing tells. */
+void sc_origin_identity(const struct setcache *sc, char *identity)
+{
+	struct block_device *bdev = sc->origin->bdev;
+	const char *c;
+
+	identity[0] = 0;
+	if (sc->origin_id[0]) {
+		snprintf(identity, SC_IDENTITY_SIZE, "id:%s", sc->origin_id);
+		return;
+	}
+	sc_disk_identity(bdev->bd_disk, identity);
+	if (bdev_is_partition(bdev))
+		sc_part_identity(bdev, identity);
+	for (c = identity; *c; c++) {
+		if (isascii(*c) && isgraph(*c))
+			continue;
+		identity[0] = 0;
+		return;
+	}
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* Add blocks of the origin to a checksum, as far as it has them. */
+static int sc_stamp_add(struct setcache *sc, u64 block, u32 count,
+			struct page *page, u32 *sum)
+{
+	u64 blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
+	struct bio *bio;
+	int r = 0;
+
+	for (; count-- && !r; block++) {
+		if (block >= blocks)
+			continue;
+		bio = bio_alloc_bioset(sc->origin->bdev, 1, REQ_OP_READ,
+				       GFP_NOIO, &sc->bs);
+		bio->bi_iter.bi_sector = block * SC_BLOCK_SECTORS;
+		__bio_add_page(bio, page, SC_RECORD_BLOCK, 0);
+		r = submit_bio_wait(bio);
+		bio_put(bio);
+		*sum = crc32c(*sum, page_address(page), SC_RECORD_BLOCK);
+	}
+	return r;
+}
+
+/* Checksum of a sample of the origin. */
+int sc_origin_stamp(struct setcache *sc, u32 *stamp)
+{
+	u64 blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
+	/* Without it the SSD would count as lost. */
+	struct page *page = alloc_page(GFP_NOIO | __GFP_NOFAIL);
+	u32 i;
+	int r;
+
+	*stamp = ~0;
+	r = sc_stamp_add(sc, 0, SC_STAMP_BLOCKS, page, stamp);
+	if (!r)
+		r = sc_stamp_add(sc, SC_STAMP_FIRST, SC_STAMP_BLOCKS, page,
+				 stamp);
+	/* Wraps around, and is beyond the end, if there are fewer. */
+	if (!r)
+		r = sc_stamp_add(sc, blocks - SC_STAMP_BLOCKS, SC_STAMP_BLOCKS,
+				 page, stamp);
+	for (i = 1; i <= SC_STAMP_SPREAD && !r; i++)
+		r = sc_stamp_add(sc, div_u64(blocks * i, SC_STAMP_SPREAD + 1),
+				 1, page, stamp);
+	__free_page(page);
+	return r;
+}
