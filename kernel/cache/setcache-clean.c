@@ -274,8 +274,8 @@ static u32 sc_run_pages(const struct setcache *sc, u32 count)
  * Take adjoining blocks for the round, as far as they are still dirty, and
  * nobody discards them, and there is room.
  */
-static void sc_claim(struct sc_cleaner *cleaner, u32 set,
-		     const struct sc_dirty *dirty, u32 count)
+static void sc_add_run(struct sc_cleaner *cleaner, u32 set,
+		       const struct sc_dirty *dirty, u32 count)
 {
 	struct setcache *sc = cleaner->sc;
 	struct sc_index *index = &sc->index;
@@ -366,7 +366,7 @@ static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 		     (dirty[end].id & (index->geo.assoc - 1)); end++)
 			chosen |= dirty[end].chosen;
 		if (chosen)
-			sc_claim(cleaner, set, &dirty[i], end - i);
+			sc_add_run(cleaner, set, &dirty[i], end - i);
 	}
 	return total;
 }

@@ -1039,6 +1039,11 @@ int sc_md_load(struct sc_md *md, const char **error)
 	return 0;
 }
 
+const uuid_t *sc_md_uuid(const struct sc_md *md)
+{
+	return &md->uuid;
+}
+
 bool sc_md_may_be_clean(struct sc_md *md)
 {
 	return md->may_be_clean;

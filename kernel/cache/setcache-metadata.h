@@ -167,6 +167,12 @@ int sc_md_load(struct sc_md *md, const char **error);
 int sc_md_start(struct sc_md *md);
 
 /**
+ * sc_md_uuid() - of the cache, which is open
+ * @md: the metadata
+ */
+const uuid_t *sc_md_uuid(const struct sc_md *md);
+
+/**
  * sc_md_may_be_clean() - the SSD may call itself clean
  * @md: the metadata
  *

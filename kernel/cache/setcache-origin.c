@@ -8,6 +8,19 @@
  * everywhere and for ever: the UUID of a device of device-mapper, the world-wide
  * id of a disk, with the id of the partition. Where the kernel has none, as of a
  * loop device, the table line has to say a word.
+ *
+ * Change. What the cache holds clean is good as long as nobody else writes to the
+ * disk. While a load of this module lasts, the disk's own statistics tell: the
+ * same disk (its number), and not a sector more written or discarded. They are of
+ * the whole disk, so what is written beside a partition counts, too. Across loads,
+ * and where statistics are off, nobody knows. A checksum of a sample sees most of
+ * what people do to a disk, as making a file system or restoring an image, but
+ * not a changed file: it speaks against the disk, never for it, unless the user
+ * says that nobody writes there (option trust).
+ *
+ * Not seen is what never comes by the disk's queue as a write: what other
+ * machines write to it, what is done to the file of a loop device or to the disks
+ * below a mapped one, and commands of programs (SG_IO).
  */
 #include <linux/blkdev.h>
 #include <linux/crc32c.h>
@@ -15,7 +28,9 @@
 #include <linux/dm-ioctl.h>
 #include <linux/err.h>
 #include <linux/math64.h>
+#include <linux/part_stat.h>
 #include <linux/string.h>
+#include <linux/uuid.h>
 
 #include "setcache.h"
 
@@ -32,6 +47,9 @@
 
 /* The longest world-wide id. */
 #define SC_WWID_BYTES	16
+
+/* Of this load of the module; constant. */
+static uuid_t sc_boot;
 
 /* The UUID of a device of device-mapper. False: it is none, or has none. */
 static bool sc_dm_identity(struct gendisk *disk, char *identity)
@@ -142,7 +160,7 @@ static int sc_stamp_add(struct setcache *sc, u64 block, u32 count,
 }
 
 /* Checksum of a sample of the origin. */
-int sc_origin_stamp(struct setcache *sc, u32 *stamp)
+static int sc_origin_stamp(struct setcache *sc, u32 *stamp)
 {
 	u64 blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
 	/* Without it the SSD would count as lost. */
@@ -164,4 +182,53 @@ int sc_origin_stamp(struct setcache *sc, u32 *stamp)
 				 1, page, stamp);
 	__free_page(page);
 	return r;
+}
+
+/* How much has been written to the origin's disk, if it counts that. */
+static void sc_origin_written(const struct setcache *sc, struct sc_seen *seen)
+{
+	struct block_device *disk = bdev_whole(sc->origin->bdev);
+
+	seen->boot = uuid_null;
+	if (!blk_queue_io_stat(bdev_get_queue(disk)))
+		return;
+	seen->boot = sc_boot;
+	seen->diskseq = disk->bd_disk->diskseq;
+	seen->sectors = part_stat_read(disk, sectors[STAT_WRITE]);
+	seen->sectors += part_stat_read(disk, sectors[STAT_DISCARD]);
+}
+
+/*
+ * What can be told of the origin's contents. First what was written: who writes
+ * while the sample is read is seen the next time.
+ */
+int sc_origin_see(struct setcache *sc, struct sc_seen *seen)
+{
+	/* Somebody's writes may still be on their way there. */
+	sync_blockdev(sc->origin->bdev);
+	sync_blockdev(bdev_whole(sc->origin->bdev));
+	sc_origin_written(sc, seen);
+	return sc_origin_stamp(sc, &seen->stamp);
+}
+
+/* Whether the origin is as it was. */
+enum sc_change sc_origin_change(const struct setcache *sc,
+				const struct sc_seen *was,
+				const struct sc_seen *is)
+{
+	if (was->stamp != is->stamp)
+		return SC_CHANGED;
+	if (uuid_is_null(&was->boot) || !uuid_equal(&was->boot, &is->boot) ||
+	    was->diskseq != is->diskseq)
+		return SC_CHANGE_UNKNOWN;
+	if (was->sectors == is->sectors)
+		return SC_UNCHANGED;
+	/* Or something else on the disk has. */
+	return bdev_is_partition(sc->origin->bdev) ? SC_CHANGE_UNKNOWN :
+						     SC_CHANGED;
+}
+
+void sc_origin_init(void)
+{
+	uuid_gen(&sc_boot);
 }

@@ -16,6 +16,7 @@
  *	-commit		who waits for records, and gets them
  *	-metadata	the format, and the order of writes
  *	-origin		which disk it is, and whether it has changed
+ *	-claim		nobody else has these disks
  *
  * This one is what device-mapper sees. The table line is read by the
  * constructor, but the SSD only when the device is resumed: while a new table is
@@ -119,6 +120,7 @@ static const struct {
 	[SC_CLEAN_GATE] = { "clean_gate", 0, 0, 1 << 20 },
 	[SC_COMMIT_MS] = { "commit_ms", 1000, 1, 60000 },
 	[SC_ACCEPT_ORIGIN] = { "accept_origin", 0, 0, 1 },
+	[SC_TRUST] = { "trust", 0, 0, 1 },
 };
 
 static char sc_no_identity[] =
@@ -182,28 +184,30 @@ static int sc_set(struct setcache *sc, const char *key, const char *value)
 static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 			   const char **error)
 {
-	u32 stamp;
+	const char *name = dm_table_device_name(sc->ti->table);
+	enum sc_change change;
+	struct sc_seen now;
 	int r;
 
-	sc->keep_clean = false;
+	sc->keep_clean = super->fresh;
 	/* The origin was written to while the SSD was lost: by us. */
-	if (!super->clean || sc->lost)
+	if (!super->clean || super->fresh || sc->lost)
 		return 0;
-	if (!super->fresh) {
-		*error = "cannot read the origin";
-		r = sc_origin_stamp(sc, &stamp);
-		if (r)
-			return r;
-		if (stamp != super->seen.stamp) {
-			*error = "dirty blocks, but the origin has changed while detached";
-			if (super->dirty && !sc_option(sc, SC_ACCEPT_ORIGIN))
-				return -EUCLEAN;
-			DMWARN("%s: the origin has changed: clean blocks dropped",
-			       dm_table_device_name(sc->ti->table));
-			return 0;
-		}
-	}
-	sc->keep_clean = true;
+	*error = "cannot read the origin";
+	r = sc_origin_see(sc, &now);
+	if (r)
+		return r;
+	change = sc_origin_change(sc, &super->seen, &now);
+	*error = "dirty blocks, but the origin has changed while detached";
+	if (change == SC_CHANGED && super->dirty &&
+	    !sc_option(sc, SC_ACCEPT_ORIGIN))
+		return -EUCLEAN;
+	sc->keep_clean = change == SC_UNCHANGED ||
+			 (change == SC_CHANGE_UNKNOWN &&
+			  sc_option(sc, SC_TRUST));
+	if (!sc->keep_clean)
+		DMWARN("%s: the origin %s changed: clean blocks dropped", name,
+		       change == SC_CHANGED ? "has" : "may have");
 	return 0;
 }
 
@@ -239,6 +243,10 @@ static int sc_start(struct setcache *sc)
 		}
 		goto bad;
 	}
+	error = "the SSD is in use by another cache, under another name";
+	r = -EBUSY;
+	if (sc_claimed_twice(sc))
+		goto bad;
 	sc->loaded = false;
 	sc_index_clear(index);
 	bitmap_zero(sc->over, index->geo.sets);
@@ -272,8 +280,14 @@ bad:
 static int sc_preresume(struct dm_target *ti)
 {
 	struct setcache *sc = ti->private;
+	bool claimed = !list_empty(&sc->claim);
+	const char *error = sc_claim(sc);
 	int r = 0;
 
+	if (error) {
+		DMERR("%s: %s", dm_table_device_name(ti->table), error);
+		return -EBUSY;
+	}
 	if (!sc->loaded || sc->lost) {
 		r = sc_start(sc);
 	} else if (sc->stopped) {
@@ -288,6 +302,8 @@ static int sc_preresume(struct dm_target *ti)
 	}
 	if (!r)
 		sc->stopped = false;
+	else if (!claimed)
+		sc_unclaim(sc);
 	return r;
 }
 
@@ -324,7 +340,7 @@ static void sc_postsuspend(struct dm_target *ti)
 	/* What the SSD is to call clean must not be newer than the origin. */
 	r = blkdev_issue_flush(sc->origin->bdev);
 	if (!r)
-		r = sc_origin_stamp(sc, &seen.stamp);
+		r = sc_origin_see(sc, &seen);
 	if (!r)
 		r = sc_md_stop(sc->md, &seen,
 			       atomic_long_read(&sc->index.nr_dirty), &pending);
@@ -539,6 +555,7 @@ static void sc_dtr(struct dm_target *ti)
 	struct setcache *sc = ti->private;
 
 	sc_quiesce(sc);
+	sc_unclaim(sc);
 	sc_free(sc);
 }
 
@@ -685,6 +702,7 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	if (!sc)
 		return -ENOMEM;
 	sc->ti = ti;
+	INIT_LIST_HEAD(&sc->claim);
 	sc->clean_stop = true;
 	for (i = 0; i < SC_NR_OPTIONS; i++)
 		sc->options[i] = sc_options[i].initial;
@@ -758,7 +776,19 @@ static struct target_type setcache_target = {
 	.iterate_devices = sc_iterate_devices,
 	.io_hints = sc_io_hints,
 };
-module_dm(setcache);
+
+static int __init sc_init(void)
+{
+	sc_origin_init();
+	return dm_register_target(&setcache_target);
+}
+module_init(sc_init);
+
+static void __exit sc_exit(void)
+{
+	dm_unregister_target(&setcache_target);
+}
+module_exit(sc_exit);
 
 MODULE_DESCRIPTION("Set-associative cache of a slow disk on an SSD");
 MODULE_LICENSE("GPL");

@@ -107,7 +107,15 @@ enum sc_option {
 	SC_CLEAN_GATE,
 	SC_COMMIT_MS,
 	SC_ACCEPT_ORIGIN,
+	SC_TRUST,
 	SC_NR_OPTIONS,
+};
+
+/* What is known of the origin since the cache was stopped. */
+enum sc_change {
+	SC_UNCHANGED,
+	SC_CHANGE_UNKNOWN,
+	SC_CHANGED,
 };
 
 /* Counters, in the order of the status; README.md says what adds up to what. */
@@ -301,6 +309,8 @@ struct sc_waiter {
  * @ti: the target
  * @origin: the slow disk
  * @ssd: the fast one
+ * @claim: on the list of claims (setcache-claim.c), which its mutex protects
+ * @uuid: of the cache on the SSD, for other claims; by the same mutex
  * @bs: for bios of our own
  * @jobs: memory for struct sc_job
  * @index: what is where
@@ -354,6 +364,8 @@ struct setcache {
 	struct dm_target *ti;
 	struct dm_dev *origin;
 	struct dm_dev *ssd;
+	struct list_head claim;
+	uuid_t uuid;
 	struct bio_set bs;
 	mempool_t jobs;
 	struct sc_index index;
@@ -491,7 +503,16 @@ sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
 
 /* setcache-origin.c; may sleep. */
 void sc_origin_identity(const struct setcache *sc, char *identity);
-int sc_origin_stamp(struct setcache *sc, u32 *stamp);
+int sc_origin_see(struct setcache *sc, struct sc_seen *seen);
+enum sc_change sc_origin_change(const struct setcache *sc,
+				const struct sc_seen *was,
+				const struct sc_seen *is);
+void sc_origin_init(void);
+
+/* setcache-claim.c; may sleep. */
+const char *sc_claim(struct setcache *sc);
+bool sc_claimed_twice(struct setcache *sc);
+void sc_unclaim(struct setcache *sc);
 
 /* setcache-io.c; any context. */
 int sc_map(struct dm_target *ti, struct bio *bio);

@@ -211,15 +211,15 @@ def changed(cache: Cache) -> None:
         assert raw.write(at, 16)
     raw.close()
     cache.remove()
-    # Not seen: further on.
+    # Seen, wherever it is, unless one insists.
     origin = Raw(cache.origin)
     assert origin.write(100)
-    cache.create("writeback", "lru", options)
+    line = cache.line("writeback", "lru", options)
+    refused("dirty blocks, but the origin has changed", "create", "c", "--table", line)
+    cache.create("writeback", "lru", "4 set_high 100 accept_origin 1")
     cache.remove()
-    # Seen, unless one insists.
     assert origin.write(15)
     origin.close()
-    line = cache.line("writeback", "lru", options)
     refused("dirty blocks, but the origin has changed", "create", "c", "--table", line)
     cache.create("writeback", "lru", "4 set_high 100 accept_origin 1")
     assert cache.count("dirty") == 256

@@ -506,6 +506,58 @@ def test_the_dirty_blocks_of_one_disk_never_get_onto_another(guest: Guest) -> No
 
 
 @pytest.mark.parametrize(
+    ("origin", "ssd", "said"),
+    [
+        ("other", "fast", "the SSD is in use by another cache"),
+        ("other", "fast1", "cannot open the SSD"),
+        ("slow", "spare", "the origin has another cache"),
+        ("other", "slow", "the SSD is the origin of another cache"),
+        ("fast", "spare", "the origin is the SSD of another cache"),
+    ],
+)
+def test_a_disk_of_a_live_cache_is_refused(
+    any_guest: Guest, origin: str, ssd: str, said: str
+) -> None:
+    table = f"setcache /dev/{origin} /dev/{ssd} 8 {WAYS} writethrough lru"
+    again = "fails make2; dm remove d 2> /dev/null || true"
+    left = _run(
+        any_guest,
+        "disk other 16m 1000; disk spare 4m 1000; fault fast none errors",
+        "addpart /dev/fast 1 8 8000" if ssd == "fast1" else "",
+        f'make2() {{ dm create d --table "0 $(blockdev --getsz /dev/{origin}) {table}"; }}',
+        f"make 'writeback lru 2 set_high 100'; fill {C}; {again}",
+        "dmesg | grep setcache > /run/isoblk/kernel",
+        # Not even while it is suspended, for it goes on with what it knows.
+        f"dm suspend c; {again}; dm resume c",
+        # Its own table, of course.
+        f"dm suspend c; dm load c --table '0 {ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS}"
+        f" writeback lru'; dm resume c; same {C}; {again}; same {C}; clean; same /dev/slow",
+        "dm remove c",
+    )
+    assert said in left.read("kernel")
+
+
+def test_a_live_cache_is_known_under_other_names(guest: Guest) -> None:
+    # Neither origin has an identity, and each disk has two names.
+    left = _run(
+        guest,
+        "disk other 16m 1000",
+        *(
+            f"dm create {name} --table '0 {size} linear /dev/{disk} 0'"
+            for name, disk, size in (
+                ("a", "slow", ORIGIN),
+                ("b", "other", ORIGIN),
+                ("f", "fast", SSD),
+            )
+        ),
+        f"dm create c --table '0 {ORIGIN} setcache /dev/mapper/a /dev/fast 8 {WAYS} readonly lru'",
+        f"fails dm create d --table '0 {ORIGIN} setcache /dev/mapper/b /dev/mapper/f 8 {WAYS}"
+        " readonly lru'; dmesg | grep setcache > /run/isoblk/kernel",
+    )
+    assert "the SSD is in use by another cache, under another name" in left.read("kernel")
+
+
+@pytest.mark.parametrize(
     ("origin", "identity"),
     [
         ("/dev/slow", rb"wwid:naa\.3[0-9a-f]{15}"),
@@ -595,6 +647,105 @@ def test_an_origin_that_changed_meanwhile_is_noticed(guest: Guest) -> None:
         f"make 'writethrough lru'; same {C}; say status",
     )
     assert _status(left, "status")["read_hit"] == "0"
+
+
+# The origin as the whole disk, a part of it, and a mapped one.
+_ORIGINS = {
+    "disk": ("/dev/slow", "true"),
+    "partition": ("/dev/slow1", "addpart /dev/slow 1 2048 16384"),
+    "mapped": ("/dev/mapper/v", "dm create v --uuid V --table '0 16384 linear /dev/slow 0'"),
+}
+# Reads what the cache and the origin have, and says where they differ. Block 100 is in no sample.
+_SAME = f"""
+same_as() {{ dd if={C} bs=4k count=512 iflag=direct of=/run/isoblk/a 2> /dev/null
+  dd if=$1 bs=4k count=512 iflag=direct of=/run/isoblk/b 2> /dev/null
+  cmp /run/isoblk/a /run/isoblk/b; }}
+change() {{ dd if=/dev/urandom of=$1 bs=4k seek=${{2:-100}} count=1 ${{3:-oflag=direct}} \\
+  2> /dev/null; }}
+"""
+
+
+def _again(left: Left) -> int:
+    """Slots in use when the cache was made again."""
+    return int(_status(left, "again")["used"])
+
+
+@pytest.mark.parametrize("kind", _ORIGINS)
+def test_a_change_of_the_origin_is_never_read_over(any_guest: Guest, kind: str) -> None:
+    origin, setup = _ORIGINS[kind]
+    table = f"setcache {origin} /dev/fast 8 {WAYS} writethrough lru"
+    left = _run(
+        any_guest,
+        _SAME,
+        setup,
+        f'start() {{ dm create c --table "0 $(blockdev --getsz {origin}) {table} 2 trust $1"; }}',
+        f"start 0; fill {C}; dm remove c",
+        # Nobody has written: what was clean still is.
+        "start 0; say again; dm remove c",
+        *(
+            f"{write}; start {trust}; same_as {origin}; say changed{i}; dm remove c"
+            for i, (write, trust) in enumerate(
+                (
+                    (f"change {origin}", 0),
+                    # In the page cache, and not on its way while the cache is suspended.
+                    (f"change {origin} 101 conv=notrunc", 0),
+                    (f"blkdiscard -o 409600 -l 65536 {origin}", 0),
+                    # In the sample, so whoever says that nobody writes is wrong.
+                    (f"change {origin} 3", 1),
+                )
+            )
+        ),
+        f"start 0; dd if={C} of=/dev/null bs=64k count=32 iflag=direct 2> /dev/null",
+        f"exec 9> {origin}; dm suspend c; change {origin} 102 conv=notrunc",
+        f'dm load c --table "$(dmsetup table c)"; dm resume c; exec 9>&-; same_as {origin}',
+    )
+    assert _again(left) == 512
+
+
+def test_a_disk_that_does_not_count_writes_is_not_believed(guest: Guest) -> None:
+    start = (
+        f"dm create c --table '0 {ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS} writethrough lru"
+    )
+    left = _run(
+        guest,
+        f"{start} 0'; fill {C}; echo 0 > /sys/block/slow/queue/iostats; dm remove c",
+        "echo 1 > /sys/block/slow/queue/iostats",
+        f"{start} 0'; say again; dmesg | grep setcache > /run/isoblk/kernel",
+    )
+    assert _again(left) == 0
+    assert "the origin may have changed: clean blocks dropped" in left.read("kernel")
+
+
+@pytest.mark.parametrize(
+    ("trust", "change", "used"), [(0, "true", 0), (1, "true", 512), (1, "change /dev/slow 3", 0)]
+)
+def test_after_another_load_of_the_module_clean_blocks_need_trust(
+    guest: Guest, trust: int, change: str, used: int
+) -> None:
+    start = (
+        f"dm create c --table '0 {ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS} writethrough lru"
+        f" 2 trust {trust}'"
+    )
+    left = _run(
+        guest,
+        _SAME,
+        f"{start}; fill {C}; dm remove c; rmmod dm_setcache; {change}",
+        f"insmod /run/isoblk/modules/dm-setcache.ko; {start}; say again; same_as /dev/slow",
+    )
+    assert _again(left) == used
+
+
+def test_another_disk_of_the_same_name_is_noticed(guest: Guest) -> None:
+    # It has the identity, the contents of the sample, and has written as much.
+    left = _run(
+        guest,
+        _SAME,
+        f"make 'writethrough lru'; fill {C}; dm remove c; put slow power 0; put slow power 1",
+        "dd if=/run/isoblk/data of=/dev/slow bs=64k oflag=direct 2> /dev/null; change /dev/slow",
+        f"dd if={C} of=/dev/null 2> /dev/null || true",
+        "make 'writethrough lru'; say again; same_as /dev/slow",
+    )
+    assert _again(left) == 0
 
 
 @pytest.mark.parametrize(

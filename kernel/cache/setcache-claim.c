@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who uses which disk: device-mapper opens a device for any number of tables, so
+ * nobody else keeps two caches from one SSD, or from one origin.
+ *
+ * A table that goes live claims its two disks for its device, and holds them as
+ * long as it is there, for even while it is suspended its memory is what the SSD
+ * is to say. Tables of the same device do not exclude each other: of these only
+ * one is live. A disk and its partition are never both open for device-mapper.
+ *
+ * What is one disk under two names, as a linear device on the SSD, is seen by
+ * the UUID of the cache on it.
+ */
+#include <linux/blkdev.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+
+#include "setcache.h"
+
+/* All that is claimed; the mutex protects the list. */
+static LIST_HEAD(sc_claims);
+static DEFINE_MUTEX(sc_claims_lock);
+
+/* Why two caches cannot both be live, or NULL. */
+static const char *sc_rival(const struct setcache *sc,
+			    const struct setcache *other)
+{
+	if (dm_table_get_md(sc->ti->table) == dm_table_get_md(other->ti->table))
+		return NULL;
+	if (sc->ssd->bdev == other->ssd->bdev)
+		return "the SSD is in use by another cache";
+	if (sc->ssd->bdev == other->origin->bdev)
+		return "the SSD is the origin of another cache";
+	if (sc->origin->bdev == other->origin->bdev)
+		return "the origin has another cache";
+	if (sc->origin->bdev == other->ssd->bdev)
+		return "the origin is the SSD of another cache";
+	return NULL;
+}
+
+/* Claim the disks of a cache; again is once. NULL, or why not. */
+const char *sc_claim(struct setcache *sc)
+{
+	const char *error = NULL;
+	struct setcache *other;
+
+	mutex_lock(&sc_claims_lock);
+	if (list_empty(&sc->claim)) {
+		list_for_each_entry(other, &sc_claims, claim) {
+			error = sc_rival(sc, other);
+			if (error)
+				break;
+		}
+		if (!error)
+			list_add_tail(&sc->claim, &sc_claims);
+	}
+	mutex_unlock(&sc_claims_lock);
+	return error;
+}
+
+/* Whether the cache on the SSD, which is claimed, is another live one's, too. */
+bool sc_claimed_twice(struct setcache *sc)
+{
+	struct setcache *other;
+	bool found = false;
+
+	mutex_lock(&sc_claims_lock);
+	uuid_copy(&sc->uuid, sc_md_uuid(sc->md));
+	list_for_each_entry(other, &sc_claims, claim)
+		found |= dm_table_get_md(sc->ti->table) !=
+			 dm_table_get_md(other->ti->table) &&
+			 uuid_equal(&sc->uuid, &other->uuid);
+	mutex_unlock(&sc_claims_lock);
+	return found;
+}
+
+/* Give up what a cache has claimed, if anything. */
+void sc_unclaim(struct setcache *sc)
+{
+	mutex_lock(&sc_claims_lock);
+	list_del_init(&sc->claim);
+	mutex_unlock(&sc_claims_lock);
+}
