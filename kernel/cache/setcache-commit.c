@@ -70,7 +70,7 @@ static int sc_load(void *context, u64 number, enum sc_record_state state,
 	if (sc_state(index, set, slot) == SC_RETIRED)
 		return 0;
 	if (state == SC_RECORD_RETIRED) {
-		sc_retire(index, set, slot);
+		sc_withdraw(index, set, slot, SC_RETIRED);
 		return 0;
 	}
 	if (block >= index->blocks)
@@ -104,7 +104,7 @@ static bool sc_spare_of(struct setcache *sc, u32 set, u32 count, u16 *first)
 		for (i = 0; i < count; i++) {
 			if (sc_state(index, set, slot + i) == SC_CLEAN)
 				sc_remove(index, set, slot + i);
-			sc_retire(index, set, slot + i);
+			sc_withdraw(index, set, slot + i, SC_RETIRED);
 			sc_mark(sc, set, slot + i);
 		}
 		*first = slot;
@@ -168,6 +168,10 @@ static blk_status_t sc_commit_ssd(struct setcache *sc)
 		return sc->unflushed || sc_md_pending(sc->md) ?
 		       BLK_STS_IOERR : BLK_STS_OK;
 
+	if (xchg(&sc->ask, false) && sc_md_ask(sc->md)) {
+		sc_lose(sc);
+		return BLK_STS_IOERR;
+	}
 	/* What is written from here on, the next commit flushes. */
 	flush = xchg(&sc->unflushed, false);
 	r = sc_md_commit(sc->md, flush, &written);
@@ -180,7 +184,9 @@ static blk_status_t sc_commit_ssd(struct setcache *sc)
 	sc_count(sc, SC_STAT_ssd_errors, 1);
 	DMERR("%s: cannot write records: %d",
 	      dm_table_device_name(sc->ti->table), r);
-	sc_lose(sc);
+	/* With nothing but dirty blocks there may be a place later. */
+	if (r != -ENOSPC)
+		sc_lose(sc);
 	return BLK_STS_IOERR;
 }
 

@@ -17,6 +17,8 @@
  * What failed and is not dirty is dropped, and the bio starts anew, this time
  * around the cache. The same is done with writes: what was dropped was not
  * dirty, so the SSD has no record of it (README.md), and the origin may take it.
+ * So may it with a dirty block that is written as a whole: when the origin has
+ * it, durably, the SSD's record is taken back, and only then the write has ended.
  */
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
@@ -127,7 +129,7 @@ static void sc_discard_done(struct sc_waiter *waiter)
 	struct sc_io *io = container_of(waiter, struct sc_io, waiter);
 	struct bio *bio = sc_bio_of(io);
 
-	sc_discarded(io->sc, &io->op, !waiter->error);
+	sc_discarded(io->sc, &io->op, !waiter->error, false);
 	if (waiter->error) {
 		sc_unlock(io->sc, &io->op);
 		sc_end(io, bio, waiter->error);
@@ -151,7 +153,7 @@ static int sc_follow(struct sc_io *io, struct bio *bio, enum sc_plan plan,
 				sc_slot_sector(index, io->op.set, io->slot) +
 				(io->iter.bi_sector & mask));
 	case SC_PLAN_ORIGIN:
-		if (io->op.class == SC_DISCARD)
+		if ((io->opf & REQ_OP_MASK) == REQ_OP_DISCARD)
 			return sc_discard(io, bio);
 		return sc_remap(io, bio, sc->origin, io->iter.bi_sector);
 	case SC_PLAN_COMMIT:
@@ -162,7 +164,7 @@ static int sc_follow(struct sc_io *io, struct bio *bio, enum sc_plan plan,
 	case SC_PLAN_FAIL:
 		sc_count(sc, SC_STAT_lost_errors, 1);
 		/* Slots that it has taken before it found out. */
-		sc_drop(sc, &io->op);
+		sc_drop(sc, &io->op, false);
 		sc_unlock(sc, &io->op);
 		sc_end(io, bio, BLK_STS_IOERR);
 		return DM_MAPIO_SUBMITTED;
@@ -388,16 +390,6 @@ void sc_lost_work(struct work_struct *work)
 	}
 }
 
-void sc_ssd_error(struct setcache *sc, blk_status_t error)
-{
-	sc_count(sc, SC_STAT_ssd_errors, 1);
-	DMWARN_LIMIT("%s: I/O error on the SSD",
-		     dm_table_device_name(sc->ti->table));
-	if (error == BLK_STS_OFFLINE ||
-	    atomic_inc_return(&sc->errors) >= SC_MAX_ERRORS)
-		sc_lose(sc);
-}
-
 /*
  * The SSD has failed a bio that was sent there. Around the cache, then; unless
  * it has been tried, or a dirty block is there and nowhere else: the second
@@ -439,7 +431,7 @@ int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 	case SC_HOW_SSD:
 		if (*error) {
 			sc_ssd_error(sc, *error);
-			sc_drop(sc, &io->op);
+			sc_drop(sc, &io->op, true);
 			sc_unlock(sc, &io->op);
 			return sc_retry(io, bio) ? DM_ENDIO_INCOMPLETE :
 						   DM_ENDIO_DONE;

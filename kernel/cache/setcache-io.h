@@ -47,6 +47,7 @@ enum sc_plan {
  * @through: a write to both devices
  * @settle: its slots change their state when it ends
  * @retried: around the cache, for the SSD has failed
+ * @away: a write, the SSD has failed it: dirty blocks go to the origin
  * @at_origin: counted in the cache's origin_ios
  *
  * One thread or interrupt at a time is at work on a bio; while it waits for its
@@ -68,6 +69,7 @@ struct sc_io {
 	bool through;
 	bool settle;
 	bool retried;
+	bool away;
 	bool at_origin;
 };
 
@@ -101,8 +103,10 @@ void sc_unflushed(struct setcache *sc);
 enum sc_class sc_classify(struct sc_io *io);
 enum sc_plan sc_make_plan(struct sc_io *io);
 void sc_settle(struct setcache *sc, const struct sc_op *op, bool through);
-void sc_drop(struct setcache *sc, const struct sc_op *op);
-void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded);
+void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed);
+void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
+		  bool failed);
+bool sc_is_away(const struct sc_io *io, u32 i, u16 slot);
 
 /* setcache-job.c */
 bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp);

@@ -36,6 +36,7 @@ enum sc_kind {
 	SC_KIND_NEW,		/* in a fresh slot; of a read: by our pages */
 	SC_KIND_RMW,		/* in a fresh slot, and only a part is given */
 	SC_KIND_ORIGIN,		/* on the origin */
+	SC_KIND_AWAY,		/* in a slot, dirty, and to be on the origin */
 };
 
 struct sc_piece {
@@ -55,7 +56,8 @@ struct sc_piece {
  * @ioprio: its priority
  * @write_hint: the bio's
  * @through: as the bio's
- * @dirty: a write that touches what was dirty
+ * @dirty: a write that touches what was dirty, and stays it
+ * @away: a write with blocks that are to be on the origin, durably
  * @pending: bios in flight, and one while they are submitted
  * @ssd_error: of any of them
  * @origin_error: of any of them
@@ -84,6 +86,7 @@ struct sc_job {
 	enum rw_hint write_hint;
 	bool through;
 	bool dirty;
+	bool away;
 	atomic_t pending;
 	blk_status_t ssd_error;
 	blk_status_t origin_error;
@@ -211,6 +214,8 @@ static void sc_job_user(struct sc_job *job, u32 i, u32 end, bool ssd)
 	bio->bi_iter.bi_sector = sector;
 	if (ssd)
 		bio->bi_opf &= ~REQ_FUA;
+	else if (job->away)
+		bio->bi_opf |= REQ_FUA;
 	sc_job_submit(job, bio, ssd);
 }
 
@@ -377,7 +382,7 @@ static void sc_job_retry(struct sc_job *job)
 	struct sc_io *io = job->io;
 	struct bio *bio = job->bio;
 
-	sc_drop(job->sc, &job->op);
+	sc_drop(job->sc, &job->op, true);
 	sc_job_free(job);
 	if (!sc_retry(io, bio))
 		sc_end(io, bio, BLK_STS_IOERR);
@@ -400,7 +405,7 @@ static void sc_fill_done(struct sc_job *job)
 	struct setcache *sc = job->sc;
 
 	if (job->ssd_error)
-		sc_drop(sc, &job->op);
+		sc_drop(sc, &job->op, true);
 	else
 		sc_settle(sc, &job->op, true);
 	atomic_sub(job->nr_pages, &sc->filling);
@@ -523,6 +528,38 @@ static void sc_fua_done(struct sc_waiter *waiter)
 	sc_job_end(job, waiter->error);
 }
 
+/* The SSD does not say any more that it has what the origin has, or it does. */
+static void sc_away_done(struct sc_waiter *waiter)
+{
+	struct sc_job *job = container_of(waiter, struct sc_job, waiter);
+
+	sc_discarded(job->sc, &job->op, !waiter->error, true);
+	sc_job_end(job, waiter->error);
+}
+
+/* The origin has, durably, what was dirty on the SSD: its records are to go. */
+static void sc_job_away(struct sc_job *job)
+{
+	struct setcache *sc = job->sc;
+	struct sc_bucket *bucket = sc_bucket(&sc->index, job->op.set);
+	u32 i;
+
+	spin_lock_irq(&bucket->lock);
+	for (i = 0; i < job->count; i++) {
+		if (job->pieces[i].kind != SC_KIND_AWAY)
+			continue;
+		sc_set_state(&sc->index, job->op.set, job->pieces[i].slot,
+			     SC_DISCARDED);
+		sc_mark(sc, job->op.set, job->pieces[i].slot);
+	}
+	spin_unlock_irq(&bucket->lock);
+	if (job->dirty)
+		sc_unflushed(sc);
+	job->waiter.fn = sc_away_done;
+	job->waiter.origin = false;
+	sc_wait_commit(sc, &job->waiter);
+}
+
 static void sc_write_done(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
@@ -530,23 +567,22 @@ static void sc_write_done(struct sc_job *job)
 	if (job->origin_error) {
 		blk_status_t error = job->origin_error;
 
-		sc_drop(sc, &job->op);
+		sc_drop(sc, &job->op, job->ssd_error != BLK_STS_OK);
 		sc_job_end(job, error);
 		return;
 	}
-	if (job->ssd_error && !job->through) {
+	/* If the origin has it, the SSD's record may say otherwise. */
+	if (job->ssd_error && (!job->through || job->dirty)) {
 		sc_job_retry(job);
 		return;
 	}
-	if (job->ssd_error) {
-		sc_drop(sc, &job->op);
-		/* The origin has it, but the SSD's record says otherwise. */
-		if (job->dirty) {
-			sc_job_end(job, BLK_STS_IOERR);
-			return;
-		}
-	} else {
+	if (job->ssd_error)
+		sc_drop(sc, &job->op, true);
+	else
 		sc_settle(sc, &job->op, job->through);
+	if (job->away) {
+		sc_job_away(job);
+		return;
 	}
 	if (!job->through || job->dirty) {
 		sc_unflushed(sc);
@@ -569,11 +605,11 @@ static void sc_write_go(struct sc_job *job)
 	for (i = 0; i < job->count; i = end) {
 		u8 kind = job->pieces[i].kind;
 
-		end = sc_job_run(job, i, kind != SC_KIND_ORIGIN);
+		end = sc_job_run(job, i, kind < SC_KIND_ORIGIN);
 		if (kind == SC_KIND_RMW)
 			sc_job_ours(job, i, end, true, REQ_OP_WRITE |
 				    (job->opf & (REQ_SYNC | REQ_META)));
-		else if (kind != SC_KIND_ORIGIN)
+		else if (kind < SC_KIND_ORIGIN)
 			sc_job_user(job, i, end, true);
 		else if (!job->through)
 			sc_job_user(job, i, end, false);
@@ -672,6 +708,7 @@ bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 	job->ioprio = bio->bi_ioprio;
 	job->write_hint = bio->bi_write_hint;
 	job->through = io->through && !sc_is_read(io);
+	job->away = io->away;
 	atomic_set(&job->pending, 1);
 	INIT_WORK(&job->work, sc_job_work);
 	job->count = io->op.last - io->op.first + 1;
@@ -691,6 +728,10 @@ bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 		state = sc_state(index, io->op.set, piece->slot);
 		if (state == SC_CLEAN && (io->retried || READ_ONCE(sc->lost)))
 			continue;
+		if (sc_is_away(io, i, piece->slot)) {
+			piece->kind = SC_KIND_AWAY;
+			continue;
+		}
 		job->dirty |= sc_is_dirty(state);
 		piece->kind = SC_KIND_HIT;
 		if (state != SC_FILLING)

@@ -439,12 +439,12 @@ static int sc_md_move(struct sc_md *md, u32 i)
 		place = div_u64(md->geo.data + slot * md->geo.block,
 				SC_BLOCK_SECTORS);
 		if (place > U32_MAX)
-			return -ENOSPC;
+			return -EIO;
 		r = sc_md_page(md, SC_MD_WRITE | REQ_FUA,
 			       place * SC_BLOCK_SECTORS, i);
 		if (!r)
 			return sc_md_set_moved(md, md->index[i], place) ?
-			       0 : -ENOSPC;
+			       0 : -EIO;
 		if (r == -ENODEV)
 			return r;
 	}
@@ -1053,6 +1053,11 @@ int sc_md_start(struct sc_md *md)
 {
 	if (md->due)
 		return sc_md_write_everywhere(md);
+	return sc_md_write_super(md, SC_SUPER_IN_USE, NULL, 0);
+}
+
+int sc_md_ask(struct sc_md *md)
+{
 	return sc_md_write_super(md, SC_SUPER_IN_USE, NULL, 0);
 }
 

@@ -167,6 +167,15 @@ int sc_md_load(struct sc_md *md, const char **error);
 int sc_md_start(struct sc_md *md);
 
 /**
+ * sc_md_ask() - is the SSD there?
+ * @md: the metadata, started
+ *
+ * Context: as sc_md_commit().
+ * Return: 0 if the superblock could be written.
+ */
+int sc_md_ask(struct sc_md *md);
+
+/**
  * sc_md_uuid() - of the cache, which is open
  * @md: the metadata
  */
@@ -229,6 +238,8 @@ bool sc_md_pending(struct sc_md *md);
  * written is moved. After an error the records remain to be written.
  *
  * Context: sleeps; one at a time.
+ * Return: 0, -ENOSPC if there is no place for a block of records now, -ENODEV or
+ * another error if the SSD is no good any more.
  */
 int sc_md_commit(struct sc_md *md, bool flush, u64 *written);
 

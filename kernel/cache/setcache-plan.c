@@ -34,9 +34,9 @@ enum sc_class sc_classify(struct sc_io *io)
 	u32 id;
 
 	if ((io->opf & REQ_OP_MASK) == REQ_OP_DISCARD)
-		return SC_DISCARD;
+		return SC_REMOVAL;
 	if (!sc_is_read(io))
-		return SC_EXCLUSIVE;
+		return io->retried ? SC_REMOVAL : SC_EXCLUSIVE;
 	if (!io->fill)
 		return SC_SHARED;
 	for (id = io->op.first; id <= io->op.last && block < index->blocks;
@@ -140,6 +140,22 @@ static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
 	return true;
 }
 
+/*
+ * Whether block @i of a bio, in a slot, goes to the origin though it is dirty:
+ * the SSD has failed the bio, and nothing of what the slot has is needed.
+ */
+bool sc_is_away(const struct sc_io *io, u32 i, u16 slot)
+{
+	const struct sc_index *index = &io->sc->index;
+	sector_t from, to;
+
+	if (!io->retried || sc_is_read(io) ||
+	    !sc_is_dirty(sc_state(index, io->op.set, slot)))
+		return false;
+	sc_part(index, &io->iter, i, &from, &to);
+	return to - from == index->geo.block;
+}
+
 /* A dirty block is in the range, and there is no SSD. */
 static bool sc_out_of_reach(const struct sc_io *io)
 {
@@ -181,8 +197,12 @@ static enum sc_plan sc_plan_write(struct sc_io *io)
 
 		sc_part(index, &io->iter, i, &from, &to);
 		slot = sc_find(index, set, io->op.first + i);
-		if (slot != SC_NIL && !sc_overwrite(io, slot, cache))
+		if (slot != SC_NIL && sc_is_away(io, i, slot)) {
+			io->away = true;
 			slot = SC_NIL;
+		} else if (slot != SC_NIL && !sc_overwrite(io, slot, cache)) {
+			slot = SC_NIL;
+		}
 		if (slot != SC_NIL) {
 			sc_count(sc, SC_STAT_write_hit, to - from);
 			taken = SC_NIL;
@@ -216,6 +236,8 @@ static enum sc_plan sc_plan_write(struct sc_io *io)
 		last = slot;
 		cached++;
 	}
+	if (io->away)
+		return SC_PLAN_JOB;
 	if (!cached)
 		return SC_PLAN_ORIGIN;
 	if (io->through || !straight || rmw)
@@ -260,7 +282,7 @@ enum sc_plan sc_make_plan(struct sc_io *io)
 {
 	if (sc_is_read(io))
 		return sc_plan_read(io);
-	if (io->op.class == SC_DISCARD)
+	if ((io->opf & REQ_OP_MASK) == REQ_OP_DISCARD)
 		return sc_plan_discard(io);
 	return sc_plan_write(io);
 }
@@ -333,11 +355,12 @@ void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
 }
 
 /*
- * Drop what is not dirty of some blocks, which are the caller's. But what others
+ * Drop what is not dirty of some blocks, which are the caller's; if the SSD has
+ * failed one of them, their slots are suspect. But what others
  * read as well has to stay: their data must not be another block's by the time
  * they come. A reader that has failed does not look at it again.
  */
-void sc_drop(struct setcache *sc, const struct sc_op *op)
+void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed)
 {
 	struct sc_index *index = &sc->index;
 	struct sc_bucket *bucket = sc_bucket(index, op->set);
@@ -354,14 +377,21 @@ void sc_drop(struct setcache *sc, const struct sc_op *op)
 		if (op->class == SC_SHARED &&
 		    sc_slot_busy(index, op->set, id, op))
 			continue;
-		sc_remove(index, op->set, slot);
+		if (failed)
+			sc_suspect(sc, op->set, slot);
+		else
+			sc_remove(index, op->set, slot);
 		sc_count(sc, SC_STAT_invalidated, 1);
 	}
 	spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
-/* The records of discarded blocks are gone, or not. */
-void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded)
+/*
+ * The records of discarded blocks are gone, or not. The SSD has failed one of
+ * them: their slots are suspect.
+ */
+void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
+		  bool failed)
 {
 	struct sc_index *index = &sc->index;
 	struct sc_bucket *bucket = sc_bucket(index, op->set);
@@ -374,7 +404,9 @@ void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded)
 		if (slot == SC_NIL ||
 		    sc_state(index, op->set, slot) != SC_DISCARDED)
 			continue;
-		if (recorded) {
+		if (recorded && failed) {
+			sc_suspect(sc, op->set, slot);
+		} else if (recorded) {
 			sc_remove(index, op->set, slot);
 		} else {
 			sc_set_state(index, op->set, slot, SC_DIRTY);

@@ -108,7 +108,7 @@ bool sc_conflict(const struct sc_op *op, const struct sc_op *next)
 	    next->first > op->last)
 		return false;
 	if (op->class == SC_CLEANER)
-		return next->class == SC_CLEANER || next->class == SC_DISCARD;
+		return next->class == SC_CLEANER || next->class == SC_REMOVAL;
 	return op->class != SC_SHARED ||
 	       (next->class != SC_SHARED && next->class != SC_CLEANER);
 }
@@ -218,12 +218,21 @@ void sc_remove(struct sc_index *index, u32 set, u16 slot)
 	atomic_long_dec(&index->nr_used);
 }
 
-/* A slot that is free is never used again. */
-void sc_retire(struct sc_index *index, u32 set, u16 slot)
+/* A slot that is free is suspect or retired. */
+void sc_withdraw(struct sc_index *index, u32 set, u16 slot,
+		 enum sc_state state)
 {
-	sc_set_state(index, set, slot, SC_RETIRED);
+	sc_set_state(index, set, slot, state);
 	index->sets[set].used++;
-	atomic_long_inc(&index->nr_retired);
+	if (state == SC_RETIRED)
+		atomic_long_inc(&index->nr_retired);
+}
+
+/* A slot that was suspect is free. */
+void sc_restore(struct sc_index *index, u32 set, u16 slot)
+{
+	sc_set_state(index, set, slot, SC_FREE);
+	index->sets[set].used--;
 }
 
 /* Change the state of a slot, and what is counted by it. */

@@ -12,6 +12,7 @@
  *	-job		bios that need more than one
  *	-set		what is where, and who is at work there
  *	-policy		which slot gives way, which stream is sequential
+ *	-trial		slots that have failed
  *	-clean		dirty blocks back to the disk
  *	-commit		who waits for records, and gets them
  *	-metadata	the format, and the order of writes
@@ -250,6 +251,7 @@ static int sc_start(struct setcache *sc)
 	sc->loaded = false;
 	sc_index_clear(index);
 	bitmap_zero(sc->over, index->geo.sets);
+	bitmap_zero(sc->suspects, index->geo.sets);
 	r = sc_check_origin(sc, &super, &error);
 	if (r)
 		goto bad;
@@ -268,7 +270,8 @@ static int sc_start(struct setcache *sc)
 	sc->unflushed = false;
 	sc->forgotten |= lost && !sc->told;
 	sc->told = false;
-	atomic_set(&sc->errors, 0);
+	sc->errors = 0;
+	sc->ask = false;
 	WRITE_ONCE(sc->lost, false);
 	sc->loaded = true;
 	return 0;
@@ -314,6 +317,7 @@ static void sc_resume(struct dm_target *ti)
 	WRITE_ONCE(sc->last_io, jiffies);
 	WRITE_ONCE(sc->clean_stop, false);
 	sc_clean_kick(sc);
+	sc_trial_kick(sc);
 }
 
 /* The end of requests: whatever goes on has its own end, soon. */
@@ -322,6 +326,7 @@ static void sc_quiesce(struct setcache *sc)
 	WRITE_ONCE(sc->clean_stop, true);
 	cancel_delayed_work_sync(&sc->clean_work);
 	wait_event(sc->idle, !atomic_read(&sc->nr_jobs));
+	cancel_work_sync(&sc->trial_work);
 	cancel_delayed_work_sync(&sc->commit_timer);
 	flush_workqueue(sc->commit_wq);
 	flush_work(&sc->lost_work);
@@ -534,6 +539,7 @@ static void sc_free(struct setcache *sc)
 		destroy_workqueue(sc->commit_wq);
 	sc_cleaner_destroy(sc->cleaner);
 	vfree(sc->over);
+	vfree(sc->suspects);
 	if (!IS_ERR_OR_NULL(sc->md))
 		sc_md_destroy(sc->md);
 	if (sc->index.tags)
@@ -675,6 +681,7 @@ static int sc_allocate(struct setcache *sc)
 	sc->flows[0] = sc_flows_create();
 	sc->flows[1] = sc_flows_create();
 	sc->over = vzalloc(BITS_TO_LONGS(index->geo.sets) * sizeof(long));
+	sc->suspects = vzalloc(BITS_TO_LONGS(index->geo.sets) * sizeof(long));
 	sc->cleaner = sc_cleaner_create(sc);
 	sc->wq = alloc_workqueue("setcache", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	sc->job_wq = alloc_workqueue("setcache_job",
@@ -682,7 +689,7 @@ static int sc_allocate(struct setcache *sc)
 	sc->commit_wq = alloc_ordered_workqueue("setcache_commit",
 						WQ_MEM_RECLAIM);
 	if (!sc->stats || !sc->flows[0] || !sc->flows[1] || !sc->over ||
-	    !sc->cleaner || !sc->wq || !sc->job_wq ||
+	    !sc->suspects || !sc->cleaner || !sc->wq || !sc->job_wq ||
 	    !sc->commit_wq)
 		return -ENOMEM;
 	return 0;
@@ -718,6 +725,9 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	INIT_WORK(&sc->commit_work, sc_commit_work);
 	INIT_DELAYED_WORK(&sc->commit_timer, sc_commit_timer);
 	INIT_WORK(&sc->lost_work, sc_lost_work);
+	INIT_WORK(&sc->trial_work, sc_trial_work);
+	spin_lock_init(&sc->error_lock);
+	sc->errors_since = jiffies;
 	INIT_DELAYED_WORK(&sc->clean_work, sc_clean_work);
 
 	r = sc_parse_devices(sc, &as, &ti->error);

@@ -47,9 +47,6 @@
 /* Pages that a round of cleaning takes. */
 #define SC_CLEAN_PAGES		512
 
-/* Errors of data after which the SSD counts as lost. */
-#define SC_MAX_ERRORS		100
-
 /* A word of the table line, with the zero behind it. */
 #define SC_WORD_SIZE		101
 
@@ -74,12 +71,14 @@ enum sc_policy {
  *
  *	free -> filling -> clean <-> dirty -> cleaning -> cleaned -> clean
  *	                                  <-          <-
- *	                       stuck <-> dirty, ... -> discarded -> free -> retired
+ *	                       stuck <-> dirty, ... -> discarded -> free
+ *	filling, clean, discarded -> suspect -> free or retired
  *
  * cleaning: being written to the origin. cleaned: it has been, durably, and the
  * record is to say so. stuck: dirty, but cleaning it has failed. A write makes
- * all three dirty again. retired: never used again, for its place is bad, or
- * holds records; as free it has no block.
+ * all three dirty again. suspect: I/O there has failed, it is to be tried.
+ * retired: never used again, for its place is bad, or holds records. These two
+ * have no block, as free, and nothing is to be lost there.
  */
 enum sc_state {
 	SC_FREE,
@@ -90,6 +89,7 @@ enum sc_state {
 	SC_CLEANED,
 	SC_DISCARDED,
 	SC_STUCK,
+	SC_SUSPECT,
 	SC_RETIRED,
 };
 
@@ -175,7 +175,7 @@ enum sc_class {
 	SC_SHARED,	/* reads that change nothing */
 	SC_EXCLUSIVE,	/* writes, reads that fill */
 	SC_CLEANER,	/* of dirty blocks, which stay where they are */
-	SC_DISCARD,
+	SC_REMOVAL,	/* of dirty blocks: discards, and what the SSD refuses */
 };
 
 /**
@@ -332,7 +332,10 @@ struct sc_waiter {
  * @told: a flush has failed since the SSD was lost
  * @forgotten: the SSD has come back without what was acknowledged and not
  *	       flushed, maybe, and no flush has failed since
- * @errors: of data
+ * @error_lock: protects the next two
+ * @errors: of data, not long ago
+ * @errors_since: jiffies when they were halved last
+ * @ask: they are many: write the superblock, to see whether there is an SSD
  * @last_io: jiffies of the last request
  * @origin_ios: requests at the origin
  * @wq: for the cleaner, and bios that have waited; who is on it may wait for
@@ -353,6 +356,8 @@ struct sc_waiter {
  * @commit_work: a commit, now
  * @commit_timer: a commit, later
  * @lost_work: drops all that is clean
+ * @trial_work: tries slots that are suspect
+ * @suspects: a bit a set that has some; atomic
  * @clean_work: the cleaner (setcache-clean.c), which owns what follows
  * @cleaner: its memory
  * @over: a bit a set with too many dirty slots; atomic
@@ -386,7 +391,10 @@ struct setcache {
 	bool unflushed;
 	bool told;
 	bool forgotten;
-	atomic_t errors;
+	spinlock_t error_lock;		/* taken in interrupts */
+	u32 errors;
+	unsigned long errors_since;
+	bool ask;
 	unsigned long last_io;
 	atomic_t origin_ios;
 
@@ -407,6 +415,8 @@ struct setcache {
 	struct work_struct commit_work;
 	struct delayed_work commit_timer;
 	struct work_struct lost_work;
+	struct work_struct trial_work;
+	unsigned long *suspects;
 
 	struct delayed_work clean_work;
 	struct sc_cleaner *cleaner;
@@ -448,7 +458,9 @@ u16 sc_find(const struct sc_index *index, u32 set, u32 id);
 void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
 	       enum sc_state state);
 void sc_remove(struct sc_index *index, u32 set, u16 slot);
-void sc_retire(struct sc_index *index, u32 set, u16 slot);
+void sc_withdraw(struct sc_index *index, u32 set, u16 slot,
+		 enum sc_state state);
+void sc_restore(struct sc_index *index, u32 set, u16 slot);
 void sc_set_state(struct sc_index *index, u32 set, u16 slot,
 		  enum sc_state state);
 void sc_locate(const struct sc_index *index, u64 block, u32 *set, u32 *id);
@@ -520,13 +532,18 @@ int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 size_t sc_per_bio_size(void);
 void sc_defer_work(struct work_struct *work);
 void sc_unlock(struct setcache *sc, struct sc_op *op);
-void sc_ssd_error(struct setcache *sc, blk_status_t error);
 void sc_lose(struct setcache *sc);
 void sc_lost_work(struct work_struct *work);
 
 /* setcache-plan.c; the lock of the set's bucket is held. */
 void sc_mark(struct setcache *sc, u32 set, u16 slot);
 void sc_check_dirty(struct setcache *sc, u32 set);
+
+/* setcache-trial.c; any context, but for the work. */
+void sc_ssd_error(struct setcache *sc, blk_status_t error);
+void sc_suspect(struct setcache *sc, u32 set, u16 slot);
+void sc_trial_kick(struct setcache *sc);
+void sc_trial_work(struct work_struct *work);
 
 /* setcache-job.c */
 size_t sc_job_size(u32 assoc);

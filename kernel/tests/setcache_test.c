@@ -210,10 +210,10 @@ static void who_waits_for_whom(struct kunit *test)
 {
 	/* By class of who is at work, then of who comes. */
 	static const bool waits[4][4] = {
-		[SC_SHARED] = { [SC_EXCLUSIVE] = true, [SC_DISCARD] = true },
+		[SC_SHARED] = { [SC_EXCLUSIVE] = true, [SC_REMOVAL] = true },
 		[SC_EXCLUSIVE] = { true, true, true, true },
-		[SC_CLEANER] = { [SC_CLEANER] = true, [SC_DISCARD] = true },
-		[SC_DISCARD] = { true, true, true, true },
+		[SC_CLEANER] = { [SC_CLEANER] = true, [SC_REMOVAL] = true },
+		[SC_REMOVAL] = { true, true, true, true },
 	};
 	struct sc_op a = { .set = 3, .first = 10, .last = 20 };
 	struct sc_op b = { .set = 3, .first = 20, .last = 30 };

@@ -222,21 +222,77 @@ def test_without_the_ssd_what_is_dirty_fails_and_comes_back(guest: Guest) -> Non
 
 
 def test_a_bad_place_on_the_ssd_costs_only_what_is_dirty_there(guest: Guest) -> None:
-    everywhere = f"65536 {(SSD << 9) - 65536} readwrite"
+    # All data are bad, and neither superblocks nor records.
+    everywhere = f"65536 {(SSD << 9) - 65536 - 4096} readwrite"
     left = _run(
         guest,
         f"make 'writethrough lru'; fill {C}",
         f"fault fast '{everywhere}' errors",
-        f"same {C}; fill {C} 32; same {C} 32; say through; fault fast none errors",
-        # Room for new errors.
-        f"dm suspend c; dm resume c; tell mode writeback; tell set_high 100; fill {C}",
-        "dm remove c; make 'writeback lru 2 set_high 100'",
-        f"fault fast '{everywhere}' errors; fails same {C}; fill {C} 96; fault fast none errors",
-        f"same {C}; same {C} 96; same /dev/slow 96",
+        f"same {C}; fill {C} 32; same {C} 32; sleep 0.1; say through; fault fast none errors",
+        f"same {C}; same {C} 32; dm remove c; {_ERASE}",
+        f"make 'writeback lru 2 set_high 100'; fill {C}; sync {C}",
+        # Reads fail, but what is written as a whole goes to the origin.
+        f"fault fast '{everywhere}' errors; fails same {C}; fill {C} 96; same {C} 96",
+        f"data; fill {C}; same {C}; same /dev/slow; sleep 0.1; say away; fault fast none errors",
+        # A power cut does not bring the old ones back.
+        "fault fast cut state; fault fast ok state; dm remove c; make 'writeback lru'; say after",
+        f"same {C}",
     )
-    through = _status(left, "through")
+    through, away, after = (_status(left, name) for name in ("through", "away", "after"))
     assert int(through["ssd_errors"]) > 0
     assert through["origin_errors"] == "0"
+    assert (through["state"], away["state"]) == ("ok", "ok")
+    assert int(through["retired"]) >= 512
+    assert (away["dirty"], away["lost_errors"]) == ("0", "0")
+    assert after["dirty"] == "0"
+    assert int(after["retired"]) >= 512
+
+
+def test_a_slot_that_fails_is_not_used_again(guest: Guest) -> None:
+    """Of a request with many slots only the bad one, and for good; nor does it count as an error
+    that it has failed once."""
+    start = "make 'writethrough lru'"
+    left = _run(
+        guest,
+        f"{start}; fault fast '{65536 + 5 * 4096} 4096 write' errors; fill {C}; sleep 0.1; say one",
+        *(f"data; fill {C}; same {C}; same /dev/slow" for _ in range(5)),
+        "say many; dm remove c; fault fast none errors",
+        f"{start}; fill {C}; same {C}; say again; dm remove c",
+        # A moment's trouble is none of the slot's.
+        f"{_ERASE}; {start}; put fast/fault nth_write '1 error'; fill {C}; sleep 0.1; say moment",
+    )
+    one, many, again, moment = (_status(left, n) for n in ("one", "many", "again", "moment"))
+    assert [status["retired"] for status in (one, many, again, moment)] == ["1", "1", "1", "0"]
+    assert int(many["ssd_errors"]) == int(one["ssd_errors"])
+    assert int(moment["ssd_errors"]) > 0
+
+
+@pytest.mark.parametrize("place", ["records", "superblock 0", "superblock 1", "superblock 2"])
+def test_a_bad_place_among_the_metadata_costs_nobody_anything(any_guest: Guest, place: str) -> None:
+    at = {
+        "records": 8192,
+        "superblock 0": 0,
+        "superblock 1": 4096,
+        "superblock 2": SSD * 512 - 4096,
+    }
+    start = "make 'writeback lru 4 set_high 100 commit_ms 10'"
+    part = f"dd if=/run/isoblk/data of={C} bs=64k count=16 oflag=direct 2> /dev/null"
+    left = _run(
+        any_guest,
+        f"{start}; fill {C} 16; sync {C}; fault fast '{at[place]} 4096 readwrite' errors",
+        f"{part}; sync {C}; same {C} 16; say bad",
+        # What was flushed is there after a power cut, and after a stop in order.
+        f"fault fast cut state; fault fast ok state; dm remove c; {start}; same {C} 16; say cut",
+        f"cmp -n 1048576 {C} /run/isoblk/data",
+        f"data; fill {C} 16; sync {C}; dm remove c; {start}; same {C} 16; say stopped",
+        f"clean; same /dev/slow 16; dm remove c; {start}; say cleaned",
+    )
+    found = {name: _status(left, name) for name in ("bad", "cut", "stopped", "cleaned")}
+    moved = "1" if place == "records" else "0"
+    assert {status["retired"] for status in found.values()} == {moved}
+    assert {status["state"] for status in found.values()} == {"ok"}
+    # The two copies that take turns agree no more: the clean ones are dropped, not the dirty.
+    assert [found[name]["dirty"] for name in found] == ["768", "768", "768", "0"]
 
 
 def test_discards_take_dirty_blocks_along_and_no_crash_brings_them_back(guest: Guest) -> None:
@@ -402,6 +458,10 @@ def test_a_slot_takes_ten_bytes_of_memory_at_most(guest: Guest, ways: int) -> No
     assert 9 <= (large - small) / (many - few) < 10
 
 
+_ZERO = "dd if=/dev/zero of=/dev/fast bs=512 oflag=direct count=1 2> /dev/null seek="
+_ERASE = f"{_ZERO}0; {_ZERO}8; {_ZERO}{SSD - 8}"
+
+
 # -- the SSD's bytes --
 
 
@@ -481,9 +541,6 @@ def _refused(guest: Guest, *damage: str, table: str = "writeback lru") -> Left:
         f"fails make '{table}'",
         "dmesg | grep setcache > /run/isoblk/kernel || true",
     )
-
-
-_ZERO = "dd if=/dev/zero of=/dev/fast bs=512 oflag=direct count=1 2> /dev/null seek="
 
 
 def test_the_dirty_blocks_of_one_disk_never_get_onto_another(guest: Guest) -> None:

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Slots of dm-setcache whose place on the SSD may be bad.
+ *
+ * A slot becomes suspect when a request that had it has failed on the SSD, and
+ * it is not dirty, or not any more. It has no block then, and gets none. A
+ * request may have had many slots, so each is tried by itself: zeros are
+ * written there, and read back. What passes is free; it was another slot, or a
+ * moment's trouble. What fails is retired: its record says so, no block gets
+ * there in this life or the next, and isoblk cache check --repair alone revives
+ * it. So a bad place costs its slot, once.
+ *
+ * No error of data, however many there are, says that the SSD is lost. But a
+ * hundred within a minute or two ask: its superblock is written. That fails on
+ * an SSD that is gone without saying so, and on no other.
+ */
+#include <linux/blkdev.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+
+#include "setcache.h"
+
+/* So many errors of data, and the SSD is asked whether it is there. */
+#define SC_MANY_ERRORS	100
+
+/* After so long half of them are forgotten: those of a day do not add up. */
+#define SC_ERRORS_HALVE	(60 * HZ)
+
+/* Count an error of data. Whether there are many. */
+static bool sc_many_errors(struct setcache *sc)
+{
+	unsigned long flags, halvings;
+	bool many;
+
+	spin_lock_irqsave(&sc->error_lock, flags);
+	halvings = (jiffies - sc->errors_since) / SC_ERRORS_HALVE;
+	sc->errors_since += halvings * SC_ERRORS_HALVE;
+	sc->errors = halvings < 32 ? sc->errors >> halvings : 0;
+	many = ++sc->errors >= SC_MANY_ERRORS;
+	if (many)
+		sc->errors = 0;
+	spin_unlock_irqrestore(&sc->error_lock, flags);
+	return many;
+}
+
+/* I/O of data has failed on the SSD. Any context. */
+void sc_ssd_error(struct setcache *sc, blk_status_t error)
+{
+	sc_count(sc, SC_STAT_ssd_errors, 1);
+	DMWARN_LIMIT("%s: I/O error on the SSD",
+		     dm_table_device_name(sc->ti->table));
+	if (error == BLK_STS_OFFLINE) {
+		sc_lose(sc);
+	} else if (sc_many_errors(sc)) {
+		WRITE_ONCE(sc->ask, true);
+		queue_work(sc->commit_wq, &sc->commit_work);
+	}
+}
+
+/*
+ * A slot that is not dirty has failed: it loses its block. The lock of its bucket
+ * is held.
+ */
+void sc_suspect(struct setcache *sc, u32 set, u16 slot)
+{
+	sc_remove(&sc->index, set, slot);
+	if (READ_ONCE(sc->lost))
+		return;
+	sc_withdraw(&sc->index, set, slot, SC_SUSPECT);
+	set_bit(set, sc->suspects);
+	sc_trial_kick(sc);
+}
+
+/* There may be slots to be tried. Any context. */
+void sc_trial_kick(struct setcache *sc)
+{
+	queue_work(sc->wq, &sc->trial_work);
+}
+
+/* Read or write all of a slot, with the same page again and again. */
+static int sc_trial_io(struct setcache *sc, blk_opf_t opf, sector_t sector,
+		       struct page *page)
+{
+	u32 piece, bytes = sc->index.geo.block << SECTOR_SHIFT;
+	struct bio *bio;
+	int r;
+
+	bio = bio_alloc_bioset(sc->ssd->bdev, DIV_ROUND_UP(bytes, PAGE_SIZE),
+			       opf, GFP_NOIO, &sc->bs);
+	bio->bi_iter.bi_sector = sector;
+	for (; bytes; bytes -= piece) {
+		piece = min_t(u32, bytes, PAGE_SIZE);
+		__bio_add_page(bio, page, piece, 0);
+	}
+	r = submit_bio_wait(bio);
+	if (bio->bi_status == BLK_STS_OFFLINE)
+		sc_lose(sc);
+	bio_put(bio);
+	return r;
+}
+
+/* Try a slot, and decide. */
+static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
+{
+	struct sc_index *index = &sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, set);
+	sector_t sector = sc_slot_sector(index, set, slot);
+	int r;
+
+	r = sc_trial_io(sc, REQ_OP_WRITE, sector, ZERO_PAGE(0));
+	if (!r)
+		r = sc_trial_io(sc, REQ_OP_READ, sector, page);
+	spin_lock_irq(&bucket->lock);
+	sc_restore(index, set, slot);
+	if (r && !READ_ONCE(sc->lost)) {
+		sc_withdraw(index, set, slot, SC_RETIRED);
+		sc_mark(sc, set, slot);
+		DMWARN_LIMIT("%s: slot %llu is retired",
+			     dm_table_device_name(sc->ti->table),
+			     sc_slot(index, set, slot));
+	}
+	spin_unlock_irq(&bucket->lock);
+}
+
+/* Try all slots that are suspect. Nobody but this takes that off them. */
+void sc_trial_work(struct work_struct *work)
+{
+	struct setcache *sc = container_of(work, struct setcache, trial_work);
+	struct page *page = alloc_page(GFP_NOIO | __GFP_NOFAIL);
+	struct sc_index *index = &sc->index;
+	unsigned long set;
+	u16 slot;
+
+	for_each_set_bit(set, sc->suspects, index->geo.sets) {
+		clear_bit(set, sc->suspects);
+		smp_mb__after_atomic(); /* before their states are read */
+		for (slot = 0; slot < index->geo.assoc; slot++)
+			if (sc_state(index, set, slot) == SC_SUSPECT)
+				sc_try(sc, set, slot, page);
+		cond_resched();
+	}
+	__free_page(page);
+}
