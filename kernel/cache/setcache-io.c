@@ -63,9 +63,48 @@ void sc_unlock(struct setcache *sc, struct sc_op *op)
 		if (sc_busy(bucket, other, &other->link))
 			continue;
 		list_move_tail(&other->link, &bucket->active);
+		/* By no mode yet: sc_make_plan(). */
+		other->mode = SC_NR_MODES;
 		sc_defer(sc, io, SC_TODO_GO);
 	}
+	/* Who waits there looks at the list under this lock. */
+	if (waitqueue_active(&sc->mode_wait))
+		wake_up(&sc->mode_wait);
 	spin_unlock_irqrestore(&bucket->lock, flags);
+}
+
+/* Whether somebody in a bucket goes by another mode. */
+static bool sc_mode_mixed(struct sc_bucket *bucket, u8 mode)
+{
+	const struct sc_op *op;
+	bool mixed = false;
+
+	spin_lock_irq(&bucket->lock);
+	list_for_each_entry(op, &bucket->active, link)
+		mixed |= op->class != SC_CLEANER && op->mode != mode &&
+			 op->mode != SC_NR_MODES;
+	spin_unlock_irq(&bucket->lock);
+	return mixed;
+}
+
+/*
+ * Another mode, and the end of all requests that go by the old one: when this has
+ * returned, they have left what they leave, dirty blocks, say.
+ */
+int sc_change_mode(struct setcache *sc, u8 mode)
+{
+	struct sc_index *index = &sc->index;
+	u32 i;
+	int r = 0;
+
+	mutex_lock(&sc->mode_lock);
+	WRITE_ONCE(sc->mode, mode);
+	for (i = 0; i <= index->bucket_mask && !r; i++)
+		r = wait_event_killable(sc->mode_wait,
+					!sc_mode_mixed(&index->buckets[i],
+						       mode));
+	mutex_unlock(&sc->mode_lock);
+	return r;
 }
 
 /* Dirty data were written, and will be acknowledged. */
@@ -205,11 +244,10 @@ static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 	unsigned long flags;
 	u32 pages;
 
-	io->mode = READ_ONCE(sc->mode);
 	pages = (io->iter.bi_size + 2 * (index->geo.block << SECTOR_SHIFT)) >>
 		PAGE_SHIFT;
 	io->fill = sc_is_read(io) && !io->retried && !io->bypass &&
-		   io->mode != SC_WRITEONLY && !READ_ONCE(sc->lost) &&
+		   READ_ONCE(sc->mode) != SC_WRITEONLY && !READ_ONCE(sc->lost) &&
 		   pages <= SC_MAX_PAGES;
 	sc_locate(index, block, &io->op.set, &io->op.first);
 	io->op.last = io->op.first +

@@ -40,7 +40,6 @@ enum sc_plan {
  * @opf: its operation and flags
  * @how: who ends it
  * @todo: for the worker
- * @mode: the cache's, when it began
  * @slot: of its first block, if all is on the SSD
  * @bypass: of a sequential stream
  * @fill: a read that may fill
@@ -62,7 +61,6 @@ struct sc_io {
 	blk_opf_t opf;
 	enum sc_how how;
 	enum sc_todo todo;
-	u8 mode;
 	u16 slot;
 	bool bypass;
 	bool fill;

@@ -180,14 +180,14 @@ static enum sc_plan sc_plan_write(struct sc_io *io)
 	struct sc_index *index = &sc->index;
 	u32 set = io->op.set, count = io->op.last - io->op.first + 1;
 	u64 block = io->iter.bi_sector >> index->block_shift;
-	bool back = sc_mode_dirties(io->mode);
+	bool back = sc_mode_dirties(io->op.mode);
 	bool cache, straight = true, rmw = false, stable = true, replaced;
 	u16 slot, last = SC_NIL, taken = SC_NIL;
 	u32 i, cached = 0;
 
 	if (sc_out_of_reach(io))
 		return SC_PLAN_FAIL;
-	io->through = io->mode == SC_WRITETHROUGH;
+	io->through = io->op.mode == SC_WRITETHROUGH;
 	io->settle = false;
 	cache = (back || io->through) && !io->bypass && !io->retried &&
 		!READ_ONCE(sc->lost);
@@ -280,6 +280,8 @@ static enum sc_plan sc_plan_discard(struct sc_io *io)
 /* Find slots for a bio, whose blocks are announced. */
 enum sc_plan sc_make_plan(struct sc_io *io)
 {
+	/* Under the lock, so that sc_change_mode() sees who goes by which. */
+	io->op.mode = READ_ONCE(io->sc->mode);
 	if (sc_is_read(io))
 		return sc_plan_read(io);
 	if ((io->opf & REQ_OP_MASK) == REQ_OP_DISCARD)

@@ -470,13 +470,14 @@ static int sc_message_set(struct setcache *sc, const char *key,
 {
 	int mode = sc_name(sc_modes, SC_NR_MODES, value);
 
-	if (!strcmp(key, "mode") && mode >= 0 && sc_mode_dirties(mode) &&
-	    !sc->identity[0]) {
+	if (strcmp(key, "mode") || mode < 0)
+		return sc_set(sc, key, value);
+	if (sc_mode_dirties(mode) && !sc->identity[0]) {
 		DMWARN("%s: %s", dm_table_device_name(sc->ti->table),
 		       sc_no_identity);
 		return -EINVAL;
 	}
-	return sc_set(sc, key, value);
+	return sc_change_mode(sc, mode);
 }
 
 static int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
@@ -498,7 +499,8 @@ static int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 	} else {
 		r = -EINVAL;
 	}
-	if (r)
+	/* Killed while requests ended, it was understood. */
+	if (r && r != -ERESTARTSYS)
 		DMWARN("%s: message not understood, or out of range",
 		       dm_table_device_name(ti->table));
 	else
@@ -714,6 +716,8 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	for (i = 0; i < SC_NR_OPTIONS; i++)
 		sc->options[i] = sc_options[i].initial;
 	init_waitqueue_head(&sc->idle);
+	mutex_init(&sc->mode_lock);
+	init_waitqueue_head(&sc->mode_wait);
 	spin_lock_init(&sc->defer_lock);
 	INIT_LIST_HEAD(&sc->deferred);
 	INIT_WORK(&sc->defer_work, sc_defer_work);

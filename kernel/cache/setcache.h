@@ -15,6 +15,7 @@
 #include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/mempool.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -185,6 +186,7 @@ enum sc_class {
  * @first: id of the first block
  * @last: id of the last block
  * @class: what it may meet
+ * @mode: the cache's when it was planned
  */
 struct sc_op {
 	struct list_head link;
@@ -192,6 +194,7 @@ struct sc_op {
 	u32 first;
 	u32 last;
 	enum sc_class class;
+	u8 mode;
 };
 
 /**
@@ -348,6 +351,9 @@ struct sc_waiter {
  * @fill_lock: protects @fills
  * @fills: jobs of reads that have ended, to be sent by @fill_work
  * @fill_work: sends them
+ * @mode_lock: of who changes the mode
+ * @mode_wait: woken when a request ends while somebody waits for those of another
+ *	mode
  * @defer_lock: protects @deferred
  * @deferred: bios to be started by @defer_work
  * @defer_work: starts them
@@ -407,6 +413,8 @@ struct setcache {
 	spinlock_t fill_lock;		/* of workers only */
 	struct list_head fills;
 	struct work_struct fill_work;
+	struct mutex mode_lock;
+	wait_queue_head_t mode_wait;
 	spinlock_t defer_lock;		/* taken within a bucket's */
 	struct list_head deferred;
 	struct work_struct defer_work;
@@ -532,6 +540,7 @@ int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 size_t sc_per_bio_size(void);
 void sc_defer_work(struct work_struct *work);
 void sc_unlock(struct setcache *sc, struct sc_op *op);
+int sc_change_mode(struct setcache *sc, u8 mode);
 void sc_lose(struct setcache *sc);
 void sc_lost_work(struct work_struct *work);
 

@@ -295,6 +295,33 @@ def test_a_bad_place_among_the_metadata_costs_nobody_anything(any_guest: Guest, 
     assert [found[name]["dirty"] for name in found] == ["768", "768", "768", "0"]
 
 
+@pytest.mark.parametrize("ms", [50, 1000])
+@pytest.mark.parametrize("mode", ["writethrough", "writearound", "readonly"])
+def test_when_the_mode_has_changed_no_write_in_flight_dirties(
+    any_guest: Guest, mode: str, ms: int
+) -> None:
+    # At each step of a write: on its way to the SSD alone, waiting for one at the same block, and
+    # with a part to be read first; FUA ones wait for their records, too.
+    steps = [ms / 1000 * part for part in (0.05, 0.5, 0.95, 1.05, 1.5, 2.05, 2.5, 3.5)]
+    lines = []
+    for i, step in enumerate(steps):
+        write = f"dd if=/run/isoblk/data of={C} oflag=direct"
+        lines.append(
+            f"tell mode writeback; put fast write_ns {ms}000000; at={i * 64}\n"
+            f"for n in 0 0 1 2; do {write} bs=4k count=1 seek=$((at + n)) 2> /dev/null & done\n"
+            f"{write},dsync bs=4k count=1 seek=$((at + 8)) 2> /dev/null &\n"
+            f"{write} bs=512 count=3 seek=$((8 * at + 131)) 2> /dev/null &\n"
+            f"{write} bs=512 count=3 seek=$((8 * at + 132)) 2> /dev/null &\n"
+            f"sleep {step:g}; tell mode {mode}; put fast write_ns 100000; clean; say at{i}\n"
+            f"wait; sleep 0.1; say later{i}"
+        )
+    left = _run(any_guest, "make 'writeback lru 2 set_high 100'", *lines, f"sync {C}")
+    for i, step in enumerate(steps):
+        at, later = _status(left, f"at{i}"), _status(left, f"later{i}")
+        assert (at["dirty"], later["dirty"]) == ("0", "0"), (step, later)
+        assert later["mode"] == mode
+
+
 def test_discards_take_dirty_blocks_along_and_no_crash_brings_them_back(guest: Guest) -> None:
     left = _run(
         guest,

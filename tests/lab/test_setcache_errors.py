@@ -21,6 +21,20 @@ def test_who_sees_an_error_of_a_bad_place(guest: Guest, mode: str) -> None:
         assert found["lost_errors"] == 0
 
 
+@pytest.mark.parametrize("count", [1, 10, 1000])
+def test_bad_places_under_load_are_nobodys_error(any_guest: Guest, count: int) -> None:
+    left = script(any_guest, "setcache_bad", count)
+    (status,) = statuses(left)
+    assert (status["state"], status["lost_errors"], status["origin_errors"]) == ("ok", "0", "0")
+    assert int(status["retired"]) >= min(count, 8)
+    # Each is met once or twice, not again and again.
+    assert int(status["ssd_errors"]) < 40 * int(status["retired"])
+    done = results(left, "results")
+    ops = [op for tenant in done.values() for op in tenant.ops.values()]
+    assert sum(op.ios for op in ops) > 5000
+    assert sum(op.errors + op.verify_errors for op in ops) == 0
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_storms_of_io_errors(guest: Guest, mode: str) -> None:
     for disk in ("fast", "slow"):
