@@ -33,20 +33,23 @@
 
 #include "setcache.h"
 
+/* Slots that are looked at with interrupts off. */
+#define SC_LOOK_SLOTS	256
+
 /* Sets that are looked at without finding anything before others may run. */
-#define SC_CLEAN_LOOK	4096
+#define SC_LOOK_SETS	4096
 
 /* Time-based cleaning looks that often, or when something may be due. */
-#define SC_CLEAN_TICK	(HZ / 2)
+#define SC_LOOK_TICK	(HZ / 2)
 
 /* Cleaning rests so long after a round in which nothing could be cleaned. */
-#define SC_CLEAN_REST	HZ
+#define SC_ROUND_REST	HZ
 
 /*
  * Stuck blocks are tried again after so long: a disk may take seconds to give
  * up a bad place, and all the others wait for that.
  */
-#define SC_CLEAN_RETRY	(10 * HZ)
+#define SC_STUCK_RETRY	(10 * HZ)
 
 /**
  * struct sc_dirty - a dirty block of a set
@@ -86,12 +89,12 @@ struct sc_run {
 
 /* Why something is cleaned, most urgent first. */
 enum sc_reason {
-	SC_CLEAN_SETS,		/* some sets are over their mark */
-	SC_CLEAN_GLOBAL,	/* all together are */
-	SC_CLEAN_ALL,		/* the mode, or a message, wants it */
-	SC_CLEAN_IDLE,		/* nobody asks for anything */
-	SC_CLEAN_AGED,		/* some are old */
-	SC_CLEAN_NOTHING,
+	SC_FOR_SETS,		/* some sets are over their mark */
+	SC_FOR_ALL_SETS,	/* all together are */
+	SC_FOR_ORDER,		/* the mode, or a message, wants it */
+	SC_FOR_IDLE,		/* nobody asks for anything */
+	SC_FOR_AGE,		/* some are old */
+	SC_FOR_NOTHING,
 };
 
 /**
@@ -118,9 +121,9 @@ enum sc_reason {
  */
 struct sc_cleaner {
 	struct setcache *sc;
-	struct page *pages[SC_CLEAN_PAGES];
+	struct page *pages[SC_ROUND_PAGES];
 	u32 nr_pages;
-	struct sc_run runs[SC_CLEAN_PAGES];
+	struct sc_run runs[SC_ROUND_PAGES];
 	u32 nr_runs;
 	u16 *slots;
 	unsigned long *bad;
@@ -129,7 +132,7 @@ struct sc_cleaner {
 	struct sc_dirty *dirty;
 	u32 hand;
 	u32 hand_over;
-	struct sc_run *order[SC_CLEAN_PAGES];
+	struct sc_run *order[SC_ROUND_PAGES];
 	unsigned long *stuck;
 	unsigned long retry;
 	unsigned long rest;
@@ -150,7 +153,7 @@ struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
 	cleaner->rest = jiffies;
 	spin_lock_init(&cleaner->lock);
 	init_waitqueue_head(&cleaner->wait);
-	cleaner->max_slots = SC_CLEAN_PAGES *
+	cleaner->max_slots = SC_ROUND_PAGES *
 		max_t(u32, 1, (PAGE_SIZE >> SECTOR_SHIFT) / sc->index.geo.block);
 	cleaner->slots = kvmalloc_array(cleaner->max_slots, sizeof(u16),
 					GFP_KERNEL);
@@ -162,7 +165,7 @@ struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
 	if (!cleaner->slots || !cleaner->dirty || !cleaner->bad ||
 	    !cleaner->stuck)
 		goto bad;
-	for (i = 0; i < SC_CLEAN_PAGES; i++) {
+	for (i = 0; i < SC_ROUND_PAGES; i++) {
 		cleaner->pages[i] = alloc_page(GFP_KERNEL);
 		if (!cleaner->pages[i])
 			goto bad;
@@ -179,7 +182,7 @@ void sc_cleaner_destroy(struct sc_cleaner *cleaner)
 
 	if (!cleaner)
 		return;
-	for (i = 0; i < SC_CLEAN_PAGES; i++)
+	for (i = 0; i < SC_ROUND_PAGES; i++)
 		if (cleaner->pages[i])
 			__free_page(cleaner->pages[i]);
 	vfree(cleaner->stuck);
@@ -187,13 +190,6 @@ void sc_cleaner_destroy(struct sc_cleaner *cleaner)
 	kvfree(cleaner->dirty);
 	kvfree(cleaner->slots);
 	kvfree(cleaner);
-}
-
-/* Something may be to be cleaned. Any context. */
-void sc_clean_kick(struct setcache *sc)
-{
-	if (!READ_ONCE(sc->clean_stop))
-		mod_delayed_work(sc->wq, &sc->clean_work, 0);
 }
 
 /* Clean everything, or stop that. What is stuck is tried at once. */
@@ -214,31 +210,31 @@ static u64 sc_per_cent(const struct setcache *sc, enum sc_option option)
 static enum sc_reason sc_reason(struct setcache *sc)
 {
 	u64 dirty = atomic_long_read(&sc->index.nr_dirty);
-	u32 idle = sc_option(sc, SC_IDLE_MS);
-	u32 gate = sc_option(sc, SC_CLEAN_GATE);
+	u32 idle = sc_option(sc, SC_OPT_IDLE_MS);
+	u32 gate = sc_option(sc, SC_OPT_CLEAN_GATE);
 
 	if (!dirty) {
 		WRITE_ONCE(sc->clean_all, false);
 		WRITE_ONCE(sc->over_global, false);
-		return SC_CLEAN_NOTHING;
+		return SC_FOR_NOTHING;
 	}
 	if (dirty == atomic_long_read(&sc->index.nr_stuck))
-		return SC_CLEAN_NOTHING;
+		return SC_FOR_NOTHING;
 	if (find_first_bit(sc->over, sc->index.geo.sets) < sc->index.geo.sets)
-		return SC_CLEAN_SETS;
+		return SC_FOR_SETS;
 	if (READ_ONCE(sc->clean_all) || !sc_mode_dirties(READ_ONCE(sc->mode)))
-		return SC_CLEAN_ALL;
+		return SC_FOR_ORDER;
 	if (gate && atomic_read(&sc->origin_ios) >= gate)
-		return SC_CLEAN_NOTHING;
+		return SC_FOR_NOTHING;
 	if (READ_ONCE(sc->over_global)) {
-		if (dirty > sc_per_cent(sc, SC_DIRTY_LOW))
-			return SC_CLEAN_GLOBAL;
+		if (dirty > sc_per_cent(sc, SC_OPT_DIRTY_LOW))
+			return SC_FOR_ALL_SETS;
 		WRITE_ONCE(sc->over_global, false);
 	}
 	if (idle && time_after_eq(jiffies, READ_ONCE(sc->last_io) +
 				  msecs_to_jiffies(idle)))
-		return SC_CLEAN_IDLE;
-	return sc_option(sc, SC_AGE_MS) ? SC_CLEAN_AGED : SC_CLEAN_NOTHING;
+		return SC_FOR_IDLE;
+	return sc_option(sc, SC_OPT_AGE_MS) ? SC_FOR_AGE : SC_FOR_NOTHING;
 }
 
 static int sc_by_age(const void *a, const void *b)
@@ -281,9 +277,9 @@ static void sc_add_run(struct sc_cleaner *cleaner, u32 set,
 	struct sc_index *index = &sc->index;
 	struct sc_bucket *bucket = sc_bucket(index, set);
 	struct sc_run *run = &cleaner->runs[cleaner->nr_runs];
-	u32 i, room = SC_CLEAN_PAGES - cleaner->nr_pages;
+	u32 i, room = SC_ROUND_PAGES - cleaner->nr_pages;
 
-	if (cleaner->nr_runs == SC_CLEAN_PAGES)
+	if (cleaner->nr_runs == SC_ROUND_PAGES)
 		return;
 	room = room * (PAGE_SIZE >> SECTOR_SHIFT) / index->geo.block;
 	room = min(room, cleaner->max_slots - cleaner->nr_slots);
@@ -343,6 +339,10 @@ static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 	spin_lock_irq(&bucket->lock);
 	for (slot = 0; index->sets[set].dirty && slot < index->geo.assoc;
 	     slot++) {
+		if (slot && !(slot % SC_LOOK_SLOTS)) {
+			spin_unlock_irq(&bucket->lock);
+			spin_lock_irq(&bucket->lock);
+		}
 		if (sc_state(index, set, slot) != SC_DIRTY)
 			continue;
 		dirty[total].id = sc_id(index, set, slot);
@@ -374,7 +374,7 @@ static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 /* How many blocks of a set have to go, to its low mark. */
 static u32 sc_set_excess(struct setcache *sc, u32 set)
 {
-	u32 low = sc->index.geo.assoc * sc_option(sc, SC_SET_LOW) / 100;
+	u32 low = sc->index.geo.assoc * sc_option(sc, SC_OPT_SET_LOW) / 100;
 	u32 dirty = READ_ONCE(sc->index.sets[set].dirty);
 
 	return dirty > low ? dirty - low : 0;
@@ -394,14 +394,14 @@ static void sc_fill_set(struct sc_cleaner *cleaner, u32 set)
 	smp_mb__after_atomic(); /* with sc_check_dirty() */
 	excess = sc_set_excess(sc, set);
 	if (excess && sc_take_dirty(cleaner, set,
-				    min(excess, sc_option(sc, SC_CLEAN_SET))))
+				    min(excess, sc_option(sc, SC_OPT_CLEAN_SET))))
 		set_bit(set, sc->over);
 }
 
 static bool sc_round_full(const struct sc_cleaner *cleaner)
 {
-	return cleaner->nr_pages == SC_CLEAN_PAGES ||
-	       cleaner->nr_runs == SC_CLEAN_PAGES;
+	return cleaner->nr_pages == SC_ROUND_PAGES ||
+	       cleaner->nr_runs == SC_ROUND_PAGES;
 }
 
 /* Fill a round from the sets that are over their mark, each once. */
@@ -430,8 +430,8 @@ static void sc_fill_next(struct sc_cleaner *cleaner, enum sc_reason reason)
 {
 	struct setcache *sc = cleaner->sc;
 	u64 sets = sc->index.geo.sets, i;
-	u32 limit = sc_option(sc, SC_CLEAN_SET);
-	u32 age = DIV_ROUND_UP(sc_option(sc, SC_AGE_MS), MSEC_PER_SEC);
+	u32 limit = sc_option(sc, SC_OPT_CLEAN_SET);
+	u32 age = DIV_ROUND_UP(sc_option(sc, SC_OPT_AGE_MS), MSEC_PER_SEC);
 
 	for (i = 0; i < sets; i++) {
 		u32 set = cleaner->hand;
@@ -439,12 +439,12 @@ static void sc_fill_next(struct sc_cleaner *cleaner, enum sc_reason reason)
 		u32 aged = (u32)(jiffies / HZ) - READ_ONCE(s->since);
 
 		if (READ_ONCE(s->dirty) &&
-		    (reason != SC_CLEAN_AGED || aged >= age))
+		    (reason != SC_FOR_AGE || aged >= age))
 			sc_take_dirty(cleaner, set, limit);
 		if (sc_round_full(cleaner))
 			return;
 		cleaner->hand = set + 1 < sets ? set + 1 : 0;
-		if (i % SC_CLEAN_LOOK == SC_CLEAN_LOOK - 1)
+		if (i % SC_LOOK_SETS == SC_LOOK_SETS - 1)
 			cond_resched();
 	}
 }
@@ -490,36 +490,20 @@ static void sc_clean_io(struct sc_run *run, u32 i, u32 end, bool write)
 	u64 at = ((u64)run->page << PAGE_SHIFT) +
 		 ((u64)i * index->geo.block << SECTOR_SHIFT);
 	u64 stop = at + ((u64)(end - i) * index->geo.block << SECTOR_SHIFT);
-	u32 limit = sc_option(sc, SC_CLEAN_IOS);
-	struct bio *bio = NULL;
+	u32 bytes, limit = sc_option(sc, SC_OPT_CLEAN_IOS);
+	struct bio *bio;
 	sector_t sector;
 
 	sector = write ? (run->block + i) << index->block_shift :
 			 sc_slot_sector(index, run->op.set, run->slots[i]);
-	while (at < stop) {
-		u32 in_page = offset_in_page(at);
-		u32 bytes = min_t(u64, PAGE_SIZE - in_page, stop - at);
-
-		if (!bio) {
-			u32 pages = min_t(u64, DIV_ROUND_UP(in_page + stop - at,
-							    PAGE_SIZE),
-					  BIO_MAX_VECS);
-
-			bio = bio_alloc_bioset(write ? sc->origin->bdev :
-					       sc->ssd->bdev, pages,
-					       write ? REQ_OP_WRITE :
-						       REQ_OP_READ,
-					       GFP_NOIO, &sc->bs);
-			bio->bi_iter.bi_sector = sector;
-			bio->bi_private = run;
-			bio->bi_end_io = sc_clean_end;
-		}
-		__bio_add_page(bio, cleaner->pages[at >> PAGE_SHIFT], bytes,
-			       in_page);
-		at += bytes;
-		sector += bytes >> SECTOR_SHIFT;
-		if (bio->bi_vcnt < bio->bi_max_vecs && at < stop)
-			continue;
+	for (; at < stop; at += bytes, sector += bytes >> SECTOR_SHIFT) {
+		bio = sc_bio_of_pages(sc, write ? sc->origin->bdev :
+				      sc->ssd->bdev,
+				      write ? REQ_OP_WRITE : REQ_OP_READ,
+				      sector, cleaner->pages, at, stop);
+		bytes = bio->bi_iter.bi_size;
+		bio->bi_private = run;
+		bio->bi_end_io = sc_clean_end;
 		if (write)
 			sc_clean_drain(cleaner, limit);
 		spin_lock_irq(&cleaner->lock);
@@ -530,7 +514,6 @@ static void sc_clean_io(struct sc_run *run, u32 i, u32 end, bool write)
 		sc_count(sc, write ? SC_STAT_clean : SC_STAT_clean_read,
 			 bio_sectors(bio));
 		submit_bio_noacct(bio);
-		bio = NULL;
 	}
 }
 
@@ -548,7 +531,7 @@ static void sc_clean_each(struct sc_run *run, bool write)
 	for (i = 0; i < run->count; i++) {
 		if (sc_clean_bad(run, i))
 			continue;
-		run->error = READ_ONCE(run->cleaner->sc->lost);
+		run->error = sc_is_lost(run->cleaner->sc);
 		if (!run->error) {
 			sc_clean_io(run, i, i + 1, write);
 			sc_clean_drain(run->cleaner, 1);
@@ -631,7 +614,7 @@ static u32 sc_clean_written(struct sc_run *run, bool good)
 		failed += bad || !good;
 		if (sc_state(index, set, run->slots[i]) != SC_CLEANING)
 			continue;
-		if (!good || (bad && READ_ONCE(sc->lost))) {
+		if (!good || (bad && sc_is_lost(sc))) {
 			sc_set_state(index, set, run->slots[i], SC_DIRTY);
 		} else if (bad) {
 			sc_set_state(index, set, run->slots[i], SC_STUCK);
@@ -691,10 +674,10 @@ static void sc_clean_round(struct sc_cleaner *cleaner)
 	if (failed) {
 		DMWARN_LIMIT("%s: %u dirty blocks cannot be cleaned",
 			     dm_table_device_name(sc->ti->table), failed);
-		WRITE_ONCE(cleaner->retry, jiffies + SC_CLEAN_RETRY);
+		WRITE_ONCE(cleaner->retry, jiffies + SC_STUCK_RETRY);
 	}
 	if (r || failed == cleaner->nr_slots)
-		cleaner->rest = jiffies + SC_CLEAN_REST;
+		cleaner->rest = jiffies + SC_ROUND_REST;
 }
 
 /* What is stuck gets another chance. */
@@ -725,11 +708,11 @@ static unsigned long sc_clean_next(struct setcache *sc)
 	long stuck = atomic_long_read(&sc->index.nr_stuck);
 
 	if (atomic_long_read(&sc->index.nr_dirty) == stuck)
-		return stuck ? SC_CLEAN_RETRY : 0;
-	if (sc_option(sc, SC_IDLE_MS) || sc_option(sc, SC_AGE_MS) ||
-	    (sc_option(sc, SC_CLEAN_GATE) && READ_ONCE(sc->over_global)))
-		return SC_CLEAN_TICK;
-	return stuck ? SC_CLEAN_RETRY : 0;
+		return stuck ? SC_STUCK_RETRY : 0;
+	if (sc_option(sc, SC_OPT_IDLE_MS) || sc_option(sc, SC_OPT_AGE_MS) ||
+	    (sc_option(sc, SC_OPT_CLEAN_GATE) && READ_ONCE(sc->over_global)))
+		return SC_LOOK_TICK;
+	return stuck ? SC_STUCK_RETRY : 0;
 }
 
 void sc_clean_work(struct work_struct *work)
@@ -740,10 +723,10 @@ void sc_clean_work(struct work_struct *work)
 	enum sc_reason reason;
 	unsigned long next;
 
-	if (READ_ONCE(sc->lost) || READ_ONCE(sc->clean_stop))
+	if (sc_is_lost(sc) || READ_ONCE(sc->clean_stop))
 		return;
 	if (time_before(jiffies, cleaner->rest)) {
-		queue_delayed_work(sc->wq, &sc->clean_work, SC_CLEAN_REST);
+		queue_delayed_work(sc->wq, &sc->clean_work, SC_ROUND_REST);
 		return;
 	}
 	if (atomic_long_read(&sc->index.nr_stuck) &&
@@ -754,9 +737,9 @@ void sc_clean_work(struct work_struct *work)
 	cleaner->nr_runs = 0;
 	cleaner->nr_slots = 0;
 	reason = sc_reason(sc);
-	if (reason == SC_CLEAN_SETS)
+	if (reason == SC_FOR_SETS)
 		sc_fill_over(cleaner);
-	else if (reason != SC_CLEAN_NOTHING)
+	else if (reason != SC_FOR_NOTHING)
 		sc_fill_next(cleaner, reason);
 
 	if (cleaner->nr_runs) {
@@ -766,7 +749,7 @@ void sc_clean_work(struct work_struct *work)
 	} else {
 		next = sc_clean_next(sc);
 		/* What there is, is at work elsewhere. */
-		if (reason != SC_CLEAN_NOTHING && reason != SC_CLEAN_AGED)
+		if (reason != SC_FOR_NOTHING && reason != SC_FOR_AGE)
 			next = 1;
 		if (!next)
 			return;

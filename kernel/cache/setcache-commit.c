@@ -56,7 +56,7 @@ static void sc_say(void *context, u64 first, u32 count, bool stop, u8 *states,
 
 /* A record read when the cache starts; nobody else is there. */
 static int sc_load(void *context, u64 number, enum sc_record_state state,
-		   u64 block)
+		   u64 block, bool keep)
 {
 	struct setcache *sc = context;
 	struct sc_index *index = &sc->index;
@@ -78,7 +78,7 @@ static int sc_load(void *context, u64 number, enum sc_record_state state,
 	sc_locate(index, block, &its_set, &id);
 	if (its_set != set)
 		return -EUCLEAN;
-	if (state == SC_RECORD_CLEAN && !sc->keep_clean)
+	if (state == SC_RECORD_CLEAN && !keep)
 		return 0;
 	if (sc_find(index, set, id) != SC_NIL)
 		return -EUCLEAN;
@@ -105,7 +105,7 @@ static bool sc_spare_of(struct setcache *sc, u32 set, u32 count, u16 *first)
 			if (sc_state(index, set, slot + i) == SC_CLEAN)
 				sc_remove(index, set, slot + i);
 			sc_withdraw(index, set, slot + i, SC_RETIRED);
-			sc_mark(sc, set, slot + i);
+			sc_mark_retired(sc, set, slot + i);
 		}
 		*first = slot;
 		return true;
@@ -141,6 +141,25 @@ const struct sc_md_ops sc_md_ops = {
 	.spare = sc_spare,
 };
 
+/* A slot's record has to be written. */
+void sc_mark(struct setcache *sc, u32 set, u16 slot)
+{
+	sc_mark_retired(sc, set, slot);
+	if (!READ_ONCE(sc->marked))
+		WRITE_ONCE(sc->marked, true);
+}
+
+/* As sc_mark(), but nobody loses anything if it cannot be. */
+void sc_mark_retired(struct setcache *sc, u32 set, u16 slot)
+{
+	sc_count(sc, SC_STAT_record_updates, 1);
+	if (sc_md_changed(sc->md, sc_slot(&sc->index, set, slot)))
+		queue_delayed_work(sc->commit_wq, &sc->commit_timer,
+				   msecs_to_jiffies(sc_option(sc, SC_OPT_COMMIT_MS)));
+	else
+		sc_count(sc, SC_STAT_record_batched, 1);
+}
+
 /*---------------------------------------------------------------------------*/
 
 struct sc_flush {
@@ -160,34 +179,38 @@ static void sc_flush_end(struct bio *bio)
 /* Records and data of dirty blocks. */
 static blk_status_t sc_commit_ssd(struct setcache *sc)
 {
+	bool flush, marked;
 	u64 written;
-	bool flush;
 	int r;
 
-	if (READ_ONCE(sc->lost))
-		return sc->unflushed || sc_md_pending(sc->md) ?
-		       BLK_STS_IOERR : BLK_STS_OK;
+	if (sc_is_lost(sc))
+		return sc_is_unflushed(sc) ? BLK_STS_IOERR : BLK_STS_OK;
 
 	if (xchg(&sc->ask, false) && sc_md_ask(sc->md)) {
 		sc_lose(sc);
-		return BLK_STS_IOERR;
+		return sc_is_unflushed(sc) ? BLK_STS_IOERR : BLK_STS_OK;
 	}
 	/* What is written from here on, the next commit flushes. */
 	flush = xchg(&sc->unflushed, false);
+	marked = xchg(&sc->marked, false);
 	r = sc_md_commit(sc->md, flush, &written);
 	sc_count(sc, SC_STAT_commits, 1);
 	sc_count(sc, SC_STAT_record_blocks, written);
 	sc_count(sc, SC_STAT_ssd_write, written * SC_BLOCK_SECTORS);
 	if (!r)
 		return BLK_STS_OK;
-	WRITE_ONCE(sc->unflushed, true);
+	if (flush)
+		WRITE_ONCE(sc->unflushed, true);
+	if (marked)
+		WRITE_ONCE(sc->marked, true);
 	sc_count(sc, SC_STAT_ssd_errors, 1);
 	DMERR("%s: cannot write records: %d",
 	      dm_table_device_name(sc->ti->table), r);
 	/* With nothing but dirty blocks there may be a place later. */
 	if (r != -ENOSPC)
 		sc_lose(sc);
-	return BLK_STS_IOERR;
+	/* That a slot is retired may be found out again. */
+	return flush || marked ? BLK_STS_IOERR : BLK_STS_OK;
 }
 
 static void sc_commit(struct setcache *sc)
@@ -195,7 +218,7 @@ static void sc_commit(struct setcache *sc)
 	struct sc_waiter *waiter, *next;
 	struct sc_flush flush = {};
 	blk_status_t error;
-	bool origin = false, forgotten = false;
+	bool origin = false, owed = false;
 	LIST_HEAD(waiters);
 	struct bio *bio;
 
@@ -223,16 +246,12 @@ static void sc_commit(struct setcache *sc)
 	}
 
 	/* A flush fails once for what went with the SSD. */
-	if (origin && error) {
-		WRITE_ONCE(sc->told, true);
-	} else if (origin && READ_ONCE(sc->forgotten)) {
-		WRITE_ONCE(sc->forgotten, false);
-		forgotten = true;
-	}
+	if (origin)
+		owed = sc_must_tell(sc, error != BLK_STS_OK);
 
 	list_for_each_entry_safe(waiter, next, &waiters, link) {
 		waiter->error = error;
-		if (waiter->origin && forgotten)
+		if (waiter->origin && owed)
 			waiter->error = BLK_STS_IOERR;
 		if (waiter->origin && flush.error)
 			waiter->error = flush.error;

@@ -47,79 +47,63 @@ static void sc_defer(struct setcache *sc, struct sc_io *io, enum sc_todo todo)
 	queue_work(sc->wq, &sc->defer_work);
 }
 
-/* Done with some blocks: who waited for them may have them. */
-void sc_unlock(struct setcache *sc, struct sc_op *op)
-{
-	struct sc_bucket *bucket = sc_bucket(&sc->index, op->set);
-	struct sc_op *other, *next;
-	unsigned long flags;
-	struct sc_io *io;
-
-	spin_lock_irqsave(&bucket->lock, flags);
-	list_del(&op->link);
-	list_for_each_entry_safe(other, next, &bucket->waiting, link) {
-		io = container_of(other, struct sc_io, op);
-		other->class = sc_classify(io);
-		if (sc_busy(bucket, other, &other->link))
-			continue;
-		list_move_tail(&other->link, &bucket->active);
-		/* By no mode yet: sc_make_plan(). */
-		other->mode = SC_NR_MODES;
-		sc_defer(sc, io, SC_TODO_GO);
-	}
-	/* Who waits there looks at the list under this lock. */
-	if (waitqueue_active(&sc->mode_wait))
-		wake_up(&sc->mode_wait);
-	spin_unlock_irqrestore(&bucket->lock, flags);
-}
-
-/* Whether somebody in a bucket goes by another mode. */
-static bool sc_mode_mixed(struct sc_bucket *bucket, u8 mode)
-{
-	const struct sc_op *op;
-	bool mixed = false;
-
-	spin_lock_irq(&bucket->lock);
-	list_for_each_entry(op, &bucket->active, link)
-		mixed |= op->class != SC_CLEANER && op->mode != mode &&
-			 op->mode != SC_NR_MODES;
-	spin_unlock_irq(&bucket->lock);
-	return mixed;
-}
-
 /*
- * Another mode, and the end of all requests that go by the old one: when this has
- * returned, they have left what they leave, dirty blocks, say.
+ * A bio waits for its blocks, and somebody is done with some there: perhaps it
+ * has them now. The lock of the bucket is held.
  */
-int sc_change_mode(struct setcache *sc, u8 mode)
+void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op)
 {
-	struct sc_index *index = &sc->index;
-	u32 i;
-	int r = 0;
+	struct sc_io *io = container_of(op, struct sc_io, op);
 
-	mutex_lock(&sc->mode_lock);
-	WRITE_ONCE(sc->mode, mode);
-	for (i = 0; i <= index->bucket_mask && !r; i++)
-		r = wait_event_killable(sc->mode_wait,
-					!sc_mode_mixed(&index->buckets[i],
-						       mode));
-	mutex_unlock(&sc->mode_lock);
-	return r;
-}
-
-/* Dirty data were written, and will be acknowledged. */
-void sc_unflushed(struct setcache *sc)
-{
-	if (!READ_ONCE(sc->unflushed))
-		WRITE_ONCE(sc->unflushed, true);
+	op->class = sc_classify(io);
+	if (sc_busy(bucket, op, &op->link))
+		return;
+	list_move_tail(&op->link, &bucket->active);
+	/* By no mode yet: sc_make_plan(). */
+	op->mode = SC_NR_MODES;
+	sc_defer(sc, io, SC_TODO_GO);
 }
 
 /* The end of a bio that we end ourselves; its blocks have been given back. */
-void sc_end(struct sc_io *io, struct bio *bio, blk_status_t error)
+static void sc_end(struct sc_io *io, struct bio *bio, blk_status_t error)
 {
 	io->how = SC_HOW_OURS;
 	bio->bi_status = error;
 	bio_endio(bio);
+}
+
+/*
+ * The SSD has failed a bio that was sent there. Around the cache, then; unless
+ * it has been tried, or a dirty block is there and nowhere else: the second
+ * attempt finds out.
+ */
+static bool sc_retry(struct sc_io *io, struct bio *bio)
+{
+	if (io->retried)
+		return false;
+	io->retried = true;
+	bio->bi_iter = io->iter;
+	bio->bi_opf = io->opf;
+	bio->bi_status = BLK_STS_OK;
+	/* It may have been one of several of a request. */
+	bio->bi_next = NULL;
+	/* Or have been split: its parts have ended, new ones count anew. */
+	atomic_set(&bio->__bi_remaining, 1);
+	/* Nor is its sector that of a whole disk, as clones would believe. */
+	bio_clear_flag(bio, BIO_REMAPPED);
+	/* What the last device's queue has left there is settled. */
+	bio_clear_flag(bio, BIO_QOS_THROTTLED);
+	bio_clear_flag(bio, BIO_QOS_MERGED);
+	sc_defer(io->sc, io, SC_TODO_BEGIN);
+	return true;
+}
+
+/* A job is done with its bio, or the SSD has failed it. */
+static void sc_job_ended(struct sc_io *io, struct bio *bio, blk_status_t error,
+			 bool retry)
+{
+	if (!retry || !sc_retry(io, bio))
+		sc_end(io, bio, error);
 }
 
 /*---------------------------------------------------------------------------*/
@@ -247,7 +231,7 @@ static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 	pages = (io->iter.bi_size + 2 * (index->geo.block << SECTOR_SHIFT)) >>
 		PAGE_SHIFT;
 	io->fill = sc_is_read(io) && !io->retried && !io->bypass &&
-		   READ_ONCE(sc->mode) != SC_WRITEONLY && !READ_ONCE(sc->lost) &&
+		   READ_ONCE(sc->mode) != SC_WRITEONLY && !sc_is_lost(sc) &&
 		   pages <= SC_MAX_PAGES;
 	sc_locate(index, block, &io->op.set, &io->op.first);
 	io->op.last = io->op.first +
@@ -315,7 +299,7 @@ static void sc_flush_done(struct sc_waiter *waiter)
 static bool sc_bypass(struct setcache *sc, const struct bio *bio)
 {
 	bool write = op_is_write(bio_op(bio));
-	u64 limit = sc_option(sc, write ? SC_SEQ_WRITE_KB : SC_SEQ_READ_KB);
+	u64 limit = sc_option(sc, write ? SC_OPT_SEQ_WRITE_KB : SC_OPT_SEQ_READ_KB);
 	sector_t length;
 
 	if (!limit)
@@ -349,6 +333,7 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 
 	memset(io, 0, sizeof(*io));
 	io->sc = sc;
+	io->end = sc_job_ended;
 	/* The line is everybody's: written only when time has gone on. */
 	if (time_before(READ_ONCE(sc->last_io), jiffies))
 		WRITE_ONCE(sc->last_io, jiffies);
@@ -393,67 +378,6 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 
 /*---------------------------------------------------------------------------*/
 
-/*
- * The SSD is gone. What is clean is dropped, for nobody knows what it will hold
- * when it is back; where somebody is at work it stays, and is not looked at.
- */
-void sc_lose(struct setcache *sc)
-{
-	if (cmpxchg(&sc->lost, false, true))
-		return;
-	DMERR("%s: the SSD is lost; %ld dirty blocks are out of reach",
-	      dm_table_device_name(sc->ti->table),
-	      atomic_long_read(&sc->index.nr_dirty));
-	queue_work(sc->wq, &sc->lost_work);
-}
-
-void sc_lost_work(struct work_struct *work)
-{
-	struct setcache *sc = container_of(work, struct setcache, lost_work);
-	struct sc_index *index = &sc->index;
-	struct sc_bucket *bucket;
-	u32 set;
-	u16 slot;
-
-	for (set = 0; set < index->geo.sets; set++) {
-		bucket = sc_bucket(index, set);
-		spin_lock_irq(&bucket->lock);
-		for (slot = 0; slot < index->geo.assoc; slot++)
-			if (sc_state(index, set, slot) == SC_CLEAN &&
-			    !sc_slot_busy(index, set, sc_id(index, set, slot),
-					  NULL))
-				sc_remove(index, set, slot);
-		spin_unlock_irq(&bucket->lock);
-		cond_resched();
-	}
-}
-
-/*
- * The SSD has failed a bio that was sent there. Around the cache, then; unless
- * it has been tried, or a dirty block is there and nowhere else: the second
- * attempt finds out.
- */
-bool sc_retry(struct sc_io *io, struct bio *bio)
-{
-	if (io->retried)
-		return false;
-	io->retried = true;
-	bio->bi_iter = io->iter;
-	bio->bi_opf = io->opf;
-	bio->bi_status = BLK_STS_OK;
-	/* It may have been one of several of a request. */
-	bio->bi_next = NULL;
-	/* Or have been split: its parts have ended, new ones count anew. */
-	atomic_set(&bio->__bi_remaining, 1);
-	/* Nor is its sector that of a whole disk, as clones would believe. */
-	bio_clear_flag(bio, BIO_REMAPPED);
-	/* What the last device's queue has left there is settled. */
-	bio_clear_flag(bio, BIO_QOS_THROTTLED);
-	bio_clear_flag(bio, BIO_QOS_MERGED);
-	sc_defer(io->sc, io, SC_TODO_BEGIN);
-	return true;
-}
-
 int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 {
 	struct sc_io *io = dm_per_bio_data(bio, sizeof(*io));
@@ -477,7 +401,7 @@ int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 		if (!sc_is_read(io)) {
 			if (io->settle)
 				sc_settle(sc, &io->op, false);
-			sc_unflushed(sc);
+			sc_set_unflushed(sc);
 		}
 		break;
 	}

@@ -38,6 +38,8 @@ enum sc_plan {
  * @waiter: of a flush or a discard
  * @iter: where it lies, from the target's start
  * @opf: its operation and flags
+ * @end: called when its job is done with it, and has given its blocks back; or
+ *	 when the SSD has failed it, and it may be tried around the cache
  * @how: who ends it
  * @todo: for the worker
  * @slot: of its first block, if all is on the SSD
@@ -59,6 +61,8 @@ struct sc_io {
 	struct sc_waiter waiter;
 	struct bvec_iter iter;
 	blk_opf_t opf;
+	void (*end)(struct sc_io *io, struct bio *bio, blk_status_t error,
+		    bool retry);
 	enum sc_how how;
 	enum sc_todo todo;
 	u16 slot;
@@ -89,21 +93,9 @@ static inline void sc_part(const struct sc_index *index,
 		    (block + 1) << index->block_shift);
 }
 
-/* setcache-io.c */
-void sc_end(struct sc_io *io, struct bio *bio, blk_status_t error);
-bool sc_retry(struct sc_io *io, struct bio *bio);
-void sc_unflushed(struct setcache *sc);
-
-/*
- * setcache-plan.c. The blocks are announced; for the first two functions the
- * lock of their bucket is held.
- */
+/* setcache-plan.c. The lock of the bucket is held, and the blocks announced. */
 enum sc_class sc_classify(struct sc_io *io);
 enum sc_plan sc_make_plan(struct sc_io *io);
-void sc_settle(struct setcache *sc, const struct sc_op *op, bool through);
-void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed);
-void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
-		  bool failed);
 bool sc_is_away(const struct sc_io *io, u32 i, u16 slot);
 
 /* setcache-job.c */

@@ -234,35 +234,20 @@ static void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd,
 	u64 at = sc_job_offset(job, i), stop = sc_job_offset(job, end);
 	u64 block = (job->iter.bi_sector >> index->block_shift) + i;
 	sector_t sector = block << index->block_shift;
-	struct bio *bio = NULL;
+	struct bio *bio;
+	u32 bytes;
 
 	if (ssd)
 		sector = sc_slot_sector(index, job->op.set,
 					job->pieces[i].slot);
-	while (at < stop) {
-		u32 in_page = offset_in_page(at);
-		u32 bytes = min_t(u64, PAGE_SIZE - in_page, stop - at);
-
-		if (!bio) {
-			u32 pages = min_t(u64, DIV_ROUND_UP(in_page + stop - at,
-							    PAGE_SIZE),
-					  BIO_MAX_VECS);
-
-			bio = bio_alloc_bioset(ssd ? sc->ssd->bdev :
-					       sc->origin->bdev, pages, opf,
-					       GFP_NOIO, &sc->bs);
-			bio->bi_iter.bi_sector = sector;
-			bio->bi_ioprio = job->ioprio;
-			bio->bi_write_hint = job->write_hint;
-		}
-		__bio_add_page(bio, job->pages[at >> PAGE_SHIFT], bytes,
-			       in_page);
-		at += bytes;
-		sector += bytes >> SECTOR_SHIFT;
-		if (bio->bi_vcnt == bio->bi_max_vecs || at == stop) {
-			sc_job_submit(job, bio, ssd);
-			bio = NULL;
-		}
+	for (; at < stop; at += bytes, sector += bytes >> SECTOR_SHIFT) {
+		bio = sc_bio_of_pages(sc, ssd ? sc->ssd->bdev :
+				      sc->origin->bdev, opf, sector,
+				      job->pages, at, stop);
+		bytes = bio->bi_iter.bi_size;
+		bio->bi_ioprio = job->ioprio;
+		bio->bi_write_hint = job->write_hint;
+		sc_job_submit(job, bio, ssd);
 	}
 }
 
@@ -384,8 +369,7 @@ static void sc_job_retry(struct sc_job *job)
 
 	sc_drop(job->sc, &job->op, true);
 	sc_job_free(job);
-	if (!sc_retry(io, bio))
-		sc_end(io, bio, BLK_STS_IOERR);
+	io->end(io, bio, BLK_STS_IOERR, true);
 }
 
 static void sc_job_end(struct sc_job *job, blk_status_t error)
@@ -394,7 +378,7 @@ static void sc_job_end(struct sc_job *job, blk_status_t error)
 	struct bio *bio = job->bio;
 
 	sc_job_free(job);
-	sc_end(io, bio, error);
+	io->end(io, bio, error, false);
 }
 
 /*---------------------------------------------------------------------------*/
@@ -475,7 +459,7 @@ static void sc_read_done(struct sc_job *job)
 	job->css = bio_blkcg_css(job->bio);
 	if (job->css)
 		css_get(job->css);
-	sc_end(job->io, job->bio, BLK_STS_OK);
+	job->io->end(job->io, job->bio, BLK_STS_OK, false);
 	job->bio = NULL;
 	job->io = NULL;
 
@@ -554,7 +538,7 @@ static void sc_job_away(struct sc_job *job)
 	}
 	spin_unlock_irq(&bucket->lock);
 	if (job->dirty)
-		sc_unflushed(sc);
+		sc_set_unflushed(sc);
 	job->waiter.fn = sc_away_done;
 	job->waiter.origin = false;
 	sc_wait_commit(sc, &job->waiter);
@@ -585,7 +569,7 @@ static void sc_write_done(struct sc_job *job)
 		return;
 	}
 	if (!job->through || job->dirty) {
-		sc_unflushed(sc);
+		sc_set_unflushed(sc);
 		if (job->opf & REQ_FUA) {
 			job->waiter.fn = sc_fua_done;
 			job->waiter.origin = false;
@@ -726,7 +710,7 @@ bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 		if (piece->slot == SC_NIL)
 			continue;
 		state = sc_state(index, io->op.set, piece->slot);
-		if (state == SC_CLEAN && (io->retried || READ_ONCE(sc->lost)))
+		if (state == SC_CLEAN && (io->retried || sc_is_lost(sc)))
 			continue;
 		if (sc_is_away(io, i, piece->slot)) {
 			piece->kind = SC_KIND_AWAY;

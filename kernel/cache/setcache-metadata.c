@@ -736,7 +736,7 @@ static bool sc_md_fits(struct sc_md *md, const struct sc_disk_super *disk,
 {
 	*error = NULL;
 	if (le32_to_cpu(disk->version) == 1)
-		*error = "the cache is of an older format, 1, that no release had: if nothing in it matters, wipe the SSD";
+		*error = "a cache of format 1, that no release had: if nothing in it matters, wipe the SSD";
 	else if (le32_to_cpu(disk->version) != SC_VERSION)
 		*error = "superblock of a version that is not known";
 	else if (le32_to_cpu(disk->block) != md->geo.block)
@@ -962,7 +962,7 @@ static const char *sc_md_refuse(struct sc_md *md, u64 slot, const char *what)
 
 /* Pass on the records of a block. The highest commit seen is remembered. */
 static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
-			    const char **error)
+			    bool keep, const char **error)
 {
 	const struct sc_record *records = page_address(page);
 	u32 i, count = sc_records_of(md, block);
@@ -982,7 +982,7 @@ static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
 				    le32_to_cpu(records[i].seq));
 		if (state == SC_RECORD_FREE)
 			continue;
-		r = md->ops->load(md->context, slot, state, where);
+		r = md->ops->load(md->context, slot, state, where, keep);
 		if (r) {
 			*error = sc_md_refuse(md, slot, "does not fit the others");
 			return r;
@@ -1002,7 +1002,7 @@ static int sc_md_load_moved(struct sc_md *md)
 		slot = sc_place_slot(md, md->moved[i].place, &count);
 		while (count--) {
 			r = md->ops->load(md->context, slot++,
-					  SC_RECORD_RETIRED, 0);
+					  SC_RECORD_RETIRED, 0, false);
 			if (r)
 				return r;
 		}
@@ -1010,7 +1010,7 @@ static int sc_md_load_moved(struct sc_md *md)
 	return 0;
 }
 
-int sc_md_load(struct sc_md *md, const char **error)
+int sc_md_load(struct sc_md *md, bool keep, const char **error)
 {
 	u64 block = 0;
 	u32 i, count;
@@ -1027,7 +1027,8 @@ int sc_md_load(struct sc_md *md, const char **error)
 		*error = "cannot read the records: run isoblk cache check";
 		r = sc_md_batch(md, REQ_OP_READ, count);
 		for (i = 0; i < count && !r; i++)
-			r = sc_md_load_block(md, block++, md->pages[i], error);
+			r = sc_md_load_block(md, block++, md->pages[i], keep,
+					     error);
 		if (r)
 			return r;
 		cond_resched();

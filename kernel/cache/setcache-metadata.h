@@ -95,7 +95,7 @@ struct sc_super {
  * struct sc_md_ops - what this part asks
  * @say: state and block of slots from @slot on, @count of them, for records.
  *	 @stop: clean ones are to be recorded, too. May be called at any time.
- * @load: a record read. An error ends the loading. Slots where blocks of
+ * @load: a record read; @keep: clean ones count. An error ends the loading. Slots where blocks of
  *	  records have been moved to come first, and are retired.
  * @spare: slots, from @slot on, @count of them, that hold nothing, and nothing
  *	   from then on: a block of records is going there. False if there are
@@ -105,7 +105,7 @@ struct sc_md_ops {
 	void (*say)(void *context, u64 slot, u32 count, bool stop,
 		    u8 *states, u64 *blocks);
 	int (*load)(void *context, u64 slot, enum sc_record_state state,
-		    u64 block);
+		    u64 block, bool keep);
 	bool (*spare)(void *context, u32 count, u64 *slot);
 };
 
@@ -151,12 +151,13 @@ int sc_md_open(struct sc_md *md, bool format, const char *identity,
 /**
  * sc_md_load() - read all records and pass on those that are not free
  * @md: the metadata, open
+ * @keep: clean ones count
  * @error: says what is wrong
  *
  * Context: sleeps.
  * Return: 0, -EILSEQ for a damaged record, an error of @load, or of I/O.
  */
-int sc_md_load(struct sc_md *md, const char **error);
+int sc_md_load(struct sc_md *md, bool keep, const char **error);
 
 /**
  * sc_md_start() - say on the SSD, durably, that it is in use

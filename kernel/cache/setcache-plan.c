@@ -6,14 +6,8 @@
  * to itself or with those alone that change nothing: each block is looked up, a
  * slot is taken for one that is to be cached, one that is not to stay is dropped,
  * and all is counted. What the slots say then stays true until the bio has
- * ended, but for the cleaner (-clean). At its end, states change: that is what
- * the second half is about.
- *
- * A slot becomes dirty only when its data are written, for only then may its
- * record say so; one that was dirty stays it. What fails is dropped unless it is
- * dirty.
+ * ended, but for the cleaner (-clean). At its end, states change (-slots).
  */
-#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/sizes.h>
 
@@ -57,7 +51,7 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 	u64 block = io->iter.bi_sector >> index->block_shift;
 	u32 i, hits = 0, fresh = 0;
 	u16 slot, last = SC_NIL, taken = SC_NIL;
-	bool straight = true, replaced, lost = READ_ONCE(sc->lost);
+	bool straight = true, replaced, lost = sc_is_lost(sc);
 	bool fill = io->fill && !lost;
 	sector_t from, to;
 
@@ -163,7 +157,7 @@ static bool sc_out_of_reach(const struct sc_io *io)
 	u16 slot;
 	u32 id;
 
-	if (!READ_ONCE(io->sc->lost))
+	if (!sc_is_lost(io->sc))
 		return false;
 	for (id = io->op.first; id <= io->op.last; id++) {
 		slot = sc_find(index, io->op.set, id);
@@ -190,7 +184,7 @@ static enum sc_plan sc_plan_write(struct sc_io *io)
 	io->through = io->op.mode == SC_WRITETHROUGH;
 	io->settle = false;
 	cache = (back || io->through) && !io->bypass && !io->retried &&
-		!READ_ONCE(sc->lost);
+		!sc_is_lost(sc);
 
 	for (i = 0; i < count; i++) {
 		sector_t from, to, whole = index->geo.block;
@@ -287,133 +281,4 @@ enum sc_plan sc_make_plan(struct sc_io *io)
 	if ((io->opf & REQ_OP_MASK) == REQ_OP_DISCARD)
 		return sc_plan_discard(io);
 	return sc_plan_write(io);
-}
-
-/*---------------------------------------------------------------------------*/
-
-/* A slot's record has to be written. */
-void sc_mark(struct setcache *sc, u32 set, u16 slot)
-{
-	sc_count(sc, SC_STAT_record_updates, 1);
-	if (sc_md_changed(sc->md, sc_slot(&sc->index, set, slot)))
-		queue_delayed_work(sc->commit_wq, &sc->commit_timer,
-				   msecs_to_jiffies(sc_option(sc, SC_COMMIT_MS)));
-	else
-		sc_count(sc, SC_STAT_record_batched, 1);
-}
-
-/* There may be more dirty slots than there should: the cleaner is told. */
-void sc_check_dirty(struct setcache *sc, u32 set)
-{
-	struct sc_index *index = &sc->index;
-
-	if (index->sets[set].dirty * 100 >
-	    sc_option(sc, SC_SET_HIGH) * index->geo.assoc &&
-	    !test_and_set_bit(set, sc->over))
-		sc_clean_kick(sc);
-	if (!READ_ONCE(sc->over_global) &&
-	    div_u64(index->slots * sc_option(sc, SC_DIRTY_HIGH), 100) <
-	    atomic_long_read(&index->nr_dirty)) {
-		WRITE_ONCE(sc->over_global, true);
-		sc_clean_kick(sc);
-	}
-}
-
-/* A slot has become dirty. */
-static void sc_dirty(struct setcache *sc, u32 set, u16 slot)
-{
-	sc_set_state(&sc->index, set, slot, SC_DIRTY);
-	sc_count(sc, SC_STAT_dirtied, 1);
-	sc_mark(sc, set, slot);
-	sc_check_dirty(sc, set);
-}
-
-/* Written: the slots of some blocks are what they were to become. */
-void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
-{
-	struct sc_index *index = &sc->index;
-	struct sc_bucket *bucket = sc_bucket(index, op->set);
-	enum sc_state state;
-	unsigned long flags;
-	u16 slot;
-	u32 id;
-
-	spin_lock_irqsave(&bucket->lock, flags);
-	for (id = op->first; id <= op->last; id++) {
-		slot = sc_find(index, op->set, id);
-		if (slot == SC_NIL)
-			continue;
-		state = sc_state(index, op->set, slot);
-		if (sc_is_dirty(state))
-			continue;
-		if (!through)
-			sc_dirty(sc, op->set, slot);
-		else if (sc->lost)
-			sc_remove(index, op->set, slot);
-		else
-			sc_set_state(index, op->set, slot, SC_CLEAN);
-	}
-	spin_unlock_irqrestore(&bucket->lock, flags);
-}
-
-/*
- * Drop what is not dirty of some blocks, which are the caller's; if the SSD has
- * failed one of them, their slots are suspect. But what others
- * read as well has to stay: their data must not be another block's by the time
- * they come. A reader that has failed does not look at it again.
- */
-void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed)
-{
-	struct sc_index *index = &sc->index;
-	struct sc_bucket *bucket = sc_bucket(index, op->set);
-	unsigned long flags;
-	u16 slot;
-	u32 id;
-
-	spin_lock_irqsave(&bucket->lock, flags);
-	for (id = op->first; id <= op->last; id++) {
-		slot = sc_find(index, op->set, id);
-		if (slot == SC_NIL ||
-		    sc_is_dirty(sc_state(index, op->set, slot)))
-			continue;
-		if (op->class == SC_SHARED &&
-		    sc_slot_busy(index, op->set, id, op))
-			continue;
-		if (failed)
-			sc_suspect(sc, op->set, slot);
-		else
-			sc_remove(index, op->set, slot);
-		sc_count(sc, SC_STAT_invalidated, 1);
-	}
-	spin_unlock_irqrestore(&bucket->lock, flags);
-}
-
-/*
- * The records of discarded blocks are gone, or not. The SSD has failed one of
- * them: their slots are suspect.
- */
-void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
-		  bool failed)
-{
-	struct sc_index *index = &sc->index;
-	struct sc_bucket *bucket = sc_bucket(index, op->set);
-	u16 slot;
-	u32 id;
-
-	spin_lock_irq(&bucket->lock);
-	for (id = op->first; id <= op->last; id++) {
-		slot = sc_find(index, op->set, id);
-		if (slot == SC_NIL ||
-		    sc_state(index, op->set, slot) != SC_DISCARDED)
-			continue;
-		if (recorded && failed) {
-			sc_suspect(sc, op->set, slot);
-		} else if (recorded) {
-			sc_remove(index, op->set, slot);
-		} else {
-			sc_set_state(index, op->set, slot, SC_DIRTY);
-			sc_mark(sc, op->set, slot);
-		}
-	}
-	spin_unlock_irq(&bucket->lock);
 }

@@ -4,9 +4,14 @@
  *
  * Replacement. A slot's stamp is the time of its last use (lru) or of its
  * insertion (fifo) on the clock of its set, which counts uses. The slot that
- * gives way is the clean one of the greatest age. When a clock is full, it and
- * all stamps are halved. Which policy is in force shows only in when stamps
- * are made, so it may change at any time.
+ * gives way is a clean one of great age: the oldest of a sample, evenly spread
+ * over the set, or of the whole set if that is no larger. For this is done with
+ * interrupts off, and must not take longer the larger a set is. Which policy is
+ * in force shows only in when stamps are made, so it may change at any time.
+ *
+ * The clock has 16 bits, and goes round. At each tick the stamp of one slot, in
+ * turn, is looked at, and one that is very old is made younger, so that none is
+ * ever lapped: two slots not used for so long are taken for equally old.
  *
  * A free slot is taken by place: block n of a stripe in slot n, so that what is
  * consecutive on the disk is so on the SSD and one I/O reads it. For the same
@@ -29,6 +34,18 @@
 
 #define SC_FLOW_BITS	const_ilog2(SC_FLOW_BUCKETS)
 
+/*
+ * Slots that are looked at for one to give way. Of 64 the oldest is, but once in
+ * 850 times, among the oldest tenth.
+ */
+#define SC_SAMPLE	64
+
+/*
+ * Ages are kept below this. A slot is looked at once in as many ticks as the set
+ * has slots, so none gets to 2^16.
+ */
+#define SC_OLD		(U16_MAX - 2 * SC_MAX_ASSOC)
+
 /* Uses since a slot's stamp. */
 u16 sc_age(const struct sc_index *index, u32 set, u16 slot)
 {
@@ -36,14 +53,15 @@ u16 sc_age(const struct sc_index *index, u32 set, u16 slot)
 	       index->stamps[sc_slot(index, set, slot)];
 }
 
-static void sc_renumber(struct sc_index *index, u32 set)
+/* The age of slot @clock modulo ways goes no further than SC_OLD. */
+static void sc_limit_age(struct sc_index *index, u32 set)
 {
-	u16 *stamps = &index->stamps[sc_slot(index, set, 0)];
-	u32 i;
+	u16 clock = index->sets[set].clock;
+	u16 slot = clock & (index->geo.assoc - 1);
 
-	for (i = 0; i < index->geo.assoc; i++)
-		stamps[i] >>= 1;
-	index->sets[set].clock >>= 1;
+	if (sc_state(index, set, slot) != SC_FREE &&
+	    sc_age(index, set, slot) > SC_OLD)
+		index->stamps[sc_slot(index, set, slot)] = clock - SC_OLD;
 }
 
 /* A slot is used; the first time, if it is just inserted. */
@@ -52,9 +70,8 @@ void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
 {
 	if (policy != SC_LRU && !inserted)
 		return;
-	if (index->sets[set].clock == U16_MAX)
-		sc_renumber(index, set);
 	index->stamps[sc_slot(index, set, slot)] = ++index->sets[set].clock;
+	sc_limit_age(index, set);
 }
 
 /* Whether a slot may give way. */
@@ -64,40 +81,32 @@ bool sc_evictable(struct sc_index *index, u32 set, u16 slot)
 	       !sc_slot_busy(index, set, sc_id(index, set, slot), NULL);
 }
 
-static u16 sc_free_slot(struct sc_index *index, u32 set, u16 want)
+/* Slots of a sample of a set, from @start on, are so far apart. */
+static u32 sc_stride(const struct sc_index *index)
 {
-	u32 i, mask = index->geo.assoc - 1;
-	struct sc_set *s = &index->sets[set];
-	u16 slot;
-
-	if (sc_state(index, set, want) == SC_FREE)
-		return want;
-	for (i = 0; i <= mask; i++) {
-		slot = (s->hand + i) & mask;
-		if (sc_state(index, set, slot) == SC_FREE) {
-			s->hand = slot;
-			return slot;
-		}
-	}
-	return SC_NIL;
+	return max_t(u32, 1, index->geo.assoc / SC_SAMPLE);
 }
 
+/* The next slot of a sample that may give way, if any. */
 static u16 sc_random_victim(struct sc_index *index, u32 set)
 {
-	u32 i, mask = index->geo.assoc - 1;
+	u32 i, stride = sc_stride(index), mask = index->geo.assoc - 1;
 	u32 start = get_random_u32();
 
-	for (i = 0; i <= mask; i++)
+	for (i = 0; i <= mask; i += stride)
 		if (sc_evictable(index, set, (start + i) & mask))
 			return (start + i) & mask;
 	return SC_NIL;
 }
 
+/* The oldest slot of a sample that may give way, if any. */
 static u16 sc_oldest_victim(struct sc_index *index, u32 set)
 {
-	u16 slot, age, best = SC_NIL, best_age = 0;
+	u32 stride = sc_stride(index);
+	u32 slot = get_random_u32_below(stride);
+	u16 age, best = SC_NIL, best_age = 0;
 
-	for (slot = 0; slot < index->geo.assoc; slot++) {
+	for (; slot < index->geo.assoc; slot += stride) {
 		if (sc_state(index, set, slot) != SC_CLEAN)
 			continue;
 		age = sc_age(index, set, slot);
@@ -124,8 +133,9 @@ u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
 
 	*replaced = false;
 	if (index->sets[set].used < index->geo.assoc) {
-		slot = sc_free_slot(index, set, near == SC_NIL ? id & mask :
-				    (near + 1) & mask);
+		slot = near == SC_NIL ? id & mask : (near + 1) & mask;
+		if (sc_state(index, set, slot) != SC_FREE)
+			slot = index->sets[set].free;
 	} else {
 		/* The one just taken is the newest: ages before that. */
 		if (near != SC_NIL && near < mask && policy != SC_RANDOM &&

@@ -3,7 +3,8 @@
  * Sets of dm-setcache: which block is in which slot, and who is at work there.
  *
  * A block can be in one set only, so a set is a cache of its own. Its slots are
- * found by a hash: chains that begin in @heads, one for two slots. The hash is
+ * found by a hash: chains that begin in @heads, one for two slots; free ones are
+ * on a list of their own, both ways, in fields that these do not need. The hash is
  * the block's place in the stripe, so that the blocks of a stripe spread evenly
  * and a chain is about two long.
  *
@@ -15,6 +16,7 @@
  */
 #include <linux/log2.h>
 #include <linux/math64.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
@@ -84,13 +86,50 @@ void sc_index_exit(struct sc_index *index)
 	index->tags = NULL;
 }
 
+/* A slot is free: the next one to be taken. */
+static void sc_free_add(struct sc_index *index, u32 set, u16 slot)
+{
+	u64 base = sc_slot(index, set, 0);
+	struct sc_set *s = &index->sets[set];
+
+	index->stamps[base + slot] = SC_NIL;
+	index->nexts[base + slot] = s->free;
+	if (s->free != SC_NIL)
+		index->stamps[base + s->free] = slot;
+	s->free = slot;
+}
+
+/* A slot is not free any more. */
+static void sc_free_del(struct sc_index *index, u32 set, u16 slot)
+{
+	u64 base = sc_slot(index, set, 0);
+	u16 before = index->stamps[base + slot];
+	u16 behind = index->nexts[base + slot];
+
+	if (before == SC_NIL)
+		index->sets[set].free = behind;
+	else
+		index->nexts[base + before] = behind;
+	if (behind != SC_NIL)
+		index->stamps[base + behind] = before;
+	index->stamps[base + slot] = index->sets[set].clock;
+}
+
 /* Empty it. Nobody is at work. */
 void sc_index_clear(struct sc_index *index)
 {
+	u32 set, slot;
+
 	memset(index->tags, 0, index->slots * sizeof(*index->tags));
-	memset(index->stamps, 0, index->slots * sizeof(*index->stamps));
 	memset(index->heads, 0xff, index->slots / 2 * sizeof(*index->heads));
 	memset(index->sets, 0, index->geo.sets * sizeof(*index->sets));
+	for (set = 0; set < index->geo.sets; set++) {
+		index->sets[set].free = SC_NIL;
+		/* The first one is taken first. */
+		for (slot = index->geo.assoc; slot--;)
+			sc_free_add(index, set, slot);
+		cond_resched();
+	}
 	atomic_long_set(&index->nr_used, 0);
 	atomic_long_set(&index->nr_dirty, 0);
 	atomic_long_set(&index->nr_retired, 0);
@@ -192,6 +231,7 @@ void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
 	u64 base = sc_slot(index, set, 0);
 	u16 *head = sc_head(index, set, id);
 
+	sc_free_del(index, set, slot);
 	index->nexts[base + slot] = *head;
 	*head = slot;
 	index->tags[base + slot] = id;
@@ -216,12 +256,14 @@ void sc_remove(struct sc_index *index, u32 set, u16 slot)
 	index->tags[base + slot] = 0;
 	index->sets[set].used--;
 	atomic_long_dec(&index->nr_used);
+	sc_free_add(index, set, slot);
 }
 
 /* A slot that is free is suspect or retired. */
 void sc_withdraw(struct sc_index *index, u32 set, u16 slot,
 		 enum sc_state state)
 {
+	sc_free_del(index, set, slot);
 	sc_set_state(index, set, slot, state);
 	index->sets[set].used++;
 	if (state == SC_RETIRED)
@@ -233,6 +275,7 @@ void sc_restore(struct sc_index *index, u32 set, u16 slot)
 {
 	sc_set_state(index, set, slot, SC_FREE);
 	index->sets[set].used--;
+	sc_free_add(index, set, slot);
 }
 
 /* Change the state of a slot, and what is counted by it. */

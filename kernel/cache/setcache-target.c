@@ -8,16 +8,23 @@
  * memory at any time; the parts are
  *
  *	-io		the way of a bio
- *	-plan		what it finds in its slots, and leaves there
  *	-job		bios that need more than one
- *	-set		what is where, and who is at work there
- *	-policy		which slot gives way, which stream is sequential
- *	-trial		slots that have failed
+ *	-plan		what a bio finds in its slots
  *	-clean		dirty blocks back to the disk
+ *	-slots		what a request leaves in its slots, and to whom
+ *	-trial		slots that have failed
  *	-commit		who waits for records, and gets them
- *	-metadata	the format, and the order of writes
- *	-origin		which disk it is, and whether it has changed
+ *	-state		whether there is an SSD
  *	-claim		nobody else has these disks
+ *	-origin		which disk it is, and whether it has changed
+ *	-bio		bios of our own pages
+ *	-policy		which slot gives way, which stream is sequential
+ *	-set		what is where, and who is at work there
+ *	-metadata	the format, and the order of writes
+ *
+ * Each calls those below it alone. What goes up is called back: who waits for
+ * blocks (@wake), the end of a job's bio (@end), of a commit (@fn), and what the
+ * records are to say (struct sc_md_ops).
  *
  * This one is what device-mapper sees. The table line is read by the
  * constructor, but the SSD only when the device is resumed: while a new table is
@@ -108,20 +115,20 @@ static const struct {
 	u32 min;
 	u32 max;
 } sc_options[SC_NR_OPTIONS] = {
-	[SC_SEQ_READ_KB] = { "seq_read_kb", 0, 0, 1 << 30 },
-	[SC_SEQ_WRITE_KB] = { "seq_write_kb", 0, 0, 1 << 30 },
-	[SC_DIRTY_HIGH] = { "dirty_high", 100, 0, 100 },
-	[SC_DIRTY_LOW] = { "dirty_low", 90, 0, 100 },
-	[SC_SET_HIGH] = { "set_high", 20, 0, 100 },
-	[SC_SET_LOW] = { "set_low", 15, 0, 100 },
-	[SC_IDLE_MS] = { "idle_ms", 0, 0, 1 << 30 },
-	[SC_AGE_MS] = { "age_ms", 0, 0, 1 << 30 },
-	[SC_CLEAN_IOS] = { "clean_ios", 16, 1, 1024 },
-	[SC_CLEAN_SET] = { "clean_set", 128, 1, SC_MAX_ASSOC },
-	[SC_CLEAN_GATE] = { "clean_gate", 0, 0, 1 << 20 },
-	[SC_COMMIT_MS] = { "commit_ms", 1000, 1, 60000 },
-	[SC_ACCEPT_ORIGIN] = { "accept_origin", 0, 0, 1 },
-	[SC_TRUST] = { "trust", 0, 0, 1 },
+	[SC_OPT_SEQ_READ_KB] = { "seq_read_kb", 0, 0, 1 << 30 },
+	[SC_OPT_SEQ_WRITE_KB] = { "seq_write_kb", 0, 0, 1 << 30 },
+	[SC_OPT_DIRTY_HIGH] = { "dirty_high", 100, 0, 100 },
+	[SC_OPT_DIRTY_LOW] = { "dirty_low", 90, 0, 100 },
+	[SC_OPT_SET_HIGH] = { "set_high", 20, 0, 100 },
+	[SC_OPT_SET_LOW] = { "set_low", 15, 0, 100 },
+	[SC_OPT_IDLE_MS] = { "idle_ms", 0, 0, 1 << 30 },
+	[SC_OPT_AGE_MS] = { "age_ms", 0, 0, 1 << 30 },
+	[SC_OPT_CLEAN_IOS] = { "clean_ios", 16, 1, 1024 },
+	[SC_OPT_CLEAN_SET] = { "clean_set", 128, 1, SC_MAX_ASSOC },
+	[SC_OPT_CLEAN_GATE] = { "clean_gate", 0, 0, 1 << 20 },
+	[SC_OPT_COMMIT_MS] = { "commit_ms", 1000, 1, 60000 },
+	[SC_OPT_ACCEPT_ORIGIN] = { "accept_origin", 0, 0, 1 },
+	[SC_OPT_TRUST] = { "trust", 0, 0, 1 },
 };
 
 static char sc_no_identity[] =
@@ -183,16 +190,16 @@ static int sc_set(struct setcache *sc, const char *key, const char *value)
 
 /* Whether what the cache holds is of the origin as it is now. */
 static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
-			   const char **error)
+			   bool *keep, const char **error)
 {
 	const char *name = dm_table_device_name(sc->ti->table);
 	enum sc_change change;
 	struct sc_seen now;
 	int r;
 
-	sc->keep_clean = super->fresh;
+	*keep = super->fresh;
 	/* The origin was written to while the SSD was lost: by us. */
-	if (!super->clean || super->fresh || sc->lost)
+	if (!super->clean || super->fresh || sc_is_lost(sc))
 		return 0;
 	*error = "cannot read the origin";
 	r = sc_origin_see(sc, &now);
@@ -201,12 +208,12 @@ static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 	change = sc_origin_change(sc, &super->seen, &now);
 	*error = "dirty blocks, but the origin has changed while detached";
 	if (change == SC_CHANGED && super->dirty &&
-	    !sc_option(sc, SC_ACCEPT_ORIGIN))
+	    !sc_option(sc, SC_OPT_ACCEPT_ORIGIN))
 		return -EUCLEAN;
-	sc->keep_clean = change == SC_UNCHANGED ||
+	*keep = change == SC_UNCHANGED ||
 			 (change == SC_CHANGE_UNKNOWN &&
-			  sc_option(sc, SC_TRUST));
-	if (!sc->keep_clean)
+			  sc_option(sc, SC_OPT_TRUST));
+	if (!*keep)
 		DMWARN("%s: the origin %s changed: clean blocks dropped", name,
 		       change == SC_CHANGED ? "has" : "may have");
 	return 0;
@@ -218,7 +225,7 @@ static int sc_start(struct setcache *sc)
 	struct sc_index *index = &sc->index;
 	const char *error = "";
 	struct sc_super super;
-	bool lost;
+	bool keep;
 	u32 set;
 	int r;
 
@@ -228,16 +235,15 @@ static int sc_start(struct setcache *sc)
 		r = -EINVAL;
 		goto bad;
 	}
-	/* Acknowledged, and known to nobody when the SSD is back. */
-	lost = sc->lost && (sc->unflushed || sc_md_pending(sc->md));
-	r = sc_md_open(sc->md, !sc->lost || !atomic_long_read(&index->nr_dirty),
+	r = sc_md_open(sc->md,
+		       !sc_is_lost(sc) || !atomic_long_read(&index->nr_dirty),
 		       sc->identity, &super, &error);
 	if (r) {
 		/*
 		 * What is not dirty can do without. But the SSD may have been
 		 * lost when it was to call itself clean: sc_preresume().
 		 */
-		if (sc->lost && sc->loaded && !sc_md_may_be_clean(sc->md)) {
+		if (sc_is_lost(sc) && !sc_md_may_be_clean(sc->md)) {
 			DMWARN("%s: the SSD is still lost: %s",
 			       dm_table_device_name(sc->ti->table), error);
 			return 0;
@@ -248,14 +254,14 @@ static int sc_start(struct setcache *sc)
 	r = -EBUSY;
 	if (sc_claimed_twice(sc))
 		goto bad;
-	sc->loaded = false;
+	r = sc_check_origin(sc, &super, &keep, &error);
+	if (r)
+		goto bad;
+	sc_forget(sc);
 	sc_index_clear(index);
 	bitmap_zero(sc->over, index->geo.sets);
 	bitmap_zero(sc->suspects, index->geo.sets);
-	r = sc_check_origin(sc, &super, &error);
-	if (r)
-		goto bad;
-	r = sc_md_load(sc->md, &error);
+	r = sc_md_load(sc->md, keep, &error);
 	if (r)
 		goto bad;
 	error = "cannot write the superblock";
@@ -264,16 +270,14 @@ static int sc_start(struct setcache *sc)
 		goto bad;
 	for (set = 0; set < index->geo.sets; set++)
 		if (index->sets[set].dirty * 100 >
-		    sc_option(sc, SC_SET_HIGH) * index->geo.assoc)
+		    sc_option(sc, SC_OPT_SET_HIGH) * index->geo.assoc)
 			set_bit(set, sc->over);
 	sc->over_global = true;
 	sc->unflushed = false;
-	sc->forgotten |= lost && !sc->told;
-	sc->told = false;
+	sc->marked = false;
 	sc->errors = 0;
 	sc->ask = false;
-	WRITE_ONCE(sc->lost, false);
-	sc->loaded = true;
+	WRITE_ONCE(sc->phase, SC_PHASE_LIVE);
 	return 0;
 bad:
 	DMERR("%s: %s: %d", dm_table_device_name(sc->ti->table), error, r);
@@ -291,9 +295,9 @@ static int sc_preresume(struct dm_target *ti)
 		DMERR("%s: %s", dm_table_device_name(ti->table), error);
 		return -EBUSY;
 	}
-	if (!sc->loaded || sc->lost) {
+	if (sc->phase == SC_PHASE_NEW || sc_is_lost(sc)) {
 		r = sc_start(sc);
-	} else if (sc->stopped) {
+	} else if (sc->phase == SC_PHASE_STOPPED) {
 		/*
 		 * Not even without the SSD: it says that what it holds of the
 		 * origin is good, and would still say so afterwards.
@@ -303,9 +307,9 @@ static int sc_preresume(struct dm_target *ti)
 			DMERR("%s: cannot write the superblock: %d",
 			      dm_table_device_name(ti->table), r);
 	}
-	if (!r)
-		sc->stopped = false;
-	else if (!claimed)
+	if (!r && sc->phase == SC_PHASE_STOPPED)
+		WRITE_ONCE(sc->phase, SC_PHASE_LIVE);
+	if (r && !claimed)
 		sc_unclaim(sc);
 	return r;
 }
@@ -340,7 +344,7 @@ static void sc_postsuspend(struct dm_target *ti)
 	int r;
 
 	sc_quiesce(sc);
-	if (!sc->loaded || sc->lost || sc->stopped)
+	if (sc->phase != SC_PHASE_LIVE)
 		return;
 	/* What the SSD is to call clean must not be newer than the origin. */
 	r = blkdev_issue_flush(sc->origin->bdev);
@@ -352,8 +356,9 @@ static void sc_postsuspend(struct dm_target *ti)
 	if (!r) {
 		/* Their blocks were to be written anyway. */
 		sc_count(sc, SC_STAT_record_batched, pending);
-		sc->stopped = true;
+		WRITE_ONCE(sc->phase, SC_PHASE_STOPPED);
 		sc->unflushed = false;
+		sc->marked = false;
 		return;
 	}
 	DMERR("%s: not stopped in order: %d",
@@ -390,7 +395,7 @@ static void sc_status_info(struct setcache *sc, char *result,
 	int i;
 
 	DMEMIT("state %s mode %s policy %s cleaning %d",
-	       READ_ONCE(sc->lost) ? "lost" : "ok",
+	       sc_is_lost(sc) ? "lost" : "ok",
 	       sc_modes[READ_ONCE(sc->mode)],
 	       sc_policies[READ_ONCE(sc->policy)], READ_ONCE(sc->clean_all));
 	DMEMIT(" block %u assoc %u sets %llu slots %llu used %ld dirty %ld stuck %ld retired %ld",
@@ -712,6 +717,7 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 		return -ENOMEM;
 	sc->ti = ti;
 	INIT_LIST_HEAD(&sc->claim);
+	sc->wake = sc_wake;
 	sc->clean_stop = true;
 	for (i = 0; i < SC_NR_OPTIONS; i++)
 		sc->options[i] = sc_options[i].initial;

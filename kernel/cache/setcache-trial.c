@@ -64,7 +64,7 @@ void sc_ssd_error(struct setcache *sc, blk_status_t error)
 void sc_suspect(struct setcache *sc, u32 set, u16 slot)
 {
 	sc_remove(&sc->index, set, slot);
-	if (READ_ONCE(sc->lost))
+	if (sc_is_lost(sc))
 		return;
 	sc_withdraw(&sc->index, set, slot, SC_SUSPECT);
 	set_bit(set, sc->suspects);
@@ -112,9 +112,9 @@ static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
 		r = sc_trial_io(sc, REQ_OP_READ, sector, page);
 	spin_lock_irq(&bucket->lock);
 	sc_restore(index, set, slot);
-	if (r && !READ_ONCE(sc->lost)) {
+	if (r && !sc_is_lost(sc)) {
 		sc_withdraw(index, set, slot, SC_RETIRED);
-		sc_mark(sc, set, slot);
+		sc_mark_retired(sc, set, slot);
 		DMWARN_LIMIT("%s: slot %llu is retired",
 			     dm_table_device_name(sc->ti->table),
 			     sc_slot(index, set, slot));

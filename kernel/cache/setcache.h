@@ -46,7 +46,7 @@
 #define SC_MAX_PAGES		1024
 
 /* Pages that a round of cleaning takes. */
-#define SC_CLEAN_PAGES		512
+#define SC_ROUND_PAGES		512
 
 /* A word of the table line, with the zero behind it. */
 #define SC_WORD_SIZE		101
@@ -95,21 +95,30 @@ enum sc_state {
 };
 
 enum sc_option {
-	SC_SEQ_READ_KB,
-	SC_SEQ_WRITE_KB,
-	SC_DIRTY_HIGH,
-	SC_DIRTY_LOW,
-	SC_SET_HIGH,
-	SC_SET_LOW,
-	SC_IDLE_MS,
-	SC_AGE_MS,
-	SC_CLEAN_IOS,
-	SC_CLEAN_SET,
-	SC_CLEAN_GATE,
-	SC_COMMIT_MS,
-	SC_ACCEPT_ORIGIN,
-	SC_TRUST,
+	SC_OPT_SEQ_READ_KB,
+	SC_OPT_SEQ_WRITE_KB,
+	SC_OPT_DIRTY_HIGH,
+	SC_OPT_DIRTY_LOW,
+	SC_OPT_SET_HIGH,
+	SC_OPT_SET_LOW,
+	SC_OPT_IDLE_MS,
+	SC_OPT_AGE_MS,
+	SC_OPT_CLEAN_IOS,
+	SC_OPT_CLEAN_SET,
+	SC_OPT_CLEAN_GATE,
+	SC_OPT_COMMIT_MS,
+	SC_OPT_ACCEPT_ORIGIN,
+	SC_OPT_TRUST,
 	SC_NR_OPTIONS,
+};
+
+/* Whether there is an SSD, and what memory is: setcache-state.c. */
+enum sc_phase {
+	SC_PHASE_NEW,
+	SC_PHASE_LIVE,
+	SC_PHASE_STOPPED,
+	SC_PHASE_LOST,
+	SC_PHASE_TOLD,
 };
 
 /* What is known of the origin since the cache was stopped. */
@@ -215,14 +224,14 @@ struct sc_bucket {
  * @clock: uses, for stamps
  * @used: slots that are not free
  * @dirty: slots with dirty blocks: sc_is_dirty()
- * @hand: where the last free slot was found
+ * @free: the first free slot, or SC_NIL
  * @since: seconds (jiffies / HZ) when it had no dirty slot last
  */
 struct sc_set {
 	u16 clock;
 	u16 used;
 	u16 dirty;
-	u16 hand;
+	u16 free;
 	u32 since;
 };
 
@@ -261,8 +270,9 @@ struct sc_flows {
  * @blocks: whole blocks of the origin, those that may be cached
  * @slots: slots of the cache
  * @tags: a slot's state and id; these arrays: by the lock of the set's bucket
- * @stamps: a slot's time
- * @nexts: the next slot with the same hash, or SC_NIL
+ * @stamps: a slot's time; of a free one, the free one before it, or SC_NIL
+ * @nexts: the next slot with the same hash, or SC_NIL; of a free one, the next
+ *	   free one
  * @heads: a hash's first slot, half as many as slots
  * @sets: the sets
  * @buckets: of sets
@@ -326,21 +336,18 @@ struct sc_waiter {
  * @options: by enum sc_option
  * @origin_id: what the table line calls the origin; constant
  * @identity: what the origin is called; changes under suspension only
- * @loaded: memory is what the SSD says; under suspension only
- * @keep_clean: while loading: clean records count
- * @stopped: the SSD says clean; under suspension only
- * @lost: there is no SSD
+ * @phase: enum sc_phase; setcache-state.c says who changes it when
  * @unflushed: acknowledged data of dirty blocks are in the SSD's own cache,
  *	       maybe
- * @told: a flush has failed since the SSD was lost
- * @forgotten: the SSD has come back without what was acknowledged and not
- *	       flushed, maybe, and no flush has failed since
+ * @marked: records are to be written that somebody may wait for
+ * @owing: the next flush is to fail
  * @error_lock: protects the next two
  * @errors: of data, not long ago
  * @errors_since: jiffies when they were halved last
  * @ask: they are many: write the superblock, to see whether there is an SSD
  * @last_io: jiffies of the last request
  * @origin_ios: requests at the origin
+ * @wake: looks at who waits for blocks when somebody is done with some
  * @wq: for the cleaner, and bios that have waited; who is on it may wait for
  *	the two others
  * @job_wq: for jobs, which wait for devices alone
@@ -390,13 +397,10 @@ struct setcache {
 	char origin_id[SC_WORD_SIZE];
 	char identity[SC_IDENTITY_SIZE];
 
-	bool loaded;
-	bool keep_clean;
-	bool stopped;
-	bool lost;
+	int phase;
 	bool unflushed;
-	bool told;
-	bool forgotten;
+	bool marked;
+	bool owing;
 	spinlock_t error_lock;		/* taken in interrupts */
 	u32 errors;
 	unsigned long errors_since;
@@ -404,6 +408,8 @@ struct setcache {
 	unsigned long last_io;
 	atomic_t origin_ios;
 
+	void (*wake)(struct setcache *sc, struct sc_bucket *bucket,
+		     struct sc_op *op);
 	struct workqueue_struct *wq;
 	struct workqueue_struct *job_wq;
 	struct workqueue_struct *commit_wq;
@@ -413,7 +419,7 @@ struct setcache {
 	spinlock_t fill_lock;		/* of workers only */
 	struct list_head fills;
 	struct work_struct fill_work;
-	struct mutex mode_lock;
+	struct mutex mode_lock;		/* not taken by requests */
 	wait_queue_head_t mode_wait;
 	spinlock_t defer_lock;		/* taken within a bucket's */
 	struct list_head deferred;
@@ -444,10 +450,22 @@ static inline u32 sc_option(const struct setcache *sc, enum sc_option option)
 	return READ_ONCE(sc->options[option]);
 }
 
+static inline bool sc_is_lost(const struct setcache *sc)
+{
+	return READ_ONCE(sc->phase) >= SC_PHASE_LOST;
+}
+
 /* Writes are cached and stay in the cache. */
 static inline bool sc_mode_dirties(u8 mode)
 {
 	return mode == SC_WRITEBACK || mode == SC_WRITEONLY;
+}
+
+/* Something may be to be cleaned. Any context. */
+static inline void sc_clean_kick(struct setcache *sc)
+{
+	if (!READ_ONCE(sc->clean_stop))
+		mod_delayed_work(sc->wq, &sc->clean_work, 0);
 }
 
 /*
@@ -529,6 +547,15 @@ enum sc_change sc_origin_change(const struct setcache *sc,
 				const struct sc_seen *is);
 void sc_origin_init(void);
 
+/* setcache-state.c; any context, but for the work. */
+void sc_lose(struct setcache *sc);
+void sc_lost_work(struct work_struct *work);
+bool sc_must_tell(struct setcache *sc, bool failed);
+bool sc_is_unflushed(struct setcache *sc);
+void sc_set_unflushed(struct setcache *sc);
+/* Under suspension. */
+void sc_forget(struct setcache *sc);
+
 /* setcache-claim.c; may sleep. */
 const char *sc_claim(struct setcache *sc);
 bool sc_claimed_twice(struct setcache *sc);
@@ -539,14 +566,24 @@ int sc_map(struct dm_target *ti, struct bio *bio);
 int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error);
 size_t sc_per_bio_size(void);
 void sc_defer_work(struct work_struct *work);
-void sc_unlock(struct setcache *sc, struct sc_op *op);
-int sc_change_mode(struct setcache *sc, u8 mode);
-void sc_lose(struct setcache *sc);
-void sc_lost_work(struct work_struct *work);
+void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op);
 
-/* setcache-plan.c; the lock of the set's bucket is held. */
-void sc_mark(struct setcache *sc, u32 set, u16 slot);
+/* setcache-bio.c; may sleep. */
+struct bio *sc_bio_of_pages(struct setcache *sc, struct block_device *bdev,
+			    blk_opf_t opf, sector_t sector,
+			    struct page **pages, u64 at, u64 stop);
+
+/* setcache-slots.c; any context, but where it says so. */
+void sc_settle(struct setcache *sc, const struct sc_op *op, bool through);
+void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed);
+/* May sleep. */
+void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
+		  bool failed);
+int sc_change_mode(struct setcache *sc, u8 mode);
+/* The lock of the set's bucket is held. */
 void sc_check_dirty(struct setcache *sc, u32 set);
+/* No lock is held. */
+void sc_unlock(struct setcache *sc, struct sc_op *op);
 
 /* setcache-trial.c; any context, but for the work. */
 void sc_ssd_error(struct setcache *sc, blk_status_t error);
@@ -561,6 +598,9 @@ void sc_fill_work(struct work_struct *work);
 /* setcache-commit.c */
 void sc_commit_work(struct work_struct *work);
 void sc_commit_timer(struct work_struct *work);
+/* The lock of the set's bucket is held. */
+void sc_mark(struct setcache *sc, u32 set, u16 slot);
+void sc_mark_retired(struct setcache *sc, u32 set, u16 slot);
 void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter);
 int sc_commit_now(struct setcache *sc);
 extern const struct sc_md_ops sc_md_ops;
@@ -569,7 +609,6 @@ extern const struct sc_md_ops sc_md_ops;
 struct sc_cleaner *sc_cleaner_create(struct setcache *sc);
 void sc_cleaner_destroy(struct sc_cleaner *cleaner);
 void sc_clean_work(struct work_struct *work);
-void sc_clean_kick(struct setcache *sc);
 void sc_clean_all(struct setcache *sc, bool start);
 
 #endif /* SETCACHE_H */

@@ -345,6 +345,59 @@ static void order_outlives_a_full_clock(struct kunit *test)
 	sc_index_exit(index);
 }
 
+static void of_a_large_set_old_ones_give_way(struct kunit *test)
+{
+	struct sc_index *index = kunit_kzalloc(test, sizeof(*index), GFP_KERNEL);
+	bool replaced;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, index);
+	index->geo.block = 8;
+	index->geo.assoc = 1024;
+	index->geo.sets = 1;
+	index->geo.origin = 8ULL * 1024 * 50;
+	KUNIT_ASSERT_EQ(test, sc_index_init(index), 0);
+	for (i = 0; i < 1024; i++) {
+		KUNIT_ASSERT_EQ(test, sc_take(index, 0, i, SC_NIL, SC_LRU,
+					      &replaced), i);
+		sc_set_state(index, 0, i, SC_CLEAN);
+	}
+	/* Used again and again, for several rounds of the clock. */
+	for (i = 0; i < 300000; i++)
+		sc_touch(index, 0, i % 512, SC_LRU, false);
+	for (i = 0; i < 256; i++) {
+		u16 slot = sc_take(index, 0, 2000 + i, SC_NIL, SC_LRU,
+				   &replaced);
+
+		KUNIT_ASSERT_NE(test, slot, SC_NIL);
+		KUNIT_EXPECT_GE(test, slot, 512);
+		sc_set_state(index, 0, slot, SC_CLEAN);
+	}
+	sc_index_exit(index);
+}
+
+static void what_is_retired_or_suspect_is_never_taken(struct kunit *test)
+{
+	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
+	u32 i, set = 1;
+	bool replaced;
+
+	for (i = 0; i < ASSOC; i += 2)
+		sc_withdraw(index, set, i, i % 4 ? SC_SUSPECT : SC_RETIRED);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&index->nr_retired), ASSOC / 4);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&index->nr_used), 0);
+	for (i = 0; i < ASSOC / 2; i++)
+		KUNIT_EXPECT_EQ(test, sc_take(index, set, i, SC_NIL, SC_LRU,
+					      &replaced) % 2, 1);
+	KUNIT_EXPECT_EQ(test, sc_take(index, set, 1000, SC_NIL, SC_LRU,
+				      &replaced), SC_NIL);
+	/* What was tried and is good is the next one. */
+	sc_restore(index, set, 2);
+	KUNIT_EXPECT_EQ(test, sc_take(index, set, 1000, SC_NIL, SC_LRU,
+				      &replaced), 2);
+	sc_index_exit(index);
+}
+
 static void dirty_and_busy_blocks_never_give_way(struct kunit *test)
 {
 	static const enum sc_policy policies[] = { SC_FIFO, SC_LRU, SC_RANDOM };
@@ -415,6 +468,8 @@ static struct kunit_case setcache_cases[] = {
 	KUNIT_CASE(a_set_holds_what_a_list_would),
 	KUNIT_CASE(fifo_and_lru_give_way_in_their_order),
 	KUNIT_CASE(order_outlives_a_full_clock),
+	KUNIT_CASE(of_a_large_set_old_ones_give_way),
+	KUNIT_CASE(what_is_retired_or_suspect_is_never_taken),
 	KUNIT_CASE(dirty_and_busy_blocks_never_give_way),
 	KUNIT_CASE(streams_are_told_apart),
 	{}

@@ -5,6 +5,8 @@ Here the life of each mode that comes first. `make sweep` tries LIVES of them, a
 """
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,12 @@ from tests.lab.setcache_model import MODES
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
 LIVES = int(os.environ.get("SWEEP_LIVES", "0"))
 FAULTS = ("cut-all", "cut", "lost", "error", "errors")
+
+
+@pytest.fixture(params=["default", "newest"] if LIVES else ["default"])
+def guest(request: pytest.FixtureRequest, tmp_path: Path) -> Guest:
+    """Of the whole sweep, each of the two kernels."""
+    return Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path)
 
 
 def _run(guest: Guest, name: str, specs: list[str]) -> dict[str, int]:
@@ -36,25 +44,31 @@ def _faults(mode: str, life: int, step: int) -> list[str]:
 @pytest.mark.parametrize("life", range(max(1, LIVES)))
 @pytest.mark.parametrize("mode", MODES)
 def test_a_fault_at_any_write_costs_nothing_that_was_flushed(
-    guest: Guest, mode: str, life: int
+    guest: Guest, mode: str, life: int, record_property: Callable[[str, object], None]
 ) -> None:
     step = 1 if LIVES or mode in ("writeback", "writethrough") else 3
     counts = _run(guest, "setcache_sweep", _faults(mode, life, step))
+    record_property("lives", sum(counts.values()))
     assert min(counts.values()) * step > 20, counts
 
 
-def test_a_fua_write_that_ended_is_there_whoever_flushes(guest: Guest) -> None:
+def test_a_fua_write_that_ended_is_there_whoever_flushes(
+    guest: Guest, record_property: Callable[[str, object], None]
+) -> None:
     specs = [f"{mode}:{disk}" for mode in MODES for disk in ("slow", "fast")]
-    assert sum(_run(guest, "setcache_fua", specs).values()) > 100
+    lives = sum(_run(guest, "setcache_fua", specs).values())
+    record_property("lives", lives)
+    assert lives > 100
 
 
 @pytest.mark.parametrize("life", range(max(1, LIVES)))
 @pytest.mark.parametrize("mode", MODES)
 def test_writes_in_any_order_between_flushes_cost_nothing_that_was_flushed(
-    guest: Guest, mode: str, life: int
+    guest: Guest, mode: str, life: int, record_property: Callable[[str, object], None]
 ) -> None:
     spec = f"{mode},{life},{20 if LIVES else 3}"
     counts = _run(guest, "setcache_reorder", [spec])
+    record_property("disks", counts[spec])
     assert counts[spec] > 40
 
 

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What requests leave in their slots, and who may have these next.
+ *
+ * A slot becomes dirty only when its data are written, for only then may its
+ * record say so; one that was dirty stays it. What fails is dropped unless it is
+ * dirty. When a request is done with its blocks, those who wait for them are
+ * shown to who knows what they are (@wake, -io).
+ */
+#include <linux/math64.h>
+#include <linux/sched.h>
+
+#include "setcache.h"
+
+/* There may be more dirty slots than there should: the cleaner is told. */
+void sc_check_dirty(struct setcache *sc, u32 set)
+{
+	struct sc_index *index = &sc->index;
+
+	if (index->sets[set].dirty * 100 >
+	    sc_option(sc, SC_OPT_SET_HIGH) * index->geo.assoc &&
+	    !test_and_set_bit(set, sc->over))
+		sc_clean_kick(sc);
+	if (!READ_ONCE(sc->over_global) &&
+	    div_u64(index->slots * sc_option(sc, SC_OPT_DIRTY_HIGH), 100) <
+	    atomic_long_read(&index->nr_dirty)) {
+		WRITE_ONCE(sc->over_global, true);
+		sc_clean_kick(sc);
+	}
+}
+
+/* A slot has become dirty. */
+static void sc_dirty(struct setcache *sc, u32 set, u16 slot)
+{
+	sc_set_state(&sc->index, set, slot, SC_DIRTY);
+	sc_count(sc, SC_STAT_dirtied, 1);
+	sc_mark(sc, set, slot);
+	sc_check_dirty(sc, set);
+}
+
+/* Written: the slots of some blocks are what they were to become. */
+void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
+{
+	struct sc_index *index = &sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, op->set);
+	enum sc_state state;
+	unsigned long flags;
+	u16 slot;
+	u32 id;
+
+	spin_lock_irqsave(&bucket->lock, flags);
+	for (id = op->first; id <= op->last; id++) {
+		slot = sc_find(index, op->set, id);
+		if (slot == SC_NIL)
+			continue;
+		state = sc_state(index, op->set, slot);
+		if (sc_is_dirty(state))
+			continue;
+		if (!through)
+			sc_dirty(sc, op->set, slot);
+		else if (sc_is_lost(sc))
+			sc_remove(index, op->set, slot);
+		else
+			sc_set_state(index, op->set, slot, SC_CLEAN);
+	}
+	spin_unlock_irqrestore(&bucket->lock, flags);
+}
+
+/*
+ * Drop what is not dirty of some blocks, which are the caller's; if the SSD has
+ * failed one of them, their slots are suspect. But what others
+ * read as well has to stay: their data must not be another block's by the time
+ * they come. A reader that has failed does not look at it again.
+ */
+void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed)
+{
+	struct sc_index *index = &sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, op->set);
+	unsigned long flags;
+	u16 slot;
+	u32 id;
+
+	spin_lock_irqsave(&bucket->lock, flags);
+	for (id = op->first; id <= op->last; id++) {
+		slot = sc_find(index, op->set, id);
+		if (slot == SC_NIL ||
+		    sc_is_dirty(sc_state(index, op->set, slot)))
+			continue;
+		if (op->class == SC_SHARED &&
+		    sc_slot_busy(index, op->set, id, op))
+			continue;
+		if (failed)
+			sc_suspect(sc, op->set, slot);
+		else
+			sc_remove(index, op->set, slot);
+		sc_count(sc, SC_STAT_invalidated, 1);
+	}
+	spin_unlock_irqrestore(&bucket->lock, flags);
+}
+
+/*
+ * The records of discarded blocks are gone, or not. The SSD has failed one of
+ * them: their slots are suspect.
+ */
+void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
+		  bool failed)
+{
+	struct sc_index *index = &sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, op->set);
+	u16 slot;
+	u32 id;
+
+	spin_lock_irq(&bucket->lock);
+	for (id = op->first; id <= op->last; id++) {
+		slot = sc_find(index, op->set, id);
+		if (slot == SC_NIL ||
+		    sc_state(index, op->set, slot) != SC_DISCARDED)
+			continue;
+		if (recorded && failed) {
+			sc_suspect(sc, op->set, slot);
+		} else if (recorded) {
+			sc_remove(index, op->set, slot);
+		} else {
+			sc_set_state(index, op->set, slot, SC_DIRTY);
+			sc_mark(sc, op->set, slot);
+		}
+	}
+	spin_unlock_irq(&bucket->lock);
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* Done with some blocks: who waited for them may have them. */
+void sc_unlock(struct setcache *sc, struct sc_op *op)
+{
+	struct sc_bucket *bucket = sc_bucket(&sc->index, op->set);
+	struct sc_op *other, *next;
+	unsigned long flags;
+
+	spin_lock_irqsave(&bucket->lock, flags);
+	list_del(&op->link);
+	list_for_each_entry_safe(other, next, &bucket->waiting, link)
+		sc->wake(sc, bucket, other);
+	/* Who waits there looks at the list under this lock. */
+	if (waitqueue_active(&sc->mode_wait))
+		wake_up(&sc->mode_wait);
+	spin_unlock_irqrestore(&bucket->lock, flags);
+}
+
+/* Whether somebody in a bucket goes by another mode. */
+static bool sc_mode_mixed(struct sc_bucket *bucket, u8 mode)
+{
+	const struct sc_op *op;
+	bool mixed = false;
+
+	spin_lock_irq(&bucket->lock);
+	list_for_each_entry(op, &bucket->active, link)
+		mixed |= op->class != SC_CLEANER && op->mode != mode &&
+			 op->mode != SC_NR_MODES;
+	spin_unlock_irq(&bucket->lock);
+	return mixed;
+}
+
+/*
+ * Another mode, and the end of all requests that go by the old one: when this has
+ * returned, they have left what they leave, dirty blocks, say.
+ */
+int sc_change_mode(struct setcache *sc, u8 mode)
+{
+	struct sc_index *index = &sc->index;
+	u32 i;
+	int r = 0;
+
+	mutex_lock(&sc->mode_lock);
+	WRITE_ONCE(sc->mode, mode);
+	for (i = 0; i <= index->bucket_mask && !r; i++)
+		r = wait_event_killable(sc->mode_wait,
+					!sc_mode_mixed(&index->buckets[i],
+						       mode));
+	mutex_unlock(&sc->mode_lock);
+	return r;
+}
