@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.lab.setcache_files import say
-from tests.lab.setcache_guest import Cache, disk, dm, run
+from tests.lab.setcache_guest import DIRTYING, Cache, disk, dm, run
 from tests.lab.setcache_lost import restore
 
 DEBUG: Final = Path("/sys/kernel/debug")
@@ -54,10 +54,12 @@ def disarm(capability: str) -> int:
     return MANY - int((where / "times").read_text())
 
 
-def load(path: str, ms: int) -> None:
+def load(path: str, ms: int, *, fua: bool = False) -> None:
     for name, attributes in TENANTS.items():
         (LOAD / name).mkdir()
         values = {"device": path, "verify": 1, "runtime": f"{ms}ms", **attributes}
+        if fua:
+            values["fua"] = 1
         for key, value in values.items():
             (LOAD / name / key).write_text(str(value))
 
@@ -76,7 +78,8 @@ def wait() -> None:
 def storm_io(mode: str, name: str) -> None:
     cache = Cache(disk("slow", "8m", 300_000), disk("fast", "3m", 60_000), 8, 64)
     cache.create(mode)
-    load(cache.path, 1000)
+    # A flush that fails loses the SSD, and then what was acknowledged and not flushed may be gone.
+    load(cache.path, 1000, fua=name == "fast" and mode in DIRTYING)
     Path(f"/sys/block/{name}/make-it-fail").write_text("1")
     start()
     for _ in range(4):
