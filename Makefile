@@ -3,7 +3,7 @@
 #   make demo     set all up, run the weights study, write the report
 #   make test     set all up, run every test
 #   make test-smp of these, those in an emulated machine with four processors
-#   make sweep    dm-setcache with a fault at each write of six lives in each mode; 6 minutes of CPU
+#   make sweep    dm-setcache with a fault at each write of seven lives in each mode, on both kernels; says how many
 #   make try-containers  what docs/containers.md shows, in a virtual machine; root; 20 minutes
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/speed.md)
@@ -31,7 +31,7 @@ QUOTED := weights io-cost-rate bfq-tags group-count prototype fair fair-large de
 	cache-fit p4-sysbench p4-warm p4-fio p4-dd cache-writeback cache-tenants
 
 # Lives of a cache, in each mode, that the sweep tries.
-SWEEP_LIVES ?= 6
+SWEEP_LIVES ?= 7
 
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest

@@ -38,12 +38,14 @@ WAYS: Final = 16
 
 @dataclass(frozen=True)
 class Kind:
-    """Of a life: sectors of the SSD and of a block; options; when an SSD that fails is back."""
+    """Of a life: sectors of the SSD and of a block; options; when an SSD that fails is back; where
+    the SSD is bad from the beginning, in the words of the disk."""
 
     ssd: int
     block: int
     options: str
     early: bool = False  # while the cache still counts it as lost
+    bad: tuple[str, ...] = ()
 
 
 # By a life's number. Of the second, records fill six blocks; the last one cleans and commits only
@@ -55,6 +57,10 @@ KINDS: Final = (
     Kind(640, 4, "6 commit_ms 1 age_ms 1 idle_ms 1"),
     Kind(640, 8, "4 seq_write_kb 16 seq_read_kb 16"),
     Kind(640, 8, "4 set_high 100 commit_ms 60000", early=True),
+    # The first block of records cannot be written, nor its first new place; three slots are bad.
+    Kind(
+        640, 8, "2 commit_ms 5", bad=("8192 4096 write", "65536 8192 readwrite", "90112 4096 write")
+    ),
 )
 
 
@@ -326,6 +332,8 @@ def sweep(mode: str, disk: str, what: str, number: int, first: int, step: int) -
         life = Life(mode, number, (disk, what))
         new_disk("slow", 10_000 * number + 2 * nth, ORIGIN)
         new_disk("fast", 10_000 * number + 2 * nth + 1, life.kind.ssd)
+        for place in life.kind.bad:
+            put(place, "fast/fault/errors")
         put(f"{nth} {what}", f"{disk}/fault/nth_write")
         cut = False
         try:

@@ -52,6 +52,12 @@ def test_a_fault_at_any_write_costs_nothing_that_was_flushed(
     assert min(counts.values()) * step > 20, counts
 
 
+def test_a_fault_at_any_write_where_places_are_bad_already(any_guest: Guest) -> None:
+    # Records that were moved, and slots that were retired, through each fault.
+    counts = _run(any_guest, "setcache_sweep", _faults("writeback", 6, 5))
+    assert min(counts.values()) > 4, counts
+
+
 def test_a_fua_write_that_ended_is_there_whoever_flushes(
     guest: Guest, record_property: Callable[[str, object], None]
 ) -> None:
