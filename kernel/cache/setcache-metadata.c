@@ -736,7 +736,7 @@ static bool sc_md_fits(struct sc_md *md, const struct sc_disk_super *disk,
 {
 	*error = NULL;
 	if (le32_to_cpu(disk->version) == 1)
-		*error = "a cache of format 1, that no release had: if it does not matter, wipe the SSD";
+		*error = "a cache of format 1, that no release had: wipe the SSD if it may go";
 	else if (le32_to_cpu(disk->version) != SC_VERSION)
 		*error = "superblock of a version that is not known";
 	else if (le32_to_cpu(disk->block) != md->geo.block)
