@@ -46,8 +46,6 @@ _OPTIONS = ("mode", "bucket", "replacement", "sequential_cutoff", *_NUMBERS, *_O
 _COUNTS = ("cache_hits", "cache_misses", "cache_bypass_hits", "cache_bypass_misses")
 # The kernel counts in 16 bits between two updates of these files (stats.c, move_stat()).
 _WRAPS = 1 << 16
-# Once in 9.375 s (stats.c, accounting_delay).
-SETTLE_S = 10
 # It needs at least one bucket in 1,024 for each of its reserves, and rounds up (super.c).
 _BUCKETS = 513
 _SUFFIX = {"k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
