@@ -7,6 +7,7 @@ the module's own code.
 
 import re
 import struct
+from typing import Any
 
 import pytest
 
@@ -519,7 +520,7 @@ def test_the_ssd_holds_what_is_documented(guest: Guest) -> None:
         "dd if=/dev/slow of=/run/isoblk/origin bs=1M iflag=direct 2> /dev/null",
     )
     ssd, origin = ((left.dir / name).read_bytes() for name in ("ssd", "origin"))
-    supers = []
+    supers: list[tuple[Any, ...]] = []
     for copy, at in enumerate((0, 4096, SSD * 512 // 4096 * 4096 - 4096)):
         raw = ssd[at : at + 4096]
         fields = struct.unpack_from("<16sIIQ16sIIQQQQIIQQ", raw)
