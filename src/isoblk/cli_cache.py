@@ -3,7 +3,10 @@
 
 import dataclasses
 import os
+import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -13,22 +16,22 @@ from rich.console import Console
 from rich.table import Table
 
 from isoblk.cache import check as checking
-from isoblk.cache import format as layout
-from isoblk.cache import manage, volumes
-from isoblk.cache.base import SECTOR
+from isoblk.cache import live, manage, origins, volumes
 from isoblk.cache.check import Cure, Report
 from isoblk.cache.manage import State, dmsetup
-from isoblk.cache.rebuild import Known
 from isoblk.cache.setcache import PERSONALITIES, TARGET, Line, Personality
 from isoblk.cache.unit import unit, unit_name
 from isoblk.cache.volumes import open_ssd
 from isoblk.errors import RunError, UserError
-from isoblk.machine.blockdev import find_volume
+from isoblk.machine import system
+from isoblk.machine.blockdev import Disk, find_volume
 from isoblk.machine.claim import ORIGIN, SSD, Claim, claim
 from isoblk.study.model import Options
 from isoblk.study.source import suggest
-from isoblk.study.units import parse_size
 
+# What the target says.
+_OTHER_ORIGIN = re.compile(r"the cache of another origin, (\S+), not of (.+)$")
+_NO_IDENTITY = "no identity of the origin"
 # Damage that a person reads line by line.
 _MOST_LINES = 100
 
@@ -55,6 +58,22 @@ Set = Annotated[
     typer.Option("--set", metavar="OPTION=N", help="An option of dm-setcache, as set_high=80."),
 ]
 Wipe = Annotated[str | None, typer.Option(metavar="SSD", help="What the SSD holds may be lost.")]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Use clean blocks that the SSD has from an earlier boot if a sample of the origin is"
+        " as it was. Only for a disk that nobody writes to without the cache.",
+    ),
+]
+OriginId = Annotated[
+    str | None,
+    typer.Option(
+        "--origin-id",
+        metavar="WORD",
+        help="What to call the origin, if nothing else tells it from other disks.",
+    ),
+]
 Name = Annotated[str, typer.Argument(help="The cache: /dev/mapper/NAME.")]
 Ssd = Annotated[str, typer.Argument(help="The fast device.")]
 
@@ -71,21 +90,27 @@ def create(
     assoc: Assoc = None,
     set_: Set = None,
     wipe: Wipe = None,
+    trust: Trust = False,
+    origin_id: OriginId = None,
 ) -> None:
     """Make a cache, /dev/mapper/NAME, to be used in place of ORIGIN from now on.
 
     An SSD that holds a cache of this origin is used again, with what it holds.
     """
-    line = _line(like, mode, policy, block, assoc, set_)
+    line = _line(like, mode, policy, block, assoc, [*(set_ or []), *["trust=1"] * trust])
+    if origin_id is not None:
+        origins.refuse_word(origin_id)
     manage.refuse_name(name, dmsetup)
     slow, fast = find_volume(origin), find_volume(ssd)
     volumes.refuse_overlap(slow, fast)
     with claim(slow, ORIGIN) as below, claim(fast, SSD, wipe) as above:
         manage.refuse_without_target(dmsetup, _load_module)
+        line = dataclasses.replace(line, origin_id=origin_id or _word(slow, above))
         _hand_over(above, wipe)
         # The target claims it, too.
         below.release()
-        made = manage.create(name, volumes.volume(below), volumes.volume(above), line, dmsetup)
+        with _told_of_origins(ssd):
+            made = manage.create(name, volumes.volume(below), volumes.volume(above), line, dmsetup)
         verb = "again" if above.cached else "made"
     typer.echo(f"{verb}: /dev/mapper/{name}, {made.mode}, {made.policy}; use it, not {origin}")
 
@@ -101,13 +126,21 @@ def attach(
     assoc: Assoc = None,
     set_: Set = None,
     wipe: Wipe = None,
+    trust: Trust = False,
+    origin_id: OriginId = None,
 ) -> None:
     """Put a cache under a device-mapper device, while it is mounted."""
-    line = _line(like, mode, policy, block, assoc, set_)
+    line = _line(like, mode, policy, block, assoc, [*(set_ or []), *["trust=1"] * trust])
+    if origin_id is not None:
+        origins.refuse_word(origin_id)
     with claim(find_volume(ssd), SSD, wipe) as above:
         manage.refuse_without_target(dmsetup, _load_module)
         _hand_over(above, wipe)
-        made = manage.attach(name, volumes.volume(above), line, dmsetup)
+        line = dataclasses.replace(line, origin_id=origin_id or "")
+        place = origins.mapped(name)
+        word = origins.word(place, dmsetup) if place else ""
+        with _told_of_origins(ssd):
+            made = live.attach(name, volumes.volume(above), line, dmsetup, word)
     typer.echo(f"attached: /dev/mapper/{name}, {made.mode}, {made.policy}")
     if made.mode in manage.DIRTYING:
         typer.echo(
@@ -132,7 +165,7 @@ def clean(name: Name) -> None:
     """Write all that is dirty to the origin, and wait for it."""
     console = Console(stderr=True)
     with console.status(f"{name}: cleaning") as status:
-        manage.clean(
+        live.clean(
             name, dmsetup, lambda done, total: status.update(f"{name}: {done} of {total} blocks")
         )
     typer.echo(f"{name}: nothing is dirty")
@@ -149,7 +182,7 @@ def edit(
     options = _options(mode, policy, None, None, set_)
     if not options:
         raise UserError("nothing to change", next="add --mode, --policy or --set")
-    made = manage.edit(name, options, _both(), dmsetup)
+    made = live.edit(name, options, _both(), dmsetup)
     typer.echo(f"{name}: {made.mode}, {made.policy}")
 
 
@@ -168,7 +201,7 @@ def delete(
     """Clean a cache and take it away. What was attached is as before."""
     console = Console(stderr=True)
     with console.status(f"{name}: cleaning") as status:
-        ssd = manage.delete(
+        ssd = live.delete(
             name, dmsetup, lambda done, total: status.update(f"{name}: {done} of {total} blocks")
         )
     typer.echo(f"{name}: gone; the origin has all that was written")
@@ -197,15 +230,13 @@ def check(
             " any more where they belong. They are lost.",
         ),
     ] = False,
-    origin: Annotated[
+    was: Annotated[
         str | None,
-        typer.Option(help="The slow device, for its size, if both superblocks are damaged."),
-    ] = None,
-    block: Annotated[
-        str | None, typer.Option(help="Size of a block, if the records do not tell.")
-    ] = None,
-    assoc: Annotated[
-        int | None, typer.Option(help="Blocks of a set, if the records do not tell.")
+        typer.Option(
+            metavar="IDENTITY",
+            help="With --repair: forget this origin, which check shows: it is gone, or was copied"
+            " to another disk; the next one that create or attach names takes its place.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -217,22 +248,44 @@ def check(
     """
     if drop_damaged and not repair:
         raise UserError("--drop-damaged: goes with --repair", next="add --repair")
-    known = Known(
-        origin=None if origin is None else _sectors_of(origin),
-        block=None if block is None else _block_sectors(block),
-        assoc=assoc,
-    )
+    if was is not None and not repair:
+        raise UserError("--was: goes with --repair", next="add --repair")
     with open_ssd(ssd, write=repair) as opened:
         found = (
-            checking.repair(opened, known, drop=drop_damaged)
+            checking.repair(opened, drop=drop_damaged, was=was)
             if repair
-            else checking.examine(opened, known).report
+            else checking.examine(opened).report
         )
     if as_json:
         typer.echo(msgspec.json.encode(found).decode())
     else:
         _show_report(found)
     _fail_if_damaged(found, repaired=repair)
+
+
+@contextmanager
+def _told_of_origins(ssd: str) -> Iterator[None]:
+    """Say what can be done where the kernel finds the SSD of another origin, or none to name."""
+    try:
+        yield
+    except RunError as error:
+        if found := _OTHER_ORIGIN.search(error.cause):
+            here = origins.whose(found[1], dmsetup)
+            raise UserError(
+                f"is the cache of {found[1]}{here and f' ({here})'}, not of {found[2]}",
+                where=ssd,
+                next="name that disk; if it is gone, or was copied to this one:"
+                f" isoblk cache check --repair --was {found[1]} {ssd};"
+                f" if nothing on the SSD matters: --wipe {ssd}",
+            ) from None
+        if _NO_IDENTITY in error.cause:
+            raise UserError(
+                "nothing tells this origin from other disks, and dirty blocks must not get onto"
+                " another one",
+                where=error.where,
+                next="--origin-id WORD, your own for this disk; or --mode writethrough",
+            ) from None
+        raise
 
 
 def _both() -> Personality:
@@ -273,6 +326,16 @@ def _options(
     return options
 
 
+def _word(origin: Disk, ssd: Claim) -> str:
+    """A word for an origin; none if the SSD says that the kernel had a name for its own."""
+    if ssd.cached:
+        with ssd.bytes(os.O_RDONLY) as opened:
+            known = checking.identity(opened)
+        if known and not known.startswith("id:"):
+            return ""
+    return origins.word(origin.sys, dmsetup)
+
+
 def _hand_over(ssd: Claim, wipe: str | None) -> None:
     """Let the target have an SSD, a new one if that is asked for."""
     if wipe is not None:
@@ -292,41 +355,30 @@ def _erase(number: str) -> None:
         ) from None
 
 
-def _sectors_of(origin: str) -> int:
-    """Length of a device or a file."""
-    try:
-        with Path(origin).open("rb") as opened:
-            return opened.seek(0, os.SEEK_END) // SECTOR
-    except OSError as error:
-        raise UserError(f"cannot read it: {error.strerror}", where=f"--origin {origin}") from None
-
-
-def _block_sectors(text: str) -> int:
-    try:
-        size = parse_size(text)
-    except ValueError as error:
-        raise UserError(str(error), where="--block", next="as in --block 4k") from None
-    if size // SECTOR not in layout.BLOCKS or size % SECTOR:
-        raise UserError(
-            f"--block {text}: no cache has such blocks", next="a power of two from 512 to 64k"
-        )
-    return size // SECTOR
-
-
 def _show_report(found: Report) -> None:
     for damage in found.mended:
         typer.echo(f"mended: {damage.where}: {damage.cause}; {damage.cure}")
+    if found.revived:
+        typer.echo(f"revived: {found.revived} slots, whose places can be written and read again")
     for damage in found.damage[:_MOST_LINES]:
         typer.echo(str(damage))
     if len(found.damage) > _MOST_LINES:
         typer.echo(f"and {len(found.damage) - _MOST_LINES} more; --json has them all")
     table = Table(title=found.ssd, title_justify="left", show_header=False, box=None)
     for what, value in checking.describe(found):
-        table.add_row(what, value)
+        table.add_row(what, value + (_path_of(found.identity) if what == "origin" else ""))
     if table.rows:
         Console(soft_wrap=True, highlight=False).print(table)
     if not found.damage:
         typer.echo(f"{found.ssd}: sound")
+
+
+def _path_of(identity: str | None) -> str:
+    """Where the origin is, if it is here and can be seen."""
+    with suppress(UserError, RunError):
+        if identity and (path := origins.whose(identity, dmsetup)):
+            return f", {path}"
+    return ""
 
 
 def _fail_if_damaged(found: Report, *, repaired: bool) -> None:
@@ -349,8 +401,14 @@ def _load_module() -> None:
         subprocess.run(["/sbin/modprobe", "dm-setcache"], capture_output=True, check=False)
 
 
+def _identity(state: State) -> str:
+    if state.origin_id:
+        return f"id:{state.origin_id}"
+    return origins.identity((system.SYS / "dev/block" / state.origin).resolve())
+
+
 def _show(state: State) -> None:
     table = Table(title=state.name, title_justify="left", show_header=False, box=None)
-    for what, value in manage.describe(state):
+    for what, value in manage.describe(state, _identity(state)):
         table.add_row(what, value)
     Console().print(table)

@@ -2,7 +2,7 @@
 """Images of SSDs of dm-setcache, made by the format alone."""
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ COMMIT = 7
 
 @dataclass
 class Image:
-    """An SSD. slots: (state, block) of each, of commit 7; newest: of the two superblocks."""
+    """An SSD. slots: (state, block) of each, of commit 7; newest: of the superblocks."""
 
     path: Path
     newest: Superblock
@@ -29,9 +29,7 @@ class Image:
 
     def write(self) -> None:
         geometry = self.geometry
-        older = replace(
-            self.newest, sequence=self.newest.sequence - 1, clean=False, stamp=0, dirty=0
-        )
+        older = self.newest.in_use(self.newest.sequence - 1)
         states, blocks = (np.array(column) for column in zip(*self.slots, strict=True))
         records = layout.records(states, blocks, COMMIT, 0, self.newest.seed)
         with self.path.open("wb") as file:
@@ -42,6 +40,13 @@ class Image:
             file.seek(geometry.data * 512)
             file.write(random.Random(1).randbytes(min(geometry.slots * 4096, 4 << 20)))
             file.truncate(geometry.ssd * 512)
+            file.seek(self.copies[2])
+            file.write(older.in_use(1).pack())
+
+    @property
+    def copies(self) -> list[int]:
+        """Bytes where copies of the superblock are."""
+        return [layout.copy_at(number, self.geometry.ssd * 512) for number in range(3)]
 
     def damage(self, at: int, data: bytes) -> None:
         with self.path.open("r+b") as file:
@@ -98,7 +103,7 @@ def make_image(
             taken.add(number)
             room[home] -= 1
             slots[home * assoc + room[home]] = (states.pop(), number)
-    newest = Superblock(9, UUID, geometry, clean, 4711 * clean, COMMIT, dirty * clean)
+    newest = Superblock(9, UUID, geometry, clean, 4711 * clean, COMMIT, dirty * clean, "id:slow")
     image = Image(path, newest, slots)
     image.write()
     return image

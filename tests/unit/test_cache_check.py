@@ -15,16 +15,12 @@ from typer.testing import CliRunner
 
 from isoblk.cache import format as layout
 from isoblk.cache.check import Cure, Damage, Report, examine, repair
-from isoblk.cache.format import CLEAN, DIRTY, FREE
-from isoblk.cache.rebuild import Known
+from isoblk.cache.format import CLEAN, DIRTY, FREE, RETIRED
 from isoblk.cache.ssd import Ssd
 from isoblk.cache.volumes import open_ssd
 from isoblk.cli_cache import app
 from isoblk.errors import RunError, UserError
 from tests.unit.cacheimage import ORIGIN, Image, make_image
-
-NOTHING = Known()
-KNOWN = Known(origin=ORIGIN)
 
 
 @pytest.fixture
@@ -32,17 +28,17 @@ def image(tmp_path: Path) -> Image:
     return make_image(tmp_path / "ssd")
 
 
-def _check(image: Image, known: Known = NOTHING) -> Report:
+def _check(image: Image) -> Report:
     before = image.path.read_bytes()
     with open_ssd(str(image.path), write=False) as ssd:
-        found = examine(ssd, known).report
+        found = examine(ssd).report
     assert image.path.read_bytes() == before
     return found
 
 
-def _repair(image: Image, known: Known = NOTHING, *, drop: bool = False) -> Report:
+def _repair(image: Image, *, drop: bool = False) -> Report:
     with open_ssd(str(image.path), write=True) as ssd:
-        return repair(ssd, known, drop=drop)
+        return repair(ssd, drop=drop)
 
 
 def _one(found: Report) -> Damage:
@@ -69,11 +65,11 @@ def test_a_whole_cache_is_sound_and_its_repair_writes_nothing(tmp_path: Path, cl
 
 @pytest.mark.parametrize("copy", [0, 1])
 @pytest.mark.parametrize("clean", [False, True])
-def test_a_damaged_superblock_is_restored_from_the_other_as_in_use(
+def test_a_damaged_superblock_is_restored_from_the_others_as_in_use(
     tmp_path: Path, copy: int, clean: bool
 ) -> None:
     image = make_image(tmp_path / "ssd", clean=clean)
-    image.flip(copy * 4096 + 2000)
+    image.flip(image.copies[copy] + 2000)
     damage = _one(_check(image))
     assert damage.where == f"superblock copy {copy}"
     assert (damage.cause, damage.option) == ("its checksum is wrong", Cure.REPAIR)
@@ -84,37 +80,105 @@ def test_a_damaged_superblock_is_restored_from_the_other_as_in_use(
     assert image.say() == image.slots
 
 
-def test_the_two_copies_of_different_caches_are_told_apart_by_the_records(image: Image) -> None:
-    other = replace(image.newest, sequence=100, uuid=bytes(16))
-    image.damage(0, other.pack())
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_damaged_third_copy_is_restored_and_the_state_stays(tmp_path: Path, clean: bool) -> None:
+    image = make_image(tmp_path / "ssd", clean=clean)
+    image.flip(image.copies[2] + 5)
+    assert _one(_check(image)).where == "superblock copy 2"
+    found = _repair(image)
+    assert not found.damage
+    assert (found.state, found.dirty) == ("clean" if clean else "in use", 40)
+    page = image.path.read_bytes()[image.copies[2] :][:4096]
+    assert layout.parse_super(page, 2).identity == "id:slow"
+
+
+@pytest.mark.parametrize("fill", [b"\0", b"\xa5"])
+@pytest.mark.parametrize("clean", [False, True])
+def test_of_three_copies_the_third_alone_is_enough(
+    tmp_path: Path, fill: bytes, clean: bool
+) -> None:
+    image = make_image(tmp_path / "ssd", clean=clean)
+    image.damage(0, fill * 8192)
+    assert [one.option for one in _check(image).damage] == [Cure.REPAIR] * 2
+    found = _repair(image)
+    assert not found.damage
+    assert (found.state, found.dirty, found.identity) == ("in use", 40, "id:slow")
+    assert image.say() == image.slots
+    for copy in (0, 1, 2):
+        page = image.path.read_bytes()[image.copies[copy] :][:4096]
+        assert layout.parse_super(page, copy).uuid == image.newest.uuid
+
+
+def test_a_copy_of_another_cache_is_told_by_the_records(image: Image) -> None:
+    image.damage(0, replace(image.newest, sequence=100, uuid=bytes(16)).pack())
     damage = _one(_check(image))
     assert damage.where == "superblock copy 0"
-    assert "of another cache than the records" in damage.cause
+    assert "it is another cache's" in damage.cause
     assert not _repair(image).damage
     assert _check(image).uuid == image.newest.uuid.hex()
 
 
-def test_superblocks_of_another_cache_are_not_believed_and_nothing_is_written(
-    image: Image,
+@pytest.mark.parametrize("last", [2**64 - 20, 2**64 - 8, 2**64 - 1])
+def test_a_sequence_number_that_a_repair_cannot_follow_is_left_alone(
+    image: Image, last: int
 ) -> None:
-    for sequence in (100, 101):
-        other = replace(image.newest, sequence=sequence, uuid=bytes(16))
-        image.damage(4096 * other.copy, other.pack())
+    image.damage(image.copies[last % 2], replace(image.newest, sequence=last).pack())
+    for at in (image.copies[1 - last % 2], image.copies[2]):
+        image.damage(at, bytes(4096))
     before = image.path.read_bytes()
-    damage = _one(_repair(image, KNOWN, drop=True))
-    assert damage.cause == "it is of another cache than the records"
-    assert damage.option == Cure.NONE
+    found = _repair(image)
+    if last < 2**64 - 8:
+        assert not found.damage
+    else:
+        assert _one(found).cause == f"its sequence number is {last}"
+        assert image.path.read_bytes() == before
+
+
+def _of_another(image: Image, *copies: int) -> None:
+    for copy in copies:
+        other = replace(image.newest.in_use(100 + copy), uuid=bytes(16))
+        image.damage(image.copies[copy], other.pack())
+
+
+def test_two_copies_of_another_cache_are_overruled_by_the_records(image: Image) -> None:
+    _of_another(image, 0, 1)
+    assert not _repair(image).damage
+    found = _check(image)
+    assert (found.uuid, found.dirty) == (image.newest.uuid.hex(), 40)
+
+
+def test_superblocks_of_another_cache_free_no_record_unless_told(image: Image) -> None:
+    _of_another(image, 0, 1, 2)
+    # Even if it was stopped with nothing dirty.
+    for sequence in (102, 103):
+        clean = replace(image.newest, sequence=sequence, uuid=bytes(16), dirty=0)
+        image.damage(image.copies[sequence % 2], clean.pack())
+    before = image.path.read_bytes()
+    damage = _one(_repair(image))
+    assert damage.option == Cure.DROP
+    assert "none is of this cache" in damage.cause
     assert image.path.read_bytes() == before
 
 
-def test_a_version_that_is_not_known_is_left_alone(image: Image) -> None:
-    page = bytearray(image.newest.pack())
-    struct.pack_into("<III", page, 16, 2, 0, 11)
-    struct.pack_into("<I", page, 20, layout.crc32c(page))
-    image.damage(image.newest.copy * 4096, bytes(page))
+def test_copies_of_two_caches_and_records_of_neither_are_left_alone(image: Image) -> None:
+    image.damage(0, replace(image.newest, sequence=100, uuid=bytes(16)).pack())
+    image.damage(8192, bytes(16 * len(image.slots)))
     before = image.path.read_bytes()
-    damage = _one(_repair(image, KNOWN, drop=True))
-    assert "version 2" in damage.cause
+    damage = _one(_repair(image, drop=True))
+    assert (damage.where, damage.option) == ("superblock", Cure.NONE)
+    assert image.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("version", "said"), [(1, "wipe it"), (3, "use the isoblk that made it")])
+def test_another_version_is_left_alone(image: Image, version: int, said: str) -> None:
+    page = bytearray(image.newest.pack())
+    struct.pack_into("<II", page, 16, version, 0)
+    struct.pack_into("<I", page, 20, layout.crc32c(page))
+    image.damage(image.copies[image.newest.copy], bytes(page))
+    before = image.path.read_bytes()
+    damage = _one(_repair(image, drop=True))
+    assert f"version {version}" in damage.cause
+    assert said in damage.cure
     assert damage.option == Cure.NONE
     assert image.path.read_bytes() == before
 
@@ -305,74 +369,19 @@ def test_clean_ones_that_do_not_count_are_no_damage(tmp_path: Path) -> None:
 # -- without any superblock --
 
 
-def _without(image: Image, fill: bytes = b"\xa5") -> None:
-    image.damage(0, fill * 8192)
+def _without(image: Image, fill: bytes) -> None:
+    for at in image.copies:
+        image.damage(at, fill * 4096)
 
 
-@pytest.mark.parametrize(
-    ("block", "assoc", "ssd"),
-    [(8, 64, 8192), (8, 512, 65536), (1, 16, 2000), (128, 32, 40000), (8, 128, 8192)],
-)
-@pytest.mark.parametrize("fill", [b"\0", b"\xa5"])
-def test_superblocks_are_made_again_from_whole_records(
-    tmp_path: Path, block: int, assoc: int, ssd: int, fill: bytes
-) -> None:
-    image = make_image(
-        tmp_path / "ssd", clean=False, block=block, assoc=assoc, ssd=ssd, origin=1 << 18
-    )
-    _without(image, fill)
-    damage = _one(_check(image))
-    assert damage.where == "superblock, both copies"
-    assert f"40 dirty records, of blocks of {block * 512} bytes" in damage.cure
-    # The origin's size is nowhere.
+def test_without_any_superblock_nothing_is_claimed_or_written(image: Image) -> None:
+    for at in image.copies:
+        image.flip(at + 100)
     before = image.path.read_bytes()
-    assert _one(_repair(image)).option == Cure.ORIGIN
+    damage = _one(_repair(image, drop=True))
+    assert (damage.where, damage.option) == ("superblock, all three copies", Cure.NONE)
+    assert "nothing else says whose blocks there are" in damage.cure
     assert image.path.read_bytes() == before
-    found = _repair(image, Known(origin=1 << 18))
-    assert not found.damage
-    assert (found.state, found.dirty) == ("in use", 40)
-    assert found.block == block * 512
-    assert image.say() == image.slots
-    assert not _check(image).damage
-
-
-def test_an_origin_that_the_records_contradict_is_refused(image: Image) -> None:
-    _without(image)
-    assert _one(_repair(image, Known(origin=64))).option == Cure.NONE
-    assert _one(_repair(image, Known(origin=ORIGIN, assoc=128))).option == Cure.NONE
-
-
-@pytest.mark.parametrize("assoc", [None, 16, 64, 128])
-def test_of_associativities_by_which_each_block_is_in_its_set_any_will_do(
-    tmp_path: Path, assoc: int | None
-) -> None:
-    # An origin that fits in the cache.
-    image = make_image(tmp_path / "ssd", clean=False, assoc=64, ssd=9500, origin=4096)
-    assert image.geometry.slots == 18 * 64 == 9 * 128
-    _without(image)
-    found = _repair(image, Known(origin=4096, assoc=assoc))
-    if assoc == 16:
-        # Blocks are in other sets.
-        assert _one(found).option == Cure.NONE
-    else:
-        assert not found.damage
-        assert found.assoc == (assoc or 64)
-        assert found.dirty == 40
-        assert image.say() == image.slots
-
-
-def test_with_damaged_records_the_geometry_has_to_be_given_and_is_not_believed_blindly(
-    image: Image,
-) -> None:
-    _without(image)
-    slot = _slots(image, DIRTY)[-1]
-    image.spoil(slot)
-    assert _one(_repair(image, KNOWN)).option == Cure.GEOMETRY
-    assert _one(_repair(image, replace(KNOWN, block=8, assoc=32))).option == Cure.NONE
-    found = _repair(image, replace(KNOWN, block=8, assoc=64))
-    assert (_one(found).where, _one(found).option) == (f"slot {slot}", Cure.DROP)
-    assert found.dirty == 39
-    assert not _repair(image, drop=True).damage
 
 
 def test_what_is_no_cache_is_not_called_damaged(tmp_path: Path) -> None:
@@ -383,7 +392,7 @@ def test_what_is_no_cache_is_not_called_damaged(tmp_path: Path) -> None:
             open_ssd(str(path), write=False) as ssd,
             pytest.raises(UserError, match="holds no cache"),
         ):
-            examine(ssd, NOTHING)
+            examine(ssd)
 
 
 def test_a_deleted_cache_is_no_cache(tmp_path: Path) -> None:
@@ -393,11 +402,108 @@ def test_a_deleted_cache_is_no_cache(tmp_path: Path) -> None:
         _check(image)
 
 
-def test_with_superblocks_and_records_gone_nothing_is_claimed(image: Image) -> None:
-    image.flip(100)
-    image.flip(4196)
-    image.damage(8192, bytes(16 * len(image.slots)))
-    assert _one(_repair(image, KNOWN, drop=True)).option == Cure.NONE
+# -- slots that are not used, and records elsewhere --
+
+
+def _moved(tmp_path: Path, *, clean: bool = False) -> tuple[Image, int]:
+    """An SSD whose second block of records is in the place of the data of a free slot."""
+    image = make_image(tmp_path / "ssd", clean=clean)
+    slot = _slots(image, FREE)[0]
+    place = image.geometry.at(slot) // 4096
+    data = image.path.read_bytes()
+    image.damage(place * 4096, data[8192 + 4096 : 8192 + 8192])
+    image.damage(8192 + 4096, b"\xee" * 4096)
+    for copy, at in enumerate(image.copies):
+        old = layout.parse_super(data[at : at + 4096], copy)
+        image.damage(at, replace(old, moved=((1, place),)).pack())
+    return image, slot
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_records_are_read_and_mended_where_they_are(tmp_path: Path, clean: bool) -> None:
+    image, slot = _moved(tmp_path, clean=clean)
+    found = _check(image)
+    assert not found.damage
+    assert (found.dirty, found.clean, found.retired, found.moved) == (40, 30, 1, 1)
+    # Whatever the record of the slot says that is there.
+    image.put(slot, DIRTY, image.slots[_slots(image, DIRTY)[0]][1])
+    assert not _check(image).damage
+    place = image.geometry.at(slot)
+    image.flip(place + 16 * 3)
+    damage = _one(_check(image))
+    assert damage.where == f"slot {256 + 3}"
+    own = image.path.read_bytes()[8192 + 4096 : 8192 + 8192]
+    assert not _repair(image, drop=True).damage
+    assert image.path.read_bytes()[8192 + 4096 : 8192 + 8192] == own
+    # All copies still say where they are.
+    image.damage(0, bytes(8192))
+    assert not _repair(image).damage
+    assert _check(image).moved == 1
+
+
+def test_retired_slots_whose_places_work_again_are_revived(image: Image) -> None:
+    free = _slots(image, FREE)[:3]
+    for slot in free:
+        image.put(slot, RETIRED, 0)
+    found = _check(image)
+    assert not found.damage
+    assert found.retired == 3
+
+    class Bad(Ssd):
+        """Of three places one cannot be written, one reads as something else."""
+
+        def write(self, at: int, page: bytes) -> None:
+            if at == image.geometry.at(free[0]):
+                raise RunError("cannot write")
+            super().write(at, page)
+
+        def read(self, at: int, count: int) -> bytes | None:
+            found = super().read(at, count)
+            return bytes(count) if at == image.geometry.at(free[1]) else found
+
+    before = image.path.read_bytes()
+    with image.path.open("r+b") as file:
+        found = repair(Bad("ssd", file.fileno(), image.geometry.ssd * 512), drop=False)
+    assert (found.revived, found.retired) == (1, 2)
+    assert [image.say()[slot] for slot in free] == [(RETIRED, 0), (RETIRED, 0), (FREE, 0)]
+    after = image.path.read_bytes()
+    for slot, (state, _) in enumerate(image.slots):
+        if state in (CLEAN, DIRTY):
+            at = image.geometry.at(slot)
+            assert after[at : at + 4096] == before[at : at + 4096]
+    found = _repair(image)
+    assert (found.revived, found.retired, found.dirty, found.state) == (2, 0, 40, "clean")
+
+
+def test_a_slot_under_a_moved_block_of_records_is_never_tried(tmp_path: Path) -> None:
+    image, slot = _moved(tmp_path)
+    image.put(slot, RETIRED, 0)
+    at = image.geometry.at(slot)
+    before = image.path.read_bytes()[at : at + 4096]
+    found = _repair(image)
+    assert (found.revived, found.retired, found.dirty) == (0, 1, 40)
+    assert image.path.read_bytes()[at : at + 4096] == before
+
+
+# -- another origin --
+
+
+def test_an_origin_is_forgotten_only_by_its_name(image: Image) -> None:
+    before = image.path.read_bytes()
+    with (
+        open_ssd(str(image.path), write=True) as ssd,
+        pytest.raises(UserError, match="its origin is id:slow, not id:fast"),
+    ):
+        repair(ssd, drop=False, was="id:fast")
+    assert image.path.read_bytes() == before
+    with open_ssd(str(image.path), write=True) as ssd:
+        found = repair(ssd, drop=False, was="id:slow")
+    # What is clean was that disk's, and is not believed for another one.
+    assert (found.identity, found.state, found.dirty) == ("", "in use", 40)
+    assert image.say() == image.slots
+    for copy, at in enumerate(image.copies):
+        page = image.path.read_bytes()[at : at + 4096]
+        assert layout.parse_super(page, copy).identity == ""
 
 
 # -- no repair loses anything, whatever the damage, and wherever it is cut short --
@@ -405,7 +511,11 @@ def test_with_superblocks_and_records_gone_nothing_is_claimed(image: Image) -> N
 
 damages = st.lists(
     st.tuples(
-        st.one_of(st.integers(0, 8191), st.integers(8192, 8192 + 16 * 960 - 1)),
+        st.one_of(
+            st.integers(0, 8191),
+            st.integers(8192, 8192 + 16 * 960 - 1),
+            st.integers(8192 * 512 - 4096, 8192 * 512 - 601),
+        ),
         st.integers(1, 600),
         st.sampled_from([b"\0", b"\xff", b"x", None]),
     ),
@@ -433,19 +543,17 @@ def _kept(image: Image, before: list[tuple[int, int]]) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(damages, st.booleans(), st.booleans(), st.booleans(), st.integers(0, 4))
+@given(damages, st.booleans(), st.booleans(), st.integers(0, 4))
 def test_no_repair_loses_a_readable_dirty_block_and_a_second_one_finds_nothing_to_do(
     tmp_path_factory: pytest.TempPathFactory,
     where: list[tuple[int, int, bytes | None]],
     clean: bool,
-    told: bool,
     drop: bool,
     cut: int,
 ) -> None:
     image = make_image(tmp_path_factory.getbasetemp() / "hurt", clean=clean)
     _hurt(image, where)
     whole = image.say()
-    known = replace(KNOWN, block=8, assoc=64) if told else NOTHING
     left = [cut]
 
     class Cut(Ssd):
@@ -458,22 +566,22 @@ def test_no_repair_loses_a_readable_dirty_block_and_a_second_one_finds_nothing_t
     with image.path.open("r+b") as file:
         ssd = Cut(str(image.path), file.fileno(), image.geometry.ssd * 512)
         try:
-            found = repair(ssd, known, drop=drop)
+            found = repair(ssd, drop=drop)
         except _CutError:
             found = None
         except UserError:
             return
         _kept(image, whole)
         left[0] = 1000
-        again = repair(ssd, known, drop=drop)
+        again = repair(ssd, drop=drop)
         _kept(image, whole)
         if found is not None:
             assert again.damage == found.damage
             assert not again.mended
         assert not {one.option for one in again.damage} & {Cure.REPAIR}
-        if drop and told:
+        if drop:
             assert all(one.option == Cure.NONE for one in again.damage)
-        third = examine(ssd, known).report
+        third = examine(ssd).report
         assert third.damage == again.damage
 
 
@@ -521,25 +629,12 @@ def test_the_command_prints_json(image: Image) -> None:
     assert found["damage"][0]["option"] == "--repair"
 
 
-def test_superblocks_are_rebuilt_with_the_size_of_the_origin(image: Image) -> None:
-    origin = image.path.with_name("origin")
-    origin.write_bytes(b"")
-    with origin.open("r+b") as file:
-        file.truncate(ORIGIN * 512)
-    _without(image)
-    status, said = _run("--repair", "--origin", str(origin), str(image.path))
-    assert status == 0, said
-    assert _check(image).dirty == 40
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--drop-damaged"], "goes with --repair"),
-        (["--block", "3k"], "--block 3k: no cache has such blocks"),
-        (["--block", "big"], "--block"),
-        (["--origin", "/nowhere/at/all"], "cannot read it"),
-        (["--assoc", "128"], "--assoc is 128, the superblock says 64"),
+        (["--was", "id:slow"], "goes with --repair"),
+        (["--repair", "--was", "id:other"], "its origin is id:slow, not id:other"),
     ],
 )
 def test_a_wrong_option_is_the_users_mistake(image: Image, words: list[str], said: str) -> None:
@@ -565,4 +660,4 @@ def test_half_a_write_is_reported(image: Image) -> None:
         image.path.open("rb") as file,
         pytest.raises(RunError, match="cannot write"),
     ):
-        repair(Ssd("ssd", file.fileno(), image.geometry.ssd * 512), NOTHING, drop=False)
+        repair(Ssd("ssd", file.fileno(), image.geometry.ssd * 512), drop=False)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The unit of a cache: its devices are the same after a reboot, and so is the cache."""
 
+import os
+import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from isoblk.cache.manage import Mapper
@@ -15,9 +17,11 @@ TABLE = "0 2097152 setcache 8:16 8:33 8 512 writeback fifo 2 set_low 20"
 STATUS = "0 2097152 setcache state ok mode writeback policy fifo cleaning 0 dirty 0"
 
 
-def _mapper(*devices: str) -> Mapper:
-    def run(*words: str) -> str:
-        said = {"info": "\n".join(devices), "table": TABLE, "status": STATUS}
+def _mapper(*devices: str, table: str = TABLE) -> Mapper:
+    made = table
+
+    def run(*words: str, table: str = "") -> str:
+        said = {"info": "\n".join(devices), "table": made, "status": STATUS}
         return said[words[0]] + "\n"
 
     return run
@@ -48,13 +52,19 @@ def _link(dev: Path, kind: str, name: str, node: str) -> None:
 def test_a_unit_makes_the_cache_of_the_same_devices_as_it_is_now(dev: Path) -> None:
     text = unit("fast", _mapper("fast"), dev, dev / "sys")
     slow, fast = f"{dev}/disk/by-id/ata-SLOW%1", f"{dev}/disk/by-partuuid/aa-bb"
-    table = TABLE.replace("8:16", slow.replace("%", "%%")).replace("8:33", fast)
-    assert f'\nExecStart=/sbin/dmsetup create fast --table "{table}"\n' in text
+    assert _made(text) == TABLE.replace("8:16", slow).replace("8:33", fast).split()
     assert f"\nRequires={escape(slow)}.device {escape(fast)}.device\n" in text
     assert "\nExecStop=/sbin/dmsetup remove --retry fast\n" in text
     # Before file systems are mounted; local-fs-pre.target alone is nobody's wish at boot.
     assert "\nBefore=local-fs-pre.target " in text
     assert text.endswith("\nWantedBy=sysinit.target\n")
+
+
+def test_a_unit_trusts_if_the_cache_does_and_accepts_no_later_change(dev: Path) -> None:
+    table = TABLE.replace(" 2 set_low 20", " 6 set_low 20 accept_origin 1 trust 1")
+    text = unit("fast", _mapper("fast", table=table), dev, dev / "sys")
+    assert _made(text)[9:] == ["4", "set_low", "20", "trust", "1"]
+    assert "trust" not in _made(unit("fast", _mapper("fast"), dev, dev / "sys"))
 
 
 def test_a_device_without_a_lasting_name_is_refused(dev: Path) -> None:
@@ -88,3 +98,53 @@ def test_any_path_is_escaped_as_the_name_of_a_unit_and_back(name: str) -> None:
 )
 def test_names_of_units_are_systemds(path: str, name: str) -> None:
     assert escape(path) == name
+
+
+def _made(text: str) -> list[str]:
+    """Words of the table that systemd and device-mapper make of a unit. As systemd reads a quoted
+    word: escapes, then specifiers, then variables; and as device-mapper splits a table."""
+    [line] = [one for one in text.split("\n") if one.startswith("ExecStart=/sbin/dmsetup ")]
+    word = line.partition(' --table "')[2].removesuffix('"')
+    assert not re.search(r'(?<!\\)(?:\\\\)*"', word)
+    raw = re.sub(r"\\x(..)", lambda found: chr(int(found[1], 16)), word)
+    assert "%" not in raw.replace("%%", "") and "$" not in raw.replace("$$", "")
+    table = raw.replace("%%", "%").replace("$$", "$").encode("latin-1")
+    words, now, escaped = [], b"", False
+    for byte in (bytes([one]) for one in table + b" "):
+        if escaped or (byte != b"\\" and byte not in b"\t\n\v\f\r \xa0"):
+            now, escaped = now + byte, False
+        elif byte == b"\\":
+            escaped = True
+        elif now:
+            words.append(now)
+            now = b""
+    return [os.fsdecode(one) for one in words]
+
+
+names = st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1, max_size=40)
+
+
+@given(names.filter(lambda name: name not in (".", "..")), names)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_devices_of_any_name_and_any_word_come_out_of_the_unit_as_they_went_in(
+    dev: Path, name: str, word: str
+) -> None:
+    assume(len(os.fsencode(name)) < 250 and not any(c.isspace() for c in word))
+    for old in (dev / "disk/by-id").glob("*SLOW*"):
+        old.unlink()
+    mark = f"SLOW{name}"
+    _link(dev, "by-id", mark, "sdb")
+    table = f"{TABLE.replace(' 2 set_low', ' 4 set_low')} origin_id {word}"
+    text = unit("fast", _mapper("fast", table=table), dev, dev / "sys")
+    made = _made(text)
+    assert made[3] == f"{dev}/disk/by-id/{mark}"
+    assert made[-1] == word
+    assert len(made) == len(table.split())
+    # No name ends a line, or begins another setting.
+    assert [one.partition("=")[0] for one in text.split("\n") if "=" in one] == SETTINGS
+
+
+SETTINGS = [
+    *("Description", "DefaultDependencies", "Requires", "After", "Wants", "Before", "Conflicts"),
+    *("Type", "RemainAfterExit", "ExecStart", "ExecStart", "ExecStop", "WantedBy"),
+]

@@ -6,7 +6,8 @@ told to. It writes records first, then the superblock, each durably before the n
 cut short leaves what it has mended mended, and what it has not as it was.
 """
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
@@ -17,12 +18,25 @@ from numpy.typing import NDArray
 
 from isoblk.cache import format as layout
 from isoblk.cache.base import SECTOR
-from isoblk.cache.format import CLEAN, COPIES, DIRTY, FormatError, Superblock, VersionError
-from isoblk.cache.rebuild import Known, own_seeds, prove
+from isoblk.cache.format import (
+    CLEAN,
+    COPIES,
+    DIRTY,
+    RETIRED,
+    THIRD,
+    TURNS,
+    FormatError,
+    Geometry,
+    Superblock,
+    VersionError,
+)
 from isoblk.cache.ssd import Piece, Ssd
-from isoblk.errors import UserError
+from isoblk.errors import RunError, UserError
 
 Mask = NDArray[np.bool_]
+
+# Sequence numbers that a repair may need.
+_AHEAD = 8
 
 
 class Cure(StrEnum):
@@ -30,8 +44,6 @@ class Cure(StrEnum):
 
     REPAIR = "--repair"
     DROP = "--repair --drop-damaged"
-    ORIGIN = "--repair --origin ORIGIN"
-    GEOMETRY = "--repair --origin ORIGIN --block SIZE --assoc N"
     NONE = ""
 
 
@@ -62,10 +74,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         state: "clean", or "in use": only dirty blocks count then.
+        identity: of the origin, as the kernel calls it; "": it has none.
         clean, dirty: blocks that records whose checksum is right call so.
+        retired: slots that are not used, for their places are bad.
+        moved: blocks of records that are not in their places, for these are bad.
         commits: the last commit known.
         damage: what is damaged now.
         mended: what a repair has mended.
+        revived: retired slots whose places a repair has found good.
     """
 
     ssd: str
@@ -76,11 +92,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     sets: int | None = None
     slots: int | None = None
     origin: int | None = None
+    identity: str | None = None
     clean: int | None = None
     dirty: int | None = None
+    retired: int | None = None
+    moved: int | None = None
     commits: int | None = None
     damage: list[Damage] = []
     mended: list[Damage] = []
+    revived: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,85 +122,99 @@ class Examined:
     Attributes:
         report: for people.
         superblock: what holds when `copies` are written; None: nothing can be mended.
-        copies: superblocks to be written, in order.
+        copies: numbers of copies of the superblock, and what is to be written there, in order.
         faults: slots to be freed.
         dirty: records that say dirty.
+        retired: slots whose records say so.
     """
 
     report: Report
     superblock: Superblock | None = None
-    copies: Sequence[Superblock] = ()
+    copies: Sequence[tuple[int, Superblock]] = ()
     faults: Sequence[Fault] = ()
     dirty: int = 0
+    retired: Sequence[int] = ()
 
 
-def examine(ssd: Ssd, known: Known) -> Examined:
+def examine(ssd: Ssd) -> Examined:
     """Look at an SSD.
 
-    Args:
-        ssd: the SSD.
-        known: what the user says of it; needed if no superblock can be read.
-
     Raises:
-        UserError: it holds no cache, or another one than `known`.
+        UserError: it holds no cache.
     """
-    if ssd.size < layout.RECORDS_AT + layout.PAGE:
+    if ssd.size < layout.RECORDS_AT + 2 * layout.PAGE:
         raise UserError(f"is too small for a cache: {ssd.size} bytes", where=ssd.path)
     found = [_copy(ssd, number) for number in range(COPIES)]
-    newer = [
-        Damage(
-            where=f"superblock copy {number}", cause=str(one), option=Cure.NONE,
-            cure="nothing is done; use the isoblk that made it",
-        )
-        for number, one in enumerate(found) if isinstance(one, VersionError)
-    ]  # fmt: skip
-    if newer:
-        return Examined(Report(ssd=ssd.path, damage=newer))
-    if any(isinstance(one, Superblock) for one in found):
-        found = _of_these_records(ssd, found)
-        if not any(isinstance(one, Superblock) for one in found):
-            other = Damage(
-                where="superblock", cause="it is of another cache than the records",
-                option=Cure.NONE, cure="nothing is done: which of the two is right?",
-            )  # fmt: skip
-            return Examined(Report(ssd=ssd.path, damage=[other]))
-    good = [one for one in found if isinstance(one, Superblock)]
-    wrong = {n: str(one) for n, one in enumerate(found) if isinstance(one, FormatError)}
+    others = [
+        _of_another_version(number, one)
+        for number, one in enumerate(found)
+        if isinstance(one, VersionError)
+    ]
+    if others:
+        return Examined(Report(ssd=ssd.path, damage=others))
+    good = {number: one for number, one in enumerate(found) if isinstance(one, Superblock)}
+    wrong = {number: str(one) for number, one in enumerate(found) if number not in good}
     if not good:
-        return _without_superblock(ssd, wrong, known)
-    newest = max(good, key=lambda one: one.sequence)
-    _refuse_other(ssd, newest, known)
-    damage = [
+        return _without_superblock(ssd, wrong)
+    own = _own(ssd, good)
+    wrong |= {number: "it is another cache's" for number in good if number not in own}
+    if not own:
+        damage = Damage(
+            where="superblock", cause="its copies are of different caches, the records of none",
+            option=Cure.NONE, cure="nothing is done: which of them is right?",
+        )  # fmt: skip
+        return Examined(Report(ssd=ssd.path, damage=[damage]))
+    superblock = _holding(own)
+    if superblock.sequence >= (1 << 64) - _AHEAD:
+        last = Damage(
+            where="superblock", cause=f"its sequence number is {superblock.sequence}",
+            option=Cure.NONE, cure="nothing is done: none comes after it",
+        )  # fmt: skip
+        return Examined(Report(ssd=ssd.path, damage=[last]))
+    if superblock.geometry.ssd != ssd.sectors:
+        # It is elsewhere.
+        wrong.pop(THIRD, None)
+    damages = [
         Damage(
             where=f"superblock copy {number}", cause=cause, option=Cure.REPAIR,
-            cure=f"restore it from copy {newest.copy}, as in use: it may have been the newer one",
+            cure=f"restore it from copy {min(own)}" + ", as in use" * (number != THIRD),
         )
-        for number, cause in wrong.items()
+        for number, cause in sorted(wrong.items())
     ]  # fmt: skip
-    if wrong:
-        newest = _in_use(newest)
-    return _look(ssd, newest, [newest] if wrong else [], damage)
+    return _look(ssd, superblock, _restored(superblock, wrong), damages)
 
 
-def repair(ssd: Ssd, known: Known, *, drop: bool) -> Report:
-    """Mend what can be, and look again.
+def identity(ssd: Ssd) -> str:
+    """Of its origin, as the newest superblock has it, whatever else there is; "" if none has."""
+    found = [_copy(ssd, number) for number in range(COPIES)]
+    whole = [one for one in found if isinstance(one, Superblock)]
+    return max(whole, key=lambda one: one.sequence).identity if whole else ""
+
+
+def repair(ssd: Ssd, *, drop: bool, was: str | None = None) -> Report:
+    """Mend what can be, see which retired slots can be used again, and look again.
 
     Args:
         ssd: the SSD.
-        known: see examine().
         drop: see mend().
+        was: identity of its origin, which is to be forgotten: the next one will be it.
 
     Raises:
-        UserError: see examine(). RunError: it cannot be written.
+        UserError: see examine(); or its origin is another one. RunError: it cannot be written.
     """
-    before = examine(ssd, known)
-    if not before.report.damage:
-        return before.report
-    mend(ssd, before, drop=drop)
-    after = examine(ssd, known).report
+    before = examine(ssd)
+    if was is not None:
+        _refuse_other_origin(before, was)
+    if before.report.damage:
+        mend(ssd, before, drop=drop)
+    now = examine(ssd)
+    revived = _revive(ssd, now)
+    if was is not None:
+        _forget_origin(ssd, now)
+    after = examine(ssd).report
     left = {(one.where, one.cause) for one in after.damage}
     mended = [one for one in before.report.damage if (one.where, one.cause) not in left]
-    return msgspec.structs.replace(after, mended=mended)
+    return msgspec.structs.replace(after, mended=mended, revived=revived)
 
 
 def mend(ssd: Ssd, examined: Examined, *, drop: bool) -> None:
@@ -203,9 +237,14 @@ def mend(ssd: Ssd, examined: Examined, *, drop: bool) -> None:
     dirty = examined.dirty - sum(one.dirty for one in freed)
     left = len(freed) < len(examined.faults)
     if superblock.clean and whole and not left and dirty != superblock.dirty:
-        copies.append(replace(superblock, sequence=superblock.sequence + 1, dirty=dirty))
-    for one in copies:
-        ssd.write(one.copy * layout.PAGE, one.pack())
+        counted = replace(superblock, sequence=superblock.sequence + 1, dirty=dirty)
+        copies.append((counted.copy, counted))
+    _write_copies(ssd, copies)
+
+
+def _write_copies(ssd: Ssd, copies: Sequence[tuple[int, Superblock]]) -> None:
+    for number, one in copies:
+        ssd.write(layout.copy_at(number, ssd.size), one.pack())
         ssd.sync()
 
 
@@ -222,10 +261,14 @@ def describe(report: Report) -> Sequence[tuple[str, str]]:
             "size",
             f"{size:.0f} MiB: {report.sets} sets of {report.assoc} blocks of {report.block} bytes",
         ),
-        ("origin", f"{report.origin} bytes"),
+        ("origin", f"{report.identity or 'without an identity'}, {report.origin} bytes"),
     ]
     if report.clean is not None:
         rows.append(("recorded", f"{report.dirty} dirty blocks, {report.clean} clean ones"))
+    if report.retired:
+        rows.append(("retired", f"{report.retired} slots, whose places are bad"))
+    if report.moved:
+        rows.append(("moved", f"{report.moved} blocks of records, whose places are bad"))
     rows.append(("commits", str(report.commits)))
     return rows
 
@@ -234,7 +277,7 @@ def describe(report: Report) -> Sequence[tuple[str, str]]:
 
 
 def _copy(ssd: Ssd, number: int) -> Superblock | FormatError:
-    page = ssd.read(number * layout.PAGE, layout.PAGE)
+    page = ssd.read(layout.copy_at(number, ssd.size), layout.PAGE)
     if page is None:
         return FormatError("it cannot be read")
     try:
@@ -243,84 +286,105 @@ def _copy(ssd: Ssd, number: int) -> Superblock | FormatError:
         return error
 
 
-def _of_these_records(
-    ssd: Ssd, copies: Sequence[Superblock | FormatError]
-) -> list[Superblock | FormatError]:
-    """The same, where one of another cache than the records is no superblock."""
-    slots = max((one.geometry.slots for one in copies if isinstance(one, Superblock)), default=0)
-    seeds = own_seeds(ssd, slots)
-    return [
-        FormatError("it is of another cache than the records")
-        if isinstance(one, Superblock) and seeds and one.seed not in seeds
-        else one
-        for one in copies
-    ]
+def _of_another_version(number: int, error: VersionError) -> Damage:
+    older = error.version < layout.VERSION
+    return Damage(
+        where=f"superblock copy {number}",
+        cause=f"{error}" + ", an older one, that no release had" * older,
+        option=Cure.NONE,
+        cure="nothing is done; "
+        + ("if nothing on it matters, wipe it" if older else "use the isoblk that made it"),
+    )
 
 
-def _in_use(superblock: Superblock) -> Superblock:
-    """The next one, as the kernel writes it when a cache starts."""
-    return replace(superblock, sequence=superblock.sequence + 1, clean=False, stamp=0, dirty=0)
+def _own(ssd: Ssd, good: Mapping[int, Superblock]) -> dict[int, Superblock]:
+    """The copies, or, if they are not of one cache, those that most records are of."""
+    votes = {one.uuid + repr(one.geometry).encode(): _whole(ssd, one) for one in good.values()}
+    if len(votes) == 1:
+        return dict(good)
+    most = max(votes.values())
+    return {
+        number: one
+        for number, one in good.items()
+        if most and votes[one.uuid + repr(one.geometry).encode()] == most
+    }
 
 
-def _refuse_other(ssd: Ssd, superblock: Superblock, known: Known) -> None:
-    geometry = superblock.geometry
-    for option, told, is_so in (
-        ("--origin", known.origin, geometry.origin),
-        ("--block", known.block, geometry.block),
-        ("--assoc", known.assoc, geometry.assoc),
-    ):
-        if told not in (None, is_so):
-            raise UserError(
-                f"{option} is {told}, the superblock says {is_so}",
-                where=ssd.path,
-                next=f"leave {option}",
-            )
+def _whole(ssd: Ssd, superblock: Superblock) -> int:
+    """How many of the first records are of its cache."""
+    piece = next(ssd.pieces(superblock))
+    right = piece.records["sum"] == layout.sums(piece.records, piece.first, superblock.seed)
+    return int((piece.readable & right).sum())
 
 
-def _without_superblock(ssd: Ssd, wrong: dict[int, str], known: Known) -> Examined:
-    """Both copies are gone."""
-    proof = prove(ssd, known)
-    foreign = all(cause in layout.NOT_OURS for cause in wrong.values())
-    if foreign and not (proof and proof.dirty):
+def _holding(own: Mapping[int, Superblock]) -> Superblock:
+    """What the kernel makes of whole copies of one cache: only if both that are written in turn are
+    there is it known that the newer one is the newest."""
+    turns = [own[number] for number in range(TURNS) if number in own]
+    chosen = max(turns or own.values(), key=lambda one: one.sequence)
+    newest = max(own.values(), key=lambda one: one.sequence)
+    if len(turns) < TURNS:
+        chosen = chosen.in_use(chosen.sequence)
+    return replace(
+        chosen,
+        sequence=newest.sequence,
+        identity=newest.identity,
+        moved=newest.moved,
+        commits=max(chosen.commits, newest.commits),
+    )
+
+
+def _restored(superblock: Superblock, wrong: Collection[int]) -> list[tuple[int, Superblock]]:
+    """Copies that are not whole, anew. superblock: what holds."""
+    made = []
+    sequence = superblock.sequence
+    for number in sorted(wrong):
+        if number != THIRD:
+            sequence += 1 + (sequence + 1 + number) % TURNS
+        made.append((number, superblock.in_use(sequence)))
+    return made
+
+
+def _refuse_other_origin(examined: Examined, was: str) -> None:
+    report = examined.report
+    if report.identity != was:
+        raise UserError(
+            f"its origin is {report.identity or 'without an identity'}, not {was}",
+            where=report.ssd,
+            next="name what isoblk cache check says",
+        )
+
+
+def _forget_origin(ssd: Ssd, examined: Examined) -> None:
+    superblock = examined.superblock
+    if superblock is not None:
+        _write_copies(ssd, _restored(replace(superblock, identity=""), range(COPIES)))
+
+
+def _without_superblock(ssd: Ssd, wrong: Mapping[int, str]) -> Examined:
+    """All copies are gone. The records without any say neither where they begin nor of what."""
+    if all(cause in layout.NOT_OURS for cause in wrong.values()):
         raise UserError(
             "holds no cache of dm-setcache",
             where=ssd.path,
             next="isoblk cache create makes one",
         )
     causes = ", ".join(f"copy {number}: {cause}" for number, cause in wrong.items())
-    fitting = proof.geometries if proof else []
-    geometry = proof.geometry if proof else None
-    if geometry is None and known.block and known.assoc and len(fitting) == 1:
-        geometry = fitting[0]
-    first, option = None, Cure.NONE
-    if proof is None:
-        cure = "the records are gone, too: nothing can be done"
-    elif not fitting:
-        cure = "the records fit no geometry, or not the one that was given: nothing can be done"
-    elif geometry is None:
-        option = Cure.GEOMETRY
-        cure = f"make them from {proof.dirty} dirty records; damaged ones hide the geometry"
-    else:
-        option = Cure.ORIGIN if known.origin is None else Cure.REPAIR
-        cure = (
-            f"make them from {proof.dirty} dirty records, of blocks of {geometry.block * SECTOR}"
-            f" bytes, {geometry.assoc} a set"
-        )
-        if known.origin is not None:
-            first = proof.superblock(geometry)
-    damage = Damage(where="superblock, both copies", cause=causes, option=option, cure=cure)
-    if first is None:
-        dirty = proof.dirty if proof else None
-        return Examined(Report(ssd=ssd.path, dirty=dirty, damage=[damage]))
-    # The older one first.
-    return _look(ssd, first, [replace(first, sequence=first.sequence - 1), first], [damage])
+    damage = Damage(
+        where="superblock, all three copies", cause=causes, option=Cure.NONE,
+        cure="nothing can be done: nothing else says whose blocks there are, and where",
+    )  # fmt: skip
+    return Examined(Report(ssd=ssd.path, damage=[damage]))
 
 
 # -- records --
 
 
 def _look(
-    ssd: Ssd, superblock: Superblock, copies: Sequence[Superblock], damage: list[Damage]
+    ssd: Ssd,
+    superblock: Superblock,
+    copies: Sequence[tuple[int, Superblock]],
+    damage: list[Damage],
 ) -> Examined:
     """Everything but the superblocks. copies: those to be written; damage: theirs."""
     geometry = superblock.geometry
@@ -333,6 +397,8 @@ def _look(
         sets=geometry.sets,
         slots=geometry.slots,
         origin=geometry.origin * SECTOR,
+        identity=superblock.identity,
+        moved=len(superblock.moved),
         commits=superblock.commits,
         damage=damage,
     )
@@ -344,7 +410,7 @@ def _look(
         )  # fmt: skip
         return Examined(msgspec.structs.replace(report, damage=[*damage, size]))
     seen = _Seen()
-    for piece in ssd.pieces(geometry.slots):
+    for piece in ssd.pieces(superblock):
         _look_at(ssd, superblock, piece, seen)
     faults, more = _judge(superblock, seen)
     return Examined(
@@ -352,6 +418,7 @@ def _look(
             report,
             clean=seen.clean,
             dirty=seen.dirty,
+            retired=len(seen.retired) + len(_covered(superblock)),
             commits=max(superblock.commits, seen.commits),
             damage=[*damage, *more, *(_describe(one, superblock) for one in faults)],
         ),
@@ -359,33 +426,46 @@ def _look(
         copies=copies,
         faults=faults,
         dirty=seen.dirty,
+        retired=seen.retired,
     )
 
 
+def _covered(superblock: Superblock) -> list[int]:
+    """Slots that hold nothing, for blocks of records are there."""
+    under = superblock.geometry.under
+    return sorted({slot for _, place in superblock.moved for slot in under(place)})
+
+
 class _Seen:
-    """What the records have shown so far. unclear: such as may have been anything."""
+    """What the records have shown so far. whole: how many are; unclear: such as may have been
+    anything."""
 
     def __init__(self) -> None:
-        self.clean = self.dirty = self.commits = 0
+        self.clean = self.dirty = self.commits = self.whole = 0
+        self.retired: list[int] = []
         self.unclear: list[Fault] = []
         self.faults: list[Fault] = []
 
 
 def _look_at(ssd: Ssd, superblock: Superblock, piece: Piece, seen: _Seen) -> None:
     geometry, found = superblock.geometry, piece.records
-    whole = piece.readable & (found["sum"] == layout.sums(found, piece.first, superblock.seed))
+    used = ~np.isin(piece.slots, np.array(_covered(superblock), np.uint64))
+    readable = piece.readable & used
+    whole = readable & (found["sum"] == layout.sums(found, piece.first, superblock.seed))
     state, block = layout.states(found), layout.blocks(found)
     clean, dirty = whole & (state == CLEAN), whole & (state == DIRTY)
     far = block >= geometry.blocks
     stray = ~far & (geometry.set_of(block) != piece.slots // np.uint64(geometry.assoc))
     seen.clean += int(clean.sum())
     seen.dirty += int(dirty.sum())
+    seen.whole += int(whole.sum())
+    seen.retired += piece.slots[whole & (state == RETIRED)].tolist()
     if whole.any():
         seen.commits = max(seen.commits, int(found["commit"][whole].max()))
     for mask, cause in (
-        (~piece.readable, "the record cannot be read"),
-        (piece.readable & ~whole, "the record's checksum is wrong"),
-        (whole & (state > DIRTY), "the record has a state that means nothing"),
+        (used & ~readable, "the record cannot be read"),
+        (readable & ~whole, "the record's checksum is wrong"),
+        (whole & (state > RETIRED), "the record has a state that means nothing"),
     ):
         seen.unclear = _runs(seen.unclear, mask, piece.first, Fault(0, 1, cause, Cure.DROP))
     for mask, cause in (
@@ -488,7 +568,9 @@ def _judge(superblock: Superblock, seen: _Seen) -> tuple[list[Fault], list[Damag
     cure, why = Cure.DROP, f"dirty blocks missing: {missing}"
     # Dirty records that should not be there may have been counted, or not.
     doubtful = any(one.dirty for one in seen.faults if one.cure == Cure.DROP)
-    if doubtful:
+    if not seen.whole:
+        why = "none is of this cache"
+    elif doubtful:
         why = "it may be dirty"
     elif missing == 0:
         cure, why = Cure.REPAIR, "no dirty block is missing"
@@ -524,7 +606,6 @@ def _describe(fault: Fault, superblock: Superblock) -> Damage:
 
 def _free(ssd: Ssd, superblock: Superblock, faults: Sequence[Fault]) -> bool:
     """Free slots, durably; whether all could be."""
-    slots = superblock.geometry.slots
     marked: dict[int, Mask] = {}
     for fault in faults:
         for page in range(fault.start // layout.PER_PAGE, (fault.stop - 1) // layout.PER_PAGE + 1):
@@ -533,7 +614,7 @@ def _free(ssd: Ssd, superblock: Superblock, faults: Sequence[Fault]) -> bool:
             mask[max(fault.start - first, 0) : fault.stop - first] = True
     whole = True
     for page, mask in sorted(marked.items()):
-        piece = ssd.page(page, slots)
+        piece = ssd.page(superblock, page)
         chosen = mask[: len(piece.records)]
         if (~piece.readable & ~chosen).any():
             # What cannot be read, and is not to be freed, would be overwritten.
@@ -542,7 +623,31 @@ def _free(ssd: Ssd, superblock: Superblock, faults: Sequence[Fault]) -> bool:
         nothing = np.zeros(len(chosen), np.uint64)
         free = layout.records(nothing, nothing, superblock.commits, piece.first, superblock.seed)
         data = np.where(chosen, free, piece.records).tobytes()
-        ssd.write(layout.RECORDS_AT + page * layout.PAGE, data.ljust(layout.PAGE, b"\0"))
+        ssd.write(superblock.records_at(page), data.ljust(layout.PAGE, b"\0"))
     if marked:
         ssd.sync()
     return whole
+
+
+# -- retired slots --
+
+
+def _revive(ssd: Ssd, examined: Examined) -> int:
+    """Free the retired slots whose places can be written and read; how many there are."""
+    superblock = examined.superblock
+    if superblock is None:
+        return 0
+    good = [slot for slot in examined.retired if _works(ssd, superblock.geometry, slot)]
+    _free(ssd, superblock, [Fault(slot, slot + 1, "", Cure.REPAIR) for slot in good])
+    return len(good)
+
+
+def _works(ssd: Ssd, geometry: Geometry, slot: int) -> bool:
+    """Whether what is written to a slot's place can be read again."""
+    data = os.urandom(geometry.block * SECTOR)
+    try:
+        ssd.write(geometry.at(slot), data)
+        ssd.sync()
+    except RunError:
+        return False
+    return ssd.read(geometry.at(slot), len(data)) == data

@@ -6,7 +6,6 @@ from typing import Final
 
 from isoblk.cache import check as checking
 from isoblk.cache import format as layout
-from isoblk.cache.rebuild import Known
 from isoblk.cache.ssd import Ssd
 from isoblk.errors import UserError
 
@@ -38,21 +37,12 @@ def is_marked(ssd: Ssd) -> bool:
 def dirty_blocks(ssd: Ssd) -> Dirty:
     """What is on an SSD that is marked."""
     try:
-        found = checking.examine(ssd, Known()).report
+        found = checking.examine(ssd).report
     except UserError as error:
         return Dirty(None, error.cause)
     if found.damage:
         return Dirty(None, f"{found.damage[0].where}: {found.damage[0].cause}")
     return Dirty(found.dirty)
-
-
-def dirty_records(ssd: Ssd) -> int | None:
-    """Records of dirty blocks on an SSD without a superblock; None if nothing there is like
-    records of a cache. Random bytes may be."""
-    try:
-        return checking.examine(ssd, Known()).report.dirty or 0
-    except UserError:
-        return None
 
 
 def erase(ssd: Ssd) -> None:

@@ -2,13 +2,14 @@
 """What dm-setcache keeps on an SSD beside the data: superblocks and records, read and made.
 kernel/cache/README.md has the format, byte for byte; names are its names.
 
-A checksum here is a CRC-32C without inversion at the end, so it is linear: what a record's is
-begun with (its seed, the CRC-32C of the UUID) can be had from the record, and a UUID from a seed.
+A checksum here is a CRC-32C without inversion at the end. That of a record begins with its seed,
+the CRC-32C of the UUID, so a record of another cache is told from one of this.
 """
 
+import re
 import struct
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
@@ -18,32 +19,39 @@ from numpy.typing import NDArray
 from isoblk.cache.base import SECTOR
 
 MAGIC: Final = b"isoblk setcache\0"
-VERSION: Final = 1
-COPIES: Final = 2
+VERSION: Final = 2
+TURNS: Final = 2
+"""Copies of the superblock that are written in turn: numbers 0 and 1."""
+THIRD: Final = 2
+"""Number of the one at the end, which is written seldom, and always says in use."""
+COPIES: Final = 3
 PAGE: Final = 4096
 """Bytes of a copy of the superblock, and of a block of records."""
-RECORDS_AT: Final = COPIES * PAGE
+RECORDS_AT: Final = TURNS * PAGE
 """Byte where the records begin."""
 RECORD: Final = np.dtype([("where", "<u8"), ("commit", "<u4"), ("sum", "<u4")])
 PER_PAGE: Final = PAGE // RECORD.itemsize
-FREE, CLEAN, DIRTY = range(3)
+FREE, CLEAN, DIRTY, RETIRED = range(4)
 BLOCKS: Final = tuple(1 << shift for shift in range(8))
 """Sizes of a block, in sectors."""
 ASSOCS: Final = tuple(1 << shift for shift in range(4, 13))
 NOT_OURS: Final = ("it is all zeros", "there is something else")
 """What is said of a copy that nothing calls a superblock."""
 
-_SUPER: Final = struct.Struct("<16sIIQ16sIIQQQQIIQQ")
+_SUPER: Final = struct.Struct("<16sIIQ16sIIQQQQIIQQ128s16sQQI")
+_MOVE: Final = struct.Struct("<II")
+_MOST_MOVED: Final = 450
+_IDENTITY: Final = re.compile(rb"([!-~]{0,127})\0+")
 _SUM_AT: Final = 20
 _DATA_ALIGN: Final = 128  # sectors
 _STATE_SHIFT: Final = 60
 _POLYNOMIAL: Final = 0x82F63B78
 _START: Final = 0xFFFFFFFF
-# The highest sequence number that two more can follow.
-_LAST: Final = (1 << 64) - 3
 # What a record's checksum is of: the number of its slot, and its first 12 bytes.
 _SUMMED: Final = 20
 
+UNSEEN: Final = (bytes(16), 0, 0)
+"""Nothing was seen of the origin's disk."""
 Records = NDArray[np.void]
 """Of dtype RECORD."""
 Sums = NDArray[np.uint32]
@@ -55,6 +63,10 @@ class FormatError(ValueError):
 
 class VersionError(FormatError):
     """A superblock is whole, and of a version that is not known here."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        super().__init__(f"it has version {version}, known here is {VERSION}")
 
 
 @dataclass(frozen=True)
@@ -82,14 +94,32 @@ class Geometry:
         """Sets that blocks of the origin belong to."""
         return blocks // np.uint64(self.assoc) % np.uint64(self.sets)
 
+    @property
+    def pages(self) -> int:
+        """Blocks of records."""
+        return -(-self.slots // PER_PAGE)
+
     def at(self, slot: int) -> int:
         """Byte of the SSD where a slot's data begin."""
         return (self.data + slot * self.block) * SECTOR
 
+    def under(self, place: int) -> range:
+        """Slots whose data would be where a block of records is. place: a page of the SSD."""
+        first = (place * PAGE // SECTOR - self.data) // self.block
+        return range(first, first + max(1, PAGE // SECTOR // self.block))
+
 
 @dataclass(frozen=True)
 class Superblock:
-    """A superblock. stamp: of the origin; dirty: blocks; both mean something only if clean."""
+    """A superblock.
+
+    Attributes:
+        stamp: of the origin; dirty: blocks; these and what was seen mean something only if clean.
+        identity: of the origin; "": it has none.
+        seen: what was seen of the origin's disk, and by which load of the module.
+        moved: blocks of records that are not in their place, and the pages of the SSD where they
+            are; ascending.
+    """
 
     sequence: int
     uuid: bytes
@@ -98,28 +128,47 @@ class Superblock:
     stamp: int
     commits: int
     dirty: int
+    identity: str = ""
+    seen: tuple[bytes, int, int] = UNSEEN
+    moved: tuple[tuple[int, int], ...] = ()
 
     @property
     def copy(self) -> int:
-        """Where it belongs."""
-        return self.sequence % COPIES
+        """Whose turn it is."""
+        return self.sequence % TURNS
 
     @property
     def seed(self) -> int:
         """What the checksums of its records begin with."""
         return crc32c(self.uuid)
 
+    def in_use(self, sequence: int) -> "Superblock":
+        """As the kernel writes it when a cache starts."""
+        return replace(self, sequence=sequence, clean=False, stamp=0, dirty=0, seen=UNSEEN)
+
+    def records_at(self, page: int) -> int:
+        """Byte of the SSD where a block of records is."""
+        return dict(self.moved).get(page, RECORDS_AT // PAGE + page) * PAGE
+
     def pack(self) -> bytes:
-        """The bytes of the copy."""
+        """The bytes of a copy."""
         geometry = self.geometry
         page = bytearray(PAGE)
         _SUPER.pack_into(
             page, 0, MAGIC, VERSION, 0, self.sequence, self.uuid,
             geometry.block, geometry.assoc, geometry.sets, geometry.origin, geometry.ssd,
             geometry.data, self.clean, self.stamp, self.commits, self.dirty,
+            self.identity.encode("ascii"), *self.seen, len(self.moved),
         )  # fmt: skip
+        for number, move in enumerate(self.moved):
+            _MOVE.pack_into(page, _SUPER.size + number * _MOVE.size, *move)
         struct.pack_into("<I", page, _SUM_AT, crc32c(page))
         return bytes(page)
+
+
+def copy_at(copy: int, size: int) -> int:
+    """Byte where a copy of the superblock is, of an SSD of `size` bytes."""
+    return copy * PAGE if copy < TURNS else (size // PAGE - 1) * PAGE
 
 
 def parse_super(page: bytes, copy: int) -> Superblock:
@@ -136,24 +185,47 @@ def parse_super(page: bytes, copy: int) -> Superblock:
         raise FormatError(NOT_OURS[any(page)])
     found = _SUPER.unpack_from(page)
     _, version, checksum, sequence, uuid, block, assoc, sets, origin, ssd, data = found[:11]
-    state, stamp, commits, dirty = found[11:]
+    state, stamp, commits, dirty, raw, *seen, count = found[11:]
     if checksum != crc32c(page[:_SUM_AT] + bytes(4) + page[_SUM_AT + 4 :]):
         raise FormatError("its checksum is wrong")
     if version != VERSION:
-        raise VersionError(f"it has version {version}, known here is {VERSION}")
+        raise VersionError(version)
     geometry = Geometry(block, assoc, sets, origin, ssd, data)
     if block not in BLOCKS or assoc not in ASSOCS or fit(block, assoc, origin, ssd) != geometry:
         raise FormatError(
             f"its geometry is impossible: {sets} sets of {assoc} blocks of {block} sectors"
             f" behind sector {data} of {ssd}"
         )
-    if state > 1:
-        raise FormatError(f"it has state {state}, which means nothing")
-    if sequence > _LAST:
-        raise FormatError(f"its sequence number is {sequence}, after which there is none")
-    if sequence % COPIES != copy:
+    if state > 1 or (state and copy == THIRD):
+        raise FormatError(f"it has state {state}, which means nothing there")
+    if copy < TURNS and sequence % TURNS != copy:
         raise FormatError(f"it is the other copy's: its sequence number is {sequence}")
-    return Superblock(sequence, uuid, geometry, state == 1, stamp, commits, dirty)
+    identity = _IDENTITY.fullmatch(raw)
+    if not identity:
+        raise FormatError("its origin's identity is not printable")
+    return Superblock(
+        sequence=sequence, uuid=uuid, geometry=geometry, clean=state == 1, stamp=stamp,
+        commits=commits, dirty=dirty, identity=identity[1].decode("ascii"),
+        seen=(seen[0], seen[1], seen[2]), moved=_parse_moved(page, count, geometry),
+    )  # fmt: skip
+
+
+def _parse_moved(page: bytes, count: int, geometry: Geometry) -> tuple[tuple[int, int], ...]:
+    if count > _MOST_MOVED:
+        raise FormatError(f"it has {count} blocks of records elsewhere, possible are {_MOST_MOVED}")
+    table = page[_SUPER.size : _SUPER.size + count * _MOVE.size]
+    moved = tuple((int(block), int(place)) for block, place in _MOVE.iter_unpack(table))
+    numbers = [block for block, _ in moved]
+    places = {place for _, place in moved}
+    fits = all(
+        block < geometry.pages
+        and place * PAGE >= geometry.at(0)
+        and (place + 1) * PAGE <= geometry.at(geometry.slots)
+        for block, place in moved
+    )
+    if not fits or numbers != sorted(set(numbers)) or len(places) < count:
+        raise FormatError("it says impossible places of blocks of records")
+    return moved
 
 
 def fit(block: int, assoc: int, origin: int, ssd: int) -> Geometry | None:
@@ -163,15 +235,10 @@ def fit(block: int, assoc: int, origin: int, ssd: int) -> Geometry | None:
         pages = -(-sets * assoc // PER_PAGE)
         return -(-(RECORDS_AT + pages * PAGE) // SECTOR // _DATA_ALIGN) * _DATA_ALIGN
 
-    most = range(ssd // (assoc * block) + 2)
-    sets = bisect_right(most, ssd, key=lambda sets: data(sets) + sets * assoc * block) - 1
+    end = copy_at(THIRD, ssd * SECTOR) // SECTOR
+    most = range(max(end, 0) // (assoc * block) + 2)
+    sets = bisect_right(most, end, key=lambda sets: data(sets) + sets * assoc * block) - 1
     return Geometry(block, assoc, sets, origin, ssd, data(sets)) if sets > 0 else None
-
-
-def uuid_of(seed: int, raw: bytes) -> bytes:
-    """A UUID whose records have a seed: 16 bytes, the first 12 of them those of `raw`."""
-    rest = int(_before(np.uint32(seed), 4)) ^ crc32c(raw[:12])
-    return raw[:12] + struct.pack("<I", rest)
 
 
 def records(
@@ -186,7 +253,7 @@ def records(
 
 
 def states(found: Records) -> NDArray[np.uint64]:
-    """What records say of their slots: FREE, CLEAN, DIRTY; any other means nothing."""
+    """What records say of their slots: FREE, CLEAN, DIRTY, RETIRED; any other means nothing."""
     state: NDArray[np.uint64] = found["where"] >> np.uint64(_STATE_SHIFT)
     return state
 
@@ -206,11 +273,6 @@ def sums(found: Records, first: int, seed: int) -> Sums:
         word = words[:, i - 4] if i >= 4 else slots >> np.uint64(16 * i) & np.uint64(0xFFFF)
         total ^= table[word]
     return total
-
-
-def seeds(found: Records, first: int) -> Sums:
-    """For each record the seed with which its checksum is right."""
-    return np.asarray(_before(found["sum"] ^ sums(found, first, 0), _SUMMED), np.uint32)
 
 
 # -- CRC-32C --
@@ -253,14 +315,4 @@ def _after(value: Sums | np.uint32, count: int) -> Sums | np.uint32:
     """A checksum when `count` zero bytes have followed."""
     for _ in range(count):
         value = _bytes()[value & 0xFF] ^ value >> 8
-    return value
-
-
-def _before(value: Sums | np.uint32, count: int) -> Sums | np.uint32:
-    """The checksum that was this one when `count` zero bytes had followed."""
-    # The highest byte tells which entry of the table was taken.
-    entry: Sums = np.argsort(_bytes() >> 24).astype(np.uint32)
-    for _ in range(count):
-        byte = entry[value >> 24]
-        value = (value ^ _bytes()[byte]) << 8 | byte
     return value

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Caches of dm-setcache on this machine: made, looked at, cleaned, changed and taken away, by way
-of dmsetup. kernel/cache/README.md is the target's contract.
+"""Caches of dm-setcache on this machine: made and looked at, by way of dmsetup. live.py has what is
+done to one that is in use. kernel/cache/README.md is the target's contract.
 
 Nothing is kept beside what device-mapper and the SSD know. A cache that was attached to a
 device-mapper device in use has that device's name, and the former table is that of NAME-origin.
 """
 
-import contextlib
 import os
 import re
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,7 +33,6 @@ from isoblk.workload.program import OptionError
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}", re.ASCII)
 ORIGIN_SUFFIX = "-origin"
 """Of the device that has the former table of one that a cache was attached to."""
-_POLL_S = 0.2
 _LOG = "/dev/kmsg"
 _LOG_LINE = 8192
 # Of the target, with an error's number; of device-mapper, with its name. That a start failed is no
@@ -44,8 +41,8 @@ _REASON = re.compile(
     rf"device-mapper: .*?{TARGET}: (?:\d+:\d+: )?(?!preresume failed)(.+?)(?:: -\d+| \(-\w+\))?$"
 )
 _TRY_CHECK = ": run isoblk cache check"
-# A mode in which a cache keeps nothing dirty.
-_THROUGH = "writethrough"
+THROUGH = "writethrough"
+"""A mode in which a cache keeps nothing dirty."""
 DIRTYING = ("writeback", "writeonly")
 """Modes in which it does."""
 
@@ -112,7 +109,7 @@ def _kernel_log() -> Iterator[Iterator[str]]:
 
 def _lines(log: int) -> Iterator[str]:
     # A read gives one entry, and fails when there are no more.
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         while True:
             yield os.read(log, _LOG_LINE).decode(errors="replace").split("\n")[0]
 
@@ -144,7 +141,8 @@ class Volume:
 
 @dataclass(frozen=True)
 class State:
-    """A cache as it is. origin, ssd: MAJOR:MINOR. counts: the status, by its names."""
+    """A cache as it is. origin, ssd: MAJOR:MINOR. counts: the status, by its names. origin_id: the
+    table's word for the origin, or ""."""
 
     name: str
     sectors: int
@@ -154,6 +152,7 @@ class State:
     policy: str
     counts: Mapping[str, int]
     lost: bool
+    origin_id: str = ""
 
     @property
     def dirty(self) -> int:
@@ -215,6 +214,7 @@ def find(name: str, mapper: Mapper) -> State:
         policy=found["policy"],
         counts={key: int(value) for key, value in found.items() if value.isdigit()},
         lost=found["state"] == "lost",
+        origin_id=_options(made_of).get("origin_id", ""),
     )
 
 
@@ -262,59 +262,19 @@ def create(name: str, origin: Volume, ssd: Volume, line: Line, mapper: Mapper) -
     made = table(origin.number, ssd.number, origin.sectors, line)
     try:
         mapper("create", name, table=made)
-    except RunError as error:
-        raise _refused(error, name, ssd) from None
+    except BaseException as error:
+        # dmsetup takes back what it began, unless it is ended itself.
+        with suppress(RunError):
+            if name in names(mapper) and not mapper("table", name).strip():
+                mapper("remove", name)
+        if isinstance(error, RunError):
+            raise refused(error, name, ssd) from None
+        raise
     return find(name, mapper)
 
 
-def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
-    """Put a cache in the place of a device-mapper device's table, while it is in use.
-
-    Until the swap nothing changes for its users, and if it fails the device is as it was.
-
-    Raises:
-        UserError: it is no such device, or is a cache. RunError: the kernel refuses.
-    """
-    if name not in names(mapper):
-        raise UserError(
-            f"no device-mapper device is called {name!r}",
-            next="isoblk cache create, for a device that nobody uses",
-        )
-    below = f"{name}{ORIGIN_SUFFIX}"
-    if below in names(mapper):
-        raise UserError(f"there is a device-mapper device {below!r}", next="remove or rename it")
-    # Without the keys dm-crypt would get another one.
-    former = mapper("table", "--showkeys", name)
-    rows = [row.split() for row in former.splitlines() if row.strip()]
-    if any(row[2] == TARGET for row in rows):
-        raise UserError("is a cache already", where=name)
-    if not rows:
-        raise UserError("has no table", where=name)
-    sectors = int(rows[-1][0]) + int(rows[-1][1])
-    mapper("create", below, table=former.rstrip("\n"))
-    try:
-        mapper("load", name, table=table(f"/dev/mapper/{below}", ssd.number, sectors, line))
-    except RunError as error:
-        mapper("remove", below)
-        raise _refused(error, name, ssd) from None
-    try:
-        _swap(name, mapper)
-    except RunError as error:
-        # Whichever table is live now: a resume suspends first if it has a table to put there.
-        mapper("load", name, table=former.rstrip("\n"))
-        mapper("resume", name)
-        mapper("remove", below)
-        raise _refused(error, name, ssd) from None
-    return find(name, mapper)
-
-
-def _swap(name: str, mapper: Mapper) -> None:
-    """The loaded table takes the place of the live one. A file system is frozen meanwhile."""
-    mapper("suspend", name)
-    mapper("resume", name)
-
-
-def _refused(error: RunError, name: str, ssd: Volume) -> RunError:
+def refused(error: RunError, name: str, ssd: Volume) -> RunError:
+    """The kernel's reason why there is no cache, for a person."""
     cause, check, _ = error.cause.partition(_TRY_CHECK)
     return RunError(
         f"the kernel refuses: {cause}",
@@ -323,137 +283,19 @@ def _refused(error: RunError, name: str, ssd: Volume) -> RunError:
     )
 
 
-def edit(name: str, options: Options, personality: Personality, mapper: Mapper) -> State:
-    """Change a live cache.
-
-    Args:
-        name: the cache.
-        options: mode, policy, and numbers of the target's.
-        personality: whose words for modes and policies are understood.
-        mapper: dmsetup.
-
-    Raises:
-        UserError: an option is wrong, or cannot change while the cache lives.
-        RunError: the change did not take effect.
-    """
-    find(name, mapper)
-    for fixed in ("block", "assoc"):
-        if fixed in options:
-            raise UserError(
-                f"{fixed} cannot change while the cache lives", next="delete it, and create another"
-            )
-    wanted: dict[str, str] = {}
-    line = line_of(personality, {**_limits(name, mapper), **options})
-    for option in options:
-        text = getattr(line, option) if option in ("mode", "policy") else line.numbers[option]
-        wanted[option] = str(text)
-    for option, text in sorted(wanted.items(), key=lambda pair: _low_first(pair, name, mapper)):
-        mapper("message", name, "0", option, text)
-    after = find(name, mapper)
-    for option, text in wanted.items():
-        got = getattr(after, option) if option in ("mode", "policy") else None
-        if got is None:
-            got = str(_limits(name, mapper)[option])
-        if got != text:
-            raise RunError(f"{option}: asked for {text}, the cache has {got}", where=name)
-    return after
-
-
-def _limits(name: str, mapper: Mapper) -> dict[str, int]:
+def limits(name: str, mapper: Mapper) -> dict[str, int]:
     """The target's numbers as they are: a table names those that are not at their defaults."""
-    words = mapper("table", name).split()[9:]
-    found = {option: default for option, (default, _, _) in NUMBERS.items()}
-    return found | {key: int(value) for key, value in zip(words[1::2], words[2::2], strict=True)}
+    given = _options(mapper("table", name).split())
+    return {option: int(given.get(option, number)) for option, (number, _, _) in NUMBERS.items()}
 
 
-def _low_first(pair: tuple[str, str], name: str, mapper: Mapper) -> tuple[bool, str]:
-    """An order in which no low mark is above its high one, if the new ones are not: what falls
-    begins with the low mark, what rises with the high one."""
-    option, text = pair
-    falls = text.isdigit() and int(text) < _limits(name, mapper).get(option, 0)
-    return option.endswith("_high") == falls, option
+def _options(words: Sequence[str]) -> dict[str, str]:
+    """Those that a table names."""
+    return dict(zip(words[10::2], words[11::2], strict=True))
 
 
-def clean(
-    name: str,
-    mapper: Mapper,
-    told: Callable[[int, int], None] = lambda done, total: None,
-    sleep: Callable[[float], None] = time.sleep,
-) -> State:
-    """Write all dirty blocks to the origin, and wait for it.
-
-    Args:
-        name: the cache.
-        mapper: dmsetup.
-        told: is called with blocks cleaned, and all that are to be.
-        sleep: waits.
-
-    Raises:
-        RunError: the SSD is lost, or blocks cannot be cleaned.
-    """
-    state = find(name, mapper)
-    total = state.dirty
-    errors = state.counts.get("clean_errors", 0)
-    if total:
-        mapper("message", name, "0", "clean")
-    while state.dirty:
-        if state.lost:
-            raise RunError(f"the SSD is lost; {state.dirty} dirty blocks are on it", where=name)
-        # Others are still being cleaned while only some are stuck.
-        failed = state.counts.get("clean_errors", 0) > errors
-        if failed and state.counts.get("stuck", 0) in (0, state.dirty):
-            raise RunError(
-                f"{state.dirty} blocks cannot be cleaned: errors of a disk; see dmesg", where=name
-            )
-        sleep(_POLL_S)
-        state = find(name, mapper)
-        total = max(total, state.dirty)
-        told(total - state.dirty, total)
-    return state
-
-
-def delete(
-    name: str,
-    mapper: Mapper,
-    told: Callable[[int, int], None] = lambda done, total: None,
-    sleep: Callable[[float], None] = time.sleep,
-) -> str:
-    """Take a cache away, once the origin has all that was written; MAJOR:MINOR of its SSD.
-
-    An attached one gives the device its former table back, in use or not.
-
-    Raises:
-        UserError: it is in use, and was not attached. RunError: see clean().
-    """
-    state = find(name, mapper)
-    attached = f"{name}{ORIGIN_SUFFIX}" in names(mapper)
-    if not attached and _open_count(name, mapper):
-        raise UserError("is in use", where=name, next="unmount it")
-    if state.mode in DIRTYING:
-        # Whatever comes now is written to the origin, too.
-        mapper("message", name, "0", "mode", _THROUGH)
-    try:
-        clean(name, mapper, told, sleep)
-    except RunError:
-        if state.mode in DIRTYING and not state.lost:
-            mapper("message", name, "0", "mode", state.mode)
-        raise
-    if attached:
-        former = mapper("table", "--showkeys", f"{name}{ORIGIN_SUFFIX}").rstrip("\n")
-        mapper("load", name, table=former)
-        _swap(name, mapper)
-        mapper("remove", f"{name}{ORIGIN_SUFFIX}")
-    else:
-        mapper("remove", name)
-    return state.ssd
-
-
-def _open_count(name: str, mapper: Mapper) -> int:
-    return int(mapper("info", "-c", "--noheadings", "-o", "open", name).strip() or 0)
-
-
-def describe(state: State) -> Sequence[tuple[str, str]]:
-    """What a person wants to know of a cache: names and values."""
+def describe(state: State, identity: str) -> Sequence[tuple[str, str]]:
+    """What a person wants to know of a cache: names and values. identity: of the origin, or ""."""
     counts = state.counts
     block = counts["block"] * SECTOR
     moved = (
@@ -470,7 +312,7 @@ def describe(state: State) -> Sequence[tuple[str, str]]:
     )
     return [
         ("state", "the SSD is lost" if state.lost else "ok"),
-        ("origin, SSD", f"{state.origin}, {state.ssd}"),
+        ("origin, SSD", f"{state.origin} ({identity or 'without an identity'}), {state.ssd}"),
         ("mode, policy", f"{state.mode}, {state.policy}"),
         (
             "size",
@@ -489,6 +331,11 @@ def describe(state: State) -> Sequence[tuple[str, str]]:
                 + ", ".join(f"{_percent(counts[part], counts[whole])} {how}" for how, part in of),
             )
             for label, whole, of in moved
+        ),
+        *(
+            [("retired", f"{retired} blocks, whose places on the SSD are bad")]
+            if (retired := counts.get("retired", 0))
+            else []
         ),
         ("cleaned", f"{counts['cleaned']} blocks, {counts['clean_errors']} errors"),
         (

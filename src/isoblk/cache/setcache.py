@@ -33,6 +33,7 @@ NUMBERS: dict[str, tuple[int, int, int]] = {
     "clean_gate": (0, 0, 1 << 20),
     "commit_ms": (1000, 1, 60_000),
     "accept_origin": (0, 0, 1),
+    "trust": (0, 0, 1),
 }
 # What a counter adds up to (kernel/cache/README.md).
 _SUMS = {
@@ -123,13 +124,15 @@ PERSONALITIES = {
 
 @dataclass(frozen=True)
 class Line:
-    """What of a table's line is not a device: block in bytes, mode, policy, numbers by name."""
+    """What of a table's line is not a device: block in bytes, mode, policy, numbers by name; and a
+    word for the origin, or ""."""
 
     block: int
     assoc: int
     mode: str
     policy: str
     numbers: Mapping[str, int]
+    origin_id: str = ""
 
     def words(self) -> list[str]:
         """From the size of a block on. A number at its default is left out, as the kernel does."""
@@ -139,6 +142,8 @@ class Line:
             if self.numbers.get(name, default) != default
             for word in (name, str(self.numbers[name]))
         ]
+        if self.origin_id:
+            own += ["origin_id", self.origin_id]
         return [
             str(self.block // SECTOR),
             str(self.assoc),

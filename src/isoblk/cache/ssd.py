@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from isoblk.cache import format as layout
 from isoblk.cache.base import SECTOR
+from isoblk.cache.format import Superblock
 from isoblk.errors import RunError
 
 # Records that are looked at together: a set is never in two such pieces.
@@ -48,7 +49,8 @@ class Ssd:
         return self.size // SECTOR
 
     def read(self, at: int, count: int) -> bytes | None:
-        """`count` bytes, no more than a page; None if they cannot be read, or are beyond the end.
+        """`count` bytes, no more than the largest block; None if they cannot be read, or are beyond
+        the end.
 
         Args:
             at: multiple of 512.
@@ -59,31 +61,40 @@ class Ssd:
                 return bytes(room)
         return None
 
-    def pieces(self, slots: int) -> Iterator[Piece]:
-        """The records of the first `slots` slots."""
+    def pieces(self, superblock: Superblock) -> Iterator[Piece]:
+        """All records, of a cache with that superblock."""
+        slots = superblock.geometry.slots
         for first in range(0, slots, CHUNK):
-            yield self._piece(first, min(CHUNK, slots - first))
+            yield self._piece(superblock, first, min(CHUNK, slots - first))
 
-    def page(self, number: int, slots: int) -> Piece:
-        """Those of a block of records, of an SSD of so many slots."""
+    def page(self, superblock: Superblock, number: int) -> Piece:
+        """Those of a block of records."""
         first = number * layout.PER_PAGE
-        return self._piece(first, min(layout.PER_PAGE, slots - first))
+        count = min(layout.PER_PAGE, superblock.geometry.slots - first)
+        return self._piece(superblock, first, count)
 
-    def _piece(self, first: int, count: int) -> Piece:
+    def _piece(self, superblock: Superblock, first: int, count: int) -> Piece:
         size = -(-count // layout.PER_PAGE) * layout.PAGE
         at = layout.RECORDS_AT + first * layout.RECORD.itemsize
-        readable = np.ones(count, np.bool_)
+        bad = np.zeros(size // SECTOR, np.bool_)
         got = 0
         with memoryview(self._buffer)[:size] as room, suppress(OSError):
             got = os.preadv(self._descriptor, [room], at)
         if got == size:
-            data = self._buffer[:size]
+            data = bytearray(self._buffer[:size])
         else:
             data, bad = self._by_pieces(at, size)
-            readable &= ~np.repeat(bad, SECTOR // layout.RECORD.itemsize)[:count]
-        return Piece(first, np.frombuffer(data, layout.RECORD)[:count], readable)
+        for number, place in superblock.moved:
+            here = number * layout.PAGE + layout.RECORDS_AT - at
+            if 0 <= here < size:
+                end = here + layout.PAGE
+                data[here:end], bad[here // SECTOR : end // SECTOR] = self._by_pieces(
+                    place * layout.PAGE, layout.PAGE
+                )
+        readable = ~np.repeat(bad, SECTOR // layout.RECORD.itemsize)[:count]
+        return Piece(first, np.frombuffer(bytes(data), layout.RECORD)[:count], readable)
 
-    def _by_pieces(self, at: int, size: int) -> tuple[bytes, NDArray[np.bool_]]:
+    def _by_pieces(self, at: int, size: int) -> tuple[bytearray, NDArray[np.bool_]]:
         """What can be read, and the sectors that cannot."""
         data = bytearray(size)
         bad = np.zeros(size // SECTOR, np.bool_)
@@ -96,10 +107,10 @@ class Ssd:
                 sector = self.read(at + here, SECTOR)
                 data[here : here + SECTOR] = sector or bytes(SECTOR)
                 bad[here // SECTOR] = sector is None
-        return bytes(data), bad
+        return data, bad
 
     def write(self, at: int, page: bytes) -> None:
-        """Write a page, not yet durably.
+        """Write a page or a block, not yet durably.
 
         Raises:
             RunError: it failed.

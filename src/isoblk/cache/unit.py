@@ -5,6 +5,7 @@ The kernel keeps no list of caches, and a file system has the same UUID on the c
 origin: whatever mounts by UUID may take the origin, which lacks all that is dirty.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -18,12 +19,18 @@ DEV = Path("/dev")
 # Where udev keeps names of devices that outlive a reboot, the best first. Not by-uuid and
 # by-label: those are of what is on the device, and the cache has the same.
 _LASTING = ("disk/by-partuuid", "disk/by-id", "mapper", "disk/by-path")
+# Where device-mapper would begin another word, and its escape. To the kernel 0xa0 is a blank, also
+# within a letter of UTF-8.
+_UNSPLIT = re.compile(rb"[\t-\r \xa0\\]")
+# Bytes that stand for themselves between the quotes of systemd.
+_BARE = re.compile(rb"[^\0-\x1f\x7f-\xff\"\\%$]")
+_CONTROL = re.compile(r"[\0-\x1f\x7f]")
 _PLAIN = re.compile(rb"[A-Za-z0-9:_.]")
 
 _UNIT = """\
 # /etc/systemd/system/{unit}
 [Unit]
-Description=Cache {name}: {ssd} in front of {origin}
+Description=Cache of {origin} on {ssd}, as {name}
 DefaultDependencies=no
 Requires={devices}
 After={devices}
@@ -35,7 +42,7 @@ Conflicts=shutdown.target
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/sbin/modprobe dm-setcache
-ExecStart=/sbin/dmsetup create {name} --table "{table}"
+ExecStart=/sbin/dmsetup create {name} --table {table}
 ExecStop=/sbin/dmsetup remove --retry {name}
 
 [Install]
@@ -60,13 +67,17 @@ def unit(name: str, mapper: Mapper, dev: Path = DEV, sys: Path = system.SYS) -> 
     words = mapper("table", name).split()
     origin, ssd = (lasting(path_of(number, sys), dev) for number in (state.origin, state.ssd))
     words[3:5] = [origin, ssd]
+    options = dict(zip(words[10::2], words[11::2], strict=True))
+    # It is said once, of one change, not of whatever a later boot finds.
+    options.pop("accept_origin", None)
+    words[9:] = [str(2 * len(options)), *(word for pair in options.items() for word in pair)]
     return _UNIT.format(
         unit=unit_name(name),
         name=name,
-        origin=_literal(origin),
-        ssd=_literal(ssd),
+        origin=_plain(origin),
+        ssd=_plain(ssd),
         devices=" ".join(escape(path) + ".device" for path in (origin, ssd)),
-        table=_literal(" ".join(words)),
+        table=quoted(b" ".join(_UNSPLIT.sub(rb"\\\g<0>", os.fsencode(word)) for word in words)),
     )
 
 
@@ -107,6 +118,17 @@ def escape(path: str) -> str:
     )
 
 
-def _literal(text: str) -> str:
-    """Text in which systemd finds nothing to replace."""
-    return text.replace("%", "%%").replace("$", "$$")
+def quoted(text: bytes) -> str:
+    """Text as one word of a command line of systemd, which replaces nothing in it."""
+    twice = {b"%": "%%", b"$": "$$"}
+    found = (bytes([byte]) for byte in text)
+    inner = "".join(
+        one.decode() if _BARE.fullmatch(one) else twice.get(one, f"\\x{one[0]:02x}")
+        for one in found
+    )
+    return f'"{inner}"'
+
+
+def _plain(text: str) -> str:
+    """Text for people, in which systemd finds nothing to replace, and no end of the line."""
+    return _CONTROL.sub("?", text).replace("%", "%%")

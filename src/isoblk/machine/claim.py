@@ -264,16 +264,9 @@ def _look(held: Claim, wipe: str | None) -> None:
             )
         if marked and not again:
             _refuse_dirty(path, contents.dirty_blocks(ssd))
-        records = contents.dirty_records(ssd) if again and not marked else None
     held.cached = marked and again
     if held.cached or not purpose.overwritten:
         return
-    if records is not None:
-        raise UserError(
-            f"no superblock, but {records} records of dirty blocks",
-            where=path,
-            next=f"isoblk cache check {path}; if all on it may be lost: --wipe {path}",
-        )
     held.signatures = (*_signatures(held), *([contents.NAME] if marked else []))
     if held.signatures and wipe is None:
         raise UserError(

@@ -147,7 +147,7 @@ class Journal:
         try:
             yield
         finally:
-            with _undisturbed(), self._lock:
+            with undisturbed(), self._lock:
                 failures = []
                 for change in reversed(self._changes[before:]):
                     failures += _undo(change)
@@ -157,7 +157,7 @@ class Journal:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """A user who presses Ctrl-C once more is not heard. (Other threads hear no signal.)"""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `isoblk cache` does to a cache in use loses nothing, whatever is under way, fails or is
+interrupted, and wherever: the device is then not suspended, and the cache as it was, or gone if it
+was to go."""
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from isoblk.cache import live, manage
+from isoblk.cache.manage import Volume
+from isoblk.cache.setcache import PERSONALITIES
+from isoblk.errors import IsoblkError, RunError, UserError
+from isoblk.study.model import Options
+from tests.unit.dmfake import Device, FakeMapper, Fault
+
+Act = Callable[[FakeMapper], Callable[[], object]]
+
+FLASHCACHE = PERSONALITIES["flashcache"]
+ORIGIN, SSD = Volume("/dev/sdb", 1 << 30, "8:16"), Volume("/dev/sdc", 1 << 27, "8:32")
+
+
+@pytest.fixture
+def mapper() -> FakeMapper:
+    return FakeMapper()
+
+
+def _no_wait(_: float) -> None:
+    pass
+
+
+def _cache(mapper: FakeMapper, dirty: int = 0) -> Device:
+    manage.create("fast", ORIGIN, SSD, manage.line_of(FLASHCACHE, {}), mapper)
+    mapper.devices["fast"].dirty = dirty
+    return mapper.devices["fast"]
+
+
+def test_delete_cleans_first_and_says_how_far_it_is(mapper: FakeMapper) -> None:
+    _cache(mapper, dirty=250)
+    told: list[tuple[int, int]] = []
+    assert live.delete("fast", mapper, lambda *pair: told.append(pair), _no_wait) == "8:32"
+    assert mapper.devices == {}
+    assert told == sorted(told) and told[-1][0] == told[-1][1]
+    order = [one for one in mapper.asked if not one.startswith(("info", "status", "table"))]
+    assert order[1:] == [
+        "message fast 0 mode writethrough",
+        "message fast 0 clean",
+        "suspend --nolockfs fast",
+        "remove fast",
+    ]
+
+
+def test_a_cache_that_cannot_be_cleaned_stays_and_in_its_mode(mapper: FakeMapper) -> None:
+    device = _cache(mapper, dirty=250)
+    mapper.stuck = True
+    with pytest.raises(RunError, match="250 blocks cannot be cleaned"):
+        live.delete("fast", mapper, sleep=_no_wait)
+    assert mapper.devices["fast"] is device
+    assert manage.find("fast", mapper).mode == "writeback"
+
+
+def test_a_cache_in_use_is_not_deleted(mapper: FakeMapper) -> None:
+    _cache(mapper).open = 1
+    with pytest.raises(UserError, match="fast: is in use; unmount it"):
+        live.delete("fast", mapper, sleep=_no_wait)
+    assert not any(one.startswith("message") for one in mapper.asked)
+
+
+FORMER = "0 1048576 linear 8:16 0\n1048576 1048576 linear 8:48 2048"
+
+
+def test_attach_swaps_the_table_and_delete_swaps_it_back(mapper: FakeMapper) -> None:
+    mapper.devices["data"] = Device(FORMER, open=1)
+    live.attach("data", SSD, manage.line_of(FLASHCACHE, {}), mapper)
+    assert mapper.devices["data-origin"].table == FORMER
+    assert mapper.devices["data"].table.startswith(
+        "0 2097152 setcache /dev/mapper/data-origin 8:32 8 512"
+    )
+    # In use all the time.
+    live.delete("data", mapper, sleep=_no_wait)
+    assert mapper.devices == {"data": Device(FORMER, open=1)}
+
+
+@pytest.mark.parametrize(
+    "step", ["create data-origin", "load data 0 2097152 setcache", "suspend --nolockfs data"]
+)
+def test_an_attach_that_fails_leaves_the_device_as_it_was(step: str, mapper: FakeMapper) -> None:
+    mapper.devices["data"] = Device(FORMER, open=1)
+    mapper.refuses = step
+    with pytest.raises(RunError):
+        live.attach("data", SSD, manage.line_of(FLASHCACHE, {}), mapper)
+    assert mapper.devices["data"].table == FORMER
+    assert not mapper.devices["data"].suspended
+    assert " setcache " not in mapper.devices["data"].loaded
+    assert "data-origin" not in mapper.devices
+
+
+def test_edit_changes_a_live_cache(mapper: FakeMapper) -> None:
+    _cache(mapper)
+    state = live.edit("fast", {"mode": "thru", "policy": "lru"}, FLASHCACHE, mapper)
+    assert (state.mode, state.policy) == ("writethrough", "lru")
+
+
+def test_marks_move_in_an_order_in_which_low_is_never_above_high(mapper: FakeMapper) -> None:
+    _cache(mapper)
+    for high, low in ((80, 70), (10, 5)):
+        mapper.asked.clear()
+        live.edit("fast", {"set_high": high, "set_low": low}, FLASHCACHE, mapper)
+        sent = [one.split()[3] for one in mapper.asked if one.startswith("message")]
+        assert sent == (["set_high", "set_low"] if high == 80 else ["set_low", "set_high"])
+
+
+def test_what_cannot_change_while_it_lives_is_refused(mapper: FakeMapper) -> None:
+    _cache(mapper)
+    with pytest.raises(UserError, match="block cannot change"):
+        live.edit("fast", {"block": 8192}, FLASHCACHE, mapper)
+
+
+# -- whatever is under way, fails or is interrupted --
+
+
+def _alone(mapper: FakeMapper) -> Callable[[], object]:
+    _cache(mapper, dirty=150)
+    return lambda: live.delete("fast", mapper, sleep=_no_wait)
+
+
+def _attached(mapper: FakeMapper) -> Callable[[], object]:
+    mapper.devices["fast"] = Device(FORMER, "LVM-1", open=1)
+    live.attach("fast", SSD, manage.line_of(FLASHCACHE, {}), mapper)
+    mapper.devices["fast"].dirty = 150
+    return lambda: live.delete("fast", mapper, sleep=_no_wait)
+
+
+def _attach(mapper: FakeMapper) -> Callable[[], object]:
+    mapper.devices["fast"] = Device(FORMER, "LVM-1", open=1)
+    return lambda: live.attach("fast", SSD, manage.line_of(FLASHCACHE, {}), mapper)
+
+
+def _edit(mapper: FakeMapper) -> Callable[[], object]:
+    _cache(mapper, dirty=150)
+    options: Options = {"mode": "thru", "policy": "lru", "set_high": 10, "set_low": 5}
+    return lambda: live.edit("fast", options, FLASHCACHE, mapper)
+
+
+def _clean(mapper: FakeMapper) -> Callable[[], object]:
+    _cache(mapper, dirty=250)
+    return lambda: live.clean("fast", mapper, sleep=_no_wait)
+
+
+ACTS = [_alone, _attached, _attach, _edit, _clean]
+
+
+def _seen(mapper: FakeMapper) -> dict[str, tuple[str, str, bool]]:
+    """What is there, but for what is dirty."""
+    return {
+        name: (one.table, one.uuid, one.cleaning and one.dirty > 0)
+        for name, one in mapper.devices.items()
+    }
+
+
+@cache
+def _whole(make: Act) -> dict[str, tuple[str, str, bool]]:
+    """What is there when all went well."""
+    mapper = FakeMapper()
+    make(mapper)()
+    return _seen(mapper)
+
+
+def _try(
+    make: Act,
+    faults: dict[int, Fault],
+    arrivals: dict[int, int],
+) -> FakeMapper:
+    """Do it with some faults. Whatever comes of it is checked; its mapper."""
+    mapper = FakeMapper()
+    act = make(mapper)
+    before = _seen(mapper)
+    mapper.asked.clear()
+    mapper.faults, mapper.arrivals = faults, arrivals
+    failed = True
+    try:
+        act()
+        failed = False
+    except (IsoblkError, KeyboardInterrupt):
+        pass
+    mapper.faults, mapper.arrivals = {}, {}
+    whole = _whole(make)
+    assert not mapper.lost, "dirty blocks are out of reach"
+    for name, device in mapper.devices.items():
+        assert not device.suspended, name
+        assert not device.loaded, name
+    assert _seen(mapper) in ([before, whole] if failed else [whole])
+    if _seen(mapper) == before:
+        # Nothing is in the way of another try.
+        act()
+        assert _seen(mapper) == whole
+        assert not mapper.lost
+    return mapper
+
+
+def _calls(make: Act) -> range:
+    return range(len(_try(make, {}, {}).asked))
+
+
+@pytest.mark.parametrize("make", ACTS)
+def test_writes_under_way_at_any_step_are_not_lost(
+    make: Act,
+) -> None:
+    for at in _calls(make):
+        _try(make, {}, {at: 7})
+        for again in _calls(make)[at:]:
+            _try(make, {}, {at: 7, again: 7})
+
+
+@pytest.mark.parametrize("make", ACTS)
+def test_any_step_may_fail_or_be_interrupted_with_writes_under_way(
+    make: Act,
+) -> None:
+    for at in range(_calls(make).stop + 12):
+        for fault in Fault:
+            for arrival in range(at + 1):
+                _try(make, {at: fault}, {arrival: 7})
+
+
+@pytest.mark.parametrize("make", ACTS)
+def test_what_undoes_a_failure_may_fail_too(
+    make: Act,
+) -> None:
+    for at in _calls(make):
+        for fault in Fault:
+            for after in range(1, 12):
+                for second in (Fault.REFUSED, Fault.DIED):
+                    _try(make, {at: fault, at + after: second, at + after + 1: second}, {0: 7})
+
+
+def test_a_cache_that_somebody_keeps_making_dirty_stays_as_it_was(mapper: FakeMapper) -> None:
+    _cache(mapper, dirty=150)
+    again = FakeMapper.__call__
+
+    class Rival(FakeMapper):
+        def __call__(self, *words: str, table: str = "") -> str:
+            said = again(self, *words, table=table)
+            if words[:4] == ("message", "fast", "0", "clean"):
+                again(self, "message", "fast", "0", "mode", "writeback")
+            if words[0] == "suspend":
+                self.devices["fast"].dirty += 5
+            return said
+
+    rival = Rival(mapper.devices)
+    with pytest.raises(RunError, match="5 blocks are dirty, however often it is cleaned"):
+        live.delete("fast", rival, sleep=_no_wait)
+    device = rival.devices["fast"]
+    assert (device.mode, device.dirty, device.suspended) == ("writeback", 5, False)
+    assert not rival.lost
+
+
+def test_blocks_that_never_become_clean_are_not_waited_for_without_end(mapper: FakeMapper) -> None:
+    device = _cache(mapper, dirty=150)
+    waits: list[float] = []
+
+    class Hot(FakeMapper):
+        def __call__(self, *words: str, table: str = "") -> str:
+            # As many as are cleaned by the time somebody looks, and two.
+            if device.cleaning and words[0] == "status":
+                device.dirty = 102
+            return super().__call__(*words, table=table)
+
+    with pytest.raises(RunError, match="2 blocks do not become clean"):
+        live.delete("fast", Hot(mapper.devices), sleep=waits.append)
+    # Somebody else's disk is slow, too.
+    assert sum(waits) > 50
+    assert (device.mode, device.suspended, device.cleaning) == ("writeback", False, False)
+
+
+def test_a_cache_that_is_opened_while_it_is_deleted_stays_as_it_was(mapper: FakeMapper) -> None:
+    device = _cache(mapper, dirty=150)
+
+    class Late(FakeMapper):
+        def __call__(self, *words: str, table: str = "") -> str:
+            if words[0] == "remove":
+                device.open = 1
+            return super().__call__(*words, table=table)
+
+    with pytest.raises(UserError, match="fast: is in use; unmount it"):
+        live.delete("fast", Late(mapper.devices), sleep=_no_wait)
+    assert mapper.devices["fast"] is device
+    assert (device.mode, device.suspended) == ("writeback", False)
+
+
+def test_a_probe_that_has_it_open_for_a_moment_is_waited_for(mapper: FakeMapper) -> None:
+    device = _cache(mapper, dirty=150)
+    removals = []
+
+    class Probed(FakeMapper):
+        def __call__(self, *words: str, table: str = "") -> str:
+            if words[0] == "remove":
+                removals.append(words)
+                device.open = int(len(removals) == 1)
+            if words[0] == "resume":
+                device.open = 0
+            return super().__call__(*words, table=table)
+
+    # It has ended before anybody looks who it was.
+    assert live.delete("fast", Probed(mapper.devices), sleep=_no_wait) == "8:32"
+    assert len(removals) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"suspended": True}, "fast: is suspended; dmsetup resume fast"),
+        ({"loaded": FORMER}, "fast: another table waits for it; dmsetup clear fast"),
+    ],
+)
+def test_a_device_that_somebody_else_is_about_to_change_is_left_alone(
+    mapper: FakeMapper, change: dict[str, object], said: str
+) -> None:
+    cached = _cache(mapper, dirty=150)
+    plain = Device(FORMER)
+    for key, value in change.items():
+        setattr(cached, key, value)
+        setattr(plain, key, value)
+    for act in (live.clean, live.delete):
+        with pytest.raises(UserError, match=said):
+            act("fast", mapper, sleep=_no_wait)
+    mapper.devices["fast"] = plain
+    with pytest.raises(UserError, match=said):
+        live.attach("fast", SSD, manage.line_of(FLASHCACHE, {}), mapper)
+    assert (plain.suspended, plain.loaded) == (
+        change.get("suspended", False),
+        change.get("loaded", ""),
+    )
+
+
+@pytest.mark.parametrize(("uuid", "made"), [("", ""), ("LVM-x", "isoblk-LVM-x")])
+def test_the_former_table_has_an_identity_of_its_own(
+    mapper: FakeMapper, uuid: str, made: str
+) -> None:
+    mapper.devices["data"] = Device(FORMER, uuid)
+    live.attach("data", SSD, manage.line_of(FLASHCACHE, {}), mapper)
+    assert mapper.devices["data-origin"].uuid == made
+
+
+def test_a_long_uuid_makes_one_that_device_mapper_takes(mapper: FakeMapper) -> None:
+    mapper.devices["data"] = Device(FORMER, "x" * 128)
+    live.attach("data", SSD, manage.line_of(FLASHCACHE, {}), mapper)
+    assert len(mapper.devices["data-origin"].uuid) <= 120
