@@ -16,7 +16,6 @@ import numpy as np
 from isoblk.cache import format as layout
 from isoblk.cache.check import Report, examine, repair
 from isoblk.cache.format import CLEAN, DIRTY, FREE, Superblock, parse_super
-from isoblk.cache.rebuild import Known, prove
 from isoblk.cache.volumes import open_ssd
 from tests.lab.guest import BARE_PYTHON, PYTHON, ROOT, Guest, on_host
 from tests.lab.load import START, VDISK, WAIT, tenant
@@ -24,6 +23,7 @@ from tests.lab.load import START, VDISK, WAIT, tenant
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
 # An origin of 16 MiB, an SSD of 4: 15 sets of 64 blocks of 4 KiB.
 ORIGIN, WAYS = 32768, 64
+THIRD = (4 << 20) - 4096
 DIRTIED = range(0, 4095, 13)
 C = "/dev/mapper/c"
 
@@ -33,7 +33,7 @@ dm() {{ r=0; dmsetup --noudevsync --noudevrules "$@" || r=$?; dmsetup mknodes; r
 disk() {{ mkdir {VDISK}/$1; echo $2 > {VDISK}/$1/size; echo memory > {VDISK}/$1/store
   echo 1 > {VDISK}/$1/write_cache; echo 2 > {VDISK}/$1/servers; echo $3 > {VDISK}/$1/read_ns
   echo $3 > {VDISK}/$1/write_ns; echo 1 > {VDISK}/$1/power; }}
-disk slow 16m 500000; disk fast 4m 100000
+disk slow 16m 500000; disk fast 4m 100000; disk other 16m 500000
 fault() {{ echo "$2" > {VDISK}/fast/fault/$1; }}
 make() {{ dm create c --table "0 {ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS} writeback lru 2 \
 set_high 100"; }}
@@ -85,7 +85,7 @@ def _images(guest: Guest, script: str, names: tuple[str, ...]) -> dict[str, byte
 
 def _check(path: Path) -> Report:
     with open_ssd(str(path), write=False) as ssd:
-        return examine(ssd, Known()).report
+        return examine(ssd).report
 
 
 def test_what_the_kernel_leaves_is_sound(guest: Guest, tmp_path: Path) -> None:
@@ -123,16 +123,16 @@ make; dm message c 0 mode writeback; dm remove c; image stopped{number}
         found = _check(path)
         assert not found.damage, (name, found.damage)
         assert found.state == ("in use" if "cut" in name else "clean")
-        # Without superblocks the records say as much.
-        with open_ssd(str(path), write=False) as ssd:
-            proof = prove(ssd, Known(origin=ORIGIN))
-        assert proof and proof.geometry
-        assert (proof.geometry.block, proof.geometry.assoc, proof.dirty) == (8, WAYS, found.dirty)
+        assert found.identity and found.identity.startswith("wwid:naa.")
+        # The third copy alone says as much, but for what is clean.
+        with path.open("r+b") as file:
+            file.write(bytes(8192))
+        with open_ssd(str(path), write=True) as ssd:
+            alone = repair(ssd, drop=False)
+        assert not alone.damage
+        assert (alone.state, alone.dirty, alone.identity) == ("in use", found.dirty, found.identity)
         dirty += found.dirty or 0
     assert dirty > 100
-
-
-GEOMETRY = Known(origin=ORIGIN, block=8, assoc=WAYS)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,6 @@ class Case:
     hurt: Callable[[bytearray, Superblock], None]
     refused: str
     drop: bool = False
-    known: Known = GEOMETRY
 
 
 def _records(data: bytearray, superblock: Superblock) -> layout.Records:
@@ -208,11 +207,9 @@ DAMAGED = "is damaged: run isoblk cache check"
 CASES: Mapping[str, Case] = {
     "copy0": Case("stopped", _zero(0, 512), ""),
     "copy1": Case("cut", _noise(4096, 8192), ""),
-    "copies": Case("cut", _noise(0, 8192), "no superblock, or both are damaged"),
-    "copies_stopped": Case(
-        "stopped", _noise(10, 8192), "no superblock, or both are damaged",
-        known=Known(origin=ORIGIN),
-    ),
+    "copy2": Case("stopped", _noise(THIRD, THIRD + 4096), ""),
+    "copies": Case("cut", _noise(0, 8192), ""),
+    "copies_stopped": Case("stopped", _noise(10, 8192), ""),
     "clean": Case("stopped", _spoil(CLEAN, FREE), DAMAGED),
     "dirty": Case("stopped", _spoil(DIRTY), DAMAGED, drop=True),
     "dirty_cut": Case("cut", _spoil(DIRTY, CLEAN, FREE), DAMAGED, drop=True),
@@ -221,10 +218,8 @@ CASES: Mapping[str, Case] = {
     "twice": Case("stopped", _twice, "does not fit the others: run isoblk cache check"),
     "beyond": Case("stopped", _beyond, "does not fit the others: run isoblk cache check"),
     "much": Case("cut", _much, DAMAGED, drop=True),
-    "all": Case(
-        "cut", _noise(0, 9100), "no superblock, or both are damaged", drop=True
-    ),
-}  # fmt: skip
+    "all": Case("cut", _noise(0, 9100), DAMAGED, drop=True),
+}
 
 
 def test_damage_is_refused_repaired_and_nothing_readable_is_lost(
@@ -254,10 +249,10 @@ def test_damage_is_refused_repaired_and_nothing_readable_is_lost(
         for path in (tmp_path / f"{name}.bad", tmp_path / name):
             path.write_bytes(data)
         with open_ssd(str(tmp_path / name), write=True) as ssd:
-            found = repair(ssd, case.known, drop=False)
+            found = repair(ssd, drop=False)
             assert bool(found.damage) == case.drop, (name, found.damage)
             if case.drop:
-                found = repair(ssd, case.known, drop=True)
+                found = repair(ssd, drop=True)
             assert found.mended
         assert not _check(tmp_path / name).damage
     look = tmp_path / "look.py"
@@ -279,7 +274,7 @@ def test_damage_is_refused_repaired_and_nothing_readable_is_lost(
 
 # One process for all: Python takes its time to start in a guest.
 COMMANDS = f"""
-import subprocess, sys
+import json, subprocess, sys
 from isoblk.cli import main
 def cache(*words):
     sys.argv = ["isoblk", "cache", *words]
@@ -289,10 +284,10 @@ def cache(*words):
         print("=", ended.code or 0, flush=True)
 def sh(line):
     subprocess.run(line, shell=True, check=True)
-def create():
+def create(origin="/dev/slow"):
     # It cleans nothing.
     options = ["--like", "flashcache", "--assoc", "{WAYS}", "--set", "set_high=100"]
-    cache("create", *options, "c", "/dev/slow", "/dev/fast")
+    cache("create", *options, "c", origin, "/dev/fast")
 errors = "{VDISK}/fast/fault/errors"
 cache("check", "/dev/fast")
 sh("dmsetup remove c")
@@ -308,9 +303,18 @@ create()
 cache("check", "/dev/fast")
 sh(f"echo none > {{errors}}")
 sh("dd if=/dev/zero of=/dev/fast bs=4k count=2 oflag=direct 2> /dev/null")
+cache("check", "/dev/fast")
+cache("check", "--repair", "/dev/fast")
 create()
-cache("check", "--repair", "--origin", "/dev/slow", "/dev/fast")
-create()
+sh("dmsetup remove c")
+# After a copy of the disk to another one.
+create("/dev/other")
+cache("check", "--repair", "--was", "wwid:naa.0", "/dev/fast")
+identity = json.loads(subprocess.check_output(
+    [sys.executable, "-m", "isoblk", "cache", "check", "--json", "/dev/fast"]))["identity"]
+print("identity", identity, flush=True)
+cache("check", "--repair", "--was", identity, "/dev/fast")
+create("/dev/other")
 sh("dmsetup remove c")
 cache("check", "/dev/fast")
 """
@@ -339,6 +343,10 @@ export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTEC
         for line in left.read("said").splitlines()
         if line.startswith(("isoblk:", "slots ", "mended:", "=", "/dev/fast: ", "again:"))
     ]
+    identity = next(
+        line.split()[1] for line in left.read("said").splitlines() if "identity ww" in line
+    )
+    other = left.read("said").split(", not of ")[1].split(";")[0]
     lost = len(DIRTIED) - int(left.read("said").split(" dirty blocks,")[1].split()[-1])
     assert said == [
         "isoblk: /dev/fast: /dev/fast is held by dm-0 (c); take it out",
@@ -359,15 +367,31 @@ export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTEC
         "slots 32 to 63: the record cannot be read; no dirty block is missing; --repair: free them",
         "isoblk: /dev/fast: 1 damage; isoblk cache check --repair /dev/fast",
         "= 1",
-        f"isoblk: /dev/fast: no superblock, but {len(DIRTIED) - lost} records of dirty blocks;"
-        " isoblk cache check /dev/fast; if all on it may be lost: --wipe /dev/fast",
-        "= 2",
-        "mended: superblock, both copies: copy 0: it is all zeros, copy 1: it is all zeros; make"
-        f" them from {len(DIRTIED) - lost} dirty records, of blocks of 4096 bytes, {WAYS} a set",
+        "isoblk: /dev/fast: 2 damages; isoblk cache check --repair /dev/fast",
+        "= 1",
+        *(
+            f"mended: superblock copy {copy}: it is all zeros; restore it from copy 2, as in use"
+            for copy in (0, 1)
+        ),
         "/dev/fast: sound",
         "= 0",
         "again: /dev/mapper/c, writeback, fifo; use it, not /dev/slow",
         "= 0",
+        f"isoblk: /dev/fast: is the cache of {identity}, not of {other}; name that disk; if it is"
+        f" gone, or was copied to this one: isoblk cache check --repair --was {identity} /dev/fast;"
+        " if nothing on the SSD matters: --wipe /dev/fast",
+        "= 2",
+        f"isoblk: /dev/fast: its origin is {identity}, not wwid:naa.0; name what isoblk cache check"
+        " says",
+        "= 2",
+        "/dev/fast: sound",
+        "= 0",
+        "again: /dev/mapper/c, writeback, fifo; use it, not /dev/other",
+        "= 0",
         "/dev/fast: sound",
         "= 0",
     ]
+    assert identity != other
+    # The last one shows whose it is now.
+    assert left.read("said").count(identity) > 3
+    assert f"{other}, 16777216 bytes" in left.read("said")

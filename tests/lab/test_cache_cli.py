@@ -2,6 +2,7 @@
 """`isoblk cache` on dm-setcache itself: what is written through a cache is on the disk once it is
 deleted, and a mounted file system does not notice that one comes and goes."""
 
+from isoblk.guest.plan import HOST
 from tests.lab.guest import PYTHON, ROOT, Guest, on_host
 
 _MODULES = ("isoblk_vdisk", "dm-setcache")
@@ -73,7 +74,8 @@ cache delete fast
         memory_mib=1024,
     )
     assert left.read("table").endswith(
-        " 8 512 writeback fifo 10 set_high 80 set_low 20 age_ms 900000 clean_ios 4 clean_set 2\n"
+        " 8 512 writeback fifo 12 set_high 80 set_low 20 age_ms 900000 clean_ios 4 clean_set 2"
+        " origin_id slow\n"
     )
 
 
@@ -87,7 +89,9 @@ mkdir fs
 mount /dev/mapper/vol fs
 cp a fs/before
 dmsetup table vol > /run/isoblk/former
-cache attach --like enhanceio --mode wb vol /dev/disk1
+! cache attach --like enhanceio --mode wb vol /dev/disk1
+dmsetup table > /run/isoblk/refused
+cache attach --like enhanceio --mode wb --origin-id vol.1 vol /dev/disk1
 dmsetup table vol > /run/isoblk/table
 cp a fs/during
 sync
@@ -106,4 +110,66 @@ fsck.ext4 -fn /dev/mapper/vol
         memory_mib=1024,
     )
     assert " setcache " in left.read("table")
+    assert left.read("table").endswith(" origin_id vol.1\n")
+    # What a disk of nobody's knowing could be mistaken for is refused, and nothing is left of it.
+    assert left.read("said").splitlines()[0] == (
+        "isoblk: vol: nothing tells this origin from other disks, and dirty blocks must not get"
+        " onto another one; --origin-id WORD, your own for this disk; or --mode writethrough"
+    )
+    assert left.read("refused") == f"vol: {left.read('former')}"
     assert left.read("after") == f"vol: {left.read('former')}"
+
+
+def test_a_bad_place_of_the_ssd_is_retired_shown_and_revived(guest: Guest) -> None:
+    left = guest.run(
+        _DISKS
+        + """
+cache create --like enhanceio --mode wb --block 4k fast /dev/disk0 /dev/disk1
+echo '1048576 8192 write' > /sys/kernel/config/isoblk_vdisk/disk1/fault/errors
+for i in 0 1 2 3 4 5 6 7; do
+  dd if=a of=/dev/mapper/fast bs=64k seek=$((64 * i)) oflag=direct 2> /dev/null
+done
+cache info fast
+dmsetup remove fast
+cache check --repair /dev/disk1
+echo none > /sys/kernel/config/isoblk_vdisk/disk1/fault/errors
+cache check --repair /dev/disk1
+cache check /dev/disk1
+cache create --like enhanceio --mode wb fast /dev/disk0 /dev/disk1
+for i in 0 1 2 3 4 5 6 7; do
+  dd if=/dev/mapper/fast bs=64k skip=$((64 * i)) count=64 iflag=direct 2> /dev/null | cmp - a
+done
+""",
+        modules=_MODULES,
+        memory_mib=1024,
+    )
+    said = left.read("said").splitlines()
+    assert any("retired" in line and line.split()[1] == "2" for line in said), said
+    assert sum("2 slots, whose places are bad" in line for line in said) == 1
+    assert "revived: 2 slots, whose places can be written and read again" in said
+    assert said.count("/dev/disk1: sound") == 3
+
+
+def test_clean_blocks_of_an_earlier_boot_are_used_only_on_the_users_word(guest: Guest) -> None:
+    """Loading the module again stands for the boot."""
+    left = guest.run(
+        _DISKS
+        + f"""
+try() {{
+  cache create --like enhanceio $* fast /dev/disk0 /dev/disk1
+  dmsetup status fast >> /run/isoblk/used
+  dd if=/dev/mapper/fast of=/dev/null bs=64k count=64 iflag=direct 2> /dev/null
+  dmsetup remove fast
+}}
+boot() {{ rmmod dm-setcache; insmod {HOST}/modules/dm-setcache.ko; }}
+try; try
+boot; try
+boot; try --trust
+""",
+        modules=_MODULES,
+        memory_mib=1024,
+    )
+    used = [
+        int(line.split()[line.split().index("used") + 1]) for line in left.read("used").splitlines()
+    ]
+    assert used == [0, 1024, 0, 1024]

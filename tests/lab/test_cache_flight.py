@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whatever is being written while `isoblk cache` attaches, changes or deletes a cache is there
+afterwards, however slow the SSD is."""
+
+import pytest
+
+from tests.lab.guest import PYTHON, ROOT, Guest, on_host
+
+
+@pytest.mark.parametrize(
+    ("write_ns", "which", "least"),
+    [(50_000_000, 1, 90), (1_000_000_000, 0, 25), (1_000_000, "hot", 0), (50_000_000, "hot", 0)],
+)
+def test_writes_under_way_at_any_step_survive_it(
+    guest: Guest, write_ns: int, which: int | str, least: int
+) -> None:
+    left = guest.run(
+        f"""
+export PATH=$PATH:/sbin:/usr/sbin PYTHONDONTWRITEBYTECODE=1 HOME=/run
+export PYTHONPATH={on_host(ROOT / "src")}:{on_host(ROOT)}
+{PYTHON} -m tests.lab.cache_flight {write_ns} {which} > /run/isoblk/said 2>&1 || true
+""",
+        modules=("isoblk_vdisk", "dm-setcache"),
+        memory_mib=1024,
+    )
+    said = left.read("said")
+    assert said.startswith("flights "), said
+    assert int(said.split()[1].rstrip(",")) > least
