@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -285,15 +285,18 @@ def check_fio() -> Check:
     return Check("fio", State.OPTIONAL, "not found", tools.install_command(["fio"]))
 
 
+def _found(
+    needs: Mapping[str, Mapping[str, str]],
+) -> tuple[str, dict[str, Mapping[str, str]]]:
+    """Of what needs programs: the names of those that have them all, and the others' needs."""
+    absent = {name: wanted for name, wanted in needs.items() if tools.missing(wanted, UML.path)}
+    return ", ".join(name for name in needs if name not in absent), absent
+
+
 def check_programs() -> Check:
     """Programs are only for tenants that run them."""
     needs = {name: program.needs({}) for name, program in PROGRAMS.items()}
-    absent = {
-        name: wanted
-        for name, wanted in needs.items()
-        if not all(shutil.which(file, path=UML.path) for file in wanted)
-    }
-    found = ", ".join(name for name in needs if name not in absent)
+    found, absent = _found(needs)
     if not absent:
         return Check("programs", State.OK, found)
     packages = [package for wanted in absent.values() for package in wanted.values()]
@@ -323,12 +326,7 @@ def check_ycsb() -> Check:
 def check_caches() -> Check:
     """Only for studies with an SSD, and for isoblk cache."""
     needs = {name: one.needs() for name, one in CACHES.items() if one.needs()}
-    absent = {
-        name: wanted
-        for name, wanted in needs.items()
-        if not all(shutil.which(file, path=UML.path) for file in wanted)
-    }
-    found = ", ".join(name for name in needs if name not in absent)
+    found, absent = _found(needs)
     if not absent:
         return Check("SSD caches", State.OK, found)
     packages = {package: None for wanted in absent.values() for package in wanted.values()}
