@@ -37,6 +37,12 @@ def balance(status: Mapping[str, str]) -> None:
     assert not wrong, f"{wrong} of {status}"
 
 
+def status_of(line: str) -> dict[str, str]:
+    """Names and values of a status line."""
+    words = line.split()[3:]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
 def no_errors(status: Mapping[str, str]) -> None:
     """It has met no error."""
     for name in ("ssd_errors", "origin_errors", "lost_errors", "clean_errors"):
@@ -128,8 +134,7 @@ class Cache:
         dm("message", "c", "0", *words)
 
     def status(self) -> dict[str, str]:
-        words = dm("status", "c").split()[3:]
-        return dict(zip(words[::2], words[1::2], strict=True))
+        return status_of(dm("status", "c"))
 
     def count(self, name: str) -> int:
         return int(self.status()[name])

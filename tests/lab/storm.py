@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.lab.guest import Left
 from tests.lab.load import BLKLOAD, START, STOP, WAIT, Value, results, save, script, tenant, vdisk
+from tests.lab.setcache_guest import balance, status_of
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
 PROGRAM = Path(__file__).with_name("setcache_storm.py").read_text()
@@ -114,25 +115,11 @@ def rounds(left: Left, task: str) -> dict[str, int]:
     return {name: int(count) for name, count in zip(words[::2], words[1::2], strict=True)}
 
 
-def status(left: Left) -> dict[str, int]:
-    """The figures of the status line that `settle` left."""
-    words = left.read("status").split()[3:]
-    pairs = zip(words[::2], words[1::2], strict=True)
-    return {name: int(value) for name, value in pairs if value.isdigit()}
-
-
-def assert_balanced(n: dict[str, int]) -> None:
-    """What adds up when no device has failed, and nothing is under way."""
-    assert n["read"] == n["read_hit"] + n["read_miss"]
-    assert n["write"] == n["write_hit"] + n["write_new"] + n["write_bypass"]
-    assert n["origin_read"] == n["read_miss"] + n["fill_extra"] + n["rmw_read"]
-    assert n["origin_write"] == n["write_bypass"] + n["through"] + n["clean"]
-    assert n["ssd_read"] == n["read_hit"] + n["clean_read"]
-    assert n["ssd_write"] == (
-        n["fill"] + n["write_hit"] + n["write_new"] + n["rmw_extra"] + 8 * n["record_blocks"]
-    )
-    assert n["record_updates"] == n["record_batched"] + n["record_blocks"]
-    assert n["fill"] == 8 * n["inserted"]
+def status(left: Left) -> dict[str, str]:
+    """The status line that `settle` left."""
+    found = status_of(left.read("status"))
+    assert found["block"] == "8"
+    return found
 
 
 def assert_verified(left: Left, label: str, *, errors: bool = False) -> None:
@@ -150,14 +137,14 @@ def assert_changed(left: Left) -> None:
     """After `changes`: every thread did its work, and no sum is wrong."""
     assert_verified(left, "results.changes")
     assert all(count > 0 for count in rounds(left, "changes").values())
-    assert_balanced(status(left))
+    balance(status(left))
 
 
 def assert_starved(left: Left, least: int) -> None:
     """After `shortage`. least: allocations that were made to fail."""
     assert_verified(left, "results.shortage")
     assert rounds(left, "shortage")["injected"] > least
-    assert_balanced(status(left))
+    balance(status(left))
 
 
 def assert_survived(left: Left, task: str) -> None:

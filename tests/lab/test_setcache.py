@@ -27,6 +27,7 @@ from tests.lab.load import (
     tenant,
     trace_on,
 )
+from tests.lab.setcache_guest import balance, status_of
 from tests.lab.share import io_stats
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
@@ -62,23 +63,9 @@ def _run(guest: Guest, *lines: str) -> Left:
 
 
 def _status(left: Left, name: str) -> dict[str, str]:
-    words = left.read(name).split()[3:]
-    return dict(zip(words[::2], words[1::2], strict=True))
-
-
-def _balance(status: dict[str, str]) -> None:
-    """What adds up when nothing has failed, and nothing is under way."""
-    n = {name: int(value) for name, value in status.items() if value.isdigit()}
-    assert n["read"] == n["read_hit"] + n["read_miss"]
-    assert n["write"] == n["write_hit"] + n["write_new"] + n["write_bypass"]
-    assert n["origin_read"] == n["read_miss"] + n["fill_extra"] + n["rmw_read"]
-    assert n["origin_write"] == n["write_bypass"] + n["through"] + n["clean"]
-    assert n["ssd_read"] == n["read_hit"] + n["clean_read"]
-    assert n["ssd_write"] == (
-        n["fill"] + n["write_hit"] + n["write_new"] + n["rmw_extra"] + 8 * n["record_blocks"]
-    )
-    assert n["record_updates"] == n["record_batched"] + n["record_blocks"]
-    assert n["fill"] == 8 * n["inserted"]
+    found = status_of(left.read(name))
+    assert found["block"] == "8"
+    return found
 
 
 def _lives(guest: Guest, first: int, count: int) -> None:
@@ -126,7 +113,7 @@ def test_random_load_through_every_change(any_guest: Guest) -> None:
         assert done.error == 0
         for op in done.ops.values():
             assert (op.errors, op.verify_errors) == (0, 0), name
-    _balance(_status(left, "status"))
+    balance(_status(left, "status"))
 
 
 @pytest.mark.parametrize("mode", ["writeback", "writethrough", "writearound", "writeonly"])
@@ -143,7 +130,7 @@ def test_the_counters_add_up_and_are_those_of_the_disks(guest: Guest, mode: str)
         *(f"cat {STATS}/{disk}/stats > /run/isoblk/{disk}1" for disk in ("slow", "fast")),
     )  # fmt: skip
     status = _status(left, "status")
-    _balance(status)
+    balance(status)
     for disk, name in (("slow", "origin"), ("fast", "ssd")):
         before, after = numbers(left.read(f"{disk}0")), numbers(left.read(f"{disk}1"))
         for way in ("read", "write"):
@@ -365,7 +352,7 @@ def test_a_block_that_cannot_be_cleaned_does_not_hold_up_others(
     assert (cleaned["cleaned"], cleaned["dirty"], cleaned["stuck"]) == ("1024", "0", "0")
     before, after = map(float, left.read("times").split())
     assert after - before < 1
-    _balance(cleaned)
+    balance(cleaned)
 
 
 @pytest.mark.parametrize("mode", ["writeback", "writethrough"])
@@ -442,7 +429,7 @@ def test_no_read_waits_for_the_fills_of_a_slow_ssd(guest: Guest) -> None:
     # 16 MiB of fills, and those of the reads that were under way.
     assert 256 * 16 <= int(filled["inserted"]) <= (256 + 8) * 16
     assert int(read["read_bypass"]) == 768 * 128 - 8 * int(filled["inserted"])
-    _balance(filled)
+    balance(filled)
 
 
 @pytest.mark.parametrize("large", ["origin", "SSD"])

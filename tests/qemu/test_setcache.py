@@ -9,13 +9,13 @@ tests/lab does the same a hundred times faster, but for what takes two processor
 import re
 
 from tests.lab.load import BLKLOAD, nullb, results, run, script
+from tests.lab.setcache_guest import balance
 from tests.lab.storm import (
     EMULATED,
     MODULES,
     SHELL,
     C,
     all_fua,
-    assert_balanced,
     assert_changed,
     assert_starved,
     assert_survived,
@@ -99,7 +99,7 @@ def test_who_polls_gets_what_the_cache_has_made_of_his_requests(stock_guest: Gue
     )
     assert left.read("polled") == "1\n"
     assert "err= 0" in left.read("fio")
-    assert_balanced(status(left))
+    balance(status(left))
 
 
 def test_on_a_kernel_as_users_have_it(stock_guest: Guest) -> None:
@@ -116,5 +116,5 @@ def test_on_a_kernel_as_users_have_it(stock_guest: Guest) -> None:
     )
     assert_verified(left, "results")
     assert all(each.error == 0 for each in results(left, "results").values())
-    assert_balanced(status(left))
+    balance(status(left))
     assert left.read("said") == "ok\n"
