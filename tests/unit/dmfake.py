@@ -6,8 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from isoblk.cache.setcache import NUMBERS
+from isoblk.cache import manage
+from isoblk.cache.manage import Volume
+from isoblk.cache.setcache import NUMBERS, PERSONALITIES
 from isoblk.errors import RunError
+
+FLASHCACHE = PERSONALITIES["flashcache"]
+ORIGIN, SSD = Volume("/dev/sdb", 1 << 30, "8:16"), Volume("/dev/sdc", 1 << 27, "8:32")
 
 
 class Fault(Enum):
@@ -208,3 +213,14 @@ class FakeMapper:
             f"0 {parts[1]} setcache state ok mode {parts[7]} policy {parts[8]}"
             f" cleaning {int(cleaning)} {pairs}\n"
         )
+
+
+def no_wait(_: float) -> None:
+    """Sleep, in no time."""
+
+
+def make_cache(mapper: FakeMapper, dirty: int = 0) -> Device:
+    """The cache "fast", with so many dirty blocks."""
+    manage.create("fast", ORIGIN, SSD, manage.line_of(FLASHCACHE, {}), mapper)
+    mapper.devices["fast"].dirty = dirty
+    return mapper.devices["fast"]

@@ -9,16 +9,11 @@ from functools import cache
 import pytest
 
 from isoblk.cache import live, manage
-from isoblk.cache.manage import Volume
-from isoblk.cache.setcache import PERSONALITIES
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.study.model import Options
-from tests.unit.dmfake import Device, FakeMapper, Fault
+from tests.unit.dmfake import FLASHCACHE, SSD, Device, FakeMapper, Fault, make_cache, no_wait
 
 Act = Callable[[FakeMapper], Callable[[], object]]
-
-FLASHCACHE = PERSONALITIES["flashcache"]
-ORIGIN, SSD = Volume("/dev/sdb", 1 << 30, "8:16"), Volume("/dev/sdc", 1 << 27, "8:32")
 
 
 @pytest.fixture
@@ -26,20 +21,10 @@ def mapper() -> FakeMapper:
     return FakeMapper()
 
 
-def _no_wait(_: float) -> None:
-    pass
-
-
-def _cache(mapper: FakeMapper, dirty: int = 0) -> Device:
-    manage.create("fast", ORIGIN, SSD, manage.line_of(FLASHCACHE, {}), mapper)
-    mapper.devices["fast"].dirty = dirty
-    return mapper.devices["fast"]
-
-
 def test_delete_cleans_first_and_says_how_far_it_is(mapper: FakeMapper) -> None:
-    _cache(mapper, dirty=250)
+    make_cache(mapper, dirty=250)
     told: list[tuple[int, int]] = []
-    assert live.delete("fast", mapper, lambda *pair: told.append(pair), _no_wait) == "8:32"
+    assert live.delete("fast", mapper, lambda *pair: told.append(pair), no_wait) == "8:32"
     assert mapper.devices == {}
     assert told == sorted(told) and told[-1][0] == told[-1][1]
     order = [one for one in mapper.asked if not one.startswith(("info", "status", "table"))]
@@ -52,18 +37,18 @@ def test_delete_cleans_first_and_says_how_far_it_is(mapper: FakeMapper) -> None:
 
 
 def test_a_cache_that_cannot_be_cleaned_stays_and_in_its_mode(mapper: FakeMapper) -> None:
-    device = _cache(mapper, dirty=250)
+    device = make_cache(mapper, dirty=250)
     mapper.stuck = True
     with pytest.raises(RunError, match="250 blocks cannot be cleaned"):
-        live.delete("fast", mapper, sleep=_no_wait)
+        live.delete("fast", mapper, sleep=no_wait)
     assert mapper.devices["fast"] is device
     assert manage.find("fast", mapper).mode == "writeback"
 
 
 def test_a_cache_in_use_is_not_deleted(mapper: FakeMapper) -> None:
-    _cache(mapper).open = 1
+    make_cache(mapper).open = 1
     with pytest.raises(UserError, match="fast: is in use; unmount it"):
-        live.delete("fast", mapper, sleep=_no_wait)
+        live.delete("fast", mapper, sleep=no_wait)
     assert not any(one.startswith("message") for one in mapper.asked)
 
 
@@ -78,7 +63,7 @@ def test_attach_swaps_the_table_and_delete_swaps_it_back(mapper: FakeMapper) -> 
         "0 2097152 setcache /dev/mapper/data-origin 8:32 8 512"
     )
     # In use all the time.
-    live.delete("data", mapper, sleep=_no_wait)
+    live.delete("data", mapper, sleep=no_wait)
     assert mapper.devices == {"data": Device(FORMER, open=1)}
 
 
@@ -97,13 +82,13 @@ def test_an_attach_that_fails_leaves_the_device_as_it_was(step: str, mapper: Fak
 
 
 def test_edit_changes_a_live_cache(mapper: FakeMapper) -> None:
-    _cache(mapper)
+    make_cache(mapper)
     state = live.edit("fast", {"mode": "thru", "policy": "lru"}, FLASHCACHE, mapper)
     assert (state.mode, state.policy) == ("writethrough", "lru")
 
 
 def test_marks_move_in_an_order_in_which_low_is_never_above_high(mapper: FakeMapper) -> None:
-    _cache(mapper)
+    make_cache(mapper)
     for high, low in ((80, 70), (10, 5)):
         mapper.asked.clear()
         live.edit("fast", {"set_high": high, "set_low": low}, FLASHCACHE, mapper)
@@ -112,7 +97,7 @@ def test_marks_move_in_an_order_in_which_low_is_never_above_high(mapper: FakeMap
 
 
 def test_what_cannot_change_while_it_lives_is_refused(mapper: FakeMapper) -> None:
-    _cache(mapper)
+    make_cache(mapper)
     with pytest.raises(UserError, match="block cannot change"):
         live.edit("fast", {"block": 8192}, FLASHCACHE, mapper)
 
@@ -121,15 +106,15 @@ def test_what_cannot_change_while_it_lives_is_refused(mapper: FakeMapper) -> Non
 
 
 def _alone(mapper: FakeMapper) -> Callable[[], object]:
-    _cache(mapper, dirty=150)
-    return lambda: live.delete("fast", mapper, sleep=_no_wait)
+    make_cache(mapper, dirty=150)
+    return lambda: live.delete("fast", mapper, sleep=no_wait)
 
 
 def _attached(mapper: FakeMapper) -> Callable[[], object]:
     mapper.devices["fast"] = Device(FORMER, "LVM-1", open=1)
     live.attach("fast", SSD, manage.line_of(FLASHCACHE, {}), mapper)
     mapper.devices["fast"].dirty = 150
-    return lambda: live.delete("fast", mapper, sleep=_no_wait)
+    return lambda: live.delete("fast", mapper, sleep=no_wait)
 
 
 def _attach(mapper: FakeMapper) -> Callable[[], object]:
@@ -138,14 +123,14 @@ def _attach(mapper: FakeMapper) -> Callable[[], object]:
 
 
 def _edit(mapper: FakeMapper) -> Callable[[], object]:
-    _cache(mapper, dirty=150)
+    make_cache(mapper, dirty=150)
     options: Options = {"mode": "thru", "policy": "lru", "set_high": 10, "set_low": 5}
     return lambda: live.edit("fast", options, FLASHCACHE, mapper)
 
 
 def _clean(mapper: FakeMapper) -> Callable[[], object]:
-    _cache(mapper, dirty=250)
-    return lambda: live.clean("fast", mapper, sleep=_no_wait)
+    make_cache(mapper, dirty=250)
+    return lambda: live.clean("fast", mapper, sleep=no_wait)
 
 
 ACTS = [_alone, _attached, _attach, _edit, _clean]
@@ -235,7 +220,7 @@ def test_what_undoes_a_failure_may_fail_too(
 
 
 def test_a_cache_that_somebody_keeps_making_dirty_stays_as_it_was(mapper: FakeMapper) -> None:
-    _cache(mapper, dirty=150)
+    make_cache(mapper, dirty=150)
     again = FakeMapper.__call__
 
     class Rival(FakeMapper):
@@ -249,14 +234,14 @@ def test_a_cache_that_somebody_keeps_making_dirty_stays_as_it_was(mapper: FakeMa
 
     rival = Rival(mapper.devices)
     with pytest.raises(RunError, match="5 blocks are dirty, however often it is cleaned"):
-        live.delete("fast", rival, sleep=_no_wait)
+        live.delete("fast", rival, sleep=no_wait)
     device = rival.devices["fast"]
     assert (device.mode, device.dirty, device.suspended) == ("writeback", 5, False)
     assert not rival.lost
 
 
 def test_blocks_that_never_become_clean_are_not_waited_for_without_end(mapper: FakeMapper) -> None:
-    device = _cache(mapper, dirty=150)
+    device = make_cache(mapper, dirty=150)
     waits: list[float] = []
 
     class Hot(FakeMapper):
@@ -274,7 +259,7 @@ def test_blocks_that_never_become_clean_are_not_waited_for_without_end(mapper: F
 
 
 def test_a_cache_that_is_opened_while_it_is_deleted_stays_as_it_was(mapper: FakeMapper) -> None:
-    device = _cache(mapper, dirty=150)
+    device = make_cache(mapper, dirty=150)
 
     class Late(FakeMapper):
         def __call__(self, *words: str, table: str = "") -> str:
@@ -283,13 +268,13 @@ def test_a_cache_that_is_opened_while_it_is_deleted_stays_as_it_was(mapper: Fake
             return super().__call__(*words, table=table)
 
     with pytest.raises(UserError, match="fast: is in use; unmount it"):
-        live.delete("fast", Late(mapper.devices), sleep=_no_wait)
+        live.delete("fast", Late(mapper.devices), sleep=no_wait)
     assert mapper.devices["fast"] is device
     assert (device.mode, device.suspended) == ("writeback", False)
 
 
 def test_a_probe_that_has_it_open_for_a_moment_is_waited_for(mapper: FakeMapper) -> None:
-    device = _cache(mapper, dirty=150)
+    device = make_cache(mapper, dirty=150)
     removals = []
 
     class Probed(FakeMapper):
@@ -302,7 +287,7 @@ def test_a_probe_that_has_it_open_for_a_moment_is_waited_for(mapper: FakeMapper)
             return super().__call__(*words, table=table)
 
     # It has ended before anybody looks who it was.
-    assert live.delete("fast", Probed(mapper.devices), sleep=_no_wait) == "8:32"
+    assert live.delete("fast", Probed(mapper.devices), sleep=no_wait) == "8:32"
     assert len(removals) == 2
 
 
@@ -316,14 +301,14 @@ def test_a_probe_that_has_it_open_for_a_moment_is_waited_for(mapper: FakeMapper)
 def test_a_device_that_somebody_else_is_about_to_change_is_left_alone(
     mapper: FakeMapper, change: dict[str, object], said: str
 ) -> None:
-    cached = _cache(mapper, dirty=150)
+    cached = make_cache(mapper, dirty=150)
     plain = Device(FORMER)
     for key, value in change.items():
         setattr(cached, key, value)
         setattr(plain, key, value)
     for act in (live.clean, live.delete):
         with pytest.raises(UserError, match=said):
-            act("fast", mapper, sleep=_no_wait)
+            act("fast", mapper, sleep=no_wait)
     mapper.devices["fast"] = plain
     with pytest.raises(UserError, match=said):
         live.attach("fast", SSD, manage.line_of(FLASHCACHE, {}), mapper)

@@ -7,29 +7,14 @@ import pytest
 
 from isoblk.cache import contents, live, manage, volumes
 from isoblk.cache import format as layout
-from isoblk.cache.manage import Volume
-from isoblk.cache.setcache import PERSONALITIES
 from isoblk.errors import RunError, UserError
 from isoblk.machine.blockdev import Disk
-from tests.unit.dmfake import Device, FakeMapper
-
-FLASHCACHE = PERSONALITIES["flashcache"]
-ORIGIN, SSD = Volume("/dev/sdb", 1 << 30, "8:16"), Volume("/dev/sdc", 1 << 27, "8:32")
+from tests.unit.dmfake import FLASHCACHE, ORIGIN, SSD, Device, FakeMapper, make_cache
 
 
 @pytest.fixture
 def mapper() -> FakeMapper:
     return FakeMapper()
-
-
-def _no_wait(_: float) -> None:
-    pass
-
-
-def _cache(mapper: FakeMapper, dirty: int = 0) -> Device:
-    manage.create("fast", ORIGIN, SSD, manage.line_of(FLASHCACHE, {}), mapper)
-    mapper.devices["fast"].dirty = dirty
-    return mapper.devices["fast"]
 
 
 def test_a_cache_is_made_with_the_personalitys_defaults(mapper: FakeMapper) -> None:
@@ -50,7 +35,7 @@ def test_a_name_that_device_mapper_or_attach_cannot_use_is_refused(
 
 
 def test_a_name_that_is_taken_is_refused(mapper: FakeMapper) -> None:
-    _cache(mapper)
+    make_cache(mapper)
     with pytest.raises(UserError, match="there is a device-mapper device 'fast'"):
         manage.refuse_name("fast", mapper)
 
