@@ -29,8 +29,8 @@ CODE = re.compile(r"^(?: {4}|\t)[^\n]*$|^```.*?^```", re.MULTILINE | re.DOTALL)
 TOP = "|".join(DIRECTORIES)
 NAMED = re.compile(rf"(?<![\w/.~$-])((?:{TOP})/[\w./-]*[\w/])(?![\w*<{{$-])")
 STUDY = re.compile(r"`([\w-]+\.toml)`")
-# A kernel tree has such directories too; a name that stands for any.
-ELSEWHERE = re.compile(r"scripts/Makefile\.build|.*\bNAME\b")
+# A kernel tree and sysfs have such directories too; a name that stands for any.
+ELSEWHERE = re.compile(r"scripts/Makefile\.build|kernel/config/(target|nvmet)/|.*\bNAME\b")
 
 
 def _anchors(document: Path) -> set[str]:

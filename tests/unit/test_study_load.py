@@ -415,9 +415,10 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     path = tmp_path / "bad.toml"
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="not UTF-8 text"):
-        load_study(path)
+    for data, told in ((b"\xff\xff", "not UTF-8 text"), (b"\xff\xfe", "UTF-16 text")):
+        path.write_bytes(data)
+        with pytest.raises(UserError, match=told):
+            load_study(path)
 
 
 def test_a_damaged_preset_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,9 +42,9 @@ def test_import_says_what_it_passed_over(trace: Path, tmp_path: Path) -> None:
     trace.write_bytes(b"bad\n" + trace.read_bytes())
     result = run("import", trace, "-o", tmp_path / "o", "--skip-bad", 3)
     assert result.stderr == f"passed over: {trace}:1\n"
-    result = run("import", trace, "-o", tmp_path / "o")
+    result = run("import", trace, "-o", tmp_path / "p")
     assert isinstance(result.exception, UserError)
-    result = run("import", trace, "-o", tmp_path / "o", "--format", "nothing")
+    result = run("import", trace, "-o", tmp_path / "p", "--format", "nothing")
     assert "formats: spc msr" in str(result.exception)
 
 
@@ -70,9 +70,10 @@ def test_cut_takes_ranges_with_units(trace: Path, tmp_path: Path) -> None:
     rows = held(output)
     assert {row[4] for row in rows} == {1}
     assert rows[-1][0] <= 1_500_000_000
-    run("cut", output, "-o", output, "--records", "1:3", "--move")
-    assert len(held(output)) == 2
-    assert min(row[1] for row in held(output)) == 0
+    second = tmp_path / "d"
+    run("cut", output, "-o", second, "--records", "1:3", "--move")
+    assert len(held(second)) == 2
+    assert min(row[1] for row in held(second)) == 0
 
 
 @pytest.mark.parametrize("value", ["5", "a:b", "9:9", "2s:1s", "-1:4", "1:2:3"])
