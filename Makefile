@@ -51,7 +51,8 @@ test-smp: setup-dev kernels-smp
 	$(VENV)/bin/pytest tests/qemu
 
 sweep: setup-dev kernels
-	SWEEP_LIVES=$(SWEEP_LIVES) $(VENV)/bin/pytest -n $(JOBS) tests/lab/test_setcache_sweep.py
+	SWEEP_LIVES=$(SWEEP_LIVES) $(VENV)/bin/pytest -n $(JOBS) \
+		tests/lab/test_setcache_sweep.py tests/lab/test_cache_flight.py
 
 try-containers: setup
 	$(ISOBLK) kernel build --stock

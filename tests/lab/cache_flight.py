@@ -2,9 +2,9 @@
 """Writes under way while a cache is attached, changed and taken away: whatever was acknowledged is
 there, and nothing waits for ever.
 
-Run in the guest: NANOSECONDS of a write of the SSD, and 1 for all flights, or `hot`. What `isoblk
-cache` does is done again and again, with writes that begin just before its first call of dmsetup,
-its second, and so on; also so that it is interrupted there.
+Run in the guest: NANOSECONDS of a write of the SSD, and how many KINDS of flights, or `hot`. What
+`isoblk cache` does is done again and again, with writes that begin just before its first call of
+dmsetup, its second, and so on; also so that it is interrupted there.
 """
 
 import contextlib
@@ -204,7 +204,7 @@ def hot() -> None:
 
 # How many blocks are dirty before: if none are, nobody waits for the cleaning of others. And how a
 # call ends: see Flight.
-ALL: Final = (
+KINDS: Final = (
     (attached, 0, None),
     (alone, 0, None),
     (changed, 0, None),
@@ -224,7 +224,7 @@ def main() -> None:
         hot()
         return
     flights = 0
-    for make, dirty, late in ALL if sys.argv[2] == "1" else ALL[:2]:
+    for make, dirty, late in KINDS[: int(sys.argv[2])]:
         at = 0
         while True:
             try:
