@@ -58,5 +58,5 @@ fsck.ext4 -fn /dev/mapper/vol
     said = left.read("said")
     assert "the SSD is lost" in said
     # It is gone; but the SSD could not be told.
-    assert "/dev/disk1: not erased: cannot write to it" in said
+    assert "/dev/disk1: not erased: cannot write to byte 0: No such device" in said
     assert left.read("after").startswith("vol: 0 131072 linear ")
