@@ -44,6 +44,7 @@
 #define SC_STAMP_BLOCKS	16
 #define SC_STAMP_FIRST	256
 #define SC_STAMP_SPREAD	16
+#define SC_STAMP_PAGES	(3 * SC_STAMP_BLOCKS + SC_STAMP_SPREAD)
 
 /* The longest world-wide id. */
 #define SC_WWID_BYTES	16
@@ -137,50 +138,78 @@ void sc_origin_identity(const struct setcache *sc, char *identity)
 
 /*---------------------------------------------------------------------------*/
 
-/* Add blocks of the origin to a checksum, as far as it has them. */
-static int sc_stamp_add(struct setcache *sc, u64 block, u32 count,
-			struct page *page, u32 *sum)
+/* Which block of the origin is number @i of the sample; beyond its end: none. */
+static u64 sc_stamp_block(u64 blocks, u32 i)
 {
-	u64 blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
-	struct bio *bio;
-	int r = 0;
+	u32 at = i % SC_STAMP_BLOCKS;
 
-	for (; count-- && !r; block++) {
-		if (block >= blocks)
+	switch (i / SC_STAMP_BLOCKS) {
+	case 0:
+		return at;
+	case 1:
+		return SC_STAMP_FIRST + at;
+	case 2:
+		/* Wraps around if there are fewer. */
+		return blocks - SC_STAMP_BLOCKS + at;
+	default:
+		i -= 3 * SC_STAMP_BLOCKS;
+		return div_u64(blocks * (i + 1), SC_STAMP_SPREAD + 1);
+	}
+}
+
+/*
+ * Read the sample, all at once: a suspended device waits for it. What is beyond
+ * the end of the origin stays zeros.
+ */
+static int sc_stamp_read(struct setcache *sc, struct page **pages)
+{
+	u64 at, blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
+	struct bio *bio = NULL, *next;
+	struct blk_plug plug;
+	int r = 0;
+	u32 i;
+
+	blk_start_plug(&plug);
+	for (i = 0; i < SC_STAMP_PAGES; i++) {
+		at = sc_stamp_block(blocks, i);
+		if (at >= blocks)
 			continue;
-		bio = bio_alloc_bioset(sc->origin->bdev, 1, REQ_OP_READ,
-				       GFP_NOIO, &sc->bs);
-		bio->bi_iter.bi_sector = block * SC_BLOCK_SECTORS;
-		__bio_add_page(bio, page, SC_RECORD_BLOCK, 0);
+		next = bio_alloc_bioset(sc->origin->bdev, 1, REQ_OP_READ,
+					GFP_NOIO, &sc->bs);
+		next->bi_iter.bi_sector = at * SC_BLOCK_SECTORS;
+		__bio_add_page(next, pages[i], SC_RECORD_BLOCK, 0);
+		/* The last one ends when all have. */
+		if (bio) {
+			bio_chain(bio, next);
+			submit_bio(bio);
+		}
+		bio = next;
+	}
+	if (bio) {
 		r = submit_bio_wait(bio);
 		bio_put(bio);
-		*sum = crc32c(*sum, page_address(page), SC_RECORD_BLOCK);
 	}
+	blk_finish_plug(&plug);
 	return r;
 }
 
 /* Checksum of a sample of the origin. */
 static int sc_origin_stamp(struct setcache *sc, u32 *stamp)
 {
-	u64 blocks = sc->index.geo.origin / SC_BLOCK_SECTORS;
-	/* Without it the SSD would count as lost. */
-	struct page *page = alloc_page(GFP_NOIO | __GFP_NOFAIL);
-	u32 i;
+	struct page *pages[SC_STAMP_PAGES];
 	int r;
+	u32 i;
 
+	/* Without them the SSD would count as lost. */
+	for (i = 0; i < SC_STAMP_PAGES; i++)
+		pages[i] = alloc_page(GFP_NOIO | __GFP_NOFAIL | __GFP_ZERO);
+	r = sc_stamp_read(sc, pages);
 	*stamp = ~0;
-	r = sc_stamp_add(sc, 0, SC_STAMP_BLOCKS, page, stamp);
-	if (!r)
-		r = sc_stamp_add(sc, SC_STAMP_FIRST, SC_STAMP_BLOCKS, page,
-				 stamp);
-	/* Wraps around, and is beyond the end, if there are fewer. */
-	if (!r)
-		r = sc_stamp_add(sc, blocks - SC_STAMP_BLOCKS, SC_STAMP_BLOCKS,
-				 page, stamp);
-	for (i = 1; i <= SC_STAMP_SPREAD && !r; i++)
-		r = sc_stamp_add(sc, div_u64(blocks * i, SC_STAMP_SPREAD + 1),
-				 1, page, stamp);
-	__free_page(page);
+	for (i = 0; i < SC_STAMP_PAGES; i++) {
+		*stamp = crc32c(*stamp, page_address(pages[i]),
+				SC_RECORD_BLOCK);
+		__free_page(pages[i]);
+	}
 	return r;
 }
 
