@@ -22,10 +22,9 @@ class Dirty:
 
 
 def places(size: int) -> list[int]:
-    """Bytes where copies of the superblock are on an SSD of `size` bytes: two in front, one in
-    the last whole page."""
-    pages = size // layout.PAGE
-    return [number * layout.PAGE for number in sorted({0, 1, pages - 1}) if 0 <= number < pages]
+    """Bytes where copies of the superblock are on a device of `size` bytes, if it is so large."""
+    found = {layout.copy_at(copy, size) for copy in range(layout.COPIES)}
+    return sorted(at for at in found if 0 <= at <= size - layout.PAGE)
 
 
 def is_marked(ssd: Ssd) -> bool:
