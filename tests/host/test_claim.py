@@ -31,7 +31,7 @@ device = "fast"
 scheduler = "none"
 
 [run]
-runtime = "200ms"
+runtime = "1s"
 
 [workload]
 rw = "randwrite"
