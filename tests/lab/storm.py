@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.lab.guest import Left
-from tests.lab.load import BLKLOAD, START, STOP, WAIT, Value, results, save, script, tenant, vdisk
+from tests.lab.load import BLKLOAD, WAIT, Value, results, save, script, tenant, vdisk
 from tests.lab.setcache_guest import balance, status_of
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
@@ -97,12 +97,10 @@ def all_fua() -> str:
 
 
 def under_load(task: str, seconds: int, seed: int = 1) -> str:
-    """A task of the storm, which leaves a file of its name, and the load, which leaves another."""
+    """A task of the storm, which leaves a file of its name, and its load, which leaves another."""
     return "\n".join(
         (
-            START,
             f"python3 -SI /run/storm.py {task} {seconds} {seed} > /run/isoblk/{task}",
-            STOP,
             WAIT,
             save(f"results.{task}"),
         )
