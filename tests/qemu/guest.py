@@ -15,8 +15,9 @@ from isoblk.machine.qemu import Qemu
 from isoblk.study.model import CgroupVersion
 from tests.lab.guest import Left
 
-# A guest that takes longer has hung. The debug kernel boots in six seconds on an idle machine.
-TIME_LIMIT_S = 300.0
+# A guest that takes longer has hung. On an idle machine the longest takes two minutes; a loaded or
+# slow one may take several times as long, and is no reason to fail.
+TIME_LIMIT_S = 1200.0
 
 
 @dataclass(frozen=True)

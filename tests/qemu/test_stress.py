@@ -244,7 +244,6 @@ def test_elevators_are_switched_under_load(debug_guest: Guest, shared: bool) -> 
             "settle disk0",
         ),
         modules=MODULES,
-        timeout=240,
     )
     assert_ended(left)
     assert_settled(left, "disk0")
@@ -371,7 +370,6 @@ def test_cgroups_come_and_go_under_load(debug_guest: Guest) -> None:
             end(3),
         ),
         modules=MODULES,
-        timeout=150,
     )
     assert_clean(left, 3)
     assert rounds(left, "weigh") > 0
@@ -399,7 +397,7 @@ def test_a_cgroup_removed_while_its_request_waits_for_the_switch(debug_guest: Gu
             f"settle disk0; mv /run/isoblk/disk0.settled /run/isoblk/{i}.settled",
             "choose disk0 none",
         ]
-    left = debug_guest.run(stress(*lines), modules=MODULES, timeout=100)
+    left = debug_guest.run(stress(*lines), modules=MODULES)
     for i in range(2 * len(OURS)):
         assert_settled(left, str(i))
 
@@ -423,7 +421,6 @@ def test_processors_go_and_come_under_load(debug_guest: Guest) -> None:
             end(),
         ),
         modules=MODULES,
-        timeout=180,
     )
     assert_clean(left)
     assert rounds(left, "plug") > 0
@@ -476,7 +473,6 @@ def test_disks_vanish_under_load(debug_guest: Guest) -> None:
             "rmmod isoblk_share",
         ),
         modules=MODULES,
-        timeout=200,
     )
     assert rounds(left, "vanish") >= 2 * len(kinds) * len(OURS)
     for i in range(rounds(left, "vanish")):
@@ -533,7 +529,6 @@ def test_modules_are_loaded_and_unloaded_under_load(debug_guest: Guest) -> None:
         ),
         modules=MODULES,
         load=False,
-        timeout=180,
     )
     assert_ended(left)
     assert rounds(left, "load") > 1
@@ -566,7 +561,6 @@ def test_requests_that_fail_or_come_back_are_charged_once(debug_guest: Guest) ->
             end(),
         ),
         modules=MODULES,
-        timeout=180,
     )
     assert_clean(left)
     done = results(left, "results")
@@ -661,7 +655,6 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
             *(f"settle {disk}" for disk in DISKS.values()),
         ),
         modules=MODULES,
-        timeout=240,
         memory_mib=768,
     )
     for disk in DISKS.values():

@@ -121,7 +121,6 @@ def test_cuts_under_load_end_every_request_and_lose_no_fua(debug_guest: Guest) -
             f"cat {STATS}/disk0/stats > /run/isoblk/stats",
         ),
         memory_mib=1024,
-        timeout=400,
     )  # fmt: skip
     for i in range(cuts):
         found = results(left, f"r{i}")
