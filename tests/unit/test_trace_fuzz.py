@@ -8,6 +8,7 @@ files: lines and fields are cut out, doubled, swapped, and replaced by what no f
 import gzip
 import lzma
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,10 @@ from isoblk import cli
 from isoblk.errors import UserError
 from isoblk.trace.batch import TIME_UNITS
 from isoblk.trace.convert import import_trace
+from isoblk.trace.cut import Part, cut
 from isoblk.trace.info import describe
 
+from .isotrace import Rec, packed
 from .tracegen import KIND_NAMES, KINDS, requests
 
 SLOW = settings(
@@ -151,6 +154,44 @@ def test_import_and_info_succeed_or_say_why(name: str, tmp_path: Path, data: st.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]
 
 
+def _compact(data: st.DataObject) -> bytes:
+    """A compact trace in which one thing is not what it should be, and the rest fits, or not."""
+    made = [Rec(t * 1000, op=t % 4, offset=t * 4096, stream=t % 3) for t in range(20)]
+    at = data.draw(st.integers(0, len(made) - 1))
+    field, most = data.draw(
+        st.sampled_from([("t", 64), ("offset", 64), ("bytes", 32), ("op", 8), ("stream", 16)])
+    )
+    value = data.draw(st.sampled_from([0, 1, 1 << (most - 1), (1 << most) - 1]))
+    if data.draw(st.booleans()):
+        made = made[: data.draw(st.integers(0, len(made)))]
+    if at < len(made):
+        made[at] = made[at]._replace(**{field: value})
+    raw = bytearray(
+        packed(made, end=data.draw(st.sampled_from([1 << 17, 1 << 17, 0, 1 << 30, 1 << 63])))
+    )
+    # The header's counts.
+    if data.draw(st.integers(0, 3)) == 0:
+        place = data.draw(st.sampled_from([16, 24, 32]))
+        raw[place : place + 8] = data.draw(WORDS).ljust(8, b"\0")
+    return bytes(raw)
+
+
+@SLOW
+@given(data=st.data())
+def test_a_compact_trace_of_others_is_described_or_refused(
+    tmp_path: Path, data: st.DataObject
+) -> None:
+    (tmp_path / "t").write_bytes(_compact(data))
+    try:
+        found = describe(tmp_path / "t")
+    except UserError as error:
+        assert "\n" not in str(error)
+    else:
+        assert found.records == sum(op.records for op in found.ops) > 0
+    with suppress(UserError):
+        cut(tmp_path / "t", tmp_path / "o", Part(move=data.draw(st.booleans())))
+
+
 # What the command line makes of what is no trace at all.
 NO_TRACES = {
     "empty": b"",
@@ -164,6 +205,10 @@ NO_TRACES = {
     "half of a gzip": gzip.compress(b"0,0,4096,R,0.5\n" * 1000)[:40],
     "a compact trace's magic": b"ISOTRACE",
     "a compact trace of 2^64 records": b"ISOTRACE\1\0\0\0\x18\0\0\0" + b"\xff" * 8 + bytes(40),
+    "a compact trace of nothing": packed([]),
+    "a compact trace out of order": packed([Rec(5), Rec(0), Rec(9)]),
+    "a compact trace with an unknown operation": packed([Rec(0, op=200)]),
+    "a compact trace beyond its end": packed([Rec(0, offset=1 << 40)], end=4096),
 }
 
 

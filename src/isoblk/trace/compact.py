@@ -20,7 +20,7 @@ from typing import IO, BinaryIO
 import numpy as np
 
 from isoblk.errors import RunError, UserError
-from isoblk.trace.record import RECORD, Records, ends
+from isoblk.trace.record import FLUSH, LARGEST, OPS, RECORD, Records, ends
 
 MAGIC = b"ISOTRACE"
 VERSION = 1
@@ -29,6 +29,7 @@ SUFFIX = ".isotrace"
 BLOCK = 1 << 18  # records read at once: 6 MiB
 
 _HEADER = struct.Struct("<8sIIQQQ")
+_DAMAGED = "the file is damaged: import the trace again"
 
 
 @dataclass(frozen=True)
@@ -72,23 +73,52 @@ def read_header(path: Path) -> Header:
         raise UserError(
             f"{size} bytes, but {records} records make {HEADER_BYTES + records * itemsize}",
             where=str(path),
-            next="the file is damaged: import the trace again",
+            next=_DAMAGED,
         )
+    if max(span_ns, max_end) > LARGEST:
+        raise UserError("a time or an address above 2^63", where=str(path), next=_DAMAGED)
     return Header(records, span_ns, max_end)
 
 
 def read_blocks(path: Path, start: int = 0, stop: int | None = None) -> Iterator[Records]:
-    """The records start..stop, some at a time. Raises what read_header raises."""
-    total = read_header(path).records
-    stop = total if stop is None else min(stop, total)
+    """The records start..stop, some at a time; each is what a record may be.
+
+    Raises:
+        UserError: what read_header raises, or a record that no trace can have. RunError: the file
+            has become shorter meanwhile.
+    """
+    header = read_header(path)
+    stop = header.records if stop is None else min(stop, header.records)
+    time = 0
     with path.open("rb") as file:
         file.seek(HEADER_BYTES + start * RECORD.itemsize)
         while start < stop:
             block = np.fromfile(file, RECORD, min(BLOCK, stop - start))
             if not len(block):
                 raise RunError("has become shorter", where=str(path))
+            if found := _damage(block, time, header):
+                at, what = found
+                raise UserError(f"record {start + at + 1} {what}", where=str(path), next=_DAMAGED)
+            time = int(block["t"][-1])
             yield block
             start += len(block)
+
+
+def _damage(records: Records, time: int, header: Header) -> tuple[int, str] | None:
+    """The first record that is wrong, and what is, by the rules of blkload. time: of the record
+    before them."""
+    moves = records["op"] != FLUSH
+    # No sum overflows: a size has 32 bits, and what begins above LARGEST is wrong by itself.
+    beyond = (records["offset"] > LARGEST) | (ends(records) > header.max_end)
+    rules = [
+        (records["op"] >= len(OPS), "is of an unknown operation"),
+        (np.diff(records["t"], prepend=np.uint64(time)) > LARGEST, "starts before the one before"),
+        (records["t"] > header.span_ns, "starts after the end that the header gives"),
+        (moves & beyond, "goes beyond the last byte that the header gives"),
+        (moves & (records["bytes"] == 0), "moves nothing"),
+    ]
+    broken = [(int(np.argmax(wrong)), what) for wrong, what in rules if wrong.any()]
+    return min(broken, default=None)
 
 
 class Writer:

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from isoblk.errors import UserError
 from isoblk.trace.compact import read_blocks, read_header
 from isoblk.trace.names import read_names
 from isoblk.trace.record import FLUSH, FUA, OPS, SECOND, WRITE, Array, Floats, Records, ends
@@ -92,8 +93,10 @@ class TraceInfo(msgspec.Struct, frozen=True):
 
 
 def describe(path: Path) -> TraceInfo:
-    """Raises UserError: not a compact trace, or the names of its streams are damaged."""
+    """Raises UserError: not a compact trace, or damaged, or the names of its streams are."""
     header = read_header(path)
+    if not header.records:
+        raise UserError("the trace has no requests", where=str(path))
     captured = read_names(path)
     names = {one.stream: one.cgroup for one in captured.streams} if captured else {}
     count = _Count(header.span_ns, header.max_end)
