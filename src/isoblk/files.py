@@ -54,7 +54,10 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Make `path` hold `data`, or leave it as it was. For isoblk's own files."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_bytes(data)
+        # What is there is a link of somebody else's, or left by a process of the same number.
+        temporary.unlink(missing_ok=True)
+        with temporary.open("xb") as file:
+            file.write(data)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -99,7 +102,7 @@ def new_files(
     parent = targets[0].parent
     with _cannot_write(parent if not parent.is_dir() else given[0]):
         directory = Path(tempfile.mkdtemp(prefix=".isoblk-", dir=parent))
-    temporaries = [directory / target.name for target in targets]
+    temporaries = [directory / path.name for path in given]
     try:
         with _named_as(directory, parent):
             yield temporaries
@@ -143,7 +146,7 @@ def _take_names(temporaries: list[Path], targets: list[Path], *, force: bool) ->
                     if force:
                         target.unlink(missing_ok=True)
                 elif force:
-                    temporary.replace(target)
+                    _replace(temporary, target)
                 else:
                     _take_name(temporary, target)
                     taken.append(target)
@@ -151,6 +154,17 @@ def _take_names(temporaries: list[Path], targets: list[Path], *, force: bool) ->
         for target in taken:
             target.unlink(missing_ok=True)
         raise
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    """Raises OSError."""
+    try:
+        temporary.replace(target)
+    except OSError as error:
+        # The first of the files is a link that leads to another file system, and this is none.
+        if error.errno != errno.EXDEV:
+            raise
+        write_atomically(target, temporary.read_bytes())
 
 
 def _take_name(temporary: Path, target: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import typer.main
 
 from isoblk import cli
 from isoblk.errors import RunError, UserError
-from isoblk.files import new_file, new_files, read_text
+from isoblk.files import new_file, new_files, read_text, write_atomically
 
 from . import tracegen
 from .tracegen import KINDS, requests
@@ -217,6 +218,33 @@ def test_force_replaces_what_a_link_leads_to(tmp_path: Path) -> None:
     assert (tmp_path / "a").is_symlink()
     assert (tmp_path / "far" / "a").read_text() == "new"
     assert _listing(tmp_path / "far") == ["a"]
+
+
+@pytest.mark.parametrize("elsewhere", ["here", "/dev/shm"])
+def test_what_lies_beside_a_link_is_written_beside_it(tmp_path: Path, elsewhere: str) -> None:
+    """The names of a trace's streams, of which the trace is a link to another name, or to another
+    file system."""
+    base = tmp_path if elsewhere == "here" else Path(elsewhere)
+    with TemporaryDirectory(dir=base) as far:
+        (Path(far) / "b").write_text("old")
+        (tmp_path / "a").symlink_to(Path(far) / "b")
+        (tmp_path / "a.json").write_text("old")
+        with new_files([tmp_path / "a", tmp_path / "a.json"], force=True) as (new, _):
+            new.write_text("new")
+            new.with_name(f"{new.name}.json").write_text("new")
+        assert (Path(far) / "b").read_text() == "new"
+        assert (tmp_path / "a.json").read_text() == "new"
+        assert _listing(Path(far)) == ["b"]
+
+
+def test_isoblks_own_files_are_not_written_through_links(tmp_path: Path) -> None:
+    """A result directory of somebody else may have links for whatever process number."""
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / f".report.html.{os.getpid()}").symlink_to("mine")
+    write_atomically(tmp_path / "report.html", b"theirs")
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert (tmp_path / "report.html").read_bytes() == b"theirs"
+    assert _listing(tmp_path) == ["mine", "report.html"]
 
 
 def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
