@@ -104,6 +104,7 @@ def test_jobs_that_ran_together_are_left_out(tmp_path: Path) -> None:
         ("", "not JSON"),
         ("fio: this is text", "not JSON"),
         ("{", "not JSON"),
+        ('{"jobs": ' + "[" * 100_000, "not JSON"),
         ("[]", "no list of jobs"),
         ('{"jobs": 1}', "no list of jobs"),
         ('{"jobs": [1]}', "no list of jobs"),

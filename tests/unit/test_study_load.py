@@ -10,6 +10,7 @@ from isoblk import paths
 from isoblk.errors import UserError
 from isoblk.study.load import load_study, parse_study
 from isoblk.study.source import Source
+from isoblk.trace.synth import load_recipe
 
 SHIPPED = sorted((paths.presets_dir().parent).glob("*.toml"))
 
@@ -299,6 +300,12 @@ def test_a_wrong_value_is_named_with_its_place(old: str, new: str, facts: list[s
             '[matrix]\nscheduler = ["none", "io.latency"]',
             ["x.toml:14: event[0]: io.latency has no weight that could change"],
         ),
+        ('[filesystem]\ntpye = "ext4"', ["x.toml:15: filesystem.tpye: unknown field", "type"]),
+        (
+            '[compare]\ntitle = "s"\nsource = "s"\nmetric = "total_bps"\nx = "y"\n'
+            '[[compare.series]]\ntexd = "s"',
+            ["x.toml:20: compare.series[0].texd: unknown field", "text"],
+        ),
         # claims
         ("[[claim]]\ntext = 'x'", ["x.toml:14: claim[0].source: missing"]),
     ],
@@ -419,6 +426,31 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(UserError, match=told):
             load_study(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a = " + "[" * 200_000, "more than 16"),
+        ("a = " + "{a = " * 20_000, "more than 16"),
+        ("[" + "a." * 20_000 + "a]", "more than 16"),
+        ("a = " + "9" * 6000, "a number that is too long"),
+    ],
+    ids=["lists", "tables", "dots", "digits"],
+)
+def test_toml_that_nobody_writes_by_hand_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    for load in (load_study, load_recipe):
+        with pytest.raises(UserError, match=why):
+            load(tmp_path / "x.toml")
+    line = wrong(edited('"fast"', f'"{tmp_path / "x.toml"}"'))
+    assert "x.toml: damaged preset" in line
+    assert why in line
+
+
+def test_a_presets_driver_is_a_word(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text('title = "x"\nsource = "x"\n[device]\ndriver = {}\n')
+    assert "names no driver" in wrong(edited('"fast"', f'"{tmp_path / "x.toml"}"'))
 
 
 def test_a_damaged_preset_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ def read_fio(path: Path, state: State) -> FioResults:
     try:
         # fio may print warnings ahead of the JSON.
         document = msgspec.json.decode(data[max(0, data.find(b"{")) :])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(
             f"not JSON: {error}", where=str(path), next="run fio with --output-format=json"
         ) from None

@@ -2,10 +2,10 @@
 """A study file, read and checked."""
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
+from isoblk import toml
 from isoblk.errors import UserError, is_printed, printable
 from isoblk.files import read_text
 from isoblk.study.check import check_study
@@ -35,8 +35,8 @@ def load_study(path: Path) -> tuple[Study, str]:
 def parse_study(text: str, name: str) -> Study:
     """The study that `text` is; `name` is the file's, for errors, which are load_study's."""
     try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        document = toml.parse(text)
+    except ValueError as error:
         raise _syntax_error(str(error), text, name) from None
     source = Source.of(name, text)
     _join_keys(document)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Devices: from a preset's file, a table, or both."""
 
-import tomllib
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from isoblk import paths
+from isoblk import paths, toml
 from isoblk.errors import UserError
 from isoblk.files import read_text
 from isoblk.study import limits
@@ -204,8 +203,8 @@ def _load_preset(name: str, field: Field) -> Preset:
         )
     text = read_text(path, "the preset")
     try:
-        preset = msgspec.convert(tomllib.loads(text), Preset)
-        if preset.device.get("driver") not in DRIVERS:
+        preset = msgspec.convert(toml.parse(text), Preset)
+        if str(preset.device.get("driver")) not in DRIVERS:
             raise ValueError("[device] names no driver")
     except ValueError as error:  # both decoders' errors are ValueErrors
         raise UserError(f"damaged preset: {error}", where=str(path)) from None

@@ -78,13 +78,16 @@ def _field(path: str) -> Field:
 
 
 def _type_at(kind: type[msgspec.Struct], field: Field) -> object:
-    """The annotation of the field."""
+    """The annotation of the field; of a table or list that may be left out, what it is if not."""
     at: object = kind
     for part in field:
         if isinstance(part, int):
             at = typing.get_args(at)[0]
         else:
             at = typing.get_type_hints(at)[part] if isinstance(at, type) else at
+        given = [arg for arg in typing.get_args(at) if arg is not types.NoneType]
+        if isinstance(at, types.UnionType) and len(given) == 1:
+            at = given[0]
     return at
 
 

@@ -77,7 +77,7 @@ def read_names(trace: Path) -> Names | None:
         return None
     except OSError as error:
         raise UserError(f"cannot read: {error.strerror}", where=str(path)) from None
-    except ValueError as error:  # msgspec's are ValueErrors
+    except (ValueError, RecursionError) as error:  # msgspec's are ValueErrors
         raise UserError(
             f"damaged names of a trace's streams: {error}",
             where=str(path),

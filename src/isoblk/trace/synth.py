@@ -6,7 +6,6 @@ numbers (PCG64), CHUNK requests at a time.
 """
 
 import math
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -14,6 +13,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from isoblk import toml
 from isoblk.errors import UserError
 from isoblk.files import read_text
 from isoblk.study.units import parse_size, parse_time
@@ -98,9 +98,9 @@ def load_recipe(path: Path) -> Recipe:
     """A recipe, checked. Raises UserError: names file and field."""
     text = read_text(path, "the recipe")
     try:
-        recipe = msgspec.convert(tomllib.loads(text), Recipe)
+        recipe = msgspec.convert(toml.parse(text), Recipe)
         _Plan(recipe)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError) as error:
+    except ValueError as error:  # tomllib's and msgspec's are ValueErrors
         cause = str(error)
         raise UserError(cause[:1].lower() + cause[1:], where=str(path)) from None
     return recipe
