@@ -29,6 +29,7 @@ from isoblk.result.store import (
     PREDICTIONS_SCHEMA,
     SERIES_SCHEMA,
     write_study,
+    write_table,
 )
 from isoblk.study.model import (
     ClaimEntry,
@@ -225,20 +226,17 @@ def _write_run(directory: Path, run_id: str, made: Made, spec: RunSpec) -> None:
         cpu_s=0.4,
     )
     if made.predictions is not None:
-        pl.DataFrame(made.predictions, schema=PREDICTIONS_SCHEMA, orient="row").write_parquet(
-            directory / PREDICTIONS
-        )
+        predictions = pl.DataFrame(made.predictions, schema=PREDICTIONS_SCHEMA, orient="row")
+        write_table(directory / PREDICTIONS, predictions)
     (directory / "run.json").write_bytes(msgspec.json.encode(record))
     (directory / "plan.sh").write_text(
         "#!/bin/sh\n# made up & <escaped>\n"
         f"echo {made.scheduler} > /sys/block/disk0/queue/scheduler\n"
     )
-    pl.DataFrame(series, schema=SERIES_SCHEMA, orient="row").write_parquet(
-        directory / "series.parquet"
-    )
-    pl.DataFrame(buckets, schema=LATENCY_SCHEMA, orient="row").write_parquet(
-        directory / "latency.parquet"
-    )
+    table = pl.DataFrame(series, schema=SERIES_SCHEMA, orient="row")
+    write_table(directory / "series.parquet", table)
+    table = pl.DataFrame(buckets, schema=LATENCY_SCHEMA, orient="row")
+    write_table(directory / "latency.parquet", table)
 
 
 def _latencies(count: int, weight: int) -> dict[int, int]:

@@ -52,6 +52,16 @@ def test_shares_totals_and_errors(tmp_path: Path) -> None:
     assert not found.capped
 
 
+@pytest.mark.parametrize("name", ["run[1]", "run?", "{run1}", "*", "[", "run\udcff"])
+def test_the_tables_are_those_of_the_directory_whatever_it_is_called(
+    tmp_path: Path, name: str
+) -> None:
+    """Not those of another one, whose name is what this one's would stand for in a shell."""
+    _only(tmp_path / "run1", Made("bfq", {"a": 100, "b": 100}, tenants=[tenant("a", 1)]))
+    metrics = _only(tmp_path / name, Made("bfq", {"a": 900}, tenants=[tenant("a", 1)]))
+    assert metrics.windows.moved["a"][0] == 90 * resultgen.BS
+
+
 def test_the_ideal_gives_nobody_more_than_it_reaches_alone(tmp_path: Path) -> None:
     found = _only(
         tmp_path, _alone(6000), Made("bfq", {"a": 6000, "b": 4000}, tenants=TWO, alone=[0, 0])

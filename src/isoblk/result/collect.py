@@ -29,7 +29,13 @@ from isoblk.result.model import (
 )
 from isoblk.result.predictions import parse_predictions
 from isoblk.result.sampled import parse_samples, sampled_output, since_first
-from isoblk.result.store import FORMAT, LATENCY_SCHEMA, PREDICTIONS, SERIES_SCHEMA
+from isoblk.result.store import (
+    FORMAT,
+    LATENCY_SCHEMA,
+    PREDICTIONS,
+    SERIES_SCHEMA,
+    write_table,
+)
 from isoblk.study.model import RunSpec, Tenant
 from isoblk.study.point import RUNNING
 from isoblk.workload import barrier, blkload, fio, programs
@@ -95,12 +101,12 @@ def collect(
         wall_s=round(ran.wall_s, 3),
         cpu_s=round(ran.cpu_s, 3),
     )
-    _series(spec, outputs).write_parquet(directory / "series.parquet", statistics=False)
-    _latency(spec, outputs).write_parquet(directory / "latency.parquet", statistics=False)
+    write_table(directory / "series.parquet", _series(spec, outputs))
+    write_table(directory / "latency.parquet", _latency(spec, outputs))
     if predicts(spec):
         barrier_ns = next(o.start_ns for o in outputs.values() if o.start_ns is not None)
         predictions = parse_predictions(_read(directory, "predictions"), barrier_ns)
-        predictions.write_parquet(directory / PREDICTIONS, statistics=False)
+        write_table(directory / PREDICTIONS, predictions)
     for name in _RAW_FILES:
         (directory / name).unlink(missing_ok=True)
     _keep_only([f"{name}.out" for name in said], directory / barrier.DIRECTORY)

@@ -50,15 +50,15 @@ class Run:
 
     def series(self) -> pl.DataFrame:
         """Time series, SERIES_SCHEMA."""
-        return pl.read_parquet(self.dir / "series.parquet")
+        return _read_table(self.dir / "series.parquet")
 
     def latency(self) -> pl.DataFrame:
         """Latency buckets of the measured time, LATENCY_SCHEMA."""
-        return pl.read_parquet(self.dir / "latency.parquet")
+        return _read_table(self.dir / "latency.parquet")
 
     def predictions(self) -> pl.DataFrame:
         """feedbac's predictions, PREDICTIONS_SCHEMA."""
-        return pl.read_parquet(self.dir / PREDICTIONS)
+        return _read_table(self.dir / PREDICTIONS)
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,18 @@ class ResultSet:
     dir: Path
     record: StudyRecord
     runs: list[Run | None]
+
+
+def _read_table(path: Path) -> pl.DataFrame:
+    # Polars takes a path for a pattern, and for UTF-8.
+    with path.open("rb") as file:
+        return pl.read_parquet(file)
+
+
+def write_table(path: Path, table: pl.DataFrame) -> None:
+    """Write one of a run's tables. Raises OSError."""
+    with path.open("wb") as file:
+        table.write_parquet(file, statistics=False)
 
 
 def run_dir(results: Path, run_id: str) -> Path:
