@@ -393,6 +393,13 @@ def _captured(directory: Path, paths: list[str]) -> Path:
     return trace
 
 
+def test_a_trace_that_no_study_can_name_is_refused(tmp_path: Path) -> None:
+    directory = tmp_path / "\udcff"
+    directory.mkdir()
+    with pytest.raises(UserError, match="the name is not UTF-8"):
+        fromcapture.from_capture(_captured(directory, ["/a"]))
+
+
 @given(
     st.lists(
         st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), max_size=70)

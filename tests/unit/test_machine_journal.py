@@ -154,6 +154,13 @@ def test_a_change_is_on_the_disk_before_it_is_made(fake: FakeMachine) -> None:
         assert str(fake.root / LOOP_FILE) in path.read_text()
 
 
+def test_a_name_that_no_journal_can_hold_is_an_error(fake: FakeMachine) -> None:
+    state = fake.root / "state"
+    with pytest.raises(UserError, match="the name is not UTF-8"), book.journal(state) as own:
+        own.record(LoopFile(f"/tmp/\udcff/{LOOP_FILE}"))
+    assert not list(state.iterdir())
+
+
 def test_what_cannot_be_undone_stays_in_the_journal(fake: FakeMachine) -> None:
     state, group = fake.root / "state", fake.root / "cgroup/isoblk-sdb"
     with (

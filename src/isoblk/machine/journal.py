@@ -131,8 +131,12 @@ class Journal:
         return not self._changes
 
     def record(self, change: Change) -> None:
-        """Write a change down. When this returns it is on the disk, and may be made."""
-        with self._lock:
+        """Write a change down. When this returns it is on the disk, and may be made.
+
+        Raises:
+            UserError: it is about a file whose name no journal can hold.
+        """
+        with self._lock, _in_utf_8():
             _append(self._file, change)
             self._changes.append(change)
 
@@ -343,6 +347,16 @@ def _append(file: IO[bytes], line: msgspec.Struct) -> None:
     file.write(msgspec.json.encode(line) + b"\n")
     file.flush()
     os.fsync(file.fileno())
+
+
+@contextmanager
+def _in_utf_8() -> Iterator[None]:
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise UserError(
+            "the name is not UTF-8", where=error.object, next="choose another"
+        ) from None
 
 
 def _sync(directory: Path) -> None:

@@ -2,6 +2,7 @@
 """A captured trace as a study: a tenant for each cgroup, with the weight that it had."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -44,6 +45,12 @@ def from_capture(trace: Path) -> tuple[str, list[str]]:
             where=str(trace),
             next="for other traces write `trace` and `trace_stream` into a study: docs/studies.md",
         )
+    try:
+        os.fspath(trace.absolute()).encode()
+    except UnicodeEncodeError:
+        raise UserError(
+            "the name is not UTF-8, as a study is", where=str(trace), next="rename it"
+        ) from None
     if not names.streams or max(one.stream for one in names.streams) >= MOST_STREAMS:
         raise UserError("damaged names of streams", where=str(trace), next="capture again")
     warnings: list[str] = []
