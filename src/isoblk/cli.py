@@ -34,7 +34,7 @@ from isoblk.campaign.study import dry_run, run_study
 from isoblk.campaign.trial import try_out
 from isoblk.cli_help import examples
 from isoblk.doctor import doctor
-from isoblk.errors import IsoblkError, RunError, UserError
+from isoblk.errors import IsoblkError, RunError, UserError, printable
 from isoblk.guest.plan import check_queues
 from isoblk.guest.tier import QEMU, UML
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, stock
@@ -270,7 +270,8 @@ def _campaign(
                 point = expansion.runs[index].spec
                 what = "failed" if ended is None else "invalid: " + ended.record.reasons[0]
                 place = " ".join((point.kind, *point.point.values()))
-                bar.console.print(f"{place}: {what}", style="red", markup=False, highlight=False)
+                told = printable(f"{place}: {what}")
+                bar.console.print(told, style="red", markup=False, highlight=False)
 
         try:
             record = run_study(
@@ -288,7 +289,8 @@ def _campaign(
     finished = read_results(results)
     if any(one is not None for one in finished.runs):
         console.print(summary_table(finished))
-        console.print(f"results in {results}; next: isoblk report {results}", highlight=False)
+        text = f"results in {results}; next: isoblk report {results}"
+        console.print(printable(text), markup=False, highlight=False)
     for note in earlier.notes(results):
         typer.echo(f"note: {note}", err=True)
     if failures := [one.failure for one in record.runs if one.failure]:

@@ -9,7 +9,7 @@ import typer
 from isoblk.capture.backend import Backend, open_source
 from isoblk.capture.session import Captured, Wanted, alone, capture, refuse_output
 from isoblk.capture.target import find_target
-from isoblk.errors import RunError, UserError
+from isoblk.errors import RunError, UserError, printable
 from isoblk.report import text
 from isoblk.study.units import parse_size
 from isoblk.trace.compact import SUFFIX
@@ -112,4 +112,5 @@ def _account(output: Path, done: Captured) -> list[str]:
         lines.append(f"stream {one.stream}: {one.cgroup}, {share}, {busiest}{weights}")
     if len(ordered) > _FEW:
         lines.append(f"and {len(ordered) - _FEW} more streams")
-    return lines
+    # A cgroup, and a process, is called what its owner likes.
+    return [printable(line) for line in lines]

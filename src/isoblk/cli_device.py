@@ -20,7 +20,7 @@ from isoblk.device import text
 from isoblk.device.check import TOLERANCE, Measured, measure
 from isoblk.device.fiojson import State, read_fio
 from isoblk.device.fit import Fit, estimate, refine
-from isoblk.errors import RunError, UserError
+from isoblk.errors import RunError, UserError, printable
 from isoblk.files import new_file
 from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
 from isoblk.machine.uml import Uml
@@ -128,7 +128,7 @@ def _fit(results: list[Path], state: State, rounds: int, jobs: int, kernel: str)
     """The preset that fits best what fio measured. Raises UserError: nothing of it can be used."""
     found = [read_fio(path, state) for path in results]
     for line in (line for one in found for line in one.left_out):
-        typer.echo(f"left out: {line}", err=True)
+        typer.echo(f"left out: {printable(line)}", err=True)
     expect = _distinct([entry for one in found for entry in one.figures])
     if not expect:
         raise UserError(

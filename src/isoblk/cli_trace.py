@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from isoblk.cli_help import examples
-from isoblk.errors import UserError
+from isoblk.errors import UserError, printable
 from isoblk.files import new_files
 from isoblk.report import text
 from isoblk.report.tables import plain_or_rich
@@ -166,7 +166,7 @@ def _summary(name: str, found: TraceInfo) -> Table:
     def row(name: str, *parts: str) -> None:
         table.add_row(name, ", ".join(parts))
 
-    row("trace", name)
+    row("trace", escape(name))
     row("records", f"{found.records:,}")
     row("time", f"{found.span_ns / 1e9:,.3f} s")
     row("rate", f"{text.count(found.iops)} requests/s", text.rate(found.bytes_a_second))
@@ -220,7 +220,7 @@ def _streams(found: TraceInfo) -> Table:
     for stream in sorted(found.streams, key=lambda stream: -stream.records)[:_FEW]:
         table.add_row(
             str(stream.stream),
-            *([escape(stream.name)] if named else []),
+            *([escape(printable(stream.name))] if named else []),
             f"{stream.records:,}",
             f"{stream.bytes:,}",
             f"{stream.lowest:,}",

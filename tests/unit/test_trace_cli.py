@@ -4,11 +4,17 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from typer.testing import CliRunner, Result
 
+from isoblk.capture.session import Captured
+from isoblk.cli_capture import _account
 from isoblk.cli_trace import app
 from isoblk.errors import UserError
+from isoblk.trace.compact import read_header
+from isoblk.trace.convert import import_trace
+from isoblk.trace.names import Names, Process, StreamName, write_names
 
 from .tracegen import KINDS, alibaba, held, requests
 
@@ -62,6 +68,40 @@ def test_info_prints_a_summary_json_and_figures(trace: Path, tmp_path: Path) -> 
     found = json.loads(run("info", trace, "--json").stdout)
     assert found["records"] == 300
     assert [stream["stream"] for stream in found["streams"]] == [0, 1, 2]
+
+
+HOSTILE = "[/]x\x1b[2J"
+
+
+def test_names_in_traces_of_others_say_nothing_to_the_terminal(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = Path(f"{HOSTILE}.isotrace".replace("/", "\n"))
+    import_trace([trace], named)
+    stream = StreamName(stream=1, cgroup=f"/{HOSTILE}", requests=1, weights={HOSTILE: 1})
+    names = Names(
+        version=1, device=HOSTILE, size=0, logical_block_size=512, scheduler=HOSTILE,
+        kernel="", backend="", begun="", seconds=0, first_ns=0, lost=0, left_out=0,
+        cgroups="v2", streams=(stream,),
+    )  # fmt: skip
+    write_names(named, names)
+    found = run("info", named)
+    assert found.exit_code == 0, found.output
+    assert "\x1b" not in found.output
+    assert r"[/]x\x1b[2J" in found.output
+    assert run("info", named, "--figures", "drawn").exit_code == 0
+
+    process = Process(pid=1, name=HOSTILE, requests=1)
+    told = Captured(
+        read_header(named),
+        msgspec.structs.replace(
+            names, streams=(msgspec.structs.replace(stream, processes=(process,)),)
+        ),
+        None,
+        False,
+    )
+    assert all(line.isprintable() for line in _account(Path("a"), told))
 
 
 def test_cut_takes_ranges_with_units(trace: Path, tmp_path: Path) -> None:

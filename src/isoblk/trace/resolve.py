@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from isoblk import paths
-from isoblk.errors import UserError
+from isoblk.errors import UserError, printable
 from isoblk.trace import compact, synth
 from isoblk.trace.convert import import_trace
 from isoblk.trace.cut import Part, cut
@@ -82,7 +82,7 @@ def title(name_or_path: str | Path) -> str:
     """What to call the trace in print: a stand-in is said to be one. Raises as resolve()."""
     if is_stand_in(name_or_path):
         return f"{name_or_path} (stand-in)"
-    return Path(name_or_path).name
+    return printable(Path(name_or_path).name)
 
 
 def own_file(name: str) -> Path | None:
