@@ -1,6 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`python -m isoblk`."""
+"""The isoblk command, and `python -m isoblk`."""
 
-from isoblk.cli import main
+import signal
 
-main()
+
+def main() -> None:
+    """Entry point."""
+    # Importing the rest takes a moment in which there is nothing to undo, and Ctrl-C would show
+    # where it was. cli.main() hears it again.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from isoblk import cli  # noqa: PLC0415
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 """Wrong input gives one line that names it, exit status 2, and leaves nothing behind."""
 
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -167,3 +168,11 @@ def test_no_command_at_all_is_a_question(tmp_path: Path) -> None:
     done = _isoblk(tmp_path)
     assert done.returncode == 0
     assert "doctor" in done.stdout
+
+
+def test_ctrl_c_while_the_command_is_loaded_ends_it_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nprint('goes on')\n"
+    )
+    done = _isoblk(tmp_path, "doctor", PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
