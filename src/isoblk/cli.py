@@ -41,6 +41,7 @@ from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, sto
 from isoblk.machine import host, system
 from isoblk.machine import running as running_tenants
 from isoblk.machine.qemu import Qemu
+from isoblk.machine.trusted import refuse_shared_results
 from isoblk.machine.uml import SHARED_MEMORY, Uml
 from isoblk.report.tables import plain_or_rich, summary_table
 from isoblk.result import earlier
@@ -236,7 +237,10 @@ def _run_on_host(
                 typer.echo(f"note: {note}", err=True)
             ready.wipe()
             bench = make_host_bench(ready)
-            _campaign(expansion, file[1], bench, ready.machine, results, 1, check_claims)
+            _campaign(
+                expansion, file[1], bench, ready.machine, results, 1, check_claims,
+                refuse_shared_results,
+            )  # fmt: skip
     except KeyboardInterrupt:
         raise typer.Exit(_INTERRUPTED) from None
 

@@ -116,6 +116,19 @@ def test_weights_on_a_loop_device(machine: Machine) -> None:
             assert all(0.1 < share < 0.45 for share in found)
 
 
+def test_no_script_is_run_where_others_can_change_it(machine: Machine) -> None:
+    before = machine.condition()
+    shared = machine.work / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    command = ("run", _study(machine, ONE), "--machine", "host", "--loop", "64m")
+    done = machine.isoblk(*command, "-o", str(shared / "results"))
+    assert done.returncode == 2
+    assert "shared: others may write to it (mode 777)" in done.stderr
+    assert not list((shared / "results/runs").iterdir())
+    assert machine.condition() == before
+
+
 def test_tables_hold_what_fio_counted(machine: Machine) -> None:
     done = machine.isoblk("run", _study(machine, ONE), "--machine", "host", "--loop", "64m")
     assert done.returncode == 0, done.stderr

@@ -29,6 +29,7 @@ from isoblk.machine.journal import (
     SubtreeControl,
     Weights,
 )
+from isoblk.machine.trusted import refuse_shared, refuse_shared_results
 from tests.unit.fakesys import FakeMachine, machine, put
 
 STRANGER = 12345
@@ -121,6 +122,33 @@ def _refused_to_make(state: Path) -> None:
     with pytest.raises(UserError, match=r"others may write to it|belongs to user"):  # noqa: SIM117
         with book.journal(state):
             pass
+
+
+def test_root_runs_no_script_where_others_can_change_it(
+    tmp_path: Path, give: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the user behind sudo, who is root whenever he likes."""
+    runs = tmp_path / "results/runs"
+    runs.mkdir(parents=True)
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    refuse_shared_results(runs)
+    runs.parent.chmod(0o777)
+    with pytest.raises(UserError, match="results: others may write to it"):
+        refuse_shared_results(runs)
+    runs.parent.chmod(0o755)
+    give(runs.parent)
+    with pytest.raises(UserError, match=r"belongs to user \d+.*; choose -o DIR"):
+        refuse_shared_results(runs)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    for behind in ("0", "1", "x", "-1", ""):
+        monkeypatch.setenv("SUDO_UID", behind)
+        with pytest.raises(UserError, match="belongs to user"):
+            refuse_shared_results(runs)
+    monkeypatch.setenv("SUDO_UID", str(runs.parent.stat().st_uid))
+    refuse_shared_results(runs)
+    # Journals are not his.
+    with pytest.raises(UserError, match="set ISOBLK_STATE"):
+        refuse_shared(runs)
 
 
 def test_one_below_a_directory_like_tmp_is_believed(fake: FakeMachine) -> None:

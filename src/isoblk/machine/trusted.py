@@ -4,7 +4,7 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -13,6 +13,7 @@ from isoblk.errors import UserError
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _ELSEWHERE = "set ISOBLK_STATE to a directory of your own"
+_SUDO = "SUDO_UID"
 
 
 def make_directory(directory: Path) -> None:
@@ -29,12 +30,35 @@ def make_directory(directory: Path) -> None:
     refuse_shared(directory)
 
 
-def refuse_shared(directory: Path, *, alone: bool = True) -> None:
+def refuse_shared_results(directory: Path) -> None:
+    """Check that nobody else can change what root executes in a directory of runs. Who has become
+    root by sudo is nobody else.
+
+    Args:
+        directory: an absolute path.
+
+    Raises:
+        UserError: somebody can. OSError: it cannot be looked at.
+    """
+    behind = os.environ.get(_SUDO, "") if os.geteuid() == 0 else ""
+    also = {int(behind)} if behind.isascii() and behind.isdigit() else set()
+    refuse_shared(directory, also=also, elsewhere="choose -o DIR, a directory of your own")
+
+
+def refuse_shared(
+    directory: Path,
+    *,
+    alone: bool = True,
+    also: Collection[int] = (),
+    elsewhere: str = _ELSEWHERE,
+) -> None:
     """Check that nobody else can change which files a directory has, or lead to another one.
 
     Args:
         directory: an absolute path.
         alone: nobody else may add files, either; otherwise it may be one such as /tmp.
+        also: users who may, besides this one and root.
+        elsewhere: what to do if somebody can.
 
     Raises:
         UserError: somebody can. OSError: it cannot be looked at.
@@ -49,29 +73,38 @@ def refuse_shared(directory: Path, *, alone: bool = True) -> None:
         if stat.S_ISDIR(found.st_mode) or stat.S_ISLNK(found.st_mode):
             # A sticky directory lets everybody change what is his.
             sticky = bool(found.st_mode & stat.S_ISVTX) and not (last and alone)
-            refuse_foreign(path, found, shared=sticky or stat.S_ISLNK(found.st_mode))
+            shared = sticky or stat.S_ISLNK(found.st_mode)
+            refuse_foreign(path, found, shared=shared, also=also, elsewhere=elsewhere)
         else:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
 
-def refuse_foreign(path: Path, found: os.stat_result, *, shared: bool = False) -> None:
-    """Check that a file is this user's or root's. shared: others may write to it.
+def refuse_foreign(
+    path: Path,
+    found: os.stat_result,
+    *,
+    shared: bool = False,
+    also: Collection[int] = (),
+    elsewhere: str = _ELSEWHERE,
+) -> None:
+    """Check that a file is this user's or root's. shared: others may write to it. also, elsewhere:
+    as refuse_shared() has them.
 
     Raises:
         UserError: it is not.
     """
-    if found.st_uid not in (0, os.geteuid()):
+    if found.st_uid not in (0, os.geteuid(), *also):
         raise UserError(
             f"belongs to user {found.st_uid}, who could have isoblk change anything",
             where=str(path),
-            next=_ELSEWHERE,
+            next=elsewhere,
         )
     if found.st_mode & _OTHERS and not shared:
         meant = found.st_mode & stat.S_ISVTX  # for all, as /tmp is
         raise UserError(
             f"others may write to it (mode {stat.S_IMODE(found.st_mode):o})",
             where=str(path),
-            next=_ELSEWHERE if meant else f"look at what is in it, then: chmod go-w {path}",
+            next=elsewhere if meant else f"look at what is in it, then: chmod go-w {path}",
         )
 
 
