@@ -199,8 +199,8 @@ def test_a_table_says_what_was_asked_for(cache: str, options: Options, line: str
     (setting,) = CACHES[cache].tables(options, PARTS)
     assert f"/dev/disk1p1 {line}" in setting.text
     numbered = setting.text.replace("/dev/disk0p1", "259:2").replace("/dev/disk1p1", "259:4")
-    assert took_effect(setting, numbered)
-    assert not took_effect(setting, numbered.replace("8 512", "8 256").replace("60", "50")) or (
+    assert took_effect(setting, numbered, "")
+    assert not took_effect(setting, numbered.replace("8 512", "8 256").replace("60", "50"), "") or (
         "512" not in line and "60" not in line
     )
 
@@ -231,8 +231,8 @@ def test_options_that_a_personality_does_not_have_are_refused(options: Options, 
     ],
 )
 def test_a_size_is_known_again_as_bcache_prints_it(size: int, shown: str) -> None:
-    assert took_effect(Setting("f", str(size), "rounded"), shown)
-    assert not took_effect(Setting("f", str(size), "rounded"), "7.7M")
+    assert took_effect(Setting("f", str(size), "rounded"), shown, "")
+    assert not took_effect(Setting("f", str(size), "rounded"), "7.7M", "")
 
 
 @pytest.mark.parametrize(

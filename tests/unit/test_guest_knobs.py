@@ -30,10 +30,16 @@ PATH = "/sys/fs/cgroup/t1/io.max"
         ("pairs", "$dev min=100", "254:0 enable=1 min=100.00 max=100.00", True),
         ("pairs", "$dev ctrl=user", "254:0 ctrl=auto", False),
         ("pairs", "$dev target=75", "8:0 target=10\n254:0 target=75", True),
+        ("pairs", "$dev target=75", "8:0 target=75\n254:0 target=10", False),
+        ("pairs", "$dev target=75", "8:0 target=75", False),
     ],
 )
 def test_took_effect(form: str, asked: str, got: str, expected: bool) -> None:
-    assert took_effect(Setting(PATH, asked, form), got) is expected  # type: ignore[arg-type]
+    assert took_effect(Setting(PATH, asked, form), got, "254:0") is expected  # type: ignore[arg-type]
+
+
+def test_in_a_guest_there_is_no_other_disk() -> None:
+    assert took_effect(Setting(PATH, "$dev target=75", "pairs"), "254:0 target=75", "")
 
 
 def test_a_value_with_a_colon_is_read_whole() -> None:
@@ -69,11 +75,11 @@ def test_what_is_for_one_device_is_written_to_files_that_take_it_only() -> None:
 
 
 def test_a_file_written_twice_must_hold_what_was_written_last() -> None:
-    (knob,) = check((Setting("/a", "1"), Setting("/a", "2")), {"/a": "2"})
+    (knob,) = check((Setting("/a", "1"), Setting("/a", "2")), {"/a": "2"}, "")
     assert knob.ok
     assert knob.asked == "2"
 
 
 def test_a_file_that_was_not_read_did_not_take() -> None:
-    (knob,) = check((Setting("/a", "1"),), {})
+    (knob,) = check((Setting("/a", "1"),), {}, "")
     assert not knob.ok

@@ -52,10 +52,11 @@ def parse_read_back(text: str, paths: Iterable[str]) -> dict[str, str]:
     return {path: "\n".join(lines) for path, lines in content.items()}
 
 
-def check(settings: tuple[Setting, ...], read_back: Mapping[str, str]) -> list[Knob]:
+def check(settings: tuple[Setting, ...], read_back: Mapping[str, str], device: str) -> list[Knob]:
     """What was asked beside what was read, a Knob a setting.
 
-    A file that is written twice counts once, with what was written last.
+    A file that is written twice counts once, with what was written last. device: the number of the
+    disk that was set up, of which alone lines count; "" if the machine has no other.
     """
     last = {setting.path: setting for setting in settings}
     return [
@@ -63,14 +64,14 @@ def check(settings: tuple[Setting, ...], read_back: Mapping[str, str]) -> list[K
             path=path,
             asked=setting.text,
             got=read_back.get(path, ""),
-            ok=took_effect(setting, read_back.get(path, "")),
+            ok=took_effect(setting, read_back.get(path, ""), device),
         )
         for path, setting in last.items()
     ]
 
 
-def took_effect(setting: Setting, got: str) -> bool:
-    """Whether what a file reads is what was written to it."""
+def took_effect(setting: Setting, got: str, device: str) -> bool:
+    """Whether what a file reads is what was written to it. device: as check() has it."""
     match setting.form:
         case "plain":
             return got == setting.text
@@ -86,9 +87,10 @@ def took_effect(setting: Setting, got: str) -> bool:
             return _without_devices(setting.text) == _without_devices(got)
         case "pairs":
             asked = _parse_pairs(setting.text)
+            own = [line for line in got.splitlines() if device in ("", *line.split()[:1])]
             return any(
                 all(_same(value, pairs.get(name)) for name, value in asked.items())
-                for pairs in map(_parse_pairs, got.splitlines())
+                for pairs in map(_parse_pairs, own)
             )
 
 
