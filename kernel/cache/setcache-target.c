@@ -350,9 +350,15 @@ static void sc_postsuspend(struct dm_target *ti)
 	r = blkdev_issue_flush(sc->origin->bdev);
 	if (!r)
 		r = sc_origin_see(sc, &seen);
-	if (!r)
-		r = sc_md_stop(sc->md, &seen,
-			       atomic_long_read(&sc->index.nr_dirty), &pending);
+	if (r) {
+		DMERR("%s: not stopped in order, for the origin fails: %d",
+		      dm_table_device_name(ti->table), r);
+		/* Which takes nothing from what the SSD has: as by a flush. */
+		sc_commit_now(sc);
+		return;
+	}
+	r = sc_md_stop(sc->md, &seen, atomic_long_read(&sc->index.nr_dirty),
+		       &pending);
 	if (!r) {
 		/* Their blocks were to be written anyway. */
 		sc_count(sc, SC_STAT_record_batched, pending);

@@ -5,8 +5,11 @@ Each case is one that went wrong, or that needs more than a bad place: a bio tha
 had split, a cache on a partition, a reader beside the one that failed, an origin that forgets.
 """
 
-from tests.lab.guest import Guest
+import pytest
+
+from tests.lab.guest import Guest, Left
 from tests.lab.load import CGROUP
+from tests.lab.setcache_guest import status_of
 from tests.lab.test_setcache import MODULES, ORIGIN, SHELL, WAYS, C
 
 # Where slot 0 of set 0 is, in bytes, and the sectors that lie between blocks of the same set and
@@ -15,8 +18,8 @@ DATA = 65536
 ROUND = 15 * WAYS * 8
 
 
-def _run(guest: Guest, *lines: str) -> None:
-    guest.run("\n".join((SHELL, *lines)), modules=MODULES)
+def _run(guest: Guest, *lines: str) -> Left:
+    return guest.run("\n".join((SHELL, *lines)), modules=MODULES)
 
 
 def test_a_bio_that_a_queue_split_is_whole_when_it_ends_elsewhere(guest: Guest) -> None:
@@ -88,3 +91,20 @@ def test_an_ssd_lost_while_it_was_to_call_itself_clean_is_not_done_without(guest
         "put fast write_ns 100000; fails dm resume c",
         f"fault fast ok state; dm resume c; same {C} 16; data; fill {C} 16; same {C} 16",
     )
+
+
+@pytest.mark.parametrize("way", ["suspend", "remove"])
+def test_an_origin_that_fails_when_the_cache_is_stopped_costs_nothing(
+    guest: Guest, way: str
+) -> None:
+    # The SSD has all that was acknowledged, and is as good as ever; it only was not asked to
+    # keep it. Nobody waits for records here but the stop.
+    start = "make 'writeback lru 4 set_high 100 commit_ms 60000'"
+    stop, again = ("suspend --nolockfs", "dm resume c") if way == "suspend" else ("remove", start)
+    left = _run(
+        guest,
+        f"{start}; fill {C}; fault slow lost state; dm {stop} c; fault slow ok state; {again}",
+        f"say after; same {C}; sync {C}; clean; same /dev/slow",
+    )
+    after = status_of(left.read("after"))
+    assert (after["state"], after["dirty"]) == ("ok", "512")
