@@ -670,6 +670,15 @@ static int sc_md_write_everywhere(struct sc_md *md)
 	return 0;
 }
 
+/* No record has to be written. Nobody changes the cache. */
+static void sc_md_written(struct sc_md *md)
+{
+	bitmap_zero(md->changed, md->blocks);
+	bitmap_zero(md->writing, md->blocks);
+	atomic_long_set(&md->nr_changed, 0);
+	md->failed = false;
+}
+
 /* Write every record. The last flush is up to the superblock's. */
 static int sc_md_write_all(struct sc_md *md, bool stop)
 {
@@ -1033,10 +1042,7 @@ int sc_md_load(struct sc_md *md, bool keep, const char **error)
 			return r;
 		cond_resched();
 	}
-	bitmap_zero(md->changed, md->blocks);
-	bitmap_zero(md->writing, md->blocks);
-	atomic_long_set(&md->nr_changed, 0);
-	md->failed = false;
+	sc_md_written(md);
 	return 0;
 }
 
@@ -1071,14 +1077,15 @@ int sc_md_stop(struct sc_md *md, const struct sc_seen *seen, u64 dirty,
 	md->commits++;
 	/* Data first, as in every commit. */
 	r = sc_md_flush(md);
-	if (!r)
-		r = sc_md_write_all(md, true);
 	if (r)
 		return r;
-	bitmap_zero(md->changed, md->blocks);
-	bitmap_zero(md->writing, md->blocks);
-	atomic_long_set(&md->nr_changed, 0);
-	md->failed = false;
+	/* A block that has to be moved retires slots, whose records are written by then. */
+	do {
+		sc_md_written(md);
+		r = sc_md_write_all(md, true);
+	} while (!r && sc_md_pending(md));
+	if (r)
+		return r;
 	return sc_md_write_super(md, SC_SUPER_CLEAN, seen, dirty);
 }
 

@@ -108,3 +108,16 @@ def test_an_origin_that_fails_when_the_cache_is_stopped_costs_nothing(
     )
     after = status_of(left.read("after"))
     assert (after["state"], after["dirty"]) == ("ok", "512")
+
+
+def test_a_stop_records_the_slots_that_it_retires(guest: Guest) -> None:
+    # The records have no place in their own, nor in the first that is tried instead, which had a
+    # clean block. What a write that failed has left there must not count as that block.
+    start = "make 'writethrough lru'"
+    left = _run(
+        guest,
+        f"{start}; for at in 0 32 64 96 128 160 192 224; do fill {C} $at; done",
+        f"fault fast '8192 4096 write' errors; fault fast '{DATA} 4096 write' errors",
+        f"dm remove c; {start}; say again; same {C} 224",
+    )
+    assert status_of(left.read("again"))["retired"] == "2"
