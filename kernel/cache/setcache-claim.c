@@ -5,8 +5,9 @@
  *
  * A table that goes live claims its two disks for its device, and holds them as
  * long as it is there, for even while it is suspended its memory is what the SSD
- * is to say. Tables of the same device do not exclude each other: of these only
- * one is live. A disk and its partition are never both open for device-mapper.
+ * is to say. Tables of the same device do not exclude each other, for of these
+ * only one is live; two caches in one table do. A disk and its partition are never
+ * both open for device-mapper.
  *
  * What is one disk under two names, as a linear device on the SSD, is seen by
  * the UUID of the cache on it.
@@ -21,11 +22,21 @@
 static LIST_HEAD(sc_claims);
 static DEFINE_MUTEX(sc_claims_lock);
 
+/* Whether two caches are never live together: they are of two tables of a device. */
+static bool sc_take_turns(const struct setcache *sc,
+			  const struct setcache *other)
+{
+	return sc == other ||
+	       (sc->ti->table != other->ti->table &&
+		dm_table_get_md(sc->ti->table) ==
+		dm_table_get_md(other->ti->table));
+}
+
 /* Why two caches cannot both be live, or NULL. */
 static const char *sc_rival(const struct setcache *sc,
 			    const struct setcache *other)
 {
-	if (dm_table_get_md(sc->ti->table) == dm_table_get_md(other->ti->table))
+	if (sc_take_turns(sc, other))
 		return NULL;
 	if (sc->ssd->bdev == other->ssd->bdev)
 		return "the SSD is in use by another cache";
@@ -67,8 +78,7 @@ bool sc_claimed_twice(struct setcache *sc)
 	mutex_lock(&sc_claims_lock);
 	uuid_copy(&sc->uuid, sc_md_uuid(sc->md));
 	list_for_each_entry(other, &sc_claims, claim)
-		found |= dm_table_get_md(sc->ti->table) !=
-			 dm_table_get_md(other->ti->table) &&
+		found |= !sc_take_turns(sc, other) &&
 			 uuid_equal(&sc->uuid, &other->uuid);
 	mutex_unlock(&sc_claims_lock);
 	return found;

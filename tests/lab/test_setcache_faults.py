@@ -121,3 +121,21 @@ def test_a_stop_records_the_slots_that_it_retires(guest: Guest) -> None:
         f"dm remove c; {start}; say again; same {C} 224",
     )
     assert status_of(left.read("again"))["retired"] == "2"
+
+
+def test_one_table_is_not_two_caches_on_the_same_disks(guest: Guest) -> None:
+    # Each would keep its own blocks in the same slots. Another table of the device is none.
+    line = f"{ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS} writethrough lru"
+    other = f"{ORIGIN} setcache /dev/other /dev/fast 8 {WAYS} writethrough lru"
+    third = f"{ORIGIN} setcache /dev/slow /dev/third 8 {WAYS} writethrough lru"
+    _run(
+        guest,
+        "disk other 16m 500000; disk third 4m 100000",
+        *(
+            f"printf '0 {line}\\n{ORIGIN} {second}\\n' > /run/isoblk/table;"
+            " fails dm create c /run/isoblk/table; rm /run/isoblk/table"
+            for second in (line, other, third)
+        ),
+        "make 'writethrough lru'; dm table c > /run/isoblk/table",
+        f"fill {C}; dm load c /run/isoblk/table; dm resume c; same {C}",
+    )
