@@ -73,9 +73,9 @@ static void sc_end(struct sc_io *io, struct bio *bio, blk_status_t error)
 }
 
 /*
- * The SSD has failed a bio that was sent there. Around the cache, then; unless
- * it has been tried, or a dirty block is there and nowhere else: the second
- * attempt finds out.
+ * The SSD has failed a bio that was sent there, or the origin what only a fill
+ * needs. Around the cache, then; unless it has been tried, or a dirty block is
+ * there and nowhere else: the second attempt finds out.
  */
 static bool sc_retry(struct sc_io *io, struct bio *bio)
 {
@@ -98,7 +98,7 @@ static bool sc_retry(struct sc_io *io, struct bio *bio)
 	return true;
 }
 
-/* A job is done with its bio, or the SSD has failed it. */
+/* A job is done with its bio, or it is to be tried around the cache. */
 static void sc_job_ended(struct sc_io *io, struct bio *bio, blk_status_t error,
 			 bool retry)
 {

@@ -47,7 +47,7 @@ enum sc_plan {
  * @fill: a read that may fill
  * @through: a write to both devices
  * @settle: its slots change their state when it ends
- * @retried: around the cache, for the SSD has failed
+ * @retried: around the cache, for the SSD has failed, or what a fill needs
  * @away: a write, the SSD has failed it: dirty blocks go to the origin
  * @at_origin: counted in the cache's origin_ios
  *

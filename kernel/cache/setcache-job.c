@@ -362,14 +362,20 @@ static void sc_job_give_back(struct sc_job *job, enum sc_kind kind)
 }
 
 /* Start the job's bio anew, around the cache; or fail it. */
-static void sc_job_retry(struct sc_job *job)
+static void sc_job_around(struct sc_job *job, blk_status_t error)
 {
 	struct sc_io *io = job->io;
 	struct bio *bio = job->bio;
 
-	sc_drop(job->sc, &job->op, true);
 	sc_job_free(job);
-	io->end(io, bio, BLK_STS_IOERR, true);
+	io->end(io, bio, error, true);
+}
+
+/* The same, for the SSD has failed it. */
+static void sc_job_retry(struct sc_job *job)
+{
+	sc_drop(job->sc, &job->op, true);
+	sc_job_around(job, BLK_STS_IOERR);
 }
 
 static void sc_job_end(struct sc_job *job, blk_status_t error)
@@ -433,6 +439,22 @@ void sc_fill_work(struct work_struct *work)
 	blk_finish_plug(&plug);
 }
 
+/* Whether a read has asked the origin for more than its reader did. */
+static bool sc_read_more(const struct sc_job *job)
+{
+	struct sc_index *index = &job->sc->index;
+	sector_t from, to;
+	u32 i;
+
+	for (i = 0; i < job->count; i++) {
+		sc_part(index, &job->iter, i, &from, &to);
+		if (job->pieces[i].kind == SC_KIND_NEW &&
+		    to - from != index->geo.block)
+			return true;
+	}
+	return false;
+}
+
 /* All that a read asked for is there. */
 static void sc_read_done(struct sc_job *job)
 {
@@ -440,10 +462,15 @@ static void sc_read_done(struct sc_job *job)
 
 	if (job->origin_error) {
 		blk_status_t error = job->origin_error;
+		bool more = sc_read_more(job);
 
 		if (job->pages)
 			sc_job_give_back(job, SC_KIND_NEW);
-		sc_job_end(job, error);
+		/* What is bad may be beside what the reader wants. */
+		if (more)
+			sc_job_around(job, error);
+		else
+			sc_job_end(job, error);
 		return;
 	}
 	if (job->ssd_error) {

@@ -139,3 +139,21 @@ def test_one_table_is_not_two_caches_on_the_same_disks(guest: Guest) -> None:
         "make 'writethrough lru'; dm table c > /run/isoblk/table",
         f"fill {C}; dm load c /run/isoblk/table; dm resume c; same {C}",
     )
+
+
+@pytest.mark.parametrize("mode", ["writethrough", "writeback"])
+def test_a_bad_place_of_the_origin_fails_only_who_reads_it(guest: Guest, mode: str) -> None:
+    # A fill reads all of a block of 64 KiB, of which the reader wants a part.
+    read = f"dd if={C} of=/run/isoblk/part bs=4k iflag=direct"
+    wanted = "dd if=/run/isoblk/data bs=4k 2> /dev/null"
+    left = _run(
+        guest,
+        "fill /dev/slow",
+        f"dm create c --table '0 {ORIGIN} setcache /dev/slow /dev/fast 128 16 {mode} lru'",
+        "fault slow '8192 4096 read' errors",
+        f"{read} count=1; {wanted} count=1 | cmp - /run/isoblk/part",
+        f"{read} skip=3 count=20; {wanted} skip=3 count=20 | cmp - /run/isoblk/part",
+        f"fails {read} skip=2 count=1; fault slow none errors",
+        f"{read} count=32; {wanted} count=32 | cmp - /run/isoblk/part; say good",
+    )
+    assert status_of(left.read("good"))["used"] == "2"
