@@ -15,6 +15,11 @@
  * before. Nobody else may write a block of a round to the origin, and no other
  * round takes it, until this one has ended. So the origin never goes back.
  *
+ * So a block that is written without a pause is never taken, or never clean. In
+ * modes that leave nothing dirty it has to be, some time: then a round waits for
+ * its turn at that block like a request, and who writes there waits for the
+ * round.
+ *
  * What cannot be read, or written, is found out block by block. It becomes
  * stuck, which is dirty, but passed over: those beside it are cleaned, and the
  * next rounds go on without it. After a while all stuck blocks are tried again.
@@ -115,6 +120,10 @@ enum sc_reason {
  * @stuck: a bit a set that may have stuck blocks
  * @retry: jiffies; when they are tried again. Anyone may say: at once
  * @rest: jiffies; no round before
+ * @hot: a block was written when it was to be cleaned, or while it was
+ * @hot_set: its set
+ * @hot_id: its id
+ * @held: the round has it now, and those beside it
  * @lock: protects @in_flight
  * @in_flight: bios
  * @wait: for them
@@ -136,6 +145,10 @@ struct sc_cleaner {
 	unsigned long *stuck;
 	unsigned long retry;
 	unsigned long rest;
+	bool hot;
+	u32 hot_set;
+	u32 hot_id;
+	struct completion held;
 	spinlock_t lock;	/* taken in interrupts */
 	u32 in_flight;
 	wait_queue_head_t wait;
@@ -151,6 +164,7 @@ struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
 	cleaner->sc = sc;
 	cleaner->retry = jiffies;
 	cleaner->rest = jiffies;
+	init_completion(&cleaner->held);
 	spin_lock_init(&cleaner->lock);
 	init_waitqueue_head(&cleaner->wait);
 	cleaner->max_slots = SC_ROUND_PAGES *
@@ -207,7 +221,8 @@ static u64 sc_per_cent(const struct setcache *sc, enum sc_option option)
 	return div_u64(sc->index.slots * sc_option(sc, option), 100);
 }
 
-static enum sc_reason sc_reason(struct setcache *sc)
+/* Why anything is cleaned; the urgent ones come with @sets. */
+static enum sc_reason sc_reason(struct setcache *sc, bool sets)
 {
 	u64 dirty = atomic_long_read(&sc->index.nr_dirty);
 	u32 idle = sc_option(sc, SC_OPT_IDLE_MS);
@@ -220,7 +235,8 @@ static enum sc_reason sc_reason(struct setcache *sc)
 	}
 	if (dirty == atomic_long_read(&sc->index.nr_stuck))
 		return SC_FOR_NOTHING;
-	if (find_first_bit(sc->over, sc->index.geo.sets) < sc->index.geo.sets)
+	if (sets &&
+	    find_first_bit(sc->over, sc->index.geo.sets) < sc->index.geo.sets)
 		return SC_FOR_SETS;
 	if (READ_ONCE(sc->clean_all) || !sc_mode_dirties(READ_ONCE(sc->mode)))
 		return SC_FOR_ORDER;
@@ -266,60 +282,163 @@ static u32 sc_run_pages(const struct setcache *sc, u32 count)
 				PAGE_SIZE >> SECTOR_SHIFT);
 }
 
-/*
- * Take adjoining blocks for the round, as far as they are still dirty, and
- * nobody discards them, and there is room.
- */
-static void sc_add_run(struct sc_cleaner *cleaner, u32 set,
-		       const struct sc_dirty *dirty, u32 count)
+/* Blocks that there is room for. */
+static u32 sc_room(const struct sc_cleaner *cleaner)
 {
-	struct setcache *sc = cleaner->sc;
-	struct sc_index *index = &sc->index;
-	struct sc_bucket *bucket = sc_bucket(index, set);
-	struct sc_run *run = &cleaner->runs[cleaner->nr_runs];
-	u32 i, room = SC_ROUND_PAGES - cleaner->nr_pages;
+	u32 pages = SC_ROUND_PAGES - cleaner->nr_pages;
 
 	if (cleaner->nr_runs == SC_ROUND_PAGES)
-		return;
-	room = room * (PAGE_SIZE >> SECTOR_SHIFT) / index->geo.block;
-	room = min(room, cleaner->max_slots - cleaner->nr_slots);
-	count = min(count, room);
-	if (!count)
-		return;
+		return 0;
+	return min(pages * (PAGE_SIZE >> SECTOR_SHIFT) /
+		   cleaner->sc->index.geo.block,
+		   cleaner->max_slots - cleaner->nr_slots);
+}
+
+/* The next run of the round; it has no blocks yet. */
+static struct sc_run *sc_next_run(struct sc_cleaner *cleaner, u32 set,
+				  enum sc_class class)
+{
+	struct sc_run *run = &cleaner->runs[cleaner->nr_runs];
 
 	memset(run, 0, sizeof(*run));
 	run->op.set = set;
-	run->op.first = dirty->id;
-	run->op.class = SC_CLEANER;
+	run->op.class = class;
+	run->op.mode = SC_NR_MODES;
 	run->first = cleaner->nr_slots;
 	run->slots = cleaner->slots + run->first;
+	return run;
+}
 
-	spin_lock_irq(&bucket->lock);
-	for (i = 0; i < count; i++) {
-		u16 slot = sc_find(index, set, dirty[i].id);
+/* A block is dirty, and nothing else is known of it. The bucket's lock is held. */
+static bool sc_may_clean(const struct sc_index *index, u32 set, u32 id)
+{
+	u16 slot = sc_find(index, set, id);
 
-		if (slot == SC_NIL || sc_state(index, set, slot) != SC_DIRTY)
-			break;
-		run->slots[i] = slot;
+	return slot != SC_NIL && sc_state(index, set, slot) == SC_DIRTY;
+}
+
+/*
+ * The blocks that a run has announced are being cleaned, as far as they are dirty.
+ * The bucket's lock is held.
+ */
+static void sc_begin_run(struct sc_cleaner *cleaner, struct sc_run *run)
+{
+	struct sc_index *index = &cleaner->sc->index;
+	u32 id, set = run->op.set;
+
+	for (id = run->op.first;
+	     id <= run->op.last && sc_may_clean(index, set, id); id++) {
+		run->slots[run->count] = sc_find(index, set, id);
+		sc_set_state(index, set, run->slots[run->count++],
+			     SC_CLEANING);
 	}
-	count = i;
-	run->op.last = run->op.first + count - 1;
-	if (!count || sc_busy(bucket, &run->op, NULL)) {
-		spin_unlock_irq(&bucket->lock);
-		return;
-	}
-	for (i = 0; i < count; i++)
-		sc_set_state(index, set, run->slots[i], SC_CLEANING);
-	list_add_tail(&run->op.link, &bucket->active);
-	spin_unlock_irq(&bucket->lock);
+	if (run->count)
+		run->op.last = run->op.first + run->count - 1;
+}
 
-	run->block = sc_block_of(index, set, run->op.first);
-	run->count = count;
+/* A run has begun, and is of the round. */
+static void sc_count_run(struct sc_cleaner *cleaner, struct sc_run *run)
+{
+	run->block = sc_block_of(&cleaner->sc->index, run->op.set,
+				 run->op.first);
 	run->page = cleaner->nr_pages;
 	run->cleaner = cleaner;
-	cleaner->nr_pages += sc_run_pages(sc, count);
-	cleaner->nr_slots += count;
+	cleaner->nr_pages += sc_run_pages(cleaner->sc, run->count);
+	cleaner->nr_slots += run->count;
 	cleaner->nr_runs++;
+}
+
+/* A block was written when it was to be cleaned. */
+static void sc_note_hot(struct sc_cleaner *cleaner, u32 set, u32 id)
+{
+	cleaner->hot = true;
+	cleaner->hot_set = set;
+	cleaner->hot_id = id;
+}
+
+/*
+ * Take adjoining blocks for the round, as far as they are still dirty, and
+ * nobody writes or discards them, and there is room. Says how many are dealt
+ * with, taken or not.
+ */
+static u32 sc_add_run(struct sc_cleaner *cleaner, u32 set,
+		      const struct sc_dirty *dirty, u32 count)
+{
+	struct sc_index *index = &cleaner->sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, set);
+	u32 room = sc_room(cleaner);
+	struct sc_run *run;
+
+	if (!room)
+		return count;
+	run = sc_next_run(cleaner, set, SC_CLEANER);
+	run->op.first = dirty->id;
+	run->op.last = dirty->id + min(count, room) - 1;
+
+	spin_lock_irq(&bucket->lock);
+	if (!sc_may_clean(index, set, dirty->id)) {
+		spin_unlock_irq(&bucket->lock);
+		return 1;
+	}
+	if (!sc_cut(bucket, &run->op)) {
+		spin_unlock_irq(&bucket->lock);
+		sc_note_hot(cleaner, set, dirty->id);
+		return 1;
+	}
+	sc_begin_run(cleaner, run);
+	list_add_tail(&run->op.link, &bucket->active);
+	spin_unlock_irq(&bucket->lock);
+	sc_count_run(cleaner, run);
+	return run->count;
+}
+
+/* Perhaps the cleaner has the blocks now that it waits for. */
+void sc_clean_wake(struct setcache *sc, struct sc_bucket *bucket,
+		   struct sc_op *op)
+{
+	if (sc_busy(bucket, op, &op->link))
+		return;
+	list_move_tail(&op->link, &bucket->active);
+	complete(&sc->cleaner->held);
+}
+
+/*
+ * Take the block that is hot, and dirty ones beside it, for a round of their
+ * own: who waits for some blocks must not have others, for whom he waits may
+ * wait for these.
+ */
+static void sc_take_hot(struct sc_cleaner *cleaner)
+{
+	struct setcache *sc = cleaner->sc;
+	struct sc_index *index = &sc->index;
+	u32 set = cleaner->hot_set, mask = index->geo.assoc - 1;
+	struct sc_bucket *bucket = sc_bucket(index, set);
+	u32 room = min(sc_room(cleaner), SC_LOOK_SLOTS);
+	struct sc_run *run = sc_next_run(cleaner, set, SC_HOLDER);
+	struct sc_op *op = &run->op;
+
+	op->first = cleaner->hot_id;
+	op->last = cleaner->hot_id;
+	spin_lock_irq(&bucket->lock);
+	while (op->last - op->first + 1 < room && op->first & mask &&
+	       sc_may_clean(index, set, op->first - 1))
+		op->first--;
+	while (op->last - op->first + 1 < room && (op->last + 1) & mask &&
+	       sc_may_clean(index, set, op->last + 1))
+		op->last++;
+	list_add_tail(&op->link, &bucket->waiting);
+	sc_clean_wake(sc, bucket, op);
+	spin_unlock_irq(&bucket->lock);
+	/* Requests at work there end, and who comes now is behind us. */
+	wait_for_completion(&cleaner->held);
+
+	spin_lock_irq(&bucket->lock);
+	sc_begin_run(cleaner, run);
+	spin_unlock_irq(&bucket->lock);
+	if (run->count)
+		sc_count_run(cleaner, run);
+	else
+		sc_unlock(sc, op);
 }
 
 /*
@@ -365,8 +484,8 @@ static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 		     dirty[end].id == dirty[end - 1].id + 1 &&
 		     (dirty[end].id & (index->geo.assoc - 1)); end++)
 			chosen |= dirty[end].chosen;
-		if (chosen)
-			sc_add_run(cleaner, set, &dirty[i], end - i);
+		while (chosen && i < end)
+			i += sc_add_run(cleaner, set, &dirty[i], end - i);
 	}
 	return total;
 }
@@ -438,7 +557,8 @@ static void sc_fill_next(struct sc_cleaner *cleaner, enum sc_reason reason)
 		const struct sc_set *s = &sc->index.sets[set];
 		u32 aged = (u32)(jiffies / HZ) - READ_ONCE(s->since);
 
-		if (READ_ONCE(s->dirty) &&
+		/* That of a set over its mark is up to sc_fill_over(). */
+		if (READ_ONCE(s->dirty) && !test_bit(set, sc->over) &&
 		    (reason != SC_FOR_AGE || aged >= age))
 			sc_take_dirty(cleaner, set, limit);
 		if (sc_round_full(cleaner))
@@ -612,8 +732,10 @@ static u32 sc_clean_written(struct sc_run *run, bool good)
 		bool bad = sc_clean_bad(run, i);
 
 		failed += bad || !good;
-		if (sc_state(index, set, run->slots[i]) != SC_CLEANING)
+		if (sc_state(index, set, run->slots[i]) != SC_CLEANING) {
+			sc_note_hot(cleaner, set, run->op.first + i);
 			continue;
+		}
 		if (!good || (bad && sc_is_lost(sc))) {
 			sc_set_state(index, set, run->slots[i], SC_DIRTY);
 		} else if (bad) {
@@ -715,6 +837,35 @@ static unsigned long sc_clean_next(struct setcache *sc)
 	return stuck ? SC_STUCK_RETRY : 0;
 }
 
+/* Take blocks for a round, if there is a reason. Says which. */
+static enum sc_reason sc_fill_round(struct sc_cleaner *cleaner)
+{
+	struct setcache *sc = cleaner->sc;
+	enum sc_reason beside, reason = sc_reason(sc, true);
+	bool hot = cleaner->hot;
+
+	cleaner->nr_pages = 0;
+	cleaner->nr_runs = 0;
+	cleaner->nr_slots = 0;
+	cleaner->hot = false;
+	if (reason == SC_FOR_NOTHING)
+		return reason;
+	if (hot && !sc_mode_dirties(READ_ONCE(sc->mode)))
+		sc_take_hot(cleaner);
+	if (cleaner->nr_runs)
+		return reason;
+
+	beside = reason;
+	if (reason == SC_FOR_SETS) {
+		sc_fill_over(cleaner);
+		beside = sc_reason(sc, false);
+	}
+	/* If there is room, nobody waits for those sets, where writes go on. */
+	if (beside != SC_FOR_NOTHING && !sc_round_full(cleaner))
+		sc_fill_next(cleaner, beside);
+	return reason;
+}
+
 void sc_clean_work(struct work_struct *work)
 {
 	struct setcache *sc = container_of(to_delayed_work(work),
@@ -733,15 +884,7 @@ void sc_clean_work(struct work_struct *work)
 	    time_after_eq(jiffies, READ_ONCE(cleaner->retry)))
 		sc_clean_unstick(cleaner);
 
-	cleaner->nr_pages = 0;
-	cleaner->nr_runs = 0;
-	cleaner->nr_slots = 0;
-	reason = sc_reason(sc);
-	if (reason == SC_FOR_SETS)
-		sc_fill_over(cleaner);
-	else if (reason != SC_FOR_NOTHING)
-		sc_fill_next(cleaner, reason);
-
+	reason = sc_fill_round(cleaner);
 	if (cleaner->nr_runs) {
 		sc_clean_round(cleaner);
 		/* Perhaps there is more. */

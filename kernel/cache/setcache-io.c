@@ -48,13 +48,17 @@ static void sc_defer(struct setcache *sc, struct sc_io *io, enum sc_todo todo)
 }
 
 /*
- * A bio waits for its blocks, and somebody is done with some there: perhaps it
- * has them now. The lock of the bucket is held.
+ * A bio, or the cleaner, waits for its blocks, and somebody is done with some
+ * there: perhaps it has them now. The lock of the bucket is held.
  */
 void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op)
 {
 	struct sc_io *io = container_of(op, struct sc_io, op);
 
+	if (op->class == SC_HOLDER) {
+		sc_clean_wake(sc, bucket, op);
+		return;
+	}
 	op->class = sc_classify(io);
 	if (sc_busy(bucket, op, &op->link))
 		return;

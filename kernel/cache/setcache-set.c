@@ -14,6 +14,7 @@
  * lock stays so until it is done. But for one: cleaning goes on beside reads and
  * writes, and looks again when it is done.
  */
+#include <linux/array_size.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/sched.h>
@@ -138,8 +139,9 @@ void sc_index_clear(struct sc_index *index)
 
 /*
  * Whether @next may not begin while @op is at work. A write may begin beside the
- * cleaner, for it tells the cleaner by the slots' state. The cleaner may not begin
- * beside a write: that one has done so, and its data are on their way.
+ * cleaner, for it tells the cleaner by the slots' state, unless the cleaner holds
+ * writes off. The cleaner may not begin beside a write: that one has done so, and
+ * its data are on their way.
  */
 bool sc_conflict(const struct sc_op *op, const struct sc_op *next)
 {
@@ -147,9 +149,11 @@ bool sc_conflict(const struct sc_op *op, const struct sc_op *next)
 	    next->first > op->last)
 		return false;
 	if (op->class == SC_CLEANER)
-		return next->class == SC_CLEANER || next->class == SC_REMOVAL;
+		return next->class != SC_SHARED && next->class != SC_EXCLUSIVE;
+	if (op->class == SC_HOLDER)
+		return next->class != SC_SHARED;
 	return op->class != SC_SHARED ||
-	       (next->class != SC_SHARED && next->class != SC_CLEANER);
+	       next->class == SC_EXCLUSIVE || next->class == SC_REMOVAL;
 }
 
 /*
@@ -171,6 +175,28 @@ bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Cut an op to what is before the first block that it would have to wait for.
+ * False: that is nothing.
+ */
+bool sc_cut(struct sc_bucket *bucket, struct sc_op *op)
+{
+	const struct list_head *lists[] = { &bucket->active, &bucket->waiting };
+	const struct sc_op *other;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		list_for_each_entry(other, lists[i], link) {
+			if (!sc_conflict(other, op))
+				continue;
+			if (other->first <= op->first)
+				return false;
+			op->last = other->first - 1;
+		}
+	}
+	return true;
 }
 
 /* Whether somebody is at work on a block, other than @but. */

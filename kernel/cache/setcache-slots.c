@@ -155,8 +155,7 @@ static bool sc_mode_mixed(struct sc_bucket *bucket, u8 mode)
 
 	spin_lock_irq(&bucket->lock);
 	list_for_each_entry(op, &bucket->active, link)
-		mixed |= op->class != SC_CLEANER && op->mode != mode &&
-			 op->mode != SC_NR_MODES;
+		mixed |= op->mode != mode && op->mode != SC_NR_MODES;
 	spin_unlock_irq(&bucket->lock);
 	return mixed;
 }

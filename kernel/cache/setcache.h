@@ -185,6 +185,7 @@ enum sc_class {
 	SC_SHARED,	/* reads that change nothing */
 	SC_EXCLUSIVE,	/* writes, reads that fill */
 	SC_CLEANER,	/* of dirty blocks, which stay where they are */
+	SC_HOLDER,	/* the same, and nobody writes there until it is done */
 	SC_REMOVAL,	/* of dirty blocks: discards, and what the SSD refuses */
 };
 
@@ -195,7 +196,7 @@ enum sc_class {
  * @first: id of the first block
  * @last: id of the last block
  * @class: what it may meet
- * @mode: the cache's when it was planned
+ * @mode: the cache's when it was planned; SC_NR_MODES: it goes by none
  */
 struct sc_op {
 	struct list_head link;
@@ -211,7 +212,8 @@ struct sc_op {
  * @lock: protects the sets, their slots, and the lists; taken with interrupts
  *	  off
  * @active: ops at work
- * @waiting: those of bios that wait, in the order in which they came
+ * @waiting: those that wait, in the order in which they came: of bios, and of the
+ *	     cleaner as SC_HOLDER
  */
 struct sc_bucket {
 	spinlock_t lock;		/* taken in interrupts */
@@ -478,6 +480,7 @@ void sc_index_clear(struct sc_index *index);
 bool sc_conflict(const struct sc_op *op, const struct sc_op *next);
 bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
 	     const struct list_head *waiting_until);
+bool sc_cut(struct sc_bucket *bucket, struct sc_op *op);
 bool sc_slot_busy(struct sc_index *index, u32 set, u32 id,
 		  const struct sc_op *but);
 u16 sc_find(const struct sc_index *index, u32 set, u32 id);
@@ -610,5 +613,8 @@ struct sc_cleaner *sc_cleaner_create(struct setcache *sc);
 void sc_cleaner_destroy(struct sc_cleaner *cleaner);
 void sc_clean_work(struct work_struct *work);
 void sc_clean_all(struct setcache *sc, bool start);
+/* The lock of the set's bucket is held. */
+void sc_clean_wake(struct setcache *sc, struct sc_bucket *bucket,
+		   struct sc_op *op);
 
 #endif /* SETCACHE_H */

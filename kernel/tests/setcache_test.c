@@ -209,18 +209,20 @@ static void moved_records_are_found_where_they_are(struct kunit *test)
 static void who_waits_for_whom(struct kunit *test)
 {
 	/* By class of who is at work, then of who comes. */
-	static const bool waits[4][4] = {
+	static const bool waits[5][5] = {
 		[SC_SHARED] = { [SC_EXCLUSIVE] = true, [SC_REMOVAL] = true },
-		[SC_EXCLUSIVE] = { true, true, true, true },
-		[SC_CLEANER] = { [SC_CLEANER] = true, [SC_REMOVAL] = true },
-		[SC_REMOVAL] = { true, true, true, true },
+		[SC_EXCLUSIVE] = { true, true, true, true, true },
+		[SC_CLEANER] = { [SC_CLEANER] = true, [SC_HOLDER] = true,
+				 [SC_REMOVAL] = true },
+		[SC_HOLDER] = { false, true, true, true, true },
+		[SC_REMOVAL] = { true, true, true, true, true },
 	};
 	struct sc_op a = { .set = 3, .first = 10, .last = 20 };
 	struct sc_op b = { .set = 3, .first = 20, .last = 30 };
 	int i, j;
 
-	for (i = 0; i < 4; i++) {
-		for (j = 0; j < 4; j++) {
+	for (i = 0; i < 5; i++) {
+		for (j = 0; j < 5; j++) {
 			a.class = i;
 			b.class = j;
 			b.set = 3;
@@ -234,6 +236,35 @@ static void who_waits_for_whom(struct kunit *test)
 			KUNIT_EXPECT_FALSE(test, sc_conflict(&a, &b));
 		}
 	}
+}
+
+static void the_cleaner_takes_what_is_before_who_is_at_work(struct kunit *test)
+{
+	struct sc_op near = { .first = 30, .last = 40, .class = SC_EXCLUSIVE };
+	struct sc_op far = { .first = 50, .last = 60, .class = SC_REMOVAL };
+	struct sc_op reader = { .first = 10, .last = 20, .class = SC_SHARED };
+	struct sc_op op = { .class = SC_CLEANER };
+	struct sc_bucket bucket;
+
+	INIT_LIST_HEAD(&bucket.active);
+	INIT_LIST_HEAD(&bucket.waiting);
+	list_add(&reader.link, &bucket.active);
+	list_add(&far.link, &bucket.active);
+	list_add(&near.link, &bucket.waiting);
+	op.first = 10;
+	op.last = 70;
+	KUNIT_EXPECT_TRUE(test, sc_cut(&bucket, &op));
+	KUNIT_EXPECT_EQ(test, op.last, 29);
+	op.first = 41;
+	op.last = 70;
+	KUNIT_EXPECT_TRUE(test, sc_cut(&bucket, &op));
+	KUNIT_EXPECT_EQ(test, op.last, 49);
+	op.first = 40;
+	KUNIT_EXPECT_FALSE(test, sc_cut(&bucket, &op));
+	op.first = 61;
+	op.last = 70;
+	KUNIT_EXPECT_TRUE(test, sc_cut(&bucket, &op));
+	KUNIT_EXPECT_EQ(test, op.last, 70);
 }
 
 static void a_set_holds_what_a_list_would(struct kunit *test)
@@ -465,6 +496,7 @@ static struct kunit_case setcache_cases[] = {
 	KUNIT_CASE(a_record_is_read_as_written_and_damage_is_seen),
 	KUNIT_CASE(moved_records_are_found_where_they_are),
 	KUNIT_CASE(who_waits_for_whom),
+	KUNIT_CASE(the_cleaner_takes_what_is_before_who_is_at_work),
 	KUNIT_CASE(a_set_holds_what_a_list_would),
 	KUNIT_CASE(fifo_and_lru_give_way_in_their_order),
 	KUNIT_CASE(order_outlives_a_full_clock),

@@ -8,7 +8,7 @@ had split, a cache on a partition, a reader beside the one that failed, an origi
 import pytest
 
 from tests.lab.guest import Guest, Left
-from tests.lab.load import CGROUP
+from tests.lab.load import CGROUP, START, WAIT, tenant
 from tests.lab.setcache_guest import status_of
 from tests.lab.test_setcache import MODULES, ORIGIN, SHELL, WAYS, C
 
@@ -157,3 +157,56 @@ def test_a_bad_place_of_the_origin_fails_only_who_reads_it(guest: Guest, mode: s
         f"{read} count=32; {wanted} count=32 | cmp - /run/isoblk/part; say good",
     )
     assert status_of(left.read("good"))["used"] == "2"
+
+
+def _writing(count: int) -> str:
+    """So many programs write the first 16 blocks again and again, which an SSD of 1 ms takes; then
+    they are dirty. A program alone leaves them alone between its writes."""
+    return "\n".join(
+        (
+            "put fast write_ns 1000000",
+            *(
+                tenant(f"w{i}", device=C, rw="write", bs="64k", size="64k", runtime="2s")
+                for i in range(count)
+            ),
+            START,
+            "cat /sys/kernel/config/blkload/align > /dev/null; sleep 0.2",
+        )
+    )
+
+
+@pytest.mark.parametrize("programs", [1, 2])
+def test_what_is_always_written_becomes_clean_if_nothing_is_to_stay_dirty(
+    guest: Guest, programs: int
+) -> None:
+    left = _run(
+        guest,
+        f"make 'writeback lru 2 set_high 100'; {_writing(programs)}",
+        "say before; tell mode writethrough; sleep 0.5; say after",
+        WAIT,
+    )
+    before, after = (status_of(left.read(name)) for name in ("before", "after"))
+    assert (before["dirty"], after["dirty"]) == ("16", "0")
+    # Written after that, too.
+    assert int(after["through"]) > int(after["clean"]) > 0
+
+
+def test_blocks_beside_those_always_written_are_cleaned(guest: Guest) -> None:
+    left = _run(
+        guest,
+        f"make 'writeback lru 2 set_high 100'; fill {C}; {_writing(2)}",
+        "tell clean; sleep 1; say status",
+        WAIT,
+    )
+    assert status_of(left.read("status"))["dirty"] == "16"
+
+
+def test_a_set_over_its_mark_that_is_always_written_holds_up_no_other(guest: Guest) -> None:
+    # It is urgent, and nothing of it can be taken.
+    one = f"dd if=/run/isoblk/data of={C} bs=4k count=8 seek={WAYS} oflag=direct 2> /dev/null"
+    left = _run(
+        guest,
+        f"make 'writeback lru'; {one}; {_writing(2)}; tell clean; sleep 0.5; say status",
+        WAIT,
+    )
+    assert status_of(left.read("status"))["dirty"] == "16"
