@@ -643,7 +643,16 @@ static bool sc_clean_bad(const struct sc_run *run, u32 i)
 	return test_bit(run->first + i, run->cleaner->bad);
 }
 
-/* A bio of the run has failed: which blocks have, one after the other. */
+/* Blocks are not tried one by one: they remain dirty. */
+static bool sc_gives_up(const struct setcache *sc)
+{
+	return sc_is_lost(sc) || READ_ONCE(sc->stopping);
+}
+
+/*
+ * A bio of the run has failed: which blocks have, one after the other. A disk may
+ * take long for each; who suspends the cache waits for one at most.
+ */
 static void sc_clean_each(struct sc_run *run, bool write)
 {
 	u32 i;
@@ -651,7 +660,7 @@ static void sc_clean_each(struct sc_run *run, bool write)
 	for (i = 0; i < run->count; i++) {
 		if (sc_clean_bad(run, i))
 			continue;
-		run->error = sc_is_lost(run->cleaner->sc);
+		run->error = sc_gives_up(run->cleaner->sc);
 		if (!run->error) {
 			sc_clean_io(run, i, i + 1, write);
 			sc_clean_drain(run->cleaner, 1);
@@ -736,7 +745,7 @@ static u32 sc_clean_written(struct sc_run *run, bool good)
 			sc_note_hot(cleaner, set, run->op.first + i);
 			continue;
 		}
-		if (!good || (bad && sc_is_lost(sc))) {
+		if (!good || (bad && sc_gives_up(sc))) {
 			sc_set_state(index, set, run->slots[i], SC_DIRTY);
 		} else if (bad) {
 			sc_set_state(index, set, run->slots[i], SC_STUCK);
@@ -874,7 +883,7 @@ void sc_clean_work(struct work_struct *work)
 	enum sc_reason reason;
 	unsigned long next;
 
-	if (sc_is_lost(sc) || READ_ONCE(sc->clean_stop))
+	if (sc_is_lost(sc) || READ_ONCE(sc->stopping))
 		return;
 	if (time_before(jiffies, cleaner->rest)) {
 		queue_delayed_work(sc->wq, &sc->clean_work, SC_ROUND_REST);
@@ -897,6 +906,6 @@ void sc_clean_work(struct work_struct *work)
 		if (!next)
 			return;
 	}
-	if (!READ_ONCE(sc->clean_stop))
+	if (!READ_ONCE(sc->stopping))
 		queue_delayed_work(sc->wq, &sc->clean_work, next);
 }

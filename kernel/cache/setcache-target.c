@@ -319,7 +319,7 @@ static void sc_resume(struct dm_target *ti)
 	struct setcache *sc = ti->private;
 
 	WRITE_ONCE(sc->last_io, jiffies);
-	WRITE_ONCE(sc->clean_stop, false);
+	WRITE_ONCE(sc->stopping, false);
 	sc_clean_kick(sc);
 	sc_trial_kick(sc);
 }
@@ -327,7 +327,7 @@ static void sc_resume(struct dm_target *ti)
 /* The end of requests: whatever goes on has its own end, soon. */
 static void sc_quiesce(struct setcache *sc)
 {
-	WRITE_ONCE(sc->clean_stop, true);
+	WRITE_ONCE(sc->stopping, true);
 	cancel_delayed_work_sync(&sc->clean_work);
 	wait_event(sc->idle, !atomic_read(&sc->nr_jobs));
 	cancel_work_sync(&sc->trial_work);
@@ -724,7 +724,7 @@ static int sc_ctr(struct dm_target *ti, unsigned int argc, char **argv)
 	sc->ti = ti;
 	INIT_LIST_HEAD(&sc->claim);
 	sc->wake = sc_wake;
-	sc->clean_stop = true;
+	sc->stopping = true;
 	for (i = 0; i < SC_NR_OPTIONS; i++)
 		sc->options[i] = sc_options[i].initial;
 	init_waitqueue_head(&sc->idle);

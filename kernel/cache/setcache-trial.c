@@ -122,7 +122,11 @@ static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
 	spin_unlock_irq(&bucket->lock);
 }
 
-/* Try all slots that are suspect. Nobody but this takes that off them. */
+/*
+ * Try all slots that are suspect. Nobody but this takes that off them. There may
+ * be thousands, and an SSD that fails takes its time: who suspends the cache does
+ * not wait for them.
+ */
 void sc_trial_work(struct work_struct *work)
 {
 	struct setcache *sc = container_of(work, struct setcache, trial_work);
@@ -134,10 +138,17 @@ void sc_trial_work(struct work_struct *work)
 	for_each_set_bit(set, sc->suspects, index->geo.sets) {
 		clear_bit(set, sc->suspects);
 		smp_mb__after_atomic(); /* before their states are read */
-		for (slot = 0; slot < index->geo.assoc; slot++)
-			if (sc_state(index, set, slot) == SC_SUSPECT)
-				sc_try(sc, set, slot, page);
+		for (slot = 0; slot < index->geo.assoc; slot++) {
+			if (sc_state(index, set, slot) != SC_SUSPECT)
+				continue;
+			if (READ_ONCE(sc->stopping)) {
+				set_bit(set, sc->suspects);
+				goto out;
+			}
+			sc_try(sc, set, slot, page);
+		}
 		cond_resched();
 	}
+out:
 	__free_page(page);
 }

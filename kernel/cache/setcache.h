@@ -377,7 +377,7 @@ struct sc_waiter {
  * @cleaner: its memory
  * @over: a bit a set with too many dirty slots; atomic
  * @clean_all: clean it all, a message said
- * @clean_stop: the cleaner is to stop; suspended
+ * @stopping: what goes on by itself is to stop; suspended
  * @over_global: too many dirty slots in all, not yet few enough
  */
 struct setcache {
@@ -438,7 +438,7 @@ struct setcache {
 	struct sc_cleaner *cleaner;
 	unsigned long *over;
 	bool clean_all;
-	bool clean_stop;
+	bool stopping;
 	bool over_global;
 };
 
@@ -466,7 +466,7 @@ static inline bool sc_mode_dirties(u8 mode)
 /* Something may be to be cleaned. Any context. */
 static inline void sc_clean_kick(struct setcache *sc)
 {
-	if (!READ_ONCE(sc->clean_stop))
+	if (!READ_ONCE(sc->stopping))
 		mod_delayed_work(sc->wq, &sc->clean_work, 0);
 }
 

@@ -210,3 +210,27 @@ def test_a_set_over_its_mark_that_is_always_written_holds_up_no_other(guest: Gue
         WAIT,
     )
     assert status_of(left.read("status"))["dirty"] == "16"
+
+
+@pytest.mark.parametrize("disk", ["fast", "slow"])
+def test_who_suspends_a_cache_does_not_wait_until_each_bad_place_is_tried(
+    guest: Guest, disk: str
+) -> None:
+    # 512 places of 50 ms, one after the other.
+    everywhere = f"{DATA} {(8192 << 9) - DATA - 4096} write"
+    bad = {
+        "fast": f"make 'writethrough lru'; put fast write_ns 50000000; fault fast '{everywhere}'"
+        f" errors; fill {C}",
+        "slow": f"make 'writeback lru 2 set_high 100'; fill {C}; put slow write_ns 50000000;"
+        " fault slow '0 16777216 write' errors; tell clean; sleep 1",
+    }
+    now = "cut -d' ' -f1 /proc/uptime >> /run/isoblk/times"
+    left = _run(
+        guest,
+        f"{bad[disk]}; {now}; dm suspend c; {now}; dm resume c; sleep 30; say after",
+        f"fault {disk} none errors; same {C}",
+    )
+    before, after = map(float, left.read("times").split())
+    assert after - before < 2
+    found = status_of(left.read("after"))
+    assert found["retired" if disk == "fast" else "stuck"] == "512"
