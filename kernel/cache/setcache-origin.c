@@ -257,6 +257,20 @@ enum sc_change sc_origin_change(const struct setcache *sc,
 						     SC_CHANGED;
 }
 
+/*
+ * Whether the origin has been written to since, for sure, and by its disk alone:
+ * no sample is read.
+ */
+bool sc_origin_written_since(const struct setcache *sc,
+			     const struct sc_seen *was)
+{
+	struct sc_seen is = { .stamp = was->stamp };
+
+	sync_blockdev(sc->origin->bdev);
+	sc_origin_written(sc, &is);
+	return sc_origin_change(sc, was, &is) == SC_CHANGED;
+}
+
 void sc_origin_init(void)
 {
 	uuid_gen(&sc_boot);

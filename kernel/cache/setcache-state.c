@@ -18,10 +18,11 @@
  *	lost, told	resumed, and the SSD was read		live
  *	lost, told	resumed, the SSD read in part		new
  *
- * Nothing else changes the phase: who cannot resume stays what he was. Live and
- * lost are left under suspension, but for the loss itself, which comes at any
- * time. If the origin fails while a table is suspended it stays live: the SSD is
- * not called clean, and all that is dirty is there.
+ * Who is stopped and resumed is read from the SSD again if the origin was written
+ * to meanwhile. Nothing else changes the phase: who cannot resume stays what he
+ * was. Live and lost are left under suspension, but for the loss itself, which
+ * comes at any time. If the origin fails while a table is suspended it stays live:
+ * the SSD is not called clean, and all that is dirty is there.
  *
  * Three facts stand beside it. Unflushed: data that were acknowledged may be in
  * the SSD's own cache. Marked: so may be what records are to say of them. Owing:

@@ -297,6 +297,11 @@ static int sc_preresume(struct dm_target *ti)
 	}
 	if (sc->phase == SC_PHASE_NEW || sc_is_lost(sc)) {
 		r = sc_start(sc);
+	} else if (sc->phase == SC_PHASE_STOPPED &&
+		   sc_origin_written_since(sc, &sc->seen)) {
+		DMWARN("%s: the origin was written to while suspended",
+		       dm_table_device_name(ti->table));
+		r = sc_start(sc);
 	} else if (sc->phase == SC_PHASE_STOPPED) {
 		/*
 		 * Not even without the SSD: it says that what it holds of the
@@ -339,7 +344,6 @@ static void sc_quiesce(struct setcache *sc)
 static void sc_postsuspend(struct dm_target *ti)
 {
 	struct setcache *sc = ti->private;
-	struct sc_seen seen = {};
 	u64 pending;
 	int r;
 
@@ -349,7 +353,7 @@ static void sc_postsuspend(struct dm_target *ti)
 	/* What the SSD is to call clean must not be newer than the origin. */
 	r = blkdev_issue_flush(sc->origin->bdev);
 	if (!r)
-		r = sc_origin_see(sc, &seen);
+		r = sc_origin_see(sc, &sc->seen);
 	if (r) {
 		DMERR("%s: not stopped in order, for the origin fails: %d",
 		      dm_table_device_name(ti->table), r);
@@ -357,8 +361,8 @@ static void sc_postsuspend(struct dm_target *ti)
 		sc_commit_now(sc);
 		return;
 	}
-	r = sc_md_stop(sc->md, &seen, atomic_long_read(&sc->index.nr_dirty),
-		       &pending);
+	r = sc_md_stop(sc->md, &sc->seen,
+		       atomic_long_read(&sc->index.nr_dirty), &pending);
 	if (!r) {
 		/* Their blocks were to be written anyway. */
 		sc_count(sc, SC_STAT_record_batched, pending);

@@ -339,6 +339,7 @@ struct sc_waiter {
  * @origin_id: what the table line calls the origin; constant
  * @identity: what the origin is called; changes under suspension only
  * @phase: enum sc_phase; setcache-state.c says who changes it when
+ * @seen: of the origin, when the cache was stopped last; under suspension
  * @unflushed: acknowledged data of dirty blocks are in the SSD's own cache,
  *	       maybe
  * @marked: records are to be written that somebody may wait for
@@ -400,6 +401,7 @@ struct setcache {
 	char identity[SC_IDENTITY_SIZE];
 
 	int phase;
+	struct sc_seen seen;
 	bool unflushed;
 	bool marked;
 	bool owing;
@@ -548,6 +550,8 @@ int sc_origin_see(struct setcache *sc, struct sc_seen *seen);
 enum sc_change sc_origin_change(const struct setcache *sc,
 				const struct sc_seen *was,
 				const struct sc_seen *is);
+bool sc_origin_written_since(const struct setcache *sc,
+			     const struct sc_seen *was);
 void sc_origin_init(void);
 
 /* setcache-state.c; any context, but for the work. */

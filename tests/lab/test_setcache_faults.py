@@ -212,6 +212,20 @@ def test_a_set_over_its_mark_that_is_always_written_holds_up_no_other(guest: Gue
     assert status_of(left.read("status"))["dirty"] == "16"
 
 
+def test_what_is_written_to_the_origin_of_a_suspended_cache_is_read(guest: Guest) -> None:
+    suspended = "dm suspend c; data; fill /dev/slow 64"
+    left = _run(
+        guest,
+        f"make 'writethrough lru'; fill {C}; fill {C} 64; dm suspend c; dm resume c; say kept",
+        f"{suspended}; dm resume c; same {C} 64",
+        # What is dirty is of the origin as it was.
+        f"tell mode writeback; tell set_high 100; data; fill {C}; {suspended}; fails dm resume c",
+        f"tell accept_origin 1; dm resume c; say accepted; same {C} 64",
+    )
+    kept, accepted = (status_of(left.read(name)) for name in ("kept", "accepted"))
+    assert (kept["used"], accepted["used"], accepted["dirty"]) == ("576", "512", "512")
+
+
 @pytest.mark.parametrize("disk", ["fast", "slow"])
 def test_who_suspends_a_cache_does_not_wait_until_each_bad_place_is_tried(
     guest: Guest, disk: str
