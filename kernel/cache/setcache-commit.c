@@ -149,15 +149,19 @@ void sc_mark(struct setcache *sc, u32 set, u16 slot)
 		WRITE_ONCE(sc->marked, true);
 }
 
-/* As sc_mark(), but nobody loses anything if it cannot be. */
+/*
+ * As sc_mark(), but nobody loses anything if it cannot be. A table that begins or
+ * stops may retire slots, too: it writes all records itself, and no commit must
+ * come between.
+ */
 void sc_mark_retired(struct setcache *sc, u32 set, u16 slot)
 {
 	sc_count(sc, SC_STAT_record_updates, 1);
-	if (sc_md_changed(sc->md, sc_slot(&sc->index, set, slot)))
+	if (!sc_md_changed(sc->md, sc_slot(&sc->index, set, slot)))
+		sc_count(sc, SC_STAT_record_batched, 1);
+	else if (!READ_ONCE(sc->stopping))
 		queue_delayed_work(sc->commit_wq, &sc->commit_timer,
 				   msecs_to_jiffies(sc_option(sc, SC_OPT_COMMIT_MS)));
-	else
-		sc_count(sc, SC_STAT_record_batched, 1);
 }
 
 /*---------------------------------------------------------------------------*/

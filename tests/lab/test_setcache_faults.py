@@ -248,3 +248,21 @@ def test_who_suspends_a_cache_does_not_wait_until_each_bad_place_is_tried(
     assert after - before < 2
     found = status_of(left.read("after"))
     assert found["retired" if disk == "fast" else "stuck"] == "512"
+
+
+@pytest.mark.parametrize(("block", "ms"), [(62, 4), (63, 10)])
+def test_no_commit_comes_between_the_records_of_a_stop(guest: Guest, block: int, ms: int) -> None:
+    # A slot retires while the records are written, one of the last blocks of which is bad. What is
+    # to be written for it meets the superblocks, which say where that block is now.
+    start = (
+        f"dm create c --table '0 131072 setcache /dev/origin /dev/ssd 8 {WAYS} writeback lru"
+        " 4 set_high 100 commit_ms 1'"
+    )
+    left = _run(
+        guest,
+        f"disk origin 64m 100000; disk ssd 64m 100000; {start}; fill {C}",
+        f"put ssd write_ns {ms}000000; fault ssd '{8192 + block * 4096} 4096 write' errors",
+        f"dm remove c; put ssd write_ns 100000; {start}; say after; same {C}",
+    )
+    after = status_of(left.read("after"))
+    assert (after["dirty"], after["retired"]) == ("512", "1")
