@@ -759,7 +759,10 @@ static u32 sc_clean_written(struct sc_run *run, bool good)
 	return failed;
 }
 
-/* The records of a run say so, if @good. Says how many are clean now. */
+/*
+ * The records of a run say so, if @good; else some of them may. Says how many are
+ * clean now.
+ */
 static u32 sc_clean_recorded(struct sc_run *run, bool good)
 {
 	struct setcache *sc = run->cleaner->sc;
@@ -769,14 +772,17 @@ static u32 sc_clean_recorded(struct sc_run *run, bool good)
 
 	spin_lock_irq(&bucket->lock);
 	for (i = 0; i < run->count; i++) {
-		if (sc_state(index, set, run->slots[i]) != SC_CLEANED)
+		u16 slot = run->slots[i];
+
+		if (sc_state(index, set, slot) != SC_CLEANED)
 			continue;
-		sc_set_state(index, set, run->slots[i],
-			     good ? SC_CLEAN : SC_DIRTY);
-		if (good)
+		if (good || sc_md_stable(sc->md, sc_slot(index, set, slot))) {
+			sc_set_state(index, set, slot, SC_CLEAN);
 			count++;
-		else
-			sc_mark(sc, set, run->slots[i]);
+		} else {
+			sc_set_state(index, set, slot, SC_DIRTY);
+			sc_mark(sc, set, slot);
+		}
 	}
 	spin_unlock_irq(&bucket->lock);
 	return count;
@@ -807,7 +813,7 @@ static void sc_clean_round(struct sc_cleaner *cleaner)
 			     dm_table_device_name(sc->ti->table), failed);
 		WRITE_ONCE(cleaner->retry, jiffies + SC_STUCK_RETRY);
 	}
-	if (r || failed == cleaner->nr_slots)
+	if (!cleaned && (r || failed == cleaner->nr_slots))
 		cleaner->rest = jiffies + SC_ROUND_REST;
 }
 

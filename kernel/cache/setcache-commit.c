@@ -210,8 +210,10 @@ static blk_status_t sc_commit_ssd(struct setcache *sc)
 	sc_count(sc, SC_STAT_ssd_errors, 1);
 	DMERR("%s: cannot write records: %d",
 	      dm_table_device_name(sc->ti->table), r);
-	/* With nothing but dirty blocks there may be a place later. */
-	if (r != -ENOSPC)
+	/* With nothing but dirty blocks there is no place, until some are clean. */
+	if (r == -ENOSPC)
+		sc_clean_some(sc);
+	else
 		sc_lose(sc);
 	/* That a slot is retired may be found out again. */
 	return flush || marked ? BLK_STS_IOERR : BLK_STS_OK;

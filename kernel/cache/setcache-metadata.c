@@ -141,6 +141,7 @@ struct sc_move {
  * @nr_moved: how many
  * @pages: a batch of blocks
  * @index: their numbers
+ * @homeless: a bit each, those that no place could be found for
  * @states: of a block's records
  * @where: of a block's records
  * @reason: why the SSD was refused
@@ -168,6 +169,7 @@ struct sc_md {
 	u32 nr_moved;
 	struct page *pages[SC_BATCH];
 	u64 index[SC_BATCH];
+	DECLARE_BITMAP(homeless, SC_BATCH);
 	u8 states[SC_RECORDS];
 	u64 where[SC_RECORDS];
 	char reason[SC_MAX_REASON];
@@ -453,33 +455,42 @@ static int sc_md_move(struct sc_md *md, u32 i)
 
 /*
  * Write the first pages, which are blocks @index. Some of them have failed
- * together: each by itself, and those that fail again to other places.
+ * together: each by itself, and those that fail again to other places. Where
+ * there is none the others are written all the same.
  */
 static int sc_md_write_each(struct sc_md *md, u32 count)
 {
+	int r, result = 0;
 	u32 i;
-	int r;
 
 	for (i = 0; i < count; i++) {
 		r = sc_md_page(md, SC_MD_WRITE,
 			       sc_record_sector(md, md->index[i]), i);
 		if (r && r != -ENODEV)
 			r = sc_md_move(md, i);
-		if (r)
+		if (r && r != -ENOSPC)
 			return r;
+		if (r) {
+			__set_bit(i, md->homeless);
+			result = r;
+		}
 	}
-	return 0;
+	return result;
 }
 
 static int sc_md_write_everywhere(struct sc_md *md);
 
-/* Write the first pages, which are blocks @index, durably if @stable. */
+/*
+ * Write the first pages, which are blocks @index, durably if @stable. After
+ * -ENOSPC that holds for all but those that are homeless.
+ */
 static int sc_md_write(struct sc_md *md, u32 count, bool stable)
 {
 	blk_opf_t opf = SC_MD_WRITE;
 	u32 first, runs = 0;
-	int r;
+	int r, each = 0;
 
+	bitmap_zero(md->homeless, SC_BATCH);
 	for (first = 0; first < count; first = sc_md_run(md, first, count))
 		runs++;
 	if (runs <= SC_MAX_FUA && stable)
@@ -487,20 +498,21 @@ static int sc_md_write(struct sc_md *md, u32 count, bool stable)
 	r = sc_md_batch(md, opf, count);
 	if (r && r != -ENODEV) {
 		opf &= ~REQ_FUA;
-		r = sc_md_write_each(md, count);
+		each = sc_md_write_each(md, count);
+		r = each == -ENOSPC ? 0 : each;
 	}
 	if (!r && stable && !(opf & REQ_FUA))
 		r = sc_md_flush(md);
 	if (!r && md->due)
 		r = sc_md_write_everywhere(md);
-	return r;
+	return r ? r : each;
 }
 
 int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
 {
 	unsigned long block = 0;
+	int r, result = 0;
 	u32 i, count;
-	int r;
 
 	*written = 0;
 	/* What the last one could not write. */
@@ -531,17 +543,22 @@ int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
 			md->index[count++] = block;
 		}
 		if (!count)
-			return 0;
+			return result;
 		r = sc_md_flush(md);
 		if (!r)
 			r = sc_md_write(md, count, true);
 		if (r) {
 			md->failed = true;
-			return r;
+			result = r;
 		}
-		*written += count;
-		for (i = 0; i < count; i++)
+		if (r && r != -ENOSPC)
+			return r;
+		for (i = 0; i < count; i++) {
+			if (r && test_bit(i, md->homeless))
+				continue;
 			clear_bit(md->index[i], md->writing);
+			(*written)++;
+		}
 	}
 }
 

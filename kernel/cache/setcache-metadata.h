@@ -236,7 +236,8 @@ bool sc_md_pending(struct sc_md *md);
  *
  * Data written before this is called are stable when it returns, and so are
  * the records of slots changed before. A block of records that cannot be
- * written is moved. After an error the records remain to be written.
+ * written is moved. After an error the records remain to be written; after -ENOSPC
+ * only those of such blocks: sc_md_stable() tells.
  *
  * Context: sleeps; one at a time.
  * Return: 0, -ENOSPC if there is no place for a block of records now, -ENODEV or

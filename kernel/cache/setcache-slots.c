@@ -24,8 +24,7 @@ void sc_check_dirty(struct setcache *sc, u32 set)
 	if (!READ_ONCE(sc->over_global) &&
 	    div_u64(index->slots * sc_option(sc, SC_OPT_DIRTY_HIGH), 100) <
 	    atomic_long_read(&index->nr_dirty)) {
-		WRITE_ONCE(sc->over_global, true);
-		sc_clean_kick(sc);
+		sc_clean_some(sc);
 	}
 }
 

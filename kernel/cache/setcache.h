@@ -472,6 +472,13 @@ static inline void sc_clean_kick(struct setcache *sc)
 		mod_delayed_work(sc->wq, &sc->clean_work, 0);
 }
 
+/* Too many slots are dirty, to be cleaned until few enough are. Any context. */
+static inline void sc_clean_some(struct setcache *sc)
+{
+	WRITE_ONCE(sc->over_global, true);
+	sc_clean_kick(sc);
+}
+
 /*
  * setcache-set.c. Of a block: number, set, id. The lock of the set's bucket is
  * held for all that take an id or a slot.

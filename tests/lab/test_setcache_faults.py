@@ -266,3 +266,17 @@ def test_no_commit_comes_between_the_records_of_a_stop(guest: Guest, block: int,
     )
     after = status_of(left.read("after"))
     assert (after["dirty"], after["retired"]) == ("512", "1")
+
+
+def test_records_find_a_place_where_all_blocks_are_dirty(guest: Guest) -> None:
+    # None is free to be one, until some are cleaned; and that needs records, too, of other blocks.
+    start = "make 'writeback lru 4 set_high 100 commit_ms 60000'"
+    left = _run(
+        guest,
+        f"{start}; fill {C}; fill {C} 32; fault fast '8192 4096 write' errors; say full",
+        f"fails sync {C}; sleep 3; sync {C}; say moved",
+        f"fault fast cut state; fault fast ok state; dm remove c; {start}; same {C}; same {C} 32",
+    )
+    full, moved = (status_of(left.read(name)) for name in ("full", "moved"))
+    assert full["dirty"] == full["slots"]
+    assert (moved["state"], moved["retired"]) == ("ok", "1")
