@@ -12,6 +12,7 @@ import polars as pl
 from isoblk.errors import UserError, printable
 from isoblk.files import write_atomically
 from isoblk.result.model import RunRecord, StudyRecord
+from isoblk.result.sound import wrong_in_run, wrong_in_study
 
 FORMAT = 1
 PREDICTIONS = "predictions.parquet"
@@ -128,8 +129,19 @@ def read_results(results: Path) -> ResultSet:
             where=str(results),
             next="see: isoblk run STUDY",
         ) from None
+    if wrong := wrong_in_study(record):
+        raise _damaged(path, wrong)
     runs = [read_run(run_dir(results, run.id)) if run.id else None for run in record.runs]
+    for entry, run in zip(record.runs, runs, strict=True):
+        if run and (wrong := wrong_in_run(run.record, entry.planned.spec)):
+            raise _damaged(run.dir / "run.json", wrong)
     return ResultSet(results, record, runs)
+
+
+def _damaged(path: Path, why: object) -> UserError:
+    return UserError(
+        f"damaged: {why}", where=str(path), next="remove its directory and run the study again"
+    )
 
 
 def _decode(path: Path, kind: type[RecordT]) -> RecordT:
@@ -146,11 +158,7 @@ def _decode(path: Path, kind: type[RecordT]) -> RecordT:
     except OSError as error:
         raise UserError(f"cannot read: {error.strerror}", where=str(path)) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(
-            f"damaged: {error}",
-            where=str(path),
-            next="remove its directory and run the study again",
-        ) from None
+        raise _damaged(path, error) from None
     if record.format != FORMAT:
         raise UserError(
             f"format {record.format}, this isoblk reads {FORMAT}",

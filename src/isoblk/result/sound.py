@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether the parts of others' results fit together: types are not enough for what is computed."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from isoblk.result.model import OpTotals, RunRecord, StudyRecord, TenantResult
+from isoblk.study import limits
+from isoblk.study.model import PlannedRun, RunSpec, Tenant
+
+_SECOND = 1_000_000_000
+_MILLISECOND = 1_000_000
+_MOST = (1 << 63) - 1
+
+
+def wrong_in_study(record: StudyRecord) -> str:
+    """What no study.json of isoblk's says; "" if all can be."""
+    return next((text for run in record.runs for text in _of_planned(run.planned, record)), "")
+
+
+def wrong_in_run(record: RunRecord, planned: RunSpec) -> str:
+    """What no run.json of isoblk's says, of a run that was planned so; "" if all can be."""
+    return next(_of_run(record, planned), "")
+
+
+def _of_planned(planned: PlannedRun, record: StudyRecord) -> Iterator[str]:
+    others = [*planned.calibrate.values(), *planned.alone]
+    if planned.reference is not None:
+        others.append(planned.reference)
+    if not all(0 <= index < len(record.runs) for index in others):
+        yield "leans on a run that is not there"
+    if planned.alone and len(planned.alone) != len(planned.spec.tenants):
+        yield "has other tenants than runs of them alone"
+    yield from _of_spec(planned.spec)
+
+
+def _of_spec(spec: RunSpec) -> Iterator[str]:
+    names = [tenant.name for tenant in spec.tenants]
+    if len(set(names)) < len(names):
+        yield "has two tenants of one name"
+    weights = [tenant.weight for tenant in spec.tenants]
+    weights += [group.weight for group in spec.groups]
+    weights += [event.weight for event in spec.events]
+    if not all(weight in limits.WEIGHT for weight in weights):
+        yield "has a weight that nothing weighs"
+    longest = limits.RUN_SECONDS * _SECOND
+    if not (0 <= spec.warmup_ns <= longest and 0 < spec.runtime_ns <= longest):
+        yield "lasts as long as no run does"
+    most = spec.window_ms * limits.WINDOWS_MAX * _MILLISECOND
+    if spec.window_ms <= 0 or spec.warmup_ns + spec.runtime_ns > most:
+        yield "has windows that no run has"
+
+
+def _of_run(record: RunRecord, planned: RunSpec) -> Iterator[str]:
+    yield from _of_spec(record.spec)
+    who = [_who(tenant) for tenant in planned.tenants]
+    if [_who(tenant) for tenant in record.spec.tenants] != who:
+        yield "has other tenants than its study"
+    if [(tenant.name, tenant.weight) for tenant in record.tenants] != who:
+        yield "has results of other tenants"
+    for tenant in record.tenants:
+        numbers = [tenant.measured_ns, *(n for one in tenant.ops.values() for n in _numbers(one))]
+        if not all(0 <= number <= _MOST for number in numbers):
+            yield "has a count or a time that is none"
+
+
+def _who(tenant: Tenant | TenantResult) -> tuple[str, int]:
+    return tenant.name, tenant.weight
+
+
+def _numbers(totals: OpTotals) -> tuple[int, ...]:
+    return msgspec.structs.astuple(totals)
