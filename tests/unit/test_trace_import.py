@@ -6,6 +6,7 @@ import lzma
 import struct
 import subprocess
 import tarfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,6 +145,26 @@ def test_damaged_compression_is_told(name: str, damage: str, tmp_path: Path) -> 
         import_trace([tmp_path / "t"], tmp_path / "o", skip_bad=10**6)
     assert caught.value.where.startswith(str(tmp_path / "t"))
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+def test_an_xz_file_with_a_dictionary_of_gigabytes_is_refused(tmp_path: Path) -> None:
+    packed = bytearray(lzma.compress(spc(requests(KINDS["spc"], 300))))
+    # The header of the first block, behind that of the stream: its length, flags, filter, CRC.
+    header = slice(12, 12 + packed[12] * 4)
+    packed[packed.index(b"\x21\x01", 12) + 2] = 40  # 4 GiB
+    packed[header.stop : header.stop + 4] = zlib.crc32(packed[header]).to_bytes(4, "little")
+    (tmp_path / "t").write_bytes(packed)
+    with pytest.raises(UserError, match=r"t: damaged.*memory usage limit"):
+        import_trace([tmp_path / "t"], tmp_path / "o")
+
+
+def test_xz_streams_may_have_zeros_between_and_other_bytes_behind_them(tmp_path: Path) -> None:
+    made = requests(KINDS["spc"], 300)
+    raw = spc(made)
+    parts = (lzma.compress(raw[:500]), bytes(8), lzma.compress(raw[500:]), bytes(4), b"more")
+    (tmp_path / "t").write_bytes(b"".join(parts))
+    import_trace([tmp_path / "t"], tmp_path / "o")
+    assert held(tmp_path / "o") == expected(made)
 
 
 def test_tar_archives_empty_and_missing_files_are_told(tmp_path: Path) -> None:

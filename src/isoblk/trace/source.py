@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
 from isoblk.errors import UserError
 
@@ -26,6 +26,14 @@ BLOCK = 16 << 20  # bytes parsed at once; a trace in memory is about four times 
 HEAD = 64 << 10  # what is looked at to tell the format
 
 _TAR_MAGIC_AT = 257
+_XZ = b"\xfd7zXZ\0"
+_XZ_READ = 64 << 10
+_XZ_MEMORY = 256 << 20  # xz -9 needs 65 MiB
+
+
+class _Bytes(Protocol):
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; b"" at the end."""
 
 
 @contextmanager
@@ -39,9 +47,9 @@ def open_trace(path: Path) -> Iterator[tuple[bytes, Iterator[bytes]]]:
     with (
         _explained(path),
         path.open("rb") as raw,
-        _decompressed(raw) as file,
         ThreadPoolExecutor(1) as reader,
     ):
+        file = _decompressed(raw)
         first = _read(file, BLOCK)
         if not first:
             raise UserError("is empty", where=str(path))
@@ -59,19 +67,53 @@ def open_trace(path: Path) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         yield first[:HEAD], blocks()
 
 
-def _decompressed(raw: IO[bytes]) -> IO[bytes]:
+def _decompressed(raw: IO[bytes]) -> _Bytes:
     magic = raw.read(6)
     raw.seek(0)
     if magic.startswith(b"\x1f\x8b"):
         return cast(IO[bytes], gzip.open(raw))
-    if magic.startswith(b"\xfd7zXZ\0"):
-        return lzma.open(raw)
+    if magic.startswith(_XZ):
+        return _Xz(raw)
     if magic.startswith(b"\x28\xb5\x2f\xfd"):
         return cast(IO[bytes], zstd.open(raw))
     return raw
 
 
-def _read(file: IO[bytes], size: int) -> bytes:
+class _Xz:
+    """What lzma.open() gives, in bounded memory: a dictionary can be said to have 4 GiB."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw = raw
+        self._stream = _xz_stream()
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes; b"" at the end. Raises lzma.LZMAError, EOFError."""
+        while True:
+            if self._stream.eof:
+                # Streams may follow each other, with zeros between them. Other bytes are none.
+                rest = self._stream.unused_data.lstrip(b"\0")
+                while len(rest) < len(_XZ) and (more := self._raw.read(_XZ_READ)):
+                    rest = (rest + more).lstrip(b"\0")
+                if not rest.startswith(_XZ):
+                    return b""
+                self._stream = _xz_stream()
+                found = self._stream.decompress(rest, size)
+            else:
+                more = self._raw.read(_XZ_READ) if self._stream.needs_input else b""
+                if self._stream.needs_input and not more:
+                    raise EOFError(
+                        "Compressed file ended before the end-of-stream marker was reached"
+                    )
+                found = self._stream.decompress(more, size)
+            if found:
+                return found
+
+
+def _xz_stream() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
+
+
+def _read(file: "_Bytes", size: int) -> bytes:
     """`size` bytes, fewer only at the end: a decompressor gives less than it is asked for."""
     parts = []
     while size and (part := file.read(size)):
