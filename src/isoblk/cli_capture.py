@@ -54,12 +54,16 @@ def command(
     except KeyboardInterrupt:
         # Before it had begun, or when it was being written.
         raise typer.Exit(_INTERRUPTED) from None
-    for line in _account(output, done):
+    if done.output != output:
+        typer.echo(
+            f"note: {output} has come to exist; what was captured is in {done.output}", err=True
+        )
+    for line in _account(done):
         typer.echo(line)
     if done.names.lost and not allow_loss:
         raise RunError(
             f"{done.names.lost:,} events were lost: the trace has gaps",
-            where=str(output),
+            where=str(done.output),
             next="capture again with a larger --buffer, or keep it with --allow-loss",
         )
     if done.status:
@@ -96,11 +100,11 @@ def _buffer(value: str) -> int:
     return size
 
 
-def _account(output: Path, done: Captured) -> list[str]:
+def _account(done: Captured) -> list[str]:
     names, header = done.names, done.header
     lines = [
-        f"{output}: {header.records:,} requests in {names.seconds:,.3f} s, {names.lost:,} lost,"
-        f" scheduler {names.scheduler}"
+        f"{done.output}: {header.records:,} requests in {names.seconds:,.3f} s,"
+        f" {names.lost:,} lost, scheduler {names.scheduler}"
     ]
     if names.left_out:
         lines.append(f"left out, because they move nothing: {names.left_out:,}")

@@ -315,6 +315,20 @@ def test_what_cannot_be_captured_is_one_line(
     assert not (machine.work / "t.isotrace").exists()
 
 
+def test_what_was_recorded_is_kept_though_somebody_has_taken_the_name(
+    machine: Machine, device: str
+) -> None:
+    command = f"echo mine > t.isotrace; dd if={device} of=/dev/null bs=4k count=3 iflag=direct"
+    done = machine.isoblk("capture", device, "-o", "t.isotrace", "--", "sh", "-c", command)
+    assert done.returncode == 0, done.stderr
+    told = "note: t.isotrace has come to exist; what was captured is in t-2.isotrace"
+    assert told in done.stderr
+    assert done.stdout.startswith("t-2.isotrace: 3 requests")
+    assert (machine.work / "t.isotrace").read_text() == "mine\n"
+    assert len(_all(machine.work / "t-2.isotrace")) == 3
+    assert (machine.work / "t-2.isotrace.json").exists()
+
+
 def test_nothing_captured_and_a_failed_command_are_told(machine: Machine, device: str) -> None:
     idle = machine.isoblk("capture", device, "-o", "t.isotrace", "--seconds", "0.1")
     assert idle.returncode == 1

@@ -256,10 +256,10 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
 def test_a_full_disk_under_the_study_is_said_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: Path, data: bytes) -> int:
+    def full(self: Path, target: Path) -> Path:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(UserError, match="cannot write results: No space left on device"):
         _run(_expansion(schedulers=["none"]), FakeMachine(), tmp_path)
 

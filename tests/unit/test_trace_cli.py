@@ -94,6 +94,7 @@ def test_names_in_traces_of_others_say_nothing_to_the_terminal(
 
     process = Process(pid=1, name=HOSTILE, requests=1)
     told = Captured(
+        named,
         read_header(named),
         msgspec.structs.replace(
             names, streams=(msgspec.structs.replace(stream, processes=(process,)),)
@@ -101,7 +102,7 @@ def test_names_in_traces_of_others_say_nothing_to_the_terminal(
         None,
         False,
     )
-    assert all(line.isprintable() for line in _account(Path("a"), told))
+    assert all(line.isprintable() for line in _account(told))
 
 
 def test_cut_takes_ranges_with_units(trace: Path, tmp_path: Path) -> None:

@@ -46,8 +46,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Captured:
-    """What came of it. status: the command's; None if there was none. interrupted: by a signal."""
+    """What came of it. output: where it is. status: the command's; None if there was none.
+    interrupted: by a signal."""
 
+    output: Path
     header: Header
     names: Names
     status: int | None
@@ -108,13 +110,14 @@ def capture(wanted: Wanted, source: Source, on_begin: Callable[[Wanted], None]) 
     cgroups = Cgroups(root, (wanted.target.disk / "dev").read_text().strip())
     begun = datetime.datetime.now(datetime.UTC)
     start = time.monotonic_ns()
-    outputs = [wanted.output, names_file(wanted.output)]
     with scratch(wanted.output) as raw:
         with writing(wanted.output), _signals() as signals:
             status = _record(wanted, source, raw, cgroups, signals, on_begin)
         seconds = (time.monotonic_ns() - start) / 1e9
         lost = source.lost()
-        with new_files(outputs, force=wanted.force) as (new, _):
+        # What was recorded is not to be had again.
+        output = wanted.output if wanted.force else _free(wanted.output)
+        with new_files([output, names_file(output)], force=wanted.force) as (new, _):
             header, tally, streams = convert(
                 raw,
                 source.decode,
@@ -140,7 +143,16 @@ def capture(wanted: Wanted, source: Source, on_begin: Callable[[Wanted], None]) 
                 parents=_parents(streams, cgroups),
             )
             write_names(new, names)
-    return Captured(header, names, status, signals.came > 0)
+    return Captured(output, header, names, status, signals.came > 0)
+
+
+def _free(output: Path) -> Path:
+    """The path, or the first one like it, that has no file, nor its names' one."""
+    free, number = output, 1
+    while any(os.path.lexists(path) for path in (free, names_file(free))):
+        number += 1
+        free = output.with_name(f"{output.stem}-{number}{output.suffix}")
+    return free
 
 
 def _hierarchy() -> tuple[Path, CgroupVersion]:
