@@ -309,12 +309,17 @@ static struct sc_run *sc_next_run(struct sc_cleaner *cleaner, u32 set,
 	return run;
 }
 
-/* A block is dirty, and nothing else is known of it. The bucket's lock is held. */
-static bool sc_may_clean(const struct sc_index *index, u32 set, u32 id)
+/*
+ * The slot of a block that is dirty, of which nothing else is known; or SC_NIL.
+ * The bucket's lock is held.
+ */
+static u16 sc_dirty_slot(const struct sc_index *index, u32 set, u32 id)
 {
 	u16 slot = sc_find(index, set, id);
 
-	return slot != SC_NIL && sc_state(index, set, slot) == SC_DIRTY;
+	if (slot != SC_NIL && sc_state(index, set, slot) != SC_DIRTY)
+		slot = SC_NIL;
+	return slot;
 }
 
 /*
@@ -326,11 +331,13 @@ static void sc_begin_run(struct sc_cleaner *cleaner, struct sc_run *run)
 	struct sc_index *index = &cleaner->sc->index;
 	u32 id, set = run->op.set;
 
-	for (id = run->op.first;
-	     id <= run->op.last && sc_may_clean(index, set, id); id++) {
-		run->slots[run->count] = sc_find(index, set, id);
-		sc_set_state(index, set, run->slots[run->count++],
-			     SC_CLEANING);
+	for (id = run->op.first; id <= run->op.last; id++) {
+		u16 slot = sc_dirty_slot(index, set, id);
+
+		if (slot == SC_NIL)
+			break;
+		run->slots[run->count++] = slot;
+		sc_set_state(index, set, slot, SC_CLEANING);
 	}
 	if (run->count)
 		run->op.last = run->op.first + run->count - 1;
@@ -376,7 +383,7 @@ static u32 sc_add_run(struct sc_cleaner *cleaner, u32 set,
 	run->op.last = dirty->id + min(count, room) - 1;
 
 	spin_lock_irq(&bucket->lock);
-	if (!sc_may_clean(index, set, dirty->id)) {
+	if (sc_dirty_slot(index, set, dirty->id) == SC_NIL) {
 		spin_unlock_irq(&bucket->lock);
 		return 1;
 	}
@@ -421,10 +428,10 @@ static void sc_take_hot(struct sc_cleaner *cleaner)
 	op->last = cleaner->hot_id;
 	spin_lock_irq(&bucket->lock);
 	while (op->last - op->first + 1 < room && op->first & mask &&
-	       sc_may_clean(index, set, op->first - 1))
+	       sc_dirty_slot(index, set, op->first - 1) != SC_NIL)
 		op->first--;
 	while (op->last - op->first + 1 < room && (op->last + 1) & mask &&
-	       sc_may_clean(index, set, op->last + 1))
+	       sc_dirty_slot(index, set, op->last + 1) != SC_NIL)
 		op->last++;
 	list_add_tail(&op->link, &bucket->waiting);
 	sc_clean_wake(sc, bucket, op);
