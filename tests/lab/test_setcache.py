@@ -58,11 +58,13 @@ data
 """
 
 
-def _run(guest: Guest, *lines: str) -> Left:
+def run_lines(guest: Guest, *lines: str) -> Left:
+    """Run lines of shell behind the functions above."""
     return guest.run("\n".join((SHELL, *lines)), modules=MODULES)
 
 
-def _status(left: Left, name: str) -> dict[str, str]:
+def status_in(left: Left, name: str) -> dict[str, str]:
+    """The status line that `say name` left."""
     found = status_of(left.read(name))
     assert found["block"] == "8"
     return found
@@ -91,7 +93,7 @@ def test_random_load_through_every_change(any_guest: Guest) -> None:
         for policy in ("fifo", "lru", "random")
     ]
     table = f"0 {ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS} writeback fifo 2 commit_ms 20"
-    left = _run(
+    left = run_lines(
         any_guest,
         "make 'writeback lru'",
         tenant("small", device=C, rw="randrw", bssplit="512/20:4k/40:12k/20:64k/20", iodepth=16,
@@ -113,12 +115,12 @@ def test_random_load_through_every_change(any_guest: Guest) -> None:
         assert done.error == 0
         for op in done.ops.values():
             assert (op.errors, op.verify_errors) == (0, 0), name
-    balance(_status(left, "status"))
+    balance(status_in(left, "status"))
 
 
 @pytest.mark.parametrize("mode", ["writeback", "writethrough", "writearound", "writeonly"])
 def test_the_counters_add_up_and_are_those_of_the_disks(guest: Guest, mode: str) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         f"make '{mode} lru'",
         *(f"cat {STATS}/{disk}/stats > /run/isoblk/{disk}0" for disk in ("slow", "fast")),
@@ -129,7 +131,7 @@ def test_the_counters_add_up_and_are_those_of_the_disks(guest: Guest, mode: str)
         "clean; sleep 0.1; say status",
         *(f"cat {STATS}/{disk}/stats > /run/isoblk/{disk}1" for disk in ("slow", "fast")),
     )  # fmt: skip
-    status = _status(left, "status")
+    status = status_in(left, "status")
     balance(status)
     for disk, name in (("slow", "origin"), ("fast", "ssd")):
         before, after = numbers(left.read(f"{disk}0")), numbers(left.read(f"{disk}1"))
@@ -141,19 +143,19 @@ def test_the_counters_add_up_and_are_those_of_the_disks(guest: Guest, mode: str)
 
 
 def test_contents_outlive_an_orderly_stop_and_hits_need_no_origin(guest: Guest) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         "make 'writethrough lru'; fill /dev/mapper/c; dm remove c",
         "make 'readonly fifo'; same /dev/mapper/c; say status",
     )
-    status = _status(left, "status")
+    status = status_in(left, "status")
     assert (status["read_hit"], status["read_miss"]) == (str(2 << 11), "0")
     assert status["used"] == "512"
 
 
 def test_an_orderly_stop_leaves_nothing_in_the_origins_own_cache(guest: Guest) -> None:
     """The SSD would still call clean what a power cut takes from the origin afterwards."""
-    _run(
+    run_lines(
         guest,
         f"make 'writethrough lru'; fill {C}; dm remove c",
         "fault slow cut state; fault slow ok state; same /dev/slow",
@@ -161,22 +163,22 @@ def test_an_orderly_stop_leaves_nothing_in_the_origins_own_cache(guest: Guest) -
 
 
 def test_a_sequential_stream_is_cached_up_to_its_threshold(guest: Guest) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         "make 'writeback lru 4 seq_read_kb 256 seq_write_kb 512'",
         "dd if=/dev/mapper/c of=/dev/null bs=64k count=64 iflag=direct 2> /dev/null; say read",
         "fill /dev/mapper/c 128; say written",
         "same /dev/mapper/c 128",
     )
-    assert int(_status(left, "read")["used"]) * 4 == 256
-    status = _status(left, "written")
+    assert int(status_in(left, "read")["used"]) * 4 == 256
+    status = status_in(left, "written")
     assert int(status["write_new"]) == 512 * 2
     assert int(status["seq_write"]) == int(status["write_bypass"]) == (2048 - 512) * 2
 
 
 @pytest.mark.parametrize("mode", ["writethrough", "writearound", "readonly"])
 def test_without_the_ssd_nobody_sees_an_error_if_nothing_is_dirty(guest: Guest, mode: str) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         f"make '{mode} lru'; fill {C}; same {C}",
         "fault fast lost state",
@@ -186,14 +188,14 @@ def test_without_the_ssd_nobody_sees_an_error_if_nothing_is_dirty(guest: Guest, 
         "fault fast ok state; dm suspend c; dm resume c",
         f"same {C}; same {C}; say back",
     )
-    assert _status(left, "lost")["state"] == "lost"
-    back = _status(left, "back")
+    assert status_in(left, "lost")["state"] == "lost"
+    back = status_in(left, "back")
     assert back["state"] == "ok"
     assert int(back["used"]) > 0
 
 
 def test_without_the_ssd_what_is_dirty_fails_and_comes_back(guest: Guest) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writeback lru 4 set_high 100 set_low 90'; fill {C}; sync {C}",
         "fault fast lost state",
@@ -203,7 +205,7 @@ def test_without_the_ssd_what_is_dirty_fails_and_comes_back(guest: Guest) -> Non
         f"fails same {C}; same {C} 64; fault fast ok state; dm suspend c; dm resume c",
         f"same {C}; same {C} 64; say back; clean; same /dev/slow",
     )
-    lost, back = _status(left, "lost"), _status(left, "back")
+    lost, back = status_in(left, "lost"), status_in(left, "back")
     assert (lost["state"], lost["dirty"]) == ("lost", "512")
     assert int(lost["lost_errors"]) > 0
     assert (back["state"], back["dirty"]) == ("ok", "512")
@@ -212,7 +214,7 @@ def test_without_the_ssd_what_is_dirty_fails_and_comes_back(guest: Guest) -> Non
 def test_a_bad_place_on_the_ssd_costs_only_what_is_dirty_there(guest: Guest) -> None:
     # All data are bad, and neither superblocks nor records.
     everywhere = f"65536 {(SSD << 9) - 65536 - 4096} readwrite"
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writethrough lru'; fill {C}",
         f"fault fast '{everywhere}' errors",
@@ -226,7 +228,7 @@ def test_a_bad_place_on_the_ssd_costs_only_what_is_dirty_there(guest: Guest) -> 
         "fault fast cut state; fault fast ok state; dm remove c; make 'writeback lru'; say after",
         f"same {C}",
     )
-    through, away, after = (_status(left, name) for name in ("through", "away", "after"))
+    through, away, after = (status_in(left, name) for name in ("through", "away", "after"))
     assert int(through["ssd_errors"]) > 0
     assert through["origin_errors"] == "0"
     assert (through["state"], away["state"]) == ("ok", "ok")
@@ -240,7 +242,7 @@ def test_a_slot_that_fails_is_not_used_again(guest: Guest) -> None:
     """Of a request with many slots only the bad one, and for good; nor does it count as an error
     that it has failed once."""
     start = "make 'writethrough lru'"
-    left = _run(
+    left = run_lines(
         guest,
         f"{start}; fault fast '{65536 + 5 * 4096} 4096 write' errors; fill {C}; sleep 0.1; say one",
         *(f"data; fill {C}; same {C}; same /dev/slow" for _ in range(5)),
@@ -249,7 +251,7 @@ def test_a_slot_that_fails_is_not_used_again(guest: Guest) -> None:
         # A moment's trouble is none of the slot's.
         f"{_ERASE}; {start}; put fast/fault nth_write '1 error'; fill {C}; sleep 0.1; say moment",
     )
-    one, many, again, moment = (_status(left, n) for n in ("one", "many", "again", "moment"))
+    one, many, again, moment = (status_in(left, n) for n in ("one", "many", "again", "moment"))
     assert [status["retired"] for status in (one, many, again, moment)] == ["1", "1", "1", "0"]
     assert int(many["ssd_errors"]) == int(one["ssd_errors"])
     assert int(moment["ssd_errors"]) > 0
@@ -265,7 +267,7 @@ def test_a_bad_place_among_the_metadata_costs_nobody_anything(any_guest: Guest, 
     }
     start = "make 'writeback lru 4 set_high 100 commit_ms 10'"
     part = f"dd if=/run/isoblk/data of={C} bs=64k count=16 oflag=direct 2> /dev/null"
-    left = _run(
+    left = run_lines(
         any_guest,
         f"{start}; fill {C} 16; sync {C}; fault fast '{at[place]} 4096 readwrite' errors",
         f"{part}; sync {C}; same {C} 16; say bad",
@@ -275,7 +277,7 @@ def test_a_bad_place_among_the_metadata_costs_nobody_anything(any_guest: Guest, 
         f"data; fill {C} 16; sync {C}; dm remove c; {start}; same {C} 16; say stopped",
         f"clean; same /dev/slow 16; dm remove c; {start}; say cleaned",
     )
-    found = {name: _status(left, name) for name in ("bad", "cut", "stopped", "cleaned")}
+    found = {name: status_in(left, name) for name in ("bad", "cut", "stopped", "cleaned")}
     moved = "1" if place == "records" else "0"
     assert {status["retired"] for status in found.values()} == {moved}
     assert {status["state"] for status in found.values()} == {"ok"}
@@ -303,15 +305,15 @@ def test_when_the_mode_has_changed_no_write_in_flight_dirties(
             f"sleep {step:g}; tell mode {mode}; put fast write_ns 100000; clean; say at{i}\n"
             f"wait; sleep 0.1; say later{i}"
         )
-    left = _run(any_guest, "make 'writeback lru 2 set_high 100'", *lines, f"sync {C}")
+    left = run_lines(any_guest, "make 'writeback lru 2 set_high 100'", *lines, f"sync {C}")
     for i, step in enumerate(steps):
-        at, later = _status(left, f"at{i}"), _status(left, f"later{i}")
+        at, later = status_in(left, f"at{i}"), status_in(left, f"later{i}")
         assert (at["dirty"], later["dirty"]) == ("0", "0"), (step, later)
         assert later["mode"] == mode
 
 
 def test_discards_take_dirty_blocks_along_and_no_crash_brings_them_back(guest: Guest) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writeback lru 2 set_high 100'; fill {C}; sync {C}",
         f"blkdiscard -o 0 -l 1048576 {C}; say status; tell mode readonly",
@@ -321,7 +323,7 @@ def test_discards_take_dirty_blocks_along_and_no_crash_brings_them_back(guest: G
         "fault fast cut state; dm remove c; fault fast ok state; make 'writeback lru'",
         f"dd if={C} bs=64k count=16 iflag=direct 2> /dev/null | cmp - /run/isoblk/x",
     )
-    status = _status(left, "status")
+    status = status_in(left, "status")
     assert (status["discarded"], status["dirty"]) == ("256", "256")
 
 
@@ -334,7 +336,7 @@ def test_a_block_that_cannot_be_cleaned_does_not_hold_up_others(
     guest: Guest, disk: str, kind: str
 ) -> None:
     until = "while ! dm status c | grep -q ' dirty 1 stuck 1 '; do sleep 0.1; done"
-    left = _run(
+    left = run_lines(
         guest,
         "make 'writeback lru 4 set_high 0 set_low 0'",
         f"fault {disk} '{_BAD[disk]} 4096 {kind}' errors; fill {C}; {until}; say one",
@@ -346,7 +348,7 @@ def test_a_block_that_cannot_be_cleaned_does_not_hold_up_others(
         # It is still there, where it can be, and after a while it is tried again.
         f"fault {disk} none errors; same {C}; sleep 10.5; say cleaned; same /dev/slow",
     )
-    one, two, cleaned = (_status(left, name) for name in ("one", "two", "cleaned"))
+    one, two, cleaned = (status_in(left, name) for name in ("one", "two", "cleaned"))
     assert (one["state"], one["clean_errors"], one["cleaned"]) == ("ok", "1", "511")
     assert (two["clean_errors"], two["cleaned"]) == ("1", "1023")
     assert (cleaned["cleaned"], cleaned["dirty"], cleaned["stuck"]) == ("1024", "0", "0")
@@ -357,7 +359,7 @@ def test_a_block_that_cannot_be_cleaned_does_not_hold_up_others(
 
 @pytest.mark.parametrize("mode", ["writeback", "writethrough"])
 def test_what_the_cache_does_for_a_cgroup_is_charged_to_it(any_guest: Guest, mode: str) -> None:
-    left = _run(
+    left = run_lines(
         any_guest,
         f"make '{mode} lru 2 set_high 100'; fill {C} 192",
         *(cgroup(f"/{name}") for name in "abc"),
@@ -375,7 +377,7 @@ def test_what_the_cache_does_for_a_cgroup_is_charged_to_it(any_guest: Guest, mod
         *(f"cat {CGROUP}/{name}/io.stat > /run/isoblk/{name}" for name in "abc"),
         *(f"cat /sys/block/{disk}/dev > /run/isoblk/{disk}" for disk in ("slow", "fast")),
     )  # fmt: skip
-    n = {name: int(value) for name, value in _status(left, "status").items() if value.isdigit()}
+    n = {name: int(value) for name, value in status_in(left, "status").items() if value.isdigit()}
     slow, fast = left.read("slow").strip(), left.read("fast").strip()
     stats = {name: io_stats(left.read(name)) for name in "abc"}
     sums = {
@@ -401,7 +403,7 @@ def test_what_the_cache_does_for_a_cgroup_is_charged_to_it(any_guest: Guest, mod
 
 def test_buffered_writes_are_charged_to_their_owner(guest: Guest) -> None:
     # The kernel's own threads write them back; in write-through that makes a job of each.
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writethrough lru 0'; mkfs.ext4 -q {C}; mkdir /run/m; mount {C} /run/m",
         f"echo '+io +memory' > {CGROUP}/cgroup.subtree_control; mkdir {CGROUP}/a",
@@ -416,7 +418,7 @@ def test_buffered_writes_are_charged_to_their_owner(guest: Guest) -> None:
 
 
 def test_no_read_waits_for_the_fills_of_a_slow_ssd(guest: Guest) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         "disk origin 64m 50000; disk ssd 65m 50000000",
         f"dm create c --table '0 131072 setcache /dev/origin /dev/ssd 8 {WAYS} writeback lru 0'",
@@ -425,7 +427,7 @@ def test_no_read_waits_for_the_fills_of_a_slow_ssd(guest: Guest) -> None:
     )  # fmt: skip
     # A write takes the SSD 50 ms, and it does two at a time.
     assert results(left, "results")["a"].ops["read"].lat_max_ns < 2_000_000
-    read, filled = _status(left, "read"), _status(left, "filled")
+    read, filled = status_in(left, "read"), status_in(left, "filled")
     # 16 MiB of fills, and those of the reads that were under way.
     assert 256 * 16 <= int(filled["inserted"]) <= (256 + 8) * 16
     assert int(read["read_bypass"]) == 768 * 128 - 8 * int(filled["inserted"])
@@ -436,7 +438,7 @@ def test_no_read_waits_for_the_fills_of_a_slow_ssd(guest: Guest) -> None:
 def test_logical_blocks_of_4096_bytes(guest: Guest, large: str) -> None:
     origin, ssd = ("big", "fast") if large == "origin" else ("slow", "big")
     disks = f"/dev/{origin} /dev/{ssd}"
-    left = _run(
+    left = run_lines(
         guest,
         f"mkdir {VDISK}/big; put big size 16m; put big store memory",
         "put big logical_block_size 4096; put big power 1",
@@ -449,19 +451,19 @@ def test_logical_blocks_of_4096_bytes(guest: Guest, large: str) -> None:
         f"cmp -n 65536 {C} /dev/zero; fill {C}; clean; dm remove c; same /dev/{origin}",
     )
     assert left.read("size") == "4096\n"
-    assert int(_status(left, "zeros")["write"]) == 2 * 2048 + 128
+    assert int(status_in(left, "zeros")["write"]) == 2 * 2048 + 128
 
 
 def _used(left: Left, name: str) -> tuple[int, int]:
     """Bytes of vmalloc that the module holds, and slots that the cache has."""
     held = re.findall(r"-0x\w+\s+(\d+) sc_\w+\+\S+ \[dm_setcache\]", left.read(f"{name}.memory"))
-    return sum(map(int, held)), int(_status(left, name)["slots"])
+    return sum(map(int, held)), int(status_in(left, name)["slots"])
 
 
 @pytest.mark.parametrize("ways", [16, 512])
 def test_a_slot_takes_ten_bytes_of_memory_at_most(guest: Guest, ways: int) -> None:
     table = f"setcache /dev/slow /dev/$1 8 {ways} writeback lru 0"
-    left = _run(
+    left = run_lines(
         guest,
         f"""see() {{ disk $1 $2 100000; dm create c --table "0 {ORIGIN} {table}"; say $1
           cat /proc/vmallocinfo > /run/isoblk/$1.memory; dm remove c; }}""",
@@ -498,7 +500,7 @@ def _sample(origin: bytes) -> bytes:
 
 
 def test_the_ssd_holds_what_is_documented(guest: Guest) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writeback lru 2 set_high 100'; fill {C}; tell mode writearound",
         "dd if=/dev/mapper/c of=/dev/null bs=64k skip=64 count=16 iflag=direct 2> /dev/null",
@@ -542,14 +544,14 @@ def test_the_ssd_holds_what_is_documented(guest: Guest) -> None:
         at = data * 512 + slot * 4096
         content = wanted if kind == 2 else origin
         assert ssd[at : at + 4096] == content[number * 4096 : number * 4096 + 4096]
-    status = _status(left, "status")
+    status = status_in(left, "status")
     assert found[2] == dirty == int(status["dirty"])
     assert found[1] + found[2] == int(status["used"])
 
 
 def _refused(guest: Guest, *damage: str, table: str = "writeback lru") -> Left:
     """A cache with dirty blocks is stopped and damaged, and then not loaded."""
-    return _run(
+    return run_lines(
         guest,
         f"make 'writeback lru 2 set_high 100'; fill {C}; dm remove c",
         *damage,
@@ -562,7 +564,7 @@ def test_the_dirty_blocks_of_one_disk_never_get_onto_another(guest: Guest) -> No
     # After a power cut nothing but its identity tells another disk of the same size.
     start = "make 'writeback lru 2 set_high 100'"
     other = f"0 {ORIGIN} setcache /dev/other /dev/fast 8 {WAYS} readonly lru 2 accept_origin 1"
-    left = _run(
+    left = run_lines(
         guest,
         f"disk other 16m 1000; {start}; fill {C}; sync {C}",
         "fault fast cut state; fault slow cut state; dm remove c",
@@ -574,7 +576,7 @@ def test_the_dirty_blocks_of_one_disk_never_get_onto_another(guest: Guest) -> No
         f"fails dm create c --table '{other}'",
     )
     assert "is the cache of another origin, wwid:naa.3" in left.read("kernel")
-    assert _status(left, "status")["dirty"] == "512"
+    assert status_in(left, "status")["dirty"] == "512"
 
 
 @pytest.mark.parametrize(
@@ -592,7 +594,7 @@ def test_a_disk_of_a_live_cache_is_refused(
 ) -> None:
     table = f"setcache /dev/{origin} /dev/{ssd} 8 {WAYS} writethrough lru"
     again = "fails make2; dm remove d 2> /dev/null || true"
-    left = _run(
+    left = run_lines(
         any_guest,
         "disk other 16m 1000; disk spare 4m 1000; fault fast none errors",
         "addpart /dev/fast 1 8 8000" if ssd == "fast1" else "",
@@ -611,7 +613,7 @@ def test_a_disk_of_a_live_cache_is_refused(
 
 def test_a_live_cache_is_known_under_other_names(guest: Guest) -> None:
     # Neither origin has an identity, and each disk has two names.
-    left = _run(
+    left = run_lines(
         guest,
         "disk other 16m 1000",
         *(
@@ -638,7 +640,7 @@ def test_a_live_cache_is_known_under_other_names(guest: Guest) -> None:
     ],
 )
 def test_the_superblocks_name_the_origin(guest: Guest, origin: str, identity: bytes) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         "addpart /dev/slow 1 2048 16384" if origin == "/dev/slow1" else "",
         "dm create v --uuid LAB-v --table '0 16384 linear /dev/slow 0'"
@@ -659,7 +661,7 @@ def test_the_superblocks_name_the_origin(guest: Guest, origin: str, identity: by
 def test_of_three_superblocks_one_is_enough(guest: Guest) -> None:
     # What the last one alone tells is not that the stop was in order, so clean blocks are gone.
     start = "make 'writeback lru 2 set_high 100'"
-    left = _run(
+    left = run_lines(
         guest,
         f"{start}; fill {C}; dm remove c",
         f"{_ZERO}0; {start}; same {C}; dm remove c",
@@ -667,8 +669,8 @@ def test_of_three_superblocks_one_is_enough(guest: Guest) -> None:
         f"{_ZERO}{SSD - 8}; {start}; same {C}; say dirty; clean; dm remove c",
         f"{_ZERO}0; {_ZERO}8; {start}; say last; same {C}; dm remove c; {start}; same {C}",
     )
-    assert _status(left, "dirty")["dirty"] == "512"
-    assert _status(left, "last")["used"] == "0"
+    assert status_in(left, "dirty")["dirty"] == "512"
+    assert status_in(left, "last")["used"] == "0"
 
 
 def test_without_any_superblock_it_is_refused(guest: Guest) -> None:
@@ -679,7 +681,7 @@ def test_without_any_superblock_it_is_refused(guest: Guest) -> None:
 
 def test_copies_of_different_caches_are_refused(guest: Guest) -> None:
     # The first block of a cache, on the SSD of another one.
-    left = _run(
+    left = run_lines(
         guest,
         "make 'writeback lru'; dm remove c",
         "dd if=/dev/fast of=/run/isoblk/first bs=4k count=1 2> /dev/null",
@@ -695,7 +697,7 @@ def test_a_cache_of_the_first_format_is_refused(guest: Guest) -> None:
     page = bytearray(head.ljust(4096, b"\0"))
     struct.pack_into("<I", page, 20, _crc(bytes(page), 0xFFFFFFFF))
     text = "".join(f"\\{byte:03o}" for byte in page[:24])
-    left = _run(
+    left = run_lines(
         guest,
         f"printf '{text}' | dd of=/dev/fast conv=notrunc 2> /dev/null; sync /dev/fast",
         "fails make 'writeback lru'; dmesg | grep setcache > /run/isoblk/kernel",
@@ -712,13 +714,13 @@ def test_a_damaged_record_is_refused(guest: Guest) -> None:
 def test_an_origin_that_changed_meanwhile_is_noticed(guest: Guest) -> None:
     left = _refused(guest, "printf x | dd of=/dev/slow bs=512 seek=3 conv=sync 2> /dev/null")
     assert "the origin has changed" in left.read("kernel")
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writethrough lru'; fill {C}; dm remove c",
         "data; fill /dev/slow",
         f"make 'writethrough lru'; same {C}; say status",
     )
-    assert _status(left, "status")["read_hit"] == "0"
+    assert status_in(left, "status")["read_hit"] == "0"
 
 
 # The origin as the whole disk, a part of it, and a mapped one.
@@ -739,14 +741,14 @@ change() {{ dd if=/dev/urandom of=$1 bs=4k seek=${{2:-100}} count=1 ${{3:-oflag=
 
 def _again(left: Left) -> int:
     """Slots in use when the cache was made again."""
-    return int(_status(left, "again")["used"])
+    return int(status_in(left, "again")["used"])
 
 
 @pytest.mark.parametrize("kind", _ORIGINS)
 def test_a_change_of_the_origin_is_never_read_over(any_guest: Guest, kind: str) -> None:
     origin, setup = _ORIGINS[kind]
     table = f"setcache {origin} /dev/fast 8 {WAYS} writethrough lru"
-    left = _run(
+    left = run_lines(
         any_guest,
         _SAME,
         setup,
@@ -778,7 +780,7 @@ def test_a_disk_that_does_not_count_writes_is_not_believed(guest: Guest) -> None
     start = (
         f"dm create c --table '0 {ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS} writethrough lru"
     )
-    left = _run(
+    left = run_lines(
         guest,
         f"{start} 0'; fill {C}; echo 0 > /sys/block/slow/queue/iostats; dm remove c",
         "echo 1 > /sys/block/slow/queue/iostats",
@@ -798,7 +800,7 @@ def test_after_another_load_of_the_module_clean_blocks_need_trust(
         f"dm create c --table '0 {ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS} writethrough lru"
         f" 2 trust {trust}'"
     )
-    left = _run(
+    left = run_lines(
         guest,
         _SAME,
         f"{start}; fill {C}; dm remove c; rmmod dm_setcache; {change}",
@@ -809,7 +811,7 @@ def test_after_another_load_of_the_module_clean_blocks_need_trust(
 
 def test_another_disk_of_the_same_name_is_noticed(guest: Guest) -> None:
     # It has the identity, the contents of the sample, and has written as much.
-    left = _run(
+    left = run_lines(
         guest,
         _SAME,
         f"make 'writethrough lru'; fill {C}; dm remove c; put slow power 0; put slow power 1",
@@ -837,11 +839,11 @@ def test_another_disk_of_the_same_name_is_noticed(guest: Guest) -> None:
     ],
 )
 def test_a_wrong_line_is_refused(guest: Guest, line: str) -> None:
-    _run(guest, f"fails dm create c --table '0 {ORIGIN} setcache {line}'")
+    run_lines(guest, f"fails dm create c --table '0 {ORIGIN} setcache {line}'")
 
 
 def test_another_size_or_geometry_is_refused(guest: Guest) -> None:
-    _run(
+    run_lines(
         guest,
         f"make 'writeback lru'; fill {C}; dm remove c",
         *(
@@ -855,19 +857,19 @@ def test_another_size_or_geometry_is_refused(guest: Guest) -> None:
 
 @pytest.mark.parametrize("which", ["set", "dirty"])
 def test_a_lower_mark_is_kept_without_another_write(guest: Guest, which: str) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writeback lru 4 set_high 100 set_low 100'; fill {C}; say before",
         f"tell {which}_low 5; tell {which}_high 10; sleep 20; say after",
     )
-    before, after = (_status(left, name) for name in ("before", "after"))
+    before, after = (status_in(left, name) for name in ("before", "after"))
     assert int(before["dirty"]) == 512
     # Fewer, for neighbours are cleaned along.
     assert int(after["dirty"]) <= SLOTS // 10
 
 
 def test_the_table_shows_what_messages_have_changed(guest: Guest) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         "make 'writeback lru 2 set_high 60'",
         "tell mode writethrough; tell policy random; tell age_ms 5000; fails tell age_ms -1",

@@ -7,10 +7,10 @@ had split, a cache on a partition, a reader beside the one that failed, an origi
 
 import pytest
 
-from tests.lab.guest import Guest, Left
+from tests.lab.guest import Guest
 from tests.lab.load import CGROUP, START, WAIT, tenant
 from tests.lab.setcache_guest import status_of
-from tests.lab.test_setcache import MODULES, ORIGIN, SHELL, WAYS, C
+from tests.lab.test_setcache import ORIGIN, WAYS, C, run_lines, status_in
 
 # Where slot 0 of set 0 is, in bytes, and the sectors that lie between blocks of the same set and
 # place: all 15 sets' stripes.
@@ -18,13 +18,9 @@ DATA = 65536
 ROUND = 15 * WAYS * 8
 
 
-def _run(guest: Guest, *lines: str) -> Left:
-    return guest.run("\n".join((SHELL, *lines)), modules=MODULES)
-
-
 def test_a_bio_that_a_queue_split_is_whole_when_it_ends_elsewhere(guest: Guest) -> None:
     # Its parts are counted anew at the second disk: it must not end with the first of them.
-    _run(
+    run_lines(
         guest,
         f"make 'writethrough lru'; fill {C}",
         "for disk in slow fast; do echo 16 > /sys/block/$disk/queue/max_sectors_kb; done",
@@ -35,7 +31,7 @@ def test_a_bio_that_a_queue_split_is_whole_when_it_ends_elsewhere(guest: Guest) 
 
 def test_an_ssd_that_is_a_partition_is_read_where_it_begins(guest: Guest) -> None:
     # The clean half of a request cannot be read; the dirty half can, and is nowhere else.
-    _run(
+    run_lines(
         guest,
         "addpart /dev/fast 1 1024 6144",
         f"dm create c --table '0 {ORIGIN} setcache /dev/slow /dev/fast1 8 {WAYS} writethrough lru"
@@ -54,7 +50,7 @@ def test_a_reader_keeps_its_block_when_another_reader_of_it_fails(guest: Guest) 
     # A reader of blocks 0 and 1 fails at 0. One of block 1 is still on its way, held back by its
     # cgroup's limit on the SSD, when a third writes a block whose slot would be that of block 1.
     read = f"dd if={C} bs=4k skip=1 count=1 iflag=direct"
-    _run(
+    run_lines(
         guest,
         f"make 'writethrough lru'; fill {C}; tell mode writeback; tell set_high 100",
         f"echo +io > {CGROUP}/cgroup.subtree_control; mkdir {CGROUP}/late",
@@ -73,7 +69,7 @@ def test_a_reader_keeps_its_block_when_another_reader_of_it_fails(guest: Guest) 
 
 def test_an_orderly_stop_makes_the_origin_stable_too(guest: Guest) -> None:
     # Else the cache would show for a while what the origin has forgotten.
-    _run(
+    run_lines(
         guest,
         f"make 'writethrough lru'; fill {C}; dm remove c",
         "fault slow cut state; fault slow ok state; same /dev/slow",
@@ -83,7 +79,7 @@ def test_an_orderly_stop_makes_the_origin_stable_too(guest: Guest) -> None:
 
 def test_an_ssd_lost_while_it_was_to_call_itself_clean_is_not_done_without(guest: Guest) -> None:
     # Nobody knows whether it says so. If it does, what it holds must stay as the origin is.
-    _run(
+    run_lines(
         guest,
         f"make 'writethrough lru'; fill {C} 16; put fast write_ns 1000000000",
         # The records take a second, then the superblock does.
@@ -101,12 +97,12 @@ def test_an_origin_that_fails_when_the_cache_is_stopped_costs_nothing(
     # keep it. Nobody waits for records here but the stop.
     start = "make 'writeback lru 4 set_high 100 commit_ms 60000'"
     stop, again = ("suspend --nolockfs", "dm resume c") if way == "suspend" else ("remove", start)
-    left = _run(
+    left = run_lines(
         guest,
         f"{start}; fill {C}; fault slow lost state; dm {stop} c; fault slow ok state; {again}",
         f"say after; same {C}; sync {C}; clean; same /dev/slow",
     )
-    after = status_of(left.read("after"))
+    after = status_in(left, "after")
     assert (after["state"], after["dirty"]) == ("ok", "512")
 
 
@@ -114,13 +110,13 @@ def test_a_stop_records_the_slots_that_it_retires(guest: Guest) -> None:
     # The records have no place in their own, nor in the first that is tried instead, which had a
     # clean block. What a write that failed has left there must not count as that block.
     start = "make 'writethrough lru'"
-    left = _run(
+    left = run_lines(
         guest,
         f"{start}; for at in 0 32 64 96 128 160 192 224; do fill {C} $at; done",
         f"fault fast '8192 4096 write' errors; fault fast '{DATA} 4096 write' errors",
         f"dm remove c; {start}; say again; same {C} 224",
     )
-    assert status_of(left.read("again"))["retired"] == "2"
+    assert status_in(left, "again")["retired"] == "2"
 
 
 def test_one_table_is_not_two_caches_on_the_same_disks(guest: Guest) -> None:
@@ -128,7 +124,7 @@ def test_one_table_is_not_two_caches_on_the_same_disks(guest: Guest) -> None:
     line = f"{ORIGIN} setcache /dev/slow /dev/fast 8 {WAYS} writethrough lru"
     other = f"{ORIGIN} setcache /dev/other /dev/fast 8 {WAYS} writethrough lru"
     third = f"{ORIGIN} setcache /dev/slow /dev/third 8 {WAYS} writethrough lru"
-    _run(
+    run_lines(
         guest,
         "disk other 16m 500000; disk third 4m 100000",
         *(
@@ -146,7 +142,7 @@ def test_a_bad_place_of_the_origin_fails_only_who_reads_it(guest: Guest, mode: s
     # A fill reads all of a block of 64 KiB, of which the reader wants a part.
     read = f"dd if={C} of=/run/isoblk/part bs=4k iflag=direct"
     wanted = "dd if=/run/isoblk/data bs=4k 2> /dev/null"
-    left = _run(
+    left = run_lines(
         guest,
         "fill /dev/slow",
         f"dm create c --table '0 {ORIGIN} setcache /dev/slow /dev/fast 128 16 {mode} lru'",
@@ -179,42 +175,42 @@ def _writing(count: int) -> str:
 def test_what_is_always_written_becomes_clean_if_nothing_is_to_stay_dirty(
     guest: Guest, programs: int
 ) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writeback lru 2 set_high 100'; {_writing(programs)}",
         "say before; tell mode writethrough; sleep 0.5; say after",
         WAIT,
     )
-    before, after = (status_of(left.read(name)) for name in ("before", "after"))
+    before, after = (status_in(left, name) for name in ("before", "after"))
     assert (before["dirty"], after["dirty"]) == ("16", "0")
     # Written after that, too.
     assert int(after["through"]) > int(after["clean"]) > 0
 
 
 def test_blocks_beside_those_always_written_are_cleaned(guest: Guest) -> None:
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writeback lru 2 set_high 100'; fill {C}; {_writing(2)}",
         "tell clean; sleep 1; say status",
         WAIT,
     )
-    assert status_of(left.read("status"))["dirty"] == "16"
+    assert status_in(left, "status")["dirty"] == "16"
 
 
 def test_a_set_over_its_mark_that_is_always_written_holds_up_no_other(guest: Guest) -> None:
     # It is urgent, and nothing of it can be taken.
     one = f"dd if=/run/isoblk/data of={C} bs=4k count=8 seek={WAYS} oflag=direct 2> /dev/null"
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writeback lru'; {one}; {_writing(2)}; tell clean; sleep 0.5; say status",
         WAIT,
     )
-    assert status_of(left.read("status"))["dirty"] == "16"
+    assert status_in(left, "status")["dirty"] == "16"
 
 
 def test_what_is_written_to_the_origin_of_a_suspended_cache_is_read(guest: Guest) -> None:
     suspended = "dm suspend c; data; fill /dev/slow 64"
-    left = _run(
+    left = run_lines(
         guest,
         f"make 'writethrough lru'; fill {C}; fill {C} 64; dm suspend c; dm resume c; say kept",
         f"{suspended}; dm resume c; same {C} 64",
@@ -222,7 +218,7 @@ def test_what_is_written_to_the_origin_of_a_suspended_cache_is_read(guest: Guest
         f"tell mode writeback; tell set_high 100; data; fill {C}; {suspended}; fails dm resume c",
         f"tell accept_origin 1; dm resume c; say accepted; same {C} 64",
     )
-    kept, accepted = (status_of(left.read(name)) for name in ("kept", "accepted"))
+    kept, accepted = (status_in(left, name) for name in ("kept", "accepted"))
     assert (kept["used"], accepted["used"], accepted["dirty"]) == ("576", "512", "512")
 
 
@@ -239,14 +235,14 @@ def test_who_suspends_a_cache_does_not_wait_until_each_bad_place_is_tried(
         " fault slow '0 16777216 write' errors; tell clean; sleep 1",
     }
     now = "cut -d' ' -f1 /proc/uptime >> /run/isoblk/times"
-    left = _run(
+    left = run_lines(
         guest,
         f"{bad[disk]}; {now}; dm suspend c; {now}; dm resume c; sleep 30; say after",
         f"fault {disk} none errors; same {C}",
     )
     before, after = map(float, left.read("times").split())
     assert after - before < 2
-    found = status_of(left.read("after"))
+    found = status_in(left, "after")
     assert found["retired" if disk == "fast" else "stuck"] == "512"
 
 
@@ -258,25 +254,25 @@ def test_no_commit_comes_between_the_records_of_a_stop(guest: Guest, block: int,
         f"dm create c --table '0 131072 setcache /dev/origin /dev/ssd 8 {WAYS} writeback lru"
         " 4 set_high 100 commit_ms 1'"
     )
-    left = _run(
+    left = run_lines(
         guest,
         f"disk origin 64m 100000; disk ssd 64m 100000; {start}; fill {C}",
         f"put ssd write_ns {ms}000000; fault ssd '{8192 + block * 4096} 4096 write' errors",
         f"dm remove c; put ssd write_ns 100000; {start}; say after; same {C}",
     )
-    after = status_of(left.read("after"))
+    after = status_in(left, "after")
     assert (after["dirty"], after["retired"]) == ("512", "1")
 
 
 def test_records_find_a_place_where_all_blocks_are_dirty(guest: Guest) -> None:
     # None is free to be one, until some are cleaned; and that needs records, too, of other blocks.
     start = "make 'writeback lru 4 set_high 100 commit_ms 60000'"
-    left = _run(
+    left = run_lines(
         guest,
         f"{start}; fill {C}; fill {C} 32; fault fast '8192 4096 write' errors; say full",
         f"fails sync {C}; sleep 3; sync {C}; say moved",
         f"fault fast cut state; fault fast ok state; dm remove c; {start}; same {C}; same {C} 32",
     )
-    full, moved = (status_of(left.read(name)) for name in ("full", "moved"))
+    full, moved = (status_in(left, name) for name in ("full", "moved"))
     assert full["dirty"] == full["slots"]
     assert (moved["state"], moved["retired"]) == ("ok", "1")
