@@ -113,7 +113,7 @@ def _xz_stream() -> lzma.LZMADecompressor:
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
 
 
-def _read(file: "_Bytes", size: int) -> bytes:
+def _read(file: _Bytes, size: int) -> bytes:
     """`size` bytes, fewer only at the end: a decompressor gives less than it is asked for."""
     parts = []
     while size and (part := file.read(size)):
