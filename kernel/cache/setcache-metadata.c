@@ -21,7 +21,11 @@
  * The superblock has three copies. Two are written in turn, and the newer one
  * counts. One that cannot be written is passed over: the next number goes to the
  * other one. The third, at the end of the SSD, is written seldom, and carries what
- * nothing else could tell: whose cache it is, and where its records are.
+ * nothing else could tell: whose cache it is, and where its records are. Two of the
+ * three have to say so, and two have to be read: so one that cannot be read, now
+ * or then, hides nothing that a commit has promised. What it may hide is the
+ * attempt of a commit that has failed. Nobody must find that later, and believe it
+ * to be the newest: numbers go on far beyond it, and all copies are written anew.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -45,6 +49,15 @@
 /* Of the superblock; those but the last are written in turn. */
 #define SC_TURNS	2
 #define SC_COPIES	3
+
+/* Copies that say where the records are, and of those that are to be read. */
+#define SC_QUORUM	2
+
+/*
+ * Numbers of superblocks go on so much further where one could not be read: more
+ * than are ever tried in vain. Even, so each copy has its own ones still.
+ */
+#define SC_SEQ_GAP	BIT_ULL(32)
 
 /* Above the block in a record. */
 #define SC_STATE_SHIFT	60
@@ -131,7 +144,7 @@ struct sc_move {
  * @nr_changed: bits in @changed; atomic, may be more for a moment
  * @failed: of the last commit, blocks remain in @writing; of the committer
  * @may_be_clean: the superblock says clean, or may: a write of it has failed
- * @due: what all copies of the superblock are to say, they do not yet
+ * @due: what all copies of the superblock are to say, some do not, maybe
  * @seq: of the superblock; this and the rest: of whoever commits, one at a time
  * @commits: commits so far
  * @uuid: of this cache
@@ -660,11 +673,10 @@ static int sc_md_write_super(struct sc_md *md, enum sc_super_state state,
 	return r;
 }
 
-/* Write all copies of the superblock, in use; one that takes turns will do. */
+/* Write all copies of the superblock, in use. */
 static int sc_md_write_everywhere(struct sc_md *md)
 {
-	bool good = false;
-	u32 copy;
+	u32 copy, good = 0;
 	int r, error = 0;
 
 	for (copy = 0; copy < SC_COPIES; copy++) {
@@ -677,10 +689,10 @@ static int sc_md_write_everywhere(struct sc_md *md)
 			return r;
 		if (r)
 			error = r;
-		else if (copy < SC_TURNS)
-			good = true;
+		else
+			good++;
 	}
-	if (!good)
+	if (good < SC_QUORUM)
 		return error;
 	md->due = false;
 	md->may_be_clean = false;
@@ -790,24 +802,25 @@ static bool sc_super_same(const struct sc_disk_super *a,
 }
 
 /*
- * Read the copies into the first pages, each by itself: the others will do. One
- * that cannot be read is left as something that is no superblock.
+ * Read the copies into the first pages, each by itself: @hidden says how many
+ * could not be. Those are left as something that is no superblock.
  */
-static int sc_md_read_supers(struct sc_md *md)
+static int sc_md_read_supers(struct sc_md *md, u32 *hidden)
 {
 	int r, error = 0;
-	u32 i, bad = 0;
+	u32 i;
 
+	*hidden = 0;
 	for (i = 0; i < SC_COPIES; i++) {
 		r = sc_md_page(md, REQ_OP_READ, sc_super_sector(&md->geo, i),
 			       i);
 		if (!r)
 			continue;
 		error = r;
-		bad++;
+		++*hidden;
 		memset(page_address(md->pages[i]), 0xff, SC_RECORD_BLOCK);
 	}
-	return bad == SC_COPIES ? error : 0;
+	return SC_COPIES - *hidden < SC_QUORUM ? error : 0;
 }
 
 /* The copy that counts, of those in the first pages; -1 if there is none. */
@@ -856,13 +869,33 @@ static bool sc_moved_valid(const struct sc_md *md,
 	return true;
 }
 
+/* Whether all copies in the first pages say of the records what this one does. */
+static bool sc_moved_everywhere(const struct sc_md *md,
+				const struct sc_disk_super *newest)
+{
+	const struct sc_disk_super *disk;
+	u32 i;
+
+	for (i = 0; i < SC_COPIES; i++) {
+		disk = page_address(md->pages[i]);
+		if (!sc_super_valid(md, i) ||
+		    disk->nr_moved != newest->nr_moved ||
+		    memcmp(disk->moved, newest->moved, sizeof(disk->moved)))
+			return false;
+	}
+	return true;
+}
+
 /* Take over what is to be kept of the copy that counts, and of the newest one. */
 static void sc_super_load(struct sc_md *md, const struct sc_disk_super *disk,
-			  const struct sc_disk_super *newest)
+			  const struct sc_disk_super *newest, bool hidden)
 {
 	u32 i;
 
-	md->seq = le64_to_cpu(newest->seq);
+	/* What was tried in vain may be there all the same. */
+	md->seq = max(md->seq, le64_to_cpu(newest->seq));
+	if (hidden)
+		md->seq += SC_SEQ_GAP;
 	md->commits = max(le64_to_cpu(disk->commits),
 			  le64_to_cpu(newest->commits));
 	import_uuid(&md->uuid, disk->uuid);
@@ -874,7 +907,7 @@ static void sc_super_load(struct sc_md *md, const struct sc_disk_super *disk,
 		md->moved[i].block = le32_to_cpu(newest->moved[i].block);
 		md->moved[i].place = le32_to_cpu(newest->moved[i].place);
 	}
-	md->due = false;
+	md->due = !sc_moved_everywhere(md, newest);
 }
 
 /* Whether the copies in the first pages are of one cache; the newest of them. */
@@ -929,11 +962,12 @@ int sc_md_open(struct sc_md *md, bool format, const char *identity,
 {
 	const struct sc_disk_super *disk, *newest;
 	uuid_t uuid;
+	u32 hidden;
 	bool both;
 	int r;
 
-	*error = "cannot read the superblock";
-	r = sc_md_read_supers(md);
+	*error = "cannot read two copies of the superblock";
+	r = sc_md_read_supers(md, &hidden);
 	if (r)
 		return r;
 	if (sc_md_is_empty(md)) {
@@ -969,7 +1003,7 @@ int sc_md_open(struct sc_md *md, bool format, const char *identity,
 	super->seen.sectors = le64_to_cpu(disk->sectors);
 	super->dirty = le64_to_cpu(disk->dirty);
 	super->fresh = false;
-	sc_super_load(md, disk, newest);
+	sc_super_load(md, disk, newest, hidden);
 	if (strcmp(md->identity, identity)) {
 		strscpy_pad(md->identity, identity);
 		md->due = true;

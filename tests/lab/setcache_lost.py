@@ -170,7 +170,7 @@ class Blocks:
         self.raw.close()
         cache = self.cache
         cache.remove()
-        assert "cannot read the superblock" in dm_fails(
+        assert "cannot read two copies of the superblock" in dm_fails(
             "create", "c", "--table", cache.line(self.mode)
         )
         origin = Raw(cache.origin)

@@ -10,7 +10,7 @@ import pytest
 from tests.lab.guest import Guest
 from tests.lab.load import CGROUP, START, WAIT, tenant
 from tests.lab.setcache_guest import status_of
-from tests.lab.test_setcache import ORIGIN, WAYS, C, run_lines, status_in
+from tests.lab.test_setcache import ORIGIN, SSD, WAYS, C, run_lines, status_in
 
 # Where slot 0 of set 0 is, in bytes, and the sectors that lie between blocks of the same set and
 # place: all 15 sets' stripes.
@@ -276,3 +276,34 @@ def test_records_find_a_place_where_all_blocks_are_dirty(guest: Guest) -> None:
     full, moved = (status_in(left, name) for name in ("full", "moved"))
     assert full["dirty"] == full["slots"]
     assert (moved["state"], moved["retired"]) == ("ok", "1")
+
+
+def test_what_a_failed_commit_has_left_is_not_believed_later(guest: Guest) -> None:
+    # Of a commit that fails the last superblock alone says where its records are. It cannot be
+    # read for a while, nor written, and the cache goes on without. Then it is there again.
+    start = "make 'writeback lru 4 set_high 100 commit_ms 60000'"
+    last = (SSD << 9) - 4096
+    left = run_lines(
+        guest,
+        f"{start}; fill {C}; clean; sync {C}; data; fill {C}",
+        "fault fast '0 12288 write' errors",
+        f"fails sync {C}; say lost; dm suspend c; fails dm resume c; fails dm resume c; dm remove c",
+        f"fault fast none errors; fault fast '{last} 4096 readwrite' errors",
+        f"{start}; tell mode writearound; data; fill {C}; sync {C}",
+        "fault fast none errors; fault fast cut state; dm remove c; fault fast ok state",
+        f"{start}; same {C}; clean; same /dev/slow",
+    )
+    assert status_in(left, "lost")["state"] == "lost"
+
+
+def test_two_superblocks_that_cannot_be_read_are_not_done_without(guest: Guest) -> None:
+    # The third may be older than what they say of the records, and nobody could tell.
+    start = "make 'writeback lru 2 set_high 100'"
+    unread = f"fault fast '0 4096 read' errors; fault fast '{(SSD << 9) - 4096} 4096 read' errors"
+    left = run_lines(
+        guest,
+        f"{start}; fill {C}; dm remove c; {unread}; fails {start}",
+        "dmesg | grep setcache > /run/isoblk/kernel",
+        f"fault fast none errors; {start}; same {C}",
+    )
+    assert "cannot read two copies of the superblock" in left.read("kernel")
