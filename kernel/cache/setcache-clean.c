@@ -899,7 +899,8 @@ void sc_clean_work(struct work_struct *work)
 	if (sc_is_lost(sc) || READ_ONCE(sc->stopping))
 		return;
 	if (time_before(jiffies, cleaner->rest)) {
-		queue_delayed_work(sc->wq, &sc->clean_work, SC_ROUND_REST);
+		queue_delayed_work(sc->clean_wq, &sc->clean_work,
+				   SC_ROUND_REST);
 		return;
 	}
 	if (atomic_long_read(&sc->index.nr_stuck) &&
@@ -920,5 +921,5 @@ void sc_clean_work(struct work_struct *work)
 			return;
 	}
 	if (!READ_ONCE(sc->stopping))
-		queue_delayed_work(sc->wq, &sc->clean_work, next);
+		queue_delayed_work(sc->clean_wq, &sc->clean_work, next);
 }

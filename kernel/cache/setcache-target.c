@@ -548,6 +548,8 @@ static void sc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 
 static void sc_free(struct setcache *sc)
 {
+	if (sc->clean_wq)
+		destroy_workqueue(sc->clean_wq);
 	if (sc->wq)
 		destroy_workqueue(sc->wq);
 	if (sc->job_wq)
@@ -700,14 +702,16 @@ static int sc_allocate(struct setcache *sc)
 	sc->over = vzalloc(BITS_TO_LONGS(index->geo.sets) * sizeof(long));
 	sc->suspects = vzalloc(BITS_TO_LONGS(index->geo.sets) * sizeof(long));
 	sc->cleaner = sc_cleaner_create(sc);
+	sc->clean_wq = alloc_ordered_workqueue("setcache_clean",
+					       WQ_MEM_RECLAIM);
 	sc->wq = alloc_workqueue("setcache", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	sc->job_wq = alloc_workqueue("setcache_job",
 				     WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	sc->commit_wq = alloc_ordered_workqueue("setcache_commit",
 						WQ_MEM_RECLAIM);
 	if (!sc->stats || !sc->flows[0] || !sc->flows[1] || !sc->over ||
-	    !sc->suspects || !sc->cleaner || !sc->wq || !sc->job_wq ||
-	    !sc->commit_wq)
+	    !sc->suspects || !sc->cleaner || !sc->clean_wq || !sc->wq ||
+	    !sc->job_wq || !sc->commit_wq)
 		return -ENOMEM;
 	return 0;
 }

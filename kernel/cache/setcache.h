@@ -351,8 +351,9 @@ struct sc_waiter {
  * @last_io: jiffies of the last request
  * @origin_ios: requests at the origin
  * @wake: looks at who waits for blocks when somebody is done with some
- * @wq: for the cleaner, and bios that have waited; who is on it may wait for
- *	the two others
+ * @clean_wq: for the cleaner, which may wait for all that is on the others
+ * @wq: for bios that have waited, trials, and the loss of the SSD; who is on it
+ *	may wait for the two that follow
  * @job_wq: for jobs, which wait for devices alone
  * @commit_wq: for commits, one at a time, which do so, too
  * @nr_jobs: jobs; those of reads go on when their bio has ended
@@ -414,6 +415,7 @@ struct setcache {
 
 	void (*wake)(struct setcache *sc, struct sc_bucket *bucket,
 		     struct sc_op *op);
+	struct workqueue_struct *clean_wq;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *job_wq;
 	struct workqueue_struct *commit_wq;
@@ -469,7 +471,7 @@ static inline bool sc_mode_dirties(u8 mode)
 static inline void sc_clean_kick(struct setcache *sc)
 {
 	if (!READ_ONCE(sc->stopping))
-		mod_delayed_work(sc->wq, &sc->clean_work, 0);
+		mod_delayed_work(sc->clean_wq, &sc->clean_work, 0);
 }
 
 /* Too many slots are dirty, to be cleaned until few enough are. Any context. */
