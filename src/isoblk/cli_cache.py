@@ -18,13 +18,14 @@ from rich.table import Table
 from isoblk.cache import check as checking
 from isoblk.cache import live, manage, origins, volumes
 from isoblk.cache.check import Cure, Report
+from isoblk.cache.detached import refuse_newer_elsewhere
 from isoblk.cache.manage import State, dmsetup
 from isoblk.cache.setcache import PERSONALITIES, TARGET, Line, Personality
 from isoblk.cache.unit import unit, unit_name
 from isoblk.cache.volumes import open_ssd
 from isoblk.errors import RunError, UserError
 from isoblk.machine import system
-from isoblk.machine.blockdev import Disk, find_volume
+from isoblk.machine.blockdev import Disk, find_volume, node_of
 from isoblk.machine.claim import ORIGIN, SSD, Claim, claim
 from isoblk.study.model import Options
 from isoblk.study.source import suggest
@@ -104,6 +105,7 @@ def create(
     slow, fast = find_volume(origin), find_volume(ssd)
     volumes.refuse_overlap(slow, fast)
     with claim(slow, ORIGIN) as below, claim(fast, SSD, wipe) as above:
+        refuse_newer_elsewhere(slow, dmsetup, but=fast)
         manage.refuse_without_target(dmsetup, _load_module)
         line = dataclasses.replace(line, origin_id=origin_id or _word(slow, above))
         _hand_over(above, wipe)
@@ -137,8 +139,11 @@ def attach(
         manage.refuse_without_target(dmsetup, _load_module)
         _hand_over(above, wipe)
         line = dataclasses.replace(line, origin_id=origin_id or "")
-        place = origins.mapped(name)
-        word = origins.word(place, dmsetup) if place else ""
+        word = ""
+        if place := origins.mapped(name):
+            word = origins.word(place, dmsetup)
+            slow = find_volume(node_of(place))
+            refuse_newer_elsewhere(slow, dmsetup, but=above.disk)
         with _told_of_origins(ssd):
             made = live.attach(name, volumes.volume(above), line, dmsetup, word)
     typer.echo(f"attached: /dev/mapper/{name}, {made.mode}, {made.policy}")

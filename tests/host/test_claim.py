@@ -9,19 +9,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from isoblk.cache import contents
+from isoblk.cache import contents, origins
+from isoblk.cache.manage import dmsetup
 from isoblk.cache.volumes import open_ssd
 from isoblk.errors import RunError, UserError
 from isoblk.machine import host, system
 from isoblk.machine.blockdev import find_disk, find_volume
 from isoblk.machine.claim import CHECK, LOAD, ORIGIN, SCRATCH, SSD, WATCH, Purpose, claim
 from tests.host.conftest import Machine
-from tests.unit.cacheimage import make_image
+from tests.unit.cacheimage import Image, make_image
 
 MIB = 1 << 20
 DEADLINE_S = 60
@@ -128,6 +130,46 @@ def test_dirty_blocks_on_a_partition_survive_a_wipe_of_its_disk(
         make_image(image.path, dirty=0)
         Path(part).write_bytes(image.path.read_bytes())
         _claim(device, purpose, device)
+
+
+def _caches(image: Image, origin: str) -> None:
+    """Make an image that of the cache of a device."""
+    named = f"id:{origins.word(find_volume(origin).sys, dmsetup)}"
+    image.newest = replace(image.newest, identity=named)
+    image.write()
+
+
+@pytest.mark.parametrize("purpose", [LOAD, SSD])
+@pytest.mark.parametrize(("clean", "wipes"), [(False, True), (True, False)])
+def test_a_disk_is_not_overwritten_while_an_ssd_has_newer_blocks_of_it(
+    machine: Machine, loop: Loop, purpose: Purpose, *, clean: bool, wipes: bool
+) -> None:
+    origin, ssd = loop(), loop()
+    image = make_image(machine.work / "ssd", clean=clean, ssd=32_768)
+    _caches(image, origin)
+    Path(ssd).write_bytes(image.path.read_bytes())
+    with pytest.raises(UserError, match=rf"^{origin}: is the disk .*: {ssd} has .* of it, 40"):
+        _claim(origin, purpose, origin if wipes else None)
+    # Its cache is made anew.
+    _claim(origin, ORIGIN)
+    # Another disk is not concerned, nor is this one when it has all.
+    _claim(loop(), purpose)
+    image = make_image(image.path, dirty=0, ssd=32_768)
+    _caches(image, origin)
+    Path(ssd).write_bytes(image.path.read_bytes())
+    _claim(origin, purpose)
+
+
+def test_a_disk_is_not_overwritten_while_an_ssd_has_newer_blocks_of_its_partition(
+    machine: Machine, loop: Loop
+) -> None:
+    origin, ssd = loop(), loop()
+    with _partition(origin) as part:
+        image = make_image(machine.work / "ssd", clean=False, ssd=32_768)
+        _caches(image, part)
+        Path(ssd).write_bytes(image.path.read_bytes())
+        with pytest.raises(UserError, match=rf"^{origin}: {part} is the disk behind a cache"):
+            _claim(origin, LOAD)
 
 
 def test_an_image_that_a_loop_device_is_made_of_is_not_mended_by_any_name(

@@ -79,6 +79,33 @@ cache delete fast
     )
 
 
+def test_an_origin_gets_no_other_ssd_while_one_has_newer_blocks_of_it(guest: Guest) -> None:
+    # What is written beside the blocks on the first one would be overwritten by them some day.
+    left = guest.run(
+        _DISKS
+        + """
+mkdir /sys/kernel/config/isoblk_vdisk/disk2; cd /sys/kernel/config/isoblk_vdisk/disk2
+echo memory > store; echo 32m > size; echo 1 > power; cd /tmp
+echo "0 131072 linear /dev/disk0 0" | dmsetup create vol --uuid LAB-vol
+cache create --like flashcache fast /dev/mapper/vol /dev/disk1
+dd if=a of=/dev/mapper/fast bs=64k oflag=direct 2> /dev/null
+dmsetup remove fast
+! cache create --like flashcache fast /dev/mapper/vol /dev/disk2
+! cache attach --like flashcache vol /dev/disk2
+cache create --like flashcache fast /dev/mapper/vol /dev/disk1
+cache delete fast
+cache create --like flashcache fast /dev/mapper/vol /dev/disk2
+cmp -n 4194304 a /dev/mapper/fast
+""",
+        modules=_MODULES,
+        memory_mib=1024,
+    )
+    said = left.read("said").splitlines()
+    for line in said[1:3]:
+        assert "the disk behind a cache that is not in use: /dev/disk1 has newer blocks" in line
+    assert said[3].startswith("again: /dev/mapper/fast")
+
+
 def test_a_cache_is_attached_to_a_mounted_device_and_deleted(guest: Guest) -> None:
     left = guest.run(
         _DISKS

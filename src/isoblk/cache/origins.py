@@ -127,14 +127,28 @@ def mapped(name: str, sys: Path = system.SYS) -> Path | None:
     )
 
 
+def is_named(
+    place: Path, named: str, mapper: Mapper, sys: Path = system.SYS, dev: Path = DEV
+) -> bool:
+    """Whether a device has an identity, as a superblock names it.
+
+    Args:
+        place: the device's directory in sysfs.
+        named: the identity; "" is nobody's.
+        mapper: dmsetup.
+        sys: where sysfs is.
+        dev: where udev keeps names of devices.
+    """
+    if own := identity(place, dev):
+        return own == named
+    return named.startswith("id:") and f"id:{_word(place, mapper, sys, dev)}" == named
+
+
 def whose(named: str, mapper: Mapper, sys: Path = system.SYS, dev: Path = DEV) -> str:
     """Path of the device here that has an identity, as a superblock names it; "": none has."""
     for place in sorted((sys / "class/block").glob("*")):
         real = place.resolve()
-        found = identity(real, dev)
-        if found == named or (
-            named.startswith("id:") and not found and f"id:{_word(real, mapper, sys, dev)}" == named
-        ):
+        if is_named(real, named, mapper, sys, dev):
             return node_of(real)
     return ""
 

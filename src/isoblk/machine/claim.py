@@ -18,6 +18,8 @@ from typing import Final
 
 from isoblk.cache import contents
 from isoblk.cache.contents import Dirty
+from isoblk.cache.detached import refuse_newer_elsewhere
+from isoblk.cache.manage import dmsetup
 from isoblk.cache.ssd import Ssd
 from isoblk.errors import UserError
 from isoblk.machine import system
@@ -267,6 +269,7 @@ def _look(held: Claim, wipe: str | None) -> None:
     held.cached = marked and again
     if held.cached or not purpose.overwritten:
         return
+    refuse_newer_elsewhere(held.disk, dmsetup)
     held.signatures = (*_signatures(held), *([contents.NAME] if marked else []))
     if held.signatures and wipe is None:
         raise UserError(
