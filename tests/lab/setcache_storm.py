@@ -356,38 +356,7 @@ def both(storm: Storm, dm: Dm) -> None:
     Faults(dm, "fast", "slow").storm(storm, MODES)
 
 
-def nth(what: Callable[[], None]) -> Iterator[bool]:
-    """Fail every allocation of a call in turn: whether it failed with it."""
-    knobs("failslab", verbose=0, ignore_gfp_wait="N")
-    fd = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
-    for n in itertools.count(1):
-        failed = False
-        os.pwrite(fd, str(n).encode(), 0)
-        try:
-            what()
-        except OSError as error:
-            failed = True
-            code = error.errno
-        left = int(os.pread(fd, 16, 0))
-        os.pwrite(fd, b"0", 0)
-        if left:
-            return
-        assert not failed or code == errno.ENOMEM, code
-        yield failed
-
-
-def tables(storm: Storm, dm: Dm) -> None:
-    """Every allocation of loading a table fails once."""
-    other = Dm("d", "slow2", "fast2")
-    other.call(CREATE)
-    failed = list(nth(lambda: other.load("writeback", "lru")))
-    other.load("writeback", "lru")
-    other.resume()
-    other.call(REMOVE)
-    print("loads", len(failed), "failed", sum(failed))
-
-
-TASKS: Final = {task.__name__: task for task in (changes, shortage, through, both, tables)}
+TASKS: Final = {task.__name__: task for task in (changes, shortage, through, both)}
 
 
 def main() -> None:

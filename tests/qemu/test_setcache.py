@@ -6,8 +6,6 @@ verifies what it reads. Afterwards all sums of kernel/cache/README.md have to ho
 tests/lab does the same a hundred times faster, but for what takes two processors to go wrong.
 """
 
-import re
-
 from tests.lab.load import BLKLOAD, nullb, results, run, script
 from tests.lab.setcache_guest import balance
 from tests.lab.storm import (
@@ -21,7 +19,6 @@ from tests.lab.storm import (
     assert_survived,
     assert_verified,
     loads,
-    rounds,
     status,
     storm,
     under_load,
@@ -62,25 +59,6 @@ def test_disks_that_fail_and_return_never_show_wrong_data(debug_guest: Guest) ->
     )
     assert_survived(left, "through")
     assert_survived(left, "both")
-
-
-def test_every_failed_allocation_of_a_table_is_undone(debug_guest: Guest) -> None:
-    left = debug_guest.run(
-        storm(
-            EMULATED,
-            "python3 -SI /run/storm.py tables 0 1 > /run/isoblk/tables",
-            # Nothing of them is left; and the module's own tests.
-            "rmmod dm_setcache; insmod /run/isoblk/modules/dm-setcache.ko",
-            "rmmod setcache_test dm_setcache",
-        ),
-        modules=(*MODULES, "kunit", "setcache_test"),
-    )
-    found = rounds(left, "tables")
-    assert found["loads"] > 100
-    assert found["failed"] > found["loads"] / 2
-    totals = re.findall(r"# setcache: pass:(\d+) fail:(\d+) ", left.console)
-    assert totals, left.console
-    assert all(failed == "0" for _, failed in totals), left.console
 
 
 def test_who_polls_gets_what_the_cache_has_made_of_his_requests(stock_guest: Guest) -> None:
