@@ -75,14 +75,14 @@ def test_contents_survive_every_processor_at_once(debug_guest: Guest) -> None:
             *(
                 tenant(
                     f"t{i}", rw="randrw", bssplit="512/30:4k/40:20k/30", verify=1, iodepth=16,
-                    offset=i * 8 * MIB, size="8m", number_ios=1500, fsync=40, fua=i % 2,
+                    offset=i * 2 * MIB, size="2m", number_ios=500, fsync=40, fua=i % 2,
                 )
                 for i in range(QEMU.cpus)
             ),
             # Over one another, with nobody who looks.
             tenant("w", rw="randwrite", bssplit="512/50:64k/50", offset="64m", numjobs=4,
-                   iodepth=8, number_ios=500),
-            tenant("d", rw="randtrim", bssplit="512/50:64k/50", offset="64m", number_ios=500),
+                   iodepth=8, number_ios=200),
+            tenant("d", rw="randtrim", bssplit="512/50:64k/50", offset="64m", number_ios=200),
             run("results"),
             f"cat {STATS}/disk0/stats > /run/isoblk/stats",
         ),
@@ -100,7 +100,7 @@ def test_cuts_under_load_end_every_request_and_lose_no_fua(debug_guest: Guest) -
     left = debug_guest.run(
         script(
             vdisk(**KEEPS),
-            tenant("a", rw="randrw", bssplit="512/50:16k/50", iodepth=32, numjobs=4, fsync=20,
+            tenant("a", rw="randrw", bssplit="512/50:16k/50", iodepth=16, numjobs=4, fsync=20,
                    size="32m", runtime=60),
             tenant("b", rw="randtrim", bs="32k", iodepth=4, size="32m", runtime=60),
             tenant("f", rw="write", bs="4k", fua=1, verify=1, offset="64m", size="8m",
