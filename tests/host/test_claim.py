@@ -132,11 +132,12 @@ def test_dirty_blocks_on_a_partition_survive_a_wipe_of_its_disk(
         _claim(device, purpose, device)
 
 
-def _caches(image: Image, origin: str) -> None:
-    """Make an image that of the cache of a device."""
+def _cache_of(origin: str, ssd: str, image: Image) -> None:
+    """Put an image on an SSD, as that of the cache of a device."""
     named = f"id:{origins.word(find_volume(origin).sys, dmsetup)}"
     image.newest = replace(image.newest, identity=named)
     image.write()
+    Path(ssd).write_bytes(image.path.read_bytes())
 
 
 @pytest.mark.parametrize("purpose", [LOAD, SSD])
@@ -146,17 +147,14 @@ def test_a_disk_is_not_overwritten_while_an_ssd_has_newer_blocks_of_it(
 ) -> None:
     origin, ssd = loop(), loop()
     image = make_image(machine.work / "ssd", clean=clean, ssd=32_768)
-    _caches(image, origin)
-    Path(ssd).write_bytes(image.path.read_bytes())
+    _cache_of(origin, ssd, image)
     with pytest.raises(UserError, match=rf"^{origin}: is the disk .*: {ssd} has .* of it, 40"):
         _claim(origin, purpose, origin if wipes else None)
     # Its cache is made anew.
     _claim(origin, ORIGIN)
     # Another disk is not concerned, nor is this one when it has all.
     _claim(loop(), purpose)
-    image = make_image(image.path, dirty=0, ssd=32_768)
-    _caches(image, origin)
-    Path(ssd).write_bytes(image.path.read_bytes())
+    _cache_of(origin, ssd, make_image(image.path, dirty=0, ssd=32_768))
     _claim(origin, purpose)
 
 
@@ -165,9 +163,7 @@ def test_a_disk_is_not_overwritten_while_an_ssd_has_newer_blocks_of_its_partitio
 ) -> None:
     origin, ssd = loop(), loop()
     with _partition(origin) as part:
-        image = make_image(machine.work / "ssd", clean=False, ssd=32_768)
-        _caches(image, part)
-        Path(ssd).write_bytes(image.path.read_bytes())
+        _cache_of(part, ssd, make_image(machine.work / "ssd", clean=False, ssd=32_768))
         with pytest.raises(UserError, match=rf"^{origin}: {part} is the disk behind a cache"):
             _claim(origin, LOAD)
 

@@ -549,14 +549,16 @@ def test_the_ssd_holds_what_is_documented(guest: Guest) -> None:
     assert found[1] + found[2] == int(status["used"])
 
 
-def _refused(guest: Guest, *damage: str, table: str = "writeback lru") -> Left:
-    """A cache with dirty blocks is stopped and damaged, and then not loaded."""
+def _refused(guest: Guest, *damage: str, table: str = "writeback lru", then: str = "") -> Left:
+    """A cache with dirty blocks is stopped and damaged, and then not loaded. then: lines that
+    follow."""
     return run_lines(
         guest,
         f"make 'writeback lru 2 set_high 100'; fill {C}; dm remove c",
         *damage,
         f"fails make '{table}'",
         "dmesg | grep setcache > /run/isoblk/kernel || true",
+        then,
     )
 
 
@@ -677,6 +679,17 @@ def test_without_any_superblock_it_is_refused(guest: Guest) -> None:
     damage = "printf x | dd of=/dev/fast 2> /dev/null"
     left = _refused(guest, f"{_ZERO}0", f"{_ZERO}8", f"{_ZERO}{SSD - 8}", damage)
     assert "no superblock, or all are damaged" in left.read("kernel")
+
+
+def test_two_superblocks_that_cannot_be_read_are_not_done_without(guest: Guest) -> None:
+    # The third may be older than what they say of the records, and nobody could tell.
+    left = _refused(
+        guest,
+        "fault fast '0 4096 read' errors",
+        f"fault fast '{(SSD << 9) - 4096} 4096 read' errors",
+        then=f"fault fast none errors; make 'writeback lru 2 set_high 100'; same {C}",
+    )
+    assert "cannot read two copies of the superblock" in left.read("kernel")
 
 
 def test_copies_of_different_caches_are_refused(guest: Guest) -> None:

@@ -295,16 +295,3 @@ def test_what_a_failed_commit_has_left_is_not_believed_later(guest: Guest) -> No
         f"{start}; same {C}; clean; same /dev/slow",
     )
     assert status_in(left, "lost")["state"] == "lost"
-
-
-def test_two_superblocks_that_cannot_be_read_are_not_done_without(guest: Guest) -> None:
-    # The third may be older than what they say of the records, and nobody could tell.
-    start = "make 'writeback lru 2 set_high 100'"
-    unread = f"fault fast '0 4096 read' errors; fault fast '{(SSD << 9) - 4096} 4096 read' errors"
-    left = run_lines(
-        guest,
-        f"{start}; fill {C}; dm remove c; {unread}; fails {start}",
-        "dmesg | grep setcache > /run/isoblk/kernel",
-        f"fault fast none errors; {start}; same {C}",
-    )
-    assert "cannot read two copies of the superblock" in left.read("kernel")

@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -34,6 +35,9 @@ from isoblk.cache.ssd import Piece, Ssd
 from isoblk.errors import RunError, UserError
 
 Mask = NDArray[np.bool_]
+
+SMALLEST: Final = layout.RECORDS_AT + 2 * layout.PAGE
+"""Bytes of a device that may be an SSD."""
 
 # Sequence numbers that a repair may need.
 _AHEAD = 8
@@ -142,7 +146,7 @@ def examine(ssd: Ssd) -> Examined:
     Raises:
         UserError: it holds no cache.
     """
-    if ssd.size < layout.RECORDS_AT + 2 * layout.PAGE:
+    if ssd.size < SMALLEST:
         raise UserError(f"is too small for a cache: {ssd.size} bytes", where=ssd.path)
     found = [_copy(ssd, number) for number in range(COPIES)]
     others = [

@@ -12,9 +12,6 @@ from isoblk.errors import UserError
 NAME: Final = "isoblk setcache"
 """What a cache is called beside the signatures that libblkid knows."""
 
-SMALLEST: Final = layout.RECORDS_AT + 2 * layout.PAGE
-"""Bytes of a device that may be an SSD."""
-
 
 @dataclass(frozen=True)
 class Dirty:

@@ -34,9 +34,7 @@ class _Newer:
     dirty: Dirty
 
 
-def refuse_newer_elsewhere(
-    disk: Disk, mapper: Mapper, but: Disk | None = None, sys: Path = system.SYS
-) -> None:
+def refuse_newer_elsewhere(disk: Disk, mapper: Mapper, but: Disk | None = None) -> None:
     """Check that no SSD here, as far as this process may read it, has blocks of a disk, or of a
     partition of it, that are newer than what is there.
 
@@ -44,18 +42,18 @@ def refuse_newer_elsewhere(
         disk: which.
         mapper: dmsetup.
         but: an SSD that may have.
-        sys: where sysfs is.
 
     Raises:
         UserError: one has, or may have.
     """
     passed_over = [*disk.parts(), *([but.sys] if but else [])]
-    for place in sorted((sys / "class/block").glob("*")):
-        if place.name.startswith(_DRIVES) or place.resolve() in passed_over:
+    for link in sorted((system.SYS / "class/block").glob("*")):
+        place = link.resolve()
+        if place.name.startswith(_DRIVES) or place in passed_over:
             continue
         found = None
         with suppress(OSError):
-            found = _has_blocks_of(place.resolve(), disk, mapper)
+            found = _has_blocks_of(place, disk, mapper)
         if found:
             raise _error(disk, found)
 
@@ -75,7 +73,7 @@ def _error(disk: Disk, newer: _Newer) -> UserError:
 def _has_blocks_of(place: Path, disk: Disk, mapper: Mapper) -> _Newer | None:
     """place: of what may be an SSD, in sysfs. Raises OSError if it cannot be opened."""
     size = int((place / "size").read_text()) * SECTOR
-    if size < contents.SMALLEST:
+    if size < check.SMALLEST:
         return None
     path = node_of(place)
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_NONBLOCK | os.O_CLOEXEC)
