@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How the tests are spread over processes (`make test`), and what holds for all of them."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer  # type: ignore[import-untyped]
@@ -13,6 +15,9 @@ _ONE_AT_A_TIME = ("tests/qemu", "tests/host")
 # No test asserts on wall time, so neither does Hypothesis.
 settings.register_profile("isoblk", deadline=None)
 settings.load_profile("isoblk")
+
+# What runs in the background has SIGINT ignored, and so would isoblk, started by a test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class _Spread(LoadScopeScheduling):  # type: ignore[misc]

@@ -63,8 +63,7 @@ class Machine:
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start isoblk, which ends with the test at the latest."""
         process = subprocess.Popen(
-            # Tests in the background have SIGINT ignored, and so have their children.
-            ["env", "--default-signal=INT", sys.executable, "-m", "isoblk", *arguments],
+            [sys.executable, "-m", "isoblk", *arguments],
             cwd=self.work,
             env=os.environ | {"ISOBLK_STATE": str(self.state)},
             stdout=subprocess.DEVNULL,

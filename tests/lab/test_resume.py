@@ -78,8 +78,7 @@ def test_an_interrupt_keeps_what_is_finished_and_nothing_else(
     study.write_text(STUDY)
     results = tmp_path / "results"
     process = subprocess.Popen(
-        # Tests in the background have SIGINT ignored, and so have their children.
-        ["env", "--default-signal=INT", *_command(study, results)],
+        _command(study, results),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     while not _finished(results):

@@ -36,8 +36,7 @@ scheduler = ["none"]
 def _isoblk(cwd: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     home = {"ISOBLK_CACHE": str(cwd / "cache")}
     return subprocess.run(
-        # Tests in the background have SIGINT ignored, and so have their children.
-        ["env", "--default-signal=INT", sys.executable, "-m", "isoblk", *arguments],
+        [sys.executable, "-m", "isoblk", *arguments],
         cwd=cwd,
         env=os.environ | home | environment,
         capture_output=True,
