@@ -47,12 +47,12 @@ CLOSE_NS = 50_000
 FIO = """\
 job() {
     (echo 0 > $1/cgroup.procs; shift
-     exec fio --filename=$disk --direct=1 --ioengine=libaio --runtime=1500ms --time_based \\
-        --output-format=json "$@")
+     exec fio --filename=$disk --direct=1 --ioengine=libaio --output-format=json "$@")
 }
-job GROUPS/a --output=a.json --name=a --rw=randread --bs=4k --iodepth=4 --rate_iops=2000 &
+job GROUPS/a --output=a.json --name=a --rw=randread --bs=4k --iodepth=4 --rate_iops=2000 \\
+    --runtime=1500ms --time_based &
 job GROUPS/b --output=b.json --name=b --rw=randrw --rwmixread=30 --bssplit=4k/60:64k/40 \\
-    --norandommap --iodepth=2 --rate_iops=300,700 --fsync=50 &
+    --norandommap --iodepth=2 --number_ios=500 --thinktime=2ms --fsync=50 &
 wait
 """
 
