@@ -78,9 +78,8 @@ def test_an_interrupt_keeps_what_is_finished_and_nothing_else(
     study.write_text(STUDY)
     results = tmp_path / "results"
     process = subprocess.Popen(
-        _command(study, results),
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        _command(study, results), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     while not _finished(results):
         assert process.poll() is None, "the study ended before it could be interrupted"
         time.sleep(0.01)

@@ -229,15 +229,10 @@ def test_ctrl_c_while_changes_are_undone_is_not_heard(
         empty(top)
 
     monkeypatch.setattr(book, "_empty", pressed)
-    # Tests in the background have SIGINT ignored.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with book.journal(fake.root / "state") as own, own.undone():
-            own.record(Cgroups(str(group)))
-            group.mkdir(parents=True)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with book.journal(fake.root / "state") as own, own.undone():
+        own.record(Cgroups(str(group)))
+        group.mkdir(parents=True)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert not group.exists()
     assert list((fake.root / "state").iterdir()) == []
 
