@@ -81,6 +81,8 @@ class Made:
     missing: bool = False
     reference: int | None = None
     alone: Sequence[int] = ()
+    full: Sequence[int] = ()
+    bound: int | None = None
     warmup_ms: int = 0
     runtime_ms: int = 1000
     tier: str = "uml"
@@ -125,7 +127,13 @@ def write(
     for index, made in enumerate(runs):
         spec = _spec(made)
         run_id = "" if made.failure or made.missing else f"{index:016x}"
-        planned = PlannedRun(spec=spec, reference=made.reference, alone=tuple(made.alone))
+        planned = PlannedRun(
+            spec=spec,
+            reference=made.reference,
+            alone=tuple(made.alone),
+            full=tuple(made.full),
+            bound=made.bound,
+        )
         entries.append(StudyRun(planned=planned, id=run_id, failure=made.failure))
         if run_id:
             _write_run(directory / "runs" / run_id, run_id, made, spec)

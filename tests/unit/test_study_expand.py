@@ -593,3 +593,50 @@ def test_a_key_about_a_scheduler_that_is_not_there_is_refused(more: str, cause: 
     with pytest.raises(UserError, match=cause) as caught:
         parse_study(text, "s.toml")
     assert "\n" not in str(caught.value)
+
+
+CLAIM = '[[claim]]\ntext = "c"\nsource = "s"\nmetric = "{}"\nop = "<="\nvalue = 0.1\n'
+DEEP = TENANTS + "iodepth = 32\n"
+
+
+def test_service_needs_each_load_at_full_speed_but_only_if_it_is_asked_for() -> None:
+    text = HEAD + DEEP + '[matrix]\nscheduler = ["none", "bfq"]\n'
+    assert all(not run.full for run in runs_of(text).runs)
+    expansion = runs_of(text + CLAIM.format("service_error"))
+    for run in shares(expansion):
+        assert len(run.full) == 4
+        (load,) = {expansion.runs[i].spec.tenants[0].workload.iodepth for i in run.full}
+        assert load == 128
+    # Who is at full speed already is not run again.
+    again = runs_of((text + CLAIM.format("service_error")).replace("= 32", "= 256"))
+    assert all(run.full == run.alone for run in shares(again))
+
+
+def test_full_speed_is_without_pauses() -> None:
+    paced = DEEP + "rate_iops = 500\nthinktime = 10\n"
+    expansion = runs_of(HEAD + paced + CLAIM.format("service_error"))
+    for run in shares(expansion):
+        load = expansion.runs[run.full[0]].spec.tenants[0].workload
+        assert (load.rate_iops, load.thinktime_ns) == (0, 0)
+
+
+def test_the_bound_of_exact_shares_is_where_the_heaviest_has_all_it_sends() -> None:
+    """32 of N requests are to be 1000 of 1850 parts."""
+    text = HEAD + DEEP + '[matrix]\nscheduler = ["bfq"]\n'
+    assert all(run.bound is None for run in runs_of(text).runs)
+    expansion = runs_of(text + CLAIM.format("lost"))
+    (run,) = shares(expansion)
+    assert run.bound is not None
+    assert expansion.runs[run.bound].spec.tenants[0].workload.iodepth == 59
+
+
+@pytest.mark.parametrize("what", ['rw = "read"', "rate_iops = 100", "thinktime = 10"])
+def test_there_is_no_such_bound_for_what_does_not_wait_at_random_places(what: str) -> None:
+    (run,) = shares(runs_of(HEAD + DEEP + what + "\n" + CLAIM.format("lost")))
+    assert run.bound is None
+
+
+def test_there_is_no_such_bound_for_unlike_loads() -> None:
+    other = '[[tenant]]\nname = "o"\nbs = "64k"\niodepth = 32\n'
+    (run,) = shares(runs_of(HEAD + DEEP + other + CLAIM.format("lost")))
+    assert run.bound is None

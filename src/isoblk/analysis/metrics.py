@@ -11,10 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median
 
 import polars as pl
 
 from isoblk.analysis import latency, maxmin, prediction, stats, timeline
+from isoblk.analysis.alone import Alone, AloneRuns
 from isoblk.analysis.latency import ALL, DATA_OPS, LatencyStats
 from isoblk.analysis.load import load
 from isoblk.analysis.stats import Estimate
@@ -37,9 +39,10 @@ class TenantMetrics:
     tenant wanted nothing). bps, iops: over the run's measured time; own_bps,
     own_iops: over the time that the tenant was measured. slowdown: its rate alone
     over its rate here, each over the time it was measured; None if it never ran alone or got
-    nothing. burst_ms: timeline.burst_ms() against its share by weight; None without windows.
-    latency: by op, and "all". replay: of a tenant with a trace. says: of one
-    that runs a program, which has no latency.
+    nothing. p99_excess: its p99 over the larger of twice its p99 alone and that plus the longest
+    request_ns of another tenant alone; None without these. burst_ms: timeline.burst_ms()
+    against its share by weight; None without windows. latency: by op, and "all". replay: of a
+    tenant with a trace. says: of one that runs a program, which has no latency.
     """
 
     name: str
@@ -54,6 +57,7 @@ class TenantMetrics:
     own_iops: float
     own_bps: float
     slowdown: float | None
+    p99_excess: float | None
     latency: Mapping[str, LatencyStats]
     replay: ReplayTotals | None
     says: ProgramReport | None
@@ -66,8 +70,13 @@ class RunMetrics:
     total_iops counts reads, writes and trims. total_vs_none: bytes a second over those of the
     same point under `none`; None without that run. total_vs_best: over the larger of those
     under `none` and under `kyber`; None unless both are there. share_error: the largest of the
-    tenants'. weight_ratio_error: the same against weight_share. jain: Jain's index of share /
-    weight_share. capped: whether the runs that the caps come from were there. windows,
+    tenants'. service_error: the same of service, a rate over that of such requests alone and
+    without end; None without these runs, or where demand or weights change. weight_ratio_error:
+    share_error against weight_share. lost: what is missing to the most that exact shares allow,
+    as a fraction of it; None without `none`. jain: Jain's index of share /
+    weight_share; jain_in_group: the least of those of each cgroup with several tenants, None
+    without one; least_in_group: the least of the least / the median of it, in cgroups of three
+    or more. capped: whether the runs that the caps come from were there. windows,
     window_errors, window_ideal: the shares over time, by 100 ms; share_error_100ms: the 95th
     percentile of window_errors, share_error_100ms_max the largest; None if no window has one.
     changes: those in demand and weights, with the time the shares took to follow. converged_ms:
@@ -83,8 +92,12 @@ class RunMetrics:
     total_vs_none: float | None
     total_vs_best: float | None
     share_error: float | None
+    service_error: float | None
     weight_ratio_error: float | None
+    lost: float | None
     jain: float | None
+    jain_in_group: float | None
+    least_in_group: float | None
     share_error_100ms: float | None
     share_error_100ms_max: float | None
     converged_ms: float | None
@@ -231,7 +244,7 @@ def _of_tenant(tenant: TenantMetrics, kind: str) -> float | None:
     if kind in ("iops", "bps"):
         rate: float = getattr(tenant, f"own_{kind}")
         return rate
-    if kind in ("share", "slowdown", "burst_ms"):
+    if kind in ("share", "slowdown", "burst_ms", "p99_excess"):
         own: float | None = getattr(tenant, kind)
         return own
     if kind not in LATENCY_METRICS:
@@ -248,8 +261,12 @@ RUN_METRICS = (
     "total_vs_none",
     "total_vs_best",
     "share_error",
+    "service_error",
     "weight_ratio_error",
+    "lost",
     "jain",
+    "jain_in_group",
+    "least_in_group",
     "share_error_100ms",
     "share_error_100ms_max",
     "converged_ms",
@@ -267,6 +284,7 @@ def analyse(results: ResultSet) -> Analysis:
         UserError: a run's table is damaged.
     """
     views: list[RunView] = []
+    alone_runs = AloneRuns(results.runs)
     under_kyber = {
         _elsewhere(entry.planned): run
         for entry, run in zip(results.record.runs, results.runs, strict=True)
@@ -277,7 +295,7 @@ def analyse(results: ResultSet) -> Analysis:
         metrics = None
         if run is not None and planned.spec.kind != "calibrate":
             kyber = under_kyber.get(_elsewhere(planned))
-            metrics = _run_metrics(planned, run, results.runs, kyber)
+            metrics = _run_metrics(planned, run, results.runs, alone_runs, kyber)
         views.append(RunView(index, planned, run, entry.failure, metrics))
     grouped: dict[tuple[str, Point, str], list[RunView]] = {}
     for view in views:
@@ -302,7 +320,11 @@ def _elsewhere(planned: PlannedRun) -> tuple[Point, int]:
 
 
 def _run_metrics(
-    planned: PlannedRun, run: Run, runs: Sequence[Run | None], kyber: Run | None
+    planned: PlannedRun,
+    run: Run,
+    runs: Sequence[Run | None],
+    alone_runs: AloneRuns,
+    kyber: Run | None,
 ) -> RunMetrics:
     """kyber: the run under kyber at the same point and repeat."""
     spec = run.record.spec
@@ -310,8 +332,12 @@ def _run_metrics(
     seconds = spec.runtime_ns / 1e9
     moved = {tenant.name: _bytes(tenant) for tenant in run.record.tenants}
     total = sum(moved.values())
-    alone = _alone_rates(planned, runs)
-    caps = {name: rate for name, rate in alone.items() if rate is not None}
+    names = [tenant.name for tenant in spec.tenants]
+    alone = dict(zip(names, alone_runs.of(planned.alone), strict=False))
+    full = dict(zip(names, alone_runs.of(planned.full), strict=False))
+    longest_other = _longest_other(alone)
+    (bound,) = alone_runs.of(() if planned.bound is None else (planned.bound,)) or (None,)
+    caps = {name: one.bps for name, one in alone.items() if one is not None}
 
     last_ms = dict(
         tables.series.filter(tables.series["ios"] > 0)
@@ -339,7 +365,8 @@ def _run_metrics(
             total=total,
             ideal=ideal,
             by_weight=by_weight,
-            alone=alone,
+            alone=alone.get(tenant.name),
+            longest_other_ns=longest_other.get(tenant.name),
             burst_ms=(
                 timeline.burst_ms(
                     at.moved[tenant.name], window_by_weight[tenant.name], at.width_ns / 1e6
@@ -363,8 +390,17 @@ def _run_metrics(
         total_vs_none=_vs(run, none),
         total_vs_best=_vs(run, none, kyber),
         share_error=max(errors, default=None),
+        service_error=_service_error(spec, cut, tenants, caps, full),
+        lost=_lost(run, none, bound),
         weight_ratio_error=max((abs(t.share / t.weight_share - 1) for t in wanted), default=None),
         jain=stats.jain([t.share / t.weight_share for t in wanted]),
+        jain_in_group=min(
+            (stats.jain(group) or 0.0 for group in _in_groups(spec, wanted, 2)), default=None
+        ),
+        least_in_group=min(
+            (min(group) / median(group) for group in _in_groups(spec, wanted, 3) if median(group)),
+            default=None,
+        ),
         share_error_100ms=_p95([error for error in window_errors if error is not None]),
         share_error_100ms_max=max(
             (error for error in window_errors if error is not None), default=None
@@ -400,14 +436,14 @@ def _tenant_metrics(
     total: int,
     ideal: Mapping[str, float],
     by_weight: Mapping[str, float],
-    alone: Mapping[str, float | None],
+    alone: Alone | None,
+    longest_other_ns: float | None,
     burst_ms: float | None,
     buckets: Mapping[str, Mapping[str, latency.Buckets]],
 ) -> TenantMetrics:
     share = _bytes(tenant) / total if total else 0.0
     fair = ideal.get(tenant.name, 0.0)
     rate = _rate(tenant)
-    alone_rate = alone.get(tenant.name)
     found: dict[str, LatencyStats] = {}
     for op, of in buckets.get(tenant.name, {}).items():
         ops = DATA_OPS if op == ALL else (op,)
@@ -425,7 +461,8 @@ def _tenant_metrics(
         bps=_bytes(tenant) / seconds,
         own_iops=_ios(tenant) * 1e9 / tenant.measured_ns if tenant.measured_ns else 0.0,
         own_bps=rate,
-        slowdown=alone_rate / rate if alone_rate and rate else None,
+        slowdown=alone.bps / rate if alone and alone.bps and rate else None,
+        p99_excess=_p99_excess(found, alone, longest_other_ns),
         burst_ms=burst_ms,
         latency=found,
         replay=tenant.replay,
@@ -457,14 +494,67 @@ def _whole_run_shares(
     return {name: amount / whole for name, amount in amounts.items()} if whole else {}
 
 
-def _alone_rates(planned: PlannedRun, runs: Sequence[Run | None]) -> dict[str, float | None]:
-    """Bytes a second that each tenant reaches alone; None where that run is of no use."""
-    rates: dict[str, float | None] = {}
-    for tenant, index in zip(planned.spec.tenants, planned.alone, strict=False):
-        run = runs[index]
-        usable = run is not None and run.record.status == "valid"
-        rates[tenant.name] = sum(_rate(t) for t in run.record.tenants) if run and usable else None
-    return rates
+def _p99_excess(
+    found: Mapping[str, LatencyStats], alone: Alone | None, longest_other_ns: float | None
+) -> float | None:
+    """TenantMetrics.p99_excess."""
+    if ALL not in found or alone is None or alone.p99 is None or longest_other_ns is None:
+        return None
+    return found[ALL].p99 / max(2 * alone.p99, alone.p99 + longest_other_ns)
+
+
+def _longest_other(alone: Mapping[str, Alone | None]) -> dict[str, float]:
+    """By tenant the longest request_ns of any other; empty unless all are known."""
+    known = {
+        name: one.request_ns
+        for name, one in alone.items()
+        if one is not None and one.request_ns is not None
+    }
+    if len(known) < len(alone):
+        return {}
+    *_, second, first = sorted([0.0, 0.0, *known.values()])
+    return {name: second if own == first else first for name, own in known.items()}
+
+
+def _service_error(
+    spec: RunSpec,
+    cut: Sequence[timeline.Phase],
+    tenants: Sequence[TenantMetrics],
+    caps: Mapping[str, float],
+    full: Mapping[str, Alone | None],
+) -> float | None:
+    """RunMetrics.service_error."""
+    whole = {name: one.bps for name, one in full.items() if one is not None and one.bps}
+    if len(cut) != 1 or len(whole) < len(tenants) or len(caps) < len(tenants):
+        return None
+    got = {one.name: one.bps / whole[one.name] for one in tenants}
+    total = sum(got.values())
+    if not total:
+        return None
+    (phase,) = cut
+    root = maxmin.tree(spec.tenants, spec.groups, phase.active, phase.weights)
+    limits = {name: cap / whole[name] for name, cap in caps.items()}
+    ideal = maxmin.shares(root, total, limits)
+    return max(abs(got[name] / total / part - 1) for name, part in ideal.items() if part > 0)
+
+
+def _lost(run: Run, none: Run | None, bound: Alone | None) -> float | None:
+    """RunMetrics.lost."""
+    reached = _vs(run, none)
+    if reached is None or bound is None or none is None:
+        return None if reached is None else 1 - reached
+    total = sum(_rate(tenant) for tenant in run.record.tenants)
+    most = min(bound.bps, sum(_rate(tenant) for tenant in none.record.tenants))
+    return 1 - total / most if most else None
+
+
+def _in_groups(spec: RunSpec, tenants: Sequence[TenantMetrics], least: int) -> list[list[float]]:
+    """What tenants got / their part by weight, by cgroups that hold at least so many."""
+    cgroup = {tenant.name: tenant.cgroup for tenant in spec.tenants}
+    groups: dict[str, list[float]] = {}
+    for one in tenants:
+        groups.setdefault(cgroup[one.name], []).append(one.share / one.weight_share)
+    return [group for group in groups.values() if len(group) >= least]
 
 
 def _vs(run: Run, *others: Run | None) -> float | None:

@@ -25,12 +25,12 @@ def wrong_in_run(record: RunRecord, planned: RunSpec) -> str:
 
 
 def _of_planned(planned: PlannedRun, record: StudyRecord) -> Iterator[str]:
-    others = [*planned.calibrate.values(), *planned.alone]
-    if planned.reference is not None:
-        others.append(planned.reference)
+    others = [*planned.calibrate.values(), *planned.alone, *planned.full]
+    others += [one for one in (planned.reference, planned.bound) if one is not None]
     if not all(0 <= index < len(record.runs) for index in others):
         yield "leans on a run that is not there"
-    if planned.alone and len(planned.alone) != len(planned.spec.tenants):
+    tenants = len(planned.spec.tenants)
+    if any(indexes and len(indexes) != tenants for indexes in (planned.alone, planned.full)):
         yield "has other tenants than runs of them alone"
     yield from _of_spec(planned.spec)
 

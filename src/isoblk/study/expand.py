@@ -5,15 +5,18 @@ A share run leans on
 - the six calibrations of its device, when it is under io.cost with model "calibrated";
 - the run under `none` at the same point: the matrix's own if there is one, else one of
   kind "reference";
-- each of its tenants alone on the device.
+- each of its tenants alone on the device;
+- for service_error, each of its loads alone with as many requests as the device can use;
+- for lost, its load alone with as many requests as exact shares allow in the device.
 Every such run is made once, however many lean on it, and comes before them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from isoblk.study.limits import IO_COST_MODEL, MAX_BLOCK
+from isoblk.study.metrics import LOST, SERVICE_ERROR
 from isoblk.study.model import (
     Device,
     Expansion,
@@ -40,6 +43,9 @@ _ALONE_SEED = 1
 _CALIBRATION_NS = 1_000_000_000
 _CALIBRATION_WINDOW_MS = 100
 
+# More than any of our models has servers or dies, and less than tags.
+_FULL_DEPTH = 128
+
 # What iocost_coef_gen.py (tools/cgroup in the kernel's source) has fio do, by coefficient:
 # rw, iodepth, and bs, None standing for the sequential block. The script's own is 128 MiB;
 # ours is the largest the generator takes, 32 MiB. The kernel cuts either into requests of
@@ -63,7 +69,7 @@ def expand(study: Study) -> Expansion:
     Raises:
         FieldError: the study is wrong; check_study() finds more than this does.
     """
-    expander = _Expander()
+    expander = _Expander({claim.metric for claim in study.claim})
     every = list(points(study))
     for repeat in range(study.run.repeats):
         specs = [build_run(point, repeat) for point in every]
@@ -82,7 +88,8 @@ def _key(spec: RunSpec) -> bytes:
 class _Expander:
     """The runs so far, and where each is."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: Collection[str]) -> None:
+        self._metrics = metrics
         self.runs: list[PlannedRun] = []
         self._placed: dict[tuple[str, bytes], int] = {}
         self._alone: dict[tuple[bytes, bytes], int] = {}
@@ -105,9 +112,15 @@ class _Expander:
                 _under_none(spec), kind="reference", point={**spec.point, SCHEDULER: "none"}
             )
             reference = self.share(own.get(_key(twin), twin), own)
-        alone = self._alone_runs(spec)
         index = self._add(
-            PlannedRun(spec=spec, calibrate=calibrate, reference=reference, alone=alone)
+            PlannedRun(
+                spec=spec,
+                calibrate=calibrate,
+                reference=reference,
+                alone=self._alone_runs(spec),
+                full=self._full_runs(spec),
+                bound=self._bound_run(spec),
+            )
         )
         self._placed[place] = index
         return index
@@ -119,6 +132,22 @@ class _Expander:
         if spec.caching is not None and len(spec.tenants) == 1:
             # It is alone as it is, and what a cache gives depends on what came before.
             return ()
+        return self._runs_of(spec, [tenant.workload for tenant in spec.tenants])
+
+    def _full_runs(self, spec: RunSpec) -> tuple[int, ...]:
+        if SERVICE_ERROR not in self._metrics:
+            return ()
+        return self._runs_of(spec, [_load_full(tenant.workload) for tenant in spec.tenants])
+
+    def _bound_run(self, spec: RunSpec) -> int | None:
+        depth = exact_depth(spec)
+        if LOST not in self._metrics or depth is None:
+            return None
+        load = msgspec.structs.replace(spec.tenants[0].workload, iodepth=depth)
+        return self._runs_of(spec, [load])[0]
+
+    def _runs_of(self, spec: RunSpec, loads: Sequence[Workload]) -> tuple[int, ...]:
+        """Where the runs of each of these loads alone are."""
         base = msgspec.structs.replace(
             _under_none(spec),
             kind="alone",
@@ -130,8 +159,7 @@ class _Expander:
             seed=_ALONE_SEED,
         )
         indexes = []
-        for tenant in spec.tenants:
-            load = _load_alone(tenant.workload, spec.device)
+        for load in (_load_alone(one, spec.device) for one in loads):
             # Who works on the device itself leaves the file system alone.
             filesystem = spec.filesystem if program_of(load) else None
             own_base = msgspec.structs.replace(base, filesystem=filesystem)
@@ -202,6 +230,39 @@ def _load_alone(load: Workload, device: Device) -> Workload:
     return msgspec.structs.replace(
         alone, startdelay_ns=0, runtime_ns=0, trace_loop=load.trace is not None
     )
+
+
+def _load_full(load: Workload) -> Workload:
+    """The same kind of requests, as many as keep the device busy."""
+    return msgspec.structs.replace(
+        load, iodepth=max(load.iodepth, _FULL_DEPTH), rate_iops=0, thinktime_ns=0
+    )
+
+
+def exact_depth(spec: RunSpec) -> int | None:
+    """How many requests may be in the device if every tenant's part of them is to be its share.
+
+    Requests at random places, all of one kind, wait in the device for the same places, whoever
+    sent them: a tenant gets its part of those that are there. So nobody can have more there than
+    the tenant allows whose requests are fewest for its share. (The bound of docs/p2-p3.md.)
+
+    Returns:
+        that number; None where the tenants' loads are not alike, or not at random places.
+    """
+    kinds = {
+        msgspec.json.encode(msgspec.structs.replace(one.workload, iodepth=1, randseed=1, offset=0))
+        for one in spec.tenants
+    }
+    load = spec.tenants[0].workload if spec.tenants else Workload()
+    closed = not (load.trace or load.rate_iops or load.thinktime_ns or program_of(load))
+    if len(kinds) != 1 or not load.rw.startswith("rand") or not closed:
+        return None
+    shares = effective_shares(spec.tenants, spec.groups)
+    allowed = min(
+        one.workload.iodepth * one.workload.numjobs / shares[one.name] for one in spec.tenants
+    )
+    everybody = sum(one.workload.iodepth * one.workload.numjobs for one in spec.tenants)
+    return max(1, min(round(allowed), everybody))
 
 
 def _describe(load: Workload) -> str:

@@ -9,6 +9,9 @@ SAYS = "says."
 _SAYS_METRIC = "says.<tenant>.<figure>"
 RATIO = "weight_ratio_error"
 """The metric that a claim may restrict to some of the tenants."""
+SERVICE_ERROR = "service_error"
+LOST = "lost"
+"""The metrics that need runs of their own."""
 PER_FIGURE = ".<figure>"
 CACHE = "cache"
 # Of the measured pass. top: the cached device. read_hit_ratio: reads that the SSD answered, by the
@@ -36,12 +39,19 @@ METRICS: dict[str, str] = {
     RATIO: "max over tenants of |share / plain weight share - 1|",
     "share_error": "max over tenants of |share / ideal - 1|; the ideal is the weighted "
     "max-min fair share, in which nobody gets more than it reaches alone",
+    SERVICE_ERROR: "share_error of service: a tenant's rate / the rate of its kind of requests "
+    "alone and without end, in place of its bytes",
     "jain": "Jain's index (sum y)^2 / (n sum y^2) over y = bytes / weight share; 1 is fair",
     "total_iops": "requests a second, all tenants",
     "total_bps": "bytes a second, all tenants",
     "total_vs_none": "total_bps / total_bps of `none` at the same study point",
     "total_vs_best": "total_bps / the larger of those of `none` and of `kyber` at the same study "
     "point",
+    LOST: "1 - total_bps / the most that exact shares allow: that of `none` at the same study "
+    "point, or less where the tenants have too few requests",
+    "jain_in_group": "the least of Jain's indexes of each cgroup that holds several tenants",
+    "least_in_group": "the least, over cgroups that hold three tenants or more, of what the "
+    "least of these got / their median",
     "iops.<tenant>": "the tenant's requests / the time it was measured, which ends with its work",
     "bps.<tenant>": "the tenant's bytes / the time it was measured",
     "slowdown.<tenant>": "the tenant's rate alone on the device / its rate in this run",
@@ -49,6 +59,8 @@ METRICS: dict[str, str] = {
     "p99.<tenant>": "99th percentile of latency, ns, all ops together",
     "p99_9.<tenant>": "99.9th percentile of latency, ns, all ops together",
     "p99_99.<tenant>": "99.99th percentile of latency, ns, all ops together",
+    "p99_excess.<tenant>": "p99 / the larger of twice its p99 alone and its p99 alone + the "
+    "device's time for one request of another tenant",
     "mean_latency.<tenant>": "mean latency, ns, all ops together",
     "share_error_100ms": "95th percentile of the share error over the run's windows",
     "share_error_100ms_max": "the largest share error of the run's windows",

@@ -653,13 +653,18 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     not needed. reference: the run under `none` at the same point (None for itself, for
     "alone" and for "calibrate"); needed before this one if the scheduler is io.max, else
     only to compare with. alone: one a tenant, in the tenants' order; empty for kinds other
-    than "share" and "reference". Tenants with the same load share one.
+    than "share" and "reference". Tenants with the same load share one. full: likewise, with
+    enough requests to keep the device busy; empty unless a claim is about service_error.
+    bound: alone, with as many requests as all tenants may have in the device if their parts of
+    it are to be exact; None unless a claim is about lost and that number is known.
     """
 
     spec: RunSpec
     calibrate: dict[str, int] = {}
     reference: int | None = None
     alone: tuple[int, ...] = ()
+    full: tuple[int, ...] = ()
+    bound: int | None = None
 
 
 class Expansion(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a load does alone on the device, which a run beside others is compared with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from isoblk.analysis import latency
+from isoblk.analysis.latency import ALL
+from isoblk.analysis.load import load
+from isoblk.result.store import Run
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A load alone. bps: bytes a second. p99: of its latency, ns. request_ns: the device's time
+    for one of its requests: between two of them, or from begin to end where that is shorter, for
+    the device need not be busy. Both None where the load has no latency (a program's)."""
+
+    bps: float
+    p99: int | None
+    request_ns: float | None
+
+
+class AloneRuns:
+    """The runs alone of a result set, each read once however many tenants lean on it."""
+
+    def __init__(self, runs: Sequence[Run | None]) -> None:
+        self._runs = runs
+        self._read = lru_cache(maxsize=None)(self._of)
+
+    def of(self, indexes: Sequence[int]) -> tuple[Alone | None, ...]:
+        """Those of a run's tenants; None where a run is not there or not valid."""
+        return tuple(self._read(index) for index in indexes)
+
+    def _of(self, index: int) -> Alone | None:
+        run = self._runs[index]
+        if run is None or run.record.status != "valid":
+            return None
+        totals = [ops for tenant in run.record.tenants for ops in tenant.ops.values()]
+        measured = max((tenant.measured_ns for tenant in run.record.tenants), default=0)
+        moved = sum(ops.meas_bytes for ops in totals)
+        buckets = latency.merge(
+            one[ALL] for one in latency.by_tenant(load(run).latency).values() if ALL in one
+        )
+        count = sum(n for _, n in buckets)
+        spent = sum(ops.lat_sum_ns for ops in totals)
+        return Alone(
+            bps=moved * 1e9 / measured if measured else 0.0,
+            p99=latency.percentile(buckets, latency.PERCENTILES["p99"]) if count else None,
+            request_ns=min(measured, spent) / count if count else None,
+        )
