@@ -104,6 +104,7 @@ struct blkload_job {
  * @dist: distribution of random offsets, NULL for a uniform one
  * @data: for each operation, data without a content that matters
  * @verify: content of the region; its @gen is NULL without verification
+ * @relayed: it holds the relay
  * @replay: the trace; its @file is NULL without one and when the run is done
  * @active: jobs that have not ended
  * @stop: the jobs shall end
@@ -135,6 +136,7 @@ struct blkload_run {
 	struct blkload_dist *dist;
 	struct blkload_buf data[BLKLOAD_NR_OPS];
 	struct blkload_verify verify;
+	bool relayed;
 	struct blkload_replay replay;
 	atomic_t active;
 	bool stop;
@@ -187,6 +189,11 @@ struct blkload_job *blkload_job_create(struct blkload_run *run, u32 number);
 void blkload_job_release_io(struct blkload_job *job);
 void blkload_job_free(struct blkload_job *job);
 void blkload_job_kick(struct blkload_job *job);
+
+/* relay.c */
+int blkload_relay_get(void);
+void blkload_relay_put(void);
+void blkload_relay_submit(struct bio *bio);
 
 /* results.c */
 void blkload_results_init(void);

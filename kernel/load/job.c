@@ -461,7 +461,10 @@ static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 
 	job->inflight++;
 	job->stats[slot->op].counts.issued++;
-	submit_bio(bio);
+	if (run->relayed)
+		blkload_relay_submit(bio);
+	else
+		submit_bio(bio);
 }
 
 /*

@@ -22,6 +22,7 @@
  *	job.c		one kthread of a run, the I/O path
  *	dist.c		random offsets and arrivals, in integers
  *	record.c	a trace's records, and their place on the device
+ *	relay.c		a thread that submits for many
  *	replay.c	a trace's file, read ahead
  *	verify.c	data, and the check that what was written is read
  *	stats.c		histogram and time series

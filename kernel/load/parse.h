@@ -88,6 +88,9 @@ struct blkload_split {
  * @size: bytes, 0 for the rest of the device
  * @fsync: writes between two flushes, 0 for never
  * @fua: every write is FUA
+ * @meta: reads and writes are of metadata, as file systems mark them
+ * @background: writes are those of writeback, for which nobody waits
+ * @relay: the relay submits
  * @verify: stamp what is written and check what is read
  * @randseed: seed
  * @ioprio: I/O priority of the kthreads as the kernel has it, 0: not set
@@ -125,6 +128,9 @@ struct blkload_opts {
 	u64 size;
 	u64 fsync;
 	u64 fua;
+	u64 meta;
+	u64 background;
+	u64 relay;
 	u64 verify;
 	u64 randseed;
 	u16 ioprio;

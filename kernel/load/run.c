@@ -148,12 +148,14 @@ static void run_find_ops(struct blkload_run *run)
 /* How each operation is submitted. */
 static void run_find_opf(struct blkload_run *run)
 {
-	blk_opf_t write = REQ_OP_WRITE | REQ_SYNC;
-
-	run->opf[BLKLOAD_READ] = REQ_OP_READ;
 	/* As direct I/O of a process is submitted: someone waits for it. */
-	run->opf[BLKLOAD_WRITE] = write | REQ_IDLE |
-				  (run->opts.fua ? REQ_FUA : 0);
+	blk_opf_t write = REQ_OP_WRITE | REQ_SYNC;
+	blk_opf_t meta = run->opts.meta ? REQ_META | REQ_PRIO : 0;
+
+	run->opf[BLKLOAD_READ] = REQ_OP_READ | meta;
+	run->opf[BLKLOAD_WRITE] = run->opts.background ? REQ_OP_WRITE :
+							 write | REQ_IDLE;
+	run->opf[BLKLOAD_WRITE] |= meta | (run->opts.fua ? REQ_FUA : 0);
 	run->opf[BLKLOAD_TRIM] = REQ_OP_DISCARD;
 	run->opf[BLKLOAD_FLUSH] = write | REQ_PREFLUSH;
 }
@@ -360,6 +362,9 @@ static void run_release_io(struct blkload_run *run)
 	if (run->css)
 		css_put(run->css);
 	run->css = NULL;
+	if (run->relayed)
+		blkload_relay_put();
+	run->relayed = false;
 }
 
 static void run_free(struct kref *ref)
@@ -453,6 +458,12 @@ struct blkload_run *blkload_run_create(const char *name,
 	ret = run_alloc(run);
 	if (ret)
 		goto free;
+	if (opts->relay) {
+		ret = blkload_relay_get();
+		if (ret)
+			goto free;
+		run->relayed = true;
+	}
 	for (i = 0; i < run->nr_jobs; i++) {
 		struct blkload_job *job = blkload_job_create(run, i);
 

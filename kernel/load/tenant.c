@@ -432,6 +432,21 @@ static const struct tenant_field fua_field = {
 };
 TENANT_ATTR(fua);
 
+static const struct tenant_field meta_field = {
+	FIELD_NUMBER(meta, 0, 1)
+};
+TENANT_ATTR(meta);
+
+static const struct tenant_field background_field = {
+	FIELD_NUMBER(background, 0, 1)
+};
+TENANT_ATTR(background);
+
+static const struct tenant_field relay_field = {
+	FIELD_NUMBER(relay, 0, 1)
+};
+TENANT_ATTR(relay);
+
 static const struct tenant_field verify_field = {
 	FIELD_NUMBER(verify, 0, 1)
 };
@@ -503,6 +518,9 @@ static struct configfs_attribute *tenant_attrs[] = {
 	&tenant_attr_random_distribution,
 	&tenant_attr_fsync,
 	&tenant_attr_fua,
+	&tenant_attr_meta,
+	&tenant_attr_background,
+	&tenant_attr_relay,
 	&tenant_attr_verify,
 	&tenant_attr_randseed,
 	&tenant_attr_ioprio,

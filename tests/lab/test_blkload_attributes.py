@@ -657,6 +657,40 @@ def test_fua_is_on_every_write_and_on_nothing_else(guest: Guest) -> None:
     assert flags == {"without": {"R", "WS", "FWS"}, "with": {"R", "WFS", "FWS"}}
 
 
+def test_requests_are_marked_as_metadata_or_as_nobodys_concern(guest: Guest) -> None:
+    load: Load = {"number_ios": 50, "rw": "randrw"}
+    cases = {"meta": load | {"meta": 1}, "background": load | {"background": 1}}
+    cases["both"] = load | {"meta": 1, "background": 1}
+    done = measure(guest, cases, trace=True)
+    flags = {name: {r.flags for r in measured.requests} for name, measured in done.items()}
+    assert flags == {"meta": {"RM", "WSM"}, "background": {"R", "W"}, "both": {"RM", "WM"}}
+
+
+def test_the_relay_submits_for_many_and_each_is_charged_its_own(guest: Guest) -> None:
+    relayed: Load = {"relay": 1, "rw": "randread", "number_ios": 200, "iodepth": 4}
+    left = guest.run(
+        script(
+            vdisk(),
+            *(cgroup(f"/{name}") for name in "abc"),
+            trace_on(),
+            tenant("a", cgroup="/a", **relayed),
+            tenant("b", cgroup="/b", **relayed | {"bs": "8k"}),
+            tenant("c", cgroup="/c", rw="randread", number_ios=100),
+            run("r"),
+            trace_save("r"),
+            *(f"cat {CGROUP}/{name}/io.stat > /run/isoblk/{name}" for name in "abc"),
+            # Nobody needs it now.
+            "! grep -l blkload/relay /proc/[0-9]*/comm",
+            run("again"),
+        )
+    )
+    by = Counter(request.thread for request in requests(left, "r"))
+    assert by == {"blkload/relay": 400, "blkload/c.0": 100}
+    read = {name: io_stat(left.read(name))["rbytes"] for name in "abc"}
+    assert read == {"a": 200 * 4096, "b": 200 * 8192, "c": 100 * 4096}
+    assert {one.ops["read"].ios for one in results(left, "again").values()} == {100, 200}
+
+
 VERIFIED: Load = {
     "device": "/dev/nullb0",
     "rw": "randrw",
@@ -819,6 +853,9 @@ FORMS: dict[str, list[tuple[str, str | None]]] = {
     ],
     "fsync": [("0", None), ("32", None)],
     "fua": [("1", None), ("0", None)],
+    "meta": [("1", None), ("0", None)],
+    "background": [("1", None), ("0", None)],
+    "relay": [("1", None), ("0", None)],
     "verify": [("1", None), ("0", None)],
     "randseed": [("0", None), ("18446744073709551615", None)],
     "ioprio": [("rt/0", None), ("be/7", None), ("idle", None), ("none", None)],
@@ -854,6 +891,9 @@ DEFAULTS = {
     "random_distribution": "random",
     "fsync": "0",
     "fua": "0",
+    "meta": "0",
+    "background": "0",
+    "relay": "0",
     "verify": "0",
     "randseed": "1",
     "ioprio": "none",
@@ -901,6 +941,9 @@ BAD = {
     },
     "fsync": {EINVAL: ["x"], ERANGE: [30 * "9"]},
     "fua": {EINVAL: ["y"], ERANGE: ["2"]},
+    "meta": {EINVAL: ["y"], ERANGE: ["2"]},
+    "background": {EINVAL: ["y"], ERANGE: ["2"]},
+    "relay": {EINVAL: ["y"], ERANGE: ["2"]},
     "verify": {EINVAL: ["md5"], ERANGE: ["2"]},
     "ioprio": {
         EINVAL: ["", "rt", "be/", "be/x", "idle/0", "1/4", "rt/-1", "rt/0 x"],

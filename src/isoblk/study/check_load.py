@@ -67,6 +67,7 @@ class _Load:
         self._check_region()
         self._check_times()
         self._check_distribution()
+        self._check_marks()
         self._check_device()
 
     def _error(self, name: str, cause: str, hint: str) -> FieldError:
@@ -223,6 +224,14 @@ class _Load:
         low, high = limits.DISTRIBUTIONS[match[1]] if match else (1.0, 0.0)
         if not match or not low <= float(match[2]) <= high:
             raise self._error("random_distribution", f"{text!r}", _DISTRIBUTION_HINT)
+
+    def _check_marks(self) -> None:
+        for name in ("meta", "background", "relay"):
+            if not getattr(self._load, name) or self._load.program == "blkload":
+                continue
+            if isinstance(self._spec.device, HostDevice):
+                raise self._error(name, "the host machine has no such load", "use another machine")
+            raise self._error(name, "only blkload has it", 'set workload = "blkload"')
 
     def _check_device(self) -> None:
         load, device = self._load, self._spec.device

@@ -61,6 +61,7 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     Sizes are bytes, or text with a suffix (k, m, g: powers of 1024). Times are text with a
     suffix (us, ms, s) or a number in fio's unit: seconds, but microseconds for thinktime.
     cputime is not fio's: CPU time that issuing a request takes, nanoseconds or text.
+    Nor are meta, background and relay: how requests are marked, and who submits them.
     trace: what to replay instead of a pattern: a file, or a stand-in's name; "": nothing.
     trace_stream: only the requests of that stream, at their times in the whole trace.
     replay: at the recorded times, which are divided by `speed`, or one request when another
@@ -93,6 +94,9 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     random_distribution: str | UnsetType = UNSET
     fsync: int | UnsetType = UNSET
     fua: bool | UnsetType = UNSET
+    meta: bool | UnsetType = UNSET
+    background: bool | UnsetType = UNSET
+    relay: bool | UnsetType = UNSET
     ioprio: IoPrio | UnsetType = UNSET
     verify: bool | UnsetType = UNSET
     trace: str | UnsetType = UNSET
@@ -544,6 +548,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     random_distribution: str = "random"
     fsync: int = 0
     fua: bool = False
+    meta: bool = False
+    background: bool = False
+    relay: bool = False
     verify: bool = False
     randseed: int = 1
     ioprio: IoPrio = "none"

@@ -33,6 +33,7 @@ _SELDOM = (
     "fsync",
     "ioprio",
 )
+_MARKS = ("fua", "meta", "background", "relay")
 _REPLAY_SELDOM = ("number_ios", "offset", "size", "ioprio")
 
 
@@ -88,7 +89,7 @@ def _requests(load: Workload, run_dir: str) -> dict[str, str | int]:
     if load.replay == "timed":
         values["speed"] = load.speed
     values |= {name: getattr(load, name) for name in _REPLAY_SELDOM if _is_set(load, name)}
-    values |= {name: 1 for name in ("fua", "trace_loop") if getattr(load, name)}
+    values |= {name: 1 for name in (*_MARKS, "trace_loop") if getattr(load, name)}
     return values
 
 
@@ -106,7 +107,7 @@ def _pattern(load: Workload) -> dict[str, str | int]:
     values |= {name: getattr(load, name) for name in _SELDOM if _is_set(load, name)}
     if "random_distribution" in values:
         values["random_distribution"] = _as_read_back(load.random_distribution)
-    values |= {name: 1 for name in ("fua", "verify") if getattr(load, name)}
+    values |= {name: 1 for name in (*_MARKS, "verify") if getattr(load, name)}
     values["randseed"] = load.randseed
     return values
 
