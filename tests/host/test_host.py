@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import polars as pl
 import pytest
@@ -109,9 +110,10 @@ def test_weights_on_a_loop_device(machine: Machine) -> None:
     assert set(shares) == _available() & {"none", "mq-deadline", "kyber", "bfq"}
     for scheduler, found in shares.items():
         if scheduler == "bfq":
-            # The heaviest far ahead. On a busy machine BFQ gives one of the others more than its
-            # weight says (docs/host.md); how exactly it divides, the lab says.
-            assert found[0] > 1.2 * max(found[1:])
+            # The heaviest far ahead, but on a busy machine BFQ gives one of the others, any of
+            # them, more than its weight says, up to a third of the disk (docs/host.md). How
+            # exactly it divides, the lab says.
+            assert found[0] > 1.2 * median(found[1:])
         else:
             assert all(0.1 < share < 0.45 for share in found)
 
