@@ -736,6 +736,7 @@ static void cfq_finish_request(struct request *rq)
 
 static const struct isoblk_ops cfq_ops = {
 	.equal_quotas	= true,
+	.sender_sleeps	= true,
 	.own_size	= sizeof(struct cfq_group),
 	.group_init	= cfq_group_init,
 	.group_exit	= cfq_group_exit,
@@ -894,7 +895,7 @@ static int cfq_debugfs_groups(void *data, struct seq_file *m)
 		waiting = 0;
 		for (i = 0; i < cd->disk.nr_hqs; i++) {
 			held += atomic_read(&group->gq[i].held);
-			waiting += READ_ONCE(group->gq[i].nr_waiting);
+			waiting += isoblk_at_gate(&group->gq[i]);
 		}
 		seq_printf(m, "%s weight %u share_ppm %llu vdisktime %llu time_us %llu busy %u held %u at_gate %u\n",
 			   path, group->weight,

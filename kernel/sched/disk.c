@@ -119,8 +119,12 @@ static void free_hqs(struct isoblk_disk *disk)
 {
 	unsigned int i;
 
-	for (i = 0; i < disk->nr_hqs; i++)
+	for (i = 0; i < disk->nr_hqs; i++) {
+		if (!disk->hq[i])
+			continue;
+		isoblk_outlet_leave(disk->hq[i]->outlet);
 		kfree(disk->hq[i]);
+	}
 	kfree(disk->hq);
 }
 
@@ -132,6 +136,12 @@ static struct isoblk_hq *alloc_hq(struct isoblk_disk *disk, unsigned int index)
 	hq = kzalloc_node(sizeof(*hq), GFP_KERNEL, disk->q->node);
 	if (!hq)
 		return NULL;
+	hq->outlet = isoblk_outlet_alloc(disk);
+	if (!hq->outlet) {
+		kfree(hq);
+		return NULL;
+	}
+	hq->outlet->index = index;
 	spin_lock_init(&hq->lock);
 	spin_lock_init(&hq->gate_lock);
 	for (d = 0; d < ISOBLK_MAX_DOMAINS; d++) {
@@ -197,6 +207,7 @@ static int join_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
 
 static void leave_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
 {
+	isoblk_gate_exit(disk);
 	blkcg_deactivate_policy(disk->q->disk, &isoblk_policy);
 	isoblk_wbt_on(disk->q, eq);
 }
@@ -524,7 +535,7 @@ static void show_group(struct seq_file *m, const struct isoblk_group *group)
 
 	for (i = 0; i < group->disk->nr_hqs; i++) {
 		held += atomic_read(&group->gq[i].held);
-		waiting += READ_ONCE(group->gq[i].nr_waiting);
+		waiting += isoblk_at_gate(&group->gq[i]);
 	}
 	cgroup_path(blkg->blkcg->css.cgroup, path, sizeof(path));
 	seq_printf(m, "%s weight %u share_ppm %llu %s %lld held %u at_gate %u\n",

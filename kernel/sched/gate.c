@@ -9,8 +9,9 @@
  * before the wait for a tag (limit_depth) does not help: who has been limited
  * stays limited until the wait is over, and starves.
  *
- * So a group that holds its part of the tags waits here, in the submitter's
- * context, before it asks for another. Its part, the quota, is one tag and
+ * So what a group sends beyond its part of the tags waits here, before it asks for
+ * one: the bio in a list of the group's, while its submitter goes on. When a tag
+ * is due it is submitted again (outlet.c). The part, the quota, is one tag and
  * its share of what is left when every active group has one. The elevator
  * decides about shares; all that a quota must see to is that a group whose turn
  * comes has a request there. One will do for a group that is light
@@ -21,37 +22,42 @@
  * stays idle because those it is kept for have nothing to send; and one that
  * is short for a moment finds its tags. The reserve is for those who come next.
  *
- * Counted is what is held, not what was let through. A request is counted when
- * it is inserted, with the bio it has then, and until it is freed; so a bio that
- * merges after all, fails, or is killed on its way leaves nothing behind, and
- * one that never passed here is counted as well. Between gate and insertion
- * lie a task's plug (its length is added to what its group holds, and a
- * task flushes it before it waits) and, without a plug, a few
- * instructions: so a group may exceed its quota by one a running task, which the
- * reserve bears, also in a storm of forks: the next ones see what the first
- * hold.
+ * Counted is what is held, and what was let through and is on its way. A request
+ * is counted when it is inserted, with the bio it has then, and until it is freed;
+ * so one that never passed here is counted as well. A bio that was let through
+ * counts until it is inserted or merged; of one that fails on its way nobody
+ * tells us, so that count begins anew whenever nothing is on its way. Between
+ * gate and insertion of others lie a task's plug (its length is added to what
+ * its group holds) and, without a plug, a few instructions: so a group may
+ * exceed its quota by one a running task, which the reserve bears, also in a
+ * storm of forks: the next ones see what the first hold.
+ *
+ * To an elevator with a queue for each process a request is its sender's: there
+ * the sender sleeps, whatever it sends.
  *
  * Who does not wait:
  *  - a bio with REQ_NOWAIT is ended with BLK_STS_AGAIN instead;
  *  - what others may wait for in turn (journal, swap) and what is sent to free
  *    memory: a light group's share must not hold up the machine. It is charged.
  * Bios that may not be merged (flush, FUA, parts of a bio that was split, a
- * queue with nomerges) never come to bio_merge; they wait in limit_depth, where
- * the tag is asked for and sleeping is allowed as well. That does not say for
+ * queue with nomerges) never come to bio_merge; their submitters sleep in
+ * limit_depth, where the tag is asked for. That does not say for
  * which bio: the cgroup is taken that a bio of the task would have, that is its own
  * or, of a kernel thread, that for which it works (a loop device does), or the root.
  *
- * The wait is like that for a tag: not interruptible, for it always ends, with a
- * killed task's I/O as with any other. Freezing waits for us, as for any
- * who entered the queue, and we for requests in flight, which end while a queue
- * freezes. So an elevator is switched with nobody here.
+ * That sleep is like the one for a tag: not interruptible, for it always ends, with a
+ * killed task's I/O as with any other. Freezing waits for who sleeps, as for any
+ * who entered the queue, and they for requests in flight, which end while a queue
+ * freezes; not for bios on their way, which cannot enter a frozen queue. Bios that
+ * wait have not entered it. So an elevator is switched with nobody here, and what
+ * waits is submitted to the next (isoblk_gate_exit()).
  *
- * Wake-ups. A request that is freed wakes one of its group's, one that is
+ * Wake-ups. A request that is freed lets through one of its group's, one that is
  * inserted the next if there is room for more (a quota that grew), or, if there are tags to
  * lend, one of the group that has waited longest on its hardware queue. A
- * waiter that was woken and then sends nothing (its bio failed) would have
+ * sleeper that was woken and then sends nothing (its bio failed) would have
  * taken the wake-up of the next, whom only the group's next completion would
- * wake, and there might be none: so every waiter looks again after RECHECK.
+ * wake, and there might be none: so every sleeper looks again after RECHECK.
  */
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -61,8 +67,21 @@
 /* Of the tags, a hardware queue: for groups that come next, and for overshoot. */
 #define RESERVE_FRACTION	16
 
+/*
+ * And of few tags so many: who sleeps for one is woken when so many were freed, and
+ * would find them lent again.
+ */
+#define RESERVE_LEAST		8
+#define RESERVE_LEAST_FRACTION	4
+
 /* Far above the time between a group's completions. */
 #define RECHECK			(HZ / 10)
+
+static unsigned int reserve(unsigned int tags)
+{
+	return max(tags / RESERVE_FRACTION,
+		   min(tags / RESERVE_LEAST_FRACTION, RESERVE_LEAST));
+}
 
 /**
  * isoblk_gate_update() - the number of active groups or of tags has changed
@@ -71,7 +90,7 @@
 void isoblk_gate_update(struct isoblk_disk *disk)
 {
 	unsigned int tags = READ_ONCE(disk->tags);
-	unsigned int usable = tags - tags / RESERVE_FRACTION;
+	unsigned int usable = tags - reserve(tags);
 	unsigned int groups = disk->nr_active;
 
 	lockdep_assert_held(&disk->lock);
@@ -92,11 +111,11 @@ static unsigned int quota(const struct isoblk_gq *gq)
 	return 1 + (spare * READ_ONCE(gq->group->share) >> ISOBLK_SHARE_SHIFT);
 }
 
-static bool reserve_free(const struct isoblk_hq *hq, unsigned int plugged)
+static bool reserve_free(const struct isoblk_hq *hq, unsigned int more)
 {
 	unsigned int tags = READ_ONCE(hq->disk->tags);
 
-	return atomic_read(&hq->held) + plugged + tags / RESERVE_FRACTION < tags;
+	return atomic_read(&hq->held) + more + reserve(tags) < tags;
 }
 
 /* Where groups are served one by one, the others have no use for more now. */
@@ -107,14 +126,112 @@ static bool may_borrow(const struct isoblk_gq *gq)
 	return !disk->ops->equal_quotas || READ_ONCE(disk->served) == gq->group;
 }
 
-/* Whether @gq's group may ask for a tag, when its task has @plugged already. */
-static bool gate_open(const struct isoblk_gq *gq, unsigned int plugged)
+/* Somebody, or a bio, waits; hq->gate_lock. */
+static void join_list(struct isoblk_gq *gq)
 {
-	unsigned int has = atomic_read(&gq->held) + plugged;
+	struct isoblk_hq *hq = gq->hq;
+
+	if (!gq->nr_waiting++) {
+		list_add_tail(&gq->gate_node, &hq->gate_list);
+		WRITE_ONCE(hq->nr_gate, hq->nr_gate + 1);
+	}
+}
+
+static void leave_list(struct isoblk_gq *gq)
+{
+	struct isoblk_hq *hq = gq->hq;
+
+	if (!--gq->nr_waiting) {
+		list_del_init(&gq->gate_node);
+		WRITE_ONCE(hq->nr_gate, hq->nr_gate - 1);
+	}
+}
+
+/*
+ * Add up for how long bios wait, before their number changes; it has fallen by
+ * @less already. A coarse clock that costs nothing will do: of many waits the sum
+ * is right.
+ */
+static void count_wait(struct isoblk_gq *gq, unsigned int less)
+{
+	u64 now = get_jiffies_64();
+
+	gq->wait_ns += (gq->nr_bios + less) *
+		jiffies64_to_nsecs(now - gq->waited_at);
+	gq->waited_at = now;
+}
+
+/*
+ * Whether @gq's group may ask for a tag, when it has @more than it holds, and its
+ * hardware queue @all more.
+ */
+static bool may_have(const struct isoblk_gq *gq, unsigned int more,
+		     unsigned int all)
+{
+	unsigned int has = atomic_read(&gq->held) + more;
 	unsigned int may = quota(gq);
 
 	return has < may || (has < may + READ_ONCE(gq->hq->lendable) &&
-			     may_borrow(gq) && reserve_free(gq->hq, plugged));
+			     may_borrow(gq) && reserve_free(gq->hq, all));
+}
+
+/* The same for a bio, when its task has @plugged already. */
+static bool gate_open(const struct isoblk_gq *gq, unsigned int plugged)
+{
+	return may_have(gq, READ_ONCE(gq->passing) + plugged,
+			READ_ONCE(gq->hq->passing) + plugged);
+}
+
+/*
+ * And for a task that sleeps here: it has entered the queue, and what is on its way
+ * may be waiting for the queue to be thawed, which waits for the task.
+ */
+static bool may_wake(const struct isoblk_gq *gq, unsigned int plugged)
+{
+	return may_have(gq, plugged, plugged);
+}
+
+/* So many more bios are on their way; hq->gate_lock. */
+static void set_passing(struct isoblk_gq *gq, int more)
+{
+	WRITE_ONCE(gq->passing, gq->passing + more);
+	WRITE_ONCE(gq->hq->passing, gq->hq->passing + more);
+}
+
+/* Bios of @gq that may go now go; those who sleep are woken. */
+static void let_through(struct isoblk_gq *gq)
+{
+	struct isoblk_hq *hq = gq->hq;
+	struct bio_list bios = BIO_EMPTY_LIST;
+	unsigned int nr = 0;
+
+	lockdep_assert_held(&hq->gate_lock);
+
+	while (gq->nr_bios && gate_open(gq, 0)) {
+		bio_list_add(&bios, bio_list_pop(&gq->bios));
+		set_passing(gq, 1);
+		gq->nr_bios--;
+		nr++;
+	}
+	if (nr) {
+		count_wait(gq, nr);
+		isoblk_outlet_add(hq->outlet, &bios, nr);
+		if (!gq->nr_bios)
+			leave_list(gq);
+	}
+	/* Who is missed looks again after RECHECK; the lock orders the others. */
+	if (waitqueue_active(&gq->gate) && may_wake(gq, 0))
+		wake_up(&gq->gate);
+}
+
+static bool anybody_waits(const struct isoblk_disk *disk)
+{
+	unsigned int i;
+
+	for (i = 0; i < disk->nr_hqs; i++)
+		if (READ_ONCE(disk->hq[i]->nr_gate))
+			return true;
+	return false;
 }
 
 /**
@@ -124,24 +241,32 @@ static bool gate_open(const struct isoblk_gq *gq, unsigned int plugged)
 void isoblk_gate_tick(struct isoblk_disk *disk)
 {
 	unsigned int tags = READ_ONCE(disk->tags);
-	unsigned int usable = tags - tags / RESERVE_FRACTION;
+	unsigned int usable = tags - reserve(tags);
 	unsigned int i, claimed;
+	bool lost;
 	struct isoblk_group *group;
 	struct isoblk_gq *gq;
 
 	lockdep_assert_held(&disk->lock);
 
-	disk->tags_short = READ_ONCE(disk->gate_used);
+	disk->tags_short = READ_ONCE(disk->gate_used) || anybody_waits(disk);
 	if (!disk->tags_short)
 		return;
 	WRITE_ONCE(disk->gate_used, false);
 	for (i = 0; i < (disk->shared_tags ? 1 : disk->nr_hqs); i++) {
+		/* Of a bio that failed on its way nobody told us. */
+		lost = isoblk_outlet_idle(disk->hq[i]->outlet);
 		claimed = 0;
 		list_for_each_entry(group, &disk->active, active_node) {
 			gq = &group->gq[i];
 			claimed += min_t(unsigned int, quota(gq),
 					 READ_ONCE(gq->peak));
 			WRITE_ONCE(gq->peak, atomic_read(&gq->held));
+			if (unlikely(lost && READ_ONCE(gq->passing))) {
+				spin_lock(&gq->hq->gate_lock);
+				set_passing(gq, -(int)gq->passing);
+				spin_unlock(&gq->hq->gate_lock);
+			}
 		}
 		WRITE_ONCE(disk->hq[i]->lendable,
 			   usable > claimed ? usable - claimed : 0);
@@ -169,8 +294,11 @@ void isoblk_gate_serve(struct isoblk_group *group)
 	for (i = 0; i < disk->nr_hqs; i++) {
 		gq = &group->gq[i];
 		/* The barrier is above. */
-		if (waitqueue_active(&gq->gate) && gate_open(gq, 0))
-			wake_up(&gq->gate);
+		if (READ_ONCE(gq->nr_waiting) && gate_open(gq, 0)) {
+			spin_lock(&gq->hq->gate_lock);
+			let_through(gq);
+			spin_unlock(&gq->hq->gate_lock);
+		}
 	}
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_serve);
@@ -187,26 +315,20 @@ static void gate_wait(struct isoblk_gq *gq)
 	DEFINE_WAIT(wait);
 
 	spin_lock_irqsave(&hq->gate_lock, flags);
-	if (!gq->nr_waiting++) {
-		list_add_tail(&gq->gate_node, &hq->gate_list);
-		WRITE_ONCE(hq->nr_gate, hq->nr_gate + 1);
-	}
+	join_list(gq);
 	spin_unlock_irqrestore(&hq->gate_lock, flags);
 
 	prepare_to_wait_exclusive(&gq->gate, &wait, TASK_UNINTERRUPTIBLE);
 	/* We are seen before we look; pairs with isoblk_gate_leave(). */
 	smp_mb();
-	if (!gate_open(gq, 0))
+	if (!may_wake(gq, 0))
 		io_schedule_timeout(RECHECK);
 	finish_wait(&gq->gate, &wait);
 	/* Who waits here has more to send than the one it may. */
 	WRITE_ONCE(gq->alone, false);
 
 	spin_lock_irqsave(&hq->gate_lock, flags);
-	if (!--gq->nr_waiting) {
-		list_del_init(&gq->gate_node);
-		WRITE_ONCE(hq->nr_gate, hq->nr_gate - 1);
-	}
+	leave_list(gq);
 	spin_unlock_irqrestore(&hq->gate_lock, flags);
 }
 
@@ -222,7 +344,7 @@ static void gate_wait_open(struct isoblk_group *group, blk_opf_t opf)
 {
 	struct isoblk_gq *gq = group_gq(group, opf);
 
-	while (!gate_open(gq, plugged())) {
+	while (!may_wake(gq, plugged())) {
 		if (!READ_ONCE(group->disk->gate_used))
 			WRITE_ONCE(group->disk->gate_used, true);
 		/* Awake, io_schedule() comes back, with the plug flushed. */
@@ -234,36 +356,143 @@ static void gate_wait_open(struct isoblk_group *group, blk_opf_t opf)
 	}
 }
 
+/* Returns false if there is room by now, and nobody before @bio. */
+static bool hold(struct isoblk_gq *gq, struct bio *bio)
+{
+	struct isoblk_hq *hq = gq->hq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&hq->gate_lock, flags);
+	if (!gq->nr_bios) {
+		if (gate_open(gq, plugged())) {
+			spin_unlock_irqrestore(&hq->gate_lock, flags);
+			return false;
+		}
+		join_list(gq);
+		gq->waited_at = get_jiffies_64();
+	} else {
+		count_wait(gq, 0);
+	}
+	bio_list_add(&gq->bios, bio);
+	WRITE_ONCE(gq->nr_bios, gq->nr_bios + 1);
+	/* Who waits here has more to send than the one it may. */
+	WRITE_ONCE(gq->alone, false);
+	if (!READ_ONCE(hq->disk->gate_used))
+		WRITE_ONCE(hq->disk->gate_used, true);
+	/* We are seen before we look; pairs with isoblk_gate_leave(). */
+	smp_mb();
+	/* What is in the task's plug comes here soon, and lets others through. */
+	if (gate_open(gq, plugged()))
+		let_through(gq);
+	spin_unlock_irqrestore(&hq->gate_lock, flags);
+	return true;
+}
+
+/* Others may wait for it in turn, or it frees memory; not without end. */
+static bool urgent(const struct isoblk_group *group, struct bio *bio)
+{
+	if (READ_ONCE(group->indebted))
+		return false;
+	return bio_issue_as_root_blkg(bio) || (current->flags & PF_MEMALLOC);
+}
+
 /**
- * isoblk_gate_pass() - wait until a bio's group may have another tag
+ * isoblk_gate_arrive() - a bio comes to an elevator's bio_merge
  * @q: queue
- * @bio: could not be merged
+ * @bio: charged to its own cgroup afterwards
  *
- * Return: false if the bio may not wait; it has then been ended.
+ * Return: where it is counted, if it has waited here and was let through; it then
+ * is not asked for again.
+ */
+struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio)
+{
+	struct isoblk_disk *disk = q->elevator->elevator_data;
+	const struct isoblk_outlet *out = isoblk_outlet_arrived(disk, bio);
+
+	if (likely(!out))
+		return NULL;
+	return isoblk_tags_gq(&isoblk_bio_group(bio)->gq[out->index]);
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_arrive);
+
+/**
+ * isoblk_gate_merged() - a bio that was let through takes no tag: another may
+ * @gq: where it is counted; the request that it is in has not been served
+ */
+void isoblk_gate_merged(struct isoblk_gq *gq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&gq->hq->gate_lock, flags);
+	if (gq->passing)
+		set_passing(gq, -1);
+	let_through(gq);
+	spin_unlock_irqrestore(&gq->hq->gate_lock, flags);
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_merged);
+
+/**
+ * isoblk_gate_pass() - whether a bio's group may have another tag
+ * @q: queue
+ * @bio: could not be merged, and has not waited here
+ *
+ * Return: false if the bio waits, or may not and has been ended; it is then no
+ * longer the caller's.
  */
 bool isoblk_gate_pass(struct request_queue *q, struct bio *bio)
 {
-	struct isoblk_group *group = isoblk_bio_group(bio);
+	struct isoblk_disk *disk = q->elevator->elevator_data;
+	struct isoblk_group *group;
+	struct isoblk_gq *gq;
 
-	if (gate_open(group_gq(group, bio->bi_opf), plugged()) ||
-	    !READ_ONCE(group->disk->gate_on))
+	group = isoblk_bio_group(bio);
+	gq = group_gq(group, bio->bi_opf);
+	if (likely(!READ_ONCE(gq->nr_bios) && gate_open(gq, plugged())))
 		return true;
-	if (bio_issue_as_root_blkg(bio) || (current->flags & PF_MEMALLOC))
-		return true;
-	/*
-	 * The task has allocated requests ahead, with their tags, and its
-	 * caller may have taken a look at one: asleep, they would be freed.
-	 */
-	if (current->plug && !rq_list_empty(&current->plug->cached_rqs))
+	/* The root's is the machine's own. */
+	if (!READ_ONCE(disk->gate_on) || !group->parent || urgent(group, bio))
 		return true;
 	if (bio->bi_opf & REQ_NOWAIT) {
+		/* Its sender may wait for it, where it asked not to. */
 		bio_wouldblock_error(bio);
 		return false;
 	}
-	gate_wait_open(group, bio->bi_opf);
+	if (!disk->ops->sender_sleeps)
+		return !hold(gq, bio);
+	/*
+	 * The task may have allocated requests ahead, with their tags, and its
+	 * caller have taken a look at one: asleep, they would be freed.
+	 */
+	if (!current->plug || rq_list_empty(&current->plug->cached_rqs))
+		gate_wait_open(group, bio->bi_opf);
 	return true;
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_pass);
+
+/**
+ * isoblk_gate_exit() - let everything go that waits
+ * @disk: its elevator goes; frozen
+ */
+void isoblk_gate_exit(struct isoblk_disk *disk)
+{
+	struct isoblk_gq *gq, *next;
+	struct isoblk_hq *hq;
+	unsigned int i, nr;
+
+	for (i = 0; i < disk->nr_hqs; i++) {
+		hq = disk->hq[i];
+		spin_lock_irq(&hq->gate_lock);
+		list_for_each_entry_safe(gq, next, &hq->gate_list, gate_node) {
+			nr = gq->nr_bios;
+			WRITE_ONCE(gq->nr_bios, 0);
+			if (!nr)
+				continue;
+			isoblk_outlet_add(hq->outlet, &gq->bios, nr);
+			leave_list(gq);
+		}
+		spin_unlock_irq(&hq->gate_lock);
+	}
+}
 
 /**
  * isoblk_limit_depth() - an elevator's limit_depth: the gate of what cannot merge
@@ -277,6 +506,9 @@ void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	struct bio bio;
 
 	if (likely(!(opf & REQ_NOMERGE_FLAGS) && !blk_queue_nomerges(q)))
+		return;
+	/* It has waited already. */
+	if (isoblk_outlet_allocates(q->elevator->elevator_data))
 		return;
 
 	/* A bio of the task's own knows, and holds, whom it would be charged to. */
@@ -305,9 +537,29 @@ static void wake_longest(struct isoblk_hq *hq)
 				      gate_node);
 	if (gq) {
 		list_move_tail(&gq->gate_node, &hq->gate_list);
-		wake_up(&gq->gate);
+		let_through(gq);
 	}
 	spin_unlock_irqrestore(&hq->gate_lock, flags);
+}
+
+static void try_let_through(struct isoblk_gq *gq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&gq->hq->gate_lock, flags);
+	let_through(gq);
+	spin_unlock_irqrestore(&gq->hq->gate_lock, flags);
+}
+
+/* A bio of @gq that was let through has its tag. */
+static void passed(struct isoblk_gq *gq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&gq->hq->gate_lock, flags);
+	if (gq->passing)
+		set_passing(gq, -1);
+	spin_unlock_irqrestore(&gq->hq->gate_lock, flags);
 }
 
 /**
@@ -316,20 +568,24 @@ static void wake_longest(struct isoblk_hq *hq)
  */
 void isoblk_gate_enter(struct isoblk_gq *gq)
 {
+	const struct isoblk_outlet *out;
 	bool alone;
 	int held;
 
 	gq = isoblk_tags_gq(gq);
+	out = isoblk_outlet_inserts(gq->group->disk);
+	if (unlikely(out))
+		passed(&gq->group->gq[out->index]);
 	held = atomic_inc_return(&gq->held);
 	if (held > READ_ONCE(gq->peak))
 		WRITE_ONCE(gq->peak, held);
-	/* A waiter that is missed is woken when a request is freed. */
-	if (waitqueue_active(&gq->gate) && gate_open(gq, 0))
-		wake_up(&gq->gate);
+	/* A waiter that is missed is let through when a request is freed. */
+	if (READ_ONCE(gq->nr_waiting) && gate_open(gq, 0))
+		try_let_through(gq);
 	/* Twice running: the first of many that come at once is none. */
 	alone = held == 1;
 	/* No barrier: a hint. */
-	if (alone && READ_ONCE(gq->alone) && !waitqueue_active(&gq->gate))
+	if (alone && READ_ONCE(gq->alone) && !READ_ONCE(gq->nr_waiting))
 		WRITE_ONCE(gq->hq->lone, gq->hq->lone + 1);
 	if (READ_ONCE(gq->alone) != alone)
 		WRITE_ONCE(gq->alone, alone);
@@ -354,10 +610,10 @@ void isoblk_gate_leave(struct isoblk_gq *gq)
 	if (!READ_ONCE(hq->nr_gate))
 		return;
 	/* The barrier is above. */
-	if (waitqueue_active(&gq->gate) && gate_open(gq, 0))
-		wake_up(&gq->gate);
+	if (READ_ONCE(gq->nr_waiting) && gate_open(gq, 0))
+		try_let_through(gq);
 	else if (!hq->disk->ops->equal_quotas && READ_ONCE(hq->lendable) &&
-		 reserve_free(hq, 0))
+		 reserve_free(hq, READ_ONCE(hq->passing)))
 		wake_longest(hq);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_leave);

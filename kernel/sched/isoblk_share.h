@@ -16,7 +16,9 @@
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
+#include <linux/refcount.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 /* As io.weight has them, so that one number means the same to both. */
 #define ISOBLK_WEIGHT_MIN	1
@@ -74,8 +76,13 @@ struct isoblk_fifo {
  * @peak: the highest @held since tags were last lent; any context
  * @alone: the request inserted last was the only one; any context
  * @gate: submitters that wait until @held is below the group's quota
- * @gate_node: in hq->gate_list while somebody waits; hq->gate_lock
- * @nr_waiting: how many do; hq->gate_lock
+ * @gate_node: in hq->gate_list while somebody or a bio waits; hq->gate_lock
+ * @nr_waiting: how many do, and one if bios do; hq->gate_lock, read without
+ * @bios: that wait until @held is below the quota; hq->gate_lock
+ * @nr_bios: how many; hq->gate_lock, read without
+ * @passing: bios that were let through and have not yet come; likewise
+ * @waited_at: when @wait_ns was last brought up to date, jiffies; hq->gate_lock
+ * @wait_ns: for how long bios waited, in all; hq->gate_lock, read without
  * @fifo: one a domain
  */
 struct isoblk_gq {
@@ -95,6 +102,11 @@ struct isoblk_gq {
 	wait_queue_head_t gate;
 	struct list_head gate_node;
 	unsigned int nr_waiting;
+	struct bio_list bios;
+	unsigned int nr_bios;
+	unsigned int passing;
+	u64 waited_at;
+	u64 wait_ns;
 	struct isoblk_fifo fifo[ISOBLK_MAX_DOMAINS];
 };
 
@@ -111,6 +123,8 @@ struct isoblk_gq {
  * @nr_active: how many active children and itself; disk->lock
  * @subtree_share: of it and all below, of the device; disk->lock
  * @share_gen: disk->weights_gen that @subtree_share is of; disk->lock
+ * @indebted: was served ahead of its time for so long that nothing of it is
+ *	urgent, says the elevator; any context
  * @share: of its own requests; disk->lock, read without by the gate
  * @fraction: of a sector that grants have not given yet, of ISOBLK_SHARE_ONE;
  *	disk->lock
@@ -136,6 +150,7 @@ struct isoblk_group {
 	unsigned int nr_active;
 	u32 subtree_share;
 	u64 share_gen;
+	bool indebted;
 	u32 share;
 	u32 fraction;
 	struct list_head active_node;
@@ -173,6 +188,8 @@ struct isoblk_group {
  * @gate_lock: guards the list of those who wait; taken in interrupts
  * @gate_list: groups of which somebody waits at the gate
  * @nr_gate: length of @gate_list, read without
+ * @passing: sum of gq->passing; @gate_lock, read without
+ * @outlet: where bios go that are let through; constant
  */
 struct isoblk_hq {
 	spinlock_t lock;
@@ -194,6 +211,32 @@ struct isoblk_hq {
 	spinlock_t gate_lock;
 	struct list_head gate_list;
 	unsigned int nr_gate;
+	unsigned int passing;
+	struct isoblk_outlet *outlet;
+};
+
+/**
+ * struct isoblk_outlet - bios on their way from the gate; outlet.c
+ * @work: submits them
+ * @lock: innermost
+ * @bios: that are to be submitted; @lock
+ * @nr: how many, and that which is being submitted; @lock, read without
+ * @disk: whose gate they were at, NULL: its elevator has gone; read without
+ * @index: of the hardware queue; constant
+ * @refs: the disk's, and the worker's while it is queued
+ * @bio: being submitted, until it has come to the gate; the worker's
+ * @blkg: what that is charged to; the worker's
+ */
+struct isoblk_outlet {
+	struct work_struct work;
+	spinlock_t lock;
+	struct bio_list bios;
+	unsigned int nr;
+	struct isoblk_disk *disk;
+	unsigned int index;
+	refcount_t refs;
+	struct bio *bio;
+	struct blkcg_gq *blkg;
 };
 
 /* Reads apart from the rest, sizes from 4 KiB to 1 MiB and more. */
@@ -320,7 +363,9 @@ struct isoblk_round {
  * And by one that has its own queues, and takes part by isoblk_groups_init():
  *
  * @equal_quotas: at the gate all active groups are alike
+ * @sender_sleeps: there, for nobody else can send its requests
  * @own_size: bytes of its own in each group, see isoblk_group_own()
+ * @own_gq_size: and of each of its hardware queues, after those
  * @group_init: these bytes are there, and zero; the group is not yet in use
  * @group_exit: a group that has taken part is about to be freed; disk->lock
  * @stat: what follows isoblk.used in io.stat, in place of a budget; any context
@@ -333,7 +378,9 @@ struct isoblk_ops {
 	void (*tick)(struct isoblk_disk *disk, u64 now);
 
 	bool equal_quotas;
+	bool sender_sleeps;
 	size_t own_size;
+	size_t own_gq_size;
 	void (*group_init)(struct isoblk_group *group);
 	void (*group_exit)(struct isoblk_group *group);
 	void (*stat)(struct isoblk_group *group, struct seq_file *s);
@@ -554,6 +601,8 @@ void isoblk_run_throttled(struct isoblk_disk *disk,
 			  const struct isoblk_hq *except);
 
 /* gate.c: who may ask for a tag */
+struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio);
+void isoblk_gate_merged(struct isoblk_gq *gq);
 bool isoblk_gate_pass(struct request_queue *q, struct bio *bio);
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void isoblk_gate_enter(struct isoblk_gq *gq);
@@ -561,6 +610,30 @@ void isoblk_gate_leave(struct isoblk_gq *gq);
 void isoblk_gate_update(struct isoblk_disk *disk);
 void isoblk_gate_serve(struct isoblk_group *group);
 void isoblk_gate_tick(struct isoblk_disk *disk);
+void isoblk_gate_exit(struct isoblk_disk *disk);
+
+/* outlet.c: bios that waited at the gate are submitted again */
+int isoblk_outlet_init(void);
+void isoblk_outlet_exit(void);
+struct isoblk_outlet *isoblk_outlet_alloc(struct isoblk_disk *disk);
+void isoblk_outlet_leave(struct isoblk_outlet *out);
+void isoblk_outlet_add(struct isoblk_outlet *out, struct bio_list *bios,
+		       unsigned int nr);
+const struct isoblk_outlet *isoblk_outlet_arrived(struct isoblk_disk *disk,
+						  struct bio *bio);
+bool isoblk_outlet_allocates(struct isoblk_disk *disk);
+const struct isoblk_outlet *
+isoblk_outlet_inserts(const struct isoblk_disk *disk);
+bool isoblk_outlet_idle(struct isoblk_outlet *out);
+
+/* How many wait at the gate: bios, and tasks with one that may not be merged. */
+static inline unsigned int isoblk_at_gate(const struct isoblk_gq *gq)
+{
+	unsigned int waiting = READ_ONCE(gq->nr_waiting);
+	unsigned int bios = READ_ONCE(gq->nr_bios);
+
+	return bios && waiting ? waiting - 1 + bios : waiting;
+}
 
 /* Where the tags of @gq's requests are counted. */
 static inline struct isoblk_gq *isoblk_tags_gq(struct isoblk_gq *gq)

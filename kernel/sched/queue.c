@@ -623,6 +623,7 @@ bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
 		      unsigned int nr_segs)
 {
 	struct isoblk_hq *hq = isoblk_map_queue(q, bio->bi_opf)->sched_data;
+	struct isoblk_gq *waited = isoblk_gate_arrive(q, bio);
 	struct isoblk_fifo *fifo;
 	struct isoblk_gq *gq;
 	bool merged;
@@ -633,11 +634,13 @@ bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
 	if (!list_empty_careful(&fifo->rqs) && may_merge(gq)) {
 		spin_lock(&gq->lock);
 		merged = blk_bio_list_merge(q, &fifo->rqs, bio, nr_segs);
+		if (merged && waited)
+			isoblk_gate_merged(waited);
 		spin_unlock(&gq->lock);
 		if (merged)
 			return true;
 	}
-	return !isoblk_gate_pass(q, bio);
+	return !waited && !isoblk_gate_pass(q, bio);
 }
 EXPORT_SYMBOL_GPL(isoblk_bio_merge);
 

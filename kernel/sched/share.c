@@ -626,10 +626,13 @@ isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 	struct isoblk_group *group;
 	struct isoblk_gq *gq;
 	unsigned int i, d;
+	size_t size;
 
-	group = kzalloc_node(size_add(struct_size(group, gq, disk->nr_hqs),
-				      disk->ops->own_size), gfp,
-			     gendisk->node_id);
+	size = size_add(struct_size(group, gq, disk->nr_hqs),
+			size_add(disk->ops->own_size,
+				 size_mul(disk->ops->own_gq_size,
+					  disk->nr_hqs)));
+	group = kzalloc_node(size, gfp, gendisk->node_id);
 	if (!group)
 		return NULL;
 
@@ -640,6 +643,7 @@ isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 		spin_lock_init(&gq->lock);
 		init_waitqueue_head(&gq->gate);
 		INIT_LIST_HEAD(&gq->gate_node);
+		bio_list_init(&gq->bios);
 		gq->group = group;
 		gq->hq = disk->hq[i];
 		for (d = 0; d < ISOBLK_MAX_DOMAINS; d++) {
@@ -705,8 +709,13 @@ struct blkcg_policy isoblk_policy = {
 
 static int __init isoblk_share_init(void)
 {
-	int ret = blkcg_policy_register(&isoblk_policy);
+	int ret = isoblk_outlet_init();
 
+	if (ret)
+		return ret;
+	ret = blkcg_policy_register(&isoblk_policy);
+	if (ret)
+		isoblk_outlet_exit();
 	if (ret == -ENOSPC)
 		pr_err("no free policy slot: the kernel has %d, unload bfq to free one\n",
 		       BLKCG_MAX_POLS);
@@ -716,6 +725,7 @@ static int __init isoblk_share_init(void)
 static void __exit isoblk_share_exit(void)
 {
 	blkcg_policy_unregister(&isoblk_policy);
+	isoblk_outlet_exit();
 }
 
 module_init(isoblk_share_init);

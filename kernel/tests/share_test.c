@@ -18,6 +18,7 @@
 #include "../sched/share.c"
 #include "../sched/queue.c"
 #include "../sched/gate.c"
+#include "../sched/outlet.c"
 #include "../sched/depth.c"
 #include "../sched/disk.c"
 
@@ -318,7 +319,7 @@ static void quotas_leave_the_reserve_free(struct kunit *test)
 			disk->tags = nr_tags[t];
 			isoblk_gate_update(disk);
 			spin_unlock_irq(&disk->lock);
-			usable = nr_tags[t] - nr_tags[t] / RESERVE_FRACTION;
+			usable = nr_tags[t] - reserve(nr_tags[t]);
 			all = 0;
 			list_for_each_entry(group, &disk->active,
 					    active_node) {
