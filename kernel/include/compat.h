@@ -45,6 +45,11 @@ hrtimer_setup(struct hrtimer *timer,
 #include "blk-mq-sched.h"
 #include "blk-wbt.h"
 
+/* Later kernels ask the other way round. */
+#ifdef blk_queue_nonrot
+#define blk_queue_rot(q)	(!blk_queue_nonrot(q))
+#endif
+
 /*
  * ISOBLK_ELEVATOR_HOOKS() - define @name_init_sched and @name_depth_updated
  * from init(q, eq) and depth(q). Before 6.18 an elevator allocated its own

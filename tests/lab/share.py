@@ -7,21 +7,16 @@ from isoblk.study.model import CgroupVersion
 from tests.lab.guest import Guest, Left
 from tests.lab.load import CGROUP, script
 
-# Those that divide by budgets, and all of ours.
+# Those that divide by budgets, those that divide by weight exactly, and all of ours.
 ELEVATORS = ("kyber-fair", "feedbac")
-ALL = (*ELEVATORS, "cfq")
-MODULES = (
-    "isoblk_vdisk",
-    "null_blk",
-    "blkload",
-    "isoblk_share",
-    "kyber-fair-iosched",
-    "feedbac-iosched",
-    "cfq-iosched",
-)
+EXACT = ("isoblk", *ELEVATORS)
+ALL = (*EXACT, "cfq")
+SCHEDULERS = ("isoblk_share", *(f"{name}-iosched" for name in ALL))
+MODULES = ("isoblk_vdisk", "null_blk", "blkload", *SCHEDULERS)
+UNLOAD = "rmmod " + " ".join(name.replace("-", "_") for name in reversed(SCHEDULERS))
 WEIGHT = {"v1": "blkio.isoblk.weight", "v2": "io.isoblk.weight"}
 # What io.stat calls a group's remaining sectors.
-LEFT = {"kyber-fair": "isoblk.budget", "feedbac": "isoblk.credit"}
+LEFT = {"kyber-fair": "isoblk.budget", "feedbac": "isoblk.credit", "isoblk": "isoblk.wait_us"}
 
 _COMPLAINTS = ("WARNING", "BUG", "UBSAN", "INFO:", "Call Trace", "stack-trace")
 

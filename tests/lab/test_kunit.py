@@ -17,6 +17,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "share_test": (),
     "kyber_fair_test": ("isoblk_share",),
     "cfq_test": ("isoblk_share",),
+    "isoblk_test": (),
     "setcache_test": (),
 }
 

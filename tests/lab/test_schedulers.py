@@ -23,7 +23,7 @@ from isoblk.study.presets import load_device
 from tests.lab.guest import BARE_PYTHON, Guest
 from tests.lab.load import BLKLOAD, CGROUP, START, STATS, VDISK, WAIT, numbers, results, save, vdisk
 from tests.lab.load import tenant as loaded
-from tests.lab.share import ALL, ELEVATORS, Quiet, group, keep, sched, use
+from tests.lab.share import ALL, ELEVATORS, EXACT, Quiet, group, keep, sched, use
 from tests.unit.specs import MS, Group, NullBlkDevice, run_spec, tenant
 
 # 16 servers of 20 us; and null_blk's 64 tags of 80 us.
@@ -32,8 +32,8 @@ DEVICE_IOPS = 800_000
 LOAD: dict[str, Any] = {"rw": "randread", "iodepth": 32, "cputime_ns": 512}
 WEIGHTS = (1000, 500, 250, 100)
 # The promises: error at most, total at least.
-ERROR = {"kyber-fair": 0.02, "feedbac": 0.01}
-TOTAL = {"kyber-fair": 0.97, "feedbac": 0.99}
+ERROR = {"isoblk": 0.01, "kyber-fair": 0.02, "feedbac": 0.01}
+TOTAL = {"isoblk": 0.99, "kyber-fair": 0.97, "feedbac": 0.99}
 
 
 def _tenants(weights: Sequence[int] = WEIGHTS, **workload: Any) -> tuple[Tenant, ...]:
@@ -87,7 +87,7 @@ def _p99(run: Run, name: str) -> int:
 
 
 @pytest.mark.parametrize("rw", ["randread", "randwrite", "randrw"])
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_four_tenants_divide_a_fast_disk_by_weight_and_lose_little(
     default_bench: Bench, tmp_path: Path, elevator: str, rw: str
 ) -> None:
@@ -96,7 +96,7 @@ def test_four_tenants_divide_a_fast_disk_by_weight_and_lose_little(
     assert _total(run.record, 1000 * MS) >= TOTAL[elevator]
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_the_newest_kernel_divides_as_well(
     newest_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
@@ -105,13 +105,13 @@ def test_the_newest_kernel_divides_as_well(
     assert _total(run.record) >= 0.97
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_cgroup_v1_divides_as_well(default_bench: Bench, tmp_path: Path, elevator: str) -> None:
     run = _run(default_bench, tmp_path, elevator, _tenants(), cgroup="v1")
     assert _by_weight(run.record) <= ERROR[elevator]
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 @pytest.mark.parametrize("own", [False, True], ids=["children", "parent too"])
 def test_a_child_does_not_compete_with_its_parent(
     default_bench: Bench, tmp_path: Path, elevator: str, own: bool
@@ -131,7 +131,7 @@ def test_a_child_does_not_compete_with_its_parent(
     assert _error(run.record, ideal) <= 0.03
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_a_new_weight_is_in_force_after_300_ms(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
@@ -155,7 +155,7 @@ def test_a_new_weight_is_in_force_after_300_ms(
     assert share(800, 1100) == pytest.approx(1 / 6, rel=0.05)
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_64_groups_divide_at_the_default_nr_requests(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
@@ -164,7 +164,7 @@ def test_64_groups_divide_at_the_default_nr_requests(
     assert _total(run.record, 1000 * MS) >= 0.97
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_four_deep_tenants_divide_64_tags(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
@@ -174,7 +174,7 @@ def test_four_deep_tenants_divide_64_tags(
     assert _total(run.record) >= 0.93
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_a_light_tenant_waits_less_than_without_a_scheduler(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
@@ -190,7 +190,7 @@ def test_a_light_tenant_waits_less_than_without_a_scheduler(
     assert p99[elevator] < p99["bfq"]
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_a_small_request_now_and_then_costs_the_others_nothing(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
@@ -205,7 +205,7 @@ def test_a_small_request_now_and_then_costs_the_others_nothing(
 
 
 @pytest.mark.parametrize("rw", ["read", "write"])
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_sequential_tenants_divide_a_disk_where_their_requests_merge(
     default_bench: Bench, tmp_path: Path, elevator: str, rw: str
 ) -> None:
@@ -227,7 +227,7 @@ def test_sequential_tenants_divide_a_disk_where_their_requests_merge(
     assert sum(_bytes(run.record).values()) >= 0.97 * limit
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_groups_with_two_tags_each_use_a_disk_that_needs_more(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
@@ -266,7 +266,7 @@ def test_paper_mode_divides_too(default_bench: Bench, tmp_path: Path, elevator: 
     assert _total(run.record, 1000 * MS) >= 0.5
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_equal_runs_are_byte_identical(bench: Bench, tmp_path: Path, elevator: str) -> None:
     tables = []
     for name in ("first", "second"):
@@ -280,7 +280,7 @@ def test_equal_runs_are_byte_identical(bench: Bench, tmp_path: Path, elevator: s
 # -- nobody is left behind --
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_16_groups_all_advance_with_4_tags(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
@@ -291,7 +291,7 @@ def test_16_groups_all_advance_with_4_tags(
     assert _total(run.record) >= 0.2
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 @pytest.mark.parametrize("depth", [32, 128])
 def test_without_merging_all_groups_advance(
     default_bench: Bench, tmp_path: Path, elevator: str, depth: int

@@ -36,7 +36,9 @@ from tests.lab.load import (
 from tests.lab.share import (
     ALL,
     ELEVATORS,
+    EXACT,
     LEFT,
+    UNLOAD,
     WEIGHT,
     Quiet,
     group,
@@ -232,7 +234,13 @@ def _dd(path: str, arguments: str) -> str:
     return f"sh -c 'echo $$ > {CGROUP}{path}/cgroup.procs; exec dd {arguments} status=none'; sync"
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+# So that what follows one another waits, and merges.
+_ONE_AT_A_TIME = dict.fromkeys(ELEVATORS, f"1 > {IOSCHED}/depth") | {
+    "isoblk": f"4 > {IOSCHED}/window"
+}
+
+
+@pytest.mark.parametrize("elevator", EXACT)
 def test_what_groups_are_charged_is_what_they_sent(quiet: Quiet, elevator: str) -> None:
     tenants = {name: load | {"device": "/dev/disk0"} for name, load in LOADS.items()}
     for disk in CACHES:
@@ -242,7 +250,7 @@ def test_what_groups_are_charged_is_what_they_sent(quiet: Quiet, elevator: str) 
         vdisk(servers=1),
         *(nullb(disk, **{"cache_size": 1, **values}) for disk, values in CACHES.items()),
         *(use(elevator, disk) for disk in ("disk0", *CACHES)),
-        f"echo 1 > {IOSCHED}/depth",
+        f"echo {_ONE_AT_A_TIME[elevator]}",
         *(group(f"/{name}") for name in names),
         f"cat {DISK_STAT} > /run/isoblk/before",
         *(
@@ -265,7 +273,7 @@ def test_what_groups_are_charged_is_what_they_sent(quiet: Quiet, elevator: str) 
         for stat in devices.values():
             moved = sum(stat.get(kind, 0) for kind in ("rbytes", "wbytes", "dbytes"))
             assert stat["isoblk.used"] == moved, name
-            assert stat["isoblk.throttled_us"] >= 0, name
+            assert elevator == "isoblk" or stat["isoblk.throttled_us"] >= 0, name
             assert LEFT[elevator] in stat, name
     for name, done in results(left, "results").items():
         (stat,) = charged[name].values()
@@ -284,7 +292,7 @@ def test_what_groups_are_charged_is_what_they_sent(quiet: Quiet, elevator: str) 
     assert done_by_disk["write_requests"] < 300 + 150 + 300, "nothing was merged"
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_cgroup_v1_has_the_figures_by_operation(quiet: Quiet, elevator: str) -> None:
     left = quiet.run(
         vdisk(),
@@ -375,6 +383,18 @@ ATTRIBUTES: dict[str, dict[str, Attribute]] = {
         "a_min": ("200", ["16", "800", "200"], NUMBERS_ONLY | {"15": ERANGE, "801": ERANGE}),
         "a_max": ("800", ["200", "900"], NUMBERS_ONLY | {"199": ERANGE, "901": ERANGE}),
     },
+    "isoblk": {
+        "window": (
+            "auto",
+            ["off", "4", "1073741823", "auto"],
+            {"": EINVAL, "x": EINVAL, "0": ERANGE, "-1": EINVAL, "1073741824": ERANGE},
+        ),
+        "hold_us": ("200", ["1", "10000000"], FROM_1 | {"10000001": ERANGE}),
+        "idle_us": ("100", ["0", "1000000"], NUMBERS_ONLY | {"1000001": ERANGE}),
+        "idle_loss": ("10", ["0", "1000"], NUMBERS_ONLY | {"1001": ERANGE}),
+        "merge_kb": ("128", ["4", "2097151"], NUMBERS_ONLY | {"3": ERANGE, "2097152": ERANGE}),
+        "gate": COMMON["gate"],
+    },
     "cfq": {
         "quantum": ("8", ["1", "4096"], FROM_1 | {"4097": ERANGE}),
         "back_seek_max": ("16384", ["0", "4294967295"], NUMBERS_ONLY | {"4294967296": ERANGE}),
@@ -433,6 +453,10 @@ def test_attributes_keep_what_is_allowed_and_refuse_the_rest(quiet: Quiet, eleva
     assert len(said) == 2 * len(expected)
 
 
+ISOBLK_LINE = (
+    r"(/\S*) weight (\d+) share_ppm (\d+) ahead -?\d+ waiting (\d+) in_device (\d+) at_gate (\d+)"
+    r" think_ns \d+ gain \d+ held_for [01]"
+)
 GROUP_LINE = r"(/\S*) weight (\d+) share_ppm (\d+) (budget|credit) -?\d+ held (\d+) at_gate (\d+)"
 DEPTH_LINE = (
     r"limit (none|\d+) enough (none|\d+) inflight (\d+) known \d+ tight [01] too_low \d+"
@@ -491,6 +515,47 @@ def test_debugfs_is_readable_under_load(quiet: Quiet, elevator: str) -> None:
             assert re.fullmatch(pattern, line), (file, line)
 
 
+def test_debugfs_of_isoblk_is_readable_under_load(quiet: Quiet) -> None:
+    names = [f"t{i}" for i in range(3)]
+    left = quiet.run(
+        vdisk(),
+        use("isoblk"),
+        f"ls {sched()} > /run/isoblk/names",
+        *(group(f"/{name}") for name in names),
+        f"echo 300 > {CGROUP}/t0/{WEIGHT['v2']}",
+        *(
+            tenant(name, cgroup=f"/{name}", rw="randrw", iodepth=128, runtime="350ms")
+            for name in names
+        ),
+        f"{START}; cat {BLKLOAD}/align > /dev/null",
+        f"for i in 1 2 3 4 5 6; do sleep 0.05; cat {sched()}/* > /dev/null; done",
+        *(keep(f"{sched()}/{file}", file) for file in ("window", "groups")),
+        WAIT,
+        save("results"),
+    )
+    assert left.read("names").split() == ["groups", "window"]
+    line = (
+        r"inflight (\d+) used (\d+) size (\d+) trial [01] waiting (\d+) blocked \d+"
+        r" rate \d+ mean 8 busy_with \d+\n"
+    )
+    window = re.fullmatch(line, left.read("window"))
+    assert window
+    # 16 servers are kept busy.
+    inflight, used, size, waiting = map(int, window.groups())
+    assert size >= 16 * 8
+    assert 16 <= inflight <= 256 - waiting
+    assert 8 * inflight <= used
+    groups = [re.fullmatch(ISOBLK_LINE, one) for one in left.read("groups").splitlines()]
+    assert all(groups)
+    found = {one[1]: one for one in groups if one}
+    assert sorted(found) == ["/t0", "/t1", "/t2"]
+    shares = [int(found[f"/t{i}"][3]) for i in range(3)]
+    assert shares == pytest.approx([600_000, 200_000, 200_000], abs=2)
+    # Their 384 requests do not fit into 256 tags.
+    assert sum(int(one[4]) + int(one[5]) for one in found.values()) <= 256
+    assert sum(int(one[6]) for one in found.values()) > 0
+
+
 # -- lives --
 
 
@@ -504,6 +569,7 @@ def test_a_module_in_use_stays_and_goes_in_order(quiet: Quiet) -> None:
         "used": "kyber_fair_iosched",
         "unused": "feedbac_iosched",
         "unused_too": "cfq_iosched",
+        "unused_flagship": "isoblk_iosched",
         "share_under_one": "isoblk_share",
         "freed": "kyber_fair_iosched",
         "share": "isoblk_share",
@@ -528,11 +594,11 @@ def test_a_module_in_use_stays_and_goes_in_order(quiet: Quiet) -> None:
         run("again"),
     )
     counts = _refcounts(left.read("loaded"))
-    assert counts["isoblk_share"] == 3
+    assert counts["isoblk_share"] == 4
     assert counts["kyber_fair_iosched"] == 1
     assert counts["feedbac_iosched"] == 0
     said = dict(zip(remove, left.read("said").splitlines(), strict=True))
-    gone = ["unused", "unused_too", "freed", "share"]
+    gone = ["unused", "unused_too", "unused_flagship", "freed", "share"]
     assert [label for label, word in said.items() if word == "ok"] == gone
     assert not any(
         "isoblk_share" in line or "iosched" in line for line in left.read("gone").splitlines()
@@ -579,7 +645,7 @@ def test_two_disks_have_a_scheduler_and_weights_each(quiet: Quiet) -> None:
 
 
 def test_a_scheduler_is_switched_under_load_and_nothing_is_lost(careful: Quiet) -> None:
-    order = ["kyber-fair", "cfq", "none", "bfq", "feedbac", "cfq", "mq-deadline", "feedbac"] * 3
+    order = ["isoblk", "kyber-fair", "cfq", "none", "isoblk", "bfq", "feedbac", "cfq"] * 3
     left = careful.run(
         vdisk(servers=4),
         *(group(f"/t{i}") for i in range(4)),
@@ -654,7 +720,7 @@ def test_groups_come_and_go_under_load(careful: Quiet, elevator: str) -> None:
 MANY = 2000
 
 
-@pytest.mark.parametrize("elevator", ELEVATORS)
+@pytest.mark.parametrize("elevator", EXACT)
 def test_thousands_of_groups_send_a_request_each_and_go(guest: Guest, elevator: str) -> None:
     attributes = {
         "device": "/dev/disk0",
@@ -679,12 +745,13 @@ def test_thousands_of_groups_send_a_request_each_and_go(guest: Guest, elevator: 
         f"seq {MANY} | sed 's,^,{BLKLOAD}/t,' | xargs rmdir",
         f"seq {MANY} | sed 's,^,{CGROUP}/many/g,' | xargs rmdir",
         f"sleep 2; cat {CGROUP}/cgroup.stat > /run/isoblk/left; {use('none')}",
-        "rmmod kyber_fair_iosched feedbac_iosched cfq_iosched isoblk_share",
+        UNLOAD,
         memory_mib=2048,
     )
     done = results(left, "results")
     assert [one.op.ios for one in done.values()] == [1] * MANY
-    lines = [re.fullmatch(GROUP_LINE, line) for line in left.read("groups").splitlines()]
+    pattern = ISOBLK_LINE if elevator == "isoblk" else GROUP_LINE
+    lines = [re.fullmatch(pattern, line) for line in left.read("groups").splitlines()]
     assert all(lines)
     shares = {line[1]: int(line[3]) for line in lines if line}
     assert len(shares) == MANY
@@ -735,7 +802,7 @@ def test_a_switch_that_finds_no_memory_leaves_the_disk_as_it_was(
         """,
         use("none"),
         f"cat {STATS}/disk0/stats > /run/isoblk/after",
-        f"rmdir {BLKLOAD}/t; rmmod kyber_fair_iosched feedbac_iosched cfq_iosched isoblk_share",
+        f"rmdir {BLKLOAD}/t; {UNLOAD}",
         memory_mib=1024,
     )
     chosen = re.findall(r"\[(\S+)\]", left.read("chosen"))

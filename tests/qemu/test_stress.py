@@ -35,7 +35,7 @@ from tests.lab.load import (
 )
 from tests.qemu.guest import Guest
 
-OURS = ("kyber-fair", "feedbac", "cfq")
+OURS = ("isoblk", "kyber-fair", "feedbac", "cfq")
 MODULES = (
     "null_blk",
     "isoblk_vdisk",
@@ -45,7 +45,7 @@ MODULES = (
 )
 
 # Each elevator has a disk of its own, so that one guest stresses all.
-DISKS = {"kyber-fair": "kf", "feedbac": "fb", "cfq": "cq"}
+DISKS = {"isoblk": "iso", "kyber-fair": "kf", "feedbac": "fb", "cfq": "cq"}
 
 # So slow that the emulated processors wait for the disk and not the other way round.
 SLOW_NS = 40_000_000
@@ -85,7 +85,7 @@ settle() {
     {
         echo "requests $(cat /sys/block/$1/inflight)"
         cd /sys/kernel/debug/block/$1/sched
-        for file in depth state groups tokens; do [ ! -e $file ] || cat $file; done
+        for file in window depth state groups tokens; do [ ! -e $file ] || cat $file; done
         cd /
     } > /run/isoblk/$1.settled
 }
@@ -119,7 +119,7 @@ def assert_settled(left: Left, disk: str) -> None:
     """Nothing is left of any request: neither in the block layer nor in the elevator."""
     found = left.read(f"{disk}.settled")
     assert re.search(r"^requests +0 +0$", found, re.MULTILINE), found
-    held = re.findall(r"\b(inflight|held|at_gate|used) (\d+)", found)
+    held = re.findall(r"\b(inflight|held|at_gate|waiting|used) (-?\d+)", found)
     assert held[0][0] == "inflight", found
     assert all(count == "0" for _, count in held), found
 
@@ -188,6 +188,7 @@ def groups_of(disk: str, count: int = 5) -> list[str]:
 SWITCHES = 100
 # Each entry: elevator, and what is set once it is there.
 CHAIN = (
+    ("isoblk", ""),
     ("kyber-fair", ""),
     ("feedbac", ""),
     ("cfq", ""),
@@ -198,6 +199,8 @@ CHAIN = (
     ("kyber-fair", "iosched/depth 3"),
     ("bfq", ""),
     ("feedbac", "iosched/gate 0"),
+    ("isoblk", "nr_requests 8"),
+    ("isoblk", "iosched/window 4"),
     ("kyber-fair", "nr_requests 8"),
     ("cfq", "nr_requests 8"),
     ("cfq", "iosched/gate 0"),
@@ -594,6 +597,7 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
                 for disk in {" ".join(DISKS.values())}; do
                     case $disk in
                         {DISKS["cfq"]}) few=quantum\\ 1 all=quantum\\ 64 usual=quantum\\ 8 ;;
+                        {DISKS["isoblk"]}) few=window\\ 4 all=window\\ off usual=window\\ auto ;;
                         *) few=depth\\ 1 all=depth\\ off usual=depth\\ auto ;;
                     esac
                     for row in "nr_requests 8" "iosched/$few" "nomerges 2" "nr_requests 4" \\

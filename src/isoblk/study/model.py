@@ -30,6 +30,7 @@ SchedulerName = Literal[
     "kyber",
     "bfq",
     "io.cost",
+    "isoblk",
     "io.max",
     "io.latency",
     "kyber-fair",

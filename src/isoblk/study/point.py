@@ -49,7 +49,7 @@ NR_REQUESTS = "nr_requests"
 # Tables of a study that only one controller reads.
 _TABLES_OF = {"io_cost": "io.cost", "io_max": "io.max", "io_latency": "io.latency"}
 # The elevators of kernel/sched: they share one policy, isoblk_share's.
-OWN_ELEVATORS = ("kyber-fair", "feedbac", "cfq")
+OWN_ELEVATORS = ("isoblk", "kyber-fair", "feedbac", "cfq")
 ELEVATORS = ("mq-deadline", "kyber", "bfq", *OWN_ELEVATORS)
 
 _BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For whom others are held back, and how far.
+ *
+ * Start-time order divides what waits. A device that takes all that there is leaves
+ * nothing waiting, and then serves in its own order: by the number of requests, not by
+ * weight. The same holds of a tenant that waits for each answer before it asks
+ * again. So nobody may be more than the slack ahead of those for whom it is worth
+ * waiting: the horizon. It needs no measured depth; the device ends up with as
+ * much as exact shares allow it.
+ *
+ * Worth it is a trade. A group that has n of the N units in the device, where
+ * each takes rho times the least it could, gains n / N x (rho - 1) units for each
+ * that the others lose: rho is 1 where nobody queues, and there others are held
+ * back in vain; n / N is small where one of many would slow down all. Which of
+ * it is the case cannot be seen while others are held back, for then nobody
+ * queues. So now and then, and the more rarely the more often the answer was the
+ * same, nobody is held back for a moment: the trial. What a group falls behind
+ * by that it makes good later: the times stand.
+ *
+ * A group whose bios wait for tags (gate.c) has more to send than is ever seen of it
+ * here. It is always waited for, unless it has a request that waits in its turn.
+ *
+ * A group that has no request is waited for if it usually comes back at once,
+ * for twice its usual think time; all such waits together may take @idle_loss of
+ * the time, unless they are shorter than what the device has queued by itself.
+ */
+#include "isoblk.h"
+
+/* Others are held back if they lose less than so many units for one gained. */
+#define ISO_GAIN_ONE		256U
+#define GAIN_ENOUGH		(ISO_GAIN_ONE / 12)
+#define GAIN_BEGIN		(ISO_GAIN_ONE / 10)
+#define GAIN_MOST		BIT(30)
+
+/* A group that has had no request for so long has left. */
+#define LEFT_NS			(100 * NSEC_PER_MSEC)
+
+/* A trial ends when so many requests have completed, or at the latest: */
+#define TRIAL_REQUESTS		64U
+#define TRIAL_GROUP_REQUESTS	8U
+#define TRIAL_MOST_NS		(200 * NSEC_PER_MSEC)
+
+/* Scans from one trial to the next: after a change, and if nothing changes. */
+#define HOLD_LEAST		4U
+#define HOLD_MOST		256U
+
+/* Whoever comes back so soon has come back at once. */
+#define THINK_SOON_NS		(2 * NSEC_PER_USEC)
+
+/* ---- the horizon ------------------------------------------------------ */
+
+/**
+ * iso_patience() - how long to wait for a group that has no request
+ * @d: disk
+ * @g: group
+ */
+u64 iso_patience(const struct iso_disk *d, const struct iso_group *g)
+{
+	u64 most = (u64)READ_ONCE(d->idle_us) * NSEC_PER_USEC;
+	u64 think = READ_ONCE(g->think_ns);
+
+	return think > most ? 0 : min(2 * think + THINK_SOON_NS, most);
+}
+
+/**
+ * iso_end_wait() - nobody is waited for any longer
+ * @d: disk
+ * @now: ns
+ */
+void iso_end_wait(struct iso_disk *d, u64 now)
+{
+	u64 since = xchg(&d->idle_since, 0);
+
+	if (since && now > since)
+		atomic64_sub(now - since, &d->idle_ns);
+}
+
+/* Whether a bio of @g comes from the gate. */
+static bool on_its_way(const struct iso_disk *d, const struct iso_group *g)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		if (READ_ONCE(g->gq[i].common->passing))
+			return true;
+	return false;
+}
+
+/* How much longer @g is waited for, 0: it is not. */
+static u64 still_waited_for(const struct iso_disk *d, const struct iso_group *g,
+			    u64 now)
+{
+	u64 since = now - min(READ_ONCE(g->ended_ns), now);
+	u64 patience = g->gated && on_its_way(d, g) ?
+		(u64)READ_ONCE(d->idle_us) * NSEC_PER_USEC : iso_patience(d, g);
+
+	if (since >= patience ||
+	    (patience > d->own_queue_ns && atomic64_read(&d->idle_ns) < 0))
+		return 0;
+	return patience - since;
+}
+
+/**
+ * struct horizon - why the horizon is where it is
+ * @group: that is furthest behind of those for whom others are held back, or NULL
+ * @wait: for how long it has yet to come, 0: it has requests; ns
+ */
+struct horizon {
+	struct iso_group *group;
+	u64 wait;
+};
+
+static struct horizon find_horizon(struct iso_disk *d, u64 now)
+{
+	struct horizon h = {};
+	struct iso_group *g;
+	u64 least = 0, longer, has, v;
+	bool any = false;
+	unsigned int i;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	list_for_each_entry(g, &d->holders, holder) {
+		has = atomic64_read(&g->has);
+		if ((d->trial || !g->held_for) &&
+		    (!g->gated || iso_waits(has)))
+			continue;
+		longer = 0;
+		if (!has) {
+			longer = still_waited_for(d, g, now);
+			if (!longer)
+				continue;
+		}
+		v = atomic64_read(&g->vtime);
+		if (!any || vtime_before(v, least)) {
+			any = true;
+			least = v;
+			h = (struct horizon){ .group = g, .wait = longer };
+		}
+	}
+	/* Hardware queues keep pace by those that have to wait. */
+	for (i = 0; d->disk.nr_hqs > 1 && i < d->disk.nr_hqs; i++) {
+		if (!READ_ONCE(d->hq[i].blocked))
+			continue;
+		v = READ_ONCE(d->hq[i].wait_tag);
+		if (!any || vtime_before(v, least)) {
+			any = true;
+			least = v;
+			h = (struct horizon){};
+		}
+	}
+	/* No time is as far ahead. */
+	WRITE_ONCE(d->horizon, any ? least + READ_ONCE(d->slack) :
+		   READ_ONCE(d->vnow) + S64_MAX / 2);
+	return h;
+}
+
+/**
+ * iso_update_horizon() - find the horizon anew
+ * @d: its disk lock is held
+ * @now: ns
+ */
+void iso_update_horizon(struct iso_disk *d, u64 now)
+{
+	find_horizon(d, now);
+}
+
+/**
+ * iso_beyond_horizon() - whether a group must wait for others
+ * @d: disk
+ * @hq: where it is; its lock is held
+ * @tag: the group's time
+ * @late: who it must wait for, if that waits in @hq as well, or else NULL
+ *
+ * The horizon is looked for only when somebody is beyond the one last found.
+ */
+bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
+			struct iso_gq **late)
+{
+	struct horizon h;
+
+	*late = NULL;
+	if (likely(!vtime_before(READ_ONCE(d->horizon), tag)))
+		return false;
+	spin_lock(&d->disk.lock);
+	h = find_horizon(d, hq->now);
+	/* What waits here keeps its group, under the lock of the hardware queue. */
+	if (h.group && h.group->gq[hq->index].nr)
+		*late = &h.group->gq[hq->index];
+	spin_unlock(&d->disk.lock);
+	if (!vtime_before(READ_ONCE(d->horizon), tag))
+		return false;
+	if (h.wait) {
+		if (h.wait > d->own_queue_ns)
+			cmpxchg(&d->idle_since, 0, hq->now);
+		/* One that is under way ends soon enough: waits are short. */
+		if (!hrtimer_active(&d->timer))
+			hrtimer_start(&d->timer, ns_to_ktime(h.wait),
+				      HRTIMER_MODE_REL);
+	}
+	return true;
+}
+
+/* ---- for whom ----------------------------------------------------------- */
+
+static u32 gain_of(const struct iso_sums *s)
+{
+	u64 more;
+
+	if (!s->base || !s->all || s->area <= s->base)
+		return 0;
+	more = mul_u64_u64_div_u64(s->area - s->base, ISO_GAIN_ONE, s->base);
+	return min(mul_u64_u64_div_u64(more, s->area, s->all), GAIN_MOST);
+}
+
+/* Whether @g has been without requests for long, and no longer takes part. */
+static bool left(struct iso_group *g, u64 now)
+{
+	if (atomic64_read(&g->has) || now < READ_ONCE(g->ended_ns) + LEFT_NS)
+		return false;
+	WRITE_ONCE(g->joined, false);
+	/*
+	 * Our flag before their count; pairs with the insertion of a request. Who
+	 * counts one later than we look finds the flag, and waits for the lock.
+	 */
+	smp_mb();
+	if (atomic64_read(&g->has)) {
+		WRITE_ONCE(g->joined, true);
+		return false;
+	}
+	WRITE_ONCE(g->held_for, false);
+	WRITE_ONCE(g->gated, false);
+	list_del_init(&g->holder);
+	list_del_init(&g->node);
+	isoblk_leave(g->group);
+	return true;
+}
+
+static void hold_for(struct iso_disk *d, struct iso_group *g, bool on,
+		     bool gated)
+{
+	if (g->held_for != on) {
+		WRITE_ONCE(g->held_for, on);
+		d->hold_changed = true;
+	}
+	WRITE_ONCE(g->gated, gated);
+	if (list_empty(&g->holder) == !(on || gated))
+		return;
+	if (on || gated)
+		list_add_tail(&g->holder, &d->holders);
+	else
+		list_del_init(&g->holder);
+}
+
+/* Whether bios of @g wait at the gate. */
+static bool at_gate(const struct iso_disk *d, const struct iso_group *g)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		if (READ_ONCE(g->gq[i].common->nr_bios))
+			return true;
+	return false;
+}
+
+static struct iso_sums sums_of(const struct iso_disk *d,
+			       const struct iso_group *g, u64 all)
+{
+	struct iso_sums s = { .all = all };
+	unsigned int i;
+
+	for (i = 0; i < d->disk.nr_hqs; i++) {
+		s.area += READ_ONCE(g->gq[i].area);
+		s.base += READ_ONCE(g->gq[i].base_area);
+	}
+	return s;
+}
+
+static void smooth(u64 *recent, u64 now, u64 seen)
+{
+	*recent = *recent - *recent / 4 + (now - seen);
+}
+
+static void smooth_sums(struct iso_group *g, const struct iso_sums *s)
+{
+	smooth(&g->recent.area, s->area, g->seen.area);
+	smooth(&g->recent.base, s->base, g->seen.base);
+	smooth(&g->recent.all, s->all, g->seen.all);
+	g->seen = *s;
+}
+
+/* How much longer than at best requests were in the device, from @from to @to. */
+static u64 queued_for(const struct iso_done *from, const struct iso_done *to)
+{
+	u64 area = to->area - from->area, base = to->base_area - from->base_area;
+
+	if (area <= base || to->work == from->work)
+		return 0;
+	return div64_u64(area - base, to->work - from->work);
+}
+
+/* Whether the trial that is under way has shown enough. */
+static bool trial_over(const struct iso_disk *d, u64 now)
+{
+	return d->seen.nr - d->trial_seen.nr >=
+		max(TRIAL_REQUESTS, TRIAL_GROUP_REQUESTS * d->nr_groups) ||
+		now - d->trial_ns > TRIAL_MOST_NS;
+}
+
+/* All begins anew with the trial: what was seen before was seen while holding. */
+static void begin_trial(struct iso_disk *d, u64 all, u64 now)
+{
+	struct iso_group *g;
+
+	d->trial = true;
+	d->trial_seen = d->seen;
+	d->trial_ns = now;
+	list_for_each_entry(g, &d->groups, node) {
+		g->seen = sums_of(d, g, all);
+		g->recent = (struct iso_sums){};
+	}
+}
+
+/**
+ * iso_find_idle() - groups that have been without requests for long leave
+ * @d: its disk lock is held
+ * @now: ns
+ */
+void iso_find_idle(struct iso_disk *d, u64 now)
+{
+	struct iso_group *g, *next;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	list_for_each_entry_safe(g, next, &d->groups, node)
+		if (left(g, now))
+			WRITE_ONCE(d->nr_groups, d->nr_groups - 1);
+}
+
+/**
+ * iso_scan() - look at all groups that take part
+ * @d: its disk lock is held
+ * @now: ns
+ */
+void iso_scan(struct iso_disk *d, u64 now)
+{
+	bool over = d->trial && trial_over(d, now), free;
+	struct iso_group *g;
+	struct iso_sums s;
+	unsigned int i;
+	u64 all = 0;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	d->scan_ns = now;
+	d->nr_scans++;
+	if (d->trial && !over)
+		return;
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		all += READ_ONCE(d->hq[i].done.wait_area);
+
+	d->hold_changed = false;
+	list_for_each_entry(g, &d->groups, node) {
+		s = sums_of(d, g, all);
+		smooth_sums(g, &s);
+		g->gain = gain_of(&g->recent);
+		free = over || !g->held_for;
+		hold_for(d, g, free ? g->gain > (over ? GAIN_ENOUGH : GAIN_BEGIN) :
+			 g->held_for, at_gate(d, g));
+		WRITE_ONCE(g->group->indebted, iso_indebted(d, g));
+	}
+
+	if (over) {
+		d->own_queue_ns = queued_for(&d->trial_seen, &d->seen);
+		d->trial = false;
+		d->hold_len = d->hold_changed ? HOLD_LEAST :
+			clamp(2 * d->hold_len, HOLD_LEAST, HOLD_MOST);
+		d->hold_left = d->hold_len;
+	} else if (d->hold_changed) {
+		d->hold_len = HOLD_LEAST;
+		d->hold_left = HOLD_LEAST;
+	} else if (!list_empty(&d->holders) && d->hold_left-- == 0) {
+		begin_trial(d, all, now);
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the device does: how fast it is, how long requests take at best, and by
+ * that how much it is given at once and how far groups may be apart.
+ */
+#include "isoblk.h"
+
+/*
+ * An epoch is three times as long as a request takes and has so many requests, so
+ * that what it did at its edges does not count; but no longer than this.
+ */
+#define EPOCH_LATENCIES		3
+#define EPOCH_REQUESTS		64
+#define EPOCH_LEAST_NS		(500 * NSEC_PER_USEC)
+#define EPOCH_MOST_NS		(100 * NSEC_PER_MSEC)
+
+/* Groups are looked at this often, and at first after each epoch. */
+#define SCAN_NS			(5 * NSEC_PER_MSEC)
+#define FIRST_SCANS		10
+
+/*
+ * The least time in the device is kept for between one and two of these: in a
+ * shorter one a device that is always busy shows none that was short.
+ */
+#define BASE_NS			(20 * NSEC_PER_SEC)
+
+/* The window to begin with: so much work, or so many requests. */
+#define FIRST_WORK		256ULL
+#define FIRST_REQUESTS		4
+
+/* Below so many requests in the device there is no order in which to serve. */
+#define LEAST_REQUESTS		2
+
+/* Time of the device for which metadata and swap may be ahead of their share. */
+#define DEBT_US			20000
+
+/* Waiting that was not used up is not saved beyond this. */
+#define IDLE_MOST_NS		(5 * NSEC_PER_MSEC)
+
+static u64 work_in(const struct iso_disk *d, unsigned int us)
+{
+	return mul_u64_u64_div_u64(d->rate, us, USEC_PER_SEC);
+}
+
+/**
+ * iso_measure_restart() - forget how much the device may have at once
+ * @d: its disk lock is held
+ */
+void iso_measure_restart(struct iso_disk *d)
+{
+	lockdep_assert_held(&d->disk.lock);
+
+	window_init(&d->window, max(FIRST_WORK, FIRST_REQUESTS * d->mean_work));
+	iso_resize(d, d->window_mode > 0 ? d->window_mode :
+		   d->window_mode ? S32_MAX : d->window.size);
+}
+
+/**
+ * iso_first_request() - the disk is used for the first time
+ * @d: disk
+ * @work: of a request
+ */
+void iso_first_request(struct iso_disk *d, u64 work)
+{
+	spin_lock(&d->disk.lock);
+	if (!d->size) {
+		WRITE_ONCE(d->mean_work, work);
+		WRITE_ONCE(d->ease, LEAST_REQUESTS * work << VTIME_SHIFT);
+		WRITE_ONCE(d->slack, d->ease);
+		iso_measure_restart(d);
+	}
+	spin_unlock(&d->disk.lock);
+}
+
+/**
+ * iso_account() - a request has completed
+ * @d: disk
+ * @gq: its group's; the lock of its hardware queue is held
+ * @rq: request
+ * @sectors: that it had when it went to the device
+ * @work: of it
+ * @now: ns
+ */
+void iso_account(struct iso_disk *d, struct iso_gq *gq,
+		 const struct request *rq, unsigned int sectors, u64 work,
+		 u64 now)
+{
+	unsigned int c = min(fls(sectors), ISO_SIZES - 1);
+	unsigned int dir = op_is_write(rq->cmd_flags);
+	struct iso_done *done = &gq->hq->done;
+	u64 took, waited;
+	u32 base;
+
+	if (!rq->io_start_time_ns || now <= rq->io_start_time_ns)
+		return;
+	took = min_t(u64, now - rq->io_start_time_ns, U32_MAX - 1);
+	waited = now - min(rq->start_time_ns, rq->io_start_time_ns);
+	if (took < READ_ONCE(d->base[0][dir][c]))
+		WRITE_ONCE(d->base[0][dir][c], took);
+	base = min(READ_ONCE(d->base[0][dir][c]), READ_ONCE(d->base[1][dir][c]));
+
+	WRITE_ONCE(gq->area, gq->area + waited * work);
+	WRITE_ONCE(gq->base_area, gq->base_area + base * work);
+	WRITE_ONCE(done->nr, done->nr + 1);
+	WRITE_ONCE(done->work, done->work + work);
+	WRITE_ONCE(done->area, done->area + took * work);
+	WRITE_ONCE(done->base_area, done->base_area + base * work);
+	WRITE_ONCE(done->wait_area, done->wait_area + waited * work);
+}
+
+static struct iso_done sum_up(const struct iso_disk *d)
+{
+	struct iso_done sum = {};
+	unsigned int i;
+
+	for (i = 0; i < d->disk.nr_hqs; i++) {
+		const struct iso_done *done = &d->hq[i].done;
+
+		sum.nr += READ_ONCE(done->nr);
+		sum.work += READ_ONCE(done->work);
+		sum.area += READ_ONCE(done->area);
+		sum.base_area += READ_ONCE(done->base_area);
+	}
+	return sum;
+}
+
+static void note_rate(struct iso_disk *d, u64 rate)
+{
+	unsigned int i;
+
+	d->rates[d->rate_at++ % ARRAY_SIZE(d->rates)] = rate;
+	d->rate = 0;
+	for (i = 0; i < ARRAY_SIZE(d->rates); i++)
+		d->rate = max(d->rate, d->rates[i]);
+}
+
+static void renew_base(struct iso_disk *d, u64 now)
+{
+	if (now - d->base_ns < BASE_NS)
+		return;
+	memcpy(d->base[1], d->base[0], sizeof(d->base[0]));
+	memset(d->base[0], 0xff, sizeof(d->base[0]));
+	d->base_ns = now;
+}
+
+static void save_idle(struct iso_disk *d, u64 span)
+{
+	s64 idle = atomic64_add_return(div_u64(span * d->idle_loss, 1000),
+				       &d->idle_ns);
+
+	if (idle > (s64)IDLE_MOST_NS)
+		atomic64_sub(idle - IDLE_MOST_NS, &d->idle_ns);
+}
+
+/**
+ * iso_measure() - end the epoch if it is long enough
+ * @d: its disk lock is held
+ * @now: ns
+ */
+void iso_measure(struct iso_disk *d, u64 now)
+{
+	u64 span = now - d->epoch_ns, work, nr, area;
+	struct iso_done sum = sum_up(d);
+	struct window_epoch e;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	nr = sum.nr - d->seen.nr;
+	if (!nr || (nr < EPOCH_REQUESTS && span < EPOCH_MOST_NS))
+		return;
+	work = sum.work - d->seen.work;
+	area = sum.area - d->seen.area;
+
+	WRITE_ONCE(d->mean_work, max(div64_u64(work, nr), 1ULL));
+	e.rate = mul_u64_u64_div_u64(work, NSEC_PER_SEC, span);
+	e.limited = READ_ONCE(d->limited);
+	e.peak = READ_ONCE(d->peak);
+	e.least = LEAST_REQUESTS * d->mean_work;
+	/* Little's law: so much there would be, had all taken the least time. */
+	e.busy = div64_u64(sum.base_area - d->seen.base_area, span);
+	WRITE_ONCE(d->busy_with, (d->busy_with * 7 + e.busy * ISO_BUSY_ONE /
+				  d->mean_work) / 8);
+	d->seen = sum;
+	WRITE_ONCE(d->limited, false);
+	WRITE_ONCE(d->peak, 0);
+	WRITE_ONCE(d->epoch_ns, now);
+	WRITE_ONCE(d->epoch_len,
+		   clamp(EPOCH_LATENCIES * div64_u64(area, max(work, 1ULL)),
+			 EPOCH_LEAST_NS, EPOCH_MOST_NS));
+
+	note_rate(d, e.rate);
+	renew_base(d, now);
+	save_idle(d, span);
+	if (!d->window_mode) {
+		window_epoch(&d->window, &e);
+		iso_resize(d, window_now(&d->window));
+	}
+	WRITE_ONCE(d->ease, LEAST_REQUESTS * d->mean_work << VTIME_SHIFT);
+	WRITE_ONCE(d->slack, max(work_in(d, d->hold_us) << VTIME_SHIFT,
+				 d->ease));
+	WRITE_ONCE(d->debt_max, work_in(d, DEBT_US) << VTIME_SHIFT);
+
+	if (now - d->scan_ns >= SCAN_NS || d->nr_scans < FIRST_SCANS ||
+	    d->trial) {
+		iso_scan(d, now);
+		isoblk_gate_tick(&d->disk);
+	}
+	iso_update_horizon(d, now);
+}

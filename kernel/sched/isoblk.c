@@ -1,0 +1,1123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * isoblk: divides a disk by weight in virtual time.
+ *
+ * Every group has a time: the work it was charged over its share of the disk
+ * (vtime.h). Who is furthest behind is served first: start-time fair queueing, as
+ * SFQ(D) and MQFQ have it for devices that serve many at once. The disk's own time
+ * is that of whoever was served last. A group that comes back begins there, so
+ * that nobody saves up; and as it is not ahead of it, it goes before all others,
+ * also when the device has its fill: that is the reader beside the backup.
+ *
+ * That divides what waits in the elevator. Three things see to it that
+ * something does, and that waiting is no loss:
+ *
+ *  - The window (window.c): the device has as much work at once as makes it fast,
+ *    and no more. Beyond, it only keeps queues of its own, in an order of its own.
+ *    Its size is found by trying a little more and a little less.
+ *
+ *  - The horizon (isoblk-hold.c): nobody is further ahead than a little of those for
+ *    whom it is worth waiting, whether they have requests in the device or will come
+ *    back at once. It divides what never waits here: four readers whose requests
+ *    are all in the device, a log that is written one request after the other.
+ *
+ *  - The gate (gate.c): tags are divided before they are asked for, so that a
+ *    group whose turn comes has a request.
+ *
+ * What others may wait for in turn (metadata, journal, swap) goes first of all. It
+ * is charged to its owner, and is ordinary once the owner is far ahead.
+ *
+ * A group keeps its turn until it is the slack ahead of the next: on a disk that
+ * turns, for there every change is a seek; and as long as it streams, for streams
+ * that alternate request by request meet on the same dies, where each alone would
+ * use all of them. Requests are merged where that
+ * costs no parallelism: when a group has as many as keep the device busy.
+ *
+ * Many queues. A hardware queue decides alone, under its own lock. What all share is
+ * read for each request and written seldom: the horizon, when somebody is beyond
+ * it; the disk's time, when it has moved on by a part of the slack; the
+ * window's room, when a hardware queue has used up its part. A group's time is written by
+ * the CPUs that send for it. Hardware queues keep pace since the horizon counts
+ * those that wait. A completion that leaves its own queue with nothing to do
+ * runs the queue that waits with the earliest time.
+ *
+ * Time. No clock is read for a request: a hardware queue's time is when something
+ * was last inserted or completed there, which the kernel has noted.
+ *
+ * Locks, outermost first: hq->lock, disk.lock. Lifetime: as in share.c; a request holds
+ * its group's blkg, and waits in a list only while it does.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <trace/events/block.h>
+
+#include "isoblk.h"
+
+/* Beside others a merged request grows to this: so long they may wait for it. */
+#define MERGE_KB		128
+
+/*
+ * A device that is busy with so few requests at once gains by larger ones. Any other
+ * serves many side by side: no request takes more than this part of the window.
+ */
+#define FEW_REQUESTS		8
+
+/* Beside others it keeps so many apart: who has one has nothing to send meanwhile. */
+#define LEAST_APART		4
+
+/* How far groups may be apart, as time of the device. */
+#define HOLD_US			200
+#define HOLD_US_ROTATIONAL	100000
+#define HOLD_US_MOST		10000000
+
+/* For how long somebody is waited for who is expected back. */
+#define IDLE_US			100
+#define IDLE_US_ROTATIONAL	8000
+#define IDLE_US_MOST		1000000
+
+/* How much time may be lost by that, permille. */
+#define IDLE_LOSS		10
+
+/* A group that has been late once may be behind by so many slacks, and no more. */
+#define LATE_SLACKS		2
+
+/* The disk's time is written when it has moved on by this part of the slack. */
+#define VNOW_FRACTION		16
+
+/* So many requests a hardware queue has in the device, whatever the window. */
+#define LEAST_IN_DEVICE		2
+
+/* How often groups that are idle are looked for. */
+#define ISO_TICK		msecs_to_jiffies(50)
+
+/* The disk's time to begin with: times before it exist. */
+#define FIRST_VNOW		BIT_ULL(60)
+
+/* What a request without data costs, and one that discards: sectors. */
+#define NO_DATA_COST		ISOBLK_NO_DATA_COST
+
+/*
+ * rq->elv.priv[0] is the struct iso_gq that holds the request, from the first
+ * insertion on, and a reference to the group's blkg. priv[1] packs:
+ */
+#define RQ_IN_DEVICE		BIT(0)
+#define RQ_REFUNDED		BIT(1)	/* it came back, and what it was charged too */
+#define RQ_WORK_SHIFT		4
+#define RQ_WORK_MOST		GENMASK(27, 0)
+#define RQ_SECTORS_SHIFT	32
+
+static_assert(BITS_PER_LONG == 64);
+
+static struct iso_disk *q_to_iso(const struct request_queue *q)
+{
+	return q->elevator->elevator_data;
+}
+
+static struct iso_hq *hctx_to_hq(const struct blk_mq_hw_ctx *hctx)
+{
+	const struct isoblk_hq *common = hctx->sched_data;
+
+	return &q_to_iso(hctx->queue)->hq[common->index];
+}
+
+static struct iso_gq *rq_to_gq(const struct request *rq)
+{
+	return rq->elv.priv[0];
+}
+
+static unsigned long rq_state(const struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[1];
+}
+
+static void rq_set_state(struct request *rq, unsigned long flags, u64 work)
+{
+	rq->elv.priv[1] = (void *)(flags | work << RQ_WORK_SHIFT |
+		(unsigned long)blk_rq_sectors(rq) << RQ_SECTORS_SHIFT);
+}
+
+static u64 rq_work(const struct request *rq)
+{
+	return rq_state(rq) >> RQ_WORK_SHIFT & RQ_WORK_MOST;
+}
+
+static unsigned int rq_sectors(const struct request *rq)
+{
+	return rq_state(rq) >> RQ_SECTORS_SHIFT;
+}
+
+static enum isoblk_op rq_op(const struct request *rq)
+{
+	if (op_is_discard(rq->cmd_flags))
+		return ISOBLK_DISCARD;
+	return op_is_write(rq->cmd_flags) ? ISOBLK_WRITE : ISOBLK_READ;
+}
+
+/* What @rq is charged: how much it moves. */
+static u64 work_of(const struct request *rq)
+{
+	if (!blk_rq_sectors(rq) || rq_op(rq) == ISOBLK_DISCARD)
+		return NO_DATA_COST;
+	return min_t(u64, blk_rq_sectors(rq), RQ_WORK_MOST);
+}
+
+/* Others may wait for it in turn. */
+static bool rq_urgent(const struct request *rq)
+{
+	return rq->cmd_flags & (REQ_META | REQ_SWAP);
+}
+
+/* ---- order --------------------------------------------------------------- */
+
+static void tree_add(struct iso_hq *hq, struct iso_gq *gq)
+{
+	struct rb_node **link = &hq->tree.rb_root.rb_node, *parent = NULL;
+	struct iso_gq *other;
+	bool first = true;
+
+	gq->key = atomic64_read(&gq->group->vtime);
+	while (*link) {
+		parent = *link;
+		other = rb_entry(parent, struct iso_gq, node);
+		if (vtime_before(gq->key, other->key)) {
+			link = &parent->rb_left;
+		} else {
+			link = &parent->rb_right;
+			first = false;
+		}
+	}
+	rb_link_node(&gq->node, parent, link);
+	rb_insert_color_cached(&gq->node, &hq->tree, first);
+}
+
+static void tree_renew(struct iso_hq *hq, struct iso_gq *gq)
+{
+	rb_erase_cached(&gq->node, &hq->tree);
+	tree_add(hq, gq);
+}
+
+/*
+ * The group that is furthest behind. A time grows where the group sends from
+ * another hardware queue: its place here is then too early, and is mended when it
+ * comes first. Seldom a time is set back (a larger share, a refund): the place is
+ * then too late, and is mended when others would wait for the group.
+ */
+static struct iso_gq *tree_first(struct iso_hq *hq)
+{
+	struct rb_node *node;
+	struct iso_gq *gq;
+
+	while ((node = rb_first_cached(&hq->tree))) {
+		gq = rb_entry(node, struct iso_gq, node);
+		if (gq->key == atomic64_read(&gq->group->vtime))
+			return gq;
+		tree_renew(hq, gq);
+	}
+	return NULL;
+}
+
+/* Whether the next of @gq's begins where its last ended. */
+static bool in_sequence(const struct iso_gq *gq)
+{
+	return blk_rq_pos(list_first_entry(&gq->fifo, struct request,
+					   queuelist)) == gq->end;
+}
+
+/*
+ * Whose turn it is: the same group's, on a disk that turns or as long as it streams,
+ * unless it is far ahead.
+ */
+static struct iso_gq *keep_turn(struct iso_disk *d, struct iso_hq *hq,
+				struct iso_gq *first)
+{
+	u64 end = atomic64_read(&first->group->vtime) + READ_ONCE(d->slack);
+
+	if (!hq->turn || !(d->rotational || in_sequence(hq->turn)) ||
+	    vtime_before(end, atomic64_read(&hq->turn->group->vtime)))
+		hq->turn = first;
+	return hq->turn;
+}
+
+static struct request *take_first(struct iso_hq *hq, struct iso_gq *gq)
+{
+	struct request *rq = list_first_entry(&gq->fifo, struct request,
+					      queuelist);
+
+	list_del_init(&rq->queuelist);
+	list_del_init(&gq->fresh_node);
+	rb_erase_cached(&gq->node, &hq->tree);
+	gq->end = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	WRITE_ONCE(gq->nr, gq->nr - 1);
+	if (!gq->nr && hq->turn == gq)
+		hq->turn = NULL;
+	return rq;
+}
+
+/* ---- dispatch ------------------------------------------------------------- */
+
+static void update_share(struct iso_disk *d, struct iso_group *g)
+{
+	u64 vtime;
+	u32 share;
+
+	if (likely(READ_ONCE(g->share_gen) == READ_ONCE(d->disk.weights_gen)))
+		return;
+	spin_lock(&d->disk.lock);
+	share = isoblk_group_share(g->group);
+	vtime = atomic64_read(&g->vtime);
+	atomic64_add(vtime_rescale(vtime, READ_ONCE(d->vnow), g->share,
+				   share) - vtime, &g->vtime);
+	WRITE_ONCE(g->share, share);
+	WRITE_ONCE(g->share_gen, d->disk.weights_gen);
+	spin_unlock(&d->disk.lock);
+}
+
+static void note_peak(struct iso_disk *d, struct iso_hq *hq)
+{
+	s64 in = READ_ONCE(d->size) - atomic64_read(&d->pool) -
+		atomic64_read(&hq->spare);
+
+	if (in > (s64)READ_ONCE(d->peak))
+		WRITE_ONCE(d->peak, in);
+}
+
+/* @rq goes to the device. */
+static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
+		   u64 work)
+{
+	struct iso_gq *gq = rq_to_gq(rq);
+	struct iso_group *g = gq->group;
+	enum isoblk_op op = rq_op(rq);
+	bool indebted;
+
+	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
+	indebted = iso_indebted(d, g);
+	if (READ_ONCE(g->group->indebted) != indebted)
+		WRITE_ONCE(g->group->indebted, indebted);
+
+	atomic64_add(ISO_IN_DEVICE - ISO_WAITS, &g->has);
+	hq->in_device++;
+	WRITE_ONCE(hq->nr, hq->nr - 1);
+	note_peak(d, hq);
+	rq_set_state(rq, RQ_IN_DEVICE, work);
+	WRITE_ONCE(gq->common->bytes[op],
+		   gq->common->bytes[op] + blk_rq_bytes(rq));
+	WRITE_ONCE(gq->common->ios[op], gq->common->ios[op] + 1);
+	if (hq->now > rq->start_time_ns)
+		WRITE_ONCE(gq->wait_ns,
+			   gq->wait_ns + hq->now - rq->start_time_ns);
+}
+
+/* Nothing may go for now; whoever would be next has time @tag. */
+static void block(struct iso_disk *d, struct iso_hq *hq, u64 tag)
+{
+	WRITE_ONCE(hq->wait_tag, tag);
+	if (!hq->blocked) {
+		WRITE_ONCE(hq->blocked, true);
+		atomic_inc(&d->nr_blocked);
+	}
+}
+
+static void unblock(struct iso_disk *d, struct iso_hq *hq)
+{
+	if (hq->blocked) {
+		WRITE_ONCE(hq->blocked, false);
+		atomic_dec(&d->nr_blocked);
+	}
+}
+
+static struct request *next_urgent(struct iso_disk *d, struct iso_hq *hq)
+{
+	struct request *rq = list_first_entry_or_null(&hq->urgent,
+						      struct request,
+						      queuelist);
+	u64 work;
+
+	if (!rq)
+		return NULL;
+	list_del_init(&rq->queuelist);
+	update_share(d, rq_to_gq(rq)->group);
+	work = work_of(rq);
+	/* Above the window, if need be. */
+	if (!iso_get_room(d, hq, work))
+		atomic64_sub(work, &hq->spare);
+	charge(d, hq, rq, work);
+	return rq;
+}
+
+/* Whoever is not ahead and had nothing goes before all others, window or not. */
+static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
+{
+	struct iso_gq *gq = list_first_entry_or_null(&hq->fresh, struct iso_gq,
+						     fresh_node);
+	struct request *rq;
+	u64 work;
+
+	if (!gq)
+		return NULL;
+	update_share(d, gq->group);
+	rq = take_first(hq, gq);
+	work = work_of(rq);
+	if (!iso_get_room(d, hq, work))
+		atomic64_sub(work, &hq->spare);
+	charge(d, hq, rq, work);
+	if (gq->nr)
+		tree_add(hq, gq);
+	return rq;
+}
+
+static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
+{
+	struct iso_gq *gq, *late;
+	struct request *rq;
+	u64 work, tag;
+
+again:
+	gq = tree_first(hq);
+	if (!gq)
+		return NULL;
+	gq = keep_turn(d, hq, gq);
+	update_share(d, gq->group);
+	tag = atomic64_read(&gq->group->vtime);
+
+	/* What the device does not take would wait where nobody chooses. */
+	if (hq->in_device + 2 > d->tags && hq->in_device) {
+		block(d, hq, tag);
+		return NULL;
+	}
+	work = work_of(list_first_entry(&gq->fifo, struct request, queuelist));
+	if (!iso_get_room(d, hq, work)) {
+		if (hq->in_device >= LEAST_IN_DEVICE) {
+			if (!READ_ONCE(d->limited))
+				WRITE_ONCE(d->limited, true);
+			block(d, hq, tag);
+			return NULL;
+		}
+		/* However large: while one is served, the next is there. */
+		atomic64_sub(work, &hq->spare);
+	}
+	if (iso_beyond_horizon(d, hq, tag, &late)) {
+		if (late && late->key != atomic64_read(&late->group->vtime)) {
+			tree_renew(hq, late);
+			iso_put_room(d, hq, work);
+			goto again;
+		}
+		block(d, hq, tag);
+		/*
+		 * Our flag before their requests; pairs with leave_device(). The last
+		 * that we wait for may have ended on another hardware queue.
+		 */
+		smp_mb();
+		if (d->disk.nr_hqs == 1 ||
+		    iso_beyond_horizon(d, hq, tag, &late)) {
+			iso_put_room(d, hq, work);
+			return NULL;
+		}
+		unblock(d, hq);
+	}
+	/* Not for those that went before: else they would drive it on themselves. */
+	if (vtime_before(READ_ONCE(d->vnow) +
+			 READ_ONCE(d->slack) / VNOW_FRACTION, tag))
+		WRITE_ONCE(d->vnow, tag);
+	rq = take_first(hq, gq);
+	charge(d, hq, rq, work);
+	if (gq->nr)
+		tree_add(hq, gq);
+	return rq;
+}
+
+static void measure(struct iso_disk *d, u64 now)
+{
+	u64 began = READ_ONCE(d->epoch_ns);
+
+	if (likely(now < began + READ_ONCE(d->epoch_len)))
+		return;
+	/* One CPU will do. */
+	if (atomic_xchg_acquire(&d->measuring, 1))
+		return;
+	spin_lock(&d->disk.lock);
+	if (now >= d->epoch_ns + d->epoch_len)
+		iso_measure(d, now);
+	spin_unlock(&d->disk.lock);
+	atomic_set_release(&d->measuring, 0);
+}
+
+static struct request *iso_dispatch(struct blk_mq_hw_ctx *hctx)
+{
+	struct iso_hq *hq = hctx_to_hq(hctx);
+	struct iso_disk *d = hq->disk;
+	struct request *rq;
+
+	spin_lock_irq(&hq->lock);
+	measure(d, hq->now);
+	rq = next_urgent(d, hq);
+	if (!rq)
+		rq = next_fresh(d, hq);
+	if (!rq)
+		rq = next_in_order(d, hq);
+	spin_unlock_irq(&hq->lock);
+	return rq;
+}
+
+static bool iso_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct iso_hq *hq = hctx_to_hq(hctx);
+
+	return READ_ONCE(hq->nr) && !READ_ONCE(hq->blocked);
+}
+
+/* The hardware queue that waits with the earliest time may try again. */
+static void run_first_blocked(struct iso_disk *d)
+{
+	struct iso_hq *hq, *first = NULL;
+	unsigned long flags;
+	unsigned int i;
+
+	for (i = 0; i < d->disk.nr_hqs; i++) {
+		hq = &d->hq[i];
+		if (READ_ONCE(hq->blocked) &&
+		    (!first || vtime_before(READ_ONCE(hq->wait_tag),
+					    READ_ONCE(first->wait_tag))))
+			first = hq;
+	}
+	if (!first)
+		return;
+	spin_lock_irqsave(&first->lock, flags);
+	unblock(d, first);
+	spin_unlock_irqrestore(&first->lock, flags);
+	blk_mq_run_hw_queue(first->hctx, true);
+}
+
+/* Somebody was waited for, and has not come. */
+static enum hrtimer_restart iso_timer(struct hrtimer *timer)
+{
+	struct iso_disk *d = container_of(timer, struct iso_disk, timer);
+	u64 now = ktime_get_ns();
+	unsigned long flags;
+	unsigned int i;
+
+	iso_end_wait(d, now);
+	for (i = 0; i < d->disk.nr_hqs; i++) {
+		struct iso_hq *hq = &d->hq[i];
+
+		spin_lock_irqsave(&hq->lock, flags);
+		hq->now = max(hq->now, now);
+		unblock(d, hq);
+		spin_unlock_irqrestore(&hq->lock, flags);
+	}
+	blk_mq_run_hw_queues(d->disk.q, true);
+	return HRTIMER_NORESTART;
+}
+
+/*
+ * Now and then, as long as groups take part: those that have been idle leave. And
+ * whoever waits for what will not come tries again.
+ */
+static void iso_tick(struct timer_list *t)
+{
+	struct iso_disk *d = timer_container_of(d, t, tick);
+	unsigned long flags;
+	unsigned int i;
+	bool again;
+
+	spin_lock_irqsave(&d->disk.lock, flags);
+	iso_find_idle(d, ktime_get_ns());
+	again = !list_empty(&d->groups);
+	spin_unlock_irqrestore(&d->disk.lock, flags);
+
+	for (i = 0; atomic_read(&d->nr_blocked) && i < d->disk.nr_hqs; i++)
+		run_first_blocked(d);
+	if (again)
+		mod_timer(&d->tick, jiffies + ISO_TICK);
+}
+
+/* ---- arrival --------------------------------------------------------------- */
+
+static void join(struct iso_disk *d, struct iso_group *g)
+{
+	spin_lock(&d->disk.lock);
+	if (!g->joined) {
+		isoblk_join(g->group);
+		list_add_tail(&g->node, &d->groups);
+		WRITE_ONCE(d->nr_groups, d->nr_groups + 1);
+		g->share = 0;
+		g->recent = (struct iso_sums){};
+		WRITE_ONCE(g->joined, true);
+		if (!timer_pending(&d->tick))
+			mod_timer(&d->tick, jiffies + ISO_TICK);
+	}
+	spin_unlock(&d->disk.lock);
+}
+
+static void raise_vtime(struct iso_group *g, u64 least)
+{
+	u64 at = atomic64_read(&g->vtime);
+
+	while (vtime_before(at, least) &&
+	       !atomic64_try_cmpxchg(&g->vtime, &at, least))
+		;
+}
+
+/*
+ * A group that had @had requests has one more. Returns true if none waits, and it is
+ * not ahead of the disk's time, as far as that can be told: it moves on by whole
+ * requests. All that may go for this reason is no more than @ease together.
+ */
+static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
+{
+	u64 think, think_ns = READ_ONCE(g->think_ns);
+	u64 vnow = READ_ONCE(d->vnow);
+
+	if (iso_waits(had)) {
+		WRITE_ONCE(g->think_ns, think_ns - think_ns / 64);
+		return false;
+	}
+	if (iso_in_device(had)) {
+		if (!READ_ONCE(g->held_for) && !READ_ONCE(g->gated))
+			raise_vtime(g, vnow);
+		goto out;
+	}
+	if (READ_ONCE(d->idle_since))
+		iso_end_wait(d, now);
+	think = now - min(READ_ONCE(g->ended_ns), now);
+	if (!READ_ONCE(g->held_for) && !READ_ONCE(g->gated))
+		raise_vtime(g, vnow);
+	else if (think >= iso_patience(d, g))
+		raise_vtime(g, vnow - LATE_SLACKS * READ_ONCE(d->slack));
+	if (READ_ONCE(g->ended_ns))
+		WRITE_ONCE(g->think_ns, (think_ns * 7 +
+					 min(think, NSEC_PER_SEC)) / 8);
+out:
+	return !vtime_before(vnow + READ_ONCE(d->ease),
+			     atomic64_read(&g->vtime));
+}
+
+/* The first time that @rq is seen with its bio: it holds a tag of its group's. */
+static struct iso_gq *enter(struct iso_hq *hq, struct request *rq)
+{
+	struct isoblk_group *group = isoblk_bio_group(rq->bio);
+	struct iso_group *g = isoblk_group_own(group);
+	struct iso_gq *gq = &g->gq[hq->index];
+
+	blkg_get(pd_to_blkg(&group->pd));
+	rq->elv.priv[0] = gq;
+	isoblk_gate_enter(gq->common);
+	return gq;
+}
+
+static void insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
+		   bool at_head)
+{
+	struct iso_gq *gq = rq_to_gq(rq) ?: enter(hq, rq);
+	struct iso_group *g = gq->group;
+	bool fresh;
+	u64 had;
+
+	hq->now = max(hq->now, rq->start_time_ns);
+	if (unlikely(!READ_ONCE(d->size)))
+		iso_first_request(d, work_of(rq));
+
+	/* Our count before their flag: the barrier is in it; pairs with left(). */
+	had = atomic64_fetch_add(ISO_WAITS, &g->has);
+	if (unlikely(!READ_ONCE(g->joined)))
+		join(d, g);
+	fresh = arrive(d, g, had, hq->now);
+
+	WRITE_ONCE(hq->nr, hq->nr + 1);
+	if (rq_urgent(rq) && !READ_ONCE(g->group->indebted)) {
+		list_add_tail(&rq->queuelist, &hq->urgent);
+		return;
+	}
+	if (at_head)
+		list_add(&rq->queuelist, &gq->fifo);
+	else
+		list_add_tail(&rq->queuelist, &gq->fifo);
+	WRITE_ONCE(gq->nr, gq->nr + 1);
+	if (gq->nr == 1)
+		tree_add(hq, gq);
+	if (fresh && list_empty(&gq->fresh_node))
+		list_add_tail(&gq->fresh_node, &hq->fresh);
+}
+
+static void iso_insert(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+		       blk_insert_t flags)
+{
+	struct iso_hq *hq = hctx_to_hq(hctx);
+	struct request *rq, *next;
+	unsigned long irq;
+
+	spin_lock_irqsave(&hq->lock, irq);
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		insert(hq->disk, hq, rq, flags & BLK_MQ_INSERT_AT_HEAD);
+		trace_block_rq_insert(rq);
+	}
+	unblock(hq->disk, hq);
+	spin_unlock_irqrestore(&hq->lock, irq);
+}
+
+/* ---- completion -------------------------------------------------------------- */
+
+/* @rq is no longer with the device. @now is 0 if it has not been served. */
+static void leave_device(struct request *rq, u64 now)
+{
+	struct iso_gq *gq = rq_to_gq(rq);
+	struct iso_hq *hq = gq->hq;
+	struct iso_disk *d = hq->disk;
+	u64 work = rq_work(rq);
+	unsigned long flags;
+	bool run;
+
+	spin_lock_irqsave(&hq->lock, flags);
+	hq->now = max(hq->now, now);
+	if (now)
+		iso_account(d, gq, rq, rq_sectors(rq), work, now);
+	rq->elv.priv[1] = (void *)(rq_state(rq) & ~RQ_IN_DEVICE);
+	hq->in_device--;
+	iso_put_room(d, hq, work);
+	WRITE_ONCE(gq->group->ended_ns, hq->now);
+	atomic64_sub(ISO_IN_DEVICE, &gq->group->has);
+	/* Their requests before our flag; pairs with next_in_order(). */
+	smp_mb__after_atomic();
+	run = hq->blocked && hq->nr;
+	if (run)
+		unblock(d, hq);
+	spin_unlock_irqrestore(&hq->lock, flags);
+
+	if (run)
+		blk_mq_run_hw_queue(hq->hctx, true);
+	else if (unlikely(atomic_read(&d->nr_blocked)))
+		run_first_blocked(d);
+}
+
+static void iso_completed(struct request *rq, u64 now)
+{
+	if (rq_to_gq(rq) && rq_state(rq) & RQ_IN_DEVICE)
+		leave_device(rq, now);
+}
+
+/* What @rq was charged or is refunded while it is with nobody. */
+static void charge_late(struct iso_gq *gq, const struct request *rq, int sign)
+{
+	struct isoblk_group *group = gq->group->group;
+	enum isoblk_op op = rq_op(rq);
+	s64 bytes = (s64)rq_sectors(rq) << SECTOR_SHIFT;
+
+	atomic64_add(sign * bytes, &group->late_bytes[op]);
+	atomic64_add(sign, &group->late_ios[op]);
+	atomic64_add(sign * (s64)vtime_step(rq_work(rq),
+					    max(READ_ONCE(gq->group->share), 1U)),
+		     &gq->group->vtime);
+}
+
+/*
+ * The driver gives @rq back. It may come again by insertion, and is then charged
+ * at dispatch; or, if the driver has prepared it, straight to the driver:
+ * iso_finish() charges that.
+ */
+static void iso_requeue(struct request *rq)
+{
+	struct iso_gq *gq = rq_to_gq(rq);
+	u64 work;
+
+	if (!gq || !(rq_state(rq) & RQ_IN_DEVICE))
+		return;
+	leave_device(rq, 0);
+	/* What is left of it: a part may have completed. */
+	work = rq_work(rq);
+	rq_set_state(rq, RQ_REFUNDED, work);
+	charge_late(gq, rq, -1);
+}
+
+static void iso_finish(struct request *rq)
+{
+	struct iso_gq *gq = rq_to_gq(rq);
+
+	if (!gq)
+		return;
+	if (unlikely(rq_state(rq) & RQ_IN_DEVICE))
+		leave_device(rq, 0);
+	if (unlikely(rq_state(rq) & RQ_REFUNDED))
+		charge_late(gq, rq, 1);
+	isoblk_gate_leave(gq->common);
+	rq->elv.priv[0] = NULL;
+	blkg_put(pd_to_blkg(&gq->group->group->pd));
+}
+
+/* ---- merging ----------------------------------------------------------------- */
+
+static void iso_prepare(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+	rq->elv.priv[1] = NULL;
+}
+
+static bool iso_allow_merge(struct request_queue *q, struct request *rq,
+			    struct bio *bio)
+{
+	struct iso_disk *d = q_to_iso(q);
+	u64 most = (u64)READ_ONCE(d->merge_kb) << 1, size = READ_ONCE(d->size);
+
+	if (READ_ONCE(d->busy_with) > FEW_REQUESTS * ISO_BUSY_ONE)
+		most = min(most, size / FEW_REQUESTS);
+	return READ_ONCE(d->nr_groups) < 2 ||
+		blk_rq_sectors(rq) + bio_sectors(bio) <= most;
+}
+
+/* Whether @g has as many requests apart as keep the device busy. */
+static bool has_enough(const struct iso_disk *d, const struct iso_group *g)
+{
+	u64 has = atomic64_read(&g->has);
+	u64 apart = iso_waits(has) + iso_in_device(has);
+
+	return apart >= LEAST_APART &&
+		apart * ISO_BUSY_ONE > READ_ONCE(d->busy_with);
+}
+
+static bool iso_bio_merge(struct request_queue *q, struct bio *bio,
+			  unsigned int nr_segs)
+{
+	struct iso_hq *hq = hctx_to_hq(isoblk_map_queue(q, bio->bi_opf));
+	struct isoblk_gq *waited = isoblk_gate_arrive(q, bio);
+	struct iso_group *g = isoblk_group_own(isoblk_bio_group(bio));
+	struct iso_gq *gq = &g->gq[hq->index];
+	bool merged = false;
+
+	if (READ_ONCE(gq->nr) && (READ_ONCE(hq->disk->nr_groups) < 2 ||
+				  has_enough(hq->disk, g))) {
+		spin_lock_irq(&hq->lock);
+		if (gq->nr)
+			merged = blk_bio_list_merge(q, &gq->fifo, bio, nr_segs);
+		if (merged && waited)
+			isoblk_gate_merged(waited);
+		spin_unlock_irq(&hq->lock);
+	}
+	return merged || (!waited && !isoblk_gate_pass(q, bio));
+}
+
+/* ---- groups -------------------------------------------------------------------- */
+
+static void iso_group_init(struct isoblk_group *group)
+{
+	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
+	struct iso_group *g = isoblk_group_own(group);
+	unsigned int i;
+
+	g->group = group;
+	INIT_LIST_HEAD(&g->node);
+	INIT_LIST_HEAD(&g->holder);
+	atomic64_set(&g->vtime, READ_ONCE(d->vnow));
+	for (i = 0; i < group->disk->nr_hqs; i++) {
+		struct iso_gq *gq = &g->gq[i];
+
+		RB_CLEAR_NODE(&gq->node);
+		INIT_LIST_HEAD(&gq->fresh_node);
+		INIT_LIST_HEAD(&gq->fifo);
+		gq->group = g;
+		gq->common = &group->gq[i];
+		gq->hq = &d->hq[i];
+	}
+}
+
+static void iso_group_exit(struct isoblk_group *group)
+{
+	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
+	struct iso_group *g = isoblk_group_own(group);
+
+	if (!g->joined)
+		return;
+	list_del_init(&g->holder);
+	list_del_init(&g->node);
+	WRITE_ONCE(d->nr_groups, d->nr_groups - 1);
+	g->joined = false;
+	isoblk_leave(group);
+}
+
+static u64 waited_us(const struct iso_group *g)
+{
+	const struct isoblk_disk *disk = g->group->disk;
+	unsigned int i;
+	u64 ns = 0;
+
+	for (i = 0; i < disk->nr_hqs; i++)
+		ns += READ_ONCE(g->gq[i].wait_ns) +
+			READ_ONCE(g->gq[i].common->wait_ns);
+	return div_u64(ns, NSEC_PER_USEC);
+}
+
+static void iso_stat(struct isoblk_group *group, struct seq_file *s)
+{
+	seq_printf(s, " isoblk.wait_us=%llu",
+		   waited_us(isoblk_group_own(group)));
+}
+
+static const struct isoblk_ops iso_ops = {
+	.own_size = sizeof(struct iso_group),
+	.own_gq_size = sizeof(struct iso_gq),
+	.group_init = iso_group_init,
+	.group_exit = iso_group_exit,
+	.stat = iso_stat,
+};
+
+/* ---- the disk -------------------------------------------------------------------- */
+
+static void iso_free(struct iso_disk *d)
+{
+	kfree(d->hq);
+	kfree(d);
+}
+
+static struct iso_disk *iso_alloc(struct request_queue *q)
+{
+	struct iso_disk *d = kzalloc_node(sizeof(*d), GFP_KERNEL, q->node);
+	unsigned int i;
+
+	if (!d)
+		return NULL;
+	d->hq = kcalloc_node(q->nr_hw_queues, sizeof(*d->hq), GFP_KERNEL,
+			     q->node);
+	if (!d->hq) {
+		kfree(d);
+		return NULL;
+	}
+	for (i = 0; i < q->nr_hw_queues; i++) {
+		struct iso_hq *hq = &d->hq[i];
+
+		spin_lock_init(&hq->lock);
+		hq->disk = d;
+		hq->index = i;
+		hq->tree = RB_ROOT_CACHED;
+		INIT_LIST_HEAD(&hq->fresh);
+		INIT_LIST_HEAD(&hq->urgent);
+	}
+	return d;
+}
+
+static int iso_init(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct iso_disk *d = iso_alloc(q);
+	int ret;
+
+	if (!d)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&d->groups);
+	INIT_LIST_HEAD(&d->holders);
+	timer_setup(&d->tick, iso_tick, 0);
+	hrtimer_setup(&d->timer, iso_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	d->tags = q->tag_set->queue_depth;
+	d->rotational = blk_queue_rot(q);
+	d->hold_us = d->rotational ? HOLD_US_ROTATIONAL : HOLD_US;
+	d->idle_us = d->rotational ? IDLE_US_ROTATIONAL : IDLE_US;
+	d->idle_loss = IDLE_LOSS;
+	d->merge_kb = MERGE_KB;
+	d->vnow = FIRST_VNOW;
+	d->horizon = FIRST_VNOW;
+	d->epoch_ns = ktime_get_ns();
+	d->scan_ns = d->epoch_ns;
+	d->base_ns = d->epoch_ns;
+	memset(d->base, 0xff, sizeof(d->base));
+
+	ret = isoblk_groups_init(&d->disk, q, eq, &iso_ops);
+	if (ret) {
+		iso_free(d);
+		return ret;
+	}
+	/* One hardware queue after another is not asked: each has its own. */
+	blk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);
+	return 0;
+}
+
+ISOBLK_ELEVATOR_HOOKS(iso, iso_init, isoblk_depth_updated)
+
+static int iso_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	q_to_iso(hctx->queue)->hq[index].hctx = hctx;
+	return isoblk_init_hctx(hctx, index);
+}
+
+static void iso_exit_sched(struct elevator_queue *eq)
+{
+	struct iso_disk *d = eq->elevator_data;
+
+	timer_shutdown_sync(&d->tick);
+	hrtimer_cancel(&d->timer);
+	isoblk_groups_exit(&d->disk, eq);
+	iso_free(d);
+}
+
+/* ---- sysfs ------------------------------------------------------------------------- */
+
+static ssize_t iso_window_show(struct elevator_queue *e, char *page)
+{
+	struct iso_disk *d = e->elevator_data;
+	s64 mode = READ_ONCE(d->window_mode);
+
+	if (mode > 0)
+		return sysfs_emit(page, "%lld\n", mode / 2);
+	return sysfs_emit(page, mode ? "off\n" : "auto\n");
+}
+
+static ssize_t iso_window_store(struct elevator_queue *e, const char *page,
+				size_t count)
+{
+	struct iso_disk *d = e->elevator_data;
+	unsigned int kb;
+	s64 mode;
+	int ret;
+
+	if (sysfs_streq(page, "auto")) {
+		mode = 0;
+	} else if (sysfs_streq(page, "off")) {
+		mode = -1;
+	} else {
+		ret = kstrtouint(page, 10, &kb);
+		if (ret)
+			return ret;
+		if (!kb || kb > S32_MAX / 2)
+			return -ERANGE;
+		mode = 2LL * kb;
+	}
+	spin_lock_irq(&d->disk.lock);
+	WRITE_ONCE(d->window_mode, mode);
+	if (d->size)
+		iso_measure_restart(d);
+	spin_unlock_irq(&d->disk.lock);
+	return count;
+}
+
+#define ISO_UINT(name, least, most)					\
+static ssize_t iso_##name##_show(struct elevator_queue *e, char *page)	\
+{									\
+	struct iso_disk *d = e->elevator_data;				\
+									\
+	return sysfs_emit(page, "%u\n", READ_ONCE(d->name));		\
+}									\
+									\
+static ssize_t iso_##name##_store(struct elevator_queue *e,		\
+				  const char *page, size_t count)	\
+{									\
+	struct iso_disk *d = e->elevator_data;				\
+									\
+	return isoblk_store_uint(page, count, &d->name, least, most);	\
+}
+
+ISO_UINT(hold_us, 1, HOLD_US_MOST)
+ISO_UINT(idle_us, 0, IDLE_US_MOST)
+ISO_UINT(idle_loss, 0, 1000)
+ISO_UINT(merge_kb, 4, S32_MAX >> 10)
+
+static struct elv_fs_entry iso_attrs[] = {
+	__ATTR(window, 0644, iso_window_show, iso_window_store),
+	__ATTR(hold_us, 0644, iso_hold_us_show, iso_hold_us_store),
+	__ATTR(idle_us, 0644, iso_idle_us_show, iso_idle_us_store),
+	__ATTR(idle_loss, 0644, iso_idle_loss_show, iso_idle_loss_store),
+	__ATTR(merge_kb, 0644, iso_merge_kb_show, iso_merge_kb_store),
+	__ATTR(gate, 0644, isoblk_gate_show, isoblk_gate_store),
+	__ATTR_NULL
+};
+
+/* ---- debugfs ------------------------------------------------------------------------- */
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static int iso_debugfs_window(void *data, struct seq_file *m)
+{
+	struct iso_disk *d = q_to_iso(data);
+	unsigned int i, inflight = 0, waiting = 0;
+	s64 used;
+
+	spin_lock_irq(&d->disk.lock);
+	used = d->size - atomic64_read(&d->pool);
+	for (i = 0; i < d->disk.nr_hqs; i++) {
+		used -= atomic64_read(&d->hq[i].spare);
+		inflight += READ_ONCE(d->hq[i].in_device);
+		waiting += READ_ONCE(d->hq[i].nr);
+	}
+	seq_printf(m, "inflight %u used %lld size %llu trial %d waiting %u blocked %d rate %llu mean %llu busy_with %llu\n",
+		   inflight, used, d->size, d->window.phase == WINDOW_TRY,
+		   waiting, atomic_read(&d->nr_blocked), d->rate, d->mean_work,
+		   d->busy_with / ISO_BUSY_ONE);
+	spin_unlock_irq(&d->disk.lock);
+	return 0;
+}
+
+static void show_group(struct seq_file *m, struct iso_disk *d,
+		       struct iso_group *g)
+{
+	u64 has = atomic64_read(&g->has);
+	unsigned int i, bios = 0;
+	char path[128];
+
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		bios += isoblk_at_gate(g->gq[i].common);
+	cgroup_path(g->group->pd.blkg->blkcg->css.cgroup, path, sizeof(path));
+	seq_printf(m, "%s weight %u share_ppm %llu ahead %lld waiting %u in_device %u at_gate %u think_ns %llu gain %u held_for %d\n",
+		   path, g->group->weight,
+		   (u64)isoblk_group_share(g->group) * 1000000 >>
+		   ISOBLK_SHARE_SHIFT,
+		   (s64)(atomic64_read(&g->vtime) - d->vnow) >> VTIME_SHIFT,
+		   iso_waits(has), iso_in_device(has), bios, g->think_ns,
+		   g->gain, g->held_for);
+}
+
+static int iso_debugfs_groups(void *data, struct seq_file *m)
+{
+	struct iso_disk *d = q_to_iso(data);
+	struct iso_group *g;
+
+	spin_lock_irq(&d->disk.lock);
+	list_for_each_entry(g, &d->groups, node)
+		show_group(m, d, g);
+	spin_unlock_irq(&d->disk.lock);
+	return 0;
+}
+
+static const struct blk_mq_debugfs_attr iso_debugfs[] = {
+	{ "window", 0400, iso_debugfs_window },
+	{ "groups", 0400, iso_debugfs_groups },
+	{ },
+};
+#endif
+
+static struct elevator_type iso_sched = {
+	.ops = {
+		.init_sched = iso_init_sched,
+		.exit_sched = iso_exit_sched,
+		.depth_updated = iso_depth_updated,
+		.init_hctx = iso_init_hctx,
+		.exit_hctx = isoblk_exit_hctx,
+		.limit_depth = isoblk_limit_depth,
+		.allow_merge = iso_allow_merge,
+		.bio_merge = iso_bio_merge,
+		.prepare_request = iso_prepare,
+		.insert_requests = iso_insert,
+		.dispatch_request = iso_dispatch,
+		.has_work = iso_has_work,
+		.completed_request = iso_completed,
+		.requeue_request = iso_requeue,
+		.finish_request = iso_finish,
+	},
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = iso_debugfs,
+#endif
+	.elevator_attrs = iso_attrs,
+	.elevator_name = "isoblk",
+	.elevator_owner = THIS_MODULE,
+};
+
+static int __init iso_module_init(void)
+{
+	return elv_register(&iso_sched);
+}
+
+static void __exit iso_module_exit(void)
+{
+	elv_unregister(&iso_sched);
+}
+
+module_init(iso_module_init);
+module_exit(iso_module_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Divides a disk by weight in virtual time");

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Virtual time: what a group was charged, over its share.
+ *
+ * One unit of work done for a share of the whole device moves a group's time on by
+ * 2^VTIME_SHIFT; for half of the device by twice that. So while the device is
+ * busy all times move as fast as it works, however many groups there are and
+ * whatever their weights. A time is compared, never read as a date: it wraps
+ * after centuries.
+ */
+#ifndef ISOBLK_VTIME_H
+#define ISOBLK_VTIME_H
+
+#include <linux/math64.h>
+#include <linux/types.h>
+
+#include "isoblk_share.h"
+
+/* Bits of a unit of work: so that heavy groups' times are not rounded alike. */
+#define VTIME_SHIFT	6
+
+/* The longest step, so that no request of a feather-weight stops its clock. */
+#define VTIME_STEP_MAX	BIT_ULL(56)
+
+static inline bool vtime_before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+static inline u64 vtime_later(u64 a, u64 b)
+{
+	return vtime_before(a, b) ? b : a;
+}
+
+/**
+ * vtime_step() - how far work moves a group's time
+ * @work: units
+ * @share: of the device, of ISOBLK_SHARE_ONE; not 0
+ */
+static inline u64 vtime_step(u64 work, u32 share)
+{
+	u64 step = mul_u64_u64_div_u64(work << VTIME_SHIFT, ISOBLK_SHARE_ONE,
+				       share);
+
+	return min(step, VTIME_STEP_MAX);
+}
+
+/**
+ * vtime_rescale() - where a group stands when its share has changed
+ * @vtime: where it stood
+ * @now: the disk's time
+ * @before: share so far
+ * @after: share from now on
+ *
+ * What it was served ahead of its time stays the same work.
+ */
+static inline u64 vtime_rescale(u64 vtime, u64 now, u32 before, u32 after)
+{
+	u64 lead = vtime - now;
+
+	if (!before || before == after || !vtime_before(now, vtime))
+		return vtime;
+	lead = mul_u64_u64_div_u64(lead, before, max(after, 1U));
+	return now + min(lead, VTIME_STEP_MAX);
+}
+
+#endif /* ISOBLK_VTIME_H */

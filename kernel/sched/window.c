@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The window's control loop.
+ *
+ * What a device does with more work at once cannot be told from its latency: one
+ * with a common queue answers late and is no faster, one whose dies have queues
+ * of their own answers as late and is. So the window is found by trying. At first
+ * it doubles while that makes the device faster. Later a quarter more or a
+ * fifth less is tried now and then: epochs of both sizes take turns, so that what
+ * the load or the device does meanwhile falls on both, and a difference counts
+ * if it is larger than what the epochs differ among themselves.
+ */
+#include <linux/math64.h>
+#include <linux/minmax.h>
+
+#include "window.h"
+
+#define WINDOW_ONE		1024ULL
+
+/* Doubled, the device must do so much more, or it was enough before. */
+#define GROW_GAIN		15
+
+/* Requests that take so many times their least time gain little by more of them. */
+#define GROW_BUSY		4
+
+/* So many epochs in which nobody needs more end the growth. */
+#define GROW_PATIENCE		16
+
+/* In a trial: up must bring so much, and down may cost so much, of WINDOW_ONE. */
+#define UP_GAIN			10
+#define DOWN_LOSS		8
+
+/* How far down a trial goes, of STEP_ONE: at first, and after failures. */
+#define STEP_ONE		16U
+#define STEP_FIRST		14U
+#define STEP_LEAST		1U
+
+/* Epochs of each size in a trial: before the first look, and at most. */
+#define TRIAL_LOOK		6
+#define TRIAL_MOST		48
+
+/* Epochs between trials, from the last that changed something on. */
+#define PAUSE_LEAST		4
+#define PAUSE_MOST		1024
+
+/**
+ * window_init() - begin anew
+ * @w: window
+ * @size: to begin with, units
+ */
+void window_init(struct window *w, u64 size)
+{
+	*w = (struct window){
+		.size = size,
+		.phase = WINDOW_GROW,
+		.pause = PAUSE_LEAST,
+		.step = STEP_FIRST,
+	};
+}
+
+static void cruise(struct window *w, unsigned int epochs)
+{
+	w->phase = WINDOW_CRUISE;
+	w->odd = false;
+	w->left = epochs;
+}
+
+static void begin_trial(struct window *w, const struct window_epoch *e)
+{
+	w->up = w->try_up;
+	w->trial = w->up ? w->size + max(w->size / 4, e->least / 2) :
+		max3(w->size - w->size / STEP_ONE * w->step, e->busy,
+		     e->least);
+	w->trial = w->up ? w->trial : min(w->trial, w->size);
+	if (w->trial == w->size) {
+		w->try_up = true;
+		cruise(w, w->pause);
+		return;
+	}
+	w->phase = WINDOW_TRY;
+	w->odd = false;
+	w->skip = 0;
+	w->unit = max(e->rate / WINDOW_ONE, 1ULL);
+	w->at[0] = (struct window_sample){};
+	w->at[1] = (struct window_sample){};
+}
+
+static u64 mean(const struct window_sample *s)
+{
+	return div64_u64(s->sum, s->n);
+}
+
+static void end_trial(struct window *w, bool adopt)
+{
+	if (adopt) {
+		w->size = w->trial;
+		w->pause = PAUSE_LEAST;
+	} else {
+		w->try_up = !w->up;
+		/* It was too much at once. */
+		if (!w->up)
+			w->step = max(w->step / 2, STEP_LEAST);
+		w->pause = min(w->pause * 2, PAUSE_MOST);
+	}
+	cruise(w, w->pause);
+}
+
+/* The square of how far the mean may be off: variance over number. */
+static u64 doubt(const struct window_sample *s)
+{
+	u64 m = mean(s), square = div64_u64(s->squares, s->n);
+
+	return square > m * m ? div64_u64(square - m * m, s->n) : 0;
+}
+
+static void judge(struct window *w)
+{
+	s64 gain = (s64)mean(&w->at[1]) - (s64)mean(&w->at[0]);
+	s64 error = int_sqrt64(doubt(&w->at[0]) + doubt(&w->at[1]));
+
+	if (w->up) {
+		if (gain - 2 * error > UP_GAIN)
+			end_trial(w, true);
+		else if (gain + 2 * error < UP_GAIN ||
+			 w->at[1].n >= TRIAL_MOST)
+			end_trial(w, false);
+	} else {
+		if (gain - 2 * error > -DOWN_LOSS)
+			end_trial(w, true);
+		else if (gain + 2 * error < -DOWN_LOSS)
+			end_trial(w, false);
+		else if (w->at[1].n >= TRIAL_MOST)
+			end_trial(w, gain > -DOWN_LOSS / 2);
+	}
+}
+
+static void try_on(struct window *w, const struct window_epoch *e)
+{
+	struct window_sample *s = &w->at[w->odd];
+	u64 r = div64_u64(e->rate, w->unit);
+
+	/* The smaller of both at least must be felt. */
+	if (!e->limited && w->odd != w->up) {
+		cruise(w, w->pause);
+		return;
+	}
+	r = min(r, 64 * WINDOW_ONE);
+	s->n++;
+	s->sum += r;
+	s->squares += r * r;
+	w->odd = !w->odd;
+	if (w->at[0].n >= TRIAL_LOOK && w->at[1].n == w->at[0].n)
+		judge(w);
+}
+
+static void grow(struct window *w, const struct window_epoch *e)
+{
+	if (!e->limited) {
+		if (w->left++ >= GROW_PATIENCE)
+			cruise(w, PAUSE_LEAST);
+		return;
+	}
+	w->left = 0;
+	/* What is still in the device is of the size before. */
+	if (w->skip) {
+		w->skip--;
+		return;
+	}
+	if (w->size <= GROW_BUSY * e->busy + e->least &&
+	    (!w->last || e->rate > w->last + w->last / WINDOW_ONE * GROW_GAIN)) {
+		w->last = e->rate;
+		w->size *= 2;
+		w->skip = 1;
+		return;
+	}
+	if (w->last)
+		w->size = max(w->size / 2, e->least);
+	cruise(w, PAUSE_LEAST);
+}
+
+/**
+ * window_epoch() - an epoch is over
+ * @w: window
+ * @e: what was seen in it
+ */
+void window_epoch(struct window *w, const struct window_epoch *e)
+{
+	w->size = max(w->size, e->least);
+	switch (w->phase) {
+	case WINDOW_GROW:
+		grow(w, e);
+		break;
+	case WINDOW_CRUISE:
+		/* Nobody needs it: come down to where it can be felt. */
+		if (!e->limited) {
+			w->size = max(min(w->size, e->peak + e->peak / 8),
+				      e->least);
+			w->try_up = false;
+		}
+		if (!w->left--)
+			begin_trial(w, e);
+		break;
+	case WINDOW_TRY:
+		try_on(w, e);
+		break;
+	}
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * isoblk's arithmetic: virtual time, and the loop that finds how much work the device
+ * has at once, against devices whose answer is known.
+ *
+ * The code under test is compiled into this module. It needs no other one.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "../sched/vtime.h"
+#include "../sched/window.c"
+
+#define SHARE(part)	((u32)(ISOBLK_SHARE_ONE / (part)))
+
+/* ---- virtual time ---------------------------------------------------- */
+
+static void a_step_is_work_over_share(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, vtime_step(8, ISOBLK_SHARE_ONE),
+			8ULL << VTIME_SHIFT);
+	KUNIT_EXPECT_EQ(test, vtime_step(8, SHARE(4)), 32ULL << VTIME_SHIFT);
+	KUNIT_EXPECT_EQ(test, vtime_step(0, SHARE(4)), 0);
+}
+
+static void the_longest_step_is_bounded(struct kunit *test)
+{
+	u64 step = vtime_step(GENMASK(27, 0), 1);
+
+	KUNIT_EXPECT_LE(test, step, VTIME_STEP_MAX);
+	KUNIT_EXPECT_TRUE(test, vtime_before(0, step));
+}
+
+static void times_are_compared_across_the_end(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, vtime_before(U64_MAX - 5, 5));
+	KUNIT_EXPECT_FALSE(test, vtime_before(5, U64_MAX - 5));
+	KUNIT_EXPECT_FALSE(test, vtime_before(7, 7));
+}
+
+static void a_lead_stays_the_same_work(struct kunit *test)
+{
+	u64 now = 1000000;
+
+	/* A quarter of the disk becomes an eighth: twice as far ahead. */
+	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, SHARE(4), SHARE(8)),
+			now + 1280);
+	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, SHARE(8), SHARE(4)),
+			now + 320);
+}
+
+static void who_is_behind_stays_where_it_is(struct kunit *test)
+{
+	u64 now = 1000000;
+
+	KUNIT_EXPECT_EQ(test, vtime_rescale(now - 640, now, SHARE(4), SHARE(8)),
+			now - 640);
+	/* So does a group that had no share yet. */
+	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, 0, SHARE(8)),
+			now + 640);
+}
+
+/* ---- the window ------------------------------------------------------ */
+
+#define UNIT		8ULL
+#define FULL_RATE	8000000ULL
+
+/* How fast a device is that has @work at once. */
+typedef u64 (*device_rate)(u64 work);
+
+/* Sixteen servers behind one queue: no faster beyond 16 requests. */
+static u64 common_queue(u64 work)
+{
+	return FULL_RATE * min(work, 16 * UNIT) / (16 * UNIT);
+}
+
+/* 32 dies, each with its queue: faster with every request, ever less. */
+static u64 queue_a_die(u64 work)
+{
+	return FULL_RATE * work / (work + 31 * UNIT);
+}
+
+/* As fast with little as with much: a full write buffer. */
+static u64 drained(u64 work)
+{
+	return FULL_RATE;
+}
+
+/* Run the loop where @demand is there for the device. Returns its speed. */
+static u64 run(struct window *w, device_rate rate, u64 busy, u64 demand,
+	       unsigned int epochs)
+{
+	u64 in = 0;
+
+	while (epochs--) {
+		struct window_epoch e = {
+			.busy = busy,
+			.least = 2 * UNIT,
+			.limited = demand > window_now(w),
+		};
+
+		in = min(demand, window_now(w));
+		e.peak = in;
+		e.rate = rate(in);
+		window_epoch(w, &e);
+	}
+	return rate(w->size);
+}
+
+static void a_common_queue_gets_what_its_servers_take(struct kunit *test)
+{
+	struct window w;
+
+	window_init(&w, 4 * UNIT);
+	run(&w, common_queue, 16 * UNIT, 128 * UNIT, 20000);
+	KUNIT_EXPECT_GE(test, w.size, 16 * UNIT * 98 / 100);
+	KUNIT_EXPECT_LE(test, w.size, 20 * UNIT);
+}
+
+static void dies_with_queues_get_all_that_there_is(struct kunit *test)
+{
+	struct window w;
+	u64 rate;
+
+	window_init(&w, 4 * UNIT);
+	rate = run(&w, queue_a_die, 30 * UNIT, 128 * UNIT, 20000);
+	KUNIT_EXPECT_GE(test, rate, queue_a_die(128 * UNIT) * 95 / 100);
+}
+
+static void a_device_that_is_drained_gets_little(struct kunit *test)
+{
+	struct window w;
+
+	window_init(&w, 256 * UNIT);
+	run(&w, drained, UNIT, 512 * UNIT, 20000);
+	KUNIT_EXPECT_LE(test, w.size, 4 * UNIT);
+	KUNIT_EXPECT_GE(test, w.size, 2 * UNIT);
+}
+
+static void the_window_grows_again_when_the_device_can_do_more(struct kunit *test)
+{
+	struct window w;
+
+	window_init(&w, 4 * UNIT);
+	run(&w, drained, UNIT, 512 * UNIT, 20000);
+	run(&w, common_queue, 16 * UNIT, 512 * UNIT, 200000);
+	KUNIT_EXPECT_GE(test, w.size, 16 * UNIT * 98 / 100);
+}
+
+static void nobody_waits_for_a_window_that_is_not_full(struct kunit *test)
+{
+	struct window w;
+
+	window_init(&w, 256 * UNIT);
+	run(&w, queue_a_die, 8 * UNIT, 8 * UNIT, 20000);
+	/* Trials cost no more than a part of the time between them. */
+	KUNIT_EXPECT_GE(test, w.size, 8 * UNIT);
+}
+
+static void the_window_is_never_below_the_least(struct kunit *test)
+{
+	struct window_epoch e = { .rate = 1, .limited = true, .peak = 1,
+				  .busy = 0, .least = 1000 };
+	struct window w;
+	unsigned int i;
+
+	window_init(&w, 1);
+	for (i = 0; i < 10000; i++) {
+		window_epoch(&w, &e);
+		KUNIT_ASSERT_GE(test, window_now(&w), 1000);
+	}
+}
+
+static void no_rate_at_all_is_survived(struct kunit *test)
+{
+	struct window_epoch e = { .limited = true, .least = UNIT };
+	struct window w;
+	unsigned int i;
+
+	window_init(&w, UNIT);
+	for (i = 0; i < 10000; i++) {
+		e.rate = i % 3 ? 0 : U64_MAX >> 12;
+		window_epoch(&w, &e);
+		KUNIT_ASSERT_LT(test, window_now(&w), BIT_ULL(40));
+	}
+}
+
+static struct kunit_case isoblk_cases[] = {
+	KUNIT_CASE(a_step_is_work_over_share),
+	KUNIT_CASE(the_longest_step_is_bounded),
+	KUNIT_CASE(times_are_compared_across_the_end),
+	KUNIT_CASE(a_lead_stays_the_same_work),
+	KUNIT_CASE(who_is_behind_stays_where_it_is),
+	KUNIT_CASE(a_common_queue_gets_what_its_servers_take),
+	KUNIT_CASE(dies_with_queues_get_all_that_there_is),
+	KUNIT_CASE(a_device_that_is_drained_gets_little),
+	KUNIT_CASE(the_window_grows_again_when_the_device_can_do_more),
+	KUNIT_CASE(nobody_waits_for_a_window_that_is_not_full),
+	KUNIT_CASE(the_window_is_never_below_the_least),
+	KUNIT_CASE(no_rate_at_all_is_survived),
+	{ }
+};
+
+static struct kunit_suite isoblk_suite = {
+	.name = "isoblk",
+	.test_cases = isoblk_cases,
+};
+
+kunit_test_suite(isoblk_suite);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("KUnit tests of isoblk's arithmetic");
