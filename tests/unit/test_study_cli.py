@@ -19,7 +19,7 @@ STUDIES = paths.presets_dir().parent
 def test_check_counts_the_runs_and_shows_the_matrix() -> None:
     result = CliRunner().invoke(app, ["check", str(STUDIES / "weights.toml")])
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == "ok: 36 runs (27 share, 6 calibrate, 3 alone)"
+    assert result.stdout.splitlines()[0] == "ok: 39 runs (30 share, 6 calibrate, 3 alone)"
     assert "none mq-deadline kyber bfq io.cost io.max io.latency" in result.stdout
 
 
