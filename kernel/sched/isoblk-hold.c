@@ -29,7 +29,7 @@
 
 /* Others are held back if they lose less than so many units for one gained. */
 #define ISO_GAIN_ONE		256U
-#define GAIN_ENOUGH		(ISO_GAIN_ONE / 12)
+#define GAIN_ENOUGH		(ISO_GAIN_ONE / 16)
 #define GAIN_BEGIN		(ISO_GAIN_ONE / 10)
 #define GAIN_MOST		BIT(30)
 
@@ -151,8 +151,7 @@ static struct horizon find_horizon(struct iso_disk *d, u64 now)
 		}
 	}
 	/* No time is as far ahead. */
-	WRITE_ONCE(d->horizon, any ? least + READ_ONCE(d->slack) :
-		   READ_ONCE(d->vnow) + S64_MAX / 2);
+	WRITE_ONCE(d->behind, any ? least : READ_ONCE(d->vnow) + S64_MAX / 2);
 	return h;
 }
 
@@ -166,34 +165,42 @@ void iso_update_horizon(struct iso_disk *d, u64 now)
 	find_horizon(d, now);
 }
 
+static bool beyond(const struct iso_disk *d, u64 tag, u64 slack)
+{
+	return vtime_before(READ_ONCE(d->behind) + slack, tag);
+}
+
 /**
  * iso_beyond_horizon() - whether a group must wait for others
  * @d: disk
  * @hq: where it is; its lock is held
  * @tag: the group's time
+ * @slack: how far it may be ahead
  * @late: who it must wait for, if that waits in @hq as well, or else NULL
  *
  * The horizon is looked for only when somebody is beyond the one last found.
  */
 bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
-			struct iso_gq **late)
+			u64 slack, struct iso_gq **late)
 {
+	u64 now = READ_ONCE(hq->now);
+	unsigned long flags;
 	struct horizon h;
 
 	*late = NULL;
-	if (likely(!vtime_before(READ_ONCE(d->horizon), tag)))
+	if (likely(!beyond(d, tag, slack)))
 		return false;
-	spin_lock(&d->disk.lock);
-	h = find_horizon(d, hq->now);
+	spin_lock_irqsave(&d->disk.lock, flags);
+	h = find_horizon(d, now);
 	/* What waits here keeps its group, under the lock of the hardware queue. */
 	if (h.group && h.group->gq[hq->index].nr)
 		*late = &h.group->gq[hq->index];
-	spin_unlock(&d->disk.lock);
-	if (!vtime_before(READ_ONCE(d->horizon), tag))
+	spin_unlock_irqrestore(&d->disk.lock, flags);
+	if (!beyond(d, tag, slack))
 		return false;
 	if (h.wait) {
 		if (h.wait > d->own_queue_ns)
-			cmpxchg(&d->idle_since, 0, hq->now);
+			cmpxchg(&d->idle_since, 0, now);
 		/* One that is under way ends soon enough: waits are short. */
 		if (!hrtimer_active(&d->timer))
 			hrtimer_start(&d->timer, ns_to_ktime(h.wait),
@@ -214,10 +221,23 @@ static u32 gain_of(const struct iso_sums *s)
 	return min(mul_u64_u64_div_u64(more, s->area, s->all), GAIN_MOST);
 }
 
-/* Whether @g has been without requests for long, and no longer takes part. */
+/* Whether a request of @g has a tag; one that was given back to us has no other sign. */
+static bool has_any(const struct iso_group *g)
+{
+	return atomic64_read(&g->has) || isoblk_group_holds(g->group);
+}
+
+/*
+ * Whether @g has been without requests for long, or its cgroup has gone; it then no
+ * longer takes part, nor holds its blkg.
+ */
 static bool left(struct iso_group *g, u64 now)
 {
-	if (atomic64_read(&g->has) || now < READ_ONCE(g->ended_ns) + LEFT_NS)
+	struct blkcg_gq *blkg = pd_to_blkg(&g->group->pd);
+
+	if (now < READ_ONCE(g->ended_ns) + LEFT_NS && READ_ONCE(blkg->online))
+		return false;
+	if (has_any(g))
 		return false;
 	WRITE_ONCE(g->joined, false);
 	/*
@@ -225,7 +245,7 @@ static bool left(struct iso_group *g, u64 now)
 	 * counts one later than we look finds the flag, and waits for the lock.
 	 */
 	smp_mb();
-	if (atomic64_read(&g->has)) {
+	if (has_any(g)) {
 		WRITE_ONCE(g->joined, true);
 		return false;
 	}
@@ -234,6 +254,7 @@ static bool left(struct iso_group *g, u64 now)
 	list_del_init(&g->holder);
 	list_del_init(&g->node);
 	isoblk_leave(g->group);
+	blkg_put(blkg);
 	return true;
 }
 
@@ -271,8 +292,8 @@ static struct iso_sums sums_of(const struct iso_disk *d,
 	unsigned int i;
 
 	for (i = 0; i < d->disk.nr_hqs; i++) {
-		s.area += READ_ONCE(g->gq[i].area);
-		s.base += READ_ONCE(g->gq[i].base_area);
+		s.area += atomic64_read(&g->gq[i].area);
+		s.base += atomic64_read(&g->gq[i].base_area);
 	}
 	return s;
 }
@@ -346,10 +367,9 @@ void iso_find_idle(struct iso_disk *d, u64 now)
 void iso_scan(struct iso_disk *d, u64 now)
 {
 	bool over = d->trial && trial_over(d, now), free;
+	u64 all = d->seen.wait_area;
 	struct iso_group *g;
 	struct iso_sums s;
-	unsigned int i;
-	u64 all = 0;
 
 	lockdep_assert_held(&d->disk.lock);
 
@@ -357,9 +377,6 @@ void iso_scan(struct iso_disk *d, u64 now)
 	d->nr_scans++;
 	if (d->trial && !over)
 		return;
-	for (i = 0; i < d->disk.nr_hqs; i++)
-		all += READ_ONCE(d->hq[i].done.wait_area);
-
 	d->hold_changed = false;
 	list_for_each_entry(g, &d->groups, node) {
 		s = sums_of(d, g, all);

@@ -28,6 +28,12 @@
 #define FIRST_WORK		256ULL
 #define FIRST_REQUESTS		4
 
+/* A device that answers so soon does not work on what it is given; it has done it. */
+#define NO_QUEUE_NS		(4 * NSEC_PER_USEC)
+
+/* How long a group that streams keeps its turn, as times that a request takes. */
+#define STREAM_LATENCIES	20
+
 /* Below so many requests in the device there is no order in which to serve. */
 #define LEAST_REQUESTS		2
 
@@ -62,20 +68,23 @@ void iso_measure_restart(struct iso_disk *d)
  */
 void iso_first_request(struct iso_disk *d, u64 work)
 {
-	spin_lock(&d->disk.lock);
+	unsigned long flags;
+
+	spin_lock_irqsave(&d->disk.lock, flags);
 	if (!d->size) {
 		WRITE_ONCE(d->mean_work, work);
 		WRITE_ONCE(d->ease, LEAST_REQUESTS * work << VTIME_SHIFT);
 		WRITE_ONCE(d->slack, d->ease);
+		WRITE_ONCE(d->stream_slack, d->ease);
 		iso_measure_restart(d);
 	}
-	spin_unlock(&d->disk.lock);
+	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
 
 /**
  * iso_account() - a request has completed
  * @d: disk
- * @gq: its group's; the lock of its hardware queue is held
+ * @gq: its group's
  * @rq: request
  * @sectors: that it had when it went to the device
  * @work: of it
@@ -87,7 +96,6 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 {
 	unsigned int c = min(fls(sectors), ISO_SIZES - 1);
 	unsigned int dir = op_is_write(rq->cmd_flags);
-	struct iso_done *done = &gq->hq->done;
 	u64 took, waited;
 	u32 base;
 
@@ -99,27 +107,31 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 		WRITE_ONCE(d->base[0][dir][c], took);
 	base = min(READ_ONCE(d->base[0][dir][c]), READ_ONCE(d->base[1][dir][c]));
 
-	WRITE_ONCE(gq->area, gq->area + waited * work);
-	WRITE_ONCE(gq->base_area, gq->base_area + base * work);
-	WRITE_ONCE(done->nr, done->nr + 1);
-	WRITE_ONCE(done->work, done->work + work);
-	WRITE_ONCE(done->area, done->area + took * work);
-	WRITE_ONCE(done->base_area, done->base_area + base * work);
-	WRITE_ONCE(done->wait_area, done->wait_area + waited * work);
+	/* Alone, a group has nobody to be held back. */
+	if (READ_ONCE(d->nr_groups) > 1) {
+		atomic64_add(waited * work, &gq->area);
+		atomic64_add(base * work, &gq->base_area);
+	}
+	this_cpu_inc(d->done->nr);
+	this_cpu_add(d->done->work, work);
+	this_cpu_add(d->done->area, took * work);
+	this_cpu_add(d->done->base_area, base * work);
+	this_cpu_add(d->done->wait_area, waited * work);
 }
 
 static struct iso_done sum_up(const struct iso_disk *d)
 {
+	const struct iso_done *done;
 	struct iso_done sum = {};
-	unsigned int i;
+	unsigned int cpu;
 
-	for (i = 0; i < d->disk.nr_hqs; i++) {
-		const struct iso_done *done = &d->hq[i].done;
-
+	for_each_possible_cpu(cpu) {
+		done = per_cpu_ptr(d->done, cpu);
 		sum.nr += READ_ONCE(done->nr);
 		sum.work += READ_ONCE(done->work);
 		sum.area += READ_ONCE(done->area);
 		sum.base_area += READ_ONCE(done->base_area);
+		sum.wait_area += READ_ONCE(done->wait_area);
 	}
 	return sum;
 }
@@ -152,6 +164,16 @@ static void save_idle(struct iso_disk *d, u64 span)
 		atomic64_sub(idle - IDLE_MOST_NS, &d->idle_ns);
 }
 
+/* How long it takes until enough has completed, if @nr have in @span. */
+static u64 more_time(u64 nr, u64 span)
+{
+	u64 more = EPOCH_LEAST_NS;
+
+	if (nr && nr < EPOCH_REQUESTS)
+		more = div64_u64(span * (EPOCH_REQUESTS - nr), nr);
+	return min(more, EPOCH_MOST_NS - min(span, EPOCH_MOST_NS - 1));
+}
+
 /**
  * iso_measure() - end the epoch if it is long enough
  * @d: its disk lock is held
@@ -159,15 +181,17 @@ static void save_idle(struct iso_disk *d, u64 span)
  */
 void iso_measure(struct iso_disk *d, u64 now)
 {
-	u64 span = now - d->epoch_ns, work, nr, area;
+	u64 span = now - d->epoch_ns, work, nr, area, base;
 	struct iso_done sum = sum_up(d);
 	struct window_epoch e;
 
 	lockdep_assert_held(&d->disk.lock);
 
 	nr = sum.nr - d->seen.nr;
-	if (!nr || (nr < EPOCH_REQUESTS && span < EPOCH_MOST_NS))
+	if (!nr || (nr < EPOCH_REQUESTS && span < EPOCH_MOST_NS)) {
+		WRITE_ONCE(d->look_ns, now + more_time(nr, span));
 		return;
+	}
 	work = sum.work - d->seen.work;
 	area = sum.area - d->seen.area;
 
@@ -178,13 +202,14 @@ void iso_measure(struct iso_disk *d, u64 now)
 	e.least = LEAST_REQUESTS * d->mean_work;
 	/* Little's law: so much there would be, had all taken the least time. */
 	e.busy = div64_u64(sum.base_area - d->seen.base_area, span);
+	base = div64_u64(sum.base_area - d->seen.base_area, max(work, 1ULL));
 	WRITE_ONCE(d->busy_with, (d->busy_with * 7 + e.busy * ISO_BUSY_ONE /
 				  d->mean_work) / 8);
 	d->seen = sum;
 	WRITE_ONCE(d->limited, false);
 	WRITE_ONCE(d->peak, 0);
-	WRITE_ONCE(d->epoch_ns, now);
-	WRITE_ONCE(d->epoch_len,
+	d->epoch_ns = now;
+	WRITE_ONCE(d->look_ns, now +
 		   clamp(EPOCH_LATENCIES * div64_u64(area, max(work, 1ULL)),
 			 EPOCH_LEAST_NS, EPOCH_MOST_NS));
 
@@ -193,11 +218,15 @@ void iso_measure(struct iso_disk *d, u64 now)
 	save_idle(d, span);
 	if (!d->window_mode) {
 		window_epoch(&d->window, &e);
-		iso_resize(d, window_now(&d->window));
+		/* What answers at once has no queue to be kept short. */
+		iso_resize(d, base < NO_QUEUE_NS ? S32_MAX :
+			   window_now(&d->window));
 	}
 	WRITE_ONCE(d->ease, LEAST_REQUESTS * d->mean_work << VTIME_SHIFT);
 	WRITE_ONCE(d->slack, max(work_in(d, d->hold_us) << VTIME_SHIFT,
 				 d->ease));
+	WRITE_ONCE(d->stream_slack, max(e.busy * STREAM_LATENCIES << VTIME_SHIFT,
+					d->slack));
 	WRITE_ONCE(d->debt_max, work_in(d, DEBT_US) << VTIME_SHIFT);
 
 	if (now - d->scan_ns >= SCAN_NS || d->nr_scans < FIRST_SCANS ||

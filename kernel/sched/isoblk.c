@@ -27,25 +27,30 @@
  * What others may wait for in turn (metadata, journal, swap) goes first of all. It
  * is charged to its owner, and is ordinary once the owner is far ahead.
  *
- * A group keeps its turn until it is the slack ahead of the next: on a disk that
- * turns, for there every change is a seek; and as long as it streams, for streams
- * that alternate request by request meet on the same dies, where each alone would
- * use all of them. Requests are merged where that
+ * A group keeps its turn until it is the slack ahead of the next on a disk that
+ * turns, for there every change is a seek; and further as long as it streams and
+ * fills the device alone, for streams that alternate request by request meet on the
+ * same dies, where each alone would use all of them. Requests are merged where that
  * costs no parallelism: when a group has as many as keep the device busy.
  *
- * Many queues. A hardware queue decides alone, under its own lock. What all share is
- * read for each request and written seldom: the horizon, when somebody is beyond
- * it; the disk's time, when it has moved on by a part of the slack; the
+ * Many queues. A hardware queue decides alone, under its own lock, which insertion and
+ * dispatch take, and nobody with interrupts off: a host that takes the CPU away
+ * from whoever holds it stops that hardware queue only. A completion takes no lock.
+ * It gives back room and counts what is left with atomics, and looks last for
+ * @blocked; a dispatch that finds nothing sets @blocked first, and looks again.
+ * What all share is read for each request and written seldom: the horizon, when somebody
+ * is beyond it; the disk's time, when it has moved on by a part of the slack; the
  * window's room, when a hardware queue has used up its part. A group's time is written by
- * the CPUs that send for it. Hardware queues keep pace since the horizon counts
- * those that wait. A completion that leaves its own queue with nothing to do
- * runs the queue that waits with the earliest time.
+ * the CPUs that send for it; sums of what was done are each CPU's own. Hardware queues
+ * keep pace since the horizon counts those that wait. A completion that leaves its
+ * own queue with nothing to do runs the queue that waits with the earliest time.
  *
  * Time. No clock is read for a request: a hardware queue's time is when something
  * was last inserted or completed there, which the kernel has noted.
  *
- * Locks, outermost first: hq->lock, disk.lock. Lifetime: as in share.c; a request holds
- * its group's blkg, and waits in a list only while it does.
+ * Locks, outermost first: hq->lock, disk.lock. Lifetime: a group that takes part holds
+ * its blkg, and takes part as long as a request of it has a tag (left()). Who counts such
+ * a request down is in an RCU section, for then the group may go.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -99,8 +104,8 @@
 #define NO_DATA_COST		ISOBLK_NO_DATA_COST
 
 /*
- * rq->elv.priv[0] is the struct iso_gq that holds the request, from the first
- * insertion on, and a reference to the group's blkg. priv[1] packs:
+ * rq->elv.priv[0] is the struct iso_gq that the request is of, from the first
+ * insertion on. priv[1] packs:
  */
 #define RQ_IN_DEVICE		BIT(0)
 #define RQ_REFUNDED		BIT(1)	/* it came back, and what it was charged too */
@@ -120,6 +125,13 @@ static struct iso_hq *hctx_to_hq(const struct blk_mq_hw_ctx *hctx)
 	const struct isoblk_hq *common = hctx->sched_data;
 
 	return &q_to_iso(hctx->queue)->hq[common->index];
+}
+
+/* It may be that another CPU has noted a later time: the next one notes it again. */
+static void note_now(struct iso_hq *hq, u64 now)
+{
+	if (now > READ_ONCE(hq->now))
+		WRITE_ONCE(hq->now, now);
 }
 
 static struct iso_gq *rq_to_gq(const struct request *rq)
@@ -225,6 +237,24 @@ static bool in_sequence(const struct iso_gq *gq)
 					   queuelist)) == gq->end;
 }
 
+/* Whether @g has as many requests apart as keep the device busy. */
+static bool has_enough(const struct iso_disk *d, const struct iso_group *g)
+{
+	u64 has = atomic64_read(&g->has);
+	u64 apart = iso_waits(has) + iso_in_device(has);
+
+	return apart >= LEAST_APART &&
+		apart * ISO_BUSY_ONE > READ_ONCE(d->busy_with);
+}
+
+/* How far @gq's group may be ahead: one that streams, and fills the device, further. */
+static u64 slack_of(const struct iso_disk *d, const struct iso_gq *gq)
+{
+	if (in_sequence(gq) && has_enough(d, gq->group))
+		return READ_ONCE(d->stream_slack);
+	return READ_ONCE(d->slack);
+}
+
 /*
  * Whose turn it is: the same group's, on a disk that turns or as long as it streams,
  * unless it is far ahead.
@@ -232,10 +262,11 @@ static bool in_sequence(const struct iso_gq *gq)
 static struct iso_gq *keep_turn(struct iso_disk *d, struct iso_hq *hq,
 				struct iso_gq *first)
 {
-	u64 end = atomic64_read(&first->group->vtime) + READ_ONCE(d->slack);
+	struct iso_gq *turn = hq->turn;
 
-	if (!hq->turn || !(d->rotational || in_sequence(hq->turn)) ||
-	    vtime_before(end, atomic64_read(&hq->turn->group->vtime)))
+	if (!turn || !(d->rotational || in_sequence(turn)) ||
+	    vtime_before(first->key + slack_of(d, turn),
+			 atomic64_read(&turn->group->vtime)))
 		hq->turn = first;
 	return hq->turn;
 }
@@ -259,19 +290,20 @@ static struct request *take_first(struct iso_hq *hq, struct iso_gq *gq)
 
 static void update_share(struct iso_disk *d, struct iso_group *g)
 {
+	unsigned long flags;
 	u64 vtime;
 	u32 share;
 
 	if (likely(READ_ONCE(g->share_gen) == READ_ONCE(d->disk.weights_gen)))
 		return;
-	spin_lock(&d->disk.lock);
+	spin_lock_irqsave(&d->disk.lock, flags);
 	share = isoblk_group_share(g->group);
 	vtime = atomic64_read(&g->vtime);
 	atomic64_add(vtime_rescale(vtime, READ_ONCE(d->vnow), g->share,
 				   share) - vtime, &g->vtime);
 	WRITE_ONCE(g->share, share);
 	WRITE_ONCE(g->share_gen, d->disk.weights_gen);
-	spin_unlock(&d->disk.lock);
+	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
 
 static void note_peak(struct iso_disk *d, struct iso_hq *hq)
@@ -291,6 +323,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	struct iso_group *g = gq->group;
 	enum isoblk_op op = rq_op(rq);
 	bool indebted;
+	u64 now;
 
 	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
 	indebted = iso_indebted(d, g);
@@ -298,34 +331,37 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 		WRITE_ONCE(g->group->indebted, indebted);
 
 	atomic64_add(ISO_IN_DEVICE - ISO_WAITS, &g->has);
-	hq->in_device++;
+	atomic_inc(&hq->in_device);
 	WRITE_ONCE(hq->nr, hq->nr - 1);
 	note_peak(d, hq);
 	rq_set_state(rq, RQ_IN_DEVICE, work);
 	WRITE_ONCE(gq->common->bytes[op],
 		   gq->common->bytes[op] + blk_rq_bytes(rq));
 	WRITE_ONCE(gq->common->ios[op], gq->common->ios[op] + 1);
-	if (hq->now > rq->start_time_ns)
-		WRITE_ONCE(gq->wait_ns,
-			   gq->wait_ns + hq->now - rq->start_time_ns);
+	now = READ_ONCE(hq->now);
+	if (now > rq->start_time_ns)
+		WRITE_ONCE(gq->wait_ns, gq->wait_ns + now - rq->start_time_ns);
 }
 
 /* Nothing may go for now; whoever would be next has time @tag. */
 static void block(struct iso_disk *d, struct iso_hq *hq, u64 tag)
 {
+	lockdep_assert_held(&hq->lock);
+
 	WRITE_ONCE(hq->wait_tag, tag);
-	if (!hq->blocked) {
-		WRITE_ONCE(hq->blocked, true);
-		atomic_inc(&d->nr_blocked);
-	}
+	/* Counted before it can be undone. */
+	atomic_inc(&d->nr_blocked);
+	if (xchg(&hq->blocked, true))
+		atomic_dec(&d->nr_blocked);
 }
 
-static void unblock(struct iso_disk *d, struct iso_hq *hq)
+/* Returns false if it was not blocked. */
+static bool unblock(struct iso_disk *d, struct iso_hq *hq)
 {
-	if (hq->blocked) {
-		WRITE_ONCE(hq->blocked, false);
-		atomic_dec(&d->nr_blocked);
-	}
+	if (!READ_ONCE(hq->blocked) || !xchg(&hq->blocked, false))
+		return false;
+	atomic_dec(&d->nr_blocked);
+	return true;
 }
 
 static struct request *next_urgent(struct iso_disk *d, struct iso_hq *hq)
@@ -368,61 +404,93 @@ static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 	return rq;
 }
 
-static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
+/**
+ * struct choice - who is next
+ * @gq: may send its first request, and has room for it; NULL: nobody may
+ * @work: of that request
+ * @tag: time of @gq, or of whoever would be next
+ * @first: the time that is furthest behind
+ */
+struct choice {
+	struct iso_gq *gq;
+	u64 work;
+	u64 tag;
+	u64 first;
+};
+
+/* Take room for the next request of @gq, or not. */
+static bool take_room(struct iso_disk *d, struct iso_hq *hq, u64 work)
 {
+	if (iso_get_room(d, hq, work))
+		return true;
+	if (atomic_read(&hq->in_device) >= LEAST_IN_DEVICE) {
+		if (!READ_ONCE(d->limited))
+			WRITE_ONCE(d->limited, true);
+		return false;
+	}
+	/* However large: while one is served, the next is there. */
+	atomic64_sub(work, &hq->spare);
+	return true;
+}
+
+/* Returns false if nothing waits in order. */
+static bool choose(struct iso_disk *d, struct iso_hq *hq, struct choice *c)
+{
+	unsigned int in_device = atomic_read(&hq->in_device);
 	struct iso_gq *gq, *late;
-	struct request *rq;
-	u64 work, tag;
 
 again:
 	gq = tree_first(hq);
 	if (!gq)
-		return NULL;
+		return false;
+	c->first = gq->key;
+	c->gq = NULL;
 	gq = keep_turn(d, hq, gq);
 	update_share(d, gq->group);
-	tag = atomic64_read(&gq->group->vtime);
+	c->tag = atomic64_read(&gq->group->vtime);
 
 	/* What the device does not take would wait where nobody chooses. */
-	if (hq->in_device + 2 > d->tags && hq->in_device) {
-		block(d, hq, tag);
+	if (in_device + 2 > d->tags && in_device)
+		return true;
+	c->work = work_of(list_first_entry(&gq->fifo, struct request,
+					   queuelist));
+	if (!take_room(d, hq, c->work))
+		return true;
+	if (!iso_beyond_horizon(d, hq, c->tag, slack_of(d, gq), &late)) {
+		c->gq = gq;
+		return true;
+	}
+	iso_put_room(d, hq, c->work);
+	if (late && late->key != atomic64_read(&late->group->vtime)) {
+		tree_renew(hq, late);
+		goto again;
+	}
+	return true;
+}
+
+static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
+{
+	struct choice c;
+	struct request *rq;
+	struct iso_gq *gq;
+
+	if (!choose(d, hq, &c))
 		return NULL;
-	}
-	work = work_of(list_first_entry(&gq->fifo, struct request, queuelist));
-	if (!iso_get_room(d, hq, work)) {
-		if (hq->in_device >= LEAST_IN_DEVICE) {
-			if (!READ_ONCE(d->limited))
-				WRITE_ONCE(d->limited, true);
-			block(d, hq, tag);
-			return NULL;
-		}
-		/* However large: while one is served, the next is there. */
-		atomic64_sub(work, &hq->spare);
-	}
-	if (iso_beyond_horizon(d, hq, tag, &late)) {
-		if (late && late->key != atomic64_read(&late->group->vtime)) {
-			tree_renew(hq, late);
-			iso_put_room(d, hq, work);
-			goto again;
-		}
-		block(d, hq, tag);
-		/*
-		 * Our flag before their requests; pairs with leave_device(). The last
-		 * that we wait for may have ended on another hardware queue.
-		 */
+	if (!c.gq) {
+		block(d, hq, c.tag);
+		/* Our flag before their requests; pairs with leave_device(). */
 		smp_mb();
-		if (d->disk.nr_hqs == 1 ||
-		    iso_beyond_horizon(d, hq, tag, &late)) {
-			iso_put_room(d, hq, work);
+		if (!choose(d, hq, &c) || !c.gq)
 			return NULL;
-		}
 		unblock(d, hq);
 	}
+	gq = c.gq;
 	/* Not for those that went before: else they would drive it on themselves. */
 	if (vtime_before(READ_ONCE(d->vnow) +
-			 READ_ONCE(d->slack) / VNOW_FRACTION, tag))
-		WRITE_ONCE(d->vnow, tag);
+			 READ_ONCE(d->slack) / VNOW_FRACTION, c.first))
+		WRITE_ONCE(d->vnow, c.first);
 	rq = take_first(hq, gq);
-	charge(d, hq, rq, work);
+	charge(d, hq, rq, c.work);
 	if (gq->nr)
 		tree_add(hq, gq);
 	return rq;
@@ -430,17 +498,17 @@ again:
 
 static void measure(struct iso_disk *d, u64 now)
 {
-	u64 began = READ_ONCE(d->epoch_ns);
+	unsigned long flags;
 
-	if (likely(now < began + READ_ONCE(d->epoch_len)))
+	if (likely(now < READ_ONCE(d->look_ns)))
 		return;
 	/* One CPU will do. */
 	if (atomic_xchg_acquire(&d->measuring, 1))
 		return;
-	spin_lock(&d->disk.lock);
-	if (now >= d->epoch_ns + d->epoch_len)
+	spin_lock_irqsave(&d->disk.lock, flags);
+	if (now >= d->look_ns)
 		iso_measure(d, now);
-	spin_unlock(&d->disk.lock);
+	spin_unlock_irqrestore(&d->disk.lock, flags);
 	atomic_set_release(&d->measuring, 0);
 }
 
@@ -450,14 +518,14 @@ static struct request *iso_dispatch(struct blk_mq_hw_ctx *hctx)
 	struct iso_disk *d = hq->disk;
 	struct request *rq;
 
-	spin_lock_irq(&hq->lock);
-	measure(d, hq->now);
+	spin_lock(&hq->lock);
+	measure(d, READ_ONCE(hq->now));
 	rq = next_urgent(d, hq);
 	if (!rq)
 		rq = next_fresh(d, hq);
 	if (!rq)
 		rq = next_in_order(d, hq);
-	spin_unlock_irq(&hq->lock);
+	spin_unlock(&hq->lock);
 	return rq;
 }
 
@@ -472,7 +540,6 @@ static bool iso_has_work(struct blk_mq_hw_ctx *hctx)
 static void run_first_blocked(struct iso_disk *d)
 {
 	struct iso_hq *hq, *first = NULL;
-	unsigned long flags;
 	unsigned int i;
 
 	for (i = 0; i < d->disk.nr_hqs; i++) {
@@ -482,12 +549,8 @@ static void run_first_blocked(struct iso_disk *d)
 					    READ_ONCE(first->wait_tag))))
 			first = hq;
 	}
-	if (!first)
-		return;
-	spin_lock_irqsave(&first->lock, flags);
-	unblock(d, first);
-	spin_unlock_irqrestore(&first->lock, flags);
-	blk_mq_run_hw_queue(first->hctx, true);
+	if (first && unblock(d, first))
+		blk_mq_run_hw_queue(first->hctx, true);
 }
 
 /* Somebody was waited for, and has not come. */
@@ -495,17 +558,12 @@ static enum hrtimer_restart iso_timer(struct hrtimer *timer)
 {
 	struct iso_disk *d = container_of(timer, struct iso_disk, timer);
 	u64 now = ktime_get_ns();
-	unsigned long flags;
 	unsigned int i;
 
 	iso_end_wait(d, now);
 	for (i = 0; i < d->disk.nr_hqs; i++) {
-		struct iso_hq *hq = &d->hq[i];
-
-		spin_lock_irqsave(&hq->lock, flags);
-		hq->now = max(hq->now, now);
-		unblock(d, hq);
-		spin_unlock_irqrestore(&hq->lock, flags);
+		note_now(&d->hq[i], now);
+		unblock(d, &d->hq[i]);
 	}
 	blk_mq_run_hw_queues(d->disk.q, true);
 	return HRTIMER_NORESTART;
@@ -537,8 +595,12 @@ static void iso_tick(struct timer_list *t)
 
 static void join(struct iso_disk *d, struct iso_group *g)
 {
-	spin_lock(&d->disk.lock);
+	unsigned long flags;
+
+	spin_lock_irqsave(&d->disk.lock, flags);
 	if (!g->joined) {
+		/* A request of it is here, with its bio, which holds the blkg. */
+		blkg_get(pd_to_blkg(&g->group->pd));
 		isoblk_join(g->group);
 		list_add_tail(&g->node, &d->groups);
 		WRITE_ONCE(d->nr_groups, d->nr_groups + 1);
@@ -548,7 +610,7 @@ static void join(struct iso_disk *d, struct iso_group *g)
 		if (!timer_pending(&d->tick))
 			mod_timer(&d->tick, jiffies + ISO_TICK);
 	}
-	spin_unlock(&d->disk.lock);
+	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
 
 static void raise_vtime(struct iso_group *g, u64 least)
@@ -601,7 +663,6 @@ static struct iso_gq *enter(struct iso_hq *hq, struct request *rq)
 	struct iso_group *g = isoblk_group_own(group);
 	struct iso_gq *gq = &g->gq[hq->index];
 
-	blkg_get(pd_to_blkg(&group->pd));
 	rq->elv.priv[0] = gq;
 	isoblk_gate_enter(gq->common);
 	return gq;
@@ -615,7 +676,7 @@ static void insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	bool fresh;
 	u64 had;
 
-	hq->now = max(hq->now, rq->start_time_ns);
+	note_now(hq, rq->start_time_ns);
 	if (unlikely(!READ_ONCE(d->size)))
 		iso_first_request(d, work_of(rq));
 
@@ -623,7 +684,7 @@ static void insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	had = atomic64_fetch_add(ISO_WAITS, &g->has);
 	if (unlikely(!READ_ONCE(g->joined)))
 		join(d, g);
-	fresh = arrive(d, g, had, hq->now);
+	fresh = arrive(d, g, had, READ_ONCE(hq->now));
 
 	WRITE_ONCE(hq->nr, hq->nr + 1);
 	if (rq_urgent(rq) && !READ_ONCE(g->group->indebted)) {
@@ -646,16 +707,15 @@ static void iso_insert(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 {
 	struct iso_hq *hq = hctx_to_hq(hctx);
 	struct request *rq, *next;
-	unsigned long irq;
 
-	spin_lock_irqsave(&hq->lock, irq);
+	spin_lock(&hq->lock);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
 		insert(hq->disk, hq, rq, flags & BLK_MQ_INSERT_AT_HEAD);
 		trace_block_rq_insert(rq);
 	}
 	unblock(hq->disk, hq);
-	spin_unlock_irqrestore(&hq->lock, irq);
+	spin_unlock(&hq->lock);
 }
 
 /* ---- completion -------------------------------------------------------------- */
@@ -667,26 +727,18 @@ static void leave_device(struct request *rq, u64 now)
 	struct iso_hq *hq = gq->hq;
 	struct iso_disk *d = hq->disk;
 	u64 work = rq_work(rq);
-	unsigned long flags;
-	bool run;
 
-	spin_lock_irqsave(&hq->lock, flags);
-	hq->now = max(hq->now, now);
+	note_now(hq, now);
 	if (now)
 		iso_account(d, gq, rq, rq_sectors(rq), work, now);
 	rq->elv.priv[1] = (void *)(rq_state(rq) & ~RQ_IN_DEVICE);
-	hq->in_device--;
+	atomic_dec(&hq->in_device);
 	iso_put_room(d, hq, work);
-	WRITE_ONCE(gq->group->ended_ns, hq->now);
+	WRITE_ONCE(gq->group->ended_ns, READ_ONCE(hq->now));
 	atomic64_sub(ISO_IN_DEVICE, &gq->group->has);
-	/* Their requests before our flag; pairs with next_in_order(). */
+	/* What we gave back before their flag; pairs with next_in_order(). */
 	smp_mb__after_atomic();
-	run = hq->blocked && hq->nr;
-	if (run)
-		unblock(d, hq);
-	spin_unlock_irqrestore(&hq->lock, flags);
-
-	if (run)
+	if (READ_ONCE(hq->nr) && unblock(d, hq))
 		blk_mq_run_hw_queue(hq->hctx, true);
 	else if (unlikely(atomic_read(&d->nr_blocked)))
 		run_first_blocked(d);
@@ -741,9 +793,11 @@ static void iso_finish(struct request *rq)
 		leave_device(rq, 0);
 	if (unlikely(rq_state(rq) & RQ_REFUNDED))
 		charge_late(gq, rq, 1);
-	isoblk_gate_leave(gq->common);
 	rq->elv.priv[0] = NULL;
-	blkg_put(pd_to_blkg(&gq->group->group->pd));
+	/* Counted down, it no longer keeps its group. */
+	rcu_read_lock();
+	isoblk_gate_leave(gq->common);
+	rcu_read_unlock();
 }
 
 /* ---- merging ----------------------------------------------------------------- */
@@ -766,16 +820,6 @@ static bool iso_allow_merge(struct request_queue *q, struct request *rq,
 		blk_rq_sectors(rq) + bio_sectors(bio) <= most;
 }
 
-/* Whether @g has as many requests apart as keep the device busy. */
-static bool has_enough(const struct iso_disk *d, const struct iso_group *g)
-{
-	u64 has = atomic64_read(&g->has);
-	u64 apart = iso_waits(has) + iso_in_device(has);
-
-	return apart >= LEAST_APART &&
-		apart * ISO_BUSY_ONE > READ_ONCE(d->busy_with);
-}
-
 static bool iso_bio_merge(struct request_queue *q, struct bio *bio,
 			  unsigned int nr_segs)
 {
@@ -787,12 +831,12 @@ static bool iso_bio_merge(struct request_queue *q, struct bio *bio,
 
 	if (READ_ONCE(gq->nr) && (READ_ONCE(hq->disk->nr_groups) < 2 ||
 				  has_enough(hq->disk, g))) {
-		spin_lock_irq(&hq->lock);
+		spin_lock(&hq->lock);
 		if (gq->nr)
 			merged = blk_bio_list_merge(q, &gq->fifo, bio, nr_segs);
 		if (merged && waited)
 			isoblk_gate_merged(waited);
-		spin_unlock_irq(&hq->lock);
+		spin_unlock(&hq->lock);
 	}
 	return merged || (!waited && !isoblk_gate_pass(q, bio));
 }
@@ -833,6 +877,7 @@ static void iso_group_exit(struct isoblk_group *group)
 	WRITE_ONCE(d->nr_groups, d->nr_groups - 1);
 	g->joined = false;
 	isoblk_leave(group);
+	blkg_put(pd_to_blkg(&group->pd));
 }
 
 static u64 waited_us(const struct iso_group *g)
@@ -865,6 +910,7 @@ static const struct isoblk_ops iso_ops = {
 
 static void iso_free(struct iso_disk *d)
 {
+	free_percpu(d->done);
 	kfree(d->hq);
 	kfree(d);
 }
@@ -878,8 +924,9 @@ static struct iso_disk *iso_alloc(struct request_queue *q)
 		return NULL;
 	d->hq = kcalloc_node(q->nr_hw_queues, sizeof(*d->hq), GFP_KERNEL,
 			     q->node);
-	if (!d->hq) {
-		kfree(d);
+	d->done = alloc_percpu(struct iso_done);
+	if (!d->hq || !d->done) {
+		iso_free(d);
 		return NULL;
 	}
 	for (i = 0; i < q->nr_hw_queues; i++) {
@@ -913,7 +960,7 @@ static int iso_init(struct request_queue *q, struct elevator_queue *eq)
 	d->idle_loss = IDLE_LOSS;
 	d->merge_kb = MERGE_KB;
 	d->vnow = FIRST_VNOW;
-	d->horizon = FIRST_VNOW;
+	d->behind = FIRST_VNOW;
 	d->epoch_ns = ktime_get_ns();
 	d->scan_ns = d->epoch_ns;
 	d->base_ns = d->epoch_ns;
@@ -1031,7 +1078,7 @@ static int iso_debugfs_window(void *data, struct seq_file *m)
 	used = d->size - atomic64_read(&d->pool);
 	for (i = 0; i < d->disk.nr_hqs; i++) {
 		used -= atomic64_read(&d->hq[i].spare);
-		inflight += READ_ONCE(d->hq[i].in_device);
+		inflight += atomic_read(&d->hq[i].in_device);
 		waiting += READ_ONCE(d->hq[i].nr);
 	}
 	seq_printf(m, "inflight %u used %lld size %llu trial %d waiting %u blocked %d rate %llu mean %llu busy_with %llu\n",

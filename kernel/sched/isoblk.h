@@ -38,9 +38,9 @@ struct iso_hq;
  * @end: where the request ended that was taken last, a sector; hq->lock
  * @fifo: requests that wait; hq->lock
  * @nr: how many; hq->lock, read without
- * @area: of what has completed, work x time since insertion; hq->lock, read without
- * @base_area: the same, had each taken the least time; likewise
- * @wait_ns: from insertion to the device, in all; likewise
+ * @wait_ns: from insertion to the device, in all; hq->lock, read without
+ * @area: of what has completed, work x time since insertion; any context
+ * @base_area: the same, had each taken the least time; any context
  */
 struct iso_gq {
 	struct rb_node node;
@@ -52,9 +52,9 @@ struct iso_gq {
 	sector_t end;
 	struct list_head fifo;
 	unsigned int nr;
-	u64 area;
-	u64 base_area;
 	u64 wait_ns;
+	atomic64_t area;
+	atomic64_t base_area;
 };
 
 /**
@@ -105,8 +105,7 @@ struct iso_group {
 };
 
 /**
- * struct iso_done - what a hardware queue has completed so far; hq->lock, read
- *	without
+ * struct iso_done - what has completed on a CPU so far; that CPU's
  * @nr: requests
  * @work: of all
  * @area: work x time in the device
@@ -123,7 +122,7 @@ struct iso_done {
 
 /**
  * struct iso_hq - one hardware queue
- * @lock: guards what waits here; outside the disk lock, taken in interrupts
+ * @lock: guards what waits here; outside the disk lock, never in interrupts
  * @disk: constant
  * @hctx: constant once the hardware queues are set up
  * @index: constant
@@ -132,11 +131,11 @@ struct iso_done {
  * @urgent: requests that go before all; @lock
  * @turn: whose turn it is; @lock
  * @nr: requests that wait; @lock, a hint without
- * @in_device: requests that do not; @lock
- * @blocked: nothing may go for now; @lock, a hint without
- * @wait_tag: the time of the group that would be next, if @blocked; likewise
- * @now: when something was inserted or completed here last; @lock
- * @done: see there
+ * @blocked: nothing may go for now; set under @lock, cleared in any context
+ * @wait_tag: the time of the group that would be next, if @blocked; @lock, a hint
+ *	without
+ * @now: when something was inserted or completed here last; any context
+ * @in_device: requests that no longer wait; any context
  * @spare: of the window, work that may still go to the device from here; below
  *	0: more has gone than the window allows
  */
@@ -151,18 +150,18 @@ struct iso_hq {
 	struct list_head urgent;
 	struct iso_gq *turn;
 	unsigned int nr;
-	unsigned int in_device;
 	bool blocked;
 	u64 wait_tag;
-	u64 now;
-	struct iso_done done;
-	atomic64_t spare ____cacheline_aligned_in_smp;
+	u64 now ____cacheline_aligned_in_smp;
+	atomic_t in_device;
+	atomic64_t spare;
 };
 
 /**
  * struct iso_disk - a disk: elevator_data
  * @disk: weights and the gate; its lock is "the disk lock" here. First.
  * @hq: by index; constant
+ * @done: what has completed; see there
  * @tags: that the device takes from a hardware queue; constant
  * @rotational: it turns; constant
  * @groups: that take part; disk lock
@@ -171,8 +170,8 @@ struct iso_hq {
  * @window: how much the device has at once; disk lock
  * @window_mode: what the user wrote: 0 automatic, -1 off, else work; disk lock
  * @measuring: a CPU sees to the end of the epoch; any context
- * @epoch_ns: when the epoch began; disk lock, a hint without
- * @epoch_len: how long it is at least; likewise
+ * @epoch_ns: when the epoch began; disk lock
+ * @look_ns: when it may be long enough; disk lock, a hint without
  * @scan_ns: when groups were looked at last; disk lock
  * @nr_scans: how often; disk lock
  * @seen: sums at the beginning of the epoch; disk lock
@@ -201,8 +200,10 @@ struct iso_hq {
  * @timer: ends such a wait
  * @tick: looks for idle groups
  * @vnow: the time of whoever was served last; any context
- * @horizon: groups beyond wait; any context
- * @slack: @hold_us as virtual time; any context
+ * @behind: time of who is furthest behind of those for whom others are held
+ *	back, or far ahead of all; any context
+ * @slack: so far others may be ahead of that, @hold_us as virtual time; any context
+ * @stream_slack: the same of a group that streams; any context
  * @ease: two requests, as virtual time; any context
  * @debt_max: a group that is further ahead has nothing urgent; any context
  * @size: the window's; disk lock, read without
@@ -214,6 +215,7 @@ struct iso_hq {
 struct iso_disk {
 	struct isoblk_disk disk;
 	struct iso_hq *hq;
+	struct iso_done __percpu *done;
 	unsigned int tags;
 	bool rotational;
 
@@ -224,7 +226,7 @@ struct iso_disk {
 	s64 window_mode;
 	atomic_t measuring;
 	u64 epoch_ns;
-	u64 epoch_len;
+	u64 look_ns;
 	u64 scan_ns;
 	unsigned int nr_scans;
 	struct iso_done seen;
@@ -252,8 +254,9 @@ struct iso_disk {
 	struct timer_list tick;
 
 	u64 vnow ____cacheline_aligned_in_smp;
-	u64 horizon;
+	u64 behind;
 	u64 slack;
+	u64 stream_slack;
 	u64 ease;
 	u64 debt_max;
 	u64 size;
@@ -285,7 +288,7 @@ static inline bool iso_indebted(const struct iso_disk *d,
 void iso_scan(struct iso_disk *d, u64 now);
 void iso_find_idle(struct iso_disk *d, u64 now);
 bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
-			struct iso_gq **late);
+			u64 slack, struct iso_gq **late);
 void iso_update_horizon(struct iso_disk *d, u64 now);
 u64 iso_patience(const struct iso_disk *d, const struct iso_group *g);
 void iso_end_wait(struct iso_disk *d, u64 now);

@@ -499,6 +499,7 @@ void isoblk_update_shares(struct isoblk_disk *disk);
 void isoblk_join(struct isoblk_group *group);
 void isoblk_leave(struct isoblk_group *group);
 u32 isoblk_group_share(struct isoblk_group *group);
+bool isoblk_group_holds(const struct isoblk_group *group);
 u64 isoblk_group_bytes(const struct isoblk_group *group, enum isoblk_op op);
 u64 isoblk_group_ios(const struct isoblk_group *group, enum isoblk_op op);
 s64 isoblk_group_budget(const struct isoblk_group *group);

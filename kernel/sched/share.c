@@ -295,7 +295,11 @@ void __isoblk_activate(struct isoblk_group *group)
 	spin_unlock_irqrestore(&disk->lock, flags);
 }
 
-static bool group_holds(const struct isoblk_group *group)
+/**
+ * isoblk_group_holds() - whether a request of a group has a tag
+ * @group: the group
+ */
+bool isoblk_group_holds(const struct isoblk_group *group)
 {
 	unsigned int i;
 
@@ -304,6 +308,7 @@ static bool group_holds(const struct isoblk_group *group)
 			return true;
 	return false;
 }
+EXPORT_SYMBOL_GPL(isoblk_group_holds);
 
 /**
  * isoblk_deactivate() - a group has been idle, unless it has a request now
@@ -311,7 +316,7 @@ static bool group_holds(const struct isoblk_group *group)
  */
 void isoblk_deactivate(struct isoblk_group *group)
 {
-	if (group_holds(group))
+	if (isoblk_group_holds(group))
 		return;
 	WRITE_ONCE(group->active, false);
 	/*
@@ -319,7 +324,7 @@ void isoblk_deactivate(struct isoblk_group *group)
 	 * a request later than we look finds the flag, and waits for the lock.
 	 */
 	smp_mb();
-	if (group_holds(group))
+	if (isoblk_group_holds(group))
 		WRITE_ONCE(group->active, true);
 	else
 		leave(group);

@@ -23,6 +23,9 @@
 /* Requests that take so many times their least time gain little by more of them. */
 #define GROW_BUSY		4
 
+/* So many epochs after a change still show what went before. */
+#define SETTLE			1
+
 /* So many epochs in which nobody needs more end the growth. */
 #define GROW_PATIENCE		16
 
@@ -79,7 +82,7 @@ static void begin_trial(struct window *w, const struct window_epoch *e)
 	}
 	w->phase = WINDOW_TRY;
 	w->odd = false;
-	w->skip = 0;
+	w->skip = SETTLE;
 	w->unit = max(e->rate / WINDOW_ONE, 1ULL);
 	w->at[0] = (struct window_sample){};
 	w->at[1] = (struct window_sample){};
@@ -139,6 +142,10 @@ static void try_on(struct window *w, const struct window_epoch *e)
 	struct window_sample *s = &w->at[w->odd];
 	u64 r = div64_u64(e->rate, w->unit);
 
+	if (w->skip) {
+		w->skip--;
+		return;
+	}
 	/* The smaller of both at least must be felt. */
 	if (!e->limited && w->odd != w->up) {
 		cruise(w, w->pause);
@@ -149,6 +156,7 @@ static void try_on(struct window *w, const struct window_epoch *e)
 	s->sum += r;
 	s->squares += r * r;
 	w->odd = !w->odd;
+	w->skip = SETTLE;
 	if (w->at[0].n >= TRIAL_LOOK && w->at[1].n == w->at[0].n)
 		judge(w);
 }
@@ -161,16 +169,18 @@ static void grow(struct window *w, const struct window_epoch *e)
 		return;
 	}
 	w->left = 0;
-	/* What is still in the device is of the size before. */
 	if (w->skip) {
 		w->skip--;
 		return;
 	}
+	/* What came before there was a window is still in the device. */
+	if (e->peak > w->size + w->size / 4)
+		return;
 	if (w->size <= GROW_BUSY * e->busy + e->least &&
 	    (!w->last || e->rate > w->last + w->last / WINDOW_ONE * GROW_GAIN)) {
 		w->last = e->rate;
 		w->size *= 2;
-		w->skip = 1;
+		w->skip = SETTLE;
 		return;
 	}
 	if (w->last)
