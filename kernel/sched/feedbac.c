@@ -19,27 +19,23 @@
  *
  *  - Correction 2: it is more. What is left of a credit stays.
  *
- * The mechanics of credit are those of isoblk_share (queue.c). This file says
- * how much there is in an allocation: the rate predicted, times alloc_us.
- * An allocation period ends when nobody who waits has credit and the device
- * has room; so one that was predicted too small ends early (correction 1), one
- * too large late, and what is left is carried over (correction 2), up to an
- * allocation's worth. In paper_mode it ends when every active group has used
- * its credit, else after alloc_us (at the next tick), and all is carried over.
+ * On the core (core.c) a credit is how far a group may be ahead of those for whom
+ * others are held back: the rate predicted, times alloc_us, by its share. There is no
+ * period that has to end: a group's credit is always its due since it last had it
+ * (correction 1), and what it has not used stays, as long as it waits (correction 2).
+ * In paper_mode (paper.c) credit is allocated when every active group has used its
+ * own, else after alloc_us (at the next tick), and all is carried over.
  */
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "isoblk_share.h"
+#include "core.h"
 #include "predict.h"
 
 #define CREATE_TRACE_POINTS
 #include "feedbac_trace.h"
-
-/* Short, so that who is out of credit waits no longer than a slow request. */
-#define FB_ALLOC_US		1000
 
 /* Long enough to average the noise of a device, short to follow its state. */
 #define FB_PREDICT_MS		100
@@ -60,42 +56,47 @@ struct fb_outcome {
 };
 
 struct fb_disk {
-	struct isoblk_disk disk;	/* first: elevator_data is its address */
+	struct iso_disk core;		/* first: elevator_data is its address */
 
-	unsigned int alloc_us;		/* as below written by sysfs */
-	unsigned int predict_ms;
+	unsigned int predict_ms;	/* as below written by sysfs */
 	unsigned int a_min;		/* per mille */
 	unsigned int a_max;
 
-	/* disk.lock: */
+	/* disk lock: */
 	struct predict predict;
 	u64 credit;			/* predicted, an allocation; sectors */
 	u64 period_ns;			/* when the prediction period began */
-	u64 period_sectors;		/* charged until then */
+	u64 period_sectors;		/* done until then */
 	u64 allocations;		/* in this prediction period */
 	struct fb_outcome history[FB_HISTORY];
 	unsigned int nr_history;	/* so far; the newest is before it */
 };
 
-static struct fb_disk *to_fb(struct isoblk_disk *disk)
+static struct fb_disk *to_fb(struct iso_disk *d)
 {
-	return container_of(disk, struct fb_disk, disk);
+	return container_of(d, struct fb_disk, core);
 }
 
 /* ---- allocator ------------------------------------------------------- */
 
-static u64 fb_round(struct isoblk_disk *disk, const struct isoblk_round *r)
+static u64 alloc_ns(const struct fb_disk *fb)
 {
-	struct fb_disk *fb = to_fb(disk);
-	u64 credit = fb->credit;
+	return (u64)READ_ONCE(fb->core.hold_us) * NSEC_PER_USEC;
+}
 
-	fb->allocations++;
-	/* Nothing predicted yet. */
-	if (!credit)
-		credit = isoblk_rate_round(disk, (u64)fb->alloc_us *
-					   NSEC_PER_USEC);
-	/* Enough for one request of the lightest, else it gets none or more. */
-	return max(credit, r->floor);
+/* What was predicted; at first what has been seen. */
+static u64 fb_credit(struct iso_disk *d)
+{
+	struct fb_disk *fb = to_fb(d);
+
+	return fb->credit ?: iso_work_in(d, alloc_ns(fb));
+}
+
+static u64 fb_refill(struct iso_disk *d, const struct iso_round *r)
+{
+	to_fb(d)->allocations++;
+	/* Enough for one request, else nobody gets any. */
+	return max(fb_credit(d), d->mean_work);
 }
 
 /* ---- predictor ------------------------------------------------------- */
@@ -109,7 +110,7 @@ static void fb_remember(struct fb_disk *fb, u64 now, u64 predicted, u64 used)
 	o->used = used;
 	o->error_permille = predict_error_permille(&fb->predict);
 	o->a = fb->predict.a;
-	trace_feedbac_predict(&fb->disk, predicted, used, o->error_permille,
+	trace_feedbac_predict(&fb->core.disk, predicted, used, o->error_permille,
 			      o->a);
 }
 
@@ -119,16 +120,16 @@ static void fb_remember(struct fb_disk *fb, u64 now, u64 predicted, u64 used)
  * period should have had. One in which nothing was sent tells nothing about
  * the device, and is left out.
  */
-static void fb_tick(struct isoblk_disk *disk, u64 now)
+static void fb_tick(struct iso_disk *d, u64 now)
 {
-	struct fb_disk *fb = to_fb(disk);
+	struct fb_disk *fb = to_fb(d);
 	u64 length_ns = (u64)fb->predict_ms * NSEC_PER_MSEC;
 	u64 span_ns = now - fb->period_ns;
 	u64 sectors, used, predicted = fb->predict.next;
 
 	if (span_ns < length_ns)
 		return;
-	sectors = isoblk_sectors(disk);
+	sectors = iso_done_work(d);
 	/* The timer stood still, or it is the first period: no whole one. */
 	if (span_ns < 2 * length_ns && sectors != fb->period_sectors) {
 		used = mul_u64_u64_div_u64(sectors - fb->period_sectors,
@@ -136,20 +137,11 @@ static void fb_tick(struct isoblk_disk *disk, u64 now)
 		predict_next(&fb->predict, used);
 		fb_remember(fb, now, predicted, used);
 		fb->credit = mul_u64_u64_div_u64(fb->predict.next,
-						 (u64)fb->alloc_us *
-						 NSEC_PER_USEC, length_ns);
+						 alloc_ns(fb), length_ns);
 	}
 	fb->period_ns = now;
 	fb->period_sectors = sectors;
 	fb->allocations = 0;
-}
-
-static void fb_set_refill(struct fb_disk *fb)
-{
-	/* By default a safety net only; in the paper's mode the period. */
-	fb->disk.refill_ns = fb->disk.paper_mode ?
-		(u64)fb->alloc_us * NSEC_PER_USEC :
-		(u64)fb->predict_ms * NSEC_PER_MSEC;
 }
 
 static void fb_restart(struct fb_disk *fb)
@@ -157,25 +149,15 @@ static void fb_restart(struct fb_disk *fb)
 	predict_init(&fb->predict, fb->a_min * (u64)PREDICT_ONE / 1000,
 		     fb->a_max * (u64)PREDICT_ONE / 1000);
 	fb->credit = 0;
-	fb_set_refill(fb);
+	WRITE_ONCE(fb->core.refill_ns, alloc_ns(fb));
 }
 
 /* ---- life ------------------------------------------------------------ */
 
-static struct request *fb_pick(struct isoblk_hq *hq)
-{
-	return isoblk_take(hq, 0);
-}
-
-static struct request *fb_dispatch_request(struct blk_mq_hw_ctx *hctx)
-{
-	return isoblk_dispatch(hctx, fb_pick);
-}
-
-static const struct isoblk_ops fb_ops = {
-	.nr_domains	= 1,
-	.stat_name	= "credit",
-	.round		= fb_round,
+static const struct iso_policy fb_policy = {
+	.left_name	= "credit",
+	.round		= fb_credit,
+	.refill		= fb_refill,
 	.tick		= fb_tick,
 };
 
@@ -187,12 +169,11 @@ static int fb_init(struct request_queue *q, struct elevator_queue *eq)
 	fb = kzalloc_node(sizeof(*fb), GFP_KERNEL, q->node);
 	if (!fb)
 		return -ENOMEM;
-	fb->alloc_us = FB_ALLOC_US;
 	fb->predict_ms = FB_PREDICT_MS;
 	fb->a_min = FB_PERMILLE(PREDICT_A_MIN);
 	fb->a_max = FB_PERMILLE(PREDICT_A_MAX);
 
-	ret = isoblk_disk_init(&fb->disk, q, eq, &fb_ops);
+	ret = isoblk_core_init(&fb->core, q, eq, &fb_policy);
 	if (ret) {
 		kfree(fb);
 		return ret;
@@ -207,7 +188,7 @@ static void fb_exit_sched(struct elevator_queue *eq)
 {
 	struct fb_disk *fb = eq->elevator_data;
 
-	isoblk_disk_exit(&fb->disk, eq);
+	isoblk_core_exit(&fb->core, eq);
 	kfree(fb);
 }
 
@@ -229,58 +210,22 @@ static ssize_t fb_##name##_store(struct elevator_queue *e,		\
 	struct fb_disk *fb = e->elevator_data;				\
 	ssize_t ret;							\
 									\
-	spin_lock_irq(&fb->disk.lock);					\
+	spin_lock_irq(&fb->core.disk.lock);					\
 	ret = isoblk_store_uint(page, count, &fb->field, low, high);	\
 	if (ret > 0)							\
 		fb_restart(fb);						\
-	spin_unlock_irq(&fb->disk.lock);				\
+	spin_unlock_irq(&fb->core.disk.lock);				\
 	return ret;							\
 }
 
-FB_SHOW(alloc_us, alloc_us)
+FB_SHOW(alloc_us, core.hold_us)
+FB_STORE(alloc_us, core.hold_us, 100, 1000000)
 FB_SHOW(predict_ms, predict_ms)
 FB_STORE(predict_ms, predict_ms, 10, 10000)
 FB_SHOW(a_min, a_min)
 FB_STORE(a_min, a_min, FB_PERMILLE(PREDICT_A_FLOOR), fb->a_max)
 FB_SHOW(a_max, a_max)
 FB_STORE(a_max, a_max, fb->a_min, FB_PERMILLE(PREDICT_A_CEILING))
-
-static ssize_t fb_alloc_us_store(struct elevator_queue *e, const char *page,
-				 size_t count)
-{
-	struct fb_disk *fb = e->elevator_data;
-	ssize_t ret;
-
-	spin_lock_irq(&fb->disk.lock);
-	ret = isoblk_store_uint(page, count, &fb->alloc_us, 100, 1000000);
-	if (ret > 0)
-		fb_restart(fb);
-	spin_unlock_irq(&fb->disk.lock);
-	return ret;
-}
-
-static ssize_t fb_paper_mode_show(struct elevator_queue *e, char *page)
-{
-	struct fb_disk *fb = e->elevator_data;
-
-	return sysfs_emit(page, "%d\n", READ_ONCE(fb->disk.paper_mode));
-}
-
-static ssize_t fb_paper_mode_store(struct elevator_queue *e, const char *page,
-				   size_t count)
-{
-	struct fb_disk *fb = e->elevator_data;
-	bool on;
-	int ret = kstrtobool(page, &on);
-
-	if (ret)
-		return ret;
-	isoblk_set_paper_mode(&fb->disk, on);
-	spin_lock_irq(&fb->disk.lock);
-	fb_set_refill(fb);
-	spin_unlock_irq(&fb->disk.lock);
-	return count;
-}
 
 #define FB_ATTR(name) __ATTR(name, 0644, fb_##name##_show, fb_##name##_store)
 
@@ -289,8 +234,9 @@ static struct elv_fs_entry fb_attrs[] = {
 	FB_ATTR(predict_ms),
 	FB_ATTR(a_min),
 	FB_ATTR(a_max),
-	FB_ATTR(paper_mode),
-	ISOBLK_ATTRS,
+	__ATTR(paper_mode, 0644, isoblk_paper_mode_show,
+	       isoblk_paper_mode_store),
+	ISOBLK_CORE_ATTRS,
 	__ATTR_NULL
 };
 
@@ -302,11 +248,11 @@ static int fb_debugfs_predict(void *data, struct seq_file *m)
 	struct request_queue *q = data;
 	struct fb_disk *fb = q->elevator->elevator_data;
 
-	spin_lock_irq(&fb->disk.lock);
+	spin_lock_irq(&fb->core.disk.lock);
 	seq_printf(m, "next %llu credit %llu a_permille %u error_permille %u allocations %llu\n",
 		   fb->predict.next, fb->credit, FB_PERMILLE(fb->predict.a),
 		   predict_error_permille(&fb->predict), fb->allocations);
-	spin_unlock_irq(&fb->disk.lock);
+	spin_unlock_irq(&fb->core.disk.lock);
 	return 0;
 }
 
@@ -318,7 +264,7 @@ static int fb_debugfs_history(void *data, struct seq_file *m)
 	const struct fb_outcome *o;
 	unsigned int i;
 
-	spin_lock_irq(&fb->disk.lock);
+	spin_lock_irq(&fb->core.disk.lock);
 	i = fb->nr_history > FB_HISTORY ? fb->nr_history - FB_HISTORY : 0;
 	for (; i < fb->nr_history; i++) {
 		o = &fb->history[i % FB_HISTORY];
@@ -326,12 +272,12 @@ static int fb_debugfs_history(void *data, struct seq_file *m)
 			   o->at_ns, o->predicted, o->used, o->error_permille,
 			   FB_PERMILLE(o->a));
 	}
-	spin_unlock_irq(&fb->disk.lock);
+	spin_unlock_irq(&fb->core.disk.lock);
 	return 0;
 }
 
 static const struct blk_mq_debugfs_attr fb_debugfs[] = {
-	ISOBLK_DEBUGFS_ATTRS,
+	ISOBLK_CORE_DEBUGFS,
 	{ "predict", 0400, fb_debugfs_predict },
 	{ "history", 0400, fb_debugfs_history },
 	{ },
@@ -342,14 +288,15 @@ static struct elevator_type feedbac = {
 	.ops = {
 		.init_sched		= fb_init_sched,
 		.exit_sched		= fb_exit_sched,
-		.init_hctx		= isoblk_init_hctx,
-		.exit_hctx		= isoblk_exit_hctx,
+		.init_hctx		= isoblk_core_init_hctx,
 		.depth_updated		= fb_depth_updated,
+		.exit_hctx		= isoblk_exit_hctx,
 		.limit_depth		= isoblk_limit_depth,
+		.allow_merge		= isoblk_allow_merge,
 		.bio_merge		= isoblk_bio_merge,
 		.prepare_request	= isoblk_prepare_request,
 		.insert_requests	= isoblk_insert_requests,
-		.dispatch_request	= fb_dispatch_request,
+		.dispatch_request	= isoblk_dispatch_request,
 		.has_work		= isoblk_has_work,
 		.completed_request	= isoblk_completed_request,
 		.requeue_request	= isoblk_requeue_request,

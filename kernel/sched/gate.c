@@ -249,8 +249,7 @@ void isoblk_gate_tick(struct isoblk_disk *disk)
 
 	lockdep_assert_held(&disk->lock);
 
-	disk->tags_short = READ_ONCE(disk->gate_used) || anybody_waits(disk);
-	if (!disk->tags_short)
+	if (!READ_ONCE(disk->gate_used) && !anybody_waits(disk))
 		return;
 	WRITE_ONCE(disk->gate_used, false);
 	for (i = 0; i < (disk->shared_tags ? 1 : disk->nr_hqs); i++) {
@@ -324,8 +323,6 @@ static void gate_wait(struct isoblk_gq *gq)
 	if (!may_wake(gq, 0))
 		io_schedule_timeout(RECHECK);
 	finish_wait(&gq->gate, &wait);
-	/* Who waits here has more to send than the one it may. */
-	WRITE_ONCE(gq->alone, false);
 
 	spin_lock_irqsave(&hq->gate_lock, flags);
 	leave_list(gq);
@@ -375,8 +372,6 @@ static bool hold(struct isoblk_gq *gq, struct bio *bio)
 	}
 	bio_list_add(&gq->bios, bio);
 	WRITE_ONCE(gq->nr_bios, gq->nr_bios + 1);
-	/* Who waits here has more to send than the one it may. */
-	WRITE_ONCE(gq->alone, false);
 	if (!READ_ONCE(hq->disk->gate_used))
 		WRITE_ONCE(hq->disk->gate_used, true);
 	/* We are seen before we look; pairs with isoblk_gate_leave(). */
@@ -516,8 +511,8 @@ void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	group = isoblk_bio_group(&bio);
 
 	/* Flushes of many are made as one, by the kernel: a price for each. */
-	if (opf & REQ_PREFLUSH)
-		atomic64_sub(ISOBLK_NO_DATA_COST, &group->pool);
+	if (opf & REQ_PREFLUSH && group->disk->ops->charge_flush)
+		group->disk->ops->charge_flush(group);
 	if (READ_ONCE(group->disk->gate_on) &&
 	    !(data->flags & BLK_MQ_REQ_NOWAIT) &&
 	    !(opf & (REQ_META | REQ_SWAP)) && !(current->flags & PF_MEMALLOC))
@@ -569,7 +564,6 @@ static void passed(struct isoblk_gq *gq)
 void isoblk_gate_enter(struct isoblk_gq *gq)
 {
 	const struct isoblk_outlet *out;
-	bool alone;
 	int held;
 
 	gq = isoblk_tags_gq(gq);
@@ -582,13 +576,6 @@ void isoblk_gate_enter(struct isoblk_gq *gq)
 	/* A waiter that is missed is let through when a request is freed. */
 	if (READ_ONCE(gq->nr_waiting) && gate_open(gq, 0))
 		try_let_through(gq);
-	/* Twice running: the first of many that come at once is none. */
-	alone = held == 1;
-	/* No barrier: a hint. */
-	if (alone && READ_ONCE(gq->alone) && !READ_ONCE(gq->nr_waiting))
-		WRITE_ONCE(gq->hq->lone, gq->hq->lone + 1);
-	if (READ_ONCE(gq->alone) != alone)
-		WRITE_ONCE(gq->alone, alone);
 	atomic_inc(&gq->hq->held);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_enter);

@@ -1,46 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kyber-fair: Kyber Fairness, weights on top of Kyber.
+ * kyber-fair: Kyber Fairness, weights and Kyber's domains.
  *
  * From Kyber: requests are of four domains (read, write, discard, other), and
- * a domain may have only so many with the device: each takes a token at
- * dispatch and gives it back at the end. Latencies steer the number of tokens.
+ * a domain may have only so many with the device. Latencies steer how many.
  * Completions fall in eight buckets of a quarter of the domain's target. The device
  * is congested when the 90th percentile of a domain's time in it misses the
  * target; then a domain whose whole latency is well within its own, by the 99th
  * percentile, gives way, and has fewer. One that misses its own has more, and all
  * have while the device is not congested: then who waits, waits for its
- * share. Asynchronous requests may hold three quarters of the tags.
+ * share. Asynchronous requests may hold three quarters of the tags. All else is the
+ * core's (core.c), whose rounds are round_us of the device's time; a domain is one of
+ * its classes, and what it may have its tokens.
  *
  * From P3 ("I/O performance isolation framework for Linux containers", Pusan
- * National University, 2019): a queue a cgroup, a budget of sectors, and the next budget
- * from what was used:
+ * National University, 2019), in paper_mode (paper.c): a budget of sectors a cgroup,
+ * and the next budget from what was used:
  *
  *	B(k) = (sum of used * interval / T - sum of left) * w(k) / sum of w + left(k)
  *
- * with T the time since the last refill. The mechanics of budgets are those of
- * isoblk_share (queue.c); this file sizes the round.
- *
- * paper_mode is P3 to the letter: interval is refill_ms, a refill comes
- * when every active group has used its budget up, else when refill_ms is over;
- * a group that used nothing meanwhile is idle and is not counted. Its
- * troubles are known: a group with a small request now and then holds up all
- * others until refill_ms is over; a budget for 100 ms is spent in turns of one
- * request until the light groups have none, and wait out the rest.
- *
- * By default the interval is round_us, short, so that nobody waits long; a
- * refill comes as soon as the device has room and nobody who waits has
- * budget; what is left is bounded; and the device is not given more than it can
- * work on (depth.c). write_cost charges writes more than their size, where they
- * cost the device more: 100 percent, bytes, unless the user knows better.
+ * with T the time since the last refill. A refill comes when every active group has
+ * used its budget up, else when refill_ms is over. Its troubles are known: a group with
+ * a small request now and then holds up all others until refill_ms is over; a budget
+ * for 100 ms is spent in turns of one request until the light groups have none, and
+ * wait out the rest.
  */
 #include <linux/math64.h>
 #include <linux/module.h>
-#include <linux/sbitmap.h>
+#include <linux/percpu.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "isoblk_share.h"
+#include "core.h"
 
 enum kf_domain {
 	KF_READ,
@@ -50,7 +41,7 @@ enum kf_domain {
 	KF_NR_DOMAINS,
 };
 
-static_assert(KF_NR_DOMAINS <= ISOBLK_MAX_DOMAINS);
+static_assert(KF_NR_DOMAINS <= ISO_CLASSES);
 
 static const char *const kf_name[KF_NR_DOMAINS] = {
 	[KF_READ] = "read",
@@ -98,11 +89,7 @@ static const u64 kf_target_ns[KF_NR_TARGETS] = {
 /* Of the tags, for asynchronous requests: percent. */
 #define KF_ASYNC_PERCENT	75
 
-/*
- * A round's length. Short enough that who is out of budget waits no longer
- * than a slow request takes; long enough that a refill's cost is spread.
- */
-#define KF_ROUND_US		1000
+/* A refill comes at the latest after this, as in P3. */
 #define KF_REFILL_MS		100
 
 /* What completed on a CPU; that CPU's, reset by the timer. */
@@ -111,33 +98,19 @@ struct kf_latencies {
 	u32 device[KF_NR_TARGETS][KF_BUCKETS];
 };
 
-/* A hardware queue. The waits have the locks of their wait queues. */
-struct kf_hq {
-	unsigned int domain;		/* served now; hq->lock */
-	unsigned int batch;		/* requests of it so far; hq->lock */
-	struct sbq_wait wait[KF_NR_DOMAINS];
-	struct sbq_wait_state *ws[KF_NR_DOMAINS];	/* hq->lock */
-	atomic_t wait_index[KF_NR_DOMAINS];
-	struct isoblk_hq *hq;
-};
-
 struct kf_disk {
-	struct isoblk_disk disk;	/* first: elevator_data is its address */
-	struct sbitmap_queue tokens[KF_NR_DOMAINS];
-	struct kf_hq *hq;
+	struct iso_disk core;		/* first: elevator_data is its address */
 	unsigned int async_depth;	/* written while the queue is frozen */
 
 	struct kf_latencies __percpu *latencies;
 	u64 target_ns[KF_NR_TARGETS];	/* read without a lock */
-	u64 adjusted_ns;		/* disk.lock */
-
-	unsigned int round_us;		/* as below written by sysfs */
-	unsigned int refill_ms;
+	u64 adjusted_ns;		/* disk lock */
+	unsigned int refill_ms;		/* written by sysfs */
 };
 
-static struct kf_disk *to_kf(struct isoblk_disk *disk)
+static struct kf_disk *to_kf(struct iso_disk *d)
 {
-	return container_of(disk, struct kf_disk, disk);
+	return container_of(d, struct kf_disk, core);
 }
 
 static unsigned int kf_domain(blk_opf_t opf)
@@ -156,25 +129,20 @@ static unsigned int kf_domain(blk_opf_t opf)
 
 /* ---- budgets --------------------------------------------------------- */
 
-static u64 kf_round(struct isoblk_disk *disk, const struct isoblk_round *r)
+/* P3's bracket. */
+static u64 kf_refill(struct iso_disk *d, const struct iso_round *r)
 {
-	u64 shortest_ns = jiffies_to_nsecs(ISOBLK_TICK);
-	struct kf_disk *kf = to_kf(disk);
-	u64 interval_ns, round;
+	u64 interval_ns = (u64)READ_ONCE(to_kf(d)->refill_ms) * NSEC_PER_MSEC;
+	u64 shortest_ns = jiffies_to_nsecs(ISOBLK_TICK), round;
 
-	if (disk->paper_mode) {
-		interval_ns = (u64)kf->refill_ms * NSEC_PER_MSEC;
-		if (!r->used)
-			return isoblk_rate_round(disk, interval_ns);
+	if (!r->used)
+		round = max(iso_work_in(d, interval_ns), d->mean_work);
+	else
 		/* A rate means nothing over less than a tick. */
 		round = mul_u64_u64_div_u64(r->used, interval_ns,
 					    max(r->elapsed_ns, shortest_ns));
-		/* The formula's bracket; nobody is taken anything away. */
-		return r->remainder < (s64)round ? round - r->remainder : 0;
-	}
-
-	interval_ns = (u64)kf->round_us * NSEC_PER_USEC;
-	return max(isoblk_rate_round(disk, interval_ns), r->floor);
+	/* Nobody is taken anything away. */
+	return r->left < (s64)round ? round - r->left : 0;
 }
 
 /* ---- latencies ------------------------------------------------------- */
@@ -236,21 +204,14 @@ static void kf_gather(struct kf_disk *kf, struct kf_latencies *sum)
 	}
 }
 
-static void kf_set_depth(struct kf_disk *kf, unsigned int domain,
-			 unsigned int depth)
+static void kf_tick(struct iso_disk *d, u64 now)
 {
-	depth = clamp(depth, 1U, kf_max_depth[domain]);
-	if (depth != kf->tokens[domain].sb.depth)
-		sbitmap_queue_resize(&kf->tokens[domain], depth);
-}
-
-static void kf_tick(struct isoblk_disk *disk, u64 now)
-{
-	struct kf_disk *kf = to_kf(disk);
+	struct kf_disk *kf = to_kf(d);
 	struct kf_latencies sum;
-	unsigned int domain, depth;
+	unsigned int domain;
 	bool congested = false;
 	int bucket;
+	u64 depth;
 
 	if (now - kf->adjusted_ns < KF_ADJUST_NS)
 		return;
@@ -262,186 +223,34 @@ static void kf_tick(struct isoblk_disk *disk, u64 now)
 			congested = true;
 
 	for (domain = 0; domain < KF_NR_TARGETS; domain++) {
-		depth = kf->tokens[domain].sb.depth;
+		depth = d->tokens[domain].size;
 		bucket = kf_percentile(sum.whole[domain], 99);
 		if (!congested)
-			depth += max(depth / KF_ON_TARGET, 1U);
+			depth += max(depth / KF_ON_TARGET, 1ULL);
 		else if (bucket >= 0)
 			depth = depth * (bucket + 1) / KF_ON_TARGET;
-		kf_set_depth(kf, domain, depth);
+		iso_room_resize(&d->tokens[domain],
+				clamp(depth, 1ULL, kf_max_depth[domain]));
 	}
 }
 
-/* ---- tokens ---------------------------------------------------------- */
-
-static unsigned int rq_token(const struct request *rq)
-{
-	return (u32)(unsigned long)rq->elv.priv[1] >> ISOBLK_RQ_SHIFT;
-}
-
-/* 0: none, else the number of the token and 1. */
-static void rq_set_token(struct request *rq, unsigned int token)
-{
-	unsigned long state = (unsigned long)rq->elv.priv[1];
-
-	state &= ~GENMASK(31, ISOBLK_RQ_SHIFT);
-	rq->elv.priv[1] = (void *)(state | (unsigned long)token << ISOBLK_RQ_SHIFT);
-}
-
-static int kf_wake(wait_queue_entry_t *entry, unsigned int mode, int flags,
-		   void *key)
-{
-	struct kf_hq *kh = READ_ONCE(entry->private);
-	struct sbq_wait *wait = container_of(entry, struct sbq_wait, wait);
-
-	sbitmap_del_wait_queue(wait);
-	blk_mq_run_hw_queue(kh->hq->hctx, true);
-	return 1;
-}
-
-static bool kf_waits(const struct kf_hq *kh, unsigned int domain)
-{
-	return !list_empty_careful(&kh->wait[domain].wait.entry);
-}
-
-/* A token for a request of @domain, or -1; then @kh is run when one is free. */
-static int kf_get_token(struct kf_disk *kf, struct kf_hq *kh,
-			unsigned int domain)
-{
-	struct sbitmap_queue *tokens = &kf->tokens[domain];
-	struct sbq_wait *wait = &kh->wait[domain];
-	int token = __sbitmap_queue_get(tokens);
-
-	if (token < 0 && !kf_waits(kh, domain)) {
-		kh->ws[domain] = sbq_wait_ptr(tokens, &kh->wait_index[domain]);
-		sbitmap_add_wait_queue(tokens, kh->ws[domain], wait);
-		/* One may have become free before we were seen to wait. */
-		token = __sbitmap_queue_get(tokens);
-	}
-	if (token >= 0 && kf_waits(kh, domain)) {
-		spin_lock_irq(&kh->ws[domain]->wait.lock);
-		sbitmap_del_wait_queue(wait);
-		spin_unlock_irq(&kh->ws[domain]->wait.lock);
-	}
-	return token;
-}
-
-static void kf_put_token(struct kf_disk *kf, struct request *rq)
-{
-	unsigned int token = rq_token(rq);
-
-	if (!token)
-		return;
-	rq_set_token(rq, 0);
-	sbitmap_queue_clear(&kf->tokens[kf_domain(rq->cmd_flags)], token - 1,
-			    rq->mq_ctx->cpu);
-}
-
-/* ---- dispatch -------------------------------------------------------- */
-
-static struct request *kf_take(struct kf_disk *kf, struct kf_hq *kh,
-			       struct isoblk_hq *hq)
-{
-	struct request *rq;
-	int token;
-
-	if (!isoblk_ready(hq, kh->domain))
-		return NULL;
-	token = kf_get_token(kf, kh, kh->domain);
-	if (token < 0)
-		return NULL;
-	rq = isoblk_take(hq, kh->domain);
-	if (rq) {
-		rq_set_token(rq, token + 1);
-		kh->batch++;
-	} else {
-		sbitmap_queue_clear(&kf->tokens[kh->domain], token,
-				    raw_smp_processor_id());
-	}
-	return rq;
-}
-
-static struct request *kf_pick(struct isoblk_hq *hq)
-{
-	struct kf_disk *kf = to_kf(hq->disk);
-	struct kf_hq *kh = &kf->hq[hq->index];
-	struct request *rq;
-	unsigned int i;
-
-	if (kh->batch < kf_batch[kh->domain]) {
-		rq = kf_take(kf, kh, hq);
-		if (rq)
-			return rq;
-	}
-	for (i = 0; i < KF_NR_DOMAINS; i++) {
-		kh->domain = (kh->domain + 1) % KF_NR_DOMAINS;
-		kh->batch = 0;
-		rq = kf_take(kf, kh, hq);
-		if (rq)
-			return rq;
-	}
-	return NULL;
-}
-
-static struct request *kf_dispatch_request(struct blk_mq_hw_ctx *hctx)
-{
-	return isoblk_dispatch(hctx, kf_pick);
-}
-
-static bool kf_has_work(struct blk_mq_hw_ctx *hctx)
-{
-	struct isoblk_hq *hq = hctx->sched_data;
-	bool waits = false;
-	unsigned int domain;
-	struct kf_hq *kh;
-
-	/* See isoblk_has_work(). */
-	if (unlikely(!hq))
-		return false;
-	kh = &to_kf(hq->disk)->hq[hq->index];
-	for (domain = 0; domain < KF_NR_DOMAINS; domain++) {
-		if (!isoblk_ready(hq, domain))
-			continue;
-		if (!kf_waits(kh, domain))
-			return isoblk_has_work(hctx);
-		waits = true;
-	}
-	if (!waits)
-		return isoblk_has_work(hctx);
-	/* Of those throttled, and now free to go, some may be of another domain. */
-	return READ_ONCE(hq->nr_throttled) &&
-		READ_ONCE(hq->gen) != READ_ONCE(hq->disk->gen) &&
-		isoblk_depth_room(hq->disk, hq);
-}
+/* ---- life ------------------------------------------------------------ */
 
 static void kf_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
-	struct kf_disk *kf = data->q->elevator->elevator_data;
+	const struct kf_disk *kf = data->q->elevator->elevator_data;
 
 	if (!op_is_sync(opf))
 		data->shallow_depth = kf->async_depth;
 	isoblk_limit_depth(opf, data);
 }
 
-static void kf_requeue_request(struct request *rq)
-{
-	kf_put_token(rq->q->elevator->elevator_data, rq);
-	isoblk_requeue_request(rq);
-}
-
-static void kf_finish_request(struct request *rq)
-{
-	kf_put_token(rq->q->elevator->elevator_data, rq);
-	isoblk_finish_request(rq);
-}
-
-/* ---- life ------------------------------------------------------------ */
-
-static const struct isoblk_ops kf_ops = {
-	.nr_domains	= KF_NR_DOMAINS,
-	.stat_name	= "budget",
-	.domain		= kf_domain,
-	.round		= kf_round,
+static const struct iso_policy kf_policy = {
+	.left_name	= "budget",
+	.nr_classes	= KF_NR_DOMAINS,
+	.class		= kf_domain,
+	.batch		= kf_batch,
+	.refill		= kf_refill,
 	.tick		= kf_tick,
 };
 
@@ -450,66 +259,42 @@ static void kf_depth(struct request_queue *q)
 	struct kf_disk *kf = q->elevator->elevator_data;
 
 	isoblk_depth_updated(q);
-	kf->async_depth = max(kf->disk.tags * KF_ASYNC_PERCENT / 100, 1U);
+	kf->async_depth = max(kf->core.disk.tags * KF_ASYNC_PERCENT / 100, 1U);
 	isoblk_set_shallow(q, kf->async_depth);
 }
 
-static void kf_init_hq(struct kf_hq *kh)
+static void kf_free(struct kf_disk *kf)
 {
-	unsigned int domain;
-
-	for (domain = 0; domain < KF_NR_DOMAINS; domain++) {
-		INIT_LIST_HEAD(&kh->wait[domain].wait.entry);
-		init_waitqueue_func_entry(&kh->wait[domain].wait, kf_wake);
-		kh->wait[domain].wait.private = kh;
-	}
-}
-
-static void kf_free(struct kf_disk *kf, unsigned int nr_tokens)
-{
-	while (nr_tokens--)
-		sbitmap_queue_free(&kf->tokens[nr_tokens]);
 	free_percpu(kf->latencies);
-	kfree(kf->hq);
 	kfree(kf);
 }
 
 static int kf_init(struct request_queue *q, struct elevator_queue *eq)
 {
 	struct kf_disk *kf;
-	unsigned int i = 0;
+	unsigned int i;
 	int ret = -ENOMEM;
 
 	kf = kzalloc_node(sizeof(*kf), GFP_KERNEL, q->node);
 	if (!kf)
 		return -ENOMEM;
-	kf->hq = kcalloc_node(q->nr_hw_queues, sizeof(*kf->hq), GFP_KERNEL,
-			      q->node);
 	kf->latencies = alloc_percpu(struct kf_latencies);
-	if (!kf->hq || !kf->latencies)
+	if (!kf->latencies)
 		goto free;
-	for (i = 0; i < KF_NR_DOMAINS; i++) {
-		ret = sbitmap_queue_init_node(&kf->tokens[i], kf_max_depth[i],
-					      -1, false, GFP_KERNEL, q->node);
-		if (ret)
-			goto free;
-	}
 	memcpy(kf->target_ns, kf_target_ns, sizeof(kf->target_ns));
-	kf->round_us = KF_ROUND_US;
 	kf->refill_ms = KF_REFILL_MS;
+	kf->core.refill_ns = KF_REFILL_MS * NSEC_PER_MSEC;
 
-	ret = isoblk_disk_init(&kf->disk, q, eq, &kf_ops);
+	ret = isoblk_core_init(&kf->core, q, eq, &kf_policy);
 	if (ret)
 		goto free;
-	for (i = 0; i < kf->disk.nr_hqs; i++) {
-		kf_init_hq(&kf->hq[i]);
-		kf->hq[i].hq = kf->disk.hq[i];
-	}
+	for (i = 0; i < KF_NR_DOMAINS; i++)
+		iso_room_resize(&kf->core.tokens[i], kf_max_depth[i]);
 	kf_depth(q);
 	return 0;
 
 free:
-	kf_free(kf, i);
+	kf_free(kf);
 	return ret;
 }
 
@@ -519,33 +304,17 @@ static void kf_exit_sched(struct elevator_queue *eq)
 {
 	struct kf_disk *kf = eq->elevator_data;
 
-	isoblk_disk_exit(&kf->disk, eq);
-	kf_free(kf, KF_NR_DOMAINS);
+	isoblk_core_exit(&kf->core, eq);
+	kf_free(kf);
 }
 
 /* ---- sysfs ----------------------------------------------------------- */
 
-#define KF_UINT(name, field, low, high)					\
-static ssize_t kf_##name##_show(struct elevator_queue *e, char *page)	\
-{									\
-	struct kf_disk *kf = e->elevator_data;				\
-									\
-	return sysfs_emit(page, "%u\n", READ_ONCE(kf->field));		\
-}									\
-									\
-static ssize_t kf_##name##_store(struct elevator_queue *e,		\
-				 const char *page, size_t count)	\
-{									\
-	struct kf_disk *kf = e->elevator_data;				\
-									\
-	return isoblk_store_uint(page, count, &kf->field, low, high);	\
-}
-
-KF_UINT(round_us, round_us, 100, 1000000)
-KF_UINT(write_cost, disk.write_cost, 1, 10000)
+ISOBLK_UINT(kf_disk, round_us, core.hold_us, 100, 1000000)
+ISOBLK_UINT(kf_disk, write_cost, core.write_cost, 1, 10000)
 
 #define KF_TARGET(name, index)						\
-static ssize_t kf_##name##_show(struct elevator_queue *e, char *page)	\
+static ssize_t name##_show(struct elevator_queue *e, char *page)	\
 {									\
 	struct kf_disk *kf = e->elevator_data;				\
 									\
@@ -553,7 +322,7 @@ static ssize_t kf_##name##_show(struct elevator_queue *e, char *page)	\
 			  READ_ONCE(kf->target_ns[index]));		\
 }									\
 									\
-static ssize_t kf_##name##_store(struct elevator_queue *e,		\
+static ssize_t name##_store(struct elevator_queue *e,		\
 				 const char *page, size_t count)	\
 {									\
 	struct kf_disk *kf = e->elevator_data;				\
@@ -571,46 +340,26 @@ static ssize_t kf_##name##_store(struct elevator_queue *e,		\
 KF_TARGET(read_lat_nsec, KF_READ)
 KF_TARGET(write_lat_nsec, KF_WRITE)
 
-static ssize_t kf_refill_ms_show(struct elevator_queue *e, char *page)
+static ssize_t refill_ms_show(struct elevator_queue *e, char *page)
 {
 	struct kf_disk *kf = e->elevator_data;
 
 	return sysfs_emit(page, "%u\n", READ_ONCE(kf->refill_ms));
 }
 
-static ssize_t kf_refill_ms_store(struct elevator_queue *e, const char *page,
-				  size_t count)
+static ssize_t refill_ms_store(struct elevator_queue *e, const char *page,
+			       size_t count)
 {
 	struct kf_disk *kf = e->elevator_data;
 	ssize_t ret = isoblk_store_uint(page, count, &kf->refill_ms, 1, 10000);
 
 	if (ret > 0)
-		WRITE_ONCE(kf->disk.refill_ns,
+		WRITE_ONCE(kf->core.refill_ns,
 			   (u64)kf->refill_ms * NSEC_PER_MSEC);
 	return ret;
 }
 
-static ssize_t kf_paper_mode_show(struct elevator_queue *e, char *page)
-{
-	struct kf_disk *kf = e->elevator_data;
-
-	return sysfs_emit(page, "%d\n", READ_ONCE(kf->disk.paper_mode));
-}
-
-static ssize_t kf_paper_mode_store(struct elevator_queue *e, const char *page,
-				   size_t count)
-{
-	struct kf_disk *kf = e->elevator_data;
-	bool on;
-	int ret = kstrtobool(page, &on);
-
-	if (ret)
-		return ret;
-	isoblk_set_paper_mode(&kf->disk, on);
-	return count;
-}
-
-#define KF_ATTR(name) __ATTR(name, 0644, kf_##name##_show, kf_##name##_store)
+#define KF_ATTR(name) __ATTR(name, 0644, name##_show, name##_store)
 
 static struct elv_fs_entry kf_attrs[] = {
 	KF_ATTR(read_lat_nsec),
@@ -618,8 +367,9 @@ static struct elv_fs_entry kf_attrs[] = {
 	KF_ATTR(refill_ms),
 	KF_ATTR(round_us),
 	KF_ATTR(write_cost),
-	KF_ATTR(paper_mode),
-	ISOBLK_ATTRS,
+	__ATTR(paper_mode, 0644, isoblk_paper_mode_show,
+	       isoblk_paper_mode_store),
+	ISOBLK_CORE_ATTRS,
 	__ATTR_NULL
 };
 
@@ -631,15 +381,15 @@ static int kf_debugfs_tokens(void *data, struct seq_file *m)
 	unsigned int domain;
 
 	for (domain = 0; domain < KF_NR_DOMAINS; domain++)
-		seq_printf(m, "%s depth %u used %u\n", kf_name[domain],
-			   kf->tokens[domain].sb.depth,
-			   sbitmap_weight(&kf->tokens[domain].sb));
+		seq_printf(m, "%s depth %llu used %lld\n", kf_name[domain],
+			   READ_ONCE(kf->core.tokens[domain].size),
+			   iso_room_used(&kf->core.tokens[domain]));
 	seq_printf(m, "async_depth %u\n", kf->async_depth);
 	return 0;
 }
 
 static const struct blk_mq_debugfs_attr kf_debugfs[] = {
-	ISOBLK_DEBUGFS_ATTRS,
+	ISOBLK_CORE_DEBUGFS,
 	{ "tokens", 0400, kf_debugfs_tokens },
 	{ },
 };
@@ -649,18 +399,19 @@ static struct elevator_type kyber_fair = {
 	.ops = {
 		.init_sched		= kf_init_sched,
 		.exit_sched		= kf_exit_sched,
-		.init_hctx		= isoblk_init_hctx,
-		.exit_hctx		= isoblk_exit_hctx,
+		.init_hctx		= isoblk_core_init_hctx,
 		.depth_updated		= kf_depth_updated,
+		.exit_hctx		= isoblk_exit_hctx,
 		.limit_depth		= kf_limit_depth,
+		.allow_merge		= isoblk_allow_merge,
 		.bio_merge		= isoblk_bio_merge,
 		.prepare_request	= isoblk_prepare_request,
 		.insert_requests	= isoblk_insert_requests,
-		.dispatch_request	= kf_dispatch_request,
-		.has_work		= kf_has_work,
+		.dispatch_request	= isoblk_dispatch_request,
+		.has_work		= isoblk_has_work,
 		.completed_request	= kf_completed_request,
-		.requeue_request	= kf_requeue_request,
-		.finish_request		= kf_finish_request,
+		.requeue_request	= isoblk_requeue_request,
+		.finish_request		= isoblk_finish_request,
 	},
 #ifdef CONFIG_BLK_DEBUG_FS
 	.queue_debugfs_attrs = kf_debugfs,

@@ -2,21 +2,8 @@
 /*
  * isoblk_share: what our elevators have in common.
  *
- * A disk is divided by weight as follows. Every cgroup has a queue of its own
- * on every hardware queue (queue.c), and a budget of sectors. Whoever has
- * budget takes turns; whoever has none is passed over until the next refill,
- * which gives each group its weight's part of a round. What remains is to see
- * that the decision is really taken here:
- *
- *  - not where tags are given out, in order of arrival, before an elevator ever
- *    sees a request. A gate in front of the tags (gate.c) lets no group hold
- *    more of them than its part once they become few.
- *
- *  - not in the device. A device that is given everything at once serves in
- *    its own order, so it is given what keeps it busy and no more; how much
- *    that is, is measured (depth.c). That also makes the division work
- *    conserving: if the device has room and none of those who wait has budget,
- *    the round is over, whoever has budget left without using it.
+ * Weights, a cgroup's part of a disk, the gate in front of the tags (gate.c), and the core
+ * (core.c) that three of our elevators are made of.
  *
  * This file has the one blkcg policy behind all that (a kernel has room for
  * six, and a stock kernel uses five): the weights, and the share that follows
@@ -26,27 +13,21 @@
  * taken among *active* siblings, that is those with requests in themselves or
  * below, now or a tenth of a second ago. The requests of a group that has
  * active children count as one more child, of the default weight. Shares
- * are computed again only when the active set or a weight has changed, at the
- * next refill or tick.
+ * are computed again only when the active set or a weight has changed, when somebody
+ * asks.
  *
- * Lifetime. A request holds a reference to its group's blkg from insertion to
- * the end (its bio may be gone before the request is), and the kernel frees our
- * part only with the blkg, or when the elevator is switched off, with the queue
- * frozen and so without requests. A group that is offline but still has
- * requests goes on as before; it leaves the active list when it has been idle,
- * or when it is freed. A parent outlives its children: the kernel holds a
- * reference for each.
+ * Lifetime. A group that takes part holds its blkg, says the elevator, or each of its
+ * requests does, from insertion to the end (its bio may be gone before the request
+ * is); and the kernel frees our part only with the blkg, or when the elevator is switched
+ * off, with the queue frozen and so without requests. A parent outlives its
+ * children: the kernel holds a reference for each.
  *
- * An elevator with queues of its own (cfq) uses this file and the gate alone: groups
- * with its part at their end, the weights, and the shares; it says itself who is
- * active.
+ * An elevator with queues of its own (cfq) uses this file and the gate alone.
  *
- * Locks, outermost first: hq->lock, gq->lock or disk->lock. The request path
- * takes the first two, both of one hardware queue; disk->lock is taken when a
- * group becomes active, at a refill and at a tick. queue_lock and blkcg->lock,
- * which the kernel holds around the functions of the policy, are outside
- * disk->lock; running a hardware queue may take queue_lock, so it is never done
- * under disk->lock.
+ * Locks: disk->lock is taken when a group takes part, leaves, or asks for its share, and
+ * inside any lock of an elevator. queue_lock and blkcg->lock, which the kernel holds
+ * around the functions of the policy, are outside disk->lock; running a
+ * hardware queue may take queue_lock, so it is never done under disk->lock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -58,9 +39,6 @@
 
 /* A group's requests beside its active children's: as one that was not set. */
 #define OWN_WEIGHT	ISOBLK_WEIGHT_DFL
-
-/* A group is idle after so many ISOBLK_IDLE_SCAN without a request inserted. */
-#define IDLE_SCANS	2
 
 struct isoblk_cgroup {
 	struct blkcg_policy_data cpd;
@@ -147,67 +125,6 @@ static void update_share(struct isoblk_group *group)
 					       OWN_WEIGHT, group->sum)));
 }
 
-/**
- * isoblk_update_shares() - bring the shares of all active groups up to date
- * @disk: its lock is held
- */
-void isoblk_update_shares(struct isoblk_disk *disk)
-{
-	struct isoblk_group *group;
-
-	lockdep_assert_held(&disk->lock);
-
-	if (disk->shares_gen == disk->weights_gen)
-		return;
-	list_for_each_entry(group, &disk->active, active_node)
-		update_share(group);
-	disk->shares_gen = disk->weights_gen;
-	isoblk_gate_update(disk);
-}
-
-/**
- * isoblk_grant() - what a group gets at a refill, sectors
- * @group: its share is up to date; its disk's lock is held
- *
- * Never more than one round has: the share of an idle group that wakes may be
- * many times that of all those who are busy.
- */
-s64 isoblk_grant(struct isoblk_group *group)
-{
-	const struct isoblk_disk *disk = group->disk;
-	u64 grant = mul_u64_u64_shr(disk->round, group->share,
-				    ISOBLK_SHARE_SHIFT);
-
-	/* The fraction counts: of a light group's grant it is much. */
-	group->fraction += disk->round * group->share & (ISOBLK_SHARE_ONE - 1);
-	grant += group->fraction >> ISOBLK_SHARE_SHIFT;
-	group->fraction &= ISOBLK_SHARE_ONE - 1;
-	return min(grant, max(disk->total, 1));
-}
-
-/**
- * isoblk_measure_busy() - how much of the shares is in use
- * @disk: its lock is held; called every tick
- */
-void isoblk_measure_busy(struct isoblk_disk *disk)
-{
-	u32 lightest = ISOBLK_SHARE_ONE;
-	struct isoblk_group *group;
-	u64 shares = 0;
-
-	lockdep_assert_held(&disk->lock);
-
-	list_for_each_entry(group, &disk->active, active_node) {
-		if (!READ_ONCE(group->busy))
-			continue;
-		WRITE_ONCE(group->busy, false);
-		shares += group->share;
-		lightest = min(lightest, group->share);
-	}
-	disk->busy_share = shares ?: ISOBLK_SHARE_ONE;
-	disk->lightest_share = min_t(u64, lightest, disk->busy_share);
-}
-
 /* From now on the requests of @group have a share. */
 static void take_part(struct isoblk_group *group)
 {
@@ -272,30 +189,6 @@ u32 isoblk_group_share(struct isoblk_group *group)
 EXPORT_SYMBOL_GPL(isoblk_group_share);
 
 /**
- * __isoblk_activate() - let a group take part
- * @group: a request of it is about to be inserted
- *
- * It gets what it would have got at the last refill, and no more: whoever wakes
- * has no burst beyond that.
- */
-void __isoblk_activate(struct isoblk_group *group)
-{
-	struct isoblk_disk *disk = group->disk;
-	unsigned long flags;
-
-	spin_lock_irqsave(&disk->lock, flags);
-	if (!group->active) {
-		take_part(group);
-		update_share(group);
-		atomic64_set(&group->pool,
-			     min(atomic64_read(&group->pool), 0) +
-			     isoblk_grant(group));
-		WRITE_ONCE(group->active, true);
-	}
-	spin_unlock_irqrestore(&disk->lock, flags);
-}
-
-/**
  * isoblk_group_holds() - whether a request of a group has a tag
  * @group: the group
  */
@@ -309,41 +202,6 @@ bool isoblk_group_holds(const struct isoblk_group *group)
 	return false;
 }
 EXPORT_SYMBOL_GPL(isoblk_group_holds);
-
-/**
- * isoblk_deactivate() - a group has been idle, unless it has a request now
- * @group: active; its disk's lock is held
- */
-void isoblk_deactivate(struct isoblk_group *group)
-{
-	if (isoblk_group_holds(group))
-		return;
-	WRITE_ONCE(group->active, false);
-	/*
-	 * Our flag before their count; pairs with isoblk_activate(). Who counts
-	 * a request later than we look finds the flag, and waits for the lock.
-	 */
-	smp_mb();
-	if (isoblk_group_holds(group))
-		WRITE_ONCE(group->active, true);
-	else
-		leave(group);
-}
-
-/**
- * isoblk_find_idle() - deactivate groups that have been idle for long
- * @disk: its lock is held; called every ISOBLK_IDLE_SCAN
- */
-void isoblk_find_idle(struct isoblk_disk *disk)
-{
-	struct isoblk_group *group, *next;
-
-	list_for_each_entry_safe(group, next, &disk->active, active_node)
-		if (READ_ONCE(group->idle_scans) >= IDLE_SCANS)
-			isoblk_deactivate(group);
-		else
-			WRITE_ONCE(group->idle_scans, group->idle_scans + 1);
-}
 
 /* @dev_weight: of this device, 0: none; @weight: of the cgroup otherwise */
 static void group_set_weight(struct isoblk_group *group, u32 dev_weight,
@@ -395,34 +253,6 @@ u64 isoblk_group_ios(const struct isoblk_group *group, enum isoblk_op op)
 	return ios;
 }
 
-/**
- * isoblk_group_budget() - what a group may still send, sectors; below 0: a debt
- * @group: the group
- */
-s64 isoblk_group_budget(const struct isoblk_group *group)
-{
-	s64 budget = atomic64_read(&group->pool);
-	unsigned int i;
-
-	for (i = 0; i < group->disk->nr_hqs; i++)
-		budget += READ_ONCE(group->gq[i].slice);
-	return budget;
-}
-
-/**
- * isoblk_group_throttled_ns() - for how long requests waited for budget
- * @group: the group; times of its hardware queues are added up
- */
-u64 isoblk_group_throttled_ns(const struct isoblk_group *group)
-{
-	u64 ns = 0;
-	unsigned int i;
-
-	for (i = 0; i < group->disk->nr_hqs; i++)
-		ns += READ_ONCE(group->gq[i].throttled_ns);
-	return ns;
-}
-
 static void isoblk_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 {
 	struct isoblk_group *group = pd_to_group(pd);
@@ -432,14 +262,7 @@ static void isoblk_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 	for (op = 0; op < ISOBLK_NR_OPS; op++)
 		used += isoblk_group_bytes(group, op);
 	seq_printf(s, " isoblk.used=%llu", used);
-	if (group->disk->ops->stat) {
-		group->disk->ops->stat(group, s);
-		return;
-	}
-	seq_printf(s, " isoblk.%s=%lld isoblk.throttled_us=%llu",
-		   group->disk->ops->stat_name,
-		   isoblk_group_budget(group) << SECTOR_SHIFT,
-		   div_u64(isoblk_group_throttled_ns(group), NSEC_PER_USEC));
+	group->disk->ops->stat(group, s);
 }
 
 /* cgroup v1 has no io.stat: the same in the form of its own files. */
@@ -630,7 +453,7 @@ isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 	struct isoblk_disk *disk = gendisk->queue->elevator->elevator_data;
 	struct isoblk_group *group;
 	struct isoblk_gq *gq;
-	unsigned int i, d;
+	unsigned int i;
 	size_t size;
 
 	size = size_add(struct_size(group, gq, disk->nr_hqs),
@@ -645,20 +468,13 @@ isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 	INIT_LIST_HEAD(&group->active_node);
 	for (i = 0; i < disk->nr_hqs; i++) {
 		gq = &group->gq[i];
-		spin_lock_init(&gq->lock);
 		init_waitqueue_head(&gq->gate);
 		INIT_LIST_HEAD(&gq->gate_node);
 		bio_list_init(&gq->bios);
 		gq->group = group;
 		gq->hq = disk->hq[i];
-		for (d = 0; d < ISOBLK_MAX_DOMAINS; d++) {
-			INIT_LIST_HEAD(&gq->fifo[d].rqs);
-			INIT_LIST_HEAD(&gq->fifo[d].node);
-			gq->fifo[d].gq = gq;
-		}
 	}
-	if (disk->ops->group_init)
-		disk->ops->group_init(group);
+	disk->ops->group_init(group);
 	return &group->pd;
 }
 
@@ -691,8 +507,7 @@ static void isoblk_pd_free(struct blkg_policy_data *pd)
 	 */
 	if (group->was_active) {
 		spin_lock_irqsave(&group->disk->lock, flags);
-		if (group->disk->ops->group_exit)
-			group->disk->ops->group_exit(group);
+		group->disk->ops->group_exit(group);
 		if (group->active)
 			leave(group);
 		spin_unlock_irqrestore(&group->disk->lock, flags);

@@ -7,78 +7,56 @@
 
 #include <linux/tracepoint.h>
 
-struct isoblk_disk;
-struct isoblk_gq;
-struct isoblk_round;
+#include "core.h"
+
+TRACE_EVENT(isoblk_epoch,
+	TP_PROTO(const struct iso_disk *d, const struct window_epoch *e),
+	TP_ARGS(d, e),
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(u64, rate)
+		__field(u64, peak)
+		__field(u64, busy)
+		__field(u64, size)
+		__field(bool, limited)
+	),
+	TP_fast_assign(
+		__entry->dev = disk_devt(d->disk.q->disk);
+		__entry->rate = e->rate;
+		__entry->peak = e->peak;
+		__entry->busy = e->busy;
+		__entry->size = d->room.size;
+		__entry->limited = e->limited;
+	),
+	TP_printk("%d,%d rate %llu peak %llu busy %llu window %llu limited %d",
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->rate,
+		  __entry->peak, __entry->busy, __entry->size,
+		  __entry->limited)
+);
 
 TRACE_EVENT(isoblk_refill,
-	TP_PROTO(const struct isoblk_disk *disk, const struct isoblk_round *r,
-		 u64 sectors, unsigned int rounds),
-	TP_ARGS(disk, r, sectors, rounds),
+	TP_PROTO(const struct iso_disk *d, const struct iso_round *r),
+	TP_ARGS(d, r),
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(unsigned int, groups)
 		__field(u64, used)
 		__field(u64, elapsed_ns)
-		__field(s64, remainder)
-		__field(u64, sectors)
-		__field(unsigned int, rounds)
+		__field(s64, left)
+		__field(u64, grant)
 	),
 	TP_fast_assign(
-		__entry->dev = disk_devt(disk->q->disk);
-		__entry->groups = disk->nr_active;
+		__entry->dev = disk_devt(d->disk.q->disk);
+		__entry->groups = d->nr_groups;
 		__entry->used = r->used;
 		__entry->elapsed_ns = r->elapsed_ns;
-		__entry->remainder = r->remainder;
-		__entry->sectors = sectors;
-		__entry->rounds = rounds;
+		__entry->left = r->left;
+		__entry->grant = d->grant;
 	),
-	TP_printk("%d,%d groups %u used %llu in %llu ns left %lld: gives %llu x %u",
+	TP_printk("%d,%d groups %u used %llu in %llu ns left %lld gives %llu",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->groups,
-		  __entry->used, __entry->elapsed_ns, __entry->remainder,
-		  __entry->sectors, __entry->rounds)
-);
-
-TRACE_EVENT(isoblk_throttle,
-	TP_PROTO(const struct isoblk_gq *gq),
-	TP_ARGS(gq),
-	TP_STRUCT__entry(
-		__field(dev_t, dev)
-		__field(u64, cgroup)
-		__field(unsigned int, hctx)
-		__field(int, held)
-	),
-	TP_fast_assign(
-		__entry->dev = disk_devt(gq->group->disk->q->disk);
-		__entry->cgroup =
-			cgroup_id(gq->group->pd.blkg->blkcg->css.cgroup);
-		__entry->hctx = gq->hq->index;
-		__entry->held = atomic_read(&gq->held);
-	),
-	TP_printk("%d,%d cgroup %llu hctx %u holds %d",
-		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->cgroup,
-		  __entry->hctx, __entry->held)
-);
-
-TRACE_EVENT(isoblk_depth,
-	TP_PROTO(const struct isoblk_disk *disk, int limit, u64 busy_permille,
-		 u64 latency_ns),
-	TP_ARGS(disk, limit, busy_permille, latency_ns),
-	TP_STRUCT__entry(
-		__field(dev_t, dev)
-		__field(int, limit)
-		__field(u64, busy_permille)
-		__field(u64, latency_ns)
-	),
-	TP_fast_assign(
-		__entry->dev = disk_devt(disk->q->disk);
-		__entry->limit = limit;
-		__entry->busy_permille = busy_permille;
-		__entry->latency_ns = latency_ns;
-	),
-	TP_printk("%d,%d limit %d busy %llu/1000 latency %llu ns",
-		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->limit,
-		  __entry->busy_permille, __entry->latency_ns)
+		  __entry->used, __entry->elapsed_ns, __entry->left,
+		  __entry->grant)
 );
 
 #endif /* ISOBLK_TRACE_H */

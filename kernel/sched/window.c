@@ -108,12 +108,14 @@ static void end_trial(struct window *w, bool adopt)
 	cruise(w, w->pause);
 }
 
-/* The square of how far the mean may be off: variance over number. */
+/*
+ * The square of how far the mean may be off: variance over number. All is a whole
+ * number until the end, for a mean that is rounded looks like noise.
+ */
 static u64 doubt(const struct window_sample *s)
 {
-	u64 m = mean(s), square = div64_u64(s->squares, s->n);
-
-	return square > m * m ? div64_u64(square - m * m, s->n) : 0;
+	return div64_u64(s->n * s->squares - s->sum * s->sum,
+			 s->n * s->n * s->n);
 }
 
 static void judge(struct window *w)

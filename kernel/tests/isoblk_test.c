@@ -157,6 +157,30 @@ static void nobody_waits_for_a_window_that_is_not_full(struct kunit *test)
 	KUNIT_EXPECT_GE(test, w.size, 8 * UNIT);
 }
 
+/* Rates that do not vary leave no doubt, whatever their ratio to a whole number is. */
+static void a_trial_of_steady_rates_ends_at_the_first_look(struct kunit *test)
+{
+	static const u64 less[] = { 777003, 769684, 790001, 600007 };
+	unsigned int i, epochs;
+	struct window w;
+
+	for (i = 0; i < ARRAY_SIZE(less); i++) {
+		struct window_epoch e = { .rate = 799999, .limited = true,
+					  .busy = UNIT, .least = UNIT };
+
+		window_init(&w, 64 * UNIT);
+		w.phase = WINDOW_CRUISE;
+		while (w.phase != WINDOW_TRY)
+			window_epoch(&w, &e);
+		for (epochs = 0; w.phase == WINDOW_TRY; epochs++) {
+			e.rate = w.odd ? less[i] : 799999;
+			window_epoch(&w, &e);
+		}
+		KUNIT_EXPECT_EQ(test, epochs, 2 * TRIAL_LOOK * (1 + SETTLE));
+		KUNIT_EXPECT_EQ(test, w.size, 64 * UNIT);
+	}
+}
+
 static void the_window_is_never_below_the_least(struct kunit *test)
 {
 	struct window_epoch e = { .rate = 1, .limited = true, .peak = 1,
@@ -196,6 +220,7 @@ static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(a_device_that_is_drained_gets_little),
 	KUNIT_CASE(the_window_grows_again_when_the_device_can_do_more),
 	KUNIT_CASE(nobody_waits_for_a_window_that_is_not_full),
+	KUNIT_CASE(a_trial_of_steady_rates_ends_at_the_first_look),
 	KUNIT_CASE(the_window_is_never_below_the_least),
 	KUNIT_CASE(no_rate_at_all_is_survived),
 	{ }

@@ -78,17 +78,16 @@ static void paper_mode_has_the_papers_next_budget(struct kunit *test)
 		{ 1ULL << 40, 1000000000, 0, (1ULL << 40) / 10 },
 	};
 	struct kf_disk *kf = kunit_kzalloc(test, sizeof(*kf), GFP_KERNEL);
-	struct isoblk_round r = { };
+	struct iso_round r = { };
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, kf);
-	kf->disk.paper_mode = true;
 	kf->refill_ms = 100;
 	for (i = 0; i < ARRAY_SIZE(rounds); i++) {
 		r.used = rounds[i].used;
 		r.elapsed_ns = rounds[i].elapsed_ns;
-		r.remainder = rounds[i].left;
-		KUNIT_EXPECT_EQ_MSG(test, kf_round(&kf->disk, &r),
+		r.left = rounds[i].left;
+		KUNIT_EXPECT_EQ_MSG(test, kf_refill(&kf->core, &r),
 				    rounds[i].round, "round %u", i);
 	}
 }

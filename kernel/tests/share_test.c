@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The arithmetic behind the weights: shares in a tree of groups, quotas at
- * the gate, what a refill gives, and what the depth is judged by.
+ * The arithmetic behind the weights: shares in a tree of groups, and quotas at the
+ * gate.
  *
  * The code under test is compiled into this module, and works on disks and
  * groups made here, without a request queue: nothing may be inserted or
@@ -16,28 +16,15 @@
 #include "part_of_test.h"
 
 #include "../sched/share.c"
-#include "../sched/queue.c"
 #include "../sched/gate.c"
 #include "../sched/outlet.c"
-#include "../sched/depth.c"
 #include "../sched/disk.c"
 
 #define MANY_GROUPS	40
 #define DEEPEST		6
 #define STEPS		2000
 
-static u64 round_sectors;	/* what the next round has */
-
-static u64 test_round(struct isoblk_disk *disk, const struct isoblk_round *r)
-{
-	return round_sectors;
-}
-
-static const struct isoblk_ops test_ops = {
-	.nr_domains	= 1,
-	.stat_name	= "budget",
-	.round		= test_round,
-};
+static const struct isoblk_ops test_ops = { };
 
 static struct isoblk_disk *make_disk(struct kunit *test, unsigned int tags)
 {
@@ -53,10 +40,6 @@ static struct isoblk_disk *make_disk(struct kunit *test, unsigned int tags)
 	disk->ops = &test_ops;
 	disk->nr_hqs = 1;
 	disk->tags = tags;
-	disk->mean_sectors = 8;
-	disk->busy_share = ISOBLK_SHARE_ONE;
-	disk->lightest_share = ISOBLK_SHARE_ONE;
-	disk->gen = 1;
 	disk->weights_gen = 1;
 	spin_lock_init(&disk->lock);
 	INIT_LIST_HEAD(&disk->active);
@@ -92,15 +75,27 @@ static void expect_share(struct kunit *test, const struct isoblk_group *group,
 
 static void update_shares(struct isoblk_disk *disk)
 {
+	struct isoblk_group *group;
+
 	spin_lock_irq(&disk->lock);
-	isoblk_update_shares(disk);
+	list_for_each_entry(group, &disk->active, active_node)
+		isoblk_group_share(group);
+	isoblk_gate_update(disk);
 	spin_unlock_irq(&disk->lock);
+}
+
+static void activate(struct isoblk_group *group)
+{
+	spin_lock_irq(&group->disk->lock);
+	if (!group->active)
+		isoblk_join(group);
+	spin_unlock_irq(&group->disk->lock);
 }
 
 static void deactivate(struct isoblk_group *group)
 {
 	spin_lock_irq(&group->disk->lock);
-	isoblk_deactivate(group);
+	isoblk_leave(group);
 	spin_unlock_irq(&group->disk->lock);
 }
 
@@ -119,9 +114,9 @@ static struct family make_family(struct kunit *test)
 	f.a = make_group(test, f.disk, f.parent, 300);
 	f.b = make_group(test, f.disk, f.parent, 100);
 	f.leaf = make_group(test, f.disk, f.root, 200);
-	__isoblk_activate(f.a);
-	__isoblk_activate(f.b);
-	__isoblk_activate(f.leaf);
+	activate(f.a);
+	activate(f.b);
+	activate(f.leaf);
 	update_shares(f.disk);
 	return f;
 }
@@ -142,7 +137,7 @@ static void own_requests_are_one_more_child(struct kunit *test)
 {
 	struct family f = make_family(test);
 
-	__isoblk_activate(f.parent);
+	activate(f.parent);
 	update_shares(f.disk);
 	expect_share(test, f.a, 480000);
 	expect_share(test, f.b, 160000);
@@ -150,7 +145,7 @@ static void own_requests_are_one_more_child(struct kunit *test)
 	expect_share(test, f.leaf, 200000);
 
 	/* 100 beside 800 and 200. */
-	__isoblk_activate(f.root);
+	activate(f.root);
 	update_shares(f.disk);
 	expect_share(test, f.root, 1000000 / 11);
 	expect_share(test, f.leaf, 2000000 / 11);
@@ -171,20 +166,19 @@ static void who_is_idle_leaves_its_part_to_its_siblings(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f.parent->nr_active, 0);
 	KUNIT_EXPECT_EQ(test, f.root->sum, 200);
 
-	__isoblk_activate(f.a);
+	activate(f.a);
 	update_shares(f.disk);
 	expect_share(test, f.a, 800000);
 	expect_share(test, f.leaf, 200000);
 }
 
-static void who_has_requests_is_not_idle(struct kunit *test)
+static void who_has_a_tag_is_known_by_it(struct kunit *test)
 {
 	struct family f = make_family(test);
 
+	KUNIT_EXPECT_FALSE(test, isoblk_group_holds(f.a));
 	atomic_set(&f.a->gq[0].held, 1);
-	deactivate(f.a);
-	KUNIT_EXPECT_TRUE(test, f.a->active);
-	KUNIT_EXPECT_EQ(test, f.disk->nr_active, 3);
+	KUNIT_EXPECT_TRUE(test, isoblk_group_holds(f.a));
 }
 
 static void weights_change_at_any_level(struct kunit *test)
@@ -201,7 +195,7 @@ static void weights_change_at_any_level(struct kunit *test)
 	deactivate(f.leaf);
 	group_set_weight(f.leaf, 0, 600);
 	KUNIT_EXPECT_EQ(test, f.root->sum, 200);
-	__isoblk_activate(f.leaf);
+	activate(f.leaf);
 	update_shares(f.disk);
 	expect_share(test, f.leaf, 750000);
 
@@ -221,9 +215,9 @@ static void the_lightest_still_has_a_share(struct kunit *test)
 	for (i = 0; i < DEEPEST; i++) {
 		heavy = make_group(test, disk, light, ISOBLK_WEIGHT_MAX);
 		light = make_group(test, disk, light, ISOBLK_WEIGHT_MIN);
-		__isoblk_activate(heavy);
+		activate(heavy);
 	}
-	__isoblk_activate(light);
+	activate(light);
 	update_shares(disk);
 	KUNIT_EXPECT_GE(test, light->share, 1);
 	KUNIT_EXPECT_GE(test, quota(&light->gq[0]), 1);
@@ -266,7 +260,7 @@ static void any_order_of_events_keeps_the_counts(struct kunit *test)
 		group = groups[prandom_u32_state(&rnd) % MANY_GROUPS];
 		switch (prandom_u32_state(&rnd) % 3) {
 		case 0:
-			__isoblk_activate(group);
+			activate(group);
 			break;
 		case 1:
 			if (group->active)
@@ -311,8 +305,7 @@ static void quotas_leave_the_reserve_free(struct kunit *test)
 		disk = make_disk(test, 0);
 		root = make_group(test, disk, NULL, 100);
 		for (i = 0; i < nr_groups[g]; i++)
-			__isoblk_activate(make_group(test, disk, root,
-						     weights[i % 5]));
+			activate(make_group(test, disk, root, weights[i % 5]));
 		update_shares(disk);
 		for (t = 0; t < ARRAY_SIZE(nr_tags); t++) {
 			spin_lock_irq(&disk->lock);
@@ -331,155 +324,15 @@ static void quotas_leave_the_reserve_free(struct kunit *test)
 	}
 }
 
-/* ---- refill ---------------------------------------------------------- */
-
-static void refill(struct isoblk_disk *disk, u64 sectors, unsigned int rounds)
-{
-	round_sectors = sectors;
-	spin_lock_irq(&disk->lock);
-	isoblk_refill(disk, rounds);
-	spin_unlock_irq(&disk->lock);
-}
-
-static void expect_pool(struct kunit *test, struct isoblk_group *group,
-			s64 sectors)
-{
-	s64 pool = atomic64_read(&group->pool);
-
-	KUNIT_EXPECT_LE_MSG(test, abs(pool - sectors), 2, "%lld, not %lld",
-			    pool, sectors);
-}
-
-static void a_refill_gives_by_share_and_bounds_what_is_left(struct kunit *test)
-{
-	struct family f = make_family(test);
-
-	refill(f.disk, 10000, 1);
-	KUNIT_EXPECT_EQ(test, f.disk->gen, 2);
-	expect_pool(test, f.a, 6000);
-	expect_pool(test, f.b, 2000);
-	expect_pool(test, f.leaf, 2000);
-
-	/* a owes, b has sent something, leaf has not. */
-	atomic64_set(&f.a->pool, -3000);
-	atomic64_set(&f.b->pool, 1500);
-	f.b->touched = true;
-	refill(f.disk, 10000, 1);
-	expect_pool(test, f.a, 3000);
-	expect_pool(test, f.b, 3500);
-	expect_pool(test, f.leaf, 2000);
-	KUNIT_EXPECT_FALSE(test, f.b->touched);
-	f.b->touched = true;
-	refill(f.disk, 10000, 1);
-	expect_pool(test, f.b, 4000);
-}
-
-/* 1.6 sectors a refill are 8 in five. */
-static void fractions_of_a_grant_add_up(struct kunit *test)
-{
-	struct family f = make_family(test);
-	s64 given = 0;
-	unsigned int i;
-
-	for (i = 0; i < 500; i++) {
-		atomic64_set(&f.leaf->pool, 0);
-		refill(f.disk, 8, 1);
-		given += atomic64_read(&f.leaf->pool);
-	}
-	KUNIT_EXPECT_LE(test, abs(given - 800), 1);
-}
-
-static void paper_mode_keeps_all_and_drops_who_sent_nothing(struct kunit *test)
-{
-	struct family f = make_family(test);
-
-	f.disk->paper_mode = true;
-	f.a->touched = true;
-	f.leaf->touched = true;
-	atomic64_set(&f.leaf->pool, 50000);
-	refill(f.disk, 10000, 1);
-	KUNIT_EXPECT_FALSE(test, f.b->active);
-	expect_pool(test, f.a, 8000);
-	expect_pool(test, f.leaf, 52000);
-}
-
-static void who_wakes_gets_no_more_than_a_round(struct kunit *test)
-{
-	struct family f = make_family(test);
-
-	/* It slept through rounds that the others divided by their shares. */
-	deactivate(f.a);
-	refill(f.disk, 10000, 1);
-	atomic64_set(&f.a->pool, 123456);
-	__isoblk_activate(f.a);
-	KUNIT_EXPECT_LE(test, atomic64_read(&f.a->pool), 10000);
-
-	/* A debt stays. */
-	deactivate(f.a);
-	atomic64_set(&f.a->pool, -20000);
-	__isoblk_activate(f.a);
-	KUNIT_EXPECT_LT(test, atomic64_read(&f.a->pool), 0);
-}
-
-/* ---- depth ----------------------------------------------------------- */
-
-static void latency_classes_are_by_direction_and_size(struct kunit *test)
-{
-	static const struct {
-		unsigned int sectors;
-		unsigned int class;
-	} sizes[] = {
-		{ 0, 0 }, { 1, 0 }, { 8, 0 }, { 15, 0 }, { 16, 1 }, { 31, 1 },
-		{ 32, 2 }, { 2048, 8 }, { 4095, 8 }, { 4096, 9 },
-		{ USHRT_MAX, 9 },
-	};
-	struct request *rq = kunit_kzalloc(test, sizeof(*rq), GFP_KERNEL);
-	unsigned int i;
-
-	KUNIT_ASSERT_NOT_NULL(test, rq);
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		rq->stats_sectors = sizes[i].sectors;
-		rq->cmd_flags = REQ_OP_READ;
-		KUNIT_EXPECT_EQ(test, lat_class(rq), sizes[i].class);
-		rq->cmd_flags = REQ_OP_WRITE;
-		KUNIT_EXPECT_EQ(test, lat_class(rq),
-				sizes[i].class + ISOBLK_LAT_SIZES);
-	}
-}
-
-/* 800 requests of 20 us and 100 of 160 us in 2 ms: 16 servers. */
-static void busy_servers_are_the_shortest_times_added_up(struct kunit *test)
-{
-	struct isoblk_depth *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
-	struct isoblk_sample *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, d);
-	KUNIT_ASSERT_NOT_NULL(test, s);
-	memset(d->base_ns, 0xff, sizeof(d->base_ns));
-	d->base_ns[0][0] = 30000;
-	d->base_ns[1][0] = 20000;
-	d->base_ns[0][5] = 160000;
-	s->nr[0] = 800;
-	s->nr[5] = 100;
-	s->span_ns = 2000000;
-	KUNIT_EXPECT_EQ(test, busy_servers(d, s), 16 << 10);
-}
-
 static struct kunit_case share_cases[] = {
 	KUNIT_CASE(shares_are_products_along_the_path),
 	KUNIT_CASE(own_requests_are_one_more_child),
 	KUNIT_CASE(who_is_idle_leaves_its_part_to_its_siblings),
-	KUNIT_CASE(who_has_requests_is_not_idle),
+	KUNIT_CASE(who_has_a_tag_is_known_by_it),
 	KUNIT_CASE(weights_change_at_any_level),
 	KUNIT_CASE(the_lightest_still_has_a_share),
 	KUNIT_CASE(any_order_of_events_keeps_the_counts),
 	KUNIT_CASE(quotas_leave_the_reserve_free),
-	KUNIT_CASE(a_refill_gives_by_share_and_bounds_what_is_left),
-	KUNIT_CASE(fractions_of_a_grant_add_up),
-	KUNIT_CASE(paper_mode_keeps_all_and_drops_who_sent_nothing),
-	KUNIT_CASE(who_wakes_gets_no_more_than_a_round),
-	KUNIT_CASE(latency_classes_are_by_direction_and_size),
-	KUNIT_CASE(busy_servers_are_the_shortest_times_added_up),
 	{}
 };
 

@@ -15,8 +15,12 @@ SCHEDULERS = ("isoblk_share", *(f"{name}-iosched" for name in ALL))
 MODULES = ("isoblk_vdisk", "null_blk", "blkload", *SCHEDULERS)
 UNLOAD = "rmmod " + " ".join(name.replace("-", "_") for name in reversed(SCHEDULERS))
 WEIGHT = {"v1": "blkio.isoblk.weight", "v2": "io.isoblk.weight"}
-# What io.stat calls a group's remaining sectors.
-LEFT = {"kyber-fair": "isoblk.budget", "feedbac": "isoblk.credit", "isoblk": "isoblk.wait_us"}
+# What io.stat says of a group, beside what it was charged.
+LEFT = {
+    "kyber-fair": ("isoblk.budget", "isoblk.wait_us"),
+    "feedbac": ("isoblk.credit", "isoblk.wait_us"),
+    "isoblk": ("isoblk.wait_us",),
+}
 
 _COMPLAINTS = ("WARNING", "BUG", "UBSAN", "INFO:", "Call Trace", "stack-trace")
 

@@ -18,6 +18,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "kyber_fair_test": ("isoblk_share",),
     "cfq_test": ("isoblk_share",),
     "isoblk_test": (),
+    "paper_test": (),
     "setcache_test": (),
 }
 

@@ -6,7 +6,6 @@ deep, many-groups, light, changes and sporadic. All runs are in virtual time and
 outcome.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ from isoblk.result.store import Run
 from isoblk.study.model import Event, Tenant, VdiskDevice
 from isoblk.study.presets import load_device
 from tests.lab.guest import BARE_PYTHON, Guest
-from tests.lab.load import BLKLOAD, CGROUP, START, STATS, VDISK, WAIT, numbers, results, save, vdisk
+from tests.lab.load import BLKLOAD, CGROUP, START, WAIT, numbers, results, save, vdisk
 from tests.lab.load import tenant as loaded
-from tests.lab.share import ALL, ELEVATORS, EXACT, Quiet, group, keep, sched, use
+from tests.lab.share import ALL, ELEVATORS, EXACT, Quiet, group, sched, use
 from tests.unit.specs import MS, Group, NullBlkDevice, run_spec, tenant
 
 # 16 servers of 20 us; and null_blk's 64 tags of 80 us.
@@ -197,11 +196,13 @@ def test_a_small_request_now_and_then_costs_the_others_nothing(
     rare = tenant("rare", 1000, rw="randread", rate_iops=11)
     busy = _tenants((100, 100))
     totals = [
-        _total(_run(default_bench, tmp_path / str(len(of)), elevator, of).record)
+        _total(
+            # Long enough that what the window tries falls on both.
+            _run(default_bench, tmp_path / str(len(of)), elevator, of, runtime_ns=1000 * MS).record
+        )
         for of in (busy, (*busy, rare))
     ]
-    # kyber-fair gives out budgets more often with it, as a group that uses nothing of its own.
-    assert totals[1] >= (0.98 if elevator == "kyber-fair" else 0.99) * totals[0]
+    assert totals[1] >= 0.99 * totals[0]
 
 
 @pytest.mark.parametrize("rw", ["read", "write"])
@@ -347,47 +348,7 @@ def test_who_may_not_wait_is_told_so_at_the_gate(any_guest: Guest, elevator: str
     assert all(one.op.errors == 0 for one in results(left, "results").values())
 
 
-# -- the depth of the device, and kyber-fair's tokens --
-
-DEPTH = re.compile(r"limit (\S+) enough (\S+) inflight \d+ known (\d+) ")
-# Mode, and whether a tenant that waits for each of its requests is there as well.
-DEPTHS = {"auto": False, "tight": True, "2": False, "off": False}
-
-
-@pytest.mark.parametrize("elevator", ELEVATORS)
-def test_depth_is_the_number_of_requests_in_the_device(guest: Guest, elevator: str) -> None:
-    iosched = "/sys/block/disk0/queue/iosched"
-    lines = []
-    for name, tight in DEPTHS.items():
-        depths = {f"a-{name}": 64, f"b-{name}": 64} | ({f"c-{name}": 1} if tight else {})
-        lines += [
-            vdisk(servers=4),
-            use(elevator),
-            f"echo {'auto' if tight else name} > {iosched}/depth",
-            *(
-                f"{group(f'/{who}')}\n"
-                + loaded(who, cgroup=f"/{who}", rw="randread", iodepth=depth, runtime="1s")
-                for who, depth in depths.items()
-            ),
-            f"{START}; cat {BLKLOAD}/align > /dev/null; sleep 0.8",
-            keep(f"{sched()}/depth", name),
-            f"{WAIT}; cat {STATS}/disk0/stats > /run/isoblk/stats-{name}",
-            *(f"rmdir {BLKLOAD}/{who}" for who in depths),
-            f"rmdir {VDISK}/disk0",
-        ]
-    left = Quiet(guest).run(*lines)
-    found = {name: DEPTH.match(left.read(name)) for name in DEPTHS}
-    limit = {name: one[1] for name, one in found.items() if one}
-    enough = {name: one[2] for name, one in found.items() if one}
-    known = {name: int(one[3]) for name, one in found.items() if one}
-    waiting = {name: numbers(left.read(f"stats-{name}"))["waiting_max"] for name in DEPTHS}
-    assert (limit["off"], waiting["off"]) == ("none", 2 * 64 - 4)
-    assert (limit["2"], waiting["2"]) == ("2", 0)
-    # 4 servers: no less keeps them busy, and little more does. Loosely, half is waited for.
-    assert limit["auto"] == "none"
-    assert 4 <= known["auto"] <= 6
-    assert 2 <= int(enough["auto"]) <= known["auto"] // 2
-    assert 4 <= int(limit["tight"]) <= 6
+# -- kyber-fair's tokens --
 
 
 def test_writes_give_way_while_reads_miss_their_target_and_come_back(guest: Guest) -> None:

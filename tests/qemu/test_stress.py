@@ -196,7 +196,7 @@ CHAIN = (
     ("kyber-fair", "iosched/paper_mode 1"),
     ("mq-deadline", ""),
     ("feedbac", "iosched/paper_mode 1"),
-    ("kyber-fair", "iosched/depth 3"),
+    ("kyber-fair", "iosched/window 12"),
     ("bfq", ""),
     ("feedbac", "iosched/gate 0"),
     ("isoblk", "nr_requests 8"),

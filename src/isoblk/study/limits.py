@@ -139,11 +139,18 @@ QUEUE_KNOBS = {
 # Below queue/iosched: kernel/sched and block/ of Linux.
 _MILLISECONDS = Range(1, 10_000)
 _LATENCY_NS = Range(1, 60 * 10**9)
-_OF_OURS = {"depth_loss": Range(0, 1000), "gate": _SWITCH, "paper_mode": _SWITCH}
+_OF_THE_CORE = {"gate": _SWITCH, "window": Range(1, (1 << 30) - 1)}
+_OF_PAPERS = {**_OF_THE_CORE, "paper_mode": _SWITCH}
 IOSCHED_KNOBS: dict[str, dict[str, Range]] = {
+    "isoblk": {
+        **_OF_THE_CORE,
+        "hold_us": Range(1, 10_000_000),
+        "idle_us": Range(0, 1_000_000),
+        "idle_loss": Range(0, 1000),
+        "merge_kb": Range(4, (1 << 21) - 1),
+    },
     "kyber-fair": {
-        **_OF_OURS,
-        "depth": Range(1, (1 << 31) - 1),
+        **_OF_PAPERS,
         "round_us": Range(100, 1_000_000),
         "refill_ms": _MILLISECONDS,
         "write_cost": Range(1, 10_000),
@@ -151,8 +158,7 @@ IOSCHED_KNOBS: dict[str, dict[str, Range]] = {
         "write_lat_nsec": _LATENCY_NS,
     },
     "feedbac": {
-        **_OF_OURS,
-        "depth": Range(1, (1 << 31) - 1),
+        **_OF_PAPERS,
         "alloc_us": Range(100, 1_000_000),
         "predict_ms": Range(10, 10_000),
     },

@@ -25,7 +25,7 @@
  * for twice its usual think time; all such waits together may take @idle_loss of
  * the time, unless they are shorter than what the device has queued by itself.
  */
-#include "isoblk.h"
+#include "core.h"
 
 /* Others are held back if they lose less than so many units for one gained. */
 #define ISO_GAIN_ONE		256U
@@ -227,18 +227,17 @@ static bool has_any(const struct iso_group *g)
 	return atomic64_read(&g->has) || isoblk_group_holds(g->group);
 }
 
-/*
- * Whether @g has been without requests for long, or its cgroup has gone; it then no
- * longer takes part, nor holds its blkg.
+/**
+ * iso_leave() - a group takes part no longer, unless it has a request by now
+ * @d: its disk lock is held
+ * @g: takes part; may be freed afterwards, once the caller leaves its RCU section
  */
-static bool left(struct iso_group *g, u64 now)
+void iso_leave(struct iso_disk *d, struct iso_group *g)
 {
-	struct blkcg_gq *blkg = pd_to_blkg(&g->group->pd);
+	lockdep_assert_held(&d->disk.lock);
 
-	if (now < READ_ONCE(g->ended_ns) + LEFT_NS && READ_ONCE(blkg->online))
-		return false;
 	if (has_any(g))
-		return false;
+		return;
 	WRITE_ONCE(g->joined, false);
 	/*
 	 * Our flag before their count; pairs with the insertion of a request. Who
@@ -247,15 +246,15 @@ static bool left(struct iso_group *g, u64 now)
 	smp_mb();
 	if (has_any(g)) {
 		WRITE_ONCE(g->joined, true);
-		return false;
+		return;
 	}
 	WRITE_ONCE(g->held_for, false);
 	WRITE_ONCE(g->gated, false);
 	list_del_init(&g->holder);
 	list_del_init(&g->node);
+	WRITE_ONCE(d->nr_groups, d->nr_groups - 1);
 	isoblk_leave(g->group);
-	blkg_put(blkg);
-	return true;
+	blkg_put(pd_to_blkg(&g->group->pd));
 }
 
 static void hold_for(struct iso_disk *d, struct iso_group *g, bool on,
@@ -344,19 +343,39 @@ static void begin_trial(struct iso_disk *d, u64 all, u64 now)
 }
 
 /**
- * iso_find_idle() - groups that have been without requests for long leave
+ * iso_find_idle() - groups without requests for long, or whose cgroup is gone, leave
  * @d: its disk lock is held
  * @now: ns
  */
 void iso_find_idle(struct iso_disk *d, u64 now)
 {
 	struct iso_group *g, *next;
+	struct blkcg_gq *blkg;
 
 	lockdep_assert_held(&d->disk.lock);
 
-	list_for_each_entry_safe(g, next, &d->groups, node)
-		if (left(g, now))
-			WRITE_ONCE(d->nr_groups, d->nr_groups - 1);
+	list_for_each_entry_safe(g, next, &d->groups, node) {
+		blkg = pd_to_blkg(&g->group->pd);
+		if (now >= READ_ONCE(g->ended_ns) + LEFT_NS ||
+		    !READ_ONCE(blkg->online))
+			iso_leave(d, g);
+	}
+}
+
+/**
+ * iso_hold_nobody() - begin anew, with nobody for whom others are held back
+ * @d: its disk lock is held
+ */
+void iso_hold_nobody(struct iso_disk *d)
+{
+	struct iso_group *g;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	list_for_each_entry(g, &d->groups, node)
+		hold_for(d, g, false, false);
+	d->trial = false;
+	iso_update_horizon(d, d->scan_ns);
 }
 
 /**

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The flagship's parts: a disk, its hardware queues, groups, and a group on a
- * hardware queue. isoblk.c opens with the design.
+ * The core's parts: a disk, its hardware queues, groups, and a group on a
+ * hardware queue. core.c opens with the design.
  */
-#ifndef ISOBLK_H
-#define ISOBLK_H
+#ifndef ISOBLK_CORE_H
+#define ISOBLK_CORE_H
 
 #include <linux/hrtimer.h>
 #include <linux/rbtree.h>
@@ -23,9 +23,66 @@
 /* One request, in @busy_with. */
 #define ISO_BUSY_ONE		16
 
+/* Classes of requests that a policy may tell apart: read, write, discard, other. */
+#define ISO_CLASSES		4
+
 struct iso_disk;
 struct iso_group;
 struct iso_hq;
+
+/**
+ * struct iso_lease - a hardware queue's part of a room
+ * @spare: what may be taken from it; below 0: more has been than there is
+ */
+struct iso_lease {
+	atomic64_t spare;
+} ____cacheline_aligned_in_smp;
+
+/**
+ * struct iso_room - so much that a disk may have at once: room.c
+ * @pool: what no hardware queue has for itself
+ * @size: how much there is; written by one at a time, read without
+ * @nr: hardware queues; constant
+ * @lease: by hardware queue; constant
+ */
+struct iso_room {
+	atomic64_t pool;
+	u64 size;
+	unsigned int nr;
+	struct iso_lease *lease;
+};
+
+/**
+ * struct iso_round - what a policy sizes the next round by: paper.c
+ * @used: units charged since the last
+ * @elapsed_ns: time since then
+ * @left: units that groups have left, in all
+ */
+struct iso_round {
+	u64 used;
+	u64 elapsed_ns;
+	s64 left;
+};
+
+/**
+ * struct iso_policy - what an elevator does its own way; all may be NULL or 0
+ * @left_name: of what a group may still send, in io.stat
+ * @nr_classes: that requests are of, at most ISO_CLASSES; each has tokens
+ * @class: of an operation
+ * @batch: requests of a class in a row, while others wait
+ * @round: how far ahead groups may be, units; else @hold_us of time. Disk lock
+ * @refill: units that the groups get together, in paper mode; disk lock
+ * @tick: every ISOBLK_TICK while groups take part; disk lock
+ */
+struct iso_policy {
+	const char *left_name;
+	unsigned int nr_classes;
+	unsigned int (*class)(blk_opf_t opf);
+	const unsigned int *batch;
+	u64 (*round)(struct iso_disk *d);
+	u64 (*refill)(struct iso_disk *d, const struct iso_round *r);
+	void (*tick)(struct iso_disk *d, u64 now);
+};
 
 /**
  * struct iso_gq - one group on one hardware queue
@@ -36,7 +93,7 @@ struct iso_hq;
  * @hq: constant
  * @key: group's time by which it is in the tree, may be another by now; hq->lock
  * @end: where the request ended that was taken last, a sector; hq->lock
- * @fifo: requests that wait; hq->lock
+ * @fifo: requests that wait, by class; hq->lock
  * @nr: how many; hq->lock, read without
  * @wait_ns: from insertion to the device, in all; hq->lock, read without
  * @area: of what has completed, work x time since insertion; any context
@@ -50,7 +107,7 @@ struct iso_gq {
 	struct iso_hq *hq;
 	u64 key;
 	sector_t end;
-	struct list_head fifo;
+	struct list_head fifo[ISO_CLASSES];
 	unsigned int nr;
 	u64 wait_ns;
 	atomic64_t area;
@@ -83,6 +140,7 @@ struct iso_sums {
  * @seen: sums at the last scan; disk lock
  * @recent: of the last scans, each weighing three quarters of the next; disk lock
  * @gain: of holding others back for it, of ISO_GAIN_ONE; disk lock
+ * @refill_vtime: @vtime at the last refill; disk lock
  * @gq: one a hardware queue
  */
 struct iso_group {
@@ -101,6 +159,7 @@ struct iso_group {
 	struct iso_sums seen;
 	struct iso_sums recent;
 	u32 gain;
+	u64 refill_vtime;
 	struct iso_gq gq[];
 };
 
@@ -130,14 +189,15 @@ struct iso_done {
  * @fresh: those that go before; @lock
  * @urgent: requests that go before all; @lock
  * @turn: whose turn it is; @lock
+ * @turns: turns given so far, in paper mode; @lock
+ * @class: of requests, that is sent now; @lock
+ * @batch: how many of it in a row; @lock
  * @nr: requests that wait; @lock, a hint without
  * @blocked: nothing may go for now; set under @lock, cleared in any context
  * @wait_tag: the time of the group that would be next, if @blocked; @lock, a hint
  *	without
  * @now: when something was inserted or completed here last; any context
  * @in_device: requests that no longer wait; any context
- * @spare: of the window, work that may still go to the device from here; below
- *	0: more has gone than the window allows
  */
 struct iso_hq {
 	/* Guards what waits here: see above. */
@@ -149,17 +209,20 @@ struct iso_hq {
 	struct list_head fresh;
 	struct list_head urgent;
 	struct iso_gq *turn;
+	u64 turns;
+	unsigned int class;
+	unsigned int batch;
 	unsigned int nr;
 	bool blocked;
 	u64 wait_tag;
 	u64 now ____cacheline_aligned_in_smp;
 	atomic_t in_device;
-	atomic64_t spare;
 };
 
 /**
  * struct iso_disk - a disk: elevator_data
  * @disk: weights and the gate; its lock is "the disk lock" here. First.
+ * @policy: what the elevator does its own way; constant
  * @hq: by index; constant
  * @done: what has completed; see there
  * @tags: that the device takes from a hardware queue; constant
@@ -178,6 +241,7 @@ struct iso_hq {
  * @rates: units a second in the last epochs; disk lock
  * @rate_at: where the next is put; disk lock
  * @rate: the highest of @rates; disk lock
+ * @no_queue: it answers at once; disk lock
  * @base: least time in the device by direction and size, of this span of time and
  *	the last, ns; written without a lock, where a lost update is the next one's
  * @base_ns: when this span began; disk lock
@@ -197,23 +261,33 @@ struct iso_hq {
  * @idle_us: somebody who is expected back is waited for so long; any context
  * @idle_loss: permille of time that may be lost by that; disk lock
  * @merge_kb: beside others a request grows to this; any context
+ * @write_cost: percent of its size that a write is charged; any context
+ * @refill_ns: in paper mode a refill comes at the latest after this; any context
+ * @refilled_ns: when the last was; disk lock
+ * @grant: what it gave to a share of the whole disk, units; disk lock
+ * @charged: since the last; any context
+ * @found_ns: when idle groups were last looked for; disk lock
  * @timer: ends such a wait
  * @tick: looks for idle groups
- * @vnow: the time of whoever was served last; any context
+ * @paper: budgets, as the papers have them: paper.c; disk lock, read without
+ * @vnow: the time of whoever was furthest behind when somebody was served last; in paper
+ *	mode that at which budgets end; any context
  * @behind: time of who is furthest behind of those for whom others are held
  *	back, or far ahead of all; any context
  * @slack: so far others may be ahead of that, @hold_us as virtual time; any context
  * @stream_slack: the same of a group that streams; any context
  * @ease: two requests, as virtual time; any context
  * @debt_max: a group that is further ahead has nothing urgent; any context
- * @size: the window's; disk lock, read without
  * @idle_ns: time that may be lost by waiting; any context
  * @idle_since: since when somebody is waited for, 0: nobody is; any context
  * @nr_blocked: hardware queues that are
- * @pool: of the window, work that no hardware queue has for itself
+ * @room: the window: work that the device may have at once; disk lock to resize
+ * @tokens: requests of each class that it may have, if the policy tells them apart;
+ *	likewise
  */
 struct iso_disk {
 	struct isoblk_disk disk;
+	const struct iso_policy *policy;
 	struct iso_hq *hq;
 	struct iso_done __percpu *done;
 	unsigned int tags;
@@ -233,6 +307,7 @@ struct iso_disk {
 	u64 rates[32];
 	unsigned int rate_at;
 	u64 rate;
+	bool no_queue;
 	u32 base[2][2][ISO_SIZES];
 	u64 base_ns;
 	bool trial;
@@ -250,20 +325,27 @@ struct iso_disk {
 	unsigned int idle_us;
 	unsigned int idle_loss;
 	unsigned int merge_kb;
+	unsigned int write_cost;
+	u64 refill_ns;
+	u64 refilled_ns;
+	u64 grant;
+	atomic64_t charged;
+	u64 found_ns;
 	struct hrtimer timer;
 	struct timer_list tick;
 
-	u64 vnow ____cacheline_aligned_in_smp;
+	bool paper ____cacheline_aligned_in_smp;
+	u64 vnow;
 	u64 behind;
 	u64 slack;
 	u64 stream_slack;
 	u64 ease;
 	u64 debt_max;
-	u64 size;
 	atomic64_t idle_ns;
 	u64 idle_since;
 	atomic_t nr_blocked;
-	atomic64_t pool ____cacheline_aligned_in_smp;
+	struct iso_room room ____cacheline_aligned_in_smp;
+	struct iso_room tokens[ISO_CLASSES];
 };
 
 static inline u32 iso_in_device(u64 has)
@@ -284,26 +366,131 @@ static inline bool iso_indebted(const struct iso_disk *d,
 			    atomic64_read(&g->vtime));
 }
 
-/* isoblk-hold.c: for whom others are held back, and how far */
+/* What a group of @share may still send until it is @slack ahead of @from, units. */
+static inline s64 iso_left(u64 from, u64 slack, u64 vtime, u32 share)
+{
+	s64 lead = from + slack - vtime;
+	u64 work = mul_u64_u64_div_u64(abs(lead), share, ISOBLK_SHARE_ONE);
+
+	work >>= VTIME_SHIFT;
+	return lead < 0 ? -(s64)work : work;
+}
+
+/* order.c: who is next */
+
+/**
+ * struct iso_choice - who is next
+ * @gq: may send its first request of @class, and has room for it; NULL: nobody may
+ * @class: of that request
+ * @work: of it
+ * @tag: time of @gq, or of whoever would be next
+ * @first: the time that is furthest behind
+ */
+struct iso_choice {
+	struct iso_gq *gq;
+	unsigned int class;
+	u64 work;
+	u64 tag;
+	u64 first;
+};
+
+void iso_tree_add(struct iso_hq *hq, struct iso_gq *gq);
+bool iso_has_enough(const struct iso_disk *d, const struct iso_group *g);
+unsigned int iso_next_class(const struct iso_hq *hq, const struct iso_gq *gq);
+struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
+			 unsigned int class);
+bool iso_choose(struct iso_disk *d, struct iso_hq *hq, struct iso_choice *c);
+void iso_update_share(struct iso_disk *d, struct iso_group *g);
+void iso_reorder(struct iso_disk *d);
+
+/* core.c: requests, from insertion to the end, and the disk's life */
+u64 iso_work_of(const struct iso_disk *d, const struct request *rq);
+void iso_run_blocked(struct iso_disk *d);
+int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
+		     struct elevator_queue *eq,
+		     const struct iso_policy *policy);
+void isoblk_core_exit(struct iso_disk *d, struct elevator_queue *eq);
+int isoblk_core_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
+void isoblk_prepare_request(struct request *rq);
+bool isoblk_allow_merge(struct request_queue *q, struct request *rq,
+			struct bio *bio);
+bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
+		      unsigned int nr_segs);
+void isoblk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+			    blk_insert_t flags);
+struct request *isoblk_dispatch_request(struct blk_mq_hw_ctx *hctx);
+bool isoblk_has_work(struct blk_mq_hw_ctx *hctx);
+void isoblk_completed_request(struct request *rq, u64 now);
+void isoblk_requeue_request(struct request *rq);
+void isoblk_finish_request(struct request *rq);
+
+/* core-show.c: what every elevator on the core shows, and takes */
+ssize_t isoblk_window_show(struct elevator_queue *e, char *page);
+ssize_t isoblk_window_store(struct elevator_queue *e, const char *page,
+			    size_t count);
+ssize_t isoblk_paper_mode_show(struct elevator_queue *e, char *page);
+ssize_t isoblk_paper_mode_store(struct elevator_queue *e, const char *page,
+				size_t count);
+int isoblk_debugfs_window(void *data, struct seq_file *m);
+int isoblk_debugfs_groups(void *data, struct seq_file *m);
+
+#define ISOBLK_CORE_ATTRS						\
+	__ATTR(window, 0644, isoblk_window_show, isoblk_window_store),	\
+	__ATTR(gate, 0644, isoblk_gate_show, isoblk_gate_store)
+
+#define ISOBLK_CORE_DEBUGFS						\
+	{ "window", 0400, isoblk_debugfs_window },			\
+	{ "groups", 0400, isoblk_debugfs_groups }
+
+/* A number within limits, in a field of an elevator's own struct. */
+#define ISOBLK_UINT(type, name, field, least, most)			\
+static ssize_t name##_show(struct elevator_queue *e, char *page)	\
+{									\
+	struct type *own = e->elevator_data;				\
+									\
+	return sysfs_emit(page, "%u\n", READ_ONCE(own->field));		\
+}									\
+									\
+static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
+			    size_t count)				\
+{									\
+	struct type *own = e->elevator_data;				\
+									\
+	return isoblk_store_uint(page, count, &own->field, least, most); \
+}
+
+/* hold.c: for whom others are held back, and how far */
 void iso_scan(struct iso_disk *d, u64 now);
 void iso_find_idle(struct iso_disk *d, u64 now);
+void iso_hold_nobody(struct iso_disk *d);
+void iso_leave(struct iso_disk *d, struct iso_group *g);
 bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 			u64 slack, struct iso_gq **late);
 void iso_update_horizon(struct iso_disk *d, u64 now);
 u64 iso_patience(const struct iso_disk *d, const struct iso_group *g);
 void iso_end_wait(struct iso_disk *d, u64 now);
 
-/* isoblk-room.c: the window, divided among hardware queues */
-bool iso_get_room(struct iso_disk *d, struct iso_hq *hq, u64 work);
-void iso_put_room(struct iso_disk *d, struct iso_hq *hq, u64 work);
-void iso_resize(struct iso_disk *d, u64 size);
+/* room.c: an amount, divided among hardware queues */
+int iso_room_init(struct iso_room *r, unsigned int nr, int node);
+void iso_room_exit(struct iso_room *r);
+bool iso_room_get(struct iso_room *r, unsigned int i, u64 much);
+void iso_room_force(struct iso_room *r, unsigned int i, u64 much);
+void iso_room_put(struct iso_room *r, unsigned int i, u64 much, bool wanted);
+s64 iso_room_used(const struct iso_room *r);
+void iso_room_resize(struct iso_room *r, u64 size);
 
-/* isoblk-measure.c: what the device does */
+/* measure.c: what the device does */
+u64 iso_work_in(const struct iso_disk *d, u64 ns);
 void iso_first_request(struct iso_disk *d, u64 work);
 void iso_account(struct iso_disk *d, struct iso_gq *gq,
 		 const struct request *rq, unsigned int sectors, u64 work,
 		 u64 now);
 void iso_measure(struct iso_disk *d, u64 now);
 void iso_measure_restart(struct iso_disk *d);
+u64 iso_done_work(const struct iso_disk *d);
 
-#endif /* ISOBLK_H */
+/* paper.c: budgets that come in rounds */
+bool iso_refill(struct iso_disk *d, u64 now, bool tick);
+void iso_paper_join(struct iso_disk *d, struct iso_group *g);
+
+#endif /* ISOBLK_CORE_H */

@@ -3,7 +3,10 @@
  * What the device does: how fast it is, how long requests take at best, and by
  * that how much it is given at once and how far groups may be apart.
  */
-#include "isoblk.h"
+#include <linux/module.h>
+
+#include "core.h"
+#include "trace.h"
 
 /*
  * An epoch is three times as long as a request takes and has so many requests, so
@@ -38,14 +41,31 @@
 #define LEAST_REQUESTS		2
 
 /* Time of the device for which metadata and swap may be ahead of their share. */
-#define DEBT_US			20000
+#define DEBT_NS			(20 * NSEC_PER_MSEC)
 
 /* Waiting that was not used up is not saved beyond this. */
 #define IDLE_MOST_NS		(5 * NSEC_PER_MSEC)
 
-static u64 work_in(const struct iso_disk *d, unsigned int us)
+/**
+ * iso_work_in() - how much the device does in a span of time, units
+ * @d: its disk lock is held
+ * @ns: length
+ */
+u64 iso_work_in(const struct iso_disk *d, u64 ns)
 {
-	return mul_u64_u64_div_u64(d->rate, us, USEC_PER_SEC);
+	return mul_u64_u64_div_u64(d->rate, ns, NSEC_PER_SEC);
+}
+EXPORT_SYMBOL_GPL(iso_work_in);
+
+/* As much as the user wrote, or has been found. */
+static void set_window(struct iso_disk *d)
+{
+	u64 size = d->window_mode > 0 ? d->window_mode : S32_MAX;
+
+	/* What answers at once has no queue to be kept short. */
+	if (!d->window_mode && !d->paper && !d->no_queue)
+		size = window_now(&d->window);
+	iso_room_resize(&d->room, size);
 }
 
 /**
@@ -57,8 +77,7 @@ void iso_measure_restart(struct iso_disk *d)
 	lockdep_assert_held(&d->disk.lock);
 
 	window_init(&d->window, max(FIRST_WORK, FIRST_REQUESTS * d->mean_work));
-	iso_resize(d, d->window_mode > 0 ? d->window_mode :
-		   d->window_mode ? S32_MAX : d->window.size);
+	set_window(d);
 }
 
 /**
@@ -71,7 +90,7 @@ void iso_first_request(struct iso_disk *d, u64 work)
 	unsigned long flags;
 
 	spin_lock_irqsave(&d->disk.lock, flags);
-	if (!d->size) {
+	if (!d->room.size) {
 		WRITE_ONCE(d->mean_work, work);
 		WRITE_ONCE(d->ease, LEAST_REQUESTS * work << VTIME_SHIFT);
 		WRITE_ONCE(d->slack, d->ease);
@@ -136,6 +155,16 @@ static struct iso_done sum_up(const struct iso_disk *d)
 	return sum;
 }
 
+/**
+ * iso_done_work() - work that has completed so far
+ * @d: disk
+ */
+u64 iso_done_work(const struct iso_disk *d)
+{
+	return sum_up(d).work;
+}
+EXPORT_SYMBOL_GPL(iso_done_work);
+
 static void note_rate(struct iso_disk *d, u64 rate)
 {
 	unsigned int i;
@@ -162,6 +191,14 @@ static void save_idle(struct iso_disk *d, u64 span)
 
 	if (idle > (s64)IDLE_MOST_NS)
 		atomic64_sub(idle - IDLE_MOST_NS, &d->idle_ns);
+}
+
+/* How far groups may be ahead. */
+static u64 round_of(struct iso_disk *d)
+{
+	if (d->policy->round)
+		return d->policy->round(d);
+	return iso_work_in(d, (u64)d->hold_us * NSEC_PER_USEC);
 }
 
 /* How long it takes until enough has completed, if @nr have in @span. */
@@ -216,22 +253,22 @@ void iso_measure(struct iso_disk *d, u64 now)
 	note_rate(d, e.rate);
 	renew_base(d, now);
 	save_idle(d, span);
-	if (!d->window_mode) {
+	d->no_queue = base < NO_QUEUE_NS;
+	if (!d->window_mode && !d->paper)
 		window_epoch(&d->window, &e);
-		/* What answers at once has no queue to be kept short. */
-		iso_resize(d, base < NO_QUEUE_NS ? S32_MAX :
-			   window_now(&d->window));
-	}
+	set_window(d);
+	trace_isoblk_epoch(d, &e);
 	WRITE_ONCE(d->ease, LEAST_REQUESTS * d->mean_work << VTIME_SHIFT);
-	WRITE_ONCE(d->slack, max(work_in(d, d->hold_us) << VTIME_SHIFT,
-				 d->ease));
+	WRITE_ONCE(d->slack, max(round_of(d) << VTIME_SHIFT, d->ease));
 	WRITE_ONCE(d->stream_slack, max(e.busy * STREAM_LATENCIES << VTIME_SHIFT,
 					d->slack));
-	WRITE_ONCE(d->debt_max, work_in(d, DEBT_US) << VTIME_SHIFT);
+	WRITE_ONCE(d->debt_max, iso_work_in(d, DEBT_NS) << VTIME_SHIFT);
 
 	if (now - d->scan_ns >= SCAN_NS || d->nr_scans < FIRST_SCANS ||
 	    d->trial) {
-		iso_scan(d, now);
+		if (!d->paper)
+			iso_scan(d, now);
+		d->scan_ns = now;
 		isoblk_gate_tick(&d->disk);
 	}
 	iso_update_horizon(d, now);

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who is next: groups that wait on a hardware queue, in the order of their times.
+ *
+ * In paper mode (paper.c) they take turns of one request, in order of arrival in the
+ * tree: the key is then the number of the turn.
+ */
+#include "core.h"
+
+/* Beside others a group keeps so many apart: who has one has nothing to send meanwhile. */
+#define LEAST_APART		4
+
+/* So many requests a hardware queue has in the device, whatever the window. */
+#define LEAST_IN_DEVICE		2
+
+/**
+ * iso_tree_add() - a group waits
+ * @hq: its lock is held
+ * @gq: not in the tree
+ */
+void iso_tree_add(struct iso_hq *hq, struct iso_gq *gq)
+{
+	struct rb_node **link = &hq->tree.rb_root.rb_node, *parent = NULL;
+	struct iso_gq *other;
+	bool first = true;
+
+	gq->key = READ_ONCE(hq->disk->paper) ? hq->turns++ :
+		atomic64_read(&gq->group->vtime);
+	while (*link) {
+		parent = *link;
+		other = rb_entry(parent, struct iso_gq, node);
+		if (vtime_before(gq->key, other->key)) {
+			link = &parent->rb_left;
+		} else {
+			link = &parent->rb_right;
+			first = false;
+		}
+	}
+	rb_link_node(&gq->node, parent, link);
+	rb_insert_color_cached(&gq->node, &hq->tree, first);
+}
+
+static void tree_renew(struct iso_hq *hq, struct iso_gq *gq)
+{
+	rb_erase_cached(&gq->node, &hq->tree);
+	iso_tree_add(hq, gq);
+}
+
+/**
+ * iso_reorder() - the order is another, for the mode is
+ * @d: disk
+ */
+void iso_reorder(struct iso_disk *d)
+{
+	struct rb_node *node;
+	struct rb_root all;
+	unsigned int i;
+
+	for (i = 0; i < d->disk.nr_hqs; i++) {
+		struct iso_hq *hq = &d->hq[i];
+
+		spin_lock(&hq->lock);
+		all = hq->tree.rb_root;
+		hq->tree = RB_ROOT_CACHED;
+		hq->turn = NULL;
+		while ((node = rb_first(&all))) {
+			rb_erase(node, &all);
+			iso_tree_add(hq, rb_entry(node, struct iso_gq, node));
+		}
+		spin_unlock(&hq->lock);
+	}
+}
+
+/*
+ * The group that is furthest behind. A time grows where the group sends from
+ * another hardware queue: its place here is then too early, and is mended when it
+ * comes first. Seldom a time is set back (a larger share, a refund): the place is
+ * then too late, and is mended when others would wait for the group.
+ */
+static struct iso_gq *tree_first(const struct iso_disk *d, struct iso_hq *hq)
+{
+	struct rb_node *node;
+	struct iso_gq *gq;
+
+	while ((node = rb_first_cached(&hq->tree))) {
+		gq = rb_entry(node, struct iso_gq, node);
+		if (READ_ONCE(d->paper) ||
+		    gq->key == atomic64_read(&gq->group->vtime))
+			return gq;
+		tree_renew(hq, gq);
+	}
+	return NULL;
+}
+
+/* ---- turns --------------------------------------------------------------- */
+
+/**
+ * iso_next_class() - what a group would send next, tokens or not
+ * @hq: its lock is held
+ * @gq: has a request that waits
+ */
+unsigned int iso_next_class(const struct iso_hq *hq, const struct iso_gq *gq)
+{
+	const struct iso_policy *policy = hq->disk->policy;
+	unsigned int nr = policy->nr_classes, i, class;
+
+	if (!nr)
+		return 0;
+	if (hq->batch < policy->batch[hq->class] &&
+	    !list_empty(&gq->fifo[hq->class]))
+		return hq->class;
+	for (i = 1; i <= nr; i++) {
+		class = (hq->class + i) % nr;
+		if (!list_empty(&gq->fifo[class]))
+			break;
+	}
+	return class;
+}
+
+/* Whether the next of @gq's begins where its last ended. */
+static bool in_sequence(const struct iso_gq *gq)
+{
+	const struct list_head *fifo = &gq->fifo[iso_next_class(gq->hq, gq)];
+
+	return blk_rq_pos(list_first_entry(fifo, struct request, queuelist)) ==
+		gq->end;
+}
+
+/**
+ * iso_has_enough() - whether a group has as many requests apart as keep the device busy
+ * @d: disk
+ * @g: group
+ */
+bool iso_has_enough(const struct iso_disk *d, const struct iso_group *g)
+{
+	u64 has = atomic64_read(&g->has);
+	u64 apart = iso_waits(has) + iso_in_device(has);
+
+	return apart >= LEAST_APART &&
+		apart * ISO_BUSY_ONE > READ_ONCE(d->busy_with);
+}
+
+/* How far @gq's group may be ahead: one that streams, and fills the device, further. */
+static u64 slack_of(const struct iso_disk *d, const struct iso_gq *gq)
+{
+	if (in_sequence(gq) && iso_has_enough(d, gq->group))
+		return READ_ONCE(d->stream_slack);
+	return READ_ONCE(d->slack);
+}
+
+/*
+ * Whose turn it is: the same group's, on a disk that turns or as long as it streams,
+ * unless it is far ahead.
+ */
+static struct iso_gq *keep_turn(struct iso_disk *d, struct iso_hq *hq,
+				struct iso_gq *first)
+{
+	struct iso_gq *turn = hq->turn;
+
+	if (!turn || READ_ONCE(d->paper) ||
+	    !(d->rotational || in_sequence(turn)) ||
+	    vtime_before(first->key + slack_of(d, turn),
+			 atomic64_read(&turn->group->vtime)))
+		hq->turn = first;
+	return hq->turn;
+}
+
+/**
+ * iso_take() - take the first request of a group out of all lists
+ * @hq: its lock is held
+ * @gq: has one of @class; is to be added to the tree again, if it has more
+ * @class: of the request
+ */
+struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
+			 unsigned int class)
+{
+	struct request *rq = list_first_entry(&gq->fifo[class], struct request,
+					      queuelist);
+
+	list_del_init(&rq->queuelist);
+	list_del_init(&gq->fresh_node);
+	rb_erase_cached(&gq->node, &hq->tree);
+	gq->end = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	WRITE_ONCE(gq->nr, gq->nr - 1);
+	if (!gq->nr && hq->turn == gq)
+		hq->turn = NULL;
+	hq->batch = class == hq->class ? hq->batch + 1 : 1;
+	hq->class = class;
+	return rq;
+}
+
+/* ---- shares ---------------------------------------------------------------- */
+
+/**
+ * iso_update_share() - bring a group's share up to date
+ * @d: disk
+ * @g: takes part
+ */
+void iso_update_share(struct iso_disk *d, struct iso_group *g)
+{
+	unsigned long flags;
+	u64 vtime;
+	u32 share;
+
+	if (likely(READ_ONCE(g->share_gen) == READ_ONCE(d->disk.weights_gen)))
+		return;
+	spin_lock_irqsave(&d->disk.lock, flags);
+	share = isoblk_group_share(g->group);
+	vtime = atomic64_read(&g->vtime);
+	atomic64_add(vtime_rescale(vtime, READ_ONCE(d->vnow), g->share,
+				   share) - vtime, &g->vtime);
+	WRITE_ONCE(g->share, share);
+	WRITE_ONCE(g->share_gen, d->disk.weights_gen);
+	spin_unlock_irqrestore(&d->disk.lock, flags);
+}
+
+/* ---- choice ---------------------------------------------------------------- */
+
+static void put_token(struct iso_disk *d, struct iso_hq *hq, unsigned int class)
+{
+	if (d->policy->nr_classes)
+		iso_room_put(&d->tokens[class], hq->index, 1, false);
+}
+
+/* The class of which @gq may send a request, with its token; or -1. */
+static int take_token(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq)
+{
+	unsigned int nr = d->policy->nr_classes, i, class;
+
+	if (!nr)
+		return 0;
+	class = iso_next_class(hq, gq);
+	for (i = 0; i < nr; i++, class = (class + 1) % nr)
+		if (!list_empty(&gq->fifo[class]) &&
+		    iso_room_get(&d->tokens[class], hq->index, 1))
+			return class;
+	return -1;
+}
+
+/* The first from @gq on, and from the beginning, that has budget and a token. */
+static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
+				struct iso_gq *gq, unsigned int *class)
+{
+	bool paper = READ_ONCE(d->paper);
+	struct rb_node *node = &gq->node;
+	int found;
+
+	for (; node; node = rb_next(node)) {
+		gq = rb_entry(node, struct iso_gq, node);
+		if (paper && !vtime_before(atomic64_read(&gq->group->vtime),
+					   READ_ONCE(d->vnow)))
+			continue;
+		found = take_token(d, hq, gq);
+		if (found >= 0) {
+			*class = found;
+			return gq;
+		}
+	}
+	return NULL;
+}
+
+/* Take room for a request, or not. */
+static bool take_room(struct iso_disk *d, struct iso_hq *hq, u64 work)
+{
+	if (iso_room_get(&d->room, hq->index, work))
+		return true;
+	if (atomic_read(&hq->in_device) >= LEAST_IN_DEVICE) {
+		if (!READ_ONCE(d->limited))
+			WRITE_ONCE(d->limited, true);
+		return false;
+	}
+	/* However large: while one is served, the next is there. */
+	iso_room_force(&d->room, hq->index, work);
+	return true;
+}
+
+static bool refill(struct iso_disk *d, u64 now)
+{
+	unsigned long flags;
+	bool done;
+
+	if (!READ_ONCE(d->paper))
+		return false;
+	spin_lock_irqsave(&d->disk.lock, flags);
+	done = iso_refill(d, now, false);
+	spin_unlock_irqrestore(&d->disk.lock, flags);
+	if (done)
+		iso_run_blocked(d);
+	return done;
+}
+
+/**
+ * iso_choose() - find out who is next, and take room for it
+ * @d: disk
+ * @hq: its lock is held
+ * @c: is told
+ *
+ * Return: false if nothing waits in order.
+ */
+bool iso_choose(struct iso_disk *d, struct iso_hq *hq, struct iso_choice *c)
+{
+	unsigned int in_device = atomic_read(&hq->in_device);
+	struct iso_gq *first, *gq, *late;
+
+again:
+	first = tree_first(d, hq);
+	if (!first)
+		return false;
+	c->first = first->key;
+	c->gq = NULL;
+	gq = keep_turn(d, hq, first);
+	iso_update_share(d, gq->group);
+	c->tag = atomic64_read(&gq->group->vtime);
+
+	/* What the device does not take would wait where nobody chooses. */
+	if (in_device + 2 > d->tags && in_device)
+		return true;
+	gq = find_able(d, hq, gq, &c->class);
+	if (!gq && hq->turn != first)
+		gq = find_able(d, hq, first, &c->class);
+	if (!gq) {
+		if (refill(d, READ_ONCE(hq->now)))
+			goto again;
+		return true;
+	}
+	if (unlikely(gq != hq->turn)) {
+		iso_update_share(d, gq->group);
+		c->tag = atomic64_read(&gq->group->vtime);
+	}
+	c->work = iso_work_of(d, list_first_entry(&gq->fifo[c->class],
+						  struct request, queuelist));
+	if (!take_room(d, hq, c->work)) {
+		put_token(d, hq, c->class);
+		return true;
+	}
+	if (READ_ONCE(d->paper) ||
+	    !iso_beyond_horizon(d, hq, c->tag, slack_of(d, gq), &late)) {
+		c->gq = gq;
+		return true;
+	}
+	iso_room_put(&d->room, hq->index, c->work,
+		     atomic_read(&d->nr_blocked));
+	put_token(d, hq, c->class);
+	if (late && late->key != atomic64_read(&late->group->vtime)) {
+		tree_renew(hq, late);
+		goto again;
+	}
+	return true;
+}
