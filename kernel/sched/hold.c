@@ -133,6 +133,12 @@ static struct horizon find_horizon(struct iso_disk *d, u64 now)
 				continue;
 		}
 		v = atomic64_read(&g->vtime);
+		/*
+		 * A light one of many has one tag, so nothing waits while that is
+		 * in the device: by less than a request it is not behind.
+		 */
+		if (g->gated)
+			v += vtime_step(d->mean_work, max(g->share, 1U));
 		if (!any || vtime_before(v, least)) {
 			any = true;
 			least = v;

@@ -29,9 +29,9 @@
 /* So many epochs in which nobody needs more end the growth. */
 #define GROW_PATIENCE		16
 
-/* In a trial: up must bring so much, and down may cost so much, of WINDOW_ONE. */
+/* In a trial: up must bring so much, and downs may cost so much, of WINDOW_ONE. */
 #define UP_GAIN			10
-#define DOWN_LOSS		8
+#define DOWN_LOSS		8LL
 
 /* How far down a trial goes, of STEP_ONE: at first, and after failures. */
 #define STEP_ONE		16U
@@ -44,6 +44,7 @@
 
 /* Epochs between trials, from the last that changed something on. */
 #define PAUSE_LEAST		4
+#define PAUSE_DOWN		64
 #define PAUSE_MOST		1024
 
 /**
@@ -66,6 +67,8 @@ static void cruise(struct window *w, unsigned int epochs)
 	w->phase = WINDOW_CRUISE;
 	w->odd = false;
 	w->left = epochs;
+	w->seen = 0;
+	w->seen_rate = 0;
 }
 
 static void begin_trial(struct window *w, const struct window_epoch *e)
@@ -93,12 +96,24 @@ static u64 mean(const struct window_sample *s)
 	return div64_u64(s->sum, s->n);
 }
 
-static void end_trial(struct window *w, bool adopt)
+/*
+ * What steps down have cost is remembered, so that many small losses do not add up. An
+ * up that brought little says how much it can be.
+ */
+static void end_trial(struct window *w, bool adopt, s64 gain)
 {
+	if (w->up)
+		w->lost = adopt ? max(w->lost - gain, 0LL) :
+			clamp(gain, 0LL, w->lost);
+	else if (adopt)
+		w->lost += max(-gain, 0LL);
 	if (adopt) {
+		w->back = w->up ? 0 : w->size;
+		w->back_rate = mean(&w->at[0]) * w->unit;
 		w->size = w->trial;
-		w->pause = PAUSE_LEAST;
+		w->pause = w->up ? PAUSE_LEAST : PAUSE_DOWN;
 	} else {
+		w->back = 0;
 		w->try_up = !w->up;
 		/* It was too much at once. */
 		if (!w->up)
@@ -106,6 +121,24 @@ static void end_trial(struct window *w, bool adopt)
 		w->pause = min(w->pause * 2, PAUSE_MOST);
 	}
 	cruise(w, w->pause);
+}
+
+/*
+ * What a smaller size costs may show only later, when what waits elsewhere because of
+ * it has come to an end: then it was too small.
+ */
+static bool regretted(struct window *w)
+{
+	u64 least = w->back_rate - w->back_rate / WINDOW_ONE * 2 * DOWN_LOSS;
+
+	if (!w->back || !w->seen || div64_u64(w->seen_rate, w->seen) >= least)
+		return false;
+	w->size = w->back;
+	w->back = 0;
+	w->lost = DOWN_LOSS;
+	w->step = max(w->step / 2, STEP_LEAST);
+	w->pause = min(w->pause * 2, PAUSE_MOST);
+	return true;
 }
 
 /*
@@ -122,20 +155,21 @@ static void judge(struct window *w)
 {
 	s64 gain = (s64)mean(&w->at[1]) - (s64)mean(&w->at[0]);
 	s64 error = int_sqrt64(doubt(&w->at[0]) + doubt(&w->at[1]));
+	s64 loss = max(DOWN_LOSS - w->lost, 1LL);
 
 	if (w->up) {
 		if (gain - 2 * error > UP_GAIN)
-			end_trial(w, true);
+			end_trial(w, true, gain);
 		else if (gain + 2 * error < UP_GAIN ||
 			 w->at[1].n >= TRIAL_MOST)
-			end_trial(w, false);
+			end_trial(w, false, gain);
 	} else {
-		if (gain - 2 * error > -DOWN_LOSS)
-			end_trial(w, true);
-		else if (gain + 2 * error < -DOWN_LOSS)
-			end_trial(w, false);
+		if (gain - 2 * error > -loss)
+			end_trial(w, true, gain);
+		else if (gain + 2 * error < -loss)
+			end_trial(w, false, gain);
 		else if (w->at[1].n >= TRIAL_MOST)
-			end_trial(w, gain > -DOWN_LOSS / 2);
+			end_trial(w, gain > -loss / 2, gain);
 	}
 }
 
@@ -209,7 +243,15 @@ void window_epoch(struct window *w, const struct window_epoch *e)
 				      e->least);
 			w->try_up = false;
 		}
-		if (!w->left--)
+		if (e->limited) {
+			w->seen++;
+			w->seen_rate += e->rate;
+		}
+		if (w->left--)
+			break;
+		if (regretted(w))
+			cruise(w, w->pause);
+		else
 			begin_trial(w, e);
 		break;
 	case WINDOW_TRY:

@@ -30,6 +30,11 @@ struct window_sample {
  * @pause: epochs between trials
  * @step: how far down the next trial goes
  * @left: epochs left of this phase
+ * @lost: what steps down have cost, of WINDOW_ONE
+ * @back: the size before the last step down, 0: it was none
+ * @back_rate: and the rate
+ * @seen: epochs of this pause in which somebody had to wait
+ * @seen_rate: sum of their rates
  * @at: samples of @size and of @trial
  */
 struct window {
@@ -45,6 +50,11 @@ struct window {
 	unsigned int pause;
 	unsigned int step;
 	unsigned int left;
+	s64 lost;
+	u64 back;
+	u64 back_rate;
+	u64 seen;
+	u64 seen_rate;
 	struct window_sample at[2];
 };
 
