@@ -597,8 +597,7 @@ def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
                 for disk in {" ".join(DISKS.values())}; do
                     case $disk in
                         {DISKS["cfq"]}) few=quantum\\ 1 all=quantum\\ 64 usual=quantum\\ 8 ;;
-                        {DISKS["isoblk"]}) few=window\\ 4 all=window\\ off usual=window\\ auto ;;
-                        *) few=depth\\ 1 all=depth\\ off usual=depth\\ auto ;;
+                        *) few=window\\ 4 all=window\\ off usual=window\\ auto ;;
                     esac
                     for row in "nr_requests 8" "iosched/$few" "nomerges 2" "nr_requests 4" \\
                         "iosched/$all" "iosched/gate 0" "nomerges 0" "iosched/gate 1" \\
