@@ -52,12 +52,14 @@
  * wait have not entered it. So an elevator is switched with nobody here, and what
  * waits is submitted to the next (isoblk_gate_exit()).
  *
- * Wake-ups. A request that is freed lets through one of its group's, one that is
- * inserted the next if there is room for more (a quota that grew), or, if there are tags to
- * lend, one of the group that has waited longest on its hardware queue. A
- * sleeper that was woken and then sends nothing (its bio failed) would have
- * taken the wake-up of the next, whom only the group's next completion would
- * wake, and there might be none: so every sleeper looks again after RECHECK.
+ * Wake-ups. A bio waits only while its group has a request here or in the plug of
+ * the task that sent it, or a bio on its way. A request that is freed lets through
+ * one of its group's, one that is inserted the next if there is room for more (a
+ * quota that grew), or, if there are tags to lend, one of the group that has waited
+ * longest on its hardware queue. A sleeper that was woken and then sends nothing
+ * (its bio failed) would have taken the wake-up of the next, whom only the group's
+ * next completion would wake, and there might be none: so every sleeper looks again
+ * after RECHECK.
  */
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -234,6 +236,21 @@ static bool anybody_waits(const struct isoblk_disk *disk)
 	return false;
 }
 
+/* Nothing is on its way, whatever is counted: nobody is to wait for it. */
+static void begin_anew(struct isoblk_hq *hq)
+{
+	struct isoblk_gq *gq, *next;
+
+	spin_lock(&hq->gate_lock);
+	list_for_each_entry_safe(gq, next, &hq->gate_list, gate_node) {
+		if (!gq->passing)
+			continue;
+		set_passing(gq, -(int)gq->passing);
+		let_through(gq);
+	}
+	spin_unlock(&hq->gate_lock);
+}
+
 /**
  * isoblk_gate_tick() - see what groups leave of their quotas
  * @disk: its lock is held; called every tick
@@ -269,6 +286,8 @@ void isoblk_gate_tick(struct isoblk_disk *disk)
 		}
 		WRITE_ONCE(disk->hq[i]->lendable,
 			   usable > claimed ? usable - claimed : 0);
+		if (lost && READ_ONCE(disk->hq[i]->nr_gate))
+			begin_anew(disk->hq[i]);
 	}
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_tick);
@@ -353,6 +372,26 @@ static void gate_wait_open(struct isoblk_group *group, blk_opf_t opf)
 	}
 }
 
+/* Whether the task's plug has a request that is charged as @bio is. */
+static bool plug_has(const struct bio *bio)
+{
+	struct request *rq;
+
+	if (!current->plug)
+		return false;
+	rq_list_for_each(&current->plug->mq_list, rq)
+		if (rq->bio && rq->bio->bi_blkg == bio->bi_blkg)
+			return true;
+	return false;
+}
+
+/* No insertion and no completion would let @bio through. */
+static bool has_nothing(const struct isoblk_gq *gq, const struct bio *bio)
+{
+	return !atomic_read(&gq->held) && !READ_ONCE(gq->passing) &&
+	       !plug_has(bio);
+}
+
 /* Returns false if there is room by now, and nobody before @bio. */
 static bool hold(struct isoblk_gq *gq, struct bio *bio)
 {
@@ -376,8 +415,12 @@ static bool hold(struct isoblk_gq *gq, struct bio *bio)
 		WRITE_ONCE(hq->disk->gate_used, true);
 	/* We are seen before we look; pairs with isoblk_gate_leave(). */
 	smp_mb();
-	/* What is in the task's plug comes here soon, and lets others through. */
-	if (gate_open(gq, plugged()))
+	/*
+	 * What is in the task's plug comes here soon, and lets others of its group
+	 * through. But all of it may be others': one that submits for many has one
+	 * plug. Who has nothing here would then wait for nobody.
+	 */
+	if (gate_open(gq, plugged()) || has_nothing(gq, bio))
 		let_through(gq);
 	spin_unlock_irqrestore(&hq->gate_lock, flags);
 	return true;

@@ -337,6 +337,34 @@ def test_time_in_the_elevator_is_counted(quiet: Quiet) -> None:
     assert 0 < heavy["isoblk.wait_us"] < light["isoblk.wait_us"] < 32 * 300_000
 
 
+@pytest.mark.parametrize("elevator", ALL)
+def test_tenants_of_one_submitting_thread_wait_for_no_one_elses_requests(
+    quiet: Quiet, elevator: str
+) -> None:
+    """A bio at the gate whose group has nothing beyond it is not forgotten there.
+
+    Each tenant has more to send than there are tags. The thread's plug holds requests of both,
+    and counts for the one whose bio comes.
+    """
+    names = ("heavy", "light")
+    left = quiet.run(
+        vdisk(servers=16),
+        use(elevator),
+        "echo 64 > /sys/block/disk0/queue/nr_requests",
+        *(group(f"/{name}") for name in names),
+        f"echo 1000 > {CGROUP}/heavy/{WEIGHT['v2']}; echo 10 > {CGROUP}/light/{WEIGHT['v2']}",
+        *(
+            tenant(
+                name, cgroup=f"/{name}", rw="randread", iodepth=128, relay=1, number_ios=number
+            )
+            for name, number in zip(names, (20_000, 2_000), strict=True)
+        ),
+        run("results"),
+    )
+    ended = {name: done.ops["read"].ios for name, done in results(left, "results").items()}
+    assert ended == {"heavy": 20_000, "light": 2_000}
+
+
 # -- attributes --
 
 # Default, values that are taken, values that are not and why.
