@@ -111,6 +111,7 @@ static void end_trial(struct window *w, bool adopt, s64 gain)
 		w->back = w->up ? 0 : w->size;
 		w->back_rate = mean(&w->at[0]) * w->unit;
 		w->size = w->trial;
+		w->needed = 0;
 		w->pause = w->up ? PAUSE_LEAST : PAUSE_DOWN;
 	} else {
 		w->back = 0;
@@ -173,6 +174,21 @@ static void judge(struct window *w)
 	}
 }
 
+/* Nobody needs all of it: come down to where it can be felt. */
+static void need_less(struct window *w, const struct window_epoch *e)
+{
+	w->needed = max(w->needed, w->size);
+	w->size = max(min(w->size, e->peak + e->peak / 8), e->least);
+	w->try_up = false;
+}
+
+/* That was for want of load, not because the device needs no more. */
+static void need_again(struct window *w)
+{
+	w->size = max(w->size, w->needed);
+	w->needed = 0;
+}
+
 static void try_on(struct window *w, const struct window_epoch *e)
 {
 	struct window_sample *s = &w->at[w->odd];
@@ -180,6 +196,11 @@ static void try_on(struct window *w, const struct window_epoch *e)
 
 	if (w->skip) {
 		w->skip--;
+		return;
+	}
+	if (e->limited && !w->odd && w->needed > w->size) {
+		need_again(w);
+		cruise(w, w->pause);
 		return;
 	}
 	/* The smaller of both at least must be felt. */
@@ -212,15 +233,15 @@ static void grow(struct window *w, const struct window_epoch *e)
 	/* What came before there was a window is still in the device. */
 	if (e->peak > w->size + w->size / 4)
 		return;
-	if (w->size <= GROW_BUSY * e->busy + e->least &&
-	    (!w->last || e->rate > w->last + w->last / WINDOW_ONE * GROW_GAIN)) {
+	if (w->last && e->rate <= w->last + w->last / WINDOW_ONE * GROW_GAIN) {
+		/* The size before was enough. */
+		w->size = max(w->size / 2, e->least);
+	} else if (w->size <= GROW_BUSY * e->busy + e->least) {
 		w->last = e->rate;
 		w->size *= 2;
 		w->skip = SETTLE;
 		return;
 	}
-	if (w->last)
-		w->size = max(w->size / 2, e->least);
 	cruise(w, PAUSE_LEAST);
 }
 
@@ -237,15 +258,12 @@ void window_epoch(struct window *w, const struct window_epoch *e)
 		grow(w, e);
 		break;
 	case WINDOW_CRUISE:
-		/* Nobody needs it: come down to where it can be felt. */
-		if (!e->limited) {
-			w->size = max(min(w->size, e->peak + e->peak / 8),
-				      e->least);
-			w->try_up = false;
-		}
 		if (e->limited) {
+			need_again(w);
 			w->seen++;
 			w->seen_rate += e->rate;
+		} else {
+			need_less(w, e);
 		}
 		if (w->left--)
 			break;

@@ -20,6 +20,7 @@ struct window_sample {
  * struct window - the control loop of a disk's window; the caller's lock
  * @size: work the device may have at once, units
  * @trial: the size that is tried, in WINDOW_TRY
+ * @needed: what @size was while there was load for it, 0: it is
  * @phase: what is being done
  * @odd: this epoch has @trial
  * @up: @trial is the larger
@@ -40,6 +41,7 @@ struct window_sample {
 struct window {
 	u64 size;
 	u64 trial;
+	u64 needed;
 	enum window_phase phase;
 	bool odd;
 	bool up;

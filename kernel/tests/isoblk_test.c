@@ -157,6 +157,33 @@ static void nobody_waits_for_a_window_that_is_not_full(struct kunit *test)
 	KUNIT_EXPECT_GE(test, w.size, 8 * UNIT);
 }
 
+static void a_load_that_comes_back_finds_the_window_that_it_left(struct kunit *test)
+{
+	struct window w;
+	u64 found;
+
+	window_init(&w, 4 * UNIT);
+	run(&w, common_queue, 16 * UNIT, 128 * UNIT, 20000);
+	found = w.size;
+	run(&w, common_queue, UNIT, UNIT, 20000);
+	KUNIT_EXPECT_LE(test, w.size, 4 * UNIT);
+	/* At any point of a trial: in it, an epoch and those that are not counted. */
+	run(&w, common_queue, 16 * UNIT, 128 * UNIT, 2 * (1 + SETTLE));
+	KUNIT_EXPECT_GE(test, w.size, found);
+}
+
+/* A size that was not enough is not gone back to. */
+static void growth_ends_at_the_size_that_was_faster(struct kunit *test)
+{
+	u64 bound = GROW_BUSY * 16 * UNIT + 2 * UNIT;
+	struct window w;
+
+	window_init(&w, bound / 2 + UNIT);
+	run(&w, queue_a_die, 16 * UNIT, 512 * UNIT, 2 * (1 + SETTLE));
+	KUNIT_EXPECT_EQ(test, w.phase, WINDOW_CRUISE);
+	KUNIT_EXPECT_GT(test, w.size, bound);
+}
+
 /* Rates that do not vary leave no doubt, whatever their ratio to a whole number is. */
 static void a_trial_of_steady_rates_ends_at_the_first_look(struct kunit *test)
 {
@@ -220,6 +247,8 @@ static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(a_device_that_is_drained_gets_little),
 	KUNIT_CASE(the_window_grows_again_when_the_device_can_do_more),
 	KUNIT_CASE(nobody_waits_for_a_window_that_is_not_full),
+	KUNIT_CASE(a_load_that_comes_back_finds_the_window_that_it_left),
+	KUNIT_CASE(growth_ends_at_the_size_that_was_faster),
 	KUNIT_CASE(a_trial_of_steady_rates_ends_at_the_first_look),
 	KUNIT_CASE(the_window_is_never_below_the_least),
 	KUNIT_CASE(no_rate_at_all_is_survived),
