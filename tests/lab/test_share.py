@@ -354,9 +354,7 @@ def test_tenants_of_one_submitting_thread_wait_for_no_one_elses_requests(
         *(group(f"/{name}") for name in names),
         f"echo 1000 > {CGROUP}/heavy/{WEIGHT['v2']}; echo 10 > {CGROUP}/light/{WEIGHT['v2']}",
         *(
-            tenant(
-                name, cgroup=f"/{name}", rw="randread", iodepth=128, relay=1, number_ios=number
-            )
+            tenant(name, cgroup=f"/{name}", rw="randread", iodepth=128, relay=1, number_ios=number)
             for name, number in zip(names, (20_000, 2_000), strict=True)
         ),
         run("results"),

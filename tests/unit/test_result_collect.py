@@ -83,6 +83,34 @@ def test_what_is_charged_below_shows_in_a_cgroup_on_v2_alone(
     assert all(reason.startswith("t1: generator counted") for reason in reasons)
 
 
+@pytest.mark.parametrize(
+    ("reads", "dbytes", "believed"),
+    [(0, None, True), (1, 4096 * COUNTED, True), (1, 0, False)],
+)
+def test_a_cgroup_that_only_trims_shows_nothing_on_v2(
+    tmp_path: Path, reads: int, dbytes: int | None, believed: bool
+) -> None:
+    """The kernel leaves its line out until it has read or written."""
+    rest = "errors 0 verify_errors 0"
+    measured = "lat_sum_ns 1 lat_min_ns 1 lat_max_ns 1"
+    results = (
+        "tenant t1 jobs 1 start_ns 1 measure_from_ns 0 measure_to_ns 9 end_ns 9 error 0\n"
+        f"op t1 trim issued {COUNTED} ios {COUNTED} bytes {4096 * COUNTED} {rest}"
+        f" meas_ios {COUNTED} meas_bytes {4096 * COUNTED} {measured}\n"
+    )
+    if reads:
+        results += (
+            f"op t1 read issued 1 ios 1 bytes 4096 {rest} meas_ios 1 meas_bytes 4096 {measured}\n"
+        )
+    (tmp_path / "results").write_text(results)
+    (tmp_path / "knobs").write_text("")
+    line = f"254:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes={dbytes} dios=1" if reads else ""
+    (tmp_path / "charged").write_text(f"/sys/fs/cgroup/t1/io.stat:{line}\n" if line else "")
+    spec = run_spec(tenants=(tenant("t1"),))
+    reasons = collect(tmp_path, "id", spec, Plan("", (), ()), Ran(0, 0), PROVENANCE).reasons
+    assert (reasons == []) is believed
+
+
 def test_what_a_guest_garbled_is_refused_and_not_a_crash(tmp_path: Path) -> None:
     for name in ("knobs", "charged"):
         (tmp_path / name).write_bytes(b"\xff\n")

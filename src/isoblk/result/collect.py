@@ -45,6 +45,7 @@ from isoblk.workload.programs import Said, program_of
 # Bytes that the generator counted and bytes that the cgroup was charged with may differ by
 # this much, relative to the larger.
 CHARGE_TOLERANCE = 0.01
+_UNCHARGED = IoStat(rbytes=0, wbytes=0, rios=0, wios=0)
 _RAW_FILES = ("results", "knobs", "charged", "predictions", caches.COUNTERS, TABLE)
 _OPS = ("read", "write", "trim", "flush")
 
@@ -69,7 +70,7 @@ def collect(
     }
     outputs = _read_outputs(directory, spec, plan, device, said)
     # On v2 a cgroup whose file is empty was charged nothing; on v1 nothing may have counted.
-    uncharged = IoStat(rbytes=0, wbytes=0, rios=0, wios=0) if spec.cgroup == "v2" else None
+    uncharged = _UNCHARGED if spec.cgroup == "v2" else None
     tenants = [
         _tenant_result(
             tenant,
@@ -234,6 +235,9 @@ def _charge_reasons(
         "write": tenant.io_stat.wbytes,
         "trim": tenant.io_stat.dbytes,
     }
+    if tenant.io_stat == _UNCHARGED:
+        # The kernel shows the trims of a cgroup only once that has read or written.
+        del charged["trim"]
     for op, bytes_charged in charged.items():
         counted = sum(one.ops[op].bytes for one in counted_in if op in one.ops)
         if forgets and bytes_charged > counted:
