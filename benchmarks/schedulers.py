@@ -23,7 +23,7 @@ from isoblk.study.model import RunSpec, SchedulerName, VdiskDevice
 
 PAIRS, LEAST_PAIRS = 9, 7
 BASE: SchedulerName = "kyber"
-OURS: tuple[SchedulerName, ...] = ("kyber-fair", "feedbac")
+OURS: tuple[SchedulerName, ...] = ("isoblk", "kyber-fair", "feedbac")
 OTHERS: tuple[SchedulerName, ...] = ("none", "mq-deadline", "bfq")
 VIRTUAL_S = 3
 # In virtual time what `fast` begins at one instant it ends at one instant: 16 requests and one
