@@ -236,18 +236,28 @@ static bool anybody_waits(const struct isoblk_disk *disk)
 	return false;
 }
 
-/* Nothing is on its way, whatever is counted: nobody is to wait for it. */
-static void begin_anew(struct isoblk_hq *hq)
+/*
+ * Of a bio that failed on its way nobody told us. Once nothing is, whatever is
+ * counted, nobody is to wait for it.
+ */
+static void begin_anew(struct isoblk_disk *disk, struct isoblk_hq *hq)
 {
+	struct isoblk_group *group;
 	struct isoblk_gq *gq, *next;
 
 	spin_lock(&hq->gate_lock);
-	list_for_each_entry_safe(gq, next, &hq->gate_list, gate_node) {
-		if (!gq->passing)
-			continue;
+	if (!isoblk_outlet_idle(hq->outlet))
+		goto unlock;
+	list_for_each_entry(group, &disk->active, active_node) {
+		gq = &group->gq[hq->index];
 		set_passing(gq, -(int)gq->passing);
-		let_through(gq);
 	}
+	/* And those that wait without being active. */
+	list_for_each_entry(gq, &hq->gate_list, gate_node)
+		set_passing(gq, -(int)gq->passing);
+	list_for_each_entry_safe(gq, next, &hq->gate_list, gate_node)
+		let_through(gq);
+unlock:
 	spin_unlock(&hq->gate_lock);
 }
 
@@ -260,8 +270,8 @@ void isoblk_gate_tick(struct isoblk_disk *disk)
 	unsigned int tags = READ_ONCE(disk->tags);
 	unsigned int usable = tags - reserve(tags);
 	unsigned int i, claimed;
-	bool lost;
 	struct isoblk_group *group;
+	struct isoblk_hq *hq;
 	struct isoblk_gq *gq;
 
 	lockdep_assert_held(&disk->lock);
@@ -270,24 +280,18 @@ void isoblk_gate_tick(struct isoblk_disk *disk)
 		return;
 	WRITE_ONCE(disk->gate_used, false);
 	for (i = 0; i < (disk->shared_tags ? 1 : disk->nr_hqs); i++) {
-		/* Of a bio that failed on its way nobody told us. */
-		lost = isoblk_outlet_idle(disk->hq[i]->outlet);
+		hq = disk->hq[i];
 		claimed = 0;
 		list_for_each_entry(group, &disk->active, active_node) {
 			gq = &group->gq[i];
 			claimed += min_t(unsigned int, quota(gq),
 					 READ_ONCE(gq->peak));
 			WRITE_ONCE(gq->peak, atomic_read(&gq->held));
-			if (unlikely(lost && READ_ONCE(gq->passing))) {
-				spin_lock(&gq->hq->gate_lock);
-				set_passing(gq, -(int)gq->passing);
-				spin_unlock(&gq->hq->gate_lock);
-			}
 		}
-		WRITE_ONCE(disk->hq[i]->lendable,
+		WRITE_ONCE(hq->lendable,
 			   usable > claimed ? usable - claimed : 0);
-		if (lost && READ_ONCE(disk->hq[i]->nr_gate))
-			begin_anew(disk->hq[i]);
+		if (READ_ONCE(hq->passing))
+			begin_anew(disk, hq);
 	}
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_tick);
