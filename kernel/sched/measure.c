@@ -266,7 +266,10 @@ void iso_measure(struct iso_disk *d, u64 now)
 
 	if (now - d->scan_ns >= SCAN_NS || d->nr_scans < FIRST_SCANS ||
 	    d->trial) {
-		if (!d->paper)
+		/* Who is late there has been kept from a CPU, not from the device. */
+		if (d->no_queue)
+			iso_hold_nobody(d);
+		else if (!d->paper)
 			iso_scan(d, now);
 		d->scan_ns = now;
 		isoblk_gate_tick(&d->disk);
