@@ -36,11 +36,12 @@ from isoblk.cli_help import examples
 from isoblk.doctor import doctor
 from isoblk.errors import IsoblkError, RunError, UserError, printable
 from isoblk.guest.plan import check_queues
-from isoblk.guest.tier import QEMU, UML
+from isoblk.guest.tier import QEMU, SMP, UML
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, stock
 from isoblk.machine import host, system
 from isoblk.machine import running as running_tenants
 from isoblk.machine.qemu import Qemu
+from isoblk.machine.smp import Smp
 from isoblk.machine.trusted import refuse_shared_results
 from isoblk.machine.uml import SHARED_MEMORY, Uml
 from isoblk.report.tables import plain_or_rich, summary_table
@@ -119,10 +120,11 @@ def run(
     ] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
     machine_name: Annotated[
-        Literal["uml", "qemu", "host"],
+        Literal["uml", "smp", "qemu", "host"],
         typer.Option(
             "--machine",
-            help="uml: virtual time, exact. qemu: four processors, real time. host: this machine.",
+            help="uml: virtual time, exact. smp: four processors, real time."
+            " qemu: the same, emulated. host: this machine.",
         ),
     ] = "uml",
     kernel: Annotated[
@@ -154,8 +156,8 @@ def run(
 ) -> None:
     """Run a study: every point of its matrix, on the kernel, in virtual time.
 
-    On the qemu machine the kernel is Debian's own, unless --debug asks for the lab's. The host
-    machine is this one: docs/host.md.
+    On the qemu machine the kernel is Debian's own, unless --debug asks for the lab's; on the smp
+    machine the newest that was built for it. The host machine is this one: docs/host.md.
 
     Runs that the result directory already holds are not repeated.
     """
@@ -179,7 +181,7 @@ def run(
     if runs_already(parsed):
         raise UserError("a tenant is running on this machine", next="add --machine host")
     expansion = expand(parsed)
-    tier = QEMU if machine_name == "qemu" else UML
+    tier = {"uml": UML, "smp": SMP, "qemu": QEMU}[machine_name]
     check_queues((planned.spec for planned in expansion.runs), tier)
     if dry:
         for text in dry_run(expansion, tier):
@@ -188,12 +190,14 @@ def run(
     expansion = find_programs(expansion)
     for note in notes(planned.spec for planned in expansion.runs):
         typer.echo(f"note: {note}", err=True)
-    chosen = pc_kernel(kernel, debug) if machine_name == "qemu" else find(kernel, debug=debug)
+    chosen = _kernel_for(machine_name, kernel, debug)
     results = output or Path("results") / parsed.name
     with hold(chosen):
-        machine: Uml | Qemu
+        machine: Uml | Smp | Qemu
         if machine_name == "qemu":
             machine = Qemu(chosen, time_limit_s=timeout)
+        elif machine_name == "smp":
+            machine = Smp(chosen, host_library(chosen), time_limit_s=timeout)
         else:
             machine = Uml(chosen, host_library(chosen), time_limit_s=timeout)
         bench = make_bench(machine, chosen)
@@ -249,7 +253,7 @@ def _campaign(
     expansion: Expansion,
     source: str,
     bench: Bench,
-    machine: Uml | Qemu | host.Host,
+    machine: Uml | Smp | Qemu | host.Host,
     results: Path,
     jobs: int,
     check_claims: bool,
@@ -324,6 +328,16 @@ def require_claims(finished: ResultSet) -> None:
             where=str(finished.dir),
             next=f"see: isoblk show {finished.dir}",
         )
+
+
+def _kernel_for(machine: str, version: str, debug: bool) -> Kernel:
+    """The kernel that a machine boots."""
+    if machine == "qemu":
+        return pc_kernel(version, debug)
+    if machine == "smp":
+        # The default version has no User Mode Linux for several processors.
+        return find(None if version == DEFAULT_VERSION else version, debug, "um-smp")
+    return find(version, debug)
 
 
 def pc_kernel(version: str, debug: bool) -> Kernel:

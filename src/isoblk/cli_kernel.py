@@ -101,7 +101,7 @@ def build(
     ] = False,
     arch: Annotated[
         kernel.Arch,
-        typer.Option(help="User Mode Linux, or a PC for the qemu machine."),
+        typer.Option(help="um: for the uml machine; um-smp: smp; x86_64: qemu."),
     ] = "um",
     stock: Annotated[
         bool,

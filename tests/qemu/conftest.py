@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The kernels that the SMP tests run on. `make test-smp` builds and fetches them; `isoblk
-kernel build --arch x86_64 --debug` and `isoblk kernel build --stock` do by hand."""
+kernel build --arch x86_64 --debug`, `--arch um-smp --debug` and `--stock` do by hand."""
 
 from pathlib import Path
 
 import pytest
 
 from isoblk.campaign.execute import Bench, make_bench
-from isoblk.kernel import DEFAULT_VERSION, find, stock
+from isoblk.kernel import DEFAULT_VERSION, find, host_library, stock
 from isoblk.machine.qemu import Qemu
+from isoblk.machine.smp import Smp
 from tests.qemu.guest import TIME_LIMIT_S, Guest
 
 
@@ -23,6 +24,25 @@ def debug_bench() -> Bench:
 def debug_guest(debug_bench: Bench, tmp_path: Path) -> Guest:
     """A guest that notices bad memory accesses, bad locking and sleeping where one may not."""
     return Guest(debug_bench, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def smp_bench() -> Bench:
+    """User Mode Linux with four processors, with KASAN and lockdep."""
+    kernel = find(debug=True, arch="um-smp")
+    return make_bench(Smp(kernel, host_library(kernel), time_limit_s=TIME_LIMIT_S), kernel)
+
+
+@pytest.fixture
+def smp_guest(smp_bench: Bench, tmp_path: Path) -> Guest:
+    """A guest on the host's own processors, which may lose one at any instruction."""
+    return Guest(smp_bench, tmp_path)
+
+
+@pytest.fixture(params=["debug", "smp"])
+def stress_guest(request: pytest.FixtureRequest, tmp_path: Path) -> Guest:
+    """Each of the two whose kernel has KASAN and lockdep: emulated, and native and newer."""
+    return Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a few lines of shell in an emulated PC with four processors, and read what they left."""
+"""Run a few lines of shell in a guest with four processors, and read what they left."""
 
 import shutil
 from collections.abc import Sequence
@@ -9,9 +9,10 @@ from pathlib import Path
 from isoblk.campaign.execute import Bench
 from isoblk.guest.plan import prologue
 from isoblk.guest.shell import render
-from isoblk.guest.tier import QEMU
-from isoblk.kernel import Kernel
+from isoblk.guest.tier import QEMU, SMP
+from isoblk.kernel import Kernel, host_library
 from isoblk.machine.qemu import Qemu
+from isoblk.machine.smp import Smp
 from isoblk.study.model import CgroupVersion
 from tests.lab.guest import Left
 
@@ -22,7 +23,8 @@ TIME_LIMIT_S = 1200.0
 
 @dataclass(frozen=True)
 class Guest:
-    """A kernel with modules, and where the runs of this guest are kept."""
+    """A kernel with modules, and where the runs of this guest are kept. A PC's kernel is run in
+    QEMU, one of User Mode Linux by itself."""
 
     bench: Bench
     tmp: Path
@@ -44,7 +46,7 @@ class Guest:
     ) -> Left:
         """Run `script` after the usual prologue, with `set -eu` in force.
 
-        The shell and its tools are BusyBox's; the host's programs are found behind them.
+        In QEMU the shell and its tools are BusyBox's; the host's programs are found behind them.
 
         Args:
             script: writes what shall be read to /run/isoblk.
@@ -58,9 +60,16 @@ class Guest:
         directory = self.tmp / "guest"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        lines = [render(prologue(tuple(modules) if load else (), cgroup, QEMU)), script]
+        emulated = self.kernel.arch == "x86_64"
+        tier = QEMU if emulated else SMP
+        lines = [render(prologue(tuple(modules) if load else (), cgroup, tier)), script]
         (directory / "plan.sh").write_text("\n".join(lines) + "\n")
-        Qemu(self.kernel, time_limit_s=timeout).run(
+        machine = (
+            Qemu(self.kernel, time_limit_s=timeout)
+            if emulated
+            else Smp(self.kernel, host_library(self.kernel), time_limit_s=timeout)
+        )
+        machine.run(
             directory,
             [self.bench.modules[name] for name in modules],
             seed=1,

@@ -81,6 +81,9 @@ choose() {
     read -r schedulers < /sys/block/$1/queue/scheduler
     case "$schedulers" in *"[$2]"*) ;; *) echo "$2 is not in use: $schedulers"; exit 1; esac
 }
+# Only BusyBox has one.
+command -v usleep > /dev/null ||
+    usleep() { sleep $(($1 / 1000000)).$(printf %06d $(($1 % 1000000))); }
 settle() {
     {
         echo "requests $(cat /sys/block/$1/inflight)"
@@ -208,7 +211,7 @@ CHAIN = (
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["tags-a-queue", "shared-tags"])
-def test_elevators_are_switched_under_load(debug_guest: Guest, shared: bool) -> None:
+def test_elevators_are_switched_under_load(stress_guest: Guest, shared: bool) -> None:
     # With memory behind it, the driver sleeps, and can trim.
     groups = groups_of("disk0")
     steps = []
@@ -217,7 +220,7 @@ def test_elevators_are_switched_under_load(debug_guest: Guest, shared: bool) -> 
         if setting:
             steps.append(f"queue disk0 {setting}")
         steps.append("usleep 10000")
-    left = debug_guest.run(
+    left = stress_guest.run(
         stress(
             slow_nullb("disk0", shared_tag_bitmap=int(shared), memory_backed=int(shared)),
             *map(cgroup, groups),
@@ -321,10 +324,10 @@ weigh() {{
 BATCH = 8
 
 
-def test_cgroups_come_and_go_under_load(debug_guest: Guest) -> None:
+def test_cgroups_come_and_go_under_load(stress_guest: Guest) -> None:
     # Groups and their children, in each of which a task reads. Every other task leaves at once,
     # and its cgroup is removed while it reads.
-    left = debug_guest.run(
+    left = stress_guest.run(
         stress(
             one_each(3),
             WEIGHTS,
@@ -380,7 +383,7 @@ def test_cgroups_come_and_go_under_load(debug_guest: Guest) -> None:
         assert rounds(left, disk) > 0
 
 
-def test_a_cgroup_removed_while_its_request_waits_for_the_switch(debug_guest: Guest) -> None:
+def test_a_cgroup_removed_while_its_request_waits_for_the_switch(stress_guest: Guest) -> None:
     # The kernel gives a cgroup that is on its way out no part of a new elevator. A bio of it may
     # still come: it waits at the frozen queue, which waits for a request of a very slow disk.
     read = "dd if=/dev/disk0 of=/dev/null bs=4k count=1 iflag=direct 2> /dev/null"
@@ -400,12 +403,13 @@ def test_a_cgroup_removed_while_its_request_waits_for_the_switch(debug_guest: Gu
             f"settle disk0; mv /run/isoblk/disk0.settled /run/isoblk/{i}.settled",
             "choose disk0 none",
         ]
-    left = debug_guest.run(stress(*lines), modules=MODULES)
+    left = stress_guest.run(stress(*lines), modules=MODULES)
     for i in range(2 * len(OURS)):
         assert_settled(left, str(i))
 
 
 def test_processors_go_and_come_under_load(debug_guest: Guest) -> None:
+    # User Mode Linux can take none away.
     left = debug_guest.run(
         stress(
             one_each(),
@@ -429,7 +433,7 @@ def test_processors_go_and_come_under_load(debug_guest: Guest) -> None:
     assert rounds(left, "plug") > 0
 
 
-def test_disks_vanish_under_load(debug_guest: Guest) -> None:
+def test_disks_vanish_under_load(stress_guest: Guest) -> None:
     # In turn: switched off, and removed whole. null_blk's hardware queues change in between.
     kinds = (
         (slow_nullb("disk0"), NULLB),
@@ -462,7 +466,7 @@ def test_disks_vanish_under_load(debug_guest: Guest) -> None:
                     f"[ ! -e {home}/disk0 ] || rmdir {home}/disk0",
                 ]
     groups = groups_of("disk0")
-    left = debug_guest.run(
+    left = stress_guest.run(
         stress(
             *map(cgroup, groups),
             loads("disk0", groups, trim=False),
@@ -482,13 +486,13 @@ def test_disks_vanish_under_load(debug_guest: Guest) -> None:
         assert_ended(left, f"results.{i + 1}")
 
 
-def test_modules_are_loaded_and_unloaded_under_load(debug_guest: Guest) -> None:
+def test_modules_are_loaded_and_unloaded_under_load(stress_guest: Guest) -> None:
     insert = [
         f"insmod /run/isoblk/modules/{name}.ko" for name in MODULES if name.startswith("isoblk_s")
     ]
     insert += [f"insmod /run/isoblk/modules/{elevator}-iosched.ko" for elevator in OURS]
     groups = groups_of("disk0", 3)
-    left = debug_guest.run(
+    left = stress_guest.run(
         stress(
             "insmod /run/isoblk/modules/null_blk.ko nr_devices=0",
             "insmod /run/isoblk/modules/blkload.ko",
@@ -546,11 +550,11 @@ def inject(disk: str, kind: str, interval: int) -> str:
     )
 
 
-def test_requests_that_fail_or_come_back_are_charged_once(debug_guest: Guest) -> None:
+def test_requests_that_fail_or_come_back_are_charged_once(stress_guest: Guest) -> None:
     # With a cache, so that flushes and FUA are made of several requests; all of 256 MiB is used,
     # of which a tenth is bad.
     disks = list(DISKS.values())
-    left = debug_guest.run(
+    left = stress_guest.run(
         stress(
             one_each(memory_backed=1, size=256, cache_size=16, fua=0),
             WEIGHTS,
@@ -576,10 +580,10 @@ STORM_GROUPS = 3
 STORM_TASKS = 21
 
 
-def test_a_storm_of_tasks_at_the_gate(debug_guest: Guest) -> None:
+def test_a_storm_of_tasks_at_the_gate(stress_guest: Guest) -> None:
     # Far more tasks than tags. Every fourth is killed, most of them while they wait.
     names = [f"/{disk}/{i}" for disk in DISKS.values() for i in range(STORM_GROUPS)]
-    left = debug_guest.run(
+    left = stress_guest.run(
         stress(
             *(
                 line

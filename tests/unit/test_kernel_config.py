@@ -75,3 +75,6 @@ def test_exactly_what_differs_is_reported(symbols: dict[str, str], data: st.Data
 @pytest.mark.parametrize("debug", [False, True])
 def test_shipped_fragments_are_well_formed(debug: bool) -> None:
     assert config.load(fragments(debug))["CONFIG_UML_TIME_TRAVEL_SUPPORT"] == "y"
+    smp = config.load(fragments(debug, "um-smp"))
+    assert (smp["CONFIG_SMP"], smp["CONFIG_UML_TIME_TRAVEL_SUPPORT"]) == ("y", "n")
+    assert smp.get("CONFIG_KASAN") == ("y" if debug else None)

@@ -185,6 +185,8 @@ def test_it_is_no_kernel_of_the_uml_machine(fetched: list[str]) -> None:
         kernel.find()
     with pytest.raises(UserError, match=r"run: isoblk kernel build --arch x86_64 --debug$"):
         kernel.find(debug=True, arch="x86_64")
+    with pytest.raises(UserError, match=r"run: isoblk kernel build --arch um-smp$"):
+        kernel.find(arch="um-smp")
 
 
 def test_no_stock_kernel_says_how_to_get_one() -> None:

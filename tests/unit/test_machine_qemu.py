@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from isoblk.campaign.execute import execute, make_job
 from isoblk.errors import UserError
 from isoblk.guest.plan import check_queues, make_plan
-from isoblk.guest.tier import QEMU, UML
+from isoblk.guest.tier import QEMU, SMP, UML
 from isoblk.kernel import Kernel
 from isoblk.machine import initramfs, qemu
 from isoblk.machine.process import failure
+from isoblk.report.text import device
 from tests.unit.fakes import FakeMachine, fake_bench
 from tests.unit.specs import NullBlkDevice, VdiskDevice, run_spec
 
@@ -181,6 +182,16 @@ def test_a_plan_for_qemu_uses_its_processors_and_waits_for_no_virtual_second() -
     for word in ("hostfs", "align", "$RUN/"):
         assert word not in plan.text
     assert "align" in make_plan(spec, UML).text
+
+
+def test_a_plan_for_smp_has_the_hosts_files_and_a_queue_for_each_processor() -> None:
+    spec = run_spec(device=NullBlkDevice())
+    plan = make_plan(spec, SMP)
+    assert plan.tier == "smp"
+    assert "echo 4 > /sys/kernel/config/nullb/disk0/submit_queues" in plan.text
+    assert "mount -t hostfs" in plan.text
+    assert "align" not in plan.text
+    assert device(spec, "smp") == device(spec, "qemu") == "null_blk, 80.0 us, 4 queues of 64 tags"
 
 
 def test_a_run_is_named_by_its_tier_and_its_record_says_it(tmp_path: Path) -> None:

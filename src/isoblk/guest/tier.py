@@ -7,7 +7,7 @@ from typing import Literal
 
 from isoblk.guest.shell import Form
 
-TierName = Literal["uml", "qemu", "host"]
+TierName = Literal["uml", "smp", "qemu", "host"]
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,14 @@ UML = Tier(
     _Line.MOUNT_HOSTFS,
     cpus=1,
     virtual_time=True,
+)
+SMP = Tier(
+    "smp",
+    UML.path,
+    _Line.TELL_AND_STOP,
+    _Line.MOUNT_HOSTFS,
+    cpus=4,
+    virtual_time=False,
 )
 QEMU = Tier(
     "qemu",

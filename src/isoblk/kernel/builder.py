@@ -27,10 +27,17 @@ _RECIPE = 1
 
 # Lines that make prints for the lab's configuration; only for the progress bar, and only
 # until a kernel was built here.
-_TYPICAL_STEPS: dict[Arch, int] = {"um": 1350, "x86_64": 1750}
+_TYPICAL_STEPS: dict[Arch, int] = {"um": 1350, "um-smp": 1400, "x86_64": 1750}
 
 # What make is to build.
-_TARGETS: dict[Arch, str] = {"um": "linux", "x86_64": "bzImage"}
+_TARGETS: dict[Arch, str] = {"um": "linux", "um-smp": "linux", "x86_64": "bzImage"}
+
+# The configuration fragments, in order, and those that a debug kernel has besides.
+_FRAGMENTS: dict[Arch, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "um": (("uml",), ("debug",)),
+    "um-smp": (("uml", "smp"), ("debug", "smp-debug")),
+    "x86_64": (("qemu",), ("debug", "qemu-debug")),
+}
 
 # What make says of one finished command: two spaces, its short name, its object.
 _STEP = re.compile(r"  [A-Z][A-Z0-9]+(?: \[M\])? +\S")
@@ -53,12 +60,13 @@ class Request:
     """What kernel is wanted.
 
     Attributes:
-        version: N.M, newest, or None: what source gives, else the default.
+        version: N.M, newest, or None: what source gives, else the default; of um-smp, which the
+            default is too old for, the newest.
         source: directory, tarball or linux-source package instead of Debian's archive.
         suite: Debian suite to look in, of the mirror that apt is configured with.
         debug: with sanitizers and lock checking.
         jobs: processes at once, None for one a CPU.
-        arch: User Mode Linux, or a PC for the qemu machine.
+        arch: User Mode Linux, the same with several processors, or a PC for the qemu machine.
     """
 
     version: str | None = None
@@ -71,9 +79,8 @@ class Request:
 
 def fragments(debug: bool, arch: Arch = "um") -> list[Path]:
     """The configuration fragments of a kernel, in order."""
-    names = {"um": ["uml"], "x86_64": ["qemu"]}[arch]
-    if debug:
-        names = {"um": ["uml", "debug"], "x86_64": ["qemu", "debug", "qemu-debug"]}[arch]
+    base, besides = _FRAGMENTS[arch]
+    names = (*base, *besides) if debug else base
     return [kernel_tree() / "config" / f"{name}.config" for name in names]
 
 
@@ -151,7 +158,10 @@ def build(request: Request, progress: Progress) -> Kernel:
         cache.require_one_word()
         tools.require_build_tools(request.arch)
         current = recipe(request.debug, request.arch)
-        origin = source.resolve(request.version, request.source, request.suite, progress)
+        version = request.version
+        if version is None and request.source is None and request.arch == "um-smp":
+            version = source.NEWEST[0]
+        origin = source.resolve(version, request.source, request.suite, progress)
         compiler = tools.compiler()
         key = key_of(
             origin.version, origin.identity, compiler, current, request.debug, request.arch
@@ -204,7 +214,7 @@ def _compile(
     fragment = home / "fragment.config"
     write_atomically(fragment, config.render(wanted).encode())
     make = Make(log, name, progress, keep=(lock,))
-    arch = f"ARCH={request.arch}"
+    arch = f"ARCH={cache.make_arch(request.arch)}"
     base = ["-C", str(origin.tree), f"O={target}", arch, "CC=gcc", *_REPRODUCIBLE]
     make.run([*base, "allnoconfig", f"KCONFIG_ALLCONFIG={fragment}"])
     if failed := config.unapplied(wanted, (target / ".config").read_text(), origin.tree):

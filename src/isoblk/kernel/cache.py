@@ -31,11 +31,21 @@ from isoblk.paths import cache_dir
 
 DEFAULT_VERSION = "6.12"
 
-# What a kernel is compiled for, as make's ARCH names it: User Mode Linux, or a PC.
-Arch = Literal["um", "x86_64"]
+# What a kernel is compiled for: User Mode Linux in virtual time, the same with several processors
+# in real time, or a PC.
+Arch = Literal["um", "um-smp", "x86_64"]
 
 # From a build's top directory: what is booted.
-_IMAGE: dict[Arch, str] = {"um": "linux", "x86_64": "arch/x86/boot/bzImage"}
+_IMAGE: dict[Arch, str] = {
+    "um": "linux",
+    "um-smp": "linux",
+    "x86_64": "arch/x86/boot/bzImage",
+}
+
+
+def make_arch(arch: Arch) -> str:
+    """What make's ARCH is to be."""
+    return arch.removesuffix("-smp")
 
 
 # Of a path that the kernel's make, and the compiler's options in it, take for one word.

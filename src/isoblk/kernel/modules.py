@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
@@ -24,9 +25,9 @@ _APART = ("config", "uml")
 # Part of the hash: count up when a change here would give other modules.
 _RECIPE = 1
 
-# What User Mode Linux asks of its host, answered alike on every host: its source in the tree, and
-# its name beside the modules.
-_HOST_SOURCE = "uml/host.c"
+# What User Mode Linux asks of its host, answered by us: the source in the tree, by what the kernel
+# is compiled for, and the library's name beside the modules.
+_HOST_SOURCE: Mapping[cache.Arch, str] = {"um": "uml/host.c", "um-smp": "uml/threads.c"}
 _HOST_LIBRARY = "host.so"
 
 
@@ -45,8 +46,8 @@ def module_sources(tree: Path) -> list[Path]:
 
 
 def _sources(kernel: Kernel, tree: Path) -> list[Path]:
-    library = [tree / _HOST_SOURCE] if kernel.arch == "um" else []
-    return [*module_sources(tree), *library]
+    library = _HOST_SOURCE.get(kernel.arch)
+    return [*module_sources(tree), *([tree / library] if library else [])]
 
 
 def modules_key(kernel: Kernel, tree: Path) -> str:
@@ -96,7 +97,8 @@ def build_modules(kernel: Kernel, progress: Progress | None = None) -> Path:
 
 def host_library(kernel: Kernel) -> Path:
     """The library for LD_PRELOAD that answers what a User Mode Linux kernel asks of its host, built
-    with the modules if need be. Its random numbers start at $ISOBLK_SEED, a number.
+    with the modules if need be. That of the uml machine starts its random numbers at $ISOBLK_SEED,
+    a number.
 
     Raises:
         UserError, RunError: as build_modules().
@@ -127,7 +129,7 @@ def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int
                 "-C",
                 str(kernel.build),
                 f"M={copy}",
-                f"ARCH={kernel.arch}",
+                f"ARCH={cache.make_arch(kernel.arch)}",
                 "CC=gcc",
                 # A distribution's headers lack those of block/, which the schedulers need.
                 *([f"KSRC={kernel.tree}"] if kernel.stock else []),
@@ -142,8 +144,8 @@ def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int
         for path in modules:
             path.rename(part / path.name)
         shutil.rmtree(copy)
-        if kernel.arch == "um":
-            _compile_library(tree / _HOST_SOURCE, part / _HOST_LIBRARY, log)
+        if kernel.arch in _HOST_SOURCE:
+            _compile_library(tree / _HOST_SOURCE[kernel.arch], part / _HOST_LIBRARY, log)
         (part / "ready").touch()
         part.rename(home)
     finally:

@@ -7,7 +7,8 @@ Tier "uml": exact policy, one CPU, CPU time costs nothing.
 import mmap
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -21,9 +22,12 @@ from isoblk.machine.trouble import trouble
 _MEMORY_MIB = 512
 _MEMORY_MIB_PER_64_TENANTS = 64
 SHARED_MEMORY = Path("/dev/shm")
+# In the run's directory, while it runs.
+_OWN_FILES = "uml"
 # The run's directory, as the guest names it to the host. The kernel mixes its command line into
 # its random numbers: the line must not hold a path that differs from machine to machine.
 _RUN_DIR = "/proc/self/cwd"
+_IN_VIRTUAL_TIME = ("time-travel=inf-cpu", "time-travel-start=0")
 NO_ASLR = ("setarch", "--addr-no-randomize")
 # Where the ABI of x86-64 has it.
 LOADER = "/lib64/ld-linux-x86-64.so.2"
@@ -66,51 +70,70 @@ class Uml:
             RunError: the kernel or a step of the script failed, or it hung.
             UserError: UML cannot be started, or does not run on this machine.
         """
-        with_modules = directory / "modules"
-        own_files = directory / "uml"
-        with_modules.mkdir()
-        own_files.mkdir()
-        for module in modules:
-            shutil.copy(module, with_modules)
-        (directory / "plan.sh").chmod(0o755)
-        try:
-            in_memory = not shared_memory_problem(memory_mib)
-            with self._library.open("rb") as library:
-                return self._processes.run(
-                    self._command(own_files.name, memory_mib),
-                    directory,
-                    {
-                        "TMPDIR": str(SHARED_MEMORY if in_memory else own_files),
-                        # Its path may hold a blank or a colon, which would end its name here.
-                        "LD_PRELOAD": f"/proc/self/fd/{library.fileno()}",
-                        "ISOBLK_SEED": str(seed),
-                    },
-                    keep=(library.fileno(),),
-                )
-        finally:
-            shutil.rmtree(with_modules, ignore_errors=True)
-            shutil.rmtree(own_files, ignore_errors=True)
+        with (
+            staged(directory, modules, memory_mib) as place,
+            self._library.open("rb") as library,
+        ):
+            return self._processes.run(
+                [
+                    *DIE_WITH_PARENT,
+                    *self._launcher,
+                    *guest_command(self._kernel, memory_mib, _IN_VIRTUAL_TIME),
+                ],
+                directory,
+                {
+                    "TMPDIR": str(place),
+                    "LD_PRELOAD": preloaded(library.fileno()),
+                    "ISOBLK_SEED": str(seed),
+                },
+                keep=(library.fileno(),),
+            )
 
     def stop(self) -> None:
         """End all machines, and let none begin. Their run() raises."""
         self._processes.stop()
 
-    def _command(self, own_files: str, memory_mib: int) -> list[str]:
-        return [
-            *DIE_WITH_PARENT,
-            *self._launcher,
-            str(self._kernel.linux),
-            f"mem={memory_mib}M",
-            *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
-            f"init={_RUN_DIR}/plan.sh",
-            *("time-travel=inf-cpu", "time-travel-start=0"),
-            *("con=null", "con0=fd:0,fd:1", f"uml_dir={own_files}/", "umid=guest"),
-            # A task that waits in vain for 120 virtual seconds ends the run.
-            "hung_task_panic=1",
-            # Known to debug kernels only: report every bad access, not just the first.
-            *(("kasan_multi_shot",) if self._kernel.debug else ()),
-            f"RUN={_RUN_DIR}",
-        ]
+
+@contextmanager
+def staged(directory: Path, modules: Sequence[Path], memory_mib: int) -> Iterator[Path]:
+    """Lay out a run's directory for a guest: the modules, the script. Gives where the guest's
+    memory is to be; in the end, what the guest alone needed is gone."""
+    with_modules = directory / "modules"
+    own_files = directory / _OWN_FILES
+    with_modules.mkdir()
+    own_files.mkdir()
+    try:
+        for module in modules:
+            shutil.copy(module, with_modules)
+        (directory / "plan.sh").chmod(0o755)
+        in_memory = not shared_memory_problem(memory_mib)
+        yield SHARED_MEMORY if in_memory else own_files
+    finally:
+        shutil.rmtree(with_modules, ignore_errors=True)
+        shutil.rmtree(own_files, ignore_errors=True)
+
+
+def preloaded(library: int) -> str:
+    """LD_PRELOAD's value for a library that is open: its path may hold a blank or a colon, which
+    would end its name there."""
+    return f"/proc/self/fd/{library}"
+
+
+def guest_command(kernel: Kernel, memory_mib: int, how: Sequence[str]) -> list[str]:
+    """What starts a guest. how: parameters of the kernel's for the time it runs in."""
+    return [
+        str(kernel.linux),
+        f"mem={memory_mib}M",
+        *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"),
+        f"init={_RUN_DIR}/plan.sh",
+        *how,
+        *("con=null", "con0=fd:0,fd:1", f"uml_dir={_OWN_FILES}/", "umid=guest"),
+        # A task that waits in vain for 120 of the guest's seconds ends the run.
+        "hung_task_panic=1",
+        # Known to debug kernels only: report every bad access, not just the first.
+        *(("kasan_multi_shot",) if kernel.debug else ()),
+        f"RUN={_RUN_DIR}",
+    ]
 
 
 def _launcher() -> list[str]:

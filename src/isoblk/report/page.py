@@ -135,6 +135,8 @@ def render(analysis: Analysis, figures: list[Figure], other: Beside | None) -> s
 _TIER_NOTES = {
     "uml": "uml: the real block layer in virtual time, one CPU. Exact in what a scheduler decides; "
     "what its code costs on a CPU is not modelled.",
+    "smp": "smp: several processors of the host, in real time. Machines and runs differ: trust "
+    "ratios of runs made in turn, not times.",
     "qemu": "qemu: an emulated multi-processor machine. Its times say nothing about hardware.",
     "host": "host: this machine's own kernel and devices.",
 }

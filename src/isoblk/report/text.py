@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.analysis.stats import Estimate
-from isoblk.guest.tier import QEMU, TierName
+from isoblk.guest.tier import QEMU, SMP, TierName
 from isoblk.result.model import Unit
 from isoblk.study.model import Device, HostDevice, RunSpec, VdiskDevice
 
@@ -122,9 +122,10 @@ def _device(d: Device, tier: TierName) -> str:
     if isinstance(d, HostDevice):
         several = f"{d.hw_queues} queues of " if d.hw_queues > 1 else ""
         return f"{d.name} ({d.what}), {count(d.size)}B, {several}{d.queue_depth} tags"
-    queues = d.hw_queues if isinstance(d, VdiskDevice) else 1
-    if tier == QEMU.name and not isinstance(d, VdiskDevice):
-        queues = QEMU.cpus
+    if isinstance(d, VdiskDevice):
+        queues = d.hw_queues
+    else:
+        queues = {SMP.name: SMP.cpus, QEMU.name: QEMU.cpus}.get(tier, 1)
     of_queues = f"{queues} queues of " if queues > 1 else ""
     if isinstance(d, VdiskDevice) and d.model == "flash":
         dies = d.flash.channels * d.flash.dies

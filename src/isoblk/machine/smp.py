@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The smp machine: the kernel as an ordinary process with several processors, in real time.
+
+Tier "smp": what a request costs, and which locks are in the way, on the processors of the host. No
+two runs are equal, and machines differ: compare what was run in turn, in one boot.
+
+Each processor of the guest is a thread, so the host may take one away while it holds a lock, as
+the host of a virtual machine does. More processors than the host has cores make that frequent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from isoblk.guest.tier import SMP
+from isoblk.kernel import Kernel
+from isoblk.machine import Ran
+from isoblk.machine.process import DIE_WITH_PARENT, Processes
+from isoblk.machine.trouble import trouble
+from isoblk.machine.uml import guest_command, preloaded, staged
+
+
+class Smp:
+    """Runs scripts in User Mode Linux on several processors; any number at once, from any threads.
+
+    Args:
+        kernel: the kernel to boot, of architecture um-smp.
+        library: what gives its processors their stacks: isoblk.kernel.host_library().
+        time_limit_s: wall-clock seconds after which a run counts as hung.
+        cpus: processors of the guest; the tier's unless said otherwise.
+    """
+
+    def __init__(
+        self, kernel: Kernel, library: Path, *, time_limit_s: float, cpus: int = SMP.cpus
+    ) -> None:
+        self.tier = replace(SMP, cpus=cpus)
+        self._kernel = kernel
+        self._library = library
+        self._processes = Processes(time_limit_s, trouble)
+
+    def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
+        """Boot, run `directory`/plan.sh as init, and wait for the power-off.
+
+        The guest sees `directory` as /run/isoblk, with the modules in modules/; the console
+        goes to console.log. Besides, the guest sees the host's files, but may not write them.
+
+        Args:
+            seed: of no use here: two runs are never equal.
+
+        Raises:
+            RunError: the kernel or a step of the script failed, or it hung.
+            UserError: UML cannot be started, or does not run on this machine.
+        """
+        with (
+            staged(directory, modules, memory_mib) as place,
+            self._library.open("rb") as library,
+        ):
+            # The guest's programs trap by seccomp: by ptrace one processor alone can run them.
+            how = (f"ncpus={self.tier.cpus}", "seccomp=on")
+            return self._processes.run(
+                [*DIE_WITH_PARENT, *guest_command(self._kernel, memory_mib, how)],
+                directory,
+                {"TMPDIR": str(place), "LD_PRELOAD": preloaded(library.fileno())},
+                keep=(library.fileno(),),
+            )
+
+    def stop(self) -> None:
+        """End all machines, and let none begin. Their run() raises."""
+        self._processes.stop()
