@@ -2,7 +2,7 @@
 #
 #   make demo     set all up, run the weights study, write the report
 #   make test     set all up, run every test
-#   make test-smp of these, those in an emulated machine with four processors
+#   make test-smp of these, those on four processors: emulated, and User Mode Linux with SMP
 #   make sweep    dm-setcache with a fault at each write of seven lives in each mode, on both kernels; says how many
 #   make try-containers  what docs/containers.md shows, in a virtual machine; root; 20 minutes
 #   make check    set all up, run every linter
@@ -64,8 +64,12 @@ check: setup-dev kernel
 	scripts/check $(VENV)/bin
 
 bench: setup-dev kernel
+	$(ISOBLK) kernel build --arch um-smp
+	$(ISOBLK) kernel build --arch um-smp --debug
 	$(VENV)/bin/python benchmarks/run.py
 	$(VENV)/bin/python benchmarks/schedulers.py
+	$(VENV)/bin/python benchmarks/smp.py
+	$(VENV)/bin/python benchmarks/smp.py --locks
 	$(VENV)/bin/python benchmarks/traces.py
 
 figures: setup kernel
@@ -91,10 +95,11 @@ kernels: kernel
 	$(ISOBLK) kernel build --version $(NEWEST)
 	$(ISOBLK) kernel build --debug
 
-# For the qemu machine: Debian's own, and one of ours with the sanitizers.
+# For the qemu machine Debian's own, and one of ours with the sanitizers; for smp one with them.
 kernels-smp:
 	$(ISOBLK) kernel build --stock
 	$(ISOBLK) kernel build --arch x86_64 --debug
+	$(ISOBLK) kernel build --arch um-smp --debug
 
 lock: setup-dev
 	$(VENV)/bin/pip install --quiet uv
