@@ -55,8 +55,13 @@ class Smp:
             staged(directory, modules, memory_mib) as place,
             self._library.open("rb") as library,
         ):
-            # The guest's programs trap by seccomp: by ptrace one processor alone can run them.
-            how = (f"ncpus={self.tier.cpus}", "seccomp=on")
+            how = (
+                f"ncpus={self.tier.cpus}",
+                # The guest's programs trap by seccomp: by ptrace one processor alone can run them.
+                "seccomp=on",
+                # A processor stands still whenever the host gives its time to others.
+                "rcupdate.rcu_cpu_stall_timeout=120",
+            )
             return self._processes.run(
                 [*DIE_WITH_PARENT, *guest_command(self._kernel, memory_mib, how)],
                 directory,
