@@ -29,7 +29,7 @@ from isoblk.machine.journal import (
     SubtreeControl,
     Weights,
 )
-from isoblk.machine.trusted import refuse_shared, refuse_shared_results
+from isoblk.machine.trusted import make_directory, refuse_shared, refuse_shared_results
 from tests.unit.fakesys import FakeMachine, machine, put
 
 STRANGER = 12345
@@ -407,6 +407,40 @@ def test_of_runs_that_begin_at_once_one_begins(tmp_path: Path) -> None:
     for process in started:
         process.communicate("\n")
     assert sorted(told) == ["another isoblk is running on this machine"] * 3 + ["began"]
+
+
+def test_a_directory_that_another_run_makes_first_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = Path.mkdir
+
+    def second(
+        path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False
+    ) -> None:
+        make(path, mode)
+        make(path, mode, parents, exist_ok)
+
+    monkeypatch.setattr(Path, "mkdir", second)
+    make_directory(tmp_path / "var" / "state")
+    assert (tmp_path / "var" / "state").is_dir()
+
+
+@pytest.mark.parametrize("others", [0o770, 0o707])
+def test_a_directory_that_a_stranger_makes_first_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    make = Path.mkdir
+
+    def second(
+        path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False
+    ) -> None:
+        make(path, mode)
+        path.chmod(others)
+        make(path, mode, parents, exist_ok)
+
+    monkeypatch.setattr(Path, "mkdir", second)
+    with pytest.raises(UserError):
+        make_directory(tmp_path / "var" / "state")
 
 
 @pytest.mark.parametrize("kind", ["link", "directory", "fifo"])

@@ -26,7 +26,8 @@ def make_directory(directory: Path) -> None:
     above = missing[-1].parent if missing else directory
     refuse_shared(above, alone=not missing)
     for one in reversed(missing):
-        one.mkdir(mode=0o700)
+        # One that began at the same time may have made it; the check below holds for both.
+        one.mkdir(mode=0o700, exist_ok=True)
     refuse_shared(directory)
 
 
