@@ -56,10 +56,12 @@
  * the task that sent it, or a bio on its way. A request that is freed lets through
  * one of its group's, one that is inserted the next if there is room for more (a
  * quota that grew), or, if there are tags to lend, one of the group that has waited
- * longest on its hardware queue. A sleeper that was woken and then sends nothing
- * (its bio failed) would have taken the wake-up of the next, whom only the group's
- * next completion would wake, and there might be none: so every sleeper looks again
- * after RECHECK.
+ * longest on its hardware queue. The worker may run on a processor of another
+ * hardware queue: its request is held there, and lets none through here any more; so
+ * its insertion does, as if it had been merged. A sleeper that was woken and
+ * then sends nothing (its bio failed) would have taken the wake-up of the next,
+ * whom only the group's next completion would wake, and there might be none: so
+ * every sleeper looks again after RECHECK.
  */
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -458,7 +460,7 @@ struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio)
 EXPORT_SYMBOL_GPL(isoblk_gate_arrive);
 
 /**
- * isoblk_gate_merged() - a bio that was let through takes no tag: another may
+ * isoblk_gate_merged() - a bio that was let through takes no tag here: another may
  * @gq: where it is counted; the request that it is in has not been served
  */
 void isoblk_gate_merged(struct isoblk_gq *gq)
@@ -593,17 +595,6 @@ static void try_let_through(struct isoblk_gq *gq)
 	spin_unlock_irqrestore(&gq->hq->gate_lock, flags);
 }
 
-/* A bio of @gq that was let through has its tag. */
-static void passed(struct isoblk_gq *gq)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&gq->hq->gate_lock, flags);
-	if (gq->passing)
-		set_passing(gq, -1);
-	spin_unlock_irqrestore(&gq->hq->gate_lock, flags);
-}
-
 /**
  * isoblk_gate_enter() - a request has a tag
  * @gq: its group's, on its hardware queue
@@ -614,10 +605,14 @@ void isoblk_gate_enter(struct isoblk_gq *gq)
 	int held;
 
 	gq = isoblk_tags_gq(gq);
+	held = atomic_inc_return(&gq->held);
+	/*
+	 * The worker may have come to another hardware queue than the one that its
+	 * bio waited on; the bio's tag then is none that those behind it wait for.
+	 */
 	out = isoblk_outlet_inserts(gq->group->disk);
 	if (unlikely(out))
-		passed(&gq->group->gq[out->index]);
-	held = atomic_inc_return(&gq->held);
+		isoblk_gate_merged(isoblk_tags_gq(&gq->group->gq[out->index]));
 	if (held > READ_ONCE(gq->peak))
 		WRITE_ONCE(gq->peak, held);
 	/* A waiter that is missed is let through when a request is freed. */

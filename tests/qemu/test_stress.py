@@ -575,6 +575,43 @@ def test_requests_that_fail_or_come_back_are_charged_once(stress_guest: Guest) -
     assert sum(op.errors for each in done.values() for op in each.ops.values()) > 0
 
 
+def test_bios_that_wait_at_the_gate_may_leave_by_another_processors_queue(
+    stress_guest: Guest,
+) -> None:
+    # The sender on the first processor, the gate's worker on the last: a tag of another hardware
+    # queue than the sender's is none whose return lets more through. Nor does a later bio: all
+    # are sent before the first one ends.
+    disks = {elevator: disk for elevator, disk in DISKS.items() if elevator != "cfq"}
+    left = stress_guest.run(
+        stress(
+            "echo 8 > /sys/devices/virtual/workqueue/cpumask",
+            *(
+                line
+                for elevator, disk in disks.items()
+                for line in (
+                    vdisk(disk, hw_queues=QEMU.cpus, read_ns=500_000_000),
+                    choose(disk, elevator),
+                    f"queue {disk} nr_requests 4",
+                    cgroup(f"/{disk}"),
+                    f"( echo 0 > {CGROUP}/{disk}/cgroup.procs; exec fio --name={disk}"
+                    f" --filename=/dev/{disk} --ioengine=libaio --direct=1 --cpus_allowed=0"
+                    " --rw=randread --bs=4k --iodepth=32 --io_size=128k --size=64m"
+                    f" --eta=never --output=/run/isoblk/{disk}.fio )",
+                    f"echo 1000000 > {VDISK}/{disk}/read_ns",
+                )
+            ),
+            stats(*(f"/{disk}" for disk in disks.values())),
+            *(f"settle {disk}" for disk in disks.values()),
+        ),
+        modules=MODULES,
+        timeout=300,
+    )
+    for disk in disks.values():
+        assert "err= 0" in left.read(f"{disk}.fio")
+        assert_settled(left, disk)
+    assert_charged(left, [f"/{disk}" for disk in disks.values()])
+
+
 # Of each disk. Fewer groups than tags: each has a quota that it can have.
 STORM_GROUPS = 3
 STORM_TASKS = 21
