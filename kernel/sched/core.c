@@ -718,7 +718,7 @@ bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
 		if (gq->nr)
 			merged = merge(hq->disk, gq, bio, nr_segs);
 		if (merged && waited)
-			isoblk_gate_merged(waited);
+			isoblk_gate_through(waited);
 		spin_unlock(&hq->lock);
 	}
 	return merged || (!waited && !isoblk_gate_pass(q, bio));

@@ -58,10 +58,10 @@
  * quota that grew), or, if there are tags to lend, one of the group that has waited
  * longest on its hardware queue. The worker may run on a processor of another
  * hardware queue: its request is held there, and lets none through here any more; so
- * its insertion does, as if it had been merged. A sleeper that was woken and
- * then sends nothing (its bio failed) would have taken the wake-up of the next,
- * whom only the group's next completion would wake, and there might be none: so
- * every sleeper looks again after RECHECK.
+ * its insertion does, as a merge does. A sleeper that was woken and then sends
+ * nothing (its bio failed) would have taken the wake-up of the next, whom only the
+ * group's next completion would wake, and there might be none: so every sleeper
+ * looks again after RECHECK.
  */
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -455,15 +455,17 @@ struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio)
 
 	if (likely(!out))
 		return NULL;
-	return isoblk_tags_gq(&isoblk_bio_group(bio)->gq[out->index]);
+	return &isoblk_bio_group(bio)->gq[out->index];
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_arrive);
 
 /**
- * isoblk_gate_merged() - a bio that was let through takes no tag here: another may
+ * isoblk_gate_through() - a bio that was let through is no longer on its way
  * @gq: where it is counted; the request that it is in has not been served
+ *
+ * It was merged, or its request is counted by now. Others may come if that leaves room.
  */
-void isoblk_gate_merged(struct isoblk_gq *gq)
+void isoblk_gate_through(struct isoblk_gq *gq)
 {
 	unsigned long flags;
 
@@ -473,7 +475,7 @@ void isoblk_gate_merged(struct isoblk_gq *gq)
 	let_through(gq);
 	spin_unlock_irqrestore(&gq->hq->gate_lock, flags);
 }
-EXPORT_SYMBOL_GPL(isoblk_gate_merged);
+EXPORT_SYMBOL_GPL(isoblk_gate_through);
 
 /**
  * isoblk_gate_pass() - whether a bio's group may have another tag
@@ -612,7 +614,7 @@ void isoblk_gate_enter(struct isoblk_gq *gq)
 	 */
 	out = isoblk_outlet_inserts(gq->group->disk);
 	if (unlikely(out))
-		isoblk_gate_merged(isoblk_tags_gq(&gq->group->gq[out->index]));
+		isoblk_gate_through(&gq->group->gq[out->index]);
 	if (held > READ_ONCE(gq->peak))
 		WRITE_ONCE(gq->peak, held);
 	/* A waiter that is missed is let through when a request is freed. */

@@ -584,7 +584,7 @@ def test_bios_that_wait_at_the_gate_may_leave_by_another_processors_queue(
     disks = {elevator: disk for elevator, disk in DISKS.items() if elevator != "cfq"}
     left = stress_guest.run(
         stress(
-            "echo 8 > /sys/devices/virtual/workqueue/cpumask",
+            f"echo {1 << (QEMU.cpus - 1):x} > /sys/devices/virtual/workqueue/cpumask",
             *(
                 line
                 for elevator, disk in disks.items()

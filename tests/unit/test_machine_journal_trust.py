@@ -409,18 +409,24 @@ def test_of_runs_that_begin_at_once_one_begins(tmp_path: Path) -> None:
     assert sorted(told) == ["another isoblk is running on this machine"] * 3 + ["began"]
 
 
-def test_a_directory_that_another_run_makes_first_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _make_first(monkeypatch: pytest.MonkeyPatch, others: int) -> None:
+    """Each directory is made by somebody else just before, with these rights."""
     make = Path.mkdir
 
     def second(
         path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False
     ) -> None:
-        make(path, mode)
+        make(path)
+        path.chmod(others)
         make(path, mode, parents, exist_ok)
 
     monkeypatch.setattr(Path, "mkdir", second)
+
+
+def test_a_directory_that_another_run_makes_first_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _make_first(monkeypatch, 0o700)
     make_directory(tmp_path / "var" / "state")
     assert (tmp_path / "var" / "state").is_dir()
 
@@ -429,16 +435,7 @@ def test_a_directory_that_another_run_makes_first_is_taken(
 def test_a_directory_that_a_stranger_makes_first_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
-    make = Path.mkdir
-
-    def second(
-        path: Path, mode: int = 0o777, parents: bool = False, exist_ok: bool = False
-    ) -> None:
-        make(path, mode)
-        path.chmod(others)
-        make(path, mode, parents, exist_ok)
-
-    monkeypatch.setattr(Path, "mkdir", second)
+    _make_first(monkeypatch, others)
     with pytest.raises(UserError):
         make_directory(tmp_path / "var" / "state")
 
