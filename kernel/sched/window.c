@@ -42,6 +42,14 @@
 #define TRIAL_LOOK		6
 #define TRIAL_MOST		48
 
+/*
+ * A device that does so much more than in this pause so far, of WINDOW_ONE, in so many
+ * epochs on end has become faster, and may want more. So many come first.
+ */
+#define FASTER_GAIN		60
+#define FASTER_EPOCHS		3
+#define FASTER_AFTER		16
+
 /* Epochs between trials, from the last that changed something on. */
 #define PAUSE_LEAST		4
 #define PAUSE_DOWN		64
@@ -69,6 +77,7 @@ static void cruise(struct window *w, unsigned int epochs)
 	w->left = epochs;
 	w->seen = 0;
 	w->seen_rate = 0;
+	w->faster = 0;
 }
 
 static void begin_trial(struct window *w, const struct window_epoch *e)
@@ -189,6 +198,19 @@ static void need_again(struct window *w)
 	w->needed = 0;
 }
 
+/* Whether the device has become faster since this pause began. */
+static bool faster(struct window *w, u64 rate)
+{
+	u64 usual = div64_u64(w->seen_rate, max(w->seen, 1ULL));
+
+	if (w->seen < FASTER_AFTER ||
+	    rate <= usual + usual / WINDOW_ONE * FASTER_GAIN)
+		w->faster = 0;
+	else
+		w->faster++;
+	return w->faster >= FASTER_EPOCHS;
+}
+
 static void try_on(struct window *w, const struct window_epoch *e)
 {
 	struct window_sample *s = &w->at[w->odd];
@@ -260,6 +282,12 @@ void window_epoch(struct window *w, const struct window_epoch *e)
 	case WINDOW_CRUISE:
 		if (e->limited) {
 			need_again(w);
+			if (faster(w, e->rate)) {
+				w->try_up = true;
+				w->pause = PAUSE_LEAST;
+				begin_trial(w, e);
+				break;
+			}
 			w->seen++;
 			w->seen_rate += e->rate;
 		} else {

@@ -36,6 +36,7 @@ struct window_sample {
  * @back_rate: and the rate
  * @seen: epochs of this pause in which somebody had to wait
  * @seen_rate: sum of their rates
+ * @faster: of these epochs, the last in which the device did much more than before
  * @at: samples of @size and of @trial
  */
 struct window {
@@ -57,6 +58,7 @@ struct window {
 	u64 back_rate;
 	u64 seen;
 	u64 seen_rate;
+	unsigned int faster;
 	struct window_sample at[2];
 };
 

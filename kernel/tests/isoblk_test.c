@@ -65,6 +65,9 @@ static void who_is_behind_stays_where_it_is(struct kunit *test)
 #define UNIT		8ULL
 #define FULL_RATE	8000000ULL
 
+/* Epochs: a tenth of the longest pause between trials. */
+#define AT_ONCE		100
+
 /* How fast a device is that has @work at once. */
 typedef u64 (*device_rate)(u64 work);
 
@@ -84,6 +87,12 @@ static u64 queue_a_die(u64 work)
 static u64 drained(u64 work)
 {
 	return FULL_RATE;
+}
+
+/* The same while it collects garbage beside. */
+static u64 garbage(u64 work)
+{
+	return FULL_RATE / 40;
 }
 
 /* Run the loop where @demand is there for the device. Returns its speed. */
@@ -145,6 +154,19 @@ static void the_window_grows_again_when_the_device_can_do_more(struct kunit *tes
 	run(&w, drained, UNIT, 512 * UNIT, 20000);
 	run(&w, common_queue, 16 * UNIT, 512 * UNIT, 200000);
 	KUNIT_EXPECT_GE(test, w.size, 16 * UNIT * 98 / 100);
+}
+
+static void a_device_that_becomes_faster_gets_more_at_once(struct kunit *test)
+{
+	struct window w;
+
+	window_init(&w, 4 * UNIT);
+	run(&w, garbage, UNIT, 512 * UNIT, 20000);
+	KUNIT_EXPECT_LE(test, w.size, 3 * UNIT);
+	run(&w, common_queue, 16 * UNIT, 512 * UNIT, AT_ONCE);
+	KUNIT_EXPECT_GE(test, w.size, 4 * UNIT);
+	run(&w, common_queue, 16 * UNIT, 512 * UNIT, 9 * AT_ONCE);
+	KUNIT_EXPECT_GE(test, w.size, 16 * UNIT * 90 / 100);
 }
 
 static void nobody_waits_for_a_window_that_is_not_full(struct kunit *test)
@@ -246,6 +268,7 @@ static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(dies_with_queues_get_all_that_there_is),
 	KUNIT_CASE(a_device_that_is_drained_gets_little),
 	KUNIT_CASE(the_window_grows_again_when_the_device_can_do_more),
+	KUNIT_CASE(a_device_that_becomes_faster_gets_more_at_once),
 	KUNIT_CASE(nobody_waits_for_a_window_that_is_not_full),
 	KUNIT_CASE(a_load_that_comes_back_finds_the_window_that_it_left),
 	KUNIT_CASE(growth_ends_at_the_size_that_was_faster),
