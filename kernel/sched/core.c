@@ -528,7 +528,8 @@ static struct iso_gq *enter(struct iso_hq *hq, struct request *rq)
 	return gq;
 }
 
-static void insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
+/* Returns true if it may change who is next: else what blocks the others blocks it. */
+static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 		   bool at_head)
 {
 	struct iso_gq *gq = rq_to_gq(rq) ?: enter(hq, rq);
@@ -551,7 +552,7 @@ static void insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	if (rq_urgent(rq) && !READ_ONCE(g->group->indebted) &&
 	    !READ_ONCE(d->paper)) {
 		list_add_tail(&rq->queuelist, &hq->urgent);
-		return;
+		return true;
 	}
 	fifo = &gq->fifo[rq_class(d, rq)];
 	if (at_head)
@@ -563,6 +564,8 @@ static void insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 		iso_tree_add(hq, gq);
 	if (fresh && list_empty(&gq->fresh_node))
 		list_add_tail(&gq->fresh_node, &hq->fresh);
+	return fresh || d->policy->nr_classes || READ_ONCE(d->paper) ||
+		vtime_before(gq->key, READ_ONCE(hq->wait_tag));
 }
 
 void isoblk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
@@ -570,14 +573,16 @@ void isoblk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 {
 	struct iso_hq *hq = hctx_to_hq(hctx);
 	struct request *rq, *next;
+	bool news = false;
 
 	spin_lock(&hq->lock);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		insert(hq->disk, hq, rq, flags & BLK_MQ_INSERT_AT_HEAD);
+		news |= insert(hq->disk, hq, rq, flags & BLK_MQ_INSERT_AT_HEAD);
 		trace_block_rq_insert(rq);
 	}
-	unblock(hq->disk, hq);
+	if (news)
+		unblock(hq->disk, hq);
 	spin_unlock(&hq->lock);
 }
 EXPORT_SYMBOL_GPL(isoblk_insert_requests);
