@@ -47,6 +47,34 @@ ssize_t isoblk_window_store(struct elevator_queue *e, const char *page,
 }
 EXPORT_SYMBOL_GPL(isoblk_window_store);
 
+static const char *const account_names[] = {
+	[ISO_BYTES] = "bytes",
+	[ISO_IOS] = "ios",
+	[ISO_TIME] = "time",
+};
+
+ssize_t isoblk_account_show(struct elevator_queue *e, char *page)
+{
+	struct iso_disk *d = e->elevator_data;
+
+	return sysfs_emit(page, "%s\n", account_names[READ_ONCE(d->account)]);
+}
+EXPORT_SYMBOL_GPL(isoblk_account_show);
+
+ssize_t isoblk_account_store(struct elevator_queue *e, const char *page,
+			     size_t count)
+{
+	struct iso_disk *d = e->elevator_data;
+	int account = sysfs_match_string(account_names, page);
+
+	if (account < 0)
+		return account;
+	if (READ_ONCE(d->account) != account)
+		isoblk_change_account(d, account);
+	return count;
+}
+EXPORT_SYMBOL_GPL(isoblk_account_store);
+
 ssize_t isoblk_paper_mode_show(struct elevator_queue *e, char *page)
 {
 	struct iso_disk *d = e->elevator_data;
@@ -101,15 +129,32 @@ int isoblk_debugfs_window(void *data, struct seq_file *m)
 		inflight += atomic_read(&d->hq[i].in_device);
 		waiting += READ_ONCE(d->hq[i].nr);
 	}
-	seq_printf(m, "inflight %u used %lld size %llu trial %d waiting %u blocked %d rate %llu mean %llu busy_with %llu\n",
+	seq_printf(m, "inflight %u used %lld size %llu trial %d waiting %u blocked %d rate %llu mean %llu busy_with %llu unit %u\n",
 		   inflight, iso_room_used(&d->room), d->room.size,
 		   d->window.phase == WINDOW_TRY, waiting,
 		   atomic_read(&d->nr_blocked), d->rate, d->mean_work,
-		   d->busy_with / ISO_BUSY_ONE);
+		   d->busy_with / ISO_BUSY_ONE, d->unit);
 	spin_unlock_irq(&d->disk.lock);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(isoblk_debugfs_window);
+
+/* A price as work of a request of no sectors, and of each sector. */
+int isoblk_debugfs_prices(void *data, struct seq_file *m)
+{
+	static const char *const names[PRICE_OPS] = { "read", "write", "discard" };
+	struct iso_disk *d = data_to_iso(data);
+	unsigned int i;
+
+	spin_lock_irq(&d->disk.lock);
+	for (i = 0; i < PRICE_OPS; i++)
+		seq_printf(m, "%s request %u sector %u of %u\n", names[i],
+			   d->price[i].request, d->price[i].sector,
+			   d->unit << PRICE_SHIFT);
+	spin_unlock_irq(&d->disk.lock);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(isoblk_debugfs_prices);
 
 static void show_group(struct seq_file *m, struct iso_disk *d,
 		       struct iso_group *g)

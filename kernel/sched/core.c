@@ -93,15 +93,13 @@
 /* The disk's time to begin with: times before it exist. */
 #define FIRST_VNOW		BIT_ULL(60)
 
-/* What a request without data costs, and one that discards: sectors. */
-#define NO_DATA_COST		ISOBLK_NO_DATA_COST
-
 /*
  * rq->elv.priv[0] is the struct iso_gq that the request is of, from the first
  * insertion on. priv[1] packs:
  */
 #define RQ_IN_DEVICE		BIT(0)
 #define RQ_REFUNDED		BIT(1)	/* it came back, and what it was charged too */
+#define RQ_AT_HEAD		BIT(2)	/* the head was there */
 #define RQ_WORK_SHIFT		4
 #define RQ_WORK_MOST		GENMASK(27, 0)
 #define RQ_SECTORS_SHIFT	32
@@ -153,28 +151,24 @@ static unsigned int rq_sectors(const struct request *rq)
 	return rq_state(rq) >> RQ_SECTORS_SHIFT;
 }
 
-static enum isoblk_op rq_op(const struct request *rq)
+/* On a disk that turns it makes a difference where the request before ended. */
+static bool rq_at_head(const struct iso_disk *d, const struct iso_hq *hq,
+		       const struct request *rq)
 {
-	if (op_is_discard(rq->cmd_flags))
-		return ISOBLK_DISCARD;
-	return op_is_write(rq->cmd_flags) ? ISOBLK_WRITE : ISOBLK_READ;
+	return d->rotational && blk_rq_pos(rq) == hq->head;
 }
 
 /**
- * iso_work_of() - what a request is charged: how much it moves
+ * iso_work_of() - what a request is charged if it is sent now
  * @d: disk
+ * @hq: where it is; its lock is held
  * @rq: request
  */
-u64 iso_work_of(const struct iso_disk *d, const struct request *rq)
+u64 iso_work_of(const struct iso_disk *d, const struct iso_hq *hq,
+		const struct request *rq)
 {
-	enum isoblk_op op = rq_op(rq);
-	u64 work = blk_rq_sectors(rq);
-
-	if (!work || op == ISOBLK_DISCARD)
-		work = NO_DATA_COST;
-	if (op != ISOBLK_READ)
-		work = max(work * READ_ONCE(d->write_cost) / 100, 1ULL);
-	return min_t(u64, work, RQ_WORK_MOST);
+	return min_t(u64, iso_price_of(d, isoblk_rq_op(rq), blk_rq_sectors(rq),
+				       rq_at_head(d, hq, rq)), RQ_WORK_MOST);
 }
 
 static unsigned int rq_class(const struct iso_disk *d, const struct request *rq)
@@ -205,7 +199,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 {
 	struct iso_gq *gq = rq_to_gq(rq);
 	struct iso_group *g = gq->group;
-	enum isoblk_op op = rq_op(rq);
+	enum isoblk_op op = isoblk_rq_op(rq);
 	bool indebted;
 	u64 now;
 
@@ -220,7 +214,9 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	atomic_inc(&hq->in_device);
 	WRITE_ONCE(hq->nr, hq->nr - 1);
 	note_peak(d, hq);
-	rq_set_state(rq, RQ_IN_DEVICE, work);
+	rq_set_state(rq, RQ_IN_DEVICE |
+		     (rq_at_head(d, hq, rq) ? RQ_AT_HEAD : 0), work);
+	hq->head = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	WRITE_ONCE(gq->common->bytes[op],
 		   gq->common->bytes[op] + blk_rq_bytes(rq));
 	WRITE_ONCE(gq->common->ios[op], gq->common->ios[op] + 1);
@@ -257,7 +253,7 @@ static void force(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	u64 work;
 
 	iso_update_share(d, rq_to_gq(rq)->group);
-	work = iso_work_of(d, rq);
+	work = iso_work_of(d, hq, rq);
 	iso_room_force(&d->room, hq->index, work);
 	if (d->policy->nr_classes)
 		iso_room_force(&d->tokens[class], hq->index, 1);
@@ -540,7 +536,7 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 
 	note_now(hq, rq->start_time_ns);
 	if (unlikely(!READ_ONCE(d->room.size)))
-		iso_first_request(d, iso_work_of(d, rq));
+		iso_first_request(d, iso_work_of(d, hq, rq));
 
 	/* Our count before their flag: the barrier is in it; pairs with left(). */
 	had = atomic64_fetch_add(ISO_WAITS, &g->has);
@@ -599,8 +595,15 @@ static void leave_device(struct request *rq, u64 now)
 	bool wanted;
 
 	note_now(hq, now);
-	if (now)
-		iso_account(d, gq, rq, rq_sectors(rq), work, now);
+	if (now) {
+		struct iso_sent sent = {
+			.sectors = rq_sectors(rq),
+			.work = work,
+			.at_head = rq_state(rq) & RQ_AT_HEAD,
+		};
+
+		iso_account(d, gq, rq, &sent, now);
+	}
 	rq->elv.priv[1] = (void *)(rq_state(rq) & ~RQ_IN_DEVICE);
 	atomic_dec(&hq->in_device);
 	wanted = atomic_read(&d->nr_blocked);
@@ -628,7 +631,7 @@ EXPORT_SYMBOL_GPL(isoblk_completed_request);
 static void charge_late(struct iso_gq *gq, const struct request *rq, int sign)
 {
 	struct isoblk_group *group = gq->group->group;
-	enum isoblk_op op = rq_op(rq);
+	enum isoblk_op op = isoblk_rq_op(rq);
 	s64 bytes = (s64)rq_sectors(rq) << SECTOR_SHIFT;
 
 	atomic64_add(sign * bytes, &group->late_bytes[op]);
@@ -689,7 +692,8 @@ bool isoblk_allow_merge(struct request_queue *q, struct request *rq,
 			struct bio *bio)
 {
 	struct iso_disk *d = q_to_iso(q);
-	u64 most = (u64)READ_ONCE(d->merge_kb) << 1, size = READ_ONCE(d->room.size);
+	u64 most = (u64)READ_ONCE(d->merge_kb) << 1;
+	u64 size = READ_ONCE(d->room.size) / READ_ONCE(d->unit);
 
 	if (READ_ONCE(d->busy_with) > FEW_REQUESTS * ISO_BUSY_ONE)
 		most = min(most, size / FEW_REQUESTS);
@@ -792,7 +796,8 @@ static void iso_stat(struct isoblk_group *group, struct seq_file *s)
 		seq_printf(s, " isoblk.%s=%lld", d->policy->left_name,
 			   iso_left(READ_ONCE(d->vnow), slack,
 				    atomic64_read(&g->vtime),
-				    READ_ONCE(g->share)) << SECTOR_SHIFT);
+				    READ_ONCE(g->share)) * SECTOR_SIZE /
+			   READ_ONCE(d->unit));
 	seq_printf(s, " isoblk.wait_us=%llu", waited_us(g));
 }
 
@@ -800,9 +805,10 @@ static void iso_stat(struct isoblk_group *group, struct seq_file *s)
 static void iso_charge_flush(struct isoblk_group *group)
 {
 	struct iso_group *g = isoblk_group_own(group);
+	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
+	u64 work = iso_price_of(d, ISOBLK_WRITE, 0, false);
 
-	atomic64_add(vtime_step(NO_DATA_COST, max(READ_ONCE(g->share), 1U)),
-		     &g->vtime);
+	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
 }
 
 static const struct isoblk_ops iso_ops = {
@@ -889,7 +895,9 @@ int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 	d->scan_ns = d->epoch_ns;
 	d->base_ns = d->epoch_ns;
 	d->refilled_ns = d->epoch_ns;
+	d->priced_ns = d->epoch_ns;
 	memset(d->base, 0xff, sizeof(d->base));
+	iso_set_account(d, policy->account);
 
 	ret = isoblk_groups_init(&d->disk, q, eq, &iso_ops);
 	if (ret) {

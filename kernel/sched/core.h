@@ -10,6 +10,7 @@
 #include <linux/rbtree.h>
 
 #include "isoblk_share.h"
+#include "price.h"
 #include "vtime.h"
 #include "window.h"
 
@@ -29,6 +30,9 @@
 struct iso_disk;
 struct iso_group;
 struct iso_hq;
+
+/* What a request is charged: what it moves, that it is one, the device's time for it. */
+enum iso_account { ISO_BYTES, ISO_IOS, ISO_TIME };
 
 /**
  * struct iso_lease - a hardware queue's part of a room
@@ -73,6 +77,7 @@ struct iso_round {
  * @round: how far ahead groups may be, units; else @hold_us of time. Disk lock
  * @refill: units that the groups get together, in paper mode; disk lock
  * @tick: every ISOBLK_TICK while groups take part; disk lock
+ * @account: what is charged to begin with
  */
 struct iso_policy {
 	const char *left_name;
@@ -82,6 +87,7 @@ struct iso_policy {
 	u64 (*round)(struct iso_disk *d);
 	u64 (*refill)(struct iso_disk *d, const struct iso_round *r);
 	void (*tick)(struct iso_disk *d, u64 now);
+	enum iso_account account;
 };
 
 /**
@@ -170,6 +176,7 @@ struct iso_group {
  * @area: work x time in the device
  * @base_area: the same, had each taken the least time
  * @wait_area: work x time since insertion
+ * @sums: of all by kind, where time is charged
  */
 struct iso_done {
 	u64 nr;
@@ -177,6 +184,7 @@ struct iso_done {
 	u64 area;
 	u64 base_area;
 	u64 wait_area;
+	struct price_sums sums;
 };
 
 /**
@@ -189,6 +197,7 @@ struct iso_done {
  * @fresh: those that go before; @lock
  * @urgent: requests that go before all; @lock
  * @turn: whose turn it is; @lock
+ * @head: where the request ended that was sent last, a sector; @lock
  * @turns: turns given so far, in paper mode; @lock
  * @class: of requests, that is sent now; @lock
  * @batch: how many of it in a row; @lock
@@ -209,6 +218,7 @@ struct iso_hq {
 	struct list_head fresh;
 	struct list_head urgent;
 	struct iso_gq *turn;
+	sector_t head;
 	u64 turns;
 	unsigned int class;
 	unsigned int batch;
@@ -261,7 +271,13 @@ struct iso_hq {
  * @idle_us: somebody who is expected back is waited for so long; any context
  * @idle_loss: permille of time that may be lost by that; disk lock
  * @merge_kb: beside others a request grows to this; any context
- * @write_cost: percent of its size that a write is charged; any context
+ * @write_cost: percent of its size that a write is charged, where bytes are; any context
+ * @account: what requests are charged; disk lock, read without
+ * @unit: units of work that a sector is, as far as all are alike; disk lock, read without
+ * @prices: what requests cost the device; disk lock
+ * @priced: sums when its epoch began; disk lock
+ * @priced_ns: when that was; disk lock
+ * @wanted: in this epoch somebody had to wait; any context
  * @refill_ns: in paper mode a refill comes at the latest after this; any context
  * @refilled_ns: when the last was; disk lock
  * @grant: what it gave to a share of the whole disk, units; disk lock
@@ -269,6 +285,8 @@ struct iso_hq {
  * @found_ns: when idle groups were last looked for; disk lock
  * @timer: ends such a wait
  * @tick: looks for idle groups
+ * @price: of reads, writes and discards; disk lock, read without
+ * @large: sectors from which a read, a write is a large one; disk lock, read without
  * @paper: budgets, as the papers have them: paper.c; disk lock, read without
  * @vnow: the time of whoever was furthest behind when somebody was served last; in paper
  *	mode that at which budgets end; any context
@@ -326,6 +344,12 @@ struct iso_disk {
 	unsigned int idle_loss;
 	unsigned int merge_kb;
 	unsigned int write_cost;
+	enum iso_account account;
+	unsigned int unit;
+	struct prices prices;
+	struct price_sums priced;
+	u64 priced_ns;
+	bool wanted;
 	u64 refill_ns;
 	u64 refilled_ns;
 	u64 grant;
@@ -334,7 +358,9 @@ struct iso_disk {
 	struct hrtimer timer;
 	struct timer_list tick;
 
-	bool paper ____cacheline_aligned_in_smp;
+	struct price price[PRICE_OPS] ____cacheline_aligned_in_smp;
+	u64 large[2];
+	bool paper;
 	u64 vnow;
 	u64 behind;
 	u64 slack;
@@ -347,6 +373,13 @@ struct iso_disk {
 	struct iso_room room ____cacheline_aligned_in_smp;
 	struct iso_room tokens[ISO_CLASSES];
 };
+
+static inline enum isoblk_op isoblk_rq_op(const struct request *rq)
+{
+	if (op_is_discard(rq->cmd_flags))
+		return ISOBLK_DISCARD;
+	return op_is_write(rq->cmd_flags) ? ISOBLK_WRITE : ISOBLK_READ;
+}
 
 static inline u32 iso_in_device(u64 has)
 {
@@ -404,7 +437,8 @@ void iso_update_share(struct iso_disk *d, struct iso_group *g);
 void iso_reorder(struct iso_disk *d);
 
 /* core.c: requests, from insertion to the end, and the disk's life */
-u64 iso_work_of(const struct iso_disk *d, const struct request *rq);
+u64 iso_work_of(const struct iso_disk *d, const struct iso_hq *hq,
+		const struct request *rq);
 void iso_run_blocked(struct iso_disk *d);
 int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 		     struct elevator_queue *eq,
@@ -428,11 +462,15 @@ void isoblk_finish_request(struct request *rq);
 ssize_t isoblk_window_show(struct elevator_queue *e, char *page);
 ssize_t isoblk_window_store(struct elevator_queue *e, const char *page,
 			    size_t count);
+ssize_t isoblk_account_show(struct elevator_queue *e, char *page);
+ssize_t isoblk_account_store(struct elevator_queue *e, const char *page,
+			     size_t count);
 ssize_t isoblk_paper_mode_show(struct elevator_queue *e, char *page);
 ssize_t isoblk_paper_mode_store(struct elevator_queue *e, const char *page,
 				size_t count);
 int isoblk_debugfs_window(void *data, struct seq_file *m);
 int isoblk_debugfs_groups(void *data, struct seq_file *m);
+int isoblk_debugfs_prices(void *data, struct seq_file *m);
 
 #define ISOBLK_CORE_ATTRS						\
 	__ATTR(window, 0644, isoblk_window_show, isoblk_window_store),	\
@@ -480,14 +518,36 @@ s64 iso_room_used(const struct iso_room *r);
 void iso_room_resize(struct iso_room *r, u64 size);
 
 /* measure.c: what the device does */
+
+/**
+ * struct iso_sent - what a request was when it went to the device
+ * @sectors: that it had
+ * @work: that it was charged
+ * @at_head: it began where the one before had ended, on a disk that turns
+ */
+struct iso_sent {
+	unsigned int sectors;
+	u64 work;
+	bool at_head;
+};
+
 u64 iso_work_in(const struct iso_disk *d, u64 ns);
 void iso_first_request(struct iso_disk *d, u64 work);
 void iso_account(struct iso_disk *d, struct iso_gq *gq,
-		 const struct request *rq, unsigned int sectors, u64 work,
-		 u64 now);
+		 const struct request *rq, const struct iso_sent *sent, u64 now);
 void iso_measure(struct iso_disk *d, u64 now);
 void iso_measure_restart(struct iso_disk *d);
 u64 iso_done_work(const struct iso_disk *d);
+
+/* charge.c: what a request is charged */
+u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors,
+		 bool at_head);
+void iso_set_account(struct iso_disk *d, enum iso_account account);
+void isoblk_change_account(struct iso_disk *d, enum iso_account account);
+void iso_update_prices(struct iso_disk *d, const struct price_sums *sums,
+		       u64 now);
+enum price_kind iso_kind(const struct iso_disk *d, enum isoblk_op op,
+			 unsigned int sectors);
 
 /* paper.c: budgets that come in rounds */
 bool iso_refill(struct iso_disk *d, u64 now, bool tick);

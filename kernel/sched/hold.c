@@ -204,6 +204,8 @@ bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 	if (!beyond(d, tag, slack))
 		return false;
+	if (!READ_ONCE(d->wanted))
+		WRITE_ONCE(d->wanted, true);
 	if (h.wait) {
 		if (h.wait > d->own_queue_ns)
 			cmpxchg(&d->idle_since, 0, now);

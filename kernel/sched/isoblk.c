@@ -12,7 +12,7 @@
 #define HOLD_US_MOST		10000000
 #define IDLE_US_MOST		1000000
 
-static const struct iso_policy iso_policy = { };
+static const struct iso_policy iso_policy = { .account = ISO_TIME };
 
 static int iso_init(struct request_queue *q, struct elevator_queue *eq)
 {
@@ -44,6 +44,7 @@ ISOBLK_UINT(iso_disk, merge_kb, merge_kb, 4, S32_MAX >> 10)
 
 static struct elv_fs_entry iso_attrs[] = {
 	ISOBLK_CORE_ATTRS,
+	__ATTR(account, 0644, isoblk_account_show, isoblk_account_store),
 	__ATTR(hold_us, 0644, hold_us_show, hold_us_store),
 	__ATTR(idle_us, 0644, idle_us_show, idle_us_store),
 	__ATTR(idle_loss, 0644, idle_loss_show, idle_loss_store),
@@ -54,6 +55,7 @@ static struct elv_fs_entry iso_attrs[] = {
 #ifdef CONFIG_BLK_DEBUG_FS
 static const struct blk_mq_debugfs_attr iso_debugfs[] = {
 	ISOBLK_CORE_DEBUGFS,
+	{ "prices", 0400, isoblk_debugfs_prices },
 	{ },
 };
 #endif

@@ -311,7 +311,25 @@ static void kf_exit_sched(struct elevator_queue *eq)
 /* ---- sysfs ----------------------------------------------------------- */
 
 ISOBLK_UINT(kf_disk, round_us, core.hold_us, 100, 1000000)
-ISOBLK_UINT(kf_disk, write_cost, core.write_cost, 1, 10000)
+static ssize_t write_cost_show(struct elevator_queue *e, char *page)
+{
+	struct kf_disk *kf = e->elevator_data;
+
+	return sysfs_emit(page, "%u\n", READ_ONCE(kf->core.write_cost));
+}
+
+static ssize_t write_cost_store(struct elevator_queue *e, const char *page,
+				size_t count)
+{
+	struct kf_disk *kf = e->elevator_data;
+	ssize_t ret = isoblk_store_uint(page, count, &kf->core.write_cost, 1,
+					10000);
+
+	if (ret > 0)
+		isoblk_change_account(&kf->core, kf->core.account);
+	return ret;
+}
+
 
 #define KF_TARGET(name, index)						\
 static ssize_t name##_show(struct elevator_queue *e, char *page)	\

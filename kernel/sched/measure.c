@@ -60,11 +60,11 @@ EXPORT_SYMBOL_GPL(iso_work_in);
 /* As much as the user wrote, or has been found. */
 static void set_window(struct iso_disk *d)
 {
-	u64 size = d->window_mode > 0 ? d->window_mode : S32_MAX;
+	u64 size = d->window_mode > 0 ? d->window_mode * d->unit : S32_MAX;
 
 	/* What answers at once has no queue to be kept short. */
 	if (!d->window_mode && !d->paper && !d->no_queue)
-		size = window_now(&d->window);
+		size = window_now(&d->window) * (d->prices.trying ? 4 : 1);
 	iso_room_resize(&d->room, size);
 }
 
@@ -76,7 +76,8 @@ void iso_measure_restart(struct iso_disk *d)
 {
 	lockdep_assert_held(&d->disk.lock);
 
-	window_init(&d->window, max(FIRST_WORK, FIRST_REQUESTS * d->mean_work));
+	window_init(&d->window, max(FIRST_WORK * d->unit,
+				    FIRST_REQUESTS * d->mean_work));
 	set_window(d);
 }
 
@@ -100,22 +101,30 @@ void iso_first_request(struct iso_disk *d, u64 work)
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
 
+static void count_kind(struct iso_disk *d, const struct request *rq,
+		       const struct iso_sent *sent)
+{
+	enum price_kind kind = iso_kind(d, isoblk_rq_op(rq), sent->sectors);
+
+	if (!sent->at_head)
+		this_cpu_inc(d->done->sums.nr[kind]);
+	this_cpu_add(d->done->sums.sectors[kind], sent->sectors);
+}
+
 /**
  * iso_account() - a request has completed
  * @d: disk
  * @gq: its group's
  * @rq: request
- * @sectors: that it had when it went to the device
- * @work: of it
+ * @sent: what it was
  * @now: ns
  */
 void iso_account(struct iso_disk *d, struct iso_gq *gq,
-		 const struct request *rq, unsigned int sectors, u64 work,
-		 u64 now)
+		 const struct request *rq, const struct iso_sent *sent, u64 now)
 {
-	unsigned int c = min(fls(sectors), ISO_SIZES - 1);
+	unsigned int c = min(fls(sent->sectors), ISO_SIZES - 1);
 	unsigned int dir = op_is_write(rq->cmd_flags);
-	u64 took, waited;
+	u64 took, waited, work = sent->work;
 	u32 base;
 
 	if (!rq->io_start_time_ns || now <= rq->io_start_time_ns)
@@ -136,6 +145,18 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 	this_cpu_add(d->done->area, took * work);
 	this_cpu_add(d->done->base_area, base * work);
 	this_cpu_add(d->done->wait_area, waited * work);
+	if (READ_ONCE(d->account) == ISO_TIME)
+		count_kind(d, rq, sent);
+}
+
+static void sum_up_kinds(struct price_sums *sum, const struct price_sums *of)
+{
+	enum price_kind kind;
+
+	for (kind = 0; kind < PRICE_KINDS; kind++) {
+		sum->nr[kind] += READ_ONCE(of->nr[kind]);
+		sum->sectors[kind] += READ_ONCE(of->sectors[kind]);
+	}
 }
 
 static struct iso_done sum_up(const struct iso_disk *d)
@@ -151,6 +172,8 @@ static struct iso_done sum_up(const struct iso_disk *d)
 		sum.area += READ_ONCE(done->area);
 		sum.base_area += READ_ONCE(done->base_area);
 		sum.wait_area += READ_ONCE(done->wait_area);
+		if (d->account == ISO_TIME)
+			sum_up_kinds(&sum.sums, &done->sums);
 	}
 	return sum;
 }
@@ -254,7 +277,14 @@ void iso_measure(struct iso_disk *d, u64 now)
 	renew_base(d, now);
 	save_idle(d, span);
 	d->no_queue = base < NO_QUEUE_NS;
-	if (!d->window_mode && !d->paper)
+	/* A window that still grows says nothing of the device. */
+	if (e.limited)
+		WRITE_ONCE(d->wanted, d->window.phase != WINDOW_GROW);
+	iso_update_prices(d, &sum.sums, now);
+	/* One trial at a time. */
+	if (d->prices.trying)
+		window_stop(&d->window);
+	else if (!d->window_mode && !d->paper)
 		window_epoch(&d->window, &e);
 	set_window(d);
 	trace_isoblk_epoch(d, &e);

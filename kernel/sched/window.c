@@ -29,6 +29,9 @@
 /* So many epochs in which nobody needs more end the growth. */
 #define GROW_PATIENCE		16
 
+/* So many epochs it may have more than the window, from before there was one. */
+#define OVER_PATIENCE		8
+
 /* In a trial: up must bring so much, and downs may cost so much, of WINDOW_ONE. */
 #define UP_GAIN			10
 #define DOWN_LOSS		8LL
@@ -252,9 +255,11 @@ static void grow(struct window *w, const struct window_epoch *e)
 		w->skip--;
 		return;
 	}
-	/* What came before there was a window is still in the device. */
-	if (e->peak > w->size + w->size / 4)
+	/* What came before there was a window is still in the device, for a while. */
+	if (e->peak > w->size + w->size / 4 && w->over < OVER_PATIENCE) {
+		w->over++;
 		return;
+	}
 	if (w->last && e->rate <= w->last + w->last / WINDOW_ONE * GROW_GAIN) {
 		/* The size before was enough. */
 		w->size = max(w->size / 2, e->least);
@@ -265,6 +270,16 @@ static void grow(struct window *w, const struct window_epoch *e)
 		return;
 	}
 	cruise(w, PAUSE_LEAST);
+}
+
+/**
+ * window_stop() - give up a trial that is under way
+ * @w: window
+ */
+void window_stop(struct window *w)
+{
+	if (w->phase == WINDOW_TRY)
+		cruise(w, w->pause);
 }
 
 /**

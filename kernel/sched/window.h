@@ -25,6 +25,7 @@ struct window_sample {
  * @odd: this epoch has @trial
  * @up: @trial is the larger
  * @try_up: the next one is
+ * @over: epochs in which the device had more than @size, while that grew
  * @skip: the next epoch still shows what went before
  * @unit: rate that is WINDOW_ONE in a sample
  * @last: the rate before the last doubling
@@ -47,6 +48,7 @@ struct window {
 	bool odd;
 	bool up;
 	bool try_up;
+	unsigned int over;
 	unsigned int skip;
 	u64 unit;
 	u64 last;
@@ -79,6 +81,7 @@ struct window_epoch {
 };
 
 void window_init(struct window *w, u64 size);
+void window_stop(struct window *w);
 void window_epoch(struct window *w, const struct window_epoch *e);
 
 static inline u64 window_now(const struct window *w)

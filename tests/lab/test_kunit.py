@@ -19,6 +19,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "cfq_test": ("isoblk_share",),
     "isoblk_test": (),
     "paper_test": (),
+    "price_test": (),
     "setcache_test": (),
 }
 

@@ -406,6 +406,7 @@ ATTRIBUTES: dict[str, dict[str, Attribute]] = {
         "a_max": ("800", ["200", "900"], NUMBERS_ONLY | {"199": ERANGE, "901": ERANGE}),
     },
     "isoblk": {
+        "account": ("time", ["bytes", "ios", "time"], {"": EINVAL, "tim": EINVAL, "1": EINVAL}),
         "window": COMMON["window"],
         "hold_us": ("200", ["1", "10000000"], FROM_1 | {"10000001": ERANGE}),
         "idle_us": ("100", ["0", "1000000"], NUMBERS_ONLY | {"1000001": ERANGE}),

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a request is charged: what it moves, that it is one, or the device's time for it.
+ *
+ * Each is a price of a request and of a sector. Bytes are 1 for a sector, and the window
+ * and all rates are in sectors then. Time is learned (price.c). It begins as bytes; on a disk
+ * that turns a request that does not begin where the one before ended costs a
+ * seek's worth of them as well.
+ *
+ * The price is taken when a request is sent, and what it was charged stays with it, so
+ * that what is given back is what was taken.
+ */
+#include <linux/module.h>
+
+#include "core.h"
+
+/* A sector, where prices are learned: so that a cheap one is not rounded away. */
+#define TIME_UNIT		16
+
+/* What a disk that turns could move in the time of a seek: sectors, at 150 MB/s. */
+#define SEEK_SECTORS		2048
+
+/* How long work is counted for one sample of prices, and how much of it. */
+#define PRICE_EPOCH_NS		(20 * NSEC_PER_MSEC)
+#define PRICE_EPOCH_REQUESTS	64
+
+static u64 no_data(u64 sectors)
+{
+	return sectors ?: ISOBLK_NO_DATA_COST;
+}
+
+/**
+ * iso_price_of() - what a request is charged
+ * @d: disk
+ * @op: operation
+ * @sectors: of it; 0: it moves nothing
+ * @at_head: nothing need be found for it
+ */
+u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors,
+		 bool at_head)
+{
+	const struct price *p = &d->price[op];
+	u64 work = no_data(sectors) * READ_ONCE(p->sector);
+
+	if (!at_head)
+		work += READ_ONCE(p->request);
+	return max(work >> PRICE_SHIFT, 1ULL);
+}
+
+/**
+ * iso_kind() - the kind of a request
+ * @d: disk
+ * @op: operation
+ * @sectors: of it
+ */
+enum price_kind iso_kind(const struct iso_disk *d, enum isoblk_op op,
+			 unsigned int sectors)
+{
+	if (op == ISOBLK_DISCARD)
+		return PRICE_DISCARD;
+	if (op == ISOBLK_WRITE)
+		return PRICE_WRITE_SMALL + (sectors > READ_ONCE(d->large[1]));
+	return PRICE_READ_SMALL + (sectors > READ_ONCE(d->large[0]));
+}
+
+static struct price fixed_price(const struct iso_disk *d, enum isoblk_op op)
+{
+	u32 percent = op == ISOBLK_READ ? 100 : READ_ONCE(d->write_cost);
+	u32 one = PRICE_ONE * percent / 100;
+
+	if (d->account == ISO_IOS || op == ISOBLK_DISCARD)
+		return (struct price){ .request = one * ISOBLK_NO_DATA_COST };
+	return (struct price){ .sector = one };
+}
+
+static void publish(struct iso_disk *d)
+{
+	enum isoblk_op op;
+	struct price p;
+
+	for (op = 0; op < PRICE_OPS; op++) {
+		p = d->account == ISO_TIME ? prices_now(&d->prices, op) :
+			fixed_price(d, op);
+		WRITE_ONCE(d->price[op].request, p.request);
+		WRITE_ONCE(d->price[op].sector, p.sector);
+	}
+	/* While a trial lasts the kinds are what they were. */
+	if (d->account != ISO_TIME || d->prices.trying)
+		return;
+	WRITE_ONCE(d->large[0], prices_mean_sectors(&d->prices, false));
+	WRITE_ONCE(d->large[1], prices_mean_sectors(&d->prices, true));
+}
+
+/**
+ * iso_set_account() - requests are charged something else from now on
+ * @d: its disk lock is held, or nobody else knows it
+ * @account: what
+ */
+void iso_set_account(struct iso_disk *d, enum iso_account account)
+{
+	WRITE_ONCE(d->account, account);
+	WRITE_ONCE(d->unit, account == ISO_TIME ? TIME_UNIT : 1);
+	prices_init(&d->prices, d->unit, d->rotational ? SEEK_SECTORS : 0);
+	publish(d);
+}
+
+/**
+ * isoblk_change_account() - the user wants something else to be charged
+ * @d: disk, in use
+ * @account: what
+ */
+void isoblk_change_account(struct iso_disk *d, enum iso_account account)
+{
+	spin_lock_irq(&d->disk.lock);
+	iso_set_account(d, account);
+	/* Work was something else before. */
+	WRITE_ONCE(d->mean_work, iso_price_of(d, ISOBLK_READ, 0, false));
+	if (d->room.size)
+		iso_measure_restart(d);
+	spin_unlock_irq(&d->disk.lock);
+}
+EXPORT_SYMBOL_GPL(isoblk_change_account);
+
+static void subtract(struct price_sums *left, const struct price_sums *sums,
+		     const struct price_sums *before)
+{
+	enum price_kind kind;
+
+	for (kind = 0; kind < PRICE_KINDS; kind++) {
+		left->nr[kind] = sums->nr[kind] - before->nr[kind];
+		left->sectors[kind] = sums->sectors[kind] - before->sectors[kind];
+	}
+}
+
+/**
+ * iso_update_prices() - see whether prices are still right
+ * @d: its disk lock is held
+ * @sums: what completed so far
+ * @now: ns
+ */
+void iso_update_prices(struct iso_disk *d, const struct price_sums *sums,
+		       u64 now)
+{
+	u64 span = now - d->priced_ns, nr = 0;
+	struct price_sums done;
+	enum price_kind kind;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	if (d->account == ISO_TIME) {
+		if (span < PRICE_EPOCH_NS)
+			return;
+		subtract(&done, sums, &d->priced);
+		for (kind = 0; kind < PRICE_KINDS; kind++)
+			nr += done.nr[kind];
+		if (nr < PRICE_EPOCH_REQUESTS && span < NSEC_PER_SEC)
+			return;
+		if (READ_ONCE(d->wanted) && !d->trial)
+			prices_epoch(&d->prices, &done, span);
+		d->priced = *sums;
+		d->priced_ns = now;
+		WRITE_ONCE(d->wanted, false);
+	}
+	publish(d);
+}

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The loop that finds what requests cost.
+ *
+ * A device that is kept busy does as much as it can, whatever that is made of: with
+ * the right prices its work is the same for every mixture. So prices
+ * are found by trying. For some epochs the requests of one kind are charged a quarter
+ * more in every other epoch, and a quarter less in those between; so there are fewer
+ * of them, and more. If the others gain as much work as these lose, the price is
+ * right. Else the ratio of both is by how much it is wrong. Nothing need be known of
+ * the device, and load or garbage collection that comes and goes falls on both alike.
+ *
+ * Prices are relative: what one becomes dearer by all become cheaper, so that the
+ * same mixture remains as much work, and the window and all rates mean what they did.
+ * Where all requests are alike nothing is tried, and work is bytes.
+ *
+ * A kind that does not answer, for its tenants use less than they may, keeps its price.
+ */
+#include <linux/bitops.h>
+#include <linux/math.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/time64.h>
+
+#include "price.h"
+
+/*
+ * How much dearer and cheaper a kind is while it is tried, of PRICE_ONE: twice as long as
+ * prices may be far off, for what a drive does is uneven; a quarter once they are not.
+ */
+#define TRY_FAR			(2 * PRICE_ONE)
+#define TRY_NEAR		(PRICE_ONE + PRICE_ONE / 4)
+
+/* Far off are those that may still change by so much. */
+#define FAR_STEP		PRICE_ONE
+
+#define PRICE_SAMPLE_ONE	4096
+
+/*
+ * Samples in a trial: before the first look, and at most. Of each price those before the
+ * last few count half, for what a drive did at first may not be what it goes on to do.
+ */
+#define TRIAL_LOOK		4
+#define TRIAL_FEW		6
+#define TRIAL_MOST		32
+
+/*
+ * Epochs in a sample: few while prices are far off, for then little time shows it; and
+ * more once they are nearly right, for what a drive buffers and collects is uneven.
+ */
+#define LOOK_LEAST		1
+#define LOOK_MOST		8
+
+/* A change by less than this is small, of RIGHT_PART. */
+#define SMALL_CHANGE		24
+
+/* A kind answers if the mixture differs by this between both prices. */
+#define ANSWER_PART		8
+
+/* Below this part of the work a kind is not tried: it would not be seen. */
+#define SEEN_PART		32
+
+/* A price that is off by less than this part of itself is right. */
+#define RIGHT_PART		16
+
+/*
+ * By how much a price may change after one trial, of PRICE_ONE beyond one. What lies
+ * behind a change may differ from what the trial saw in front of it: a drive is no
+ * longer busy, for tenants have no more requests. So a change in the other direction
+ * than the last is a quarter of what that could be, and one in the same direction twice.
+ */
+#define STEP_MOST		(7 * PRICE_ONE)
+#define STEP_LEAST		(PRICE_ONE / 16)
+
+/* Epochs before the first trial. */
+#define FIRST_PAUSE		8
+
+/* Epochs between trials: after a change, and if nothing changes. */
+#define PAUSE_LEAST		8
+#define PAUSE_MOST		256
+
+/* What was seen so many epochs ago no longer counts. */
+#define SEEN_EPOCHS		8
+
+/* A discard is as dear as so many sectors to begin with. */
+#define DISCARD_SECTORS		8
+
+/* Prices are kept between these, of PRICE_ONE. */
+#define PRICE_LEAST		16U
+#define PRICE_MOST		GENMASK(30, 0)
+
+/* The operation of a kind. */
+static unsigned int op_of(enum price_kind kind)
+{
+	return kind / 2;
+}
+
+static bool on_axis(enum price_axis axis, enum price_kind kind)
+{
+	switch (axis) {
+	case PRICE_OF_WRITES:
+		return op_of(kind) == op_of(PRICE_WRITE_SMALL);
+	case PRICE_OF_SMALL_READS:
+		return kind == PRICE_READ_SMALL;
+	case PRICE_OF_SMALL_WRITES:
+		return kind == PRICE_WRITE_SMALL;
+	default:
+		return kind == PRICE_DISCARD;
+	}
+}
+
+/**
+ * prices_init() - begin with bytes
+ * @p: prices
+ * @unit: work that a sector is
+ * @seek: sectors that could be moved while a request that begins elsewhere is found
+ */
+void prices_init(struct prices *p, u32 unit, u32 seek)
+{
+	unsigned int i;
+
+	*p = (struct prices){ .left = FIRST_PAUSE, .look = LOOK_LEAST };
+	for (i = 0; i < PRICE_OPS; i++)
+		p->of[i] = (struct price){
+			.request = unit * seek << PRICE_SHIFT,
+			.sector = unit << PRICE_SHIFT,
+		};
+	p->of[op_of(PRICE_DISCARD)] = (struct price){
+		.request = unit * DISCARD_SECTORS << PRICE_SHIFT,
+	};
+	for (i = 0; i < PRICE_AXES; i++) {
+		p->pause[i] = PAUSE_LEAST;
+		p->step[i] = STEP_MOST;
+	}
+}
+
+static u64 work_of_kind(const struct prices *p, const struct price_sums *s,
+			enum price_kind kind)
+{
+	const struct price *price = &p->of[op_of(kind)];
+
+	return (s->nr[kind] * price->request +
+		s->sectors[kind] * price->sector) >> PRICE_SHIFT;
+}
+
+static void split_work(const struct prices *p, const struct price_sums *s,
+		       u64 *those, u64 *others)
+{
+	enum price_kind kind;
+
+	*those = 0;
+	*others = 0;
+	for (kind = 0; kind < PRICE_KINDS; kind++)
+		*(on_axis(p->axis, kind) ? those : others) +=
+			work_of_kind(p, s, kind);
+}
+
+static u32 times(u32 price, u64 num, u64 den)
+{
+	return clamp(mul_u64_u64_div_u64(price, num, max(den, 1ULL)),
+		     price ? PRICE_LEAST : 0, PRICE_MOST);
+}
+
+static u64 mean_sectors(const struct price_sums *s, enum price_kind kind)
+{
+	return div64_u64(s->sectors[kind], max(s->nr[kind], 1ULL));
+}
+
+/*
+ * A request of the small ones' mean size becomes @num / @den times as dear, one of the
+ * large ones' remains as it is, and between and beyond both lies a line.
+ */
+static struct price tilt(const struct prices *p, enum price_kind small,
+			 u64 num, u64 den)
+{
+	const struct price *old = &p->of[op_of(small)];
+	u64 few = mean_sectors(&p->seen, small);
+	u64 many = mean_sectors(&p->seen, small + 1);
+	u64 low = old->request + few * old->sector;
+	u64 high = old->request + many * old->sector;
+	struct price new;
+
+	if (many <= few)
+		return *old;
+	/* Larger ones are never cheaper, nor is a sector of a small one. */
+	low = mul_u64_u64_div_u64(low, num, max(den, 1ULL));
+	low = clamp(low, div64_u64(high * few, many), high);
+	new.sector = max(div64_u64(high - low, many - few), 1ULL);
+	new.request = min(low - min(low, few * new.sector), PRICE_MOST);
+	return new;
+}
+
+static void scale(struct prices *p, enum price_axis axis, u64 num, u64 den)
+{
+	struct price *write = &p->of[op_of(PRICE_WRITE_SMALL)];
+	struct price *discard = &p->of[op_of(PRICE_DISCARD)];
+
+	switch (axis) {
+	case PRICE_OF_WRITES:
+		write->request = times(write->request, num, den);
+		write->sector = times(write->sector, num, den);
+		break;
+	case PRICE_OF_SMALL_READS:
+		p->of[op_of(PRICE_READ_SMALL)] =
+			tilt(p, PRICE_READ_SMALL, num, den);
+		break;
+	case PRICE_OF_SMALL_WRITES:
+		*write = tilt(p, PRICE_WRITE_SMALL, num, den);
+		break;
+	default:
+		discard->request = times(discard->request, num, den);
+		break;
+	}
+}
+
+/**
+ * prices_now() - what requests are charged
+ * @p: prices
+ * @op: operation
+ */
+struct price prices_now(const struct prices *p, unsigned int op)
+{
+	struct prices tried;
+	u32 by;
+
+	if (!p->trying)
+		return p->of[op];
+	tried = *p;
+	by = p->step[p->axis] > FAR_STEP ? TRY_FAR : TRY_NEAR;
+	if (p->low)
+		scale(&tried, p->axis, PRICE_ONE, by);
+	else
+		scale(&tried, p->axis, by, PRICE_ONE);
+	return tried.of[op];
+}
+
+/**
+ * prices_mean_sectors() - what divides the large requests from the small ones
+ * @p: prices
+ * @write: of writes
+ */
+u64 prices_mean_sectors(const struct prices *p, bool write)
+{
+	enum price_kind small = write ? PRICE_WRITE_SMALL : PRICE_READ_SMALL;
+	const struct price_sums *s = &p->seen;
+
+	return div64_u64(s->sectors[small] + s->sectors[small + 1],
+			 max(s->nr[small] + s->nr[small + 1], 1ULL));
+}
+
+/* What was seen weighs as much as it did, by the new prices. */
+static void keep_scale(struct prices *p, u64 before)
+{
+	u64 after = 0;
+	enum price_kind kind;
+	unsigned int i;
+
+	for (kind = 0; kind < PRICE_KINDS; kind++)
+		after += work_of_kind(p, &p->seen, kind);
+	for (i = 0; i < PRICE_OPS; i++) {
+		p->of[i].request = times(p->of[i].request, before, after);
+		p->of[i].sector = times(p->of[i].sector, before, after);
+	}
+}
+
+static void look_longer(struct prices *p)
+{
+	p->look = min(p->look * 2, LOOK_MOST);
+}
+
+static void next_axis(struct prices *p)
+{
+	p->trying = false;
+	p->axis = (p->axis + 1) % PRICE_AXES;
+	p->left = p->pause[p->axis];
+}
+
+/* The price is @num / @den times what it was, as far as a step goes. */
+static void adopt(struct prices *p, u64 num, u64 den)
+{
+	u32 *step = &p->step[p->axis];
+	bool dearer = num > den;
+	u64 those, others, most;
+
+	if (p->changed[p->axis])
+		*step = dearer == p->dearer[p->axis] ?
+			min(*step * 2, STEP_MOST) : max(*step / 4, STEP_LEAST);
+	p->changed[p->axis] = true;
+	p->dearer[p->axis] = dearer;
+	most = PRICE_ONE + *step;
+	if (dearer && num * PRICE_ONE > den * most) {
+		num = most;
+		den = PRICE_ONE;
+	} else if (!dearer && den * PRICE_ONE > num * most) {
+		num = PRICE_ONE;
+		den = most;
+	}
+	split_work(p, &p->seen, &those, &others);
+	scale(p, p->axis, num, den);
+	keep_scale(p, those + others);
+	p->pause[p->axis] = PAUSE_LEAST;
+	if (max(num, den) * RIGHT_PART > min(num, den) * SMALL_CHANGE)
+		p->look = LOOK_LEAST;
+	else
+		look_longer(p);
+	/* Once more, and the others after it. */
+	p->trying = false;
+	p->left = PAUSE_LEAST;
+}
+
+static void leave_as_it_is(struct prices *p)
+{
+	p->pause[p->axis] = min(p->pause[p->axis] * 2, PAUSE_MOST);
+	look_longer(p);
+	next_axis(p);
+}
+
+/* How far the mean of @n values may be off, whose sum and sum of squares are known. */
+static u64 doubt(s64 n, s64 sum, s64 squares)
+{
+	s64 spread = n * squares - sum * sum;
+
+	return spread > 0 ? div64_u64(spread, n * n * n) : 0;
+}
+
+static void halve(struct price_sample *s)
+{
+	s->n /= 2;
+	s->those /= 2;
+	s->others /= 2;
+	s->whole /= 2;
+}
+
+static void judge(struct prices *p)
+{
+	const struct price_sample *high = &p->at[0], *low = &p->at[1];
+	s64 more = div64_s64(low->those, low->n) -
+		div64_s64(high->those, high->n);
+	s64 less = div64_s64(high->others, high->n) -
+		div64_s64(low->others, low->n);
+	s64 usual = div64_s64(low->those + high->those, low->n + high->n);
+	s64 rest = div64_s64(low->others + high->others, low->n + high->n);
+	s64 off = int_sqrt64(doubt(low->n, low->those + low->others, low->whole) +
+			     doubt(high->n, high->those + high->others,
+				   high->whole));
+	bool last = p->samples >= TRIAL_MOST;
+
+	/*
+	 * Nobody minds the price, for they use less than they may; or something else
+	 * has happened, by which both kinds gained or lost.
+	 */
+	if (ANSWER_PART * (more * rest + less * usual) < usual * rest ||
+	    min(more, less) < -2 * off) {
+		if (last)
+			leave_as_it_is(p);
+		return;
+	}
+	/* Lost by these, gained by the others: alike, if the price is right. */
+	if (less - more > max(2 * off, more / RIGHT_PART))
+		adopt(p, less, max(more + 2 * off, 1));
+	else if (more - less > max(2 * off, more / RIGHT_PART))
+		adopt(p, max(less + 2 * off, 1), more);
+	else if (last || 2 * off < more / RIGHT_PART)
+		leave_as_it_is(p);
+}
+
+static void take_sample(struct prices *p)
+{
+	struct price_sample *s = &p->at[p->low];
+	s64 those, others;
+	u64 a, b;
+
+	split_work(p, &p->sample, &a, &b);
+	those = mul_u64_u64_div_u64(a, NSEC_PER_SEC, p->span) / p->unit;
+	others = mul_u64_u64_div_u64(b, NSEC_PER_SEC, p->span) / p->unit;
+	s->n++;
+	s->those += those;
+	s->others += others;
+	s->whole += (those + others) * (those + others);
+}
+
+/* Another price, or the first: as long again as a sample it shows what was before. */
+static void begin_sample(struct prices *p)
+{
+	p->left = 2 * p->look;
+	p->sample = (struct price_sums){};
+	p->span = 0;
+}
+
+static bool begin_trial(struct prices *p, const struct price_sums *done, u64 span)
+{
+	u64 those, others, all;
+
+	split_work(p, &p->seen, &those, &others);
+	all = those + others;
+	if (min(those, others) < all / SEEN_PART || !all)
+		return false;
+	split_work(p, done, &those, &others);
+	p->unit = max(mul_u64_u64_div_u64(those + others, NSEC_PER_SEC, span) /
+		      PRICE_SAMPLE_ONE, 1ULL);
+	p->at[0] = (struct price_sample){};
+	p->at[1] = (struct price_sample){};
+	p->trying = true;
+	p->samples = 0;
+	p->low = false;
+	begin_sample(p);
+	return true;
+}
+
+static void add_up(struct price_sums *sum, const struct price_sums *done)
+{
+	enum price_kind kind;
+
+	for (kind = 0; kind < PRICE_KINDS; kind++) {
+		sum->nr[kind] += done->nr[kind];
+		sum->sectors[kind] += done->sectors[kind];
+	}
+}
+
+static void forget_some(struct price_sums *sum)
+{
+	enum price_kind kind;
+
+	for (kind = 0; kind < PRICE_KINDS; kind++) {
+		sum->nr[kind] -= sum->nr[kind] / SEEN_EPOCHS;
+		sum->sectors[kind] -= sum->sectors[kind] / SEEN_EPOCHS;
+	}
+}
+
+/**
+ * prices_epoch() - an epoch is over in which the device was kept busy
+ * @p: prices
+ * @done: what completed in it
+ * @span: its length, ns
+ */
+void prices_epoch(struct prices *p, const struct price_sums *done, u64 span)
+{
+	unsigned int i;
+
+	if (!p->trying) {
+		forget_some(&p->seen);
+		add_up(&p->seen, done);
+		if (p->left) {
+			p->left--;
+			return;
+		}
+		for (i = 0; i < PRICE_AXES && !begin_trial(p, done, span); i++)
+			p->axis = (p->axis + 1) % PRICE_AXES;
+		return;
+	}
+	p->left--;
+	if (p->left >= p->look)
+		return;
+	add_up(&p->sample, done);
+	p->span += span;
+	if (p->left)
+		return;
+	take_sample(p);
+	p->samples++;
+	/* High, low, low, high: what swings by itself does not swing in step. */
+	p->low = hweight32(p->samples) & 1;
+	begin_sample(p);
+	if (p->samples % 2)
+		return;
+	if (p->samples >= TRIAL_LOOK)
+		judge(p);
+	if (p->at[0].n == TRIAL_FEW) {
+		halve(&p->at[0]);
+		halve(&p->at[1]);
+	}
+}
