@@ -795,8 +795,9 @@ def test_a_switch_that_finds_no_memory_leaves_the_disk_as_it_was(
     assert after - before == FAULTS * 20 * 4096
 
 
-# More than the allocations of a cgroup's first request that may not wait for memory.
-NEWCOMERS = 30
+# More than the allocations of a cgroup's first request that may not wait for memory, those of
+# the sanitizers included.
+NEWCOMERS = 60
 
 
 @pytest.mark.parametrize("elevator", EXACT)
