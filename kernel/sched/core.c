@@ -360,8 +360,12 @@ EXPORT_SYMBOL_GPL(isoblk_dispatch_request);
 
 bool isoblk_has_work(struct blk_mq_hw_ctx *hctx)
 {
-	struct iso_hq *hq = hctx_to_hq(hctx);
+	struct iso_hq *hq;
 
+	/* The kernel may add hardware queues while we are chosen, and ask us first. */
+	if (unlikely(!hctx->sched_data))
+		return false;
+	hq = hctx_to_hq(hctx);
 	return READ_ONCE(hq->nr) && !READ_ONCE(hq->blocked);
 }
 EXPORT_SYMBOL_GPL(isoblk_has_work);
