@@ -138,7 +138,7 @@ static struct isoblk_gq *rq_gq(const struct request *rq)
 {
 	const struct isoblk_hq *hq = rq->mq_hctx->sched_data;
 
-	return &rq_queue(rq)->group->group->gq[hq->index];
+	return rq_queue(rq)->group->group->gq[hq->index];
 }
 
 /* ---- figures ---------------------------------------------------------- */
@@ -894,8 +894,8 @@ static int cfq_debugfs_groups(void *data, struct seq_file *m)
 		held = 0;
 		waiting = 0;
 		for (i = 0; i < cd->disk.nr_hqs; i++) {
-			held += atomic_read(&group->gq[i].held);
-			waiting += isoblk_at_gate(&group->gq[i]);
+			held += atomic_read(&group->gq[i]->held);
+			waiting += isoblk_at_gate(group->gq[i]);
 		}
 		seq_printf(m, "%s weight %u share_ppm %llu vdisktime %llu time_us %llu busy %u held %u at_gate %u\n",
 			   path, group->weight,

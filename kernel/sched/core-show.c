@@ -164,7 +164,7 @@ static void show_group(struct seq_file *m, struct iso_disk *d,
 	char path[128];
 
 	for (i = 0; i < d->disk.nr_hqs; i++)
-		bios += isoblk_at_gate(g->gq[i].common);
+		bios += isoblk_at_gate(g->group->gq[i]);
 	cgroup_path(g->group->pd.blkg->blkcg->css.cgroup, path, sizeof(path));
 	seq_printf(m, "%s weight %u share_ppm %llu ahead %lld waiting %u in_device %u at_gate %u think_ns %llu gain %u held_for %d\n",
 		   path, g->group->weight,

@@ -356,8 +356,12 @@ EXPORT_SYMBOL_GPL(isoblk_dispatch_request);
 
 bool isoblk_has_work(struct blk_mq_hw_ctx *hctx)
 {
-	struct iso_hq *hq = hctx_to_hq(hctx);
+	struct iso_hq *hq;
 
+	/* The kernel may add hardware queues while we are chosen, and ask us first. */
+	if (unlikely(!hctx->sched_data))
+		return false;
+	hq = hctx_to_hq(hctx);
 	return READ_ONCE(hq->nr) && !READ_ONCE(hq->blocked);
 }
 EXPORT_SYMBOL_GPL(isoblk_has_work);
@@ -516,8 +520,7 @@ out:
 static struct iso_gq *enter(struct iso_hq *hq, struct request *rq)
 {
 	struct isoblk_group *group = isoblk_bio_group(rq->bio);
-	struct iso_group *g = isoblk_group_own(group);
-	struct iso_gq *gq = &g->gq[hq->index];
+	struct iso_gq *gq = isoblk_gq_own(group->gq[hq->index]);
 
 	rq->elv.priv[0] = gq;
 	isoblk_gate_enter(gq->common);
@@ -718,7 +721,7 @@ bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
 	struct iso_hq *hq = hctx_to_hq(isoblk_map_queue(q, bio->bi_opf));
 	struct isoblk_gq *waited = isoblk_gate_arrive(q, bio);
 	struct iso_group *g = isoblk_group_own(isoblk_bio_group(bio));
-	struct iso_gq *gq = &g->gq[hq->index];
+	struct iso_gq *gq = iso_gq(g, hq->index);
 	bool merged = false;
 
 	if (READ_ONCE(gq->nr) && (READ_ONCE(hq->disk->nr_groups) < 2 ||
@@ -747,14 +750,14 @@ static void iso_group_init(struct isoblk_group *group)
 	INIT_LIST_HEAD(&g->holder);
 	atomic64_set(&g->vtime, READ_ONCE(d->vnow));
 	for (i = 0; i < group->disk->nr_hqs; i++) {
-		struct iso_gq *gq = &g->gq[i];
+		struct iso_gq *gq = iso_gq(g, i);
 
 		RB_CLEAR_NODE(&gq->node);
 		INIT_LIST_HEAD(&gq->fresh_node);
 		for (c = 0; c < ISO_CLASSES; c++)
 			INIT_LIST_HEAD(&gq->fifo[c]);
 		gq->group = g;
-		gq->common = &group->gq[i];
+		gq->common = group->gq[i];
 		gq->hq = &d->hq[i];
 	}
 }
@@ -781,8 +784,8 @@ static u64 waited_us(const struct iso_group *g)
 	u64 ns = 0;
 
 	for (i = 0; i < disk->nr_hqs; i++)
-		ns += READ_ONCE(g->gq[i].wait_ns) +
-			READ_ONCE(g->gq[i].common->wait_ns);
+		ns += READ_ONCE(iso_gq(g, i)->wait_ns) +
+			READ_ONCE(g->group->gq[i]->wait_ns);
 	return div_u64(ns, NSEC_PER_USEC);
 }
 
@@ -830,7 +833,7 @@ static void iso_free(struct iso_disk *d)
 		iso_room_exit(&d->tokens[i]);
 	iso_room_exit(&d->room);
 	free_percpu(d->done);
-	kfree(d->hq);
+	kvfree(d->hq);
 }
 
 static int iso_alloc(struct iso_disk *d, struct request_queue *q)
@@ -838,7 +841,7 @@ static int iso_alloc(struct iso_disk *d, struct request_queue *q)
 	unsigned int nr = q->nr_hw_queues, i;
 	int ret;
 
-	d->hq = kcalloc_node(nr, sizeof(*d->hq), GFP_KERNEL, q->node);
+	d->hq = kvcalloc_node(nr, sizeof(*d->hq), GFP_KERNEL, q->node);
 	d->done = alloc_percpu(struct iso_done);
 	ret = d->hq && d->done ? iso_room_init(&d->room, nr, q->node) : -ENOMEM;
 	for (i = 0; !ret && i < d->policy->nr_classes; i++)

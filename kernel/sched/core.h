@@ -91,7 +91,7 @@ struct iso_policy {
 };
 
 /**
- * struct iso_gq - one group on one hardware queue
+ * struct iso_gq - one group on one hardware queue: isoblk_gq_own()
  * @node: in hq->tree while @nr is not 0; hq->lock
  * @fresh_node: in hq->fresh if it is to go before the others; hq->lock
  * @group: constant
@@ -147,7 +147,6 @@ struct iso_sums {
  * @recent: of the last scans, each weighing three quarters of the next; disk lock
  * @gain: of holding others back for it, of ISO_GAIN_ONE; disk lock
  * @refill_vtime: @vtime at the last refill; disk lock
- * @gq: one a hardware queue
  */
 struct iso_group {
 	struct isoblk_group *group;
@@ -166,8 +165,12 @@ struct iso_group {
 	struct iso_sums recent;
 	u32 gain;
 	u64 refill_vtime;
-	struct iso_gq gq[];
 };
+
+static inline struct iso_gq *iso_gq(const struct iso_group *g, unsigned int i)
+{
+	return isoblk_gq_own(g->group->gq[i]);
+}
 
 /**
  * struct iso_done - what has completed on a CPU so far; that CPU's

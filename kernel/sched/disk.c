@@ -41,6 +41,7 @@ static struct isoblk_hq *alloc_hq(struct isoblk_disk *disk, unsigned int index)
 	INIT_LIST_HEAD(&hq->gate_list);
 	hq->disk = disk;
 	hq->index = index;
+	hq->node = disk->q->node;
 	return hq;
 }
 
@@ -48,7 +49,8 @@ static struct isoblk_hq *alloc_hq(struct isoblk_disk *disk, unsigned int index)
 static int init_hqs(struct isoblk_disk *disk, struct request_queue *q,
 		    const struct isoblk_ops *ops)
 {
-	unsigned int i;
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
 
 	disk->q = q;
 	disk->ops = ops;
@@ -70,6 +72,9 @@ static int init_hqs(struct isoblk_disk *disk, struct request_queue *q,
 			return -ENOMEM;
 		}
 	}
+	queue_for_each_hw_ctx(q, hctx, i)
+		if (i < disk->nr_hqs)
+			disk->hq[i]->node = hctx->numa_node;
 	return 0;
 }
 

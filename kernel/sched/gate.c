@@ -251,7 +251,7 @@ static void begin_anew(struct isoblk_disk *disk, struct isoblk_hq *hq)
 	if (!isoblk_outlet_idle(hq->outlet))
 		goto unlock;
 	list_for_each_entry(group, &disk->active, active_node) {
-		gq = &group->gq[hq->index];
+		gq = group->gq[hq->index];
 		set_passing(gq, -(int)gq->passing);
 	}
 	/* And those that wait without being active. */
@@ -285,7 +285,7 @@ void isoblk_gate_tick(struct isoblk_disk *disk)
 		hq = disk->hq[i];
 		claimed = 0;
 		list_for_each_entry(group, &disk->active, active_node) {
-			gq = &group->gq[i];
+			gq = group->gq[i];
 			claimed += min_t(unsigned int, quota(gq),
 					 READ_ONCE(gq->peak));
 			WRITE_ONCE(gq->peak, atomic_read(&gq->held));
@@ -316,7 +316,7 @@ void isoblk_gate_serve(struct isoblk_group *group)
 	/* We are seen before we look; pairs with gate_wait(). */
 	smp_mb();
 	for (i = 0; i < disk->nr_hqs; i++) {
-		gq = &group->gq[i];
+		gq = group->gq[i];
 		/* The barrier is above. */
 		if (READ_ONCE(gq->nr_waiting) && gate_open(gq, 0)) {
 			spin_lock(&gq->hq->gate_lock);
@@ -358,7 +358,7 @@ static struct isoblk_gq *group_gq(struct isoblk_group *group, blk_opf_t opf)
 {
 	struct isoblk_hq *hq = isoblk_map_queue(group->disk->q, opf)->sched_data;
 
-	return isoblk_tags_gq(&group->gq[hq->index]);
+	return isoblk_tags_gq(group->gq[hq->index]);
 }
 
 /* The task may be on another CPU, thus on another queue, after every wait. */
@@ -455,7 +455,7 @@ struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio)
 
 	if (likely(!out))
 		return NULL;
-	return &isoblk_bio_group(bio)->gq[out->index];
+	return isoblk_bio_group(bio)->gq[out->index];
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_arrive);
 
@@ -614,7 +614,7 @@ void isoblk_gate_enter(struct isoblk_gq *gq)
 	 */
 	out = isoblk_outlet_inserts(gq->group->disk);
 	if (unlikely(out))
-		isoblk_gate_through(&gq->group->gq[out->index]);
+		isoblk_gate_through(gq->group->gq[out->index]);
 	if (held > READ_ONCE(gq->peak))
 		WRITE_ONCE(gq->peak, held);
 	/* A waiter that is missed is let through when a request is freed. */

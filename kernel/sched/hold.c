@@ -82,7 +82,7 @@ static bool on_its_way(const struct iso_disk *d, const struct iso_group *g)
 	unsigned int i;
 
 	for (i = 0; i < d->disk.nr_hqs; i++)
-		if (READ_ONCE(g->gq[i].common->passing))
+		if (READ_ONCE(g->group->gq[i]->passing))
 			return true;
 	return false;
 }
@@ -199,8 +199,8 @@ bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 	spin_lock_irqsave(&d->disk.lock, flags);
 	h = find_horizon(d, now);
 	/* What waits here keeps its group, under the lock of the hardware queue. */
-	if (h.group && h.group->gq[hq->index].nr)
-		*late = &h.group->gq[hq->index];
+	if (h.group && iso_gq(h.group, hq->index)->nr)
+		*late = iso_gq(h.group, hq->index);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 	if (!beyond(d, tag, slack))
 		return false;
@@ -287,7 +287,7 @@ static bool at_gate(const struct iso_disk *d, const struct iso_group *g)
 	unsigned int i;
 
 	for (i = 0; i < d->disk.nr_hqs; i++)
-		if (READ_ONCE(g->gq[i].common->nr_bios))
+		if (READ_ONCE(g->group->gq[i]->nr_bios))
 			return true;
 	return false;
 }
@@ -299,8 +299,8 @@ static struct iso_sums sums_of(const struct iso_disk *d,
 	unsigned int i;
 
 	for (i = 0; i < d->disk.nr_hqs; i++) {
-		s.area += atomic64_read(&g->gq[i].area);
-		s.base += atomic64_read(&g->gq[i].base_area);
+		s.area += atomic64_read(&iso_gq(g, i)->area);
+		s.base += atomic64_read(&iso_gq(g, i)->base_area);
 	}
 	return s;
 }

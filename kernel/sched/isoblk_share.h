@@ -40,7 +40,7 @@ struct isoblk_group;
 struct isoblk_hq;
 
 /**
- * struct isoblk_gq - one group on one hardware queue
+ * struct isoblk_gq - one group on one hardware queue; isoblk_gq_own() follows
  * @group: constant
  * @hq: constant
  * @bytes: charged to the group here, an operation; the elevator's lock of the hardware
@@ -76,7 +76,7 @@ struct isoblk_gq {
 };
 
 /**
- * struct isoblk_group - a cgroup on a disk
+ * struct isoblk_group - a cgroup on a disk; isoblk_group_own() follows
  * @pd: the policy's data; first, for the kernel frees it by this address
  * @disk: constant
  * @parent: NULL for the root; constant, held by the kernel's reference
@@ -94,7 +94,8 @@ struct isoblk_gq {
  * @active_node: in disk->active; disk->lock
  * @late_bytes: charged at completion, for requests that went past dispatch
  * @late_ios: likewise
- * @gq: one a hardware queue
+ * @nr_gqs: the disk's hardware queues, when that may be gone; constant
+ * @gq: by hardware queue, each allocated by itself; constant
  */
 struct isoblk_group {
 	struct blkg_policy_data pd;
@@ -113,7 +114,8 @@ struct isoblk_group {
 	struct list_head active_node;
 	atomic64_t late_bytes[ISOBLK_NR_OPS];
 	atomic64_t late_ios[ISOBLK_NR_OPS];
-	struct isoblk_gq gq[];
+	unsigned int nr_gqs;
+	struct isoblk_gq **gq;
 };
 
 /**
@@ -121,6 +123,7 @@ struct isoblk_group {
  * @disk: constant
  * @hctx: constant
  * @index: of the hardware queue; constant
+ * @node: where memory for it is to be; constant
  * @held: requests inserted and not yet freed; as a gq's if tags are shared
  * @lendable: tags that the groups that may have them do not use; disk->lock, read
  *	without
@@ -134,6 +137,7 @@ struct isoblk_hq {
 	struct isoblk_disk *disk;
 	struct blk_mq_hw_ctx *hctx;
 	unsigned int index;
+	int node;
 	atomic_t held ____cacheline_aligned_in_smp;
 	unsigned int lendable;
 	/* Guards the list of those who wait: see above. */
@@ -173,7 +177,7 @@ struct isoblk_outlet {
  * @equal_quotas: at the gate all active groups are alike
  * @sender_sleeps: there, for nobody else can send its requests
  * @own_size: bytes of its own in each group, see isoblk_group_own()
- * @own_gq_size: and of each of its hardware queues, after those
+ * @own_gq_size: and on each hardware queue, see isoblk_gq_own()
  * @group_init: these bytes are there, and zero; the group is not yet in use
  * @group_exit: a group that has taken part is about to be freed; disk->lock
  * @charge_flush: a flush was asked for, which is made with others; or NULL
@@ -248,7 +252,13 @@ u64 isoblk_group_ios(const struct isoblk_group *group, enum isoblk_op op);
 /* What an elevator has of its own in a group: ops->own_size bytes. */
 static inline void *isoblk_group_own(struct isoblk_group *group)
 {
-	return &group->gq[group->disk->nr_hqs];
+	return group + 1;
+}
+
+/* And in a group on a hardware queue: ops->own_gq_size bytes. */
+static inline void *isoblk_gq_own(struct isoblk_gq *gq)
+{
+	return gq + 1;
 }
 
 /* disk.c: a disk's life, its timer, what all elevators show */
@@ -323,7 +333,7 @@ static inline unsigned int isoblk_at_gate(const struct isoblk_gq *gq)
 /* Where the tags of @gq's requests are counted. */
 static inline struct isoblk_gq *isoblk_tags_gq(struct isoblk_gq *gq)
 {
-	return gq->group->disk->shared_tags ? &gq->group->gq[0] : gq;
+	return gq->group->disk->shared_tags ? gq->group->gq[0] : gq;
 }
 
 #endif /* ISOBLK_SHARE_H */

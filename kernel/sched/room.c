@@ -138,7 +138,7 @@ EXPORT_SYMBOL_GPL(iso_room_resize);
  */
 int iso_room_init(struct iso_room *r, unsigned int nr, int node)
 {
-	r->lease = kcalloc_node(nr, sizeof(*r->lease), GFP_KERNEL, node);
+	r->lease = kvcalloc_node(nr, sizeof(*r->lease), GFP_KERNEL, node);
 	if (!r->lease)
 		return -ENOMEM;
 	r->nr = nr;
@@ -151,5 +151,5 @@ int iso_room_init(struct iso_room *r, unsigned int nr, int node)
  */
 void iso_room_exit(struct iso_room *r)
 {
-	kfree(r->lease);
+	kvfree(r->lease);
 }

@@ -22,6 +22,11 @@
  * off, with the queue frozen and so without requests. A parent outlives its
  * children: the kernel holds a reference for each.
  *
+ * Memory. A group is allocated while its first bio waits, where nobody may sleep, and
+ * one that finds no memory is charged to its parent. So each hardware queue's
+ * part of it is an allocation of its own, on that queue's node. The largest is then
+ * the group's array of pointers to them: a page, if there are 400.
+ *
  * An elevator with queues of its own (cfq) uses this file and the gate alone.
  *
  * Locks: disk->lock is taken when a group takes part, leaves, or asks for its share, and
@@ -197,7 +202,7 @@ bool isoblk_group_holds(const struct isoblk_group *group)
 	unsigned int i;
 
 	for (i = 0; i < group->disk->nr_hqs; i++)
-		if (atomic_read(&group->gq[i].held))
+		if (atomic_read(&group->gq[i]->held))
 			return true;
 	return false;
 }
@@ -234,7 +239,7 @@ u64 isoblk_group_bytes(const struct isoblk_group *group, enum isoblk_op op)
 	unsigned int i;
 
 	for (i = 0; i < group->disk->nr_hqs; i++)
-		bytes += READ_ONCE(group->gq[i].bytes[op]);
+		bytes += READ_ONCE(group->gq[i]->bytes[op]);
 	return bytes;
 }
 
@@ -249,7 +254,7 @@ u64 isoblk_group_ios(const struct isoblk_group *group, enum isoblk_op op)
 	unsigned int i;
 
 	for (i = 0; i < group->disk->nr_hqs; i++)
-		ios += READ_ONCE(group->gq[i].ios[op]);
+		ios += READ_ONCE(group->gq[i]->ios[op]);
 	return ios;
 }
 
@@ -446,6 +451,51 @@ static void isoblk_cpd_free(struct blkcg_policy_data *cpd)
 	kfree(container_of(cpd, struct isoblk_cgroup, cpd));
 }
 
+static void free_group(struct isoblk_group *group)
+{
+	unsigned int i;
+
+	for (i = 0; i < group->nr_gqs; i++)
+		kfree(group->gq[i]);
+	kfree(group);
+}
+
+/* Without the hardware queues' parts. */
+static struct isoblk_group *alloc_group(struct isoblk_disk *disk, gfp_t gfp,
+					int node)
+{
+	size_t own = ALIGN(disk->ops->own_size, sizeof(void *));
+	struct isoblk_group *group;
+
+	group = kzalloc_node(size_add(sizeof(*group) + own,
+				      array_size(disk->nr_hqs,
+						 sizeof(*group->gq))),
+			     gfp, node);
+	if (!group)
+		return NULL;
+	group->disk = disk;
+	group->gq = isoblk_group_own(group) + own;
+	INIT_LIST_HEAD(&group->active_node);
+	return group;
+}
+
+static struct isoblk_gq *alloc_gq(struct isoblk_group *group,
+				  struct isoblk_hq *hq, gfp_t gfp)
+{
+	struct isoblk_gq *gq;
+
+	gq = kzalloc_node(sizeof(*gq) + group->disk->ops->own_gq_size, gfp,
+			  hq->node);
+	if (!gq)
+		return NULL;
+	init_waitqueue_head(&gq->gate);
+	INIT_LIST_HEAD(&gq->gate_node);
+	bio_list_init(&gq->bios);
+	gq->group = group;
+	gq->hq = hq;
+	return gq;
+}
+
 static struct blkg_policy_data *
 isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 {
@@ -453,26 +503,17 @@ isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 	struct isoblk_disk *disk = gendisk->queue->elevator->elevator_data;
 	struct isoblk_group *group;
 	struct isoblk_gq *gq;
-	unsigned int i;
-	size_t size;
 
-	size = size_add(struct_size(group, gq, disk->nr_hqs),
-			size_add(disk->ops->own_size,
-				 size_mul(disk->ops->own_gq_size,
-					  disk->nr_hqs)));
-	group = kzalloc_node(size, gfp, gendisk->node_id);
+	group = alloc_group(disk, gfp, gendisk->node_id);
 	if (!group)
 		return NULL;
-
-	group->disk = disk;
-	INIT_LIST_HEAD(&group->active_node);
-	for (i = 0; i < disk->nr_hqs; i++) {
-		gq = &group->gq[i];
-		init_waitqueue_head(&gq->gate);
-		INIT_LIST_HEAD(&gq->gate_node);
-		bio_list_init(&gq->bios);
-		gq->group = group;
-		gq->hq = disk->hq[i];
+	while (group->nr_gqs < disk->nr_hqs) {
+		gq = alloc_gq(group, disk->hq[group->nr_gqs], gfp);
+		if (!gq) {
+			free_group(group);
+			return NULL;
+		}
+		group->gq[group->nr_gqs++] = gq;
 	}
 	disk->ops->group_init(group);
 	return &group->pd;
@@ -512,7 +553,7 @@ static void isoblk_pd_free(struct blkg_policy_data *pd)
 			leave(group);
 		spin_unlock_irqrestore(&group->disk->lock, flags);
 	}
-	kfree(group);
+	free_group(group);
 }
 
 struct blkcg_policy isoblk_policy = {

@@ -12,6 +12,7 @@
 
 #include <kunit/test.h>
 #include <linux/prandom.h>
+#include <linux/sched.h>
 
 #include "part_of_test.h"
 
@@ -23,6 +24,7 @@
 #define MANY_GROUPS	40
 #define DEEPEST		6
 #define STEPS		2000
+#define MANY_QUEUES	128
 
 static const struct isoblk_ops test_ops = { };
 
@@ -52,14 +54,18 @@ static struct isoblk_group *make_group(struct kunit *test,
 {
 	struct isoblk_group *group;
 
-	group = kunit_kzalloc(test, struct_size(group, gq, 1), GFP_KERNEL);
+	group = kunit_kzalloc(test, sizeof(*group), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, group);
+	group->gq = kunit_kzalloc(test, sizeof(*group->gq), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, group->gq);
+	group->gq[0] = kunit_kzalloc(test, sizeof(*group->gq[0]), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, group->gq[0]);
 	group->disk = disk;
 	group->parent = parent;
 	group->weight = weight;
 	INIT_LIST_HEAD(&group->active_node);
-	group->gq[0].group = group;
-	group->gq[0].hq = disk->hq[0];
+	group->gq[0]->group = group;
+	group->gq[0]->hq = disk->hq[0];
 	return group;
 }
 
@@ -177,7 +183,7 @@ static void who_has_a_tag_is_known_by_it(struct kunit *test)
 	struct family f = make_family(test);
 
 	KUNIT_EXPECT_FALSE(test, isoblk_group_holds(f.a));
-	atomic_set(&f.a->gq[0].held, 1);
+	atomic_set(&f.a->gq[0]->held, 1);
 	KUNIT_EXPECT_TRUE(test, isoblk_group_holds(f.a));
 }
 
@@ -220,7 +226,7 @@ static void the_lightest_still_has_a_share(struct kunit *test)
 	activate(light);
 	update_shares(disk);
 	KUNIT_EXPECT_GE(test, light->share, 1);
-	KUNIT_EXPECT_GE(test, quota(&light->gq[0]), 1);
+	KUNIT_EXPECT_GE(test, quota(light->gq[0]), 1);
 }
 
 /* What the counts of @group must be, from the groups below it. */
@@ -316,12 +322,113 @@ static void quotas_leave_the_reserve_free(struct kunit *test)
 			all = 0;
 			list_for_each_entry(group, &disk->active,
 					    active_node) {
-				KUNIT_EXPECT_GE(test, quota(&group->gq[0]), 1);
-				all += quota(&group->gq[0]);
+				KUNIT_EXPECT_GE(test, quota(group->gq[0]), 1);
+				all += quota(group->gq[0]);
 			}
 			KUNIT_EXPECT_LE(test, all, max(usable, nr_groups[g]));
 		}
 	}
+}
+
+/* ---- memory ---------------------------------------------------------- */
+
+/* As large as the core's. */
+#define OWN_SIZE	250
+#define OWN_GQ_SIZE	200
+
+static void nothing_to_init(struct isoblk_group *group)
+{
+}
+
+static const struct isoblk_ops large_ops = {
+	.own_size = OWN_SIZE,
+	.own_gq_size = OWN_GQ_SIZE,
+	.group_init = nothing_to_init,
+};
+
+/* As much of a disk as a group's allocation looks at. */
+struct wide_disk {
+	struct gendisk gendisk;
+	struct request_queue q;
+	struct elevator_queue eq;
+	struct isoblk_disk disk;
+	struct isoblk_hq hq[MANY_QUEUES];
+	struct isoblk_hq *hqs[MANY_QUEUES];
+};
+
+static struct wide_disk *make_wide_disk(struct kunit *test)
+{
+	struct wide_disk *wide;
+	unsigned int i;
+
+	wide = kunit_kzalloc(test, sizeof(*wide), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, wide);
+	wide->gendisk.queue = &wide->q;
+	wide->gendisk.node_id = NUMA_NO_NODE;
+	wide->q.elevator = &wide->eq;
+	wide->eq.elevator_data = &wide->disk;
+	wide->disk.ops = &large_ops;
+	wide->disk.nr_hqs = MANY_QUEUES;
+	wide->disk.hq = wide->hqs;
+	for (i = 0; i < MANY_QUEUES; i++) {
+		wide->hq[i].node = NUMA_NO_NODE;
+		wide->hqs[i] = &wide->hq[i];
+	}
+	return wide;
+}
+
+static void no_part_of_a_group_is_larger_than_a_page(struct kunit *test)
+{
+	struct wide_disk *wide = make_wide_disk(test);
+	struct blkg_policy_data *pd;
+	struct isoblk_group *group;
+	unsigned int i;
+
+	pd = isoblk_pd_alloc(&wide->gendisk, NULL, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pd);
+	group = pd_to_group(pd);
+	KUNIT_EXPECT_LE(test, ksize(group), PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, group->nr_gqs, MANY_QUEUES);
+	memset(isoblk_group_own(group), 0xff, OWN_SIZE);
+	for (i = 0; i < MANY_QUEUES; i++) {
+		KUNIT_ASSERT_PTR_EQ(test, group->gq[i]->group, group);
+		KUNIT_ASSERT_PTR_EQ(test, group->gq[i]->hq, wide->hqs[i]);
+		KUNIT_EXPECT_LE(test, ksize(group->gq[i]), PAGE_SIZE);
+		memset(isoblk_gq_own(group->gq[i]), 0xff, OWN_GQ_SIZE);
+	}
+	isoblk_pd_free(pd);
+}
+
+/*
+ * Whichever of its parts finds no memory, nothing is left of the others. Sanitizers
+ * allocate as well, and can do without.
+ */
+static void a_group_is_whole_or_not_there(struct kunit *test)
+{
+#if IS_ENABLED(CONFIG_FAILSLAB)
+	struct wide_disk *wide = make_wide_disk(test);
+	unsigned int nth = 1, left, failed = 0;
+	struct blkg_policy_data *pd;
+
+	do {
+		current->fail_nth = nth++;
+		pd = isoblk_pd_alloc(&wide->gendisk, NULL,
+				     GFP_NOWAIT | __GFP_NOWARN);
+		left = current->fail_nth;
+		current->fail_nth = 0;
+		if (pd) {
+			KUNIT_EXPECT_EQ(test, pd_to_group(pd)->nr_gqs,
+					MANY_QUEUES);
+			isoblk_pd_free(pd);
+		} else {
+			failed++;
+		}
+	} while (!left);
+	KUNIT_EXPECT_NOT_NULL(test, pd);
+	KUNIT_EXPECT_EQ(test, failed, 1 + MANY_QUEUES);
+#else
+	kunit_skip(test, "no faults can be injected");
+#endif
 }
 
 static struct kunit_case share_cases[] = {
@@ -333,6 +440,8 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(the_lightest_still_has_a_share),
 	KUNIT_CASE(any_order_of_events_keeps_the_counts),
 	KUNIT_CASE(quotas_leave_the_reserve_free),
+	KUNIT_CASE(no_part_of_a_group_is_larger_than_a_page),
+	KUNIT_CASE(a_group_is_whole_or_not_there),
 	{}
 };
 

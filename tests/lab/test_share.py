@@ -796,6 +796,48 @@ def test_a_switch_that_finds_no_memory_leaves_the_disk_as_it_was(
     assert after - before == FAULTS * 20 * 4096
 
 
+# More than the allocations of a cgroup's first request that may not wait for memory, those of
+# the sanitizers included.
+NEWCOMERS = 60
+
+
+@pytest.mark.parametrize("elevator", EXACT)
+def test_a_newcomer_without_memory_is_charged_to_its_parent_and_then_itself(
+    careful: Quiet, elevator: str
+) -> None:
+    # Two reads each; the n-th allocation that may not wait fails, of the first that has so many.
+    read = "dd if=/dev/disk0 of=/dev/null bs=4k iflag=direct status=none"
+    left = careful.run(
+        vdisk(),
+        use(elevator),
+        group("/a"),
+        f"( echo 0 > {CGROUP}/a/cgroup.procs; exec {read} count=1 )",
+        f"echo +io > {CGROUP}/a/cgroup.subtree_control; echo 0 > {FAILSLAB}/verbose",
+        f"""
+        n=1
+        while [ $n -le {NEWCOMERS} ]; do
+            mkdir {CGROUP}/a/$n
+            (
+                echo 0 > {CGROUP}/a/$n/cgroup.procs
+                echo $n > /proc/self/fail-nth
+                exec {read} count=2
+            )
+            cat {CGROUP}/a/$n/io.stat >> /run/isoblk/newcomers
+            n=$((n + 1))
+        done
+        """,
+        keep(f"{CGROUP}/a/io.stat", "parent"),
+    )
+    used = [int(each) for each in re.findall(r"isoblk\.used=(\d+)", left.read("newcomers"))]
+    assert len(used) == NEWCOMERS
+    assert set(used) == {4096, 8192}
+    assert used[-10:] == [8192] * 10, "NEWCOMERS is too small"
+    (parent,) = io_stats(left.read("parent")).values()
+    # What the kernel has for a cgroup is counted here, too: two at least are our own.
+    assert parent["isoblk.used"] - 4096 == sum(8192 - each for each in used) >= 3 * 4096
+    assert parent["rbytes"] == 4096 + NEWCOMERS * 8192
+
+
 # -- nr_requests, and elevators that fail --
 
 # Of a raised one the tags are new ones; of the others the kernel limits those that there are.

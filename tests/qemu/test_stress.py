@@ -323,52 +323,54 @@ weigh() {{
 
 BATCH = 8
 
+# Groups and their children, in each of which a task reads. Every other task leaves at once, and its
+# cgroup is removed while it reads.
+COME_AND_GO = f"""
+# DISK
+come_and_go() {{
+    groups= children= tasks=
+    for i in $(seq {BATCH}); do
+        groups="$groups {CGROUP}/$1/w$i"
+        children="$children {CGROUP}/$1/w$i/child"
+    done
+    mkdir $groups
+    for group in $groups; do
+        echo $((i * 100 + 1)) > $group/io.isoblk.weight
+        echo +io > $group/cgroup.subtree_control
+    done
+    mkdir $children
+    odd=0
+    for child in $children; do
+        # The shell itself goes ahead: a task that went by itself might find the
+        # cgroup removed.
+        echo 0 > $child/cgroup.procs
+        dd if=/dev/$1 of=/dev/null bs=64k count=4 iflag=direct 2> /dev/null &
+        tasks="$tasks $!"
+    done
+    echo 0 > {CGROUP}/cgroup.procs
+    for task in $tasks; do
+        odd=$((1 - odd))
+        [ $odd = 0 ] || echo $task > {CGROUP}/cgroup.procs 2> /dev/null || :
+    done
+    left="$children $groups"
+    while [ "$left" ]; do
+        rmdir $left 2> /dev/null || :
+        left=
+        for group in $children $groups; do
+            [ ! -d $group ] || left="$left $group"
+        done
+    done
+    for task in $tasks; do wait $task; done
+}}
+"""
+
 
 def test_cgroups_come_and_go_under_load(stress_guest: Guest) -> None:
-    # Groups and their children, in each of which a task reads. Every other task leaves at once,
-    # and its cgroup is removed while it reads.
     left = stress_guest.run(
         stress(
             one_each(3),
             WEIGHTS,
-            f"""
-            # DISK
-            come_and_go() {{
-                groups= children= tasks=
-                for i in $(seq {BATCH}); do
-                    groups="$groups {CGROUP}/$1/w$i"
-                    children="$children {CGROUP}/$1/w$i/child"
-                done
-                mkdir $groups
-                for group in $groups; do
-                    echo $((i * 100 + 1)) > $group/io.isoblk.weight
-                    echo +io > $group/cgroup.subtree_control
-                done
-                mkdir $children
-                odd=0
-                for child in $children; do
-                    # The shell itself goes ahead: a task that went by itself might find the
-                    # cgroup removed.
-                    echo 0 > $child/cgroup.procs
-                    dd if=/dev/$1 of=/dev/null bs=64k count=4 iflag=direct 2> /dev/null &
-                    tasks="$tasks $!"
-                done
-                echo 0 > {CGROUP}/cgroup.procs
-                for task in $tasks; do
-                    odd=$((1 - odd))
-                    [ $odd = 0 ] || echo $task > {CGROUP}/cgroup.procs 2> /dev/null || :
-                done
-                left="$children $groups"
-                while [ "$left" ]; do
-                    rmdir $left 2> /dev/null || :
-                    left=
-                    for group in $children $groups; do
-                        [ ! -d $group ] || left="$left $group"
-                    done
-                done
-                for task in $tasks; do wait $task; done
-            }}
-            """,
+            COME_AND_GO,
             START,
             "loop weigh weigh",
             *(f"loop {disk} come_and_go {disk}" for disk in DISKS.values()),
@@ -380,6 +382,135 @@ def test_cgroups_come_and_go_under_load(stress_guest: Guest) -> None:
     assert_clean(left, 3)
     assert rounds(left, "weigh") > 0
     for disk in DISKS.values():
+        assert rounds(left, disk) > 0
+
+
+def test_metadata_and_one_thread_for_many_while_all_else_changes(stress_guest: Guest) -> None:
+    # What goes before others, and what a thread submits that must not sleep for one of them.
+    kinds: tuple[dict[str, Value], ...] = (
+        {"rw": "randread", "meta": 1, "iodepth": 16},
+        {"rw": "randread", "relay": 1, "iodepth": 64},
+        {"rw": "randwrite", "relay": 1, "meta": 1, "bs": "16k", "iodepth": 32, "fsync": 16},
+        {"rw": "randrw", "relay": 1, "background": 1, "iodepth": 64},
+    )
+    disks = list(DISKS.values())
+    left = stress_guest.run(
+        stress(
+            *(
+                line
+                for elevator, disk in DISKS.items()
+                for line in (
+                    slow_nullb(disk, completion_nsec=5_000_000),
+                    choose(disk, elevator),
+                    f"queue {disk} nr_requests 16",
+                    *map(cgroup, groups_of(disk, len(kinds))),
+                    *(
+                        tenant(f"{disk}-{i}", device=f"/dev/{disk}", cgroup=group, runtime=ENDLESS,
+                               **kind)
+                        for i, (group, kind) in enumerate(
+                            zip(groups_of(disk, len(kinds)), kinds, strict=True)
+                        )
+                    ),
+                )
+            ),
+            COME_AND_GO,
+            f"""
+            weigh() {{
+                for disk in {" ".join(disks)}; do
+                    for weight in 1 10000 100; do
+                        echo $weight > {CGROUP}/$disk/1/io.isoblk.weight
+                        put "$(cat /sys/block/$disk/dev) $weight" \\
+                            {CGROUP}/$disk/2/io.isoblk.weight > /dev/null
+                    done
+                    cat {CGROUP}/$disk/*/io.stat > /dev/null 2>&1 || :
+                done
+                usleep 100000
+            }}
+            # DISK
+            switch() {{
+                for elevator in {" ".join(OURS)} none; do
+                    choose $1 $elevator
+                    queue $1 nr_requests 16
+                    usleep 100000
+                done
+            }}
+            """,
+            START,
+            "loop weigh weigh",
+            # One disk keeps its elevator.
+            *(f"loop switch-{disk} switch {disk}" for disk in disks[1:]),
+            *(f"loop {disk} come_and_go {disk}" for disk in disks),
+            "sleep 15",
+            STOP,
+            WAIT,
+            "stop_loops",
+            save("results"),
+            *(choose(disk, elevator) for elevator, disk in DISKS.items()),
+            *(f"settle {disk}" for disk in disks),
+        ),
+        modules=MODULES,
+    )  # fmt: skip
+    assert_ended(left)
+    assert rounds(left, "weigh") > 0
+    for disk in disks:
+        assert_settled(left, disk)
+        assert rounds(left, disk) > 0
+    for disk in disks[1:]:
+        assert rounds(left, f"switch-{disk}") > 0
+
+
+def test_tags_come_and_go_under_load(stress_guest: Guest) -> None:
+    # Fewer than groups, and new ones: more than there were.
+    left = stress_guest.run(
+        stress(
+            one_each(),
+            """
+            # DISK
+            tags() {
+                for tags in 1023 4 2048 64; do
+                    queue $1 nr_requests $tags
+                    usleep 100000
+                done
+            }
+            """,
+            START,
+            *(f"loop {disk} tags {disk}" for disk in DISKS.values()),
+            "sleep 15",
+            end(),
+        ),
+        modules=MODULES,
+    )
+    assert_clean(left)
+    for disk in DISKS.values():
+        assert rounds(left, disk) > 0
+
+
+def test_switches_fail_under_load(debug_guest: Guest) -> None:
+    # The disk then has none. Linux 7.2 leaves the former one's directory in sysfs behind, and so
+    # refuses all others from then on.
+    left = debug_guest.run(
+        stress(
+            one_each(),
+            """
+            # DISK ELEVATOR
+            fails() {
+                [ "$(put refuse /sys/block/$1/queue/scheduler)" != ok ]
+                read -r schedulers < /sys/block/$1/queue/scheduler
+                case "$schedulers" in *"[none]"*) ;; *) echo "$schedulers"; exit 1; esac
+                choose $1 $2
+                usleep 100000
+            }
+            """,
+            START,
+            *(f"loop {disk} fails {disk} {name}" for name, disk in DISKS.items()),
+            "sleep 15",
+            end(),
+        ),
+        modules=(*MODULES, "refuse-iosched"),
+    )
+    assert_ended(left)
+    for disk in DISKS.values():
+        assert_settled(left, disk)
         assert rounds(left, disk) > 0
 
 
