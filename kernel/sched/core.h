@@ -7,6 +7,7 @@
 #define ISOBLK_CORE_H
 
 #include <linux/hrtimer.h>
+#include <linux/llist.h>
 #include <linux/rbtree.h>
 
 #include "isoblk_share.h"
@@ -181,7 +182,8 @@ struct iso_done {
 
 /**
  * struct iso_hq - one hardware queue
- * @lock: guards what waits here; outside the disk lock, never in interrupts
+ * @lock: guards what waits here; outside the disk lock, never in interrupts. Nobody waits
+ *	for it but iso_reorder()
  * @disk: constant
  * @hctx: constant once the hardware queues are set up
  * @index: constant
@@ -196,6 +198,9 @@ struct iso_done {
  * @blocked: nothing may go for now; set under @lock, cleared in any context
  * @wait_tag: the time of the group that would be next, if @blocked; @lock, a hint
  *	without
+ * @arrived: requests that whoever has @lock next takes in; any context
+ * @at_work: somebody has @lock, and looks at @arrived; @lock, a hint without
+ * @missed: somebody came for a request while another had @lock; any context
  * @now: when something was inserted or completed here last; any context
  * @in_device: requests that no longer wait; any context
  */
@@ -215,6 +220,9 @@ struct iso_hq {
 	unsigned int nr;
 	bool blocked;
 	u64 wait_tag;
+	struct llist_head arrived ____cacheline_aligned_in_smp;
+	bool at_work;
+	bool missed;
 	u64 now ____cacheline_aligned_in_smp;
 	atomic_t in_device;
 };
