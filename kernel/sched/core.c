@@ -47,6 +47,9 @@
  * keep pace since the horizon counts those that wait. A completion that leaves its
  * own queue with nothing to do runs the queue that waits with the earliest time.
  *
+ * Processors that a host takes away make requests look slow: late.c finds out how late
+ * they are, and groups may be apart, and the device have more, by as much.
+ *
  * Time. No clock is read for a request: a hardware queue's time is when something
  * was last inserted or completed there, which the kernel has noted.
  *
@@ -349,6 +352,7 @@ static struct request *next_request(struct iso_disk *d, struct iso_hq *hq)
 	struct request *rq;
 
 	measure(d, READ_ONCE(hq->now));
+	iso_probe(hq, READ_ONCE(hq->now));
 	rq = next_urgent(d, hq);
 	if (!rq)
 		rq = next_fresh(d, hq);
@@ -946,6 +950,7 @@ static int iso_alloc(struct iso_disk *d, struct request_queue *q)
 		hq->tree = RB_ROOT_CACHED;
 		INIT_LIST_HEAD(&hq->fresh);
 		INIT_LIST_HEAD(&hq->urgent);
+		iso_probe_init(d, hq);
 	}
 	return 0;
 }
@@ -1017,8 +1022,12 @@ EXPORT_SYMBOL_GPL(isoblk_core_init_hctx);
  */
 void isoblk_core_exit(struct iso_disk *d, struct elevator_queue *eq)
 {
+	unsigned int i;
+
 	timer_shutdown_sync(&d->tick);
 	hrtimer_cancel(&d->timer);
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		hrtimer_cancel(&d->hq[i].probe);
 	isoblk_groups_exit(&d->disk, eq);
 	iso_free(d);
 }

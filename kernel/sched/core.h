@@ -201,6 +201,8 @@ struct iso_done {
  * @arrived: requests that whoever has @lock next takes in; any context
  * @at_work: somebody has @lock, and looks at @arrived; @lock, a hint without
  * @missed: somebody came for a request while another had @lock; any context
+ * @probe: goes off late if processors do: late.c
+ * @probe_ns: when it is set again; @lock
  * @now: when something was inserted or completed here last; any context
  * @in_device: requests that no longer wait; any context
  */
@@ -223,6 +225,8 @@ struct iso_hq {
 	struct llist_head arrived ____cacheline_aligned_in_smp;
 	bool at_work;
 	bool missed;
+	struct hrtimer probe;
+	u64 probe_ns;
 	u64 now ____cacheline_aligned_in_smp;
 	atomic_t in_device;
 };
@@ -253,6 +257,11 @@ struct iso_hq {
  * @base: least time in the device by direction and size, of this span of time and
  *	the last, ns; written without a lock, where a lost update is the next one's
  * @base_ns: when this span began; disk lock
+ * @late_ns: what processors are late by, from a request's beginning to the next one's; any
+ *	context
+ * @late_mean: of the last probes; any context
+ * @late_least: of all, or what is always to be expected; any context
+ * @probes: how many have been, up to as many as the mean is of; any context
  * @trial: nobody is held back, to see what comes of it; disk lock
  * @trial_seen: sums when it began; disk lock
  * @own_queue_ns: for how long requests queued in the device in the last; disk lock
@@ -318,6 +327,10 @@ struct iso_disk {
 	bool no_queue;
 	u32 base[2][2][ISO_SIZES];
 	u64 base_ns;
+	u64 late_ns;
+	u64 late_mean;
+	u64 late_least;
+	unsigned int probes;
 	bool trial;
 	struct iso_done trial_seen;
 	u64 own_queue_ns;
@@ -496,6 +509,10 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 void iso_measure(struct iso_disk *d, u64 now);
 void iso_measure_restart(struct iso_disk *d);
 u64 iso_done_work(const struct iso_disk *d);
+
+/* late.c: how late processors are */
+void iso_probe(struct iso_hq *hq, u64 now);
+void iso_probe_init(struct iso_disk *d, struct iso_hq *hq);
 
 /* paper.c: budgets that come in rounds */
 bool iso_refill(struct iso_disk *d, u64 now, bool tick);
