@@ -34,15 +34,15 @@ static u64 no_data(u64 sectors)
  * @d: disk
  * @op: operation
  * @sectors: of it; 0: it moves nothing
- * @at_head: nothing need be found for it
+ * @no_seek: nothing need be found for it
  */
 u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors,
-		 bool at_head)
+		 bool no_seek)
 {
 	const struct price *p = &d->price[op];
 	u64 work = no_data(sectors) * READ_ONCE(p->sector);
 
-	if (!at_head)
+	if (!no_seek)
 		work += READ_ONCE(p->request);
 	return max(work >> PRICE_SHIFT, 1ULL);
 }

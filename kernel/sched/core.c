@@ -33,9 +33,11 @@
  * same dies, where each alone would use all of them. Requests are merged where that
  * costs no parallelism: when a group has as many as keep the device busy.
  *
- * Many queues. A hardware queue decides alone, under its own lock, which insertion and
- * dispatch take, and nobody with interrupts off: a host that takes the CPU away
- * from whoever holds it stops that hardware queue only. A completion takes no lock.
+ * Many queues. A hardware queue decides alone, under its own lock, and nobody takes that
+ * with interrupts off or waits for it: a host that takes the CPU away from whoever holds
+ * it stops nobody else. What is inserted goes on a list without a lock, and whoever has
+ * the lock next takes it in. Who comes for a request while another has the lock
+ * leaves word, and that one looks again. A completion takes no lock.
  * It gives back room and counts what is left with atomics, and looks last for
  * @blocked; a dispatch that finds nothing sets @blocked first, and looks again.
  * What all share is read for each request and written seldom: the horizon, when somebody
@@ -44,6 +46,9 @@
  * the CPUs that send for it; sums of what was done are each CPU's own. Hardware queues
  * keep pace since the horizon counts those that wait. A completion that leaves its
  * own queue with nothing to do runs the queue that waits with the earliest time.
+ *
+ * Processors that a host takes away make requests look slow: late.c finds out how late
+ * they are, and groups may be apart, and the device have more, by as much.
  *
  * Time. No clock is read for a request: a hardware queue's time is when something
  * was last inserted or completed there, which the kernel has noted.
@@ -99,9 +104,11 @@
  */
 #define RQ_IN_DEVICE		BIT(0)
 #define RQ_REFUNDED		BIT(1)	/* it came back, and what it was charged too */
-#define RQ_AT_HEAD		BIT(2)	/* the head was there */
-#define RQ_WORK_SHIFT		4
-#define RQ_WORK_MOST		GENMASK(27, 0)
+#define RQ_AT_HEAD		BIT(2)	/* it is to go before its group's others */
+#define RQ_FRESH		BIT(3)	/* when it came, its group was not ahead */
+#define RQ_NO_SEEK		BIT(4)	/* it begins where the one before ended */
+#define RQ_WORK_SHIFT		5
+#define RQ_WORK_MOST		GENMASK(26, 0)
 #define RQ_SECTORS_SHIFT	32
 
 static_assert(BITS_PER_LONG == 64);
@@ -152,7 +159,7 @@ static unsigned int rq_sectors(const struct request *rq)
 }
 
 /* On a disk that turns it makes a difference where the request before ended. */
-static bool rq_at_head(const struct iso_disk *d, const struct iso_hq *hq,
+static bool rq_no_seek(const struct iso_disk *d, const struct iso_hq *hq,
 		       const struct request *rq)
 {
 	return d->rotational && blk_rq_pos(rq) == hq->head;
@@ -168,7 +175,7 @@ u64 iso_work_of(const struct iso_disk *d, const struct iso_hq *hq,
 		const struct request *rq)
 {
 	return min_t(u64, iso_price_of(d, isoblk_rq_op(rq), blk_rq_sectors(rq),
-				       rq_at_head(d, hq, rq)), RQ_WORK_MOST);
+				       rq_no_seek(d, hq, rq)), RQ_WORK_MOST);
 }
 
 static unsigned int rq_class(const struct iso_disk *d, const struct request *rq)
@@ -215,7 +222,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	WRITE_ONCE(hq->nr, hq->nr - 1);
 	note_peak(d, hq);
 	rq_set_state(rq, RQ_IN_DEVICE |
-		     (rq_at_head(d, hq, rq) ? RQ_AT_HEAD : 0), work);
+		     (rq_no_seek(d, hq, rq) ? RQ_NO_SEEK : 0), work);
 	hq->head = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	WRITE_ONCE(gq->common->bytes[op],
 		   gq->common->bytes[op] + blk_rq_bytes(rq));
@@ -336,35 +343,19 @@ static void measure(struct iso_disk *d, u64 now)
 	atomic_set_release(&d->measuring, 0);
 }
 
-struct request *isoblk_dispatch_request(struct blk_mq_hw_ctx *hctx)
+static struct request *next_request(struct iso_disk *d, struct iso_hq *hq)
 {
-	struct iso_hq *hq = hctx_to_hq(hctx);
-	struct iso_disk *d = hq->disk;
 	struct request *rq;
 
-	spin_lock(&hq->lock);
 	measure(d, READ_ONCE(hq->now));
+	iso_probe(hq, READ_ONCE(hq->now));
 	rq = next_urgent(d, hq);
 	if (!rq)
 		rq = next_fresh(d, hq);
 	if (!rq)
 		rq = next_in_order(d, hq);
-	spin_unlock(&hq->lock);
 	return rq;
 }
-EXPORT_SYMBOL_GPL(isoblk_dispatch_request);
-
-bool isoblk_has_work(struct blk_mq_hw_ctx *hctx)
-{
-	struct iso_hq *hq;
-
-	/* The kernel may add hardware queues while we are chosen, and ask us first. */
-	if (unlikely(!hctx->sched_data))
-		return false;
-	hq = hctx_to_hq(hctx);
-	return READ_ONCE(hq->nr) && !READ_ONCE(hq->blocked);
-}
-EXPORT_SYMBOL_GPL(isoblk_has_work);
 
 /* The hardware queue that waits with the earliest time may try again. */
 static void run_first_blocked(struct iso_disk *d)
@@ -527,14 +518,13 @@ static struct iso_gq *enter(struct iso_hq *hq, struct request *rq)
 	return gq;
 }
 
-/* Returns true if it may change who is next: else what blocks the others blocks it. */
-static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
-		   bool at_head)
+/* @rq comes: it is counted, and its group takes part. In any order, without a lock. */
+static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
+		     bool at_head)
 {
 	struct iso_gq *gq = rq_to_gq(rq) ?: enter(hq, rq);
 	struct iso_group *g = gq->group;
-	struct list_head *fifo;
-	bool fresh;
+	unsigned long state = rq_state(rq);
 	u64 had;
 
 	note_now(hq, rq->start_time_ns);
@@ -545,16 +535,29 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	had = atomic64_fetch_add(ISO_WAITS, &g->has);
 	if (unlikely(!READ_ONCE(g->joined)))
 		join(d, g);
-	fresh = arrive(d, g, had, READ_ONCE(hq->now));
+	state &= ~(RQ_AT_HEAD | RQ_FRESH);
+	if (arrive(d, g, had, READ_ONCE(hq->now)))
+		state |= RQ_FRESH;
+	if (at_head)
+		state |= RQ_AT_HEAD;
+	rq->elv.priv[1] = (void *)state;
+}
+
+/* Returns true if it may change who is next: else what blocks the others blocks it. */
+static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
+{
+	struct iso_gq *gq = rq_to_gq(rq);
+	bool fresh = rq_state(rq) & RQ_FRESH;
+	struct list_head *fifo;
 
 	WRITE_ONCE(hq->nr, hq->nr + 1);
-	if (rq_urgent(rq) && !READ_ONCE(g->group->indebted) &&
+	if (rq_urgent(rq) && !READ_ONCE(gq->group->group->indebted) &&
 	    !READ_ONCE(d->paper)) {
 		list_add_tail(&rq->queuelist, &hq->urgent);
 		return true;
 	}
 	fifo = &gq->fifo[rq_class(d, rq)];
-	if (at_head)
+	if (rq_state(rq) & RQ_AT_HEAD)
 		list_add(&rq->queuelist, fifo);
 	else
 		list_add_tail(&rq->queuelist, fifo);
@@ -567,24 +570,120 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 		vtime_before(gq->key, READ_ONCE(hq->wait_tag));
 }
 
+/* Take in what has arrived. */
+static void take_in(struct iso_disk *d, struct iso_hq *hq)
+{
+	struct request *rq, *next;
+	struct llist_node *list;
+	bool news = false;
+
+	lockdep_assert_held(&hq->lock);
+
+	if (llist_empty(&hq->arrived))
+		return;
+	list = llist_reverse_order(llist_del_all(&hq->arrived));
+	llist_for_each_entry_safe(rq, next, list, ipi_list)
+		news |= insert(d, hq, rq);
+	if (news)
+		unblock(d, hq);
+}
+
+/* Sparse cannot follow a lock that one may have or not: it is told of none. */
+static bool try(struct iso_hq *hq)
+{
+#ifdef __CHECKER__
+	return hq;
+#else
+	return spin_trylock(&hq->lock);
+#endif
+}
+
+/* Get the lock, unless another has it: that one then does what there is to do. */
+static bool hq_trylock(struct iso_hq *hq)
+{
+	if (!try(hq)) {
+		WRITE_ONCE(hq->missed, true);
+		/* Our word before we try again; pairs with hq_unlock(). */
+		smp_mb();
+		if (!try(hq))
+			return false;
+	}
+	WRITE_ONCE(hq->at_work, true);
+	if (unlikely(READ_ONCE(hq->missed))) {
+		WRITE_ONCE(hq->missed, false);
+		/* Whose word that was is served by what we find from here on. */
+		smp_mb();
+	}
+	take_in(hq->disk, hq);
+	return true;
+}
+
+/* Returns true if somebody came meanwhile, and found the lock taken. */
+static bool hq_unlock(struct iso_hq *hq)
+{
+	/* What was taken in is seen before; pairs with isoblk_has_work(). */
+	smp_store_release(&hq->at_work, false);
+	__acquire(&hq->lock);
+	spin_unlock(&hq->lock);
+	/* The lock is free before we look; pairs with hq_trylock(). */
+	smp_mb();
+	return READ_ONCE(hq->missed);
+}
+
 void isoblk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 			    blk_insert_t flags)
 {
 	struct iso_hq *hq = hctx_to_hq(hctx);
 	struct request *rq, *next;
-	bool news = false;
 
-	spin_lock(&hq->lock);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		news |= insert(hq->disk, hq, rq, flags & BLK_MQ_INSERT_AT_HEAD);
+		announce(hq->disk, hq, rq, flags & BLK_MQ_INSERT_AT_HEAD);
 		trace_block_rq_insert(rq);
+		llist_add(&rq->ipi_list, &hq->arrived);
 	}
-	if (news)
-		unblock(hq->disk, hq);
-	spin_unlock(&hq->lock);
+	/* Whoever inserts runs the hardware queue next, if there is work. */
+	if (hq_trylock(hq))
+		hq_unlock(hq);
 }
 EXPORT_SYMBOL_GPL(isoblk_insert_requests);
+
+struct request *isoblk_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct iso_hq *hq = hctx_to_hq(hctx);
+	struct request *rq;
+	bool missed;
+
+	do {
+		if (!hq_trylock(hq))
+			return NULL;
+		rq = next_request(hq->disk, hq);
+		missed = hq_unlock(hq);
+		/* With a request in hand the kernel asks again anyway. */
+	} while (!rq && missed);
+	return rq;
+}
+EXPORT_SYMBOL_GPL(isoblk_dispatch_request);
+
+/* To say no costs the kernel a lock that all need. */
+bool isoblk_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct iso_hq *hq;
+
+	/* The kernel may add hardware queues while we are chosen, and ask us first. */
+	if (unlikely(!hctx->sched_data))
+		return false;
+	hq = hctx_to_hq(hctx);
+	if (!llist_empty(&hq->arrived))
+		return true;
+	/* It is taken in by now, or somebody is at it; pairs with take_in(). */
+	smp_rmb();
+	/* Who no longer is has counted it; pairs with hq_unlock(). */
+	if (smp_load_acquire(&hq->at_work))
+		return true;
+	return READ_ONCE(hq->nr) && !READ_ONCE(hq->blocked);
+}
+EXPORT_SYMBOL_GPL(isoblk_has_work);
 
 /* ---- completion -------------------------------------------------------------- */
 
@@ -602,7 +701,7 @@ static void leave_device(struct request *rq, u64 now)
 		struct iso_sent sent = {
 			.sectors = rq_sectors(rq),
 			.work = work,
-			.at_head = rq_state(rq) & RQ_AT_HEAD,
+			.no_seek = rq_state(rq) & RQ_NO_SEEK,
 		};
 
 		iso_account(d, gq, rq, &sent, now);
@@ -725,13 +824,14 @@ bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
 	bool merged = false;
 
 	if (READ_ONCE(gq->nr) && (READ_ONCE(hq->disk->nr_groups) < 2 ||
-				  iso_has_enough(hq->disk, g))) {
-		spin_lock(&hq->lock);
+				  iso_has_enough(hq->disk, g)) &&
+	    hq_trylock(hq)) {
 		if (gq->nr)
 			merged = merge(hq->disk, gq, bio, nr_segs);
 		if (merged && waited)
 			isoblk_gate_through(waited);
-		spin_unlock(&hq->lock);
+		if (hq_unlock(hq))
+			blk_mq_run_hw_queue(hq->hctx, true);
 	}
 	return merged || (!waited && !isoblk_gate_pass(q, bio));
 }
@@ -859,6 +959,7 @@ static int iso_alloc(struct iso_disk *d, struct request_queue *q)
 		hq->tree = RB_ROOT_CACHED;
 		INIT_LIST_HEAD(&hq->fresh);
 		INIT_LIST_HEAD(&hq->urgent);
+		iso_probe_init(d, hq);
 	}
 	return 0;
 }
@@ -932,8 +1033,12 @@ EXPORT_SYMBOL_GPL(isoblk_core_init_hctx);
  */
 void isoblk_core_exit(struct iso_disk *d, struct elevator_queue *eq)
 {
+	unsigned int i;
+
 	timer_shutdown_sync(&d->tick);
 	hrtimer_cancel(&d->timer);
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		hrtimer_cancel(&d->hq[i].probe);
 	isoblk_groups_exit(&d->disk, eq);
 	iso_free(d);
 }

@@ -7,6 +7,7 @@
 #define ISOBLK_CORE_H
 
 #include <linux/hrtimer.h>
+#include <linux/llist.h>
 #include <linux/rbtree.h>
 
 #include "isoblk_share.h"
@@ -192,7 +193,8 @@ struct iso_done {
 
 /**
  * struct iso_hq - one hardware queue
- * @lock: guards what waits here; outside the disk lock, never in interrupts
+ * @lock: guards what waits here; outside the disk lock, never in interrupts. Nobody waits
+ *	for it but iso_reorder()
  * @disk: constant
  * @hctx: constant once the hardware queues are set up
  * @index: constant
@@ -208,6 +210,11 @@ struct iso_done {
  * @blocked: nothing may go for now; set under @lock, cleared in any context
  * @wait_tag: the time of the group that would be next, if @blocked; @lock, a hint
  *	without
+ * @arrived: requests that whoever has @lock next takes in; any context
+ * @at_work: somebody has @lock, and looks at @arrived; @lock, a hint without
+ * @missed: somebody came for a request while another had @lock; any context
+ * @probe: goes off late if processors do: late.c
+ * @probe_ns: when it is set again; @lock
  * @now: when something was inserted or completed here last; any context
  * @in_device: requests that no longer wait; any context
  */
@@ -228,6 +235,11 @@ struct iso_hq {
 	unsigned int nr;
 	bool blocked;
 	u64 wait_tag;
+	struct llist_head arrived ____cacheline_aligned_in_smp;
+	bool at_work;
+	bool missed;
+	struct hrtimer probe;
+	u64 probe_ns;
 	u64 now ____cacheline_aligned_in_smp;
 	atomic_t in_device;
 };
@@ -258,6 +270,11 @@ struct iso_hq {
  * @base: least time in the device by direction and size, of this span of time and
  *	the last, ns; written without a lock, where a lost update is the next one's
  * @base_ns: when this span began; disk lock
+ * @late_ns: what processors are late by, from a request's beginning to the next one's; any
+ *	context
+ * @late_mean: of the last probes; any context
+ * @late_least: of all, or what is always to be expected; any context
+ * @probes: how many have been, up to as many as the mean is of; any context
  * @trial: nobody is held back, to see what comes of it; disk lock
  * @trial_seen: sums when it began; disk lock
  * @own_queue_ns: for how long requests queued in the device in the last; disk lock
@@ -331,6 +348,10 @@ struct iso_disk {
 	bool no_queue;
 	u32 base[2][2][ISO_SIZES];
 	u64 base_ns;
+	u64 late_ns;
+	u64 late_mean;
+	u64 late_least;
+	unsigned int probes;
 	bool trial;
 	struct iso_done trial_seen;
 	u64 own_queue_ns;
@@ -526,12 +547,12 @@ void iso_room_resize(struct iso_room *r, u64 size);
  * struct iso_sent - what a request was when it went to the device
  * @sectors: that it had
  * @work: that it was charged
- * @at_head: it began where the one before had ended, on a disk that turns
+ * @no_seek: it began where the one before had ended, on a disk that turns
  */
 struct iso_sent {
 	unsigned int sectors;
 	u64 work;
-	bool at_head;
+	bool no_seek;
 };
 
 u64 iso_work_in(const struct iso_disk *d, u64 ns);
@@ -544,13 +565,17 @@ u64 iso_done_work(const struct iso_disk *d);
 
 /* charge.c: what a request is charged */
 u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors,
-		 bool at_head);
+		 bool no_seek);
 void iso_set_account(struct iso_disk *d, enum iso_account account);
 void isoblk_change_account(struct iso_disk *d, enum iso_account account);
 void iso_update_prices(struct iso_disk *d, const struct price_sums *sums,
 		       u64 now);
 enum price_kind iso_kind(const struct iso_disk *d, enum isoblk_op op,
 			 unsigned int sectors);
+
+/* late.c: how late processors are */
+void iso_probe(struct iso_hq *hq, u64 now);
+void iso_probe_init(struct iso_disk *d, struct iso_hq *hq);
 
 /* paper.c: budgets that come in rounds */
 bool iso_refill(struct iso_disk *d, u64 now, bool tick);

@@ -417,6 +417,8 @@ void iso_scan(struct iso_disk *d, u64 now)
 
 	if (over) {
 		d->own_queue_ns = queued_for(&d->trial_seen, &d->seen);
+		d->own_queue_ns -= min(d->own_queue_ns,
+				       READ_ONCE(d->late_ns));
 		d->trial = false;
 		d->hold_len = d->hold_changed ? HOLD_LEAST :
 			clamp(2 * d->hold_len, HOLD_LEAST, HOLD_MOST);

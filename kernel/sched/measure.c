@@ -64,7 +64,8 @@ static void set_window(struct iso_disk *d)
 
 	/* What answers at once has no queue to be kept short. */
 	if (!d->window_mode && !d->paper && !d->no_queue)
-		size = window_now(&d->window) * (d->prices.trying ? 4 : 1);
+		size = window_now(&d->window) * (d->prices.trying ? 4 : 1) +
+			iso_work_in(d, READ_ONCE(d->late_ns));
 	iso_room_resize(&d->room, size);
 }
 
@@ -106,7 +107,7 @@ static void count_kind(struct iso_disk *d, const struct request *rq,
 {
 	enum price_kind kind = iso_kind(d, isoblk_rq_op(rq), sent->sectors);
 
-	if (!sent->at_head)
+	if (!sent->no_seek)
 		this_cpu_inc(d->done->sums.nr[kind]);
 	this_cpu_add(d->done->sums.sectors[kind], sent->sectors);
 }
@@ -138,7 +139,8 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 	/* Alone, a group has nobody to be held back. */
 	if (READ_ONCE(d->nr_groups) > 1) {
 		atomic64_add(waited * work, &gq->area);
-		atomic64_add(base * work, &gq->base_area);
+		atomic64_add((base + READ_ONCE(d->late_ns)) * work,
+			     &gq->base_area);
 	}
 	this_cpu_inc(d->done->nr);
 	this_cpu_add(d->done->work, work);
@@ -221,7 +223,8 @@ static u64 round_of(struct iso_disk *d)
 {
 	if (d->policy->round)
 		return d->policy->round(d);
-	return iso_work_in(d, (u64)d->hold_us * NSEC_PER_USEC);
+	return iso_work_in(d, (u64)d->hold_us * NSEC_PER_USEC +
+			   READ_ONCE(d->late_ns));
 }
 
 /* How long it takes until enough has completed, if @nr have in @span. */
@@ -243,6 +246,7 @@ void iso_measure(struct iso_disk *d, u64 now)
 {
 	u64 span = now - d->epoch_ns, work, nr, area, base;
 	struct iso_done sum = sum_up(d);
+	u64 late = READ_ONCE(d->late_ns), on_top;
 	struct window_epoch e;
 
 	lockdep_assert_held(&d->disk.lock);
@@ -258,7 +262,9 @@ void iso_measure(struct iso_disk *d, u64 now)
 	WRITE_ONCE(d->mean_work, max(div64_u64(work, nr), 1ULL));
 	e.rate = mul_u64_u64_div_u64(work, NSEC_PER_SEC, span);
 	e.limited = READ_ONCE(d->limited);
-	e.peak = READ_ONCE(d->peak);
+	/* What is done before it is seen is on top of the window. */
+	on_top = mul_u64_u64_div_u64(e.rate, late, NSEC_PER_SEC);
+	e.peak = READ_ONCE(d->peak) - min(READ_ONCE(d->peak), on_top);
 	e.least = LEAST_REQUESTS * d->mean_work;
 	/* Little's law: so much there would be, had all taken the least time. */
 	e.busy = div64_u64(sum.base_area - d->seen.base_area, span);
@@ -281,6 +287,8 @@ void iso_measure(struct iso_disk *d, u64 now)
 	if (e.limited)
 		WRITE_ONCE(d->wanted, d->window.phase != WINDOW_GROW);
 	iso_update_prices(d, &sum.sums, now);
+	WRITE_ONCE(d->stream_slack, e.busy * STREAM_LATENCIES << VTIME_SHIFT);
+	e.busy += on_top;
 	/* One trial at a time. */
 	if (d->prices.trying)
 		window_stop(&d->window);
@@ -290,8 +298,7 @@ void iso_measure(struct iso_disk *d, u64 now)
 	trace_isoblk_epoch(d, &e);
 	WRITE_ONCE(d->ease, LEAST_REQUESTS * d->mean_work << VTIME_SHIFT);
 	WRITE_ONCE(d->slack, max(round_of(d) << VTIME_SHIFT, d->ease));
-	WRITE_ONCE(d->stream_slack, max(e.busy * STREAM_LATENCIES << VTIME_SHIFT,
-					d->slack));
+	WRITE_ONCE(d->stream_slack, max(d->stream_slack, d->slack));
 	WRITE_ONCE(d->debt_max, iso_work_in(d, DEBT_NS) << VTIME_SHIFT);
 
 	if (now - d->scan_ns >= SCAN_NS || d->nr_scans < FIRST_SCANS ||
