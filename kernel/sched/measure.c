@@ -57,14 +57,22 @@ u64 iso_work_in(const struct iso_disk *d, u64 ns)
 }
 EXPORT_SYMBOL_GPL(iso_work_in);
 
-/* As much as the user wrote, or has been found. */
-static void set_window(struct iso_disk *d)
+/**
+ * iso_set_window() - give the device as much as the user wrote, or has been found
+ * @d: its disk lock is held
+ *
+ * Less if somebody's latency asks for it.
+ */
+void iso_set_window(struct iso_disk *d)
 {
 	u64 size = d->window_mode > 0 ? d->window_mode : S32_MAX;
 
 	/* What answers at once has no queue to be kept short. */
 	if (!d->window_mode && !d->paper && !d->no_queue)
 		size = window_now(&d->window);
+	WRITE_ONCE(d->free_size, size);
+	if (unlikely(d->squeeze.window))
+		size = min(size, d->squeeze.window);
 	iso_room_resize(&d->room, size);
 }
 
@@ -77,7 +85,7 @@ void iso_measure_restart(struct iso_disk *d)
 	lockdep_assert_held(&d->disk.lock);
 
 	window_init(&d->window, max(FIRST_WORK, FIRST_REQUESTS * d->mean_work));
-	set_window(d);
+	iso_set_window(d);
 }
 
 /**
@@ -254,9 +262,11 @@ void iso_measure(struct iso_disk *d, u64 now)
 	renew_base(d, now);
 	save_idle(d, span);
 	d->no_queue = base < NO_QUEUE_NS;
-	if (!d->window_mode && !d->paper)
+	if (!d->window_mode && !d->paper && likely(!d->squeeze.window))
 		window_epoch(&d->window, &e);
-	set_window(d);
+	if (unlikely(!list_empty(&d->targets)))
+		iso_latency_look(d, &e, span, now);
+	iso_set_window(d);
 	trace_isoblk_epoch(d, &e);
 	WRITE_ONCE(d->ease, LEAST_REQUESTS * d->mean_work << VTIME_SHIFT);
 	WRITE_ONCE(d->slack, max(round_of(d) << VTIME_SHIFT, d->ease));
