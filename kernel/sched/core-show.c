@@ -129,12 +129,13 @@ int isoblk_debugfs_window(void *data, struct seq_file *m)
 		inflight += atomic_read(&d->hq[i].in_device);
 		waiting += READ_ONCE(d->hq[i].nr);
 	}
-	seq_printf(m, "inflight %u used %lld size %llu trial %d waiting %u blocked %d rate %llu mean %llu busy_with %llu unit %u late_ns %llu\n",
+	seq_printf(m, "inflight %u used %lld size %llu trial %d waiting %u blocked %d rate %llu mean %llu busy_with %llu unit %u late_ns %llu squeezed %llu pace %llu\n",
 		   inflight, iso_room_used(&d->room), d->room.size,
 		   d->window.phase == WINDOW_TRY, waiting,
 		   atomic_read(&d->nr_blocked), d->rate, d->mean_work,
 		   d->busy_with / ISO_BUSY_ONE, d->unit,
-		   READ_ONCE(d->late_ns));
+		   READ_ONCE(d->late_ns), d->squeeze.window,
+		   d->squeeze.pace);
 	spin_unlock_irq(&d->disk.lock);
 	return 0;
 }

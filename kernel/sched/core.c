@@ -295,6 +295,10 @@ static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 	force(d, hq, rq, class);
 	if (gq->nr)
 		iso_tree_add(hq, gq);
+	/* The pace of the others is not for it. */
+	if (gq->nr && unlikely(iso_has_target(gq->group)) &&
+	    !iso_is_ahead(d, gq->group, READ_ONCE(d->target_slack)))
+		list_add_tail(&gq->fresh_node, &hq->fresh);
 	return rq;
 }
 
@@ -322,6 +326,8 @@ static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 		WRITE_ONCE(d->vnow, c.first);
 	rq = iso_take(hq, gq, c.class);
 	charge(d, hq, rq, c.work);
+	if (unlikely(iso_is_paced(d)))
+		iso_pace_charge(d, c.work, READ_ONCE(hq->now));
 	if (gq->nr)
 		iso_tree_add(hq, gq);
 	return rq;
@@ -387,16 +393,27 @@ void iso_run_blocked(struct iso_disk *d)
 	blk_mq_run_hw_queues(d->disk.q, true);
 }
 
+/**
+ * iso_note_time() - tell all hardware queues what time it is
+ * @d: disk
+ * @now: ns
+ */
+void iso_note_time(struct iso_disk *d, u64 now)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		note_now(&d->hq[i], now);
+}
+
 /* Somebody was waited for, and has not come. */
 static enum hrtimer_restart iso_timer(struct hrtimer *timer)
 {
 	struct iso_disk *d = container_of(timer, struct iso_disk, timer);
 	u64 now = ktime_get_ns();
-	unsigned int i;
 
 	iso_end_wait(d, now);
-	for (i = 0; i < d->disk.nr_hqs; i++)
-		note_now(&d->hq[i], now);
+	iso_note_time(d, now);
 	iso_run_blocked(d);
 	return HRTIMER_NORESTART;
 }
@@ -485,7 +502,9 @@ static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
 		return false;
 	if (iso_waits(had)) {
 		WRITE_ONCE(g->think_ns, think_ns - think_ns / 64);
-		return false;
+		if (likely(!iso_has_target(g)))
+			return false;
+		goto out;
 	}
 	if (iso_in_device(had)) {
 		if (!READ_ONCE(g->held_for) && !READ_ONCE(g->gated))
@@ -503,8 +522,9 @@ static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
 		WRITE_ONCE(g->think_ns, (think_ns * 7 +
 					 min(think, NSEC_PER_SEC)) / 8);
 out:
-	return !vtime_before(vnow + READ_ONCE(d->ease),
-			     atomic64_read(&g->vtime));
+	if (unlikely(iso_has_target(g)))
+		return !iso_is_ahead(d, g, READ_ONCE(d->target_slack));
+	return !iso_is_ahead(d, g, READ_ONCE(d->ease));
 }
 
 /* The first time that @rq is seen with its bio: it holds a tag of its group's. */
@@ -706,6 +726,8 @@ static void leave_device(struct request *rq, u64 now)
 
 		iso_account(d, gq, rq, &sent, now);
 	}
+	if (now && unlikely(iso_has_target(gq->group)))
+		iso_latency_note(d, gq->group, rq, now);
 	rq->elv.priv[1] = (void *)(rq_state(rq) & ~RQ_IN_DEVICE);
 	atomic_dec(&hq->in_device);
 	wanted = atomic_read(&d->nr_blocked);
@@ -795,7 +817,7 @@ bool isoblk_allow_merge(struct request_queue *q, struct request *rq,
 {
 	struct iso_disk *d = q_to_iso(q);
 	u64 most = (u64)READ_ONCE(d->merge_kb) << 1;
-	u64 size = READ_ONCE(d->room.size) / READ_ONCE(d->unit);
+	u64 size = READ_ONCE(d->free_size) / READ_ONCE(d->unit);
 
 	if (READ_ONCE(d->busy_with) > FEW_REQUESTS * ISO_BUSY_ONE)
 		most = min(most, size / FEW_REQUESTS);
@@ -848,6 +870,7 @@ static void iso_group_init(struct isoblk_group *group)
 	g->group = group;
 	INIT_LIST_HEAD(&g->node);
 	INIT_LIST_HEAD(&g->holder);
+	INIT_LIST_HEAD(&g->target.node);
 	atomic64_set(&g->vtime, READ_ONCE(d->vnow));
 	for (i = 0; i < group->disk->nr_hqs; i++) {
 		struct iso_gq *gq = iso_gq(g, i);
@@ -902,6 +925,7 @@ static void iso_stat(struct isoblk_group *group, struct seq_file *s)
 				    READ_ONCE(g->share)) * SECTOR_SIZE /
 			   READ_ONCE(d->unit));
 	seq_printf(s, " isoblk.wait_us=%llu", waited_us(g));
+	iso_latency_stat(g, s);
 }
 
 /* The kernel makes one flush of many: a price for each who asked. */
@@ -920,6 +944,8 @@ static const struct isoblk_ops iso_ops = {
 	.group_init = iso_group_init,
 	.group_exit = iso_group_exit,
 	.charge_flush = iso_charge_flush,
+	.set_target = iso_set_target,
+	.target = iso_target_us,
 	.stat = iso_stat,
 };
 
@@ -984,6 +1010,7 @@ int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 		return ret;
 	INIT_LIST_HEAD(&d->groups);
 	INIT_LIST_HEAD(&d->holders);
+	iso_latency_init(d);
 	timer_setup(&d->tick, iso_tick, 0);
 	hrtimer_setup(&d->timer, iso_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	d->tags = q->tag_set->queue_depth;
@@ -1039,6 +1066,7 @@ void isoblk_core_exit(struct iso_disk *d, struct elevator_queue *eq)
 	hrtimer_cancel(&d->timer);
 	for (i = 0; i < d->disk.nr_hqs; i++)
 		hrtimer_cancel(&d->hq[i].probe);
+	iso_latency_exit(d);
 	isoblk_groups_exit(&d->disk, eq);
 	iso_free(d);
 }

@@ -12,6 +12,7 @@
 
 #include "isoblk_share.h"
 #include "price.h"
+#include "squeeze.h"
 #include "vtime.h"
 #include "window.h"
 
@@ -131,6 +132,30 @@ struct iso_sums {
 };
 
 /**
+ * struct iso_target - what came of a group's latency target: latency.c
+ * @node: in disk->targets while there is one; disk lock
+ * @nr: requests of it that have ended since there is one; any context
+ * @missed: those that were late; any context
+ * @seen_nr: @nr when counting began for the next verdict; disk lock
+ * @seen_missed: likewise @missed; disk lock
+ * @vtime: the group's when its use was last looked at; disk lock
+ * @judged_ns: when a request of it ended last that was looked at; disk lock
+ * @met: the last verdict; disk lock, read without
+ * @unreachable: missed also when others do next to nothing; disk lock, read without
+ */
+struct iso_target {
+	struct list_head node;
+	atomic64_t nr;
+	atomic64_t missed;
+	u64 seen_nr;
+	u64 seen_missed;
+	u64 vtime;
+	u64 judged_ns;
+	bool met;
+	bool unreachable;
+};
+
+/**
  * struct iso_group - a cgroup on a disk: isoblk_group_own()
  * @group: constant
  * @node: in disk->groups while @joined; disk lock
@@ -142,12 +167,15 @@ struct iso_sums {
  * @share_gen: the weights that @share is of; disk lock, a hint without
  * @vtime: what it was charged over its share; any context
  * @has: its requests, see ISO_WAITS; any context
+ * @target_ns: by when a request is to have ended, 0: no target; disk lock, read
+ *	without
  * @ended_ns: when the last of them left the device; any context
  * @think_ns: how long it usually has none before the next comes; any context
  * @seen: sums at the last scan; disk lock
  * @recent: of the last scans, each weighing three quarters of the next; disk lock
  * @gain: of holding others back for it, of ISO_GAIN_ONE; disk lock
  * @refill_vtime: @vtime at the last refill; disk lock
+ * @target: what came of @target_ns; see there
  */
 struct iso_group {
 	struct isoblk_group *group;
@@ -160,12 +188,14 @@ struct iso_group {
 	u64 share_gen;
 	atomic64_t vtime;
 	atomic64_t has;
+	u64 target_ns;
 	u64 ended_ns;
 	u64 think_ns;
 	struct iso_sums seen;
 	struct iso_sums recent;
 	u32 gain;
 	u64 refill_vtime;
+	struct iso_target target;
 };
 
 static inline struct iso_gq *iso_gq(const struct iso_group *g, unsigned int i)
@@ -304,6 +334,13 @@ struct iso_hq {
  * @charged: since the last; any context
  * @found_ns: when idle groups were last looked for; disk lock
  * @timer: ends such a wait
+ * @targets: groups that have a latency target; disk lock
+ * @counting: requests are counted for a verdict; disk lock
+ * @settle_ns: before this they are not, for there was a change; disk lock
+ * @least_ns: since when others do next to nothing, 0: they do more; disk lock
+ * @retry_ns: before this others are left alone, for it was in vain; disk lock
+ * @pace_at: when the others' next request may go, if they have a pace; any context
+ * @pace_timer: tells whoever waits for that
  * @tick: looks for idle groups
  * @price: of reads, writes and discards; disk lock, read without
  * @large: sectors from which a read, a write is a large one; disk lock, read without
@@ -316,6 +353,11 @@ struct iso_hq {
  * @stream_slack: the same of a group that streams; any context
  * @ease: two requests, as virtual time; any context
  * @debt_max: a group that is further ahead has nothing urgent; any context
+ * @squeeze: what others are left with for the sake of targets; disk lock, its pace read
+ *	without
+ * @target_slack: so far a group with a target may be ahead and go first; disk lock,
+ *	read without
+ * @free_size: what @room would have without targets; disk lock, read without
  * @idle_ns: time that may be lost by waiting; any context
  * @idle_since: since when somebody is waited for, 0: nobody is; any context
  * @nr_blocked: hardware queues that are
@@ -381,6 +423,13 @@ struct iso_disk {
 	u64 found_ns;
 	struct hrtimer timer;
 	struct timer_list tick;
+	struct list_head targets;
+	bool counting;
+	u64 settle_ns;
+	u64 least_ns;
+	u64 retry_ns;
+	atomic64_t pace_at;
+	struct hrtimer pace_timer;
 
 	struct price price[PRICE_OPS] ____cacheline_aligned_in_smp;
 	u64 large[2];
@@ -391,6 +440,9 @@ struct iso_disk {
 	u64 stream_slack;
 	u64 ease;
 	u64 debt_max;
+	struct squeeze squeeze;
+	u64 target_slack;
+	u64 free_size;
 	atomic64_t idle_ns;
 	u64 idle_since;
 	atomic_t nr_blocked;
@@ -415,12 +467,30 @@ static inline u32 iso_waits(u64 has)
 	return has;
 }
 
+/* @g was served further ahead of its time than @slack. */
+static inline bool iso_is_ahead(const struct iso_disk *d,
+				const struct iso_group *g, u64 slack)
+{
+	return vtime_before(READ_ONCE(d->vnow) + slack,
+			    atomic64_read(&g->vtime));
+}
+
 /* @g was served so far ahead of its time that nothing of it is urgent. */
 static inline bool iso_indebted(const struct iso_disk *d,
 				const struct iso_group *g)
 {
-	return vtime_before(READ_ONCE(d->vnow) + READ_ONCE(d->debt_max),
-			    atomic64_read(&g->vtime));
+	return iso_is_ahead(d, g, READ_ONCE(d->debt_max));
+}
+
+static inline bool iso_has_target(const struct iso_group *g)
+{
+	return READ_ONCE(g->target_ns);
+}
+
+/* Others than those with a target may send only so many units a second. */
+static inline bool iso_is_paced(const struct iso_disk *d)
+{
+	return READ_ONCE(d->squeeze.pace);
 }
 
 /* What a group of @share may still send until it is @slack ahead of @from, units. */
@@ -464,6 +534,7 @@ void iso_reorder(struct iso_disk *d);
 u64 iso_work_of(const struct iso_disk *d, const struct iso_hq *hq,
 		const struct request *rq);
 void iso_run_blocked(struct iso_disk *d);
+void iso_note_time(struct iso_disk *d, u64 now);
 int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 		     struct elevator_queue *eq,
 		     const struct iso_policy *policy);
@@ -560,6 +631,7 @@ void iso_first_request(struct iso_disk *d, u64 work);
 void iso_account(struct iso_disk *d, struct iso_gq *gq,
 		 const struct request *rq, const struct iso_sent *sent, u64 now);
 void iso_measure(struct iso_disk *d, u64 now);
+void iso_set_window(struct iso_disk *d);
 void iso_measure_restart(struct iso_disk *d);
 u64 iso_done_work(const struct iso_disk *d);
 
@@ -576,6 +648,19 @@ enum price_kind iso_kind(const struct iso_disk *d, enum isoblk_op op,
 /* late.c: how late processors are */
 void iso_probe(struct iso_hq *hq, u64 now);
 void iso_probe_init(struct iso_disk *d, struct iso_hq *hq);
+
+/* latency.c: latency targets, and what others are left with for their sake */
+void iso_latency_init(struct iso_disk *d);
+void iso_latency_exit(struct iso_disk *d);
+void iso_latency_note(struct iso_disk *d, struct iso_group *g,
+		      const struct request *rq, u64 now);
+void iso_latency_look(struct iso_disk *d, const struct window_epoch *e,
+		      u64 span, u64 now);
+void iso_latency_stat(struct iso_group *g, struct seq_file *s);
+void iso_set_target(struct isoblk_group *group, u32 us);
+u32 iso_target_us(struct isoblk_group *group);
+bool iso_pace_allows(struct iso_disk *d, u64 now);
+void iso_pace_charge(struct iso_disk *d, u64 work, u64 now);
 
 /* paper.c: budgets that come in rounds */
 bool iso_refill(struct iso_disk *d, u64 now, bool tick);

@@ -181,6 +181,8 @@ struct isoblk_outlet {
  * @group_init: these bytes are there, and zero; the group is not yet in use
  * @group_exit: a group that has taken part is about to be freed; disk->lock
  * @charge_flush: a flush was asked for, which is made with others; or NULL
+ * @set_target: a group has a latency target of so many us, 0: none; or NULL
+ * @target: which; NULL if @set_target is
  * @stat: what follows isoblk.used in io.stat; any context
  */
 struct isoblk_ops {
@@ -191,6 +193,8 @@ struct isoblk_ops {
 	void (*group_init)(struct isoblk_group *group);
 	void (*group_exit)(struct isoblk_group *group);
 	void (*charge_flush)(struct isoblk_group *group);
+	void (*set_target)(struct isoblk_group *group, u32 us);
+	u32 (*target)(struct isoblk_group *group);
 	void (*stat)(struct isoblk_group *group, struct seq_file *s);
 };
 
@@ -238,6 +242,12 @@ struct isoblk_disk {
 
 /* How often an elevator has its say, if it has one. */
 #define ISOBLK_TICK		msecs_to_jiffies(5)
+
+/* target.c: io.isoblk.latency */
+int isoblk_target_show(struct seq_file *sf, void *v);
+ssize_t isoblk_target_write(struct kernfs_open_file *of, char *buf,
+			    size_t nbytes, loff_t off);
+int isoblk_target_stat_show(struct seq_file *sf, void *v);
 
 /* share.c: groups, weights, who is active */
 extern struct blkcg_policy isoblk_policy;

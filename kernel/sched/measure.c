@@ -57,8 +57,13 @@ u64 iso_work_in(const struct iso_disk *d, u64 ns)
 }
 EXPORT_SYMBOL_GPL(iso_work_in);
 
-/* As much as the user wrote, or has been found. */
-static void set_window(struct iso_disk *d)
+/**
+ * iso_set_window() - give the device as much as the user wrote, or has been found
+ * @d: its disk lock is held
+ *
+ * Less if somebody's latency asks for it.
+ */
+void iso_set_window(struct iso_disk *d)
 {
 	u64 size = d->window_mode > 0 ? d->window_mode * d->unit : S32_MAX;
 
@@ -66,6 +71,9 @@ static void set_window(struct iso_disk *d)
 	if (!d->window_mode && !d->paper && !d->no_queue)
 		size = window_now(&d->window) * (d->prices.trying ? 4 : 1) +
 			iso_work_in(d, READ_ONCE(d->late_ns));
+	WRITE_ONCE(d->free_size, size);
+	if (unlikely(d->squeeze.window))
+		size = min(size, d->squeeze.window);
 	iso_room_resize(&d->room, size);
 }
 
@@ -79,7 +87,7 @@ void iso_measure_restart(struct iso_disk *d)
 
 	window_init(&d->window, max(FIRST_WORK * d->unit,
 				    FIRST_REQUESTS * d->mean_work));
-	set_window(d);
+	iso_set_window(d);
 }
 
 /**
@@ -292,9 +300,11 @@ void iso_measure(struct iso_disk *d, u64 now)
 	/* One trial at a time. */
 	if (d->prices.trying)
 		window_stop(&d->window);
-	else if (!d->window_mode && !d->paper)
+	else if (!d->window_mode && !d->paper && likely(!d->squeeze.window))
 		window_epoch(&d->window, &e);
-	set_window(d);
+	if (unlikely(!list_empty(&d->targets)))
+		iso_latency_look(d, &e, span, now);
+	iso_set_window(d);
 	trace_isoblk_epoch(d, &e);
 	WRITE_ONCE(d->ease, LEAST_REQUESTS * d->mean_work << VTIME_SHIFT);
 	WRITE_ONCE(d->slack, max(round_of(d) << VTIME_SHIFT, d->ease));

@@ -262,6 +262,9 @@ static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
 /* Take room for a request, or not. */
 static bool take_room(struct iso_disk *d, struct iso_hq *hq, u64 work)
 {
+	if (unlikely(iso_is_paced(d)) &&
+	    !iso_pace_allows(d, READ_ONCE(hq->now)))
+		return false;
 	if (iso_room_get(&d->room, hq->index, work))
 		return true;
 	if (atomic_read(&hq->in_device) >= LEAST_IN_DEVICE) {

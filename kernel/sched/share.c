@@ -411,6 +411,12 @@ static struct cftype isoblk_files[] = {
 		.seq_show = isoblk_weight_show,
 		.write = isoblk_weight_write,
 	},
+	{
+		.name = "isoblk.latency",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = isoblk_target_show,
+		.write = isoblk_target_write,
+	},
 	{ }
 };
 
@@ -420,6 +426,17 @@ static struct cftype isoblk_legacy_files[] = {
 		.flags = CFTYPE_NOT_ON_ROOT,
 		.seq_show = isoblk_weight_show,
 		.write = isoblk_weight_write,
+	},
+	{
+		.name = "isoblk.latency",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = isoblk_target_show,
+		.write = isoblk_target_write,
+	},
+	{
+		.name = "isoblk.latency_stat",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = isoblk_target_stat_show,
 	},
 	{
 		.name = "isoblk.io_service_bytes",
@@ -536,6 +553,15 @@ static void isoblk_pd_online(struct blkg_policy_data *pd)
 	group_set_weight(group, 0, blkcg_to_isoblk(pd->blkg->blkcg)->weight);
 }
 
+/* The disk is still there, and nobody finds the group any longer. */
+static void isoblk_pd_offline(struct blkg_policy_data *pd)
+{
+	struct isoblk_group *group = pd_to_group(pd);
+
+	if (group->disk->ops->set_target)
+		group->disk->ops->set_target(group, 0);
+}
+
 static void isoblk_pd_free(struct blkg_policy_data *pd)
 {
 	struct isoblk_group *group = pd_to_group(pd);
@@ -564,6 +590,7 @@ struct blkcg_policy isoblk_policy = {
 	.pd_alloc_fn	= isoblk_pd_alloc,
 	.pd_init_fn	= isoblk_pd_init,
 	.pd_online_fn	= isoblk_pd_online,
+	.pd_offline_fn	= isoblk_pd_offline,
 	.pd_free_fn	= isoblk_pd_free,
 	.pd_stat_fn	= isoblk_pd_stat,
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * isoblk's arithmetic: virtual time, and the loop that finds how much work the device
- * has at once, against devices whose answer is known.
+ * has at once, against devices whose answer is known. And latency targets: what is a miss,
+ * and what others are left with.
  *
  * The code under test is compiled into this module. It needs no other one.
  */
@@ -10,6 +11,7 @@
 
 #include "../sched/vtime.h"
 #include "../sched/window.c"
+#include "../sched/squeeze.c"
 
 #define SHARE(part)	((u32)(ISOBLK_SHARE_ONE / (part)))
 
@@ -258,6 +260,157 @@ static void no_rate_at_all_is_survived(struct kunit *test)
 	}
 }
 
+/* ---- latency targets ------------------------------------------------- */
+
+#define ALL_OF_IT	1000000ULL
+#define FULL_WINDOW	(256 * UNIT)
+
+static void three_late_of_few_are_a_miss(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, latency_judge(2, 2), LATENCY_UNSURE);
+	KUNIT_EXPECT_EQ(test, latency_judge(3, 3), LATENCY_MISSED);
+	KUNIT_EXPECT_EQ(test, latency_judge(10, 3), LATENCY_MISSED);
+}
+
+/* One in a hundred: three of 128 may be bad luck. */
+static void as_many_as_may_be_late_are_no_miss(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, latency_judge(128, 3), LATENCY_UNSURE);
+	KUNIT_EXPECT_EQ(test, latency_judge(1024, 8), LATENCY_MET);
+	KUNIT_EXPECT_EQ(test, latency_judge(1024, 9), LATENCY_MISSED);
+	KUNIT_EXPECT_EQ(test, latency_judge(100000, 1000), LATENCY_MISSED);
+}
+
+static void that_there_is_room_takes_many(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, latency_judge(0, 0), LATENCY_UNSURE);
+	KUNIT_EXPECT_EQ(test, latency_judge(399, 0), LATENCY_UNSURE);
+	KUNIT_EXPECT_EQ(test, latency_judge(400, 0), LATENCY_ROOM);
+	KUNIT_EXPECT_EQ(test, latency_judge(400, 1), LATENCY_UNSURE);
+	KUNIT_EXPECT_EQ(test, latency_judge(1024, 4), LATENCY_ROOM);
+	KUNIT_EXPECT_EQ(test, latency_judge(1024, 5), LATENCY_MET);
+}
+
+static const struct squeeze_seen usual = {
+	.peak = FULL_WINDOW,
+	.least = 2 * UNIT,
+	.rate = ALL_OF_IT,
+};
+
+static void the_window_gives_way_before_the_pace(struct kunit *test)
+{
+	struct squeeze s = {};
+	unsigned int steps = 0;
+	u64 before;
+
+	do {
+		before = s.window ?: FULL_WINDOW;
+		squeeze_tighten(&s, 100, 50, &usual);
+		KUNIT_EXPECT_LE(test, s.window, before);
+		KUNIT_EXPECT_GE(test, s.window, usual.least);
+	} while (!s.pace && ++steps < AT_ONCE);
+
+	KUNIT_EXPECT_EQ(test, s.full, ALL_OF_IT);
+	KUNIT_EXPECT_LE(test, s.window, usual.least + usual.least / 4);
+	KUNIT_EXPECT_LT(test, s.pace, ALL_OF_IT);
+}
+
+/* Twice what may be late halves it; a little more takes an eighth; more than half never. */
+static void a_step_is_as_large_as_the_miss(struct kunit *test)
+{
+	struct squeeze s = {};
+
+	squeeze_tighten(&s, 1024, 9, &usual);
+	KUNIT_EXPECT_EQ(test, s.window, FULL_WINDOW / 8 * 7);
+	s.window = 0;
+	squeeze_tighten(&s, 1024, 16, &usual);
+	KUNIT_EXPECT_EQ(test, s.window, FULL_WINDOW / 2);
+	s.window = 0;
+	squeeze_tighten(&s, 100, 100, &usual);
+	KUNIT_EXPECT_EQ(test, s.window, FULL_WINDOW / 2);
+}
+
+static void others_go_on_however_often_it_is_missed(struct kunit *test)
+{
+	struct squeeze s = {};
+	unsigned int i;
+
+	for (i = 0; i < AT_ONCE; i++)
+		squeeze_tighten(&s, 100, 100, &usual);
+	KUNIT_EXPECT_TRUE(test, squeeze_is_least(&s));
+	KUNIT_EXPECT_EQ(test, s.pace, ALL_OF_IT / PACE_LEAST);
+	KUNIT_EXPECT_EQ(test, s.window, usual.least);
+}
+
+static void all_is_given_back_and_the_pace_first(struct kunit *test)
+{
+	struct squeeze s = {};
+	unsigned int i;
+	u64 window;
+
+	for (i = 0; i < AT_ONCE; i++)
+		squeeze_tighten(&s, 100, 100, &usual);
+	window = s.window;
+	for (i = 0; s.pace && i < AT_ONCE; i++) {
+		squeeze_relax(&s, FULL_WINDOW);
+		KUNIT_EXPECT_EQ(test, s.window, window);
+	}
+	KUNIT_EXPECT_EQ(test, s.pace, 0);
+	for (i = 0; s.window && i < AT_ONCE; i++)
+		squeeze_relax(&s, FULL_WINDOW);
+	KUNIT_EXPECT_EQ(test, s.window, 0);
+	squeeze_relax(&s, FULL_WINDOW);
+	KUNIT_EXPECT_EQ(test, s.window, 0);
+}
+
+/* A drive that is idle from the start, or does nothing: no division by it, no pace of 0. */
+static void a_device_that_did_nothing_has_a_pace(struct kunit *test)
+{
+	static const struct squeeze_seen idle = { .least = 2 };
+	struct squeeze s = {};
+	unsigned int i;
+
+	for (i = 0; i < AT_ONCE; i++)
+		squeeze_tighten(&s, 3, 3, &idle);
+	KUNIT_EXPECT_EQ(test, s.window, 2);
+	KUNIT_EXPECT_EQ(test, s.pace, 1);
+	KUNIT_EXPECT_TRUE(test, squeeze_is_least(&s));
+}
+
+/*
+ * Reads that meet a program of the others': as often as those write. The loop ends where
+ * one in a hundred is late, and stays near it.
+ */
+static void the_loop_finds_what_can_be_given(struct kunit *test)
+{
+	u64 late, part, nr = 1024, sum = 0, over = 0;
+	struct squeeze s = {};
+	unsigned int i;
+
+	for (i = 0; i < 4 * AT_ONCE; i++) {
+		/* A fifth is late at full speed, of any window. */
+		part = s.pace ?: ALL_OF_IT;
+		late = nr * part / (5 * ALL_OF_IT);
+		switch (latency_judge(nr, late)) {
+		case LATENCY_MISSED:
+			squeeze_tighten(&s, nr, late, &usual);
+			break;
+		case LATENCY_ROOM:
+			squeeze_relax(&s, FULL_WINDOW);
+			break;
+		default:
+			break;
+		}
+		if (i < AT_ONCE)
+			continue;
+		sum += part;
+		over += 100 * late > nr;
+	}
+	/* A twentieth would be exact. */
+	KUNIT_EXPECT_GT(test, sum / (3 * AT_ONCE), ALL_OF_IT / 50);
+	KUNIT_EXPECT_EQ(test, over, 0);
+}
+
 static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(a_step_is_work_over_share),
 	KUNIT_CASE(the_longest_step_is_bounded),
@@ -275,6 +428,15 @@ static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(a_trial_of_steady_rates_ends_at_the_first_look),
 	KUNIT_CASE(the_window_is_never_below_the_least),
 	KUNIT_CASE(no_rate_at_all_is_survived),
+	KUNIT_CASE(three_late_of_few_are_a_miss),
+	KUNIT_CASE(as_many_as_may_be_late_are_no_miss),
+	KUNIT_CASE(that_there_is_room_takes_many),
+	KUNIT_CASE(the_window_gives_way_before_the_pace),
+	KUNIT_CASE(a_step_is_as_large_as_the_miss),
+	KUNIT_CASE(others_go_on_however_often_it_is_missed),
+	KUNIT_CASE(all_is_given_back_and_the_pace_first),
+	KUNIT_CASE(a_device_that_did_nothing_has_a_pace),
+	KUNIT_CASE(the_loop_finds_what_can_be_given),
 	{ }
 };
 

@@ -17,6 +17,7 @@
 #include "part_of_test.h"
 
 #include "../sched/share.c"
+#include "../sched/target.c"
 #include "../sched/gate.c"
 #include "../sched/outlet.c"
 #include "../sched/disk.c"
