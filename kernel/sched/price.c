@@ -37,10 +37,12 @@
 #define PRICE_SAMPLE_ONE	4096
 
 /*
- * Samples in a trial: before the first look, and at most. Of each price those before the
+ * Samples in a trial: before the first look, for it to be seen that nobody minds, and at
+ * most. Of each price those before the
  * last few count half, for what a drive did at first may not be what it goes on to do.
  */
 #define TRIAL_LOOK		4
+#define TRIAL_ENOUGH		8
 #define TRIAL_FEW		6
 #define TRIAL_MOST		32
 
@@ -58,7 +60,7 @@
 #define ANSWER_PART		8
 
 /* Below this part of the work a kind is not tried: it would not be seen. */
-#define SEEN_PART		32
+#define SEEN_PART		16
 
 /* A price that is off by less than this part of itself is right. */
 #define RIGHT_PART		16
@@ -77,7 +79,7 @@
 
 /* Epochs between trials: after a change, and if nothing changes. */
 #define PAUSE_LEAST		8
-#define PAUSE_MOST		256
+#define PAUSE_MOST		2048
 
 /* What was seen so many epochs ago no longer counts. */
 #define SEEN_EPOCHS		8
@@ -351,8 +353,11 @@ static void judge(struct prices *p)
 	 */
 	if (ANSWER_PART * (more * rest + less * usual) < usual * rest ||
 	    min(more, less) < -2 * off) {
-		if (last)
-			leave_as_it_is(p);
+		if (p->samples < TRIAL_ENOUGH)
+			return;
+		/* It will hardly be otherwise soon. */
+		p->pause[p->axis] = min(p->pause[p->axis] * 4, PAUSE_MOST);
+		leave_as_it_is(p);
 		return;
 	}
 	/* Lost by these, gained by the others: alike, if the price is right. */
