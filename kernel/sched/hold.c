@@ -19,7 +19,7 @@
  * by that it makes good later: the times stand.
  *
  * A group whose bios wait for tags (gate.c) has more to send than is ever seen of it
- * here. It is always waited for, unless it has a request that waits in its turn.
+ * here. It is always waited for.
  *
  * A group that has no request is waited for if it usually comes back at once,
  * for twice its usual think time; all such waits together may take @idle_loss of
@@ -123,8 +123,7 @@ static struct horizon find_horizon(struct iso_disk *d, u64 now)
 
 	list_for_each_entry(g, &d->holders, holder) {
 		has = atomic64_read(&g->has);
-		if ((d->trial || !g->held_for) &&
-		    (!g->gated || iso_waits(has)))
+		if ((d->trial || !g->held_for) && !g->gated)
 			continue;
 		longer = 0;
 		if (!has) {
