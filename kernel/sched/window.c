@@ -29,6 +29,9 @@
 /* So many epochs in which nobody needs more end the growth. */
 #define GROW_PATIENCE		16
 
+/* In so many it has done what it was given before there was a window. */
+#define DRAIN_PATIENCE		16
+
 /* In a trial: up must bring so much, and downs may cost so much, of WINDOW_ONE. */
 #define UP_GAIN			10
 #define DOWN_LOSS		8LL
@@ -252,8 +255,11 @@ static void grow(struct window *w, const struct window_epoch *e)
 		w->skip--;
 		return;
 	}
-	/* What came before there was a window is still in the device. */
-	if (e->peak > w->size + w->size / 4)
+	/*
+	 * What came before there was a window is still in the device; if it is for
+	 * long, then a request is that large.
+	 */
+	if (e->peak > w->size + w->size / 4 && w->drain++ < DRAIN_PATIENCE)
 		return;
 	if (w->last && e->rate <= w->last + w->last / WINDOW_ONE * GROW_GAIN) {
 		/* The size before was enough. */

@@ -31,6 +31,7 @@ struct window_sample {
  * @pause: epochs between trials
  * @step: how far down the next trial goes
  * @left: epochs left of this phase
+ * @drain: epochs in which the device had more than a window that was to grow
  * @lost: what steps down have cost, of WINDOW_ONE
  * @back: the size before the last step down, 0: it was none
  * @back_rate: and the rate
@@ -53,6 +54,7 @@ struct window {
 	unsigned int pause;
 	unsigned int step;
 	unsigned int left;
+	unsigned int drain;
 	s64 lost;
 	u64 back;
 	u64 back_rate;
