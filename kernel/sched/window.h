@@ -37,6 +37,8 @@ struct window_sample {
  * @back_rate: and the rate
  * @seen: epochs of this pause in which somebody had to wait
  * @seen_rate: sum of their rates
+ * @usual: rate of the last pause in which somebody had to wait, 0: not known
+ * @slower: of the epochs with @size, the last in which the device did much less than that
  * @faster: of these epochs, the last in which the device did much more than before
  * @at: samples of @size and of @trial
  */
@@ -60,6 +62,8 @@ struct window {
 	u64 back_rate;
 	u64 seen;
 	u64 seen_rate;
+	u64 usual;
+	unsigned int slower;
 	unsigned int faster;
 	struct window_sample at[2];
 };
