@@ -190,13 +190,15 @@ static bool rq_urgent(const struct request *rq)
 
 /* ---- dispatch ------------------------------------------------------------- */
 
-static void note_peak(struct iso_disk *d, struct iso_hq *hq)
+static void note_peak(struct iso_disk *d, struct iso_hq *hq, u64 work)
 {
 	s64 in = READ_ONCE(d->room.size) - atomic64_read(&d->room.pool) -
 		atomic64_read(&d->room.lease[hq->index].spare);
 
 	if (in > (s64)READ_ONCE(d->peak))
 		WRITE_ONCE(d->peak, in);
+	if (work > READ_ONCE(d->largest_now))
+		WRITE_ONCE(d->largest_now, work);
 }
 
 /* @rq goes to the device. */
@@ -219,7 +221,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	atomic64_add(ISO_IN_DEVICE - ISO_WAITS, &g->has);
 	atomic_inc(&hq->in_device);
 	WRITE_ONCE(hq->nr, hq->nr - 1);
-	note_peak(d, hq);
+	note_peak(d, hq, work);
 	rq_set_state(rq, RQ_IN_DEVICE, work);
 	WRITE_ONCE(gq->common->bytes[op],
 		   gq->common->bytes[op] + blk_rq_bytes(rq));

@@ -253,6 +253,9 @@ struct iso_hq {
  * @hold_len: scans from one to the next; disk lock
  * @hold_changed: @holders has, since this scan began; disk lock
  * @peak: the most work that the device had in this epoch; any context
+ * @largest_now: the largest request in this epoch, units; any context
+ * @largest: of late; disk lock
+ * @beside: what the device may have beside the window for its sake; disk lock
  * @limited: the window was full in this epoch; any context
  * @mean_work: of a request; disk lock, read without
  * @busy_with: so many requests at once keep the device busy, smoothed, of
@@ -318,6 +321,9 @@ struct iso_disk {
 	unsigned int hold_len;
 	bool hold_changed;
 	u64 peak;
+	u64 largest_now;
+	u64 largest;
+	u64 beside;
 	bool limited;
 	u64 mean_work;
 	u64 busy_with;

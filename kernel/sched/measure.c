@@ -43,6 +43,9 @@
 /* Time of the device for which metadata and swap may be ahead of their share. */
 #define DEBT_NS			(20 * NSEC_PER_MSEC)
 
+/* The largest request is forgotten at this pace: so seldom one may come and count. */
+#define LARGEST_EPOCHS		16
+
 /* Waiting that was not used up is not saved beyond this. */
 #define IDLE_MOST_NS		(5 * NSEC_PER_MSEC)
 
@@ -64,7 +67,7 @@ static void set_window(struct iso_disk *d)
 
 	/* What answers at once has no queue to be kept short. */
 	if (!d->window_mode && !d->paper && !d->no_queue)
-		size = window_now(&d->window);
+		size = window_now(&d->window) + d->beside;
 	iso_room_resize(&d->room, size);
 }
 
@@ -175,6 +178,20 @@ static void note_rate(struct iso_disk *d, u64 rate)
 		d->rate = max(d->rate, d->rates[i]);
 }
 
+/*
+ * A request that is larger than most needs its place beside the window: else it waits
+ * until the device is nearly empty, and the small ones until it has ended.
+ */
+static void note_largest(struct iso_disk *d)
+{
+	u64 largest = max(READ_ONCE(d->largest_now),
+			  d->largest - d->largest / LARGEST_EPOCHS);
+
+	WRITE_ONCE(d->largest_now, 0);
+	d->largest = largest;
+	d->beside = largest - min(largest, d->mean_work);
+}
+
 static void renew_base(struct iso_disk *d, u64 now)
 {
 	if (now - d->base_ns < BASE_NS)
@@ -236,12 +253,14 @@ void iso_measure(struct iso_disk *d, u64 now)
 	e.rate = mul_u64_u64_div_u64(work, NSEC_PER_SEC, span);
 	e.limited = READ_ONCE(d->limited);
 	e.peak = READ_ONCE(d->peak);
+	e.peak -= min(e.peak, d->beside);
 	e.least = LEAST_REQUESTS * d->mean_work;
 	/* Little's law: so much there would be, had all taken the least time. */
 	e.busy = div64_u64(sum.base_area - d->seen.base_area, span);
 	base = div64_u64(sum.base_area - d->seen.base_area, max(work, 1ULL));
 	WRITE_ONCE(d->busy_with, (d->busy_with * 7 + e.busy * ISO_BUSY_ONE /
 				  d->mean_work) / 8);
+	note_largest(d);
 	d->seen = sum;
 	WRITE_ONCE(d->limited, false);
 	WRITE_ONCE(d->peak, 0);
