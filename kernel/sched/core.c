@@ -208,8 +208,8 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	struct iso_gq *gq = rq_to_gq(rq);
 	struct iso_group *g = gq->group;
 	enum isoblk_op op = rq_op(rq);
+	u64 now, waited;
 	bool indebted;
-	u64 now;
 
 	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
 	if (unlikely(READ_ONCE(d->paper)))
@@ -227,8 +227,11 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 		   gq->common->bytes[op] + blk_rq_bytes(rq));
 	WRITE_ONCE(gq->common->ios[op], gq->common->ios[op] + 1);
 	now = READ_ONCE(hq->now);
-	if (now > rq->start_time_ns)
-		WRITE_ONCE(gq->wait_ns, gq->wait_ns + now - rq->start_time_ns);
+	if (now <= rq->start_time_ns)
+		return;
+	waited = now - rq->start_time_ns;
+	WRITE_ONCE(gq->wait_ns, gq->wait_ns + waited);
+	WRITE_ONCE(gq->wait_area, gq->wait_area + waited * work);
 }
 
 /* Nothing may go for now; whoever would be next has time @tag. */

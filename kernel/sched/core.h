@@ -96,7 +96,8 @@ struct iso_policy {
  * @fifo: requests that wait, by class; hq->lock
  * @nr: how many; hq->lock, read without
  * @wait_ns: from insertion to the device, in all; hq->lock, read without
- * @area: of what has completed, work x time since insertion; any context
+ * @wait_area: work x time from insertion to the device; hq->lock, read without
+ * @area: of what has completed, work x time in the device; any context
  * @base_area: the same, had each taken the least time; any context
  */
 struct iso_gq {
@@ -110,15 +111,17 @@ struct iso_gq {
 	struct list_head fifo[ISO_CLASSES];
 	unsigned int nr;
 	u64 wait_ns;
+	u64 wait_area;
 	atomic64_t area;
 	atomic64_t base_area;
 };
 
 /**
- * struct iso_sums - @area and @base_area of a group, and the disk's area
+ * struct iso_sums - @area, @wait_area and @base_area of a group, and the disk's area
  */
 struct iso_sums {
 	u64 area;
+	u64 wait;
 	u64 base;
 	u64 all;
 };
@@ -169,14 +172,12 @@ struct iso_group {
  * @work: of all
  * @area: work x time in the device
  * @base_area: the same, had each taken the least time
- * @wait_area: work x time since insertion
  */
 struct iso_done {
 	u64 nr;
 	u64 work;
 	u64 area;
 	u64 base_area;
-	u64 wait_area;
 };
 
 /**

@@ -118,27 +118,25 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 {
 	unsigned int c = min(fls(sectors), ISO_SIZES - 1);
 	unsigned int dir = op_is_write(rq->cmd_flags);
-	u64 took, waited;
+	u64 took;
 	u32 base;
 
 	if (!rq->io_start_time_ns || now <= rq->io_start_time_ns)
 		return;
 	took = min_t(u64, now - rq->io_start_time_ns, U32_MAX - 1);
-	waited = now - min(rq->start_time_ns, rq->io_start_time_ns);
 	if (took < READ_ONCE(d->base[0][dir][c]))
 		WRITE_ONCE(d->base[0][dir][c], took);
 	base = min(READ_ONCE(d->base[0][dir][c]), READ_ONCE(d->base[1][dir][c]));
 
 	/* Alone, a group has nobody to be held back. */
 	if (READ_ONCE(d->nr_groups) > 1) {
-		atomic64_add(waited * work, &gq->area);
+		atomic64_add(took * work, &gq->area);
 		atomic64_add(base * work, &gq->base_area);
 	}
 	this_cpu_inc(d->done->nr);
 	this_cpu_add(d->done->work, work);
 	this_cpu_add(d->done->area, took * work);
 	this_cpu_add(d->done->base_area, base * work);
-	this_cpu_add(d->done->wait_area, waited * work);
 }
 
 static struct iso_done sum_up(const struct iso_disk *d)
@@ -153,7 +151,6 @@ static struct iso_done sum_up(const struct iso_disk *d)
 		sum.work += READ_ONCE(done->work);
 		sum.area += READ_ONCE(done->area);
 		sum.base_area += READ_ONCE(done->base_area);
-		sum.wait_area += READ_ONCE(done->wait_area);
 	}
 	return sum;
 }
