@@ -27,6 +27,9 @@
  * What others may wait for in turn (metadata, journal, swap) goes first of all. It
  * is charged to its owner, and is ordinary once the owner is far ahead.
  *
+ * A disk that turns has an order of its own, by which who is far away waits until the
+ * stream ends: while it has a request of somebody who comes back, it gets no other.
+ *
  * A group keeps its turn until it is the slack ahead of the next on a disk that
  * turns, for there every change is a seek; and further as long as it streams and
  * fills the device alone, for streams that alternate request by request meet on the
@@ -102,6 +105,7 @@
  */
 #define RQ_IN_DEVICE		BIT(0)
 #define RQ_REFUNDED		BIT(1)	/* it came back, and what it was charged too */
+#define RQ_FIRST		BIT(2)	/* it went before all others, on a disk that turns */
 #define RQ_WORK_SHIFT		4
 #define RQ_WORK_MOST		GENMASK(27, 0)
 #define RQ_SECTORS_SHIFT	32
@@ -295,6 +299,10 @@ static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 	class = iso_next_class(hq, gq);
 	rq = iso_take(hq, gq, class);
 	force(d, hq, rq, class);
+	if (d->rotational) {
+		atomic_inc(&d->nr_first);
+		rq->elv.priv[1] = (void *)(rq_state(rq) | RQ_FIRST);
+	}
 	if (gq->nr)
 		iso_tree_add(hq, gq);
 	return rq;
@@ -606,7 +614,9 @@ static void leave_device(struct request *rq, u64 now)
 	note_now(hq, now);
 	if (now)
 		iso_account(d, gq, rq, rq_sectors(rq), work, now);
-	rq->elv.priv[1] = (void *)(rq_state(rq) & ~RQ_IN_DEVICE);
+	if (rq_state(rq) & RQ_FIRST)
+		atomic_dec(&d->nr_first);
+	rq->elv.priv[1] = (void *)(rq_state(rq) & ~(RQ_IN_DEVICE | RQ_FIRST));
 	atomic_dec(&hq->in_device);
 	wanted = atomic_read(&d->nr_blocked);
 	iso_room_put(&d->room, hq->index, work, wanted);

@@ -284,6 +284,8 @@ struct iso_hq {
  * @debt_max: a group that is further ahead has nothing urgent; any context
  * @idle_ns: time that may be lost by waiting; any context
  * @idle_since: since when somebody is waited for, 0: nobody is; any context
+ * @nr_first: requests in the device that went before all others, if it turns; any
+ *	context
  * @nr_blocked: hardware queues that are
  * @room: the window: work that the device may have at once; disk lock to resize
  * @tokens: requests of each class that it may have, if the policy tells them apart;
@@ -350,6 +352,7 @@ struct iso_disk {
 	u64 debt_max;
 	atomic64_t idle_ns;
 	u64 idle_since;
+	atomic_t nr_first;
 	atomic_t nr_blocked;
 	struct iso_room room ____cacheline_aligned_in_smp;
 	struct iso_room tokens[ISO_CLASSES];
