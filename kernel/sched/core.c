@@ -27,6 +27,9 @@
  * What others may wait for in turn (metadata, journal, swap) goes first of all. It
  * is charged to its owner, and is ordinary once the owner is far ahead.
  *
+ * A disk that turns has an order of its own, by which who is far away waits until the
+ * stream ends: while it has a request of somebody who comes back, it gets no other.
+ *
  * A group keeps its turn until it is the slack ahead of the next on a disk that
  * turns, for there every change is a seek; and further as long as it streams and
  * fills the device alone, for streams that alternate request by request meet on the
@@ -107,8 +110,9 @@
 #define RQ_AT_HEAD		BIT(2)	/* it is to go before its group's others */
 #define RQ_FRESH		BIT(3)	/* when it came, its group was not ahead */
 #define RQ_NO_SEEK		BIT(4)	/* it begins where the one before ended */
-#define RQ_WORK_SHIFT		5
-#define RQ_WORK_MOST		GENMASK(26, 0)
+#define RQ_FIRST		BIT(5)	/* it went before all others, on a disk that turns */
+#define RQ_WORK_SHIFT		6
+#define RQ_WORK_MOST		GENMASK(25, 0)
 #define RQ_SECTORS_SHIFT	32
 
 static_assert(BITS_PER_LONG == 64);
@@ -191,13 +195,15 @@ static bool rq_urgent(const struct request *rq)
 
 /* ---- dispatch ------------------------------------------------------------- */
 
-static void note_peak(struct iso_disk *d, struct iso_hq *hq)
+static void note_peak(struct iso_disk *d, struct iso_hq *hq, u64 work)
 {
 	s64 in = READ_ONCE(d->room.size) - atomic64_read(&d->room.pool) -
 		atomic64_read(&d->room.lease[hq->index].spare);
 
 	if (in > (s64)READ_ONCE(d->peak))
 		WRITE_ONCE(d->peak, in);
+	if (work > READ_ONCE(d->largest_now))
+		WRITE_ONCE(d->largest_now, work);
 }
 
 /* @rq goes to the device. */
@@ -207,8 +213,8 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	struct iso_gq *gq = rq_to_gq(rq);
 	struct iso_group *g = gq->group;
 	enum isoblk_op op = isoblk_rq_op(rq);
+	u64 now, waited;
 	bool indebted;
-	u64 now;
 
 	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
 	if (unlikely(READ_ONCE(d->paper)))
@@ -220,7 +226,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	atomic64_add(ISO_IN_DEVICE - ISO_WAITS, &g->has);
 	atomic_inc(&hq->in_device);
 	WRITE_ONCE(hq->nr, hq->nr - 1);
-	note_peak(d, hq);
+	note_peak(d, hq, work);
 	rq_set_state(rq, RQ_IN_DEVICE |
 		     (rq_no_seek(d, hq, rq) ? RQ_NO_SEEK : 0), work);
 	hq->head = blk_rq_pos(rq) + blk_rq_sectors(rq);
@@ -228,8 +234,11 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 		   gq->common->bytes[op] + blk_rq_bytes(rq));
 	WRITE_ONCE(gq->common->ios[op], gq->common->ios[op] + 1);
 	now = READ_ONCE(hq->now);
-	if (now > rq->start_time_ns)
-		WRITE_ONCE(gq->wait_ns, gq->wait_ns + now - rq->start_time_ns);
+	if (now <= rq->start_time_ns)
+		return;
+	waited = now - rq->start_time_ns;
+	WRITE_ONCE(gq->wait_ns, gq->wait_ns + waited);
+	WRITE_ONCE(gq->wait_area, gq->wait_area + waited * work);
 }
 
 /* Nothing may go for now; whoever would be next has time @tag. */
@@ -293,6 +302,10 @@ static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 	class = iso_next_class(hq, gq);
 	rq = iso_take(hq, gq, class);
 	force(d, hq, rq, class);
+	if (d->rotational) {
+		atomic_inc(&d->nr_first);
+		rq->elv.priv[1] = (void *)(rq_state(rq) | RQ_FIRST);
+	}
 	if (gq->nr)
 		iso_tree_add(hq, gq);
 	/* The pace of the others is not for it. */
@@ -728,7 +741,9 @@ static void leave_device(struct request *rq, u64 now)
 	}
 	if (now && unlikely(iso_has_target(gq->group)))
 		iso_latency_note(d, gq->group, rq, now);
-	rq->elv.priv[1] = (void *)(rq_state(rq) & ~RQ_IN_DEVICE);
+	if (rq_state(rq) & RQ_FIRST)
+		atomic_dec(&d->nr_first);
+	rq->elv.priv[1] = (void *)(rq_state(rq) & ~(RQ_IN_DEVICE | RQ_FIRST));
 	atomic_dec(&hq->in_device);
 	wanted = atomic_read(&d->nr_blocked);
 	iso_room_put(&d->room, hq->index, work, wanted);

@@ -104,7 +104,8 @@ struct iso_policy {
  * @fifo: requests that wait, by class; hq->lock
  * @nr: how many; hq->lock, read without
  * @wait_ns: from insertion to the device, in all; hq->lock, read without
- * @area: of what has completed, work x time since insertion; any context
+ * @wait_area: work x time from insertion to the device; hq->lock, read without
+ * @area: of what has completed, work x time in the device; any context
  * @base_area: the same, had each taken the least time; any context
  */
 struct iso_gq {
@@ -118,15 +119,17 @@ struct iso_gq {
 	struct list_head fifo[ISO_CLASSES];
 	unsigned int nr;
 	u64 wait_ns;
+	u64 wait_area;
 	atomic64_t area;
 	atomic64_t base_area;
 };
 
 /**
- * struct iso_sums - @area and @base_area of a group, and the disk's area
+ * struct iso_sums - @area, @wait_area and @base_area of a group, and the disk's area
  */
 struct iso_sums {
 	u64 area;
+	u64 wait;
 	u64 base;
 	u64 all;
 };
@@ -209,7 +212,6 @@ static inline struct iso_gq *iso_gq(const struct iso_group *g, unsigned int i)
  * @work: of all
  * @area: work x time in the device
  * @base_area: the same, had each taken the least time
- * @wait_area: work x time since insertion
  * @sums: of all by kind, where time is charged
  */
 struct iso_done {
@@ -217,7 +219,6 @@ struct iso_done {
 	u64 work;
 	u64 area;
 	u64 base_area;
-	u64 wait_area;
 	struct price_sums sums;
 };
 
@@ -313,6 +314,9 @@ struct iso_hq {
  * @hold_len: scans from one to the next; disk lock
  * @hold_changed: @holders has, since this scan began; disk lock
  * @peak: the most work that the device had in this epoch; any context
+ * @largest_now: the largest request in this epoch, units; any context
+ * @largest: of late; disk lock
+ * @beside: what the device may have beside the window for its sake; disk lock
  * @limited: the window was full in this epoch; any context
  * @mean_work: of a request; disk lock, read without
  * @busy_with: so many requests at once keep the device busy, smoothed, of
@@ -360,6 +364,8 @@ struct iso_hq {
  * @free_size: what @room would have without targets; disk lock, read without
  * @idle_ns: time that may be lost by waiting; any context
  * @idle_since: since when somebody is waited for, 0: nobody is; any context
+ * @nr_first: requests in the device that went before all others, if it turns; any
+ *	context
  * @nr_blocked: hardware queues that are
  * @room: the window: work that the device may have at once; disk lock to resize
  * @tokens: requests of each class that it may have, if the policy tells them apart;
@@ -402,6 +408,9 @@ struct iso_disk {
 	unsigned int hold_len;
 	bool hold_changed;
 	u64 peak;
+	u64 largest_now;
+	u64 largest;
+	u64 beside;
 	bool limited;
 	u64 mean_work;
 	u64 busy_with;
@@ -445,6 +454,7 @@ struct iso_disk {
 	u64 free_size;
 	atomic64_t idle_ns;
 	u64 idle_since;
+	atomic_t nr_first;
 	atomic_t nr_blocked;
 	struct iso_room room ____cacheline_aligned_in_smp;
 	struct iso_room tokens[ISO_CLASSES];

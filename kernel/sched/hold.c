@@ -19,7 +19,7 @@
  * by that it makes good later: the times stand.
  *
  * A group whose bios wait for tags (gate.c) has more to send than is ever seen of it
- * here. It is always waited for, unless it has a request that waits in its turn.
+ * here. It is always waited for.
  *
  * A group that has no request is waited for if it usually comes back at once,
  * for twice its usual think time; all such waits together may take @idle_loss of
@@ -123,8 +123,7 @@ static struct horizon find_horizon(struct iso_disk *d, u64 now)
 
 	list_for_each_entry(g, &d->holders, holder) {
 		has = atomic64_read(&g->has);
-		if ((d->trial || !g->held_for) &&
-		    (!g->gated || iso_waits(has)))
+		if ((d->trial || !g->held_for) && !g->gated)
 			continue;
 		longer = 0;
 		if (!has) {
@@ -221,11 +220,11 @@ bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 
 static u32 gain_of(const struct iso_sums *s)
 {
-	u64 more;
+	u64 took = s->area + s->wait, more;
 
-	if (!s->base || !s->all || s->area <= s->base)
+	if (!s->base || !s->all || took <= s->base)
 		return 0;
-	more = mul_u64_u64_div_u64(s->area - s->base, ISO_GAIN_ONE, s->base);
+	more = mul_u64_u64_div_u64(took - s->base, ISO_GAIN_ONE, s->base);
 	return min(mul_u64_u64_div_u64(more, s->area, s->all), GAIN_MOST);
 }
 
@@ -300,6 +299,7 @@ static struct iso_sums sums_of(const struct iso_disk *d,
 
 	for (i = 0; i < d->disk.nr_hqs; i++) {
 		s.area += atomic64_read(&iso_gq(g, i)->area);
+		s.wait += READ_ONCE(iso_gq(g, i)->wait_area);
 		s.base += atomic64_read(&iso_gq(g, i)->base_area);
 	}
 	return s;
@@ -313,6 +313,7 @@ static void smooth(u64 *recent, u64 now, u64 seen)
 static void smooth_sums(struct iso_group *g, const struct iso_sums *s)
 {
 	smooth(&g->recent.area, s->area, g->seen.area);
+	smooth(&g->recent.wait, s->wait, g->seen.wait);
 	smooth(&g->recent.base, s->base, g->seen.base);
 	smooth(&g->recent.all, s->all, g->seen.all);
 	g->seen = *s;
@@ -394,7 +395,7 @@ void iso_hold_nobody(struct iso_disk *d)
 void iso_scan(struct iso_disk *d, u64 now)
 {
 	bool over = d->trial && trial_over(d, now), free;
-	u64 all = d->seen.wait_area;
+	u64 all = d->seen.area;
 	struct iso_group *g;
 	struct iso_sums s;
 

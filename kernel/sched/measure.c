@@ -43,6 +43,9 @@
 /* Time of the device for which metadata and swap may be ahead of their share. */
 #define DEBT_NS			(20 * NSEC_PER_MSEC)
 
+/* The largest request is forgotten at this pace: so seldom one may come and count. */
+#define LARGEST_EPOCHS		16
+
 /* Waiting that was not used up is not saved beyond this. */
 #define IDLE_MOST_NS		(5 * NSEC_PER_MSEC)
 
@@ -70,7 +73,7 @@ void iso_set_window(struct iso_disk *d)
 	/* What answers at once has no queue to be kept short. */
 	if (!d->window_mode && !d->paper && !d->no_queue)
 		size = window_now(&d->window) * (d->prices.trying ? 4 : 1) +
-			iso_work_in(d, READ_ONCE(d->late_ns));
+			d->beside + iso_work_in(d, READ_ONCE(d->late_ns));
 	WRITE_ONCE(d->free_size, size);
 	if (unlikely(d->squeeze.window))
 		size = min(size, d->squeeze.window);
@@ -133,20 +136,19 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 {
 	unsigned int c = min(fls(sent->sectors), ISO_SIZES - 1);
 	unsigned int dir = op_is_write(rq->cmd_flags);
-	u64 took, waited, work = sent->work;
+	u64 took, work = sent->work;
 	u32 base;
 
 	if (!rq->io_start_time_ns || now <= rq->io_start_time_ns)
 		return;
 	took = min_t(u64, now - rq->io_start_time_ns, U32_MAX - 1);
-	waited = now - min(rq->start_time_ns, rq->io_start_time_ns);
 	if (took < READ_ONCE(d->base[0][dir][c]))
 		WRITE_ONCE(d->base[0][dir][c], took);
 	base = min(READ_ONCE(d->base[0][dir][c]), READ_ONCE(d->base[1][dir][c]));
 
 	/* Alone, a group has nobody to be held back. */
 	if (READ_ONCE(d->nr_groups) > 1) {
-		atomic64_add(waited * work, &gq->area);
+		atomic64_add(took * work, &gq->area);
 		atomic64_add((base + READ_ONCE(d->late_ns)) * work,
 			     &gq->base_area);
 	}
@@ -154,7 +156,6 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 	this_cpu_add(d->done->work, work);
 	this_cpu_add(d->done->area, took * work);
 	this_cpu_add(d->done->base_area, base * work);
-	this_cpu_add(d->done->wait_area, waited * work);
 	if (READ_ONCE(d->account) == ISO_TIME)
 		count_kind(d, rq, sent);
 }
@@ -181,7 +182,6 @@ static struct iso_done sum_up(const struct iso_disk *d)
 		sum.work += READ_ONCE(done->work);
 		sum.area += READ_ONCE(done->area);
 		sum.base_area += READ_ONCE(done->base_area);
-		sum.wait_area += READ_ONCE(done->wait_area);
 		if (d->account == ISO_TIME)
 			sum_up_kinds(&sum.sums, &done->sums);
 	}
@@ -206,6 +206,20 @@ static void note_rate(struct iso_disk *d, u64 rate)
 	d->rate = 0;
 	for (i = 0; i < ARRAY_SIZE(d->rates); i++)
 		d->rate = max(d->rate, d->rates[i]);
+}
+
+/*
+ * A request that is larger than most needs its place beside the window: else it waits
+ * until the device is nearly empty, and the small ones until it has ended.
+ */
+static void note_largest(struct iso_disk *d)
+{
+	u64 largest = max(READ_ONCE(d->largest_now),
+			  d->largest - d->largest / LARGEST_EPOCHS);
+
+	WRITE_ONCE(d->largest_now, 0);
+	d->largest = largest;
+	d->beside = largest - min(largest, d->mean_work);
 }
 
 static void renew_base(struct iso_disk *d, u64 now)
@@ -270,15 +284,17 @@ void iso_measure(struct iso_disk *d, u64 now)
 	WRITE_ONCE(d->mean_work, max(div64_u64(work, nr), 1ULL));
 	e.rate = mul_u64_u64_div_u64(work, NSEC_PER_SEC, span);
 	e.limited = READ_ONCE(d->limited);
-	/* What is done before it is seen is on top of the window. */
+	/* What is done before it is seen, and the largest, are on top of the window. */
 	on_top = mul_u64_u64_div_u64(e.rate, late, NSEC_PER_SEC);
-	e.peak = READ_ONCE(d->peak) - min(READ_ONCE(d->peak), on_top);
+	e.peak = READ_ONCE(d->peak);
+	e.peak -= min(e.peak, on_top + d->beside);
 	e.least = LEAST_REQUESTS * d->mean_work;
 	/* Little's law: so much there would be, had all taken the least time. */
 	e.busy = div64_u64(sum.base_area - d->seen.base_area, span);
 	base = div64_u64(sum.base_area - d->seen.base_area, max(work, 1ULL));
 	WRITE_ONCE(d->busy_with, (d->busy_with * 7 + e.busy * ISO_BUSY_ONE /
 				  d->mean_work) / 8);
+	note_largest(d);
 	d->seen = sum;
 	WRITE_ONCE(d->limited, false);
 	WRITE_ONCE(d->peak, 0);

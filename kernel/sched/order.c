@@ -318,6 +318,12 @@ again:
 	/* What the device does not take would wait where nobody chooses. */
 	if (in_device + 2 > d->tags && in_device)
 		return true;
+	/*
+	 * A disk that turns serves first what is near, and a stream is always near:
+	 * who went before all others would wait until that ends.
+	 */
+	if (d->rotational && atomic_read(&d->nr_first))
+		return true;
 	gq = find_able(d, hq, gq, &c->class);
 	if (!gq && hq->turn != first)
 		gq = find_able(d, hq, first, &c->class);

@@ -29,8 +29,8 @@
 /* So many epochs in which nobody needs more end the growth. */
 #define GROW_PATIENCE		16
 
-/* So many epochs it may have more than the window, from before there was one. */
-#define OVER_PATIENCE		8
+/* In so many it has done what it was given before there was a window. */
+#define DRAIN_PATIENCE		16
 
 /* In a trial: up must bring so much, and downs may cost so much, of WINDOW_ONE. */
 #define UP_GAIN			10
@@ -52,6 +52,7 @@
 #define FASTER_GAIN		60
 #define FASTER_EPOCHS		3
 #define FASTER_AFTER		16
+#define SLOWER_EPOCHS		4
 
 /* Epochs between trials, from the last that changed something on. */
 #define PAUSE_LEAST		4
@@ -81,6 +82,7 @@ static void cruise(struct window *w, unsigned int epochs)
 	w->seen = 0;
 	w->seen_rate = 0;
 	w->faster = 0;
+	w->slower = 0;
 }
 
 static void begin_trial(struct window *w, const struct window_epoch *e)
@@ -95,8 +97,11 @@ static void begin_trial(struct window *w, const struct window_epoch *e)
 		cruise(w, w->pause);
 		return;
 	}
+	if (w->seen)
+		w->usual = div64_u64(w->seen_rate, w->seen);
 	w->phase = WINDOW_TRY;
 	w->odd = false;
+	w->slower = 0;
 	w->skip = SETTLE;
 	w->unit = max(e->rate / WINDOW_ONE, 1ULL);
 	w->at[0] = (struct window_sample){};
@@ -150,7 +155,8 @@ static bool regretted(struct window *w)
 	w->back = 0;
 	w->lost = DOWN_LOSS;
 	w->step = max(w->step / 2, STEP_LEAST);
-	w->pause = min(w->pause * 2, PAUSE_MOST);
+	w->pause = PAUSE_LEAST;
+	w->try_up = true;
 	return true;
 }
 
@@ -214,6 +220,30 @@ static bool faster(struct window *w, u64 rate)
 	return w->faster >= FASTER_EPOCHS;
 }
 
+/*
+ * Whether the device does less than it did with this size. It may be that a size that just
+ * fits leaves nothing to send while requests that ended together are replaced; then
+ * they go on ending together, and only more at once brings it back.
+ */
+static bool slower(struct window *w, u64 rate)
+{
+	if (rate >= w->usual - w->usual / WINDOW_ONE * FASTER_GAIN)
+		w->slower = 0;
+	else
+		w->slower++;
+	return w->slower >= SLOWER_EPOCHS;
+}
+
+/* It is another device than it was: see at once whether it wants more. */
+static void look_up(struct window *w, const struct window_epoch *e)
+{
+	w->usual = 0;
+	w->seen = 0;
+	w->try_up = true;
+	w->pause = PAUSE_LEAST;
+	begin_trial(w, e);
+}
+
 static void try_on(struct window *w, const struct window_epoch *e)
 {
 	struct window_sample *s = &w->at[w->odd];
@@ -231,6 +261,10 @@ static void try_on(struct window *w, const struct window_epoch *e)
 	/* The smaller of both at least must be felt. */
 	if (!e->limited && w->odd != w->up) {
 		cruise(w, w->pause);
+		return;
+	}
+	if (!w->odd && !w->up && slower(w, e->rate)) {
+		look_up(w, e);
 		return;
 	}
 	r = min(r, 64 * WINDOW_ONE);
@@ -255,11 +289,12 @@ static void grow(struct window *w, const struct window_epoch *e)
 		w->skip--;
 		return;
 	}
-	/* What came before there was a window is still in the device, for a while. */
-	if (e->peak > w->size + w->size / 4 && w->over < OVER_PATIENCE) {
-		w->over++;
+	/*
+	 * What came before there was a window is still in the device; if it is for
+	 * long, then a request is that large.
+	 */
+	if (e->peak > w->size + w->size / 4 && w->drain++ < DRAIN_PATIENCE)
 		return;
-	}
 	if (w->last && e->rate <= w->last + w->last / WINDOW_ONE * GROW_GAIN) {
 		/* The size before was enough. */
 		w->size = max(w->size / 2, e->least);
@@ -297,10 +332,8 @@ void window_epoch(struct window *w, const struct window_epoch *e)
 	case WINDOW_CRUISE:
 		if (e->limited) {
 			need_again(w);
-			if (faster(w, e->rate)) {
-				w->try_up = true;
-				w->pause = PAUSE_LEAST;
-				begin_trial(w, e);
+			if (faster(w, e->rate) || slower(w, e->rate)) {
+				look_up(w, e);
 				break;
 			}
 			w->seen++;

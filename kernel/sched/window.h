@@ -25,18 +25,20 @@ struct window_sample {
  * @odd: this epoch has @trial
  * @up: @trial is the larger
  * @try_up: the next one is
- * @over: epochs in which the device had more than @size, while that grew
  * @skip: the next epoch still shows what went before
  * @unit: rate that is WINDOW_ONE in a sample
  * @last: the rate before the last doubling
  * @pause: epochs between trials
  * @step: how far down the next trial goes
  * @left: epochs left of this phase
+ * @drain: epochs in which the device had more than a window that was to grow
  * @lost: what steps down have cost, of WINDOW_ONE
  * @back: the size before the last step down, 0: it was none
  * @back_rate: and the rate
  * @seen: epochs of this pause in which somebody had to wait
  * @seen_rate: sum of their rates
+ * @usual: rate of the last pause in which somebody had to wait, 0: not known
+ * @slower: of the epochs with @size, the last in which the device did much less than that
  * @faster: of these epochs, the last in which the device did much more than before
  * @at: samples of @size and of @trial
  */
@@ -48,18 +50,20 @@ struct window {
 	bool odd;
 	bool up;
 	bool try_up;
-	unsigned int over;
 	unsigned int skip;
 	u64 unit;
 	u64 last;
 	unsigned int pause;
 	unsigned int step;
 	unsigned int left;
+	unsigned int drain;
 	s64 lost;
 	u64 back;
 	u64 back_rate;
 	u64 seen;
 	u64 seen_rate;
+	u64 usual;
+	unsigned int slower;
 	unsigned int faster;
 	struct window_sample at[2];
 };

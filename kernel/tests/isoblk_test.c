@@ -232,6 +232,51 @@ static void a_trial_of_steady_rates_ends_at_the_first_look(struct kunit *test)
 	}
 }
 
+/* One request is more than the window: so it will be for ever. */
+static void a_large_request_does_not_stop_growth(struct kunit *test)
+{
+	struct window_epoch e = { .limited = true, .busy = 16 * UNIT,
+				  .least = 2 * UNIT };
+	struct window w;
+	unsigned int i;
+
+	window_init(&w, 4 * UNIT);
+	for (i = 0; i < AT_ONCE; i++) {
+		e.rate = common_queue(window_now(&w));
+		e.peak = window_now(&w) + 64 * UNIT;
+		window_epoch(&w, &e);
+	}
+	KUNIT_EXPECT_GE(test, w.size, 16 * UNIT);
+}
+
+/*
+ * A device that has fallen into step does half as much with the size that was enough,
+ * until it is given more for once.
+ */
+static void a_device_that_does_less_is_tried_with_more(struct kunit *test)
+{
+	struct window_epoch e = { .limited = true, .busy = 16 * UNIT,
+				  .least = 2 * UNIT };
+	bool in_step = true;
+	struct window w;
+	unsigned int i;
+	u64 enough;
+
+	window_init(&w, 4 * UNIT);
+	run(&w, common_queue, 16 * UNIT, 512 * UNIT, 40 * AT_ONCE);
+	enough = w.size;
+	cruise(&w, PAUSE_MOST);
+	w.usual = FULL_RATE;
+	for (i = 0; i < AT_ONCE; i++) {
+		if (window_now(&w) > enough)
+			in_step = false;
+		e.rate = common_queue(window_now(&w)) >> in_step;
+		e.peak = window_now(&w);
+		window_epoch(&w, &e);
+	}
+	KUNIT_EXPECT_FALSE(test, in_step);
+}
+
 static void the_window_is_never_below_the_least(struct kunit *test)
 {
 	struct window_epoch e = { .rate = 1, .limited = true, .peak = 1,
@@ -426,6 +471,8 @@ static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(a_load_that_comes_back_finds_the_window_that_it_left),
 	KUNIT_CASE(growth_ends_at_the_size_that_was_faster),
 	KUNIT_CASE(a_trial_of_steady_rates_ends_at_the_first_look),
+	KUNIT_CASE(a_large_request_does_not_stop_growth),
+	KUNIT_CASE(a_device_that_does_less_is_tried_with_more),
 	KUNIT_CASE(the_window_is_never_below_the_least),
 	KUNIT_CASE(no_rate_at_all_is_survived),
 	KUNIT_CASE(three_late_of_few_are_a_miss),

@@ -73,6 +73,15 @@ def test_the_ideal_gives_nobody_more_than_it_reaches_alone(tmp_path: Path) -> No
     assert found.capped
 
 
+def test_who_gets_more_than_alone_could_use_it(tmp_path: Path) -> None:
+    """Alone a reached 6000 a second, here 7000: nobody else was to have what was beyond."""
+    heavy = [tenant("a", 700), tenant("b", 100)]
+    found = _only(
+        tmp_path, _alone(6000), Made("bfq", {"a": 7000, "b": 1000}, tenants=heavy, alone=[0, 0])
+    )
+    assert found.share_error == pytest.approx(0, abs=1e-9)
+
+
 def test_a_slower_scheduler_is_judged_by_shares_of_its_own_total(tmp_path: Path) -> None:
     found = _only(
         tmp_path, _alone(6000), Made("bfq", {"a": 3000, "b": 1000}, tenants=TWO, alone=[0, 0])

@@ -337,7 +337,11 @@ def _run_metrics(
     full = dict(zip(names, alone_runs.of(planned.full), strict=False))
     longest_other = _longest_other(alone)
     (bound,) = alone_runs.of(() if planned.bound is None else (planned.bound,)) or (None,)
-    caps = {name: one.bps for name, one in alone.items() if one is not None}
+    # Who got more than alone has shown that it can use it.
+    rates = {tenant.name: _rate(tenant) for tenant in run.record.tenants}
+    caps = {
+        name: max(one.bps, rates.get(name, 0.0)) for name, one in alone.items() if one is not None
+    }
 
     last_ms = dict(
         tables.series.filter(tables.series["ios"] > 0)
