@@ -3,8 +3,10 @@
 
 A guest of User Mode Linux with several processors, in real time, and a disk that takes no time
 (null_blk, irqmode 0): what remains is the work of the block layer and of the scheduler, and their
-locks. In one boot the schedulers are run in turn, ROUNDS times, and each is compared with kyber of
-the same round: what else the machine does then weighs on all. Nothing here passes or fails.
+locks. Last a disk that takes 100 us, for as many requests at once as there are (irqmode 2): what a
+request takes longer it waits for a processor, and nobody should be held back for that. In one boot
+the schedulers are run in turn, ROUNDS times, and each is compared with kyber of the same round:
+what else the machine does then weighs on all. Nothing here passes or fails.
 
     python benchmarks/smp.py            the table of docs/speed.md
     python benchmarks/smp.py --locks    the locks that were waited for, on the debug kernel
@@ -38,11 +40,14 @@ WANTED_CROWDED = {"isoblk": 0.9, "kyber-fair": 0.8, "feedbac": 0.8}
 CORES = os.cpu_count() or 1
 MOST_CPUS = 16
 MEMORY_MIB = 512
+# Of a fast SSD; below it is what a processor that is woken takes.
+TAKES_US = 100
 # Cgroups count from the first request on, so ramp_time is measured too.
 SCRIPT = """
 cd /sys/kernel/config
 mkdir nullb/disk0
-for setting in size=4096 queue_mode=2 irqmode=0 hw_queue_depth=256 submit_queues={queues} power=1
+for setting in size=4096 queue_mode=2 irqmode={irqmode} completion_nsec={ns} hw_queue_depth=256 \\
+	submit_queues={queues} power=1
 do
 	echo ${{setting#*=}} > nullb/disk0/${{setting%%=*}}
 done
@@ -77,23 +82,27 @@ MEASURED_S = 0.7
 
 @dataclass(frozen=True)
 class Shape:
-    """A guest and its load. queues: hardware queues of the disk."""
+    """A guest and its load. queues: hardware queues of the disk. takes_us: a request, 0: no
+    time."""
 
     cpus: int
     tenants: int
     queues: int
+    takes_us: int = 0
 
     @property
     def text(self) -> str:
         """How the table calls it."""
         many = f"{self.cpus} CPU{'s' * (self.cpus > 1)}"
         load = f"{self.tenants} tenant{'s' * (self.tenants > 1)}"
-        return f"{many}, {load}, {self.queues} queue{'s' * (self.queues > 1)}"
+        disk = f"{self.queues} queue{'s' * (self.queues > 1)}"
+        return f"{many}, {load}, {disk}" + f", {self.takes_us} us" * (self.takes_us > 0)
 
 
 def shapes() -> Iterator[Shape]:
-    """From one processor to all that the host has, from one hardware queue to 16; last, twice as
-    many processors as the host has cores."""
+    """From one processor to all that the host has, from one hardware queue to 16; then twice as
+    many processors as the host has cores; last a disk that takes time, with as many and with
+    twice as many."""
     cpus = 1
     while cpus <= min(CORES, MOST_CPUS):
         yield Shape(cpus, cpus, 1)
@@ -105,6 +114,8 @@ def shapes() -> Iterator[Shape]:
     crowded = min(2 * CORES, MOST_CPUS)
     yield Shape(crowded, crowded, 1)
     yield Shape(crowded, crowded, crowded)
+    for cpus in (min(CORES, MOST_CPUS), crowded):
+        yield Shape(cpus, cpus, cpus, TAKES_US)
 
 
 def run(shape: Shape, bench: Bench, files: Path, *, rounds: int, locks: bool = False) -> None:
@@ -112,6 +123,8 @@ def run(shape: Shape, bench: Bench, files: Path, *, rounds: int, locks: bool = F
     modules = ("null_blk", "blkload", "isoblk_share", *(f"{name}-iosched" for name in OURS))
     script = SCRIPT.format(
         queues=shape.queues,
+        irqmode=2 if shape.takes_us else 0,
+        ns=shape.takes_us * 1000,
         tenants=shape.tenants,
         rounds=rounds,
         schedulers=" ".join(SCHEDULERS),
@@ -139,9 +152,11 @@ def rates(files: Path) -> dict[str, list[float]]:
     }
 
 
-def rows(bench: Bench, rounds: int) -> Iterator[str]:
-    """The table, a row a shape and scheduler."""
+def rows(bench: Bench, rounds: int, only: str) -> Iterator[str]:
+    """The table, a row a shape and scheduler. only: of shapes whose text has this in it."""
     for shape in shapes():
+        if only not in shape.text:
+            continue
         with TemporaryDirectory() as files:
             run(shape, bench, Path(files), rounds=rounds)
             found = rates(Path(files))
@@ -199,13 +214,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="requests a second on real processors")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--locks", action="store_true", help="the contended locks instead")
+    parser.add_argument("--only", default="", help="tables whose name has this; not written")
     given = parser.parse_args()
     lines = []
     with smp_bench(given.locks) as bench:
-        for line in lock_rows(bench) if given.locks else rows(bench, given.rounds):
+        for line in lock_rows(bench) if given.locks else rows(bench, given.rounds, given.only):
             lines.append(line)
             print(line, flush=True)
         # Each table ends with an empty line; the page has one of its own.
+        if given.only:
+            return
         write_table("locks" if given.locks else "smp", bench, lines if lines[-1] else lines[:-1])
 
 

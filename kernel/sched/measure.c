@@ -37,6 +37,12 @@
 /* How long a group that streams keeps its turn, as times that a request takes. */
 #define STREAM_LATENCIES	20
 
+/*
+ * A processor that a host takes away stands still for longer than it is late in the
+ * mean, for most of the time it runs: by about so much.
+ */
+#define STOP_LATES		2
+
 /* Below so many requests in the device there is no order in which to serve. */
 #define LEAST_REQUESTS		2
 
@@ -246,7 +252,7 @@ static u64 round_of(struct iso_disk *d)
 	if (d->policy->round)
 		return d->policy->round(d);
 	return iso_work_in(d, (u64)d->hold_us * NSEC_PER_USEC +
-			   READ_ONCE(d->late_ns));
+			   STOP_LATES * READ_ONCE(d->late_ns));
 }
 
 /* How long it takes until enough has completed, if @nr have in @span. */
