@@ -37,6 +37,8 @@ hrtimer_setup(struct hrtimer *timer,
 
 /* What follows is for elevators, which see the private headers of block/. */
 #ifdef ISOBLK_ELEVATOR
+#include <linux/sched/mm.h>
+
 #include "elevator.h"
 #include "blk.h"
 #include "blk-cgroup.h"
@@ -49,6 +51,21 @@ hrtimer_setup(struct hrtimer *timer,
 #ifdef blk_queue_nonrot
 #define blk_queue_rot(q)	(!blk_queue_nonrot(q))
 #endif
+
+/*
+ * blkg_conf_prep() allocates under a mutex that is taken with the queue frozen when an
+ * elevator comes. So what it allocates must not wait for I/O.
+ */
+static inline int isoblk_conf_find(struct blkcg *blkcg,
+				   const struct blkcg_policy *pol,
+				   struct blkg_conf_ctx *ctx)
+{
+	unsigned int flags = memalloc_noio_save();
+	int ret = blkg_conf_prep(blkcg, pol, ctx);
+
+	memalloc_noio_restore(flags);
+	return ret;
+}
 
 /*
  * ISOBLK_ELEVATOR_HOOKS() - define @name_init_sched and @name_depth_updated
@@ -106,7 +123,7 @@ static inline int isoblk_conf_prep(struct blkcg *blkcg,
 	int ret;
 
 	blkg_conf_init(ctx, input);
-	ret = blkg_conf_prep(blkcg, pol, ctx);
+	ret = isoblk_conf_find(blkcg, pol, ctx);
 	if (ret)
 		blkg_conf_exit(ctx);
 	return ret;
@@ -159,7 +176,7 @@ static inline int isoblk_conf_prep(struct blkcg *blkcg,
 	ret = blkg_conf_open_bdev(ctx);
 	if (ret)
 		return ret;
-	ret = blkg_conf_prep(blkcg, pol, ctx);
+	ret = isoblk_conf_find(blkcg, pol, ctx);
 	if (ret)
 		blkg_conf_close_bdev(ctx);
 	return ret;

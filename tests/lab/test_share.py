@@ -38,6 +38,7 @@ from tests.lab.share import (
     ELEVATORS,
     EXACT,
     LEFT,
+    TARGET,
     UNLOAD,
     WEIGHT,
     Quiet,
@@ -208,6 +209,211 @@ def test_a_weight_outlives_the_scheduler_but_a_disks_own_does_not(quiet: Quiet) 
     assert left.read("weight").splitlines() == ["default 300"] * 2
     assert left.read("said") == EOPNOTSUPP + "\n"
     assert "/a weight 300 " in left.read("groups")
+
+
+# -- latency targets --
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_target_is_of_one_disk_and_reads_back_as_it_may_be_written(
+    quiet: Quiet, version: CgroupVersion
+) -> None:
+    file = f"{CGROUP}/a/{TARGET[version]}"
+    steps = {
+        "new": "true",
+        "one": f'echo "{number()} target=200" > {file}',
+        "two": f'echo "  {number("disk1")}   target=60000000 " > {file}',
+        "again": f'echo "{number()} target=1" > {file}',
+        "none": f'echo "{number()} target=none" > {file}',
+        "zero": f'echo "{number("disk1")} target=0" > {file}',
+    }
+    left = quiet.run(
+        vdisk("disk0"),
+        vdisk("disk1"),
+        use("isoblk"),
+        use("kyber-fair", "disk1"),
+        f"echo {number()} {number('disk1')} > /run/isoblk/disks",
+        group("/a", version),
+        *(f"{step}; cat {file} > /run/isoblk/{label}" for label, step in steps.items()),
+        f"ls {CGROUP} > /run/isoblk/root",
+        cgroup=version,
+    )
+    disk0, disk1 = left.read("disks").split()
+    assert {label: sorted(left.read(label).splitlines()) for label in steps} == {
+        "new": [],
+        "one": [f"{disk0} target=200"],
+        "two": [f"{disk0} target=200", f"{disk1} target=60000000"],
+        "again": [f"{disk0} target=1", f"{disk1} target=60000000"],
+        "none": [f"{disk1} target=60000000"],
+        "zero": [],
+    }
+    assert TARGET[version] not in left.read("root").split()
+
+
+BAD_TARGETS = {
+    "": EINVAL,
+    "100": EINVAL,
+    "target=100": EINVAL,
+    "default target=100": EINVAL,
+    "DISK": EINVAL,
+    "DISK 100": EINVAL,
+    "DISK target": EINVAL,
+    "DISK target=": EINVAL,
+    "DISK target=x": EINVAL,
+    "DISK target=-1": EINVAL,
+    "DISK target=1.5": EINVAL,
+    "DISK target= 100": EINVAL,
+    "DISK target=100us": EINVAL,
+    "DISK target=100 x": EINVAL,
+    "DISK target=100 target=200": EINVAL,
+    "DISK Target=100": EINVAL,
+    "DISK target=None": EINVAL,
+    "DISK target=60000001": ERANGE,
+    "DISK target=99999999999999999999": ERANGE,
+    "disk0 target=100": EINVAL,
+    "9999:0 target=100": ENODEV,
+    # There is nothing to set: under the kernel's own scheduler, and under one without targets.
+    "OTHER target=100": EOPNOTSUPP,
+    "CFQ target=100": EOPNOTSUPP,
+    "CFQ target=0": EOPNOTSUPP,
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_bad_target_is_refused_and_changes_nothing(quiet: Quiet, version: CgroupVersion) -> None:
+    file = f"{CGROUP}/a/{TARGET[version]}"
+    disks = {"DISK": number(), "OTHER": number("disk1"), "CFQ": number("disk2")}
+    written = [re.sub("DISK|OTHER|CFQ", lambda m: disks[m[0]], bad) for bad in BAD_TARGETS]
+    left = quiet.run(
+        *(vdisk(disk) for disk in ("disk0", "disk1", "disk2")),
+        use("feedbac"),
+        use("bfq", "disk1"),
+        use("cfq", "disk2"),
+        group("/a", version),
+        f'echo "{number()} target=300" > {file}; cat {file} > /run/isoblk/before',
+        *(f'put "{bad}" {file} >> {SAID}; cat {file} >> /run/isoblk/after' for bad in written),
+        cgroup=version,
+    )
+    assert dict(zip(BAD_TARGETS, left.read("said").splitlines(), strict=True)) == BAD_TARGETS
+    assert left.read("before").endswith(" target=300\n")
+    assert left.read("after") == left.read("before") * len(BAD_TARGETS)
+
+
+def test_a_target_goes_with_the_scheduler(quiet: Quiet) -> None:
+    """As the weight of one disk does."""
+    file = f"{CGROUP}/a/{TARGET['v2']}"
+    left = quiet.run(
+        vdisk(),
+        group("/a"),
+        use("isoblk"),
+        f'echo "{number()} target=200" > {file}',
+        use("isoblk"),
+        keep(file, "same"),
+        use("none"),
+        keep(file, "later"),
+        f'put "{number()} target=200" {file} > {SAID}',
+        use("isoblk"),
+        keep(file, "later"),
+    )
+    assert left.read("same").endswith(" target=200\n"), "it was not switched"
+    assert left.read("later") == ""
+    assert left.read("said") == EOPNOTSUPP + "\n"
+
+
+def _reader_beside_writers(target: str, version: CgroupVersion, count: int) -> list[str]:
+    """A reader that asks for little, and writers that queue in the disk."""
+    return [
+        *(group(path, version) for path in ("/reader", "/writer")),
+        f'echo "{number()} target={target}" > {CGROUP}/reader/{TARGET[version]}',
+        tenant("reader", cgroup="/reader", rw="randread", rate_iops=1000, number_ios=count),
+        *(
+            tenant(f"writer{n}", cgroup="/writer", rw="randwrite", bs="64k", iodepth=32, runtime=1)
+            for n in range(2)
+        ),
+    ]
+
+
+LATENCY_STATS = ("target_us", "ios", "missed", "met", "unreachable")
+
+
+@pytest.mark.parametrize("elevator", EXACT)
+def test_the_device_has_less_at_once_while_a_target_is_missed(quiet: Quiet, elevator: str) -> None:
+    """What queues in it queues in front of it then, and it is as fast as before."""
+    wrote, longest, stats = {}, {}, {}
+    for target in ("60000000", "1000"):
+        left = quiet.run(
+            # 16 servers, and a link that a write takes for 160 us: all there is waits in the disk.
+            vdisk(read_ns=20_000, write_ns=200_000, write_bps=400_000_000, servers=16),
+            use(elevator),
+            f"echo off > {IOSCHED}/window",
+            *_reader_beside_writers(target, "v2", 1000),
+            run("results"),
+            *(keep(f"{CGROUP}/{name}/io.stat", name) for name in ("reader", "writer")),
+        )
+        (stat,) = io_stats(left.read("reader")).values()
+        stats[target] = {name: stat[f"isoblk.latency_{name}"] for name in LATENCY_STATS}
+        (other,) = io_stats(left.read("writer")).values()
+        assert not any(name.startswith("isoblk.latency") for name in other)
+        done = results(left, "results")
+        wrote[target] = sum(done[name].ops["write"].bytes for name in ("writer0", "writer1"))
+        reads = sorted(done["reader"].ops["read"].lat.items())
+        longest[target] = next(
+            ns for i, (ns, _) in enumerate(reads) if sum(n for _, n in reads[: i + 1]) >= 900
+        )
+    free, short = stats.values()
+    assert free["target_us"] == 60_000_000
+    assert (free["missed"], free["met"], free["unreachable"]) == (0, 1, 0)
+    assert 900 < free["ios"] <= 1000
+    assert short["target_us"] == 1000
+    assert 0 < short["missed"] < short["ios"] / 10
+    assert longest["1000"] < 1_000_000 < longest["60000000"]
+    assert wrote["1000"] > 0.95 * wrote["60000000"]
+
+
+def test_a_target_that_cannot_be_met_is_told_and_given_up(quiet: Quiet) -> None:
+    left = quiet.run(
+        vdisk(read_ns=100_000, write_ns=100_000, servers=4),
+        use("isoblk"),
+        *_reader_beside_writers("50", "v1", 8000),
+        tenant("more", cgroup="/writer", rw="randwrite", bs="64k", iodepth=32, runtime=9),
+        f"{START}; sleep 3; cat {CGROUP}/reader/blkio.isoblk.latency_stat"
+        f" > /run/isoblk/early; cat {sched()}/window > /run/isoblk/squeezed",
+        f"sleep 4; cat {sched()}/window > /run/isoblk/free; {WAIT}",
+        keep(f"{CGROUP}/reader/blkio.isoblk.latency_stat", "stat"),
+        # Whose target goes, with its cgroup.
+        f"cat {CGROUP}/writer/blkio.isoblk.latency_stat > /run/isoblk/writer",
+        f"sleep 1; rmdir {CGROUP}/reader; cat {sched()}/window > /dev/null",
+        cgroup="v1",
+    )
+    for label in ("early", "stat"):
+        (stat,) = io_stats(left.read(label)).values()
+        assert stat["isoblk.latency_met"] == 0
+        assert stat["isoblk.latency_unreachable"] == 1
+        assert stat["isoblk.latency_missed"] == stat["isoblk.latency_ios"]
+    assert left.read("writer") == ""
+    assert " pace 0" not in left.read("squeezed")
+    assert left.read("free").endswith(" squeezed 0 pace 0\n")
+
+
+@pytest.mark.parametrize("how", ["target", "rmdir", "none"])
+def test_a_target_that_goes_lets_the_others_go(careful: Quiet, how: str) -> None:
+    """Removed, with its cgroup, or with the scheduler, while others wait for their pace."""
+    gone = {
+        "target": f'echo "{number()} target=none" > {CGROUP}/reader/{TARGET["v2"]}',
+        "rmdir": f"rmdir {CGROUP}/reader",
+        "none": use("none"),
+    }
+    left = careful.run(
+        vdisk(read_ns=100_000, write_ns=100_000, servers=4),
+        use("isoblk"),
+        *_reader_beside_writers("50", "v2", 1500),
+        tenant("more", cgroup="/writer", rw="randwrite", bs="64k", iodepth=32, runtime=3),
+        f"{START}; sleep 1.7; cat {sched()}/window > /run/isoblk/squeezed; {gone[how]}",
+        f"sleep 0.2; cat {sched()}/window > /run/isoblk/free || true; {WAIT}",
+    )
+    assert " pace 0" not in left.read("squeezed")
+    if how != "none":
+        assert left.read("free").endswith(" squeezed 0 pace 0\n")
 
 
 # -- figures --

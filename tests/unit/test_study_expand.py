@@ -322,6 +322,35 @@ def test_a_lighter_tenants_latency_target_is_longer_in_proportion() -> None:
     assert spec.scheduler.io_latency_us == {"t1": 50, "t2": 100, "t3": 200, "t4": 500}
 
 
+@pytest.mark.parametrize("scheduler", ["isoblk", "kyber-fair", "feedbac", "io.latency"])
+def test_a_tenants_own_latency_target_counts_and_then_only_such(scheduler: str) -> None:
+    tenants = TENANTS.replace('name = "t"', 'name = "t"\nlatency_target = 1', 1)
+    assert tenants != TENANTS
+    text = f'scheduler = "{scheduler}"\n{HEAD}{tenants}[[tenant]]\nname = "u"\n'
+    spec = shares(runs_of(text))[0].spec
+    assert spec.scheduler.io_latency_us == {"t1": 1, "t2": 1, "t3": 1, "t4": 1}
+
+
+@pytest.mark.parametrize(("written", "us"), [("250", 250), ('"1.5ms"', 1500), ('"100ns"', 1)])
+def test_a_latency_target_is_in_microseconds(written: str, us: int) -> None:
+    text = f'{HEAD}scheduler = "isoblk"\n[[tenant]]\nname = "a"\nlatency_target = {written}\n'
+    assert shares(runs_of(text))[0].spec.scheduler.io_latency_us == {"a": us}
+
+
+def test_a_latency_target_multiplies_only_the_runs_of_schedulers_that_know_it() -> None:
+    text = (
+        f'{HEAD}[[tenant]]\nname = "a"\n[matrix]\n"tenant.a.latency_target" = [0, "1ms"]\n'
+        'scheduler = ["none", "isoblk", "cfq"]\n'
+    )
+    specs = [run.spec for run in shares(runs_of(text))]
+    assert [(spec.scheduler.name, spec.scheduler.io_latency_us) for spec in specs] == [
+        ("none", {}),
+        ("isoblk", {}),
+        ("cfq", {}),
+        ("isoblk", {"a": 1000}),
+    ]
+
+
 def test_caps_are_the_weights_shares_of_the_total() -> None:
     text = 'scheduler = "io.max"\nio_max = { scale = 0.5 }\n'
     spec = shares(runs_of(HEAD + text + TENANTS))[0].spec

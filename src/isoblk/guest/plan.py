@@ -66,6 +66,8 @@ _WEIGHT_FILE = {
         for version, prefix in (("v2", "io"), ("v1", "blkio"))
     },
 }
+# Of the elevators that know targets.
+_TARGET_FILE = {"v2": "io.isoblk.latency", "v1": "blkio.isoblk.latency"}
 
 
 class _Heading(shell.Form):
@@ -449,9 +451,9 @@ def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
             yield Setting(f"{directory}/memory.max", str(tenant.workload.memory))
         if scheduler.name == "io.max":
             yield from _io_max_setting(scheduler, tenant, directory)
-        elif scheduler.name == "io.latency":
-            target = {"target": scheduler.io_latency_us[tenant.name]}
-            yield Setting(f"{directory}/io.latency", _pairs(target), "pairs")
+        elif us := scheduler.io_latency_us.get(tenant.name):
+            file = "io.latency" if scheduler.name == "io.latency" else _TARGET_FILE[spec.cgroup]
+            yield Setting(f"{directory}/{file}", _pairs({"target": us}), "pairs")
 
 
 def _io_max_setting(

@@ -30,7 +30,10 @@ _RESERVED = (
 )
 # Files of a cgroup that take a line for each device, which begins with its number.
 PER_DEVICE = frozenset(
-    {"io.cost.model", "io.cost.qos", "io.latency", "io.max", "blkio.throttle.read_bps_device"}
+    {
+        *("io.cost.model", "io.cost.qos", "io.latency", "io.max"),
+        *("io.isoblk.latency", "blkio.isoblk.latency", "blkio.throttle.read_bps_device"),
+    }
 )
 
 

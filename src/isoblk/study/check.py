@@ -550,7 +550,15 @@ def _check_scheduler(study: Study, spec: RunSpec) -> None:
             f"{study.io_max.scale} is out of range",
             next=f"allowed: more than 0, up to {limits.IO_MAX_SCALE}",
         )
-    if any(us > limits.LATENCY_US for us in spec.scheduler.io_latency_us.values()):
+    for slot in slots(study):
+        if spec.scheduler.io_latency_us.get(slot.name, 0) <= limits.LATENCY_US:
+            continue
+        if study.tenant[slot.entry].latency_target:
+            raise FieldError(
+                ("tenant", slot.entry, "latency_target"),
+                f"{study.tenant[slot.entry].latency_target!r} is too long",
+                next=f"allowed: up to {limits.LATENCY_US}us",
+            )
         raise FieldError(
             ("io_latency", "target"),
             f"{study.io_latency.target!r} gives a tenant a target that is too long",

@@ -114,6 +114,8 @@ class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fiel
     """[[tenant]]: one tenant, or `count` of them named NAME1, NAME2, ...
 
     weight: 1..10000, or a list that is repeated over the count.
+    latency_target: for isoblk, kyber-fair, feedbac and io.latency, by when a request of it is to
+    have ended: text, or a number in microseconds; 0: whenever.
     cgroup: path below the root of the hierarchy, default the tenant's name; with a count,
     the number is appended, as it is to the name.
     Of a tenant that is already running (workload = "running", on the host machine): its own
@@ -124,6 +126,7 @@ class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fiel
     name: str
     count: int | UnsetType = UNSET
     weight: int | list[int] = 100
+    latency_target: int | float | str = 0
     cgroup: str = ""
 
 
@@ -212,7 +215,7 @@ class IoMaxTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class IoLatencyTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[io_latency]: the heaviest tenant's target, a number in microseconds; a lighter one's
-    is longer in proportion."""
+    is longer in proportion. If tenants have a latency_target, these count, and only these."""
 
     target: int | float | str = "100us"
 
@@ -607,7 +610,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     elevator: what goes to queue/scheduler. io_cost_model: the six coefficients, or None
     while the calibration has not run. io_max: tenant to (rbps, wbps); None while the run
-    it is taken from has not ended.
+    it is taken from has not ended. io_latency_us: tenant to target, of io.latency or of the
+    elevators that know targets.
     """
 
     name: SchedulerName

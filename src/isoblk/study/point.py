@@ -50,6 +50,9 @@ NR_REQUESTS = "nr_requests"
 _TABLES_OF = {"io_cost": "io.cost", "io_max": "io.max", "io_latency": "io.latency"}
 # The elevators of kernel/sched: they share one policy, isoblk_share's.
 OWN_ELEVATORS = ("isoblk", "kyber-fair", "feedbac", "cfq")
+# Schedulers and controllers under which a tenant may have a latency target, and the key for it.
+_WITH_TARGETS = ("isoblk", "kyber-fair", "feedbac", "io.latency")
+_TARGET = "latency_target"
 ELEVATORS = ("mq-deadline", "kyber", "bfq", *OWN_ELEVATORS)
 
 _BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
@@ -118,6 +121,8 @@ def scheduler_of(key: str) -> str:
 
 def applies(key: str, scheduler: str) -> bool:
     """Whether a matrix key makes a difference under a scheduler."""
+    if key.startswith("tenant.") and key.endswith(f".{_TARGET}"):
+        return scheduler in _WITH_TARGETS
     return scheduler_of(key) in ("", scheduler)
 
 
@@ -699,7 +704,8 @@ def _scheduler(study: Study, tenants: tuple[Tenant, ...], groups: tuple[Group, .
         )
     if name == "io.max":
         return Scheduler(name=name, elevator=elevator_of(name), io_max_scale=study.io_max.scale)
-    if name == "io.latency":
+    targets = _latency_targets(study, tenants)
+    if name == "io.latency" and not targets:
         target_ns = _time(("io_latency", "target"), study.io_latency.target, "us")
         shares = effective_shares(tenants, groups)
         largest = max(shares.values())
@@ -715,4 +721,15 @@ def _scheduler(study: Study, tenants: tuple[Tenant, ...], groups: tuple[Group, .
         name=name,
         elevator=elevator_of(name),
         iosched=study.iosched.get(name, {}) if name in ELEVATORS else {},
+        io_latency_us=targets if name in _WITH_TARGETS else {},
     )
+
+
+def _latency_targets(study: Study, tenants: tuple[Tenant, ...]) -> dict[str, int]:
+    """The targets that tenants have of their own, microseconds."""
+    targets: dict[str, int] = {}
+    for slot, tenant in zip(slots(study), tenants, strict=True):
+        written = study.tenant[slot.entry].latency_target
+        if target_ns := _time(("tenant", slot.entry, _TARGET), written, "us"):
+            targets[tenant.name] = max(1, round(target_ns / 1000))
+    return targets

@@ -77,6 +77,8 @@ _TEXTS: dict[tuple[str, str], str] = {
     ("TenantEntry", "name"): "Name; with a count, NAME1, NAME2, ...",
     ("TenantEntry", "count"): "Makes this many tenants alike.",
     ("TenantEntry", "weight"): "1..10000 (bfq: 1..1000), or a list repeated over the count.",
+    ("TenantEntry", "latency_target"): "For isoblk, kyber-fair, feedbac and io.latency: by when"
+    " a request is to have ended; 0: none. us, or text with us, ms or s.",
     ("TenantEntry", "cgroup"): "Path below the root of the hierarchy; default: the name.",
     ("GroupEntry", "path"): "Path of a cgroup that holds tenants' cgroups.",
     ("GroupEntry", "weight"): "1..10000 (bfq: 1..1000).",
