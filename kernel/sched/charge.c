@@ -24,6 +24,12 @@
 #define PRICE_EPOCH_NS		(20 * NSEC_PER_MSEC)
 #define PRICE_EPOCH_REQUESTS	64
 
+/* Kinds of requests are operations. */
+static_assert((int)PRICE_READ == (int)ISOBLK_READ &&
+	      (int)PRICE_WRITE == (int)ISOBLK_WRITE &&
+	      (int)PRICE_DISCARD == (int)ISOBLK_DISCARD &&
+	      (int)PRICE_KINDS == (int)ISOBLK_NR_OPS);
+
 static u64 no_data(u64 sectors)
 {
 	return sectors ?: ISOBLK_NO_DATA_COST;
@@ -47,22 +53,6 @@ u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors,
 	return max(work >> PRICE_SHIFT, 1ULL);
 }
 
-/**
- * iso_kind() - the kind of a request
- * @d: disk
- * @op: operation
- * @sectors: of it
- */
-enum price_kind iso_kind(const struct iso_disk *d, enum isoblk_op op,
-			 unsigned int sectors)
-{
-	if (op == ISOBLK_DISCARD)
-		return PRICE_DISCARD;
-	if (op == ISOBLK_WRITE)
-		return PRICE_WRITE_SMALL + (sectors > READ_ONCE(d->large[1]));
-	return PRICE_READ_SMALL + (sectors > READ_ONCE(d->large[0]));
-}
-
 static struct price fixed_price(const struct iso_disk *d, enum isoblk_op op)
 {
 	u32 percent = op == ISOBLK_READ ? 100 : READ_ONCE(d->write_cost);
@@ -78,17 +68,13 @@ static void publish(struct iso_disk *d)
 	enum isoblk_op op;
 	struct price p;
 
-	for (op = 0; op < PRICE_OPS; op++) {
-		p = d->account == ISO_TIME ? prices_now(&d->prices, op) :
+	for (op = 0; op < ISOBLK_NR_OPS; op++) {
+		p = d->account == ISO_TIME ?
+			prices_now(&d->prices, (enum price_kind)op) :
 			fixed_price(d, op);
 		WRITE_ONCE(d->price[op].request, p.request);
 		WRITE_ONCE(d->price[op].sector, p.sector);
 	}
-	/* While a trial lasts the kinds are what they were. */
-	if (d->account != ISO_TIME || d->prices.trying)
-		return;
-	WRITE_ONCE(d->large[0], prices_mean_sectors(&d->prices, false));
-	WRITE_ONCE(d->large[1], prices_mean_sectors(&d->prices, true));
 }
 
 /**

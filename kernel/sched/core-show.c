@@ -144,12 +144,12 @@ EXPORT_SYMBOL_GPL(isoblk_debugfs_window);
 /* A price as work of a request of no sectors, and of each sector. */
 int isoblk_debugfs_prices(void *data, struct seq_file *m)
 {
-	static const char *const names[PRICE_OPS] = { "read", "write", "discard" };
+	static const char *const names[PRICE_KINDS] = { "read", "write", "discard" };
 	struct iso_disk *d = data_to_iso(data);
 	unsigned int i;
 
 	spin_lock_irq(&d->disk.lock);
-	for (i = 0; i < PRICE_OPS; i++)
+	for (i = 0; i < PRICE_KINDS; i++)
 		seq_printf(m, "%s request %u sector %u of %u\n", names[i],
 			   d->price[i].request, d->price[i].sector,
 			   d->unit << PRICE_SHIFT);

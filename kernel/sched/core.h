@@ -347,7 +347,6 @@ struct iso_hq {
  * @pace_timer: tells whoever waits for that
  * @tick: looks for idle groups
  * @price: of reads, writes and discards; disk lock, read without
- * @large: sectors from which a read, a write is a large one; disk lock, read without
  * @paper: budgets, as the papers have them: paper.c; disk lock, read without
  * @vnow: the time of whoever was furthest behind when somebody was served last; in paper
  *	mode that at which budgets end; any context
@@ -440,8 +439,7 @@ struct iso_disk {
 	atomic64_t pace_at;
 	struct hrtimer pace_timer;
 
-	struct price price[PRICE_OPS] ____cacheline_aligned_in_smp;
-	u64 large[2];
+	struct price price[PRICE_KINDS] ____cacheline_aligned_in_smp;
 	bool paper;
 	u64 vnow;
 	u64 behind;
@@ -652,8 +650,6 @@ void iso_set_account(struct iso_disk *d, enum iso_account account);
 void isoblk_change_account(struct iso_disk *d, enum iso_account account);
 void iso_update_prices(struct iso_disk *d, const struct price_sums *sums,
 		       u64 now);
-enum price_kind iso_kind(const struct iso_disk *d, enum isoblk_op op,
-			 unsigned int sectors);
 
 /* late.c: how late processors are */
 void iso_probe(struct iso_hq *hq, u64 now);

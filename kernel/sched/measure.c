@@ -122,7 +122,7 @@ void iso_first_request(struct iso_disk *d, u64 work)
 static void count_kind(struct iso_disk *d, const struct request *rq,
 		       const struct iso_sent *sent)
 {
-	enum price_kind kind = iso_kind(d, isoblk_rq_op(rq), sent->sectors);
+	enum isoblk_op kind = isoblk_rq_op(rq);
 
 	if (!sent->no_seek)
 		this_cpu_inc(d->done->sums.nr[kind]);

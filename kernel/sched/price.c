@@ -91,26 +91,6 @@
 #define PRICE_LEAST		16U
 #define PRICE_MOST		GENMASK(30, 0)
 
-/* The operation of a kind. */
-static unsigned int op_of(enum price_kind kind)
-{
-	return kind / 2;
-}
-
-static bool on_axis(enum price_axis axis, enum price_kind kind)
-{
-	switch (axis) {
-	case PRICE_OF_WRITES:
-		return op_of(kind) == op_of(PRICE_WRITE_SMALL);
-	case PRICE_OF_SMALL_READS:
-		return kind == PRICE_READ_SMALL;
-	case PRICE_OF_SMALL_WRITES:
-		return kind == PRICE_WRITE_SMALL;
-	default:
-		return kind == PRICE_DISCARD;
-	}
-}
-
 /**
  * prices_init() - begin with bytes
  * @p: prices
@@ -119,27 +99,30 @@ static bool on_axis(enum price_axis axis, enum price_kind kind)
  */
 void prices_init(struct prices *p, u32 unit, u32 seek)
 {
-	unsigned int i;
+	enum price_kind kind;
 
-	*p = (struct prices){ .left = FIRST_PAUSE, .look = LOOK_LEAST };
-	for (i = 0; i < PRICE_OPS; i++)
-		p->of[i] = (struct price){
+	*p = (struct prices){
+		.kind = PRICE_WRITE,
+		.left = FIRST_PAUSE,
+		.look = LOOK_LEAST,
+	};
+	for (kind = 0; kind < PRICE_KINDS; kind++) {
+		p->of[kind] = (struct price){
 			.request = unit * seek << PRICE_SHIFT,
 			.sector = unit << PRICE_SHIFT,
 		};
-	p->of[op_of(PRICE_DISCARD)] = (struct price){
+		p->pause[kind] = PAUSE_LEAST;
+		p->step[kind] = STEP_MOST;
+	}
+	p->of[PRICE_DISCARD] = (struct price){
 		.request = unit * DISCARD_SECTORS << PRICE_SHIFT,
 	};
-	for (i = 0; i < PRICE_AXES; i++) {
-		p->pause[i] = PAUSE_LEAST;
-		p->step[i] = STEP_MOST;
-	}
 }
 
 static u64 work_of_kind(const struct prices *p, const struct price_sums *s,
 			enum price_kind kind)
 {
-	const struct price *price = &p->of[op_of(kind)];
+	const struct price *price = &p->of[kind];
 
 	return (s->nr[kind] * price->request +
 		s->sectors[kind] * price->sector) >> PRICE_SHIFT;
@@ -153,7 +136,7 @@ static void split_work(const struct prices *p, const struct price_sums *s,
 	*those = 0;
 	*others = 0;
 	for (kind = 0; kind < PRICE_KINDS; kind++)
-		*(on_axis(p->axis, kind) ? those : others) +=
+		*(kind == p->kind ? those : others) +=
 			work_of_kind(p, s, kind);
 }
 
@@ -163,91 +146,30 @@ static u32 times(u32 price, u64 num, u64 den)
 		     price ? PRICE_LEAST : 0, PRICE_MOST);
 }
 
-static u64 mean_sectors(const struct price_sums *s, enum price_kind kind)
+static void scale(struct price *price, u64 num, u64 den)
 {
-	return div64_u64(s->sectors[kind], max(s->nr[kind], 1ULL));
-}
-
-/*
- * A request of the small ones' mean size becomes @num / @den times as dear, one of the
- * large ones' remains as it is, and between and beyond both lies a line.
- */
-static struct price tilt(const struct prices *p, enum price_kind small,
-			 u64 num, u64 den)
-{
-	const struct price *old = &p->of[op_of(small)];
-	u64 few = mean_sectors(&p->seen, small);
-	u64 many = mean_sectors(&p->seen, small + 1);
-	u64 low = old->request + few * old->sector;
-	u64 high = old->request + many * old->sector;
-	struct price new;
-
-	if (many <= few)
-		return *old;
-	/* Larger ones are never cheaper, nor is a sector of a small one. */
-	low = mul_u64_u64_div_u64(low, num, max(den, 1ULL));
-	low = clamp(low, div64_u64(high * few, many), high);
-	new.sector = max(div64_u64(high - low, many - few), 1ULL);
-	new.request = min(low - min(low, few * new.sector), PRICE_MOST);
-	return new;
-}
-
-static void scale(struct prices *p, enum price_axis axis, u64 num, u64 den)
-{
-	struct price *write = &p->of[op_of(PRICE_WRITE_SMALL)];
-	struct price *discard = &p->of[op_of(PRICE_DISCARD)];
-
-	switch (axis) {
-	case PRICE_OF_WRITES:
-		write->request = times(write->request, num, den);
-		write->sector = times(write->sector, num, den);
-		break;
-	case PRICE_OF_SMALL_READS:
-		p->of[op_of(PRICE_READ_SMALL)] =
-			tilt(p, PRICE_READ_SMALL, num, den);
-		break;
-	case PRICE_OF_SMALL_WRITES:
-		*write = tilt(p, PRICE_WRITE_SMALL, num, den);
-		break;
-	default:
-		discard->request = times(discard->request, num, den);
-		break;
-	}
+	price->request = times(price->request, num, den);
+	price->sector = times(price->sector, num, den);
 }
 
 /**
  * prices_now() - what requests are charged
  * @p: prices
- * @op: operation
+ * @kind: of them
  */
-struct price prices_now(const struct prices *p, unsigned int op)
+struct price prices_now(const struct prices *p, enum price_kind kind)
 {
-	struct prices tried;
+	struct price tried = p->of[kind];
 	u32 by;
 
-	if (!p->trying)
-		return p->of[op];
-	tried = *p;
-	by = p->step[p->axis] > FAR_STEP ? TRY_FAR : TRY_NEAR;
+	if (!p->trying || kind != p->kind)
+		return tried;
+	by = p->step[kind] > FAR_STEP ? TRY_FAR : TRY_NEAR;
 	if (p->low)
-		scale(&tried, p->axis, PRICE_ONE, by);
+		scale(&tried, PRICE_ONE, by);
 	else
-		scale(&tried, p->axis, by, PRICE_ONE);
-	return tried.of[op];
-}
-
-/**
- * prices_mean_sectors() - what divides the large requests from the small ones
- * @p: prices
- * @write: of writes
- */
-u64 prices_mean_sectors(const struct prices *p, bool write)
-{
-	enum price_kind small = write ? PRICE_WRITE_SMALL : PRICE_READ_SMALL;
-	const struct price_sums *s = &p->seen;
-
-	return div64_u64(s->sectors[small] + s->sectors[small + 1],
-			 max(s->nr[small] + s->nr[small + 1], 1ULL));
+		scale(&tried, by, PRICE_ONE);
+	return tried;
 }
 
 /* What was seen weighs as much as it did, by the new prices. */
@@ -255,14 +177,11 @@ static void keep_scale(struct prices *p, u64 before)
 {
 	u64 after = 0;
 	enum price_kind kind;
-	unsigned int i;
 
 	for (kind = 0; kind < PRICE_KINDS; kind++)
 		after += work_of_kind(p, &p->seen, kind);
-	for (i = 0; i < PRICE_OPS; i++) {
-		p->of[i].request = times(p->of[i].request, before, after);
-		p->of[i].sector = times(p->of[i].sector, before, after);
-	}
+	for (kind = 0; kind < PRICE_KINDS; kind++)
+		scale(&p->of[kind], before, after);
 }
 
 static void look_longer(struct prices *p)
@@ -270,25 +189,26 @@ static void look_longer(struct prices *p)
 	p->look = min(p->look * 2, LOOK_MOST);
 }
 
-static void next_axis(struct prices *p)
+/* All but reads are tried: those are what the others are compared with. */
+static void next_kind(struct prices *p)
 {
 	p->trying = false;
-	p->axis = (p->axis + 1) % PRICE_AXES;
-	p->left = p->pause[p->axis];
+	p->kind = p->kind == PRICE_WRITE ? PRICE_DISCARD : PRICE_WRITE;
+	p->left = p->pause[p->kind];
 }
 
 /* The price is @num / @den times what it was, as far as a step goes. */
 static void adopt(struct prices *p, u64 num, u64 den)
 {
-	u32 *step = &p->step[p->axis];
+	u32 *step = &p->step[p->kind];
 	bool dearer = num > den;
 	u64 those, others, most;
 
-	if (p->changed[p->axis])
-		*step = dearer == p->dearer[p->axis] ?
+	if (p->changed[p->kind])
+		*step = dearer == p->dearer[p->kind] ?
 			min(*step * 2, STEP_MOST) : max(*step / 4, STEP_LEAST);
-	p->changed[p->axis] = true;
-	p->dearer[p->axis] = dearer;
+	p->changed[p->kind] = true;
+	p->dearer[p->kind] = dearer;
 	most = PRICE_ONE + *step;
 	if (dearer && num * PRICE_ONE > den * most) {
 		num = most;
@@ -298,9 +218,9 @@ static void adopt(struct prices *p, u64 num, u64 den)
 		den = most;
 	}
 	split_work(p, &p->seen, &those, &others);
-	scale(p, p->axis, num, den);
+	scale(&p->of[p->kind], num, den);
 	keep_scale(p, those + others);
-	p->pause[p->axis] = PAUSE_LEAST;
+	p->pause[p->kind] = PAUSE_LEAST;
 	if (max(num, den) * RIGHT_PART > min(num, den) * SMALL_CHANGE)
 		p->look = LOOK_LEAST;
 	else
@@ -312,9 +232,9 @@ static void adopt(struct prices *p, u64 num, u64 den)
 
 static void leave_as_it_is(struct prices *p)
 {
-	p->pause[p->axis] = min(p->pause[p->axis] * 2, PAUSE_MOST);
+	p->pause[p->kind] = min(p->pause[p->kind] * 2, PAUSE_MOST);
 	look_longer(p);
-	next_axis(p);
+	next_kind(p);
 }
 
 /* How far the mean of @n values may be off, whose sum and sum of squares are known. */
@@ -356,7 +276,7 @@ static void judge(struct prices *p)
 		if (p->samples < TRIAL_ENOUGH)
 			return;
 		/* It will hardly be otherwise soon. */
-		p->pause[p->axis] = min(p->pause[p->axis] * 4, PAUSE_MOST);
+		p->pause[p->kind] = min(p->pause[p->kind] * 4, PAUSE_MOST);
 		leave_as_it_is(p);
 		return;
 	}
@@ -440,17 +360,13 @@ static void forget_some(struct price_sums *sum)
  */
 void prices_epoch(struct prices *p, const struct price_sums *done, u64 span)
 {
-	unsigned int i;
-
 	if (!p->trying) {
 		forget_some(&p->seen);
 		add_up(&p->seen, done);
-		if (p->left) {
+		if (p->left)
 			p->left--;
-			return;
-		}
-		for (i = 0; i < PRICE_AXES && !begin_trial(p, done, span); i++)
-			p->axis = (p->axis + 1) % PRICE_AXES;
+		else if (!begin_trial(p, done, span))
+			next_kind(p);
 		return;
 	}
 	p->left--;

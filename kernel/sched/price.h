@@ -12,28 +12,17 @@
 #define PRICE_SHIFT		12
 #define PRICE_ONE		((u32)BIT(PRICE_SHIFT))
 
-/* Kinds of requests whose prices are compared. */
+/* Kinds of requests, each with a price; those of the latter are tried. */
 enum price_kind {
-	PRICE_READ_SMALL,
-	PRICE_READ_LARGE,
-	PRICE_WRITE_SMALL,
-	PRICE_WRITE_LARGE,
+	PRICE_READ,
+	PRICE_WRITE,
 	PRICE_DISCARD,
 	PRICE_KINDS,
 };
 
-/* Whose price is tried: writes; small requests of a direction; discards. */
-enum price_axis {
-	PRICE_OF_WRITES,
-	PRICE_OF_SMALL_READS,
-	PRICE_OF_SMALL_WRITES,
-	PRICE_OF_DISCARDS,
-	PRICE_AXES,
-};
-
 /**
- * struct price - of requests of an operation: both, of PRICE_ONE
- * @request: of each
+ * struct price - of requests of a kind: both, of PRICE_ONE
+ * @request: of each that does not begin where the one before ended, on a disk that turns
  * @sector: and of each sector of it
  */
 struct price {
@@ -41,12 +30,9 @@ struct price {
 	u32 sector;
 };
 
-/* Of reads, writes and discards, in this order. */
-#define PRICE_OPS		3
-
 /**
  * struct price_sums - what completed
- * @nr: requests by kind, without those that began where the head was
+ * @nr: requests by kind, without those that began where the one before ended
  * @sectors: of all of a kind
  */
 struct price_sums {
@@ -70,13 +56,13 @@ struct price_sample {
 
 /**
  * struct prices - the loop that finds prices; the caller's lock
- * @of: by operation
- * @axis: whose price is tried, or will be next
+ * @of: by kind
+ * @kind: whose price is tried, or will be next
  * @trying: it is
  * @low: this epoch it is the lower
  * @look: so many epochs are one sample, and as many before it show what went before
  * @left: epochs until the next trial, or until the sample ends
- * @pause: epochs between trials of an axis
+ * @pause: epochs between trials of a kind
  * @step: by how much its price may change at once, of PRICE_ONE beyond one
  * @changed: it has changed
  * @dearer: its last change was to a higher price
@@ -88,16 +74,16 @@ struct price_sample {
  * @seen: what completed since the last trial ended, less of what is long ago
  */
 struct prices {
-	struct price of[PRICE_OPS];
-	enum price_axis axis;
+	struct price of[PRICE_KINDS];
+	enum price_kind kind;
 	bool trying;
 	bool low;
 	unsigned int look;
 	unsigned int left;
-	unsigned int pause[PRICE_AXES];
-	u32 step[PRICE_AXES];
-	bool changed[PRICE_AXES];
-	bool dearer[PRICE_AXES];
+	unsigned int pause[PRICE_KINDS];
+	u32 step[PRICE_KINDS];
+	bool changed[PRICE_KINDS];
+	bool dearer[PRICE_KINDS];
 	u64 unit;
 	unsigned int samples;
 	struct price_sample at[2];
@@ -108,7 +94,6 @@ struct prices {
 
 void prices_init(struct prices *p, u32 unit, u32 seek);
 void prices_epoch(struct prices *p, const struct price_sums *done, u64 span);
-struct price prices_now(const struct prices *p, unsigned int op);
-u64 prices_mean_sectors(const struct prices *p, bool write);
+struct price prices_now(const struct prices *p, enum price_kind kind);
 
 #endif /* ISOBLK_PRICE_H */

@@ -10,15 +10,14 @@
 #include "../sched/price.c"
 
 #define UNIT		16
-#define FEW		8
-#define MANY		256
+#define SECTORS		8
 #define SPAN		(20 * NSEC_PER_MSEC)
 
 /**
  * struct device - what a request of each kind takes, ns; 0: there are none
  * @ns: without noise
  * @noise: percent by which the device is faster or slower in an epoch, at most
- * @fixed: requests an epoch of small reads, whatever they are charged; 0: by share
+ * @fixed: requests an epoch of reads, whatever they are charged; 0: by share
  */
 struct device {
 	u64 ns[PRICE_KINDS];
@@ -26,16 +25,11 @@ struct device {
 	u64 fixed;
 };
 
-static unsigned int sectors_of(enum price_kind kind)
-{
-	return kind == PRICE_READ_LARGE || kind == PRICE_WRITE_LARGE ? MANY : FEW;
-}
-
 static u64 charged(const struct prices *p, enum price_kind kind)
 {
-	struct price price = prices_now(p, op_of(kind));
+	struct price price = prices_now(p, kind);
 
-	return price.request + (u64)sectors_of(kind) * price.sector;
+	return price.request + (u64)SECTORS * price.sector;
 }
 
 /*
@@ -53,17 +47,17 @@ static void epoch(struct prices *p, const struct device *dev, u32 *random)
 		span = div_u64(SPAN * (100 - dev->noise + (*random >> 16) %
 				       (2 * dev->noise)), 100);
 	if (dev->fixed)
-		span -= dev->fixed * dev->ns[PRICE_READ_SMALL];
+		span -= dev->fixed * dev->ns[PRICE_READ];
 	for (kind = 0; kind < PRICE_KINDS; kind++)
-		if (dev->ns[kind] && !(dev->fixed && kind == PRICE_READ_SMALL))
+		if (dev->ns[kind] && !(dev->fixed && kind == PRICE_READ))
 			each += div64_u64(dev->ns[kind] << 32, charged(p, kind));
 	for (kind = 0; kind < PRICE_KINDS; kind++) {
 		if (!dev->ns[kind])
 			continue;
-		done.nr[kind] = dev->fixed && kind == PRICE_READ_SMALL ?
+		done.nr[kind] = dev->fixed && kind == PRICE_READ ?
 			dev->fixed : mul_u64_u64_div_u64(span, 1ULL << 32,
 							 each * charged(p, kind));
-		done.sectors[kind] = done.nr[kind] * sectors_of(kind);
+		done.sectors[kind] = kind == PRICE_DISCARD ? 0 : done.nr[kind] * SECTORS;
 	}
 	prices_epoch(p, &done, SPAN);
 }
@@ -79,10 +73,10 @@ static void learn(struct prices *p, const struct device *dev, unsigned int epoch
 /* How often @b costs what @a costs, in hundredths. */
 static u64 ratio(const struct prices *p, enum price_kind a, enum price_kind b)
 {
-	struct price x = p->of[op_of(a)], y = p->of[op_of(b)];
+	struct price x = p->of[a], y = p->of[b];
 
-	return div64_u64(100 * (y.request + (u64)sectors_of(b) * y.sector),
-			 x.request + (u64)sectors_of(a) * x.sector);
+	return div64_u64(100 * (y.request + (u64)SECTORS * y.sector),
+			 x.request + (u64)SECTORS * x.sector);
 }
 
 static void it_begins_with_bytes(struct kunit *test)
@@ -92,12 +86,12 @@ static void it_begins_with_bytes(struct kunit *test)
 	prices_init(&p, UNIT, 0);
 	KUNIT_EXPECT_EQ(test, prices_now(&p, 0).request, 0);
 	KUNIT_EXPECT_EQ(test, prices_now(&p, 0).sector, UNIT * PRICE_ONE);
-	KUNIT_EXPECT_EQ(test, ratio(&p, PRICE_READ_SMALL, PRICE_WRITE_LARGE), 3200);
+	KUNIT_EXPECT_EQ(test, ratio(&p, PRICE_READ, PRICE_WRITE), 100);
 }
 
 static void where_all_are_alike_it_stays_bytes(struct kunit *test)
 {
-	static const struct device dev = { .ns = { [PRICE_READ_SMALL] = 3000 } };
+	static const struct device dev = { .ns = { [PRICE_READ] = 3000 } };
 	struct prices p;
 
 	prices_init(&p, UNIT, 0);
@@ -110,60 +104,60 @@ static void where_all_are_alike_it_stays_bytes(struct kunit *test)
 static void writes_that_cost_ten_times_as_much_are_found_out(struct kunit *test)
 {
 	static const struct device dev = {
-		.ns = { [PRICE_READ_SMALL] = 3000, [PRICE_WRITE_SMALL] = 30000 },
+		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 30000 },
 	};
 	struct prices p;
 
 	prices_init(&p, UNIT, 0);
 	learn(&p, &dev, 1000);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ_SMALL, PRICE_WRITE_SMALL), 850);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ_SMALL, PRICE_WRITE_SMALL), 1150);
+	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 850);
+	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 1150);
 }
 
 static void writes_that_cost_a_tenth_are_found_out(struct kunit *test)
 {
 	static const struct device dev = {
-		.ns = { [PRICE_READ_SMALL] = 30000, [PRICE_WRITE_SMALL] = 3000 },
+		.ns = { [PRICE_READ] = 30000, [PRICE_WRITE] = 3000 },
 	};
 	struct prices p;
 
 	prices_init(&p, UNIT, 0);
 	learn(&p, &dev, 1000);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_WRITE_SMALL, PRICE_READ_SMALL), 850);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_WRITE_SMALL, PRICE_READ_SMALL), 1150);
+	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_WRITE, PRICE_READ), 850);
+	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_WRITE, PRICE_READ), 1150);
 }
 
 static void a_device_that_is_uneven_is_found_out_all_the_same(struct kunit *test)
 {
 	static const struct device dev = {
-		.ns = { [PRICE_READ_SMALL] = 3000, [PRICE_WRITE_SMALL] = 15000 },
+		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 15000 },
 		.noise = 20,
 	};
 	struct prices p;
 
 	prices_init(&p, UNIT, 0);
 	learn(&p, &dev, 4000);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ_SMALL, PRICE_WRITE_SMALL), 350);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ_SMALL, PRICE_WRITE_SMALL), 700);
+	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 350);
+	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 700);
 }
 
-static void a_price_a_request_is_found_out(struct kunit *test)
+static void discards_have_a_price_of_their_own(struct kunit *test)
 {
 	static const struct device dev = {
-		.ns = { [PRICE_READ_SMALL] = 20000, [PRICE_READ_LARGE] = 40000 },
+		.ns = { [PRICE_READ] = 3000, [PRICE_DISCARD] = 30000 },
 	};
 	struct prices p;
 
 	prices_init(&p, UNIT, 0);
-	learn(&p, &dev, 2000);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ_SMALL, PRICE_READ_LARGE), 160);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ_SMALL, PRICE_READ_LARGE), 240);
+	learn(&p, &dev, 1000);
+	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_DISCARD), 850);
+	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_DISCARD), 1150);
 }
 
 static void who_minds_no_price_keeps_it(struct kunit *test)
 {
 	static const struct device dev = {
-		.ns = { [PRICE_READ_SMALL] = 3000, [PRICE_WRITE_SMALL] = 30000 },
+		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 30000 },
 		.fixed = 2000,
 	};
 	struct prices p;
@@ -171,7 +165,7 @@ static void who_minds_no_price_keeps_it(struct kunit *test)
 
 	prices_init(&p, UNIT, 0);
 	learn(&p, &dev, 1000);
-	is = ratio(&p, PRICE_READ_SMALL, PRICE_WRITE_SMALL);
+	is = ratio(&p, PRICE_READ, PRICE_WRITE);
 	KUNIT_EXPECT_GE(test, is, 90);
 	KUNIT_EXPECT_LE(test, is, 110);
 }
@@ -179,8 +173,8 @@ static void who_minds_no_price_keeps_it(struct kunit *test)
 static void the_same_mixture_remains_as_much_work(struct kunit *test)
 {
 	struct price_sums mixture = {
-		.nr = { [PRICE_READ_SMALL] = 100, [PRICE_WRITE_SMALL] = 100 },
-		.sectors = { [PRICE_READ_SMALL] = 800, [PRICE_WRITE_SMALL] = 800 },
+		.nr = { [PRICE_READ] = 100, [PRICE_WRITE] = 100 },
+		.sectors = { [PRICE_READ] = 800, [PRICE_WRITE] = 800 },
 	};
 	u64 those, others, before;
 	struct prices p;
@@ -193,25 +187,7 @@ static void the_same_mixture_remains_as_much_work(struct kunit *test)
 	split_work(&p, &mixture, &those, &others);
 	KUNIT_EXPECT_GE(test, those + others, before * 99 / 100);
 	KUNIT_EXPECT_LE(test, those + others, before * 101 / 100);
-	KUNIT_EXPECT_EQ(test, ratio(&p, PRICE_READ_SMALL, PRICE_WRITE_SMALL), 300);
-}
-
-static void larger_requests_are_never_cheaper(struct kunit *test)
-{
-	struct price_sums mixture = {
-		.nr = { [PRICE_READ_SMALL] = 100, [PRICE_READ_LARGE] = 100 },
-		.sectors = { [PRICE_READ_SMALL] = 800, [PRICE_READ_LARGE] = 25600 },
-	};
-	struct prices p;
-
-	prices_init(&p, UNIT, 0);
-	p.seen = mixture;
-	p.axis = PRICE_OF_SMALL_READS;
-	scale(&p, p.axis, 1000, 1);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ_SMALL, PRICE_READ_LARGE), 100);
-	scale(&p, p.axis, 1, 100000);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ_SMALL, PRICE_READ_LARGE), 3300);
-	KUNIT_EXPECT_GE(test, p.of[0].sector, 1);
+	KUNIT_EXPECT_EQ(test, ratio(&p, PRICE_READ, PRICE_WRITE), 300);
 }
 
 static struct kunit_case price_cases[] = {
@@ -220,10 +196,9 @@ static struct kunit_case price_cases[] = {
 	KUNIT_CASE(writes_that_cost_ten_times_as_much_are_found_out),
 	KUNIT_CASE(writes_that_cost_a_tenth_are_found_out),
 	KUNIT_CASE(a_device_that_is_uneven_is_found_out_all_the_same),
-	KUNIT_CASE(a_price_a_request_is_found_out),
+	KUNIT_CASE(discards_have_a_price_of_their_own),
 	KUNIT_CASE(who_minds_no_price_keeps_it),
 	KUNIT_CASE(the_same_mixture_remains_as_much_work),
-	KUNIT_CASE(larger_requests_are_never_cheaper),
 	{}
 };
 
