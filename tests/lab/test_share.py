@@ -683,7 +683,7 @@ GROUP_LINE = (
 )
 WINDOW_LINE = (
     r"inflight (\d+) used (\d+) size (\d+) trial [01] waiting (\d+) blocked \d+"
-    r" rate \d+ mean 8 busy_with \d+\n"
+    r" rate \d+ mean 8 busy_with \d+ squeezed 0 pace 0\n"
 )
 STATE_LINES: dict[str, dict[str, list[str]]] = {
     "isoblk": {},
