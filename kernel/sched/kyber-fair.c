@@ -330,7 +330,6 @@ static ssize_t write_cost_store(struct elevator_queue *e, const char *page,
 	return ret;
 }
 
-
 #define KF_TARGET(name, index)						\
 static ssize_t name##_show(struct elevator_queue *e, char *page)	\
 {									\
