@@ -43,6 +43,7 @@ class Guest:
         cgroup: CgroupVersion = "v2",
         timeout: float = TIME_LIMIT_S,
         memory_mib: int = 512,
+        more: Sequence[str] = (),
     ) -> Left:
         """Run `script` after the usual prologue, with `set -eu` in force.
 
@@ -53,6 +54,7 @@ class Guest:
             modules: names without .ko, in the order in which they load.
             load: whether the prologue loads them; else they only lie in /run/isoblk/modules.
             timeout: wall-clock seconds until it counts as hung.
+            more: further arguments for QEMU, with which a PC has more than its four processors.
 
         Raises:
             RunError: a line failed; the kernel said BUG, WARNING or the like; or it hung.
@@ -65,7 +67,7 @@ class Guest:
         lines = [render(prologue(tuple(modules) if load else (), cgroup, tier)), script]
         (directory / "plan.sh").write_text("\n".join(lines) + "\n")
         machine = (
-            Qemu(self.kernel, time_limit_s=timeout)
+            Qemu(self.kernel, time_limit_s=timeout, more=more)
             if emulated
             else Smp(self.kernel, host_library(self.kernel), time_limit_s=timeout)
         )

@@ -28,7 +28,11 @@ from isoblk.workload.blkload import trace_file
 from isoblk.workload.programs import program_file, program_of
 
 # Modules of the kernel's own: a device, and what the modules' tests need.
-_KERNELS_MODULES = ("null_blk", "kunit")
+_KERNELS_MODULES = (
+    *("null_blk", "kunit"),
+    # Of the qemu machine's tests.
+    *("crct10dif_common", "crct10dif_generic", "crc_t10dif", "scsi_debug"),
+)
 
 
 # For programs and the page cache.

@@ -88,12 +88,14 @@ class Qemu:
     Args:
         kernel: the kernel to boot, of architecture x86_64.
         time_limit_s: wall-clock seconds after which a run counts as hung.
+        more: further arguments for QEMU: disks, say.
     """
 
     tier = QEMU
 
-    def __init__(self, kernel: Kernel, *, time_limit_s: float) -> None:
+    def __init__(self, kernel: Kernel, *, time_limit_s: float, more: Sequence[str] = ()) -> None:
         self._kernel = kernel
+        self._more = more
         self._processes = Processes(time_limit_s)
 
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
@@ -123,7 +125,7 @@ class Qemu:
             base = sorted(self._kernel.base_modules.glob("*.ko")) if self._kernel.stock else []
             (own_files / "initramfs").write_bytes(initramfs.archive(contents(plan, base)))
             return self._processes.run(
-                [*DIE_WITH_PARENT, emulator, *arguments(self._kernel, memory_mib)],
+                [*DIE_WITH_PARENT, emulator, *arguments(self._kernel, memory_mib), *self._more],
                 directory,
                 {},
             )
