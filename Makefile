@@ -3,6 +3,7 @@
 #   make demo     set all up, run the weights study, write the report
 #   make test     set all up, run every test
 #   make test-smp of these, those on four processors: emulated, and User Mode Linux with SMP
+#   make test-blktests BLKTESTS=DIR  the public suite, with each of our elevators as the default
 #   make sweep    dm-setcache with a fault at each write of seven lives in each mode, on both kernels; says how many
 #   make try-containers  what docs/containers.md shows, in a virtual machine; root; 20 minutes
 #   make check    set all up, run every linter
@@ -38,7 +39,7 @@ SWEEP_LIVES ?= 7
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-smp sweep try-containers check bench figures lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-smp test-blktests sweep try-containers check bench figures lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -51,6 +52,16 @@ test: setup-dev kernels kernels-smp
 
 test-smp: setup-dev kernels-smp
 	$(VENV)/bin/pytest tests/qemu
+
+# BLKTESTS: a checkout of https://github.com/linux-blktests/blktests in which make was run.
+test-blktests:
+	@[ -f "$(BLKTESTS)/check" ] || { \
+		echo "test-blktests: set BLKTESTS to a checkout of blktests: it has a program named check" >&2; \
+		exit 2; \
+	}
+	$(MAKE) setup-dev
+	$(ISOBLK) kernel build --arch x86_64 --debug
+	$(VENV)/bin/python scripts/blktests "$(BLKTESTS)"
 
 sweep: setup-dev kernels
 	SWEEP_LIVES=$(SWEEP_LIVES) $(VENV)/bin/pytest -n $(JOBS) \
