@@ -1004,6 +1004,36 @@ def test_a_switch_that_finds_no_memory_leaves_the_disk_as_it_was(
     assert after - before == FAULTS * 20 * 4096
 
 
+# Queues for polling need no processors: as many as a large NVMe disk has.
+VERY_MANY = 128
+
+
+@pytest.mark.parametrize("elevator", ALL)
+def test_cgroups_have_their_parts_of_a_disk_with_very_many_queues(
+    careful: Quiet, elevator: str
+) -> None:
+    names = [f"/g{i}" for i in range(8)]
+    left = careful.run(
+        "rmmod null_blk",
+        f"insmod /run/isoblk/modules/null_blk.ko nr_devices=0 poll_queues={VERY_MANY - 1}",
+        nullb("disk0", poll_queues=VERY_MANY - 1),
+        "ls -d /sys/kernel/debug/block/disk0/hctx* | wc -l > /run/isoblk/queues",
+        use(elevator),
+        *map(group, names),
+        *(tenant(name[1:], cgroup=name, rw="randrw", iodepth=16, number_ios=500) for name in names),
+        run("results"),
+        *(keep(f"{CGROUP}{name}/io.stat", name[1:]) for name in names),
+        # Groups go with their cgroups, and with the elevator.
+        f"rmdir {BLKLOAD}/g* {' '.join(CGROUP + name for name in names[::2])}",
+        use("none"),
+        UNLOAD,
+    )
+    assert int(left.read("queues")) == VERY_MANY
+    for name, done in results(left, "results").items():
+        (stat,) = io_stats(left.read(name)).values()
+        assert stat["isoblk.used"] == sum(op.bytes for op in done.ops.values()) > 0
+
+
 # More than the allocations of a cgroup's first request that may not wait for memory, those of
 # the sanitizers included.
 NEWCOMERS = 60
