@@ -730,7 +730,8 @@ def test_debugfs_is_readable_under_load(quiet: Quiet, elevator: str) -> None:
     assert size >= 16 * 8 * unit
     # One may just have ended.
     assert 15 <= inflight <= 256 - waiting
-    assert 7 * unit * inflight <= used
+    # By prices that are learned a request may be less than its sectors.
+    assert (8 if unit == 1 else 1) * inflight <= used
     groups = [re.fullmatch(GROUP_LINE, line) for line in left.read("groups").splitlines()]
     assert all(groups)
     found = {one[1]: one for one in groups if one}

@@ -659,9 +659,27 @@ def test_the_bound_of_exact_shares_is_where_the_heaviest_has_all_it_sends() -> N
     assert expansion.runs[run.bound].spec.tenants[0].workload.iodepth == 59
 
 
-@pytest.mark.parametrize("what", ['rw = "read"', "rate_iops = 100", "thinktime = 10"])
-def test_there_is_no_such_bound_for_what_does_not_wait_at_random_places(what: str) -> None:
+@pytest.mark.parametrize("what", ['rw = "rw"', "rate_iops = 100", "thinktime = 10"])
+def test_there_is_no_such_bound_for_what_does_not_wait_at_the_same_places(what: str) -> None:
     (run,) = shares(runs_of(HEAD + DEEP + what + "\n" + CLAIM.format("lost")))
+    assert run.bound is None
+
+
+@pytest.mark.parametrize(("iodepth", "depths"), [(32, [32, 16, 8, 3]), (4, [4, 2, 1, 1])])
+def test_streams_have_the_bound_of_all_of_them_with_their_parts(
+    iodepth: int, depths: list[int]
+) -> None:
+    text = HEAD + DEEP.replace("iodepth = 32", f"iodepth = {iodepth}") + 'rw = "read"\n'
+    expansion = runs_of(text + '[matrix]\nscheduler = ["bfq", "kyber"]\n' + CLAIM.format("lost"))
+    (bound,) = {run.bound for run in shares(expansion)}
+    assert bound is not None
+    spec = expansion.runs[bound].spec
+    assert spec.scheduler.name == "none"
+    assert [one.workload.iodepth for one in spec.tenants] == depths
+
+
+def test_streams_of_several_processes_have_no_such_bound() -> None:
+    (run,) = shares(runs_of(HEAD + DEEP + 'rw = "read"\nnumjobs = 2\n' + CLAIM.format("lost")))
     assert run.bound is None
 
 

@@ -140,11 +140,35 @@ class _Expander:
         return self._runs_of(spec, [_load_full(tenant.workload) for tenant in spec.tenants])
 
     def _bound_run(self, spec: RunSpec) -> int | None:
-        depth = exact_depth(spec)
-        if LOST not in self._metrics or depth is None:
+        if LOST not in self._metrics:
             return None
-        load = msgspec.structs.replace(spec.tenants[0].workload, iodepth=depth)
-        return self._runs_of(spec, [load])[0]
+        if (depth := exact_depth(spec)) is not None:
+            load = msgspec.structs.replace(spec.tenants[0].workload, iodepth=depth)
+            return self._runs_of(spec, [load])[0]
+        if (depths := exact_depths(spec)) is not None:
+            return self._run_with(spec, depths)
+        return None
+
+    def _run_with(self, spec: RunSpec, depths: Sequence[int]) -> int:
+        """Where the run of all tenants without a scheduler, each with its iodepth of these, is."""
+        run = msgspec.structs.replace(
+            _under_none(spec),
+            kind="alone",
+            point={"alone": f"all, iodepth {':'.join(map(str, depths))}", **_setting(spec)},
+            repeat=0,
+            events=(),
+            tenants=tuple(
+                msgspec.structs.replace(
+                    one, workload=msgspec.structs.replace(one.workload, iodepth=depth)
+                )
+                for one, depth in zip(spec.tenants, depths, strict=True)
+            ),
+            seed=_ALONE_SEED,
+        )
+        place = ("bound", _key(run))
+        if place not in self._placed:
+            self._placed[place] = self._add(PlannedRun(spec=run))
+        return self._placed[place]
 
     def _runs_of(self, spec: RunSpec, loads: Sequence[Workload]) -> tuple[int, ...]:
         """Where the runs of each of these loads alone are."""
@@ -249,20 +273,50 @@ def exact_depth(spec: RunSpec) -> int | None:
     Returns:
         that number; None where the tenants' loads are not alike, or not at random places.
     """
+    if not _alike(spec) or not spec.tenants[0].workload.rw.startswith("rand"):
+        return None
+    everybody = sum(one.workload.iodepth * one.workload.numjobs for one in spec.tenants)
+    return max(1, min(round(_allowed(spec)), everybody))
+
+
+def exact_depths(spec: RunSpec) -> tuple[int, ...] | None:
+    """How many requests each tenant may have in the device if its part is to be its share.
+
+    As exact_depth(), for streams: which places they wait for depends on where each is, so all
+    of them are needed, each with its part of the whole; of at least one request, so that
+    the bound is too high rather than too low where the whole is small.
+
+    Returns:
+        a number a tenant; None where the loads are not alike, or are not streams.
+    """
+    if not _alike(spec) or spec.tenants[0].workload.rw not in ("read", "write"):
+        return None
+    if any(one.workload.numjobs > 1 for one in spec.tenants):
+        return None
+    shares = effective_shares(spec.tenants, spec.groups)
+    allowed = _allowed(spec)
+    return tuple(
+        max(1, min(round(allowed * shares[one.name]), one.workload.iodepth)) for one in spec.tenants
+    )
+
+
+def _alike(spec: RunSpec) -> bool:
+    """Whether all tenants send the same kind of requests, the next as soon as one ends."""
     kinds = {
         msgspec.json.encode(msgspec.structs.replace(one.workload, iodepth=1, randseed=1, offset=0))
         for one in spec.tenants
     }
     load = spec.tenants[0].workload if spec.tenants else Workload()
     closed = not (load.trace or load.rate_iops or load.thinktime_ns or program_of(load))
-    if len(kinds) != 1 or not load.rw.startswith("rand") or not closed:
-        return None
+    return len(kinds) == 1 and closed
+
+
+def _allowed(spec: RunSpec) -> float:
+    """The requests of all, if the tenant whose requests are fewest for its share has all of its."""
     shares = effective_shares(spec.tenants, spec.groups)
-    allowed = min(
+    return min(
         one.workload.iodepth * one.workload.numjobs / shares[one.name] for one in spec.tenants
     )
-    everybody = sum(one.workload.iodepth * one.workload.numjobs for one in spec.tenants)
-    return max(1, min(round(allowed), everybody))
 
 
 def _describe(load: Workload) -> str:

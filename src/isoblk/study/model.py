@@ -668,7 +668,8 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     than "share" and "reference". Tenants with the same load share one. full: likewise, with
     enough requests to keep the device busy; empty unless a claim is about service_error.
     bound: alone, with as many requests as all tenants may have in the device if their parts of
-    it are to be exact; None unless a claim is about lost and that number is known.
+    it are to be exact; or all streams, each with its part of those; None unless a claim is
+    about lost and that number is known.
     """
 
     spec: RunSpec
