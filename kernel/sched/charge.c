@@ -3,9 +3,7 @@
  * What a request is charged: what it moves, that it is one, or the device's time for it.
  *
  * Each is a price of a request and of a sector. Bytes are 1 for a sector, and the window
- * and all rates are in sectors then. Time is learned (price.c). It begins as bytes; on a disk
- * that turns a request that does not begin where the one before ended costs a
- * seek's worth of them as well.
+ * and all rates are in sectors then. Time is learned (price.c), and begins as bytes.
  *
  * The price is taken when a request is sent, and what it was charged stays with it, so
  * that what is given back is what was taken.
@@ -16,9 +14,6 @@
 
 /* A sector, where prices are learned: so that a cheap one is not rounded away. */
 #define TIME_UNIT		16
-
-/* What a disk that turns could move in the time of a seek: sectors, at 150 MB/s. */
-#define SEEK_SECTORS		2048
 
 /* How long work is counted for one sample of prices, and how much of it. */
 #define PRICE_EPOCH_NS		(20 * NSEC_PER_MSEC)
@@ -40,16 +35,13 @@ static u64 no_data(u64 sectors)
  * @d: disk
  * @op: operation
  * @sectors: of it; 0: it moves nothing
- * @no_seek: nothing need be found for it
  */
-u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors,
-		 bool no_seek)
+u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors)
 {
 	const struct price *p = &d->price[op];
-	u64 work = no_data(sectors) * READ_ONCE(p->sector);
+	u64 work = READ_ONCE(p->request) +
+		no_data(sectors) * READ_ONCE(p->sector);
 
-	if (!no_seek)
-		work += READ_ONCE(p->request);
 	return max(work >> PRICE_SHIFT, 1ULL);
 }
 
@@ -86,7 +78,7 @@ void iso_set_account(struct iso_disk *d, enum iso_account account)
 {
 	WRITE_ONCE(d->account, account);
 	WRITE_ONCE(d->unit, account == ISO_TIME ? TIME_UNIT : 1);
-	prices_init(&d->prices, d->unit, d->rotational ? SEEK_SECTORS : 0);
+	prices_init(&d->prices, d->unit);
 	publish(d);
 }
 
@@ -100,7 +92,7 @@ void isoblk_change_account(struct iso_disk *d, enum iso_account account)
 	spin_lock_irq(&d->disk.lock);
 	iso_set_account(d, account);
 	/* Work was something else before. */
-	WRITE_ONCE(d->mean_work, iso_price_of(d, ISOBLK_READ, 0, false));
+	WRITE_ONCE(d->mean_work, iso_price_of(d, ISOBLK_READ, 0));
 	if (d->room.size)
 		iso_measure_restart(d);
 	spin_unlock_irq(&d->disk.lock);

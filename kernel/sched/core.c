@@ -109,10 +109,9 @@
 #define RQ_REFUNDED		BIT(1)	/* it came back, and what it was charged too */
 #define RQ_AT_HEAD		BIT(2)	/* it is to go before its group's others */
 #define RQ_FRESH		BIT(3)	/* when it came, its group was not ahead */
-#define RQ_NO_SEEK		BIT(4)	/* it begins where the one before ended */
-#define RQ_FIRST		BIT(5)	/* it went before all others, on a disk that turns */
-#define RQ_WORK_SHIFT		6
-#define RQ_WORK_MOST		GENMASK(25, 0)
+#define RQ_FIRST		BIT(4)	/* it went before all others, on a disk that turns */
+#define RQ_WORK_SHIFT		5
+#define RQ_WORK_MOST		GENMASK(26, 0)
 #define RQ_SECTORS_SHIFT	32
 
 static_assert(BITS_PER_LONG == 64);
@@ -162,24 +161,15 @@ static unsigned int rq_sectors(const struct request *rq)
 	return rq_state(rq) >> RQ_SECTORS_SHIFT;
 }
 
-/* On a disk that turns it makes a difference where the request before ended. */
-static bool rq_no_seek(const struct iso_disk *d, const struct iso_hq *hq,
-		       const struct request *rq)
-{
-	return d->rotational && blk_rq_pos(rq) == hq->head;
-}
-
 /**
  * iso_work_of() - what a request is charged if it is sent now
  * @d: disk
- * @hq: where it is; its lock is held
  * @rq: request
  */
-u64 iso_work_of(const struct iso_disk *d, const struct iso_hq *hq,
-		const struct request *rq)
+u64 iso_work_of(const struct iso_disk *d, const struct request *rq)
 {
-	return min_t(u64, iso_price_of(d, isoblk_rq_op(rq), blk_rq_sectors(rq),
-				       rq_no_seek(d, hq, rq)), RQ_WORK_MOST);
+	return min_t(u64, iso_price_of(d, isoblk_rq_op(rq), blk_rq_sectors(rq)),
+		     RQ_WORK_MOST);
 }
 
 static unsigned int rq_class(const struct iso_disk *d, const struct request *rq)
@@ -227,9 +217,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	atomic_inc(&hq->in_device);
 	WRITE_ONCE(hq->nr, hq->nr - 1);
 	note_peak(d, hq, work);
-	rq_set_state(rq, RQ_IN_DEVICE |
-		     (rq_no_seek(d, hq, rq) ? RQ_NO_SEEK : 0), work);
-	hq->head = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	rq_set_state(rq, RQ_IN_DEVICE, work);
 	WRITE_ONCE(gq->common->bytes[op],
 		   gq->common->bytes[op] + blk_rq_bytes(rq));
 	WRITE_ONCE(gq->common->ios[op], gq->common->ios[op] + 1);
@@ -269,7 +257,7 @@ static void force(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	u64 work;
 
 	iso_update_share(d, rq_to_gq(rq)->group);
-	work = iso_work_of(d, hq, rq);
+	work = iso_work_of(d, rq);
 	iso_room_force(&d->room, hq->index, work);
 	if (d->policy->nr_classes)
 		iso_room_force(&d->tokens[class], hq->index, 1);
@@ -562,7 +550,7 @@ static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 
 	note_now(hq, rq->start_time_ns);
 	if (unlikely(!READ_ONCE(d->room.size)))
-		iso_first_request(d, iso_work_of(d, hq, rq));
+		iso_first_request(d, iso_work_of(d, rq));
 
 	/* Our count before their flag: the barrier is in it; pairs with left(). */
 	had = atomic64_fetch_add(ISO_WAITS, &g->has);
@@ -730,15 +718,8 @@ static void leave_device(struct request *rq, u64 now)
 	bool wanted;
 
 	note_now(hq, now);
-	if (now) {
-		struct iso_sent sent = {
-			.sectors = rq_sectors(rq),
-			.work = work,
-			.no_seek = rq_state(rq) & RQ_NO_SEEK,
-		};
-
-		iso_account(d, gq, rq, &sent, now);
-	}
+	if (now)
+		iso_account(d, gq, rq, rq_sectors(rq), work, now);
 	if (now && unlikely(iso_has_target(gq->group)))
 		iso_latency_note(d, gq->group, rq, now);
 	if (rq_state(rq) & RQ_FIRST)
@@ -948,7 +929,7 @@ static void iso_charge_flush(struct isoblk_group *group)
 {
 	struct iso_group *g = isoblk_group_own(group);
 	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
-	u64 work = iso_price_of(d, ISOBLK_WRITE, 0, false);
+	u64 work = iso_price_of(d, ISOBLK_WRITE, 0);
 
 	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
 }

@@ -233,7 +233,6 @@ struct iso_done {
  * @fresh: those that go before; @lock
  * @urgent: requests that go before all; @lock
  * @turn: whose turn it is; @lock
- * @head: where the request ended that was sent last, a sector; @lock
  * @turns: turns given so far, in paper mode; @lock
  * @class: of requests, that is sent now; @lock
  * @batch: how many of it in a row; @lock
@@ -259,7 +258,6 @@ struct iso_hq {
 	struct list_head fresh;
 	struct list_head urgent;
 	struct iso_gq *turn;
-	sector_t head;
 	u64 turns;
 	unsigned int class;
 	unsigned int batch;
@@ -539,8 +537,7 @@ void iso_update_share(struct iso_disk *d, struct iso_group *g);
 void iso_reorder(struct iso_disk *d);
 
 /* core.c: requests, from insertion to the end, and the disk's life */
-u64 iso_work_of(const struct iso_disk *d, const struct iso_hq *hq,
-		const struct request *rq);
+u64 iso_work_of(const struct iso_disk *d, const struct request *rq);
 void iso_run_blocked(struct iso_disk *d);
 void iso_note_time(struct iso_disk *d, u64 now);
 int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
@@ -622,30 +619,18 @@ void iso_room_resize(struct iso_room *r, u64 size);
 
 /* measure.c: what the device does */
 
-/**
- * struct iso_sent - what a request was when it went to the device
- * @sectors: that it had
- * @work: that it was charged
- * @no_seek: it began where the one before had ended, on a disk that turns
- */
-struct iso_sent {
-	unsigned int sectors;
-	u64 work;
-	bool no_seek;
-};
-
 u64 iso_work_in(const struct iso_disk *d, u64 ns);
 void iso_first_request(struct iso_disk *d, u64 work);
 void iso_account(struct iso_disk *d, struct iso_gq *gq,
-		 const struct request *rq, const struct iso_sent *sent, u64 now);
+		 const struct request *rq, unsigned int sectors, u64 work,
+		 u64 now);
 void iso_measure(struct iso_disk *d, u64 now);
 void iso_set_window(struct iso_disk *d);
 void iso_measure_restart(struct iso_disk *d);
 u64 iso_done_work(const struct iso_disk *d);
 
 /* charge.c: what a request is charged */
-u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors,
-		 bool no_seek);
+u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors);
 void iso_set_account(struct iso_disk *d, enum iso_account account);
 void isoblk_change_account(struct iso_disk *d, enum iso_account account);
 void iso_update_prices(struct iso_disk *d, const struct price_sums *sums,

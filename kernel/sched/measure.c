@@ -119,14 +119,11 @@ void iso_first_request(struct iso_disk *d, u64 work)
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
 
-static void count_kind(struct iso_disk *d, const struct request *rq,
-		       const struct iso_sent *sent)
+static void count_kind(struct iso_disk *d, enum isoblk_op kind,
+		       unsigned int sectors)
 {
-	enum isoblk_op kind = isoblk_rq_op(rq);
-
-	if (!sent->no_seek)
-		this_cpu_inc(d->done->sums.nr[kind]);
-	this_cpu_add(d->done->sums.sectors[kind], sent->sectors);
+	this_cpu_inc(d->done->sums.nr[kind]);
+	this_cpu_add(d->done->sums.sectors[kind], sectors);
 }
 
 /**
@@ -134,15 +131,17 @@ static void count_kind(struct iso_disk *d, const struct request *rq,
  * @d: disk
  * @gq: its group's
  * @rq: request
- * @sent: what it was
+ * @sectors: that it had when it went to the device
+ * @work: of it
  * @now: ns
  */
 void iso_account(struct iso_disk *d, struct iso_gq *gq,
-		 const struct request *rq, const struct iso_sent *sent, u64 now)
+		 const struct request *rq, unsigned int sectors, u64 work,
+		 u64 now)
 {
-	unsigned int c = min(fls(sent->sectors), ISO_SIZES - 1);
+	unsigned int c = min(fls(sectors), ISO_SIZES - 1);
 	unsigned int dir = op_is_write(rq->cmd_flags);
-	u64 took, work = sent->work;
+	u64 took;
 	u32 base;
 
 	if (!rq->io_start_time_ns || now <= rq->io_start_time_ns)
@@ -163,7 +162,7 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 	this_cpu_add(d->done->area, took * work);
 	this_cpu_add(d->done->base_area, base * work);
 	if (READ_ONCE(d->account) == ISO_TIME)
-		count_kind(d, rq, sent);
+		count_kind(d, isoblk_rq_op(rq), sectors);
 }
 
 static void sum_up_kinds(struct price_sums *sum, const struct price_sums *of)

@@ -336,9 +336,8 @@ again:
 		iso_update_share(d, gq->group);
 		c->tag = atomic64_read(&gq->group->vtime);
 	}
-	c->work = iso_work_of(d, hq, list_first_entry(&gq->fifo[c->class],
-						      struct request,
-						      queuelist));
+	c->work = iso_work_of(d, list_first_entry(&gq->fifo[c->class],
+						  struct request, queuelist));
 	if (!take_room(d, hq, c->work)) {
 		put_token(d, hq, c->class);
 		return true;

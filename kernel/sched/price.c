@@ -95,9 +95,8 @@
  * prices_init() - begin with bytes
  * @p: prices
  * @unit: work that a sector is
- * @seek: sectors that could be moved while a request that begins elsewhere is found
  */
-void prices_init(struct prices *p, u32 unit, u32 seek)
+void prices_init(struct prices *p, u32 unit)
 {
 	enum price_kind kind;
 
@@ -108,7 +107,6 @@ void prices_init(struct prices *p, u32 unit, u32 seek)
 	};
 	for (kind = 0; kind < PRICE_KINDS; kind++) {
 		p->of[kind] = (struct price){
-			.request = unit * seek << PRICE_SHIFT,
 			.sector = unit << PRICE_SHIFT,
 		};
 		p->pause[kind] = PAUSE_LEAST;

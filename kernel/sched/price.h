@@ -22,7 +22,7 @@ enum price_kind {
 
 /**
  * struct price - of requests of a kind: both, of PRICE_ONE
- * @request: of each that does not begin where the one before ended, on a disk that turns
+ * @request: of each
  * @sector: and of each sector of it
  */
 struct price {
@@ -32,7 +32,7 @@ struct price {
 
 /**
  * struct price_sums - what completed
- * @nr: requests by kind, without those that began where the one before ended
+ * @nr: requests by kind
  * @sectors: of all of a kind
  */
 struct price_sums {
@@ -92,7 +92,7 @@ struct prices {
 	struct price_sums seen;
 };
 
-void prices_init(struct prices *p, u32 unit, u32 seek);
+void prices_init(struct prices *p, u32 unit);
 void prices_epoch(struct prices *p, const struct price_sums *done, u64 span);
 struct price prices_now(const struct prices *p, enum price_kind kind);
 

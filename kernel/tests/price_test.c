@@ -83,7 +83,7 @@ static void it_begins_with_bytes(struct kunit *test)
 {
 	struct prices p;
 
-	prices_init(&p, UNIT, 0);
+	prices_init(&p, UNIT);
 	KUNIT_EXPECT_EQ(test, prices_now(&p, 0).request, 0);
 	KUNIT_EXPECT_EQ(test, prices_now(&p, 0).sector, UNIT * PRICE_ONE);
 	KUNIT_EXPECT_EQ(test, ratio(&p, PRICE_READ, PRICE_WRITE), 100);
@@ -94,7 +94,7 @@ static void where_all_are_alike_it_stays_bytes(struct kunit *test)
 	static const struct device dev = { .ns = { [PRICE_READ] = 3000 } };
 	struct prices p;
 
-	prices_init(&p, UNIT, 0);
+	prices_init(&p, UNIT);
 	learn(&p, &dev, 2000);
 	KUNIT_EXPECT_FALSE(test, p.trying);
 	KUNIT_EXPECT_EQ(test, p.of[0].request, 0);
@@ -108,7 +108,7 @@ static void writes_that_cost_ten_times_as_much_are_found_out(struct kunit *test)
 	};
 	struct prices p;
 
-	prices_init(&p, UNIT, 0);
+	prices_init(&p, UNIT);
 	learn(&p, &dev, 1000);
 	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 850);
 	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 1150);
@@ -121,7 +121,7 @@ static void writes_that_cost_a_tenth_are_found_out(struct kunit *test)
 	};
 	struct prices p;
 
-	prices_init(&p, UNIT, 0);
+	prices_init(&p, UNIT);
 	learn(&p, &dev, 1000);
 	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_WRITE, PRICE_READ), 850);
 	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_WRITE, PRICE_READ), 1150);
@@ -135,7 +135,7 @@ static void a_device_that_is_uneven_is_found_out_all_the_same(struct kunit *test
 	};
 	struct prices p;
 
-	prices_init(&p, UNIT, 0);
+	prices_init(&p, UNIT);
 	learn(&p, &dev, 4000);
 	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 350);
 	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 700);
@@ -148,7 +148,7 @@ static void discards_have_a_price_of_their_own(struct kunit *test)
 	};
 	struct prices p;
 
-	prices_init(&p, UNIT, 0);
+	prices_init(&p, UNIT);
 	learn(&p, &dev, 1000);
 	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_DISCARD), 850);
 	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_DISCARD), 1150);
@@ -163,7 +163,7 @@ static void who_minds_no_price_keeps_it(struct kunit *test)
 	struct prices p;
 	u64 is;
 
-	prices_init(&p, UNIT, 0);
+	prices_init(&p, UNIT);
 	learn(&p, &dev, 1000);
 	is = ratio(&p, PRICE_READ, PRICE_WRITE);
 	KUNIT_EXPECT_GE(test, is, 90);
@@ -179,7 +179,7 @@ static void the_same_mixture_remains_as_much_work(struct kunit *test)
 	u64 those, others, before;
 	struct prices p;
 
-	prices_init(&p, UNIT, 0);
+	prices_init(&p, UNIT);
 	p.seen = mixture;
 	split_work(&p, &mixture, &those, &others);
 	before = those + others;
