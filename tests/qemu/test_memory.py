@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A machine that swaps to the disk that is divided: nobody waits for ever, no page is lost.
+
+Swap-out frees memory: whoever has no share left must not hold it up. Swap-in is a read like any
+other, and waits for its turn.
+"""
+
+import pytest
+
+from tests.lab.load import CGROUP, START, STOP, WAIT, cgroup, io_stat, save, tenant, vdisk
+from tests.qemu.guest import Guest
+from tests.qemu.test_stress import (
+    ENDLESS,
+    MODULES,
+    assert_ended,
+    assert_settled,
+    choose,
+    rounds,
+    stress,
+)
+
+MIB = 1 << 20
+# What a group works on, and how much of it fits into its memory.
+USED, FITS = 8 * MIB, 4 * MIB
+ROUNDS = 2
+WEIGHTS = {"light": 1, "heavy": 10000}
+# As few as a SATA disk has.
+TAGS = 32
+
+
+@pytest.mark.parametrize("elevator", ["isoblk", "kyber-fair", "feedbac"])
+def test_a_disk_under_load_takes_and_gives_back_what_limited_groups_swap(
+    debug_guest: Guest, elevator: str
+) -> None:
+    left = debug_guest.run(
+        stress(
+            vdisk("disk0", hw_queues=1, store="memory", size="128m", read_ns=200_000,
+                  write_ns=200_000),
+            choose("disk0", elevator),
+            f"queue disk0 nr_requests {TAGS}",
+            "mkswap /dev/disk0 > /dev/null; swapon /dev/disk0",
+            f"echo '+io +memory' > {CGROUP}/cgroup.subtree_control",
+            *map(cgroup, ("/light", "/heavy", "/bulk")),
+            *(
+                f"echo {weight} > {CGROUP}/{name}/io.isoblk.weight;"
+                f" echo {FITS} > {CGROUP}/{name}/memory.max;"
+                f" mkdir /run/{name}; mount -t tmpfs tmpfs /run/{name}"
+                for name, weight in WEIGHTS.items()
+            ),
+            # Who reads beside them, as much as there are tags and more.
+            f"echo 10000 > {CGROUP}/bulk/io.isoblk.weight",
+            tenant("bulk", cgroup="/bulk", rw="randread", iodepth=64, runtime=ENDLESS),
+            f"""
+            # NAME: writes what does not fit, and reads it again.
+            works() {{
+                echo 0 > {CGROUP}/$1/cgroup.procs
+                yes $1 | head -c {USED} > /run/$1/file
+                for round in $(seq {ROUNDS}); do
+                    md5sum < /run/$1/file >> /run/isoblk/$1.sums
+                done
+                rm /run/$1/file
+            }}
+            """,
+            START,
+            "works light & light=$!",
+            "works heavy & heavy=$!",
+            # And while they swap, there are more tags or fewer.
+            f"more_or_less() {{ for tags in 256 4 {TAGS}; do queue disk0 nr_requests $tags;"
+            " usleep 300000; done; }",
+            "loop tags more_or_less",
+            # By weight the light group has nothing of such a disk, and frees its memory anyhow.
+            # What others read then ends, and it goes on.
+            "began=$(now)",
+            f"until grep -q 'wbytes=[1-9]' {CGROUP}/light/io.stat; do within 300 $began;"
+            " usleep 100000; done",
+            "sleep 5",
+            STOP,
+            WAIT,
+            save("results"),
+            "wait $light $heavy",
+            *(f"yes {name} | head -c {USED} | md5sum > /run/isoblk/{name}.sum" for name in WEIGHTS),
+            "stop_loops",
+            *(f"cat {CGROUP}/{name}/io.stat > /run/isoblk/{name}.stat" for name in WEIGHTS),
+            "swapoff /dev/disk0",
+            "settle disk0",
+        ),
+        modules=MODULES,
+    )  # fmt: skip
+    for name in WEIGHTS:
+        (wanted,) = left.read(f"{name}.sum").splitlines()
+        assert left.read(f"{name}.sums").splitlines() == [wanted] * ROUNDS
+        swapped = io_stat(left.read(f"{name}.stat"))
+        # Each round everything that does not fit goes out and comes in.
+        assert swapped["wbytes"] > USED - FITS
+        assert swapped["rbytes"] > USED - FITS
+        assert swapped["isoblk.used"] == swapped["rbytes"] + swapped["wbytes"]
+    assert rounds(left, "tags") > 0
+    assert_ended(left)
+    assert_settled(left, "disk0")
