@@ -19,7 +19,9 @@
  * by that it makes good later: the times stand.
  *
  * A group whose bios wait for tags (gate.c) has more to send than is ever seen of it
- * here. It is always waited for.
+ * here. It is always waited for; but where there is no more than a tag for each group
+ * not while a request of it waits in its turn, for who is held back then holds a tag
+ * that others wait for.
  *
  * A group that has no request is waited for if it usually comes back at once,
  * for twice its usual think time; all such waits together may take @idle_loss of
@@ -116,14 +118,15 @@ static struct horizon find_horizon(struct iso_disk *d, u64 now)
 	struct horizon h = {};
 	struct iso_group *g;
 	u64 least = 0, longer, has, v;
-	bool any = false;
+	bool any = false, few_tags = !READ_ONCE(d->disk.gate_spare);
 	unsigned int i;
 
 	lockdep_assert_held(&d->disk.lock);
 
 	list_for_each_entry(g, &d->holders, holder) {
 		has = atomic64_read(&g->has);
-		if ((d->trial || !g->held_for) && !g->gated)
+		if ((d->trial || !g->held_for) &&
+		    (!g->gated || (few_tags && iso_waits(has))))
 			continue;
 		longer = 0;
 		if (!has) {

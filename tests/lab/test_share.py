@@ -1038,6 +1038,9 @@ def test_cgroups_have_their_parts_of_a_disk_with_very_many_queues(
 # More than the allocations of a cgroup's first request that may not wait for memory, those of
 # the sanitizers included.
 NEWCOMERS = 60
+# A sanitizer allocates now and then, and takes the failure that was meant for us; another time
+# not at the same place.
+PASSES = 3
 
 
 @pytest.mark.parametrize("elevator", EXACT)
@@ -1053,28 +1056,30 @@ def test_a_newcomer_without_memory_is_charged_to_its_parent_and_then_itself(
         f"( echo 0 > {CGROUP}/a/cgroup.procs; exec {read} count=1 )",
         f"echo +io > {CGROUP}/a/cgroup.subtree_control; echo 0 > {FAILSLAB}/verbose",
         f"""
-        n=1
-        while [ $n -le {NEWCOMERS} ]; do
-            mkdir {CGROUP}/a/$n
-            (
-                echo 0 > {CGROUP}/a/$n/cgroup.procs
-                echo $n > /proc/self/fail-nth
-                exec {read} count=2
-            )
-            cat {CGROUP}/a/$n/io.stat >> /run/isoblk/newcomers
-            n=$((n + 1))
+        for pass in $(seq {PASSES}); do
+            for n in $(seq {NEWCOMERS}); do
+                mkdir {CGROUP}/a/$pass-$n
+                (
+                    echo 0 > {CGROUP}/a/$pass-$n/cgroup.procs
+                    echo $n > /proc/self/fail-nth
+                    exec {read} count=2
+                )
+                cat {CGROUP}/a/$pass-$n/io.stat >> /run/isoblk/newcomers
+            done
         done
         """,
         keep(f"{CGROUP}/a/io.stat", "parent"),
     )
     used = [int(each) for each in re.findall(r"isoblk\.used=(\d+)", left.read("newcomers"))]
-    assert len(used) == NEWCOMERS
+    assert len(used) == PASSES * NEWCOMERS
     assert set(used) == {4096, 8192}
     assert used[-10:] == [8192] * 10, "NEWCOMERS is too small"
     (parent,) = io_stats(left.read("parent")).values()
-    # What the kernel has for a cgroup is counted here, too: two at least are our own.
-    assert parent["isoblk.used"] - 4096 == sum(8192 - each for each in used) >= 3 * 4096
-    assert parent["rbytes"] == 4096 + NEWCOMERS * 8192
+    # Of the kernel's for a cgroup one is counted here, too: two at least are our own.
+    assert parent["isoblk.used"] - 4096 == sum(8192 - each for each in used)
+    hit = {at % NEWCOMERS for at, each in enumerate(used) if each == 4096}
+    assert len(hit) >= 3
+    assert parent["rbytes"] == 4096 + PASSES * NEWCOMERS * 8192
 
 
 # -- nr_requests, and elevators that fail --
