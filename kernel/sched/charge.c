@@ -125,19 +125,17 @@ void iso_update_prices(struct iso_disk *d, const struct price_sums *sums,
 
 	lockdep_assert_held(&d->disk.lock);
 
-	if (d->account == ISO_TIME) {
-		if (span < PRICE_EPOCH_NS)
-			return;
-		subtract(&done, sums, &d->priced);
-		for (kind = 0; kind < PRICE_KINDS; kind++)
-			nr += done.nr[kind];
-		if (nr < PRICE_EPOCH_REQUESTS && span < NSEC_PER_SEC)
-			return;
-		if (READ_ONCE(d->wanted) && !d->trial)
-			prices_epoch(&d->prices, &done, span);
-		d->priced = *sums;
-		d->priced_ns = now;
-		WRITE_ONCE(d->wanted, false);
-	}
+	if (d->account != ISO_TIME || span < PRICE_EPOCH_NS)
+		return;
+	subtract(&done, sums, &d->priced);
+	for (kind = 0; kind < PRICE_KINDS; kind++)
+		nr += done.nr[kind];
+	if (nr < PRICE_EPOCH_REQUESTS && span < NSEC_PER_SEC)
+		return;
+	if (READ_ONCE(d->wanted) && !d->trial)
+		prices_epoch(&d->prices, &done, span);
+	d->priced = *sums;
+	d->priced_ns = now;
+	WRITE_ONCE(d->wanted, false);
 	publish(d);
 }

@@ -3,12 +3,12 @@
  * The loop that finds what requests cost.
  *
  * A device that is kept busy does as much as it can, whatever that is made of: with
- * the right prices its work is the same for every mixture. So prices
- * are found by trying. For some epochs the requests of one kind are charged a quarter
- * more in every other epoch, and a quarter less in those between; so there are fewer
- * of them, and more. If the others gain as much work as these lose, the price is
- * right. Else the ratio of both is by how much it is wrong. Nothing need be known of
- * the device, and load or garbage collection that comes and goes falls on both alike.
+ * the right prices its work is the same for every mixture. So prices are found by
+ * trying. In some samples the requests of one kind are charged more, in as many others
+ * less; so there are fewer of them, and more. If the others gain as much work as
+ * these lose, the price is right. Else the ratio of both is by how much it is wrong.
+ * Nothing need be known of the device, and load or garbage collection that comes and
+ * goes falls on both alike.
  *
  * Prices are relative: what one becomes dearer by all become cheaper, so that the
  * same mixture remains as much work, and the window and all rates mean what they did.
@@ -38,8 +38,8 @@
 
 /*
  * Samples in a trial: before the first look, for it to be seen that nobody minds, and at
- * most. Of each price those before the
- * last few count half, for what a drive did at first may not be what it goes on to do.
+ * most. Of each price those before the last few count half, for what a drive did at
+ * first may not be what it goes on to do.
  */
 #define TRIAL_LOOK		4
 #define TRIAL_ENOUGH		8
