@@ -73,6 +73,13 @@
 #define MERGE_KB		128
 
 /*
+ * A group of whose bios so many in a row could not be merged sends what lies here and
+ * there: the search is made for one in so many of the next.
+ */
+#define MERGE_TRIES		64
+#define MERGE_ONE_IN		8
+
+/*
  * A device that is busy with so few requests at once gains by larger ones. Any other
  * serves many side by side: no request takes more than this part of the window.
  */
@@ -91,6 +98,9 @@
 
 /* A group that has been late once may be behind by so many slacks, and no more. */
 #define LATE_SLACKS		2
+
+/* Who waits for room is run when this part of the window is free. */
+#define RUN_FRACTION		8
 
 /* The disk's time is written when it has moved on by this part of the slack. */
 #define VNOW_FRACTION		16
@@ -229,12 +239,14 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	WRITE_ONCE(gq->wait_area, gq->wait_area + waited * work);
 }
 
-/* Nothing may go for now; whoever would be next has time @tag. */
-static void block(struct iso_disk *d, struct iso_hq *hq, u64 tag)
+/* Nothing may go for now. */
+static void block(struct iso_disk *d, struct iso_hq *hq,
+		  const struct iso_choice *c)
 {
 	lockdep_assert_held(&hq->lock);
 
-	WRITE_ONCE(hq->wait_tag, tag);
+	WRITE_ONCE(hq->wait_tag, c->tag);
+	WRITE_ONCE(hq->lacks, c->lacks);
 	/* Counted before it can be undone. */
 	atomic_inc(&d->nr_blocked);
 	if (xchg(&hq->blocked, true))
@@ -248,6 +260,30 @@ static bool unblock(struct iso_disk *d, struct iso_hq *hq)
 		return false;
 	atomic_dec(&d->nr_blocked);
 	return true;
+}
+
+/*
+ * Whether @hq, which waits for room, need not any longer: there is @least of it free, and
+ * enough for its next. While somebody waits all that is free is in the pool.
+ */
+static bool may_go(const struct iso_disk *d, const struct iso_hq *hq,
+		   u64 least)
+{
+	s64 lacks = max(READ_ONCE(hq->lacks), least);
+
+	return atomic64_read(&d->room.pool) >= lacks ||
+		atomic_read(&hq->in_device) < ISO_LEAST_IN_DEVICE;
+}
+
+/*
+ * Whether @hq is to be run for what has just completed. To run it is a change of
+ * task, so where it waits for room some is let gather. As long as the device has other
+ * requests of it, one of them asks again; and whoever sends the next runs it anyway.
+ */
+static bool worth_a_run(const struct iso_disk *d, const struct iso_hq *hq)
+{
+	return !READ_ONCE(hq->lacks) ||
+		may_go(d, hq, READ_ONCE(d->room.size) / RUN_FRACTION);
 }
 
 /* Send what goes before all others, above the window if need be. */
@@ -312,9 +348,11 @@ static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 	if (!iso_choose(d, hq, &c))
 		return NULL;
 	if (!c.gq) {
-		block(d, hq, c.tag);
+		block(d, hq, &c);
 		/* Our flag before their requests; pairs with leave_device(). */
 		smp_mb();
+		if (c.lacks && !may_go(d, hq, 0))
+			return NULL;
 		if (!iso_choose(d, hq, &c) || !c.gq)
 			return NULL;
 		unblock(d, hq);
@@ -364,7 +402,7 @@ static struct request *next_request(struct iso_disk *d, struct iso_hq *hq)
 	return rq;
 }
 
-/* The hardware queue that waits with the earliest time may try again. */
+/* Of the hardware queues that wait, and may have what they wait for, the first tries again. */
 static void run_first_blocked(struct iso_disk *d)
 {
 	struct iso_hq *hq, *first = NULL;
@@ -372,7 +410,7 @@ static void run_first_blocked(struct iso_disk *d)
 
 	for (i = 0; i < d->disk.nr_hqs; i++) {
 		hq = &d->hq[i];
-		if (READ_ONCE(hq->blocked) &&
+		if (READ_ONCE(hq->blocked) && worth_a_run(d, hq) &&
 		    (!first || vtime_before(READ_ONCE(hq->wait_tag),
 					    READ_ONCE(first->wait_tag))))
 			first = hq;
@@ -588,7 +626,8 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 	if (fresh && list_empty(&gq->fresh_node))
 		list_add_tail(&gq->fresh_node, &hq->fresh);
 	return fresh || d->policy->nr_classes || READ_ONCE(d->paper) ||
-		vtime_before(gq->key, READ_ONCE(hq->wait_tag));
+		vtime_before(gq->key, READ_ONCE(hq->wait_tag)) ||
+		(READ_ONCE(hq->lacks) && may_go(d, hq, 0));
 }
 
 /* Take in what has arrived. */
@@ -734,7 +773,7 @@ static void leave_device(struct request *rq, u64 now)
 	atomic64_sub(ISO_IN_DEVICE, &gq->group->has);
 	/* What we gave back before their flag; pairs with next_in_order(). */
 	smp_mb__after_atomic();
-	if (READ_ONCE(hq->nr) && unblock(d, hq))
+	if (READ_ONCE(hq->nr) && worth_a_run(d, hq) && unblock(d, hq))
 		blk_mq_run_hw_queue(hq->hctx, true);
 	else if (unlikely(atomic_read(&d->nr_blocked)))
 		run_first_blocked(d);
@@ -822,14 +861,27 @@ bool isoblk_allow_merge(struct request_queue *q, struct request *rq,
 }
 EXPORT_SYMBOL_GPL(isoblk_allow_merge);
 
+/* Whether to look for a request that the next bio could be merged with. */
+static bool worth_a_look(struct iso_gq *gq)
+{
+	unsigned int vain = READ_ONCE(gq->merged_none);
+
+	WRITE_ONCE(gq->merged_none, vain + 1);
+	return vain < MERGE_TRIES || !(vain % MERGE_ONE_IN);
+}
+
 static bool merge(const struct iso_disk *d, struct iso_gq *gq, struct bio *bio,
 		  unsigned int nr_segs)
 {
 	unsigned int class = 0;
+	bool merged;
 
 	if (d->policy->nr_classes)
 		class = d->policy->class(bio->bi_opf);
-	return blk_bio_list_merge(d->disk.q, &gq->fifo[class], bio, nr_segs);
+	merged = blk_bio_list_merge(d->disk.q, &gq->fifo[class], bio, nr_segs);
+	if (merged)
+		WRITE_ONCE(gq->merged_none, 0);
+	return merged;
 }
 
 bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
@@ -843,7 +895,7 @@ bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
 
 	if (READ_ONCE(gq->nr) && (READ_ONCE(hq->disk->nr_groups) < 2 ||
 				  iso_has_enough(hq->disk, g)) &&
-	    hq_trylock(hq)) {
+	    worth_a_look(gq) && hq_trylock(hq)) {
 		if (gq->nr)
 			merged = merge(hq->disk, gq, bio, nr_segs);
 		if (merged && waited)

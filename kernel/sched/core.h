@@ -26,6 +26,9 @@
 /* One request, in @busy_with. */
 #define ISO_BUSY_ONE		16
 
+/* So many requests a hardware queue has in the device, whatever the window. */
+#define ISO_LEAST_IN_DEVICE	2
+
 /* Classes of requests that a policy may tell apart: read, write, discard, other. */
 #define ISO_CLASSES		4
 
@@ -103,6 +106,7 @@ struct iso_policy {
  * @end: where the request ended that was taken last, a sector; hq->lock
  * @fifo: requests that wait, by class; hq->lock
  * @nr: how many; hq->lock, read without
+ * @merged_none: bios in a row that were merged with none; a hint
  * @wait_ns: from insertion to the device, in all; hq->lock, read without
  * @wait_area: work x time from insertion to the device; hq->lock, read without
  * @area: of what has completed, work x time in the device; any context
@@ -118,6 +122,7 @@ struct iso_gq {
 	sector_t end;
 	struct list_head fifo[ISO_CLASSES];
 	unsigned int nr;
+	unsigned int merged_none;
 	u64 wait_ns;
 	u64 wait_area;
 	atomic64_t area;
@@ -240,6 +245,8 @@ struct iso_done {
  * @blocked: nothing may go for now; set under @lock, cleared in any context
  * @wait_tag: the time of the group that would be next, if @blocked; @lock, a hint
  *	without
+ * @lacks: work that waits for room, if @blocked, 0: for something else; @lock, read
+ *	without
  * @arrived: requests that whoever has @lock next takes in; any context
  * @at_work: somebody has @lock, and looks at @arrived; @lock, a hint without
  * @missed: somebody came for a request while another had @lock; any context
@@ -264,6 +271,7 @@ struct iso_hq {
 	unsigned int nr;
 	bool blocked;
 	u64 wait_tag;
+	u64 lacks;
 	struct llist_head arrived ____cacheline_aligned_in_smp;
 	bool at_work;
 	bool missed;
@@ -518,6 +526,7 @@ static inline s64 iso_left(u64 from, u64 slack, u64 vtime, u32 share)
  * @work: of it
  * @tag: time of @gq, or of whoever would be next
  * @first: the time that is furthest behind
+ * @lacks: so much work there is no room for; 0: it is not for want of room
  */
 struct iso_choice {
 	struct iso_gq *gq;
@@ -525,6 +534,7 @@ struct iso_choice {
 	u64 work;
 	u64 tag;
 	u64 first;
+	u64 lacks;
 };
 
 void iso_tree_add(struct iso_hq *hq, struct iso_gq *gq);

@@ -10,9 +10,6 @@
 /* Beside others a group keeps so many apart: who has one has nothing to send meanwhile. */
 #define LEAST_APART		4
 
-/* So many requests a hardware queue has in the device, whatever the window. */
-#define LEAST_IN_DEVICE		2
-
 /**
  * iso_tree_add() - a group waits
  * @hq: its lock is held
@@ -259,21 +256,23 @@ static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
 	return NULL;
 }
 
-/* Take room for a request, or not. */
-static bool take_room(struct iso_disk *d, struct iso_hq *hq, u64 work)
+/* Take room for @c->work, or not. */
+static bool take_room(struct iso_disk *d, struct iso_hq *hq,
+		      struct iso_choice *c)
 {
 	if (unlikely(iso_is_paced(d)) &&
 	    !iso_pace_allows(d, READ_ONCE(hq->now)))
 		return false;
-	if (iso_room_get(&d->room, hq->index, work))
+	if (iso_room_get(&d->room, hq->index, c->work))
 		return true;
-	if (atomic_read(&hq->in_device) >= LEAST_IN_DEVICE) {
+	if (atomic_read(&hq->in_device) >= ISO_LEAST_IN_DEVICE) {
 		if (!READ_ONCE(d->limited))
 			WRITE_ONCE(d->limited, true);
+		c->lacks = c->work;
 		return false;
 	}
 	/* However large: while one is served, the next is there. */
-	iso_room_force(&d->room, hq->index, work);
+	iso_room_force(&d->room, hq->index, c->work);
 	return true;
 }
 
@@ -311,6 +310,7 @@ again:
 		return false;
 	c->first = first->key;
 	c->gq = NULL;
+	c->lacks = 0;
 	gq = keep_turn(d, hq, first);
 	iso_update_share(d, gq->group);
 	c->tag = atomic64_read(&gq->group->vtime);
@@ -338,7 +338,7 @@ again:
 	}
 	c->work = iso_work_of(d, list_first_entry(&gq->fifo[c->class],
 						  struct request, queuelist));
-	if (!take_room(d, hq, c->work)) {
+	if (!take_room(d, hq, c)) {
 		put_token(d, hq, c->class);
 		return true;
 	}
