@@ -49,6 +49,8 @@
  * the CPUs that send for it; sums of what was done are each CPU's own. Hardware queues
  * keep pace since the horizon counts those that wait. A completion that leaves its
  * own queue with nothing to do runs the queue that waits with the earliest time.
+ * To run one from a completion is a change of task: where it waits for room, an eighth of
+ * the window gathers first. Who sends the next request runs it at no cost.
  *
  * Processors that a host takes away make requests look slow: late.c finds out how late
  * they are, and groups may be apart, and the device have more, by as much.

@@ -245,8 +245,8 @@ struct iso_done {
  * @blocked: nothing may go for now; set under @lock, cleared in any context
  * @wait_tag: the time of the group that would be next, if @blocked; @lock, a hint
  *	without
- * @lacks: work that waits for room, if @blocked, 0: for something else; @lock, read
- *	without
+ * @lacks: work that waits for room, if @blocked and some may gather, else 0; @lock,
+ *	read without
  * @arrived: requests that whoever has @lock next takes in; any context
  * @at_work: somebody has @lock, and looks at @arrived; @lock, a hint without
  * @missed: somebody came for a request while another had @lock; any context
@@ -526,7 +526,7 @@ static inline s64 iso_left(u64 from, u64 slack, u64 vtime, u32 share)
  * @work: of it
  * @tag: time of @gq, or of whoever would be next
  * @first: the time that is furthest behind
- * @lacks: so much work there is no room for; 0: it is not for want of room
+ * @lacks: so much work there is no room for, and some may gather; else 0
  */
 struct iso_choice {
 	struct iso_gq *gq;

@@ -268,7 +268,8 @@ static bool take_room(struct iso_disk *d, struct iso_hq *hq,
 	if (atomic_read(&hq->in_device) >= ISO_LEAST_IN_DEVICE) {
 		if (!READ_ONCE(d->limited))
 			WRITE_ONCE(d->limited, true);
-		c->lacks = c->work;
+		/* Where it turns a change of task is nothing beside a request. */
+		c->lacks = d->rotational ? 0 : c->work;
 		return false;
 	}
 	/* However large: while one is served, the next is there. */

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from isoblk.study.model import CgroupVersion
-from tests.lab.guest import Guest
+from tests.lab.guest import Guest, program
 from tests.lab.load import (
     BLKLOAD,
     CGROUP,
@@ -493,6 +493,43 @@ def test_what_groups_are_charged_is_what_they_sent(quiet: Quiet, elevator: str) 
     # 900 reads and 300 writes were sent alone, as many again in sequence.
     done_by_disk = numbers(left.read("disk0"))
     assert done_by_disk["write_requests"] < 300 + 150 + 300, "nothing was merged"
+
+
+@pytest.mark.parametrize("elevator", EXACT)
+def test_a_stream_merges_whatever_its_group_sent_before(quiet: Quiet, elevator: str) -> None:
+    """Who sends what lies here and there is looked through less; a stream after it is noticed."""
+    load: Load = {"cgroup": "/a", "iodepth": 32, "bs": 512, "number_ios": 400}
+    left = quiet.run(
+        vdisk(servers=1),
+        use(elevator),
+        _ONE_AT_A_TIME,
+        group("/a"),
+        tenant("random", rw="randwrite", **load),
+        run("random"),
+        f"rmdir {BLKLOAD}/random; cat {STATS}/disk0/stats > /run/isoblk/before",
+        tenant("stream", rw="write", **load),
+        run("stream"),
+        f"cat {STATS}/disk0/stats > /run/isoblk/after",
+    )
+    before, after = (numbers(left.read(when))["write_requests"] for when in ("before", "after"))
+    assert after - before < 200, "it was not merged"
+
+
+# The core and cfq keep their groups each in its own way.
+@pytest.mark.parametrize("elevator", ["isoblk", "cfq"])
+def test_ten_thousand_cgroups_come_and_go_under_load(quiet: Quiet, elevator: str) -> None:
+    busy: Load = {"iodepth": 16, "runtime": 1000}
+    left = quiet.run(
+        vdisk(),
+        use(elevator),
+        *(group(f"/{rw}") for rw in ("randread", "randwrite")),
+        *(tenant(rw, cgroup=f"/{rw}", rw=rw, **busy) for rw in ("randread", "randwrite")),
+        START,
+        program("come_and_go", "/dev/disk0", "10000", to=SAID),
+        f"{STOP}; {WAIT}; sleep 3; grep nr_dying_descendants {CGROUP}/cgroup.stat >> {SAID}",
+    )
+    # Nobody keeps one of them.
+    assert left.read("said") == "10000\nnr_dying_descendants 0\n"
 
 
 @pytest.mark.parametrize("elevator", EXACT)
