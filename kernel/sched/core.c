@@ -49,8 +49,8 @@
  * the CPUs that send for it; sums of what was done are each CPU's own. Hardware queues
  * keep pace since the horizon counts those that wait. A completion that leaves its
  * own queue with nothing to do runs the queue that waits with the earliest time.
- * To run one from a completion is a change of task: where it waits for room, an eighth of
- * the window gathers first. Who sends the next request runs it at no cost.
+ * To run one from a completion is a change of task: where it waits for room, some gathers
+ * first, as far as the device stays busy. Who sends the next request runs it at no cost.
  *
  * Processors that a host takes away make requests look slow: late.c finds out how late
  * they are, and groups may be apart, and the device have more, by as much.
@@ -100,9 +100,6 @@
 
 /* A group that has been late once may be behind by so many slacks, and no more. */
 #define LATE_SLACKS		2
-
-/* Who waits for room is run when this part of the window is free. */
-#define RUN_FRACTION		8
 
 /* The disk's time is written when it has moved on by this part of the slack. */
 #define VNOW_FRACTION		16
@@ -279,13 +276,14 @@ static bool may_go(const struct iso_disk *d, const struct iso_hq *hq,
 
 /*
  * Whether @hq is to be run for what has just completed. To run it is a change of
- * task, so where it waits for room some is let gather. As long as the device has other
- * requests of it, one of them asks again; and whoever sends the next runs it anyway.
+ * task, so where it waits for room some is let gather, as long as the device has enough. As
+ * it has other requests of @hq, one of them asks again; and whoever sends the next runs it
+ * anyway.
  */
 static bool worth_a_run(const struct iso_disk *d, const struct iso_hq *hq)
 {
 	return !READ_ONCE(hq->lacks) ||
-		may_go(d, hq, READ_ONCE(d->room.size) / RUN_FRACTION);
+		may_go(d, hq, READ_ONCE(d->gather));
 }
 
 /* Send what goes before all others, above the window if need be. */

@@ -367,6 +367,8 @@ struct iso_hq {
  * @target_slack: so far a group with a target may be ahead and go first; disk lock,
  *	read without
  * @free_size: what @room would have without targets; disk lock, read without
+ * @gather: so much of @room may be free before a completion has somebody use it; disk
+ *	lock, read without
  * @idle_ns: time that may be lost by waiting; any context
  * @idle_since: since when somebody is waited for, 0: nobody is; any context
  * @nr_first: requests in the device that went before all others, if it turns; any
@@ -456,6 +458,7 @@ struct iso_disk {
 	struct squeeze squeeze;
 	u64 target_slack;
 	u64 free_size;
+	u64 gather;
 	atomic64_t idle_ns;
 	u64 idle_since;
 	atomic_t nr_first;

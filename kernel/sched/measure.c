@@ -43,6 +43,9 @@
  */
 #define STOP_LATES		2
 
+/* Of the window, what is on top of it and may be free before a completion has it used. */
+#define GATHER_FRACTION		8
+
 /* Below so many requests in the device there is no order in which to serve. */
 #define LEAST_REQUESTS		2
 
@@ -70,19 +73,26 @@ EXPORT_SYMBOL_GPL(iso_work_in);
  * iso_set_window() - give the device as much as the user wrote, or has been found
  * @d: its disk lock is held
  *
- * Less if somebody's latency asks for it.
+ * Less if somebody's latency asks for it. What is found has on top what may gather.
  */
 void iso_set_window(struct iso_disk *d)
 {
 	u64 size = d->window_mode > 0 ? d->window_mode * d->unit : S32_MAX;
+	u64 gather = 0;
 
 	/* What answers at once has no queue to be kept short. */
-	if (!d->window_mode && !d->paper && !d->no_queue)
+	if (!d->window_mode && !d->paper && !d->no_queue) {
 		size = window_now(&d->window) * (d->prices.trying ? 4 : 1) +
 			d->beside + iso_work_in(d, READ_ONCE(d->late_ns));
+		gather = d->rotational ? 0 : size / GATHER_FRACTION;
+		size += gather;
+	}
 	WRITE_ONCE(d->free_size, size);
-	if (unlikely(d->squeeze.window))
+	if (unlikely(d->squeeze.window)) {
 		size = min(size, d->squeeze.window);
+		gather = 0;
+	}
+	WRITE_ONCE(d->gather, gather);
 	iso_room_resize(&d->room, size);
 }
 
@@ -292,7 +302,7 @@ void iso_measure(struct iso_disk *d, u64 now)
 	/* What is done before it is seen, and the largest, are on top of the window. */
 	on_top = mul_u64_u64_div_u64(e.rate, late, NSEC_PER_SEC);
 	e.peak = READ_ONCE(d->peak);
-	e.peak -= min(e.peak, on_top + d->beside);
+	e.peak -= min(e.peak, on_top + d->beside + d->gather);
 	e.least = LEAST_REQUESTS * d->mean_work;
 	/* Little's law: so much there would be, had all taken the least time. */
 	e.busy = div64_u64(sum.base_area - d->seen.base_area, span);
