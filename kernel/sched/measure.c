@@ -302,7 +302,7 @@ void iso_measure(struct iso_disk *d, u64 now)
 	/* What is done before it is seen, and the largest, are on top of the window. */
 	on_top = mul_u64_u64_div_u64(e.rate, late, NSEC_PER_SEC);
 	e.peak = READ_ONCE(d->peak);
-	e.peak -= min(e.peak, on_top + d->beside + d->gather);
+	e.peak -= min(e.peak, on_top + d->beside);
 	e.least = LEAST_REQUESTS * d->mean_work;
 	/* Little's law: so much there would be, had all taken the least time. */
 	e.busy = div64_u64(sum.base_area - d->seen.base_area, span);
