@@ -68,6 +68,26 @@ static inline int isoblk_conf_find(struct blkcg *blkcg,
 }
 
 /*
+ * Since 6.16 an elevator's files in debugfs go later than itself, when another may be in its
+ * place. Who reads one asks whose the disk is by now, which then stays until
+ * isoblk_show_end().
+ */
+static inline struct elevator_queue *isoblk_show_begin(struct request_queue *q)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+	mutex_lock(&q->elevator_lock);
+#endif
+	return q->elevator;
+}
+
+static inline void isoblk_show_end(struct request_queue *q)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
+	mutex_unlock(&q->elevator_lock);
+#endif
+}
+
+/*
  * ISOBLK_ELEVATOR_HOOKS() - define @name_init_sched and @name_depth_updated
  * from init(q, eq) and depth(q). Before 6.18 an elevator allocated its own
  * elevator_queue; before 6.19 it was told of a new depth once a hardware

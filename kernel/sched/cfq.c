@@ -841,16 +841,31 @@ static struct elv_fs_entry cfq_attrs[] = {
 /* ---- debugfs ---------------------------------------------------------- */
 
 #ifdef CONFIG_BLK_DEBUG_FS
+static struct elevator_type cfq;
+
+/* NULL: the disk has another elevator by now, or none. */
+static struct cfq_disk *cfq_show_begin(struct request_queue *q)
+{
+	struct elevator_queue *eq = isoblk_show_begin(q);
+
+	if (eq && eq->type == &cfq)
+		return eq->elevator_data;
+	isoblk_show_end(q);
+	return NULL;
+}
+
 static int cfq_debugfs_state(void *data, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct cfq_disk *cd = q_to_cfq(q);
+	struct cfq_disk *cd = cfq_show_begin(data);
 
+	if (!cd)
+		return 0;
 	spin_lock_irq(&cd->disk.lock);
 	seq_printf(m, "inflight %u queued %u busy %u idling %d blocked %d vclock %llu\n",
 		   cd->in_device[true] + cd->in_device[false], cd->queued,
 		   cd->nr_busy, cd->idling, cd->blocked, cd->vclock);
 	spin_unlock_irq(&cd->disk.lock);
+	isoblk_show_end(data);
 	return 0;
 }
 
@@ -878,14 +893,15 @@ static void show_queue(struct seq_file *m, const struct cfq_disk *cd,
 
 static int cfq_debugfs_groups(void *data, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct cfq_disk *cd = q_to_cfq(q);
+	struct cfq_disk *cd = cfq_show_begin(data);
 	struct isoblk_group *group;
 	struct cfq_queue *queue;
 	struct cfq_group *cg;
 	unsigned int i, held, waiting;
 	char path[128];
 
+	if (!cd)
+		return 0;
 	spin_lock_irq(&cd->disk.lock);
 	list_for_each_entry(group, &cd->disk.active, active_node) {
 		cg = cfq_group_of(group);
@@ -908,6 +924,7 @@ static int cfq_debugfs_groups(void *data, struct seq_file *m)
 				show_queue(m, cd, queue);
 	}
 	spin_unlock_irq(&cd->disk.lock);
+	isoblk_show_end(data);
 	return 0;
 }
 

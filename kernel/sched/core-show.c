@@ -112,18 +112,24 @@ ssize_t isoblk_paper_mode_store(struct elevator_queue *e, const char *page,
 EXPORT_SYMBOL_GPL(isoblk_paper_mode_store);
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static struct iso_disk *data_to_iso(void *data)
+/* NULL: the disk has another elevator by now, or none. */
+static struct iso_disk *show_begin(struct request_queue *q)
 {
-	struct request_queue *q = data;
+	struct elevator_queue *eq = isoblk_show_begin(q);
 
-	return q->elevator->elevator_data;
+	if (eq && eq->type->ops.insert_requests == isoblk_insert_requests)
+		return eq->elevator_data;
+	isoblk_show_end(q);
+	return NULL;
 }
 
 int isoblk_debugfs_window(void *data, struct seq_file *m)
 {
-	struct iso_disk *d = data_to_iso(data);
+	struct iso_disk *d = show_begin(data);
 	unsigned int i, inflight = 0, waiting = 0;
 
+	if (!d)
+		return 0;
 	spin_lock_irq(&d->disk.lock);
 	for (i = 0; i < d->disk.nr_hqs; i++) {
 		inflight += atomic_read(&d->hq[i].in_device);
@@ -137,6 +143,7 @@ int isoblk_debugfs_window(void *data, struct seq_file *m)
 		   READ_ONCE(d->late_ns), d->squeeze.window,
 		   d->squeeze.pace);
 	spin_unlock_irq(&d->disk.lock);
+	isoblk_show_end(data);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(isoblk_debugfs_window);
@@ -145,15 +152,18 @@ EXPORT_SYMBOL_GPL(isoblk_debugfs_window);
 int isoblk_debugfs_prices(void *data, struct seq_file *m)
 {
 	static const char *const names[PRICE_KINDS] = { "read", "write", "discard" };
-	struct iso_disk *d = data_to_iso(data);
+	struct iso_disk *d = show_begin(data);
 	unsigned int i;
 
+	if (!d)
+		return 0;
 	spin_lock_irq(&d->disk.lock);
 	for (i = 0; i < PRICE_KINDS; i++)
 		seq_printf(m, "%s request %u sector %u of %u\n", names[i],
 			   d->price[i].request, d->price[i].sector,
 			   d->unit << PRICE_SHIFT);
 	spin_unlock_irq(&d->disk.lock);
+	isoblk_show_end(data);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(isoblk_debugfs_prices);
@@ -172,20 +182,24 @@ static void show_group(struct seq_file *m, struct iso_disk *d,
 		   path, g->group->weight,
 		   (u64)isoblk_group_share(g->group) * 1000000 >>
 		   ISOBLK_SHARE_SHIFT,
-		   (s64)(atomic64_read(&g->vtime) - d->vnow) >> VTIME_SHIFT,
-		   iso_waits(has), iso_in_device(has), bios, g->think_ns,
+		   (s64)(atomic64_read(&g->vtime) - READ_ONCE(d->vnow)) >> VTIME_SHIFT,
+		   iso_waits(has), iso_in_device(has), bios,
+		   READ_ONCE(g->think_ns),
 		   g->gain, g->held_for);
 }
 
 int isoblk_debugfs_groups(void *data, struct seq_file *m)
 {
-	struct iso_disk *d = data_to_iso(data);
+	struct iso_disk *d = show_begin(data);
 	struct iso_group *g;
 
+	if (!d)
+		return 0;
 	spin_lock_irq(&d->disk.lock);
 	list_for_each_entry(g, &d->groups, node)
 		show_group(m, d, g);
 	spin_unlock_irq(&d->disk.lock);
+	isoblk_show_end(data);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(isoblk_debugfs_groups);

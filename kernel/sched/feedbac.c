@@ -243,27 +243,43 @@ static struct elv_fs_entry fb_attrs[] = {
 /* ---- debugfs --------------------------------------------------------- */
 
 #ifdef CONFIG_BLK_DEBUG_FS
+static struct elevator_type feedbac;
+
+/* NULL: the disk has another elevator by now, or none. */
+static struct fb_disk *fb_show_begin(struct request_queue *q)
+{
+	struct elevator_queue *eq = isoblk_show_begin(q);
+
+	if (eq && eq->type == &feedbac)
+		return eq->elevator_data;
+	isoblk_show_end(q);
+	return NULL;
+}
+
 static int fb_debugfs_predict(void *data, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct fb_disk *fb = q->elevator->elevator_data;
+	struct fb_disk *fb = fb_show_begin(data);
 
+	if (!fb)
+		return 0;
 	spin_lock_irq(&fb->core.disk.lock);
 	seq_printf(m, "next %llu credit %llu a_permille %u error_permille %u allocations %llu\n",
 		   fb->predict.next, fb->credit, FB_PERMILLE(fb->predict.a),
 		   predict_error_permille(&fb->predict), fb->allocations);
 	spin_unlock_irq(&fb->core.disk.lock);
+	isoblk_show_end(data);
 	return 0;
 }
 
 /* Oldest first: time, predicted and used sectors, error, a. */
 static int fb_debugfs_history(void *data, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct fb_disk *fb = q->elevator->elevator_data;
+	struct fb_disk *fb = fb_show_begin(data);
 	const struct fb_outcome *o;
 	unsigned int i;
 
+	if (!fb)
+		return 0;
 	spin_lock_irq(&fb->core.disk.lock);
 	i = fb->nr_history > FB_HISTORY ? fb->nr_history - FB_HISTORY : 0;
 	for (; i < fb->nr_history; i++) {
@@ -273,6 +289,7 @@ static int fb_debugfs_history(void *data, struct seq_file *m)
 			   FB_PERMILLE(o->a));
 	}
 	spin_unlock_irq(&fb->core.disk.lock);
+	isoblk_show_end(data);
 	return 0;
 }
 
