@@ -507,7 +507,7 @@ static void join(struct iso_disk *d, struct iso_group *g)
 		isoblk_join(g->group);
 		list_add_tail(&g->node, &d->groups);
 		WRITE_ONCE(d->nr_groups, d->nr_groups + 1);
-		g->share = 0;
+		WRITE_ONCE(g->share, 0);
 		g->recent = (struct iso_sums){};
 		iso_paper_join(d, g);
 		WRITE_ONCE(g->joined, true);

@@ -135,7 +135,8 @@ static void join_list(struct isoblk_gq *gq)
 {
 	struct isoblk_hq *hq = gq->hq;
 
-	if (!gq->nr_waiting++) {
+	WRITE_ONCE(gq->nr_waiting, gq->nr_waiting + 1);
+	if (gq->nr_waiting == 1) {
 		list_add_tail(&gq->gate_node, &hq->gate_list);
 		WRITE_ONCE(hq->nr_gate, hq->nr_gate + 1);
 	}
@@ -145,7 +146,8 @@ static void leave_list(struct isoblk_gq *gq)
 {
 	struct isoblk_hq *hq = gq->hq;
 
-	if (!--gq->nr_waiting) {
+	WRITE_ONCE(gq->nr_waiting, gq->nr_waiting - 1);
+	if (!gq->nr_waiting) {
 		list_del_init(&gq->gate_node);
 		WRITE_ONCE(hq->nr_gate, hq->nr_gate - 1);
 	}
@@ -160,8 +162,8 @@ static void count_wait(struct isoblk_gq *gq, unsigned int less)
 {
 	u64 now = get_jiffies_64();
 
-	gq->wait_ns += (gq->nr_bios + less) *
-		jiffies64_to_nsecs(now - gq->waited_at);
+	WRITE_ONCE(gq->wait_ns, gq->wait_ns + (gq->nr_bios + less) *
+		   jiffies64_to_nsecs(now - gq->waited_at));
 	gq->waited_at = now;
 }
 
@@ -214,7 +216,7 @@ static void let_through(struct isoblk_gq *gq)
 	while (gq->nr_bios && gate_open(gq, 0)) {
 		bio_list_add(&bios, bio_list_pop(&gq->bios));
 		set_passing(gq, 1);
-		gq->nr_bios--;
+		WRITE_ONCE(gq->nr_bios, gq->nr_bios - 1);
 		nr++;
 	}
 	if (nr) {

@@ -191,7 +191,7 @@ static bool beyond(const struct iso_disk *d, u64 tag, u64 slack)
 bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 			u64 slack, struct iso_gq **late)
 {
-	u64 now = READ_ONCE(hq->now);
+	u64 now = READ_ONCE(hq->now), own_queue_ns;
 	unsigned long flags;
 	struct horizon h;
 
@@ -203,13 +203,14 @@ bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 	/* What waits here keeps its group, under the lock of the hardware queue. */
 	if (h.group && iso_gq(h.group, hq->index)->nr)
 		*late = iso_gq(h.group, hq->index);
+	own_queue_ns = d->own_queue_ns;
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 	if (!beyond(d, tag, slack))
 		return false;
 	if (!READ_ONCE(d->wanted))
 		WRITE_ONCE(d->wanted, true);
 	if (h.wait) {
-		if (h.wait > d->own_queue_ns)
+		if (h.wait > own_queue_ns)
 			cmpxchg(&d->idle_since, 0, now);
 		/* One that is under way ends soon enough: waits are short. */
 		if (!hrtimer_active(&d->timer))

@@ -92,7 +92,7 @@ static const u64 kf_target_ns[KF_NR_TARGETS] = {
 /* A refill comes at the latest after this, as in P3. */
 #define KF_REFILL_MS		100
 
-/* What completed on a CPU; that CPU's, reset by the timer. */
+/* What completed on a CPU so far; that CPU's. */
 struct kf_latencies {
 	u32 whole[KF_NR_TARGETS][KF_BUCKETS];
 	u32 device[KF_NR_TARGETS][KF_BUCKETS];
@@ -103,6 +103,7 @@ struct kf_disk {
 	unsigned int async_depth;	/* written while the queue is frozen */
 
 	struct kf_latencies __percpu *latencies;
+	struct kf_latencies seen;	/* of all CPUs, at the last look; disk lock */
 	u64 target_ns[KF_NR_TARGETS];	/* read without a lock */
 	u64 adjusted_ns;		/* disk lock */
 	unsigned int refill_ms;		/* written by sysfs */
@@ -147,29 +148,25 @@ static u64 kf_refill(struct iso_disk *d, const struct iso_round *r)
 
 /* ---- latencies ------------------------------------------------------- */
 
-static void kf_count(u32 *buckets, u64 ns, u64 target_ns)
+static unsigned int kf_bucket(u64 ns, u64 target_ns)
 {
-	u64 bucket = div64_u64(ns * KF_ON_TARGET, target_ns);
-
-	buckets[min(bucket, KF_BUCKETS - 1)]++;
+	return min(div64_u64(ns * KF_ON_TARGET, target_ns), KF_BUCKETS - 1);
 }
 
 static void kf_completed_request(struct request *rq, u64 now)
 {
 	struct kf_disk *kf = rq->q->elevator->elevator_data;
 	unsigned int domain = kf_domain(rq->cmd_flags);
-	struct kf_latencies *lat;
 	u64 target_ns;
 
 	isoblk_completed_request(rq, now);
 	if (domain >= KF_NR_TARGETS || !rq->io_start_time_ns)
 		return;
 	target_ns = READ_ONCE(kf->target_ns[domain]);
-	/* An interrupt in between may cost a count. */
-	lat = get_cpu_ptr(kf->latencies);
-	kf_count(lat->whole[domain], now - rq->start_time_ns, target_ns);
-	kf_count(lat->device[domain], now - rq->io_start_time_ns, target_ns);
-	put_cpu_ptr(kf->latencies);
+	this_cpu_inc(kf->latencies->whole[domain]
+		     [kf_bucket(now - rq->start_time_ns, target_ns)]);
+	this_cpu_inc(kf->latencies->device[domain]
+		     [kf_bucket(now - rq->io_start_time_ns, target_ns)]);
 }
 
 /* The bucket that holds the percentile, or -1: too few. */
@@ -189,18 +186,26 @@ static int kf_percentile(const u32 *buckets, unsigned int percent)
 	return bucket;
 }
 
-static void kf_gather(struct kf_disk *kf, struct kf_latencies *sum)
+/*
+ * What has completed since the last look. Counts are never reset: a CPU that is just
+ * counting would write the old one back.
+ */
+static void kf_gather(struct kf_disk *kf, struct kf_latencies *since)
 {
-	struct kf_latencies *lat;
+	u32 *to = (u32 *)since, *seen = (u32 *)&kf->seen, sum;
 	unsigned int cpu, i;
-	u32 *from, *to = (u32 *)sum;
+	const u32 *from;
 
-	memset(sum, 0, sizeof(*sum));
+	memset(since, 0, sizeof(*since));
 	for_each_possible_cpu(cpu) {
-		lat = per_cpu_ptr(kf->latencies, cpu);
-		from = (u32 *)lat;
-		for (i = 0; i < sizeof(*sum) / sizeof(u32); i++)
-			to[i] += xchg(&from[i], 0);
+		from = (const u32 *)per_cpu_ptr(kf->latencies, cpu);
+		for (i = 0; i < sizeof(*since) / sizeof(u32); i++)
+			to[i] += READ_ONCE(from[i]);
+	}
+	for (i = 0; i < sizeof(*since) / sizeof(u32); i++) {
+		sum = to[i];
+		to[i] = sum - seen[i];
+		seen[i] = sum;
 	}
 }
 
@@ -259,7 +264,8 @@ static void kf_depth(struct request_queue *q)
 	struct kf_disk *kf = q->elevator->elevator_data;
 
 	isoblk_depth_updated(q);
-	kf->async_depth = max(kf->core.disk.tags * KF_ASYNC_PERCENT / 100, 1U);
+	WRITE_ONCE(kf->async_depth,
+		   max(kf->core.disk.tags * KF_ASYNC_PERCENT / 100, 1U));
 	isoblk_set_shallow(q, kf->async_depth);
 }
 
@@ -391,17 +397,32 @@ static struct elv_fs_entry kf_attrs[] = {
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS
+static struct elevator_type kyber_fair;
+
+/* NULL: the disk has another elevator by now, or none. */
+static struct kf_disk *kf_show_begin(struct request_queue *q)
+{
+	struct elevator_queue *eq = isoblk_show_begin(q);
+
+	if (eq && eq->type == &kyber_fair)
+		return eq->elevator_data;
+	isoblk_show_end(q);
+	return NULL;
+}
+
 static int kf_debugfs_tokens(void *data, struct seq_file *m)
 {
-	struct request_queue *q = data;
-	struct kf_disk *kf = q->elevator->elevator_data;
+	struct kf_disk *kf = kf_show_begin(data);
 	unsigned int domain;
 
+	if (!kf)
+		return 0;
 	for (domain = 0; domain < KF_NR_DOMAINS; domain++)
 		seq_printf(m, "%s depth %llu used %lld\n", kf_name[domain],
 			   READ_ONCE(kf->core.tokens[domain].size),
 			   iso_room_used(&kf->core.tokens[domain]));
-	seq_printf(m, "async_depth %u\n", kf->async_depth);
+	seq_printf(m, "async_depth %u\n", READ_ONCE(kf->async_depth));
+	isoblk_show_end(data);
 	return 0;
 }
 

@@ -308,8 +308,8 @@ void iso_set_target(struct isoblk_group *group, u32 us)
 	list_del_init(&t->node);
 	if (us) {
 		list_add_tail(&t->node, &d->targets);
-		t->met = true;
-		t->unreachable = false;
+		WRITE_ONCE(t->met, true);
+		WRITE_ONCE(t->unreachable, false);
 		t->judged_ns = ktime_get_ns();
 	}
 	d->counting = false;

@@ -248,7 +248,7 @@ static void renew_base(struct iso_disk *d, u64 now)
 
 static void save_idle(struct iso_disk *d, u64 span)
 {
-	s64 idle = atomic64_add_return(div_u64(span * d->idle_loss, 1000),
+	s64 idle = atomic64_add_return(div_u64(span * READ_ONCE(d->idle_loss), 1000),
 				       &d->idle_ns);
 
 	if (idle > (s64)IDLE_MOST_NS)
@@ -260,7 +260,7 @@ static u64 round_of(struct iso_disk *d)
 {
 	if (d->policy->round)
 		return d->policy->round(d);
-	return iso_work_in(d, (u64)d->hold_us * NSEC_PER_USEC +
+	return iso_work_in(d, (u64)READ_ONCE(d->hold_us) * NSEC_PER_USEC +
 			   STOP_LATES * READ_ONCE(d->late_ns));
 }
 

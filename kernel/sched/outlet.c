@@ -80,7 +80,7 @@ static void outlet_work(struct work_struct *work)
 	blk_finish_plug(&plug);
 
 	spin_lock_irq(&out->lock);
-	out->nr -= nr;
+	WRITE_ONCE(out->nr, out->nr - nr);
 	spin_unlock_irq(&out->lock);
 	outlet_put(out);
 }
@@ -146,7 +146,7 @@ void isoblk_outlet_add(struct isoblk_outlet *out, struct bio_list *bios,
 
 	spin_lock_irqsave(&out->lock, flags);
 	bio_list_merge(&out->bios, bios);
-	out->nr += nr;
+	WRITE_ONCE(out->nr, out->nr + nr);
 	/* The worker that is queued has the reference. */
 	if (queue_work(outlet_wq, &out->work))
 		refcount_inc(&out->refs);

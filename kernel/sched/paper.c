@@ -41,7 +41,7 @@ bool iso_refill(struct iso_disk *d, u64 now, bool tick)
 	struct iso_round r = { .elapsed_ns = now - min(d->refilled_ns, now) };
 	bool due = tick && r.elapsed_ns >= READ_ONCE(d->refill_ns);
 	bool any = false;
-	u64 vnow = d->vnow, least = 0, vtime;
+	u64 vnow = READ_ONCE(d->vnow), least = 0, vtime;
 	struct iso_group *g, *next;
 
 	lockdep_assert_held(&d->disk.lock);
@@ -85,7 +85,7 @@ bool iso_refill(struct iso_disk *d, u64 now, bool tick)
 void iso_paper_join(struct iso_disk *d, struct iso_group *g)
 {
 	u64 vtime = atomic64_read(&g->vtime);
-	u64 least = d->vnow - (d->grant << VTIME_SHIFT);
+	u64 least = READ_ONCE(d->vnow) - (d->grant << VTIME_SHIFT);
 
 	lockdep_assert_held(&d->disk.lock);
 

@@ -141,7 +141,7 @@ static void take_part(struct isoblk_group *group)
 	list_add_tail(&group->active_node, &disk->active);
 	WRITE_ONCE(disk->nr_active, disk->nr_active + 1);
 	group->was_active = true;
-	disk->weights_gen++;
+	WRITE_ONCE(disk->weights_gen, disk->weights_gen + 1);
 }
 
 static void leave(struct isoblk_group *group)
@@ -153,7 +153,7 @@ static void leave(struct isoblk_group *group)
 	list_del_init(&group->active_node);
 	WRITE_ONCE(disk->nr_active, disk->nr_active - 1);
 	group_leave(group, OWN_WEIGHT);
-	disk->weights_gen++;
+	WRITE_ONCE(disk->weights_gen, disk->weights_gen + 1);
 }
 
 /**
@@ -222,7 +222,7 @@ static void group_set_weight(struct isoblk_group *group, u32 dev_weight,
 	if (group->parent && group->nr_active)
 		group->parent->sum += weight - group->weight;
 	group->weight = weight;
-	disk->weights_gen++;
+	WRITE_ONCE(disk->weights_gen, disk->weights_gen + 1);
 	spin_unlock_irqrestore(&disk->lock, flags);
 }
 

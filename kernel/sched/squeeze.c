@@ -111,13 +111,13 @@ void squeeze_tighten(struct squeeze *s, u64 nr, u64 missed,
 		s->window = e->peak;
 	} else if (window_is_least(s, e->least) && !s->pace) {
 		s->from = max(e->rate, 1ULL);
-		s->pace = s->from;
+		WRITE_ONCE(s->pace, s->from);
 	}
 	if (!s->pace) {
 		s->window = max(shrink(s->window, nr, missed), e->least);
 		return;
 	}
-	s->pace = max(shrink(s->pace, nr, missed), least_pace(s));
+	WRITE_ONCE(s->pace, max(shrink(s->pace, nr, missed), least_pace(s)));
 }
 
 /**
@@ -127,10 +127,11 @@ void squeeze_tighten(struct squeeze *s, u64 nr, u64 missed,
  */
 void squeeze_relax(struct squeeze *s, u64 size)
 {
-	if (s->pace) {
-		s->pace += max(s->pace / RELAX_PACE, 1ULL);
-		if (s->pace >= s->from)
-			s->pace = 0;
+	u64 pace = s->pace;
+
+	if (pace) {
+		pace += max(pace / RELAX_PACE, 1ULL);
+		WRITE_ONCE(s->pace, pace < s->from ? pace : 0);
 		return;
 	}
 	if (!s->window)
