@@ -276,9 +276,8 @@ static bool may_go(const struct iso_disk *d, const struct iso_hq *hq,
 
 /*
  * Whether @hq is to be run for what has just completed. To run it is a change of
- * task, so where it waits for room some is let gather, as long as the device has enough. As
- * it has other requests of @hq, one of them asks again; and whoever sends the next runs it
- * anyway.
+ * task, so where it waits for room some is let gather. As long as the device has other
+ * requests of @hq, one of them asks again; and whoever sends the next runs it anyway.
  */
 static bool worth_a_run(const struct iso_disk *d, const struct iso_hq *hq)
 {

@@ -762,11 +762,13 @@ def test_debugfs_is_readable_under_load(quiet: Quiet, elevator: str) -> None:
     assert left.read("names").split() == sorted(files)
     window = re.fullmatch(WINDOW_LINE, left.read("window"))
     assert window
-    # 16 servers are kept busy.
+    # 16 servers of 20 us are kept busy, but for what ended at the instant at which we look: what
+    # waits comes a little later.
     inflight, used, size, waiting, unit = map(int, window.groups())
     assert size >= 16 * 8 * unit
-    # One may just have ended.
-    assert 15 <= inflight <= 256 - waiting
+    assert 0 < inflight <= 256 - waiting
+    done = sum(op.ios for one in results(left, "results").values() for op in one.ops.values())
+    assert done >= 0.97 * 16 * 350_000 / 20
     # By prices that are learned a request may be less than its sectors.
     assert (8 if unit == 1 else 1) * inflight <= used
     groups = [re.fullmatch(GROUP_LINE, line) for line in left.read("groups").splitlines()]
