@@ -69,15 +69,14 @@ static inline int isoblk_conf_find(struct blkcg *blkcg,
 
 /*
  * Since 6.16 an elevator's files in debugfs go later than itself, when another may be in its
- * place. Who reads one asks whose the disk is by now, which then stays until
+ * place. Who reads one keeps from here on whose the disk is by now, until
  * isoblk_show_end().
  */
-static inline struct elevator_queue *isoblk_show_begin(struct request_queue *q)
+static inline void isoblk_show_lock(struct request_queue *q)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 16, 0)
 	mutex_lock(&q->elevator_lock);
 #endif
-	return q->elevator;
 }
 
 static inline void isoblk_show_end(struct request_queue *q)

@@ -841,22 +841,9 @@ static struct elv_fs_entry cfq_attrs[] = {
 /* ---- debugfs ---------------------------------------------------------- */
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static struct elevator_type cfq;
-
-/* NULL: the disk has another elevator by now, or none. */
-static struct cfq_disk *cfq_show_begin(struct request_queue *q)
-{
-	struct elevator_queue *eq = isoblk_show_begin(q);
-
-	if (eq && eq->type == &cfq)
-		return eq->elevator_data;
-	isoblk_show_end(q);
-	return NULL;
-}
-
 static int cfq_debugfs_state(void *data, struct seq_file *m)
 {
-	struct cfq_disk *cd = cfq_show_begin(data);
+	struct cfq_disk *cd = isoblk_show_begin(data, cfq_debugfs_state);
 
 	if (!cd)
 		return 0;
@@ -893,7 +880,7 @@ static void show_queue(struct seq_file *m, const struct cfq_disk *cd,
 
 static int cfq_debugfs_groups(void *data, struct seq_file *m)
 {
-	struct cfq_disk *cd = cfq_show_begin(data);
+	struct cfq_disk *cd = isoblk_show_begin(data, cfq_debugfs_groups);
 	struct isoblk_group *group;
 	struct cfq_queue *queue;
 	struct cfq_group *cg;

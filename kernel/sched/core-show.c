@@ -112,20 +112,9 @@ ssize_t isoblk_paper_mode_store(struct elevator_queue *e, const char *page,
 EXPORT_SYMBOL_GPL(isoblk_paper_mode_store);
 
 #ifdef CONFIG_BLK_DEBUG_FS
-/* NULL: the disk has another elevator by now, or none. */
-static struct iso_disk *show_begin(struct request_queue *q)
-{
-	struct elevator_queue *eq = isoblk_show_begin(q);
-
-	if (eq && eq->type->ops.insert_requests == isoblk_insert_requests)
-		return eq->elevator_data;
-	isoblk_show_end(q);
-	return NULL;
-}
-
 int isoblk_debugfs_window(void *data, struct seq_file *m)
 {
-	struct iso_disk *d = show_begin(data);
+	struct iso_disk *d = isoblk_show_begin(data, isoblk_debugfs_window);
 	unsigned int i, inflight = 0, waiting = 0;
 
 	if (!d)
@@ -152,7 +141,7 @@ EXPORT_SYMBOL_GPL(isoblk_debugfs_window);
 int isoblk_debugfs_prices(void *data, struct seq_file *m)
 {
 	static const char *const names[PRICE_KINDS] = { "read", "write", "discard" };
-	struct iso_disk *d = show_begin(data);
+	struct iso_disk *d = isoblk_show_begin(data, isoblk_debugfs_prices);
 	unsigned int i;
 
 	if (!d)
@@ -190,7 +179,7 @@ static void show_group(struct seq_file *m, struct iso_disk *d,
 
 int isoblk_debugfs_groups(void *data, struct seq_file *m)
 {
-	struct iso_disk *d = show_begin(data);
+	struct iso_disk *d = isoblk_show_begin(data, isoblk_debugfs_groups);
 	struct iso_group *g;
 
 	if (!d)

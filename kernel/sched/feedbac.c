@@ -243,22 +243,9 @@ static struct elv_fs_entry fb_attrs[] = {
 /* ---- debugfs --------------------------------------------------------- */
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static struct elevator_type feedbac;
-
-/* NULL: the disk has another elevator by now, or none. */
-static struct fb_disk *fb_show_begin(struct request_queue *q)
-{
-	struct elevator_queue *eq = isoblk_show_begin(q);
-
-	if (eq && eq->type == &feedbac)
-		return eq->elevator_data;
-	isoblk_show_end(q);
-	return NULL;
-}
-
 static int fb_debugfs_predict(void *data, struct seq_file *m)
 {
-	struct fb_disk *fb = fb_show_begin(data);
+	struct fb_disk *fb = isoblk_show_begin(data, fb_debugfs_predict);
 
 	if (!fb)
 		return 0;
@@ -274,7 +261,7 @@ static int fb_debugfs_predict(void *data, struct seq_file *m)
 /* Oldest first: time, predicted and used sectors, error, a. */
 static int fb_debugfs_history(void *data, struct seq_file *m)
 {
-	struct fb_disk *fb = fb_show_begin(data);
+	struct fb_disk *fb = isoblk_show_begin(data, fb_debugfs_history);
 	const struct fb_outcome *o;
 	unsigned int i;
 

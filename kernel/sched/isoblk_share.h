@@ -252,6 +252,8 @@ int isoblk_target_stat_show(struct seq_file *sf, void *v);
 /* share.c: groups, weights, who is active */
 extern struct blkcg_policy isoblk_policy;
 struct isoblk_group *isoblk_bio_group(struct bio *bio);
+void *isoblk_show_begin(struct request_queue *q,
+			int (*show)(void *data, struct seq_file *m));
 void isoblk_join(struct isoblk_group *group);
 void isoblk_leave(struct isoblk_group *group);
 u32 isoblk_group_share(struct isoblk_group *group);

@@ -397,22 +397,9 @@ static struct elv_fs_entry kf_attrs[] = {
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static struct elevator_type kyber_fair;
-
-/* NULL: the disk has another elevator by now, or none. */
-static struct kf_disk *kf_show_begin(struct request_queue *q)
-{
-	struct elevator_queue *eq = isoblk_show_begin(q);
-
-	if (eq && eq->type == &kyber_fair)
-		return eq->elevator_data;
-	isoblk_show_end(q);
-	return NULL;
-}
-
 static int kf_debugfs_tokens(void *data, struct seq_file *m)
 {
-	struct kf_disk *kf = kf_show_begin(data);
+	struct kf_disk *kf = isoblk_show_begin(data, kf_debugfs_tokens);
 	unsigned int domain;
 
 	if (!kf)

@@ -595,6 +595,32 @@ struct blkcg_policy isoblk_policy = {
 	.pd_stat_fn	= isoblk_pd_stat,
 };
 
+#ifdef CONFIG_BLK_DEBUG_FS
+/**
+ * isoblk_show_begin() - a file in debugfs is read
+ * @q: disk's queue
+ * @show: of the file
+ *
+ * Return: data of the elevator that is there, which stays until isoblk_show_end(); or NULL
+ * if it has no such file, for it is another by now.
+ */
+void *isoblk_show_begin(struct request_queue *q,
+			int (*show)(void *data, struct seq_file *m))
+{
+	const struct blk_mq_debugfs_attr *attr = NULL;
+
+	isoblk_show_lock(q);
+	if (q->elevator)
+		attr = q->elevator->type->queue_debugfs_attrs;
+	for (; attr && attr->name; attr++)
+		if (attr->show == show)
+			return q->elevator->elevator_data;
+	isoblk_show_end(q);
+	return NULL;
+}
+EXPORT_SYMBOL_GPL(isoblk_show_begin);
+#endif
+
 static int __init isoblk_share_init(void)
 {
 	int ret = isoblk_outlet_init();
