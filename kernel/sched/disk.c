@@ -18,7 +18,7 @@ static void free_hqs(struct isoblk_disk *disk)
 	for (i = 0; i < disk->nr_hqs; i++) {
 		if (!disk->hq[i])
 			continue;
-		isoblk_outlet_leave(disk->hq[i]->outlet);
+		isoblk_outlet_put(disk->hq[i]->outlet);
 		kfree(disk->hq[i]);
 	}
 	kfree(disk->hq);
@@ -31,7 +31,7 @@ static struct isoblk_hq *alloc_hq(struct isoblk_disk *disk, unsigned int index)
 	hq = kzalloc_node(sizeof(*hq), GFP_KERNEL, disk->q->node);
 	if (!hq)
 		return NULL;
-	hq->outlet = isoblk_outlet_alloc(disk);
+	hq->outlet = isoblk_outlet_alloc(disk->q->node);
 	if (!hq->outlet) {
 		kfree(hq);
 		return NULL;

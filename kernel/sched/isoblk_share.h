@@ -154,9 +154,9 @@ struct isoblk_hq {
  * @lock: innermost
  * @bios: that are to be submitted; @lock
  * @nr: how many, and that which is being submitted; @lock, read without
- * @disk: whose gate they were at, NULL: its elevator has gone; read without
  * @index: of the hardware queue; constant
  * @refs: the disk's, and the worker's while it is queued
+ * @worker: that submits, NULL: none does; the worker's, read without
  * @bio: being submitted, until it has come to the gate; the worker's
  * @blkg: what that is charged to; the worker's
  */
@@ -165,9 +165,9 @@ struct isoblk_outlet {
 	spinlock_t lock;
 	struct bio_list bios;
 	unsigned int nr;
-	struct isoblk_disk *disk;
 	unsigned int index;
 	refcount_t refs;
+	struct task_struct *worker;
 	struct bio *bio;
 	struct blkcg_gq *blkg;
 };
@@ -322,8 +322,8 @@ void isoblk_gate_exit(struct isoblk_disk *disk);
 /* outlet.c: bios that waited at the gate are submitted again */
 int isoblk_outlet_init(void);
 void isoblk_outlet_exit(void);
-struct isoblk_outlet *isoblk_outlet_alloc(struct isoblk_disk *disk);
-void isoblk_outlet_leave(struct isoblk_outlet *out);
+struct isoblk_outlet *isoblk_outlet_alloc(int node);
+void isoblk_outlet_put(struct isoblk_outlet *out);
 void isoblk_outlet_add(struct isoblk_outlet *out, struct bio_list *bios,
 		       unsigned int nr);
 const struct isoblk_outlet *isoblk_outlet_arrived(struct isoblk_disk *disk,

@@ -30,7 +30,11 @@
 
 static struct workqueue_struct *outlet_wq;
 
-static void outlet_put(struct isoblk_outlet *out)
+/**
+ * isoblk_outlet_put() - give back a reference
+ * @out: outlet; what is in it will be submitted
+ */
+void isoblk_outlet_put(struct isoblk_outlet *out)
 {
 	if (refcount_dec_and_test(&out->refs))
 		kfree(out);
@@ -67,6 +71,7 @@ static void outlet_work(struct work_struct *work)
 	struct blk_plug plug;
 	struct bio *bio;
 
+	WRITE_ONCE(out->worker, current);
 	/* The clock is read once, and the hardware queue run once. */
 	blk_start_plug(&plug);
 	spin_lock_irq(&out->lock);
@@ -78,38 +83,40 @@ static void outlet_work(struct work_struct *work)
 	}
 	spin_unlock_irq(&out->lock);
 	blk_finish_plug(&plug);
+	WRITE_ONCE(out->worker, NULL);
 
 	spin_lock_irq(&out->lock);
 	WRITE_ONCE(out->nr, out->nr - nr);
 	spin_unlock_irq(&out->lock);
-	outlet_put(out);
+	isoblk_outlet_put(out);
 }
 
 /* The outlet that the caller submits from, if it does from one of @disk. */
 static struct isoblk_outlet *outlet_of_worker(const struct isoblk_disk *disk)
 {
 	struct isoblk_outlet *out;
-	struct work_struct *work;
+	unsigned int i;
 
 	if (likely(!(current->flags & PF_WQ_WORKER)))
 		return NULL;
-	work = current_work();
-	if (!work || work->func != outlet_work)
-		return NULL;
-	out = container_of(work, struct isoblk_outlet, work);
-	return READ_ONCE(out->disk) == disk ? out : NULL;
+	for (i = 0; i < disk->nr_hqs; i++) {
+		out = disk->hq[i]->outlet;
+		if (READ_ONCE(out->worker) == current)
+			return out;
+	}
+	return NULL;
 }
 
 /**
  * isoblk_outlet_alloc() - an outlet for a hardware queue
- * @disk: its disk
+ * @node: of its disk
  *
  * Return: the disk's reference to it, or NULL.
  */
-struct isoblk_outlet *isoblk_outlet_alloc(struct isoblk_disk *disk)
+struct isoblk_outlet *isoblk_outlet_alloc(int node)
 {
 	struct isoblk_outlet *out = kzalloc_node(sizeof(*out), GFP_KERNEL,
-						 disk->q->node);
+						 node);
 
 	if (!out)
 		return NULL;
@@ -117,18 +124,7 @@ struct isoblk_outlet *isoblk_outlet_alloc(struct isoblk_disk *disk)
 	spin_lock_init(&out->lock);
 	bio_list_init(&out->bios);
 	refcount_set(&out->refs, 1);
-	out->disk = disk;
 	return out;
-}
-
-/**
- * isoblk_outlet_leave() - the disk's elevator goes
- * @out: its outlet; what is in it will be submitted
- */
-void isoblk_outlet_leave(struct isoblk_outlet *out)
-{
-	WRITE_ONCE(out->disk, NULL);
-	outlet_put(out);
 }
 
 /**
