@@ -92,17 +92,27 @@ static const u64 kf_target_ns[KF_NR_TARGETS] = {
 /* A refill comes at the latest after this, as in P3. */
 #define KF_REFILL_MS		100
 
-/* What completed on a CPU so far; that CPU's. */
 struct kf_latencies {
 	u32 whole[KF_NR_TARGETS][KF_BUCKETS];
 	u32 device[KF_NR_TARGETS][KF_BUCKETS];
 };
 
+/*
+ * What completed on a CPU so far. Atomic, for a task may count that an interrupt finds
+ * counting; and cheaper than to hold that off where per-CPU arithmetic is no instruction.
+ */
+struct kf_counts {
+	atomic_t whole[KF_NR_TARGETS][KF_BUCKETS];
+	atomic_t device[KF_NR_TARGETS][KF_BUCKETS];
+};
+
+static_assert(sizeof(struct kf_counts) == sizeof(struct kf_latencies));
+
 struct kf_disk {
 	struct iso_disk core;		/* first: elevator_data is its address */
 	unsigned int async_depth;	/* written while the queue is frozen */
 
-	struct kf_latencies __percpu *latencies;
+	struct kf_counts __percpu *counts;
 	struct kf_latencies seen;	/* of all CPUs, at the last look; disk lock */
 	u64 target_ns[KF_NR_TARGETS];	/* read without a lock */
 	u64 adjusted_ns;		/* disk lock */
@@ -157,16 +167,19 @@ static void kf_completed_request(struct request *rq, u64 now)
 {
 	struct kf_disk *kf = rq->q->elevator->elevator_data;
 	unsigned int domain = kf_domain(rq->cmd_flags);
+	struct kf_counts *counts;
 	u64 target_ns;
 
 	isoblk_completed_request(rq, now);
 	if (domain >= KF_NR_TARGETS || !rq->io_start_time_ns)
 		return;
 	target_ns = READ_ONCE(kf->target_ns[domain]);
-	this_cpu_inc(kf->latencies->whole[domain]
-		     [kf_bucket(now - rq->start_time_ns, target_ns)]);
-	this_cpu_inc(kf->latencies->device[domain]
-		     [kf_bucket(now - rq->io_start_time_ns, target_ns)]);
+	/* Whoever is moved to another CPU meanwhile may count on the former's. */
+	counts = raw_cpu_ptr(kf->counts);
+	atomic_inc(&counts->whole[domain][kf_bucket(now - rq->start_time_ns,
+						    target_ns)]);
+	atomic_inc(&counts->device[domain][kf_bucket(now - rq->io_start_time_ns,
+						     target_ns)]);
 }
 
 /* The bucket that holds the percentile, or -1: too few. */
@@ -194,13 +207,13 @@ static void kf_gather(struct kf_disk *kf, struct kf_latencies *since)
 {
 	u32 *to = (u32 *)since, *seen = (u32 *)&kf->seen, sum;
 	unsigned int cpu, i;
-	const u32 *from;
+	const atomic_t *from;
 
 	memset(since, 0, sizeof(*since));
 	for_each_possible_cpu(cpu) {
-		from = (const u32 *)per_cpu_ptr(kf->latencies, cpu);
+		from = (const atomic_t *)per_cpu_ptr(kf->counts, cpu);
 		for (i = 0; i < sizeof(*since) / sizeof(u32); i++)
-			to[i] += READ_ONCE(from[i]);
+			to[i] += atomic_read(&from[i]);
 	}
 	for (i = 0; i < sizeof(*since) / sizeof(u32); i++) {
 		sum = to[i];
@@ -271,7 +284,7 @@ static void kf_depth(struct request_queue *q)
 
 static void kf_free(struct kf_disk *kf)
 {
-	free_percpu(kf->latencies);
+	free_percpu(kf->counts);
 	kfree(kf);
 }
 
@@ -284,8 +297,8 @@ static int kf_init(struct request_queue *q, struct elevator_queue *eq)
 	kf = kzalloc_node(sizeof(*kf), GFP_KERNEL, q->node);
 	if (!kf)
 		return -ENOMEM;
-	kf->latencies = alloc_percpu(struct kf_latencies);
-	if (!kf->latencies)
+	kf->counts = alloc_percpu(struct kf_counts);
+	if (!kf->counts)
 		goto free;
 	memcpy(kf->target_ns, kf_target_ns, sizeof(kf->target_ns));
 	kf->refill_ms = KF_REFILL_MS;
