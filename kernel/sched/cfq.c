@@ -554,6 +554,9 @@ static void cfq_depth(struct request_queue *q)
 static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
 			  unsigned int nr_segs)
 {
+	const struct isoblk_hq *hq =
+		isoblk_map_queue(q, bio->bi_opf)->sched_data;
+	struct isoblk_group *common = isoblk_bio_group(bio);
 	struct cfq_disk *cd = q_to_cfq(q);
 	struct io_cq *icq = NULL;
 	struct request *free = NULL;
@@ -568,7 +571,7 @@ static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
 	}
 
 	spin_lock_irq(&cd->disk.lock);
-	group = cfq_group_of(isoblk_bio_group(bio));
+	group = cfq_group_of(common);
 	cd->bio_queue = queue_find(to_icq(icq), group, op_is_sync(bio->bi_opf),
 				   cfq_prio(bio->bi_ioprio));
 	merged = cd->bio_queue &&
@@ -577,7 +580,7 @@ static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
 
 	if (free)
 		blk_mq_free_request(free);
-	return merged || !isoblk_gate_pass(q, bio);
+	return merged || !isoblk_gate_pass(common->gq[hq->index], bio);
 }
 
 /* Under the lock, from cfq_bio_merge(). */

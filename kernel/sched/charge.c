@@ -25,26 +25,6 @@ static_assert((int)PRICE_READ == (int)ISOBLK_READ &&
 	      (int)PRICE_DISCARD == (int)ISOBLK_DISCARD &&
 	      (int)PRICE_KINDS == (int)ISOBLK_NR_OPS);
 
-static u64 no_data(u64 sectors)
-{
-	return sectors ?: ISOBLK_NO_DATA_COST;
-}
-
-/**
- * iso_price_of() - what a request is charged
- * @d: disk
- * @op: operation
- * @sectors: of it; 0: it moves nothing
- */
-u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors)
-{
-	const struct price *p = &d->price[op];
-	u64 work = READ_ONCE(p->request) +
-		no_data(sectors) * READ_ONCE(p->sector);
-
-	return max(work >> PRICE_SHIFT, 1ULL);
-}
-
 static struct price fixed_price(const struct iso_disk *d, enum isoblk_op op)
 {
 	u32 percent = op == ISOBLK_READ ? 100 : READ_ONCE(d->write_cost);

@@ -120,7 +120,7 @@
 #define RQ_FRESH		BIT(3)	/* when it came, its group was not ahead */
 #define RQ_FIRST		BIT(4)	/* it went before all others, on a disk that turns */
 #define RQ_WORK_SHIFT		5
-#define RQ_WORK_MOST		GENMASK(26, 0)
+#define RQ_WORK_MOST		ISO_WORK_MOST
 #define RQ_SECTORS_SHIFT	32
 
 static_assert(BITS_PER_LONG == 64);
@@ -134,7 +134,7 @@ static struct iso_hq *hctx_to_hq(const struct blk_mq_hw_ctx *hctx)
 {
 	const struct isoblk_hq *common = hctx->sched_data;
 
-	return &q_to_iso(hctx->queue)->hq[common->index];
+	return common->own;
 }
 
 /* It may be that another CPU has noted a later time: the next one notes it again. */
@@ -168,17 +168,6 @@ static u64 rq_work(const struct request *rq)
 static unsigned int rq_sectors(const struct request *rq)
 {
 	return rq_state(rq) >> RQ_SECTORS_SHIFT;
-}
-
-/**
- * iso_work_of() - what a request is charged if it is sent now
- * @d: disk
- * @rq: request
- */
-u64 iso_work_of(const struct iso_disk *d, const struct request *rq)
-{
-	return min_t(u64, iso_price_of(d, isoblk_rq_op(rq), blk_rq_sectors(rq)),
-		     RQ_WORK_MOST);
 }
 
 static unsigned int rq_class(const struct iso_disk *d, const struct request *rq)
@@ -239,13 +228,12 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 }
 
 /* Nothing may go for now. */
-static void block(struct iso_disk *d, struct iso_hq *hq,
-		  const struct iso_choice *c)
+static void block(struct iso_disk *d, struct iso_hq *hq)
 {
 	lockdep_assert_held(&hq->lock);
 
-	WRITE_ONCE(hq->wait_tag, c->tag);
-	WRITE_ONCE(hq->lacks, c->lacks);
+	WRITE_ONCE(hq->wait_tag, hq->next.tag);
+	WRITE_ONCE(hq->lacks, hq->next.lacks);
 	/* Counted before it can be undone. */
 	atomic_inc(&d->nr_blocked);
 	if (xchg(&hq->blocked, true))
@@ -340,32 +328,32 @@ static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 
 static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 {
-	struct iso_choice c;
+	struct iso_choice *c = &hq->next;
 	struct request *rq;
 	struct iso_gq *gq;
 
-	if (!iso_choose(d, hq, &c))
+	if (!iso_choose(d, hq))
 		return NULL;
-	if (!c.gq) {
-		block(d, hq, &c);
+	if (!c->gq) {
+		block(d, hq);
 		/* Our flag before their requests; pairs with leave_device(). */
 		smp_mb();
-		if (c.lacks && !may_go(d, hq, 0))
+		if (c->lacks && !may_go(d, hq, 0))
 			return NULL;
-		if (!iso_choose(d, hq, &c) || !c.gq)
+		if (!iso_choose(d, hq) || !c->gq)
 			return NULL;
 		unblock(d, hq);
 	}
-	gq = c.gq;
+	gq = c->gq;
 	/* Not for those that went before: else they would drive it on themselves. */
 	if (!READ_ONCE(d->paper) && vtime_before(READ_ONCE(d->vnow) +
 						  READ_ONCE(d->slack) / VNOW_FRACTION,
-						  c.first))
-		WRITE_ONCE(d->vnow, c.first);
-	rq = iso_take(hq, gq, c.class);
-	charge(d, hq, rq, c.work);
+						  c->first))
+		WRITE_ONCE(d->vnow, c->first);
+	rq = iso_take(hq, gq, c->class);
+	charge(d, hq, rq, c->work);
 	if (unlikely(iso_is_paced(d)))
-		iso_pace_charge(d, c.work, READ_ONCE(hq->now));
+		iso_pace_charge(d, c->work, READ_ONCE(hq->now));
 	if (gq->nr)
 		iso_tree_add(hq, gq);
 	return rq;
@@ -902,7 +890,7 @@ bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
 		if (hq_unlock(hq))
 			blk_mq_run_hw_queue(hq->hctx, true);
 	}
-	return merged || (!waited && !isoblk_gate_pass(q, bio));
+	return merged || (!waited && !isoblk_gate_pass(gq->common, bio));
 }
 EXPORT_SYMBOL_GPL(isoblk_bio_merge);
 
@@ -1095,7 +1083,10 @@ EXPORT_SYMBOL_GPL(isoblk_core_init);
  */
 int isoblk_core_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
-	q_to_iso(hctx->queue)->hq[index].hctx = hctx;
+	struct iso_disk *d = q_to_iso(hctx->queue);
+
+	d->hq[index].hctx = hctx;
+	d->disk.hq[index]->own = &d->hq[index];
 	return isoblk_init_hctx(hctx, index);
 }
 EXPORT_SYMBOL_GPL(isoblk_core_init_hctx);

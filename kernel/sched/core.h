@@ -26,6 +26,9 @@
 /* One request, in @busy_with. */
 #define ISO_BUSY_ONE		16
 
+/* What a request is charged at most; it has so many bits in the request. */
+#define ISO_WORK_MOST		GENMASK(26, 0)
+
 /* So many requests a hardware queue has in the device, whatever the window. */
 #define ISO_LEAST_IN_DEVICE	2
 
@@ -228,6 +231,24 @@ struct iso_done {
 };
 
 /**
+ * struct iso_choice - who is next
+ * @gq: may send its first request of @class, and has room for it; NULL: nobody may
+ * @class: of that request
+ * @work: of it
+ * @tag: time of @gq, or of whoever would be next
+ * @first: the time that is furthest behind
+ * @lacks: so much work there is no room for, and some may gather; else 0
+ */
+struct iso_choice {
+	struct iso_gq *gq;
+	unsigned int class;
+	u64 work;
+	u64 tag;
+	u64 first;
+	u64 lacks;
+};
+
+/**
  * struct iso_hq - one hardware queue
  * @lock: guards what waits here; outside the disk lock, never in interrupts. Nobody waits
  *	for it but iso_reorder()
@@ -241,6 +262,7 @@ struct iso_done {
  * @turns: turns given so far, in paper mode; @lock
  * @class: of requests, that is sent now; @lock
  * @batch: how many of it in a row; @lock
+ * @next: who is next, as was last found; @lock
  * @nr: requests that wait; @lock, a hint without
  * @blocked: nothing may go for now; set under @lock, cleared in any context
  * @wait_tag: the time of the group that would be next, if @blocked; @lock, a hint
@@ -268,6 +290,7 @@ struct iso_hq {
 	u64 turns;
 	unsigned int class;
 	unsigned int batch;
+	struct iso_choice next;
 	unsigned int nr;
 	bool blocked;
 	u64 wait_tag;
@@ -474,6 +497,34 @@ static inline enum isoblk_op isoblk_rq_op(const struct request *rq)
 	return op_is_write(rq->cmd_flags) ? ISOBLK_WRITE : ISOBLK_READ;
 }
 
+/**
+ * iso_price_of() - what so much is charged
+ * @d: disk
+ * @op: operation
+ * @sectors: of it; 0: it moves nothing
+ */
+static inline u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op,
+			       u64 sectors)
+{
+	const struct price *p = &d->price[op];
+	u64 work = READ_ONCE(p->request) +
+		(sectors ?: ISOBLK_NO_DATA_COST) * READ_ONCE(p->sector);
+
+	return max(work >> PRICE_SHIFT, 1ULL);
+}
+
+/**
+ * iso_work_of() - what a request is charged if it is sent now
+ * @d: disk
+ * @rq: request
+ */
+static inline u64 iso_work_of(const struct iso_disk *d,
+			      const struct request *rq)
+{
+	return min_t(u64, iso_price_of(d, isoblk_rq_op(rq), blk_rq_sectors(rq)),
+		     ISO_WORK_MOST);
+}
+
 static inline u32 iso_in_device(u64 has)
 {
 	return has >> 32;
@@ -522,35 +573,16 @@ static inline s64 iso_left(u64 from, u64 slack, u64 vtime, u32 share)
 
 /* order.c: who is next */
 
-/**
- * struct iso_choice - who is next
- * @gq: may send its first request of @class, and has room for it; NULL: nobody may
- * @class: of that request
- * @work: of it
- * @tag: time of @gq, or of whoever would be next
- * @first: the time that is furthest behind
- * @lacks: so much work there is no room for, and some may gather; else 0
- */
-struct iso_choice {
-	struct iso_gq *gq;
-	unsigned int class;
-	u64 work;
-	u64 tag;
-	u64 first;
-	u64 lacks;
-};
-
 void iso_tree_add(struct iso_hq *hq, struct iso_gq *gq);
 bool iso_has_enough(const struct iso_disk *d, const struct iso_group *g);
 unsigned int iso_next_class(const struct iso_hq *hq, const struct iso_gq *gq);
 struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
 			 unsigned int class);
-bool iso_choose(struct iso_disk *d, struct iso_hq *hq, struct iso_choice *c);
+bool iso_choose(struct iso_disk *d, struct iso_hq *hq);
 void iso_update_share(struct iso_disk *d, struct iso_group *g);
 void iso_reorder(struct iso_disk *d);
 
 /* core.c: requests, from insertion to the end, and the disk's life */
-u64 iso_work_of(const struct iso_disk *d, const struct request *rq);
 void iso_run_blocked(struct iso_disk *d);
 void iso_note_time(struct iso_disk *d, u64 now);
 int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
@@ -643,7 +675,6 @@ void iso_measure_restart(struct iso_disk *d);
 u64 iso_done_work(const struct iso_disk *d);
 
 /* charge.c: what a request is charged */
-u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op, u64 sectors);
 void iso_set_account(struct iso_disk *d, enum iso_account account);
 void isoblk_change_account(struct iso_disk *d, enum iso_account account);
 void iso_update_prices(struct iso_disk *d, const struct price_sums *sums,

@@ -481,20 +481,18 @@ EXPORT_SYMBOL_GPL(isoblk_gate_through);
 
 /**
  * isoblk_gate_pass() - whether a bio's group may have another tag
- * @q: queue
+ * @gq: its group's, on its hardware queue
  * @bio: could not be merged, and has not waited here
  *
  * Return: false if the bio waits, or may not and has been ended; it is then no
  * longer the caller's.
  */
-bool isoblk_gate_pass(struct request_queue *q, struct bio *bio)
+bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio)
 {
-	struct isoblk_disk *disk = q->elevator->elevator_data;
-	struct isoblk_group *group;
-	struct isoblk_gq *gq;
+	struct isoblk_group *group = gq->group;
+	struct isoblk_disk *disk = group->disk;
 
-	group = isoblk_bio_group(bio);
-	gq = group_gq(group, bio->bi_opf);
+	gq = isoblk_tags_gq(gq);
 	if (likely(!READ_ONCE(gq->nr_bios) && gate_open(gq, plugged())))
 		return true;
 	/* The root's is the machine's own. */
@@ -542,19 +540,14 @@ void isoblk_gate_exit(struct isoblk_disk *disk)
 	}
 }
 
-/**
- * isoblk_limit_depth() - an elevator's limit_depth: the gate of what cannot merge
- * @opf: operation of the request to be
- * @data: what it is allocated by
- */
-void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+/* Apart from what all pass: the kernel may be built to clear what lies on the stack. */
+static noinline void pass_unmerged(blk_opf_t opf,
+				   struct blk_mq_alloc_data *data)
 {
 	struct request_queue *q = data->q;
 	struct isoblk_group *group;
 	struct bio bio;
 
-	if (likely(!(opf & REQ_NOMERGE_FLAGS) && !blk_queue_nomerges(q)))
-		return;
 	/* It has waited already. */
 	if (isoblk_outlet_allocates(q->elevator->elevator_data))
 		return;
@@ -571,6 +564,17 @@ void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	    !(opf & (REQ_META | REQ_SWAP)) && !(current->flags & PF_MEMALLOC))
 		gate_wait_open(group, opf);
 	bio_uninit(&bio);
+}
+
+/**
+ * isoblk_limit_depth() - an elevator's limit_depth: the gate of what cannot merge
+ * @opf: operation of the request to be
+ * @data: what it is allocated by
+ */
+void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	if (unlikely(opf & REQ_NOMERGE_FLAGS || blk_queue_nomerges(data->q)))
+		pass_unmerged(opf, data);
 }
 EXPORT_SYMBOL_GPL(isoblk_limit_depth);
 

@@ -124,6 +124,7 @@ struct isoblk_group {
  * @hctx: constant
  * @index: of the hardware queue; constant
  * @node: where memory for it is to be; constant
+ * @own: the elevator's own; constant
  * @held: requests inserted and not yet freed; as a gq's if tags are shared
  * @lendable: tags that the groups that may have them do not use; disk->lock, read
  *	without
@@ -138,6 +139,7 @@ struct isoblk_hq {
 	struct blk_mq_hw_ctx *hctx;
 	unsigned int index;
 	int node;
+	void *own;
 	atomic_t held ____cacheline_aligned_in_smp;
 	unsigned int lendable;
 	/* Guards the list of those who wait: see above. */
@@ -310,7 +312,7 @@ static inline ssize_t isoblk_store_uint(const char *page, size_t count,
 /* gate.c: who may ask for a tag */
 struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio);
 void isoblk_gate_through(struct isoblk_gq *gq);
-bool isoblk_gate_pass(struct request_queue *q, struct bio *bio);
+bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio);
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void isoblk_gate_enter(struct isoblk_gq *gq);
 void isoblk_gate_leave(struct isoblk_gq *gq);

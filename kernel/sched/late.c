@@ -72,10 +72,11 @@ static enum hrtimer_restart probe_over(struct hrtimer *timer)
  */
 void iso_probe(struct iso_hq *hq, u64 now)
 {
-	bool begun = READ_ONCE(hq->disk->probes) == PROBES;
+	bool begun;
 
 	if (likely(now < hq->probe_ns))
 		return;
+	begun = READ_ONCE(hq->disk->probes) == PROBES;
 	hq->probe_ns = now + PROBE_NS + (begun ? PAUSE_NS : 0);
 	if (!hrtimer_active(&hq->probe))
 		hrtimer_start(&hq->probe, ns_to_ktime(PROBE_NS),

@@ -295,14 +295,14 @@ static bool refill(struct iso_disk *d, u64 now)
 /**
  * iso_choose() - find out who is next, and take room for it
  * @d: disk
- * @hq: its lock is held
- * @c: is told
+ * @hq: its lock is held; @next is told
  *
  * Return: false if nothing waits in order.
  */
-bool iso_choose(struct iso_disk *d, struct iso_hq *hq, struct iso_choice *c)
+bool iso_choose(struct iso_disk *d, struct iso_hq *hq)
 {
 	unsigned int in_device = atomic_read(&hq->in_device);
+	struct iso_choice *c = &hq->next;
 	struct iso_gq *first, *gq, *late;
 
 again:
