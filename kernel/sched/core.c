@@ -172,7 +172,7 @@ static unsigned int rq_sectors(const struct request *rq)
 
 static unsigned int rq_class(const struct iso_disk *d, const struct request *rq)
 {
-	return d->policy->nr_classes ? d->policy->class(rq->cmd_flags) : 0;
+	return d->nr_classes ? d->policy->class(rq->cmd_flags) : 0;
 }
 
 /* Others may wait for it in turn. */
@@ -282,7 +282,7 @@ static void force(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	iso_update_share(d, rq_to_gq(rq)->group);
 	work = iso_work_of(d, rq);
 	iso_room_force(&d->room, hq->index, work);
-	if (d->policy->nr_classes)
+	if (d->nr_classes)
 		iso_room_force(&d->tokens[class], hq->index, 1);
 	charge(d, hq, rq, work);
 }
@@ -326,6 +326,22 @@ static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 	return rq;
 }
 
+/*
+ * The kernel asks for the next at once. If there is no room for it that is said now, for
+ * a look at the room is less than all of iso_choose(). What waits is as that
+ * would find it: nothing goes before all others, or it had gone.
+ */
+static void block_if_full(struct iso_disk *d, struct iso_hq *hq)
+{
+	if (!iso_is_full(d, hq))
+		return;
+	block(d, hq);
+	/* As in next_in_order(). */
+	smp_mb();
+	if (may_go(d, hq, 0))
+		unblock(d, hq);
+}
+
 static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 {
 	struct iso_choice *c = &hq->next;
@@ -356,6 +372,7 @@ static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 		iso_pace_charge(d, c->work, READ_ONCE(hq->now));
 	if (gq->nr)
 		iso_tree_add(hq, gq);
+	block_if_full(d, hq);
 	return rq;
 }
 
@@ -612,7 +629,7 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 		iso_tree_add(hq, gq);
 	if (fresh && list_empty(&gq->fresh_node))
 		list_add_tail(&gq->fresh_node, &hq->fresh);
-	return fresh || d->policy->nr_classes || READ_ONCE(d->paper) ||
+	return fresh || d->nr_classes || READ_ONCE(d->paper) ||
 		vtime_before(gq->key, READ_ONCE(hq->wait_tag)) ||
 		(READ_ONCE(hq->lacks) && may_go(d, hq, 0));
 }
@@ -754,7 +771,7 @@ static void leave_device(struct request *rq, u64 now)
 	atomic_dec(&hq->in_device);
 	wanted = atomic_read(&d->nr_blocked);
 	iso_room_put(&d->room, hq->index, work, wanted);
-	if (d->policy->nr_classes)
+	if (d->nr_classes)
 		iso_room_put(&d->tokens[rq_class(d, rq)], hq->index, 1, wanted);
 	WRITE_ONCE(gq->group->ended_ns, READ_ONCE(hq->now));
 	atomic64_sub(ISO_IN_DEVICE, &gq->group->has);
@@ -863,7 +880,7 @@ static bool merge(const struct iso_disk *d, struct iso_gq *gq, struct bio *bio,
 	unsigned int class = 0;
 	bool merged;
 
-	if (d->policy->nr_classes)
+	if (d->nr_classes)
 		class = d->policy->class(bio->bi_opf);
 	merged = blk_bio_list_merge(d->disk.q, &gq->fifo[class], bio, nr_segs);
 	if (merged)
@@ -990,7 +1007,7 @@ static void iso_free(struct iso_disk *d)
 {
 	unsigned int i;
 
-	for (i = 0; i < d->policy->nr_classes; i++)
+	for (i = 0; i < d->nr_classes; i++)
 		iso_room_exit(&d->tokens[i]);
 	iso_room_exit(&d->room);
 	free_percpu(d->done);
@@ -1005,7 +1022,7 @@ static int iso_alloc(struct iso_disk *d, struct request_queue *q)
 	d->hq = kvcalloc_node(nr, sizeof(*d->hq), GFP_KERNEL, q->node);
 	d->done = alloc_percpu(struct iso_done);
 	ret = d->hq && d->done ? iso_room_init(&d->room, nr, q->node) : -ENOMEM;
-	for (i = 0; !ret && i < d->policy->nr_classes; i++)
+	for (i = 0; !ret && i < d->nr_classes; i++)
 		ret = iso_room_init(&d->tokens[i], nr, q->node);
 	if (ret) {
 		iso_free(d);
@@ -1040,6 +1057,7 @@ int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 	int ret;
 
 	d->policy = policy;
+	d->nr_classes = policy->nr_classes;
 	ret = iso_alloc(d, q);
 	if (ret)
 		return ret;

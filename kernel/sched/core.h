@@ -376,6 +376,7 @@ struct iso_hq {
  * @pace_timer: tells whoever waits for that
  * @tick: looks for idle groups
  * @price: of reads, writes and discards; disk lock, read without
+ * @nr_classes: of @policy, where each request finds it; constant
  * @paper: budgets, as the papers have them: paper.c; disk lock, read without
  * @vnow: the time of whoever was furthest behind when somebody was served last; in paper
  *	mode that at which budgets end; any context
@@ -471,6 +472,7 @@ struct iso_disk {
 	struct hrtimer pace_timer;
 
 	struct price price[PRICE_KINDS] ____cacheline_aligned_in_smp;
+	unsigned int nr_classes;
 	bool paper;
 	u64 vnow;
 	u64 behind;
@@ -575,12 +577,21 @@ static inline s64 iso_left(u64 from, u64 slack, u64 vtime, u32 share)
 
 void iso_tree_add(struct iso_hq *hq, struct iso_gq *gq);
 bool iso_has_enough(const struct iso_disk *d, const struct iso_group *g);
-unsigned int iso_next_class(const struct iso_hq *hq, const struct iso_gq *gq);
+unsigned int iso_class_in_turn(const struct iso_hq *hq,
+			       const struct iso_gq *gq);
 struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
 			 unsigned int class);
 bool iso_choose(struct iso_disk *d, struct iso_hq *hq);
+bool iso_is_full(struct iso_disk *d, struct iso_hq *hq);
 void iso_update_share(struct iso_disk *d, struct iso_group *g);
 void iso_reorder(struct iso_disk *d);
+
+/* What @gq, of which something waits, would send next, tokens or not; hq->lock. */
+static inline unsigned int iso_next_class(const struct iso_hq *hq,
+					  const struct iso_gq *gq)
+{
+	return hq->disk->nr_classes ? iso_class_in_turn(hq, gq) : 0;
+}
 
 /* core.c: requests, from insertion to the end, and the disk's life */
 void iso_run_blocked(struct iso_disk *d);
@@ -657,6 +668,7 @@ void iso_end_wait(struct iso_disk *d, u64 now);
 int iso_room_init(struct iso_room *r, unsigned int nr, int node);
 void iso_room_exit(struct iso_room *r);
 bool iso_room_get(struct iso_room *r, unsigned int i, u64 much);
+bool iso_room_has(const struct iso_room *r, unsigned int i, u64 much);
 void iso_room_force(struct iso_room *r, unsigned int i, u64 much);
 void iso_room_put(struct iso_room *r, unsigned int i, u64 much, bool wanted);
 s64 iso_room_used(const struct iso_room *r);

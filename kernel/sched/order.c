@@ -92,17 +92,15 @@ static struct iso_gq *tree_first(const struct iso_disk *d, struct iso_hq *hq)
 /* ---- turns --------------------------------------------------------------- */
 
 /**
- * iso_next_class() - what a group would send next, tokens or not
+ * iso_class_in_turn() - iso_next_class() where there are classes
  * @hq: its lock is held
  * @gq: has a request that waits
  */
-unsigned int iso_next_class(const struct iso_hq *hq, const struct iso_gq *gq)
+unsigned int iso_class_in_turn(const struct iso_hq *hq, const struct iso_gq *gq)
 {
 	const struct iso_policy *policy = hq->disk->policy;
 	unsigned int nr = policy->nr_classes, i, class;
 
-	if (!nr)
-		return 0;
 	if (hq->batch < policy->batch[hq->class] &&
 	    !list_empty(&gq->fifo[hq->class]))
 		return hq->class;
@@ -114,13 +112,18 @@ unsigned int iso_next_class(const struct iso_hq *hq, const struct iso_gq *gq)
 	return class;
 }
 
-/* Whether the next of @gq's begins where its last ended. */
-static bool in_sequence(const struct iso_gq *gq)
+/* What @gq, of which something waits, would send next, tokens or not. */
+static struct request *first_of(const struct iso_gq *gq)
 {
 	const struct list_head *fifo = &gq->fifo[iso_next_class(gq->hq, gq)];
 
-	return blk_rq_pos(list_first_entry(fifo, struct request, queuelist)) ==
-		gq->end;
+	return list_first_entry(fifo, struct request, queuelist);
+}
+
+/* Whether the next of @gq's begins where its last ended. */
+static bool in_sequence(const struct iso_gq *gq)
+{
+	return blk_rq_pos(first_of(gq)) == gq->end;
 }
 
 /**
@@ -215,14 +218,14 @@ void iso_update_share(struct iso_disk *d, struct iso_group *g)
 
 static void put_token(struct iso_disk *d, struct iso_hq *hq, unsigned int class)
 {
-	if (d->policy->nr_classes)
+	if (d->nr_classes)
 		iso_room_put(&d->tokens[class], hq->index, 1, false);
 }
 
 /* The class of which @gq may send a request, with its token; or -1. */
 static int take_token(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq)
 {
-	unsigned int nr = d->policy->nr_classes, i, class;
+	unsigned int nr = d->nr_classes, i, class;
 
 	if (!nr)
 		return 0;
@@ -274,6 +277,35 @@ static bool take_room(struct iso_disk *d, struct iso_hq *hq,
 	}
 	/* However large: while one is served, the next is there. */
 	iso_room_force(&d->room, hq->index, c->work);
+	return true;
+}
+
+/**
+ * iso_is_full() - whether it can be told at a glance that there is no room
+ * @d: disk
+ * @hq: its lock is held; @next is told by what there is none for
+ *
+ * Not where the leases of others may have room, nor where what waits may wait for
+ * something else.
+ */
+bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
+{
+	struct rb_node *node = rb_first_cached(&hq->tree);
+	struct iso_choice *c = &hq->next;
+	struct iso_gq *gq = hq->turn;
+
+	if (!node || d->room.nr > 1 || d->rotational || READ_ONCE(d->paper) ||
+	    atomic_read(&hq->in_device) < ISO_LEAST_IN_DEVICE)
+		return false;
+	if (!gq || !in_sequence(gq))
+		gq = rb_entry(node, struct iso_gq, node);
+	c->work = iso_work_of(d, first_of(gq));
+	if (iso_room_has(&d->room, hq->index, c->work))
+		return false;
+	c->tag = gq->key;
+	c->lacks = c->work;
+	if (!READ_ONCE(d->limited))
+		WRITE_ONCE(d->limited, true);
 	return true;
 }
 

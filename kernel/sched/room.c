@@ -70,6 +70,18 @@ bool iso_room_get(struct iso_room *r, unsigned int i, u64 much)
 }
 
 /**
+ * iso_room_has() - whether there is so much room
+ * @r: room of one hardware queue
+ * @i: that
+ * @much: how much
+ */
+bool iso_room_has(const struct iso_room *r, unsigned int i, u64 much)
+{
+	return atomic64_read(&r->lease[i].spare) + atomic64_read(&r->pool) >=
+		(s64)much;
+}
+
+/**
  * iso_room_force() - take room, if need be more than there is
  * @r: room
  * @i: hardware queue; its lock is held
