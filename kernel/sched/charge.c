@@ -15,9 +15,12 @@
 /* A sector, where prices are learned: so that a cheap one is not rounded away. */
 #define TIME_UNIT		16
 
-/* How long work is counted for one sample of prices, and how much of it. */
+/* How long work is counted before prices are looked at, and how much of it. */
 #define PRICE_EPOCH_NS		(20 * NSEC_PER_MSEC)
 #define PRICE_EPOCH_REQUESTS	64
+
+/* The same while others wait for it. */
+#define PRICE_EPOCH_ALONE	4
 
 /* Kinds of requests are operations. */
 static_assert((int)PRICE_READ == (int)ISOBLK_READ &&
@@ -41,12 +44,12 @@ static void publish(struct iso_disk *d)
 	struct price p;
 
 	for (op = 0; op < ISOBLK_NR_OPS; op++) {
-		p = d->account == ISO_TIME ?
-			prices_now(&d->prices, (enum price_kind)op) :
+		p = d->account == ISO_TIME ? d->prices.of[op] :
 			fixed_price(d, op);
 		WRITE_ONCE(d->price[op].request, p.request);
 		WRITE_ONCE(d->price[op].sector, p.sector);
 	}
+	WRITE_ONCE(d->alone, d->prices.alone);
 }
 
 /**
@@ -79,6 +82,64 @@ void isoblk_change_account(struct iso_disk *d, enum iso_account account)
 }
 EXPORT_SYMBOL_GPL(isoblk_change_account);
 
+static u32 any_price(const struct price *p)
+{
+	return max(p->sector ?: p->request, 1U);
+}
+
+/*
+ * Another kind of requests has the device from now on, or all, when @was had it. Nobody
+ * makes up for what it did not get meanwhile. Those who had the device were served
+ * in an order of its own: what they got beyond the least of them they owe, by the
+ * price that is found.
+ */
+static void change_alone(struct iso_disk *d, enum price_kind was,
+			 const struct price *before)
+{
+	u64 last = READ_ONCE(d->vnow), least = S64_MAX, ahead;
+	struct iso_group *g;
+
+	list_for_each_entry(g, &d->groups, node) {
+		ahead = atomic64_read(&g->vtime) - d->level;
+		last = vtime_later(last, d->level + ahead);
+		if (iso_in_device(atomic64_read(&g->has)) && (s64)ahead > 0)
+			least = min(least, ahead);
+	}
+	list_for_each_entry(g, &d->groups, node) {
+		ahead = atomic64_read(&g->vtime) - d->level;
+		if (was < PRICE_KINDS && (s64)ahead > (s64)least) {
+			g->owes = ahead - least;
+			g->owes_for = was;
+		}
+		iso_raise_vtime(g, last);
+		if (g->owes && d->prices.alone == PRICE_KINDS) {
+			atomic64_add(mul_u64_u64_div_u64(g->owes,
+							 any_price(&d->prices.of[g->owes_for]),
+							 any_price(&before[g->owes_for])),
+				     &g->vtime);
+			g->owes = 0;
+		}
+	}
+	d->level = last;
+}
+
+/* Whether the device had enough: somebody waited for room, or it took twice as long as need be. */
+static bool was_full(const struct iso_disk *d, const struct iso_done *sum)
+{
+	return d->full || sum->area - d->priced.area >=
+		2 * (sum->base_area - d->priced.base_area);
+}
+
+/*
+ * Not while nobody waits, or is held back for a trial of another kind; nor where somebody
+ * has a target of latency, or a seek costs more than any request.
+ */
+static bool may_try(const struct iso_disk *d)
+{
+	return READ_ONCE(d->wanted) && !d->trial && !d->rotational &&
+		list_empty(&d->targets);
+}
+
 static void subtract(struct price_sums *left, const struct price_sums *sums,
 		     const struct price_sums *before)
 {
@@ -93,12 +154,13 @@ static void subtract(struct price_sums *left, const struct price_sums *sums,
 /**
  * iso_update_prices() - see whether prices are still right
  * @d: its disk lock is held
- * @sums: what completed so far
+ * @sum: what completed so far
  * @now: ns
  */
-void iso_update_prices(struct iso_disk *d, const struct price_sums *sums,
-		       u64 now)
+void iso_update_prices(struct iso_disk *d, const struct iso_done *sum, u64 now)
 {
+	enum price_kind alone = d->prices.alone;
+	struct price before[PRICE_KINDS];
 	u64 span = now - d->priced_ns, nr = 0;
 	struct price_sums done;
 	enum price_kind kind;
@@ -107,15 +169,23 @@ void iso_update_prices(struct iso_disk *d, const struct price_sums *sums,
 
 	if (d->account != ISO_TIME || span < PRICE_EPOCH_NS)
 		return;
-	subtract(&done, sums, &d->priced);
+	subtract(&done, &sum->sums, &d->priced.sums);
 	for (kind = 0; kind < PRICE_KINDS; kind++)
 		nr += done.nr[kind];
-	if (nr < PRICE_EPOCH_REQUESTS && span < NSEC_PER_SEC)
+	if (nr < (iso_is_alone(d) ? PRICE_EPOCH_ALONE : PRICE_EPOCH_REQUESTS) &&
+	    span < NSEC_PER_SEC)
 		return;
-	if (READ_ONCE(d->wanted) && !d->trial)
-		prices_epoch(&d->prices, &done, span);
-	d->priced = *sums;
+	memcpy(before, d->prices.of, sizeof(before));
+	if (READ_ONCE(d->starved))
+		prices_give_up(&d->prices);
+	else if (alone < PRICE_KINDS || may_try(d))
+		prices_epoch(&d->prices, &done, span, was_full(d, sum));
+	if (d->prices.alone != alone)
+		change_alone(d, alone, before);
+	d->priced = *sum;
 	d->priced_ns = now;
+	d->full = false;
+	WRITE_ONCE(d->starved, false);
 	WRITE_ONCE(d->wanted, false);
 	publish(d);
 }

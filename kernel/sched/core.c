@@ -513,21 +513,13 @@ static void join(struct iso_disk *d, struct iso_group *g)
 		WRITE_ONCE(d->nr_groups, d->nr_groups + 1);
 		WRITE_ONCE(g->share, 0);
 		g->recent = (struct iso_sums){};
+		g->owes = 0;
 		iso_paper_join(d, g);
 		WRITE_ONCE(g->joined, true);
 		if (!timer_pending(&d->tick))
 			mod_timer(&d->tick, jiffies + tick_length(d));
 	}
 	spin_unlock_irqrestore(&d->disk.lock, flags);
-}
-
-static void raise_vtime(struct iso_group *g, u64 least)
-{
-	u64 at = atomic64_read(&g->vtime);
-
-	while (vtime_before(at, least) &&
-	       !atomic64_try_cmpxchg(&g->vtime, &at, least))
-		;
 }
 
 /*
@@ -551,16 +543,16 @@ static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
 	}
 	if (iso_in_device(had)) {
 		if (!READ_ONCE(g->held_for) && !READ_ONCE(g->gated))
-			raise_vtime(g, vnow);
+			iso_raise_vtime(g, vnow);
 		goto out;
 	}
 	if (READ_ONCE(d->idle_since))
 		iso_end_wait(d, now);
 	think = now - min(READ_ONCE(g->ended_ns), now);
 	if (!READ_ONCE(g->held_for) && !READ_ONCE(g->gated))
-		raise_vtime(g, vnow);
+		iso_raise_vtime(g, vnow);
 	else if (think >= iso_patience(d, g))
-		raise_vtime(g, vnow - LATE_SLACKS * READ_ONCE(d->slack));
+		iso_raise_vtime(g, vnow - LATE_SLACKS * READ_ONCE(d->slack));
 	if (READ_ONCE(g->ended_ns))
 		WRITE_ONCE(g->think_ns, (think_ns * 7 +
 					 min(think, NSEC_PER_SEC)) / 8);
@@ -630,6 +622,7 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 	if (fresh && list_empty(&gq->fresh_node))
 		list_add_tail(&gq->fresh_node, &hq->fresh);
 	return fresh || d->nr_classes || READ_ONCE(d->paper) ||
+		iso_is_alone(d) ||
 		vtime_before(gq->key, READ_ONCE(hq->wait_tag)) ||
 		(READ_ONCE(hq->lacks) && may_go(d, hq, 0));
 }

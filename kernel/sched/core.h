@@ -186,6 +186,9 @@ struct iso_target {
  * @recent: of the last scans, each weighing three quarters of the next; disk lock
  * @gain: of holding others back for it, of ISO_GAIN_ONE; disk lock
  * @refill_vtime: @vtime at the last refill; disk lock
+ * @owes: time by which it was served before others while its kind of requests had the
+ *	device, until prices are found; disk lock
+ * @owes_for: that kind; disk lock
  * @target: what came of @target_ns; see there
  */
 struct iso_group {
@@ -206,6 +209,8 @@ struct iso_group {
 	struct iso_sums recent;
 	u32 gain;
 	u64 refill_vtime;
+	u64 owes;
+	enum price_kind owes_for;
 	struct iso_target target;
 };
 
@@ -325,7 +330,7 @@ struct iso_hq {
  * @seen: sums at the beginning of the epoch; disk lock
  * @rates: units a second in the last epochs; disk lock
  * @rate_at: where the next is put; disk lock
- * @rate: the highest of @rates; disk lock
+ * @rate: the highest of @rates, or what @prices say; disk lock
  * @no_queue: it answers at once; disk lock
  * @base: least time in the device by direction and size, of this span of time and
  *	the last, ns; written without a lock, where a lost update is the next one's
@@ -361,6 +366,10 @@ struct iso_hq {
  * @priced: sums when its epoch began; disk lock
  * @priced_ns: when that was; disk lock
  * @wanted: in this epoch somebody had to wait; any context
+ * @full: and for room; disk lock
+ * @starved: the kind that was to have the device for itself had nothing to send; any
+ *	context
+ * @level: the time of all groups when a kind last began to have it; disk lock
  * @refill_ns: in paper mode a refill comes at the latest after this; any context
  * @refilled_ns: when the last was; disk lock
  * @grant: what it gave to a share of the whole disk, units; disk lock
@@ -376,6 +385,8 @@ struct iso_hq {
  * @pace_timer: tells whoever waits for that
  * @tick: looks for idle groups
  * @price: of reads, writes and discards; disk lock, read without
+ * @alone: the kind of requests that has the device for itself, or PRICE_KINDS; disk lock,
+ *	read without; reset by whoever finds that there are none
  * @nr_classes: of @policy, where each request finds it; constant
  * @paper: budgets, as the papers have them: paper.c; disk lock, read without
  * @vnow: the time of whoever was furthest behind when somebody was served last; in paper
@@ -453,9 +464,12 @@ struct iso_disk {
 	enum iso_account account;
 	unsigned int unit;
 	struct prices prices;
-	struct price_sums priced;
+	struct iso_done priced;
 	u64 priced_ns;
 	bool wanted;
+	bool full;
+	bool starved;
+	u64 level;
 	u64 refill_ns;
 	u64 refilled_ns;
 	u64 grant;
@@ -472,6 +486,7 @@ struct iso_disk {
 	struct hrtimer pace_timer;
 
 	struct price price[PRICE_KINDS] ____cacheline_aligned_in_smp;
+	enum price_kind alone;
 	unsigned int nr_classes;
 	bool paper;
 	u64 vnow;
@@ -555,6 +570,22 @@ static inline bool iso_indebted(const struct iso_disk *d,
 static inline bool iso_has_target(const struct iso_group *g)
 {
 	return READ_ONCE(g->target_ns);
+}
+
+/* Requests of one kind have the device for themselves: price.c. */
+static inline bool iso_is_alone(const struct iso_disk *d)
+{
+	return READ_ONCE(d->alone) < PRICE_KINDS;
+}
+
+/* The group's time is @least or later. */
+static inline void iso_raise_vtime(struct iso_group *g, u64 least)
+{
+	u64 at = atomic64_read(&g->vtime);
+
+	while (vtime_before(at, least) &&
+	       !atomic64_try_cmpxchg(&g->vtime, &at, least))
+		;
 }
 
 /* Others than those with a target may send only so many units a second. */
@@ -689,7 +720,7 @@ u64 iso_done_work(const struct iso_disk *d);
 /* charge.c: what a request is charged */
 void iso_set_account(struct iso_disk *d, enum iso_account account);
 void isoblk_change_account(struct iso_disk *d, enum iso_account account);
-void iso_update_prices(struct iso_disk *d, const struct price_sums *sums,
+void iso_update_prices(struct iso_disk *d, const struct iso_done *sum,
 		       u64 now);
 
 /* late.c: how late processors are */

@@ -407,7 +407,8 @@ void iso_scan(struct iso_disk *d, u64 now)
 
 	d->scan_ns = now;
 	d->nr_scans++;
-	if (d->trial && !over)
+	/* What is seen while one kind of requests is alone says nothing of all. */
+	if ((d->trial && !over) || iso_is_alone(d))
 		return;
 	d->hold_changed = false;
 	list_for_each_entry(g, &d->groups, node) {

@@ -43,6 +43,9 @@
  */
 #define STOP_LATES		2
 
+/* A kind of requests that has the device for itself may want more at once than all did. */
+#define ALONE_WINDOWS		4
+
 /* Of the window, what is on top of it and may be free before a completion has it used. */
 #define GATHER_FRACTION		8
 
@@ -82,7 +85,8 @@ void iso_set_window(struct iso_disk *d)
 
 	/* What answers at once has no queue to be kept short. */
 	if (!d->window_mode && !d->paper && !d->no_queue) {
-		size = window_now(&d->window) * (d->prices.trying ? 4 : 1) +
+		size = window_now(&d->window) *
+			(iso_is_alone(d) ? ALONE_WINDOWS : 1) +
 			d->beside + iso_work_in(d, READ_ONCE(d->late_ns));
 		gather = d->rotational ? 0 : size / GATHER_FRACTION;
 		size += gather;
@@ -221,6 +225,9 @@ static void note_rate(struct iso_disk *d, u64 rate)
 	d->rate = 0;
 	for (i = 0; i < ARRAY_SIZE(d->rates); i++)
 		d->rate = max(d->rate, d->rates[i]);
+	/* What is buffered is done later. */
+	if (d->prices.known)
+		d->rate = min(d->rate, d->prices.wanted);
 }
 
 /*
@@ -299,6 +306,7 @@ void iso_measure(struct iso_disk *d, u64 now)
 	WRITE_ONCE(d->mean_work, max(div64_u64(work, nr), 1ULL));
 	e.rate = mul_u64_u64_div_u64(work, NSEC_PER_SEC, span);
 	e.limited = READ_ONCE(d->limited);
+	d->full |= e.limited;
 	/* What is done before it is seen, and the largest, are on top of the window. */
 	on_top = mul_u64_u64_div_u64(e.rate, late, NSEC_PER_SEC);
 	e.peak = READ_ONCE(d->peak);
@@ -325,11 +333,11 @@ void iso_measure(struct iso_disk *d, u64 now)
 	/* A window that still grows says nothing of the device. */
 	if (e.limited)
 		WRITE_ONCE(d->wanted, d->window.phase != WINDOW_GROW);
-	iso_update_prices(d, &sum.sums, now);
+	iso_update_prices(d, &sum, now);
 	WRITE_ONCE(d->stream_slack, e.busy * STREAM_LATENCIES << VTIME_SHIFT);
 	e.busy += on_top;
 	/* One trial at a time. */
-	if (d->prices.trying)
+	if (iso_is_alone(d))
 		window_stop(&d->window);
 	else if (!d->window_mode && !d->paper && likely(!d->squeeze.window))
 		window_epoch(&d->window, &e);

@@ -241,6 +241,7 @@ static int take_token(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq)
 static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
 				struct iso_gq *gq, unsigned int *class)
 {
+	enum price_kind alone = READ_ONCE(d->alone);
 	bool paper = READ_ONCE(d->paper);
 	struct rb_node *node = &gq->node;
 	int found;
@@ -249,6 +250,9 @@ static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
 		gq = rb_entry(node, struct iso_gq, node);
 		if (paper && !vtime_before(atomic64_read(&gq->group->vtime),
 					   READ_ONCE(d->vnow)))
+			continue;
+		if (unlikely(alone < PRICE_KINDS) &&
+		    (enum price_kind)isoblk_rq_op(first_of(gq)) != alone)
 			continue;
 		found = take_token(d, hq, gq);
 		if (found >= 0) {
@@ -295,6 +299,7 @@ bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
 	struct iso_gq *gq = hq->turn;
 
 	if (!node || d->room.nr > 1 || d->rotational || READ_ONCE(d->paper) ||
+	    iso_is_alone(d) ||
 	    atomic_read(&hq->in_device) < ISO_LEAST_IN_DEVICE)
 		return false;
 	if (!gq || !in_sequence(gq))
@@ -322,6 +327,22 @@ static bool refill(struct iso_disk *d, u64 now)
 	if (done)
 		iso_run_blocked(d);
 	return done;
+}
+
+/* If the kind that has the device for itself has nothing to send, all may again. */
+static bool end_alone(struct iso_disk *d)
+{
+	unsigned int in_device = 0, i;
+
+	if (likely(!iso_is_alone(d)))
+		return false;
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		in_device += atomic_read(&d->hq[i].in_device);
+	if (in_device >= ISO_LEAST_IN_DEVICE)
+		return false;
+	WRITE_ONCE(d->starved, true);
+	WRITE_ONCE(d->alone, PRICE_KINDS);
+	return true;
 }
 
 /**
@@ -361,7 +382,7 @@ again:
 	if (!gq && hq->turn != first)
 		gq = find_able(d, hq, first, &c->class);
 	if (!gq) {
-		if (refill(d, READ_ONCE(hq->now)))
+		if (refill(d, READ_ONCE(hq->now)) || end_alone(d))
 			goto again;
 		return true;
 	}
@@ -375,7 +396,7 @@ again:
 		put_token(d, hq, c->class);
 		return true;
 	}
-	if (READ_ONCE(d->paper) ||
+	if (READ_ONCE(d->paper) || iso_is_alone(d) ||
 	    !iso_beyond_horizon(d, hq, c->tag, slack_of(d, gq), &late)) {
 		c->gq = gq;
 		return true;

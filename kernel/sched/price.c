@@ -3,83 +3,58 @@
  * The loop that finds what requests cost.
  *
  * A device that is kept busy does as much as it can, whatever that is made of: with
- * the right prices its work is the same for every mixture. So prices are found by
- * trying. In some samples the requests of one kind are charged more, in as many others
- * less; so there are fewer of them, and more. If the others gain as much work as
- * these lose, the price is right. Else the ratio of both is by how much it is wrong.
- * Nothing need be known of the device, and load or garbage collection that comes and
- * goes falls on both alike.
+ * the right prices its work is the same for every mixture, and for each kind of
+ * requests alone. So now and then each kind has the device for itself for a moment,
+ * and what it then does is how dear it is. To vary the mixture a little would disturb
+ * nobody, and was tried first; but what a drive buffers it works on for up to
+ * half a second more, so that fewer writes leave the reads nothing for as long, and
+ * the last reads that go beside many writes cost more of these than the first.
+ *
+ * A kind of which there is too little to keep the device busy shows no more than that
+ * the device can do at least so much of it: its price may turn out lower by that, not
+ * higher.
  *
  * Prices are relative: what one becomes dearer by all become cheaper, so that the
  * same mixture remains as much work, and the window and all rates mean what they did.
  * Where all requests are alike nothing is tried, and work is bytes.
- *
- * A kind that does not answer, for its tenants use less than they may, keeps its price.
  */
-#include <linux/bitops.h>
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/string.h>
 #include <linux/time64.h>
 
 #include "price.h"
 
 /*
- * How much dearer and cheaper a kind is while it is tried, of PRICE_ONE: twice as long as
- * prices may be far off, for what a drive does is uneven; a quarter once they are not.
+ * For so long a kind alone shows what went before. Then it has the device until it does
+ * no more in one span than in the one before, by this part, or for so many.
  */
-#define TRY_FAR			(2 * PRICE_ONE)
-#define TRY_NEAR		(PRICE_ONE + PRICE_ONE / 4)
+#define ALONE_SETTLE_NS		(40 * NSEC_PER_MSEC)
+#define ALONE_SPAN_NS		(80 * NSEC_PER_MSEC)
+#define ALONE_GAIN		16
+#define ALONE_MOST		7
 
-/* Far off are those that may still change by so much. */
-#define FAR_STEP		PRICE_ONE
+/* A longer epoch is one of a device on which nobody could wait for so many. */
+#define EPOCH_LONGEST_NS	(50 * NSEC_PER_MSEC)
 
-#define PRICE_SAMPLE_ONE	4096
-
-/*
- * Samples in a trial: before the first look, for it to be seen that nobody minds, and at
- * most. Of each price those before the last few count half, for what a drive did at
- * first may not be what it goes on to do.
- */
-#define TRIAL_LOOK		4
-#define TRIAL_ENOUGH		8
-#define TRIAL_FEW		6
-#define TRIAL_MOST		32
-
-/*
- * Epochs in a sample: few while prices are far off, for then little time shows it; and
- * more once they are nearly right, for what a drive buffers and collects is uneven.
- */
-#define LOOK_LEAST		1
-#define LOOK_MOST		8
-
-/* A change by less than this is small, of RIGHT_PART. */
-#define SMALL_CHANGE		24
-
-/* A kind answers if the mixture differs by this between both prices. */
-#define ANSWER_PART		8
-
-/* Below this part of the work a kind is not tried: it would not be seen. */
+/* Below this part of the work a kind is not tried: it does not matter. */
 #define SEEN_PART		16
 
-/* A price that is off by less than this part of itself is right. */
-#define RIGHT_PART		16
+/* Prices that change by less than this part are nearly right. */
+#define CHANGE_PART		4
 
 /*
- * By how much a price may change after one trial, of PRICE_ONE beyond one. What lies
- * behind a change may differ from what the trial saw in front of it: a drive is no
- * longer busy, for tenants have no more requests. So a change in the other direction
- * than the last is a quarter of what that could be, and one in the same direction twice.
+ * If all together do more or less than each alone, by this part, the device is another
+ * than it was: what it buffers is full, or it collects garbage. So many epochs tell.
  */
-#define STEP_MOST		(7 * PRICE_ONE)
-#define STEP_LEAST		(PRICE_ONE / 16)
+#define OTHER_PART		3
+#define OTHER_EPOCHS		16
 
-/* Epochs before the first trial. */
+/* Epochs before the first time, and from one to the next: if something changes, and if not. */
 #define FIRST_PAUSE		8
-
-/* Epochs between trials: after a change, and if nothing changes. */
-#define PAUSE_LEAST		8
-#define PAUSE_MOST		2048
+#define PAUSE_LEAST		256
+#define PAUSE_MOST		4096
 
 /* What was seen so many epochs ago no longer counts. */
 #define SEEN_EPOCHS		8
@@ -101,17 +76,14 @@ void prices_init(struct prices *p, u32 unit)
 	enum price_kind kind;
 
 	*p = (struct prices){
-		.kind = PRICE_WRITE,
+		.alone = PRICE_KINDS,
 		.left = FIRST_PAUSE,
-		.look = LOOK_LEAST,
+		.pause = PAUSE_LEAST,
 	};
-	for (kind = 0; kind < PRICE_KINDS; kind++) {
+	for (kind = 0; kind < PRICE_KINDS; kind++)
 		p->of[kind] = (struct price){
 			.sector = unit << PRICE_SHIFT,
 		};
-		p->pause[kind] = PAUSE_LEAST;
-		p->step[kind] = STEP_MOST;
-	}
 	p->of[PRICE_DISCARD] = (struct price){
 		.request = unit * DISCARD_SECTORS << PRICE_SHIFT,
 	};
@@ -126,16 +98,14 @@ static u64 work_of_kind(const struct prices *p, const struct price_sums *s,
 		s->sectors[kind] * price->sector) >> PRICE_SHIFT;
 }
 
-static void split_work(const struct prices *p, const struct price_sums *s,
-		       u64 *those, u64 *others)
+static u64 work_of_all(const struct prices *p, const struct price_sums *s)
 {
 	enum price_kind kind;
+	u64 all = 0;
 
-	*those = 0;
-	*others = 0;
 	for (kind = 0; kind < PRICE_KINDS; kind++)
-		*(kind == p->kind ? those : others) +=
-			work_of_kind(p, s, kind);
+		all += work_of_kind(p, s, kind);
+	return all;
 }
 
 static u32 times(u32 price, u64 num, u64 den)
@@ -150,184 +120,126 @@ static void scale(struct price *price, u64 num, u64 den)
 	price->sector = times(price->sector, num, den);
 }
 
-/**
- * prices_now() - what requests are charged
- * @p: prices
- * @kind: of them
- */
-struct price prices_now(const struct prices *p, enum price_kind kind)
-{
-	struct price tried = p->of[kind];
-	u32 by;
+/* ---- a kind alone ---------------------------------------------------------- */
 
-	if (!p->trying || kind != p->kind)
-		return tried;
-	by = p->step[kind] > FAR_STEP ? TRY_FAR : TRY_NEAR;
-	if (p->low)
-		scale(&tried, PRICE_ONE, by);
-	else
-		scale(&tried, by, PRICE_ONE);
-	return tried;
+/* The next kind from @kind on that matters. */
+static enum price_kind next_seen(const struct prices *p, enum price_kind kind)
+{
+	u64 all = work_of_all(p, &p->seen);
+
+	for (; kind < PRICE_KINDS; kind++)
+		if (work_of_kind(p, &p->seen, kind) > all / SEEN_PART)
+			break;
+	return kind;
 }
 
-/* What was seen weighs as much as it did, by the new prices. */
-static void keep_scale(struct prices *p, u64 before)
+static void begin_alone(struct prices *p, enum price_kind kind)
 {
-	u64 after = 0;
-	enum price_kind kind;
+	p->alone = kind;
+	p->spans = 0;
+	p->work = 0;
+	p->ns = 0;
+	p->full = true;
+}
 
-	for (kind = 0; kind < PRICE_KINDS; kind++)
-		after += work_of_kind(p, &p->seen, kind);
+/* Whether it has begun: there are kinds that differ. */
+static bool begin(struct prices *p)
+{
+	enum price_kind first = next_seen(p, 0);
+
+	if (first == PRICE_KINDS || next_seen(p, first + 1) == PRICE_KINDS)
+		return false;
+	memset(p->alone_rate, 0, sizeof(p->alone_rate));
+	begin_alone(p, first);
+	return true;
+}
+
+static void rest(struct prices *p, bool changed)
+{
+	p->alone = PRICE_KINDS;
+	p->pause = changed ? PAUSE_LEAST : min(p->pause * 2, PAUSE_MOST);
+	p->left = p->pause;
+	p->epochs = 0;
+	p->seen = (struct price_sums){};
+}
+
+/* The price of @kind is @num / @den times what it was. Returns true if that is much. */
+static bool adopt(struct prices *p, enum price_kind kind, u64 num, u64 den)
+{
+	u64 least = min(num, den), off = max(num, den) - least;
+
+	/* What a drive does is uneven: half of a change is believed, if it is not large. */
+	if (p->known && off < least) {
+		num += den;
+		den *= 2;
+	}
+	scale(&p->of[kind], num, den);
+	return off > least / CHANGE_PART;
+}
+
+/*
+ * All have been alone: what each did is the same work. What was not enough of a kind to
+ * keep the device busy may be less.
+ */
+static void conclude(struct prices *p)
+{
+	enum price_kind first = next_seen(p, 0), kind;
+	u64 before = work_of_all(p, &p->seen), after, did, ref;
+	bool changed = false;
+
+	ref = p->alone_rate[first];
+	for (kind = first + 1; kind < PRICE_KINDS; kind++) {
+		did = p->alone_rate[kind];
+		if (!did || !ref)
+			continue;
+		if (ref > did ? p->alone_full[kind] : p->alone_full[first])
+			changed |= adopt(p, kind, ref, did);
+	}
+	after = work_of_all(p, &p->seen);
 	for (kind = 0; kind < PRICE_KINDS; kind++)
 		scale(&p->of[kind], before, after);
+	p->known = true;
+	p->wanted = mul_u64_u64_div_u64(ref, before, max(after, 1ULL));
+	p->doubted &= !changed;
+	rest(p, changed);
 }
 
-static void look_longer(struct prices *p)
+static void alone_epoch(struct prices *p, u64 work, u64 ns, bool full)
 {
-	p->look = min(p->look * 2, LOOK_MOST);
-}
+	u64 rate, before = p->rate;
 
-/* All but reads are tried: those are what the others are compared with. */
-static void next_kind(struct prices *p)
-{
-	p->trying = false;
-	p->kind = p->kind == PRICE_WRITE ? PRICE_DISCARD : PRICE_WRITE;
-	p->left = p->pause[p->kind];
-}
-
-/* The price is @num / @den times what it was, as far as a step goes. */
-static void adopt(struct prices *p, u64 num, u64 den)
-{
-	u32 *step = &p->step[p->kind];
-	bool dearer = num > den;
-	u64 those, others, most;
-
-	if (p->changed[p->kind])
-		*step = dearer == p->dearer[p->kind] ?
-			min(*step * 2, STEP_MOST) : max(*step / 4, STEP_LEAST);
-	p->changed[p->kind] = true;
-	p->dearer[p->kind] = dearer;
-	most = PRICE_ONE + *step;
-	if (dearer && num * PRICE_ONE > den * most) {
-		num = most;
-		den = PRICE_ONE;
-	} else if (!dearer && den * PRICE_ONE > num * most) {
-		num = PRICE_ONE;
-		den = most;
-	}
-	split_work(p, &p->seen, &those, &others);
-	scale(&p->of[p->kind], num, den);
-	keep_scale(p, those + others);
-	p->pause[p->kind] = PAUSE_LEAST;
-	if (max(num, den) * RIGHT_PART > min(num, den) * SMALL_CHANGE)
-		p->look = LOOK_LEAST;
-	else
-		look_longer(p);
-	/* Once more, and the others after it. */
-	p->trying = false;
-	p->left = PAUSE_LEAST;
-}
-
-static void leave_as_it_is(struct prices *p)
-{
-	p->pause[p->kind] = min(p->pause[p->kind] * 2, PAUSE_MOST);
-	look_longer(p);
-	next_kind(p);
-}
-
-/* How far the mean of @n values may be off, whose sum and sum of squares are known. */
-static u64 doubt(s64 n, s64 sum, s64 squares)
-{
-	s64 spread = n * squares - sum * sum;
-
-	return spread > 0 ? div64_u64(spread, n * n * n) : 0;
-}
-
-static void halve(struct price_sample *s)
-{
-	s->n /= 2;
-	s->those /= 2;
-	s->others /= 2;
-	s->whole /= 2;
-}
-
-static void judge(struct prices *p)
-{
-	const struct price_sample *high = &p->at[0], *low = &p->at[1];
-	s64 more = div64_s64(low->those, low->n) -
-		div64_s64(high->those, high->n);
-	s64 less = div64_s64(high->others, high->n) -
-		div64_s64(low->others, low->n);
-	s64 usual = div64_s64(low->those + high->those, low->n + high->n);
-	s64 rest = div64_s64(low->others + high->others, low->n + high->n);
-	s64 off = int_sqrt64(doubt(low->n, low->those + low->others, low->whole) +
-			     doubt(high->n, high->those + high->others,
-				   high->whole));
-	bool last = p->samples >= TRIAL_MOST;
-
-	/*
-	 * Nobody minds the price, for they use less than they may; or something else
-	 * has happened, by which both kinds gained or lost.
-	 */
-	if (ANSWER_PART * (more * rest + less * usual) < usual * rest ||
-	    min(more, less) < -2 * off) {
-		if (p->samples < TRIAL_ENOUGH)
-			return;
-		/* It will hardly be otherwise soon. */
-		p->pause[p->kind] = min(p->pause[p->kind] * 4, PAUSE_MOST);
-		leave_as_it_is(p);
+	p->work += work;
+	p->ns += ns;
+	p->full &= full;
+	if (p->ns < (p->spans ? ALONE_SPAN_NS : ALONE_SETTLE_NS))
+		return;
+	rate = mul_u64_u64_div_u64(p->work, NSEC_PER_SEC, p->ns);
+	p->rate = rate;
+	p->work = 0;
+	p->ns = 0;
+	if (p->spans++ < 2) {
+		p->full = full;
 		return;
 	}
-	/* Lost by these, gained by the others: alike, if the price is right. */
-	if (less - more > max(2 * off, more / RIGHT_PART))
-		adopt(p, less, max(more + 2 * off, 1));
-	else if (more - less > max(2 * off, more / RIGHT_PART))
-		adopt(p, max(less + 2 * off, 1), more);
-	else if (last || 2 * off < more / RIGHT_PART)
-		leave_as_it_is(p);
+	if (rate > before + before / ALONE_GAIN && p->spans < ALONE_MOST)
+		return;
+	p->alone_rate[p->alone] = (before + rate) / 2;
+	p->alone_full[p->alone] = p->full;
+	begin_alone(p, next_seen(p, p->alone + 1));
+	if (p->alone == PRICE_KINDS)
+		conclude(p);
 }
 
-static void take_sample(struct prices *p)
+/**
+ * prices_give_up() - a kind that was to be alone had nothing to send
+ * @p: prices
+ *
+ * Others were sent before it, by the same tenants, and must have ended.
+ */
+void prices_give_up(struct prices *p)
 {
-	struct price_sample *s = &p->at[p->low];
-	s64 those, others;
-	u64 a, b;
-
-	split_work(p, &p->sample, &a, &b);
-	those = mul_u64_u64_div_u64(a, NSEC_PER_SEC, p->span) / p->unit;
-	others = mul_u64_u64_div_u64(b, NSEC_PER_SEC, p->span) / p->unit;
-	s->n++;
-	s->those += those;
-	s->others += others;
-	s->whole += (those + others) * (those + others);
-}
-
-/* Another price, or the first: as long again as a sample it shows what was before. */
-static void begin_sample(struct prices *p)
-{
-	p->left = 2 * p->look;
-	p->sample = (struct price_sums){};
-	p->span = 0;
-}
-
-static bool begin_trial(struct prices *p, const struct price_sums *done, u64 span)
-{
-	u64 those, others, all;
-
-	split_work(p, &p->seen, &those, &others);
-	all = those + others;
-	if (min(those, others) < all / SEEN_PART || !all)
-		return false;
-	split_work(p, done, &those, &others);
-	p->unit = max(mul_u64_u64_div_u64(those + others, NSEC_PER_SEC, span) /
-		      PRICE_SAMPLE_ONE, 1ULL);
-	p->at[0] = (struct price_sample){};
-	p->at[1] = (struct price_sample){};
-	p->trying = true;
-	p->samples = 0;
-	p->low = false;
-	begin_sample(p);
-	return true;
+	if (p->alone < PRICE_KINDS)
+		rest(p, false);
 }
 
 static void add_up(struct price_sums *sum, const struct price_sums *done)
@@ -350,41 +262,42 @@ static void forget_some(struct price_sums *sum)
 	}
 }
 
+/* Whether the device does much more or less than by its prices it could; this is said once. */
+static bool is_another(struct prices *p, u64 rate)
+{
+	u64 off;
+
+	if (!p->epochs)
+		p->rate = rate;
+	p->rate = (p->rate * (OTHER_EPOCHS - 1) + rate) / OTHER_EPOCHS;
+	if (!p->known || p->doubted || p->epochs++ < 2 * OTHER_EPOCHS)
+		return false;
+	off = max(p->rate, p->wanted) - min(p->rate, p->wanted);
+	p->doubted = off > p->wanted / OTHER_PART;
+	return p->doubted;
+}
+
 /**
- * prices_epoch() - an epoch is over in which the device was kept busy
+ * prices_epoch() - an epoch is over in which the device was wanted
  * @p: prices
  * @done: what completed in it
  * @span: its length, ns
+ * @full: the device had as much as it can use
  */
-void prices_epoch(struct prices *p, const struct price_sums *done, u64 span)
+void prices_epoch(struct prices *p, const struct price_sums *done, u64 span,
+		  bool full)
 {
-	if (!p->trying) {
-		forget_some(&p->seen);
-		add_up(&p->seen, done);
-		if (p->left)
-			p->left--;
-		else if (!begin_trial(p, done, span))
-			next_kind(p);
+	if (p->alone < PRICE_KINDS) {
+		alone_epoch(p, work_of_kind(p, done, p->alone), span, full);
 		return;
 	}
-	p->left--;
-	if (p->left >= p->look)
-		return;
-	add_up(&p->sample, done);
-	p->span += span;
+	forget_some(&p->seen);
+	add_up(&p->seen, done);
+	if (is_another(p, mul_u64_u64_div_u64(work_of_all(p, done),
+					      NSEC_PER_SEC, span)))
+		p->left = 0;
 	if (p->left)
-		return;
-	take_sample(p);
-	p->samples++;
-	/* High, low, low, high: what swings by itself does not swing in step. */
-	p->low = hweight32(p->samples) & 1;
-	begin_sample(p);
-	if (p->samples % 2)
-		return;
-	if (p->samples >= TRIAL_LOOK)
-		judge(p);
-	if (p->at[0].n == TRIAL_FEW) {
-		halve(&p->at[0]);
-		halve(&p->at[1]);
-	}
+		p->left--;
+	else if (span > EPOCH_LONGEST_NS || !begin(p))
+		p->left = FIRST_PAUSE;
 }

@@ -12,7 +12,7 @@
 #define PRICE_SHIFT		12
 #define PRICE_ONE		((u32)BIT(PRICE_SHIFT))
 
-/* Kinds of requests, each with a price; those of the latter are tried. */
+/* Kinds of requests, each with a price. */
 enum price_kind {
 	PRICE_READ,
 	PRICE_WRITE,
@@ -41,59 +41,46 @@ struct price_sums {
 };
 
 /**
- * struct price_sample - of epochs with the same price: work a span, by the usual prices
- * @n: epochs
- * @those: of the requests whose price is tried
- * @others: of the others
- * @whole: squares of the sum of both
- */
-struct price_sample {
-	s64 n;
-	s64 those;
-	s64 others;
-	s64 whole;
-};
-
-/**
  * struct prices - the loop that finds prices; the caller's lock
  * @of: by kind
- * @kind: whose price is tried, or will be next
- * @trying: it is
- * @low: this epoch it is the lower
- * @look: so many epochs are one sample, and as many before it show what went before
- * @left: epochs until the next trial, or until the sample ends
- * @pause: epochs between trials of a kind
- * @step: by how much its price may change at once, of PRICE_ONE beyond one
- * @changed: it has changed
- * @dearer: its last change was to a higher price
- * @unit: work that is PRICE_SAMPLE_ONE in a sample
- * @samples: in this trial
- * @at: samples of the higher and of the lower price
- * @sample: what completed since the present one began
- * @span: the time since then, ns
- * @seen: what completed since the last trial ended, less of what is long ago
+ * @alone: kind that has the device for itself, or PRICE_KINDS
+ * @left: epochs until that begins
+ * @pause: epochs from one time to the next
+ * @known: it has been tried
+ * @spans: that @alone has had the device for
+ * @work: done in the present one
+ * @ns: length of that so far
+ * @full: the device had as much as it can use since the second
+ * @rate: work a second in the last; while none is alone, lately
+ * @alone_rate: by kind, what it did alone; 0: there is none
+ * @alone_full: and whether that was all that the device can do
+ * @wanted: work a second that was done alone, by the prices found
+ * @epochs: since they were
+ * @doubted: that what is done is as much was doubted already
+ * @seen: what completed while none was alone, less of what is long ago
  */
 struct prices {
 	struct price of[PRICE_KINDS];
-	enum price_kind kind;
-	bool trying;
-	bool low;
-	unsigned int look;
+	enum price_kind alone;
 	unsigned int left;
-	unsigned int pause[PRICE_KINDS];
-	u32 step[PRICE_KINDS];
-	bool changed[PRICE_KINDS];
-	bool dearer[PRICE_KINDS];
-	u64 unit;
-	unsigned int samples;
-	struct price_sample at[2];
-	struct price_sums sample;
-	u64 span;
+	unsigned int pause;
+	bool known;
+	unsigned int spans;
+	u64 work;
+	u64 ns;
+	bool full;
+	u64 rate;
+	u64 alone_rate[PRICE_KINDS];
+	bool alone_full[PRICE_KINDS];
+	u64 wanted;
+	unsigned int epochs;
+	bool doubted;
 	struct price_sums seen;
 };
 
 void prices_init(struct prices *p, u32 unit);
-void prices_epoch(struct prices *p, const struct price_sums *done, u64 span);
-struct price prices_now(const struct prices *p, enum price_kind kind);
+void prices_epoch(struct prices *p, const struct price_sums *done, u64 span,
+		  bool full);
+void prices_give_up(struct prices *p);
 
 #endif /* ISOBLK_PRICE_H */

@@ -17,57 +17,79 @@
  * struct device - what a request of each kind takes, ns; 0: there are none
  * @ns: without noise
  * @noise: percent by which the device is faster or slower in an epoch, at most
- * @fixed: requests an epoch of reads, whatever they are charged; 0: by share
+ * @fixed: reads that are sent in an epoch, at most, which do not fill it; 0: any number
+ * @drain: for so many epochs after others it works on what it has buffered of those, ever
+ *	less; 0: it buffers nothing
  */
 struct device {
 	u64 ns[PRICE_KINDS];
 	unsigned int noise;
 	u64 fixed;
+	unsigned int drain;
 };
 
 static u64 charged(const struct prices *p, enum price_kind kind)
 {
-	struct price price = prices_now(p, kind);
+	struct price price = p->of[kind];
 
 	return price.request + (u64)SECTORS * price.sector;
 }
 
-/*
- * Who sends requests of a kind gets as much work, by what is charged, as everybody
- * else; and all together keep the device busy.
- */
-static void epoch(struct prices *p, const struct device *dev, u32 *random)
+/* What all have done in an epoch: each as much work, by what is charged, as every other. */
+static void all_do(const struct prices *p, const struct device *dev, u64 span,
+		   struct price_sums *done)
+{
+	enum price_kind kind;
+	u64 each = 0;
+
+	for (kind = 0; kind < PRICE_KINDS; kind++)
+		if (dev->ns[kind])
+			each += div64_u64(dev->ns[kind] << 32, charged(p, kind));
+	for (kind = 0; kind < PRICE_KINDS; kind++)
+		if (dev->ns[kind])
+			done->nr[kind] = mul_u64_u64_div_u64(span, 1ULL << 32,
+							     each * charged(p, kind));
+}
+
+static void epoch(struct prices *p, const struct device *dev, u32 *random,
+		  unsigned int since_others)
 {
 	struct price_sums done = {};
-	u64 span = SPAN, each = 0;
-	enum price_kind kind;
+	enum price_kind alone = p->alone, kind;
+	bool full = true;
+	u64 span = SPAN;
 
 	*random = *random * 1103515245 + 12345;
 	if (dev->noise)
 		span = div_u64(SPAN * (100 - dev->noise + (*random >> 16) %
 				       (2 * dev->noise)), 100);
-	if (dev->fixed)
-		span -= dev->fixed * dev->ns[PRICE_READ];
-	for (kind = 0; kind < PRICE_KINDS; kind++)
-		if (dev->ns[kind] && !(dev->fixed && kind == PRICE_READ))
-			each += div64_u64(dev->ns[kind] << 32, charged(p, kind));
-	for (kind = 0; kind < PRICE_KINDS; kind++) {
-		if (!dev->ns[kind])
-			continue;
-		done.nr[kind] = dev->fixed && kind == PRICE_READ ?
-			dev->fixed : mul_u64_u64_div_u64(span, 1ULL << 32,
-							 each * charged(p, kind));
-		done.sectors[kind] = kind == PRICE_DISCARD ? 0 : done.nr[kind] * SECTORS;
+	if (alone == PRICE_KINDS) {
+		all_do(p, dev, span, &done);
+	} else {
+		if (since_others < dev->drain)
+			span = span * since_others / dev->drain;
+		done.nr[alone] = div64_u64(span, dev->ns[alone]);
 	}
-	prices_epoch(p, &done, SPAN);
+	if (dev->fixed && done.nr[PRICE_READ] > dev->fixed) {
+		done.nr[PRICE_READ] = dev->fixed;
+		full = alone != PRICE_READ;
+	}
+	for (kind = 0; kind < PRICE_KINDS; kind++)
+		done.sectors[kind] = kind == PRICE_DISCARD ? 0 : done.nr[kind] * SECTORS;
+	prices_epoch(p, &done, SPAN, full);
 }
 
 static void learn(struct prices *p, const struct device *dev, unsigned int epochs)
 {
+	enum price_kind alone = PRICE_KINDS;
+	unsigned int since = 0;
 	u32 random = 1;
 
-	while (epochs--)
-		epoch(p, dev, &random);
+	while (epochs--) {
+		since = p->alone == alone ? since + 1 : 0;
+		alone = p->alone;
+		epoch(p, dev, &random, since);
+	}
 }
 
 /* How often @b costs what @a costs, in hundredths. */
@@ -84,8 +106,8 @@ static void it_begins_with_bytes(struct kunit *test)
 	struct prices p;
 
 	prices_init(&p, UNIT);
-	KUNIT_EXPECT_EQ(test, prices_now(&p, 0).request, 0);
-	KUNIT_EXPECT_EQ(test, prices_now(&p, 0).sector, UNIT * PRICE_ONE);
+	KUNIT_EXPECT_EQ(test, p.of[0].request, 0);
+	KUNIT_EXPECT_EQ(test, p.of[0].sector, UNIT * PRICE_ONE);
 	KUNIT_EXPECT_EQ(test, ratio(&p, PRICE_READ, PRICE_WRITE), 100);
 }
 
@@ -96,7 +118,7 @@ static void where_all_are_alike_it_stays_bytes(struct kunit *test)
 
 	prices_init(&p, UNIT);
 	learn(&p, &dev, 2000);
-	KUNIT_EXPECT_FALSE(test, p.trying);
+	KUNIT_EXPECT_EQ(test, p.alone, PRICE_KINDS);
 	KUNIT_EXPECT_EQ(test, p.of[0].request, 0);
 	KUNIT_EXPECT_EQ(test, p.of[0].sector, UNIT * PRICE_ONE);
 }
@@ -137,8 +159,8 @@ static void a_device_that_is_uneven_is_found_out_all_the_same(struct kunit *test
 
 	prices_init(&p, UNIT);
 	learn(&p, &dev, 4000);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 350);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 700);
+	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 420);
+	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 580);
 }
 
 static void discards_have_a_price_of_their_own(struct kunit *test)
@@ -154,20 +176,79 @@ static void discards_have_a_price_of_their_own(struct kunit *test)
 	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_DISCARD), 1150);
 }
 
-static void who_minds_no_price_keeps_it(struct kunit *test)
+static void what_a_drive_has_buffered_is_waited_for(struct kunit *test)
+{
+	static const struct device dev = {
+		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 30000 },
+		.drain = 20,
+	};
+	struct prices p;
+
+	prices_init(&p, UNIT);
+	learn(&p, &dev, 100);
+	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 850);
+	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 1150);
+}
+
+static void who_cannot_fill_the_device_becomes_no_dearer(struct kunit *test)
+{
+	static const struct device dev = {
+		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 30000 },
+		.fixed = 300,
+	};
+	struct prices p;
+
+	prices_init(&p, UNIT);
+	learn(&p, &dev, 1000);
+	KUNIT_EXPECT_EQ(test, ratio(&p, PRICE_READ, PRICE_WRITE), 100);
+}
+
+static void who_cannot_fill_the_device_becomes_as_cheap_as_was_seen(struct kunit *test)
 {
 	static const struct device dev = {
 		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 30000 },
 		.fixed = 2000,
 	};
 	struct prices p;
-	u64 is;
 
 	prices_init(&p, UNIT);
 	learn(&p, &dev, 1000);
-	is = ratio(&p, PRICE_READ, PRICE_WRITE);
-	KUNIT_EXPECT_GE(test, is, 90);
-	KUNIT_EXPECT_LE(test, is, 110);
+	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 285);
+	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 315);
+}
+
+static void on_a_slow_device_nobody_waits_for_prices(struct kunit *test)
+{
+	struct price_sums done = {
+		.nr = { [PRICE_READ] = 50, [PRICE_WRITE] = 50 },
+		.sectors = { [PRICE_READ] = 400, [PRICE_WRITE] = 400 },
+	};
+	struct prices p;
+	int i;
+
+	prices_init(&p, UNIT);
+	for (i = 0; i < 1000; i++) {
+		prices_epoch(&p, &done, 2 * EPOCH_LONGEST_NS, true);
+		KUNIT_ASSERT_EQ(test, p.alone, PRICE_KINDS);
+	}
+}
+
+static void who_had_nothing_to_send_alone_is_asked_more_rarely(struct kunit *test)
+{
+	static const struct device dev = {
+		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 30000 },
+	};
+	unsigned int pause;
+	struct prices p;
+
+	prices_init(&p, UNIT);
+	learn(&p, &dev, FIRST_PAUSE + 1);
+	KUNIT_ASSERT_EQ(test, p.alone, PRICE_READ);
+	pause = p.pause;
+	prices_give_up(&p);
+	KUNIT_EXPECT_EQ(test, p.alone, PRICE_KINDS);
+	KUNIT_EXPECT_EQ(test, p.pause, 2 * pause);
+	KUNIT_EXPECT_EQ(test, ratio(&p, PRICE_READ, PRICE_WRITE), 100);
 }
 
 static void the_same_mixture_remains_as_much_work(struct kunit *test)
@@ -176,17 +257,18 @@ static void the_same_mixture_remains_as_much_work(struct kunit *test)
 		.nr = { [PRICE_READ] = 100, [PRICE_WRITE] = 100 },
 		.sectors = { [PRICE_READ] = 800, [PRICE_WRITE] = 800 },
 	};
-	u64 those, others, before;
 	struct prices p;
+	u64 before;
 
 	prices_init(&p, UNIT);
 	p.seen = mixture;
-	split_work(&p, &mixture, &those, &others);
-	before = those + others;
-	adopt(&p, 3, 1);
-	split_work(&p, &mixture, &those, &others);
-	KUNIT_EXPECT_GE(test, those + others, before * 99 / 100);
-	KUNIT_EXPECT_LE(test, those + others, before * 101 / 100);
+	p.alone_rate[PRICE_READ] = 3000;
+	p.alone_rate[PRICE_WRITE] = 1000;
+	p.alone_full[PRICE_WRITE] = true;
+	before = work_of_all(&p, &mixture);
+	conclude(&p);
+	KUNIT_EXPECT_GE(test, work_of_all(&p, &mixture), before * 99 / 100);
+	KUNIT_EXPECT_LE(test, work_of_all(&p, &mixture), before * 101 / 100);
 	KUNIT_EXPECT_EQ(test, ratio(&p, PRICE_READ, PRICE_WRITE), 300);
 }
 
@@ -197,7 +279,11 @@ static struct kunit_case price_cases[] = {
 	KUNIT_CASE(writes_that_cost_a_tenth_are_found_out),
 	KUNIT_CASE(a_device_that_is_uneven_is_found_out_all_the_same),
 	KUNIT_CASE(discards_have_a_price_of_their_own),
-	KUNIT_CASE(who_minds_no_price_keeps_it),
+	KUNIT_CASE(what_a_drive_has_buffered_is_waited_for),
+	KUNIT_CASE(who_cannot_fill_the_device_becomes_no_dearer),
+	KUNIT_CASE(who_cannot_fill_the_device_becomes_as_cheap_as_was_seen),
+	KUNIT_CASE(on_a_slow_device_nobody_waits_for_prices),
+	KUNIT_CASE(who_had_nothing_to_send_alone_is_asked_more_rarely),
 	KUNIT_CASE(the_same_mixture_remains_as_much_work),
 	{}
 };
