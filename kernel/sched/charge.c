@@ -22,6 +22,9 @@
 /* The same while others wait for it. */
 #define PRICE_EPOCH_ALONE	4
 
+/* For so long, as time of the device, a group may have to wait for others to make up. */
+#define OWES_NS			(50 * NSEC_PER_MSEC)
+
 /* Kinds of requests are operations. */
 static_assert((int)PRICE_READ == (int)ISOBLK_READ &&
 	      (int)PRICE_WRITE == (int)ISOBLK_WRITE &&
@@ -87,6 +90,19 @@ static u32 any_price(const struct price *p)
 	return max(p->sector ?: p->request, 1U);
 }
 
+/* @g is set back by what it owes, at the price that has been found for it. */
+static void pay(struct iso_disk *d, struct iso_group *g,
+		const struct price *before)
+{
+	u64 most = iso_work_in(d, OWES_NS) << VTIME_SHIFT;
+	u64 owes = mul_u64_u64_div_u64(g->owes,
+				       any_price(&d->prices.of[g->owes_for]),
+				       any_price(&before[g->owes_for]));
+
+	atomic64_add(min(owes, most), &g->vtime);
+	g->owes = 0;
+}
+
 /*
  * Another kind of requests has the device from now on, or all, when @was had it. Nobody
  * makes up for what it did not get meanwhile. Those who had the device were served
@@ -112,13 +128,8 @@ static void change_alone(struct iso_disk *d, enum price_kind was,
 			g->owes_for = was;
 		}
 		iso_raise_vtime(g, last);
-		if (g->owes && d->prices.alone == PRICE_KINDS) {
-			atomic64_add(mul_u64_u64_div_u64(g->owes,
-							 any_price(&d->prices.of[g->owes_for]),
-							 any_price(&before[g->owes_for])),
-				     &g->vtime);
-			g->owes = 0;
-		}
+		if (d->prices.alone == PRICE_KINDS)
+			pay(d, g, before);
 	}
 	d->level = last;
 }
