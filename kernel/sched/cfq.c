@@ -554,8 +554,6 @@ static void cfq_depth(struct request_queue *q)
 static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
 			  unsigned int nr_segs)
 {
-	const struct isoblk_hq *hq =
-		isoblk_map_queue(q, bio->bi_opf)->sched_data;
 	struct isoblk_group *common = isoblk_bio_group(bio);
 	struct cfq_disk *cd = q_to_cfq(q);
 	struct io_cq *icq = NULL;
@@ -580,7 +578,8 @@ static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
 
 	if (free)
 		blk_mq_free_request(free);
-	return merged || !isoblk_gate_pass(common->gq[hq->index], bio);
+	return merged ||
+		!isoblk_gate_pass(isoblk_group_gq(common, bio->bi_opf), bio);
 }
 
 /* Under the lock, from cfq_bio_merge(). */

@@ -120,7 +120,6 @@
 #define RQ_FRESH		BIT(3)	/* when it came, its group was not ahead */
 #define RQ_FIRST		BIT(4)	/* it went before all others, on a disk that turns */
 #define RQ_WORK_SHIFT		5
-#define RQ_WORK_MOST		ISO_WORK_MOST
 #define RQ_SECTORS_SHIFT	32
 
 static_assert(BITS_PER_LONG == 64);
@@ -162,7 +161,7 @@ static void rq_set_state(struct request *rq, unsigned long flags, u64 work)
 
 static u64 rq_work(const struct request *rq)
 {
-	return rq_state(rq) >> RQ_WORK_SHIFT & RQ_WORK_MOST;
+	return rq_state(rq) >> RQ_WORK_SHIFT & ISO_WORK_MOST;
 }
 
 static unsigned int rq_sectors(const struct request *rq)

@@ -356,17 +356,23 @@ static void gate_wait(struct isoblk_gq *gq)
 	spin_unlock_irqrestore(&hq->gate_lock, flags);
 }
 
-static struct isoblk_gq *group_gq(struct isoblk_group *group, blk_opf_t opf)
+/**
+ * isoblk_group_gq() - a group where a request that the task sends now would have its tag
+ * @group: of a disk in use
+ * @opf: operation of the request
+ */
+struct isoblk_gq *isoblk_group_gq(struct isoblk_group *group, blk_opf_t opf)
 {
 	struct isoblk_hq *hq = isoblk_map_queue(group->disk->q, opf)->sched_data;
 
 	return isoblk_tags_gq(group->gq[hq->index]);
 }
+EXPORT_SYMBOL_GPL(isoblk_group_gq);
 
 /* The task may be on another CPU, thus on another queue, after every wait. */
 static void gate_wait_open(struct isoblk_group *group, blk_opf_t opf)
 {
-	struct isoblk_gq *gq = group_gq(group, opf);
+	struct isoblk_gq *gq = isoblk_group_gq(group, opf);
 
 	while (!may_wake(gq, plugged())) {
 		if (!READ_ONCE(group->disk->gate_used))
@@ -376,7 +382,7 @@ static void gate_wait_open(struct isoblk_group *group, blk_opf_t opf)
 			io_schedule();
 		else
 			gate_wait(gq);
-		gq = group_gq(group, opf);
+		gq = isoblk_group_gq(group, opf);
 	}
 }
 

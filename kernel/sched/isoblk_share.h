@@ -312,6 +312,7 @@ static inline ssize_t isoblk_store_uint(const char *page, size_t count,
 /* gate.c: who may ask for a tag */
 struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio);
 void isoblk_gate_through(struct isoblk_gq *gq);
+struct isoblk_gq *isoblk_group_gq(struct isoblk_group *group, blk_opf_t opf);
 bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio);
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void isoblk_gate_enter(struct isoblk_gq *gq);

@@ -263,6 +263,15 @@ static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
 	return NULL;
 }
 
+/* There is no room for @c->work: the window is what holds it back. */
+static void lack_room(struct iso_disk *d, struct iso_choice *c)
+{
+	if (!READ_ONCE(d->limited))
+		WRITE_ONCE(d->limited, true);
+	/* Where it turns a change of task is nothing beside a request. */
+	c->lacks = d->rotational ? 0 : c->work;
+}
+
 /* Take room for @c->work, or not. */
 static bool take_room(struct iso_disk *d, struct iso_hq *hq,
 		      struct iso_choice *c)
@@ -273,10 +282,7 @@ static bool take_room(struct iso_disk *d, struct iso_hq *hq,
 	if (iso_room_get(&d->room, hq->index, c->work))
 		return true;
 	if (atomic_read(&hq->in_device) >= ISO_LEAST_IN_DEVICE) {
-		if (!READ_ONCE(d->limited))
-			WRITE_ONCE(d->limited, true);
-		/* Where it turns a change of task is nothing beside a request. */
-		c->lacks = d->rotational ? 0 : c->work;
+		lack_room(d, c);
 		return false;
 	}
 	/* However large: while one is served, the next is there. */
@@ -308,9 +314,7 @@ bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
 	if (iso_room_has(&d->room, hq->index, c->work))
 		return false;
 	c->tag = gq->key;
-	c->lacks = c->work;
-	if (!READ_ONCE(d->limited))
-		WRITE_ONCE(d->limited, true);
+	lack_room(d, c);
 	return true;
 }
 

@@ -18,7 +18,6 @@
  * same mixture remains as much work, and the window and all rates mean what they did.
  * Where all requests are alike nothing is tried, and work is bytes.
  */
-#include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/string.h>

@@ -101,6 +101,19 @@ static u64 ratio(const struct prices *p, enum price_kind a, enum price_kind b)
 			 x.request + (u64)SECTORS * x.sector);
 }
 
+/* After so many epochs @b costs from @least to @most hundredths of @a. */
+static void expect_learned(struct kunit *test, const struct device *dev,
+			   unsigned int epochs, enum price_kind a,
+			   enum price_kind b, u64 least, u64 most)
+{
+	struct prices p;
+
+	prices_init(&p, UNIT);
+	learn(&p, dev, epochs);
+	KUNIT_EXPECT_GE(test, ratio(&p, a, b), least);
+	KUNIT_EXPECT_LE(test, ratio(&p, a, b), most);
+}
+
 static void it_begins_with_bytes(struct kunit *test)
 {
 	struct prices p;
@@ -128,12 +141,8 @@ static void writes_that_cost_ten_times_as_much_are_found_out(struct kunit *test)
 	static const struct device dev = {
 		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 30000 },
 	};
-	struct prices p;
 
-	prices_init(&p, UNIT);
-	learn(&p, &dev, 1000);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 850);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 1150);
+	expect_learned(test, &dev, 1000, PRICE_READ, PRICE_WRITE, 850, 1150);
 }
 
 static void writes_that_cost_a_tenth_are_found_out(struct kunit *test)
@@ -141,12 +150,8 @@ static void writes_that_cost_a_tenth_are_found_out(struct kunit *test)
 	static const struct device dev = {
 		.ns = { [PRICE_READ] = 30000, [PRICE_WRITE] = 3000 },
 	};
-	struct prices p;
 
-	prices_init(&p, UNIT);
-	learn(&p, &dev, 1000);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_WRITE, PRICE_READ), 850);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_WRITE, PRICE_READ), 1150);
+	expect_learned(test, &dev, 1000, PRICE_WRITE, PRICE_READ, 850, 1150);
 }
 
 static void a_device_that_is_uneven_is_found_out_all_the_same(struct kunit *test)
@@ -155,12 +160,8 @@ static void a_device_that_is_uneven_is_found_out_all_the_same(struct kunit *test
 		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 15000 },
 		.noise = 20,
 	};
-	struct prices p;
 
-	prices_init(&p, UNIT);
-	learn(&p, &dev, 4000);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 420);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 580);
+	expect_learned(test, &dev, 4000, PRICE_READ, PRICE_WRITE, 420, 580);
 }
 
 static void discards_have_a_price_of_their_own(struct kunit *test)
@@ -168,12 +169,8 @@ static void discards_have_a_price_of_their_own(struct kunit *test)
 	static const struct device dev = {
 		.ns = { [PRICE_READ] = 3000, [PRICE_DISCARD] = 30000 },
 	};
-	struct prices p;
 
-	prices_init(&p, UNIT);
-	learn(&p, &dev, 1000);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_DISCARD), 850);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_DISCARD), 1150);
+	expect_learned(test, &dev, 1000, PRICE_READ, PRICE_DISCARD, 850, 1150);
 }
 
 static void what_a_drive_has_buffered_is_waited_for(struct kunit *test)
@@ -182,12 +179,8 @@ static void what_a_drive_has_buffered_is_waited_for(struct kunit *test)
 		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 30000 },
 		.drain = 20,
 	};
-	struct prices p;
 
-	prices_init(&p, UNIT);
-	learn(&p, &dev, 100);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 850);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 1150);
+	expect_learned(test, &dev, 100, PRICE_READ, PRICE_WRITE, 850, 1150);
 }
 
 static void who_cannot_fill_the_device_becomes_no_dearer(struct kunit *test)
@@ -209,12 +202,8 @@ static void who_cannot_fill_the_device_becomes_as_cheap_as_was_seen(struct kunit
 		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 30000 },
 		.fixed = 2000,
 	};
-	struct prices p;
 
-	prices_init(&p, UNIT);
-	learn(&p, &dev, 1000);
-	KUNIT_EXPECT_GE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 285);
-	KUNIT_EXPECT_LE(test, ratio(&p, PRICE_READ, PRICE_WRITE), 315);
+	expect_learned(test, &dev, 1000, PRICE_READ, PRICE_WRITE, 285, 315);
 }
 
 static void on_a_slow_device_nobody_waits_for_prices(struct kunit *test)
