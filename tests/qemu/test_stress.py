@@ -256,6 +256,71 @@ def test_elevators_are_switched_under_load(stress_guest: Guest, shared: bool) ->
     assert int(left.read("weigh.rounds")) > 0
 
 
+def test_debugfs_is_read_while_elevators_are_switched(stress_guest: Guest) -> None:
+    # Among our own: kyber and bfq take another elevator's data for theirs, and the kernel dies.
+    groups = groups_of("disk0")
+    sched = "/sys/kernel/debug/block/disk0"
+    left = stress_guest.run(
+        stress(
+            slow_nullb("disk0", completion_nsec=SLOW_NS // 10),
+            *map(cgroup, groups),
+            loads("disk0", groups, trim=False),
+            START,
+            # Which of them are there changes meanwhile.
+            f"""
+            look() {{ cat {sched}/sched/* {sched}/hctx*/sched/* > /dev/null 2>&1 || :; }}
+            """,
+            *(f"loop look{i} look" for i in range(3)),
+            "began=$(now); rounds=0",
+            "while within 15 $began; do",
+            *(choose("disk0", elevator) for elevator in (*OURS, "none")),
+            "rounds=$((rounds + 1))",
+            "done",
+            "echo $rounds > /run/isoblk/switch.rounds",
+            choose("disk0", OURS[0]),
+            STOP,
+            WAIT,
+            "stop_loops",
+            save("results"),
+            "settle disk0",
+        ),
+        modules=MODULES,
+    )
+    assert_ended(left)
+    assert_settled(left, "disk0")
+    assert rounds(left, "switch") > 0
+    assert all(rounds(left, f"look{i}") > 0 for i in range(3))
+
+
+def test_a_dozen_disks_at_once(stress_guest: Guest) -> None:
+    names = [f"d{i}" for i in range(12)]
+    left = stress_guest.run(
+        stress(
+            *(
+                "\n".join(
+                    (
+                        slow_nullb(name, completion_nsec=SLOW_NS // 10),
+                        choose(name, OURS[i % len(OURS)]),
+                        *map(cgroup, groups_of(name, 2)),
+                        loads(name, groups_of(name, 2), trim=False),
+                    )
+                )
+                for i, name in enumerate(names)
+            ),
+            START,
+            "sleep 5",
+            STOP,
+            WAIT,
+            save("results"),
+            *(f"settle {name}" for name in names),
+        ),
+        modules=MODULES,
+    )
+    assert_ended(left)
+    for name in names:
+        assert_settled(left, name)
+
+
 def one_each(groups: int = 5, **attributes: Value) -> str:
     """A slow disk for each of our elevators, with loaded cgroups; see `leaves`."""
     trim = bool(attributes.get("memory_backed"))
