@@ -70,6 +70,13 @@
  */
 #define VDISK_MAX_REQUEST	SZ_32M
 
+/*
+ * Pieces of memory that a request may be of: single pages, of which the largest request is
+ * that the block layer makes by default. Real disks take 128 to 256, and who makes one as
+ * large as a disk says it takes, as blktests does, needs the memory for it.
+ */
+#define VDISK_MAX_SEGMENTS	320
+
 /* One trim: the largest whose bytes a u32 holds and any block divides. */
 #define VDISK_MAX_TRIM		SZ_2G
 
@@ -527,8 +534,7 @@ static int vdisk_add_disk(struct vdisk *vdisk, const char *name)
 		.physical_block_size = VDISK_PHYSICAL_BLOCK,
 		.io_min = VDISK_PHYSICAL_BLOCK,
 		.max_hw_sectors = VDISK_MAX_REQUEST >> SECTOR_SHIFT,
-		/* Only the bytes count: there is nobody who gathers them. */
-		.max_segments = USHRT_MAX,
+		.max_segments = VDISK_MAX_SEGMENTS,
 		.max_segment_size = UINT_MAX,
 		.max_hw_discard_sectors = VDISK_MAX_TRIM >> SECTOR_SHIFT,
 		.discard_granularity = vdisk->params.logical_block_size,
