@@ -20,7 +20,10 @@
  * the active groups did not hold of their quotas lately is lent: a group may
  * have that above its own, while more than a reserve of tags is free. So no tag
  * stays idle because those it is kept for have nothing to send; and one that
- * is short for a moment finds its tags. The reserve is for those who come next.
+ * is short for a moment finds its tags. The reserve is for those who come next, and
+ * who comes back to a quota that is lent has no more than the reserve until it is
+ * given back: or all would be held, and who comes next would wait in line for one.
+ * What one has above its quota and gives back is for a group that has less.
  *
  * Counted is what is held, and what was let through and is on its way. A request
  * is counted when it is inserted, with the bio it has then, and until it is freed;
@@ -78,6 +81,9 @@
 #define RESERVE_LEAST		8
 #define RESERVE_LEAST_FRACTION	4
 
+/* Groups that are asked whether they want a tag that another gives back. */
+#define PASS_ON_TRIES		4
+
 /* Far above the time between a group's completions. */
 #define RECHECK			(HZ / 10)
 
@@ -120,6 +126,15 @@ static bool reserve_free(const struct isoblk_hq *hq, unsigned int more)
 	unsigned int tags = READ_ONCE(hq->disk->tags);
 
 	return atomic_read(&hq->held) + more + reserve(tags) < tags;
+}
+
+/*
+ * Whether a group that @has so many tags may have of the reserve as well. One that
+ * has none does, for nobody else's completion would let it through.
+ */
+static bool has_few(const struct isoblk_hq *hq, unsigned int has)
+{
+	return has <= reserve(READ_ONCE(hq->disk->tags));
 }
 
 /* Where groups are served one by one, the others have no use for more now. */
@@ -177,8 +192,11 @@ static bool may_have(const struct isoblk_gq *gq, unsigned int more,
 	unsigned int has = atomic_read(&gq->held) + more;
 	unsigned int may = quota(gq);
 
-	return has < may || (has < may + READ_ONCE(gq->hq->lendable) &&
-			     may_borrow(gq) && reserve_free(gq->hq, all));
+	/* What was lent to others they give back as they are served: it is not there yet. */
+	if (has < may)
+		return has_few(gq->hq, has) || reserve_free(gq->hq, all);
+	return has < may + READ_ONCE(gq->hq->lendable) && may_borrow(gq) &&
+		reserve_free(gq->hq, all);
 }
 
 /* The same for a bio, when its task has @plugged already. */
@@ -204,27 +222,36 @@ static void set_passing(struct isoblk_gq *gq, int more)
 	WRITE_ONCE(gq->hq->passing, gq->hq->passing + more);
 }
 
+/* The first bio of @gq's is on its way, once it is in the outlet. */
+static void take_first(struct isoblk_gq *gq, struct bio_list *bios)
+{
+	bio_list_add(bios, bio_list_pop(&gq->bios));
+	set_passing(gq, 1);
+	WRITE_ONCE(gq->nr_bios, gq->nr_bios - 1);
+}
+
+/* @bios, @nr that were the first of @gq's, go. */
+static void let_go(struct isoblk_gq *gq, struct bio_list *bios,
+		   unsigned int nr)
+{
+	count_wait(gq, nr);
+	isoblk_outlet_add(gq->hq->outlet, bios, nr);
+	if (!gq->nr_bios)
+		leave_list(gq);
+}
+
 /* Bios of @gq that may go now go; those who sleep are woken. */
 static void let_through(struct isoblk_gq *gq)
 {
-	struct isoblk_hq *hq = gq->hq;
 	struct bio_list bios = BIO_EMPTY_LIST;
-	unsigned int nr = 0;
+	unsigned int nr;
 
-	lockdep_assert_held(&hq->gate_lock);
+	lockdep_assert_held(&gq->hq->gate_lock);
 
-	while (gq->nr_bios && gate_open(gq, 0)) {
-		bio_list_add(&bios, bio_list_pop(&gq->bios));
-		set_passing(gq, 1);
-		WRITE_ONCE(gq->nr_bios, gq->nr_bios - 1);
-		nr++;
-	}
-	if (nr) {
-		count_wait(gq, nr);
-		isoblk_outlet_add(hq->outlet, &bios, nr);
-		if (!gq->nr_bios)
-			leave_list(gq);
-	}
+	for (nr = 0; gq->nr_bios && gate_open(gq, 0); nr++)
+		take_first(gq, &bios);
+	if (nr)
+		let_go(gq, &bios, nr);
 	/* Who is missed looks again after RECHECK; the lock orders the others. */
 	if (waitqueue_active(&gq->gate) && may_wake(gq, 0))
 		wake_up(&gq->gate);
@@ -600,6 +627,29 @@ static void wake_longest(struct isoblk_hq *hq)
 	spin_unlock_irqrestore(&hq->gate_lock, flags);
 }
 
+/* Somebody gives back what he was lent: it is for a group that has not got its quota. */
+static void pass_on(struct isoblk_hq *hq)
+{
+	struct bio_list bios = BIO_EMPTY_LIST;
+	unsigned int tries = PASS_ON_TRIES;
+	struct isoblk_gq *gq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&hq->gate_lock, flags);
+	while (tries-- && !list_empty(&hq->gate_list)) {
+		gq = list_first_entry(&hq->gate_list, struct isoblk_gq,
+				      gate_node);
+		list_move_tail(&gq->gate_node, &hq->gate_list);
+		if (gq->nr_bios &&
+		    atomic_read(&gq->held) + gq->passing < quota(gq)) {
+			take_first(gq, &bios);
+			let_go(gq, &bios, 1);
+			break;
+		}
+	}
+	spin_unlock_irqrestore(&hq->gate_lock, flags);
+}
+
 static void try_let_through(struct isoblk_gq *gq)
 {
 	unsigned long flags;
@@ -658,5 +708,8 @@ void isoblk_gate_leave(struct isoblk_gq *gq)
 	else if (!hq->disk->ops->equal_quotas && READ_ONCE(hq->lendable) &&
 		 reserve_free(hq, READ_ONCE(hq->passing)))
 		wake_longest(hq);
+	else if (!hq->disk->ops->equal_quotas &&
+		 atomic_read(&gq->held) >= quota(gq))
+		pass_on(hq);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_leave);

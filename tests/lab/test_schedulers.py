@@ -194,6 +194,23 @@ def test_a_light_tenant_waits_less_than_without_a_scheduler(
 
 
 @pytest.mark.parametrize("elevator", EXACT)
+def test_who_comes_back_to_tags_that_are_lent_leaves_some_for_a_light_tenant(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    # While two pause the third has their tags as well, and has them still when both come back at
+    # once. Who then waits for a tag waits for eight requests, until the block layer wakes him.
+    pauses = {"iodepth": 128, "thinktime_ns": 50 * MS, "thinktime_blocks": 400}
+    writes = {"rw": "write", "bs": 128 << 10, "size": 2 << 30}
+    tenants = [
+        tenant("light", rw="randread", iodepth=32, rate_iops=1000, rate_process="poisson"),
+        *(tenant(f"h{i}", **LOAD | pauses | writes | {"offset": i << 31}) for i in range(3)),
+    ]
+    device = load_device("p4500-1t")
+    run = _run(default_bench, tmp_path, elevator, tenants, device=device, runtime_ns=2000 * MS)
+    assert _p99(run, "light") <= 5 * MS
+
+
+@pytest.mark.parametrize("elevator", EXACT)
 def test_a_small_request_now_and_then_costs_the_others_nothing(
     default_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
