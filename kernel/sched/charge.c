@@ -25,6 +25,9 @@
 /* For so long, as time of the device, a group may have to wait for others to make up. */
 #define OWES_NS			(50 * NSEC_PER_MSEC)
 
+/* For so much it may have to pay for what its kind of requests has had. */
+#define DEBT_MOST_NS		(10 * NSEC_PER_SEC)
+
 /* Kinds of requests are operations. */
 static_assert((int)PRICE_READ == (int)ISOBLK_READ &&
 	      (int)PRICE_WRITE == (int)ISOBLK_WRITE &&
@@ -75,8 +78,16 @@ void iso_set_account(struct iso_disk *d, enum iso_account account)
  */
 void isoblk_change_account(struct iso_disk *d, enum iso_account account)
 {
+	struct iso_group *g;
+
 	spin_lock_irq(&d->disk.lock);
 	iso_set_account(d, account);
+	memset(d->alone_ns, 0, sizeof(d->alone_ns));
+	list_for_each_entry(g, &d->groups, node) {
+		g->owes = 0;
+		g->debt = 0;
+		g->served_alone = 0;
+	}
 	/* Work was something else before. */
 	WRITE_ONCE(d->mean_work, iso_price_of(d, ISOBLK_READ, 0));
 	if (d->room.size)
@@ -103,18 +114,99 @@ static void pay(struct iso_disk *d, struct iso_group *g,
 	g->owes = 0;
 }
 
+/* How many requests of @kind @g has sent. */
+static u64 sent_of(const struct iso_disk *d, const struct iso_group *g,
+		   enum price_kind kind)
+{
+	unsigned int i;
+	u64 sent = 0;
+
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		sent += READ_ONCE(iso_gq(g, i)->common->ios[kind]);
+	return sent;
+}
+
+/* The share of all who were served while @kind had the device. */
+static u64 share_of(const struct iso_disk *d, enum price_kind kind)
+{
+	const struct iso_group *g;
+	u64 share = 0;
+
+	list_for_each_entry(g, &d->groups, node)
+		if (g->served_alone & BIT(kind))
+			share += READ_ONCE(g->share);
+	return share;
+}
+
 /*
- * Another kind of requests has the device from now on, or all, when @was had it. Nobody
- * makes up for what it did not get meanwhile. Those who had the device were served
+ * All kinds have had the device alone, each for as long as it took. Those whose kind had it
+ * for longer than their shares allow owe that: time by which they are ahead of those
+ * whose kind had it for the shortest, by their shares.
+ */
+static void settle(struct iso_disk *d)
+{
+	u64 share[PRICE_KINDS], lead[PRICE_KINDS] = {}, least = U64_MAX;
+	enum price_kind kind;
+	struct iso_group *g;
+
+	for (kind = 0; kind < PRICE_KINDS; kind++) {
+		share[kind] = share_of(d, kind);
+		if (!share[kind])
+			continue;
+		lead[kind] = vtime_step(iso_work_in(d, d->alone_ns[kind]),
+					min_t(u64, share[kind],
+					      ISOBLK_SHARE_ONE));
+		least = min(least, lead[kind]);
+	}
+	list_for_each_entry(g, &d->groups, node) {
+		for (kind = 0; kind < PRICE_KINDS; kind++)
+			if (g->served_alone & BIT(kind))
+				g->debt += lead[kind] - least;
+		g->debt = min(g->debt, iso_work_in(d, DEBT_MOST_NS) <<
+			      VTIME_SHIFT);
+		g->served_alone = 0;
+		g->paid_at = atomic64_read(&g->vtime);
+	}
+	memset(d->alone_ns, 0, sizeof(d->alone_ns));
+	d->debts = true;
+}
+
+/* Who is in debt pays by what it is served, which counts twice until it has. */
+static void repay(struct iso_disk *d)
+{
+	struct iso_group *g;
+
+	d->debts = false;
+	list_for_each_entry(g, &d->groups, node) {
+		u64 at = atomic64_read(&g->vtime), part;
+		s64 served = at - g->paid_at;
+
+		if (g->debt && served > 0) {
+			part = min_t(u64, g->debt, served);
+			atomic64_add(part, &g->vtime);
+			g->debt -= part;
+			at += part;
+		}
+		g->paid_at = at;
+		d->debts |= g->debt;
+	}
+}
+
+/*
+ * Another kind of requests has the device from now on, or all, when @was had it. All
+ * begin where the foremost is. Those who had the device were served
  * in an order of its own: what they got beyond the least of them they owe, by the
  * price that is found.
  */
 static void change_alone(struct iso_disk *d, enum price_kind was,
-			 const struct price *before)
+			 const struct price *before, u64 now)
 {
 	u64 last = READ_ONCE(d->vnow), least = S64_MAX, ahead;
 	struct iso_group *g;
 
+	if (was < PRICE_KINDS)
+		d->alone_ns[was] += now - d->alone_since;
+	d->alone_since = now;
 	list_for_each_entry(g, &d->groups, node) {
 		ahead = atomic64_read(&g->vtime) - d->level;
 		last = vtime_later(last, d->level + ahead);
@@ -123,6 +215,10 @@ static void change_alone(struct iso_disk *d, enum price_kind was,
 	}
 	list_for_each_entry(g, &d->groups, node) {
 		ahead = atomic64_read(&g->vtime) - d->level;
+		if (was < PRICE_KINDS && sent_of(d, g, was) - g->sent_before)
+			g->served_alone |= BIT(was);
+		if (d->prices.alone < PRICE_KINDS)
+			g->sent_before = sent_of(d, g, d->prices.alone);
 		if (was < PRICE_KINDS && (s64)ahead > (s64)least) {
 			g->owes = ahead - least;
 			g->owes_for = was;
@@ -132,6 +228,8 @@ static void change_alone(struct iso_disk *d, enum price_kind was,
 			pay(d, g, before);
 	}
 	d->level = last;
+	if (d->prices.alone == PRICE_KINDS)
+		settle(d);
 }
 
 /* Whether the device had enough: somebody waited for room, or it took twice as long as need be. */
@@ -186,13 +284,15 @@ void iso_update_prices(struct iso_disk *d, const struct iso_done *sum, u64 now)
 	if (nr < (iso_is_alone(d) ? PRICE_EPOCH_ALONE : PRICE_EPOCH_REQUESTS) &&
 	    span < NSEC_PER_SEC)
 		return;
+	if (d->debts && !iso_is_alone(d))
+		repay(d);
 	memcpy(before, d->prices.of, sizeof(before));
 	if (READ_ONCE(d->starved))
 		prices_give_up(&d->prices);
 	else if (alone < PRICE_KINDS || may_try(d))
 		prices_epoch(&d->prices, &done, span, was_full(d, sum));
 	if (d->prices.alone != alone)
-		change_alone(d, alone, before);
+		change_alone(d, alone, before, now);
 	d->priced = *sum;
 	d->priced_ns = now;
 	d->full = false;

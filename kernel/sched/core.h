@@ -189,6 +189,11 @@ struct iso_target {
  * @owes: time by which it was served before others while its kind of requests had the
  *	device, until prices are found; disk lock
  * @owes_for: that kind; disk lock
+ * @served_alone: kinds of requests with which it was served while they had the device,
+ *	until prices are found; disk lock
+ * @sent_before: how many of that kind it had sent when that began; disk lock
+ * @debt: time by which these had it for longer than others', still to be paid; disk lock
+ * @paid_at: @vtime when it last paid of that; disk lock
  * @target: what came of @target_ns; see there
  */
 struct iso_group {
@@ -211,6 +216,10 @@ struct iso_group {
 	u64 refill_vtime;
 	u64 owes;
 	enum price_kind owes_for;
+	unsigned long served_alone;
+	u64 sent_before;
+	u64 debt;
+	u64 paid_at;
 	struct iso_target target;
 };
 
@@ -369,6 +378,9 @@ struct iso_hq {
  * @full: and for room; disk lock
  * @starved: the kind that was to have the device for itself had nothing to send; any
  *	context
+ * @debts: some groups have a debt; disk lock
+ * @alone_since: when the kind that has the device for itself began to; disk lock
+ * @alone_ns: for how long each had it, until prices are found; disk lock
  * @level: the time of all groups when a kind last began to have it; disk lock
  * @refill_ns: in paper mode a refill comes at the latest after this; any context
  * @refilled_ns: when the last was; disk lock
@@ -469,6 +481,9 @@ struct iso_disk {
 	bool wanted;
 	bool full;
 	bool starved;
+	bool debts;
+	u64 alone_since;
+	u64 alone_ns[PRICE_KINDS];
 	u64 level;
 	u64 refill_ns;
 	u64 refilled_ns;

@@ -10,6 +10,9 @@
  * half a second more, so that fewer writes leave the reads nothing for as long, and
  * the last reads that go beside many writes cost more of these than the first.
  *
+ * Who does as much alone as all together did has the price that it should have. That is
+ * seen at once, so where reads and writes cost the same it takes a moment only.
+ *
  * A kind of which there is too little to keep the device busy shows no more than that
  * the device can do at least so much of it: its price may turn out lower by that, not
  * higher.
@@ -149,6 +152,7 @@ static bool begin(struct prices *p)
 	if (first == PRICE_KINDS || next_seen(p, first + 1) == PRICE_KINDS)
 		return false;
 	memset(p->alone_rate, 0, sizeof(p->alone_rate));
+	p->together = p->rate;
 	begin_alone(p, first);
 	return true;
 }
@@ -203,6 +207,21 @@ static void conclude(struct prices *p)
 	rest(p, changed);
 }
 
+static bool nearly(u64 a, u64 b)
+{
+	return max(a, b) - min(a, b) <= min(a, b) / ALONE_GAIN;
+}
+
+/* The kind that is alone does @rate. The next is, or all have been. */
+static void found(struct prices *p, u64 rate)
+{
+	p->alone_rate[p->alone] = rate;
+	p->alone_full[p->alone] = p->full;
+	begin_alone(p, next_seen(p, p->alone + 1));
+	if (p->alone == PRICE_KINDS)
+		conclude(p);
+}
+
 static void alone_epoch(struct prices *p, u64 work, u64 ns, bool full)
 {
 	u64 rate, before = p->rate;
@@ -216,17 +235,18 @@ static void alone_epoch(struct prices *p, u64 work, u64 ns, bool full)
 	p->rate = rate;
 	p->work = 0;
 	p->ns = 0;
+	/* As much as all together: its price is right, and need not be measured. */
+	if (!p->spans && nearly(rate, p->together)) {
+		found(p, p->together);
+		return;
+	}
 	if (p->spans++ < 2) {
 		p->full = full;
 		return;
 	}
 	if (rate > before + before / ALONE_GAIN && p->spans < ALONE_MOST)
 		return;
-	p->alone_rate[p->alone] = (before + rate) / 2;
-	p->alone_full[p->alone] = p->full;
-	begin_alone(p, next_seen(p, p->alone + 1));
-	if (p->alone == PRICE_KINDS)
-		conclude(p);
+	found(p, (before + rate) / 2);
 }
 
 /**

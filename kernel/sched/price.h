@@ -52,6 +52,7 @@ struct price_sums {
  * @ns: length of that so far
  * @full: the device had as much as it can use since the second
  * @rate: work a second in the last; while none is alone, lately
+ * @together: what all did before the first was alone
  * @alone_rate: by kind, what it did alone; 0: there is none
  * @alone_full: and whether that was all that the device can do
  * @wanted: work a second that was done alone, by the prices found
@@ -70,6 +71,7 @@ struct prices {
 	u64 ns;
 	bool full;
 	u64 rate;
+	u64 together;
 	u64 alone_rate[PRICE_KINDS];
 	bool alone_full[PRICE_KINDS];
 	u64 wanted;

@@ -206,6 +206,25 @@ static void who_cannot_fill_the_device_becomes_as_cheap_as_was_seen(struct kunit
 	expect_learned(test, &dev, 1000, PRICE_READ, PRICE_WRITE, 285, 315);
 }
 
+static void a_price_that_is_right_is_seen_at_once(struct kunit *test)
+{
+	static const struct device dev = {
+		.ns = { [PRICE_READ] = 3000, [PRICE_WRITE] = 3000 },
+	};
+	unsigned int alone = 0, i;
+	struct prices p;
+	u32 random = 1;
+
+	prices_init(&p, UNIT);
+	for (i = 0; i < 100; i++) {
+		epoch(&p, &dev, &random, 0);
+		alone += p.alone < PRICE_KINDS;
+	}
+	KUNIT_EXPECT_TRUE(test, p.known);
+	KUNIT_EXPECT_LE(test, alone, 2 * ALONE_SETTLE_NS / SPAN);
+	KUNIT_EXPECT_EQ(test, ratio(&p, PRICE_READ, PRICE_WRITE), 100);
+}
+
 static void on_a_slow_device_nobody_waits_for_prices(struct kunit *test)
 {
 	struct price_sums done = {
@@ -271,6 +290,7 @@ static struct kunit_case price_cases[] = {
 	KUNIT_CASE(what_a_drive_has_buffered_is_waited_for),
 	KUNIT_CASE(who_cannot_fill_the_device_becomes_no_dearer),
 	KUNIT_CASE(who_cannot_fill_the_device_becomes_as_cheap_as_was_seen),
+	KUNIT_CASE(a_price_that_is_right_is_seen_at_once),
 	KUNIT_CASE(on_a_slow_device_nobody_waits_for_prices),
 	KUNIT_CASE(who_had_nothing_to_send_alone_is_asked_more_rarely),
 	KUNIT_CASE(the_same_mixture_remains_as_much_work),

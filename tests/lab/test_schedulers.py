@@ -193,6 +193,19 @@ def test_a_light_tenant_waits_less_than_without_a_scheduler(
     assert p99[elevator] < p99["bfq"]
 
 
+def test_who_reads_and_who_writes_divide_a_disk_on_which_both_cost_the_same(
+    default_bench: Bench, tmp_path: Path
+) -> None:
+    # Prices are found meanwhile, so for a moment only the one who writes is served: it pays.
+    tenants = [
+        tenant("reads", 800, **LOAD | {"iodepth": 64}),
+        tenant("writes", 100, **LOAD | {"iodepth": 64, "rw": "randwrite"}),
+    ]
+    run = _run(default_bench, tmp_path, "isoblk", tenants, warmup_ns=0, runtime_ns=3000 * MS)
+    assert _by_weight(run.record) <= 0.03
+    assert _total(run.record, 3000 * MS) >= 0.98
+
+
 @pytest.mark.parametrize("elevator", EXACT)
 def test_who_comes_back_to_tags_that_are_lent_leaves_some_for_a_light_tenant(
     default_bench: Bench, tmp_path: Path, elevator: str
