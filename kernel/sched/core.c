@@ -474,14 +474,15 @@ static void iso_tick(struct timer_list *t)
 {
 	struct iso_disk *d = timer_container_of(d, t, tick);
 	u64 now = ktime_get_ns();
-	bool again, refilled;
+	bool again, changed;
 	unsigned long flags;
 	unsigned int i;
 
 	spin_lock_irqsave(&d->disk.lock, flags);
 	if (d->policy->tick)
 		d->policy->tick(d, now);
-	refilled = d->paper && iso_refill(d, now, true);
+	changed = iso_update_shares(d);
+	changed |= d->paper && iso_refill(d, now, true);
 	if (now - d->found_ns >= jiffies_to_nsecs(ISO_TICK)) {
 		d->found_ns = now;
 		iso_find_idle(d, now);
@@ -489,7 +490,7 @@ static void iso_tick(struct timer_list *t)
 	again = !list_empty(&d->groups);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 
-	if (refilled)
+	if (changed)
 		iso_run_blocked(d);
 	for (i = 0; atomic_read(&d->nr_blocked) && i < d->disk.nr_hqs; i++)
 		run_first_blocked(d);
@@ -543,8 +544,9 @@ static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
 		goto out;
 	}
 	if (iso_in_device(had)) {
-		if (!READ_ONCE(g->held_for) && !READ_ONCE(g->gated))
-			iso_raise_vtime(g, vnow);
+		if (READ_ONCE(g->held_for) || READ_ONCE(g->gated))
+			vnow -= READ_ONCE(d->credit);
+		iso_raise_vtime(g, vnow);
 		goto out;
 	}
 	if (READ_ONCE(d->idle_since))

@@ -265,13 +265,14 @@ struct iso_choice {
 /**
  * struct iso_hq - one hardware queue
  * @lock: guards what waits here; outside the disk lock, never in interrupts. Nobody waits
- *	for it but iso_reorder()
+ *	for it
  * @disk: constant
  * @hctx: constant once the hardware queues are set up
  * @index: constant
  * @tree: of struct iso_gq, who is furthest behind first; @lock
  * @fresh: those that go before; @lock
  * @urgent: requests that go before all; @lock
+ * @stale: places in @tree are to be renewed; any context
  * @turn: whose turn it is; @lock
  * @turns: turns given so far, in paper mode; @lock
  * @class: of requests, that is sent now; @lock
@@ -300,6 +301,7 @@ struct iso_hq {
 	struct rb_root_cached tree;
 	struct list_head fresh;
 	struct list_head urgent;
+	bool stale;
 	struct iso_gq *turn;
 	u64 turns;
 	unsigned int class;
@@ -328,6 +330,7 @@ struct iso_hq {
  * @rotational: it turns; constant
  * @groups: that take part; disk lock
  * @nr_groups: how many; disk lock, a hint without
+ * @shares_gen: the weights that all shares are of, or newer ones; disk lock
  * @holders: for whom others are held back; disk lock
  * @window: how much the device has at once; disk lock
  * @window_mode: what the user wrote: 0 automatic, -1 off, else work; disk lock
@@ -408,6 +411,8 @@ struct iso_hq {
  * @slack: so far others may be ahead of that, @hold_us as virtual time; any context
  * @stream_slack: the same of a group that streams; any context
  * @ease: two requests, as virtual time; any context
+ * @credit: how far somebody may be behind who has requests in the device; disk lock, read
+ *	without
  * @debt_max: a group that is further ahead has nothing urgent; any context
  * @squeeze: what others are left with for the sake of targets; disk lock, its pace read
  *	without
@@ -435,6 +440,7 @@ struct iso_disk {
 
 	struct list_head groups;
 	unsigned int nr_groups;
+	u64 shares_gen;
 	struct list_head holders;
 	struct window window;
 	s64 window_mode;
@@ -509,6 +515,7 @@ struct iso_disk {
 	u64 slack;
 	u64 stream_slack;
 	u64 ease;
+	u64 credit;
 	u64 debt_max;
 	struct squeeze squeeze;
 	u64 target_slack;
@@ -630,6 +637,7 @@ struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
 bool iso_choose(struct iso_disk *d, struct iso_hq *hq);
 bool iso_is_full(struct iso_disk *d, struct iso_hq *hq);
 void iso_update_share(struct iso_disk *d, struct iso_group *g);
+bool iso_update_shares(struct iso_disk *d);
 void iso_reorder(struct iso_disk *d);
 
 /* What @gq, of which something waits, would send next, tokens or not; hq->lock. */

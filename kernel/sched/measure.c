@@ -55,6 +55,13 @@
 /* Time of the device for which metadata and swap may be ahead of their share. */
 #define DEBT_NS			(20 * NSEC_PER_MSEC)
 
+/*
+ * Who is behind because it sends too little at a time is behind by no more time of the device,
+ * for it could not use it; but by more than others may be ahead.
+ */
+#define CREDIT_NS		(200 * NSEC_PER_MSEC)
+#define CREDIT_SLACKS		2
+
 /* The largest request is forgotten at this pace: so seldom one may come and count. */
 #define LARGEST_EPOCHS		16
 
@@ -348,6 +355,8 @@ void iso_measure(struct iso_disk *d, u64 now)
 	WRITE_ONCE(d->ease, LEAST_REQUESTS * d->mean_work << VTIME_SHIFT);
 	WRITE_ONCE(d->slack, max(round_of(d) << VTIME_SHIFT, d->ease));
 	WRITE_ONCE(d->stream_slack, max(d->stream_slack, d->slack));
+	WRITE_ONCE(d->credit, max(iso_work_in(d, CREDIT_NS) << VTIME_SHIFT,
+				  CREDIT_SLACKS * d->slack));
 	WRITE_ONCE(d->debt_max, iso_work_in(d, DEBT_NS) << VTIME_SHIFT);
 
 	if (now - d->scan_ns >= SCAN_NS || d->nr_scans < FIRST_SCANS ||

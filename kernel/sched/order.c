@@ -44,27 +44,28 @@ static void tree_renew(struct iso_hq *hq, struct iso_gq *gq)
 }
 
 /**
- * iso_reorder() - the order is another, for the mode is
- * @d: disk
+ * iso_reorder() - the order is another, for the mode is, or times were set back
+ * @d: disk; who is next is asked afterwards
  */
 void iso_reorder(struct iso_disk *d)
 {
-	struct rb_node *node;
-	struct rb_root all;
 	unsigned int i;
 
-	for (i = 0; i < d->disk.nr_hqs; i++) {
-		struct iso_hq *hq = &d->hq[i];
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		/* Pairs with iso_choose(): times are read after. */
+		smp_store_release(&d->hq[i].stale, true);
+}
 
-		spin_lock(&hq->lock);
-		all = hq->tree.rb_root;
-		hq->tree = RB_ROOT_CACHED;
-		hq->turn = NULL;
-		while ((node = rb_first(&all))) {
-			rb_erase(node, &all);
-			iso_tree_add(hq, rb_entry(node, struct iso_gq, node));
-		}
-		spin_unlock(&hq->lock);
+static void reorder(struct iso_hq *hq)
+{
+	struct rb_root all = hq->tree.rb_root;
+	struct rb_node *node;
+
+	hq->tree = RB_ROOT_CACHED;
+	hq->turn = NULL;
+	while ((node = rb_first(&all))) {
+		rb_erase(node, &all);
+		iso_tree_add(hq, rb_entry(node, struct iso_gq, node));
 	}
 }
 
@@ -191,6 +192,30 @@ struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
 
 /* ---- shares ---------------------------------------------------------------- */
 
+/*
+ * Bring a group's share up to date. Returns true if its time was set back by so much that
+ * its place is no longer right.
+ */
+static bool renew_share(struct iso_disk *d, struct iso_group *g)
+{
+	u64 vtime = atomic64_read(&g->vtime), renewed;
+	u32 share;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	if (g->share_gen == d->disk.weights_gen)
+		return false;
+	share = isoblk_group_share(g->group);
+	renewed = vtime_rescale(vtime, READ_ONCE(d->vnow), g->share, share);
+	atomic64_add(renewed - vtime, &g->vtime);
+	WRITE_ONCE(g->share, share);
+	WRITE_ONCE(g->share_gen, d->disk.weights_gen);
+	if (!vtime_before(renewed + READ_ONCE(d->slack), vtime))
+		return false;
+	iso_reorder(d);
+	return true;
+}
+
 /**
  * iso_update_share() - bring a group's share up to date
  * @d: disk
@@ -199,19 +224,36 @@ struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
 void iso_update_share(struct iso_disk *d, struct iso_group *g)
 {
 	unsigned long flags;
-	u64 vtime;
-	u32 share;
 
 	if (likely(READ_ONCE(g->share_gen) == READ_ONCE(d->disk.weights_gen)))
 		return;
 	spin_lock_irqsave(&d->disk.lock, flags);
-	share = isoblk_group_share(g->group);
-	vtime = atomic64_read(&g->vtime);
-	atomic64_add(vtime_rescale(vtime, READ_ONCE(d->vnow), g->share,
-				   share) - vtime, &g->vtime);
-	WRITE_ONCE(g->share, share);
-	WRITE_ONCE(g->share_gen, d->disk.weights_gen);
+	renew_share(d, g);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
+}
+
+/**
+ * iso_update_shares() - and of all groups
+ * @d: its disk lock is held
+ *
+ * Who is far ahead by a small share is not asked for long, and would not learn that it has a
+ * large one.
+ *
+ * Return: whether somebody's time was set back; whoever waits may try again then.
+ */
+bool iso_update_shares(struct iso_disk *d)
+{
+	struct iso_group *g;
+	bool back = false;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	if (d->shares_gen == d->disk.weights_gen)
+		return false;
+	list_for_each_entry(g, &d->groups, node)
+		back |= renew_share(d, g);
+	d->shares_gen = d->disk.weights_gen;
+	return back;
 }
 
 /* ---- choice ---------------------------------------------------------------- */
@@ -363,6 +405,11 @@ bool iso_choose(struct iso_disk *d, struct iso_hq *hq)
 	struct iso_gq *first, *gq, *late;
 
 again:
+	/* Pairs with iso_reorder(). */
+	if (unlikely(smp_load_acquire(&hq->stale))) {
+		WRITE_ONCE(hq->stale, false);
+		reorder(hq);
+	}
 	first = tree_first(d, hq);
 	if (!first)
 		return false;

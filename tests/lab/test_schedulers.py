@@ -193,6 +193,28 @@ def test_a_light_tenant_waits_less_than_without_a_scheduler(
     assert p99[elevator] < p99["bfq"]
 
 
+@pytest.mark.parametrize("elevator", EXACT)
+def test_a_small_weight_that_is_raised_counts_at_once(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    # One request of 1 MiB puts a weight of 1 ahead of one of 1,000 by seconds; and what comes in
+    # gaps that the other leaves puts the other behind.
+    large = LOAD | {"bs": 1 << 20, "iodepth": 8}
+    tenants = [tenant("a", 1, **large), tenant("b", 1000, **large | {"randseed": 2})]
+    run = _run(
+        default_bench,
+        tmp_path,
+        elevator,
+        tenants,
+        device=load_device("860pro-256g"),
+        events=(Event(at_ns=1200 * MS, tenant="a", weight=1000),),
+        runtime_ns=4000 * MS,
+    )
+    moved = _bytes(run.record)
+    # Nearly nothing in one second, and half in three.
+    assert moved["a"] / sum(moved.values()) == pytest.approx(3 / 8, abs=0.02)
+
+
 def test_who_reads_and_who_writes_divide_a_disk_on_which_both_cost_the_same(
     default_bench: Bench, tmp_path: Path
 ) -> None:
