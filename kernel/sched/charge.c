@@ -59,6 +59,17 @@ static void publish(struct iso_disk *d)
 }
 
 /**
+ * iso_forget_debts() - a group begins anew
+ * @g: its disk's lock is held
+ */
+void iso_forget_debts(struct iso_group *g)
+{
+	g->owes = 0;
+	g->debt = 0;
+	g->served_alone = 0;
+}
+
+/**
  * iso_set_account() - requests are charged something else from now on
  * @d: its disk lock is held, or nobody else knows it
  * @account: what
@@ -83,11 +94,8 @@ void isoblk_change_account(struct iso_disk *d, enum iso_account account)
 	spin_lock_irq(&d->disk.lock);
 	iso_set_account(d, account);
 	memset(d->alone_ns, 0, sizeof(d->alone_ns));
-	list_for_each_entry(g, &d->groups, node) {
-		g->owes = 0;
-		g->debt = 0;
-		g->served_alone = 0;
-	}
+	list_for_each_entry(g, &d->groups, node)
+		iso_forget_debts(g);
 	/* Work was something else before. */
 	WRITE_ONCE(d->mean_work, iso_price_of(d, ISOBLK_READ, 0));
 	if (d->room.size)
@@ -114,16 +122,9 @@ static void pay(struct iso_disk *d, struct iso_group *g,
 	g->owes = 0;
 }
 
-/* How many requests of @kind @g has sent. */
-static u64 sent_of(const struct iso_disk *d, const struct iso_group *g,
-		   enum price_kind kind)
+static u64 sent_of(const struct iso_group *g, enum price_kind kind)
 {
-	unsigned int i;
-	u64 sent = 0;
-
-	for (i = 0; i < d->disk.nr_hqs; i++)
-		sent += READ_ONCE(iso_gq(g, i)->common->ios[kind]);
-	return sent;
+	return isoblk_group_ios(g->group, (enum isoblk_op)kind);
 }
 
 /* The share of all who were served while @kind had the device. */
@@ -145,25 +146,24 @@ static u64 share_of(const struct iso_disk *d, enum price_kind kind)
  */
 static void settle(struct iso_disk *d)
 {
-	u64 share[PRICE_KINDS], lead[PRICE_KINDS] = {}, least = U64_MAX;
+	u64 share, lead[PRICE_KINDS] = {}, least = U64_MAX;
+	u64 most = iso_work_in(d, DEBT_MOST_NS) << VTIME_SHIFT;
 	enum price_kind kind;
 	struct iso_group *g;
 
 	for (kind = 0; kind < PRICE_KINDS; kind++) {
-		share[kind] = share_of(d, kind);
-		if (!share[kind])
+		share = min_t(u64, share_of(d, kind), ISOBLK_SHARE_ONE);
+		if (!share)
 			continue;
 		lead[kind] = vtime_step(iso_work_in(d, d->alone_ns[kind]),
-					min_t(u64, share[kind],
-					      ISOBLK_SHARE_ONE));
+					share);
 		least = min(least, lead[kind]);
 	}
 	list_for_each_entry(g, &d->groups, node) {
 		for (kind = 0; kind < PRICE_KINDS; kind++)
 			if (g->served_alone & BIT(kind))
 				g->debt += lead[kind] - least;
-		g->debt = min(g->debt, iso_work_in(d, DEBT_MOST_NS) <<
-			      VTIME_SHIFT);
+		g->debt = min(g->debt, most);
 		g->served_alone = 0;
 		g->paid_at = atomic64_read(&g->vtime);
 	}
@@ -215,10 +215,10 @@ static void change_alone(struct iso_disk *d, enum price_kind was,
 	}
 	list_for_each_entry(g, &d->groups, node) {
 		ahead = atomic64_read(&g->vtime) - d->level;
-		if (was < PRICE_KINDS && sent_of(d, g, was) - g->sent_before)
+		if (was < PRICE_KINDS && sent_of(g, was) != g->sent_before)
 			g->served_alone |= BIT(was);
 		if (d->prices.alone < PRICE_KINDS)
-			g->sent_before = sent_of(d, g, d->prices.alone);
+			g->sent_before = sent_of(g, d->prices.alone);
 		if (was < PRICE_KINDS && (s64)ahead > (s64)least) {
 			g->owes = ahead - least;
 			g->owes_for = was;

@@ -513,9 +513,7 @@ static void join(struct iso_disk *d, struct iso_group *g)
 		WRITE_ONCE(d->nr_groups, d->nr_groups + 1);
 		WRITE_ONCE(g->share, 0);
 		g->recent = (struct iso_sums){};
-		g->owes = 0;
-		g->debt = 0;
-		g->served_alone = 0;
+		iso_forget_debts(g);
 		iso_paper_join(d, g);
 		WRITE_ONCE(g->joined, true);
 		if (!timer_pending(&d->tick))

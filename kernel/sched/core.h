@@ -741,6 +741,7 @@ void iso_measure_restart(struct iso_disk *d);
 u64 iso_done_work(const struct iso_disk *d);
 
 /* charge.c: what a request is charged */
+void iso_forget_debts(struct iso_group *g);
 void iso_set_account(struct iso_disk *d, enum iso_account account);
 void isoblk_change_account(struct iso_disk *d, enum iso_account account);
 void iso_update_prices(struct iso_disk *d, const struct iso_done *sum,

@@ -703,13 +703,16 @@ void isoblk_gate_leave(struct isoblk_gq *gq)
 	if (!READ_ONCE(hq->nr_gate))
 		return;
 	/* The barrier is above. */
-	if (READ_ONCE(gq->nr_waiting) && gate_open(gq, 0))
+	if (READ_ONCE(gq->nr_waiting) && gate_open(gq, 0)) {
 		try_let_through(gq);
-	else if (!hq->disk->ops->equal_quotas && READ_ONCE(hq->lendable) &&
-		 reserve_free(hq, READ_ONCE(hq->passing)))
+		return;
+	}
+	if (hq->disk->ops->equal_quotas)
+		return;
+	if (READ_ONCE(hq->lendable) &&
+	    reserve_free(hq, READ_ONCE(hq->passing)))
 		wake_longest(hq);
-	else if (!hq->disk->ops->equal_quotas &&
-		 atomic_read(&gq->held) >= quota(gq))
+	else if (atomic_read(&gq->held) >= quota(gq))
 		pass_on(hq);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_leave);

@@ -118,6 +118,11 @@ def choose(disk: str, elevator: str) -> str:
     return f"choose {disk} {elevator}"
 
 
+def stop() -> str:
+    """End the load and the loops; keep what it did."""
+    return "\n".join((STOP, WAIT, "stop_loops", save("results")))
+
+
 def assert_settled(left: Left, disk: str) -> None:
     """Nothing is left of any request: neither in the block layer nor in the elevator."""
     found = left.read(f"{disk}.settled")
@@ -243,10 +248,7 @@ def test_elevators_are_switched_under_load(stress_guest: Guest, shared: bool) ->
             "echo round $round at $(now) s",
             *steps,
             "done",
-            STOP,
-            WAIT,
-            "stop_loops",
-            save("results"),
+            stop(),
             "settle disk0",
         ),
         modules=MODULES,
@@ -278,10 +280,7 @@ def test_debugfs_is_read_while_elevators_are_switched(stress_guest: Guest) -> No
             "done",
             "echo $rounds > /run/isoblk/switch.rounds",
             choose("disk0", OURS[0]),
-            STOP,
-            WAIT,
-            "stop_loops",
-            save("results"),
+            stop(),
             "settle disk0",
         ),
         modules=MODULES,
@@ -344,10 +343,7 @@ def end(groups: int = 5) -> str:
     """End the load of `one_each`, and keep all that tells how it went."""
     return "\n".join(
         (
-            STOP,
-            WAIT,
-            "stop_loops",
-            save("results"),
+            stop(),
             stats(*leaves(groups)),
             *(f"settle {disk}" for disk in DISKS.values()),
         )
@@ -506,10 +502,7 @@ def test_metadata_and_one_thread_for_many_while_all_else_changes(stress_guest: G
             *(f"loop switch-{disk} switch {disk}" for disk in disks[1:]),
             *(f"loop {disk} come_and_go {disk}" for disk in disks),
             "sleep 15",
-            STOP,
-            WAIT,
-            "stop_loops",
-            save("results"),
+            stop(),
             *(choose(disk, elevator) for elevator, disk in DISKS.items()),
             *(f"settle {disk}" for disk in disks),
         ),
@@ -725,10 +718,7 @@ def test_modules_are_loaded_and_unloaded_under_load(stress_guest: Guest) -> None
             "rounds=$((rounds + 1))",
             "done",
             "echo $rounds > /run/isoblk/load.rounds",
-            STOP,
-            WAIT,
-            "stop_loops",
-            save("results"),
+            stop(),
         ),
         modules=MODULES,
         load=False,
