@@ -21,7 +21,7 @@
  * have that above its own, while more than a reserve of tags is free. So no tag
  * stays idle because those it is kept for have nothing to send; and one that
  * is short for a moment finds its tags. The reserve is for those who come next, and
- * who comes back to a quota that is lent has no more than the reserve until it is
+ * who comes back to a quota that is lent has no more than half of it until that is
  * given back: or all would be held, and who comes next would wait in line for one.
  * What one has above its quota and gives back is for a group that has less.
  *
@@ -129,12 +129,15 @@ static bool reserve_free(const struct isoblk_hq *hq, unsigned int more)
 }
 
 /*
- * Whether a group that @has so many tags may have of the reserve as well. One that
- * has none does, for nobody else's completion would let it through.
+ * Whether a group that @has so many tags may have of the reserve as well: it leaves as many,
+ * so that whoever comes next finds some, and the one after. One that has none may, for nobody
+ * else's completion would let it through.
  */
-static bool has_few(const struct isoblk_hq *hq, unsigned int has)
+static bool has_few(const struct isoblk_hq *hq, unsigned int has,
+		    unsigned int more)
 {
-	return has <= reserve(READ_ONCE(hq->disk->tags));
+	return !has || atomic_read(&hq->held) + more + has <
+		READ_ONCE(hq->disk->tags);
 }
 
 /* Where groups are served one by one, the others have no use for more now. */
@@ -194,7 +197,7 @@ static bool may_have(const struct isoblk_gq *gq, unsigned int more,
 
 	/* What was lent to others they give back as they are served: it is not there yet. */
 	if (has < may)
-		return has_few(gq->hq, has) || reserve_free(gq->hq, all);
+		return has_few(gq->hq, has, all) || reserve_free(gq->hq, all);
 	return has < may + READ_ONCE(gq->hq->lendable) && may_borrow(gq) &&
 		reserve_free(gq->hq, all);
 }
