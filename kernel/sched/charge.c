@@ -127,6 +127,12 @@ static u64 sent_of(const struct iso_group *g, enum price_kind kind)
 	return isoblk_group_ios(g->group, (enum isoblk_op)kind);
 }
 
+/* Whether @g was served while @kind had the device, if one had. */
+static bool served(const struct iso_group *g, enum price_kind kind)
+{
+	return kind < PRICE_KINDS && g->served_alone & BIT(kind);
+}
+
 /* The share of all who were served while @kind had the device. */
 static u64 share_of(const struct iso_disk *d, enum price_kind kind)
 {
@@ -134,7 +140,7 @@ static u64 share_of(const struct iso_disk *d, enum price_kind kind)
 	u64 share = 0;
 
 	list_for_each_entry(g, &d->groups, node)
-		if (g->served_alone & BIT(kind))
+		if (served(g, kind))
 			share += READ_ONCE(g->share);
 	return share;
 }
@@ -161,11 +167,11 @@ static void settle(struct iso_disk *d)
 	}
 	list_for_each_entry(g, &d->groups, node) {
 		for (kind = 0; kind < PRICE_KINDS; kind++)
-			if (g->served_alone & BIT(kind))
+			if (served(g, kind))
 				g->debt += lead[kind] - least;
 		g->debt = min(g->debt, most);
 		g->served_alone = 0;
-		g->paid_at = atomic64_read(&g->vtime);
+		g->paid_at = iso_served(g);
 	}
 	memset(d->alone_ns, 0, sizeof(d->alone_ns));
 	d->debts = true;
@@ -178,7 +184,7 @@ static void repay(struct iso_disk *d)
 
 	d->debts = false;
 	list_for_each_entry(g, &d->groups, node) {
-		u64 at = atomic64_read(&g->vtime), part;
+		u64 at = iso_served(g), part;
 		s64 served = at - g->paid_at;
 
 		if (g->debt && served > 0) {
@@ -206,28 +212,33 @@ static void change_alone(struct iso_disk *d, enum price_kind was,
 
 	if (was < PRICE_KINDS)
 		d->alone_ns[was] += now - d->alone_since;
-	d->alone_since = now;
+	WRITE_ONCE(d->alone_since, now);
+	atomic64_set(&d->passed, 0);
 	list_for_each_entry(g, &d->groups, node) {
 		ahead = atomic64_read(&g->vtime) - d->level;
 		last = vtime_later(last, d->level + ahead);
-		if (iso_in_device(atomic64_read(&g->has)) && (s64)ahead > 0)
+		if (was < PRICE_KINDS && sent_of(g, was) != g->sent_before)
+			g->served_alone |= BIT(was);
+		if (served(g, was) && (s64)ahead > 0 &&
+		    iso_in_device(atomic64_read(&g->has)))
 			least = min(least, ahead);
 	}
 	list_for_each_entry(g, &d->groups, node) {
 		ahead = atomic64_read(&g->vtime) - d->level;
-		if (was < PRICE_KINDS && sent_of(g, was) != g->sent_before)
-			g->served_alone |= BIT(was);
 		if (d->prices.alone < PRICE_KINDS)
 			g->sent_before = sent_of(g, d->prices.alone);
-		if (was < PRICE_KINDS && (s64)ahead > (s64)least) {
+		if (served(g, was) && (s64)ahead > (s64)least) {
 			g->owes = ahead - least;
 			g->owes_for = was;
 		}
-		iso_raise_vtime(g, last);
+		iso_lift(g, last);
 		if (d->prices.alone == PRICE_KINDS)
 			pay(d, g, before);
 	}
 	d->level = last;
+	/* Nobody is behind that any more. */
+	WRITE_ONCE(d->vnow, last);
+	WRITE_ONCE(d->floor, last);
 	if (d->prices.alone == PRICE_KINDS)
 		settle(d);
 }

@@ -7,7 +7,7 @@
  * SFQ(D) and MQFQ have it for devices that serve many at once. The disk's own time
  * is that of whoever was served last. A group that comes back begins there, so
  * that nobody saves up; and as it is not ahead of it, it goes before all others,
- * also when the device has its fill: that is the reader beside the backup.
+ * also when the device has its fill (first.c): that is the reader beside the backup.
  *
  * That divides what waits in the elevator. Three things see to it that
  * something does, and that waiting is no loss:
@@ -189,8 +189,11 @@ static void note_peak(struct iso_disk *d, struct iso_hq *hq, u64 work)
 
 	if (in > (s64)READ_ONCE(d->peak))
 		WRITE_ONCE(d->peak, in);
-	if (work > READ_ONCE(d->largest_now))
-		WRITE_ONCE(d->largest_now, work);
+	if (work <= READ_ONCE(d->largest_now))
+		return;
+	WRITE_ONCE(d->largest_now, work);
+	if (READ_ONCE(d->lead) < (work << VTIME_SHIFT))
+		WRITE_ONCE(d->lead, work << VTIME_SHIFT);
 }
 
 /* @rq goes to the device. */
@@ -215,6 +218,9 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	WRITE_ONCE(hq->nr, hq->nr - 1);
 	note_peak(d, hq, work);
 	rq_set_state(rq, RQ_IN_DEVICE, work);
+	if (unlikely(iso_is_alone(d)) &&
+	    (enum price_kind)op != READ_ONCE(d->alone))
+		atomic64_add(work, &d->passed);
 	WRITE_ONCE(gq->common->bytes[op],
 		   gq->common->bytes[op] + blk_rq_bytes(rq));
 	WRITE_ONCE(gq->common->ios[op], gq->common->ios[op] + 1);
@@ -299,11 +305,33 @@ static struct request *next_urgent(struct iso_disk *d, struct iso_hq *hq)
 	return rq;
 }
 
+/* The first of those that go before all others, and may. */
+static struct iso_gq *first_fresh(struct iso_disk *d, struct iso_hq *hq)
+{
+	struct iso_gq *gq;
+
+	list_for_each_entry(gq, &hq->fresh, fresh_node)
+		if (likely(iso_may_pass(d, gq)))
+			return gq;
+	return NULL;
+}
+
+/*
+ * Whether the next of @gq, of which one went first, does as well. Not if nobody asked for it
+ * where each is a seek, nor in a trial, which is to show what a group has that is not helped.
+ */
+static bool more_go_first(const struct iso_disk *d, const struct iso_gq *gq)
+{
+	if (!iso_has_target(gq->group) && (d->rotational || READ_ONCE(d->trial)))
+		return false;
+	return iso_goes_first(d, gq->group, iso_first_of(gq),
+			      READ_ONCE(gq->hq->now));
+}
+
 /* Whoever is not ahead and had nothing goes before all others, window or not. */
 static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 {
-	struct iso_gq *gq = list_first_entry_or_null(&hq->fresh, struct iso_gq,
-						     fresh_node);
+	struct iso_gq *gq = first_fresh(d, hq);
 	struct request *rq;
 	unsigned int class;
 
@@ -318,9 +346,7 @@ static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 	}
 	if (gq->nr)
 		iso_tree_add(hq, gq);
-	/* The pace of the others is not for it. */
-	if (gq->nr && unlikely(iso_has_target(gq->group)) &&
-	    !iso_is_ahead(d, gq->group, READ_ONCE(d->target_slack)))
+	if (gq->nr && more_go_first(d, gq))
 		list_add_tail(&gq->fresh_node, &hq->fresh);
 	return rq;
 }
@@ -363,8 +389,11 @@ static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 	/* Not for those that went before: else they would drive it on themselves. */
 	if (!READ_ONCE(d->paper) && vtime_before(READ_ONCE(d->vnow) +
 						  READ_ONCE(d->slack) / VNOW_FRACTION,
-						  c->first))
+						  c->first)) {
 		WRITE_ONCE(d->vnow, c->first);
+		if (!READ_ONCE(d->trial))
+			WRITE_ONCE(d->floor, c->first);
+	}
 	rq = iso_take(hq, gq, c->class);
 	charge(d, hq, rq, c->work);
 	if (unlikely(iso_is_paced(d)))
@@ -514,6 +543,7 @@ static void join(struct iso_disk *d, struct iso_group *g)
 		WRITE_ONCE(g->share, 0);
 		g->recent = (struct iso_sums){};
 		iso_forget_debts(g);
+		g->trial_lifted = atomic64_read(&g->lifted);
 		iso_paper_join(d, g);
 		WRITE_ONCE(g->joined, true);
 		if (!timer_pending(&d->tick))
@@ -523,11 +553,11 @@ static void join(struct iso_disk *d, struct iso_group *g)
 }
 
 /*
- * A group that had @had requests has one more. Returns true if none waits, and it is
- * not ahead of the disk's time, as far as that can be told: it moves on by whole
- * requests. All that may go for this reason is no more than @ease together.
+ * A group that had @had requests has @rq as well. Returns true if none waits, and it goes
+ * before all others.
  */
-static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
+static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had,
+		   const struct request *rq, u64 now)
 {
 	u64 think, think_ns = READ_ONCE(g->think_ns);
 	u64 vnow = READ_ONCE(d->vnow);
@@ -544,23 +574,21 @@ static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
 	if (iso_in_device(had)) {
 		if (READ_ONCE(g->held_for) || READ_ONCE(g->gated))
 			vnow -= READ_ONCE(d->credit);
-		iso_raise_vtime(g, vnow);
+		iso_lift(g, vnow);
 		goto out;
 	}
 	if (READ_ONCE(d->idle_since))
 		iso_end_wait(d, now);
 	think = now - min(READ_ONCE(g->ended_ns), now);
 	if (!READ_ONCE(g->held_for) && !READ_ONCE(g->gated))
-		iso_raise_vtime(g, vnow);
+		iso_lift(g, vnow);
 	else if (think >= iso_patience(d, g))
-		iso_raise_vtime(g, vnow - LATE_SLACKS * READ_ONCE(d->slack));
+		iso_lift(g, vnow - LATE_SLACKS * READ_ONCE(d->slack));
 	if (READ_ONCE(g->ended_ns))
 		WRITE_ONCE(g->think_ns, (think_ns * 7 +
 					 min(think, NSEC_PER_SEC)) / 8);
 out:
-	if (unlikely(iso_has_target(g)))
-		return !iso_is_ahead(d, g, READ_ONCE(d->target_slack));
-	return !iso_is_ahead(d, g, READ_ONCE(d->ease));
+	return iso_goes_first(d, g, rq, now);
 }
 
 /* The first time that @rq is seen with its bio: it holds a tag of its group's. */
@@ -592,7 +620,7 @@ static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	if (unlikely(!READ_ONCE(g->joined)))
 		join(d, g);
 	state &= ~(RQ_AT_HEAD | RQ_FRESH);
-	if (arrive(d, g, had, READ_ONCE(hq->now)))
+	if (arrive(d, g, had, rq, READ_ONCE(hq->now)))
 		state |= RQ_FRESH;
 	if (at_head)
 		state |= RQ_AT_HEAD;
@@ -918,6 +946,8 @@ static void iso_group_init(struct isoblk_group *group)
 	INIT_LIST_HEAD(&g->holder);
 	INIT_LIST_HEAD(&g->target.node);
 	atomic64_set(&g->vtime, READ_ONCE(d->vnow));
+	atomic64_set(&g->lifted, READ_ONCE(d->vnow));
+	g->light_from = -READ_ONCE(d->clock.at);
 	for (i = 0; i < group->disk->nr_hqs; i++) {
 		struct iso_gq *gq = iso_gq(g, i);
 
@@ -1068,6 +1098,7 @@ int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 	d->merge_kb = MERGE_KB;
 	d->write_cost = 100;
 	d->vnow = FIRST_VNOW;
+	d->floor = FIRST_VNOW;
 	d->behind = FIRST_VNOW;
 	d->epoch_ns = ktime_get_ns();
 	d->scan_ns = d->epoch_ns;

@@ -177,6 +177,10 @@ struct iso_target {
  * @share: of ISOBLK_SHARE_ONE; disk lock, read without
  * @share_gen: the weights that @share is of; disk lock, a hint without
  * @vtime: what it was charged over its share; any context
+ * @lifted: how far @vtime was moved on because it had not sent enough; any context
+ * @light_from: what is taken from what it was served, to compare it with the disk's @clock:
+ *	so it saves nothing up; any context
+ * @trial_lifted: @lifted when a trial began, or it joined; disk lock
  * @has: its requests, see ISO_WAITS; any context
  * @target_ns: by when a request is to have ended, 0: no target; disk lock, read
  *	without
@@ -193,7 +197,7 @@ struct iso_target {
  *	until prices are found; disk lock
  * @sent_before: how many of that kind it had sent when that began; disk lock
  * @debt: time by which these had it for longer than others', still to be paid; disk lock
- * @paid_at: @vtime when it last paid of that; disk lock
+ * @paid_at: iso_served() when it last paid of that; disk lock
  * @target: what came of @target_ns; see there
  */
 struct iso_group {
@@ -206,6 +210,9 @@ struct iso_group {
 	u32 share;
 	u64 share_gen;
 	atomic64_t vtime;
+	atomic64_t lifted;
+	u64 trial_lifted;
+	u64 light_from;
 	atomic64_t has;
 	u64 target_ns;
 	u64 ended_ns;
@@ -342,7 +349,7 @@ struct iso_hq {
  * @seen: sums at the beginning of the epoch; disk lock
  * @rates: units a second in the last epochs; disk lock
  * @rate_at: where the next is put; disk lock
- * @rate: the highest of @rates, or what @prices say; disk lock
+ * @rate: the highest of @rates, or what @prices say; disk lock, read without
  * @no_queue: it answers at once; disk lock
  * @base: least time in the device by direction and size, of this span of time and
  *	the last, ns; written without a lock, where a lost update is the next one's
@@ -352,7 +359,7 @@ struct iso_hq {
  * @late_mean: of the last probes; any context
  * @late_least: of all, or what is always to be expected; any context
  * @probes: how many have been, up to as many as the mean is of; any context
- * @trial: nobody is held back, to see what comes of it; disk lock
+ * @trial: nobody is held back, to see what comes of it; disk lock, read without
  * @trial_seen: sums when it began; disk lock
  * @own_queue_ns: for how long requests queued in the device in the last; disk lock
  * @trial_ns: when it began; disk lock
@@ -382,7 +389,9 @@ struct iso_hq {
  * @starved: the kind that was to have the device for itself had nothing to send; any
  *	context
  * @debts: some groups have a debt; disk lock
- * @alone_since: when the kind that has the device for itself began to; disk lock
+ * @alone_since: when the kind that has the device for itself began to; disk lock, read
+ *	without
+ * @passed: work of other kinds that has been sent since; any context
  * @alone_ns: for how long each had it, until prices are found; disk lock
  * @level: the time of all groups when a kind last began to have it; disk lock
  * @refill_ns: in paper mode a refill comes at the latest after this; any context
@@ -406,11 +415,14 @@ struct iso_hq {
  * @paper: budgets, as the papers have them: paper.c; disk lock, read without
  * @vnow: the time of whoever was furthest behind when somebody was served last; in paper
  *	mode that at which budgets end; any context
+ * @floor: @vnow, or in a trial what that was before; any context
  * @behind: time of who is furthest behind of those for whom others are held
  *	back, or far ahead of all; any context
  * @slack: so far others may be ahead of that, @hold_us as virtual time; any context
  * @stream_slack: the same of a group that streams; any context
  * @ease: two requests, as virtual time; any context
+ * @lead: the largest request of late, as virtual time; any context
+ * @clock: half of all that was done; disk lock, read without
  * @credit: how far somebody may be behind who has requests in the device; disk lock, read
  *	without
  * @debt_max: a group that is further ahead has nothing urgent; any context
@@ -489,6 +501,7 @@ struct iso_disk {
 	bool starved;
 	bool debts;
 	u64 alone_since;
+	atomic64_t passed;
 	u64 alone_ns[PRICE_KINDS];
 	u64 level;
 	u64 refill_ns;
@@ -511,10 +524,13 @@ struct iso_disk {
 	unsigned int nr_classes;
 	bool paper;
 	u64 vnow;
+	u64 floor;
 	u64 behind;
 	u64 slack;
 	u64 stream_slack;
 	u64 ease;
+	u64 lead;
+	struct vclock clock;
 	u64 credit;
 	u64 debt_max;
 	struct squeeze squeeze;
@@ -600,14 +616,22 @@ static inline bool iso_is_alone(const struct iso_disk *d)
 	return READ_ONCE(d->alone) < PRICE_KINDS;
 }
 
-/* The group's time is @least or later. */
-static inline void iso_raise_vtime(struct iso_group *g, u64 least)
+/* The group's time is @least or later, so that it has not saved up. */
+static inline void iso_lift(struct iso_group *g, u64 least)
 {
 	u64 at = atomic64_read(&g->vtime);
 
-	while (vtime_before(at, least) &&
-	       !atomic64_try_cmpxchg(&g->vtime, &at, least))
-		;
+	while (vtime_before(at, least))
+		if (atomic64_try_cmpxchg(&g->vtime, &at, least)) {
+			atomic64_add(least - at, &g->lifted);
+			break;
+		}
+}
+
+/* What of a group's time it was served, or paid: only differences say something. */
+static inline u64 iso_served(const struct iso_group *g)
+{
+	return atomic64_read(&g->vtime) - atomic64_read(&g->lifted);
 }
 
 /* Others than those with a target may send only so many units a second. */
@@ -640,12 +664,25 @@ void iso_update_share(struct iso_disk *d, struct iso_group *g);
 bool iso_update_shares(struct iso_disk *d);
 void iso_reorder(struct iso_disk *d);
 
-/* What @gq, of which something waits, would send next, tokens or not; hq->lock. */
+/* The class of which @gq, of which something waits, would send next; hq->lock. */
 static inline unsigned int iso_next_class(const struct iso_hq *hq,
 					  const struct iso_gq *gq)
 {
 	return hq->disk->nr_classes ? iso_class_in_turn(hq, gq) : 0;
 }
+
+/* And that request, tokens or not. */
+static inline struct request *iso_first_of(const struct iso_gq *gq)
+{
+	const struct list_head *fifo = &gq->fifo[iso_next_class(gq->hq, gq)];
+
+	return list_first_entry(fifo, struct request, queuelist);
+}
+
+/* first.c: who goes before all others */
+bool iso_goes_first(const struct iso_disk *d, struct iso_group *g,
+		    const struct request *rq, u64 now);
+bool iso_may_pass(const struct iso_disk *d, const struct iso_gq *gq);
 
 /* core.c: requests, from insertion to the end, and the disk's life */
 void iso_run_blocked(struct iso_disk *d);

@@ -346,13 +346,39 @@ static void begin_trial(struct iso_disk *d, u64 all, u64 now)
 {
 	struct iso_group *g;
 
-	d->trial = true;
+	WRITE_ONCE(d->trial, true);
 	d->trial_seen = d->seen;
 	d->trial_ns = now;
 	list_for_each_entry(g, &d->groups, node) {
 		g->seen = sums_of(d, g, all);
 		g->recent = (struct iso_sums){};
+		g->trial_lifted = atomic64_read(&g->lifted);
 	}
+}
+
+/*
+ * Those for whom others are held back again are behind by what these were served meanwhile.
+ * So is the disk's time, by which all others begin: who only came back in a trial would else
+ * have to wait until they have caught up.
+ */
+static void end_trial(struct iso_disk *d)
+{
+	struct iso_group *g;
+
+	if (!d->trial)
+		return;
+	WRITE_ONCE(d->trial, false);
+	WRITE_ONCE(d->vnow, READ_ONCE(d->floor));
+	list_for_each_entry(g, &d->groups, node) {
+		u64 by = atomic64_read(&g->lifted) - g->trial_lifted;
+
+		atomic64_sub(by, &g->lifted);
+		atomic64_sub(by, &g->vtime);
+		/* As one that comes back now, or, waited for, is behind: see arrive(). */
+		if (by)
+			iso_lift(g, d->floor - (g->held_for ? d->credit : 0));
+	}
+	iso_reorder(d);
 }
 
 /**
@@ -387,7 +413,7 @@ void iso_hold_nobody(struct iso_disk *d)
 
 	list_for_each_entry(g, &d->groups, node)
 		hold_for(d, g, false, false);
-	d->trial = false;
+	end_trial(d);
 	iso_update_horizon(d, d->scan_ns);
 }
 
@@ -425,7 +451,7 @@ void iso_scan(struct iso_disk *d, u64 now)
 		d->own_queue_ns = queued_for(&d->trial_seen, &d->seen);
 		d->own_queue_ns -= min(d->own_queue_ns,
 				       READ_ONCE(d->late_ns));
-		d->trial = false;
+		end_trial(d);
 		d->hold_len = d->hold_changed ? HOLD_LEAST :
 			clamp(2 * d->hold_len, HOLD_LEAST, HOLD_MOST);
 		d->hold_left = d->hold_len;

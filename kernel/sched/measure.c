@@ -70,12 +70,12 @@
 
 /**
  * iso_work_in() - how much the device does in a span of time, units
- * @d: its disk lock is held
+ * @d: disk
  * @ns: length
  */
 u64 iso_work_in(const struct iso_disk *d, u64 ns)
 {
-	return mul_u64_u64_div_u64(d->rate, ns, NSEC_PER_SEC);
+	return mul_u64_u64_div_u64(READ_ONCE(d->rate), ns, NSEC_PER_SEC);
 }
 EXPORT_SYMBOL_GPL(iso_work_in);
 
@@ -229,12 +229,12 @@ static void note_rate(struct iso_disk *d, u64 rate)
 	unsigned int i;
 
 	d->rates[d->rate_at++ % ARRAY_SIZE(d->rates)] = rate;
-	d->rate = 0;
 	for (i = 0; i < ARRAY_SIZE(d->rates); i++)
-		d->rate = max(d->rate, d->rates[i]);
+		rate = max(rate, d->rates[i]);
 	/* What is buffered is done later. */
 	if (d->prices.known)
-		d->rate = min(d->rate, d->prices.wanted);
+		rate = min(rate, d->prices.wanted);
+	WRITE_ONCE(d->rate, rate);
 }
 
 /*
@@ -353,6 +353,8 @@ void iso_measure(struct iso_disk *d, u64 now)
 	iso_set_window(d);
 	trace_isoblk_epoch(d, &e);
 	WRITE_ONCE(d->ease, LEAST_REQUESTS * d->mean_work << VTIME_SHIFT);
+	WRITE_ONCE(d->lead, d->largest << VTIME_SHIFT);
+	vclock_set(&d->clock, sum.work, e.rate, now);
 	WRITE_ONCE(d->slack, max(round_of(d) << VTIME_SHIFT, d->ease));
 	WRITE_ONCE(d->stream_slack, max(d->stream_slack, d->slack));
 	WRITE_ONCE(d->credit, max(iso_work_in(d, CREDIT_NS) << VTIME_SHIFT,

@@ -113,18 +113,10 @@ unsigned int iso_class_in_turn(const struct iso_hq *hq, const struct iso_gq *gq)
 	return class;
 }
 
-/* What @gq, of which something waits, would send next, tokens or not. */
-static struct request *first_of(const struct iso_gq *gq)
-{
-	const struct list_head *fifo = &gq->fifo[iso_next_class(gq->hq, gq)];
-
-	return list_first_entry(fifo, struct request, queuelist);
-}
-
 /* Whether the next of @gq's begins where its last ended. */
 static bool in_sequence(const struct iso_gq *gq)
 {
-	return blk_rq_pos(first_of(gq)) == gq->end;
+	return blk_rq_pos(iso_first_of(gq)) == gq->end;
 }
 
 /**
@@ -208,6 +200,7 @@ static bool renew_share(struct iso_disk *d, struct iso_group *g)
 	share = isoblk_group_share(g->group);
 	renewed = vtime_rescale(vtime, READ_ONCE(d->vnow), g->share, share);
 	atomic64_add(renewed - vtime, &g->vtime);
+	WRITE_ONCE(g->light_from, g->light_from + renewed - vtime);
 	WRITE_ONCE(g->share, share);
 	WRITE_ONCE(g->share_gen, d->disk.weights_gen);
 	if (!vtime_before(renewed + READ_ONCE(d->slack), vtime))
@@ -283,8 +276,7 @@ static int take_token(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq)
 static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
 				struct iso_gq *gq, unsigned int *class)
 {
-	enum price_kind alone = READ_ONCE(d->alone);
-	bool paper = READ_ONCE(d->paper);
+	bool alone = iso_is_alone(d), paper = READ_ONCE(d->paper);
 	struct rb_node *node = &gq->node;
 	int found;
 
@@ -293,8 +285,7 @@ static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
 		if (paper && !vtime_before(atomic64_read(&gq->group->vtime),
 					   READ_ONCE(d->vnow)))
 			continue;
-		if (unlikely(alone < PRICE_KINDS) &&
-		    (enum price_kind)isoblk_rq_op(first_of(gq)) != alone)
+		if (unlikely(alone) && !iso_may_pass(d, gq))
 			continue;
 		found = take_token(d, hq, gq);
 		if (found >= 0) {
@@ -352,7 +343,7 @@ bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
 		return false;
 	if (!gq || !in_sequence(gq))
 		gq = rb_entry(node, struct iso_gq, node);
-	c->work = iso_work_of(d, first_of(gq));
+	c->work = iso_work_of(d, iso_first_of(gq));
 	if (iso_room_has(&d->room, hq->index, c->work))
 		return false;
 	c->tag = gq->key;
@@ -438,6 +429,9 @@ again:
 		return true;
 	}
 	if (unlikely(gq != hq->turn)) {
+		/* Time does not stand still with those that may not. */
+		if (iso_is_alone(d))
+			c->first = vtime_later(c->first, gq->key);
 		iso_update_share(d, gq->group);
 		c->tag = atomic64_read(&gq->group->vtime);
 	}

@@ -73,6 +73,7 @@ bool iso_refill(struct iso_disk *d, u64 now, bool tick)
 	if (!vtime_before(least, vnow))
 		vnow = least + 1;
 	WRITE_ONCE(d->vnow, vnow);
+	WRITE_ONCE(d->floor, vnow);
 	d->refilled_ns = now;
 	return true;
 }

@@ -64,4 +64,56 @@ static inline u64 vtime_rescale(u64 vtime, u64 now, u32 before, u32 after)
 	return now + min(lead, VTIME_STEP_MAX);
 }
 
+/*
+ * Between two settings a clock runs on for so long, the longest epoch (measure.c): if nothing
+ * is done it stands still.
+ */
+#define VCLOCK_MOST_NS	(100 * NSEC_PER_MSEC)
+
+/* Bits of its pace: so that it is exact also on a disk of a hundred requests a second. */
+#define VCLOCK_SHIFT	20
+
+/**
+ * struct vclock - half of all that a disk does, as a time
+ * @at: when it was set last
+ * @ns: when that was
+ * @pace: how fast it goes on since then, a nanosecond, times 1 << VCLOCK_SHIFT
+ *
+ * Of those who divide a disk by shares nobody falls behind it who uses half of its share. One
+ * at a time sets it; who reads it meanwhile is off by what was done since the last time.
+ */
+struct vclock {
+	u64 at;
+	u64 ns;
+	u64 pace;
+};
+
+/**
+ * vclock_set() - so much has been done
+ * @c: clock
+ * @work: in all, units
+ * @rate: of late, units a second
+ * @now: ns
+ */
+static inline void vclock_set(struct vclock *c, u64 work, u64 rate, u64 now)
+{
+	WRITE_ONCE(c->at, work << VTIME_SHIFT >> 1);
+	WRITE_ONCE(c->ns, now);
+	WRITE_ONCE(c->pace, mul_u64_u64_div_u64(rate, BIT_ULL(VTIME_SHIFT + VCLOCK_SHIFT - 1),
+						NSEC_PER_SEC));
+}
+
+/**
+ * vclock_now() - what time it is
+ * @c: clock
+ * @now: ns
+ */
+static inline u64 vclock_now(const struct vclock *c, u64 now)
+{
+	u64 since = READ_ONCE(c->ns), run = now - min(since, now);
+
+	run = min(run, VCLOCK_MOST_NS);
+	return READ_ONCE(c->at) + (run * READ_ONCE(c->pace) >> VCLOCK_SHIFT);
+}
+
 #endif /* ISOBLK_VTIME_H */

@@ -62,6 +62,35 @@ static void who_is_behind_stays_where_it_is(struct kunit *test)
 			now + 640);
 }
 
+/* Who is served half of its share moves on as fast as the clock of all that is done. */
+static void a_clock_is_half_of_all_that_is_done(struct kunit *test)
+{
+	struct vclock c;
+
+	vclock_set(&c, 1000, 0, 5);
+	KUNIT_EXPECT_EQ(test, vclock_now(&c, 5),
+			vtime_step(1000 / 8, SHARE(4)));
+	/* Without a pace it stands still. */
+	KUNIT_EXPECT_EQ(test, vclock_now(&c, NSEC_PER_SEC), vclock_now(&c, 5));
+}
+
+static void a_clock_runs_on_between_two_settings(struct kunit *test)
+{
+	/* Exact in binary: so many units a second. */
+	u64 rate = NSEC_PER_SEC >> 9;
+	struct vclock c;
+	u64 at;
+
+	vclock_set(&c, 1000, rate, NSEC_PER_SEC);
+	at = vclock_now(&c, NSEC_PER_SEC);
+	KUNIT_EXPECT_EQ(test, vclock_now(&c, NSEC_PER_SEC + (1 << 20)) - at,
+			vtime_step((1 << 20 >> 9) / 2, ISOBLK_SHARE_ONE));
+	/* Not for long, nor back; and a long pause is no overflow. */
+	KUNIT_EXPECT_EQ(test, vclock_now(&c, U64_MAX),
+			vclock_now(&c, NSEC_PER_SEC + VCLOCK_MOST_NS));
+	KUNIT_EXPECT_EQ(test, vclock_now(&c, 0), at);
+}
+
 /* ---- the window ------------------------------------------------------ */
 
 #define UNIT		8ULL
@@ -462,6 +491,8 @@ static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(times_are_compared_across_the_end),
 	KUNIT_CASE(a_lead_stays_the_same_work),
 	KUNIT_CASE(who_is_behind_stays_where_it_is),
+	KUNIT_CASE(a_clock_is_half_of_all_that_is_done),
+	KUNIT_CASE(a_clock_runs_on_between_two_settings),
 	KUNIT_CASE(a_common_queue_gets_what_its_servers_take),
 	KUNIT_CASE(dies_with_queues_get_all_that_there_is),
 	KUNIT_CASE(a_device_that_is_drained_gets_little),

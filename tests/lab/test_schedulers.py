@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from isoblk.analysis import latency
 from isoblk.analysis.load import load
@@ -241,6 +242,62 @@ def test_who_comes_back_to_tags_that_are_lent_leaves_some_for_a_light_tenant(
         *(tenant(f"h{i}", **LOAD | pauses | writes | {"offset": i << 31}) for i in range(3)),
     ]
     device = load_device("p4500-1t")
+    run = _run(default_bench, tmp_path, elevator, tenants, device=device, runtime_ns=2000 * MS)
+    assert _p99(run, "light") <= 5 * MS
+
+
+@pytest.mark.parametrize("size", [128 << 10, 1 << 20])
+def test_a_light_reader_does_not_wait_for_prices_to_be_found(
+    default_bench: Bench, tmp_path: Path, size: int
+) -> None:
+    # Reads, then writes, have the device for themselves for some tenths of a second.
+    tenants = [
+        tenant("light", rw="randread", rate_iops=500),
+        tenant("reads", **LOAD | {"iodepth": 16}),
+        tenant("writes", **LOAD | {"rw": "write", "bs": size, "iodepth": 4}),
+    ]
+    device = VdiskDevice(
+        servers=8,
+        read_ns=100_000,
+        write_ns=100_000,
+        read_bps=500_000_000,
+        write_bps=100_000_000,
+        queue_depth=256,
+    )
+    run = _run(default_bench, tmp_path, "isoblk", tenants, device=device, runtime_ns=2000 * MS)
+    assert _p99(run, "light") <= MS
+
+
+@pytest.mark.parametrize("elevator", EXACT)
+def test_a_light_reader_does_not_wait_while_a_large_request_takes_long(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    # 1 MiB is written in two milliseconds, and meanwhile the order does not change.
+    tenants = [
+        tenant("light", rw="randread", rate_iops=4000, iodepth=8),
+        *(tenant(f"h{i}", **LOAD | {"rw": "write", "bs": 1 << 20, "iodepth": 4}) for i in range(3)),
+    ]
+    device = VdiskDevice(
+        servers=8, read_ns=100_000, write_ns=100_000, write_bps=500_000_000, queue_depth=256
+    )
+    run = _run(default_bench, tmp_path, elevator, tenants, device=device, runtime_ns=1000 * MS)
+    assert _p99(run, "light") <= MS
+
+
+@pytest.mark.parametrize("elevator", EXACT)
+def test_a_light_reader_does_not_wait_for_those_that_a_trial_left_behind(
+    default_bench: Bench, tmp_path: Path, elevator: str
+) -> None:
+    # Who need not force each write is far ahead once nobody is held back for a moment.
+    writes = LOAD | {"rw": "randwrite", "bs": 16 << 10, "iodepth": 16}
+    tenants = [
+        tenant("light", rw="randread", rate_iops=300),
+        tenant("plain", **writes),
+        tenant("forced", **writes | {"fua": True, "randseed": 2}),
+    ]
+    device = load_device("980pro-1t")
+    assert isinstance(device, VdiskDevice)
+    device = replace(device, flash=replace(device.flash, precondition="random"))
     run = _run(default_bench, tmp_path, elevator, tenants, device=device, runtime_ns=2000 * MS)
     assert _p99(run, "light") <= 5 * MS
 
