@@ -318,11 +318,14 @@ static struct iso_gq *first_fresh(struct iso_disk *d, struct iso_hq *hq)
 
 /*
  * Whether the next of @gq, of which one went first, does as well. Not if nobody asked for it
- * where each is a seek, nor in a trial, which is to show what a group has that is not helped.
+ * where each is a seek, nor while all do less for a target, nor in a trial, which is to
+ * show what a group has that is not helped.
  */
 static bool more_go_first(const struct iso_disk *d, const struct iso_gq *gq)
 {
-	if (!iso_has_target(gq->group) && (d->rotational || READ_ONCE(d->trial)))
+	if (!iso_has_target(gq->group) &&
+	    (d->rotational || READ_ONCE(d->trial) ||
+	     READ_ONCE(d->squeeze.window)))
 		return false;
 	return iso_goes_first(d, gq->group, iso_first_of(gq),
 			      READ_ONCE(gq->hq->now));
@@ -525,6 +528,19 @@ static void iso_tick(struct timer_list *t)
 		run_first_blocked(d);
 	if (again)
 		mod_timer(&d->tick, jiffies + tick_length(d));
+}
+
+/* Who has waited long because its weight was small is not to wait for a tick. */
+static void iso_weight_changed(struct isoblk_group *group)
+{
+	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
+	unsigned long flags;
+
+	spin_lock_irqsave(&d->disk.lock, flags);
+	/* Whoever waits may try again; not by us: the caller may hold queue_lock. */
+	if (iso_update_shares(d))
+		hrtimer_start(&d->timer, 0, HRTIMER_MODE_REL);
+	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
 
 /* ---- arrival --------------------------------------------------------------- */
@@ -1020,6 +1036,7 @@ static const struct isoblk_ops iso_ops = {
 	.group_init = iso_group_init,
 	.group_exit = iso_group_exit,
 	.charge_flush = iso_charge_flush,
+	.weight_changed = iso_weight_changed,
 	.set_target = iso_set_target,
 	.target = iso_target_us,
 	.stat = iso_stat,

@@ -426,8 +426,8 @@ struct iso_hq {
  * @credit: how far somebody may be behind who has requests in the device; disk lock, read
  *	without
  * @debt_max: a group that is further ahead has nothing urgent; any context
- * @squeeze: what others are left with for the sake of targets; disk lock, its pace read
- *	without
+ * @squeeze: what others are left with for the sake of targets; disk lock, its pace and
+ *	window read without
  * @target_slack: so far a group with a target may be ahead and go first; disk lock,
  *	read without
  * @free_size: what @room would have without targets; disk lock, read without

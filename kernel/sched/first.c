@@ -69,8 +69,8 @@ bool iso_goes_first(const struct iso_disk *d, struct iso_group *g,
 		return !iso_is_ahead(d, g, READ_ONCE(d->target_slack));
 	if (!iso_is_ahead(d, g, READ_ONCE(d->ease)))
 		return true;
-	/* There it is a seek. */
-	if (d->rotational)
+	/* There it is a seek; or all do less for the sake of a target, however little it is. */
+	if (d->rotational || unlikely(READ_ONCE(d->squeeze.window)))
 		return false;
 	if (is_light(d, g, now))
 		return true;

@@ -183,6 +183,7 @@ struct isoblk_outlet {
  * @group_init: these bytes are there, and zero; the group is not yet in use
  * @group_exit: a group that has taken part is about to be freed; disk->lock
  * @charge_flush: a flush was asked for, which is made with others; or NULL
+ * @weight_changed: a group's weight is another now; interrupts are off; or NULL
  * @set_target: a group has a latency target of so many us, 0: none; or NULL
  * @target: which; NULL if @set_target is
  * @stat: what follows isoblk.used in io.stat; any context
@@ -195,6 +196,7 @@ struct isoblk_ops {
 	void (*group_init)(struct isoblk_group *group);
 	void (*group_exit)(struct isoblk_group *group);
 	void (*charge_flush)(struct isoblk_group *group);
+	void (*weight_changed)(struct isoblk_group *group);
 	void (*set_target)(struct isoblk_group *group, u32 us);
 	u32 (*target)(struct isoblk_group *group);
 	void (*stat)(struct isoblk_group *group, struct seq_file *s);

@@ -132,7 +132,7 @@ static void let_go(struct iso_disk *d)
 	struct squeeze *s = &d->squeeze;
 
 	WRITE_ONCE(s->pace, 0);
-	s->window = 0;
+	WRITE_ONCE(s->window, 0);
 	d->least_ns = 0;
 }
 
@@ -254,7 +254,8 @@ void iso_latency_look(struct iso_disk *d, const struct window_epoch *e,
 	WRITE_ONCE(d->target_slack, d->ease);
 	if (d->squeeze.window) {
 		/* Requests may be larger by now. */
-		d->squeeze.window = max(d->squeeze.window, e->least);
+		WRITE_ONCE(d->squeeze.window,
+			   max(d->squeeze.window, e->least));
 		forgive(d, span);
 		WRITE_ONCE(d->target_slack,
 			   max(mul_u64_u64_div_u64(d->squeeze.full,

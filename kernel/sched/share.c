@@ -338,6 +338,17 @@ static int parse_weight(const char *text, u32 *weight)
 	return 0;
 }
 
+/* group_set_weight() while the disk is in use. */
+static void change_weight(struct isoblk_group *group, u32 dev_weight,
+			  u32 weight)
+{
+	const struct isoblk_ops *ops = group->disk->ops;
+
+	group_set_weight(group, dev_weight, weight);
+	if (ops->weight_changed)
+		ops->weight_changed(group);
+}
+
 static void set_default_weight(struct blkcg *blkcg, u32 weight)
 {
 	struct isoblk_group *group;
@@ -348,7 +359,7 @@ static void set_default_weight(struct blkcg *blkcg, u32 weight)
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		group = pd_to_group(blkg_to_pd(blkg, &isoblk_policy));
 		if (group)
-			group_set_weight(group, group->dev_weight, weight);
+			change_weight(group, group->dev_weight, weight);
 	}
 	spin_unlock_irq(&blkcg->lock);
 }
@@ -372,7 +383,7 @@ static int set_device_weight(struct blkcg *blkcg, char *buf)
 	if (!ret) {
 		group = pd_to_group(blkg_to_pd(ctx.blkg, &isoblk_policy));
 		spin_lock(&blkcg->lock);
-		group_set_weight(group, weight, blkcg_to_isoblk(blkcg)->weight);
+		change_weight(group, weight, blkcg_to_isoblk(blkcg)->weight);
 		spin_unlock(&blkcg->lock);
 	}
 	isoblk_conf_finish(&ctx);

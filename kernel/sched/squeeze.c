@@ -108,13 +108,14 @@ void squeeze_tighten(struct squeeze *s, u64 nr, u64 missed,
 {
 	if (!s->window) {
 		s->full = max(e->rate, 1ULL);
-		s->window = e->peak;
+		WRITE_ONCE(s->window, e->peak);
 	} else if (window_is_least(s, e->least) && !s->pace) {
 		s->from = max(e->rate, 1ULL);
 		WRITE_ONCE(s->pace, s->from);
 	}
 	if (!s->pace) {
-		s->window = max(shrink(s->window, nr, missed), e->least);
+		WRITE_ONCE(s->window,
+			   max(shrink(s->window, nr, missed), e->least));
 		return;
 	}
 	WRITE_ONCE(s->pace, max(shrink(s->pace, nr, missed), least_pace(s)));
@@ -136,7 +137,8 @@ void squeeze_relax(struct squeeze *s, u64 size)
 	}
 	if (!s->window)
 		return;
-	s->window += max(s->window / RELAX_WINDOW, 1ULL);
+	WRITE_ONCE(s->window,
+		   s->window + max(s->window / RELAX_WINDOW, 1ULL));
 	if (s->window >= size)
-		s->window = 0;
+		WRITE_ONCE(s->window, 0);
 }
