@@ -272,10 +272,12 @@ static void save_idle(struct iso_disk *d, u64 span)
 /* How far groups may be ahead. */
 static u64 round_of(struct iso_disk *d)
 {
+	u64 stop_ns = STOP_LATES * READ_ONCE(d->late_ns);
+
 	if (d->policy->round)
-		return d->policy->round(d);
+		return d->policy->round(d) + iso_work_in(d, stop_ns);
 	return iso_work_in(d, (u64)READ_ONCE(d->hold_us) * NSEC_PER_USEC +
-			   STOP_LATES * READ_ONCE(d->late_ns));
+			   stop_ns);
 }
 
 /* How long it takes until enough has completed, if @nr have in @span. */
