@@ -237,8 +237,7 @@ static void change_alone(struct iso_disk *d, enum price_kind was,
 	}
 	d->level = last;
 	/* Nobody is behind that any more. */
-	WRITE_ONCE(d->vnow, last);
-	WRITE_ONCE(d->floor, last);
+	iso_set_vnow(d, last);
 	if (d->prices.alone == PRICE_KINDS)
 		settle(d);
 }

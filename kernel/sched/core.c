@@ -189,11 +189,8 @@ static void note_peak(struct iso_disk *d, struct iso_hq *hq, u64 work)
 
 	if (in > (s64)READ_ONCE(d->peak))
 		WRITE_ONCE(d->peak, in);
-	if (work <= READ_ONCE(d->largest_now))
-		return;
-	WRITE_ONCE(d->largest_now, work);
-	if (READ_ONCE(d->lead) < (work << VTIME_SHIFT))
-		WRITE_ONCE(d->lead, work << VTIME_SHIFT);
+	if (work > READ_ONCE(d->largest_now))
+		WRITE_ONCE(d->largest_now, work);
 }
 
 /* @rq goes to the device. */
@@ -316,21 +313,6 @@ static struct iso_gq *first_fresh(struct iso_disk *d, struct iso_hq *hq)
 	return NULL;
 }
 
-/*
- * Whether the next of @gq, of which one went first, does as well. Not if nobody asked for it
- * where each is a seek, nor while all do less for a target, nor in a trial, which is to
- * show what a group has that is not helped.
- */
-static bool more_go_first(const struct iso_disk *d, const struct iso_gq *gq)
-{
-	if (!iso_has_target(gq->group) &&
-	    (d->rotational || READ_ONCE(d->trial) ||
-	     READ_ONCE(d->squeeze.window)))
-		return false;
-	return iso_goes_first(d, gq->group, iso_first_of(gq),
-			      READ_ONCE(gq->hq->now));
-}
-
 /* Whoever is not ahead and had nothing goes before all others, window or not. */
 static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 {
@@ -349,7 +331,7 @@ static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 	}
 	if (gq->nr)
 		iso_tree_add(hq, gq);
-	if (gq->nr && more_go_first(d, gq))
+	if (gq->nr && iso_more_go_first(d, gq))
 		list_add_tail(&gq->fresh_node, &hq->fresh);
 	return rq;
 }
@@ -392,11 +374,8 @@ static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 	/* Not for those that went before: else they would drive it on themselves. */
 	if (!READ_ONCE(d->paper) && vtime_before(READ_ONCE(d->vnow) +
 						  READ_ONCE(d->slack) / VNOW_FRACTION,
-						  c->first)) {
-		WRITE_ONCE(d->vnow, c->first);
-		if (!READ_ONCE(d->trial))
-			WRITE_ONCE(d->floor, c->first);
-	}
+						  c->first))
+		iso_set_vnow(d, c->first);
 	rq = iso_take(hq, gq, c->class);
 	charge(d, hq, rq, c->work);
 	if (unlikely(iso_is_paced(d)))
@@ -1114,8 +1093,7 @@ int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 	d->idle_loss = IDLE_LOSS;
 	d->merge_kb = MERGE_KB;
 	d->write_cost = 100;
-	d->vnow = FIRST_VNOW;
-	d->floor = FIRST_VNOW;
+	iso_set_vnow(d, FIRST_VNOW);
 	d->behind = FIRST_VNOW;
 	d->epoch_ns = ktime_get_ns();
 	d->scan_ns = d->epoch_ns;

@@ -368,7 +368,7 @@ struct iso_hq {
  * @hold_changed: @holders has, since this scan began; disk lock
  * @peak: the most work that the device had in this epoch; any context
  * @largest_now: the largest request in this epoch, units; any context
- * @largest: of late; disk lock
+ * @largest: of late; disk lock, read without
  * @beside: what the device may have beside the window for its sake; disk lock
  * @limited: the window was full in this epoch; any context
  * @mean_work: of a request; disk lock, read without
@@ -421,7 +421,6 @@ struct iso_hq {
  * @slack: so far others may be ahead of that, @hold_us as virtual time; any context
  * @stream_slack: the same of a group that streams; any context
  * @ease: two requests, as virtual time; any context
- * @lead: the largest request of late, as virtual time; any context
  * @clock: half of all that was done; disk lock, read without
  * @credit: how far somebody may be behind who has requests in the device; disk lock, read
  *	without
@@ -529,7 +528,6 @@ struct iso_disk {
 	u64 slack;
 	u64 stream_slack;
 	u64 ease;
-	u64 lead;
 	struct vclock clock;
 	u64 credit;
 	u64 debt_max;
@@ -616,6 +614,14 @@ static inline bool iso_is_alone(const struct iso_disk *d)
 	return READ_ONCE(d->alone) < PRICE_KINDS;
 }
 
+/* The disk's time is @vnow; in a trial until that ends. */
+static inline void iso_set_vnow(struct iso_disk *d, u64 vnow)
+{
+	WRITE_ONCE(d->vnow, vnow);
+	if (!READ_ONCE(d->trial))
+		WRITE_ONCE(d->floor, vnow);
+}
+
 /* The group's time is @least or later, so that it has not saved up. */
 static inline void iso_lift(struct iso_group *g, u64 least)
 {
@@ -682,6 +688,7 @@ static inline struct request *iso_first_of(const struct iso_gq *gq)
 /* first.c: who goes before all others */
 bool iso_goes_first(const struct iso_disk *d, struct iso_group *g,
 		    const struct request *rq, u64 now);
+bool iso_more_go_first(const struct iso_disk *d, const struct iso_gq *gq);
 bool iso_may_pass(const struct iso_disk *d, const struct iso_gq *gq);
 
 /* core.c: requests, from insertion to the end, and the disk's life */

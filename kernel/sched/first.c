@@ -38,16 +38,19 @@
 /* Whether @g is served less than half of its share. */
 static bool is_light(const struct iso_disk *d, struct iso_group *g, u64 now)
 {
-	u64 clock = vclock_now(&d->clock, now);
-	u64 served = iso_served(g) - READ_ONCE(g->light_from);
+	u64 clock = vclock_now(&d->clock, now), all = iso_served(g);
+	u64 served = all - READ_ONCE(g->light_from);
 	u64 least = clock - READ_ONCE(d->slack);
 
-	if (vtime_before(served, least)) {
-		WRITE_ONCE(g->light_from,
-			   READ_ONCE(g->light_from) + served - least);
-		return true;
-	}
+	if (vtime_before(served, least))
+		WRITE_ONCE(g->light_from, all - least);
 	return !vtime_before(clock, served);
+}
+
+/* There it is a seek; or all do less for the sake of a target, however little it is. */
+static bool nobody_is_helped(const struct iso_disk *d)
+{
+	return d->rotational || unlikely(READ_ONCE(d->squeeze.window));
 }
 
 /**
@@ -58,26 +61,43 @@ static bool is_light(const struct iso_disk *d, struct iso_group *g, u64 now)
  * @now: ns
  *
  * All that go because the disk's time moves on by whole requests are no more than @ease, or
- * @lead, together.
+ * the largest request, together.
  */
 bool iso_goes_first(const struct iso_disk *d, struct iso_group *g,
 		    const struct request *rq, u64 now)
 {
-	u64 lead = READ_ONCE(d->lead), step;
+	u64 lead, step;
 
 	if (unlikely(iso_has_target(g)))
 		return !iso_is_ahead(d, g, READ_ONCE(d->target_slack));
 	if (!iso_is_ahead(d, g, READ_ONCE(d->ease)))
 		return true;
-	/* There it is a seek; or all do less for the sake of a target, however little it is. */
-	if (d->rotational || unlikely(READ_ONCE(d->squeeze.window)))
+	if (nobody_is_helped(d))
 		return false;
 	if (is_light(d, g, now))
 		return true;
+	lead = max(READ_ONCE(d->largest_now), READ_ONCE(d->largest)) <<
+		VTIME_SHIFT;
 	if (iso_is_ahead(d, g, lead))
 		return false;
 	step = vtime_step(iso_work_of(d, rq), max(READ_ONCE(g->share), 1U));
 	return step <= lead && !iso_is_ahead(d, g, lead - step);
+}
+
+/**
+ * iso_more_go_first() - whether the next of a group of which one went first does as well
+ * @d: disk
+ * @gq: has requests that wait; the lock of its hardware queue is held
+ *
+ * Without a target not in a trial, which is to show what a group has that is not helped.
+ */
+bool iso_more_go_first(const struct iso_disk *d, const struct iso_gq *gq)
+{
+	if (!iso_has_target(gq->group) &&
+	    (nobody_is_helped(d) || READ_ONCE(d->trial)))
+		return false;
+	return iso_goes_first(d, gq->group, iso_first_of(gq),
+			      READ_ONCE(gq->hq->now));
 }
 
 /**

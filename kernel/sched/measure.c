@@ -246,8 +246,9 @@ static void note_largest(struct iso_disk *d)
 	u64 largest = max(READ_ONCE(d->largest_now),
 			  d->largest - d->largest / LARGEST_EPOCHS);
 
+	/* In this order: iso_goes_first() looks at both. */
+	WRITE_ONCE(d->largest, largest);
 	WRITE_ONCE(d->largest_now, 0);
-	d->largest = largest;
 	d->beside = largest - min(largest, d->mean_work);
 }
 
@@ -355,7 +356,6 @@ void iso_measure(struct iso_disk *d, u64 now)
 	iso_set_window(d);
 	trace_isoblk_epoch(d, &e);
 	WRITE_ONCE(d->ease, LEAST_REQUESTS * d->mean_work << VTIME_SHIFT);
-	WRITE_ONCE(d->lead, d->largest << VTIME_SHIFT);
 	vclock_set(&d->clock, sum.work, e.rate, now);
 	WRITE_ONCE(d->slack, max(round_of(d) << VTIME_SHIFT, d->ease));
 	WRITE_ONCE(d->stream_slack, max(d->stream_slack, d->slack));

@@ -72,8 +72,7 @@ bool iso_refill(struct iso_disk *d, u64 now, bool tick)
 	/* All are in debt beyond a round: somebody may go. */
 	if (!vtime_before(least, vnow))
 		vnow = least + 1;
-	WRITE_ONCE(d->vnow, vnow);
-	WRITE_ONCE(d->floor, vnow);
+	iso_set_vnow(d, vnow);
 	d->refilled_ns = now;
 	return true;
 }
