@@ -456,6 +456,8 @@ def test_what_groups_are_charged_is_what_they_sent(quiet: Quiet, elevator: str) 
         *(use(elevator, disk) for disk in ("disk0", *CACHES)),
         _ONE_AT_A_TIME,
         *(group(f"/{name}") for name in names),
+        # Who is served less than its share goes first, and request by request.
+        f"echo 1 > {CGROUP}/merges/{WEIGHT['v2']}",
         f"cat {DISK_STAT} > /run/isoblk/before",
         *(
             tenant(name, cgroup=f"/{name}", number_ios=300, **load)
