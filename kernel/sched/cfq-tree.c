@@ -434,14 +434,13 @@ static void choose_load(struct cfq_disk *cd, struct cfq_group *group,
 
 	group->class = class;
 	group->load = best->load;
-	turn = mul_u64_u64_div_u64(group_slice(cd, group),
-				   group->tree[class][best->load].nr,
-				   class_nr(group, class));
+	turn = mul_div(group_slice(cd, group),
+		       group->tree[class][best->load].nr,
+		       class_nr(group, class));
 	/* Asynchronous requests are worth less in proportion to their slice. */
 	if (best->load == CFQ_ASYNC)
-		turn = mul_u64_u64_div_u64(turn,
-					   READ_ONCE(cd->tunables.slice_async),
-					   READ_ONCE(cd->tunables.slice_sync));
+		turn = mul_div(turn, READ_ONCE(cd->tunables.slice_async),
+			       READ_ONCE(cd->tunables.slice_sync));
 	group->load_left = max(turn, 2 * slice_idle_ns(cd));
 }
 

@@ -7,6 +7,7 @@
 #define ISOBLK_CFQ_H
 
 #include "isoblk_share.h"
+#include "muldiv.h"
 
 #include <linux/hrtimer.h>
 #include <linux/ioprio.h>
@@ -287,8 +288,7 @@ static inline u64 cfq_fit_slice(u64 slice, unsigned int nr, u64 mean, u64 room,
 
 	if (!wanted || wanted <= room)
 		return slice;
-	return max(mul_u64_u64_div_u64(slice, room, wanted),
-		   min(slice, least));
+	return max(mul_div(slice, room, wanted), min(slice, least));
 }
 
 /* Asynchronous requests in one turn. */

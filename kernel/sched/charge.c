@@ -114,9 +114,8 @@ static void pay(struct iso_disk *d, struct iso_group *g,
 		const struct price *before)
 {
 	u64 most = iso_work_in(d, OWES_NS) << VTIME_SHIFT;
-	u64 owes = mul_u64_u64_div_u64(g->owes,
-				       any_price(&d->prices.of[g->owes_for]),
-				       any_price(&before[g->owes_for]));
+	u64 owes = mul_div(g->owes, any_price(&d->prices.of[g->owes_for]),
+			   any_price(&before[g->owes_for]));
 
 	atomic64_add(min(owes, most), &g->vtime);
 	g->owes = 0;

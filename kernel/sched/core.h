@@ -11,6 +11,7 @@
 #include <linux/rbtree.h>
 
 #include "isoblk_share.h"
+#include "muldiv.h"
 #include "price.h"
 #include "squeeze.h"
 #include "vtime.h"
@@ -650,7 +651,7 @@ static inline bool iso_is_paced(const struct iso_disk *d)
 static inline s64 iso_left(u64 from, u64 slack, u64 vtime, u32 share)
 {
 	s64 lead = from + slack - vtime;
-	u64 work = mul_u64_u64_div_u64(abs(lead), share, ISOBLK_SHARE_ONE);
+	u64 work = mul_div(abs(lead), share, ISOBLK_SHARE_ONE);
 
 	work >>= VTIME_SHIFT;
 	return lead < 0 ? -(s64)work : work;

@@ -26,7 +26,6 @@
  * In paper_mode (paper.c) credit is allocated when every active group has used its
  * own, else after alloc_us (at the next tick), and all is carried over.
  */
-#include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -132,12 +131,12 @@ static void fb_tick(struct iso_disk *d, u64 now)
 	sectors = iso_done_work(d);
 	/* The timer stood still, or it is the first period: no whole one. */
 	if (span_ns < 2 * length_ns && sectors != fb->period_sectors) {
-		used = mul_u64_u64_div_u64(sectors - fb->period_sectors,
-					   length_ns, span_ns);
+		used = mul_div(sectors - fb->period_sectors, length_ns,
+			       span_ns);
 		predict_next(&fb->predict, used);
 		fb_remember(fb, now, predicted, used);
-		fb->credit = mul_u64_u64_div_u64(fb->predict.next,
-						 alloc_ns(fb), length_ns);
+		fb->credit = mul_div(fb->predict.next, alloc_ns(fb),
+				     length_ns);
 	}
 	fb->period_ns = now;
 	fb->period_sectors = sectors;

@@ -228,8 +228,8 @@ static u32 gain_of(const struct iso_sums *s)
 
 	if (!s->base || !s->all || took <= s->base)
 		return 0;
-	more = mul_u64_u64_div_u64(took - s->base, ISO_GAIN_ONE, s->base);
-	return min(mul_u64_u64_div_u64(more, s->area, s->all), GAIN_MOST);
+	more = mul_div(took - s->base, ISO_GAIN_ONE, s->base);
+	return min(mul_div(more, s->area, s->all), GAIN_MOST);
 }
 
 /* Whether a request of @g has a tag; one that was given back to us has no other sign. */

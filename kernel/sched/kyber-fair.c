@@ -150,8 +150,8 @@ static u64 kf_refill(struct iso_disk *d, const struct iso_round *r)
 		round = max(iso_work_in(d, interval_ns), d->mean_work);
 	else
 		/* A rate means nothing over less than a tick. */
-		round = mul_u64_u64_div_u64(r->used, interval_ns,
-					    max(r->elapsed_ns, shortest_ns));
+		round = mul_div(r->used, interval_ns,
+				max(r->elapsed_ns, shortest_ns));
 	/* Nobody is taken anything away. */
 	return r->left < (s64)round ? round - r->left : 0;
 }

@@ -91,7 +91,7 @@ void iso_pace_charge(struct iso_disk *d, u64 work, u64 now)
 		return;
 	do {
 		next = max_t(u64, at, now - PACE_BURST_NS) +
-			mul_u64_u64_div_u64(work, NSEC_PER_SEC, pace);
+			mul_div(work, NSEC_PER_SEC, pace);
 	} while (!atomic64_try_cmpxchg(&d->pace_at, &at, next));
 }
 
@@ -144,7 +144,7 @@ static void let_go(struct iso_disk *d)
  */
 static void forgive(struct iso_disk *d, u64 span)
 {
-	u64 full = mul_u64_u64_div_u64(d->squeeze.full, span, NSEC_PER_SEC);
+	u64 full = mul_div(d->squeeze.full, span, NSEC_PER_SEC);
 	u64 most = full << VTIME_SHIFT, vnow = READ_ONCE(d->vnow);
 	struct iso_group *g;
 	s64 vtime;
@@ -258,9 +258,9 @@ void iso_latency_look(struct iso_disk *d, const struct window_epoch *e,
 			   max(d->squeeze.window, e->least));
 		forgive(d, span);
 		WRITE_ONCE(d->target_slack,
-			   max(mul_u64_u64_div_u64(d->squeeze.full,
-						   FORGIVE_NS, NSEC_PER_SEC) <<
-			       VTIME_SHIFT, d->ease));
+			   max(mul_div(d->squeeze.full, FORGIVE_NS,
+				       NSEC_PER_SEC) << VTIME_SHIFT,
+			       d->ease));
 	}
 	if (d->paper)
 		return;

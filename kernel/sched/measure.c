@@ -75,7 +75,7 @@
  */
 u64 iso_work_in(const struct iso_disk *d, u64 ns)
 {
-	return mul_u64_u64_div_u64(READ_ONCE(d->rate), ns, NSEC_PER_SEC);
+	return mul_div(READ_ONCE(d->rate), ns, NSEC_PER_SEC);
 }
 EXPORT_SYMBOL_GPL(iso_work_in);
 
@@ -314,11 +314,11 @@ void iso_measure(struct iso_disk *d, u64 now)
 	area = sum.area - d->seen.area;
 
 	WRITE_ONCE(d->mean_work, max(div64_u64(work, nr), 1ULL));
-	e.rate = mul_u64_u64_div_u64(work, NSEC_PER_SEC, span);
+	e.rate = mul_div(work, NSEC_PER_SEC, span);
 	e.limited = READ_ONCE(d->limited);
 	d->full |= e.limited;
 	/* What is done before it is seen, and the largest, are on top of the window. */
-	on_top = mul_u64_u64_div_u64(e.rate, late, NSEC_PER_SEC);
+	on_top = mul_div(e.rate, late, NSEC_PER_SEC);
 	e.peak = READ_ONCE(d->peak);
 	e.peak -= min(e.peak, on_top + d->beside);
 	e.least = LEAST_REQUESTS * d->mean_work;

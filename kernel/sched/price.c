@@ -26,6 +26,7 @@
 #include <linux/string.h>
 #include <linux/time64.h>
 
+#include "muldiv.h"
 #include "price.h"
 
 /*
@@ -112,7 +113,7 @@ static u64 work_of_all(const struct prices *p, const struct price_sums *s)
 
 static u32 times(u32 price, u64 num, u64 den)
 {
-	return clamp(mul_u64_u64_div_u64(price, num, max(den, 1ULL)),
+	return clamp(mul_div(price, num, max(den, 1ULL)),
 		     price ? PRICE_LEAST : 0, PRICE_MOST);
 }
 
@@ -202,7 +203,7 @@ static void conclude(struct prices *p)
 	for (kind = 0; kind < PRICE_KINDS; kind++)
 		scale(&p->of[kind], before, after);
 	p->known = true;
-	p->wanted = mul_u64_u64_div_u64(ref, before, max(after, 1ULL));
+	p->wanted = mul_div(ref, before, max(after, 1ULL));
 	p->doubted &= !changed;
 	rest(p, changed);
 }
@@ -231,7 +232,7 @@ static void alone_epoch(struct prices *p, u64 work, u64 ns, bool full)
 	p->full &= full;
 	if (p->ns < (p->spans ? ALONE_SPAN_NS : ALONE_SETTLE_NS))
 		return;
-	rate = mul_u64_u64_div_u64(p->work, NSEC_PER_SEC, p->ns);
+	rate = mul_div(p->work, NSEC_PER_SEC, p->ns);
 	p->rate = rate;
 	p->work = 0;
 	p->ns = 0;
@@ -312,8 +313,7 @@ void prices_epoch(struct prices *p, const struct price_sums *done, u64 span,
 	}
 	forget_some(&p->seen);
 	add_up(&p->seen, done);
-	if (is_another(p, mul_u64_u64_div_u64(work_of_all(p, done),
-					      NSEC_PER_SEC, span)))
+	if (is_another(p, mul_div(work_of_all(p, done), NSEC_PER_SEC, span)))
 		p->left = 0;
 	if (p->left)
 		p->left--;

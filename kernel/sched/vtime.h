@@ -11,10 +11,10 @@
 #ifndef ISOBLK_VTIME_H
 #define ISOBLK_VTIME_H
 
-#include <linux/math64.h>
 #include <linux/types.h>
 
 #include "isoblk_share.h"
+#include "muldiv.h"
 
 /* Bits of a unit of work: so that heavy groups' times are not rounded alike. */
 #define VTIME_SHIFT	6
@@ -39,8 +39,7 @@ static inline u64 vtime_later(u64 a, u64 b)
  */
 static inline u64 vtime_step(u64 work, u32 share)
 {
-	u64 step = mul_u64_u64_div_u64(work << VTIME_SHIFT, ISOBLK_SHARE_ONE,
-				       share);
+	u64 step = mul_div(work << VTIME_SHIFT, ISOBLK_SHARE_ONE, share);
 
 	return min(step, VTIME_STEP_MAX);
 }
@@ -60,7 +59,7 @@ static inline u64 vtime_rescale(u64 vtime, u64 now, u32 before, u32 after)
 
 	if (!before || before == after || !vtime_before(now, vtime))
 		return vtime;
-	lead = mul_u64_u64_div_u64(lead, before, max(after, 1U));
+	lead = mul_div(lead, before, max(after, 1U));
 	return now + min(lead, VTIME_STEP_MAX);
 }
 
@@ -99,8 +98,9 @@ static inline void vclock_set(struct vclock *c, u64 work, u64 rate, u64 now)
 {
 	WRITE_ONCE(c->at, work << VTIME_SHIFT >> 1);
 	WRITE_ONCE(c->ns, now);
-	WRITE_ONCE(c->pace, mul_u64_u64_div_u64(rate, BIT_ULL(VTIME_SHIFT + VCLOCK_SHIFT - 1),
-						NSEC_PER_SEC));
+	WRITE_ONCE(c->pace,
+		   mul_div(rate, BIT_ULL(VTIME_SHIFT + VCLOCK_SHIFT - 1),
+			   NSEC_PER_SEC));
 }
 
 /**

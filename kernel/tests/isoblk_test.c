@@ -33,6 +33,19 @@ static void the_longest_step_is_bounded(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, vtime_before(0, step));
 }
 
+/* A division of more than 64 bits is an exception on some processors. */
+static void what_is_too_large_is_the_most(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, 3, 4), U64_MAX / 4 * 3 + 2);
+	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, 4, 4), U64_MAX);
+	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, 5, 4), U64_MAX);
+	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, U64_MAX, 1), U64_MAX);
+	KUNIT_EXPECT_EQ(test, vtime_step(BIT_ULL(40), 1), VTIME_STEP_MAX);
+	/* The only one so far, beside one of far more weight from now on. */
+	KUNIT_EXPECT_EQ(test, vtime_rescale(BIT_ULL(57), 0, ISOBLK_SHARE_ONE, 1),
+			VTIME_STEP_MAX);
+}
+
 static void times_are_compared_across_the_end(struct kunit *test)
 {
 	KUNIT_EXPECT_TRUE(test, vtime_before(U64_MAX - 5, 5));
@@ -488,6 +501,7 @@ static void the_loop_finds_what_can_be_given(struct kunit *test)
 static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(a_step_is_work_over_share),
 	KUNIT_CASE(the_longest_step_is_bounded),
+	KUNIT_CASE(what_is_too_large_is_the_most),
 	KUNIT_CASE(times_are_compared_across_the_end),
 	KUNIT_CASE(a_lead_stays_the_same_work),
 	KUNIT_CASE(who_is_behind_stays_where_it_is),

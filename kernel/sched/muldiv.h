@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A product over a divisor that is right however large, or the largest number. */
+#ifndef ISOBLK_MULDIV_H
+#define ISOBLK_MULDIV_H
+
+#include <linux/limits.h>
+#include <linux/math64.h>
+#include <linux/types.h>
+
+/**
+ * mul_div() - @a * @b / @div, or U64_MAX if it is larger
+ * @a: factor
+ * @b: factor
+ * @div: not 0
+ *
+ * The kernel's own mul_u64_u64_div_u64() is one instruction where there is one, and that
+ * raises an exception if the quotient has more than 64 bits.
+ */
+static inline u64 mul_div(u64 a, u64 b, u64 div)
+{
+	if (unlikely(mul_u64_u64_shr(a, b, 64) >= div))
+		return U64_MAX;
+	return mul_u64_u64_div_u64(a, b, div);
+}
+
+#endif /* ISOBLK_MULDIV_H */
