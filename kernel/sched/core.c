@@ -25,7 +25,8 @@
  *    group whose turn comes has a request.
  *
  * What others may wait for in turn (metadata, journal, swap) goes first of all. It
- * is charged to its owner, and is ordinary once the owner is far ahead.
+ * is charged to its owner. Metadata is ordinary once the owner is far ahead; swap never
+ * waits, and the tasks of who is in debt for it sleep instead (swap.c).
  *
  * A disk that turns has an order of its own, by which who is far away waits until the
  * stream ends: while it has a request of somebody who comes back, it gets no other.
@@ -174,10 +175,16 @@ static unsigned int rq_class(const struct iso_disk *d, const struct request *rq)
 	return d->nr_classes ? d->policy->class(rq->cmd_flags) : 0;
 }
 
-/* Others may wait for it in turn. */
+/*
+ * Others may wait for it in turn. What is swapped out never waits: its group would be short
+ * of memory meanwhile, and its tasks be killed.
+ */
 static bool rq_urgent(const struct request *rq)
 {
-	return rq->cmd_flags & (REQ_META | REQ_SWAP);
+	if (rq->cmd_flags & REQ_SWAP)
+		return true;
+	return rq->cmd_flags & REQ_META &&
+		!READ_ONCE(rq_to_gq(rq)->group->group->indebted);
 }
 
 /* ---- dispatch ------------------------------------------------------------- */
@@ -294,11 +301,17 @@ static struct request *next_urgent(struct iso_disk *d, struct iso_hq *hq)
 	struct request *rq = list_first_entry_or_null(&hq->urgent,
 						      struct request,
 						      queuelist);
+	struct iso_group *g;
+	u64 from;
 
 	if (!rq)
 		return NULL;
 	list_del_init(&rq->queuelist);
+	g = rq_to_gq(rq)->group;
+	from = atomic64_read(&g->vtime);
 	force(d, hq, rq, rq_class(d, rq));
+	if (rq->cmd_flags & REQ_SWAP)
+		iso_swapped_out(d, hq, g, from);
 	return rq;
 }
 
@@ -494,6 +507,7 @@ static void iso_tick(struct timer_list *t)
 		d->policy->tick(d, now);
 	changed = iso_update_shares(d);
 	changed |= d->paper && iso_refill(d, now, true);
+	iso_look_at_swappers(d);
 	if (now - d->found_ns >= jiffies_to_nsecs(ISO_TICK)) {
 		d->found_ns = now;
 		iso_find_idle(d, now);
@@ -630,8 +644,7 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 	struct list_head *fifo;
 
 	WRITE_ONCE(hq->nr, hq->nr + 1);
-	if (rq_urgent(rq) && !READ_ONCE(gq->group->group->indebted) &&
-	    !READ_ONCE(d->paper)) {
+	if (rq_urgent(rq) && !READ_ONCE(d->paper)) {
 		list_add_tail(&rq->queuelist, &hq->urgent);
 		return true;
 	}
@@ -939,6 +952,7 @@ static void iso_group_init(struct isoblk_group *group)
 	g->group = group;
 	INIT_LIST_HEAD(&g->node);
 	INIT_LIST_HEAD(&g->holder);
+	INIT_LIST_HEAD(&g->swapper);
 	INIT_LIST_HEAD(&g->target.node);
 	atomic64_set(&g->vtime, READ_ONCE(d->vnow));
 	atomic64_set(&g->lifted, READ_ONCE(d->vnow));
@@ -963,6 +977,7 @@ static void iso_group_exit(struct isoblk_group *group)
 
 	if (!g->joined)
 		return;
+	iso_swap_end(d, g);
 	list_del_init(&g->holder);
 	list_del_init(&g->node);
 	WRITE_ONCE(d->nr_groups, d->nr_groups - 1);
@@ -1083,6 +1098,7 @@ int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 		return ret;
 	INIT_LIST_HEAD(&d->groups);
 	INIT_LIST_HEAD(&d->holders);
+	INIT_LIST_HEAD(&d->swappers);
 	iso_latency_init(d);
 	timer_setup(&d->tick, iso_tick, 0);
 	hrtimer_setup(&d->timer, iso_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);

@@ -36,6 +36,9 @@
 /* Classes of requests that a policy may tell apart: read, write, discard, other. */
 #define ISO_CLASSES		4
 
+/* Time of the device for which metadata may be ahead of its share: @debt_max. */
+#define ISO_DEBT_NS		(20 * NSEC_PER_MSEC)
+
 struct iso_disk;
 struct iso_group;
 struct iso_hq;
@@ -172,9 +175,11 @@ struct iso_target {
  * @group: constant
  * @node: in disk->groups while @joined; disk lock
  * @holder: in disk->holders while @held_for or @gated; disk lock
+ * @swapper: in disk->swappers while @swaps; disk lock
  * @joined: takes part; disk lock, a hint without
  * @held_for: others are held back for it; disk lock, read without
  * @gated: bios of it wait for tags; disk lock, read without
+ * @swaps: it is in debt for what was swapped out; disk lock, a hint without
  * @share: of ISOBLK_SHARE_ONE; disk lock, read without
  * @share_gen: the weights that @share is of; disk lock, a hint without
  * @vtime: what it was charged over its share; any context
@@ -205,9 +210,11 @@ struct iso_group {
 	struct isoblk_group *group;
 	struct list_head node;
 	struct list_head holder;
+	struct list_head swapper;
 	bool joined;
 	bool held_for;
 	bool gated;
+	bool swaps;
 	u32 share;
 	u64 share_gen;
 	atomic64_t vtime;
@@ -340,6 +347,7 @@ struct iso_hq {
  * @nr_groups: how many; disk lock, a hint without
  * @shares_gen: the weights that all shares are of, or newer ones; disk lock
  * @holders: for whom others are held back; disk lock
+ * @swappers: in debt for what was swapped out; disk lock
  * @window: how much the device has at once; disk lock
  * @window_mode: what the user wrote: 0 automatic, -1 off, else work; disk lock
  * @measuring: a CPU sees to the end of the epoch; any context
@@ -425,7 +433,7 @@ struct iso_hq {
  * @clock: half of all that was done; disk lock, read without
  * @credit: how far somebody may be behind who has requests in the device; disk lock, read
  *	without
- * @debt_max: a group that is further ahead has nothing urgent; any context
+ * @debt_max: of a group that is further ahead metadata is ordinary; any context
  * @squeeze: what others are left with for the sake of targets; disk lock, its pace and
  *	window read without
  * @target_slack: so far a group with a target may be ahead and go first; disk lock,
@@ -454,6 +462,7 @@ struct iso_disk {
 	unsigned int nr_groups;
 	u64 shares_gen;
 	struct list_head holders;
+	struct list_head swappers;
 	struct window window;
 	s64 window_mode;
 	atomic_t measuring;
@@ -597,7 +606,7 @@ static inline bool iso_is_ahead(const struct iso_disk *d,
 			    atomic64_read(&g->vtime));
 }
 
-/* @g was served so far ahead of its time that nothing of it is urgent. */
+/* @g was served so far ahead of its time that its metadata is ordinary. */
 static inline bool iso_indebted(const struct iso_disk *d,
 				const struct iso_group *g)
 {
@@ -762,6 +771,12 @@ bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 void iso_update_horizon(struct iso_disk *d, u64 now);
 u64 iso_patience(const struct iso_disk *d, const struct iso_group *g);
 void iso_end_wait(struct iso_disk *d, u64 now);
+
+/* swap.c: what is swapped out */
+void iso_swapped_out(struct iso_disk *d, struct iso_hq *hq, struct iso_group *g,
+		     u64 from);
+void iso_swap_end(struct iso_disk *d, struct iso_group *g);
+void iso_look_at_swappers(struct iso_disk *d);
 
 /* room.c: an amount, divided among hardware queues */
 int iso_room_init(struct iso_room *r, unsigned int nr, int node);

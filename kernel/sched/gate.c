@@ -470,9 +470,11 @@ static bool hold(struct isoblk_gq *gq, struct bio *bio)
 	return true;
 }
 
-/* Others may wait for it in turn, or it frees memory; not without end. */
+/* Others may wait for it in turn, or it frees memory; without end only what is swapped out. */
 static bool urgent(const struct isoblk_group *group, struct bio *bio)
 {
+	if (bio->bi_opf & REQ_SWAP)
+		return true;
 	if (READ_ONCE(group->indebted))
 		return false;
 	return bio_issue_as_root_blkg(bio) || (current->flags & PF_MEMALLOC);

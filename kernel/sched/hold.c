@@ -261,6 +261,7 @@ void iso_leave(struct iso_disk *d, struct iso_group *g)
 	}
 	WRITE_ONCE(g->held_for, false);
 	WRITE_ONCE(g->gated, false);
+	iso_swap_end(d, g);
 	list_del_init(&g->holder);
 	list_del_init(&g->node);
 	WRITE_ONCE(d->nr_groups, d->nr_groups - 1);

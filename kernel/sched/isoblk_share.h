@@ -89,7 +89,7 @@ struct isoblk_gq {
  * @subtree_share: of it and all below, of the device; disk->lock
  * @share_gen: disk->weights_gen that @subtree_share is of; disk->lock
  * @indebted: was served ahead of its time for so long that nothing of it is
- *	urgent, says the elevator; any context
+ *	urgent but what is swapped out, says the elevator; any context
  * @share: of its own requests; disk->lock, read without by the gate
  * @active_node: in disk->active; disk->lock
  * @late_bytes: charged at completion, for requests that went past dispatch

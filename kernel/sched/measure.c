@@ -52,9 +52,6 @@
 /* Below so many requests in the device there is no order in which to serve. */
 #define LEAST_REQUESTS		2
 
-/* Time of the device for which metadata and swap may be ahead of their share. */
-#define DEBT_NS			(20 * NSEC_PER_MSEC)
-
 /*
  * Who is behind because it sends too little at a time is behind by no more time of the device,
  * for it could not use it; but by more than others may be ahead.
@@ -361,7 +358,7 @@ void iso_measure(struct iso_disk *d, u64 now)
 	WRITE_ONCE(d->stream_slack, max(d->stream_slack, d->slack));
 	WRITE_ONCE(d->credit, max(iso_work_in(d, CREDIT_NS) << VTIME_SHIFT,
 				  CREDIT_SLACKS * d->slack));
-	WRITE_ONCE(d->debt_max, iso_work_in(d, DEBT_NS) << VTIME_SHIFT);
+	WRITE_ONCE(d->debt_max, iso_work_in(d, ISO_DEBT_NS) << VTIME_SHIFT);
 
 	if (now - d->scan_ns >= SCAN_NS || d->nr_scans < FIRST_SCANS ||
 	    d->trial) {
@@ -373,5 +370,6 @@ void iso_measure(struct iso_disk *d, u64 now)
 		d->scan_ns = now;
 		isoblk_gate_tick(&d->disk);
 	}
+	iso_look_at_swappers(d);
 	iso_update_horizon(d, now);
 }

@@ -97,3 +97,61 @@ def test_a_disk_under_load_takes_and_gives_back_what_limited_groups_swap(
     assert rounds(left, "tags") > 0
     assert_ended(left)
     assert_settled(left, "disk0")
+
+
+# NAME: as long as it may, writes more than fits, and has others' bytes written to the disk for it.
+ALLOCATES = f"""
+allocates() {{
+    echo 0 > {CGROUP}/$1/cgroup.procs
+    while [ ! -e /run/enough ]; do yes | head -c {USED} > /run/$1/file || :; done
+}}
+sleeps() {{ grep -q use_delay=-1 {CGROUP}/light/io.stat; }}
+awaits() {{ began=$(now); until "$@"; do within 300 $began; usleep 20000; done; }}
+awake() {{ ! sleeps; }}
+"""
+
+
+@pytest.mark.parametrize("elevator", ["isoblk", "kyber-fair", "feedbac"])
+def test_who_allocates_more_than_it_pays_for_sleeps_until_the_debt_is_paid(
+    debug_guest: Guest, elevator: str
+) -> None:
+    left = debug_guest.run(
+        stress(
+            vdisk("disk0", hw_queues=1, store="memory", size="128m", read_ns=200_000,
+                  write_ns=200_000),
+            choose("disk0", elevator),
+            "mkswap /dev/disk0 > /dev/null; swapon /dev/disk0",
+            "echo 1 > /sys/module/blk_cgroup/parameters/blkcg_debug_stats",
+            f"echo '+io +memory' > {CGROUP}/cgroup.subtree_control",
+            *map(cgroup, ("/light", "/bulk")),
+            f"echo 1 > {CGROUP}/light/io.isoblk.weight; echo {FITS} > {CGROUP}/light/memory.max",
+            "mkdir /run/light; mount -t tmpfs tmpfs /run/light",
+            f"echo 10000 > {CGROUP}/bulk/io.isoblk.weight",
+            tenant("bulk", cgroup="/bulk", rw="randread", iodepth=64, runtime=ENDLESS),
+            ALLOCATES,
+            START,
+            "allocates light & light=$!",
+            "awaits sleeps",
+            # Its debt is paid when the others have gone and it has.
+            STOP,
+            WAIT,
+            save("results"),
+            "touch /run/enough; wait $light; awaits awake; rm /run/enough",
+            # And is nobody's when the scheduler is.
+            START,
+            "allocates light & light=$!",
+            "awaits sleeps",
+            choose("disk0", "none"),
+            "awake",
+            "touch /run/enough; wait $light",
+            STOP,
+            WAIT,
+            save("afterwards"),
+            f"rm /run/light/file; cat {CGROUP}/light/memory.events > /run/isoblk/events",
+            "swapoff /dev/disk0",
+        ),
+        modules=MODULES,
+    )  # fmt: skip
+    assert "oom_kill 0" in left.read("events").splitlines()
+    assert_ended(left)
+    assert_ended(left, "afterwards")
