@@ -49,7 +49,7 @@ static void relay_submit_all(struct bio_list *bios)
 /* A hint without the lock: who adds a bio wakes us afterwards. */
 static bool relay_has_work(void)
 {
-	return !bio_list_empty(&relay_bios);
+	return READ_ONCE(relay_bios.head);
 }
 
 static int relay_thread(void *data)
