@@ -977,13 +977,8 @@ static void iso_group_exit(struct isoblk_group *group)
 
 	if (!g->joined)
 		return;
-	iso_swap_end(d, g);
-	list_del_init(&g->holder);
-	list_del_init(&g->node);
-	WRITE_ONCE(d->nr_groups, d->nr_groups - 1);
 	g->joined = false;
-	isoblk_leave(group);
-	blkg_put(pd_to_blkg(&group->pd));
+	iso_take_out(d, g);
 }
 
 static u64 waited_us(const struct iso_group *g)

@@ -644,6 +644,18 @@ static inline void iso_lift(struct iso_group *g, u64 least)
 		}
 }
 
+/* The group's time is @most or earlier; what it was served it was. */
+static inline void iso_set_back(struct iso_group *g, u64 most)
+{
+	u64 at = atomic64_read(&g->vtime);
+
+	while (vtime_before(most, at))
+		if (atomic64_try_cmpxchg(&g->vtime, &at, most)) {
+			atomic64_sub(at - most, &g->lifted);
+			break;
+		}
+}
+
 /* What of a group's time it was served, or paid: only differences say something. */
 static inline u64 iso_served(const struct iso_group *g)
 {
@@ -766,6 +778,7 @@ void iso_scan(struct iso_disk *d, u64 now);
 void iso_find_idle(struct iso_disk *d, u64 now);
 void iso_hold_nobody(struct iso_disk *d);
 void iso_leave(struct iso_disk *d, struct iso_group *g);
+void iso_take_out(struct iso_disk *d, struct iso_group *g);
 bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 			u64 slack, struct iso_gq **late);
 void iso_update_horizon(struct iso_disk *d, u64 now);

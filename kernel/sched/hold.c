@@ -239,6 +239,25 @@ static bool has_any(const struct iso_group *g)
 }
 
 /**
+ * iso_take_out() - of a group that takes part no longer nothing is kept
+ * @d: its disk lock is held
+ * @g: its @joined is false; may be freed afterwards
+ */
+void iso_take_out(struct iso_disk *d, struct iso_group *g)
+{
+	lockdep_assert_held(&d->disk.lock);
+
+	WRITE_ONCE(g->held_for, false);
+	WRITE_ONCE(g->gated, false);
+	iso_swap_end(d, g);
+	list_del_init(&g->holder);
+	list_del_init(&g->node);
+	WRITE_ONCE(d->nr_groups, d->nr_groups - 1);
+	isoblk_leave(g->group);
+	blkg_put(pd_to_blkg(&g->group->pd));
+}
+
+/**
  * iso_leave() - a group takes part no longer, unless it has a request by now
  * @d: its disk lock is held
  * @g: takes part; may be freed afterwards, once the caller leaves its RCU section
@@ -259,14 +278,7 @@ void iso_leave(struct iso_disk *d, struct iso_group *g)
 		WRITE_ONCE(g->joined, true);
 		return;
 	}
-	WRITE_ONCE(g->held_for, false);
-	WRITE_ONCE(g->gated, false);
-	iso_swap_end(d, g);
-	list_del_init(&g->holder);
-	list_del_init(&g->node);
-	WRITE_ONCE(d->nr_groups, d->nr_groups - 1);
-	isoblk_leave(g->group);
-	blkg_put(pd_to_blkg(&g->group->pd));
+	iso_take_out(d, g);
 }
 
 static void hold_for(struct iso_disk *d, struct iso_group *g, bool on,

@@ -24,32 +24,19 @@
 /* The longest sleep, for something has to go on: what the kernel does for others. */
 #define SWAP_DELAY_MOST_NS	(250 * NSEC_PER_MSEC)
 
-/* How far @g's time is beyond @debt_max ahead of the disk's. */
-static u64 debt_of(const struct iso_disk *d, const struct iso_group *g)
+static void forgive(const struct iso_disk *d, struct iso_group *g)
 {
-	u64 from = READ_ONCE(d->vnow) + READ_ONCE(d->debt_max);
-	u64 at = atomic64_read(&g->vtime);
-
-	return vtime_before(from, at) ? at - from : 0;
+	iso_set_back(g, READ_ONCE(d->vnow) +
+			SWAP_DEBTS_MOST * READ_ONCE(d->debt_max));
 }
 
-/* What @g was served it was: only its time is set back. */
-static void forgive(struct iso_disk *d, struct iso_group *g)
-{
-	u64 most = READ_ONCE(d->vnow) + SWAP_DEBTS_MOST * READ_ONCE(d->debt_max);
-	u64 at = atomic64_read(&g->vtime);
-
-	while (vtime_before(most, at))
-		if (atomic64_try_cmpxchg(&g->vtime, &at, most)) {
-			atomic64_sub(at - most, &g->lifted);
-			break;
-		}
-}
-
-static void set_delay(const struct iso_disk *d, struct iso_group *g, u64 debt)
+/* @g is in debt: its tasks are to sleep until the device has done so much. */
+static void set_delay(const struct iso_disk *d, struct iso_group *g)
 {
 	struct blkcg_gq *blkg = pd_to_blkg(&g->group->pd);
-	u64 ns = mul_div(debt, ISO_DEBT_NS, max(READ_ONCE(d->debt_max), 1ULL));
+	u64 debt_max = READ_ONCE(d->debt_max);
+	s64 debt = atomic64_read(&g->vtime) - READ_ONCE(d->vnow) - debt_max;
+	u64 ns = mul_div(max(debt, 0LL), ISO_DEBT_NS, max(debt_max, 1ULL));
 
 	if (atomic_read(&blkg->use_delay) <= 0)
 		blkcg_set_delay(blkg, min(ns, SWAP_DELAY_MOST_NS));
@@ -88,7 +75,7 @@ void iso_swapped_out(struct iso_disk *d, struct iso_hq *hq, struct iso_group *g,
 	/* Who has the disk for itself owes nobody anything. */
 	if (vtime_before(READ_ONCE(d->vnow), from) && was_next(d, hq, from))
 		iso_set_vnow(d, from);
-	if (likely(!debt_of(d, g)))
+	if (likely(!iso_indebted(d, g)))
 		return;
 	forgive(d, g);
 	if (READ_ONCE(g->swaps))
@@ -97,7 +84,7 @@ void iso_swapped_out(struct iso_disk *d, struct iso_hq *hq, struct iso_group *g,
 	if (g->joined && !g->swaps) {
 		WRITE_ONCE(g->swaps, true);
 		list_add(&g->swapper, &d->swappers);
-		set_delay(d, g, debt_of(d, g));
+		set_delay(d, g);
 	}
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
@@ -131,8 +118,8 @@ void iso_look_at_swappers(struct iso_disk *d)
 	list_for_each_entry_safe(g, next, &d->swappers, swapper) {
 		/* More than it was, if its share is less now. */
 		forgive(d, g);
-		if (debt_of(d, g))
-			set_delay(d, g, debt_of(d, g));
+		if (iso_indebted(d, g))
+			set_delay(d, g);
 		else
 			iso_swap_end(d, g);
 	}

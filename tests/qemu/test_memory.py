@@ -28,28 +28,37 @@ WEIGHTS = {"light": 1, "heavy": 10000}
 TAGS = 32
 
 
+def swapping(elevator: str, *limited: str) -> str:
+    """A disk that is swapped to, groups that have less memory than they use, and one that
+    reads beside them as much as there are tags and more, by its weight before all others."""
+    lines = (
+        vdisk("disk0", hw_queues=1, store="memory", size="128m", read_ns=200_000,
+              write_ns=200_000),
+        choose("disk0", elevator),
+        "mkswap /dev/disk0 > /dev/null; swapon /dev/disk0",
+        f"echo '+io +memory' > {CGROUP}/cgroup.subtree_control",
+        *map(cgroup, (*(f"/{name}" for name in limited), "/bulk")),
+        *(
+            f"echo {WEIGHTS[name]} > {CGROUP}/{name}/io.isoblk.weight;"
+            f" echo {FITS} > {CGROUP}/{name}/memory.max;"
+            f" mkdir /run/{name}; mount -t tmpfs tmpfs /run/{name}"
+            for name in limited
+        ),
+        f"echo 10000 > {CGROUP}/bulk/io.isoblk.weight",
+        tenant("bulk", cgroup="/bulk", rw="randread", iodepth=64, runtime=ENDLESS),
+        'awaits() { began=$(now); until "$@"; do within 300 $began; usleep 20000; done; }',
+    )  # fmt: skip
+    return "\n".join(lines)
+
+
 @pytest.mark.parametrize("elevator", ["isoblk", "kyber-fair", "feedbac"])
 def test_a_disk_under_load_takes_and_gives_back_what_limited_groups_swap(
     debug_guest: Guest, elevator: str
 ) -> None:
     left = debug_guest.run(
         stress(
-            vdisk("disk0", hw_queues=1, store="memory", size="128m", read_ns=200_000,
-                  write_ns=200_000),
-            choose("disk0", elevator),
+            swapping(elevator, *WEIGHTS),
             f"queue disk0 nr_requests {TAGS}",
-            "mkswap /dev/disk0 > /dev/null; swapon /dev/disk0",
-            f"echo '+io +memory' > {CGROUP}/cgroup.subtree_control",
-            *map(cgroup, ("/light", "/heavy", "/bulk")),
-            *(
-                f"echo {weight} > {CGROUP}/{name}/io.isoblk.weight;"
-                f" echo {FITS} > {CGROUP}/{name}/memory.max;"
-                f" mkdir /run/{name}; mount -t tmpfs tmpfs /run/{name}"
-                for name, weight in WEIGHTS.items()
-            ),
-            # Who reads beside them, as much as there are tags and more.
-            f"echo 10000 > {CGROUP}/bulk/io.isoblk.weight",
-            tenant("bulk", cgroup="/bulk", rw="randread", iodepth=64, runtime=ENDLESS),
             f"""
             # NAME: writes what does not fit, and reads it again.
             works() {{
@@ -70,9 +79,7 @@ def test_a_disk_under_load_takes_and_gives_back_what_limited_groups_swap(
             "loop tags more_or_less",
             # By weight the light group has nothing of such a disk, and frees its memory anyhow.
             # What others read then ends, and it goes on.
-            "began=$(now)",
-            f"until grep -q 'wbytes=[1-9]' {CGROUP}/light/io.stat; do within 300 $began;"
-            " usleep 100000; done",
+            f"awaits grep -q 'wbytes=[1-9]' {CGROUP}/light/io.stat",
             "sleep 5",
             STOP,
             WAIT,
@@ -99,14 +106,13 @@ def test_a_disk_under_load_takes_and_gives_back_what_limited_groups_swap(
     assert_settled(left, "disk0")
 
 
-# NAME: as long as it may, writes more than fits, and has others' bytes written to the disk for it.
+# NAME: writes what does not fit, again and again.
 ALLOCATES = f"""
 allocates() {{
     echo 0 > {CGROUP}/$1/cgroup.procs
     while [ ! -e /run/enough ]; do yes | head -c {USED} > /run/$1/file || :; done
 }}
 sleeps() {{ grep -q use_delay=-1 {CGROUP}/light/io.stat; }}
-awaits() {{ began=$(now); until "$@"; do within 300 $began; usleep 20000; done; }}
 awake() {{ ! sleeps; }}
 """
 
@@ -117,17 +123,8 @@ def test_who_allocates_more_than_it_pays_for_sleeps_until_the_debt_is_paid(
 ) -> None:
     left = debug_guest.run(
         stress(
-            vdisk("disk0", hw_queues=1, store="memory", size="128m", read_ns=200_000,
-                  write_ns=200_000),
-            choose("disk0", elevator),
-            "mkswap /dev/disk0 > /dev/null; swapon /dev/disk0",
+            swapping(elevator, "light"),
             "echo 1 > /sys/module/blk_cgroup/parameters/blkcg_debug_stats",
-            f"echo '+io +memory' > {CGROUP}/cgroup.subtree_control",
-            *map(cgroup, ("/light", "/bulk")),
-            f"echo 1 > {CGROUP}/light/io.isoblk.weight; echo {FITS} > {CGROUP}/light/memory.max",
-            "mkdir /run/light; mount -t tmpfs tmpfs /run/light",
-            f"echo 10000 > {CGROUP}/bulk/io.isoblk.weight",
-            tenant("bulk", cgroup="/bulk", rw="randread", iodepth=64, runtime=ENDLESS),
             ALLOCATES,
             START,
             "allocates light & light=$!",
