@@ -27,11 +27,11 @@ import msgspec
 from common import uml_bench
 
 from isoblk.campaign.execute import Bench
-from isoblk.guest.plan import HOST, make_plan
+from isoblk.plan.plan import HOST, make_plan
+from isoblk.programs import blkload
+from isoblk.run.spec import RunSpec
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
-from isoblk.study.model import RunSpec
-from isoblk.workload import blkload
 
 STUDY = Path(__file__).resolve().parents[1] / "studies" / "bfq-idling.toml"
 RUNTIME_NS = 100_000_000

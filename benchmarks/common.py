@@ -15,15 +15,7 @@ from isoblk.campaign.execute import Bench, execute, make_bench, make_job
 from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
 from isoblk.machine.uml import Uml
 from isoblk.result.store import Run
-from isoblk.study.model import (
-    Device,
-    RunSpec,
-    Scheduler,
-    SchedulerName,
-    Tenant,
-    VdiskDevice,
-    Workload,
-)
+from isoblk.run.spec import Device, RunSpec, Scheduler, SchedulerName, Tenant, VdiskDevice, Workload
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
 SECOND = 1_000_000_000

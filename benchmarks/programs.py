@@ -16,18 +16,17 @@ from common import SECOND, requests, spec, uml_bench
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.campaign.installed import find_programs
 from isoblk.result.store import Run
-from isoblk.study.model import (
-    Expansion,
+from isoblk.run.spec import (
     Filesystem,
     Options,
     PlannedRun,
     Program,
     RunSpec,
-    Study,
     Tenant,
     VdiskDevice,
     Workload,
 )
+from isoblk.study.model import Expansion, Study
 
 SIZE = 1 << 30
 DEVICE = VdiskDevice(size=SIZE, store="memory", read_ns=100_000, write_ns=100_000)

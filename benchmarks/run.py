@@ -17,18 +17,10 @@ from common import FAST, requests, run, spec, uml_bench, write_table
 from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.report.page import write_report
-from isoblk.result.model import StudyRecord, StudyRun
 from isoblk.result.store import FORMAT, read_results, write_study
-from isoblk.study.model import (
-    Device,
-    NullBlkDevice,
-    PlannedRun,
-    RunSpec,
-    SchedulerName,
-    Study,
-    TenantEntry,
-    VdiskDevice,
-)
+from isoblk.result.study import StudyRecord, StudyRun
+from isoblk.run.spec import Device, NullBlkDevice, PlannedRun, RunSpec, SchedulerName, VdiskDevice
+from isoblk.study.model import Study, TenantEntry
 from isoblk.study.presets import load_device
 
 REPEATS = 3

@@ -19,7 +19,7 @@ from math import comb
 from common import FAST, requests, run, spec, uml_bench, write_table
 
 from isoblk.campaign.execute import Bench
-from isoblk.study.model import RunSpec, SchedulerName, VdiskDevice
+from isoblk.run.spec import RunSpec, SchedulerName, VdiskDevice
 
 PAIRS, LEAST_PAIRS = 9, 7
 BASE: SchedulerName = "kyber"

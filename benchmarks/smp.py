@@ -25,11 +25,11 @@ from tempfile import TemporaryDirectory
 from common import write_table
 
 from isoblk.campaign.execute import Bench, make_bench
-from isoblk.guest.plan import prologue
-from isoblk.guest.shell import render
-from isoblk.guest.tier import SMP
 from isoblk.kernel import find, hold, host_library
 from isoblk.machine.smp import Smp
+from isoblk.plan.plan import prologue
+from isoblk.run.shell import render
+from isoblk.run.tier import SMP
 
 ROUNDS = 5
 BASE = "kyber"

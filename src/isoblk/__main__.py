@@ -10,7 +10,7 @@ def main() -> None:
     # where it was. cli.main() hears it again.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from isoblk import cli  # noqa: PLC0415
+    from isoblk.cli import main as cli  # noqa: PLC0415
 
     cli.main()
 

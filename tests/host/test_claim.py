@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from isoblk.cache import contents, origins
-from isoblk.cache.manage import dmsetup
-from isoblk.cache.volumes import open_ssd
+from isoblk.cachectl.volumes import open_ssd
+from isoblk.caches.ondisk import contents
 from isoblk.errors import RunError, UserError
-from isoblk.machine import host, system
+from isoblk.machine import host, origins, system
 from isoblk.machine.blockdev import find_disk, find_volume
 from isoblk.machine.claim import CHECK, LOAD, ORIGIN, SCRATCH, SSD, WATCH, Purpose, claim
+from isoblk.machine.mapper import dmsetup
 from tests.host.conftest import Machine
 from tests.unit.cacheimage import Image, make_image
 

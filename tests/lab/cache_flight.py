@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from isoblk.cache import live, manage
-from isoblk.cache.manage import Mapper, Volume, dmsetup
-from isoblk.cache.setcache import PERSONALITIES
+from isoblk.cachectl import live, manage
+from isoblk.cachectl.manage import Volume
+from isoblk.caches.setcache import PERSONALITIES
 from isoblk.errors import IsoblkError, RunError
+from isoblk.machine.mapper import Mapper, dmsetup
 from tests.lab.setcache_guest import BLOCK, Raw, disk
 
 PLAIN: Final = PERSONALITIES["setcache"]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench
-from isoblk.guest.plan import prologue
-from isoblk.guest.shell import render
-from isoblk.study.model import CgroupVersion
+from isoblk.plan.plan import prologue
+from isoblk.run.shell import render
+from isoblk.run.spec import CgroupVersion
 
 # The host's files once more, where no guest mounts anything over them: the repository may lie in
 # /tmp or below /run.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from isoblk.study.model import CgroupVersion
+from isoblk.run.spec import CgroupVersion
 from tests.lab.guest import Guest, Left
 
 BLKLOAD = "/sys/kernel/config/blkload"

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from isoblk.study.model import CgroupVersion
+from isoblk.run.spec import CgroupVersion
 from tests.lab.guest import Guest, Left
 from tests.lab.load import CGROUP, script
 

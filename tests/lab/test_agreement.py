@@ -9,8 +9,8 @@ import pytest
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import Bench, execute, make_job
-from isoblk.result.model import RunRecord
-from isoblk.study.model import Device, Workload
+from isoblk.run.record import RunRecord
+from isoblk.run.spec import Device, Workload
 from tests.lab.campaigns import STUDIES, finished, run_file
 from tests.unit.specs import SECOND, NullBlkDevice, VdiskDevice, run_spec, tenant
 

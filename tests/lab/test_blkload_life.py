@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from isoblk.campaign.execute import Bench
-from isoblk.study.model import CgroupVersion
+from isoblk.run.spec import CgroupVersion
 from tests.lab.guest import Guest, Left
 from tests.lab.load import (
     BLKLOAD,

@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from isoblk.workload.blkload import parse_results
+from isoblk.programs.blkload import parse_results
 from tests.lab.guest import Guest
 from tests.lab.load import (
     LATE,

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from isoblk.cache import format as layout
-from isoblk.cache.check import Report, examine, repair
-from isoblk.cache.format import CLEAN, DIRTY, FREE, Superblock, parse_super
-from isoblk.cache.volumes import open_ssd
+from isoblk.cachectl.volumes import open_ssd
+from isoblk.caches.ondisk import format as layout
+from isoblk.caches.ondisk.format import CLEAN, DIRTY, FREE, Superblock, parse_super
+from isoblk.caches.ondisk.fsck import Report, examine, repair
 from tests.lab.guest import BARE_PYTHON, PYTHON, ROOT, Guest, on_host
 from tests.lab.load import START, VDISK, WAIT, tenant
 

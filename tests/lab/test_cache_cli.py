@@ -2,7 +2,7 @@
 """`isoblk cache` on dm-setcache itself: what is written through a cache is on the disk once it is
 deleted, and a mounted file system does not notice that one comes and goes."""
 
-from isoblk.guest.plan import HOST
+from isoblk.plan.plan import HOST
 from tests.lab.guest import PYTHON, ROOT, Guest, on_host
 
 _MODULES = ("isoblk_vdisk", "dm-setcache")

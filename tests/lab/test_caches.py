@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from isoblk.campaign.execute import Bench
-from isoblk.result.model import CacheReport
+from isoblk.run.record import CacheReport
 from tests.lab import campaigns
 
 # A disk of 1 ms, an SSD of 20 us; random reads of all blocks of 2 MiB, more or less.

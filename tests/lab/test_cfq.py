@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from isoblk.study.model import CgroupVersion
+from isoblk.run.spec import CgroupVersion
 from tests.lab.guest import Guest
 from tests.lab.load import (
     BLKLOAD,

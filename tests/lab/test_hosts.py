@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from isoblk import doctor
 from isoblk.campaign.execute import Bench
 from isoblk.campaign.trial import try_out
+from isoblk.cli import doctor
 from isoblk.errors import UserError
 from isoblk.kernel import host_library
 from isoblk.machine import uml

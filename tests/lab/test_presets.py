@@ -14,8 +14,9 @@ from isoblk.device.check import Measured, measure
 from isoblk.device.fiojson import read_fio
 from isoblk.device.fit import estimate, refine
 from isoblk.device.greedy import write_amplification
-from isoblk.guest.plan import make_plan
-from isoblk.study.model import ExpectEntry, FlashModel, VdiskDevice
+from isoblk.plan.plan import make_plan
+from isoblk.run.spec import FlashModel, VdiskDevice
+from isoblk.study.model import ExpectEntry
 from isoblk.study.presets import load_device, load_preset, preset_names
 from tests.lab.guest import Guest
 from tests.lab.load import STATS, VDISK, numbers, run, tenant

@@ -11,7 +11,7 @@ import pytest
 from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.result.store import read_results
-from isoblk.study.model import DeviceEvent, Event
+from isoblk.run.spec import DeviceEvent, Event
 from tests.lab.campaigns import STUDIES, run_file
 from tests.unit.specs import MS, Group, NullBlkDevice, run_spec, tenant
 

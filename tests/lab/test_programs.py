@@ -9,18 +9,11 @@ import pytest
 
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.campaign.installed import find_programs
-from isoblk.guest.tier import UML
-from isoblk.result.model import RunRecord, TenantResult
 from isoblk.result.store import Run
-from isoblk.study.model import (
-    Expansion,
-    Filesystem,
-    PlannedRun,
-    RunSpec,
-    Study,
-    Tenant,
-    VdiskDevice,
-)
+from isoblk.run.record import RunRecord, TenantResult
+from isoblk.run.spec import Filesystem, PlannedRun, RunSpec, Tenant, VdiskDevice
+from isoblk.run.tier import UML
+from isoblk.study.model import Expansion, Study
 from tests.unit.specs import MS, SECOND, run_spec, tenant
 
 MIB = 1 << 20

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from isoblk.analysis import latency
 from isoblk.analysis.load import load
 from isoblk.campaign.execute import Bench, execute, make_job
-from isoblk.result.model import RunRecord
 from isoblk.result.store import Run
-from isoblk.study.model import Event, Tenant, VdiskDevice
+from isoblk.run.record import RunRecord
+from isoblk.run.spec import Event, Tenant, VdiskDevice
 from isoblk.study.presets import load_device
 from tests.lab.guest import BARE_PYTHON, Guest
 from tests.lab.load import BLKLOAD, CGROUP, START, WAIT, numbers, results, save, vdisk

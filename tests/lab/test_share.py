@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from isoblk.study.model import CgroupVersion
+from isoblk.run.spec import CgroupVersion
 from tests.lab.guest import Guest, program
 from tests.lab.load import (
     BLKLOAD,

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from isoblk.paths import kernel_tree
-from isoblk.study.model import CgroupVersion
+from isoblk.run.spec import CgroupVersion
 from tests.lab.guest import Guest, Left
 from tests.lab.load import (
     BLKLOAD,

@@ -9,18 +9,11 @@ import pytest
 
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.campaign.installed import find_programs
-from isoblk.result.model import TenantResult
+from isoblk.programs import ycsb_jars
 from isoblk.result.store import Run
-from isoblk.study.model import (
-    Expansion,
-    Filesystem,
-    Options,
-    PlannedRun,
-    RunSpec,
-    Study,
-    VdiskDevice,
-)
-from isoblk.workload import ycsb_jars
+from isoblk.run.record import TenantResult
+from isoblk.run.spec import Filesystem, Options, PlannedRun, RunSpec, VdiskDevice
+from isoblk.study.model import Expansion, Study
 from tests.unit.specs import MS, SECOND, run_spec, tenant
 
 MIB = 1 << 20

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench
-from isoblk.guest.plan import prologue
-from isoblk.guest.shell import render
-from isoblk.guest.tier import QEMU, SMP
 from isoblk.kernel import Kernel, host_library
 from isoblk.machine.qemu import Qemu
 from isoblk.machine.smp import Smp
-from isoblk.study.model import CgroupVersion
+from isoblk.plan.plan import prologue
+from isoblk.run.shell import render
+from isoblk.run.spec import CgroupVersion
+from isoblk.run.tier import QEMU, SMP
 from tests.lab.guest import Left
 
 # A guest that takes longer has hung. On an idle machine the longest takes two minutes; a loaded or

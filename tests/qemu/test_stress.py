@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from isoblk.guest.tier import QEMU
+from isoblk.run.tier import QEMU
 from tests.lab.guest import Left
 from tests.lab.load import (
     CGROUP,

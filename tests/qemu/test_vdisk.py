@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from isoblk.guest.tier import QEMU
+from isoblk.run.tier import QEMU
 from tests.lab.load import (
     START,
     STATS,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from isoblk.cache import format as layout
-from isoblk.cache.format import CLEAN, DIRTY, FREE, Geometry, Superblock, fit
+from isoblk.caches.ondisk import format as layout
+from isoblk.caches.ondisk.format import CLEAN, DIRTY, FREE, Geometry, Superblock, fit
 
 UUID = bytes(range(16))
 ORIGIN = 1 << 15  # sectors

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from isoblk.cache import manage
-from isoblk.cache.manage import Volume
-from isoblk.cache.setcache import NUMBERS, PERSONALITIES
+from isoblk.cachectl import manage
+from isoblk.cachectl.manage import Volume
+from isoblk.caches.setcache import NUMBERS, PERSONALITIES
 from isoblk.errors import RunError
 
 FLASHCACHE = PERSONALITIES["flashcache"]

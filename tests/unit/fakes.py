@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench
-from isoblk.guest.tier import UML, Tier
 from isoblk.kernel import Kernel
 from isoblk.machine import Ran
+from isoblk.run.tier import UML, Tier
 
 IOS = 1000
 

@@ -10,18 +10,6 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
-from isoblk.result.model import (
-    CacheReport,
-    Knob,
-    OpTotals,
-    ProgramReport,
-    Provenance,
-    ReplayTotals,
-    RunRecord,
-    StudyRecord,
-    StudyRun,
-    TenantResult,
-)
 from isoblk.result.store import (
     FORMAT,
     LATENCY_SCHEMA,
@@ -31,8 +19,18 @@ from isoblk.result.store import (
     write_study,
     write_table,
 )
-from isoblk.study.model import (
-    ClaimEntry,
+from isoblk.result.study import StudyRecord, StudyRun
+from isoblk.run.record import (
+    CacheReport,
+    Knob,
+    OpTotals,
+    ProgramReport,
+    Provenance,
+    ReplayTotals,
+    RunRecord,
+    TenantResult,
+)
+from isoblk.run.spec import (
     DeviceEvent,
     Event,
     Group,
@@ -41,12 +39,11 @@ from isoblk.study.model import (
     RunSpec,
     Scheduler,
     SchedulerName,
-    Study,
     Tenant,
-    TenantEntry,
     VdiskDevice,
     Workload,
 )
+from isoblk.study.model import ClaimEntry, Study, TenantEntry
 
 BS = 4096
 PROVENANCE = Provenance(

@@ -3,15 +3,7 @@
 
 from typing import Any
 
-from isoblk.study.model import (
-    Group,
-    NullBlkDevice,
-    RunSpec,
-    Scheduler,
-    Tenant,
-    VdiskDevice,
-    Workload,
-)
+from isoblk.run.spec import Group, NullBlkDevice, RunSpec, Scheduler, Tenant, VdiskDevice, Workload
 
 MS = 1_000_000
 SECOND = 1_000_000_000

@@ -11,7 +11,7 @@ import pytest
 
 from isoblk.analysis.metrics import RunMetrics, analyse, metric_value
 from isoblk.result.store import read_results
-from isoblk.study.model import Tenant
+from isoblk.run.spec import Tenant
 from tests.unit import resultgen
 from tests.unit.resultgen import Made, tenant
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoblk.analysis.maxmin import divide, shares, tree, water_fill
-from isoblk.study.model import Group, Tenant
-from isoblk.study.shares import effective_shares
+from isoblk.run.shares import effective_shares
+from isoblk.run.spec import Group, Tenant
 from tests.unit.resultgen import tenant
 
 WEIGHTS = st.integers(1, 10_000)

@@ -11,8 +11,8 @@ from isoblk.analysis import timeline
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, analyse, metric_value
 from isoblk.errors import UserError
 from isoblk.result.store import read_results
-from isoblk.study.metrics import METRICS
-from isoblk.study.model import Group, Tenant
+from isoblk.run.metrics import METRICS
+from isoblk.run.spec import Group, Tenant
 from tests.unit import resultgen
 from tests.unit.resultgen import BS, Made, tenant
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from isoblk.cache import format as layout
-from isoblk.cache.check import Cure, Damage, Report, examine, repair
-from isoblk.cache.format import CLEAN, DIRTY, FREE, RETIRED
-from isoblk.cache.ssd import Ssd
-from isoblk.cache.volumes import open_ssd
-from isoblk.cli_cache import app
+from isoblk.cachectl.volumes import open_ssd
+from isoblk.caches.ondisk import format as layout
+from isoblk.caches.ondisk.format import CLEAN, DIRTY, FREE, RETIRED
+from isoblk.caches.ondisk.fsck import Cure, Damage, Report, examine, repair
+from isoblk.caches.ondisk.ssd import Ssd
+from isoblk.cli.cache import app
 from isoblk.errors import RunError, UserError
 from tests.unit.cacheimage import ORIGIN, Image, make_image
 

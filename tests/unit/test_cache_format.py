@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoblk.cache import format as layout
-from isoblk.cache.format import FormatError, Geometry, Superblock, VersionError, fit, parse_super
+from isoblk.caches.ondisk import format as layout
+from isoblk.caches.ondisk.format import (
+    FormatError,
+    Geometry,
+    Superblock,
+    VersionError,
+    fit,
+    parse_super,
+)
 
 u32 = st.integers(0, 2**32 - 1)
 u64 = st.integers(0, 2**64 - 1)

@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from isoblk.cache import live, manage
+from isoblk.cachectl import live, manage
 from isoblk.errors import IsoblkError, RunError, UserError
-from isoblk.study.model import Options
+from isoblk.run.spec import Options
 from tests.unit.dmfake import FLASHCACHE, SSD, Device, FakeMapper, Fault, make_cache, no_wait
 
 Act = Callable[[FakeMapper], Callable[[], object]]

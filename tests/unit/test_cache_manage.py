@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from isoblk.cache import contents, live, manage, volumes
-from isoblk.cache import format as layout
+from isoblk.cachectl import live, manage, volumes
+from isoblk.caches.ondisk import contents
+from isoblk.caches.ondisk import format as layout
 from isoblk.errors import RunError, UserError
+from isoblk.machine import mapper as device_mapper
 from isoblk.machine.blockdev import Disk
 from tests.unit.dmfake import FLASHCACHE, ORIGIN, SSD, Device, FakeMapper, make_cache
 
@@ -67,7 +69,7 @@ def test_a_device_of_another_kind_is_not_touched(mapper: FakeMapper) -> None:
     ],
 )
 def test_the_reason_is_found_in_the_kernels_log(line: str, reason: str) -> None:
-    assert manage.reason_of(line) == reason
+    assert device_mapper.reason_of(line) == reason
 
 
 def test_a_refusal_says_cause_place_and_next_step(mapper: FakeMapper) -> None:
@@ -133,9 +135,9 @@ def test_what_dmsetup_complains_of_is_told_in_a_line(
     program.write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(manage, "PATH", str(tmp_path))
+    monkeypatch.setattr(device_mapper, "PATH", str(tmp_path))
     with pytest.raises(error, match=text) as caught:
-        manage.dmsetup("table")
+        device_mapper.dmsetup("table")
     assert "\n" not in str(caught.value)
 
 
@@ -162,13 +164,13 @@ def test_no_key_of_a_table_is_in_a_command_line(
     program = tmp_path / "dmsetup"
     program.write_text(WATCHED.format(seen=tmp_path / "seen", tables=tmp_path, table=CRYPT))
     program.chmod(0o755)
-    monkeypatch.setattr(manage, "PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(device_mapper, "PATH", f"{tmp_path}:/usr/bin:/bin")
     if attaches:
         with pytest.raises(RunError) as caught:
-            live.attach("data", SSD, manage.line_of(FLASHCACHE, {}), manage.dmsetup)
+            live.attach("data", SSD, manage.line_of(FLASHCACHE, {}), device_mapper.dmsetup)
         assert KEY not in str(caught.value)
     else:
-        manage.dmsetup("create", "data", table=CRYPT)
+        device_mapper.dmsetup("create", "data", table=CRYPT)
     assert KEY not in (tmp_path / "seen").read_text()
     # It was told all the same; what failed was taken back.
     assert (tmp_path / "create").read_text() == CRYPT

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoblk.cache import origins
 from isoblk.errors import UserError
+from isoblk.machine import origins
 
 
 class Machine:

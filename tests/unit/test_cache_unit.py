@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from isoblk.cache.manage import Mapper
-from isoblk.cache.unit import escape, lasting, unit
+from isoblk.cachectl.unit import escape, lasting, unit
 from isoblk.errors import UserError
+from isoblk.machine.mapper import Mapper
 
 TABLE = "0 2097152 setcache 8:16 8:33 8 512 writeback fifo 2 set_low 20"
 STATUS = "0 2097152 setcache state ok mode writeback policy fifo cleaning 0 dirty 0"

@@ -7,20 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoblk.cache.base import Parts
-from isoblk.cache.caches import CACHES
-from isoblk.cache.setcache import PERSONALITIES, read_line
+from isoblk.caches.base import Parts
+from isoblk.caches.registry import CACHES
+from isoblk.caches.setcache import PERSONALITIES, read_line
 from isoblk.errors import UserError
-from isoblk.guest import caches, target
-from isoblk.guest.knobs import Setting, took_effect
-from isoblk.guest.plan import check_queues, make_plan
-from isoblk.guest.tier import QEMU, UML
-from isoblk.result.model import Identity
+from isoblk.plan import cached as caches
+from isoblk.plan import target
+from isoblk.plan.plan import check_queues, make_plan
+from isoblk.run.options import OptionError
+from isoblk.run.record import Identity
+from isoblk.run.seeds import pass_seed
+from isoblk.run.setting import Setting, took_effect
+from isoblk.run.spec import Options, RunSpec
+from isoblk.run.tier import QEMU, UML
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
-from isoblk.study.model import Options, RunSpec
-from isoblk.study.point import pass_seed
-from isoblk.workload.program import OptionError
 
 STUDIES = Path(__file__).parents[2] / "studies"
 

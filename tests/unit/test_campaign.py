@@ -16,8 +16,8 @@ from isoblk.campaign.study import dry_run, run_study
 from isoblk.errors import RunError, UserError
 from isoblk.machine import StoppedError
 from isoblk.result import earlier
-from isoblk.result.model import StudyRecord
 from isoblk.result.store import read_results
+from isoblk.result.study import StudyRecord
 from isoblk.study.expand import expand
 from isoblk.study.model import Expansion, Study, TenantEntry
 from tests.unit.fakes import IOS, FakeMachine, fake_bench

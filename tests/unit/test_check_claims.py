@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from isoblk import cli
+from isoblk.cli import main as cli
 from isoblk.errors import RunError
 from isoblk.result.store import read_results
-from isoblk.study.model import ClaimEntry, MatrixValue
+from isoblk.run.spec import MatrixValue
+from isoblk.study.model import ClaimEntry
 
 from . import resultgen
 

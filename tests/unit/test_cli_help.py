@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import typer.main
 
-from isoblk import cli
+from isoblk.cli import main as cli
 from isoblk.study.load import load_study
 
 # What has examples in its documents alone.

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from isoblk import cli_report
 from isoblk.analysis.compare import Difference, PointComparison, compare
 from isoblk.analysis.metrics import Analysis, analyse
+from isoblk.cli import report as cli_report
 from isoblk.errors import UserError
 from isoblk.result.store import read_results
 from tests.unit import resultgen

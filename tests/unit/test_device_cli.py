@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from isoblk import cli, cli_device, paths
+from isoblk import paths
 from isoblk.campaign.execute import Bench
+from isoblk.cli import device as cli_device
+from isoblk.cli import main as cli
 from tests.unit.fakes import FakeMachine, fake_bench
 from tests.unit.fioresults import fio_document, fio_job
 

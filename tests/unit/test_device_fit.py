@@ -16,8 +16,9 @@ from isoblk.device.check import Measured
 from isoblk.device.fit import Fit, distance, estimate, knobs, random_reads, refine
 from isoblk.device.greedy import spare_for, write_amplification
 from isoblk.errors import UserError
-from isoblk.study.model import ExpectEntry, FlashModel, VdiskDevice
-from isoblk.study.units import parse_size
+from isoblk.run.spec import FlashModel, VdiskDevice
+from isoblk.run.units import parse_size
+from isoblk.study.model import ExpectEntry
 
 LOADS = [
     ("randread", "4k", 1, "lat_mean_ns"),

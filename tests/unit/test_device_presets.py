@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from isoblk.device.check import TOLERANCE, Measured, in_state, make_spec
 from isoblk.device.text import figure, preset_toml
 from isoblk.errors import UserError
-from isoblk.guest.plan import make_plan
 from isoblk.machine.uml import memory_mib
-from isoblk.study.model import DiskModel, ExpectEntry, FlashModel, VdiskDevice
+from isoblk.plan.plan import make_plan
+from isoblk.run.spec import DiskModel, FlashModel, VdiskDevice
+from isoblk.study.model import ExpectEntry
 from isoblk.study.presets import (
     Preset,
     load_change,

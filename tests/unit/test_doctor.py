@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from isoblk import doctor
-from isoblk.doctor import Check, State
+from isoblk.cli import doctor
+from isoblk.cli.doctor import Check, State
 from isoblk.machine import uml
 
 

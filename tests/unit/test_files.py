@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from isoblk import cli
+from isoblk.cli import main as cli
 from isoblk.errors import RunError, UserError
 from isoblk.files import new_file, new_files, read_text, write_atomically
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoblk.guest.knobs import Setting, check, parse_read_back, took_effect
-from isoblk.guest.shell import ForDevice, write
+from isoblk.run.setting import Setting, check, parse_read_back, took_effect
+from isoblk.run.shell import ForDevice, write
 
 PATH = "/sys/fs/cgroup/t1/io.max"
 

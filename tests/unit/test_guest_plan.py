@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from isoblk.guest.plan import make_plan
-from isoblk.study.model import DeviceEvent, Event
+from isoblk.plan.plan import make_plan
+from isoblk.run.spec import DeviceEvent, Event
 from tests.unit.specs import MS, SECOND, Group, NullBlkDevice, run_spec, tenant
 
 MODEL = {"rbps": 1, "rseqiops": 2, "rrandiops": 3, "wbps": 4, "wseqiops": 5, "wrandiops": 6}

@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from isoblk import cli, kernel
+from isoblk import kernel
 from isoblk.campaign.execute import Bench
+from isoblk.cli import main as cli
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import Kernel, Request, build, cache, source, tools
+from isoblk.kernel import Kernel, Request, build, source, tools
+from isoblk.kernel import store as cache
 from isoblk.kernel.builder import failure, key_of
 from isoblk.paths import presets_dir
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from isoblk import kernel
-from isoblk.cli_kernel import app
+from isoblk.cli.kernel import app
 from isoblk.kernel import Kernel, Progress, Request
 
 MADE = Kernel("6.12.117-abc", "6.12.117", "linux-source-6.12_1", "gcc 12; ld 2", False, Path("/k"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from isoblk import cli_kernel
+from isoblk.cli import kernel as cli_kernel
 from isoblk.errors import RunError, UserError
 from isoblk.kernel import Silent, apt, installed, source
 from isoblk.kernel.installed import Built, Installed, build_installed, find_installed

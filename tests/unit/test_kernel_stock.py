@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from isoblk import cli, kernel
+from isoblk import kernel
+from isoblk.cli import main as cli
 from isoblk.errors import UserError
 from isoblk.kernel import Kernel, Silent, apt, stock
 from tests.unit.test_kernel_build import make_tree

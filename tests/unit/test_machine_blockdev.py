@@ -8,7 +8,7 @@ import pytest
 
 from isoblk.errors import UserError
 from isoblk.machine import blockdev, system
-from isoblk.study.model import HostDevice
+from isoblk.run.spec import HostDevice
 from tests.unit.fakesys import FakeMachine, machine, put
 
 

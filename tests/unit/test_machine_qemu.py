@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from isoblk.campaign.execute import execute, make_job
 from isoblk.errors import UserError
-from isoblk.guest.plan import check_queues, make_plan
-from isoblk.guest.tier import QEMU, SMP, UML
 from isoblk.kernel import Kernel
 from isoblk.machine import initramfs, qemu
 from isoblk.machine.process import failure
+from isoblk.plan.plan import check_queues, make_plan
 from isoblk.report.text import device
+from isoblk.run.tier import QEMU, SMP, UML
 from tests.unit.fakes import FakeMachine, fake_bench
 from tests.unit.specs import NullBlkDevice, VdiskDevice, run_spec
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoblk.analysis.metrics import RunMetrics, analyse, metric_value
+from isoblk.campaign.collect import collect
 from isoblk.errors import RunError, UserError
-from isoblk.guest.plan import Plan
 from isoblk.machine import Ran
+from isoblk.plan.plan import Plan
 from isoblk.report.figures import make_figures
-from isoblk.result.collect import collect
 from isoblk.result.predictions import parse_predictions
 from isoblk.result.store import PREDICTIONS, PREDICTIONS_SCHEMA, read_results
-from isoblk.study.model import DeviceEvent
+from isoblk.run.spec import DeviceEvent
 from tests.unit import resultgen
 from tests.unit.resultgen import PROVENANCE, Made, tenant
 from tests.unit.specs import run_spec

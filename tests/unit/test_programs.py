@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoblk.campaign.sampled import parse_samples, sampled_output
 from isoblk.errors import RunError, UserError
-from isoblk.guest.plan import make_plan
-from isoblk.guest.tier import HOST, QEMU, UML, Tier
-from isoblk.result.model import IoStat
-from isoblk.result.sampled import parse_samples, sampled_output
+from isoblk.plan.plan import make_plan
+from isoblk.programs.base import Job
+from isoblk.programs.registry import PROGRAMS, program_of, read_report
+from isoblk.run.options import OptionError
+from isoblk.run.record import IoStat
+from isoblk.run.spec import Filesystem, HostDevice, Installed, Options, RunSpec, VdiskDevice
+from isoblk.run.tier import HOST, QEMU, UML, Tier
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
-from isoblk.study.model import Filesystem, HostDevice, Installed, Options, RunSpec, VdiskDevice
-from isoblk.workload.program import Job, OptionError
-from isoblk.workload.programs import PROGRAMS, program_of, read_report
 from tests.unit.specs import MS, SECOND, run_spec, tenant
 
 OUTPUTS = Path(__file__).parent / "outputs"

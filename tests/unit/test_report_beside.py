@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from isoblk import cli_report
 from isoblk.analysis.metrics import Analysis, analyse
+from isoblk.cli import report as cli_report
 from isoblk.errors import UserError
 from isoblk.report.beside import beside
 from isoblk.report.page import write_report
 from isoblk.result.store import read_results
-from isoblk.study.model import SchedulerName
+from isoblk.run.spec import SchedulerName
 from tests.unit import resultgen
 from tests.unit.resultgen import Made
 

@@ -13,8 +13,8 @@ from isoblk.report import cached, rows
 from isoblk.report.figures import make_figures
 from isoblk.report.page import render
 from isoblk.report.tables import show
-from isoblk.result.model import CacheReport, Figure, ProgramReport
 from isoblk.result.store import read_results
+from isoblk.run.record import CacheReport, Figure, ProgramReport
 from isoblk.study.load import parse_study
 from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from isoblk import cli_report
 from isoblk.analysis.metrics import analyse
+from isoblk.cli import report as cli_report
 from isoblk.errors import UserError
 from isoblk.report.page import write_report
 from isoblk.result.store import read_results

@@ -6,16 +6,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from isoblk import cli_report
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.compare import compare
 from isoblk.analysis.metrics import Analysis, analyse
+from isoblk.cli import report as cli_report
 from isoblk.report import rows
 from isoblk.report.page import render
-from isoblk.result.model import Figure, ProgramReport
 from isoblk.result.store import read_results
-from isoblk.study.metrics import split_says
-from isoblk.study.model import ClaimEntry, SchedulerName
+from isoblk.run.metrics import split_says
+from isoblk.run.record import Figure, ProgramReport
+from isoblk.run.spec import SchedulerName
+from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen
 from tests.unit.resultgen import Made, tenant
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from isoblk import cli_report
 from isoblk.analysis.metrics import analyse
+from isoblk.cli import report as cli_report
 from isoblk.errors import UserError
 from isoblk.report import rows, text
 from isoblk.report.tables import summary_table

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from isoblk.campaign.collect import collect
 from isoblk.errors import RunError
-from isoblk.guest.plan import Plan
 from isoblk.machine import Ran
-from isoblk.result.collect import collect
+from isoblk.plan.plan import Plan
 from tests.unit.resultgen import PROVENANCE
 from tests.unit.specs import MS, Group, run_spec, tenant
 

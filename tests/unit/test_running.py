@@ -8,22 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from isoblk.campaign.charged import parse_charged
+from isoblk.campaign.sampled import since_first
 from isoblk.errors import RunError, UserError
-from isoblk.guest.plan import make_plan
-from isoblk.guest.tier import HOST, Place
 from isoblk.machine import journal as book
 from isoblk.machine import running
 from isoblk.machine.journal import SubtreeControl, Weights
-from isoblk.result.charged import parse_charged
-from isoblk.result.model import IoStat
-from isoblk.result.sampled import since_first
+from isoblk.plan.plan import make_plan
+from isoblk.run.record import IoStat
+from isoblk.run.shares import effective_shares
+from isoblk.run.spec import CgroupVersion, HostDevice, RunSpec
+from isoblk.run.tier import HOST, Place
 from isoblk.study.check import check_study
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
-from isoblk.study.model import CgroupVersion, HostDevice, RunSpec, Study
+from isoblk.study.model import Study
 from isoblk.study.onhost import on_host
-from isoblk.study.shares import effective_shares
-from isoblk.study.source import Source
+from isoblk.study.text import Source
 from tests.unit.fakesys import put
 
 STUDY = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from isoblk import paths
-from isoblk.cli_study import app
+from isoblk.cli.study import app
 from isoblk.errors import UserError
 from isoblk.study.load import load_study
 from isoblk.study.model import Study

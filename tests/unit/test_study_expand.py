@@ -10,22 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoblk.errors import UserError
+from isoblk.run.limits import IO_COST_MODEL
+from isoblk.run.metrics import METRICS, split_metric
+from isoblk.run.seeds import tenant_seed
+from isoblk.run.shares import effective_shares, parent_of
+from isoblk.run.spec import Group, NullBlkDevice, PlannedRun, Tenant, VdiskDevice, Workload
 from isoblk.study.expand import expand, resolve
-from isoblk.study.limits import IO_COST_MODEL
 from isoblk.study.load import parse_study
-from isoblk.study.metrics import METRICS, split_metric
-from isoblk.study.model import (
-    Expansion,
-    Group,
-    NullBlkDevice,
-    PlannedRun,
-    Tenant,
-    VdiskDevice,
-    Workload,
-)
-from isoblk.study.point import tenant_seed
+from isoblk.study.model import Expansion
 from isoblk.study.presets import load_device
-from isoblk.study.shares import effective_shares, parent_of
 
 HEAD = 'name = "s"\ndevice = "fast"\n'
 TENANTS = '[[tenant]]\nname = "t"\ncount = 4\nweight = [1000, 500, 250, 100]\n'

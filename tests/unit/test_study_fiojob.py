@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoblk.errors import UserError
+from isoblk.run.spec import RunSpec
 from isoblk.study.expand import expand
 from isoblk.study.fiojob import from_fio
 from isoblk.study.load import parse_study
-from isoblk.study.model import RunSpec
 
 P0_JOB = """\
 ; the weights experiment

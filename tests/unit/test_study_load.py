@@ -9,7 +9,7 @@ import pytest
 from isoblk import paths
 from isoblk.errors import UserError
 from isoblk.study.load import load_study, parse_study
-from isoblk.study.source import Source
+from isoblk.study.text import Source
 from isoblk.trace.synth import load_recipe
 
 SHIPPED = sorted((paths.presets_dir().parent).glob("*.toml"))

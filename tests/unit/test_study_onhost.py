@@ -9,14 +9,15 @@ import pytest
 
 from isoblk.campaign.execute import make_job
 from isoblk.errors import UserError
-from isoblk.guest.plan import make_plan
-from isoblk.guest.tier import HOST, Place
+from isoblk.plan.plan import make_plan
+from isoblk.run.spec import CgroupVersion, HostDevice, RunSpec
+from isoblk.run.tier import HOST, Place
 from isoblk.study.check import check_study
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
-from isoblk.study.model import CgroupVersion, HostDevice, RunSpec, Study
+from isoblk.study.model import Study
 from isoblk.study.onhost import on_host
-from isoblk.study.source import Source
+from isoblk.study.text import Source
 from tests.unit.specs import SECOND, Group, run_spec, tenant
 
 DISK = HostDevice(name="sdb", what="FAST SSD", size=1 << 30)
@@ -209,7 +210,7 @@ def test_a_run_is_named_alike_whatever_number_its_loop_device_has() -> None:
 
 
 def test_the_command_line_must_name_one_disk(tmp_path: Path) -> None:
-    from isoblk import cli_host  # noqa: PLC0415
+    from isoblk.cli import host as cli_host  # noqa: PLC0415
     from isoblk.machine.host import Loop  # noqa: PLC0415
 
     assert cli_host.target("/dev/sdb", None, tmp_path) == "/dev/sdb"

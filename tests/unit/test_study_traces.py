@@ -17,16 +17,17 @@ from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import execute, make_job
 from isoblk.campaign.study import run_study
 from isoblk.errors import RunError, UserError
-from isoblk.guest.plan import make_plan
+from isoblk.plan.plan import make_plan
+from isoblk.programs.blkload import parse_results
 from isoblk.report import rows
-from isoblk.result.model import Lateness, ReplayTotals
 from isoblk.result.store import read_results
+from isoblk.run.record import Lateness, ReplayTotals
+from isoblk.run.spec import RunSpec, Trace, Workload
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
-from isoblk.study.model import RunSpec, Study, Trace, Workload
+from isoblk.study.model import Study
 from isoblk.study.notes import notes
 from isoblk.study.traces import ends_ns, file_of, find_trace
-from isoblk.workload.blkload import parse_results
 from tests.unit.fakes import FakeMachine, fake_bench
 from tests.unit.isotrace import Rec, packed, write_trace
 from tests.unit.resultgen import Made, tenant, write

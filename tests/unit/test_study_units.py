@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoblk.study.units import (
+from isoblk.run.units import (
     LARGEST,
     SIZE_SUFFIXES,
     TIME_SUFFIXES,

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from isoblk.capture.session import Captured
-from isoblk.cli_capture import _account
-from isoblk.cli_trace import app
+from isoblk.cli.capture import _account
+from isoblk.cli.trace import app
 from isoblk.errors import UserError
 from isoblk.trace.compact import read_header
 from isoblk.trace.convert import import_trace

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isoblk import cli
+from isoblk.cli import main as cli
 from isoblk.errors import UserError
 from isoblk.trace.batch import TIME_UNITS
 from isoblk.trace.convert import import_trace

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoblk import cli
+from isoblk.cli import main as cli
 from isoblk.errors import UserError
 from isoblk.trace import formats
 from isoblk.trace.batch import TIME_UNITS

@@ -18,17 +18,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isoblk import cli
+from isoblk.cli import main as cli
 from isoblk.errors import IsoblkError, UserError
-from isoblk.guest import shell
-from isoblk.guest.plan import make_plan
-from isoblk.guest.shell import ForDevice, Here, Quoted, fill, render, run, write
-from isoblk.guest.tier import HOST, QEMU, UML, Tier
+from isoblk.plan.plan import make_plan
+from isoblk.run import shell
+from isoblk.run.shell import ForDevice, Here, Quoted, fill, render, run, write
+from isoblk.run.spec import HostDevice, RunSpec
+from isoblk.run.tier import HOST, QEMU, UML, Tier
 from isoblk.study.expand import expand, resolve
 from isoblk.study.load import parse_study
-from isoblk.study.model import HostDevice, RunSpec, Study
+from isoblk.study.model import Study
 from isoblk.study.onhost import on_host
-from isoblk.study.source import Source
+from isoblk.study.text import Source
 from tests.unit.shellwords import Token, tokens
 
 TIERS = (UML, QEMU, HOST)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoblk.campaign.charged import parse_charged
 from isoblk.errors import RunError
-from isoblk.result.charged import parse_charged
-from isoblk.result.model import IoStat, OpTotals
-from isoblk.study.model import RunSpec
-from isoblk.workload import blkload, fio
+from isoblk.programs import blkload, fio
+from isoblk.run.record import IoStat, OpTotals
+from isoblk.run.spec import RunSpec
 from tests.unit.specs import MS, run_spec, tenant
 
 RESULTS = """\

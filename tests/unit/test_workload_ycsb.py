@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoblk.errors import RunError, UserError
-from isoblk.guest.shell import render
-from isoblk.study.model import Options
-from isoblk.workload import ycsb_jars
-from isoblk.workload.program import Job, OptionError
-from isoblk.workload.ycsb import Ycsb, parse
+from isoblk.programs import ycsb_jars
+from isoblk.programs.base import Job
+from isoblk.programs.ycsb import Ycsb, parse
+from isoblk.run.options import OptionError
+from isoblk.run.shell import render
+from isoblk.run.spec import Options
 from tests.unit.specs import SECOND, run_spec, tenant
 
 # As YCSB 0.17 prints it.

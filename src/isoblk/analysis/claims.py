@@ -15,8 +15,9 @@ from typing import Literal
 
 from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.analysis.stats import Estimate, estimate
+from isoblk.run.spec import SCHEDULER, label
 from isoblk.study.model import ClaimEntry
-from isoblk.study.point import SCHEDULER, applies, label
+from isoblk.study.point import applies
 
 Verdict = Literal["holds", "fails", "undecided"]
 

@@ -10,7 +10,7 @@ import msgspec
 from isoblk.analysis.load import load
 from isoblk.analysis.metrics import RUN_METRICS, Analysis, PointView
 from isoblk.analysis.stats import welch_p
-from isoblk.study.metrics import SAYS
+from isoblk.run.metrics import SAYS
 
 FEW_TENANTS = 8  # up to so many are compared one by one
 SIGNIFICANT = 0.05

@@ -13,8 +13,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from isoblk.study.limits import OWN_WEIGHT
-from isoblk.study.model import Group, Tenant
+from isoblk.run.limits import OWN_WEIGHT
+from isoblk.run.spec import Group, Tenant
 
 DEFAULT_WEIGHT = 100  # of a cgroup that the study does not name, as the kernel's
 

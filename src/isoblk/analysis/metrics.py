@@ -21,11 +21,11 @@ from isoblk.analysis.latency import ALL, DATA_OPS, LatencyStats
 from isoblk.analysis.load import load
 from isoblk.analysis.stats import Estimate
 from isoblk.analysis.timeline import Change, Windows
-from isoblk.result.model import ProgramReport, ReplayTotals, RunRecord, TenantResult
 from isoblk.result.store import ResultSet, Run
-from isoblk.study.metrics import CACHE, CACHE_FIGURES, SAYS, split_says
-from isoblk.study.model import PlannedRun, RunSpec
-from isoblk.study.point import SCHEDULER, scheduler_of
+from isoblk.run.metrics import CACHE, CACHE_FIGURES, SAYS, split_says
+from isoblk.run.record import ProgramReport, ReplayTotals, RunRecord, TenantResult
+from isoblk.run.spec import SCHEDULER, PlannedRun, RunSpec
+from isoblk.study.point import scheduler_of
 
 Point = tuple[tuple[str, str], ...]
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from isoblk.study.model import RunSpec
+from isoblk.run.spec import RunSpec
 
 SETTLED_BELOW = 0.01  # error of a prediction
 _MS = 1_000_000

@@ -14,7 +14,7 @@ from itertools import pairwise
 import polars as pl
 
 from isoblk.analysis import maxmin
-from isoblk.study.model import HostDevice, RunSpec
+from isoblk.run.spec import HostDevice, RunSpec
 
 WINDOW_MS = 100
 CONVERGED_BELOW = 0.05  # share error, and

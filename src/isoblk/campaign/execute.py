@@ -11,21 +11,21 @@ from pathlib import Path
 import msgspec
 
 from isoblk import __version__
+from isoblk.campaign.collect import collect
 from isoblk.errors import IsoblkError, RunError
-from isoblk.guest.plan import Plan, make_plan
-from isoblk.guest.tier import UML, Tier
 from isoblk.kernel import Kernel, build_modules
 from isoblk.machine import Machine, StoppedError
 from isoblk.machine.host import Session
 from isoblk.machine.uml import memory_mib
-from isoblk.result.collect import collect
-from isoblk.result.model import Provenance
+from isoblk.plan.plan import Plan, make_plan
+from isoblk.programs.blkload import trace_file
+from isoblk.programs.registry import program_file, program_of
 from isoblk.result.store import FORMAT, Run, read_run, run_dir
-from isoblk.study.model import RunSpec, Tenant
+from isoblk.run.record import Provenance
+from isoblk.run.spec import RunSpec, Tenant
+from isoblk.run.tier import UML, Tier
 from isoblk.study.presets import memory_bytes
 from isoblk.study.traces import file_of
-from isoblk.workload.blkload import trace_file
-from isoblk.workload.programs import program_file, program_of
 
 # Modules of the kernel's own: a device, and what the modules' tests need.
 _KERNELS_MODULES = (

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from isoblk.cache.caches import CACHES
+from isoblk.caches.registry import CACHES
 from isoblk.errors import UserError
-from isoblk.guest.tier import UML
 from isoblk.kernel.tools import install_command, missing
-from isoblk.study.model import Expansion, Installed, RunSpec, Workload
-from isoblk.workload.programs import program_of
+from isoblk.programs.registry import program_of
+from isoblk.run.spec import Installed, RunSpec, Workload
+from isoblk.run.tier import UML
+from isoblk.study.model import Expansion
 
 _FIO = {"fio": "fio"}
 _PARTITIONS = {"addpart": "util-linux", "delpart": "util-linux"}

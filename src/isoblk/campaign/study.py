@@ -15,21 +15,15 @@ import msgspec
 
 from isoblk.campaign.execute import Bench, Job, execute, make_job
 from isoblk.errors import IsoblkError, UserError
-from isoblk.guest.plan import make_plan
-from isoblk.guest.tier import UML, Tier
+from isoblk.plan.plan import make_plan
 from isoblk.result import earlier
-from isoblk.result.model import RunRecord, StudyRecord, StudyRun
-from isoblk.result.store import (
-    FORMAT,
-    ResultSet,
-    Run,
-    read_results,
-    read_run,
-    run_dir,
-    write_study,
-)
+from isoblk.result.store import FORMAT, ResultSet, Run, read_results, read_run, run_dir, write_study
+from isoblk.result.study import StudyRecord, StudyRun
+from isoblk.run.record import RunRecord
+from isoblk.run.spec import PlannedRun, RunSpec
+from isoblk.run.tier import UML, Tier
 from isoblk.study.expand import resolve
-from isoblk.study.model import Expansion, PlannedRun, RunSpec
+from isoblk.study.model import Expansion
 
 _LOCK = ".lock"
 # A run's directory: done, being made, or what a failed one left.

@@ -7,11 +7,11 @@ from tempfile import TemporaryDirectory
 
 from isoblk.campaign.execute import Bench
 from isoblk.errors import RunError
-from isoblk.guest.plan import CONFIGFS, DISK, HOST, prologue, scheduler_modules
-from isoblk.guest.shell import render
 from isoblk.machine import Ran
 from isoblk.machine.uml import memory_mib
-from isoblk.study.point import OWN_ELEVATORS
+from isoblk.plan.plan import CONFIGFS, DISK, HOST, prologue, scheduler_modules
+from isoblk.run.shell import render
+from isoblk.schedulers.registry import OWN_ELEVATORS
 
 # All that a run may ask for, in the order in which they load.
 MODULES = (

@@ -23,7 +23,7 @@ from isoblk.capture.target import SECTOR, Target, lies_on
 from isoblk.errors import UserError
 from isoblk.files import check_new, new_files
 from isoblk.machine import system
-from isoblk.study.model import CgroupVersion
+from isoblk.run.spec import CgroupVersion
 from isoblk.trace.compact import Header, scratch, writing
 from isoblk.trace.names import VERSION, Names, StreamName, names_file, write_names
 

@@ -15,18 +15,11 @@ from isoblk.analysis.latency import ALL, PERCENTILES, by_tenant, percentile
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.errors import RunError, UserError
 from isoblk.result.store import Run
-from isoblk.study.limits import IODEPTH, NUMJOBS, PERCENT
-from isoblk.study.model import (
-    Device,
-    ExpectEntry,
-    RunSpec,
-    Scheduler,
-    Tenant,
-    VdiskDevice,
-    Workload,
-)
-from isoblk.study.point import tenant_seed
-from isoblk.study.units import parse_size, parse_time
+from isoblk.run.limits import IODEPTH, NUMJOBS, PERCENT
+from isoblk.run.seeds import tenant_seed
+from isoblk.run.spec import Device, RunSpec, Scheduler, Tenant, VdiskDevice, Workload
+from isoblk.run.units import parse_size, parse_time
+from isoblk.study.model import ExpectEntry
 
 TOLERANCE = 0.05
 """How far a model may be from its source, relative."""

@@ -10,9 +10,10 @@ from typing import Any, Literal, cast
 import msgspec
 
 from isoblk.errors import UserError
-from isoblk.study.limits import IODEPTH, NUMJOBS
-from isoblk.study.model import ExpectEntry, ExpectMetric, RwMode
-from isoblk.study.units import format_size, parse_size
+from isoblk.run.limits import IODEPTH, NUMJOBS
+from isoblk.run.spec import RwMode
+from isoblk.run.units import format_size, parse_size
+from isoblk.study.model import ExpectEntry, ExpectMetric
 
 State = Literal["fresh", "steady"]
 

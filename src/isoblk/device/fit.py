@@ -16,9 +16,10 @@ import msgspec
 from isoblk.device.check import Measured
 from isoblk.device.greedy import spare_for, write_amplification
 from isoblk.errors import UserError
-from isoblk.study import limits
-from isoblk.study.model import DiskModel, ExpectEntry, FlashModel, VdiskDevice
-from isoblk.study.units import parse_size
+from isoblk.run import limits
+from isoblk.run.spec import DiskModel, FlashModel, VdiskDevice
+from isoblk.run.units import parse_size
+from isoblk.study.model import ExpectEntry
 
 # No flash takes so long to answer alone, no arm and platter are so fast.
 _HARD_DISK_NS = 2_000_000

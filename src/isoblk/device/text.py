@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from isoblk.device.check import Measured
-from isoblk.study.model import ExpectEntry, ExpectMetric, VdiskDevice
+from isoblk.run.spec import VdiskDevice
+from isoblk.study.model import ExpectEntry, ExpectMetric
 
 _INTEGER_DIGITS = 100  # from here on a figure needs no decimals
 

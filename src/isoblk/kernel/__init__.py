@@ -3,17 +3,9 @@
 
 from isoblk.kernel import stock
 from isoblk.kernel.builder import Request, build, find
-from isoblk.kernel.cache import (
-    DEFAULT_VERSION,
-    Arch,
-    Cleaned,
-    Kernel,
-    clean,
-    hold,
-    list_kernels,
-)
 from isoblk.kernel.modules import build_modules, host_library, ready_modules
 from isoblk.kernel.progress import Progress, Silent
+from isoblk.kernel.store import DEFAULT_VERSION, Arch, Cleaned, Kernel, clean, hold, list_kernels
 
 __all__ = [
     "DEFAULT_VERSION",

@@ -17,9 +17,10 @@ from tempfile import mkdtemp
 
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.files import write_atomically
-from isoblk.kernel import cache, config, source, tools
-from isoblk.kernel.cache import Arch, Kernel
+from isoblk.kernel import config, source, tools
+from isoblk.kernel import store as cache
 from isoblk.kernel.progress import Progress
+from isoblk.kernel.store import Arch, Kernel
 from isoblk.paths import kernel_tree
 
 # Part of every key: count up when a change here would give another kernel.

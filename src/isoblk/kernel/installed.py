@@ -16,7 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
 
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import apt, cache, source, tools
+from isoblk.kernel import apt, source, tools
+from isoblk.kernel import store as cache
 from isoblk.kernel.builder import Make
 from isoblk.kernel.modules import module_sources
 from isoblk.kernel.progress import Progress

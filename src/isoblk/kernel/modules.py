@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import cache, tools
+from isoblk.kernel import store as cache
+from isoblk.kernel import tools
 from isoblk.kernel.builder import Make, failure
-from isoblk.kernel.cache import Kernel
 from isoblk.kernel.progress import Progress, Silent
+from isoblk.kernel.store import Kernel
 from isoblk.paths import kernel_tree
 
 _SOURCES = (".c", ".h")

@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 
 from isoblk.errors import IsoblkError, UserError
 from isoblk.files import write_atomically
-from isoblk.kernel import apt, cache
+from isoblk.kernel import apt
+from isoblk.kernel import store as cache
 from isoblk.kernel.progress import Progress
 
 # Versions that mean the newest package of the suite.

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import apt, cache, source
-from isoblk.kernel.cache import Kernel
+from isoblk.kernel import apt, source
+from isoblk.kernel import store as cache
 from isoblk.kernel.progress import Progress
+from isoblk.kernel.store import Kernel
 
 # Part of every key: count up when a change here would give other files.
 _RECIPE = 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from isoblk.errors import RunError
-from isoblk.guest.tier import Tier
+from isoblk.run.tier import Tier
 
 
 class StoppedError(RunError):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from isoblk.errors import UserError
 from isoblk.machine import system
-from isoblk.study.model import HostDevice
+from isoblk.run.spec import HostDevice
 
 _SECTOR = 512
 _IN_CONTAINER = "run as root; in a container: with --privileged"

@@ -16,14 +16,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from isoblk.cache import contents
-from isoblk.cache.contents import Dirty
-from isoblk.cache.detached import refuse_newer_elsewhere
-from isoblk.cache.manage import dmsetup
-from isoblk.cache.ssd import Ssd
+from isoblk.caches.ondisk import contents
+from isoblk.caches.ondisk.contents import Dirty
+from isoblk.caches.ondisk.ssd import Ssd
 from isoblk.errors import UserError
 from isoblk.machine import system
 from isoblk.machine.blockdev import Disk, disk_numbered, node_of
+from isoblk.machine.detached import refuse_newer_elsewhere
+from isoblk.machine.mapper import dmsetup
 from isoblk.machine.users import below, number_at, refuse_in_use
 
 _ROOT = "run as root"

@@ -19,8 +19,6 @@ import msgspec
 
 from isoblk import paths
 from isoblk.errors import UserError
-from isoblk.guest.programs import mount_point, partition
-from isoblk.guest.tier import HOST, Place, Tier
 from isoblk.kernel import Kernel
 from isoblk.kernel.tools import install_command, missing
 from isoblk.machine import Ran, blockdev, system
@@ -38,8 +36,10 @@ from isoblk.machine.journal import (
     read_queue,
 )
 from isoblk.machine.process import DIE_WITH_PARENT, PATH, Processes
-from isoblk.study.model import CgroupVersion, HostDevice
-from isoblk.study.point import OWN_ELEVATORS
+from isoblk.plan.programs import mount_point, partition
+from isoblk.run.spec import CgroupVersion, HostDevice
+from isoblk.run.tier import HOST, Place, Tier
+from isoblk.schedulers.registry import OWN_ELEVATORS
 
 _LOOP = "loop"
 _CHUNK = 1 << 20

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isoblk.errors import UserError
-from isoblk.guest.tier import QEMU
 from isoblk.kernel import Kernel
 from isoblk.kernel.tools import install_command
 from isoblk.machine import Ran, initramfs
 from isoblk.machine.process import DIE_WITH_PARENT, PATH, Processes
+from isoblk.run.tier import QEMU
 
 _PROGRAM = "qemu-system-x86_64"
 # What the kernel takes for itself on a PC, KASAN's shadow and the initramfs included, on top of

@@ -9,8 +9,9 @@ import msgspec
 from isoblk.errors import UserError
 from isoblk.machine import system
 from isoblk.machine.journal import SubtreeControl, Weights
-from isoblk.study.model import CgroupVersion, Study
-from isoblk.study.point import RUNNING, program_name
+from isoblk.run.spec import RUNNING, CgroupVersion
+from isoblk.study.model import Study
+from isoblk.study.point import program_name
 
 _BY_PROCESS = "pid:"
 _WEIGHTS = (

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from isoblk.guest.tier import SMP
 from isoblk.kernel import Kernel
 from isoblk.machine import Ran
 from isoblk.machine.process import DIE_WITH_PARENT, Processes
 from isoblk.machine.trouble import trouble
 from isoblk.machine.uml import guest_command, preloaded, staged
+from isoblk.run.tier import SMP
 
 
 class Smp:

@@ -13,7 +13,7 @@ from pathlib import Path
 from isoblk.errors import RunError, UserError
 from isoblk.kernel.tools import install_command
 from isoblk.machine.process import PATH
-from isoblk.study.model import CgroupVersion
+from isoblk.run.spec import CgroupVersion
 
 SYS = Path("/sys")
 PROC = Path("/proc")

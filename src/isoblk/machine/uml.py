@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from isoblk.guest.tier import UML
 from isoblk.kernel import Kernel
 from isoblk.machine import Ran
 from isoblk.machine.process import DIE_WITH_PARENT, Processes
 from isoblk.machine.trouble import trouble
+from isoblk.run.tier import UML
 
 # What the guest needs for itself; each tenant's kthread, buckets and windows come on top.
 _MEMORY_MIB = 512

@@ -7,8 +7,8 @@ from statistics import median
 from isoblk.analysis.metrics import Analysis
 from isoblk.report import text
 from isoblk.report.rows import Cell, Column, Table
+from isoblk.run.spec import SCHEDULER, label
 from isoblk.study.model import CompareTable
-from isoblk.study.point import SCHEDULER, label
 
 UNITS = {"total_bps": ("MB/s", 1e6), "total_iops": ("thousand a second", 1e3)}
 """Of a metric: how an axis is titled, and what one of it is."""

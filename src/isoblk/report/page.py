@@ -17,8 +17,8 @@ from isoblk.files import write_atomically
 from isoblk.report import cached, compare, rows, text
 from isoblk.report.beside import Beside, beside
 from isoblk.report.figures import Figure, make_figures
-from isoblk.result.model import Knob
-from isoblk.study.model import RunSpec
+from isoblk.run.record import Knob
+from isoblk.run.spec import RunSpec
 
 _DRAWN = ".figures"  # in a result directory: the names of a report's figures
 MAX_TENANTS = 32  # listed in a run's section

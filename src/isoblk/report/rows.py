@@ -11,11 +11,11 @@ from isoblk.analysis.claims import ClaimResult, Judged
 from isoblk.analysis.latency import ALL
 from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, RunView
 from isoblk.analysis.stats import Estimate, estimate
+from isoblk.programs.registry import PROGRAMS
 from isoblk.report import text
-from isoblk.result.model import ProgramReport, ReplayTotals
-from isoblk.study.metrics import CACHE, SAYS, fill, split_says
+from isoblk.run.metrics import CACHE, SAYS, fill, split_says
+from isoblk.run.record import ProgramReport, ReplayTotals
 from isoblk.study.notes import notes as study_notes
-from isoblk.workload.programs import PROGRAMS
 
 FEW_TENANTS = 8  # up to so many are shown one by one
 IN_TIME_NS = 1_000  # the steps of User Mode Linux's clock make less than this

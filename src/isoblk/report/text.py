@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.analysis.stats import Estimate
-from isoblk.guest.tier import QEMU, SMP, TierName
-from isoblk.result.model import Unit
-from isoblk.study.model import Device, HostDevice, RunSpec, VdiskDevice
+from isoblk.run.record import Unit
+from isoblk.run.spec import Device, HostDevice, RunSpec, VdiskDevice
+from isoblk.run.tier import QEMU, SMP, TierName
 
 _IN_HEAD = ("scheduler", "alone", "calibrate")
 NOTHING = "–"  # noqa: RUF001 (an en dash is what a table's empty cell holds)

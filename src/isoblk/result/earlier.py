@@ -9,8 +9,8 @@ same ones. One that has no run which the study lacks is removed.
 from pathlib import Path
 
 from isoblk.errors import UserError
-from isoblk.result.model import StudyRecord
 from isoblk.result.store import ResultSet, read_results, write_study
+from isoblk.result.study import StudyRecord
 
 DIRECTORY = "earlier"
 _OWN = {"study.json", "runs"}

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from isoblk.result.model import OpTotals, RunRecord, StudyRecord, TenantResult
-from isoblk.study import limits
-from isoblk.study.model import PlannedRun, RunSpec, Tenant
+from isoblk.result.study import StudyRecord
+from isoblk.run import limits
+from isoblk.run.record import OpTotals, RunRecord, TenantResult
+from isoblk.run.spec import PlannedRun, RunSpec, Tenant
 
 _SECOND = 1_000_000_000
 _MILLISECOND = 1_000_000

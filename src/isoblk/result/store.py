@@ -11,8 +11,9 @@ import polars as pl
 
 from isoblk.errors import UserError, printable
 from isoblk.files import write_atomically
-from isoblk.result.model import RunRecord, StudyRecord
 from isoblk.result.sound import wrong_in_run, wrong_in_study
+from isoblk.result.study import StudyRecord
+from isoblk.run.record import RunRecord
 
 FORMAT = 1
 PREDICTIONS = "predictions.parquet"

@@ -7,43 +7,41 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET
 
-from isoblk.guest.tier import QEMU
-from isoblk.study import limits
-from isoblk.study.check_cache import check_cache
-from isoblk.study.check_load import check_load
-from isoblk.study.filesystem import check_options
-from isoblk.study.limits import Range
-from isoblk.study.metrics import METRICS, RATIO, places, split_metric
-from isoblk.study.model import (
-    ClaimEntry,
-    CompareTable,
+from isoblk.programs.registry import program_of
+from isoblk.run import limits
+from isoblk.run.field import Field, FieldError, suggest
+from isoblk.run.limits import Range
+from isoblk.run.metrics import METRICS, RATIO, places, split_metric
+from isoblk.run.spec import (
+    RUNNING,
+    SCHEDULER,
     DeviceEvent,
     Event,
     MatrixValue,
     NullBlkDevice,
     RunSpec,
-    Study,
     VdiskDevice,
-    WorkloadFields,
+    label,
 )
+from isoblk.run.tier import QEMU
+from isoblk.run.units import format_size, format_time
+from isoblk.schedulers.registry import ELEVATORS
+from isoblk.study.check_cache import check_cache
+from isoblk.study.check_load import check_load
+from isoblk.study.filesystem import check_options
+from isoblk.study.model import ClaimEntry, CompareTable, Study, WorkloadFields
 from isoblk.study.point import (
-    ELEVATORS,
-    RUNNING,
-    SCHEDULER,
     Point,
     Slot,
     applies,
     build_run,
-    label,
     origin,
     points,
     program_name,
     scheduler_of,
     slots,
 )
-from isoblk.study.source import Field, FieldError, Source, suggest
-from isoblk.study.units import format_size, format_time
-from isoblk.workload.programs import program_of
+from isoblk.study.text import Source
 
 # Controllers that exist on cgroup v2 only (io.max has a v1 relative with other rules).
 V2_ONLY = frozenset({"io.cost", "io.max", "io.latency"})

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Is a study's cache one that can be made, and do the tenants fit it?"""
 
-from isoblk.cache.caches import CACHES
-from isoblk.study import limits
-from isoblk.study.model import Caching, RunSpec, Study, VdiskDevice
-from isoblk.study.point import cached_bytes, slots, usable_bytes
-from isoblk.study.source import FieldError, suggest
-from isoblk.study.units import format_size
-from isoblk.workload.program import OptionError
-from isoblk.workload.programs import program_of
+from isoblk.caches.registry import CACHES
+from isoblk.programs.registry import program_of
+from isoblk.run import limits
+from isoblk.run.extent import cached_bytes, usable_bytes
+from isoblk.run.field import FieldError, suggest
+from isoblk.run.options import OptionError
+from isoblk.run.spec import Caching, RunSpec, VdiskDevice
+from isoblk.run.units import format_size
+from isoblk.study.model import Study
+from isoblk.study.point import slots
 
 # These limit what a cgroup does to one disk; of a cache's two, it is not clear which.
 _ONE_DISK = ("io.cost", "io.max", "io.latency")

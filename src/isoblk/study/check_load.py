@@ -5,16 +5,18 @@ import re
 
 from msgspec import UNSET
 
-from isoblk.study import limits
-from isoblk.study.limits import Range
-from isoblk.study.model import HostDevice, NullBlkDevice, RunSpec, Study, Trace, Workload
-from isoblk.study.point import OPTIONS, RUNNING, origin
+from isoblk.programs.base import Program
+from isoblk.programs.registry import program_of
+from isoblk.run import limits
+from isoblk.run.field import Field, FieldError
+from isoblk.run.limits import Range
+from isoblk.run.options import OptionError
+from isoblk.run.spec import RUNNING, HostDevice, NullBlkDevice, RunSpec, Trace, Workload
+from isoblk.run.units import format_size, format_time
+from isoblk.study.model import Study
+from isoblk.study.point import OPTIONS, origin
 from isoblk.study.presets import logical_block
-from isoblk.study.source import Field, FieldError
 from isoblk.study.traces import ends_ns
-from isoblk.study.units import format_size, format_time
-from isoblk.workload.program import OptionError, Program
-from isoblk.workload.programs import program_of
 
 _DISTRIBUTION = re.compile(r"(zipf|pareto):(\d+(?:\.\d{1,6})?)", re.ASCII)
 _DISTRIBUTION_HINT = "allowed: random, " + ", ".join(

@@ -15,25 +15,26 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from isoblk.study.limits import IO_COST_MODEL, MAX_BLOCK
-from isoblk.study.metrics import LOST, SERVICE_ERROR
-from isoblk.study.model import (
+from isoblk.programs.registry import program_of
+from isoblk.run.limits import IO_COST_MODEL, MAX_BLOCK
+from isoblk.run.metrics import LOST, SERVICE_ERROR
+from isoblk.run.shares import effective_shares
+from isoblk.run.spec import (
+    RUNNING,
+    SCHEDULER,
     Device,
-    Expansion,
     HostDevice,
     PlannedRun,
     RunSpec,
     Scheduler,
-    Study,
     Tenant,
     VdiskDevice,
     Workload,
 )
-from isoblk.study.point import RUNNING, SCHEDULER, build_run, points, queue_knobs
+from isoblk.run.units import format_size
+from isoblk.study.model import Expansion, Study
+from isoblk.study.point import build_run, points, queue_knobs
 from isoblk.study.presets import logical_block
-from isoblk.study.shares import effective_shares
-from isoblk.study.units import format_size
-from isoblk.workload.programs import program_of
 
 _NONE = Scheduler(name="none", elevator="none")
 

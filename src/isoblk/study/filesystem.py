@@ -8,8 +8,8 @@ stops the machine at an error.
 import re
 from collections.abc import Mapping, Sequence
 
-from isoblk.study.model import FilesystemType
-from isoblk.study.source import Field, FieldError, suggest
+from isoblk.run.field import Field, FieldError, suggest
+from isoblk.run.spec import FilesystemType
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?[bkmgs]?"
 _WORD = r"[A-Za-z0-9_.-]+"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from isoblk.errors import UserError, printable
 from isoblk.files import read_text
-from isoblk.study import limits
-from isoblk.study.units import format_size, format_time
+from isoblk.run import limits
+from isoblk.run.units import format_size, format_time
 
 _DEVICE = "fast"
 _SHOWN = 80  # characters of a line

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from isoblk.errors import UserError
-from isoblk.study import limits
-from isoblk.study.units import format_size, format_time
+from isoblk.run import limits
+from isoblk.run.units import format_size, format_time
 from isoblk.trace.compact import Header, read_header
 from isoblk.trace.names import Names, StreamName, read_names
 from isoblk.trace.record import MOST_STREAMS

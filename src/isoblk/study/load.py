@@ -8,12 +8,13 @@ from typing import Any
 from isoblk import toml
 from isoblk.errors import UserError, is_printed, printable
 from isoblk.files import read_text
+from isoblk.run.field import Field, FieldError
+from isoblk.run.typed import convert
 from isoblk.study.check import check_study
 from isoblk.study.model import Study
 from isoblk.study.presets import HOST
 from isoblk.study.scale import scaled
-from isoblk.study.source import Field, FieldError, Source
-from isoblk.study.typed import convert
+from isoblk.study.text import Source
 
 # Fields for readers, which may have several lines.
 _PROSE = frozenset({"description", "source", "text", "title", "why"})

@@ -3,11 +3,12 @@
 
 from collections.abc import Iterable
 
-from isoblk.study.model import RunSpec
-from isoblk.study.point import NR_REQUESTS, OWN_ELEVATORS
+from isoblk.run.spec import RunSpec
+from isoblk.run.units import format_time
+from isoblk.schedulers.registry import OWN_ELEVATORS
+from isoblk.study.point import NR_REQUESTS
 from isoblk.study.presets import hardware_tags
 from isoblk.study.traces import ends_ns
-from isoblk.study.units import format_time
 from isoblk.trace.plausible import doubt
 
 # blk-mq gives a scheduler twice the device's tags, counting at most BLKDEV_DEFAULT_RQ of

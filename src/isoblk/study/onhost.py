@@ -9,10 +9,12 @@ import msgspec
 from msgspec import UNSET
 
 from isoblk.errors import UserError
+from isoblk.run.field import FieldError
+from isoblk.run.spec import SCHEDULER, CgroupVersion, HostDevice
+from isoblk.schedulers.registry import elevator_of
 from isoblk.study.check import V2_ONLY
-from isoblk.study.model import CgroupVersion, HostDevice, Study, WorkloadFields
-from isoblk.study.point import SCHEDULER, elevator_of
-from isoblk.study.source import FieldError, Source
+from isoblk.study.model import Study, WorkloadFields
+from isoblk.study.text import Source
 
 # What the command line and the machine say, by the first words of a matrix key.
 _FIXED = {

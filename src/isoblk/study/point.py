@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The points of a study's matrix, and the run that each point is."""
 
-import hashlib
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,50 +9,53 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from isoblk.cache.caches import CACHES
+from isoblk.caches.registry import CACHES
 from isoblk.errors import UserError
-from isoblk.study import limits
-from isoblk.study.model import (
+from isoblk.run import limits
+from isoblk.run.extent import usable_bytes
+from isoblk.run.field import Field, FieldError, suggest
+from isoblk.run.seeds import pass_seed, tenant_seed
+from isoblk.run.shares import effective_shares, parent_of
+from isoblk.run.spec import (
+    RUNNING,
+    SCHEDULER,
     Caching,
-    CachingTable,
     Device,
     DeviceEvent,
     Event,
-    EventEntry,
     Filesystem,
-    FilesystemTable,
     Group,
-    MatrixValue,
     Options,
     RunSpec,
-    RunTable,
     Scheduler,
-    Study,
     Tenant,
-    TenantEntry,
     Trace,
     VdiskDevice,
     Workload,
+    label,
+)
+from isoblk.run.typed import convert
+from isoblk.run.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
+from isoblk.schedulers.registry import ELEVATORS, elevator_of
+from isoblk.study.model import (
+    CachingTable,
+    EventEntry,
+    FilesystemTable,
+    RunTable,
+    Study,
+    TenantEntry,
     WorkloadFields,
 )
 from isoblk.study.presets import hardware_tags, load_change, load_device
-from isoblk.study.shares import effective_shares, parent_of
-from isoblk.study.source import Field, FieldError, suggest
 from isoblk.study.traces import find_trace
-from isoblk.study.typed import convert
-from isoblk.study.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
 
-SCHEDULER = "scheduler"
 OPTIONS = "options"
 NR_REQUESTS = "nr_requests"
 # Tables of a study that only one controller reads.
 _TABLES_OF = {"io_cost": "io.cost", "io_max": "io.max", "io_latency": "io.latency"}
-# The elevators of kernel/sched: they share one policy, isoblk_share's.
-OWN_ELEVATORS = ("isoblk", "kyber-fair", "feedbac", "cfq")
 # Schedulers and controllers under which a tenant may have a latency target, and the key for it.
 _WITH_TARGETS = ("isoblk", "kyber-fair", "feedbac", "io.latency")
 _TARGET = "latency_target"
-ELEVATORS = ("mq-deadline", "kyber", "bfq", *OWN_ELEVATORS)
 
 _BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
 # What a trace says itself, and what only a trace has.
@@ -65,8 +67,6 @@ _OF_A_TRACE = ("trace_stream", "replay", "speed", "trace_fit", "trace_loop")
 # More than a disk has tags: what a trace has under way at one time is its own affair.
 _REPLAY_IODEPTH = 1024
 _SIZES = frozenset({"bs", "offset", "offset_increment", "size", "memory"})
-# A load that is there already, whatever it is, and what can be said of it.
-RUNNING = "running"
 _OF_A_RUNNING = frozenset({"workload"})
 # Beside tenants that are running, the cgroup that all others are in.
 _OWN_GROUP = "isoblk"
@@ -78,7 +78,6 @@ _TIMES = {
     "startdelay": "s",
     "runtime": "s",
 }  # unit of a plain number
-_PASS_SEED = 1_000_003  # between two passes; any odd number
 _NO_GROUP_WEIGHT = 100  # the kernel's default
 _PLAIN_KEYS = (
     *(SCHEDULER, "device", "cache", "ssd"),
@@ -104,13 +103,6 @@ class Point:
     labels: dict[str, str]
     study: Study
     overridden: dict[Field, str]
-
-
-def label(value: MatrixValue) -> str:
-    """A matrix value as text: what a run's `point` holds, and a claim's `where` matches."""
-    if isinstance(value, list):
-        return "/".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def scheduler_of(key: str) -> str:
@@ -310,16 +302,6 @@ def origin(study: Study, entry: int, name: str) -> Field:
     return ("tenant", entry)
 
 
-def tenant_seed(seed: int, index: int) -> int:
-    """The generator's randseed for the tenant at `index` in a run with `seed`.
-
-    The first 4 bytes of SHA-256 over "SEED INDEX", big-endian, and 1 if they are 0: the
-    same on every machine, and neighbours have nothing in common.
-    """
-    digest = hashlib.sha256(f"{seed} {index}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") or 1
-
-
 def build_run(point: Point, repeat: int) -> RunSpec:
     """The point's run of kind "share". What other runs must give first is None.
 
@@ -507,23 +489,6 @@ def _program_options(study: Study, entry: int) -> Options | None:
     return {**from_shared, **(own.options if own.options is not UNSET else {})}
 
 
-def usable_bytes(device: Device, caching: Caching | None) -> int:
-    """What the tenants have of the device."""
-    if caching is None:
-        return device.size
-    return caching.working_set or cached_bytes(caching)
-
-
-def cached_bytes(caching: Caching) -> int:
-    """Size of the cached device, as good as: bcache's is less by its superblock."""
-    return caching.ssd_bytes if caching.cache == "ssd" else caching.origin_bytes
-
-
-def pass_seed(seed: int, passes: int) -> int:
-    """A tenant's seed in a pass that comes `passes` after one with `seed`, or before it."""
-    return (seed + passes * _PASS_SEED) % (1 << 32) or 1
-
-
 def _in_pass(tenant: Tenant, passes: int) -> Tenant:
     """The tenant in the last of so many passes: what it does in one does not depend on how many
     are to come."""
@@ -685,11 +650,6 @@ def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
             path = parent_of(path)
         inner.update(dict.fromkeys(reversed(above)))
     return tuple(Group(path=path, weight=weights.get(path, _NO_GROUP_WEIGHT)) for path in inner)
-
-
-def elevator_of(name: str) -> str:
-    """What goes to queue/scheduler: a controller works on top of none."""
-    return "none" if name.startswith("io.") else name
 
 
 def _scheduler(study: Study, tenants: tuple[Tenant, ...], groups: tuple[Group, ...]) -> Scheduler:

@@ -10,21 +10,20 @@ import msgspec
 from isoblk import paths, toml
 from isoblk.errors import UserError
 from isoblk.files import read_text
-from isoblk.study import limits
-from isoblk.study.limits import Range
-from isoblk.study.model import (
+from isoblk.run import limits
+from isoblk.run.field import Field, FieldError, suggest
+from isoblk.run.limits import Range
+from isoblk.run.spec import (
     AttributeValue,
     Device,
-    DeviceTable,
     DiskModel,
-    ExpectEntry,
     FlashModel,
     HostDevice,
     NullBlkDevice,
     VdiskDevice,
 )
-from isoblk.study.source import Field, FieldError, suggest
-from isoblk.study.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
+from isoblk.run.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
+from isoblk.study.model import DeviceTable, ExpectEntry
 
 DRIVERS: dict[str, type[VdiskDevice] | type[NullBlkDevice]] = {
     "vdisk": VdiskDevice,

@@ -4,8 +4,8 @@
 import re
 from typing import Any
 
-from isoblk.study.source import Field, FieldError
-from isoblk.study.units import format_size, parse_size
+from isoblk.run.field import Field, FieldError
+from isoblk.run.units import format_size, parse_size
 
 _SCALED = re.compile(r"(?P<number>\d+)(?P<suffix>[kmgt]?)/scale", re.ASCII | re.IGNORECASE)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from isoblk.study import limits
-from isoblk.study.limits import Range
-from isoblk.study.metrics import METRICS
+from isoblk.run import limits
+from isoblk.run.limits import Range
+from isoblk.run.metrics import METRICS
 from isoblk.study.model import Study
 from isoblk.study.presets import preset_names
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from isoblk.errors import UserError
-from isoblk.study.model import Trace, Workload
+from isoblk.run.spec import Trace, Workload
 from isoblk.trace import resolve
 from isoblk.trace.compact import read_header
 from isoblk.trace.resolve import is_stand_in, one_stream

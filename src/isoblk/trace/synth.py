@@ -16,7 +16,7 @@ import numpy as np
 from isoblk import toml
 from isoblk.errors import UserError
 from isoblk.files import read_text
-from isoblk.study.units import parse_size, parse_time
+from isoblk.run.units import parse_size, parse_time
 from isoblk.trace.compact import Header, Writer
 from isoblk.trace.record import (
     LARGEST_REQUEST,

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A cache that is in use: attached, changed, cleaned and taken away.
+
+What a cache still has to write to its origin is known for sure only while the device is suspended:
+a write that was under way when the mode changed becomes dirty when it ends. So a cache is taken
+away in a suspension in which nothing was found dirty. Its new table is loaded within, too; one that
+waited for a later resume, whoever makes it, could take dirty blocks out of sight.
+
+Whatever goes wrong, an interrupt included, each function leaves a device that is not suspended and
+has no table waiting, and the cache as it was or, if that was done, as it was to be. File systems
+are not frozen: who writes meanwhile waits, and no more is needed.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from isoblk.cachectl.manage import (
+    DIRTYING,
+    ORIGIN_SUFFIX,
+    THROUGH,
+    State,
+    Volume,
+    find,
+    limits,
+    line_of,
+    names,
+    refused,
+    table,
+)
+from isoblk.caches.setcache import TARGET, Line, Personality
+from isoblk.errors import RunError, UserError
+from isoblk.machine.journal import undisturbed
+from isoblk.machine.mapper import Mapper
+from isoblk.run.spec import Options
+
+_POLL_S = 0.2
+# Looks at a cache in a row that see nothing cleaned: a minute.
+_PATIENCE = 300
+# Suspensions until nothing is dirty. Two do, unless somebody else changes the mode or looks at the
+# device meanwhile, as udev does.
+_TRIES = 10
+# For each thing that has to be put back.
+_INSISTENCE = 3
+# A UUID that device-mapper takes has 128 characters; the kernel's identity has 127, with its "dm:".
+_UUID_LENGTH = 120
+
+Told = Callable[[int, int], None]
+"""Is called with blocks cleaned, and all that are to be."""
+
+
+def _silent(done: int, total: int) -> None:
+    del done, total
+
+
+def attach(name: str, ssd: Volume, line: Line, mapper: Mapper, word: str = "") -> State:
+    """Put a cache in the place of a device-mapper device's table, while it is in use.
+
+    Until the swap nothing changes for its users, and if it fails the device is as it was.
+
+    Args:
+        name: the device.
+        ssd: found fit.
+        line: what cache.
+        mapper: dmsetup.
+        word: what to call the device if it has no UUID.
+
+    Raises:
+        UserError: it is no such device, or is a cache. RunError: the kernel refuses.
+    """
+    if name not in names(mapper):
+        raise UserError(
+            f"no device-mapper device is called {name!r}",
+            next="isoblk cache create, for a device that nobody uses",
+        )
+    below = f"{name}{ORIGIN_SUFFIX}"
+    if below in names(mapper):
+        raise UserError(f"there is a device-mapper device {below!r}", next="remove or rename it")
+    # Without the keys dm-crypt would get another one.
+    former = mapper("table", "--showkeys", name).rstrip("\n")
+    rows = [row.split() for row in former.splitlines() if row.strip()]
+    if any(row[2] == TARGET for row in rows):
+        raise UserError("is a cache already", where=name)
+    if not rows:
+        raise UserError("has no table", where=name)
+    _refuse_unsettled(name, mapper)
+    sectors = int(rows[-1][0]) + int(rows[-1][1])
+    made = table(f"/dev/mapper/{below}", ssd.number, sectors, line)
+    try:
+        mapper("create", below, *_uuid_words(name, word, mapper), table=former)
+        mapper("load", name, table=made)
+        mapper("suspend", "--nolockfs", name)
+        mapper("resume", name)
+    except BaseException as error:
+        attached = _detach(name, former, mapper)
+        if not isinstance(error, RunError):
+            raise
+        # It may have failed after all was done.
+        if not attached:
+            raise refused(error, name, ssd) from None
+    return find(name, mapper)
+
+
+def _uuid_words(name: str, word: str, mapper: Mapper) -> list[str]:
+    """A UUID for NAME-origin, which then is another device than all others: by that of NAME."""
+    uuid = mapper("info", "-c", "--noheadings", "-o", "uuid", name).strip() or word
+    if not uuid:
+        return []
+    made = f"isoblk-{uuid}"
+    if len(made) > _UUID_LENGTH:
+        made = f"isoblk-{hashlib.sha256(uuid.encode()).hexdigest()}"
+    return ["--uuid", made]
+
+
+def _detach(name: str, former: str, mapper: Mapper) -> bool:
+    """Undo what an attach that failed has done; but whether the cache is there and works: then
+    leave it."""
+    with _putting_back(name, mapper) as stubborn:
+        if _is_cache(name, stubborn):
+            if not _suspended(name, stubborn):
+                return True
+            # It never began, so nobody has written to it.
+            stubborn("load", name, table=former)
+        else:
+            stubborn("clear", name)
+        stubborn("resume", name)
+        _remove_below(name, stubborn)
+    return False
+
+
+def edit(name: str, options: Options, personality: Personality, mapper: Mapper) -> State:
+    """Change a live cache: all that is asked for, or nothing.
+
+    Args:
+        name: the cache.
+        options: mode, policy, and numbers of the target's.
+        personality: whose words for modes and policies are understood.
+        mapper: dmsetup.
+
+    Raises:
+        UserError: an option is wrong, or cannot change while the cache lives.
+        RunError: the change did not take effect.
+    """
+    before = _values(name, mapper)
+    for fixed in ("block", "assoc"):
+        if fixed in options:
+            raise UserError(
+                f"{fixed} cannot change while the cache lives", next="delete it, and create another"
+            )
+    line = line_of(personality, {**limits(name, mapper), **options})
+    asked = {"mode": line.mode, "policy": line.policy, **line.numbers}
+    wanted = {option: str(asked[option]) for option in options}
+    try:
+        _change(name, before, wanted, mapper)
+        after = _values(name, mapper)
+        for option, text in wanted.items():
+            if after[option] != text:
+                raise RunError(
+                    f"{option}: asked for {text}, the cache has {after[option]}", where=name
+                )
+    except BaseException:
+        with _putting_back(name, mapper) as stubborn:
+            now = _values(name, stubborn)
+            former = {option: before[option] for option in wanted if now[option] != before[option]}
+            _change(name, now, former, stubborn)
+        raise
+    return find(name, mapper)
+
+
+def _values(name: str, mapper: Mapper) -> dict[str, str]:
+    """All that a message can change, as it is."""
+    state = find(name, mapper)
+    numbers = {option: str(value) for option, value in limits(name, mapper).items()}
+    return {"mode": state.mode, "policy": state.policy, **numbers}
+
+
+def _change(name: str, now: dict[str, str], wanted: dict[str, str], mapper: Mapper) -> None:
+    """In an order in which no low mark is above its high one, if the new ones are not: what falls
+    begins with the low mark, what rises with the high one."""
+
+    def low_first(option: str) -> tuple[bool, str]:
+        text = wanted[option]
+        falls = text.isdigit() and int(text) < int(now[option])
+        return option.endswith("_high") == falls, option
+
+    for option in sorted(wanted, key=low_first):
+        mapper("message", name, "0", option, wanted[option])
+
+
+def clean(
+    name: str,
+    mapper: Mapper,
+    told: Told = _silent,
+    sleep: Callable[[float], None] = time.sleep,
+) -> State:
+    """Write all dirty blocks to the origin, and wait for it.
+
+    Args:
+        name: the cache.
+        mapper: dmsetup.
+        told: see Told.
+        sleep: waits.
+
+    Raises:
+        RunError: the SSD is lost, or blocks cannot be cleaned, or are written again and again.
+    """
+    state = find(name, mapper)
+    _refuse_unsettled(name, mapper)
+    with _as_it_was(state, mapper):
+        return _clean(state, mapper, told, sleep)
+
+
+def _clean(state: State, mapper: Mapper, told: Told, sleep: Callable[[float], None]) -> State:
+    name, total = state.name, state.dirty
+    errors = state.counts.get("clean_errors", 0)
+    least, since = total, 0
+    if total:
+        mapper("message", name, "0", "clean")
+    while state.dirty:
+        since = 0 if state.dirty < least else since + 1
+        least = min(least, state.dirty)
+        if since > _PATIENCE:
+            raise RunError(
+                f"{state.dirty} blocks do not become clean: they are written again all the time, or"
+                " the disk does not answer",
+                where=name,
+                next="pause what writes to it",
+            )
+        if state.lost:
+            raise RunError(f"the SSD is lost; {state.dirty} dirty blocks are on it", where=name)
+        # Others are still being cleaned while only some are stuck.
+        failed = state.counts.get("clean_errors", 0) > errors
+        if failed and state.counts.get("stuck", 0) in (0, state.dirty):
+            raise RunError(
+                f"{state.dirty} blocks cannot be cleaned: errors of a disk; see dmesg", where=name
+            )
+        sleep(_POLL_S)
+        state = find(name, mapper)
+        total = max(total, state.dirty)
+        told(total - state.dirty, total)
+    return state
+
+
+def delete(
+    name: str,
+    mapper: Mapper,
+    told: Told = _silent,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str:
+    """Take a cache away, once the origin has all that was written; MAJOR:MINOR of its SSD.
+
+    An attached one gives the device its former table back, in use or not.
+
+    Raises:
+        UserError: it is in use, and was not attached. RunError: see clean(), or it is never clean;
+            the cache is as it was.
+    """
+    state = find(name, mapper)
+    _refuse_unsettled(name, mapper)
+    below = f"{name}{ORIGIN_SUFFIX}"
+    former = ""
+    if below in names(mapper):
+        former = mapper("table", "--showkeys", below).rstrip("\n")
+    elif _open_count(name, mapper):
+        raise _in_use(name)
+    with _as_it_was(state, mapper):
+        for _ in range(_TRIES):
+            now = find(name, mapper)
+            if now.mode in DIRTYING:
+                # Whatever comes from here on is written to the origin, too.
+                mapper("message", name, "0", "mode", THROUGH)
+            _clean(now, mapper, told, sleep)
+            mapper("suspend", "--nolockfs", name)
+            # All that was under way has ended.
+            dirty = find(name, mapper).dirty
+            if not dirty and former:
+                mapper("load", name, table=former)
+                mapper("resume", name)
+                _remove_below(name, mapper)
+                return state.ssd
+            if not dirty and _remove(name, mapper):
+                return state.ssd
+            mapper("resume", name)
+            sleep(_POLL_S)
+        if not dirty:
+            raise _in_use(name)
+        raise RunError(
+            f"{dirty} blocks are dirty, however often it is cleaned",
+            where=name,
+            next="stop what changes its mode",
+        )
+
+
+def _in_use(name: str) -> UserError:
+    return UserError("is in use", where=name, next="unmount it")
+
+
+def _remove(name: str, mapper: Mapper) -> bool:
+    """Remove a suspended device; whether nobody had it open."""
+    try:
+        mapper("remove", name)
+    except RunError:
+        if _open_count(name, mapper):
+            return False
+        raise
+    return True
+
+
+def _open_count(name: str, mapper: Mapper) -> int:
+    return int(mapper("info", "-c", "--noheadings", "-o", "open", name).strip() or 0)
+
+
+def _refuse_unsettled(name: str, mapper: Mapper) -> None:
+    """Check that nobody else is about to do something with a device: nothing of it would ever be
+    cleaned while it is suspended, and our resume would make a table live that waits."""
+    found = mapper("info", "-c", "--noheadings", "-o", "attr", name)
+    if "s" in found:
+        raise UserError("is suspended", where=name, next=f"dmsetup resume {name}")
+    if "I" in found:
+        raise UserError("another table waits for it", where=name, next=f"dmsetup clear {name}")
+
+
+def _suspended(name: str, mapper: Mapper) -> bool:
+    return "s" in mapper("info", "-c", "--noheadings", "-o", "attr", name)
+
+
+@contextmanager
+def _as_it_was(before: State, mapper: Mapper) -> Iterator[None]:
+    """If this fails, the cache goes on as before; or it is gone, if it was to go."""
+    name = before.name
+    try:
+        yield
+    except BaseException:
+        with _putting_back(name, mapper) as stubborn:
+            if name in names(stubborn):
+                if _is_cache(name, stubborn):
+                    stubborn("clear", name)
+                    stubborn("resume", name)
+                    if not before.counts.get("cleaning"):
+                        stubborn("message", name, "0", "stop_clean")
+                    if find(name, stubborn).mode != before.mode:
+                        stubborn("message", name, "0", "mode", before.mode)
+                else:
+                    stubborn("resume", name)
+                    _remove_below(name, stubborn)
+        raise
+
+
+def _is_cache(name: str, mapper: Mapper) -> bool:
+    return f" {TARGET} " in mapper("table", name)
+
+
+def _remove_below(name: str, mapper: Mapper) -> None:
+    if (below := f"{name}{ORIGIN_SUFFIX}") in names(mapper):
+        mapper("remove", "--retry", below)
+
+
+@contextmanager
+def _putting_back(name: str, mapper: Mapper) -> Iterator[Mapper]:
+    """Yields a Mapper that tries again what fails. Meanwhile no interrupt is heard.
+
+    Raises:
+        RunError: in vain.
+    """
+
+    def stubborn(*words: str, table: str = "") -> str:
+        for _ in range(_INSISTENCE - 1):
+            with suppress(RunError):
+                return mapper(*words, table=table)
+        try:
+            return mapper(*words, table=table)
+        except RunError as error:
+            raise RunError(
+                f"failed, and could not be undone: {error.cause}",
+                where=name,
+                next=f"dmsetup {' '.join(words)}",
+            ) from None
+
+    with undisturbed():
+        yield stubborn

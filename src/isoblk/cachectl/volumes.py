@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Block devices that are to become a cache, or have been one."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from isoblk.cachectl.manage import Volume
+from isoblk.caches.ondisk import contents
+from isoblk.caches.ondisk.ssd import Ssd
+from isoblk.errors import UserError
+from isoblk.machine import blockdev, system
+from isoblk.machine.blockdev import Disk
+from isoblk.machine.claim import CHECK, REPAIR, Claim, claim
+
+
+def path_of(number: str, sys: Path = system.SYS) -> str:
+    """Path of the device with a number, MAJOR:MINOR."""
+    return blockdev.node_of((sys / "dev/block" / number).resolve())
+
+
+def volume(held: Claim) -> Volume:
+    """A device as a cache is made of it. By its number: no path of it is opened again."""
+    return Volume(held.disk.path, held.disk.size, held.disk.number)
+
+
+def refuse_overlap(one: Disk, other: Disk) -> None:
+    """Check that two devices have nothing in common.
+
+    Raises:
+        UserError: they are the same, or one is a part of the other.
+    """
+    if one.number == other.number:
+        raise UserError("is named twice", where=one.path, next="name the SSD, another device")
+    for whole, part in ((one, other), (other, one)):
+        if whole.sys in part.sys.parents:
+            raise UserError(f"is a part of {whole.path}", where=part.path)
+
+
+def erase(number: str) -> None:
+    """Make the kernel take an SSD for a new one.
+
+    Args:
+        number: MAJOR:MINOR of it.
+
+    Raises:
+        UserError: it is in use, or gone. RunError: it cannot be written.
+    """
+    disk = blockdev.disk_numbered(number, path_of(number))
+    with claim(disk, REPAIR) as held, held.bytes(os.O_RDWR) as ssd:
+        contents.erase(ssd)
+
+
+@contextmanager
+def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
+    """A device or an image that nobody uses, kept from others meanwhile if it is a device.
+
+    Raises:
+        UserError: there is none, it may not be opened, or is in use.
+    """
+    way = os.O_RDWR if write else os.O_RDONLY
+    try:
+        kind = Path(path).stat().st_mode
+    except OSError as error:
+        raise UserError(f"no such device or file: {error.strerror}", where=path) from None
+    except ValueError:
+        raise UserError("no path has a NUL", where=repr(path)) from None
+    if stat.S_ISBLK(kind):
+        disk = blockdev.find_volume(path)
+        with claim(disk, REPAIR if write else CHECK) as held, held.bytes(way) as ssd:
+            yield ssd
+        return
+    if not stat.S_ISREG(kind):
+        raise UserError("is neither a device nor a file", where=path)
+    try:
+        # Nothing that it may have become is waited for.
+        descriptor = os.open(path, way | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(f"cannot open it: {error.strerror}", where=path) from None
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise UserError("has become another file while it was looked at", where=path)
+        _refuse_loop(path, found)
+        yield Ssd(path, descriptor, found.st_size)
+    finally:
+        os.close(descriptor)
+
+
+def _refuse_loop(path: str, found: os.stat_result, sys: Path = system.SYS) -> None:
+    for loop in sorted((sys / "block").glob("loop*/loop/backing_file")):
+        # By another name, too.
+        with suppress(OSError):
+            if os.path.samestat(Path(loop.read_text().strip()).stat(), found):
+                name = loop.parents[1].name
+                raise UserError(f"{name} is made of it", where=path, next=f"name /dev/{name}")

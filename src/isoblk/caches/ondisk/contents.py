@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether a device is the SSD of a cache, of any version, and whether something is on it alone."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from isoblk.caches.ondisk import format as layout
+from isoblk.caches.ondisk import fsck as checking
+from isoblk.caches.ondisk.ssd import Ssd
+from isoblk.errors import UserError
+
+NAME: Final = "isoblk setcache"
+"""What a cache is called beside the signatures that libblkid knows."""
+
+
+@dataclass(frozen=True)
+class Dirty:
+    """Blocks that are on an SSD alone. count: None: nobody can tell, and `why` says why."""
+
+    count: int | None
+    why: str = ""
+
+
+def places(size: int) -> list[int]:
+    """Bytes where copies of the superblock are on a device of `size` bytes, if it is so large."""
+    found = {layout.copy_at(copy, size) for copy in range(layout.COPIES)}
+    return sorted(at for at in found if 0 <= at <= size - layout.PAGE)
+
+
+def is_marked(ssd: Ssd) -> bool:
+    """Whether it has a superblock of a cache, or the beginning of one."""
+    pages = (ssd.read(at, layout.PAGE) for at in places(ssd.size))
+    return any(page is not None and page.startswith(layout.MAGIC) for page in pages)
+
+
+def dirty_blocks(ssd: Ssd) -> Dirty:
+    """What is on an SSD that is marked."""
+    try:
+        found = checking.examine(ssd).report
+    except UserError as error:
+        return Dirty(None, error.cause)
+    if found.damage:
+        return Dirty(None, f"{found.damage[0].where}: {found.damage[0].cause}")
+    return Dirty(found.dirty)
+
+
+def erase(ssd: Ssd) -> None:
+    """Make the kernel take an SSD, open for writing, for a new one.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    for at in places(ssd.size):
+        ssd.write(at, bytes(layout.PAGE))
+    ssd.sync()

@@ -1,0 +1,657 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What an SSD of dm-setcache holds, what is damaged there, and its repair.
+
+A repair never guesses, and frees no slot that may hold the newest data of a block, unless it is
+told to. It writes records first, then the superblock, each durably before the next; so one that is
+cut short leaves what it has mended mended, and what it has not as it was.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from isoblk.caches.base import SECTOR
+from isoblk.caches.ondisk import format as layout
+from isoblk.caches.ondisk.format import (
+    CLEAN,
+    COPIES,
+    DIRTY,
+    RETIRED,
+    THIRD,
+    TURNS,
+    FormatError,
+    Geometry,
+    Superblock,
+    VersionError,
+)
+from isoblk.caches.ondisk.ssd import Piece, Ssd
+from isoblk.errors import RunError, UserError
+
+Mask = NDArray[np.bool_]
+
+SMALLEST: Final = layout.RECORDS_AT + 2 * layout.PAGE
+"""Bytes of a device that may be an SSD."""
+
+# Sequence numbers that a repair may need.
+_AHEAD = 8
+
+
+class Cure(StrEnum):
+    """With which options `isoblk cache check` mends a damage."""
+
+    REPAIR = "--repair"
+    DROP = "--repair --drop-damaged"
+    NONE = ""
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """One damage.
+
+    Attributes:
+        where: the place, in words.
+        cause: what is wrong there.
+        cure: what is done about it.
+        option: if these options are given; empty if nothing can be done.
+        slots: the first and the last one, if it is about slots.
+    """
+
+    where: str
+    cause: str
+    cure: str
+    option: Cure
+    slots: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        mended = f"{self.option}: {self.cure}" if self.option else self.cure
+        return f"{self.where}: {self.cause}; {mended}"
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What is there. Sizes in bytes; None where no superblock says it.
+
+    Attributes:
+        state: "clean", or "in use": only dirty blocks count then.
+        identity: of the origin, as the kernel calls it; "": it has none.
+        clean, dirty: blocks that records whose checksum is right call so.
+        retired: slots that are not used, for their places are bad.
+        moved: blocks of records that are not in their places, for these are bad.
+        commits: the last commit known.
+        damage: what is damaged now.
+        mended: what a repair has mended.
+        revived: retired slots whose places a repair has found good.
+    """
+
+    ssd: str
+    uuid: str | None = None
+    state: str | None = None
+    block: int | None = None
+    assoc: int | None = None
+    sets: int | None = None
+    slots: int | None = None
+    origin: int | None = None
+    identity: str | None = None
+    clean: int | None = None
+    dirty: int | None = None
+    retired: int | None = None
+    moved: int | None = None
+    commits: int | None = None
+    damage: list[Damage] = []
+    mended: list[Damage] = []
+    revived: int = 0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Slots to be freed, from `start` up to `stop`. dirty: how many of them are recorded so."""
+
+    start: int
+    stop: int
+    cause: str
+    cure: Cure
+    dirty: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """An SSD as it was found.
+
+    Attributes:
+        report: for people.
+        superblock: what holds when `copies` are written; None: nothing can be mended.
+        copies: numbers of copies of the superblock, and what is to be written there, in order.
+        faults: slots to be freed.
+        dirty: records that say dirty.
+        retired: slots whose records say so.
+    """
+
+    report: Report
+    superblock: Superblock | None = None
+    copies: Sequence[tuple[int, Superblock]] = ()
+    faults: Sequence[Fault] = ()
+    dirty: int = 0
+    retired: Sequence[int] = ()
+
+
+def examine(ssd: Ssd) -> Examined:
+    """Look at an SSD.
+
+    Raises:
+        UserError: it holds no cache.
+    """
+    if ssd.size < SMALLEST:
+        raise UserError(f"is too small for a cache: {ssd.size} bytes", where=ssd.path)
+    found = [_copy(ssd, number) for number in range(COPIES)]
+    others = [
+        _of_another_version(number, one)
+        for number, one in enumerate(found)
+        if isinstance(one, VersionError)
+    ]
+    if others:
+        return Examined(Report(ssd=ssd.path, damage=others))
+    good = {number: one for number, one in enumerate(found) if isinstance(one, Superblock)}
+    wrong = {number: str(one) for number, one in enumerate(found) if number not in good}
+    if not good:
+        return _without_superblock(ssd, wrong)
+    own = _own(ssd, good)
+    wrong |= {number: "it is another cache's" for number in good if number not in own}
+    if not own:
+        damage = Damage(
+            where="superblock", cause="its copies are of different caches, the records of none",
+            option=Cure.NONE, cure="nothing is done: which of them is right?",
+        )  # fmt: skip
+        return Examined(Report(ssd=ssd.path, damage=[damage]))
+    superblock = _holding(own)
+    if superblock.sequence >= (1 << 64) - _AHEAD:
+        last = Damage(
+            where="superblock", cause=f"its sequence number is {superblock.sequence}",
+            option=Cure.NONE, cure="nothing is done: none comes after it",
+        )  # fmt: skip
+        return Examined(Report(ssd=ssd.path, damage=[last]))
+    if superblock.geometry.ssd != ssd.sectors:
+        # It is elsewhere.
+        wrong.pop(THIRD, None)
+    damages = [
+        Damage(
+            where=f"superblock copy {number}", cause=cause, option=Cure.REPAIR,
+            cure=f"restore it from copy {min(own)}" + ", as in use" * (number != THIRD),
+        )
+        for number, cause in sorted(wrong.items())
+    ]  # fmt: skip
+    return _look(ssd, superblock, _restored(superblock, wrong), damages)
+
+
+def identity(ssd: Ssd) -> str:
+    """Of its origin, as the newest superblock has it, whatever else there is; "" if none has."""
+    found = [_copy(ssd, number) for number in range(COPIES)]
+    whole = [one for one in found if isinstance(one, Superblock)]
+    return max(whole, key=lambda one: one.sequence).identity if whole else ""
+
+
+def repair(ssd: Ssd, *, drop: bool, was: str | None = None) -> Report:
+    """Mend what can be, see which retired slots can be used again, and look again.
+
+    Args:
+        ssd: the SSD.
+        drop: see mend().
+        was: identity of its origin, which is to be forgotten: the next one will be it.
+
+    Raises:
+        UserError: see examine(); or its origin is another one. RunError: it cannot be written.
+    """
+    before = examine(ssd)
+    if was is not None:
+        _refuse_other_origin(before, was)
+    if before.report.damage:
+        mend(ssd, before, drop=drop)
+    now = examine(ssd)
+    revived = _revive(ssd, now)
+    if was is not None:
+        _forget_origin(ssd, now)
+    after = examine(ssd).report
+    left = {(one.where, one.cause) for one in after.damage}
+    mended = [one for one in before.report.damage if (one.where, one.cause) not in left]
+    return msgspec.structs.replace(after, mended=mended, revived=revived)
+
+
+def mend(ssd: Ssd, examined: Examined, *, drop: bool) -> None:
+    """Do what can be done.
+
+    Args:
+        ssd: the SSD, as it was examined.
+        examined: what was found.
+        drop: also free slots that may have been dirty.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    superblock = examined.superblock
+    if superblock is None:
+        return
+    freed = [one for one in examined.faults if one.cure == Cure.REPAIR or drop]
+    whole = _free(ssd, superblock, freed)
+    copies = list(examined.copies)
+    dirty = examined.dirty - sum(one.dirty for one in freed)
+    left = len(freed) < len(examined.faults)
+    if superblock.clean and whole and not left and dirty != superblock.dirty:
+        counted = replace(superblock, sequence=superblock.sequence + 1, dirty=dirty)
+        copies.append((counted.copy, counted))
+    _write_copies(ssd, copies)
+
+
+def _write_copies(ssd: Ssd, copies: Sequence[tuple[int, Superblock]]) -> None:
+    for number, one in copies:
+        ssd.write(layout.copy_at(number, ssd.size), one.pack())
+        ssd.sync()
+
+
+def describe(report: Report) -> Sequence[tuple[str, str]]:
+    """What a person wants to know of a report, but for the damage: names and values."""
+    if report.block is None or report.origin is None or report.slots is None:
+        return []
+    size = report.slots * report.block / 2**20
+    means = "stopped in order" if report.state == "clean" else "or cut short: clean blocks are lost"
+    rows = [
+        ("UUID", str(UUID(report.uuid))),
+        ("state", f"{report.state}, {means}"),
+        (
+            "size",
+            f"{size:.0f} MiB: {report.sets} sets of {report.assoc} blocks of {report.block} bytes",
+        ),
+        ("origin", f"{report.identity or 'without an identity'}, {report.origin} bytes"),
+    ]
+    if report.clean is not None:
+        rows.append(("recorded", f"{report.dirty} dirty blocks, {report.clean} clean ones"))
+    if report.retired:
+        rows.append(("retired", f"{report.retired} slots, whose places are bad"))
+    if report.moved:
+        rows.append(("moved", f"{report.moved} blocks of records, whose places are bad"))
+    rows.append(("commits", str(report.commits)))
+    return rows
+
+
+# -- superblocks --
+
+
+def _copy(ssd: Ssd, number: int) -> Superblock | FormatError:
+    page = ssd.read(layout.copy_at(number, ssd.size), layout.PAGE)
+    if page is None:
+        return FormatError("it cannot be read")
+    try:
+        return layout.parse_super(page, number)
+    except FormatError as error:
+        return error
+
+
+def _of_another_version(number: int, error: VersionError) -> Damage:
+    older = error.version < layout.VERSION
+    return Damage(
+        where=f"superblock copy {number}",
+        cause=f"{error}" + ", an older one, that no release had" * older,
+        option=Cure.NONE,
+        cure="nothing is done; "
+        + ("if nothing on it matters, wipe it" if older else "use the isoblk that made it"),
+    )
+
+
+def _own(ssd: Ssd, good: Mapping[int, Superblock]) -> dict[int, Superblock]:
+    """The copies, or, if they are not of one cache, those that most records are of."""
+    votes = {one.uuid + repr(one.geometry).encode(): _whole(ssd, one) for one in good.values()}
+    if len(votes) == 1:
+        return dict(good)
+    most = max(votes.values())
+    return {
+        number: one
+        for number, one in good.items()
+        if most and votes[one.uuid + repr(one.geometry).encode()] == most
+    }
+
+
+def _whole(ssd: Ssd, superblock: Superblock) -> int:
+    """How many of the first records are of its cache."""
+    piece = next(ssd.pieces(superblock))
+    right = piece.records["sum"] == layout.sums(piece.records, piece.first, superblock.seed)
+    return int((piece.readable & right).sum())
+
+
+def _holding(own: Mapping[int, Superblock]) -> Superblock:
+    """What the kernel makes of whole copies of one cache: only if both that are written in turn are
+    there is it known that the newer one is the newest."""
+    turns = [own[number] for number in range(TURNS) if number in own]
+    chosen = max(turns or own.values(), key=lambda one: one.sequence)
+    newest = max(own.values(), key=lambda one: one.sequence)
+    if len(turns) < TURNS:
+        chosen = chosen.in_use(chosen.sequence)
+    return replace(
+        chosen,
+        sequence=newest.sequence,
+        identity=newest.identity,
+        moved=newest.moved,
+        commits=max(chosen.commits, newest.commits),
+    )
+
+
+def _restored(superblock: Superblock, wrong: Collection[int]) -> list[tuple[int, Superblock]]:
+    """Copies that are not whole, anew. superblock: what holds."""
+    made = []
+    sequence = superblock.sequence
+    for number in sorted(wrong):
+        if number != THIRD:
+            sequence += 1 + (sequence + 1 + number) % TURNS
+        made.append((number, superblock.in_use(sequence)))
+    return made
+
+
+def _refuse_other_origin(examined: Examined, was: str) -> None:
+    report = examined.report
+    if report.identity != was:
+        raise UserError(
+            f"its origin is {report.identity or 'without an identity'}, not {was}",
+            where=report.ssd,
+            next="name what isoblk cache check says",
+        )
+
+
+def _forget_origin(ssd: Ssd, examined: Examined) -> None:
+    superblock = examined.superblock
+    if superblock is not None:
+        _write_copies(ssd, _restored(replace(superblock, identity=""), range(COPIES)))
+
+
+def _without_superblock(ssd: Ssd, wrong: Mapping[int, str]) -> Examined:
+    """All copies are gone. The records without any say neither where they begin nor of what."""
+    if all(cause in layout.NOT_OURS for cause in wrong.values()):
+        raise UserError(
+            "holds no cache of dm-setcache",
+            where=ssd.path,
+            next="isoblk cache create makes one",
+        )
+    causes = ", ".join(f"copy {number}: {cause}" for number, cause in wrong.items())
+    damage = Damage(
+        where="superblock, all three copies", cause=causes, option=Cure.NONE,
+        cure="nothing can be done: nothing else says whose blocks there are, and where",
+    )  # fmt: skip
+    return Examined(Report(ssd=ssd.path, damage=[damage]))
+
+
+# -- records --
+
+
+def _look(
+    ssd: Ssd,
+    superblock: Superblock,
+    copies: Sequence[tuple[int, Superblock]],
+    damage: list[Damage],
+) -> Examined:
+    """Everything but the superblocks. copies: those to be written; damage: theirs."""
+    geometry = superblock.geometry
+    report = Report(
+        ssd=ssd.path,
+        uuid=superblock.uuid.hex(),
+        state="clean" if superblock.clean else "in use",
+        block=geometry.block * SECTOR,
+        assoc=geometry.assoc,
+        sets=geometry.sets,
+        slots=geometry.slots,
+        origin=geometry.origin * SECTOR,
+        identity=superblock.identity,
+        moved=len(superblock.moved),
+        commits=superblock.commits,
+        damage=damage,
+    )
+    if geometry.ssd != ssd.sectors:
+        size = Damage(
+            where="SSD", option=Cure.NONE,
+            cause=f"the cache was made on {geometry.ssd} sectors, now it has {ssd.sectors}",
+            cure="give it its former size; nothing else was looked at",
+        )  # fmt: skip
+        return Examined(msgspec.structs.replace(report, damage=[*damage, size]))
+    seen = _Seen()
+    for piece in ssd.pieces(superblock):
+        _look_at(ssd, superblock, piece, seen)
+    faults, more = _judge(superblock, seen)
+    return Examined(
+        report=msgspec.structs.replace(
+            report,
+            clean=seen.clean,
+            dirty=seen.dirty,
+            retired=len(seen.retired) + len(_covered(superblock)),
+            commits=max(superblock.commits, seen.commits),
+            damage=[*damage, *more, *(_describe(one, superblock) for one in faults)],
+        ),
+        superblock=replace(superblock, commits=max(superblock.commits, seen.commits)),
+        copies=copies,
+        faults=faults,
+        dirty=seen.dirty,
+        retired=seen.retired,
+    )
+
+
+def _covered(superblock: Superblock) -> list[int]:
+    """Slots that hold nothing, for blocks of records are there."""
+    under = superblock.geometry.under
+    return sorted({slot for _, place in superblock.moved for slot in under(place)})
+
+
+class _Seen:
+    """What the records have shown so far. whole: how many are; unclear: such as may have been
+    anything."""
+
+    def __init__(self) -> None:
+        self.clean = self.dirty = self.commits = self.whole = 0
+        self.retired: list[int] = []
+        self.unclear: list[Fault] = []
+        self.faults: list[Fault] = []
+
+
+def _look_at(ssd: Ssd, superblock: Superblock, piece: Piece, seen: _Seen) -> None:
+    geometry, found = superblock.geometry, piece.records
+    used = ~np.isin(piece.slots, np.array(_covered(superblock), np.uint64))
+    readable = piece.readable & used
+    whole = readable & (found["sum"] == layout.sums(found, piece.first, superblock.seed))
+    state, block = layout.states(found), layout.blocks(found)
+    clean, dirty = whole & (state == CLEAN), whole & (state == DIRTY)
+    far = block >= geometry.blocks
+    stray = ~far & (geometry.set_of(block) != piece.slots // np.uint64(geometry.assoc))
+    seen.clean += int(clean.sum())
+    seen.dirty += int(dirty.sum())
+    seen.whole += int(whole.sum())
+    seen.retired += piece.slots[whole & (state == RETIRED)].tolist()
+    if whole.any():
+        seen.commits = max(seen.commits, int(found["commit"][whole].max()))
+    for mask, cause in (
+        (used & ~readable, "the record cannot be read"),
+        (readable & ~whole, "the record's checksum is wrong"),
+        (whole & (state > RETIRED), "the record has a state that means nothing"),
+    ):
+        seen.unclear = _runs(seen.unclear, mask, piece.first, Fault(0, 1, cause, Cure.DROP))
+    for mask, cause in (
+        (far, "the record says a block beyond the origin"),
+        (stray, "the record says a block of another set"),
+    ):
+        for kind, cure in ((clean, Cure.REPAIR), (dirty, Cure.DROP)):
+            mark = int(kind is dirty)
+            fault = Fault(0, 1, f"{cause}, {'dirty' if mark else 'clean'}", cure, mark)
+            seen.faults = _runs(seen.faults, mask & kind, piece.first, fault)
+    # After a crash clean records mean nothing, and may be outdated.
+    counts = (dirty | clean if superblock.clean else dirty) & ~far & ~stray
+    seen.faults += _twice(ssd, superblock, piece, counts)
+
+
+def _runs(before: list[Fault], mask: Mask, first: int, like: Fault) -> list[Fault]:
+    """Faults, and those of a mask from slot `first` on, neighbours together. like: one slot's."""
+    at = np.flatnonzero(mask)
+    if not len(at):
+        return before
+    ends = np.flatnonzero(np.diff(at) > 1)
+    starts = (at[np.concatenate(([0], ends + 1))] + first).tolist()
+    stops = (at[np.concatenate((ends, [len(at) - 1]))] + first + 1).tolist()
+    found = list(before)
+    for one in before:
+        if one.stop == starts[0] == first and one.cause == like.cause:
+            found.remove(one)
+            starts[0] = one.start
+    for start, stop in zip(starts, stops, strict=True):
+        found.append(replace(like, start=start, stop=stop, dirty=(stop - start) * like.dirty))
+    return found
+
+
+def _twice(ssd: Ssd, superblock: Superblock, piece: Piece, counts: Mask) -> Iterator[Fault]:
+    """Slots that hold a block that another one of the set holds, too. A set is in one piece."""
+    at = np.flatnonzero(counts)
+    blocks = layout.blocks(piece.records)[at]
+    order = np.argsort(blocks, kind="stable")
+    same = np.flatnonzero(np.diff(blocks[order]) == 0)
+    for block in np.unique(blocks[order[same]]).tolist():
+        slots = at[blocks == block].tolist()
+        commits = {slot: int(piece.records["commit"][slot]) for slot in slots}
+        states = {slot: int(layout.states(piece.records[slot : slot + 1])[0]) for slot in slots}
+        clean = [slot for slot in slots if states[slot] == CLEAN]
+        # A commit that found the block clean in one slot did not find it dirty in another.
+        stale = [
+            slot
+            for slot in slots
+            if states[slot] == DIRTY and any(_later(commits[c], commits[slot]) for c in clean)
+        ]
+        dirty = [slot for slot in slots if states[slot] == DIRTY and slot not in stale]
+        kept = dirty[0] if dirty else None
+        for slot in dirty[1:]:
+            if kept is not None and _later(commits[slot], commits[kept]):
+                kept = slot
+        for slot in slots:
+            if slot == kept:
+                continue
+            other = next(one for one in slots if one != slot) if kept is None else kept
+            cure, why = Cure.REPAIR, ""
+            if slot in dirty and not _alike(ssd, superblock, piece.first, slot, other):
+                cure = Cure.DROP
+                why = f"that one is of commit {commits[other]}, this of {commits[slot]}"
+            elif slot in stale:
+                why = "a later commit found the block clean"
+            number = piece.first + slot
+            yield Fault(
+                number, number + 1,
+                f"the record says block {block}, as slot {piece.first + other} does,"
+                f" {'dirty' if states[slot] == DIRTY else 'clean'}",
+                cure, int(states[slot] == DIRTY), why,
+            )  # fmt: skip
+
+
+def _later(one: int, other: int) -> bool:
+    """Whether a commit came after another: numbers of 32 bits that begin again."""
+    return 0 < (one - other) % (1 << 32) < 1 << 31
+
+
+def _alike(ssd: Ssd, superblock: Superblock, first: int, one: int, other: int) -> bool:
+    """Whether two slots hold the same data."""
+    geometry = superblock.geometry
+    size = geometry.block * SECTOR
+    for at in range(0, size, layout.PAGE):
+        count = min(layout.PAGE, size - at)
+        data = [ssd.read(geometry.at(first + slot) + at, count) for slot in (one, other)]
+        if data[0] is None or data[0] != data[1]:
+            return False
+    return True
+
+
+def _judge(superblock: Superblock, seen: _Seen) -> tuple[list[Fault], list[Damage]]:
+    """What is to become of unclear records: an orderly stop has counted the dirty ones."""
+    unclear = sum(one.stop - one.start for one in seen.unclear)
+    dirty = seen.dirty - sum(one.dirty for one in seen.faults if one.cure == Cure.REPAIR)
+    missing = superblock.dirty - dirty
+    if not superblock.clean:
+        faults = [replace(one, why="it may be dirty") for one in seen.unclear]
+        return sorted([*faults, *seen.faults], key=lambda one: one.start), []
+    cure, why = Cure.DROP, f"dirty blocks missing: {missing}"
+    # Dirty records that should not be there may have been counted, or not.
+    doubtful = any(one.dirty for one in seen.faults if one.cure == Cure.DROP)
+    if not seen.whole:
+        why = "none is of this cache"
+    elif doubtful:
+        why = "it may be dirty"
+    elif missing == 0:
+        cure, why = Cure.REPAIR, "no dirty block is missing"
+    faults = [replace(one, cure=cure, why=why) for one in seen.unclear]
+    damage = []
+    if not 0 <= missing <= unclear:
+        damage.append(
+            Damage(
+                where="superblock", option=Cure.REPAIR,
+                cause=f"it counts {superblock.dirty} dirty blocks, the records {dirty}",
+                cure="believe the records",
+            )
+        )  # fmt: skip
+    return sorted([*faults, *seen.faults], key=lambda one: one.start), damage
+
+
+def _describe(fault: Fault, superblock: Superblock) -> Damage:
+    last = fault.stop - 1
+    several = last > fault.start
+    cure = "free them" if several else "free it"
+    if fault.cure == Cure.DROP:
+        geometry = superblock.geometry
+        size = (fault.stop - fault.start) * geometry.block * SECTOR
+        cure += f", and lose what is at byte {geometry.at(fault.start)}, {size} bytes"
+    return Damage(
+        where=f"slots {fault.start} to {last}" if several else f"slot {last}",
+        cause=f"{fault.cause}; {fault.why}" if fault.why else fault.cause,
+        cure=cure,
+        option=fault.cure,
+        slots=(fault.start, last),
+    )
+
+
+def _free(ssd: Ssd, superblock: Superblock, faults: Sequence[Fault]) -> bool:
+    """Free slots, durably; whether all could be."""
+    marked: dict[int, Mask] = {}
+    for fault in faults:
+        for page in range(fault.start // layout.PER_PAGE, (fault.stop - 1) // layout.PER_PAGE + 1):
+            first = page * layout.PER_PAGE
+            mask = marked.setdefault(page, np.zeros(layout.PER_PAGE, np.bool_))
+            mask[max(fault.start - first, 0) : fault.stop - first] = True
+    whole = True
+    for page, mask in sorted(marked.items()):
+        piece = ssd.page(superblock, page)
+        chosen = mask[: len(piece.records)]
+        if (~piece.readable & ~chosen).any():
+            # What cannot be read, and is not to be freed, would be overwritten.
+            whole = False
+            continue
+        nothing = np.zeros(len(chosen), np.uint64)
+        free = layout.records(nothing, nothing, superblock.commits, piece.first, superblock.seed)
+        data = np.where(chosen, free, piece.records).tobytes()
+        ssd.write(superblock.records_at(page), data.ljust(layout.PAGE, b"\0"))
+    if marked:
+        ssd.sync()
+    return whole
+
+
+# -- retired slots --
+
+
+def _revive(ssd: Ssd, examined: Examined) -> int:
+    """Free the retired slots whose places can be written and read; how many there are."""
+    superblock = examined.superblock
+    if superblock is None:
+        return 0
+    good = [slot for slot in examined.retired if _works(ssd, superblock.geometry, slot)]
+    _free(ssd, superblock, [Fault(slot, slot + 1, "", Cure.REPAIR) for slot in good])
+    return len(good)
+
+
+def _works(ssd: Ssd, geometry: Geometry, slot: int) -> bool:
+    """Whether what is written to a slot's place can be read again."""
+    data = os.urandom(geometry.block * SECTOR)
+    try:
+        ssd.write(geometry.at(slot), data)
+        ssd.sync()
+    except RunError:
+        return False
+    return ssd.read(geometry.at(slot), len(data)) == data

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From what a guest left in its directory to a RunRecord and its tables, with the verdict
+whether the run may be believed."""
+
+import errno
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import polars as pl
+
+from isoblk.caches.base import TABLE
+from isoblk.campaign.charged import parse_charged
+from isoblk.campaign.sampled import parse_samples, sampled_output, since_first
+from isoblk.errors import RunError
+from isoblk.machine import Ran
+from isoblk.plan import cached as caches
+from isoblk.plan import programs as programs_of_guest
+from isoblk.plan import target
+from isoblk.plan.plan import Plan, charged_files, predicts
+from isoblk.programs import barrier, blkload, fio
+from isoblk.programs import registry as programs
+from isoblk.programs.blkload import TenantOutput
+from isoblk.programs.registry import Said, program_of
+from isoblk.result.predictions import parse_predictions
+from isoblk.result.store import FORMAT, LATENCY_SCHEMA, PREDICTIONS, SERIES_SCHEMA, write_table
+from isoblk.run import setting as knobs
+from isoblk.run.record import (
+    CacheReport,
+    IoStat,
+    Knob,
+    ProgramReport,
+    Provenance,
+    RunRecord,
+    TenantResult,
+)
+from isoblk.run.spec import RUNNING, RunSpec, Tenant
+from isoblk.run.tier import HOST
+
+# Bytes that the generator counted and bytes that the cgroup was charged with may differ by
+# this much, relative to the larger.
+CHARGE_TOLERANCE = 0.01
+_UNCHARGED = IoStat(rbytes=0, wbytes=0, rios=0, wios=0)
+_RAW_FILES = ("results", "knobs", "charged", "predictions", caches.COUNTERS, TABLE)
+_OPS = ("read", "write", "trim", "flush")
+
+
+def collect(
+    directory: Path, run_id: str, spec: RunSpec, plan: Plan, ran: Ran, provenance: Provenance
+) -> RunRecord:
+    """Read the guest's output, write run.json and the tables beside it, remove the raw files.
+
+    Raises:
+        RunError: the output is not what the generator should have left.
+    """
+    read_back = knobs.parse_read_back(
+        _read(directory, "knobs"), (setting.path for setting in plan.settings)
+    )
+    charged = knobs.parse_read_back(_read(directory, "charged"), charged_files(spec, plan.place))
+    device = charged.get(target.number_file(spec, plan.place), "")
+    said = {
+        tenant.name: programs.read_report(directory / barrier.DIRECTORY, tenant, spec)
+        for tenant in spec.tenants
+        if program_of(tenant.workload)
+    }
+    outputs = _read_outputs(directory, spec, plan, device, said)
+    # On v2 a cgroup whose file is empty was charged nothing; on v1 nothing may have counted.
+    uncharged = _UNCHARGED if spec.cgroup == "v2" else None
+    tenants = [
+        _tenant_result(
+            tenant,
+            outputs[tenant.name],
+            parse_charged(charged, plan.place.cgroup_of(tenant.cgroup), device) or uncharged,
+            said[tenant.name].report if tenant.name in said else None,
+        )
+        for tenant in spec.tenants
+    ]
+    # Behind a cache the tenants are charged for another device than is set up.
+    settings = knobs.check(plan.settings, read_back, "" if spec.caching else device)
+    cache = _cache_report(directory, spec, plan)
+    reasons = [
+        *_knob_reasons(settings),
+        *_tenant_reasons(spec, tenants),
+        *(f"{name}: {one.trouble}" for name, one in said.items() if one.trouble),
+        *_cache_reasons(cache),
+    ]
+    record = RunRecord(
+        format=FORMAT,
+        id=run_id,
+        tier=plan.tier,
+        status="invalid" if reasons else "valid",
+        reasons=reasons,
+        spec=spec,
+        provenance=provenance,
+        tenants=tenants,
+        knobs=settings,
+        cache=cache,
+        wall_s=round(ran.wall_s, 3),
+        cpu_s=round(ran.cpu_s, 3),
+    )
+    write_table(directory / "series.parquet", _series(spec, outputs))
+    write_table(directory / "latency.parquet", _latency(spec, outputs))
+    if predicts(spec):
+        barrier_ns = next(o.start_ns for o in outputs.values() if o.start_ns is not None)
+        predictions = parse_predictions(_read(directory, "predictions"), barrier_ns)
+        write_table(directory / PREDICTIONS, predictions)
+    for name in _RAW_FILES:
+        (directory / name).unlink(missing_ok=True)
+    _keep_only([f"{name}.out" for name in said], directory / barrier.DIRECTORY)
+    data = msgspec.json.format(msgspec.json.encode(record), indent=1)
+    (directory / "run.json").write_bytes(data)
+    return record
+
+
+def _cache_report(directory: Path, spec: RunSpec, plan: Plan) -> CacheReport | None:
+    if spec.caching is None:
+        return None
+    try:
+        return caches.report(_read(directory, caches.COUNTERS), spec.caching, plan.place)
+    except (ValueError, IndexError) as error:
+        raise RunError(f"not what a cache counts: {error}", where=caches.COUNTERS) from None
+
+
+def _cache_reasons(report: CacheReport | None) -> Iterator[str]:
+    for one in report.identities if report else ():
+        if not one.holds:
+            yield f"the cache's figures do not agree: {one.text}: {one.left} and {one.right}"
+
+
+def _read(directory: Path, name: str) -> str:
+    try:
+        return (directory / name).read_text("utf-8", errors="replace")
+    except FileNotFoundError:
+        raise RunError(f"the guest left no {name}", where=str(directory)) from None
+
+
+def _keep_only(names: Sequence[str], directory: Path) -> None:
+    """Of a directory, if it is there, keep these files, or nothing at all."""
+    if not names:
+        shutil.rmtree(directory, ignore_errors=True)
+        return
+    for path in directory.iterdir():
+        if path.name not in names:
+            path.unlink()
+
+
+def _read_outputs(
+    directory: Path, spec: RunSpec, plan: Plan, device: str, said: Mapping[str, Said]
+) -> dict[str, TenantOutput]:
+    by_blkload = plan.tier != HOST.name
+    outputs = blkload.parse_results(_read(directory, "results")) if by_blkload else {}
+    own = directory / barrier.DIRECTORY
+    samples = None
+    if watched := programs_of_guest.sampled(spec):
+        start_ns = int(_read(own, barrier.START))
+        files = programs_of_guest.sampled_files(watched, spec, plan.place)
+        samples = parse_samples(_read(own, barrier.SAMPLES), start_ns, files)
+    for tenant in spec.tenants:
+        if tenant.workload.program == "fio":
+            outputs[tenant.name] = fio.read_output(own, tenant, spec)
+        elif samples and (tenant.name in said or tenant.workload.program == RUNNING):
+            charges = samples.charges(plan.place.cgroup_of(tenant.cgroup), device)
+            if tenant.name in said:
+                end_ns = said[tenant.name].report.end_ns
+            else:
+                end_ns = spec.warmup_ns + spec.runtime_ns
+                charges = since_first(charges, tenant.name)
+            outputs[tenant.name] = sampled_output(samples.times_ns, charges, end_ns, spec)
+        elif tenant.name not in outputs:
+            raise RunError(f"the generator left no result of tenant {tenant.name}")
+    return outputs
+
+
+def _tenant_result(
+    tenant: Tenant, output: TenantOutput, charged: IoStat | None, says: ProgramReport | None
+) -> TenantResult:
+    begin, end = output.measured_ns
+    return TenantResult(
+        name=tenant.name,
+        cgroup=tenant.cgroup,
+        weight=tenant.weight,
+        measured_ns=end - begin,
+        error=output.error,
+        ops=output.ops,
+        io_stat=charged,
+        replay=output.replay,
+        says=says,
+    )
+
+
+def _knob_reasons(settings: list[Knob]) -> Iterator[str]:
+    for knob in settings:
+        if not knob.ok:
+            got = knob.got.replace("\n", " / ") or "nothing"
+            yield f"knob did not take: {knob.path}: asked {knob.asked!r}, reads {got!r}"
+
+
+def _tenant_reasons(spec: RunSpec, tenants: list[TenantResult]) -> Iterator[str]:
+    inner = {group.path for group in spec.groups}
+    for asked, tenant in zip(spec.tenants, tenants, strict=True):
+        if tenant.error:
+            code = abs(tenant.error)
+            yield f"{tenant.name}: ended with {errno.errorcode.get(code, code)}"
+        if not tenant.ops and not (tenant.says and tenant.says.status):
+            yield f"{tenant.name}: did no I/O"
+        for op, totals in tenant.ops.items():
+            if totals.errors:
+                yield f"{tenant.name}: {totals.errors} {op} errors"
+            if totals.verify_errors:
+                yield f"{tenant.name}: {totals.verify_errors} {op}s failed verification"
+        # fio forgets what it did in its ramp_time; the kernel does not.
+        forgets = asked.workload.program == "fio" and spec.warmup_ns > 0
+        # On v2 the figures of a cgroup hold those of the cgroups in it; on v1 they do not.
+        counted = [tenant]
+        if spec.cgroup == "v2" and tenant.cgroup in inner:
+            counted += [one for one in tenants if one.cgroup.startswith(f"{tenant.cgroup}/")]
+        if tenant.says is None and asked.workload.program != RUNNING:
+            yield from _charge_reasons(tenant, counted, forgets=forgets)
+
+
+def _charge_reasons(
+    tenant: TenantResult, counted_in: Sequence[TenantResult], *, forgets: bool
+) -> Iterator[str]:
+    """counted_in: whose bytes the tenant's cgroup shows. forgets: the generator counted less
+    than it did, so more may have been charged."""
+    if tenant.io_stat is None:
+        return
+    charged = {
+        "read": tenant.io_stat.rbytes,
+        "write": tenant.io_stat.wbytes,
+        "trim": tenant.io_stat.dbytes,
+    }
+    if tenant.io_stat == _UNCHARGED:
+        # The kernel shows the trims of a cgroup only once that has read or written.
+        del charged["trim"]
+    for op, bytes_charged in charged.items():
+        counted = sum(one.ops[op].bytes for one in counted_in if op in one.ops)
+        if forgets and bytes_charged > counted:
+            continue
+        if abs(counted - bytes_charged) > CHARGE_TOLERANCE * max(counted, bytes_charged):
+            yield (
+                f"{tenant.name}: generator counted {counted} bytes ({op}),"
+                f" its cgroup was charged {bytes_charged}"
+            )
+
+
+def _rows(spec: RunSpec, outputs: Mapping[str, TenantOutput]) -> Iterator[tuple[str, TenantOutput]]:
+    return ((tenant.name, outputs[tenant.name]) for tenant in spec.tenants)
+
+
+def _series(spec: RunSpec, outputs: Mapping[str, TenantOutput]) -> pl.DataFrame:
+    rows = [
+        (name, t_ms, op, *output.windows[op, t_ms])
+        for name, output in _rows(spec, outputs)
+        for op, t_ms in sorted(output.windows, key=_by_op)
+    ]
+    return pl.DataFrame(rows, schema=SERIES_SCHEMA, orient="row")
+
+
+def _latency(spec: RunSpec, outputs: Mapping[str, TenantOutput]) -> pl.DataFrame:
+    rows = [
+        (name, op, upper, output.latency[op, upper])
+        for name, output in _rows(spec, outputs)
+        for op, upper in sorted(output.latency, key=_by_op)
+    ]
+    return pl.DataFrame(rows, schema=LATENCY_SCHEMA, orient="row")
+
+
+def _by_op(key: tuple[str, int]) -> tuple[int, int]:
+    op, position = key
+    return _OPS.index(op), position

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What tenants' programs did to the device, from what their cgroups were charged with as time
+went by."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import msgspec
+
+from isoblk.campaign.charged import parse_charged
+from isoblk.errors import RunError
+from isoblk.programs.barrier import SAMPLES
+from isoblk.programs.blkload import TenantOutput
+from isoblk.run import setting as knobs
+from isoblk.run.record import IoStat, OpTotals
+from isoblk.run.spec import RunSpec
+
+_NOTHING = IoStat(rbytes=0, wbytes=0, rios=0, wios=0)
+_FIELDS = {"read": ("rios", "rbytes"), "write": ("wios", "wbytes"), "trim": ("dios", "dbytes")}
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What was read, in order. times_ns: of each, after the barrier; read_back: path to content."""
+
+    times_ns: Sequence[int]
+    read_back: Sequence[Mapping[str, str]]
+
+    def charges(self, cgroup: str, device: str) -> list[IoStat]:
+        """Those of one cgroup, at each time."""
+        return [parse_charged(one, cgroup, device) or _NOTHING for one in self.read_back]
+
+
+def parse_samples(text: str, start_ns: int, files: Sequence[str]) -> Samples:
+    """The file of samples: a line with the time, in ns of Unix time, begins each.
+
+    Args:
+        text: the file.
+        start_ns: when the barrier was.
+        files: that were read each time.
+
+    Raises:
+        RunError: it is not such a file.
+    """
+    times: list[int] = []
+    lines: list[list[str]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.isdigit():
+            times.append(int(line) - start_ns)
+            lines.append([])
+        elif lines:
+            lines[-1].append(line)
+        else:
+            raise RunError(f"not a time: {line[:80]!r}", where=f"{SAMPLES}:{number}")
+    return Samples(times, [knobs.parse_read_back("\n".join(one), files) for one in lines])
+
+
+def since_first(charges: Sequence[IoStat], who: str) -> list[IoStat]:
+    """Of a cgroup that was there before: what it was charged with since the first sample.
+
+    Raises:
+        RunError: the figures went down: it was removed, and perhaps made anew.
+    """
+    values = [msgspec.structs.asdict(one) for one in charges]
+    since = [{name: one[name] - values[0][name] for name in one} for one in values]
+    for before, after in pairwise(since):
+        if any(after[name] < before[name] for name in after):
+            raise RunError(f"{who}: its cgroup went away during the run")
+    return [IoStat(**one) for one in since]
+
+
+def sampled_output(
+    times_ns: Sequence[int], charges: Sequence[IoStat], end_ns: int, spec: RunSpec
+) -> TenantOutput:
+    """A tenant's output as a generator would give it, but for latency.
+
+    Args:
+        times_ns: of the samples, after the barrier.
+        charges: at those times; 0 at the barrier.
+        end_ns: when the program ended.
+        spec: the run.
+
+    Samples are not taken exactly at the windows' edges: between two of them the rate is taken
+    for constant. What the first sample after the program's end has more than the one before was
+    done before its end.
+    """
+    times_ns = _until_end(times_ns, end_ns)
+    until = min(max(end_ns, 0), spec.warmup_ns + spec.runtime_ns)
+    begin = min(spec.warmup_ns, until)
+    output = TenantOutput(jobs=1, error=0, measured_ns=(begin, until))
+    for op, names in _FIELDS.items():
+        ios, size = (
+            _Counter([0, *times_ns], [0, *(getattr(one, name) for one in charges)])
+            for name in names
+        )
+        if not ios.total:
+            continue
+        meas_ios, meas_bytes = (one.at(until) - one.at(begin) for one in (ios, size))
+        output.ops[op] = OpTotals(
+            ios=ios.total,
+            bytes=size.total,
+            errors=0,
+            verify_errors=0,
+            meas_ios=meas_ios,
+            meas_bytes=meas_bytes,
+            lat_sum_ns=0,
+            lat_min_ns=0,
+            lat_max_ns=0,
+        )
+        for t_ms, low, high in _windows(spec, times_ns[-1] if times_ns else 0):
+            moved = ios.at(high) - ios.at(low), size.at(high) - size.at(low)
+            if any(moved):
+                output.windows[op, t_ms] = moved
+    return output
+
+
+def _until_end(times_ns: Sequence[int], end_ns: int) -> list[int]:
+    """The times, with that of the first sample after the end at the end."""
+    times = list(times_ns)
+    after = bisect_right(times, end_ns)
+    if after < len(times) and end_ns > (times[after - 1] if after else 0):
+        times[after] = end_ns
+    return times
+
+
+def _windows(spec: RunSpec, last_ns: int) -> Iterator[tuple[int, int, int]]:
+    """Start in ms, from and to in ns, of every window of the run."""
+    width = spec.window_ms * 1_000_000
+    for low in range(0, min(spec.warmup_ns + spec.runtime_ns, last_ns + width), width):
+        yield low // 1_000_000, low, low + width
+
+
+class _Counter:
+    """A count that only grows, known at some times."""
+
+    def __init__(self, times_ns: Sequence[int], counts: Sequence[int]) -> None:
+        self._times, self._counts = times_ns, counts
+
+    @property
+    def total(self) -> int:
+        return self._counts[-1]
+
+    def at(self, time_ns: int) -> int:
+        """The count at a time, to the nearest whole one."""
+        after = bisect_right(self._times, time_ns)
+        if after == 0:
+            return 0
+        if after == len(self._times):
+            return self.total
+        begin, end = self._times[after - 1 : after + 1]
+        low, high = self._counts[after - 1 : after + 1]
+        return low + round((high - low) * (time_ns - begin) / (end - begin))

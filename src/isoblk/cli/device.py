@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk device: the presets, whether they are what they are named after, and one's own."""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from isoblk.campaign.execute import Bench, make_bench
+from isoblk.cli.help import examples
+from isoblk.device import text
+from isoblk.device.check import TOLERANCE, Measured, measure
+from isoblk.device.fiojson import State, read_fio
+from isoblk.device.fit import Fit, estimate, refine
+from isoblk.errors import RunError, UserError, printable
+from isoblk.files import new_file
+from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
+from isoblk.machine.uml import Uml
+from isoblk.run.spec import VdiskDevice
+from isoblk.study.model import ExpectEntry
+from isoblk.study.presets import load_device, load_preset, preset_names
+
+# The longest figure of the presets takes seconds; this one hangs.
+_TIME_LIMIT_S = 300
+
+app = typer.Typer(help="List, check and make device presets.")
+Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")]
+KernelVersion = Annotated[str, typer.Option("--kernel", help="Version of the lab's kernel.")]
+
+
+@app.command("list")
+def list_() -> None:
+    """List the presets."""
+    rows = Table("preset", "model", "what", box=None, pad_edge=False)
+    for name in preset_names():
+        device = load_device(name)
+        model = f"vdisk {device.model}" if isinstance(device, VdiskDevice) else "null_blk"
+        rows.add_row(name, model, load_preset(name).title)
+    Console(highlight=False, soft_wrap=True).print(rows, markup=False)
+
+
+@app.command(epilog=examples("isoblk device check", "isoblk device check 980pro-1t -j 2"))
+def check(
+    presets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PRESET]...",
+            help="Presets, or their files; all if none.",
+            autocompletion=lambda: list(preset_names()),
+        ),
+    ] = None,
+    jobs: Jobs = 1,
+    kernel: KernelVersion = DEFAULT_VERSION,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure each figure of a preset's source in the lab; exit 1 if one is off by over 5 %."""
+    wanted = {name: load_preset(name) for name in presets or preset_names()}
+    if presets:
+        for name, preset in wanted.items():
+            if not preset.expect:
+                raise UserError("has no [[expect]]: nothing to check", where=name)
+    figures = {name: list(preset.expect) for name, preset in wanted.items() if preset.expect}
+    devices = {name: load_device(name) for name in figures}
+    total = sum(map(len, figures.values()))
+    with (
+        _bench(kernel) as bench,
+        ThreadPoolExecutor(max_workers=jobs) as executor,
+        _progress(total) as advance,
+    ):
+        measured = {
+            name: measure(devices[name], expect, bench, executor, advance)
+            for name, expect in figures.items()
+        }
+    if as_json:
+        typer.echo(json.dumps([_record(n, one) for n, ones in measured.items() for one in ones]))
+    else:
+        Console(highlight=False, soft_wrap=True).print(text.table(measured))
+    off = [(name, one) for name, ones in measured.items() for one in ones if not one.ok]
+    if off:
+        name, worst = max(off, key=lambda pair: abs(pair[1].error))
+        raise RunError(
+            f"{len(off)} of {total} figures are off by more than {TOLERANCE:.0%}; the worst:"
+            f" {worst.expect.what}, {worst.error:+.1%}",
+            where=name,
+        )
+
+
+@app.command(epilog=examples("isoblk device fit randread.json write.json -o mine.toml"))
+def fit(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="FIO.json...", help="fio's --output-format=json.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The preset's file (TOML).")],
+    state: Annotated[
+        State,
+        typer.Option(
+            help="The drive's when random writes were measured: long overwritten, or erased."
+        ),
+    ] = "steady",
+    rounds: Annotated[
+        int, typer.Option(min=0, max=20, help="Corrections after runs in the lab; 0: none.")
+    ] = 5,
+    jobs: Jobs = 1,
+    kernel: KernelVersion = DEFAULT_VERSION,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the preset's file if it is there.")
+    ] = False,
+) -> None:
+    """Make a preset of what fio measured on a drive, and print how well it fits."""
+    with new_file(output, inputs=results, force=force) as new:
+        best = _fit(results, state, rounds, jobs, kernel)
+        source = "Fitted by isoblk device fit to " + ", ".join(path.name for path in results)
+        expect = [one.expect for one in best.measured]
+        new.write_text(text.preset_toml(output.stem, source, best.device, expect))
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(text.table({output.stem: best.measured}))
+    console.print(f'{output} is written; use it as: device = "{output}"', markup=False)
+
+
+def _fit(results: list[Path], state: State, rounds: int, jobs: int, kernel: str) -> Fit:
+    """The preset that fits best what fio measured. Raises UserError: nothing of it can be used."""
+    found = [read_fio(path, state) for path in results]
+    for line in (line for one in found for line in one.left_out):
+        typer.echo(f"left out: {printable(line)}", err=True)
+    expect = _distinct([entry for one in found for entry in one.figures])
+    if not expect:
+        raise UserError(
+            "no job that can be used",
+            where=", ".join(map(str, results)),
+            next="measure reads and writes, sequential and random, each alone, with direct=1",
+        )
+    device = estimate(expect)
+    with (
+        _bench(kernel) as bench,
+        ThreadPoolExecutor(max_workers=jobs) as executor,
+        _progress(len(expect) * (rounds + 1)) as advance,
+    ):
+        return refine(
+            device, expect, lambda one: measure(one, expect, bench, executor, advance), rounds
+        )
+
+
+def _distinct(figures: list[ExpectEntry]) -> list[ExpectEntry]:
+    """The last of those that measure the same."""
+    return list({(one.what, one.metric): one for one in figures}.values())
+
+
+def _record(name: str, one: Measured) -> dict[str, object]:
+    expect = one.expect
+    return {
+        "preset": name,
+        "what": expect.what,
+        "state": expect.state,
+        "metric": expect.metric,
+        "source": expect.source,
+        "expected": expect.value,
+        "model": one.value,
+        "error": one.error,
+        "ok": one.ok,
+    }
+
+
+@contextmanager
+def _bench(version: str) -> Iterator[Bench]:
+    kernel = find(version)
+    with hold(kernel):
+        machine = Uml(kernel, host_library(kernel), time_limit_s=_TIME_LIMIT_S)
+        try:
+            yield make_bench(machine, kernel)
+        finally:
+            machine.stop()
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    """A bar; what it gives is called when a run has ended."""
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("runs"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        yield partial(bar.advance, bar.add_task("", total=total))

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands isoblk kernel build, list, clean and modules: parse, call, print."""
+
+import platform
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from isoblk import kernel
+from isoblk.cli.help import examples
+from isoblk.kernel.installed import build_installed, find_installed
+
+app = typer.Typer(help="Build, list and remove the lab's kernels.")
+
+
+class _Bar:
+    """A build's progress on the terminal: one line a stage, the last one moving."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+
+    def stage(self, text: str, total: int | None = None) -> None:
+        """The stage before is done; this one begins."""
+        self.finish()
+        self._task = self._progress.add_task(text, total=total)
+        if not self._progress.console.is_terminal:
+            self._progress.console.print(text, markup=False, highlight=False)
+
+    def step(self) -> None:
+        """One step forward; the estimate never says that it is done."""
+        if self._task is None:
+            return
+        task = self._progress.tasks[-1]
+        if task.total is not None and task.completed + 1 < task.total:
+            self._progress.advance(self._task)
+
+    def note(self, text: str) -> None:
+        """A message above the bars, as it is."""
+        self._progress.console.print(text, markup=False, highlight=False)
+
+    def finish(self) -> None:
+        """The stage is done."""
+        if self._task is not None:
+            total = self._progress.tasks[-1].total or 1
+            self._progress.update(self._task, total=total, completed=total)
+            self._progress.stop_task(self._task)
+
+
+@contextmanager
+def _bar() -> Iterator[_Bar]:
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    ) as progress:
+        yield _Bar(progress)
+
+
+@app.command(
+    epilog=examples(
+        "isoblk kernel build",
+        "isoblk kernel build --newest",
+        "isoblk kernel build --debug",
+        "isoblk kernel build --stock",
+    )
+)
+def build(
+    version: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N.M",
+            help="Version, or 'newest' of the suite.",
+            show_default=kernel.DEFAULT_VERSION,
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR|TARBALL|DEB", help="Build this source instead of fetching Debian's."
+        ),
+    ] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="Debian suite to take the source package from.")
+    ] = None,
+    newest: Annotated[bool, typer.Option("--newest", help="Short for --version newest.")] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="With sanitizers and lock checking; several times slower."),
+    ] = False,
+    arch: Annotated[
+        kernel.Arch,
+        typer.Option(help="um: for the uml machine; um-smp: smp; x86_64: qemu."),
+    ] = "um",
+    stock: Annotated[
+        bool,
+        typer.Option(
+            "--stock", help="Debian's own kernel for the qemu machine: fetched, not built."
+        ),
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option("-j", "--jobs", min=1, help="Compile so many files at once.")
+    ] = None,
+) -> None:
+    """Build a kernel and the modules for it, unless the cache has them."""
+    if newest and version is not None:
+        raise typer.BadParameter("--newest and --version exclude each other")
+    if stock and (source is not None or debug or arch != "um"):
+        raise typer.BadParameter("--stock excludes --source, --debug and --arch")
+    request = kernel.Request(
+        version="newest" if newest else version,
+        source=source,
+        suite=suite,
+        debug=debug,
+        jobs=jobs,
+        arch=arch,
+    )
+    with _bar() as bar:
+        if stock:
+            ready = kernel.stock.build(request.version, suite, bar)
+        else:
+            ready = kernel.build(request, bar)
+        modules = kernel.build_modules(ready, bar)
+        bar.finish()
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"Linux {ready.version} is ready: {ready.linux}")
+    console.print(f"modules: {modules}")
+
+
+@app.command(epilog=examples("isoblk kernel modules", "isoblk kernel modules --for 6.12.41-amd64"))
+def modules(
+    release: Annotated[
+        str | None, typer.Option("--for", metavar="RELEASE", help="Kernel, as uname -r has it.")
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR|TARBALL|DEB", help="The kernel's source, instead of fetching Debian's."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Directory for them.",
+            show_default="modules-RELEASE",
+        ),
+    ] = None,
+) -> None:
+    """Build schedulers and cache for an installed kernel, to load or install them there."""
+    found = find_installed(release or platform.release())
+    directory = output or Path(f"modules-{found.release}")
+    with _bar() as bar:
+        built = build_installed(found, directory, source, bar)
+        bar.finish()
+    console = Console(highlight=False, soft_wrap=True)
+    for name in built.names:
+        console.print(f"{built.directory / name}", markup=False)
+    there = shlex.quote(str(built.directory))
+    console.print(
+        f"load:    sudo insmod {there}/isoblk_share.ko && sudo insmod {there}/feedbac-iosched.ko\n"
+        f"install: sudo install -D -m 644 -t /lib/modules/{found.release}/updates/isoblk"
+        f" {there}/*.ko && sudo depmod {found.release}\n"
+        "choose:  echo feedbac | sudo tee /sys/block/DISK/queue/scheduler",
+        markup=False,
+    )
+
+
+@app.command("list")
+def list_() -> None:
+    """List the kernels that are ready, the newest build first."""
+    console = Console(highlight=False)
+    ready = kernel.list_kernels()
+    if not ready:
+        console.print("no kernel has been built; run: isoblk kernel build")
+        return
+    rows = Table(box=None, pad_edge=False)
+    for heading in ("key", "source", "compiler"):
+        rows.add_column(heading, overflow="fold")
+    for item in ready:
+        # The compiler's own words, "gcc (who packaged it) 12.2.0; GNU ld ...", without the middle.
+        compiler = item.compiler.partition(";")[0].split()
+        rows.add_row(item.key, item.source, f"{compiler[0]} {compiler[-1]}")
+    console.print(rows)
+
+
+@app.command()
+def clean(
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY]...", help="Kernels (beginnings of keys); all if none."),
+    ] = None,
+    sources: Annotated[
+        bool, typer.Option("--all", help="Also the sources that no remaining kernel needs.")
+    ] = False,
+) -> None:
+    """Remove kernels and their modules from the cache, never one in use."""
+    done = kernel.clean(keys or (), sources=sources)
+    console = Console(highlight=False, soft_wrap=True)
+    for name in done.removed:
+        console.print(f"removed {name}")
+    for name in done.busy:
+        console.print(f"kept {name}: it is in use")
+    console.print(f"{done.freed / 1e6:,.0f} MB freed")

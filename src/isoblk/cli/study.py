@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk study: look at study files, and make them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from isoblk.cli.help import examples
+from isoblk.errors import UserError
+from isoblk.files import new_file
+from isoblk.run.spec import label
+from isoblk.study.expand import expand
+from isoblk.study.fiojob import from_fio
+from isoblk.study.fromcapture import from_capture
+from isoblk.study.load import load_study
+from isoblk.study.model import Expansion
+from isoblk.study.notes import notes
+from isoblk.study.schema import study_schema
+from isoblk.trace.names import names_file
+
+app = typer.Typer(help="Check, describe and import study files.")
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="File to write.", show_default="standard output"
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
+
+
+@app.command(epilog=examples("isoblk study check studies/weights.toml"))
+def check(file: Annotated[Path, typer.Argument(help="Study file (TOML).")]) -> None:
+    """Say what is wrong with a study, or how many runs it makes."""
+    study, _ = load_study(file)
+    expansion = expand(study)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"ok: {len(expansion.runs)} runs ({_kinds(expansion)})", markup=False)
+    if study.matrix:
+        table = Table("field", "values", box=None, pad_edge=False)
+        for key, values in study.matrix.items():
+            table.add_row(escape(key), escape(" ".join(label(value) for value in values)))
+        console.print(table)
+    for note in notes(planned.spec for planned in expansion.runs):
+        typer.echo(f"note: {note}", err=True)
+
+
+def _kinds(expansion: Expansion) -> str:
+    counts = Counter(run.spec.kind for run in expansion.runs)
+    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
+
+
+@app.command(epilog=examples("isoblk study schema > study.schema.json"))
+def schema() -> None:
+    """Print the JSON schema of study files."""
+    typer.echo(json.dumps(study_schema(), indent=2))
+
+
+@app.command("from-fio", epilog=examples("isoblk study from-fio my.fio -o my.toml"))
+def import_fio(
+    job: Annotated[Path, typer.Argument(help="fio job file.")],
+    output: Output = None,
+    force: Force = False,
+) -> None:
+    """Make a study of a fio job file; options that it cannot honour are named."""
+    _write(*from_fio(job), output, [job], force)
+
+
+@app.command("from-capture", epilog=examples("isoblk study from-capture db.isotrace -o db.toml"))
+def import_capture(
+    trace: Annotated[Path, typer.Argument(help="What isoblk capture wrote.")],
+    output: Output = None,
+    force: Force = False,
+) -> None:
+    """Make a study of a captured trace: a tenant for each cgroup, with its weight."""
+    if not trace.is_file():
+        raise UserError("no such trace", where=str(trace), next="see: isoblk capture --help")
+    _write(*from_capture(trace), output, [trace, names_file(trace)], force)
+
+
+def _write(
+    text: str, warnings: list[str], output: Path | None, inputs: list[Path], force: bool
+) -> None:
+    """Print a study, or write it and see whether it can run."""
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        with new_file(output, inputs=inputs, force=force) as new:
+            new.write_text(text)
+        try:
+            load_study(output)
+        except UserError as error:
+            warnings.append(f"the study needs a change: {error}")
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)

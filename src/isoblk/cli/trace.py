@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk trace: look at traces, import, cut and make them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from isoblk.cli.help import examples
+from isoblk.errors import UserError, printable
+from isoblk.files import new_files
+from isoblk.report import text
+from isoblk.report.tables import plain_or_rich
+from isoblk.run.units import parse_size, parse_time
+from isoblk.trace import formats, resolve
+from isoblk.trace.compact import SUFFIX, Header
+from isoblk.trace.convert import Imported, import_trace
+from isoblk.trace.cut import Part
+from isoblk.trace.cut import cut as cut_trace
+from isoblk.trace.info import TraceInfo, describe
+from isoblk.trace.names import keep_names, names_file
+from isoblk.trace.plausible import doubt
+from isoblk.trace.resolve import source_file, title
+from isoblk.trace.synth import load_recipe, synthesize
+
+_FEW = 8  # streams, sizes or places that are printed
+
+app = typer.Typer(help="Look at traces of block I/O, import, cut and make them.")
+Output = Annotated[
+    Path, typer.Option("-o", "--output", metavar=f"FILE{SUFFIX}", help="File to write.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
+TimeUnit = Annotated[
+    Literal["ns", "us", "ms", "s"] | None,
+    typer.Option(help="Of the times in the files.", show_default="what the format says"),
+]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="TRACE",
+        help="A trace file of any known format, a recipe (.toml), or a stand-in's name.",
+    ),
+]
+
+
+@app.command(
+    "import",
+    help=f"Make a compact trace of trace files. Formats: {formats.NAMES}.",
+    epilog=examples(
+        "isoblk trace import usr_0.csv.gz -o usr_0.isotrace",
+        "isoblk trace import sda.blktrace.0 sda.blktrace.1 -o sda.isotrace",
+        "isoblk trace import ns.csv --format spc --time-unit ns -o ns.isotrace",
+    ),
+)
+def import_files(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Trace files, gzip, xz or zstd too; several if they have one clock."),
+    ],
+    output: Output,
+    name: Annotated[
+        str | None,
+        typer.Option("--format", help="The format.", show_default="told from the content"),
+    ] = None,
+    skip_bad: Annotated[
+        int, typer.Option("--skip-bad", metavar="N", min=0, help="Pass over N damaged records.")
+    ] = 0,
+    time_unit: TimeUnit = None,
+    force: Force = False,
+) -> None:
+    """Import."""
+    with _new_trace(output, files, force) as new:
+        imported = import_trace(files, new, name=name, skip_bad=skip_bad, time_unit=time_unit)
+    for place in imported.skipped[:_FEW]:
+        typer.echo(f"passed over: {place}", err=True)
+    if len(imported.skipped) > _FEW:
+        typer.echo(f"passed over: {len(imported.skipped) - _FEW} more", err=True)
+    typer.echo(_written(output, imported.header))
+    for line in _account(imported):
+        typer.echo(line)
+    _say_doubt(imported.header.records, imported.header.span_ns)
+
+
+def _say_doubt(records: int, span_ns: int) -> None:
+    if text := doubt(records, span_ns):
+        typer.echo(f"note: {text}", err=True)
+
+
+def _account(imported: Imported) -> list[str]:
+    lines = [f"format: {' '.join(imported.formats)}"]
+    if imported.left_out:
+        lines.append(f"left out, because they are no requests: {imported.left_out:,}")
+    if imported.runs > 1:
+        lines.append(f"not in order of time: {imported.runs} sorted pieces were merged")
+    for volume in sorted(imported.volumes, key=lambda volume: volume.base)[:_FEW]:
+        lines.append(
+            f"volume {volume.number}: stream {volume.stream}, from byte {volume.base:,},"
+            f" {text.count(volume.size)}B, {volume.records:,} records"
+        )
+    if len(imported.volumes) > _FEW:
+        lines.append(f"and {len(imported.volumes) - _FEW} more volumes")
+    return lines
+
+
+def _written(path: Path, header: Header) -> str:
+    return (
+        f"{path}: {header.records:,} records, {header.span_ns / 1e9:,.3f} s,"
+        f" addresses up to {text.count(header.max_end)}B"
+    )
+
+
+@app.command(
+    epilog=examples(
+        "isoblk trace info usr_0.csv.gz", "isoblk trace info exchange --figures figures"
+    )
+)
+def info(
+    trace: Source,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draw figures (SVG) into this directory.")
+    ] = None,
+    time_unit: TimeUnit = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace figures that are there.")] = False,
+) -> None:
+    """Describe a trace: rate, mix, sizes, footprint, sequentiality, hot spots, bursts."""
+    found = describe(resolve(trace, time_unit))
+    if as_json:
+        typer.echo(msgspec.json.encode(found).decode())
+    else:
+        console = plain_or_rich()
+        console.print(_summary(title(trace), found))
+        if len(found.streams) > 1 or any(stream.name for stream in found.streams):
+            console.print(_streams(found))
+    _say_doubt(found.records, found.span_ns)
+    if figures:
+        _draw(found, title(trace), figures, force)
+
+
+def _draw(found: TraceInfo, name: str, directory: Path, force: bool) -> None:
+    # Drawing takes a second to import.
+    from isoblk.report.trace_figures import make_figures  # noqa: PLC0415
+
+    drawn = make_figures(found, name)
+    paths = [directory / f"{figure.name}.svg" for figure in drawn]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write: {error.strerror}", where=str(directory)) from None
+    with new_files(paths, force=force) as new:
+        for figure, path in zip(drawn, new, strict=True):
+            path.write_text(figure.svg)
+    for path in paths:
+        typer.echo(path, err=True)
+
+
+def _summary(name: str, found: TraceInfo) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+
+    def row(name: str, *parts: str) -> None:
+        table.add_row(name, ", ".join(parts))
+
+    row("trace", escape(name))
+    row("records", f"{found.records:,}")
+    row("time", f"{found.span_ns / 1e9:,.3f} s")
+    row("rate", f"{text.count(found.iops)} requests/s", text.rate(found.bytes_a_second))
+    mix = [f"{text.percent(op.share)} {op.op}" for op in found.ops]
+    ratio = found.read_write
+    row("mix", *mix, *([f"read:write {ratio:.3g}"] if ratio else []))
+    if found.fua:
+        row("FUA", f"{found.fua:,}")
+    for op in found.ops:
+        if op.bytes:
+            common = sorted(op.sizes, key=lambda size: -size[1])[:_FEW]
+            row(
+                f"{op.op} sizes",
+                f"mean {text.count(op.mean_bytes)}B",
+                *(f"p{percent:g} {size:,}" for percent, size in op.percentiles if percent >= 50),
+                "most common " + " ".join(f"{size:,}" for size, _ in common),
+            )
+    row("addresses", f"up to {text.count(found.max_end)}B")
+    row(
+        "footprint",
+        f"{text.count(found.footprint)}B in blocks of {found.block_bytes:,}",
+        f"{text.count(found.written)}B written",
+    )
+    row(
+        "sequential",
+        f"{text.percent(found.sequential)} of requests",
+        f"mean run {text.count(found.mean_run_bytes)}B",
+    )
+    row("hot spots", *(f"{text.percent(p)} take {text.percent(got)}" for p, got in found.hot))
+    row(
+        "inter-arrival",
+        f"mean {text.time(found.gap_mean_ns)}",
+        f"cv {found.gap_cv:.3g}",
+        *(f"p{percent:g} {text.time(ns)}" for percent, ns in found.gaps),
+    )
+    row(
+        "bursts",
+        *(
+            f"{text.time(burst.window_ns)}: dispersion {burst.dispersion:.3g}, peak"
+            f" {burst.peak:.3g}x"
+            for burst in found.bursts
+        ),
+    )
+    return table
+
+
+def _streams(found: TraceInfo) -> Table:
+    named = any(stream.name for stream in found.streams)
+    columns = ("stream", *(["cgroup"] if named else []), "records", "bytes", "from", "to")
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    for stream in sorted(found.streams, key=lambda stream: -stream.records)[:_FEW]:
+        table.add_row(
+            str(stream.stream),
+            *([escape(printable(stream.name))] if named else []),
+            f"{stream.records:,}",
+            f"{stream.bytes:,}",
+            f"{stream.lowest:,}",
+            f"{stream.end:,}",
+        )
+    if len(found.streams) > _FEW:
+        table.caption = f"and {len(found.streams) - _FEW} more"
+    return table
+
+
+@app.command(
+    epilog=examples("isoblk trace cut usr_0.isotrace -o hour.isotrace --time 2h:3h --move")
+)
+def cut(
+    trace: Source,
+    output: Output,
+    records: Annotated[
+        str | None, typer.Option(metavar="A:B", help="Records A to B - 1, from 0.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="A:B", help="Time since the first: 10s:1m.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="A:B", help="Address range: 0:64g.")
+    ] = None,
+    stream: Annotated[
+        list[int] | None, typer.Option(help="A stream (volume); may be given again.")
+    ] = None,
+    move: Annotated[bool, typer.Option("--move", help="Let the lowest address become 0.")] = False,
+    force: Force = False,
+) -> None:
+    """Write a part of a trace: that for which all given conditions hold."""
+    part = Part(
+        records=_range("--records", records, int),
+        times=_range("--time", time, lambda value: parse_time(value, "s")),
+        addresses=_range("--address", address, parse_size),
+        streams=tuple(stream or ()),
+        move=move,
+    )
+    source = resolve(trace)
+    with _new_trace(output, [source_file(trace), source], force) as new:
+        header = cut_trace(source, new, part)
+        keep_names(source, new, part.streams)
+    typer.echo(_written(output, header))
+
+
+@contextmanager
+def _new_trace(output: Path, inputs: Iterable[Path], force: bool) -> Iterator[Path]:
+    """A compact trace to be written, with the names of its streams if it gets any."""
+    sources = list(inputs)
+    sources += [names_file(source) for source in sources]
+    with new_files([output, names_file(output)], inputs=sources, force=force) as (new, _):
+        yield new
+
+
+def _range(
+    option: str, value: str | None, parse: Callable[[str], int]
+) -> tuple[int | None, int | None]:
+    """ "A:B", of which either may be missing."""
+    if value is None:
+        return None, None
+    try:
+        first, last = (parse(part) if part else None for part in value.split(":"))
+    except ValueError:
+        raise UserError(f"{option} {value}: not a range", next="give A:B, A: or :B") from None
+    if first is not None and (first < 0 or (last is not None and last <= first)):
+        raise UserError(f"{option} {value}: is empty", next="give A:B with A below B")
+    return first, last
+
+
+@app.command(epilog=examples("isoblk trace synth my-recipe.toml -o made.isotrace"))
+def synth(
+    recipe: Annotated[Path, typer.Argument(help="Recipe (TOML): see docs/traces.md.")],
+    output: Output,
+    force: Force = False,
+) -> None:
+    """Make a trace with stated statistics."""
+    with _new_trace(output, [recipe], force) as new:
+        header = synthesize(load_recipe(recipe), new)
+    typer.echo(_written(output, header))

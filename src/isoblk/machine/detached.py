@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Disks whose newest data are elsewhere: origins of caches that are not in use now.
+
+Nothing on such a disk says so, for the cache leaves it as it is. The SSD does: its superblock names
+the disk. So whoever is to overwrite a disk, or to give it another cache, asks all others.
+"""
+
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from isoblk.caches.base import SECTOR
+from isoblk.caches.ondisk import contents
+from isoblk.caches.ondisk import fsck as check
+from isoblk.caches.ondisk.contents import Dirty
+from isoblk.caches.ondisk.ssd import Ssd
+from isoblk.errors import UserError
+from isoblk.machine import origins, system
+from isoblk.machine.blockdev import Disk, node_of
+from isoblk.machine.mapper import Mapper
+
+# Drives with media that are changed: to open them may take seconds, and none is a cache's SSD.
+_DRIVES: Final = ("fd", "sr")
+
+
+@dataclass(frozen=True)
+class _Newer:
+    """An SSD with blocks of a disk. ssd: its path. origin: the disk's, or its part's."""
+
+    ssd: str
+    origin: str
+    dirty: Dirty
+
+
+def refuse_newer_elsewhere(disk: Disk, mapper: Mapper, but: Disk | None = None) -> None:
+    """Check that no SSD here, as far as this process may read it, has blocks of a disk, or of a
+    partition of it, that are newer than what is there.
+
+    Args:
+        disk: which.
+        mapper: dmsetup.
+        but: an SSD that may have.
+
+    Raises:
+        UserError: one has, or may have.
+    """
+    passed_over = [*disk.parts(), *([but.sys] if but else [])]
+    for link in sorted((system.SYS / "class/block").glob("*")):
+        place = link.resolve()
+        if place.name.startswith(_DRIVES) or place in passed_over:
+            continue
+        found = None
+        with suppress(OSError):
+            found = _has_blocks_of(place, disk, mapper)
+        if found:
+            raise _error(disk, found)
+
+
+def _error(disk: Disk, newer: _Newer) -> UserError:
+    which = f"{newer.origin} is" if newer.origin != node_of(disk.sys) else "is"
+    count, why = newer.dirty.count, newer.dirty.why
+    return UserError(
+        f"{which} the disk behind a cache that is not in use: {newer.ssd} has newer blocks of it,"
+        f" {f'perhaps ({why})' if count is None else count}",
+        where=disk.path,
+        next="isoblk cache create brings them back, and isoblk cache delete then cleans them;"
+        f" if they may be lost: blkdiscard --zeroout {newer.ssd}",
+    )
+
+
+def _has_blocks_of(place: Path, disk: Disk, mapper: Mapper) -> _Newer | None:
+    """place: of what may be an SSD, in sysfs. Raises OSError if it cannot be opened."""
+    size = int((place / "size").read_text()) * SECTOR
+    if size < check.SMALLEST:
+        return None
+    path = node_of(place)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+        if not stat.S_ISBLK(found.st_mode) or number != (place / "dev").read_text().strip():
+            return None
+        ssd = Ssd(path, descriptor, size)
+        if not contents.is_marked(ssd):
+            return None
+        named = check.identity(ssd)
+        for part in disk.parts():
+            if not origins.is_named(part, named, mapper):
+                continue
+            dirty = contents.dirty_blocks(ssd)
+            return None if dirty.count == 0 else _Newer(path, node_of(part), dirty)
+    finally:
+        os.close(descriptor)
+    return None

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The parts of a plan that are about a cache: the SSD, the cache before and after it gets that,
+where the tenants' data lie on it, passes that are not measured, and what was counted."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+import msgspec
+
+from isoblk.caches.base import SECTOR
+from isoblk.plan import programs
+from isoblk.plan.target import PLACED, SSD, device, of, parts
+from isoblk.programs import blkload
+from isoblk.run.extent import cached_bytes, usable_bytes
+from isoblk.run.metrics import CACHE_FIGURES
+from isoblk.run.record import CacheReport
+from isoblk.run.seeds import pass_seed
+from isoblk.run.setting import Setting, parse_read_back
+from isoblk.run.shell import Form, Here, Statement, Syntax, fill, rows, run, write
+from isoblk.run.spec import Caching, RunSpec
+from isoblk.run.tier import Place
+
+COUNTERS = "cache"
+"""File in the run's directory: what was counted, before and after."""
+
+_STAT = {"reads": 0, "read_bytes": 2, "writes": 4, "write_bytes": 6}
+_STATUS = "status"
+# Until counters are up to date, and what was under way has ended. In virtual time.
+_SETTLE_S = 20
+
+
+_REMOVE_PLACED = run("dmsetup", "remove", PLACED)
+
+
+class _Line(Form):
+    PASS = "# Pass {number} of {passes}"
+    COUNTERS = "counters() {\n  {body}\n} >> {file}"
+    WHEN = 'echo "$1:"'
+    STATUS = f'echo "{_STATUS}:$({{status}})"'
+
+
+def partitions(caching: Caching, place: Place) -> list[Statement]:
+    """Commands that make the parts of both disks that are used."""
+    made = parts(caching, place)
+    lines: list[Statement] = [run("addpart", f"/dev/{place.disk}", 1, 0, made.origin_sectors)]
+    start = 0
+    for number, size in enumerate(made.ssd_bytes, 1):
+        lines.append(run("addpart", f"/dev/{SSD}", number, start // SECTOR, size // SECTOR))
+        start += size
+    return lines
+
+
+def bare(spec: RunSpec, place: Place) -> list[Statement]:
+    """Commands that make the device without the SSD, and, if they are to be there before that,
+    the files that the run begins with."""
+    caching = spec.caching
+    assert caching is not None
+    lines, path = of(caching).bare(caching.options, parts(caching, place))
+    if caching.files == "read":
+        return [*lines, *_zeros(spec, path)]
+    if spec.filesystem is None or caching.files == "cache":
+        return lines
+    scattered = caching.placement == "scattered"
+    return [
+        *lines,
+        *(_scatter(spec, path, place) if scattered else []),
+        *programs.make_on(spec.filesystem, place, f"/dev/mapper/{PLACED}" if scattered else path),
+        *programs.prepare(spec, place),
+        *([_REMOVE_PLACED] if scattered else []),
+    ]
+
+
+def attach(spec: RunSpec, knobs: Sequence[Statement], place: Place) -> list[Statement]:
+    """Commands that put the SSD in front of it, set it up (knobs), and mount the file system,
+    of which nothing is in memory then."""
+    caching = spec.caching
+    assert caching is not None
+    made = parts(caching, place)
+    cache = of(caching)
+    lines = [*cache.attach(caching.options, made), *knobs]
+    if caching.placement == "scattered":
+        lines += _scatter(spec, cache.device(made), place)
+    path = device(spec, place)
+    if spec.filesystem is None:
+        if caching.files == "origin":
+            return lines
+        return [*lines, *(_zeros if caching.files == "cache" else _read)(spec, path)]
+    if caching.files == "cache":
+        lines += programs.make_on(spec.filesystem, place, path)
+        lines += [*programs.prepare(spec, place), programs.DROP_CACHES]
+    return [*lines, programs.mount(spec.filesystem, place, path)]
+
+
+def _zeros(spec: RunSpec, path: str) -> list[Statement]:
+    """Commands that write the tenants' regions in order."""
+    how = ("iflag=count_bytes", "oflag=direct,seek_bytes", "conv=notrunc", Syntax.QUIET)
+    zeros = ("dd", "if=/dev/zero", f"of={path}", "bs=1M")
+    return [run(*zeros, f"seek={offset}", f"count={size}", *how) for offset, size in _regions(spec)]
+
+
+def _read(spec: RunSpec, path: str) -> list[Statement]:
+    """Commands that read the tenants' regions in order."""
+    how = ("iflag=direct,skip_bytes,count_bytes", Syntax.QUIET)
+    read = ("dd", f"if={path}", "of=/dev/null", "bs=1M")
+    return [run(*read, f"skip={offset}", f"count={size}", *how) for offset, size in _regions(spec)]
+
+
+def _regions(spec: RunSpec) -> list[tuple[int, int]]:
+    """Where the tenants work: first byte, bytes."""
+    loads = [tenant.workload for tenant in spec.tenants]
+    whole = usable_bytes(spec.device, spec.caching)
+    return sorted({(load.offset, load.size or whole - load.offset) for load in loads})
+
+
+def settings(caching: Caching, place: Place) -> tuple[Setting, ...]:
+    """What is written of the cache's knobs."""
+    return tuple(of(caching).settings(caching.options, parts(caching, place)))
+
+
+def read_only(caching: Caching, place: Place) -> tuple[Setting, ...]:
+    """What is read back of it besides."""
+    return tuple(of(caching).tables(caching.options, parts(caching, place)))
+
+
+def _scatter(spec: RunSpec, path: str, place: Place) -> list[Statement]:
+    """Commands that make a device of pieces that lie anywhere on another: the order is that of
+    the hashes of their numbers and the run's seed."""
+    caching = spec.caching
+    assert caching is not None
+    piece = caching.piece // SECTOR
+    # bcache's device is smaller than its origin, by less than a piece.
+    places = cached_bytes(caching) // caching.piece - 1
+    chosen = sorted(
+        range(places), key=lambda n: hashlib.sha256(f"{spec.seed} {n}".encode()).digest()
+    )[: caching.working_set // caching.piece]
+    table = [f"{i * piece} {piece} linear {path} {n * piece}" for i, n in enumerate(chosen)]
+    return [Here(run("dmsetup", "create", PLACED, "--major", 253, "--minor", 1), tuple(table))]
+
+
+def passes(spec: RunSpec, place: Place) -> Iterator[Statement]:
+    """Commands of the passes that are not measured, charged to the root cgroup; and, where there
+    are files, the page cache dropped before what follows."""
+    caching = spec.caching
+    assert caching is not None
+    loads = [t for t in spec.tenants if t.workload.program == "blkload"]
+    directories = {t.name: f"{blkload.ROOT}/{t.name}" for t in loads}
+    for before in range(caching.passes - 1, 0, -1):
+        yield fill(_Line.PASS, number=caching.passes - before, passes=caching.passes)
+        seeded = [
+            msgspec.structs.replace(
+                t,
+                workload=msgspec.structs.replace(
+                    t.workload, randseed=pass_seed(t.workload.randseed, -before)
+                ),
+            )
+            for t in spec.tenants
+        ]
+        for tenant in seeded:
+            if tenant.name in directories:
+                yield write(tenant.workload.randseed, f"{directories[tenant.name]}/randseed")
+                if before == caching.passes - 1:
+                    yield write("/", f"{directories[tenant.name]}/cgroup")
+        if loads:
+            yield write(1, f"{blkload.ROOT}/start")
+        at_once = list(programs.unmeasured(msgspec.structs.replace(spec, tenants=seeded), place))
+        yield from at_once
+        if loads:
+            yield blkload.wait()
+        yield from programs.drop_pages(spec, place, device(spec, place))
+    if caching.passes > 1:
+        for tenant in loads:
+            yield write(tenant.workload.randseed, f"{directories[tenant.name]}/randseed")
+            yield write(f"/{tenant.cgroup}", f"{directories[tenant.name]}/cgroup")
+
+
+def count_function(caching: Caching, place: Place) -> Statement:
+    """A function of the shell that notes what was counted, once all is quiet."""
+    status = of(caching).status()
+    body: list[Statement] = [
+        run("sleep", _SETTLE_S),
+        _Line.WHEN,
+        run("grep", "-H", "", *rows(_counted_files(caching, place), Syntax.DEEP_BREAK)),
+        *([fill(_Line.STATUS, status=status)] if status else []),
+    ]
+    return fill(_Line.COUNTERS, body=body, file=f"{place.run}/{COUNTERS}")
+
+
+def _counted_files(caching: Caching, place: Place) -> list[str]:
+    cache, made = of(caching), parts(caching, place)
+    blocks = (cache.block(made), made.origin, *made.ssd)
+    return [*map(_stat_file, blocks), *cache.counter_files()]
+
+
+def _stat_file(block: str) -> str:
+    return f"/sys/class/block/{block}/stat"
+
+
+def detach(spec: RunSpec, place: Place) -> list[Statement]:
+    """Commands that take the cache away."""
+    caching = spec.caching
+    assert caching is not None
+    made = parts(caching, place)
+    return [
+        *([_REMOVE_PLACED] if caching.placement == "scattered" else []),
+        *of(caching).detach(made),
+        run("delpart", f"/dev/{place.disk}", 1),
+        *(run("delpart", f"/dev/{SSD}", n + 1) for n in range(len(made.ssd))),
+    ]
+
+
+def report(text: str, caching: Caching, place: Place) -> CacheReport:
+    """What was counted, and whether it can be true.
+
+    Raises:
+        ValueError: it is not what count_function() writes.
+    """
+    before, after = (_counted(part, caching, place) for part in _halves(text))
+    change = {name: value - before.get(name, 0) for name, value in after.items()}
+    cache = of(caching)
+    hits, reads = cache.hits(change)
+    figures: dict[str, float] = {
+        name: float(value) for name, value in change.items() if name in CACHE_FIGURES
+    }
+    figures["read_hit_ratio"] = hits / reads if reads else 0.0
+    if (bypassed := cache.bypassed(change)) is not None:
+        figures["bypassed_bytes"] = float(bypassed)
+    return CacheReport(
+        before=before,
+        after=after,
+        figures=figures,
+        identities=cache.identities(change, after, caching.options),
+    )
+
+
+def _halves(text: str) -> tuple[str, str]:
+    head, found, rest = text.partition("before:\n")
+    before, also, after = rest.partition("after:\n")
+    if head or not found or not also:
+        raise ValueError("no figures of before and after")
+    return before, after
+
+
+def _counted(text: str, caching: Caching, place: Place) -> dict[str, int]:
+    read = parse_read_back(text, [*_counted_files(caching, place), _STATUS])
+    cache, made = of(caching), parts(caching, place)
+    ssd = [_device_counts(read, block) for block in made.ssd]
+    found = {
+        **_named("top", _device_counts(read, cache.block(made))),
+        **_named("origin", _device_counts(read, made.origin)),
+        **_named("ssd", {name: sum(one[name] for one in ssd) for name in _STAT}),
+        # Without what a cache keeps elsewhere than in a data block.
+        **_named("data", ssd[-1]),
+    }
+    own = {PurePosixPath(path).name: read.get(path, "") for path in cache.counter_files()}
+    return found | cache.counters(own, read.get(_STATUS, ""))
+
+
+def _named(where: str, counts: Mapping[str, int]) -> dict[str, int]:
+    return {f"{where}.{name}": value for name, value in counts.items()}
+
+
+def _device_counts(read: Mapping[str, str], block: str) -> dict[str, int]:
+    words = read.get(_stat_file(block), "").split()
+    if len(words) < 11:
+        raise ValueError(f"no figures of {block}")
+    return {
+        name: int(words[place]) * (SECTOR if name.endswith("bytes") else 1)
+        for name, place in _STAT.items()
+    }

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where the kernel says what it charged to a tenant's cgroup."""
+
+from isoblk.run.spec import RUNNING, RunSpec, Tenant
+from isoblk.run.tier import Place
+from isoblk.schedulers.registry import OWN_ELEVATORS
+
+# On v1 only a policy that counts has figures: the elevator's, else throttling if it is in use.
+_COUNTS_ON_V1 = {"bfq": "bfq", **dict.fromkeys(OWN_ELEVATORS, "isoblk")}
+
+
+def throttles(spec: RunSpec) -> bool:
+    """Whether it is throttling that counts, if it is in use."""
+    return spec.cgroup == "v1" and spec.scheduler.name not in _COUNTS_ON_V1
+
+
+def charge_files(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
+    """Files of the tenant's cgroup that hold bytes and requests."""
+    directory = place.cgroup_of(tenant.cgroup)
+    if spec.cgroup == "v2":
+        return [f"{directory}/io.stat"]
+    name = _COUNTS_ON_V1.get(spec.scheduler.name, "throttle")
+    # What is running may be in cgroups below.
+    deep = "_recursive" if tenant.workload.program == RUNNING else ""
+    return [f"{directory}/blkio.{name}.io_{what}{deep}" for what in ("service_bytes", "serviced")]

@@ -1,0 +1,531 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Turn a run into the script that the guest executes: what a person would type.
+
+The script holds no path of the host: the machine passes the run's directory as $RUN on the
+kernel's command line, and everything the script needs from outside lies in it. So the text,
+with the kernel and the modules, determines the run.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from isoblk.errors import UserError
+from isoblk.plan import cached as caches
+from isoblk.plan import programs, target
+from isoblk.plan.charges import charge_files, throttles
+from isoblk.programs import blkload
+from isoblk.run import shell
+from isoblk.run.setting import Setting
+from isoblk.run.shell import ForDevice, Quoted, Statement, Syntax, To, fill, run, write
+from isoblk.run.spec import (
+    RUNNING,
+    CgroupVersion,
+    Device,
+    DeviceEvent,
+    DiskModel,
+    Event,
+    FlashModel,
+    NullBlkDevice,
+    RunSpec,
+    Scheduler,
+    Tenant,
+    VdiskDevice,
+)
+from isoblk.run.tier import HOST as HOST_TIER
+from isoblk.run.tier import UML, Place, Tier, TierName
+from isoblk.schedulers.registry import OWN_ELEVATORS
+
+# In a guest.
+DISK = UML.place.disk
+HOST = UML.place.run
+CGROUP = UML.place.cgroup
+SCHED = f"/sys/kernel/debug/block/{DISK}/sched"
+CONFIGFS = "/sys/kernel/config"
+_SCRATCH = run("mount", "-t", "tmpfs", "tmpfs", "/tmp")
+ALIGN = run("cat", f"{blkload.ROOT}/align", To("/dev/null"))
+
+# Of modules. Without them null_blk makes a device of its own, and KUnit runs no test.
+_PARAMETERS = {"null_blk": ("nr_devices=0",), "kunit": ("enable=1", "autorun=1")}
+
+# Attributes of a vdisk: those that a plan always writes, and those that it writes if they are
+# not as the module has them.
+_OF_EVERY_MODEL = (
+    *("model", "size", "logical_block_size", "queue_depth", "hw_queues"),
+    *("read_bps", "write_bps"),
+)
+_OFTEN_LEFT = ("flush_ns", "write_cache", "store", "jitter", "seed")
+
+# Bytes a second that no disk reaches.
+_NO_LIMIT = 1 << 60
+
+_WEIGHT_FILE = {
+    ("bfq", "v2"): "io.bfq.weight",
+    ("bfq", "v1"): "blkio.bfq.weight",
+    ("io.cost", "v2"): "io.weight",
+    **{
+        (name, version): f"{prefix}.isoblk.weight"
+        for name in OWN_ELEVATORS
+        for version, prefix in (("v2", "io"), ("v1", "blkio"))
+    },
+}
+# Of the elevators that know targets.
+_TARGET_FILE = {"v2": "io.isoblk.latency", "v1": "blkio.isoblk.latency"}
+
+
+class _Heading(shell.Form):
+    """What the parts of a script begin with."""
+
+    IN_GUEST = """\
+#!/bin/sh
+# Written by isoblk; run as the guest's init. $RUN is the run's directory on the host."""
+    ON_HOST = """\
+#!/bin/sh
+# Written by isoblk; run as root in the run's directory. isoblk keeps a journal of
+# what this changes, and changes it back; if it could not: isoblk host restore"""
+    DEVICE = "## the device"
+    SSD = "## the SSD, and the parts of both that are used"
+    BARE = "## the files, on the origin alone"
+    CACHE = "## the cache, empty"
+    FILESYSTEM = "## the file system"
+    FILES = "## the programs' files"
+    SCHEDULER = "## the scheduler"
+    CGROUPS = "## the tenants' cgroups and weights"
+    LOADS = "## the tenants' loads"
+    READ_BACK = "## what took effect"
+    PASSES = "## passes that are not measured"
+    COUNT = "## what is counted"
+    RUN = "## run"
+    COUNTED = "## what was counted"
+    END = "## what came of it"
+
+
+class _Line(shell.Form):
+    """Lines that no single command is."""
+
+    SAFE = "set -eu"
+    PATH = "export PATH={path}"
+    NUMBER = "dev=$(cat {file})"
+    NO_UDEV = "export DM_DISABLE_UDEV=1"
+    UNCOUNTED = "# On v1 the kernel counts where there is a limit; this one is never reached."
+    # grep says of an empty file that it has no line, with status 1.
+    IF_ANY = "{read} || [ $? = 1 ]"
+
+
+_Section = list[Statement]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A script, the settings it makes (read back after set-up), the modules it loads, the tier
+    of the machines that can run it, and where it finds disk and cgroups there."""
+
+    text: str
+    settings: tuple[Setting, ...]
+    modules: tuple[str, ...]
+    tier: TierName = "uml"
+    place: Place = UML.place
+
+
+def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
+    """The plan of a run whose spec is complete (calibrated, capped), for a kind of machine."""
+    place = tier.place
+    scheduler = tuple(_scheduler_settings(spec, place))
+    weights = tuple(_weight_settings(spec, place))
+    if tier.name == HOST_TIER.name:
+        return _host_plan(spec, tier, scheduler, weights)
+    device = tuple(_device_settings(spec.device, DISK, tier))
+    ssd: tuple[Setting, ...] = ()
+    cache: tuple[Setting, ...] = ()
+    shown: tuple[Setting, ...] = ()
+    if spec.caching is not None:
+        ssd = tuple(_device_settings(spec.caching.ssd, target.SSD, tier))
+        cache = caches.settings(spec.caching, place)
+        shown = caches.read_only(spec.caching, place)
+    loads = tuple(
+        setting
+        for tenant in spec.tenants
+        if tenant.workload.program == "blkload"
+        for setting in blkload.settings(tenant, target.device(spec, place), HOST, spec)
+    )
+    driver = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "null_blk"
+    modules = (driver, "blkload", *scheduler_modules(spec.scheduler.elevator))
+    if spec.caching is not None:
+        modules += target.of(spec.caching).modules
+    settings = (*device, *ssd, *cache, *shown, *scheduler, *weights, *loads)
+    # Only where nobody waits for it does each part begin at a whole second.
+    align = [ALIGN] if tier.virtual_time else []
+    number = fill(_Line.NUMBER, file=Quoted(f"/sys/block/{DISK}/dev"))
+    sections: list[_Section] = [
+        prologue(modules, spec.cgroup, tier),
+        [_Heading.DEVICE, *align, run("mkdir", _device_dir(spec.device, DISK)), *_write(device)],
+        *_cache(spec, tier, ssd, cache),
+        *_files(spec, tier),
+        [_Heading.SCHEDULER, *align, number, *_write(scheduler)],
+        [_Heading.CGROUPS, *align, *_make_cgroups(spec, place), *_write(weights)],
+        [_Heading.LOADS, *blkload.make(spec.tenants), *_write(loads)],
+        [_Heading.READ_BACK, _read_back(settings, place)],
+        *_measured(spec, align, place),
+        [
+            _Heading.END,
+            *_collect(spec, place),
+            *programs.unmount(spec, place),
+            *(caches.detach(spec, place) if spec.caching else []),
+        ],
+    ]
+    return Plan(_text(sections), settings, modules, tier.name)
+
+
+def _text(sections: Iterable[_Section]) -> str:
+    """The script. A section that has a heading only is left out."""
+    return "\n\n".join(shell.render(lines) for lines in sections if len(lines) > 1) + "\n"
+
+
+def _files(spec: RunSpec, tier: Tier) -> list[_Section]:
+    """The sections that make the file system, and what is to be in it before the run."""
+    if spec.filesystem is None or spec.caching is not None:
+        return []
+    # The root of a guest cannot be written to.
+    scratch = [] if tier.name == HOST_TIER.name else [_SCRATCH]
+    place = tier.place
+    return [
+        [_Heading.FILESYSTEM, *scratch, *programs.make_filesystem(spec.filesystem, place)],
+        [
+            _Heading.FILES,
+            *programs.prepare(spec, place),
+            programs.mount(spec.filesystem, place, f"/dev/{programs.partition(place.disk)}"),
+        ],
+    ]
+
+
+def _cache(
+    spec: RunSpec, tier: Tier, ssd: tuple[Setting, ...], knobs: tuple[Setting, ...]
+) -> list[_Section]:
+    """The sections that make the cache, and before it the files that a run begins with."""
+    caching, place = spec.caching, tier.place
+    if caching is None:
+        return []
+    return [
+        [
+            _Heading.SSD,
+            run("mkdir", _device_dir(caching.ssd, target.SSD)),
+            *_write(ssd),
+            *caches.partitions(caching, place),
+        ],
+        [
+            _Heading.BARE,
+            # Nobody answers udev's questions here.
+            _Line.NO_UDEV,
+            *([_SCRATCH] if spec.filesystem else []),
+            *caches.bare(spec, place),
+        ],
+        [
+            _Heading.CACHE,
+            *caches.attach(spec, _write(knobs), place),
+        ],
+    ]
+
+
+def _measured(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[_Section]:
+    """The sections of the run itself."""
+    itself: _Section = [_Heading.RUN, *_run(spec, align, place)]
+    if spec.caching is None:
+        return [itself]
+    return [
+        [_Heading.PASSES, *caches.passes(spec, place)],
+        [_Heading.COUNT, caches.count_function(spec.caching, place), run("counters", "before")],
+        itself,
+        [_Heading.COUNTED, *([run("sync")] if spec.filesystem else []), run("counters", "after")],
+    ]
+
+
+def _host_plan(
+    spec: RunSpec, tier: Tier, scheduler: tuple[Setting, ...], weights: tuple[Setting, ...]
+) -> Plan:
+    """The plan of a run on the machine that isoblk runs on, which it changes: disk and file
+    systems are there, and fio is the load."""
+    place = tier.place
+    number = fill(_Line.NUMBER, file=f"/sys/block/{place.disk}/dev")
+    sections: list[_Section] = [
+        [_Heading.ON_HOST, _Line.SAFE, fill(_Line.PATH, path=tier.path), tier.at_end],
+        *_files(spec, tier),
+        [_Heading.SCHEDULER, number, *_write(scheduler)],
+        [_Heading.CGROUPS, *_make_cgroups(spec, place), *_write(weights)],
+        [_Heading.READ_BACK, _read_back((*scheduler, *weights), place)],
+        [_Heading.RUN, *programs.run_together(spec, place, [], _events(spec, place), [])],
+        [_Heading.END, _charges(spec, place), *programs.unmount(spec, place)],
+    ]
+    return Plan(_text(sections), (*scheduler, *weights), (), tier.name, place)
+
+
+def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
+    """Check that a machine of the tier has a processor for every hardware queue, and the caches.
+
+    Raises:
+        UserError: it has not.
+    """
+    for spec in specs:
+        if spec.caching is not None and tier.name != UML.name:
+            # Of Debian's kernel they are modules, and what is counted settles in virtual time.
+            raise UserError(f"no caches on the {tier.name} machine", next="leave --machine")
+        if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues > tier.cpus:
+            raise UserError(
+                f"the device has {spec.device.hw_queues} hardware queues, the {tier.name} machine"
+                f" {tier.cpus} CPU",
+                next="add --machine qemu, or set hw_queues to 1",
+            )
+
+
+def scheduler_modules(elevator: str) -> tuple[str, ...]:
+    """The modules of an elevator, in the order in which they load; none of the kernel's own."""
+    return ("isoblk_share", f"{elevator}-iosched") if elevator in OWN_ELEVATORS else ()
+
+
+def predicts(spec: RunSpec) -> bool:
+    """Whether a run leaves a history of predictions, in HOST/predictions."""
+    return spec.scheduler.name == "feedbac" and any(
+        tenant.workload.program == "blkload" for tenant in spec.tenants
+    )
+
+
+def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) -> list[Statement]:
+    """What every script begins with: file systems, and the modules loaded."""
+    kind = ("cgroup2",) if cgroup == "v2" else ("cgroup", "-o", "blkio")
+    return [
+        _Heading.IN_GUEST,
+        _Line.SAFE,
+        fill(_Line.PATH, path=tier.path),
+        run("mount", "-t", "proc", "proc", "/proc"),
+        tier.at_end,
+        run("mount", "-t", "sysfs", "sysfs", "/sys"),
+        run("mount", "-t", "devtmpfs", "devtmpfs", "/dev"),
+        run("mount", "-t", "tmpfs", "tmpfs", "/run"),
+        run("mount", "-t", "configfs", "configfs", "/sys/kernel/config"),
+        run("mount", "-t", "debugfs", "debugfs", "/sys/kernel/debug"),
+        run("mount", "-t", *kind, "cgroup", CGROUP),
+        run("mkdir", HOST),
+        *([fill(tier.mount_run, directory=HOST)] if tier.mount_run else []),
+        *(
+            run("insmod", f"{HOST}/modules/{name}.ko", *_PARAMETERS.get(name, ()))
+            for name in modules
+        ),
+    ]
+
+
+def _device_dir(device: Device, disk: str) -> str:
+    kind = "isoblk_vdisk" if isinstance(device, VdiskDevice) else "nullb"
+    return f"{CONFIGFS}/{kind}/{disk}"
+
+
+def _device_settings(device: Device, name: str, tier: Tier) -> Iterator[Setting]:
+    values: dict[str, str | int] = {}
+    match device:
+        case VdiskDevice() as disk:
+            values = _vdisk_values(disk)
+        case NullBlkDevice() as disk:
+            # queue_mode 2 is blk-mq; irqmode 2 completes by timer.
+            values = {
+                "size": disk.size >> 20,
+                "blocksize": disk.blocksize,
+                "queue_mode": 2,
+                "irqmode": 2,
+                "completion_nsec": disk.completion_nsec,
+                "hw_queue_depth": disk.hw_queue_depth,
+                "submit_queues": tier.cpus,
+                "memory_backed": int(disk.memory_backed),
+            }
+    values["power"] = 1
+    for attribute, value in values.items():
+        yield Setting(f"{_device_dir(device, name)}/{attribute}", str(value))
+
+
+def _vdisk_values(disk: VdiskDevice) -> dict[str, str | int]:
+    """What is written of a vdisk, by file: what every disk has and what its model looks at, but
+    of what most runs leave as it is only what they do not."""
+    own: dict[str, Sequence[str]] = {
+        "fixed": ("servers", "read_ns", "write_ns", "trim_ns"),
+        "flash": (),
+        "disk": (),
+    }
+    values: dict[str, str | int] = {
+        name: getattr(disk, name) for name in (*_OF_EVERY_MODEL, *own[disk.model])
+    }
+    usual = VdiskDevice()
+    for name in _OFTEN_LEFT:
+        if getattr(disk, name) != getattr(usual, name):
+            values[name] = _written(getattr(disk, name))
+    if disk.model != "fixed":
+        group: FlashModel | DiskModel = getattr(disk, disk.model)
+        for name in group.__struct_fields__:
+            values[f"{disk.model}/{name}"] = _written(getattr(group, name))
+    return values
+
+
+def _written(value: str | int) -> str | int:
+    """An attribute as the file reads back: 0 and 1 for false and true."""
+    return int(value) if isinstance(value, bool) else value
+
+
+def _scheduler_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
+    scheduler = spec.scheduler
+    scheduled, others = _queues(spec, place)
+    for queue in others:
+        yield Setting(f"{queue}/scheduler", "none", "choice")
+    for queue in scheduled:
+        yield Setting(f"{queue}/scheduler", scheduler.elevator, "choice")
+        for name, value in spec.queue.items():
+            yield Setting(f"{queue}/{name}", str(value))
+        for name, value in scheduler.iosched.items():
+            yield Setting(f"{queue}/iosched/{name}", str(value))
+    if scheduler.name == "io.cost":
+        yield from _io_cost_settings(scheduler, place)
+
+
+def _queues(spec: RunSpec, place: Place) -> tuple[list[str], list[str]]:
+    """The request queues that the scheduler is on, and those that have none."""
+    if spec.caching is None:
+        return [place.queue], []
+    on = spec.caching.scheduler_on
+    queues = {"origin": place.queue, "ssd": f"/sys/block/{target.SSD}/queue"}
+    scheduled = [queue for name, queue in queues.items() if on in (name, "both")]
+    return scheduled, [queue for queue in queues.values() if queue not in scheduled]
+
+
+def _io_cost_settings(scheduler: Scheduler, place: Place) -> Iterator[Setting]:
+    if scheduler.io_cost_model is None:
+        raise ValueError("io.cost without a model: the calibration has not run")
+    model = {"ctrl": "user", "model": "linear"} | scheduler.io_cost_model
+    yield Setting(f"{place.hierarchy}/io.cost.model", _pairs(model), "pairs")
+    # "ctrl=user" takes the figures that stand beside it; without any the kernel chooses.
+    own: dict[str, int | float | str] = {"enable": 1}
+    qos = own | {"ctrl": "user"} | scheduler.io_cost_qos if scheduler.io_cost_qos else own
+    yield Setting(f"{place.hierarchy}/io.cost.qos", _pairs(qos), "pairs")
+
+
+def _pairs(values: Mapping[str, int | float | str]) -> ForDevice:
+    return ForDevice(" ".join(f"{name}={value}" for name, value in values.items()))
+
+
+def _make_cgroups(spec: RunSpec, place: Place) -> list[Statement]:
+    old = [group.path for group in spec.groups if group.path.startswith("/")]
+    own = [group.path for group in spec.groups if group.path not in old]
+    inner = [place.cgroup_of(path) for path in own]
+    if place.group:
+        inner.insert(0, place.cgroup)
+    leaves = [
+        tenant.cgroup
+        for tenant in spec.tenants
+        if tenant.cgroup not in own and tenant.workload.program != RUNNING
+    ]
+    lines: list[Statement] = []
+    # What was written to a file is charged, when it goes to the disk, to whom its page belongs.
+    controllers = ("+io", "+memory") if spec.filesystem else ("+io",)
+    if spec.cgroup == "v2":
+        lines.append(_delegate(place.hierarchy, *controllers))
+        lines += [_delegate(place.cgroup_of(path), "+io") for path in old]
+    for directory in inner:
+        lines.append(run("mkdir", directory))
+        if spec.cgroup == "v2":
+            lines.append(_delegate(directory, *controllers))
+    if leaves:
+        lines.append(run("mkdir", *(place.cgroup_of(path) for path in leaves)))
+    if uncounted := [tenant for tenant in programs.sampled(spec) if throttles(spec)]:
+        lines.append(_Line.UNCOUNTED)
+        limits = (f"{place.cgroup_of(t.cgroup)}/blkio.throttle.read_bps_device" for t in uncounted)
+        lines += [write(ForDevice(str(_NO_LIMIT)), path) for path in limits]
+    return lines
+
+
+def _delegate(cgroup: str, *controllers: str) -> Statement:
+    return run("echo", *controllers, To(f"{cgroup}/cgroup.subtree_control"))
+
+
+def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
+    scheduler = spec.scheduler
+    weight_file = _WEIGHT_FILE.get((scheduler.name, spec.cgroup))
+    if weight_file:
+        weights = {group.path: group.weight for group in spec.groups}
+        weights |= {tenant.cgroup: tenant.weight for tenant in spec.tenants}
+        for path, weight in weights.items():
+            yield Setting(f"{place.cgroup_of(path)}/{weight_file}", str(weight), "weight")
+    for tenant in spec.tenants:
+        directory = PurePosixPath(place.cgroup_of(tenant.cgroup))
+        if tenant.workload.memory:
+            yield Setting(f"{directory}/memory.max", str(tenant.workload.memory))
+        if scheduler.name == "io.max":
+            yield from _io_max_setting(scheduler, tenant, directory)
+        elif us := scheduler.io_latency_us.get(tenant.name):
+            file = "io.latency" if scheduler.name == "io.latency" else _TARGET_FILE[spec.cgroup]
+            yield Setting(f"{directory}/{file}", _pairs({"target": us}), "pairs")
+
+
+def _io_max_setting(
+    scheduler: Scheduler, tenant: Tenant, directory: PurePosixPath
+) -> Iterator[Setting]:
+    if scheduler.io_max is None:
+        raise ValueError("io.max without limits: the run they are taken from has not ended")
+    limits = dict(zip(("rbps", "wbps"), scheduler.io_max[tenant.name], strict=True))
+    if capped := {name: value for name, value in limits.items() if value}:
+        yield Setting(f"{directory}/io.max", _pairs(capped), "pairs")
+
+
+def _write(settings: Iterable[Setting]) -> list[Statement]:
+    return [write(setting.value, setting.path) for setting in settings]
+
+
+def _read_back(settings: Iterable[Setting], place: Place) -> Statement:
+    # One grep for many files: in the guest a process costs more than a thousand requests.
+    files = shell.rows(setting.path for setting in settings)
+    return run("grep", "-H", "", *files, Syntax.BREAK, To(f"{place.run}/knobs"))
+
+
+def _run(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[Statement]:
+    start, wait = write(1, f"{blkload.ROOT}/start"), blkload.wait()
+    events = list(_events(spec, place))
+    if not programs.processes(spec):
+        return [*align, start, *([*align, *events] if events else []), wait]
+    if not any(tenant.workload.program == "blkload" for tenant in spec.tenants):
+        return programs.run_together(spec, place, [], events, [])
+    # The barrier of blkload's tenants is at a whole second.
+    return programs.run_together(spec, place, [*align, start, ALIGN], events, [wait])
+
+
+def _events(spec: RunSpec, place: Place) -> Iterator[Statement]:
+    weight_file = _WEIGHT_FILE.get((spec.scheduler.name, spec.cgroup))
+    cgroups = {tenant.name: tenant.cgroup for tenant in spec.tenants}
+    now = 0
+    events: list[Event | DeviceEvent] = [*spec.events, *spec.device_events]
+    for event in sorted(events, key=lambda event: event.at_ns):
+        yield run("sleep", f"{(event.at_ns - now) / 1e9:.9f}")
+        now = event.at_ns
+        if not isinstance(event, Event):
+            for name, value in event.attributes.items():
+                yield write(value, f"{_device_dir(spec.device, DISK)}/{name}")
+        elif weight_file:
+            cgroup = place.cgroup_of(cgroups[event.tenant])
+            yield write(event.weight, f"{cgroup}/{weight_file}")
+
+
+def _collect(spec: RunSpec, place: Place) -> list[Statement]:
+    history = run("cat", f"{SCHED}/history", To(f"{HOST}/predictions"))
+    return [
+        run("cat", blkload.RESULTS, To(f"{HOST}/results")),
+        *([history] if predicts(spec) else []),
+        _charges(spec, place),
+    ]
+
+
+def _charges(spec: RunSpec, place: Place) -> Statement:
+    """Save what the tenants' cgroups were charged with. A machine that is not ours alone has
+    other devices that they do I/O on: there, with the disk's number."""
+    files = shell.rows(charged_files(spec, place))
+    read = run("grep", "-H", "", *files, Syntax.BREAK, To(f"{place.run}/charged"))
+    # A cgroup without I/O has an empty file.
+    return fill(_Line.IF_ANY, read=read)
+
+
+def charged_files(spec: RunSpec, place: Place) -> list[str]:
+    """What is read of them: the file with the device's number, if that is needed, first."""
+    number = target.number_file(spec, place)
+    charged = [file for tenant in spec.tenants for file in charge_files(tenant, spec, place)]
+    return [number, *charged] if number else charged

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The parts of a plan that are about programs: their file system, their files, their start at
+one moment, and what their cgroups were charged with as time goes by."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from isoblk.plan import target
+from isoblk.plan.charges import charge_files
+from isoblk.programs import barrier, fio
+from isoblk.programs.barrier import DIRECTORY, NOW, READY, SAMPLES, START, STOP
+from isoblk.programs.base import Job, Program
+from isoblk.programs.registry import PROGRAMS, program_of
+from isoblk.run.shell import (
+    Command,
+    Form,
+    Name,
+    Statement,
+    Syntax,
+    To,
+    Variable,
+    fill,
+    rows,
+    run,
+    write,
+)
+from isoblk.run.spec import RUNNING, Filesystem, RunSpec, Tenant
+from isoblk.run.tier import Place
+
+# Nothing about a file system is left to chance, or to be done once it is in use.
+_UUID = "69736f62-6c6b-4000-8000-000000000001"
+_MKFS = {
+    "ext4": (
+        *("mkfs.ext4", "-q", "-F", "-U", _UUID, "-E"),
+        f"nodiscard,lazy_itable_init=0,lazy_journal_init=0,hash_seed={_UUID}",
+    ),
+    "xfs": ("mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={_UUID}"),
+}
+_SECTOR = 512
+
+
+class _Line(Form):
+    IN_DIRECTORY = "(cd {directory}\n{commands}\n)"
+    UNMEASURED = "(cd {directory}; {command}) > /dev/null & {pid}=$!"
+    MAKE_EMPTY = ": > {file}"
+    LET_GO = "exec 3> {fifo}"
+    GET_READY = """\
+# Each gets ready, says so, and waits until somebody writes to the fifo, which stays open
+# for writing from here on.
+until [ $(grep -c '' {ready}) = {jobs} ]; do {alive}; sleep 0.02; done"""
+    IN_BACKGROUND = "({body}\n) & {pid}=$!"
+    SUCCESS = "status=0"
+    OR_STATUS = "{command} || status=$?"
+    ENDED = 'echo "$status $({now})" > {file}'
+    # A cgroup without I/O has an empty file; grep says so with status 1.
+    SAMPLE = """\
+while :; do
+  {now}
+  {read} || [ $? = 1 ]
+  [ ! -e {stop} ] || break
+  sleep {seconds}
+done > {samples} & sampler=$!"""
+
+
+DROP_CACHES = write(3, "/proc/sys/vm/drop_caches")
+
+
+def of_programs(spec: RunSpec) -> list[tuple[Tenant, Program]]:
+    """The tenants that run a program on files, with it."""
+    return [
+        (tenant, PROGRAMS[tenant.workload.program])
+        for tenant in spec.tenants
+        if tenant.workload.program in PROGRAMS
+    ]
+
+
+def processes(spec: RunSpec) -> bool:
+    """Whether tenants are processes that start at a barrier."""
+    return any(map(_process, spec.tenants))
+
+
+def _process(tenant: Tenant) -> bool:
+    return tenant.workload.program not in ("blkload", RUNNING)
+
+
+def sampled(spec: RunSpec) -> list[Tenant]:
+    """The tenants of which is known what their cgroups were charged with as time goes by."""
+    return [
+        tenant
+        for tenant in spec.tenants
+        if tenant.workload.program in PROGRAMS or tenant.workload.program == RUNNING
+    ]
+
+
+def job(tenant: Tenant, spec: RunSpec, place: Place) -> Job:
+    """A tenant's program, and the run's directory as seen from its own."""
+    up = place.run if place.run.startswith("/") else "../.."
+    return Job(tenant, spec, up)
+
+
+def mount_point(place: Place) -> str:
+    """Where the file system is: not in the run's directory, but on the host machine."""
+    return "/run/fs" if place.run.startswith("/") else "fs"
+
+
+def partition(disk: str) -> str:
+    """The kernel's name of a disk's first partition."""
+    return f"{disk}p1" if disk[-1].isdigit() else f"{disk}1"
+
+
+def make_filesystem(filesystem: Filesystem, place: Place) -> list[Statement]:
+    """Commands that make and mount it.
+
+    A partition is a part of the disk's own request queue. It is added without a partition table:
+    nothing is written for it.
+    """
+    start, length = filesystem.offset // _SECTOR, filesystem.size // _SECTOR
+    return [
+        run("addpart", f"/dev/{place.disk}", 1, start, length),
+        *make_on(filesystem, place, f"/dev/{partition(place.disk)}"),
+    ]
+
+
+def make_on(filesystem: Filesystem, place: Place, device: str) -> list[Statement]:
+    """Commands that make it on a device, and mount it."""
+    return [
+        run(*_MKFS[filesystem.type], *filesystem.mkfs, device),
+        run("mkdir", mount_point(place)),
+        mount(filesystem, place, device),
+    ]
+
+
+def mount(filesystem: Filesystem, place: Place, device: str) -> Command:
+    """Command that mounts it from a device."""
+    options = ("-o", filesystem.mount) if filesystem.mount else ()
+    return run("mount", "-t", filesystem.type, *options, device, mount_point(place))
+
+
+def prepare(spec: RunSpec, place: Place) -> list[Statement]:
+    """Commands that make the programs' directories and files. At the end the file system is
+    not mounted: nothing is cached, nothing is to be written."""
+    tenants = of_programs(spec)
+    if spec.filesystem is None:
+        return []
+    top = mount_point(place)
+    lines: list[Statement] = []
+    if tenants:
+        lines.append(run("mkdir", *(f"{top}/{t.name}" for t, _ in tenants)))
+    for tenant, program in tenants:
+        if commands := program.prepare(job(tenant, spec, place)):
+            directory = f"{top}/{tenant.name}"
+            lines.append(fill(_Line.IN_DIRECTORY, directory=directory, commands=commands))
+    return [*lines, run("umount", top)]
+
+
+def unmeasured(spec: RunSpec, place: Place) -> Iterator[Statement]:
+    """Commands that run all programs once, at the same time, and keep nothing of it."""
+    top = mount_point(place)
+    for index, (tenant, program) in enumerate(of_programs(spec)):
+        command = program.command(job(tenant, spec, place))
+        yield fill(
+            _Line.UNMEASURED,
+            directory=f"{top}/{tenant.name}",
+            command=command,
+            pid=Name(f"warm_{index}"),
+        )
+    for index, _ in enumerate(of_programs(spec)):
+        yield run("wait", Variable(f"warm_{index}", braces=False))
+
+
+def drop_pages(spec: RunSpec, place: Place, device: str) -> list[Statement]:
+    """Commands after which nothing of the file system is in memory."""
+    if spec.filesystem is None:
+        return []
+    return [
+        run("umount", mount_point(place)),
+        DROP_CACHES,
+        mount(spec.filesystem, place, device),
+    ]
+
+
+def run_together(
+    spec: RunSpec,
+    place: Place,
+    begin: Sequence[Statement],
+    events: Iterable[Statement],
+    end: Sequence[Statement],
+) -> list[Statement]:
+    """Commands of a run with tenants that are processes.
+
+    Args:
+        spec: the run.
+        place: of its files.
+        begin: what starts the others, whose barrier comes then.
+        events: what happens after the barrier.
+        end: what waits for the others.
+    """
+    everyone = [i for i, tenant in enumerate(spec.tenants) if _process(tenant)]
+    jobs = sum(
+        tenant.workload.numjobs if tenant.workload.program == "fio" else 1
+        for tenant in (spec.tenants[i] for i in everyone)
+    )
+    alive = run("kill", "-0", *map(barrier.pid, everyone))
+    watched = sampled(spec)
+    go = barrier.fifo(place)
+    let_go: list[Statement] = [run(*NOW.words, To(START)), fill(_Line.LET_GO, fifo=go)]
+    if not everyone:
+        # Opening the fifo would wait for a reader.
+        let_go.pop()
+        last_ns = max((event.at_ns for event in spec.events), default=0)
+        left_ns = max(0, spec.warmup_ns + spec.runtime_ns - last_ns)
+        end = [*end, run("sleep", f"{left_ns / 1e9:.9f}")]
+    stop: list[Statement] = [
+        fill(_Line.MAKE_EMPTY, file=STOP),
+        run("wait", Variable("sampler", braces=False)),
+    ]
+    return [
+        run("mkdir", f"{place.run}/{DIRECTORY}"),
+        run("cd", f"{place.run}/{DIRECTORY}"),
+        run("mkfifo", go),
+        fill(_Line.MAKE_EMPTY, file=READY),
+        *(_start(spec.tenants[i], spec, place) for i in everyone),
+        fill(_Line.GET_READY, ready=READY, jobs=jobs, alive=alive),
+        *begin,
+        *let_go,
+        *([_sample(watched, spec, place)] if watched else []),
+        *events,
+        *end,
+        # dash forgets the status of a job that "wait" does not name.
+        *(run("wait", barrier.pid(i)) for i in everyone),
+        *(stop if watched else []),
+        run("cd", ".."),
+    ]
+
+
+def _start(tenant: Tenant, spec: RunSpec, place: Place) -> Statement:
+    program = program_of(tenant.workload)
+    if program is None:
+        return fio.start(tenant, place, target.device(spec, place), spec)
+    own = job(tenant, spec, place)
+    here = f"{own.run}/{DIRECTORY}"
+    top = mount_point(place)
+    directory = top if top.startswith("/") else f"../{top}"
+    delay = tenant.workload.startdelay_ns
+    index = spec.tenants.index(tenant)
+    body: list[Statement] = [
+        write(0, f"{place.cgroup_of(tenant.cgroup)}/cgroup.procs"),
+        run("exec", To(f"{tenant.name}.out"), Syntax.WITH_ERRORS),
+        run("cd", f"{directory}/{tenant.name}"),
+        barrier.wait(tenant.name, place, f"{here}/"),
+        *([run("sleep", f"{delay / 1e9:.9f}")] if delay else []),
+        _Line.SUCCESS,
+        fill(_Line.OR_STATUS, command=program.command(own)),
+        fill(_Line.ENDED, now=NOW, file=f"{here}/{tenant.name}.end"),
+    ]
+    return fill(_Line.IN_BACKGROUND, body=body, pid=barrier.pid_name(index))
+
+
+def _sample(tenants: Sequence[Tenant], spec: RunSpec, place: Place) -> Statement:
+    return fill(
+        _Line.SAMPLE,
+        now=NOW,
+        read=run("grep", "-H", "", *rows(sampled_files(tenants, spec, place))),
+        stop=STOP,
+        seconds=f"{spec.window_ms / 1e3:.3f}",
+        samples=SAMPLES,
+    )
+
+
+def sampled_files(tenants: Sequence[Tenant], spec: RunSpec, place: Place) -> list[str]:
+    """Files that are read again and again."""
+    return [path for tenant in tenants for path in charge_files(tenant, spec, place)]
+
+
+def unmount(spec: RunSpec, place: Place) -> list[Statement]:
+    """Commands that take the file system away again."""
+    if spec.filesystem is None:
+        return []
+    if spec.caching is not None:
+        return [run("umount", mount_point(place))]
+    return [run("umount", mount_point(place)), run("delpart", f"/dev/{place.disk}", 1)]

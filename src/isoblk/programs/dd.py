@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""dd: one file written or read from its beginning to its end."""
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from isoblk.programs.base import Job, Program, read_options, size_of
+from isoblk.run.options import OptionError
+from isoblk.run.record import Figure
+from isoblk.run.shell import Statement, Syntax, run
+from isoblk.run.spec import Options
+
+# Not BusyBox's.
+_DD = "/usr/bin/dd"
+_FILE = "file"
+_WRITE = (_DD, "if=/dev/zero", f"of={_FILE}")
+# "67108864 bytes (67 MB, 64 MiB) copied, 0.00131098 s, 51.2 GB/s"
+_SUMMARY = re.compile(r"^(\d+) bytes .*copied, ([\d.e+-]+) s,", re.MULTILINE)
+
+
+class DdOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """direction: write a new file, or read one. bs and count as dd has them; flag: of the file
+    (oflag or iflag): "" goes by way of the page cache. conv: dd's, of writes: "fdatasync"."""
+
+    direction: Literal["write", "read"] = "write"
+    bs: int | str = "1m"
+    count: int
+    flag: Literal["direct", "sync", "dsync", ""] = "direct"
+    conv: Literal["fdatasync", "fsync", ""] = ""
+
+
+class Dd(Program):
+    """dd of coreutils."""
+
+    name = "dd"
+
+    def needs(self, options: Options) -> Mapping[str, str]:  # noqa: D102
+        return {"dd": "coreutils"}
+
+    def check(self, options: Options) -> None:  # noqa: D102
+        asked = read_options(options, DdOptions)
+        size_of("bs", asked.bs)
+        if asked.count < 1:
+            raise OptionError("count", f"{asked.count} blocks", next="allowed: 1 and more")
+        if asked.direction == "read" and asked.conv:
+            raise OptionError("conv", "a file that is read is not flushed", next="remove it")
+
+    def timed(self, options: Options) -> bool:  # noqa: D102
+        return False
+
+    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
+        asked = read_options(job.options, DdOptions)
+        if asked.direction == "write":
+            return []
+        return [run(*_WRITE, *_blocks(asked), "oflag=direct", Syntax.QUIET)]
+
+    def command(self, job: Job) -> Statement:  # noqa: D102
+        asked = read_options(job.options, DdOptions)
+        if asked.direction == "read":
+            flag = [f"iflag={asked.flag}"] if asked.flag else []
+            return run(_DD, f"if={_FILE}", "of=/dev/null", *_blocks(asked), *flag)
+        flag = [f"oflag={asked.flag}"] if asked.flag else []
+        conv = [f"conv={asked.conv}"] if asked.conv else []
+        return run(*_WRITE, *_blocks(asked), *flag, *conv)
+
+    def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
+        found = _SUMMARY.search(text)
+        if found is None:
+            raise ValueError("no line that says what was copied")
+        size, seconds = int(found[1]), float(found[2])
+        figures = [Figure(name="time", value=seconds * 1e9, unit="ns")]
+        if seconds:
+            figures.insert(0, Figure(name="throughput", value=size / seconds, unit="B/s"))
+        return figures
+
+
+def _blocks(asked: DdOptions) -> list[str]:
+    return [f"bs={size_of('bs', asked.bs)}", f"count={asked.count}"]

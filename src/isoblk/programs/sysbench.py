@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""sysbench fileio: random or sequential requests of one size to a few files."""
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from isoblk.programs.base import Job, Program, read_options, size_of
+from isoblk.run.options import OptionError
+from isoblk.run.record import Figure, Unit
+from isoblk.run.shell import Statement, To, run
+from isoblk.run.spec import Options
+
+_MIB = 1 << 20
+_MODES = Literal["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"]
+# What stands in front of a number, the figure's name, its unit and how many of that it counts.
+_FIGURES: tuple[tuple[str, str, Unit, float], ...] = (
+    (r"reads/s", "read.rate", "ops/s", 1),
+    (r"writes/s", "write.rate", "ops/s", 1),
+    (r"fsyncs/s", "fsync.rate", "ops/s", 1),
+    (r"read, MiB/s", "read.throughput", "B/s", _MIB),
+    (r"written, MiB/s", "write.throughput", "B/s", _MIB),
+    (r"total time", "time", "ns", 1e9),
+    (r"total number of events", "events", "ops", 1),
+    (r"min", "latency.min", "ns", 1e6),
+    (r"avg", "latency.mean", "ns", 1e6),
+    (r"max", "latency.max", "ns", 1e6),
+)
+_LINE = re.compile(r"^ +([a-z][^:\n]*): +([\d.]+)s?$", re.MULTILINE)
+_PERCENTILE = re.compile(r"^ +(\d+)th percentile: +([\d.]+)$", re.MULTILINE)
+
+
+class SysbenchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """sysbench's own, without their "file-"; flags are its extra-flags: "" goes by way of the
+    page cache. fsync_freq: an fsync after so many requests, 0: none but that at the end. amount:
+    it ends when it has moved so many bytes; 0: when its time is over."""
+
+    mode: _MODES
+    size: int | str
+    bs: int | str = "16k"
+    num: int = 1
+    threads: int = 1
+    flags: Literal["direct", "sync", "dsync", ""] = "direct"
+    io_mode: Literal["sync", "async", "mmap"] = "sync"
+    rw_ratio: float = 1.5
+    fsync_freq: int = 100
+    percentile: int = 99
+    rate: int = 0
+    amount: int | str = 0
+
+
+class Sysbench(Program):
+    """sysbench 1.0."""
+
+    name = "sysbench"
+
+    def needs(self, options: Options) -> Mapping[str, str]:  # noqa: D102
+        return {"sysbench": "sysbench"}
+
+    def check(self, options: Options) -> None:  # noqa: D102
+        asked = read_options(options, SysbenchOptions)
+        size, block = size_of("size", asked.size), size_of("bs", asked.bs)
+        for name in ("num", "threads"):
+            if getattr(asked, name) < 1:
+                raise OptionError(name, f"{getattr(asked, name)}", next="allowed: 1 and more")
+        if size // asked.num < block:
+            raise OptionError("size", "files of less than one block", next="give more, or less num")
+        if asked.amount and not _events(asked):
+            raise OptionError("amount", "less than one block", next="give more, or a smaller bs")
+        if not 1 <= asked.percentile <= 100:
+            raise OptionError("percentile", f"{asked.percentile}", next="allowed: 1..100")
+
+    def timed(self, options: Options) -> bool:  # noqa: D102
+        return not _events(read_options(options, SysbenchOptions))
+
+    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
+        asked = read_options(job.options, SysbenchOptions)
+        if asked.mode == "seqwr":
+            return []
+        return [run("sysbench", "fileio", *_files(asked), "prepare", To("/dev/null"))]
+
+    def command(self, job: Job) -> Statement:  # noqa: D102
+        asked = read_options(job.options, SysbenchOptions)
+        events = _events(asked)
+        return run(
+            *("sysbench", "fileio", *_files(asked)),
+            f"--file-test-mode={asked.mode}",
+            f"--file-block-size={size_of('bs', asked.bs)}",
+            f"--file-io-mode={asked.io_mode}",
+            f"--file-rw-ratio={asked.rw_ratio}",
+            f"--file-fsync-freq={asked.fsync_freq}",
+            *([f"--file-extra-flags={asked.flags}"] if asked.flags else []),
+            f"--threads={asked.threads}",
+            *([f"--rate={asked.rate}"] if asked.rate else []),
+            f"--percentile={asked.percentile}",
+            f"--rand-seed={job.seed}",
+            f"--time={0 if events else job.whole_seconds}",
+            f"--events={events}",
+            "run",
+        )
+
+    def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
+        said = dict(_LINE.findall(text))
+        if "total number of events" not in said:
+            raise ValueError("no total number of events")
+        figures = [
+            Figure(name=name, value=float(said[words]) * scale, unit=unit)
+            for words, name, unit, scale in _FIGURES
+            if words in said
+        ]
+        figures += [
+            Figure(name=f"latency.p{place}", value=float(value) * 1e6, unit="ns")
+            for place, value in _PERCENTILE.findall(text)
+        ]
+        return figures
+
+
+def _events(asked: SysbenchOptions) -> int:
+    """Requests after which it ends; 0: when its time is over."""
+    return size_of("amount", asked.amount) // size_of("bs", asked.bs) if asked.amount else 0
+
+
+def _files(asked: SysbenchOptions) -> list[str]:
+    return [f"--file-num={asked.num}", f"--file-total-size={size_of('size', asked.size)}"]

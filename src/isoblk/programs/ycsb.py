@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""YCSB on RocksDB. The binding between them is in the repository's java/.
+
+The database is loaded, and left to settle, before the run. YCSB takes no seed: its random
+numbers come from the machine's own, which repeat in a guest.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from isoblk.programs import ycsb_jars
+from isoblk.programs.base import Job, Program, read_options, size_of
+from isoblk.run.options import OptionError
+from isoblk.run.record import Figure, Unit
+from isoblk.run.shell import Command, Form, Statement, fill, run
+from isoblk.run.spec import Options
+
+# The core workloads as YCSB ships them, and P0's two: A with nothing but reads, or updates.
+_ZIPFIAN = {"requestdistribution": "zipfian"}
+_WORKLOADS: dict[str, dict[str, str | float]] = {
+    "a": {"readproportion": 0.5, "updateproportion": 0.5, **_ZIPFIAN},
+    "b": {"readproportion": 0.95, "updateproportion": 0.05, **_ZIPFIAN},
+    "c": {"readproportion": 1, **_ZIPFIAN},
+    "d": {"readproportion": 0.95, "insertproportion": 0.05, "requestdistribution": "latest"},
+    "e": {"scanproportion": 0.95, "insertproportion": 0.05, "maxscanlength": 100, **_ZIPFIAN},
+    "f": {"readproportion": 0.5, "readmodifywriteproportion": 0.5, **_ZIPFIAN},
+    "all-read": {"readproportion": 1, **_ZIPFIAN},
+    "all-update": {"updateproportion": 1, **_ZIPFIAN},
+}
+# YCSB has other ideas of what is not said.
+_NOTHING = dict.fromkeys(
+    (
+        f"{operation}proportion"
+        for operation in ("read", "update", "insert", "scan", "readmodifywrite")
+    ),
+    0,
+)
+
+# One thread collects garbage and one compiles, briefly: a program that is busy in virtual time
+# costs real time, and gets nothing for it.
+_JAVA = ("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+# RocksDB's lists are laid out by a hash of an address: without this no two runs are alike.
+_SAME_ADDRESSES = ("setarch", "--addr-no-randomize")
+_PERCENTILES = ("50", "95", "99", "99.9", "99.99")
+# More operations than it can do in a second. Where it inserts, YCSB draws keys out of those that
+# so many operations would have made, until it hits one that is there: not many more.
+_MOST_A_SECOND = 1_000_000
+_LARGEST = (1 << 31) - 1  # Java's int
+
+_LINE = re.compile(r"^\[([A-Z][A-Z_-]*)\], ([^,\n]+), (\d[\d.E+-]*|NaN)$", re.MULTILINE)
+_CLOSING = "CLEANUP"
+_LATENCIES = {
+    "AverageLatency(us)": "mean",
+    **{
+        f"{p}{'' if '.' in p else 'th'}PercentileLatency(us)": f"p{p.replace('.', '_')}"
+        for p in _PERCENTILES
+    },
+    "MaxLatency(us)": "max",
+}
+
+
+class _Line(Form):
+    # It ends with status 0 whatever came of its operations.
+    LOAD = (
+        "{client} > {said} 2>&1 \\\n"
+        "  && grep -q {loaded} {said} \\\n"
+        "  || { grep Exception {said} >&2; false; }"
+    )
+
+
+class YcsbOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """YCSB's own, by its names, but `workload` by its letter; then RocksDB's.
+
+    operationcount: 0: as many as fit into the run. requestdistribution: "": the workload's.
+    cache: the block cache. buffer: a memtable, and the files made of it. direct: data goes past
+    the page cache, the log does not. sync: a write ends when the log is on the disk. jobs:
+    threads that flush and compact.
+    """
+
+    workload: Literal["a", "b", "c", "d", "e", "f", "all-read", "all-update"]
+    recordcount: int = 100_000
+    operationcount: int = 0
+    threads: int = 1
+    fieldcount: int = 10
+    fieldlength: int = 100
+    requestdistribution: Literal["", "uniform", "zipfian", "latest", "hotspot", "sequential"] = ""
+    cache: int | str = "32m"
+    buffer: int | str = "64m"
+    direct: bool = True
+    sync: bool = False
+    jobs: int = 2
+
+
+class Ycsb(Program):
+    """YCSB 0.17 on RocksDB 9."""
+
+    name = "ycsb"
+
+    def needs(self, options: Options) -> Mapping[str, str]:  # noqa: D102
+        return {"java": ycsb_jars.PACKAGES["java"], "setarch": "util-linux"}
+
+    def files(self, options: Options) -> Mapping[str, Path]:  # noqa: D102
+        return ycsb_jars.files()
+
+    def check(self, options: Options) -> None:  # noqa: D102
+        asked = read_options(options, YcsbOptions)
+        lowest = {"operationcount": 0}
+        for name in asked.__struct_fields__:
+            value = getattr(asked, name)
+            low = lowest.get(name, 1)
+            if type(value) is int and not low <= value <= _LARGEST:
+                raise OptionError(name, f"{value}", next=f"allowed: {low}..{_LARGEST}")
+        for name in ("cache", "buffer"):
+            size_of(name, getattr(asked, name))
+        if asked.recordcount < asked.threads:
+            raise OptionError("threads", f"{asked.threads}", next="allowed: as many as records")
+
+    def timed(self, options: Options) -> bool:  # noqa: D102
+        return not read_options(options, YcsbOptions).operationcount
+
+    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
+        asked = read_options(job.options, YcsbOptions)
+        said = f"{job.run}/{job.tenant.name}.load"
+        # It wants to know how many operations are to come.
+        properties: dict[str, str | int] = {
+            "operationcount": asked.recordcount,
+            "isoblk.settle": "true",
+        }
+        loaded = f"^.INSERT., Return=OK, {asked.recordcount}$"
+        client = _client(job, "-load", properties)
+        return [fill(_Line.LOAD, client=client, said=said, loaded=loaded)]
+
+    def command(self, job: Job) -> Statement:  # noqa: D102
+        asked = read_options(job.options, YcsbOptions)
+        if asked.operationcount:
+            return _client(job, "-t", {"operationcount": asked.operationcount})
+        seconds = job.whole_seconds
+        operations = min(seconds * _MOST_A_SECOND, _LARGEST)
+        return _client(job, "-t", {"operationcount": operations, "maxexecutiontime": seconds})
+
+    def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
+        return parse(text)
+
+
+def _client(job: Job, phase: str, properties: Mapping[str, str | int]) -> Command:
+    """The command of YCSB's client."""
+    asked = read_options(job.options, YcsbOptions)
+    named = _NOTHING | _WORKLOADS[asked.workload]
+    if asked.requestdistribution:
+        named["requestdistribution"] = asked.requestdistribution
+    named |= {
+        "workload": "site.ycsb.workloads.CoreWorkload",
+        "recordcount": asked.recordcount,
+        "fieldcount": asked.fieldcount,
+        "fieldlength": asked.fieldlength,
+        "measurementtype": "hdrhistogram",
+        "hdrhistogram.percentiles": ",".join(_PERCENTILES),
+        # Its default looks for the machine's address, and a guest has no network.
+        "htrace.tracer.id": "ycsb",
+        "isoblk.dir": "db",
+        "isoblk.cache": size_of("cache", asked.cache),
+        "isoblk.buffer": size_of("buffer", asked.buffer),
+        "isoblk.direct": str(asked.direct).lower(),
+        "isoblk.sync": str(asked.sync).lower(),
+        "isoblk.jobs": asked.jobs,
+        **properties,
+    }
+    files = f"{job.run}/files"
+    jars = [f"{files}/{name}" for name in sorted(ycsb_jars.names()) if name.endswith(".jar")]
+    return run(
+        *(*_SAME_ADDRESSES, *_JAVA, "-Djava.util.secureRandomSeed=true"),
+        *(f"-Djava.library.path={files}", "-cp", ":".join(jars), "site.ycsb.Client", phase),
+        *("-db", "isoblk.RocksDb", "-threads", asked.threads),
+        *(word for name, value in named.items() for word in ("-p", f"{name}={value}")),
+    )
+
+
+def parse(text: str) -> list[Figure]:
+    """Figures of what YCSB's client printed, with HdrHistogram measurements.
+
+    "throughput", then for each operation its count and its latencies: "READ.ops", "READ.mean",
+    "READ.p99".
+
+    Raises:
+        ValueError: it did nothing, or operations failed; with the reason that it gives.
+    """
+    said: dict[str, dict[str, float]] = {}
+    for operation, name, value in _LINE.findall(text):
+        said.setdefault(operation, {})[name] = float(value)
+    overall = said.pop("OVERALL", {})
+    # Closing the database is counted as if it were an operation.
+    operations = {name: of for name, of in said.items() if "Operations" in of and name != _CLOSING}
+    for operation, of in operations.items():
+        for name, count in of.items():
+            if name.startswith("Return=") and name != "Return=OK":
+                raise ValueError(
+                    f"{count:.0f} of {operation} ended with {name.removeprefix('Return=')}"
+                    f"{_reason(text)}"
+                )
+    # It counts a read-modify-write's parts, and says nothing of how the whole ended.
+    ended = any("Return=OK" in of for of in operations.values())
+    if not ended or "Throughput(ops/sec)" not in overall:
+        raise ValueError(f"no operation was done{_reason(text)}")
+    figures = [_figure("throughput", overall["Throughput(ops/sec)"], "ops/s")]
+    for operation, of in sorted(operations.items()):
+        try:
+            figures.append(_figure(f"{operation}.ops", of["Operations"], "ops"))
+            figures += [
+                _figure(f"{operation}.{name}", of[key] * 1000, "ns")
+                for key, name in _LATENCIES.items()
+            ]
+        except KeyError as error:
+            raise ValueError(f"{operation} without {error.args[0]}") from None
+    return figures
+
+
+def _figure(name: str, value: float, unit: Unit) -> Figure:
+    return Figure(name=name, value=value, unit=unit)
+
+
+def _reason(text: str) -> str:
+    """The first line about an error, if there is one."""
+    match = re.search(r"^.*(?:Exception|Error|RocksDB): .*$", text, re.MULTILINE)
+    return f": {match[0].strip()}" if match else ""

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where in a study file a field stands, and the error that names it."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from isoblk.errors import UserError
+
+Field = tuple[str | int, ...]
+"""A place in a study: ("tenant", 0, "iodepth") is the first tenant's iodepth."""
+
+_FEW = 12  # names that one line can hold
+
+
+def dotted(field: Field) -> str:
+    """("tenant", 0, "iodepth") as "tenant[0].iodepth"."""
+    text = ""
+    for part in field:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+class FieldError(UserError):
+    """A field of a study is wrong. Without a file, the field's name is the place.
+
+    Args:
+        field: the field.
+        cause: what is wrong with it.
+        next: what is allowed.
+    """
+
+    def __init__(self, field: Field, cause: str, *, next: str = "") -> None:
+        self.field = field
+        super().__init__(cause, where=dotted(field), next=next)
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """What to write instead of `word`: the nearest of `known`, and all if they are few."""
+    names = sorted(known)
+    allowed = "allowed: " + ", ".join(names)
+    near = get_close_matches(word, names, n=1)
+    if not near:
+        return allowed
+    question = f"did you mean {near[0]!r}?"
+    return f"{question} {allowed}" if len(names) <= _FEW else question

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a run is, fully resolved: RunSpec, and what it holds.
+
+Nothing here knows how a study is written, how a machine works or how a result is drawn.
+"""
+
+from typing import Literal
+
+import msgspec
+
+SCHEDULER = "scheduler"
+RUNNING = "running"
+RwMode = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
+Program = Literal["blkload", "fio", "running", "dd", "sysbench", "iozone", "db_bench", "ycsb"]
+FilesystemType = Literal["ext4", "xfs"]
+OptionValue = str | int | float | bool | list[str | int | float]
+Options = dict[str, OptionValue]
+"""A program's own options, by the names that it has for them."""
+RealTimePrio = Literal["rt/0", "rt/1", "rt/2", "rt/3", "rt/4", "rt/5", "rt/6", "rt/7"]
+BestEffortPrio = Literal["be/0", "be/1", "be/2", "be/3", "be/4", "be/5", "be/6", "be/7"]
+IoPrio = Literal["none", "idle", RealTimePrio, BestEffortPrio]
+CgroupVersion = Literal["v1", "v2"]
+ReplayMode = Literal["timed", "closed"]
+TraceFit = Literal["wrap", "scale"]
+SchedulerName = Literal[
+    "none",
+    "mq-deadline",
+    "kyber",
+    "bfq",
+    "io.cost",
+    "isoblk",
+    "io.max",
+    "io.latency",
+    "kyber-fair",
+    "feedbac",
+    "cfq",
+]
+CacheName = Literal[
+    "none",
+    "ssd",
+    "bcache",
+    "dm-cache",
+    "dm-writecache",
+    "setcache",
+    "flashcache",
+    "enhanceio",
+]
+MadeOn = Literal["origin", "cache", "read"]
+Placement = Literal["contiguous", "scattered"]
+ScheduledOn = Literal["origin", "ssd", "both"]
+MatrixValue = str | int | float | bool | list[int]
+AttributeValue = str | int | bool
+VdiskModel = Literal["fixed", "flash", "disk"]
+
+
+class FlashModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Attributes of a vdisk's model "flash"; kernel/README.md has their meaning."""
+
+    channels: int = 8
+    dies: int = 4
+    planes: int = 2
+    page_size: int = 16384
+    block_pages: int = 64
+    spare: int = 70
+    read_ns: int = 60_000
+    program_ns: int = 600_000
+    erase_ns: int = 4_000_000
+    bus_bps: int = 800_000_000
+    cmd_ns: int = 1_000
+    read_latency_ns: int = 5_000
+    write_latency_ns: int = 8_000
+    buffer: int = 16 << 20
+    gc_low: int = 2
+    gc_high: int = 4
+    wear_gap: int = 100
+    copyback: bool = False
+    slc: int = 0
+    slc_read_ns: int = 30_000
+    slc_program_ns: int = 200_000
+    fill: int = 100
+    precondition: Literal["none", "sequential", "random"] = "none"
+
+
+class DiskModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Attributes of a vdisk's model "disk"; kernel/README.md has their meaning."""
+
+    rpm: int = 7200
+    seek_min_ns: int = 1_000_000
+    seek_avg_ns: int = 8_500_000
+    seek_max_ns: int = 18_000_000
+    head_switch_ns: int = 800_000
+    heads: int = 2
+    zones: int = 16
+    outer_bps: int = 180_000_000
+    inner_bps: int = 90_000_000
+    cache: int = 64 << 20
+    write_pieces: int = 256
+    readahead: int = 1 << 20
+    ncq: int = 32
+    cmd_ns: int = 30_000
+
+
+class VdiskDevice(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag="vdisk",
+    tag_field="driver",
+):
+    """isoblk_vdisk's attributes; kernel/README.md has their meaning.
+
+    servers and the *_ns count for model "fixed" only; flash and disk for the model of that
+    name. jitter: per mille of every service time.
+    """
+
+    model: VdiskModel = "fixed"
+    size: int = 4 << 30
+    logical_block_size: int = 512
+    queue_depth: int = 1023
+    hw_queues: int = 1
+    servers: int = 16
+    read_ns: int = 20_000
+    write_ns: int = 20_000
+    trim_ns: int = 20_000
+    flush_ns: int = 20_000
+    read_bps: int = 0
+    write_bps: int = 0
+    write_cache: bool = False
+    store: Literal["none", "memory"] = "none"
+    jitter: int = 0
+    seed: int = 1
+    flash: FlashModel = FlashModel()
+    disk: DiskModel = DiskModel()
+
+
+class NullBlkDevice(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag="null_blk",
+    tag_field="driver",
+):
+    """null_blk with timer completions. size in bytes, a multiple of 1 MiB."""
+
+    size: int = 4 << 30
+    blocksize: int = 512
+    completion_nsec: int = 80_000
+    hw_queue_depth: int = 64
+    memory_backed: bool = False
+
+
+class HostDevice(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag="host",
+    tag_field="driver",
+):
+    """A disk of the machine that isoblk runs on, as the command line names it: not part of a
+    study file.
+
+    name: the kernel's, but "loop" for a loop device that isoblk makes. what: its model.
+    queue_depth: tags of a hardware queue.
+    """
+
+    name: str
+    what: str
+    size: int
+    logical_block_size: int = 512
+    queue_depth: int = 128
+    hw_queues: int = 1
+    rotational: bool = False
+    discard: bool = False
+
+
+Device = VdiskDevice | NullBlkDevice | HostDevice
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A compact trace. name: as the study has it, of no meaning elsewhere. sha256: of the
+    file's content. span_ns: time of its last request. max_end: highest byte + 1. stand_in:
+    made here, in place of the published trace of that name. stream: all the rest is of that
+    stream's requests."""
+
+    name: str
+    sha256: str
+    records: int
+    span_ns: int
+    max_end: int
+    stand_in: bool = False
+    stream: int | None = None
+
+
+class Filesystem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file system on the bytes offset to offset + size of the device."""
+
+    type: FilesystemType
+    offset: int
+    size: int
+    mkfs: tuple[str, ...] = ()
+    mount: str = ""
+
+
+class Caching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A cache in front of the first origin_bytes of the device: CachingTable, resolved."""
+
+    cache: CacheName
+    options: Options
+    ssd: VdiskDevice
+    origin_bytes: int
+    ssd_bytes: int
+    files: MadeOn
+    passes: int
+    placement: Placement
+    working_set: int
+    piece: int
+    scheduler_on: ScheduledOn
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program as it was found: its name, and the SHA-256 of the file."""
+
+    name: str
+    sha256: str
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tenant's load, resolved: bytes, and nanoseconds. startdelay and runtime are
+    relative to the barrier; runtime 0: as long as the run. With a trace, what describes a
+    pattern (rw to iodepth, rates, pauses) has no meaning, but iodepth: the most requests in
+    flight. speed: thousandths. options and memory (0: no limit), installed and startdelay,
+    runtime, randseed are all that counts for a program other than blkload and fio; installed is
+    empty until the run is to be made."""
+
+    program: Program = "blkload"
+    rw: RwMode = "randread"
+    rwmixread: int = 50
+    bs: int = 4096
+    bsrange: tuple[int, int] | None = None
+    bssplit: tuple[tuple[int, int], ...] | None = None
+    iodepth: int = 1
+    numjobs: int = 1
+    rate_iops: int = 0
+    rate_process: Literal["linear", "poisson"] = "linear"
+    thinktime_ns: int = 0
+    thinktime_blocks: int = 1
+    cputime_ns: int = 0
+    startdelay_ns: int = 0
+    runtime_ns: int = 0
+    number_ios: int = 0
+    offset: int = 0
+    size: int = 0
+    random_distribution: str = "random"
+    fsync: int = 0
+    fua: bool = False
+    meta: bool = False
+    background: bool = False
+    relay: bool = False
+    verify: bool = False
+    randseed: int = 1
+    ioprio: IoPrio = "none"
+    trace: Trace | None = None
+    replay: ReplayMode = "timed"
+    speed: int = 1000
+    trace_fit: TraceFit = "wrap"
+    trace_loop: bool = False
+    options: Options = {}
+    memory: int = 0
+    installed: tuple[Installed, ...] = ()
+
+
+class Tenant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tenant: its cgroup (path below the root, no leading slash; with one: a cgroup that was
+    there before, and runs what it runs), weight and load.
+
+    The weight is the cgroup's. Where the cgroup holds other tenants' cgroups too, the
+    tenant's own requests weigh OWN_WEIGHT among those."""
+
+    name: str
+    cgroup: str
+    weight: int
+    workload: Workload
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An inner cgroup; parents come before children. The weight of one that a tenant is in
+    is that tenant's."""
+
+    path: str
+    weight: int
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A weight change, at_ns after the barrier."""
+
+    at_ns: int
+    tenant: str
+    weight: int
+
+
+class DeviceEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change of the device, at_ns after the barrier. attributes: those that change, by their
+    files in the device's directory ("servers", "flash/program_ns")."""
+
+    at_ns: int
+    attributes: dict[str, int]
+
+
+class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The scheduler or controller, with what it needs.
+
+    elevator: what goes to queue/scheduler. io_cost_model: the six coefficients, or None
+    while the calibration has not run. io_max: tenant to (rbps, wbps); None while the run
+    it is taken from has not ended. io_latency_us: tenant to target, of io.latency or of the
+    elevators that know targets.
+    """
+
+    name: SchedulerName
+    elevator: str
+    iosched: dict[str, int | str] = {}
+    io_cost_qos: dict[str, int | float | str] = {}
+    io_cost_model: dict[str, int] | None = None
+    io_max: dict[str, tuple[int, int]] | None = None
+    io_max_scale: float = 1.0
+    io_latency_us: dict[str, int] = {}
+
+
+RunKind = Literal["share", "reference", "alone", "calibrate"]
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One run, fully resolved.
+
+    kind: "share" is a point of the study's matrix; "reference" is such a point under `none`
+    that the matrix itself does not hold; "alone" is one tenant of it alone on the device
+    under `none`, for the slowdown and the ideal; "calibrate" measures one io.cost
+    coefficient, named by point["calibrate"].
+    point: matrix key to value, as text, in the matrix's order (always holds "scheduler"
+    for kind "share").
+    repeat: 0.., seeds differ between repeats.
+    """
+
+    kind: RunKind
+    point: dict[str, str]
+    repeat: int
+    device: Device
+    scheduler: Scheduler
+    cgroup: CgroupVersion
+    queue: dict[str, int | str]
+    groups: tuple[Group, ...]
+    filesystem: Filesystem | None = None
+    caching: Caching | None = None
+    tenants: tuple[Tenant, ...]
+    events: tuple[Event, ...]
+    device_events: tuple[DeviceEvent, ...] = ()
+    warmup_ns: int
+    runtime_ns: int
+    window_ms: int
+    seed: int
+
+
+class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run and the runs it leans on, as indexes into the expansion.
+
+    calibrate: the six that give spec.scheduler.io_cost_model, by coefficient; empty when
+    not needed. reference: the run under `none` at the same point (None for itself, for
+    "alone" and for "calibrate"); needed before this one if the scheduler is io.max, else
+    only to compare with. alone: one a tenant, in the tenants' order; empty for kinds other
+    than "share" and "reference". Tenants with the same load share one. full: likewise, with
+    enough requests to keep the device busy; empty unless a claim is about service_error.
+    bound: alone, with as many requests as all tenants may have in the device if their parts of
+    it are to be exact; or all streams, each with its part of those; None unless a claim is
+    about lost and that number is known.
+    """
+
+    spec: RunSpec
+    calibrate: dict[str, int] = {}
+    reference: int | None = None
+    alone: tuple[int, ...] = ()
+    full: tuple[int, ...] = ()
+    bound: int | None = None
+
+
+def label(value: MatrixValue) -> str:
+    """A matrix value as text: what a run's `point` holds, and a claim's `where` matches."""
+    if isinstance(value, list):
+        return "/".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

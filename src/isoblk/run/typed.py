@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From a decoded document to a typed one, with errors in a user's words."""
+
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from isoblk.run.field import Field, FieldError, suggest
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+_MESSAGE = re.compile(r"(?P<cause>.*?)(?: - at `\$?(?P<path>[^`]*)`)?", re.DOTALL)
+_PATH_PART = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>\d+|\.\.\.)\]")
+_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<got>[^`]*)`")
+_QUOTED = re.compile(r"[`'](?P<word>[^`']*)[`']")
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+def convert(document: Mapping[str, Any], kind: type[StructT]) -> StructT:
+    """The struct that a decoded TOML document is.
+
+    Raises:
+        FieldError: unknown or missing field, wrong type, or a word that is not allowed.
+    """
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        raise _explain(str(error), kind) from None
+
+
+def _explain(message: str, kind: type[msgspec.Struct]) -> FieldError:
+    match = _MESSAGE.fullmatch(message)
+    assert match is not None  # the pattern matches any text
+    cause, field = match["cause"], _field(match["path"] or "")
+    quoted = _QUOTED.search(cause)
+    word = quoted["word"] if quoted else ""
+    if cause.startswith("Object contains unknown field"):
+        return FieldError(
+            (*field, word), "unknown field", next=suggest(word, _field_names(_type_at(kind, field)))
+        )
+    if cause.startswith("Object missing required field"):
+        return FieldError((*field, word), "missing")
+    if cause.startswith("Invalid enum value"):
+        return FieldError(
+            field, f"unknown value {word!r}", next=suggest(word, _choices(_type_at(kind, field)))
+        )
+    if expected := _EXPECTED.match(cause):
+        wanted = " or ".join(_WORDS.get(w, w) for w in _sorted(expected["wanted"].split(" | ")))
+        got = _WORDS.get(expected["got"], expected["got"])
+        return FieldError(field, f"expected {wanted}, got {got}")
+    return FieldError(field, cause[:1].lower() + cause[1:])
+
+
+def _sorted(words: list[str]) -> list[str]:
+    """`float` says all that `int` says."""
+    return [word for word in words if not (word == "int" and "float" in words)]
+
+
+def _field(path: str) -> Field:
+    """msgspec's path as a field. It writes [...] for a table's key: up to there, then."""
+    field: Field = ()
+    for part in _PATH_PART.finditer(path):
+        if part["index"] == "...":
+            break
+        field = (*field, part["name"] or int(part["index"]))
+    return field
+
+
+def _type_at(kind: type[msgspec.Struct], field: Field) -> object:
+    """The annotation of the field; of a table or list that may be left out, what it is if not."""
+    at: object = kind
+    for part in field:
+        if isinstance(part, int):
+            at = typing.get_args(at)[0]
+        else:
+            at = typing.get_type_hints(at)[part] if isinstance(at, type) else at
+        given = [arg for arg in typing.get_args(at) if arg is not types.NoneType]
+        if isinstance(at, types.UnionType) and len(given) == 1:
+            at = given[0]
+    return at
+
+
+def _field_names(struct: object) -> tuple[str, ...]:
+    assert isinstance(struct, type) and issubclass(struct, msgspec.Struct)
+    return struct.__struct_fields__
+
+
+def _choices(annotation: object) -> list[str]:
+    """The words that a Literal, or a union with one, allows."""
+    if typing.get_origin(annotation) is Literal:
+        return [str(word) for word in typing.get_args(annotation)]
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        return [word for arg in typing.get_args(annotation) for word in _choices(arg)]
+    return []
