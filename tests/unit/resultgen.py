@@ -38,7 +38,6 @@ from isoblk.run.spec import (
     RunKind,
     RunSpec,
     Scheduler,
-    SchedulerName,
     Tenant,
     VdiskDevice,
     Workload,
@@ -62,7 +61,7 @@ class Made:
     list: one for each 100 ms after the barrier. latencies_ns: rank-weighted buckets.
     predictions: (t_ms, predicted, used, error, a)."""
 
-    scheduler: SchedulerName
+    scheduler: str
     rates: Mapping[str, float | Sequence[float]]
     kind: RunKind = "share"
     point: Mapping[str, str] = field(default_factory=dict)
@@ -260,7 +259,7 @@ def _latencies(count: int, weight: int) -> dict[int, int]:
 
 
 # What each scheduler does with four tenants of weights 1000/500/250/100: share, total IOPS.
-BEHAVIOUR: dict[SchedulerName, tuple[tuple[float, ...], int]] = {
+BEHAVIOUR: dict[str, tuple[tuple[float, ...], int]] = {
     "none": ((0.26, 0.25, 0.25, 0.24), 800_000),
     "mq-deadline": ((0.25, 0.25, 0.25, 0.25), 785_000),
     "kyber": ((0.25, 0.25, 0.25, 0.25), 795_000),

@@ -23,7 +23,7 @@ def run_spec(scheduler: str = "none", **fields: Any) -> RunSpec:
         "point": {"scheduler": scheduler},
         "repeat": 0,
         "device": VdiskDevice(),
-        "scheduler": Scheduler(name=scheduler, elevator=elevator, **options),  # type: ignore[arg-type]
+        "scheduler": Scheduler(name=scheduler, elevator=elevator, **options),
         "cgroup": "v2",
         "queue": {},
         "groups": (),

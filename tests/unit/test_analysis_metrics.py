@@ -208,7 +208,7 @@ def test_total_is_relative_to_none_of_the_same_point_and_repeat(tmp_path: Path) 
 def test_total_is_relative_to_the_better_of_none_and_kyber(tmp_path: Path) -> None:
     rates = {"none": 600.0, "kyber": 800.0, "bfq": 400.0}
     runs = [
-        Made(name, {"a": rate, "b": rate}, tenants=TWO, reference=None if name == "none" else 0)  # type: ignore[arg-type]
+        Made(name, {"a": rate, "b": rate}, tenants=TWO, reference=None if name == "none" else 0)
         for name, rate in rates.items()
     ]
     resultgen.write(tmp_path / "with", runs)

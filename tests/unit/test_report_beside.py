@@ -12,12 +12,11 @@ from isoblk.errors import UserError
 from isoblk.report.beside import beside
 from isoblk.report.page import write_report
 from isoblk.result.store import read_results
-from isoblk.run.spec import SchedulerName
 from tests.unit import resultgen
 from tests.unit.resultgen import Made
 
 NAMES = ("gold", "silver", "bronze", "tin")
-Shares = Mapping[SchedulerName, Sequence[Sequence[int]]]  # of each repeat, thousandths
+Shares = Mapping[str, Sequence[Sequence[int]]]  # of each repeat, thousandths
 UML: Shares = {"none": [(250, 250, 250, 250)] * 3, "bfq": [(540, 270, 135, 55)] * 3}
 HOST: Shares = {
     "none": [(251, 249, 250, 250), (250, 250, 249, 251), (249, 251, 251, 249)],

@@ -15,7 +15,6 @@ from isoblk.report.page import render
 from isoblk.result.store import read_results
 from isoblk.run.metrics import split_says
 from isoblk.run.record import Figure, ProgramReport
-from isoblk.run.spec import SchedulerName
 from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen
 from tests.unit.resultgen import Made, tenant
@@ -30,7 +29,7 @@ def _said(rate: float, used: str) -> ProgramReport:
     return ProgramReport(program="iozone", used=[used], status=0, end_ns=1, figures=figures)
 
 
-def _analysis(directory: Path, rates: dict[SchedulerName, float], used: str = "iozone") -> Analysis:
+def _analysis(directory: Path, rates: dict[str, float], used: str = "iozone") -> Analysis:
     tenants = (tenant("db.x", 200, program="iozone"), tenant("web", 100))
     made = [
         Made(

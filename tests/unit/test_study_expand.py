@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoblk.errors import UserError
-from isoblk.run.limits import IO_COST_MODEL
 from isoblk.run.metrics import METRICS, split_metric
 from isoblk.run.seeds import tenant_seed
 from isoblk.run.shares import effective_shares, parent_of
 from isoblk.run.spec import Group, NullBlkDevice, PlannedRun, Tenant, VdiskDevice, Workload
+from isoblk.schedulers.io_cost import MODEL
 from isoblk.study.expand import expand, resolve
 from isoblk.study.load import parse_study
 from isoblk.study.model import Expansion
@@ -144,7 +144,7 @@ def test_a_device_is_calibrated_as_the_kernels_script_does() -> None:
     expansion = runs_of(HEAD + TENANTS + text)
     assert kinds(expansion)["calibrate"] == 12
     for run in shares(expansion):
-        assert list(run.calibrate) == list(IO_COST_MODEL)
+        assert list(run.calibrate) == list(MODEL)
         for coefficient, index in run.calibrate.items():
             spec = expansion.runs[index].spec
             assert spec.point["calibrate"] == coefficient
@@ -167,12 +167,12 @@ def test_a_calibration_fits_a_small_device() -> None:
 
 
 def test_a_given_model_needs_no_calibration() -> None:
-    model = ", ".join(f"{name} = 1000" for name in IO_COST_MODEL)
+    model = ", ".join(f"{name} = 1000" for name in MODEL)
     text = f'scheduler = "io.cost"\nio_cost = {{ model = {{ {model} }}, qos = {{ min = 50 }} }}\n'
     expansion = runs_of(HEAD + text + TENANTS)
     assert "calibrate" not in kinds(expansion)
     (run,) = shares(expansion)
-    assert run.spec.scheduler.io_cost_model == dict.fromkeys(IO_COST_MODEL, 1000)
+    assert run.spec.scheduler.io_cost_model == dict.fromkeys(MODEL, 1000)
     assert run.spec.scheduler.io_cost_qos == {"min": 50}
     assert resolve(run.spec, None, None) == run.spec
 
@@ -363,7 +363,7 @@ def test_a_cap_is_never_nothing() -> None:
 def test_a_calibration_becomes_the_model() -> None:
     spec = shares(runs_of(HEAD + 'scheduler = "io.cost"\n' + TENANTS))[0].spec
     assert spec.scheduler.io_cost_model is None
-    measured = {name: 10 + place for place, name in enumerate(IO_COST_MODEL)}
+    measured = {name: 10 + place for place, name in enumerate(MODEL)}
     assert resolve(spec, measured, None).scheduler.io_cost_model == measured
     with pytest.raises(ValueError, match="six coefficients"):
         resolve(spec, {"rbps": 1}, None)

@@ -22,22 +22,13 @@ from isoblk.result.study import StudyRecord, StudyRun
 from isoblk.run.record import RunRecord
 from isoblk.run.spec import PlannedRun, RunSpec
 from isoblk.run.tier import UML, Tier
+from isoblk.schedulers.registry import kind_of
 from isoblk.study.expand import resolve
 from isoblk.study.model import Expansion
 
 _LOCK = ".lock"
 # A run's directory: done, being made, or what a failed one left.
 _OF_A_RUN = re.compile(r"\.?[0-9a-f]{16}(\.failed)?|\.trial-\w+")
-
-# Which op's rate, and in what unit, each io.cost coefficient is.
-_COEFFICIENTS = {
-    "rbps": ("read", "bytes"),
-    "rseqiops": ("read", "ios"),
-    "rrandiops": ("read", "ios"),
-    "wbps": ("write", "bytes"),
-    "wseqiops": ("write", "ios"),
-    "wrandiops": ("write", "ios"),
-}
 
 
 @dataclass
@@ -153,8 +144,9 @@ def _end(index: int, future: Future[Run], progress: _Progress) -> None:
 def _needs(planned: PlannedRun) -> list[int]:
     """Runs that must end before this one can be planned."""
     scheduler = planned.spec.scheduler
-    needs = list(planned.calibrate.values()) if scheduler.io_cost_model is None else []
-    if scheduler.name == "io.max" and planned.reference is not None:
+    kind = kind_of(scheduler)
+    needs = list(planned.calibrate.values()) if kind.measurements(scheduler) else []
+    if kind.after_none and planned.reference is not None:
         needs.append(planned.reference)
     return needs
 
@@ -168,18 +160,13 @@ def complete(planned: PlannedRun, runs: dict[int, Run]) -> RunSpec:
     needs = _needs(planned)
     if not needs:
         return planned.spec
+    scheduler = planned.spec.scheduler
     calibration = {
-        name: _coefficient(name, runs[i].record)
-        for name, i in planned.calibrate.items()
-        if i in needs
+        name: round(sum(_rate(runs[planned.calibrate[name]].record, one.op, one.unit)))
+        for name, one in kind_of(scheduler).measurements(scheduler).items()
     }
     reference = _totals(runs[planned.reference].record) if planned.reference in needs else None
     return resolve(planned.spec, calibration or None, reference)
-
-
-def _coefficient(name: str, record: RunRecord) -> int:
-    op, unit = _COEFFICIENTS[name]
-    return round(sum(_rate(record, op, unit)))
 
 
 def _totals(record: RunRecord) -> tuple[int, int]:
@@ -281,12 +268,17 @@ def dry_run(expansion: Expansion, tier: Tier = UML) -> Iterator[str]:
         needs = _needs(planned)
         spec = planned.spec
         notes = []
+        kind = kind_of(spec.scheduler)
         if any(i in needs for i in planned.calibrate.values()):
-            spec = resolve(spec, dict.fromkeys(_COEFFICIENTS, 1), None)
-            notes.append("# The coefficients of io.cost.model are measured first.")
+            spec = resolve(spec, dict.fromkeys(planned.calibrate, 1), None)
+            notes.append(f"# {_capital(kind.measured_first)} are measured first.")
         if planned.reference in needs:
             spec = resolve(spec, None, (1, 1))
-            notes.append("# The limits of io.max come from the run under none.")
+            notes.append(f"# {_capital(kind.after_none)} come from the run under none.")
         place = " ".join(f"{key}={value}" for key, value in spec.point.items())
         header = [f"# ---- {spec.kind} {place} repeat {spec.repeat}", *notes]
         yield "\n".join((*header, make_plan(spec, tier).text))
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

@@ -9,14 +9,14 @@ from isoblk.campaign.execute import Bench
 from isoblk.errors import RunError
 from isoblk.machine import Ran
 from isoblk.machine.uml import memory_mib
-from isoblk.plan.plan import CONFIGFS, DISK, HOST, prologue, scheduler_modules
+from isoblk.plan.plan import CONFIGFS, DISK, HOST, prologue
 from isoblk.run.shell import render
-from isoblk.schedulers.registry import OWN_ELEVATORS
+from isoblk.schedulers.registry import OWN_MODULES
 
 # All that a run may ask for, in the order in which they load.
 MODULES = (
     *("isoblk_vdisk", "null_blk", "blkload", "dm-setcache"),
-    *dict.fromkeys(name for one in OWN_ELEVATORS for name in scheduler_modules(one)),
+    *OWN_MODULES,
 )
 _BLOCK = 65536
 _SCRIPT = f"""\

@@ -10,10 +10,11 @@ import os
 import time
 from pathlib import Path
 
+from isoblk.schedulers import registry
 from isoblk.trace.record import Array
 
-_WEIGHTS = ("io.weight", "io.bfq.weight", "io.isoblk.weight")
-WEIGHT_FILES = (*_WEIGHTS, "blkio.weight", "blkio.bfq.weight", "blkio.isoblk.weight")
+# What a run writes, and the one that the kernel's own CFQ had.
+WEIGHT_FILES = (*registry.WEIGHT_FILES, "blkio.weight")
 # The tree is not walked more often than that, whatever is not found in it.
 _PAUSE_S = 0.1
 

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from isoblk.machine import system
+from isoblk.schedulers import io_cost
+from isoblk.schedulers.registry import WEIGHT_FILES
 
 LOOP_FILE = re.compile(r"isoblk-[0-9a-f]{16}\.img")
 _NAME = re.compile(r"[A-Za-z0-9_!:.-]+")
 _NUMBER = re.compile(r"\d{1,10}:\d{1,10}", re.ASCII)
 _TUNABLE = re.compile(r"(iosched/)?[a-z0-9_]+")
-_WEIGHT = re.compile(r"(blkio|io)\.(bfq\.|isoblk\.)?weight")
 _VALUE = re.compile(r"\d{0,10}", re.ASCII)
 _LINE = re.compile(r"[ -~]{0,4000}")
 _TEXT = re.compile(r"[\t\n -~]{0,4000}")
@@ -63,7 +64,7 @@ def is_own_cgroup(directory: str) -> bool:
 def is_io_cost(device: str, lines: Mapping[str, str]) -> bool:
     """Whether these are the files of io.cost, and a device's lines in them."""
     root = _root()
-    allowed = {str(root / name) for name in ("io.cost.model", "io.cost.qos")}
+    allowed = {str(root / name) for name in io_cost.FILES}
     told = all(_LINE.fullmatch(one) and one.split()[:1] in ([], [device]) for one in lines.values())
     return is_number(device) and lines.keys() <= allowed and told
 
@@ -82,7 +83,7 @@ def is_weights(device: str, weights: Mapping[str, str], limits: list[str]) -> bo
     return (
         is_number(device)
         and all(_is_below(path, root) for path in files)
-        and all(_WEIGHT.fullmatch(Path(one).name) for one in weights)
+        and all(Path(one).name in WEIGHT_FILES for one in weights)
         and all(_VALUE.fullmatch(one) for one in weights.values())
         and all(Path(one).name == "blkio.throttle.read_bps_device" for one in limits)
     )

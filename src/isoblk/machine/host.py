@@ -39,11 +39,11 @@ from isoblk.machine.process import DIE_WITH_PARENT, PATH, Processes
 from isoblk.plan.programs import mount_point, partition
 from isoblk.run.spec import CgroupVersion, HostDevice
 from isoblk.run.tier import HOST, Place, Tier
-from isoblk.schedulers.registry import OWN_ELEVATORS
+from isoblk.schedulers import io_cost
+from isoblk.schedulers.registry import OWN_MODULES
 
 _LOOP = "loop"
 _CHUNK = 1 << 20
-_IO_COST = ("io.cost.model", "io.cost.qos")
 _PROGRAMS = {"fio": "fio", "setpriv": "util-linux", "wipefs": "util-linux", "losetup": "mount"}
 
 
@@ -146,9 +146,11 @@ class Host:
             where = directory.resolve() / mount_point(self._place)
             self._journal.record(Mounted(disk, partition(disk), str(where)))
         self._journal.record(read_queue(Path(self._place.queue)))
-        if self._cgroup == "v2" and (root / _IO_COST[0]).exists():
+        if self._cgroup == "v2" and (root / io_cost.FILES[0]).exists():
             number = (Path(self._place.queue).parent / "dev").read_text().strip()
-            lines = {str(root / name): system.line_of(number, root / name) for name in _IO_COST}
+            lines = {
+                str(root / name): system.line_of(number, root / name) for name in io_cost.FILES
+            }
             self._journal.record(IoCost(number, lines))
         if self._running:
             number = (Path(self._place.queue).parent / "dev").read_text().strip()
@@ -350,9 +352,8 @@ def _compiler(version: str) -> str:
 
 def _modules_key() -> str:
     """A hash over the schedulers' modules that are installed for the running kernel."""
-    names = ("isoblk_share", *(f"{name}-iosched" for name in OWN_ELEVATORS))
     root = Path("/lib/modules") / os.uname().release
-    found = [path for name in names for path in sorted(root.rglob(f"{name}.ko*"))]
+    found = [path for name in OWN_MODULES for path in sorted(root.rglob(f"{name}.ko*"))]
     if not found:
         return "none"
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in found))

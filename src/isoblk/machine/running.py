@@ -10,14 +10,11 @@ from isoblk.errors import UserError
 from isoblk.machine import system
 from isoblk.machine.journal import SubtreeControl, Weights
 from isoblk.run.spec import RUNNING, CgroupVersion
+from isoblk.schedulers.registry import WEIGHT_FILES
 from isoblk.study.model import Study
 from isoblk.study.point import program_name
 
 _BY_PROCESS = "pid:"
-_WEIGHTS = (
-    *("io.weight", "io.bfq.weight", "io.isoblk.weight"),
-    *("blkio.bfq.weight", "blkio.isoblk.weight"),
-)
 # Counts on v1 where there is a limit.
 _LIMIT = "blkio.throttle.read_bps_device"
 
@@ -79,7 +76,7 @@ def changes(
             yield SubtreeControl(str(control))
     weights = {}
     for path in sorted({*above, *paths}):
-        for name in _WEIGHTS:
+        for name in WEIGHT_FILES:
             file = hierarchy / path[1:] / name
             if line := system.line_of(device, file):
                 raise UserError(

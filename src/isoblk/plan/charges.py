@@ -3,15 +3,12 @@
 
 from isoblk.run.spec import RUNNING, RunSpec, Tenant
 from isoblk.run.tier import Place
-from isoblk.schedulers.registry import OWN_ELEVATORS
-
-# On v1 only a policy that counts has figures: the elevator's, else throttling if it is in use.
-_COUNTS_ON_V1 = {"bfq": "bfq", **dict.fromkeys(OWN_ELEVATORS, "isoblk")}
+from isoblk.schedulers.registry import kind_of
 
 
 def throttles(spec: RunSpec) -> bool:
     """Whether it is throttling that counts, if it is in use."""
-    return spec.cgroup == "v1" and spec.scheduler.name not in _COUNTS_ON_V1
+    return spec.cgroup == "v1" and not kind_of(spec.scheduler).blkio_policy
 
 
 def charge_files(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
@@ -19,7 +16,8 @@ def charge_files(tenant: Tenant, spec: RunSpec, place: Place) -> list[str]:
     directory = place.cgroup_of(tenant.cgroup)
     if spec.cgroup == "v2":
         return [f"{directory}/io.stat"]
-    name = _COUNTS_ON_V1.get(spec.scheduler.name, "throttle")
+    # Only a policy that counts has figures: the elevator's, else throttling if it is in use.
+    name = kind_of(spec.scheduler).blkio_policy or "throttle"
     # What is running may be in cgroups below.
     deep = "_recursive" if tenant.workload.program == RUNNING else ""
     return [f"{directory}/blkio.{name}.io_{what}{deep}" for what in ("service_bytes", "serviced")]

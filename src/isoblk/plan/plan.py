@@ -6,9 +6,8 @@ kernel's command line, and everything the script needs from outside lies in it. 
 with the kernel and the modules, determines the run.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from isoblk.errors import UserError
 from isoblk.plan import cached as caches
@@ -28,13 +27,11 @@ from isoblk.run.spec import (
     FlashModel,
     NullBlkDevice,
     RunSpec,
-    Scheduler,
-    Tenant,
     VdiskDevice,
 )
 from isoblk.run.tier import HOST as HOST_TIER
 from isoblk.run.tier import UML, Place, Tier, TierName
-from isoblk.schedulers.registry import OWN_ELEVATORS
+from isoblk.schedulers.registry import kind_of
 
 # In a guest.
 DISK = UML.place.disk
@@ -58,19 +55,6 @@ _OFTEN_LEFT = ("flush_ns", "write_cache", "store", "jitter", "seed")
 
 # Bytes a second that no disk reaches.
 _NO_LIMIT = 1 << 60
-
-_WEIGHT_FILE = {
-    ("bfq", "v2"): "io.bfq.weight",
-    ("bfq", "v1"): "blkio.bfq.weight",
-    ("io.cost", "v2"): "io.weight",
-    **{
-        (name, version): f"{prefix}.isoblk.weight"
-        for name in OWN_ELEVATORS
-        for version, prefix in (("v2", "io"), ("v1", "blkio"))
-    },
-}
-# Of the elevators that know targets.
-_TARGET_FILE = {"v2": "io.isoblk.latency", "v1": "blkio.isoblk.latency"}
 
 
 class _Heading(shell.Form):
@@ -149,7 +133,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
         for setting in blkload.settings(tenant, target.device(spec, place), HOST, spec)
     )
     driver = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "null_blk"
-    modules = (driver, "blkload", *scheduler_modules(spec.scheduler.elevator))
+    modules = (driver, "blkload", *kind_of(spec.scheduler).modules)
     if spec.caching is not None:
         modules += target.of(spec.caching).modules
     settings = (*device, *ssd, *cache, *shown, *scheduler, *weights, *loads)
@@ -276,14 +260,9 @@ def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
             )
 
 
-def scheduler_modules(elevator: str) -> tuple[str, ...]:
-    """The modules of an elevator, in the order in which they load; none of the kernel's own."""
-    return ("isoblk_share", f"{elevator}-iosched") if elevator in OWN_ELEVATORS else ()
-
-
 def predicts(spec: RunSpec) -> bool:
     """Whether a run leaves a history of predictions, in HOST/predictions."""
-    return spec.scheduler.name == "feedbac" and any(
+    return kind_of(spec.scheduler).predicts and any(
         tenant.workload.program == "blkload" for tenant in spec.tenants
     )
 
@@ -377,8 +356,7 @@ def _scheduler_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
             yield Setting(f"{queue}/{name}", str(value))
         for name, value in scheduler.iosched.items():
             yield Setting(f"{queue}/iosched/{name}", str(value))
-    if scheduler.name == "io.cost":
-        yield from _io_cost_settings(scheduler, place)
+    yield from kind_of(scheduler).device_settings(scheduler, place)
 
 
 def _queues(spec: RunSpec, place: Place) -> tuple[list[str], list[str]]:
@@ -389,21 +367,6 @@ def _queues(spec: RunSpec, place: Place) -> tuple[list[str], list[str]]:
     queues = {"origin": place.queue, "ssd": f"/sys/block/{target.SSD}/queue"}
     scheduled = [queue for name, queue in queues.items() if on in (name, "both")]
     return scheduled, [queue for queue in queues.values() if queue not in scheduled]
-
-
-def _io_cost_settings(scheduler: Scheduler, place: Place) -> Iterator[Setting]:
-    if scheduler.io_cost_model is None:
-        raise ValueError("io.cost without a model: the calibration has not run")
-    model = {"ctrl": "user", "model": "linear"} | scheduler.io_cost_model
-    yield Setting(f"{place.hierarchy}/io.cost.model", _pairs(model), "pairs")
-    # "ctrl=user" takes the figures that stand beside it; without any the kernel chooses.
-    own: dict[str, int | float | str] = {"enable": 1}
-    qos = own | {"ctrl": "user"} | scheduler.io_cost_qos if scheduler.io_cost_qos else own
-    yield Setting(f"{place.hierarchy}/io.cost.qos", _pairs(qos), "pairs")
-
-
-def _pairs(values: Mapping[str, int | float | str]) -> ForDevice:
-    return ForDevice(" ".join(f"{name}={value}" for name, value in values.items()))
 
 
 def _make_cgroups(spec: RunSpec, place: Place) -> list[Statement]:
@@ -441,32 +404,17 @@ def _delegate(cgroup: str, *controllers: str) -> Statement:
 
 
 def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
-    scheduler = spec.scheduler
-    weight_file = _WEIGHT_FILE.get((scheduler.name, spec.cgroup))
-    if weight_file:
+    scheduler, kind = spec.scheduler, kind_of(spec.scheduler)
+    if weight_file := kind.weight_files.get(spec.cgroup):
         weights = {group.path: group.weight for group in spec.groups}
         weights |= {tenant.cgroup: tenant.weight for tenant in spec.tenants}
         for path, weight in weights.items():
             yield Setting(f"{place.cgroup_of(path)}/{weight_file}", str(weight), "weight")
     for tenant in spec.tenants:
-        directory = PurePosixPath(place.cgroup_of(tenant.cgroup))
+        directory = place.cgroup_of(tenant.cgroup)
         if tenant.workload.memory:
             yield Setting(f"{directory}/memory.max", str(tenant.workload.memory))
-        if scheduler.name == "io.max":
-            yield from _io_max_setting(scheduler, tenant, directory)
-        elif us := scheduler.io_latency_us.get(tenant.name):
-            file = "io.latency" if scheduler.name == "io.latency" else _TARGET_FILE[spec.cgroup]
-            yield Setting(f"{directory}/{file}", _pairs({"target": us}), "pairs")
-
-
-def _io_max_setting(
-    scheduler: Scheduler, tenant: Tenant, directory: PurePosixPath
-) -> Iterator[Setting]:
-    if scheduler.io_max is None:
-        raise ValueError("io.max without limits: the run they are taken from has not ended")
-    limits = dict(zip(("rbps", "wbps"), scheduler.io_max[tenant.name], strict=True))
-    if capped := {name: value for name, value in limits.items() if value}:
-        yield Setting(f"{directory}/io.max", _pairs(capped), "pairs")
+        yield from kind.tenant_settings(scheduler, tenant.name, directory, spec.cgroup)
 
 
 def _write(settings: Iterable[Setting]) -> list[Statement]:
@@ -491,7 +439,7 @@ def _run(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[Statem
 
 
 def _events(spec: RunSpec, place: Place) -> Iterator[Statement]:
-    weight_file = _WEIGHT_FILE.get((spec.scheduler.name, spec.cgroup))
+    weight_file = kind_of(spec.scheduler).weight_files.get(spec.cgroup)
     cgroups = {tenant.name: tenant.cgroup for tenant in spec.tenants}
     now = 0
     events: list[Event | DeviceEvent] = [*spec.events, *spec.device_events]

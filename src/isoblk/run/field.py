@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from isoblk.errors import UserError
+from isoblk.run.limits import Range
 
 Field = tuple[str | int, ...]
 """A place in a study: ("tenant", 0, "iodepth") is the first tenant's iodepth."""
@@ -43,3 +44,13 @@ def suggest(word: str, known: Iterable[str]) -> str:
         return allowed
     question = f"did you mean {near[0]!r}?"
     return f"{question} {allowed}" if len(names) <= _FEW else question
+
+
+def within(field: Field, value: int | float, allowed: Range) -> None:
+    """Check a number.
+
+    Raises:
+        FieldError: it is out of range.
+    """
+    if value not in allowed:
+        raise FieldError(field, f"{value} is out of range", next=f"allowed: {allowed}")

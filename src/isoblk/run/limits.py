@@ -18,9 +18,8 @@ class Range(NamedTuple):
         return f"{self.low}..{self.high}"
 
 
-# Linux: io.weight and most weights of cgroup v2; io.bfq.weight and blkio.bfq.weight.
+# Linux: io.weight and most weights of cgroup v2.
 WEIGHT = Range(1, 10_000)
-BFQ_WEIGHT = Range(1, 1_000)
 # What a cgroup's own requests weigh beside its children (kernel/sched/share.c): as a cgroup
 # whose weight was not set.
 OWN_WEIGHT = 100
@@ -111,69 +110,19 @@ SEED = Range(0, (1 << 32) - 1)
 TENANTS_MAX = 4096
 SHARES_MAX = 10_000
 
-# Documentation/admin-guide/cgroup-v2.rst, io.cost.qos. A run sets `enable` itself.
-IO_COST_QOS = ("ctrl", "rpct", "rlat", "wpct", "wlat", "min", "max")
-IO_COST_QOS_SCALE = Range(1, 10_000)  # min and max, per cent
-IO_COST_LATENCY_US = Range(0, 60_000_000)
-IO_COST_COEFFICIENT = Range(1, (1 << 53) - 1)
-IO_MAX_SCALE = 1_000_000
-# The same, io.cost.model, and the order in which iocost_coef_gen.py measures them.
-IO_COST_MODEL = ("rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops")
-
 # File names below queue/ and queue/iosched/, and what the kernel takes there: numbers and words.
 KNOB_NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 KNOB_VALUE = re.compile(r"(?:-[0-9]|[A-Za-z0-9_+])[A-Za-z0-9_.,:=/+ -]*", re.ASCII)
 
 # Numbers in these files: block/blk-sysfs.c. What is said of no file: 32 bits, and no sign.
 KNOB = Range(0, (1 << 32) - 1)
-_SWITCH = Range(0, 1)
+SWITCH = Range(0, 1)
 QUEUE_KNOBS = {
     "nr_requests": Range(4, 2048),  # BLKDEV_MIN_RQ, MAX_SCHED_RQ
     "nomerges": Range(0, 2),
     "rq_affinity": Range(0, 2),
     "max_sectors_kb": Range(4, 1 << 22),  # a page, and what a request's 32 bits hold
-    **dict.fromkeys(("add_random", "iostats", "rotational", "stable_writes"), _SWITCH),
+    **dict.fromkeys(("add_random", "iostats", "rotational", "stable_writes"), SWITCH),
     "wbt_lat_usec": Range(-1, (1 << 31) - 1),  # -1: the default
     "discard_max_bytes": Range(0, (1 << 63) - 1),
-}
-# Below queue/iosched: kernel/sched and block/ of Linux.
-_MILLISECONDS = Range(1, 10_000)
-_LATENCY_NS = Range(1, 60 * 10**9)
-_OF_THE_CORE = {"gate": _SWITCH, "window": Range(1, (1 << 30) - 1)}
-_OF_PAPERS = {**_OF_THE_CORE, "paper_mode": _SWITCH}
-IOSCHED_KNOBS: dict[str, dict[str, Range]] = {
-    "isoblk": {
-        **_OF_THE_CORE,
-        "hold_us": Range(1, 10_000_000),
-        "idle_us": Range(0, 1_000_000),
-        "idle_loss": Range(0, 1000),
-        "merge_kb": Range(4, (1 << 21) - 1),
-    },
-    "kyber-fair": {
-        **_OF_PAPERS,
-        "round_us": Range(100, 1_000_000),
-        "refill_ms": _MILLISECONDS,
-        "write_cost": Range(1, 10_000),
-        "read_lat_nsec": _LATENCY_NS,
-        "write_lat_nsec": _LATENCY_NS,
-    },
-    "feedbac": {
-        **_OF_PAPERS,
-        "alloc_us": Range(100, 1_000_000),
-        "predict_ms": Range(10, 10_000),
-    },
-    "cfq": {
-        "gate": _SWITCH,
-        "low_latency": _SWITCH,
-        "quantum": Range(1, 4096),
-        "slice_async_rq": Range(1, 4096),
-        "back_seek_penalty": Range(1, 1000),
-        **dict.fromkeys(
-            ("fifo_expire_sync", "fifo_expire_async", "slice_sync", "slice_async"), _MILLISECONDS
-        ),
-        **dict.fromkeys(("slice_idle", "group_idle"), Range(0, 10_000)),
-        "target_latency": _MILLISECONDS,
-    },
-    "bfq": {"low_latency": _SWITCH, "strict_guarantees": _SWITCH},
-    "mq-deadline": {"front_merges": _SWITCH},
 }

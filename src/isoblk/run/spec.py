@@ -7,6 +7,7 @@ Nothing here knows how a study is written, how a machine works or how a result i
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 SCHEDULER = "scheduler"
 RUNNING = "running"
@@ -22,19 +23,6 @@ IoPrio = Literal["none", "idle", RealTimePrio, BestEffortPrio]
 CgroupVersion = Literal["v1", "v2"]
 ReplayMode = Literal["timed", "closed"]
 TraceFit = Literal["wrap", "scale"]
-SchedulerName = Literal[
-    "none",
-    "mq-deadline",
-    "kyber",
-    "bfq",
-    "io.cost",
-    "isoblk",
-    "io.max",
-    "io.latency",
-    "kyber-fair",
-    "feedbac",
-    "cfq",
-]
 CacheName = Literal[
     "none",
     "ssd",
@@ -309,16 +297,26 @@ class DeviceEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     attributes: dict[str, int]
 
 
+class Elsewhere(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where an elevator comes from that is neither the kernel's nor ours. module: the name of the
+    kernel module that has it, or ""; sha256: of the module, once it is found. weight_file: the
+    cgroup's file that takes its weight, or ""."""
+
+    module: str
+    weight_file: str
+    sha256: str = ""
+
+
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The scheduler or controller, with what it needs.
 
     elevator: what goes to queue/scheduler. io_cost_model: the six coefficients, or None
     while the calibration has not run. io_max: tenant to (rbps, wbps); None while the run
     it is taken from has not ended. io_latency_us: tenant to target, of io.latency or of the
-    elevators that know targets.
+    elevators that know targets. elsewhere: of an elevator that the study brings along.
     """
 
-    name: SchedulerName
+    name: str
     elevator: str
     iosched: dict[str, int | str] = {}
     io_cost_qos: dict[str, int | float | str] = {}
@@ -326,6 +324,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     io_max: dict[str, tuple[int, int]] | None = None
     io_max_scale: float = 1.0
     io_latency_us: dict[str, int] = {}
+    elsewhere: Elsewhere | UnsetType = UNSET
 
 
 RunKind = Literal["share", "reference", "alone", "calibrate"]

@@ -1,11 +1,61 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Schedulers."""
+"""The schedulers that a study can name."""
 
-# The elevators of kernel/sched: they share one policy, isoblk_share's.
-OWN_ELEVATORS = ("isoblk", "kyber-fair", "feedbac", "cfq")
-ELEVATORS = ("mq-deadline", "kyber", "bfq", *OWN_ELEVATORS)
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import UNSET
+
+from isoblk.run.field import FieldError
+from isoblk.run.spec import Scheduler
+from isoblk.schedulers.base import SchedulerKind
+from isoblk.schedulers.bfq import Bfq
+from isoblk.schedulers.cfq import Cfq
+from isoblk.schedulers.feedbac import Feedbac
+from isoblk.schedulers.io_cost import IoCost
+from isoblk.schedulers.io_latency import IoLatency
+from isoblk.schedulers.io_max import IoMax
+from isoblk.schedulers.isoblk import Isoblk
+from isoblk.schedulers.kyber import Kyber
+from isoblk.schedulers.kyber_fair import KyberFair
+from isoblk.schedulers.mq_deadline import MqDeadline
+from isoblk.schedulers.none import NoScheduler
+from isoblk.schedulers.other import Other, OtherTable, other
+
+SCHEDULERS: Final[Mapping[str, SchedulerKind]] = {
+    kind.name: kind
+    for kind in (
+        *(NoScheduler(), MqDeadline(), Kyber(), Bfq()),
+        *(IoCost(), IoMax(), IoLatency()),
+        *(Isoblk(), KyberFair(), Feedbac(), Cfq()),
+    )
+}
+OWN_MODULES: Final = tuple(
+    dict.fromkeys(module for kind in SCHEDULERS.values() for module in kind.modules)
+)
+"""This repository's modules of schedulers, in an order in which they load."""
+WEIGHT_FILES: Final = tuple(
+    dict.fromkeys(file for kind in SCHEDULERS.values() for file in kind.weight_files.values())
+)
+"""All files that take the weight of a cgroup."""
 
 
-def elevator_of(name: str) -> str:
-    """What goes to queue/scheduler: a controller works on top of none."""
-    return "none" if name.startswith("io.") else name
+def kind_of(scheduler: Scheduler) -> SchedulerKind:
+    """What kind of scheduler a run has."""
+    if scheduler.elsewhere is not UNSET:
+        return Other(scheduler.name, scheduler.elsewhere, scheduler.elevator)
+    return SCHEDULERS[scheduler.name]
+
+
+def kinds(others: Mapping[str, OtherTable]) -> dict[str, SchedulerKind]:
+    """All that a study can name: those of here, and those that it brings along.
+
+    Raises:
+        FieldError: one that it brings along has a name that is taken, or is not well described.
+    """
+    for name in others:
+        if name in SCHEDULERS:
+            raise FieldError(
+                ("schedulers", name), "is the name of one of ours", next="choose another"
+            )
+    return {**SCHEDULERS, **{name: other(name, table) for name, table in others.items()}}

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from isoblk.programs.registry import program_of
 from isoblk.run import limits
-from isoblk.run.field import Field, FieldError, suggest
+from isoblk.run.field import Field, FieldError, suggest, within
 from isoblk.run.limits import Range
 from isoblk.run.metrics import METRICS, RATIO, places, split_metric
 from isoblk.run.spec import (
@@ -20,12 +20,13 @@ from isoblk.run.spec import (
     MatrixValue,
     NullBlkDevice,
     RunSpec,
+    Scheduler,
     VdiskDevice,
     label,
 )
 from isoblk.run.tier import QEMU
 from isoblk.run.units import format_size, format_time
-from isoblk.schedulers.registry import ELEVATORS
+from isoblk.schedulers.registry import SCHEDULERS, kind_of, kinds
 from isoblk.study.check_cache import check_cache
 from isoblk.study.check_load import check_load
 from isoblk.study.filesystem import check_options
@@ -38,15 +39,11 @@ from isoblk.study.point import (
     origin,
     points,
     program_name,
+    scheduler_kind,
     scheduler_of,
     slots,
 )
 from isoblk.study.text import Source
-
-# Controllers that exist on cgroup v2 only (io.max has a v1 relative with other rules).
-V2_ONLY = frozenset({"io.cost", "io.max", "io.latency"})
-# These turn a weight into a cap or a target when the run begins: there is no weight to change.
-FIXED_WEIGHTS = frozenset({"io.max", "io.latency"})
 
 # What a cgroup of others may be called.
 _CGROUP_NAME = re.compile(r"[A-Za-z0-9_.:@+=,-]+")
@@ -71,6 +68,7 @@ def check_study(study: Study, source: Source | None = None) -> None:
 
 
 def _check(study: Study) -> None:
+    scheduler_kind(study)
     _check_matrix(study)
     _check_run_table(study)
     matched: list[list[list[str]]] = [[] for _ in study.claim]  # tenants' names, by run
@@ -139,7 +137,7 @@ def _unused(study: Study, name: str) -> bool:
 
 def _check_run_table(study: Study) -> None:
     _name(("name",), study.name, "a study's name")
-    _within(("run", "repeats"), study.run.repeats, limits.REPEATS)
+    within(("run", "repeats"), study.run.repeats, limits.REPEATS)
     if not study.tenant:
         raise FieldError(("tenant",), "there is no tenant", next="add a [[tenant]]")
     _unique(("tenant",), "name", [entry.name for entry in study.tenant])
@@ -408,7 +406,7 @@ def _check_times(spec: RunSpec) -> None:
             f"{spec.window_ms}ms makes more than {limits.WINDOWS_MAX} windows",
             next="choose a wider one",
         )
-    _within(("run", "seed"), spec.seed, limits.SEED)
+    within(("run", "seed"), spec.seed, limits.SEED)
 
 
 def _check_tenants(study: Study, spec: RunSpec) -> None:
@@ -446,7 +444,7 @@ def _check_tenants(study: Study, spec: RunSpec) -> None:
     inner = {group.path for group in spec.groups}
     for slot in places:
         if slot.cgroup in inner:
-            _check_inner(slot, spec.scheduler.name)
+            _check_inner(slot, spec.scheduler)
     for index, entry in enumerate(study.group):
         if entry.path in cgroups:
             raise FieldError(
@@ -462,21 +460,20 @@ def _check_tenants(study: Study, spec: RunSpec) -> None:
             )
 
 
-def _check_inner(slot: Slot, scheduler: str) -> None:
+def _check_inner(slot: Slot, scheduler: Scheduler) -> None:
     """A tenant whose cgroup holds those of others."""
-    if scheduler in FIXED_WEIGHTS:
+    if kind_of(scheduler).fixed_weights:
         raise FieldError(
             ("tenant", slot.entry, "cgroup"),
             f"{slot.cgroup!r} holds the cgroups of other tenants,"
-            f" and what {scheduler} sets there is for all of them together",
-            next=f"choose a cgroup without children, or remove {scheduler}",
+            f" and what {scheduler.name} sets there is for all of them together",
+            next=f"choose a cgroup without children, or remove {scheduler.name}",
         )
 
 
 def _check_weights(study: Study, spec: RunSpec) -> None:
-    allowed, who = limits.WEIGHT, ""
-    if spec.scheduler.name == "bfq":
-        allowed, who = limits.BFQ_WEIGHT, " of bfq"
+    allowed = kind_of(spec.scheduler).weights
+    who = "" if allowed == limits.WEIGHT else f" of {spec.scheduler.name}"
     weights: list[tuple[Field, int]] = [
         (("tenant", slot.entry, "weight"), slot.weight) for slot in slots(study)
     ]
@@ -512,7 +509,7 @@ def _check_events(study: Study, spec: RunSpec) -> None:
                 f"{format_time(event.at_ns)} is after the end of the run",
                 next=f"allowed: 0 to less than {format_time(end)} (warm-up and runtime)",
             )
-        if isinstance(event, Event) and spec.scheduler.name in FIXED_WEIGHTS:
+        if isinstance(event, Event) and kind_of(spec.scheduler).fixed_weights:
             raise FieldError(
                 field,
                 f"{spec.scheduler.name} has no weight that could change",
@@ -522,32 +519,13 @@ def _check_events(study: Study, spec: RunSpec) -> None:
 
 def _check_scheduler(study: Study, spec: RunSpec) -> None:
     name = spec.scheduler.name
-    if name in V2_ONLY and spec.cgroup != "v2":
+    if kind_of(spec.scheduler).v2_only and spec.cgroup != "v2":
         raise FieldError(
             ("run", "cgroup"), f"{name} needs cgroup v2", next=f'set "v2", or remove {name}'
         )
-    if isinstance(study.io_cost.model, dict):
-        field = ("io_cost", "model")
-        for key, value in study.io_cost.model.items():
-            if key not in limits.IO_COST_MODEL:
-                raise FieldError(
-                    (*field, key), "unknown coefficient", next=suggest(key, limits.IO_COST_MODEL)
-                )
-            _within((*field, key), value, limits.IO_COST_COEFFICIENT)
-        if missing := [key for key in limits.IO_COST_MODEL if key not in study.io_cost.model]:
-            raise FieldError(
-                field,
-                "missing " + ", ".join(missing),
-                next='give all six, or model = "calibrated"',
-            )
-    for key, setting in study.io_cost.qos.items():
-        _check_qos(key, setting)
-    if not 0 < study.io_max.scale <= limits.IO_MAX_SCALE:
-        raise FieldError(
-            ("io_max", "scale"),
-            f"{study.io_max.scale} is out of range",
-            next=f"allowed: more than 0, up to {limits.IO_MAX_SCALE}",
-        )
+    for one in SCHEDULERS.values():
+        if one.table:
+            one.check(getattr(study, one.table))
     for slot in slots(study):
         if spec.scheduler.io_latency_us.get(slot.name, 0) <= limits.LATENCY_US:
             continue
@@ -564,47 +542,25 @@ def _check_scheduler(study: Study, spec: RunSpec) -> None:
         )
 
 
-def _check_qos(key: str, value: int | float | str) -> None:
-    field = ("io_cost", "qos", key)
-    if key == "enable":
-        raise FieldError(field, "is set by the run itself", next="remove it")
-    if key not in limits.IO_COST_QOS:
-        raise FieldError(field, "unknown", next=suggest(key, limits.IO_COST_QOS))
-    if key == "ctrl":
-        if value not in ("auto", "user"):
-            raise FieldError(field, f"unknown value {value!r}", next="allowed: auto, user")
-    elif isinstance(value, str):
-        raise FieldError(field, f"expected a number, got {value!r}")
-    elif key in ("rlat", "wlat"):
-        if not isinstance(value, int) or value not in limits.IO_COST_LATENCY_US:
-            raise FieldError(
-                field,
-                f"{value} is not a latency",
-                next=f"allowed: whole microseconds, {limits.IO_COST_LATENCY_US}",
-            )
-    elif key in ("rpct", "wpct"):
-        _within(field, value, limits.PERCENT)
-    else:
-        _within(field, value, limits.IO_COST_QOS_SCALE)
-
-
 def _check_knobs(study: Study) -> None:
     if SCHEDULER in study.queue:
         raise FieldError(
             ("queue", SCHEDULER), "is not set here", next="use the study's field 'scheduler'"
         )
+    tunables = {
+        name: kind.tunables
+        for name, kind in kinds(study.schedulers).items()
+        if kind.tunables is not None
+    }
     for scheduler in study.iosched:
-        if scheduler not in ELEVATORS:
+        if scheduler not in tunables:
             raise FieldError(
-                ("iosched", scheduler), "has no tunables", next=suggest(scheduler, ELEVATORS)
+                ("iosched", scheduler), "has no tunables", next=suggest(scheduler, tunables)
             )
     tables: list[tuple[Field, dict[str, int | str], Mapping[str, Range]]] = [
         (("queue",), study.queue, limits.QUEUE_KNOBS)
     ]
-    tables += [
-        (("iosched", name), table, limits.IOSCHED_KNOBS.get(name, {}))
-        for name, table in study.iosched.items()
-    ]
+    tables += [(("iosched", name), table, tunables[name]) for name, table in study.iosched.items()]
     for field, table, ranges in tables:
         for key, value in table.items():
             if not limits.KNOB_NAME.fullmatch(key):
@@ -617,7 +573,7 @@ def _check_knobs(study: Study) -> None:
                 )
             number = _whole(value)
             if number is not None:
-                _within((*field, key), number, ranges.get(key, limits.KNOB))
+                within((*field, key), number, ranges.get(key, limits.KNOB))
 
 
 # ---- small rules ---------------------------------------------------------------------
@@ -628,11 +584,6 @@ def _whole(value: int | str) -> int | None:
     text = str(value).strip()
     # Of more digits than any file takes, but few enough to be made a number.
     return int(text) if re.fullmatch(r"[+-]?[0-9]{1,40}", text) else None
-
-
-def _within(field: Field, value: int | float, allowed: Range) -> None:
-    if value not in allowed:
-        raise FieldError(field, f"{value} is out of range", next=f"allowed: {allowed}")
 
 
 def _unique(table: Field, name: str, values: Sequence[str]) -> None:
@@ -676,19 +627,7 @@ def _check_running(study: Study, slot: Slot, spec: RunSpec) -> None:
             next='allowed: "/PATH" from the root of the hierarchy, as "/system.slice/web.service",'
             ' or "pid:N"',
         )
-    scheduler = spec.scheduler
-    if scheduler.name in ("io.max", "io.latency"):
-        raise FieldError(
-            ("tenant", slot.entry),
-            f"{scheduler.name} has limits and no weights, which are for isoblk's own tenants",
-            next=f"leave out {scheduler.name}",
-        )
-    if scheduler.name == "io.cost" and scheduler.io_cost_model is None:
-        raise FieldError(
-            ("io_cost", "model"),
-            "to calibrate writes to the disk, which is in use",
-            next="give the six coefficients",
-        )
+    kind_of(spec.scheduler).check_beside_running(spec.scheduler, ("tenant", slot.entry))
     if spec.filesystem:
         raise FieldError(
             ("filesystem",), "the disk is in use by a tenant that is running", next="remove it"

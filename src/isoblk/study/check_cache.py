@@ -9,11 +9,9 @@ from isoblk.run.field import FieldError, suggest
 from isoblk.run.options import OptionError
 from isoblk.run.spec import Caching, RunSpec, VdiskDevice
 from isoblk.run.units import format_size
+from isoblk.schedulers.registry import kind_of
 from isoblk.study.model import Study
 from isoblk.study.point import slots
-
-# These limit what a cgroup does to one disk; of a cache's two, it is not clear which.
-_ONE_DISK = ("io.cost", "io.max", "io.latency")
 
 
 def check_cache(study: Study, spec: RunSpec) -> None:
@@ -38,7 +36,7 @@ def check_cache(study: Study, spec: RunSpec) -> None:
         raise FieldError(field, error.cause, next=error.next) from None
     _check_placement(caching)
     _check_tenants(study, spec, caching)
-    if spec.scheduler.name in _ONE_DISK and caching.scheduler_on != "origin":
+    if kind_of(spec.scheduler).one_disk and caching.scheduler_on != "origin":
         raise FieldError(
             ("caching", "scheduler_on"),
             f"{spec.scheduler.name} is set for one disk",

@@ -2,7 +2,8 @@
 """A study's runs: its points, and the runs that these are judged by or set up with.
 
 A share run leans on
-- the six calibrations of its device, when it is under io.cost with model "calibrated";
+- what its scheduler has to be told of the device: the six calibrations of io.cost with model
+  "calibrated";
 - the run under `none` at the same point: the matrix's own if there is one, else one of
   kind "reference";
 - each of its tenants alone on the device;
@@ -16,7 +17,6 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from isoblk.programs.registry import program_of
-from isoblk.run.limits import IO_COST_MODEL, MAX_BLOCK
 from isoblk.run.metrics import LOST, SERVICE_ERROR
 from isoblk.run.shares import effective_shares
 from isoblk.run.spec import (
@@ -32,6 +32,8 @@ from isoblk.run.spec import (
     Workload,
 )
 from isoblk.run.units import format_size
+from isoblk.schedulers.base import Measured
+from isoblk.schedulers.registry import kind_of
 from isoblk.study.model import Expansion, Study
 from isoblk.study.point import build_run, points, queue_knobs
 from isoblk.study.presets import logical_block
@@ -46,19 +48,6 @@ _CALIBRATION_WINDOW_MS = 100
 
 # More than any of our models has servers or dies, and less than tags.
 _FULL_DEPTH = 128
-
-# What iocost_coef_gen.py (tools/cgroup in the kernel's source) has fio do, by coefficient:
-# rw, iodepth, and bs, None standing for the sequential block. The script's own is 128 MiB;
-# ours is the largest the generator takes, 32 MiB. The kernel cuts either into requests of
-# max_sectors_kb, some 25 at a time here.
-_CALIBRATIONS: dict[str, Workload] = {
-    "rbps": Workload(rw="read", bs=MAX_BLOCK),
-    "rseqiops": Workload(rw="read", bs=4096, iodepth=64),
-    "rrandiops": Workload(rw="randread", bs=4096, iodepth=64),
-    "wbps": Workload(rw="write", bs=MAX_BLOCK),
-    "wseqiops": Workload(rw="write", bs=4096, iodepth=64),
-    "wrandiops": Workload(rw="randwrite", bs=4096, iodepth=64),
-}
 
 
 def expand(study: Study) -> Expansion:
@@ -104,9 +93,7 @@ class _Expander:
         place = (f"{spec.kind} {spec.point}" if spec.kind == "share" else "reference", _key(spec))
         if place in self._placed:
             return self._placed[place]
-        calibrate: dict[str, int] = {}
-        if spec.scheduler.name == "io.cost" and spec.scheduler.io_cost_model is None:
-            calibrate = self._calibrate(spec)
+        calibrate = self._calibrate(spec)
         reference = None
         if spec.scheduler.name != "none":
             twin = msgspec.structs.replace(
@@ -201,12 +188,12 @@ class _Expander:
 
     def _calibrate(self, spec: RunSpec) -> dict[str, int]:
         indexes = {}
-        for coefficient in IO_COST_MODEL:
-            load = _calibration_load(coefficient, spec.device)
+        for name, wanted in kind_of(spec.scheduler).measurements(spec.scheduler).items():
+            load = _calibration_load(wanted.load, spec.device)
             run = msgspec.structs.replace(
                 _under_none(spec),
                 kind="calibrate",
-                point={"calibrate": coefficient, **_setting(spec)},
+                point={"calibrate": name, **_setting(spec)},
                 repeat=0,
                 queue={**spec.queue, "nomerges": 1},
                 groups=(),
@@ -222,7 +209,7 @@ class _Expander:
             place = ("calibrate", _key(run))
             if place not in self._placed:
                 self._placed[place] = self._add(PlannedRun(spec=run))
-            indexes[coefficient] = self._placed[place]
+            indexes[name] = self._placed[place]
         return indexes
 
 
@@ -347,8 +334,7 @@ def _word(value: object) -> str:
     return str(value)
 
 
-def _calibration_load(coefficient: str, device: Device) -> Workload:
-    load = _CALIBRATIONS[coefficient]
+def _calibration_load(load: Workload, device: Device) -> Workload:
     if isinstance(device, HostDevice):
         load = msgspec.structs.replace(load, program="fio")
     block = logical_block(device)
@@ -365,39 +351,16 @@ def resolve(
 
     Args:
         spec: as planned.
-        calibration: the six coefficients, as io.cost.model names them; needed for io.cost
-            without a model.
+        calibration: what the scheduler's measurements gave, by their names; needed if it has any.
         reference_totals: bytes read and written a second in the measured time of the run
-            under `none` at the same point; needed for io.max.
+            under `none` at the same point; needed for schedulers that take figures from it.
 
     Returns:
-        The run with io_cost_model, or io_max, filled in; other runs as they are. A cap is
-        share x total x io_max_scale, at least 1, share being the tenant's effective share.
-        A cap of 0 means no cap ("max" in io.max): nothing went in that direction.
+        The run with its scheduler completed; other runs as they are.
 
     Raises:
         ValueError: what is needed was not given.
     """
-    scheduler = spec.scheduler
-    if scheduler.name == "io.cost" and scheduler.io_cost_model is None:
-        if calibration is None or set(calibration) != set(IO_COST_MODEL):
-            raise ValueError("io.cost needs the six coefficients of its model")
-        # To the kernel a coefficient of 0 means that such I/O costs nothing.
-        model = {name: max(1, calibration[name]) for name in IO_COST_MODEL}
-        scheduler = msgspec.structs.replace(scheduler, io_cost_model=model)
-    elif scheduler.name == "io.max":
-        if reference_totals is None:
-            raise ValueError("io.max needs the totals of the run under none")
-        caps = {
-            tenant: (
-                _cap(share, reference_totals[0], scheduler.io_max_scale),
-                _cap(share, reference_totals[1], scheduler.io_max_scale),
-            )
-            for tenant, share in effective_shares(spec.tenants, spec.groups).items()
-        }
-        scheduler = msgspec.structs.replace(scheduler, io_max=caps)
+    measured = Measured(calibration, reference_totals, effective_shares(spec.tenants, spec.groups))
+    scheduler = kind_of(spec.scheduler).complete(spec.scheduler, measured)
     return msgspec.structs.replace(spec, scheduler=scheduler)
-
-
-def _cap(share: float, total: int, scale: float) -> int:
-    return max(1, round(share * total * scale)) if total else 0

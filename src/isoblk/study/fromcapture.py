@@ -9,6 +9,8 @@ from pathlib import Path
 from isoblk.errors import UserError
 from isoblk.run import limits
 from isoblk.run.units import format_size, format_time
+from isoblk.schedulers.bfq import Bfq
+from isoblk.schedulers.registry import SCHEDULERS
 from isoblk.trace.compact import Header, read_header
 from isoblk.trace.names import Names, StreamName, read_names
 from isoblk.trace.record import MOST_STREAMS
@@ -16,12 +18,10 @@ from isoblk.trace.record import MOST_STREAMS
 _DEVICE = "fast"
 _SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "kyber-fair", "feedbac")
 # Whose weights count, if a cgroup has several: of the scheduler that was in use, if it has any.
-_OWN = (".isoblk.weight",)
 _WEIGHTS = {
-    "bfq": (".bfq.weight",),
-    "kyber-fair": _OWN,
-    "feedbac": _OWN,
-    "cfq": _OWN,
+    name: (f".{kind.blkio_policy}.weight",)
+    for name, kind in SCHEDULERS.items()
+    if kind.blkio_policy
 }
 _ANY = (".isoblk.weight", ".bfq.weight", ".weight")
 _UNSET = 100
@@ -129,7 +129,7 @@ def _write(trace: Path, header: Header, names: Names, warnings: list[str]) -> st
 
 
 def _weight(path: str, weight: int, warnings: list[str]) -> int:
-    allowed = min(max(weight, limits.BFQ_WEIGHT.low), limits.BFQ_WEIGHT.high)
+    allowed = min(max(weight, Bfq.weights.low), Bfq.weights.high)
     if allowed != weight:
         warnings.append(f"{_plain(path)}: weight {weight} is beyond what BFQ takes: {allowed}")
     return allowed

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a study is, as a user writes it (the *Entry and *Table types, decoded from TOML)
-and as the rest of isoblk sees it (RunSpec and what it holds, fully resolved).
-
-Nothing here knows how a machine works or how a result is drawn.
-"""
+"""What a study is, as a user writes it: decoded from TOML. What its runs are is run/spec.py."""
 
 from typing import Literal
 
@@ -25,11 +21,12 @@ from isoblk.run.spec import (
     ReplayMode,
     RwMode,
     ScheduledOn,
-    SchedulerName,
     TraceFit,
 )
-
-# ---- what the user writes ------------------------------------------------------------
+from isoblk.schedulers.io_cost import IoCostTable
+from isoblk.schedulers.io_latency import IoLatencyTable
+from isoblk.schedulers.io_max import IoMaxTable
+from isoblk.schedulers.other import OtherTable
 
 DeviceTable = dict[str, AttributeValue | dict[str, AttributeValue]]
 """A device as written: its attributes, and a table of them for each part that has its own."""
@@ -177,28 +174,6 @@ class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cgroup: CgroupVersion = "v2"
 
 
-class IoCostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[io_cost]: model "calibrated" (measured on the device first, as the kernel's
-    iocost_coef_gen.py does) or the six coefficients; qos as io.cost.qos takes it."""
-
-    model: Literal["calibrated"] | dict[str, int] = "calibrated"
-    qos: dict[str, int | float | str] = {}
-
-
-class IoMaxTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[io_max]: each tenant is capped at its weight's share of the total that `none`
-    reaches in the same study point, times `scale`."""
-
-    scale: float = 1.0
-
-
-class IoLatencyTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """[io_latency]: the heaviest tenant's target, a number in microseconds; a lighter one's
-    is longer in proportion. If tenants have a latency_target, these count, and only these."""
-
-    target: int | float | str = "100us"
-
-
 class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[[claim]]: `metric` of the runs that match `where` compares to `value`.
 
@@ -253,6 +228,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     queue: files below /sys/block/DISK/queue to write (nr_requests, nomerges, ...).
     iosched: for a scheduler, files below queue/iosched to write when it is in use.
+    schedulers: elevators of others, by the names that the study calls them.
     matrix: dotted field ("scheduler", "run.cgroup", "workload.rw", "tenant.NAME.iodepth",
     "queue.nr_requests", "device.servers") over a list of values; the runs are the product.
     A value of "tenant.NAME.weight" may be a list, as the field itself.
@@ -263,7 +239,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     name: str
     title: str = ""
     description: str = ""
-    scheduler: SchedulerName = "none"
+    scheduler: str = "none"
     device: str | DeviceTable
     scale: int = 1
     cache: CacheName = "none"
@@ -278,6 +254,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     event: list[EventEntry] = []
     queue: dict[str, int | str] = {}
     iosched: dict[str, dict[str, int | str]] = {}
+    schedulers: dict[str, OtherTable] = {}
     io_cost: IoCostTable = IoCostTable()
     io_max: IoMaxTable = IoMaxTable()
     io_latency: IoLatencyTable = IoLatencyTable()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from isoblk.run.spec import RunSpec
 from isoblk.run.units import format_time
-from isoblk.schedulers.registry import OWN_ELEVATORS
+from isoblk.schedulers.registry import kind_of
 from isoblk.study.point import NR_REQUESTS
 from isoblk.study.presets import hardware_tags
 from isoblk.study.traces import ends_ns
@@ -35,7 +35,7 @@ def _tags(specs: list[RunSpec]) -> list[str]:
     short = [
         (len(spec.tenants), spec.scheduler.name, tags)
         for spec in specs
-        if spec.scheduler.elevator in OWN_ELEVATORS
+        if kind_of(spec.scheduler).divides_tags
         and (tags := _scheduler_tags(spec)) < TAGS_A_GROUP * len(spec.tenants)
         and tags < _MOST_TAGS
     ]

@@ -11,8 +11,7 @@ from msgspec import UNSET
 from isoblk.errors import UserError
 from isoblk.run.field import FieldError
 from isoblk.run.spec import SCHEDULER, CgroupVersion, HostDevice
-from isoblk.schedulers.registry import elevator_of
-from isoblk.study.check import V2_ONLY
+from isoblk.schedulers.registry import kinds
 from isoblk.study.model import Study, WorkloadFields
 from isoblk.study.text import Source
 
@@ -99,11 +98,11 @@ def _schedulers(study: Study) -> list[str]:
 
 
 def _why_not(name: str, study: Study, cgroup: CgroupVersion, elevators: Collection[str]) -> str:
-    if name in V2_ONLY and cgroup != "v2":
+    kind = kinds(study.schedulers)[name]
+    if kind.v2_only and cgroup != "v2":
         return "needs the io controller on cgroup v2, and here it is on v1"
-    elevator = elevator_of(name)
-    if elevator not in elevators:
-        return f"the kernel has no elevator {elevator} for this device"
+    if kind.elevator not in elevators:
+        return f"the kernel has no elevator {kind.elevator} for this device"
     return ""
 
 

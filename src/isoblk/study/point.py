@@ -36,7 +36,8 @@ from isoblk.run.spec import (
 )
 from isoblk.run.typed import convert
 from isoblk.run.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
-from isoblk.schedulers.registry import ELEVATORS, elevator_of
+from isoblk.schedulers.base import Asked, SchedulerKind
+from isoblk.schedulers.registry import SCHEDULERS, kinds
 from isoblk.study.model import (
     CachingTable,
     EventEntry,
@@ -51,10 +52,8 @@ from isoblk.study.traces import find_trace
 
 OPTIONS = "options"
 NR_REQUESTS = "nr_requests"
-# Tables of a study that only one controller reads.
-_TABLES_OF = {"io_cost": "io.cost", "io_max": "io.max", "io_latency": "io.latency"}
-# Schedulers and controllers under which a tenant may have a latency target, and the key for it.
-_WITH_TARGETS = ("isoblk", "kyber-fair", "feedbac", "io.latency")
+# Tables of a study that only one scheduler reads.
+_TABLES_OF = {kind.table: kind.name for kind in SCHEDULERS.values() if kind.table}
 _TARGET = "latency_target"
 
 _BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
@@ -114,8 +113,24 @@ def scheduler_of(key: str) -> str:
 def applies(key: str, scheduler: str) -> bool:
     """Whether a matrix key makes a difference under a scheduler."""
     if key.startswith("tenant.") and key.endswith(f".{_TARGET}"):
-        return scheduler in _WITH_TARGETS
+        return scheduler in SCHEDULERS and bool(SCHEDULERS[scheduler].target_files)
     return scheduler_of(key) in ("", scheduler)
+
+
+def scheduler_kind(study: Study) -> SchedulerKind:
+    """The kind of scheduler of a study without a matrix.
+
+    Raises:
+        FieldError: there is none of that name.
+    """
+    known = kinds(study.schedulers)
+    if study.scheduler not in known:
+        raise FieldError(
+            (SCHEDULER,),
+            f"unknown value {study.scheduler!r}",
+            next=suggest(study.scheduler, known),
+        )
+    return known[study.scheduler]
 
 
 def points(study: Study) -> Iterator[Point]:
@@ -146,6 +161,7 @@ def points(study: Study) -> Iterator[Point]:
                 _put(document, field, chosen[key])
         try:
             resolved = convert(document, Study)
+            scheduler_kind(resolved)
         except FieldError as error:
             if error.field not in overridden:
                 raise
@@ -653,35 +669,14 @@ def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
 
 
 def _scheduler(study: Study, tenants: tuple[Tenant, ...], groups: tuple[Group, ...]) -> Scheduler:
-    name = study.scheduler
-    if name == "io.cost":
-        model = study.io_cost.model
-        return Scheduler(
-            name=name,
-            elevator=elevator_of(name),
-            io_cost_qos=study.io_cost.qos,
-            io_cost_model=model if isinstance(model, dict) else None,
+    kind = scheduler_kind(study)
+    return kind.make(
+        Asked(
+            table=getattr(study, kind.table) if kind.table else None,
+            iosched={} if kind.tunables is None else study.iosched.get(kind.name, {}),
+            targets=_latency_targets(study, tenants),
+            shares=lambda: effective_shares(tenants, groups),
         )
-    if name == "io.max":
-        return Scheduler(name=name, elevator=elevator_of(name), io_max_scale=study.io_max.scale)
-    targets = _latency_targets(study, tenants)
-    if name == "io.latency" and not targets:
-        target_ns = _time(("io_latency", "target"), study.io_latency.target, "us")
-        shares = effective_shares(tenants, groups)
-        largest = max(shares.values())
-        return Scheduler(
-            name=name,
-            elevator=elevator_of(name),
-            io_latency_us={
-                tenant: max(1, round(target_ns / 1000 * largest / share))
-                for tenant, share in shares.items()
-            },
-        )
-    return Scheduler(
-        name=name,
-        elevator=elevator_of(name),
-        iosched=study.iosched.get(name, {}) if name in ELEVATORS else {},
-        io_latency_us=targets if name in _WITH_TARGETS else {},
     )
 
 

@@ -8,6 +8,8 @@ import msgspec
 from isoblk.run import limits
 from isoblk.run.limits import Range
 from isoblk.run.metrics import METRICS
+from isoblk.schedulers import io_cost
+from isoblk.schedulers.registry import SCHEDULERS
 from isoblk.study.model import Study
 from isoblk.study.presets import preset_names
 
@@ -63,6 +65,13 @@ _TEXTS: dict[tuple[str, str], str] = {
     ("Study", "event"): "Changes of a tenant's weight, or of the device, while the load runs.",
     ("Study", "queue"): "Files below /sys/block/DISK/queue to write.",
     ("Study", "iosched"): "By scheduler, files below queue/iosched to write.",
+    ("Study", "schedulers"): "Elevators of others, by the names that the study calls them.",
+    ("OtherTable", "module"): "The kernel module; run --module says where it is. None: built in.",
+    ("OtherTable", "elevator"): "What goes to queue/scheduler; default: the table's name.",
+    (
+        "OtherTable",
+        "weight_file",
+    ): 'The cgroup file for weights: "io.NAME.weight"; none: no weights.',
     ("Study", "io_cost"): "For scheduler io.cost: the device's model and the qos.",
     ("Study", "io_max"): "For scheduler io.max: how the caps are made.",
     ("Study", "io_latency"): "For scheduler io.latency: the target.",
@@ -87,7 +96,7 @@ _TEXTS: dict[tuple[str, str], str] = {
     ("EventEntry", "tenant"): "The tenant's name.",
     ("EventEntry", "device"): "Attributes of a vdisk: servers, read_ns, flash.program_ns, ...",
     ("IoCostTable", "model"): 'The six coefficients of io.cost.model, or "calibrated".',
-    ("IoCostTable", "qos"): "As io.cost.qos: " + ", ".join(limits.IO_COST_QOS) + ".",
+    ("IoCostTable", "qos"): "As io.cost.qos: " + ", ".join(io_cost.QOS) + ".",
     ("IoMaxTable", "scale"): "Caps are the weight's share of the total under none, times this.",
     ("IoLatencyTable", "target"): "The heaviest tenant's target: us, or text with us, ms or s.",
     ("ClaimEntry", "text"): "The claim in words.",
@@ -179,5 +188,6 @@ def study_schema() -> dict[str, Any]:
     name_rules = {"pattern": f"^{limits.TENANT_NAME.pattern}$", "maxLength": limits.NAME_MAX}
     definitions["Study"]["properties"]["name"] |= name_rules
     definitions["TenantEntry"]["properties"]["name"] |= name_rules
+    definitions["Study"]["properties"]["scheduler"]["examples"] = list(SCHEDULERS)
     definitions["Study"]["properties"]["device"]["examples"] = list(preset_names())
     return schema

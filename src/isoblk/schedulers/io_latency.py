@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""io.latency: a target for each tenant; who misses it has the others' depth cut."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from isoblk.run.field import FieldError
+from isoblk.run.spec import Scheduler
+from isoblk.run.units import TIME_HINT, parse_time
+from isoblk.schedulers.base import Asked
+from isoblk.schedulers.controller import Limit
+
+
+class IoLatencyTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """[io_latency]: the heaviest tenant's target, a number in microseconds; a lighter one's
+    is longer in proportion. If tenants have a latency_target, these count, and only these."""
+
+    target: int | float | str = "100us"
+
+
+class IoLatency(Limit):
+    """block/blk-iolatency.c."""
+
+    name = "io.latency"
+    table = "io_latency"
+    target_files: Mapping[str, str] = {"v2": "io.latency"}
+
+    def make(self, asked: Asked) -> Scheduler:
+        """io.latency with the targets that tenants have, or with those of their weights."""
+        assert isinstance(asked.table, IoLatencyTable)
+        targets = asked.targets
+        if not targets:
+            try:
+                target_ns = parse_time(asked.table.target, "us")
+            except ValueError as error:
+                raise FieldError(("io_latency", "target"), str(error), next=TIME_HINT) from None
+            shares = asked.shares()
+            largest = max(shares.values())
+            targets = {
+                tenant: max(1, round(target_ns / 1000 * largest / share))
+                for tenant, share in shares.items()
+            }
+        return Scheduler(name=self.name, elevator=self.elevator, io_latency_us=targets)

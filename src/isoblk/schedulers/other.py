@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An elevator that a study brings along: [schedulers.NAME]."""
+
+import re
+
+import msgspec
+
+from isoblk.run.field import Field, FieldError
+from isoblk.run.spec import Elsewhere, Scheduler
+from isoblk.schedulers.base import Asked, SchedulerKind
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}", re.ASCII)
+# queue/scheduler takes 15 characters (ELV_NAME_MAX).
+_ELEVATOR = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,14}", re.ASCII)
+_WEIGHT_FILE = re.compile(r"(?P<controller>io|blkio)(\.[a-z0-9_]{1,32}){1,3}", re.ASCII)
+
+
+class OtherTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """[schedulers.NAME]: an elevator that is neither the kernel's nor ours.
+
+    module: the kernel module that has it; the command line says where it is (run --module); "":
+    the kernel has the elevator. elevator: what goes to queue/scheduler; default NAME.
+    weight_file: of a cgroup: "io.NAME.weight" or, on cgroup v1, "blkio.NAME.weight"; "": it knows
+    no weights.
+    """
+
+    module: str = ""
+    elevator: str = ""
+    weight_file: str = ""
+
+
+class Other(SchedulerKind):
+    """Such an elevator. Nothing is known of its tunables."""
+
+    def __init__(self, name: str, elsewhere: Elsewhere, elevator: str) -> None:
+        self.name = name
+        self.elevator = elevator
+        self.modules = (elsewhere.module,) if elsewhere.module else ()
+        self.tunables = {}
+        if elsewhere.weight_file:
+            version = "v2" if elsewhere.weight_file.startswith("io.") else "v1"
+            self.weight_files = {version: elsewhere.weight_file}
+        self._elsewhere = elsewhere
+
+    def check_beside_running(self, scheduler: Scheduler, tenant: Field) -> None:
+        """Refuse: what is running has weights that nobody here knows how to set back."""
+        raise FieldError(
+            tenant,
+            f"{self.name} is the study's own, and what it changes would not be set back",
+            next=f"leave out {self.name}",
+        )
+
+    def make(self, asked: Asked) -> Scheduler:
+        """The elevator, and where it comes from."""
+        return msgspec.structs.replace(super().make(asked), elsewhere=self._elsewhere)
+
+
+def other(name: str, table: OtherTable) -> Other:
+    """The kind of scheduler that a study's table describes.
+
+    Raises:
+        FieldError: what is wrong with the table, and what is allowed.
+    """
+    field: Field = ("schedulers", name)
+    elevator = table.elevator or name
+    if not _ELEVATOR.fullmatch(elevator):
+        raise FieldError(
+            (*field, "elevator") if table.elevator else field,
+            f"{elevator!r} is not the name of an elevator",
+            next="allowed: letters, digits, '_', '-', up to 15",
+        )
+    if table.module and not _NAME.fullmatch(table.module):
+        raise FieldError(
+            (*field, "module"),
+            f"{table.module!r} is not the name of a module",
+            next="give its name, without a path and without .ko; run --module says where it is",
+        )
+    if table.weight_file and not _WEIGHT_FILE.fullmatch(table.weight_file):
+        raise FieldError(
+            (*field, "weight_file"),
+            f"{table.weight_file!r} is not the name of a cgroup's file",
+            next='allowed: "io.NAME.weight", on cgroup v1 "blkio.NAME.weight"',
+        )
+    return Other(name, Elsewhere(module=table.module, weight_file=table.weight_file), elevator)
