@@ -5,9 +5,9 @@
 #   make test-smp of these, those on four processors: emulated, and User Mode Linux with SMP
 #   make test-blktests BLKTESTS=DIR  the public suite, with each of our elevators as the default
 #   make sweep    dm-setcache with a fault at each write of seven lives in each mode, on both kernels; says how many
-#   make try-containers  what docs/containers.md shows, in a virtual machine; root; 20 minutes
+#   make try-containers  what docs/start/containers.md shows, in a virtual machine; root; 20 minutes
 #   make check    set all up, run every linter
-#   make bench    measure speed (docs/speed.md)
+#   make bench    measure speed (docs/findings/speed.md)
 #   make figures  make the figures of the documentation again
 #   make lock     make the lock files again from pyproject.toml
 
