@@ -9,9 +9,11 @@
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/findings/speed.md)
 #   make figures  make the figures of the documentation again
+#   make site     the documentation as a site in site/, to be read offline; a dead link fails
 #   make lock     make the lock files again from pyproject.toml
 
 VENV := .venv
+SITE_VENV := .venv-docs
 ISOBLK := $(VENV)/bin/isoblk
 JOBS ?= $(shell nproc)
 
@@ -39,7 +41,7 @@ SWEEP_LIVES ?= 7
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-smp test-blktests sweep try-containers check bench figures lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-smp test-blktests sweep try-containers check bench figures site lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -93,6 +95,12 @@ figures: setup kernel
 			|| exit; \
 	done
 
+# With the reports of those studies that were run: make figures runs all that are quoted.
+site:
+	scripts/setup $(SITE_VENV) docs
+	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --strict
+	@echo "site: open site/index.html"
+
 setup:
 	scripts/setup $(VENV) run
 
@@ -119,6 +127,8 @@ lock: setup-dev
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --extra build --extra dev pyproject.toml \
 		-o requirements-dev.lock
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --group docs -o requirements-docs.lock
 
 clean:
-	rm -rf $(VENV) results
+	rm -rf $(VENV) $(SITE_VENV) results site
