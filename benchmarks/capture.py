@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a capture costs the load that is captured; writes the table in docs/capture.md.
+"""What a capture costs the load that is captured; writes the table in docs/guides/capture.md.
 
 As root: PYTHONPATH=src python benchmarks/capture.py. Pairs of fio runs on a loop device in memory,
 one with a capture and one without, in turns. CPU time is fio's own, a request: the program in the
@@ -27,7 +27,7 @@ from isoblk.capture.btf import Types
 from isoblk.capture.convert import convert, decoder
 from isoblk.capture.events import EVENT
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "capture.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "capture.md"
 PAIRS = 5
 SECONDS = 2
 SHARED_MEMORY = "/dev/shm"
@@ -172,7 +172,7 @@ def row(name: str, options: list[str], device: str, output: Path) -> str:
 
 
 def main() -> None:
-    """Measure, print, and put the table into docs/capture.md."""
+    """Measure, print, and put the table into docs/guides/capture.md."""
     begin, end = "<!-- capture: written by benchmarks/capture.py -->", "<!-- end of capture -->"
     busy, release = os.getloadavg()[0], platform.release().partition("-")[0]
     lines = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the benchmarks share: the load, the kernel it runs on, and docs/speed.md."""
+"""What the benchmarks share: the load, the kernel it runs on, and docs/findings/speed.md."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ from isoblk.machine.uml import Uml
 from isoblk.result.store import Run
 from isoblk.run.spec import Device, RunSpec, Scheduler, SchedulerName, Tenant, VdiskDevice, Workload
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "findings" / "speed.md"
 SECOND = 1_000_000_000
 FAST = VdiskDevice()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Measure isoblk's own speed, and write the table in docs/speed.md.
+"""Measure isoblk's own speed, and write the table in docs/findings/speed.md.
 
 `make bench` runs it, on an otherwise idle machine. Each figure is the median of REPEATS
 runs after one that is not counted. Nothing here passes or fails.
@@ -88,7 +88,7 @@ def _rows(bench: Bench) -> Iterator[tuple[str, str, str]]:
 
 
 def main() -> None:
-    """Measure, print, and put the table into docs/speed.md."""
+    """Measure, print, and put the table into docs/findings/speed.md."""
     lines = ["| what | wanted | measured |", "|---|---|---|"]
     with uml_bench() as bench:
         for row in _rows(bench):

@@ -131,7 +131,7 @@ def _rows(bench: Bench, pairs: int) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure, print, and put the tables into docs/speed.md."""
+    """Measure, print, and put the tables into docs/findings/speed.md."""
     parser = argparse.ArgumentParser(description="CPU time a request, by scheduler")
     parser.add_argument("--pairs", type=int, default=PAIRS, help=f"at least {LEAST_PAIRS}")
     pairs = parser.parse_args().pairs

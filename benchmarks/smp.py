@@ -8,7 +8,7 @@ request takes longer it waits for a processor, and nobody should be held back fo
 the schedulers are run in turn, ROUNDS times, and each is compared with kyber of the same round:
 what else the machine does then weighs on all. Nothing here passes or fails.
 
-    python benchmarks/smp.py            the table of docs/speed.md
+    python benchmarks/smp.py            the table of docs/findings/speed.md
     python benchmarks/smp.py --locks    the locks that were waited for, on the debug kernel
 """
 
@@ -210,7 +210,7 @@ def smp_bench(debug: bool) -> Iterator[Bench]:
 
 
 def main() -> None:
-    """Measure, print, and put the tables into docs/speed.md."""
+    """Measure, print, and put the tables into docs/findings/speed.md."""
     parser = argparse.ArgumentParser(description="requests a second on real processors")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--locks", action="store_true", help="the contended locks instead")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How fast traces are imported, and in how much memory; writes the table in docs/traces.md.
+"""How fast traces are imported, and in how much memory; writes the table in docs/guides/traces.md.
 
 Files of the CSV formats are made first, of a few GB in all. Each is imported by a process of
 its own, whose peak memory is taken; the page cache holds the file.
@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from backports import zstd
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "traces.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "traces.md"
 MILLION = 1_000_000
 PIECE = MILLION  # records written at once
 WANTED_RATE = 2.0  # M records a second
@@ -128,7 +128,7 @@ def _row(name: str, millions: int, source: Path, output: Path) -> str:
 
 
 def main() -> None:
-    """Measure, print, and put the table into docs/traces.md."""
+    """Measure, print, and put the table into docs/guides/traces.md."""
     begin, end = "<!-- traces: written by benchmarks/traces.py -->", "<!-- end of traces -->"
     lines = [
         f"{os.cpu_count()} CPUs, {platform.machine()}. Wanted: at least {WANTED_RATE:g} M records"

@@ -111,7 +111,7 @@ def test_weights_on_a_loop_device(machine: Machine) -> None:
     for scheduler, found in shares.items():
         if scheduler == "bfq":
             # The heaviest far ahead, but on a busy machine BFQ gives one of the others, any of
-            # them, more than its weight says, up to a third of the disk (docs/host.md). How
+            # them, more than its weight says, up to a third of the disk (docs/guides/host.md). How
             # exactly it divides, the lab says.
             assert found[0] > 1.2 * median(found[1:])
         else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A udev rule as docs/install.md recommends it, on an NVMe disk that QEMU pretends."""
+"""A udev rule as docs/start/install.md recommends it, on an NVMe disk that QEMU pretends."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.qemu.test_stress import (
     stress,
 )
 
-INSTALL = Path(__file__).resolve().parents[2] / "docs" / "install.md"
+INSTALL = Path(__file__).resolve().parents[2] / "docs" / "start" / "install.md"
 
 # Of zeros: no file is behind it.
 DISK = (
@@ -21,7 +21,7 @@ DISK = (
 
 
 def rules() -> list[str]:
-    """The udev rules that docs/install.md recommends."""
+    """The udev rules that docs/start/install.md recommends."""
     found = re.findall(r'^ {4}(ACTION==".*)$', INSTALL.read_text(), re.MULTILINE)
     assert found
     return found

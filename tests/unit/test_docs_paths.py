@@ -72,7 +72,7 @@ def test_files_that_are_named_are_there(path: Path) -> None:
 
 def test_studies_that_documents_name_are_there() -> None:
     shipped = {path.name for path in (ROOT / "studies").rglob("*.toml")}
-    table = (ROOT / "docs/studies.md").read_text().partition("## Shipped")[2]
+    table = (ROOT / "docs/reference/studies.md").read_text().partition("## Shipped")[2]
     named = set(STUDY.findall(table))
     assert named - shipped == set()
     assert {path.name for path in (ROOT / "studies").glob("*.toml")} - named == set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""feedbac's predictions are kept as it made them, and judged as docs/metrics.md says."""
+"""feedbac's predictions are kept as it made them, and judged as docs/concepts/metrics.md says."""
 
 import math
 from pathlib import Path

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a cache must tell of itself so that a study can put it in front of a disk.
 
-docs/cache-studies.md is about such studies. A cache's commands are those of its own documentation.
-Origin and SSD are partitions of two disks: each has counters of its own in sysfs, and nothing is
-written to make them.
+docs/guides/cache-studies.md is about such studies. A cache's commands are those of its own
+documentation. Origin and SSD are partitions of two disks: each has counters of its own in sysfs,
+and nothing is written to make them.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,7 +3,8 @@
 contract.
 
 A personality is the documented defaults of one of the two. What a document leaves open is the
-target's own default, and docs/cache.md says so. The plain one has the target's own throughout.
+target's own default, and docs/guides/cache.md says so. The plain one has the target's own
+throughout.
 """
 
 from collections.abc import Mapping, Sequence

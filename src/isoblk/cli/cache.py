@@ -38,7 +38,7 @@ _NO_IDENTITY = "no identity of the origin"
 _MOST_LINES = 100
 
 app = typer.Typer(
-    help="An SSD in front of a slow disk of this machine: dm-setcache. See docs/cache.md."
+    help="An SSD in front of a slow disk of this machine: dm-setcache. See docs/guides/cache.md."
 )
 
 Like = Annotated[

@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """Record the block trace of a device, with the cgroup of every request.
 
-    Until COMMAND ends, for --seconds, or until Ctrl-C. Needs root. docs/capture.md.
+    Until COMMAND ends, for --seconds, or until Ctrl-C. Needs root. docs/guides/capture.md.
     """
     target = find_target(device)
     refuse_output(output, target, force=force)

@@ -155,7 +155,7 @@ def run(
     """Run a study: every point of its matrix, on the kernel, in virtual time.
 
     On the qemu machine the kernel is Debian's own, unless --debug asks for the lab's; on the smp
-    machine the newest that was built for it. The host machine is this one: docs/host.md.
+    machine the newest that was built for it. The host machine is this one: docs/guides/host.md.
 
     Runs that the result directory already holds are not repeated.
     """

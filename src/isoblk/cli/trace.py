@@ -293,7 +293,7 @@ def _range(
 
 @app.command(epilog=examples("isoblk trace synth my-recipe.toml -o made.isotrace"))
 def synth(
-    recipe: Annotated[Path, typer.Argument(help="Recipe (TOML): see docs/traces.md.")],
+    recipe: Annotated[Path, typer.Argument(help="Recipe (TOML): see docs/guides/traces.md.")],
     output: Output,
     force: Force = False,
 ) -> None:

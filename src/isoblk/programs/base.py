@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a program must tell of itself so that a tenant can run it: docs/programs.md.
+"""What a program must tell of itself so that a tenant can run it: docs/guides/programs.md.
 
 blkload and fio are not of this kind: they write to the device, and what they did is read from
 their own output. A program works on files, and what its tenant did to the device is what the

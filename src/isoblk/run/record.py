@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is kept of a run, and of a study. docs/results.md describes the files.
+"""What is kept of a run, and of a study. docs/reference/results.md describes the files.
 
 A result directory:
 

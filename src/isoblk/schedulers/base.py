@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a scheduler must tell of itself so that a study can name it: docs/schedulers.md."""
+"""What a scheduler must tell of itself so that a study can name it: docs/concepts/schedulers.md."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -9,7 +9,7 @@ from isoblk.schedulers.own import OwnElevator
 
 
 class Feedbac(OwnElevator):
-    """kernel/sched/feedbac.c; docs/schedulers.md."""
+    """kernel/sched/feedbac.c; docs/concepts/schedulers.md."""
 
     name = "feedbac"
     target_files: Mapping[str, str] = own.TARGET_FILES

@@ -9,7 +9,7 @@ from isoblk.schedulers.own import OwnElevator
 
 
 class Isoblk(OwnElevator):
-    """kernel/sched/isoblk.c; docs/isoblk.md."""
+    """kernel/sched/isoblk.c; docs/concepts/isoblk.md."""
 
     name = "isoblk"
     target_files: Mapping[str, str] = own.TARGET_FILES

@@ -11,7 +11,7 @@ _LATENCY_NS = Range(1, 60 * 10**9)
 
 
 class KyberFair(OwnElevator):
-    """kernel/sched/kyber-fair.c; docs/schedulers.md."""
+    """kernel/sched/kyber-fair.c; docs/concepts/schedulers.md."""
 
     name = "kyber-fair"
     target_files: Mapping[str, str] = own.TARGET_FILES

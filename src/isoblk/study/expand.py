@@ -256,7 +256,8 @@ def exact_depth(spec: RunSpec) -> int | None:
 
     Requests at random places, all of one kind, wait in the device for the same places, whoever
     sent them: a tenant gets its part of those that are there. So nobody can have more there than
-    the tenant allows whose requests are fewest for its share. (The bound of docs/p2-p3.md.)
+    the tenant allows whose requests are fewest for its share. The bound is explained in
+    docs/findings/p2-p3.md.
 
     Returns:
         that number; None where the tenants' loads are not alike, or not at random places.

@@ -93,7 +93,7 @@ def check_options(kind: FilesystemType, mkfs: Sequence[str], mount: str) -> None
         if not argument or not re.fullmatch(known[option], argument[0], re.ASCII):
             given = repr(argument[0]) if argument else "nothing"
             raise FieldError(
-                field, f"{given} is not an argument of {option}", next="see docs/programs.md"
+                field, f"{given} is not an argument of {option}", next="see docs/guides/programs.md"
             )
     for one in mount.split(",") if mount else []:
         name, equals, value = one.partition("=")

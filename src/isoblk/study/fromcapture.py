@@ -43,7 +43,8 @@ def from_capture(trace: Path) -> tuple[str, list[str]]:
         raise UserError(
             "is not a captured trace: there is no file with the names of its streams",
             where=str(trace),
-            next="for other traces write `trace` and `trace_stream` into a study: docs/studies.md",
+            next="for other traces write `trace` and `trace_stream` into a study:"
+            " docs/reference/studies.md",
         )
     try:
         os.fspath(trace.absolute()).encode()

@@ -44,8 +44,8 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     replay: at the recorded times, which are divided by `speed`, or one request when another
     ends. trace_fit: how addresses beyond the region come to lie in it. trace_loop: begin anew
     after the last request.
-    options: those of a program other than blkload and fio (docs/programs.md); in [workload], for
-    tenants that run the program named there. memory: what such a program, with its part of the
+    options: those of a program other than blkload and fio (docs/guides/programs.md); in [workload],
+    for tenants that run the program named there. memory: what such a program, with its part of the
     page cache, may use.
     """
 

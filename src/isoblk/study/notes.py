@@ -15,7 +15,8 @@ from isoblk.trace.plausible import doubt
 # them, and allows MAX_SCHED_RQ (block/blk-mq-sched.[ch]).
 _DEFAULT_RQ = 128
 _MOST_TAGS = 2048
-# With fewer, what a group may hold is too coarse to follow the weights (docs/many-groups.md).
+# With fewer, what a group may hold is too coarse to follow the weights:
+# docs/findings/many-groups.md.
 TAGS_A_GROUP = 2
 
 
@@ -56,7 +57,7 @@ def _stand_ins(specs: list[RunSpec]) -> list[str]:
         return []
     return [
         f"{', '.join(names)}: stand-ins made from published figures, not the traces themselves"
-        " (docs/traces.md)"
+        " (docs/guides/traces.md)"
     ]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces with stated statistics, from a small TOML file; docs/traces.md describes its fields.
+"""Traces with stated statistics, from a small TOML file, which docs/guides/traces.md describes.
 
 The same file gives the same trace: all is drawn, by inversion, from one generator's uniform
 numbers (PCG64), CHUNK requests at a time.
