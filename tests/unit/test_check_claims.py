@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from isoblk.cli import main as cli
+from isoblk.cli import main, run
 from isoblk.errors import RunError
 from isoblk.result.store import read_results
 from isoblk.run.spec import MatrixValue
@@ -24,7 +24,7 @@ def _claim(text: str, value: float) -> ClaimEntry:
 
 def test_claims_that_hold_pass(tmp_path: Path) -> None:
     resultgen.weights_study(tmp_path, claims=[_claim("a third", 0.3)])
-    cli.require_claims(read_results(tmp_path))
+    run.require_claims(read_results(tmp_path))
 
 
 def test_a_claim_that_fails_is_named(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_claim_that_fails_is_named(tmp_path: Path) -> None:
         tmp_path, claims=[_claim("a third", 0.3), _claim("half", 0.5), _claim("all", 1)]
     )
     with pytest.raises(RunError) as caught:
-        cli.require_claims(read_results(tmp_path))
+        run.require_claims(read_results(tmp_path))
     assert caught.value.exit_status == 1
     assert caught.value.cause == "2 of 3 claims do not hold; fails: 'half', 'all'"
     assert "\n" not in str(caught.value)
@@ -41,7 +41,7 @@ def test_a_claim_that_fails_is_named(tmp_path: Path) -> None:
 def test_what_decides_nothing_has_passed_nothing(tmp_path: Path) -> None:
     resultgen.weights_study(tmp_path, tier="qemu", claims=[_claim("a third", 0.3)])
     with pytest.raises(RunError, match="1 of 1 claims do not hold; undecided: 'a third'"):
-        cli.require_claims(read_results(tmp_path))
+        run.require_claims(read_results(tmp_path))
 
 
 def test_a_study_without_claims_has_none_to_check(
@@ -51,6 +51,6 @@ def test_a_study_without_claims_has_none_to_check(
     path.write_text('name = "s"\ndevice = "fast"\n[[tenant]]\nname = "t"\n')
     monkeypatch.setattr("sys.argv", ["isoblk", "run", str(path), "--check-claims"])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        main.main()
     assert ended.value.code == 2
     assert capsys.readouterr().err == (f"isoblk: {path}: has no claims to check; add a [[claim]]\n")

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from isoblk import kernel
 from isoblk.campaign.execute import Bench
 from isoblk.cli import main as cli
+from isoblk.cli import run as cli_run
 from isoblk.errors import RunError, UserError
 from isoblk.kernel import Kernel, Request, build, source, tools
 from isoblk.kernel import store as cache
@@ -490,12 +491,12 @@ def test_a_kernel_stays_while_a_study_runs_on_it(
     made = make_kernel(lab)
     cleaned: list[cache.Cleaned] = []
 
-    def clean_meanwhile(machine: object, chosen: Kernel) -> Bench:
+    def clean_meanwhile(machine: object, chosen: Kernel, others: object) -> Bench:
         cleaned.append(kernel.clean())
         raise RunError("enough")
 
-    monkeypatch.setattr(cli, "find", lambda version, debug: made)
-    monkeypatch.setattr(cli, "make_bench", clean_meanwhile)
+    monkeypatch.setattr(cli_run, "find", lambda version, debug: made)
+    monkeypatch.setattr(cli_run, "make_bench", clean_meanwhile)
     CliRunner().invoke(cli.app, ["run", str(presets_dir().parent / "quick.toml")])
     assert [one.busy for one in cleaned] == [(made.key,)]
     assert kernel.list_kernels() == [made]

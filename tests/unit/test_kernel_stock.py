@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from isoblk import kernel
 from isoblk.cli import main as cli
+from isoblk.cli import run as cli_run
 from isoblk.errors import UserError
 from isoblk.kernel import Kernel, Silent, apt, stock
 from tests.unit.test_kernel_build import make_tree
@@ -217,13 +218,13 @@ def test_the_qemu_machine_prefers_the_stock_kernel(monkeypatch: pytest.MonkeyPat
             raise UserError("no stock kernel")
         return theirs
 
-    monkeypatch.setattr(cli, "find", find)
+    monkeypatch.setattr(cli_run, "find", find)
     monkeypatch.setattr(stock, "find", find_stock)
-    assert cli.pc_kernel("6.12", debug=False) == theirs
+    assert cli_run.pc_kernel("6.12", debug=False) == theirs
     ready.remove(theirs)
-    assert cli.pc_kernel("6.12", debug=False) == own
+    assert cli_run.pc_kernel("6.12", debug=False) == own
     ready.remove(own)
     with pytest.raises(UserError, match="no stock kernel"):
-        cli.pc_kernel("6.12", debug=False)
+        cli_run.pc_kernel("6.12", debug=False)
     with pytest.raises(UserError, match="no own kernel"):
-        cli.pc_kernel("6.12", debug=True)
+        cli_run.pc_kernel("6.12", debug=True)

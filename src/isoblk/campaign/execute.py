@@ -51,13 +51,13 @@ class Bench:
     modules_key: str
 
 
-def make_bench(machine: Machine, kernel: Kernel) -> Bench:
-    """A bench with the repository's modules, built if need be, and those of the kernel."""
+def make_bench(machine: Machine, kernel: Kernel, others: Mapping[str, Path] | None = None) -> Bench:
+    """A bench with the repository's modules, built if need be, those of the kernel, and others."""
     directory = build_modules(kernel)
     modules = {path.stem: path for path in directory.glob("*.ko")}
     # A stock kernel has no KUnit.
     modules |= {name: path for name, path in kernel.modules().items() if name in _KERNELS_MODULES}
-    return Bench(machine, kernel, modules, directory.name)
+    return Bench(machine, kernel, modules | dict(others or {}), directory.name)
 
 
 def make_host_bench(ready: Session) -> Bench:

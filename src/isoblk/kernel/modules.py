@@ -125,21 +125,7 @@ def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int
         # Outside of what is removed on failure: the error names it.
         log = kernel.dir / "modules.log"
         log.write_bytes(b"")
-        Make(log, "the modules", progress, keep=(lock,)).run(
-            [
-                "-C",
-                str(kernel.build),
-                f"M={copy}",
-                f"ARCH={cache.make_arch(kernel.arch)}",
-                "CC=gcc",
-                # A distribution's headers lack those of block/, which the schedulers need.
-                *([f"KSRC={kernel.tree}"] if kernel.stock else []),
-                f"-j{len(os.sched_getaffinity(0))}",
-                f"KCFLAGS=-ffile-prefix-map={copy}=/isoblk",
-                "modules",
-            ]
-        )
-        modules = sorted(copy.rglob("*.ko"))
+        modules = make_modules(kernel, copy, log, progress, "the modules", keep=(lock,))
         if not modules:
             raise RunError("make built no module", next=f"the log is {log}")
         for path in modules:
@@ -151,6 +137,48 @@ def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int
         part.rename(home)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def make_modules(
+    kernel: Kernel,
+    sources: Path,
+    log: Path,
+    progress: Progress,
+    what: str,
+    keep: tuple[int, ...] = (),
+) -> list[Path]:
+    """Have kbuild make the modules in a directory, which has a Kbuild, for a kernel.
+
+    Args:
+        kernel: that they are for.
+        sources: of the modules. It is written to.
+        log: what make says.
+        progress: hears of it.
+        what: they are, for messages.
+        keep: descriptors that make's processes hold.
+
+    Returns:
+        The modules, sorted; they are below `sources`.
+
+    Raises:
+        RunError: they do not compile.
+    """
+    Make(log, what, progress, keep=keep).run(
+        [
+            "-C",
+            str(kernel.build),
+            f"M={sources}",
+            f"ARCH={cache.make_arch(kernel.arch)}",
+            "CC=gcc",
+            f"ISOBLK={kernel_tree()}",
+            # A distribution's headers lack those of block/, which elevators need.
+            *([f"KSRC={kernel.tree}"] if kernel.stock else []),
+            f"-j{len(os.sched_getaffinity(0))}",
+            f"KCFLAGS=-ffile-prefix-map={sources}=/isoblk",
+            "modules",
+        ]
+    )
+    return sorted(sources.rglob("*.ko"))
 
 
 def _compile_library(source: Path, target: Path, log: Path) -> None:

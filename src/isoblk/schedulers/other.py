@@ -12,7 +12,7 @@ from isoblk.schedulers.base import Asked, SchedulerKind
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,62}", re.ASCII)
 # queue/scheduler takes 15 characters (ELV_NAME_MAX).
 _ELEVATOR = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,14}", re.ASCII)
-_WEIGHT_FILE = re.compile(r"(?P<controller>io|blkio)(\.[a-z0-9_]{1,32}){1,3}", re.ASCII)
+_WEIGHT_FILE = re.compile(r"(io|blkio)(\.[a-z0-9_]{1,32})?\.weight", re.ASCII)
 
 
 class OtherTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk run: a study's runs made on a machine, their progress, and what came of them."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from isoblk.analysis.claims import judge_all
+from isoblk.analysis.metrics import analyse
+from isoblk.campaign.execute import Bench, make_bench, make_host_bench
+from isoblk.campaign.installed import find_programs
+from isoblk.campaign.own_modules import with_modules
+from isoblk.campaign.study import dry_run, run_study
+from isoblk.campaign.trial import try_out
+from isoblk.cli import host as cli_host
+from isoblk.errors import RunError, UserError, printable
+from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, stock
+from isoblk.kernel.others import find_modules
+from isoblk.machine import host, system
+from isoblk.machine import running as running_tenants
+from isoblk.machine.qemu import Qemu
+from isoblk.machine.smp import Smp
+from isoblk.machine.trusted import refuse_shared_results
+from isoblk.machine.uml import SHARED_MEMORY, Uml
+from isoblk.plan.plan import check_queues
+from isoblk.report.tables import plain_or_rich, summary_table
+from isoblk.result import earlier
+from isoblk.result.store import ResultSet, Run, read_results
+from isoblk.run.tier import QEMU, SMP, UML, Tier
+from isoblk.study.check import check_study
+from isoblk.study.expand import expand
+from isoblk.study.load import load_study
+from isoblk.study.model import Expansion, Study
+from isoblk.study.notes import notes
+from isoblk.study.onhost import on_host
+from isoblk.study.point import runs_already
+from isoblk.study.text import Source
+
+# A shell's status for a program that an interrupt ended.
+_INTERRUPTED = 130
+
+
+def run(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (TOML).")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Result directory.", show_default="results/NAME; NAME-host"
+        ),
+    ] = None,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
+    machine_name: Annotated[
+        Literal["uml", "smp", "qemu", "host"],
+        typer.Option(
+            "--machine",
+            help="uml: virtual time, exact. smp: four processors, real time."
+            " qemu: the same, emulated. host: this machine.",
+        ),
+    ] = "uml",
+    kernel: Annotated[
+        str, typer.Option(help="Version of the kernel under test.")
+    ] = DEFAULT_VERSION,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Use the debug kernel (KASAN, lockdep).")
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Wall-clock seconds until a run counts as hung.")
+    ] = 600,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Print the scripts; run none.")] = False,
+    check_claims: Annotated[
+        bool, typer.Option("--check-claims", help="Exit 1 unless every claim holds.")
+    ] = False,
+    module: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.ko|DIR",
+            help="A module of the study's own schedulers, or its sources. It runs as you.",
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="/dev/X", help="host: the disk. Its contents are lost.")
+    ] = None,
+    loop: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="host: a loop device instead.")
+    ] = None,
+    loop_dir: Annotated[
+        Path, typer.Option(metavar="DIR", help="host: where the loop device's file lies.")
+    ] = SHARED_MEMORY,
+    wipe: Annotated[
+        str | None,
+        typer.Option(metavar="/dev/X", help="host: what the disk holds may be lost."),
+    ] = None,
+) -> None:
+    """Run a study: every point of its matrix, on the kernel, in virtual time.
+
+    On the qemu machine the kernel is Debian's own, unless --debug asks for the lab's; on the smp
+    machine the newest that was built for it. The host machine is this one: docs/guides/host.md.
+
+    Runs that the result directory already holds are not repeated.
+    """
+    parsed, source = load_study(study)
+    on_host = machine_name == "host"
+    order = _Order(
+        study=parsed,
+        file=study,
+        source=source,
+        results=output or Path("results") / (f"{parsed.name}-host" if on_host else parsed.name),
+        jobs=jobs,
+        timeout_s=timeout,
+        dry=dry,
+        check_claims=check_claims,
+    )
+    if check_claims and not parsed.claim:
+        raise UserError("has no claims to check", where=str(study), next="add a [[claim]]")
+    if on_host:
+        if jobs != 1 or debug or kernel != DEFAULT_VERSION or module:
+            raise UserError(
+                "the host machine has one disk and its own kernel",
+                next="leave out --jobs, --kernel, --debug and --module",
+            )
+        _run_on_host(order, cli_host.target(device, loop, loop_dir), wipe)
+        return
+    if device or loop or wipe:
+        raise UserError("names a disk of this machine", next="add --machine host")
+    if runs_already(parsed):
+        raise UserError("a tenant is running on this machine", next="add --machine host")
+    _run_in_guests(order, machine_name, kernel, debug, module or [])
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What the command line asks for, whatever the machine.
+
+    Attributes:
+        study: as checked.
+        file: its name.
+        source: its text.
+        results: where they go.
+        jobs: machines side by side.
+        timeout_s: wall-clock time until a run counts as hung.
+        dry: print the scripts, and run none.
+        check_claims: end with status 1 unless every claim holds.
+    """
+
+    study: Study
+    file: Path
+    source: str
+    results: Path
+    jobs: int
+    timeout_s: float
+    dry: bool
+    check_claims: bool
+
+
+def _run_in_guests(
+    order: _Order, machine_name: str, version: str, debug: bool, modules: list[Path]
+) -> None:
+    """Make the runs on a machine that boots a kernel of its own. modules: of the study's own
+    schedulers."""
+    expansion = expand(order.study)
+    tier = {"uml": UML, "smp": SMP, "qemu": QEMU}[machine_name]
+    check_queues((planned.spec for planned in expansion.runs), tier)
+    if order.dry:
+        _print_scripts(expansion, tier)
+        return
+    expansion = find_programs(expansion)
+    for note in notes(planned.spec for planned in expansion.runs):
+        typer.echo(f"note: {note}", err=True)
+    kernel = _kernel_for(machine_name, version, debug)
+    with hold(kernel):
+        machine: Uml | Smp | Qemu
+        if machine_name == "qemu":
+            machine = Qemu(kernel, time_limit_s=order.timeout_s)
+        elif machine_name == "smp":
+            machine = Smp(kernel, host_library(kernel), time_limit_s=order.timeout_s)
+        else:
+            machine = Uml(kernel, host_library(kernel), time_limit_s=order.timeout_s)
+        others = find_modules(kernel, modules)
+        expansion = with_modules(expansion, others)
+        bench = make_bench(machine, kernel, others)
+        prepare = partial(try_out, bench) if isinstance(machine, Uml) else lambda directory: None
+        _campaign(order, expansion, bench, machine, prepare)
+
+
+def _run_on_host(order: _Order, disk: str | host.Loop, wipe: str | None) -> None:
+    """Make the runs on this machine. disk: a path, or a loop device to be made."""
+    source = Source.of(str(order.file), order.source)
+    study, running = running_tenants.found(order.study, *system.io_hierarchy())
+    try:
+        with host.session(
+            disk,
+            wipe,
+            mounts=study.filesystem is not None,
+            running=running,
+            time_limit_s=order.timeout_s,
+        ) as ready:
+            adapted, told = on_host(study, source, ready.device, ready.cgroup, ready.elevators)
+            check_study(adapted, source)
+            expansion = expand(adapted)
+            if order.dry:
+                _print_scripts(expansion, ready.machine.tier)
+                return
+            expansion = find_programs(expansion)
+            told += notes(planned.spec for planned in expansion.runs)
+            if ready.signatures:
+                told.append(f"{disk}: wiped: {', '.join(ready.signatures)}")
+            for note in told:
+                typer.echo(f"note: {note}", err=True)
+            ready.wipe()
+            bench = make_host_bench(ready)
+            _campaign(order, expansion, bench, ready.machine, refuse_shared_results)
+    except KeyboardInterrupt:
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+def _print_scripts(expansion: Expansion, tier: Tier) -> None:
+    for text in dry_run(expansion, tier):
+        typer.echo(text)
+
+
+def _campaign(
+    order: _Order,
+    expansion: Expansion,
+    bench: Bench,
+    machine: Uml | Smp | Qemu | host.Host,
+    prepare: Callable[[Path], object],
+) -> None:
+    """Make the runs, show their progress, and what came of them. prepare: as of run_study().
+
+    Raises:
+        RunError: runs failed or are invalid, or, if they are to be checked, claims do not hold.
+    """
+    console = plain_or_rich()
+    executor = ThreadPoolExecutor(max_workers=order.jobs)
+    with _progress_bar(console) as bar:
+        task = bar.add_task(expansion.study.name, total=len(expansion.runs))
+
+        def on_end(index: int, ended: Run | None) -> None:
+            bar.advance(task)
+            if ended is None or ended.record.status == "invalid":
+                point = expansion.runs[index].spec
+                what = "failed" if ended is None else "invalid: " + ended.record.reasons[0]
+                place = " ".join((point.kind, *point.point.values()))
+                told = printable(f"{place}: {what}")
+                bar.console.print(told, style="red", markup=False, highlight=False)
+
+        try:
+            record = run_study(
+                expansion, order.source, bench, order.results.absolute(), executor, on_end, prepare
+            )
+        except KeyboardInterrupt:
+            bar.stop()
+            typer.echo(
+                "isoblk: interrupted; finished runs are kept, the same command goes on", err=True
+            )
+            raise typer.Exit(_INTERRUPTED) from None
+        finally:
+            machine.stop()
+            executor.shutdown(cancel_futures=True)
+    results = order.results
+    finished = read_results(results)
+    if any(one is not None for one in finished.runs):
+        console.print(summary_table(finished))
+        text = f"results in {results}; next: isoblk report {results}"
+        console.print(printable(text), markup=False, highlight=False)
+    for note in earlier.notes(results):
+        typer.echo(f"note: {note}", err=True)
+    if failures := [one.failure for one in record.runs if one.failure]:
+        raise RunError(
+            f"{len(failures)} of {len(record.runs)} runs failed; the first: {failures[0]}"
+        )
+    if invalid := [one for one in finished.runs if one and one.record.status == "invalid"]:
+        raise RunError(
+            f"{len(invalid)} of {len(record.runs)} runs are invalid; the first:"
+            f" {invalid[0].record.reasons[0]}"
+        )
+    if order.check_claims:
+        require_claims(finished)
+
+
+def require_claims(finished: ResultSet) -> None:
+    """Raises RunError: a claim fails, or the runs do not decide it."""
+    judged = judge_all(analyse(finished))
+    texts = {
+        verdict: [repr(one.claim.text) for one in judged if one.verdict == verdict]
+        for verdict in ("fails", "undecided")
+    }
+    if told := [f"{verdict}: {', '.join(claims)}" for verdict, claims in texts.items() if claims]:
+        count = sum(map(len, texts.values()))
+        raise RunError(
+            f"{count} of {len(judged)} claims do not hold; {'; '.join(told)}",
+            where=str(finished.dir),
+            next=f"see: isoblk show {finished.dir}",
+        )
+
+
+def _kernel_for(machine: str, version: str, debug: bool) -> Kernel:
+    """The kernel that a machine boots."""
+    if machine == "qemu":
+        return pc_kernel(version, debug)
+    if machine == "smp":
+        # The default version has no User Mode Linux for several processors.
+        return find(None if version == DEFAULT_VERSION else version, debug, "um-smp")
+    return find(version, debug)
+
+
+def pc_kernel(version: str, debug: bool) -> Kernel:
+    """Debian's own kernel, else the lab's of that version; for --debug always the lab's."""
+    if debug:
+        return find(version, debug=True, arch="x86_64")
+    try:
+        return stock.find(version)
+    except UserError as missing:
+        try:
+            return find(version, arch="x86_64")
+        except UserError:
+            raise missing from None
+
+
+def _progress_bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    )

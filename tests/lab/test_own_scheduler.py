@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An elevator that a study brings along is built, loaded and measured, on each kernel."""
+
+from pathlib import Path
+
+import pytest
+
+from isoblk.campaign.execute import Bench, execute, make_bench, make_job
+from isoblk.campaign.own_modules import with_modules
+from isoblk.errors import RunError, UserError
+from isoblk.kernel.others import find_modules
+from isoblk.study.expand import expand
+from isoblk.study.load import load_study
+
+EXAMPLES = Path(__file__).parents[2] / "docs/examples"
+
+
+def test_the_documented_example_runs(bench: Bench, tmp_path: Path) -> None:
+    study, _ = load_study(EXAMPLES / "fifo.toml")
+    modules = find_modules(bench.kernel, [EXAMPLES / "fifo"])
+    expansion = with_modules(expand(study), modules)
+    own = make_bench(bench.machine, bench.kernel, modules)
+    (spec,) = [one.spec for one in expansion.runs if one.spec.scheduler.name == "fifo"]
+    record = execute(make_job(spec, own.kernel.key, own.modules_key), own, tmp_path).record
+    assert record.reasons == []
+    heavy, light = (tenant.ops["read"].meas_ios for tenant in record.tenants)
+    # It knows no weights: who came first is served first.
+    assert heavy == pytest.approx(light, rel=0.01)
+    assert heavy > 0
+
+
+def test_sources_that_do_not_compile_are_said_to(default_bench: Bench, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "Kbuild").write_text("obj-m += broken.o\n")
+    (broken / "broken.c").write_text("this is no C\n")
+    with pytest.raises(RunError, match="broken"):
+        find_modules(default_bench.kernel, [broken])
+
+
+def test_what_is_no_module_is_refused(default_bench: Bench, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"neither a \.ko file nor a directory with a Kbuild"):
+        find_modules(default_bench.kernel, [tmp_path])
+    with pytest.raises(UserError, match="no such module"):
+        find_modules(default_bench.kernel, [tmp_path / "gone.ko"])
