@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from isoblk.analysis import latency
 from isoblk.analysis.load import load
 from isoblk.campaign.execute import Bench, execute, make_job
+from isoblk.metrics import latency
 from isoblk.result.store import Run
 from isoblk.run.record import RunRecord
 from isoblk.run.spec import Event, Tenant, VdiskDevice

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from isoblk.analysis.claims import ClaimResult, compare, judge
-from isoblk.analysis.metrics import analyse, ratio_error
+from isoblk.analysis.metrics import analyse
+from isoblk.metrics.shares import ratio_error
 from isoblk.result.store import read_results
 from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen

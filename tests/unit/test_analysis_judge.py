@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from isoblk.analysis.metrics import RunMetrics, analyse, metric_value
+from isoblk.analysis.metrics import analyse
+from isoblk.metrics.facts import RunMetrics
+from isoblk.metrics.registry import metric_value
 from isoblk.result.store import read_results
 from isoblk.run.spec import Tenant
 from tests.unit import resultgen
@@ -77,7 +79,7 @@ def _service(directory: Path, rates: Sequence[float], tenants: Sequence[Tenant])
         alone=(0, 1),
         full=(0, 1),
     )
-    return _last(directory, _alone(1000), _alone(100), run).service_error
+    return metric_value(_last(directory, _alone(1000), _alone(100), run), "service_error")
 
 
 def test_service_is_a_part_of_the_speed_for_such_requests(tmp_path: Path) -> None:
@@ -93,13 +95,13 @@ def test_nobody_owes_service_to_one_that_wants_no_more(tmp_path: Path) -> None:
     tenants = [tenant("a", 100), tenant("b", 100)]
     run = Made("bfq", {"a": 100, "b": 90}, tenants=tenants, alone=(0, 1), full=(2, 1))
     found = _last(tmp_path, _alone(100), _alone(100), _alone(1000), run)
-    assert found.service_error == pytest.approx(0)
+    assert metric_value(found, "service_error") == pytest.approx(0)
 
 
 def test_service_is_unknown_without_the_runs_that_say_what_is_whole(tmp_path: Path) -> None:
     tenants = [tenant("a", 100), tenant("b", 100)]
     run = Made("bfq", {"a": 100, "b": 90}, tenants=tenants, alone=(0, 0))
-    assert _last(tmp_path, _alone(100), run).service_error is None
+    assert metric_value(_last(tmp_path, _alone(100), run), "service_error") is None
 
 
 def test_what_is_lost_is_lost_to_the_bound(tmp_path: Path) -> None:
@@ -107,12 +109,14 @@ def test_what_is_lost_is_lost_to_the_bound(tmp_path: Path) -> None:
     none = Made("none", {"a": 500, "b": 500}, tenants=tenants)
     bound = _alone(800)
     under = Made("bfq", {"a": 540, "b": 180}, tenants=tenants, reference=1, bound=0)
-    assert _last(tmp_path / "bound", bound, none, under).lost == pytest.approx(0.1)
+    assert metric_value(_last(tmp_path / "bound", bound, none, under), "lost") == pytest.approx(0.1)
     free = Made("bfq", {"a": 540, "b": 180}, tenants=tenants, reference=0)
-    assert _last(tmp_path / "free", none, free).lost == pytest.approx(0.28)
+    assert metric_value(_last(tmp_path / "free", none, free), "lost") == pytest.approx(0.28)
     # A bound above what none does says nothing.
-    assert _last(tmp_path / "more", _alone(1200), none, under).lost == pytest.approx(0.28)
-    assert _last(tmp_path / "no none", free_of(free)).lost is None
+    assert metric_value(
+        _last(tmp_path / "more", _alone(1200), none, under), "lost"
+    ) == pytest.approx(0.28)
+    assert metric_value(_last(tmp_path / "no none", free_of(free)), "lost") is None
 
 
 def free_of(run: Made) -> Made:
@@ -123,17 +127,19 @@ def test_tasks_of_one_cgroup_are_compared_with_their_median(tmp_path: Path) -> N
     tasks = [tenant(f"t{i}", 100, cgroup="web") for i in range(3)]
     run = Made("bfq", {"t0": 50, "t1": 100, "t2": 150, "x": 700}, tenants=[*tasks, tenant("x", 9)])
     found = _last(tmp_path, run)
-    assert found.least_in_group == pytest.approx(0.5)
-    assert found.jain_in_group == pytest.approx(300**2 / (3 * (50**2 + 100**2 + 150**2)))
+    assert metric_value(found, "least_in_group") == pytest.approx(0.5)
+    assert metric_value(found, "jain_in_group") == pytest.approx(
+        300**2 / (3 * (50**2 + 100**2 + 150**2))
+    )
 
 
 def test_a_tenant_of_its_own_is_no_group(tmp_path: Path) -> None:
     found = _last(tmp_path, Made("bfq", {"a": 1, "b": 1}, tenants=[tenant("a", 1), tenant("b", 1)]))
-    assert found.least_in_group is None
-    assert found.jain_in_group is None
+    assert metric_value(found, "least_in_group") is None
+    assert metric_value(found, "jain_in_group") is None
 
 
 def test_who_gets_nothing_in_a_cgroup_is_the_least(tmp_path: Path) -> None:
     tasks = [tenant(f"t{i}", 100, cgroup="web") for i in range(3)]
     run = Made("bfq", {"t0": 0, "t1": 100, "t2": 100}, tenants=tasks)
-    assert _last(tmp_path, run).least_in_group == 0
+    assert metric_value(_last(tmp_path, run), "least_in_group") == 0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoblk.analysis.latency import ALL, by_tenant, cdf, percentile, stats
+from isoblk.metrics.latency import ALL, by_tenant, cdf, percentile, stats
 from isoblk.result.store import LATENCY_SCHEMA
 
 COUNTS = st.dictionaries(st.integers(1, 10**10), st.integers(1, 500), min_size=1, max_size=60)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoblk.analysis.maxmin import divide, shares, tree, water_fill
+from isoblk.metrics.maxmin import divide, shares, tree, water_fill
 from isoblk.run.shares import effective_shares
 from isoblk.run.spec import Group, Tenant
 from tests.unit.resultgen import tenant

@@ -7,11 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from isoblk.analysis import timeline
-from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, analyse, metric_value
+from isoblk.analysis.metrics import Analysis, PointView, analyse
 from isoblk.errors import UserError
+from isoblk.metrics.facts import RunMetrics
+from isoblk.metrics.over_time import burst_ms
+from isoblk.metrics.registry import NAMES, metric_value
 from isoblk.result.store import read_results
-from isoblk.run.metrics import METRICS
 from isoblk.run.spec import Group, Tenant
 from tests.unit import resultgen
 from tests.unit.resultgen import BS, Made, tenant
@@ -46,9 +47,9 @@ def test_shares_totals_and_errors(tmp_path: Path) -> None:
     assert [t.share for t in found.tenants] == pytest.approx([0.6, 0.4])
     assert [t.ideal for t in found.tenants] == pytest.approx([0.75, 0.25])
     assert [t.share_error for t in found.tenants] == pytest.approx([0.2, 0.6])
-    assert found.share_error == pytest.approx(0.6)
-    assert found.jain == pytest.approx((0.8 + 1.6) ** 2 / (2 * (0.8**2 + 1.6**2)))
-    assert found.share_error_100ms == pytest.approx(0.6)
+    assert metric_value(found, "share_error") == pytest.approx(0.6)
+    assert metric_value(found, "jain") == pytest.approx((0.8 + 1.6) ** 2 / (2 * (0.8**2 + 1.6**2)))
+    assert metric_value(found, "share_error_100ms") == pytest.approx(0.6)
     assert not found.capped
 
 
@@ -67,8 +68,8 @@ def test_the_ideal_gives_nobody_more_than_it_reaches_alone(tmp_path: Path) -> No
         tmp_path, _alone(6000), Made("bfq", {"a": 6000, "b": 4000}, tenants=TWO, alone=[0, 0])
     )
     assert [t.ideal for t in found.tenants] == pytest.approx([0.6, 0.4])
-    assert found.share_error == pytest.approx(0, abs=1e-9)
-    assert found.weight_ratio_error == pytest.approx(0.6)
+    assert metric_value(found, "share_error") == pytest.approx(0, abs=1e-9)
+    assert metric_value(found, "weight_ratio_error") == pytest.approx(0.6)
     assert [t.slowdown for t in found.tenants] == pytest.approx([1, 1.5])
     assert found.capped
 
@@ -79,14 +80,14 @@ def test_who_gets_more_than_alone_could_use_it(tmp_path: Path) -> None:
     found = _only(
         tmp_path, _alone(6000), Made("bfq", {"a": 7000, "b": 1000}, tenants=heavy, alone=[0, 0])
     )
-    assert found.share_error == pytest.approx(0, abs=1e-9)
+    assert metric_value(found, "share_error") == pytest.approx(0, abs=1e-9)
 
 
 def test_a_slower_scheduler_is_judged_by_shares_of_its_own_total(tmp_path: Path) -> None:
     found = _only(
         tmp_path, _alone(6000), Made("bfq", {"a": 3000, "b": 1000}, tenants=TWO, alone=[0, 0])
     )
-    assert found.share_error == pytest.approx(0, abs=1e-9)
+    assert metric_value(found, "share_error") == pytest.approx(0, abs=1e-9)
 
 
 def test_an_invalid_run_alone_is_no_cap(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_the_ideal_follows_the_hierarchy(tmp_path: Path) -> None:
         ),
     )
     assert [t.ideal for t in found.tenants] == pytest.approx([0.125, 0.375, 0.5])
-    assert found.share_error == pytest.approx(0, abs=1e-9)
+    assert metric_value(found, "share_error") == pytest.approx(0, abs=1e-9)
 
 
 def test_a_tenant_that_starts_late_owns_nothing_before(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_tenant_that_starts_late_owns_nothing_before(tmp_path: Path) -> None:
     a = [2000.0] * 5 + [1000.0] * 5
     found = _only(tmp_path, Made("bfq", {"a": a, "b": 1000}, tenants=tenants))
     assert [t.ideal for t in found.tenants] == pytest.approx([0.75, 0.25])
-    assert found.share_error == pytest.approx(0, abs=1e-9)
+    assert metric_value(found, "share_error") == pytest.approx(0, abs=1e-9)
     assert found.window_errors == pytest.approx([0] * 10, abs=1e-9)
 
 
@@ -158,7 +159,7 @@ def test_a_window_in_which_nothing_moved_is_neither_fair_nor_a_sign_of_convergen
 def test_when_nobody_wants_anything_there_is_nothing_to_follow(tmp_path: Path) -> None:
     tenants = [tenant("a", 100, runtime_ns=500_000_000), tenant("b", 100, runtime_ns=500_000_000)]
     found = _only(tmp_path, Made("bfq", {"a": 1000, "b": 1000}, tenants=tenants))
-    assert found.share_error_100ms == pytest.approx(0)
+    assert metric_value(found, "share_error_100ms") == pytest.approx(0)
     assert found.changes == ()
 
 
@@ -174,8 +175,8 @@ def test_one_bad_window_of_many_is_the_worst_and_not_the_95th_percentile(tmp_pat
     series.with_columns(less.alias("bytes")).write_parquet(path)
     (point,) = _analyse(tmp_path).points
     (found,) = point.valid
-    assert found.share_error_100ms == pytest.approx(0)
-    assert found.share_error_100ms_max == pytest.approx(0.5, abs=0.01)
+    assert metric_value(found, "share_error_100ms") == pytest.approx(0)
+    assert metric_value(found, "share_error_100ms_max") == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_tenant_without_a_series_is_judged_by_its_totals_alone(tmp_path: Path) -> None:
@@ -193,7 +194,7 @@ def test_a_tenant_without_a_series_is_judged_by_its_totals_alone(tmp_path: Path)
     (found,) = point.valid
     assert [t.share for t in found.tenants] == pytest.approx([0.75, 0.25])
     assert [t.ideal for t in found.tenants] == pytest.approx([0.75, 0.25])
-    assert found.share_error_100ms is None
+    assert metric_value(found, "share_error_100ms") is None
     assert found.changes == ()
 
 
@@ -213,21 +214,29 @@ def test_total_is_relative_to_the_better_of_none_and_kyber(tmp_path: Path) -> No
     ]
     resultgen.write(tmp_path / "with", runs)
     points = {p.scheduler: p.valid[0] for p in _analyse(tmp_path / "with").points}
-    assert {n: m.total_vs_best for n, m in points.items()} == {
+    assert {n: metric_value(m, "total_vs_best") for n, m in points.items()} == {
         "none": 0.75,
         "kyber": 1,
         "bfq": 0.5,
     }
     resultgen.write(tmp_path / "without", [runs[0], runs[2]])
     points = {p.scheduler: p.valid[0] for p in _analyse(tmp_path / "without").points}
-    assert {n: m.total_vs_best for n, m in points.items()} == {"none": None, "bfq": None}
+    assert {n: metric_value(m, "total_vs_best") for n, m in points.items()} == {
+        "none": None,
+        "bfq": None,
+    }
 
 
 def test_an_invalid_kyber_is_not_compared_with(tmp_path: Path) -> None:
     analysis = _analyse(resultgen.weights_study(tmp_path))
     valid = _point(analysis, scheduler="bfq", workload_rw="randread").valid[0]
-    assert valid.total_vs_best == pytest.approx(294 / 800, rel=1e-3)
-    assert _point(analysis, scheduler="bfq", workload_rw="randwrite").valid[0].total_vs_best is None
+    assert metric_value(valid, "total_vs_best") == pytest.approx(294 / 800, rel=1e-3)
+    assert (
+        metric_value(
+            _point(analysis, scheduler="bfq", workload_rw="randwrite").valid[0], "total_vs_best"
+        )
+        is None
+    )
 
 
 def test_the_longest_convergence_counts_and_none_at_all_is_without_end(tmp_path: Path) -> None:
@@ -235,16 +244,16 @@ def test_the_longest_convergence_counts_and_none_at_all_is_without_end(tmp_path:
     assert point.values("converged_ms") == [300]
     tenants = [tenant("a", 100), tenant("b", 900, startdelay_ns=500_000_000)]
     never = _only(tmp_path / "b", Made("none", {"a": 1000, "b": 1000}, tenants=tenants))
-    assert never.converged_ms == math.inf
+    assert metric_value(never, "converged_ms") == math.inf
     steady = _only(tmp_path / "c", Made("none", {"a": 1000, "b": 1000}, tenants=TWO))
-    assert steady.converged_ms is None
+    assert metric_value(steady, "converged_ms") is None
 
 
 def test_a_share_that_is_6_percent_off_has_not_converged(tmp_path: Path) -> None:
     tenants = [tenant("a", 100), tenant("b", 100, startdelay_ns=500_000_000)]
     near = _only(tmp_path / "a", Made("bfq", {"a": 1000, "b": 1090}, tenants=tenants))
     far = _only(tmp_path / "b", Made("bfq", {"a": 1000, "b": 1130}, tenants=tenants))
-    assert [near.converged_ms, far.converged_ms] == [0, math.inf]
+    assert [metric_value(near, "converged_ms"), metric_value(far, "converged_ms")] == [0, math.inf]
 
 
 def test_a_burst_is_what_a_tenant_got_beyond_its_share_in_ms_of_it(tmp_path: Path) -> None:
@@ -258,7 +267,7 @@ def test_a_burst_is_what_a_tenant_got_beyond_its_share_in_ms_of_it(tmp_path: Pat
 
 
 def test_a_tenant_that_wants_nothing_is_not_behind() -> None:
-    assert timeline.burst_ms([0, 0, 30, 0], [0, 0, 20, 20], 100) == pytest.approx(50)
+    assert burst_ms([0, 0, 30, 0], [0, 0, 20, 20], 100) == pytest.approx(50)
 
 
 def test_invalid_and_failed_runs_are_not_averaged(tmp_path: Path) -> None:
@@ -281,7 +290,7 @@ def test_every_metric_that_a_claim_may_name_has_a_value(tmp_path: Path) -> None:
         *("says.<tenant>.<figure>", "cache.<figure>"),
         *("jain_in_group", "least_in_group", "service_error"),
     )
-    for name in METRICS.keys() - set(absent):
+    for name in NAMES.keys() - set(absent):
         assert metric_value(metrics, name.replace("<tenant>", "gold")) is not None, name
     with pytest.raises(KeyError):
         metric_value(metrics, "speed")
@@ -302,7 +311,7 @@ def test_latencies_are_exact_means_and_upper_bounds(tmp_path: Path) -> None:
 def test_warmup_is_not_measured(tmp_path: Path) -> None:
     rates: dict[str, float | list[float]] = {"a": [9000.0] * 5 + [3000.0] * 10, "b": 1000}
     found = _only(tmp_path, Made("bfq", rates, tenants=TWO, warmup_ms=500))
-    assert found.share_error == pytest.approx(0, abs=1e-9)
+    assert metric_value(found, "share_error") == pytest.approx(0, abs=1e-9)
     assert found.windows.count == 10
     assert found.windows.start_ns == 500_000_000
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoblk.analysis.stats import estimate, jain, t_quantile, t_two_sided, welch_p
+from isoblk.metrics.stats import estimate, jain, t_quantile, t_two_sided, welch_p
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoblk.analysis.metrics import RunMetrics, analyse, metric_value
+from isoblk.analysis.metrics import analyse
 from isoblk.campaign.collect import collect
 from isoblk.errors import RunError, UserError
 from isoblk.machine import Ran
+from isoblk.metrics.facts import RunMetrics
+from isoblk.metrics.registry import metric_value
 from isoblk.plan.plan import Plan
 from isoblk.report.figures import make_figures
 from isoblk.result.predictions import parse_predictions

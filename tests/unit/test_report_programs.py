@@ -10,10 +10,10 @@ from isoblk.analysis.claims import judge_all
 from isoblk.analysis.compare import compare
 from isoblk.analysis.metrics import Analysis, analyse
 from isoblk.cli import report as cli_report
+from isoblk.metrics.registry import split_says
 from isoblk.report import rows
 from isoblk.report.page import render
 from isoblk.result.store import read_results
-from isoblk.run.metrics import split_says
 from isoblk.run.record import Figure, ProgramReport
 from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen

@@ -10,9 +10,10 @@ from rich.console import Console
 from isoblk.analysis.metrics import analyse
 from isoblk.cli import report as cli_report
 from isoblk.errors import UserError
-from isoblk.report import rows, text
+from isoblk.report import rows
 from isoblk.report.tables import summary_table
 from isoblk.result.store import read_results, write_study
+from isoblk.run import numbers
 from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen
 from tests.unit.resultgen import Made, tenant
@@ -133,18 +134,18 @@ def test_a_directory_that_is_none_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
-        (text.count(785_432), "785 K"),
-        (text.count(999_960), "1.00 M"),
-        (text.count(0), "0"),
-        (text.count(12.34), "12.3"),
-        (text.rate(3.276e9), "3.28 GB/s"),
-        (text.rate(12), "12.0 B/s"),
-        (text.percent(0.0374), "3.7 %"),
-        (text.percent(3.44), "344 %"),
-        (text.time(81_234), "81.2 us"),
-        (text.time(999), "999 ns"),
-        (text.time(2.5e9), "2.50 s"),
-        (text.ratio(2.7182), "2.72x"),
+        (numbers.count(785_432), "785 K"),
+        (numbers.count(999_960), "1.00 M"),
+        (numbers.count(0), "0"),
+        (numbers.count(12.34), "12.3"),
+        (numbers.rate(3.276e9), "3.28 GB/s"),
+        (numbers.rate(12), "12.0 B/s"),
+        (numbers.percent(0.0374), "3.7 %"),
+        (numbers.percent(3.44), "344 %"),
+        (numbers.time(81_234), "81.2 us"),
+        (numbers.time(999), "999 ns"),
+        (numbers.time(2.5e9), "2.50 s"),
+        (numbers.ratio(2.7182), "2.72x"),
     ],
 )
 def test_numbers_read_well(shown: str, expected: str) -> None:

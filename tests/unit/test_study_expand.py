@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoblk.errors import UserError
-from isoblk.run.metrics import METRICS, split_metric
+from isoblk.metrics.registry import NAMES, split_metric
 from isoblk.run.seeds import tenant_seed
 from isoblk.run.shares import effective_shares, parent_of
 from isoblk.run.spec import Group, NullBlkDevice, PlannedRun, Tenant, VdiskDevice, Workload
@@ -512,7 +512,7 @@ def test_a_device_without_a_file_names_the_field() -> None:
         load_device("slow")
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", NAMES)
 def test_every_metric_can_be_asked_for(metric: str) -> None:
     name = metric.replace("<tenant>", "web.1")
     tenant = "web.1" if name != metric else None

@@ -17,6 +17,7 @@ from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import execute, make_job
 from isoblk.campaign.study import run_study
 from isoblk.errors import RunError, UserError
+from isoblk.metrics.registry import metric_value
 from isoblk.plan.plan import make_plan
 from isoblk.programs.blkload import parse_results
 from isoblk.report import rows
@@ -395,5 +396,5 @@ def test_a_trace_that_ended_wants_nothing_more(tmp_path: Path) -> None:
     )
     analysis = analyse(read_results(write(tmp_path / "r", [made])))
     (metrics,) = analysis.points[0].valid
-    assert metrics.share_error == pytest.approx(0, abs=1e-9)
+    assert metric_value(metrics, "share_error") == pytest.approx(0, abs=1e-9)
     assert [change.what for change in metrics.changes] == ["a stops"]

@@ -2,24 +2,13 @@
 """What a load does alone on the device, which a run beside others is compared with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
-from isoblk.analysis import latency
-from isoblk.analysis.latency import ALL
 from isoblk.analysis.load import load
+from isoblk.metrics import latency
+from isoblk.metrics.facts import Alone
+from isoblk.metrics.latency import ALL
 from isoblk.result.store import Run
-
-
-@dataclass(frozen=True)
-class Alone:
-    """A load alone. bps: bytes a second. p99: of its latency, ns. request_ns: the device's time
-    for one of its requests: between two of them, or from begin to end where that is shorter, for
-    the device need not be busy. Both None where the load has no latency (a program's)."""
-
-    bps: float
-    p99: int | None
-    request_ns: float | None
 
 
 class AloneRuns:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from isoblk.analysis.metrics import Analysis, PointView
-from isoblk.analysis.stats import Estimate, estimate
+from isoblk.metrics.stats import Estimate, estimate
 from isoblk.run.spec import SCHEDULER, label
 from isoblk.study.model import ClaimEntry
 from isoblk.study.point import applies

@@ -8,9 +8,9 @@ from statistics import fmean
 import msgspec
 
 from isoblk.analysis.load import load
-from isoblk.analysis.metrics import RUN_METRICS, Analysis, PointView
-from isoblk.analysis.stats import welch_p
-from isoblk.run.metrics import SAYS
+from isoblk.analysis.metrics import Analysis, PointView
+from isoblk.metrics.registry import METRICS, SAYS
+from isoblk.metrics.stats import welch_p
 
 FEW_TENANTS = 8  # up to so many are compared one by one
 SIGNIFICANT = 0.05
@@ -75,11 +75,13 @@ def compare(a: Analysis, b: Analysis) -> Comparison:
 
 def metrics_of(point: PointView) -> list[str]:
     """The metrics that two sets are compared in."""
-    names = [name for name in RUN_METRICS if name != "converged_ms"]  # may be infinite
+    compared = [metric for metric in METRICS.values() if metric.compared]
+    names = [metric.name for metric in compared if metric.of_run]
     tenants = point.runs[0].spec.tenants
     if len(tenants) <= FEW_TENANTS:
-        for kind in ("share", "mean_latency", "p50", "p99", "p99_9"):
-            names += [f"{kind}.{tenant.name}" for tenant in tenants]
+        for metric in compared:
+            if metric.of_tenant:
+                names += [f"{metric.base}.{tenant.name}" for tenant in tenants]
     said = [(t.name, t.says) for metrics in point.valid for t in metrics.tenants if t.says]
     names += [f"{SAYS}{name}.{figure.name}" for name, one in said for figure in one.figures]
     return list(dict.fromkeys(names))

@@ -8,59 +8,18 @@ added up.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import polars as pl
 
-from isoblk.analysis import maxmin
+from isoblk.metrics import maxmin
+from isoblk.metrics.facts import Change, Phase, Windows
 from isoblk.run.spec import HostDevice, RunSpec
 
 WINDOW_MS = 100
 CONVERGED_BELOW = 0.05  # share error, and
 CONVERGED_WINDOWS = 3  # for so many windows on end
 _MS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A stretch of the measured time without a change; ns after the barrier."""
-
-    start: int
-    end: int
-    active: frozenset[str]
-    weights: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Windows:
-    """Bytes in the windows that lie wholly inside the measured time.
-
-    start_ns: of the first window, after the barrier. width_ns: of each. moved: tenant to
-    bytes by window; every tenant of the run is there.
-    """
-
-    start_ns: int
-    width_ns: int
-    count: int
-    moved: Mapping[str, Sequence[int]]
-
-    def totals(self) -> list[int]:
-        """Bytes of all tenants by window."""
-        return [sum(column) for column in zip(*self.moved.values(), strict=True)]
-
-
-@dataclass(frozen=True)
-class Change:
-    """Something that moves the ideal, and how long the shares took to follow.
-
-    converged_ms: from the change to the start of the first whole window from which on the
-    share error stays below 5 % for 3 windows; None: not before the next change or the end.
-    """
-
-    at_ms: float
-    what: str
-    converged_ms: float | None
 
 
 def demand(spec: RunSpec, name: str, last_ms: Mapping[str, int]) -> tuple[int, int]:
@@ -154,19 +113,6 @@ def share_errors(at: Windows, ideal: Mapping[str, Sequence[float]]) -> list[floa
         )
         for k in range(at.count)
     ]
-
-
-def burst_ms(moved: Sequence[int], ideal: Sequence[float], width_ms: float) -> float:
-    """The most by which a tenant was ahead of its ideal in any stretch of windows on end, in
-    ms at its ideal rate: the largest sum of width (moved / ideal - 1); 0 if never ahead.
-
-    A window in which it has no ideal, because it wants nothing, ends a stretch.
-    """
-    most = ahead = 0.0
-    for got, fair in zip(moved, ideal, strict=True):
-        ahead = max(0.0, ahead + width_ms * (got / fair - 1)) if fair > 0 else 0.0
-        most = max(most, ahead)
-    return most
 
 
 def changes(

@@ -10,7 +10,7 @@ from isoblk.capture.backend import Backend, open_source
 from isoblk.capture.session import Captured, Wanted, alone, capture, refuse_output
 from isoblk.capture.target import find_target
 from isoblk.errors import RunError, UserError, printable
-from isoblk.report import text
+from isoblk.run import numbers
 from isoblk.run.units import parse_size
 from isoblk.trace.compact import SUFFIX
 
@@ -112,7 +112,7 @@ def _account(done: Captured) -> list[str]:
     for one in ordered[:_FEW]:
         weights = "".join(f", {file} {weight}" for file, weight in one.weights.items())
         busiest = one.processes[0].name if one.processes else ""
-        share = text.percent(one.requests / header.records)
+        share = numbers.percent(one.requests / header.records)
         lines.append(f"stream {one.stream}: {one.cgroup}, {share}, {busiest}{weights}")
     if len(ordered) > _FEW:
         lines.append(f"and {len(ordered) - _FEW} more streams")

@@ -15,8 +15,8 @@ from rich.table import Table
 from isoblk.cli.help import examples
 from isoblk.errors import UserError, printable
 from isoblk.files import new_files
-from isoblk.report import text
 from isoblk.report.tables import plain_or_rich
+from isoblk.run import numbers
 from isoblk.run.units import parse_size, parse_time
 from isoblk.trace import formats, resolve
 from isoblk.trace.compact import SUFFIX, Header
@@ -101,7 +101,7 @@ def _account(imported: Imported) -> list[str]:
     for volume in sorted(imported.volumes, key=lambda volume: volume.base)[:_FEW]:
         lines.append(
             f"volume {volume.number}: stream {volume.stream}, from byte {volume.base:,},"
-            f" {text.count(volume.size)}B, {volume.records:,} records"
+            f" {numbers.count(volume.size)}B, {volume.records:,} records"
         )
     if len(imported.volumes) > _FEW:
         lines.append(f"and {len(imported.volumes) - _FEW} more volumes")
@@ -111,7 +111,7 @@ def _account(imported: Imported) -> list[str]:
 def _written(path: Path, header: Header) -> str:
     return (
         f"{path}: {header.records:,} records, {header.span_ns / 1e9:,.3f} s,"
-        f" addresses up to {text.count(header.max_end)}B"
+        f" addresses up to {numbers.count(header.max_end)}B"
     )
 
 
@@ -169,8 +169,8 @@ def _summary(name: str, found: TraceInfo) -> Table:
     row("trace", escape(name))
     row("records", f"{found.records:,}")
     row("time", f"{found.span_ns / 1e9:,.3f} s")
-    row("rate", f"{text.count(found.iops)} requests/s", text.rate(found.bytes_a_second))
-    mix = [f"{text.percent(op.share)} {op.op}" for op in found.ops]
+    row("rate", f"{numbers.count(found.iops)} requests/s", numbers.rate(found.bytes_a_second))
+    mix = [f"{numbers.percent(op.share)} {op.op}" for op in found.ops]
     ratio = found.read_write
     row("mix", *mix, *([f"read:write {ratio:.3g}"] if ratio else []))
     if found.fua:
@@ -180,32 +180,32 @@ def _summary(name: str, found: TraceInfo) -> Table:
             common = sorted(op.sizes, key=lambda size: -size[1])[:_FEW]
             row(
                 f"{op.op} sizes",
-                f"mean {text.count(op.mean_bytes)}B",
+                f"mean {numbers.count(op.mean_bytes)}B",
                 *(f"p{percent:g} {size:,}" for percent, size in op.percentiles if percent >= 50),
                 "most common " + " ".join(f"{size:,}" for size, _ in common),
             )
-    row("addresses", f"up to {text.count(found.max_end)}B")
+    row("addresses", f"up to {numbers.count(found.max_end)}B")
     row(
         "footprint",
-        f"{text.count(found.footprint)}B in blocks of {found.block_bytes:,}",
-        f"{text.count(found.written)}B written",
+        f"{numbers.count(found.footprint)}B in blocks of {found.block_bytes:,}",
+        f"{numbers.count(found.written)}B written",
     )
     row(
         "sequential",
-        f"{text.percent(found.sequential)} of requests",
-        f"mean run {text.count(found.mean_run_bytes)}B",
+        f"{numbers.percent(found.sequential)} of requests",
+        f"mean run {numbers.count(found.mean_run_bytes)}B",
     )
-    row("hot spots", *(f"{text.percent(p)} take {text.percent(got)}" for p, got in found.hot))
+    row("hot spots", *(f"{numbers.percent(p)} take {numbers.percent(got)}" for p, got in found.hot))
     row(
         "inter-arrival",
-        f"mean {text.time(found.gap_mean_ns)}",
+        f"mean {numbers.time(found.gap_mean_ns)}",
         f"cv {found.gap_cv:.3g}",
-        *(f"p{percent:g} {text.time(ns)}" for percent, ns in found.gaps),
+        *(f"p{percent:g} {numbers.time(ns)}" for percent, ns in found.gaps),
     )
     row(
         "bursts",
         *(
-            f"{text.time(burst.window_ns)}: dispersion {burst.dispersion:.3g}, peak"
+            f"{numbers.time(burst.window_ns)}: dispersion {burst.dispersion:.3g}, peak"
             f" {burst.peak:.3g}x"
             for burst in found.bursts
         ),

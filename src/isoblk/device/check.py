@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 import msgspec
 from msgspec import UNSET
 
-from isoblk.analysis.latency import ALL, PERCENTILES, by_tenant, percentile
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.errors import RunError, UserError
+from isoblk.metrics.latency import ALL, PERCENTILES, by_tenant, percentile
 from isoblk.result.store import Run
 from isoblk.run.limits import IODEPTH, NUMJOBS, PERCENT
 from isoblk.run.seeds import tenant_seed

@@ -9,11 +9,11 @@ from pathlib import PurePosixPath
 import msgspec
 
 from isoblk.caches.base import SECTOR
+from isoblk.metrics.cached import FIGURES
 from isoblk.plan import programs
 from isoblk.plan.target import PLACED, SSD, device, of, parts
 from isoblk.programs import blkload
 from isoblk.run.extent import cached_bytes, usable_bytes
-from isoblk.run.metrics import CACHE_FIGURES
 from isoblk.run.record import CacheReport
 from isoblk.run.seeds import pass_seed
 from isoblk.run.setting import Setting, parse_read_back
@@ -220,7 +220,7 @@ def report(text: str, caching: Caching, place: Place) -> CacheReport:
     cache = of(caching)
     hits, reads = cache.hits(change)
     figures: dict[str, float] = {
-        name: float(value) for name, value in change.items() if name in CACHE_FIGURES
+        name: float(value) for name, value in change.items() if name in FIGURES
     }
     figures["read_hit_ratio"] = hits / reads if reads else 0.0
     if (bypassed := cache.bypassed(change)) is not None:

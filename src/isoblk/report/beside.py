@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from isoblk.analysis.metrics import Analysis, PointView
-from isoblk.analysis.stats import Estimate, estimate, welch_p
 from isoblk.errors import UserError
+from isoblk.metrics.stats import Estimate, estimate, welch_p
 from isoblk.report import text
 from isoblk.report.lanes import lane_rule, lane_sum
 from isoblk.report.rows import Cell, Column, Table
+from isoblk.run import numbers
 
 # Shares that differ by no more, relative to the other's, agree.
 AGREE = 0.05
@@ -107,7 +108,7 @@ def _names(a: Analysis, b: Analysis) -> tuple[str, str]:
 
 def _total(point: PointView) -> str:
     value = point.estimate("total_iops")
-    return text.count(value.mean) if value else text.NOTHING
+    return numbers.count(value.mean) if value else text.NOTHING
 
 
 def _shares(a: Analysis, b: Analysis, mine: PointView, other: PointView) -> list[Share]:
@@ -162,7 +163,7 @@ def _table(
             *(Cell(one if first else "") for one in totals[key]),
             Cell(share.who),
             *(
-                Cell(text.percent(one.mean), text.spread(one, text.percent))
+                Cell(numbers.percent(one.mean), text.spread(one, numbers.percent))
                 for one in (share.here, share.there)
             ),
             Cell(share.difference_text()),

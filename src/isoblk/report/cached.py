@@ -3,11 +3,13 @@
 
 from collections.abc import Callable
 
-from isoblk.analysis.latency import ALL
-from isoblk.analysis.metrics import Analysis, PointView, TenantMetrics
-from isoblk.analysis.stats import Estimate, estimate
+from isoblk.analysis.metrics import Analysis, PointView
+from isoblk.metrics.facts import TenantMetrics
+from isoblk.metrics.latency import ALL
+from isoblk.metrics.stats import Estimate, estimate
 from isoblk.report import text
 from isoblk.report.rows import Cell, Column, Table, cell, state, varying
+from isoblk.run import numbers
 
 CACHE = "cache"
 """The matrix key."""
@@ -68,11 +70,11 @@ def summary(analysis: Analysis) -> Table:
         cells = [
             *(Cell(point.point.get(key, "")) for key in keys),
             Cell(text.status(point)),
-            cell(of_first(point, _iops), text.count),
-            cell(of_first(point, throughput), text.rate),
-            cell(of_first(point, mean_latency), text.time),
-            cell(of_first(point, _p99), text.time),
-            cell(_hits(point), text.percent),
+            cell(of_first(point, _iops), numbers.count),
+            cell(of_first(point, throughput), numbers.rate),
+            cell(of_first(point, mean_latency), numbers.time),
+            cell(of_first(point, _p99), numbers.time),
+            cell(_hits(point), numbers.percent),
         ]
         rows.append((state(point), tuple(cells)))
     notes = (
@@ -105,7 +107,7 @@ def counters(analysis: Analysis) -> Table:
 
 def bytes_text(value: float) -> str:
     """67108864 -> "67.1 MB"."""
-    return text.figure(value, "B")
+    return numbers.figure(value, "B")
 
 
 def factor_text(value: float) -> str:

@@ -7,6 +7,7 @@ from statistics import median
 from isoblk.analysis.metrics import Analysis
 from isoblk.report import text
 from isoblk.report.rows import Cell, Column, Table
+from isoblk.run import numbers
 from isoblk.run.spec import SCHEDULER, label
 from isoblk.study.model import CompareTable
 
@@ -66,12 +67,12 @@ def errors(found: list[Bar]) -> str:
     sizes = [abs(bar.error) for bar in found if bar.error is not None]
     if not sizes:
         return "nothing to compare"
-    return f"median {text.percent(median(sizes))}, at most {text.percent(max(sizes))}"
+    return f"median {numbers.percent(median(sizes))}, at most {numbers.percent(max(sizes))}"
 
 
 def table(analysis: Analysis, compare: CompareTable) -> Table:
     """A row for each series and value along the axis."""
-    form = text.rate if compare.metric == "total_bps" else text.count
+    form = numbers.rate if compare.metric == "total_bps" else numbers.count
     found = bars(analysis)
     rows = [
         (

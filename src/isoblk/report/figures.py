@@ -14,13 +14,15 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from isoblk.analysis import latency
-from isoblk.analysis.latency import ALL
-from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, TenantMetrics
-from isoblk.analysis.stats import estimate
+from isoblk.analysis.metrics import Analysis, PointView
+from isoblk.metrics import latency
+from isoblk.metrics.facts import RunMetrics, TenantMetrics
+from isoblk.metrics.latency import ALL
+from isoblk.metrics.stats import estimate
 from isoblk.report import cached, compare, text
 from isoblk.report.beside import AGREE_TEXT, Beside, Share
 from isoblk.report.lanes import Lane, lane_rule, lane_sum
+from isoblk.run import numbers
 
 Rows = list[dict[str, Any]]
 
@@ -433,7 +435,7 @@ class _Maker:
                         "iops": _mean(point, "total_iops") / 1e3,
                         "note": ""
                         if versus is None or point.scheduler == "none"
-                        else f"{text.percent(versus.mean)} of none",
+                        else f"{numbers.percent(versus.mean)} of none",
                     }
                 )
             none = [row for row in data if row["scheduler"] == "none"]
@@ -886,7 +888,7 @@ class _Maker:
 
     def _rate_bars(self, data: Rows, how: "_Grouped") -> Callable[[Rows, bool, bool], Any]:
         for row in data:
-            row["text"] = text.rate(row["value"])
+            row["text"] = numbers.rate(row["value"])
             row["value"] /= 1e6
 
         def panel(values: Rows, left: bool, bottom: bool) -> Any:
@@ -909,7 +911,7 @@ class _Maker:
 
     def _latency_dots(self, data: Rows, how: "_Grouped") -> Callable[[Rows, bool, bool], Any]:
         for row in data:
-            row["text"] = text.time(row["value"])
+            row["text"] = numbers.time(row["value"])
             row["value"] /= 1e3
 
         def panel(values: Rows, left: bool, bottom: bool) -> Any:

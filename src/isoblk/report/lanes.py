@@ -4,7 +4,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from isoblk.analysis.metrics import Analysis, RunMetrics
+from isoblk.analysis.metrics import Analysis
+from isoblk.metrics.facts import RunMetrics
 from isoblk.report import rows
 
 

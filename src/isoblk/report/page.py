@@ -17,6 +17,7 @@ from isoblk.files import write_atomically
 from isoblk.report import cached, compare, rows, text
 from isoblk.report.beside import Beside, beside
 from isoblk.report.figures import Figure, make_figures
+from isoblk.run import numbers
 from isoblk.run.record import Knob
 from isoblk.run.spec import RunSpec
 
@@ -206,8 +207,8 @@ def _caching(spec: RunSpec) -> list[tuple[str, str]]:
     caching = spec.caching
     if caching is None:
         return []
-    size = text.figure(caching.ssd_bytes, "B")
-    of = text.figure(caching.origin_bytes, "B")
+    size = numbers.figure(caching.ssd_bytes, "B")
+    of = numbers.figure(caching.origin_bytes, "B")
     options = " ".join(f"{name}={value}" for name, value in caching.options.items())
     return [
         ("cache", f"{caching.cache}, {size} of SSD in front of {of}"),

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The tables of a report as text, before terminal or page lays them out."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
 from isoblk.analysis.claims import ClaimResult, Judged
-from isoblk.analysis.latency import ALL
-from isoblk.analysis.metrics import Analysis, PointView, RunMetrics, RunView
-from isoblk.analysis.stats import Estimate, estimate
+from isoblk.analysis.metrics import Analysis, PointView, RunView
+from isoblk.metrics.facts import RunMetrics
+from isoblk.metrics.latency import ALL
+from isoblk.metrics.registry import SAYS, fill, metric_text, split_says
+from isoblk.metrics.stats import Estimate, estimate
 from isoblk.programs.registry import PROGRAMS
 from isoblk.report import text
-from isoblk.run.metrics import CACHE, SAYS, fill, split_says
+from isoblk.run import numbers
 from isoblk.run.record import ProgramReport, ReplayTotals
 from isoblk.study.notes import notes as study_notes
 
@@ -85,12 +86,12 @@ def summary(analysis: Analysis) -> Table:
         cells = [Cell(point.point.get(key, "")) for key in analysis.keys]
         cells.append(Cell(text.status(point)))
         cells += [
-            cell(point.estimate("total_iops"), text.count),
-            cell(point.estimate("total_bps"), text.rate),
-            cell(point.estimate("total_vs_none"), text.percent),
-            cell(point.estimate("share_error"), text.percent),
-            cell(point.estimate("jain"), text.index),
-            cell(_over(point, RunMetrics.p99_worst), text.time),
+            cell(point.estimate("total_iops"), numbers.count),
+            cell(point.estimate("total_bps"), numbers.rate),
+            cell(point.estimate("total_vs_none"), numbers.percent),
+            cell(point.estimate("share_error"), numbers.percent),
+            cell(point.estimate("jain"), numbers.index),
+            cell(_over(point, RunMetrics.p99_worst), numbers.time),
             Cell(_shares(point) if one_by_one else _top_quarter(point)),
         ]
         rows.append((state(point), tuple(cells)))
@@ -109,9 +110,9 @@ def glance(analysis: Analysis) -> Table:
         valid = sum(bool(p.valid) for p in points)
         cells = [Cell(name), Cell(f"{valid} of {len(points)}")]
         for metric, form in (
-            ("total_vs_none", text.percent),
-            ("share_error", text.percent),
-            ("jain", text.index),
+            ("total_vs_none", numbers.percent),
+            ("share_error", numbers.percent),
+            ("jain", numbers.index),
         ):
             found = [e.mean for p in points if (e := p.estimate(metric)) is not None]
             cells.append(Cell(_range(found, form)))
@@ -144,13 +145,13 @@ def tenants(metrics: RunMetrics, limit: int) -> Table:
                 f"{tenant.share * 100:.2f}",
                 f"{tenant.ideal * 100:.2f}",
                 f"{tenant.weight_share * 100:.2f}",
-                text.NOTHING if error is None else text.percent(error),
-                text.count(tenant.iops),
-                text.NOTHING if tenant.slowdown is None else text.ratio(tenant.slowdown),
+                text.NOTHING if error is None else numbers.percent(error),
+                numbers.count(tenant.iops),
+                text.NOTHING if tenant.slowdown is None else numbers.ratio(tenant.slowdown),
             ]
             cells = own if first else [""] * len(own)
             cells.append(op if first is False or len(ops) != 1 else ops[0])
-            cells += [text.time(value) for value in latencies] or [text.NOTHING] * 5
+            cells += [numbers.time(value) for value in latencies] or [text.NOTHING] * 5
             rows.append(("valid", tuple(map(Cell, cells))))
     columns = (
         Column("tenant", numeric=False),
@@ -198,7 +199,7 @@ def said(analysis: Analysis) -> list[tuple[str, Table]]:
                 continue
             cells = [Cell(point.point.get(key, "")) for key in analysis.keys]
             cells += [
-                cell(point.estimate(f"{SAYS}{name}.{figure}"), partial(text.figure, unit=unit))
+                cell(point.estimate(f"{SAYS}{name}.{figure}"), partial(numbers.figure, unit=unit))
                 for figure, unit in units.items()
             ]
             rows.append((state(point), tuple(cells)))
@@ -239,8 +240,9 @@ def _replayed(replay: ReplayTotals) -> str:
     parts += [f"{count:,} {how}" for how, count in changed.items() if count]
     if (late := replay.late) and late.ios:
         parts.append(
-            f"late by {text.time(late.sum_ns / late.ios)} on average and {text.time(late.max_ns)}"
-            f" at most, {text.percent(late.above_1ms / late.ios)} by more than 1 ms"
+            f"late by {numbers.time(late.sum_ns / late.ios)} on average and"
+            f" {numbers.time(late.max_ns)} at most,"
+            f" {numbers.percent(late.above_1ms / late.ios)} by more than 1 ms"
         )
     return ", ".join(parts)
 
@@ -315,51 +317,12 @@ def _form(metric: str, analysis: Analysis) -> Callable[[float], str]:
         for report in _reports(analysis, parts[0]):
             for figure in report.figures:
                 if figure.name == parts[1]:
-                    return partial(text.figure, unit=figure.unit)
+                    return partial(numbers.figure, unit=figure.unit)
     return partial(metric_text, metric)
-
-
-def metric_text(metric: str, value: float) -> str:
-    """A metric's value with its unit."""
-    kind, _, rest = metric.partition(".")
-    if kind == CACHE:
-        return _cache_text(rest, value)
-    if kind in ("p50", "p99", "p99_9", "p99_99", "mean_latency"):
-        return text.time(value)
-    forms: dict[str, Callable[[float], str]] = {
-        "total_iops": text.count,
-        "total_bps": text.rate,
-        "iops": text.count,
-        "bps": text.rate,
-        "slowdown": text.ratio,
-        "converged_ms": _milliseconds,
-        "prediction_settled_ms": _milliseconds,
-        "burst_ms": _milliseconds,
-    }
-    return forms[kind](value) if kind in forms else f"{value:.4g}"
-
-
-def _cache_text(name: str, value: float) -> str:
-    """A figure of a cache."""
-    match name.rpartition("_")[2]:
-        case "ratio":
-            return text.percent(value)
-        case "bytes":
-            return text.figure(value, "B")
-        case "bps":
-            return text.rate(value)
-        case "factor":
-            return f"{value:.3f}"
-        case _:
-            return text.count(value)
 
 
 def _ratio(value: float) -> str:
     return f"{value:.4g} times"
-
-
-def _milliseconds(value: float) -> str:
-    return "never" if math.isinf(value) else text.time(value * 1e6)
 
 
 def tally(results: Sequence[ClaimResult]) -> str:
@@ -465,7 +428,7 @@ def _lateness(analysis: Analysis) -> list[str]:
     worst, name, where = max(late)
     if worst < IN_TIME_NS:
         return ["timed replay: every request was issued at its time"]
-    return [f"timed replay: requests are late by up to {text.time(worst)} ({name}, {where})"]
+    return [f"timed replay: requests are late by up to {numbers.time(worst)} ({name}, {where})"]
 
 
 def _limited(analysis: Analysis) -> list[str]:

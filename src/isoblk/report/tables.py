@@ -12,6 +12,7 @@ from rich.text import Text
 from isoblk.analysis.claims import ClaimResult, judge_all
 from isoblk.analysis.compare import SIGNIFICANT, Comparison, Difference
 from isoblk.analysis.metrics import Analysis, analyse
+from isoblk.metrics.registry import metric_text
 from isoblk.report import cached, rows, text
 from isoblk.result.store import ResultSet
 
@@ -140,8 +141,8 @@ def comparison(result: Comparison) -> RenderableType:
             table.add_row(
                 where if place == 0 else "",
                 escape(one.metric),
-                rows.metric_text(one.metric, one.a),
-                rows.metric_text(one.metric, one.b),
+                metric_text(one.metric, one.a),
+                metric_text(one.metric, one.b),
                 _change(one),
                 _confidence(one),
                 style="bold" if one.p is not None and one.p < SIGNIFICANT else "",

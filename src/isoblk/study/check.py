@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET
 
+from isoblk.metrics.registry import NAMES, places, split_metric
+from isoblk.metrics.shares import RATIO
 from isoblk.programs.registry import program_of
 from isoblk.run import limits
 from isoblk.run.field import Field, FieldError, suggest, within
 from isoblk.run.limits import Range
-from isoblk.run.metrics import METRICS, RATIO, places, split_metric
 from isoblk.run.spec import (
     RUNNING,
     SCHEDULER,
@@ -161,7 +162,7 @@ def _check_claim(study: Study, index: int, runs: Sequence[Sequence[str]]) -> Non
             split_metric(claim.metric, names)
         except ValueError as error:
             raise FieldError(
-                (*field, "metric"), str(error), next=suggest(claim.metric, METRICS)
+                (*field, "metric"), str(error), next=suggest(claim.metric, NAMES)
             ) from None
         _check_why(claim, field, names)
         if strangers := [name for name in claim.among if name not in names]:
@@ -217,7 +218,7 @@ def _check_why(claim: ClaimEntry, field: Field, names: Sequence[str]) -> None:
             split_metric(metric, names)
         except ValueError as error:
             raise FieldError(
-                (*field, "why"), f"{{{metric}}}: {error}", next=suggest(metric, METRICS)
+                (*field, "why"), f"{{{metric}}}: {error}", next=suggest(metric, NAMES)
             ) from None
         if of_other and not claim.than:
             raise FieldError(

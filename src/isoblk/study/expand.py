@@ -16,8 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from isoblk.metrics.registry import wants
 from isoblk.programs.registry import program_of
-from isoblk.run.metrics import LOST, SERVICE_ERROR
 from isoblk.run.shares import effective_shares
 from isoblk.run.spec import (
     RUNNING,
@@ -123,12 +123,12 @@ class _Expander:
         return self._runs_of(spec, [tenant.workload for tenant in spec.tenants])
 
     def _full_runs(self, spec: RunSpec) -> tuple[int, ...]:
-        if SERVICE_ERROR not in self._metrics:
+        if not wants(self._metrics, "full"):
             return ()
         return self._runs_of(spec, [_load_full(tenant.workload) for tenant in spec.tenants])
 
     def _bound_run(self, spec: RunSpec) -> int | None:
-        if LOST not in self._metrics:
+        if not wants(self._metrics, "bound"):
             return None
         if (depth := exact_depth(spec)) is not None:
             load = msgspec.structs.replace(spec.tenants[0].workload, iodepth=depth)

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from isoblk.metrics.registry import NAMES
 from isoblk.run import limits
 from isoblk.run.limits import Range
-from isoblk.run.metrics import METRICS
 from isoblk.schedulers import io_cost
 from isoblk.schedulers.registry import SCHEDULERS
 from isoblk.study.model import Study
@@ -101,7 +101,7 @@ _TEXTS: dict[tuple[str, str], str] = {
     ("IoLatencyTable", "target"): "The heaviest tenant's target: us, or text with us, ms or s.",
     ("ClaimEntry", "text"): "The claim in words.",
     ("ClaimEntry", "source"): "Where it is made.",
-    ("ClaimEntry", "metric"): "One of: " + ", ".join(METRICS) + ".",
+    ("ClaimEntry", "metric"): "One of: " + ", ".join(NAMES) + ".",
     ("ClaimEntry", "op"): 'How the metric compares; "~": within the tolerance.',
     ("ClaimEntry", "value"): "What the metric is compared with.",
     ("ClaimEntry", "tolerance"): 'For "~": relative to the value.',

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a cache and its two disks counted in the measured pass, and what follows from that."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from isoblk.metrics.base import MetricUnit
+
+CACHE: Final = "cache"
+# Of a disk.
+_COUNTED: Final[tuple[tuple[str, MetricUnit, str], ...]] = (
+    ("reads", "count", "reads"),
+    ("read_bytes", "B", "bytes read"),
+    ("writes", "count", "writes"),
+    ("write_bytes", "B", "bytes written"),
+)
+FIGURES: Final[Mapping[str, tuple[MetricUnit, str]]] = {
+    "read_hit_ratio": ("%", "reads that the SSD answered, by the cache's own count"),
+    "bypassed_bytes": ("B", "what it chose not to cache or had no room for, where it tells"),
+    "ssd.write_bps": ("B/s", "ssd.write_bytes over the time that the load ran"),
+    "ssd.read_factor": ("factor", "ssd.read_bytes for each byte that the tenants read or wrote"),
+    "ssd.write_factor": ("factor", "ssd.write_bytes for each byte that the tenants read or wrote"),
+    "asked.read_bytes": ("B", "what the tenants read"),
+    "asked.write_bytes": ("B", "what the tenants wrote"),
+    **{
+        f"{where}.{what}": (unit, f"{words} {of}")
+        for where, of in (
+            ("top", "of the cached device"),
+            ("origin", "of the slow disk"),
+            ("ssd", "of the SSD"),
+        )
+        for what, unit, words in _COUNTED
+    },
+}
+"""By what a claim calls it after "cache.": its unit, and what it is."""

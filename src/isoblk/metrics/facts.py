@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What metrics are made of: a run's figures, prepared by isoblk.analysis. Shares, ideals and
+windows are explained there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from isoblk.metrics.latency import ALL, Buckets, LatencyStats
+from isoblk.run.record import ProgramReport, ReplayTotals
+from isoblk.run.spec import RunSpec
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of the measured time without a change; ns after the barrier."""
+
+    start: int
+    end: int
+    active: frozenset[str]
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Bytes in the windows that lie wholly inside the measured time.
+
+    start_ns: of the first window, after the barrier. width_ns: of each. moved: tenant to
+    bytes by window; every tenant of the run is there.
+    """
+
+    start_ns: int
+    width_ns: int
+    count: int
+    moved: Mapping[str, Sequence[int]]
+
+    def totals(self) -> list[int]:
+        """Bytes of all tenants by window."""
+        return [sum(column) for column in zip(*self.moved.values(), strict=True)]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that moves the ideal, and how long the shares took to follow.
+
+    converged_ms: from the change to the start of the first whole window from which on the
+    share error stays below 5 % for 3 windows; None: not before the next change or the end.
+    """
+
+    at_ms: float
+    what: str
+    converged_ms: float | None
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A load alone. bps: bytes a second. p99: of its latency, ns. request_ns: the device's time
+    for one of its requests: between two of them, or from begin to end where that is shorter, for
+    the device need not be busy. Both None where the load has no latency (a program's)."""
+
+    bps: float
+    p99: int | None
+    request_ns: float | None
+
+
+@dataclass(frozen=True)
+class Total:
+    """What all tenants of a run moved together in the measured time. rate: the sum of what each
+    reached in bytes a second, over the time that it was measured."""
+
+    bytes: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class TenantMetrics:
+    """One tenant in one run.
+
+    share, ideal, weight_share: fractions of the run's bytes: measured; max-min fair; by weight
+    alone among those active. bps, iops: over the run's measured time; own_bps, own_iops: over the
+    time that the tenant was measured. alone: its load alone on the device, if that was run.
+    longest_other_ns: the longest request_ns of another tenant alone; None unless all are known.
+    latency: by op, and "all". replay: of a tenant with a trace. says: of one that runs a program,
+    which has no latency.
+    """
+
+    name: str
+    cgroup: str
+    weight: int
+    share: float
+    ideal: float
+    weight_share: float
+    iops: float
+    bps: float
+    own_iops: float
+    own_bps: float
+    alone: Alone | None
+    longest_other_ns: float | None
+    latency: Mapping[str, LatencyStats]
+    replay: ReplayTotals | None
+    says: ProgramReport | None
+
+    @property
+    def share_error(self) -> float | None:
+        """|share / ideal - 1|; None without an ideal: the tenant wanted nothing."""
+        return abs(self.share / self.ideal - 1) if self.ideal > 0 else None
+
+    @property
+    def slowdown(self) -> float | None:
+        """Its rate alone over its rate here, each over the time it was measured; None if it never
+        ran alone or got nothing."""
+        if self.alone is None or not self.alone.bps or not self.own_bps:
+            return None
+        return self.alone.bps / self.own_bps
+
+
+@dataclass(frozen=True)
+class RunMetrics:
+    """One run.
+
+    total: of this run. none, kyber: of the valid run under that scheduler at the same point, or
+    None. bound: its load alone with as many requests as exact shares allow, if that was run.
+    total_iops counts reads, writes and trims. caps: the most that a tenant has shown that it can
+    use, bytes a second; capped: whether the runs that the caps come from were there. whole: the
+    rate of a tenant's kind of requests alone and without end, if these were run. phases: stretches
+    without a change. windows, window_errors, window_ideal, window_by_weight: the shares over time,
+    by 100 ms. changes: those in demand and weights, with the time the shares took to follow.
+    predictions: feedbac's, PREDICTIONS_SCHEMA of isoblk.result.store; None under others. cache:
+    figures of the cache, by the names that claims have for them after "cache."; empty without one.
+    """
+
+    spec: RunSpec
+    total: Total
+    none: Total | None
+    kyber: Total | None
+    bound: Alone | None
+    total_iops: float
+    total_bps: float
+    capped: bool
+    caps: Mapping[str, float]
+    whole: Mapping[str, float]
+    tenants: tuple[TenantMetrics, ...]
+    phases: Sequence[Phase]
+    windows: Windows
+    window_errors: Sequence[float | None]
+    window_ideal: Mapping[str, Sequence[float]]
+    window_by_weight: Mapping[str, Sequence[float]]
+    changes: tuple[Change, ...]
+    predictions: "pl.DataFrame | None" = field(repr=False)
+    cache: Mapping[str, float]
+    buckets: Mapping[str, Mapping[str, Buckets]] = field(repr=False)
+
+    @cached_property
+    def by_name(self) -> dict[str, TenantMetrics]:
+        """The tenants, by name."""
+        return {tenant.name: tenant for tenant in self.tenants}
+
+    @property
+    def wanting(self) -> list[TenantMetrics]:
+        """The tenants that wanted something."""
+        return [tenant for tenant in self.tenants if tenant.weight_share > 0]
+
+    def p99_worst(self) -> int | None:
+        """The largest p99 of all tenants, all ops, in ns."""
+        return max((t.latency[ALL].p99 for t in self.tenants if ALL in t.latency), default=None)

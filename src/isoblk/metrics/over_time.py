@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How the shares moved in the course of a run."""
+
+import math
+from collections.abc import Sequence
+
+from isoblk.metrics.base import PER_TENANT, Metric
+from isoblk.metrics.facts import RunMetrics, TenantMetrics
+
+
+def burst_ms(moved: Sequence[int], ideal: Sequence[float], width_ms: float) -> float:
+    """The most by which a tenant was ahead of its ideal in any stretch of windows on end, in
+    ms at its ideal rate: the largest sum of width (moved / ideal - 1); 0 if never ahead.
+
+    A window in which it has no ideal, because it wants nothing, ends a stretch.
+    """
+    most = ahead = 0.0
+    for got, fair in zip(moved, ideal, strict=True):
+        ahead = max(0.0, ahead + width_ms * (got / fair - 1)) if fair > 0 else 0.0
+        most = max(most, ahead)
+    return most
+
+
+def _burst_ms(run: RunMetrics, tenant: TenantMetrics) -> float | None:
+    if not run.windows.count:
+        return None
+    name = tenant.name
+    return burst_ms(run.windows.moved[name], run.window_by_weight[name], run.windows.width_ns / 1e6)
+
+
+def _errors(run: RunMetrics) -> list[float]:
+    return sorted(error for error in run.window_errors if error is not None)
+
+
+def _p95(run: RunMetrics) -> float | None:
+    errors = _errors(run)
+    return errors[math.ceil(0.95 * len(errors)) - 1] if errors else None
+
+
+def _converged_ms(run: RunMetrics) -> float | None:
+    """Infinite if the shares did not follow a change; None without changes."""
+    return max(
+        (math.inf if one.converged_ms is None else one.converged_ms for one in run.changes),
+        default=None,
+    )
+
+
+METRICS = (
+    Metric(
+        "share_error_100ms",
+        "95th percentile of the share error over the run's windows",
+        "ratio",
+        "down",
+        of_run=_p95,
+        compared=True,
+    ),
+    Metric(
+        "share_error_100ms_max",
+        "the largest share error of the run's windows",
+        "ratio",
+        "down",
+        of_run=lambda run: max(_errors(run), default=None),
+        compared=True,
+    ),
+    # It may be infinite, and is not compared.
+    Metric(
+        "converged_ms",
+        "longest time that the shares took to follow a change of demand or weight, "
+        "ms; without end if they did not",
+        "ms",
+        "down",
+        of_run=_converged_ms,
+    ),
+    Metric(
+        f"burst_ms{PER_TENANT}",
+        "the most that the tenant got beyond its share by weight in any stretch "
+        "of 100 ms windows, in ms of that share",
+        "ms",
+        "down",
+        of_tenant=_burst_ms,
+    ),
+)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""All metrics, by the names that claims have for them."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from isoblk.metrics import cached, latencies, over_time, predictions, shares, totals
+from isoblk.metrics.base import PER_TENANT, Metric, Needs, show
+from isoblk.metrics.cached import CACHE
+from isoblk.metrics.facts import RunMetrics
+from isoblk.run.record import ProgramReport
+
+METRICS: Final[Mapping[str, Metric]] = {
+    metric.name: metric
+    for module in (totals, shares, over_time, predictions, latencies)
+    for metric in module.METRICS
+}
+SAYS: Final = "says."
+"""What begins the name of a figure that a tenant's program says."""
+_SAYS_METRIC = "says.<tenant>.<figure>"
+_CACHE_METRIC = f"{CACHE}.<figure>"
+NAMES: Final[Mapping[str, str]] = {
+    **{name: metric.text for name, metric in METRICS.items()},
+    _SAYS_METRIC: "what the tenant's program says itself, as in the report's "
+    "table: bytes, operations or ns",
+    _CACHE_METRIC: "of a study with an SSD: " + ", ".join(cached.FIGURES),
+}
+"""What a claim may speak of, and what it is."""
+
+
+def metric_value(metrics: RunMetrics, name: str) -> float | None:
+    """A metric of a run as a claim names it; latencies in ns.
+
+    None: the run does not have it. Raises KeyError for an unknown metric or tenant.
+    """
+    if name.startswith(SAYS):
+        parts = split_says(name, metrics.by_name)
+        if parts is None:
+            raise KeyError(name)
+        return _said(metrics.by_name[parts[0]].says, parts[1])
+    base, _, rest = name.partition(".")
+    if base == CACHE:
+        if rest not in cached.FIGURES:
+            raise KeyError(name)
+        return metrics.cache.get(rest)
+    metric = METRICS[base + PER_TENANT if rest else base]
+    if metric.of_tenant is not None:
+        return metric.of_tenant(metrics, metrics.by_name[rest])
+    assert metric.of_run is not None  # by the name, which has no tenant
+    return metric.of_run(metrics)
+
+
+def _said(report: ProgramReport | None, figure: str) -> float | None:
+    return (
+        next((one.value for one in report.figures if one.name == figure), None) if report else None
+    )
+
+
+def metric_text(name: str, value: float) -> str:
+    """A value with its unit, as people read it; but for "says.", whose units programs give."""
+    base, _, rest = name.partition(".")
+    if base == CACHE:
+        return show(value, cached.FIGURES[rest][0])
+    return METRICS[base + PER_TENANT if rest else base].show(value)
+
+
+def wants(names: Collection[str], needs: Needs) -> bool:
+    """Whether one of these metrics needs such runs of its own."""
+    return any(name in METRICS and METRICS[name].needs == needs for name in names)
+
+
+_PLACE = re.compile(r"\{(than\.)?([^{}]*)\}")
+
+
+def places(why: str) -> list[tuple[str, bool]]:
+    """The metrics that a claim's reason gives figures of, and whether they are the other run's."""
+    return [(match[2], bool(match[1])) for match in _PLACE.finditer(why)]
+
+
+def fill(why: str, value: Callable[[str, bool], str]) -> str:
+    """A claim's reason with figures. value: text of a metric, and of which run: places()."""
+    return _PLACE.sub(lambda match: value(match[2], bool(match[1])), why)
+
+
+def split_says(name: str, tenants: Collection[str]) -> tuple[str, str] | None:
+    """The tenant and the figure of "says.TENANT.FIGURE"; None if it is none of those tenants'.
+
+    Both may have dots in them: of several tenants that fit, the one with the longest name.
+    """
+    rest = name.removeprefix(SAYS)
+    fits = [one for one in tenants if rest != name and rest.startswith(f"{one}.")]
+    if not fits:
+        return None
+    tenant = max(fits, key=len)
+    return tenant, rest[len(tenant) + 1 :]
+
+
+def split_metric(name: str, tenants: Collection[str]) -> tuple[str, str | None]:
+    """A metric's name in NAMES, and the tenant it is about (None: it is about the run).
+
+    Args:
+        name: as a claim has it: "jain", "share.web".
+        tenants: names of the run's tenants.
+
+    Raises:
+        ValueError: no such metric, or no such tenant; the text is fit for a user.
+    """
+    if name in NAMES and not name.endswith(PER_TENANT):
+        return name, None
+    if name.startswith(SAYS):
+        parts = split_says(name, tenants)
+        if parts is None or not parts[1]:
+            raise ValueError(f"metric {name!r} is not says.TENANT.FIGURE of a tenant")
+        return _SAYS_METRIC, parts[0]
+    base, dot, tenant = name.partition(".")
+    if base == CACHE:
+        if tenant not in cached.FIGURES:
+            raise ValueError(f"metric {base!r} has no figure {tenant!r}")
+        return _CACHE_METRIC, None
+    if base + PER_TENANT not in METRICS:
+        raise ValueError(f"unknown metric {name!r}")
+    if not dot or tenant == PER_TENANT[1:]:
+        raise ValueError(f"metric {base!r} needs a tenant, as in {base}.NAME")
+    if tenant not in tenants:
+        raise ValueError(f"metric {name!r}: no tenant is called {tenant!r}")
+    return base + PER_TENANT, tenant

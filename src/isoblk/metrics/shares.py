@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How a run was divided among its tenants."""
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from isoblk.metrics import maxmin, stats
+from isoblk.metrics.base import PER_TENANT, Metric
+from isoblk.metrics.facts import RunMetrics
+from isoblk.metrics.totals import vs
+
+RATIO = "weight_ratio_error"
+"""The metric that a claim may restrict to some of the tenants."""
+
+
+def ratio_error(metrics: RunMetrics, among: Sequence[str]) -> float:
+    """max over some tenants of |share / plain weight share - 1|, both of what these tenants got.
+
+    Infinite if they got nothing. Raises KeyError for an unknown tenant.
+    """
+    tenants = [metrics.by_name[name] for name in among]
+    got = sum(tenant.share for tenant in tenants)
+    weights = sum(tenant.weight for tenant in tenants)
+    if not got:
+        return math.inf
+    return max(abs(one.share / got * weights / one.weight - 1) for one in tenants)
+
+
+def _weight_ratio_error(run: RunMetrics) -> float | None:
+    return max((abs(t.share / t.weight_share - 1) for t in run.wanting), default=None)
+
+
+def _share_error(run: RunMetrics) -> float | None:
+    errors = [t.share_error for t in run.tenants if t.share_error is not None]
+    return max(errors, default=None)
+
+
+def _service_error(run: RunMetrics) -> float | None:
+    """None without the runs it needs, or where demand or weights change."""
+    known = min(len(run.whole), len(run.caps))
+    if len(run.phases) != 1 or known < len(run.tenants):
+        return None
+    got = {one.name: one.bps / run.whole[one.name] for one in run.tenants}
+    total = sum(got.values())
+    if not total:
+        return None
+    (phase,) = run.phases
+    root = maxmin.tree(run.spec.tenants, run.spec.groups, phase.active, phase.weights)
+    limits = {name: cap / run.whole[name] for name, cap in run.caps.items()}
+    ideal = maxmin.shares(root, total, limits)
+    return max(abs(got[name] / total / part - 1) for name, part in ideal.items() if part > 0)
+
+
+def _jain(run: RunMetrics) -> float | None:
+    return stats.jain([t.share / t.weight_share for t in run.wanting])
+
+
+def _jain_in_group(run: RunMetrics) -> float | None:
+    return min((stats.jain(group) or 0.0 for group in _in_groups(run, 2)), default=None)
+
+
+def _least_in_group(run: RunMetrics) -> float | None:
+    return min(
+        (min(group) / median(group) for group in _in_groups(run, 3) if median(group)),
+        default=None,
+    )
+
+
+def _in_groups(run: RunMetrics, least: int) -> list[list[float]]:
+    """What tenants got / their part by weight, by cgroups that hold at least so many."""
+    groups: dict[str, list[float]] = {}
+    for one in run.wanting:
+        groups.setdefault(one.cgroup, []).append(one.share / one.weight_share)
+    return [group for group in groups.values() if len(group) >= least]
+
+
+def _lost(run: RunMetrics) -> float | None:
+    reached = vs(run, run.none)
+    if reached is None or run.none is None or run.bound is None:
+        return None if reached is None else 1 - reached
+    most = min(run.bound.bps, run.none.rate)
+    return 1 - run.total.rate / most if most else None
+
+
+METRICS = (
+    Metric(
+        f"share{PER_TENANT}",
+        "the tenant's bytes / all tenants' bytes, in the measured time",
+        "ratio",
+        "neither",
+        of_tenant=lambda run, tenant: tenant.share,
+        compared=True,
+    ),
+    Metric(
+        "share_error",
+        "max over tenants of |share / ideal - 1|; the ideal is the weighted "
+        "max-min fair share, in which nobody gets more than it reaches alone",
+        "ratio",
+        "down",
+        of_run=_share_error,
+        compared=True,
+    ),
+    Metric(
+        "service_error",
+        "share_error of service: a tenant's rate / the rate of its kind of requests "
+        "alone and without end, in place of its bytes",
+        "ratio",
+        "down",
+        of_run=_service_error,
+        needs="full",
+        compared=True,
+    ),
+    Metric(
+        RATIO,
+        "max over tenants of |share / plain weight share - 1|",
+        "ratio",
+        "down",
+        of_run=_weight_ratio_error,
+        compared=True,
+    ),
+    Metric(
+        "lost",
+        "1 - total_bps / the most that exact shares allow: that of `none` at the same study "
+        "point, or less where the tenants have too few requests",
+        "ratio",
+        "down",
+        of_run=_lost,
+        needs="bound",
+        compared=True,
+    ),
+    Metric(
+        "jain",
+        "Jain's index (sum y)^2 / (n sum y^2) over y = bytes / weight share; 1 is fair",
+        "ratio",
+        "up",
+        of_run=_jain,
+        compared=True,
+    ),
+    Metric(
+        "jain_in_group",
+        "the least of Jain's indexes of each cgroup that holds several tenants",
+        "ratio",
+        "up",
+        of_run=_jain_in_group,
+        compared=True,
+    ),
+    Metric(
+        "least_in_group",
+        "the least, over cgroups that hold three tenants or more, of what the "
+        "least of these got / their median",
+        "ratio",
+        "up",
+        of_run=_least_in_group,
+        compared=True,
+    ),
+)

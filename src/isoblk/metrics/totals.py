@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How much a run moved, and how much a tenant."""
+
+from isoblk.metrics.base import PER_TENANT, Metric
+from isoblk.metrics.facts import RunMetrics, Total
+
+
+def _total_vs_none(run: RunMetrics) -> float | None:
+    return vs(run, run.none)
+
+
+def _total_vs_best(run: RunMetrics) -> float | None:
+    return vs(run, run.none, run.kyber)
+
+
+def vs(run: RunMetrics, *others: Total | None) -> float | None:
+    """The run's bytes over those of the best of the others; None if one of them is not there."""
+    totals = [other.bytes for other in others if other is not None]
+    if len(totals) < len(others) or not max(totals):
+        return None
+    return run.total.bytes / max(totals)
+
+
+METRICS = (
+    Metric(
+        "total_iops",
+        "requests a second, all tenants",
+        "requests/s",
+        "up",
+        of_run=lambda run: run.total_iops,
+        compared=True,
+    ),
+    Metric(
+        "total_bps",
+        "bytes a second, all tenants",
+        "B/s",
+        "up",
+        of_run=lambda run: run.total_bps,
+        compared=True,
+    ),
+    Metric(
+        "total_vs_none",
+        "total_bps / total_bps of `none` at the same study point",
+        "ratio",
+        "up",
+        of_run=_total_vs_none,
+        compared=True,
+    ),
+    Metric(
+        "total_vs_best",
+        "total_bps / the larger of those of `none` and of `kyber` at the same study point",
+        "ratio",
+        "up",
+        of_run=_total_vs_best,
+        compared=True,
+    ),
+    Metric(
+        f"iops{PER_TENANT}",
+        "the tenant's requests / the time it was measured, which ends with its work",
+        "requests/s",
+        "up",
+        of_tenant=lambda run, tenant: tenant.own_iops,
+    ),
+    Metric(
+        f"bps{PER_TENANT}",
+        "the tenant's bytes / the time it was measured",
+        "B/s",
+        "up",
+        of_tenant=lambda run, tenant: tenant.own_bps,
+    ),
+    Metric(
+        f"slowdown{PER_TENANT}",
+        "the tenant's rate alone on the device / its rate in this run",
+        "times",
+        "down",
+        of_tenant=lambda run, tenant: tenant.slowdown,
+    ),
+)
