@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from isoblk.errors import RunError
+from isoblk.run.load import LOAD_OPTIONS
 from isoblk.run.record import Lateness, OpTotals, ReplayTotals
 from isoblk.run.setting import Setting
 from isoblk.run.shell import Command, To, run
@@ -20,21 +21,9 @@ RESULTS = "/sys/kernel/debug/blkload/results"
 
 _DEFAULT = Workload()
 
-# Attributes left alone at their default, which is blkload's too.
-_SELDOM = (
-    "numjobs",
-    "rate_iops",
-    "rate_process",
-    "thinktime_blocks",
-    "number_ios",
-    "offset",
-    "size",
-    "random_distribution",
-    "fsync",
-    "ioprio",
-)
-_MARKS = ("fua", "meta", "background", "relay")
-_REPLAY_SELDOM = ("number_ios", "offset", "size", "ioprio")
+# Attributes left alone at their default, which is blkload's too, and those that are a 1 or nothing.
+_SELDOM = [one for one in LOAD_OPTIONS.values() if one.option.blkload == "if set"]
+_MARKS = [one for one in LOAD_OPTIONS.values() if one.option.blkload == "mark"]
 
 
 def make(tenants: Sequence[Tenant]) -> list[Command]:
@@ -88,9 +77,7 @@ def _requests(load: Workload, run_dir: str) -> dict[str, str | int]:
     }
     if load.replay == "timed":
         values["speed"] = load.speed
-    values |= {name: getattr(load, name) for name in _REPLAY_SELDOM if _is_set(load, name)}
-    values |= {name: 1 for name in (*_MARKS, "trace_loop") if getattr(load, name)}
-    return values
+    return values | _of_options(load, but="pattern")
 
 
 def _pattern(load: Workload) -> dict[str, str | int]:
@@ -104,10 +91,9 @@ def _pattern(load: Workload) -> dict[str, str | int]:
     else:
         values["bs"] = load.bs
     values["iodepth"] = load.iodepth
-    values |= {name: getattr(load, name) for name in _SELDOM if _is_set(load, name)}
+    values |= _of_options(load, but="trace")
     if "random_distribution" in values:
         values["random_distribution"] = _as_read_back(load.random_distribution)
-    values |= {name: 1 for name in (*_MARKS, "verify") if getattr(load, name)}
     values["randseed"] = load.randseed
     return values
 
@@ -118,8 +104,17 @@ def _as_read_back(distribution: str) -> str:
     return f"{shape}:{float(argument)}"
 
 
-def _is_set(load: Workload, name: str) -> bool:
-    return bool(getattr(load, name) != getattr(_DEFAULT, name))
+def _of_options(load: Workload, but: str) -> dict[str, str | int]:
+    """What the options' records say that blkload is told. but: what the load is not."""
+    values: dict[str, str | int] = {
+        one.option.name: getattr(load, one.field)
+        for one in _SELDOM
+        if one.option.about != but and getattr(load, one.field) != getattr(_DEFAULT, one.field)
+    }
+    marks = {
+        one.option.name: 1 for one in _MARKS if one.option.about != but and getattr(load, one.field)
+    }
+    return values | marks
 
 
 def ramp_and_runtime(load: Workload, spec: RunSpec) -> tuple[int, int]:

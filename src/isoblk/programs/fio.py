@@ -15,6 +15,7 @@ import msgspec
 from isoblk.errors import RunError
 from isoblk.programs import barrier
 from isoblk.programs.blkload import TenantOutput, ramp_and_runtime
+from isoblk.run.load import LOAD_OPTIONS
 from isoblk.run.record import OpTotals
 from isoblk.run.shell import Form, Statement, fill, render, run
 from isoblk.run.spec import RunSpec, Tenant
@@ -94,8 +95,8 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
         options |= {"rate_iops": load.rate_iops, "rate_process": load.rate_process}
     if load.number_ios:
         del options["time_based"]
-    for name in ("number_ios", "offset", "size", "fsync"):
-        if value := getattr(load, name):
+    for name, one in LOAD_OPTIONS.items():
+        if one.option.fio_takes and (value := getattr(load, one.field)):
             options[name] = value
     if load.thinktime_ns:
         options |= {

@@ -4,10 +4,14 @@
 Nothing here knows how a study is written, how a machine works or how a result is drawn.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
+
+from isoblk.run import limits
+from isoblk.run.limits import Range
+from isoblk.run.options import SECONDS, SIZE, LoadOption
 
 SCHEDULER = "scheduler"
 RUNNING = "running"
@@ -223,40 +227,244 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     runtime, randseed are all that counts for a program other than blkload and fio; installed is
     empty until the run is to be made."""
 
-    program: Program = "blkload"
-    rw: RwMode = "randread"
-    rwmixread: int = 50
-    bs: int = 4096
-    bsrange: tuple[int, int] | None = None
-    bssplit: tuple[tuple[int, int], ...] | None = None
-    iodepth: int = 1
-    numjobs: int = 1
-    rate_iops: int = 0
-    rate_process: Literal["linear", "poisson"] = "linear"
-    thinktime_ns: int = 0
-    thinktime_blocks: int = 1
-    cputime_ns: int = 0
-    startdelay_ns: int = 0
-    runtime_ns: int = 0
-    number_ios: int = 0
-    offset: int = 0
-    size: int = 0
-    random_distribution: str = "random"
-    fsync: int = 0
-    fua: bool = False
-    meta: bool = False
-    background: bool = False
-    relay: bool = False
-    verify: bool = False
+    program: Annotated[
+        Program, LoadOption("The program that makes the load.", name="workload", of_programs=True)
+    ] = "blkload"
+    rw: Annotated[RwMode, LoadOption("Access pattern.", about="pattern")] = "randread"
+    rwmixread: Annotated[
+        int,
+        LoadOption(
+            "Percentage of reads of rw and randrw.", about="pattern", allowed=limits.PERCENT
+        ),
+    ] = 50
+    bs: Annotated[
+        int,
+        LoadOption("Size of a request. " + SIZE, written=int | str, read="size", about="pattern"),
+    ] = 4096
+    bsrange: Annotated[
+        tuple[int, int] | None,
+        LoadOption(
+            "LOW-HIGH: every multiple of LOW equally likely.",
+            written=str,
+            read="otherwise",
+            about="pattern",
+        ),
+    ] = None
+    bssplit: Annotated[
+        tuple[tuple[int, int], ...] | None,
+        LoadOption(
+            "SIZE/PERCENT:SIZE/PERCENT, adding up to 100.",
+            written=str,
+            read="otherwise",
+            about="pattern",
+        ),
+    ] = None
+    iodepth: Annotated[int, LoadOption("Requests in flight, a job.", allowed=limits.IODEPTH)] = 1
+    numjobs: Annotated[
+        int,
+        LoadOption(
+            "Jobs, each with its own iodepth.",
+            about="pattern",
+            blkload="if set",
+            allowed=limits.NUMJOBS,
+        ),
+    ] = 1
+    rate_iops: Annotated[
+        int,
+        LoadOption(
+            "Arrivals a second, a job; 0: the next request when one ends.",
+            about="pattern",
+            blkload="if set",
+            allowed=limits.COUNTER,
+        ),
+    ] = 0
+    rate_process: Annotated[
+        Literal["linear", "poisson"],
+        LoadOption("How arrivals are spaced.", about="pattern", blkload="if set"),
+    ] = "linear"
+    thinktime_ns: Annotated[
+        int,
+        LoadOption(
+            "Pause after thinktime_blocks requests: us, or text with a suffix.",
+            name="thinktime",
+            written=int | str,
+            read="time",
+            unit="us",
+            about="pattern",
+        ),
+    ] = 0
+    thinktime_blocks: Annotated[
+        int,
+        LoadOption(
+            "Requests between two pauses.",
+            about="pattern",
+            blkload="if set",
+            allowed=Range(1, limits.COUNTER.high),
+        ),
+    ] = 1
+    cputime_ns: Annotated[
+        int,
+        LoadOption(
+            "CPU time that issuing a request takes: ns, or text with a suffix.",
+            name="cputime",
+            written=int | str,
+            read="time",
+            unit="ns",
+            allowed=limits.CPUTIME_NS,
+            blkload_only=True,
+        ),
+    ] = 0
+    startdelay_ns: Annotated[
+        int,
+        LoadOption(
+            "Pause after the start of all tenants. " + SECONDS,
+            name="startdelay",
+            written=int | float | str,
+            read="time",
+            unit="s",
+            of_programs=True,
+        ),
+    ] = 0
+    runtime_ns: Annotated[
+        int,
+        LoadOption(
+            "How long, warm-up included; 0: to the end of the run. " + SECONDS,
+            name="runtime",
+            written=int | float | str,
+            read="time",
+            unit="s",
+            of_programs=True,
+        ),
+    ] = 0
+    number_ios: Annotated[
+        int,
+        LoadOption(
+            "Requests a job; 0: no limit.", blkload="if set", fio_takes=True, allowed=limits.COUNTER
+        ),
+    ] = 0
+    offset: Annotated[
+        int,
+        LoadOption(
+            "First byte on the device. " + SIZE,
+            written=int | str,
+            read="size",
+            blkload="if set",
+            fio_takes=True,
+        ),
+    ] = 0
+    size: Annotated[
+        int,
+        LoadOption(
+            "Bytes from offset; 0: to the end of the device. " + SIZE,
+            written=int | str,
+            read="size",
+            blkload="if set",
+            fio_takes=True,
+        ),
+    ] = 0
+    random_distribution: Annotated[
+        str, LoadOption("random, zipf:THETA or pareto:H.", about="pattern", blkload="if set")
+    ] = "random"
+    fsync: Annotated[
+        int,
+        LoadOption(
+            "Flush after every so many writes; 0: never.",
+            about="pattern",
+            blkload="if set",
+            fio_takes=True,
+            allowed=limits.COUNTER,
+        ),
+    ] = 0
+    fua: Annotated[bool, LoadOption("Every write is FUA.", blkload="mark")] = False
+    meta: Annotated[
+        bool,
+        LoadOption(
+            "Requests are of metadata, as file systems mark them (REQ_META).",
+            blkload_only=True,
+            blkload="mark",
+        ),
+    ] = False
+    background: Annotated[
+        bool,
+        LoadOption(
+            "Writes are those of writeback: nobody waits for them (no REQ_SYNC).",
+            blkload_only=True,
+            blkload="mark",
+        ),
+    ] = False
+    relay: Annotated[
+        bool,
+        LoadOption(
+            "One thread submits for all such tenants, as dm-crypt does for its users.",
+            blkload_only=True,
+            blkload="mark",
+        ),
+    ] = False
+    verify: Annotated[
+        bool,
+        LoadOption(
+            "Written blocks carry address and generation, and reads check them.",
+            about="pattern",
+            blkload="mark",
+        ),
+    ] = False
     randseed: int = 1
-    ioprio: IoPrio = "none"
-    trace: Trace | None = None
-    replay: ReplayMode = "timed"
-    speed: int = 1000
-    trace_fit: TraceFit = "wrap"
-    trace_loop: bool = False
-    options: Options = {}
-    memory: int = 0
+    ioprio: Annotated[
+        IoPrio,
+        LoadOption(
+            "I/O priority of the tenant's threads; none: that of their nice value, as be/4.",
+            blkload="if set",
+        ),
+    ] = "none"
+    trace: Annotated[
+        Trace | None,
+        LoadOption(
+            'A trace to replay: a file, or the name of a stand-in; "": none.',
+            written=str,
+            read="otherwise",
+        ),
+    ] = None
+    replay: Annotated[
+        ReplayMode,
+        LoadOption("At the recorded times, or one request when another ends.", about="trace"),
+    ] = "timed"
+    speed: Annotated[
+        int,
+        LoadOption(
+            "2: a timed replay takes half the recorded time. 0.001..1e9.",
+            written=int | float,
+            read="otherwise",
+            about="trace",
+        ),
+    ] = 1000
+    trace_fit: Annotated[
+        TraceFit,
+        LoadOption(
+            "Addresses beyond the region: modulo its size, or all of them scaled to it.",
+            about="trace",
+        ),
+    ] = "wrap"
+    trace_loop: Annotated[
+        bool, LoadOption("Begin anew after the last request.", about="trace", blkload="mark")
+    ] = False
+    options: Annotated[
+        Options,
+        LoadOption(
+            "Of a program other than blkload and fio: its own options.",
+            written=Options,
+            of_programs=True,
+            read="otherwise",
+        ),
+    ] = {}
+    memory: Annotated[
+        int,
+        LoadOption(
+            "Of such a program: memory.max of its cgroup; 0: no limit. " + SIZE,
+            written=int | str,
+            read="size",
+            of_programs=True,
+        ),
+    ] = 0
     installed: tuple[Installed, ...] = ()
 
 

@@ -3,13 +3,14 @@
 remains."""
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from isoblk.run import limits
 from isoblk.run.field import Field, FieldError, suggest, within
 from isoblk.run.limits import Range
+from isoblk.run.options import said
 from isoblk.run.setting import Setting
 from isoblk.run.spec import Scheduler, Workload
 from isoblk.run.tier import Place
@@ -43,8 +44,13 @@ class IoCostTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """[io_cost]: model "calibrated" (measured on the device first, as the kernel's
     iocost_coef_gen.py does) or the six coefficients; qos as io.cost.qos takes it."""
 
-    model: Literal["calibrated"] | dict[str, int] = "calibrated"
-    qos: dict[str, int | float | str] = {}
+    model: Annotated[
+        Literal["calibrated"] | dict[str, int],
+        said('The six coefficients of io.cost.model, or "calibrated".'),
+    ] = "calibrated"
+    qos: Annotated[
+        dict[str, int | float | str], said("As io.cost.qos: " + ", ".join(QOS) + ".")
+    ] = {}
 
 
 class IoCost(Controller):

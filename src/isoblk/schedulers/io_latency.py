@@ -2,10 +2,12 @@
 """io.latency: a target for each tenant; who misses it has the others' depth cut."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
 from isoblk.run.field import FieldError
+from isoblk.run.options import said
 from isoblk.run.spec import Scheduler
 from isoblk.run.units import TIME_HINT, parse_time
 from isoblk.schedulers.base import Asked
@@ -16,7 +18,9 @@ class IoLatencyTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """[io_latency]: the heaviest tenant's target, a number in microseconds; a lighter one's
     is longer in proportion. If tenants have a latency_target, these count, and only these."""
 
-    target: int | float | str = "100us"
+    target: Annotated[
+        int | float | str, said("The heaviest tenant's target: us, or text with us, ms or s.")
+    ] = "100us"
 
 
 class IoLatency(Limit):

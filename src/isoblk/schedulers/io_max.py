@@ -2,10 +2,12 @@
 """io.max: a cap for each tenant, its weight's share of what the disk does without a scheduler."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
 
 from isoblk.run.field import FieldError
+from isoblk.run.options import said
 from isoblk.run.setting import Setting
 from isoblk.run.spec import CgroupVersion, Scheduler
 from isoblk.schedulers.base import Asked, Measured, pairs
@@ -19,7 +21,9 @@ class IoMaxTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """[io_max]: each tenant is capped at its weight's share of the total that `none`
     reaches in the same study point, times `scale`."""
 
-    scale: float = 1.0
+    scale: Annotated[
+        float, said("Caps are the weight's share of the total under none, times this.")
+    ] = 1.0
 
 
 class IoMax(Limit):

@@ -2,10 +2,12 @@
 """An elevator that a study brings along: [schedulers.NAME]."""
 
 import re
+from typing import Annotated
 
 import msgspec
 
 from isoblk.run.field import Field, FieldError
+from isoblk.run.options import said
 from isoblk.run.spec import Elsewhere, Scheduler
 from isoblk.schedulers.base import Asked, SchedulerKind
 
@@ -24,9 +26,13 @@ class OtherTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     no weights.
     """
 
-    module: str = ""
-    elevator: str = ""
-    weight_file: str = ""
+    module: Annotated[
+        str, said("The kernel module; run --module says where it is. None: built in.")
+    ] = ""
+    elevator: Annotated[str, said("What goes to queue/scheduler; default: the table's name.")] = ""
+    weight_file: Annotated[
+        str, said('The cgroup file for weights: "io.NAME.weight"; none: no weights.')
+    ] = ""
 
 
 class Other(SchedulerKind):

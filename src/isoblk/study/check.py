@@ -13,6 +13,7 @@ from isoblk.programs.registry import program_of
 from isoblk.run import limits
 from isoblk.run.field import Field, FieldError, suggest, within
 from isoblk.run.limits import Range
+from isoblk.run.load import LOAD_OPTIONS
 from isoblk.run.spec import (
     RUNNING,
     SCHEDULER,
@@ -31,7 +32,7 @@ from isoblk.schedulers.registry import SCHEDULERS, kind_of, kinds
 from isoblk.study.check_cache import check_cache
 from isoblk.study.check_load import check_load
 from isoblk.study.filesystem import check_options
-from isoblk.study.model import ClaimEntry, CompareTable, Study, WorkloadFields
+from isoblk.study.model import ClaimEntry, CompareTable, Study
 from isoblk.study.point import (
     Point,
     Slot,
@@ -119,7 +120,7 @@ def _check_matrix(study: Study) -> None:
         if about and about not in study.matrix.get(SCHEDULER, [study.scheduler]):
             raise FieldError(field, f"no run is under {about}", next=f"add {about} to scheduler")
         name = key.removeprefix("workload.")
-        if name != key and name in WorkloadFields.__struct_fields__ and _unused(study, name):
+        if name != key and name in LOAD_OPTIONS and _unused(study, name):
             raise FieldError(
                 field,
                 f"every tenant sets its own {name}",

@@ -9,7 +9,7 @@ from isoblk.programs.base import Program
 from isoblk.programs.registry import program_of
 from isoblk.run import limits
 from isoblk.run.field import Field, FieldError
-from isoblk.run.limits import Range
+from isoblk.run.load import LOAD_OPTIONS
 from isoblk.run.options import OptionError
 from isoblk.run.spec import RUNNING, HostDevice, NullBlkDevice, RunSpec, Trace, Workload
 from isoblk.run.units import format_size, format_time
@@ -53,31 +53,31 @@ class _Load:
             self._check_times()
             self._check_program(program)
             return
-        self._in_range("iodepth", load.iodepth, limits.IODEPTH)
-        self._in_range("numjobs", load.numjobs, limits.NUMJOBS)
-        self._in_range("rwmixread", load.rwmixread, limits.PERCENT)
-        for name in ("rate_iops", "thinktime_blocks", "number_ios", "fsync"):
-            self._in_range(name, getattr(load, name), limits.COUNTER)
-        self._in_range("cputime", load.cputime_ns, limits.CPUTIME_NS)
-        if load.cputime_ns and load.program != "blkload":
-            raise self._error("cputime", "only blkload has it", 'set workload = "blkload"')
-        if load.thinktime_blocks == 0:
-            raise self._error("thinktime_blocks", "0 blocks", "allowed: 1 and more")
+        self._check_options()
         if load.trace is not None:
             self._check_trace(load.trace)
         self._check_block_sizes()
         self._check_region()
         self._check_times()
         self._check_distribution()
-        self._check_marks()
         self._check_device()
+
+    def _check_options(self) -> None:
+        """Check what the options' records say of each by itself."""
+        for name, one in LOAD_OPTIONS.items():
+            value = getattr(self._load, one.field) if one.field else None
+            if one.option.allowed is not None and value not in one.option.allowed:
+                raise self._error(
+                    name, f"{value} is out of range", f"allowed: {one.option.allowed}"
+                )
+            if not one.option.blkload_only or not value or self._load.program == "blkload":
+                continue
+            if isinstance(self._spec.device, HostDevice):
+                raise self._error(name, "the host machine has no such load", "use another machine")
+            raise self._error(name, "only blkload has it", 'set workload = "blkload"')
 
     def _error(self, name: str, cause: str, hint: str) -> FieldError:
         return FieldError(origin(self._study, self._entry, name), cause, next=hint)
-
-    def _in_range(self, name: str, value: int, allowed: Range) -> None:
-        if value not in allowed:
-            raise self._error(name, f"{value} is out of range", f"allowed: {allowed}")
 
     def _block_sizes(self) -> tuple[str, tuple[int, ...]]:
         load = self._load
@@ -226,14 +226,6 @@ class _Load:
         low, high = limits.DISTRIBUTIONS[match[1]] if match else (1.0, 0.0)
         if not match or not low <= float(match[2]) <= high:
             raise self._error("random_distribution", f"{text!r}", _DISTRIBUTION_HINT)
-
-    def _check_marks(self) -> None:
-        for name in ("meta", "background", "relay"):
-            if not getattr(self._load, name) or self._load.program == "blkload":
-                continue
-            if isinstance(self._spec.device, HostDevice):
-                raise self._error(name, "the host machine has no such load", "use another machine")
-            raise self._error(name, "only blkload has it", 'set workload = "blkload"')
 
     def _check_device(self) -> None:
         load, device = self._load, self._spec.device

@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a study is, as a user writes it: decoded from TOML. What its runs are is run/spec.py."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from isoblk.metrics.registry import NAMES
+from isoblk.run import limits
+from isoblk.run.limits import Range
+from isoblk.run.load import LOAD_OPTIONS, Described
+from isoblk.run.options import SECONDS, SIZE, said
 from isoblk.run.spec import (
     AttributeValue,
     CacheName,
     CgroupVersion,
     FilesystemType,
-    IoPrio,
     MadeOn,
     MatrixValue,
     Options,
     Placement,
     PlannedRun,
-    Program,
-    ReplayMode,
     RwMode,
     ScheduledOn,
-    TraceFit,
 )
 from isoblk.schedulers.io_cost import IoCostTable
 from isoblk.schedulers.io_latency import IoLatencyTable
@@ -32,7 +33,35 @@ DeviceTable = dict[str, AttributeValue | dict[str, AttributeValue]]
 """A device as written: its attributes, and a table of them for each part that has its own."""
 
 
-class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+def _of_load(one: Described) -> msgspec.Meta:
+    """What the schema says of an option. A range is that of the field, and counts where the option
+    is written as the field is."""
+    as_it_is = one.option.read == "as it is"
+    return said(one.option.text, one.option.allowed if as_it_is else None)
+
+
+if TYPE_CHECKING:
+
+    class _LoadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+        """To a type checker the options are of any type."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    # A field for each option that a load can have: unset unless it is written.
+    _LoadFields = msgspec.defstruct(
+        "_LoadFields",
+        [
+            (name, Annotated[one.kind | UnsetType, _of_load(one)], UNSET)
+            for name, one in LOAD_OPTIONS.items()
+        ],
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+class WorkloadFields(_LoadFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """fio's options, with fio's meanings. Unset: taken from [workload], else the default.
 
     Sizes are bytes, or text with a suffix (k, m, g: powers of 1024). Times are text with a
@@ -49,42 +78,6 @@ class WorkloadFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     page cache, may use.
     """
 
-    workload: Program | UnsetType = UNSET
-    rw: RwMode | UnsetType = UNSET
-    rwmixread: int | UnsetType = UNSET
-    bs: int | str | UnsetType = UNSET
-    bsrange: str | UnsetType = UNSET
-    bssplit: str | UnsetType = UNSET
-    iodepth: int | UnsetType = UNSET
-    numjobs: int | UnsetType = UNSET
-    rate_iops: int | UnsetType = UNSET
-    rate_process: Literal["linear", "poisson"] | UnsetType = UNSET
-    thinktime: int | str | UnsetType = UNSET
-    thinktime_blocks: int | UnsetType = UNSET
-    cputime: int | str | UnsetType = UNSET
-    startdelay: int | float | str | UnsetType = UNSET
-    runtime: int | float | str | UnsetType = UNSET
-    number_ios: int | UnsetType = UNSET
-    offset: int | str | UnsetType = UNSET
-    offset_increment: int | str | UnsetType = UNSET
-    size: int | str | UnsetType = UNSET
-    random_distribution: str | UnsetType = UNSET
-    fsync: int | UnsetType = UNSET
-    fua: bool | UnsetType = UNSET
-    meta: bool | UnsetType = UNSET
-    background: bool | UnsetType = UNSET
-    relay: bool | UnsetType = UNSET
-    ioprio: IoPrio | UnsetType = UNSET
-    verify: bool | UnsetType = UNSET
-    trace: str | UnsetType = UNSET
-    trace_stream: int | UnsetType = UNSET
-    replay: ReplayMode | UnsetType = UNSET
-    speed: int | float | UnsetType = UNSET
-    trace_fit: TraceFit | UnsetType = UNSET
-    trace_loop: bool | UnsetType = UNSET
-    options: Options | UnsetType = UNSET
-    memory: int | str | UnsetType = UNSET
-
 
 class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[[tenant]]: one tenant, or `count` of them named NAME1, NAME2, ...
@@ -99,39 +92,53 @@ class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fiel
     a process.
     """
 
-    name: str
-    count: int | UnsetType = UNSET
-    weight: int | list[int] = 100
-    latency_target: int | float | str = 0
-    cgroup: str = ""
+    name: Annotated[str, said("Name; with a count, NAME1, NAME2, ...")]
+    count: Annotated[
+        int | UnsetType, said("Makes this many tenants alike.", Range(1, limits.TENANTS_MAX))
+    ] = UNSET
+    weight: Annotated[
+        int | list[int], said("1..10000 (bfq: 1..1000), or a list repeated over the count.")
+    ] = 100
+    latency_target: Annotated[
+        int | float | str,
+        said(
+            "For isoblk, kyber-fair, feedbac and io.latency: by when"
+            " a request is to have ended; 0: none. us, or text with us, ms or s."
+        ),
+    ] = 0
+    cgroup: Annotated[str, said("Path below the root of the hierarchy; default: the name.")] = ""
 
 
 class GroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[[group]]: an inner cgroup that holds tenants' cgroups. Those not named weigh 100."""
 
-    path: str
-    weight: int = 100
+    path: Annotated[str, said("Path of a cgroup that holds tenants' cgroups.")]
+    weight: Annotated[int, said("1..10000 (bfq: 1..1000).", limits.WEIGHT)] = 100
 
 
 class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[[event]]: something changes while the load runs, `at` after the barrier: a tenant's
     weight (tenant and weight), or attributes of a vdisk (device) that may then be changed."""
 
-    at: int | float | str
-    tenant: str | UnsetType = UNSET
-    weight: int | UnsetType = UNSET
-    device: DeviceTable = {}
+    at: Annotated[int | float | str, said("When, after the start of all tenants. " + SECONDS)]
+    tenant: Annotated[str | UnsetType, said("The tenant's name.")] = UNSET
+    weight: Annotated[
+        int | UnsetType, said("The new weight, 1..10000 (bfq: 1..1000).", limits.WEIGHT)
+    ] = UNSET
+    device: Annotated[
+        DeviceTable, said("Attributes of a vdisk: servers, read_ns, flash.program_ns, ...")
+    ] = {}
 
 
 class FilesystemTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[filesystem]: made on a partition of the device, for the tenants whose programs work on
     files. mkfs: further arguments of mkfs.TYPE. mount: options, as of mount -o."""
 
-    type: FilesystemType = "ext4"
-    offset: int | str = 0
-    size: int | str = 0
-    mkfs: list[str] = []
-    mount: str = ""
+    type: Annotated[FilesystemType, said("What mkfs makes.")] = "ext4"
+    offset: Annotated[int | str, said("First byte on the device. " + SIZE)] = 0
+    size: Annotated[int | str, said("Bytes from offset; 0: to the end of the device. " + SIZE)] = 0
+    mkfs: Annotated[list[str], said("Further arguments of mkfs.")] = []
+    mount: Annotated[str, said("Options of mount -o.")] = ""
 
 
 class CachingTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -149,14 +156,18 @@ class CachingTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     scheduler_on: which disk's queue has the scheduler; the other has none.
     """
 
-    origin: int | str = 0
-    ssd: int | str = 0
-    files: MadeOn = "origin"
-    passes: int = 1
-    placement: Placement = "contiguous"
-    working_set: int | str = 0
-    piece: int | str = "2m"
-    scheduler_on: ScheduledOn = "origin"
+    origin: Annotated[int | str, said("How much of the device is used; 0: all. " + SIZE)] = 0
+    ssd: Annotated[int | str, said("How much of the SSD is used; 0: all. " + SIZE)] = 0
+    files: Annotated[MadeOn, said("Made before the SSD is there, or by way of the cache.")] = (
+        "origin"
+    )
+    passes: Annotated[int, said("How often the load runs; the last pass is measured.")] = 1
+    placement: Annotated[Placement, said("Where the tenants' data lie on the cached device.")] = (
+        "contiguous"
+    )
+    working_set: Annotated[int | str, said("Scattered: how much of it they have. " + SIZE)] = 0
+    piece: Annotated[int | str, said("Scattered: size of a piece. " + SIZE)] = "2m"
+    scheduler_on: Annotated[ScheduledOn, said("Whose queue has the scheduler.")] = "origin"
 
 
 class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -166,12 +177,18 @@ class RunTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Repeat r has seed + r.
     """
 
-    warmup: int | float | str = 0
-    runtime: int | float | str = 1
-    window: str | int | float = "100ms"
-    repeats: int = 1
-    seed: int = 1
-    cgroup: CgroupVersion = "v2"
+    warmup: Annotated[int | float | str, said("Time before the measured time. " + SECONDS)] = 0
+    runtime: Annotated[int | float | str, said("The measured time. " + SECONDS)] = 1
+    window: Annotated[
+        str | int | float, said("Width of the time series' windows, in ms, or text with ms or s.")
+    ] = "100ms"
+    repeats: Annotated[
+        int, said("How often each point is run, each time with another seed.", limits.REPEATS)
+    ] = 1
+    seed: Annotated[int, said("Seed of the first repeat; repeat r has seed + r.", limits.SEED)] = 1
+    cgroup: Annotated[
+        CgroupVersion, said("Version of cgroups; io.cost, io.max and io.latency need v2.")
+    ] = "v2"
 
 
 class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -186,16 +203,25 @@ class ClaimEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     op: "<", "<=", ">", ">=", or "~" (within `tolerance`, relative).
     """
 
-    text: str
-    source: str
-    metric: str
-    op: Literal["<", "<=", ">", ">=", "~"]
-    value: float
-    tolerance: float = 0.0
-    where: dict[str, MatrixValue] = {}
-    than: dict[str, MatrixValue] = {}
-    among: list[str] = []
-    why: str = ""
+    text: Annotated[str, said("The claim in words.")]
+    source: Annotated[str, said("Where it is made.")]
+    metric: Annotated[str, said("One of: " + ", ".join(NAMES) + ".")]
+    op: Annotated[
+        Literal["<", "<=", ">", ">=", "~"],
+        said('How the metric compares; "~": within the tolerance.'),
+    ]
+    value: Annotated[float, said("What the metric is compared with.")]
+    tolerance: Annotated[float, said('For "~": relative to the value.')] = 0.0
+    where: Annotated[
+        dict[str, MatrixValue], said("Matrix key to value: the runs the claim is about.")
+    ] = {}
+    than: Annotated[
+        dict[str, MatrixValue], said("Matrix key to value: the metric is a ratio to that run's.")
+    ] = {}
+    among: Annotated[list[str], said("For weight_ratio_error: the tenants it is about.")] = []
+    why: Annotated[
+        str, said("Explains the verdict; {METRIC}, {than.METRIC}: the runs' own figures.")
+    ] = ""
 
 
 class CompareSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -204,9 +230,11 @@ class CompareSeries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     where: matrix key to value: the runs they belong to.
     """
 
-    text: str
-    where: dict[str, MatrixValue] = {}
-    values: list[float]
+    text: Annotated[str, said("What is above its panel.")]
+    where: Annotated[
+        dict[str, MatrixValue], said("Matrix key to value: the runs it belongs to.")
+    ] = {}
+    values: Annotated[list[float], said("One for each value of x; 0: the source has none.")]
 
 
 class CompareTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -215,12 +243,12 @@ class CompareTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     x: the matrix key whose values stand along the axis. scale: of a value, in the metric's unit.
     """
 
-    title: str
-    source: str
-    metric: Literal["total_bps", "total_iops"]
-    x: str
-    scale: float = 1.0
-    series: list[CompareSeries]
+    title: Annotated[str, said("Of the figures.")]
+    source: Annotated[str, said("Whose figures they are, in a word.")]
+    metric: Annotated[Literal["total_bps", "total_iops"], said("What they are.")]
+    x: Annotated[str, said("The matrix key whose values stand along the axis.")]
+    scale: Annotated[float, said("What one of the source's units is in the metric's.")] = 1.0
+    series: Annotated[list[CompareSeries], said("The figures.")]
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -236,31 +264,66 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     scale: what sizes written as "8g/scale" are divided by.
     """
 
-    name: str
-    title: str = ""
-    description: str = ""
-    scheduler: str = "none"
-    device: str | DeviceTable
-    scale: int = 1
-    cache: CacheName = "none"
-    ssd: str | DeviceTable | None = None
-    caching: CachingTable = CachingTable()
-    caches: dict[str, Options] = {}
-    run: RunTable = RunTable()
-    workload: WorkloadFields = WorkloadFields()
-    filesystem: FilesystemTable | None = None
-    tenant: list[TenantEntry]
-    group: list[GroupEntry] = []
-    event: list[EventEntry] = []
-    queue: dict[str, int | str] = {}
-    iosched: dict[str, dict[str, int | str]] = {}
-    schedulers: dict[str, OtherTable] = {}
-    io_cost: IoCostTable = IoCostTable()
-    io_max: IoMaxTable = IoMaxTable()
-    io_latency: IoLatencyTable = IoLatencyTable()
-    matrix: dict[str, list[MatrixValue]] = {}
-    claim: list[ClaimEntry] = []
-    compare: CompareTable | None = None
+    name: Annotated[str, said("Name of the study and of its result directory.")]
+    title: Annotated[str, said("One line, the title of the report.")] = ""
+    description: Annotated[
+        str, said("What is asked, and why with this device and these loads.")
+    ] = ""
+    scheduler: Annotated[str, said("Scheduler, or controller on top of none.")] = "none"
+    device: Annotated[
+        str | DeviceTable, said("A preset, or a table with preset and/or driver and attributes.")
+    ]
+    scale: Annotated[int, said('Sizes and counts written as "8g/scale" are divided by this.')] = 1
+    cache: Annotated[CacheName, said("What puts the SSD in front of the device.")] = "none"
+    ssd: Annotated[
+        str | DeviceTable | None,
+        said("The SSD: a preset, or a table with preset and/or driver and attributes."),
+    ] = None
+    caching: Annotated[CachingTable, said("How the SSD is used, whatever the cache.")] = (
+        CachingTable()
+    )
+    caches: Annotated[dict[str, Options], said("By cache, its own options.")] = {}
+    run: Annotated[RunTable, said("How long, how often, on which version of cgroups.")] = RunTable()
+    workload: Annotated[WorkloadFields, said("Options of all tenants that do not set them.")] = (
+        WorkloadFields()
+    )
+    filesystem: Annotated[
+        FilesystemTable | None,
+        said("For tenants whose programs work on files: a partition of the device."),
+    ] = None
+    tenant: Annotated[list[TenantEntry], said("The cgroups under test and their loads.")]
+    group: Annotated[
+        list[GroupEntry], said("Weights of inner cgroups; those not named weigh 100.")
+    ] = []
+    event: Annotated[
+        list[EventEntry],
+        said("Changes of a tenant's weight, or of the device, while the load runs."),
+    ] = []
+    queue: Annotated[dict[str, int | str], said("Files below /sys/block/DISK/queue to write.")] = {}
+    iosched: Annotated[
+        dict[str, dict[str, int | str]], said("By scheduler, files below queue/iosched to write.")
+    ] = {}
+    schedulers: Annotated[
+        dict[str, OtherTable], said("Elevators of others, by the names that the study calls them.")
+    ] = {}
+    io_cost: Annotated[
+        IoCostTable, said("For scheduler io.cost: the device's model and the qos.")
+    ] = IoCostTable()
+    io_max: Annotated[IoMaxTable, said("For scheduler io.max: how the caps are made.")] = (
+        IoMaxTable()
+    )
+    io_latency: Annotated[IoLatencyTable, said("For scheduler io.latency: the target.")] = (
+        IoLatencyTable()
+    )
+    matrix: Annotated[
+        dict[str, list[MatrixValue]],
+        said("Dotted field to list of values; the runs are the product."),
+    ] = {}
+    claim: Annotated[list[ClaimEntry], said("What the results are held against.")] = []
+    compare: Annotated[
+        CompareTable | None,
+        said("A source's own figures, for the report to draw beside the runs'."),
+    ] = None
 
 
 ExpectMetric = Literal["iops", "bps", "lat_mean_ns", "lat_p50_ns", "lat_p99_ns"]

@@ -14,6 +14,7 @@ from isoblk.errors import UserError
 from isoblk.run import limits
 from isoblk.run.extent import usable_bytes
 from isoblk.run.field import Field, FieldError, suggest
+from isoblk.run.load import LOAD_OPTIONS
 from isoblk.run.seeds import pass_seed, tenant_seed
 from isoblk.run.shares import effective_shares, parent_of
 from isoblk.run.spec import (
@@ -45,7 +46,6 @@ from isoblk.study.model import (
     RunTable,
     Study,
     TenantEntry,
-    WorkloadFields,
 )
 from isoblk.study.presets import hardware_tags, load_change, load_device
 from isoblk.study.traces import find_trace
@@ -58,25 +58,17 @@ _TARGET = "latency_target"
 
 _BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
 # What a trace says itself, and what only a trace has.
-_OF_A_PATTERN = (
-    *("rw", "rwmixread", *_BLOCK_FIELDS, "numjobs", "rate_iops", "rate_process", "thinktime"),
-    *("thinktime_blocks", "random_distribution", "fsync", "verify"),
+_OF_A_PATTERN, _OF_A_TRACE = (
+    tuple(name for name, one in LOAD_OPTIONS.items() if one.option.about == about)
+    for about in ("pattern", "trace")
 )
-_OF_A_TRACE = ("trace_stream", "replay", "speed", "trace_fit", "trace_loop")
 # More than a disk has tags: what a trace has under way at one time is its own affair.
 _REPLAY_IODEPTH = 1024
-_SIZES = frozenset({"bs", "offset", "offset_increment", "size", "memory"})
 _OF_A_RUNNING = frozenset({"workload"})
 # Beside tenants that are running, the cgroup that all others are in.
 _OWN_GROUP = "isoblk"
 # What there is of a program that has its own options.
-_OF_A_PROGRAM = frozenset({"workload", "startdelay", "runtime", "memory", OPTIONS})
-_TIMES = {
-    "thinktime": "us",
-    "cputime": "ns",
-    "startdelay": "s",
-    "runtime": "s",
-}  # unit of a plain number
+_OF_A_PROGRAM = frozenset(name for name, one in LOAD_OPTIONS.items() if one.option.of_programs)
 _NO_GROUP_WEIGHT = 100  # the kernel's default
 _PLAIN_KEYS = (
     *(SCHEDULER, "device", "cache", "ssd"),
@@ -188,7 +180,7 @@ def _targets(study: Study, key: str) -> list[Field]:  # noqa: PLR0912
     elif head == "workload":
         name, dot, option = rest.partition(".")
         if name != OPTIONS or not dot:
-            name, option = _known(key, rest, WorkloadFields.__struct_fields__), ""
+            name, option = _known(key, rest, LOAD_OPTIONS), ""
         fields = [(head, name, option) if option else (head, name)]
     elif head == "filesystem":
         fields = [(head, _known(key, rest, FilesystemTable.__struct_fields__))]
@@ -438,9 +430,9 @@ def _workload(study: Study, entry: int) -> Workload:
     options = _program_options(study, entry)
     if options is not None:
         known = _OF_A_RUNNING if program_name(study, entry) == RUNNING else _OF_A_PROGRAM
-        unused = [name for name in WorkloadFields.__struct_fields__ if name not in known]
+        unused = [name for name in LOAD_OPTIONS if name not in known]
         values[OPTIONS] = options
-    for name in WorkloadFields.__struct_fields__:
+    for name in LOAD_OPTIONS:
         if name in unused or name == OPTIONS:
             continue
         value = getattr(own, name)
@@ -449,14 +441,17 @@ def _workload(study: Study, entry: int) -> Workload:
         if value is UNSET:
             continue
         field = origin(study, entry, name)
-        if name in _SIZES:
-            values[name] = _size(field, value)
-        elif name in _TIMES:
-            values[f"{name}_ns"] = _time(field, value, _TIMES[name])
+        described = LOAD_OPTIONS[name]
+        # What only says how another option is read goes by its own name.
+        kept = described.field or name
+        if described.option.read == "size":
+            values[kept] = _size(field, value)
+        elif described.option.read == "time":
+            values[kept] = _time(field, value, described.option.unit)
         elif name in _READERS:
-            values[name] = _READERS[name](field, value)
+            values[kept] = _READERS[name](field, value)
         else:
-            values["program" if name == "workload" else name] = value
+            values[kept] = value
     block = [name for name in _BLOCK_FIELDS if name in values]
     if len(block) > 1:
         raise FieldError(
@@ -485,7 +480,7 @@ def _program_options(study: Study, entry: int) -> Options | None:
     program = program_name(study, entry)
     fields = program in ("blkload", "fio")
     allowed = _OF_A_RUNNING if program == RUNNING else _OF_A_PROGRAM
-    for name in WorkloadFields.__struct_fields__:
+    for name in LOAD_OPTIONS:
         foreign = name in (OPTIONS, "memory") if fields else name not in allowed
         if foreign and getattr(own, name) is not UNSET:
             raise FieldError(

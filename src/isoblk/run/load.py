@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The options that a load can have, collected from where they are described: Workload's fields."""
+
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from isoblk.run import options
+from isoblk.run.options import LoadOption
+from isoblk.run.spec import Workload
+
+
+@dataclass(frozen=True)
+class Described:
+    """An option of a load and the field that holds it.
+
+    Attributes:
+        field: of Workload; "" if the option only says how another one is read.
+        kind: its type in a study.
+        option: what is known of it.
+    """
+
+    field: str
+    kind: Any
+    option: LoadOption
+
+
+# What says how another option is read: after which one it stands, and what it is.
+_BESIDE: Final[Mapping[str, tuple[str, Any, LoadOption]]] = {
+    "offset": (
+        "offset_increment",
+        int | str,
+        LoadOption(
+            "Of `count` tenants each begins so far behind the one before. " + options.SIZE,
+            read="size",
+        ),
+    ),
+    "trace": (
+        "trace_stream",
+        int,
+        LoadOption(
+            "Of the trace, only the requests of that stream (volume, cgroup).", about="trace"
+        ),
+    ),
+}
+
+
+def _collect() -> dict[str, Described]:
+    found: dict[str, Described] = {}
+    for field, hint in typing.get_type_hints(Workload, include_extras=True).items():
+        for option in getattr(hint, "__metadata__", ()):
+            if not isinstance(option, LoadOption):
+                continue
+            name = option.name or field
+            kind = option.written or typing.get_args(hint)[0]
+            found[name] = Described(field, kind, replace(option, name=name))
+            if name in _BESIDE:
+                other, of_other, described = _BESIDE[name]
+                found[other] = Described("", of_other, replace(described, name=other))
+    return found
+
+
+LOAD_OPTIONS: Final[Mapping[str, Described]] = _collect()
+"""By the name that a study has for it."""
