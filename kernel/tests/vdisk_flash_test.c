@@ -17,6 +17,11 @@
 #include "../vdisk/ftl.c"
 #undef pr_fmt
 #include "../vdisk/flash.c"
+#include "../vdisk/flash_buffer.c"
+#include "../vdisk/flash_die.c"
+#include "../vdisk/flash_end.c"
+#include "../vdisk/flash_host.c"
+#include "../vdisk/flash_tree.c"
 
 #define READ_NS		50000
 #define PROGRAM_NS	500000

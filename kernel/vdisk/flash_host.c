@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The way of commands into the model "flash": through the controller, and from
+ * there to the dies (reads), over the link to the buffer (writes), or nowhere.
+ */
+#include <linux/limits.h>
+#include <linux/math.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+
+#include "flash_buffer.h"
+#include "flash_die.h"
+#include "flash_host.h"
+#include "flash_model.h"
+#include "flash_tree.h"
+#include "ftl.h"
+#include "link.h"
+#include "model.h"
+#include "random.h"
+
+/* Units that cross the write link at once: what a die may have earlier. */
+#define FLASH_CHUNK		32
+
+/* A command comes to the controller. */
+void flash_arrive(struct flash *flash, struct vdisk_cmd *cmd, u64 now)
+{
+	struct flash_controller *controller = &flash->controller;
+	struct flash_load *load = &flash->load;
+	u64 at = max(now, controller->free_ns);
+
+	cmd->seq = controller->seq++;
+	load->held++;
+	if (++load->waiting > load->waiting_max)
+		load->waiting_max = load->waiting;
+	at += vdisk_jitter(flash->p.cmd_ns, flash->set.jitter, controller->seed,
+			   cmd->seq);
+	controller->free_ns = at;
+	flash_queue(flash, &controller->queue, FLASH_CONTROLLER, cmd, at);
+}
+
+/*
+ * Issue units of the first read to their dies, as long as there are slots.
+ * Return false if it must wait for one.
+ */
+static bool issue(struct flash *flash, u64 at)
+{
+	struct vdisk_cmd *cmd = flash->host.reads.head;
+	u32 dies = flash->dies.nr;
+	u32 unit = cmd->flash.unit;
+
+	while (cmd->flash.units) {
+		u32 nr = unit % dies;
+
+		if (flash_find(&flash->buffer, unit) != FLASH_NIL) {
+			flash->host.hits++;
+		} else if (ftl_lookup(flash->ftl, nr, unit / dies) !=
+			   FTL_NONE) {
+			if (!flash_die_read(&flash->dies, cmd, nr, unit / dies))
+				break;
+			cmd->flash.left++;
+		}
+		unit++;
+		cmd->flash.units--;
+	}
+	cmd->flash.unit = unit;
+	if (cmd->flash.units)
+		return false;
+
+	vdisk_list_pop(&flash->host.reads);
+	flash->load.waiting--;
+	if (!cmd->flash.left)
+		flash_read_ready(flash, cmd, at);
+	return true;
+}
+
+/* Return how many bytes of a command some of its units cover. */
+static u64 bytes_of(const struct vdisk_cmd *cmd, u32 unit, u32 units)
+{
+	u64 begin = (u64)unit << FTL_UNIT_SHIFT;
+	u64 end = begin + ((u64)units << FTL_UNIT_SHIFT);
+
+	return min(end, cmd->pos + cmd->bytes) - max(begin, cmd->pos);
+}
+
+/* Send as much of the first write as there is room for over the link. */
+static void cross(struct flash *flash, u64 at)
+{
+	struct flash_host *host = &flash->host;
+	struct vdisk_cmd *cmd = host->writes.head;
+	u32 units;
+
+	units = min3(cmd->flash.units, flash->buffer.room, (u32)FLASH_CHUNK);
+	if (!units) {
+		host->stalls += !host->stalled;
+		host->stalled = true;
+		return;
+	}
+	host->stalled = false;
+	if (!cmd->flash.started) {
+		cmd->flash.started = true;
+		flash->load.waiting--;
+	}
+	host->crossing = units;
+	flash->buffer.room -= units;
+	at = vdisk_link_carry(&host->link, flash->set.bps[VDISK_WRITE], at,
+			      bytes_of(cmd, cmd->flash.unit, units));
+	flash_tree_set(&flash->tree, flash_leaf(flash, FLASH_LINK), at);
+}
+
+/* Put what was on the link into the buffer. */
+void flash_crossed(struct flash *flash, u64 at)
+{
+	struct flash_host *host = &flash->host;
+	struct vdisk_cmd *cmd = host->writes.head;
+	bool fua = cmd->fua && flash->set.write_cache;
+
+	flash_tree_set(&flash->tree, flash_leaf(flash, FLASH_LINK),
+		       VDISK_NEVER);
+	for (; host->crossing; host->crossing--) {
+		u32 unit = cmd->flash.unit++;
+		u32 nr = unit % flash->dies.nr;
+
+		cmd->flash.units--;
+		if (fua)
+			cmd->flash.left++;
+		flash_put(flash, unit, fua ? cmd : NULL);
+		if (fua)
+			flash_press(flash, nr);
+		else
+			flash_kick(&flash->dies, nr);
+	}
+	if (cmd->flash.units)
+		return;
+	vdisk_list_pop(&host->writes);
+	if (!cmd->flash.left)
+		flash_end_soon(flash, cmd, at);
+}
+
+/*
+ * A write waits for room. A buffer smaller than a row for every die may hold
+ * nothing but parts of rows: then the longest part is written.
+ */
+static void unblock(struct flash *flash)
+{
+	const struct flash_dies *dies = &flash->dies;
+	u32 nr, longest = 0;
+
+	if (dies->programming)
+		return;
+	for (nr = 0; nr < dies->nr; nr++) {
+		const struct flash_dirty *dirty = &dies->die[nr].dirty;
+
+		if (dirty->urgent || dirty->count >= dies->row)
+			return;
+		if (dirty->count > dies->die[longest].dirty.count)
+			longest = nr;
+	}
+	flash_press(flash, longest);
+}
+
+/* Send on what waits for slots or for room, as far as there are any. */
+void flash_send(struct flash *flash, u64 at)
+{
+	struct flash_host *host = &flash->host;
+
+	while (host->reads.head && issue(flash, at))
+		;
+	if (!host->writes.head || host->crossing)
+		return;
+	cross(flash, at);
+	if (!host->crossing && !flash->dies.nr_kicked)
+		unblock(flash);
+}
+
+/* Make the map and the buffer forget the whole units of a trim. */
+static void trim(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
+{
+	u32 unit = DIV_ROUND_UP_ULL(cmd->pos, FTL_UNIT_BYTES);
+	u32 end = (cmd->pos + cmd->bytes) >> FTL_UNIT_SHIFT;
+
+	for (; unit < end; unit++) {
+		if (flash->buffer.room < flash->buffer.nr)
+			flash_drop(flash, unit, at);
+		ftl_trim(flash->ftl, unit % flash->dies.nr,
+			 unit / flash->dies.nr);
+	}
+	flash_end_soon(flash, cmd, at);
+}
+
+/* The controller has taken a command. */
+void flash_take(struct flash *flash, u64 at)
+{
+	struct vdisk_cmd *cmd = flash_dequeue(flash, &flash->controller.queue,
+					      FLASH_CONTROLLER);
+	struct flash_load *load = &flash->load;
+
+	load->active++;
+	load->idle = false;
+	cmd->flash.left = 0;
+	cmd->flash.started = false;
+	cmd->flash.unit = cmd->pos >> FTL_UNIT_SHIFT;
+	cmd->flash.units = ((cmd->pos + cmd->bytes + FTL_UNIT_BYTES - 1) >>
+			    FTL_UNIT_SHIFT) - cmd->flash.unit;
+	switch (cmd->op) {
+	case VDISK_READ:
+		vdisk_list_add(&flash->host.reads, cmd);
+		break;
+	case VDISK_WRITE:
+		vdisk_list_add(&flash->host.writes, cmd);
+		break;
+	case VDISK_TRIM:
+		load->waiting--;
+		trim(flash, cmd, at);
+		break;
+	default:
+		load->waiting--;
+		if (flash->set.write_cache)
+			flash_flush(flash, cmd, at);
+		else
+			flash_end_soon(flash, cmd, at);
+		break;
+	}
+}
+
+/* Make use of the time, if nothing has been asked for long. */
+void flash_idle(struct flash *flash, u64 at)
+{
+	u32 timer = flash_leaf(flash, FLASH_IDLE_TIMER);
+	struct flash_load *load = &flash->load;
+	u32 nr;
+
+	if (load->active) {
+		flash_tree_set(&flash->tree, timer, VDISK_NEVER);
+		return;
+	}
+	if (at < load->idle_since + FLASH_IDLE_NS) {
+		flash_tree_set(&flash->tree, timer,
+			       load->idle_since + FLASH_IDLE_NS);
+		return;
+	}
+	flash_tree_set(&flash->tree, timer, VDISK_NEVER);
+	load->idle = true;
+	for (nr = 0; nr < flash->dies.nr; nr++) {
+		if (flash->set.write_cache)
+			flash_press(flash, nr);
+		flash_kick(&flash->dies, nr);
+	}
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The commands in a flash disk: their way from the host to the dies and the
+ * buffer (flash_host.c), and back (flash_end.c).
+ *
+ * Not locked: the device's lock covers it.
+ */
+#ifndef ISOBLK_VDISK_FLASH_HOST_H
+#define ISOBLK_VDISK_FLASH_HOST_H
+
+#include <linux/types.h>
+
+#include "flash_tree.h"
+#include "link.h"
+#include "model.h"
+
+struct flash;
+
+/* The controller: it takes one command after the other. */
+struct flash_controller {
+	struct vdisk_list queue; /* commands not yet taken, each with its time */
+	u64 free_ns;		/* time at which it has taken all of them */
+	u64 seq;		/* commands ever submitted */
+	u64 seed;		/* seed of the jitter of its time; constant */
+};
+
+/* The commands that are to be sent to the dies and to the buffer. */
+struct flash_host {
+	struct vdisk_list reads; /* reads with units still to be issued */
+	struct vdisk_list writes; /* writes with units still to cross the link */
+	struct vdisk_link link;	/* link from the host */
+	u32 crossing;		/* units on @link now */
+	bool stalled;		/* whether the first write has found no room */
+	u64 stalls;		/* times that this happened */
+	u64 hits;		/* units read from the buffer */
+};
+
+/* The commands whose end is known, and how far they were reported. */
+struct flash_ends {
+	struct vdisk_list reading; /* reads on @link, each with its end */
+	struct vdisk_link link;	/* link to the host */
+	struct vdisk_list others; /* other commands, each with its end */
+	struct vdisk_cmd **instant; /* first command on done that ended at @at_ns */
+	u64 at_ns;		/* time at which the last command ended */
+	u64 seq;		/* position of that command, in the order of submission */
+};
+
+/* How many commands the disk has, and whether it has had none for long. */
+struct flash_load {
+	u32 held;		/* commands submitted and not ended */
+	u32 waiting;		/* those that wait for controller, slots or room */
+	u32 waiting_max;	/* most that ever waited */
+	u32 active;		/* commands taken by the controller, not ended */
+	u64 idle_since;		/* time at which @active became 0, ns */
+	bool idle;		/* whether nothing was asked for FLASH_IDLE_NS */
+};
+
+/* flash_host.c */
+void flash_arrive(struct flash *flash, struct vdisk_cmd *cmd, u64 now);
+void flash_take(struct flash *flash, u64 at);
+void flash_crossed(struct flash *flash, u64 at);
+void flash_send(struct flash *flash, u64 at);
+void flash_idle(struct flash *flash, u64 at);
+
+/* flash_end.c */
+void flash_queue(struct flash *flash, struct vdisk_list *list,
+		 enum flash_leaf leaf, struct vdisk_cmd *cmd, u64 at);
+struct vdisk_cmd *flash_dequeue(struct flash *flash, struct vdisk_list *list,
+				enum flash_leaf leaf);
+void flash_read_done(struct flash *flash, struct vdisk_cmd *cmd, u64 at);
+void flash_read_ready(struct flash *flash, struct vdisk_cmd *cmd, u64 at);
+void flash_end_soon(struct flash *flash, struct vdisk_cmd *cmd, u64 at);
+void flash_end_read(struct flash *flash, u64 at, struct vdisk_list *done);
+void flash_end_other(struct flash *flash, u64 at, struct vdisk_list *done);
+
+#endif /* ISOBLK_VDISK_FLASH_HOST_H */

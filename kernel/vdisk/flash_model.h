@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A disk of the model "flash", as its parts see it. The design is in flash.c.
+ */
+#ifndef ISOBLK_VDISK_FLASH_MODEL_H
+#define ISOBLK_VDISK_FLASH_MODEL_H
+
+#include <linux/time64.h>
+#include <linux/types.h>
+
+#include "flash.h"
+#include "flash_buffer.h"
+#include "flash_die.h"
+#include "flash_host.h"
+#include "flash_tree.h"
+#include "model.h"
+
+struct ftl;
+
+/* Longer than pauses of a host at work, shorter than those that people see. */
+#define FLASH_IDLE_NS		(100 * NSEC_PER_MSEC)
+
+/* What a user may change while the disk is on, but for the group "flash". */
+struct flash_settings {
+	u64 bps[VDISK_NR_OPS];	/* limit of the link, bytes a second, by vdisk_op */
+	u64 jitter;		/* jitter of dies and controller, per mille */
+	bool write_cache;	/* whether the buffer is volatile; constant */
+};
+
+/* A disk of this model. The device's lock protects all of it. */
+struct flash {
+	struct vdisk_model model;	/* base */
+	struct vdisk_flash_params p;	/* parameters of the group "flash" */
+	struct flash_settings set;	/* other parameters */
+	struct ftl *ftl;		/* translation layer: where the data are */
+	struct flash_tree tree;		/* next event of each part */
+	struct flash_load load;		/* number of commands in the disk */
+	struct flash_controller controller; /* commands that it has to take */
+	struct flash_host host;		/* commands to be sent inward */
+	struct flash_buffer buffer;	/* units in the controller's memory */
+	struct flash_dies dies;		/* dies and channels */
+	struct flash_ends ends;		/* commands on the way back */
+};
+
+/* Return the number in the tree of a leaf that is no die's. */
+static inline u32 flash_leaf(const struct flash *flash, enum flash_leaf leaf)
+{
+	return flash->dies.nr + leaf;
+}
+
+#endif /* ISOBLK_VDISK_FLASH_MODEL_H */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The next event of everything in a flash disk that can have one: a tournament
+ * tree with a leaf for each. Of the events of one instant the first leaf wins.
+ *
+ * Not locked: the device's lock covers it.
+ */
+#ifndef ISOBLK_VDISK_FLASH_TREE_H
+#define ISOBLK_VDISK_FLASH_TREE_H
+
+#include <linux/types.h>
+
+/* Who has an event, beside the dies, which have the first leaves. */
+enum flash_leaf {
+	FLASH_CONTROLLER,	/* has taken a command */
+	FLASH_LINK,		/* has carried units to the buffer */
+	FLASH_READ_END,		/* a read has crossed the link to the host */
+	FLASH_WRITE_END,	/* another command ends */
+	FLASH_IDLE_TIMER,	/* nothing may have been asked for long */
+	FLASH_NR_LEAVES,
+};
+
+/* A node of the tree. */
+struct flash_event {
+	u64 due;	/* time of the event, VDISK_NEVER if there is none */
+	u32 leaf;	/* number of the leaf that has it */
+};
+
+/* A tree. */
+struct flash_tree {
+	struct flash_event *node;	/* root at 1, children of n at 2n, 2n + 1 */
+	u32 first_leaf;			/* number of the node that is leaf 0 */
+};
+
+int flash_tree_init(struct flash_tree *tree, u32 leaves);
+void flash_tree_destroy(struct flash_tree *tree);
+void flash_tree_set(struct flash_tree *tree, u32 leaf, u64 due);
+
+/* Return the event that comes first. */
+static inline const struct flash_event *
+flash_tree_first(const struct flash_tree *tree)
+{
+	return &tree->node[1];
+}
+
+/* Return when a leaf has its event. */
+static inline u64 flash_tree_due(const struct flash_tree *tree, u32 leaf)
+{
+	return tree->node[tree->first_leaf + leaf].due;
+}
+
+#endif /* ISOBLK_VDISK_FLASH_TREE_H */
