@@ -15,6 +15,9 @@
 /* Each defines its own. */
 #undef pr_fmt
 #include "../vdisk/ftl.c"
+#include "../vdisk/ftl_fill.c"
+#include "../vdisk/ftl_gc.c"
+#include "../vdisk/ftl_log.c"
 #undef pr_fmt
 #include "../vdisk/flash.c"
 #include "../vdisk/flash_buffer.c"
@@ -518,14 +521,14 @@ static void ftl_check_die(struct kunit *test, struct ftl *ftl, u32 nr)
 		KUNIT_FAIL(test, "no memory");
 		goto free;
 	}
-	for (unit = 0; unit < die->units; unit++) {
-		u32 slot = map_get(die, unit);
+	for (unit = 0; unit < die->map.units; unit++) {
+		u32 slot = ftl_map_get(&die->map, unit);
 
 		if (slot == FTL_NONE)
 			continue;
 		KUNIT_EXPECT_LT(test, slot, ftl->nr_slots);
 		KUNIT_EXPECT_FALSE(test, __test_and_set_bit(slot, taken));
-		KUNIT_EXPECT_EQ(test, unit_in(die, slot), unit);
+		KUNIT_EXPECT_EQ(test, ftl_map_unit(&die->map, slot), unit);
 		count[slot / ftl->geo.block]++;
 	}
 	for (block = 0; block < blocks; block++) {
@@ -536,15 +539,15 @@ static void ftl_check_die(struct kunit *test, struct ftl *ftl, u32 nr)
 			KUNIT_EXPECT_EQ(test, b->valid, 0);
 			free++;
 		}
-		closed += b->state == FTL_CLOSED && !is_slc(ftl, block);
+		closed += b->state == FTL_CLOSED && !ftl_in_slc(ftl, block);
 	}
 	KUNIT_EXPECT_EQ(test, free, die->free[FTL_MAIN].count +
 			die->free[FTL_SLC].count);
 	for (valid = 0; valid <= ftl->geo.block; valid++) {
-		for (block = die->by_valid[valid]; block != FTL_NO_BLOCK;
+		for (block = die->closed.by_valid[valid]; block != FTL_NO_BLOCK;
 		     block = die->blocks[block].next) {
 			KUNIT_EXPECT_EQ(test, die->blocks[block].valid, valid);
-			KUNIT_EXPECT_GE(test, valid, die->least);
+			KUNIT_EXPECT_GE(test, valid, die->closed.least);
 			listed++;
 		}
 	}
@@ -602,10 +605,10 @@ static void ftl_storm_keeps_the_map_whole(struct kunit *test)
 			nr = below(&rnd, geo.dies);
 			if (dice < 700) {
 				ftl_write_row(test, ftl, nr,
-					      ftl->dies[nr].units, &rnd);
+					      ftl->dies[nr].map.units, &rnd);
 			} else if (dice < 850) {
 				ftl_trim(ftl, nr,
-					 below(&rnd, ftl->dies[nr].units));
+					 below(&rnd, ftl->dies[nr].map.units));
 			} else if (dice < 870 && ftl_host_room(ftl, nr).units) {
 				/* A part of a row. */
 				ftl_host_write(ftl, nr, 1);

@@ -22,86 +22,58 @@
 #define FTL_UNIT_SHIFT	12
 #define FTL_UNIT_BYTES	4096U
 
-/* Of a slot: there is none. An entry of the map has 24 bits. */
+/* The number of a slot that is none. An entry of the map has 24 bits. */
 #define FTL_NONE	0xffffffU
 
-/**
- * struct ftl_geometry - sizes
- * @dies: how many
- * @units: of the whole disk, as the host sees it
- * @page: units of a page
- * @row: units of a row
- * @block: units of a block, at most U16_MAX
- * @spare: flash beyond @units, per mille of it
- * @slc: units that are written in the fast mode, beyond all other
- * @gc_low: free blocks at which garbage collection goes first
- * @gc_high: free blocks below which there is any
- */
+/* The sizes of a disk. */
 struct ftl_geometry {
-	u32 dies;
-	u32 units;
-	u32 page;
-	u32 row;
-	u32 block;
-	u32 spare;
-	u32 slc;
-	u32 gc_low;
-	u32 gc_high;
+	u32 dies;	/* number of dies */
+	u32 units;	/* units of the whole disk, as the host sees it */
+	u32 page;	/* units of a page */
+	u32 row;	/* units of a row */
+	u32 block;	/* units of a block, at most U16_MAX */
+	u32 spare;	/* flash beyond @units, per mille of it */
+	u32 slc;	/* units written in the fast mode, beyond all other */
+	u32 gc_low;	/* free blocks at which garbage collection goes first */
+	u32 gc_high;	/* free blocks below which there is any */
 };
 
 /* The two kinds of blocks. */
 enum ftl_pool {
-	FTL_MAIN,
-	FTL_SLC,
+	FTL_MAIN,	/* ordinary ones */
+	FTL_SLC,	/* fast ones */
 	FTL_NR_POOLS,
 };
 
-/**
- * struct ftl_counters - what was done, over all dies
- * @host_pages: units that the host wrote to flash
- * @gc_pages: units that garbage collection and wear levelling moved
- * @slc_pages: units moved from the fast blocks into the others
- * @padded_pages: units left empty by programs of less than a row
- * @trimmed_pages: units that were unmapped
- * @erases: blocks
- * @wear_moves: blocks emptied for wear levelling alone
- */
+/* What was done since the disk was made, over all dies. */
 struct ftl_counters {
-	u64 host_pages;
-	u64 gc_pages;
-	u64 slc_pages;
-	u64 padded_pages;
-	u64 trimmed_pages;
-	u64 erases;
-	u64 wear_moves;
+	u64 host_pages;		/* units that the host wrote to flash */
+	u64 gc_pages; /* units moved by collection and wear levelling */
+	u64 slc_pages;		/* units moved from the fast blocks to others */
+	u64 padded_pages; /* units left empty by programs of less than a row */
+	u64 trimmed_pages;	/* units that were unmapped */
+	u64 erases;		/* blocks that were erased */
+	u64 wear_moves;		/* blocks emptied for wear levelling alone */
 };
 
-/**
- * struct ftl_room - where the next host program goes
- * @units: at most so many; 0 = nowhere, until a block has been erased
- * @slc: into the fast blocks
- */
+/* Where the next program of the host goes. */
 struct ftl_room {
-	u32 units;
-	bool slc;
+	u32 units; /* most units that it may have; 0 = none until an erase */
+	bool slc;	/* whether it goes into the fast blocks */
 };
 
+/* What a die is to do. */
 enum ftl_work {
-	FTL_READ,
-	FTL_PROGRAM,
-	FTL_ERASE,
+	FTL_READ,	/* read a row of the victim */
+	FTL_PROGRAM,	/* program a row of what was moved */
+	FTL_ERASE,	/* erase the victim */
 };
 
-/**
- * struct ftl_step - an operation of a die for garbage collection
- * @work: which
- * @units: how many are read
- * @slc: reads a fast block
- */
+/* An operation of a die for garbage collection. */
 struct ftl_step {
-	enum ftl_work work;
-	u32 units;
-	bool slc;
+	enum ftl_work work;	/* kind of the operation */
+	u32 units;		/* number of units that are read */
+	bool slc;		/* whether a fast block is read */
 };
 
 struct ftl;

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What an empty disk is filled with before its first command.
+ *
+ * Steady state without writing it. Under uniform random writes a block loses
+ * its valid units at a rate that is proportional to what it has, and the block
+ * with the fewest is the oldest (to the fluctuations). So the blocks, by age,
+ * hold S, S r, S r^2 ... valid units, with r such that the sum is what the disk
+ * holds: the victim's share f then obeys f = exp(-(1 - f) a), with a = flash /
+ * data, the known result for greedy collection of large blocks (Menon 1995; Bux
+ * and Iliadis 2010; Xiang and Kurkoski 2012). Units are put in such blocks at
+ * random, and then each die is written at random until it has programmed its
+ * whole flash once, for the fluctuations.
+ */
+#include <linux/errno.h>
+#include <linux/math.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "ftl.h"
+#include "ftl_die.h"
+#include "random.h"
+
+/* Fraction bits of the valid units of a block in the geometric series. */
+#define FTL_SERIES_SHIFT	16
+
+/*
+ * Return how many valid units the blocks of a die hold, by age S r^i, with r in
+ * 2^-32.
+ */
+static u64 series_sum(u32 block, u32 nr_blocks, u64 r)
+{
+	u64 valid = (u64)block << FTL_SERIES_SHIFT;
+	u64 sum = 0;
+
+	while (nr_blocks--) {
+		sum += valid >> FTL_SERIES_SHIFT;
+		valid = (valid * r) >> 32;
+	}
+	return sum;
+}
+
+/* Return the greatest r for which a die holds no more units than it has to. */
+static u64 series_ratio(u32 block, u32 nr_blocks, u32 live)
+{
+	u64 low = 0, high = 1ULL << 32;
+
+	while (low < high) {
+		u64 r = (low + high + 1) / 2;
+
+		if (series_sum(block, nr_blocks, r) <= live)
+			low = r;
+		else
+			high = r - 1;
+	}
+	return low;
+}
+
+/* Random numbers, one after the other. */
+struct ftl_dice {
+	u64 seed;	/* seed of the sequence */
+	u64 n;		/* number of those taken */
+};
+
+static u32 dice_below(struct ftl_dice *dice, u32 below)
+{
+	return vdisk_random_below(dice->seed, dice->n++, below);
+}
+
+/* Shuffle the units 0 .. count - 1 (Fisher and Yates, inside out). */
+static void shuffle(u32 *units, u32 count, struct ftl_dice *dice)
+{
+	u32 i, j;
+
+	for (i = 0; i < count; i++) {
+		j = dice_below(dice, i + 1);
+		units[i] = units[j];
+		units[j] = i;
+	}
+}
+
+/* Open a block, put valid units into slots of it at random, and close it. */
+static void fill_block(struct ftl *ftl, struct ftl_die *die, const u32 *units,
+		       u32 valid, struct ftl_dice *dice)
+{
+	struct ftl_log log;
+	u32 left;
+
+	ftl_log_open(die, &log, FTL_MAIN);
+	for (left = ftl->geo.block; left; left--) {
+		if (valid && dice_below(dice, left) < valid)
+			ftl_log_put(ftl, die, &log, FTL_MAIN, units[--valid]);
+		else
+			ftl_log_use(ftl, die, &log, 1);
+	}
+}
+
+/* Write the first units of a die once, in order. */
+static void fill_sequential(struct ftl *ftl, struct ftl_die *die, u32 live)
+{
+	u32 unit;
+
+	for (unit = 0; unit < live; unit++)
+		ftl_log_put(ftl, die, &die->host.log[FTL_MAIN], FTL_MAIN, unit);
+}
+
+static void collect_all(struct ftl *ftl, u32 nr)
+{
+	while (ftl_gc_on(ftl, nr))
+		ftl_step(ftl, nr, FTL_MAIN);
+}
+
+/*
+ * Write the first units of a die at random, until that many were programmed by
+ * the host and by the garbage collection that follows from it.
+ */
+static void write_random(struct ftl *ftl, u32 nr, u32 live, u64 programs,
+			 struct ftl_dice *dice)
+{
+	const struct ftl_counters *counters = &ftl->counters;
+	struct ftl_die *die = &ftl->dies[nr];
+
+	programs += counters->host_pages + counters->gc_pages;
+	while (counters->host_pages + counters->gc_pages < programs) {
+		collect_all(ftl, nr);
+		ftl_log_put(ftl, die, &die->host.log[FTL_MAIN], FTL_MAIN,
+			    dice_below(dice, live));
+		ftl->counters.host_pages++;
+	}
+}
+
+/*
+ * Bring the first units of a die into the steady state of random writes: put
+ * them where the series says, then write at random.
+ */
+static void fill_random(struct ftl *ftl, u32 nr, u32 live, u32 *units,
+			struct ftl_dice *dice)
+{
+	struct ftl_die *die = &ftl->dies[nr];
+	u32 block = ftl->geo.block;
+	u32 blocks = ftl->nr_blocks[FTL_MAIN] - ftl->geo.gc_high - 1;
+	u64 ratio = series_ratio(block, blocks, live);
+	/* What the rounding of each block left. */
+	u32 rest = live - series_sum(block, blocks, ratio);
+	u64 valid = (u64)block << FTL_SERIES_SHIFT;
+	u32 left = live;
+	u32 i;
+
+	shuffle(units, live, dice);
+	for (i = 0; i < blocks && left; i++) {
+		u32 now = valid >> FTL_SERIES_SHIFT;
+		/* Shared out evenly over the blocks that are left. */
+		u32 more = min(DIV_ROUND_UP(rest, blocks - i), block - now);
+
+		now = min(now + more, left);
+		rest -= min(more, rest);
+		left -= now;
+		if (now)
+			fill_block(ftl, die, units + left, now, dice);
+		valid = (valid * ratio) >> 32;
+	}
+
+	if (live)
+		write_random(ftl, nr, live, (u64)blocks * block, dice);
+	collect_all(ftl, nr);
+	die->host.debt = 0;
+}
+
+/**
+ * ftl_precondition - fill an empty disk, at once
+ * @ftl: the layer
+ * @fill: per cent of the units, from the first on
+ * @random: to the steady state of uniform random writes to these units; false =
+ *	    written once, in order
+ * @seed: seed of the order
+ *
+ * The counters start from zero behind it; the wear remains.
+ *
+ * Context: may sleep.
+ * Return: 0 or -ENOMEM.
+ */
+int ftl_precondition(struct ftl *ftl, u32 fill, bool random, u64 seed)
+{
+	u32 live = div_u64((u64)ftl->geo.units * fill, 100);
+	u32 most = DIV_ROUND_UP(live, ftl->geo.dies);
+	u32 *units = NULL;
+	u32 die;
+
+	if (random && most) {
+		units = kvmalloc_array(most, sizeof(*units), GFP_KERNEL);
+		if (!units)
+			return -ENOMEM;
+	}
+	for (die = 0; die < ftl->geo.dies; die++) {
+		struct ftl_dice dice = { .seed = vdisk_random(seed, die) };
+		u32 of_die = live / ftl->geo.dies +
+			     (die < live % ftl->geo.dies);
+
+		if (random)
+			fill_random(ftl, die, of_die, units, &dice);
+		else
+			fill_sequential(ftl, &ftl->dies[die], of_die);
+		cond_resched();
+	}
+	kvfree(units);
+	memset(&ftl->counters, 0, sizeof(ftl->counters));
+	return 0;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The blocks of a die: the lists that they are on, and the logs that are
+ * written into them.
+ */
+#include <linux/minmax.h>
+
+#include "ftl.h"
+#include "ftl_die.h"
+#include "ftl_map.h"
+
+/* Put a closed block into the list of those with as many valid units. */
+static void closed_add(struct ftl_die *die, u16 nr)
+{
+	struct ftl_block *block = &die->blocks[nr];
+	u16 *head = &die->closed.by_valid[block->valid];
+
+	block->prev = FTL_NO_BLOCK;
+	block->next = *head;
+	if (*head != FTL_NO_BLOCK)
+		die->blocks[*head].prev = nr;
+	*head = nr;
+	die->closed.least = min_t(u32, die->closed.least, block->valid);
+}
+
+/* Take a closed block off its list. */
+static void closed_del(struct ftl_die *die, u16 nr)
+{
+	struct ftl_block *block = &die->blocks[nr];
+
+	if (block->prev != FTL_NO_BLOCK)
+		die->blocks[block->prev].next = block->next;
+	else
+		die->closed.by_valid[block->valid] = block->next;
+	if (block->next != FTL_NO_BLOCK)
+		die->blocks[block->next].prev = block->prev;
+}
+
+/* Take a block off its list, to make it a victim. */
+void ftl_closed_take(const struct ftl *ftl, struct ftl_die *die, u16 nr)
+{
+	closed_del(die, nr);
+	/* Up to the next list that is not empty, or above all. */
+	while (die->closed.least <= ftl->geo.block &&
+	       die->closed.by_valid[die->closed.least] == FTL_NO_BLOCK)
+		die->closed.least++;
+}
+
+/* Put a free block behind those that are no more worn: most often, all. */
+void ftl_free_add(struct ftl_die *die, struct ftl_free *free, u16 nr)
+{
+	struct ftl_block *block = &die->blocks[nr];
+	u16 before = free->tail;
+
+	while (before != FTL_NO_BLOCK &&
+	       die->blocks[before].erases > block->erases)
+		before = die->blocks[before].prev;
+
+	block->state = FTL_FREE;
+	block->prev = before;
+	if (before != FTL_NO_BLOCK) {
+		block->next = die->blocks[before].next;
+		die->blocks[before].next = nr;
+	} else {
+		block->next = free->head;
+		free->head = nr;
+	}
+	if (block->next != FTL_NO_BLOCK)
+		die->blocks[block->next].prev = nr;
+	else
+		free->tail = nr;
+	free->count++;
+}
+
+/* Take the least worn free block. The caller knows that there is one. */
+static u16 free_take(struct ftl_die *die, struct ftl_free *free)
+{
+	u16 nr = free->head;
+
+	free->head = die->blocks[nr].next;
+	if (free->head != FTL_NO_BLOCK)
+		die->blocks[free->head].prev = FTL_NO_BLOCK;
+	else
+		free->tail = FTL_NO_BLOCK;
+	free->count--;
+	return nr;
+}
+
+/* Have a log go on in a free block, of which the caller knows. */
+void ftl_log_open(struct ftl_die *die, struct ftl_log *log, enum ftl_pool pool)
+{
+	log->block = free_take(die, &die->free[pool]);
+	log->used = 0;
+	die->blocks[log->block].state = FTL_OPEN;
+}
+
+/* Use slots of a log, perhaps the last of its block, which is then closed. */
+void ftl_log_use(const struct ftl *ftl, struct ftl_die *die,
+		 struct ftl_log *log, u32 slots)
+{
+	log->used += slots;
+	if (log->used < ftl->geo.block)
+		return;
+	die->blocks[log->block].state = FTL_CLOSED;
+	if (!ftl_in_slc(ftl, log->block))
+		closed_add(die, log->block);
+	log->block = FTL_NO_BLOCK;
+}
+
+/* Make what is in a slot invalid. */
+void ftl_slot_drop(const struct ftl *ftl, struct ftl_die *die, u32 slot)
+{
+	u16 nr = slot / ftl->geo.block;
+	struct ftl_block *block = &die->blocks[nr];
+
+	if (block->state != FTL_CLOSED || ftl_in_slc(ftl, nr)) {
+		block->valid--;
+		return;
+	}
+	closed_del(die, nr);
+	block->valid--;
+	closed_add(die, nr);
+}
+
+/* Put a unit into the next slot of a log; there is one, or a free block. */
+void ftl_log_put(const struct ftl *ftl, struct ftl_die *die,
+		 struct ftl_log *log, enum ftl_pool pool, u32 unit)
+{
+	u32 old = ftl_map_get(&die->map, unit);
+	u32 slot;
+
+	if (!ftl_log_is_open(log))
+		ftl_log_open(die, log, pool);
+	if (old != FTL_NONE)
+		ftl_slot_drop(ftl, die, old);
+	slot = log->block * ftl->geo.block + log->used;
+	ftl_map_set(&die->map, unit, slot);
+	die->map.back[slot] = unit;
+	die->blocks[log->block].valid++;
+	ftl_log_use(ftl, die, log, 1);
+}
+
+/* Make all blocks of a die free, from the first one on. */
+void ftl_die_empty(const struct ftl *ftl, struct ftl_die *die)
+{
+	u32 nr, pool;
+
+	for (pool = 0; pool < FTL_NR_POOLS; pool++) {
+		die->free[pool].head = FTL_NO_BLOCK;
+		die->free[pool].tail = FTL_NO_BLOCK;
+		die->host.log[pool].block = FTL_NO_BLOCK;
+		die->gc.victim[pool].block = FTL_NO_BLOCK;
+	}
+	die->gc.log.block = FTL_NO_BLOCK;
+	die->closed.least = ftl->geo.block + 1;
+	for (nr = 0; nr <= ftl->geo.block; nr++)
+		die->closed.by_valid[nr] = FTL_NO_BLOCK;
+	for (nr = 0; nr < ftl->nr_blocks[FTL_MAIN]; nr++)
+		ftl_free_add(die, &die->free[FTL_MAIN], nr);
+	for (; nr < ftl->nr_blocks[FTL_MAIN] + ftl->nr_blocks[FTL_SLC]; nr++)
+		ftl_free_add(die, &die->free[FTL_SLC], nr);
+}
