@@ -28,6 +28,9 @@
 /* Fraction bits of the valid units of a block in the geometric series. */
 #define FTL_SERIES_SHIFT	16
 
+/* Units that are written before somebody else may run: a ms or less. */
+#define FTL_UNITS_A_REST	4096
+
 /*
  * Return how many valid units the blocks of a die hold, by age S r^i, with r in
  * 2^-32.
@@ -66,6 +69,16 @@ struct ftl_dice {
 	u64 n;		/* number of those taken */
 };
 
+/*
+ * Yield now and then to whoever waits for this processor. A die may have 2^24
+ * units: seconds of work, and minutes under a sanitizer.
+ */
+static void give_way(u32 done)
+{
+	if (!(done % FTL_UNITS_A_REST))
+		cond_resched();
+}
+
 static u32 dice_below(struct ftl_dice *dice, u32 below)
 {
 	return vdisk_random_below(dice->seed, dice->n++, below);
@@ -80,6 +93,7 @@ static void shuffle(u32 *units, u32 count, struct ftl_dice *dice)
 		j = dice_below(dice, i + 1);
 		units[i] = units[j];
 		units[j] = i;
+		give_way(i);
 	}
 }
 
@@ -97,6 +111,7 @@ static void fill_block(struct ftl *ftl, struct ftl_die *die, const u32 *units,
 		else
 			ftl_log_use(ftl, die, &log, 1);
 	}
+	cond_resched();
 }
 
 /* Write the first units of a die once, in order. */
@@ -104,8 +119,10 @@ static void fill_sequential(struct ftl *ftl, struct ftl_die *die, u32 live)
 {
 	u32 unit;
 
-	for (unit = 0; unit < live; unit++)
+	for (unit = 0; unit < live; unit++) {
 		ftl_log_put(ftl, die, &die->host.log[FTL_MAIN], FTL_MAIN, unit);
+		give_way(unit);
+	}
 }
 
 static void collect_all(struct ftl *ftl, u32 nr)
@@ -123,6 +140,7 @@ static void write_random(struct ftl *ftl, u32 nr, u32 live, u64 programs,
 {
 	const struct ftl_counters *counters = &ftl->counters;
 	struct ftl_die *die = &ftl->dies[nr];
+	u32 done = 0;
 
 	programs += counters->host_pages + counters->gc_pages;
 	while (counters->host_pages + counters->gc_pages < programs) {
@@ -130,6 +148,7 @@ static void write_random(struct ftl *ftl, u32 nr, u32 live, u64 programs,
 		ftl_log_put(ftl, die, &die->host.log[FTL_MAIN], FTL_MAIN,
 			    dice_below(dice, live));
 		ftl->counters.host_pages++;
+		give_way(done++);
 	}
 }
 
@@ -204,7 +223,6 @@ int ftl_precondition(struct ftl *ftl, u32 fill, bool random, u64 seed)
 			fill_random(ftl, die, of_die, units, &dice);
 		else
 			fill_sequential(ftl, &ftl->dies[die], of_die);
-		cond_resched();
 	}
 	kvfree(units);
 	memset(&ftl->counters, 0, sizeof(ftl->counters));
