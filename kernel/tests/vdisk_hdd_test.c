@@ -6,7 +6,11 @@
  *
  * The model is compiled into this module, and comes first for its pr_fmt().
  */
+#include "../vdisk/hdd_geo.c"
 #include "../vdisk/hdd.c"
+#include "../vdisk/hdd_arm.c"
+#include "../vdisk/hdd_cache.c"
+#include "../vdisk/hdd_controller.c"
 
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -157,14 +161,14 @@ static void hdd_seek_curve_goes_through_its_points(struct kunit *test)
 	struct bench *bench = bench_create(test, &defaults);
 	const struct hdd_geo *geo = &hdd_of(bench)->geo;
 
-	KUNIT_EXPECT_EQ(test, hdd_seek(geo, 0), 0);
-	KUNIT_EXPECT_EQ(test, hdd_seek(geo, 1), defaults.hdd.seek_min_ns);
-	KUNIT_EXPECT_EQ(test, hdd_seek(geo, geo->cyls / 3),
+	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, 0), 0);
+	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, 1), defaults.hdd.seek_min_ns);
+	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, geo->seek.cyls / 3),
 			defaults.hdd.seek_avg_ns);
-	KUNIT_EXPECT_EQ(test, hdd_seek(geo, geo->cyls - 1),
+	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, geo->seek.cyls - 1),
 			defaults.hdd.seek_max_ns);
 	/* A quarter of the way, half of the time. */
-	expect_near(test, hdd_seek(geo, geo->cyls / 12),
+	expect_near(test, hdd_seek(&geo->seek, geo->seek.cyls / 12),
 		    (defaults.hdd.seek_min_ns + defaults.hdd.seek_avg_ns) / 2,
 		    1);
 }
@@ -181,9 +185,9 @@ static void hdd_seek_curve_never_falls(struct kunit *test)
 
 		params.size = sizes[i];
 		geo = &hdd_of(bench_create(test, &params))->geo;
-		for (d = 0; d < geo->cyls; d += 1 + d / 100) {
-			KUNIT_ASSERT_GE(test, hdd_seek(geo, d), last);
-			last = hdd_seek(geo, d);
+		for (d = 0; d < geo->seek.cyls; d += 1 + d / 100) {
+			KUNIT_ASSERT_GE(test, hdd_seek(&geo->seek, d), last);
+			last = hdd_seek(&geo->seek, d);
 		}
 		KUNIT_EXPECT_LE(test, last, params.hdd.seek_max_ns);
 	}
@@ -204,7 +208,7 @@ static void hdd_sectors_are_at_places_of_their_own(struct kunit *test)
 	for (lba = 1; lba < SZ_1G / HDD_SECTOR; lba++) {
 		hdd_locate(geo, lba, &span);
 		KUNIT_ASSERT_LT(test, span.place.angle, HDD_TURN);
-		KUNIT_ASSERT_LT(test, span.place.cyl, geo->cyls);
+		KUNIT_ASSERT_LT(test, span.place.cyl, geo->seek.cyls);
 		if (span.first) {
 			KUNIT_ASSERT_EQ(test, span.first, last.first + 1);
 			KUNIT_ASSERT_EQ(test, span.place.head,
@@ -375,7 +379,7 @@ static void hdd_nobody_waits_for_ever(struct kunit *test)
 	KUNIT_EXPECT_GT(test, bench->now, HDD_MAX_AGE_NS);
 	KUNIT_EXPECT_LT(test, bench->now, HDD_MAX_AGE_NS +
 			100 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->aged, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.aged, 1);
 }
 
 static void hdd_cache_has_what_was_read_and_what_follows(struct kunit *test)
@@ -391,17 +395,17 @@ static void hdd_cache_has_what_was_read_and_what_follows(struct kunit *test)
 	run_out(bench);
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G + SZ_1M, SZ_4K),
 			hit_ns);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->hits, 3);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, 3);
 	/* What lies before was not read. */
 	KUNIT_EXPECT_GT(test, one(bench, VDISK_READ, SZ_1G - SZ_4K, SZ_4K),
 			2 * hit_ns);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->misses, 2);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.misses, 2);
 }
 
 static void hdd_cache_forgets_the_least_recently_used(struct kunit *test)
 {
 	struct bench *bench = bench_create(test, &defaults);
-	u64 segments = hdd_of(bench)->segments;
+	u64 segments = hdd_of(bench)->reads.nr;
 	u64 i;
 
 	KUNIT_ASSERT_EQ(test, segments, 16);
@@ -409,9 +413,9 @@ static void hdd_cache_forgets_the_least_recently_used(struct kunit *test)
 		one(bench, VDISK_READ, i * SZ_1G, SZ_4K);
 	for (i = 1; i <= segments; i++)
 		one(bench, VDISK_READ, i * SZ_1G, SZ_4K);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->hits, segments);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, segments);
 	one(bench, VDISK_READ, 0, SZ_4K);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->hits, segments);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, segments);
 }
 
 static void hdd_cache_holds_the_end_of_a_stream(struct kunit *test)
@@ -420,12 +424,12 @@ static void hdd_cache_holds_the_end_of_a_stream(struct kunit *test)
 	u64 misses;
 
 	stream_bps(bench, VDISK_READ, 0, SZ_64K, 1, 1024);
-	misses = hdd_of(bench)->misses;
+	misses = hdd_of(bench)->reads.misses;
 	/* A segment is 2 MiB, of which 1 MiB lies ahead at most. */
 	one(bench, VDISK_READ, 63 * SZ_1M, SZ_1M);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->misses, misses);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.misses, misses);
 	one(bench, VDISK_READ, 61 * SZ_1M, SZ_4K);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->misses, misses + 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.misses, misses + 1);
 }
 
 static void hdd_read_joins_the_read_ahead(struct kunit *test)
@@ -438,8 +442,8 @@ static void hdd_read_joins_the_read_ahead(struct kunit *test)
 	ns = one(bench, VDISK_READ, SZ_1G + SZ_256K, SZ_4K);
 	KUNIT_EXPECT_GT(test, ns, NSEC_PER_MSEC);
 	KUNIT_EXPECT_LT(test, ns, 3 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->hits, 1);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->moves, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.moves, 1);
 }
 
 static void hdd_without_cache_nothing_hits(struct kunit *test)
@@ -454,7 +458,7 @@ static void hdd_without_cache_nothing_hits(struct kunit *test)
 	expect_near(test, one(bench, VDISK_READ, SZ_1G, SZ_4K), TURN_NS, 5);
 	KUNIT_EXPECT_GT(test, one(bench, VDISK_WRITE, SZ_1G, SZ_4K),
 			TURN_NS / 2);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->hits, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, 0);
 }
 
 static void hdd_cached_write_ends_at_once(struct kunit *test)
@@ -463,13 +467,13 @@ static void hdd_cached_write_ends_at_once(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_WRITE, SZ_1G, SZ_4K),
 			CMD_NS + link_ns(SZ_4K));
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, SZ_4K / HDD_SECTOR);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, SZ_4K / HDD_SECTOR);
 	/* It can be read before it is on the platter. */
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G, SZ_4K),
 			CMD_NS + link_ns(SZ_4K));
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->destages, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 1);
 }
 
 static void hdd_write_through_ends_on_the_platter(struct kunit *test)
@@ -484,18 +488,18 @@ static void hdd_write_through_ends_on_the_platter(struct kunit *test)
 		pos = random_pos(bench, SZ_4K);
 		bench->cmds[0].fua = true;
 		sum += one(bench, VDISK_WRITE, pos, SZ_4K);
-		KUNIT_ASSERT_EQ(test, hdd_of(bench)->to,
+		KUNIT_ASSERT_EQ(test, hdd_of(bench)->arm.pass.to,
 				(pos + SZ_4K) / HDD_SECTOR);
 	}
 	expect_near(test, sum / i, defaults.hdd.seek_avg_ns + TURN_NS / 2, 50);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->destages, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 0);
 
 	params.write_cache = 0;
 	bench = bench_create(test, &params);
 	sum = random_loop(bench, VDISK_WRITE, SZ_4K, 1, 1000);
 	expect_near(test, sum / 1000, defaults.hdd.seek_avg_ns + TURN_NS / 2,
 		    50);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->destages, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 0);
 }
 
 static void hdd_adjacent_writes_are_one_piece(struct kunit *test)
@@ -513,12 +517,12 @@ static void hdd_adjacent_writes_are_one_piece(struct kunit *test)
 	submit(bench, VDISK_WRITE, 5 * SZ_4K, 3 * SZ_4K);
 	for (i = 0; i < 17; i++)
 		next_done(bench);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 16 * SZ_4K / HDD_SECTOR);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->nr_free, 255);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 16 * SZ_4K / HDD_SECTOR);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.nr_free, 255);
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->destages, 1);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->nr_free, 256);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 1);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.nr_free, 256);
 }
 
 static void hdd_piece_given_back_lets_the_next_in(struct kunit *test)
@@ -563,13 +567,13 @@ static void hdd_writes_wait_for_room(struct kunit *test)
 			KUNIT_ASSERT_PTR_EQ(test, next_done(bench),
 					    &bench->cmds[i]);
 			/* One more is at the arm. */
-			KUNIT_ASSERT_LE(test, hdd_of(bench)->dirty,
+			KUNIT_ASSERT_LE(test, hdd_of(bench)->writes.dirty,
 					min(limit + 1, 8) * SZ_4K / HDD_SECTOR);
 		}
 		KUNIT_EXPECT_GT(test, bench->now, 90 * NSEC_PER_MSEC);
 		run_out(bench);
-		KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
-		KUNIT_EXPECT_EQ(test, hdd_of(bench)->nr_free, limit);
+		KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
+		KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.nr_free, limit);
 	}
 }
 
@@ -586,7 +590,7 @@ static void hdd_write_larger_than_the_cache_ends(struct kunit *test)
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), &bench->cmds[i]);
 	run_out(bench);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
 }
 
 /* Reads and writes that both want the arm get it in turns. */
@@ -627,23 +631,23 @@ static void hdd_nearest_piece_is_the_nearest_of_all(struct kunit *test)
 		for (j = 0; j < 30; j++) {
 			u64 lba = below(bench, hdd->sectors - 8);
 
-			/* As hdd_admit() does. */
-			hdd->nr_free--;
-			hdd->dirty += 8;
+			/* As admit() does. */
+			hdd->writes.nr_free--;
+			hdd->writes.dirty += 8;
 			hdd_piece_add(hdd, lba, lba + 8);
 		}
-		hdd->to = below(bench, hdd->sectors) + 1;
-		hdd->place = hdd_place(&hdd->geo, hdd->to - 1);
+		hdd->arm.pass.to = below(bench, hdd->sectors) + 1;
+		hdd->arm.place = hdd_place(&hdd->geo, hdd->arm.pass.to - 1);
 		at = below(bench, NSEC_PER_SEC);
 		best = VDISK_NEVER;
-		for (piece = hdd_piece_from(hdd, 0); piece;
+		for (piece = hdd_piece_from(&hdd->writes, 0); piece;
 		     piece = hdd_piece_next(piece))
 			best = min(best, hdd_reach(hdd, &piece->place, at));
 		piece = hdd_next_piece(hdd, at);
 		KUNIT_ASSERT_EQ(test, hdd_reach(hdd, &piece->place, at), best);
-		while (hdd->pieces.rb_node) {
-			hdd->dirty -= 8;
-			hdd_piece_free(hdd, hdd_piece_from(hdd, 0));
+		while (hdd->writes.pieces.rb_node) {
+			hdd->writes.dirty -= 8;
+			hdd_piece_free(&hdd->writes, hdd_piece_from(&hdd->writes, 0));
 		}
 	}
 }
@@ -658,11 +662,11 @@ static void hdd_flush_ends_when_all_is_on_the_platter(struct kunit *test)
 		submit(bench, VDISK_WRITE, random_pos(bench, SZ_4K), SZ_4K);
 		next_done(bench);
 	}
-	KUNIT_EXPECT_GT(test, hdd_of(bench)->dirty, 0);
+	KUNIT_EXPECT_GT(test, hdd_of(bench)->writes.dirty, 0);
 	flush = submit(bench, VDISK_FLUSH, 0, 0);
 	later = submit(bench, VDISK_WRITE, SZ_1G, SZ_4K);
 	KUNIT_EXPECT_PTR_EQ(test, next_done(bench), flush);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
 	/* 50 pieces in a good order. */
 	KUNIT_EXPECT_GT(test, bench->now, 100 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_LT(test, bench->now, 500 * NSEC_PER_MSEC);
@@ -682,8 +686,8 @@ static void hdd_flush_waits_for_writes_on_the_way(struct kunit *test)
 	submit(bench, VDISK_FLUSH, 0, 0);
 	for (i = 0; i <= 20; i++)
 		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), &bench->cmds[i]);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->dirty, 0);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->destages, 20);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 20);
 }
 
 /* A read's data cross the link while they come off the platter. */
@@ -848,8 +852,8 @@ static void hdd_random_runs_lose_nothing(struct kunit *test)
 			KUNIT_ASSERT_LE(test, stats.busy_ns, bench->now);
 		}
 		KUNIT_ASSERT_EQ(test, ended, MAX_CMDS);
-		KUNIT_ASSERT_EQ(test, hdd_of(bench)->dirty, 0);
-		KUNIT_ASSERT_EQ(test, hdd_of(bench)->nr_free,
+		KUNIT_ASSERT_EQ(test, hdd_of(bench)->writes.dirty, 0);
+		KUNIT_ASSERT_EQ(test, hdd_of(bench)->writes.nr_free,
 				params.hdd.write_pieces);
 	}
 }
@@ -905,7 +909,7 @@ static struct outcome *play(struct kunit *test,
 	while ((cmd = vdisk_list_pop(&bench->done)))
 		outcome->order[ended++] = cmd - bench->cmds;
 	KUNIT_EXPECT_EQ(test, ended, PLAYED);
-	outcome->busy_ns = hdd_of(bench)->busy_ns;
+	outcome->busy_ns = hdd_of(bench)->arm.did.busy_ns;
 	hdd_counters(bench->model, bench->now, outcome->counters,
 		     ARRAY_SIZE(outcome->counters));
 	return outcome;

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The arm of a hard disk: what is next, and what follows when it has passed
+ * over what it was sent to. The order is explained in hdd.c.
+ */
+#include <linux/minmax.h>
+#include <linux/rbtree.h>
+#include <linux/sizes.h>
+#include <linux/time64.h>
+
+#include "hdd.h"
+#include "hdd_arm.h"
+#include "hdd_cache.h"
+#include "hdd_geo.h"
+#include "hdd_model.h"
+#include "model.h"
+#include "random.h"
+
+/*
+ * How long the nearest may go first. Well above the mean wait at 32 commands,
+ * 0.2 s, and below what anybody takes for a dead disk.
+ */
+#define HDD_MAX_AGE_NS	NSEC_PER_SEC
+
+/*
+ * Written in one go, some 3 ms on a disk of today: longer ones make reads wait,
+ * and a stream does not notice.
+ */
+#define HDD_CHUNK	(SZ_512K / HDD_SECTOR)
+
+/* Have the arm set out to some sectors, the first of which is at a place. */
+static void hdd_go(struct hdd *hdd, enum hdd_task task,
+		   const struct vdisk_hdd_place *place, u64 lba, u64 end,
+		   u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	u64 move_ns = hdd_move(&hdd->geo, &arm->place, place);
+
+	/* On a stream, the switch is what the skew was laid out for. */
+	if (lba != arm->pass.to)
+		move_ns = vdisk_jitter(move_ns, hdd->jitter, arm->seed,
+				       arm->did.moves++);
+	arm->task = task;
+	arm->pass.begin_ns = at;
+	arm->pass.pass_ns = hdd_wait(&hdd->geo, at + move_ns, place->angle);
+	arm->did.seek_ns += move_ns;
+	arm->did.wait_ns += arm->pass.pass_ns - at - move_ns;
+	arm->pass.from = lba;
+	arm->pass.to = end;
+	arm->pass.end_ns = hdd_pass(&hdd->geo, &lba, end, arm->pass.pass_ns,
+				    VDISK_NEVER);
+}
+
+/*
+ * Have the arm stop reading ahead, behind the sector under the head: something
+ * else wants it.
+ */
+void hdd_interrupt(struct hdd *hdd, u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	u64 lba = arm->pass.from;
+
+	if (arm->task != HDD_AHEAD)
+		return;
+	arm->pass.end_ns = hdd_pass(&hdd->geo, &lba, arm->pass.to,
+				    arm->pass.pass_ns, at);
+	arm->pass.to = lba;
+	arm->ahead_end = lba;
+}
+
+/* Return when the arm could begin with a sector, if it set out at a time. */
+static u64 hdd_reach(struct hdd *hdd, const struct vdisk_hdd_place *place,
+		     u64 at)
+{
+	return hdd_wait(&hdd->geo,
+			at + hdd_move(&hdd->geo, &hdd->arm.place, place),
+			place->angle);
+}
+
+/* Take the command that is next off the pending ones, of which there are. */
+static struct vdisk_cmd *hdd_next_command(struct hdd *hdd, u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	struct vdisk_cmd **link, **first = NULL, **oldest = NULL;
+	u64 reach, best = VDISK_NEVER;
+	struct vdisk_cmd *cmd;
+
+	for (link = &arm->pending.head; *link; link = &(*link)->next) {
+		cmd = *link;
+		if (!oldest || cmd->hdd.at_ns < (*oldest)->hdd.at_ns)
+			oldest = link;
+		reach = hdd_reach(hdd, &cmd->hdd.place, at);
+		if (reach < best) {
+			best = reach;
+			first = link;
+		}
+	}
+	if (first != oldest && at - (*oldest)->hdd.at_ns > HDD_MAX_AGE_NS) {
+		first = oldest;
+		arm->did.aged++;
+	}
+
+	cmd = *first;
+	*first = cmd->next;
+	if (!cmd->next)
+		arm->pending.tail = first;
+	return cmd;
+}
+
+/*
+ * Return the piece that the arm can begin first. Look at them from where it is,
+ * both ways, until the seek alone takes longer than the best.
+ */
+static struct hdd_piece *hdd_next_piece(struct hdd *hdd, u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	struct rb_node *last = rb_last(&hdd->writes.pieces);
+	struct hdd_piece *up = hdd_piece_from(&hdd->writes, arm->pass.to);
+	struct hdd_piece *down, *first = NULL;
+	u64 reach, best = VDISK_NEVER;
+
+	down = up ? hdd_piece_prev(up) :
+		    rb_entry_safe(last, struct hdd_piece, node);
+	while (up || down) {
+		struct hdd_piece **way = up ? &up : &down;
+		struct hdd_piece *piece = *way;
+
+		reach = at + hdd_move(&hdd->geo, &arm->place, &piece->place);
+		if (reach >= best) {
+			*way = NULL;
+			continue;
+		}
+		reach = hdd_wait(&hdd->geo, reach, piece->place.angle);
+		if (reach < best) {
+			best = reach;
+			first = piece;
+		}
+		*way = up ? hdd_piece_next(piece) : hdd_piece_prev(piece);
+	}
+	return first;
+}
+
+/* Write the piece that is next, or some of it. */
+static void hdd_destage(struct hdd *hdd, u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	struct hdd_piece *piece = hdd_next_piece(hdd, at);
+	struct vdisk_hdd_place place = piece->place;
+	u64 lba = piece->lba;
+	u64 end = min(piece->end, lba + HDD_CHUNK);
+
+	if (end == piece->end) {
+		hdd_piece_free(&hdd->writes, piece);
+	} else {
+		piece->lba = end;
+		piece->place = hdd_place(&hdd->geo, end);
+	}
+	arm->stream = NULL;
+	arm->did.destages++;
+	hdd_go(hdd, HDD_DESTAGE, &place, lba, end, at);
+}
+
+/* Do what the command that is next wants. */
+static void hdd_serve(struct hdd *hdd, u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	struct vdisk_cmd *cmd = hdd_next_command(hdd, at);
+
+	arm->command = cmd;
+	arm->stream = NULL;
+	hdd_go(hdd, HDD_COMMAND, &cmd->hdd.place, cmd->hdd.lba, cmd->hdd.end,
+	       at);
+}
+
+/* Have the arm read on at least as far as is usual behind a sector. */
+void hdd_read_on(struct hdd *hdd, u64 lba)
+{
+	u64 end = max(hdd->arm.ahead_end, lba + hdd->reads.readahead);
+
+	hdd->arm.ahead_end = min(end, hdd->sectors);
+}
+
+/* Read on behind the last read. */
+static void hdd_read_ahead(struct hdd *hdd, u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	u64 lba = arm->stream->end;
+	struct vdisk_hdd_place place = hdd_place(&hdd->geo, lba);
+
+	hdd_go(hdd, HDD_AHEAD, &place, lba, arm->ahead_end, at);
+}
+
+/* Give an idle arm something to do, if there is anything. */
+void hdd_work(struct hdd *hdd, u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	bool dirty = !RB_EMPTY_ROOT(&hdd->writes.pieces);
+	bool wanted = dirty &&
+		      (hdd->controller.flush || hdd->writes.waiting.head);
+
+	if (arm->task != HDD_IDLE)
+		return;
+	if (wanted && (arm->destage_next || !arm->pending.head)) {
+		arm->destage_next = false;
+		hdd_destage(hdd, at);
+	} else if (arm->pending.head) {
+		arm->destage_next = true;
+		hdd_serve(hdd, at);
+	} else if (hdd->controller.flush) {
+		hdd_end(hdd, hdd->controller.flush, at);
+	} else if (arm->stream && arm->stream->end < arm->ahead_end) {
+		hdd_read_ahead(hdd, at);
+	} else if (dirty) {
+		hdd_destage(hdd, at);
+	}
+}
+
+/* The arm has passed over what a command wanted. */
+static void hdd_command_done(struct hdd *hdd, u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	struct vdisk_cmd *cmd = arm->command;
+
+	arm->command = NULL;
+	if (cmd->op == VDISK_READ) {
+		hdd_segment_add(hdd, arm->pass.from, arm->pass.to);
+		at = hdd_cross(hdd, cmd, max(arm->pass.pass_ns, cmd->hdd.at_ns),
+			       at);
+	}
+	hdd_end(hdd, cmd, at);
+}
+
+/* The arm has passed over what it was sent to. */
+void hdd_arm_done(struct hdd *hdd, u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	enum hdd_task task = arm->task;
+
+	arm->task = HDD_IDLE;
+	arm->pass.end_ns = VDISK_NEVER;
+	arm->did.busy_ns += at - arm->pass.begin_ns;
+	if (arm->pass.to > arm->pass.from)
+		arm->place = hdd_place(&hdd->geo, arm->pass.to - 1);
+
+	switch (task) {
+	case HDD_COMMAND:
+		hdd_command_done(hdd, at);
+		break;
+	case HDD_AHEAD:
+		arm->did.ahead += arm->pass.to - arm->pass.from;
+		arm->stream->end = arm->pass.to;
+		hdd_segment_trim(&hdd->reads, arm->stream);
+		break;
+	case HDD_DESTAGE:
+		hdd->writes.dirty -= arm->pass.to - arm->pass.from;
+		hdd_admit_waiting(hdd, at);
+		break;
+	case HDD_IDLE:
+		break;
+	}
+}
+
+/* Have a command wait for the arm. */
+void hdd_pend(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
+{
+	cmd->hdd.place = hdd_place(&hdd->geo, cmd->hdd.lba);
+	vdisk_list_add(&hdd->arm.pending, cmd);
+	hdd_interrupt(hdd, at);
+}
+
+/*
+ * Let a read join the arm, which reads ahead. If it is of what has been read,
+ * or is about to be, it need not wait for the end of that, nor for the arm to
+ * come back. Return whether it is.
+ */
+bool hdd_join(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
+{
+	struct hdd_arm *arm = &hdd->arm;
+	u64 passed = arm->pass.from;
+	u64 stop;
+
+	if (cmd->hdd.lba < arm->stream->lba || cmd->hdd.lba > arm->pass.to)
+		return false;
+
+	hdd_read_on(hdd, cmd->hdd.end);
+	stop = hdd_pass(&hdd->geo, &passed, arm->pass.to, arm->pass.pass_ns, at);
+	/* The last that passed may still be under the head. */
+	if (cmd->hdd.end < passed || (cmd->hdd.end == passed && stop == at)) {
+		hdd_end(hdd, cmd, hdd_cross(hdd, cmd, at, at));
+		return true;
+	}
+
+	/* The pass becomes that of the command, up to its end. */
+	arm->did.ahead += passed - arm->pass.from;
+	arm->task = HDD_COMMAND;
+	arm->command = cmd;
+	arm->pass.to = max(cmd->hdd.end, passed);
+	passed = arm->pass.from;
+	arm->pass.end_ns = hdd_pass(&hdd->geo, &passed, arm->pass.to,
+				    arm->pass.pass_ns, VDISK_NEVER);
+	return true;
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The cache of a hard disk: segments of what was read, and pieces of what is to
+ * be written. hdd.c says what becomes of them.
+ */
+#include <linux/errno.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/rbtree.h>
+#include <linux/slab.h>
+
+#include "hdd.h"
+#include "hdd_arm.h"
+#include "hdd_cache.h"
+#include "hdd_geo.h"
+#include "hdd_model.h"
+#include "model.h"
+
+static void init_reads(struct hdd_read_cache *cache, u64 half, u64 readahead)
+{
+	cache->readahead = readahead;
+	if (!half)
+		return;
+	/* Room for what a stream has had, and for what comes. */
+	cache->room = clamp(2 * readahead, max(half / HDD_SEGMENTS, 1), half);
+	cache->readahead = min(readahead, cache->room);
+	cache->nr = min(div64_u64(half, cache->room), HDD_SEGMENTS);
+}
+
+/* Make an empty cache. The caller destroys it, even if that failed. */
+int hdd_cache_init(struct hdd *hdd, const struct vdisk_params *params)
+{
+	struct hdd_write_cache *writes = &hdd->writes;
+	u64 half = div_u64(params->hdd.cache, 2 * HDD_SECTOR);
+	u64 i;
+
+	init_reads(&hdd->reads, half,
+		   div_u64(params->hdd.readahead, HDD_SECTOR));
+
+	writes->pieces = RB_ROOT;
+	vdisk_list_init(&writes->waiting);
+	if (params->write_cache)
+		writes->room = half;
+	writes->memory = kvcalloc(params->hdd.write_pieces,
+				  sizeof(*writes->memory), GFP_KERNEL);
+	if (!writes->memory)
+		return -ENOMEM;
+	for (i = 0; i < params->hdd.write_pieces; i++) {
+		writes->memory[i].free = writes->free;
+		writes->free = &writes->memory[i];
+		writes->nr_free++;
+	}
+	return 0;
+}
+
+/* Free the memory of the cache. */
+void hdd_cache_destroy(struct hdd *hdd)
+{
+	kvfree(hdd->writes.memory);
+}
+
+/* What was read. */
+
+/* Use a segment, and drop its oldest sectors if it has become too long. */
+void hdd_segment_trim(struct hdd_read_cache *cache, struct hdd_segment *segment)
+{
+	if (segment->end - segment->lba > cache->room)
+		segment->lba = segment->end - cache->room;
+	segment->used = ++cache->uses;
+}
+
+/* Keep what was read for a command. It is from the end of that to read on. */
+void hdd_segment_add(struct hdd *hdd, u64 lba, u64 end)
+{
+	struct hdd_read_cache *cache = &hdd->reads;
+	struct hdd_segment *segment = NULL, *oldest = &cache->segment[0];
+	u32 i;
+
+	if (!cache->nr)
+		return;
+
+	for (i = 0; i < cache->nr && !segment; i++) {
+		if (cache->segment[i].used < oldest->used)
+			oldest = &cache->segment[i];
+		if (lba >= cache->segment[i].lba && lba <= cache->segment[i].end)
+			segment = &cache->segment[i];
+	}
+	if (!segment) {
+		segment = oldest;
+		segment->lba = lba;
+		segment->end = lba;
+	}
+	segment->end = max(segment->end, end);
+	hdd_segment_trim(cache, segment);
+	hdd->arm.stream = segment;
+	hdd->arm.ahead_end = min(segment->end + cache->readahead, hdd->sectors);
+}
+
+/*
+ * Return whether a read is in the cache. If its front is, it is shortened to
+ * the rest.
+ */
+bool hdd_segment_hit(struct hdd *hdd, struct vdisk_hdd_cmd *cmd)
+{
+	struct hdd_read_cache *cache = &hdd->reads;
+	struct hdd_segment *segment;
+	u32 i;
+
+	for (i = 0; i < cache->nr; i++) {
+		segment = &cache->segment[i];
+		if (cmd->lba < segment->lba || cmd->lba >= segment->end)
+			continue;
+		segment->used = ++cache->uses;
+		if (cmd->end > segment->end) {
+			cmd->lba = segment->end;
+			return false;
+		}
+		if (segment == hdd->arm.stream)
+			hdd_read_on(hdd, cmd->end);
+		return true;
+	}
+	return false;
+}
+
+/* What is to be written. */
+
+/* Return the first piece that ends at a sector or behind it. */
+struct hdd_piece *hdd_piece_from(struct hdd_write_cache *cache, u64 lba)
+{
+	struct rb_node *node = cache->pieces.rb_node;
+	struct hdd_piece *found = NULL;
+
+	while (node) {
+		struct hdd_piece *piece = rb_entry(node, struct hdd_piece,
+						   node);
+
+		if (piece->end >= lba) {
+			found = piece;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+struct hdd_piece *hdd_piece_next(struct hdd_piece *piece)
+{
+	return rb_entry_safe(rb_next(&piece->node), struct hdd_piece, node);
+}
+
+struct hdd_piece *hdd_piece_prev(struct hdd_piece *piece)
+{
+	return rb_entry_safe(rb_prev(&piece->node), struct hdd_piece, node);
+}
+
+/* Give a piece of the tree back. */
+void hdd_piece_free(struct hdd_write_cache *cache, struct hdd_piece *piece)
+{
+	rb_erase(&piece->node, &cache->pieces);
+	piece->free = cache->free;
+	cache->free = piece;
+	cache->nr_free++;
+}
+
+/*
+ * Put a write's sectors into the tree. There is room for all of them and for a
+ * piece; what they have in common with others is given back.
+ */
+void hdd_piece_add(struct hdd *hdd, u64 lba, u64 end)
+{
+	struct hdd_write_cache *cache = &hdd->writes;
+	struct rb_node **link = &cache->pieces.rb_node, *parent = NULL;
+	struct hdd_piece *piece, *next;
+	u64 sum = end - lba;
+
+	for (piece = hdd_piece_from(cache, lba); piece && piece->lba <= end;
+	     piece = next) {
+		next = hdd_piece_next(piece);
+		sum += piece->end - piece->lba;
+		lba = min(lba, piece->lba);
+		end = max(end, piece->end);
+		hdd_piece_free(cache, piece);
+	}
+	cache->dirty -= sum - (end - lba);
+
+	/* The one that it has, or one given back: there is one. */
+	piece = cache->free;
+	cache->free = piece->free;
+	piece->lba = lba;
+	piece->end = end;
+	piece->place = hdd_place(&hdd->geo, lba);
+	while (*link) {
+		parent = *link;
+		if (lba < rb_entry(parent, struct hdd_piece, node)->lba)
+			link = &parent->rb_left;
+		else
+			link = &parent->rb_right;
+	}
+	rb_link_node(&piece->node, parent, link);
+	rb_insert_color(&piece->node, &cache->pieces);
+}
+
+/* Return whether a read is of what is to be written. */
+bool hdd_piece_hit(struct hdd *hdd, const struct vdisk_hdd_cmd *cmd)
+{
+	struct hdd_piece *piece = hdd_piece_from(&hdd->writes, cmd->end);
+	const struct hdd_arm *arm = &hdd->arm;
+
+	if (arm->task == HDD_DESTAGE && cmd->lba >= arm->pass.from &&
+	    cmd->end <= arm->pass.to)
+		return true;
+	return piece && piece->lba <= cmd->lba;
+}
+
+/* Return whether the cache has room for a write. */
+static bool has_room(const struct hdd_write_cache *cache,
+		     const struct vdisk_cmd *cmd)
+{
+	u64 sectors = cmd->hdd.end - cmd->hdd.lba;
+
+	/* One that is larger than the cache goes through it alone. */
+	return cache->nr_free &&
+	       (!cache->dirty || cache->dirty + sectors <= cache->room);
+}
+
+/* Give a write, which has room, its place; its data begin to cross. */
+static void admit(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
+{
+	hdd->writes.nr_free--;
+	hdd->writes.dirty += cmd->hdd.end - cmd->hdd.lba;
+	hdd_cross_in(hdd, cmd, at);
+}
+
+/* Let a write in, or have it wait for room; return whether it is in. */
+bool hdd_admit(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
+{
+	struct hdd_write_cache *cache = &hdd->writes;
+
+	if (cache->waiting.head || !has_room(cache, cmd)) {
+		vdisk_list_add(&cache->waiting, cmd);
+		return false;
+	}
+	admit(hdd, cmd, at);
+	return true;
+}
+
+/* Let in what waits, as far as there is room by now. */
+void hdd_admit_waiting(struct hdd *hdd, u64 at)
+{
+	struct vdisk_list *waiting = &hdd->writes.waiting;
+
+	while (waiting->head && has_room(&hdd->writes, waiting->head))
+		admit(hdd, vdisk_list_pop(waiting), at);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The cache of the model "disk": one half for what was read, the other for what
+ * is to be written (hdd_cache.c).
+ *
+ * Not locked: the device's lock covers it.
+ */
+#ifndef ISOBLK_VDISK_HDD_CACHE_H
+#define ISOBLK_VDISK_HDD_CACHE_H
+
+#include <linux/rbtree.h>
+#include <linux/types.h>
+
+#include "hdd.h"
+#include "model.h"
+
+struct hdd;
+
+/* Segments of the read cache; real disks have 16 to 64. */
+#define HDD_SEGMENTS	32
+
+/* A stretch of sectors in the read cache. */
+struct hdd_segment {
+	u64 lba;	/* first sector */
+	u64 end;	/* sector behind the last; @lba if the segment is empty */
+	u64 used;	/* number of its last use, of all uses of segments */
+};
+
+/* What was read. */
+struct hdd_read_cache {
+	u32 nr;		/* number of segments; 0 = no read cache; constant */
+	struct hdd_segment segment[HDD_SEGMENTS]; /* segments */
+	u64 room;	/* sectors that a segment may have; constant */
+	u64 readahead;	/* sectors to be read ahead; constant */
+	u64 uses;	/* number of uses of segments */
+	u64 hits;	/* reads that the cache had, or was about to have */
+	u64 misses;	/* reads that it did not have */
+};
+
+/* A stretch of sectors that waits to be written. */
+struct hdd_piece {
+	union {
+		struct rb_node node;	/* link in the tree, by @lba */
+		struct hdd_piece *free; /* next piece that is not in use */
+	};
+	u64 lba;			/* first sector */
+	u64 end;			/* sector behind the last */
+	struct vdisk_hdd_place place;	/* place of the first */
+};
+
+/* What is to be written. */
+struct hdd_write_cache {
+	struct rb_root pieces;	/* pieces by sector; no two of them touch */
+	struct hdd_piece *free;	/* first piece that is not in use */
+	u32 nr_free;		/* number of these, less one a write that crosses */
+	u64 dirty;		/* sectors held, being written or on the link */
+	u64 room;		/* most sectors; 0 = all writes end on the platter */
+	struct vdisk_list waiting; /* writes without room, in order of arrival */
+	struct hdd_piece *memory; /* all pieces */
+};
+
+int hdd_cache_init(struct hdd *hdd, const struct vdisk_params *params);
+void hdd_cache_destroy(struct hdd *hdd);
+
+/* What was read. */
+void hdd_segment_trim(struct hdd_read_cache *cache,
+		      struct hdd_segment *segment);
+void hdd_segment_add(struct hdd *hdd, u64 lba, u64 end);
+bool hdd_segment_hit(struct hdd *hdd, struct vdisk_hdd_cmd *cmd);
+
+/* What is to be written. */
+struct hdd_piece *hdd_piece_from(struct hdd_write_cache *cache, u64 lba);
+struct hdd_piece *hdd_piece_next(struct hdd_piece *piece);
+struct hdd_piece *hdd_piece_prev(struct hdd_piece *piece);
+void hdd_piece_free(struct hdd_write_cache *cache, struct hdd_piece *piece);
+void hdd_piece_add(struct hdd *hdd, u64 lba, u64 end);
+bool hdd_piece_hit(struct hdd *hdd, const struct vdisk_hdd_cmd *cmd);
+bool hdd_admit(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at);
+void hdd_admit_waiting(struct hdd *hdd, u64 at);
+
+#endif /* ISOBLK_VDISK_HDD_CACHE_H */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The platters of the model "disk" and the way of its arm: where sectors are,
+ * and how long it takes from one to another (hdd_geo.c). It never changes.
+ */
+#ifndef ISOBLK_VDISK_HDD_GEO_H
+#define ISOBLK_VDISK_HDD_GEO_H
+
+#include <linux/time64.h>
+#include <linux/types.h>
+
+#include "hdd.h"
+#include "model.h"
+
+#define HDD_SECTOR	512
+
+/* A turn, in units of angle. */
+#define HDD_TURN	(60ULL * NSEC_PER_SEC)
+
+/* Cylinders with tracks of one length. */
+struct hdd_zone {
+	u64 lba;	/* first sector */
+	u32 cyl;	/* first cylinder */
+	u32 track;	/* sectors of a track */
+};
+
+/* The way of the arm. */
+struct hdd_seek {
+	u32 cyls;	/* number of cylinders in use */
+	u32 knee;	/* a third of them, at least 1: there the curve ends */
+	u64 min_ns;	/* time of a seek over 1 cylinder */
+	u64 avg_ns;	/* time of a seek over @knee cylinders */
+	u64 max_ns;	/* time of a seek over all */
+	u64 head_ns;	/* time of a switch of heads */
+};
+
+/* The platters and the way of the arm. */
+struct hdd_geo {
+	u32 rpm;	/* turns a minute: units of angle a ns */
+	u32 heads;	/* tracks of a cylinder */
+	u64 head_skew;	/* angle between the beginnings of two tracks */
+	u64 cyl_skew;	/* angle between the beginnings of two cylinders */
+	struct hdd_seek seek; /* times of the arm */
+	u32 zones;	/* number of zones */
+	struct hdd_zone zone[VDISK_HDD_MAX_ZONES]; /* zones, outermost first */
+};
+
+/* Sectors one behind the other in a track. */
+struct hdd_span {
+	u32 first;	/* number of the first sector in the track */
+	u32 count;	/* number of sectors */
+	u32 track;	/* sectors of the track */
+	u64 lag;	/* angle that the head is late for the first, below 1 ns */
+	struct vdisk_hdd_place place; /* place of the first */
+};
+
+int hdd_geo_init(struct hdd_geo *geo, const struct vdisk_params *params);
+struct vdisk_hdd_place hdd_place(const struct hdd_geo *geo, u64 lba);
+u64 hdd_move(const struct hdd_geo *geo, const struct vdisk_hdd_place *from,
+	     const struct vdisk_hdd_place *to);
+u64 hdd_wait(const struct hdd_geo *geo, u64 at, u64 angle);
+u64 hdd_pass(const struct hdd_geo *geo, u64 *lba, u64 end, u64 at, u64 until);
+
+#endif /* ISOBLK_VDISK_HDD_GEO_H */

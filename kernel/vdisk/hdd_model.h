@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A disk of the model "disk", as its parts see it. The design is in hdd.c.
+ */
+#ifndef ISOBLK_VDISK_HDD_MODEL_H
+#define ISOBLK_VDISK_HDD_MODEL_H
+
+#include <linux/types.h>
+
+#include "events.h"
+#include "hdd_arm.h"
+#include "hdd_cache.h"
+#include "hdd_geo.h"
+#include "model.h"
+
+/* The controller: how commands come into the disk. */
+struct hdd_controller {
+	struct vdisk_list inbox; /* commands not in the disk, in order of arrival */
+	u32 nr_inbox;		/* number of these */
+	u32 max_inbox;		/* most there ever were */
+	u32 inside;		/* number of commands in the disk */
+	u32 ncq;		/* number that may be; constant */
+	struct vdisk_cmd *flush; /* flush in the disk, then alone; or NULL */
+	u64 cmd_ns;		/* time that it takes for a command */
+	u64 free_ns;		/* time since which it takes some, if it does */
+	u64 seq;		/* commands ever submitted */
+	u64 seed;		/* seed of the jitter of @cmd_ns; constant */
+};
+
+/* The link to the host, one each way. */
+struct hdd_link {
+	struct vdisk_events *crossings; /* commands on it, with their ends */
+	u64 free_ns[VDISK_NR_OPS]; /* time at which it is free, by vdisk_op */
+	u64 bps[VDISK_NR_OPS];	/* limit, bytes a second, by vdisk_op; 0: none */
+};
+
+/* A disk of this model. The device's lock protects all of it. */
+struct hdd {
+	struct vdisk_model model;	/* base */
+	struct hdd_geo geo;		/* platters and way of the arm */
+	u64 sectors;			/* sectors of the disk; constant */
+	u64 jitter;			/* jitter of times, per mille */
+	struct hdd_controller controller; /* how commands come in */
+	struct hdd_link link;		/* link to the host */
+	struct hdd_arm arm;		/* arm */
+	struct hdd_read_cache reads;	/* cache of what was read */
+	struct hdd_write_cache writes;	/* cache of what is to be written */
+};
+
+/* hdd_controller.c */
+u64 hdd_cross(struct hdd *hdd, const struct vdisk_cmd *cmd, u64 from,
+	      u64 ready);
+void hdd_cross_in(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at);
+void hdd_end(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at);
+void hdd_arrive(struct hdd *hdd, struct vdisk_cmd *cmd, u64 now);
+u64 hdd_take_ns(const struct hdd *hdd);
+void hdd_take(struct hdd *hdd, u64 at);
+void hdd_crossed(struct hdd *hdd, u64 at, struct vdisk_list *done);
+
+#endif /* ISOBLK_VDISK_HDD_MODEL_H */
