@@ -23,35 +23,29 @@
  * filled with zeros. A write or a flush also has an end for the store, just
  * before the block layer hears of it.
  *
- * A disk that is not there (fault.c) refuses what comes, at once. What it holds
- * goes through the model all the same, for the model's time does not stop, and
- * fails when it ends. To tell, a request remembers how often the disk had gone
- * and come when it was queued: an odd number says that it is gone, another one
- * at the end that it was. The disk may also go by itself, at a write: it is gone
- * when that has been queued, so it is a write in flight.
+ * A disk that is not there refuses what comes, and fails what it holds when
+ * that ends (disk_state.c).
  *
  * A completion is blk_mq_complete_request() from the timer, one by one, as with
  * a real disk: at once on the CPU that submitted, else there. Ending those of
  * one instant as a batch was tried: 3 % fewer instructions a request at best,
  * and all of them on the timer's CPU.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/blk-mq.h>
 #include <linux/bvec.h>
-#include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
-#include <linux/list.h>
+#include <linux/math.h>
 #include <linux/module.h>
-#include <linux/seq_file.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <linux/unaligned.h>
-#include <linux/workqueue.h>
 
 #include "compat.h"
+#include "disk.h"
 #include "fault.h"
 #include "model.h"
 #include "store.h"
@@ -71,90 +65,29 @@
 #define VDISK_MAX_REQUEST	SZ_32M
 
 /*
- * Pieces of memory that a request may be of: single pages, of which the largest request is
- * that the block layer makes by default. Real disks take 128 to 256, and who makes one as
- * large as a disk says it takes, as blktests does, needs the memory for it.
+ * Pieces of memory that a request may consist of: the largest request that the
+ * block layer makes by default consists of so many single pages. Real disks
+ * take 128 to 256. A test that makes a request as large as the disk says that
+ * it takes, as one of blktests does, needs the memory for it.
  */
 #define VDISK_MAX_SEGMENTS	320
 
 /* One trim: the largest whose bytes a u32 holds and any block divides. */
 #define VDISK_MAX_TRIM		SZ_2G
 
-/**
- * struct vdisk_request - a request
- * @cmd: as the model sees it
- * @status: what is wrong with it, known when it is queued
- * @trip: happens at it
- * @outages: the disk's when it is queued
- * @write: what the store has of a write or trim, NULL if nothing
- * @mark: of a flush, if there is a store
- *
- * Who has the request has all of it, but for what @cmd is to the model.
+/*
+ * A request. Whoever has the request has all of it, but for what @cmd is to the
+ * model.
  */
 struct vdisk_request {
-	struct vdisk_cmd cmd;
-	blk_status_t status;
-	enum vdisk_trip trip;
-	u32 outages;
+	struct vdisk_cmd cmd;	/* command of the model */
+	blk_status_t status;	/* what is wrong with it, as it is queued */
+	enum vdisk_trip trip;	/* what happens at it */
+	u32 outages;		/* the disk's outages when it was queued */
 	union {
-		struct vdisk_write *write;
-		struct vdisk_mark mark;
+		struct vdisk_write *write; /* the store's write, or NULL */
+		struct vdisk_mark mark; /* what a flush waits for in the store */
 	};
-};
-
-/**
- * struct vdisk - a disk that is on
- * @params: as it was made; what may change is the model's
- * @tag_set: of its queue
- * @disk: the block layer's side
- * @debugfs: directory with its statistics
- * @store: contents, NULL if there are none; locked by itself
- * @medium: where it is bad; locked by itself
- * @link: on vdisk_disks; protected by its lock
- * @cut_work: what a power cut leaves of the contents
- * @failed: requests that ended with an error
- * @lock: protects all below, and the model
- * @state: may be read without the lock, as @outages
- * @outages: times that the disk went or came; odd if it is gone
- * @model: decides when commands end
- * @timer: stands at @armed_ns
- * @armed_ns: time of the model's next event, VDISK_NEVER if there is none
- * @requests: completed, by vdisk_op
- * @bytes: completed, by vdisk_op
- */
-struct vdisk {
-	struct vdisk_params params;
-	struct blk_mq_tag_set tag_set;
-	struct gendisk *disk;
-	struct dentry *debugfs;
-	struct vdisk_store *store;
-	struct vdisk_medium medium;
-	struct list_head link;
-	struct work_struct cut_work;
-	atomic64_t failed;
-
-	spinlock_t lock ____cacheline_aligned_in_smp;
-	enum vdisk_state state;
-	u32 outages;
-	struct vdisk_model *model;
-	struct hrtimer timer;
-	u64 armed_ns;
-	u64 requests[VDISK_NR_OPS];
-	u64 bytes[VDISK_NR_OPS];
-};
-
-/* Directory of the module. Set at load, then read only. */
-static struct dentry *vdisk_debugfs;
-
-/* All disks that are on. The lock is taken before that of a disk. */
-static LIST_HEAD(vdisk_disks);
-static DEFINE_SPINLOCK(vdisk_disks_lock);
-
-static const char * const vdisk_op_names[] = {
-	[VDISK_READ] = "read",
-	[VDISK_WRITE] = "write",
-	[VDISK_TRIM] = "trim",
-	[VDISK_FLUSH] = "flush",
 };
 
 /* Set the timer, if the model's next event is before what it is set to. */
@@ -175,7 +108,7 @@ static void vdisk_arm(struct vdisk *vdisk, u64 next, u64 now)
 		      HRTIMER_MODE_ABS_PINNED);
 }
 
-/* Let the model run. The commands that ended are on done, and counted. */
+/* Let the model run. Count the commands that ended, which are then on done. */
 static void vdisk_run(struct vdisk *vdisk, u64 now, struct vdisk_list *done)
 {
 	struct vdisk_cmd *cmd;
@@ -186,13 +119,13 @@ static void vdisk_run(struct vdisk *vdisk, u64 now, struct vdisk_list *done)
 	vdisk_list_init(done);
 	next = vdisk->model->ops->run(vdisk->model, now, done);
 	for (cmd = done->head; cmd; cmd = cmd->next) {
-		vdisk->requests[cmd->op]++;
-		vdisk->bytes[cmd->op] += cmd->bytes;
+		vdisk->completed.requests[cmd->op]++;
+		vdisk->completed.bytes[cmd->op] += cmd->bytes;
 	}
 	vdisk_arm(vdisk, next, now);
 }
 
-/* Without the lock: a completion may run the submitter's code. */
+/* Complete commands, without the lock: that may run the submitter's code. */
 static void vdisk_complete(struct vdisk_list *done)
 {
 	struct vdisk_request *req;
@@ -220,6 +153,7 @@ static enum hrtimer_restart vdisk_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
+/* Fill a read with zeros. */
 static void vdisk_zero(struct request *rq)
 {
 	struct req_iterator iter;
@@ -229,7 +163,7 @@ static void vdisk_zero(struct request *rq)
 		memzero_bvec(&bvec);
 }
 
-/* Say to the model what a request is. False if it is none for a disk. */
+/* Say to the model what a request is. Return false if it is none for a disk. */
 static bool vdisk_set_cmd(struct vdisk_cmd *cmd, struct request *rq)
 {
 	cmd->fua = false;
@@ -276,62 +210,6 @@ static blk_status_t vdisk_move(struct vdisk *vdisk, struct request *rq)
 		return BLK_STS_OK;
 	default:
 		return vdisk_store_write(vdisk->store, rq, &req->write);
-	}
-}
-
-/* What a power cut leaves of the contents. */
-static void vdisk_cut_work(struct work_struct *work)
-{
-	struct vdisk *vdisk = container_of(work, struct vdisk, cut_work);
-
-	vdisk_store_cut(vdisk->store);
-}
-
-/*
- * The disk is lost or cut, at once, whatever it was; or only if it was there.
- * The work that a cut leaves goes on.
- */
-static void vdisk_go(struct vdisk *vdisk, enum vdisk_state state, bool if_ok)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&vdisk->lock, flags);
-	if (vdisk->state == state ||
-	    (if_ok && vdisk->state != VDISK_STATE_OK))
-		goto unlock;
-
-	/* Gone before it loses anything. */
-	if (vdisk->state == VDISK_STATE_OK)
-		WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
-	WRITE_ONCE(vdisk->state, state);
-	if (vdisk->store && state == VDISK_STATE_CUT) {
-		vdisk_store_stop(vdisk->store);
-		schedule_work(&vdisk->cut_work);
-	}
-unlock:
-	spin_unlock_irqrestore(&vdisk->lock, flags);
-}
-
-/* What happens at a write that is queued. */
-static void vdisk_trip(struct vdisk *vdisk, enum vdisk_trip trip)
-{
-	unsigned long flags;
-
-	switch (trip) {
-	case VDISK_TRIP_LOST:
-		vdisk_go(vdisk, VDISK_STATE_LOST, true);
-		break;
-	case VDISK_TRIP_CUT:
-		vdisk_go(vdisk, VDISK_STATE_CUT, true);
-		break;
-	case VDISK_TRIP_CUT_ALL:
-		spin_lock_irqsave(&vdisk_disks_lock, flags);
-		list_for_each_entry(vdisk, &vdisk_disks, link)
-			vdisk_go(vdisk, VDISK_STATE_CUT, true);
-		spin_unlock_irqrestore(&vdisk_disks_lock, flags);
-		break;
-	default:
-		break;
 	}
 }
 
@@ -427,7 +305,7 @@ static const struct blk_mq_ops vdisk_mq_ops = {
 	.timeout = vdisk_timeout,
 };
 
-/* A name for itself (NAA 3): a hash of the one it was given. */
+/* Give a disk an identity (NAA 3): a hash of the name that it was given. */
 static int vdisk_get_unique_id(struct gendisk *disk, u8 id[16],
 			       enum blk_unique_id type)
 {
@@ -448,75 +326,10 @@ static const struct block_device_operations vdisk_fops = {
 	.get_unique_id = vdisk_get_unique_id,
 };
 
-/* What only some disks have. */
-static void stats_show_more(struct seq_file *m, struct vdisk *vdisk,
-			    const struct vdisk_counter *counters, u32 count)
-{
-	struct vdisk_store_stats stored;
-	u32 i;
-
-	for (i = 0; i < count; i++)
-		seq_printf(m, "%s %llu\n", counters[i].name,
-			   counters[i].value);
-	if (!vdisk->store)
-		return;
-	vdisk_store_get_stats(vdisk->store, &stored);
-	seq_printf(m, "stored_bytes %llu\n", stored.bytes);
-	seq_printf(m, "unstable_writes %llu\n", stored.unstable);
-	seq_printf(m, "cut_lost %llu\n", stored.lost);
-	seq_printf(m, "cut_torn %llu\n", stored.torn);
-	seq_printf(m, "cut_kept %llu\n", stored.kept);
-}
-
-static int stats_show(struct seq_file *m, void *unused)
-{
-	struct vdisk *vdisk = m->private;
-	struct vdisk_model *model = vdisk->model;
-	struct vdisk_counter *counters;
-	struct vdisk_stats stats;
-	u64 requests[VDISK_NR_OPS];
-	u64 bytes[VDISK_NR_OPS];
-	u32 count = 0;
-	u64 now;
-	int op;
-
-	counters = kvmalloc_array(VDISK_MAX_COUNTERS, sizeof(*counters),
-				  GFP_KERNEL);
-	if (!counters)
-		return -ENOMEM;
-
-	spin_lock_irq(&vdisk->lock);
-	memcpy(requests, vdisk->requests, sizeof(requests));
-	memcpy(bytes, vdisk->bytes, sizeof(bytes));
-	now = ktime_get_ns();
-	model->ops->stats(model, now, &stats);
-	if (model->ops->counters)
-		count = model->ops->counters(model, now, counters,
-					     VDISK_MAX_COUNTERS);
-	spin_unlock_irq(&vdisk->lock);
-
-	for (op = 0; op < VDISK_NR_OPS; op++) {
-		seq_printf(m, "%s_requests %llu\n", vdisk_op_names[op],
-			   requests[op]);
-		if (op != VDISK_FLUSH)
-			seq_printf(m, "%s_bytes %llu\n", vdisk_op_names[op],
-				   bytes[op]);
-	}
-	seq_printf(m, "failed_requests %lld\n",
-		   (s64)atomic64_read(&vdisk->failed));
-	seq_printf(m, "in_service %u\n", stats.in_service);
-	seq_printf(m, "waiting %u\n", stats.waiting);
-	seq_printf(m, "waiting_max %u\n", stats.waiting_max);
-	seq_printf(m, "busy_ns %llu\n", stats.busy_ns);
-	stats_show_more(m, vdisk, counters, count);
-	kvfree(counters);
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(stats);
-
 /*
- * A name that is taken would fail in device_add_disk() too, but with a stack
- * dump from sysfs. A race with somebody who takes it now still ends there.
+ * Return whether a name is taken. It would fail in device_add_disk() too, but
+ * with a stack dump from sysfs. A race with somebody who takes it now still
+ * ends there.
  */
 static bool vdisk_name_taken(struct gendisk *disk, const char *name)
 {
@@ -593,7 +406,7 @@ struct vdisk *vdisk_create(const char *name, const struct vdisk_params *params)
 		      HRTIMER_MODE_ABS_PINNED);
 	vdisk->armed_ns = VDISK_NEVER;
 	vdisk_medium_init(&vdisk->medium);
-	INIT_WORK(&vdisk->cut_work, vdisk_cut_work);
+	vdisk_state_init(vdisk);
 
 	if (params->store == VDISK_STORE_MEMORY) {
 		vdisk->store = vdisk_store_create(params);
@@ -630,12 +443,8 @@ struct vdisk *vdisk_create(const char *name, const struct vdisk_params *params)
 	if (err)
 		goto free_tag_set;
 
-	spin_lock_irq(&vdisk_disks_lock);
-	list_add_tail(&vdisk->link, &vdisk_disks);
-	spin_unlock_irq(&vdisk_disks_lock);
-
-	vdisk->debugfs = debugfs_create_dir(name, vdisk_debugfs);
-	debugfs_create_file("stats", 0444, vdisk->debugfs, vdisk, &stats_fops);
+	vdisk_state_add(vdisk);
+	vdisk_stats_add(vdisk, name);
 	return vdisk;
 
 free_tag_set:
@@ -661,16 +470,13 @@ free:
  */
 void vdisk_destroy(struct vdisk *vdisk)
 {
-	spin_lock_irq(&vdisk_disks_lock);
-	list_del(&vdisk->link);
-	spin_unlock_irq(&vdisk_disks_lock);
+	vdisk_state_del(vdisk);
 	del_gendisk(vdisk->disk);
-	debugfs_remove(vdisk->debugfs);
+	vdisk_stats_del(vdisk);
 	/* The last completion may still be on its way out of the timer. */
 	hrtimer_cancel(&vdisk->timer);
 	put_disk(vdisk->disk);
-	/* No request is there any more that could cut the power. */
-	flush_work(&vdisk->cut_work);
+	vdisk_state_destroy(vdisk);
 	blk_mq_free_tag_set(&vdisk->tag_set);
 	vdisk->model->ops->destroy(vdisk->model);
 	if (vdisk->store)
@@ -710,51 +516,13 @@ struct vdisk_medium *vdisk_get_medium(struct vdisk *vdisk)
 }
 
 /**
- * vdisk_get_state - is a disk there?
- * @vdisk: the disk
- *
- * Return: its state.
- */
-enum vdisk_state vdisk_get_state(const struct vdisk *vdisk)
-{
-	return READ_ONCE(vdisk->state);
-}
-
-/**
- * vdisk_set_state - let a disk go or come
- * @vdisk: the disk
- * @state: what it is from now on
- *
- * Context: may sleep. The caller serializes the calls.
- */
-void vdisk_set_state(struct vdisk *vdisk, enum vdisk_state state)
-{
-	if (state != VDISK_STATE_OK) {
-		vdisk_go(vdisk, state, false);
-		flush_work(&vdisk->cut_work);
-		return;
-	}
-	if (vdisk_get_state(vdisk) == VDISK_STATE_OK)
-		return;
-
-	/* Gone, it does nothing by itself. It is back after all is decided. */
-	flush_work(&vdisk->cut_work);
-	if (vdisk->store)
-		vdisk_store_restore(vdisk->store);
-	spin_lock_irq(&vdisk->lock);
-	WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
-	WRITE_ONCE(vdisk->state, VDISK_STATE_OK);
-	spin_unlock_irq(&vdisk->lock);
-}
-
-/**
  * vdisk_init - prepare for the first disk
  *
  * Without debugfs there are no statistics, which is no error.
  */
 void vdisk_init(void)
 {
-	vdisk_debugfs = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	vdisk_stats_init();
 }
 
 /**
@@ -762,5 +530,5 @@ void vdisk_init(void)
  */
 void vdisk_exit(void)
 {
-	debugfs_remove(vdisk_debugfs);
+	vdisk_stats_exit();
 }

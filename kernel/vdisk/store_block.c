@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The blocks of a disk and the memory of their contents. The design is in
+ * store.c.
+ */
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/list.h>
+#include <linux/lockdep.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/xarray.h>
+
+#include "store_write.h"
+
+/* Contents of all disks at most: half of the memory. */
+#define STORE_MAX_BLOCKS	((totalram_pages() / 2) << (PAGE_SHIFT - STORE_SHIFT))
+
+/* Contents in memory, of all disks. */
+static atomic_long_t all_held = ATOMIC_LONG_INIT(0);
+
+/* Return whether all disks together may take more memory. */
+bool store_may_grow(void)
+{
+	return atomic_long_read(&all_held) < STORE_MAX_BLOCKS;
+}
+
+/* Return contents of undefined value, or NULL. */
+void *store_data_alloc(struct vdisk_store *store, gfp_t gfp)
+{
+	void *data = kmalloc(STORE_BLOCK, gfp);
+
+	if (data) {
+		atomic_long_inc(&store->held);
+		atomic_long_inc(&all_held);
+	}
+	return data;
+}
+
+/* Free contents, if there are any. */
+void store_data_free(struct vdisk_store *store, void *data)
+{
+	if (data) {
+		atomic_long_dec(&store->held);
+		atomic_long_dec(&all_held);
+	}
+	kfree(data);
+}
+
+/*
+ * Swap the sectors of a mask between a block and a slot. A spare is needed, and
+ * then taken, only if the block has contents, the slot none and the mask holes.
+ */
+void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
+		    u8 mask, void **spare)
+{
+	int i, j;
+
+	if (mask == STORE_ALL) {
+		swap(block->data, slot->data);
+		return;
+	}
+	if (!mask || (!block->data && !slot->data))
+		return;
+
+	if (!block->data) {
+		/* Zeros with the new sectors for zeros. */
+		for (i = 0; i < STORE_SECTORS; i++) {
+			if (!(mask & BIT(i)))
+				memset(store_sector(slot->data, i), 0, SECTOR_SIZE);
+		}
+		swap(block->data, slot->data);
+		return;
+	}
+	if (!slot->data) {
+		slot->data = *spare;
+		*spare = NULL;
+		memset(slot->data, 0, STORE_BLOCK);
+	}
+	for (i = 0; i < STORE_SECTORS; i++) {
+		u64 *a = store_sector(block->data, i);
+		u64 *b = store_sector(slot->data, i);
+
+		if (!(mask & BIT(i)))
+			continue;
+		for (j = 0; j < SECTOR_SIZE / sizeof(u64); j++)
+			swap(a[j], b[j]);
+	}
+}
+
+/* Return the sectors of a block that lie before a byte of the disk. */
+u8 store_sectors_before(const struct vdisk_block *block, u64 byte)
+{
+	u64 start = (u64)block->index << STORE_SHIFT;
+
+	if (byte <= start)
+		return 0;
+	byte = min_t(u64, byte - start, STORE_BLOCK);
+	return GENMASK_ULL(byte >> SECTOR_SHIFT, 0) >> 1;
+}
+
+/* Return the block of that number, for a slot. NULL if there is no memory. */
+struct vdisk_block *store_block_get(struct vdisk_store *store,
+				    unsigned long index)
+{
+	struct vdisk_block *block;
+	unsigned long flags;
+
+	xa_lock_irqsave(&store->blocks, flags);
+	block = xa_load(&store->blocks, index);
+	if (!block) {
+		block = kzalloc(sizeof(*block), STORE_GFP);
+		if (!block)
+			goto unlock;
+		block->index = index;
+		if (xa_err(__xa_store(&store->blocks, index, block,
+				      STORE_GFP))) {
+			kfree(block);
+			block = NULL;
+			goto unlock;
+		}
+	}
+	block->users++;
+unlock:
+	xa_unlock_irqrestore(&store->blocks, flags);
+	return block;
+}
+
+/*
+ * Return the first block from a number to another that exists, for a slot, or
+ * NULL.
+ */
+struct vdisk_block *store_block_find(struct vdisk_store *store,
+				     unsigned long index, unsigned long last)
+{
+	struct vdisk_block *block;
+	unsigned long flags;
+
+	xa_lock_irqsave(&store->blocks, flags);
+	block = xa_find(&store->blocks, &index, last, XA_PRESENT);
+	if (block)
+		block->users++;
+	xa_unlock_irqrestore(&store->blocks, flags);
+	return block;
+}
+
+/* A slot is gone. A block of zeros goes with its last slot. */
+void store_block_put(struct vdisk_store *store, struct vdisk_block *block)
+{
+	lockdep_assert_held(&store->blocks.xa_lock);
+
+	if (--block->users || block->data)
+		return;
+	__xa_erase(&store->blocks, block->index);
+	kfree(block);
+}

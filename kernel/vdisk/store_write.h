@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The contents of a disk as the files of the store see them: blocks, and the
+ * writes that are not yet stable. The design is in store.c.
+ */
+#ifndef ISOBLK_VDISK_STORE_WRITE_H
+#define ISOBLK_VDISK_STORE_WRITE_H
+
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/blk_types.h>
+#include <linux/gfp_types.h>
+#include <linux/list.h>
+#include <linux/types.h>
+#include <linux/xarray.h>
+
+struct request;
+
+/* Nothing waits for this memory, and its lack is no news. */
+#define STORE_GFP		(GFP_NOWAIT | __GFP_NOWARN)
+
+/* A block: the page of most machines. Sectors in it have a bit each. */
+#define STORE_SHIFT		12
+#define STORE_BLOCK		BIT(STORE_SHIFT)
+#define STORE_SECTORS		(STORE_BLOCK >> SECTOR_SHIFT)
+#define STORE_ALL		((u8)GENMASK(STORE_SECTORS - 1, 0))
+
+/* What a cut does to a write. It tears one only if that has two blocks. */
+enum store_fate {
+	STORE_LOST,	/* nothing of it is left */
+	STORE_KEPT,	/* all of it is */
+	STORE_TORN,	/* a part from its front is */
+	STORE_NR_FATES,
+};
+
+/* 4 KiB of the disk. */
+struct vdisk_block {
+	unsigned long index;	/* position on the disk, in blocks; constant */
+	void *data;		/* contents, NULL for zeros */
+	struct hlist_head slots; /* slots of unstable writes, newest first */
+	u32 users;		/* number of slots that point here, or may again */
+};
+
+/* A block of a write. */
+struct vdisk_slot {
+	struct vdisk_slot *next; /* next slot of the write; constant */
+	struct vdisk_write *write; /* write that it is of; constant */
+	struct vdisk_block *block; /* block that it is for; constant */
+	struct hlist_node chain; /* link in the block's slots, unless stable */
+	void *data;		/* first its new contents, then the block's old */
+	u8 mask;		/* sectors changed, as far as that may be undone */
+};
+
+/* A write or trim that is unstable. */
+struct vdisk_write {
+	struct list_head link;	/* link in a list of the store */
+	struct vdisk_slot *slots; /* its blocks, in order; constant */
+	u32 nr_slots;		/* number of these; constant */
+	u64 pos;		/* first byte; constant */
+	u32 bytes;		/* length; constant */
+	u64 seq;		/* position in the order of submission */
+	u64 ended;		/* position in the order of ending */
+	u64 kept_to;		/* byte up to which a cut has kept it */
+	bool cut;		/* whether the power was cut before it ended */
+	u8 users;		/* one, and one more during a cut */
+};
+
+/* What has ended and is in the volatile cache, so that a cut may lose it. */
+struct store_cache {
+	struct list_head writes; /* writes, in the order in which they ended */
+	u64 nr;			/* number of these */
+	u64 slots;		/* number of their slots */
+};
+
+/* A lack of memory for writes. */
+struct store_shortage {
+	bool now;		/* whether the last write found none */
+	unsigned long since;	/* time of the first that did not, jiffies */
+};
+
+/* What was counted since the disk was made. */
+struct store_counters {
+	u64 writes;		/* writes submitted */
+	u64 ended;		/* writes ended */
+	u64 cuts;		/* power cuts */
+	u64 fates[STORE_NR_FATES]; /* writes by what cuts have done to them */
+};
+
+/* Contents of a disk. The lock of @blocks protects all but what is constant. */
+struct vdisk_store {
+	u64 block_size;		/* logical block, bytes; constant */
+	bool volatile_cache;	/* whether a cut may lose what has ended; constant */
+	u64 seed;		/* seed of cuts; constant */
+
+	struct xarray blocks;	/* blocks, by index */
+	bool off;		/* whether there is no power */
+	struct list_head flying; /* writes not ended */
+	struct list_head cutting; /* writes that a cut has yet to work off */
+	struct store_cache cache; /* writes that have ended and are unstable */
+	struct store_shortage shortage; /* lack of memory */
+	struct store_counters did; /* what was counted */
+	atomic_long_t held;	/* contents in memory; atomic */
+};
+
+/* Return what the contents are in a sector. */
+static inline void *store_sector(void *data, int i)
+{
+	return data + (i << SECTOR_SHIFT);
+}
+
+/* store_block.c */
+bool store_may_grow(void);
+void *store_data_alloc(struct vdisk_store *store, gfp_t gfp);
+void store_data_free(struct vdisk_store *store, void *data);
+void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
+		    u8 mask, void **spare);
+u8 store_sectors_before(const struct vdisk_block *block, u64 byte);
+struct vdisk_block *store_block_get(struct vdisk_store *store,
+				    unsigned long index);
+struct vdisk_block *store_block_find(struct vdisk_store *store,
+				     unsigned long index, unsigned long last);
+void store_block_put(struct vdisk_store *store, struct vdisk_block *block);
+
+/* store_write.c */
+struct vdisk_write *store_write_alloc(struct vdisk_store *store,
+				      struct request *rq);
+void store_write_fill(struct vdisk_store *store, struct vdisk_write *write,
+		      struct request *rq);
+void store_write_free(struct vdisk_store *store, struct vdisk_write *write);
+void store_write_put(struct vdisk_store *store, struct vdisk_write *write);
+void store_writes_free(struct vdisk_store *store, struct list_head *writes);
+void store_settle(struct vdisk_store *store, struct vdisk_write *write);
+void store_settle_first(struct vdisk_store *store, struct list_head *freed);
+
+#endif /* ISOBLK_VDISK_STORE_WRITE_H */
