@@ -126,7 +126,7 @@ static u64 *vdisk_field(struct vdisk_item *vi, size_t field)
 	return (void *)&vi->params + field;
 }
 
-/* Writes a value that is in range, unless the disk is on and does not let it. */
+/* Set a value that is in range, unless the disk is on and does not let it. */
 static int vdisk_set(struct config_item *item, size_t field, u64 value,
 		     bool live)
 {

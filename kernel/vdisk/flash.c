@@ -271,7 +271,7 @@ static void flash_destroy(struct vdisk_model *model)
 	kfree(flash);
 }
 
-/* Check what must hold between parameters, and say what follows for the flash. */
+/* Check what must hold between parameters, and work out the sizes. */
 static int flash_geometry(const struct vdisk_params *params,
 			  struct ftl_geometry *geo)
 {

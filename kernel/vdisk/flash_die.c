@@ -293,7 +293,7 @@ static void start_gc(struct flash *flash, u32 nr, enum ftl_pool from, u64 at)
 	flash_tree_set(&flash->tree, nr, at + jitter(flash, &die->op, ns));
 }
 
-/* Give an idle die what is next, if there is anything: flash.c has the order. */
+/* Give an idle die what is next, if there is anything (flash.c). */
 static void die_next(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_die *die = &flash->dies.die[nr];
