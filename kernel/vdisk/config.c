@@ -2,11 +2,20 @@
 /*
  * isoblk_vdisk: a disk whose completions are timers, exact in virtual time.
  *
- * This file, the user's side, is a configfs directory a disk (config.h,
- * config_flash.c, config_hdd.c, fault.c); the disk itself, a blk-mq device with
- * one timer, is in disk.c, and what is stored on it in store.c; when a command
- * ends is decided by a model (model.h): "fixed" (fixed.c), "flash" (flash.c,
- * ftl.c) or "disk" (hdd.c).
+ * This file is the user's side, a configfs directory for each disk. The disk
+ * itself is a blk-mq device with one timer, and when a command ends is decided
+ * by a model: "fixed", "flash" or "disk".
+ *
+ *	config*.c	directories and attributes
+ *	disk*.c		block device, whether it is there, figures
+ *	fault.c		bad places, and what happens at a certain write
+ *	store*.c	contents, and what a power cut leaves of them
+ *	model.h		what a model is
+ *	fixed.c		the model "fixed"
+ *	flash*.c	the model "flash", with its translation layer, ftl*.c
+ *	hdd*.c		the model "disk"
+ *
+ * disk.c, store.c, flash.c, ftl.c and hdd.c begin with the design of theirs.
  *
  * A directory only holds parameters until 1 is written to power. Then the disk
  * exists, under the directory's name, until 0 is written or the directory is
@@ -81,7 +90,7 @@ struct vdisk_item *to_vdisk_item(struct config_item *item)
 /**
  * vdisk_parse_u64 - read a number
  * @page: decimal digits, which may end in k, m or g: powers of 1024
- * @value: where to
+ * @value: where it goes
  *
  * Return: 0; -EINVAL for what is no number, -ERANGE for one too large.
  */
@@ -157,10 +166,10 @@ static u64 vdisk_get(struct config_item *item, size_t field)
 }
 
 /**
- * vdisk_number_show - of VDISK_NUMBER()
- * @item: of the attribute
+ * vdisk_number_show - show an attribute of VDISK_NUMBER()
+ * @item: directory of the attribute
  * @field: offset in struct vdisk_params
- * @page: where to
+ * @page: where the text goes
  *
  * Return: its length.
  */
@@ -170,14 +179,14 @@ ssize_t vdisk_number_show(struct config_item *item, size_t field, char *page)
 }
 
 /**
- * vdisk_number_store - of VDISK_NUMBER()
- * @item: of the attribute
+ * vdisk_number_store - set an attribute of VDISK_NUMBER()
+ * @item: directory of the attribute
  * @field: offset in struct vdisk_params
- * @page: what is written
+ * @page: text that is written
  * @count: its length
- * @range: what it may be
+ * @range: range that it must be in
  *
- * Return: @count, or an error, and nothing has changed.
+ * Return: @count, or an error; then nothing has changed.
  */
 ssize_t vdisk_number_store(struct config_item *item, size_t field,
 			   const char *page, size_t count,
@@ -199,10 +208,10 @@ ssize_t vdisk_number_store(struct config_item *item, size_t field,
 }
 
 /**
- * vdisk_choice_show - of VDISK_CHOICE()
- * @item: of the attribute
+ * vdisk_choice_show - show an attribute of VDISK_CHOICE()
+ * @item: directory of the attribute
  * @field: offset in struct vdisk_params
- * @page: where to
+ * @page: where the text goes
  * @names: the words
  *
  * Return: its length.
@@ -214,15 +223,15 @@ ssize_t vdisk_choice_show(struct config_item *item, size_t field, char *page,
 }
 
 /**
- * vdisk_choice_store - of VDISK_CHOICE()
- * @item: of the attribute
+ * vdisk_choice_store - set an attribute of VDISK_CHOICE()
+ * @item: directory of the attribute
  * @field: offset in struct vdisk_params
- * @page: what is written
+ * @page: text that is written
  * @count: its length
  * @names: the words
- * @nr_names: how many
+ * @nr_names: number of words
  *
- * Return: @count, or an error, and nothing has changed.
+ * Return: @count, or an error; then nothing has changed.
  */
 ssize_t vdisk_choice_store(struct config_item *item, size_t field,
 			   const char *page, size_t count,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What an attribute of a disk's directory is made of.
+ * The attributes of a disk's directory, and what they are made of.
  *
  * The directory has attributes that every model knows, and a default group a
  * part: "flash" and "disk" for the parameters of a model, "fault" for injected
@@ -31,40 +31,24 @@
 
 struct vdisk;
 
-/**
- * struct vdisk_item - a directory
- * @group: configfs's side
- * @flash: default group
- * @disk: default group
- * @fault: default group
- * @mutex: over power on and off too, so a write waits for them
- * @params: what is set
- * @vdisk: the disk, NULL while the power is off
- */
+/* A directory of a disk. */
 struct vdisk_item {
-	struct config_group group;
-	struct config_group flash;
-	struct config_group disk;
-	struct config_group fault;
-	struct mutex mutex;	/* protects the rest */
-	struct vdisk_params params;
-	struct vdisk *vdisk;
+	struct config_group group;	/* configfs's side */
+	struct config_group flash;	/* default group "flash" */
+	struct config_group disk;	/* default group "disk" */
+	struct config_group fault;	/* default group "fault" */
+	struct mutex mutex;		/* lock of the rest, and of power */
+	struct vdisk_params params;	/* parameters that are set */
+	struct vdisk *vdisk;		/* disk, NULL while the power is off */
 };
 
-/**
- * struct vdisk_range - what a number may be
- * @min: least
- * @max: greatest
- * @multiple_of: this power of 2, 0 for any
- * @power_of_2: is one
- * @live: may change while the power is on; the model's change() is told
- */
+/* What a number may be. */
 struct vdisk_range {
-	u64 min;
-	u64 max;
-	u32 multiple_of;
-	bool power_of_2;
-	bool live;
+	u64 min;		/* least */
+	u64 max;		/* greatest */
+	u32 multiple_of;	/* power of 2 it is a multiple of; 0 = any */
+	bool power_of_2;	/* whether it is a power of 2 */
+	bool live;		/* whether it may change under power */
 };
 
 struct vdisk_item *to_vdisk_item(struct config_item *item);
@@ -81,8 +65,8 @@ ssize_t vdisk_choice_store(struct config_item *item, size_t field,
 
 /**
  * VDISK_NUMBER() - vdisk_attr_@name, an attribute that is a number
- * @name: as the user sees it
- * @field: of struct vdisk_params, such as flash.channels
+ * @name: name that the user sees
+ * @field: field of struct vdisk_params, such as flash.channels
  * @...: struct vdisk_range, as .min = 1, .max = 64
  */
 #define VDISK_NUMBER(name, field, ...)					\
@@ -106,8 +90,8 @@ CONFIGFS_ATTR(vdisk_, name)
 
 /**
  * VDISK_CHOICE() - vdisk_attr_@name, an attribute that is one of some words
- * @name: as the user sees it
- * @field: of struct vdisk_params; holds the number of the word, from 0
+ * @name: name that the user sees
+ * @field: field of struct vdisk_params, for the number of the word, from 0
  * @...: the words, as "none", "sequential", "random"
  *
  * It cannot change while the power is on.

@@ -385,7 +385,7 @@ static int vdisk_add_disk(struct vdisk *vdisk, const char *name)
 
 /**
  * vdisk_create - make a disk, which is ready for requests
- * @name: of the disk; shorter than DISK_NAME_LEN
+ * @name: its name, shorter than DISK_NAME_LEN
  * @params: all in range
  *
  * Context: may sleep.

@@ -121,7 +121,7 @@ enum vdisk_state vdisk_get_state(const struct vdisk *vdisk)
 /**
  * vdisk_set_state - let a disk go or come
  * @vdisk: the disk
- * @state: what it is from now on
+ * @state: its state from now on
  *
  * Context: may sleep. The caller serializes the calls.
  */

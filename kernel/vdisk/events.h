@@ -15,27 +15,18 @@
 
 #include "model.h"
 
-/**
- * struct vdisk_event - something that happens to a command
- * @due: when, ns
- * @seq: the command's position in the order of submission
- * @cmd: the command
- */
+/* Something that happens to a command. */
 struct vdisk_event {
-	u64 due;
-	u64 seq;
-	struct vdisk_cmd *cmd;
+	u64 due;	/* time of it, ns */
+	u64 seq;	/* position of the command in the order of submission */
+	struct vdisk_cmd *cmd; /* command */
 };
 
-/**
- * struct vdisk_events - events to come
- * @count: how many
- * @room: how many can be
- * @heap: heap[0] is the first
- */
+/* Events to come. */
 struct vdisk_events {
-	u32 count;
-	u32 room;
+	u32 count;	/* number of events */
+	u32 room;	/* most there can be */
+	/* events; heap[0] is the first */
 	struct vdisk_event heap[] __counted_by(room);
 };
 
@@ -74,9 +65,9 @@ static inline bool vdisk_event_before(const struct vdisk_event *a,
 
 /**
  * vdisk_events_add - add an event
- * @events: where to
- * @due: its time
- * @cmd: its command
+ * @events: the events
+ * @due: time of the event
+ * @cmd: command of the event
  */
 static inline void vdisk_events_add(struct vdisk_events *events, u64 due,
 				    struct vdisk_cmd *cmd)
@@ -100,7 +91,7 @@ static inline void vdisk_events_add(struct vdisk_events *events, u64 due,
 	events->heap[hole] = new;
 }
 
-/* Put an event into the place of the first, which is gone. */
+/* Put an event into the place of the first one, which is gone. */
 static inline void vdisk_events_sift(struct vdisk_events *events,
 				     struct vdisk_event new)
 {
@@ -123,7 +114,7 @@ static inline void vdisk_events_sift(struct vdisk_events *events,
 
 /**
  * vdisk_events_drop - remove the first event
- * @events: not empty
+ * @events: the events, of which there are
  */
 static inline void vdisk_events_drop(struct vdisk_events *events)
 {
@@ -134,9 +125,9 @@ static inline void vdisk_events_drop(struct vdisk_events *events)
 
 /**
  * vdisk_events_replace - remove the first event and add another
- * @events: not empty
+ * @events: the events, of which there are
  * @due: time of the new event
- * @cmd: its command
+ * @cmd: command of the event
  */
 static inline void vdisk_events_replace(struct vdisk_events *events, u64 due,
 					struct vdisk_cmd *cmd)

@@ -10,8 +10,8 @@
 #include "model.h"
 
 /**
- * vdisk_medium_init - all is well
- * @medium: where
+ * vdisk_medium_init - make a medium that is good everywhere
+ * @medium: the medium
  */
 void vdisk_medium_init(struct vdisk_medium *medium)
 {
@@ -21,7 +21,7 @@ void vdisk_medium_init(struct vdisk_medium *medium)
 
 /**
  * vdisk_medium_bad - does a command touch what is bad?
- * @medium: where
+ * @medium: the medium
  * @cmd: a read or write; no other command touches anything
  *
  * Context: of queue_rq().
@@ -51,7 +51,7 @@ bool vdisk_medium_bad(struct vdisk_medium *medium, const struct vdisk_cmd *cmd)
 
 /**
  * vdisk_medium_trip - does a command do what was to happen at a write?
- * @medium: where
+ * @medium: the medium
  * @cmd: counts if it changes the disk, so a flush does, too
  *
  * Context: of queue_rq(), once for each command.

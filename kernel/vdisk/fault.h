@@ -12,11 +12,11 @@
 /* As many as fit a page of text. */
 #define VDISK_MAX_BAD_RANGES	64
 
-/* What the host finds. */
+/* What the host finds of a disk. */
 enum vdisk_state {
-	VDISK_STATE_OK,
-	VDISK_STATE_LOST,
-	VDISK_STATE_CUT,
+	VDISK_STATE_OK,		/* it is there */
+	VDISK_STATE_LOST,	/* it is unplugged, and loses nothing */
+	VDISK_STATE_CUT,	/* it is without power */
 };
 
 /* What happens at a write that was chosen. */
@@ -24,40 +24,28 @@ enum vdisk_trip {
 	VDISK_TRIP_ERROR,	/* it fails */
 	VDISK_TRIP_ERRORS,	/* it fails, and all that follow */
 	VDISK_TRIP_LOST,	/* the disk is lost */
-	VDISK_TRIP_CUT,		/* its power is cut */
-	VDISK_TRIP_CUT_ALL,	/* that of all disks is */
+	VDISK_TRIP_CUT,		/* the power of the disk is cut */
+	VDISK_TRIP_CUT_ALL,	/* the power of all disks is cut */
 	VDISK_NR_TRIPS,
 	VDISK_NO_TRIP = VDISK_NR_TRIPS,
 };
 
-/**
- * struct vdisk_bad_range - a part of the medium that fails
- * @start: first byte
- * @end: behind the last one
- * @read: fails reads
- * @write: fails writes
- */
+/* A part of the medium that fails. */
 struct vdisk_bad_range {
-	u64 start;
-	u64 end;
-	bool read;
-	bool write;
+	u64 start;	/* first byte */
+	u64 end;	/* byte behind the last */
+	bool read;	/* whether reads fail */
+	bool write;	/* whether writes fail */
 };
 
-/**
- * struct vdisk_medium - where, and when, the medium is bad
- * @lock: never taken in an interrupt
- * @count: ranges; may be looked at without the lock
- * @ranges: in the order in which they were given
- * @trip: happens at a write; VDISK_NO_TRIP may be seen without the lock
- * @writes_left: until then, that one counted; 0: it has
- */
+/* Where the medium is bad, and at which write something happens. */
 struct vdisk_medium {
-	spinlock_t lock;	/* protects the rest */
-	u32 count;
+	spinlock_t lock;	/* lock of the rest; not for interrupts */
+	u32 count;		/* ranges; may be read without it */
+	/* ranges, in the order given */
 	struct vdisk_bad_range ranges[VDISK_MAX_BAD_RANGES];
-	enum vdisk_trip trip;
-	u64 writes_left;
+	enum vdisk_trip trip;	/* what happens; likewise */
+	u64 writes_left;	/* writes until then; 0 = it has been */
 };
 
 struct vdisk_cmd;

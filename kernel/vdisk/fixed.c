@@ -34,42 +34,28 @@
 #include "model.h"
 #include "random.h"
 
-/**
- * struct fixed - a disk of this model
- * @model: base
- * @servers: commands in service at once; may be below @busy after a change
- * @service_ns: by vdisk_op
- * @bps: by vdisk_op
- * @jitter: of service times, per mille
- * @seed: of the jitter
- * @link: by vdisk_op; only those of VDISK_READ and VDISK_WRITE are used
- * @seq: commands ever submitted
- * @busy: servers that hold a command
- * @waiting: commands that wait; if there are any, @busy is at least @servers
- * @nr_waiting: how many
- * @max_waiting: the most there ever were
- * @held_ns: ends minus starts of all times that a server was held. A server
- *	     that is held has no end yet: as of now, add @busy times now. Wraps,
- *	     but the sum does not.
- * @events: of the busy servers
+/*
+ * A disk of this model. The device's lock protects all of it.
  *
- * The device's lock protects all of it.
+ * Commands wait only while @servers or more are busy: after a change of
+ * @servers, more may be. A server that is held has no end yet in @held_ns: as
+ * of now, add @busy times now. That wraps, but the sum does not.
  */
 struct fixed {
-	struct vdisk_model model;
-	u64 servers;
-	u64 service_ns[VDISK_NR_OPS];
-	u64 bps[VDISK_NR_OPS];
-	u64 jitter;
-	u64 seed;
-	struct vdisk_link link[VDISK_NR_OPS];
-	u64 seq;
-	u32 busy;
-	struct vdisk_list waiting;
-	u32 nr_waiting;
-	u32 max_waiting;
-	u64 held_ns;
-	struct vdisk_events *events;
+	struct vdisk_model model;	/* base */
+	u64 servers;			/* most commands in service at once */
+	u64 service_ns[VDISK_NR_OPS];	/* time of a command, by vdisk_op */
+	u64 bps[VDISK_NR_OPS];		/* limit of each link, bytes a second */
+	u64 jitter;			/* jitter of service times, per mille */
+	u64 seed;			/* seed of the jitter */
+	struct vdisk_link link[VDISK_NR_OPS]; /* links of reads and of writes */
+	u64 seq;			/* commands ever submitted */
+	u32 busy;			/* servers that hold a command */
+	struct vdisk_list waiting;	/* commands that wait */
+	u32 nr_waiting;			/* number of these */
+	u32 max_waiting;		/* most there ever were */
+	u64 held_ns;			/* ends minus starts of service */
+	struct vdisk_events *events;	/* events of the busy servers */
 };
 
 static struct fixed *to_fixed(struct vdisk_model *model)
@@ -119,7 +105,7 @@ static void fixed_destroy(struct vdisk_model *model)
 	kfree(fixed);
 }
 
-/* A server takes a command at a time; returns when its service ends. */
+/* Let a server take a command at a time. Return when its service ends. */
 static u64 fixed_start(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 {
 	fixed->busy++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The model "flash": what its users set, and what it keeps in a command.
+ * What others see of the model "flash" (flash.c): its parameters, and what it
+ * keeps in a command.
  */
 #ifndef ISOBLK_VDISK_FLASH_H
 #define ISOBLK_VDISK_FLASH_H
@@ -9,81 +10,46 @@
 
 /* What the flash holds before the first command. */
 enum vdisk_precondition {
-	VDISK_PRECONDITION_NONE,
-	VDISK_PRECONDITION_SEQUENTIAL,
-	VDISK_PRECONDITION_RANDOM,
+	VDISK_PRECONDITION_NONE,	/* nothing */
+	VDISK_PRECONDITION_SEQUENTIAL,	/* data written once, in order */
+	VDISK_PRECONDITION_RANDOM,	/* steady state of random writes */
 };
 
-/**
- * struct vdisk_flash_params - what a user sets, beside what all models have
- * @channels: buses between controller and dies
- * @dies: on each channel
- * @planes: of a die, which read, program and erase together
- * @page_size: bytes of a flash page of one plane; a multiple of 4096
- * @block_pages: flash pages of a block of one plane
- * @spare: flash beyond the size, per mille of it
- * @read_ns: a page from the cells into the die's register
- * @program_ns: a page from the register into the cells
- * @erase_ns: a block
- * @bus_bps: bytes a second over a channel; 0 = no limit
- * @cmd_ns: the controller's time for a command, one after the other
- * @read_latency_ns: added to a read, all at the same time
- * @write_latency_ns: added to a write, a trim and a flush
- * @buffer: bytes of writes that the controller's memory holds
- * @gc_low: free blocks of a die at which garbage collection goes before host
- *	    writes
- * @gc_high: free blocks of a die below which there is garbage collection
- * @wear_gap: erases by which blocks may differ before cold data is moved; 0 =
- *	      never
- * @copyback: 1 = garbage collection moves pages within the die, off the bus
- * @slc: bytes of flash, on top of all other, that is written in the fast mode
- * @slc_read_ns: as @read_ns, there
- * @slc_program_ns: as @program_ns, there
- * @fill: per cent of the size that holds data, from the first byte on
- * @precondition: how it came there, enum vdisk_precondition
- */
+/* What a user sets, beside what all models have. */
 struct vdisk_flash_params {
-	u64 channels;
-	u64 dies;
-	u64 planes;
-	u64 page_size;
-	u64 block_pages;
-	u64 spare;
-	u64 read_ns;
-	u64 program_ns;
-	u64 erase_ns;
-	u64 bus_bps;
-	u64 cmd_ns;
-	u64 read_latency_ns;
-	u64 write_latency_ns;
-	u64 buffer;
-	u64 gc_low;
-	u64 gc_high;
-	u64 wear_gap;
-	u64 copyback;
-	u64 slc;
-	u64 slc_read_ns;
-	u64 slc_program_ns;
-	u64 fill;
-	u64 precondition;
+	u64 channels;		/* buses between controller and dies */
+	u64 dies;		/* dies of each channel */
+	u64 planes;		/* planes of a die, which work together */
+	u64 page_size;		/* bytes of a page of one plane, 4096 or more */
+	u64 block_pages;	/* pages of a block of one plane */
+	u64 spare;		/* flash beyond the size, per mille of it */
+	u64 read_ns;		/* time of a page from the cells to the die */
+	u64 program_ns;		/* time of a page from the die to the cells */
+	u64 erase_ns;		/* time of erasing a block */
+	u64 bus_bps;		/* bytes a second over a channel; 0 = any */
+	u64 cmd_ns;		/* the controller's time for a command */
+	u64 read_latency_ns;	/* latency added to a read */
+	u64 write_latency_ns;	/* latency of a write, trim or flush */
+	u64 buffer;		/* bytes of writes in the controller's memory */
+	u64 gc_low;		/* free blocks at which collection goes first */
+	u64 gc_high;		/* free blocks below which there is any */
+	u64 wear_gap;		/* erases that blocks may differ by; 0 = any */
+	u64 copyback;		/* 1 = collection moves pages off the bus */
+	u64 slc;		/* bytes in the fast mode, on top of all */
+	u64 slc_read_ns;	/* as @read_ns, in the fast mode */
+	u64 slc_program_ns;	/* as @program_ns, in the fast mode */
+	u64 fill;		/* per cent of the size with data, in front */
+	u64 precondition;	/* enum vdisk_precondition: how it came there */
 };
 
-/**
- * struct vdisk_flash_cmd - the model's part of a command
- * @at_ns: when it leaves the queue it is in
- * @unit: the next unit to be issued
- * @units: how many are still to be issued
- * @left: units that were issued, and that it waits for
- * @epoch: of a flush: the last epoch of the buffer that it waits for
- * @started: a write that had the link
- */
+/* What the model keeps in a command. */
 struct vdisk_flash_cmd {
-	u64 at_ns;
-	u32 unit;
-	u32 units;
-	u32 left;
-	u32 epoch;
-	bool started;
+	u64 at_ns;	/* time at which it leaves the queue it is in */
+	u32 unit;	/* number of the next unit to be issued */
+	u32 units;	/* number of units still to be issued */
+	u32 left;	/* number of units issued that it waits for */
+	u32 epoch;	/* last epoch of the buffer that a flush waits for */
+	bool started;	/* whether a write has had the link */
 };
 
 /* A middling NVMe disk of 16 GiB. */

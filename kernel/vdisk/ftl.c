@@ -91,7 +91,7 @@ u32 ftl_lookup(const struct ftl *ftl, u32 die, u32 unit)
 /**
  * ftl_is_slc - is a slot in a fast block?
  * @ftl: the layer
- * @slot: not FTL_NONE
+ * @slot: a slot, not FTL_NONE
  *
  * Return: true if it is.
  */
@@ -199,7 +199,7 @@ bool ftl_trim(struct ftl *ftl, u32 die, u32 unit)
 /**
  * ftl_set_wear_gap - by how many erases may blocks differ?
  * @ftl: the layer
- * @wear_gap: so many; 0 = any
+ * @wear_gap: number of erases; 0 = any
  */
 void ftl_set_wear_gap(struct ftl *ftl, u32 wear_gap)
 {

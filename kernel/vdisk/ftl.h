@@ -48,9 +48,9 @@ enum ftl_pool {
 /* What was done since the disk was made, over all dies. */
 struct ftl_counters {
 	u64 host_pages;		/* units that the host wrote to flash */
-	u64 gc_pages; /* units moved by collection and wear levelling */
+	u64 gc_pages;		/* units moved by garbage collection */
 	u64 slc_pages;		/* units moved from the fast blocks to others */
-	u64 padded_pages; /* units left empty by programs of less than a row */
+	u64 padded_pages;	/* units left empty by programs of part rows */
 	u64 trimmed_pages;	/* units that were unmapped */
 	u64 erases;		/* blocks that were erased */
 	u64 wear_moves;		/* blocks emptied for wear levelling alone */
@@ -58,7 +58,7 @@ struct ftl_counters {
 
 /* Where the next program of the host goes. */
 struct ftl_room {
-	u32 units; /* most units that it may have; 0 = none until an erase */
+	u32 units;	/* most units it may have; 0 = none until an erase */
 	bool slc;	/* whether it goes into the fast blocks */
 };
 

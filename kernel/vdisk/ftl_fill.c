@@ -193,8 +193,8 @@ static void fill_random(struct ftl *ftl, u32 nr, u32 live, u32 *units,
  * ftl_precondition - fill an empty disk, at once
  * @ftl: the layer
  * @fill: per cent of the units, from the first on
- * @random: to the steady state of uniform random writes to these units; false =
- *	    written once, in order
+ * @random: whether to the steady state of uniform random writes to these units;
+ *	    else they are written once, in order
  * @seed: seed of the order
  *
  * The counters start from zero behind it; the wear remains.

@@ -11,39 +11,22 @@
 /* Real disks have a few dozen. */
 #define VDISK_HDD_MAX_ZONES	64
 
-/**
- * struct vdisk_hdd_params - the attributes of a disk's group "disk"
- * @rpm: turns a minute
- * @seek_min_ns: seek to the next cylinder
- * @seek_avg_ns: seek over a third of all cylinders
- * @seek_max_ns: seek over all cylinders
- * @head_switch_ns: from one head to another of the same cylinder
- * @heads: tracks a cylinder
- * @zones: with bandwidths in equal steps from @outer_bps to @inner_bps
- * @outer_bps: bytes a second of a sequential stream in the outermost zone,
- *	       switches of tracks counted
- * @inner_bps: same, innermost zone
- * @cache: bytes; one half holds what was read, the other what is to be written
- * @write_pieces: most pieces of adjacent bytes that wait to be written
- * @readahead: bytes read behind what was asked for
- * @ncq: commands that the disk chooses from
- * @cmd_ns: time that the controller takes for a command, one after the other
- */
+/* The attributes of a disk's group "disk". */
 struct vdisk_hdd_params {
-	u64 rpm;
-	u64 seek_min_ns;
-	u64 seek_avg_ns;
-	u64 seek_max_ns;
-	u64 head_switch_ns;
-	u64 heads;
-	u64 zones;
-	u64 outer_bps;
-	u64 inner_bps;
-	u64 cache;
-	u64 write_pieces;
-	u64 readahead;
-	u64 ncq;
-	u64 cmd_ns;
+	u64 rpm;		/* turns a minute */
+	u64 seek_min_ns;	/* seek to the next cylinder */
+	u64 seek_avg_ns;	/* seek over a third of all cylinders */
+	u64 seek_max_ns;	/* seek over all cylinders */
+	u64 head_switch_ns;	/* switch of heads within a cylinder */
+	u64 heads;		/* tracks of a cylinder */
+	u64 zones;		/* zones, from @outer_bps to @inner_bps */
+	u64 outer_bps;		/* bytes a second in the outermost zone */
+	u64 inner_bps;		/* bytes a second in the innermost zone */
+	u64 cache;		/* bytes, half for reads and half for writes */
+	u64 write_pieces;	/* most pieces that wait to be written */
+	u64 readahead;		/* bytes read behind what was asked for */
+	u64 ncq;		/* commands that the disk chooses from */
+	u64 cmd_ns;		/* the controller's time for a command */
 };
 
 /* Defaults, those of no drive in particular: config.c's initializer. */
@@ -64,34 +47,21 @@ struct vdisk_hdd_params {
 	.cmd_ns = 30000,			\
 }
 
-/**
- * struct vdisk_hdd_place - where a sector is
- * @cyl: cylinder, outermost first
- * @head: which track of the cylinder
- * @angle: at which the sector begins
- */
+/* Where a sector is. */
 struct vdisk_hdd_place {
-	u32 cyl;
-	u32 head;
-	u64 angle;
+	u32 cyl;	/* cylinder, outermost first */
+	u32 head;	/* number of the track in the cylinder */
+	u64 angle;	/* angle at which the sector begins */
 };
 
-/**
- * struct vdisk_hdd_cmd - what the model keeps in a command
- * @at_ns: when it came; once in the disk, when it came in
- * @lba: first sector that the arm has to visit
- * @end: sector behind the last one
- * @place: of @lba
- * @through: a write that ends on the platter
- * @crossing: a write whose data are on the link
- */
+/* What the model keeps in a command. */
 struct vdisk_hdd_cmd {
-	u64 at_ns;
-	u64 lba;
-	u64 end;
-	struct vdisk_hdd_place place;
-	bool through;
-	bool crossing;
+	u64 at_ns;	/* time at which it came; then, at which it came in */
+	u64 lba;	/* first sector that the arm has to visit */
+	u64 end;	/* sector behind the last */
+	struct vdisk_hdd_place place; /* place of @lba */
+	bool through;	/* whether a write ends on the platter */
+	bool crossing;	/* whether a write's data are on the link */
 };
 
 #endif /* ISOBLK_VDISK_HDD_H */

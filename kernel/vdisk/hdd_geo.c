@@ -13,9 +13,10 @@
  *
  * The angle is exact at any time. The unit is the 60 * 10^9th of a turn, which
  * a disk of 1 rpm turns in 1 ns, so at time t it is t * rpm modulo a turn,
- * without a fraction. To wait for an angle, and to pass over sectors, is rounded
- * up to a ns, each from where the head really is; so errors stay below 1 ns and
- * never add up. A head that comes up to 1 ns late for a sector still catches it.
+ * without a fraction. To wait for an angle, and to pass over sectors, is
+ * rounded up to a ns, each from where the head really is; so errors stay below
+ * 1 ns and never add up. A head that comes up to 1 ns late for a sector still
+ * catches it.
  *
  * The arm. A seek over d of C cylinders takes
  *

@@ -23,24 +23,19 @@
  */
 #define VDISK_FAR_NS	BIT_ULL(62)
 
-/**
- * struct vdisk_link - what carries one transfer at a time
- * @free_ns: when it is free
- * @bps: limit for which @rest holds, 0 = none
- * @rest: what the last division left, in bytes * 10^9 / bps
- */
+/* What carries one transfer at a time. */
 struct vdisk_link {
-	u64 free_ns;
-	u64 bps;
-	u64 rest;
+	u64 free_ns;	/* time at which it is free */
+	u64 bps;	/* limit that @rest holds for, 0 = none */
+	u64 rest;	/* rest of the last division, in bytes * 10^9 / bps */
 };
 
 /**
- * vdisk_link_carry - a transfer
- * @link: what carries it
+ * vdisk_link_carry - carry a transfer
+ * @link: link or bus that carries it
  * @bps: limit, bytes a second, 0 = none
- * @at: when it may begin
- * @bytes: its length, below 2^32
+ * @at: time at which it may begin
+ * @bytes: length, below 2^32
  *
  * Return: when it ends.
  */

@@ -23,107 +23,73 @@
 #include "flash.h"
 #include "hdd.h"
 
+/* What a command does. */
 enum vdisk_op {
-	VDISK_READ,
-	VDISK_WRITE,
-	VDISK_TRIM,
-	VDISK_FLUSH,
+	VDISK_READ,	/* read bytes */
+	VDISK_WRITE,	/* write bytes */
+	VDISK_TRIM,	/* forget bytes */
+	VDISK_FLUSH,	/* make stable what writes have ended before */
 	VDISK_NR_OPS,
 };
 
-/* Where the data are: nowhere, so that reads give zeros, or in memory. */
+/* Where the data are. */
 enum vdisk_store_kind {
-	VDISK_STORE_NONE,
-	VDISK_STORE_MEMORY,
+	VDISK_STORE_NONE,	/* nowhere: reads give zeros */
+	VDISK_STORE_MEMORY,	/* in memory (store.c) */
 };
 
-/* No event is to come. */
+/* The time of an event that is not to come. */
 #define VDISK_NEVER	U64_MAX
 
 struct vdisk_model_ops;
 
-/**
- * struct vdisk_params - what a user sets
- * @ops: the model
- * @size: bytes
- * @logical_block_size: bytes
- * @queue_depth: tags a hardware queue
- * @hw_queues: hardware queues
- * @servers: commands in service at once
- * @service_ns: service time of a command, by vdisk_op
- * @bps: bytes a second over the link, by vdisk_op; 0 = no limit, and none for
- *	 VDISK_TRIM and VDISK_FLUSH, which carry no data
- * @write_cache: 1 if a write may end before it is stable: flushes and FUA count
- * @seed: of all random numbers (random.h)
- * @jitter: per mille by which a service time is longer or shorter (random.h)
- * @store: enum vdisk_store_kind
- * @flash: of the model "flash"
- * @hdd: of the model "disk"
- */
+/* What a user sets. */
 struct vdisk_params {
-	const struct vdisk_model_ops *ops;
-	u64 size;
-	u64 logical_block_size;
-	u64 queue_depth;
-	u64 hw_queues;
-	u64 servers;
-	u64 service_ns[VDISK_NR_OPS];
-	u64 bps[VDISK_NR_OPS];
-	u64 write_cache;
-	u64 seed;
-	u64 jitter;
-	u64 store;
-	struct vdisk_flash_params flash;
-	struct vdisk_hdd_params hdd;
+	const struct vdisk_model_ops *ops; /* model */
+	u64 size;		/* bytes */
+	u64 logical_block_size;	/* bytes */
+	u64 queue_depth;	/* tags of a hardware queue */
+	u64 hw_queues;		/* hardware queues */
+	u64 servers;		/* commands in service at once */
+	u64 service_ns[VDISK_NR_OPS]; /* time of a command, by vdisk_op */
+	u64 bps[VDISK_NR_OPS];	/* bytes a second over the link; 0 = no limit */
+	u64 write_cache;	/* 1 = a write may end before it is stable */
+	u64 seed;		/* seed of all random numbers */
+	u64 jitter;		/* per mille that times vary by (random.h) */
+	u64 store;		/* enum vdisk_store_kind: where the data are */
+	struct vdisk_flash_params flash; /* parameters of the model "flash" */
+	struct vdisk_hdd_params hdd; /* parameters of the model "disk" */
 };
 
-/**
- * struct vdisk_fixed_cmd - what "fixed" keeps of a command
- * @at_ns: when it came, while it waits
- * @bps: limit of the link, while it is still to be crossed
- */
+/* What "fixed" keeps of a command. */
 struct vdisk_fixed_cmd {
-	u64 at_ns;
-	u64 bps;
+	u64 at_ns;	/* time at which it came, while it waits */
+	u64 bps;	/* limit of the link, while it is still to be crossed */
 };
 
-/**
- * struct vdisk_cmd - a command, as a model sees it
- * @op: set by the caller
- * @fua: a write that must be stable before it ends; set by the caller
- * @bytes: 0 for a flush; set by the caller
- * @pos: first byte on the disk, 0 for a flush; set by the caller
- * @next: link of the list that the command is on
- * @seq: position in the order of submission, the model's
- * @fixed: the model's, as what follows
- * @flash: see there
- * @hdd: see there
- *
- * A command is not cleared for the model: what submit() does not set is what
- * an earlier command left.
+/*
+ * A command, as a model sees it. The caller sets what it is, the model the
+ * rest. It is not cleared for the model: what submit() does not set is what an
+ * earlier command left.
  */
 struct vdisk_cmd {
-	enum vdisk_op op;
-	bool fua;
-	u32 bytes;
-	u64 pos;
-	struct vdisk_cmd *next;
-	u64 seq;
+	enum vdisk_op op;	/* what it does */
+	bool fua;		/* whether a write must be stable as it ends */
+	u32 bytes;		/* length, 0 for a flush */
+	u64 pos;		/* first byte on the disk, 0 for a flush */
+	struct vdisk_cmd *next;	/* next command of the list that it is on */
+	u64 seq;		/* position in the order of submission */
 	union {
-		struct vdisk_fixed_cmd fixed;
-		struct vdisk_flash_cmd flash;
-		struct vdisk_hdd_cmd hdd;
+		struct vdisk_fixed_cmd fixed; /* part of the model "fixed" */
+		struct vdisk_flash_cmd flash; /* part of the model "flash" */
+		struct vdisk_hdd_cmd hdd; /* part of the model "disk" */
 	};
 };
 
-/**
- * struct vdisk_list - commands, first in first out
- * @head: first, NULL if empty
- * @tail: where the next one is linked
- */
+/* Commands, first in first out. */
 struct vdisk_list {
-	struct vdisk_cmd *head;
-	struct vdisk_cmd **tail;
+	struct vdisk_cmd *head;	/* first command, NULL if there is none */
+	struct vdisk_cmd **tail; /* link that the next one is put into */
 };
 
 static inline void vdisk_list_init(struct vdisk_list *list)
@@ -142,7 +108,7 @@ static inline void vdisk_list_add(struct vdisk_list *list,
 
 /**
  * vdisk_list_pop - take the first command
- * @list: where from
+ * @list: the commands
  *
  * Return: the command, NULL if there is none.
  */
@@ -158,45 +124,32 @@ static inline struct vdisk_cmd *vdisk_list_pop(struct vdisk_list *list)
 	return cmd;
 }
 
-/**
- * struct vdisk_stats - where commands are
- * @in_service: held by a server now
- * @waiting: for a server now
- * @waiting_max: the most that ever waited
- * @busy_ns: time that servers were held, added up over all of them
- */
+/* Where commands are. */
 struct vdisk_stats {
-	u32 in_service;
-	u32 waiting;
-	u32 waiting_max;
-	u64 busy_ns;
+	u32 in_service;	/* commands held by a server now */
+	u32 waiting;	/* commands that wait for a server now */
+	u32 waiting_max; /* most that ever waited */
+	u64 busy_ns;	/* time that servers were held, over all of them */
 };
 
-/**
- * struct vdisk_counter - a figure of one model only
- * @name: in the statistics file; lower case, without a space
- * @value: a count
- */
+/* A figure of one model only. */
 struct vdisk_counter {
-	const char *name;
-	u64 value;
+	const char *name;	/* name in the statistics, lower case */
+	u64 value;		/* count */
 };
 
-/* Counters of a model at most: some of the whole and a few of each die. */
+/* Most counters that a model may have. */
 #define VDISK_MAX_COUNTERS	1024
 
-/**
- * struct vdisk_model - base of every model
- * @ops: what it can do
- */
+/* Base of every model. */
 struct vdisk_model {
-	const struct vdisk_model_ops *ops;
+	const struct vdisk_model_ops *ops;	/* what it can do */
 };
 
 /**
  * struct vdisk_model_ops - the kinds of model
  * @name: value of the attribute "model"
- * @rotational: as the kernel is to be told
+ * @rotational: whether the kernel is told that it turns
  * @create: a new model that never holds more than max_cmds commands, or
  *	    ERR_PTR(). May sleep.
  * @destroy: frees a model that holds no command. May sleep.
@@ -209,7 +162,7 @@ struct vdisk_model {
  * @change: takes new parameters, for commands not yet in service. The caller
  *	    has called run() with the same now. Returns the time of the next
  *	    event.
- * @stats: fills in stats as of now.
+ * @stats: fills in the figures as of now.
  * @counters: writes at most room figures of its own as of now, and returns how
  *	      many; may be NULL.
  *

@@ -19,11 +19,11 @@
 #define VDISK_MAX_JITTER	1000
 
 /**
- * vdisk_random - number @n of a sequence
- * @seed: of the sequence
- * @n: position
+ * vdisk_random - give number @n of a sequence
+ * @seed: seed of the sequence
+ * @n: position in it
  *
- * Who needs several sequences takes a number of one as the seed of another.
+ * A user of several sequences takes a number of one as the seed of another.
  *
  * Return: 64 uniform bits.
  */
@@ -37,10 +37,10 @@ static inline u64 vdisk_random(u64 seed, u64 n)
 }
 
 /**
- * vdisk_random_below - a number of a sequence, in a range
- * @seed: of the sequence
- * @n: position
- * @below: not 0
+ * vdisk_random_below - give a number of a sequence, in a range
+ * @seed: seed of the sequence
+ * @n: position in it
+ * @below: bound of the numbers, not 0
  *
  * Return: uniform in 0 .. @below - 1, up to 2^-64.
  */
@@ -50,11 +50,11 @@ static inline u64 vdisk_random_below(u64 seed, u64 n, u64 below)
 }
 
 /**
- * vdisk_jitter - a service time that varies
- * @ns: what it is on average, below 2^50
- * @per_mille: by how much it is shorter or longer at most; exactly @ns if 0
- * @seed: of the sequence
- * @n: position
+ * vdisk_jitter - let a service time vary
+ * @ns: its average, below 2^50
+ * @per_mille: most that it is shorter or longer by; 0 = it is exactly @ns
+ * @seed: seed of the sequence
+ * @n: position in it
  *
  * Return: uniform in @ns -+ @per_mille.
  */

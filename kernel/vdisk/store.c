@@ -97,7 +97,7 @@ static bool shrink(struct vdisk_store *store)
 
 /**
  * vdisk_store_create - an empty store
- * @params: of the disk
+ * @params: parameters of the disk
  *
  * Context: may sleep.
  * Return: the store, or ERR_PTR(-ENOMEM).
@@ -240,8 +240,8 @@ blk_status_t vdisk_store_write(struct vdisk_store *store, struct request *rq,
 /**
  * vdisk_store_write_end - a write or trim ends
  * @store: the store
- * @write: of vdisk_store_write(); is gone afterwards
- * @fua: it is to be stable
+ * @write: the write, from vdisk_store_write(); is gone afterwards
+ * @fua: whether it is to be stable
  *
  * Context: any.
  * Return: BLK_STS_OK, or BLK_STS_OFFLINE if the power was cut in between.
@@ -297,7 +297,7 @@ struct vdisk_mark vdisk_store_mark(struct vdisk_store *store)
 /**
  * vdisk_store_flush_end - a flush ends
  * @store: the store
- * @mark: of when it came; what had ended then is stable now
+ * @mark: its mark, of when it came; what had ended then is stable now
  *
  * Context: any.
  * Return: BLK_STS_OK, or BLK_STS_OFFLINE if the power was cut in between.
@@ -329,7 +329,7 @@ blk_status_t vdisk_store_flush_end(struct vdisk_store *store,
 /**
  * vdisk_store_get_stats - figures as of now
  * @store: the store
- * @stats: where to
+ * @stats: where the figures go
  */
 void vdisk_store_get_stats(struct vdisk_store *store,
 			   struct vdisk_store_stats *stats)

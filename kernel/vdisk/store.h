@@ -14,30 +14,19 @@ struct request;
 struct vdisk_store;
 struct vdisk_write;
 
-/**
- * struct vdisk_mark - what had ended when a flush came
- * @ended: number of the last write that had
- * @cuts: power cuts until then
- */
+/* What had ended when a flush came. */
 struct vdisk_mark {
-	u64 ended;
-	u64 cuts;
+	u64 ended;	/* number of the last write that had */
+	u64 cuts;	/* power cuts until then */
 };
 
-/**
- * struct vdisk_store_stats - figures
- * @bytes: of memory that contents take, old ones that a cut may bring back too
- * @unstable: writes and trims that have ended and that a cut may lose
- * @lost: writes and trims that cuts have lost
- * @torn: of which cuts have left a part
- * @kept: that cuts might have lost, but have not
- */
+/* Figures of a store. */
 struct vdisk_store_stats {
-	u64 bytes;
-	u64 unstable;
-	u64 lost;
-	u64 torn;
-	u64 kept;
+	u64 bytes;	/* memory of contents, also those kept for a cut */
+	u64 unstable;	/* writes that have ended and that a cut may lose */
+	u64 lost;	/* writes that cuts have lost */
+	u64 torn;	/* writes of which cuts have left a part */
+	u64 kept;	/* writes that cuts might have lost, but have not */
 };
 
 struct vdisk_store *vdisk_store_create(const struct vdisk_params *params);
