@@ -8,6 +8,7 @@
  * seen all that a fault can do. All of it belongs to the disk and not to its
  * directory: a new disk is a good one.
  */
+#include <linux/array_size.h>
 #include <linux/configfs.h>
 #include <linux/errno.h>
 #include <linux/module.h>

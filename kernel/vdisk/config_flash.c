@@ -5,6 +5,8 @@
  * What may change while the disk is on is time, and policy that needs no room.
  * What fits together is checked when the disk is made (flash.c).
  */
+#include <linux/configfs.h>
+#include <linux/limits.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
 

@@ -2,13 +2,15 @@
 /*
  * The attributes of the model "disk": the group "disk" of a directory.
  */
+#include <linux/configfs.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
+#include <linux/time64.h>
 
 #include "config.h"
 
 /*
- * The ranges keep the arithmetic of hdd.c within 64 bits, and hold any disk
+ * The ranges keep the arithmetic of hdd_geo.c within 64 bits, and hold any disk
  * there ever was, floppy disks aside.
  */
 #define HDD_MAX_TIME_NS		NSEC_PER_SEC

@@ -31,11 +31,14 @@
  * one instant as a batch was tried: 3 % fewer instructions a request at best,
  * and all of them on the timer's CPU.
  */
+#include <linux/atomic.h>
 #include <linux/blk-mq.h>
 #include <linux/bvec.h>
+#include <linux/container_of.h>
 #include <linux/err.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
+#include <linux/lockdep.h>
 #include <linux/math.h>
 #include <linux/module.h>
 #include <linux/sizes.h>

@@ -10,6 +10,7 @@
  * it is gone once that has been queued, and so the write is in flight.
  */
 #include <linux/compiler.h>
+#include <linux/container_of.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>

@@ -83,7 +83,6 @@
 #include <linux/err.h>
 #include <linux/limits.h>
 #include <linux/math.h>
-#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/printk.h>
 #include <linux/slab.h>

@@ -15,7 +15,6 @@
 #include <linux/hash.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
-#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "flash_buffer.h"

@@ -8,6 +8,7 @@
 #ifndef ISOBLK_VDISK_FLASH_BUFFER_H
 #define ISOBLK_VDISK_FLASH_BUFFER_H
 
+#include <linux/limits.h>
 #include <linux/types.h>
 
 #include "model.h"

@@ -9,7 +9,6 @@
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>
-#include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/types.h>
 

@@ -3,9 +3,7 @@
  * The way of commands into the model "flash": through the controller, and from
  * there to the dies (reads), over the link to the buffer (writes), or nowhere.
  */
-#include <linux/limits.h>
 #include <linux/math.h>
-#include <linux/math64.h>
 #include <linux/minmax.h>
 
 #include "flash_buffer.h"

@@ -4,7 +4,6 @@
  */
 #include <linux/errno.h>
 #include <linux/log2.h>
-#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "flash_tree.h"

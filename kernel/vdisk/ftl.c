@@ -63,7 +63,6 @@
 #include <linux/math.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
-#include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/printk.h>
 #include <linux/sched.h>

@@ -6,7 +6,6 @@
 #include <linux/errno.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
-#include <linux/mm.h>
 #include <linux/rbtree.h>
 #include <linux/slab.h>
 

@@ -18,6 +18,7 @@
 #ifndef ISOBLK_VDISK_MODEL_H
 #define ISOBLK_VDISK_MODEL_H
 
+#include <linux/limits.h>
 #include <linux/types.h>
 
 #include "flash.h"

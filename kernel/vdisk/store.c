@@ -40,6 +40,7 @@
  *	store_write.c	writes that are not yet stable
  *	store_cut.c	power cuts
  */
+#include <linux/atomic.h>
 #include <linux/blk-mq.h>
 #include <linux/bvec.h>
 #include <linux/err.h>

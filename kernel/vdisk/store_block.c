@@ -5,7 +5,6 @@
  */
 #include <linux/atomic.h>
 #include <linux/bits.h>
-#include <linux/list.h>
 #include <linux/lockdep.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>

@@ -28,8 +28,8 @@
  * number in the order of submission. A torn one keeps a part from its front,
  * up to the end of a logical block.
  */
+#include <linux/gfp.h>
 #include <linux/list.h>
-#include <linux/minmax.h>
 #include <linux/sched.h>
 #include <linux/types.h>
 #include <linux/xarray.h>

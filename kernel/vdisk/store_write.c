@@ -5,7 +5,6 @@
  */
 #include <linux/blk-mq.h>
 #include <linux/bvec.h>
-#include <linux/gfp.h>
 #include <linux/highmem.h>
 #include <linux/list.h>
 #include <linux/lockdep.h>
