@@ -89,7 +89,7 @@ struct vdisk_request {
 	u32 outages;		/* the disk's outages when it was queued */
 	union {
 		struct vdisk_write *write; /* the store's write, or NULL */
-		struct vdisk_mark mark; /* what a flush waits for in the store */
+		struct vdisk_mark mark; /* what a flush makes stable */
 	};
 };
 

@@ -29,20 +29,20 @@ struct vdisk_completed {
 
 /* A disk that is on. */
 struct vdisk {
-	struct vdisk_params params; /* parameters that it was made with; constant */
+	struct vdisk_params params; /* parameters at the start; constant */
 	struct blk_mq_tag_set tag_set; /* tags of its queue */
 	struct gendisk *disk;	/* the block layer's side; constant */
 	struct dentry *debugfs;	/* directory with its figures; constant */
-	struct vdisk_store *store; /* contents or NULL; constant, locks itself */
+	struct vdisk_store *store; /* contents or NULL; locks itself */
 	struct vdisk_medium medium; /* bad places; locks itself */
 	struct list_head link;	/* link in the list of disks; under its lock */
 	struct work_struct cut_work; /* work that a power cut leaves */
-	atomic64_t failed;	/* number of requests that ended with an error */
+	atomic64_t failed;	/* requests that ended with an error */
 
 	/* The model's, and all that follows, is protected by it. */
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	enum vdisk_state state;	/* whether it is there; read without the lock */
-	u32 outages;		/* times it went or came, odd if gone; likewise */
+	u32 outages;		/* times it went or came, odd if gone; same */
 	struct vdisk_model *model; /* what decides when commands end */
 	struct hrtimer timer;	/* timer, which stands at @armed_ns */
 	u64 armed_ns;		/* time of the next event, or VDISK_NEVER */

@@ -142,13 +142,14 @@ static void event(struct flash *flash, u32 leaf, u64 at,
 /* Return when a command can end next: see the top. */
 static u64 flash_next(const struct flash *flash)
 {
+	const struct flash_tree *tree = &flash->tree;
 	u64 latency = min(flash->p.read_latency_ns, flash->p.write_latency_ns);
-	u64 first = flash_tree_first(&flash->tree)->due;
+	u64 first = flash_tree_first(tree)->due;
 
 	if (first == VDISK_NEVER)
 		return first;
-	return min3(flash_tree_due(&flash->tree, flash_leaf(flash, FLASH_READ_END)),
-		    flash_tree_due(&flash->tree, flash_leaf(flash, FLASH_WRITE_END)),
+	return min3(flash_tree_due(tree, flash_leaf(flash, FLASH_READ_END)),
+		    flash_tree_due(tree, flash_leaf(flash, FLASH_WRITE_END)),
 		    first + latency);
 }
 

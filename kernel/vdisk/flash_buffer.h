@@ -22,9 +22,9 @@ struct flash;
 struct flash_entry {
 	struct vdisk_cmd *owner; /* write with FUA that waits for it, or NULL */
 	u32 unit;		/* number of the unit, on the disk */
-	u32 epoch;		/* flushes of this epoch and later wait for it */
+	u32 epoch;		/* flushes of it and of later ones wait */
 	u32 chain;		/* next entry of the hash bucket */
-	u32 next;		/* next in the die's queue, its program, or free */
+	u32 next;		/* next one in a queue, in a program, or free */
 	u32 prev;		/* previous one in the die's queue */
 	bool flying;		/* whether it is being programmed */
 };
@@ -34,23 +34,23 @@ struct flash_dirty {
 	u32 first;		/* first entry, or FLASH_NIL */
 	u32 last;		/* last entry, or FLASH_NIL */
 	u32 count;		/* number of entries */
-	u32 urgent;		/* number to be written even if they fill no row */
+	u32 urgent;		/* number to be written even as part of a row */
 };
 
 /* What a flush waits for: each begins another epoch of the buffer. */
 struct flash_epochs {
 	struct vdisk_list flushes; /* flushes that wait for the buffer */
-	u32 *in;		/* number of units of each epoch, modulo @mask + 1 */
+	u32 *in;		/* units of each epoch, modulo @mask + 1 */
 	u32 mask;		/* length of @in, minus 1 */
 	u32 now;		/* epoch of what enters the buffer now */
-	u32 oldest;		/* no unit of an epoch before it is in the buffer */
+	u32 oldest;		/* oldest epoch that may be in the buffer */
 };
 
 /* The buffer. */
 struct flash_buffer {
 	struct flash_entry *entry; /* all entries, used or free */
 	u32 nr;			/* number of all entries */
-	u32 room;		/* number of free ones, less those on the link */
+	u32 room;		/* free ones, less those on the link */
 	u32 free;		/* first free entry, or FLASH_NIL */
 	u32 *hash;		/* first entry of each bucket, or FLASH_NIL */
 	u32 hash_shift;		/* bits of a bucket's number */

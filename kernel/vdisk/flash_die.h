@@ -27,7 +27,7 @@ enum flash_state {
 	FLASH_IDLE,		/* nothing */
 	FLASH_SENSE,		/* reads for the host */
 	FLASH_TRANSFER,		/* gives what it has read to its channel */
-	FLASH_PROGRAM,		/* gets data from its channel and programs them */
+	FLASH_PROGRAM,		/* gets data and programs them */
 	FLASH_GC_SENSE,		/* reads for garbage collection */
 	FLASH_GC_TRANSFER,	/* gives that to its channel */
 	FLASH_GC_PROGRAM,	/* programs for garbage collection */
@@ -38,7 +38,7 @@ enum flash_state {
 struct flash_read {
 	struct vdisk_cmd *cmd;	/* command that wants it */
 	u32 unit;		/* number of the unit, on the die */
-	u32 next;		/* next in the die's queue, its transfer, or free */
+	u32 next;		/* next one in a queue, a transfer, or free */
 };
 
 /* The slots for reads that dies hold. */
@@ -51,9 +51,9 @@ struct flash_reads {
 struct flash_op {
 	enum flash_state state;	/* kind of the operation */
 	u32 first;		/* its first read or entry of the buffer */
-	u32 count;		/* number of these, also of garbage collection */
+	u32 count;		/* number of these, also in collection */
 	u64 since;		/* time of its start, ns */
-	u64 number;		/* operations ever started; position of the jitter */
+	u64 number;		/* operations ever started */
 	u64 seed;		/* seed of the jitter; constant */
 	u64 busy_ns;		/* length of all operations that have ended */
 };
@@ -64,7 +64,7 @@ struct flash_die {
 	bool kicked;		/* whether it is on the list of kicked dies */
 	u32 streak;		/* reads since the last other operation */
 	u32 reads;		/* first read of its queue, or FLASH_NIL */
-	u32 reads_tail;		/* last read of the queue, if there is a first */
+	u32 reads_tail;		/* last read of it, if there is a first */
 	struct flash_dirty dirty; /* queue of what it has to program */
 };
 
@@ -73,7 +73,7 @@ struct flash_dies {
 	struct flash_die *die;	/* the dies; unit u of the disk is on u % @nr */
 	u32 nr;			/* number of dies; constant */
 	u32 row;		/* units of a row; constant */
-	struct vdisk_link *channel; /* the channels; a die's is die % channels */
+	struct vdisk_link *channel; /* channels; die n has n % channels */
 	struct flash_reads reads; /* what the host reads from them */
 	u32 *kicked;		/* idle dies that may have something to do */
 	u32 nr_kicked;		/* number of these */

@@ -18,7 +18,7 @@ struct flash;
 
 /* The controller: it takes one command after the other. */
 struct flash_controller {
-	struct vdisk_list queue; /* commands not yet taken, each with its time */
+	struct vdisk_list queue; /* commands to be taken, and when */
 	u64 free_ns;		/* time at which it has taken all of them */
 	u64 seq;		/* commands ever submitted */
 	u64 seed;		/* seed of the jitter of its time; constant */
@@ -26,8 +26,8 @@ struct flash_controller {
 
 /* The commands that are to be sent to the dies and to the buffer. */
 struct flash_host {
-	struct vdisk_list reads; /* reads with units still to be issued */
-	struct vdisk_list writes; /* writes with units still to cross the link */
+	struct vdisk_list reads; /* reads with units to be issued */
+	struct vdisk_list writes; /* writes with units to cross @link */
 	struct vdisk_link link;	/* link from the host */
 	u32 crossing;		/* units on @link now */
 	bool stalled;		/* whether the first write has found no room */
@@ -40,19 +40,19 @@ struct flash_ends {
 	struct vdisk_list reading; /* reads on @link, each with its end */
 	struct vdisk_link link;	/* link to the host */
 	struct vdisk_list others; /* other commands, each with its end */
-	struct vdisk_cmd **instant; /* first command on done that ended at @at_ns */
+	struct vdisk_cmd **instant; /* first one done at @at_ns */
 	u64 at_ns;		/* time at which the last command ended */
-	u64 seq;		/* position of that command, in the order of submission */
+	u64 seq;		/* position of that command (vdisk_cmd) */
 };
 
 /* How many commands the disk has, and whether it has had none for long. */
 struct flash_load {
 	u32 held;		/* commands submitted and not ended */
-	u32 waiting;		/* those that wait for controller, slots or room */
+	u32 waiting;		/* those that wait to be taken or to go on */
 	u32 waiting_max;	/* most that ever waited */
-	u32 active;		/* commands taken by the controller, not ended */
+	u32 active;		/* commands taken and not ended */
 	u64 idle_since;		/* time at which @active became 0, ns */
-	bool idle;		/* whether nothing was asked for FLASH_IDLE_NS */
+	bool idle;		/* whether that is FLASH_IDLE_NS ago */
 };
 
 /* flash_host.c */

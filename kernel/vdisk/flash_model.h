@@ -22,7 +22,7 @@ struct ftl;
 
 /* What a user may change while the disk is on, but for the group "flash". */
 struct flash_settings {
-	u64 bps[VDISK_NR_OPS];	/* limit of the link, bytes a second, by vdisk_op */
+	u64 bps[VDISK_NR_OPS];	/* limits of the links, bytes a second */
 	u64 jitter;		/* jitter of dies and controller, per mille */
 	bool write_cache;	/* whether the buffer is volatile; constant */
 };
@@ -32,7 +32,7 @@ struct flash {
 	struct vdisk_model model;	/* base */
 	struct vdisk_flash_params p;	/* parameters of the group "flash" */
 	struct flash_settings set;	/* other parameters */
-	struct ftl *ftl;		/* translation layer: where the data are */
+	struct ftl *ftl;		/* translation layer */
 	struct flash_tree tree;		/* next event of each part */
 	struct flash_load load;		/* number of commands in the disk */
 	struct flash_controller controller; /* commands that it has to take */

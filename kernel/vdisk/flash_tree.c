@@ -47,7 +47,8 @@ void flash_tree_set(struct flash_tree *tree, u32 leaf, u64 due)
 
 		win = right->due < left->due ? right : left;
 		node /= 2;
-		if (nodes[node].due == win->due && nodes[node].leaf == win->leaf)
+		if (nodes[node].due == win->due &&
+		    nodes[node].leaf == win->leaf)
 			return;
 		nodes[node] = *win;
 	}

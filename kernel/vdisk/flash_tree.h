@@ -28,7 +28,7 @@ struct flash_event {
 
 /* A tree. */
 struct flash_tree {
-	struct flash_event *node;	/* root at 1, children of n at 2n, 2n + 1 */
+	struct flash_event *node;	/* root at 1, children at 2n, 2n + 1 */
 	u32 first_leaf;			/* number of the node that is leaf 0 */
 };
 

@@ -104,7 +104,8 @@ static enum ftl_pool host_pool(const struct ftl *ftl, const struct ftl_die *die)
 {
 	if (!ftl->nr_blocks[FTL_SLC])
 		return FTL_MAIN;
-	if (ftl_log_is_open(&die->host.log[FTL_SLC]) || die->free[FTL_SLC].count)
+	if (ftl_log_is_open(&die->host.log[FTL_SLC]) ||
+	    die->free[FTL_SLC].count)
 		return FTL_SLC;
 	return FTL_MAIN;
 }

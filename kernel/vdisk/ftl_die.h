@@ -50,7 +50,7 @@ struct ftl_free {
 /* Closed blocks, by how many valid units they have. */
 struct ftl_closed {
 	u16 *by_valid;	/* first block with so many, or FTL_NO_BLOCK */
-	u32 least;	/* fewest there are; more than a block has without any */
+	u32 least;	/* least such number; above all if there is none */
 };
 
 /* What the host writes to a die. */
@@ -58,14 +58,14 @@ struct ftl_host {
 	struct ftl_log log[FTL_NR_POOLS]; /* its logs, by ftl_pool */
 	enum ftl_pool last; /* pool that it last wrote to */
 	u32 wrote;	/* units of the program that is being put together */
-	s64 debt;	/* slots of the victim that are due, times units a block */
+	s64 debt;	/* slots of the victim due, times units a block */
 };
 
 /* A block that is being emptied. */
 struct ftl_victim {
 	u16 block;	/* the block, or FTL_NO_BLOCK */
 	u32 at;		/* number of its slots that have been looked at */
-	u32 gain;	/* number of slots without valid units when it was chosen */
+	u32 gain;	/* slots that were not valid when it was chosen */
 };
 
 /* What garbage collection does on a die. */
@@ -85,7 +85,7 @@ struct ftl_wear {
 /* A die. */
 struct ftl_die {
 	struct ftl_map map;		/* map between units and slots */
-	struct ftl_block *blocks;	/* blocks of FTL_MAIN, then of FTL_SLC */
+	struct ftl_block *blocks;	/* blocks, those of FTL_SLC last */
 	struct ftl_free free[FTL_NR_POOLS]; /* free blocks, by ftl_pool */
 	struct ftl_closed closed;	/* closed blocks of FTL_MAIN */
 	struct ftl_host host;		/* writes of the host */
@@ -98,16 +98,16 @@ struct ftl_memory {
 	u8 *maps;			/* maps */
 	u16 *backs;			/* ways back */
 	struct ftl_block *blocks;	/* blocks */
-	u16 *by_valid;			/* heads of the lists of closed blocks */
-	u64 bytes;			/* size of all of it, and of struct ftl */
+	u16 *by_valid;			/* heads of lists of closed blocks */
+	u64 bytes;			/* size of it and of struct ftl */
 };
 
 /* All dies. */
 struct ftl {
 	struct ftl_geometry geo;	/* sizes; constant */
-	u32 nr_blocks[FTL_NR_POOLS];	/* blocks of a die, by ftl_pool; constant */
+	u32 nr_blocks[FTL_NR_POOLS];	/* blocks of a die; constant */
 	u32 nr_slots;			/* slots of a die; constant */
-	u32 wear_gap;			/* erases by which blocks may differ; 0: any */
+	u32 wear_gap;			/* erases blocks may differ by; 0 any */
 	struct ftl_counters counters;	/* work that was done */
 	struct ftl_memory memory;	/* memory of the dies */
 	u32 nr_dies;			/* number of dies; constant */

@@ -283,7 +283,8 @@ bool hdd_join(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 		return false;
 
 	hdd_read_on(hdd, cmd->hdd.end);
-	stop = hdd_pass(&hdd->geo, &passed, arm->pass.to, arm->pass.pass_ns, at);
+	stop = hdd_pass(&hdd->geo, &passed, arm->pass.to, arm->pass.pass_ns,
+			at);
 	/* The last that passed may still be under the head. */
 	if (cmd->hdd.end < passed || (cmd->hdd.end == passed && stop == at)) {
 		hdd_end(hdd, cmd, hdd_cross(hdd, cmd, at, at));

@@ -40,7 +40,7 @@ struct hdd_arm_counters {
 	u64 ahead;	/* sectors read ahead */
 	u64 seek_ns;	/* time on the way to where it was sent */
 	u64 wait_ns;	/* time that it then waited for the sector */
-	u64 moves;	/* times that it left its stream; position of the jitter */
+	u64 moves;	/* number of moves that were not along a stream */
 };
 
 /* The arm. */
@@ -49,9 +49,9 @@ struct hdd_arm {
 	struct vdisk_cmd *command; /* command that it does that for, or NULL */
 	struct vdisk_hdd_place place; /* track that it comes from; no angle */
 	struct hdd_pass pass;	/* way that it is on, or was on last */
-	struct hdd_segment *stream; /* where that was read to; NULL if nowhere */
+	struct hdd_segment *stream; /* what it read into last, or NULL */
 	u64 ahead_end;		/* sector up to which it reads on from there */
-	struct vdisk_list pending; /* commands that want it, in order of arrival */
+	struct vdisk_list pending; /* commands that want it, in order */
 	bool destage_next;	/* whose turn it is when both want it */
 	u64 seed;		/* seed of the jitter of seeks; constant */
 	struct hdd_arm_counters did; /* what it has done */

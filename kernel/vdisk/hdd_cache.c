@@ -80,10 +80,12 @@ void hdd_segment_add(struct hdd *hdd, u64 lba, u64 end)
 		return;
 
 	for (i = 0; i < cache->nr && !segment; i++) {
-		if (cache->segment[i].used < oldest->used)
-			oldest = &cache->segment[i];
-		if (lba >= cache->segment[i].lba && lba <= cache->segment[i].end)
-			segment = &cache->segment[i];
+		struct hdd_segment *one = &cache->segment[i];
+
+		if (one->used < oldest->used)
+			oldest = one;
+		if (lba >= one->lba && lba <= one->end)
+			segment = one;
 	}
 	if (!segment) {
 		segment = oldest;

@@ -22,7 +22,7 @@ struct hdd;
 /* A stretch of sectors in the read cache. */
 struct hdd_segment {
 	u64 lba;	/* first sector */
-	u64 end;	/* sector behind the last; @lba if the segment is empty */
+	u64 end;	/* sector behind the last; @lba if it is empty */
 	u64 used;	/* number of its last use, of all uses of segments */
 };
 
@@ -52,10 +52,10 @@ struct hdd_piece {
 struct hdd_write_cache {
 	struct rb_root pieces;	/* pieces by sector; no two of them touch */
 	struct hdd_piece *free;	/* first piece that is not in use */
-	u32 nr_free;		/* number of these, less one a write that crosses */
+	u32 nr_free;		/* these, less one a write on the link */
 	u64 dirty;		/* sectors held, being written or on the link */
-	u64 room;		/* most sectors; 0 = all writes end on the platter */
-	struct vdisk_list waiting; /* writes without room, in order of arrival */
+	u64 room;		/* most sectors; 0 = writes pass by the cache */
+	struct vdisk_list waiting; /* writes without room, in order */
 	struct hdd_piece *memory; /* all pieces */
 };
 

@@ -210,7 +210,8 @@ static u64 hdd_seek(const struct hdd_seek *seek, u32 cyls)
 	if (cyls > seek->knee)
 		return seek->avg_ns +
 		       div_u64((seek->max_ns - seek->avg_ns) *
-			       (cyls - seek->knee), seek->cyls - 1 - seek->knee);
+			       (cyls - seek->knee),
+			       seek->cyls - 1 - seek->knee);
 	if (cyls == 1)
 		return seek->min_ns;
 	/* 1 is 2^32, and of its root 2^31; the times are below 2^30. */

@@ -50,7 +50,7 @@ struct hdd_span {
 	u32 first;	/* number of the first sector in the track */
 	u32 count;	/* number of sectors */
 	u32 track;	/* sectors of the track */
-	u64 lag;	/* angle that the head is late for the first, below 1 ns */
+	u64 lag;	/* angle by which the head is late, below 1 ns */
 	struct vdisk_hdd_place place; /* place of the first */
 };
 

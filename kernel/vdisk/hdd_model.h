@@ -15,7 +15,7 @@
 
 /* The controller: how commands come into the disk. */
 struct hdd_controller {
-	struct vdisk_list inbox; /* commands not in the disk, in order of arrival */
+	struct vdisk_list inbox; /* commands outside, in order of arrival */
 	u32 nr_inbox;		/* number of these */
 	u32 max_inbox;		/* most there ever were */
 	u32 inside;		/* number of commands in the disk */
@@ -31,7 +31,7 @@ struct hdd_controller {
 struct hdd_link {
 	struct vdisk_events *crossings; /* commands on it, with their ends */
 	u64 free_ns[VDISK_NR_OPS]; /* time at which it is free, by vdisk_op */
-	u64 bps[VDISK_NR_OPS];	/* limit, bytes a second, by vdisk_op; 0: none */
+	u64 bps[VDISK_NR_OPS];	/* limit, bytes a second; 0 = no limit */
 };
 
 /* A disk of this model. The device's lock protects all of it. */

@@ -15,7 +15,8 @@
 #include "store_write.h"
 
 /* Contents of all disks at most: half of the memory. */
-#define STORE_MAX_BLOCKS	((totalram_pages() / 2) << (PAGE_SHIFT - STORE_SHIFT))
+#define STORE_MAX_BLOCKS \
+	((totalram_pages() / 2) << (PAGE_SHIFT - STORE_SHIFT))
 
 /* Contents in memory, of all disks. */
 static atomic_long_t all_held = ATOMIC_LONG_INIT(0);
@@ -68,7 +69,8 @@ void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
 		/* Zeros with the new sectors for zeros. */
 		for (i = 0; i < STORE_SECTORS; i++) {
 			if (!(mask & BIT(i)))
-				memset(store_sector(slot->data, i), 0, SECTOR_SIZE);
+				memset(store_sector(slot->data, i), 0,
+				       SECTOR_SIZE);
 		}
 		swap(block->data, slot->data);
 		return;

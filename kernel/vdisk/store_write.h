@@ -38,7 +38,7 @@ struct vdisk_block {
 	unsigned long index;	/* position on the disk, in blocks; constant */
 	void *data;		/* contents, NULL for zeros */
 	struct hlist_head slots; /* slots of unstable writes, newest first */
-	u32 users;		/* number of slots that point here, or may again */
+	u32 users;		/* number of slots that point here */
 };
 
 /* A block of a write. */
@@ -47,8 +47,8 @@ struct vdisk_slot {
 	struct vdisk_write *write; /* write that it is of; constant */
 	struct vdisk_block *block; /* block that it is for; constant */
 	struct hlist_node chain; /* link in the block's slots, unless stable */
-	void *data;		/* first its new contents, then the block's old */
-	u8 mask;		/* sectors changed, as far as that may be undone */
+	void *data;		/* new contents, then the block's old ones */
+	u8 mask;		/* sectors that a cut may change back */
 };
 
 /* A write or trim that is unstable. */
@@ -89,7 +89,7 @@ struct store_counters {
 /* Contents of a disk. The lock of @blocks protects all but what is constant. */
 struct vdisk_store {
 	u64 block_size;		/* logical block, bytes; constant */
-	bool volatile_cache;	/* whether a cut may lose what has ended; constant */
+	bool volatile_cache;	/* whether what ended may be lost; constant */
 	u64 seed;		/* seed of cuts; constant */
 
 	struct xarray blocks;	/* blocks, by index */
