@@ -36,7 +36,7 @@ static inline void ftl_map_set(struct ftl_map *map, u32 unit, u32 slot)
 {
 	u8 *entry = map->slots + (size_t)unit * FTL_MAP_BYTES;
 
-	put_unaligned_le16(slot, entry);
+	put_unaligned_le16(slot & U16_MAX, entry);
 	entry[2] = slot >> 16;
 }
 
