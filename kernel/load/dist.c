@@ -25,9 +25,12 @@
 #include <linux/bitops.h>
 #include <linux/gcd.h>
 #include <linux/limits.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
+#include <linux/time64.h>
 
 #include "dist.h"
 

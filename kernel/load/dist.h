@@ -9,7 +9,7 @@
 #include <linux/math64.h>
 #include <linux/types.h>
 
-#include "parse.h"
+#include "opts.h"
 
 /* Fractional bits of logarithms. */
 #define BLKLOAD_LOG_BITS	48
@@ -17,12 +17,9 @@
 /* Fractional bits of what blkload_exp2() returns. */
 #define BLKLOAD_EXP_BITS	62
 
-/**
- * struct blkload_rng - a stream of random numbers
- * @state: of a splitmix64 generator
- */
+/* A stream of random numbers. */
 struct blkload_rng {
-	u64 state;
+	u64 state;	/* state of a splitmix64 generator */
 };
 
 /**
@@ -58,27 +55,18 @@ void blkload_rng_seed(struct blkload_rng *rng, u64 seed, u32 job);
 u64 blkload_log2(u64 x, unsigned int bits);
 u64 blkload_exp2(u64 x);
 
-/**
- * struct blkload_segment - ranks that are taken for equally likely
- * @first: the first of them
- * @below: weight of all segments up to and with this one
- */
+/* Ranks that are taken for equally likely. */
 struct blkload_segment {
-	u64 first;
-	u64 below;
+	u64 first;	/* first of them */
+	u64 below;	/* weight of all segments up to and with this one */
 };
 
-/**
- * struct blkload_dist - a skewed distribution over ranks 0 .. @n - 1
- * @n: number of ranks
- * @stride: coprime to @n; spreads the ranks over the region
- * @nr: number of segments
- * @segments: the segments, then an end with @first = @n
- */
+/* A skewed distribution over ranks 0 .. @n - 1. */
 struct blkload_dist {
-	u64 n;
-	u64 stride;
-	u32 nr;
+	u64 n;	/* number of ranks */
+	u64 stride; /* factor coprime to @n; spreads ranks over the region */
+	u32 nr;	/* number of segments */
+	/* segments, then an end with @first = @n */
 	struct blkload_segment segments[];
 };
 
@@ -89,23 +77,14 @@ u64 blkload_dist_rank(const struct blkload_dist *dist,
 u64 blkload_dist_block(const struct blkload_dist *dist,
 		       struct blkload_rng *rng);
 
-/**
- * struct blkload_arrivals - the schedule of an open loop
- * @next: when the next request arrives, ns
- * @rate: arrivals a second
- * @step: mean interval, ns: rounded down, or for a Poisson process with 16
- *	fractional bits
- * @rem: what @step lacks, in 1 / @rate ns
- * @frac: what @next lacks, in 1 / @rate ns or in 2^-16 ns
- * @poisson: intervals are exponential
- */
+/* The schedule of an open loop. */
 struct blkload_arrivals {
-	u64 next;
-	u64 rate;
-	u64 step;
-	u64 rem;
-	u64 frac;
-	bool poisson;
+	u64 next;	/* time of the next arrival, ns */
+	u64 rate;	/* arrivals a second */
+	u64 step;	/* mean interval, ns, or with Poisson 2^-16 ns */
+	u64 rem;	/* what @step lacks, in 1 / @rate ns */
+	u64 frac;	/* what @next lacks, in 1 / @rate ns or in 2^-16 ns */
+	bool poisson;	/* whether intervals are exponential */
 };
 
 void blkload_arrivals_init(struct blkload_arrivals *arrivals, u64 begin,

@@ -26,20 +26,34 @@
 #include <linux/bio.h>
 #include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
+#include <linux/bvec.h>
 #include <linux/cgroup.h>
+#include <linux/container_of.h>
+#include <linux/err.h>
+#include <linux/errno.h>
 #include <linux/hrtimer.h>
 #include <linux/ioprio.h>
 #include <linux/irqflags.h>
 #include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/math.h>
+#include <linux/minmax.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
+#include <linux/wait.h>
 
-#include "blkload.h"
-
-/* Later than any time. */
-#define NEVER		U64_MAX
+#include "dist.h"
+#include "job.h"
+#include "opts.h"
+#include "parse.h"
+#include "record.h"
+#include "relay.h"
+#include "replay.h"
+#include "run.h"
+#include "stats.h"
+#include "verify.h"
 
 /*
  * A whole queue of failures in row, even of the largest iodepth, may be one
@@ -53,44 +67,7 @@
  */
 #define INSTANT_IN_ROW	16
 
-/**
- * struct blkload_slot - room for one request
- * @node: in the job's list of ended requests
- * @next: the next free slot
- * @job: whose slot it is
- * @intended: when the request should have started
- * @issued: when it was issued
- * @ended: when it ended
- * @offset: where it is, relative to the region
- * @bytes: its size
- * @op: what it does
- * @flags: of a write from a trace, BLKLOAD_RECORD_*
- * @vec: its data, when they are one piece
- * @buf: its own data, when verified
- * @seen: what blkload_verify_begin_read() remembered
- * @bio: the request
- *
- * Belongs to the thread, but while in flight: then @node, @ended and @bio
- * belong to the block layer and job_end_io().
- */
-struct blkload_slot {
-	struct llist_node node;
-	struct blkload_slot *next;
-	struct blkload_job *job;
-	u64 intended;
-	u64 issued;
-	u64 ended;
-	u64 offset;
-	u32 bytes;
-	enum blkload_op op;
-	u8 flags;
-	struct bio_vec vec;
-	struct blkload_buf buf;
-	u32 *seen;
-	struct bio bio;
-};
-
-/* CLOCK_MONOTONIC, without moving virtual time. */
+/* Read CLOCK_MONOTONIC, without moving virtual time. */
 static u64 job_clock(void)
 {
 	unsigned long flags;
@@ -106,7 +83,7 @@ static u64 job_clock(void)
 static void job_update(struct blkload_job *job)
 {
 	job->now = job_clock();
-	if (READ_ONCE(job->run->stop))
+	if (READ_ONCE(job->run->progress.stop))
 		job->finished = true;
 }
 
@@ -140,10 +117,10 @@ static void job_wait(struct blkload_job *job, u64 until)
 	WRITE_ONCE(job->waiting, true);
 	set_current_state(TASK_IDLE);
 	if (!llist_empty(&job->done) ||
-	    (!job->finished && READ_ONCE(job->run->stop))) {
+	    (!job->finished && READ_ONCE(job->run->progress.stop))) {
 		__set_current_state(TASK_RUNNING);
 		cond_resched();
-	} else if (until == NEVER) {
+	} else if (until == JOB_NEVER) {
 		schedule();
 	} else {
 		schedule_hrtimeout_range(&expires, 0, HRTIMER_MODE_ABS);
@@ -166,17 +143,17 @@ void blkload_job_kick(struct blkload_job *job)
 static void job_put_free(struct blkload_job *job, struct blkload_slot *slot)
 {
 	slot->next = NULL;
-	*job->free_tail = slot;
-	job->free_tail = &slot->next;
+	*job->free.tail = slot;
+	job->free.tail = &slot->next;
 }
 
 static struct blkload_slot *job_get_free(struct blkload_job *job)
 {
-	struct blkload_slot *slot = job->free;
+	struct blkload_slot *slot = job->free.first;
 
-	job->free = slot->next;
-	if (!job->free)
-		job->free_tail = &job->free;
+	job->free.first = slot->next;
+	if (!job->free.first)
+		job->free.tail = &job->free.first;
 	return slot;
 }
 
@@ -187,10 +164,10 @@ static void job_fail(struct blkload_job *job, int error)
 	job->finished = true;
 }
 
-/* A request failed: is the device gone? */
+/* A request has failed. End the job if the device is gone. */
 static void job_io_error(struct blkload_job *job, blk_status_t status)
 {
-	struct gendisk *disk = job->run->bdev->bd_disk;
+	struct gendisk *disk = job->run->target.bdev->bd_disk;
 
 	if (status == BLK_STS_OFFLINE || test_bit(GD_DEAD, &disk->state))
 		job_fail(job, -ENODEV);
@@ -198,20 +175,7 @@ static void job_io_error(struct blkload_job *job, blk_status_t status)
 		job_fail(job, blk_status_to_errno(status));
 }
 
-/* Check or release what a verified request touched. */
-static bool job_verify_end(struct blkload_job *job, struct blkload_slot *slot)
-{
-	struct blkload_verify *v = &job->run->verify;
-	bool ok = !slot->bio.bi_status;
-
-	if (slot->op == BLKLOAD_WRITE)
-		blkload_verify_end_write(v, slot->offset, slot->bytes, ok);
-	else if (slot->op == BLKLOAD_READ && ok)
-		return blkload_verify_end_read(v, slot->offset, slot->bytes,
-					       slot->seen, &slot->buf);
-	return true;
-}
-
+/* Count a request that has ended. */
 static void job_account(struct blkload_job *job, struct blkload_slot *slot)
 {
 	struct blkload_stats *stats = &job->stats[slot->op];
@@ -219,7 +183,7 @@ static void job_account(struct blkload_job *job, struct blkload_slot *slot)
 
 	job->inflight--;
 	job->last_end = max(job->last_end, slot->ended);
-	if (job->run->verify.gen && !job_verify_end(job, slot))
+	if (job->run->load.verify.gen && !blkload_request_check(job, slot))
 		stats->counts.verify_errors++;
 	if (unlikely(slot->bio.bi_status)) {
 		stats->counts.errors++;
@@ -251,205 +215,30 @@ static void job_reap(struct blkload_job *job)
 	}
 }
 
-static bool job_flush_due(const struct blkload_job *job)
-{
-	const struct blkload_opts *opts = &job->run->opts;
-
-	return opts->fsync && job->since_flush >= opts->fsync;
-}
-
-/*
- * When the next request may be issued, NEVER if an end of I/O must come first
- * or nothing is left to do. @slot is the slot it would take.
- */
-static u64 job_next_start(struct blkload_job *job,
-			  const struct blkload_slot *slot, u64 *intended)
-{
-	const struct blkload_replay *replay = &job->run->replay;
-	const struct blkload_opts *opts = &job->run->opts;
-	bool flush = job_flush_due(job);
-	u64 start;
-
-	if (job->finished)
-		return NEVER;
-	if (!flush && opts->number_ios && job->requests >= opts->number_ios)
-		goto finish;
-	if (replay->file && !replay->record)
-		goto finish;
-	if (opts->thinktime && job->since_pause >= opts->thinktime_blocks) {
-		/* As fio does: the pause begins when all is quiet. */
-		if (job->inflight)
-			return NEVER;
-		job->gate = job->last_end + opts->thinktime;
-		job->since_pause = 0;
-	}
-	if (replay->file && replay->timed) {
-		start = blkload_replay_due(replay);
-		*intended = start;
-	} else if (!opts->rate_iops) {
-		start = max(slot->ended, job->gate);
-		*intended = start;
-	} else {
-		*intended = flush ? job->flush_at : job->arrivals.next;
-		start = max(*intended, job->gate);
-	}
-	if (max(start, job->now) < job->stop_at)
-		return start;
-	/* The runtime is used up to its end, even if nothing begins in it. */
-	if (job->now < job->stop_at)
-		return job->stop_at;
-	job->last_end = max(job->last_end, job->stop_at);
-finish:
-	job->finished = true;
-	return NEVER;
-}
-
-static enum blkload_op job_pick_op(struct blkload_job *job)
-{
-	const struct blkload_opts *opts = &job->run->opts;
-
-	switch (opts->rw) {
-	case BLKLOAD_RW_RW:
-	case BLKLOAD_RW_RANDRW:
-		return blkload_rng_below(&job->rng, 100) < opts->rwmixread ?
-		       BLKLOAD_READ : BLKLOAD_WRITE;
-	case BLKLOAD_RW_WRITE:
-	case BLKLOAD_RW_RANDWRITE:
-		return BLKLOAD_WRITE;
-	case BLKLOAD_RW_TRIM:
-	case BLKLOAD_RW_RANDTRIM:
-		return BLKLOAD_TRIM;
-	default:
-		return BLKLOAD_READ;
-	}
-}
-
-static u32 job_pick_bytes(struct blkload_job *job)
-{
-	const struct blkload_opts *opts = &job->run->opts;
-	u32 i, r;
-
-	if (opts->range_low)
-		return opts->range_low *
-		       (1 + blkload_rng_below(&job->rng, opts->range_high /
-						opts->range_low));
-	if (!opts->nr_splits)
-		return opts->bs;
-	r = blkload_rng_below(&job->rng, 100);
-	for (i = 0; r >= opts->split[i].percent; i++)
-		r -= opts->split[i].percent;
-	return opts->split[i].bytes;
-}
-
-static u64 job_pick_offset(struct blkload_job *job, enum blkload_op op,
-			   u32 bytes)
-{
-	const struct blkload_run *run = job->run;
-	u64 at, last;
-
-	if (!run->random) {
-		at = job->next[op];
-		if (at + bytes > run->bytes)
-			at = 0;
-		job->next[op] = at + bytes;
-		return at;
-	}
-	last = div_u64(run->bytes - bytes, run->min_bs);
-	if (run->dist)
-		at = min(blkload_dist_block(run->dist, &job->rng), last);
-	else
-		at = blkload_rng_below(&job->rng, last + 1);
-	return at * run->min_bs;
-}
-
-/* The request in @slot is the trace's next. */
-static void job_fill_record(struct blkload_job *job, struct blkload_slot *slot)
-{
-	struct blkload_replay *replay = &job->run->replay;
-	const struct blkload_measure *measure = &job->run->measure;
-	const struct blkload_record *record = replay->record;
-	u64 due = slot->intended - measure->barrier;
-	struct blkload_place place = {};
-
-	slot->op = record->op;
-	if (slot->op != BLKLOAD_FLUSH)
-		blkload_fit_place(&replay->fit, slot->op,
-				  le64_to_cpu(record->offset),
-				  le32_to_cpu(record->bytes), &place);
-	slot->offset = place.offset;
-	slot->bytes = place.bytes;
-	slot->flags = slot->op == BLKLOAD_WRITE ? record->flags : 0;
-	job->requests++;
-	replay->counts.rounded += place.rounded;
-	replay->counts.clipped += place.clipped;
-	replay->counts.moved += place.moved;
-	if (replay->timed && due >= measure->from && due < measure->to)
-		blkload_replay_late(replay, slot->issued - slot->intended);
-}
-
-/* Decide what the request in @slot does. */
-static void job_fill(struct blkload_job *job, struct blkload_slot *slot,
-		     u64 intended)
-{
-	struct blkload_run *run = job->run;
-
-	slot->intended = intended;
-	slot->issued = job->now;
-	if (run->replay.file) {
-		job_fill_record(job, slot);
-		return;
-	}
-	if (job_flush_due(job)) {
-		slot->op = BLKLOAD_FLUSH;
-		slot->offset = 0;
-		slot->bytes = 0;
-		job->since_flush = 0;
-		return;
-	}
-	slot->op = job_pick_op(job);
-	slot->bytes = job_pick_bytes(job);
-	slot->offset = job_pick_offset(job, slot->op, slot->bytes);
-	job->requests++;
-	job->since_pause++;
-	if (slot->op == BLKLOAD_WRITE) {
-		job->since_flush++;
-		job->flush_at = intended;
-	}
-	if (run->opts.rate_iops)
-		blkload_arrivals_advance(&job->arrivals, &job->rng);
-	if (!run->verify.gen)
-		return;
-	if (slot->op == BLKLOAD_WRITE)
-		slot->offset = blkload_verify_begin_write(&run->verify,
-							  slot->offset,
-							  slot->bytes,
-							  &slot->buf);
-	else
-		blkload_verify_begin_read(&run->verify, slot->offset,
-					  slot->bytes, slot->seen);
-}
-
+/* Submit the request in a slot. */
 static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 {
-	struct blkload_run *run = job->run;
-	const struct blkload_buf *buf = run->verify.gen ? &slot->buf :
-						&run->data[slot->op];
+	const struct blkload_target *target = &job->run->target;
+	struct blkload_load *load = &job->run->load;
+	const struct blkload_buf *buf = load->verify.gen ? &slot->buf :
+						&load->data[slot->op];
 	struct bio *bio = &slot->bio;
 
 	if (slot->op == BLKLOAD_FLUSH || slot->op == BLKLOAD_TRIM) {
-		bio_init(bio, NULL, NULL, 0, run->opf[slot->op]);
+		bio_init(bio, NULL, NULL, 0, load->opf[slot->op]);
 	} else if (slot->bytes <= buf->chunk) {
 		bvec_set_page(&slot->vec, buf->vecs[0].bv_page, slot->bytes, 0);
-		bio_init(bio, NULL, &slot->vec, 1, run->opf[slot->op]);
+		bio_init(bio, NULL, &slot->vec, 1, load->opf[slot->op]);
 		bio->bi_vcnt = 1;
 	} else {
-		bio_init(bio, NULL, buf->vecs, buf->nr, run->opf[slot->op]);
+		bio_init(bio, NULL, buf->vecs, buf->nr,
+			 load->opf[slot->op]);
 		bio->bi_vcnt = DIV_ROUND_UP(slot->bytes, buf->chunk);
 	}
 	/* bio_init() with a device would charge it, and then we once more. */
-	bio->bi_bdev = run->bdev;
-	bio_associate_blkg_from_css(bio, run->css);
-	bio->bi_iter.bi_sector = (run->base + slot->offset) >> SECTOR_SHIFT;
+	bio->bi_bdev = target->bdev;
+	bio_associate_blkg_from_css(bio, target->css);
+	bio->bi_iter.bi_sector = (target->base + slot->offset) >> SECTOR_SHIFT;
 	bio->bi_iter.bi_size = slot->bytes;
 	bio->bi_end_io = job_end_io;
 	if (slot->flags & BLKLOAD_RECORD_FUA)
@@ -461,15 +250,15 @@ static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 
 	job->inflight++;
 	job->stats[slot->op].counts.issued++;
-	if (run->relayed)
+	if (load->relayed)
 		blkload_relay_submit(bio);
 	else
 		submit_bio(bio);
 }
 
 /*
- * What a request costs its thread. In virtual time, where instructions are
- * free, the readings pass the time.
+ * Spend what a request costs its thread. In virtual time, where instructions
+ * are free, the readings pass the time.
  */
 static void job_spend(struct blkload_job *job, u64 ns)
 {
@@ -481,37 +270,38 @@ static void job_spend(struct blkload_job *job, u64 ns)
 }
 
 /*
- * Issue what may be issued now. Returns when there will be more, NEVER if
+ * Issue what may be issued now. Return when there will be more, JOB_NEVER if
  * that is up to the end of I/O.
  */
 static u64 job_issue(struct blkload_job *job)
 {
 	const struct blkload_opts *opts = &job->run->opts;
-	struct blkload_replay *replay = &job->run->replay;
+	struct blkload_replay *replay = &job->run->load.replay;
 	unsigned long switches = current->nvcsw;
 	struct blk_plug plug;
-	u64 start = NEVER, intended;
+	u64 start = JOB_NEVER, intended;
 	int ret;
 
 	blk_start_plug(&plug);
-	while (job->free) {
+	while (job->free.first) {
 		struct blkload_slot *slot;
 
-		start = job_next_start(job, job->free, &intended);
+		start = blkload_request_start(job, job->free.first,
+					      &intended);
 		if (start > job->now)
 			break;
 		slot = job_get_free(job);
 		if (opts->cputime)
 			job_spend(job, opts->cputime);
-		job_fill(job, slot, intended);
+		blkload_request_fill(job, slot, intended);
 		job_submit(job, slot);
-		start = NEVER;
+		start = JOB_NEVER;
 		if (replay->file) {
 			ret = blkload_replay_advance(replay);
 			if (ret)
 				job_fail(job, ret);
 		}
-		if (!job->run->random) {
+		if (!job->run->load.random) {
 			/* A plug would merge them; fio submits one by one. */
 			blk_finish_plug(&plug);
 			blk_start_plug(&plug);
@@ -540,16 +330,17 @@ static void job_run(struct blkload_job *job)
 		job_update(job);
 	}
 	job->stop_at = opts->runtime ? run->measure.barrier + run->measure.to :
-				       NEVER;
+				       JOB_NEVER;
 	job->last_end = job->now;
 	for (i = 0; i < opts->iodepth; i++) {
 		job->slots[i].ended = job->now;
 		job_put_free(job, &job->slots[i]);
 	}
 	if (opts->rate_iops)
-		blkload_arrivals_init(&job->arrivals, begin, opts->rate_iops,
-				      opts->poisson, &job->rng);
-	run->replay.begin = begin;
+		blkload_arrivals_init(&job->pace.arrivals, begin,
+				      opts->rate_iops, opts->poisson,
+				      &job->pace.rng);
+	run->load.replay.begin = begin;
 	for (;;) {
 		start = job_issue(job);
 		if (job->finished && !job->inflight)
@@ -566,7 +357,7 @@ static int job_thread(void *data)
 	struct blkload_run *run = job->run;
 	int ret = 0;
 
-	kthread_associate_blkcg(run->css);
+	kthread_associate_blkcg(run->target.css);
 	if (run->opts.ioprio)
 		ret = set_task_ioprio(current, run->opts.ioprio);
 	blkload_run_job_ready();
@@ -595,12 +386,12 @@ static int job_init_slots(struct blkload_job *job)
 		struct blkload_slot *slot = &job->slots[i];
 
 		slot->job = job;
-		if (!run->verify.gen)
+		if (!run->load.verify.gen)
 			continue;
 		ret = blkload_buf_init(&slot->buf, max_bs, false);
 		if (ret)
 			return ret;
-		slot->seen = kvcalloc(max_bs / run->min_bs,
+		slot->seen = kvcalloc(max_bs / run->load.min_bs,
 				      sizeof(*slot->seen), GFP_KERNEL);
 		if (!slot->seen)
 			return -ENOMEM;
@@ -621,7 +412,7 @@ struct blkload_job *blkload_job_create(struct blkload_run *run, u32 number)
 	const struct blkload_opts *opts = &run->opts;
 	struct blkload_job *job;
 	struct task_struct *task;
-	unsigned long op, ops = run->ops;
+	unsigned long op, ops = run->load.ops;
 	u64 known;
 	int ret;
 
@@ -630,9 +421,9 @@ struct blkload_job *blkload_job_create(struct blkload_run *run, u32 number)
 		return ERR_PTR(-ENOMEM);
 	job->run = run;
 	job->number = number;
-	job->free_tail = &job->free;
+	job->free.tail = &job->free.first;
 	init_llist_head(&job->done);
-	blkload_rng_seed(&job->rng, opts->randseed, number);
+	blkload_rng_seed(&job->pace.rng, opts->randseed, number);
 
 	known = opts->runtime ? run->measure.to : run->measure.from;
 	for_each_set_bit(op, &ops, BLKLOAD_NR_OPS) {

@@ -11,15 +11,19 @@
  * start looks up the devices and cgroups of all tenants, allocates all that
  * their load needs and creates all kthreads. Only if all of that succeeded do
  * the threads run; they prepare themselves, and begin together on a barrier, a
- * whole second, in the order of the tenants' names. In virtual time a run thereby
- * consists of the same requests, whatever was done before it in the same guest;
- * a timer of the kernel's own that comes in between may delay one by a tick.
+ * whole second, in the order of the tenants' names. In virtual time a run
+ * thereby consists of the same requests, whatever was done before it in the
+ * same guest; a timer of the kernel's own that comes in between may delay one by
+ * a tick.
  *
  *	main.c		the root directory, the list of tenants
  *	tenant.c	a tenant's attributes
+ *	opts.h		what they hold
  *	parse.c		their text forms
- *	run.c		one run of one tenant: from look-up to results
+ *	prepare.c	what a run needs: its device, cgroup and memory
+ *	run.c		the life of a run, and the barrier
  *	job.c		one kthread of a run, the I/O path
+ *	request.c	when a job's next request is, and what it does
  *	dist.c		random offsets and arrivals, in integers
  *	record.c	a trace's records, and their place on the device
  *	relay.c		a thread that submits for many
@@ -35,21 +39,35 @@
  * Locks. blkload_lock protects the list of tenants, their options and which
  * run is theirs; it is taken inside configfs' own locks and not by job
  * threads. A job's thread shares with the end of I/O one lockless list and a
- * flag (job.c), with others only run->stop, and after its end everything
- * (struct blkload_run).
+ * flag (job.c), with others only that it is to stop, and after its end
+ * everything (struct blkload_run).
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
 #include <linux/configfs.h>
+#include <linux/container_of.h>
 #include <linux/ctype.h>
+#include <linux/err.h>
+#include <linux/errno.h>
 #include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/sysfs.h>
+#include <linux/time64.h>
 
-#include "blkload.h"
+#include "opts.h"
+#include "parse.h"
+#include "replay.h"
+#include "results.h"
+#include "run.h"
+#include "tenant.h"
 
 /* Protects what struct blkload_tenant says, and the list of them. */
 DEFINE_MUTEX(blkload_lock);

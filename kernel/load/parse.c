@@ -5,12 +5,17 @@
  * for a value out of bounds, and then has changed nothing. What a formatter
  * prints, its parser reads.
  */
+#include <linux/array_size.h>
 #include <linux/ctype.h>
+#include <linux/errno.h>
 #include <linux/ioprio.h>
 #include <linux/kernel.h>
+#include <linux/math.h>
 #include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/overflow.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 
 #include "parse.h"
 

@@ -13,7 +13,6 @@
  * there.
  */
 #include <linux/bits.h>
-#include <linux/kernel.h>
 #include <linux/limits.h>
 #include <linux/log2.h>
 #include <linux/math64.h>

@@ -7,10 +7,11 @@
 #define BLKLOAD_RECORD_H
 
 #include <linux/build_bug.h>
+#include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/types.h>
 
-#include "parse.h"
+#include "opts.h"
 
 #define BLKLOAD_TRACE_MAGIC	"ISOTRACE"
 #define BLKLOAD_TRACE_VERSION	1
@@ -27,64 +28,39 @@
 /* Nobody waits for it: the page cache writes it back. */
 #define BLKLOAD_RECORD_ASYNC	0x04
 
-/**
- * struct blkload_header - what the file begins with
- * @magic: BLKLOAD_TRACE_MAGIC, without an end
- * @version: BLKLOAD_TRACE_VERSION
- * @record_size: bytes of a record
- * @records: how many follow
- * @span: time of the last record, ns
- * @end: no record goes beyond this byte
- * @zero: for later versions
- */
+/* What the file begins with. */
 struct blkload_header {
-	char magic[8];
-	__le32 version;
-	__le32 record_size;
-	__le64 records;
-	__le64 span;
-	__le64 end;
-	u8 zero[24];
+	char magic[8];		/* BLKLOAD_TRACE_MAGIC, without an end */
+	__le32 version;		/* BLKLOAD_TRACE_VERSION */
+	__le32 record_size;	/* bytes of a record */
+	__le64 records;		/* number of records that follow */
+	__le64 span;		/* time of the last record, ns */
+	__le64 end;		/* byte that no record goes beyond */
+	u8 zero[24];		/* zeros, for later versions */
 };
 
 static_assert(sizeof(struct blkload_header) == 64);
 
-/**
- * struct blkload_record - one request
- * @time: when it started, ns after the first
- * @offset: its first byte; of no meaning for a flush
- * @bytes: its size; likewise
- * @op: enum blkload_op
- * @flags: BLKLOAD_RECORD_*
- * @stream: who issued it, 0 if not known
- */
+/* One request. */
 struct blkload_record {
-	__le64 time;
-	__le64 offset;
-	__le32 bytes;
-	u8 op;
-	u8 flags;
-	__le16 stream;
+	__le64 time;	/* time at which it started, ns after the first */
+	__le64 offset;	/* first byte; without a meaning for a flush */
+	__le32 bytes;	/* size; likewise */
+	u8 op;		/* enum blkload_op */
+	u8 flags;	/* BLKLOAD_RECORD_* */
+	__le16 stream;	/* number of who issued it, 0 if not known */
 };
 
 static_assert(sizeof(struct blkload_record) == 24);
 
-/**
- * struct blkload_facts - what is known of a trace
- * @records: number of records
- * @span: time of the last one, ns
- * @end: no record goes beyond this byte
- * @time: of the record that was checked last
- * @ops: operations among those that were checked, a mask
- * @max_bytes: size of their largest read or write
- */
+/* What is known of a trace. */
 struct blkload_facts {
-	u64 records;
-	u64 span;
-	u64 end;
-	u64 time;
-	unsigned int ops;
-	u32 max_bytes;
+	u64 records;	/* number of records */
+	u64 span;	/* time of the last one, ns */
+	u64 end;	/* byte that no record goes beyond */
+	u64 time;	/* time of the record that was checked last */
+	unsigned int ops; /* operations of those that were checked, a mask */
+	u32 max_bytes;	/* size of their largest read or write */
 };
 
 const char *blkload_header_check(const struct blkload_header *header,
@@ -112,32 +88,20 @@ static inline u64 blkload_at_speed(u64 time, u64 speed)
 
 u64 blkload_trace_period(u64 records, u64 span);
 
-/**
- * struct blkload_fit - how the addresses of a trace come to lie in a region
- * @shift: log2 of the logical block's bytes
- * @blocks: logical blocks of the region
- * @scale: of the trace, if its addresses are scaled; 0: they are wrapped
- */
+/* How the addresses of a trace come to lie in a region. */
 struct blkload_fit {
-	unsigned int shift;
-	u64 blocks;
-	u64 scale;
+	unsigned int shift; /* log2 of the bytes of a logical block */
+	u64 blocks;	/* logical blocks of the region */
+	u64 scale;	/* blocks of the trace, if it is scaled; 0 = wrapped */
 };
 
-/**
- * struct blkload_place - where a request of a trace comes to lie
- * @offset: its first byte, relative to the region
- * @bytes: its size
- * @rounded: it was not made of whole logical blocks
- * @clipped: it was too long
- * @moved: it lay elsewhere, rounding aside
- */
+/* Where a request of a trace comes to lie. */
 struct blkload_place {
-	u64 offset;
-	u32 bytes;
-	bool rounded;
-	bool clipped;
-	bool moved;
+	u64 offset;	/* first byte, relative to the region */
+	u32 bytes;	/* size */
+	bool rounded;	/* whether it was not made of whole logical blocks */
+	bool clipped;	/* whether it was too long */
+	bool moved;	/* whether it lay elsewhere, rounding aside */
 };
 
 void blkload_fit_init(struct blkload_fit *fit, u32 block, u64 bytes, u64 end,

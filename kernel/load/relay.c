@@ -3,10 +3,10 @@
  * One thread that submits for many.
  *
  * Some drivers above a disk take the bios of all their users and submit them
- * from a thread of their own (dm-crypt's writes, dm-thin): each bio says whom it
- * is charged to, the thread is nobody's. Where a scheduler makes the submitter
- * wait, everybody behind waits as well. Tenants with the option relay are
- * submitted so: their jobs hand over, the relay submits in that order.
+ * from a thread of their own (dm-crypt's writes, dm-thin): each bio says whom
+ * it is charged to, the thread is nobody's. Where a scheduler makes the
+ * submitter wait, everybody behind waits as well. Tenants with the option relay
+ * are submitted so: their jobs hand over, the relay submits in that order.
  *
  * The thread is there while a run needs it, and so does not exist for loads
  * that do without.
@@ -21,7 +21,7 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
-#include "blkload.h"
+#include "relay.h"
 
 /* Protects the two below. */
 static DEFINE_MUTEX(relay_lock);
@@ -69,7 +69,7 @@ static int relay_thread(void *data)
 }
 
 /**
- * blkload_relay_get - have the relay there
+ * blkload_relay_get - have the relay run
  *
  * Context: May sleep.
  * Return: 0 or a negative errno.
@@ -91,7 +91,9 @@ int blkload_relay_get(void)
 }
 
 /**
- * blkload_relay_put - undo blkload_relay_get(): none of the caller's is on its way
+ * blkload_relay_put - undo blkload_relay_get()
+ *
+ * No bio of the caller's is on its way any more.
  *
  * Context: May sleep.
  */

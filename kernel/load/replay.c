@@ -17,11 +17,17 @@
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
+#include <linux/array_size.h>
+#include <linux/completion.h>
+#include <linux/container_of.h>
 #include <linux/err.h>
 #include <linux/fcntl.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/math.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>

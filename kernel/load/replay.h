@@ -7,6 +7,7 @@
 
 #include <linux/completion.h>
 #include <linux/fs.h>
+#include <linux/time64.h>
 #include <linux/workqueue.h>
 
 #include "record.h"
@@ -14,97 +15,60 @@
 /* A request that starts later than this is counted by itself. */
 #define BLKLOAD_LATE_NS		NSEC_PER_MSEC
 
-/**
- * struct blkload_late - by how much requests of a timed replay were late
- * @ios: requests due in the measured window
- * @sum: of what they were late, ns
- * @max: the most
- * @above: those late by more than BLKLOAD_LATE_NS
- */
+/* By how much requests of a timed replay were late. */
 struct blkload_late {
-	u64 ios;
-	u64 sum;
-	u64 max;
-	u64 above;
+	u64 ios;	/* requests that were due in the measured window */
+	u64 sum;	/* time that they were late in all, ns */
+	u64 max;	/* most that one was late, ns */
+	u64 above;	/* those late by more than BLKLOAD_LATE_NS */
 };
 
-/**
- * struct blkload_replay_counts - what became of a trace
- * @records: records issued
- * @passes: times it was begun
- * @rounded: requests made of whole blocks
- * @clipped: requests that lost their end
- * @moved: requests that lie elsewhere than in the trace
- * @late: lateness
- */
+/* What became of a trace. */
 struct blkload_replay_counts {
-	u64 records;
-	u64 passes;
-	u64 rounded;
-	u64 clipped;
-	u64 moved;
-	struct blkload_late late;
+	u64 records;	/* records issued */
+	u64 passes;	/* times that it was begun */
+	u64 rounded;	/* requests made of whole blocks */
+	u64 clipped;	/* requests that lost their end */
+	u64 moved;	/* requests that lie elsewhere than in the trace */
+	struct blkload_late late; /* lateness */
 };
 
-/**
- * struct blkload_chunk - some records, read ahead
- * @replay: whose
- * @work: reads them
- * @full: @work is done
- * @records: the records
- * @first: number of the first of them
- * @nr: how many
- * @error: negative errno, if they could not be read
- *
- * Belongs to @work from queueing until @full, then to the job's thread.
+/*
+ * Some records, read ahead. It belongs to @work from queueing until @full, then
+ * to the job's thread.
  */
 struct blkload_chunk {
-	struct blkload_replay *replay;
-	struct work_struct work;
-	struct completion full;
-	struct blkload_record *records;
-	u64 first;
-	u32 nr;
-	int error;
+	struct blkload_replay *replay;	/* replay that it is of */
+	struct work_struct work;	/* work that reads the records */
+	struct completion full;		/* end of @work */
+	struct blkload_record *records;	/* records */
+	u64 first;			/* number of the first of them */
+	u32 nr;				/* number of records */
+	int error;			/* negative errno or 0 */
 };
 
-/**
- * struct blkload_replay - a trace, and how far it was played
- * @file: the open file
- * @facts: what the whole file was found to be
- * @fit: how its addresses come to lie in the region
- * @chunk: one is played, the other read
- * @turn: the one that is played
- * @at: number of the next record in it
- * @next: number of the first record that nobody reads yet
- * @period: time from pass to pass, ns
- * @pass: time of the first record of this pass, ns
- * @begin: CLOCK_MONOTONIC ns of the first record of the first pass
- * @record: the next record; NULL at the end
- * @loop: begin anew after the last record
- * @timed: records have a time
- * @speed: in thousandths
- * @counts: what was done
- *
- * @file and @facts are constant during a run; all but the chunks belongs to
- * the job's thread.
+/*
+ * A trace, and how far it was played. @file and @facts are constant during a
+ * run; all but the chunks belongs to the job's thread.
  */
 struct blkload_replay {
-	struct file *file;
-	struct blkload_facts facts;
+	struct file *file; /* open file */
+	struct blkload_facts facts; /* what the whole file was found to be */
+	/* how its addresses come to lie in the region */
 	struct blkload_fit fit;
+	/* two chunks: one is played, the other read */
 	struct blkload_chunk chunk[2];
-	unsigned int turn;
-	u32 at;
-	u64 next;
-	u64 period;
-	u64 pass;
-	u64 begin;
-	const struct blkload_record *record;
-	bool loop;
-	bool timed;
-	u64 speed;
-	struct blkload_replay_counts counts;
+	unsigned int turn; /* number of the one that is played */
+	u32 at;		/* number of the next record in it */
+	u64 next;	/* number of the first record that nobody reads yet */
+	u64 period;	/* time from pass to pass, ns */
+	u64 pass;	/* time of the first record of this pass, ns */
+	u64 begin;	/* time of the very first record, CLOCK_MONOTONIC */
+	const struct blkload_record *record; /* next record; NULL at the end */
+	bool loop;	/* whether it begins anew after the last record */
+	bool timed;	/* whether records have a time */
+	u64 speed;	/* speed, in thousandths */
+	struct blkload_replay_counts counts; /* what was done */
 };
 
 int blkload_replay_init(void);

@@ -7,12 +7,23 @@
  * so that a tenant may be started again or removed under it; it then goes on
  * with the next name.
  */
+#include <linux/bits.h>
 #include <linux/debugfs.h>
+#include <linux/limits.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
-#include <linux/slab.h>
+#include <linux/time64.h>
+#include <linux/xarray.h>
 
-#include "blkload.h"
+#include "job.h"
+#include "opts.h"
+#include "replay.h"
+#include "results.h"
+#include "run.h"
+#include "stats.h"
+#include "tenant.h"
 
 enum line {
 	LINE_TENANT,
@@ -23,22 +34,13 @@ enum line {
 	LINE_WIN,
 };
 
-/**
- * struct cursor - where a reader is
- * @run: the run, NULL at the end
- * @line: kind of the line
- * @op: operation it is about
- * @index: bucket of LINE_LAT, window of LINE_WIN
- * @pos: number of the line in the file
- *
- * Protected by the seq_file's lock.
- */
+/* Where a reader is. The seq_file's lock protects it. */
 struct cursor {
-	struct blkload_run *run;
-	enum line line;
-	enum blkload_op op;
-	unsigned long index;
-	loff_t pos;
+	struct blkload_run *run; /* run, NULL at the end */
+	enum line line;		/* kind of the line */
+	enum blkload_op op;	/* operation that it is about */
+	unsigned long index;	/* bucket of LINE_LAT, window of LINE_WIN */
+	loff_t pos;		/* number of the line in the file */
 };
 
 static const char * const op_names[BLKLOAD_NR_OPS] = {
@@ -105,14 +107,14 @@ static struct blkload_window sum_window(const struct cursor *c)
 /* No window behind the end of the run has anything in it. */
 static unsigned long nr_windows(const struct blkload_run *run)
 {
-	return div64_u64(run->end, run->measure.window) + 1;
+	return div64_u64(run->progress.end, run->measure.window) + 1;
 }
 
 /* From @op on, the first operation that occurred. */
 static bool find_op(struct cursor *c, enum blkload_op op)
 {
 	for (c->op = op; c->op < BLKLOAD_NR_OPS; c->op++)
-		if (c->run->ops & BIT(c->op) && sum_counts(c).issued)
+		if (c->run->load.ops & BIT(c->op) && sum_counts(c).issued)
 			return true;
 	return false;
 }
@@ -199,12 +201,13 @@ static void show_tenant(struct seq_file *m, const struct blkload_run *run)
 {
 	seq_printf(m, "tenant %s jobs %u start_ns %llu measure_from_ns %llu measure_to_ns %llu end_ns %llu error %d\n",
 		   run->name, run->nr_jobs, run->measure.barrier,
-		   run->measure.from, run->measure.to, run->end, run->error);
+		   run->measure.from, run->measure.to, run->progress.end,
+		   run->progress.error);
 }
 
 static void show_trace(struct seq_file *m, const struct blkload_run *run)
 {
-	const struct blkload_replay_counts *counts = &run->replay.counts;
+	const struct blkload_replay_counts *counts = &run->load.replay.counts;
 
 	seq_printf(m, "trace %s records %llu passes %llu rounded %llu clipped %llu moved %llu\n",
 		   run->name, counts->records, counts->passes, counts->rounded,
@@ -213,7 +216,7 @@ static void show_trace(struct seq_file *m, const struct blkload_run *run)
 
 static void show_late(struct seq_file *m, const struct blkload_run *run)
 {
-	const struct blkload_late *late = &run->replay.counts.late;
+	const struct blkload_late *late = &run->load.replay.counts.late;
 
 	seq_printf(m, "late %s ios %llu sum_ns %llu max_ns %llu above_1ms %llu\n",
 		   run->name, late->ios, late->sum, late->max, late->above);

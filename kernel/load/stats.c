@@ -5,9 +5,14 @@
  * time is known before the run are allocated before it; a run that ends by its
  * number of requests gets a page of them whenever one is full.
  */
+#include <linux/errno.h>
+#include <linux/limits.h>
 #include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/xarray.h>
 
 #include "stats.h"
 

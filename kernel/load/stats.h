@@ -57,79 +57,51 @@ static inline u64 blkload_hist_upper(unsigned int bucket)
 	return (u64)(bucket + 1 - (shift << BLKLOAD_HIST_SUB_BITS)) << shift;
 }
 
-/**
- * struct blkload_measure - the times a run is measured by
- * @barrier: CLOCK_MONOTONIC ns; the others are relative to it
- * @from: begin of the measured window
- * @to: its end
- * @window: width of a window of the series
- *
- * Written before any request, constant while requests are in flight.
+/*
+ * The times that a run is measured by. They are written before any request and
+ * constant while requests are in flight.
  */
 struct blkload_measure {
-	u64 barrier;
-	u64 from;
-	u64 to;
-	u64 window;
+	u64 barrier;	/* CLOCK_MONOTONIC ns; the others are relative to it */
+	u64 from;	/* begin of the measured window */
+	u64 to;		/* end of the measured window */
+	u64 window;	/* width of a window of the series */
 };
 
-/**
- * struct blkload_window - one window of a time series
- * @ios: requests that ended in it
- * @bytes: their bytes
- */
+/* One window of a time series. */
 struct blkload_window {
-	u64 ios;
-	u64 bytes;
+	u64 ios;	/* requests that ended in it */
+	u64 bytes;	/* their bytes */
 };
 
 /* Windows are allocated by the page. */
 #define BLKLOAD_CHUNK_WINDOWS	(PAGE_SIZE / sizeof(struct blkload_window))
 
-/**
- * struct blkload_counts - what one operation came to
- * @issued: requests submitted
- * @ios: requests that ended well
- * @bytes: their bytes
- * @errors: requests that failed
- * @verify_errors: reads that gave something else than had been written
- * @meas_ios: of @ios, those that ended in the measured window
- * @meas_bytes: their bytes
- * @lat_sum: their latencies, ns
- * @lat_min: the least, U64_MAX if there is none
- * @lat_max: the greatest
- */
+/* What one operation came to. */
 struct blkload_counts {
-	u64 issued;
-	u64 ios;
-	u64 bytes;
-	u64 errors;
-	u64 verify_errors;
-	u64 meas_ios;
-	u64 meas_bytes;
-	u64 lat_sum;
-	u64 lat_min;
-	u64 lat_max;
+	u64 issued;	/* requests submitted */
+	u64 ios;	/* requests that ended well */
+	u64 bytes;	/* their bytes */
+	u64 errors;	/* requests that failed */
+	u64 verify_errors; /* reads that gave something else than was written */
+	u64 meas_ios;	/* those of @ios that ended in the measured window */
+	u64 meas_bytes;	/* their bytes */
+	u64 lat_sum;	/* sum of their latencies, ns */
+	u64 lat_min;	/* least of these, U64_MAX if there is none */
+	u64 lat_max;	/* greatest of these */
 };
 
-/**
- * struct blkload_stats - what one job did with one operation
- * @counts: counts
- * @hist: histogram of the latencies, BLKLOAD_HIST_BUCKETS
- * @chunks: pages of windows
- * @window: the window last used
- * @window_begin: its begin
- * @window_end: its end
- *
- * Written by the job's thread only, read when the run is done.
+/*
+ * What one job did with one operation. The job's thread writes it; others read
+ * it when the run is done.
  */
 struct blkload_stats {
-	struct blkload_counts counts;
-	u64 *hist;
-	struct xarray chunks;
-	struct blkload_window *window;
-	u64 window_begin;
-	u64 window_end;
+	struct blkload_counts counts;	/* counts */
+	u64 *hist;			/* histogram of latencies */
+	struct xarray chunks;		/* pages of windows */
+	struct blkload_window *window;	/* window last used */
+	u64 window_begin;		/* begin of that window */
+	u64 window_end;			/* end of that window */
 };
 
 int blkload_stats_init(struct blkload_stats *stats,

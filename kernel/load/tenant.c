@@ -4,12 +4,22 @@
  * option is parsed and printed; what locks is common to all.
  */
 #include <linux/configfs.h>
+#include <linux/container_of.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/time64.h>
 
-#include "blkload.h"
+#include "opts.h"
+#include "parse.h"
+#include "record.h"
+#include "run.h"
+#include "tenant.h"
 
 /* The queue of the deepest devices, and far more than a tenant has. */
 #define MAX_IODEPTH	4096
@@ -33,24 +43,18 @@ static struct blkload_tenant *to_tenant(struct config_item *item)
 	return container_of(item, struct blkload_tenant, item);
 }
 
-/**
- * struct tenant_field - one option, as an attribute
- * @parse: takes over a text, or changes nothing and gives a negative errno
- * @format: prints what @parse reads, gives the number of characters
- * @offset: where a number or path is in struct blkload_opts
- * @min: least value of a number
- * @max: greatest value of a number
- * @unit: of a time without a suffix, in ns
- */
+/* One option, as an attribute. */
 struct tenant_field {
+	/* Take over a text, or change nothing and return a negative errno. */
 	int (*parse)(const struct tenant_field *field,
 		     struct blkload_opts *opts, char *s);
+	/* Print what @parse reads, and return the number of characters. */
 	int (*format)(const struct tenant_field *field,
 		      const struct blkload_opts *opts, char *buf, size_t len);
-	size_t offset;
-	u64 min;
-	u64 max;
-	u64 unit;
+	size_t offset;	/* place of a number or path in struct blkload_opts */
+	u64 min;	/* least value of a number */
+	u64 max;	/* greatest value of a number */
+	u64 unit;	/* unit of a time without a suffix, ns */
 };
 
 static ssize_t tenant_show(struct config_item *item, char *page,

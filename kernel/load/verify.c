@@ -14,11 +14,16 @@
  * Every logical block of a written unit begins with a stamp: its address, its
  * unit's generation, the tenant's seed. The rest is zero.
  */
+#include <linux/bits.h>
+#include <linux/bvec.h>
 #include <linux/errno.h>
 #include <linux/log2.h>
+#include <linux/math.h>
 #include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 
 #include "verify.h"

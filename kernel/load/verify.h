@@ -9,46 +9,32 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-/**
- * struct blkload_buf - memory for the data of one request
- * @chunk: bytes of a piece of contiguous memory, a power of 2
- * @nr: entries of @vecs
- * @repeated: all entries are the same piece
- * @vecs: the pieces
- *
- * A repeated buffer has no content that matters, and serves any number of
- * requests at once.
+/*
+ * Memory for the data of one request. A repeated buffer has no content that
+ * matters, and serves any number of requests at once.
  */
 struct blkload_buf {
-	u32 chunk;
-	u32 nr;
-	bool repeated;
-	struct bio_vec *vecs;
+	u32 chunk;		/* bytes of a contiguous piece, a power of 2 */
+	u32 nr;			/* number of entries of @vecs */
+	bool repeated;		/* whether all entries are the same piece */
+	struct bio_vec *vecs;	/* pieces */
 };
 
 int blkload_buf_init(struct blkload_buf *buf, u32 bytes, bool repeated);
 void blkload_buf_free(struct blkload_buf *buf);
 
-/**
- * struct blkload_verify - what a tenant knows of the content of its region
- * @lock: protects @gen
- * @gen: a word a unit, see verify.c
- * @units: entries of @gen
- * @unit: bytes of a unit, the smallest request
- * @block: bytes of a logical block of the device
- * @base: first byte of the region
- * @seed: the tenant's randseed
- *
- * All but @gen is constant during a run.
+/*
+ * What a tenant knows of the content of its region. All but @gen is constant
+ * during a run.
  */
 struct blkload_verify {
 	spinlock_t lock;	/* protects @gen */
-	u32 *gen;
-	u64 units;
-	u32 unit;
-	u32 block;
-	u64 base;
-	u64 seed;
+	u32 *gen;		/* a word for each unit, see verify.c */
+	u64 units;		/* number of units */
+	u32 unit;		/* bytes of a unit, the smallest request */
+	u32 block;		/* bytes of a logical block of the device */
+	u64 base;		/* first byte of the region */
+	u64 seed;		/* the tenant's randseed */
 };
 
 int blkload_verify_init(struct blkload_verify *v, u64 base, u64 bytes,

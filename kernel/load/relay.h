@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One thread that submits for many (relay.c).
+ */
+#ifndef BLKLOAD_RELAY_H
+#define BLKLOAD_RELAY_H
+
+struct bio;
+
+int blkload_relay_get(void);
+void blkload_relay_put(void);
+void blkload_relay_submit(struct bio *bio);
+
+#endif /* BLKLOAD_RELAY_H */

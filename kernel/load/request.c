@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Requests of a job: when the next one may be issued, what it does, and whether
+ * a read has found what was written.
+ *
+ * Closed loop: a request is due when its slot became free, or the thinktime was
+ * over. Open loop: when it arrives. A trace: when its record is due, or as in a
+ * closed loop.
+ */
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/types.h>
+
+#include "dist.h"
+#include "job.h"
+#include "opts.h"
+#include "record.h"
+#include "replay.h"
+#include "run.h"
+#include "stats.h"
+#include "verify.h"
+
+/**
+ * blkload_request_check - check or release what a verified request touched
+ * @job: the job
+ * @slot: a request that has ended
+ *
+ * Return: false if a read has found something else than was written.
+ */
+bool blkload_request_check(struct blkload_job *job, struct blkload_slot *slot)
+{
+	struct blkload_verify *v = &job->run->load.verify;
+	bool ok = !slot->bio.bi_status;
+
+	if (slot->op == BLKLOAD_WRITE)
+		blkload_verify_end_write(v, slot->offset, slot->bytes, ok);
+	else if (slot->op == BLKLOAD_READ && ok)
+		return blkload_verify_end_read(v, slot->offset, slot->bytes,
+					       slot->seen, &slot->buf);
+	return true;
+}
+
+static bool flush_due(const struct blkload_job *job)
+{
+	const struct blkload_opts *opts = &job->run->opts;
+
+	return opts->fsync && job->pace.since_flush >= opts->fsync;
+}
+
+/**
+ * blkload_request_start - say when the next request may be issued
+ * @job: the job
+ * @slot: the slot that it would take
+ * @intended: where its intended start goes
+ *
+ * Return: ns, JOB_NEVER if an end of I/O must come first or nothing is left to
+ * do.
+ */
+u64 blkload_request_start(struct blkload_job *job,
+			  const struct blkload_slot *slot, u64 *intended)
+{
+	struct blkload_pace *pace = &job->pace;
+	const struct blkload_replay *replay = &job->run->load.replay;
+	const struct blkload_opts *opts = &job->run->opts;
+	bool flush = flush_due(job);
+	u64 start;
+
+	if (job->finished)
+		return JOB_NEVER;
+	if (!flush && opts->number_ios && pace->requests >= opts->number_ios)
+		goto finish;
+	if (replay->file && !replay->record)
+		goto finish;
+	if (opts->thinktime && pace->since_pause >= opts->thinktime_blocks) {
+		/* As fio does: the pause begins when all is quiet. */
+		if (job->inflight)
+			return JOB_NEVER;
+		pace->gate = job->last_end + opts->thinktime;
+		pace->since_pause = 0;
+	}
+	if (replay->file && replay->timed) {
+		start = blkload_replay_due(replay);
+		*intended = start;
+	} else if (!opts->rate_iops) {
+		start = max(slot->ended, pace->gate);
+		*intended = start;
+	} else {
+		*intended = flush ? pace->flush_at : pace->arrivals.next;
+		start = max(*intended, pace->gate);
+	}
+	if (max(start, job->now) < job->stop_at)
+		return start;
+	/* The runtime is used up to its end, even if nothing begins in it. */
+	if (job->now < job->stop_at)
+		return job->stop_at;
+	job->last_end = max(job->last_end, job->stop_at);
+finish:
+	job->finished = true;
+	return JOB_NEVER;
+}
+
+static enum blkload_op pick_op(struct blkload_job *job)
+{
+	const struct blkload_opts *opts = &job->run->opts;
+
+	switch (opts->rw) {
+	case BLKLOAD_RW_RW:
+	case BLKLOAD_RW_RANDRW:
+		return blkload_rng_below(&job->pace.rng, 100) <
+		       opts->rwmixread ? BLKLOAD_READ : BLKLOAD_WRITE;
+	case BLKLOAD_RW_WRITE:
+	case BLKLOAD_RW_RANDWRITE:
+		return BLKLOAD_WRITE;
+	case BLKLOAD_RW_TRIM:
+	case BLKLOAD_RW_RANDTRIM:
+		return BLKLOAD_TRIM;
+	default:
+		return BLKLOAD_READ;
+	}
+}
+
+static u32 pick_bytes(struct blkload_job *job)
+{
+	const struct blkload_opts *opts = &job->run->opts;
+	u32 i, r;
+
+	if (opts->range_low)
+		return opts->range_low *
+		       (1 + blkload_rng_below(&job->pace.rng, opts->range_high /
+						opts->range_low));
+	if (!opts->nr_splits)
+		return opts->bs;
+	r = blkload_rng_below(&job->pace.rng, 100);
+	for (i = 0; r >= opts->split[i].percent; i++)
+		r -= opts->split[i].percent;
+	return opts->split[i].bytes;
+}
+
+static u64 pick_offset(struct blkload_job *job, enum blkload_op op, u32 bytes)
+{
+	struct blkload_pace *pace = &job->pace;
+	const struct blkload_run *run = job->run;
+	u64 at, last;
+
+	if (!run->load.random) {
+		at = pace->next[op];
+		if (at + bytes > run->target.bytes)
+			at = 0;
+		pace->next[op] = at + bytes;
+		return at;
+	}
+	last = div_u64(run->target.bytes - bytes, run->load.min_bs);
+	if (run->load.dist)
+		at = min(blkload_dist_block(run->load.dist, &pace->rng), last);
+	else
+		at = blkload_rng_below(&pace->rng, last + 1);
+	return at * run->load.min_bs;
+}
+
+/* Make the request in a slot the next one of the trace. */
+static void fill_record(struct blkload_job *job, struct blkload_slot *slot)
+{
+	struct blkload_replay *replay = &job->run->load.replay;
+	const struct blkload_measure *measure = &job->run->measure;
+	const struct blkload_record *record = replay->record;
+	u64 due = slot->intended - measure->barrier;
+	struct blkload_place place = {};
+
+	slot->op = record->op;
+	if (slot->op != BLKLOAD_FLUSH)
+		blkload_fit_place(&replay->fit, slot->op,
+				  le64_to_cpu(record->offset),
+				  le32_to_cpu(record->bytes), &place);
+	slot->offset = place.offset;
+	slot->bytes = place.bytes;
+	slot->flags = slot->op == BLKLOAD_WRITE ? record->flags : 0;
+	job->pace.requests++;
+	replay->counts.rounded += place.rounded;
+	replay->counts.clipped += place.clipped;
+	replay->counts.moved += place.moved;
+	if (replay->timed && due >= measure->from && due < measure->to)
+		blkload_replay_late(replay, slot->issued - slot->intended);
+}
+
+/**
+ * blkload_request_fill - decide what the next request does
+ * @job: the job
+ * @slot: the slot that it takes
+ * @intended: its intended start
+ */
+void blkload_request_fill(struct blkload_job *job, struct blkload_slot *slot,
+			  u64 intended)
+{
+	struct blkload_run *run = job->run;
+	struct blkload_pace *pace = &job->pace;
+
+	slot->intended = intended;
+	slot->issued = job->now;
+	if (run->load.replay.file) {
+		fill_record(job, slot);
+		return;
+	}
+	if (flush_due(job)) {
+		slot->op = BLKLOAD_FLUSH;
+		slot->offset = 0;
+		slot->bytes = 0;
+		pace->since_flush = 0;
+		return;
+	}
+	slot->op = pick_op(job);
+	slot->bytes = pick_bytes(job);
+	slot->offset = pick_offset(job, slot->op, slot->bytes);
+	pace->requests++;
+	pace->since_pause++;
+	if (slot->op == BLKLOAD_WRITE) {
+		pace->since_flush++;
+		pace->flush_at = intended;
+	}
+	if (run->opts.rate_iops)
+		blkload_arrivals_advance(&pace->arrivals, &pace->rng);
+	if (!run->load.verify.gen)
+		return;
+	if (slot->op == BLKLOAD_WRITE)
+		slot->offset = blkload_verify_begin_write(&run->load.verify,
+							  slot->offset,
+							  slot->bytes,
+							  &slot->buf);
+	else
+		blkload_verify_begin_read(&run->load.verify, slot->offset,
+					  slot->bytes, slot->seen);
+}
