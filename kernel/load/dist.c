@@ -112,7 +112,7 @@ u64 blkload_exp2(u64 x)
 	return sum;
 }
 
-/* 2^-x with @bits fractional bits, x with BLKLOAD_LOG_BITS. */
+/* Return 2^-x with @bits fractional bits, x with BLKLOAD_LOG_BITS. */
 static u64 exp2_neg(u64 x, unsigned int bits)
 {
 	u64 whole = x >> BLKLOAD_LOG_BITS;
@@ -128,7 +128,7 @@ static u64 exp2_neg(u64 x, unsigned int bits)
 	return blkload_exp2(frac) >> (whole + shift);
 }
 
-/* The rank (from 1) at which the segment that begins at @rank ends. */
+/* Return the rank (from 1) at which the segment that begins at @rank ends. */
 static u64 segment_end(u64 rank, u64 n)
 {
 	unsigned int e = fls64(rank) - 1;
@@ -137,7 +137,7 @@ static u64 segment_end(u64 rank, u64 n)
 	return min(rank + width, n + 1);
 }
 
-/* log2 of the zipf weight of ranks @from .. @to - 1. */
+/* Return log2 of the zipf weight of ranks @from .. @to - 1. */
 static s64 zipf_log_weight(u64 from, u64 to, u32 theta)
 {
 	/* Twice the midpoint is an integer. */
@@ -188,8 +188,8 @@ static void build_pareto(struct blkload_dist *dist, u32 h)
 }
 
 /*
- * A factor near the golden section of n, so that neighbouring ranks lie far
- * apart, coprime to n, and small enough for products in 64 bits.
+ * Return a factor near the golden section of n, so that neighbouring ranks lie
+ * far apart, coprime to n, and small enough for products in 64 bits.
  */
 static u64 find_stride(u64 n)
 {
@@ -283,7 +283,7 @@ u64 blkload_dist_block(const struct blkload_dist *dist,
 /**
  * blkload_arrivals_init - begin a schedule
  * @arrivals: the schedule
- * @begin: its beginning, ns. A linear schedule has its first arrival here, a
+ * @begin: time to begin, ns. A linear schedule has its first arrival here, a
  *	Poisson process its first interval.
  * @rate: arrivals a second, 1 .. 10^9
  * @poisson: intervals are exponential

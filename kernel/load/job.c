@@ -79,7 +79,7 @@ static u64 job_clock(void)
 	return now;
 }
 
-/* After a sleep: the time has moved, and somebody may want us to end. */
+/* See, after a sleep, what time it is and whether somebody wants us to end. */
 static void job_update(struct blkload_job *job)
 {
 	job->now = job_clock();
@@ -202,7 +202,7 @@ static void job_account(struct blkload_job *job, struct blkload_slot *slot)
 		ktime_get();
 }
 
-/* Count what has ended, in the order it did. */
+/* Count what has ended, in that order. */
 static void job_reap(struct blkload_job *job)
 {
 	struct llist_node *list = llist_del_all(&job->done);
@@ -402,7 +402,7 @@ static int job_init_slots(struct blkload_job *job)
 /**
  * blkload_job_create - prepare a job and its kthread, which does not run yet
  * @run: the run it is part of, complete but for its jobs
- * @number: its number
+ * @number: number of the job
  *
  * Context: May sleep.
  * Return: the job or an ERR_PTR().

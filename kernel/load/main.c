@@ -13,8 +13,8 @@
  * the threads run; they prepare themselves, and begin together on a barrier, a
  * whole second, in the order of the tenants' names. In virtual time a run
  * thereby consists of the same requests, whatever was done before it in the
- * same guest; a timer of the kernel's own that comes in between may delay one by
- * a tick.
+ * same guest; a timer of the kernel's own that comes in between may delay one
+ * by a tick.
  *
  *	main.c		the root directory, the list of tenants
  *	tenant.c	a tenant's attributes
@@ -72,7 +72,7 @@
 /* Protects what struct blkload_tenant says, and the list of them. */
 DEFINE_MUTEX(blkload_lock);
 
-/* Sorted by name. */
+/* All tenants, sorted by name. */
 static LIST_HEAD(tenants);
 
 static const char *tenant_name(struct blkload_tenant *tenant)
@@ -155,7 +155,7 @@ static int start_all(void)
 	return 0;
 }
 
-/* "1" and nothing else. */
+/* Accept "1" and nothing else. */
 static int parse_one(const char *page)
 {
 	return sysfs_streq(page, "1") ? 0 : -EINVAL;
@@ -232,7 +232,7 @@ static struct configfs_attribute *root_attrs[] = {
 	NULL,
 };
 
-/* A name is a field of the results. */
+/* Return whether a name may be one: it is a field of the results. */
 static bool name_is_valid(const char *name)
 {
 	for (; *name; name++)

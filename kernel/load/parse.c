@@ -59,7 +59,7 @@ void blkload_opts_init(struct blkload_opts *opts)
 	opts->window = 100 * NSEC_PER_MSEC;
 }
 
-/* The decimal number at *s; *s then points behind its last digit. */
+/* Parse the decimal number at *s; *s then points behind its last digit. */
 static int parse_digits(const char **s, u64 *value)
 {
 	u64 v = 0;
@@ -74,7 +74,7 @@ static int parse_digits(const char **s, u64 *value)
 	return 0;
 }
 
-/* Like parse_digits(), for a number of bytes with its suffix. */
+/* Parse a number of bytes with its suffix, like parse_digits(). */
 static int parse_bytes_at(const char **s, u64 *bytes)
 {
 	unsigned int shift = 0;
@@ -152,7 +152,7 @@ int blkload_parse_bytes(const char *s, u64 min, u64 max, u64 *bytes)
 /**
  * blkload_parse_time - parse a time, as "10", "80us", "1500ms"
  * @s: the text
- * @unit: what a number without a suffix is a multiple of, in ns
+ * @unit: unit of a number without a suffix, in ns
  * @min: least value allowed, ns
  * @max: greatest value allowed, ns
  * @ns: where the time goes
@@ -229,7 +229,7 @@ int blkload_parse_path(const char *s, char *path)
 /**
  * blkload_parse_rw - parse the kind of load
  * @s: the text
- * @rw: where it goes
+ * @rw: where the kind goes
  *
  * Return: 0 or -EINVAL.
  */
@@ -257,7 +257,7 @@ const char *blkload_rw_name(enum blkload_rw rw)
 /**
  * blkload_parse_ioprio - parse "none", "idle", "rt/LEVEL" or "be/LEVEL"
  * @s: the text
- * @ioprio: where it goes, 0 for none
+ * @ioprio: where the priority goes, 0 for none
  *
  * Return: 0, -EINVAL, or -ERANGE for a level that there is not.
  */
@@ -288,11 +288,11 @@ int blkload_parse_ioprio(const char *s, u16 *ioprio)
 
 /**
  * blkload_format_ioprio - print what blkload_parse_ioprio() reads
- * @buf: where to
- * @len: its size
- * @ioprio: as the kernel has it
+ * @buf: where the text goes
+ * @len: room in @buf
+ * @ioprio: priority, as the kernel has it
  *
- * Return: the number of characters.
+ * Return: characters printed.
  */
 int blkload_format_ioprio(char *buf, size_t len, u16 ioprio)
 {
@@ -309,7 +309,7 @@ int blkload_format_ioprio(char *buf, size_t len, u16 ioprio)
 	}
 }
 
-/* A request size: a multiple of the sector. */
+/* Parse a request size, a multiple of the sector, like parse_digits(). */
 static int parse_bs_at(const char **s, u32 *bs)
 {
 	u64 v;
@@ -443,7 +443,7 @@ int blkload_format_split(char *buf, size_t len,
 	return n;
 }
 
-/* A decimal number with at most six places, in millionths. */
+/* Parse a decimal number with at most six places, in millionths. */
 static int parse_millionths(const char *s, u32 min, u32 max, u32 *value)
 {
 	u32 place = BLKLOAD_MILLION / 10;

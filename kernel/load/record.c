@@ -26,7 +26,7 @@
  * blkload_header_check - check a trace's header
  * @header: the header
  * @file_size: bytes of the whole file
- * @facts: zeroed; filled in
+ * @facts: what is known, zeroed; filled in
  *
  * Return: NULL, or what is wrong with it.
  */
@@ -107,7 +107,7 @@ u64 blkload_trace_period(u64 records, u64 span)
  * blkload_fit_init - say how addresses are changed
  * @fit: filled in
  * @block: bytes of a logical block, a power of 2
- * @bytes: of the region, at least @block
+ * @bytes: bytes of the region, at least @block
  * @end: no record of the trace goes beyond this byte
  * @scale: scale rather than wrap
  */
@@ -122,9 +122,9 @@ void blkload_fit_init(struct blkload_fit *fit, u32 block, u64 bytes, u64 end,
 /**
  * blkload_fit_place - find the place of a request
  * @fit: how addresses are changed
- * @op: what it does, not BLKLOAD_FLUSH
- * @offset: its first byte in the trace
- * @bytes: its size there; 0 becomes one block
+ * @op: operation, not BLKLOAD_FLUSH
+ * @offset: first byte in the trace
+ * @bytes: size there; 0 becomes one block
  * @place: filled in
  */
 void blkload_fit_place(const struct blkload_fit *fit, enum blkload_op op,

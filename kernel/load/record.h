@@ -18,10 +18,10 @@
 
 /* Speeds are in thousandths of the recorded one. */
 #define BLKLOAD_SPEED_ONE	1000ULL
-/* What is due then is due after every run, and far from where sums overflow. */
+/* A time that is after every run, and far from where sums overflow. */
 #define BLKLOAD_NEVER_NS	(U64_MAX / 4)
 
-/* In @flags of a record, of a write: it is stable when it ends. */
+/* The flags of a write in a record. It is stable when it ends. */
 #define BLKLOAD_RECORD_FUA	0x01
 /* What ended before it is made stable first. */
 #define BLKLOAD_RECORD_PREFLUSH	0x02
@@ -70,8 +70,8 @@ const char *blkload_record_check(const struct blkload_record *record,
 
 /**
  * blkload_at_speed - when a record is due
- * @time: its time, ns
- * @speed: in thousandths of the recorded speed, not 0
+ * @time: time of the record, ns
+ * @speed: speed, in thousandths of the recorded one, not 0
  *
  * Return: ns, rounded down, at most BLKLOAD_NEVER_NS.
  */

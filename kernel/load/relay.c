@@ -23,7 +23,7 @@
 
 #include "relay.h"
 
-/* Protects the two below. */
+/* Protects relay_task and relay_users. */
 static DEFINE_MUTEX(relay_lock);
 static struct task_struct *relay_task;
 static unsigned int relay_users;

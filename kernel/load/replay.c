@@ -38,7 +38,7 @@
 /* 96 KiB: some ms of the fastest device, which no usual file system needs. */
 #define CHUNK_RECORDS	4096U
 
-/* Reads ahead, for all tenants. */
+/* What reads ahead, for all tenants. */
 static struct workqueue_struct *replay_wq;
 
 /**
@@ -84,7 +84,7 @@ static int chunk_read(struct blkload_chunk *chunk)
 			   chunk->first * sizeof(*chunk->records));
 }
 
-/* The file may have changed since the start. */
+/* Check records once more: the file may have changed since the start. */
 static int chunk_check(const struct blkload_chunk *chunk)
 {
 	const struct blkload_facts *known = &chunk->replay->facts;
@@ -166,7 +166,7 @@ int blkload_replay_advance(struct blkload_replay *replay)
 /**
  * blkload_replay_late - count by how much a request was late
  * @replay: the replay
- * @late: by how much, ns
+ * @late: time that it was late, ns
  */
 void blkload_replay_late(struct blkload_replay *replay, u64 late)
 {
@@ -225,6 +225,7 @@ static int replay_scan(struct blkload_replay *replay, const char *name,
 	return 0;
 }
 
+/* Open a trace, and check its header. */
 static int replay_open_file(struct blkload_replay *replay, const char *name,
 			    const char *path)
 {
@@ -266,9 +267,9 @@ fail:
 
 /**
  * blkload_replay_open - open a trace, check all of it and read its beginning
- * @replay: zeroed; blkload_replay_close() cleans up whatever is returned
- * @name: the tenant's
- * @opts: its options
+ * @replay: the replay, zeroed; blkload_replay_close() cleans up in any case
+ * @name: the tenant's name
+ * @opts: the tenant's options
  *
  * What is wrong is said in the kernel's log. @replay->fit is left to the
  * caller, who knows the region.
@@ -317,7 +318,7 @@ int blkload_replay_open(struct blkload_replay *replay, const char *name,
 
 /**
  * blkload_replay_close - close the file and free the chunks
- * @replay: zeroed, or after blkload_replay_open(); may be called again
+ * @replay: the replay, zeroed or opened; may be called again
  *
  * Context: May sleep.
  */

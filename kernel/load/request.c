@@ -51,7 +51,7 @@ static bool flush_due(const struct blkload_job *job)
  * blkload_request_start - say when the next request may be issued
  * @job: the job
  * @slot: the slot that it would take
- * @intended: where its intended start goes
+ * @intended: where the time goes at which it should start
  *
  * Return: ns, JOB_NEVER if an end of I/O must come first or nothing is left to
  * do.
@@ -186,7 +186,7 @@ static void fill_record(struct blkload_job *job, struct blkload_slot *slot)
  * blkload_request_fill - decide what the next request does
  * @job: the job
  * @slot: the slot that it takes
- * @intended: its intended start
+ * @intended: time at which it should start
  */
 void blkload_request_fill(struct blkload_job *job, struct blkload_slot *slot,
 			  u64 intended)

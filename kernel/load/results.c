@@ -25,13 +25,14 @@
 #include "stats.h"
 #include "tenant.h"
 
+/* The kinds of lines, in their order. */
 enum line {
-	LINE_TENANT,
-	LINE_TRACE,
-	LINE_LATE,
-	LINE_OP,
-	LINE_LAT,
-	LINE_WIN,
+	LINE_TENANT,	/* a tenant, and its times */
+	LINE_TRACE,	/* what became of its trace */
+	LINE_LATE,	/* by how much its requests were late */
+	LINE_OP,	/* the counts of an operation */
+	LINE_LAT,	/* a bucket of its latencies */
+	LINE_WIN,	/* a window of its time series */
 };
 
 /* Where a reader is. The seq_file's lock protects it. */
@@ -50,7 +51,7 @@ static const char * const op_names[BLKLOAD_NR_OPS] = {
 	[BLKLOAD_FLUSH]	= "flush",
 };
 
-/* The sum of one operation's counts over a run's jobs. */
+/* Return the sum of one operation's counts over a run's jobs. */
 static struct blkload_counts sum_counts(const struct cursor *c)
 {
 	struct blkload_counts sum = { .lat_min = U64_MAX };
@@ -104,13 +105,13 @@ static struct blkload_window sum_window(const struct cursor *c)
 	return sum;
 }
 
-/* No window behind the end of the run has anything in it. */
+/* Return how many windows may have anything in them: to the run's end. */
 static unsigned long nr_windows(const struct blkload_run *run)
 {
 	return div64_u64(run->progress.end, run->measure.window) + 1;
 }
 
-/* From @op on, the first operation that occurred. */
+/* Go to the first operation from @op on that occurred. */
 static bool find_op(struct cursor *c, enum blkload_op op)
 {
 	for (c->op = op; c->op < BLKLOAD_NR_OPS; c->op++)

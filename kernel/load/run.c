@@ -34,13 +34,14 @@
 static atomic_t run_starting = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(run_ready);
 
-/* The barrier is known. */
+/* Complete once the barrier is known. */
 static DECLARE_COMPLETION(run_go);
 
 /* Runs that are not done; woken when one is. */
 static atomic_t run_running = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(run_idle);
 
+/* Free a run to which there is no reference. */
 static void run_free(struct kref *ref)
 {
 	struct blkload_run *run = container_of(ref, struct blkload_run, ref);
@@ -78,7 +79,7 @@ void blkload_run_put(struct blkload_run *run)
 /**
  * blkload_run_create - look everything up and prepare the jobs
  * @name: the tenant's name
- * @opts: its options
+ * @opts: the tenant's options
  *
  * What is wrong is said in the kernel's log.
  *
@@ -157,7 +158,7 @@ void blkload_run_job_ready(void)
 
 /**
  * blkload_run_job_ended - a job has ended
- * @run: its run
+ * @run: run of the job
  *
  * Context: The job's thread, with nothing in flight. @run may be gone
  * afterwards.

@@ -16,7 +16,7 @@
 
 #include "stats.h"
 
-/* A page of windows; GFP_KERNEL before the run, GFP_NOIO in it. */
+/* Get a page of windows; GFP_KERNEL before the run, GFP_NOIO in it. */
 static struct blkload_window *
 stats_chunk(struct blkload_stats *stats, unsigned long index, gfp_t gfp)
 {
@@ -38,9 +38,9 @@ stats_chunk(struct blkload_stats *stats, unsigned long index, gfp_t gfp)
 
 /**
  * blkload_stats_init - allocate what is counted into
- * @stats: zeroed
+ * @stats: the statistics, zeroed
  * @measure: the run's times; only the width of a window is used
- * @duration: for how long windows are needed for certain, ns
+ * @duration: time for which windows are certainly needed, ns
  *
  * Context: May sleep.
  * Return: 0 or -ENOMEM; blkload_stats_free() cleans up in both cases.
@@ -68,7 +68,7 @@ int blkload_stats_init(struct blkload_stats *stats,
 
 /**
  * blkload_stats_free - free what blkload_stats_init() allocated
- * @stats: initialised, or zeroed
+ * @stats: the statistics, initialised or zeroed
  */
 void blkload_stats_free(struct blkload_stats *stats)
 {
@@ -102,9 +102,9 @@ static int stats_turn(struct blkload_stats *stats, u64 width, u64 at)
 
 /**
  * blkload_stats_complete - count a request that ended well
- * @stats: of its operation
+ * @stats: statistics of its operation
  * @measure: the run's times
- * @at: when it ended, relative to the barrier
+ * @at: time at which it ended, relative to the barrier
  * @latency: ns from its intended start
  * @bytes: its size
  *

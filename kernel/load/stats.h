@@ -43,7 +43,7 @@ static inline unsigned int blkload_hist_bucket(u64 ns)
 
 /**
  * blkload_hist_upper - the upper bound of a bucket
- * @bucket: its number
+ * @bucket: number of the bucket
  *
  * Return: the first latency, in ns, that is above it.
  */

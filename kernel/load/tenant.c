@@ -90,7 +90,7 @@ static ssize_t tenant_store(struct config_item *item, const char *page,
 	return ret ?: count;
 }
 
-/* The attribute of a field called _name##_field. */
+/* Define the attribute of a field called _name##_field. */
 #define TENANT_ATTR(_name)						\
 static ssize_t tenant_##_name##_show(struct config_item *item,		\
 				     char *page)			\
@@ -142,7 +142,7 @@ static int time_format(const struct tenant_field *field,
 	return blkload_format_time(buf, len, *ns, field->unit);
 }
 
-/* Windows are printed in whole ms. */
+/* Parse the width of a window, in whole ms, as windows are printed. */
 static int window_parse(const struct tenant_field *field,
 			struct blkload_opts *opts, char *s)
 {
@@ -537,7 +537,7 @@ static struct configfs_attribute *tenant_attrs[] = {
 	NULL,
 };
 
-/* The directory and the last open attribute are gone. */
+/* Free a tenant: the directory and the last open attribute are gone. */
 static void tenant_release(struct config_item *item)
 {
 	kfree(to_tenant(item));

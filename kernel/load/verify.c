@@ -38,17 +38,18 @@
  */
 #define CHUNK_MAX	(64U << 10)
 
+/* What every logical block of a written unit begins with. */
 struct verify_stamp {
-	u64 address;
-	u64 gen;
-	u64 seed;
+	u64 address;	/* its first byte on the device */
+	u64 gen;	/* generation of its unit */
+	u64 seed;	/* the tenant's randseed */
 };
 
 /**
  * blkload_buf_init - allocate a zeroed buffer
  * @buf: the buffer, zeroed
  * @bytes: size of the largest request
- * @repeated: one piece will do
+ * @repeated: whether one piece will do
  *
  * Context: May sleep.
  * Return: 0 or -ENOMEM; blkload_buf_free() cleans up in both cases.
@@ -80,7 +81,7 @@ int blkload_buf_init(struct blkload_buf *buf, u32 bytes, bool repeated)
 
 /**
  * blkload_buf_free - free a buffer
- * @buf: initialised, or zeroed
+ * @buf: the buffer, initialised or zeroed
  */
 void blkload_buf_free(struct blkload_buf *buf)
 {
@@ -94,9 +95,9 @@ void blkload_buf_free(struct blkload_buf *buf)
 
 /**
  * blkload_verify_init - begin with nothing known
- * @v: zeroed
+ * @v: what the tenant knows, zeroed
  * @base: first byte of the region
- * @bytes: its size
+ * @bytes: size of the region
  * @unit: size of the smallest request; all others are multiples of it
  * @block: logical block size of the device
  * @seed: the tenant's randseed
@@ -120,7 +121,7 @@ int blkload_verify_init(struct blkload_verify *v, u64 base, u64 bytes,
 
 /**
  * blkload_verify_free - forget all
- * @v: initialised, or zeroed
+ * @v: what the tenant knows, initialised or zeroed
  */
 void blkload_verify_free(struct blkload_verify *v)
 {
@@ -128,7 +129,7 @@ void blkload_verify_free(struct blkload_verify *v)
 	v->gen = NULL;
 }
 
-/* The stamp of the logical block at @at, relative to the buffer's begin. */
+/* Return the stamp of the block at @at, relative to the buffer's begin. */
 static struct verify_stamp *stamp_at(const struct blkload_buf *buf, u32 at)
 {
 	const struct bio_vec *bv = &buf->vecs[at / buf->chunk];
@@ -137,7 +138,7 @@ static struct verify_stamp *stamp_at(const struct blkload_buf *buf, u32 at)
 }
 
 /*
- * The first place from unit @from on, going round, where @n units are free.
+ * Return the first place from unit @from on, going round, with @n free units.
  * There is one: the region is at least twice what may be in flight.
  */
 static u64 find_free(const struct blkload_verify *v, u64 from, u32 n)
@@ -159,7 +160,7 @@ again:
 
 /**
  * blkload_verify_begin_write - claim a place for a write and stamp its data
- * @v: the tenant's
+ * @v: what the tenant knows
  * @offset: where it should go, relative to the region, a multiple of the unit
  * @bytes: its size, a multiple of the unit
  * @buf: its data
@@ -196,10 +197,10 @@ u64 blkload_verify_begin_write(struct blkload_verify *v, u64 offset,
 
 /**
  * blkload_verify_end_write - release the place of a write
- * @v: the tenant's
+ * @v: what the tenant knows
  * @offset: what blkload_verify_begin_write() gave
  * @bytes: its size
- * @ok: it succeeded
+ * @ok: whether it succeeded
  *
  * Context: The job's thread.
  */
@@ -220,7 +221,7 @@ void blkload_verify_end_write(struct blkload_verify *v, u64 offset,
 
 /**
  * blkload_verify_begin_read - remember what a read should find
- * @v: the tenant's
+ * @v: what the tenant knows
  * @offset: relative to the region, a multiple of the unit
  * @bytes: its size, a multiple of the unit
  * @seen: a word for each unit
@@ -238,10 +239,10 @@ void blkload_verify_begin_read(struct blkload_verify *v, u64 offset,
 
 /**
  * blkload_verify_end_read - check what a read found
- * @v: the tenant's
+ * @v: what the tenant knows
  * @offset: relative to the region
  * @bytes: its size
- * @seen: what blkload_verify_begin_read() remembered
+ * @seen: words from blkload_verify_begin_read()
  * @buf: the data
  *
  * Context: The job's thread.

@@ -41,7 +41,7 @@ static struct vdisk_cmd *submit(struct bench *bench, enum vdisk_op op,
 	return cmd;
 }
 
-/* The user changes the parameters. */
+/* Change the parameters, as the user does. */
 static void change(struct bench *bench, const struct vdisk_params *params)
 {
 	bench->next = bench->model->ops->change(bench->model, params,
@@ -371,7 +371,7 @@ static void fixed_statistics_add_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns, 10 * READ_NS);
 }
 
-/* A number below a limit. */
+/* Return a number below a limit. */
 static u32 below(struct rnd_state *rnd, u32 limit)
 {
 	return prandom_u32_state(rnd) % limit;
@@ -439,7 +439,7 @@ static void fixed_random_runs_lose_nothing(struct kunit *test)
 	}
 }
 
-/* The sum of what some commands take, one after the other. */
+/* Return what some commands take, one after the other. */
 static u64 jitter_sum(struct kunit *test, u64 jitter, u64 seed, bool late)
 {
 	struct vdisk_params params = defaults;

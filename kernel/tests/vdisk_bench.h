@@ -15,26 +15,16 @@
 
 #include "../vdisk/model.h"
 
-/**
- * struct bench - a model under test
- * @test: the test
- * @model: the model
- * @cmds: commands, used from the front
- * @used: how many are in use or were
- * @now: time
- * @next: time of the model's next event
- * @done: what has ended
- * @rnd: numbers for the test
- */
+/* A model under test. */
 struct bench {
-	struct kunit *test;
-	struct vdisk_model *model;
-	struct vdisk_cmd *cmds;
-	u32 used;
-	u64 now;
-	u64 next;
-	struct vdisk_list done;
-	struct rnd_state rnd;
+	struct kunit *test;	/* test */
+	struct vdisk_model *model; /* model */
+	struct vdisk_cmd *cmds;	/* MAX_CMDS commands, used from the front */
+	u32 used;		/* number of these that are or were in use */
+	u64 now;		/* time, ns */
+	u64 next;		/* time of the model's next event, ns */
+	struct vdisk_list done;	/* commands that have ended */
+	struct rnd_state rnd;	/* random numbers for the test */
 };
 
 static void bench_destroy(void *data)
@@ -66,14 +56,14 @@ static struct bench *bench_create(struct kunit *test,
 	return bench;
 }
 
-/* The clock goes to a time. What ends until then is on done. */
+/* Put the clock to a time. What ends until then is on done. */
 static void run_to(struct bench *bench, u64 now)
 {
 	bench->now = now;
 	bench->next = bench->model->ops->run(bench->model, now, &bench->done);
 }
 
-/* The clock goes from event to event until a command ends; which, and when. */
+/* Put the clock from event to event until a command ends. Return that. */
 static struct vdisk_cmd *next_done(struct bench *bench)
 {
 	while (!bench->done.head && bench->next != VDISK_NEVER)

@@ -12,7 +12,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-/* Each defines its own. */
+/* Both define their own. */
 #undef pr_fmt
 #include "../vdisk/ftl.c"
 #include "../vdisk/ftl_fill.c"
@@ -93,7 +93,7 @@ static struct vdisk_cmd *submit_fua(struct bench *bench, u32 unit)
 	return submit(bench, VDISK_WRITE, unit, 1);
 }
 
-/* The clock goes on until nothing happens any more. */
+/* Put the clock on until nothing happens any more. */
 static void run_out(struct bench *bench)
 {
 	while (bench->next != VDISK_NEVER)
@@ -565,7 +565,7 @@ static void ftl_check(struct kunit *test, struct ftl *ftl)
 		ftl_check_die(test, ftl, nr);
 }
 
-/* A row of random units of a die's first, as flash.c would have it written. */
+/* Write a row of random units of a die's first, as flash_die.c would. */
 static void ftl_write_row(struct kunit *test, struct ftl *ftl, u32 nr,
 			  u32 limit, struct rnd_state *rnd)
 {
@@ -793,7 +793,7 @@ static void ftl_too_many_blocks_are_refused(struct kunit *test)
 
 /* ---- both together ---- */
 
-/* Random writes in a closed loop until so many have ended; the time it took. */
+/* Write at random in a closed loop. Return how long so many writes took. */
 static u64 write_loop(struct bench *bench, u32 depth, u32 count, u32 limit,
 		      struct rnd_state *rnd)
 {
@@ -925,7 +925,7 @@ static void flash_trim_makes_room(struct kunit *test)
 			counter(bench, "host_pages"));
 }
 
-/* A random load; the end of each command is added to a sum in its order. */
+/* Run a random load. Return a sum over the ends of all commands, in order. */
 static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 		       u32 step)
 {

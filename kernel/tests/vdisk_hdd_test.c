@@ -49,13 +49,13 @@ static const struct vdisk_params defaults = {
 	},
 };
 
-/* The disk, from inside. */
+/* Return the disk, from inside. */
 static struct hdd *hdd_of(struct bench *bench)
 {
 	return to_hdd(bench->model);
 }
 
-/* A number below a limit. */
+/* Return a number below a limit. */
 static u64 below(struct bench *bench, u64 limit)
 {
 	u64 number = (u64)prandom_u32_state(&bench->rnd) << 32 |
@@ -69,7 +69,7 @@ static u64 random_pos(struct bench *bench, u32 bytes)
 	return below(bench, SIZE / bytes) * bytes;
 }
 
-/* Sends a command, which may have been used before. */
+/* Send a command, which may have been used before. */
 static void send(struct bench *bench, struct vdisk_cmd *cmd, enum vdisk_op op,
 		 u64 pos, u32 bytes)
 {
@@ -88,14 +88,14 @@ static struct vdisk_cmd *submit(struct bench *bench, enum vdisk_op op, u64 pos,
 	return cmd;
 }
 
-/* The clock goes on until the disk has nothing more to do. */
+/* Put the clock on until the disk has nothing more to do. */
 static void run_out(struct bench *bench)
 {
 	while (bench->next != VDISK_NEVER)
 		run_to(bench, bench->next);
 }
 
-/* One command from its start to its end; how long it took. */
+/* Run one command. Return how long it took. */
 static u64 one(struct bench *bench, enum vdisk_op op, u64 pos, u32 bytes)
 {
 	struct vdisk_cmd *cmd = &bench->cmds[0];
@@ -106,7 +106,7 @@ static u64 one(struct bench *bench, enum vdisk_op op, u64 pos, u32 bytes)
 	return bench->now - start;
 }
 
-/* A closed loop of random commands; returns the time that it took. */
+/* Run a closed loop of random commands. Return the time that it took. */
 static u64 random_loop(struct bench *bench, enum vdisk_op op, u32 bytes,
 		       u32 depth, u32 count)
 {
@@ -124,7 +124,7 @@ static u64 random_loop(struct bench *bench, enum vdisk_op op, u32 bytes,
 	return bench->now - start;
 }
 
-/* A closed loop of one command behind the other; bytes a second. */
+/* Run a closed loop of commands in sequence. Return bytes a second. */
 static u64 stream_bps(struct bench *bench, enum vdisk_op op, u64 pos, u32 bytes,
 		      u32 depth, u32 count)
 {
@@ -141,7 +141,7 @@ static u64 stream_bps(struct bench *bench, enum vdisk_op op, u64 pos, u32 bytes,
 			 bench->now - start);
 }
 
-/* A figure is what it should be, up to some per mille. */
+/* Expect a figure to be what it should be, up to some per mille. */
 static void expect_near(struct kunit *test, u64 figure, u64 should,
 			u32 per_mille)
 {
@@ -162,7 +162,8 @@ static void hdd_seek_curve_goes_through_its_points(struct kunit *test)
 	const struct hdd_geo *geo = &hdd_of(bench)->geo;
 
 	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, 0), 0);
-	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, 1), defaults.hdd.seek_min_ns);
+	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, 1),
+			defaults.hdd.seek_min_ns);
 	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, geo->seek.cyls / 3),
 			defaults.hdd.seek_avg_ns);
 	KUNIT_EXPECT_EQ(test, hdd_seek(&geo->seek, geo->seek.cyls - 1),
@@ -517,7 +518,8 @@ static void hdd_adjacent_writes_are_one_piece(struct kunit *test)
 	submit(bench, VDISK_WRITE, 5 * SZ_4K, 3 * SZ_4K);
 	for (i = 0; i < 17; i++)
 		next_done(bench);
-	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 16 * SZ_4K / HDD_SECTOR);
+	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty,
+			16 * SZ_4K / HDD_SECTOR);
 	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.nr_free, 255);
 	run_out(bench);
 	KUNIT_EXPECT_EQ(test, hdd_of(bench)->arm.did.destages, 1);
@@ -647,7 +649,8 @@ static void hdd_nearest_piece_is_the_nearest_of_all(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, hdd_reach(hdd, &piece->place, at), best);
 		while (hdd->writes.pieces.rb_node) {
 			hdd->writes.dirty -= 8;
-			hdd_piece_free(&hdd->writes, hdd_piece_from(&hdd->writes, 0));
+			hdd_piece_free(&hdd->writes,
+				       hdd_piece_from(&hdd->writes, 0));
 		}
 	}
 }
@@ -758,7 +761,7 @@ static void hdd_nonsense_is_no_disk(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(hdd_create(&params, 1)), -EINVAL);
 }
 
-/* Any disk of a size of 1 GiB at most, at random. */
+/* Make up any disk of 1 GiB at most, at random. */
 static struct vdisk_params random_params(struct bench *bench)
 {
 	struct vdisk_params params = defaults;
