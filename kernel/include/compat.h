@@ -53,8 +53,8 @@ hrtimer_setup(struct hrtimer *timer,
 #endif
 
 /*
- * blkg_conf_prep() allocates under a mutex that is taken with the queue frozen when an
- * elevator comes. So what it allocates must not wait for I/O.
+ * blkg_conf_prep() allocates under a mutex that is taken with the queue frozen
+ * when an elevator comes. So what it allocates must not wait for I/O.
  */
 static inline int isoblk_conf_find(struct blkcg *blkcg,
 				   const struct blkcg_policy *pol,
@@ -68,9 +68,9 @@ static inline int isoblk_conf_find(struct blkcg *blkcg,
 }
 
 /*
- * Since 6.16 an elevator's files in debugfs go later than itself, when another may be in its
- * place. Who reads one keeps from here on whose the disk is by now, until
- * isoblk_show_end().
+ * Since 6.16 an elevator's files in debugfs go later than itself, when another
+ * may be in its place. From here to isoblk_show_end() a reader of such a file
+ * keeps the disk from changing its elevator.
  */
 static inline void isoblk_show_lock(struct request_queue *q)
 {

@@ -2,34 +2,38 @@
 /*
  * What User Mode Linux asks of its host, answered alike on every host.
  *
- * UML is a program, and the C library stands between it and the host. Loaded with
- * LD_PRELOAD, this library answers three of its calls; the kernel stays unmodified.
+ * UML is a program, and the C library stands between it and the host. Loaded
+ * with LD_PRELOAD, this library answers three of its calls; the kernel stays
+ * unmodified.
  *
- * getrandom(): UML fills its entropy pool from it. Where the kernel rolls dice (hash
- * seeds, the first hints of its tag maps, ASLR), two runs of one experiment would
- * differ. The numbers come from a generator that starts at $ISOBLK_SEED, a number;
- * without that variable they come from the host as ever. The kernel also mixes the
- * wall clock in: runs repeat only with time-travel-start= on the command line. The
- * generator is splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
- * generators", OOPSLA 2014): enough to seed the kernel's own ChaCha20. Not for secrets.
+ * getrandom(): UML fills its entropy pool from it. Where the kernel rolls dice
+ * (hash seeds, the first hints of its tag maps, ASLR), two runs of one
+ * experiment would differ. The numbers come from a generator that starts at
+ * $ISOBLK_SEED, a number; without that variable they come from the host as
+ * ever. The kernel also mixes the wall clock in: runs repeat only with
+ * time-travel-start= on the command line. The generator is splitmix64 (Steele,
+ * Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014):
+ * enough to seed the kernel's own ChaCha20. Not for secrets.
  *
  * ptrace(PTRACE_SETREGSET, NT_X86_XSTATE): with it UML gives a user process its
- * floating-point and vector registers. The host takes its whole XSAVE area or nothing
- * (EFAULT), and the area's size is the processor's: 832 bytes with AVX, 2,440 or 2,696
- * with AVX-512, 11,008 with AMX. UML 6.12 keeps 2,696 bytes, so where the area is
- * larger no process of the guest could run. What UML gives is passed on with zeros
- * behind it. For every component that lies there zeros are the initial state (Intel
- * SDM, volume 1, 13.6), whether or not its bit in the header is set. The host's present
- * contents would be wrong: UML runs several tasks in one host process, and a task would
- * get the registers of another. Nothing is lost, for a task of the guest cannot come to
- * use AMX: it would have to ask the kernel for it, and UML's has no such call.
+ * floating-point and vector registers. The host takes its whole XSAVE area or
+ * nothing (EFAULT), and the area's size is the processor's: 832 bytes with AVX,
+ * 2,440 or 2,696 with AVX-512, 11,008 with AMX. UML 6.12 keeps 2,696 bytes, so
+ * where the area is larger no process of the guest could run. What UML gives is
+ * passed on with zeros behind it. For every component that lies there zeros are
+ * the initial state (Intel SDM, volume 1, 13.6), whether or not its bit in the
+ * header is set. The host's present contents would be wrong: UML runs several
+ * tasks in one host process, and a task would get the registers of another.
+ * Nothing is lost, for a task of the guest cannot come to use AMX: it would
+ * have to ask the kernel for it, and UML's has no such call.
  *
- * sbrk(): UML takes the end of its heap for the end of itself, and makes up for a gap
- * between both with more memory. With address randomisation the gap is another in each
- * run. A container may not switch that off; there UML is started by way of the dynamic
- * loader, as the argument of which a program has its heap far away from its image. The
- * end that UML then gets is that of a heap which begins where the image ends, as the
- * host has it without randomisation.
+ * sbrk(): UML takes the end of its heap for the end of itself, and makes up for
+ * a gap between both with more memory. With address randomisation the gap is
+ * another in each run. A container may not switch that off; there UML is
+ * started by way of the dynamic loader, as the argument of which a program has
+ * its heap far away from its image. The end that UML then gets is that of a
+ * heap which begins where the image ends, as the host has it without
+ * randomisation.
  *
  * UML calls from one thread only, so the state has no lock.
  */
@@ -54,11 +58,11 @@
 static uint64_t state;
 static enum { UNKNOWN, SEEDED, HOST } mode;
 
-/* What the host is given instead of a shorter area, and its size: 0 until asked for. */
+/* Area that the host is given for a shorter one; its size, 0 until known. */
 static unsigned char area[AREA_MAX];
 static size_t area_size;
 
-/* How far the heap lies behind the end of the image: 0 if UML sees it where it is. */
+/* Distance from the end of the image to the heap that UML is not to see. */
 static intptr_t heap_gap;
 
 /* The C library's own sbrk(), which no header declares. */
@@ -131,14 +135,14 @@ long ptrace(enum __ptrace_request request, ...)
 
 	switch (request) {
 	case PTRACE_SETREGSET:
-		/* Callers pass an int: the upper half of the register may hold anything. */
+		/* Callers pass an int: the upper half may hold anything. */
 		if ((uint32_t)(uintptr_t)addr == NT_X86_XSTATE && data)
 			return set_xstate(pid, addr, data);
 		break;
 	case PTRACE_PEEKTEXT:
 	case PTRACE_PEEKDATA:
 	case PTRACE_PEEKUSER:
-		/* The call stores the word; the C library's function returns it. */
+		/* The call stores the word, the C library returns it. */
 		if (syscall(SYS_ptrace, request, pid, addr, &word) < 0)
 			return -1;
 		errno = 0;
@@ -149,7 +153,7 @@ long ptrace(enum __ptrace_request request, ...)
 	return syscall(SYS_ptrace, request, pid, addr, data);
 }
 
-/* The end of the program's image. Of all objects the program comes first. */
+/* Find the end of the program's image. Of all objects it comes first. */
 static int image_end(struct dl_phdr_info *object, size_t size, void *end)
 {
 	uintptr_t *last = end, page = (uintptr_t)getpagesize();
@@ -157,7 +161,8 @@ static int image_end(struct dl_phdr_info *object, size_t size, void *end)
 
 	(void)size;
 	for (i = 0; i < object->dlpi_phnum; i++) {
-		uintptr_t next = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr +
+		uintptr_t next = object->dlpi_addr +
+				 object->dlpi_phdr[i].p_vaddr +
 				 object->dlpi_phdr[i].p_memsz;
 
 		if (object->dlpi_phdr[i].p_type == PT_LOAD && next > *last)
@@ -167,12 +172,12 @@ static int image_end(struct dl_phdr_info *object, size_t size, void *end)
 	return 1;
 }
 
-/* Before anybody has used the heap. */
+/* Find the heap, before anybody has used it. */
 __attribute__((constructor)) static void find_heap(void)
 {
 	uintptr_t end = 0;
 
-	/* The host has loaded a dynamic loader for the program, and so the program. */
+	/* The host has loaded a dynamic loader, and so also the program. */
 	if (getauxval(AT_BASE))
 		return;
 	dl_iterate_phdr(image_end, &end);
