@@ -39,7 +39,7 @@ struct vdisk {
 	struct work_struct cut_work; /* work that a power cut leaves */
 	atomic64_t failed;	/* requests that ended with an error */
 
-	/* The model's, and all that follows, is protected by it. */
+	/* The lock protects what follows, and all that the model has. */
 	spinlock_t lock ____cacheline_aligned_in_smp;
 	enum vdisk_state state;	/* whether it is there; read without the lock */
 	u32 outages;		/* times it went or came, odd if gone; same */

@@ -5,14 +5,16 @@
  * What a command meets, in this order:
  *
  *	controller	one command after the other, cmd_ns each
- *	read		each unit of 4 KiB from the buffer, if it is there; else a
- *			sense on its die (read_ns), then the channel (bus_bps).
- *			When all are there: read_latency_ns, then the link
+ *	read		each unit of 4 KiB from the buffer, if it is there;
+ *			else a sense on its die (read_ns), then the channel
+ *			(bus_bps). When all are there: read_latency_ns, then
+ *			the link
  *	write		room in the buffer, then the link, then
- *			write_latency_ns, and it ends; the rest happens behind it
+ *			write_latency_ns, and it ends; the rest happens
+ *			behind it
  *	trim		the map forgets the units; write_latency_ns
- *	flush		ends write_latency_ns after the buffer holds nothing that
- *			it held before
+ *	flush		ends write_latency_ns after the buffer holds nothing
+ *			that it held before
  *
  * A die does one thing at a time: a sense and the transfer of what it read, a
  * program behind the transfer of what it writes, or an erase. Channels and
@@ -35,7 +37,7 @@
  * its die in the order in which it came. With write_cache the buffer is
  * volatile: a flush, or a write with FUA, makes dies program parts of rows,
  * whose rest stays empty until collected, and a disk without commands for
- * FLASH_IDLE_NS writes out what it holds. Without, the buffer is backed by
+ * FLASH_IDLE_NS writes out what it holds. Without it, the buffer is backed by
  * capacitors: everything in it is stable.
  *
  * Garbage collection reads a row of the victim that has anything valid, and
@@ -49,7 +51,7 @@
  * What is not modelled: read-ahead by the drive; read-modify-write of units
  * that are written in part, which take a whole unit; suspended programs and
  * erases; caches for the map; errors, retries and refresh; a limit for power or
- * heat; one data path for both directions, as SATA's. Compression neither.
+ * heat; one data path for both directions, as that of SATA; compression.
  *
  * The ideas are those of the published simulators, put in words and written
  * anew: dies and channels as the two resources of a read (Agrawal et al.,

@@ -40,7 +40,7 @@ struct flash_ends {
 	struct vdisk_list reading; /* reads on @link, each with its end */
 	struct vdisk_link link;	/* link to the host */
 	struct vdisk_list others; /* other commands, each with its end */
-	struct vdisk_cmd **instant; /* first one done at @at_ns */
+	struct vdisk_cmd **instant; /* link to the first done at @at_ns */
 	u64 at_ns;		/* time at which the last command ended */
 	u64 seq;		/* position of that command (vdisk_cmd) */
 };

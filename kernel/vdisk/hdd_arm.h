@@ -52,7 +52,7 @@ struct hdd_arm {
 	struct hdd_segment *stream; /* what it read into last, or NULL */
 	u64 ahead_end;		/* sector up to which it reads on from there */
 	struct vdisk_list pending; /* commands that want it, in order */
-	bool destage_next;	/* whose turn it is when both want it */
+	bool destage_next;	/* whether a write from the cache is next */
 	u64 seed;		/* seed of the jitter of seeks; constant */
 	struct hdd_arm_counters did; /* what it has done */
 };
