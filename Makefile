@@ -8,6 +8,7 @@
 #   make try-containers  what docs/start/containers.md shows, in a virtual machine; root; 20 minutes
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/findings/speed.md)
+#   make reference  write the pages of docs/reference that are made from records
 #   make architecture  draw the packages and their imports (docs/concepts/architecture.md)
 #   make figures  make the figures of the documentation again
 #   make site     the documentation as a site in site/, to be read offline; a dead link fails
@@ -42,7 +43,7 @@ SWEEP_LIVES ?= 7
 # The kernel of Debian's testing suite; the tests run on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-smp test-blktests sweep try-containers check bench architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: reference demo test test-smp test-blktests sweep try-containers check bench architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -85,6 +86,9 @@ bench: setup-dev kernel
 	$(VENV)/bin/python benchmarks/smp.py
 	$(VENV)/bin/python benchmarks/smp.py --locks
 	$(VENV)/bin/python benchmarks/traces.py
+
+reference: setup-dev
+	$(VENV)/bin/python scripts/reference.py
 
 architecture: setup-dev
 	$(VENV)/bin/python scripts/architecture.py

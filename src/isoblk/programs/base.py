@@ -68,7 +68,8 @@ class Job:
 
 
 class Program:
-    """One program; `name` is what a study calls it.
+    """One program; `name` is what a study calls it, `own_options` are those that it takes, or None
+    if it takes its own flags.
 
     Its commands are executed in the tenant's own directory, where nothing else is. Its options are
     data from others, and on the host machine it runs as root: check() lets none pass that names a
@@ -76,6 +77,7 @@ class Program:
     """
 
     name: str
+    own_options: type[msgspec.Struct] | None = None
 
     def needs(self, options: Options) -> Mapping[str, str]:
         """Executables that it cannot run without, and the Debian packages that hold them."""

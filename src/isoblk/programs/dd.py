@@ -3,12 +3,12 @@
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from isoblk.programs.base import Job, Program, read_options, size_of
-from isoblk.run.options import OptionError
+from isoblk.run.options import OptionError, said
 from isoblk.run.record import Figure
 from isoblk.run.shell import Statement, Syntax, run
 from isoblk.run.spec import Options
@@ -22,20 +22,23 @@ _SUMMARY = re.compile(r"^(\d+) bytes .*copied, ([\d.e+-]+) s,", re.MULTILINE)
 
 
 class DdOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """direction: write a new file, or read one. bs and count as dd has them; flag: of the file
-    (oflag or iflag): "" goes by way of the page cache. conv: dd's, of writes: "fdatasync"."""
+    """dd's own options."""
 
-    direction: Literal["write", "read"] = "write"
-    bs: int | str = "1m"
-    count: int
-    flag: Literal["direct", "sync", "dsync", ""] = "direct"
-    conv: Literal["fdatasync", "fsync", ""] = ""
+    direction: Annotated[Literal["write", "read"], said("Write a new file, or read one.")] = "write"
+    bs: Annotated[int | str, said("Size of a block, as dd has it.")] = "1m"
+    count: Annotated[int, said("Blocks.")]
+    flag: Annotated[
+        Literal["direct", "sync", "dsync", ""],
+        said('Of the file (oflag or iflag); "": by way of the page cache.'),
+    ] = "direct"
+    conv: Annotated[Literal["fdatasync", "fsync", ""], said("Of writes: flush at the end.")] = ""
 
 
 class Dd(Program):
     """dd of coreutils."""
 
     name = "dd"
+    own_options = DdOptions
 
     def needs(self, options: Options) -> Mapping[str, str]:  # noqa: D102
         return {"dd": "coreutils"}

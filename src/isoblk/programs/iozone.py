@@ -9,12 +9,12 @@ process it is a random read.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from isoblk.programs.base import Job, Program, read_options, size_of
-from isoblk.run.options import OptionError
+from isoblk.run.options import OptionError, said
 from isoblk.run.record import Figure
 from isoblk.run.shell import Statement, Syntax, To, Word, run
 from isoblk.run.spec import Options
@@ -47,20 +47,25 @@ _LINE = re.compile(r"^\tChildren see throughput for +\d+ ([a-z -]+?)\s*=\s*([\d.
 
 
 class IozoneOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """tests: which. record: bytes of a request. size: of each file. threads: processes, each with
-    a file. direct: past the page cache (iozone's -I)."""
+    """What iozone is asked for."""
 
-    record: int | str
-    size: int | str
-    tests: tuple[_Test, ...] = ("write", "read", "random", "mixed")
-    threads: int = 1
-    direct: bool = True
+    record: Annotated[int | str, said("Size of a request.")]
+    size: Annotated[int | str, said("Of each file.")]
+    tests: Annotated[tuple[_Test, ...], said("Which of its tests.")] = (
+        "write",
+        "read",
+        "random",
+        "mixed",
+    )
+    threads: Annotated[int, said("Processes, each with a file of its own.")] = 1
+    direct: Annotated[bool, said("Past the page cache (iozone's -I).")] = True
 
 
 class Iozone(Program):
     """iozone 3."""
 
     name = "iozone"
+    own_options = IozoneOptions
 
     def needs(self, options: Options) -> Mapping[str, str]:  # noqa: D102
         return {"iozone": "iozone3"}

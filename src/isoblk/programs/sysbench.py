@@ -3,12 +3,12 @@
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from isoblk.programs.base import Job, Program, read_options, size_of
-from isoblk.run.options import OptionError
+from isoblk.run.options import OptionError, said
 from isoblk.run.record import Figure, Unit
 from isoblk.run.shell import Statement, To, run
 from isoblk.run.spec import Options
@@ -33,28 +33,34 @@ _PERCENTILE = re.compile(r"^ +(\d+)th percentile: +([\d.]+)$", re.MULTILINE)
 
 
 class SysbenchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """sysbench's own, without their "file-"; flags are its extra-flags: "" goes by way of the
-    page cache. fsync_freq: an fsync after so many requests, 0: none but that at the end. amount:
-    it ends when it has moved so many bytes; 0: when its time is over."""
+    """sysbench's own options, without their "file-"."""
 
-    mode: _MODES
-    size: int | str
-    bs: int | str = "16k"
-    num: int = 1
-    threads: int = 1
-    flags: Literal["direct", "sync", "dsync", ""] = "direct"
-    io_mode: Literal["sync", "async", "mmap"] = "sync"
-    rw_ratio: float = 1.5
-    fsync_freq: int = 100
-    percentile: int = 99
-    rate: int = 0
-    amount: int | str = 0
+    mode: Annotated[_MODES, said("Which of its tests.")]
+    size: Annotated[int | str, said("Of all files together.")]
+    bs: Annotated[int | str, said("Size of a request.")] = "16k"
+    num: Annotated[int, said("Files.")] = 1
+    threads: Annotated[int, said("Threads.")] = 1
+    flags: Annotated[
+        Literal["direct", "sync", "dsync", ""],
+        said('Its extra-flags; "": by way of the page cache.'),
+    ] = "direct"
+    io_mode: Annotated[Literal["sync", "async", "mmap"], said("How it asks.")] = "sync"
+    rw_ratio: Annotated[float, said("Reads for each write, of rndrw.")] = 1.5
+    fsync_freq: Annotated[
+        int, said("An fsync after so many requests; 0: none but that at the end.")
+    ] = 100
+    percentile: Annotated[int, said("Which one of latency it tells.")] = 99
+    rate: Annotated[int, said("Requests a second, on average; 0: as fast as they end.")] = 0
+    amount: Annotated[
+        int | str, said("It ends when it has moved so many bytes; 0: when its time is over.")
+    ] = 0
 
 
 class Sysbench(Program):
     """sysbench 1.0."""
 
     name = "sysbench"
+    own_options = SysbenchOptions
 
     def needs(self, options: Options) -> Mapping[str, str]:  # noqa: D102
         return {"sysbench": "sysbench"}

@@ -8,13 +8,13 @@ numbers come from the machine's own, which repeat in a guest.
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from isoblk.programs import ycsb_jars
 from isoblk.programs.base import Job, Program, read_options, size_of
-from isoblk.run.options import OptionError
+from isoblk.run.options import OptionError, said
 from isoblk.run.record import Figure, Unit
 from isoblk.run.shell import Command, Form, Statement, fill, run
 from isoblk.run.spec import Options
@@ -73,32 +73,33 @@ class _Line(Form):
 
 
 class YcsbOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """YCSB's own, by its names, but `workload` by its letter; then RocksDB's.
+    """YCSB's own options, by its names, and RocksDB's."""
 
-    operationcount: 0: as many as fit into the run. requestdistribution: "": the workload's.
-    cache: the block cache. buffer: a memtable, and the files made of it. direct: data goes past
-    the page cache, the log does not. sync: a write ends when the log is on the disk. jobs:
-    threads that flush and compact.
-    """
-
-    workload: Literal["a", "b", "c", "d", "e", "f", "all-read", "all-update"]
-    recordcount: int = 100_000
-    operationcount: int = 0
-    threads: int = 1
-    fieldcount: int = 10
-    fieldlength: int = 100
-    requestdistribution: Literal["", "uniform", "zipfian", "latest", "hotspot", "sequential"] = ""
-    cache: int | str = "32m"
-    buffer: int | str = "64m"
-    direct: bool = True
-    sync: bool = False
-    jobs: int = 2
+    workload: Annotated[
+        Literal["a", "b", "c", "d", "e", "f", "all-read", "all-update"],
+        said("Which of the core workloads, by its letter, or one that only reads or only updates."),
+    ]
+    recordcount: Annotated[int, said("Records that are loaded.")] = 100_000
+    operationcount: Annotated[int, said("Operations; 0: as many as fit into the run.")] = 0
+    threads: Annotated[int, said("Threads.")] = 1
+    fieldcount: Annotated[int, said("Fields of a record.")] = 10
+    fieldlength: Annotated[int, said("Bytes of a field.")] = 100
+    requestdistribution: Annotated[
+        Literal["", "uniform", "zipfian", "latest", "hotspot", "sequential"],
+        said('Of the keys; "": that of the workload.'),
+    ] = ""
+    cache: Annotated[int | str, said("RocksDB's block cache.")] = "32m"
+    buffer: Annotated[int | str, said("A memtable, and the files made of it.")] = "64m"
+    direct: Annotated[bool, said("Data goes past the page cache; the log does not.")] = True
+    sync: Annotated[bool, said("A write ends when the log is on the disk.")] = False
+    jobs: Annotated[int, said("Threads that flush and compact.")] = 2
 
 
 class Ycsb(Program):
     """YCSB 0.17 on RocksDB 9."""
 
     name = "ycsb"
+    own_options = YcsbOptions
 
     def needs(self, options: Options) -> Mapping[str, str]:  # noqa: D102
         return {"java": ycsb_jars.PACKAGES["java"], "setarch": "util-linux"}
