@@ -153,7 +153,7 @@ static bool begin(struct prices *p)
 	if (first == PRICE_KINDS || next_seen(p, first + 1) == PRICE_KINDS)
 		return false;
 	memset(p->alone_rate, 0, sizeof(p->alone_rate));
-	p->together = p->rate;
+	p->together = p->lately;
 	begin_alone(p, first);
 	return true;
 }
@@ -225,7 +225,7 @@ static void found(struct prices *p, u64 rate)
 
 static void alone_epoch(struct prices *p, u64 work, u64 ns, bool full)
 {
-	u64 rate, before = p->rate;
+	u64 rate, before = p->span_rate;
 
 	p->work += work;
 	p->ns += ns;
@@ -233,7 +233,7 @@ static void alone_epoch(struct prices *p, u64 work, u64 ns, bool full)
 	if (p->ns < (p->spans ? ALONE_SPAN_NS : ALONE_SETTLE_NS))
 		return;
 	rate = mul_div(p->work, NSEC_PER_SEC, p->ns);
-	p->rate = rate;
+	p->span_rate = rate;
 	p->work = 0;
 	p->ns = 0;
 	/* As much as all together: its price is right, and need not be measured. */
@@ -288,11 +288,11 @@ static bool is_another(struct prices *p, u64 rate)
 	u64 off;
 
 	if (!p->epochs)
-		p->rate = rate;
-	p->rate = (p->rate * (OTHER_EPOCHS - 1) + rate) / OTHER_EPOCHS;
+		p->lately = rate;
+	p->lately = (p->lately * (OTHER_EPOCHS - 1) + rate) / OTHER_EPOCHS;
 	if (!p->known || p->doubted || p->epochs++ < 2 * OTHER_EPOCHS)
 		return false;
-	off = max(p->rate, p->wanted) - min(p->rate, p->wanted);
+	off = max(p->lately, p->wanted) - min(p->lately, p->wanted);
 	p->doubted = off > p->wanted / OTHER_PART;
 	return p->doubted;
 }

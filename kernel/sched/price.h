@@ -51,8 +51,9 @@ struct price_sums {
  * @work: done in the present one
  * @ns: length of that so far
  * @full: the device had as much as it can use since the second
- * @rate: work a second in the last; while none is alone, lately
- * @together: what all did before the first was alone
+ * @span_rate: work a second in the last of these
+ * @lately: work a second while none is alone, smoothed
+ * @together: @lately when the first began to be alone
  * @alone_rate: by kind, what it did alone; 0: there is none
  * @alone_full: and whether that was all that the device can do
  * @wanted: work a second that was done alone, by the prices found
@@ -70,7 +71,8 @@ struct prices {
 	u64 work;
 	u64 ns;
 	bool full;
-	u64 rate;
+	u64 span_rate;
+	u64 lately;
 	u64 together;
 	u64 alone_rate[PRICE_KINDS];
 	bool alone_full[PRICE_KINDS];
