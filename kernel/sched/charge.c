@@ -197,6 +197,12 @@ static void repay(struct iso_disk *d)
 	}
 }
 
+/* How far @g is beyond where all were when a kind last began to have the device. */
+static s64 lead_of(const struct iso_disk *d, const struct iso_group *g)
+{
+	return atomic64_read(&g->vtime) - d->level;
+}
+
 /*
  * Another kind of requests has the device from now on, or all, when @was had it. All
  * begin where the foremost is. Those who had the device were served
@@ -206,7 +212,8 @@ static void repay(struct iso_disk *d)
 static void change_alone(struct iso_disk *d, enum price_kind was,
 			 const struct price *before, u64 now)
 {
-	u64 last = READ_ONCE(d->vnow), least = S64_MAX, ahead;
+	s64 lead, least = S64_MAX;
+	u64 last = READ_ONCE(d->vnow);
 	struct iso_group *g;
 
 	if (was < PRICE_KINDS)
@@ -214,20 +221,20 @@ static void change_alone(struct iso_disk *d, enum price_kind was,
 	WRITE_ONCE(d->alone_since, now);
 	atomic64_set(&d->passed, 0);
 	list_for_each_entry(g, &d->groups, node) {
-		ahead = atomic64_read(&g->vtime) - d->level;
-		last = vtime_later(last, d->level + ahead);
+		lead = lead_of(d, g);
+		last = vtime_later(last, d->level + lead);
 		if (was < PRICE_KINDS && sent_of(g, was) != g->sent_before)
 			g->served_alone |= BIT(was);
-		if (served(g, was) && (s64)ahead > 0 &&
+		if (served(g, was) && lead > 0 &&
 		    iso_in_device(atomic64_read(&g->has)))
-			least = min(least, ahead);
+			least = min(least, lead);
 	}
 	list_for_each_entry(g, &d->groups, node) {
-		ahead = atomic64_read(&g->vtime) - d->level;
+		lead = lead_of(d, g);
 		if (d->prices.alone < PRICE_KINDS)
 			g->sent_before = sent_of(g, d->prices.alone);
-		if (served(g, was) && (s64)ahead > (s64)least) {
-			g->owes = ahead - least;
+		if (served(g, was) && lead > least) {
+			g->owes = lead - least;
 			g->owes_for = was;
 		}
 		iso_lift(g, last);
