@@ -632,6 +632,12 @@ static inline void iso_set_vnow(struct iso_disk *d, u64 vnow)
 		WRITE_ONCE(d->floor, vnow);
 }
 
+/* A group whose time is @tag is further ahead of the horizon than @slack. */
+static inline bool iso_is_beyond(const struct iso_disk *d, u64 tag, u64 slack)
+{
+	return vtime_before(READ_ONCE(d->behind) + slack, tag);
+}
+
 /* The group's time is @least or later, so that it has not saved up. */
 static inline void iso_lift(struct iso_group *g, u64 least)
 {

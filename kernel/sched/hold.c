@@ -173,11 +173,6 @@ void iso_update_horizon(struct iso_disk *d, u64 now)
 	find_horizon(d, now);
 }
 
-static bool beyond(const struct iso_disk *d, u64 tag, u64 slack)
-{
-	return vtime_before(READ_ONCE(d->behind) + slack, tag);
-}
-
 /**
  * iso_beyond_horizon() - whether a group must wait for others
  * @d: disk
@@ -196,7 +191,7 @@ bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 	struct horizon h;
 
 	*late = NULL;
-	if (likely(!beyond(d, tag, slack)))
+	if (likely(!iso_is_beyond(d, tag, slack)))
 		return false;
 	spin_lock_irqsave(&d->disk.lock, flags);
 	h = find_horizon(d, now);
@@ -205,7 +200,7 @@ bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 		*late = iso_gq(h.group, hq->index);
 	own_queue_ns = d->own_queue_ns;
 	spin_unlock_irqrestore(&d->disk.lock, flags);
-	if (!beyond(d, tag, slack))
+	if (!iso_is_beyond(d, tag, slack))
 		return false;
 	if (!READ_ONCE(d->wanted))
 		WRITE_ONCE(d->wanted, true);

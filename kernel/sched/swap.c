@@ -57,7 +57,7 @@ static bool was_next(const struct iso_disk *d, const struct iso_hq *hq, u64 from
 
 	if (node && vtime_before(rb_entry(node, struct iso_gq, node)->key, from))
 		return false;
-	return !vtime_before(READ_ONCE(d->behind) + READ_ONCE(d->slack), from);
+	return !iso_is_beyond(d, from, READ_ONCE(d->slack));
 }
 
 /**
