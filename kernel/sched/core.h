@@ -650,16 +650,24 @@ static inline void iso_lift(struct iso_group *g, u64 least)
 		}
 }
 
-/* The group's time is @most or earlier; what it was served it was. */
-static inline void iso_set_back(struct iso_group *g, u64 most)
+/* The group's time is @most or earlier. Return by how much it was set back. */
+static inline u64 iso_cut(struct iso_group *g, u64 most)
 {
 	u64 at = atomic64_read(&g->vtime);
 
 	while (vtime_before(most, at))
-		if (atomic64_try_cmpxchg(&g->vtime, &at, most)) {
-			atomic64_sub(at - most, &g->lifted);
-			break;
-		}
+		if (atomic64_try_cmpxchg(&g->vtime, &at, most))
+			return at - most;
+	return 0;
+}
+
+/* The same, but what it was served still counts as served. */
+static inline void iso_set_back(struct iso_group *g, u64 most)
+{
+	u64 by = iso_cut(g, most);
+
+	if (by)
+		atomic64_sub(by, &g->lifted);
 }
 
 /* What of a group's time it was served, or paid: only differences say something. */

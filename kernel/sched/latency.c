@@ -140,21 +140,18 @@ static void let_go(struct iso_disk *d)
  * While others are squeezed the disk's time goes as slowly as they do, and who asks for
  * little is soon ahead of it. What a group with a target uses is held against what the
  * disk could do: as long as it is less than its share of that, it stands where the disk
- * does.
+ * does. Of what it was served that much is forgotten, unlike by iso_set_back().
  */
 static void forgive(struct iso_disk *d, u64 span)
 {
 	u64 full = mul_div(d->squeeze.full, span, NSEC_PER_SEC);
 	u64 most = full << VTIME_SHIFT, vnow = READ_ONCE(d->vnow);
 	struct iso_group *g;
-	s64 vtime;
 
 	list_for_each_entry(g, &d->targets, target.node) {
-		vtime = atomic64_read(&g->vtime);
-		while (vtime_before(vtime, g->target.vtime + most) &&
-		       vtime_before(vnow, vtime) &&
-		       !atomic64_try_cmpxchg(&g->vtime, &vtime, vnow))
-			;
+		if (vtime_before(atomic64_read(&g->vtime),
+				 g->target.vtime + most))
+			iso_cut(g, vnow);
 		g->target.vtime = atomic64_read(&g->vtime);
 	}
 }
