@@ -255,6 +255,8 @@ int isoblk_target_stat_show(struct seq_file *sf, void *v);
 
 /* share.c: groups, weights, who is active */
 extern struct blkcg_policy isoblk_policy;
+int isoblk_set_on_disk(struct blkcg *blkcg, char *buf,
+		       int (*set)(struct isoblk_group *group, char *text));
 struct isoblk_group *isoblk_bio_group(struct bio *bio);
 void *isoblk_show_begin(struct request_queue *q,
 			int (*show)(void *data, struct seq_file *m));

@@ -364,30 +364,44 @@ static void set_default_weight(struct blkcg *blkcg, u32 weight)
 	spin_unlock_irq(&blkcg->lock);
 }
 
-/* "MAJ:MIN WEIGHT", or "MAJ:MIN default" to follow the cgroup's again */
-static int set_device_weight(struct blkcg *blkcg, char *buf)
+/**
+ * isoblk_set_on_disk() - "MAJ:MIN TEXT" was written to a file of a cgroup
+ * @blkcg: cgroup
+ * @buf: what was written, without white space around it
+ * @set: sets what TEXT says on the group of @blkcg on that disk
+ *
+ * Return: 0 or a negative errno.
+ */
+int isoblk_set_on_disk(struct blkcg *blkcg, char *buf,
+		       int (*set)(struct isoblk_group *group, char *text))
 {
-	struct isoblk_group *group;
 	struct blkg_conf_ctx ctx;
-	u32 weight = 0;
-	char *text;
 	int ret;
 
 	ret = isoblk_conf_prep(blkcg, &isoblk_policy, &ctx, buf);
 	if (ret)
 		return ret;
-
-	text = strim(ctx.body);
-	if (strcmp(text, "default"))
-		ret = parse_weight(text, &weight);
-	if (!ret) {
-		group = pd_to_group(blkg_to_pd(ctx.blkg, &isoblk_policy));
-		spin_lock(&blkcg->lock);
-		change_weight(group, weight, blkcg_to_isoblk(blkcg)->weight);
-		spin_unlock(&blkcg->lock);
-	}
+	ret = set(pd_to_group(blkg_to_pd(ctx.blkg, &isoblk_policy)),
+		  strim(ctx.body));
 	isoblk_conf_finish(&ctx);
 	return ret;
+}
+
+/* A weight of a disk, or "default" to follow the cgroup's again. */
+static int set_device_weight(struct isoblk_group *group, char *text)
+{
+	struct blkcg *blkcg = group->pd.blkg->blkcg;
+	u32 weight = 0;
+	int ret = 0;
+
+	if (strcmp(text, "default"))
+		ret = parse_weight(text, &weight);
+	if (ret)
+		return ret;
+	spin_lock(&blkcg->lock);
+	change_weight(group, weight, blkcg_to_isoblk(blkcg)->weight);
+	spin_unlock(&blkcg->lock);
+	return 0;
 }
 
 /* "WEIGHT" and "default WEIGHT" are for all devices without their own. */
@@ -401,7 +415,7 @@ static ssize_t isoblk_weight_write(struct kernfs_open_file *of, char *buf,
 
 	buf = strim(buf);
 	if (strchr(buf, ':')) {
-		ret = set_device_weight(blkcg, buf);
+		ret = isoblk_set_on_disk(blkcg, buf, set_device_weight);
 		return ret ?: nbytes;
 	}
 

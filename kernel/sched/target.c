@@ -79,12 +79,12 @@ int isoblk_target_stat_show(struct seq_file *sf, void *v)
 }
 
 /* "target=USEC"; 0 and none are no target. */
-static int parse_target(char *text, u32 *us)
+static int parse_target(const char *text, u32 *us)
 {
-	const char *value = strim(text) + strlen("target=");
+	const char *value = text + strlen("target=");
 	int ret;
 
-	if (!str_has_prefix(strim(text), "target="))
+	if (!str_has_prefix(text, "target="))
 		return -EINVAL;
 	if (!strcmp(value, "none")) {
 		*us = 0;
@@ -94,6 +94,19 @@ static int parse_target(char *text, u32 *us)
 	if (ret)
 		return ret;
 	return *us > TARGET_US_MOST ? -ERANGE : 0;
+}
+
+static int set_target(struct isoblk_group *group, char *text)
+{
+	u32 us;
+	int ret = parse_target(text, &us);
+
+	if (ret)
+		return ret;
+	if (!group->disk->ops->set_target)
+		return -EOPNOTSUPP;
+	group->disk->ops->set_target(group, us);
+	return 0;
 }
 
 /**
@@ -106,23 +119,8 @@ static int parse_target(char *text, u32 *us)
 ssize_t isoblk_target_write(struct kernfs_open_file *of, char *buf,
 			    size_t nbytes, loff_t off)
 {
-	struct blkcg *blkcg = css_to_blkcg(of_css(of));
-	struct isoblk_group *group;
-	struct blkg_conf_ctx ctx;
-	u32 us;
-	int ret;
+	int ret = isoblk_set_on_disk(css_to_blkcg(of_css(of)), strim(buf),
+				     set_target);
 
-	ret = isoblk_conf_prep(blkcg, &isoblk_policy, &ctx, strim(buf));
-	if (ret)
-		return ret;
-	ret = parse_target(ctx.body, &us);
-	if (!ret) {
-		group = pd_group(blkg_to_pd(ctx.blkg, &isoblk_policy));
-		if (group->disk->ops->set_target)
-			group->disk->ops->set_target(group, us);
-		else
-			ret = -EOPNOTSUPP;
-	}
-	isoblk_conf_finish(&ctx);
 	return ret ?: nbytes;
 }
