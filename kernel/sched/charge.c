@@ -36,10 +36,11 @@ static_assert((int)PRICE_READ == (int)ISOBLK_READ &&
 
 static struct price fixed_price(const struct iso_disk *d, enum isoblk_op op)
 {
-	u32 percent = op == ISOBLK_READ ? 100 : READ_ONCE(d->write_cost);
+	u32 percent = op == ISOBLK_READ ? 100 :
+		READ_ONCE(d->tunables.write_cost);
 	u32 one = PRICE_ONE * percent / 100;
 
-	if (d->account == ISO_IOS || op == ISOBLK_DISCARD)
+	if (d->pricing.account == ISO_IOS || op == ISOBLK_DISCARD)
 		return (struct price){ .request = one * ISOBLK_NO_DATA_COST };
 	return (struct price){ .sector = one };
 }
@@ -50,12 +51,12 @@ static void publish(struct iso_disk *d)
 	struct price p;
 
 	for (op = 0; op < ISOBLK_NR_OPS; op++) {
-		p = d->account == ISO_TIME ? d->prices.of[op] :
+		p = d->pricing.account == ISO_TIME ? d->pricing.prices.of[op] :
 			fixed_price(d, op);
-		WRITE_ONCE(d->price[op].request, p.request);
-		WRITE_ONCE(d->price[op].sector, p.sector);
+		WRITE_ONCE(d->tariff.of[op].request, p.request);
+		WRITE_ONCE(d->tariff.of[op].sector, p.sector);
 	}
-	WRITE_ONCE(d->alone, d->prices.alone);
+	WRITE_ONCE(d->tariff.alone, d->pricing.prices.alone);
 }
 
 /**
@@ -64,9 +65,9 @@ static void publish(struct iso_disk *d)
  */
 void iso_forget_debts(struct iso_group *g)
 {
-	g->owes = 0;
-	g->debt = 0;
-	g->served_alone = 0;
+	g->debts.owes = 0;
+	g->debts.debt = 0;
+	g->debts.served_alone = 0;
 }
 
 /**
@@ -76,9 +77,9 @@ void iso_forget_debts(struct iso_group *g)
  */
 void iso_set_account(struct iso_disk *d, enum iso_account account)
 {
-	WRITE_ONCE(d->account, account);
-	WRITE_ONCE(d->unit, account == ISO_TIME ? TIME_UNIT : 1);
-	prices_init(&d->prices, d->unit);
+	WRITE_ONCE(d->pricing.account, account);
+	WRITE_ONCE(d->pricing.unit, account == ISO_TIME ? TIME_UNIT : 1);
+	prices_init(&d->pricing.prices, d->pricing.unit);
 	publish(d);
 }
 
@@ -93,11 +94,11 @@ void isoblk_change_account(struct iso_disk *d, enum iso_account account)
 
 	spin_lock_irq(&d->disk.lock);
 	iso_set_account(d, account);
-	memset(d->alone_ns, 0, sizeof(d->alone_ns));
-	list_for_each_entry(g, &d->groups, node)
+	memset(d->pricing.alone_ns, 0, sizeof(d->pricing.alone_ns));
+	list_for_each_entry(g, &d->members.list, node)
 		iso_forget_debts(g);
 	/* Work was something else before. */
-	WRITE_ONCE(d->mean_work, iso_price_of(d, ISOBLK_READ, 0));
+	WRITE_ONCE(d->device.mean_work, iso_price_of(d, ISOBLK_READ, 0));
 	if (d->room.size)
 		iso_measure_restart(d);
 	spin_unlock_irq(&d->disk.lock);
@@ -114,11 +115,13 @@ static void pay(struct iso_disk *d, struct iso_group *g,
 		const struct price *before)
 {
 	u64 most = iso_work_in(d, OWES_NS) << VTIME_SHIFT;
-	u64 owes = mul_div(g->owes, any_price(&d->prices.of[g->owes_for]),
-			   any_price(&before[g->owes_for]));
+	enum price_kind kind = g->debts.owes_for;
+	u64 owes = mul_div(g->debts.owes,
+			   any_price(&d->pricing.prices.of[kind]),
+			   any_price(&before[kind]));
 
 	atomic64_add(min(owes, most), &g->vtime);
-	g->owes = 0;
+	g->debts.owes = 0;
 }
 
 static u64 sent_of(const struct iso_group *g, enum price_kind kind)
@@ -129,7 +132,7 @@ static u64 sent_of(const struct iso_group *g, enum price_kind kind)
 /* Whether @g was served while @kind had the device, if one had. */
 static bool served(const struct iso_group *g, enum price_kind kind)
 {
-	return kind < PRICE_KINDS && g->served_alone & BIT(kind);
+	return kind < PRICE_KINDS && g->debts.served_alone & BIT(kind);
 }
 
 /* The share of all who were served while @kind had the device. */
@@ -138,7 +141,7 @@ static u64 share_of(const struct iso_disk *d, enum price_kind kind)
 	const struct iso_group *g;
 	u64 share = 0;
 
-	list_for_each_entry(g, &d->groups, node)
+	list_for_each_entry(g, &d->members.list, node)
 		if (served(g, kind))
 			share += READ_ONCE(g->share);
 	return share;
@@ -152,6 +155,7 @@ static u64 share_of(const struct iso_disk *d, enum price_kind kind)
 static void settle(struct iso_disk *d)
 {
 	u64 share, lead[PRICE_KINDS] = {}, least = U64_MAX;
+	u64 *alone_ns = d->pricing.alone_ns;
 	u64 most = iso_work_in(d, DEBT_MOST_NS) << VTIME_SHIFT;
 	enum price_kind kind;
 	struct iso_group *g;
@@ -160,20 +164,19 @@ static void settle(struct iso_disk *d)
 		share = min_t(u64, share_of(d, kind), ISOBLK_SHARE_ONE);
 		if (!share)
 			continue;
-		lead[kind] = vtime_step(iso_work_in(d, d->alone_ns[kind]),
-					share);
+		lead[kind] = vtime_step(iso_work_in(d, alone_ns[kind]), share);
 		least = min(least, lead[kind]);
 	}
-	list_for_each_entry(g, &d->groups, node) {
+	list_for_each_entry(g, &d->members.list, node) {
 		for (kind = 0; kind < PRICE_KINDS; kind++)
 			if (served(g, kind))
-				g->debt += lead[kind] - least;
-		g->debt = min(g->debt, most);
-		g->served_alone = 0;
-		g->paid_at = iso_served(g);
+				g->debts.debt += lead[kind] - least;
+		g->debts.debt = min(g->debts.debt, most);
+		g->debts.served_alone = 0;
+		g->debts.paid_at = iso_served(g);
 	}
-	memset(d->alone_ns, 0, sizeof(d->alone_ns));
-	d->debts = true;
+	memset(alone_ns, 0, sizeof(d->pricing.alone_ns));
+	d->pricing.debts = true;
 }
 
 /* Who is in debt pays by what it is served, which counts twice until it has. */
@@ -181,26 +184,26 @@ static void repay(struct iso_disk *d)
 {
 	struct iso_group *g;
 
-	d->debts = false;
-	list_for_each_entry(g, &d->groups, node) {
+	d->pricing.debts = false;
+	list_for_each_entry(g, &d->members.list, node) {
 		u64 at = iso_served(g), part;
-		s64 served = at - g->paid_at;
+		s64 served = at - g->debts.paid_at;
 
-		if (g->debt && served > 0) {
-			part = min_t(u64, g->debt, served);
+		if (g->debts.debt && served > 0) {
+			part = min_t(u64, g->debts.debt, served);
 			atomic64_add(part, &g->vtime);
-			g->debt -= part;
+			g->debts.debt -= part;
 			at += part;
 		}
-		g->paid_at = at;
-		d->debts |= g->debt;
+		g->debts.paid_at = at;
+		d->pricing.debts |= g->debts.debt;
 	}
 }
 
 /* How far @g is beyond where all were when a kind last began to have the device. */
 static s64 lead_of(const struct iso_disk *d, const struct iso_group *g)
 {
-	return atomic64_read(&g->vtime) - d->level;
+	return atomic64_read(&g->vtime) - d->pricing.level;
 }
 
 /*
@@ -212,47 +215,49 @@ static s64 lead_of(const struct iso_disk *d, const struct iso_group *g)
 static void change_alone(struct iso_disk *d, enum price_kind was,
 			 const struct price *before, u64 now)
 {
+	enum price_kind alone = d->pricing.prices.alone;
 	s64 lead, least = S64_MAX;
-	u64 last = READ_ONCE(d->vnow);
+	u64 last = READ_ONCE(d->clock.vnow);
 	struct iso_group *g;
 
 	if (was < PRICE_KINDS)
-		d->alone_ns[was] += now - d->alone_since;
-	WRITE_ONCE(d->alone_since, now);
-	atomic64_set(&d->passed, 0);
-	list_for_each_entry(g, &d->groups, node) {
+		d->pricing.alone_ns[was] += now - d->pricing.alone_since;
+	WRITE_ONCE(d->pricing.alone_since, now);
+	atomic64_set(&d->pricing.passed, 0);
+	list_for_each_entry(g, &d->members.list, node) {
 		lead = lead_of(d, g);
-		last = vtime_later(last, d->level + lead);
-		if (was < PRICE_KINDS && sent_of(g, was) != g->sent_before)
-			g->served_alone |= BIT(was);
+		last = vtime_later(last, d->pricing.level + lead);
+		if (was < PRICE_KINDS &&
+		    sent_of(g, was) != g->debts.sent_before)
+			g->debts.served_alone |= BIT(was);
 		if (served(g, was) && lead > 0 &&
 		    iso_in_device(atomic64_read(&g->has)))
 			least = min(least, lead);
 	}
-	list_for_each_entry(g, &d->groups, node) {
+	list_for_each_entry(g, &d->members.list, node) {
 		lead = lead_of(d, g);
-		if (d->prices.alone < PRICE_KINDS)
-			g->sent_before = sent_of(g, d->prices.alone);
+		if (alone < PRICE_KINDS)
+			g->debts.sent_before = sent_of(g, alone);
 		if (served(g, was) && lead > least) {
-			g->owes = lead - least;
-			g->owes_for = was;
+			g->debts.owes = lead - least;
+			g->debts.owes_for = was;
 		}
 		iso_lift(g, last);
-		if (d->prices.alone == PRICE_KINDS)
+		if (alone == PRICE_KINDS)
 			pay(d, g, before);
 	}
-	d->level = last;
+	d->pricing.level = last;
 	/* Nobody is behind that any more. */
 	iso_set_vnow(d, last);
-	if (d->prices.alone == PRICE_KINDS)
+	if (alone == PRICE_KINDS)
 		settle(d);
 }
 
 /* Whether the device had enough: somebody waited for room, or it took twice as long as need be. */
 static bool was_full(const struct iso_disk *d, const struct iso_done *sum)
 {
-	return d->full || sum->area - d->priced.area >=
-		2 * (sum->base_area - d->priced.base_area);
+	return d->pricing.full || sum->area - d->pricing.seen.area >=
+		2 * (sum->base_area - d->pricing.seen.base_area);
 }
 
 /*
@@ -261,8 +266,8 @@ static bool was_full(const struct iso_disk *d, const struct iso_done *sum)
  */
 static bool may_try(const struct iso_disk *d)
 {
-	return READ_ONCE(d->wanted) && !d->trial && !d->rotational &&
-		list_empty(&d->targets);
+	return READ_ONCE(d->pricing.wanted) && !d->hold.trial &&
+		!d->rotational && list_empty(&d->latency.list);
 }
 
 static void subtract(struct price_sums *left, const struct price_sums *sums,
@@ -284,35 +289,35 @@ static void subtract(struct price_sums *left, const struct price_sums *sums,
  */
 void iso_update_prices(struct iso_disk *d, const struct iso_done *sum, u64 now)
 {
-	enum price_kind alone = d->prices.alone;
+	enum price_kind alone = d->pricing.prices.alone;
 	struct price before[PRICE_KINDS];
-	u64 span = now - d->priced_ns, nr = 0;
+	u64 span = now - d->pricing.begun_ns, nr = 0;
 	struct price_sums done;
 	enum price_kind kind;
 
 	lockdep_assert_held(&d->disk.lock);
 
-	if (d->account != ISO_TIME || span < PRICE_EPOCH_NS)
+	if (d->pricing.account != ISO_TIME || span < PRICE_EPOCH_NS)
 		return;
-	subtract(&done, &sum->sums, &d->priced.sums);
+	subtract(&done, &sum->sums, &d->pricing.seen.sums);
 	for (kind = 0; kind < PRICE_KINDS; kind++)
 		nr += done.nr[kind];
 	if (nr < (iso_is_alone(d) ? PRICE_EPOCH_ALONE : PRICE_EPOCH_REQUESTS) &&
 	    span < NSEC_PER_SEC)
 		return;
-	if (d->debts && !iso_is_alone(d))
+	if (d->pricing.debts && !iso_is_alone(d))
 		repay(d);
-	memcpy(before, d->prices.of, sizeof(before));
-	if (READ_ONCE(d->starved))
-		prices_give_up(&d->prices);
+	memcpy(before, d->pricing.prices.of, sizeof(before));
+	if (READ_ONCE(d->pricing.starved))
+		prices_give_up(&d->pricing.prices);
 	else if (alone < PRICE_KINDS || may_try(d))
-		prices_epoch(&d->prices, &done, span, was_full(d, sum));
-	if (d->prices.alone != alone)
+		prices_epoch(&d->pricing.prices, &done, span, was_full(d, sum));
+	if (d->pricing.prices.alone != alone)
 		change_alone(d, alone, before, now);
-	d->priced = *sum;
-	d->priced_ns = now;
-	d->full = false;
-	WRITE_ONCE(d->starved, false);
-	WRITE_ONCE(d->wanted, false);
+	d->pricing.seen = *sum;
+	d->pricing.begun_ns = now;
+	d->pricing.full = false;
+	WRITE_ONCE(d->pricing.starved, false);
+	WRITE_ONCE(d->pricing.wanted, false);
 	publish(d);
 }

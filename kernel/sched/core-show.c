@@ -10,7 +10,7 @@
 ssize_t isoblk_window_show(struct elevator_queue *e, char *page)
 {
 	struct iso_disk *d = e->elevator_data;
-	s64 mode = READ_ONCE(d->window_mode);
+	s64 mode = READ_ONCE(d->tunables.window);
 
 	if (mode > 0)
 		return sysfs_emit(page, "%lld\n", mode / 2);
@@ -39,7 +39,7 @@ ssize_t isoblk_window_store(struct elevator_queue *e, const char *page,
 		mode = 2LL * kb;
 	}
 	spin_lock_irq(&d->disk.lock);
-	WRITE_ONCE(d->window_mode, mode);
+	WRITE_ONCE(d->tunables.window, mode);
 	if (d->room.size)
 		iso_measure_restart(d);
 	spin_unlock_irq(&d->disk.lock);
@@ -57,7 +57,7 @@ ssize_t isoblk_account_show(struct elevator_queue *e, char *page)
 {
 	struct iso_disk *d = e->elevator_data;
 
-	return sysfs_emit(page, "%s\n", account_names[READ_ONCE(d->account)]);
+	return sysfs_emit(page, "%s\n", account_names[READ_ONCE(d->pricing.account)]);
 }
 EXPORT_SYMBOL_GPL(isoblk_account_show);
 
@@ -69,7 +69,7 @@ ssize_t isoblk_account_store(struct elevator_queue *e, const char *page,
 
 	if (account < 0)
 		return account;
-	if (READ_ONCE(d->account) != account)
+	if (READ_ONCE(d->pricing.account) != account)
 		isoblk_change_account(d, account);
 	return count;
 }
@@ -96,7 +96,7 @@ ssize_t isoblk_paper_mode_store(struct elevator_queue *e, const char *page,
 	changed = d->paper != on;
 	if (changed) {
 		WRITE_ONCE(d->paper, on);
-		d->refilled_ns = ktime_get_ns();
+		d->rounds.refilled_ns = ktime_get_ns();
 		iso_hold_nobody(d);
 		if (d->room.size)
 			iso_measure_restart(d);
@@ -105,7 +105,7 @@ ssize_t isoblk_paper_mode_store(struct elevator_queue *e, const char *page,
 	if (changed) {
 		iso_reorder(d);
 		iso_run_blocked(d);
-		mod_timer(&d->tick, jiffies + ISOBLK_TICK);
+		mod_timer(&d->members.tick, jiffies + ISOBLK_TICK);
 	}
 	return count;
 }
@@ -127,9 +127,10 @@ int isoblk_debugfs_window(void *data, struct seq_file *m)
 	seq_printf(m, "inflight %u used %lld size %llu trial %d waiting %u blocked %d rate %llu mean %llu busy_with %llu unit %u late_ns %llu squeezed %llu pace %llu\n",
 		   inflight, iso_room_used(&d->room), d->room.size,
 		   d->window.phase == WINDOW_TRY, waiting,
-		   atomic_read(&d->nr_blocked), d->rate, d->mean_work,
-		   d->busy_with / ISO_BUSY_ONE, d->unit,
-		   READ_ONCE(d->late_ns), d->squeeze.window,
+		   atomic_read(&d->nr_blocked), d->device.rate,
+		   d->device.mean_work,
+		   d->device.busy_with / ISO_BUSY_ONE, d->pricing.unit,
+		   READ_ONCE(d->late.ns), d->squeeze.window,
 		   d->squeeze.pace);
 	spin_unlock_irq(&d->disk.lock);
 	isoblk_show_end(data);
@@ -149,8 +150,8 @@ int isoblk_debugfs_prices(void *data, struct seq_file *m)
 	spin_lock_irq(&d->disk.lock);
 	for (i = 0; i < PRICE_KINDS; i++)
 		seq_printf(m, "%s request %u sector %u of %u\n", names[i],
-			   d->price[i].request, d->price[i].sector,
-			   d->unit << PRICE_SHIFT);
+			   d->tariff.of[i].request, d->tariff.of[i].sector,
+			   d->pricing.unit << PRICE_SHIFT);
 	spin_unlock_irq(&d->disk.lock);
 	isoblk_show_end(data);
 	return 0;
@@ -160,6 +161,7 @@ EXPORT_SYMBOL_GPL(isoblk_debugfs_prices);
 static void show_group(struct seq_file *m, struct iso_disk *d,
 		       struct iso_group *g)
 {
+	s64 ahead = atomic64_read(&g->vtime) - READ_ONCE(d->clock.vnow);
 	u64 has = atomic64_read(&g->has);
 	unsigned int i, bios = 0;
 	char path[128];
@@ -171,10 +173,9 @@ static void show_group(struct seq_file *m, struct iso_disk *d,
 		   path, g->group->weight,
 		   (u64)isoblk_group_share(g->group) * 1000000 >>
 		   ISOBLK_SHARE_SHIFT,
-		   (s64)(atomic64_read(&g->vtime) - READ_ONCE(d->vnow)) >> VTIME_SHIFT,
-		   iso_waits(has), iso_in_device(has), bios,
+		   ahead >> VTIME_SHIFT, iso_waits(has), iso_in_device(has), bios,
 		   READ_ONCE(g->think_ns),
-		   g->gain, g->held_for);
+		   g->hold.gain, g->held_for);
 }
 
 int isoblk_debugfs_groups(void *data, struct seq_file *m)
@@ -185,7 +186,7 @@ int isoblk_debugfs_groups(void *data, struct seq_file *m)
 	if (!d)
 		return 0;
 	spin_lock_irq(&d->disk.lock);
-	list_for_each_entry(g, &d->groups, node)
+	list_for_each_entry(g, &d->members.list, node)
 		show_group(m, d, g);
 	spin_unlock_irq(&d->disk.lock);
 	isoblk_show_end(data);

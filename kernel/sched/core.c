@@ -194,10 +194,10 @@ static void note_peak(struct iso_disk *d, struct iso_hq *hq, u64 work)
 	s64 in = READ_ONCE(d->room.size) - atomic64_read(&d->room.pool) -
 		atomic64_read(&d->room.lease[hq->index].spare);
 
-	if (in > (s64)READ_ONCE(d->peak))
-		WRITE_ONCE(d->peak, in);
-	if (work > READ_ONCE(d->largest_now))
-		WRITE_ONCE(d->largest_now, work);
+	if (in > (s64)READ_ONCE(d->epoch.peak))
+		WRITE_ONCE(d->epoch.peak, in);
+	if (work > READ_ONCE(d->epoch.largest))
+		WRITE_ONCE(d->epoch.largest, work);
 }
 
 /* @rq goes to the device. */
@@ -212,7 +212,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 
 	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
 	if (unlikely(READ_ONCE(d->paper)))
-		atomic64_add(work, &d->charged);
+		atomic64_add(work, &d->rounds.charged);
 	indebted = iso_indebted(d, g);
 	if (READ_ONCE(g->group->indebted) != indebted)
 		WRITE_ONCE(g->group->indebted, indebted);
@@ -223,8 +223,8 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	note_peak(d, hq, work);
 	rq_set_state(rq, RQ_IN_DEVICE, work);
 	if (unlikely(iso_is_alone(d)) &&
-	    (enum price_kind)op != READ_ONCE(d->alone))
-		atomic64_add(work, &d->passed);
+	    (enum price_kind)op != READ_ONCE(d->tariff.alone))
+		atomic64_add(work, &d->pricing.passed);
 	WRITE_ONCE(gq->common->bytes[op],
 		   gq->common->bytes[op] + blk_rq_bytes(rq));
 	WRITE_ONCE(gq->common->ios[op], gq->common->ios[op] + 1);
@@ -279,7 +279,7 @@ static bool may_go(const struct iso_disk *d, const struct iso_hq *hq,
 static bool worth_a_run(const struct iso_disk *d, const struct iso_hq *hq)
 {
 	return !READ_ONCE(hq->lacks) ||
-		may_go(d, hq, READ_ONCE(d->gather));
+		may_go(d, hq, READ_ONCE(d->size.gather));
 }
 
 /* Send what goes before all others, above the window if need be. */
@@ -385,9 +385,9 @@ static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 	}
 	gq = c->gq;
 	/* Not for those that went before: else they would drive it on themselves. */
-	if (!READ_ONCE(d->paper) && vtime_before(READ_ONCE(d->vnow) +
-						  READ_ONCE(d->slack) / VNOW_FRACTION,
-						  c->first))
+	if (!READ_ONCE(d->paper) &&
+	    vtime_before(READ_ONCE(d->clock.vnow) +
+			 READ_ONCE(d->clock.slack) / VNOW_FRACTION, c->first))
 		iso_set_vnow(d, c->first);
 	rq = iso_take(hq, gq, c->class);
 	charge(d, hq, rq, c->work);
@@ -403,16 +403,16 @@ static void measure(struct iso_disk *d, u64 now)
 {
 	unsigned long flags;
 
-	if (likely(now < READ_ONCE(d->look_ns)))
+	if (likely(now < READ_ONCE(d->epoch.look_ns)))
 		return;
 	/* One CPU will do. */
-	if (atomic_xchg_acquire(&d->measuring, 1))
+	if (atomic_xchg_acquire(&d->epoch.ending, 1))
 		return;
 	spin_lock_irqsave(&d->disk.lock, flags);
-	if (now >= d->look_ns)
+	if (now >= d->epoch.look_ns)
 		iso_measure(d, now);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
-	atomic_set_release(&d->measuring, 0);
+	atomic_set_release(&d->epoch.ending, 0);
 }
 
 static struct request *next_request(struct iso_disk *d, struct iso_hq *hq)
@@ -496,7 +496,7 @@ static unsigned long tick_length(const struct iso_disk *d)
  */
 static void iso_tick(struct timer_list *t)
 {
-	struct iso_disk *d = timer_container_of(d, t, tick);
+	struct iso_disk *d = timer_container_of(d, t, members.tick);
 	u64 now = ktime_get_ns();
 	bool again, changed;
 	unsigned long flags;
@@ -508,11 +508,11 @@ static void iso_tick(struct timer_list *t)
 	changed = iso_update_shares(d);
 	changed |= d->paper && iso_refill(d, now, true);
 	iso_look_at_swappers(d);
-	if (now - d->found_ns >= jiffies_to_nsecs(ISO_TICK)) {
-		d->found_ns = now;
+	if (now - d->members.looked_ns >= jiffies_to_nsecs(ISO_TICK)) {
+		d->members.looked_ns = now;
 		iso_find_idle(d, now);
 	}
-	again = !list_empty(&d->groups);
+	again = !list_empty(&d->members.list);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 
 	if (changed)
@@ -520,7 +520,7 @@ static void iso_tick(struct timer_list *t)
 	for (i = 0; atomic_read(&d->nr_blocked) && i < d->disk.nr_hqs; i++)
 		run_first_blocked(d);
 	if (again)
-		mod_timer(&d->tick, jiffies + tick_length(d));
+		mod_timer(&d->members.tick, jiffies + tick_length(d));
 }
 
 /* Who has waited long because its weight was small is not to wait for a tick. */
@@ -547,16 +547,16 @@ static void join(struct iso_disk *d, struct iso_group *g)
 		/* A request of it is here, with its bio, which holds the blkg. */
 		blkg_get(pd_to_blkg(&g->group->pd));
 		isoblk_join(g->group);
-		list_add_tail(&g->node, &d->groups);
-		WRITE_ONCE(d->nr_groups, d->nr_groups + 1);
+		list_add_tail(&g->node, &d->members.list);
+		WRITE_ONCE(d->members.nr, d->members.nr + 1);
 		WRITE_ONCE(g->share, 0);
-		g->recent = (struct iso_sums){};
+		g->hold.recent = (struct iso_sums){};
 		iso_forget_debts(g);
-		g->trial_lifted = atomic64_read(&g->lifted);
+		g->hold.trial_lifted = atomic64_read(&g->lifted);
 		iso_paper_join(d, g);
 		WRITE_ONCE(g->joined, true);
-		if (!timer_pending(&d->tick))
-			mod_timer(&d->tick, jiffies + tick_length(d));
+		if (!timer_pending(&d->members.tick))
+			mod_timer(&d->members.tick, jiffies + tick_length(d));
 	}
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
@@ -569,7 +569,7 @@ static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had,
 		   const struct request *rq, u64 now)
 {
 	u64 think, think_ns = READ_ONCE(g->think_ns);
-	u64 vnow = READ_ONCE(d->vnow);
+	u64 vnow = READ_ONCE(d->clock.vnow);
 
 	/* Budgets are all that counts there, and turns. */
 	if (unlikely(READ_ONCE(d->paper)))
@@ -582,17 +582,17 @@ static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had,
 	}
 	if (iso_in_device(had)) {
 		if (READ_ONCE(g->held_for) || READ_ONCE(g->gated))
-			vnow -= READ_ONCE(d->credit);
+			vnow -= READ_ONCE(d->clock.credit);
 		iso_lift(g, vnow);
 		goto out;
 	}
-	if (READ_ONCE(d->idle_since))
+	if (READ_ONCE(d->wait.since))
 		iso_end_wait(d, now);
 	think = now - min(READ_ONCE(g->ended_ns), now);
 	if (!READ_ONCE(g->held_for) && !READ_ONCE(g->gated))
 		iso_lift(g, vnow);
 	else if (think >= iso_patience(d, g))
-		iso_lift(g, vnow - LATE_SLACKS * READ_ONCE(d->slack));
+		iso_lift(g, vnow - LATE_SLACKS * READ_ONCE(d->clock.slack));
 	if (READ_ONCE(g->ended_ns))
 		WRITE_ONCE(g->think_ns, (think_ns * 7 +
 					 min(think, NSEC_PER_SEC)) / 8);
@@ -885,12 +885,12 @@ bool isoblk_allow_merge(struct request_queue *q, struct request *rq,
 			struct bio *bio)
 {
 	struct iso_disk *d = q_to_iso(q);
-	u64 most = (u64)READ_ONCE(d->merge_kb) << 1;
-	u64 size = READ_ONCE(d->free_size) / READ_ONCE(d->unit);
+	u64 most = (u64)READ_ONCE(d->tunables.merge_kb) << 1;
+	u64 size = READ_ONCE(d->size.free) / READ_ONCE(d->pricing.unit);
 
-	if (READ_ONCE(d->busy_with) > FEW_REQUESTS * ISO_BUSY_ONE)
+	if (READ_ONCE(d->device.busy_with) > FEW_REQUESTS * ISO_BUSY_ONE)
 		most = min(most, size / FEW_REQUESTS);
-	return READ_ONCE(d->nr_groups) < 2 ||
+	return READ_ONCE(d->members.nr) < 2 ||
 		blk_rq_sectors(rq) + bio_sectors(bio) <= most;
 }
 EXPORT_SYMBOL_GPL(isoblk_allow_merge);
@@ -927,7 +927,7 @@ bool isoblk_bio_merge(struct request_queue *q, struct bio *bio,
 	struct iso_gq *gq = iso_gq(g, hq->index);
 	bool merged = false;
 
-	if (READ_ONCE(gq->nr) && (READ_ONCE(hq->disk->nr_groups) < 2 ||
+	if (READ_ONCE(gq->nr) && (READ_ONCE(hq->disk->members.nr) < 2 ||
 				  iso_has_enough(hq->disk, g)) &&
 	    worth_a_look(gq) && hq_trylock(hq)) {
 		if (gq->nr)
@@ -951,12 +951,12 @@ static void iso_group_init(struct isoblk_group *group)
 
 	g->group = group;
 	INIT_LIST_HEAD(&g->node);
-	INIT_LIST_HEAD(&g->holder);
+	INIT_LIST_HEAD(&g->hold.node);
 	INIT_LIST_HEAD(&g->swapper);
 	INIT_LIST_HEAD(&g->target.node);
-	atomic64_set(&g->vtime, READ_ONCE(d->vnow));
-	atomic64_set(&g->lifted, READ_ONCE(d->vnow));
-	g->light_from = -READ_ONCE(d->clock.at);
+	atomic64_set(&g->vtime, READ_ONCE(d->clock.vnow));
+	atomic64_set(&g->lifted, READ_ONCE(d->clock.vnow));
+	g->light_from = -READ_ONCE(d->clock.half.at);
 	for (i = 0; i < group->disk->nr_hqs; i++) {
 		struct iso_gq *gq = iso_gq(g, i);
 
@@ -997,14 +997,14 @@ static void iso_stat(struct isoblk_group *group, struct seq_file *s)
 {
 	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
 	struct iso_group *g = isoblk_group_own(group);
-	u64 slack = READ_ONCE(d->paper) ? 0 : READ_ONCE(d->slack);
+	u64 slack = READ_ONCE(d->paper) ? 0 : READ_ONCE(d->clock.slack);
 
 	if (d->policy->left_name)
 		seq_printf(s, " isoblk.%s=%lld", d->policy->left_name,
-			   iso_left(READ_ONCE(d->vnow), slack,
+			   iso_left(READ_ONCE(d->clock.vnow), slack,
 				    atomic64_read(&g->vtime),
 				    READ_ONCE(g->share)) * SECTOR_SIZE /
-			   READ_ONCE(d->unit));
+			   READ_ONCE(d->pricing.unit));
 	seq_printf(s, " isoblk.wait_us=%llu", waited_us(g));
 	iso_latency_stat(g, s);
 }
@@ -1091,27 +1091,27 @@ int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 	ret = iso_alloc(d, q);
 	if (ret)
 		return ret;
-	INIT_LIST_HEAD(&d->groups);
-	INIT_LIST_HEAD(&d->holders);
+	INIT_LIST_HEAD(&d->members.list);
+	INIT_LIST_HEAD(&d->hold.list);
 	INIT_LIST_HEAD(&d->swappers);
 	iso_latency_init(d);
-	timer_setup(&d->tick, iso_tick, 0);
+	timer_setup(&d->members.tick, iso_tick, 0);
 	hrtimer_setup(&d->timer, iso_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	d->tags = q->tag_set->queue_depth;
 	d->rotational = blk_queue_rot(q);
-	d->hold_us = d->rotational ? HOLD_US_ROTATIONAL : HOLD_US;
-	d->idle_us = d->rotational ? IDLE_US_ROTATIONAL : IDLE_US;
-	d->idle_loss = IDLE_LOSS;
-	d->merge_kb = MERGE_KB;
-	d->write_cost = 100;
+	d->tunables.hold_us = d->rotational ? HOLD_US_ROTATIONAL : HOLD_US;
+	d->tunables.idle_us = d->rotational ? IDLE_US_ROTATIONAL : IDLE_US;
+	d->tunables.idle_loss = IDLE_LOSS;
+	d->tunables.merge_kb = MERGE_KB;
+	d->tunables.write_cost = 100;
 	iso_set_vnow(d, FIRST_VNOW);
-	d->behind = FIRST_VNOW;
-	d->epoch_ns = ktime_get_ns();
-	d->scan_ns = d->epoch_ns;
-	d->base_ns = d->epoch_ns;
-	d->refilled_ns = d->epoch_ns;
-	d->priced_ns = d->epoch_ns;
-	memset(d->base, 0xff, sizeof(d->base));
+	d->clock.behind = FIRST_VNOW;
+	d->epoch.begun_ns = ktime_get_ns();
+	d->hold.scan_ns = d->epoch.begun_ns;
+	d->device.base_ns = d->epoch.begun_ns;
+	d->rounds.refilled_ns = d->epoch.begun_ns;
+	d->pricing.begun_ns = d->epoch.begun_ns;
+	memset(d->device.base, 0xff, sizeof(d->device.base));
 	iso_set_account(d, policy->account);
 
 	ret = isoblk_groups_init(&d->disk, q, eq, &iso_ops);
@@ -1149,7 +1149,7 @@ void isoblk_core_exit(struct iso_disk *d, struct elevator_queue *eq)
 {
 	unsigned int i;
 
-	timer_shutdown_sync(&d->tick);
+	timer_shutdown_sync(&d->members.tick);
 	hrtimer_cancel(&d->timer);
 	for (i = 0; i < d->disk.nr_hqs; i++)
 		hrtimer_cancel(&d->hq[i].probe);

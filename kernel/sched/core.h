@@ -17,34 +17,8 @@
 #include "vtime.h"
 #include "window.h"
 
-/* Sizes of requests that are told apart, by the highest bit of their sectors. */
-#define ISO_SIZES		24
-
-/* Requests of a group in one word: those that wait below, in the device above. */
-#define ISO_WAITS		1ULL
-#define ISO_IN_DEVICE		BIT_ULL(32)
-
-/* One request, in @busy_with. */
-#define ISO_BUSY_ONE		16
-
 /* What a request is charged at most; it has so many bits in the request. */
 #define ISO_WORK_MOST		GENMASK(26, 0)
-
-/* So many requests a hardware queue has in the device, whatever the window. */
-#define ISO_LEAST_IN_DEVICE	2
-
-/* Classes of requests that a policy may tell apart: read, write, discard, other. */
-#define ISO_CLASSES		4
-
-/* Time of the device for which metadata may be ahead of its share: @debt_max. */
-#define ISO_DEBT_NS		(20 * NSEC_PER_MSEC)
-
-struct iso_disk;
-struct iso_group;
-struct iso_hq;
-
-/* What a request is charged: what it moves, that it is one, the device's time for it. */
-enum iso_account { ISO_BYTES, ISO_IOS, ISO_TIME };
 
 /**
  * struct iso_lease - a hardware queue's part of a room
@@ -68,490 +42,442 @@ struct iso_room {
 	struct iso_lease *lease;
 };
 
+/* Least times in the device are kept for so many sizes: the highest bit of their sectors. */
+#define ISO_SIZES		24
+
+/* So many rates are remembered, one an epoch. */
+#define ISO_RATES		32
+
+/* Classes of requests that a policy may tell apart: read, write, discard, other. */
+#define ISO_CLASSES		4
+
+/* One request, in iso_device.busy_with. */
+#define ISO_BUSY_ONE		16
+
+/* So many requests a hardware queue has in the device, whatever the window. */
+#define ISO_LEAST_IN_DEVICE	2
+
+/* Time of the device for which metadata may be ahead of its share: iso_clock.debt_max. */
+#define ISO_DEBT_NS		(20 * NSEC_PER_MSEC)
+
+struct iso_disk;
+struct iso_gq;
+
+/* What a request is charged: what it moves, that it is one, the device's time for it. */
+enum iso_account { ISO_BYTES, ISO_IOS, ISO_TIME };
+
 /**
  * struct iso_round - what a policy sizes the next round by: paper.c
- * @used: units charged since the last
- * @elapsed_ns: time since then
- * @left: units that groups have left, in all
  */
 struct iso_round {
-	u64 used;
-	u64 elapsed_ns;
-	s64 left;
+	u64 used;		/* units charged since the last */
+	u64 elapsed_ns;		/* time since then */
+	s64 left;		/* units that groups have left, in all */
 };
 
 /**
  * struct iso_policy - what an elevator does its own way; all may be NULL or 0
- * @left_name: of what a group may still send, in io.stat
- * @nr_classes: that requests are of, at most ISO_CLASSES; each has tokens
- * @class: of an operation
- * @batch: requests of a class in a row, while others wait
- * @round: how far ahead groups may be, units; else @hold_us of time. Disk lock
- * @refill: units that the groups get together, in paper mode; disk lock
- * @tick: every ISOBLK_TICK while groups take part; disk lock
- * @account: what is charged to begin with
  */
 struct iso_policy {
+	/* Name in io.stat of what a group may still send. */
 	const char *left_name;
+	/* Number of classes that requests are of, at most ISO_CLASSES; each has tokens. */
 	unsigned int nr_classes;
+	/* Class of an operation. */
 	unsigned int (*class)(blk_opf_t opf);
+	/* Requests of a class in a row, while others wait. */
 	const unsigned int *batch;
+	/* Units that groups may be ahead; else hold_us of time. Disk lock. */
 	u64 (*round)(struct iso_disk *d);
+	/* Units that the groups get together, in paper mode; disk lock. */
 	u64 (*refill)(struct iso_disk *d, const struct iso_round *r);
+	/* Is called every ISOBLK_TICK while groups take part; disk lock. */
 	void (*tick)(struct iso_disk *d, u64 now);
+	/* What is charged to begin with. */
 	enum iso_account account;
 };
 
 /**
- * struct iso_gq - one group on one hardware queue: isoblk_gq_own()
- * @node: in hq->tree while @nr is not 0; hq->lock
- * @fresh_node: in hq->fresh if it is to go before the others; hq->lock
- * @group: constant
- * @common: what the gate and the weights know of it; constant
- * @hq: constant
- * @key: group's time by which it is in the tree, may be another by now; hq->lock
- * @end: where the request ended that was taken last, a sector; hq->lock
- * @fifo: requests that wait, by class; hq->lock
- * @nr: how many; hq->lock, read without
- * @merged_none: bios in a row that were merged with none; a hint
- * @wait_ns: from insertion to the device, in all; hq->lock, read without
- * @wait_area: work x time from insertion to the device; hq->lock, read without
- * @area: of what has completed, work x time in the device; any context
- * @base_area: the same, had each taken the least time; any context
+ * struct iso_done - what has completed on a CPU so far; that CPU's
  */
-struct iso_gq {
-	struct rb_node node;
-	struct list_head fresh_node;
-	struct iso_group *group;
-	struct isoblk_gq *common;
-	struct iso_hq *hq;
-	u64 key;
-	sector_t end;
-	struct list_head fifo[ISO_CLASSES];
-	unsigned int nr;
-	unsigned int merged_none;
-	u64 wait_ns;
-	u64 wait_area;
-	atomic64_t area;
-	atomic64_t base_area;
+struct iso_done {
+	u64 nr;			/* requests */
+	u64 work;		/* of all, units */
+	u64 area;		/* work x time in the device */
+	u64 base_area;		/* the same, had each taken the least time */
+	struct price_sums sums;	/* of all by kind, where time is charged */
 };
 
 /**
- * struct iso_sums - @area, @wait_area and @base_area of a group, and the disk's area
+ * struct iso_choice - who is next
+ */
+struct iso_choice {
+	struct iso_gq *gq;	/* may send, and has room for it; NULL: nobody may */
+	unsigned int class;	/* of the request that it may send */
+	u64 work;		/* of that request */
+	u64 tag;		/* time of @gq, or of whoever would be next */
+	u64 first;		/* the time that is furthest behind */
+	u64 lacks;		/* work for which there is no room, if some may gather; or 0 */
+};
+
+/**
+ * struct iso_hq - one hardware queue
+ *
+ * In three parts that lie apart: what is under @lock; what is written by whoever inserts
+ * or comes while another has @lock; and what each completion writes.
+ */
+struct iso_hq {
+	/* Guards what waits here; outside the disk lock, never in interrupts, not waited for. */
+	spinlock_t lock;
+	struct iso_disk *disk;		/* constant */
+	struct blk_mq_hw_ctx *hctx;	/* constant once the hardware queues are set up */
+	unsigned int index;		/* constant */
+	struct rb_root_cached tree;	/* struct iso_gq, furthest behind first; @lock */
+	struct list_head fresh;		/* struct iso_gq that go before those; @lock */
+	struct list_head urgent;	/* requests that go before all; @lock */
+	bool stale;			/* places in @tree are to be renewed; any context */
+	struct iso_gq *turn;		/* whose turn it is; @lock */
+	u64 turns;			/* turns given so far, in paper mode; @lock */
+	unsigned int class;		/* of requests, that is sent now; @lock */
+	unsigned int batch;		/* requests of @class in a row; @lock */
+	struct iso_choice next;		/* who is next, as was last found; @lock */
+	unsigned int nr;		/* requests that wait; @lock, a hint without */
+	bool blocked;			/* nothing may go; set under @lock, cleared without */
+	u64 wait_tag;			/* time of who is next, if @blocked; a hint without @lock */
+	u64 lacks;			/* as @next.lacks, if @blocked; @lock, read without */
+
+	/* Requests that whoever has @lock next takes in; any context. */
+	struct llist_head arrived ____cacheline_aligned_in_smp;
+	bool at_work;			/* the owner of @lock looks at @arrived; a hint without */
+	bool missed;			/* somebody found @lock taken; any context */
+	struct hrtimer probe;		/* goes off late if processors do: late.c */
+	u64 probe_ns;			/* when it is set again; @lock */
+
+	/* When something was inserted or completed here last; any context. */
+	u64 now ____cacheline_aligned_in_smp;
+	atomic_t in_device;		/* requests that no longer wait; any context */
+};
+
+/**
+ * struct iso_tunables - what the user may write
+ */
+struct iso_tunables {
+	s64 window;		/* 0 automatic, -1 off, else work; disk lock */
+	unsigned int hold_us;	/* us of the device that a group may be ahead; disk lock */
+	unsigned int idle_us;	/* us that somebody is waited for; any context */
+	unsigned int idle_loss;	/* permille of time that may be lost by that; disk lock */
+	unsigned int merge_kb;	/* KiB that a request grows to beside others; any context */
+	unsigned int write_cost; /* percent of its size, where bytes count; any context */
+};
+
+/**
+ * struct iso_members - groups that take part: members.c
+ */
+struct iso_members {
+	struct list_head list;	/* struct iso_group; disk lock */
+	unsigned int nr;	/* length of @list; disk lock, a hint without */
+	u64 shares_gen;		/* weights that all shares are of, or newer ones; disk lock */
+	u64 looked_ns;		/* when idle ones were last looked for; disk lock */
+	struct timer_list tick;	/* looks for them, and whatever else comes now and then */
+};
+
+/**
+ * struct iso_epoch - the span of time in which the device is being looked at: epoch.c
+ */
+struct iso_epoch {
+	u64 look_ns;		/* when it may be long enough; disk lock, a hint without */
+	u64 peak;		/* most work in the device so far; any context */
+	u64 largest;		/* most work of a request so far; any context */
+	bool limited;		/* the window was full; any context */
+	atomic_t ending;	/* a CPU sees to its end; any context */
+	u64 begun_ns;		/* when it began; disk lock */
+	struct iso_done seen;	/* sums when it began; disk lock */
+};
+
+/**
+ * struct iso_device - what has been learned of the device: measure.c, epoch.c
+ */
+struct iso_device {
+	u64 rate;		/* units a second, the best of late; disk lock, read without */
+	u64 mean_work;		/* of a request; disk lock, read without */
+	u64 busy_with;		/* requests that keep it busy, of ISO_BUSY_ONE; likewise */
+	u64 largest;		/* work of a request, of late; likewise */
+	u64 beside;		/* room beside the window for the sake of that; disk lock */
+	bool no_queue;		/* it answers at once; disk lock */
+	unsigned int rate_at;	/* where the next of @rates is put; disk lock */
+	u64 rates[ISO_RATES];	/* units a second in the last epochs; disk lock */
+	u64 base_ns;		/* when the present span of @base began; disk lock */
+	/*
+	 * Least time in it by span (this, the last), direction and size, ns; written without
+	 * a lock, where a lost update is the next one's.
+	 */
+	u32 base[2][2][ISO_SIZES];
+};
+
+/**
+ * struct iso_lateness - how late processors are: late.c; any context
+ */
+struct iso_lateness {
+	u64 ns;			/* from a request's beginning to the next one's */
+	u64 mean;		/* of the last probes, ns */
+	u64 least;		/* of all probes, or what is always to be expected, ns */
+	unsigned int probes;	/* number of them, up to as many as the mean is of */
+};
+
+/**
+ * struct iso_holding - for whom others are held back: hold.c
+ */
+struct iso_holding {
+	struct list_head list;	/* struct iso_group for whom they are; disk lock */
+	u64 scan_ns;		/* when groups were looked at last; disk lock */
+	unsigned int nr_scans;	/* how often they were; disk lock */
+	bool trial;		/* nobody is held back for a moment; disk lock, read without */
+	bool changed;		/* @list has, since this scan began; disk lock */
+	unsigned int left;	/* scans until the next trial; disk lock */
+	unsigned int length;	/* scans from one trial to the next; disk lock */
+	u64 trial_ns;		/* when the trial began; disk lock */
+	struct iso_done trial_seen; /* sums at that time; disk lock */
+	u64 own_queue_ns;	/* time queued in the device in the last trial; disk lock */
+};
+
+/**
+ * struct iso_pricing - what requests are charged, and how that is found: charge.c
+ */
+struct iso_pricing {
+	enum iso_account account; /* what is charged; disk lock, read without */
+	unsigned int unit;	/* units of work of a sector, if all are alike; likewise */
+	bool wanted;		/* in this epoch somebody had to wait; any context */
+	bool full;		/* and it was for room; disk lock */
+	bool starved;		/* the kind that is alone has nothing to send; any context */
+	bool debts;		/* some groups have a debt; disk lock */
+	u64 alone_since;	/* when the kind that is alone began, ns; disk lock, read without */
+	atomic64_t passed;	/* work of other kinds that was sent since; any context */
+	struct prices prices;	/* the loop that finds them; disk lock */
+	struct iso_done seen;	/* sums when its epoch began; disk lock */
+	u64 begun_ns;		/* when that was; disk lock */
+	u64 alone_ns[PRICE_KINDS]; /* time that each kind was alone for; disk lock */
+	u64 level;		/* time of all groups when a kind last began; disk lock */
+};
+
+/**
+ * struct iso_rounds - rounds of budgets, in paper mode: paper.c
+ */
+struct iso_rounds {
+	atomic64_t charged;	/* units since the last refill; any context */
+	u64 refill_ns;		/* the longest time to the next; any context */
+	u64 refilled_ns;	/* when the last was; disk lock */
+	u64 grant;		/* units that it gave to a share of the whole disk; disk lock */
+};
+
+/**
+ * struct iso_latency - groups with latency targets, and how they fare: latency.c
+ */
+struct iso_latency {
+	struct list_head list;	/* struct iso_group that have one; disk lock */
+	bool counting;		/* requests are counted for a verdict; disk lock */
+	u64 settle_ns;		/* before this they are not, after a change; disk lock */
+	u64 least_ns;		/* since when others do next to nothing, or 0; disk lock */
+	u64 retry_ns;		/* before this others are left alone; disk lock */
+	atomic64_t pace_at;	/* when the others' next request may go, ns; any context */
+	struct hrtimer pace_timer; /* tells whoever waits for that */
+};
+
+/**
+ * struct iso_tariff - what a request is charged now; disk lock, read without
+ */
+struct iso_tariff {
+	struct price of[PRICE_KINDS]; /* by operation */
+	/* Kind that has the device for itself, or PRICE_KINDS; who finds none resets it. */
+	enum price_kind alone;
+};
+
+/**
+ * struct iso_clock - the disk's virtual time, and distances in it; any context
+ */
+struct iso_clock {
+	u64 vnow;		/* of whoever was furthest behind when one was served; or,
+				 * in paper mode, where budgets end
+				 */
+	u64 floor;		/* @vnow, or in a trial what that was before */
+	u64 behind;		/* of those for whom others are held back, or far ahead */
+	u64 slack;		/* distance that others may be ahead of @behind */
+	u64 stream_slack;	/* the same of a group that streams */
+	u64 ease;		/* two requests */
+	struct vclock half;	/* half of all that was done */
+	u64 credit;		/* distance behind of one with requests in the device */
+	u64 debt_max;		/* beyond this a group's metadata is ordinary */
+	u64 target_slack;	/* distance ahead at which one with a target goes first */
+};
+
+/**
+ * struct iso_size - what @room is made of: size.c; disk lock, read without
+ */
+struct iso_size {
+	u64 free;		/* room that there would be without targets */
+	u64 gather;		/* of it, free before a completion has it used */
+};
+
+/**
+ * struct iso_wait - waiting for somebody who has no request: horizon.c; any context
+ */
+struct iso_wait {
+	atomic64_t spare_ns;	/* time that may be lost by it */
+	u64 since;		/* since when somebody is waited for, 0: nobody is */
+};
+
+/**
+ * struct iso_disk - a disk: elevator_data
+ *
+ * What each request reads and is seldom written begins with @tariff, on a cache line of its
+ * own, and is followed by what a request may write: @room last, on another. Before them is
+ * what is constant, and what is the disk lock's.
+ */
+struct iso_disk {
+	struct isoblk_disk disk;	/* weights and the gate; its lock is "the disk lock" */
+	const struct iso_policy *policy; /* what the elevator does its own way; constant */
+	struct iso_hq *hq;		/* by index; constant */
+	struct iso_done __percpu *done;	/* what has completed */
+	unsigned int tags;		/* that the device takes from each @hq; constant */
+	bool rotational;		/* it turns; constant */
+
+	struct iso_members members;
+	struct iso_tunables tunables;
+	struct iso_epoch epoch;
+	struct iso_device device;
+	struct iso_lateness late;
+	struct window window;		/* the loop that finds it; disk lock */
+	struct iso_holding hold;
+	struct iso_pricing pricing;
+	struct iso_rounds rounds;
+	struct list_head swappers;	/* in debt for what was swapped out: swap.c; disk lock */
+	struct iso_latency latency;
+	struct hrtimer timer;		/* ends a wait; runs whoever waits, for who may not */
+
+	struct iso_tariff tariff ____cacheline_aligned_in_smp;
+	unsigned int nr_classes;	/* of @policy, where each request finds it; constant */
+	bool paper;			/* budgets as in the papers; disk lock, read without */
+	struct iso_clock clock;
+	struct squeeze squeeze;		/* what targets leave others; disk lock, read without */
+	struct iso_size size;
+	struct iso_wait wait;
+	atomic_t nr_first;		/* in the device before all others, if it turns */
+	atomic_t nr_blocked;		/* hardware queues that are; any context */
+
+	/* The window: work that the device may have at once; disk lock to resize. */
+	struct iso_room room ____cacheline_aligned_in_smp;
+	struct iso_room tokens[ISO_CLASSES]; /* requests of a class, if told apart; likewise */
+};
+
+/* Requests of a group in one word: those that wait below, in the device above. */
+#define ISO_WAITS		1ULL
+#define ISO_IN_DEVICE		BIT_ULL(32)
+
+struct iso_group;
+
+/**
+ * struct iso_gq - one group on one hardware queue: isoblk_gq_own()
+ */
+struct iso_gq {
+	struct rb_node node;		/* in hq->tree while @nr is not 0; hq->lock */
+	struct list_head fresh_node;	/* in hq->fresh if it goes before others; hq->lock */
+	struct iso_group *group;	/* constant */
+	struct isoblk_gq *common;	/* what the gate and the weights know of it; constant */
+	struct iso_hq *hq;		/* constant */
+	u64 key;			/* time by which it is in the tree, maybe stale; hq->lock */
+	sector_t end;			/* of the request that was taken last; hq->lock */
+	struct list_head fifo[ISO_CLASSES]; /* requests that wait, by class; hq->lock */
+	unsigned int nr;		/* length of all of @fifo; hq->lock, read without */
+	unsigned int merged_none;	/* bios in a row that were not merged; a hint */
+	u64 wait_ns;			/* from insertion to the device; hq->lock, read without */
+	u64 wait_area;			/* work x that time; hq->lock, read without */
+	atomic64_t area;		/* work x time in the device, completed; any context */
+	atomic64_t base_area;		/* the same, had each taken the least; any context */
+};
+
+/**
+ * struct iso_sums - what a group's requests took
  */
 struct iso_sums {
-	u64 area;
-	u64 wait;
-	u64 base;
-	u64 all;
+	u64 area;			/* work x time in the device */
+	u64 wait;			/* work x time before */
+	u64 base;			/* work x the least time in the device */
+	u64 all;			/* @area of the whole disk */
+};
+
+/**
+ * struct iso_held - whether others are held back for a group: hold.c; disk lock
+ */
+struct iso_held {
+	struct list_head node;		/* in disk->hold.list while @held_for or @gated */
+	struct iso_sums seen;		/* sums at the last scan */
+	struct iso_sums recent;		/* of the last scans, each 3/4 of the next */
+	u32 gain;			/* of holding others back, of ISO_GAIN_ONE */
+	u64 trial_lifted;		/* iso_group.lifted when a trial began, or it joined */
+};
+
+/**
+ * struct iso_debts - what a group owes for being served out of order: charge.c; disk lock
+ *
+ * Two that do not mix: @owes is within one kind of requests, and paid at once when its price
+ * is found; @debt is between kinds, and paid bit by bit, maybe when the next time has begun.
+ */
+struct iso_debts {
+	u64 owes;			/* time that it was served before others of its kind */
+	enum price_kind owes_for;	/* that kind */
+	unsigned long served_alone;	/* kinds with which it was served while they were alone */
+	u64 sent_before;		/* requests of that kind when it began to be alone */
+	u64 debt;			/* time that its kinds were alone for beyond its share */
+	u64 paid_at;			/* iso_served() when it last paid of @debt */
 };
 
 /**
  * struct iso_target - what came of a group's latency target: latency.c
- * @node: in disk->targets while there is one; disk lock
- * @nr: requests of it that have ended since there is one; any context
- * @missed: those that were late; any context
- * @seen_nr: @nr when counting began for the next verdict; disk lock
- * @seen_missed: likewise @missed; disk lock
- * @vtime: the group's when its use was last looked at; disk lock
- * @judged_ns: when a request of it ended last that was looked at; disk lock
- * @met: the last verdict; disk lock, read without
- * @unreachable: missed also when others do next to nothing; disk lock, read without
  */
 struct iso_target {
-	struct list_head node;
-	atomic64_t nr;
-	atomic64_t missed;
-	u64 seen_nr;
-	u64 seen_missed;
-	u64 vtime;
-	u64 judged_ns;
-	bool met;
-	bool unreachable;
+	struct list_head node;		/* in disk->latency.list while it has one; disk lock */
+	atomic64_t nr;			/* requests that have ended since; any context */
+	atomic64_t missed;		/* those of them that were late; any context */
+	u64 seen_nr;			/* @nr when the next verdict's count began; disk lock */
+	u64 seen_missed;		/* @missed at that time; disk lock */
+	u64 vtime;			/* of the group, when last looked at; disk lock */
+	u64 judged_ns;			/* end of the last request that was judged; disk lock */
+	bool met;			/* the last verdict; disk lock, read without */
+	bool unreachable;		/* missed also when others do nothing; likewise */
 };
 
 /**
  * struct iso_group - a cgroup on a disk: isoblk_group_own()
- * @group: constant
- * @node: in disk->groups while @joined; disk lock
- * @holder: in disk->holders while @held_for or @gated; disk lock
- * @swapper: in disk->swappers while @swaps; disk lock
- * @joined: takes part; disk lock, a hint without
- * @held_for: others are held back for it; disk lock, read without
- * @gated: bios of it wait for tags; disk lock, read without
- * @swaps: it is in debt for what was swapped out; disk lock, a hint without
- * @share: of ISOBLK_SHARE_ONE; disk lock, read without
- * @share_gen: the weights that @share is of; disk lock, a hint without
- * @vtime: what it was charged over its share; any context
- * @lifted: how far @vtime was moved on because it had not sent enough; any context
- * @light_from: what is taken from what it was served, to compare it with the disk's @clock:
- *	so it saves nothing up; any context
- * @trial_lifted: @lifted when a trial began, or it joined; disk lock
- * @has: its requests, see ISO_WAITS; any context
- * @target_ns: by when a request is to have ended, 0: no target; disk lock, read
- *	without
- * @ended_ns: when the last of them left the device; any context
- * @think_ns: how long it usually has none before the next comes; any context
- * @seen: sums at the last scan; disk lock
- * @recent: of the last scans, each weighing three quarters of the next; disk lock
- * @gain: of holding others back for it, of ISO_GAIN_ONE; disk lock
- * @refill_vtime: @vtime at the last refill; disk lock
- * @owes: time by which it was served before others while its kind of requests had the
- *	device, until prices are found; disk lock
- * @owes_for: that kind; disk lock
- * @served_alone: kinds of requests with which it was served while they had the device,
- *	until prices are found; disk lock
- * @sent_before: how many of that kind it had sent when that began; disk lock
- * @debt: time by which these had it for longer than others', still to be paid; disk lock
- * @paid_at: iso_served() when it last paid of that; disk lock
- * @target: what came of @target_ns; see there
+ *
+ * What each request reads or writes comes first, together.
  */
 struct iso_group {
-	struct isoblk_group *group;
-	struct list_head node;
-	struct list_head holder;
-	struct list_head swapper;
-	bool joined;
-	bool held_for;
-	bool gated;
-	bool swaps;
-	u32 share;
-	u64 share_gen;
-	atomic64_t vtime;
-	atomic64_t lifted;
-	u64 trial_lifted;
-	u64 light_from;
-	atomic64_t has;
-	u64 target_ns;
-	u64 ended_ns;
-	u64 think_ns;
-	struct iso_sums seen;
-	struct iso_sums recent;
-	u32 gain;
-	u64 refill_vtime;
-	u64 owes;
-	enum price_kind owes_for;
-	unsigned long served_alone;
-	u64 sent_before;
-	u64 debt;
-	u64 paid_at;
+	struct isoblk_group *group;	/* constant */
+	bool joined;			/* it takes part; disk lock, a hint without */
+	bool held_for;			/* others are held back for it; disk lock, read without */
+	bool gated;			/* bios of it wait for tags; disk lock, read without */
+	bool swaps;			/* it is in debt for swapping; disk lock, a hint without */
+	u32 share;			/* of ISOBLK_SHARE_ONE; disk lock, read without */
+	u64 share_gen;			/* weights that @share is of; disk lock, a hint without */
+	atomic64_t vtime;		/* what it was charged over its share; any context */
+	atomic64_t lifted;		/* part of that for what it did not send; any context */
+	u64 light_from;			/* iso_served() at 0 of disk->clock.half; any context */
+	atomic64_t has;			/* requests of it: ISO_WAITS, ISO_IN_DEVICE; any context */
+	u64 target_ns;			/* latency target, 0: none; disk lock, read without */
+	u64 ended_ns;			/* when one last left the device; any context */
+	u64 think_ns;			/* time from there to the next, usually; any context */
+
+	struct list_head node;		/* in disk->members.list while @joined; disk lock */
+	struct list_head swapper;	/* in disk->swappers while @swaps; disk lock */
+	struct iso_held hold;
+	struct iso_debts debts;
 	struct iso_target target;
+	u64 refill_vtime;		/* @vtime at the last refill, in paper mode; disk lock */
 };
 
 static inline struct iso_gq *iso_gq(const struct iso_group *g, unsigned int i)
 {
 	return isoblk_gq_own(g->group->gq[i]);
 }
-
-/**
- * struct iso_done - what has completed on a CPU so far; that CPU's
- * @nr: requests
- * @work: of all
- * @area: work x time in the device
- * @base_area: the same, had each taken the least time
- * @sums: of all by kind, where time is charged
- */
-struct iso_done {
-	u64 nr;
-	u64 work;
-	u64 area;
-	u64 base_area;
-	struct price_sums sums;
-};
-
-/**
- * struct iso_choice - who is next
- * @gq: may send its first request of @class, and has room for it; NULL: nobody may
- * @class: of that request
- * @work: of it
- * @tag: time of @gq, or of whoever would be next
- * @first: the time that is furthest behind
- * @lacks: so much work there is no room for, and some may gather; else 0
- */
-struct iso_choice {
-	struct iso_gq *gq;
-	unsigned int class;
-	u64 work;
-	u64 tag;
-	u64 first;
-	u64 lacks;
-};
-
-/**
- * struct iso_hq - one hardware queue
- * @lock: guards what waits here; outside the disk lock, never in interrupts. Nobody waits
- *	for it
- * @disk: constant
- * @hctx: constant once the hardware queues are set up
- * @index: constant
- * @tree: of struct iso_gq, who is furthest behind first; @lock
- * @fresh: those that go before; @lock
- * @urgent: requests that go before all; @lock
- * @stale: places in @tree are to be renewed; any context
- * @turn: whose turn it is; @lock
- * @turns: turns given so far, in paper mode; @lock
- * @class: of requests, that is sent now; @lock
- * @batch: how many of it in a row; @lock
- * @next: who is next, as was last found; @lock
- * @nr: requests that wait; @lock, a hint without
- * @blocked: nothing may go for now; set under @lock, cleared in any context
- * @wait_tag: the time of the group that would be next, if @blocked; @lock, a hint
- *	without
- * @lacks: work that waits for room, if @blocked and some may gather, else 0; @lock,
- *	read without
- * @arrived: requests that whoever has @lock next takes in; any context
- * @at_work: somebody has @lock, and looks at @arrived; @lock, a hint without
- * @missed: somebody came for a request while another had @lock; any context
- * @probe: goes off late if processors do: late.c
- * @probe_ns: when it is set again; @lock
- * @now: when something was inserted or completed here last; any context
- * @in_device: requests that no longer wait; any context
- */
-struct iso_hq {
-	/* Guards what waits here: see above. */
-	spinlock_t lock;
-	struct iso_disk *disk;
-	struct blk_mq_hw_ctx *hctx;
-	unsigned int index;
-	struct rb_root_cached tree;
-	struct list_head fresh;
-	struct list_head urgent;
-	bool stale;
-	struct iso_gq *turn;
-	u64 turns;
-	unsigned int class;
-	unsigned int batch;
-	struct iso_choice next;
-	unsigned int nr;
-	bool blocked;
-	u64 wait_tag;
-	u64 lacks;
-	struct llist_head arrived ____cacheline_aligned_in_smp;
-	bool at_work;
-	bool missed;
-	struct hrtimer probe;
-	u64 probe_ns;
-	u64 now ____cacheline_aligned_in_smp;
-	atomic_t in_device;
-};
-
-/**
- * struct iso_disk - a disk: elevator_data
- * @disk: weights and the gate; its lock is "the disk lock" here. First.
- * @policy: what the elevator does its own way; constant
- * @hq: by index; constant
- * @done: what has completed; see there
- * @tags: that the device takes from a hardware queue; constant
- * @rotational: it turns; constant
- * @groups: that take part; disk lock
- * @nr_groups: how many; disk lock, a hint without
- * @shares_gen: the weights that all shares are of, or newer ones; disk lock
- * @holders: for whom others are held back; disk lock
- * @swappers: in debt for what was swapped out; disk lock
- * @window: how much the device has at once; disk lock
- * @window_mode: what the user wrote: 0 automatic, -1 off, else work; disk lock
- * @measuring: a CPU sees to the end of the epoch; any context
- * @epoch_ns: when the epoch began; disk lock
- * @look_ns: when it may be long enough; disk lock, a hint without
- * @scan_ns: when groups were looked at last; disk lock
- * @nr_scans: how often; disk lock
- * @seen: sums at the beginning of the epoch; disk lock
- * @rates: units a second in the last epochs; disk lock
- * @rate_at: where the next is put; disk lock
- * @rate: the highest of @rates, or what @prices say; disk lock, read without
- * @no_queue: it answers at once; disk lock
- * @base: least time in the device by direction and size, of this span of time and
- *	the last, ns; written without a lock, where a lost update is the next one's
- * @base_ns: when this span began; disk lock
- * @late_ns: what processors are late by, from a request's beginning to the next one's; any
- *	context
- * @late_mean: of the last probes; any context
- * @late_least: of all, or what is always to be expected; any context
- * @probes: how many have been, up to as many as the mean is of; any context
- * @trial: nobody is held back, to see what comes of it; disk lock, read without
- * @trial_seen: sums when it began; disk lock
- * @own_queue_ns: for how long requests queued in the device in the last; disk lock
- * @trial_ns: when it began; disk lock
- * @hold_left: scans until the next; disk lock
- * @hold_len: scans from one to the next; disk lock
- * @hold_changed: @holders has, since this scan began; disk lock
- * @peak: the most work that the device had in this epoch; any context
- * @largest_now: the largest request in this epoch, units; any context
- * @largest: of late; disk lock, read without
- * @beside: what the device may have beside the window for its sake; disk lock
- * @limited: the window was full in this epoch; any context
- * @mean_work: of a request; disk lock, read without
- * @busy_with: so many requests at once keep the device busy, smoothed, of
- *	ISO_BUSY_ONE; disk lock, read without
- * @hold_us: how much work, as time of the device, a group may be ahead; disk lock
- * @idle_us: somebody who is expected back is waited for so long; any context
- * @idle_loss: permille of time that may be lost by that; disk lock
- * @merge_kb: beside others a request grows to this; any context
- * @write_cost: percent of its size that a write is charged, where bytes are; any context
- * @account: what requests are charged; disk lock, read without
- * @unit: units of work that a sector is, as far as all are alike; disk lock, read without
- * @prices: what requests cost the device; disk lock
- * @priced: sums when its epoch began; disk lock
- * @priced_ns: when that was; disk lock
- * @wanted: in this epoch somebody had to wait; any context
- * @full: and for room; disk lock
- * @starved: the kind that was to have the device for itself had nothing to send; any
- *	context
- * @debts: some groups have a debt; disk lock
- * @alone_since: when the kind that has the device for itself began to; disk lock, read
- *	without
- * @passed: work of other kinds that has been sent since; any context
- * @alone_ns: for how long each had it, until prices are found; disk lock
- * @level: the time of all groups when a kind last began to have it; disk lock
- * @refill_ns: in paper mode a refill comes at the latest after this; any context
- * @refilled_ns: when the last was; disk lock
- * @grant: what it gave to a share of the whole disk, units; disk lock
- * @charged: since the last; any context
- * @found_ns: when idle groups were last looked for; disk lock
- * @timer: ends such a wait
- * @targets: groups that have a latency target; disk lock
- * @counting: requests are counted for a verdict; disk lock
- * @settle_ns: before this they are not, for there was a change; disk lock
- * @least_ns: since when others do next to nothing, 0: they do more; disk lock
- * @retry_ns: before this others are left alone, for it was in vain; disk lock
- * @pace_at: when the others' next request may go, if they have a pace; any context
- * @pace_timer: tells whoever waits for that
- * @tick: looks for idle groups
- * @price: of reads, writes and discards; disk lock, read without
- * @alone: the kind of requests that has the device for itself, or PRICE_KINDS; disk lock,
- *	read without; reset by whoever finds that there are none
- * @nr_classes: of @policy, where each request finds it; constant
- * @paper: budgets, as the papers have them: paper.c; disk lock, read without
- * @vnow: the time of whoever was furthest behind when somebody was served last; in paper
- *	mode that at which budgets end; any context
- * @floor: @vnow, or in a trial what that was before; any context
- * @behind: time of who is furthest behind of those for whom others are held
- *	back, or far ahead of all; any context
- * @slack: so far others may be ahead of that, @hold_us as virtual time; any context
- * @stream_slack: the same of a group that streams; any context
- * @ease: two requests, as virtual time; any context
- * @clock: half of all that was done; disk lock, read without
- * @credit: how far somebody may be behind who has requests in the device; disk lock, read
- *	without
- * @debt_max: of a group that is further ahead metadata is ordinary; any context
- * @squeeze: what others are left with for the sake of targets; disk lock, its pace and
- *	window read without
- * @target_slack: so far a group with a target may be ahead and go first; disk lock,
- *	read without
- * @free_size: what @room would have without targets; disk lock, read without
- * @gather: so much of @room may be free before a completion has somebody use it; disk
- *	lock, read without
- * @idle_ns: time that may be lost by waiting; any context
- * @idle_since: since when somebody is waited for, 0: nobody is; any context
- * @nr_first: requests in the device that went before all others, if it turns; any
- *	context
- * @nr_blocked: hardware queues that are
- * @room: the window: work that the device may have at once; disk lock to resize
- * @tokens: requests of each class that it may have, if the policy tells them apart;
- *	likewise
- */
-struct iso_disk {
-	struct isoblk_disk disk;
-	const struct iso_policy *policy;
-	struct iso_hq *hq;
-	struct iso_done __percpu *done;
-	unsigned int tags;
-	bool rotational;
-
-	struct list_head groups;
-	unsigned int nr_groups;
-	u64 shares_gen;
-	struct list_head holders;
-	struct list_head swappers;
-	struct window window;
-	s64 window_mode;
-	atomic_t measuring;
-	u64 epoch_ns;
-	u64 look_ns;
-	u64 scan_ns;
-	unsigned int nr_scans;
-	struct iso_done seen;
-	u64 rates[32];
-	unsigned int rate_at;
-	u64 rate;
-	bool no_queue;
-	u32 base[2][2][ISO_SIZES];
-	u64 base_ns;
-	u64 late_ns;
-	u64 late_mean;
-	u64 late_least;
-	unsigned int probes;
-	bool trial;
-	struct iso_done trial_seen;
-	u64 own_queue_ns;
-	u64 trial_ns;
-	unsigned int hold_left;
-	unsigned int hold_len;
-	bool hold_changed;
-	u64 peak;
-	u64 largest_now;
-	u64 largest;
-	u64 beside;
-	bool limited;
-	u64 mean_work;
-	u64 busy_with;
-	unsigned int hold_us;
-	unsigned int idle_us;
-	unsigned int idle_loss;
-	unsigned int merge_kb;
-	unsigned int write_cost;
-	enum iso_account account;
-	unsigned int unit;
-	struct prices prices;
-	struct iso_done priced;
-	u64 priced_ns;
-	bool wanted;
-	bool full;
-	bool starved;
-	bool debts;
-	u64 alone_since;
-	atomic64_t passed;
-	u64 alone_ns[PRICE_KINDS];
-	u64 level;
-	u64 refill_ns;
-	u64 refilled_ns;
-	u64 grant;
-	atomic64_t charged;
-	u64 found_ns;
-	struct hrtimer timer;
-	struct timer_list tick;
-	struct list_head targets;
-	bool counting;
-	u64 settle_ns;
-	u64 least_ns;
-	u64 retry_ns;
-	atomic64_t pace_at;
-	struct hrtimer pace_timer;
-
-	struct price price[PRICE_KINDS] ____cacheline_aligned_in_smp;
-	enum price_kind alone;
-	unsigned int nr_classes;
-	bool paper;
-	u64 vnow;
-	u64 floor;
-	u64 behind;
-	u64 slack;
-	u64 stream_slack;
-	u64 ease;
-	struct vclock clock;
-	u64 credit;
-	u64 debt_max;
-	struct squeeze squeeze;
-	u64 target_slack;
-	u64 free_size;
-	u64 gather;
-	atomic64_t idle_ns;
-	u64 idle_since;
-	atomic_t nr_first;
-	atomic_t nr_blocked;
-	struct iso_room room ____cacheline_aligned_in_smp;
-	struct iso_room tokens[ISO_CLASSES];
-};
 
 static inline enum isoblk_op isoblk_rq_op(const struct request *rq)
 {
@@ -569,7 +495,7 @@ static inline enum isoblk_op isoblk_rq_op(const struct request *rq)
 static inline u64 iso_price_of(const struct iso_disk *d, enum isoblk_op op,
 			       u64 sectors)
 {
-	const struct price *p = &d->price[op];
+	const struct price *p = &d->tariff.of[op];
 	u64 work = READ_ONCE(p->request) +
 		(sectors ?: ISOBLK_NO_DATA_COST) * READ_ONCE(p->sector);
 
@@ -602,7 +528,7 @@ static inline u32 iso_waits(u64 has)
 static inline bool iso_is_ahead(const struct iso_disk *d,
 				const struct iso_group *g, u64 slack)
 {
-	return vtime_before(READ_ONCE(d->vnow) + slack,
+	return vtime_before(READ_ONCE(d->clock.vnow) + slack,
 			    atomic64_read(&g->vtime));
 }
 
@@ -610,7 +536,7 @@ static inline bool iso_is_ahead(const struct iso_disk *d,
 static inline bool iso_indebted(const struct iso_disk *d,
 				const struct iso_group *g)
 {
-	return iso_is_ahead(d, g, READ_ONCE(d->debt_max));
+	return iso_is_ahead(d, g, READ_ONCE(d->clock.debt_max));
 }
 
 static inline bool iso_has_target(const struct iso_group *g)
@@ -621,21 +547,21 @@ static inline bool iso_has_target(const struct iso_group *g)
 /* Requests of one kind have the device for themselves: price.c. */
 static inline bool iso_is_alone(const struct iso_disk *d)
 {
-	return READ_ONCE(d->alone) < PRICE_KINDS;
+	return READ_ONCE(d->tariff.alone) < PRICE_KINDS;
 }
 
 /* The disk's time is @vnow; in a trial until that ends. */
 static inline void iso_set_vnow(struct iso_disk *d, u64 vnow)
 {
-	WRITE_ONCE(d->vnow, vnow);
-	if (!READ_ONCE(d->trial))
-		WRITE_ONCE(d->floor, vnow);
+	WRITE_ONCE(d->clock.vnow, vnow);
+	if (!READ_ONCE(d->hold.trial))
+		WRITE_ONCE(d->clock.floor, vnow);
 }
 
 /* A group whose time is @tag is further ahead of the horizon than @slack. */
 static inline bool iso_is_beyond(const struct iso_disk *d, u64 tag, u64 slack)
 {
-	return vtime_before(READ_ONCE(d->behind) + slack, tag);
+	return vtime_before(READ_ONCE(d->clock.behind) + slack, tag);
 }
 
 /* The group's time is @least or later, so that it has not saved up. */

@@ -80,7 +80,7 @@ static struct fb_disk *to_fb(struct iso_disk *d)
 
 static u64 alloc_ns(const struct fb_disk *fb)
 {
-	return (u64)READ_ONCE(fb->core.hold_us) * NSEC_PER_USEC;
+	return (u64)READ_ONCE(fb->core.tunables.hold_us) * NSEC_PER_USEC;
 }
 
 /* What was predicted; at first what has been seen. */
@@ -95,7 +95,7 @@ static u64 fb_refill(struct iso_disk *d, const struct iso_round *r)
 {
 	to_fb(d)->allocations++;
 	/* Enough for one request, else nobody gets any. */
-	return max(fb_credit(d), d->mean_work);
+	return max(fb_credit(d), d->device.mean_work);
 }
 
 /* ---- predictor ------------------------------------------------------- */
@@ -148,7 +148,7 @@ static void fb_restart(struct fb_disk *fb)
 	predict_init(&fb->predict, fb->a_min * (u64)PREDICT_ONE / 1000,
 		     fb->a_max * (u64)PREDICT_ONE / 1000);
 	fb->credit = 0;
-	WRITE_ONCE(fb->core.refill_ns, alloc_ns(fb));
+	WRITE_ONCE(fb->core.rounds.refill_ns, alloc_ns(fb));
 }
 
 /* ---- life ------------------------------------------------------------ */
@@ -217,8 +217,8 @@ static ssize_t fb_##name##_store(struct elevator_queue *e,		\
 	return ret;							\
 }
 
-FB_SHOW(alloc_us, core.hold_us)
-FB_STORE(alloc_us, core.hold_us, 100, 1000000)
+FB_SHOW(alloc_us, core.tunables.hold_us)
+FB_STORE(alloc_us, core.tunables.hold_us, 100, 1000000)
 FB_SHOW(predict_ms, predict_ms)
 FB_STORE(predict_ms, predict_ms, 10, 10000)
 FB_SHOW(a_min, a_min)

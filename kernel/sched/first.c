@@ -38,9 +38,9 @@
 /* Whether @g is served less than half of its share. */
 static bool is_light(const struct iso_disk *d, struct iso_group *g, u64 now)
 {
-	u64 clock = vclock_now(&d->clock, now), all = iso_served(g);
+	u64 clock = vclock_now(&d->clock.half, now), all = iso_served(g);
 	u64 served = all - READ_ONCE(g->light_from);
-	u64 least = clock - READ_ONCE(d->slack);
+	u64 least = clock - READ_ONCE(d->clock.slack);
 
 	if (vtime_before(served, least))
 		WRITE_ONCE(g->light_from, all - least);
@@ -69,14 +69,14 @@ bool iso_goes_first(const struct iso_disk *d, struct iso_group *g,
 	u64 lead, step;
 
 	if (unlikely(iso_has_target(g)))
-		return !iso_is_ahead(d, g, READ_ONCE(d->target_slack));
-	if (!iso_is_ahead(d, g, READ_ONCE(d->ease)))
+		return !iso_is_ahead(d, g, READ_ONCE(d->clock.target_slack));
+	if (!iso_is_ahead(d, g, READ_ONCE(d->clock.ease)))
 		return true;
 	if (nobody_is_helped(d))
 		return false;
 	if (is_light(d, g, now))
 		return true;
-	lead = max(READ_ONCE(d->largest_now), READ_ONCE(d->largest)) <<
+	lead = max(READ_ONCE(d->epoch.largest), READ_ONCE(d->device.largest)) <<
 		VTIME_SHIFT;
 	if (iso_is_ahead(d, g, lead))
 		return false;
@@ -94,7 +94,7 @@ bool iso_goes_first(const struct iso_disk *d, struct iso_group *g,
 bool iso_more_go_first(const struct iso_disk *d, const struct iso_gq *gq)
 {
 	if (!iso_has_target(gq->group) &&
-	    (nobody_is_helped(d) || READ_ONCE(d->trial)))
+	    (nobody_is_helped(d) || READ_ONCE(d->hold.trial)))
 		return false;
 	return iso_goes_first(d, gq->group, iso_first_of(gq),
 			      READ_ONCE(gq->hq->now));
@@ -109,8 +109,9 @@ bool iso_more_go_first(const struct iso_disk *d, const struct iso_gq *gq)
  */
 bool iso_may_pass(const struct iso_disk *d, const struct iso_gq *gq)
 {
-	u64 since = READ_ONCE(d->alone_since), now = READ_ONCE(gq->hq->now);
-	enum price_kind alone = READ_ONCE(d->alone);
+	u64 since = READ_ONCE(d->pricing.alone_since);
+	u64 now = READ_ONCE(gq->hq->now);
+	enum price_kind alone = READ_ONCE(d->tariff.alone);
 	u64 has = atomic64_read(&gq->group->has);
 
 	if (likely(alone == PRICE_KINDS) ||
@@ -118,6 +119,7 @@ bool iso_may_pass(const struct iso_disk *d, const struct iso_gq *gq)
 		return true;
 	if (iso_waits(has) + iso_in_device(has) >= PASS_FEW)
 		return false;
-	return (u64)atomic64_read(&d->passed) <=
-		iso_work_in(d, now - min(since, now) + PASS_FIRST_NS) / PASS_PART;
+	since = now - min(since, now);
+	return (u64)atomic64_read(&d->pricing.passed) <=
+		iso_work_in(d, since + PASS_FIRST_NS) / PASS_PART;
 }

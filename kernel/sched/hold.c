@@ -59,7 +59,7 @@
  */
 u64 iso_patience(const struct iso_disk *d, const struct iso_group *g)
 {
-	u64 most = (u64)READ_ONCE(d->idle_us) * NSEC_PER_USEC;
+	u64 most = (u64)READ_ONCE(d->tunables.idle_us) * NSEC_PER_USEC;
 	u64 think = READ_ONCE(g->think_ns);
 
 	return think > most ? 0 : min(2 * think + THINK_SOON_NS, most);
@@ -72,10 +72,10 @@ u64 iso_patience(const struct iso_disk *d, const struct iso_group *g)
  */
 void iso_end_wait(struct iso_disk *d, u64 now)
 {
-	u64 since = xchg(&d->idle_since, 0);
+	u64 since = xchg(&d->wait.since, 0);
 
 	if (since && now > since)
-		atomic64_sub(now - since, &d->idle_ns);
+		atomic64_sub(now - since, &d->wait.spare_ns);
 }
 
 /* Whether a bio of @g comes from the gate. */
@@ -95,10 +95,12 @@ static u64 still_waited_for(const struct iso_disk *d, const struct iso_group *g,
 {
 	u64 since = now - min(READ_ONCE(g->ended_ns), now);
 	u64 patience = g->gated && on_its_way(d, g) ?
-		(u64)READ_ONCE(d->idle_us) * NSEC_PER_USEC : iso_patience(d, g);
+		(u64)READ_ONCE(d->tunables.idle_us) * NSEC_PER_USEC :
+		iso_patience(d, g);
 
 	if (since >= patience ||
-	    (patience > d->own_queue_ns && atomic64_read(&d->idle_ns) < 0))
+	    (patience > d->hold.own_queue_ns &&
+	     atomic64_read(&d->wait.spare_ns) < 0))
 		return 0;
 	return patience - since;
 }
@@ -123,9 +125,9 @@ static struct horizon find_horizon(struct iso_disk *d, u64 now)
 
 	lockdep_assert_held(&d->disk.lock);
 
-	list_for_each_entry(g, &d->holders, holder) {
+	list_for_each_entry(g, &d->hold.list, hold.node) {
 		has = atomic64_read(&g->has);
-		if ((d->trial || !g->held_for) &&
+		if ((d->hold.trial || !g->held_for) &&
 		    (!g->gated || (few_tags && iso_waits(has))))
 			continue;
 		longer = 0;
@@ -140,7 +142,7 @@ static struct horizon find_horizon(struct iso_disk *d, u64 now)
 		 * in the device: by less than a request it is not behind.
 		 */
 		if (g->gated)
-			v += vtime_step(d->mean_work, max(g->share, 1U));
+			v += vtime_step(d->device.mean_work, max(g->share, 1U));
 		if (!any || vtime_before(v, least)) {
 			any = true;
 			least = v;
@@ -159,7 +161,9 @@ static struct horizon find_horizon(struct iso_disk *d, u64 now)
 		}
 	}
 	/* No time is as far ahead. */
-	WRITE_ONCE(d->behind, any ? least : READ_ONCE(d->vnow) + S64_MAX / 2);
+	if (!any)
+		least = READ_ONCE(d->clock.vnow) + S64_MAX / 2;
+	WRITE_ONCE(d->clock.behind, least);
 	return h;
 }
 
@@ -198,15 +202,15 @@ bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 	/* What waits here keeps its group, under the lock of the hardware queue. */
 	if (h.group && iso_gq(h.group, hq->index)->nr)
 		*late = iso_gq(h.group, hq->index);
-	own_queue_ns = d->own_queue_ns;
+	own_queue_ns = d->hold.own_queue_ns;
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 	if (!iso_is_beyond(d, tag, slack))
 		return false;
-	if (!READ_ONCE(d->wanted))
-		WRITE_ONCE(d->wanted, true);
+	if (!READ_ONCE(d->pricing.wanted))
+		WRITE_ONCE(d->pricing.wanted, true);
 	if (h.wait) {
 		if (h.wait > own_queue_ns)
-			cmpxchg(&d->idle_since, 0, now);
+			cmpxchg(&d->wait.since, 0, now);
 		/* One that is under way ends soon enough: waits are short. */
 		if (!hrtimer_active(&d->timer))
 			hrtimer_start(&d->timer, ns_to_ktime(h.wait),
@@ -245,9 +249,9 @@ void iso_take_out(struct iso_disk *d, struct iso_group *g)
 	WRITE_ONCE(g->held_for, false);
 	WRITE_ONCE(g->gated, false);
 	iso_swap_end(d, g);
-	list_del_init(&g->holder);
+	list_del_init(&g->hold.node);
 	list_del_init(&g->node);
-	WRITE_ONCE(d->nr_groups, d->nr_groups - 1);
+	WRITE_ONCE(d->members.nr, d->members.nr - 1);
 	isoblk_leave(g->group);
 	blkg_put(pd_to_blkg(&g->group->pd));
 }
@@ -281,15 +285,15 @@ static void hold_for(struct iso_disk *d, struct iso_group *g, bool on,
 {
 	if (g->held_for != on) {
 		WRITE_ONCE(g->held_for, on);
-		d->hold_changed = true;
+		d->hold.changed = true;
 	}
 	WRITE_ONCE(g->gated, gated);
-	if (list_empty(&g->holder) == !(on || gated))
+	if (list_empty(&g->hold.node) == !(on || gated))
 		return;
 	if (on || gated)
-		list_add_tail(&g->holder, &d->holders);
+		list_add_tail(&g->hold.node, &d->hold.list);
 	else
-		list_del_init(&g->holder);
+		list_del_init(&g->hold.node);
 }
 
 /* Whether bios of @g wait at the gate. */
@@ -324,11 +328,11 @@ static void smooth(u64 *recent, u64 now, u64 seen)
 
 static void smooth_sums(struct iso_group *g, const struct iso_sums *s)
 {
-	smooth(&g->recent.area, s->area, g->seen.area);
-	smooth(&g->recent.wait, s->wait, g->seen.wait);
-	smooth(&g->recent.base, s->base, g->seen.base);
-	smooth(&g->recent.all, s->all, g->seen.all);
-	g->seen = *s;
+	smooth(&g->hold.recent.area, s->area, g->hold.seen.area);
+	smooth(&g->hold.recent.wait, s->wait, g->hold.seen.wait);
+	smooth(&g->hold.recent.base, s->base, g->hold.seen.base);
+	smooth(&g->hold.recent.all, s->all, g->hold.seen.all);
+	g->hold.seen = *s;
 }
 
 /* How much longer than at best requests were in the device, from @from to @to. */
@@ -344,9 +348,9 @@ static u64 queued_for(const struct iso_done *from, const struct iso_done *to)
 /* Whether the trial that is under way has shown enough. */
 static bool trial_over(const struct iso_disk *d, u64 now)
 {
-	return d->seen.nr - d->trial_seen.nr >=
-		max(TRIAL_REQUESTS, TRIAL_GROUP_REQUESTS * d->nr_groups) ||
-		now - d->trial_ns > TRIAL_MOST_NS;
+	return d->epoch.seen.nr - d->hold.trial_seen.nr >=
+		max(TRIAL_REQUESTS, TRIAL_GROUP_REQUESTS * d->members.nr) ||
+		now - d->hold.trial_ns > TRIAL_MOST_NS;
 }
 
 /* All begins anew with the trial: what was seen before was seen while holding. */
@@ -354,13 +358,13 @@ static void begin_trial(struct iso_disk *d, u64 all, u64 now)
 {
 	struct iso_group *g;
 
-	WRITE_ONCE(d->trial, true);
-	d->trial_seen = d->seen;
-	d->trial_ns = now;
-	list_for_each_entry(g, &d->groups, node) {
-		g->seen = sums_of(d, g, all);
-		g->recent = (struct iso_sums){};
-		g->trial_lifted = atomic64_read(&g->lifted);
+	WRITE_ONCE(d->hold.trial, true);
+	d->hold.trial_seen = d->epoch.seen;
+	d->hold.trial_ns = now;
+	list_for_each_entry(g, &d->members.list, node) {
+		g->hold.seen = sums_of(d, g, all);
+		g->hold.recent = (struct iso_sums){};
+		g->hold.trial_lifted = atomic64_read(&g->lifted);
 	}
 }
 
@@ -373,18 +377,19 @@ static void end_trial(struct iso_disk *d)
 {
 	struct iso_group *g;
 
-	if (!d->trial)
+	if (!d->hold.trial)
 		return;
-	WRITE_ONCE(d->trial, false);
-	WRITE_ONCE(d->vnow, READ_ONCE(d->floor));
-	list_for_each_entry(g, &d->groups, node) {
-		u64 by = atomic64_read(&g->lifted) - g->trial_lifted;
+	WRITE_ONCE(d->hold.trial, false);
+	WRITE_ONCE(d->clock.vnow, READ_ONCE(d->clock.floor));
+	list_for_each_entry(g, &d->members.list, node) {
+		u64 by = atomic64_read(&g->lifted) - g->hold.trial_lifted;
 
 		atomic64_sub(by, &g->lifted);
 		atomic64_sub(by, &g->vtime);
 		/* As one that comes back now, or, waited for, is behind: see arrive(). */
 		if (by)
-			iso_lift(g, d->floor - (g->held_for ? d->credit : 0));
+			iso_lift(g, d->clock.floor -
+				 (g->held_for ? d->clock.credit : 0));
 	}
 	iso_reorder(d);
 }
@@ -401,7 +406,7 @@ void iso_find_idle(struct iso_disk *d, u64 now)
 
 	lockdep_assert_held(&d->disk.lock);
 
-	list_for_each_entry_safe(g, next, &d->groups, node) {
+	list_for_each_entry_safe(g, next, &d->members.list, node) {
 		blkg = pd_to_blkg(&g->group->pd);
 		if (now >= READ_ONCE(g->ended_ns) + LEFT_NS ||
 		    !READ_ONCE(blkg->online))
@@ -419,10 +424,10 @@ void iso_hold_nobody(struct iso_disk *d)
 
 	lockdep_assert_held(&d->disk.lock);
 
-	list_for_each_entry(g, &d->groups, node)
+	list_for_each_entry(g, &d->members.list, node)
 		hold_for(d, g, false, false);
 	end_trial(d);
-	iso_update_horizon(d, d->scan_ns);
+	iso_update_horizon(d, d->hold.scan_ns);
 }
 
 /**
@@ -432,41 +437,42 @@ void iso_hold_nobody(struct iso_disk *d)
  */
 void iso_scan(struct iso_disk *d, u64 now)
 {
-	bool over = d->trial && trial_over(d, now), free;
-	u64 all = d->seen.area;
+	bool over = d->hold.trial && trial_over(d, now), on;
+	u32 least = over ? GAIN_ENOUGH : GAIN_BEGIN;
+	u64 all = d->epoch.seen.area;
 	struct iso_group *g;
 	struct iso_sums s;
 
 	lockdep_assert_held(&d->disk.lock);
 
-	d->scan_ns = now;
-	d->nr_scans++;
+	d->hold.scan_ns = now;
+	d->hold.nr_scans++;
 	/* What is seen while one kind of requests is alone says nothing of all. */
-	if ((d->trial && !over) || iso_is_alone(d))
+	if ((d->hold.trial && !over) || iso_is_alone(d))
 		return;
-	d->hold_changed = false;
-	list_for_each_entry(g, &d->groups, node) {
+	d->hold.changed = false;
+	list_for_each_entry(g, &d->members.list, node) {
 		s = sums_of(d, g, all);
 		smooth_sums(g, &s);
-		g->gain = gain_of(&g->recent);
-		free = over || !g->held_for;
-		hold_for(d, g, free ? g->gain > (over ? GAIN_ENOUGH : GAIN_BEGIN) :
-			 g->held_for, at_gate(d, g));
+		g->hold.gain = gain_of(&g->hold.recent);
+		on = over || !g->held_for ? g->hold.gain > least : g->held_for;
+		hold_for(d, g, on, at_gate(d, g));
 		WRITE_ONCE(g->group->indebted, iso_indebted(d, g));
 	}
 
 	if (over) {
-		d->own_queue_ns = queued_for(&d->trial_seen, &d->seen);
-		d->own_queue_ns -= min(d->own_queue_ns,
-				       READ_ONCE(d->late_ns));
+		d->hold.own_queue_ns = queued_for(&d->hold.trial_seen,
+						  &d->epoch.seen);
+		d->hold.own_queue_ns -= min(d->hold.own_queue_ns,
+				       READ_ONCE(d->late.ns));
 		end_trial(d);
-		d->hold_len = d->hold_changed ? HOLD_LEAST :
-			clamp(2 * d->hold_len, HOLD_LEAST, HOLD_MOST);
-		d->hold_left = d->hold_len;
-	} else if (d->hold_changed) {
-		d->hold_len = HOLD_LEAST;
-		d->hold_left = HOLD_LEAST;
-	} else if (!list_empty(&d->holders) && d->hold_left-- == 0) {
+		d->hold.length = d->hold.changed ? HOLD_LEAST :
+			clamp(2 * d->hold.length, HOLD_LEAST, HOLD_MOST);
+		d->hold.left = d->hold.length;
+	} else if (d->hold.changed) {
+		d->hold.length = HOLD_LEAST;
+		d->hold.left = HOLD_LEAST;
+	} else if (!list_empty(&d->hold.list) && d->hold.left-- == 0) {
 		begin_trial(d, all, now);
 	}
 }

@@ -37,10 +37,10 @@ static void iso_exit_sched(struct elevator_queue *eq)
 	kfree(d);
 }
 
-ISOBLK_UINT(iso_disk, hold_us, hold_us, 1, HOLD_US_MOST)
-ISOBLK_UINT(iso_disk, idle_us, idle_us, 0, IDLE_US_MOST)
-ISOBLK_UINT(iso_disk, idle_loss, idle_loss, 0, 1000)
-ISOBLK_UINT(iso_disk, merge_kb, merge_kb, 4, S32_MAX >> 10)
+ISOBLK_UINT(iso_disk, hold_us, tunables.hold_us, 1, HOLD_US_MOST)
+ISOBLK_UINT(iso_disk, idle_us, tunables.idle_us, 0, IDLE_US_MOST)
+ISOBLK_UINT(iso_disk, idle_loss, tunables.idle_loss, 0, 1000)
+ISOBLK_UINT(iso_disk, merge_kb, tunables.merge_kb, 4, S32_MAX >> 10)
 
 static struct elv_fs_entry iso_attrs[] = {
 	ISOBLK_CORE_ATTRS,

@@ -147,7 +147,7 @@ static u64 kf_refill(struct iso_disk *d, const struct iso_round *r)
 	u64 shortest_ns = jiffies_to_nsecs(ISOBLK_TICK), round;
 
 	if (!r->used)
-		round = max(iso_work_in(d, interval_ns), d->mean_work);
+		round = max(iso_work_in(d, interval_ns), d->device.mean_work);
 	else
 		/* A rate means nothing over less than a tick. */
 		round = mul_div(r->used, interval_ns,
@@ -302,7 +302,7 @@ static int kf_init(struct request_queue *q, struct elevator_queue *eq)
 		goto free;
 	memcpy(kf->target_ns, kf_target_ns, sizeof(kf->target_ns));
 	kf->refill_ms = KF_REFILL_MS;
-	kf->core.refill_ns = KF_REFILL_MS * NSEC_PER_MSEC;
+	kf->core.rounds.refill_ns = KF_REFILL_MS * NSEC_PER_MSEC;
 
 	ret = isoblk_core_init(&kf->core, q, eq, &kf_policy);
 	if (ret)
@@ -329,23 +329,24 @@ static void kf_exit_sched(struct elevator_queue *eq)
 
 /* ---- sysfs ----------------------------------------------------------- */
 
-ISOBLK_UINT(kf_disk, round_us, core.hold_us, 100, 1000000)
+ISOBLK_UINT(kf_disk, round_us, core.tunables.hold_us, 100, 1000000)
 static ssize_t write_cost_show(struct elevator_queue *e, char *page)
 {
 	struct kf_disk *kf = e->elevator_data;
 
-	return sysfs_emit(page, "%u\n", READ_ONCE(kf->core.write_cost));
+	return sysfs_emit(page, "%u\n", READ_ONCE(kf->core.tunables.write_cost));
 }
 
 static ssize_t write_cost_store(struct elevator_queue *e, const char *page,
 				size_t count)
 {
 	struct kf_disk *kf = e->elevator_data;
-	ssize_t ret = isoblk_store_uint(page, count, &kf->core.write_cost, 1,
-					10000);
+	ssize_t ret = isoblk_store_uint(page, count,
+					&kf->core.tunables.write_cost,
+					1, 10000);
 
 	if (ret > 0)
-		isoblk_change_account(&kf->core, kf->core.account);
+		isoblk_change_account(&kf->core, kf->core.pricing.account);
 	return ret;
 }
 
@@ -390,7 +391,7 @@ static ssize_t refill_ms_store(struct elevator_queue *e, const char *page,
 	ssize_t ret = isoblk_store_uint(page, count, &kf->refill_ms, 1, 10000);
 
 	if (ret > 0)
-		WRITE_ONCE(kf->core.refill_ns,
+		WRITE_ONCE(kf->core.rounds.refill_ns,
 			   (u64)kf->refill_ms * NSEC_PER_MSEC);
 	return ret;
 }

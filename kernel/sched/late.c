@@ -51,17 +51,17 @@ static enum hrtimer_restart probe_over(struct hrtimer *timer)
 	struct iso_disk *d = hq->disk;
 	u64 due = ktime_to_ns(hrtimer_get_expires(timer)), now = ktime_get_ns();
 	u64 late = min(now - min(due, now), LATE_MOST_NS);
-	unsigned int nr = min(READ_ONCE(d->probes) + 1, PROBES);
-	u64 least = min(READ_ONCE(d->late_least), late);
-	u64 mean = READ_ONCE(d->late_mean);
+	unsigned int nr = min(READ_ONCE(d->late.probes) + 1, PROBES);
+	u64 least = min(READ_ONCE(d->late.least), late);
+	u64 mean = READ_ONCE(d->late.mean);
 
 	/* If two are over at once one of them may be lost. */
 	mean = mean - mean / nr + late / nr;
-	WRITE_ONCE(d->probes, nr);
-	WRITE_ONCE(d->late_least, least);
-	WRITE_ONCE(d->late_mean, mean);
+	WRITE_ONCE(d->late.probes, nr);
+	WRITE_ONCE(d->late.least, least);
+	WRITE_ONCE(d->late.mean, mean);
 	late = mean - min(mean, least);
-	WRITE_ONCE(d->late_ns, late < EXACT_NS ? 0 : LATE_TIMES * late);
+	WRITE_ONCE(d->late.ns, late < EXACT_NS ? 0 : LATE_TIMES * late);
 	return HRTIMER_NORESTART;
 }
 
@@ -76,7 +76,7 @@ void iso_probe(struct iso_hq *hq, u64 now)
 
 	if (likely(now < hq->probe_ns))
 		return;
-	begun = READ_ONCE(hq->disk->probes) == PROBES;
+	begun = READ_ONCE(hq->disk->late.probes) == PROBES;
 	hq->probe_ns = now + PROBE_NS + (begun ? PAUSE_NS : 0);
 	if (!hrtimer_active(&hq->probe))
 		hrtimer_start(&hq->probe, ns_to_ktime(PROBE_NS),
@@ -90,7 +90,7 @@ void iso_probe(struct iso_hq *hq, u64 now)
  */
 void iso_probe_init(struct iso_disk *d, struct iso_hq *hq)
 {
-	d->late_least = ALWAYS_NS;
+	d->late.least = ALWAYS_NS;
 	hrtimer_setup(&hq->probe, probe_over, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL_PINNED);
 }

@@ -47,7 +47,8 @@
 
 static enum hrtimer_restart pace_timer(struct hrtimer *timer)
 {
-	struct iso_disk *d = container_of(timer, struct iso_disk, pace_timer);
+	struct iso_disk *d = container_of(timer, struct iso_disk,
+					  latency.pace_timer);
 
 	iso_note_time(d, ktime_get_ns());
 	/* The time before their flags; pairs with next_in_order(). */
@@ -65,13 +66,13 @@ static enum hrtimer_restart pace_timer(struct hrtimer *timer)
  */
 bool iso_pace_allows(struct iso_disk *d, u64 now)
 {
-	u64 at = atomic64_read(&d->pace_at);
+	u64 at = atomic64_read(&d->latency.pace_at);
 
 	/* Who wants the queue empty does not wait for a pace. */
 	if (now >= at || READ_ONCE(d->disk.q->mq_freeze_depth))
 		return true;
-	if (!hrtimer_active(&d->pace_timer))
-		hrtimer_start(&d->pace_timer, ns_to_ktime(at - now),
+	if (!hrtimer_active(&d->latency.pace_timer))
+		hrtimer_start(&d->latency.pace_timer, ns_to_ktime(at - now),
 			      HRTIMER_MODE_REL);
 	return false;
 }
@@ -85,14 +86,14 @@ bool iso_pace_allows(struct iso_disk *d, u64 now)
 void iso_pace_charge(struct iso_disk *d, u64 work, u64 now)
 {
 	u64 pace = READ_ONCE(d->squeeze.pace), next;
-	s64 at = atomic64_read(&d->pace_at);
+	s64 at = atomic64_read(&d->latency.pace_at);
 
 	if (!pace)
 		return;
 	do {
 		next = max_t(u64, at, now - PACE_BURST_NS) +
 			mul_div(work, NSEC_PER_SEC, pace);
-	} while (!atomic64_try_cmpxchg(&d->pace_at, &at, next));
+	} while (!atomic64_try_cmpxchg(&d->latency.pace_at, &at, next));
 }
 
 /* ---- the loop ------------------------------------------------------------ */
@@ -109,8 +110,8 @@ void iso_latency_note(struct iso_disk *d, struct iso_group *g,
 {
 	struct iso_target *t = &g->target;
 
-	if (iso_is_ahead(d, g, max(READ_ONCE(d->slack),
-				   READ_ONCE(d->target_slack))))
+	if (iso_is_ahead(d, g, max(READ_ONCE(d->clock.slack),
+				   READ_ONCE(d->clock.target_slack))))
 		return;
 	atomic64_inc(&t->nr);
 	if (now > rq->start_time_ns + READ_ONCE(g->target_ns))
@@ -121,7 +122,7 @@ static void count_anew(struct iso_disk *d)
 {
 	struct iso_group *g;
 
-	list_for_each_entry(g, &d->targets, target.node) {
+	list_for_each_entry(g, &d->latency.list, target.node) {
 		g->target.seen_nr = atomic64_read(&g->target.nr);
 		g->target.seen_missed = atomic64_read(&g->target.missed);
 	}
@@ -133,7 +134,7 @@ static void let_go(struct iso_disk *d)
 
 	WRITE_ONCE(s->pace, 0);
 	WRITE_ONCE(s->window, 0);
-	d->least_ns = 0;
+	d->latency.least_ns = 0;
 }
 
 /*
@@ -145,10 +146,10 @@ static void let_go(struct iso_disk *d)
 static void forgive(struct iso_disk *d, u64 span)
 {
 	u64 full = mul_div(d->squeeze.full, span, NSEC_PER_SEC);
-	u64 most = full << VTIME_SHIFT, vnow = READ_ONCE(d->vnow);
+	u64 most = full << VTIME_SHIFT, vnow = READ_ONCE(d->clock.vnow);
 	struct iso_group *g;
 
-	list_for_each_entry(g, &d->targets, target.node) {
+	list_for_each_entry(g, &d->latency.list, target.node) {
 		if (vtime_before(atomic64_read(&g->vtime),
 				 g->target.vtime + most))
 			iso_cut(g, vnow);
@@ -198,14 +199,14 @@ static void tighten(struct iso_disk *d, const struct squeeze_seen *e, u64 nr,
 	struct iso_group *g;
 
 	if (squeeze_is_least(&d->squeeze)) {
-		list_for_each_entry(g, &d->targets, target.node)
+		list_for_each_entry(g, &d->latency.list, target.node)
 			if (!g->target.met)
 				WRITE_ONCE(g->target.unreachable, true);
-		d->least_ns = d->least_ns ?: now;
+		d->latency.least_ns = d->latency.least_ns ?: now;
 		if (missed * HOPELESS_ONE_IN > nr &&
-		    now - d->least_ns > HOPELESS_NS) {
+		    now - d->latency.least_ns > HOPELESS_NS) {
 			let_go(d);
-			d->retry_ns = now + RETRY_NS;
+			d->latency.retry_ns = now + RETRY_NS;
 		}
 		return;
 	}
@@ -218,9 +219,9 @@ static u64 usual_rate(const struct iso_disk *d)
 	u64 sum = 0, nr = 0;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(d->rates); i++) {
-		sum += d->rates[i];
-		nr += !!d->rates[i];
+	for (i = 0; i < ISO_RATES; i++) {
+		sum += d->device.rates[i];
+		nr += !!d->device.rates[i];
 	}
 	return div64_u64(sum, max(nr, 1ULL));
 }
@@ -248,42 +249,42 @@ void iso_latency_look(struct iso_disk *d, const struct window_epoch *e,
 
 	if (d->paper)
 		let_go(d);
-	WRITE_ONCE(d->target_slack, d->ease);
+	WRITE_ONCE(d->clock.target_slack, d->clock.ease);
 	if (d->squeeze.window) {
 		/* Requests may be larger by now. */
 		WRITE_ONCE(d->squeeze.window,
 			   max(d->squeeze.window, e->least));
 		forgive(d, span);
-		WRITE_ONCE(d->target_slack,
+		WRITE_ONCE(d->clock.target_slack,
 			   max(mul_div(d->squeeze.full, FORGIVE_NS,
 				       NSEC_PER_SEC) << VTIME_SHIFT,
-			       d->ease));
+			       d->clock.ease));
 	}
 	if (d->paper)
 		return;
-	if (now < d->settle_ns)
+	if (now < d->latency.settle_ns)
 		return;
-	if (!d->counting) {
+	if (!d->latency.counting) {
 		count_anew(d);
-		d->counting = true;
+		d->latency.counting = true;
 		return;
 	}
-	list_for_each_entry(g, &d->targets, target.node)
+	list_for_each_entry(g, &d->latency.list, target.node)
 		judge(d, g, now, &nr, &missed, &room);
 	if (nr) {
-		if (now < d->retry_ns) {
+		if (now < d->latency.retry_ns) {
 			count_anew(d);
 			return;
 		}
 		tighten(d, &seen, nr, missed, now);
 	} else if (room) {
-		squeeze_relax(&d->squeeze, d->free_size);
-		d->least_ns = 0;
+		squeeze_relax(&d->squeeze, d->size.free);
+		d->latency.least_ns = 0;
 	} else {
 		return;
 	}
-	d->counting = false;
-	d->settle_ns = now + (nr ? SETTLE_NS : QUIET_RELAX_NS);
+	d->latency.counting = false;
+	d->latency.settle_ns = now + (nr ? SETTLE_NS : QUIET_RELAX_NS);
 }
 
 /* ---- a group's target ------------------------------------------------------ */
@@ -305,20 +306,21 @@ void iso_set_target(struct isoblk_group *group, u32 us)
 	WRITE_ONCE(g->target_ns, (u64)us * NSEC_PER_USEC);
 	list_del_init(&t->node);
 	if (us) {
-		list_add_tail(&t->node, &d->targets);
+		list_add_tail(&t->node, &d->latency.list);
 		WRITE_ONCE(t->met, true);
 		WRITE_ONCE(t->unreachable, false);
 		t->judged_ns = ktime_get_ns();
 	}
-	d->counting = false;
-	d->retry_ns = 0;
+	d->latency.counting = false;
+	d->latency.retry_ns = 0;
 	paced = d->squeeze.pace;
-	if (list_empty(&d->targets) && d->squeeze.window) {
+	if (list_empty(&d->latency.list) && d->squeeze.window) {
 		let_go(d);
 		iso_set_window(d);
 		/* Not by us: the caller may hold queue_lock. */
 		if (paced)
-			hrtimer_start(&d->pace_timer, 0, HRTIMER_MODE_REL);
+			hrtimer_start(&d->latency.pace_timer, 0,
+				      HRTIMER_MODE_REL);
 	}
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
@@ -358,8 +360,8 @@ void iso_latency_stat(struct iso_group *g, struct seq_file *s)
  */
 void iso_latency_init(struct iso_disk *d)
 {
-	INIT_LIST_HEAD(&d->targets);
-	hrtimer_setup(&d->pace_timer, pace_timer, CLOCK_MONOTONIC,
+	INIT_LIST_HEAD(&d->latency.list);
+	hrtimer_setup(&d->latency.pace_timer, pace_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL);
 }
 
@@ -372,5 +374,5 @@ void iso_latency_exit(struct iso_disk *d)
 	spin_lock_irq(&d->disk.lock);
 	let_go(d);
 	spin_unlock_irq(&d->disk.lock);
-	hrtimer_cancel(&d->pace_timer);
+	hrtimer_cancel(&d->latency.pace_timer);
 }

@@ -72,7 +72,7 @@
  */
 u64 iso_work_in(const struct iso_disk *d, u64 ns)
 {
-	return mul_div(READ_ONCE(d->rate), ns, NSEC_PER_SEC);
+	return mul_div(READ_ONCE(d->device.rate), ns, NSEC_PER_SEC);
 }
 EXPORT_SYMBOL_GPL(iso_work_in);
 
@@ -84,23 +84,25 @@ EXPORT_SYMBOL_GPL(iso_work_in);
  */
 void iso_set_window(struct iso_disk *d)
 {
-	u64 size = d->window_mode > 0 ? d->window_mode * d->unit : S32_MAX;
+	s64 wanted = d->tunables.window;
+	u64 size = wanted > 0 ? wanted * d->pricing.unit : S32_MAX;
 	u64 gather = 0;
 
 	/* What answers at once has no queue to be kept short. */
-	if (!d->window_mode && !d->paper && !d->no_queue) {
+	if (!wanted && !d->paper && !d->device.no_queue) {
 		size = window_now(&d->window) *
 			(iso_is_alone(d) ? ALONE_WINDOWS : 1) +
-			d->beside + iso_work_in(d, READ_ONCE(d->late_ns));
+			d->device.beside +
+			iso_work_in(d, READ_ONCE(d->late.ns));
 		gather = d->rotational ? 0 : size / GATHER_FRACTION;
 		size += gather;
 	}
-	WRITE_ONCE(d->free_size, size);
+	WRITE_ONCE(d->size.free, size);
 	if (unlikely(d->squeeze.window)) {
 		size = min(size, d->squeeze.window);
 		gather = 0;
 	}
-	WRITE_ONCE(d->gather, gather);
+	WRITE_ONCE(d->size.gather, gather);
 	iso_room_resize(&d->room, size);
 }
 
@@ -112,8 +114,8 @@ void iso_measure_restart(struct iso_disk *d)
 {
 	lockdep_assert_held(&d->disk.lock);
 
-	window_init(&d->window, max(FIRST_WORK * d->unit,
-				    FIRST_REQUESTS * d->mean_work));
+	window_init(&d->window, max(FIRST_WORK * d->pricing.unit,
+				    FIRST_REQUESTS * d->device.mean_work));
 	iso_set_window(d);
 }
 
@@ -128,10 +130,10 @@ void iso_first_request(struct iso_disk *d, u64 work)
 
 	spin_lock_irqsave(&d->disk.lock, flags);
 	if (!d->room.size) {
-		WRITE_ONCE(d->mean_work, work);
-		WRITE_ONCE(d->ease, LEAST_REQUESTS * work << VTIME_SHIFT);
-		WRITE_ONCE(d->slack, d->ease);
-		WRITE_ONCE(d->stream_slack, d->ease);
+		WRITE_ONCE(d->device.mean_work, work);
+		WRITE_ONCE(d->clock.ease, LEAST_REQUESTS * work << VTIME_SHIFT);
+		WRITE_ONCE(d->clock.slack, d->clock.ease);
+		WRITE_ONCE(d->clock.stream_slack, d->clock.ease);
 		iso_measure_restart(d);
 	}
 	spin_unlock_irqrestore(&d->disk.lock, flags);
@@ -159,27 +161,27 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 {
 	unsigned int c = min(fls(sectors), ISO_SIZES - 1);
 	unsigned int dir = op_is_write(rq->cmd_flags);
+	u32 base, *least = &d->device.base[0][dir][c];
 	u64 took;
-	u32 base;
 
 	if (!rq->io_start_time_ns || now <= rq->io_start_time_ns)
 		return;
 	took = min_t(u64, now - rq->io_start_time_ns, U32_MAX - 1);
-	if (took < READ_ONCE(d->base[0][dir][c]))
-		WRITE_ONCE(d->base[0][dir][c], took);
-	base = min(READ_ONCE(d->base[0][dir][c]), READ_ONCE(d->base[1][dir][c]));
+	if (took < READ_ONCE(*least))
+		WRITE_ONCE(*least, took);
+	base = min(READ_ONCE(*least), READ_ONCE(d->device.base[1][dir][c]));
 
 	/* Alone, a group has nobody to be held back. */
-	if (READ_ONCE(d->nr_groups) > 1) {
+	if (READ_ONCE(d->members.nr) > 1) {
 		atomic64_add(took * work, &gq->area);
-		atomic64_add((base + READ_ONCE(d->late_ns)) * work,
+		atomic64_add((base + READ_ONCE(d->late.ns)) * work,
 			     &gq->base_area);
 	}
 	this_cpu_inc(d->done->nr);
 	this_cpu_add(d->done->work, work);
 	this_cpu_add(d->done->area, took * work);
 	this_cpu_add(d->done->base_area, base * work);
-	if (READ_ONCE(d->account) == ISO_TIME)
+	if (READ_ONCE(d->pricing.account) == ISO_TIME)
 		count_kind(d, isoblk_rq_op(rq), sectors);
 }
 
@@ -205,7 +207,7 @@ static struct iso_done sum_up(const struct iso_disk *d)
 		sum.work += READ_ONCE(done->work);
 		sum.area += READ_ONCE(done->area);
 		sum.base_area += READ_ONCE(done->base_area);
-		if (d->account == ISO_TIME)
+		if (d->pricing.account == ISO_TIME)
 			sum_up_kinds(&sum.sums, &done->sums);
 	}
 	return sum;
@@ -223,15 +225,16 @@ EXPORT_SYMBOL_GPL(iso_done_work);
 
 static void note_rate(struct iso_disk *d, u64 rate)
 {
+	struct iso_device *dev = &d->device;
 	unsigned int i;
 
-	d->rates[d->rate_at++ % ARRAY_SIZE(d->rates)] = rate;
-	for (i = 0; i < ARRAY_SIZE(d->rates); i++)
-		rate = max(rate, d->rates[i]);
+	dev->rates[dev->rate_at++ % ISO_RATES] = rate;
+	for (i = 0; i < ISO_RATES; i++)
+		rate = max(rate, dev->rates[i]);
 	/* What is buffered is done later. */
-	if (d->prices.known)
-		rate = min(rate, d->prices.wanted);
-	WRITE_ONCE(d->rate, rate);
+	if (d->pricing.prices.known)
+		rate = min(rate, d->pricing.prices.wanted);
+	WRITE_ONCE(dev->rate, rate);
 }
 
 /*
@@ -240,42 +243,45 @@ static void note_rate(struct iso_disk *d, u64 rate)
  */
 static void note_largest(struct iso_disk *d)
 {
-	u64 largest = max(READ_ONCE(d->largest_now),
-			  d->largest - d->largest / LARGEST_EPOCHS);
+	struct iso_device *dev = &d->device;
+	u64 largest = max(READ_ONCE(d->epoch.largest),
+			  dev->largest - dev->largest / LARGEST_EPOCHS);
 
 	/* In this order: iso_goes_first() looks at both. */
-	WRITE_ONCE(d->largest, largest);
-	WRITE_ONCE(d->largest_now, 0);
-	d->beside = largest - min(largest, d->mean_work);
+	WRITE_ONCE(dev->largest, largest);
+	WRITE_ONCE(d->epoch.largest, 0);
+	dev->beside = largest - min(largest, dev->mean_work);
 }
 
 static void renew_base(struct iso_disk *d, u64 now)
 {
-	if (now - d->base_ns < BASE_NS)
+	struct iso_device *dev = &d->device;
+
+	if (now - dev->base_ns < BASE_NS)
 		return;
-	memcpy(d->base[1], d->base[0], sizeof(d->base[0]));
-	memset(d->base[0], 0xff, sizeof(d->base[0]));
-	d->base_ns = now;
+	memcpy(dev->base[1], dev->base[0], sizeof(dev->base[0]));
+	memset(dev->base[0], 0xff, sizeof(dev->base[0]));
+	dev->base_ns = now;
 }
 
 static void save_idle(struct iso_disk *d, u64 span)
 {
-	s64 idle = atomic64_add_return(div_u64(span * READ_ONCE(d->idle_loss), 1000),
-				       &d->idle_ns);
+	u64 more = div_u64(span * READ_ONCE(d->tunables.idle_loss), 1000);
+	s64 idle = atomic64_add_return(more, &d->wait.spare_ns);
 
 	if (idle > (s64)IDLE_MOST_NS)
-		atomic64_sub(idle - IDLE_MOST_NS, &d->idle_ns);
+		atomic64_sub(idle - IDLE_MOST_NS, &d->wait.spare_ns);
 }
 
 /* How far groups may be ahead. */
 static u64 round_of(struct iso_disk *d)
 {
-	u64 stop_ns = STOP_LATES * READ_ONCE(d->late_ns);
+	u64 hold_ns = (u64)READ_ONCE(d->tunables.hold_us) * NSEC_PER_USEC;
+	u64 stop_ns = STOP_LATES * READ_ONCE(d->late.ns);
 
 	if (d->policy->round)
 		return d->policy->round(d) + iso_work_in(d, stop_ns);
-	return iso_work_in(d, (u64)READ_ONCE(d->hold_us) * NSEC_PER_USEC +
-			   stop_ns);
+	return iso_work_in(d, hold_ns + stop_ns);
 }
 
 /* How long it takes until enough has completed, if @nr have in @span. */
@@ -288,6 +294,79 @@ static u64 more_time(u64 nr, u64 span)
 	return min(more, EPOCH_MOST_NS - min(span, EPOCH_MOST_NS - 1));
 }
 
+/*
+ * What was seen in an epoch of @span, at whose end @sum has completed, when processors
+ * were @late.
+ */
+static struct window_epoch see(struct iso_disk *d, const struct iso_done *sum,
+			       u64 span, u64 late)
+{
+	const struct iso_done *seen = &d->epoch.seen;
+	u64 work = sum->work - seen->work, nr = sum->nr - seen->nr;
+	struct iso_device *dev = &d->device;
+	struct window_epoch e;
+	u64 on_top;
+
+	WRITE_ONCE(dev->mean_work, max(div64_u64(work, nr), 1ULL));
+	e.rate = mul_div(work, NSEC_PER_SEC, span);
+	e.limited = READ_ONCE(d->epoch.limited);
+	/* What is done before it is seen, and the largest, are on top of the window. */
+	on_top = mul_div(e.rate, late, NSEC_PER_SEC);
+	e.peak = READ_ONCE(d->epoch.peak);
+	e.peak -= min(e.peak, on_top + dev->beside);
+	e.least = LEAST_REQUESTS * dev->mean_work;
+	/* Little's law: so much there would be, had all taken the least time. */
+	e.busy = div64_u64(sum->base_area - seen->base_area, span);
+	WRITE_ONCE(dev->busy_with,
+		   (dev->busy_with * 7 +
+		    e.busy * ISO_BUSY_ONE / dev->mean_work) / 8);
+	return e;
+}
+
+/* The device takes so long for a request, and would at best. */
+static void begin_epoch(struct iso_disk *d, const struct iso_done *sum, u64 now)
+{
+	const struct iso_done *seen = &d->epoch.seen;
+	u64 work = max(sum->work - seen->work, 1ULL);
+	u64 latency = div64_u64(sum->area - seen->area, work);
+	u64 base = div64_u64(sum->base_area - seen->base_area, work);
+
+	d->device.no_queue = base < NO_QUEUE_NS;
+	d->epoch.seen = *sum;
+	WRITE_ONCE(d->epoch.limited, false);
+	WRITE_ONCE(d->epoch.peak, 0);
+	d->epoch.begun_ns = now;
+	WRITE_ONCE(d->epoch.look_ns,
+		   now + clamp(EPOCH_LATENCIES * latency, EPOCH_LEAST_NS,
+			       EPOCH_MOST_NS));
+}
+
+/* How far groups may be apart, by what the device does. */
+static void set_slacks(struct iso_disk *d)
+{
+	struct iso_clock *c = &d->clock;
+
+	WRITE_ONCE(c->slack, max(round_of(d) << VTIME_SHIFT, c->ease));
+	WRITE_ONCE(c->stream_slack, max(c->stream_slack, c->slack));
+	WRITE_ONCE(c->credit, max(iso_work_in(d, CREDIT_NS) << VTIME_SHIFT,
+				  CREDIT_SLACKS * c->slack));
+	WRITE_ONCE(c->debt_max, iso_work_in(d, ISO_DEBT_NS) << VTIME_SHIFT);
+}
+
+static void look_at_groups(struct iso_disk *d, u64 now)
+{
+	if (now - d->hold.scan_ns < SCAN_NS &&
+	    d->hold.nr_scans >= FIRST_SCANS && !d->hold.trial)
+		return;
+	/* Who is late there has been kept from a CPU, not from the device. */
+	if (d->device.no_queue)
+		iso_hold_nobody(d);
+	else if (!d->paper)
+		iso_scan(d, now);
+	d->hold.scan_ns = now;
+	isoblk_gate_tick(&d->disk);
+}
+
 /**
  * iso_measure() - end the epoch if it is long enough
  * @d: its disk lock is held
@@ -295,81 +374,47 @@ static u64 more_time(u64 nr, u64 span)
  */
 void iso_measure(struct iso_disk *d, u64 now)
 {
-	u64 span = now - d->epoch_ns, work, nr, area, base;
+	u64 span = now - d->epoch.begun_ns, nr, stream;
+	u64 late = READ_ONCE(d->late.ns);
 	struct iso_done sum = sum_up(d);
-	u64 late = READ_ONCE(d->late_ns), on_top;
 	struct window_epoch e;
 
 	lockdep_assert_held(&d->disk.lock);
 
-	nr = sum.nr - d->seen.nr;
+	nr = sum.nr - d->epoch.seen.nr;
 	if (!nr || (nr < EPOCH_REQUESTS && span < EPOCH_MOST_NS)) {
-		WRITE_ONCE(d->look_ns, now + more_time(nr, span));
+		WRITE_ONCE(d->epoch.look_ns, now + more_time(nr, span));
 		return;
 	}
-	work = sum.work - d->seen.work;
-	area = sum.area - d->seen.area;
-
-	WRITE_ONCE(d->mean_work, max(div64_u64(work, nr), 1ULL));
-	e.rate = mul_div(work, NSEC_PER_SEC, span);
-	e.limited = READ_ONCE(d->limited);
-	d->full |= e.limited;
-	/* What is done before it is seen, and the largest, are on top of the window. */
-	on_top = mul_div(e.rate, late, NSEC_PER_SEC);
-	e.peak = READ_ONCE(d->peak);
-	e.peak -= min(e.peak, on_top + d->beside);
-	e.least = LEAST_REQUESTS * d->mean_work;
-	/* Little's law: so much there would be, had all taken the least time. */
-	e.busy = div64_u64(sum.base_area - d->seen.base_area, span);
-	base = div64_u64(sum.base_area - d->seen.base_area, max(work, 1ULL));
-	WRITE_ONCE(d->busy_with, (d->busy_with * 7 + e.busy * ISO_BUSY_ONE /
-				  d->mean_work) / 8);
+	e = see(d, &sum, span, late);
 	note_largest(d);
-	d->seen = sum;
-	WRITE_ONCE(d->limited, false);
-	WRITE_ONCE(d->peak, 0);
-	d->epoch_ns = now;
-	WRITE_ONCE(d->look_ns, now +
-		   clamp(EPOCH_LATENCIES * div64_u64(area, max(work, 1ULL)),
-			 EPOCH_LEAST_NS, EPOCH_MOST_NS));
+	begin_epoch(d, &sum, now);
 
 	note_rate(d, e.rate);
 	renew_base(d, now);
 	save_idle(d, span);
-	d->no_queue = base < NO_QUEUE_NS;
+	d->pricing.full |= e.limited;
 	/* A window that still grows says nothing of the device. */
 	if (e.limited)
-		WRITE_ONCE(d->wanted, d->window.phase != WINDOW_GROW);
+		WRITE_ONCE(d->pricing.wanted, d->window.phase != WINDOW_GROW);
 	iso_update_prices(d, &sum, now);
-	WRITE_ONCE(d->stream_slack, e.busy * STREAM_LATENCIES << VTIME_SHIFT);
-	e.busy += on_top;
+	stream = e.busy * STREAM_LATENCIES << VTIME_SHIFT;
+	WRITE_ONCE(d->clock.stream_slack, stream);
+	e.busy += mul_div(e.rate, late, NSEC_PER_SEC);
 	/* One trial at a time. */
 	if (iso_is_alone(d))
 		window_stop(&d->window);
-	else if (!d->window_mode && !d->paper && likely(!d->squeeze.window))
+	else if (!d->tunables.window && !d->paper && likely(!d->squeeze.window))
 		window_epoch(&d->window, &e);
-	if (unlikely(!list_empty(&d->targets)))
+	if (unlikely(!list_empty(&d->latency.list)))
 		iso_latency_look(d, &e, span, now);
 	iso_set_window(d);
 	trace_isoblk_epoch(d, &e);
-	WRITE_ONCE(d->ease, LEAST_REQUESTS * d->mean_work << VTIME_SHIFT);
-	vclock_set(&d->clock, sum.work, e.rate, now);
-	WRITE_ONCE(d->slack, max(round_of(d) << VTIME_SHIFT, d->ease));
-	WRITE_ONCE(d->stream_slack, max(d->stream_slack, d->slack));
-	WRITE_ONCE(d->credit, max(iso_work_in(d, CREDIT_NS) << VTIME_SHIFT,
-				  CREDIT_SLACKS * d->slack));
-	WRITE_ONCE(d->debt_max, iso_work_in(d, ISO_DEBT_NS) << VTIME_SHIFT);
-
-	if (now - d->scan_ns >= SCAN_NS || d->nr_scans < FIRST_SCANS ||
-	    d->trial) {
-		/* Who is late there has been kept from a CPU, not from the device. */
-		if (d->no_queue)
-			iso_hold_nobody(d);
-		else if (!d->paper)
-			iso_scan(d, now);
-		d->scan_ns = now;
-		isoblk_gate_tick(&d->disk);
-	}
+	WRITE_ONCE(d->clock.ease,
+		   LEAST_REQUESTS * d->device.mean_work << VTIME_SHIFT);
+	vclock_set(&d->clock.half, sum.work, e.rate, now);
+	set_slacks(d);
+	look_at_groups(d, now);
 	iso_look_at_swappers(d);
 	iso_update_horizon(d, now);
 }

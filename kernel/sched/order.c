@@ -130,15 +130,15 @@ bool iso_has_enough(const struct iso_disk *d, const struct iso_group *g)
 	u64 apart = iso_waits(has) + iso_in_device(has);
 
 	return apart >= LEAST_APART &&
-		apart * ISO_BUSY_ONE > READ_ONCE(d->busy_with);
+		apart * ISO_BUSY_ONE > READ_ONCE(d->device.busy_with);
 }
 
 /* How far @gq's group may be ahead: one that streams, and fills the device, further. */
 static u64 slack_of(const struct iso_disk *d, const struct iso_gq *gq)
 {
 	if (in_sequence(gq) && iso_has_enough(d, gq->group))
-		return READ_ONCE(d->stream_slack);
-	return READ_ONCE(d->slack);
+		return READ_ONCE(d->clock.stream_slack);
+	return READ_ONCE(d->clock.slack);
 }
 
 /*
@@ -198,12 +198,13 @@ static bool renew_share(struct iso_disk *d, struct iso_group *g)
 	if (g->share_gen == d->disk.weights_gen)
 		return false;
 	share = isoblk_group_share(g->group);
-	renewed = vtime_rescale(vtime, READ_ONCE(d->vnow), g->share, share);
+	renewed = vtime_rescale(vtime, READ_ONCE(d->clock.vnow), g->share,
+				share);
 	atomic64_add(renewed - vtime, &g->vtime);
 	WRITE_ONCE(g->light_from, g->light_from + renewed - vtime);
 	WRITE_ONCE(g->share, share);
 	WRITE_ONCE(g->share_gen, d->disk.weights_gen);
-	if (!vtime_before(renewed + READ_ONCE(d->slack), vtime))
+	if (!vtime_before(renewed + READ_ONCE(d->clock.slack), vtime))
 		return false;
 	iso_reorder(d);
 	return true;
@@ -241,11 +242,11 @@ bool iso_update_shares(struct iso_disk *d)
 
 	lockdep_assert_held(&d->disk.lock);
 
-	if (d->shares_gen == d->disk.weights_gen)
+	if (d->members.shares_gen == d->disk.weights_gen)
 		return false;
-	list_for_each_entry(g, &d->groups, node)
+	list_for_each_entry(g, &d->members.list, node)
 		back |= renew_share(d, g);
-	d->shares_gen = d->disk.weights_gen;
+	d->members.shares_gen = d->disk.weights_gen;
 	return back;
 }
 
@@ -283,7 +284,7 @@ static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
 	for (; node; node = rb_next(node)) {
 		gq = rb_entry(node, struct iso_gq, node);
 		if (paper && !vtime_before(atomic64_read(&gq->group->vtime),
-					   READ_ONCE(d->vnow)))
+					   READ_ONCE(d->clock.vnow)))
 			continue;
 		if (unlikely(alone) && !iso_may_pass(d, gq))
 			continue;
@@ -299,8 +300,8 @@ static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
 /* There is no room for @c->work: the window is what holds it back. */
 static void lack_room(struct iso_disk *d, struct iso_choice *c)
 {
-	if (!READ_ONCE(d->limited))
-		WRITE_ONCE(d->limited, true);
+	if (!READ_ONCE(d->epoch.limited))
+		WRITE_ONCE(d->epoch.limited, true);
 	/* Where it turns a change of task is nothing beside a request. */
 	c->lacks = d->rotational ? 0 : c->work;
 }
@@ -377,8 +378,8 @@ static bool end_alone(struct iso_disk *d)
 		in_device += atomic_read(&d->hq[i].in_device);
 	if (in_device >= ISO_LEAST_IN_DEVICE)
 		return false;
-	WRITE_ONCE(d->starved, true);
-	WRITE_ONCE(d->alone, PRICE_KINDS);
+	WRITE_ONCE(d->pricing.starved, true);
+	WRITE_ONCE(d->tariff.alone, PRICE_KINDS);
 	return true;
 }
 

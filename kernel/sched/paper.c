@@ -38,15 +38,17 @@ static u64 least_of(u64 least, u64 vtime, bool any)
  */
 bool iso_refill(struct iso_disk *d, u64 now, bool tick)
 {
-	struct iso_round r = { .elapsed_ns = now - min(d->refilled_ns, now) };
-	bool due = tick && r.elapsed_ns >= READ_ONCE(d->refill_ns);
+	struct iso_round r = {
+		.elapsed_ns = now - min(d->rounds.refilled_ns, now),
+	};
+	bool due = tick && r.elapsed_ns >= READ_ONCE(d->rounds.refill_ns);
 	bool any = false;
-	u64 vnow = READ_ONCE(d->vnow), least = 0, vtime;
+	u64 vnow = READ_ONCE(d->clock.vnow), least = 0, vtime;
 	struct iso_group *g, *next;
 
 	lockdep_assert_held(&d->disk.lock);
 
-	list_for_each_entry(g, &d->groups, node) {
+	list_for_each_entry(g, &d->members.list, node) {
 		vtime = atomic64_read(&g->vtime);
 		if (!active(g))
 			continue;
@@ -59,21 +61,21 @@ bool iso_refill(struct iso_disk *d, u64 now, bool tick)
 	if (!any)
 		return false;
 
-	r.used = atomic64_xchg(&d->charged, 0);
-	d->grant = d->policy->refill(d, &r);
+	r.used = atomic64_xchg(&d->rounds.charged, 0);
+	d->rounds.grant = d->policy->refill(d, &r);
 	trace_isoblk_refill(d, &r);
-	list_for_each_entry_safe(g, next, &d->groups, node) {
+	list_for_each_entry_safe(g, next, &d->members.list, node) {
 		if (active(g))
 			g->refill_vtime = atomic64_read(&g->vtime);
 		else
 			iso_leave(d, g);
 	}
-	vnow += d->grant << VTIME_SHIFT;
+	vnow += d->rounds.grant << VTIME_SHIFT;
 	/* All are in debt beyond a round: somebody may go. */
 	if (!vtime_before(least, vnow))
 		vnow = least + 1;
 	iso_set_vnow(d, vnow);
-	d->refilled_ns = now;
+	d->rounds.refilled_ns = now;
 	return true;
 }
 
@@ -85,7 +87,7 @@ bool iso_refill(struct iso_disk *d, u64 now, bool tick)
 void iso_paper_join(struct iso_disk *d, struct iso_group *g)
 {
 	u64 vtime = atomic64_read(&g->vtime);
-	u64 least = READ_ONCE(d->vnow) - (d->grant << VTIME_SHIFT);
+	u64 least = READ_ONCE(d->clock.vnow) - (d->rounds.grant << VTIME_SHIFT);
 
 	lockdep_assert_held(&d->disk.lock);
 

@@ -26,16 +26,17 @@
 
 static void forgive(const struct iso_disk *d, struct iso_group *g)
 {
-	iso_set_back(g, READ_ONCE(d->vnow) +
-			SWAP_DEBTS_MOST * READ_ONCE(d->debt_max));
+	iso_set_back(g, READ_ONCE(d->clock.vnow) +
+			SWAP_DEBTS_MOST * READ_ONCE(d->clock.debt_max));
 }
 
 /* @g is in debt: its tasks are to sleep until the device has done so much. */
 static void set_delay(const struct iso_disk *d, struct iso_group *g)
 {
 	struct blkcg_gq *blkg = pd_to_blkg(&g->group->pd);
-	u64 debt_max = READ_ONCE(d->debt_max);
-	s64 debt = atomic64_read(&g->vtime) - READ_ONCE(d->vnow) - debt_max;
+	u64 debt_max = READ_ONCE(d->clock.debt_max);
+	s64 debt = atomic64_read(&g->vtime) - READ_ONCE(d->clock.vnow) -
+		debt_max;
 	u64 ns = mul_div(max(debt, 0LL), ISO_DEBT_NS, max(debt_max, 1ULL));
 
 	if (atomic_read(&blkg->use_delay) <= 0)
@@ -57,7 +58,7 @@ static bool was_next(const struct iso_disk *d, const struct iso_hq *hq, u64 from
 
 	if (node && vtime_before(rb_entry(node, struct iso_gq, node)->key, from))
 		return false;
-	return !iso_is_beyond(d, from, READ_ONCE(d->slack));
+	return !iso_is_beyond(d, from, READ_ONCE(d->clock.slack));
 }
 
 /**
@@ -73,7 +74,8 @@ void iso_swapped_out(struct iso_disk *d, struct iso_hq *hq, struct iso_group *g,
 	unsigned long flags;
 
 	/* Who has the disk for itself owes nobody anything. */
-	if (vtime_before(READ_ONCE(d->vnow), from) && was_next(d, hq, from))
+	if (vtime_before(READ_ONCE(d->clock.vnow), from) &&
+	    was_next(d, hq, from))
 		iso_set_vnow(d, from);
 	if (likely(!iso_indebted(d, g)))
 		return;

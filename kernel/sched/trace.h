@@ -47,11 +47,11 @@ TRACE_EVENT(isoblk_refill,
 	),
 	TP_fast_assign(
 		__entry->dev = disk_devt(d->disk.q->disk);
-		__entry->groups = d->nr_groups;
+		__entry->groups = d->members.nr;
 		__entry->used = r->used;
 		__entry->elapsed_ns = r->elapsed_ns;
 		__entry->left = r->left;
-		__entry->grant = d->grant;
+		__entry->grant = d->rounds.grant;
 	),
 	TP_printk("%d,%d groups %u used %llu in %llu ns left %lld gives %llu",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->groups,

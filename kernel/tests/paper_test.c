@@ -48,11 +48,11 @@ static struct iso_disk *make_disk(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, d);
 	spin_lock_init(&d->disk.lock);
-	INIT_LIST_HEAD(&d->groups);
+	INIT_LIST_HEAD(&d->members.list);
 	d->policy = &test_policy;
 	d->paper = true;
-	d->refill_ns = 100 * NSEC_PER_MSEC;
-	d->vnow = BIT_ULL(60);
+	d->rounds.refill_ns = 100 * NSEC_PER_MSEC;
+	d->clock.vnow = BIT_ULL(60);
 	return d;
 }
 
@@ -63,9 +63,9 @@ static struct iso_group *make_group(struct kunit *test, struct iso_disk *d,
 
 	KUNIT_ASSERT_NOT_NULL(test, g);
 	g->share = share;
-	atomic64_set(&g->vtime, d->vnow);
-	g->refill_vtime = d->vnow;
-	list_add_tail(&g->node, &d->groups);
+	atomic64_set(&g->vtime, d->clock.vnow);
+	g->refill_vtime = d->clock.vnow;
+	list_add_tail(&g->node, &d->members.list);
 	return g;
 }
 
@@ -86,7 +86,7 @@ static void charge(struct iso_group *g, u64 work)
 
 static s64 budget(const struct iso_disk *d, const struct iso_group *g)
 {
-	return iso_left(d->vnow, 0, atomic64_read(&g->vtime), g->share);
+	return iso_left(d->clock.vnow, 0, atomic64_read(&g->vtime), g->share);
 }
 
 static void every_group_gets_its_part_and_keeps_its_rest(struct kunit *test)
@@ -112,7 +112,7 @@ static void every_group_gets_its_part_and_keeps_its_rest(struct kunit *test)
 			s64 want = before[i] + round_units / 16 * part[i];
 
 			/* Unless all were in debt, and somebody had to go. */
-			if (d->vnow & ((1 << VTIME_SHIFT) - 1))
+			if (d->clock.vnow & ((1 << VTIME_SHIFT) - 1))
 				break;
 			KUNIT_ASSERT_LE(test, abs(budget(d, g[i]) - want), 2);
 		}
@@ -134,7 +134,7 @@ static void a_refill_waits_for_who_has_budget_until_it_is_due(struct kunit *test
 	/* b may still send 490, and has something to. */
 	atomic64_set(&b->has, ISO_WAITS);
 	KUNIT_EXPECT_FALSE(test, refill(d, 2));
-	KUNIT_EXPECT_TRUE(test, refill(d, 2 + d->refill_ns));
+	KUNIT_EXPECT_TRUE(test, refill(d, 2 + d->rounds.refill_ns));
 	KUNIT_EXPECT_EQ(test, budget(d, a), 500);
 	KUNIT_EXPECT_EQ(test, budget(d, b), 990);
 }
@@ -146,14 +146,14 @@ static void who_sent_nothing_is_not_waited_for_and_leaves(struct kunit *test)
 	struct iso_group *idle = make_group(test, d, ISOBLK_SHARE_ONE / 2);
 
 	round_units = 1000;
-	d->vnow += 1000 << VTIME_SHIFT;
+	d->clock.vnow += 1000 << VTIME_SHIFT;
 	charge(a, 2000);
 	left = NULL;
 	KUNIT_EXPECT_TRUE(test, refill(d, 1));
 	KUNIT_EXPECT_PTR_EQ(test, left, idle);
 
 	/* However long it was away, it has what one refill gives. */
-	d->vnow += 50000 << VTIME_SHIFT;
+	d->clock.vnow += 50000 << VTIME_SHIFT;
 	spin_lock_irq(&d->disk.lock);
 	iso_paper_join(d, idle);
 	spin_unlock_irq(&d->disk.lock);
@@ -171,9 +171,9 @@ static void nobody_waits_when_all_are_deep_in_debt(struct kunit *test)
 	charge(b, 9000);
 	KUNIT_EXPECT_TRUE(test, refill(d, 1));
 	KUNIT_EXPECT_TRUE(test, vtime_before(atomic64_read(&a->vtime),
-					     d->vnow));
+					     d->clock.vnow));
 	KUNIT_EXPECT_FALSE(test, vtime_before(atomic64_read(&b->vtime),
-					      d->vnow));
+					      d->clock.vnow));
 }
 
 /* ---- room ---------------------------------------------------------------- */
