@@ -30,8 +30,13 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "core.h"
+#include "core/elevator.h"
+#include "core/measure.h"
+#include "core/show.h"
+#include "core/size.h"
+#include "muldiv.h"
 #include "predict.h"
+#include "share/sleep.h"
 
 #define CREATE_TRACE_POINTS
 #include "feedbac_trace.h"

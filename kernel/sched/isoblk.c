@@ -6,7 +6,10 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "core.h"
+#include "core/elevator.h"
+#include "core/show.h"
+#include "share/disk.h"
+#include "share/sleep.h"
 
 /* Limits of what may be written: beyond, it has no effect or is meant otherwise. */
 #define HOLD_US_MOST		10000000

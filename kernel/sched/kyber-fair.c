@@ -31,7 +31,12 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "core.h"
+#include "core/charge.h"
+#include "core/elevator.h"
+#include "core/show.h"
+#include "core/size.h"
+#include "muldiv.h"
+#include "share/sleep.h"
 
 enum kf_domain {
 	KF_READ,

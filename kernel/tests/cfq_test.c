@@ -13,8 +13,8 @@
 
 #include "part_of_test.h"
 
-#include "../sched/cfq-tree.c"
-#include "../sched/cfq.c"
+#include "../sched/cfq/tree.c"
+#include "../sched/cfq/cfq.c"
 
 #define NR_GROUPS	4
 
@@ -24,9 +24,9 @@ static struct cfq_disk *make_disk(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, cd);
 	cd->disk.ops = &cfq_ops;
-	cd->disk.weights_gen = 1;
+	cd->disk.weights.gen = 1;
 	spin_lock_init(&cd->disk.lock);
-	INIT_LIST_HEAD(&cd->disk.active);
+	INIT_LIST_HEAD(&cd->disk.weights.active);
 	INIT_LIST_HEAD(&cd->urgent);
 	cd->groups = RB_ROOT_CACHED;
 	cd->queueing = true;

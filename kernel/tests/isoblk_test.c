@@ -9,9 +9,9 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
-#include "../sched/vtime.h"
-#include "../sched/window.c"
-#include "../sched/squeeze.c"
+#include "../sched/core/vtime.h"
+#include "../sched/core/window.c"
+#include "../sched/core/squeeze.c"
 
 #define SHARE(part)	((u32)(ISOBLK_SHARE_ONE / (part)))
 

@@ -12,7 +12,8 @@
 
 #include "part_of_test.h"
 
-#include "../sched/room.c"
+#include "core/disk.h"
+#include "../sched/core/room.c"
 
 /* The event asks for a queue, which there is none of. */
 #define ISOBLK_TRACE_H
@@ -21,7 +22,7 @@ static void trace_isoblk_refill(const struct iso_disk *d,
 {
 }
 
-#include "../sched/paper.c"
+#include "../sched/core/paper.c"
 
 #define GROUPS	5
 #define STEPS	500

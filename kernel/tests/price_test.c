@@ -7,7 +7,7 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
-#include "../sched/price.c"
+#include "../sched/core/price.c"
 
 #define UNIT		16
 #define SECTORS		8

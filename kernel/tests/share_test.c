@@ -7,7 +7,7 @@
  * groups made here, without a request queue: nothing may be inserted or
  * dispatched.
  */
-/* As share.c has it. */
+/* As policy.c has it. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <kunit/test.h>
@@ -16,11 +16,16 @@
 
 #include "part_of_test.h"
 
-#include "../sched/share.c"
-#include "../sched/target.c"
-#include "../sched/gate.c"
-#include "../sched/outlet.c"
-#include "../sched/disk.c"
+#include "../sched/share/policy.c"
+#include "../sched/share/weight.c"
+#include "../sched/share/target.c"
+#include "../sched/share/stat.c"
+#include "../sched/share/share.c"
+#include "../sched/share/quota.c"
+#include "../sched/share/gate.c"
+#include "../sched/share/sleep.c"
+#include "../sched/share/outlet.c"
+#include "../sched/share/disk.c"
 
 #define MANY_GROUPS	40
 #define DEEPEST		6
@@ -43,9 +48,9 @@ static struct isoblk_disk *make_disk(struct kunit *test, unsigned int tags)
 	disk->ops = &test_ops;
 	disk->nr_hqs = 1;
 	disk->tags = tags;
-	disk->weights_gen = 1;
+	disk->weights.gen = 1;
 	spin_lock_init(&disk->lock);
-	INIT_LIST_HEAD(&disk->active);
+	INIT_LIST_HEAD(&disk->weights.active);
 	return disk;
 }
 
@@ -85,7 +90,7 @@ static void update_shares(struct isoblk_disk *disk)
 	struct isoblk_group *group;
 
 	spin_lock_irq(&disk->lock);
-	list_for_each_entry(group, &disk->active, active_node)
+	list_for_each_entry(group, &disk->weights.active, active_node)
 		isoblk_group_share(group);
 	isoblk_gate_update(disk);
 	spin_unlock_irq(&disk->lock);
@@ -137,7 +142,7 @@ static void shares_are_products_along_the_path(struct kunit *test)
 	expect_share(test, f.a, 600000);
 	expect_share(test, f.b, 200000);
 	expect_share(test, f.leaf, 200000);
-	KUNIT_EXPECT_EQ(test, f.disk->nr_active, 3);
+	KUNIT_EXPECT_EQ(test, f.disk->weights.nr_active, 3);
 }
 
 static void own_requests_are_one_more_child(struct kunit *test)
@@ -170,8 +175,8 @@ static void who_is_idle_leaves_its_part_to_its_siblings(struct kunit *test)
 	deactivate(f.a);
 	update_shares(f.disk);
 	expect_share(test, f.leaf, 1000000);
-	KUNIT_EXPECT_EQ(test, f.parent->nr_active, 0);
-	KUNIT_EXPECT_EQ(test, f.root->sum, 200);
+	KUNIT_EXPECT_EQ(test, f.parent->subtree.nr_active, 0);
+	KUNIT_EXPECT_EQ(test, f.root->subtree.sum, 200);
 
 	activate(f.a);
 	update_shares(f.disk);
@@ -192,7 +197,7 @@ static void weights_change_at_any_level(struct kunit *test)
 {
 	struct family f = make_family(test);
 
-	group_set_weight(f.parent, 0, 200);
+	isoblk_group_set_weight(f.parent, 0, 200);
 	update_shares(f.disk);
 	expect_share(test, f.a, 375000);
 	expect_share(test, f.b, 125000);
@@ -200,14 +205,14 @@ static void weights_change_at_any_level(struct kunit *test)
 
 	/* One that is idle counts when it comes. */
 	deactivate(f.leaf);
-	group_set_weight(f.leaf, 0, 600);
-	KUNIT_EXPECT_EQ(test, f.root->sum, 200);
+	isoblk_group_set_weight(f.leaf, 0, 600);
+	KUNIT_EXPECT_EQ(test, f.root->subtree.sum, 200);
 	activate(f.leaf);
 	update_shares(f.disk);
 	expect_share(test, f.leaf, 750000);
 
 	/* The device's own goes before the cgroup's. */
-	group_set_weight(f.leaf, 200, 600);
+	isoblk_group_set_weight(f.leaf, 200, 600);
 	update_shares(f.disk);
 	expect_share(test, f.leaf, 500000);
 }
@@ -227,7 +232,7 @@ static void the_lightest_still_has_a_share(struct kunit *test)
 	activate(light);
 	update_shares(disk);
 	KUNIT_EXPECT_GE(test, light->share, 1);
-	KUNIT_EXPECT_GE(test, quota(light->gq[0]), 1);
+	KUNIT_EXPECT_GE(test, isoblk_quota(light->gq[0]), 1);
 }
 
 /* What the counts of @group must be, from the groups below it. */
@@ -238,13 +243,13 @@ static void expect_counts(struct kunit *test, struct isoblk_group **groups,
 	unsigned int i, nr = group->active;
 
 	for (i = 0; i < MANY_GROUPS; i++) {
-		if (groups[i]->parent != group || !groups[i]->nr_active)
+		if (groups[i]->parent != group || !groups[i]->subtree.nr_active)
 			continue;
 		sum += groups[i]->weight;
 		nr++;
 	}
-	KUNIT_ASSERT_EQ(test, group->sum, sum);
-	KUNIT_ASSERT_EQ(test, group->nr_active, nr);
+	KUNIT_ASSERT_EQ(test, group->subtree.sum, sum);
+	KUNIT_ASSERT_EQ(test, group->subtree.nr_active, nr);
 }
 
 /* However they come, go and change, the counts are right and all is given. */
@@ -274,7 +279,7 @@ static void any_order_of_events_keeps_the_counts(struct kunit *test)
 				deactivate(group);
 			break;
 		default:
-			group_set_weight(group, 0, 1 +
+			isoblk_group_set_weight(group, 0, 1 +
 					 prandom_u32_state(&rnd) % 10000);
 		}
 		update_shares(disk);
@@ -287,7 +292,7 @@ static void any_order_of_events_keeps_the_counts(struct kunit *test)
 			if (groups[i]->active)
 				given += groups[i]->share;
 		}
-		KUNIT_ASSERT_EQ(test, disk->nr_active, active);
+		KUNIT_ASSERT_EQ(test, disk->weights.nr_active, active);
 		if (!active)
 			continue;
 		/* Each level rounds down by less than one, a share up to one. */
@@ -319,12 +324,12 @@ static void quotas_leave_the_reserve_free(struct kunit *test)
 			disk->tags = nr_tags[t];
 			isoblk_gate_update(disk);
 			spin_unlock_irq(&disk->lock);
-			usable = nr_tags[t] - reserve(nr_tags[t]);
+			usable = nr_tags[t] - isoblk_reserve(nr_tags[t]);
 			all = 0;
-			list_for_each_entry(group, &disk->active,
+			list_for_each_entry(group, &disk->weights.active,
 					    active_node) {
-				KUNIT_EXPECT_GE(test, quota(group->gq[0]), 1);
-				all += quota(group->gq[0]);
+				KUNIT_EXPECT_GE(test, isoblk_quota(group->gq[0]), 1);
+				all += isoblk_quota(group->gq[0]);
 			}
 			KUNIT_EXPECT_LE(test, all, max(usable, nr_groups[g]));
 		}
@@ -387,7 +392,7 @@ static void no_part_of_a_group_is_larger_than_a_page(struct kunit *test)
 
 	pd = isoblk_pd_alloc(&wide->gendisk, NULL, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, pd);
-	group = pd_to_group(pd);
+	group = isoblk_pd_group(pd);
 	KUNIT_EXPECT_LE(test, ksize(group), PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, group->nr_gqs, MANY_QUEUES);
 	memset(isoblk_group_own(group), 0xff, OWN_SIZE);
@@ -418,7 +423,7 @@ static void a_group_is_whole_or_not_there(struct kunit *test)
 		left = current->fail_nth;
 		current->fail_nth = 0;
 		if (pd) {
-			KUNIT_EXPECT_EQ(test, pd_to_group(pd)->nr_gqs,
+			KUNIT_EXPECT_EQ(test, isoblk_pd_group(pd)->nr_gqs,
 					MANY_QUEUES);
 			isoblk_pd_free(pd);
 		} else {

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Requests that come: they are counted at once, without a lock, and taken in by whoever has
+ * the lock of their hardware queue next.
+ */
+#include <linux/module.h>
+
+#include <trace/events/block.h>
+
+#include "core/arrive.h"
+#include "core/charge.h"
+#include "core/clock.h"
+#include "core/elevator.h"
+#include "core/first.h"
+#include "core/horizon.h"
+#include "core/latency.h"
+#include "core/members.h"
+#include "core/rq.h"
+#include "core/run.h"
+#include "core/size.h"
+#include "core/tree.h"
+#include "share/gate.h"
+#include "share/policy.h"
+
+/* A group that has been late once may be behind by so many slacks, and no more. */
+#define LATE_SLACKS		2
+
+void isoblk_prepare_request(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+	rq->elv.priv[1] = NULL;
+}
+EXPORT_SYMBOL_GPL(isoblk_prepare_request);
+
+/*
+ * Others may wait for it in turn. What is swapped out never waits: its group would be short
+ * of memory meanwhile, and its tasks be killed.
+ */
+static bool rq_urgent(const struct request *rq)
+{
+	if (rq->cmd_flags & REQ_SWAP)
+		return true;
+	return rq->cmd_flags & REQ_META &&
+		!READ_ONCE(rq_to_gq(rq)->group->group->indebted);
+}
+
+/*
+ * A group that had @had requests has @rq as well. Return true if none waits, and it goes
+ * before all others.
+ */
+static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had,
+		   const struct request *rq, u64 now)
+{
+	u64 think, think_ns = READ_ONCE(g->think_ns);
+	u64 vnow = READ_ONCE(d->clock.vnow);
+
+	/* Budgets are all that counts there, and turns. */
+	if (unlikely(READ_ONCE(d->paper)))
+		return false;
+	if (iso_waits(had)) {
+		WRITE_ONCE(g->think_ns, think_ns - think_ns / 64);
+		if (likely(!iso_has_target(g)))
+			return false;
+		goto out;
+	}
+	if (iso_in_device(had)) {
+		if (READ_ONCE(g->held_for) || READ_ONCE(g->gated))
+			vnow -= READ_ONCE(d->clock.credit);
+		iso_lift(g, vnow);
+		goto out;
+	}
+	if (READ_ONCE(d->wait.since))
+		iso_end_wait(d, now);
+	think = now - min(READ_ONCE(g->ended_ns), now);
+	if (!READ_ONCE(g->held_for) && !READ_ONCE(g->gated))
+		iso_lift(g, vnow);
+	else if (think >= iso_patience(d, g))
+		iso_lift(g, vnow - LATE_SLACKS * READ_ONCE(d->clock.slack));
+	if (READ_ONCE(g->ended_ns))
+		WRITE_ONCE(g->think_ns, (think_ns * 7 +
+					 min(think, NSEC_PER_SEC)) / 8);
+out:
+	return iso_goes_first(d, g, rq, now);
+}
+
+/* The first time that @rq is seen with its bio: it holds a tag of its group's. */
+static struct iso_gq *enter(struct iso_hq *hq, struct request *rq)
+{
+	struct isoblk_group *group = isoblk_bio_group(rq->bio);
+	struct iso_gq *gq = isoblk_gq_own(group->gq[hq->index]);
+
+	rq->elv.priv[0] = gq;
+	isoblk_gate_enter(gq->common);
+	return gq;
+}
+
+/* @rq comes: it is counted, and its group takes part. In any order, without a lock. */
+static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
+		     bool at_head)
+{
+	struct iso_gq *gq = rq_to_gq(rq) ?: enter(hq, rq);
+	struct iso_group *g = gq->group;
+	unsigned long state = rq_state(rq);
+	u64 had;
+
+	iso_note_now(hq, rq->start_time_ns);
+	if (unlikely(!READ_ONCE(d->room.size)))
+		iso_first_request(d, iso_work_of(d, rq));
+
+	/* Our count before their flag: the barrier is in it; pairs with left(). */
+	had = atomic64_fetch_add(ISO_WAITS, &g->has);
+	if (unlikely(!READ_ONCE(g->joined)))
+		iso_join(d, g);
+	state &= ~(RQ_AT_HEAD | RQ_FRESH);
+	if (arrive(d, g, had, rq, READ_ONCE(hq->now)))
+		state |= RQ_FRESH;
+	if (at_head)
+		state |= RQ_AT_HEAD;
+	rq->elv.priv[1] = (void *)state;
+}
+
+/* Return true if it may change who is next: else what blocks the others blocks it. */
+static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
+{
+	struct iso_gq *gq = rq_to_gq(rq);
+	bool fresh = rq_state(rq) & RQ_FRESH;
+	struct list_head *fifo;
+
+	WRITE_ONCE(hq->nr, hq->nr + 1);
+	if (rq_urgent(rq) && !READ_ONCE(d->paper)) {
+		list_add_tail(&rq->queuelist, &hq->urgent);
+		return true;
+	}
+	fifo = &gq->fifo[rq_class(d, rq)];
+	if (rq_state(rq) & RQ_AT_HEAD)
+		list_add(&rq->queuelist, fifo);
+	else
+		list_add_tail(&rq->queuelist, fifo);
+	WRITE_ONCE(gq->nr, gq->nr + 1);
+	if (gq->nr == 1)
+		iso_tree_add(hq, gq);
+	if (fresh && list_empty(&gq->fresh_node))
+		list_add_tail(&gq->fresh_node, &hq->fresh);
+	return fresh || d->nr_classes || READ_ONCE(d->paper) ||
+		iso_is_alone(d) ||
+		vtime_before(gq->key, READ_ONCE(hq->wait_tag)) ||
+		(READ_ONCE(hq->lacks) && iso_may_go(d, hq, 0));
+}
+
+/**
+ * iso_take_in() - take in what has arrived
+ * @d: disk
+ * @hq: something has; its lock is held
+ */
+void iso_take_in(struct iso_disk *d, struct iso_hq *hq)
+{
+	struct request *rq, *next;
+	struct llist_node *list;
+	bool news = false;
+
+	lockdep_assert_held(&hq->lock);
+
+	list = llist_reverse_order(llist_del_all(&hq->arrived));
+	llist_for_each_entry_safe(rq, next, list, ipi_list)
+		news |= insert(d, hq, rq);
+	if (news)
+		iso_unblock(d, hq);
+}
+
+void isoblk_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+			    blk_insert_t flags)
+{
+	struct iso_hq *hq = hctx_to_hq(hctx);
+	struct request *rq, *next;
+
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		announce(hq->disk, hq, rq, flags & BLK_MQ_INSERT_AT_HEAD);
+		trace_block_rq_insert(rq);
+		llist_add(&rq->ipi_list, &hq->arrived);
+	}
+	/* Whoever inserts runs the hardware queue next, if there is work. */
+	if (iso_hq_trylock(hq))
+		iso_hq_unlock(hq);
+}
+EXPORT_SYMBOL_GPL(isoblk_insert_requests);

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The horizon: how far groups may be ahead of those for whom it is worth waiting (hold.c),
+ * and for how long these are waited for.
+ *
+ * A group that has no request is waited for if it usually comes back at once,
+ * for twice its usual think time; all such waits together may take @idle_loss of
+ * the time, unless they are shorter than what the device has queued by itself.
+ */
+#include <linux/time64.h>
+
+#include "core/clock.h"
+#include "core/horizon.h"
+
+/* Whoever comes back so soon has come back at once. */
+#define THINK_SOON_NS		(2 * NSEC_PER_USEC)
+
+/**
+ * iso_patience() - how long to wait for a group that has no request
+ * @d: disk
+ * @g: group
+ */
+u64 iso_patience(const struct iso_disk *d, const struct iso_group *g)
+{
+	u64 most = (u64)READ_ONCE(d->tunables.idle_us) * NSEC_PER_USEC;
+	u64 think = READ_ONCE(g->think_ns);
+
+	return think > most ? 0 : min(2 * think + THINK_SOON_NS, most);
+}
+
+/**
+ * iso_end_wait() - nobody is waited for any longer
+ * @d: disk
+ * @now: ns
+ */
+void iso_end_wait(struct iso_disk *d, u64 now)
+{
+	u64 since = xchg(&d->wait.since, 0);
+
+	if (since && now > since)
+		atomic64_sub(now - since, &d->wait.spare_ns);
+}
+
+/* Whether a bio of @g comes from the gate. */
+static bool on_its_way(const struct iso_disk *d, const struct iso_group *g)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		if (READ_ONCE(g->group->gq[i]->gate.passing))
+			return true;
+	return false;
+}
+
+/* How much longer @g is waited for, 0: it is not. */
+static u64 still_waited_for(const struct iso_disk *d, const struct iso_group *g,
+			    u64 now)
+{
+	u64 since = now - min(READ_ONCE(g->ended_ns), now);
+	u64 patience = g->gated && on_its_way(d, g) ?
+		(u64)READ_ONCE(d->tunables.idle_us) * NSEC_PER_USEC :
+		iso_patience(d, g);
+
+	if (since >= patience ||
+	    (patience > d->hold.own_queue_ns &&
+	     atomic64_read(&d->wait.spare_ns) < 0))
+		return 0;
+	return patience - since;
+}
+
+/**
+ * struct horizon - why the horizon is where it is
+ * @group: that is furthest behind of those for whom others are held back, or NULL
+ * @wait: for how long it has yet to come, 0: it has requests; ns
+ */
+struct horizon {
+	struct iso_group *group;
+	u64 wait;
+};
+
+static struct horizon find_horizon(struct iso_disk *d, u64 now)
+{
+	struct horizon h = {};
+	struct iso_group *g;
+	u64 least = 0, longer, has, v;
+	bool any = false, few_tags = !READ_ONCE(d->disk.gate.spare);
+	unsigned int i;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	list_for_each_entry(g, &d->hold.list, hold.node) {
+		has = atomic64_read(&g->has);
+		if ((d->hold.trial || !g->held_for) &&
+		    (!g->gated || (few_tags && iso_waits(has))))
+			continue;
+		longer = 0;
+		if (!has) {
+			longer = still_waited_for(d, g, now);
+			if (!longer)
+				continue;
+		}
+		v = atomic64_read(&g->vtime);
+		/*
+		 * A light one of many has one tag, so nothing waits while that is
+		 * in the device: by less than a request it is not behind.
+		 */
+		if (g->gated)
+			v += vtime_step(d->device.mean_work, max(g->share, 1U));
+		if (!any || vtime_before(v, least)) {
+			any = true;
+			least = v;
+			h = (struct horizon){ .group = g, .wait = longer };
+		}
+	}
+	/* Hardware queues keep pace by those that have to wait. */
+	for (i = 0; d->disk.nr_hqs > 1 && i < d->disk.nr_hqs; i++) {
+		if (!READ_ONCE(d->hq[i].blocked))
+			continue;
+		v = READ_ONCE(d->hq[i].wait_tag);
+		if (!any || vtime_before(v, least)) {
+			any = true;
+			least = v;
+			h = (struct horizon){};
+		}
+	}
+	/* No time is as far ahead. */
+	if (!any)
+		least = READ_ONCE(d->clock.vnow) + S64_MAX / 2;
+	WRITE_ONCE(d->clock.behind, least);
+	return h;
+}
+
+/**
+ * iso_update_horizon() - find the horizon anew
+ * @d: its disk lock is held
+ * @now: ns
+ */
+void iso_update_horizon(struct iso_disk *d, u64 now)
+{
+	find_horizon(d, now);
+}
+
+/**
+ * iso_beyond_horizon() - whether a group must wait for others
+ * @d: disk
+ * @hq: where it is; its lock is held
+ * @tag: the group's time
+ * @slack: how far it may be ahead
+ * @late: who it must wait for, if that waits in @hq as well, or else NULL
+ *
+ * The horizon is looked for only when somebody is beyond the one last found.
+ */
+bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
+			u64 slack, struct iso_gq **late)
+{
+	u64 now = READ_ONCE(hq->now), own_queue_ns;
+	unsigned long flags;
+	struct horizon h;
+
+	*late = NULL;
+	if (likely(!iso_is_beyond(d, tag, slack)))
+		return false;
+	spin_lock_irqsave(&d->disk.lock, flags);
+	h = find_horizon(d, now);
+	/* What waits here keeps its group, under the lock of the hardware queue. */
+	if (h.group && iso_gq(h.group, hq->index)->nr)
+		*late = iso_gq(h.group, hq->index);
+	own_queue_ns = d->hold.own_queue_ns;
+	spin_unlock_irqrestore(&d->disk.lock, flags);
+	if (!iso_is_beyond(d, tag, slack))
+		return false;
+	if (!READ_ONCE(d->pricing.wanted))
+		WRITE_ONCE(d->pricing.wanted, true);
+	if (h.wait) {
+		if (h.wait > own_queue_ns)
+			cmpxchg(&d->wait.since, 0, now);
+		/* One that is under way ends soon enough: waits are short. */
+		if (!hrtimer_active(&d->timer))
+			hrtimer_start(&d->timer, ns_to_ktime(h.wait),
+				      HRTIMER_MODE_REL);
+	}
+	return true;
+}

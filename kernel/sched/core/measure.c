@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What has completed: how much, and how long it took.
+ */
+#include <linux/module.h>
+
+#include "core/measure.h"
+
+static void count_kind(struct iso_disk *d, enum isoblk_op kind,
+		       unsigned int sectors)
+{
+	this_cpu_inc(d->done->sums.nr[kind]);
+	this_cpu_add(d->done->sums.sectors[kind], sectors);
+}
+
+/**
+ * iso_account() - a request has completed
+ * @d: disk
+ * @gq: its group's
+ * @rq: request
+ * @sectors: that it had when it went to the device
+ * @work: of it
+ * @now: ns
+ */
+void iso_account(struct iso_disk *d, struct iso_gq *gq,
+		 const struct request *rq, unsigned int sectors, u64 work,
+		 u64 now)
+{
+	unsigned int c = min(fls(sectors), ISO_SIZES - 1);
+	unsigned int dir = op_is_write(rq->cmd_flags);
+	u32 base, *least = &d->device.base[0][dir][c];
+	u64 took;
+
+	if (!rq->io_start_time_ns || now <= rq->io_start_time_ns)
+		return;
+	took = min_t(u64, now - rq->io_start_time_ns, U32_MAX - 1);
+	if (took < READ_ONCE(*least))
+		WRITE_ONCE(*least, took);
+	base = min(READ_ONCE(*least), READ_ONCE(d->device.base[1][dir][c]));
+
+	/* Alone, a group has nobody to be held back. */
+	if (READ_ONCE(d->members.nr) > 1) {
+		atomic64_add(took * work, &gq->area);
+		atomic64_add((base + READ_ONCE(d->late.ns)) * work,
+			     &gq->base_area);
+	}
+	this_cpu_inc(d->done->nr);
+	this_cpu_add(d->done->work, work);
+	this_cpu_add(d->done->area, took * work);
+	this_cpu_add(d->done->base_area, base * work);
+	if (READ_ONCE(d->pricing.account) == ISO_TIME)
+		count_kind(d, isoblk_rq_op(rq), sectors);
+}
+
+static void sum_up_kinds(struct price_sums *sum, const struct price_sums *of)
+{
+	enum price_kind kind;
+
+	for (kind = 0; kind < PRICE_KINDS; kind++) {
+		sum->nr[kind] += READ_ONCE(of->nr[kind]);
+		sum->sectors[kind] += READ_ONCE(of->sectors[kind]);
+	}
+}
+
+/**
+ * iso_sum_up() - what has completed on all CPUs so far
+ * @d: disk
+ */
+struct iso_done iso_sum_up(const struct iso_disk *d)
+{
+	const struct iso_done *done;
+	struct iso_done sum = {};
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		done = per_cpu_ptr(d->done, cpu);
+		sum.nr += READ_ONCE(done->nr);
+		sum.work += READ_ONCE(done->work);
+		sum.area += READ_ONCE(done->area);
+		sum.base_area += READ_ONCE(done->base_area);
+		if (d->pricing.account == ISO_TIME)
+			sum_up_kinds(&sum.sums, &done->sums);
+	}
+	return sum;
+}
+
+/**
+ * iso_done_work() - work that has completed so far
+ * @d: disk
+ */
+u64 iso_done_work(const struct iso_disk *d)
+{
+	return iso_sum_up(d).work;
+}
+EXPORT_SYMBOL_GPL(iso_done_work);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who takes part, and with what share.
+ */
+#ifndef ISOBLK_CORE_MEMBERS_H
+#define ISOBLK_CORE_MEMBERS_H
+
+#include "core/group.h"
+
+/* How often groups that are idle are looked for. */
+#define ISO_TICK		msecs_to_jiffies(50)
+
+void iso_join(struct iso_disk *d, struct iso_group *g);
+void iso_leave(struct iso_disk *d, struct iso_group *g);
+void iso_take_out(struct iso_disk *d, struct iso_group *g);
+void iso_find_idle(struct iso_disk *d, u64 now);
+void iso_renew_share(struct iso_disk *d, struct iso_group *g);
+bool iso_update_shares(struct iso_disk *d);
+unsigned long iso_tick_length(const struct iso_disk *d);
+
+/**
+ * iso_update_share() - bring a group's share up to date
+ * @d: disk
+ * @g: takes part
+ */
+static inline void iso_update_share(struct iso_disk *d, struct iso_group *g)
+{
+	if (unlikely(READ_ONCE(g->share_gen) !=
+		     READ_ONCE(d->disk.weights.gen)))
+		iso_renew_share(d, g);
+}
+
+#endif /* ISOBLK_CORE_MEMBERS_H */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What every elevator on the core shows in sysfs and debugfs, and takes.
+ */
+#ifndef ISOBLK_CORE_SHOW_H
+#define ISOBLK_CORE_SHOW_H
+
+#include "core/disk.h"
+
+ssize_t isoblk_window_show(struct elevator_queue *e, char *page);
+ssize_t isoblk_window_store(struct elevator_queue *e, const char *page,
+			    size_t count);
+ssize_t isoblk_account_show(struct elevator_queue *e, char *page);
+ssize_t isoblk_account_store(struct elevator_queue *e, const char *page,
+			     size_t count);
+ssize_t isoblk_paper_mode_show(struct elevator_queue *e, char *page);
+ssize_t isoblk_paper_mode_store(struct elevator_queue *e, const char *page,
+				size_t count);
+int isoblk_debugfs_window(void *data, struct seq_file *m);
+int isoblk_debugfs_groups(void *data, struct seq_file *m);
+int isoblk_debugfs_prices(void *data, struct seq_file *m);
+
+#define ISOBLK_CORE_ATTRS						\
+	__ATTR(window, 0644, isoblk_window_show, isoblk_window_store),	\
+	__ATTR(gate, 0644, isoblk_gate_show, isoblk_gate_store)
+
+#define ISOBLK_CORE_DEBUGFS						\
+	{ "window", 0400, isoblk_debugfs_window },			\
+	{ "groups", 0400, isoblk_debugfs_groups }
+
+/* A number within limits, in a field of an elevator's own struct. */
+#define ISOBLK_UINT(type, name, field, least, most)			\
+static ssize_t name##_show(struct elevator_queue *e, char *page)	\
+{									\
+	struct type *own = e->elevator_data;				\
+									\
+	return sysfs_emit(page, "%u\n", READ_ONCE(own->field));		\
+}									\
+									\
+static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
+			    size_t count)				\
+{									\
+	struct type *own = e->elevator_data;				\
+									\
+	return isoblk_store_uint(page, count, &own->field, least, most); \
+}
+
+#endif /* ISOBLK_CORE_SHOW_H */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Groups that wait on a hardware queue, in the order of their times.
+ */
+#ifndef ISOBLK_CORE_TREE_H
+#define ISOBLK_CORE_TREE_H
+
+#include "core/group.h"
+
+void iso_tree_add(struct iso_hq *hq, struct iso_gq *gq);
+void iso_tree_renew(struct iso_hq *hq, struct iso_gq *gq);
+struct iso_gq *iso_tree_first(const struct iso_disk *d, struct iso_hq *hq);
+void iso_reorder(struct iso_disk *d);
+void iso_reorder_now(struct iso_hq *hq);
+unsigned int iso_class_in_turn(const struct iso_hq *hq,
+			       const struct iso_gq *gq);
+struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
+			 unsigned int class);
+
+/* The class of which @gq, of which something waits, would send next; hq->lock. */
+static inline unsigned int iso_next_class(const struct iso_hq *hq,
+					  const struct iso_gq *gq)
+{
+	return hq->disk->nr_classes ? iso_class_in_turn(hq, gq) : 0;
+}
+
+/* And that request, tokens or not. */
+static inline struct request *iso_first_of(const struct iso_gq *gq)
+{
+	const struct list_head *fifo = &gq->fifo[iso_next_class(gq->hq, gq)];
+
+	return list_first_entry(fifo, struct request, queuelist);
+}
+
+/* Whether the next of @gq's begins where its last ended. */
+static inline bool iso_in_sequence(const struct iso_gq *gq)
+{
+	return blk_rq_pos(iso_first_of(gq)) == gq->end;
+}
+
+#endif /* ISOBLK_CORE_TREE_H */

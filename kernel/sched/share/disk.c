@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A disk under one of our elevators: from init_sched to exit_sched, and how many tags it
+ * has.
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "share/disk.h"
+#include "share/gate.h"
+#include "share/outlet.h"
+#include "share/policy.h"
+#include "share/quota.h"
+
+static void free_hqs(struct isoblk_disk *disk)
+{
+	unsigned int i;
+
+	for (i = 0; i < disk->nr_hqs; i++) {
+		if (!disk->hq[i])
+			continue;
+		isoblk_outlet_put(disk->hq[i]->outlet);
+		kfree(disk->hq[i]);
+	}
+	kfree(disk->hq);
+}
+
+static struct isoblk_hq *alloc_hq(struct isoblk_disk *disk, unsigned int index)
+{
+	struct isoblk_hq *hq;
+
+	hq = kzalloc_node(sizeof(*hq), GFP_KERNEL, disk->q->node);
+	if (!hq)
+		return NULL;
+	hq->outlet = isoblk_outlet_alloc(disk->q->node);
+	if (!hq->outlet) {
+		kfree(hq);
+		return NULL;
+	}
+	hq->outlet->index = index;
+	spin_lock_init(&hq->gate.lock);
+	INIT_LIST_HEAD(&hq->gate.list);
+	hq->disk = disk;
+	hq->index = index;
+	hq->node = disk->q->node;
+	return hq;
+}
+
+/* What the gate and groups need; without free_hqs() to undo if it fails. */
+static int init_hqs(struct isoblk_disk *disk, struct request_queue *q,
+		    const struct isoblk_ops *ops)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	disk->q = q;
+	disk->ops = ops;
+	disk->nr_hqs = q->nr_hw_queues;
+	disk->shared_tags = blk_mq_is_shared_tags(q->tag_set->flags);
+	disk->gate.on = true;
+	disk->weights.gen = 1;
+	spin_lock_init(&disk->lock);
+	INIT_LIST_HEAD(&disk->weights.active);
+
+	disk->hq = kcalloc_node(disk->nr_hqs, sizeof(*disk->hq), GFP_KERNEL,
+				q->node);
+	if (!disk->hq)
+		return -ENOMEM;
+	for (i = 0; i < disk->nr_hqs; i++) {
+		disk->hq[i] = alloc_hq(disk, i);
+		if (!disk->hq[i]) {
+			free_hqs(disk);
+			return -ENOMEM;
+		}
+	}
+	queue_for_each_hw_ctx(q, hctx, i)
+		if (i < disk->nr_hqs)
+			disk->hq[i]->node = hctx->numa_node;
+	return 0;
+}
+
+/* Let cgroups have their parts of @disk; nothing is left to undo if it fails. */
+static int join_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
+{
+	struct request_queue *q = disk->q;
+	int ret;
+
+	eq->elevator_data = disk;
+	/* The policy finds us by it, from here on. */
+	spin_lock_irq(&q->queue_lock);
+	q->elevator = eq;
+	spin_unlock_irq(&q->queue_lock);
+	ret = blkcg_activate_policy(q->disk, &isoblk_policy);
+	if (ret) {
+		q->elevator = NULL;
+		return ret;
+	}
+	isoblk_wbt_off(q, eq);
+	isoblk_depth_updated(q);
+	return 0;
+}
+
+static void leave_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
+{
+	isoblk_gate_exit(disk);
+	blkcg_deactivate_policy(disk->q->disk, &isoblk_policy);
+	isoblk_wbt_on(disk->q, eq);
+}
+
+/**
+ * isoblk_groups_init() - let cgroups have their parts of a disk
+ * @disk: zeroed, part of the elevator's own data
+ * @q: frozen
+ * @eq: the elevator's; @disk becomes its data
+ * @ops: what the elevator does its own way
+ *
+ * Return: 0 or a negative errno; then nothing is left to undo.
+ */
+int isoblk_groups_init(struct isoblk_disk *disk, struct request_queue *q,
+		       struct elevator_queue *eq, const struct isoblk_ops *ops)
+{
+	int ret = init_hqs(disk, q, ops);
+
+	if (ret)
+		return ret;
+	ret = join_policy(disk, eq);
+	if (ret)
+		free_hqs(disk);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(isoblk_groups_init);
+
+/**
+ * isoblk_groups_exit() - undo isoblk_groups_init()
+ * @disk: no request is in flight, nobody waits
+ * @eq: the elevator's
+ */
+void isoblk_groups_exit(struct isoblk_disk *disk, struct elevator_queue *eq)
+{
+	leave_policy(disk, eq);
+	free_hqs(disk);
+}
+EXPORT_SYMBOL_GPL(isoblk_groups_exit);
+
+/**
+ * isoblk_init_hctx() - an elevator's init_hctx
+ * @hctx: hardware queue
+ * @index: of it
+ */
+int isoblk_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	struct isoblk_disk *disk = hctx->queue->elevator->elevator_data;
+
+	disk->hq[index]->hctx = hctx;
+	hctx->sched_data = disk->hq[index];
+	return 0;
+}
+EXPORT_SYMBOL_GPL(isoblk_init_hctx);
+
+/**
+ * isoblk_exit_hctx() - an elevator's exit_hctx
+ * @hctx: hardware queue
+ * @index: of it
+ *
+ * What @hctx points to goes with the disk, in exit_sched, which the timer
+ * may still use. The kernel forgets the pointer itself, but only for an
+ * elevator that has this function: else the next one is given ours to free, when
+ * its own init_hctx fails.
+ */
+void isoblk_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	hctx->sched_data = NULL;
+}
+EXPORT_SYMBOL_GPL(isoblk_exit_hctx);
+
+/*
+ * How many tags a hardware queue has, that which has fewest. Before 6.19 this is
+ * asked once a hardware queue, while nr_requests still has the old number: it
+ * grows with the last of them, and stays as it was if the kernel has no memory
+ * for all. A hardware queue without CPUs keeps the tags that it had.
+ */
+static unsigned int least_tags(struct request_queue *q)
+{
+	unsigned int least = UINT_MAX;
+	struct blk_mq_hw_ctx *hctx;
+	struct blk_mq_tags *tags;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i) {
+		tags = hctx->sched_tags;
+		if (hctx->tags && tags)
+			least = min(least, tags->bitmap_tags.sb.depth +
+				    tags->nr_reserved_tags);
+	}
+	return least == UINT_MAX ? q->nr_requests : least;
+}
+
+/**
+ * isoblk_depth_updated() - an elevator's depth_updated: nr_requests changes
+ * @q: frozen, so that nobody asks for a tag
+ */
+void isoblk_depth_updated(struct request_queue *q)
+{
+	struct isoblk_disk *disk = q->elevator->elevator_data;
+
+	spin_lock_irq(&disk->lock);
+	WRITE_ONCE(disk->tags, least_tags(q));
+	isoblk_gate_update(disk);
+	spin_unlock_irq(&disk->lock);
+}
+EXPORT_SYMBOL_GPL(isoblk_depth_updated);
+
+/**
+ * isoblk_set_shallow() - say how few tags limit_depth may allow
+ * @q: frozen; tags are there, and may be freed as soon as it is not frozen
+ * @depth: the least of what limit_depth sets
+ *
+ * For depth_updated, whenever it comes: tags that the kernel has just made
+ * know nothing of what was said to the former ones.
+ */
+void isoblk_set_shallow(struct request_queue *q, unsigned int depth)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		if (hctx->sched_tags)
+			sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
+							depth);
+}
+EXPORT_SYMBOL_GPL(isoblk_set_shallow);
+
+/* ---- sysfs ----------------------------------------------------------- */
+
+ssize_t isoblk_gate_show(struct elevator_queue *e, char *page)
+{
+	struct isoblk_disk *disk = e->elevator_data;
+
+	return sysfs_emit(page, "%d\n", READ_ONCE(disk->gate.on));
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_show);
+
+ssize_t isoblk_gate_store(struct elevator_queue *e, const char *page,
+			  size_t count)
+{
+	struct isoblk_disk *disk = e->elevator_data;
+	bool on;
+	int ret = kstrtobool(page, &on);
+
+	if (ret)
+		return ret;
+	WRITE_ONCE(disk->gate.on, on);
+	return count;
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_store);
+
+/* ---- debugfs --------------------------------------------------------- */
+
+#ifdef CONFIG_BLK_DEBUG_FS
+/**
+ * isoblk_show_begin() - a file in debugfs is read
+ * @q: disk's queue
+ * @show: of the file
+ *
+ * Return: data of the elevator that is there, which stays until isoblk_show_end(); or NULL
+ * if it has no such file, for it is another by now.
+ */
+void *isoblk_show_begin(struct request_queue *q,
+			int (*show)(void *data, struct seq_file *m))
+{
+	const struct blk_mq_debugfs_attr *attr = NULL;
+
+	isoblk_show_lock(q);
+	if (q->elevator)
+		attr = q->elevator->type->queue_debugfs_attrs;
+	for (; attr && attr->name; attr++)
+		if (attr->show == show)
+			return q->elevator->elevator_data;
+	isoblk_show_end(q);
+	return NULL;
+}
+EXPORT_SYMBOL_GPL(isoblk_show_begin);
+#endif

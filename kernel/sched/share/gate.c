@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The admission gate in front of the tags.
+ *
+ * A request needs a tag before an elevator ever sees it, there are nr_requests
+ * of them a hardware queue, and who waits for one is served in order of
+ * arrival. Once the groups together have more to send than there are tags, that
+ * order decides about their shares, whatever the elevator does. A limit read
+ * before the wait for a tag (limit_depth) does not help: who has been limited
+ * stays limited until the wait is over, and starves.
+ *
+ * So what a group sends beyond its part of the tags waits here, before it asks for
+ * one: the bio in a list of the group's, while its submitter goes on. When a tag
+ * is due it is submitted again (outlet.c). The part, the quota, is one tag and
+ * its share of what is left when every active group has one. The elevator
+ * decides about shares; all that a quota must see to is that a group whose turn
+ * comes has a request there. One will do for a group that is light
+ * among many, for its turns are far apart; who has a larger share of the device
+ * has more requests in it, and in turn more tags. What
+ * the active groups did not hold of their quotas lately is lent: a group may
+ * have that above its own, while more than a reserve of tags is free. So no tag
+ * stays idle because those it is kept for have nothing to send; and one that
+ * is short for a moment finds its tags. The reserve is for those who come next, and
+ * who comes back to a quota that is lent has no more than half of it until that is
+ * given back: or all would be held, and who comes next would wait in line for one.
+ * What one has above its quota and gives back is for a group that has less.
+ *
+ * Counted is what is held, and what was let through and is on its way. A request
+ * is counted when it is inserted, with the bio it has then, and until it is freed;
+ * so one that never passed here is counted as well. A bio that was let through
+ * counts until it is inserted or merged; of one that fails on its way nobody
+ * tells us, so that count begins anew whenever nothing is on its way. Between
+ * gate and insertion of others lie a task's plug (its length is added to what
+ * its group holds) and, without a plug, a few instructions: so a group may
+ * exceed its quota by one a running task, which the reserve bears, also in a
+ * storm of forks: the next ones see what the first hold.
+ *
+ * To an elevator with a queue for each process a request is its sender's: there
+ * the sender sleeps, whatever it sends.
+ *
+ * Who does not wait:
+ *  - a bio with REQ_NOWAIT is ended with BLK_STS_AGAIN instead;
+ *  - what others may wait for in turn (journal, swap) and what is sent to free
+ *    memory: a light group's share must not hold up the machine. It is charged.
+ * Bios that may not be merged (flush, FUA, parts of a bio that was split, a
+ * queue with nomerges) never come to bio_merge; their submitters sleep in
+ * limit_depth, where the tag is asked for. That does not say for
+ * which bio: the cgroup is taken that a bio of the task would have, that is its own
+ * or, of a kernel thread, that for which it works (a loop device does), or the root.
+ *
+ * That sleep is like the one for a tag: not interruptible, for it always ends, with a
+ * killed task's I/O as with any other. Freezing waits for who sleeps, as for any
+ * who entered the queue, and they for requests in flight, which end while a queue
+ * freezes; not for bios on their way, which cannot enter a frozen queue. Bios that
+ * wait have not entered it. So an elevator is switched with nobody here, and what
+ * waits is submitted to the next (isoblk_gate_exit()).
+ *
+ * Wake-ups. A bio waits only while its group has a request here or in the plug of
+ * the task that sent it, or a bio on its way. A request that is freed lets through
+ * one of its group's, one that is inserted the next if there is room for more (a
+ * quota that grew), or, if there are tags to lend, one of the group that has waited
+ * longest on its hardware queue. The worker may run on a processor of another
+ * hardware queue: its request is held there, and lets none through here any more; so
+ * its insertion does, as a merge does. A sleeper that was woken and then sends
+ * nothing (its bio failed) would have taken the wake-up of the next, whom only the
+ * group's next completion would wake, and there might be none: so every sleeper
+ * looks again after RECHECK.
+ */
+#include <linux/module.h>
+
+#include "share/disk.h"
+#include "share/gate.h"
+#include "share/outlet.h"
+#include "share/policy.h"
+#include "share/quota.h"
+#include "share/sleep.h"
+#include "share/waiting.h"
+
+/* Groups that are asked whether they want a tag that another gives back. */
+#define PASS_ON_TRIES		4
+
+/*
+ * Add up for how long bios wait, before their number changes; it has fallen by
+ * @less already. A coarse clock that costs nothing will do: of many waits the sum
+ * is right.
+ */
+static void count_wait(struct isoblk_gq *gq, unsigned int less)
+{
+	struct isoblk_waiting *w = &gq->gate;
+	u64 now = get_jiffies_64();
+
+	WRITE_ONCE(w->wait_ns, w->wait_ns + (w->nr_bios + less) *
+		   jiffies64_to_nsecs(now - w->waited_at));
+	w->waited_at = now;
+}
+
+/* So many more bios are on their way; hq->gate.lock. */
+static void set_passing(struct isoblk_gq *gq, int more)
+{
+	WRITE_ONCE(gq->gate.passing, gq->gate.passing + more);
+	WRITE_ONCE(gq->hq->gate.passing, gq->hq->gate.passing + more);
+}
+
+/* The first bio of @gq's is on its way, once it is in the outlet. */
+static void take_first(struct isoblk_gq *gq, struct bio_list *bios)
+{
+	bio_list_add(bios, bio_list_pop(&gq->gate.bios));
+	set_passing(gq, 1);
+	WRITE_ONCE(gq->gate.nr_bios, gq->gate.nr_bios - 1);
+}
+
+/* @bios, @nr that were the first of @gq's, go. */
+static void let_go(struct isoblk_gq *gq, struct bio_list *bios,
+		   unsigned int nr)
+{
+	count_wait(gq, nr);
+	isoblk_outlet_add(gq->hq->outlet, bios, nr);
+	if (!gq->gate.nr_bios)
+		isoblk_leave_list(gq);
+}
+
+/* Bios of @gq that may go now go; those who sleep are woken. */
+static void let_through(struct isoblk_gq *gq)
+{
+	struct bio_list bios = BIO_EMPTY_LIST;
+	unsigned int nr;
+
+	lockdep_assert_held(&gq->hq->gate.lock);
+
+	for (nr = 0; gq->gate.nr_bios && isoblk_gate_open(gq, 0); nr++)
+		take_first(gq, &bios);
+	if (nr)
+		let_go(gq, &bios, nr);
+	/* Who is missed looks again after RECHECK; the lock orders the others. */
+	if (waitqueue_active(&gq->gate.sleepers) && isoblk_may_wake(gq, 0))
+		wake_up(&gq->gate.sleepers);
+}
+
+static bool anybody_waits(const struct isoblk_disk *disk)
+{
+	unsigned int i;
+
+	for (i = 0; i < disk->nr_hqs; i++)
+		if (READ_ONCE(disk->hq[i]->gate.nr))
+			return true;
+	return false;
+}
+
+/*
+ * Of a bio that failed on its way nobody told us. Once nothing is, whatever is
+ * counted, nobody is to wait for it.
+ */
+static void begin_anew(struct isoblk_disk *disk, struct isoblk_hq *hq)
+{
+	struct isoblk_group *group;
+	struct isoblk_gq *gq, *next;
+
+	spin_lock(&hq->gate.lock);
+	if (!isoblk_outlet_idle(hq->outlet))
+		goto unlock;
+	list_for_each_entry(group, &disk->weights.active, active_node) {
+		gq = group->gq[hq->index];
+		set_passing(gq, -(int)gq->gate.passing);
+	}
+	/* And those that wait without being active. */
+	list_for_each_entry(gq, &hq->gate.list, gate.node)
+		set_passing(gq, -(int)gq->gate.passing);
+	list_for_each_entry_safe(gq, next, &hq->gate.list, gate.node)
+		let_through(gq);
+unlock:
+	spin_unlock(&hq->gate.lock);
+}
+
+/**
+ * isoblk_gate_tick() - see what groups leave of their quotas
+ * @disk: its lock is held; called every tick
+ */
+void isoblk_gate_tick(struct isoblk_disk *disk)
+{
+	struct isoblk_hq *hq;
+	unsigned int i;
+
+	lockdep_assert_held(&disk->lock);
+
+	if (!READ_ONCE(disk->gate.used) && !anybody_waits(disk))
+		return;
+	WRITE_ONCE(disk->gate.used, false);
+	for (i = 0; i < (disk->shared_tags ? 1 : disk->nr_hqs); i++) {
+		hq = disk->hq[i];
+		isoblk_lend(disk, i);
+		if (READ_ONCE(hq->gate.passing))
+			begin_anew(disk, hq);
+	}
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_tick);
+
+/**
+ * isoblk_gate_serve() - one group has the device to itself, says an elevator
+ * @group: may borrow tags, and others may not; the disk's lock is held
+ */
+void isoblk_gate_serve(struct isoblk_group *group)
+{
+	struct isoblk_disk *disk = group->disk;
+	struct isoblk_gq *gq;
+	unsigned int i;
+
+	lockdep_assert_held(&disk->lock);
+
+	if (disk->gate.served == group)
+		return;
+	WRITE_ONCE(disk->gate.served, group);
+	/* We are seen before we look; pairs with gate_wait(). */
+	smp_mb();
+	for (i = 0; i < disk->nr_hqs; i++) {
+		gq = group->gq[i];
+		/* The barrier is above. */
+		if (READ_ONCE(gq->gate.nr_waiting) && isoblk_gate_open(gq, 0)) {
+			spin_lock(&gq->hq->gate.lock);
+			let_through(gq);
+			spin_unlock(&gq->hq->gate.lock);
+		}
+	}
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_serve);
+
+/* Whether the task's plug has a request that is charged as @bio is. */
+static bool plug_has(const struct bio *bio)
+{
+	struct request *rq;
+
+	if (!current->plug)
+		return false;
+	rq_list_for_each(&current->plug->mq_list, rq)
+		if (rq->bio && rq->bio->bi_blkg == bio->bi_blkg)
+			return true;
+	return false;
+}
+
+/* No insertion and no completion would let @bio through. */
+static bool has_nothing(const struct isoblk_gq *gq, const struct bio *bio)
+{
+	return !atomic_read(&gq->held) && !READ_ONCE(gq->gate.passing) &&
+	       !plug_has(bio);
+}
+
+/* Returns false if there is room by now, and nobody before @bio. */
+static bool hold(struct isoblk_gq *gq, struct bio *bio)
+{
+	struct isoblk_hq *hq = gq->hq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&hq->gate.lock, flags);
+	if (!gq->gate.nr_bios) {
+		if (isoblk_gate_open(gq, isoblk_plugged())) {
+			spin_unlock_irqrestore(&hq->gate.lock, flags);
+			return false;
+		}
+		isoblk_join_list(gq);
+		gq->gate.waited_at = get_jiffies_64();
+	} else {
+		count_wait(gq, 0);
+	}
+	bio_list_add(&gq->gate.bios, bio);
+	WRITE_ONCE(gq->gate.nr_bios, gq->gate.nr_bios + 1);
+	if (!READ_ONCE(hq->disk->gate.used))
+		WRITE_ONCE(hq->disk->gate.used, true);
+	/* We are seen before we look; pairs with isoblk_gate_leave(). */
+	smp_mb();
+	/*
+	 * What is in the task's plug comes here soon, and lets others of its group
+	 * through. But all of it may be others': one that submits for many has one
+	 * plug. Who has nothing here would then wait for nobody.
+	 */
+	if (isoblk_gate_open(gq, isoblk_plugged()) || has_nothing(gq, bio))
+		let_through(gq);
+	spin_unlock_irqrestore(&hq->gate.lock, flags);
+	return true;
+}
+
+/* Others may wait for it in turn, or it frees memory; without end only what is swapped out. */
+static bool urgent(const struct isoblk_group *group, struct bio *bio)
+{
+	if (bio->bi_opf & REQ_SWAP)
+		return true;
+	if (READ_ONCE(group->indebted))
+		return false;
+	return bio_issue_as_root_blkg(bio) || (current->flags & PF_MEMALLOC);
+}
+
+/**
+ * isoblk_gate_arrive() - a bio comes to an elevator's bio_merge
+ * @q: queue
+ * @bio: charged to its own cgroup afterwards
+ *
+ * Return: where it is counted, if it has waited here and was let through; it then
+ * is not asked for again.
+ */
+struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio)
+{
+	struct isoblk_disk *disk = q->elevator->elevator_data;
+	const struct isoblk_outlet *out = isoblk_outlet_arrived(disk, bio);
+
+	if (likely(!out))
+		return NULL;
+	return isoblk_bio_group(bio)->gq[out->index];
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_arrive);
+
+/**
+ * isoblk_gate_through() - a bio that was let through is no longer on its way
+ * @gq: where it is counted; the request that it is in has not been served
+ *
+ * It was merged, or its request is counted by now. Others may come if that leaves room.
+ */
+void isoblk_gate_through(struct isoblk_gq *gq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&gq->hq->gate.lock, flags);
+	if (gq->gate.passing)
+		set_passing(gq, -1);
+	let_through(gq);
+	spin_unlock_irqrestore(&gq->hq->gate.lock, flags);
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_through);
+
+/**
+ * isoblk_gate_pass() - whether a bio's group may have another tag
+ * @gq: its group's, on its hardware queue
+ * @bio: could not be merged, and has not waited here
+ *
+ * Return: false if the bio waits, or may not and has been ended; it is then no
+ * longer the caller's.
+ */
+bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio)
+{
+	struct isoblk_group *group = gq->group;
+	struct isoblk_disk *disk = group->disk;
+
+	gq = isoblk_tags_gq(gq);
+	if (likely(!READ_ONCE(gq->gate.nr_bios) &&
+		   isoblk_gate_open(gq, isoblk_plugged())))
+		return true;
+	/* The root's is the machine's own. */
+	if (!READ_ONCE(disk->gate.on) || !group->parent || urgent(group, bio))
+		return true;
+	if (bio->bi_opf & REQ_NOWAIT) {
+		/* Its sender may wait for it, where it asked not to. */
+		bio_wouldblock_error(bio);
+		return false;
+	}
+	if (!disk->ops->sender_sleeps)
+		return !hold(gq, bio);
+	/*
+	 * The task may have allocated requests ahead, with their tags, and its
+	 * caller have taken a look at one: asleep, they would be freed.
+	 */
+	if (!current->plug || rq_list_empty(&current->plug->cached_rqs))
+		isoblk_gate_sleep(group, bio->bi_opf);
+	return true;
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_pass);
+
+/**
+ * isoblk_gate_exit() - let everything go that waits
+ * @disk: its elevator goes; frozen
+ */
+void isoblk_gate_exit(struct isoblk_disk *disk)
+{
+	struct isoblk_gq *gq, *next;
+	struct isoblk_hq *hq;
+	unsigned int i, nr;
+
+	for (i = 0; i < disk->nr_hqs; i++) {
+		hq = disk->hq[i];
+		spin_lock_irq(&hq->gate.lock);
+		list_for_each_entry_safe(gq, next, &hq->gate.list, gate.node) {
+			nr = gq->gate.nr_bios;
+			WRITE_ONCE(gq->gate.nr_bios, 0);
+			if (!nr)
+				continue;
+			isoblk_outlet_add(hq->outlet, &gq->gate.bios, nr);
+			isoblk_leave_list(gq);
+		}
+		spin_unlock_irq(&hq->gate.lock);
+	}
+}
+
+/* Somebody waits on @hq while tags are free: take turns among the groups. */
+static void wake_longest(struct isoblk_hq *hq)
+{
+	struct isoblk_gq *gq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&hq->gate.lock, flags);
+	gq = list_first_entry_or_null(&hq->gate.list, struct isoblk_gq,
+				      gate.node);
+	if (gq) {
+		list_move_tail(&gq->gate.node, &hq->gate.list);
+		let_through(gq);
+	}
+	spin_unlock_irqrestore(&hq->gate.lock, flags);
+}
+
+/* Somebody gives back what he was lent: it is for a group that has not got its quota. */
+static void pass_on(struct isoblk_hq *hq)
+{
+	struct bio_list bios = BIO_EMPTY_LIST;
+	unsigned int tries = PASS_ON_TRIES;
+	struct isoblk_gq *gq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&hq->gate.lock, flags);
+	while (tries-- && !list_empty(&hq->gate.list)) {
+		gq = list_first_entry(&hq->gate.list, struct isoblk_gq,
+				      gate.node);
+		list_move_tail(&gq->gate.node, &hq->gate.list);
+		if (gq->gate.nr_bios && atomic_read(&gq->held) +
+		    gq->gate.passing < isoblk_quota(gq)) {
+			take_first(gq, &bios);
+			let_go(gq, &bios, 1);
+			break;
+		}
+	}
+	spin_unlock_irqrestore(&hq->gate.lock, flags);
+}
+
+static void try_let_through(struct isoblk_gq *gq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&gq->hq->gate.lock, flags);
+	let_through(gq);
+	spin_unlock_irqrestore(&gq->hq->gate.lock, flags);
+}
+
+/**
+ * isoblk_gate_enter() - a request has a tag
+ * @gq: its group's, on its hardware queue
+ */
+void isoblk_gate_enter(struct isoblk_gq *gq)
+{
+	const struct isoblk_outlet *out;
+	int held;
+
+	gq = isoblk_tags_gq(gq);
+	held = atomic_inc_return(&gq->held);
+	/*
+	 * The worker may have come to another hardware queue than the one that its
+	 * bio waited on; the bio's tag then is none that those behind it wait for.
+	 */
+	out = isoblk_outlet_inserts(gq->group->disk);
+	if (unlikely(out))
+		isoblk_gate_through(gq->group->gq[out->index]);
+	if (held > READ_ONCE(gq->peak))
+		WRITE_ONCE(gq->peak, held);
+	/* A waiter that is missed is let through when a request is freed. */
+	if (READ_ONCE(gq->gate.nr_waiting) && isoblk_gate_open(gq, 0))
+		try_let_through(gq);
+	atomic_inc(&gq->hq->held);
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_enter);
+
+/**
+ * isoblk_gate_leave() - a request gives its tag back
+ * @gq: as it entered
+ */
+void isoblk_gate_leave(struct isoblk_gq *gq)
+{
+	struct isoblk_hq *hq;
+
+	gq = isoblk_tags_gq(gq);
+	hq = gq->hq;
+	atomic_dec(&gq->held);
+	atomic_dec(&hq->held);
+	/* We have counted before we look; pairs with gate_wait(). */
+	smp_mb__after_atomic();
+	if (!READ_ONCE(hq->gate.nr))
+		return;
+	/* The barrier is above. */
+	if (READ_ONCE(gq->gate.nr_waiting) && isoblk_gate_open(gq, 0)) {
+		try_let_through(gq);
+		return;
+	}
+	if (hq->disk->ops->equal_quotas)
+		return;
+	if (READ_ONCE(hq->lendable) &&
+	    isoblk_reserve_free(hq, READ_ONCE(hq->gate.passing)))
+		wake_longest(hq);
+	else if (atomic_read(&gq->held) >= isoblk_quota(gq))
+		pass_on(hq);
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_leave);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who may ask for a tag. gate.c opens with the design.
+ */
+#ifndef ISOBLK_GATE_H
+#define ISOBLK_GATE_H
+
+#include "share/group.h"
+
+struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio);
+void isoblk_gate_through(struct isoblk_gq *gq);
+bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio);
+void isoblk_gate_enter(struct isoblk_gq *gq);
+void isoblk_gate_leave(struct isoblk_gq *gq);
+void isoblk_gate_serve(struct isoblk_group *group);
+void isoblk_gate_tick(struct isoblk_disk *disk);
+void isoblk_gate_exit(struct isoblk_disk *disk);
+
+/* How many wait at the gate: bios, and tasks with one that may not be merged. */
+static inline unsigned int isoblk_at_gate(const struct isoblk_gq *gq)
+{
+	unsigned int waiting = READ_ONCE(gq->gate.nr_waiting);
+	unsigned int bios = READ_ONCE(gq->gate.nr_bios);
+
+	return bios && waiting ? waiting - 1 + bios : waiting;
+}
+
+#endif /* ISOBLK_GATE_H */

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * isoblk_share: what our elevators have in common.
+ *
+ * Weights, a cgroup's part of a disk, the gate in front of the tags (gate.c), and the core
+ * (core.c) that three of our elevators are made of.
+ *
+ * This file has the one blkcg policy behind all that (a kernel has room for
+ * six, and a stock kernel uses five): its files, and the groups that come and go. What
+ * weights mean is in share.c.
+ *
+ * Lifetime. A group that takes part holds its blkg, says the elevator, or each of its
+ * requests does, from insertion to the end (its bio may be gone before the request
+ * is); and the kernel frees our part only with the blkg, or when the elevator is switched
+ * off, with the queue frozen and so without requests. A parent outlives its
+ * children: the kernel holds a reference for each.
+ *
+ * Memory. A group is allocated while its first bio waits, where nobody may sleep, and
+ * one that finds no memory is charged to its parent. So each hardware queue's
+ * part of it is an allocation of its own, on that queue's node. The largest is then
+ * the group's array of pointers to them: a page, if there are 400.
+ *
+ * An elevator with queues of its own (cfq) uses this directory alone.
+ *
+ * Locks: disk->lock is taken when a group takes part, leaves, or asks for its share, and
+ * inside any lock of an elevator. queue_lock and blkcg->lock, which the kernel holds
+ * around the functions of the policy, are outside disk->lock; running a
+ * hardware queue may take queue_lock, so it is never done under disk->lock.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "share/disk.h"
+#include "share/outlet.h"
+#include "share/policy.h"
+#include "share/share.h"
+#include "share/stat.h"
+#include "share/target.h"
+#include "share/weight.h"
+
+/**
+ * isoblk_bio_group() - the group that a bio is charged to
+ * @bio: on a disk under one of our elevators; it holds the group
+ */
+struct isoblk_group *isoblk_bio_group(struct bio *bio)
+{
+	struct blkcg_gq *blkg = bio->bi_blkg;
+
+	if (!blkg)
+		blkg = bio->bi_bdev->bd_queue->root_blkg;
+	/*
+	 * A cgroup that was on its way out when the elevator came has no part of
+	 * ours; its parent has, at the latest the root.
+	 */
+	while (unlikely(!blkg_to_pd(blkg, &isoblk_policy)))
+		blkg = blkg->parent;
+	return isoblk_pd_group(blkg_to_pd(blkg, &isoblk_policy));
+}
+EXPORT_SYMBOL_GPL(isoblk_bio_group);
+
+/* ---- files ------------------------------------------------------------ */
+
+/**
+ * isoblk_set_on_disk() - "MAJ:MIN TEXT" was written to a file of a cgroup
+ * @blkcg: cgroup
+ * @buf: what was written, without white space around it
+ * @set: sets what TEXT says on the group of @blkcg on that disk
+ *
+ * Return: 0 or a negative errno.
+ */
+int isoblk_set_on_disk(struct blkcg *blkcg, char *buf,
+		       int (*set)(struct isoblk_group *group, char *text))
+{
+	struct blkg_conf_ctx ctx;
+	int ret;
+
+	ret = isoblk_conf_prep(blkcg, &isoblk_policy, &ctx, buf);
+	if (ret)
+		return ret;
+	ret = set(isoblk_pd_group(blkg_to_pd(ctx.blkg, &isoblk_policy)),
+		  strim(ctx.body));
+	isoblk_conf_finish(&ctx);
+	return ret;
+}
+
+static struct cftype isoblk_files[] = {
+	{
+		.name = "isoblk.weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = isoblk_weight_show,
+		.write = isoblk_weight_write,
+	},
+	{
+		.name = "isoblk.latency",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = isoblk_target_show,
+		.write = isoblk_target_write,
+	},
+	{ }
+};
+
+static struct cftype isoblk_legacy_files[] = {
+	{
+		.name = "isoblk.weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = isoblk_weight_show,
+		.write = isoblk_weight_write,
+	},
+	{
+		.name = "isoblk.latency",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = isoblk_target_show,
+		.write = isoblk_target_write,
+	},
+	{
+		.name = "isoblk.latency_stat",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = isoblk_target_stat_show,
+	},
+	{
+		.name = "isoblk.io_service_bytes",
+		.private = false,
+		.seq_show = isoblk_stat_show,
+	},
+	{
+		.name = "isoblk.io_serviced",
+		.private = true,
+		.seq_show = isoblk_stat_show,
+	},
+	{ }
+};
+
+/* ---- the policy ------------------------------------------------------ */
+
+static struct blkcg_policy_data *isoblk_cpd_alloc(gfp_t gfp)
+{
+	struct isoblk_cgroup *cgroup = kzalloc(sizeof(*cgroup), gfp);
+
+	if (!cgroup)
+		return NULL;
+	cgroup->weight = ISOBLK_WEIGHT_DFL;
+	return &cgroup->cpd;
+}
+
+static void isoblk_cpd_free(struct blkcg_policy_data *cpd)
+{
+	kfree(container_of(cpd, struct isoblk_cgroup, cpd));
+}
+
+static void free_group(struct isoblk_group *group)
+{
+	unsigned int i;
+
+	for (i = 0; i < group->nr_gqs; i++)
+		kfree(group->gq[i]);
+	kfree(group);
+}
+
+/* Without the hardware queues' parts. */
+static struct isoblk_group *alloc_group(struct isoblk_disk *disk, gfp_t gfp,
+					int node)
+{
+	size_t own = ALIGN(disk->ops->own_size, sizeof(void *));
+	struct isoblk_group *group;
+
+	group = kzalloc_node(size_add(sizeof(*group) + own,
+				      array_size(disk->nr_hqs,
+						 sizeof(*group->gq))),
+			     gfp, node);
+	if (!group)
+		return NULL;
+	group->disk = disk;
+	group->gq = isoblk_group_own(group) + own;
+	INIT_LIST_HEAD(&group->active_node);
+	return group;
+}
+
+static struct isoblk_gq *alloc_gq(struct isoblk_group *group,
+				  struct isoblk_hq *hq, gfp_t gfp)
+{
+	struct isoblk_gq *gq;
+
+	gq = kzalloc_node(sizeof(*gq) + group->disk->ops->own_gq_size, gfp,
+			  hq->node);
+	if (!gq)
+		return NULL;
+	init_waitqueue_head(&gq->gate.sleepers);
+	INIT_LIST_HEAD(&gq->gate.node);
+	bio_list_init(&gq->gate.bios);
+	gq->group = group;
+	gq->hq = hq;
+	return gq;
+}
+
+static struct blkg_policy_data *
+isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
+{
+	/* The policy is in use on a disk only under one of our elevators. */
+	struct isoblk_disk *disk = gendisk->queue->elevator->elevator_data;
+	struct isoblk_group *group;
+	struct isoblk_gq *gq;
+
+	group = alloc_group(disk, gfp, gendisk->node_id);
+	if (!group)
+		return NULL;
+	while (group->nr_gqs < disk->nr_hqs) {
+		gq = alloc_gq(group, disk->hq[group->nr_gqs], gfp);
+		if (!gq) {
+			free_group(group);
+			return NULL;
+		}
+		group->gq[group->nr_gqs++] = gq;
+	}
+	disk->ops->group_init(group);
+	return &group->pd;
+}
+
+static void isoblk_pd_init(struct blkg_policy_data *pd)
+{
+	struct blkcg_gq *blkg = pd_to_blkg(pd);
+
+	if (blkg->parent)
+		isoblk_pd_group(pd)->parent =
+			isoblk_pd_group(blkg_to_pd(blkg->parent,
+						   &isoblk_policy));
+}
+
+/* Under blkcg->lock, and in the cgroup's list: no new default is missed. */
+static void isoblk_pd_online(struct blkg_policy_data *pd)
+{
+	struct isoblk_group *group = isoblk_pd_group(pd);
+
+	isoblk_group_set_weight(group, 0,
+				isoblk_cgroup_of(pd->blkg->blkcg)->weight);
+}
+
+/* The disk is still there, and nobody finds the group any longer. */
+static void isoblk_pd_offline(struct blkg_policy_data *pd)
+{
+	struct isoblk_group *group = isoblk_pd_group(pd);
+
+	if (group->disk->ops->set_target)
+		group->disk->ops->set_target(group, 0);
+}
+
+static void isoblk_pd_free(struct blkg_policy_data *pd)
+{
+	struct isoblk_group *group = isoblk_pd_group(pd);
+	unsigned long flags;
+
+	/*
+	 * The disk is there for one that was active: it is freed with its blkg,
+	 * or when the elevator goes. One that the kernel allocated and had no use
+	 * for may come here later.
+	 */
+	if (group->was_active) {
+		spin_lock_irqsave(&group->disk->lock, flags);
+		group->disk->ops->group_exit(group);
+		if (group->active)
+			isoblk_take_leave(group);
+		spin_unlock_irqrestore(&group->disk->lock, flags);
+	}
+	free_group(group);
+}
+
+struct blkcg_policy isoblk_policy = {
+	.dfl_cftypes	= isoblk_files,
+	.legacy_cftypes	= isoblk_legacy_files,
+	.cpd_alloc_fn	= isoblk_cpd_alloc,
+	.cpd_free_fn	= isoblk_cpd_free,
+	.pd_alloc_fn	= isoblk_pd_alloc,
+	.pd_init_fn	= isoblk_pd_init,
+	.pd_online_fn	= isoblk_pd_online,
+	.pd_offline_fn	= isoblk_pd_offline,
+	.pd_free_fn	= isoblk_pd_free,
+	.pd_stat_fn	= isoblk_pd_stat,
+};
+
+static int __init isoblk_share_init(void)
+{
+	int ret = isoblk_outlet_init();
+
+	if (ret)
+		return ret;
+	ret = blkcg_policy_register(&isoblk_policy);
+	if (ret)
+		isoblk_outlet_exit();
+	if (ret == -ENOSPC)
+		pr_err("no free policy slot: the kernel has %d, unload bfq to free one\n",
+		       BLKCG_MAX_POLS);
+	return ret;
+}
+
+static void __exit isoblk_share_exit(void)
+{
+	blkcg_policy_unregister(&isoblk_policy);
+	isoblk_outlet_exit();
+}
+
+module_init(isoblk_share_init);
+module_exit(isoblk_share_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Weights, groups and the admission gate of isoblk's elevators");

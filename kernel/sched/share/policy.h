@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The blkcg policy, and from its data to our groups.
+ */
+#ifndef ISOBLK_POLICY_H
+#define ISOBLK_POLICY_H
+
+#include "share/group.h"
+
+/* What is ours of a cgroup, on no disk. */
+struct isoblk_cgroup {
+	struct blkcg_policy_data cpd;	/* first: the kernel knows it by this */
+	u32 weight;			/* blkcg->lock, read without to show it */
+};
+
+extern struct blkcg_policy isoblk_policy;
+
+static inline struct isoblk_cgroup *isoblk_cgroup_of(struct blkcg *blkcg)
+{
+	return container_of(blkcg_to_cpd(blkcg, &isoblk_policy),
+			    struct isoblk_cgroup, cpd);
+}
+
+static inline struct isoblk_group *
+isoblk_pd_group(struct blkg_policy_data *pd)
+{
+	return pd ? container_of(pd, struct isoblk_group, pd) : NULL;
+}
+
+struct isoblk_group *isoblk_bio_group(struct bio *bio);
+int isoblk_set_on_disk(struct blkcg *blkcg, char *buf,
+		       int (*set)(struct isoblk_group *group, char *text));
+
+#endif /* ISOBLK_POLICY_H */

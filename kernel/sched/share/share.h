@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What part of a disk is a group's: share.c opens with the design.
+ */
+#ifndef ISOBLK_SHARE_H
+#define ISOBLK_SHARE_H
+
+#include "share/group.h"
+
+void isoblk_join(struct isoblk_group *group);
+void isoblk_leave(struct isoblk_group *group);
+void isoblk_take_leave(struct isoblk_group *group);
+u32 isoblk_group_share(struct isoblk_group *group);
+void isoblk_group_set_weight(struct isoblk_group *group, u32 dev_weight,
+			     u32 weight);
+
+#endif /* ISOBLK_SHARE_H */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tasks that sleep at the gate, where a bio cannot wait for them.
+ */
+#ifndef ISOBLK_SLEEP_H
+#define ISOBLK_SLEEP_H
+
+#include "share/group.h"
+
+struct isoblk_gq *isoblk_group_gq(struct isoblk_group *group, blk_opf_t opf);
+void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf);
+void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+
+/* Requests with tags that the task has yet to insert. */
+static inline unsigned int isoblk_plugged(void)
+{
+	return current->plug ? current->plug->rq_count : 0;
+}
+
+#endif /* ISOBLK_SLEEP_H */

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * io.isoblk.weight: what is written there, and what it shows.
+ *
+ * As io.weight: one for all disks, and one of a disk's own, which goes with the elevator.
+ */
+#include <linux/module.h>
+#include <linux/seq_file.h>
+
+#include "share/disk.h"
+#include "share/policy.h"
+#include "share/share.h"
+#include "share/weight.h"
+
+static u64 prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd,
+			 int off)
+{
+	struct isoblk_group *group = isoblk_pd_group(pd);
+	struct gendisk *disk = group->disk->q->disk;
+
+	if (group->dev_weight)
+		seq_printf(sf, "%d:%d %u\n", disk->major, disk->first_minor,
+			   group->dev_weight);
+	return 0;
+}
+
+/**
+ * isoblk_weight_show() - a cgroup's weights, as they may be written
+ * @sf: file
+ * @v: not used
+ */
+int isoblk_weight_show(struct seq_file *sf, void *v)
+{
+	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
+
+	seq_printf(sf, "default %u\n",
+		   READ_ONCE(isoblk_cgroup_of(blkcg)->weight));
+	blkcg_print_blkgs(sf, blkcg, prfill_weight, &isoblk_policy, 0, false);
+	return 0;
+}
+
+static int parse_weight(const char *text, u32 *weight)
+{
+	int ret = kstrtou32(text, 10, weight);
+
+	if (ret)
+		return ret;
+	if (*weight < ISOBLK_WEIGHT_MIN || *weight > ISOBLK_WEIGHT_MAX)
+		return -ERANGE;
+	return 0;
+}
+
+/* isoblk_group_set_weight() while the disk is in use. */
+static void change_weight(struct isoblk_group *group, u32 dev_weight,
+			  u32 weight)
+{
+	const struct isoblk_ops *ops = group->disk->ops;
+
+	isoblk_group_set_weight(group, dev_weight, weight);
+	if (ops->weight_changed)
+		ops->weight_changed(group);
+}
+
+static void set_default_weight(struct blkcg *blkcg, u32 weight)
+{
+	struct isoblk_group *group;
+	struct blkcg_gq *blkg;
+
+	spin_lock_irq(&blkcg->lock);
+	WRITE_ONCE(isoblk_cgroup_of(blkcg)->weight, weight);
+	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
+		group = isoblk_pd_group(blkg_to_pd(blkg, &isoblk_policy));
+		if (group)
+			change_weight(group, group->dev_weight, weight);
+	}
+	spin_unlock_irq(&blkcg->lock);
+}
+
+/* A weight of a disk, or "default" to follow the cgroup's again. */
+static int set_device_weight(struct isoblk_group *group, char *text)
+{
+	struct blkcg *blkcg = group->pd.blkg->blkcg;
+	u32 weight = 0;
+	int ret = 0;
+
+	if (strcmp(text, "default"))
+		ret = parse_weight(text, &weight);
+	if (ret)
+		return ret;
+	spin_lock(&blkcg->lock);
+	change_weight(group, weight, isoblk_cgroup_of(blkcg)->weight);
+	spin_unlock(&blkcg->lock);
+	return 0;
+}
+
+/**
+ * isoblk_weight_write() - "MAJ:MIN WEIGHT", or "WEIGHT" for all disks without their own
+ * @of: file
+ * @buf: text
+ * @nbytes: its length
+ * @off: not used
+ */
+ssize_t isoblk_weight_write(struct kernfs_open_file *of, char *buf,
+			    size_t nbytes, loff_t off)
+{
+	struct blkcg *blkcg = css_to_blkcg(of_css(of));
+	const char *text;
+	u32 weight;
+	int ret;
+
+	buf = strim(buf);
+	if (strchr(buf, ':')) {
+		ret = isoblk_set_on_disk(blkcg, buf, set_device_weight);
+		return ret ?: nbytes;
+	}
+
+	text = buf;
+	if (str_has_prefix(buf, "default") && isspace(buf[strlen("default")]))
+		text = skip_spaces(buf + strlen("default"));
+	ret = parse_weight(text, &weight);
+	if (ret)
+		return ret;
+	set_default_weight(blkcg, weight);
+	return nbytes;
+}
