@@ -13,7 +13,9 @@
 
 #include "part_of_test.h"
 
+#include "../sched/cfq/queue.c"
 #include "../sched/cfq/tree.c"
+#include "../sched/cfq/show.c"
 #include "../sched/cfq/cfq.c"
 
 #define NR_GROUPS	4
@@ -182,11 +184,11 @@ static void groups_have_time_by_weight(struct kunit *test)
 		queue = cfq_select(cd, now);
 		if (!queue)
 			break;
-		if (!queue->slice_start)
-			queue->slice_start = now;
-		if (!cd->group_start)
-			cd->group_start = now;
-		cd->group_served = true;
+		if (!queue->slice.start)
+			queue->slice.start = now;
+		if (!cd->turn.start)
+			cd->turn.start = now;
+		cd->turn.served = true;
 		for (i = 0; i < NR_GROUPS; i++)
 			if (queue->group == group[i])
 				served[i]++;
@@ -274,11 +276,11 @@ static void the_oldest_is_next_once_a_turn_when_its_time_is_over(struct kunit *t
 	add(queue, old);
 	add(queue, near);
 
-	queue->fifo_check = true;
+	queue->slice.fifo_check = true;
 	KUNIT_EXPECT_PTR_EQ(test, choose_request(cd, queue, 999), near);
 	/* Only the first choice of a turn asks for it. */
 	KUNIT_EXPECT_PTR_EQ(test, choose_request(cd, queue, 1000), near);
-	queue->fifo_check = true;
+	queue->slice.fifo_check = true;
 	KUNIT_EXPECT_PTR_EQ(test, choose_request(cd, queue, 1000), old);
 	KUNIT_EXPECT_PTR_EQ(test, choose_request(cd, queue, 1000), near);
 }
@@ -291,22 +293,22 @@ static void think_time_is_a_decaying_mean(struct kunit *test)
 
 	/* Nothing has ended yet. */
 	note_think_time(&queue, now);
-	KUNIT_EXPECT_EQ(test, queue.think_ns, 0);
+	KUNIT_EXPECT_EQ(test, queue.habits.think_ns, 0);
 	for (i = 0; i < 100; i++) {
-		queue.done_ns = now;
+		queue.habits.done_ns = now;
 		now += NSEC_PER_MSEC;
 		note_think_time(&queue, now);
 	}
-	KUNIT_EXPECT_LE(test, abs_diff(queue.think_ns, (u64)NSEC_PER_MSEC),
+	KUNIT_EXPECT_LE(test, abs_diff(queue.habits.think_ns, (u64)NSEC_PER_MSEC),
 			NSEC_PER_MSEC / 100);
 	/* With others under way it is no think time. */
 	queue.dispatched = 1;
 	note_think_time(&queue, now + NSEC_PER_SEC);
-	KUNIT_EXPECT_LE(test, queue.think_ns, 2 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_LE(test, queue.habits.think_ns, 2 * NSEC_PER_MSEC);
 	/* An absence counts as a second. */
 	queue.dispatched = 0;
 	note_think_time(&queue, now + 1000 * NSEC_PER_SEC);
-	KUNIT_EXPECT_LE(test, queue.think_ns, NSEC_PER_SEC / 8 + NSEC_PER_MSEC);
+	KUNIT_EXPECT_LE(test, queue.habits.think_ns, NSEC_PER_SEC / 8 + NSEC_PER_MSEC);
 }
 
 static struct kunit_case cfq_cases[] = {

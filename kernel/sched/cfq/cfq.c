@@ -59,9 +59,11 @@
 #include <trace/events/block.h>
 
 #include "cfq/cfq.h"
+#include "cfq/queue.h"
+#include "cfq/show.h"
+#include "cfq/tree.h"
 #include "share/gate.h"
 #include "share/policy.h"
-#include "share/share.h"
 #include "share/sleep.h"
 
 /* Of the tags, for asynchronous requests: percent. */
@@ -98,8 +100,6 @@ static const struct cfq_tunables defaults = {
 	.target_latency		= 300,
 };
 
-static struct kmem_cache *queue_cache;
-
 /*
  * rq->elv.icq is the process, with a reference to its io context; elv.priv[0]
  * the queue, from insertion on, with references to it and to its group's blkg;
@@ -111,16 +111,6 @@ static struct kmem_cache *queue_cache;
 #define RQ_SECTORS_SHIFT	32	/* the upper half */
 
 static_assert(BITS_PER_LONG == 64);
-
-static struct cfq_disk *q_to_cfq(const struct request_queue *q)
-{
-	return q->elevator->elevator_data;
-}
-
-static struct cfq_icq *to_icq(struct io_cq *icq)
-{
-	return icq ? container_of(icq, struct cfq_icq, icq) : NULL;
-}
 
 static struct cfq_queue *rq_queue(const struct request *rq)
 {
@@ -150,12 +140,8 @@ static struct isoblk_gq *rq_gq(const struct request *rq)
 static void account(struct request *rq, unsigned int sectors, int sign)
 {
 	struct isoblk_group *group = rq_queue(rq)->group->group;
-	enum isoblk_op op = ISOBLK_READ;
+	enum isoblk_op op = isoblk_rq_op(rq);
 
-	if (op_is_discard(rq->cmd_flags))
-		op = ISOBLK_DISCARD;
-	else if (op_is_write(rq->cmd_flags))
-		op = ISOBLK_WRITE;
 	atomic64_add(sign * ((s64)sectors << SECTOR_SHIFT),
 		     &group->late.bytes[op]);
 	atomic64_add(sign, &group->late.ios[op]);
@@ -185,149 +171,6 @@ static void cfq_stat(struct isoblk_group *group, struct seq_file *s)
 			   NSEC_PER_USEC));
 }
 
-/* ---- queues ----------------------------------------------------------- */
-
-void cfq_queue_free(struct cfq_queue *queue)
-{
-	kmem_cache_free(queue_cache, queue);
-}
-
-static void queue_init(struct cfq_queue *queue, struct cfq_group *group,
-		       bool sync, unsigned int prio)
-{
-	INIT_HLIST_NODE(&queue->icq_node);
-	INIT_LIST_HEAD(&queue->group_node);
-	INIT_LIST_HEAD(&queue->fifo);
-	queue->sorted = RB_ROOT;
-	queue->group = group;
-	queue->sync = sync;
-	queue->prio = prio;
-	queue->refs = 1;
-}
-
-/* A linked queue, or NULL. */
-static struct cfq_queue *queue_new(struct cfq_disk *cd, struct cfq_group *group,
-				   bool sync, unsigned int prio)
-{
-	struct cfq_queue *queue;
-
-	queue = kmem_cache_alloc_node(queue_cache,
-				      GFP_NOWAIT | __GFP_NOWARN | __GFP_ZERO,
-				      cd->disk.q->node);
-	if (!queue)
-		return NULL;
-	queue_init(queue, group, sync, prio);
-	list_add(&queue->group_node, &group->queues);
-	/* So that it is freed, and its queues with it: see cfq_group_exit(). */
-	group->group->was_active = true;
-	return queue;
-}
-
-/* No more requests find it; those that it has end as usual. */
-static void queue_unlink(struct cfq_disk *cd, struct cfq_queue *queue)
-{
-	if (queue->icq) {
-		hlist_del_init(&queue->icq_node);
-		queue->icq = NULL;
-	}
-	list_del_init(&queue->group_node);
-	cfq_queue_put(cd, queue);
-}
-
-static struct cfq_queue *queue_find(struct cfq_icq *icq,
-				    const struct cfq_group *group, bool sync,
-				    unsigned int prio)
-{
-	struct cfq_queue *queue;
-
-	if (!sync)
-		return group->async[prio];
-	if (!icq)
-		return NULL;
-	hlist_for_each_entry(queue, &icq->queues, icq_node)
-		if (queue->group == group && queue->prio == prio)
-			return queue;
-	return NULL;
-}
-
-/* The queue of a request; a process need not keep those that it left. */
-static struct cfq_queue *queue_get(struct cfq_disk *cd, struct cfq_icq *icq,
-				   struct cfq_group *group, bool sync,
-				   unsigned int prio)
-{
-	struct cfq_queue *queue = queue_find(icq, group, sync, prio);
-	struct hlist_node *next;
-
-	if (queue)
-		return queue;
-	/* A flush may hold a request back until its process is gone. */
-	if (sync && (!icq || icq->exited))
-		return &group->fallback;
-	if (sync)
-		hlist_for_each_entry_safe(queue, next, &icq->queues, icq_node)
-			if (queue->refs == 1)
-				queue_unlink(cd, queue);
-
-	queue = queue_new(cd, group, sync, prio);
-	if (!queue)
-		return &group->fallback;
-	if (sync) {
-		queue->icq = icq;
-		hlist_add_head(&queue->icq_node, &icq->queues);
-	} else {
-		group->async[prio] = queue;
-	}
-	return queue;
-}
-
-/* The process has exited, or the disk is no more ours. */
-static void cfq_exit_icq(struct io_cq *icq)
-{
-	struct cfq_disk *cd = q_to_cfq(icq->q);
-	struct cfq_queue *queue;
-	struct hlist_node *next;
-	unsigned long flags;
-
-	spin_lock_irqsave(&cd->disk.lock, flags);
-	to_icq(icq)->exited = true;
-	hlist_for_each_entry_safe(queue, next, &to_icq(icq)->queues, icq_node) {
-		/* There will be no next request to wait for. */
-		if (queue == cd->active && cd->idling)
-			cfq_run_later(cd);
-		queue_unlink(cd, queue);
-	}
-	spin_unlock_irqrestore(&cd->disk.lock, flags);
-}
-
-static void cfq_init_icq(struct io_cq *icq)
-{
-	INIT_HLIST_HEAD(&to_icq(icq)->queues);
-}
-
-static void cfq_group_init(struct isoblk_group *group)
-{
-	struct cfq_group *cg = cfq_group_of(group);
-
-	cg->group = group;
-	INIT_LIST_HEAD(&cg->queues);
-	queue_init(&cg->fallback, cg, true, CFQ_PRIO_BE + CFQ_LEVEL);
-}
-
-/* It has no requests. */
-static void cfq_group_exit(struct isoblk_group *group)
-{
-	struct cfq_disk *cd = container_of(group->disk, struct cfq_disk, disk);
-	struct cfq_group *cg = cfq_group_of(group);
-	struct cfq_queue *queue, *next;
-
-	if (cd->active && cd->active->group == cg) {
-		cfq_expire(cd, ktime_get_ns(), false);
-		cfq_run_later(cd);
-	}
-	list_for_each_entry_safe(queue, next, &cg->queues, group_node)
-		queue_unlink(cd, queue);
-}
-
 /* ---- waiting requests ------------------------------------------------- */
 
 static void note_think_time(struct cfq_queue *queue, u64 now)
@@ -335,20 +178,20 @@ static void note_think_time(struct cfq_queue *queue, u64 now)
 	u64 think_ns;
 
 	/* With others on their way it says nothing about this one. */
-	if (queue->queued || queue->dispatched || !queue->done_ns)
+	if (queue->queued || queue->dispatched || !queue->habits.done_ns)
 		return;
-	think_ns = min(cfq_since(now, queue->done_ns), MAX_THINK_NS);
-	queue->think_ns -= queue->think_ns >> THINK_SHIFT;
-	queue->think_ns += think_ns >> THINK_SHIFT;
+	think_ns = min(cfq_since(now, queue->habits.done_ns), MAX_THINK_NS);
+	queue->habits.think_ns -= queue->habits.think_ns >> THINK_SHIFT;
+	queue->habits.think_ns += think_ns >> THINK_SHIFT;
 }
 
 static void note_seek(struct cfq_queue *queue, const struct request *rq)
 {
-	s64 distance = blk_rq_pos(rq) - queue->last_end;
+	s64 distance = blk_rq_pos(rq) - queue->habits.last_end;
 
-	queue->seeks = queue->seeks << 1 |
-		(queue->last_end && abs(distance) > FAR_SECTORS);
-	queue->last_end = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	queue->habits.seeks = queue->habits.seeks << 1 |
+		(queue->habits.last_end && abs(distance) > FAR_SECTORS);
+	queue->habits.last_end = blk_rq_pos(rq) + blk_rq_sectors(rq);
 }
 
 static void add_request(struct cfq_disk *cd, struct cfq_queue *queue,
@@ -418,8 +261,8 @@ static struct request *choose_request(struct cfq_disk *cd,
 {
 	struct request *rq = rq_entry_fifo(queue->fifo.next);
 
-	if (queue->fifo_check) {
-		queue->fifo_check = false;
+	if (queue->slice.fifo_check) {
+		queue->slice.fifo_check = false;
 		if (!cfq_before(now, rq->fifo_time))
 			return rq;
 	}
@@ -456,9 +299,9 @@ static bool back(struct cfq_disk *cd, struct request *rq)
 	queue->dispatched--;
 	group->dispatched--;
 	cd->in_device[queue->sync]--;
-	queue->done_ns = now;
-	if (cd->group == group)
-		cd->group_served = true;
+	queue->habits.done_ns = now;
+	if (cd->turn.group == group)
+		cd->turn.served = true;
 
 	if (active && !active->queued && active->group == group &&
 	    !group->dispatched && !cd->idling) {
@@ -516,14 +359,14 @@ static struct request *cfq_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		WRITE_ONCE(cd->blocked, true);
 		goto unlock;
 	}
-	if (!queue->slice_start)
-		queue->slice_start = now;
-	if (!cd->group_start)
-		cd->group_start = now;
+	if (!queue->slice.start)
+		queue->slice.start = now;
+	if (!cd->turn.start)
+		cd->turn.start = now;
 	rq = choose_request(cd, queue, now);
 	del_request(cd, rq);
-	queue->slice_rqs++;
-	cd->group_rqs++;
+	queue->slice.rqs++;
+	cd->turn.rqs++;
 	sent(cd, rq);
 unlock:
 	spin_unlock_irq(&cd->disk.lock);
@@ -574,8 +417,9 @@ static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
 
 	spin_lock_irq(&cd->disk.lock);
 	group = cfq_group_of(common);
-	cd->bio_queue = queue_find(to_icq(icq), group, op_is_sync(bio->bi_opf),
-				   cfq_prio(bio->bi_ioprio));
+	cd->bio_queue = cfq_queue_find(to_icq(icq), group,
+				       op_is_sync(bio->bi_opf),
+				       cfq_prio(bio->bi_ioprio));
 	merged = cd->bio_queue &&
 		blk_mq_sched_try_merge(q, bio, nr_segs, &free);
 	spin_unlock_irq(&cd->disk.lock);
@@ -644,8 +488,8 @@ static void rq_enter(struct cfq_disk *cd, struct request *rq)
 	struct isoblk_group *group = isoblk_bio_group(rq->bio);
 	struct cfq_queue *queue;
 
-	queue = queue_get(cd, to_icq(rq->elv.icq), cfq_group_of(group),
-			  rq_is_sync(rq), cfq_prio(req_get_ioprio(rq)));
+	queue = cfq_queue_get(cd, to_icq(rq->elv.icq), cfq_group_of(group),
+			      rq_is_sync(rq), cfq_prio(req_get_ioprio(rq)));
 	queue->refs++;
 	blkg_get(pd_to_blkg(&group->pd));
 	rq->elv.priv[0] = queue;
@@ -790,144 +634,6 @@ static void cfq_exit_sched(struct elevator_queue *eq)
 	kfree(cd);
 }
 
-/* ---- sysfs ------------------------------------------------------------ */
-
-#define CFQ_UINT(name, low, high)					\
-static ssize_t cfq_##name##_show(struct elevator_queue *e, char *page)	\
-{									\
-	struct cfq_disk *cd = e->elevator_data;				\
-									\
-	return sysfs_emit(page, "%u\n", READ_ONCE(cd->tunables.name));	\
-}									\
-									\
-static ssize_t cfq_##name##_store(struct elevator_queue *e,		\
-				  const char *page, size_t count)	\
-{									\
-	struct cfq_disk *cd = e->elevator_data;				\
-									\
-	return isoblk_store_uint(page, count, &cd->tunables.name, low,	\
-				 high);					\
-}
-
-/* Milliseconds: ten seconds of a device's time are never fair. */
-#define CFQ_MAX_MS	10000
-
-CFQ_UINT(quantum, 1, 4096)
-CFQ_UINT(fifo_expire_sync, 1, CFQ_MAX_MS)
-CFQ_UINT(fifo_expire_async, 1, CFQ_MAX_MS)
-CFQ_UINT(back_seek_max, 0, UINT_MAX)
-CFQ_UINT(back_seek_penalty, 1, 1000)
-CFQ_UINT(slice_sync, 1, CFQ_MAX_MS)
-CFQ_UINT(slice_async, 1, CFQ_MAX_MS)
-CFQ_UINT(slice_async_rq, 1, 4096)
-CFQ_UINT(slice_idle, 0, CFQ_MAX_MS)
-CFQ_UINT(group_idle, 0, CFQ_MAX_MS)
-CFQ_UINT(low_latency, 0, 1)
-CFQ_UINT(target_latency, 1, CFQ_MAX_MS)
-
-#define CFQ_ATTR(name) __ATTR(name, 0644, cfq_##name##_show, cfq_##name##_store)
-
-static struct elv_fs_entry cfq_attrs[] = {
-	CFQ_ATTR(quantum),
-	CFQ_ATTR(fifo_expire_sync),
-	CFQ_ATTR(fifo_expire_async),
-	CFQ_ATTR(back_seek_max),
-	CFQ_ATTR(back_seek_penalty),
-	CFQ_ATTR(slice_sync),
-	CFQ_ATTR(slice_async),
-	CFQ_ATTR(slice_async_rq),
-	CFQ_ATTR(slice_idle),
-	CFQ_ATTR(group_idle),
-	CFQ_ATTR(low_latency),
-	CFQ_ATTR(target_latency),
-	__ATTR(gate, 0644, isoblk_gate_show, isoblk_gate_store),
-	__ATTR_NULL
-};
-
-/* ---- debugfs ---------------------------------------------------------- */
-
-#ifdef CONFIG_BLK_DEBUG_FS
-static int cfq_debugfs_state(void *data, struct seq_file *m)
-{
-	struct cfq_disk *cd = isoblk_show_begin(data, cfq_debugfs_state);
-
-	if (!cd)
-		return 0;
-	spin_lock_irq(&cd->disk.lock);
-	seq_printf(m, "inflight %u queued %u busy %u idling %d blocked %d vclock %llu\n",
-		   cd->in_device[true] + cd->in_device[false], cd->queued,
-		   cd->nr_busy, cd->idling, cd->blocked, cd->vclock);
-	spin_unlock_irq(&cd->disk.lock);
-	isoblk_show_end(data);
-	return 0;
-}
-
-static void show_queue(struct seq_file *m, const struct cfq_disk *cd,
-		       const struct cfq_queue *queue)
-{
-	static const char *const class[CFQ_NR_CLASSES] = {
-		[CFQ_RT] = "rt",
-		[CFQ_BE] = "be",
-		[CFQ_IDLE] = "idle",
-	};
-	static const char *const load[CFQ_NR_LOADS] = {
-		[CFQ_SYNC_IDLE] = "sync",
-		[CFQ_SYNC_NOIDLE] = "sync-noidle",
-		[CFQ_ASYNC] = "async",
-	};
-
-	seq_printf(m, "  %s/%u %s%s queued %u held %u think_us %llu seeks %u\n",
-		   class[cfq_class_of(queue)], cfq_level(queue->prio),
-		   load[queue->load], queue == cd->active ? " active" : "",
-		   queue->queued, queue->dispatched,
-		   div_u64(queue->think_ns, NSEC_PER_USEC),
-		   hweight32(queue->seeks));
-}
-
-static int cfq_debugfs_groups(void *data, struct seq_file *m)
-{
-	struct cfq_disk *cd = isoblk_show_begin(data, cfq_debugfs_groups);
-	struct isoblk_group *group;
-	struct cfq_queue *queue;
-	struct cfq_group *cg;
-	unsigned int i, held, waiting;
-	char path[128];
-
-	if (!cd)
-		return 0;
-	spin_lock_irq(&cd->disk.lock);
-	list_for_each_entry(group, &cd->disk.weights.active, active_node) {
-		cg = cfq_group_of(group);
-		cgroup_path(group->pd.blkg->blkcg->css.cgroup, path,
-			    sizeof(path));
-		held = 0;
-		waiting = 0;
-		for (i = 0; i < cd->disk.nr_hqs; i++) {
-			held += atomic_read(&group->gq[i]->held);
-			waiting += isoblk_at_gate(group->gq[i]);
-		}
-		seq_printf(m, "%s weight %u share_ppm %llu vdisktime %llu time_us %llu busy %u held %u at_gate %u\n",
-			   path, group->weight,
-			   (u64)isoblk_group_share(group) * 1000000 >>
-			   ISOBLK_SHARE_SHIFT, cg->vdisktime,
-			   div_u64(cg->time_ns, NSEC_PER_USEC), cg->nr_busy,
-			   held, waiting);
-		list_for_each_entry(queue, &cg->queues, group_node)
-			if (queue->busy)
-				show_queue(m, cd, queue);
-	}
-	spin_unlock_irq(&cd->disk.lock);
-	isoblk_show_end(data);
-	return 0;
-}
-
-static const struct blk_mq_debugfs_attr cfq_debugfs[] = {
-	{ "state", 0400, cfq_debugfs_state },
-	{ "groups", 0400, cfq_debugfs_groups },
-	{ },
-};
-#endif
-
 static struct elevator_type cfq = {
 	.ops = {
 		.init_sched		= cfq_init_sched,
@@ -964,21 +670,20 @@ static struct elevator_type cfq = {
 
 static int __init cfq_module_init(void)
 {
-	int ret;
+	int ret = cfq_queues_init();
 
-	queue_cache = KMEM_CACHE(cfq_queue, 0);
-	if (!queue_cache)
-		return -ENOMEM;
+	if (ret)
+		return ret;
 	ret = elv_register(&cfq);
 	if (ret)
-		kmem_cache_destroy(queue_cache);
+		cfq_queues_exit();
 	return ret;
 }
 
 static void __exit cfq_module_exit(void)
 {
 	elv_unregister(&cfq);
-	kmem_cache_destroy(queue_cache);
+	cfq_queues_exit();
 }
 
 module_init(cfq_module_init);

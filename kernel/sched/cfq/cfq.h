@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of cfq share: cfq.c has the requests, tree.c decides whose
- * turn it is. cfq.c opens with the design.
+ * A disk, a group, a process and a queue under cfq, and the arithmetic of its turns. cfq.c
+ * opens with the design.
  */
 #ifndef ISOBLK_CFQ_H
 #define ISOBLK_CFQ_H
@@ -51,117 +51,84 @@ static_assert(CFQ_MAX_CHARGE_NS >> (64 - ISOBLK_SHARE_SHIFT) == 0);
 struct cfq_group;
 
 /**
- * struct cfq_icq - a process (io context) on a disk
- * @icq: first; the kernel allocates and frees it by this address
- * @queues: its synchronous ones, one a group and priority; disk->lock
- * @exited: nobody will unlink what is linked now; disk->lock
+ * struct cfq_icq - a process (io context) on a disk; disk->lock
  */
 struct cfq_icq {
-	struct io_cq icq;
-	struct hlist_head queues;
-	bool exited;
+	struct io_cq icq;		/* first: the kernel frees it by this address */
+	struct hlist_head queues;	/* its synchronous ones, one a group and priority */
+	bool exited;			/* nobody will unlink what is linked now */
 };
 
 /**
- * struct cfq_queue - requests that take their turn together
- * @group: constant; outlives the queue's requests
- * @sync: else it is its group's for asynchronous requests; constant
- * @prio: class and level; constant
- * @refs: one a request, one while linked, one while active
- * @icq: whose it is; NULL for an asynchronous one, or once the process is gone
- * @icq_node: in icq->queues
- * @group_node: in group->queues while linked
- * @sorted: waiting requests, by sector
- * @fifo: the same, by arrival
- * @queued: how many
- * @dispatched: with the device
- * @busy: has a turn to come, or is active
- * @load: whom it takes turns with, as found when it last became busy
- * @node: in its tree, while busy and not active
- * @key: place in the tree: when its turn is, ns
- * @left_ns: of a slice that was taken from it
- * @slice_start: when its first request of this turn was sent, 0: none yet
- * @slice_rqs: requests sent in this turn
- * @fifo_check: the oldest request has not been looked at in this turn
- * @done_ns: when a request of it last ended
- * @think_ns: mean time from there to the next request
- * @last_end: sector behind the request that came last
- * @seeks: a bit a request, the last ones: it was far from the one before
- *
- * All under disk->lock.
+ * struct cfq_slice - a queue's turn; disk->lock
+ */
+struct cfq_slice {
+	u64 left_ns;			/* what was left when the last was taken from it */
+	u64 start;			/* when its first request was sent, ns; 0: none yet */
+	unsigned int rqs;		/* requests sent in it */
+	bool fifo_check;		/* the oldest request has yet to be looked at */
+};
+
+/**
+ * struct cfq_habits - what a queue's sender usually does; disk->lock
+ */
+struct cfq_habits {
+	u64 done_ns;			/* when a request of it last ended */
+	u64 think_ns;			/* mean time from there to the next request */
+	sector_t last_end;		/* sector behind the request that came last */
+	u32 seeks;			/* a bit each for the last requests: it was far off */
+};
+
+/**
+ * struct cfq_queue - requests that take their turn together; disk->lock
  */
 struct cfq_queue {
-	struct cfq_group *group;
-	bool sync;
-	unsigned int prio;
-	unsigned int refs;
-	struct cfq_icq *icq;
-	struct hlist_node icq_node;
-	struct list_head group_node;
+	struct cfq_group *group;	/* outlives the queue's requests; constant */
+	bool sync;			/* or its group's, for asynchronous requests; constant */
+	unsigned int prio;		/* class and level; constant */
+	unsigned int refs;		/* one a request, one while linked, one while active */
+	struct cfq_icq *icq;		/* process; NULL if asynchronous, or once it is gone */
+	struct hlist_node icq_node;	/* in icq->queues */
+	struct list_head group_node;	/* in group->queues while linked */
 
-	struct rb_root sorted;
-	struct list_head fifo;
-	unsigned int queued;
-	unsigned int dispatched;
+	struct rb_root sorted;		/* waiting requests, by sector */
+	struct list_head fifo;		/* the same, by arrival */
+	unsigned int queued;		/* number of them */
+	unsigned int dispatched;	/* requests with the device */
 
-	bool busy;
-	enum cfq_load load;
-	struct rb_node node;
-	u64 key;
-	u64 left_ns;
-
-	u64 slice_start;
-	unsigned int slice_rqs;
-	bool fifo_check;
-
-	u64 done_ns;
-	u64 think_ns;
-	sector_t last_end;
-	u32 seeks;
+	bool busy;			/* it has a turn to come, or is active */
+	enum cfq_load load;		/* whom it takes turns with, since it became busy */
+	struct rb_node node;		/* in its tree, while busy and not active */
+	u64 key;			/* place in the tree: when its turn is, ns */
+	struct cfq_slice slice;
+	struct cfq_habits habits;
 };
 
 /**
- * struct cfq_tree - queues that wait for their turn
- * @root: by key
- * @nr: how many
+ * struct cfq_tree - queues that wait for their turn; disk->lock
  */
 struct cfq_tree {
-	struct rb_root_cached root;
-	unsigned int nr;
+	struct rb_root_cached root;	/* struct cfq_queue, by key */
+	unsigned int nr;		/* number of them */
 };
 
 /**
- * struct cfq_group - what cfq has of its own in a struct isoblk_group
- * @group: constant
- * @node: in disk's groups, while it waits for its turn
- * @vdisktime: service so far, over its share
- * @tree: its queues
- * @nr_busy: queues in @tree, and the active one if it is its own
- * @dispatched: requests with the device
- * @class: whose turn it was last
- * @load: likewise, within @class
- * @load_left: what is left of that turn, ns
- * @async: the queues of asynchronous requests, by priority; linked
- * @fallback: of requests for which no queue could be allocated; never freed
- * @queues: all linked ones
- * @time_ns: service so far; read without
- *
- * All under disk->lock.
+ * struct cfq_group - what cfq has of its own in a struct isoblk_group; disk->lock
  */
 struct cfq_group {
-	struct isoblk_group *group;
-	struct rb_node node;
-	u64 vdisktime;
-	struct cfq_tree tree[CFQ_NR_CLASSES][CFQ_NR_LOADS];
-	unsigned int nr_busy;
-	unsigned int dispatched;
-	enum cfq_class class;
-	enum cfq_load load;
-	s64 load_left;
-	struct cfq_queue *async[CFQ_NR_PRIOS];
-	struct cfq_queue fallback;
-	struct list_head queues;
-	u64 time_ns;
+	struct isoblk_group *group;	/* constant */
+	struct rb_node node;		/* in disk's groups, while it waits for its turn */
+	u64 vdisktime;			/* service so far, over its share */
+	struct cfq_tree tree[CFQ_NR_CLASSES][CFQ_NR_LOADS]; /* its queues */
+	unsigned int nr_busy;		/* queues in @tree, and the active one if it is its own */
+	unsigned int dispatched;	/* requests with the device */
+	enum cfq_class class;		/* whose turn it was last */
+	enum cfq_load load;		/* likewise, within @class */
+	s64 load_left;			/* what is left of that turn, ns */
+	struct cfq_queue *async[CFQ_NR_PRIOS]; /* of asynchronous requests; linked */
+	struct cfq_queue fallback;	/* of requests for which there was no memory for one */
+	struct list_head queues;	/* all linked ones */
+	u64 time_ns;			/* service so far; read without the lock */
 };
 
 /* Written by sysfs, read without a lock; times in ms, back_seek_max in KiB. */
@@ -181,57 +148,51 @@ struct cfq_tunables {
 };
 
 /**
- * struct cfq_disk - a disk under cfq: elevator_data
- * @disk: first; its lock is the one lock of cfq
- * @groups: those that wait for their turn, by vdisktime
- * @vclock: vdisktime that the group in service began its turn with, at least
- * @group: the group in service, not in @groups
- * @group_start: when its first request of this turn was sent, 0: none yet
- * @group_rqs: requests sent in this turn
- * @group_served: one of its requests has ended in this turn
- * @active: the queue in service, of @group; not in a tree
- * @nr_busy: queues in all groups
- * @queued: waiting requests in all queues; read without
- * @in_device: requests with the device, by whether they are synchronous
- * @position: sector behind the request sent last
- * @urgent: requests that go before all; read without
- * @blocked: nothing may be sent until something happens; read without
- * @idling: @timer runs, for the next request of @active
- * @timer: ends idling; also used to run the queue from where that is not allowed
- * @queueing: the device takes several requests at once; constant
- * @rotational: the device seeks; read when the elevator came
- * @gate_ns: when isoblk_gate_tick() was called last
- * @bio_queue: to which the bio belongs that looks for a request to merge with
- * @tunables: see there
- *
- * All under disk->lock.
+ * struct cfq_turn - the turn of the group in service; disk->lock
+ */
+struct cfq_turn {
+	struct cfq_group *group;	/* not in disk's groups; NULL: none */
+	u64 start;			/* when its first request was sent, ns; 0: none yet */
+	unsigned int rqs;		/* requests sent in it */
+	bool served;			/* one of its requests has ended in it */
+};
+
+/**
+ * struct cfq_disk - a disk under cfq: elevator_data; all under the one lock of cfq
  */
 struct cfq_disk {
-	struct isoblk_disk disk;
+	struct isoblk_disk disk;	/* first; its lock is that one */
 
-	struct rb_root_cached groups;
-	u64 vclock;
-	struct cfq_group *group;
-	u64 group_start;
-	unsigned int group_rqs;
-	bool group_served;
+	struct rb_root_cached groups;	/* those that wait for their turn, by vdisktime */
+	u64 vclock;			/* vdisktime of @turn's group at its begin, at least */
+	struct cfq_turn turn;
+	struct cfq_queue *active;	/* in service, of @turn's group; not in a tree */
+	unsigned int nr_busy;		/* queues in all groups */
 
-	struct cfq_queue *active;
-	unsigned int nr_busy;
-	unsigned int queued;
-	unsigned int in_device[2];
-	sector_t position;
-	struct list_head urgent;
-	bool blocked;
-	bool idling;
-	struct hrtimer timer;
+	unsigned int queued;		/* waiting requests in all queues; read without */
+	unsigned int in_device[2];	/* requests with the device, by whether synchronous */
+	sector_t position;		/* sector behind the request sent last */
+	struct list_head urgent;	/* requests that go before all; read without */
+	bool blocked;			/* nothing may go until something happens; read without */
+	bool idling;			/* @timer runs, for the next request of @active */
+	struct hrtimer timer;		/* ends idling; runs the queue, for who may not */
 
-	bool queueing;
-	bool rotational;
-	u64 gate_ns;
-	struct cfq_queue *bio_queue;
+	bool queueing;			/* the device takes several requests at once; constant */
+	bool rotational;		/* it seeks; constant */
+	u64 gate_ns;			/* when isoblk_gate_tick() was called last */
+	struct cfq_queue *bio_queue;	/* of the bio that looks for a request to merge with */
 	struct cfq_tunables tunables;
 };
+
+static inline struct cfq_disk *q_to_cfq(const struct request_queue *q)
+{
+	return q->elevator->elevator_data;
+}
+
+static inline struct cfq_icq *to_icq(struct io_cq *icq)
+{
+	return icq ? container_of(icq, struct cfq_icq, icq) : NULL;
+}
 
 static inline struct cfq_group *cfq_group_of(struct isoblk_group *group)
 {
@@ -315,19 +276,5 @@ static inline u64 cfq_since(u64 now, u64 start)
 {
 	return cfq_before(now, start) ? 0 : now - start;
 }
-
-/* tree.c: whose turn it is */
-bool cfq_idle_window(const struct cfq_disk *cd, const struct cfq_queue *queue);
-u64 cfq_idle_ns(const struct cfq_disk *cd, const struct cfq_queue *queue,
-		u64 now);
-void cfq_queue_ready(struct cfq_disk *cd, struct cfq_queue *queue, u64 now);
-void cfq_queue_put(struct cfq_disk *cd, struct cfq_queue *queue);
-void cfq_expire(struct cfq_disk *cd, u64 now, bool taken);
-struct cfq_queue *cfq_select(struct cfq_disk *cd, u64 now);
-void cfq_stop_idling(struct cfq_disk *cd);
-void cfq_run_later(struct cfq_disk *cd);
-
-/* cfq.c */
-void cfq_queue_free(struct cfq_queue *queue);
 
 #endif /* ISOBLK_CFQ_H */

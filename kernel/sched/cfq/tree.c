@@ -28,6 +28,9 @@
 #include <linux/module.h>
 
 #include "cfq/cfq.h"
+#include "cfq/queue.h"
+#include "cfq/tree.h"
+#include "muldiv.h"
 #include "share/gate.h"
 #include "share/share.h"
 
@@ -116,11 +119,11 @@ static void tree_add(struct cfq_disk *cd, struct cfq_queue *queue, u64 now)
 
 	first = cfq_scale_slice(ms_to_ns(READ_ONCE(cd->tunables.slice_sync)),
 				0);
-	queue->key = now - queue->left_ns;
+	queue->key = now - queue->slice.left_ns;
 	if (first > slice)
 		queue->key += class_nr(queue->group, cfq_class_of(queue)) *
 			(first - slice);
-	queue->left_ns = 0;
+	queue->slice.left_ns = 0;
 
 	tree = queue_tree(queue);
 	rb_add_cached(&queue->node, &tree->root, queue_less);
@@ -152,21 +155,21 @@ static u64 group_slice(const struct cfq_disk *cd, struct cfq_group *group)
 
 static bool group_turn_over(const struct cfq_disk *cd, u64 now)
 {
-	return cd->group_start && cfq_since(now, cd->group_start) >=
-		group_slice(cd, cd->group);
+	return cd->turn.start && cfq_since(now, cd->turn.start) >=
+		group_slice(cd, cd->turn.group);
 }
 
 /* The turn of the group in service is over: charge it. It has joined. */
 static void group_expire(struct cfq_disk *cd, u64 now)
 {
-	struct cfq_group *group = cd->group;
+	struct cfq_group *group = cd->turn.group;
 	u64 used, charge;
 
-	if (cd->group_start) {
-		used = cfq_since(now, cd->group_start);
+	if (cd->turn.start) {
+		used = cfq_since(now, cd->turn.start);
 		if (counts_requests(cd))
-			charge = cd->group_rqs * REQUEST_NS;
-		else if (cd->group_served)
+			charge = cd->turn.rqs * REQUEST_NS;
+		else if (cd->turn.served)
 			charge = used;
 		else
 			charge = max(used, MIN_CHARGE_NS);
@@ -174,7 +177,7 @@ static void group_expire(struct cfq_disk *cd, u64 now)
 			cfq_vdisktime(charge, isoblk_group_share(group->group));
 		WRITE_ONCE(group->time_ns, group->time_ns + used);
 	}
-	cd->group = NULL;
+	cd->turn.group = NULL;
 	if (group->nr_busy)
 		rb_add_cached(&group->node, &cd->groups, group_less);
 }
@@ -184,10 +187,10 @@ static void group_begin(struct cfq_disk *cd, struct cfq_group *group)
 	rb_erase_cached(&group->node, &cd->groups);
 	if (cfq_before(cd->vclock, group->vdisktime))
 		cd->vclock = group->vdisktime;
-	cd->group = group;
-	cd->group_start = 0;
-	cd->group_rqs = 0;
-	cd->group_served = false;
+	cd->turn.group = group;
+	cd->turn.start = 0;
+	cd->turn.rqs = 0;
+	cd->turn.served = false;
 	isoblk_gate_serve(group->group);
 }
 
@@ -201,7 +204,7 @@ static void group_join(struct cfq_disk *cd, struct cfq_group *group)
 
 static void group_leave(struct cfq_disk *cd, struct cfq_group *group, u64 now)
 {
-	if (cd->group == group)
+	if (cd->turn.group == group)
 		group_expire(cd, now);
 	else
 		rb_erase_cached(&group->node, &cd->groups);
@@ -222,9 +225,9 @@ bool cfq_idle_window(const struct cfq_disk *cd, const struct cfq_queue *queue)
 {
 	u64 idle_ns = slice_idle_ns(cd);
 
-	return idle_ns && queue->icq && queue->think_ns <= idle_ns &&
+	return idle_ns && queue->icq && queue->habits.think_ns <= idle_ns &&
 		(cd->rotational || !cd->queueing) &&
-		hweight32(queue->seeks) <= SEEKS_OF_32;
+		hweight32(queue->habits.seeks) <= SEEKS_OF_32;
 }
 
 /*
@@ -251,13 +254,13 @@ static u64 slice_ns(const struct cfq_disk *cd, const struct cfq_queue *queue)
 static bool slice_over(const struct cfq_disk *cd, const struct cfq_queue *queue,
 		       u64 now)
 {
-	if (!queue->slice_start)
+	if (!queue->slice.start)
 		return false;
-	if (!queue->sync && queue->slice_rqs >=
+	if (!queue->sync && queue->slice.rqs >=
 	    cfq_async_limit(READ_ONCE(cd->tunables.slice_async_rq),
 			    queue->prio))
 		return true;
-	return cfq_since(now, queue->slice_start) >= slice_ns(cd, queue);
+	return cfq_since(now, queue->slice.start) >= slice_ns(cd, queue);
 }
 
 /**
@@ -277,12 +280,12 @@ u64 cfq_idle_ns(const struct cfq_disk *cd, const struct cfq_queue *queue,
 
 	if (!queue->icq || queue->prio == CFQ_PRIO_IDLE)
 		return 0;
-	if (idle_ns && queue->think_ns <= idle_ns &&
+	if (idle_ns && queue->habits.think_ns <= idle_ns &&
 	    !slice_over(cd, queue, now) &&
 	    (queue->load == CFQ_SYNC_IDLE || !queue_tree(queue)->nr))
 		return idle_ns;
 	idle_ns = ms_to_ns(READ_ONCE(cd->tunables.group_idle));
-	if (queue->group->nr_busy == 1 && queue->think_ns <= idle_ns)
+	if (queue->group->nr_busy == 1 && queue->habits.think_ns <= idle_ns)
 		return idle_ns;
 	return 0;
 }
@@ -311,26 +314,13 @@ void cfq_run_later(struct cfq_disk *cd)
 
 /* ---- queues ----------------------------------------------------------- */
 
-/**
- * cfq_queue_put() - give a reference to a queue back
- * @cd: disk; its lock is held
- * @queue: may be freed
- */
-void cfq_queue_put(struct cfq_disk *cd, struct cfq_queue *queue)
-{
-	lockdep_assert_held(&cd->disk.lock);
-
-	if (!--queue->refs)
-		cfq_queue_free(queue);
-}
-
 static void activate(struct cfq_disk *cd, struct cfq_queue *queue)
 {
 	tree_del(queue);
 	queue->refs++;
-	queue->slice_start = 0;
-	queue->slice_rqs = 0;
-	queue->fifo_check = true;
+	queue->slice.start = 0;
+	queue->slice.rqs = 0;
+	queue->slice.fifo_check = true;
 	cd->active = queue;
 }
 
@@ -338,7 +328,7 @@ static void activate(struct cfq_disk *cd, struct cfq_queue *queue)
 static void not_busy(struct cfq_disk *cd, struct cfq_queue *queue, u64 now)
 {
 	queue->busy = false;
-	queue->left_ns = 0;
+	queue->slice.left_ns = 0;
 	cd->nr_busy--;
 	if (!--queue->group->nr_busy)
 		group_leave(cd, queue->group, now);
@@ -360,12 +350,12 @@ void cfq_expire(struct cfq_disk *cd, u64 now, bool taken)
 	lockdep_assert_held(&cd->disk.lock);
 
 	cfq_stop_idling(cd);
-	if (queue->slice_start) {
-		used = cfq_since(now, queue->slice_start);
+	if (queue->slice.start) {
+		used = cfq_since(now, queue->slice.start);
 		slice = slice_ns(cd, queue);
 		queue->group->load_left -= used;
 		if (taken && used < slice)
-			queue->left_ns = slice - used;
+			queue->slice.left_ns = slice - used;
 	}
 	cd->active = NULL;
 	if (queue->queued)
@@ -453,15 +443,15 @@ static struct cfq_queue *next_queue(struct cfq_disk *cd, u64 now)
 	struct rb_node *node;
 	unsigned int class = 0;
 
-	if (cd->group && group_turn_over(cd, now))
+	if (cd->turn.group && group_turn_over(cd, now))
 		group_expire(cd, now);
-	if (!cd->group) {
+	if (!cd->turn.group) {
 		node = rb_first_cached(&cd->groups);
 		if (!node)
 			return NULL;
 		group_begin(cd, rb_entry(node, struct cfq_group, node));
 	}
-	group = cd->group;
+	group = cd->turn.group;
 
 	while (!class_nr(group, class))
 		class++;
