@@ -351,7 +351,7 @@ static ssize_t write_cost_store(struct elevator_queue *e, const char *page,
 					1, 10000);
 
 	if (ret > 0)
-		isoblk_change_account(&kf->core, kf->core.pricing.account);
+		isoblk_change_account(&kf->core, kf->core.tariff.account);
 	return ret;
 }
 

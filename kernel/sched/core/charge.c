@@ -44,7 +44,7 @@ static struct price fixed_price(const struct iso_disk *d, enum isoblk_op op)
 		READ_ONCE(d->tunables.write_cost);
 	u32 one = PRICE_ONE * percent / 100;
 
-	if (d->pricing.account == ISO_IOS || op == ISOBLK_DISCARD)
+	if (d->tariff.account == ISO_IOS || op == ISOBLK_DISCARD)
 		return (struct price){ .request = one * ISOBLK_NO_DATA_COST };
 	return (struct price){ .sector = one };
 }
@@ -55,7 +55,7 @@ static void publish(struct iso_disk *d)
 	struct price p;
 
 	for (op = 0; op < ISOBLK_NR_OPS; op++) {
-		p = d->pricing.account == ISO_TIME ? d->pricing.prices.of[op] :
+		p = d->tariff.account == ISO_TIME ? d->pricing.prices.of[op] :
 			fixed_price(d, op);
 		WRITE_ONCE(d->tariff.of[op].request, p.request);
 		WRITE_ONCE(d->tariff.of[op].sector, p.sector);
@@ -81,9 +81,9 @@ void iso_forget_debts(struct iso_group *g)
  */
 void iso_set_account(struct iso_disk *d, enum iso_account account)
 {
-	WRITE_ONCE(d->pricing.account, account);
-	WRITE_ONCE(d->pricing.unit, account == ISO_TIME ? TIME_UNIT : 1);
-	prices_init(&d->pricing.prices, d->pricing.unit);
+	WRITE_ONCE(d->tariff.account, account);
+	WRITE_ONCE(d->tariff.unit, account == ISO_TIME ? TIME_UNIT : 1);
+	prices_init(&d->pricing.prices, d->tariff.unit);
 	publish(d);
 }
 
@@ -301,7 +301,7 @@ void iso_update_prices(struct iso_disk *d, const struct iso_done *sum, u64 now)
 
 	lockdep_assert_held(&d->disk.lock);
 
-	if (d->pricing.account != ISO_TIME || span < PRICE_EPOCH_NS)
+	if (d->tariff.account != ISO_TIME || span < PRICE_EPOCH_NS)
 		return;
 	subtract(&done, &sum->sums, &d->pricing.seen.sums);
 	for (kind = 0; kind < PRICE_KINDS; kind++)

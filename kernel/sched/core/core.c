@@ -233,7 +233,7 @@ static void iso_stat(struct isoblk_group *group, struct seq_file *s)
 			   iso_left(READ_ONCE(d->clock.vnow), slack,
 				    atomic64_read(&g->vtime),
 				    READ_ONCE(g->share)) * SECTOR_SIZE /
-			   READ_ONCE(d->pricing.unit));
+			   READ_ONCE(d->tariff.unit));
 	seq_printf(s, " isoblk.wait_us=%llu", waited_us(g));
 	iso_latency_stat(g, s);
 }

@@ -216,11 +216,9 @@ struct iso_holding {
 };
 
 /**
- * struct iso_pricing - what requests are charged, and how that is found: charge.c
+ * struct iso_pricing - how it is found what requests are to be charged: charge.c
  */
 struct iso_pricing {
-	enum iso_account account; /* what is charged; disk lock, read without */
-	unsigned int unit;	/* units of work of a sector, if all are alike; likewise */
 	bool wanted;		/* in this epoch somebody had to wait; any context */
 	bool full;		/* and it was for room; disk lock */
 	bool starved;		/* the kind that is alone has nothing to send; any context */
@@ -264,6 +262,8 @@ struct iso_tariff {
 	struct price of[PRICE_KINDS]; /* by operation */
 	/* Kind that has the device for itself, or PRICE_KINDS; who finds none resets it. */
 	enum price_kind alone;
+	enum iso_account account; /* what is charged */
+	unsigned int unit;	/* units of work of a sector, as far as all are alike */
 };
 
 /**
@@ -303,9 +303,10 @@ struct iso_wait {
 /**
  * struct iso_disk - a disk: elevator_data
  *
- * What each request reads and is seldom written begins with @tariff, on a cache line of its
- * own, and is followed by what a request may write: @room last, on another. Before them is
- * what is constant, and what is the disk lock's.
+ * The layout is on purpose. First is what is constant, then what is the disk lock's, where
+ * the few that a request looks at are first in their parts: @epoch, which it may write, has
+ * a cache line of its own. Last is what each request reads and is seldom written, from
+ * @tariff on, and @room, which it may write.
  */
 struct iso_disk {
 	struct isoblk_disk disk;	/* weights and the gate; its lock is "the disk lock" */
@@ -317,7 +318,7 @@ struct iso_disk {
 
 	struct iso_members members;
 	struct iso_tunables tunables;
-	struct iso_epoch epoch;
+	struct iso_epoch epoch ____cacheline_aligned_in_smp;
 	struct iso_device device;
 	struct iso_lateness late;
 	struct window window;		/* the loop that finds it; disk lock */

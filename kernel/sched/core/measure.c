@@ -48,7 +48,7 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 	this_cpu_add(d->done->work, work);
 	this_cpu_add(d->done->area, took * work);
 	this_cpu_add(d->done->base_area, base * work);
-	if (READ_ONCE(d->pricing.account) == ISO_TIME)
+	if (READ_ONCE(d->tariff.account) == ISO_TIME)
 		count_kind(d, isoblk_rq_op(rq), sectors);
 }
 
@@ -78,7 +78,7 @@ struct iso_done iso_sum_up(const struct iso_disk *d)
 		sum.work += READ_ONCE(done->work);
 		sum.area += READ_ONCE(done->area);
 		sum.base_area += READ_ONCE(done->base_area);
-		if (d->pricing.account == ISO_TIME)
+		if (d->tariff.account == ISO_TIME)
 			sum_up_kinds(&sum.sums, &done->sums);
 	}
 	return sum;

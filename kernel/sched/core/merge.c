@@ -29,7 +29,7 @@ bool isoblk_allow_merge(struct request_queue *q, struct request *rq,
 {
 	struct iso_disk *d = q_to_iso(q);
 	u64 most = (u64)READ_ONCE(d->tunables.merge_kb) << 1;
-	u64 size = READ_ONCE(d->size.free) / READ_ONCE(d->pricing.unit);
+	u64 size = READ_ONCE(d->size.free) / READ_ONCE(d->tariff.unit);
 
 	if (READ_ONCE(d->device.busy_with) > FEW_REQUESTS * ISO_BUSY_ONE)
 		most = min(most, size / FEW_REQUESTS);

@@ -65,7 +65,7 @@ ssize_t isoblk_account_show(struct elevator_queue *e, char *page)
 {
 	struct iso_disk *d = e->elevator_data;
 
-	return sysfs_emit(page, "%s\n", account_names[READ_ONCE(d->pricing.account)]);
+	return sysfs_emit(page, "%s\n", account_names[READ_ONCE(d->tariff.account)]);
 }
 EXPORT_SYMBOL_GPL(isoblk_account_show);
 
@@ -77,7 +77,7 @@ ssize_t isoblk_account_store(struct elevator_queue *e, const char *page,
 
 	if (account < 0)
 		return account;
-	if (READ_ONCE(d->pricing.account) != account)
+	if (READ_ONCE(d->tariff.account) != account)
 		isoblk_change_account(d, account);
 	return count;
 }
@@ -137,7 +137,7 @@ int isoblk_debugfs_window(void *data, struct seq_file *m)
 		   d->window.phase == WINDOW_TRY, waiting,
 		   atomic_read(&d->nr_blocked), d->device.rate,
 		   d->device.mean_work,
-		   d->device.busy_with / ISO_BUSY_ONE, d->pricing.unit,
+		   d->device.busy_with / ISO_BUSY_ONE, d->tariff.unit,
 		   READ_ONCE(d->late.ns), d->squeeze.window,
 		   d->squeeze.pace);
 	spin_unlock_irq(&d->disk.lock);
@@ -159,7 +159,7 @@ int isoblk_debugfs_prices(void *data, struct seq_file *m)
 	for (i = 0; i < PRICE_KINDS; i++)
 		seq_printf(m, "%s request %u sector %u of %u\n", names[i],
 			   d->tariff.of[i].request, d->tariff.of[i].sector,
-			   d->pricing.unit << PRICE_SHIFT);
+			   d->tariff.unit << PRICE_SHIFT);
 	spin_unlock_irq(&d->disk.lock);
 	isoblk_show_end(data);
 	return 0;

@@ -38,7 +38,7 @@ EXPORT_SYMBOL_GPL(iso_work_in);
 void iso_set_window(struct iso_disk *d)
 {
 	s64 wanted = d->tunables.window;
-	u64 size = wanted > 0 ? wanted * d->pricing.unit : S32_MAX;
+	u64 size = wanted > 0 ? wanted * d->tariff.unit : S32_MAX;
 	u64 gather = 0;
 
 	/* What answers at once has no queue to be kept short. */
@@ -67,7 +67,7 @@ void iso_measure_restart(struct iso_disk *d)
 {
 	lockdep_assert_held(&d->disk.lock);
 
-	window_init(&d->window, max(FIRST_WORK * d->pricing.unit,
+	window_init(&d->window, max(FIRST_WORK * d->tariff.unit,
 				    FIRST_REQUESTS * d->device.mean_work));
 	iso_set_window(d);
 }
