@@ -20,7 +20,7 @@ class Range(NamedTuple):
 
 # Linux: io.weight and most weights of cgroup v2.
 WEIGHT = Range(1, 10_000)
-# What a cgroup's own requests weigh beside its children (kernel/sched/share.c): as a cgroup
+# What a cgroup's own requests weigh beside its children (kernel/sched/share/share.c): as a cgroup
 # whose weight was not set.
 OWN_WEIGHT = 100
 

@@ -8,7 +8,7 @@ from isoblk.schedulers.own import MILLISECONDS, OwnElevator
 
 
 class Cfq(OwnElevator):
-    """kernel/sched/cfq.c; docs/concepts/schedulers.md."""
+    """kernel/sched/cfq/; docs/concepts/schedulers.md."""
 
     name = "cfq"
     tunables: Mapping[str, Range] | None = {

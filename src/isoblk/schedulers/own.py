@@ -8,7 +8,7 @@ from isoblk.run.limits import SWITCH, Range
 from isoblk.schedulers.base import SchedulerKind
 
 OF_THE_CORE = {"gate": SWITCH, "window": Range(1, (1 << 30) - 1)}
-"""Tunables of those that are made of kernel/sched/core.c."""
+"""Tunables of those that are made of kernel/sched/core/."""
 OF_THE_PAPERS = {**OF_THE_CORE, "paper_mode": SWITCH}
 """Tunables of those that can also do as their paper says."""
 MILLISECONDS = Range(1, 10_000)
