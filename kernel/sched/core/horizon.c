@@ -70,12 +70,10 @@ static u64 still_waited_for(const struct iso_disk *d, const struct iso_group *g,
 
 /**
  * struct horizon - why the horizon is where it is
- * @group: that is furthest behind of those for whom others are held back, or NULL
- * @wait: for how long it has yet to come, 0: it has requests; ns
  */
 struct horizon {
-	struct iso_group *group;
-	u64 wait;
+	struct iso_group *group; /* furthest behind of those others wait for, or NULL */
+	u64 wait;		/* ns until it has to have come; 0: it has requests */
 };
 
 static struct horizon find_horizon(struct iso_disk *d, u64 now)

@@ -167,7 +167,7 @@ static void rest(struct prices *p, bool changed)
 	p->seen = (struct price_sums){};
 }
 
-/* The price of @kind is @num / @den times what it was. Returns true if that is much. */
+/* The price of @kind is @num / @den times what it was. Return true if that is much. */
 static bool adopt(struct prices *p, enum price_kind kind, u64 num, u64 den)
 {
 	u64 least = min(num, den), off = max(num, den) - least;

@@ -21,65 +21,43 @@ enum price_kind {
 };
 
 /**
- * struct price - of requests of a kind: both, of PRICE_ONE
- * @request: of each
- * @sector: and of each sector of it
+ * struct price - what requests of a kind cost
  */
 struct price {
-	u32 request;
-	u32 sector;
+	u32 request;		/* work of each, of PRICE_ONE */
+	u32 sector;		/* work of each sector of it, likewise */
 };
 
 /**
  * struct price_sums - what completed
- * @nr: requests by kind
- * @sectors: of all of a kind
  */
 struct price_sums {
-	u64 nr[PRICE_KINDS];
-	u64 sectors[PRICE_KINDS];
+	u64 nr[PRICE_KINDS];	/* requests by kind */
+	u64 sectors[PRICE_KINDS]; /* their sectors */
 };
 
 /**
  * struct prices - the loop that finds prices; the caller's lock
- * @of: by kind
- * @alone: kind that has the device for itself, or PRICE_KINDS
- * @left: epochs until that begins
- * @pause: epochs from one time to the next
- * @known: it has been tried
- * @spans: that @alone has had the device for
- * @work: done in the present one
- * @ns: length of that so far
- * @full: the device had as much as it can use since the second
- * @span_rate: work a second in the last of these
- * @lately: work a second while none is alone, smoothed
- * @together: @lately when the first began to be alone
- * @alone_rate: by kind, what it did alone; 0: there is none
- * @alone_full: and whether that was all that the device can do
- * @wanted: work a second that was done alone, by the prices found
- * @epochs: since they were
- * @doubted: that what is done is as much was doubted already
- * @seen: what completed while none was alone, less of what is long ago
  */
 struct prices {
-	struct price of[PRICE_KINDS];
-	enum price_kind alone;
-	unsigned int left;
-	unsigned int pause;
-	bool known;
-	unsigned int spans;
-	u64 work;
-	u64 ns;
-	bool full;
-	u64 span_rate;
-	u64 lately;
-	u64 together;
-	u64 alone_rate[PRICE_KINDS];
-	bool alone_full[PRICE_KINDS];
-	u64 wanted;
-	unsigned int epochs;
-	bool doubted;
-	struct price_sums seen;
+	struct price of[PRICE_KINDS]; /* what requests cost now, by kind */
+	enum price_kind alone;	/* kind that has the device for itself, or PRICE_KINDS */
+	unsigned int left;	/* epochs until a kind is alone again */
+	unsigned int pause;	/* epochs from one such time to the next */
+	bool known;		/* all kinds have been alone, so @wanted is known */
+	unsigned int spans;	/* spans that @alone has had the device for */
+	u64 work;		/* work done in the present span */
+	u64 ns;			/* length of that span so far */
+	bool full;		/* since the second span the device had enough to do */
+	u64 span_rate;		/* work a second in the last span */
+	u64 lately;		/* work a second while none is alone, smoothed */
+	u64 together;		/* @lately when the first began to be alone */
+	u64 alone_rate[PRICE_KINDS]; /* work a second of each kind alone; 0: none */
+	bool alone_full[PRICE_KINDS]; /* whether that was all that the device can do */
+	u64 wanted;		/* work a second of a kind alone, by the prices found */
+	unsigned int epochs;	/* epochs since these were found */
+	bool doubted;		/* it has been said that much else is done than @wanted */
+	struct price_sums seen;	/* what completed while none was alone, lately */
 };
 
 void prices_init(struct prices *p, u32 unit);

@@ -9,28 +9,21 @@
 
 /**
  * struct squeeze - what others are left with; the caller's lock, @pace read without
- * @window: work the device may have at once, units; 0: as much as makes it fast
- * @pace: units a second that others may send, 0: as many as they can
- * @full: what the device did when the squeeze began, units a second
- * @from: and when the pace did
  */
 struct squeeze {
-	u64 window;
-	u64 pace;
-	u64 full;
-	u64 from;
+	u64 window;		/* work at once in the device, units; 0: what makes it fast */
+	u64 pace;		/* units a second that others may send; 0: any number */
+	u64 full;		/* units a second of the device when the squeeze began */
+	u64 from;		/* units a second of it when the pace began */
 };
 
 /**
  * struct squeeze_seen - what was seen in the last span of time
- * @peak: the most work that the device had, or may have if that is less
- * @least: a window below this makes no sense, units
- * @rate: units a second that the device usually does
  */
 struct squeeze_seen {
-	u64 peak;
-	u64 least;
-	u64 rate;
+	u64 peak;		/* most work that the device had, or may have if less */
+	u64 least;		/* least window that makes sense, units */
+	u64 rate;		/* units a second of the device, usually */
 };
 
 /* What can be said of a target from so many requests and those that missed it. */

@@ -74,17 +74,14 @@ static inline u64 vtime_rescale(u64 vtime, u64 now, u32 before, u32 after)
 
 /**
  * struct vclock - half of all that a disk does, as a time
- * @at: when it was set last
- * @ns: when that was
- * @pace: how fast it goes on since then, a nanosecond, times 1 << VCLOCK_SHIFT
  *
  * Of those who divide a disk by shares nobody falls behind it who uses half of its share. One
  * at a time sets it; who reads it meanwhile is off by what was done since the last time.
  */
 struct vclock {
-	u64 at;
-	u64 ns;
-	u64 pace;
+	u64 at;		/* time that it was set to last */
+	u64 ns;		/* date of that */
+	u64 pace;	/* its speed since then, a ns, times 1 << VCLOCK_SHIFT */
 };
 
 /**

@@ -18,70 +18,42 @@ struct window_sample {
 
 /**
  * struct window - the control loop of a disk's window; the caller's lock
- * @size: work the device may have at once, units
- * @trial: the size that is tried, in WINDOW_TRY
- * @needed: what @size was while there was load for it, 0: it is
- * @phase: what is being done
- * @odd: this epoch has @trial
- * @up: @trial is the larger
- * @try_up: the next one is
- * @skip: the next epoch still shows what went before
- * @unit: rate that is WINDOW_ONE in a sample
- * @last: the rate before the last doubling
- * @pause: epochs between trials
- * @step: how far down the next trial goes
- * @left: epochs left of this phase
- * @drain: epochs in which the device had more than a window that was to grow
- * @lost: what steps down have cost, of WINDOW_ONE
- * @back: the size before the last step down, 0: it was none
- * @back_rate: and the rate
- * @seen: epochs of this pause in which somebody had to wait
- * @seen_rate: sum of their rates
- * @usual: rate of the last pause in which somebody had to wait, 0: not known
- * @slower: of the epochs with @size, the last in which the device did much less than that
- * @faster: of these epochs, the last in which the device did much more than before
- * @at: samples of @size and of @trial
  */
 struct window {
-	u64 size;
-	u64 trial;
-	u64 needed;
-	enum window_phase phase;
-	bool odd;
-	bool up;
-	bool try_up;
-	unsigned int skip;
-	u64 unit;
-	u64 last;
-	unsigned int pause;
-	unsigned int step;
-	unsigned int left;
-	unsigned int drain;
-	s64 lost;
-	u64 back;
-	u64 back_rate;
-	u64 seen;
-	u64 seen_rate;
-	u64 usual;
-	unsigned int slower;
-	unsigned int faster;
-	struct window_sample at[2];
+	u64 size;		/* work the device may have at once, units */
+	u64 trial;		/* the size that is tried, in WINDOW_TRY */
+	u64 needed;		/* @size while there was load for it; 0: there is */
+	enum window_phase phase; /* what is being tried */
+	bool odd;		/* this epoch has @trial, not @size */
+	bool up;		/* @trial is the larger */
+	bool try_up;		/* the next trial is of a larger size */
+	unsigned int skip;	/* epochs that still show what went before */
+	u64 unit;		/* rate that is WINDOW_ONE in a sample */
+	u64 last;		/* the rate before the last doubling */
+	unsigned int pause;	/* epochs between trials */
+	unsigned int step;	/* how far down the next trial goes */
+	unsigned int left;	/* epochs left of this phase */
+	unsigned int drain;	/* epochs with more in the device than a growing window */
+	s64 lost;		/* cost of the steps down so far, of WINDOW_ONE */
+	u64 back;		/* @size before the last step down; 0: that was none */
+	u64 back_rate;		/* rate before it */
+	u64 seen;		/* epochs of this pause in which somebody had to wait */
+	u64 seen_rate;		/* sum of their rates */
+	u64 usual;		/* rate of the last pause with waiting; 0: not known */
+	unsigned int slower;	/* last epochs with @size in a row that did much less */
+	unsigned int faster;	/* last of these in a row that did much more than before */
+	struct window_sample at[2]; /* rates with @size and with @trial */
 };
 
 /**
  * struct window_epoch - what was seen in a span of time
- * @rate: units a second that the device has done
- * @limited: somebody had to wait for the window
- * @peak: the most work that the device had
- * @busy: as much as the device does in the least time a request takes, units
- * @least: below this the window makes no sense, units
  */
 struct window_epoch {
-	u64 rate;
-	bool limited;
-	u64 peak;
-	u64 busy;
-	u64 least;
+	u64 rate;		/* units a second of the device */
+	bool limited;		/* somebody had to wait for the window */
+	u64 peak;		/* most work in the device, units */
+	u64 busy;		/* work done in the least time of a request, units */
+	u64 least;		/* least window that makes sense, units */
 };
 
 void window_init(struct window *w, u64 size);

@@ -243,7 +243,7 @@ static bool has_nothing(const struct isoblk_gq *gq, const struct bio *bio)
 	       !plug_has(bio);
 }
 
-/* Returns false if there is room by now, and nobody before @bio. */
+/* Return false if there is room by now, and nobody before @bio. */
 static bool hold(struct isoblk_gq *gq, struct bio *bio)
 {
 	struct isoblk_hq *hq = gq->hq;
