@@ -77,10 +77,10 @@ struct iso_policy {
  */
 struct iso_done {
 	u64 nr;			/* requests */
-	u64 work;		/* of all, units */
+	u64 work;		/* work of these, units */
 	u64 area;		/* work x time in the device */
 	u64 base_area;		/* the same, had each taken the least time */
-	struct price_sums sums;	/* of all by kind, where time is charged */
+	struct price_sums sums;	/* what they were by kind, where time is charged */
 };
 
 /**
@@ -88,8 +88,8 @@ struct iso_done {
  */
 struct iso_choice {
 	struct iso_gq *gq;	/* may send, and has room for it; NULL: nobody may */
-	unsigned int class;	/* of the request that it may send */
-	u64 work;		/* of that request */
+	unsigned int class;	/* class of the request that it may send */
+	u64 work;		/* work of that request, units */
 	u64 tag;		/* time of @gq, or of whoever would be next */
 	u64 first;		/* the time that is furthest behind */
 	u64 lacks;		/* work for which there is no room, if some may gather; or 0 */
@@ -113,7 +113,7 @@ struct iso_hq {
 	bool stale;			/* places in @tree are to be renewed; any context */
 	struct iso_gq *turn;		/* whose turn it is; @lock */
 	u64 turns;			/* turns given so far, in paper mode; @lock */
-	unsigned int class;		/* of requests, that is sent now; @lock */
+	unsigned int class;		/* class of requests that is sent now; @lock */
 	unsigned int batch;		/* requests of @class in a row; @lock */
 	struct iso_choice next;		/* who is next, as was last found; @lock */
 	unsigned int nr;		/* requests that wait; @lock, a hint without */
@@ -174,9 +174,9 @@ struct iso_epoch {
  */
 struct iso_device {
 	u64 rate;		/* units a second, the best of late; disk lock, read without */
-	u64 mean_work;		/* of a request; disk lock, read without */
+	u64 mean_work;		/* mean work of a request; disk lock, read without */
 	u64 busy_with;		/* requests that keep it busy, of ISO_BUSY_ONE; likewise */
-	u64 largest;		/* work of a request, of late; likewise */
+	u64 largest;		/* most work of a request, of late; likewise */
 	u64 beside;		/* room beside the window for the sake of that; disk lock */
 	bool no_queue;		/* it answers at once; disk lock */
 	unsigned int rate_at;	/* where the next of @rates is put; disk lock */
@@ -193,9 +193,9 @@ struct iso_device {
  * struct iso_lateness - how late processors are: late.c; any context
  */
 struct iso_lateness {
-	u64 ns;			/* from a request's beginning to the next one's */
-	u64 mean;		/* of the last probes, ns */
-	u64 least;		/* of all probes, or what is always to be expected, ns */
+	u64 ns;			/* lateness from a request's begin to the next one's, ns */
+	u64 mean;		/* mean lateness of the last probes, ns */
+	u64 least;		/* least of all probes, or what is always to be expected, ns */
 	unsigned int probes;	/* number of them, up to as many as the mean is of */
 };
 
@@ -270,11 +270,10 @@ struct iso_tariff {
  * struct iso_clock - the disk's virtual time, and distances in it; any context
  */
 struct iso_clock {
-	u64 vnow;		/* of whoever was furthest behind when one was served; or,
-				 * in paper mode, where budgets end
-				 */
+	/* Time of whoever was furthest behind when one was served; or where budgets end. */
+	u64 vnow;
 	u64 floor;		/* @vnow, or in a trial what that was before */
-	u64 behind;		/* of those for whom others are held back, or far ahead */
+	u64 behind;		/* least time of those others wait for, or far ahead */
 	u64 slack;		/* distance that others may be ahead of @behind */
 	u64 stream_slack;	/* the same of a group that streams */
 	u64 ease;		/* two requests */
@@ -289,7 +288,7 @@ struct iso_clock {
  */
 struct iso_size {
 	u64 free;		/* room that there would be without targets */
-	u64 gather;		/* of it, free before a completion has it used */
+	u64 gather;		/* part that is free before a completion has it used */
 };
 
 /**
@@ -313,7 +312,7 @@ struct iso_disk {
 	const struct iso_policy *policy; /* what the elevator does its own way; constant */
 	struct iso_hq *hq;		/* by index; constant */
 	struct iso_done __percpu *done;	/* what has completed */
-	unsigned int tags;		/* that the device takes from each @hq; constant */
+	unsigned int tags;		/* tags that the device takes from each @hq; constant */
 	bool rotational;		/* it turns; constant */
 
 	struct iso_members members;
@@ -325,18 +324,18 @@ struct iso_disk {
 	struct iso_holding hold;
 	struct iso_pricing pricing;
 	struct iso_rounds rounds;
-	struct list_head swappers;	/* in debt for what was swapped out: swap.c; disk lock */
+	struct list_head swappers;	/* struct iso_group that swap: swap.c; disk lock */
 	struct iso_latency latency;
 	struct hrtimer timer;		/* ends a wait; runs whoever waits, for who may not */
 
 	struct iso_tariff tariff ____cacheline_aligned_in_smp;
-	unsigned int nr_classes;	/* of @policy, where each request finds it; constant */
+	unsigned int nr_classes;	/* as of @policy, where each request finds it; constant */
 	bool paper;			/* budgets as in the papers; disk lock, read without */
 	struct iso_clock clock;
 	struct squeeze squeeze;		/* what targets leave others; disk lock, read without */
 	struct iso_size size;
 	struct iso_wait wait;
-	atomic_t nr_first;		/* in the device before all others, if it turns */
+	atomic_t nr_first;		/* requests in it that went before all, if it turns */
 	atomic_t nr_blocked;		/* hardware queues that are; any context */
 
 	/* The window: work that the device may have at once; disk lock to resize. */

@@ -23,14 +23,14 @@ struct iso_gq {
 	struct isoblk_gq *common;	/* what the gate and the weights know of it; constant */
 	struct iso_hq *hq;		/* constant */
 	u64 key;			/* time by which it is in the tree, maybe stale; hq->lock */
-	sector_t end;			/* of the request that was taken last; hq->lock */
+	sector_t end;			/* sector behind the one that was taken last; hq->lock */
 	struct list_head fifo[ISO_CLASSES]; /* requests that wait, by class; hq->lock */
 	unsigned int nr;		/* length of all of @fifo; hq->lock, read without */
 	unsigned int merged_none;	/* bios in a row that were not merged; a hint */
-	u64 wait_ns;			/* from insertion to the device; hq->lock, read without */
+	u64 wait_ns;			/* ns from insertion to device; hq->lock, read without */
 	u64 wait_area;			/* work x that time; hq->lock, read without */
 	atomic64_t area;		/* work x time in the device, completed; any context */
-	atomic64_t base_area;		/* the same, had each taken the least; any context */
+	atomic64_t base_area;		/* the same, had each taken the least time; any context */
 };
 
 /**
@@ -49,8 +49,8 @@ struct iso_sums {
 struct iso_held {
 	struct list_head node;		/* in disk->hold.list while @held_for or @gated */
 	struct iso_sums seen;		/* sums at the last scan */
-	struct iso_sums recent;		/* of the last scans, each 3/4 of the next */
-	u32 gain;			/* of holding others back, of ISO_GAIN_ONE */
+	struct iso_sums recent;		/* sums of the last scans, each counts 3/4 of the next */
+	u32 gain;			/* gain of holding others back, of ISO_GAIN_ONE */
 	u64 trial_lifted;		/* iso_group.lifted when a trial began, or it joined */
 };
 
@@ -78,7 +78,7 @@ struct iso_target {
 	atomic64_t missed;		/* those of them that were late; any context */
 	u64 seen_nr;			/* @nr when the next verdict's count began; disk lock */
 	u64 seen_missed;		/* @missed at that time; disk lock */
-	u64 vtime;			/* of the group, when last looked at; disk lock */
+	u64 vtime;			/* time of the group when last looked at; disk lock */
 	u64 judged_ns;			/* end of the last request that was judged; disk lock */
 	bool met;			/* the last verdict; disk lock, read without */
 	bool unreachable;		/* missed also when others do nothing; likewise */
@@ -95,7 +95,7 @@ struct iso_group {
 	bool held_for;			/* others are held back for it; disk lock, read without */
 	bool gated;			/* bios of it wait for tags; disk lock, read without */
 	bool swaps;			/* it is in debt for swapping; disk lock, a hint without */
-	u32 share;			/* of ISOBLK_SHARE_ONE; disk lock, read without */
+	u32 share;			/* part of ISOBLK_SHARE_ONE; disk lock, read without */
 	u64 share_gen;			/* weights that @share is of; disk lock, a hint without */
 	atomic64_t vtime;		/* what it was charged over its share; any context */
 	atomic64_t lifted;		/* part of that for what it did not send; any context */
