@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import PurePosixPath
 
 # A word that needs no quotes, as shlex has it; and what a person leaves bare besides.
-_BARE = re.compile(r"[\w@%+=:,./-]+|\[|\]", re.ASCII)
+_BARE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _OPTION = re.compile(r"--[A-Za-z][A-Za-z0-9_-]*=", re.ASCII)
 _PROGRAM = re.compile(r"[\w./-]+|:|\[", re.ASCII)
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
