@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from isoblk.caches.registry import CACHES
 from isoblk.metrics import cached
 from isoblk.metrics.base import Metric
 from isoblk.metrics.registry import METRICS
@@ -103,6 +104,13 @@ def _options() -> Iterator[str]:
     for title, struct in _TABLES:
         yield from (f"## {title}", "")
         names = struct.__struct_fields__
+        if struct is Study:
+            yield from (
+                "Schedulers are [on a page of their own](schedulers.md). Caches: "
+                + ", ".join(f"`{name}`" for name in CACHES)
+                + ".",
+                "",
+            )
         if struct is not TenantEntry:
             yield from _fields(struct, names)
         else:

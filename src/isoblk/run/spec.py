@@ -27,16 +27,6 @@ IoPrio = Literal["none", "idle", RealTimePrio, BestEffortPrio]
 CgroupVersion = Literal["v1", "v2"]
 ReplayMode = Literal["timed", "closed"]
 TraceFit = Literal["wrap", "scale"]
-CacheName = Literal[
-    "none",
-    "ssd",
-    "bcache",
-    "dm-cache",
-    "dm-writecache",
-    "setcache",
-    "flashcache",
-    "enhanceio",
-]
 MadeOn = Literal["origin", "cache", "read"]
 Placement = Literal["contiguous", "scattered"]
 ScheduledOn = Literal["origin", "ssd", "both"]
@@ -199,7 +189,7 @@ class Filesystem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class Caching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A cache in front of the first origin_bytes of the device: CachingTable, resolved."""
 
-    cache: CacheName
+    cache: str
     options: Options
     ssd: VdiskDevice
     origin_bytes: int

@@ -41,6 +41,7 @@ from isoblk.study.point import (
     origin,
     points,
     program_name,
+    refuse_unknown_cache,
     scheduler_kind,
     scheduler_of,
     slots,
@@ -71,6 +72,7 @@ def check_study(study: Study, source: Source | None = None) -> None:
 
 def _check(study: Study) -> None:
     scheduler_kind(study)
+    refuse_unknown_cache(study)
     _check_matrix(study)
     _check_run_table(study)
     matched: list[list[list[str]]] = [[] for _ in study.claim]  # tenants' names, by run

@@ -13,7 +13,6 @@ from isoblk.run.load import LOAD_OPTIONS, Described
 from isoblk.run.options import SECONDS, SIZE, said
 from isoblk.run.spec import (
     AttributeValue,
-    CacheName,
     CgroupVersion,
     FilesystemType,
     MadeOn,
@@ -274,7 +273,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         str | DeviceTable, said("A preset, or a table with preset and/or driver and attributes.")
     ]
     scale: Annotated[int, said('Sizes and counts written as "8g/scale" are divided by this.')] = 1
-    cache: Annotated[CacheName, said("What puts the SSD in front of the device.")] = "none"
+    cache: Annotated[str, said("What puts the SSD in front of the device.")] = "none"
     ssd: Annotated[
         str | DeviceTable | None,
         said("The SSD: a preset, or a table with preset and/or driver and attributes."),

@@ -125,6 +125,18 @@ def scheduler_kind(study: Study) -> SchedulerKind:
     return known[study.scheduler]
 
 
+def refuse_unknown_cache(study: Study) -> None:
+    """Check that there is a cache of the name that the study has for it.
+
+    Raises:
+        FieldError: there is none.
+    """
+    if study.cache not in CACHES:
+        raise FieldError(
+            ("cache",), f"unknown value {study.cache!r}", next=suggest(study.cache, CACHES)
+        )
+
+
 def points(study: Study) -> Iterator[Point]:
     """Every point of the matrix, the last key fastest. A key that is about another scheduler than
     the point's is not part of it, and does not multiply it.
@@ -154,6 +166,7 @@ def points(study: Study) -> Iterator[Point]:
         try:
             resolved = convert(document, Study)
             scheduler_kind(resolved)
+            refuse_unknown_cache(resolved)
         except FieldError as error:
             if error.field not in overridden:
                 raise

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from isoblk.caches.registry import CACHES
 from isoblk.run import limits
 from isoblk.schedulers.registry import SCHEDULERS
 from isoblk.study.model import Study
@@ -29,6 +30,7 @@ def study_schema() -> dict[str, Any]:
     name_rules = {"pattern": f"^{limits.TENANT_NAME.pattern}$", "maxLength": limits.NAME_MAX}
     definitions["Study"]["properties"]["name"] |= name_rules
     definitions["TenantEntry"]["properties"]["name"] |= name_rules
+    definitions["Study"]["properties"]["cache"]["enum"] = sorted(CACHES)
     definitions["Study"]["properties"]["scheduler"]["examples"] = list(SCHEDULERS)
     definitions["Study"]["properties"]["device"]["examples"] = list(preset_names())
     return schema
