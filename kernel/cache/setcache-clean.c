@@ -39,22 +39,22 @@
 #include "setcache.h"
 
 /* Slots that are looked at with interrupts off. */
-#define SC_LOOK_SLOTS	256
+#define SC_SLOTS_A_LOCK	256
 
 /* Sets that are looked at without finding anything before others may run. */
-#define SC_LOOK_SETS	4096
+#define SC_SETS_A_TURN	4096
 
 /* Time-based cleaning looks that often, or when something may be due. */
-#define SC_LOOK_TICK	(HZ / 2)
+#define SC_TICK_INTERVAL	(HZ / 2)
 
 /* Cleaning rests so long after a round in which nothing could be cleaned. */
-#define SC_ROUND_REST	HZ
+#define SC_REST_INTERVAL	HZ
 
 /*
  * Stuck blocks are tried again after so long: a disk may take seconds to give
  * up a bad place, and all the others wait for that.
  */
-#define SC_STUCK_RETRY	(10 * HZ)
+#define SC_RETRY_INTERVAL	(10 * HZ)
 
 /**
  * struct sc_dirty - a dirty block of a set
@@ -94,12 +94,12 @@ struct sc_run {
 
 /* Why something is cleaned, most urgent first. */
 enum sc_reason {
-	SC_FOR_SETS,		/* some sets are over their mark */
-	SC_FOR_ALL_SETS,	/* all together are */
-	SC_FOR_ORDER,		/* the mode, or a message, wants it */
-	SC_FOR_IDLE,		/* nobody asks for anything */
-	SC_FOR_AGE,		/* some are old */
-	SC_FOR_NOTHING,
+	SC_REASON_SET_HIGH,		/* some sets are over their mark */
+	SC_REASON_DIRTY_HIGH,	/* all together are */
+	SC_REASON_ORDER,		/* the mode, or a message, wants it */
+	SC_REASON_IDLE,		/* nobody asks for anything */
+	SC_REASON_AGE,		/* some are old */
+	SC_REASON_NONE,
 };
 
 /**
@@ -231,26 +231,26 @@ static enum sc_reason sc_reason(struct setcache *sc, bool sets)
 	if (!dirty) {
 		WRITE_ONCE(sc->clean_all, false);
 		WRITE_ONCE(sc->over_global, false);
-		return SC_FOR_NOTHING;
+		return SC_REASON_NONE;
 	}
 	if (dirty == atomic_long_read(&sc->index.nr_stuck))
-		return SC_FOR_NOTHING;
+		return SC_REASON_NONE;
 	if (sets &&
 	    find_first_bit(sc->over, sc->index.geo.sets) < sc->index.geo.sets)
-		return SC_FOR_SETS;
+		return SC_REASON_SET_HIGH;
 	if (READ_ONCE(sc->clean_all) || !sc_mode_dirties(READ_ONCE(sc->mode)))
-		return SC_FOR_ORDER;
+		return SC_REASON_ORDER;
 	if (gate && atomic_read(&sc->origin_ios) >= gate)
-		return SC_FOR_NOTHING;
+		return SC_REASON_NONE;
 	if (READ_ONCE(sc->over_global)) {
 		if (dirty > sc_per_cent(sc, SC_OPT_DIRTY_LOW))
-			return SC_FOR_ALL_SETS;
+			return SC_REASON_DIRTY_HIGH;
 		WRITE_ONCE(sc->over_global, false);
 	}
 	if (idle && time_after_eq(jiffies, READ_ONCE(sc->last_io) +
 				  msecs_to_jiffies(idle)))
-		return SC_FOR_IDLE;
-	return sc_option(sc, SC_OPT_AGE_MS) ? SC_FOR_AGE : SC_FOR_NOTHING;
+		return SC_REASON_IDLE;
+	return sc_option(sc, SC_OPT_AGE_MS) ? SC_REASON_AGE : SC_REASON_NONE;
 }
 
 static int sc_by_age(const void *a, const void *b)
@@ -303,7 +303,7 @@ static struct sc_run *sc_next_run(struct sc_cleaner *cleaner, u32 set,
 	memset(run, 0, sizeof(*run));
 	run->op.set = set;
 	run->op.class = class;
-	run->op.mode = SC_NR_MODES;
+	run->op.mode = SC_MODE_NONE;
 	run->first = cleaner->nr_slots;
 	run->slots = cleaner->slots + run->first;
 	return run;
@@ -317,7 +317,7 @@ static u16 sc_dirty_slot(const struct sc_index *index, u32 set, u32 id)
 {
 	u16 slot = sc_find(index, set, id);
 
-	if (slot != SC_NIL && sc_state(index, set, slot) != SC_DIRTY)
+	if (slot != SC_NIL && sc_state(index, set, slot) != SC_SLOT_DIRTY)
 		slot = SC_NIL;
 	return slot;
 }
@@ -337,7 +337,7 @@ static void sc_begin_run(struct sc_cleaner *cleaner, struct sc_run *run)
 		if (slot == SC_NIL)
 			break;
 		run->slots[run->count++] = slot;
-		sc_set_state(index, set, slot, SC_CLEANING);
+		sc_set_state(index, set, slot, SC_SLOT_CLEANING);
 	}
 	if (run->count)
 		run->op.last = run->op.first + run->count - 1;
@@ -378,7 +378,7 @@ static u32 sc_add_run(struct sc_cleaner *cleaner, u32 set,
 
 	if (!room)
 		return count;
-	run = sc_next_run(cleaner, set, SC_CLEANER);
+	run = sc_next_run(cleaner, set, SC_CLASS_CLEANER);
 	run->op.first = dirty->id;
 	run->op.last = dirty->id + min(count, room) - 1;
 
@@ -420,8 +420,8 @@ static void sc_take_hot(struct sc_cleaner *cleaner)
 	struct sc_index *index = &sc->index;
 	u32 set = cleaner->hot_set, mask = index->geo.assoc - 1;
 	struct sc_bucket *bucket = sc_bucket(index, set);
-	u32 room = min(sc_room(cleaner), SC_LOOK_SLOTS);
-	struct sc_run *run = sc_next_run(cleaner, set, SC_HOLDER);
+	u32 room = min(sc_room(cleaner), SC_SLOTS_A_LOCK);
+	struct sc_run *run = sc_next_run(cleaner, set, SC_CLASS_HOLDER);
 	struct sc_op *op = &run->op;
 
 	op->first = cleaner->hot_id;
@@ -465,11 +465,11 @@ static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 	spin_lock_irq(&bucket->lock);
 	for (slot = 0; index->sets[set].dirty && slot < index->geo.assoc;
 	     slot++) {
-		if (slot && !(slot % SC_LOOK_SLOTS)) {
+		if (slot && !(slot % SC_SLOTS_A_LOCK)) {
 			spin_unlock_irq(&bucket->lock);
 			spin_lock_irq(&bucket->lock);
 		}
-		if (sc_state(index, set, slot) != SC_DIRTY)
+		if (sc_state(index, set, slot) != SC_SLOT_DIRTY)
 			continue;
 		dirty[total].id = sc_id(index, set, slot);
 		dirty[total].age = sc_age(index, set, slot);
@@ -566,12 +566,12 @@ static void sc_fill_next(struct sc_cleaner *cleaner, enum sc_reason reason)
 
 		/* That of a set over its mark is up to sc_fill_over(). */
 		if (READ_ONCE(s->dirty) && !test_bit(set, sc->over) &&
-		    (reason != SC_FOR_AGE || aged >= age))
+		    (reason != SC_REASON_AGE || aged >= age))
 			sc_take_dirty(cleaner, set, limit);
 		if (sc_round_full(cleaner))
 			return;
 		cleaner->hand = set + 1 < sets ? set + 1 : 0;
-		if (i % SC_LOOK_SETS == SC_LOOK_SETS - 1)
+		if (i % SC_SETS_A_TURN == SC_SETS_A_TURN - 1)
 			cond_resched();
 	}
 }
@@ -636,9 +636,9 @@ static void sc_clean_io(struct sc_run *run, u32 i, u32 end, bool write)
 		spin_lock_irq(&cleaner->lock);
 		cleaner->in_flight++;
 		spin_unlock_irq(&cleaner->lock);
-		sc_count(sc, write ? SC_STAT_origin_write : SC_STAT_ssd_read,
+		sc_count(sc, write ? SC_STAT_ORIGIN_WRITE : SC_STAT_SSD_READ,
 			 bio_sectors(bio));
-		sc_count(sc, write ? SC_STAT_clean : SC_STAT_clean_read,
+		sc_count(sc, write ? SC_STAT_CLEAN_WRITE : SC_STAT_CLEAN_READ,
 			 bio_sectors(bio));
 		submit_bio_noacct(bio);
 	}
@@ -748,17 +748,18 @@ static u32 sc_clean_written(struct sc_run *run, bool good)
 		bool bad = sc_clean_bad(run, i);
 
 		failed += bad || !good;
-		if (sc_state(index, set, run->slots[i]) != SC_CLEANING) {
+		if (sc_state(index, set, run->slots[i]) != SC_SLOT_CLEANING) {
 			sc_note_hot(cleaner, set, run->op.first + i);
 			continue;
 		}
 		if (!good || (bad && sc_gives_up(sc))) {
-			sc_set_state(index, set, run->slots[i], SC_DIRTY);
+			sc_set_state(index, set, run->slots[i], SC_SLOT_DIRTY);
 		} else if (bad) {
-			sc_set_state(index, set, run->slots[i], SC_STUCK);
+			sc_set_state(index, set, run->slots[i], SC_SLOT_STUCK);
 			__set_bit(set, cleaner->stuck);
 		} else {
-			sc_set_state(index, set, run->slots[i], SC_CLEANED);
+			sc_set_state(index, set, run->slots[i],
+				     SC_SLOT_CLEANED);
 			sc_mark(sc, set, run->slots[i]);
 		}
 	}
@@ -781,13 +782,13 @@ static u32 sc_clean_recorded(struct sc_run *run, bool good)
 	for (i = 0; i < run->count; i++) {
 		u16 slot = run->slots[i];
 
-		if (sc_state(index, set, slot) != SC_CLEANED)
+		if (sc_state(index, set, slot) != SC_SLOT_CLEANED)
 			continue;
 		if (good || sc_md_stable(sc->md, sc_slot(index, set, slot))) {
-			sc_set_state(index, set, slot, SC_CLEAN);
+			sc_set_state(index, set, slot, SC_SLOT_CLEAN);
 			count++;
 		} else {
-			sc_set_state(index, set, slot, SC_DIRTY);
+			sc_set_state(index, set, slot, SC_SLOT_DIRTY);
 			sc_mark(sc, set, slot);
 		}
 	}
@@ -812,16 +813,16 @@ static void sc_clean_round(struct sc_cleaner *cleaner)
 		cleaned += sc_clean_recorded(run, !r);
 		sc_unlock(sc, &run->op);
 	}
-	sc_count(sc, SC_STAT_cleaned, cleaned);
-	sc_count(sc, SC_STAT_clean_errors, failed);
-	sc_count(sc, SC_STAT_rounds, 1);
+	sc_count(sc, SC_STAT_CLEANED, cleaned);
+	sc_count(sc, SC_STAT_CLEAN_ERRORS, failed);
+	sc_count(sc, SC_STAT_ROUNDS, 1);
 	if (failed) {
 		DMWARN_LIMIT("%s: %u dirty blocks cannot be cleaned",
 			     dm_table_device_name(sc->ti->table), failed);
-		WRITE_ONCE(cleaner->retry, jiffies + SC_STUCK_RETRY);
+		WRITE_ONCE(cleaner->retry, jiffies + SC_RETRY_INTERVAL);
 	}
 	if (!cleaned && (r || failed == cleaner->nr_slots))
-		cleaner->rest = jiffies + SC_ROUND_REST;
+		cleaner->rest = jiffies + SC_REST_INTERVAL;
 }
 
 /* What is stuck gets another chance. */
@@ -837,8 +838,8 @@ static void sc_clean_unstick(struct sc_cleaner *cleaner)
 
 		spin_lock_irq(&bucket->lock);
 		for (slot = 0; slot < index->geo.assoc; slot++)
-			if (sc_state(index, set, slot) == SC_STUCK)
-				sc_set_state(index, set, slot, SC_DIRTY);
+			if (sc_state(index, set, slot) == SC_SLOT_STUCK)
+				sc_set_state(index, set, slot, SC_SLOT_DIRTY);
 		sc_check_dirty(sc, set);
 		spin_unlock_irq(&bucket->lock);
 		__clear_bit(set, cleaner->stuck);
@@ -852,11 +853,11 @@ static unsigned long sc_clean_next(struct setcache *sc)
 	long stuck = atomic_long_read(&sc->index.nr_stuck);
 
 	if (atomic_long_read(&sc->index.nr_dirty) == stuck)
-		return stuck ? SC_STUCK_RETRY : 0;
+		return stuck ? SC_RETRY_INTERVAL : 0;
 	if (sc_option(sc, SC_OPT_IDLE_MS) || sc_option(sc, SC_OPT_AGE_MS) ||
 	    (sc_option(sc, SC_OPT_CLEAN_GATE) && READ_ONCE(sc->over_global)))
-		return SC_LOOK_TICK;
-	return stuck ? SC_STUCK_RETRY : 0;
+		return SC_TICK_INTERVAL;
+	return stuck ? SC_RETRY_INTERVAL : 0;
 }
 
 /* Take blocks for a round, if there is a reason. Says which. */
@@ -870,7 +871,7 @@ static enum sc_reason sc_fill_round(struct sc_cleaner *cleaner)
 	cleaner->nr_runs = 0;
 	cleaner->nr_slots = 0;
 	cleaner->hot = false;
-	if (reason == SC_FOR_NOTHING)
+	if (reason == SC_REASON_NONE)
 		return reason;
 	if (hot && !sc_mode_dirties(READ_ONCE(sc->mode)))
 		sc_take_hot(cleaner);
@@ -878,12 +879,12 @@ static enum sc_reason sc_fill_round(struct sc_cleaner *cleaner)
 		return reason;
 
 	beside = reason;
-	if (reason == SC_FOR_SETS) {
+	if (reason == SC_REASON_SET_HIGH) {
 		sc_fill_over(cleaner);
 		beside = sc_reason(sc, false);
 	}
 	/* If there is room, nobody waits for those sets, where writes go on. */
-	if (beside != SC_FOR_NOTHING && !sc_round_full(cleaner))
+	if (beside != SC_REASON_NONE && !sc_round_full(cleaner))
 		sc_fill_next(cleaner, beside);
 	return reason;
 }
@@ -900,7 +901,7 @@ void sc_clean_work(struct work_struct *work)
 		return;
 	if (time_before(jiffies, cleaner->rest)) {
 		queue_delayed_work(sc->clean_wq, &sc->clean_work,
-				   SC_ROUND_REST);
+				   SC_REST_INTERVAL);
 		return;
 	}
 	if (atomic_long_read(&sc->index.nr_stuck) &&
@@ -915,7 +916,7 @@ void sc_clean_work(struct work_struct *work)
 	} else {
 		next = sc_clean_next(sc);
 		/* What there is, is at work elsewhere. */
-		if (reason != SC_FOR_NOTHING && reason != SC_FOR_AGE)
+		if (reason != SC_REASON_NONE && reason != SC_REASON_AGE)
 			next = 1;
 		if (!next)
 			return;

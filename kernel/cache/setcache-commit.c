@@ -9,16 +9,16 @@
 #include "setcache.h"
 
 /* What a state means on the SSD. */
-static enum sc_record_state sc_record_state(enum sc_state state, bool stop)
+static enum sc_record_state sc_record_state(enum sc_slot_state state, bool stop)
 {
 	switch (state) {
-	case SC_DIRTY:
-	case SC_STUCK:
-	case SC_CLEANING:
+	case SC_SLOT_DIRTY:
+	case SC_SLOT_STUCK:
+	case SC_SLOT_CLEANING:
 		return SC_RECORD_DIRTY;
-	case SC_CLEAN:
+	case SC_SLOT_CLEAN:
 		return stop ? SC_RECORD_CLEAN : SC_RECORD_FREE;
-	case SC_RETIRED:
+	case SC_SLOT_RETIRED:
 		return SC_RECORD_RETIRED;
 	default:
 		return SC_RECORD_FREE;
@@ -67,10 +67,10 @@ static int sc_load(void *context, u64 number, enum sc_record_state state,
 	if (number >= index->slots)
 		return -EUCLEAN;
 	/* Records are in its place, whatever its own says. */
-	if (sc_state(index, set, slot) == SC_RETIRED)
+	if (sc_state(index, set, slot) == SC_SLOT_RETIRED)
 		return 0;
 	if (state == SC_RECORD_RETIRED) {
-		sc_withdraw(index, set, slot, SC_RETIRED);
+		sc_withdraw(index, set, slot, SC_SLOT_RETIRED);
 		return 0;
 	}
 	if (block >= index->blocks)
@@ -83,7 +83,7 @@ static int sc_load(void *context, u64 number, enum sc_record_state state,
 	if (sc_find(index, set, id) != SC_NIL)
 		return -EUCLEAN;
 	sc_insert(index, set, slot, id,
-		  state == SC_RECORD_DIRTY ? SC_DIRTY : SC_CLEAN);
+		  state == SC_RECORD_DIRTY ? SC_SLOT_DIRTY : SC_SLOT_CLEAN);
 	sc_touch(index, set, slot, sc->policy, true);
 	return 0;
 }
@@ -96,15 +96,15 @@ static bool sc_spare_of(struct setcache *sc, u32 set, u32 count, u16 *first)
 
 	for (slot = 0; slot < index->geo.assoc; slot += count) {
 		for (i = 0; i < count; i++)
-			if (sc_state(index, set, slot + i) != SC_FREE &&
+			if (sc_state(index, set, slot + i) != SC_SLOT_FREE &&
 			    !sc_evictable(index, set, slot + i))
 				break;
 		if (i < count)
 			continue;
 		for (i = 0; i < count; i++) {
-			if (sc_state(index, set, slot + i) == SC_CLEAN)
+			if (sc_state(index, set, slot + i) == SC_SLOT_CLEAN)
 				sc_remove(index, set, slot + i);
-			sc_withdraw(index, set, slot + i, SC_RETIRED);
+			sc_withdraw(index, set, slot + i, SC_SLOT_RETIRED);
 			sc_mark_retired(sc, set, slot + i);
 		}
 		*first = slot;
@@ -156,9 +156,9 @@ void sc_mark(struct setcache *sc, u32 set, u16 slot)
  */
 void sc_mark_retired(struct setcache *sc, u32 set, u16 slot)
 {
-	sc_count(sc, SC_STAT_record_updates, 1);
+	sc_count(sc, SC_STAT_RECORD_UPDATES, 1);
 	if (!sc_md_changed(sc->md, sc_slot(&sc->index, set, slot)))
-		sc_count(sc, SC_STAT_record_batched, 1);
+		sc_count(sc, SC_STAT_RECORD_BATCHED, 1);
 	else if (!READ_ONCE(sc->stopping))
 		queue_delayed_work(sc->commit_wq, &sc->commit_timer,
 				   msecs_to_jiffies(sc_option(sc, SC_OPT_COMMIT_MS)));
@@ -198,16 +198,16 @@ static blk_status_t sc_commit_ssd(struct setcache *sc)
 	flush = xchg(&sc->unflushed, false);
 	marked = xchg(&sc->marked, false);
 	r = sc_md_commit(sc->md, flush, &written);
-	sc_count(sc, SC_STAT_commits, 1);
-	sc_count(sc, SC_STAT_record_blocks, written);
-	sc_count(sc, SC_STAT_ssd_write, written * SC_BLOCK_SECTORS);
+	sc_count(sc, SC_STAT_COMMITS, 1);
+	sc_count(sc, SC_STAT_RECORD_BLOCKS, written);
+	sc_count(sc, SC_STAT_SSD_WRITE, written * SC_BLOCK_SECTORS);
 	if (!r)
 		return BLK_STS_OK;
 	if (flush)
 		WRITE_ONCE(sc->unflushed, true);
 	if (marked)
 		WRITE_ONCE(sc->marked, true);
-	sc_count(sc, SC_STAT_ssd_errors, 1);
+	sc_count(sc, SC_STAT_SSD_ERRORS, 1);
 	DMERR("%s: cannot write records: %d",
 	      dm_table_device_name(sc->ti->table), r);
 	/* With nothing but dirty blocks there is no place, until some are clean. */
@@ -248,7 +248,7 @@ static void sc_commit(struct setcache *sc)
 	if (origin) {
 		wait_for_completion_io(&flush.done);
 		if (flush.error)
-			sc_count(sc, SC_STAT_origin_errors, 1);
+			sc_count(sc, SC_STAT_ORIGIN_ERRORS, 1);
 	}
 
 	/* A flush fails once for what went with the SSD. */

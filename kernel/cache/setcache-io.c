@@ -55,7 +55,7 @@ void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op)
 {
 	struct sc_io *io = container_of(op, struct sc_io, op);
 
-	if (op->class == SC_HOLDER) {
+	if (op->class == SC_CLASS_HOLDER) {
 		sc_clean_wake(sc, bucket, op);
 		return;
 	}
@@ -64,7 +64,7 @@ void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op)
 		return;
 	list_move_tail(&op->link, &bucket->active);
 	/* By no mode yet: sc_make_plan(). */
-	op->mode = SC_NR_MODES;
+	op->mode = SC_MODE_NONE;
 	sc_defer(sc, io, SC_TODO_GO);
 }
 
@@ -124,7 +124,7 @@ static int sc_remap(struct sc_io *io, struct bio *bio, struct dm_dev *dev,
 	bio->bi_iter.bi_sector = sector;
 	if (dev == sc->ssd) {
 		io->how = SC_HOW_SSD;
-		sc_count(sc, read ? SC_STAT_ssd_read : SC_STAT_ssd_write,
+		sc_count(sc, read ? SC_STAT_SSD_READ : SC_STAT_SSD_WRITE,
 			 bio_sectors(bio));
 		return DM_MAPIO_REMAPPED;
 	}
@@ -133,7 +133,7 @@ static int sc_remap(struct sc_io *io, struct bio *bio, struct dm_dev *dev,
 		return DM_MAPIO_REMAPPED;
 	io->at_origin = true;
 	atomic_inc(&sc->origin_ios);
-	sc_count(sc, read ? SC_STAT_origin_read : SC_STAT_origin_write,
+	sc_count(sc, read ? SC_STAT_ORIGIN_READ : SC_STAT_ORIGIN_WRITE,
 		 bio_sectors(bio));
 	return DM_MAPIO_REMAPPED;
 }
@@ -189,7 +189,7 @@ static int sc_follow(struct sc_io *io, struct bio *bio, enum sc_plan plan,
 		sc_wait_commit(sc, &io->waiter);
 		return DM_MAPIO_SUBMITTED;
 	case SC_PLAN_FAIL:
-		sc_count(sc, SC_STAT_lost_errors, 1);
+		sc_count(sc, SC_STAT_LOST_ERRORS, 1);
 		/* Slots that it has taken before it found out. */
 		sc_drop(sc, &io->op, false);
 		sc_unlock(sc, &io->op);
@@ -235,8 +235,8 @@ static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 	pages = (io->iter.bi_size + 2 * (index->geo.block << SECTOR_SHIFT)) >>
 		PAGE_SHIFT;
 	io->fill = sc_is_read(io) && !io->retried && !io->bypass &&
-		   READ_ONCE(sc->mode) != SC_WRITEONLY && !sc_is_lost(sc) &&
-		   pages <= SC_MAX_PAGES;
+		   READ_ONCE(sc->mode) != SC_MODE_WRITEONLY &&
+		   !sc_is_lost(sc) && pages <= SC_MAX_PAGES;
 	sc_locate(index, block, &io->op.set, &io->op.first);
 	io->op.last = io->op.first +
 		      (((end - 1) >> index->block_shift) - block);
@@ -249,7 +249,7 @@ static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 		bio_clear_polled(bio);
 		list_add_tail(&io->op.link, &bucket->waiting);
 		spin_unlock_irqrestore(&bucket->lock, flags);
-		sc_count(sc, SC_STAT_waited, 1);
+		sc_count(sc, SC_STAT_WAITED, 1);
 		return DM_MAPIO_SUBMITTED;
 	}
 	list_add_tail(&io->op.link, &bucket->active);
@@ -312,7 +312,7 @@ static bool sc_bypass(struct setcache *sc, const struct bio *bio)
 			 bio_sectors(bio), jiffies);
 	if (length < limit * 2)
 		return false;
-	sc_count(sc, write ? SC_STAT_seq_write : SC_STAT_seq_read,
+	sc_count(sc, write ? SC_STAT_SEQ_WRITE : SC_STAT_SEQ_READ,
 		 bio_sectors(bio));
 	return true;
 }
@@ -344,7 +344,7 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 
 	/* Without data: the core sends them apart. */
 	if (bio->bi_opf & REQ_PREFLUSH) {
-		sc_count(sc, SC_STAT_flushes, 1);
+		sc_count(sc, SC_STAT_FLUSH_REQUESTS, 1);
 		io->waiter.fn = sc_flush_done;
 		io->waiter.origin = true;
 		sc_wait_commit(sc, &io->waiter);
@@ -354,17 +354,17 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
-		sc_count(sc, SC_STAT_reads, 1);
-		sc_count(sc, SC_STAT_read, bio_sectors(bio));
+		sc_count(sc, SC_STAT_READ_REQUESTS, 1);
+		sc_count(sc, SC_STAT_READ_SECTORS, bio_sectors(bio));
 		io->bypass = sc_bypass(sc, bio);
 		break;
 	case REQ_OP_WRITE:
-		sc_count(sc, SC_STAT_writes, 1);
-		sc_count(sc, SC_STAT_write, bio_sectors(bio));
+		sc_count(sc, SC_STAT_WRITE_REQUESTS, 1);
+		sc_count(sc, SC_STAT_WRITE_SECTORS, bio_sectors(bio));
 		io->bypass = sc_bypass(sc, bio);
 		break;
 	case REQ_OP_DISCARD:
-		sc_count(sc, SC_STAT_discards, 1);
+		sc_count(sc, SC_STAT_DISCARD_REQUESTS, 1);
 		/* The core splits reads and writes, but not all discards. */
 		room = stripe - (bio->bi_iter.bi_sector & (stripe - 1));
 		if (bio_sectors(bio) > room)
@@ -392,7 +392,7 @@ int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 		return DM_ENDIO_DONE;
 	case SC_HOW_ORIGIN:
 		if (*error)
-			sc_count(sc, SC_STAT_origin_errors, 1);
+			sc_count(sc, SC_STAT_ORIGIN_ERRORS, 1);
 		break;
 	case SC_HOW_SSD:
 		if (*error) {

@@ -158,7 +158,7 @@ static void sc_job_origin_end(struct bio *bio)
 
 	if (bio->bi_status) {
 		WRITE_ONCE(job->origin_error, bio->bi_status);
-		sc_count(job->sc, SC_STAT_origin_errors, 1);
+		sc_count(job->sc, SC_STAT_ORIGIN_ERRORS, 1);
 	}
 	atomic_dec(&job->sc->origin_ios);
 	bio_put(bio);
@@ -173,12 +173,12 @@ static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
 	bio->bi_private = job;
 	if (ssd) {
 		bio->bi_end_io = sc_job_ssd_end;
-		sc_count(sc, read ? SC_STAT_ssd_read : SC_STAT_ssd_write,
+		sc_count(sc, read ? SC_STAT_SSD_READ : SC_STAT_SSD_WRITE,
 			 bio_sectors(bio));
 	} else {
 		bio->bi_end_io = sc_job_origin_end;
 		atomic_inc(&sc->origin_ios);
-		sc_count(sc, read ? SC_STAT_origin_read : SC_STAT_origin_write,
+		sc_count(sc, read ? SC_STAT_ORIGIN_READ : SC_STAT_ORIGIN_WRITE,
 			 bio_sectors(bio));
 	}
 	atomic_inc(&job->pending);
@@ -416,8 +416,8 @@ static void sc_fill_start(struct sc_job *job)
 		fresh += end - i;
 		sc_job_ours(job, i, end, true, REQ_OP_WRITE);
 	}
-	sc_count(sc, SC_STAT_inserted, fresh);
-	sc_count(sc, SC_STAT_fill, (u64)fresh * sc->index.geo.block);
+	sc_count(sc, SC_STAT_INSERTED, fresh);
+	sc_count(sc, SC_STAT_FILL, (u64)fresh * sc->index.geo.block);
 	sc_job_put(job);
 }
 
@@ -522,7 +522,7 @@ static void sc_read_start(struct sc_job *job)
 		}
 		sc_part(index, &job->iter, i, &from, &unused);
 		sc_part(index, &job->iter, end - 1, &unused, &to);
-		sc_count(job->sc, SC_STAT_fill_extra,
+		sc_count(job->sc, SC_STAT_FILL_EXTRA,
 			 (end - i) * index->geo.block - (to - from));
 		sc_job_ours(job, i, end, false, opf);
 	}
@@ -560,7 +560,7 @@ static void sc_job_away(struct sc_job *job)
 		if (job->pieces[i].kind != SC_KIND_AWAY)
 			continue;
 		sc_set_state(&sc->index, job->op.set, job->pieces[i].slot,
-			     SC_DISCARDED);
+			     SC_SLOT_DISCARDED);
 		sc_mark(sc, job->op.set, job->pieces[i].slot);
 	}
 	spin_unlock_irq(&bucket->lock);
@@ -641,8 +641,8 @@ static void sc_rmw_cancel(struct sc_job *job)
 		if (job->pieces[i].kind != SC_KIND_RMW)
 			continue;
 		sc_part(&sc->index, &job->iter, i, &from, &to);
-		sc_count(sc, SC_STAT_write_new, from - to);
-		sc_count(sc, SC_STAT_write_bypass, to - from);
+		sc_count(sc, SC_STAT_WRITE_NEW, from - to);
+		sc_count(sc, SC_STAT_WRITE_BYPASS, to - from);
 	}
 	sc_job_give_back(job, SC_KIND_RMW);
 }
@@ -664,7 +664,7 @@ static void sc_rmw_done(struct sc_job *job)
 			if (job->pieces[i].kind != SC_KIND_RMW)
 				continue;
 			sc_part(index, &job->iter, i, &from, &to);
-			sc_count(job->sc, SC_STAT_rmw_extra,
+			sc_count(job->sc, SC_STAT_RMW_EXTRA,
 				 index->geo.block - (to - from));
 		}
 	}
@@ -691,7 +691,7 @@ static void sc_write_start(struct sc_job *job)
 	for (i = 0; i < job->count; i++) {
 		if (job->pieces[i].kind != SC_KIND_RMW)
 			continue;
-		sc_count(job->sc, SC_STAT_rmw_read, index->geo.block);
+		sc_count(job->sc, SC_STAT_RMW_READ, index->geo.block);
 		sc_job_ours(job, i, i + 1, false, REQ_OP_READ | REQ_SYNC);
 	}
 	sc_job_put(job);
@@ -730,14 +730,14 @@ bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 	list_replace(&io->op.link, &job->op.link);
 	for (i = 0; i < job->count; i++) {
 		struct sc_piece *piece = &job->pieces[i];
-		enum sc_state state;
+		enum sc_slot_state state;
 
 		piece->slot = sc_find(index, io->op.set, io->op.first + i);
 		piece->kind = SC_KIND_ORIGIN;
 		if (piece->slot == SC_NIL)
 			continue;
 		state = sc_state(index, io->op.set, piece->slot);
-		if (state == SC_CLEAN && (io->retried || sc_is_lost(sc)))
+		if (state == SC_SLOT_CLEAN && (io->retried || sc_is_lost(sc)))
 			continue;
 		if (sc_is_away(io, i, piece->slot)) {
 			piece->kind = SC_KIND_AWAY;
@@ -745,7 +745,7 @@ bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 		}
 		job->dirty |= sc_is_dirty(state);
 		piece->kind = SC_KIND_HIT;
-		if (state != SC_FILLING)
+		if (state != SC_SLOT_FILLING)
 			continue;
 		piece->kind = SC_KIND_NEW;
 		sc_part(index, &io->iter, i, &from, &to);

@@ -246,15 +246,15 @@ enum sc_change sc_origin_change(const struct setcache *sc,
 				const struct sc_seen *is)
 {
 	if (was->stamp != is->stamp)
-		return SC_CHANGED;
+		return SC_ORIGIN_CHANGED;
 	if (uuid_is_null(&was->boot) || !uuid_equal(&was->boot, &is->boot) ||
 	    was->diskseq != is->diskseq)
-		return SC_CHANGE_UNKNOWN;
+		return SC_ORIGIN_UNKNOWN;
 	if (was->sectors == is->sectors)
-		return SC_UNCHANGED;
+		return SC_ORIGIN_SAME;
 	/* Or something else on the disk has. */
-	return bdev_is_partition(sc->origin->bdev) ? SC_CHANGE_UNKNOWN :
-						     SC_CHANGED;
+	return bdev_is_partition(sc->origin->bdev) ? SC_ORIGIN_UNKNOWN :
+						     SC_ORIGIN_CHANGED;
 }
 
 /*
@@ -268,7 +268,7 @@ bool sc_origin_written_since(const struct setcache *sc,
 
 	sync_blockdev(sc->origin->bdev);
 	sc_origin_written(sc, &is);
-	return sc_origin_change(sc, was, &is) == SC_CHANGED;
+	return sc_origin_change(sc, was, &is) == SC_ORIGIN_CHANGED;
 }
 
 void sc_origin_init(void)

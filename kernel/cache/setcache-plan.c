@@ -28,19 +28,19 @@ enum sc_class sc_classify(struct sc_io *io)
 	u32 id;
 
 	if ((io->opf & REQ_OP_MASK) == REQ_OP_DISCARD)
-		return SC_REMOVAL;
+		return SC_CLASS_REMOVAL;
 	if (!sc_is_read(io))
-		return io->retried ? SC_REMOVAL : SC_EXCLUSIVE;
+		return io->retried ? SC_CLASS_REMOVAL : SC_CLASS_EXCLUSIVE;
 	if (!io->fill)
-		return SC_SHARED;
+		return SC_CLASS_SHARED;
 	for (id = io->op.first; id <= io->op.last && block < index->blocks;
 	     id++, block++) {
 		if (sc_find(index, io->op.set, id) != SC_NIL)
 			continue;
 		io->fill = atomic_read(&io->sc->filling) < SC_MAX_FILL;
-		return io->fill ? SC_EXCLUSIVE : SC_SHARED;
+		return io->fill ? SC_CLASS_EXCLUSIVE : SC_CLASS_SHARED;
 	}
-	return SC_SHARED;
+	return SC_CLASS_SHARED;
 }
 
 static enum sc_plan sc_plan_read(struct sc_io *io)
@@ -75,23 +75,23 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 				io->slot = slot;
 			last = slot;
 			hits++;
-			sc_count(sc, SC_STAT_read_hit, to - from);
+			sc_count(sc, SC_STAT_READ_HIT, to - from);
 			continue;
 		}
 		last = SC_NIL;
-		sc_count(sc, SC_STAT_read_miss, to - from);
+		sc_count(sc, SC_STAT_READ_MISS, to - from);
 		if (fill && block + i < index->blocks) {
 			taken = sc_take(index, set, io->op.first + i, taken,
 					READ_ONCE(sc->policy), &replaced);
 			if (taken != SC_NIL) {
-				sc_count(sc, SC_STAT_replaced, replaced);
+				sc_count(sc, SC_STAT_REPLACED, replaced);
 				fresh++;
 				continue;
 			}
-			sc_count(sc, SC_STAT_no_room, 1);
+			sc_count(sc, SC_STAT_NO_ROOM, 1);
 		}
 		taken = SC_NIL;
-		sc_count(sc, SC_STAT_read_bypass, to - from);
+		sc_count(sc, SC_STAT_READ_BYPASS, to - from);
 	}
 	if (hits == count && straight)
 		return SC_PLAN_SSD;
@@ -105,31 +105,31 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
 {
 	struct setcache *sc = io->sc;
-	enum sc_state state = sc_state(&sc->index, io->op.set, slot);
+	enum sc_slot_state state = sc_state(&sc->index, io->op.set, slot);
 
 	switch (state) {
-	case SC_CLEANED:
+	case SC_SLOT_CLEANED:
 		/* The record is, or is going to be, without it. */
-		sc_set_state(&sc->index, io->op.set, slot, SC_DIRTY);
+		sc_set_state(&sc->index, io->op.set, slot, SC_SLOT_DIRTY);
 		sc_mark(sc, io->op.set, slot);
 		break;
-	case SC_CLEANING:
-	case SC_STUCK:
-		sc_set_state(&sc->index, io->op.set, slot, SC_DIRTY);
+	case SC_SLOT_CLEANING:
+	case SC_SLOT_STUCK:
+		sc_set_state(&sc->index, io->op.set, slot, SC_SLOT_DIRTY);
 		break;
-	case SC_DIRTY:
+	case SC_SLOT_DIRTY:
 		break;
 	default:
 		if (!cache) {
 			sc_remove(&sc->index, io->op.set, slot);
-			sc_count(sc, SC_STAT_invalidated, 1);
+			sc_count(sc, SC_STAT_INVALIDATED, 1);
 			return false;
 		}
 		io->settle = true;
 		break;
 	}
 	if (sc_is_dirty(state))
-		sc_count(sc, SC_STAT_dirty_hit, 1);
+		sc_count(sc, SC_STAT_DIRTY_HIT, 1);
 	sc_touch(&sc->index, io->op.set, slot, READ_ONCE(sc->policy), false);
 	return true;
 }
@@ -181,7 +181,7 @@ static enum sc_plan sc_plan_write(struct sc_io *io)
 
 	if (sc_out_of_reach(io))
 		return SC_PLAN_FAIL;
-	io->through = io->op.mode == SC_WRITETHROUGH;
+	io->through = io->op.mode == SC_MODE_WRITETHROUGH;
 	io->settle = false;
 	cache = (back || io->through) && !io->bypass && !io->retried &&
 		!sc_is_lost(sc);
@@ -198,7 +198,7 @@ static enum sc_plan sc_plan_write(struct sc_io *io)
 			slot = SC_NIL;
 		}
 		if (slot != SC_NIL) {
-			sc_count(sc, SC_STAT_write_hit, to - from);
+			sc_count(sc, SC_STAT_WRITE_HIT, to - from);
 			taken = SC_NIL;
 		} else if (cache && block + i < index->blocks &&
 			   (back || to - from == whole)) {
@@ -206,23 +206,23 @@ static enum sc_plan sc_plan_write(struct sc_io *io)
 					READ_ONCE(sc->policy), &replaced);
 			slot = taken;
 			if (slot == SC_NIL) {
-				sc_count(sc, SC_STAT_no_room, 1);
+				sc_count(sc, SC_STAT_NO_ROOM, 1);
 			} else {
-				sc_count(sc, SC_STAT_replaced, replaced);
-				sc_count(sc, SC_STAT_write_new, to - from);
+				sc_count(sc, SC_STAT_REPLACED, replaced);
+				sc_count(sc, SC_STAT_WRITE_NEW, to - from);
 				io->settle = true;
 				rmw |= to - from != whole;
 			}
 		}
 		if (slot == SC_NIL) {
-			sc_count(sc, SC_STAT_write_bypass, to - from);
+			sc_count(sc, SC_STAT_WRITE_BYPASS, to - from);
 			taken = SC_NIL;
 			straight = false;
 			last = SC_NIL;
 			continue;
 		}
 		if (io->through)
-			sc_count(sc, SC_STAT_through, to - from);
+			sc_count(sc, SC_STAT_THROUGH, to - from);
 		stable &= sc_md_stable(sc->md, sc_slot(index, set, slot));
 		straight &= !i || slot == last + 1;
 		if (!i)
@@ -258,13 +258,13 @@ static enum sc_plan sc_plan_discard(struct sc_io *io)
 		if (slot == SC_NIL)
 			continue;
 		sc_part(index, &io->iter, i, &from, &to);
-		if (sc_state(index, set, slot) == SC_CLEAN) {
+		if (sc_state(index, set, slot) == SC_SLOT_CLEAN) {
 			sc_remove(index, set, slot);
-			sc_count(sc, SC_STAT_invalidated, 1);
+			sc_count(sc, SC_STAT_INVALIDATED, 1);
 		} else if (to - from == index->geo.block) {
-			sc_set_state(index, set, slot, SC_DISCARDED);
+			sc_set_state(index, set, slot, SC_SLOT_DISCARDED);
 			sc_mark(sc, set, slot);
-			sc_count(sc, SC_STAT_discarded, 1);
+			sc_count(sc, SC_STAT_DISCARDED, 1);
 			dirty = true;
 		}
 	}

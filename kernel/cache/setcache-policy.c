@@ -59,7 +59,7 @@ static void sc_limit_age(struct sc_index *index, u32 set)
 	u16 clock = index->sets[set].clock;
 	u16 slot = clock & (index->geo.assoc - 1);
 
-	if (sc_state(index, set, slot) != SC_FREE &&
+	if (sc_state(index, set, slot) != SC_SLOT_FREE &&
 	    sc_age(index, set, slot) > SC_OLD)
 		index->stamps[sc_slot(index, set, slot)] = clock - SC_OLD;
 }
@@ -68,7 +68,7 @@ static void sc_limit_age(struct sc_index *index, u32 set)
 void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
 	      bool inserted)
 {
-	if (policy != SC_LRU && !inserted)
+	if (policy != SC_POLICY_LRU && !inserted)
 		return;
 	index->stamps[sc_slot(index, set, slot)] = ++index->sets[set].clock;
 	sc_limit_age(index, set);
@@ -77,7 +77,7 @@ void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
 /* Whether a slot may give way. */
 bool sc_evictable(struct sc_index *index, u32 set, u16 slot)
 {
-	return sc_state(index, set, slot) == SC_CLEAN &&
+	return sc_state(index, set, slot) == SC_SLOT_CLEAN &&
 	       !sc_slot_busy(index, set, sc_id(index, set, slot), NULL);
 }
 
@@ -107,7 +107,7 @@ static u16 sc_oldest_victim(struct sc_index *index, u32 set)
 	u16 age, best = SC_NIL, best_age = 0;
 
 	for (; slot < index->geo.assoc; slot += stride) {
-		if (sc_state(index, set, slot) != SC_CLEAN)
+		if (sc_state(index, set, slot) != SC_SLOT_CLEAN)
 			continue;
 		age = sc_age(index, set, slot);
 		if (best != SC_NIL && age <= best_age)
@@ -121,7 +121,7 @@ static u16 sc_oldest_victim(struct sc_index *index, u32 set)
 }
 
 /*
- * A slot for a block, in state SC_FILLING, or SC_NIL. @near is the one of the
+ * A slot for a block, in state SC_SLOT_FILLING, or SC_NIL. @near is the one of the
  * block before it, if that was just taken. Says whether a clean block had to
  * give way.
  */
@@ -134,16 +134,17 @@ u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
 	*replaced = false;
 	if (index->sets[set].used < index->geo.assoc) {
 		slot = near == SC_NIL ? id & mask : (near + 1) & mask;
-		if (sc_state(index, set, slot) != SC_FREE)
+		if (sc_state(index, set, slot) != SC_SLOT_FREE)
 			slot = index->sets[set].free;
 	} else {
 		/* The one just taken is the newest: ages before that. */
-		if (near != SC_NIL && near < mask && policy != SC_RANDOM &&
+		if (near != SC_NIL && near < mask &&
+		    policy != SC_POLICY_RANDOM &&
 		    sc_evictable(index, set, near + 1) &&
 		    sc_age(index, set, near + 1) >= mask)
 			slot = near + 1;
 		if (slot == SC_NIL)
-			slot = policy == SC_RANDOM ?
+			slot = policy == SC_POLICY_RANDOM ?
 			       sc_random_victim(index, set) :
 			       sc_oldest_victim(index, set);
 		if (slot != SC_NIL) {
@@ -153,7 +154,7 @@ u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
 	}
 	if (slot == SC_NIL)
 		return SC_NIL;
-	sc_insert(index, set, slot, id, SC_FILLING);
+	sc_insert(index, set, slot, id, SC_SLOT_FILLING);
 	sc_touch(index, set, slot, policy, true);
 	return slot;
 }

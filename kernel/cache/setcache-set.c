@@ -148,12 +148,14 @@ bool sc_conflict(const struct sc_op *op, const struct sc_op *next)
 	if (op->set != next->set || op->first > next->last ||
 	    next->first > op->last)
 		return false;
-	if (op->class == SC_CLEANER)
-		return next->class != SC_SHARED && next->class != SC_EXCLUSIVE;
-	if (op->class == SC_HOLDER)
-		return next->class != SC_SHARED;
-	return op->class != SC_SHARED ||
-	       next->class == SC_EXCLUSIVE || next->class == SC_REMOVAL;
+	if (op->class == SC_CLASS_CLEANER)
+		return next->class != SC_CLASS_SHARED &&
+		       next->class != SC_CLASS_EXCLUSIVE;
+	if (op->class == SC_CLASS_HOLDER)
+		return next->class != SC_CLASS_SHARED;
+	return op->class != SC_CLASS_SHARED ||
+	       next->class == SC_CLASS_EXCLUSIVE ||
+	       next->class == SC_CLASS_REMOVAL;
 }
 
 /*
@@ -252,7 +254,7 @@ u16 sc_find(const struct sc_index *index, u32 set, u32 id)
 
 /* Put a block into a slot that is free. */
 void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
-	       enum sc_state state)
+	       enum sc_slot_state state)
 {
 	u64 base = sc_slot(index, set, 0);
 	u16 *head = sc_head(index, set, id);
@@ -278,7 +280,7 @@ void sc_remove(struct sc_index *index, u32 set, u16 slot)
 		at = &index->nexts[base + *at];
 	}
 	*at = index->nexts[base + slot];
-	sc_set_state(index, set, slot, SC_FREE);
+	sc_set_state(index, set, slot, SC_SLOT_FREE);
 	index->tags[base + slot] = 0;
 	index->sets[set].used--;
 	atomic_long_dec(&index->nr_used);
@@ -287,35 +289,35 @@ void sc_remove(struct sc_index *index, u32 set, u16 slot)
 
 /* A slot that is free is suspect or retired. */
 void sc_withdraw(struct sc_index *index, u32 set, u16 slot,
-		 enum sc_state state)
+		 enum sc_slot_state state)
 {
 	sc_free_del(index, set, slot);
 	sc_set_state(index, set, slot, state);
 	index->sets[set].used++;
-	if (state == SC_RETIRED)
+	if (state == SC_SLOT_RETIRED)
 		atomic_long_inc(&index->nr_retired);
 }
 
 /* A slot that was suspect is free. */
 void sc_restore(struct sc_index *index, u32 set, u16 slot)
 {
-	sc_set_state(index, set, slot, SC_FREE);
+	sc_set_state(index, set, slot, SC_SLOT_FREE);
 	index->sets[set].used--;
 	sc_free_add(index, set, slot);
 }
 
 /* Change the state of a slot, and what is counted by it. */
 void sc_set_state(struct sc_index *index, u32 set, u16 slot,
-		  enum sc_state state)
+		  enum sc_slot_state state)
 {
 	u32 *tag = &index->tags[sc_slot(index, set, slot)];
-	enum sc_state old = *tag >> SC_ID_BITS;
+	enum sc_slot_state old = *tag >> SC_ID_BITS;
 	bool was = sc_is_dirty(old);
 	bool is = sc_is_dirty(state);
 
-	if (old == SC_STUCK)
+	if (old == SC_SLOT_STUCK)
 		atomic_long_dec(&index->nr_stuck);
-	if (state == SC_STUCK)
+	if (state == SC_SLOT_STUCK)
 		atomic_long_inc(&index->nr_stuck);
 	*tag = (*tag & SC_ID_MASK) | (u32)state << SC_ID_BITS;
 	if (is && !was) {

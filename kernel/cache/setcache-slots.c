@@ -31,8 +31,8 @@ void sc_check_dirty(struct setcache *sc, u32 set)
 /* A slot has become dirty. */
 static void sc_dirty(struct setcache *sc, u32 set, u16 slot)
 {
-	sc_set_state(&sc->index, set, slot, SC_DIRTY);
-	sc_count(sc, SC_STAT_dirtied, 1);
+	sc_set_state(&sc->index, set, slot, SC_SLOT_DIRTY);
+	sc_count(sc, SC_STAT_DIRTIED, 1);
 	sc_mark(sc, set, slot);
 	sc_check_dirty(sc, set);
 }
@@ -42,7 +42,7 @@ void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
 {
 	struct sc_index *index = &sc->index;
 	struct sc_bucket *bucket = sc_bucket(index, op->set);
-	enum sc_state state;
+	enum sc_slot_state state;
 	unsigned long flags;
 	u16 slot;
 	u32 id;
@@ -60,7 +60,7 @@ void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
 		else if (sc_is_lost(sc))
 			sc_remove(index, op->set, slot);
 		else
-			sc_set_state(index, op->set, slot, SC_CLEAN);
+			sc_set_state(index, op->set, slot, SC_SLOT_CLEAN);
 	}
 	spin_unlock_irqrestore(&bucket->lock, flags);
 }
@@ -85,14 +85,14 @@ void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed)
 		if (slot == SC_NIL ||
 		    sc_is_dirty(sc_state(index, op->set, slot)))
 			continue;
-		if (op->class == SC_SHARED &&
+		if (op->class == SC_CLASS_SHARED &&
 		    sc_slot_busy(index, op->set, id, op))
 			continue;
 		if (failed)
 			sc_suspect(sc, op->set, slot);
 		else
 			sc_remove(index, op->set, slot);
-		sc_count(sc, SC_STAT_invalidated, 1);
+		sc_count(sc, SC_STAT_INVALIDATED, 1);
 	}
 	spin_unlock_irqrestore(&bucket->lock, flags);
 }
@@ -113,14 +113,14 @@ void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
 	for (id = op->first; id <= op->last; id++) {
 		slot = sc_find(index, op->set, id);
 		if (slot == SC_NIL ||
-		    sc_state(index, op->set, slot) != SC_DISCARDED)
+		    sc_state(index, op->set, slot) != SC_SLOT_DISCARDED)
 			continue;
 		if (recorded && failed) {
 			sc_suspect(sc, op->set, slot);
 		} else if (recorded) {
 			sc_remove(index, op->set, slot);
 		} else {
-			sc_set_state(index, op->set, slot, SC_DIRTY);
+			sc_set_state(index, op->set, slot, SC_SLOT_DIRTY);
 			sc_mark(sc, op->set, slot);
 		}
 	}
@@ -154,7 +154,7 @@ static bool sc_mode_mixed(struct sc_bucket *bucket, u8 mode)
 
 	spin_lock_irq(&bucket->lock);
 	list_for_each_entry(op, &bucket->active, link)
-		mixed |= op->mode != mode && op->mode != SC_NR_MODES;
+		mixed |= op->mode != mode && op->mode != SC_MODE_NONE;
 	spin_unlock_irq(&bucket->lock);
 	return mixed;
 }

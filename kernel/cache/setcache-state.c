@@ -57,7 +57,7 @@ void sc_lost_work(struct work_struct *work)
 		bucket = sc_bucket(index, set);
 		spin_lock_irq(&bucket->lock);
 		for (slot = 0; slot < index->geo.assoc; slot++)
-			if (sc_state(index, set, slot) == SC_CLEAN &&
+			if (sc_state(index, set, slot) == SC_SLOT_CLEAN &&
 			    !sc_slot_busy(index, set, sc_id(index, set, slot),
 					  NULL))
 				sc_remove(index, set, slot);

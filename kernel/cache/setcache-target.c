@@ -50,63 +50,63 @@
 #define SC_NR_ARGS	6
 
 static const char * const sc_modes[] = {
-	[SC_WRITEBACK] = "writeback",
-	[SC_WRITETHROUGH] = "writethrough",
-	[SC_WRITEAROUND] = "writearound",
-	[SC_READONLY] = "readonly",
-	[SC_WRITEONLY] = "writeonly",
+	[SC_MODE_WRITEBACK] = "writeback",
+	[SC_MODE_WRITETHROUGH] = "writethrough",
+	[SC_MODE_WRITEAROUND] = "writearound",
+	[SC_MODE_READONLY] = "readonly",
+	[SC_MODE_WRITEONLY] = "writeonly",
 };
 
 static const char * const sc_policies[] = {
-	[SC_FIFO] = "fifo",
-	[SC_LRU] = "lru",
-	[SC_RANDOM] = "random",
+	[SC_POLICY_FIFO] = "fifo",
+	[SC_POLICY_LRU] = "lru",
+	[SC_POLICY_RANDOM] = "random",
 };
 
 static const char * const sc_stat_names[] = {
-	[SC_STAT_reads] = "reads",
-	[SC_STAT_writes] = "writes",
-	[SC_STAT_discards] = "discards",
-	[SC_STAT_flushes] = "flushes",
-	[SC_STAT_read] = "read",
-	[SC_STAT_read_hit] = "read_hit",
-	[SC_STAT_read_miss] = "read_miss",
-	[SC_STAT_read_bypass] = "read_bypass",
-	[SC_STAT_write] = "write",
-	[SC_STAT_write_hit] = "write_hit",
-	[SC_STAT_write_new] = "write_new",
-	[SC_STAT_write_bypass] = "write_bypass",
-	[SC_STAT_seq_read] = "seq_read",
-	[SC_STAT_seq_write] = "seq_write",
-	[SC_STAT_fill] = "fill",
-	[SC_STAT_fill_extra] = "fill_extra",
-	[SC_STAT_rmw_read] = "rmw_read",
-	[SC_STAT_rmw_extra] = "rmw_extra",
-	[SC_STAT_through] = "through",
-	[SC_STAT_clean_read] = "clean_read",
-	[SC_STAT_clean] = "clean",
-	[SC_STAT_origin_read] = "origin_read",
-	[SC_STAT_origin_write] = "origin_write",
-	[SC_STAT_ssd_read] = "ssd_read",
-	[SC_STAT_ssd_write] = "ssd_write",
-	[SC_STAT_inserted] = "inserted",
-	[SC_STAT_replaced] = "replaced",
-	[SC_STAT_invalidated] = "invalidated",
-	[SC_STAT_discarded] = "discarded",
-	[SC_STAT_no_room] = "no_room",
-	[SC_STAT_dirtied] = "dirtied",
-	[SC_STAT_cleaned] = "cleaned",
-	[SC_STAT_dirty_hit] = "dirty_hit",
-	[SC_STAT_record_updates] = "record_updates",
-	[SC_STAT_record_batched] = "record_batched",
-	[SC_STAT_record_blocks] = "record_blocks",
-	[SC_STAT_commits] = "commits",
-	[SC_STAT_rounds] = "rounds",
-	[SC_STAT_waited] = "waited",
-	[SC_STAT_ssd_errors] = "ssd_errors",
-	[SC_STAT_origin_errors] = "origin_errors",
-	[SC_STAT_lost_errors] = "lost_errors",
-	[SC_STAT_clean_errors] = "clean_errors",
+	[SC_STAT_READ_REQUESTS] = "reads",
+	[SC_STAT_WRITE_REQUESTS] = "writes",
+	[SC_STAT_DISCARD_REQUESTS] = "discards",
+	[SC_STAT_FLUSH_REQUESTS] = "flushes",
+	[SC_STAT_READ_SECTORS] = "read",
+	[SC_STAT_READ_HIT] = "read_hit",
+	[SC_STAT_READ_MISS] = "read_miss",
+	[SC_STAT_READ_BYPASS] = "read_bypass",
+	[SC_STAT_WRITE_SECTORS] = "write",
+	[SC_STAT_WRITE_HIT] = "write_hit",
+	[SC_STAT_WRITE_NEW] = "write_new",
+	[SC_STAT_WRITE_BYPASS] = "write_bypass",
+	[SC_STAT_SEQ_READ] = "seq_read",
+	[SC_STAT_SEQ_WRITE] = "seq_write",
+	[SC_STAT_FILL] = "fill",
+	[SC_STAT_FILL_EXTRA] = "fill_extra",
+	[SC_STAT_RMW_READ] = "rmw_read",
+	[SC_STAT_RMW_EXTRA] = "rmw_extra",
+	[SC_STAT_THROUGH] = "through",
+	[SC_STAT_CLEAN_READ] = "clean_read",
+	[SC_STAT_CLEAN_WRITE] = "clean",
+	[SC_STAT_ORIGIN_READ] = "origin_read",
+	[SC_STAT_ORIGIN_WRITE] = "origin_write",
+	[SC_STAT_SSD_READ] = "ssd_read",
+	[SC_STAT_SSD_WRITE] = "ssd_write",
+	[SC_STAT_INSERTED] = "inserted",
+	[SC_STAT_REPLACED] = "replaced",
+	[SC_STAT_INVALIDATED] = "invalidated",
+	[SC_STAT_DISCARDED] = "discarded",
+	[SC_STAT_NO_ROOM] = "no_room",
+	[SC_STAT_DIRTIED] = "dirtied",
+	[SC_STAT_CLEANED] = "cleaned",
+	[SC_STAT_DIRTY_HIT] = "dirty_hit",
+	[SC_STAT_RECORD_UPDATES] = "record_updates",
+	[SC_STAT_RECORD_BATCHED] = "record_batched",
+	[SC_STAT_RECORD_BLOCKS] = "record_blocks",
+	[SC_STAT_COMMITS] = "commits",
+	[SC_STAT_ROUNDS] = "rounds",
+	[SC_STAT_WAITED] = "waited",
+	[SC_STAT_SSD_ERRORS] = "ssd_errors",
+	[SC_STAT_ORIGIN_ERRORS] = "origin_errors",
+	[SC_STAT_LOST_ERRORS] = "lost_errors",
+	[SC_STAT_CLEAN_ERRORS] = "clean_errors",
 };
 
 static const struct {
@@ -207,15 +207,15 @@ static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 		return r;
 	change = sc_origin_change(sc, &super->seen, &now);
 	*error = "dirty blocks, but the origin has changed while detached";
-	if (change == SC_CHANGED && super->dirty &&
+	if (change == SC_ORIGIN_CHANGED && super->dirty &&
 	    !sc_option(sc, SC_OPT_ACCEPT_ORIGIN))
 		return -EUCLEAN;
-	*keep = change == SC_UNCHANGED ||
-			 (change == SC_CHANGE_UNKNOWN &&
+	*keep = change == SC_ORIGIN_SAME ||
+			 (change == SC_ORIGIN_UNKNOWN &&
 			  sc_option(sc, SC_OPT_TRUST));
 	if (!*keep)
 		DMWARN("%s: the origin %s changed: clean blocks dropped", name,
-		       change == SC_CHANGED ? "has" : "may have");
+		       change == SC_ORIGIN_CHANGED ? "has" : "may have");
 	return 0;
 }
 
@@ -365,7 +365,7 @@ static void sc_postsuspend(struct dm_target *ti)
 		       atomic_long_read(&sc->index.nr_dirty), &pending);
 	if (!r) {
 		/* Their blocks were to be written anyway. */
-		sc_count(sc, SC_STAT_record_batched, pending);
+		sc_count(sc, SC_STAT_RECORD_BATCHED, pending);
 		WRITE_ONCE(sc->phase, SC_PHASE_STOPPED);
 		sc->unflushed = false;
 		sc->marked = false;

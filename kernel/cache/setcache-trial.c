@@ -24,7 +24,7 @@
 #define SC_MANY_ERRORS	100
 
 /* After so long half of them are forgotten: those of a day do not add up. */
-#define SC_ERRORS_HALVE	(60 * HZ)
+#define SC_HALVE_INTERVAL	(60 * HZ)
 
 /* Count an error of data. Whether there are many. */
 static bool sc_many_errors(struct setcache *sc)
@@ -33,8 +33,8 @@ static bool sc_many_errors(struct setcache *sc)
 	bool many;
 
 	spin_lock_irqsave(&sc->error_lock, flags);
-	halvings = (jiffies - sc->errors_since) / SC_ERRORS_HALVE;
-	sc->errors_since += halvings * SC_ERRORS_HALVE;
+	halvings = (jiffies - sc->errors_since) / SC_HALVE_INTERVAL;
+	sc->errors_since += halvings * SC_HALVE_INTERVAL;
 	sc->errors = halvings < 32 ? sc->errors >> halvings : 0;
 	many = ++sc->errors >= SC_MANY_ERRORS;
 	if (many)
@@ -46,7 +46,7 @@ static bool sc_many_errors(struct setcache *sc)
 /* I/O of data has failed on the SSD. Any context. */
 void sc_ssd_error(struct setcache *sc, blk_status_t error)
 {
-	sc_count(sc, SC_STAT_ssd_errors, 1);
+	sc_count(sc, SC_STAT_SSD_ERRORS, 1);
 	DMWARN_LIMIT("%s: I/O error on the SSD",
 		     dm_table_device_name(sc->ti->table));
 	if (error == BLK_STS_OFFLINE) {
@@ -66,7 +66,7 @@ void sc_suspect(struct setcache *sc, u32 set, u16 slot)
 	sc_remove(&sc->index, set, slot);
 	if (sc_is_lost(sc))
 		return;
-	sc_withdraw(&sc->index, set, slot, SC_SUSPECT);
+	sc_withdraw(&sc->index, set, slot, SC_SLOT_SUSPECT);
 	set_bit(set, sc->suspects);
 	sc_trial_kick(sc);
 }
@@ -113,7 +113,7 @@ static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
 	spin_lock_irq(&bucket->lock);
 	sc_restore(index, set, slot);
 	if (r && !sc_is_lost(sc)) {
-		sc_withdraw(index, set, slot, SC_RETIRED);
+		sc_withdraw(index, set, slot, SC_SLOT_RETIRED);
 		sc_mark_retired(sc, set, slot);
 		DMWARN_LIMIT("%s: slot %llu is retired",
 			     dm_table_device_name(sc->ti->table),
@@ -139,7 +139,7 @@ void sc_trial_work(struct work_struct *work)
 		clear_bit(set, sc->suspects);
 		smp_mb__after_atomic(); /* before their states are read */
 		for (slot = 0; slot < index->geo.assoc; slot++) {
-			if (sc_state(index, set, slot) != SC_SUSPECT)
+			if (sc_state(index, set, slot) != SC_SLOT_SUSPECT)
 				continue;
 			if (READ_ONCE(sc->stopping)) {
 				set_bit(set, sc->suspects);

@@ -52,23 +52,24 @@
 #define SC_WORD_SIZE		101
 
 enum sc_mode {
-	SC_WRITEBACK,
-	SC_WRITETHROUGH,
-	SC_WRITEAROUND,
-	SC_READONLY,
-	SC_WRITEONLY,
+	SC_MODE_WRITEBACK,
+	SC_MODE_WRITETHROUGH,
+	SC_MODE_WRITEAROUND,
+	SC_MODE_READONLY,
+	SC_MODE_WRITEONLY,
 	SC_NR_MODES,
+	SC_MODE_NONE = SC_NR_MODES,
 };
 
 enum sc_policy {
-	SC_FIFO,
-	SC_LRU,
-	SC_RANDOM,
+	SC_POLICY_FIFO,
+	SC_POLICY_LRU,
+	SC_POLICY_RANDOM,
 	SC_NR_POLICIES,
 };
 
 /*
- * A slot. From SC_DIRTY on, the record on the SSD may say dirty.
+ * A slot. From SC_SLOT_DIRTY on, the record on the SSD may say dirty.
  *
  *	free -> filling -> clean <-> dirty -> cleaning -> cleaned -> clean
  *	                                  <-          <-
@@ -81,17 +82,17 @@ enum sc_policy {
  * retired: never used again, for its place is bad, or holds records. These two
  * have no block, as free, and nothing is to be lost there.
  */
-enum sc_state {
-	SC_FREE,
-	SC_FILLING,
-	SC_CLEAN,
-	SC_DIRTY,
-	SC_CLEANING,
-	SC_CLEANED,
-	SC_DISCARDED,
-	SC_STUCK,
-	SC_SUSPECT,
-	SC_RETIRED,
+enum sc_slot_state {
+	SC_SLOT_FREE,
+	SC_SLOT_FILLING,
+	SC_SLOT_CLEAN,
+	SC_SLOT_DIRTY,
+	SC_SLOT_CLEANING,
+	SC_SLOT_CLEANED,
+	SC_SLOT_DISCARDED,
+	SC_SLOT_STUCK,
+	SC_SLOT_SUSPECT,
+	SC_SLOT_RETIRED,
 };
 
 enum sc_option {
@@ -123,56 +124,56 @@ enum sc_phase {
 
 /* What is known of the origin since the cache was stopped. */
 enum sc_change {
-	SC_UNCHANGED,
-	SC_CHANGE_UNKNOWN,
-	SC_CHANGED,
+	SC_ORIGIN_SAME,
+	SC_ORIGIN_UNKNOWN,
+	SC_ORIGIN_CHANGED,
 };
 
 /* Counters, in the order of the status; README.md says what adds up to what. */
 enum sc_stat {
-	SC_STAT_reads,
-	SC_STAT_writes,
-	SC_STAT_discards,
-	SC_STAT_flushes,
-	SC_STAT_read,
-	SC_STAT_read_hit,
-	SC_STAT_read_miss,
-	SC_STAT_read_bypass,
-	SC_STAT_write,
-	SC_STAT_write_hit,
-	SC_STAT_write_new,
-	SC_STAT_write_bypass,
-	SC_STAT_seq_read,
-	SC_STAT_seq_write,
-	SC_STAT_fill,
-	SC_STAT_fill_extra,
-	SC_STAT_rmw_read,
-	SC_STAT_rmw_extra,
-	SC_STAT_through,
-	SC_STAT_clean_read,
-	SC_STAT_clean,
-	SC_STAT_origin_read,
-	SC_STAT_origin_write,
-	SC_STAT_ssd_read,
-	SC_STAT_ssd_write,
-	SC_STAT_inserted,
-	SC_STAT_replaced,
-	SC_STAT_invalidated,
-	SC_STAT_discarded,
-	SC_STAT_no_room,
-	SC_STAT_dirtied,
-	SC_STAT_cleaned,
-	SC_STAT_dirty_hit,
-	SC_STAT_record_updates,
-	SC_STAT_record_batched,
-	SC_STAT_record_blocks,
-	SC_STAT_commits,
-	SC_STAT_rounds,
-	SC_STAT_waited,
-	SC_STAT_ssd_errors,
-	SC_STAT_origin_errors,
-	SC_STAT_lost_errors,
-	SC_STAT_clean_errors,
+	SC_STAT_READ_REQUESTS,
+	SC_STAT_WRITE_REQUESTS,
+	SC_STAT_DISCARD_REQUESTS,
+	SC_STAT_FLUSH_REQUESTS,
+	SC_STAT_READ_SECTORS,
+	SC_STAT_READ_HIT,
+	SC_STAT_READ_MISS,
+	SC_STAT_READ_BYPASS,
+	SC_STAT_WRITE_SECTORS,
+	SC_STAT_WRITE_HIT,
+	SC_STAT_WRITE_NEW,
+	SC_STAT_WRITE_BYPASS,
+	SC_STAT_SEQ_READ,
+	SC_STAT_SEQ_WRITE,
+	SC_STAT_FILL,
+	SC_STAT_FILL_EXTRA,
+	SC_STAT_RMW_READ,
+	SC_STAT_RMW_EXTRA,
+	SC_STAT_THROUGH,
+	SC_STAT_CLEAN_READ,
+	SC_STAT_CLEAN_WRITE,
+	SC_STAT_ORIGIN_READ,
+	SC_STAT_ORIGIN_WRITE,
+	SC_STAT_SSD_READ,
+	SC_STAT_SSD_WRITE,
+	SC_STAT_INSERTED,
+	SC_STAT_REPLACED,
+	SC_STAT_INVALIDATED,
+	SC_STAT_DISCARDED,
+	SC_STAT_NO_ROOM,
+	SC_STAT_DIRTIED,
+	SC_STAT_CLEANED,
+	SC_STAT_DIRTY_HIT,
+	SC_STAT_RECORD_UPDATES,
+	SC_STAT_RECORD_BATCHED,
+	SC_STAT_RECORD_BLOCKS,
+	SC_STAT_COMMITS,
+	SC_STAT_ROUNDS,
+	SC_STAT_WAITED,
+	SC_STAT_SSD_ERRORS,
+	SC_STAT_ORIGIN_ERRORS,
+	SC_STAT_LOST_ERRORS,
+	SC_STAT_CLEAN_ERRORS,
 	SC_NR_STATS,
 };
 
@@ -182,11 +183,16 @@ struct sc_stats {
 
 /* Who may be at the same blocks at the same time: sc_conflict(). */
 enum sc_class {
-	SC_SHARED,	/* reads that change nothing */
-	SC_EXCLUSIVE,	/* writes, reads that fill */
-	SC_CLEANER,	/* of dirty blocks, which stay where they are */
-	SC_HOLDER,	/* the same, and nobody writes there until it is done */
-	SC_REMOVAL,	/* of dirty blocks: discards, and what the SSD refuses */
+	/* Reads that change nothing. */
+	SC_CLASS_SHARED,
+	/* Writes, and reads that fill. */
+	SC_CLASS_EXCLUSIVE,
+	/* The cleaner at dirty blocks, which stay where they are. */
+	SC_CLASS_CLEANER,
+	/* The same, and nobody writes there until it is done. */
+	SC_CLASS_HOLDER,
+	/* The end of dirty blocks: discards, and writes the SSD refuses. */
+	SC_CLASS_REMOVAL,
 };
 
 /**
@@ -196,7 +202,7 @@ enum sc_class {
  * @first: id of the first block
  * @last: id of the last block
  * @class: what it may meet
- * @mode: the cache's when it was planned; SC_NR_MODES: it goes by none
+ * @mode: the cache's when it was planned; SC_MODE_NONE: it goes by none
  */
 struct sc_op {
 	struct list_head link;
@@ -213,7 +219,7 @@ struct sc_op {
  *	  off
  * @active: ops at work
  * @waiting: those that wait, in the order in which they came: of bios, and of the
- *	     cleaner as SC_HOLDER
+ *	     cleaner as SC_CLASS_HOLDER
  */
 struct sc_bucket {
 	spinlock_t lock;		/* taken in interrupts */
@@ -464,7 +470,7 @@ static inline bool sc_is_lost(const struct setcache *sc)
 /* Writes are cached and stay in the cache. */
 static inline bool sc_mode_dirties(u8 mode)
 {
-	return mode == SC_WRITEBACK || mode == SC_WRITEONLY;
+	return mode == SC_MODE_WRITEBACK || mode == SC_MODE_WRITEONLY;
 }
 
 /* Something may be to be cleaned. Any context. */
@@ -496,13 +502,13 @@ bool sc_slot_busy(struct sc_index *index, u32 set, u32 id,
 		  const struct sc_op *but);
 u16 sc_find(const struct sc_index *index, u32 set, u32 id);
 void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
-	       enum sc_state state);
+	       enum sc_slot_state state);
 void sc_remove(struct sc_index *index, u32 set, u16 slot);
 void sc_withdraw(struct sc_index *index, u32 set, u16 slot,
-		 enum sc_state state);
+		 enum sc_slot_state state);
 void sc_restore(struct sc_index *index, u32 set, u16 slot);
 void sc_set_state(struct sc_index *index, u32 set, u16 slot,
-		  enum sc_state state);
+		  enum sc_slot_state state);
 void sc_locate(const struct sc_index *index, u64 block, u32 *set, u32 *id);
 u64 sc_block_of(const struct sc_index *index, u32 set, u32 id);
 
@@ -511,16 +517,16 @@ static inline u64 sc_slot(const struct sc_index *index, u32 set, u16 slot)
 	return ((u64)set << index->assoc_shift) + slot;
 }
 
-static inline enum sc_state sc_state(const struct sc_index *index, u32 set,
-				     u16 slot)
+static inline enum sc_slot_state sc_state(const struct sc_index *index,
+					  u32 set, u16 slot)
 {
 	return index->tags[sc_slot(index, set, slot)] >> SC_ID_BITS;
 }
 
 /* Whether a state means that the record on the SSD may say dirty. */
-static inline bool sc_is_dirty(enum sc_state state)
+static inline bool sc_is_dirty(enum sc_slot_state state)
 {
-	return state >= SC_DIRTY && state <= SC_STUCK;
+	return state >= SC_SLOT_DIRTY && state <= SC_SLOT_STUCK;
 }
 
 static inline u32 sc_id(const struct sc_index *index, u32 set, u16 slot)

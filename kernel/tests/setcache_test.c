@@ -210,12 +210,14 @@ static void who_waits_for_whom(struct kunit *test)
 {
 	/* By class of who is at work, then of who comes. */
 	static const bool waits[5][5] = {
-		[SC_SHARED] = { [SC_EXCLUSIVE] = true, [SC_REMOVAL] = true },
-		[SC_EXCLUSIVE] = { true, true, true, true, true },
-		[SC_CLEANER] = { [SC_CLEANER] = true, [SC_HOLDER] = true,
-				 [SC_REMOVAL] = true },
-		[SC_HOLDER] = { false, true, true, true, true },
-		[SC_REMOVAL] = { true, true, true, true, true },
+		[SC_CLASS_SHARED] = { [SC_CLASS_EXCLUSIVE] = true,
+				      [SC_CLASS_REMOVAL] = true },
+		[SC_CLASS_EXCLUSIVE] = { true, true, true, true, true },
+		[SC_CLASS_CLEANER] = { [SC_CLASS_CLEANER] = true,
+				       [SC_CLASS_HOLDER] = true,
+				       [SC_CLASS_REMOVAL] = true },
+		[SC_CLASS_HOLDER] = { false, true, true, true, true },
+		[SC_CLASS_REMOVAL] = { true, true, true, true, true },
 	};
 	struct sc_op a = { .set = 3, .first = 10, .last = 20 };
 	struct sc_op b = { .set = 3, .first = 20, .last = 30 };
@@ -240,10 +242,16 @@ static void who_waits_for_whom(struct kunit *test)
 
 static void the_cleaner_takes_what_is_before_who_is_at_work(struct kunit *test)
 {
-	struct sc_op near = { .first = 30, .last = 40, .class = SC_EXCLUSIVE };
-	struct sc_op far = { .first = 50, .last = 60, .class = SC_REMOVAL };
-	struct sc_op reader = { .first = 10, .last = 20, .class = SC_SHARED };
-	struct sc_op op = { .class = SC_CLEANER };
+	struct sc_op near = {
+		.first = 30, .last = 40, .class = SC_CLASS_EXCLUSIVE,
+	};
+	struct sc_op far = {
+		.first = 50, .last = 60, .class = SC_CLASS_REMOVAL,
+	};
+	struct sc_op reader = {
+		.first = 10, .last = 20, .class = SC_CLASS_SHARED,
+	};
+	struct sc_op op = { .class = SC_CLASS_CLEANER };
 	struct sc_bucket bucket;
 
 	INIT_LIST_HEAD(&bucket.active);
@@ -286,16 +294,16 @@ static void a_set_holds_what_a_list_would(struct kunit *test)
 			;
 		KUNIT_ASSERT_EQ(test, found, i < ASSOC ? i : SC_NIL);
 		if (held[slot] != U32_MAX) {
-			dirty -= sc_state(index, set, slot) >= SC_DIRTY;
+			dirty -= sc_state(index, set, slot) >= SC_SLOT_DIRTY;
 			sc_remove(index, set, slot);
 			held[slot] = U32_MAX;
 			used--;
 		} else if (found == SC_NIL) {
-			enum sc_state state = SC_CLEAN + r % 2;
+			enum sc_slot_state state = SC_SLOT_CLEAN + r % 2;
 
 			sc_insert(index, set, slot, id, state);
 			held[slot] = id;
-			dirty += state == SC_DIRTY;
+			dirty += state == SC_SLOT_DIRTY;
 			used++;
 		}
 		KUNIT_ASSERT_EQ(test, index->sets[set].used, used);
@@ -320,7 +328,7 @@ static void fill_set(struct kunit *test, struct sc_index *index, u32 set,
 		/* Free ones by place: the set lies as the disk does. */
 		KUNIT_ASSERT_EQ(test, slot, id);
 		KUNIT_ASSERT_FALSE(test, replaced);
-		sc_set_state(index, set, slot, SC_CLEAN);
+		sc_set_state(index, set, slot, SC_SLOT_CLEAN);
 	}
 }
 
@@ -333,8 +341,8 @@ static u32 take_one(struct kunit *test, struct sc_index *index, u32 set, u32 id,
 	if (slot == SC_NIL)
 		return U32_MAX;
 	KUNIT_EXPECT_TRUE(test, replaced);
-	KUNIT_EXPECT_EQ(test, (int)sc_state(index, set, slot), SC_FILLING);
-	sc_set_state(index, set, slot, SC_CLEAN);
+	KUNIT_EXPECT_EQ(test, (int)sc_state(index, set, slot), SC_SLOT_FILLING);
+	sc_set_state(index, set, slot, SC_SLOT_CLEAN);
 	return slot;
 }
 
@@ -343,20 +351,21 @@ static void fifo_and_lru_give_way_in_their_order(struct kunit *test)
 	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
 	u32 i, set = 2;
 
-	fill_set(test, index, set, SC_FIFO);
+	fill_set(test, index, set, SC_POLICY_FIFO);
 	for (i = 0; i < ASSOC / 2; i++)
-		sc_touch(index, set, i, SC_FIFO, false);
+		sc_touch(index, set, i, SC_POLICY_FIFO, false);
 	for (i = 0; i < ASSOC; i++)
 		KUNIT_EXPECT_EQ(test, take_one(test, index, set, 1000 + i,
-					       SC_FIFO), i);
+					       SC_POLICY_FIFO), i);
 	sc_index_clear(index);
 
-	fill_set(test, index, set, SC_LRU);
+	fill_set(test, index, set, SC_POLICY_LRU);
 	for (i = 0; i < ASSOC / 2; i++)
-		sc_touch(index, set, i, SC_LRU, false);
+		sc_touch(index, set, i, SC_POLICY_LRU, false);
 	for (i = 0; i < ASSOC; i++)
 		KUNIT_EXPECT_EQ(test, take_one(test, index, set, 1000 + i,
-					       SC_LRU), (i + ASSOC / 2) % ASSOC);
+					       SC_POLICY_LRU),
+				(i + ASSOC / 2) % ASSOC);
 	sc_index_exit(index);
 }
 
@@ -365,14 +374,15 @@ static void order_outlives_a_full_clock(struct kunit *test)
 	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
 	u32 i, set = 2;
 
-	fill_set(test, index, set, SC_LRU);
+	fill_set(test, index, set, SC_POLICY_LRU);
 	/* One is used over and over, all others are older than it for ever. */
 	for (i = 0; i < 300000; i++)
-		sc_touch(index, set, 5, SC_LRU, false);
+		sc_touch(index, set, 5, SC_POLICY_LRU, false);
 	for (i = 0; i < ASSOC - 1; i++)
 		KUNIT_EXPECT_NE(test, take_one(test, index, set, 1000 + i,
-					       SC_LRU), 5);
-	KUNIT_EXPECT_EQ(test, take_one(test, index, set, 2000, SC_LRU), 5);
+					       SC_POLICY_LRU), 5);
+	KUNIT_EXPECT_EQ(test, take_one(test, index, set, 2000, SC_POLICY_LRU),
+			5);
 	sc_index_exit(index);
 }
 
@@ -389,20 +399,20 @@ static void of_a_large_set_old_ones_give_way(struct kunit *test)
 	index->geo.origin = 8ULL * 1024 * 50;
 	KUNIT_ASSERT_EQ(test, sc_index_init(index), 0);
 	for (i = 0; i < 1024; i++) {
-		KUNIT_ASSERT_EQ(test, sc_take(index, 0, i, SC_NIL, SC_LRU,
-					      &replaced), i);
-		sc_set_state(index, 0, i, SC_CLEAN);
+		KUNIT_ASSERT_EQ(test, sc_take(index, 0, i, SC_NIL,
+					      SC_POLICY_LRU, &replaced), i);
+		sc_set_state(index, 0, i, SC_SLOT_CLEAN);
 	}
 	/* Used again and again, for several rounds of the clock. */
 	for (i = 0; i < 300000; i++)
-		sc_touch(index, 0, i % 512, SC_LRU, false);
+		sc_touch(index, 0, i % 512, SC_POLICY_LRU, false);
 	for (i = 0; i < 256; i++) {
-		u16 slot = sc_take(index, 0, 2000 + i, SC_NIL, SC_LRU,
+		u16 slot = sc_take(index, 0, 2000 + i, SC_NIL, SC_POLICY_LRU,
 				   &replaced);
 
 		KUNIT_ASSERT_NE(test, slot, SC_NIL);
 		KUNIT_EXPECT_GE(test, slot, 512);
-		sc_set_state(index, 0, slot, SC_CLEAN);
+		sc_set_state(index, 0, slot, SC_SLOT_CLEAN);
 	}
 	sc_index_exit(index);
 }
@@ -414,24 +424,28 @@ static void what_is_retired_or_suspect_is_never_taken(struct kunit *test)
 	bool replaced;
 
 	for (i = 0; i < ASSOC; i += 2)
-		sc_withdraw(index, set, i, i % 4 ? SC_SUSPECT : SC_RETIRED);
+		sc_withdraw(index, set, i,
+			    i % 4 ? SC_SLOT_SUSPECT : SC_SLOT_RETIRED);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&index->nr_retired), ASSOC / 4);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&index->nr_used), 0);
 	for (i = 0; i < ASSOC / 2; i++)
-		KUNIT_EXPECT_EQ(test, sc_take(index, set, i, SC_NIL, SC_LRU,
-					      &replaced) % 2, 1);
-	KUNIT_EXPECT_EQ(test, sc_take(index, set, 1000, SC_NIL, SC_LRU,
+		KUNIT_EXPECT_EQ(test, sc_take(index, set, i, SC_NIL,
+					      SC_POLICY_LRU, &replaced) % 2,
+				1);
+	KUNIT_EXPECT_EQ(test, sc_take(index, set, 1000, SC_NIL, SC_POLICY_LRU,
 				      &replaced), SC_NIL);
 	/* What was tried and is good is the next one. */
 	sc_restore(index, set, 2);
-	KUNIT_EXPECT_EQ(test, sc_take(index, set, 1000, SC_NIL, SC_LRU,
+	KUNIT_EXPECT_EQ(test, sc_take(index, set, 1000, SC_NIL, SC_POLICY_LRU,
 				      &replaced), 2);
 	sc_index_exit(index);
 }
 
 static void dirty_and_busy_blocks_never_give_way(struct kunit *test)
 {
-	static const enum sc_policy policies[] = { SC_FIFO, SC_LRU, SC_RANDOM };
+	static const enum sc_policy policies[] = {
+		SC_POLICY_FIFO, SC_POLICY_LRU, SC_POLICY_RANDOM,
+	};
 	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
 	struct sc_op op = { .set = 2, .first = 10, .last = 19 };
 	u32 i, p, set = 2;
@@ -444,7 +458,8 @@ static void dirty_and_busy_blocks_never_give_way(struct kunit *test)
 		fill_set(test, index, set, policies[p]);
 		for (i = 0; i < ASSOC; i++)
 			if (i % 2)
-				sc_set_state(index, set, i, SC_DIRTY + i % 3);
+				sc_set_state(index, set, i,
+					     SC_SLOT_DIRTY + i % 3);
 		list_add(&op.link, &sc_bucket(index, set)->active);
 		/* Even ones, but for 10, 12 .. 18. */
 		for (i = 0; i < ASSOC / 2 - 5; i++) {
