@@ -135,7 +135,7 @@ static bool sc_spare(void *context, u32 count, u64 *number)
 	return found;
 }
 
-const struct sc_md_ops sc_md_ops = {
+const struct sc_md_ops sc_record_answers = {
 	.say = sc_say,
 	.load = sc_load,
 	.spare = sc_spare,

@@ -692,8 +692,8 @@ static int sc_allocate(struct setcache *sc)
 	r = sc_index_init(index);
 	if (r)
 		return r;
-	sc->md = sc_md_create(sc->ssd->bdev, &sc->bs, &index->geo, &sc_md_ops,
-			      sc);
+	sc->md = sc_md_create(sc->ssd->bdev, &sc->bs, &index->geo,
+			      &sc_record_answers, sc);
 	if (IS_ERR(sc->md))
 		return PTR_ERR(sc->md);
 	sc->stats = alloc_percpu(struct sc_stats);

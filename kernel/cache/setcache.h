@@ -625,7 +625,7 @@ void sc_mark(struct setcache *sc, u32 set, u16 slot);
 void sc_mark_retired(struct setcache *sc, u32 set, u16 slot);
 void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter);
 int sc_commit_now(struct setcache *sc);
-extern const struct sc_md_ops sc_md_ops;
+extern const struct sc_md_ops sc_record_answers;
 
 /* setcache-clean.c */
 struct sc_cleaner *sc_cleaner_create(struct setcache *sc);
