@@ -145,8 +145,7 @@ const struct sc_md_ops sc_record_answers = {
 void sc_mark(struct setcache *sc, u32 set, u16 slot)
 {
 	sc_mark_retired(sc, set, slot);
-	if (!READ_ONCE(sc->marked))
-		WRITE_ONCE(sc->marked, true);
+	sc_set_unsafe_records(sc);
 }
 
 /*
@@ -183,30 +182,25 @@ static void sc_flush_end(struct bio *bio)
 /* Records and data of dirty blocks. */
 static blk_status_t sc_commit_ssd(struct setcache *sc)
 {
-	bool flush, marked;
+	struct sc_unsafe unsafe;
 	u64 written;
 	int r;
 
 	if (sc_is_lost(sc))
-		return sc_is_unflushed(sc) ? BLK_STS_IOERR : BLK_STS_OK;
+		return sc_is_unsafe(sc) ? BLK_STS_IOERR : BLK_STS_OK;
 
 	if (xchg(&sc->ask, false) && sc_md_ask(sc->md)) {
 		sc_lose(sc);
-		return sc_is_unflushed(sc) ? BLK_STS_IOERR : BLK_STS_OK;
+		return sc_is_unsafe(sc) ? BLK_STS_IOERR : BLK_STS_OK;
 	}
-	/* What is written from here on, the next commit flushes. */
-	flush = xchg(&sc->unflushed, false);
-	marked = xchg(&sc->marked, false);
-	r = sc_md_commit(sc->md, flush, &written);
+	unsafe = sc_take_unsafe(sc);
+	r = sc_md_commit(sc->md, unsafe.data, &written);
 	sc_count(sc, SC_STAT_COMMITS, 1);
 	sc_count(sc, SC_STAT_RECORD_BLOCKS, written);
 	sc_count(sc, SC_STAT_SSD_WRITE, written * SC_BLOCK_SECTORS);
 	if (!r)
 		return BLK_STS_OK;
-	if (flush)
-		WRITE_ONCE(sc->unflushed, true);
-	if (marked)
-		WRITE_ONCE(sc->marked, true);
+	sc_put_unsafe(sc, unsafe);
 	sc_count(sc, SC_STAT_SSD_ERRORS, 1);
 	DMERR("%s: cannot write records: %d",
 	      dm_table_device_name(sc->ti->table), r);
@@ -216,7 +210,7 @@ static blk_status_t sc_commit_ssd(struct setcache *sc)
 	else
 		sc_lose(sc);
 	/* That a slot is retired may be found out again. */
-	return flush || marked ? BLK_STS_IOERR : BLK_STS_OK;
+	return unsafe.data || unsafe.records ? BLK_STS_IOERR : BLK_STS_OK;
 }
 
 static void sc_commit(struct setcache *sc)

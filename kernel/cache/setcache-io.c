@@ -405,7 +405,7 @@ int sc_end_io(struct dm_target *ti, struct bio *bio, blk_status_t *error)
 		if (!sc_is_read(io)) {
 			if (io->settle)
 				sc_settle(sc, &io->op, false);
-			sc_set_unflushed(sc);
+			sc_set_unsafe_data(sc);
 		}
 		break;
 	}

@@ -565,7 +565,7 @@ static void sc_job_away(struct sc_job *job)
 	}
 	spin_unlock_irq(&bucket->lock);
 	if (job->dirty)
-		sc_set_unflushed(sc);
+		sc_set_unsafe_data(sc);
 	job->waiter.fn = sc_away_done;
 	job->waiter.origin = false;
 	sc_wait_commit(sc, &job->waiter);
@@ -596,7 +596,7 @@ static void sc_write_done(struct sc_job *job)
 		return;
 	}
 	if (!job->through || job->dirty) {
-		sc_set_unflushed(sc);
+		sc_set_unsafe_data(sc);
 		if (job->opf & REQ_FUA) {
 			job->waiter.fn = sc_fua_done;
 			job->waiter.origin = false;

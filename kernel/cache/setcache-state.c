@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whether dm-setcache has its SSD: the phases of a table.
+ * Whether dm-setcache has its SSD: one state machine, whose states are the
+ * phases of a table, and whose moves are made by sc_phase_move() alone.
  *
  *	new	memory says nothing yet
  *	live	memory is what holds, and the SSD follows
@@ -8,91 +9,161 @@
  *	lost	the SSD is out of reach; what is dirty is only there
  *	told	lost, and a flush has failed for what went with it
  *
- *	from		when					to
- *	new		resumed, and the SSD was read		live
- *	live		suspended				stopped
- *	live		suspended, and the SSD failed		lost
- *	live		the SSD is gone				lost
- *	stopped		resumed					live
- *	lost		a flush fails				told
- *	lost, told	resumed, and the SSD was read		live
- *	lost, told	resumed, the SSD read in part		new
+ *	event	when
+ *	read	resumed: memory is about to become what the SSD says
+ *	load	it has become that
+ *	resume	resumed: memory still is what the SSD says
+ *	stop	suspended, and the SSD says all that memory does
+ *	lose	the SSD is gone, or has failed at a suspension
+ *	tell	a flush fails
  *
- * Who is stopped and resumed is read from the SSD again if the origin was written
- * to meanwhile. Nothing else changes the phase: who cannot resume stays what he
- * was. Live and lost are left under suspension, but for the loss itself, which
- * comes at any time. If the origin fails while a table is suspended it stays live:
- * the SSD is not called clean, and all that is dirty is there.
+ *	from		read	load	resume	stop	lose	tell
+ *	new		new	live
+ *	live					stopped	lost
+ *	stopped		new		live
+ *	lost		new					told
+ *	told		new
  *
- * Three facts stand beside it. Unflushed: data that were acknowledged may be in
- * the SSD's own cache. Marked: so may be what records are to say of them. Owing:
- * the SSD has come back from a loss without what was acknowledged, maybe, and
- * nobody was told: the next flush fails, once.
+ * An event that has no entry there changes nothing: an SSD is lost once, however
+ * many requests find out. A table whose resumption has failed half way is new;
+ * one that could not even be read stays what it was. If the origin fails while a
+ * table is suspended, it stays live: the SSD is not called clean, and all that is
+ * dirty is there.
+ *
+ * Locks. The phase is one word, and no lock protects it: it moves by compare and
+ * exchange. Read, load, resume and stop come from device-mapper while the table
+ * is suspended, one at a time. Lose and tell come at any time, from any context.
+ * Who reads the phase while requests go on may be late by a move. That does no
+ * harm: who changes slots reads it under the lock of their bucket, which the
+ * worker of the loss takes after the move, for each bucket; and what is written
+ * to a lost SSD is unsafe, so a flush behind it fails.
+ *
+ * Two facts stand beside the phase. Unsafe: what was acknowledged and may not be
+ * on the SSD for good, that is data in its volatile cache, or what records are to
+ * say of them. Owing: the SSD has come back from a loss without that, maybe, and
+ * nobody was told; so the next flush fails, once.
  */
 #include "setcache.h"
 
-/*
- * The SSD is gone. What is clean is dropped, for nobody knows what it will hold
- * when it is back; where somebody is at work it stays, and is not looked at.
- */
-void sc_lose(struct setcache *sc)
-{
-	if (cmpxchg(&sc->phase, SC_PHASE_LIVE, SC_PHASE_LOST) != SC_PHASE_LIVE)
-		return;
-	DMERR("%s: the SSD is lost; %ld dirty blocks are out of reach",
-	      dm_table_device_name(sc->ti->table),
-	      atomic_long_read(&sc->index.nr_dirty));
-	queue_work(sc->wq, &sc->lost_work);
-}
+static const struct {
+	enum sc_phase from;
+	enum sc_event event;
+	enum sc_phase to;
+} sc_moves[] = {
+	{ SC_PHASE_NEW, SC_EVENT_READ, SC_PHASE_NEW },
+	{ SC_PHASE_NEW, SC_EVENT_LOAD, SC_PHASE_LIVE },
+	{ SC_PHASE_LIVE, SC_EVENT_STOP, SC_PHASE_STOPPED },
+	{ SC_PHASE_LIVE, SC_EVENT_LOSE, SC_PHASE_LOST },
+	{ SC_PHASE_STOPPED, SC_EVENT_READ, SC_PHASE_NEW },
+	{ SC_PHASE_STOPPED, SC_EVENT_RESUME, SC_PHASE_LIVE },
+	{ SC_PHASE_LOST, SC_EVENT_READ, SC_PHASE_NEW },
+	{ SC_PHASE_LOST, SC_EVENT_TELL, SC_PHASE_TOLD },
+	{ SC_PHASE_TOLD, SC_EVENT_READ, SC_PHASE_NEW },
+};
 
-void sc_lost_work(struct work_struct *work)
+/* Give the phase that follows, or the same if the event has no entry. */
+static bool sc_phase_after(int from, enum sc_event event, int *to)
 {
-	struct setcache *sc = container_of(work, struct setcache, lost_work);
-	struct sc_index *index = &sc->index;
-	struct sc_bucket *bucket;
-	u32 set;
-	u16 slot;
+	u32 i;
 
-	for (set = 0; set < index->geo.sets; set++) {
-		bucket = sc_bucket(index, set);
-		spin_lock_irq(&bucket->lock);
-		for (slot = 0; slot < index->geo.assoc; slot++)
-			if (sc_state(index, set, slot) == SC_SLOT_CLEAN &&
-			    !sc_slot_busy(index, set, sc_id(index, set, slot),
-					  NULL))
-				sc_remove(index, set, slot);
-		spin_unlock_irq(&bucket->lock);
-		cond_resched();
+	for (i = 0; i < ARRAY_SIZE(sc_moves); i++) {
+		if (sc_moves[i].from != from || sc_moves[i].event != event)
+			continue;
+		*to = sc_moves[i].to;
+		return true;
 	}
+	return false;
 }
 
-/* A flush fails for what went with the SSD, or is still to fail for it. */
+/* Tell the machine what has happened. Return whether the table has moved. */
+bool sc_phase_move(struct setcache *sc, enum sc_event event)
+{
+	int from = READ_ONCE(sc->phase), to;
+
+	do {
+		if (!sc_phase_after(from, event, &to))
+			return false;
+	} while (!try_cmpxchg(&sc->phase, &from, to));
+	return true;
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* Return whether something acknowledged may not be on the SSD for good. */
+bool sc_is_unsafe(struct setcache *sc)
+{
+	return READ_ONCE(sc->unsafe.data) || READ_ONCE(sc->unsafe.records);
+}
+
+/* Note that dirty data were written, and will be acknowledged. */
+void sc_set_unsafe_data(struct setcache *sc)
+{
+	if (!READ_ONCE(sc->unsafe.data))
+		WRITE_ONCE(sc->unsafe.data, true);
+}
+
+/* Note that a record is to be written that somebody may wait for. */
+void sc_set_unsafe_records(struct setcache *sc)
+{
+	if (!READ_ONCE(sc->unsafe.records))
+		WRITE_ONCE(sc->unsafe.records, true);
+}
+
+/*
+ * Give what is unsafe to a commit that is about to make it safe. What becomes
+ * unsafe from here on is the next one's.
+ */
+struct sc_unsafe sc_take_unsafe(struct setcache *sc)
+{
+	struct sc_unsafe unsafe;
+
+	unsafe.data = xchg(&sc->unsafe.data, false);
+	unsafe.records = xchg(&sc->unsafe.records, false);
+	return unsafe;
+}
+
+/* Take back what a commit could not make safe. */
+void sc_put_unsafe(struct setcache *sc, struct sc_unsafe unsafe)
+{
+	if (unsafe.data)
+		WRITE_ONCE(sc->unsafe.data, true);
+	if (unsafe.records)
+		WRITE_ONCE(sc->unsafe.records, true);
+}
+
+/*
+ * A flush that waited for the origin as well has ended. Return whether it is to
+ * fail for what went with the SSD: now, or because nobody was told before.
+ */
 bool sc_must_tell(struct setcache *sc, bool failed)
 {
 	if (failed) {
-		cmpxchg(&sc->phase, SC_PHASE_LOST, SC_PHASE_TOLD);
+		sc_phase_move(sc, SC_EVENT_TELL);
 		return true;
 	}
 	return xchg(&sc->owing, false);
 }
 
-/* Something acknowledged is not on the SSD, or not known to be. */
-bool sc_is_unflushed(struct setcache *sc)
-{
-	return READ_ONCE(sc->unflushed) || READ_ONCE(sc->marked);
-}
+/*---------------------------------------------------------------------------*/
 
-/* Dirty data were written, and will be acknowledged. */
-void sc_set_unflushed(struct setcache *sc)
+/* Memory is about to become what the SSD says. The table is suspended. */
+void sc_begin_read(struct setcache *sc)
 {
-	if (!READ_ONCE(sc->unflushed))
-		WRITE_ONCE(sc->unflushed, true);
-}
-
-/* Memory is about to become what the SSD says. */
-void sc_forget(struct setcache *sc)
-{
-	if (sc->phase == SC_PHASE_LOST && sc_is_unflushed(sc))
+	if (sc->phase == SC_PHASE_LOST && sc_is_unsafe(sc))
 		sc->owing = true;
-	WRITE_ONCE(sc->phase, SC_PHASE_NEW);
+	sc_phase_move(sc, SC_EVENT_READ);
+}
+
+/* Memory has become what the SSD says. The table is suspended. */
+void sc_end_read(struct setcache *sc)
+{
+	sc->unsafe = (struct sc_unsafe){};
+	sc_phase_move(sc, SC_EVENT_LOAD);
+}
+
+/* The SSD says all that memory does. The table is suspended. */
+void sc_end_stop(struct setcache *sc)
+{
+	sc->unsafe = (struct sc_unsafe){};
+	sc_phase_move(sc, SC_EVENT_STOP);
 }

@@ -14,7 +14,8 @@
  *	-slots		what a request leaves in its slots, and to whom
  *	-trial		slots that have failed
  *	-commit		who waits for records, and gets them
- *	-state		whether there is an SSD
+ *	-loss		what becomes of memory when the SSD is lost
+ *	-state		whether there is an SSD: one state machine
  *	-claim		nobody else has these disks
  *	-origin		which disk it is, and whether it has changed
  *	-bio		bios of our own pages
@@ -257,7 +258,7 @@ static int sc_start(struct setcache *sc)
 	r = sc_check_origin(sc, &super, &keep, &error);
 	if (r)
 		goto bad;
-	sc_forget(sc);
+	sc_begin_read(sc);
 	sc_index_clear(index);
 	bitmap_zero(sc->over, index->geo.sets);
 	bitmap_zero(sc->suspects, index->geo.sets);
@@ -273,11 +274,9 @@ static int sc_start(struct setcache *sc)
 		    sc_option(sc, SC_OPT_SET_HIGH) * index->geo.assoc)
 			set_bit(set, sc->over);
 	sc->over_global = true;
-	sc->unflushed = false;
-	sc->marked = false;
 	sc->errors = 0;
 	sc->ask = false;
-	WRITE_ONCE(sc->phase, SC_PHASE_LIVE);
+	sc_end_read(sc);
 	return 0;
 bad:
 	DMERR("%s: %s: %d", dm_table_device_name(sc->ti->table), error, r);
@@ -312,8 +311,8 @@ static int sc_preresume(struct dm_target *ti)
 			DMERR("%s: cannot write the superblock: %d",
 			      dm_table_device_name(ti->table), r);
 	}
-	if (!r && sc->phase == SC_PHASE_STOPPED)
-		WRITE_ONCE(sc->phase, SC_PHASE_LIVE);
+	if (!r)
+		sc_phase_move(sc, SC_EVENT_RESUME);
 	if (r && !claimed)
 		sc_unclaim(sc);
 	return r;
@@ -366,9 +365,7 @@ static void sc_postsuspend(struct dm_target *ti)
 	if (!r) {
 		/* Their blocks were to be written anyway. */
 		sc_count(sc, SC_STAT_RECORD_BATCHED, pending);
-		WRITE_ONCE(sc->phase, SC_PHASE_STOPPED);
-		sc->unflushed = false;
-		sc->marked = false;
+		sc_end_stop(sc);
 		return;
 	}
 	DMERR("%s: not stopped in order: %d",

@@ -113,13 +113,35 @@ enum sc_option {
 	SC_NR_OPTIONS,
 };
 
-/* Whether there is an SSD, and what memory is: setcache-state.c. */
+/* Whether there is an SSD, and what memory is: setcache-state.c has the moves. */
 enum sc_phase {
 	SC_PHASE_NEW,
 	SC_PHASE_LIVE,
 	SC_PHASE_STOPPED,
 	SC_PHASE_LOST,
 	SC_PHASE_TOLD,
+	SC_NR_PHASES,
+};
+
+/* What moves a table from a phase to another. */
+enum sc_event {
+	SC_EVENT_READ,
+	SC_EVENT_LOAD,
+	SC_EVENT_RESUME,
+	SC_EVENT_STOP,
+	SC_EVENT_LOSE,
+	SC_EVENT_TELL,
+	SC_NR_EVENTS,
+};
+
+/**
+ * struct sc_unsafe - what was acknowledged and may not be on the SSD for good
+ * @data: data of dirty blocks, which are in the SSD's own cache
+ * @records: what records are to say of them
+ */
+struct sc_unsafe {
+	bool data;
+	bool records;
 };
 
 /* What is known of the origin since the cache was stopped. */
@@ -344,11 +366,11 @@ struct sc_waiter {
  * @options: by enum sc_option
  * @origin_id: what the table line calls the origin; constant
  * @identity: what the origin is called; changes under suspension only
- * @phase: enum sc_phase; setcache-state.c says who changes it when
+ * @phase: enum sc_phase; changed by sc_phase_move() alone, which has the rule
  * @seen: of the origin, when the cache was stopped last; under suspension
- * @unflushed: acknowledged data of dirty blocks are in the SSD's own cache,
- *	       maybe
- * @marked: records are to be written that somebody may wait for
+ * @unsafe: what was acknowledged and may not be on the SSD for good; this and
+ *	    the next one are read and exchanged by setcache-state.c, without a
+ *	    lock
  * @owing: the next flush is to fail
  * @error_lock: protects the next two
  * @errors: of data, not long ago
@@ -409,8 +431,7 @@ struct setcache {
 
 	int phase;
 	struct sc_seen seen;
-	bool unflushed;
-	bool marked;
+	struct sc_unsafe unsafe;
 	bool owing;
 	spinlock_t error_lock;		/* taken in interrupts */
 	u32 errors;
@@ -569,14 +590,25 @@ bool sc_origin_written_since(const struct setcache *sc,
 			     const struct sc_seen *was);
 void sc_origin_init(void);
 
-/* setcache-state.c; any context, but for the work. */
+/* setcache-loss.c */
+/* Any context. */
 void sc_lose(struct setcache *sc);
 void sc_lost_work(struct work_struct *work);
+
+/* setcache-state.c */
+/* Any context. */
+bool sc_phase_move(struct setcache *sc, enum sc_event event);
+bool sc_is_unsafe(struct setcache *sc);
+void sc_set_unsafe_data(struct setcache *sc);
+void sc_set_unsafe_records(struct setcache *sc);
+/* Of the committer. */
+struct sc_unsafe sc_take_unsafe(struct setcache *sc);
+void sc_put_unsafe(struct setcache *sc, struct sc_unsafe unsafe);
 bool sc_must_tell(struct setcache *sc, bool failed);
-bool sc_is_unflushed(struct setcache *sc);
-void sc_set_unflushed(struct setcache *sc);
-/* Under suspension. */
-void sc_forget(struct setcache *sc);
+/* The table is suspended. */
+void sc_begin_read(struct setcache *sc);
+void sc_end_read(struct setcache *sc);
+void sc_end_stop(struct setcache *sc);
 
 /* setcache-claim.c; may sleep. */
 const char *sc_claim(struct setcache *sc);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * KUnit tests of dm-setcache: where blocks are, who gives way, who waits for
- * whom, what a record says, and what fits an SSD.
+ * whom, what a record says, what fits an SSD, and the moves of the phases.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 
 /* The code itself: what it shares among its files is not exported. */
+#include "../cache/setcache-state.c"
 #include "../cache/setcache-set.c"
 #include "../cache/setcache-policy.c"
 #include "../cache/setcache-metadata.c"
@@ -502,7 +503,112 @@ static void streams_are_told_apart(struct kunit *test)
 	kvfree(flows);
 }
 
+/* As the table in setcache-state.c has them; -1: nothing happens. */
+static void phases_move_as_the_table_says(struct kunit *test)
+{
+	static const int table[SC_NR_PHASES][SC_NR_EVENTS] = {
+		[SC_PHASE_NEW] = {
+			SC_PHASE_NEW, SC_PHASE_LIVE, -1, -1, -1, -1,
+		},
+		[SC_PHASE_LIVE] = {
+			-1, -1, -1, SC_PHASE_STOPPED, SC_PHASE_LOST, -1,
+		},
+		[SC_PHASE_STOPPED] = {
+			SC_PHASE_NEW, -1, SC_PHASE_LIVE, -1, -1, -1,
+		},
+		[SC_PHASE_LOST] = {
+			SC_PHASE_NEW, -1, -1, -1, -1, SC_PHASE_TOLD,
+		},
+		[SC_PHASE_TOLD] = { SC_PHASE_NEW, -1, -1, -1, -1, -1 },
+	};
+	struct setcache *sc = kunit_kzalloc(test, sizeof(*sc), GFP_KERNEL);
+	int phase, event;
+
+	KUNIT_ASSERT_NOT_NULL(test, sc);
+	for (phase = 0; phase < SC_NR_PHASES; phase++) {
+		for (event = 0; event < SC_NR_EVENTS; event++) {
+			int to = table[phase][event];
+
+			sc->phase = phase;
+			KUNIT_EXPECT_EQ(test, sc_phase_move(sc, event),
+					to >= 0);
+			KUNIT_EXPECT_EQ(test, sc->phase, to < 0 ? phase : to);
+			KUNIT_EXPECT_EQ(test, sc_is_lost(sc),
+					sc->phase == SC_PHASE_LOST ||
+					sc->phase == SC_PHASE_TOLD);
+		}
+	}
+}
+
+static void a_loss_fails_a_flush_once(struct kunit *test)
+{
+	struct setcache *sc = kunit_kzalloc(test, sizeof(*sc), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, sc);
+	sc_begin_read(sc);
+	sc_end_read(sc);
+	KUNIT_EXPECT_EQ(test, sc->phase, SC_PHASE_LIVE);
+	KUNIT_EXPECT_FALSE(test, sc_must_tell(sc, false));
+
+	/* Lost with what was acknowledged, and told while it was. */
+	sc_set_unsafe_data(sc);
+	KUNIT_EXPECT_TRUE(test, sc_phase_move(sc, SC_EVENT_LOSE));
+	KUNIT_EXPECT_FALSE(test, sc_phase_move(sc, SC_EVENT_LOSE));
+	KUNIT_EXPECT_TRUE(test, sc_is_unsafe(sc));
+	KUNIT_EXPECT_TRUE(test, sc_must_tell(sc, true));
+	KUNIT_EXPECT_EQ(test, sc->phase, SC_PHASE_TOLD);
+	sc_begin_read(sc);
+	sc_end_read(sc);
+	KUNIT_EXPECT_FALSE(test, sc_is_unsafe(sc));
+	KUNIT_EXPECT_FALSE(test, sc_must_tell(sc, false));
+
+	/* Lost with the records alone, and back before anybody asked. */
+	sc_set_unsafe_records(sc);
+	sc_phase_move(sc, SC_EVENT_LOSE);
+	sc_begin_read(sc);
+	sc_end_read(sc);
+	KUNIT_EXPECT_FALSE(test, sc_is_unsafe(sc));
+	KUNIT_EXPECT_TRUE(test, sc_must_tell(sc, false));
+	KUNIT_EXPECT_FALSE(test, sc_must_tell(sc, false));
+
+	/* Lost with nothing. */
+	sc_phase_move(sc, SC_EVENT_LOSE);
+	sc_begin_read(sc);
+	sc_end_read(sc);
+	KUNIT_EXPECT_FALSE(test, sc_must_tell(sc, false));
+
+	/* A stop leaves nothing unsafe. */
+	sc_set_unsafe_data(sc);
+	sc_end_stop(sc);
+	KUNIT_EXPECT_EQ(test, sc->phase, SC_PHASE_STOPPED);
+	KUNIT_EXPECT_FALSE(test, sc_is_unsafe(sc));
+	KUNIT_EXPECT_TRUE(test, sc_phase_move(sc, SC_EVENT_RESUME));
+	KUNIT_EXPECT_EQ(test, sc->phase, SC_PHASE_LIVE);
+}
+
+static void what_a_commit_has_failed_is_unsafe_again(struct kunit *test)
+{
+	struct setcache *sc = kunit_kzalloc(test, sizeof(*sc), GFP_KERNEL);
+	struct sc_unsafe unsafe;
+
+	KUNIT_ASSERT_NOT_NULL(test, sc);
+	sc_set_unsafe_records(sc);
+	unsafe = sc_take_unsafe(sc);
+	KUNIT_EXPECT_FALSE(test, unsafe.data);
+	KUNIT_EXPECT_TRUE(test, unsafe.records);
+	KUNIT_EXPECT_FALSE(test, sc_is_unsafe(sc));
+	/* Written meanwhile, which stays as well. */
+	sc_set_unsafe_data(sc);
+	sc_put_unsafe(sc, unsafe);
+	unsafe = sc_take_unsafe(sc);
+	KUNIT_EXPECT_TRUE(test, unsafe.data);
+	KUNIT_EXPECT_TRUE(test, unsafe.records);
+}
+
 static struct kunit_case setcache_cases[] = {
+	KUNIT_CASE(phases_move_as_the_table_says),
+	KUNIT_CASE(a_loss_fails_a_flush_once),
+	KUNIT_CASE(what_a_commit_has_failed_is_unsafe_again),
 	KUNIT_CASE(block_and_id_lead_to_each_other),
 	KUNIT_CASE(an_origin_too_large_for_ids_is_refused),
 	KUNIT_CASE(large_disks_have_no_overflow),
