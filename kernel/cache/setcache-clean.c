@@ -216,11 +216,6 @@ void sc_clean_all(struct setcache *sc, bool start)
 
 /*---------------------------------------------------------------------------*/
 
-static u64 sc_per_cent(const struct setcache *sc, enum sc_option option)
-{
-	return div_u64(sc->index.slots * sc_option(sc, option), 100);
-}
-
 /* Why anything is cleaned; the urgent ones come with @sets. */
 static enum sc_reason sc_reason(struct setcache *sc, bool sets)
 {
@@ -243,7 +238,7 @@ static enum sc_reason sc_reason(struct setcache *sc, bool sets)
 	if (gate && atomic_read(&sc->origin_ios) >= gate)
 		return SC_REASON_NONE;
 	if (READ_ONCE(sc->over_global)) {
-		if (dirty > sc_per_cent(sc, SC_OPT_DIRTY_LOW))
+		if (dirty > sc_slots_of(sc, SC_OPT_DIRTY_LOW))
 			return SC_REASON_DIRTY_HIGH;
 		WRITE_ONCE(sc->over_global, false);
 	}
@@ -614,21 +609,21 @@ static void sc_clean_io(struct sc_run *run, u32 i, u32 end, bool write)
 	struct sc_cleaner *cleaner = run->cleaner;
 	struct setcache *sc = cleaner->sc;
 	struct sc_index *index = &sc->index;
-	u64 at = ((u64)run->page << PAGE_SHIFT) +
-		 ((u64)i * index->geo.block << SECTOR_SHIFT);
-	u64 stop = at + ((u64)(end - i) * index->geo.block << SECTOR_SHIFT);
-	u32 bytes, limit = sc_option(sc, SC_OPT_CLEAN_IOS);
+	u64 start = (u64)run->page << PAGE_SHIFT;
+	struct sc_span span = {
+		.bdev = write ? sc->origin->bdev : sc->ssd->bdev,
+		.opf = write ? REQ_OP_WRITE : REQ_OP_READ,
+		.sector = write ? (run->block + i) << index->block_shift :
+				  sc_slot_sector(index, run->op.set,
+						 run->slots[i]),
+		.pages = cleaner->pages,
+		.at = start + ((u64)i * index->geo.block << SECTOR_SHIFT),
+		.stop = start + ((u64)end * index->geo.block << SECTOR_SHIFT),
+	};
+	u32 limit = sc_option(sc, SC_OPT_CLEAN_IOS);
 	struct bio *bio;
-	sector_t sector;
 
-	sector = write ? (run->block + i) << index->block_shift :
-			 sc_slot_sector(index, run->op.set, run->slots[i]);
-	for (; at < stop; at += bytes, sector += bytes >> SECTOR_SHIFT) {
-		bio = sc_bio_of_pages(sc, write ? sc->origin->bdev :
-				      sc->ssd->bdev,
-				      write ? REQ_OP_WRITE : REQ_OP_READ,
-				      sector, cleaner->pages, at, stop);
-		bytes = bio->bi_iter.bi_size;
+	while ((bio = sc_next_bio(&sc->bs, &span))) {
 		bio->bi_private = run;
 		bio->bi_end_io = sc_clean_end;
 		if (write)
@@ -636,8 +631,7 @@ static void sc_clean_io(struct sc_run *run, u32 i, u32 end, bool write)
 		spin_lock_irq(&cleaner->lock);
 		cleaner->in_flight++;
 		spin_unlock_irq(&cleaner->lock);
-		sc_count(sc, write ? SC_STAT_ORIGIN_WRITE : SC_STAT_SSD_READ,
-			 bio_sectors(bio));
+		sc_count_io(sc, !write, !write, bio_sectors(bio));
 		sc_count(sc, write ? SC_STAT_CLEAN_WRITE : SC_STAT_CLEAN_READ,
 			 bio_sectors(bio));
 		submit_bio_noacct(bio);
@@ -818,7 +812,7 @@ static void sc_clean_round(struct sc_cleaner *cleaner)
 	sc_count(sc, SC_STAT_ROUNDS, 1);
 	if (failed) {
 		DMWARN_LIMIT("%s: %u dirty blocks cannot be cleaned",
-			     dm_table_device_name(sc->ti->table), failed);
+			     sc_device(sc), failed);
 		WRITE_ONCE(cleaner->retry, jiffies + SC_RETRY_INTERVAL);
 	}
 	if (!cleaned && (r || failed == cleaner->nr_slots))

@@ -165,20 +165,6 @@ void sc_mark_retired(struct setcache *sc, u32 set, u16 slot)
 
 /*---------------------------------------------------------------------------*/
 
-struct sc_flush {
-	struct completion done;
-	blk_status_t error;
-};
-
-static void sc_flush_end(struct bio *bio)
-{
-	struct sc_flush *flush = bio->bi_private;
-
-	flush->error = bio->bi_status;
-	bio_put(bio);
-	complete(&flush->done);
-}
-
 /* Records and data of dirty blocks. */
 static blk_status_t sc_commit_ssd(struct setcache *sc)
 {
@@ -202,8 +188,7 @@ static blk_status_t sc_commit_ssd(struct setcache *sc)
 		return BLK_STS_OK;
 	sc_put_unsafe(sc, unsafe);
 	sc_count(sc, SC_STAT_SSD_ERRORS, 1);
-	DMERR("%s: cannot write records: %d",
-	      dm_table_device_name(sc->ti->table), r);
+	DMERR("%s: cannot write records: %d", sc_device(sc), r);
 	/* With nothing but dirty blocks there is no place, until some are clean. */
 	if (r == -ENOSPC)
 		sc_clean_some(sc);
@@ -216,11 +201,10 @@ static blk_status_t sc_commit_ssd(struct setcache *sc)
 static void sc_commit(struct setcache *sc)
 {
 	struct sc_waiter *waiter, *next;
-	struct sc_flush flush = {};
-	blk_status_t error;
+	blk_status_t error, origin_error = BLK_STS_OK;
 	bool origin = false, owed = false;
+	struct sc_flight flight;
 	LIST_HEAD(waiters);
-	struct bio *bio;
 
 	spin_lock_irq(&sc->wait_lock);
 	list_splice_init(&sc->waiters, &waiters);
@@ -230,18 +214,13 @@ static void sc_commit(struct setcache *sc)
 
 	/* Both devices at the same time. */
 	if (origin) {
-		init_completion(&flush.done);
-		bio = bio_alloc_bioset(sc->origin->bdev, 0,
-				       REQ_OP_WRITE | REQ_PREFLUSH, GFP_NOIO,
-				       &sc->bs);
-		bio->bi_private = &flush;
-		bio->bi_end_io = sc_flush_end;
-		submit_bio(bio);
+		sc_flight_init(&flight);
+		sc_flight_flush(&flight, sc->origin->bdev, &sc->bs);
 	}
 	error = sc_commit_ssd(sc);
 	if (origin) {
-		wait_for_completion_io(&flush.done);
-		if (flush.error)
+		origin_error = sc_flight_wait(&flight);
+		if (origin_error)
 			sc_count(sc, SC_STAT_ORIGIN_ERRORS, 1);
 	}
 
@@ -253,8 +232,8 @@ static void sc_commit(struct setcache *sc)
 		waiter->error = error;
 		if (waiter->origin && owed)
 			waiter->error = BLK_STS_IOERR;
-		if (waiter->origin && flush.error)
-			waiter->error = flush.error;
+		if (waiter->origin && origin_error)
+			waiter->error = origin_error;
 		waiter->fn(waiter);
 	}
 }
@@ -270,11 +249,17 @@ void sc_commit_timer(struct work_struct *work)
 			       commit_timer));
 }
 
-/* Call the waiter when a commit is done that begins from now on. */
-void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter)
+/*
+ * Have @fn called when a commit is done that begins from now on, and a flush of
+ * the origin with it if @origin.
+ */
+void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter,
+		    void (*fn)(struct sc_waiter *waiter), bool origin)
 {
 	unsigned long flags;
 
+	waiter->fn = fn;
+	waiter->origin = origin;
 	spin_lock_irqsave(&sc->wait_lock, flags);
 	list_add_tail(&waiter->link, &sc->waiters);
 	spin_unlock_irqrestore(&sc->wait_lock, flags);
@@ -294,10 +279,10 @@ static void sc_sync_done(struct sc_waiter *waiter)
 /* Commit, and wait. */
 int sc_commit_now(struct setcache *sc)
 {
-	struct sc_sync sync = { .waiter.fn = sc_sync_done };
+	struct sc_sync sync = {};
 
 	init_completion(&sync.done);
-	sc_wait_commit(sc, &sync.waiter);
+	sc_wait_commit(sc, &sync.waiter, sc_sync_done, false);
 	wait_for_completion_io(&sync.done);
 	return blk_status_to_errno(sync.waiter.error);
 }

@@ -124,8 +124,7 @@ static int sc_remap(struct sc_io *io, struct bio *bio, struct dm_dev *dev,
 	bio->bi_iter.bi_sector = sector;
 	if (dev == sc->ssd) {
 		io->how = SC_HOW_SSD;
-		sc_count(sc, read ? SC_STAT_SSD_READ : SC_STAT_SSD_WRITE,
-			 bio_sectors(bio));
+		sc_count_io(sc, true, read, bio_sectors(bio));
 		return DM_MAPIO_REMAPPED;
 	}
 	io->how = SC_HOW_ORIGIN;
@@ -133,8 +132,7 @@ static int sc_remap(struct sc_io *io, struct bio *bio, struct dm_dev *dev,
 		return DM_MAPIO_REMAPPED;
 	io->at_origin = true;
 	atomic_inc(&sc->origin_ios);
-	sc_count(sc, read ? SC_STAT_ORIGIN_READ : SC_STAT_ORIGIN_WRITE,
-		 bio_sectors(bio));
+	sc_count_io(sc, false, read, bio_sectors(bio));
 	return DM_MAPIO_REMAPPED;
 }
 
@@ -184,9 +182,7 @@ static int sc_follow(struct sc_io *io, struct bio *bio, enum sc_plan plan,
 			return sc_discard(io, bio);
 		return sc_remap(io, bio, sc->origin, io->iter.bi_sector);
 	case SC_PLAN_COMMIT:
-		io->waiter.fn = sc_discard_done;
-		io->waiter.origin = false;
-		sc_wait_commit(sc, &io->waiter);
+		sc_wait_commit(sc, &io->waiter, sc_discard_done, false);
 		return DM_MAPIO_SUBMITTED;
 	case SC_PLAN_FAIL:
 		sc_count(sc, SC_STAT_LOST_ERRORS, 1);
@@ -345,9 +341,7 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 	/* Without data: the core sends them apart. */
 	if (bio->bi_opf & REQ_PREFLUSH) {
 		sc_count(sc, SC_STAT_FLUSH_REQUESTS, 1);
-		io->waiter.fn = sc_flush_done;
-		io->waiter.origin = true;
-		sc_wait_commit(sc, &io->waiter);
+		sc_wait_commit(sc, &io->waiter, sc_flush_done, true);
 		return DM_MAPIO_SUBMITTED;
 	}
 	bio->bi_iter.bi_sector = dm_target_offset(ti, bio->bi_iter.bi_sector);

@@ -168,19 +168,12 @@ static void sc_job_origin_end(struct bio *bio)
 static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
 {
 	struct setcache *sc = job->sc;
-	bool read = bio_op(bio) == REQ_OP_READ;
 
 	bio->bi_private = job;
-	if (ssd) {
-		bio->bi_end_io = sc_job_ssd_end;
-		sc_count(sc, read ? SC_STAT_SSD_READ : SC_STAT_SSD_WRITE,
-			 bio_sectors(bio));
-	} else {
-		bio->bi_end_io = sc_job_origin_end;
+	bio->bi_end_io = ssd ? sc_job_ssd_end : sc_job_origin_end;
+	if (!ssd)
 		atomic_inc(&sc->origin_ios);
-		sc_count(sc, read ? SC_STAT_ORIGIN_READ : SC_STAT_ORIGIN_WRITE,
-			 bio_sectors(bio));
-	}
+	sc_count_io(sc, ssd, bio_op(bio) == REQ_OP_READ, bio_sectors(bio));
 	atomic_inc(&job->pending);
 	if (job->bio) {
 		/* It is charged as the one that device-mapper was given. */
@@ -231,24 +224,35 @@ static void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd,
 {
 	struct setcache *sc = job->sc;
 	struct sc_index *index = &sc->index;
-	u64 at = sc_job_offset(job, i), stop = sc_job_offset(job, end);
 	u64 block = (job->iter.bi_sector >> index->block_shift) + i;
-	sector_t sector = block << index->block_shift;
+	struct sc_span span = {
+		.bdev = ssd ? sc->ssd->bdev : sc->origin->bdev,
+		.opf = opf,
+		.sector = ssd ? sc_slot_sector(index, job->op.set,
+					       job->pieces[i].slot) :
+				block << index->block_shift,
+		.pages = job->pages,
+		.at = sc_job_offset(job, i),
+		.stop = sc_job_offset(job, end),
+	};
 	struct bio *bio;
-	u32 bytes;
 
-	if (ssd)
-		sector = sc_slot_sector(index, job->op.set,
-					job->pieces[i].slot);
-	for (; at < stop; at += bytes, sector += bytes >> SECTOR_SHIFT) {
-		bio = sc_bio_of_pages(sc, ssd ? sc->ssd->bdev :
-				      sc->origin->bdev, opf, sector,
-				      job->pages, at, stop);
-		bytes = bio->bi_iter.bi_size;
+	while ((bio = sc_next_bio(&sc->bs, &span))) {
 		bio->bi_ioprio = job->ioprio;
 		bio->bi_write_hint = job->write_hint;
 		sc_job_submit(job, bio, ssd);
 	}
+}
+
+/* Return whether any block of a job is of a kind. */
+static bool sc_job_has(const struct sc_job *job, enum sc_kind kind)
+{
+	u32 i;
+
+	for (i = 0; i < job->count; i++)
+		if (job->pieces[i].kind == kind)
+			return true;
+	return false;
 }
 
 /* Pages for the blocks of a kind. */
@@ -502,15 +506,10 @@ static void sc_read_start(struct sc_job *job)
 						   REQ_PRIO | REQ_RAHEAD));
 	struct sc_index *index = &job->sc->index;
 	sector_t from, to, unused;
-	bool fresh = false;
 	u32 i, end;
 
-	for (i = 0; i < job->count; i++)
-		fresh |= job->pieces[i].kind == SC_KIND_NEW;
-	if (fresh && !sc_job_pages(job, SC_KIND_NEW)) {
+	if (sc_job_has(job, SC_KIND_NEW) && !sc_job_pages(job, SC_KIND_NEW))
 		sc_job_give_back(job, SC_KIND_NEW);
-		fresh = false;
-	}
 	job->next = sc_read_done;
 	for (i = 0; i < job->count; i = end) {
 		u8 kind = job->pieces[i].kind;
@@ -566,9 +565,7 @@ static void sc_job_away(struct sc_job *job)
 	spin_unlock_irq(&bucket->lock);
 	if (job->dirty)
 		sc_set_unsafe_data(sc);
-	job->waiter.fn = sc_away_done;
-	job->waiter.origin = false;
-	sc_wait_commit(sc, &job->waiter);
+	sc_wait_commit(sc, &job->waiter, sc_away_done, false);
 }
 
 static void sc_write_done(struct sc_job *job)
@@ -598,9 +595,7 @@ static void sc_write_done(struct sc_job *job)
 	if (!job->through || job->dirty) {
 		sc_set_unsafe_data(sc);
 		if (job->opf & REQ_FUA) {
-			job->waiter.fn = sc_fua_done;
-			job->waiter.origin = false;
-			sc_wait_commit(sc, &job->waiter);
+			sc_wait_commit(sc, &job->waiter, sc_fua_done, false);
 			return;
 		}
 	}
@@ -674,11 +669,9 @@ static void sc_rmw_done(struct sc_job *job)
 static void sc_write_start(struct sc_job *job)
 {
 	struct sc_index *index = &job->sc->index;
-	bool rmw = false;
+	bool rmw = sc_job_has(job, SC_KIND_RMW);
 	u32 i;
 
-	for (i = 0; i < job->count; i++)
-		rmw |= job->pieces[i].kind == SC_KIND_RMW;
 	if (rmw && !sc_job_pages(job, SC_KIND_RMW)) {
 		sc_rmw_cancel(job);
 		rmw = false;

@@ -15,7 +15,7 @@ void sc_lose(struct setcache *sc)
 	if (!sc_phase_move(sc, SC_EVENT_LOSE))
 		return;
 	DMERR("%s: the SSD is lost; %ld dirty blocks are out of reach",
-	      dm_table_device_name(sc->ti->table),
+	      sc_device(sc),
 	      atomic_long_read(&sc->index.nr_dirty));
 	queue_work(sc->wq, &sc->lost_work);
 }

@@ -29,7 +29,6 @@
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
-#include <linux/completion.h>
 #include <linux/crc32c.h>
 #include <linux/err.h>
 #include <linux/errno.h>
@@ -41,6 +40,7 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
+#include "setcache-bio.h"
 #include "setcache-metadata.h"
 
 #define SC_MAGIC	"isoblk setcache"
@@ -188,13 +188,6 @@ struct sc_md {
 	char reason[SC_MAX_REASON];
 };
 
-/* Bios in flight that somebody waits for. */
-struct sc_wait_io {
-	atomic_t pending;
-	int error;
-	struct completion done;
-};
-
 /* The sector of a copy of the superblock. */
 static sector_t sc_super_sector(const struct sc_geometry *geo, u32 copy)
 {
@@ -270,65 +263,26 @@ static u32 sc_super_sum(const struct sc_disk_super *disk)
 
 /*---------------------------------------------------------------------------*/
 
-static void sc_wait_put(struct sc_wait_io *wait)
-{
-	if (atomic_dec_and_test(&wait->pending))
-		complete(&wait->done);
-}
-
-static void sc_wait_endio(struct bio *bio)
-{
-	struct sc_wait_io *wait = bio->bi_private;
-
-	if (bio->bi_status)
-		WRITE_ONCE(wait->error, blk_status_to_errno(bio->bi_status));
-	bio_put(bio);
-	sc_wait_put(wait);
-}
-
 /* Read or write pages from @first on, that lie together on the SSD. */
 static void sc_md_submit(struct sc_md *md, blk_opf_t opf, sector_t sector,
-			 u32 first, u32 count, struct sc_wait_io *wait)
+			 u32 first, u32 count, struct sc_flight *flight)
 {
 	struct bio *bio = bio_alloc_bioset(md->bdev, count, opf, GFP_NOIO,
 					   md->bs);
 
 	bio->bi_iter.bi_sector = sector;
-	bio->bi_private = wait;
-	bio->bi_end_io = sc_wait_endio;
 	while (count--)
 		__bio_add_page(bio, md->pages[first++], SC_RECORD_BLOCK, 0);
-	atomic_inc(&wait->pending);
-	submit_bio(bio);
-}
-
-static void sc_wait_init(struct sc_wait_io *wait)
-{
-	atomic_set(&wait->pending, 1);
-	wait->error = 0;
-	init_completion(&wait->done);
-}
-
-static int sc_wait_for(struct sc_wait_io *wait)
-{
-	sc_wait_put(wait);
-	wait_for_completion_io(&wait->done);
-	return wait->error;
+	sc_flight_send(flight, bio);
 }
 
 static int sc_md_flush(struct sc_md *md)
 {
-	struct sc_wait_io wait;
-	struct bio *bio;
+	struct sc_flight flight;
 
-	sc_wait_init(&wait);
-	bio = bio_alloc_bioset(md->bdev, 0, REQ_OP_WRITE | REQ_PREFLUSH,
-			       GFP_NOIO, md->bs);
-	bio->bi_private = &wait;
-	bio->bi_end_io = sc_wait_endio;
-	atomic_inc(&wait.pending);
-	submit_bio(bio);
-	return sc_wait_for(&wait);
+	sc_flight_init(&flight);
+	sc_flight_flush(&flight, md->bdev, md->bs);
+	return blk_status_to_errno(sc_flight_wait(&flight));
 }
 
 /* The first moved block that is not before this one. */
@@ -392,26 +346,32 @@ static u32 sc_md_run(const struct sc_md *md, u32 first, u32 count)
 /* Read or write the first pages, which are blocks @index. */
 static int sc_md_batch(struct sc_md *md, blk_opf_t opf, u32 count)
 {
-	struct sc_wait_io wait;
+	struct sc_flight flight;
 	u32 first, next;
 
-	sc_wait_init(&wait);
+	sc_flight_init(&flight);
 	for (first = 0; first < count; first = next) {
 		next = sc_md_run(md, first, count);
 		sc_md_submit(md, opf, sc_record_sector(md, md->index[first]),
-			     first, next - first, &wait);
+			     first, next - first, &flight);
 	}
-	return sc_wait_for(&wait);
+	return blk_status_to_errno(sc_flight_wait(&flight));
 }
 
 /* Read or write a page. */
 static int sc_md_page(struct sc_md *md, blk_opf_t opf, sector_t sector, u32 i)
 {
-	struct sc_wait_io wait;
+	struct sc_flight flight;
 
-	sc_wait_init(&wait);
-	sc_md_submit(md, opf, sector, i, 1, &wait);
-	return sc_wait_for(&wait);
+	sc_flight_init(&flight);
+	sc_md_submit(md, opf, sector, i, 1, &flight);
+	return blk_status_to_errno(sc_flight_wait(&flight));
+}
+
+/* Return how many slots a place of a block of records takes. */
+static u32 sc_place_slots(const struct sc_md *md)
+{
+	return max_t(u32, 1, SC_BLOCK_SECTORS / md->geo.block);
 }
 
 /* The first slot that a place of a block of records takes, and how many. */
@@ -419,7 +379,7 @@ static u64 sc_place_slot(const struct sc_md *md, u32 place, u32 *count)
 {
 	u64 sector = (u64)place * SC_BLOCK_SECTORS - md->geo.data;
 
-	*count = max_t(u32, 1, SC_BLOCK_SECTORS / md->geo.block);
+	*count = sc_place_slots(md);
 	return div_u64(sector, md->geo.block);
 }
 
@@ -444,7 +404,7 @@ static bool sc_md_set_moved(struct sc_md *md, u64 block, u64 place)
 /* Write page @i, a block of records, to another place. */
 static int sc_md_move(struct sc_md *md, u32 i)
 {
-	u32 tries, count = max_t(u32, 1, SC_BLOCK_SECTORS / md->geo.block);
+	u32 tries, count = sc_place_slots(md);
 	u64 slot, place;
 	int r;
 

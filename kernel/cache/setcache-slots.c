@@ -7,25 +7,26 @@
  * dirty. When a request is done with its blocks, those who wait for them are
  * shown to who knows what they are (@wake, -io).
  */
-#include <linux/math64.h>
 #include <linux/sched.h>
 
 #include "setcache.h"
 
+/* Return whether a set has more dirty slots than its high mark. */
+bool sc_is_over(const struct setcache *sc, u32 set)
+{
+	return sc->index.sets[set].dirty * 100 >
+	       sc_option(sc, SC_OPT_SET_HIGH) * sc->index.geo.assoc;
+}
+
 /* There may be more dirty slots than there should: the cleaner is told. */
 void sc_check_dirty(struct setcache *sc, u32 set)
 {
-	struct sc_index *index = &sc->index;
-
-	if (index->sets[set].dirty * 100 >
-	    sc_option(sc, SC_OPT_SET_HIGH) * index->geo.assoc &&
-	    !test_and_set_bit(set, sc->over))
+	if (sc_is_over(sc, set) && !test_and_set_bit(set, sc->over))
 		sc_clean_kick(sc);
 	if (!READ_ONCE(sc->over_global) &&
-	    div_u64(index->slots * sc_option(sc, SC_OPT_DIRTY_HIGH), 100) <
-	    atomic_long_read(&index->nr_dirty)) {
+	    sc_slots_of(sc, SC_OPT_DIRTY_HIGH) <
+	    atomic_long_read(&sc->index.nr_dirty))
 		sc_clean_some(sc);
-	}
 }
 
 /* A slot has become dirty. */

@@ -18,10 +18,10 @@
  *	-state		whether there is an SSD: one state machine
  *	-claim		nobody else has these disks
  *	-origin		which disk it is, and whether it has changed
- *	-bio		bios of our own pages
  *	-policy		which slot gives way, which stream is sequential
  *	-set		what is where, and who is at work there
  *	-metadata	the format, and the order of writes
+ *	-bio		bios of our own pages, and those that somebody waits for
  *
  * Each calls those below it alone. What goes up is called back: who waits for
  * blocks (@wake), the end of a job's bio (@end), of a commit (@fn), and what the
@@ -193,7 +193,7 @@ static int sc_set(struct setcache *sc, const char *key, const char *value)
 static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 			   bool *keep, const char **error)
 {
-	const char *name = dm_table_device_name(sc->ti->table);
+	const char *name = sc_device(sc);
 	enum sc_change change;
 	struct sc_seen now;
 	int r;
@@ -246,7 +246,7 @@ static int sc_start(struct setcache *sc)
 		 */
 		if (sc_is_lost(sc) && !sc_md_may_be_clean(sc->md)) {
 			DMWARN("%s: the SSD is still lost: %s",
-			       dm_table_device_name(sc->ti->table), error);
+			       sc_device(sc), error);
 			return 0;
 		}
 		goto bad;
@@ -270,8 +270,7 @@ static int sc_start(struct setcache *sc)
 	if (r)
 		goto bad;
 	for (set = 0; set < index->geo.sets; set++)
-		if (index->sets[set].dirty * 100 >
-		    sc_option(sc, SC_OPT_SET_HIGH) * index->geo.assoc)
+		if (sc_is_over(sc, set))
 			set_bit(set, sc->over);
 	sc->over_global = true;
 	sc->errors = 0;
@@ -279,7 +278,7 @@ static int sc_start(struct setcache *sc)
 	sc_end_read(sc);
 	return 0;
 bad:
-	DMERR("%s: %s: %d", dm_table_device_name(sc->ti->table), error, r);
+	DMERR("%s: %s: %d", sc_device(sc), error, r);
 	return r;
 }
 
@@ -291,7 +290,7 @@ static int sc_preresume(struct dm_target *ti)
 	int r = 0;
 
 	if (error) {
-		DMERR("%s: %s", dm_table_device_name(ti->table), error);
+		DMERR("%s: %s", sc_device(sc), error);
 		return -EBUSY;
 	}
 	if (sc->phase == SC_PHASE_NEW || sc_is_lost(sc)) {
@@ -299,7 +298,7 @@ static int sc_preresume(struct dm_target *ti)
 	} else if (sc->phase == SC_PHASE_STOPPED &&
 		   sc_origin_written_since(sc, &sc->seen)) {
 		DMWARN("%s: the origin was written to while suspended",
-		       dm_table_device_name(ti->table));
+		       sc_device(sc));
 		r = sc_start(sc);
 	} else if (sc->phase == SC_PHASE_STOPPED) {
 		/*
@@ -309,7 +308,7 @@ static int sc_preresume(struct dm_target *ti)
 		r = sc_md_start(sc->md);
 		if (r)
 			DMERR("%s: cannot write the superblock: %d",
-			      dm_table_device_name(ti->table), r);
+			      sc_device(sc), r);
 	}
 	if (!r)
 		sc_phase_move(sc, SC_EVENT_RESUME);
@@ -355,7 +354,7 @@ static void sc_postsuspend(struct dm_target *ti)
 		r = sc_origin_see(sc, &sc->seen);
 	if (r) {
 		DMERR("%s: not stopped in order, for the origin fails: %d",
-		      dm_table_device_name(ti->table), r);
+		      sc_device(sc), r);
 		/* Which takes nothing from what the SSD has: as by a flush. */
 		sc_commit_now(sc);
 		return;
@@ -368,8 +367,7 @@ static void sc_postsuspend(struct dm_target *ti)
 		sc_end_stop(sc);
 		return;
 	}
-	DMERR("%s: not stopped in order: %d",
-	      dm_table_device_name(ti->table), r);
+	DMERR("%s: not stopped in order: %d", sc_device(sc), r);
 	sc_lose(sc);
 	flush_work(&sc->lost_work);
 }
@@ -485,7 +483,7 @@ static int sc_message_set(struct setcache *sc, const char *key,
 	if (strcmp(key, "mode") || mode < 0)
 		return sc_set(sc, key, value);
 	if (sc_mode_dirties(mode) && !sc->identity[0]) {
-		DMWARN("%s: %s", dm_table_device_name(sc->ti->table),
+		DMWARN("%s: %s", sc_device(sc),
 		       sc_no_identity);
 		return -EINVAL;
 	}
@@ -514,7 +512,7 @@ static int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 	/* Killed while requests ended, it was understood. */
 	if (r && r != -ERESTARTSYS)
 		DMWARN("%s: message not understood, or out of range",
-		       dm_table_device_name(ti->table));
+		       sc_device(sc));
 	else
 		sc_clean_kick(sc);
 	return r;

@@ -47,8 +47,7 @@ static bool sc_many_errors(struct setcache *sc)
 void sc_ssd_error(struct setcache *sc, blk_status_t error)
 {
 	sc_count(sc, SC_STAT_SSD_ERRORS, 1);
-	DMWARN_LIMIT("%s: I/O error on the SSD",
-		     dm_table_device_name(sc->ti->table));
+	DMWARN_LIMIT("%s: I/O error on the SSD", sc_device(sc));
 	if (error == BLK_STS_OFFLINE) {
 		sc_lose(sc);
 	} else if (sc_many_errors(sc)) {
@@ -115,8 +114,7 @@ static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
 	if (r && !sc_is_lost(sc)) {
 		sc_withdraw(index, set, slot, SC_SLOT_RETIRED);
 		sc_mark_retired(sc, set, slot);
-		DMWARN_LIMIT("%s: slot %llu is retired",
-			     dm_table_device_name(sc->ti->table),
+		DMWARN_LIMIT("%s: slot %llu is retired", sc_device(sc),
 			     sc_slot(index, set, slot));
 	}
 	spin_unlock_irq(&bucket->lock);

@@ -14,6 +14,7 @@
 #include <linux/device-mapper.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
+#include <linux/math64.h>
 #include <linux/mempool.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
@@ -22,6 +23,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "setcache-bio.h"
 #include "setcache-metadata.h"
 
 #define DM_MSG_PREFIX		"setcache"
@@ -478,9 +480,33 @@ static inline void sc_count(struct setcache *sc, enum sc_stat stat, u64 n)
 	this_cpu_add(sc->stats->v[stat], n);
 }
 
+/* Count sectors that go to or come from a device. */
+static inline void sc_count_io(struct setcache *sc, bool ssd, bool read,
+			       u32 sectors)
+{
+	if (ssd)
+		sc_count(sc, read ? SC_STAT_SSD_READ : SC_STAT_SSD_WRITE,
+			 sectors);
+	else
+		sc_count(sc, read ? SC_STAT_ORIGIN_READ : SC_STAT_ORIGIN_WRITE,
+			 sectors);
+}
+
 static inline u32 sc_option(const struct setcache *sc, enum sc_option option)
 {
 	return READ_ONCE(sc->options[option]);
+}
+
+/* Return how many slots an option in per cent of all of them means. */
+static inline u64 sc_slots_of(const struct setcache *sc, enum sc_option option)
+{
+	return div_u64(sc->index.slots * sc_option(sc, option), 100);
+}
+
+/* Return what device-mapper calls the cache, for messages. */
+static inline const char *sc_device(const struct setcache *sc)
+{
+	return dm_table_device_name(sc->ti->table);
 }
 
 static inline bool sc_is_lost(const struct setcache *sc)
@@ -622,11 +648,6 @@ size_t sc_per_bio_size(void);
 void sc_defer_work(struct work_struct *work);
 void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op);
 
-/* setcache-bio.c; may sleep. */
-struct bio *sc_bio_of_pages(struct setcache *sc, struct block_device *bdev,
-			    blk_opf_t opf, sector_t sector,
-			    struct page **pages, u64 at, u64 stop);
-
 /* setcache-slots.c; any context, but where it says so. */
 void sc_settle(struct setcache *sc, const struct sc_op *op, bool through);
 void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed);
@@ -635,6 +656,7 @@ void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
 		  bool failed);
 int sc_change_mode(struct setcache *sc, u8 mode);
 /* The lock of the set's bucket is held. */
+bool sc_is_over(const struct setcache *sc, u32 set);
 void sc_check_dirty(struct setcache *sc, u32 set);
 /* No lock is held. */
 void sc_unlock(struct setcache *sc, struct sc_op *op);
@@ -655,7 +677,8 @@ void sc_commit_timer(struct work_struct *work);
 /* The lock of the set's bucket is held. */
 void sc_mark(struct setcache *sc, u32 set, u16 slot);
 void sc_mark_retired(struct setcache *sc, u32 set, u16 slot);
-void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter);
+void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter,
+		    void (*fn)(struct sc_waiter *waiter), bool origin);
 int sc_commit_now(struct setcache *sc);
 extern const struct sc_md_ops sc_record_answers;
 

@@ -12,6 +12,7 @@
 #include "../cache/setcache-set.c"
 #include "../cache/setcache-policy.c"
 #include "../cache/setcache-metadata.c"
+#include "../cache/setcache-bio.c"
 
 #define ASSOC	64
 #define SETS	7
