@@ -167,8 +167,10 @@ struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
 	init_completion(&cleaner->held);
 	spin_lock_init(&cleaner->lock);
 	init_waitqueue_head(&cleaner->wait);
-	cleaner->max_slots = SC_ROUND_PAGES *
-		max_t(u32, 1, (PAGE_SIZE >> SECTOR_SHIFT) / sc->index.geo.block);
+	cleaner->max_slots =
+		SC_ROUND_PAGES *
+		max_t(u32, 1,
+		      (PAGE_SIZE >> SECTOR_SHIFT) / sc->index.geo.block);
 	cleaner->slots = kvmalloc_array(cleaner->max_slots, sizeof(u16),
 					GFP_KERNEL);
 	cleaner->dirty = kvmalloc_array(sc->index.geo.assoc,
@@ -514,8 +516,9 @@ static void sc_fill_set(struct sc_cleaner *cleaner, u32 set)
 	clear_bit(set, sc->over);
 	smp_mb__after_atomic(); /* with sc_check_dirty() */
 	excess = sc_set_excess(sc, set);
-	if (excess && sc_take_dirty(cleaner, set,
-				    min(excess, sc_option(sc, SC_OPT_CLEAN_SET))))
+	if (excess &&
+	    sc_take_dirty(cleaner, set,
+			  min(excess, sc_option(sc, SC_OPT_CLEAN_SET))))
 		set_bit(set, sc->over);
 }
 

@@ -299,7 +299,8 @@ static void sc_flush_done(struct sc_waiter *waiter)
 static bool sc_bypass(struct setcache *sc, const struct bio *bio)
 {
 	bool write = op_is_write(bio_op(bio));
-	u64 limit = sc_option(sc, write ? SC_OPT_SEQ_WRITE_KB : SC_OPT_SEQ_READ_KB);
+	u64 limit =
+		sc_option(sc, write ? SC_OPT_SEQ_WRITE_KB : SC_OPT_SEQ_READ_KB);
 	sector_t length;
 
 	if (!limit)

@@ -14,54 +14,10 @@
 #include <linux/types.h>
 #include <linux/uuid.h>
 
-#define SC_RECORD_SIZE		16
-#define SC_RECORD_BLOCK		4096
-#define SC_RECORDS		(SC_RECORD_BLOCK / SC_RECORD_SIZE)
-
-/* In sectors. */
-#define SC_BLOCK_SECTORS	(SC_RECORD_BLOCK >> SECTOR_SHIFT)
-#define SC_RECORD_START		(2 * SC_BLOCK_SECTORS)
-#define SC_DATA_ALIGN		128
-
-/* Blocks of records that are written with one flush before them. */
-#define SC_BATCH		256
-
-/* An identity of an origin, with the zero behind it. */
-#define SC_IDENTITY_SIZE	128
-
-/* Blocks of records that a superblock has room for, of those moved. */
-#define SC_MAX_MOVED		450
+#include "setcache-format.h"
 
 struct bio_set;
-struct page;
 struct sc_md;
-
-/* What a record says of its slot. */
-enum sc_record_state {
-	SC_RECORD_FREE,
-	SC_RECORD_CLEAN,
-	SC_RECORD_DIRTY,
-	SC_RECORD_RETIRED,
-	SC_NR_RECORD_STATES,
-};
-
-/**
- * struct sc_geometry - sizes that a superblock fixes, in sectors but for numbers
- * @block: of a block
- * @assoc: slots of a set
- * @sets: number of sets
- * @origin: of the origin
- * @ssd: of the SSD
- * @data: where data begin
- */
-struct sc_geometry {
-	u32 block;
-	u32 assoc;
-	u64 sets;
-	u64 origin;
-	u64 ssd;
-	u64 data;
-};
 
 /**
  * struct sc_seen - what was seen of the origin when the cache was stopped
@@ -108,14 +64,6 @@ struct sc_md_ops {
 		    u64 block, bool keep);
 	bool (*spare)(void *context, u32 count, u64 *slot);
 };
-
-/**
- * sc_geometry_fit() - as many sets as fit the SSD
- * @geo: all but sets and data is set
- *
- * Return: 0, or -ENOSPC if not even one does.
- */
-int sc_geometry_fit(struct sc_geometry *geo);
 
 /**
  * sc_md_create() - the metadata of a cache; no I/O yet
@@ -244,12 +192,5 @@ bool sc_md_pending(struct sc_md *md);
  * another error if the SSD is no good any more.
  */
 int sc_md_commit(struct sc_md *md, bool flush, u64 *written);
-
-/* For tests, and nobody else outside. */
-struct sc_record;
-void sc_record_encode(struct sc_record *record, u32 seed, u64 slot,
-		      enum sc_record_state state, u64 block, u32 seq);
-bool sc_record_decode(const struct sc_record *record, u32 seed, u64 slot,
-		      enum sc_record_state *state, u64 *block);
 
 #endif /* SETCACHE_METADATA_H */

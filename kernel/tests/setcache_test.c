@@ -11,7 +11,8 @@
 #include "../cache/setcache-state.c"
 #include "../cache/setcache-set.c"
 #include "../cache/setcache-policy.c"
-#include "../cache/setcache-metadata.c"
+#include "../cache/setcache-place.c"
+#include "../cache/setcache-format.c"
 #include "../cache/setcache-bio.c"
 
 #define ASSOC	64
@@ -19,7 +20,8 @@
 
 static struct sc_index *make_index(struct kunit *test, u64 origin)
 {
-	struct sc_index *index = kunit_kzalloc(test, sizeof(*index), GFP_KERNEL);
+	struct sc_index *index =
+		kunit_kzalloc(test, sizeof(*index), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, index);
 	index->geo.block = 8;
@@ -195,14 +197,14 @@ static void moved_records_are_found_where_they_are(struct kunit *test)
 				8 * (4000 + i));
 	}
 	/* Those that were moved twice have one place, the last. */
-	KUNIT_EXPECT_EQ(test, md->nr_moved, 5);
-	for (i = 1; i < md->nr_moved; i++)
-		KUNIT_EXPECT_LT(test, md->moved[i - 1].block,
-				md->moved[i].block);
+	KUNIT_EXPECT_EQ(test, md->moved.nr, 5);
+	for (i = 1; i < md->moved.nr; i++)
+		KUNIT_EXPECT_LT(test, md->moved.list[i - 1].block,
+				md->moved.list[i].block);
 	KUNIT_EXPECT_EQ(test, sc_record_sector(md, 3), 8 * 4005);
 	KUNIT_EXPECT_EQ(test, sc_record_sector(md, 4),
 			SC_RECORD_START + 4 * 8);
-	for (i = 2000; md->nr_moved < SC_MAX_MOVED; i++)
+	for (i = 2000; md->moved.nr < SC_MAX_MOVED; i++)
 		KUNIT_EXPECT_TRUE(test, sc_md_set_moved(md, i, i));
 	KUNIT_EXPECT_FALSE(test, sc_md_set_moved(md, 1, 1));
 	KUNIT_EXPECT_TRUE(test, sc_md_set_moved(md, 0, 1));
@@ -390,7 +392,8 @@ static void order_outlives_a_full_clock(struct kunit *test)
 
 static void of_a_large_set_old_ones_give_way(struct kunit *test)
 {
-	struct sc_index *index = kunit_kzalloc(test, sizeof(*index), GFP_KERNEL);
+	struct sc_index *index =
+		kunit_kzalloc(test, sizeof(*index), GFP_KERNEL);
 	bool replaced;
 	u32 i;
 

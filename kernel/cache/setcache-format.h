@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What dm-setcache keeps on the SSD beside the data: a superblock, three times,
+ * and a record for each slot. README.md has the format, byte for byte.
+ */
+#ifndef SETCACHE_FORMAT_H
+#define SETCACHE_FORMAT_H
+
+#include <linux/bits.h>
+#include <linux/blk_types.h>
+#include <linux/build_bug.h>
+#include <linux/types.h>
+
+#define SC_RECORD_SIZE		16
+#define SC_RECORD_BLOCK		4096
+#define SC_RECORDS		(SC_RECORD_BLOCK / SC_RECORD_SIZE)
+
+/* In sectors. */
+#define SC_BLOCK_SECTORS	(SC_RECORD_BLOCK >> SECTOR_SHIFT)
+#define SC_RECORD_START		(2 * SC_BLOCK_SECTORS)
+#define SC_DATA_ALIGN		128
+
+/* An identity of an origin, with the zero behind it. */
+#define SC_IDENTITY_SIZE	128
+
+/* Blocks of records that a superblock has room for, of those moved. */
+#define SC_MAX_MOVED		450
+
+#define SC_MAGIC		"isoblk setcache"
+#define SC_VERSION		2
+
+/* Copies of the superblock; those but the last are written in turn. */
+#define SC_TURNS		2
+#define SC_COPIES		3
+
+/* A record has its state above its block. */
+#define SC_STATE_SHIFT		60
+#define SC_BLOCK_MASK		GENMASK_ULL(SC_STATE_SHIFT - 1, 0)
+
+/* What a record says of its slot. */
+enum sc_record_state {
+	SC_RECORD_FREE,
+	SC_RECORD_CLEAN,
+	SC_RECORD_DIRTY,
+	SC_RECORD_RETIRED,
+	SC_NR_RECORD_STATES,
+};
+
+/* What a superblock says of the whole cache. */
+enum sc_super_state {
+	SC_SUPER_IN_USE,
+	SC_SUPER_CLEAN,
+};
+
+/* Where a block of records is instead, in blocks of 4096 bytes of the SSD. */
+struct sc_disk_move {
+	__le32 block;
+	__le32 place;
+} __packed;
+
+/* A superblock. Its checksum is over a whole block, whose rest is zeros. */
+struct sc_disk_super {
+	u8 magic[16];
+	__le32 version;
+	__le32 csum;
+	__le64 seq;
+	u8 uuid[16];
+	__le32 block;
+	__le32 assoc;
+	__le64 sets;
+	__le64 origin;
+	__le64 ssd;
+	__le64 data;
+	__le32 state;
+	__le32 stamp;
+	__le64 commits;
+	__le64 dirty;
+	u8 identity[SC_IDENTITY_SIZE];
+	u8 boot[16];
+	__le64 diskseq;
+	__le64 sectors;
+	__le32 nr_moved;
+	struct sc_disk_move moved[SC_MAX_MOVED];
+	u8 zero[SC_RECORD_BLOCK - 276 - SC_MAX_MOVED * 8];
+} __packed;
+
+/* The record of a slot. */
+struct sc_record {
+	__le64 where;
+	__le32 seq;
+	__le32 csum;
+} __packed;
+
+static_assert(sizeof(struct sc_disk_super) == SC_RECORD_BLOCK);
+static_assert(sizeof(struct sc_record) == SC_RECORD_SIZE);
+
+/* Sizes that a superblock fixes, in sectors but for numbers; constant. */
+struct sc_geometry {
+	u32 block;	/* size of a block */
+	u32 assoc;	/* number of slots of a set */
+	u64 sets;	/* number of sets */
+	u64 origin;	/* size of the origin */
+	u64 ssd;	/* size of the SSD */
+	u64 data;	/* where the data begin on the SSD */
+};
+
+sector_t sc_super_sector(const struct sc_geometry *geo, u32 copy);
+
+/**
+ * sc_geometry_fit() - find as many sets as fit the SSD
+ * @geo: the geometry, all of which but sets and data is set
+ *
+ * Return: 0, or -ENOSPC if not even one does.
+ */
+int sc_geometry_fit(struct sc_geometry *geo);
+
+void sc_record_encode(struct sc_record *record, u32 seed, u64 slot,
+		      enum sc_record_state state, u64 block, u32 seq);
+bool sc_record_decode(const struct sc_record *record, u32 seed, u64 slot,
+		      enum sc_record_state *state, u64 *block);
+
+#endif /* SETCACHE_FORMAT_H */

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where the blocks of records of dm-setcache are, and how they are read and
+ * written there.
+ *
+ * A block of records that cannot be written in its place goes into the place of
+ * data that are not needed, and the superblock says where. So one bad place
+ * costs a slot, and nobody's data. This part remembers the places.
+ */
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+
+#include "setcache-bio.h"
+#include "setcache-md.h"
+
+/* Read or write pages from @first on, that lie together on the SSD. */
+static void sc_md_submit(struct sc_md *md, blk_opf_t opf, sector_t sector,
+			 u32 first, u32 count, struct sc_flight *flight)
+{
+	struct bio *bio = bio_alloc_bioset(md->bdev, count, opf, GFP_NOIO,
+					   md->bs);
+
+	bio->bi_iter.bi_sector = sector;
+	while (count--)
+		__bio_add_page(bio, md->batch.pages[first++], SC_RECORD_BLOCK,
+			       0);
+	sc_flight_send(flight, bio);
+}
+
+int sc_md_flush(struct sc_md *md)
+{
+	struct sc_flight flight;
+
+	sc_flight_init(&flight);
+	sc_flight_flush(&flight, md->bdev, md->bs);
+	return blk_status_to_errno(sc_flight_wait(&flight));
+}
+
+/* Read or write a page. */
+int sc_md_page(struct sc_md *md, blk_opf_t opf, sector_t sector, u32 i)
+{
+	struct sc_flight flight;
+
+	sc_flight_init(&flight);
+	sc_md_submit(md, opf, sector, i, 1, &flight);
+	return blk_status_to_errno(sc_flight_wait(&flight));
+}
+
+/* The first moved block that is not before this one. */
+static u32 sc_move_at(const struct sc_md *md, u64 block)
+{
+	u32 low = 0, high = md->moved.nr;
+
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+
+		if (md->moved.list[middle].block < block)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Where a block of records is. */
+sector_t sc_record_sector(const struct sc_md *md, u64 block)
+{
+	u32 at = sc_move_at(md, block);
+
+	if (at < md->moved.nr && md->moved.list[at].block == block)
+		return (u64)md->moved.list[at].place * SC_BLOCK_SECTORS;
+	return SC_RECORD_START + block * SC_BLOCK_SECTORS;
+}
+
+/* Return how many slots a place of a block of records takes. */
+u32 sc_place_slots(const struct sc_md *md)
+{
+	return max_t(u32, 1, SC_BLOCK_SECTORS / md->geo.block);
+}
+
+/* The first slot that a place of a block of records takes, and how many. */
+u64 sc_place_slot(const struct sc_md *md, u32 place)
+{
+	u64 sector = (u64)place * SC_BLOCK_SECTORS - md->geo.data;
+
+	return div_u64(sector, md->geo.block);
+}
+
+/* Remember where a block of records is. False: no room for more. */
+bool sc_md_set_moved(struct sc_md *md, u64 block, u64 place)
+{
+	u32 at = sc_move_at(md, block);
+
+	if (at == md->moved.nr || md->moved.list[at].block != block) {
+		if (md->moved.nr == SC_MAX_MOVED)
+			return false;
+		memmove(&md->moved.list[at + 1], &md->moved.list[at],
+			(md->moved.nr - at) * sizeof(md->moved.list[0]));
+		md->moved.nr++;
+	}
+	md->moved.list[at].block = block;
+	md->moved.list[at].place = place;
+	md->super.due = true;
+	return true;
+}
+
+/* The end of a run of pages from @first on, whose blocks lie together. */
+u32 sc_md_run(const struct sc_md *md, u32 first, u32 count)
+{
+	u32 next = first + 1;
+
+	while (next < count &&
+	       sc_record_sector(md, md->batch.index[next]) ==
+		       sc_record_sector(md, md->batch.index[next - 1]) +
+			       SC_BLOCK_SECTORS)
+		next++;
+	return next;
+}
+
+/* Read or write the first pages, which are blocks @index. */
+int sc_md_batch(struct sc_md *md, blk_opf_t opf, u32 count)
+{
+	struct sc_flight flight;
+	u32 first, next;
+
+	sc_flight_init(&flight);
+	for (first = 0; first < count; first = next) {
+		next = sc_md_run(md, first, count);
+		sc_md_submit(md, opf,
+			     sc_record_sector(md, md->batch.index[first]),
+			     first, next - first, &flight);
+	}
+	return blk_status_to_errno(sc_flight_wait(&flight));
+}

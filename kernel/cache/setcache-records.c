@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The records of dm-setcache: which have to be written, and in what order.
+ *
+ * Order is all that matters here. A record that says dirty must not be on the
+ * SSD before the data it stands for are, and a volatile cache inside the SSD
+ * may write in any order. So a commit makes a batch of record blocks from what
+ * is true in memory at that moment, flushes, writes them, and flushes again.
+ * What becomes true between the making and the flush has marked its block
+ * anew, and is in the next commit.
+ *
+ * A block that has to be written has a bit in @changed. A commit moves it to
+ * @writing and takes it off there when the block is stable. Neither means that
+ * the SSD says what memory does.
+ *
+ * A block that cannot be written is moved (-place). What its old place said is
+ * still true meanwhile: no commit has ended since.
+ */
+#include <linux/bitops.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "setcache-md.h"
+
+/*
+ * Places that are tried for a block of records. If so many are bad, as good as
+ * all are, and the SSD is.
+ */
+#define SC_MOVE_TRIES	16
+
+/* Few writes are made stable by FUA each, more by one flush behind them. */
+#define SC_MAX_FUA	2
+
+/* Records that a block has; the last one may have fewer. */
+static u32 sc_records_of(struct sc_md *md, u64 block)
+{
+	return min_t(u64, SC_RECORDS, md->slots - block * SC_RECORDS);
+}
+
+/* Make a block of records from what is true now. */
+static void sc_md_make(struct sc_md *md, u64 block, struct page *page,
+		       bool stop)
+{
+	struct sc_record *records = page_address(page);
+	u8 *states = md->batch.states;
+	u64 *where = md->batch.where;
+	u32 i, count = sc_records_of(md, block);
+	u64 slot = block * SC_RECORDS;
+
+	md->ops->say(md->context, slot, count, stop, states, where);
+	for (i = 0; i < count; i++)
+		sc_record_encode(&records[i], md->super.seed, slot + i,
+				 states[i], where[i], md->super.commits);
+	memset(records + count, 0, (SC_RECORDS - count) * SC_RECORD_SIZE);
+}
+
+/* Write page @i, a block of records, to another place. */
+static int sc_md_move(struct sc_md *md, u32 i)
+{
+	u32 tries, count = sc_place_slots(md);
+	u64 slot, place;
+	int r;
+
+	for (tries = 0; tries < SC_MOVE_TRIES; tries++) {
+		if (!md->ops->spare(md->context, count, &slot))
+			return -ENOSPC;
+		place = div_u64(md->geo.data + slot * md->geo.block,
+				SC_BLOCK_SECTORS);
+		if (place > U32_MAX)
+			return -EIO;
+		r = sc_md_page(md, SC_MD_WRITE | REQ_FUA,
+			       place * SC_BLOCK_SECTORS, i);
+		if (!r)
+			return sc_md_set_moved(md, md->batch.index[i], place) ?
+			       0 : -EIO;
+		if (r == -ENODEV)
+			return r;
+	}
+	return r;
+}
+
+/*
+ * Write the first pages, which are blocks @index. Some of them have failed
+ * together: each by itself, and those that fail again to other places. Where
+ * there is none the others are written all the same.
+ */
+static int sc_md_write_each(struct sc_md *md, u32 count)
+{
+	int r, result = 0;
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		r = sc_md_page(md, SC_MD_WRITE,
+			       sc_record_sector(md, md->batch.index[i]), i);
+		if (r && r != -ENODEV)
+			r = sc_md_move(md, i);
+		if (r && r != -ENOSPC)
+			return r;
+		if (r) {
+			__set_bit(i, md->batch.homeless);
+			result = r;
+		}
+	}
+	return result;
+}
+
+/*
+ * Write the first pages, which are blocks @index, durably if @stable. After
+ * -ENOSPC that holds for all but those that are homeless.
+ */
+static int sc_md_write(struct sc_md *md, u32 count, bool stable)
+{
+	blk_opf_t opf = SC_MD_WRITE;
+	u32 first, runs = 0;
+	int r, each = 0;
+
+	bitmap_zero(md->batch.homeless, SC_BATCH);
+	for (first = 0; first < count; first = sc_md_run(md, first, count))
+		runs++;
+	if (runs <= SC_MAX_FUA && stable)
+		opf |= REQ_FUA;
+	r = sc_md_batch(md, opf, count);
+	if (r && r != -ENODEV) {
+		opf &= ~REQ_FUA;
+		each = sc_md_write_each(md, count);
+		r = each == -ENOSPC ? 0 : each;
+	}
+	if (!r && stable && !(opf & REQ_FUA))
+		r = sc_md_flush(md);
+	if (!r && md->super.due)
+		r = sc_super_write_everywhere(md);
+	return r ? r : each;
+}
+
+int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
+{
+	unsigned long block = 0;
+	int r, result = 0;
+	u32 i, count;
+
+	*written = 0;
+	/* What the last one could not write. */
+	if (md->failed) {
+		for_each_set_bit_from(block, md->writing, md->blocks) {
+			clear_bit(block, md->writing);
+			if (!test_and_set_bit(block, md->changed))
+				atomic_long_inc(&md->nr_changed);
+		}
+		md->failed = false;
+		block = 0;
+	}
+	if (!sc_md_pending(md))
+		return flush ? sc_md_flush(md) : 0;
+
+	md->super.commits++;
+	for (;;) {
+		count = 0;
+		for_each_set_bit_from(block, md->changed, md->blocks) {
+			if (count == SC_BATCH)
+				break;
+			/* Never in neither. */
+			set_bit(block, md->writing);
+			smp_mb__after_atomic(); /* with sc_md_stable() */
+			clear_bit(block, md->changed);
+			atomic_long_dec(&md->nr_changed);
+			sc_md_make(md, block, md->batch.pages[count], false);
+			md->batch.index[count++] = block;
+		}
+		if (!count)
+			return result;
+		r = sc_md_flush(md);
+		if (!r)
+			r = sc_md_write(md, count, true);
+		if (r) {
+			md->failed = true;
+			result = r;
+		}
+		if (r && r != -ENOSPC)
+			return r;
+		for (i = 0; i < count; i++) {
+			if (r && test_bit(i, md->batch.homeless))
+				continue;
+			clear_bit(md->batch.index[i], md->writing);
+			(*written)++;
+		}
+	}
+}
+
+bool sc_md_changed(struct sc_md *md, u64 slot)
+{
+	u64 block = slot / SC_RECORDS;
+
+	if (test_bit(block, md->changed) ||
+	    test_and_set_bit(block, md->changed))
+		return false;
+	atomic_long_inc(&md->nr_changed);
+	return true;
+}
+
+bool sc_md_stable(struct sc_md *md, u64 slot)
+{
+	u64 block = slot / SC_RECORDS;
+
+	if (test_bit(block, md->changed))
+		return false;
+	smp_rmb(); /* changed is cleared after writing is set */
+	return !test_bit(block, md->writing);
+}
+
+bool sc_md_pending(struct sc_md *md)
+{
+	return md->failed || atomic_long_read(&md->nr_changed) > 0;
+}
+
+/* No record has to be written. Nobody changes the cache. */
+void sc_md_written(struct sc_md *md)
+{
+	bitmap_zero(md->changed, md->blocks);
+	bitmap_zero(md->writing, md->blocks);
+	atomic_long_set(&md->nr_changed, 0);
+	md->failed = false;
+}
+
+/* Write every record. The last flush is up to the superblock's. */
+int sc_md_write_all(struct sc_md *md, bool stop)
+{
+	u64 block = 0;
+	u32 count;
+	int r;
+
+	while (block < md->blocks) {
+		for (count = 0; count < SC_BATCH && block < md->blocks;
+		     count++) {
+			md->batch.index[count] = block;
+			sc_md_make(md, block++, md->batch.pages[count], stop);
+		}
+		r = sc_md_write(md, count, false);
+		if (r)
+			return r;
+		cond_resched();
+	}
+	return 0;
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* Why the records are refused; valid as long as @md. */
+static const char *sc_md_refuse(struct sc_md *md, u64 slot, const char *what)
+{
+	snprintf(md->reason, sizeof(md->reason),
+		 "the record of slot %llu %s: run isoblk cache check", slot,
+		 what);
+	return md->reason;
+}
+
+/* Pass on the records of a block. The highest commit seen is remembered. */
+static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
+			    bool keep, const char **error)
+{
+	const struct sc_record *records = page_address(page);
+	u32 i, count = sc_records_of(md, block);
+
+	for (i = 0; i < count; i++) {
+		u64 slot = block * SC_RECORDS + i;
+		enum sc_record_state state;
+		u64 where;
+		int r;
+
+		if (!sc_record_decode(&records[i], md->super.seed, slot, &state,
+				      &where)) {
+			*error = sc_md_refuse(md, slot, "is damaged");
+			return -EILSEQ;
+		}
+		md->super.commits = max_t(u64, md->super.commits,
+					  le32_to_cpu(records[i].seq));
+		if (state == SC_RECORD_FREE)
+			continue;
+		r = md->ops->load(md->context, slot, state, where, keep);
+		if (r) {
+			*error = sc_md_refuse(md, slot, "does not fit the others");
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* Pass on slots where blocks of records are. */
+static int sc_md_load_moved(struct sc_md *md)
+{
+	u32 i, count;
+	u64 slot;
+	int r;
+
+	for (i = 0; i < md->moved.nr; i++) {
+		slot = sc_place_slot(md, md->moved.list[i].place);
+		for (count = sc_place_slots(md); count; count--) {
+			r = md->ops->load(md->context, slot++,
+					  SC_RECORD_RETIRED, 0, false);
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+int sc_md_load(struct sc_md *md, bool keep, const char **error)
+{
+	u64 block = 0;
+	u32 i, count;
+	int r;
+
+	*error = "blocks of records have been moved beyond the data";
+	r = sc_md_load_moved(md);
+	if (r)
+		return r;
+	while (block < md->blocks) {
+		count = min_t(u64, SC_BATCH, md->blocks - block);
+		for (i = 0; i < count; i++)
+			md->batch.index[i] = block + i;
+		*error = "cannot read the records: run isoblk cache check";
+		r = sc_md_batch(md, REQ_OP_READ, count);
+		for (i = 0; i < count && !r; i++)
+			r = sc_md_load_block(md, block++, md->batch.pages[i],
+					     keep, error);
+		if (r)
+			return r;
+		cond_resched();
+	}
+	sc_md_written(md);
+	return 0;
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The superblock of dm-setcache: what it says, and which of its copies counts.
+ *
+ * There are three. Two are written in turn, and the newer one counts. One that
+ * cannot be written is passed over: the next number goes to the other one. The
+ * third, at the end of the SSD, is written seldom, and carries what nothing else
+ * could tell: whose cache it is, and where its records are. Two of the three have
+ * to say so, and two have to be read: so one that cannot be read, now or then,
+ * hides nothing that a commit has promised. What it may hide is the attempt of a
+ * commit that has failed. Nobody must find that later, and believe it to be the
+ * newest: numbers go on far beyond it, and all copies are written anew.
+ */
+#include <linux/crc32c.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+
+#include "setcache-md.h"
+
+/* Copies that have to be written, and of those that have to be read. */
+#define SC_QUORUM	2
+
+/*
+ * Numbers go on so much further where a copy could not be read: more than are
+ * ever tried in vain. Even, so each copy has its own ones still.
+ */
+#define SC_SEQ_GAP	BIT_ULL(32)
+
+/* Return a page of the batch, in which there is a copy, or will be. */
+static struct sc_disk_super *sc_super_page(const struct sc_md *md, u32 i)
+{
+	return page_address(md->batch.pages[i]);
+}
+
+static u32 sc_super_sum(const struct sc_disk_super *disk)
+{
+	static const __le32 zero;
+	const u8 *rest = (const u8 *)disk +
+			 offsetofend(struct sc_disk_super, csum);
+	u32 sum;
+
+	sum = crc32c(~0, disk, offsetof(struct sc_disk_super, csum));
+	sum = crc32c(sum, &zero, sizeof(zero));
+	return crc32c(sum, rest,
+		      sizeof(*disk) - offsetofend(struct sc_disk_super, csum));
+}
+
+/* Make a superblock in the first page. */
+static void sc_super_make(struct sc_md *md, enum sc_super_state state,
+			  const struct sc_seen *seen, u64 dirty)
+{
+	struct sc_disk_super *disk = sc_super_page(md, 0);
+	u32 i;
+
+	memset(disk, 0, sizeof(*disk));
+	memcpy(disk->magic, SC_MAGIC, sizeof(disk->magic));
+	disk->version = cpu_to_le32(SC_VERSION);
+	disk->seq = cpu_to_le64(md->super.seq);
+	export_uuid(disk->uuid, &md->super.uuid);
+	disk->block = cpu_to_le32(md->geo.block);
+	disk->assoc = cpu_to_le32(md->geo.assoc);
+	disk->sets = cpu_to_le64(md->geo.sets);
+	disk->origin = cpu_to_le64(md->geo.origin);
+	disk->ssd = cpu_to_le64(md->geo.ssd);
+	disk->data = cpu_to_le64(md->geo.data);
+	disk->state = cpu_to_le32(state);
+	disk->commits = cpu_to_le64(md->super.commits);
+	disk->dirty = cpu_to_le64(dirty);
+	memcpy(disk->identity, md->super.identity, sizeof(disk->identity));
+	if (seen) {
+		disk->stamp = cpu_to_le32(seen->stamp);
+		export_uuid(disk->boot, &seen->boot);
+		disk->diskseq = cpu_to_le64(seen->diskseq);
+		disk->sectors = cpu_to_le64(seen->sectors);
+	}
+	disk->nr_moved = cpu_to_le32(md->moved.nr);
+	for (i = 0; i < md->moved.nr; i++) {
+		disk->moved[i].block = cpu_to_le32(md->moved.list[i].block);
+		disk->moved[i].place = cpu_to_le32(md->moved.list[i].place);
+	}
+	disk->csum = cpu_to_le32(sc_super_sum(disk));
+}
+
+/* Write the first page to a copy of the superblock, durably. */
+static int sc_super_write_copy(struct sc_md *md, u32 copy)
+{
+	return sc_md_page(md, SC_MD_WRITE | REQ_PREFLUSH | REQ_FUA,
+			  sc_super_sector(&md->geo, copy), 0);
+}
+
+/*
+ * Write the superblock, durably, in the copy whose turn it is. If that cannot be
+ * written, in the other one: numbers go on, for nobody knows what a write that
+ * has failed has left.
+ */
+int sc_super_write(struct sc_md *md, enum sc_super_state state,
+		   const struct sc_seen *seen, u64 dirty)
+{
+	u32 turn;
+	int r;
+
+	if (state == SC_SUPER_CLEAN)
+		md->super.may_be_clean = true;
+	for (turn = 0; turn < SC_TURNS; turn++) {
+		md->super.seq++;
+		sc_super_make(md, state, seen, dirty);
+		r = sc_super_write_copy(md, md->super.seq % SC_TURNS);
+		if (!r) {
+			md->super.may_be_clean = state == SC_SUPER_CLEAN;
+			return 0;
+		}
+		if (r == -ENODEV)
+			break;
+	}
+	return r;
+}
+
+/* Write all copies of the superblock, in use. */
+int sc_super_write_everywhere(struct sc_md *md)
+{
+	u32 i, copy, good = 0;
+	int r, error = 0;
+
+	for (i = 0; i < SC_COPIES; i++) {
+		if (i < SC_TURNS)
+			md->super.seq++;
+		copy = i < SC_TURNS ? md->super.seq % SC_TURNS : i;
+		sc_super_make(md, SC_SUPER_IN_USE, NULL, 0);
+		r = sc_super_write_copy(md, copy);
+		if (r == -ENODEV)
+			return r;
+		if (r)
+			error = r;
+		else
+			good++;
+	}
+	if (good < SC_QUORUM)
+		return error;
+	md->super.due = false;
+	md->super.may_be_clean = false;
+	return 0;
+}
+
+void sc_super_seed(struct sc_md *md)
+{
+	u8 raw[UUID_SIZE];
+
+	export_uuid(raw, &md->super.uuid);
+	md->super.seed = crc32c(~0, raw, sizeof(raw));
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* Whether page @copy is that copy of a superblock, whatever it says. */
+static bool sc_super_valid(const struct sc_md *md, u32 copy)
+{
+	const struct sc_disk_super *disk = sc_super_page(md, copy);
+
+	return !memcmp(disk->magic, SC_MAGIC, sizeof(disk->magic)) &&
+	       le32_to_cpu(disk->csum) == sc_super_sum(disk) &&
+	       (copy >= SC_TURNS || le64_to_cpu(disk->seq) % SC_TURNS == copy);
+}
+
+/*
+ * Read the copies into the first pages, each by itself: @hidden says how many
+ * could not be. Those are left as something that is no superblock.
+ */
+int sc_super_read(struct sc_md *md, u32 *hidden)
+{
+	int r, error = 0;
+	u32 i;
+
+	*hidden = 0;
+	for (i = 0; i < SC_COPIES; i++) {
+		r = sc_md_page(md, REQ_OP_READ, sc_super_sector(&md->geo, i),
+			       i);
+		if (!r)
+			continue;
+		error = r;
+		++*hidden;
+		memset(sc_super_page(md, i), 0xff, SC_RECORD_BLOCK);
+	}
+	return SC_COPIES - *hidden < SC_QUORUM ? error : 0;
+}
+
+/* The copies in the first pages are all zeros. */
+bool sc_super_is_empty(const struct sc_md *md)
+{
+	u32 i;
+
+	for (i = 0; i < SC_COPIES; i++)
+		if (memchr_inv(sc_super_page(md, i), 0, SC_RECORD_BLOCK))
+			return false;
+	return true;
+}
+
+/* Whether the superblock is of this cache; else why not. */
+static bool sc_super_fits(struct sc_md *md, const struct sc_disk_super *disk,
+			  const char **error)
+{
+	*error = NULL;
+	if (le32_to_cpu(disk->version) == 1)
+		*error = "a cache of format 1, that no release had: wipe the SSD if it may go";
+	else if (le32_to_cpu(disk->version) != SC_VERSION)
+		*error = "superblock of a version that is not known";
+	else if (le32_to_cpu(disk->block) != md->geo.block)
+		*error = "the cache was made with another block size";
+	else if (le32_to_cpu(disk->assoc) != md->geo.assoc)
+		*error = "the cache was made with another associativity";
+	else if (le64_to_cpu(disk->origin) != md->geo.origin)
+		*error = "the origin has changed its size: it, or the cache, is another one";
+	else if (le64_to_cpu(disk->ssd) != md->geo.ssd ||
+		 le64_to_cpu(disk->sets) != md->geo.sets ||
+		 le64_to_cpu(disk->data) != md->geo.data)
+		*error = "the SSD has changed its size";
+	return !*error;
+}
+
+/* Whether two superblocks are of the same cache. */
+static bool sc_super_same(const struct sc_disk_super *a,
+			  const struct sc_disk_super *b)
+{
+	return a->version == b->version &&
+	       !memcmp(a->uuid, b->uuid, sizeof(a->uuid)) &&
+	       a->block == b->block && a->assoc == b->assoc &&
+	       a->sets == b->sets && a->origin == b->origin &&
+	       a->ssd == b->ssd && a->data == b->data;
+}
+
+/* The copy that counts, of those in the first pages; -1 if there is none. */
+static int sc_super_choose(const struct sc_md *md, bool *both)
+{
+	bool valid[SC_TURNS];
+	u64 seq[SC_TURNS];
+	u32 i;
+
+	for (i = 0; i < SC_TURNS; i++) {
+		const struct sc_disk_super *disk = sc_super_page(md, i);
+
+		valid[i] = sc_super_valid(md, i);
+		seq[i] = le64_to_cpu(disk->seq);
+	}
+	*both = valid[0] && valid[1];
+	if (*both)
+		return seq[1] > seq[0];
+	if (valid[0] || valid[1])
+		return valid[1];
+	return sc_super_valid(md, SC_TURNS) ? SC_TURNS : -1;
+}
+
+/* Whether the copies in the first pages are of one cache; the newest of them. */
+static const struct sc_disk_super *
+sc_super_newest(struct sc_md *md, const struct sc_disk_super *chosen)
+{
+	const struct sc_disk_super *newest = chosen, *disk;
+	u32 i;
+
+	for (i = 0; i < SC_COPIES; i++) {
+		disk = sc_super_page(md, i);
+		if (!sc_super_valid(md, i))
+			continue;
+		if (!sc_super_same(disk, chosen))
+			return NULL;
+		if (le64_to_cpu(disk->seq) > le64_to_cpu(newest->seq))
+			newest = disk;
+	}
+	return newest;
+}
+
+/* Whether all places of moved records are in the data, each once. */
+static bool sc_moved_valid(const struct sc_md *md,
+			   const struct sc_disk_super *disk)
+{
+	u32 i, j, nr = le32_to_cpu(disk->nr_moved);
+	u64 start = md->geo.data / SC_BLOCK_SECTORS;
+	u64 end = div_u64(md->geo.data + md->slots * md->geo.block,
+			  SC_BLOCK_SECTORS);
+
+	if (nr > SC_MAX_MOVED)
+		return false;
+	for (i = 0; i < nr; i++) {
+		u32 block = le32_to_cpu(disk->moved[i].block);
+		u32 place = le32_to_cpu(disk->moved[i].place);
+
+		if (block >= md->blocks || place < start || place >= end ||
+		    (i && block <= le32_to_cpu(disk->moved[i - 1].block)))
+			return false;
+		for (j = 0; j < i; j++)
+			if (disk->moved[j].place == disk->moved[i].place)
+				return false;
+	}
+	return true;
+}
+
+/* Whether all copies in the first pages say of the records what this one does. */
+static bool sc_moved_everywhere(const struct sc_md *md,
+				const struct sc_disk_super *newest)
+{
+	const struct sc_disk_super *disk;
+	u32 i;
+
+	for (i = 0; i < SC_COPIES; i++) {
+		disk = sc_super_page(md, i);
+		if (!sc_super_valid(md, i) ||
+		    disk->nr_moved != newest->nr_moved ||
+		    memcmp(disk->moved, newest->moved, sizeof(disk->moved)))
+			return false;
+	}
+	return true;
+}
+
+/* Whether the superblock names this origin, or none; else why not. */
+static bool sc_super_is_of(struct sc_md *md, const struct sc_disk_super *disk,
+			   const char *identity, const char **error)
+{
+	char named[SC_IDENTITY_SIZE];
+
+	memcpy(named, disk->identity, sizeof(named));
+	named[SC_IDENTITY_SIZE - 1] = 0;
+	if (!named[0] || !strcmp(named, identity))
+		return true;
+	snprintf(md->reason, sizeof(md->reason),
+		 "the SSD is the cache of another origin, %s, not of %s", named,
+		 identity[0] ? identity : "one without an identity");
+	*error = md->reason;
+	return false;
+}
+
+/* Take over what is to be kept of the copy that counts, and of the newest one. */
+static void sc_super_load(struct sc_md *md, const struct sc_disk_super *disk,
+			  const struct sc_disk_super *newest, bool hidden)
+{
+	u32 i;
+
+	/* What was tried in vain may be there all the same. */
+	md->super.seq = max(md->super.seq, le64_to_cpu(newest->seq));
+	if (hidden)
+		md->super.seq += SC_SEQ_GAP;
+	md->super.commits =
+		max(le64_to_cpu(disk->commits), le64_to_cpu(newest->commits));
+	import_uuid(&md->super.uuid, disk->uuid);
+	sc_super_seed(md);
+	memcpy(md->super.identity, newest->identity,
+	       sizeof(md->super.identity));
+	md->super.identity[SC_IDENTITY_SIZE - 1] = 0;
+	md->moved.nr = le32_to_cpu(newest->nr_moved);
+	for (i = 0; i < md->moved.nr; i++) {
+		md->moved.list[i].block = le32_to_cpu(newest->moved[i].block);
+		md->moved.list[i].place = le32_to_cpu(newest->moved[i].place);
+	}
+	md->super.due = !sc_moved_everywhere(md, newest);
+}
+
+/*
+ * Take over what the copies in the first pages say, of which @hidden could not
+ * be read. Return 0, or -EINVAL, and why they are refused.
+ */
+int sc_super_open(struct sc_md *md, u32 hidden, const char *identity,
+		  struct sc_super *super, const char **error)
+{
+	const struct sc_disk_super *disk, *newest;
+	uuid_t uuid;
+	bool both;
+	int r;
+
+	r = sc_super_choose(md, &both);
+	if (r < 0) {
+		*error = "no superblock, or all are damaged: run isoblk cache check";
+		return -EINVAL;
+	}
+	disk = sc_super_page(md, r);
+	if (!sc_super_fits(md, disk, error))
+		return -EINVAL;
+	newest = sc_super_newest(md, disk);
+	*error = "the copies of the superblock do not fit each other: run isoblk cache check";
+	if (!newest || !sc_moved_valid(md, newest))
+		return -EINVAL;
+	if (!sc_super_is_of(md, newest, identity, error))
+		return -EINVAL;
+	import_uuid(&uuid, disk->uuid);
+	*error = "the SSD holds another cache";
+	if (md->super.seq && !uuid_equal(&uuid, &md->super.uuid))
+		return -EINVAL;
+
+	/* A copy that cannot be read may have been newer, and said in use. */
+	super->clean = le32_to_cpu(disk->state) == SC_SUPER_CLEAN && both;
+	super->seen.stamp = le32_to_cpu(disk->stamp);
+	import_uuid(&super->seen.boot, disk->boot);
+	super->seen.diskseq = le64_to_cpu(disk->diskseq);
+	super->seen.sectors = le64_to_cpu(disk->sectors);
+	super->dirty = le64_to_cpu(disk->dirty);
+	super->fresh = false;
+	sc_super_load(md, disk, newest, hidden);
+	if (strcmp(md->super.identity, identity)) {
+		strscpy_pad(md->super.identity, identity);
+		md->super.due = true;
+	}
+	return 0;
+}
