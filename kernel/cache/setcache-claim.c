@@ -17,6 +17,7 @@
 #include <linux/mutex.h>
 
 #include "setcache.h"
+#include "setcache-claim.h"
 
 /* All that is claimed; the mutex protects the list. */
 static LIST_HEAD(sc_claims);
@@ -56,14 +57,14 @@ const char *sc_claim(struct setcache *sc)
 	struct setcache *other;
 
 	mutex_lock(&sc_claims_lock);
-	if (list_empty(&sc->claim)) {
-		list_for_each_entry(other, &sc_claims, claim) {
+	if (list_empty(&sc->claim.link)) {
+		list_for_each_entry(other, &sc_claims, claim.link) {
 			error = sc_rival(sc, other);
 			if (error)
 				break;
 		}
 		if (!error)
-			list_add_tail(&sc->claim, &sc_claims);
+			list_add_tail(&sc->claim.link, &sc_claims);
 	}
 	mutex_unlock(&sc_claims_lock);
 	return error;
@@ -76,10 +77,10 @@ bool sc_claimed_twice(struct setcache *sc)
 	bool found = false;
 
 	mutex_lock(&sc_claims_lock);
-	uuid_copy(&sc->uuid, sc_md_uuid(sc->md));
-	list_for_each_entry(other, &sc_claims, claim)
+	uuid_copy(&sc->claim.uuid, sc_md_uuid(sc->md));
+	list_for_each_entry(other, &sc_claims, claim.link)
 		found |= !sc_take_turns(sc, other) &&
-			 uuid_equal(&sc->uuid, &other->uuid);
+			 uuid_equal(&sc->claim.uuid, &other->claim.uuid);
 	mutex_unlock(&sc_claims_lock);
 	return found;
 }
@@ -88,6 +89,6 @@ bool sc_claimed_twice(struct setcache *sc)
 void sc_unclaim(struct setcache *sc)
 {
 	mutex_lock(&sc_claims_lock);
-	list_del_init(&sc->claim);
+	list_del_init(&sc->claim.link);
 	mutex_unlock(&sc_claims_lock);
 }

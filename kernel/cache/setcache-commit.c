@@ -7,6 +7,9 @@
 #include <linux/blkdev.h>
 
 #include "setcache.h"
+#include "setcache-bio.h"
+#include "setcache-commit.h"
+#include "setcache-loss.h"
 
 /* What a state means on the SSD. */
 static enum sc_record_state sc_record_state(enum sc_slot_state state, bool stop)
@@ -161,7 +164,7 @@ void sc_mark_retired(struct setcache *sc, u32 set, u16 slot)
 	if (!sc_md_changed(sc->md, sc_slot(&sc->index, set, slot)))
 		sc_count(sc, SC_STAT_RECORD_BATCHED, 1);
 	else if (!READ_ONCE(sc->stopping))
-		queue_delayed_work(sc->commit_wq, &sc->commit_timer, delay);
+		queue_delayed_work(sc->wq.commit, &sc->commits.timer, delay);
 }
 
 /*---------------------------------------------------------------------------*/
@@ -176,7 +179,7 @@ static blk_status_t sc_commit_ssd(struct setcache *sc)
 	if (sc_is_lost(sc))
 		return sc_is_unsafe(sc) ? BLK_STS_IOERR : BLK_STS_OK;
 
-	if (xchg(&sc->ask, false) && sc_md_ask(sc->md)) {
+	if (xchg(&sc->errors.ask, false) && sc_md_ask(sc->md)) {
 		sc_lose(sc);
 		return sc_is_unsafe(sc) ? BLK_STS_IOERR : BLK_STS_OK;
 	}
@@ -207,9 +210,9 @@ static void sc_commit(struct setcache *sc)
 	struct sc_flight flight;
 	LIST_HEAD(waiters);
 
-	spin_lock_irq(&sc->wait_lock);
-	list_splice_init(&sc->waiters, &waiters);
-	spin_unlock_irq(&sc->wait_lock);
+	spin_lock_irq(&sc->commits.lock);
+	list_splice_init(&sc->commits.waiters, &waiters);
+	spin_unlock_irq(&sc->commits.lock);
 	list_for_each_entry(waiter, &waiters, link)
 		origin |= waiter->origin;
 
@@ -241,13 +244,13 @@ static void sc_commit(struct setcache *sc)
 
 void sc_commit_work(struct work_struct *work)
 {
-	sc_commit(container_of(work, struct setcache, commit_work));
+	sc_commit(container_of(work, struct setcache, commits.work));
 }
 
 void sc_commit_timer(struct work_struct *work)
 {
 	sc_commit(container_of(to_delayed_work(work), struct setcache,
-			       commit_timer));
+			       commits.timer));
 }
 
 /*
@@ -261,10 +264,10 @@ void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter,
 
 	waiter->fn = fn;
 	waiter->origin = origin;
-	spin_lock_irqsave(&sc->wait_lock, flags);
-	list_add_tail(&waiter->link, &sc->waiters);
-	spin_unlock_irqrestore(&sc->wait_lock, flags);
-	queue_work(sc->commit_wq, &sc->commit_work);
+	spin_lock_irqsave(&sc->commits.lock, flags);
+	list_add_tail(&waiter->link, &sc->commits.waiters);
+	spin_unlock_irqrestore(&sc->commits.lock, flags);
+	queue_work(sc->wq.commit, &sc->commits.work);
 }
 
 struct sc_sync {

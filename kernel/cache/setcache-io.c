@@ -24,7 +24,15 @@
 #include <linux/ioprio.h>
 #include <linux/minmax.h>
 
+#include "setcache.h"
+#include "setcache-commit.h"
+#include "setcache-flow.h"
 #include "setcache-io.h"
+#include "setcache-job.h"
+#include "setcache-plan.h"
+#include "setcache-round.h"
+#include "setcache-slots.h"
+#include "setcache-trial.h"
 
 size_t sc_per_bio_size(void)
 {
@@ -41,10 +49,10 @@ static void sc_defer(struct setcache *sc, struct sc_io *io, enum sc_todo todo)
 	unsigned long flags;
 
 	io->todo = todo;
-	spin_lock_irqsave(&sc->defer_lock, flags);
-	list_add_tail(&io->defer, &sc->deferred);
-	spin_unlock_irqrestore(&sc->defer_lock, flags);
-	queue_work(sc->wq, &sc->defer_work);
+	spin_lock_irqsave(&sc->deferred.lock, flags);
+	list_add_tail(&io->defer, &sc->deferred.list);
+	spin_unlock_irqrestore(&sc->deferred.lock, flags);
+	queue_work(sc->wq.common, &sc->deferred.work);
 }
 
 /*
@@ -257,14 +265,15 @@ static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 /* Go on with bios that have waited, or failed on the SSD. */
 void sc_defer_work(struct work_struct *work)
 {
-	struct setcache *sc = container_of(work, struct setcache, defer_work);
+	struct setcache *sc =
+		container_of(work, struct setcache, deferred.work);
 	struct sc_io *io, *next;
 	struct blk_plug plug;
 	LIST_HEAD(list);
 
-	spin_lock_irq(&sc->defer_lock);
-	list_splice_init(&sc->deferred, &list);
-	spin_unlock_irq(&sc->defer_lock);
+	spin_lock_irq(&sc->deferred.lock);
+	list_splice_init(&sc->deferred.list, &list);
+	spin_unlock_irq(&sc->deferred.lock);
 
 	blk_start_plug(&plug);
 	list_for_each_entry_safe(io, next, &list, defer) {

@@ -8,6 +8,7 @@
  * dirty stays, so that who asks for it gets an error, and not what is older.
  */
 #include "setcache.h"
+#include "setcache-loss.h"
 
 /* The SSD is gone. Any context. */
 void sc_lose(struct setcache *sc)
@@ -17,7 +18,7 @@ void sc_lose(struct setcache *sc)
 	DMERR("%s: the SSD is lost; %ld dirty blocks are out of reach",
 	      sc_device(sc),
 	      atomic_long_read(&sc->index.nr_dirty));
-	queue_work(sc->wq, &sc->lost_work);
+	queue_work(sc->wq.common, &sc->lost_work);
 }
 
 /* Drop what is clean. */

@@ -4,7 +4,8 @@
  * -super and -place. Others go by setcache-metadata.h.
  *
  * All of it is used by one thread at a time, that of a commit, or the one that
- * starts or stops the cache, unless a field says otherwise. Functions may sleep.
+ * starts or stops the cache, unless a field says otherwise. Functions may
+ * sleep.
  */
 #ifndef SETCACHE_MD_H
 #define SETCACHE_MD_H
@@ -47,7 +48,7 @@ struct sc_md {
 	unsigned long *changed;		/* blocks that are to be; atomic */
 	unsigned long *writing;		/* blocks that are being; atomic */
 	atomic_long_t nr_changed;	/* bits in changed, or a few more */
-	bool failed;			/* the last commit has left some in writing */
+	bool failed;			/* the last commit left some writing */
 
 	/* What the superblock says. */
 	struct {
@@ -56,7 +57,7 @@ struct sc_md {
 		uuid_t uuid;	/* the name of this cache */
 		u32 seed;	/* checksum of the name */
 		char identity[SC_IDENTITY_SIZE];	/* name of the origin */
-		bool due;	/* not all copies say what they should, maybe */
+		bool due;	/* all copies are to be written */
 		bool may_be_clean;	/* it says clean, or may */
 	} super;
 
@@ -70,9 +71,10 @@ struct sc_md {
 	struct {
 		struct page *pages[SC_BATCH];	/* the blocks */
 		u64 index[SC_BATCH];		/* their numbers */
-		DECLARE_BITMAP(homeless, SC_BATCH);	/* those without a place */
-		u8 states[SC_RECORDS];		/* states of one block's records */
-		u64 where[SC_RECORDS];		/* blocks of the same */
+		/* A bit each: no place could be found for it. */
+		DECLARE_BITMAP(homeless, SC_BATCH);
+		u8 states[SC_RECORDS];	/* states of one block's records */
+		u64 where[SC_RECORDS];	/* blocks of the same */
 	} batch;
 
 	char reason[SC_MAX_REASON];	/* why the SSD was refused */

@@ -51,8 +51,9 @@ struct sc_super {
  * struct sc_md_ops - what this part asks
  * @say: state and block of slots from @slot on, @count of them, for records.
  *	 @stop: clean ones are to be recorded, too. May be called at any time.
- * @load: a record read; @keep: clean ones count. An error ends the loading. Slots where blocks of
- *	  records have been moved to come first, and are retired.
+ * @load: a record read; @keep: clean ones count. An error ends the loading.
+ *	  Slots where blocks of records have been moved to come first, and are
+ *	  retired.
  * @spare: slots, from @slot on, @count of them, that hold nothing, and nothing
  *	   from then on: a block of records is going there. False if there are
  *	   none.
@@ -184,12 +185,12 @@ bool sc_md_pending(struct sc_md *md);
  *
  * Data written before this is called are stable when it returns, and so are
  * the records of slots changed before. A block of records that cannot be
- * written is moved. After an error the records remain to be written; after -ENOSPC
- * only those of such blocks: sc_md_stable() tells.
+ * written is moved. After an error the records remain to be written; after
+ * -ENOSPC only those of such blocks: sc_md_stable() tells.
  *
  * Context: sleeps; one at a time.
- * Return: 0, -ENOSPC if there is no place for a block of records now, -ENODEV or
- * another error if the SSD is no good any more.
+ * Return: 0, -ENOSPC if there is no place for a block of records now, -ENODEV
+ * or another error if the SSD is no good any more.
  */
 int sc_md_commit(struct sc_md *md, bool flush, u64 *written);
 

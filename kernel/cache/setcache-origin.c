@@ -33,6 +33,7 @@
 #include <linux/uuid.h>
 
 #include "setcache.h"
+#include "setcache-origin.h"
 
 /*
  * What is summed of the origin, in blocks of 4096 bytes: its beginning and its
@@ -114,15 +115,15 @@ static void sc_part_identity(struct block_device *bdev, char *identity)
 		identity[0] = 0;
 }
 
-/* Which disk the origin is, or "" if nothing tells. */
+/* Find out which disk the origin is, or "" if nothing tells. */
 void sc_origin_identity(const struct setcache *sc, char *identity)
 {
 	struct block_device *bdev = sc->origin->bdev;
 	const char *c;
 
 	identity[0] = 0;
-	if (sc->origin_id[0]) {
-		snprintf(identity, SC_IDENTITY_SIZE, "id:%s", sc->origin_id);
+	if (sc->known.word[0]) {
+		snprintf(identity, SC_IDENTITY_SIZE, "id:%s", sc->known.word);
 		return;
 	}
 	sc_disk_identity(bdev->bd_disk, identity);
@@ -134,6 +135,15 @@ void sc_origin_identity(const struct setcache *sc, char *identity)
 		identity[0] = 0;
 		return;
 	}
+}
+
+/* Return why a mode needs an identity and the origin has none; or NULL. */
+char *sc_origin_nameless(const struct setcache *sc, u8 mode)
+{
+	static char error[] =
+		"the kernel has no identity of the origin, and dirty blocks need one: option origin_id";
+
+	return sc->known.identity[0] || !sc_mode_dirties(mode) ? NULL : error;
 }
 
 /*---------------------------------------------------------------------------*/

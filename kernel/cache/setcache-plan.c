@@ -11,7 +11,9 @@
 #include <linux/minmax.h>
 #include <linux/sizes.h>
 
-#include "setcache-io.h"
+#include "setcache.h"
+#include "setcache-commit.h"
+#include "setcache-plan.h"
 
 /*
  * Pages with data that are to be written to the SSD for reads that have ended:
@@ -37,7 +39,7 @@ enum sc_class sc_classify(struct sc_io *io)
 	     id++, block++) {
 		if (sc_find(index, io->op.set, id) != SC_NIL)
 			continue;
-		io->fill = atomic_read(&io->sc->filling) < SC_MAX_FILL;
+		io->fill = atomic_read(&io->sc->fills.pages) < SC_MAX_FILL;
 		return io->fill ? SC_CLASS_EXCLUSIVE : SC_CLASS_SHARED;
 	}
 	return SC_CLASS_SHARED;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Choices of dm-setcache: which slot gives way, and which stream is sequential.
+ * Which slot of dm-setcache gives way.
  *
- * Replacement. A slot's stamp is the time of its last use (lru) or of its
+ * A slot's stamp is the time of its last use (lru) or of its
  * insertion (fifo) on the clock of its set, which counts uses. The slot that
  * gives way is a clean one of great age: the oldest of a sample, evenly spread
  * over the set, or of the whole set if that is no larger. For this is done with
@@ -17,22 +17,10 @@
  * consecutive on the disk is so on the SSD and one I/O reads it. For the same
  * reason the next block of a request gets the slot behind the last one if that
  * is about as old as the one that just gave way.
- *
- * Streams. A flow is known by the sector at which it would go on. A request
- * that begins there is of that flow, and moves it. There are as many flows as
- * the table holds, by hash; where there is no room the one not used for longest
- * is forgotten. Each hash has its lock, and none is held while another is.
  */
-#include <linux/hash.h>
 #include <linux/random.h>
-#include <linux/slab.h>
 
-#include "setcache.h"
-
-/* Flows that are not used for so long are none. */
-#define SC_FLOW_LIFE	(10 * HZ)
-
-#define SC_FLOW_BITS	const_ilog2(SC_FLOW_BUCKETS)
+#include "setcache-policy.h"
 
 /*
  * Slots that are looked at for one to give way. Of 64 the oldest is, but once in
@@ -157,63 +145,4 @@ u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
 	sc_insert(index, set, slot, id, SC_SLOT_FILLING);
 	sc_touch(index, set, slot, policy, true);
 	return slot;
-}
-
-/*---------------------------------------------------------------------------*/
-
-struct sc_flows *sc_flows_create(void)
-{
-	struct sc_flows *flows = kvzalloc(sizeof(*flows), GFP_KERNEL);
-	u32 i;
-
-	if (!flows)
-		return NULL;
-	for (i = 0; i < SC_FLOW_BUCKETS; i++)
-		spin_lock_init(&flows->buckets[i].lock);
-	return flows;
-}
-
-/*
- * The length of the stream that a request belongs to, in sectors, without the
- * request itself.
- */
-sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
-		 unsigned long now)
-{
-	struct sc_flow_bucket *bucket;
-	struct sc_flow *flow, *oldest;
-	sector_t length = 0;
-	unsigned long flags;
-	u32 i;
-
-	bucket = &flows->buckets[hash_64(sector, SC_FLOW_BITS)];
-	spin_lock_irqsave(&bucket->lock, flags);
-	for (i = 0; i < SC_FLOW_WAYS; i++) {
-		flow = &bucket->flows[i];
-		if (!flow->length || flow->next != sector)
-			continue;
-		if (time_before_eq(now, flow->used + SC_FLOW_LIFE))
-			length = flow->length;
-		flow->length = 0;
-		break;
-	}
-	spin_unlock_irqrestore(&bucket->lock, flags);
-
-	bucket = &flows->buckets[hash_64(sector + count, SC_FLOW_BITS)];
-	spin_lock_irqsave(&bucket->lock, flags);
-	oldest = &bucket->flows[0];
-	for (i = 0; i < SC_FLOW_WAYS; i++) {
-		flow = &bucket->flows[i];
-		if (!flow->length) {
-			oldest = flow;
-			break;
-		}
-		if (time_before(flow->used, oldest->used))
-			oldest = flow;
-	}
-	oldest->next = sector + count;
-	oldest->length = length + count;
-	oldest->used = now;
-	spin_unlock_irqrestore(&bucket->lock, flags);
-	return length;
 }

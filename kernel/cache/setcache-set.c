@@ -22,7 +22,7 @@
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
-#include "setcache.h"
+#include "setcache-set.h"
 
 /* More locks than requests that are in flight at any time, or about. */
 #define SC_MAX_BUCKETS	1024

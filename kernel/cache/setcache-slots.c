@@ -10,6 +10,9 @@
 #include <linux/sched.h>
 
 #include "setcache.h"
+#include "setcache-commit.h"
+#include "setcache-slots.h"
+#include "setcache-trial.h"
 
 /* Return whether a set has more dirty slots than its high mark. */
 bool sc_is_over(const struct setcache *sc, u32 set)
@@ -21,9 +24,9 @@ bool sc_is_over(const struct setcache *sc, u32 set)
 /* There may be more dirty slots than there should: the cleaner is told. */
 void sc_check_dirty(struct setcache *sc, u32 set)
 {
-	if (sc_is_over(sc, set) && !test_and_set_bit(set, sc->over))
+	if (sc_is_over(sc, set) && !test_and_set_bit(set, sc->cleaning.over))
 		sc_clean_kick(sc);
-	if (!READ_ONCE(sc->over_global) &&
+	if (!READ_ONCE(sc->cleaning.over_all) &&
 	    sc_slots_of(sc, SC_OPT_DIRTY_HIGH) <
 	    atomic_long_read(&sc->index.nr_dirty))
 		sc_clean_some(sc);
@@ -142,8 +145,8 @@ void sc_unlock(struct setcache *sc, struct sc_op *op)
 	list_for_each_entry_safe(other, next, &bucket->waiting, link)
 		sc->wake(sc, bucket, other);
 	/* Who waits there looks at the list under this lock. */
-	if (waitqueue_active(&sc->mode_wait))
-		wake_up(&sc->mode_wait);
+	if (waitqueue_active(&sc->change.wait))
+		wake_up(&sc->change.wait);
 	spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
@@ -170,12 +173,12 @@ int sc_change_mode(struct setcache *sc, u8 mode)
 	u32 i;
 	int r = 0;
 
-	mutex_lock(&sc->mode_lock);
+	mutex_lock(&sc->change.lock);
 	WRITE_ONCE(sc->mode, mode);
 	for (i = 0; i <= index->bucket_mask && !r; i++)
-		r = wait_event_killable(sc->mode_wait,
+		r = wait_event_killable(sc->change.wait,
 					!sc_mode_mixed(&index->buckets[i],
 						       mode));
-	mutex_unlock(&sc->mode_lock);
+	mutex_unlock(&sc->change.lock);
 	return r;
 }

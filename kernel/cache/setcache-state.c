@@ -78,12 +78,12 @@ static bool sc_phase_after(int from, enum sc_event event, int *to)
 /* Tell the machine what has happened. Return whether the table has moved. */
 bool sc_phase_move(struct setcache *sc, enum sc_event event)
 {
-	int from = READ_ONCE(sc->phase), to;
+	int from = READ_ONCE(sc->state.phase), to;
 
 	do {
 		if (!sc_phase_after(from, event, &to))
 			return false;
-	} while (!try_cmpxchg(&sc->phase, &from, to));
+	} while (!try_cmpxchg(&sc->state.phase, &from, to));
 	return true;
 }
 
@@ -92,21 +92,22 @@ bool sc_phase_move(struct setcache *sc, enum sc_event event)
 /* Return whether something acknowledged may not be on the SSD for good. */
 bool sc_is_unsafe(struct setcache *sc)
 {
-	return READ_ONCE(sc->unsafe.data) || READ_ONCE(sc->unsafe.records);
+	return READ_ONCE(sc->state.unsafe.data) ||
+	       READ_ONCE(sc->state.unsafe.records);
 }
 
 /* Note that dirty data were written, and will be acknowledged. */
 void sc_set_unsafe_data(struct setcache *sc)
 {
-	if (!READ_ONCE(sc->unsafe.data))
-		WRITE_ONCE(sc->unsafe.data, true);
+	if (!READ_ONCE(sc->state.unsafe.data))
+		WRITE_ONCE(sc->state.unsafe.data, true);
 }
 
 /* Note that a record is to be written that somebody may wait for. */
 void sc_set_unsafe_records(struct setcache *sc)
 {
-	if (!READ_ONCE(sc->unsafe.records))
-		WRITE_ONCE(sc->unsafe.records, true);
+	if (!READ_ONCE(sc->state.unsafe.records))
+		WRITE_ONCE(sc->state.unsafe.records, true);
 }
 
 /*
@@ -117,8 +118,8 @@ struct sc_unsafe sc_take_unsafe(struct setcache *sc)
 {
 	struct sc_unsafe unsafe;
 
-	unsafe.data = xchg(&sc->unsafe.data, false);
-	unsafe.records = xchg(&sc->unsafe.records, false);
+	unsafe.data = xchg(&sc->state.unsafe.data, false);
+	unsafe.records = xchg(&sc->state.unsafe.records, false);
 	return unsafe;
 }
 
@@ -126,9 +127,9 @@ struct sc_unsafe sc_take_unsafe(struct setcache *sc)
 void sc_put_unsafe(struct setcache *sc, struct sc_unsafe unsafe)
 {
 	if (unsafe.data)
-		WRITE_ONCE(sc->unsafe.data, true);
+		WRITE_ONCE(sc->state.unsafe.data, true);
 	if (unsafe.records)
-		WRITE_ONCE(sc->unsafe.records, true);
+		WRITE_ONCE(sc->state.unsafe.records, true);
 }
 
 /*
@@ -141,7 +142,7 @@ bool sc_must_tell(struct setcache *sc, bool failed)
 		sc_phase_move(sc, SC_EVENT_TELL);
 		return true;
 	}
-	return xchg(&sc->owing, false);
+	return xchg(&sc->state.owing, false);
 }
 
 /*---------------------------------------------------------------------------*/
@@ -149,21 +150,21 @@ bool sc_must_tell(struct setcache *sc, bool failed)
 /* Memory is about to become what the SSD says. The table is suspended. */
 void sc_begin_read(struct setcache *sc)
 {
-	if (sc->phase == SC_PHASE_LOST && sc_is_unsafe(sc))
-		sc->owing = true;
+	if (sc->state.phase == SC_PHASE_LOST && sc_is_unsafe(sc))
+		sc->state.owing = true;
 	sc_phase_move(sc, SC_EVENT_READ);
 }
 
 /* Memory has become what the SSD says. The table is suspended. */
 void sc_end_read(struct setcache *sc)
 {
-	sc->unsafe = (struct sc_unsafe){};
+	sc->state.unsafe = (struct sc_unsafe){};
 	sc_phase_move(sc, SC_EVENT_LOAD);
 }
 
 /* The SSD says all that memory does. The table is suspended. */
 void sc_end_stop(struct setcache *sc)
 {
-	sc->unsafe = (struct sc_unsafe){};
+	sc->state.unsafe = (struct sc_unsafe){};
 	sc_phase_move(sc, SC_EVENT_STOP);
 }

@@ -19,6 +19,9 @@
 #include <linux/mm.h>
 
 #include "setcache.h"
+#include "setcache-commit.h"
+#include "setcache-loss.h"
+#include "setcache-trial.h"
 
 /* So many errors of data, and the SSD is asked whether it is there. */
 #define SC_MANY_ERRORS	100
@@ -32,14 +35,14 @@ static bool sc_many_errors(struct setcache *sc)
 	unsigned long flags, halvings;
 	bool many;
 
-	spin_lock_irqsave(&sc->error_lock, flags);
-	halvings = (jiffies - sc->errors_since) / SC_HALVE_INTERVAL;
-	sc->errors_since += halvings * SC_HALVE_INTERVAL;
-	sc->errors = halvings < 32 ? sc->errors >> halvings : 0;
-	many = ++sc->errors >= SC_MANY_ERRORS;
+	spin_lock_irqsave(&sc->errors.lock, flags);
+	halvings = (jiffies - sc->errors.since) / SC_HALVE_INTERVAL;
+	sc->errors.since += halvings * SC_HALVE_INTERVAL;
+	sc->errors.count = halvings < 32 ? sc->errors.count >> halvings : 0;
+	many = ++sc->errors.count >= SC_MANY_ERRORS;
 	if (many)
-		sc->errors = 0;
-	spin_unlock_irqrestore(&sc->error_lock, flags);
+		sc->errors.count = 0;
+	spin_unlock_irqrestore(&sc->errors.lock, flags);
 	return many;
 }
 
@@ -51,8 +54,8 @@ void sc_ssd_error(struct setcache *sc, blk_status_t error)
 	if (error == BLK_STS_OFFLINE) {
 		sc_lose(sc);
 	} else if (sc_many_errors(sc)) {
-		WRITE_ONCE(sc->ask, true);
-		queue_work(sc->commit_wq, &sc->commit_work);
+		WRITE_ONCE(sc->errors.ask, true);
+		queue_work(sc->wq.commit, &sc->commits.work);
 	}
 }
 
@@ -66,14 +69,14 @@ void sc_suspect(struct setcache *sc, u32 set, u16 slot)
 	if (sc_is_lost(sc))
 		return;
 	sc_withdraw(&sc->index, set, slot, SC_SLOT_SUSPECT);
-	set_bit(set, sc->suspects);
+	set_bit(set, sc->trials.sets);
 	sc_trial_kick(sc);
 }
 
 /* There may be slots to be tried. Any context. */
 void sc_trial_kick(struct setcache *sc)
 {
-	queue_work(sc->wq, &sc->trial_work);
+	queue_work(sc->wq.common, &sc->trials.work);
 }
 
 /* Read or write all of a slot, with the same page again and again. */
@@ -127,20 +130,20 @@ static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
  */
 void sc_trial_work(struct work_struct *work)
 {
-	struct setcache *sc = container_of(work, struct setcache, trial_work);
+	struct setcache *sc = container_of(work, struct setcache, trials.work);
 	struct page *page = alloc_page(GFP_NOIO | __GFP_NOFAIL);
 	struct sc_index *index = &sc->index;
 	unsigned long set;
 	u16 slot;
 
-	for_each_set_bit(set, sc->suspects, index->geo.sets) {
-		clear_bit(set, sc->suspects);
+	for_each_set_bit(set, sc->trials.sets, index->geo.sets) {
+		clear_bit(set, sc->trials.sets);
 		smp_mb__after_atomic(); /* before their states are read */
 		for (slot = 0; slot < index->geo.assoc; slot++) {
 			if (sc_state(index, set, slot) != SC_SLOT_SUSPECT)
 				continue;
 			if (READ_ONCE(sc->stopping)) {
-				set_bit(set, sc->suspects);
+				set_bit(set, sc->trials.sets);
 				goto out;
 			}
 			sc_try(sc, set, slot, page);

@@ -11,6 +11,7 @@
 #include "../cache/setcache-state.c"
 #include "../cache/setcache-set.c"
 #include "../cache/setcache-policy.c"
+#include "../cache/setcache-flow.c"
 #include "../cache/setcache-place.c"
 #include "../cache/setcache-format.c"
 #include "../cache/setcache-bio.c"
@@ -533,13 +534,14 @@ static void phases_move_as_the_table_says(struct kunit *test)
 		for (event = 0; event < SC_NR_EVENTS; event++) {
 			int to = table[phase][event];
 
-			sc->phase = phase;
+			sc->state.phase = phase;
 			KUNIT_EXPECT_EQ(test, sc_phase_move(sc, event),
 					to >= 0);
-			KUNIT_EXPECT_EQ(test, sc->phase, to < 0 ? phase : to);
+			KUNIT_EXPECT_EQ(test, sc->state.phase,
+					to < 0 ? phase : to);
 			KUNIT_EXPECT_EQ(test, sc_is_lost(sc),
-					sc->phase == SC_PHASE_LOST ||
-					sc->phase == SC_PHASE_TOLD);
+					sc->state.phase == SC_PHASE_LOST ||
+					sc->state.phase == SC_PHASE_TOLD);
 		}
 	}
 }
@@ -551,7 +553,7 @@ static void a_loss_fails_a_flush_once(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, sc);
 	sc_begin_read(sc);
 	sc_end_read(sc);
-	KUNIT_EXPECT_EQ(test, sc->phase, SC_PHASE_LIVE);
+	KUNIT_EXPECT_EQ(test, sc->state.phase, SC_PHASE_LIVE);
 	KUNIT_EXPECT_FALSE(test, sc_must_tell(sc, false));
 
 	/* Lost with what was acknowledged, and told while it was. */
@@ -560,7 +562,7 @@ static void a_loss_fails_a_flush_once(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sc_phase_move(sc, SC_EVENT_LOSE));
 	KUNIT_EXPECT_TRUE(test, sc_is_unsafe(sc));
 	KUNIT_EXPECT_TRUE(test, sc_must_tell(sc, true));
-	KUNIT_EXPECT_EQ(test, sc->phase, SC_PHASE_TOLD);
+	KUNIT_EXPECT_EQ(test, sc->state.phase, SC_PHASE_TOLD);
 	sc_begin_read(sc);
 	sc_end_read(sc);
 	KUNIT_EXPECT_FALSE(test, sc_is_unsafe(sc));
@@ -584,10 +586,10 @@ static void a_loss_fails_a_flush_once(struct kunit *test)
 	/* A stop leaves nothing unsafe. */
 	sc_set_unsafe_data(sc);
 	sc_end_stop(sc);
-	KUNIT_EXPECT_EQ(test, sc->phase, SC_PHASE_STOPPED);
+	KUNIT_EXPECT_EQ(test, sc->state.phase, SC_PHASE_STOPPED);
 	KUNIT_EXPECT_FALSE(test, sc_is_unsafe(sc));
 	KUNIT_EXPECT_TRUE(test, sc_phase_move(sc, SC_EVENT_RESUME));
-	KUNIT_EXPECT_EQ(test, sc->phase, SC_PHASE_LIVE);
+	KUNIT_EXPECT_EQ(test, sc->state.phase, SC_PHASE_LIVE);
 }
 
 static void what_a_commit_has_failed_is_unsafe_again(struct kunit *test)

@@ -72,6 +72,18 @@ def test_no_part_calls_one_above_it() -> None:
     assert not upward
 
 
+def test_no_part_sees_the_header_of_one_above_it() -> None:
+    """A header that is no part's is what several of them share."""
+    order = _parts()
+    upward = [
+        f"{path.name} includes {name}.h"
+        for path in FOLDER.glob("*.[ch]")
+        for name in re.findall(r'^#include "(setcache[\w-]*)\.h"', path.read_text(), re.M)
+        if path.stem in order and name in order and order.index(name) < order.index(path.stem)
+    ]
+    assert not upward
+
+
 def _near(one: str, other: str) -> bool:
     """Whether one letter more, less or another makes one of the other."""
     if len(one) > len(other):

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Which table of dm-setcache uses which disks. All of it may sleep.
+ */
+#ifndef SETCACHE_CLAIM_H
+#define SETCACHE_CLAIM_H
+
+#include <linux/types.h>
+
+struct setcache;
+
+const char *sc_claim(struct setcache *sc);
+bool sc_claimed_twice(struct setcache *sc);
+void sc_unclaim(struct setcache *sc);
+
+#endif /* SETCACHE_CLAIM_H */

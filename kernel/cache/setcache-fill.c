@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Jobs of dm-setcache that read, and the fills that they leave.
+ *
+ * A fill is written from pages of our own. No read waits for its fill, however
+ * slow the SSD: one thread sends all fills, and it alone waits where the SSD
+ * takes no more. When much is to be filled already, reads that miss go past the
+ * cache (-plan).
+ */
+#include <linux/blk-cgroup.h>
+#include <linux/blkdev.h>
+#include <linux/cgroup.h>
+
+#include "setcache.h"
+#include "setcache-fill.h"
+#include "setcache-slots.h"
+#include "setcache-step.h"
+
+/* What a read has brought is on the SSD. */
+static void sc_fill_done(struct sc_job *job)
+{
+	struct setcache *sc = job->sc;
+
+	if (job->ssd_error)
+		sc_drop(sc, &job->op, true);
+	else
+		sc_settle(sc, &job->op, true);
+	atomic_sub(job->ours.nr, &sc->fills.pages);
+	sc_job_free(job);
+}
+
+static void sc_fill_start(struct sc_job *job)
+{
+	struct setcache *sc = job->sc;
+	u32 i, end, fresh = 0;
+
+	job->next = sc_fill_done;
+	atomic_set(&job->pending, 1);
+	for (i = 0; i < job->count; i = end) {
+		end = sc_job_run(job, i, true);
+		if (job->pieces[i].kind != SC_KIND_NEW)
+			continue;
+		fresh += end - i;
+		sc_job_ours(job, i, end, true, REQ_OP_WRITE);
+	}
+	sc_count(sc, SC_STAT_INSERTED, fresh);
+	sc_count(sc, SC_STAT_FILL, (u64)fresh * sc->index.geo.block);
+	sc_job_put(job);
+}
+
+/* Send the fills of reads that have ended. */
+void sc_fill_work(struct work_struct *work)
+{
+	struct setcache *sc = container_of(work, struct setcache, fills.work);
+	struct sc_job *job, *next;
+	struct blk_plug plug;
+	LIST_HEAD(list);
+
+	spin_lock_irq(&sc->fills.lock);
+	list_splice_init(&sc->fills.list, &list);
+	spin_unlock_irq(&sc->fills.lock);
+
+	blk_start_plug(&plug);
+	list_for_each_entry_safe(job, next, &list, fill)
+		sc_fill_start(job);
+	blk_finish_plug(&plug);
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* Whether a read has asked the origin for more than its reader did. */
+static bool sc_read_more(const struct sc_job *job)
+{
+	struct sc_index *index = &job->sc->index;
+	sector_t from, to;
+	u32 i;
+
+	for (i = 0; i < job->count; i++) {
+		sc_part(index, &job->iter, i, &from, &to);
+		if (job->pieces[i].kind == SC_KIND_NEW &&
+		    to - from != index->geo.block)
+			return true;
+	}
+	return false;
+}
+
+/* All that a read asked for is there. */
+static void sc_read_done(struct sc_job *job)
+{
+	struct setcache *sc = job->sc;
+
+	if (job->origin_error) {
+		blk_status_t error = job->origin_error;
+		bool more = sc_read_more(job);
+
+		if (job->ours.pages)
+			sc_job_give_back(job, SC_KIND_NEW);
+		/* What is bad may be beside what the reader wants. */
+		if (more)
+			sc_job_around(job, error);
+		else
+			sc_job_end(job, error);
+		return;
+	}
+	if (job->ssd_error) {
+		sc_job_retry(job);
+		return;
+	}
+	if (!job->ours.pages) {
+		sc_job_end(job, BLK_STS_OK);
+		return;
+	}
+	atomic_add(job->ours.nr, &sc->fills.pages);
+	sc_job_copy(job, SC_KIND_NEW, false);
+	job->css = bio_blkcg_css(job->bio);
+	if (job->css)
+		css_get(job->css);
+	job->io->end(job->io, job->bio, BLK_STS_OK, false);
+	job->bio = NULL;
+	job->io = NULL;
+
+	spin_lock_irq(&sc->fills.lock);
+	list_add_tail(&job->fill, &sc->fills.list);
+	spin_unlock_irq(&sc->fills.lock);
+	queue_work(sc->wq.job, &sc->fills.work);
+}
+
+void sc_read_start(struct sc_job *job)
+{
+	blk_opf_t opf = REQ_OP_READ | (job->opf & (REQ_SYNC | REQ_META |
+						   REQ_PRIO | REQ_RAHEAD));
+	struct sc_index *index = &job->sc->index;
+	sector_t from, to, unused;
+	u32 i, end;
+
+	if (sc_job_has(job, SC_KIND_NEW) && !sc_job_pages(job, SC_KIND_NEW))
+		sc_job_give_back(job, SC_KIND_NEW);
+	job->next = sc_read_done;
+	for (i = 0; i < job->count; i = end) {
+		u8 kind = job->pieces[i].kind;
+
+		end = sc_job_run(job, i, kind == SC_KIND_HIT);
+		if (kind != SC_KIND_NEW) {
+			sc_job_user(job, i, end, kind == SC_KIND_HIT);
+			continue;
+		}
+		sc_part(index, &job->iter, i, &from, &unused);
+		sc_part(index, &job->iter, end - 1, &unused, &to);
+		sc_count(job->sc, SC_STAT_FILL_EXTRA,
+			 (end - i) * index->geo.block - (to - from));
+		sc_job_ours(job, i, end, false, opf);
+	}
+	sc_job_put(job);
+}

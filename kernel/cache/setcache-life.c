@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The life of dm-setcache between a resumption and a suspension.
+ *
+ * The SSD is read only when the device is resumed: while a new table is loaded,
+ * the old one may still be at work. Suspension leaves everything on the SSD as
+ * the next table, or the next kernel, expects it.
+ */
+#include <linux/blkdev.h>
+#include <linux/device-mapper.h>
+#include <linux/jiffies.h>
+
+#include "setcache.h"
+#include "setcache-claim.h"
+#include "setcache-commit.h"
+#include "setcache-life.h"
+#include "setcache-loss.h"
+#include "setcache-origin.h"
+#include "setcache-slots.h"
+#include "setcache-trial.h"
+
+/* Whether what the cache holds is of the origin as it is now. */
+static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
+			   bool *keep, const char **error)
+{
+	const char *name = sc_device(sc);
+	enum sc_change change;
+	struct sc_seen now;
+	int r;
+
+	*keep = super->fresh;
+	/* The origin was written to while the SSD was lost: by us. */
+	if (!super->clean || super->fresh || sc_is_lost(sc))
+		return 0;
+	*error = "cannot read the origin";
+	r = sc_origin_see(sc, &now);
+	if (r)
+		return r;
+	change = sc_origin_change(sc, &super->seen, &now);
+	*error = "dirty blocks, but the origin has changed while detached";
+	if (change == SC_ORIGIN_CHANGED && super->dirty &&
+	    !sc_option(sc, SC_OPT_ACCEPT_ORIGIN))
+		return -EUCLEAN;
+	*keep = change == SC_ORIGIN_SAME ||
+			 (change == SC_ORIGIN_UNKNOWN &&
+			  sc_option(sc, SC_OPT_TRUST));
+	if (!*keep)
+		DMWARN("%s: the origin %s changed: clean blocks dropped", name,
+		       change == SC_ORIGIN_CHANGED ? "has" : "may have");
+	return 0;
+}
+
+/* Make memory what the SSD says, and the SSD say that it is in use. */
+static int sc_start(struct setcache *sc)
+{
+	struct sc_index *index = &sc->index;
+	const char *error;
+	struct sc_super super;
+	bool keep;
+	u32 set;
+	int r;
+
+	sc_origin_identity(sc, sc->known.identity);
+	r = -EINVAL;
+	error = sc_origin_nameless(sc, sc->mode);
+	if (error)
+		goto bad;
+	r = sc_md_open(sc->md,
+		       !sc_is_lost(sc) || !atomic_long_read(&index->nr_dirty),
+		       sc->known.identity, &super, &error);
+	if (r) {
+		/*
+		 * What is not dirty can do without. But the SSD may have been
+		 * lost when it was to call itself clean: sc_preresume().
+		 */
+		if (sc_is_lost(sc) && !sc_md_may_be_clean(sc->md)) {
+			DMWARN("%s: the SSD is still lost: %s",
+			       sc_device(sc), error);
+			return 0;
+		}
+		goto bad;
+	}
+	error = "the SSD is in use by another cache, under another name";
+	r = -EBUSY;
+	if (sc_claimed_twice(sc))
+		goto bad;
+	r = sc_check_origin(sc, &super, &keep, &error);
+	if (r)
+		goto bad;
+	sc_begin_read(sc);
+	sc_index_clear(index);
+	bitmap_zero(sc->cleaning.over, index->geo.sets);
+	bitmap_zero(sc->trials.sets, index->geo.sets);
+	r = sc_md_load(sc->md, keep, &error);
+	if (r)
+		goto bad;
+	error = "cannot write the superblock";
+	r = sc_md_start(sc->md);
+	if (r)
+		goto bad;
+	for (set = 0; set < index->geo.sets; set++)
+		if (sc_is_over(sc, set))
+			set_bit(set, sc->cleaning.over);
+	sc->cleaning.over_all = true;
+	sc->errors.count = 0;
+	sc->errors.ask = false;
+	sc_end_read(sc);
+	return 0;
+bad:
+	DMERR("%s: %s: %d", sc_device(sc), error, r);
+	return r;
+}
+
+int sc_preresume(struct dm_target *ti)
+{
+	struct setcache *sc = ti->private;
+	bool claimed = !list_empty(&sc->claim.link);
+	const char *error = sc_claim(sc);
+	int r = 0;
+
+	if (error) {
+		DMERR("%s: %s", sc_device(sc), error);
+		return -EBUSY;
+	}
+	if (sc->state.phase == SC_PHASE_NEW || sc_is_lost(sc)) {
+		r = sc_start(sc);
+	} else if (sc->state.phase == SC_PHASE_STOPPED &&
+		   sc_origin_written_since(sc, &sc->known.seen)) {
+		DMWARN("%s: the origin was written to while suspended",
+		       sc_device(sc));
+		r = sc_start(sc);
+	} else if (sc->state.phase == SC_PHASE_STOPPED) {
+		/*
+		 * Not even without the SSD: it says that what it holds of the
+		 * origin is good, and would still say so afterwards.
+		 */
+		r = sc_md_start(sc->md);
+		if (r)
+			DMERR("%s: cannot write the superblock: %d",
+			      sc_device(sc), r);
+	}
+	if (!r)
+		sc_phase_move(sc, SC_EVENT_RESUME);
+	if (r && !claimed)
+		sc_unclaim(sc);
+	return r;
+}
+
+void sc_resume(struct dm_target *ti)
+{
+	struct setcache *sc = ti->private;
+
+	WRITE_ONCE(sc->last_io, jiffies);
+	WRITE_ONCE(sc->stopping, false);
+	sc_clean_kick(sc);
+	sc_trial_kick(sc);
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* The end of requests: whatever goes on has its own end, soon. */
+void sc_quiesce(struct setcache *sc)
+{
+	WRITE_ONCE(sc->stopping, true);
+	cancel_delayed_work_sync(&sc->cleaning.work);
+	wait_event(sc->jobs.idle, !atomic_read(&sc->jobs.count));
+	cancel_work_sync(&sc->trials.work);
+	cancel_delayed_work_sync(&sc->commits.timer);
+	flush_workqueue(sc->wq.commit);
+	flush_work(&sc->lost_work);
+}
+
+void sc_postsuspend(struct dm_target *ti)
+{
+	struct setcache *sc = ti->private;
+	u64 pending;
+	int r;
+
+	sc_quiesce(sc);
+	if (sc->state.phase != SC_PHASE_LIVE)
+		return;
+	/* What the SSD is to call clean must not be newer than the origin. */
+	r = blkdev_issue_flush(sc->origin->bdev);
+	if (!r)
+		r = sc_origin_see(sc, &sc->known.seen);
+	if (r) {
+		DMERR("%s: not stopped in order, for the origin fails: %d",
+		      sc_device(sc), r);
+		/* Which takes nothing from what the SSD has: as by a flush. */
+		sc_commit_now(sc);
+		return;
+	}
+	r = sc_md_stop(sc->md, &sc->known.seen,
+		       atomic_long_read(&sc->index.nr_dirty), &pending);
+	if (!r) {
+		/* Their blocks were to be written anyway. */
+		sc_count(sc, SC_STAT_RECORD_BATCHED, pending);
+		sc_end_stop(sc);
+		return;
+	}
+	DMERR("%s: not stopped in order: %d", sc_device(sc), r);
+	sc_lose(sc);
+	flush_work(&sc->lost_work);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What becomes of dm-setcache's memory when the SSD is lost.
+ */
+#ifndef SETCACHE_LOSS_H
+#define SETCACHE_LOSS_H
+
+struct setcache;
+struct work_struct;
+
+/* Any context. */
+void sc_lose(struct setcache *sc);
+
+/* The worker; sleeps. */
+void sc_lost_work(struct work_struct *work);
+
+#endif /* SETCACHE_LOSS_H */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A round of the cleaner of dm-setcache, as others see it.
+ */
+#ifndef SETCACHE_ROUND_H
+#define SETCACHE_ROUND_H
+
+#include "setcache.h"
+
+/* The lock of the set's bucket is held. */
+void sc_clean_wake(struct setcache *sc, struct sc_bucket *bucket,
+		   struct sc_op *op);
+
+#endif /* SETCACHE_ROUND_H */

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Whether dm-setcache has its SSD. setcache-state.c has the table of the moves,
+ * and the rule of locks.
+ */
+#ifndef SETCACHE_STATE_H
+#define SETCACHE_STATE_H
+
+#include <linux/types.h>
+
+struct setcache;
+
+/* Whether there is an SSD, and what memory is. From lost on there is none. */
+enum sc_phase {
+	SC_PHASE_NEW,
+	SC_PHASE_LIVE,
+	SC_PHASE_STOPPED,
+	SC_PHASE_LOST,
+	SC_PHASE_TOLD,
+	SC_NR_PHASES,
+};
+
+/* What moves a table from a phase to another. */
+enum sc_event {
+	SC_EVENT_READ,
+	SC_EVENT_LOAD,
+	SC_EVENT_RESUME,
+	SC_EVENT_STOP,
+	SC_EVENT_LOSE,
+	SC_EVENT_TELL,
+	SC_NR_EVENTS,
+};
+
+/* What was acknowledged and may not be on the SSD for good. */
+struct sc_unsafe {
+	bool data;	/* data of dirty blocks, in the SSD's own cache */
+	bool records;	/* what records are to say of them */
+};
+
+/* Any context. */
+bool sc_phase_move(struct setcache *sc, enum sc_event event);
+bool sc_is_unsafe(struct setcache *sc);
+void sc_set_unsafe_data(struct setcache *sc);
+void sc_set_unsafe_records(struct setcache *sc);
+
+/* Of the committer. */
+struct sc_unsafe sc_take_unsafe(struct setcache *sc);
+void sc_put_unsafe(struct setcache *sc, struct sc_unsafe unsafe);
+bool sc_must_tell(struct setcache *sc, bool failed);
+
+/* The table is suspended. */
+void sc_begin_read(struct setcache *sc);
+void sc_end_read(struct setcache *sc);
+void sc_end_stop(struct setcache *sc);
+
+#endif /* SETCACHE_STATE_H */

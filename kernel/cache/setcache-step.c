@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the steps of a job of dm-setcache are made of: bios to and from both
+ * devices, of the sender's pages or of our own, and the job's end.
+ *
+ * Bios and jobs come from mempools, pages are tried for and done without.
+ */
+#include <linux/blk-cgroup.h>
+#include <linux/blkdev.h>
+#include <linux/bvec.h>
+#include <linux/cgroup.h>
+#include <linux/highmem.h>
+#include <linux/minmax.h>
+#include <linux/slab.h>
+
+#include "setcache.h"
+#include "setcache-bio.h"
+#include "setcache-slots.h"
+#include "setcache-step.h"
+#include "setcache-trial.h"
+
+/* Memory that a request can do without. */
+#define SC_GFP_TRY	(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN)
+
+void sc_job_work(struct work_struct *work)
+{
+	struct sc_job *job = container_of(work, struct sc_job, work);
+
+	job->next(job);
+}
+
+/* Give the blocks back, and the job's memory. The bio has ended, or is going to. */
+void sc_job_free(struct sc_job *job)
+{
+	struct setcache *sc = job->sc;
+	u32 i;
+
+	sc_unlock(sc, &job->op);
+	for (i = 0; i < job->ours.nr; i++)
+		if (job->ours.pages[i])
+			__free_page(job->ours.pages[i]);
+	kfree(job->ours.pages);
+	if (job->css)
+		css_put(job->css);
+	mempool_free(job, &sc->jobs.pool);
+	if (atomic_dec_and_test(&sc->jobs.count))
+		wake_up_all(&sc->jobs.idle);
+}
+
+/* Start the job's bio anew, around the cache; or fail it. */
+void sc_job_around(struct sc_job *job, blk_status_t error)
+{
+	struct sc_io *io = job->io;
+	struct bio *bio = job->bio;
+
+	sc_job_free(job);
+	io->end(io, bio, error, true);
+}
+
+/* The same, for the SSD has failed it. */
+void sc_job_retry(struct sc_job *job)
+{
+	sc_drop(job->sc, &job->op, true);
+	sc_job_around(job, BLK_STS_IOERR);
+}
+
+void sc_job_end(struct sc_job *job, blk_status_t error)
+{
+	struct sc_io *io = job->io;
+	struct bio *bio = job->bio;
+
+	sc_job_free(job);
+	io->end(io, bio, error, false);
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* All bios of a step are done. */
+void sc_job_put(struct sc_job *job)
+{
+	if (atomic_dec_and_test(&job->pending))
+		queue_work(job->sc->wq.job, &job->work);
+}
+
+static void sc_job_ssd_end(struct bio *bio)
+{
+	struct sc_job *job = bio->bi_private;
+
+	if (bio->bi_status) {
+		WRITE_ONCE(job->ssd_error, bio->bi_status);
+		sc_ssd_error(job->sc, bio->bi_status);
+	}
+	bio_put(bio);
+	sc_job_put(job);
+}
+
+static void sc_job_origin_end(struct bio *bio)
+{
+	struct sc_job *job = bio->bi_private;
+
+	if (bio->bi_status) {
+		WRITE_ONCE(job->origin_error, bio->bi_status);
+		sc_count(job->sc, SC_STAT_ORIGIN_ERRORS, 1);
+	}
+	atomic_dec(&job->sc->origin_ios);
+	bio_put(bio);
+	sc_job_put(job);
+}
+
+static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
+{
+	struct setcache *sc = job->sc;
+
+	bio->bi_private = job;
+	bio->bi_end_io = ssd ? sc_job_ssd_end : sc_job_origin_end;
+	if (!ssd)
+		atomic_inc(&sc->origin_ios);
+	sc_count_io(sc, ssd, bio_op(bio) == REQ_OP_READ, bio_sectors(bio));
+	atomic_inc(&job->pending);
+	if (job->bio) {
+		/* It is charged as the one that device-mapper was given. */
+		dm_submit_bio_remap(job->bio, bio);
+		return;
+	}
+	bio_associate_blkg_from_css(bio, job->css);
+	submit_bio_noacct(bio);
+}
+
+/* Blocks @i to @end (exclusive) of the user's pages, to or from a device. */
+void sc_job_user(struct sc_job *job, u32 i, u32 end, bool ssd)
+{
+	struct setcache *sc = job->sc;
+	struct sc_index *index = &sc->index;
+	sector_t from, to, unused, sector;
+	struct bio *bio;
+
+	sc_part(index, &job->iter, i, &from, &unused);
+	sc_part(index, &job->iter, end - 1, &unused, &to);
+	sector = from;
+	if (ssd)
+		sector = sc_slot_sector(index, job->op.set,
+					job->pieces[i].slot) +
+			 (from & (index->geo.block - 1));
+	bio = bio_alloc_clone(ssd ? sc->ssd->bdev : sc->origin->bdev, job->bio,
+			      GFP_NOIO, &sc->bs);
+	bio->bi_iter = job->iter;
+	bio_advance(bio, (from - job->iter.bi_sector) << SECTOR_SHIFT);
+	bio->bi_iter.bi_size = (to - from) << SECTOR_SHIFT;
+	bio->bi_iter.bi_sector = sector;
+	if (ssd)
+		bio->bi_opf &= ~REQ_FUA;
+	else if (job->away)
+		bio->bi_opf |= REQ_FUA;
+	sc_job_submit(job, bio, ssd);
+}
+
+/* Where a block is in our pages. */
+static u64 sc_job_offset(const struct sc_job *job, u32 i)
+{
+	return (u64)(i - job->ours.base) * job->sc->index.geo.block
+	       << SECTOR_SHIFT;
+}
+
+/* Blocks @i to @end (exclusive) of our pages, to or from a device. */
+void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd, blk_opf_t opf)
+{
+	struct setcache *sc = job->sc;
+	struct sc_index *index = &sc->index;
+	u64 block = (job->iter.bi_sector >> index->block_shift) + i;
+	struct sc_span span = {
+		.bdev = ssd ? sc->ssd->bdev : sc->origin->bdev,
+		.opf = opf,
+		.sector = ssd ? sc_slot_sector(index, job->op.set,
+					       job->pieces[i].slot) :
+				block << index->block_shift,
+		.pages = job->ours.pages,
+		.at = sc_job_offset(job, i),
+		.stop = sc_job_offset(job, end),
+	};
+	struct bio *bio;
+
+	while ((bio = sc_next_bio(&sc->bs, &span))) {
+		bio->bi_ioprio = job->ioprio;
+		bio->bi_write_hint = job->write_hint;
+		sc_job_submit(job, bio, ssd);
+	}
+}
+
+/*---------------------------------------------------------------------------*/
+
+/* Return whether any block of a job is of a kind. */
+bool sc_job_has(const struct sc_job *job, enum sc_kind kind)
+{
+	u32 i;
+
+	for (i = 0; i < job->count; i++)
+		if (job->pieces[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* The end of a run of blocks from @i on that one bio may take. */
+u32 sc_job_run(const struct sc_job *job, u32 i, bool slots)
+{
+	const struct sc_piece *p = job->pieces;
+	u32 end;
+
+	for (end = i + 1; end < job->count; end++) {
+		if (p[end].kind != p[i].kind)
+			break;
+		if (slots && p[end].slot != p[end - 1].slot + 1)
+			break;
+	}
+	return end;
+}
+
+/* Fresh slots that are not going to be used. */
+void sc_job_give_back(struct sc_job *job, enum sc_kind kind)
+{
+	struct sc_index *index = &job->sc->index;
+	struct sc_bucket *bucket = sc_bucket(index, job->op.set);
+	unsigned long flags;
+	u32 i;
+
+	spin_lock_irqsave(&bucket->lock, flags);
+	for (i = 0; i < job->count; i++) {
+		if (job->pieces[i].kind != kind)
+			continue;
+		sc_remove(index, job->op.set, job->pieces[i].slot);
+		job->pieces[i].kind = SC_KIND_ORIGIN;
+		job->pieces[i].slot = SC_NIL;
+	}
+	spin_unlock_irqrestore(&bucket->lock, flags);
+}
+
+/* Pages for the blocks of a kind. */
+bool sc_job_pages(struct sc_job *job, enum sc_kind kind)
+{
+	u32 block = job->sc->index.geo.block << SECTOR_SHIFT;
+	u32 i, first = job->count, last = 0;
+	u64 at, stop;
+
+	for (i = 0; i < job->count; i++) {
+		if (job->pieces[i].kind != kind)
+			continue;
+		first = min(first, i);
+		last = i;
+	}
+	job->ours.base = first;
+	at = DIV_ROUND_UP_ULL((u64)(last - first + 1) * block, PAGE_SIZE);
+	if (at > SC_MAX_PAGES)
+		return false;
+	job->ours.pages = kcalloc(at, sizeof(*job->ours.pages), SC_GFP_TRY);
+	if (!job->ours.pages)
+		return false;
+	job->ours.nr = at;
+	for (i = first; i <= last; i++) {
+		if (job->pieces[i].kind != kind)
+			continue;
+		at = sc_job_offset(job, i);
+		stop = at + block;
+		for (at = round_down(at, PAGE_SIZE); at < stop;
+		     at += PAGE_SIZE) {
+			struct page **page = &job->ours.pages[at >> PAGE_SHIFT];
+
+			if (!*page)
+				*page = alloc_page(SC_GFP_TRY);
+			if (!*page)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Copy what a bio has of the blocks of a kind to our pages, or from there. */
+void sc_job_copy(struct sc_job *job, enum sc_kind kind, bool to_ours)
+{
+	struct sc_index *index = &job->sc->index;
+	struct bvec_iter iter = job->iter;
+	u64 first = iter.bi_sector >> index->block_shift;
+
+	while (iter.bi_size) {
+		struct bio_vec bv = bio_iter_iovec(job->bio, iter);
+		sector_t from, to;
+		u32 i, bytes, skip;
+		u64 at;
+		void *ours;
+
+		i = (iter.bi_sector >> index->block_shift) - first;
+		sc_part(index, &job->iter, i, &from, &to);
+		/* Up to the end of the segment, the block, or the page. */
+		bytes = min_t(u64, bv.bv_len,
+			      (to - iter.bi_sector) << SECTOR_SHIFT);
+		if (job->pieces[i].kind == kind) {
+			skip = iter.bi_sector & (index->geo.block - 1);
+			at = sc_job_offset(job, i) +
+			     ((u64)skip << SECTOR_SHIFT);
+			bytes = min_t(u32, bytes,
+				      PAGE_SIZE - offset_in_page(at));
+			ours = page_address(job->ours.pages[at >> PAGE_SHIFT]) +
+			       offset_in_page(at);
+			bv.bv_len = bytes;
+			if (to_ours)
+				memcpy_from_bvec(ours, &bv);
+			else
+				memcpy_to_bvec(&bv, ours);
+		}
+		bio_advance_iter_single(job->bio, &iter, bytes);
+	}
+}
