@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who uses which disk: device-mapper opens a device for any number of tables, so
- * nobody else keeps two caches from one SSD, or from one origin.
+ * Who uses which disk: device-mapper opens a device for any number of tables,
+ * so nobody else keeps two caches from one SSD, or from one origin.
  *
  * A table that goes live claims its two disks for its device, and holds them as
- * long as it is there, for even while it is suspended its memory is what the SSD
- * is to say. Tables of the same device do not exclude each other, for of these
- * only one is live; two caches in one table do. A disk and its partition are never
- * both open for device-mapper.
+ * long as it is there, for even while it is suspended its memory is what the
+ * SSD is to say. Tables of the same device do not exclude each other, for of
+ * these only one is live; two caches in one table do. A disk and its partition
+ * are never both open for device-mapper.
  *
  * What is one disk under two names, as a linear device on the SSD, is seen by
  * the UUID of the cache on it.
@@ -23,7 +23,9 @@
 static LIST_HEAD(sc_claims);
 static DEFINE_MUTEX(sc_claims_lock);
 
-/* Whether two caches are never live together: they are of two tables of a device. */
+/*
+ * Return whether two caches are never live together, as tables of one device.
+ */
 static bool sc_take_turns(const struct setcache *sc,
 			  const struct setcache *other)
 {
@@ -33,7 +35,7 @@ static bool sc_take_turns(const struct setcache *sc,
 		dm_table_get_md(other->ti->table));
 }
 
-/* Why two caches cannot both be live, or NULL. */
+/* Return why two caches cannot both be live, or NULL. */
 static const char *sc_rival(const struct setcache *sc,
 			    const struct setcache *other)
 {
@@ -50,7 +52,10 @@ static const char *sc_rival(const struct setcache *sc,
 	return NULL;
 }
 
-/* Claim the disks of a cache; again is once. NULL, or why not. */
+/*
+ * Claim the disks of a cache, if they are not. Return NULL, or why they cannot
+ * be.
+ */
 const char *sc_claim(struct setcache *sc)
 {
 	const char *error = NULL;
@@ -70,7 +75,9 @@ const char *sc_claim(struct setcache *sc)
 	return error;
 }
 
-/* Whether the cache on the SSD, which is claimed, is another live one's, too. */
+/*
+ * Return whether another live table has the cache on the SSD, which is claimed.
+ */
 bool sc_claimed_twice(struct setcache *sc)
 {
 	struct setcache *other;

@@ -2,30 +2,22 @@
 /*
  * The cleaner of dm-setcache: one thread, in rounds.
  *
- * A round takes dirty blocks of sets that have too many, or of those that come
- * next: those that would give way first, and with each all dirty neighbours on
- * the disk. It reads them from the SSD, writes them to the origin in the order
- * of the disk, as one I/O where they adjoin, flushes the origin once, and has
- * the records say so in one commit. Only then they are clean.
+ * A round takes dirty blocks (-round), reads them from the SSD and writes them
+ * to the origin (-copy), flushes the origin once, and has the records say so in
+ * one commit. Only then are they clean.
  *
  * Requests go on meanwhile. Who reads a block that is being cleaned finds it as
  * before. Who writes one makes it dirty again as he begins, and then it stays
  * dirty when the round ends: what the round has written to the origin is older.
- * A round takes no block that is being written: it might read what was there
- * before. Nobody else may write a block of a round to the origin, and no other
- * round takes it, until this one has ended. So the origin never goes back.
+ * Nobody else may write a block of a round to the origin, and no other round
+ * takes it, until this one has ended. So the origin never goes back.
  *
- * So a block that is written without a pause is never taken, or never clean. In
- * modes that leave nothing dirty it has to be, some time: then a round waits for
- * its turn at that block like a request, and who writes there waits for the
- * round.
+ * What cannot be read, or written, becomes stuck, which is dirty, but passed
+ * over: those beside it are cleaned, and the next rounds go on without it.
+ * After a while all stuck blocks are tried again.
  *
- * What cannot be read, or written, is found out block by block. It becomes
- * stuck, which is dirty, but passed over: those beside it are cleaned, and the
- * next rounds go on without it. After a while all stuck blocks are tried again.
- *
- * A block has no owner: who dirtied it, and who its neighbours in a run, nobody
- * knows. So cleaning is charged to the root cgroup.
+ * A block has no owner: nobody knows who has dirtied it, nor who has dirtied
+ * its neighbours in a run. So cleaning is charged to the root cgroup.
  *
  * Memory for a round is there from the beginning: the cleaner never waits for
  * memory that only cleaning could free.
@@ -45,15 +37,15 @@
 #include "setcache-commit.h"
 #include "setcache-slots.h"
 
-/* Time-based cleaning looks that often, or when something may be due. */
+/* Cleaning by time looks so often whether something is due. */
 #define SC_TICK_INTERVAL	(HZ / 2)
 
 /* Cleaning rests so long after a round in which nothing could be cleaned. */
 #define SC_REST_INTERVAL	HZ
 
 /*
- * Stuck blocks are tried again after so long: a disk may take seconds to give
- * up a bad place, and all the others wait for that.
+ * Stuck blocks are tried again after so long: a disk may take seconds until it
+ * gives up a bad place, and all other requests wait for that.
  */
 #define SC_RETRY_INTERVAL	(10 * HZ)
 
@@ -70,7 +62,7 @@ enum sc_reason {
 struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
 {
 	struct sc_cleaner *cleaner = kvzalloc(sizeof(*cleaner), GFP_KERNEL);
-	u32 i;
+	u32 i, a_page;
 
 	if (!cleaner)
 		return NULL;
@@ -80,17 +72,15 @@ struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
 	init_completion(&cleaner->hot.held);
 	spin_lock_init(&cleaner->flight.lock);
 	init_waitqueue_head(&cleaner->flight.wait);
-	cleaner->max_slots =
-		SC_ROUND_PAGES *
-		max_t(u32, 1,
-		      (PAGE_SIZE >> SECTOR_SHIFT) / sc->index.geo.block);
+	a_page = (PAGE_SIZE >> SECTOR_SHIFT) / sc->index.geo.block;
+	cleaner->max_slots = SC_ROUND_PAGES * max(1U, a_page);
 	cleaner->slots = kvmalloc_array(cleaner->max_slots, sizeof(u16),
 					GFP_KERNEL);
 	cleaner->dirty = kvmalloc_array(sc->index.geo.assoc,
 					sizeof(*cleaner->dirty), GFP_KERNEL);
 	cleaner->bad = bitmap_alloc(cleaner->max_slots, GFP_KERNEL);
 	cleaner->stuck.sets = vzalloc(BITS_TO_LONGS(sc->index.geo.sets) *
-				 sizeof(long));
+				      sizeof(long));
 	if (!cleaner->slots || !cleaner->dirty || !cleaner->bad ||
 	    !cleaner->stuck.sets)
 		goto bad;
@@ -121,7 +111,7 @@ void sc_cleaner_destroy(struct sc_cleaner *cleaner)
 	kvfree(cleaner);
 }
 
-/* Clean everything, or stop that. What is stuck is tried at once. */
+/* Begin to clean everything, or stop that. What is stuck is tried at once. */
 void sc_clean_all(struct setcache *sc, bool start)
 {
 	WRITE_ONCE(sc->cleaning.all, start);
@@ -131,7 +121,7 @@ void sc_clean_all(struct setcache *sc, bool start)
 
 /*---------------------------------------------------------------------------*/
 
-/* Why anything is cleaned; the urgent ones come with @sets. */
+/* Return why anything is to be cleaned; sets over their mark count if @sets. */
 static enum sc_reason sc_reason(struct setcache *sc, bool sets)
 {
 	u64 dirty = atomic_long_read(&sc->index.nr_dirty);
@@ -165,8 +155,9 @@ static enum sc_reason sc_reason(struct setcache *sc, bool sets)
 }
 
 /*
- * A run has been written, durably if @good. What has been written anew meanwhile
- * stays dirty. Says how many could not be cleaned.
+ * Note that a run has been written to the origin, durably if @good. What was
+ * written anew meanwhile stays dirty. Return how many blocks could not be
+ * cleaned.
  */
 static u32 sc_clean_written(struct sc_run *run, bool good)
 {
@@ -201,8 +192,8 @@ static u32 sc_clean_written(struct sc_run *run, bool good)
 }
 
 /*
- * The records of a run say so, if @good; else some of them may. Says how many are
- * clean now.
+ * Note that the records of a run say that it was cleaned, if @good; else some
+ * of them may. Return how many blocks are clean now.
  */
 static u32 sc_clean_recorded(struct sc_run *run, bool good)
 {
@@ -258,7 +249,7 @@ static void sc_clean_round(struct sc_cleaner *cleaner)
 		cleaner->rest = jiffies + SC_REST_INTERVAL;
 }
 
-/* What is stuck gets another chance. */
+/* Make what is stuck dirty, so that it is tried again. */
 static void sc_clean_unstick(struct sc_cleaner *cleaner)
 {
 	struct setcache *sc = cleaner->sc;
@@ -282,7 +273,10 @@ static void sc_clean_unstick(struct sc_cleaner *cleaner)
 
 /*---------------------------------------------------------------------------*/
 
-/* When to look again, if nobody asks before. 0: nothing may become due. */
+/*
+ * Return when to look again if nobody asks before, in jiffies; 0 if nothing may
+ * become due.
+ */
 static unsigned long sc_clean_next(struct setcache *sc)
 {
 	long stuck = atomic_long_read(&sc->index.nr_stuck);
@@ -296,7 +290,7 @@ static unsigned long sc_clean_next(struct setcache *sc)
 	return stuck ? SC_RETRY_INTERVAL : 0;
 }
 
-/* Take blocks for a round, if there is a reason. Says which. */
+/* Take blocks for a round, if there is a reason. Return which. */
 static enum sc_reason sc_fill_round(struct sc_cleaner *cleaner)
 {
 	struct setcache *sc = cleaner->sc;
@@ -325,6 +319,7 @@ static enum sc_reason sc_fill_round(struct sc_cleaner *cleaner)
 	return reason;
 }
 
+/* Make a round, or find out when the next one is due. */
 void sc_clean_work(struct work_struct *work)
 {
 	struct setcache *sc = container_of(to_delayed_work(work),
@@ -351,7 +346,10 @@ void sc_clean_work(struct work_struct *work)
 		next = 0;
 	} else {
 		next = sc_clean_next(sc);
-		/* What there is, is at work elsewhere. */
+		/*
+		 * There are blocks to be cleaned, but others are at work on
+		 * them.
+		 */
 		if (reason != SC_REASON_NONE && reason != SC_REASON_AGE)
 			next = 1;
 		if (!next)

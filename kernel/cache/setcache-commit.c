@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Commits of dm-setcache: flushes, FUA writes, discards and the cleaner wait for
- * one. Whoever asks while one is under way gets the next, together with all
+ * Commits of dm-setcache: flushes, FUA writes, discards and the cleaner wait
+ * for one. Whoever asks while one is under way gets the next, together with all
  * others who do.
  */
 #include <linux/blkdev.h>
@@ -11,7 +11,7 @@
 #include "setcache-commit.h"
 #include "setcache-loss.h"
 
-/* What a state means on the SSD. */
+/* Return what a state means on the SSD. */
 static enum sc_record_state sc_record_state(enum sc_slot_state state, bool stop)
 {
 	switch (state) {
@@ -57,7 +57,9 @@ static void sc_say(void *context, u64 first, u32 count, bool stop, u8 *states,
 	}
 }
 
-/* A record read when the cache starts; nobody else is there. */
+/*
+ * Take over a record that was read. The cache starts, and nobody else is there.
+ */
 static int sc_load(void *context, u64 number, enum sc_record_state state,
 		   u64 block, bool keep)
 {
@@ -69,7 +71,10 @@ static int sc_load(void *context, u64 number, enum sc_record_state state,
 
 	if (number >= index->slots)
 		return -EUCLEAN;
-	/* Records are in its place, whatever its own says. */
+	/*
+	 * A block of records is in its place, whatever the slot's own record
+	 * says.
+	 */
 	if (sc_state(index, set, slot) == SC_SLOT_RETIRED)
 		return 0;
 	if (state == SC_RECORD_RETIRED) {
@@ -91,7 +96,10 @@ static int sc_load(void *context, u64 number, enum sc_record_state state,
 	return 0;
 }
 
-/* Slots of a set that lie together, and hold nothing that is needed. */
+/*
+ * Find @count slots of a set that lie together and hold nothing that is needed,
+ * and retire them.
+ */
 static bool sc_spare_of(struct setcache *sc, u32 set, u32 count, u16 *first)
 {
 	struct sc_index *index = &sc->index;
@@ -116,7 +124,7 @@ static bool sc_spare_of(struct setcache *sc, u32 set, u32 count, u16 *first)
 	return false;
 }
 
-/* Slots for a block of records, in the first set that has them. */
+/* Find slots for a block of records, in the first set that has them. */
 static bool sc_spare(void *context, u32 count, u64 *number)
 {
 	struct setcache *sc = context;
@@ -144,7 +152,7 @@ const struct sc_md_ops sc_record_answers = {
 	.spare = sc_spare,
 };
 
-/* A slot's record has to be written. */
+/* Note that a slot's record has to be written. */
 void sc_mark(struct setcache *sc, u32 set, u16 slot)
 {
 	sc_mark_retired(sc, set, slot);
@@ -152,9 +160,9 @@ void sc_mark(struct setcache *sc, u32 set, u16 slot)
 }
 
 /*
- * As sc_mark(), but nobody loses anything if it cannot be. A table that begins or
- * stops may retire slots, too: it writes all records itself, and no commit must
- * come between.
+ * Note the same of a slot that is retired: nobody loses anything if its record
+ * cannot be written. A table that starts or stops may retire slots, too; it
+ * writes all records itself, and no commit must come between.
  */
 void sc_mark_retired(struct setcache *sc, u32 set, u16 slot)
 {
@@ -169,7 +177,7 @@ void sc_mark_retired(struct setcache *sc, u32 set, u16 slot)
 
 /*---------------------------------------------------------------------------*/
 
-/* Records and data of dirty blocks. */
+/* Make data of dirty blocks and their records stable. */
 static blk_status_t sc_commit_ssd(struct setcache *sc)
 {
 	struct sc_unsafe unsafe;
@@ -193,12 +201,17 @@ static blk_status_t sc_commit_ssd(struct setcache *sc)
 	sc_put_unsafe(sc, unsafe);
 	sc_count(sc, SC_STAT_SSD_ERRORS, 1);
 	DMERR("%s: cannot write records: %d", sc_device(sc), r);
-	/* With nothing but dirty blocks there is no place, until some are clean. */
+	/*
+	 * With nothing but dirty blocks there is no place until some are clean.
+	 */
 	if (r == -ENOSPC)
 		sc_clean_some(sc);
 	else
 		sc_lose(sc);
-	/* That a slot is retired may be found out again. */
+	/*
+	 * Records that nobody waits for are of retired slots, and may be lost:
+	 * a bad place is found out again.
+	 */
 	return unsafe.data || unsafe.records ? BLK_STS_IOERR : BLK_STS_OK;
 }
 
@@ -216,7 +229,7 @@ static void sc_commit(struct setcache *sc)
 	list_for_each_entry(waiter, &waiters, link)
 		origin |= waiter->origin;
 
-	/* Both devices at the same time. */
+	/* Both devices are at work at the same time. */
 	if (origin) {
 		sc_flight_init(&flight);
 		sc_flight_flush(&flight, sc->origin->bdev, &sc->bs);
@@ -228,7 +241,7 @@ static void sc_commit(struct setcache *sc)
 			sc_count(sc, SC_STAT_ORIGIN_ERRORS, 1);
 	}
 
-	/* A flush fails once for what went with the SSD. */
+	/* A flush fails, once, for what went with the SSD. */
 	if (origin)
 		owed = sc_must_tell(sc, error != BLK_STS_OK);
 
@@ -254,8 +267,8 @@ void sc_commit_timer(struct work_struct *work)
 }
 
 /*
- * Have @fn called when a commit is done that begins from now on, and a flush of
- * the origin with it if @origin.
+ * Have @fn called when a commit has ended that begins from now on, and with it
+ * a flush of the origin if @origin.
  */
 void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter,
 		    void (*fn)(struct sc_waiter *waiter), bool origin)
@@ -280,7 +293,7 @@ static void sc_sync_done(struct sc_waiter *waiter)
 	complete(&container_of(waiter, struct sc_sync, waiter)->done);
 }
 
-/* Commit, and wait. */
+/* Commit, and wait for it. Return 0 or an error. */
 int sc_commit_now(struct setcache *sc)
 {
 	struct sc_sync sync = {};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The I/O of a round of dm-setcache's cleaner: its runs are read from the SSD,
- * all at once, and written to the origin in the order of the disk, as many at a
- * time as the option says.
+ * The I/O of a round of dm-setcache's cleaner.
  *
- * What cannot be read, or written, is found out block by block, and left where
- * it is: those beside it are cleaned.
+ * Its runs are read from the SSD, all at once, and written to the origin in the
+ * order of the disk, each as one I/O, so many at a time as the option says.
+ * When an I/O has failed, its blocks are tried one by one: what really cannot
+ * be read or written is left, and all beside it is cleaned.
  */
 #include <linux/blkdev.h>
 #include <linux/sort.h>
@@ -37,14 +37,14 @@ static void sc_copy_end(struct bio *bio)
 			sc_lose(cleaner->sc);
 	}
 	bio_put(bio);
-	/* With the lock, for the last one to end may be the cleaner's end. */
+	/* Under the lock, for the cleaner may be freed after the last one. */
 	spin_lock_irqsave(&cleaner->flight.lock, flags);
 	cleaner->flight.count--;
 	wake_up(&cleaner->flight.wait);
 	spin_unlock_irqrestore(&cleaner->flight.lock, flags);
 }
 
-/* Wait until fewer than so many bios are in flight. */
+/* Wait until fewer than so many bios are under way. */
 static void sc_copy_drain(struct sc_cleaner *cleaner, u32 below)
 {
 	spin_lock_irq(&cleaner->flight.lock);
@@ -53,7 +53,7 @@ static void sc_copy_drain(struct sc_cleaner *cleaner, u32 below)
 	spin_unlock_irq(&cleaner->flight.lock);
 }
 
-/* Read or write blocks @i to @end of a run, which adjoin there. */
+/* Read or write blocks @i to @end (exclusive) of a run, which adjoin there. */
 static void sc_copy_io(struct sc_run *run, u32 i, u32 end, bool write)
 {
 	struct sc_cleaner *cleaner = run->cleaner;
@@ -88,21 +88,22 @@ static void sc_copy_io(struct sc_run *run, u32 i, u32 end, bool write)
 	}
 }
 
-/* Whether block @i of a run could not be read or written. */
+/* Return whether block @i of a run could not be read or written. */
 bool sc_run_bad(const struct sc_run *run, u32 i)
 {
 	return test_bit(run->first + i, run->cleaner->bad);
 }
 
-/* Blocks are not tried one by one: they remain dirty. */
+/* Return whether blocks are not to be tried one by one: they remain dirty. */
 bool sc_gives_up(const struct setcache *sc)
 {
 	return sc_is_lost(sc) || READ_ONCE(sc->stopping);
 }
 
 /*
- * A bio of the run has failed: which blocks have, one after the other. A disk may
- * take long for each; who suspends the cache waits for one at most.
+ * Find out which blocks of a run have failed, one after the other, for a bio
+ * has. A disk may take long for each; who suspends the cache waits for one at
+ * most.
  */
 static void sc_copy_each(struct sc_run *run, bool write)
 {

@@ -16,7 +16,7 @@
 #include "setcache-slots.h"
 #include "setcache-step.h"
 
-/* What a read has brought is on the SSD. */
+/* End a fill: what a read has brought is on the SSD, or has failed there. */
 static void sc_fill_done(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
@@ -29,6 +29,7 @@ static void sc_fill_done(struct sc_job *job)
 	sc_job_free(job);
 }
 
+/* Write what a read has brought to the SSD. */
 static void sc_fill_start(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
@@ -68,7 +69,7 @@ void sc_fill_work(struct work_struct *work)
 
 /*---------------------------------------------------------------------------*/
 
-/* Whether a read has asked the origin for more than its reader did. */
+/* Return whether a read has asked the origin for more than its reader did. */
 static bool sc_read_more(const struct sc_job *job)
 {
 	struct sc_index *index = &job->sc->index;
@@ -84,7 +85,10 @@ static bool sc_read_more(const struct sc_job *job)
 	return false;
 }
 
-/* All that a read asked for is there. */
+/*
+ * Go on with a read whose bios have ended: end it, and leave a fill if there is
+ * one.
+ */
 static void sc_read_done(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
@@ -95,7 +99,7 @@ static void sc_read_done(struct sc_job *job)
 
 		if (job->ours.pages)
 			sc_job_give_back(job, SC_KIND_NEW);
-		/* What is bad may be beside what the reader wants. */
+		/* The bad place may be beside what the reader wants. */
 		if (more)
 			sc_job_around(job, error);
 		else
@@ -125,6 +129,7 @@ static void sc_read_done(struct sc_job *job)
 	queue_work(sc->wq.job, &sc->fills.work);
 }
 
+/* Begin a read: from both devices, in pages of our own what is to be filled. */
 void sc_read_start(struct sc_job *job)
 {
 	blk_opf_t opf = REQ_OP_READ | (job->opf & (REQ_SYNC | REQ_META |

@@ -15,10 +15,10 @@
 
 #include "setcache-flow.h"
 
-/* Flows that are not used for so long are none. */
+/* A flow that is not used for so long has ended. */
 #define SC_FLOW_LIFE	(10 * HZ)
 
-/* Most likely one flow ends in a bucket; a few may. */
+/* Most likely a bucket has one flow; it has room for a few. */
 #define SC_FLOW_BUCKETS	64
 #define SC_FLOW_WAYS	4
 
@@ -55,8 +55,8 @@ struct sc_flows *sc_flows_create(void)
 }
 
 /*
- * The length of the stream that a request belongs to, in sectors, without the
- * request itself.
+ * Return the length of the stream that a request belongs to, in sectors,
+ * without the request itself, and add it.
  */
 sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
 		 unsigned long now)

@@ -9,7 +9,7 @@
 
 #include "setcache-format.h"
 
-/* The sector of a copy of the superblock. */
+/* Return the sector of a copy of the superblock. */
 sector_t sc_super_sector(const struct sc_geometry *geo, u32 copy)
 {
 	if (copy < SC_TURNS)

@@ -2,12 +2,13 @@
 /*
  * The way of a bio through dm-setcache.
  *
- * A bio lies in one set (max_io_len), so one lock tells all about it. Under that
- * lock it announces its blocks, or waits for those who are at work there; then
- * a plan is made (-plan) that says what it is: all on the SSD in one piece, all on
- * the origin, or a job of several bios (-job). The first two are sent on as they
- * are, from where they came, without memory or another thread; at their end the
- * states of their slots change, and who waited for their blocks goes on.
+ * A bio lies in one set (max_io_len), so one lock tells all about it. Under
+ * that lock it announces its blocks, or waits for those who are at work there;
+ * then a plan is made (-plan) that says what it is: all on the SSD in one
+ * piece, all on the origin, or a job of several bios (-job). The first two are
+ * sent on as they are, from where they came, without memory or another thread;
+ * at their end the states of their slots change, and who waited for their
+ * blocks goes on.
  *
  * What is sent for a bio is charged as the bio is: to the same cgroup, with the
  * same priority, from whatever thread, and if it is a fill, even after its end.
@@ -16,9 +17,10 @@
  * An error of the SSD is not the reader's business unless the block is dirty.
  * What failed and is not dirty is dropped, and the bio starts anew, this time
  * around the cache. The same is done with writes: what was dropped was not
- * dirty, so the SSD has no record of it (README.md), and the origin may take it.
- * So may it with a dirty block that is written as a whole: when the origin has
- * it, durably, the SSD's record is taken back, and only then the write has ended.
+ * dirty, so the SSD has no record of it (README.md), and the origin may take
+ * it. So may it with a dirty block that is written as a whole: when the origin
+ * has it, durably, the SSD's record is taken back, and only then the write has
+ * ended.
  */
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
@@ -56,8 +58,8 @@ static void sc_defer(struct setcache *sc, struct sc_io *io, enum sc_todo todo)
 }
 
 /*
- * A bio, or the cleaner, waits for its blocks, and somebody is done with some
- * there: perhaps it has them now. The lock of the bucket is held.
+ * Look whether a bio, or the cleaner, has the blocks now that it waits for:
+ * somebody is done with some there. The lock of the bucket is held.
  */
 void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op)
 {
@@ -71,12 +73,12 @@ void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op)
 	if (sc_busy(bucket, op, &op->link))
 		return;
 	list_move_tail(&op->link, &bucket->active);
-	/* By no mode yet: sc_make_plan(). */
+	/* It goes by no mode until it is planned. */
 	op->mode = SC_MODE_NONE;
 	sc_defer(sc, io, SC_TODO_GO);
 }
 
-/* The end of a bio that we end ourselves; its blocks have been given back. */
+/* End a bio ourselves. Its blocks have been given back. */
 static void sc_end(struct sc_io *io, struct bio *bio, blk_status_t error)
 {
 	io->how = SC_HOW_OURS;
@@ -85,9 +87,10 @@ static void sc_end(struct sc_io *io, struct bio *bio, blk_status_t error)
 }
 
 /*
- * The SSD has failed a bio that was sent there, or the origin what only a fill
- * needs. Around the cache, then; unless it has been tried, or a dirty block is
- * there and nowhere else: the second attempt finds out.
+ * Try a bio again, around the cache: the SSD has failed it, or the origin has
+ * failed what only a fill needs. Return whether it is tried; it is once.
+ * Whether a dirty block is on the SSD and nowhere else, the second attempt
+ * finds out.
  */
 static bool sc_retry(struct sc_io *io, struct bio *bio)
 {
@@ -97,11 +100,11 @@ static bool sc_retry(struct sc_io *io, struct bio *bio)
 	bio->bi_iter = io->iter;
 	bio->bi_opf = io->opf;
 	bio->bi_status = BLK_STS_OK;
-	/* It may have been one of several of a request. */
+	/* It may have been one of several bios of a request. */
 	bio->bi_next = NULL;
-	/* Or have been split: its parts have ended, new ones count anew. */
+	/* It may have been split: the parts have ended, new ones count anew. */
 	atomic_set(&bio->__bi_remaining, 1);
-	/* Nor is its sector that of a whole disk, as clones would believe. */
+	/* Its sector is not that of a whole disk, as clones would believe. */
 	bio_clear_flag(bio, BIO_REMAPPED);
 	/* What the last device's queue has left there is settled. */
 	bio_clear_flag(bio, BIO_QOS_THROTTLED);
@@ -110,7 +113,10 @@ static bool sc_retry(struct sc_io *io, struct bio *bio)
 	return true;
 }
 
-/* A job is done with its bio, or it is to be tried around the cache. */
+/*
+ * Go on with a bio that its job is done with: end it, or try it around the
+ * cache if @retry.
+ */
 static void sc_job_ended(struct sc_io *io, struct bio *bio, blk_status_t error,
 			 bool retry)
 {
@@ -120,7 +126,7 @@ static void sc_job_ended(struct sc_io *io, struct bio *bio, blk_status_t error,
 
 /*---------------------------------------------------------------------------*/
 
-/* Send a bio on as it is. */
+/* Send a bio on, as it is, to a device. */
 static int sc_remap(struct sc_io *io, struct bio *bio, struct dm_dev *dev,
 		    sector_t sector)
 {
@@ -144,7 +150,7 @@ static int sc_remap(struct sc_io *io, struct bio *bio, struct dm_dev *dev,
 	return DM_MAPIO_REMAPPED;
 }
 
-/* A discard that has no dirty block any more. */
+/* Go on with a discard that has no dirty block any more. */
 static int sc_discard(struct sc_io *io, struct bio *bio)
 {
 	struct setcache *sc = io->sc;
@@ -156,7 +162,7 @@ static int sc_discard(struct sc_io *io, struct bio *bio)
 	return DM_MAPIO_SUBMITTED;
 }
 
-/* The records of discarded blocks are gone, or not. */
+/* Go on with a discard when the commit of its records has ended. */
 static void sc_discard_done(struct sc_waiter *waiter)
 {
 	struct sc_io *io = container_of(waiter, struct sc_io, waiter);
@@ -194,7 +200,7 @@ static int sc_follow(struct sc_io *io, struct bio *bio, enum sc_plan plan,
 		return DM_MAPIO_SUBMITTED;
 	case SC_PLAN_FAIL:
 		sc_count(sc, SC_STAT_LOST_ERRORS, 1);
-		/* Slots that it has taken before it found out. */
+		/* It may have taken slots before it found out. */
 		sc_drop(sc, &io->op, false);
 		sc_unlock(sc, &io->op);
 		sc_end(io, bio, BLK_STS_IOERR);
@@ -209,7 +215,7 @@ static int sc_follow(struct sc_io *io, struct bio *bio, enum sc_plan plan,
 	return DM_MAPIO_SUBMITTED;
 }
 
-/* A bio has waited, and got its blocks. */
+/* Go on with a bio that has waited, and got its blocks. */
 static int sc_go(struct sc_io *io, struct bio *bio)
 {
 	struct sc_bucket *bucket = sc_bucket(&io->sc->index, io->op.set);
@@ -222,8 +228,9 @@ static int sc_go(struct sc_io *io, struct bio *bio)
 }
 
 /*
- * Announce the blocks of a bio, or wait for them. Who need not wait makes his
- * plan at once: a hit takes the lock here, and once more when it ends.
+ * Announce the blocks of a bio, or have it wait for them. If it need not wait,
+ * the plan is made at once: a hit takes the lock here, and once more when it
+ * ends.
  */
 static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 {
@@ -249,7 +256,7 @@ static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 	spin_lock_irqsave(&bucket->lock, flags);
 	io->op.class = sc_classify(io);
 	if (sc_busy(bucket, &io->op, NULL)) {
-		/* Who has sent it cannot poll for what others will send. */
+		/* Its sender cannot poll for what others will send. */
 		bio_clear_polled(bio);
 		list_add_tail(&io->op.link, &bucket->waiting);
 		spin_unlock_irqrestore(&bucket->lock, flags);
@@ -304,7 +311,10 @@ static void sc_flush_done(struct sc_waiter *waiter)
 	sc_end(io, sc_bio_of(io), waiter->error);
 }
 
-/* Sequential streams are told apart by direction. */
+/*
+ * Return whether a bio is of a sequential stream that is to go past the cache.
+ * Streams of reads and of writes are told apart.
+ */
 static bool sc_bypass(struct setcache *sc, const struct bio *bio)
 {
 	bool write = op_is_write(bio_op(bio));
@@ -324,8 +334,9 @@ static bool sc_bypass(struct setcache *sc, const struct bio *bio)
 }
 
 /*
- * Remember who sends a bio, for others may go on with it: its priority, and for
- * fills its cgroup, which is that of a device; of the SSD, where most go.
+ * Remember in a bio who sends it, for others may go on with it: its priority,
+ * and for fills its cgroup. A cgroup is remembered for a device: the SSD, to
+ * which most bios go.
  */
 static void sc_charge(struct setcache *sc, struct bio *bio)
 {
@@ -344,11 +355,13 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 	memset(io, 0, sizeof(*io));
 	io->sc = sc;
 	io->end = sc_job_ended;
-	/* The line is everybody's: written only when time has gone on. */
+	/*
+	 * All CPUs share this cache line: write it only when time has gone on.
+	 */
 	if (time_before(READ_ONCE(sc->last_io), jiffies))
 		WRITE_ONCE(sc->last_io, jiffies);
 
-	/* Without data: the core sends them apart. */
+	/* A flush has no data: device-mapper's core sends these apart. */
 	if (bio->bi_opf & REQ_PREFLUSH) {
 		sc_count(sc, SC_STAT_FLUSH_REQUESTS, 1);
 		sc_wait_commit(sc, &io->waiter, sc_flush_done, true);
@@ -375,7 +388,7 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 			dm_accept_partial_bio(bio, room);
 		break;
 	default:
-		/* None that the target has said it takes. */
+		/* The target has not said that it takes any other. */
 		return DM_MAPIO_KILL;
 	}
 	io->iter = bio->bi_iter;

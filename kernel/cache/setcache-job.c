@@ -2,20 +2,15 @@
 /*
  * Bios of dm-setcache that need more than one.
  *
- * A job is for: reads that fill, hits in several pieces, a mixture, writes to
- * both devices, writes whose first or last block is to be read first, and FUA
- * writes that need a commit. It takes the announcement over, for a fill goes on
- * when the reader has long got his data. It goes in steps: each sends bios, and
- * when all of them have ended, a worker begins the next one.
+ * A job is for reads that fill, hits in several pieces, mixtures of hits and
+ * misses, writes to both devices, writes whose first or last block is to be
+ * read first, and FUA writes that need a commit. It takes the announcement
+ * over, for a fill goes on when the reader has long got his data. It goes in
+ * steps (-fill, -write): each sends bios, and when all of them have ended, a
+ * worker begins the next one.
  *
- * A fill is written from pages of our own. No read waits for its fill, however
- * slow the SSD: one thread sends all fills, and it alone waits where the SSD
- * takes no more. When much is to be filled already, reads that miss go past the
- * cache (-plan).
- *
- * Memory. Bios and jobs come from mempools, pages are tried for and done
- * without. Who waits for a job's memory is on a workqueue of its own, for the
- * jobs that give it back need the other one.
+ * Who waits for a job's memory is on a workqueue of its own, for the jobs that
+ * give it back need the other one.
  */
 #include <linux/overflow.h>
 #include <linux/string.h>
@@ -31,7 +26,10 @@ size_t sc_job_size(u32 assoc)
 	return struct_size_t(struct sc_job, pieces, assoc);
 }
 
-/* Make a job of a bio whose slots are known. False: no memory. */
+/*
+ * Make a job of a bio whose slots are known, and start it. Return whether there
+ * was memory for it.
+ */
 bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)
 {
 	struct setcache *sc = io->sc;

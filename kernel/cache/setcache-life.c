@@ -19,7 +19,10 @@
 #include "setcache-slots.h"
 #include "setcache-trial.h"
 
-/* Whether what the cache holds is of the origin as it is now. */
+/*
+ * Find out whether what the cache holds is of the origin as it is now. Return
+ * 0, with @keep set if clean blocks are good, or why the cache must not start.
+ */
 static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 			   bool *keep, const char **error)
 {
@@ -29,7 +32,7 @@ static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 	int r;
 
 	*keep = super->fresh;
-	/* The origin was written to while the SSD was lost: by us. */
+	/* While the SSD was lost, we have written to the origin ourselves. */
 	if (!super->clean || super->fresh || sc_is_lost(sc))
 		return 0;
 	*error = "cannot read the origin";
@@ -42,8 +45,7 @@ static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 	    !sc_option(sc, SC_OPT_ACCEPT_ORIGIN))
 		return -EUCLEAN;
 	*keep = change == SC_ORIGIN_SAME ||
-			 (change == SC_ORIGIN_UNKNOWN &&
-			  sc_option(sc, SC_OPT_TRUST));
+		(change == SC_ORIGIN_UNKNOWN && sc_option(sc, SC_OPT_TRUST));
 	if (!*keep)
 		DMWARN("%s: the origin %s changed: clean blocks dropped", name,
 		       change == SC_ORIGIN_CHANGED ? "has" : "may have");
@@ -70,8 +72,9 @@ static int sc_start(struct setcache *sc)
 		       sc->known.identity, &super, &error);
 	if (r) {
 		/*
-		 * What is not dirty can do without. But the SSD may have been
-		 * lost when it was to call itself clean: sc_preresume().
+		 * What is not dirty needs no SSD. But an SSD that was lost
+		 * while it was to call itself clean may do so: see
+		 * sc_preresume().
 		 */
 		if (sc_is_lost(sc) && !sc_md_may_be_clean(sc->md)) {
 			DMWARN("%s: the SSD is still lost: %s",
@@ -158,7 +161,7 @@ void sc_resume(struct dm_target *ti)
 
 /*---------------------------------------------------------------------------*/
 
-/* The end of requests: whatever goes on has its own end, soon. */
+/* Wait for all that goes on behind the requests, which have ended. */
 void sc_quiesce(struct setcache *sc)
 {
 	WRITE_ONCE(sc->stopping, true);
@@ -186,7 +189,10 @@ void sc_postsuspend(struct dm_target *ti)
 	if (r) {
 		DMERR("%s: not stopped in order, for the origin fails: %d",
 		      sc_device(sc), r);
-		/* Which takes nothing from what the SSD has: as by a flush. */
+		/*
+		 * That takes nothing from what the SSD has: make it stable, as
+		 * a flush does.
+		 */
 		sc_commit_now(sc);
 		return;
 	}

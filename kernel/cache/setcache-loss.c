@@ -10,7 +10,7 @@
 #include "setcache.h"
 #include "setcache-loss.h"
 
-/* The SSD is gone. Any context. */
+/* Lose the SSD, which is gone. */
 void sc_lose(struct setcache *sc)
 {
 	if (!sc_phase_move(sc, SC_EVENT_LOSE))
@@ -21,7 +21,7 @@ void sc_lose(struct setcache *sc)
 	queue_work(sc->wq.common, &sc->lost_work);
 }
 
-/* Drop what is clean. */
+/* Drop what is clean, for the SSD is lost. */
 void sc_lost_work(struct work_struct *work)
 {
 	struct setcache *sc = container_of(work, struct setcache, lost_work);

@@ -126,11 +126,14 @@ int sc_md_stop(struct sc_md *md, const struct sc_seen *seen, u64 dirty,
 
 	*pending = atomic_long_read(&md->nr_changed);
 	md->super.commits++;
-	/* Data first, as in every commit. */
+	/* The data come first, as in every commit. */
 	r = sc_md_flush(md);
 	if (r)
 		return r;
-	/* A block that has to be moved retires slots, whose records are written by then. */
+	/*
+	 * To move a block retires slots, whose records may be written by then:
+	 * write them again.
+	 */
 	do {
 		sc_md_written(md);
 		r = sc_md_write_all(md, true);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What dm-setcache keeps on the SSD beside the data: a superblock, three times,
- * and a record for each slot. README.md has the format, byte for byte.
+ * The metadata of dm-setcache, as the cache sees them.
  *
- * This part knows the format, which records have to be written, and in what
- * order with flushes. What a record is to say, it asks.
+ * They know the format, which records have to be written, and in what order
+ * with flushes. What a record is to say, they ask.
  */
 #ifndef SETCACHE_METADATA_H
 #define SETCACHE_METADATA_H
@@ -19,36 +18,25 @@
 struct bio_set;
 struct sc_md;
 
-/**
- * struct sc_seen - what was seen of the origin when the cache was stopped
- * @stamp: checksum of a sample of its sectors
- * @boot: the load of the module that saw it; null if the rest is not known
- * @diskseq: number of its disk, which no other one has since the kernel started
- * @sectors: written and discarded on its disk since that appeared
- */
+/* What was seen of the origin when the cache was stopped. */
 struct sc_seen {
-	u32 stamp;
+	u32 stamp;	/* checksum of a sample of its sectors */
+	/* The load of the module that saw it; null if the rest is not known. */
 	uuid_t boot;
-	u64 diskseq;
-	u64 sectors;
+	u64 diskseq;	/* number of its disk, which no other one has */
+	u64 sectors;	/* sectors written and discarded there so far */
 };
 
-/**
- * struct sc_super - what else a superblock says
- * @clean: the cache was stopped in order
- * @seen: of the origin then
- * @dirty: dirty blocks then
- * @fresh: there was none, the SSD has just been formatted
- */
+/* What a superblock says, beside what is kept of it in struct sc_md. */
 struct sc_super {
-	bool clean;
-	struct sc_seen seen;
-	u64 dirty;
-	bool fresh;
+	bool clean;		/* the cache was stopped in order */
+	struct sc_seen seen;	/* the origin then */
+	u64 dirty;		/* number of dirty blocks then */
+	bool fresh;		/* the SSD has just been formatted */
 };
 
 /**
- * struct sc_md_ops - what this part asks
+ * struct sc_md_ops - what the metadata ask of the cache
  * @say: state and block of slots from @slot on, @count of them, for records.
  *	 @stop: clean ones are to be recorded, too. May be called at any time.
  * @load: a record read; @keep: clean ones count. An error ends the loading.

@@ -5,22 +5,23 @@
  *
  * Identity. Dirty blocks belong to one disk, and another one of the same size
  * would be ruined by them. So the superblock names the disk, by what names it
- * everywhere and for ever: the UUID of a device of device-mapper, the world-wide
- * id of a disk, with the id of the partition. Where the kernel has none, as of a
- * loop device, the table line has to say a word.
+ * everywhere and for ever: the UUID of a device of device-mapper, or the
+ * world-wide id of a disk, with the id of the partition. Where the kernel has
+ * no such name, as for a loop device, the table line has to say a word.
  *
- * Change. What the cache holds clean is good as long as nobody else writes to the
- * disk. While a load of this module lasts, the disk's own statistics tell: the
- * same disk (its number), and not a sector more written or discarded. They are of
- * the whole disk, so what is written beside a partition counts, too. Across loads,
- * and where statistics are off, nobody knows. A checksum of a sample sees most of
- * what people do to a disk, as making a file system or restoring an image, but
- * not a changed file: it speaks against the disk, never for it, unless the user
- * says that nobody writes there (option trust).
+ * Change. What the cache holds clean is good as long as nobody else writes to
+ * the disk. While a load of this module lasts, the disk's own statistics tell:
+ * it is the same disk (by its number), and not a sector more was written or
+ * discarded. They are of the whole disk, so what is written beside a partition
+ * counts, too. Across loads, and where statistics are off, nobody knows. A
+ * checksum of a sample sees most of what people do to a disk, such as making a
+ * file system or restoring an image, but not a changed file: it speaks against
+ * the disk, never for it, unless the user says that nobody writes there (option
+ * trust).
  *
- * Not seen is what never comes by the disk's queue as a write: what other
- * machines write to it, what is done to the file of a loop device or to the disks
- * below a mapped one, and commands of programs (SG_IO).
+ * What never comes by the disk's queue as a write is not seen: what other
+ * machines write to it, what is done to the file of a loop device or to the
+ * disks below a mapped one, and commands of programs (SG_IO).
  */
 #include <linux/blkdev.h>
 #include <linux/crc32c.h>
@@ -47,13 +48,19 @@
 #define SC_STAMP_SPREAD	16
 #define SC_STAMP_PAGES	(3 * SC_STAMP_BLOCKS + SC_STAMP_SPREAD)
 
-/* The longest world-wide id. */
+/* Bytes of the longest world-wide id. */
 #define SC_WWID_BYTES	16
 
-/* Of this load of the module; constant. */
+static char sc_no_identity[] =
+	"the kernel has no identity of the origin, and dirty blocks need one: option origin_id";
+
+/* The name of this load of the module; constant. */
 static uuid_t sc_boot;
 
-/* The UUID of a device of device-mapper. False: it is none, or has none. */
+/*
+ * Find the UUID of a device of device-mapper, if it has one. Return whether it
+ * is such a device.
+ */
 static bool sc_dm_identity(struct gendisk *disk, char *identity)
 {
 	struct mapped_device *md = dm_get_md(disk_devt(disk));
@@ -69,7 +76,7 @@ static bool sc_dm_identity(struct gendisk *disk, char *identity)
 	return true;
 }
 
-/* The world-wide id of a disk, if it has one. */
+/* Find the world-wide id of a disk, if it has one. */
 static void sc_disk_identity(struct gendisk *disk, char *identity)
 {
 	static const struct {
@@ -84,7 +91,7 @@ static void sc_disk_identity(struct gendisk *disk, char *identity)
 	u32 i;
 	int n;
 
-	/* Of device-mapper it would be that of a disk below. */
+	/* A device of device-mapper would give the id of a disk below it. */
 	if (sc_dm_identity(disk, identity) || !disk->fops->get_unique_id)
 		return;
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -97,7 +104,10 @@ static void sc_disk_identity(struct gendisk *disk, char *identity)
 	}
 }
 
-/* Add which partition of its disk a device is; without the disk, if need be. */
+/*
+ * Add which partition of its disk a device is. Some have an id of their own,
+ * which will do where the disk has none.
+ */
 static void sc_part_identity(struct block_device *bdev, char *identity)
 {
 	const char *uuid = bdev->bd_meta_info ? bdev->bd_meta_info->uuid : "";
@@ -140,15 +150,17 @@ void sc_origin_identity(const struct setcache *sc, char *identity)
 /* Return why a mode needs an identity and the origin has none; or NULL. */
 char *sc_origin_nameless(const struct setcache *sc, u8 mode)
 {
-	static char error[] =
-		"the kernel has no identity of the origin, and dirty blocks need one: option origin_id";
-
-	return sc->known.identity[0] || !sc_mode_dirties(mode) ? NULL : error;
+	if (sc->known.identity[0] || !sc_mode_dirties(mode))
+		return NULL;
+	return sc_no_identity;
 }
 
 /*---------------------------------------------------------------------------*/
 
-/* Which block of the origin is number @i of the sample; beyond its end: none. */
+/*
+ * Return which block of the origin is number @i of the sample. There is none if
+ * it is beyond the origin's end.
+ */
 static u64 sc_stamp_block(u64 blocks, u32 i)
 {
 	u32 at = i % SC_STAMP_BLOCKS;
@@ -159,7 +171,7 @@ static u64 sc_stamp_block(u64 blocks, u32 i)
 	case 1:
 		return SC_STAMP_FIRST + at;
 	case 2:
-		/* Wraps around if there are fewer. */
+		/* This wraps around, beyond the end, if there are fewer. */
 		return blocks - SC_STAMP_BLOCKS + at;
 	default:
 		i -= 3 * SC_STAMP_BLOCKS;
@@ -168,8 +180,8 @@ static u64 sc_stamp_block(u64 blocks, u32 i)
 }
 
 /*
- * Read the sample, all at once: a suspended device waits for it. What is beyond
- * the end of the origin stays zeros.
+ * Read the sample, all at once: a suspended device waits for it. Pages beyond
+ * the end of the origin stay zeros.
  */
 static int sc_stamp_read(struct setcache *sc, struct page **pages)
 {
@@ -203,14 +215,14 @@ static int sc_stamp_read(struct setcache *sc, struct page **pages)
 	return r;
 }
 
-/* Checksum of a sample of the origin. */
+/* Find the checksum of the sample of the origin. */
 static int sc_origin_stamp(struct setcache *sc, u32 *stamp)
 {
 	struct page *pages[SC_STAMP_PAGES];
 	int r;
 	u32 i;
 
-	/* Without them the SSD would count as lost. */
+	/* Without these pages the SSD would count as lost. */
 	for (i = 0; i < SC_STAMP_PAGES; i++)
 		pages[i] = alloc_page(GFP_NOIO | __GFP_NOFAIL | __GFP_ZERO);
 	r = sc_stamp_read(sc, pages);
@@ -223,7 +235,9 @@ static int sc_origin_stamp(struct setcache *sc, u32 *stamp)
 	return r;
 }
 
-/* How much has been written to the origin's disk, if it counts that. */
+/*
+ * Find out how much has been written to the origin's disk, if it counts that.
+ */
 static void sc_origin_written(const struct setcache *sc, struct sc_seen *seen)
 {
 	struct block_device *disk = bdev_whole(sc->origin->bdev);
@@ -238,8 +252,8 @@ static void sc_origin_written(const struct setcache *sc, struct sc_seen *seen)
 }
 
 /*
- * What can be told of the origin's contents. First what was written: who writes
- * while the sample is read is seen the next time.
+ * Find out what can be told of the origin's contents. What was written comes
+ * first, so that who writes while the sample is read is seen the next time.
  */
 int sc_origin_see(struct setcache *sc, struct sc_seen *seen)
 {
@@ -250,7 +264,7 @@ int sc_origin_see(struct setcache *sc, struct sc_seen *seen)
 	return sc_origin_stamp(sc, &seen->stamp);
 }
 
-/* Whether the origin is as it was. */
+/* Return whether the origin is as it was. */
 enum sc_change sc_origin_change(const struct setcache *sc,
 				const struct sc_seen *was,
 				const struct sc_seen *is)
@@ -262,14 +276,14 @@ enum sc_change sc_origin_change(const struct setcache *sc,
 		return SC_ORIGIN_UNKNOWN;
 	if (was->sectors == is->sectors)
 		return SC_ORIGIN_SAME;
-	/* Or something else on the disk has. */
+	/* Something else on the disk may have been written. */
 	return bdev_is_partition(sc->origin->bdev) ? SC_ORIGIN_UNKNOWN :
 						     SC_ORIGIN_CHANGED;
 }
 
 /*
- * Whether the origin has been written to since, for sure, and by its disk alone:
- * no sample is read.
+ * Return whether the origin has been written to since, for sure. Its disk's
+ * statistics alone tell: no sample is read.
  */
 bool sc_origin_written_since(const struct setcache *sc,
 			     const struct sc_seen *was)

@@ -16,7 +16,7 @@
 #include "setcache-bio.h"
 #include "setcache-md.h"
 
-/* Read or write pages from @first on, that lie together on the SSD. */
+/* Read or write pages from @first on, which lie together on the SSD. */
 static void sc_md_submit(struct sc_md *md, blk_opf_t opf, sector_t sector,
 			 u32 first, u32 count, struct sc_flight *flight)
 {
@@ -49,7 +49,10 @@ int sc_md_page(struct sc_md *md, blk_opf_t opf, sector_t sector, u32 i)
 	return blk_status_to_errno(sc_flight_wait(&flight));
 }
 
-/* The first moved block that is not before this one. */
+/*
+ * Return the place in the list of the first moved block that is not before this
+ * one.
+ */
 static u32 sc_move_at(const struct sc_md *md, u64 block)
 {
 	u32 low = 0, high = md->moved.nr;
@@ -65,7 +68,7 @@ static u32 sc_move_at(const struct sc_md *md, u64 block)
 	return low;
 }
 
-/* Where a block of records is. */
+/* Return where a block of records is. */
 sector_t sc_record_sector(const struct sc_md *md, u64 block)
 {
 	u32 at = sc_move_at(md, block);
@@ -81,7 +84,7 @@ u32 sc_place_slots(const struct sc_md *md)
 	return max_t(u32, 1, SC_BLOCK_SECTORS / md->geo.block);
 }
 
-/* The first slot that a place of a block of records takes, and how many. */
+/* Return the first slot that a place of a block of records takes. */
 u64 sc_place_slot(const struct sc_md *md, u32 place)
 {
 	u64 sector = (u64)place * SC_BLOCK_SECTORS - md->geo.data;
@@ -89,7 +92,10 @@ u64 sc_place_slot(const struct sc_md *md, u32 place)
 	return div_u64(sector, md->geo.block);
 }
 
-/* Remember where a block of records is. False: no room for more. */
+/*
+ * Remember where a block of records has been moved. Return whether there was
+ * room for one more.
+ */
 bool sc_md_set_moved(struct sc_md *md, u64 block, u64 place)
 {
 	u32 at = sc_move_at(md, block);
@@ -107,7 +113,7 @@ bool sc_md_set_moved(struct sc_md *md, u64 block, u64 place)
 	return true;
 }
 
-/* The end of a run of pages from @first on, whose blocks lie together. */
+/* Return the end of a run of pages from @first on whose blocks lie together. */
 u32 sc_md_run(const struct sc_md *md, u32 first, u32 count)
 {
 	u32 next = first + 1;
@@ -120,7 +126,7 @@ u32 sc_md_run(const struct sc_md *md, u32 first, u32 count)
 	return next;
 }
 
-/* Read or write the first pages, which are blocks @index. */
+/* Read or write the first pages, which are blocks of records. */
 int sc_md_batch(struct sc_md *md, blk_opf_t opf, u32 count)
 {
 	struct sc_flight flight;

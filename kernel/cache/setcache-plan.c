@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a bio of dm-setcache finds in its slots, and what it leaves there.
+ * What a bio of dm-setcache finds in its slots, and what is planned for it.
  *
- * A plan is made once, under the lock of the bucket, when the bio has its blocks
- * to itself or with those alone that change nothing: each block is looked up, a
- * slot is taken for one that is to be cached, one that is not to stay is dropped,
- * and all is counted. What the slots say then stays true until the bio has
- * ended, but for the cleaner (-clean). At its end, states change (-slots).
+ * A plan is made once, under the lock of the bucket, when the bio has its
+ * blocks to itself, or shares them with those alone that change nothing. Each
+ * block is looked up, a slot is taken for one that is to be cached, one that is
+ * not to stay is dropped, and all is counted. What the slots say then stays
+ * true until the bio has ended, but for what the cleaner does (-clean). At its
+ * end the states change (-slots).
  */
 #include <linux/minmax.h>
 #include <linux/sizes.h>
@@ -16,13 +17,13 @@
 #include "setcache-plan.h"
 
 /*
- * Pages with data that are to be written to the SSD for reads that have ended:
- * so much memory at most, beside that of the reads under way. An SSD that takes
- * 200 MB/s is busy with it for 80 ms.
+ * Pages with data that are to be written to the SSD for reads that have ended
+ * take this much memory at most, beside those of the reads under way. An SSD
+ * that takes 200 MB/s is busy with it for 80 ms.
  */
 #define SC_MAX_FILL	(SZ_16M >> PAGE_SHIFT)
 
-/* What a bio may meet, and whether it fills. */
+/* Return whom a bio may meet. Find out whether it fills. */
 enum sc_class sc_classify(struct sc_io *io)
 {
 	struct sc_index *index = &io->sc->index;
@@ -65,7 +66,7 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 
 			if (dirty && lost)
 				return SC_PLAN_FAIL;
-			/* Clean, it may still be there for others. */
+			/* A clean block may still be there for others. */
 			if (!dirty)
 				slot = SC_NIL;
 		}
@@ -101,8 +102,8 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 }
 
 /*
- * A block that is in a slot is about to be written. Whether it is written
- * there; else it is dropped.
+ * Prepare the slot of a block that is about to be written. Return whether it is
+ * written there; else it has been dropped.
  */
 static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
 {
@@ -111,7 +112,7 @@ static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
 
 	switch (state) {
 	case SC_SLOT_CLEANED:
-		/* The record is, or is going to be, without it. */
+		/* The record does not say dirty any more, or soon will not. */
 		sc_set_state(&sc->index, io->op.set, slot, SC_SLOT_DIRTY);
 		sc_mark(sc, io->op.set, slot);
 		break;
@@ -137,8 +138,8 @@ static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
 }
 
 /*
- * Whether block @i of a bio, in a slot, goes to the origin though it is dirty:
- * the SSD has failed the bio, and nothing of what the slot has is needed.
+ * Return whether block @i of a bio, in a slot, goes to the origin though it is
+ * dirty: the SSD has failed the bio, and nothing that is in the slot is needed.
  */
 bool sc_is_away(const struct sc_io *io, u32 i, u16 slot)
 {
@@ -152,7 +153,7 @@ bool sc_is_away(const struct sc_io *io, u32 i, u16 slot)
 	return to - from == index->geo.block;
 }
 
-/* A dirty block is in the range, and there is no SSD. */
+/* Return whether a bio has a dirty block and there is no SSD. */
 static bool sc_out_of_reach(const struct sc_io *io)
 {
 	const struct sc_index *index = &io->sc->index;
@@ -273,10 +274,13 @@ static enum sc_plan sc_plan_discard(struct sc_io *io)
 	return dirty ? SC_PLAN_COMMIT : SC_PLAN_ORIGIN;
 }
 
-/* Find slots for a bio, whose blocks are announced. */
+/* Find slots for a bio, whose blocks are announced, and say what it is. */
 enum sc_plan sc_make_plan(struct sc_io *io)
 {
-	/* Under the lock, so that sc_change_mode() sees who goes by which. */
+	/*
+	 * This is done under the lock, so that sc_change_mode() sees who goes
+	 * by which mode.
+	 */
 	io->op.mode = READ_ONCE(io->sc->mode);
 	if (sc_is_read(io))
 		return sc_plan_read(io);

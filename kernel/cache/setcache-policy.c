@@ -2,12 +2,12 @@
 /*
  * Which slot of dm-setcache gives way.
  *
- * A slot's stamp is the time of its last use (lru) or of its
- * insertion (fifo) on the clock of its set, which counts uses. The slot that
- * gives way is a clean one of great age: the oldest of a sample, evenly spread
- * over the set, or of the whole set if that is no larger. For this is done with
- * interrupts off, and must not take longer the larger a set is. Which policy is
- * in force shows only in when stamps are made, so it may change at any time.
+ * A slot's stamp is the time of its last use (lru) or of its insertion (fifo)
+ * on the clock of its set, which counts uses. The slot that gives way is a
+ * clean one of great age: the oldest of a sample, evenly spread over the set,
+ * or of the whole set if that is no larger. For this is done with interrupts
+ * off, and must not take longer the larger a set is. Which policy is in force
+ * shows only in when stamps are made, so it may change at any time.
  *
  * The clock has 16 bits, and goes round. At each tick the stamp of one slot, in
  * turn, is looked at, and one that is very old is made younger, so that none is
@@ -23,25 +23,25 @@
 #include "setcache-policy.h"
 
 /*
- * Slots that are looked at for one to give way. Of 64 the oldest is, but once in
- * 850 times, among the oldest tenth.
+ * Slots that are looked at for one to give way. The oldest of 64 is among the
+ * oldest tenth of all, but once in 850 times.
  */
 #define SC_SAMPLE	64
 
 /*
- * Ages are kept below this. A slot is looked at once in as many ticks as the set
- * has slots, so none gets to 2^16.
+ * Ages are kept below this. A slot is looked at once in as many ticks as the
+ * set has slots, so none gets to 2^16.
  */
 #define SC_OLD		(U16_MAX - 2 * SC_MAX_ASSOC)
 
-/* Uses since a slot's stamp. */
+/* Return a slot's age: uses of the set since its stamp. */
 u16 sc_age(const struct sc_index *index, u32 set, u16 slot)
 {
 	return index->sets[set].clock -
 	       index->stamps[sc_slot(index, set, slot)];
 }
 
-/* The age of slot @clock modulo ways goes no further than SC_OLD. */
+/* Keep the age of the slot whose turn it is from going beyond SC_OLD. */
 static void sc_limit_age(struct sc_index *index, u32 set)
 {
 	u16 clock = index->sets[set].clock;
@@ -52,7 +52,7 @@ static void sc_limit_age(struct sc_index *index, u32 set)
 		index->stamps[sc_slot(index, set, slot)] = clock - SC_OLD;
 }
 
-/* A slot is used; the first time, if it is just inserted. */
+/* Note a use of a slot: the first one, if its block was just inserted. */
 void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
 	      bool inserted)
 {
@@ -62,20 +62,20 @@ void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
 	sc_limit_age(index, set);
 }
 
-/* Whether a slot may give way. */
+/* Return whether a slot may give way. */
 bool sc_evictable(struct sc_index *index, u32 set, u16 slot)
 {
 	return sc_state(index, set, slot) == SC_SLOT_CLEAN &&
 	       !sc_slot_busy(index, set, sc_id(index, set, slot), NULL);
 }
 
-/* Slots of a sample of a set, from @start on, are so far apart. */
+/* Return how far apart the slots of a sample of a set are. */
 static u32 sc_stride(const struct sc_index *index)
 {
 	return max_t(u32, 1, index->geo.assoc / SC_SAMPLE);
 }
 
-/* The next slot of a sample that may give way, if any. */
+/* Return a slot of a random sample that may give way, or SC_NIL. */
 static u16 sc_random_victim(struct sc_index *index, u32 set)
 {
 	u32 i, stride = sc_stride(index), mask = index->geo.assoc - 1;
@@ -87,7 +87,7 @@ static u16 sc_random_victim(struct sc_index *index, u32 set)
 	return SC_NIL;
 }
 
-/* The oldest slot of a sample that may give way, if any. */
+/* Return the oldest slot of a sample that may give way, or SC_NIL. */
 static u16 sc_oldest_victim(struct sc_index *index, u32 set)
 {
 	u32 stride = sc_stride(index);
@@ -109,9 +109,9 @@ static u16 sc_oldest_victim(struct sc_index *index, u32 set)
 }
 
 /*
- * A slot for a block, in state SC_SLOT_FILLING, or SC_NIL. @near is the one of the
- * block before it, if that was just taken. Says whether a clean block had to
- * give way.
+ * Take a slot for a block. @near is that of the block before it, if it was just
+ * taken, or SC_NIL. @replaced says whether a clean block had to give way.
+ * Return the slot, as SC_SLOT_FILLING, or SC_NIL.
  */
 u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
 	    enum sc_policy policy, bool *replaced)
@@ -125,7 +125,10 @@ u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
 		if (sc_state(index, set, slot) != SC_SLOT_FREE)
 			slot = index->sets[set].free;
 	} else {
-		/* The one just taken is the newest: ages before that. */
+		/*
+		 * The one just taken is the newest: this is its age before
+		 * that.
+		 */
 		if (near != SC_NIL && near < mask &&
 		    policy != SC_POLICY_RANDOM &&
 		    sc_evictable(index, set, near + 1) &&

@@ -10,8 +10,8 @@
  * anew, and is in the next commit.
  *
  * A block that has to be written has a bit in @changed. A commit moves it to
- * @writing and takes it off there when the block is stable. Neither means that
- * the SSD says what memory does.
+ * @writing and takes it off there when the block is stable. If it has a bit in
+ * neither, the SSD says what memory does.
  *
  * A block that cannot be written is moved (-place). What its old place said is
  * still true meanwhile: no commit has ended since.
@@ -27,15 +27,15 @@
 #include "setcache-md.h"
 
 /*
- * Places that are tried for a block of records. If so many are bad, as good as
- * all are, and the SSD is.
+ * Places that are tried for a block of records. If so many are bad, nearly all
+ * are, and the SSD is no good.
  */
 #define SC_MOVE_TRIES	16
 
-/* Few writes are made stable by FUA each, more by one flush behind them. */
+/* So few writes are made stable by FUA each, more by one flush behind them. */
 #define SC_MAX_FUA	2
 
-/* Records that a block has; the last one may have fewer. */
+/* Return how many records a block has: the last one may have fewer. */
 static u32 sc_records_of(struct sc_md *md, u64 block)
 {
 	return min_t(u64, SC_RECORDS, md->slots - block * SC_RECORDS);
@@ -58,7 +58,7 @@ static void sc_md_make(struct sc_md *md, u64 block, struct page *page,
 	memset(records + count, 0, (SC_RECORDS - count) * SC_RECORD_SIZE);
 }
 
-/* Write page @i, a block of records, to another place. */
+/* Write page @i, a block of records, to another place. Return 0 or an error. */
 static int sc_md_move(struct sc_md *md, u32 i)
 {
 	u32 tries, count = sc_place_slots(md);
@@ -84,9 +84,9 @@ static int sc_md_move(struct sc_md *md, u32 i)
 }
 
 /*
- * Write the first pages, which are blocks @index. Some of them have failed
- * together: each by itself, and those that fail again to other places. Where
- * there is none the others are written all the same.
+ * Write the first pages, which are blocks of records, each by itself, for they
+ * have failed together. Those that fail again go to other places; where there
+ * is none the others are written all the same.
  */
 static int sc_md_write_each(struct sc_md *md, u32 count)
 {
@@ -109,7 +109,7 @@ static int sc_md_write_each(struct sc_md *md, u32 count)
 }
 
 /*
- * Write the first pages, which are blocks @index, durably if @stable. After
+ * Write the first pages, which are blocks of records, durably if @stable. After
  * -ENOSPC that holds for all but those that are homeless.
  */
 static int sc_md_write(struct sc_md *md, u32 count, bool stable)
@@ -143,7 +143,7 @@ int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
 	u32 i, count;
 
 	*written = 0;
-	/* What the last one could not write. */
+	/* What the last commit could not write has to be written now. */
 	if (md->failed) {
 		for_each_set_bit_from(block, md->writing, md->blocks) {
 			clear_bit(block, md->writing);
@@ -162,7 +162,7 @@ int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
 		for_each_set_bit_from(block, md->changed, md->blocks) {
 			if (count == SC_BATCH)
 				break;
-			/* Never in neither. */
+			/* The block is in one of them at any time. */
 			set_bit(block, md->writing);
 			smp_mb__after_atomic(); /* with sc_md_stable() */
 			clear_bit(block, md->changed);
@@ -216,7 +216,7 @@ bool sc_md_pending(struct sc_md *md)
 	return md->failed || atomic_long_read(&md->nr_changed) > 0;
 }
 
-/* No record has to be written. Nobody changes the cache. */
+/* Note that no record has to be written. Nobody changes the cache. */
 void sc_md_written(struct sc_md *md)
 {
 	bitmap_zero(md->changed, md->blocks);
@@ -225,7 +225,7 @@ void sc_md_written(struct sc_md *md)
 	md->failed = false;
 }
 
-/* Write every record. The last flush is up to the superblock's. */
+/* Write every record. They are stable when the superblock has been written. */
 int sc_md_write_all(struct sc_md *md, bool stop)
 {
 	u64 block = 0;
@@ -248,7 +248,7 @@ int sc_md_write_all(struct sc_md *md, bool stop)
 
 /*---------------------------------------------------------------------------*/
 
-/* Why the records are refused; valid as long as @md. */
+/* Say why the records are refused. The text is valid as long as @md. */
 static const char *sc_md_refuse(struct sc_md *md, u64 slot, const char *what)
 {
 	snprintf(md->reason, sizeof(md->reason),
@@ -257,7 +257,7 @@ static const char *sc_md_refuse(struct sc_md *md, u64 slot, const char *what)
 	return md->reason;
 }
 
-/* Pass on the records of a block. The highest commit seen is remembered. */
+/* Pass on the records of a block, and remember the highest commit seen. */
 static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
 			    bool keep, const char **error)
 {
@@ -288,7 +288,7 @@ static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
 	return 0;
 }
 
-/* Pass on slots where blocks of records are. */
+/* Pass on the slots where blocks of records are, as retired. */
 static int sc_md_load_moved(struct sc_md *md)
 {
 	u32 i, count;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which dirty blocks of dm-setcache a round of the cleaner takes.
+ * Which dirty blocks a round of dm-setcache's cleaner takes.
  *
- * It takes those that would give way first, of sets that have too many or come
- * next, and with each all dirty neighbours on the disk: a run. A block that is
- * being written it does not take: it might read what was there before.
+ * It takes those that would give way first, of sets that have too many, or of
+ * those that come next; and with each all dirty neighbours on the disk, as a
+ * run. It takes no block that is being written: it might read what was there
+ * before.
  *
- * So a block that is written without a pause is never taken, or never clean. In
- * modes that leave nothing dirty it has to be, some time: then the round waits
- * for its turn at that block like a request, and who writes there waits for the
- * round.
+ * So a block that is written without a pause is never taken, or is dirty again
+ * at the end of each round: it is hot. In modes that leave nothing dirty it has
+ * to be cleaned some time. Then a round waits for its turn at that block like a
+ * request, and who writes there waits for the round.
  */
 #include <linux/minmax.h>
 #include <linux/sched.h>
@@ -21,7 +22,7 @@
 #include "setcache-round.h"
 #include "setcache-slots.h"
 
-/* Slots that are looked at with interrupts off. */
+/* Slots that are looked at in one go with interrupts off. */
 #define SC_SLOTS_A_LOCK	256
 
 /* Sets that are looked at without finding anything before others may run. */
@@ -41,14 +42,14 @@ static int sc_by_id(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Pages of a run of so many blocks. */
+/* Return how many pages a run of so many blocks takes. */
 static u32 sc_run_pages(const struct setcache *sc, u32 count)
 {
 	return DIV_ROUND_UP_ULL((u64)count * sc->index.geo.block,
 				PAGE_SIZE >> SECTOR_SHIFT);
 }
 
-/* Blocks that there is room for. */
+/* Return how many blocks a round still has room for. */
 static u32 sc_room(const struct sc_cleaner *cleaner)
 {
 	u32 pages = SC_ROUND_PAGES - cleaner->nr_pages;
@@ -60,7 +61,7 @@ static u32 sc_room(const struct sc_cleaner *cleaner)
 		   cleaner->max_slots - cleaner->nr_slots);
 }
 
-/* The next run of the round; it has no blocks yet. */
+/* Give the next run of the round. It has no blocks yet. */
 static struct sc_run *sc_next_run(struct sc_cleaner *cleaner, u32 set,
 				  enum sc_class class)
 {
@@ -76,8 +77,8 @@ static struct sc_run *sc_next_run(struct sc_cleaner *cleaner, u32 set,
 }
 
 /*
- * The slot of a block that is dirty, of which nothing else is known; or SC_NIL.
- * The bucket's lock is held.
+ * Return the slot of a block that is dirty, and neither being cleaned nor
+ * stuck; else SC_NIL. The bucket's lock is held.
  */
 static u16 sc_dirty_slot(const struct sc_index *index, u32 set, u32 id)
 {
@@ -89,7 +90,7 @@ static u16 sc_dirty_slot(const struct sc_index *index, u32 set, u32 id)
 }
 
 /*
- * The blocks that a run has announced are being cleaned, as far as they are dirty.
+ * Begin to clean the blocks that a run has announced, as far as they are dirty.
  * The bucket's lock is held.
  */
 static void sc_begin_run(struct sc_cleaner *cleaner, struct sc_run *run)
@@ -109,7 +110,7 @@ static void sc_begin_run(struct sc_cleaner *cleaner, struct sc_run *run)
 		run->op.last = run->op.first + run->count - 1;
 }
 
-/* A run has begun, and is of the round. */
+/* Count a run that has begun as one of the round. */
 static void sc_count_run(struct sc_cleaner *cleaner, struct sc_run *run)
 {
 	run->block = sc_block_of(&cleaner->sc->index, run->op.set,
@@ -121,7 +122,7 @@ static void sc_count_run(struct sc_cleaner *cleaner, struct sc_run *run)
 	cleaner->nr_runs++;
 }
 
-/* A block was written when it was to be cleaned. */
+/* Note a block that was written when it was to be cleaned. */
 void sc_note_hot(struct sc_cleaner *cleaner, u32 set, u32 id)
 {
 	cleaner->hot.any = true;
@@ -130,8 +131,8 @@ void sc_note_hot(struct sc_cleaner *cleaner, u32 set, u32 id)
 }
 
 /*
- * Take adjoining blocks for the round, as far as they are still dirty, and
- * nobody writes or discards them, and there is room. Says how many are dealt
+ * Take adjoining blocks for the round, as far as they are still dirty, nobody
+ * writes or discards them, and there is room. Return how many blocks are dealt
  * with, taken or not.
  */
 static u32 sc_add_run(struct sc_cleaner *cleaner, u32 set,
@@ -167,8 +168,8 @@ static u32 sc_add_run(struct sc_cleaner *cleaner, u32 set,
 
 /*
  * Take blocks of a set: @want of those that would give way first, and their
- * neighbours. Says whether there are any, though perhaps no room for them, or
- * somebody at work there.
+ * neighbours. Return whether there are any, even if there is no room for them,
+ * or somebody is at work there.
  */
 static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 {
@@ -216,7 +217,7 @@ static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 
 /*---------------------------------------------------------------------------*/
 
-/* Perhaps the cleaner has the blocks now that it waits for. */
+/* Look whether the cleaner has the blocks now that it waits for. */
 void sc_clean_wake(struct setcache *sc, struct sc_bucket *bucket,
 		   struct sc_op *op)
 {
@@ -228,8 +229,8 @@ void sc_clean_wake(struct setcache *sc, struct sc_bucket *bucket,
 
 /*
  * Take the block that is hot, and dirty ones beside it, for a round of their
- * own: who waits for some blocks must not have others, for whom he waits may
- * wait for these.
+ * own. Whoever waits for blocks must not hold others meanwhile: those for whom
+ * he waits may wait for them.
  */
 void sc_take_hot(struct sc_cleaner *cleaner)
 {
@@ -253,7 +254,9 @@ void sc_take_hot(struct sc_cleaner *cleaner)
 	list_add_tail(&op->link, &bucket->waiting);
 	sc_clean_wake(sc, bucket, op);
 	spin_unlock_irq(&bucket->lock);
-	/* Requests at work there end, and who comes now is behind us. */
+	/*
+	 * Requests at work there will end, and who comes now waits behind us.
+	 */
 	wait_for_completion(&cleaner->hot.held);
 
 	spin_lock_irq(&bucket->lock);
@@ -273,7 +276,7 @@ bool sc_round_full(const struct sc_cleaner *cleaner)
 	       cleaner->nr_runs == SC_ROUND_PAGES;
 }
 
-/* How many blocks of a set have to go, to its low mark. */
+/* Return how many blocks of a set have to be cleaned, down to its low mark. */
 static u32 sc_set_excess(struct setcache *sc, u32 set)
 {
 	u32 low = sc->index.geo.assoc * sc_option(sc, SC_OPT_SET_LOW) / 100;
@@ -283,9 +286,9 @@ static u32 sc_set_excess(struct setcache *sc, u32 set)
 }
 
 /*
- * Take blocks of a set that is over its mark. It stays marked until it is found
- * at its low mark, for what is taken may become dirty again meanwhile; but not
- * for what is stuck.
+ * Take blocks of a set that is over its mark. Its bit stays set until it is
+ * found at its low mark, for what is taken may become dirty again meanwhile.
+ * What is stuck does not keep the bit.
  */
 static void sc_fill_set(struct sc_cleaner *cleaner, u32 set)
 {
@@ -338,7 +341,7 @@ void sc_fill_next(struct sc_cleaner *cleaner, bool aged_only)
 		const struct sc_set *s = &sc->index.sets[set];
 		u32 aged = (u32)(jiffies / HZ) - READ_ONCE(s->since);
 
-		/* That of a set over its mark is up to sc_fill_over(). */
+		/* Sets that are over their mark are sc_fill_over()'s. */
 		if (READ_ONCE(s->dirty) && !test_bit(set, sc->cleaning.over) &&
 		    (!aged_only || aged >= age))
 			sc_take_dirty(cleaner, set, limit);

@@ -3,16 +3,16 @@
  * Sets of dm-setcache: which block is in which slot, and who is at work there.
  *
  * A block can be in one set only, so a set is a cache of its own. Its slots are
- * found by a hash: chains that begin in @heads, one for two slots; free ones are
- * on a list of their own, both ways, in fields that these do not need. The hash is
+ * found by a hash: chains that begin in @heads, one for two slots. The hash is
  * the block's place in the stripe, so that the blocks of a stripe spread evenly
- * and a chain is about two long.
+ * and a chain is about two long. Free slots are on a list of their own, linked
+ * both ways in fields that they do not need otherwise.
  *
- * Requests announce the blocks that they are going to use, as a range of ids
- * (a request is never longer than a stripe), and wait for whom they conflict
- * with. So nobody need look at a block's slot twice: what it found under the
- * lock stays so until it is done. But for one: cleaning goes on beside reads and
- * writes, and looks again when it is done.
+ * Requests announce the blocks that they are going to use, as a range of ids (a
+ * request is never longer than a stripe), and wait for whom they conflict with.
+ * So nobody need look at a block's slot twice: what was found under the lock
+ * stays so until the request is done. Cleaning is the exception: it goes on
+ * beside reads and writes, and looks again when it is done.
  */
 #include <linux/array_size.h>
 #include <linux/log2.h>
@@ -24,10 +24,13 @@
 
 #include "setcache-set.h"
 
-/* More locks than requests that are in flight at any time, or about. */
+/* About as many locks as requests are under way at any time, or more. */
 #define SC_MAX_BUCKETS	1024
 
-/* Numbers that follow from the geometry, and whether their types hold them. */
+/*
+ * Find the numbers that follow from the geometry. Return 0, or -EFBIG if their
+ * types do not hold them.
+ */
 static int sc_index_size(struct sc_index *index)
 {
 	const struct sc_geometry *geo = &index->geo;
@@ -37,7 +40,7 @@ static int sc_index_size(struct sc_index *index)
 	index->assoc_shift = ilog2(geo->assoc);
 	index->slots = geo->sets * geo->assoc;
 	index->blocks = geo->origin >> index->block_shift;
-	/* Of the origin, in stripes, and of them, in rounds over all sets. */
+	/* The origin's length in stripes, and then in rounds over all sets. */
 	stripes = DIV_ROUND_UP_ULL(geo->origin, (u64)geo->block * geo->assoc);
 	stripes = DIV64_U64_ROUND_UP(stripes, geo->sets);
 	if (stripes > BIT(SC_ID_BITS) >> index->assoc_shift ||
@@ -87,7 +90,7 @@ void sc_index_exit(struct sc_index *index)
 	index->tags = NULL;
 }
 
-/* A slot is free: the next one to be taken. */
+/* Put a slot on the list of free ones, as the next one to be taken. */
 static void sc_free_add(struct sc_index *index, u32 set, u16 slot)
 {
 	u64 base = sc_slot(index, set, 0);
@@ -100,7 +103,7 @@ static void sc_free_add(struct sc_index *index, u32 set, u16 slot)
 	s->free = slot;
 }
 
-/* A slot is not free any more. */
+/* Take a slot off the list of free ones. */
 static void sc_free_del(struct sc_index *index, u32 set, u16 slot)
 {
 	u64 base = sc_slot(index, set, 0);
@@ -116,7 +119,7 @@ static void sc_free_del(struct sc_index *index, u32 set, u16 slot)
 	index->stamps[base + slot] = index->sets[set].clock;
 }
 
-/* Empty it. Nobody is at work. */
+/* Empty the cache. Nobody is at work. */
 void sc_index_clear(struct sc_index *index)
 {
 	u32 set, slot;
@@ -126,7 +129,7 @@ void sc_index_clear(struct sc_index *index)
 	memset(index->sets, 0, index->geo.sets * sizeof(*index->sets));
 	for (set = 0; set < index->geo.sets; set++) {
 		index->sets[set].free = SC_NIL;
-		/* The first one is taken first. */
+		/* So the first one is taken first. */
 		for (slot = index->geo.assoc; slot--;)
 			sc_free_add(index, set, slot);
 		cond_resched();
@@ -138,10 +141,10 @@ void sc_index_clear(struct sc_index *index)
 }
 
 /*
- * Whether @next may not begin while @op is at work. A write may begin beside the
- * cleaner, for it tells the cleaner by the slots' state, unless the cleaner holds
- * writes off. The cleaner may not begin beside a write: that one has done so, and
- * its data are on their way.
+ * Return whether @next may not begin while @op is at work. A write may begin
+ * beside the cleaner, which it tells by the slots' state, unless the cleaner
+ * holds writes off. The cleaner may not begin beside a write: that has looked
+ * at the state already, and its data are on their way.
  */
 bool sc_conflict(const struct sc_op *op, const struct sc_op *next)
 {
@@ -159,8 +162,9 @@ bool sc_conflict(const struct sc_op *op, const struct sc_op *next)
 }
 
 /*
- * Whether an op has to wait: for one at work, or for one that waits already and
- * came first, that is up to @waiting_until, NULL for all.
+ * Return whether an op has to wait: for one at work, or for one that waits and
+ * came first. Those that came first are before @waiting_until, or all if it is
+ * NULL.
  */
 bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
 	     const struct list_head *waiting_until)
@@ -181,7 +185,7 @@ bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
 
 /*
  * Cut an op to what is before the first block that it would have to wait for.
- * False: that is nothing.
+ * Return whether anything is left.
  */
 bool sc_cut(struct sc_bucket *bucket, struct sc_op *op)
 {
@@ -201,7 +205,7 @@ bool sc_cut(struct sc_bucket *bucket, struct sc_op *op)
 	return true;
 }
 
-/* Whether somebody is at work on a block, other than @but. */
+/* Return whether somebody other than @but is at work on a block. */
 bool sc_slot_busy(struct sc_index *index, u32 set, u32 id,
 		  const struct sc_op *but)
 {
@@ -214,7 +218,7 @@ bool sc_slot_busy(struct sc_index *index, u32 set, u32 id,
 	return false;
 }
 
-/* The set of a block, and its id there. */
+/* Find the set of a block, and its id there. */
 void sc_locate(const struct sc_index *index, u64 block, u32 *set, u32 *id)
 {
 	u64 round, rest;
@@ -226,7 +230,7 @@ void sc_locate(const struct sc_index *index, u64 block, u32 *set, u32 *id)
 	      (block & (index->geo.assoc - 1));
 }
 
-/* The other way round. */
+/* Return the block that has an id in a set. */
 u64 sc_block_of(const struct sc_index *index, u32 set, u32 id)
 {
 	u64 stripe = (u64)(id >> index->assoc_shift) * index->geo.sets + set;
@@ -234,14 +238,14 @@ u64 sc_block_of(const struct sc_index *index, u32 set, u32 id)
 	return (stripe << index->assoc_shift) | (id & (index->geo.assoc - 1));
 }
 
-/* Where the chain of an id begins. */
+/* Return where the chain of an id begins. */
 static u16 *sc_head(const struct sc_index *index, u32 set, u32 id)
 {
 	return &index->heads[(sc_slot(index, set, 0) >> 1) +
 			     (id & (index->geo.assoc / 2 - 1))];
 }
 
-/* The slot of a block, or SC_NIL. */
+/* Return the slot of a block, or SC_NIL. */
 u16 sc_find(const struct sc_index *index, u32 set, u32 id)
 {
 	u64 base = sc_slot(index, set, 0);
@@ -287,7 +291,7 @@ void sc_remove(struct sc_index *index, u32 set, u16 slot)
 	sc_free_add(index, set, slot);
 }
 
-/* A slot that is free is suspect or retired. */
+/* Make a free slot suspect or retired. */
 void sc_withdraw(struct sc_index *index, u32 set, u16 slot,
 		 enum sc_slot_state state)
 {
@@ -298,7 +302,7 @@ void sc_withdraw(struct sc_index *index, u32 set, u16 slot,
 		atomic_long_inc(&index->nr_retired);
 }
 
-/* A slot that was suspect is free. */
+/* Free a slot that was suspect. */
 void sc_restore(struct sc_index *index, u32 set, u16 slot)
 {
 	sc_set_state(index, set, slot, SC_SLOT_FREE);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What requests leave in their slots, and who may have these next.
+ * What requests of dm-setcache leave in their slots, and who has these next.
  *
  * A slot becomes dirty only when its data are written, for only then may its
- * record say so; one that was dirty stays it. What fails is dropped unless it is
- * dirty. When a request is done with its blocks, those who wait for them are
- * shown to who knows what they are (@wake, -io).
+ * record say so; one that was dirty stays dirty. What fails is dropped unless
+ * it is dirty. When a request is done with its blocks, each of those who wait
+ * is shown to -io (@wake), which knows what it waits for.
  */
 #include <linux/sched.h>
 
@@ -21,7 +21,7 @@ bool sc_is_over(const struct setcache *sc, u32 set)
 	       sc_option(sc, SC_OPT_SET_HIGH) * sc->index.geo.assoc;
 }
 
-/* There may be more dirty slots than there should: the cleaner is told. */
+/* Tell the cleaner if there are more dirty slots than there should be. */
 void sc_check_dirty(struct setcache *sc, u32 set)
 {
 	if (sc_is_over(sc, set) && !test_and_set_bit(set, sc->cleaning.over))
@@ -32,7 +32,7 @@ void sc_check_dirty(struct setcache *sc, u32 set)
 		sc_clean_some(sc);
 }
 
-/* A slot has become dirty. */
+/* Make a slot dirty, whose data have been written. */
 static void sc_dirty(struct setcache *sc, u32 set, u16 slot)
 {
 	sc_set_state(&sc->index, set, slot, SC_SLOT_DIRTY);
@@ -41,7 +41,10 @@ static void sc_dirty(struct setcache *sc, u32 set, u16 slot)
 	sc_check_dirty(sc, set);
 }
 
-/* Written: the slots of some blocks are what they were to become. */
+/*
+ * Make the slots of some blocks, which have been written, what they were to
+ * become.
+ */
 void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
 {
 	struct sc_index *index = &sc->index;
@@ -70,10 +73,10 @@ void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
 }
 
 /*
- * Drop what is not dirty of some blocks, which are the caller's; if the SSD has
- * failed one of them, their slots are suspect. But what others
- * read as well has to stay: their data must not be another block's by the time
- * they come. A reader that has failed does not look at it again.
+ * Drop what is not dirty of some blocks, which are the caller's. If the SSD has
+ * failed one of them, their slots are suspect. But what others read as well has
+ * to stay: the slot must not be another block's by the time they read it. A
+ * reader that has failed does not look there again.
  */
 void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed)
 {
@@ -102,8 +105,9 @@ void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed)
 }
 
 /*
- * The records of discarded blocks are gone, or not. The SSD has failed one of
- * them: their slots are suspect.
+ * Free the slots of discarded blocks if the commit of their records has not
+ * failed; else they are dirty again. If the SSD has failed one of them, they
+ * are suspect.
  */
 void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
 		  bool failed)
@@ -133,7 +137,7 @@ void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
 
 /*---------------------------------------------------------------------------*/
 
-/* Done with some blocks: who waited for them may have them. */
+/* Give some blocks back: who waited for them may have them. */
 void sc_unlock(struct setcache *sc, struct sc_op *op)
 {
 	struct sc_bucket *bucket = sc_bucket(&sc->index, op->set);
@@ -144,13 +148,13 @@ void sc_unlock(struct setcache *sc, struct sc_op *op)
 	list_del(&op->link);
 	list_for_each_entry_safe(other, next, &bucket->waiting, link)
 		sc->wake(sc, bucket, other);
-	/* Who waits there looks at the list under this lock. */
+	/* Who waits for a mode looks at the list under this lock. */
 	if (waitqueue_active(&sc->change.wait))
 		wake_up(&sc->change.wait);
 	spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
-/* Whether somebody in a bucket goes by another mode. */
+/* Return whether somebody in a bucket goes by another mode. */
 static bool sc_mode_mixed(struct sc_bucket *bucket, u8 mode)
 {
 	const struct sc_op *op;
@@ -164,8 +168,8 @@ static bool sc_mode_mixed(struct sc_bucket *bucket, u8 mode)
 }
 
 /*
- * Another mode, and the end of all requests that go by the old one: when this has
- * returned, they have left what they leave, dirty blocks, say.
+ * Change the mode, and wait for all requests that go by the old one. When this
+ * has returned 0, they have left what they leave, such as dirty blocks.
  */
 int sc_change_mode(struct setcache *sc, u8 mode)
 {

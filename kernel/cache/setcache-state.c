@@ -24,27 +24,28 @@
  *	lost		new					told
  *	told		new
  *
- * An event that has no entry there changes nothing: an SSD is lost once, however
- * many requests find out. A table whose resumption has failed half way is new;
- * one that could not even be read stays what it was. If the origin fails while a
- * table is suspended, it stays live: the SSD is not called clean, and all that is
- * dirty is there.
+ * An event that has no entry there changes nothing: an SSD is lost once,
+ * however many requests find out. A table whose resumption has failed half way
+ * is new; one that could not even be read stays what it was. If the origin
+ * fails while a table is suspended, it stays live: the SSD is not called clean,
+ * and all that is dirty is there.
  *
- * Locks. The phase is one word, and no lock protects it: it moves by compare and
- * exchange. Read, load, resume and stop come from device-mapper while the table
- * is suspended, one at a time. Lose and tell come at any time, from any context.
- * Who reads the phase while requests go on may be late by a move. That does no
- * harm: who changes slots reads it under the lock of their bucket, which the
- * worker of the loss takes after the move, for each bucket; and what is written
- * to a lost SSD is unsafe, so a flush behind it fails.
+ * Locks. The phase is one word, and no lock protects it: it moves by compare
+ * and exchange. Read, load, resume and stop come from device-mapper while the
+ * table is suspended, one at a time. Lose and tell come at any time, from any
+ * context. Who reads the phase while requests go on may be late by a move. That
+ * does no harm: who changes slots reads it under the lock of their bucket,
+ * which the worker of the loss takes after the move, for each bucket; and what
+ * is written to a lost SSD is unsafe, so a flush behind it fails.
  *
- * Two facts stand beside the phase. Unsafe: what was acknowledged and may not be
- * on the SSD for good, that is data in its volatile cache, or what records are to
- * say of them. Owing: the SSD has come back from a loss without that, maybe, and
- * nobody was told; so the next flush fails, once.
+ * Two facts stand beside the phase. Unsafe: what was acknowledged and may not
+ * be on the SSD for good, that is data in its volatile cache, or what records
+ * are to say of them. Owing: the SSD has come back from a loss without that,
+ * maybe, and nobody was told; so the next flush fails, once.
  */
 #include "setcache.h"
 
+/* The moves, as above. */
 static const struct {
 	enum sc_phase from;
 	enum sc_event event;

@@ -22,6 +22,7 @@
 /* Memory that a request can do without. */
 #define SC_GFP_TRY	(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN)
 
+/* Call the next step of a job. */
 void sc_job_work(struct work_struct *work)
 {
 	struct sc_job *job = container_of(work, struct sc_job, work);
@@ -29,7 +30,9 @@ void sc_job_work(struct work_struct *work)
 	job->next(job);
 }
 
-/* Give the blocks back, and the job's memory. The bio has ended, or is going to. */
+/*
+ * Give back a job's blocks and its memory. The bio has ended, or is going to.
+ */
 void sc_job_free(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
@@ -47,7 +50,7 @@ void sc_job_free(struct sc_job *job)
 		wake_up_all(&sc->jobs.idle);
 }
 
-/* Start the job's bio anew, around the cache; or fail it. */
+/* End a job, and start its bio anew, around the cache, or fail it. */
 void sc_job_around(struct sc_job *job, blk_status_t error)
 {
 	struct sc_io *io = job->io;
@@ -57,13 +60,14 @@ void sc_job_around(struct sc_job *job, blk_status_t error)
 	io->end(io, bio, error, true);
 }
 
-/* The same, for the SSD has failed it. */
+/* Do the same because the SSD has failed it. */
 void sc_job_retry(struct sc_job *job)
 {
 	sc_drop(job->sc, &job->op, true);
 	sc_job_around(job, BLK_STS_IOERR);
 }
 
+/* End a job and its bio. */
 void sc_job_end(struct sc_job *job, blk_status_t error)
 {
 	struct sc_io *io = job->io;
@@ -75,7 +79,10 @@ void sc_job_end(struct sc_job *job, blk_status_t error)
 
 /*---------------------------------------------------------------------------*/
 
-/* All bios of a step are done. */
+/*
+ * Note that a bio of a step has ended, or that all are sent. The last one
+ * queues the next step.
+ */
 void sc_job_put(struct sc_job *job)
 {
 	if (atomic_dec_and_test(&job->pending))
@@ -107,6 +114,7 @@ static void sc_job_origin_end(struct bio *bio)
 	sc_job_put(job);
 }
 
+/* Send a bio as one of a step. */
 static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
 {
 	struct setcache *sc = job->sc;
@@ -118,7 +126,7 @@ static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
 	sc_count_io(sc, ssd, bio_op(bio) == REQ_OP_READ, bio_sectors(bio));
 	atomic_inc(&job->pending);
 	if (job->bio) {
-		/* It is charged as the one that device-mapper was given. */
+		/* It is charged as the bio that device-mapper was given. */
 		dm_submit_bio_remap(job->bio, bio);
 		return;
 	}
@@ -126,7 +134,10 @@ static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
 	submit_bio_noacct(bio);
 }
 
-/* Blocks @i to @end (exclusive) of the user's pages, to or from a device. */
+/*
+ * Send blocks @i to @end (exclusive) to or from a device, in the sender's
+ * pages.
+ */
 void sc_job_user(struct sc_job *job, u32 i, u32 end, bool ssd)
 {
 	struct setcache *sc = job->sc;
@@ -154,14 +165,14 @@ void sc_job_user(struct sc_job *job, u32 i, u32 end, bool ssd)
 	sc_job_submit(job, bio, ssd);
 }
 
-/* Where a block is in our pages. */
+/* Return where a block is in our pages. */
 static u64 sc_job_offset(const struct sc_job *job, u32 i)
 {
 	return (u64)(i - job->ours.base) * job->sc->index.geo.block
 	       << SECTOR_SHIFT;
 }
 
-/* Blocks @i to @end (exclusive) of our pages, to or from a device. */
+/* Send blocks @i to @end (exclusive) to or from a device, in our pages. */
 void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd, blk_opf_t opf)
 {
 	struct setcache *sc = job->sc;
@@ -199,7 +210,10 @@ bool sc_job_has(const struct sc_job *job, enum sc_kind kind)
 	return false;
 }
 
-/* The end of a run of blocks from @i on that one bio may take. */
+/*
+ * Return the end of a run of blocks from @i on that one bio may take: of a
+ * kind, and if @slots in adjoining slots.
+ */
 u32 sc_job_run(const struct sc_job *job, u32 i, bool slots)
 {
 	const struct sc_piece *p = job->pieces;
@@ -214,7 +228,7 @@ u32 sc_job_run(const struct sc_job *job, u32 i, bool slots)
 	return end;
 }
 
-/* Fresh slots that are not going to be used. */
+/* Give back the fresh slots of a kind, which are not going to be used. */
 void sc_job_give_back(struct sc_job *job, enum sc_kind kind)
 {
 	struct sc_index *index = &job->sc->index;
@@ -233,7 +247,9 @@ void sc_job_give_back(struct sc_job *job, enum sc_kind kind)
 	spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
-/* Pages for the blocks of a kind. */
+/*
+ * Get pages for the blocks of a kind. Return whether there was memory for all.
+ */
 bool sc_job_pages(struct sc_job *job, enum sc_kind kind)
 {
 	u32 block = job->sc->index.geo.block << SECTOR_SHIFT;

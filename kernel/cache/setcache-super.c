@@ -4,12 +4,13 @@
  *
  * There are three. Two are written in turn, and the newer one counts. One that
  * cannot be written is passed over: the next number goes to the other one. The
- * third, at the end of the SSD, is written seldom, and carries what nothing else
- * could tell: whose cache it is, and where its records are. Two of the three have
- * to say so, and two have to be read: so one that cannot be read, now or then,
- * hides nothing that a commit has promised. What it may hide is the attempt of a
- * commit that has failed. Nobody must find that later, and believe it to be the
- * newest: numbers go on far beyond it, and all copies are written anew.
+ * third, at the end of the SSD, is written seldom, and carries what nothing
+ * else could tell: whose cache it is, and where its records are. Two of the
+ * three have to say so, and two have to be read: so one that cannot be read,
+ * now or then, hides nothing that a commit has promised. What it may hide is
+ * the attempt of a commit that has failed. Nobody must find that later, and
+ * believe it to be the newest: numbers go on far beyond it, and all copies are
+ * written anew.
  */
 #include <linux/crc32c.h>
 #include <linux/errno.h>
@@ -20,21 +21,22 @@
 
 #include "setcache-md.h"
 
-/* Copies that have to be written, and of those that have to be read. */
+/* Copies of which so many have to be written, and so many have to be read. */
 #define SC_QUORUM	2
 
 /*
  * Numbers go on so much further where a copy could not be read: more than are
- * ever tried in vain. Even, so each copy has its own ones still.
+ * ever tried in vain. It is even, so each copy has its own numbers still.
  */
 #define SC_SEQ_GAP	BIT_ULL(32)
 
-/* Return a page of the batch, in which there is a copy, or will be. */
+/* Return a page of the batch, in which there is a superblock, or will be. */
 static struct sc_disk_super *sc_super_page(const struct sc_md *md, u32 i)
 {
 	return page_address(md->batch.pages[i]);
 }
 
+/* Return the checksum of a superblock, in which it counts as zero. */
 static u32 sc_super_sum(const struct sc_disk_super *disk)
 {
 	static const __le32 zero;
@@ -92,9 +94,9 @@ static int sc_super_write_copy(struct sc_md *md, u32 copy)
 }
 
 /*
- * Write the superblock, durably, in the copy whose turn it is. If that cannot be
- * written, in the other one: numbers go on, for nobody knows what a write that
- * has failed has left.
+ * Write the superblock, durably, in the copy whose turn it is, or in the other
+ * one if that cannot be written. Numbers go on meanwhile, for nobody knows what
+ * a write has left that has failed.
  */
 int sc_super_write(struct sc_md *md, enum sc_super_state state,
 		   const struct sc_seen *seen, u64 dirty)
@@ -118,7 +120,7 @@ int sc_super_write(struct sc_md *md, enum sc_super_state state,
 	return r;
 }
 
-/* Write all copies of the superblock, in use. */
+/* Write all copies of the superblock, which say that the SSD is in use. */
 int sc_super_write_everywhere(struct sc_md *md)
 {
 	u32 i, copy, good = 0;
@@ -144,6 +146,7 @@ int sc_super_write_everywhere(struct sc_md *md)
 	return 0;
 }
 
+/* Set the seed of the records' checksums, by the name of the cache. */
 void sc_super_seed(struct sc_md *md)
 {
 	u8 raw[UUID_SIZE];
@@ -154,7 +157,7 @@ void sc_super_seed(struct sc_md *md)
 
 /*---------------------------------------------------------------------------*/
 
-/* Whether page @copy is that copy of a superblock, whatever it says. */
+/* Return whether page @copy is that copy of a superblock, whatever it says. */
 static bool sc_super_valid(const struct sc_md *md, u32 copy)
 {
 	const struct sc_disk_super *disk = sc_super_page(md, copy);
@@ -165,8 +168,8 @@ static bool sc_super_valid(const struct sc_md *md, u32 copy)
 }
 
 /*
- * Read the copies into the first pages, each by itself: @hidden says how many
- * could not be. Those are left as something that is no superblock.
+ * Read the copies into the first pages, each by itself. @hidden says how many
+ * could not be read: their pages become something that is no superblock.
  */
 int sc_super_read(struct sc_md *md, u32 *hidden)
 {
@@ -186,7 +189,7 @@ int sc_super_read(struct sc_md *md, u32 *hidden)
 	return SC_COPIES - *hidden < SC_QUORUM ? error : 0;
 }
 
-/* The copies in the first pages are all zeros. */
+/* Return whether the copies in the first pages are all zeros. */
 bool sc_super_is_empty(const struct sc_md *md)
 {
 	u32 i;
@@ -197,7 +200,7 @@ bool sc_super_is_empty(const struct sc_md *md)
 	return true;
 }
 
-/* Whether the superblock is of this cache; else why not. */
+/* Return whether the superblock is of this cache; else say why not. */
 static bool sc_super_fits(struct sc_md *md, const struct sc_disk_super *disk,
 			  const char **error)
 {
@@ -219,7 +222,7 @@ static bool sc_super_fits(struct sc_md *md, const struct sc_disk_super *disk,
 	return !*error;
 }
 
-/* Whether two superblocks are of the same cache. */
+/* Return whether two superblocks are of the same cache. */
 static bool sc_super_same(const struct sc_disk_super *a,
 			  const struct sc_disk_super *b)
 {
@@ -230,7 +233,10 @@ static bool sc_super_same(const struct sc_disk_super *a,
 	       a->ssd == b->ssd && a->data == b->data;
 }
 
-/* The copy that counts, of those in the first pages; -1 if there is none. */
+/*
+ * Return the copy that counts, of those in the first pages; -1 if none does.
+ * @both says whether both of those that are written in turn are whole.
+ */
 static int sc_super_choose(const struct sc_md *md, bool *both)
 {
 	bool valid[SC_TURNS];
@@ -251,7 +257,10 @@ static int sc_super_choose(const struct sc_md *md, bool *both)
 	return sc_super_valid(md, SC_TURNS) ? SC_TURNS : -1;
 }
 
-/* Whether the copies in the first pages are of one cache; the newest of them. */
+/*
+ * Return the newest of the copies in the first pages, or NULL if they are not
+ * of one cache.
+ */
 static const struct sc_disk_super *
 sc_super_newest(struct sc_md *md, const struct sc_disk_super *chosen)
 {
@@ -270,7 +279,7 @@ sc_super_newest(struct sc_md *md, const struct sc_disk_super *chosen)
 	return newest;
 }
 
-/* Whether all places of moved records are in the data, each once. */
+/* Return whether all places of moved records are in the data, each once. */
 static bool sc_moved_valid(const struct sc_md *md,
 			   const struct sc_disk_super *disk)
 {
@@ -295,7 +304,10 @@ static bool sc_moved_valid(const struct sc_md *md,
 	return true;
 }
 
-/* Whether all copies in the first pages say of the records what this one does. */
+/*
+ * Return whether all copies in the first pages say where the records are as
+ * this one does.
+ */
 static bool sc_moved_everywhere(const struct sc_md *md,
 				const struct sc_disk_super *newest)
 {
@@ -312,7 +324,9 @@ static bool sc_moved_everywhere(const struct sc_md *md,
 	return true;
 }
 
-/* Whether the superblock names this origin, or none; else why not. */
+/*
+ * Return whether the superblock names this origin, or none; else say why not.
+ */
 static bool sc_super_is_of(struct sc_md *md, const struct sc_disk_super *disk,
 			   const char *identity, const char **error)
 {
@@ -329,13 +343,15 @@ static bool sc_super_is_of(struct sc_md *md, const struct sc_disk_super *disk,
 	return false;
 }
 
-/* Take over what is to be kept of the copy that counts, and of the newest one. */
+/*
+ * Take over what is to be kept of the copy that counts, and of the newest one.
+ */
 static void sc_super_load(struct sc_md *md, const struct sc_disk_super *disk,
 			  const struct sc_disk_super *newest, bool hidden)
 {
 	u32 i;
 
-	/* What was tried in vain may be there all the same. */
+	/* What was written in vain may be there all the same. */
 	md->super.seq = max(md->super.seq, le64_to_cpu(newest->seq));
 	if (hidden)
 		md->super.seq += SC_SEQ_GAP;
@@ -356,7 +372,7 @@ static void sc_super_load(struct sc_md *md, const struct sc_disk_super *disk,
 
 /*
  * Take over what the copies in the first pages say, of which @hidden could not
- * be read. Return 0, or -EINVAL, and why they are refused.
+ * be read. Return 0, or -EINVAL and why they are refused.
  */
 int sc_super_open(struct sc_md *md, u32 hidden, const char *identity,
 		  struct sc_super *super, const char **error)

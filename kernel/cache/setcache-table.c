@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The words of dm-setcache: options of the table line, the status, and messages.
+ * The words of dm-setcache: options of the table line, the status, and
+ * messages.
  */
 #include <linux/blkdev.h>
 #include <linux/ctype.h>
@@ -114,7 +115,7 @@ static int sc_name(const char * const *names, int count, const char *name)
 	return i < 0 ? -EINVAL : i;
 }
 
-/* A word that says which disk the origin is. */
+/* Set the word that says which disk the origin is. */
 static int sc_set_origin_id(struct setcache *sc, const char *word)
 {
 	const char *c;
@@ -283,7 +284,10 @@ void sc_status(struct dm_target *ti, status_type_t type, unsigned int flags,
 
 /*---------------------------------------------------------------------------*/
 
-/* Marks may be below what is dirty now, and no write comes to notice. */
+/*
+ * Tell the cleaner of sets that are over marks which have just been lowered: no
+ * write may come to notice.
+ */
 static void sc_check_marks(struct setcache *sc)
 {
 	struct sc_bucket *bucket;
@@ -298,7 +302,7 @@ static void sc_check_marks(struct setcache *sc)
 	}
 }
 
-/* As sc_set(), of a cache that may be live. */
+/* Do what sc_set() does, to a cache that may be live. */
 static int sc_message_set(struct setcache *sc, const char *key,
 			  const char *value)
 {
@@ -334,7 +338,7 @@ int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 	} else {
 		r = -EINVAL;
 	}
-	/* Killed while requests ended, it was understood. */
+	/* A sender who was killed while he waited has been understood. */
 	if (r && r != -ERESTARTSYS)
 		DMWARN("%s: message not understood, or out of range",
 		       sc_device(sc));

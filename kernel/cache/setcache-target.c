@@ -3,14 +3,25 @@
  * dm-setcache: an SSD as a set-associative cache of a slow disk.
  *
  * The disk is cut into blocks, and consecutive blocks into stripes. Each stripe
- * belongs to a set of as many slots as it has blocks, and a block of it may be in
- * any of them. README.md says what is on the SSD, and what holds there and in
- * memory at any time; the parts are
+ * belongs to a set of as many slots as it has blocks, and a block of it may be
+ * in any of them. README.md says what is on the SSD, and what holds there and
+ * in memory at any time. The parts are
+ *
+ *	-target		what device-mapper sees
+ *	-table		options, messages, status
+ *	-life		resume and suspend
  *
  *	-io		the way of a bio
  *	-job		bios that need more than one
+ *	-fill		jobs that read
+ *	-write		jobs that write
+ *	-step		what the steps of jobs are made of
  *	-plan		what a bio finds in its slots
- *	-clean		dirty blocks back to the disk
+ *
+ *	-clean		dirty blocks back to the disk, in rounds
+ *	-round		which blocks a round takes
+ *	-copy		the I/O of a round
+ *
  *	-slots		what a request leaves in its slots, and to whom
  *	-trial		slots that have failed
  *	-commit		who waits for records, and gets them
@@ -18,19 +29,25 @@
  *	-state		whether there is an SSD: one state machine
  *	-claim		nobody else has these disks
  *	-origin		which disk it is, and whether it has changed
- *	-policy		which slot gives way, which stream is sequential
+ *
+ *	-policy		which slot gives way
+ *	-flow		which stream is sequential
  *	-set		what is where, and who is at work there
- *	-metadata	the format, and the order of writes
+ *	-metadata	what is on the SSD beside the data
+ *	-records	which records have to be written, and in what order
+ *	-super		the superblock
+ *	-place		where records are
+ *	-format		what is on the SSD, byte for byte
  *	-bio		bios of our own pages, and those that somebody waits for
  *
- * Each calls those below it alone. What goes up is called back: who waits for
- * blocks (@wake), the end of a job's bio (@end), of a commit (@fn), and what the
- * records are to say (struct sc_md_ops).
+ * Each calls those below it alone; Kbuild lists them in this order, and a test
+ * takes the calls from the sources. What goes up is called back: who waits for
+ * blocks (@wake), the end of a job's bio (@end), of a commit (@fn), and what
+ * the records are to say (struct sc_md_ops). A part's header has what others
+ * may use of it; setcache.h has the cache itself, and the headers -md, -step
+ * and -cleaner have what a few parts share among themselves.
  *
- * This one is what device-mapper sees. The table line is read by the
- * constructor, but the SSD only when the device is resumed: while a new table is
- * loaded, the old one may still be at work. Suspension leaves everything on the
- * SSD as the next table, or the next kernel, expects it.
+ * This part makes a cache of a table line, and takes it apart.
  */
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
@@ -60,8 +77,6 @@
 
 #define SC_NR_ARGS	6
 
-/*---------------------------------------------------------------------------*/
-
 static int sc_iterate_devices(struct dm_target *ti,
 			      iterate_devices_callout_fn fn, void *data)
 {
@@ -79,7 +94,7 @@ static void sc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->io_min = max(limits->io_min, geo->block << SECTOR_SHIFT);
 	limits->max_hw_discard_sectors = geo->block * geo->assoc;
 	limits->discard_granularity = geo->block << SECTOR_SHIFT;
-	/* Through to two devices: both have to see the same. */
+	/* What is written through to two devices has to be the same on both. */
 	limits->features |= BLK_FEAT_STABLE_WRITES;
 }
 
@@ -209,8 +224,8 @@ static int sc_allocate(struct setcache *sc)
 	sc->cleaning.cleaner = sc_cleaner_create(sc);
 	sc->wq.clean = alloc_ordered_workqueue("setcache_clean",
 					       WQ_MEM_RECLAIM);
-	sc->wq.common =
-		alloc_workqueue("setcache", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	sc->wq.common = alloc_workqueue("setcache",
+					WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	sc->wq.job = alloc_workqueue("setcache_job",
 				     WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	sc->wq.commit = alloc_ordered_workqueue("setcache_commit",

@@ -5,14 +5,15 @@
  * A slot becomes suspect when a request that had it has failed on the SSD, and
  * it is not dirty, or not any more. It has no block then, and gets none. A
  * request may have had many slots, so each is tried by itself: zeros are
- * written there, and read back. What passes is free; it was another slot, or a
- * moment's trouble. What fails is retired: its record says so, no block gets
- * there in this life or the next, and isoblk cache check --repair alone revives
- * it. So a bad place costs its slot, once.
+ * written there, and read back. A slot that passes is free: another one has
+ * failed, or the trouble is over. One that fails is retired: its record says
+ * so, no block gets there in this life or the next, and isoblk cache check
+ * --repair alone revives it. So a bad place costs its slot, once.
  *
- * No error of data, however many there are, says that the SSD is lost. But a
- * hundred within a minute or two ask: its superblock is written. That fails on
- * an SSD that is gone without saying so, and on no other.
+ * No error of data says that the SSD is lost, however many there are. But a
+ * hundred within a minute or two raise the question, and the superblock is
+ * written. That fails on an SSD that is gone without saying so, and on no
+ * other.
  */
 #include <linux/blkdev.h>
 #include <linux/jiffies.h>
@@ -23,13 +24,15 @@
 #include "setcache-loss.h"
 #include "setcache-trial.h"
 
-/* So many errors of data, and the SSD is asked whether it is there. */
+/* After so many errors of data the SSD is asked whether it is there. */
 #define SC_MANY_ERRORS	100
 
-/* After so long half of them are forgotten: those of a day do not add up. */
+/*
+ * After so long half of the errors are forgotten: those of a day do not add up.
+ */
 #define SC_HALVE_INTERVAL	(60 * HZ)
 
-/* Count an error of data. Whether there are many. */
+/* Count an error of data. Return whether there are many. */
 static bool sc_many_errors(struct setcache *sc)
 {
 	unsigned long flags, halvings;
@@ -46,7 +49,7 @@ static bool sc_many_errors(struct setcache *sc)
 	return many;
 }
 
-/* I/O of data has failed on the SSD. Any context. */
+/* Note that I/O of data has failed on the SSD. */
 void sc_ssd_error(struct setcache *sc, blk_status_t error)
 {
 	sc_count(sc, SC_STAT_SSD_ERRORS, 1);
@@ -59,10 +62,7 @@ void sc_ssd_error(struct setcache *sc, blk_status_t error)
 	}
 }
 
-/*
- * A slot that is not dirty has failed: it loses its block. The lock of its bucket
- * is held.
- */
+/* Make a slot suspect that is not dirty and has failed. It loses its block. */
 void sc_suspect(struct setcache *sc, u32 set, u16 slot)
 {
 	sc_remove(&sc->index, set, slot);
@@ -73,7 +73,7 @@ void sc_suspect(struct setcache *sc, u32 set, u16 slot)
 	sc_trial_kick(sc);
 }
 
-/* There may be slots to be tried. Any context. */
+/* Try slots that are suspect, if there are any. */
 void sc_trial_kick(struct setcache *sc)
 {
 	queue_work(sc->wq.common, &sc->trials.work);
@@ -101,7 +101,7 @@ static int sc_trial_io(struct setcache *sc, blk_opf_t opf, sector_t sector,
 	return r;
 }
 
-/* Try a slot, and decide. */
+/* Try a slot. It is free then, or retired. */
 static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
 {
 	struct sc_index *index = &sc->index;
@@ -124,8 +124,8 @@ static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
 }
 
 /*
- * Try all slots that are suspect. Nobody but this takes that off them. There may
- * be thousands, and an SSD that fails takes its time: who suspends the cache does
+ * Try all slots that are suspect, which nothing else ends. There may be
+ * thousands, and an SSD that fails takes its time: who suspends the cache does
  * not wait for them.
  */
 void sc_trial_work(struct work_struct *work)

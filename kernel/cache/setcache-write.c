@@ -3,8 +3,8 @@
  * Jobs of dm-setcache that write: in several pieces, to both devices, or with a
  * first or last block of which the rest is to be read from the origin first.
  *
- * What the SSD has refused of dirty blocks goes to the origin, durably; then its
- * records are taken back, and only then the write has ended.
+ * What the SSD has refused of dirty blocks goes to the origin, durably; then
+ * its records are taken back, and only then the write has ended.
  */
 #include "setcache.h"
 #include "setcache-commit.h"
@@ -12,7 +12,7 @@
 #include "setcache-step.h"
 #include "setcache-write.h"
 
-/* Records of a FUA write are stable, or not. */
+/* End a FUA write when the commit of its records has ended. */
 static void sc_fua_done(struct sc_waiter *waiter)
 {
 	struct sc_job *job = container_of(waiter, struct sc_job, waiter);
@@ -20,7 +20,10 @@ static void sc_fua_done(struct sc_waiter *waiter)
 	sc_job_end(job, waiter->error);
 }
 
-/* The SSD does not say any more that it has what the origin has, or it does. */
+/*
+ * End a write that has gone to the origin, when the commit has ended that takes
+ * the SSD's records back.
+ */
 static void sc_away_done(struct sc_waiter *waiter)
 {
 	struct sc_job *job = container_of(waiter, struct sc_job, waiter);
@@ -29,7 +32,10 @@ static void sc_away_done(struct sc_waiter *waiter)
 	sc_job_end(job, waiter->error);
 }
 
-/* The origin has, durably, what was dirty on the SSD: its records are to go. */
+/*
+ * Take back the SSD's records of blocks that were dirty there, and which the
+ * origin has now, durably.
+ */
 static void sc_job_away(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
@@ -50,6 +56,7 @@ static void sc_job_away(struct sc_job *job)
 	sc_wait_commit(sc, &job->waiter, sc_away_done, false);
 }
 
+/* Go on with a write whose bios have ended. */
 static void sc_write_done(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
@@ -61,7 +68,10 @@ static void sc_write_done(struct sc_job *job)
 		sc_job_end(job, error);
 		return;
 	}
-	/* If the origin has it, the SSD's record may say otherwise. */
+	/*
+	 * What the origin has as well need not be tried again, unless it was
+	 * dirty: the SSD's record says so still.
+	 */
 	if (job->ssd_error && (!job->through || job->dirty)) {
 		sc_job_retry(job);
 		return;
@@ -84,6 +94,7 @@ static void sc_write_done(struct sc_job *job)
 	sc_job_end(job, BLK_STS_OK);
 }
 
+/* Send what a write has, the pages of which are complete. */
 static void sc_write_go(struct sc_job *job)
 {
 	u32 i, end;
@@ -109,7 +120,9 @@ static void sc_write_go(struct sc_job *job)
 
 /*---------------------------------------------------------------------------*/
 
-/* Blocks that are written in part are not cached, but written to the origin. */
+/*
+ * Write to the origin, and do not cache, the blocks that are written in part.
+ */
 static void sc_rmw_cancel(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
@@ -126,7 +139,10 @@ static void sc_rmw_cancel(struct sc_job *job)
 	sc_job_give_back(job, SC_KIND_RMW);
 }
 
-/* The rest of the blocks that are written in part has been read. */
+/*
+ * Go on with a write when the rest of the blocks that are written in part has
+ * been read.
+ */
 static void sc_rmw_done(struct sc_job *job)
 {
 	struct sc_index *index = &job->sc->index;
@@ -134,7 +150,10 @@ static void sc_rmw_done(struct sc_job *job)
 	u32 i;
 
 	if (job->origin_error) {
-		/* Then the part goes there, and fails or not. */
+		/*
+		 * The part that is given goes to the origin, and fails there or
+		 * not.
+		 */
 		job->origin_error = BLK_STS_OK;
 		sc_rmw_cancel(job);
 	} else {
@@ -150,6 +169,7 @@ static void sc_rmw_done(struct sc_job *job)
 	sc_write_go(job);
 }
 
+/* Begin a write: read the rest of blocks that are written in part, if any. */
 void sc_write_start(struct sc_job *job)
 {
 	struct sc_index *index = &job->sc->index;

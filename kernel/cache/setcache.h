@@ -283,20 +283,20 @@ static inline bool sc_is_lost(const struct setcache *sc)
 	return READ_ONCE(sc->state.phase) >= SC_PHASE_LOST;
 }
 
-/* Writes are cached and stay in the cache. */
+/* Return whether writes are cached by a mode, and stay in the cache. */
 static inline bool sc_mode_dirties(u8 mode)
 {
 	return mode == SC_MODE_WRITEBACK || mode == SC_MODE_WRITEONLY;
 }
 
-/* Something may be to be cleaned. Any context. */
+/* Have the cleaner look for something to clean. Any context. */
 static inline void sc_clean_kick(struct setcache *sc)
 {
 	if (!READ_ONCE(sc->stopping))
 		mod_delayed_work(sc->wq.clean, &sc->cleaning.work, 0);
 }
 
-/* Too many slots are dirty, to be cleaned until few enough are. Any context. */
+/* Have the cleaner clean until few enough slots are dirty. Any context. */
 static inline void sc_clean_some(struct setcache *sc)
 {
 	WRITE_ONCE(sc->cleaning.over_all, true);
