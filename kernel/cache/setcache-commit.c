@@ -166,13 +166,14 @@ void sc_mark(struct setcache *sc, u32 set, u16 slot)
  */
 void sc_mark_retired(struct setcache *sc, u32 set, u16 slot)
 {
-	u32 delay = msecs_to_jiffies(sc_option(sc, SC_OPT_COMMIT_MS));
+	u32 ms = sc_option(sc, SC_OPT_COMMIT_MS);
 
 	sc_count(sc, SC_STAT_RECORD_UPDATES, 1);
 	if (!sc_md_changed(sc->md, sc_slot(&sc->index, set, slot)))
 		sc_count(sc, SC_STAT_RECORD_BATCHED, 1);
 	else if (!READ_ONCE(sc->stopping))
-		queue_delayed_work(sc->wq.commit, &sc->commits.timer, delay);
+		queue_delayed_work(sc->wq.commit, &sc->commits.timer,
+				   msecs_to_jiffies(ms));
 }
 
 /*---------------------------------------------------------------------------*/
