@@ -16,7 +16,7 @@ from isoblk.machine import Ran
 from isoblk.metrics.facts import RunMetrics
 from isoblk.metrics.registry import metric_value
 from isoblk.plan.plan import Plan
-from isoblk.report.figures import make_figures
+from isoblk.report.figures.make import make_figures
 from isoblk.result.predictions import parse_predictions
 from isoblk.result.store import PREDICTIONS, PREDICTIONS_SCHEMA, read_results
 from isoblk.run.spec import DeviceEvent

@@ -10,7 +10,7 @@ from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import Analysis, analyse
 from isoblk.errors import UserError
 from isoblk.report import cached, rows
-from isoblk.report.figures import make_figures
+from isoblk.report.figures.make import make_figures
 from isoblk.report.page import render
 from isoblk.report.tables import show
 from isoblk.result.store import read_results

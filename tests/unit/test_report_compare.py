@@ -10,7 +10,7 @@ import pytest
 from isoblk.analysis.metrics import Analysis, analyse
 from isoblk.errors import UserError
 from isoblk.report.compare import bars, errors, table
-from isoblk.report.figures import make_figures
+from isoblk.report.figures.make import make_figures
 from isoblk.report.page import render
 from isoblk.result.store import read_results
 from isoblk.study.load import parse_study

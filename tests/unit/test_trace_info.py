@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoblk.errors import UserError
-from isoblk.report.trace_figures import make_figures
+from isoblk.report.figures.traces import make_figures
 from isoblk.trace.compact import Writer
 from isoblk.trace.cut import Part, cut
 from isoblk.trace.info import describe

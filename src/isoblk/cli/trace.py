@@ -145,7 +145,7 @@ def info(
 
 def _draw(found: TraceInfo, name: str, directory: Path, force: bool) -> None:
     # Drawing takes a second to import.
-    from isoblk.report.trace_figures import make_figures  # noqa: PLC0415
+    from isoblk.report.figures.traces import make_figures  # noqa: PLC0415
 
     drawn = make_figures(found, name)
     paths = [directory / f"{figure.name}.svg" for figure in drawn]

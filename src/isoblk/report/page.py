@@ -16,7 +16,8 @@ from isoblk.errors import UserError
 from isoblk.files import write_atomically
 from isoblk.report import cached, compare, rows, text
 from isoblk.report.beside import Beside, beside
-from isoblk.report.figures import Figure, make_figures
+from isoblk.report.figures.drawing import Figure
+from isoblk.report.figures.make import make_figures
 from isoblk.run import numbers
 from isoblk.run.record import Knob
 from isoblk.run.spec import RunSpec

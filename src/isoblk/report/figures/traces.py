@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from isoblk.report.figures import PALETTE, Draft, Figure, Rows, render
+from isoblk.report.figures.drawing import PALETTE, Draft, Figure, Rows, render
 from isoblk.trace.info import MAP_COLUMNS, MAP_ROWS, TraceInfo
 from isoblk.trace.record import SECOND
 

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How every figure looks, and how a chart becomes an SVG and a PNG, by vl-convert."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+Rows = list[dict[str, Any]]
+Panel = Callable[[Rows, bool, bool], Any]
+"""Draw the rows of a panel; whether it stands in the first column, and in the last row of its
+column: axes are titled only there."""
+
+PNG_SCALE = 1.5
+
+# Okabe and Ito's palette, which the colour-blind tell apart, without its yellow (too pale on
+# white), in an order that keeps neighbours apart in grey as well; the last two are P. Tol's.
+# Nine: as many as there are schedulers and controllers.
+PALETTE = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#444444",
+    "#999933",
+    "#882255",
+)
+INK = "#222222"
+FAINT = "#6b6b6b"
+MUTED = "#b9bec4"
+GRID = "#e6e6e6"
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+
+LATENCY_LABEL = (
+    "datum.value < 1 ? format(datum.value * 1000, '~g') + ' ns' : datum.value < 1000 ? "
+    "format(datum.value, '~g') + ' us' : datum.value < 1e6 ? "
+    "format(datum.value / 1000, '~g') + ' ms' : format(datum.value / 1e6, '~g') + ' s'"
+)
+"""Vega's expression for the labels of an axis in microseconds."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """name: of its files. caption: what to look at."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+    png: bytes
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A chart before it is rendered."""
+
+    name: str
+    title: str
+    caption: str
+    chart: Any  # Altair's chart classes have no common public type
+    datasets: Mapping[str, Rows]  # the charts name their data: Altair copies what it holds
+
+
+@dataclass
+class Datasets:
+    """What the charts of one draft show, by the name that they have for it."""
+
+    named: dict[str, Rows] = field(default_factory=dict)
+
+    def add(self, values: Rows) -> Any:
+        """Keep rows, and give the name for a chart."""
+        name = f"d{len(self.named)}"
+        self.named[name] = values
+        return alt.NamedData(name)
+
+
+def render(draft: Draft, footer: str | list[str]) -> Figure:
+    """Draw. footer: a line, or several, below the title.
+
+    The ids inside the SVG start with the figure's name, so that several figures can stand in
+    one page."""
+    title = alt.TitleParams(
+        draft.title,
+        subtitle=footer,
+        anchor="start",
+        fontSize=15,
+        fontWeight=600,
+        color=INK,
+        subtitleColor=FAINT,
+        subtitleFontSize=11,
+        subtitlePadding=5,
+        offset=14,
+    )
+    chart = draft.chart.properties(title=title).configure(
+        font=FONT,
+        background="white",
+        padding=8,
+        axis=alt.AxisConfig(
+            labelColor=INK,
+            titleColor=INK,
+            titleFontWeight="normal",
+            labelFontSize=11,
+            titleFontSize=11,
+            gridColor=GRID,
+            domainColor="#888888",
+            tickColor="#888888",
+            titlePadding=8,
+        ),
+        legend=alt.LegendConfig(
+            labelFontSize=11,
+            titleFontSize=11,
+            titleFontWeight="normal",
+            labelColor=INK,
+            titleColor=INK,
+            symbolStrokeWidth=2,
+            orient="top",
+            offset=10,
+            labelLimit=240,
+        ),
+        view=alt.ViewConfig(stroke=None),
+    )
+    spec = chart.to_dict(validate=False) | {"datasets": draft.datasets}
+    svg = _own_ids(vl_convert.vegalite_to_svg(spec, "6.4"), draft.name)
+    png = vl_convert.svg_to_png(svg, scale=PNG_SCALE)
+    return Figure(draft.name, draft.title, draft.caption, svg, png)
+
+
+def _own_ids(svg: str, name: str) -> str:
+    """Number the ids anew: vl-convert counts on from figure to figure."""
+    ids = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
+    new = {old: f"{name}-{number}" for number, old in enumerate(ids)}
+    svg = re.sub(r'\bid="([^"]+)"', lambda m: f'id="{new[m[1]]}"', svg)
+    return re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{new.get(m[1], m[1])})", svg)
+
+
+def grid(data: Rows, by: str, panel: Panel, columns: int) -> Any:
+    """One panel for each value of `by`. (Facets would draw axes below empty places and none above
+    them.)"""
+    groups: dict[str, Rows] = {}
+    for row in data:
+        groups.setdefault(row[by], []).append(row)
+    charts = []
+    for place, (label, values) in enumerate(groups.items()):
+        chart = panel(values, place % columns == 0, place + columns >= len(groups))
+        charts.append(titled_panel(chart, label))
+    return alt.concat(*charts, columns=columns, spacing=20)
+
+
+def titled_panel(chart: Any, label: str) -> Any:
+    """The panel with its title, if it has one."""
+    if not label:
+        return chart
+    title = alt.TitleParams(label, anchor="start", fontSize=12, fontWeight=600, color=INK)
+    return chart.properties(title=title)
+
+
+def cycle(count: int) -> list[str]:
+    """So many colours of the palette, from its beginning again after its end."""
+    return [PALETTE[i % len(PALETTE)] for i in range(count)]
+
+
+def shades(count: int) -> list[str]:
+    """Blues from pale to dark."""
+    ends = ((0xB5, 0xD3, 0xE8), (0x00, 0x55, 0x88))
+    steps = [at / max(1, count - 1) for at in range(count)]
+    return [
+        "#" + "".join(f"{round(a + (b - a) * at):02X}" for a, b in zip(*ends, strict=True))
+        for at in steps
+    ]
+
+
+def decades(low: float, high: float) -> list[float]:
+    """The powers of ten from low to high."""
+    powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high)) + 1)
+    return [10.0**power for power in powers]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten; on less than two decades 1, 2, 5 as well; else the two ends, rounded."""
+    if high / low >= 100:
+        return decades(low, high)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (digit * 10.0**power for power in powers for digit in (1, 2, 5))
+    ticks = [step for step in steps if low <= step <= high]
+    if len(ticks) >= 2:
+        return ticks
+    inner = (high / low) ** 0.1  # a little away from the edges
+    return sorted({float(f"{low * inner:.3g}"), float(f"{high / inner:.3g}")})
+
+
+def slug(label: str) -> str:
+    """The label as a part of a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")
+
+
+def numbered(name: str, number: int, cells: Sequence[object]) -> str:
+    """The name of one of several figures; without a number, if there is one only."""
+    return f"{name}-{number + 1}" if len(cells) > 1 else name
+
+
+def titled(title: str, label: str) -> str:
+    """The title of one of several figures."""
+    return f"{title}: {label}" if label else title

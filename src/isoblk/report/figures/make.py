@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A report's figures: which it has. Each is drawn in a file of its own.
+
+Only valid runs are drawn. Up to 8 tenants are drawn one by one; more are drawn as their
+weight classes, or, with more than 8 of those, as the heaviest quarter and the others.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import altair as alt
+
+from isoblk.analysis.metrics import Analysis
+from isoblk.report import cached, text
+from isoblk.report.beside import Beside
+from isoblk.report.figures import (
+    caches,
+    compared,
+    latency,
+    over_time,
+    prediction,
+    scaling,
+    shares,
+    slowdown,
+    totals,
+)
+from isoblk.report.figures.drawing import Draft, Figure, render
+from isoblk.report.figures.scene import Scene
+
+_Draw = Callable[[Scene], Iterator[Draft]]
+
+_OF_BENCH: tuple[_Draw, ...] = (compared.draw, caches.draw_rates, caches.draw_latencies)
+_OF_TENANTS: tuple[_Draw, ...] = (
+    compared.draw,
+    shares.draw,
+    totals.draw,
+    scaling.draw,
+    slowdown.draw,
+    over_time.draw,
+    prediction.draw,
+    latency.draw,
+)
+
+
+def make_figures(analysis: Analysis, beside: Beside | None = None) -> list[Figure]:
+    """All figures of a result set with at least one valid run; [] without one. The first is
+    `beside`, what stands beside it."""
+    if not any(point.valid for point in analysis.points):
+        return []
+    scene = Scene(analysis)
+    footer = text.footer(analysis)
+    of_kind = _OF_BENCH if cached.is_bench(analysis) else _OF_TENANTS
+    figures = []
+    with alt.utils.schemapi.debug_mode(False):  # checking every part against the schema is slow
+        if beside:
+            for draft in shares.draw_beside(scene, beside):
+                figures.append(render(_complete(draft, analysis), [footer, beside.provenance]))
+        for draw in of_kind:
+            for draft in draw(scene):
+                figures.append(render(_complete(draft, analysis), footer))
+    return figures
+
+
+def _complete(draft: Draft, analysis: Analysis) -> Draft:
+    """The draft with what its caption says of runs that are not in it."""
+    if all(view.status == "valid" for view in analysis.views):
+        return draft
+    return replace(draft, caption=f"{draft.caption} Invalid and failed runs are not drawn.")

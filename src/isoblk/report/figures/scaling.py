@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How share error and total go with a key of the matrix that has numbers."""
+
+from collections.abc import Iterator, Mapping
+
+import altair as alt
+
+from isoblk.report.figures.drawing import (
+    Datasets,
+    Draft,
+    Rows,
+    cycle,
+    decades,
+    slug,
+    titled_panel,
+)
+from isoblk.report.figures.scene import PANEL_ROWS, Scene, mean, number
+
+_LEAST_ERROR = 0.1  # percent; where the logarithmic axis of errors begins
+
+
+def draw(scene: Scene) -> Iterator[Draft]:
+    """One figure for each matrix key with at least three numbers as its values."""
+    for key in scene.keys:
+        values = scene.values(key)
+        numbers = {value: found for value in values if (found := number(value)) is not None}
+        if len(numbers) >= 3 and len(numbers) == len(values):
+            yield _by(scene, key, numbers)
+
+
+def _by(scene: Scene, key: str, numbers: Mapping[str, float]) -> Draft:
+    rest = scene.varying_but(key, "scheduler")
+    data: Rows = [
+        {
+            "x": numbers[point.point[key]],
+            "scheduler": point.scheduler,
+            "cell": scene.cell(point, rest),
+            "error": max(mean(point, "share_error") * 100, _LEAST_ERROR),
+            "iops": mean(point, "total_iops") / 1e3,
+        }
+        for point in scene.points
+        if key in point.point
+    ]
+    low, high = min(numbers.values()), max(numbers.values())
+    log = low > 0 and high / low >= 8
+    names = alt.Scale(domain=scene.schedulers)
+    color = alt.Color(
+        "scheduler:N",
+        title=None,
+        scale=alt.Scale(domain=scene.schedulers, range=cycle(len(scene.schedulers))),
+    )
+    ceiling = max(100.0, *(row["error"] for row in data)) * 1.1
+    datasets = Datasets()
+    stacked = []
+    for label in list(dict.fromkeys(row["cell"] for row in data))[:PANEL_ROWS]:
+        here = datasets.add([row for row in data if row["cell"] == label])
+        pair = []
+        for y in (
+            alt.Y(
+                "error:Q",
+                title="share error, % (log)",
+                scale=alt.Scale(type="log", domain=[_LEAST_ERROR, ceiling], nice=False),
+                axis=alt.Axis(values=decades(_LEAST_ERROR, ceiling), format=","),
+            ),
+            alt.Y("iops:Q", title="total, thousand IOPS", scale=alt.Scale(zero=True)),
+        ):
+            base = alt.Chart(here).encode(
+                x=alt.X(
+                    "x:Q",
+                    title=key + (" (log)" if log else ""),
+                    scale=alt.Scale(type="log" if log else "linear", nice=False),
+                    axis=alt.Axis(values=sorted(numbers.values()), grid=False, format=","),
+                ),
+                y=y,
+                color=color,
+            )
+            panel = alt.layer(
+                base.mark_line(strokeWidth=2),
+                base.mark_point(filled=True, size=50, opacity=1).encode(
+                    shape=alt.Shape("scheduler:N", title=None, scale=names)
+                ),
+            ).properties(width=360, height=220)
+            pair.append(titled_panel(panel, label))
+        stacked.append(alt.hconcat(*pair, spacing=36))
+    caption = (
+        f"Left: the worst tenant's deviation from its ideal share as {scene.short[key]} grows; "
+        f"lower is better, values below {_LEAST_ERROR:g} % are drawn there. Right: the total "
+        "throughput at the same points."
+    )
+    return Draft(
+        f"scaling-{slug(key)}",
+        f"Share error and total against {key}",
+        caption,
+        alt.vconcat(*stacked, spacing=18),
+        datasets.named,
+    )

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the figures of one analysis have in common: how its points and tenants are named, ordered
+and coloured."""
+
+import math
+from collections.abc import Iterable
+
+import altair as alt
+
+from isoblk.analysis.metrics import Analysis, PointView
+from isoblk.report import text
+from isoblk.report.figures.drawing import cycle
+from isoblk.report.lanes import lane_rule
+
+PANEL_ROWS = 12
+"""So many panels of one kind make a figure; the rest is in the tables."""
+
+
+class Scene:
+    """An analysis with at least one valid run, as it is drawn.
+
+    Attributes:
+        analysis: all of it.
+        points: those with a valid run.
+        schedulers: theirs, in order.
+        short: the keys of the matrix, as short as they are unique.
+        lanes: how the tenants of a run are drawn: one by one, or grouped.
+        lane_order: labels of all lanes.
+        across: the key that is drawn side by side: the scheduler, or with one scheduler what else
+            differs between runs.
+        rest: the other keys that differ; a panel for each combination.
+    """
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.points = [point for point in analysis.points if point.valid]
+        self.schedulers = list(dict.fromkeys(p.scheduler for p in self.points))
+        self.keys = analysis.keys
+        self.short = text.short_keys(analysis.keys)
+        self.lanes = lane_rule(analysis)
+        labels: dict[str, None] = {}
+        for point in self.points:
+            labels.update(dict.fromkeys(lane.label for lane in self.lanes(point.valid[0])))
+        self.lane_order = list(labels)
+        varying = self.varying_but("scheduler")
+        self.across = "scheduler" if len(self.schedulers) > 1 or not varying else varying[0]
+        self.rest = tuple(key for key in varying if key != self.across)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether a point has several valid runs."""
+        return any(len(point.valid) > 1 for point in self.points)
+
+    def values(self, key: str) -> list[str]:
+        """The values of a key of the matrix, in order."""
+        return list(dict.fromkeys(p.point[key] for p in self.points if key in p.point))
+
+    def varying_but(self, *keys: str) -> list[str]:
+        """The keys that differ between points, but these."""
+        return [key for key in self.keys if key not in keys and len(self.values(key)) > 1]
+
+    def cell(self, point: PointView, rest: Iterable[str] | None = None) -> str:
+        """Label of the panel that a point is in. rest: the keys that panels differ by."""
+        return text.label(point.point, self.rest if rest is None else rest, self.short)
+
+    def cells(self) -> list[tuple[str, list[PointView]]]:
+        """The points of each panel, with its label."""
+        cells: dict[str, list[PointView]] = {}
+        for point in self.points:
+            cells.setdefault(self.cell(point), []).append(point)
+        return list(cells.items())
+
+    def where(self, point: PointView) -> dict[str, str]:
+        """What every row says of its point."""
+        across = point.point.get(self.across, point.scheduler)
+        if self.across != "scheduler":
+            across = f"{self.short[self.across]} {across}"
+        return {"across": across, "cell": self.cell(point), "scheduler": point.scheduler}
+
+    def order(self) -> list[str]:
+        """All values of "across", in order."""
+        return list(dict.fromkeys(self.where(point)["across"] for point in self.points))
+
+    def lane_color(self) -> alt.Color:
+        """A colour for each lane, the same in all figures."""
+        return alt.Color(
+            "lane:N",
+            title=None,
+            scale=alt.Scale(domain=self.lane_order, range=cycle(len(self.lane_order))),
+        )
+
+
+def mean(point: PointView, metric: str) -> float:
+    """Mean of a metric over a point's valid runs; 0 if they have none."""
+    value = point.estimate(metric)
+    return value.mean if value else 0.0
+
+
+def number(value: str) -> float | None:
+    """The number that a value of the matrix is; None if it is a word."""
+    try:
+        found = float(value)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
