@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from isoblk.campaign.sampled import parse_samples, sampled_output
 from isoblk.errors import RunError, UserError
 from isoblk.plan.plan import make_plan
-from isoblk.programs.base import Job
+from isoblk.programs.base import Task
 from isoblk.programs.registry import PROGRAMS, program_of, read_report
 from isoblk.run.options import OptionError
 from isoblk.run.record import IoStat
@@ -50,14 +50,14 @@ def _spec(program: str, options: Options | None = None, found: str = "") -> RunS
     )
 
 
-def _job(program: str, options: Options | None = None, found: str = "") -> Job:
+def _task(program: str, options: Options | None = None, found: str = "") -> Task:
     spec = _spec(program, options, found)
-    return Job(spec.tenants[0], spec, "/run/isoblk")
+    return Task(spec.tenants[0], spec, "/run/isoblk")
 
 
 def _figures(program: str, file: str, found: str = "", **options: object) -> dict[str, float]:
-    job = _job(program, options, found)  # type: ignore[arg-type]
-    figures = PROGRAMS[program].parse((OUTPUTS / file).read_text(), job)
+    task = _task(program, options, found)  # type: ignore[arg-type]
+    figures = PROGRAMS[program].parse((OUTPUTS / file).read_text(), task)
     return {figure.name: figure.value for figure in figures}
 
 
@@ -111,7 +111,7 @@ def test_what_db_bench_says() -> None:
 def test_what_is_not_a_programs_output_is_refused(program: str, text: str) -> None:
     for found in ("", "fio"):
         with pytest.raises(ValueError, match=r"."):
-            PROGRAMS[program].parse(text, _job(program, found=found))
+            PROGRAMS[program].parse(text, _task(program, found=found))
 
 
 @given(data=st.data())
@@ -123,7 +123,7 @@ def test_a_damaged_output_gives_figures_or_is_refused(program: str, data: st.Dat
     junk = data.draw(st.text(max_size=20))
     damaged = text[:begin] + junk + text[end:]
     try:
-        figures = PROGRAMS[program].parse(damaged, _job(program, found="fio" if by_fio else ""))
+        figures = PROGRAMS[program].parse(damaged, _task(program, found="fio" if by_fio else ""))
     except ValueError:
         return
     assert figures

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from isoblk.errors import RunError, UserError
 from isoblk.programs import ycsb_jars
-from isoblk.programs.base import Job
+from isoblk.programs.base import Task
 from isoblk.programs.ycsb import Ycsb, parse
 from isoblk.run.options import OptionError
 from isoblk.run.shell import render
@@ -51,9 +51,9 @@ DBWrapper: report latency for each error is false and specific error codes to tr
 OPTIONS: Options = {"workload": "a", "recordcount": 1000}
 
 
-def job(options: Options, **load: Any) -> Job:
+def task(options: Options, **load: Any) -> Task:
     one = tenant("db", program="ycsb", options=options, **load)
-    return Job(one, run_spec(tenants=(one,), runtime_ns=int(2.5 * SECOND)), "/r")
+    return Task(one, run_spec(tenants=(one,), runtime_ns=int(2.5 * SECOND)), "/r")
 
 
 def test_every_figure_of_an_operation_is_read_in_ns() -> None:
@@ -146,14 +146,14 @@ def test_a_wrong_option_is_named(options: Options, option: str) -> None:
 
 def test_only_operations_of_the_workload_are_asked_for() -> None:
     # YCSB's defaults for what is not named are 95 % reads and 5 % updates.
-    words = render([Ycsb().command(job({"workload": "all-update", "recordcount": 9}))]).split()
+    words = render([Ycsb().command(task({"workload": "all-update", "recordcount": 9}))]).split()
     proportions = {word for word in words if "proportion=" in word and not word.endswith("=0")}
     assert proportions == {"updateproportion=1"}
     assert "readproportion=0" in words
 
 
 def test_it_ends_with_the_run_or_with_its_work() -> None:
-    timed, counted = job(OPTIONS), job(OPTIONS | {"operationcount": 77})
+    timed, counted = task(OPTIONS), task(OPTIONS | {"operationcount": 77})
     assert Ycsb().timed(timed.options)
     assert "maxexecutiontime=2 " in render([Ycsb().command(timed)]) + " "
     assert not Ycsb().timed(counted.options)
@@ -163,7 +163,7 @@ def test_it_ends_with_the_run_or_with_its_work() -> None:
 
 
 def test_the_load_must_have_made_every_record() -> None:
-    _, *check = render(Ycsb().prepare(job(OPTIONS))).splitlines()
+    _, *check = render(Ycsb().prepare(task(OPTIONS))).splitlines()
     assert "Return=OK, 1000$" in " ".join(check)
 
 

@@ -8,7 +8,7 @@ from isoblk.plan import target
 from isoblk.plan.charges import charge_files
 from isoblk.programs import barrier, fio
 from isoblk.programs.barrier import DIRECTORY, NOW, READY, SAMPLES, START, STOP
-from isoblk.programs.base import Job, Program
+from isoblk.programs.base import Program, Task
 from isoblk.programs.registry import PROGRAMS, program_of
 from isoblk.run.shell import (
     Command,
@@ -91,10 +91,10 @@ def sampled(spec: RunSpec) -> list[Tenant]:
     ]
 
 
-def job(tenant: Tenant, spec: RunSpec, place: Place) -> Job:
+def task_of(tenant: Tenant, spec: RunSpec, place: Place) -> Task:
     """A tenant's program, and the run's directory as seen from its own."""
     up = place.run if place.run.startswith("/") else "../.."
-    return Job(tenant, spec, up)
+    return Task(tenant, spec, up)
 
 
 def mount_point(place: Place) -> str:
@@ -146,7 +146,7 @@ def prepare(spec: RunSpec, place: Place) -> list[Statement]:
     if tenants:
         lines.append(run("mkdir", *(f"{top}/{t.name}" for t, _ in tenants)))
     for tenant, program in tenants:
-        if commands := program.prepare(job(tenant, spec, place)):
+        if commands := program.prepare(task_of(tenant, spec, place)):
             directory = f"{top}/{tenant.name}"
             lines.append(fill(_Line.IN_DIRECTORY, directory=directory, commands=commands))
     return [*lines, run("umount", top)]
@@ -156,7 +156,7 @@ def unmeasured(spec: RunSpec, place: Place) -> Iterator[Statement]:
     """Commands that run all programs once, at the same time, and keep nothing of it."""
     top = mount_point(place)
     for index, (tenant, program) in enumerate(of_programs(spec)):
-        command = program.command(job(tenant, spec, place))
+        command = program.command(task_of(tenant, spec, place))
         yield fill(
             _Line.UNMEASURED,
             directory=f"{top}/{tenant.name}",
@@ -236,7 +236,7 @@ def _start(tenant: Tenant, spec: RunSpec, place: Place) -> Statement:
     program = program_of(tenant.workload)
     if program is None:
         return fio.start(tenant, place, target.device(spec, place), spec)
-    own = job(tenant, spec, place)
+    own = task_of(tenant, spec, place)
     here = f"{own.run}/{DIRECTORY}"
     top = mount_point(place)
     directory = top if top.startswith("/") else f"../{top}"

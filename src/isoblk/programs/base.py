@@ -26,7 +26,7 @@ StructT = TypeVar("StructT", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True)
-class Job:
+class Task:
     """A tenant's program in a run.
 
     Attributes:
@@ -88,7 +88,7 @@ class Program:
         return {}
 
     def files(self, options: Options) -> Mapping[str, Path]:
-        """Files that it needs besides, by the name that they have in JOB.run/files.
+        """Files that it needs besides, by the name that they have in TASK.run/files.
 
         Raises:
             UserError: one is missing, and cannot be had.
@@ -107,15 +107,15 @@ class Program:
         """Whether it ends when its time is over, and not when its work is done."""
         return True
 
-    def prepare(self, job: Job) -> list[Statement]:
+    def prepare(self, task: Task) -> list[Statement]:
         """Commands that make its files, before the run and not measured."""
         return []
 
-    def command(self, job: Job) -> Statement:
+    def command(self, task: Task) -> Statement:
         """The command that is measured, a list in braces if need be. What it prints is kept."""
         raise NotImplementedError
 
-    def parse(self, text: str, job: Job) -> list[Figure]:
+    def parse(self, text: str, task: Task) -> list[Figure]:
         """What it printed.
 
         Raises:

@@ -4,7 +4,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from isoblk.programs.base import Job, Program
+from isoblk.programs.base import Program, Task
 from isoblk.run.field import suggest
 from isoblk.run.options import OptionError
 from isoblk.run.record import Figure
@@ -89,26 +89,26 @@ class DbBench(Program):
     def timed(self, options: Options) -> bool:  # noqa: D102
         return "duration" not in options
 
-    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
-        load = _text(job.options.get(_LOAD, _LOAD_DEFAULT))
+    def prepare(self, task: Task) -> list[Statement]:  # noqa: D102
+        load = _text(task.options.get(_LOAD, _LOAD_DEFAULT))
         if not load:
             return []
-        options = {k: v for k, v in job.options.items() if k not in _OF_THE_RUN and k != _LOAD}
+        options = {k: v for k, v in task.options.items() if k not in _OF_THE_RUN and k != _LOAD}
         # Else the run would begin with what loading has left to be done.
         load = f"{load},flush"
-        return [run(*_command(job, {_BENCHMARKS: load, **options}), To("/dev/null"))]
+        return [run(*_command(task, {_BENCHMARKS: load, **options}), To("/dev/null"))]
 
-    def command(self, job: Job) -> Statement:  # noqa: D102
-        options = {k: v for k, v in job.options.items() if k != _LOAD}
+    def command(self, task: Task) -> Statement:  # noqa: D102
+        options = {k: v for k, v in task.options.items() if k != _LOAD}
         if self.timed(options):
             # Without the other option it looks at the clock every 1,000 operations of a thread.
-            options["duration"] = job.whole_seconds
+            options["duration"] = task.whole_seconds
             options.setdefault("ops_between_duration_checks", 1)
-        if job.options.get(_LOAD, _LOAD_DEFAULT):
+        if task.options.get(_LOAD, _LOAD_DEFAULT):
             options["use_existing_db"] = 1
-        return run(*_command(job, options))
+        return run(*_command(task, options))
 
-    def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
+    def parse(self, text: str, task: Task) -> list[Figure]:  # noqa: D102
         figures = list(_figures(text))
         if not figures:
             raise ValueError("no line with micros/op")
@@ -143,8 +143,8 @@ def _text(value: OptionValue) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _command(job: Job, options: Options) -> list[Word]:
-    given = {"seed": job.seed, **options, "histogram": 1, "progress_reports": 0}
+def _command(task: Task, options: Options) -> list[Word]:
+    given = {"seed": task.seed, **options, "histogram": 1, "progress_reports": 0}
     return ["db_bench", "--db=db", *(f"--{name}={_text(value)}" for name, value in given.items())]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from isoblk.programs.base import Job, Program, read_options, size_of
+from isoblk.programs.base import Program, Task, read_options, size_of
 from isoblk.run.options import OptionError, said
 from isoblk.run.record import Figure
 from isoblk.run.shell import Statement, Syntax, run
@@ -54,14 +54,14 @@ class Dd(Program):
     def timed(self, options: Options) -> bool:  # noqa: D102
         return False
 
-    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
-        asked = read_options(job.options, DdOptions)
+    def prepare(self, task: Task) -> list[Statement]:  # noqa: D102
+        asked = read_options(task.options, DdOptions)
         if asked.direction == "write":
             return []
         return [run(*_WRITE, *_blocks(asked), "oflag=direct", Syntax.QUIET)]
 
-    def command(self, job: Job) -> Statement:  # noqa: D102
-        asked = read_options(job.options, DdOptions)
+    def command(self, task: Task) -> Statement:  # noqa: D102
+        asked = read_options(task.options, DdOptions)
         if asked.direction == "read":
             flag = [f"iflag={asked.flag}"] if asked.flag else []
             return run(_DD, f"if={_FILE}", "of=/dev/null", *_blocks(asked), *flag)
@@ -69,7 +69,7 @@ class Dd(Program):
         conv = [f"conv={asked.conv}"] if asked.conv else []
         return run(*_WRITE, *_blocks(asked), *flag, *conv)
 
-    def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
+    def parse(self, text: str, task: Task) -> list[Figure]:  # noqa: D102
         found = _SUMMARY.search(text)
         if found is None:
             raise ValueError("no line that says what was copied")

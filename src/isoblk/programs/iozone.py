@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from isoblk.programs.base import Job, Program, read_options, size_of
+from isoblk.programs.base import Program, Task, read_options, size_of
 from isoblk.run.options import OptionError, said
 from isoblk.run.record import Figure
 from isoblk.run.shell import Statement, Syntax, To, Word, run
@@ -90,23 +90,23 @@ class Iozone(Program):
     def timed(self, options: Options) -> bool:  # noqa: D102
         return False
 
-    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
-        asked = read_options(job.options, IozoneOptions)
+    def prepare(self, task: Task) -> list[Statement]:  # noqa: D102
+        asked = read_options(task.options, IozoneOptions)
         if "write" in asked.tests:
             return []
-        if "fio" in job.found:
+        if "fio" in task.found:
             return [run(*_fio(asked, ["write"]), To("/dev/null"))]
         return [run(*_iozone(asked), "-i", 0, To("/dev/null"))]
 
-    def command(self, job: Job) -> Statement:  # noqa: D102
-        asked = read_options(job.options, IozoneOptions)
-        if "fio" in job.found:
+    def command(self, task: Task) -> Statement:  # noqa: D102
+        asked = read_options(task.options, IozoneOptions)
+        if "fio" in task.found:
             return run(*_fio(asked, [name for name in _BY_FIO if name in _figures_of(asked)]))
         return run(*_iozone(asked), *(w for test in asked.tests for w in ("-i", _TESTS[test][0])))
 
-    def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
-        rates = dict(_fio_rates(text)) if "fio" in job.found else dict(_iozone_rates(text))
-        wanted = _figures_of(read_options(job.options, IozoneOptions))
+    def parse(self, text: str, task: Task) -> list[Figure]:  # noqa: D102
+        rates = dict(_fio_rates(text)) if "fio" in task.found else dict(_iozone_rates(text))
+        wanted = _figures_of(read_options(task.options, IozoneOptions))
         if missing := [name for name in wanted if name not in rates]:
             raise ValueError(f"no throughput of {', '.join(missing)}")
         return [Figure(name=f"{name}.throughput", value=rates[name], unit="B/s") for name in wanted]

@@ -9,7 +9,7 @@ import msgspec
 
 from isoblk.errors import RunError
 from isoblk.programs import barrier
-from isoblk.programs.base import Job, Program
+from isoblk.programs.base import Program, Task
 from isoblk.programs.db_bench import DbBench
 from isoblk.programs.dd import Dd
 from isoblk.programs.iozone import Iozone
@@ -75,7 +75,7 @@ def read_report(directory: Path, tenant: Tenant, spec: RunSpec) -> Said:
     if status:
         return Said(report, f"{load.program} ended with status {status}: {_complaint(text)}")
     try:
-        figures = PROGRAMS[load.program].parse(text, Job(tenant, spec, ""))
+        figures = PROGRAMS[load.program].parse(text, Task(tenant, spec, ""))
     except ValueError as error:
         return Said(report, f"not what {load.program} prints: {error}")
     report = msgspec.structs.replace(report, figures=figures)

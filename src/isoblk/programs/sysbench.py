@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from isoblk.programs.base import Job, Program, read_options, size_of
+from isoblk.programs.base import Program, Task, read_options, size_of
 from isoblk.run.options import OptionError, said
 from isoblk.run.record import Figure, Unit
 from isoblk.run.shell import Statement, To, run
@@ -81,14 +81,14 @@ class Sysbench(Program):
     def timed(self, options: Options) -> bool:  # noqa: D102
         return not _events(read_options(options, SysbenchOptions))
 
-    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
-        asked = read_options(job.options, SysbenchOptions)
+    def prepare(self, task: Task) -> list[Statement]:  # noqa: D102
+        asked = read_options(task.options, SysbenchOptions)
         if asked.mode == "seqwr":
             return []
         return [run("sysbench", "fileio", *_files(asked), "prepare", To("/dev/null"))]
 
-    def command(self, job: Job) -> Statement:  # noqa: D102
-        asked = read_options(job.options, SysbenchOptions)
+    def command(self, task: Task) -> Statement:  # noqa: D102
+        asked = read_options(task.options, SysbenchOptions)
         events = _events(asked)
         return run(
             *("sysbench", "fileio", *_files(asked)),
@@ -101,13 +101,13 @@ class Sysbench(Program):
             f"--threads={asked.threads}",
             *([f"--rate={asked.rate}"] if asked.rate else []),
             f"--percentile={asked.percentile}",
-            f"--rand-seed={job.seed}",
-            f"--time={0 if events else job.whole_seconds}",
+            f"--rand-seed={task.seed}",
+            f"--time={0 if events else task.whole_seconds}",
             f"--events={events}",
             "run",
         )
 
-    def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
+    def parse(self, text: str, task: Task) -> list[Figure]:  # noqa: D102
         said = dict(_LINE.findall(text))
         if "total number of events" not in said:
             raise ValueError("no total number of events")

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from isoblk.programs import ycsb_jars
-from isoblk.programs.base import Job, Program, read_options, size_of
+from isoblk.programs.base import Program, Task, read_options, size_of
 from isoblk.run.options import OptionError, said
 from isoblk.run.record import Figure, Unit
 from isoblk.run.shell import Command, Form, Statement, fill, run
@@ -123,33 +123,33 @@ class Ycsb(Program):
     def timed(self, options: Options) -> bool:  # noqa: D102
         return not read_options(options, YcsbOptions).operationcount
 
-    def prepare(self, job: Job) -> list[Statement]:  # noqa: D102
-        asked = read_options(job.options, YcsbOptions)
-        said = f"{job.run}/{job.tenant.name}.load"
+    def prepare(self, task: Task) -> list[Statement]:  # noqa: D102
+        asked = read_options(task.options, YcsbOptions)
+        said = f"{task.run}/{task.tenant.name}.load"
         # It wants to know how many operations are to come.
         properties: dict[str, str | int] = {
             "operationcount": asked.recordcount,
             "isoblk.settle": "true",
         }
         loaded = f"^.INSERT., Return=OK, {asked.recordcount}$"
-        client = _client(job, "-load", properties)
+        client = _client(task, "-load", properties)
         return [fill(_Line.LOAD, client=client, said=said, loaded=loaded)]
 
-    def command(self, job: Job) -> Statement:  # noqa: D102
-        asked = read_options(job.options, YcsbOptions)
+    def command(self, task: Task) -> Statement:  # noqa: D102
+        asked = read_options(task.options, YcsbOptions)
         if asked.operationcount:
-            return _client(job, "-t", {"operationcount": asked.operationcount})
-        seconds = job.whole_seconds
+            return _client(task, "-t", {"operationcount": asked.operationcount})
+        seconds = task.whole_seconds
         operations = min(seconds * _MOST_A_SECOND, _LARGEST)
-        return _client(job, "-t", {"operationcount": operations, "maxexecutiontime": seconds})
+        return _client(task, "-t", {"operationcount": operations, "maxexecutiontime": seconds})
 
-    def parse(self, text: str, job: Job) -> list[Figure]:  # noqa: D102
+    def parse(self, text: str, task: Task) -> list[Figure]:  # noqa: D102
         return parse(text)
 
 
-def _client(job: Job, phase: str, properties: Mapping[str, str | int]) -> Command:
+def _client(task: Task, phase: str, properties: Mapping[str, str | int]) -> Command:
     """The command of YCSB's client."""
-    asked = read_options(job.options, YcsbOptions)
+    asked = read_options(task.options, YcsbOptions)
     named = _NOTHING | _WORKLOADS[asked.workload]
     if asked.requestdistribution:
         named["requestdistribution"] = asked.requestdistribution
@@ -170,7 +170,7 @@ def _client(job: Job, phase: str, properties: Mapping[str, str | int]) -> Comman
         "isoblk.jobs": asked.jobs,
         **properties,
     }
-    files = f"{job.run}/files"
+    files = f"{task.run}/files"
     jars = [f"{files}/{name}" for name in sorted(ycsb_jars.names()) if name.endswith(".jar")]
     return run(
         *(*_SAME_ADDRESSES, *_JAVA, "-Djava.util.secureRandomSeed=true"),
