@@ -27,7 +27,7 @@ import msgspec
 from common import uml_bench
 
 from isoblk.campaign.execute import Bench
-from isoblk.plan.plan import HOST, make_plan
+from isoblk.plan.plan import RUN_DIR, make_plan
 from isoblk.programs import blkload
 from isoblk.run.spec import RunSpec
 from isoblk.study.expand import expand
@@ -56,9 +56,9 @@ echo notify > {_TRACE}/act_mask
 """
 _AFTER = f"""
 echo 0 > {_TRACING}/tracing_on
-grep overrun: {_TRACING}/per_cpu/cpu0/stats > {HOST}/lost
+grep overrun: {_TRACING}/per_cpu/cpu0/stats > {RUN_DIR}/lost
 """ + "".join(
-    f"grep -c '{message}' {_TRACING}/trace > {HOST}/{name} || true\n"
+    f"grep -c '{message}' {_TRACING}/trace > {RUN_DIR}/{name} || true\n"
     for name, message in MESSAGES.items()
 )
 

@@ -2,7 +2,7 @@
 """`isoblk cache` on dm-setcache itself: what is written through a cache is on the disk once it is
 deleted, and a mounted file system does not notice that one comes and goes."""
 
-from isoblk.plan.plan import HOST
+from isoblk.plan.plan import RUN_DIR
 from tests.lab.guest import PYTHON, ROOT, Guest, on_host
 
 _MODULES = ("isoblk_vdisk", "dm-setcache")
@@ -188,7 +188,7 @@ try() {{
   dd if=/dev/mapper/fast of=/dev/null bs=64k count=64 iflag=direct 2> /dev/null
   dmsetup remove fast
 }}
-boot() {{ rmmod dm-setcache; insmod {HOST}/modules/dm-setcache.ko; }}
+boot() {{ rmmod dm-setcache; insmod {RUN_DIR}/modules/dm-setcache.ko; }}
 try; try
 boot; try
 boot; try --trust

@@ -9,7 +9,7 @@ from isoblk.campaign.execute import Bench
 from isoblk.errors import RunError
 from isoblk.machine import Ran
 from isoblk.machine.uml import memory_mib
-from isoblk.plan.plan import CONFIGFS, DISK, HOST, prologue
+from isoblk.plan.plan import CONFIGFS, DISK, RUN_DIR, prologue
 from isoblk.run.shell import render
 from isoblk.schedulers.registry import OWN_MODULES
 
@@ -25,8 +25,8 @@ mkdir {DISK}
 echo memory > {DISK}/store
 echo 1m > {DISK}/size
 echo 1 > {DISK}/power
-dd if={HOST}/plan.sh of=/dev/{DISK} bs={_BLOCK} count=1 conv=sync oflag=direct 2> /dev/null
-dd if=/dev/{DISK} of={HOST}/read bs={_BLOCK} count=1 iflag=direct 2> /dev/null
+dd if={RUN_DIR}/plan.sh of=/dev/{DISK} bs={_BLOCK} count=1 conv=sync oflag=direct 2> /dev/null
+dd if=/dev/{DISK} of={RUN_DIR}/read bs={_BLOCK} count=1 iflag=direct 2> /dev/null
 """
 
 

@@ -29,13 +29,12 @@ from isoblk.run.spec import (
     RunSpec,
     VdiskDevice,
 )
-from isoblk.run.tier import HOST as HOST_TIER
-from isoblk.run.tier import UML, Place, Tier, TierName
+from isoblk.run.tier import HOST, UML, Place, Tier, TierName
 from isoblk.schedulers.registry import kind_of
 
 # In a guest.
 DISK = UML.place.disk
-HOST = UML.place.run
+RUN_DIR = UML.place.run
 CGROUP = UML.place.cgroup
 SCHED = f"/sys/kernel/debug/block/{DISK}/sched"
 CONFIGFS = "/sys/kernel/config"
@@ -116,7 +115,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     place = tier.place
     scheduler = tuple(_scheduler_settings(spec, place))
     weights = tuple(_weight_settings(spec, place))
-    if tier.name == HOST_TIER.name:
+    if tier.name == HOST.name:
         return _host_plan(spec, tier, scheduler, weights)
     device = tuple(_device_settings(spec.device, DISK, tier))
     ssd: tuple[Setting, ...] = ()
@@ -130,7 +129,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
         setting
         for tenant in spec.tenants
         if tenant.workload.program == "blkload"
-        for setting in blkload.settings(tenant, target.device(spec, place), HOST, spec)
+        for setting in blkload.settings(tenant, target.device(spec, place), RUN_DIR, spec)
     )
     driver = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "null_blk"
     modules = (driver, "blkload", *kind_of(spec.scheduler).modules)
@@ -170,7 +169,7 @@ def _files(spec: RunSpec, tier: Tier) -> list[_Section]:
     if spec.filesystem is None or spec.caching is not None:
         return []
     # The root of a guest cannot be written to.
-    scratch = [] if tier.name == HOST_TIER.name else [_SCRATCH]
+    scratch = [] if tier.name == HOST.name else [_SCRATCH]
     place = tier.place
     return [
         [_Heading.FILESYSTEM, *scratch, *programs.make_filesystem(spec.filesystem, place)],
@@ -261,7 +260,7 @@ def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
 
 
 def predicts(spec: RunSpec) -> bool:
-    """Whether a run leaves a history of predictions, in HOST/predictions."""
+    """Whether a run leaves a history of predictions, in RUN_DIR/predictions."""
     return kind_of(spec.scheduler).predicts and any(
         tenant.workload.program == "blkload" for tenant in spec.tenants
     )
@@ -282,10 +281,10 @@ def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) 
         run("mount", "-t", "configfs", "configfs", "/sys/kernel/config"),
         run("mount", "-t", "debugfs", "debugfs", "/sys/kernel/debug"),
         run("mount", "-t", *kind, "cgroup", CGROUP),
-        run("mkdir", HOST),
-        *([fill(tier.mount_run, directory=HOST)] if tier.mount_run else []),
+        run("mkdir", RUN_DIR),
+        *([fill(tier.mount_run, directory=RUN_DIR)] if tier.mount_run else []),
         *(
-            run("insmod", f"{HOST}/modules/{name}.ko", *_PARAMETERS.get(name, ()))
+            run("insmod", f"{RUN_DIR}/modules/{name}.ko", *_PARAMETERS.get(name, ()))
             for name in modules
         ),
     ]
@@ -455,9 +454,9 @@ def _events(spec: RunSpec, place: Place) -> Iterator[Statement]:
 
 
 def _collect(spec: RunSpec, place: Place) -> list[Statement]:
-    history = run("cat", f"{SCHED}/history", To(f"{HOST}/predictions"))
+    history = run("cat", f"{SCHED}/history", To(f"{RUN_DIR}/predictions"))
     return [
-        run("cat", blkload.RESULTS, To(f"{HOST}/results")),
+        run("cat", blkload.RESULTS, To(f"{RUN_DIR}/results")),
         *([history] if predicts(spec) else []),
         _charges(spec, place),
     ]
