@@ -19,8 +19,7 @@ from isoblk.campaign.execute import Bench
 from isoblk.cli import main as cli
 from isoblk.cli import run as cli_run
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import Kernel, Request, build, source, tools
-from isoblk.kernel import store as cache
+from isoblk.kernel import Kernel, Request, build, source, store, tools
 from isoblk.kernel.builder import failure, key_of
 from isoblk.paths import presets_dir
 
@@ -489,7 +488,7 @@ def test_a_kernel_stays_while_a_study_runs_on_it(
     lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = make_kernel(lab)
-    cleaned: list[cache.Cleaned] = []
+    cleaned: list[store.Cleaned] = []
 
     def clean_meanwhile(machine: object, chosen: Kernel, others: object) -> Bench:
         cleaned.append(kernel.clean())
@@ -532,7 +531,7 @@ def test_clean_keeps_sources_unless_told_and_needed(lab: Path) -> None:
 def test_clean_sweeps_what_a_killed_process_left_but_not_a_running_one(lab: Path) -> None:
     (lab / "cache/sources/.a.part").mkdir(parents=True)
     (lab / "cache/sources/.fetch.xyz").mkdir()
-    with cache.lock("source-fetch"):
+    with store.lock("source-fetch"):
         kernel.clean()
     assert [path.name for path in (lab / "cache/sources").iterdir()] == [".fetch.xyz"]
 
@@ -568,4 +567,4 @@ def test_cause_is_the_first_error_not_makes_last_word() -> None:
     ],
 )
 def test_version_is_compared_by_its_parts(release: str, version: str, same: bool) -> None:
-    assert cache.matches(release, version) is same
+    assert store.matches(release, version) is same

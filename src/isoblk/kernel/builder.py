@@ -17,8 +17,7 @@ from tempfile import mkdtemp
 
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.files import write_atomically
-from isoblk.kernel import config, source, tools
-from isoblk.kernel import store as cache
+from isoblk.kernel import config, source, store, tools
 from isoblk.kernel.progress import Progress
 from isoblk.kernel.store import Arch, Kernel
 from isoblk.paths import kernel_tree
@@ -88,7 +87,7 @@ def fragments(debug: bool, arch: Arch = "um") -> list[Path]:
 def recipe(debug: bool, arch: Arch = "um") -> str:
     """Hash of all that determines a kernel besides its source and compiler."""
     wanted = config.render(config.load(fragments(debug, arch)))
-    return cache.digest(str(_RECIPE), platform.machine(), wanted, arch)
+    return store.digest(str(_RECIPE), platform.machine(), wanted, arch)
 
 
 def key_of(
@@ -99,9 +98,9 @@ def key_of(
     debug: bool,
     arch: Arch = "um",
 ) -> str:
-    """Name of a kernel in the cache: readable, and different whenever the kernel may be."""
+    """Name of a kernel in the store: readable, and different whenever the kernel may be."""
     middle = ("" if arch == "um" else f"-{arch}") + ("-debug" if debug else "")
-    return f"{version}{middle}-{cache.digest(identity, compiler, recipe_hash)}"
+    return f"{version}{middle}-{store.digest(identity, compiler, recipe_hash)}"
 
 
 def find(version: str | None = None, debug: bool = False, arch: Arch = "um") -> Kernel:
@@ -119,12 +118,12 @@ def find(version: str | None = None, debug: bool = False, arch: Arch = "um") -> 
     current = recipe(debug, arch)
     every = [
         pair
-        for pair in cache.all_ready()
+        for pair in store.all_ready()
         if (pair[0].debug, pair[0].arch, pair[0].stock) == (debug, arch, False)
     ]
     ready = [kernel for kernel, facts in every if facts.recipe == current]
-    wanted = version or cache.DEFAULT_VERSION
-    chosen = [kernel for kernel in ready if cache.matches(kernel.version, wanted)]
+    wanted = version or store.DEFAULT_VERSION
+    chosen = [kernel for kernel in ready if store.matches(kernel.version, wanted)]
     if version is None:
         chosen += ready
     if chosen:
@@ -139,7 +138,7 @@ def find(version: str | None = None, debug: bool = False, arch: Arch = "um") -> 
         command += " --debug"
     name = "kernel" if arch == "um" else f"{arch} kernel"
     name += (f" {version}" if version else "") + (" (debug)" if debug else "")
-    outdated = any(cache.matches(kernel.version, wanted) for kernel, _ in every)
+    outdated = any(store.matches(kernel.version, wanted) for kernel, _ in every)
     raise UserError(
         f"the {name} was built with another configuration than today's"
         if outdated
@@ -155,8 +154,8 @@ def build(request: Request, progress: Progress) -> Kernel:
         UserError: something is missing, wrong or full; the message says what to do.
         RunError: the download or the compilation failed.
     """
-    with cache.disk_errors():
-        cache.require_one_word()
+    with store.disk_errors():
+        store.require_one_word()
         tools.require_build_tools(request.arch)
         current = recipe(request.debug, request.arch)
         version = request.version
@@ -167,24 +166,24 @@ def build(request: Request, progress: Progress) -> Kernel:
         key = key_of(
             origin.version, origin.identity, compiler, current, request.debug, request.arch
         )
-        home = cache.kernels_dir() / key
-        if ready := cache.read_ready(home):
-            return cache.kernel_of(home, ready)
+        home = store.kernels_dir() / key
+        if ready := store.read_ready(home):
+            return store.kernel_of(home, ready)
         home.mkdir(parents=True, exist_ok=True)
         with (
-            cache.lock(origin.lock_name, shared=True, wait=lambda: None),
-            cache.lock(
+            store.lock(origin.lock_name, shared=True, wait=lambda: None),
+            store.lock(
                 f"kernel-{key}",
                 wait=lambda: progress.note(f"waiting: kernel {key} is being built already"),
             ) as descriptor,
         ):
             # Another process may have built it meanwhile.
-            ready = cache.read_ready(home)
+            ready = store.read_ready(home)
             if ready is None:
                 home.mkdir(parents=True, exist_ok=True)
                 steps = _compile(home, origin, request, progress, descriptor)
                 release = (home / "build/include/config/kernel.release").read_text().strip()
-                ready = cache.Ready(
+                ready = store.Ready(
                     version=release,
                     source=origin.identity,
                     tree=str(origin.tree),
@@ -196,8 +195,8 @@ def build(request: Request, progress: Progress) -> Kernel:
                     arch=request.arch,
                 )
                 _prune(home / "build")
-                cache.write_ready(home, ready)
-            return cache.kernel_of(home, ready)
+                store.write_ready(home, ready)
+            return store.kernel_of(home, ready)
 
 
 def _compile(
@@ -215,7 +214,7 @@ def _compile(
     fragment = home / "fragment.config"
     write_atomically(fragment, config.render(wanted).encode())
     make = Make(log, name, progress, keep=(lock,))
-    arch = f"ARCH={cache.make_arch(request.arch)}"
+    arch = f"ARCH={store.make_arch(request.arch)}"
     base = ["-C", str(origin.tree), f"O={target}", arch, "CC=gcc", *_REPRODUCIBLE]
     make.run([*base, "allnoconfig", f"KCONFIG_ALLCONFIG={fragment}"])
     if failed := config.unapplied(wanted, (target / ".config").read_text(), origin.tree):
@@ -226,7 +225,7 @@ def _compile(
         )
     known = [
         facts.steps
-        for _, facts in cache.all_ready()
+        for _, facts in store.all_ready()
         if (facts.debug, facts.arch, facts.stock) == (request.debug, request.arch, False)
     ]
     progress.stage(f"compiling {name}", known[0] if known else _TYPICAL_STEPS[request.arch])
@@ -316,7 +315,7 @@ class Make:
 def failure(name: str, lines: list[str], log: Path) -> IsoblkError:
     """What a failed compilation means for the user, from the end of its output."""
     if any("No space left on device" in line or "Disk quota exceeded" in line for line in lines):
-        return cache.disk_full(log.parent)
+        return store.disk_full(log.parent)
     causes = [
         *(line for line in lines if re.search(r"\b(fatal )?error:", line)),
         *(line for line in lines if line.startswith("ERROR:") or "***" in line),

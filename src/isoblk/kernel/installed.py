@@ -16,8 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
 
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import apt, source, tools
-from isoblk.kernel import store as cache
+from isoblk.kernel import apt, source, store, tools
 from isoblk.kernel.builder import Make
 from isoblk.kernel.modules import module_sources
 from isoblk.kernel.progress import Progress
@@ -158,9 +157,9 @@ def _block_headers(kernel: Installed, given: Path | None, progress: Progress) ->
         _require_version(source.tree_version(given), kernel, given)
         yield given.absolute()
         return
-    with cache.disk_errors():
+    with store.disk_errors():
         found = _fetched(kernel, progress) if given is None else _given(kernel, given, progress)
-    with cache.lock(found.lock_name, shared=True, wait=lambda: None):
+    with store.lock(found.lock_name, shared=True, wait=lambda: None):
         yield found.tree
 
 
@@ -185,11 +184,11 @@ def _fetched(kernel: Installed, progress: Progress) -> source.Source:
     found = source.resolve(package.removeprefix("linux-source-"), None, None, progress)
     if found.version == kernel.version:
         return found
-    # The kernel is not of the newest package, or the cache holds an older one.
+    # The kernel is not of the newest package, or the store holds an older one.
     for version in _versions(package):
         if version.startswith(f"{kernel.version}-"):
             progress.stage(f"fetching {package} {version}")
-            with TemporaryDirectory(prefix=".fetch.", dir=cache.sources_dir()) as directory:
+            with TemporaryDirectory(prefix=".fetch.", dir=store.sources_dir()) as directory:
                 deb = apt.Apt().download(package, version, Path(directory))
                 return source.resolve(None, deb.path, None, progress)
     raise UserError(

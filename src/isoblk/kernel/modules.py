@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The repository's kernel modules, built for a kernel of the cache, and the library that the uml
+"""The repository's kernel modules, built for a kernel of the store, and the library that the uml
 machine preloads."""
 
 import hashlib
@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import store as cache
-from isoblk.kernel import tools
+from isoblk.kernel import store, tools
 from isoblk.kernel.builder import Make, failure
 from isoblk.kernel.progress import Progress, Silent
 from isoblk.kernel.store import Kernel
@@ -28,7 +27,7 @@ _RECIPE = 1
 
 # What User Mode Linux asks of its host, answered by us: the source in the tree, by what the kernel
 # is compiled for, and the library's name beside the modules.
-_HOST_SOURCE: Mapping[cache.Arch, str] = {"um": "uml/host.c", "um-smp": "uml/threads.c"}
+_HOST_SOURCE: Mapping[store.Arch, str] = {"um": "uml/host.c", "um-smp": "uml/threads.c"}
 _HOST_LIBRARY = "host.so"
 
 
@@ -52,7 +51,7 @@ def _sources(kernel: Kernel, tree: Path) -> list[Path]:
 
 
 def modules_key(kernel: Kernel, tree: Path) -> str:
-    """Name of a kernel's modules in the cache: the kernel, and a hash of all else."""
+    """Name of a kernel's modules in the store: the kernel, and a hash of all else."""
     # Without a compiler, what the kernel's own has built is still good.
     compiler = kernel.compiler if tools.missing(tools.BUILD_TOOLS) else tools.compiler()
     whole = hashlib.sha256(f"{_RECIPE}\0{compiler}\0".encode())
@@ -64,7 +63,7 @@ def modules_key(kernel: Kernel, tree: Path) -> str:
 
 def ready_modules(kernel: Kernel) -> Path | None:
     """The directory that build_modules() gives, if it need not build."""
-    home = cache.modules_dir() / modules_key(kernel, kernel_tree())
+    home = store.modules_dir() / modules_key(kernel, kernel_tree())
     return home if (home / "ready").exists() else None
 
 
@@ -84,10 +83,10 @@ def build_modules(kernel: Kernel, progress: Progress | None = None) -> Path:
         return found
     tree = kernel_tree()
     key = modules_key(kernel, tree)
-    home = cache.modules_dir() / key
-    with cache.hold(kernel), cache.disk_errors():
+    home = store.modules_dir() / key
+    with store.hold(kernel), store.disk_errors():
         home.parent.mkdir(parents=True, exist_ok=True)
-        with cache.lock(
+        with store.lock(
             f"modules-{key}",
             wait=lambda: listener.note("waiting: the modules are being built already"),
         ) as descriptor:
@@ -108,7 +107,7 @@ def host_library(kernel: Kernel) -> Path:
 
 
 def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int) -> None:
-    cache.require_one_word()
+    store.require_one_word()
     tools.require_build_tools(kernel.arch)
     part = home.with_name(f".{home.name}.part")
     shutil.rmtree(part, ignore_errors=True)
@@ -168,7 +167,7 @@ def make_modules(
             "-C",
             str(kernel.build),
             f"M={sources}",
-            f"ARCH={cache.make_arch(kernel.arch)}",
+            f"ARCH={store.make_arch(kernel.arch)}",
             "CC=gcc",
             f"ISOBLK={kernel_tree()}",
             # A distribution's headers lack those of block/, which elevators need.

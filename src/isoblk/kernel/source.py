@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel sources: found, verified, unpacked into the cache once."""
+"""Kernel sources: found, verified, unpacked into the store once."""
 
 import hashlib
 import json
@@ -15,8 +15,7 @@ from tempfile import TemporaryDirectory
 
 from isoblk.errors import IsoblkError, UserError
 from isoblk.files import write_atomically
-from isoblk.kernel import apt
-from isoblk.kernel import store as cache
+from isoblk.kernel import apt, store
 from isoblk.kernel.progress import Progress
 
 # Versions that mean the newest package of the suite.
@@ -44,7 +43,7 @@ class Source:
         identity: package_version of a Debian package, or tarball-, deb- or tree- and a hash.
         version: full version as its Makefile gives it, such as 6.12.117.
         tree: its top directory; not written to.
-        owned: the tree is in the cache (else the user's own).
+        owned: the tree is in the store (else the user's own).
     """
 
     identity: str
@@ -76,14 +75,14 @@ def resolve(
     """
     check_request(version, suite)
     if given is None:
-        source = _packaged(version or cache.DEFAULT_VERSION, suite, progress)
+        source = _packaged(version or store.DEFAULT_VERSION, suite, progress)
     elif given.is_dir():
         source = _directory(given.absolute(), progress)
     elif given.is_file():
         source = _file(given, progress)
     else:
         raise UserError("no such file or directory", where=str(given))
-    if version and version not in NEWEST and not cache.matches(source.version, version):
+    if version and version not in NEWEST and not store.matches(source.version, version):
         raise UserError(f"the source is Linux {source.version}, not {version}", where=str(given))
     return source
 
@@ -131,8 +130,8 @@ def _packaged(version: str, suite: str | None, progress: Progress) -> Source:
     if not newest and suite is None and (installed := _installed(package)):
         archive, package_version = installed
         return _unpacked(f"{package}_{package_version}", archive, "", progress)
-    if not newest and (cached := _cached(package, suite)):
-        return cached
+    if not newest and (kept := _kept(package, suite)):
+        return kept
     with scratch_dir(progress) as scratch:
         progress.stage(f"fetching {'the newest kernel source' if newest else package}")
         directory = scratch / "deb"
@@ -147,12 +146,12 @@ def _packaged(version: str, suite: str | None, progress: Progress) -> Source:
 def scratch_dir(progress: Progress) -> Iterator[Path]:
     """A temporary directory for packages, one process at a time.
 
-    The lock is the one that cache.clean takes before it removes what a killed process left.
+    The lock is the one that store.clean takes before it removes what a killed process left.
     """
-    root = cache.sources_dir()
+    root = store.sources_dir()
     root.mkdir(parents=True, exist_ok=True)
     with (
-        cache.lock("source-fetch", wait=lambda: progress.note("waiting for another download")),
+        store.lock("source-fetch", wait=lambda: progress.note("waiting for another download")),
         TemporaryDirectory(prefix=".fetch.", dir=root) as name,
     ):
         yield Path(name)
@@ -173,10 +172,10 @@ def _installed(package: str) -> tuple[Path, str] | None:
     return (archives[0], version) if query.returncode == 0 and status == "installed" else None
 
 
-def _cached(package: str, suite: str | None) -> Source | None:
+def _kept(package: str, suite: str | None) -> Source | None:
     """The source of a package that was unpacked last."""
     candidates = sorted(
-        cache.sources_dir().glob(f"{package}_*/source.json"),
+        store.sources_dir().glob(f"{package}_*/source.json"),
         key=lambda path: path.stat().st_mtime,
         reverse=True,
     )
@@ -235,8 +234,8 @@ def _file(path: Path, progress: Progress) -> Source:
 
 def unpacked_deb(identity: str, deb: Path, scratch: Path, suite: str, progress: Progress) -> Source:
     """The source in a linux-source package."""
-    if cached := _read(cache.sources_dir() / identity):
-        return cached
+    if kept := _read(store.sources_dir() / identity):
+        return kept
     extract(["dpkg-deb", "-x", str(deb), str(scratch / "files")], deb)
     archives = sorted(scratch.glob("files/usr/src/linux-source-*.tar.*"))
     if not archives:
@@ -246,13 +245,13 @@ def unpacked_deb(identity: str, deb: Path, scratch: Path, suite: str, progress: 
 
 def _unpacked(identity: str, archive: Path, suite: str, progress: Progress) -> Source:
     """The source in a tar archive, unpacked under its identity unless it is there already."""
-    home = cache.sources_dir() / identity
+    home = store.sources_dir() / identity
     home.parent.mkdir(parents=True, exist_ok=True)
-    with cache.lock(
+    with store.lock(
         f"source-{identity}", wait=lambda: progress.note(f"waiting: {identity} is being unpacked")
     ):
-        if cached := _read(home):
-            return cached
+        if kept := _read(home):
+            return kept
         progress.stage(f"unpacking {identity}")
         part = home.with_name(f".{identity}.part")
         shutil.rmtree(part, ignore_errors=True)
@@ -281,9 +280,9 @@ def _unpacked(identity: str, archive: Path, suite: str, progress: Progress) -> S
         return Source(identity, version, home / "tree", owned=True)
 
 
-def cached(identity: str) -> Source | None:
+def kept(identity: str) -> Source | None:
     """The source of a package and version, as package_version, if it is unpacked."""
-    return _read(cache.sources_dir() / identity)
+    return _read(store.sources_dir() / identity)
 
 
 def _read(home: Path) -> Source | None:
@@ -316,7 +315,7 @@ def extract(command: list[str], archive: Path) -> None:
 def unpack_error(stderr: str, archive: Path) -> IsoblkError:
     """What a failed tar or dpkg-deb means for the user."""
     if "No space left on device" in stderr or "Disk quota exceeded" in stderr:
-        return cache.disk_full(cache.sources_dir())
+        return store.disk_full(store.sources_dir())
     lines = [line for line in stderr.splitlines() if "Exiting with failure" not in line]
     detail = lines[0].strip() if lines else "unpacking failed"
     if "xz: Cannot exec" in stderr:

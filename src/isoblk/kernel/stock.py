@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Debian's own kernels, unpacked into the cache: to boot, and to build modules for.
+"""Debian's own kernels, unpacked into the store: to boot, and to build modules for.
 
 The packages are only unpacked, never installed. They are those of one version: the image, the
 headers, what builds modules, and the source, whose private headers of block/ the schedulers
@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import apt, source
-from isoblk.kernel import store as cache
+from isoblk.kernel import apt, source, store
 from isoblk.kernel.progress import Progress
 from isoblk.kernel.store import Kernel
 
@@ -37,7 +36,7 @@ _MODULES = ("null_blk",)
 
 def recipe() -> str:
     """Hash of all that determines the unpacked kernel besides its packages."""
-    return cache.digest(str(_RECIPE), *_BASE, *_MODULES)
+    return store.digest(str(_RECIPE), *_BASE, *_MODULES)
 
 
 def find(version: str | None = None) -> Kernel:
@@ -49,10 +48,10 @@ def find(version: str | None = None) -> Kernel:
     Raises:
         UserError: there is none.
     """
-    wanted = version or cache.DEFAULT_VERSION
-    for kernel, facts in cache.all_ready():
+    wanted = version or store.DEFAULT_VERSION
+    for kernel, facts in store.all_ready():
         same = facts.stock and facts.recipe == recipe()
-        if same and cache.matches(kernel.version, wanted):
+        if same and store.matches(kernel.version, wanted):
             return kernel
     command = "isoblk kernel build --stock"
     if version is not None:
@@ -79,11 +78,11 @@ def build(version: str | None, suite: str | None, progress: Progress) -> Kernel:
             return find(version)
         except UserError:
             pass
-    with cache.disk_errors(), source.scratch_dir(progress) as scratch:
-        progress.stage(f"fetching the stock kernel {version or cache.DEFAULT_VERSION}")
+    with store.disk_errors(), source.scratch_dir(progress) as scratch:
+        progress.stage(f"fetching the stock kernel {version or store.DEFAULT_VERSION}")
         directory = scratch / "debs"
         directory.mkdir()
-        series = None if newest else version or cache.DEFAULT_VERSION
+        series = None if newest else version or store.DEFAULT_VERSION
         debs = apt.fetch_all(
             lambda state: packages(state, series),
             f"linux-image-{series or '*'}-{_ARCH}-unsigned",
@@ -102,7 +101,7 @@ def packages(state: apt.Apt, series: str | None) -> Sequence[tuple[str, str]]:
         series: N.M; None for the newest of the suite.
 
     Returns:
-        The image first; the source last, left out if the cache has it. Nothing if one of them
+        The image first; the source last, left out if the store has it. Nothing if one of them
         is not there.
     """
     name = f"linux-source-{series}" if series else apt.newest_source(state.names("linux-source-"))
@@ -121,21 +120,21 @@ def packages(state: apt.Apt, series: str | None) -> Sequence[tuple[str, str]]:
             f"linux-kbuild-{release}",
         ]
         if all(state.candidate(one) == version for one in wanted):
-            cached = source.cached(f"{name}_{version}") is not None
-            return [(one, version) for one in [*wanted, *([] if cached else [name])]]
+            kept = source.kept(f"{name}_{version}") is not None
+            return [(one, version) for one in [*wanted, *([] if kept else [name])]]
     return []
 
 
 def _source(
     debs: Sequence[apt.Deb], scratch: Path, suite: str, progress: Progress
 ) -> source.Source:
-    """The source that the packages were built from, unpacked if the cache lacks it."""
+    """The source that the packages were built from, unpacked if the store lacks it."""
     last = debs[-1]
     if last.package.startswith("linux-source-"):
         identity = f"{last.package}_{last.version}"
         return source.unpacked_deb(identity, last.path, scratch, suite, progress)
     series = ".".join(last.version.split(".")[:2])
-    found = source.cached(f"linux-source-{series}_{last.version}")
+    found = source.kept(f"linux-source-{series}_{last.version}")
     if found is None:
         raise RunError("the kernel source was removed from the cache meanwhile")
     return found
@@ -147,12 +146,12 @@ def _unpacked(
     image = debs[0]
     release = image.package.removeprefix("linux-image-").removesuffix("-unsigned")
     identity = f"{image.package}_{image.version}"
-    key = f"{release}-{cache.digest(identity, recipe())}"
-    home = cache.kernels_dir() / key
+    key = f"{release}-{store.digest(identity, recipe())}"
+    home = store.kernels_dir() / key
     home.parent.mkdir(parents=True, exist_ok=True)
-    with cache.lock(f"kernel-{key}", wait=lambda: progress.note(f"waiting: {key} is in use")):
-        if ready := cache.read_ready(home):
-            return cache.kernel_of(home, ready)
+    with store.lock(f"kernel-{key}", wait=lambda: progress.note(f"waiting: {key} is in use")):
+        if ready := store.read_ready(home):
+            return store.kernel_of(home, ready)
         progress.stage(f"unpacking {image.package} {image.version}")
         part = home.with_name(f".{key}.part")
         for leftover in (part, home):
@@ -167,7 +166,7 @@ def _unpacked(
             # /lib itself may be a link to /usr/lib, in the package as on the system.
             (own,) = (path for path in files.glob(f"**/modules/{release}") if path.is_dir())
             _keep_modules(own, part)
-            ready = cache.Ready(
+            ready = store.Ready(
                 version=release,
                 source=identity,
                 tree=str(origin.tree),
@@ -179,11 +178,11 @@ def _unpacked(
                 arch="x86_64",
                 stock=True,
             )
-            cache.write_ready(part, ready)
+            store.write_ready(part, ready)
             part.rename(home)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-        return cache.kernel_of(home, ready)
+        return store.kernel_of(home, ready)
 
 
 def _compiler(dotconfig: Path) -> str:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The cache of sources, kernels and modules: names, locks, what is ready, cleaning.
+"""The store of sources, kernels and modules, in the user's cache directory: names, locks, what is
+ready, cleaning.
 
     sources/NAME/tree      an unpacked kernel source, with sources/NAME/source.json
     kernels/KEY/           ready.json (written last), build.log, build/ (make's O=)
@@ -88,7 +89,7 @@ class Kernel:
         source: identity of the source: package and version, or hash of its contents.
         compiler: the compiler and the linker.
         debug: built with the sanitizers and lock checking.
-        dir: directory in the cache.
+        dir: directory in the store.
         tree: the source.
         stock: taken out of a distribution's packages, not compiled here.
     """
@@ -165,7 +166,7 @@ def modules_dir() -> Path:
 
 
 def require_one_word() -> None:
-    """Check that kernels and modules can be built in the cache.
+    """Check that kernels and modules can be built in the store.
 
     Raises:
         UserError: its name has a blank or the like.
@@ -186,7 +187,7 @@ class BusyError(Exception):
 def lock(
     name: str, *, shared: bool = False, wait: Callable[[], None] | None = None
 ) -> Iterator[int]:
-    """Hold a lock of the cache; gives its file descriptor.
+    """Hold a lock of the store; gives its file descriptor.
 
     Args:
         name: what is locked.
@@ -243,7 +244,7 @@ def disk_full(directory: Path) -> UserError:
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Turn a full or unwritable file system under the cache into the user's error."""
+    """Turn a full or unwritable file system under the store into the user's error."""
     try:
         yield
     except OSError as error:
@@ -259,7 +260,7 @@ def disk_errors() -> Iterator[None]:
 
 
 def digest(*parts: str) -> str:
-    """A short hash of texts: 12 hexadecimal digits, as good as unique in a cache."""
+    """A short hash of texts: 12 hexadecimal digits, as good as unique in the store."""
     whole = hashlib.sha256()
     for part in parts:
         data = part.encode()

@@ -20,8 +20,7 @@ from tempfile import TemporaryDirectory
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import store as cache
-from isoblk.kernel import tools
+from isoblk.kernel import store, tools
 from isoblk.paths import cache_dir, java_dir
 
 PACKAGES = {"java": "default-jdk-headless", "javac": "default-jdk-headless", "mvn": "maven"}
@@ -45,7 +44,7 @@ def files() -> Mapping[str, Path]:
         RunError: Maven could not fetch, or brought something else.
     """
     home = _home()
-    with cache.lock("ycsb", wait=lambda: None):
+    with store.lock("ycsb", wait=lambda: None):
         if not made():
             _make(home)
     return {name: home / (_OURS if name == _our_name() else name) for name in names()}
