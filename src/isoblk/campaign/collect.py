@@ -16,8 +16,7 @@ from isoblk.campaign.sampled import parse_samples, sampled_output, since_first
 from isoblk.errors import RunError
 from isoblk.machine import Ran
 from isoblk.plan import cached as caches
-from isoblk.plan import programs as programs_of_guest
-from isoblk.plan import target
+from isoblk.plan import processes, target
 from isoblk.plan.plan import Plan, charged_files, predicts
 from isoblk.programs import barrier, blkload, fio
 from isoblk.programs import registry as programs
@@ -152,9 +151,9 @@ def _read_outputs(
     outputs = blkload.parse_results(_read(directory, "results")) if by_blkload else {}
     own = directory / barrier.DIRECTORY
     samples = None
-    if watched := programs_of_guest.sampled(spec):
+    if watched := processes.sampled(spec):
         start_ns = int(_read(own, barrier.START))
-        files = programs_of_guest.sampled_files(watched, spec, plan.place)
+        files = processes.sampled_files(watched, spec, plan.place)
         samples = parse_samples(_read(own, barrier.SAMPLES), start_ns, files)
     for tenant in spec.tenants:
         if tenant.workload.program == "fio":

@@ -36,7 +36,7 @@ from isoblk.machine.journal import (
     read_queue,
 )
 from isoblk.machine.process import DIE_WITH_PARENT, PATH, Processes
-from isoblk.plan.programs import mount_point, partition
+from isoblk.plan.filesystem import mount_point, partition
 from isoblk.run.spec import CgroupVersion, HostDevice
 from isoblk.run.tier import HOST, Place, Tier
 from isoblk.schedulers import io_cost

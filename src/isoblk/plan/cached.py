@@ -10,7 +10,7 @@ import msgspec
 
 from isoblk.caches.base import SECTOR
 from isoblk.metrics.cached import FIGURES
-from isoblk.plan import programs
+from isoblk.plan import filesystem, processes
 from isoblk.plan.target import PLACED, SSD, device, of, parts
 from isoblk.programs import blkload
 from isoblk.run.extent import cached_bytes, usable_bytes
@@ -65,8 +65,8 @@ def bare(spec: RunSpec, place: Place) -> list[Statement]:
     return [
         *lines,
         *(_scatter(spec, path, place) if scattered else []),
-        *programs.make_on(spec.filesystem, place, f"/dev/mapper/{PLACED}" if scattered else path),
-        *programs.prepare(spec, place),
+        *filesystem.make_on(spec.filesystem, place, f"/dev/mapper/{PLACED}" if scattered else path),
+        *processes.prepare(spec, place),
         *([_REMOVE_PLACED] if scattered else []),
     ]
 
@@ -87,9 +87,9 @@ def attach(spec: RunSpec, knobs: Sequence[Statement], place: Place) -> list[Stat
             return lines
         return [*lines, *(_zeros if caching.files == "cache" else _read)(spec, path)]
     if caching.files == "cache":
-        lines += programs.make_on(spec.filesystem, place, path)
-        lines += [*programs.prepare(spec, place), programs.DROP_CACHES]
-    return [*lines, programs.mount(spec.filesystem, place, path)]
+        lines += filesystem.make_on(spec.filesystem, place, path)
+        lines += [*processes.prepare(spec, place), filesystem.DROP_CACHES]
+    return [*lines, filesystem.mount(spec.filesystem, place, path)]
 
 
 def _zeros(spec: RunSpec, path: str) -> list[Statement]:
@@ -163,11 +163,11 @@ def passes(spec: RunSpec, place: Place) -> Iterator[Statement]:
                     yield write("/", f"{directories[tenant.name]}/cgroup")
         if loads:
             yield write(1, f"{blkload.ROOT}/start")
-        at_once = list(programs.unmeasured(msgspec.structs.replace(spec, tenants=seeded), place))
+        at_once = list(processes.unmeasured(msgspec.structs.replace(spec, tenants=seeded), place))
         yield from at_once
         if loads:
             yield blkload.wait()
-        yield from programs.drop_pages(spec, place, device(spec, place))
+        yield from filesystem.drop_pages(spec, place, device(spec, place))
     if caching.passes > 1:
         for tenant in loads:
             yield write(tenant.workload.randseed, f"{directories[tenant.name]}/randseed")

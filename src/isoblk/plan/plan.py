@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from isoblk.errors import UserError
 from isoblk.plan import cached as caches
-from isoblk.plan import programs, target
+from isoblk.plan import filesystem, processes, target
 from isoblk.plan.charges import charge_files, throttles
 from isoblk.programs import blkload
 from isoblk.run import shell
@@ -152,7 +152,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
         [
             _Heading.END,
             *_collect(spec, place),
-            *programs.unmount(spec, place),
+            *filesystem.unmount(spec, place),
             *(caches.detach(spec, place) if spec.caching else []),
         ],
     ]
@@ -172,11 +172,11 @@ def _files(spec: RunSpec, tier: Tier) -> list[_Section]:
     scratch = [] if tier.name == HOST.name else [_SCRATCH]
     place = tier.place
     return [
-        [_Heading.FILESYSTEM, *scratch, *programs.make_filesystem(spec.filesystem, place)],
+        [_Heading.FILESYSTEM, *scratch, *filesystem.make_filesystem(spec.filesystem, place)],
         [
             _Heading.FILES,
-            *programs.prepare(spec, place),
-            programs.mount(spec.filesystem, place, f"/dev/{programs.partition(place.disk)}"),
+            *processes.prepare(spec, place),
+            filesystem.mount(spec.filesystem, place, f"/dev/{filesystem.partition(place.disk)}"),
         ],
     ]
 
@@ -235,8 +235,8 @@ def _host_plan(
         [_Heading.SCHEDULER, number, *_write(scheduler)],
         [_Heading.CGROUPS, *_make_cgroups(spec, place), *_write(weights)],
         [_Heading.READ_BACK, _read_back((*scheduler, *weights), place)],
-        [_Heading.RUN, *programs.run_together(spec, place, [], _events(spec, place), [])],
-        [_Heading.END, _charges(spec, place), *programs.unmount(spec, place)],
+        [_Heading.RUN, *processes.run_together(spec, place, [], _events(spec, place), [])],
+        [_Heading.END, _charges(spec, place), *filesystem.unmount(spec, place)],
     ]
     return Plan(_text(sections), (*scheduler, *weights), (), tier.name, place)
 
@@ -391,7 +391,7 @@ def _make_cgroups(spec: RunSpec, place: Place) -> list[Statement]:
             lines.append(_delegate(directory, *controllers))
     if leaves:
         lines.append(run("mkdir", *(place.cgroup_of(path) for path in leaves)))
-    if uncounted := [tenant for tenant in programs.sampled(spec) if throttles(spec)]:
+    if uncounted := [tenant for tenant in processes.sampled(spec) if throttles(spec)]:
         lines.append(_Line.UNCOUNTED)
         limits = (f"{place.cgroup_of(t.cgroup)}/blkio.throttle.read_bps_device" for t in uncounted)
         lines += [write(ForDevice(str(_NO_LIMIT)), path) for path in limits]
@@ -429,12 +429,12 @@ def _read_back(settings: Iterable[Setting], place: Place) -> Statement:
 def _run(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[Statement]:
     start, wait = write(1, f"{blkload.ROOT}/start"), blkload.wait()
     events = list(_events(spec, place))
-    if not programs.processes(spec):
+    if not processes.has_processes(spec):
         return [*align, start, *([*align, *events] if events else []), wait]
     if not any(tenant.workload.program == "blkload" for tenant in spec.tenants):
-        return programs.run_together(spec, place, [], events, [])
+        return processes.run_together(spec, place, [], events, [])
     # The barrier of blkload's tenants is at a whole second.
-    return programs.run_together(spec, place, [*align, start, ALIGN], events, [wait])
+    return processes.run_together(spec, place, [*align, start, ALIGN], events, [wait])
 
 
 def _events(spec: RunSpec, place: Place) -> Iterator[Statement]:

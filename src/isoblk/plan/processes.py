@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The parts of a plan that are about programs: their file system, their files, their start at
-one moment, and what their cgroups were charged with as time goes by."""
+"""The parts of a plan that are about tenants that are processes: their files, their start at one
+moment, and what their cgroups were charged with as time goes by."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from isoblk.plan import target
 from isoblk.plan.charges import charge_files
+from isoblk.plan.filesystem import mount_point
 from isoblk.programs import barrier, fio
 from isoblk.programs.barrier import DIRECTORY, NOW, READY, SAMPLES, START, STOP
 from isoblk.programs.base import Program, Task
 from isoblk.programs.registry import PROGRAMS, program_of
 from isoblk.run.shell import (
-    Command,
     Form,
     Name,
     Statement,
@@ -23,19 +23,8 @@ from isoblk.run.shell import (
     run,
     write,
 )
-from isoblk.run.spec import RUNNING, Filesystem, RunSpec, Tenant
+from isoblk.run.spec import RUNNING, RunSpec, Tenant
 from isoblk.run.tier import Place
-
-# Nothing about a file system is left to chance, or to be done once it is in use.
-_UUID = "69736f62-6c6b-4000-8000-000000000001"
-_MKFS = {
-    "ext4": (
-        *("mkfs.ext4", "-q", "-F", "-U", _UUID, "-E"),
-        f"nodiscard,lazy_itable_init=0,lazy_journal_init=0,hash_seed={_UUID}",
-    ),
-    "xfs": ("mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={_UUID}"),
-}
-_SECTOR = 512
 
 
 class _Line(Form):
@@ -61,9 +50,6 @@ while :; do
 done > {samples} & sampler=$!"""
 
 
-DROP_CACHES = write(3, "/proc/sys/vm/drop_caches")
-
-
 def of_programs(spec: RunSpec) -> list[tuple[Tenant, Program]]:
     """The tenants that run a program on files, with it."""
     return [
@@ -73,7 +59,7 @@ def of_programs(spec: RunSpec) -> list[tuple[Tenant, Program]]:
     ]
 
 
-def processes(spec: RunSpec) -> bool:
+def has_processes(spec: RunSpec) -> bool:
     """Whether tenants are processes that start at a barrier."""
     return any(map(_process, spec.tenants))
 
@@ -95,44 +81,6 @@ def task_of(tenant: Tenant, spec: RunSpec, place: Place) -> Task:
     """A tenant's program, and the run's directory as seen from its own."""
     up = place.run if place.run.startswith("/") else "../.."
     return Task(tenant, spec, up)
-
-
-def mount_point(place: Place) -> str:
-    """Where the file system is: not in the run's directory, but on the host machine."""
-    return "/run/fs" if place.run.startswith("/") else "fs"
-
-
-def partition(disk: str) -> str:
-    """The kernel's name of a disk's first partition."""
-    return f"{disk}p1" if disk[-1].isdigit() else f"{disk}1"
-
-
-def make_filesystem(filesystem: Filesystem, place: Place) -> list[Statement]:
-    """Commands that make and mount it.
-
-    A partition is a part of the disk's own request queue. It is added without a partition table:
-    nothing is written for it.
-    """
-    start, length = filesystem.offset // _SECTOR, filesystem.size // _SECTOR
-    return [
-        run("addpart", f"/dev/{place.disk}", 1, start, length),
-        *make_on(filesystem, place, f"/dev/{partition(place.disk)}"),
-    ]
-
-
-def make_on(filesystem: Filesystem, place: Place, device: str) -> list[Statement]:
-    """Commands that make it on a device, and mount it."""
-    return [
-        run(*_MKFS[filesystem.type], *filesystem.mkfs, device),
-        run("mkdir", mount_point(place)),
-        mount(filesystem, place, device),
-    ]
-
-
-def mount(filesystem: Filesystem, place: Place, device: str) -> Command:
-    """Command that mounts it from a device."""
-    options = ("-o", filesystem.mount) if filesystem.mount else ()
-    return run("mount", "-t", filesystem.type, *options, device, mount_point(place))
 
 
 def prepare(spec: RunSpec, place: Place) -> list[Statement]:
@@ -165,17 +113,6 @@ def unmeasured(spec: RunSpec, place: Place) -> Iterator[Statement]:
         )
     for index, _ in enumerate(of_programs(spec)):
         yield run("wait", Variable(f"warm_{index}", braces=False))
-
-
-def drop_pages(spec: RunSpec, place: Place, device: str) -> list[Statement]:
-    """Commands after which nothing of the file system is in memory."""
-    if spec.filesystem is None:
-        return []
-    return [
-        run("umount", mount_point(place)),
-        DROP_CACHES,
-        mount(spec.filesystem, place, device),
-    ]
 
 
 def run_together(
@@ -269,12 +206,3 @@ def _sample(tenants: Sequence[Tenant], spec: RunSpec, place: Place) -> Statement
 def sampled_files(tenants: Sequence[Tenant], spec: RunSpec, place: Place) -> list[str]:
     """Files that are read again and again."""
     return [path for tenant in tenants for path in charge_files(tenant, spec, place)]
-
-
-def unmount(spec: RunSpec, place: Place) -> list[Statement]:
-    """Commands that take the file system away again."""
-    if spec.filesystem is None:
-        return []
-    if spec.caching is not None:
-        return [run("umount", mount_point(place))]
-    return [run("umount", mount_point(place)), run("delpart", f"/dev/{place.disk}", 1)]
