@@ -22,8 +22,8 @@ import pytest
 from isoblk.campaign.execute import make_bench
 from isoblk.capture import events
 from isoblk.capture.btf import read_types
-from isoblk.capture.source import PROGRAM, TYPES, UnavailableError, bpf_source
 from isoblk.capture.target import find_target
+from isoblk.capture.tracepoint import PROGRAM, TYPES, UnavailableError, bpf_source
 from isoblk.errors import UserError
 from isoblk.kernel import DEFAULT_VERSION, find, host_library
 from isoblk.machine import system

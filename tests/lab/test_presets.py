@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from isoblk.campaign.execute import Bench
-from isoblk.device.check import Measured, measure
 from isoblk.device.fiojson import read_fio
 from isoblk.device.fit import estimate, refine
 from isoblk.device.greedy import write_amplification
+from isoblk.device.measure import Measured, measure
 from isoblk.plan.plan import make_plan
 from isoblk.run.spec import FlashModel, VdiskDevice
 from isoblk.study.model import ExpectEntry

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoblk.device.check import Measured
 from isoblk.device.fit import Fit, distance, estimate, knobs, random_reads, refine
 from isoblk.device.greedy import spare_for, write_amplification
+from isoblk.device.measure import Measured
 from isoblk.errors import UserError
 from isoblk.run.spec import FlashModel, VdiskDevice
 from isoblk.run.units import parse_size

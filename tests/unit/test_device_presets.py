@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoblk.device.check import TOLERANCE, Measured, in_state, make_spec
+from isoblk.device.measure import TOLERANCE, Measured, in_state, make_spec
 from isoblk.device.text import figure, preset_toml
 from isoblk.errors import UserError
 from isoblk.machine.uml import memory_mib

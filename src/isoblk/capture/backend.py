@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Literal
 
 from isoblk.capture.blktrace import blktrace_source
-from isoblk.capture.source import Source, UnavailableError, bpf_source
 from isoblk.capture.target import Target
+from isoblk.capture.tracepoint import Source, UnavailableError, bpf_source
 from isoblk.errors import UserError
 
 Backend = Literal["auto", "bpf", "blktrace"]

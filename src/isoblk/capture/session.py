@@ -18,8 +18,8 @@ import numpy as np
 
 from isoblk.capture.cgroups import Cgroups
 from isoblk.capture.convert import Tally, convert, processes
-from isoblk.capture.source import Source
 from isoblk.capture.target import SECTOR, Target, lies_on
+from isoblk.capture.tracepoint import Source
 from isoblk.errors import UserError
 from isoblk.files import check_new, new_files
 from isoblk.machine import system

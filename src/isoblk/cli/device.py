@@ -17,9 +17,9 @@ from rich.table import Table
 from isoblk.campaign.execute import Bench, make_bench
 from isoblk.cli.help import examples
 from isoblk.device import text
-from isoblk.device.check import TOLERANCE, Measured, measure
 from isoblk.device.fiojson import State, read_fio
 from isoblk.device.fit import Fit, estimate, refine
+from isoblk.device.measure import TOLERANCE, Measured, measure
 from isoblk.errors import RunError, UserError, printable
 from isoblk.files import new_file
 from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library

@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from isoblk.device.check import Measured
 from isoblk.device.greedy import spare_for, write_amplification
+from isoblk.device.measure import Measured
 from isoblk.errors import UserError
 from isoblk.run import limits
 from isoblk.run.spec import DiskModel, FlashModel, VdiskDevice

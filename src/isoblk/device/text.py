@@ -8,7 +8,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from isoblk.device.check import Measured
+from isoblk.device.measure import Measured
 from isoblk.run.spec import VdiskDevice
 from isoblk.study.model import ExpectEntry, ExpectMetric
 

@@ -14,7 +14,7 @@ from isoblk.analysis.claims import ClaimResult, judge_all
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.errors import UserError
 from isoblk.files import write_atomically
-from isoblk.report import cached, compare, rows, text
+from isoblk.report import cached, published, rows, text
 from isoblk.report.beside import Beside, beside
 from isoblk.report.figures.drawing import Figure
 from isoblk.report.figures.make import make_figures
@@ -126,7 +126,7 @@ def render(analysis: Analysis, figures: list[Figure], other: Beside | None) -> s
         counters=cached.counters(analysis) if cached.has_caches(analysis) else None,
         glance=rows.Table((), (), ()) if bench else rows.glance(analysis),
         said=rows.said(analysis),
-        compared=compare.table(analysis, study.compare) if study.compare else None,
+        compared=published.table(analysis, study.compare) if study.compare else None,
         beside=other,
         figures=[(figure, Markup(figure.svg)) for figure in figures],
         runs=_sections(analysis.points, short),

@@ -15,9 +15,9 @@ from isoblk.errors import UserError
 from isoblk.trace import formats
 from isoblk.trace.batch import FURTHEST, Bad, Batch
 from isoblk.trace.compact import MAGIC, Header, Writer, scratch, writing
+from isoblk.trace.decompress import open_trace
 from isoblk.trace.record import FLUSH, LARGEST, MOST_STREAMS, RECORD, Array, Records
 from isoblk.trace.sort import Sorter, merge
-from isoblk.trace.source import open_trace
 
 ALIGNMENT = 1 << 20  # a volume begins at a multiple of this
 

@@ -15,10 +15,10 @@ from isoblk.report import cached, text
 from isoblk.report.beside import Beside
 from isoblk.report.figures import (
     caches,
-    compared,
     latency,
     over_time,
     prediction,
+    published,
     scaling,
     shares,
     slowdown,
@@ -29,9 +29,9 @@ from isoblk.report.figures.scene import Scene
 
 _Draw = Callable[[Scene], Iterator[Draft]]
 
-_OF_BENCH: tuple[_Draw, ...] = (compared.draw, caches.draw_rates, caches.draw_latencies)
+_OF_BENCH: tuple[_Draw, ...] = (published.draw, caches.draw_rates, caches.draw_latencies)
 _OF_TENANTS: tuple[_Draw, ...] = (
-    compared.draw,
+    published.draw,
     shares.draw,
     totals.draw,
     scaling.draw,

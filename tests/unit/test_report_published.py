@@ -9,9 +9,9 @@ import pytest
 
 from isoblk.analysis.metrics import Analysis, analyse
 from isoblk.errors import UserError
-from isoblk.report.compare import bars, errors, table
 from isoblk.report.figures.make import make_figures
 from isoblk.report.page import render
+from isoblk.report.published import bars, errors, table
 from isoblk.result.store import read_results
 from isoblk.study.load import parse_study
 from isoblk.study.model import CompareSeries, CompareTable

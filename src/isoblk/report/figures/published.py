@@ -6,8 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from isoblk.report import compare
-from isoblk.report.compare import Bar
+from isoblk.report import published
 from isoblk.report.figures.drawing import (
     MUTED,
     PALETTE,
@@ -19,6 +18,7 @@ from isoblk.report.figures.drawing import (
     titled,
 )
 from isoblk.report.figures.scene import Scene
+from isoblk.report.published import Bar
 from isoblk.study.model import CompareTable
 
 
@@ -27,14 +27,14 @@ def draw(scene: Scene) -> Iterator[Draft]:
     asked = scene.analysis.results.record.study.compare
     if asked is None:
         return
-    bars = compare.by_scheduler(compare.bars(scene.analysis))
+    bars = published.by_scheduler(published.bars(scene.analysis))
     for scheduler, found in bars.items():
         if any(bar.source is not None or bar.here is not None for bar in found):
             yield _of_scheduler(scene, asked, scheduler, found)
 
 
 def _of_scheduler(scene: Scene, asked: CompareTable, scheduler: str, found: list[Bar]) -> Draft:
-    title, unit = compare.UNITS[asked.metric]
+    title, unit = published.UNITS[asked.metric]
     source = asked.source
     axis = scene.short.get(asked.x, asked.x)
     data: Rows = [
@@ -77,7 +77,7 @@ def _of_scheduler(scene: Scene, asked: CompareTable, scheduler: str, found: list
 
     caption = (
         f"{scheduler}: the runs of this study beside {source}. Difference: "
-        f"{compare.errors(found)}. Where a bar is missing, {source} has no figure."
+        f"{published.errors(found)}. Where a bar is missing, {source} has no figure."
     )
     chart = grid(data, "series", panel, 3)
     name = f"compare-{slug(scheduler)}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Does a device of the lab do what its source says? Each figure is measured in a run."""
+"""What a device of the lab does, beside what its source says. Each figure is measured in a run."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
