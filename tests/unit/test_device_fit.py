@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoblk.device.fit import Fit, distance, estimate, knobs, random_reads, refine
+from isoblk.device.fit import Fit, attributes, distance, estimate, random_reads, refine
 from isoblk.device.greedy import spare_for, write_amplification
 from isoblk.device.measure import Measured
 from isoblk.errors import UserError
@@ -142,7 +142,7 @@ def test_a_drive_that_seeks_is_a_disk() -> None:
     ]
     device = estimate(expect)
     assert (device.model, device.disk.outer_bps, device.write_cache) == ("disk", 160_000_000, True)
-    assert {knob.name for knob in knobs(device, expect).values()} == {"seek_avg_ns", "outer_bps"}
+    assert {one.name for one in attributes(device, expect).values()} == {"seek_avg_ns", "outer_bps"}
 
 
 def test_a_seek_is_changed_by_what_the_latency_lacks() -> None:

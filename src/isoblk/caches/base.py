@@ -100,7 +100,7 @@ class Cache:
         return parts.origin
 
     def settings(self, options: Options, parts: Parts) -> list[Setting]:
-        """Knobs that are written once it is there."""
+        """Settings that are written once it is there."""
         return []
 
     def tables(self, options: Options, parts: Parts) -> list[Setting]:

@@ -24,7 +24,6 @@ from isoblk.programs.blkload import TenantOutput
 from isoblk.programs.registry import Said, program_of
 from isoblk.result.predictions import parse_predictions
 from isoblk.result.store import FORMAT, LATENCY_SCHEMA, PREDICTIONS, SERIES_SCHEMA, write_table
-from isoblk.run import setting as knobs
 from isoblk.run.record import (
     CacheReport,
     IoStat,
@@ -34,6 +33,7 @@ from isoblk.run.record import (
     RunRecord,
     TenantResult,
 )
+from isoblk.run.setting import check, parse_read_back
 from isoblk.run.spec import RUNNING, RunSpec, Tenant
 from isoblk.run.tier import HOST
 
@@ -53,10 +53,10 @@ def collect(
     Raises:
         RunError: the output is not what the generator should have left.
     """
-    read_back = knobs.parse_read_back(
+    read_back = parse_read_back(
         _read(directory, "knobs"), (setting.path for setting in plan.settings)
     )
-    charged = knobs.parse_read_back(_read(directory, "charged"), charged_files(spec, plan.place))
+    charged = parse_read_back(_read(directory, "charged"), charged_files(spec, plan.place))
     device = charged.get(target.number_file(spec, plan.place), "")
     said = {
         tenant.name: programs.read_report(directory / barrier.DIRECTORY, tenant, spec)
@@ -76,10 +76,10 @@ def collect(
         for tenant in spec.tenants
     ]
     # Behind a cache the tenants are charged for another device than is set up.
-    settings = knobs.check(plan.settings, read_back, "" if spec.caching else device)
+    knobs = check(plan.settings, read_back, "" if spec.caching else device)
     cache = _cache_report(directory, spec, plan)
     reasons = [
-        *_knob_reasons(settings),
+        *_knob_reasons(knobs),
         *_tenant_reasons(spec, tenants),
         *(f"{name}: {one.trouble}" for name, one in said.items() if one.trouble),
         *_cache_reasons(cache),
@@ -93,7 +93,7 @@ def collect(
         spec=spec,
         provenance=provenance,
         tenants=tenants,
-        knobs=settings,
+        knobs=knobs,
         cache=cache,
         wall_s=round(ran.wall_s, 3),
         cpu_s=round(ran.cpu_s, 3),
@@ -188,8 +188,8 @@ def _tenant_result(
     )
 
 
-def _knob_reasons(settings: list[Knob]) -> Iterator[str]:
-    for knob in settings:
+def _knob_reasons(knobs: list[Knob]) -> Iterator[str]:
+    for knob in knobs:
         if not knob.ok:
             got = knob.got.replace("\n", " / ") or "nothing"
             yield f"knob did not take: {knob.path}: asked {knob.asked!r}, reads {got!r}"

@@ -13,8 +13,8 @@ from isoblk.campaign.charged import parse_charged
 from isoblk.errors import RunError
 from isoblk.programs.barrier import SAMPLES
 from isoblk.programs.blkload import TenantOutput
-from isoblk.run import setting as knobs
 from isoblk.run.record import IoStat, OpTotals
+from isoblk.run.setting import parse_read_back
 from isoblk.run.spec import RunSpec
 
 _NOTHING = IoStat(rbytes=0, wbytes=0, rios=0, wios=0)
@@ -54,7 +54,7 @@ def parse_samples(text: str, start_ns: int, files: Sequence[str]) -> Samples:
             lines[-1].append(line)
         else:
             raise RunError(f"not a time: {line[:80]!r}", where=f"{SAMPLES}:{number}")
-    return Samples(times, [knobs.parse_read_back("\n".join(one), files) for one in lines])
+    return Samples(times, [parse_read_back("\n".join(one), files) for one in lines])
 
 
 def since_first(charges: Sequence[IoStat], who: str) -> list[IoStat]:

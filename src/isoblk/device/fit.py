@@ -52,7 +52,7 @@ How = Literal["add", "time", "speed", "spare", "seek"]
 
 
 @dataclass(frozen=True)
-class Knob:
+class Attribute:
     """An attribute that a figure decides.
 
     how: "add": a latency, the difference is added. "time": throughput is inverse to it.
@@ -94,7 +94,7 @@ def refine(
     for _ in range(rounds):
         if distance(best.measured) <= _CLOSE**2:
             break
-        turned = _turned(now, knobs(now.device, expect))
+        turned = _turned(now, attributes(now.device, expect))
         if turned == now.device:
             break
         now = Fit(turned, tuple(measure(turned)))
@@ -140,71 +140,71 @@ def _lone(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
     return min(found, key=lambda entry: not entry.rw.startswith("rand"), default=None)
 
 
-def knobs(device: VdiskDevice, expect: Sequence[ExpectEntry]) -> dict[int, Knob]:
+def attributes(device: VdiskDevice, expect: Sequence[ExpectEntry]) -> dict[int, Attribute]:
     """Which attribute each figure decides, by its place; some decide none."""
-    found: list[tuple[ExpectEntry | None, Knob]]
+    found: list[tuple[ExpectEntry | None, Attribute]]
     if device.model == "disk":
         found = [
-            (_lone(_of(expect, "randread")), Knob("disk", "seek_avg_ns", "seek")),
-            (_deepest(_of(expect, "read")), Knob("disk", "outer_bps", "speed")),
+            (_lone(_of(expect, "randread")), Attribute("disk", "seek_avg_ns", "seek")),
+            (_deepest(_of(expect, "read")), Attribute("disk", "outer_bps", "speed")),
         ]
     elif device.model == "flash":
-        found = list(_flash_knobs(device.flash, expect))
+        found = list(_flash_attributes(device.flash, expect))
     else:
         found = []
     return {
-        next(i for i, one in enumerate(expect) if one is entry): knob
-        for entry, knob in reversed(found)
+        next(i for i, one in enumerate(expect) if one is entry): attribute
+        for entry, attribute in reversed(found)
         if entry is not None
     }
 
 
-def _flash_knobs(
+def _flash_attributes(
     flash: FlashModel, expect: Sequence[ExpectEntry]
-) -> list[tuple[ExpectEntry | None, Knob]]:
+) -> list[tuple[ExpectEntry | None, Attribute]]:
     reads, writes = _deepest(_of(expect, "randread")), _deepest(_of(expect, "randwrite"))
 
     def limited(entry: ExpectEntry) -> bool:
         """Is it what the controller can do?"""
         return abs(entry.value * flash.cmd_ns / 1e9 - 1) < _AT_LIMIT
 
-    found: list[tuple[ExpectEntry | None, Knob]] = [
-        (_lone(_of(expect, "randread", "read")), Knob("flash", "read_latency_ns", "add")),
-        (_lone(_of(expect, "randwrite", "write")), Knob("flash", "write_latency_ns", "add")),
-        (_deepest(_of(expect, "read")), Knob("", "read_bps", "speed")),
+    found: list[tuple[ExpectEntry | None, Attribute]] = [
+        (_lone(_of(expect, "randread", "read")), Attribute("flash", "read_latency_ns", "add")),
+        (_lone(_of(expect, "randwrite", "write")), Attribute("flash", "write_latency_ns", "add")),
+        (_deepest(_of(expect, "read")), Attribute("", "read_bps", "speed")),
     ]
     if reads and _small(reads):
         name = "cmd_ns" if limited(reads) else "read_ns"
-        found.append((reads, Knob("flash", name, "time")))
+        found.append((reads, Attribute("flash", name, "time")))
     if writes and _small(writes):
         if writes.state == "steady":
-            found.append((writes, Knob("flash", "spare", "spare")))
+            found.append((writes, Attribute("flash", "spare", "spare")))
         elif limited(writes):
-            found.append((writes, Knob("flash", "cmd_ns", "time")))
+            found.append((writes, Attribute("flash", "cmd_ns", "time")))
     program = "slc_program_ns" if flash.slc else "program_ns"
-    found.append((_deepest(_of(expect, "write")), Knob("flash", program, "time")))
+    found.append((_deepest(_of(expect, "write")), Attribute("flash", program, "time")))
     return found
 
 
-def _turned(fit: Fit, chosen: dict[int, Knob]) -> VdiskDevice:
+def _turned(fit: Fit, chosen: dict[int, Attribute]) -> VdiskDevice:
     device = fit.device
-    for index, knob in chosen.items():
+    for index, attribute in chosen.items():
         one = fit.measured[index]
-        part = getattr(device, knob.part) if knob.part else device
-        values = _new_values(part, knob, one)
-        if knob.part:
+        part = getattr(device, attribute.part) if attribute.part else device
+        values = _new_values(part, attribute, one)
+        if attribute.part:
             part = msgspec.structs.replace(part, **values)
-            device = msgspec.structs.replace(device, **{knob.part: part})
+            device = msgspec.structs.replace(device, **{attribute.part: part})
         else:
             device = msgspec.structs.replace(device, **values)
     return device
 
 
-def _new_values(part: msgspec.Struct, knob: Knob, one: Measured) -> dict[str, int]:
+def _new_values(part: msgspec.Struct, attribute: Attribute, one: Measured) -> dict[str, int]:
     """What the attribute, or those that go with it, must be for the figure to come out."""
-    old = getattr(part, knob.name)
+    old = getattr(part, attribute.name)
     ratio = one.value / one.expect.value
-    match knob.how:
+    match attribute.how:
         case "add":
             new = max(0, round(old + one.expect.value - one.value))
         case "time":
@@ -219,7 +219,7 @@ def _new_values(part: msgspec.Struct, knob: Knob, one: Measured) -> dict[str, in
             factor = max(0.05, (mean + one.expect.value - one.value) / mean)
             names = ("seek_min_ns", "seek_avg_ns", "seek_max_ns")
             return {name: round(getattr(part, name) * factor) for name in names}
-    return {knob.name: new}
+    return {attribute.name: new}
 
 
 # ---- the first guess -----------------------------------------------------------------

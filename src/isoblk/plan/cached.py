@@ -71,14 +71,14 @@ def bare(spec: RunSpec, place: Place) -> list[Statement]:
     ]
 
 
-def attach(spec: RunSpec, knobs: Sequence[Statement], place: Place) -> list[Statement]:
-    """Commands that put the SSD in front of it, set it up (knobs), and mount the file system,
+def attach(spec: RunSpec, set_up: Sequence[Statement], place: Place) -> list[Statement]:
+    """Commands that put the SSD in front of it, set it up (set_up), and mount the file system,
     of which nothing is in memory then."""
     caching = spec.caching
     assert caching is not None
     made = parts(caching, place)
     cache = of(caching)
-    lines = [*cache.attach(caching.options, made), *knobs]
+    lines = [*cache.attach(caching.options, made), *set_up]
     if caching.placement == "scattered":
         lines += _scatter(spec, cache.device(made), place)
     path = device(spec, place)
@@ -114,7 +114,7 @@ def _regions(spec: RunSpec) -> list[tuple[int, int]]:
 
 
 def settings(caching: Caching, place: Place) -> tuple[Setting, ...]:
-    """What is written of the cache's knobs."""
+    """What is written to set the cache up."""
     return tuple(of(caching).settings(caching.options, parts(caching, place)))
 
 

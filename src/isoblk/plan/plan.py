@@ -182,7 +182,7 @@ def _files(spec: RunSpec, tier: Tier) -> list[_Section]:
 
 
 def _cache(
-    spec: RunSpec, tier: Tier, ssd: tuple[Setting, ...], knobs: tuple[Setting, ...]
+    spec: RunSpec, tier: Tier, ssd: tuple[Setting, ...], cache: tuple[Setting, ...]
 ) -> list[_Section]:
     """The sections that make the cache, and before it the files that a run begins with."""
     caching, place = spec.caching, tier.place
@@ -204,7 +204,7 @@ def _cache(
         ],
         [
             _Heading.CACHE,
-            *caches.attach(spec, _write(knobs), place),
+            *caches.attach(spec, _write(cache), place),
         ],
     ]
 
