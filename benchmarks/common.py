@@ -15,6 +15,7 @@ from isoblk.campaign.execute import Bench, execute, make_bench, make_job
 from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
 from isoblk.machine.uml import Uml
 from isoblk.result.store import Run
+from isoblk.run.limits import DEFAULT_WEIGHT
 from isoblk.run.spec import Device, RunSpec, Scheduler, SchedulerName, Tenant, VdiskDevice, Workload
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "findings" / "speed.md"
@@ -45,7 +46,7 @@ def spec(
             Tenant(
                 name=f"t{i}",
                 cgroup=f"t{i}",
-                weight=100,
+                weight=DEFAULT_WEIGHT,
                 workload=msgspec.structs.replace(load, randseed=i + 1),
             )
             for i in range(tenants)

@@ -16,6 +16,7 @@ from common import SECOND, requests, spec, uml_bench
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.campaign.installed import find_programs
 from isoblk.result.store import Run
+from isoblk.run.limits import DEFAULT_WEIGHT
 from isoblk.run.spec import (
     Filesystem,
     Options,
@@ -80,7 +81,7 @@ def _run(program: Program, how_much: tuple[int, Options], bench: Bench) -> Run:
     load = Workload(program=program, options=options)
     of: RunSpec = msgspec.structs.replace(
         spec("none", DEVICE, 1),
-        tenants=(Tenant(name="t", cgroup="t", weight=100, workload=load),),
+        tenants=(Tenant(name="t", cgroup="t", weight=DEFAULT_WEIGHT, workload=load),),
         runtime_ns=seconds * SECOND,
         window_ms=1000,
         filesystem=None

@@ -15,7 +15,7 @@ from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.errors import RunError, UserError
 from isoblk.metrics.latency import ALL, PERCENTILES, by_tenant, percentile
 from isoblk.result.store import Run
-from isoblk.run.limits import IODEPTH, NUMJOBS, PERCENT
+from isoblk.run.limits import DEFAULT_WEIGHT, IODEPTH, NUMJOBS, PERCENT
 from isoblk.run.seeds import tenant_seed
 from isoblk.run.spec import Device, RunSpec, Scheduler, Tenant, VdiskDevice, Workload
 from isoblk.run.units import parse_size, parse_time
@@ -122,7 +122,7 @@ def make_spec(device: Device, expect: ExpectEntry) -> RunSpec:
         cgroup="v2",
         queue={},
         groups=(),
-        tenants=(Tenant(name="load", cgroup="load", weight=100, workload=load),),
+        tenants=(Tenant(name="load", cgroup="load", weight=DEFAULT_WEIGHT, workload=load),),
         events=(),
         warmup_ns=warmup,
         runtime_ns=runtime,

@@ -25,11 +25,11 @@ import msgspec
 from isoblk.errors import RunError, UserError
 from isoblk.machine import blocktrace, bounds, system
 from isoblk.machine.trusted import make_directory, opened, refuse_shared
+from isoblk.run.limits import DEFAULT_WEIGHT
 
 # A killed process leaves its cgroup once the disk has answered it.
 _LEAVE_S = 30.0
 _POLL_S = 0.02
-_WEIGHT = "100"  # of a cgroup that nobody has given another
 _AS_ROOT = "run as root, or set ISOBLK_STATE elsewhere"
 # By which a user ends a program.
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -510,8 +510,9 @@ def _set_back_io_cost(device: str, lines: dict[str, str]) -> None:
 
 def _set_back_weights(device: str, weights: dict[str, str], limits: list[str]) -> None:
     for file, value in weights.items():
-        # Without the scheduler there was no file, and a weight is 100 then. A cgroup may be gone.
-        wanted = value or _WEIGHT
+        # Without the scheduler there was no file, and the weight is the default. A cgroup may be
+        # gone.
+        wanted = value or str(DEFAULT_WEIGHT)
         path = Path(file)
         with suppress(FileNotFoundError):
             if system.default_weight(path) != wanted:

@@ -20,6 +20,7 @@ class Range(NamedTuple):
 
 # Linux: io.weight and most weights of cgroup v2.
 WEIGHT = Range(1, 10_000)
+DEFAULT_WEIGHT = 100  # of a cgroup that was given none
 # What a cgroup's own requests weigh beside its children (kernel/sched/share/share.c): as a cgroup
 # whose weight was not set.
 OWN_WEIGHT = 100
