@@ -16,7 +16,7 @@ from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
 from isoblk.machine.uml import Uml
 from isoblk.result.store import Run
 from isoblk.run.limits import DEFAULT_WEIGHT
-from isoblk.run.spec import Device, RunSpec, Scheduler, SchedulerName, Tenant, VdiskDevice, Workload
+from isoblk.run.spec import Device, RunSpec, Scheduler, Tenant, VdiskDevice, Workload
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "findings" / "speed.md"
 SECOND = 1_000_000_000
@@ -24,7 +24,7 @@ FAST = VdiskDevice()
 
 
 def spec(
-    scheduler: SchedulerName,
+    scheduler: str,
     device: Device,
     tenants: int,
     *,

@@ -19,7 +19,7 @@ from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.report.page import write_report
 from isoblk.result.store import FORMAT, read_results, write_study
 from isoblk.result.study import StudyRecord, StudyRun
-from isoblk.run.spec import Device, NullBlkDevice, PlannedRun, RunSpec, SchedulerName, VdiskDevice
+from isoblk.run.spec import Device, NullBlkDevice, PlannedRun, RunSpec, VdiskDevice
 from isoblk.study.model import Study, TenantEntry
 from isoblk.study.presets import load_device
 
@@ -51,7 +51,7 @@ def _report_s(bench: Bench) -> float:
     """Seconds to report REPORT_RUNS runs of four tenants, one virtual second each."""
     with TemporaryDirectory() as results:
         runs = []
-        names: list[SchedulerName] = ["none", "mq-deadline", "kyber", "bfq"]
+        names: list[str] = ["none", "mq-deadline", "kyber", "bfq"]
         for i in range(REPORT_RUNS):
             one = spec(names[i % len(names)], VdiskDevice(read_ns=20_000 + i), 4, virtual_s=1)
             point = one.point | {"device.read_ns": str(20_000 + i // len(names))}
@@ -70,7 +70,7 @@ def _rows(bench: Bench) -> Iterator[tuple[str, str, str]]:
     boot_s = _wall(spec("none", FAST, 1), bench)
     yield "boot to first I/O and power-off", "under 0.6 s", f"{boot_s:.2f} s"
     flash = load_device("p4500-1t")
-    rates: list[tuple[str, SchedulerName, Device, str]] = [
+    rates: list[tuple[str, str, Device, str]] = [
         ("isoblk_vdisk `fast`, none", "none", FAST, "at least 1 M"),
         ("isoblk_vdisk `fast`, mq-deadline", "mq-deadline", FAST, ""),
         ("isoblk_vdisk `fast`, kyber", "kyber", FAST, ""),

@@ -19,12 +19,12 @@ from math import comb
 from common import FAST, requests, run, spec, uml_bench, write_table
 
 from isoblk.campaign.execute import Bench
-from isoblk.run.spec import RunSpec, SchedulerName, VdiskDevice
+from isoblk.run.spec import RunSpec, VdiskDevice
 
 PAIRS, LEAST_PAIRS = 9, 7
-BASE: SchedulerName = "kyber"
-OURS: tuple[SchedulerName, ...] = ("isoblk", "kyber-fair", "feedbac")
-OTHERS: tuple[SchedulerName, ...] = ("none", "mq-deadline", "bfq")
+BASE: str = "kyber"
+OURS: tuple[str, ...] = ("isoblk", "kyber-fair", "feedbac")
+OTHERS: tuple[str, ...] = ("none", "mq-deadline", "bfq")
 VIRTUAL_S = 3
 # In virtual time what `fast` begins at one instant it ends at one instant: 16 requests and one
 # interrupt. Behind a link that is not the limit they end one by one, as on hardware.
@@ -54,9 +54,7 @@ class Compared:
     high: float
 
 
-def _load(
-    scheduler: SchedulerName, device: str, tenants: int, nr_requests: int | None = None
-) -> Load:
+def _load(scheduler: str, device: str, tenants: int, nr_requests: int | None = None) -> Load:
     full, empty = (
         spec(scheduler, DEVICES[device], tenants, virtual_s=length, nr_requests=nr_requests)
         for length in (VIRTUAL_S, 0)
