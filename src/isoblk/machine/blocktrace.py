@@ -11,13 +11,13 @@ import ctypes
 import errno
 import fcntl
 import os
-import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from isoblk.errors import UserError
+from isoblk.machine import node
 
 # include/uapi/linux/fs.h and blktrace_api.h: _IOWR(0x12, 115, struct blk_user_trace_setup), _IO.
 _SETUP_STRUCT = struct.Struct("@32sHIIQQI4x")
@@ -104,17 +104,11 @@ def tear_down(device: str, number: str) -> None:
     """
     with contextlib.ExitStack() as stack:
         try:
-            # Opens no driver, whatever is there now.
-            place = os.open(device, os.O_PATH | os.O_CLOEXEC)
-        except FileNotFoundError:
+            place = node.locate(device, number)
+        except (FileNotFoundError, node.ChangedError):
             return
         stack.callback(os.close, place)
-        found = os.fstat(place)
-        now = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
-        if not stat.S_ISBLK(found.st_mode) or now != number:
-            return
-        way = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(f"/proc/self/fd/{place}", way)
+        descriptor = node.reopen(place, os.O_RDONLY | os.O_NONBLOCK)
         stack.callback(os.close, descriptor)
         for request in (_STOP, _TEARDOWN):
             try:

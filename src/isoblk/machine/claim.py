@@ -10,7 +10,6 @@ is compared with it. A symbolic link or a node that changes meanwhile leads nobo
 import errno
 import json
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from isoblk.caches.ondisk import contents
 from isoblk.caches.ondisk.contents import Dirty
 from isoblk.caches.ondisk.ssd import Ssd
 from isoblk.errors import UserError
-from isoblk.machine import system
+from isoblk.machine import node, system
 from isoblk.machine.blockdev import Disk, disk_numbered, node_of
 from isoblk.machine.detached import refuse_newer_elsewhere
 from isoblk.machine.mapper import dmsetup
@@ -187,19 +186,16 @@ def claim(disk: Disk, purpose: Purpose, wipe: str | None = None) -> Iterator[Cla
 def _open(disk: Disk) -> int:
     """A descriptor of what is at the disk's path, if it is still that disk."""
     try:
-        # Opens no driver, whatever is there.
-        place = os.open(disk.path, os.O_PATH | os.O_CLOEXEC)
+        place = node.locate(disk.path, disk.number)
     except OSError as error:
         raise UserError(f"no such device: {error.strerror}", where=disk.path) from None
+    except node.ChangedError:
+        raise UserError(
+            f"has become another device while it was looked at: it was {disk.number}",
+            where=disk.path,
+            next="see who changes that path",
+        ) from None
     try:
-        found = os.fstat(place)
-        number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
-        if not stat.S_ISBLK(found.st_mode) or number != disk.number:
-            raise UserError(
-                f"has become another device while it was looked at: it was {disk.number}",
-                where=disk.path,
-                next="see who changes that path",
-            )
         return _open_again(place, os.O_RDONLY | os.O_NONBLOCK, disk.path)
     finally:
         os.close(place)
@@ -208,7 +204,7 @@ def _open(disk: Disk) -> int:
 def _open_again(descriptor: int, way: int, path: str) -> int:
     """Open what a descriptor is of. path: for messages."""
     try:
-        return os.open(f"/proc/self/fd/{descriptor}", way | os.O_CLOEXEC)
+        return node.reopen(descriptor, way)
     except OSError as error:
         if isinstance(error, PermissionError):
             raise UserError("no right to open it", where=path, next=_ROOT) from None

@@ -6,8 +6,7 @@ the disk. So whoever is to overwrite a disk, or to give it another cache, asks a
 """
 
 import os
-import stat
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,7 +17,7 @@ from isoblk.caches.ondisk import fsck as check
 from isoblk.caches.ondisk.contents import Dirty
 from isoblk.caches.ondisk.ssd import Ssd
 from isoblk.errors import UserError
-from isoblk.machine import origins, system
+from isoblk.machine import node, origins, system
 from isoblk.machine.blockdev import Disk, node_of
 from isoblk.machine.mapper import Mapper
 
@@ -77,12 +76,14 @@ def _has_blocks_of(place: Path, disk: Disk, mapper: Mapper) -> _Newer | None:
     if size < check.SMALLEST:
         return None
     path = node_of(place)
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        found = os.fstat(descriptor)
-        number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
-        if not stat.S_ISBLK(found.st_mode) or number != (place / "dev").read_text().strip():
+    with ExitStack() as stack:
+        try:
+            located = node.locate(path, (place / "dev").read_text().strip())
+        except node.ChangedError:
             return None
+        stack.callback(os.close, located)
+        descriptor = node.reopen(located, os.O_RDONLY | os.O_DIRECT | os.O_NONBLOCK)
+        stack.callback(os.close, descriptor)
         ssd = Ssd(path, descriptor, size)
         if not contents.is_marked(ssd):
             return None
@@ -92,6 +93,4 @@ def _has_blocks_of(place: Path, disk: Disk, mapper: Mapper) -> _Newer | None:
                 continue
             dirty = contents.dirty_blocks(ssd)
             return None if dirty.count == 0 else _Newer(path, node_of(part), dirty)
-    finally:
-        os.close(descriptor)
     return None
