@@ -11,11 +11,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from isoblk.campaign.execute import Bench, make_bench
 from isoblk.cli.help import examples
+from isoblk.cli.progress import progress_bar
 from isoblk.device import text
 from isoblk.device.fiojson import State, read_fio
 from isoblk.device.fit import Fit, estimate, refine
@@ -183,13 +183,5 @@ def _bench(version: str) -> Iterator[Bench]:
 def _progress(total: int) -> Iterator[Callable[[], None]]:
     """A bar; what it gives is called when a run has ended."""
     console = Console(stderr=True)
-    with Progress(
-        TextColumn("runs"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        yield partial(bar.advance, bar.add_task("", total=total))
+    with progress_bar(console, transient=True, disable=not console.is_terminal) as bar:
+        yield partial(bar.advance, bar.add_task("runs", total=total))

@@ -10,11 +10,12 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from isoblk import kernel
 from isoblk.cli.help import examples
+from isoblk.cli.progress import progress_bar
 from isoblk.kernel.installed import build_installed, find_installed
 
 app = typer.Typer(help="Build, list and remove the lab's kernels.")
@@ -57,14 +58,7 @@ class _Bar:
 @contextmanager
 def _bar() -> Iterator[_Bar]:
     console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    ) as progress:
+    with progress_bar(console, counted=False, disable=not console.is_terminal) as progress:
         yield _Bar(progress)
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import analyse
@@ -20,6 +18,7 @@ from isoblk.campaign.own_modules import with_modules
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.campaign.trial import try_out
 from isoblk.cli import host as cli_host
+from isoblk.cli.progress import progress_bar
 from isoblk.errors import RunError, UserError, printable
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, stock
 from isoblk.kernel.others import find_modules
@@ -239,7 +238,7 @@ def _campaign(
     """
     console = plain_or_rich()
     executor = ThreadPoolExecutor(max_workers=order.jobs)
-    with _progress_bar(console) as bar:
+    with progress_bar(console) as bar:
         task = bar.add_task(expansion.study.name, total=len(expansion.runs))
 
         def on_end(index: int, ended: Run | None) -> None:
@@ -322,13 +321,3 @@ def pc_kernel(version: str, debug: bool) -> Kernel:
             return find(version, arch="x86_64")
         except UserError:
             raise missing from None
-
-
-def _progress_bar(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-    )

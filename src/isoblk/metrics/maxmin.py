@@ -13,10 +13,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from isoblk.run.limits import OWN_WEIGHT
+from isoblk.run.limits import DEFAULT_WEIGHT, OWN_WEIGHT
 from isoblk.run.spec import Group, Tenant
-
-DEFAULT_WEIGHT = 100  # of a cgroup that the study does not name, as the kernel's
 
 
 def water_fill(total: float, weights: Sequence[float], caps: Sequence[float]) -> list[float]:

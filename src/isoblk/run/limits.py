@@ -23,7 +23,7 @@ WEIGHT = Range(1, 10_000)
 DEFAULT_WEIGHT = 100  # of a cgroup that was given none
 # What a cgroup's own requests weigh beside its children (kernel/sched/share/share.c): as a cgroup
 # whose weight was not set.
-OWN_WEIGHT = 100
+OWN_WEIGHT = DEFAULT_WEIGHT
 
 # The load generator (kernel/README.md).
 IODEPTH = Range(1, 4096)
@@ -112,13 +112,13 @@ TENANTS_MAX = 4096
 SHARES_MAX = 10_000
 
 # File names below queue/ and queue/iosched/, and what the kernel takes there: numbers and words.
-KNOB_NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
-KNOB_VALUE = re.compile(r"(?:-[0-9]|[A-Za-z0-9_+])[A-Za-z0-9_.,:=/+ -]*", re.ASCII)
+TUNABLE_NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+TUNABLE_VALUE = re.compile(r"(?:-[0-9]|[A-Za-z0-9_+])[A-Za-z0-9_.,:=/+ -]*", re.ASCII)
 
 # Numbers in these files: block/blk-sysfs.c. What is said of no file: 32 bits, and no sign.
-KNOB = Range(0, (1 << 32) - 1)
+TUNABLE = Range(0, (1 << 32) - 1)
 SWITCH = Range(0, 1)
-QUEUE_KNOBS = {
+QUEUE_TUNABLES = {
     "nr_requests": Range(4, 2048),  # BLKDEV_MIN_RQ, MAX_SCHED_RQ
     "nomerges": Range(0, 2),
     "rq_affinity": Range(0, 2),

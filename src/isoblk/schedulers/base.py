@@ -14,7 +14,7 @@ from isoblk.run.shell import ForDevice
 from isoblk.run.spec import CgroupVersion, Scheduler, Workload
 from isoblk.run.tier import Place
 
-Knobs = dict[str, int | str]
+Tunables = dict[str, int | str]
 """Files below queue/iosched, and what is written to them."""
 
 
@@ -31,7 +31,7 @@ class Asked:
     """
 
     table: msgspec.Struct | None = None
-    iosched: Knobs = field(default_factory=dict)
+    iosched: Tunables = field(default_factory=dict)
     targets: dict[str, int] = field(default_factory=dict)
     shares: Callable[[], Mapping[str, float]] = dict
 

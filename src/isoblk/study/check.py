@@ -285,7 +285,7 @@ def _check_point(study: Study, spec: RunSpec) -> None:
     _check_device(spec)
     _check_events(study, spec)
     _check_scheduler(study, spec)
-    _check_knobs(study)
+    _check_tunables(study)
 
 
 def _check_filesystem(study: Study, spec: RunSpec) -> None:
@@ -546,7 +546,7 @@ def _check_scheduler(study: Study, spec: RunSpec) -> None:
         )
 
 
-def _check_knobs(study: Study) -> None:
+def _check_tunables(study: Study) -> None:
     if SCHEDULER in study.queue:
         raise FieldError(
             ("queue", SCHEDULER), "is not set here", next="use the study's field 'scheduler'"
@@ -562,14 +562,14 @@ def _check_knobs(study: Study) -> None:
                 ("iosched", scheduler), "has no tunables", next=suggest(scheduler, tunables)
             )
     tables: list[tuple[Field, dict[str, int | str], Mapping[str, Range]]] = [
-        (("queue",), study.queue, limits.QUEUE_KNOBS)
+        (("queue",), study.queue, limits.QUEUE_TUNABLES)
     ]
     tables += [(("iosched", name), table, tunables[name]) for name, table in study.iosched.items()]
     for field, table, ranges in tables:
         for key, value in table.items():
-            if not limits.KNOB_NAME.fullmatch(key):
+            if not limits.TUNABLE_NAME.fullmatch(key):
                 raise FieldError((*field, key), "is not the name of a file below queue")
-            if not limits.KNOB_VALUE.fullmatch(str(value)):
+            if not limits.TUNABLE_VALUE.fullmatch(str(value)):
                 raise FieldError(
                     (*field, key),
                     f"{value!r} is not a value of a knob",
@@ -577,7 +577,7 @@ def _check_knobs(study: Study) -> None:
                 )
             number = _whole(value)
             if number is not None:
-                within((*field, key), number, ranges.get(key, limits.KNOB))
+                within((*field, key), number, ranges.get(key, limits.TUNABLE))
 
 
 # ---- small rules ---------------------------------------------------------------------

@@ -18,6 +18,7 @@ import msgspec
 
 from isoblk.metrics.registry import wants
 from isoblk.programs.registry import program_of
+from isoblk.run.limits import DEFAULT_WEIGHT
 from isoblk.run.shares import effective_shares
 from isoblk.run.spec import (
     RUNNING,
@@ -35,7 +36,7 @@ from isoblk.run.units import format_size
 from isoblk.schedulers.base import Measured
 from isoblk.schedulers.registry import kind_of
 from isoblk.study.model import Expansion, Study
-from isoblk.study.point import build_run, points, queue_knobs
+from isoblk.study.point import build_run, points, queue_tunables
 from isoblk.study.presets import logical_block
 
 _NONE = Scheduler(name="none", elevator="none")
@@ -180,7 +181,9 @@ class _Expander:
                 alone = msgspec.structs.replace(
                     own_base,
                     point={"alone": _describe(load), **_setting(spec)},
-                    tenants=(Tenant(name="alone", cgroup="alone", weight=100, workload=load),),
+                    tenants=(
+                        Tenant(name="alone", cgroup="alone", weight=DEFAULT_WEIGHT, workload=load),
+                    ),
                 )
                 self._alone[place] = self._add(PlannedRun(spec=alone))
             indexes.append(self._alone[place])
@@ -198,7 +201,11 @@ class _Expander:
                 queue={**spec.queue, "nomerges": 1},
                 groups=(),
                 filesystem=None,
-                tenants=(Tenant(name="calibrate", cgroup="calibrate", weight=100, workload=load),),
+                tenants=(
+                    Tenant(
+                        name="calibrate", cgroup="calibrate", weight=DEFAULT_WEIGHT, workload=load
+                    ),
+                ),
                 events=(),
                 device_events=(),
                 warmup_ns=0,
@@ -216,7 +223,7 @@ class _Expander:
 def _under_none(spec: RunSpec) -> RunSpec:
     """The same run without a scheduler."""
     return msgspec.structs.replace(
-        spec, scheduler=_NONE, queue=queue_knobs(spec.queue, _NONE, spec.device)
+        spec, scheduler=_NONE, queue=queue_tunables(spec.queue, _NONE, spec.device)
     )
 
 

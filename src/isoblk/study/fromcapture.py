@@ -24,7 +24,6 @@ _WEIGHTS = {
     if kind.blkio_policy
 }
 _ANY = (".isoblk.weight", ".bfq.weight", ".weight")
-_UNSET = 100
 _WINDOW_NS = 100_000_000
 
 
@@ -66,9 +65,11 @@ def weight_of(weights: dict[str, int], scheduler: str) -> int:
     for endings in (_WEIGHTS.get(scheduler, ()), _ANY):
         for ending in endings:
             for file in sorted(weights):
-                if file.endswith(ending) and (endings is not _ANY or weights[file] != _UNSET):
+                if file.endswith(ending) and (
+                    endings is not _ANY or weights[file] != limits.DEFAULT_WEIGHT
+                ):
                     return weights[file]
-    return _UNSET
+    return limits.DEFAULT_WEIGHT
 
 
 def _write(trace: Path, header: Header, names: Names, warnings: list[str]) -> str:
@@ -116,7 +117,7 @@ def _write(trace: Path, header: Header, names: Names, warnings: list[str]) -> st
         if inner in weights or not any(cgroup.startswith(f"{inner}/") for cgroup in weights):
             continue
         weight = _weight(path, weight_of(held, names.scheduler), warnings)
-        if weight != _UNSET:
+        if weight != limits.DEFAULT_WEIGHT:
             lines += ["", "[[group]]", f"path = {_value(inner)}", f"weight = {weight}"]
     schedulers = ", ".join(_value(one) for one in _SCHEDULERS)
     lines += ["", "[matrix]", f"scheduler = [{schedulers}]", ""]

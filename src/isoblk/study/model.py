@@ -97,7 +97,7 @@ class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = UNSET
     weight: Annotated[
         int | list[int], said("1..10000 (bfq: 1..1000), or a list repeated over the count.")
-    ] = 100
+    ] = limits.DEFAULT_WEIGHT
     latency_target: Annotated[
         int | float | str,
         said(
@@ -112,7 +112,7 @@ class GroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """[[group]]: an inner cgroup that holds tenants' cgroups. Those not named weigh 100."""
 
     path: Annotated[str, said("Path of a cgroup that holds tenants' cgroups.")]
-    weight: Annotated[int, said("1..10000 (bfq: 1..1000).", limits.WEIGHT)] = 100
+    weight: Annotated[int, said("1..10000 (bfq: 1..1000).", limits.WEIGHT)] = limits.DEFAULT_WEIGHT
 
 
 class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -69,7 +69,6 @@ _OF_A_RUNNING = frozenset({"workload"})
 _OWN_GROUP = "isoblk"
 # What there is of a program that has its own options.
 _OF_A_PROGRAM = frozenset(name for name, one in LOAD_OPTIONS.items() if one.option.of_programs)
-_NO_GROUP_WEIGHT = 100  # the kernel's default
 _PLAIN_KEYS = (
     *(SCHEDULER, "device", "cache", "ssd"),
     *("io_cost.model", "io_max.scale", "io_latency.target"),
@@ -368,7 +367,7 @@ def build_run(point: Point, repeat: int) -> RunSpec:
         device=device,
         scheduler=scheduler,
         cgroup=run.cgroup,
-        queue=queue_knobs(study.queue, scheduler, device),
+        queue=queue_tunables(study.queue, scheduler, device),
         groups=groups,
         filesystem=_filesystem(study, usable_bytes(device, caching)),
         caching=caching,
@@ -394,7 +393,7 @@ def _own_path(study: Study, path: str, entry: int) -> str:
     return f"{_OWN_GROUP}/{path}" if own else path
 
 
-def queue_knobs(
+def queue_tunables(
     knobs: dict[str, int | str], scheduler: Scheduler, device: Device
 ) -> dict[str, int | str]:
     """What is written below queue/. Without an elevator requests take the device's own tags,
@@ -673,7 +672,9 @@ def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
             above.append(path)
             path = parent_of(path)
         inner.update(dict.fromkeys(reversed(above)))
-    return tuple(Group(path=path, weight=weights.get(path, _NO_GROUP_WEIGHT)) for path in inner)
+    return tuple(
+        Group(path=path, weight=weights.get(path, limits.DEFAULT_WEIGHT)) for path in inner
+    )
 
 
 def _scheduler(study: Study, tenants: tuple[Tenant, ...], groups: tuple[Group, ...]) -> Scheduler:
