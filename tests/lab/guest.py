@@ -45,11 +45,11 @@ class Left:
 
 
 def program(name: str, *arguments: str, to: str) -> str:
-    """A line of a script that runs a program of this directory, whatever its outcome.
+    """A line of a script that runs a program of tests/guests, whatever its outcome.
 
     It has the standard library and this repository's tests, and `to` gets what it says.
     """
-    command = f"{BARE_PYTHON} -m tests.lab.{name} {shlex.join(arguments)}"
+    command = f"{BARE_PYTHON} -m tests.guests.{name} {shlex.join(arguments)}"
     return f"(cd {on_host(ROOT)}; {command} > {to} || true)"
 
 

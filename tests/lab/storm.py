@@ -6,14 +6,13 @@ emulated processors makes a hundred requests a second, and needs slower ones to 
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from tests.lab.guest import Left
+from tests.guests.setcache_guest import balance, status_of
+from tests.lab.guest import ROOT, Left
 from tests.lab.load import BLKLOAD, WAIT, Value, results, save, script, tenant, vdisk
-from tests.lab.setcache_guest import balance, status_of
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
-PROGRAM = Path(__file__).with_name("setcache_storm.py").read_text()
+PROGRAM = (ROOT / "tests/guests/setcache_storm.py").read_text()
 
 # An origin of 8 MiB and an SSD of 1: 15 sets of 16 blocks of 4 KiB. So small that blocks are met
 # again soon.

@@ -28,7 +28,7 @@ def test_writes_under_way_at_any_step_survive_it(
         f"""
 export PATH=$PATH:/sbin:/usr/sbin PYTHONDONTWRITEBYTECODE=1 HOME=/run
 export PYTHONPATH={on_host(ROOT / "src")}:{on_host(ROOT)}
-{PYTHON} -m tests.lab.cache_flight {write_ns} {kinds} > /run/isoblk/said 2>&1 || true
+{PYTHON} -m tests.guests.cache_flight {write_ns} {kinds} > /run/isoblk/said 2>&1 || true
 """,
         modules=("isoblk_vdisk", "dm-setcache"),
         memory_mib=1024,

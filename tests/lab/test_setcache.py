@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.guests.setcache_guest import balance, status_of
 from tests.lab.guest import Guest, Left, program
 from tests.lab.load import (
     CGROUP,
@@ -27,7 +28,6 @@ from tests.lab.load import (
     tenant,
     trace_on,
 )
-from tests.lab.setcache_guest import balance, status_of
 from tests.lab.share import io_stats
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")

@@ -4,9 +4,9 @@ nobody else does, and nothing wrong is read."""
 
 import pytest
 
+from tests.guests.setcache_guest import DIRTYING, MODES, no_errors
 from tests.lab.guest import Guest
 from tests.lab.load import results
-from tests.lab.setcache_guest import DIRTYING, MODES, no_errors
 from tests.lab.test_setcache_fs import script, statuses
 
 

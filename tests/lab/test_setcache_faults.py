@@ -7,9 +7,9 @@ had split, a cache on a partition, a reader beside the one that failed, an origi
 
 import pytest
 
+from tests.guests.setcache_guest import status_of
 from tests.lab.guest import Guest
 from tests.lab.load import CGROUP, START, WAIT, tenant
-from tests.lab.setcache_guest import status_of
 from tests.lab.test_setcache import ORIGIN, SSD, WAYS, C, run_lines, status_in
 
 # Where slot 0 of set 0 is, in bytes, and the sectors that lie between blocks of the same set and

@@ -6,15 +6,15 @@ import json
 
 import pytest
 
+from tests.guests.setcache_guest import balance, no_errors
 from tests.lab.guest import BARE_PYTHON, ROOT, Guest, Left, on_host
-from tests.lab.setcache_guest import balance, no_errors
 
 MODULES = ("isoblk_vdisk", "blkload", "null_blk", "dm-setcache")
 
 
 def script(guest: Guest, name: str, *words: object, memory_mib: int = 1024) -> Left:
-    """Run one of our Python programs in the guest; fails with what it said."""
-    command = f"{BARE_PYTHON} -m tests.lab.{name} {' '.join(map(str, words))}"
+    """Run a program of tests/guests in the guest; fails with what it said."""
+    command = f"{BARE_PYTHON} -m tests.guests.{name} {' '.join(map(str, words))}"
     left = guest.run(
         f"export PATH=$PATH:/sbin:/usr/sbin; cd {on_host(ROOT)}\n"
         f"{command} > /run/isoblk/said 2>&1 || true; dmesg > /run/isoblk/kernel",

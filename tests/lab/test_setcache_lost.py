@@ -3,8 +3,8 @@
 
 import pytest
 
+from tests.guests.setcache_guest import MODES, VDISK
 from tests.lab.guest import PYTHON, ROOT, Guest, on_host
-from tests.lab.setcache_guest import MODES, VDISK
 from tests.lab.test_setcache_fs import script
 
 

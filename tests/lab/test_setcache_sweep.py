@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dm-setcache under every fault of its disks: see setcache_sweep.py, _fua.py and _reorder.py.
+"""dm-setcache under every fault of its disks: see setcache_sweep.py, _fua.py and _reorder.py of
+tests/guests.
 
 Here the life of each mode that comes first. `make sweep` tries LIVES of them, and each write.
 """
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.guests.setcache_model import MODES
 from tests.lab.guest import Guest, program
-from tests.lab.setcache_model import MODES
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
 LIVES = int(os.environ.get("SWEEP_LIVES", "0"))

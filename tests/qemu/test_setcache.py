@@ -6,8 +6,8 @@ verifies what it reads. Afterwards all sums of kernel/cache/README.md have to ho
 tests/lab does the same a hundred times faster, but for what takes two processors to go wrong.
 """
 
+from tests.guests.setcache_guest import balance
 from tests.lab.load import BLKLOAD, nullb, results, run, script
-from tests.lab.setcache_guest import balance
 from tests.lab.storm import (
     EMULATED,
     MODULES,

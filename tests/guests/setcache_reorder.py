@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tests.lab.setcache_model import MOST, SECTOR, Content, Direct, Mapped
-from tests.lab.setcache_sweep import ORIGIN, VDISK, Life, OverError, new_disk, put
+from tests.guests.setcache_model import MOST, SECTOR, Content, Direct, Mapped
+from tests.guests.setcache_sweep import ORIGIN, VDISK, Life, OverError, new_disk, put
 
 LOG: Final = 64 << 11  # sectors
 

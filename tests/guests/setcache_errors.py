@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from tests.lab.setcache_guest import BLOCK, DIRTYING, Cache, Raw, disk, fault, kernel_log
-from tests.lab.setcache_lost import empty, restore
+from tests.guests.setcache_guest import BLOCK, DIRTYING, Cache, Raw, disk, fault, kernel_log
+from tests.guests.setcache_lost import empty, restore
 
 SSD: Final = 5 << 20
 ORIGIN: Final = 8 << 20

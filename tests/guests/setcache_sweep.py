@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.lab.setcache_model import (
+from tests.guests.setcache_model import (
     ANYTHING,
     MODES,
     POLICIES,

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.lab.setcache_files import say
-from tests.lab.setcache_guest import DIRTYING, Cache, disk, dm, run
-from tests.lab.setcache_lost import restore
+from tests.guests.setcache_files import say
+from tests.guests.setcache_guest import DIRTYING, Cache, disk, dm, run
+from tests.guests.setcache_lost import restore
 
 DEBUG: Final = Path("/sys/kernel/debug")
 LOAD: Final = Path("/sys/kernel/config/blkload")

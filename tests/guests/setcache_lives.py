@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.lab.setcache_model import (
+from tests.guests.setcache_model import (
     ANYTHING,
     MODES,
     POLICIES,

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.lab.setcache_guest import (
+from tests.guests.setcache_guest import (
     MODES,
     POLICIES,
     Cache,

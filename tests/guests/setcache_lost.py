@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.lab.setcache_files import MOUNT, Worker, check_fs, make_fs, mount, unmount
-from tests.lab.setcache_guest import (
+from tests.guests.setcache_files import MOUNT, Worker, check_fs, make_fs, mount, unmount
+from tests.guests.setcache_guest import (
     BLOCK,
     DIRTYING,
     Cache,

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.lab.setcache_guest import Cache, Raw, disk, dm, run
+from tests.guests.setcache_guest import Cache, Raw, disk, dm, run
 
 FAIL: Final = Path("/proc/thread-self/fail-nth")
 FAILSLAB: Final = Path("/sys/kernel/debug/failslab")

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.lab.setcache_files import say
-from tests.lab.setcache_guest import MODES, POLICIES, Cache, disk, run
+from tests.guests.setcache_files import say
+from tests.guests.setcache_guest import MODES, POLICIES, Cache, disk, run
 
 # Each in a MiB of its own, of pieces that are smaller than, as large as, and larger than a block.
 JOBS: Final = (("small", "1k", "512k"), ("medium", "4k", "1m"), ("large", "48k", "1008k"))

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.lab.setcache_files import MOUNT, check_fs, make_fs, mount, unmount
-from tests.lab.setcache_guest import DIRTYING, POLICIES, Cache, disk, drop_caches, fault
+from tests.guests.setcache_files import MOUNT, check_fs, make_fs, mount, unmount
+from tests.guests.setcache_guest import DIRTYING, POLICIES, Cache, disk, drop_caches, fault
 
 SIZES: Final = (900, 9000, 90_000)
 WORK: Final = ("create", "replace", "append", "overwrite", "remove", "noise")

@@ -6,7 +6,7 @@ import fcntl
 import struct
 from typing import Final
 
-from tests.lab.setcache_guest import (
+from tests.guests.setcache_guest import (
     BLOCK,
     DIRTYING,
     Cache,
@@ -18,7 +18,7 @@ from tests.lab.setcache_guest import (
     kernel_log,
     sectors,
 )
-from tests.lab.setcache_lost import empty, restore
+from tests.guests.setcache_lost import empty, restore
 
 ORIGIN: Final = 16384  # sectors
 SSD: Final = 6144

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.lab.setcache_model import SECTOR, Direct
-from tests.lab.setcache_sweep import ORIGIN, Life, OverError, make_disks, new_disk, put
+from tests.guests.setcache_model import SECTOR, Direct
+from tests.guests.setcache_sweep import ORIGIN, Life, OverError, make_disks, new_disk, put
 
 BLKLOAD: Final = Path("/sys/kernel/config/blkload")
 RESULTS: Final = Path("/sys/kernel/debug/blkload/results")

@@ -22,7 +22,7 @@ from isoblk.cachectl.manage import Volume
 from isoblk.caches.setcache import PERSONALITIES
 from isoblk.errors import IsoblkError, RunError
 from isoblk.machine.mapper import Mapper, dmsetup
-from tests.lab.setcache_guest import BLOCK, Raw, disk
+from tests.guests.setcache_guest import BLOCK, Raw, disk
 
 PLAIN: Final = PERSONALITIES["setcache"]
 SIZE: Final = 16 << 20

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.lab.setcache_faulty import load, start, wait
-from tests.lab.setcache_files import say
-from tests.lab.setcache_guest import BLOCK, Cache, Raw, disk, dm
+from tests.guests.setcache_faulty import load, start, wait
+from tests.guests.setcache_files import say
+from tests.guests.setcache_guest import BLOCK, Cache, Raw, disk, dm
 
 SSD: Final = 32 << 20
 DISK: Final = "/dev/fast"
