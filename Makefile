@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 #   make demo     set all up, run the weights study, write the report
-#   make test     set all up, run every test
+#   make test     set all up, run the tests that are not long; builds the default kernel alone
+#   make test-all set all up, run every test; builds all kernels
 #   make test-smp of these, those on four processors: emulated, and User Mode Linux with SMP
 #   make test-blktests BLKTESTS=DIR  the public suite, with each of our elevators as the default
 #   make sweep    dm-setcache with a fault at each write of seven lives in each mode, on both kernels; says how many
@@ -40,10 +41,10 @@ QUOTED := weights io-cost-rate bfq-tags group-count prototype fair fair-large de
 # Lives of a cache, in each mode, that the sweep tries.
 SWEEP_LIVES ?= 7
 
-# The kernel of Debian's testing suite; the tests run on it as well.
+# The kernel of Debian's testing suite; test-all runs on it as well.
 NEWEST := newest
 
-.PHONY: reference demo test test-smp test-blktests sweep try-containers check bench architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-all test-smp test-blktests sweep try-containers check bench reference architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -51,8 +52,12 @@ demo: setup kernel
 	$(ISOBLK) run studies/weights.toml -j $(JOBS)
 	$(ISOBLK) report results/weights
 
-test: setup-dev kernels kernels-smp
-	$(VENV)/bin/pytest -n $(JOBS)
+# tests/conftest.py says what is long.
+test: setup-dev kernel
+	$(VENV)/bin/pytest -n $(JOBS) -m "not long"
+
+test-all: setup-dev kernel
+	scripts/test-all $(VENV)/bin $(JOBS)
 
 test-smp: setup-dev kernels-smp
 	$(VENV)/bin/pytest tests/qemu

@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How the tests are spread over processes (`make test`), and what holds for all of them."""
+"""Which tests `make test` runs, how they are spread over processes, and what holds for all of them.
+
+`make test` builds the default kernel and runs all that is not marked `long`; `make test-all` builds
+every kernel and runs everything. A test is `long`
+
+- if it needs another kernel than the default one. Its fixtures say so, nobody by hand: see
+  tests/kernels.py. Such a test also has the mark `kernels`.
+- if it is marked so by hand, because it takes long: CONTRIBUTING.md lists which.
+
+What is not run is deselected, never skipped: a kernel that a chosen test needs and that was not
+built fails it.
+"""
 
 import signal
 
@@ -7,6 +18,8 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+from tests.kernels import FEW, needed
 
 # Guests with four processors, and tests that look at all of this machine's devices and
 # cgroups: one at a time, each kind in a process of its own.
@@ -18,6 +31,15 @@ settings.load_profile("isoblk")
 
 # What runs in the background has SIGINT ignored, and so would isoblk, started by a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs further kernels, before `-m` chooses by the marks."""
+    for item in items:
+        if needed(item) - FEW:
+            item.add_marker("long")
+            item.add_marker("kernels")
 
 
 class _Spread(LoadScopeScheduling):  # type: ignore[misc]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kernels that the lab's tests run on. `make test` builds them; `isoblk kernel build
-[--version newest] [--debug]` does by hand."""
+"""The kernels that the lab's tests run on. `make test` builds the default one, `make test-all` the
+others, too; `isoblk kernel build [--version newest] [--debug]` does by hand."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import pytest
 from isoblk.campaign.execute import Bench, make_bench
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, host_library, list_kernels
 from isoblk.machine.uml import Uml
+from tests.kernels import On
 from tests.lab.guest import Guest
 
 # A guest that takes longer has hung; the debug kernel on a busy machine needs minutes.
@@ -57,7 +58,7 @@ def debug_bench() -> Bench:
     return _bench(find(DEFAULT_VERSION, debug=True))
 
 
-@pytest.fixture(params=["default", "newest"])
+@pytest.fixture(params=[On.DEFAULT, On.NEWEST])
 def bench(request: pytest.FixtureRequest) -> Bench:
     """Each of the two kernels."""
     chosen = request.getfixturevalue(f"{request.param}_bench")
@@ -77,7 +78,7 @@ def debug_guest(debug_bench: Bench, tmp_path: Path) -> Guest:
     return Guest(debug_bench, tmp_path)
 
 
-@pytest.fixture(params=["default", "newest"])
+@pytest.fixture(params=[On.DEFAULT, On.NEWEST])
 def any_guest(request: pytest.FixtureRequest, tmp_path: Path) -> Guest:
     """A guest with each of the two kernels."""
     return Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path)

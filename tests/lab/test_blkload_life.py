@@ -11,6 +11,7 @@ import pytest
 
 from isoblk.campaign.execute import Bench
 from isoblk.run.spec import CgroupVersion
+from tests.kernels import On
 from tests.lab.guest import Guest, Left
 from tests.lab.load import (
     BLKLOAD,
@@ -74,13 +75,13 @@ class Careful:
         return left
 
 
-@pytest.fixture(params=["default", "debug"])
+@pytest.fixture(params=[On.DEFAULT, On.DEBUG])
 def careful(request: pytest.FixtureRequest) -> Careful:
     """Each of the two kernels."""
-    name = "guest" if request.param == "default" else "debug_guest"
+    name = "guest" if request.param is On.DEFAULT else "debug_guest"
     guest = request.getfixturevalue(name)
     assert isinstance(guest, Guest)
-    return Careful(guest, request.param == "debug")
+    return Careful(guest, request.param is On.DEBUG)
 
 
 def _total(done: Tenant) -> int:

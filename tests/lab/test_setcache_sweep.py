@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.guests.setcache_model import MODES
+from tests.kernels import On
 from tests.lab.guest import Guest, program
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
@@ -19,7 +20,7 @@ LIVES = int(os.environ.get("SWEEP_LIVES", "0"))
 FAULTS = ("cut-all", "cut", "lost", "error", "errors")
 
 
-@pytest.fixture(params=["default", "newest"] if LIVES else ["default"])
+@pytest.fixture(params=[On.DEFAULT, On.NEWEST] if LIVES else [On.DEFAULT])
 def guest(request: pytest.FixtureRequest, tmp_path: Path) -> Guest:
     """Of the whole sweep, each of the two kernels."""
     return Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from isoblk.run.spec import CgroupVersion
+from tests.kernels import On
 from tests.lab.guest import Guest, program
 from tests.lab.load import (
     BLKLOAD,
@@ -63,13 +64,13 @@ def quiet(any_guest: Guest) -> Quiet:
     return Quiet(any_guest)
 
 
-@pytest.fixture(params=["newest", "debug"])
+@pytest.fixture(params=[On.NEWEST, On.DEBUG])
 def careful(request: pytest.FixtureRequest, tmp_path: Path) -> Quiet:
     """The newest kernel, and the one that notices bad memory accesses and bad locking."""
     return Quiet(Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path))
 
 
-@pytest.fixture(params=["default", "newest", "debug"])
+@pytest.fixture(params=[On.DEFAULT, On.NEWEST, On.DEBUG])
 def every(request: pytest.FixtureRequest, tmp_path: Path) -> Quiet:
     """Both kernels, and the one that notices more: what the kernel asks differs between them."""
     return Quiet(Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path))
@@ -1005,10 +1006,10 @@ FAILSLAB = "/sys/kernel/debug/failslab"
 
 @pytest.mark.parametrize(
     ("kernel", "elevator"),
-    [*(("newest", elevator) for elevator in ALL), ("debug", "kyber-fair"), ("debug", "cfq")],
+    [*((On.NEWEST, elevator) for elevator in ALL), (On.DEBUG, "kyber-fair"), (On.DEBUG, "cfq")],
 )
 def test_a_switch_that_finds_no_memory_leaves_the_disk_as_it_was(
-    kernel: str, elevator: str, request: pytest.FixtureRequest, tmp_path: Path
+    kernel: On, elevator: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     careful = Quiet(Guest(request.getfixturevalue(f"{kernel}_bench"), tmp_path))
     # The n-th allocation fails, of the switch alone: the files are open by then.

@@ -10,6 +10,7 @@ from isoblk.campaign.execute import Bench, make_bench
 from isoblk.kernel import DEFAULT_VERSION, find, host_library, stock
 from isoblk.machine.qemu import Qemu
 from isoblk.machine.smp import Smp
+from tests.kernels import On
 from tests.qemu.guest import TIME_LIMIT_S, Guest
 
 
@@ -39,7 +40,7 @@ def smp_guest(smp_bench: Bench, tmp_path: Path) -> Guest:
     return Guest(smp_bench, tmp_path)
 
 
-@pytest.fixture(params=["debug", "smp"])
+@pytest.fixture(params=[On.DEBUG, On.SMP])
 def stress_guest(request: pytest.FixtureRequest, tmp_path: Path) -> Guest:
     """Each of the two whose kernel has KASAN and lockdep: emulated, and native and newer."""
     return Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path)
@@ -58,7 +59,7 @@ def stock_guest(stock_bench: Bench, tmp_path: Path) -> Guest:
     return Guest(stock_bench, tmp_path)
 
 
-@pytest.fixture(params=["stock", "debug"])
+@pytest.fixture(params=[On.STOCK, On.DEBUG])
 def guest(request: pytest.FixtureRequest, tmp_path: Path) -> Guest:
     """A guest with each of the two kernels."""
     return Guest(request.getfixturevalue(f"{request.param}_bench"), tmp_path)
