@@ -4,6 +4,7 @@
 #   make test     set all up, run the tests that are not long; builds the default kernel alone
 #   make test-all set all up, run every test; builds all kernels
 #   make test-smp of these, those on four processors: emulated, and User Mode Linux with SMP
+#   make storm    the storms of four processors three times as long as in test-all
 #   make test-blktests BLKTESTS=DIR  the public suite, with each of our elevators as the default
 #   make sweep    dm-setcache with a fault at each write of seven lives in each mode, on both kernels; says how many
 #   make try-containers  what docs/start/containers.md shows, in a virtual machine; root; 20 minutes
@@ -44,7 +45,7 @@ SWEEP_LIVES ?= 7
 # The kernel of Debian's testing suite; test-all runs on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-all test-smp test-blktests sweep try-containers check bench reference architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-all test-smp storm test-blktests sweep try-containers check bench reference architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -61,6 +62,9 @@ test-all: setup-dev kernel
 
 test-smp: setup-dev kernels-smp
 	$(VENV)/bin/pytest tests/qemu
+
+storm: setup-dev kernels-smp
+	WHOLE_STORMS=1 $(VENV)/bin/pytest tests/qemu/test_stress.py
 
 # BLKTESTS: a checkout of https://github.com/linux-blktests/blktests in which make was run.
 test-blktests:

@@ -12,6 +12,7 @@ What is not run is deselected, never skipped: a kernel that a chosen test needs 
 built fails it.
 """
 
+import re
 import signal
 
 import pytest
@@ -21,9 +22,14 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.kernels import FEW, needed
 
-# Guests with four processors, and tests that look at all of this machine's devices and
-# cgroups: one at a time, each kind in a process of its own.
-_ONE_AT_A_TIME = ("tests/qemu", "tests/host")
+# One at a time, each kind in a process of its own: tests that look at all of this machine's devices
+# and cgroups; guests with four processors that are threads of User Mode Linux; and emulated ones.
+# These two kinds are most of `make test-all`: in one process they would outlast all others.
+_ONE_AT_A_TIME = {
+    "host": re.compile(r"tests/host/"),
+    "smp": re.compile(r"tests/qemu/(test_smp\.py|.*\[(.*-)?smp\b)"),
+    "qemu": re.compile(r"tests/qemu/"),
+}
 
 # No test asserts on wall time, so neither does Hypothesis.
 settings.register_profile("isoblk", deadline=None)
@@ -35,18 +41,22 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs further kernels, before `-m` chooses by the marks."""
+    """Mark what needs further kernels, before `-m` chooses by the marks.
+
+    What is long begins first: what is short then fills the time that is left at the end.
+    """
     for item in items:
         if needed(item) - FEW:
             item.add_marker("long")
             item.add_marker("kernels")
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 class _Spread(LoadScopeScheduling):  # type: ignore[misc]
     """What has one scope runs in one process; larger scopes begin first."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((kind for kind in _ONE_AT_A_TIME if nodeid.startswith(f"{kind}/")), nodeid)
+        return next((kind for kind, of in _ONE_AT_A_TIME.items() if of.match(nodeid)), nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

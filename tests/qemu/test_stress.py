@@ -6,7 +6,8 @@ where one may not, or a task that waits for ever fails the run. Beyond that each
 the load has ended, for what a race would leave behind: a request without an end, a tag or a
 place still held, a byte charged twice or not at all.
 
-Loops that only lengthen the stress run for a time of the guest's clock, however fast it is.
+Loops that only lengthen the stress run for a time of the guest's clock, however fast it is. `make
+storm` has all of that time, other runs a third.
 """
 
 import re
@@ -33,7 +34,7 @@ from tests.lab.load import (
     tenant,
     vdisk,
 )
-from tests.qemu.guest import Guest
+from tests.qemu.guest import Guest, part_of
 
 OURS = ("isoblk", "kyber-fair", "feedbac", "cfq")
 MODULES = (
@@ -193,7 +194,7 @@ def groups_of(disk: str, count: int = 5) -> list[str]:
     return [f"/{disk}", *(f"/{disk}/{i}" for i in range(1, count))]
 
 
-SWITCHES = 100
+SWITCHES = part_of(100)
 # Each entry: elevator, and what is set once it is there.
 CHAIN = (
     ("isoblk", ""),
@@ -274,7 +275,7 @@ def test_debugfs_is_read_while_elevators_are_switched(stress_guest: Guest) -> No
             """,
             *(f"loop look{i} look" for i in range(3)),
             "began=$(now); rounds=0",
-            "while within 15 $began; do",
+            f"while within {part_of(15)} $began; do",
             *(choose("disk0", elevator) for elevator in (*OURS, "none")),
             "rounds=$((rounds + 1))",
             "done",
@@ -435,7 +436,7 @@ def test_cgroups_come_and_go_under_load(stress_guest: Guest) -> None:
             START,
             "loop weigh weigh",
             *(f"loop {disk} come_and_go {disk}" for disk in DISKS.values()),
-            "sleep 35",
+            f"sleep {part_of(35)}",
             end(3),
         ),
         modules=MODULES,
@@ -501,7 +502,7 @@ def test_metadata_and_one_thread_for_many_while_all_else_changes(stress_guest: G
             # One disk keeps its elevator.
             *(f"loop switch-{disk} switch {disk}" for disk in disks[1:]),
             *(f"loop {disk} come_and_go {disk}" for disk in disks),
-            "sleep 15",
+            f"sleep {part_of(15)}",
             stop(),
             *(choose(disk, elevator) for elevator, disk in DISKS.items()),
             *(f"settle {disk}" for disk in disks),
@@ -533,7 +534,7 @@ def test_tags_come_and_go_under_load(stress_guest: Guest) -> None:
             """,
             START,
             *(f"loop {disk} tags {disk}" for disk in DISKS.values()),
-            "sleep 15",
+            f"sleep {part_of(15)}",
             end(),
         ),
         modules=MODULES,
@@ -561,7 +562,7 @@ def test_switches_fail_under_load(debug_guest: Guest) -> None:
             """,
             START,
             *(f"loop {disk} fails {disk} {name}" for name, disk in DISKS.items()),
-            "sleep 15",
+            f"sleep {part_of(15)}",
             end(),
         ),
         modules=(*MODULES, "refuse-iosched"),
@@ -607,7 +608,7 @@ def test_processors_go_and_come_under_load(debug_guest: Guest) -> None:
             """,
             START,
             "began=$(now); rounds=0",
-            "while within 35 $began; do",
+            f"while within {part_of(35)} $began; do",
             "for cpu in 1 2 3; do plug $cpu 0; done",
             "for cpu in 3 1 2; do plug $cpu 1; done",
             "plug 2 0; plug 3 0; plug 2 1; plug 1 0; plug 3 1; plug 1 1",
@@ -660,7 +661,7 @@ def test_disks_vanish_under_load(stress_guest: Guest) -> None:
             *map(cgroup, groups),
             loads("disk0", groups, trim=False),
             "began=$(now); round=0",
-            "while within 35 $began; do",
+            f"while within {part_of(35)} $began; do",
             *rows,
             "done",
             "echo $round > /run/isoblk/vanish.rounds",
@@ -693,7 +694,7 @@ def test_modules_are_loaded_and_unloaded_under_load(stress_guest: Guest) -> None
             START,
             "loop look look",
             "began=$(now); rounds=0",
-            "while [ $rounds -lt 2 ] || within 20 $began; do",
+            f"while [ $rounds -lt 2 ] || within {part_of(20)} $began; do",
             *insert,
             *(
                 line
@@ -747,11 +748,11 @@ def test_requests_that_fail_or_come_back_are_charged_once(stress_guest: Guest) -
             *(inject(disk, "requeue", 7) for disk in disks),
             START,
             "loop weigh weigh",
-            "sleep 15",
+            f"sleep {part_of(15)}",
             *(f"queue {disk} io_timeout 500" for disk in disks),
             *(inject(disk, "timeout", 499) for disk in disks),
             *(f"echo +0-52428 > {NULLB}/{disk}/badblocks" for disk in disks),
-            "sleep 15",
+            f"sleep {part_of(15)}",
             end(),
         ),
         modules=MODULES,
