@@ -8,7 +8,9 @@ import pytest
 
 from tests.lab.guest import PYTHON, ROOT, Guest, on_host
 
-# A flight costs seconds: `make test` makes those that nothing interrupts.
+pytestmark = pytest.mark.long
+
+# A flight costs seconds: `make test-all` makes those that nothing interrupts.
 SWEEP = "SWEEP_LIVES" in os.environ
 
 

@@ -36,6 +36,7 @@ def test_there_are_presets_to_check() -> None:
     assert {"p4500-1t", "p4500-2t", "860pro-256g", "840evo-120g", "980pro-1t"} <= set(CHECKED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CHECKED)
 def test_a_preset_does_what_its_source_says(
     name: str, default_bench: Bench, executor: Executor

@@ -2,7 +2,8 @@
 """dm-setcache under every fault of its disks: see setcache_sweep.py, _fua.py and _reorder.py of
 tests/guests.
 
-Here the life of each mode that comes first. `make sweep` tries LIVES of them, and each write.
+Here the life of each mode that comes first: `make test-all`. `make sweep` tries LIVES of them, and
+each write.
 """
 
 import os
@@ -14,6 +15,8 @@ import pytest
 from tests.guests.setcache_model import MODES
 from tests.kernels import On
 from tests.lab.guest import Guest, program
+
+pytestmark = pytest.mark.long
 
 MODULES = ("isoblk_vdisk", "blkload", "dm-setcache")
 LIVES = int(os.environ.get("SWEEP_LIVES", "0"))
