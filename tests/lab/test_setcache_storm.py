@@ -17,8 +17,6 @@ from tests.lab.storm import (
     under_load,
 )
 
-pytestmark = pytest.mark.long
-
 
 def _run(guest: Guest, task: str, seed: int, *, seconds: int = 5, mode: str = "writeback") -> Left:
     # With an SSD that is lost and returns, only what was flushed must still be there.
