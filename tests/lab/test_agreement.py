@@ -29,6 +29,7 @@ CASES: list[tuple[str, Device, Workload]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 @pytest.mark.parametrize(
     ("device", "load"),

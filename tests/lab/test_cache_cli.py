@@ -2,6 +2,8 @@
 """`isoblk cache` on dm-setcache itself: what is written through a cache is on the disk once it is
 deleted, and a mounted file system does not notice that one comes and goes."""
 
+import pytest
+
 from isoblk.plan.plan import RUN_DIR
 from tests.lab.guest import PYTHON, ROOT, Guest, on_host
 
@@ -51,6 +53,7 @@ cmp -n 4194304 a /dev/disk0
     assert " writethrough lru " in left.read("table")
 
 
+@pytest.mark.long
 def test_a_cache_is_made_again_by_its_unit_with_what_was_dirty(guest: Guest) -> None:
     left = guest.run(
         _DISKS
@@ -79,6 +82,7 @@ cache delete fast
     )
 
 
+@pytest.mark.long
 def test_an_origin_gets_no_other_ssd_while_one_has_newer_blocks_of_it(guest: Guest) -> None:
     # What is written beside the blocks on the first one would be overwritten by them some day.
     left = guest.run(
@@ -147,6 +151,7 @@ fsck.ext4 -fn /dev/mapper/vol
     assert left.read("after") == f"vol: {left.read('former')}"
 
 
+@pytest.mark.long
 def test_a_bad_place_of_the_ssd_is_retired_shown_and_revived(guest: Guest) -> None:
     left = guest.run(
         _DISKS
@@ -177,6 +182,7 @@ done
     assert said.count("/dev/disk1: sound") == 3
 
 
+@pytest.mark.long
 def test_clean_blocks_of_an_earlier_boot_are_used_only_on_the_users_word(guest: Guest) -> None:
     """Loading the module again stands for the boot."""
     left = guest.run(

@@ -5,6 +5,8 @@ the machine, in real time. (tests/host has it on this machine's own cgroups.)"""
 import re
 from pathlib import Path
 
+import pytest
+
 from isoblk.campaign.execute import Bench
 from tests.lab.machine import boot
 
@@ -97,6 +99,7 @@ def _condition(console: str, when: str) -> dict[str, str]:
     return dict(re.findall(rf"^{when} (\w+): ?(.*?)\r?$", console, re.MULTILINE))
 
 
+@pytest.mark.long
 def test_all_controllers_of_v2_and_a_running_tenant_leave_nothing(
     default_bench: Bench, tmp_path: Path
 ) -> None:

@@ -74,6 +74,7 @@ def test_sustained_random_writes_slow_the_p4500_down_by_what_collection_costs(
     assert amplification == pytest.approx(write_amplification(spare), rel=0.1)
 
 
+@pytest.mark.long
 def test_a_drive_that_fio_measured_is_rebuilt(
     tmp_path: Path, default_bench: Bench, executor: Executor
 ) -> None:

@@ -94,6 +94,7 @@ def test_fio_starts_with_the_others(default_bench: Bench, tmp_path: Path) -> Non
     assert first == {"fio": 0, "web": 0}
 
 
+@pytest.mark.long
 @_needs("fio")
 def test_programs_twice_give_the_same_tables(default_bench: Bench, tmp_path: Path) -> None:
     spec = run_spec(

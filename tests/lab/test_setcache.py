@@ -78,6 +78,7 @@ def _lives(guest: Guest, first: int, count: int) -> None:
     assert said.startswith(f"lives {count} "), said + left.console[-2000:]
 
 
+@pytest.mark.long
 def test_what_was_flushed_survives_a_cut_and_nothing_stale_is_read(guest: Guest) -> None:
     _lives(guest, 1, 40)
 
@@ -285,7 +286,7 @@ def test_a_bad_place_among_the_metadata_costs_nobody_anything(any_guest: Guest, 
     assert [found[name]["dirty"] for name in found] == ["768", "768", "768", "0"]
 
 
-@pytest.mark.parametrize("ms", [50, 1000])
+@pytest.mark.parametrize("ms", [50, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("mode", ["writethrough", "writearound", "readonly"])
 def test_when_the_mode_has_changed_no_write_in_flight_dirties(
     any_guest: Guest, mode: str, ms: int

@@ -59,6 +59,7 @@ def test_files_through_every_change(
     assert (int(seen[0]["inserted"]) > 0) == (mode != "writeonly")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mode", "policy", "block", "ways", "ssd"),
     [
@@ -83,6 +84,7 @@ def test_fio_finds_what_it_wrote(
     assert changes > 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("fs", "cuts"), [("ext4", 12), ("xfs", 6)])
 def test_what_fsync_promised_outlives_power_cuts(guest: Guest, fs: str, cuts: int) -> None:
     left = script(guest, "setcache_cuts", fs, 1, cuts)

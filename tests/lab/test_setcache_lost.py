@@ -13,6 +13,7 @@ def test_the_ssd_lost_and_returned(guest: Guest, mode: str) -> None:
     script(guest, "setcache_lost", "blocks", mode)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fs", "mode"), [("ext4", "writethrough"), ("xfs", "writearound"), ("ext4", "readonly")]
 )
@@ -26,6 +27,7 @@ def test_files_do_not_notice_that_the_ssd_is_lost(guest: Guest, fs: str, mode: s
     assert "XFS (dm-0): log I/O error" not in log
 
 
+@pytest.mark.long
 def test_a_cache_without_its_ssd_is_deleted_under_a_mounted_file_system(guest: Guest) -> None:
     left = guest.run(
         f"""

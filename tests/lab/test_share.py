@@ -519,6 +519,7 @@ def test_a_stream_merges_whatever_its_group_sent_before(quiet: Quiet, elevator: 
 
 
 # The core and cfq keep their groups each in its own way.
+@pytest.mark.long
 @pytest.mark.parametrize("elevator", ["isoblk", "cfq"])
 def test_ten_thousand_cgroups_come_and_go_under_load(quiet: Quiet, elevator: str) -> None:
     busy: Load = {"iodepth": 16, "runtime": 1000}

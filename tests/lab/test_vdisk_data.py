@@ -268,6 +268,7 @@ def test_writes_that_find_no_memory_are_tried_again(careful: Careful) -> None:
     assert done.ops["write"].lat_max_ns > 3 * MS
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 def test_fio_verifies_what_it_wrote(careful: Careful) -> None:
     fio = (

@@ -69,6 +69,7 @@ def test_every_operation_works(
     assert sum(done.values()) == 400 + 2 * parts
 
 
+@pytest.mark.long
 def test_equal_seeds_give_equal_runs_and_others_do_not(
     default_bench: Bench, tmp_path: Path
 ) -> None:
