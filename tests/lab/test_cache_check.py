@@ -275,7 +275,7 @@ def test_damage_is_refused_repaired_and_nothing_readable_is_lost(
 # One process for all: Python takes its time to start in a guest.
 COMMANDS = f"""
 import json, subprocess, sys
-from isoblk.cli import main
+from isoblk.cli.main import main
 def cache(*words):
     sys.argv = ["isoblk", "cache", *words]
     try:
