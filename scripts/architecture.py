@@ -43,7 +43,7 @@ _WORDS: Mapping[str, str] = {
     "study": "a file made into runs",
     "plan": "a run made into a script",
     "programs": "loads: one class each",
-    "caches": "SSD caches: one class each",
+    "caches": "SSDs: one class each",
     "schedulers": "one class each",
     "metrics": "figures: one record each",
     "trace": "formats, synthesis",

@@ -84,11 +84,13 @@ def _head(title: str, *text: str) -> list[str]:
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    names = list(heads)
-    yield "| " + " | ".join(names) + " |"
-    yield "|" + "---|" * len(names)
-    for row in rows:
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+    """A table, without the columns that have nothing in any row."""
+    names, cells = list(heads), [list(row) for row in rows]
+    kept = [place for place in range(len(names)) if any(row[place] for row in cells)]
+    yield "| " + " | ".join(names[place] for place in kept) + " |"
+    yield "|" + "---|" * len(kept)
+    for row in cells:
+        yield "| " + " | ".join(row[place].replace("|", "\\|") for place in kept) + " |"
     yield ""
 
 
