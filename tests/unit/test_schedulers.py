@@ -111,6 +111,11 @@ def test_a_module_that_nobody_named_is_asked_for(tmp_path: Path) -> None:
         ("[schedulers.mine]", "[schedulers.bfq]", "schedulers.bfq: is the name of one of ours"),
         (
             "[schedulers.mine]",
+            '[schedulers."a; b"]\nelevator = "mine"',
+            "'a; b' is not a name for a scheduler; allowed: letters, digits",
+        ),
+        (
+            "[schedulers.mine]",
             '[schedulers.mine]\nelevator = "of-sixteen-chars"',
             "'of-sixteen-chars' is not the name of an elevator",
         ),

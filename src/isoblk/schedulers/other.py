@@ -68,6 +68,12 @@ def other(name: str, table: OtherTable) -> Other:
         FieldError: what is wrong with the table, and what is allowed.
     """
     field: Field = ("schedulers", name)
+    if not _NAME.fullmatch(name):
+        raise FieldError(
+            field,
+            f"{name!r} is not a name for a scheduler",
+            next="allowed: letters, digits, '_', '-', up to 63",
+        )
     elevator = table.elevator or name
     if not _ELEVATOR.fullmatch(elevator):
         raise FieldError(
