@@ -2,7 +2,7 @@
 """A result set's numbers.
 
 A share is a tenant's bytes in the measured time over everyone's. The *ideal* share is the
-weighted max-min fair one (isoblk.analysis.maxmin): the run's own measured total is divided by
+weighted max-min fair one (isoblk.metrics.maxmin): the run's own measured total is divided by
 weight, nobody getting more than it reaches alone on the device. The run's own total, so that a
 scheduler is judged here by how it divides what it moves; what it loses is total_vs_none.
 """
