@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from isoblk.campaign.execute import Bench, execute, make_bench, make_job
-from isoblk.campaign.own_modules import with_modules
+from isoblk.campaign.others import with_modules
 from isoblk.errors import RunError, UserError
 from isoblk.kernel.others import find_modules
 from isoblk.study.expand import expand
@@ -18,8 +18,8 @@ EXAMPLES = Path(__file__).parents[2] / "docs/examples"
 def test_the_documented_example_runs(bench: Bench, tmp_path: Path) -> None:
     study, _ = load_study(EXAMPLES / "fifo.toml")
     modules = find_modules(bench.kernel, [EXAMPLES / "fifo"])
-    expansion = with_modules(expand(study), modules)
-    own = make_bench(bench.machine, bench.kernel, modules)
+    expansion, others = with_modules(expand(study), modules)
+    own = make_bench(bench.machine, bench.kernel, others)
     (spec,) = [one.spec for one in expansion.runs if one.spec.scheduler.name == "fifo"]
     record = execute(make_job(spec, own.kernel.key, own.modules_key), own, tmp_path).record
     assert record.reasons == []
@@ -43,3 +43,14 @@ def test_what_is_no_module_is_refused(default_bench: Bench, tmp_path: Path) -> N
         find_modules(default_bench.kernel, [tmp_path])
     with pytest.raises(UserError, match="no such module"):
         find_modules(default_bench.kernel, [tmp_path / "gone.ko"])
+
+
+def test_a_module_that_changes_meanwhile_stays_what_it_was(
+    default_bench: Bench, tmp_path: Path
+) -> None:
+    module = tmp_path / "mine-iosched.ko"
+    module.write_bytes(b"first")
+    (copy,) = find_modules(default_bench.kernel, [module]).values()
+    module.write_bytes(b"second")
+    assert copy.read_bytes() == b"first"
+    assert find_modules(default_bench.kernel, [module])["mine-iosched"].read_bytes() == b"second"

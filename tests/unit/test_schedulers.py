@@ -8,9 +8,10 @@ import pytest
 from msgspec import UNSET
 
 from isoblk.campaign.execute import make_job
-from isoblk.campaign.own_modules import with_modules
+from isoblk.campaign.others import with_modules
 from isoblk.errors import UserError
 from isoblk.plan.plan import make_plan
+from isoblk.run.shell import PER_DEVICE
 from isoblk.run.spec import Elsewhere
 from isoblk.schedulers.registry import SCHEDULERS, kind_of
 from isoblk.study.expand import expand
@@ -83,7 +84,7 @@ def test_another_module_is_another_run(tmp_path: Path) -> None:
     for content in (b"one", b"two"):
         module = tmp_path / "mine-iosched.ko"
         module.write_bytes(content)
-        runs = with_modules(expand(mine()), {"mine-iosched": module}).runs
+        runs = with_modules(expand(mine()), {"mine-iosched": module})[0].runs
         ids.append([make_job(planned.spec, "kernel", "modules").id for planned in runs])
     differ = [one != two for one, two in zip(*ids, strict=True)]
     own = [planned.spec.scheduler.name == "mine" for planned in expand(mine()).runs]
@@ -91,13 +92,30 @@ def test_another_module_is_another_run(tmp_path: Path) -> None:
     assert any(own) and not all(own)
 
 
-def test_a_module_that_nobody_named_is_asked_for(tmp_path: Path) -> None:
+def test_a_module_that_nobody_named_is_asked_for() -> None:
     with pytest.raises(UserError, match="where the module mine-iosched is; add --module"):
         with_modules(expand(mine()), {})
-    with pytest.raises(UserError, match="no scheduler of the study has the module other"):
-        with_modules(
-            expand(mine()), {"mine-iosched": tmp_path / "a.ko", "other": tmp_path / "other.ko"}
-        )
+
+
+def test_a_module_that_no_scheduler_has_is_left_out(tmp_path: Path) -> None:
+    for name in ("mine-iosched", "helper"):
+        (tmp_path / f"{name}.ko").write_bytes(b"")
+    found = {path.stem: path for path in tmp_path.iterdir()}
+    assert with_modules(expand(mine()), found)[1].keys() == {"mine-iosched"}
+
+
+@pytest.mark.parametrize("name", ["blkload", "isoblk_share", "null_blk", "kunit"])
+def test_no_module_of_the_labs_own_is_replaced(name: str, tmp_path: Path) -> None:
+    module = tmp_path / f"{name}.ko"
+    module.write_bytes(b"")
+    expansion = expand(mine(OWN.replace("mine-iosched", name)))
+    with pytest.raises(UserError, match=f"the lab has a module {name} itself"):
+        with_modules(expansion, {name: module})
+
+
+def test_a_latency_target_goes_to_a_file_that_takes_a_line_for_a_device() -> None:
+    files = {file for kind in SCHEDULERS.values() for file in kind.target_files.values()}
+    assert files <= PER_DEVICE
 
 
 @pytest.mark.parametrize(
@@ -121,6 +139,11 @@ def test_a_module_that_nobody_named_is_asked_for(tmp_path: Path) -> None:
         ),
         ('"mine", "bfq"', '"mind", "bfq"', "unknown value 'mind'; did you mean 'mine'?"),
         ("[iosched.mine]", "[iosched.none]", "iosched.none: has no tunables"),
+        (
+            '"io.mine.weight"',
+            '"blkio.mine.weight"',
+            "schedulers.mine.weight_file: blkio.mine.weight is not a file of cgroup v2",
+        ),
     ],
 )
 def test_a_wrong_elevator_of_a_study_is_refused_in_a_line(old: str, new: str, told: str) -> None:

@@ -15,8 +15,7 @@ from isoblk.campaign.charged import parse_charged
 from isoblk.campaign.sampled import parse_samples, sampled_output, since_first
 from isoblk.errors import RunError
 from isoblk.machine import Ran
-from isoblk.plan import cached as caches
-from isoblk.plan import processes, target
+from isoblk.plan import cached, processes, target
 from isoblk.plan.plan import Plan, charged_files, predicts
 from isoblk.programs import barrier, blkload, fio
 from isoblk.programs import registry as programs
@@ -41,7 +40,7 @@ from isoblk.run.tier import HOST
 # this much, relative to the larger.
 CHARGE_TOLERANCE = 0.01
 _UNCHARGED = IoStat(rbytes=0, wbytes=0, rios=0, wios=0)
-_RAW_FILES = ("results", "knobs", "charged", "predictions", caches.COUNTERS, TABLE)
+_RAW_FILES = ("results", "knobs", "charged", "predictions", cached.COUNTERS, TABLE)
 _OPS = ("read", "write", "trim", "flush")
 
 
@@ -116,9 +115,9 @@ def _cache_report(directory: Path, spec: RunSpec, plan: Plan) -> CacheReport | N
     if spec.caching is None:
         return None
     try:
-        return caches.report(_read(directory, caches.COUNTERS), spec.caching, plan.place)
+        return cached.report(_read(directory, cached.COUNTERS), spec.caching, plan.place)
     except (ValueError, IndexError) as error:
-        raise RunError(f"not what a cache counts: {error}", where=caches.COUNTERS) from None
+        raise RunError(f"not what a cache counts: {error}", where=cached.COUNTERS) from None
 
 
 def _cache_reasons(report: CacheReport | None) -> Iterator[str]:

@@ -28,7 +28,7 @@ from isoblk.study.presets import memory_bytes
 from isoblk.study.traces import file_of
 
 # Modules of the kernel's own: a device, and what the modules' tests need.
-_KERNELS_MODULES = (
+KERNELS_MODULES = (
     *("null_blk", "kunit"),
     # Of the qemu machine's tests.
     *("crct10dif_common", "crct10dif_generic", "crc_t10dif", "scsi_debug"),
@@ -56,7 +56,7 @@ def make_bench(machine: Machine, kernel: Kernel, others: Mapping[str, Path] | No
     directory = build_modules(kernel)
     modules = {path.stem: path for path in directory.glob("*.ko")}
     # A stock kernel has no KUnit.
-    modules |= {name: path for name, path in kernel.modules().items() if name in _KERNELS_MODULES}
+    modules |= {name: path for name, path in kernel.modules().items() if name in KERNELS_MODULES}
     return Bench(machine, kernel, modules | dict(others or {}), directory.name)
 
 

@@ -3,63 +3,19 @@
 
 import platform
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from isoblk import kernel
 from isoblk.cli.help import examples
-from isoblk.cli.progress import progress_bar
+from isoblk.cli.progress import building
 from isoblk.kernel.installed import build_installed, find_installed
 
 app = typer.Typer(help="Build, list and remove the lab's kernels.")
-
-
-class _Bar:
-    """A build's progress on the terminal: one line a stage, the last one moving."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task: TaskID | None = None
-
-    def stage(self, text: str, total: int | None = None) -> None:
-        """The stage before is done; this one begins."""
-        self.finish()
-        self._task = self._progress.add_task(text, total=total)
-        if not self._progress.console.is_terminal:
-            self._progress.console.print(text, markup=False, highlight=False)
-
-    def step(self) -> None:
-        """One step forward; the estimate never says that it is done."""
-        if self._task is None:
-            return
-        task = self._progress.tasks[-1]
-        if task.total is not None and task.completed + 1 < task.total:
-            self._progress.advance(self._task)
-
-    def note(self, text: str) -> None:
-        """A message above the bars, as it is."""
-        self._progress.console.print(text, markup=False, highlight=False)
-
-    def finish(self) -> None:
-        """The stage is done."""
-        if self._task is not None:
-            total = self._progress.tasks[-1].total or 1
-            self._progress.update(self._task, total=total, completed=total)
-            self._progress.stop_task(self._task)
-
-
-@contextmanager
-def _bar() -> Iterator[_Bar]:
-    console = Console(stderr=True)
-    with progress_bar(console, counted=False, disable=not console.is_terminal) as progress:
-        yield _Bar(progress)
 
 
 @app.command(
@@ -120,7 +76,7 @@ def build(
         jobs=jobs,
         arch=arch,
     )
-    with _bar() as bar:
+    with building() as bar:
         if stock:
             ready = kernel.stock.build(request.version, suite, bar)
         else:
@@ -157,7 +113,7 @@ def modules(
     """Build schedulers and cache for an installed kernel, to load or install them there."""
     found = find_installed(release or platform.release())
     directory = output or Path(f"modules-{found.release}")
-    with _bar() as bar:
+    with building() as bar:
         built = build_installed(found, directory, source, bar)
         bar.finish()
     console = Console(highlight=False, soft_wrap=True)

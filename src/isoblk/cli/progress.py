@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The bar that shows how far a command is."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
@@ -35,3 +39,45 @@ def progress_bar(
         transient=transient,
         disable=disable,
     )
+
+
+class BuildBar:
+    """A build's progress on the terminal: one line a stage, the last one moving."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+
+    def stage(self, text: str, total: int | None = None) -> None:
+        """The stage before is done; this one begins."""
+        self.finish()
+        self._task = self._progress.add_task(text, total=total)
+        if not self._progress.console.is_terminal:
+            self._progress.console.print(text, markup=False, highlight=False)
+
+    def step(self) -> None:
+        """One step forward; the estimate never says that it is done."""
+        if self._task is None:
+            return
+        task = self._progress.tasks[-1]
+        if task.total is not None and task.completed + 1 < task.total:
+            self._progress.advance(self._task)
+
+    def note(self, text: str) -> None:
+        """A message above the bars, as it is."""
+        self._progress.console.print(text, markup=False, highlight=False)
+
+    def finish(self) -> None:
+        """The stage is done."""
+        if self._task is not None:
+            total = self._progress.tasks[-1].total or 1
+            self._progress.update(self._task, total=total, completed=total)
+            self._progress.stop_task(self._task)
+
+
+@contextmanager
+def building() -> Iterator[BuildBar]:
+    """A bar for a build, on standard error."""
+    console = Console(stderr=True)
+    with progress_bar(console, counted=False, disable=not console.is_terminal) as progress:
+        yield BuildBar(progress)

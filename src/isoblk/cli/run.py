@@ -14,11 +14,11 @@ from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import Bench, make_bench, make_host_bench
 from isoblk.campaign.installed import find_programs
-from isoblk.campaign.own_modules import with_modules
+from isoblk.campaign.others import others_wanted, with_modules
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.campaign.trial import try_out
 from isoblk.cli import host as cli_host
-from isoblk.cli.progress import progress_bar
+from isoblk.cli.progress import building, progress_bar
 from isoblk.errors import RunError, UserError, printable
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, stock
 from isoblk.kernel.others import find_modules
@@ -169,6 +169,12 @@ def _run_in_guests(
     if order.dry:
         _print_scripts(expansion, tier)
         return
+    if modules and not others_wanted(expansion):
+        raise UserError(
+            "no scheduler of the study has a module",
+            where=str(modules[0]),
+            next="name it in [schedulers.NAME], or leave out --module",
+        )
     expansion = find_programs(expansion)
     for note in notes(planned.spec for planned in expansion.runs):
         typer.echo(f"note: {note}", err=True)
@@ -181,8 +187,9 @@ def _run_in_guests(
             machine = Smp(kernel, host_library(kernel), time_limit_s=order.timeout_s)
         else:
             machine = Uml(kernel, host_library(kernel), time_limit_s=order.timeout_s)
-        others = find_modules(kernel, modules)
-        expansion = with_modules(expansion, others)
+        with building() as progress:
+            found = find_modules(kernel, modules, progress) if modules else {}
+        expansion, others = with_modules(expansion, found)
         bench = make_bench(machine, kernel, others)
         prepare = partial(try_out, bench) if isinstance(machine, Uml) else lambda directory: None
         _campaign(order, expansion, bench, machine, prepare)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
@@ -54,11 +54,16 @@ def modules_key(kernel: Kernel, tree: Path) -> str:
     """Name of a kernel's modules in the store: the kernel, and a hash of all else."""
     # Without a compiler, what the kernel's own has built is still good.
     compiler = kernel.compiler if tools.missing(tools.BUILD_TOOLS) else tools.compiler()
-    whole = hashlib.sha256(f"{_RECIPE}\0{compiler}\0".encode())
-    for path in _sources(kernel, tree):
+    return f"{kernel.key}-{hash_of(_sources(kernel, tree), tree, f'{_RECIPE}', compiler)}"
+
+
+def hash_of(files: Iterable[Path], tree: Path, *besides: str) -> str:
+    """Twelve digits that differ if a file of a tree does, its place in it, or what else counts."""
+    whole = hashlib.sha256("".join(f"{word}\0" for word in besides).encode())
+    for path in files:
         whole.update(f"{path.relative_to(tree)}\0".encode())
         whole.update(hashlib.sha256(path.read_bytes()).digest())
-    return f"{kernel.key}-{whole.hexdigest()[:12]}"
+    return whole.hexdigest()[:12]
 
 
 def ready_modules(kernel: Kernel) -> Path | None:
@@ -108,61 +113,76 @@ def host_library(kernel: Kernel) -> Path:
 
 def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int) -> None:
     store.require_one_word()
+    log = kernel.dir / "modules.log"
+
+    def library(part: Path) -> None:
+        if kernel.arch in _HOST_SOURCE:
+            _compile_library(tree / _HOST_SOURCE[kernel.arch], part / _HOST_LIBRARY, log)
+
+    make_modules(kernel, tree, module_sources(tree), home, log, progress, lock, finish=library)
+
+
+def make_modules(
+    kernel: Kernel,
+    tree: Path,
+    sources: Sequence[Path],
+    home: Path,
+    log: Path,
+    progress: Progress,
+    lock: int,
+    *,
+    what: str = "the modules",
+    finish: Callable[[Path], None] = lambda part: None,
+) -> None:
+    """Have kbuild make the modules of a tree, which has a Kbuild, for a kernel.
+
+    Args:
+        kernel: that they are for.
+        tree: where their sources are; it is not written to.
+        sources: of them all.
+        home: the directory that holds them afterwards, whole or not at all.
+        log: what make says. Outside of what is removed on failure: the error names it.
+        progress: hears of it.
+        lock: descriptor that make's processes hold.
+        what: they are, for messages.
+        finish: makes what else belongs into the directory.
+
+    Raises:
+        UserError: there is no Kbuild, or a tool is missing.
+        RunError: they do not compile.
+    """
     tools.require_build_tools(kernel.arch)
     part = home.with_name(f".{home.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)
     try:
         copy = part / "sources"
-        for path in module_sources(tree):
+        for path in sources:
             target = copy / path.relative_to(tree)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
         if not (copy / "Kbuild").is_file():
             raise UserError("the modules' sources are missing", where=str(tree))
-        progress.stage(f"building the modules for Linux {kernel.version}")
-        # Outside of what is removed on failure: the error names it.
-        log = kernel.dir / "modules.log"
+        progress.stage(f"building {what} for Linux {kernel.version}")
         log.write_bytes(b"")
-        modules = make_modules(kernel, copy, log, progress, "the modules", keep=(lock,))
+        _make(kernel, copy, log, progress, what, lock)
+        modules = sorted(copy.rglob("*.ko"))
         if not modules:
             raise RunError("make built no module", next=f"the log is {log}")
         for path in modules:
             path.rename(part / path.name)
         shutil.rmtree(copy)
-        if kernel.arch in _HOST_SOURCE:
-            _compile_library(tree / _HOST_SOURCE[kernel.arch], part / _HOST_LIBRARY, log)
+        finish(part)
         (part / "ready").touch()
         part.rename(home)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def make_modules(
-    kernel: Kernel,
-    sources: Path,
-    log: Path,
-    progress: Progress,
-    what: str,
-    keep: tuple[int, ...] = (),
-) -> list[Path]:
-    """Have kbuild make the modules in a directory, which has a Kbuild, for a kernel.
-
-    Args:
-        kernel: that they are for.
-        sources: of the modules. It is written to.
-        log: what make says.
-        progress: hears of it.
-        what: they are, for messages.
-        keep: descriptors that make's processes hold.
-
-    Returns:
-        The modules, sorted; they are below `sources`.
-
-    Raises:
-        RunError: they do not compile.
-    """
-    Make(log, what, progress, keep=keep).run(
+def _make(
+    kernel: Kernel, sources: Path, log: Path, progress: Progress, what: str, lock: int
+) -> None:
+    Make(log, what, progress, keep=(lock,)).run(
         [
             "-C",
             str(kernel.build),
@@ -177,7 +197,6 @@ def make_modules(
             "modules",
         ]
     )
-    return sorted(sources.rglob("*.ko"))
 
 
 def _compile_library(source: Path, target: Path, log: Path) -> None:

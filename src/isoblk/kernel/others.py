@@ -2,25 +2,28 @@
 """Kernel modules that are not of this repository: an elevator that a study brings along.
 
 Whoever builds and loads code names it on the command line; a study only says what it is called.
+What is loaded is a copy, so that all runs of a campaign have the same module, whatever becomes of
+the file meanwhile.
 """
 
 import hashlib
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from isoblk.errors import RunError, UserError
+from isoblk.errors import UserError
 from isoblk.kernel import store, tools
-from isoblk.kernel.modules import make_modules, module_sources
+from isoblk.kernel.modules import hash_of, make_modules
 from isoblk.kernel.progress import Progress, Silent
 from isoblk.kernel.store import Kernel
 from isoblk.paths import kernel_tree
 
 # Part of the hash: count up when a change here would give other modules.
-_RECIPE = 1
+_RECIPE = "1"
 
 
 def find_modules(
-    kernel: Kernel, places: list[Path], progress: Progress | None = None
+    kernel: Kernel, places: Sequence[Path], progress: Progress | None = None
 ) -> dict[str, Path]:
     """Modules by their names.
 
@@ -28,6 +31,7 @@ def find_modules(
         kernel: that they are for.
         places: a .ko file each, or the directory of a module's sources with their Kbuild, which is
             built for the kernel if it was not yet. In its Kbuild $(ISOBLK)/include has compat.h.
+        progress: hears of a build.
 
     Raises:
         UserError: a place is neither, or two modules have one name.
@@ -35,14 +39,33 @@ def find_modules(
     """
     found: dict[str, Path] = {}
     for place in places:
-        modules = [place] if place.suffix == ".ko" else _built(kernel, place, progress or Silent())
+        if place.suffix == ".ko":
+            modules = [_copied(kernel, place)]
+        else:
+            modules = _built(kernel, place, progress or Silent())
         for module in modules:
-            if not module.is_file():
-                raise UserError("no such module", where=str(module))
             if module.stem in found:
                 raise UserError(f"there are two modules {module.stem}", where=str(place))
-            found[module.stem] = module.absolute()
+            found[module.stem] = module
     return found
+
+
+def _copied(kernel: Kernel, module: Path) -> Path:
+    """A copy, by its content."""
+    try:
+        content = module.read_bytes()
+    except OSError:
+        raise UserError("no such module", where=str(module)) from None
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    home = store.modules_dir() / f"{kernel.key}-other-{digest}"
+    copy = home / module.name
+    with store.hold(kernel), store.disk_errors(), store.lock(f"modules-{home.name}", wait=_wait):
+        if not copy.exists():
+            home.mkdir(parents=True, exist_ok=True)
+            part = home / f".{module.name}.part"
+            part.write_bytes(content)
+            part.rename(copy)
+    return copy
 
 
 def _built(kernel: Kernel, tree: Path, progress: Progress) -> list[Path]:
@@ -52,40 +75,41 @@ def _built(kernel: Kernel, tree: Path, progress: Progress) -> list[Path]:
             where=str(tree),
             next="see docs/guides/own-scheduler.md",
         )
-    sources = module_sources(tree)
+    tools.require_build_tools(kernel.arch)
+    sources = sorted(_sources(tree))
     headers = sorted((kernel_tree() / "include").glob("*.h"))
-    whole = hashlib.sha256(f"{_RECIPE}\0{tools.compiler()}\0".encode())
-    for path in (*sources, *headers):
-        whole.update(f"{path.name}\0".encode())
-        whole.update(path.read_bytes())
-    key = f"{kernel.key}-other-{whole.hexdigest()[:12]}"
+    of_ours = hash_of(headers, kernel_tree())
+    key = f"{kernel.key}-other-{hash_of(sources, tree, _RECIPE, tools.compiler(), of_ours)}"
     home = store.modules_dir() / key
-    with store.hold(kernel), store.disk_errors(), store.lock(f"modules-{key}", wait=lambda: None):
+    log = kernel.dir / "other-modules.log"
+
+    def wait() -> None:
+        progress.note("waiting: the module is being built already")
+
+    with (
+        store.hold(kernel),
+        store.disk_errors(),
+        store.lock(f"modules-{key}", wait=wait) as descriptor,
+    ):
         if not (home / "ready").exists():
-            _build(kernel, tree, sources, home, progress)
+            shutil.rmtree(home, ignore_errors=True)
+            home.parent.mkdir(parents=True, exist_ok=True)
+            make_modules(kernel, tree, sources, home, log, progress, descriptor, what=str(tree))
     return sorted(home.glob("*.ko"))
 
 
-def _build(kernel: Kernel, tree: Path, sources: list[Path], home: Path, progress: Progress) -> None:
-    part = home.with_name(f".{home.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    shutil.rmtree(home, ignore_errors=True)
-    try:
-        copy = part / "sources"
-        for path in sources:
-            target = copy / path.relative_to(tree)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-        progress.stage(f"building {tree} for Linux {kernel.version}")
-        log = kernel.dir / "other-modules.log"
-        log.write_bytes(b"")
-        modules = make_modules(kernel, copy, log, progress, str(tree))
-        if not modules:
-            raise RunError(f"{tree}: make built no module", next=f"the log is {log}")
-        for path in modules:
-            path.rename(part / path.name)
-        shutil.rmtree(copy)
-        (part / "ready").touch()
-        part.rename(home)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+def _wait() -> None:
+    """A copy takes no time that is worth a word."""
+
+
+def _sources(tree: Path) -> Iterator[Path]:
+    """All that a build may read; nothing that one has left."""
+    for path in tree.rglob("*"):
+        if (
+            path.is_file()
+            and (
+                path.name in ("Kbuild", "Makefile", "Kconfig") or path.suffix in (".c", ".h", ".S")
+            )
+            and not path.name.endswith(".mod.c")
+        ):
+            yield path

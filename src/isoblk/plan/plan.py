@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from isoblk.errors import UserError
-from isoblk.plan import cached as caches
-from isoblk.plan import filesystem, processes, target
+from isoblk.plan import cached, filesystem, processes, target
 from isoblk.plan.charges import charge_files, throttles
 from isoblk.programs import blkload
 from isoblk.run import shell
@@ -123,8 +122,8 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     shown: tuple[Setting, ...] = ()
     if spec.caching is not None:
         ssd = tuple(_device_settings(spec.caching.ssd, target.SSD, tier))
-        cache = caches.settings(spec.caching, place)
-        shown = caches.read_only(spec.caching, place)
+        cache = cached.settings(spec.caching, place)
+        shown = cached.read_only(spec.caching, place)
     loads = tuple(
         setting
         for tenant in spec.tenants
@@ -153,7 +152,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
             _Heading.END,
             *_collect(spec, place),
             *filesystem.unmount(spec, place),
-            *(caches.detach(spec, place) if spec.caching else []),
+            *(cached.detach(spec, place) if spec.caching else []),
         ],
     ]
     return Plan(_text(sections), settings, modules, tier.name)
@@ -193,18 +192,18 @@ def _cache(
             _Heading.SSD,
             run("mkdir", _device_dir(caching.ssd, target.SSD)),
             *_write(ssd),
-            *caches.partitions(caching, place),
+            *cached.partitions(caching, place),
         ],
         [
             _Heading.BARE,
             # Nobody answers udev's questions here.
             _Line.NO_UDEV,
             *([_SCRATCH] if spec.filesystem else []),
-            *caches.bare(spec, place),
+            *cached.bare(spec, place),
         ],
         [
             _Heading.CACHE,
-            *caches.attach(spec, _write(cache), place),
+            *cached.attach(spec, _write(cache), place),
         ],
     ]
 
@@ -215,8 +214,8 @@ def _measured(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[_
     if spec.caching is None:
         return [itself]
     return [
-        [_Heading.PASSES, *caches.passes(spec, place)],
-        [_Heading.COUNT, caches.count_function(spec.caching, place), run("counters", "before")],
+        [_Heading.PASSES, *cached.passes(spec, place)],
+        [_Heading.COUNT, cached.count_function(spec.caching, place), run("counters", "before")],
         itself,
         [_Heading.COUNTED, *([run("sync")] if spec.filesystem else []), run("counters", "after")],
     ]

@@ -4,11 +4,14 @@
 from collections.abc import Iterator
 
 import msgspec
+from msgspec import UNSET
 
+from isoblk.caches.registry import CACHES
 from isoblk.result.study import StudyRecord
 from isoblk.run import limits
 from isoblk.run.record import OpTotals, RunRecord, TenantResult
 from isoblk.run.spec import PlannedRun, RunSpec, Tenant
+from isoblk.schedulers.registry import SCHEDULERS
 
 _SECOND = 1_000_000_000
 _MILLISECOND = 1_000_000
@@ -45,6 +48,10 @@ def _of_spec(spec: RunSpec) -> Iterator[str]:
     weights += [event.weight for event in spec.events]
     if not all(weight in limits.WEIGHT for weight in weights):
         yield "has a weight that nothing weighs"
+    if spec.scheduler.elsewhere is UNSET and spec.scheduler.name not in SCHEDULERS:
+        yield f"has a scheduler that is none: {spec.scheduler.name!r}"
+    if spec.caching is not None and spec.caching.cache not in CACHES:
+        yield f"has a cache that is none: {spec.caching.cache!r}"
     longest = limits.RUN_SECONDS * _SECOND
     if not (0 <= spec.warmup_ns <= longest and 0 < spec.runtime_ns <= longest):
         yield "lasts as long as no run does"

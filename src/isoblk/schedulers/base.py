@@ -25,14 +25,14 @@ class Asked:
     Attributes:
         table: the study's table that this scheduler alone reads, if it has one.
         iosched: the study's tunables of this scheduler.
-        targets: by when a request of a tenant is to have ended, microseconds, by the tenant's name;
-            of those that have a target of their own.
+        targets: gives by when a request of a tenant is to have ended, microseconds, by the tenant's
+            name; of those that have a target of their own.
         shares: gives each tenant's part of the whole by weight, by its name.
     """
 
     table: msgspec.Struct | None = None
     iosched: Tunables = field(default_factory=dict)
-    targets: dict[str, int] = field(default_factory=dict)
+    targets: Callable[[], dict[str, int]] = dict
     shares: Callable[[], Mapping[str, float]] = dict
 
 
@@ -133,7 +133,7 @@ class SchedulerKind:
             name=self.name,
             elevator=self.elevator,
             iosched=asked.iosched,
-            io_latency_us=asked.targets if self.target_files else {},
+            io_latency_us=asked.targets() if self.target_files else {},
         )
 
     def measurements(self, scheduler: Scheduler) -> Mapping[str, Measurement]:

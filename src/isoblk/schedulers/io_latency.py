@@ -33,7 +33,7 @@ class IoLatency(Limit):
     def make(self, asked: Asked) -> Scheduler:
         """io.latency with the targets that tenants have, or with those of their weights."""
         assert isinstance(asked.table, IoLatencyTable)
-        targets = asked.targets
+        targets = asked.targets()
         if not targets:
             try:
                 target_ns = parse_time(asked.table.target, "us")

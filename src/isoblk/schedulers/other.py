@@ -27,7 +27,7 @@ class OtherTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
 
     module: Annotated[
-        str, said("The kernel module; run --module says where it is. None: built in.")
+        str, said("The kernel module; run --module says where it is. Without it the kernel has it.")
     ] = ""
     elevator: Annotated[str, said("What goes to queue/scheduler; default: the table's name.")] = ""
     weight_file: Annotated[

@@ -527,6 +527,17 @@ def _check_scheduler(study: Study, spec: RunSpec) -> None:
         raise FieldError(
             ("run", "cgroup"), f"{name} needs cgroup v2", next=f'set "v2", or remove {name}'
         )
+    kind = kind_of(spec.scheduler)
+    if (
+        spec.scheduler.elsewhere is not UNSET
+        and kind.weight_files
+        and (spec.cgroup not in kind.weight_files)
+    ):
+        raise FieldError(
+            ("schedulers", name, "weight_file"),
+            f"{spec.scheduler.elsewhere.weight_file} is not a file of cgroup {spec.cgroup}",
+            next='"io.NAME.weight" is one of v2, "blkio.NAME.weight" of v1',
+        )
     for one in SCHEDULERS.values():
         if one.table:
             one.check(getattr(study, one.table))

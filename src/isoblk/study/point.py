@@ -394,14 +394,14 @@ def _own_path(study: Study, path: str, entry: int) -> str:
 
 
 def queue_tunables(
-    knobs: dict[str, int | str], scheduler: Scheduler, device: Device
+    tunables: dict[str, int | str], scheduler: Scheduler, device: Device
 ) -> dict[str, int | str]:
     """What is written below queue/. Without an elevator requests take the device's own tags,
     and the kernel refuses an nr_requests above their number: then that is written."""
-    wanted = knobs.get(NR_REQUESTS)
+    wanted = tunables.get(NR_REQUESTS)
     if scheduler.elevator != "none" or not isinstance(wanted, int):
-        return knobs
-    return knobs | {NR_REQUESTS: min(wanted, hardware_tags(device))}
+        return tunables
+    return tunables | {NR_REQUESTS: min(wanted, hardware_tags(device))}
 
 
 def _event(index: int, entry: EventEntry, device: Device) -> Event | DeviceEvent:
@@ -683,7 +683,7 @@ def _scheduler(study: Study, tenants: tuple[Tenant, ...], groups: tuple[Group, .
         Asked(
             table=getattr(study, kind.table) if kind.table else None,
             iosched={} if kind.tunables is None else study.iosched.get(kind.name, {}),
-            targets=_latency_targets(study, tenants),
+            targets=lambda: _latency_targets(study, tenants),
             shares=lambda: effective_shares(tenants, groups),
         )
     )
