@@ -1,27 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The packages stand in an order, and import only downward; docs/concepts/architecture.md."""
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-
-
-def _load(script: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(script, ROOT / "scripts" / f"{script}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.unit.scripts import ROOT, load_script
 
 
 @pytest.fixture(scope="module")
 def architecture() -> ModuleType:
-    return _load("architecture")
+    return load_script("architecture")
 
 
 def test_every_package_has_its_place(architecture: ModuleType) -> None:

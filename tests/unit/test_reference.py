@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The generated pages of docs/reference are those of today's records, and name all of them."""
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -11,18 +9,12 @@ from isoblk.metrics.registry import METRICS
 from isoblk.run.load import LOAD_OPTIONS
 from isoblk.schedulers.registry import SCHEDULERS
 from isoblk.study.schema import study_schema
-
-ROOT = Path(__file__).parents[2]
+from tests.unit.scripts import ROOT, load_script
 
 
 @pytest.fixture(scope="module")
 def reference() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts/reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_script("reference")
 
 
 @pytest.mark.parametrize("page", ["options.md", "metrics.md", "schedulers.md"])

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
@@ -32,15 +32,20 @@ _HOST_LIBRARY = "host.so"
 
 
 def module_sources(tree: Path) -> list[Path]:
-    """The files that determine the modules, sorted; nothing that a build left in the tree."""
+    """The files that determine this repository's modules, sorted."""
+    return [path for path in sources_of(tree) if path.relative_to(tree).parts[0] not in _APART]
+
+
+def sources_of(tree: Path, suffixes: Collection[str] = _SOURCES) -> list[Path]:
+    """The files that a build of a tree reads, sorted; nothing that one has left there. suffixes: of
+    those that are no makefiles."""
     return sorted(
         path
         for path in tree.rglob("*")
         if path.is_file()
-        and path.relative_to(tree).parts[0] not in _APART
         and (
             path.name in _MAKEFILES
-            or (path.suffix in _SOURCES and not path.name.endswith(".mod.c"))
+            or (path.suffix in suffixes and not path.name.endswith(".mod.c"))
         )
     )
 

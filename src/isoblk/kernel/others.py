@@ -7,19 +7,19 @@ the file meanwhile.
 """
 
 import hashlib
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from isoblk.errors import UserError
 from isoblk.kernel import store, tools
-from isoblk.kernel.modules import hash_of, make_modules
+from isoblk.kernel.modules import hash_of, make_modules, sources_of
 from isoblk.kernel.progress import Progress, Silent
 from isoblk.kernel.store import Kernel
 from isoblk.paths import kernel_tree
 
 # Part of the hash: count up when a change here would give other modules.
 _RECIPE = "1"
+_SUFFIXES = (".c", ".h", ".S")
 
 
 def find_modules(
@@ -76,7 +76,7 @@ def _built(kernel: Kernel, tree: Path, progress: Progress) -> list[Path]:
             next="see docs/guides/own-scheduler.md",
         )
     tools.require_build_tools(kernel.arch)
-    sources = sorted(_sources(tree))
+    sources = sources_of(tree, _SUFFIXES)
     headers = sorted((kernel_tree() / "include").glob("*.h"))
     of_ours = hash_of(headers, kernel_tree())
     key = f"{kernel.key}-other-{hash_of(sources, tree, _RECIPE, tools.compiler(), of_ours)}"
@@ -92,7 +92,6 @@ def _built(kernel: Kernel, tree: Path, progress: Progress) -> list[Path]:
         store.lock(f"modules-{key}", wait=wait) as descriptor,
     ):
         if not (home / "ready").exists():
-            shutil.rmtree(home, ignore_errors=True)
             home.parent.mkdir(parents=True, exist_ok=True)
             make_modules(kernel, tree, sources, home, log, progress, descriptor, what=str(tree))
     return sorted(home.glob("*.ko"))
@@ -100,16 +99,3 @@ def _built(kernel: Kernel, tree: Path, progress: Progress) -> list[Path]:
 
 def _wait() -> None:
     """A copy takes no time that is worth a word."""
-
-
-def _sources(tree: Path) -> Iterator[Path]:
-    """All that a build may read; nothing that one has left."""
-    for path in tree.rglob("*"):
-        if (
-            path.is_file()
-            and (
-                path.name in ("Kbuild", "Makefile", "Kconfig") or path.suffix in (".c", ".h", ".S")
-            )
-            and not path.name.endswith(".mod.c")
-        ):
-            yield path
