@@ -44,6 +44,17 @@ def test_from_a_study_to_a_report(default_bench: Bench, tmp_path: Path) -> None:
     assert "identical" in compared.stdout
 
 
+@pytest.mark.long
+def test_a_new_study_runs_and_shows_what_it_is_about(default_bench: Bench, tmp_path: Path) -> None:
+    study, results = tmp_path / "mine.toml", tmp_path / "results"
+    assert _isoblk("study", "new", str(study)).returncode == 0
+    ran = _isoblk("run", str(study), "-o", str(results), "--check-claims")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+    points = analyse(read_results(results)).points
+    assert [one.scheduler for one in points] == ["none", "mq-deadline", "bfq", "io.cost", "isoblk"]
+
+
 def test_what_a_run_prints_as_its_script_is_what_it_executes(
     default_bench: Bench, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from isoblk import paths
@@ -11,6 +12,7 @@ from isoblk.cli.study import app
 from isoblk.errors import UserError
 from isoblk.study.load import load_study
 from isoblk.study.model import Study
+from isoblk.study.new import new_study
 from isoblk.study.schema import study_schema
 
 STUDIES = paths.presets_dir().parent
@@ -29,6 +31,41 @@ def test_check_raises_what_is_wrong(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["check", str(path)])
     assert isinstance(result.exception, UserError)
     assert "tenant: missing" in str(result.exception)
+
+
+def test_a_new_study_checks_without_a_note(tmp_path: Path) -> None:
+    file = tmp_path / "my disk.toml"
+    result = CliRunner().invoke(app, ["new", str(file)])
+    assert result.exit_code == 0, result.output
+    assert f"isoblk run {file}" in result.stdout
+    checked = CliRunner().invoke(app, ["check", str(file)])
+    assert checked.stdout.startswith("ok: 13 runs")
+    assert checked.stderr == ""
+    study, text = load_study(file)
+    assert study.name == "my-disk"
+    assert "results/my-disk" in text
+
+
+def test_a_new_study_takes_the_place_of_none(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text("mine")
+    result = CliRunner().invoke(app, ["new", str(file)])
+    assert isinstance(result.exception, UserError)
+    assert "exists" in str(result.exception)
+    assert file.read_text() == "mine"
+    assert CliRunner().invoke(app, ["new", str(file), "--force"]).exit_code == 0
+    assert load_study(file)[0].name == "s"
+
+
+@pytest.mark.parametrize(
+    "stem", ["...", "Ä ö", '"', "a\nb", "x" * 200, "NAME", "weights.toml", "-", "\x1b[31m"]
+)
+def test_a_new_study_of_any_name_is_a_study(tmp_path: Path, stem: str) -> None:
+    file = tmp_path / f"{stem}.toml"
+    text = new_study(file)
+    other = tmp_path / "other.toml"
+    other.write_text(text)
+    load_study(other)
 
 
 def test_from_fio_writes_a_study_that_checks(tmp_path: Path) -> None:

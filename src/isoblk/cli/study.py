@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from isoblk.cli.help import examples
-from isoblk.errors import UserError
+from isoblk.errors import UserError, printable
 from isoblk.files import new_file
 from isoblk.run.spec import label
 from isoblk.study.expand import expand
@@ -20,6 +20,7 @@ from isoblk.study.fiojob import from_fio
 from isoblk.study.fromcapture import from_capture
 from isoblk.study.load import load_study
 from isoblk.study.model import Expansion
+from isoblk.study.new import new_study
 from isoblk.study.notes import notes
 from isoblk.study.schema import study_schema
 from isoblk.trace.names import names_file
@@ -59,6 +60,19 @@ def _kinds(expansion: Expansion) -> str:
 def schema() -> None:
     """Print the JSON schema of study files."""
     typer.echo(json.dumps(study_schema(), indent=2))
+
+
+@app.command(epilog=examples("isoblk study new my.toml", "isoblk run my.toml"))
+def new(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Study file to write.")] = Path(
+        "study.toml"
+    ),
+    force: Force = False,
+) -> None:
+    """Write a commented study that runs, to be edited for your own question."""
+    with new_file(file, force=force) as written:
+        written.write_text(new_study(file), encoding="utf-8")
+    typer.echo(f"{printable(str(file))}: edit it; next: isoblk run {printable(str(file))}")
 
 
 @app.command("from-fio", epilog=examples("isoblk study from-fio my.fio -o my.toml"))
