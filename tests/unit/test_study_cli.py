@@ -70,10 +70,10 @@ def test_a_new_study_of_any_name_is_a_study(tmp_path: Path, stem: str) -> None:
 
 def test_from_fio_writes_a_study_that_checks(tmp_path: Path) -> None:
     job, study = tmp_path / "job.fio", tmp_path / "study.toml"
-    job.write_text("[a]\nruntime=1\nrate=1m\n")
+    job.write_text("[a]\nruntime=1\nrate_min=1m\n")
     result = CliRunner().invoke(app, ["from-fio", str(job), "-o", str(study)])
     assert result.exit_code == 0
-    assert f"warning: {job}:3: rate=1m: not honoured" in result.stderr
+    assert f"warning: {job}:3: rate_min=1m: not honoured" in result.stderr
     assert [tenant.name for tenant in load_study(study)[0].tenant] == ["a"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job.fio", "study.toml"]
 

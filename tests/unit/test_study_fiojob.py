@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoblk.errors import UserError
-from isoblk.run.spec import RunSpec
+from isoblk.run.spec import RunSpec, VdiskDevice
 from isoblk.study.expand import expand
 from isoblk.study.fiojob import from_fio
 from isoblk.study.load import parse_study
+from isoblk.study.presets import load_device
 
 P0_JOB = """\
 ; the weights experiment
@@ -129,7 +130,15 @@ def test_a_priority_that_is_none_is_refused(tmp_path: Path, option: str) -> None
     ("option", "named"),
     [
         ("stonewall", "job.fio:4: stonewall: not honoured: all tenants start together"),
-        ("rate=10m", "job.fio:4: rate=10m: not honoured"),
+        ("rate_min=10m", "job.fio:4: rate_min=10m: not honoured"),
+        ("rate=5k", "job.fio:4: rate=5k: rate_iops = 1 is not exactly that"),
+        ("rate=1m\nrate_iops=7", "job.fio:4: rate=1m: rate_iops takes its place"),
+        ("rw=randrw\nrate=,1m", "job.fio:5: rate=,1m: a limit of reads alone, or of writes"),
+        ("rw=rw\nrate_iops=100", "twice that for reads and writes together"),
+        ("numjobs=65", "job.fio:4: numjobs=65: at most 64"),
+        ("iodepth=5000", "job.fio:4: iodepth=5000: at most 4096"),
+        ("size=1t", "the disk has 128g for it"),
+        ("cgroup_weight=5000", "BFQ takes weights 1..1000: it is left out"),
         ("latency_target=5ms", "job.fio:4: latency_target=5ms: not honoured"),
         ("iodepth_batch=8", "job.fio:4: iodepth_batch=8: not honoured"),
         ("direct=0", "job.fio:4: direct=0: I/O goes to the device directly"),
@@ -138,7 +147,6 @@ def test_a_priority_that_is_none_is_refused(tmp_path: Path, option: str) -> None
         ("filename=/dev/sdz", "job.fio:4: filename=/dev/sdz: the study's device is used"),
         ("startdelay=1-5", "a range is not honoured"),
         ("random_distribution=normal:20", "random_distribution=normal:20: not honoured"),
-        ("size=50%", "a percentage is not honoured"),
         ("no_such_option=1", "job.fio:4: no_such_option=1: not honoured"),
     ],
 )
@@ -148,6 +156,86 @@ def test_what_cannot_be_honoured_is_named(tmp_path: Path, option: str, named: st
     assert any(named in warning for warning in warnings)
     top = [line for line in text.splitlines() if line.startswith("#")]
     assert any(named in line for line in top)
+
+
+@pytest.mark.parametrize(
+    ("rw", "rate", "iops", "reads"),
+    [
+        ("read", "rate=1m", 256, 50),
+        ("randwrite", "rate=1m,2m", 512, 50),
+        ("randwrite", "rate=,500k", 125, 50),
+        ("randread", "rate=,500k", 0, 50),
+        ("trim", "rate=1m,2m,4m", 1024, 50),
+        ("trim", "rate=1m,2m", 512, 50),
+        ("read", "rate=1m\nbs=64k", 16, 50),
+        ("read", "rate=1m\nbsrange=4k-12k", 128, 50),
+        ("read", "rate=1m\nbssplit=4k/50:12k/50", 128, 50),
+        ("randrw", "rate=1m", 512, 50),
+        ("randrw", "rate=1m,3m\nrwmixread=70", 1024, 25),
+        ("read", "rate_iops=10,20", 10, 50),
+        ("write", "rate_iops=10,20,30", 20, 50),
+        ("randtrim", "rate_iops=1k,20,30", 30, 50),
+        ("rw", "rate_iops=30,10", 40, 75),
+        ("read", "rate=1m\nkb_base=1000", 244, 50),
+    ],
+)
+def test_a_rate_is_fios(tmp_path: Path, rw: str, rate: str, iops: int, reads: int) -> None:
+    spec, _, _ = imported(tmp_path, f"[j]\nruntime=1\ntime_based\nrw={rw}\n{rate}\n")
+    load = spec.tenants[0].workload
+    assert (load.rate_iops, load.rwmixread) == (iops, reads)
+
+
+@pytest.mark.parametrize("rate", ["rate=", "rate=,", "rate=1,2,3,4", "rate=x", "rate_iops=1,,x"])
+def test_a_rate_that_is_none_is_refused(tmp_path: Path, rate: str) -> None:
+    assert "job.fio:2: rate" in wrong(tmp_path, f"[a]\n{rate}\n")
+
+
+@pytest.mark.parametrize(
+    ("region", "offset", "size", "ios"),
+    [
+        ("size=50%", 0, 4 << 30, 0),
+        ("size=100%", 0, 0, 0),
+        ("offset=25%\nsize=25%", 2 << 30, 2 << 30, 0),
+        ("offset=75%\nsize=50%", 6 << 30, 0, 0),
+        ("size=1g\nio_size=50%", 0, 1 << 30, 1 << 17),
+        ("size=1g\nio_size=64m\nnumjobs=2", 0, 1 << 30, 1 << 14),
+        ("size=1g\nio_limit=64m\nnumber_ios=9", 0, 1 << 30, 9),
+        ("size=1g\nio_size=64m\ntime_based", 0, 1 << 30, 0),
+    ],
+)
+def test_parts_of_the_disk_and_of_the_region_are_kept(
+    tmp_path: Path, region: str, offset: int, size: int, ios: int
+) -> None:
+    spec, _, _ = imported(tmp_path, f"[j]\nruntime=1\n{region}\n")
+    assert spec.device.size == 8 << 30
+    load = spec.tenants[0].workload
+    assert (load.offset, load.size, load.number_ios) == (offset, size, ios)
+
+
+def test_the_disk_is_as_large_as_the_jobs_need_it(tmp_path: Path) -> None:
+    spec, warnings, _ = imported(
+        tmp_path, "[j]\nruntime=1\ntime_based\noffset=1g\nsize=10g\n[k]\ntime_based\nsize=50%\n"
+    )
+    assert spec.device.size == 11 << 30
+    assert [one.workload.size for one in spec.tenants] == [0, 11 << 29]
+    assert warnings == ["a job has no runtime: it runs for the run's 1s"]
+
+
+def test_the_study_has_what_a_user_came_for(tmp_path: Path) -> None:
+    path = tmp_path / "job.fio"
+    path.write_text(P0_JOB)
+    study = parse_study(from_fio(path)[0], "job.toml")
+    schedulers = {"none", "bfq", "io.cost", "kyber-fair", "feedbac", "isoblk"}
+    assert schedulers < set(study.matrix["scheduler"])
+    device = load_device(study.device)
+    assert isinstance(device, VdiskDevice)
+    assert device.read_bps and device.flash.precondition == "random"
+    assert study.workload.cputime == "512ns"
+
+
+def test_a_job_that_begins_late_does_something(tmp_path: Path) -> None:
+    spec, _, _ = imported(tmp_path, "[a]\nruntime=2\n[b]\nstartdelay=4\n")
+    assert spec.runtime_ns == 5 * 10**9
 
 
 @pytest.mark.parametrize("option", ["group_reporting", "norandommap", "stonewall=0", "thread=1"])
