@@ -11,7 +11,7 @@ from isoblk.errors import UserError
 from isoblk.trace import formats
 from isoblk.trace.compact import read_blocks
 from isoblk.trace.convert import import_trace
-from isoblk.trace.record import FLUSH, FUA, READ, TRIM, WRITE
+from isoblk.trace.record import FLUSH, FUA, PREFLUSH, READ, TRIM, WRITE
 
 from . import tracegen
 from .tracegen import KIND_NAMES, KINDS, Request, expected, held, requests
@@ -205,7 +205,7 @@ def test_fua_and_flushes_of_blkparse(tmp_path: Path) -> None:
     import_trace([source], tmp_path / "o")
     (block,) = read_blocks(tmp_path / "o")
     found = list(zip(block["op"].tolist(), block["flags"].tolist(), strict=True))
-    assert found == [(WRITE, FUA), (WRITE, FUA), (FLUSH, 0), (FLUSH, 0), (TRIM, 0)]
+    assert found == [(WRITE, FUA), (WRITE, FUA | PREFLUSH), (FLUSH, 0), (FLUSH, 0), (TRIM, 0)]
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

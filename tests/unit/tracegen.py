@@ -144,6 +144,7 @@ def blktrace(requests: Sequence[Request], order: str = "<", pdu: bytes = b"") ->
 
 
 _WORDS = {READ: "read", WRITE: "write", TRIM: "trim", FLUSH: "sync"}
+_OWN_WORDS = {**_WORDS, FLUSH: "flush"}
 
 
 def iolog2(requests: Sequence[Request]) -> bytes:
@@ -164,6 +165,15 @@ def iolog3(requests: Sequence[Request]) -> bytes:
             *(f"{t // 1000} /dev/sd{v} {_WORDS[op]} {o} {s}" for t, o, s, op, v in requests),
         ]
     )
+
+
+def trace_replay(requests: Sequence[Request]) -> bytes:
+    return _lines([f"/dev/sd{v} {_WORDS[op]} {o} {s}" for _, o, s, op, v in requests])
+
+
+def own_csv(requests: Sequence[Request]) -> bytes:
+    lines = [f"{t},{_OWN_WORDS[op]},{o},{s},{v}," for t, o, s, op, v in requests]
+    return _lines(["time_ns,op,offset,size,stream,flags", *lines])
 
 
 def vscsi1(requests: Sequence[Request]) -> bytes:
@@ -198,6 +208,7 @@ KINDS = {
     "blktrace": Kind(blktrace, 1, ops=ALL, ranked=True),
     "iolog": Kind(iolog3, 1000, ops=ALL),
     "iolog 2": Kind(iolog2, 1000, ops=ALL),
+    "trace-replay": Kind(trace_replay, 10**18),
     "alibaba": Kind(alibaba, 1000),
     "tencent": Kind(tencent, 10**9),
     "vscsi": Kind(vscsi2, 1000, ops=(READ, WRITE, FLUSH), volumes=False),

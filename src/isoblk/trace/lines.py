@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from isoblk.trace.batch import Bad, Batch, DamagedError
-from isoblk.trace.record import READ, WRITE, Array
+from isoblk.trace.batch import Bad, Batch, DamagedError, ticks
+from isoblk.trace.record import READ, SECOND, WRITE, Array
 
 # A parser may keep state from block to block, but must leave it alone when it refuses one.
 Parser = Callable[[bytes], Batch]
@@ -21,6 +21,7 @@ Columns = Mapping[str, pl.DataType | type[pl.DataType]]  # a line's fields, in o
 
 LONGEST_LINE = 1 << 20
 _HEAD_LINES = 200
+_SHOWN = 40  # characters of a text that is wrong
 _SPACES = b" \t\r"
 # Text that is only looked at, not kept, need not be UTF-8; control characters separate nothing.
 _PLAIN = bytes(c if 32 <= c < 127 or c == 10 else 32 if c in (9, 13) else 63 for c in range(256))
@@ -179,6 +180,26 @@ def number(series: pl.Series, base: int = 10) -> Array:
         return series.str.to_integer(base=base, dtype=pl.Int64).to_numpy()
     except pl.exceptions.PolarsError:
         raise DamagedError("a number is out of range") from None
+
+
+def decimal_times(series: pl.Series, ns: int) -> Array:
+    """Nanoseconds (int64) from decimal numbers of units of `ns` nanoseconds, as text: exact to
+    nine decimals, which a float is not. Raises DamagedError: no such number, or out of range.
+    """
+    found = groups(series, r"^(\d+|\d*\.\d+|\d+\.)$", ["number"])["number"]
+    if found.has_nulls():
+        raise DamagedError(f"the time is {shown(series, found.is_null())}: not a decimal number")
+    parts = groups(found, r"^(\d*)\.?(\d*)$", ["whole", "part"])
+    whole = ticks(number(parts["whole"].replace("", "0")), ns)
+    billionths = number(parts["part"].str.slice(0, 9).str.pad_end(9, "0"))
+    exact: Array = whole + (billionths * ns + SECOND // 2) // SECOND
+    return exact
+
+
+def shown(series: pl.Series, where: pl.Series) -> str:
+    """The first text for which `where` holds, as a message may have it."""
+    text = str(series.filter(where)[0])
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def exact_seconds(series: pl.Series) -> Array:

@@ -14,7 +14,7 @@ from isoblk.trace.names import read_names
 
 TRACES_VARIABLE = "ISOBLK_TRACES"
 # Part of the cache's keys: to be raised when the importers make other traces of the same files.
-IMPORT_VERSION = 3
+IMPORT_VERSION = 4
 STREAM_VERSION = 1
 _FEW = 8  # streams that are named in an error
 

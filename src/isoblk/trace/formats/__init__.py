@@ -18,6 +18,7 @@ from isoblk.trace.formats import (
     spc,
     systor,
     tencent,
+    tracereplay,
     vscsi,
 )
 
@@ -33,6 +34,7 @@ FORMATS: dict[str, Format] = {
         blkparse,
         blktrace,
         iolog,
+        tracereplay,
         alibaba,
         tencent,
         vscsi,

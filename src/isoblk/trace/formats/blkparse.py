@@ -6,8 +6,8 @@
 Device, CPU, sequence, seconds, PID, action, operation, sector + sectors. The requests are
 the queued ones (Q), as applications send them; a trace whose first lines have none (blktrace
 -a issue) gives the issued ones (D). The operation's letters: R, W, D (discard) and, before
-them, F for a flush; F after W is FUA. Other actions, messages and the closing summary are
-passed over.
+them, F for a flush first; F after W is FUA, S further on synchronous. Other actions, messages and
+the closing summary are passed over.
 Source: blkparse(1).
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from isoblk.trace.batch import Batch, DamagedError, Format, make_batch, no_requests, sectors, ticks
 from isoblk.trace.lines import Lines, Parser, groups, number, plain
-from isoblk.trace.record import FLUSH, FUA, READ, SECOND, TRIM, WRITE
+from isoblk.trace.record import FLUSH, READ, SECOND, TRIM, WRITE, write_flags
 
 _EVENT = r"^\d+, *\d+ +"
 _NAMES = ("major", "minor", "s", "ns", "action", "op", "sector", "sectors")
@@ -51,13 +51,19 @@ def _parser() -> Parser:
         flush = letters.str.starts_with("F").to_numpy() & (size == 0)
         kinds = [body.str.starts_with(letter).to_numpy() for letter in "RWD"]
         known = flush | np.any(kinds, axis=0)
+        op = np.select([flush, *kinds], [FLUSH, READ, WRITE, TRIM], READ)
         batch = make_batch(
             ticks(number(picked["s"]), SECOND) + number(picked["ns"]),
             sectors(number(picked["sector"].fill_null("0"))),
             np.where(known, size, 0),  # of nothing: left out
-            np.select([flush, *kinds], [FLUSH, READ, WRITE, TRIM], READ),
+            op,
             volume=number(picked["major"]) << 20 | number(picked["minor"]),
-            flags=np.where(body.str.starts_with("WF").to_numpy(), FUA, 0),
+            flags=write_flags(
+                op,
+                body.str.starts_with("WF").to_numpy(),
+                letters.str.starts_with("F").to_numpy(),
+                body.str.contains("S", literal=True).to_numpy(),
+            ),
             left_out=left_out,
         )
         if len(batch):

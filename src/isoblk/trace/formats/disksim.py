@@ -11,20 +11,10 @@ Source: "The DiskSim Simulation Environment Version 4.0 Reference Manual", secti
 import re
 
 import numpy as np
-import polars as pl
 
-from isoblk.trace.batch import (
-    Batch,
-    Batches,
-    DamagedError,
-    Format,
-    decimals,
-    make_batch,
-    sectors,
-    ticks,
-)
-from isoblk.trace.lines import Lines, first_lines, groups, number, plain
-from isoblk.trace.record import READ, WRITE, Array
+from isoblk.trace.batch import Batch, Batches, DamagedError, Format, make_batch, sectors
+from isoblk.trace.lines import Lines, decimal_times, first_lines, groups, number, plain
+from isoblk.trace.record import READ, WRITE
 
 _PATTERN = r"^(\d+(?:\.\d*)?|\.\d+) +(\d+) +(\d+) +(\d+) +(?:0x)?([0-9a-fA-F]+)$"
 _NAMES = ("time", "device", "block", "blocks", "flags")
@@ -36,19 +26,12 @@ def _parse(lines: bytes, ns: int) -> Batch:
     if found["flags"].has_nulls():
         raise DamagedError
     return make_batch(
-        _times(found["time"], ns),
+        decimal_times(found["time"], ns),
         sectors(number(found["block"])),
         sectors(number(found["blocks"])),
         np.where(number(found["flags"], 16) & 1, READ, WRITE),
         volume=number(found["device"]),
     )
-
-
-def _times(series: pl.Series, ns: int) -> Array:
-    """Whole numbers are exact, which a float of Unix nanoseconds is not."""
-    if not series.str.contains(".", literal=True).any():
-        return ticks(number(series), ns)
-    return decimals(series.cast(pl.Float64).to_numpy(), ns)
 
 
 def _lines(ns: int) -> Lines:

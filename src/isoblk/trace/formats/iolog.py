@@ -38,9 +38,9 @@ def _parser(version: int, ns: int) -> Parser:
     now = 0  # ns, version 2
     volumes: dict[str, int] = {}
 
-    def parse(lines: bytes) -> Batch:
+    def parse(part: bytes) -> Batch:
         nonlocal now
-        text = plain(lines)
+        text = plain(part)
         found = groups(text.filter(text != ""), _PATTERNS[version], _NAMES)
         action = found["action"]
         known = action.is_in([*_OPS, *_OTHER]) & (
@@ -68,10 +68,10 @@ def _parser(version: int, ns: int) -> Parser:
     return parse
 
 
-def _waited(lines: pl.DataFrame, now: int, ns: int) -> Array:
+def _waited(found: pl.DataFrame, now: int, ns: int) -> Array:
     """The time of every line: `now` and the waits before it, which count so many ns."""
-    is_wait = (lines["action"] == "wait").to_numpy()
-    waits = number(lines["offset"].fill_null("0"))
+    is_wait = (found["action"] == "wait").to_numpy()
+    waits = number(found["offset"].fill_null("0"))
     gaps = ticks(np.where(is_wait, waits, 0), ns)
     if now + gaps.sum(dtype=np.float64) > FURTHEST:
         raise DamagedError("the time is out of range")
@@ -86,10 +86,11 @@ def _batches(blocks: Iterable[bytes], bad: Bad, ns: int = 1000) -> Iterator[Batc
     match = _VERSION.match(first)
     if match is None:
         bad.line(1, 'not "fio version 2 iolog" or "fio version 3 iolog"')
-    return _lines(int(match[1]) if match else 3, ns).batches(chain([first], rest), bad)
+    return lines(int(match[1]) if match else 3, ns).batches(chain([first], rest), bad)
 
 
-def _lines(version: int, ns: int) -> Lines:
+def lines(version: int, ns: int) -> Lines:
+    """What follows the first line of a log of that version, whose times count so many ns."""
     return Lines(
         shape="MICROSECONDS " * (version == 3) + "FILE read|write|trim|sync|datasync OFFSET LENGTH",
         pattern=re.compile(_PATTERNS[version].encode()),
