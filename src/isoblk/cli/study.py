@@ -18,6 +18,7 @@ from isoblk.run.spec import label
 from isoblk.study.expand import expand
 from isoblk.study.fiojob import from_fio
 from isoblk.study.fromcapture import from_capture
+from isoblk.study.fromreplay import from_replay
 from isoblk.study.load import load_study
 from isoblk.study.model import Expansion
 from isoblk.study.new import new_study
@@ -95,6 +96,19 @@ def import_capture(
     if not trace.is_file():
         raise UserError("no such trace", where=str(trace), next="see: isoblk capture --help")
     _write(*from_capture(trace), output, [trace, names_file(trace)], force)
+
+
+@app.command("from-replay", epilog=examples("isoblk study from-replay config.cfg -o replay.toml"))
+def import_replay(
+    config: Annotated[
+        Path, typer.Argument(help="config.cfg of trace-replay-with-cgroup: WEIGHT TRACEFILE.")
+    ],
+    output: Output = None,
+    force: Force = False,
+) -> None:
+    """Make a study of a trace-replay-with-cgroup configuration: a tenant for each line."""
+    text, warnings, traces = from_replay(config)
+    _write(text, warnings, output, [config, *traces], force)
 
 
 def _write(
