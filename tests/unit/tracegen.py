@@ -209,6 +209,7 @@ KINDS = {
     "iolog": Kind(iolog3, 1000, ops=ALL),
     "iolog 2": Kind(iolog2, 1000, ops=ALL),
     "trace-replay": Kind(trace_replay, 10**18),
+    "csv": Kind(own_csv, 1, ops=ALL, volumes=False),
     "alibaba": Kind(alibaba, 1000),
     "tencent": Kind(tencent, 10**9),
     "vscsi": Kind(vscsi2, 1000, ops=(READ, WRITE, FLUSH), volumes=False),

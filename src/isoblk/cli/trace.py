@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk trace: look at traces, import, cut and make them."""
+"""isoblk trace: look at traces, import, export, cut and make them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,15 +15,24 @@ from rich.table import Table
 
 from isoblk.cli.help import examples
 from isoblk.errors import UserError, printable
-from isoblk.files import new_files
+from isoblk.files import new_file, new_files
 from isoblk.report.tables import plain_or_rich
 from isoblk.run import numbers
 from isoblk.run.units import parse_size, parse_time
 from isoblk.trace import formats, resolve
-from isoblk.trace.compact import SUFFIX, Header
+from isoblk.trace.batch import TIME_UNITS
+from isoblk.trace.compact import SUFFIX, Header, writing
 from isoblk.trace.convert import Imported, import_trace
 from isoblk.trace.cut import Part
 from isoblk.trace.cut import cut as cut_trace
+from isoblk.trace.export import TARGETS, export
+from isoblk.trace.formats.columns import (
+    SEPARATORS,
+    Columns,
+    parse_columns,
+    parse_ops,
+    unit_bytes,
+)
 from isoblk.trace.info import TraceInfo, describe
 from isoblk.trace.names import keep_names, names_file
 from isoblk.trace.plausible import doubt
@@ -31,7 +41,10 @@ from isoblk.trace.synth import load_recipe, synthesize
 
 _FEW = 8  # streams, sizes or places that are printed
 
-app = typer.Typer(help="Look at traces of block I/O, import, cut and make them.")
+app = typer.Typer(
+    help="Look at traces of block I/O, import, export, cut and make them.\n\n"
+    f"Formats that are read: {formats.NAMES}; written: {' '.join(TARGETS)}."
+)
 Output = Annotated[
     Path, typer.Option("-o", "--output", metavar=f"FILE{SUFFIX}", help="File to write.")
 ]
@@ -56,6 +69,9 @@ Source = Annotated[
         "isoblk trace import usr_0.csv.gz -o usr_0.isotrace",
         "isoblk trace import sda.blktrace.0 sda.blktrace.1 -o sda.isotrace",
         "isoblk trace import ns.csv --format spc --time-unit ns -o ns.isotrace",
+        "isoblk trace import my.csv --columns time,op,offset,size --time-unit us -o my.isotrace",
+        "isoblk trace import my.csv --columns time=ts,op=rw,offset=lba,size=len --time-unit s"
+        " --offset-unit sector --ops 0=read,1=write -o my.isotrace",
     ),
 )
 def import_files(
@@ -72,11 +88,54 @@ def import_files(
         int, typer.Option("--skip-bad", metavar="N", min=0, help="Pass over N damaged records.")
     ] = 0,
     time_unit: TimeUnit = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help='Of a table: time,op,offset,size in its order, "-" for one that is not used; or'
+            " with their names in the first line, or positions from 1:"
+            " time=ts,op=4,offset=lba,size=6. Also volume or stream, and flags.",
+        ),
+    ] = None,
+    offset_unit: Annotated[
+        str | None,
+        typer.Option(metavar="UNIT", help="byte, sector or a size as 4k.", show_default="byte"),
+    ] = None,
+    size_unit: Annotated[
+        str | None, typer.Option(metavar="UNIT", help="The same.", show_default="byte")
+    ] = None,
+    separator: Annotated[
+        Literal["comma", "semicolon", "tab", "bar", "space"] | None,
+        typer.Option(help="Of columns.", show_default="told from the first line"),
+    ] = None,
+    ops: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Spellings of operations: 0=read,1=write."),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN=TEXT", help="Only lines whose column is that: disk=0."),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Import."""
+    words = {
+        "--offset-unit": offset_unit,
+        "--size-unit": size_unit,
+        "--separator": separator,
+        "--ops": ops,
+        "--only": only,
+    }
+    table = _columns(columns, name, time_unit, words)
     with _new_trace(output, files, force) as new:
-        imported = import_trace(files, new, name=name, skip_bad=skip_bad, time_unit=time_unit)
+        imported = import_trace(
+            files,
+            new,
+            name=name,
+            skip_bad=skip_bad,
+            time_unit=None if table else time_unit,
+            columns=table,
+        )
     for place in imported.skipped[:_FEW]:
         typer.echo(f"passed over: {place}", err=True)
     if len(imported.skipped) > _FEW:
@@ -87,6 +146,36 @@ def import_files(
     _say_doubt(imported.header.records, imported.header.span_ns)
 
 
+def _columns(
+    columns: str | None, name: str | None, time_unit: str | None, words: Mapping[str, str | None]
+) -> Columns | None:
+    """What the options say of a table; None if it is none."""
+    if columns is None:
+        if given := [option for option, word in words.items() if word is not None]:
+            raise UserError(f"{given[0]} goes with --columns", next="see: isoblk trace import -h")
+        return None
+    if name not in (None, "csv"):
+        raise UserError(f"--format {name} has columns of its own", next="leave out --columns")
+    if time_unit is None:
+        raise UserError("no unit of the times", next="add --time-unit ns, us, ms or s")
+    places, in_order = parse_columns(columns)
+    only = words["--only"]
+    column, equals, text = (only or "").partition("=")
+    if only is not None and not (column.strip() and equals):
+        raise UserError(f"--only {only}: no COLUMN=TEXT", next="write it as --only disk=0")
+    chosen = words["--separator"]
+    return Columns(
+        places,
+        in_order,
+        time_ns=TIME_UNITS[time_unit],
+        offset_bytes=unit_bytes("--offset-unit", words["--offset-unit"] or "byte"),
+        size_bytes=unit_bytes("--size-unit", words["--size-unit"] or "byte"),
+        separator=SEPARATORS[chosen] if chosen else None,
+        ops=parse_ops(words["--ops"]) if words["--ops"] is not None else {},
+        only=(column.strip(), text.strip()) if only is not None else None,
+    )
+
+
 def _say_doubt(records: int, span_ns: int) -> None:
     if text := doubt(records, span_ns):
         typer.echo(f"note: {text}", err=True)
@@ -95,7 +184,7 @@ def _say_doubt(records: int, span_ns: int) -> None:
 def _account(imported: Imported) -> list[str]:
     lines = [f"format: {' '.join(imported.formats)}"]
     if imported.left_out:
-        lines.append(f"left out, because they are no requests: {imported.left_out:,}")
+        lines.append(f"left out, because they are no requests that count: {imported.left_out:,}")
     if imported.runs > 1:
         lines.append(f"not in order of time: {imported.runs} sorted pieces were merged")
     for volume in sorted(imported.volumes, key=lambda volume: volume.base)[:_FEW]:
@@ -265,6 +354,49 @@ def cut(
         header = cut_trace(source, new, part)
         keep_names(source, new, part.streams)
     typer.echo(_written(output, header))
+
+
+@app.command(
+    "export",
+    epilog=examples(
+        "isoblk trace export usr_0.isotrace --format iolog -o usr_0.log",
+        "isoblk trace export exchange --format csv | head",
+    ),
+)
+def export_file(
+    trace: Source,
+    to: Annotated[
+        Literal["iolog", "blkparse", "disksim", "csv"],
+        typer.Option(
+            "--format",
+            help="fio's iolog, version 3; what blkparse prints; DiskSim's ASCII, which trace-replay"
+            " reads; CSV with all that a trace has.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="File to write.", show_default="standard output"
+        ),
+    ] = None,
+    time_unit: TimeUnit = None,
+    force: Force = False,
+) -> None:
+    """Write a trace as text that other tools read; what they cannot be told is said."""
+    target = TARGETS[to]
+    source = resolve(trace, time_unit)
+    if output is None:
+        done = export(source, target, partial(typer.echo, nl=False))
+    else:
+        with (
+            new_file(output, inputs=[source_file(trace), source], force=force) as new,
+            writing(output),
+            new.open("w") as file,
+        ):
+            done = export(source, target, file.write)
+        typer.echo(f"{output}: {done.records:,} records")
+    if lost := done.losses(target):
+        typer.echo(f"note: {target.name} cannot say all: {'; '.join(lost)}", err=True)
 
 
 @contextmanager

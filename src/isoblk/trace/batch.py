@@ -50,7 +50,8 @@ class Format:
     name: for --format. matches: how well the first bytes of a file fit, 0 to 1. batches: the
     requests of a file, given as blocks of any size; raises UserError through `bad`. in_unit: the
     same, with times in units of so many ns, where files of that form with other units are met;
-    None: the format says all.
+    None: the format says all. one_space: its volumes are streams of one address space, which are
+    not laid after each other.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Format:
     matches: Callable[[bytes], float]
     batches: Batches
     in_unit: Callable[[int], Batches] | None = None
+    one_space: bool = False
 
     def with_unit(self, unit: str | None, path: Path) -> Batches:
         """`batches` for a file whose times have that unit. Raises UserError: it cannot have."""

@@ -13,9 +13,10 @@ import numpy as np
 
 from isoblk.errors import UserError
 from isoblk.trace import formats
-from isoblk.trace.batch import FURTHEST, Bad, Batch
+from isoblk.trace.batch import FURTHEST, Bad, Batch, Format
 from isoblk.trace.compact import MAGIC, Header, Writer, scratch, writing
 from isoblk.trace.decompress import open_trace
+from isoblk.trace.formats.columns import Columns, table
 from isoblk.trace.record import FLUSH, LARGEST, MOST_STREAMS, RECORD, Array, Records
 from isoblk.trace.sort import Sorter, merge
 
@@ -61,6 +62,7 @@ def import_trace(
     name: str | None = None,
     skip_bad: int = 0,
     time_unit: str | None = None,
+    columns: Columns | None = None,
 ) -> Imported:
     """Make a compact trace of one or more files, whose times have one clock.
 
@@ -68,6 +70,7 @@ def import_trace(
         name: the format; None: told from each file's content.
         skip_bad: damaged records to pass over, of all files together.
         time_unit: of their times, one of TIME_UNITS; None: what the format says.
+        columns: what the files' columns are, which are then of the format csv.
 
     Raises:
         UserError: a file cannot be read, its format is not known, more is damaged than
@@ -83,8 +86,9 @@ def import_trace(
             with open_trace(path) as (head, blocks):
                 if head.startswith(MAGIC):
                     raise UserError("a compact trace already", where=str(path))
-                one = formats.by_name(name) if name else formats.detect(head, path)
+                one = _format(columns, name, head, path)
                 found.append(one.name)
+                volumes.are(one, path)
                 bad = Bad(path, skip_bad - len(skipped))
                 for batch in one.with_unit(time_unit, path)(blocks, bad):
                     left_out += batch.left_out
@@ -115,13 +119,33 @@ def import_trace(
     )
 
 
+def _format(columns: Columns | None, name: str | None, head: bytes, path: Path) -> Format:
+    if columns is not None:
+        return table(columns)
+    return formats.by_name(name) if name else formats.detect(head, path)
+
+
 class _Volumes:
-    """The volumes so far. Records hold a volume's place: which one it was to be found."""
+    """The volumes so far. Records hold a volume's place: which one it was to be found.
+
+    one_space: they are streams of one address space; None: nothing is known yet.
+    """
 
     def __init__(self) -> None:
+        self.one_space: bool | None = None
         self._places: dict[int, int] = {}
         self._sizes = np.zeros(MOST_STREAMS, np.uint64)
         self._counts = np.zeros(MOST_STREAMS, np.int64)
+
+    def are(self, one: Format, path: Path) -> None:
+        """What comes is of that format. Raises UserError: it does not go with what was before."""
+        if self.one_space not in (None, one.one_space):
+            raise UserError(
+                "streams of one disk here, volumes in the file before, or the other way round",
+                where=str(path),
+                next="import each by itself",
+            )
+        self.one_space = one.one_space
 
     def records(self, batch: Batch) -> Records:
         """The batch as records, with times from FURTHEST before the epoch."""
@@ -153,8 +177,8 @@ class _Volumes:
     def layout(self, path: Path) -> tuple[Volume, ...]:
         """Where each goes, by place; they lie in the address space in the order of their numbers.
 
-        A volume's stream is its number, if all numbers are fit for that, and else its place
-        by number, from 1.
+        A volume's stream is its number, if all numbers are fit for that, and else its place by
+        number, from 1. Streams of one address space all begin at 0.
         """
         fit = all(0 <= number < MOST_STREAMS for number in self._places)
         layout: dict[int, Volume] = {}
@@ -166,5 +190,6 @@ class _Volumes:
                 raise UserError("the volumes together are above 2^63 bytes", where=str(path))
             stream = number if fit else rank
             layout[place] = Volume(number, stream, base, size, int(self._counts[place]))
-            base = -(-(base + size) // ALIGNMENT) * ALIGNMENT
+            if not self.one_space:
+                base = -(-(base + size) // ALIGNMENT) * ALIGNMENT
         return tuple(layout[place] for place in range(len(layout)))

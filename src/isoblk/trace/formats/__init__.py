@@ -9,6 +9,7 @@ from isoblk.trace.formats import (
     alibaba,
     blkparse,
     blktrace,
+    columns,
     disksim,
     etw,
     iolog,
@@ -35,6 +36,7 @@ FORMATS: dict[str, Format] = {
         blktrace,
         iolog,
         tracereplay,
+        columns,
         alibaba,
         tencent,
         vscsi,
@@ -59,6 +61,6 @@ def detect(head: bytes, path: Path) -> Format:
         raise UserError(
             "no known trace format",
             where=str(path),
-            next=f"name it with --format, one of: {NAMES}",
+            next=f"name its --columns, or its --format: {NAMES}",
         )
     return FORMATS[best]

@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tables of requests whose columns a user names, and the one that isoblk itself exports.
+
+A line is a request; a separator stands between its fields, which may be in double quotes. The
+first line may name the columns. Nothing is guessed that could be meant in two ways.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from isoblk.errors import UserError
+from isoblk.run.units import parse_size
+from isoblk.trace.batch import TIME_UNITS, Bad, Batch, DamagedError, Format, make_batch, sectors
+from isoblk.trace.lines import Lines, decimal_times, number, shown
+from isoblk.trace.record import ASYNC, FLUSH, FUA, OPS, PREFLUSH, READ, SECTOR, TRIM, WRITE, Array
+
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "space": " "}
+# What a column can hold. A volume is an address space of its own, a stream is not.
+_NEEDED = ("time", "op", "offset", "size")
+_ROLES = (*_NEEDED, "volume", "stream", "flags")
+_UNUSED = "-"
+_MOST_COLUMNS = 1000
+_SPELLINGS = {
+    **dict.fromkeys(("r", "read"), READ),
+    **dict.fromkeys(("w", "write"), WRITE),
+    **dict.fromkeys(("d", "t", "trim", "discard", "unmap"), TRIM),
+    **dict.fromkeys(("f", "flush", "sync", "fsync"), FLUSH),
+}
+_FLAGS = {"fua": FUA, "preflush": PREFLUSH, "async": ASYNC}
+FLAG_WORDS = {
+    bits: "+".join(word for word, bit in _FLAGS.items() if bits & bit)
+    for bits in range((FUA | PREFLUSH | ASYNC) + 1)
+}
+_NUMBER = re.compile(r"\d+(\.\d*)?|\.\d+", re.ASCII)
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a table are.
+
+    places: role to the name or the position (from 1) of its column. in_order: the roles in the
+    order of the columns, if that is all that is known; a header that has all of these names counts
+    more. time_ns, offset_bytes, size_bytes: what one of them counts. separator: None: told from the
+    first line. ops: further spellings of operations, in lower case. only: a column, and what it
+    has to hold; other lines are left out.
+    """
+
+    places: Mapping[str, str]
+    in_order: tuple[str, ...] = ()
+    time_ns: int = 1
+    offset_bytes: int = 1
+    size_bytes: int = 1
+    separator: str | None = None
+    ops: Mapping[str, int] = field(default_factory=dict)
+    only: tuple[str, str] | None = None
+
+
+def parse_columns(text: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """`places` and `in_order` of Columns, from what a user writes: "time,op,offset,size", with "-"
+    for a column that is not used, or "time=ts,op=4,offset=lba,size=5".
+
+    Raises:
+        UserError: a role is unknown, named twice or missing.
+    """
+    items = [item.strip() for item in text.split(",")]
+    pairs = [item.partition("=") for item in items]
+    in_order = () if any(equals for _, equals, _ in pairs) else tuple(items)
+    places: dict[str, str] = {}
+    for role, equals, place in pairs:
+        if role == _UNUSED and in_order:
+            continue
+        if role not in _ROLES or (equals and not place.strip()):
+            raise _wrong(text, f"{role or 'nothing'} is no column that a request has")
+        if role in places:
+            raise _wrong(text, f"{role} is named twice")
+        places[role] = place.strip() or role
+    missing = [role for role in _NEEDED if role not in places]
+    if missing:
+        raise _wrong(text, f"{missing[0]} is missing")
+    if "volume" in places and "stream" in places:
+        raise _wrong(text, "a request is of a volume or of a stream")
+    return places, in_order
+
+
+def _wrong(text: str, cause: str) -> UserError:
+    return UserError(
+        f"--columns {text}: {cause}",
+        next=f"name {', '.join(_NEEDED)}, and volume, stream or flags if they are there",
+    )
+
+
+def parse_ops(text: str) -> dict[str, int]:
+    """Spellings of operations: "0=read,1=write". Raises UserError: it is not that."""
+    found: dict[str, int] = {}
+    for item in text.split(","):
+        word, _, op = item.rpartition("=")
+        word = word.strip().lower()
+        if not word or op.strip() not in OPS or word in found:
+            raise UserError(
+                f"--ops {text}: not spellings of operations",
+                next=f"write them as 0=read,1=write, with {', '.join(OPS)}",
+            )
+        found[word] = OPS.index(op.strip())
+    return found
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A file's form. at: where each role's column is, from 0. only: that of Columns.only. header:
+    the first line if it names the columns, else nothing."""
+
+    separator: str
+    width: int
+    at: Mapping[str, int]
+    only: int | None
+    header: bytes
+
+
+def _layout(columns: Columns, line: bytes, path: Path) -> _Layout:
+    """Raises UserError: the first line does not tell."""
+    where = f"{path}:1"
+    text = line.decode("utf-8", "replace").strip()
+    if not text:
+        raise UserError("the first line is blank", where=where, next="remove blank lines above")
+    separator = columns.separator or _separator(text, where)
+    fields = _split(text, separator)
+    width = len(fields)
+    if not len(_NEEDED) <= width <= _MOST_COLUMNS:
+        raise UserError(
+            f"{width} columns, which cannot be", where=where, next="name the --separator"
+        )
+    header = _Header([name.lower() for name in fields], where)
+    in_order = columns.in_order
+    if in_order and not header.has_all(in_order):
+        at = {role: i for i, role in enumerate(in_order) if role != _UNUSED}
+        if not any(map(_is_number, fields)):  # names, and not all of ours
+            for place in columns.places.values():
+                header.find(place)
+        if width != len(in_order):
+            raise UserError(
+                f"{width} columns, of which --columns names {len(in_order)}",
+                where=where,
+                next=f'write "{_UNUSED}" for each that is not used, or time=NAME,...',
+            )
+        named = False
+        if not all(_is_number(fields[at[role]]) for role in ("time", "offset")):
+            raise UserError(
+                f"not a request, nor the names that --columns has: {_few(fields)}",
+                where=where,
+                next="say which is which: --columns time=NAME,op=NAME,...",
+            )
+    else:
+        at = {role: header.find(place) for role, place in columns.places.items()}
+        named = not all(place.isdecimal() for place in columns.places.values()) or not any(
+            _is_number(fields[at[role]]) for role in ("time", "offset")
+        )
+    only = None if columns.only is None else header.find(columns.only[0])
+    named = named or (columns.only is not None and not columns.only[0].isdecimal())
+    if len(set(at.values())) < len(at):
+        raise UserError("two of --columns are one column", where=where)
+    return _Layout(separator, width, at, only, line if named else b"")
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The first line's fields, in lower case."""
+
+    fields: list[str]
+    where: str
+
+    def has_all(self, names: Iterable[str]) -> bool:
+        return all(name in self.fields for name in names if name != _UNUSED)
+
+    def find(self, place: str) -> int:
+        """The column with that name, or at that position. Raises UserError: there is not one."""
+        if place.isdecimal() and place.isascii():
+            if not 1 <= int(place) <= len(self.fields):
+                raise UserError(
+                    f"no column {place}: there are {len(self.fields)}", where=self.where
+                )
+            return int(place) - 1
+        count = self.fields.count(place.lower())
+        if count != 1:
+            cause = f"{count} columns are called" if count else "no column is called"
+            raise UserError(
+                f"{cause} {place}; the first line is {_few(self.fields)}",
+                where=self.where,
+                next="name a column, or its position from 1",
+            )
+        return self.fields.index(place.lower())
+
+
+def _few(fields: list[str]) -> str:
+    return ", ".join(field[:20] for field in fields[:12]) + ", ..." * (len(fields) > 12)
+
+
+def _separator(line: str, where: str) -> str:
+    found = [name for name, char in SEPARATORS.items() if char != " " and char in line]
+    if len(found) > 1:
+        raise UserError(
+            f"{' or '.join(found)} may be the separator", where=where, next="name the --separator"
+        )
+    return SEPARATORS[found[0] if found else "space"]
+
+
+def _is_number(text: str) -> bool:
+    return bool(_NUMBER.fullmatch(text))
+
+
+def _split(line: str, separator: str) -> list[str]:
+    """The fields of a first line, which may be a comment."""
+    line = line.lstrip("#").strip()
+    if separator == " ":
+        return line.replace('"', "").split()
+    return [field.strip() for field in next(csv.reader([line], delimiter=separator), [])]
+
+
+def _fields(lines: bytes, layout: _Layout) -> pl.DataFrame:
+    """The fields of all lines, as text, in columns "0", "1", ... Raises DamagedError."""
+    separator = layout.separator
+    text = pl.Series(lines.decode("utf-8", "replace").split("\n"), dtype=pl.String)
+    text = text.str.strip_chars(" \r" if separator == "\t" else None)
+    text = text.filter(text != "")
+    if separator == " ":
+        text = text.str.replace_all('"', "", literal=True).str.replace_all(r"[ \t]+", " ")
+    names = [str(i) for i in range(layout.width)]
+    if b'"' in lines and separator != " ":
+        rows = _quoted(text.to_list(), layout)
+        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    counts = text.str.count_matches(separator, literal=True) + 1
+    if (counts != layout.width).any():
+        wrong = int(counts.filter(counts != layout.width)[0])
+        raise DamagedError(f"{wrong} columns, not {layout.width}")
+    found = text.str.split_exact(separator, layout.width - 1)
+    return found.struct.rename_fields(names).struct.unnest()
+
+
+def _quoted(lines: list[str], layout: _Layout) -> list[list[str]]:
+    """As _fields(), a line at a time, where separators may stand in quotes."""
+    rows = []
+    for line in lines:
+        try:
+            rows.append(next(csv.reader([line], delimiter=layout.separator, strict=True)))
+        except csv.Error as error:
+            raise DamagedError(f"not a line of a table: {error}") from None
+        if len(rows[-1]) != layout.width:
+            raise DamagedError(f"{len(rows[-1])} columns, not {layout.width}")
+    return rows
+
+
+def _parse(lines: bytes, columns: Columns, layout: _Layout) -> Batch:
+    found = _fields(lines, layout)
+    left_out = 0
+    if layout.only is not None and columns.only is not None:
+        kept = found.filter(found[str(layout.only)].str.strip_chars() == columns.only[1])
+        left_out = found.height - kept.height
+        found = kept
+
+    def column(role: str) -> pl.Series:
+        return found[str(layout.at[role])].str.strip_chars()
+
+    op = _operations(column("op"), columns.ops)
+    is_flush = pl.Series(op == FLUSH)
+    volume: Array | int = 0
+    for role in ("volume", "stream"):
+        if role in layout.at:
+            volume = _whole(column(role), role)
+    return make_batch(
+        decimal_times(column("time"), columns.time_ns),
+        sectors(_whole(_or_zero(column("offset"), is_flush), "offset"), columns.offset_bytes),
+        sectors(_whole(_or_zero(column("size"), is_flush), "size"), columns.size_bytes),
+        op,
+        volume=volume,
+        flags=np.where(op == WRITE, _flags(column("flags")), 0) if "flags" in layout.at else 0,
+        left_out=left_out,
+    )
+
+
+def _or_zero(series: pl.Series, is_flush: pl.Series) -> pl.Series:
+    """A flush has no address, and need not say so."""
+    empty = is_flush & (series == "")
+    return pl.select(pl.when(empty).then(pl.lit("0")).otherwise(series)).to_series()
+
+
+def _whole(series: pl.Series, role: str) -> Array:
+    wrong = ~series.str.contains(r"^[0-9]+$")
+    if wrong.any():
+        raise DamagedError(f"the {role} is {shown(series, wrong)}: not a whole number")
+    return number(series)
+
+
+def _operations(series: pl.Series, more: Mapping[str, int]) -> Array:
+    words = series.str.to_lowercase()
+    found = words.replace_strict({**_SPELLINGS, **more}, default=None, return_dtype=pl.UInt8)
+    unknown = found.is_null()
+    if unknown.any():
+        raise DamagedError(
+            f"which operation is {shown(series, unknown)}? Say it with --ops, as in 0=read,1=write"
+        )
+    return found.to_numpy()
+
+
+def _flags(series: pl.Series) -> Array:
+    bits = {words: bits for bits, words in FLAG_WORDS.items()}
+    found = series.replace_strict(bits, default=None, return_dtype=pl.UInt8)
+    if found.has_nulls():
+        raise DamagedError(
+            f"the flags are {shown(series, found.is_null())}, not some of {', '.join(_FLAGS)}"
+        )
+    return found.to_numpy()
+
+
+def _batches(columns: Columns, blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
+    rest = iter(blocks)
+    first = next(rest, b"").removeprefix(_BOM)
+    layout = _layout(columns, first.partition(b"\n")[0], bad.path)
+    lines = Lines(
+        shape="the columns of the first line",
+        pattern=re.compile(b""),
+        parser=lambda: lambda lines: _parse(lines, columns, layout),
+        header=layout.header,
+    )
+    return lines.batches(chain([first], rest), bad)
+
+
+def table(columns: Columns) -> Format:
+    """The format of tables with these columns."""
+    return Format(
+        FORMAT.name,
+        FORMAT.title,
+        lambda _: 0.0,
+        partial(_batches, columns),
+        one_space="stream" in columns.places,
+    )
+
+
+# What isoblk exports, and knows again.
+HEADER = "time_ns,op,offset,size,stream,flags"
+_OWN = Columns(
+    {"time": "time_ns", **{name: name for name in ("op", "offset", "size", "stream", "flags")}},
+    time_ns=TIME_UNITS["ns"],
+    separator=",",
+)
+
+
+def _own(blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
+    rest = iter(blocks)
+    first = next(rest, b"")
+    if not _matches(first):
+        raise UserError(
+            "the columns are not those that isoblk exports",
+            where=f"{bad.path}:1",
+            next="name them: --columns time,op,offset,size --time-unit us",
+        )
+    return _batches(_OWN, chain([first], rest), bad)
+
+
+def _matches(head: bytes) -> float:
+    return float(head.removeprefix(_BOM).partition(b"\n")[0].rstrip() == HEADER.encode())
+
+
+FORMAT = Format("csv", "isoblk's CSV, or columns that are named", _matches, _own, one_space=True)
+
+
+def unit_bytes(option: str, text: str) -> int:
+    """What a unit of addresses or sizes counts: "byte", "sector" or a size. Raises UserError."""
+    named = {"byte": 1, "sector": SECTOR}
+    try:
+        size = named[text] if text in named else parse_size(text)
+    except ValueError:
+        size = 0
+    if not 1 <= size <= 1 << 30:
+        raise UserError(f"{option} {text}: no unit", next="write byte, sector, or a size as 4k")
+    return size
