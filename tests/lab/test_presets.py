@@ -45,6 +45,20 @@ def test_a_preset_does_what_its_source_says(
     assert [(one.expect.what, f"{one.error:+.1%}") for one in measured if not one.ok] == []
 
 
+def test_a_read_of_a_written_drive_waits_for_flash_and_one_of_a_fresh_drive_does_not(
+    default_bench: Bench, executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The drive as a study has it, not in the state of which a figure's source speaks.
+    monkeypatch.setattr("isoblk.device.measure.in_state", lambda device, expect: device)
+    alone = ExpectEntry(what="x", rw="randread", metric="lat_p50_ns", value=64_000, source="s")
+    values = [
+        measure(load_device(entry), [alone], default_bench, executor)[0].value
+        for entry in ("980pro-1t", {"preset": "980pro-1t", "fresh": True})
+    ]
+    assert values[0] == pytest.approx(64_000, rel=0.05)
+    assert values[1] < values[0] / 2
+
+
 def test_sustained_random_writes_slow_the_p4500_down_by_what_collection_costs(
     guest: Guest, default_bench: Bench, executor: Executor
 ) -> None:

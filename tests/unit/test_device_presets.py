@@ -86,6 +86,63 @@ def test_a_table_changes_one_attribute_of_a_presets_group() -> None:
     assert after.flash == msgspec.structs.replace(before.flash, spare=280)
 
 
+FLASH = [name for name in preset_names() if load_preset(name).device.get("model") == "flash"]
+
+
+def flash_of(entry: str | dict[str, object]) -> FlashModel:
+    device = load_device(entry)
+    assert isinstance(device, VdiskDevice)
+    return device.flash
+
+
+@pytest.mark.parametrize("name", FLASH)
+def test_every_flash_preset_states_that_it_has_been_written(name: str) -> None:
+    stated = load_preset(name).device["flash"]
+    assert isinstance(stated, dict)
+    assert stated["precondition"] in ("sequential", "random")
+
+
+@pytest.mark.parametrize("name", FLASH)
+def test_a_flash_preset_is_empty_only_if_the_study_says_fresh(name: str) -> None:
+    written = flash_of(name)
+    assert written.precondition != "none"
+    assert written.fill == 100
+    assert flash_of({"preset": name, "fresh": False}) == written
+    assert flash_of({"preset": name, "fresh": True}) == msgspec.structs.replace(
+        written, precondition="none"
+    )
+
+
+def test_a_preset_file_that_does_not_state_its_state_has_been_written(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('title = "t"\nsource = "s"\n[device]\ndriver = "vdisk"\nmodel = "flash"\n')
+    assert flash_of(str(path)).precondition == "sequential"
+    assert flash_of({"preset": str(path), "fresh": True}).precondition == "none"
+
+
+def test_a_table_without_a_preset_is_in_the_state_that_it_states() -> None:
+    table = {"driver": "vdisk", "model": "flash"}
+    assert flash_of({**table}).precondition == "none"
+    assert flash_of({**table, "flash": {"precondition": "random"}}).precondition == "random"
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ({"preset": "fast", "fresh": True}, "is of flash drives"),
+        ({"driver": "vdisk", "model": "flash", "fresh": True}, "is of a preset"),
+        ({"preset": "980pro-1t", "fresh": "yes"}, "expected true or false, got 'yes'"),
+        (
+            {"preset": "980pro-1t", "fresh": True, "flash": {"precondition": "random"}},
+            "has flash.precondition = 'random' too",
+        ),
+    ],
+)
+def test_fresh_where_it_cannot_be_is_one_error(table: dict[str, object], why: str) -> None:
+    with pytest.raises(UserError, match=rf"^device\.fresh: .*{why}"):
+        load_device(table)
+
+
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_is_a_device_and_its_figures_can_be_measured(name: str) -> None:
     device, preset = load_device(name), load_preset(name)

@@ -295,7 +295,7 @@ def _flash(expect: Sequence[ExpectEntry], alone_ns: float) -> VdiskDevice:
         read_latency_ns=max(0, round(alone_ns - read_ns - cmd_ns)),
         write_latency_ns=max(0, round(write.value - cmd_ns)) if write else usual.write_latency_ns,
         # As a study shall find it.
-        precondition="random" if any(one.state == "steady" for one in expect) else "none",
+        precondition="random" if any(one.state == "steady" for one in expect) else "sequential",
     )
     read_bps = round(_bps(streams["read"])) if streams["read"] else 0
     return VdiskDevice(model="flash", size=_FLASH_SIZE, read_bps=read_bps, flash=flash)

@@ -63,7 +63,8 @@ def _device(d: Device, tier: TierName) -> str:
     of_queues = f"{queues} queues of " if queues > 1 else ""
     if isinstance(d, VdiskDevice) and d.model == "flash":
         dies = d.flash.channels * d.flash.dies
-        return f"vdisk, flash, {dies} dies, {of_queues}{d.queue_depth} tags"
+        fresh = ", fresh" if d.flash.precondition == "none" else ""
+        return f"vdisk, flash{fresh}, {dies} dies, {of_queues}{d.queue_depth} tags"
     if isinstance(d, VdiskDevice) and d.model == "disk":
         return f"vdisk, disk, {d.disk.rpm} rpm, {of_queues}{d.queue_depth} tags"
     if isinstance(d, VdiskDevice):

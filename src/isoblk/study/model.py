@@ -270,7 +270,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = ""
     scheduler: Annotated[str, said("Scheduler, or controller on top of none.")] = "none"
     device: Annotated[
-        str | DeviceTable, said("A preset, or a table with preset and/or driver and attributes.")
+        str | DeviceTable, said("A preset, or a table with preset driver, fresh and attributes.")
     ]
     scale: Annotated[int, said('Sizes and counts written as "8g/scale" are divided by this.')] = 1
     cache: Annotated[str, said("What puts the SSD in front of the device.")] = "none"

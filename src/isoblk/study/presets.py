@@ -29,6 +29,7 @@ DRIVERS: dict[str, type[VdiskDevice] | type[NullBlkDevice]] = {
     "vdisk": VdiskDevice,
     "null_blk": NullBlkDevice,
 }
+_FRESH: Field = ("device", "fresh")
 # Of a device that the command line names, of which isoblk writes the table.
 HOST = "host"
 _SIZES = frozenset(
@@ -84,6 +85,9 @@ def preset_names() -> list[str]:
 def load_device(entry: str | Mapping[str, object]) -> Device:
     """The device that a study's `device` names.
 
+    A flash drive of a preset has been written: as the preset says, else once in order. It is
+    erased only if the table has `fresh = true`. A table without a preset is what it says.
+
     Args:
         entry: a preset's name or file; or a table with `preset`, `driver`, or both, and the
             attributes to set. Sizes and times may be text with a suffix; a time without
@@ -95,6 +99,7 @@ def load_device(entry: str | Mapping[str, object]) -> Device:
     """
     table: dict[str, object] = {"preset": entry} if isinstance(entry, str) else dict(entry)
     preset = table.pop("preset", None)
+    fresh = _fresh(table)
     if preset is not None:
         field: Field = ("device",) if isinstance(entry, str) else ("device", "preset")
         base = _load_preset(str(preset), field).device
@@ -105,7 +110,9 @@ def load_device(entry: str | Mapping[str, object]) -> Device:
                 f"preset {preset!r} has driver {base['driver']!r}",
                 next="remove 'driver' or 'preset'",
             )
-        table = _merged(base, table)
+        table = _merged(_in_state(base, fresh=fresh), table)
+    elif fresh:
+        raise FieldError(_FRESH, "is of a preset", next="a table without one is erased: remove it")
     driver = table.pop("driver", None)
     if driver == HOST and "name" in table:
         return msgspec.convert({"driver": HOST, **table}, HostDevice)
@@ -120,6 +127,8 @@ def load_device(entry: str | Mapping[str, object]) -> Device:
             ("device", "driver"), f"unknown driver {driver!r}", next=suggest(str(driver), DRIVERS)
         )
     device = _with(DRIVERS[driver](), table, ("device",))
+    if fresh:
+        _check_fresh(device)
     if isinstance(device, VdiskDevice):
         for name in table:
             _check_owner(device, name)
@@ -197,9 +206,7 @@ def _load_preset(name: str, field: Field) -> Preset:
     elif name in preset_names():
         path = paths.presets_dir() / f"{name}.toml"
     else:
-        raise FieldError(
-            field, f"unknown preset {name!r}", next="presets: " + ", ".join(preset_names())
-        )
+        raise FieldError(field, f"unknown preset {name!r}", next=suggest(name, preset_names()))
     text = read_text(path, "the preset")
     try:
         preset = msgspec.convert(toml.parse(text), Preset)
@@ -208,6 +215,38 @@ def _load_preset(name: str, field: Field) -> Preset:
     except ValueError as error:  # both decoders' errors are ValueErrors
         raise UserError(f"damaged preset: {error}", where=str(path)) from None
     return preset
+
+
+def _fresh(table: dict[str, object]) -> bool:
+    """Take `fresh` out of a study's table."""
+    fresh = table.pop("fresh", False)
+    if not isinstance(fresh, bool):
+        raise FieldError(_FRESH, f"expected true or false, got {fresh!r}")
+    return fresh
+
+
+def _in_state(base: Mapping[str, object], *, fresh: bool) -> Mapping[str, object]:
+    """A preset's table with the state of its flash."""
+    if base.get("model") != "flash":
+        return base
+    stated = base.get("flash")
+    flash = stated if isinstance(stated, Mapping) else {}
+    state = "none" if fresh else flash.get("precondition", "sequential")
+    return {**base, "flash": {**flash, "precondition": state}}
+
+
+def _check_fresh(device: Device) -> None:
+    """Only what remembers writes can be fresh, and nothing is fresh and written."""
+    if not isinstance(device, VdiskDevice) or device.model != "flash":
+        raise FieldError(
+            _FRESH, "is of flash drives: what was written before changes no other", next="remove it"
+        )
+    if device.flash.precondition != "none":
+        raise FieldError(
+            _FRESH,
+            f"the table has flash.precondition = {device.flash.precondition!r} too",
+            next="remove one of them",
+        )
 
 
 def _merged(base: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:
