@@ -64,6 +64,67 @@ def test_every_preset_is_listed(
         assert path.stem in out
 
 
+def test_the_list_says_what_was_written_on_each_flash_drive(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(monkeypatch, "list") == 0
+    (line,) = (
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("980pro-1t")
+    )
+    assert "vdisk flash" in line
+    assert "written in order" in line
+    assert "Samsung SSD 980 PRO" in line
+
+
+def test_a_preset_is_shown_with_its_source_state_units_and_figures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(monkeypatch, "show", "p4500-1t") == 0
+    out = capsys.readouterr().out
+    for text in (
+        "Intel SSD DC P4500 1 TB\n",
+        "vdisk flash, overwritten at random\n",
+        "Lenovo's product guide",
+        "flash.read_ns",
+        "71.5 us",
+        "3,250 MB/s",
+        "130 per mille of size",
+        "279,500 IOPS",
+    ):
+        assert text in out
+    # What the model does not look at is no part of it.
+    assert "servers" not in out
+    assert "disk.rpm" not in out
+
+
+def test_a_preset_is_shown_as_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert status(monkeypatch, "show", preset(tmp_path, 980), "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["title"], found["source"], found["kind"]) == ("a disk", "a sheet", "vdisk fixed")
+    assert found["state"] == ""
+    assert found["attributes"]["read_ns"] == {"value": 20_000, "unit": "ns"}
+    assert [one["value"] for one in found["expect"]] == [980]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("980", "unknown preset '980'; did you mean '980pro-1t'?"),
+        ("wd10ezx", "unknown preset 'wd10ezx'; did you mean 'wd10ezex'?"),
+        ("nothing.toml", "no such file 'nothing.toml'"),
+    ],
+)
+def test_a_wrong_name_is_one_line_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, why: str
+) -> None:
+    assert status(monkeypatch, "show", name) == 2
+    err = capsys.readouterr().err
+    assert why in err
+    assert err.count("\n") == 1
+
+
 def test_a_preset_near_its_source_passes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk device: the presets, whether they are what they are named after, and one's own."""
+"""isoblk device: the presets, whether they do what their sources say, and one's own."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from rich.table import Table
 from isoblk.campaign.execute import Bench, make_bench
 from isoblk.cli.help import examples
 from isoblk.cli.progress import progress_bar
-from isoblk.device import text
+from isoblk.device import show, text
 from isoblk.device.fiojson import State, read_fio
 from isoblk.device.fit import Fit, estimate, refine
 from isoblk.device.measure import TOLERANCE, Measured, measure
@@ -24,7 +24,6 @@ from isoblk.errors import RunError, UserError, printable
 from isoblk.files import new_file
 from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
 from isoblk.machine.uml import Uml
-from isoblk.run.spec import VdiskDevice
 from isoblk.study.model import ExpectEntry
 from isoblk.study.presets import load_device, load_preset, preset_names
 
@@ -39,12 +38,42 @@ KernelVersion = Annotated[str, typer.Option("--kernel", help="Version of the lab
 @app.command("list")
 def list_() -> None:
     """List the presets."""
-    rows = Table("preset", "model", "what", box=None, pad_edge=False)
+    rows = Table("preset", "kind", "state", "title", box=None, pad_edge=False)
     for name in preset_names():
         device = load_device(name)
-        model = f"vdisk {device.model}" if isinstance(device, VdiskDevice) else "null_blk"
-        rows.add_row(name, model, load_preset(name).title)
+        rows.add_row(name, show.kind(device), show.state(device), load_preset(name).title)
     Console(highlight=False, soft_wrap=True).print(rows, markup=False)
+
+
+@app.command("show", epilog=examples("isoblk device show 980pro-1t"))
+def show_(
+    preset: Annotated[
+        str,
+        typer.Argument(
+            metavar="PRESET",
+            help="A preset, or its file.",
+            autocompletion=lambda: list(preset_names()),
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what a preset is: its source, state, attributes, and the figures it is held to."""
+    found, device = load_preset(preset), load_device(preset)
+    if as_json:
+        typer.echo(json.dumps(show.record(preset, found, device)))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(printable(found.title), markup=False)
+    state = show.state(device)
+    console.print(show.kind(device) + (f", {state}" if state else ""), markup=False)
+    console.print()
+    for line in found.source.strip().splitlines():
+        console.print(printable(line), markup=False)
+    console.print()
+    console.print(show.attribute_table(device))
+    if found.expect:
+        console.print()
+        console.print(show.expect_table(found.expect), markup=False)
 
 
 @app.command(epilog=examples("isoblk device check", "isoblk device check 980pro-1t -j 2"))

@@ -32,7 +32,8 @@ DRIVERS: dict[str, type[VdiskDevice] | type[NullBlkDevice]] = {
 _FRESH: Field = ("device", "fresh")
 # Of a device that the command line names, of which isoblk writes the table.
 HOST = "host"
-_SIZES = frozenset(
+# Attributes in bytes, besides rates (*_bps).
+SIZES = frozenset(
     {"size", "logical_block_size", "blocksize", "page_size", "buffer", "slc", "cache", "readahead"}
 )
 _RANGES: dict[str, Range] = {
@@ -55,7 +56,7 @@ _RANGES: dict[str, Range] = {
 }
 
 # Which model of a vdisk an attribute is of; the others are every model's.
-_OWNERS = {
+OWNERS = {
     **dict.fromkeys(("servers", "read_ns", "write_ns", "trim_ns", "flush_ns"), "fixed"),
     "flash": "flash",
     "disk": "disk",
@@ -206,7 +207,7 @@ def _load_preset(name: str, field: Field) -> Preset:
     elif name in preset_names():
         path = paths.presets_dir() / f"{name}.toml"
     else:
-        raise FieldError(field, f"unknown preset {name!r}", next=suggest(name, preset_names()))
+        raise FieldError(field, f"unknown preset {name!r}", next=_nearest(name))
     text = read_text(path, "the preset")
     try:
         preset = msgspec.convert(toml.parse(text), Preset)
@@ -247,6 +248,12 @@ def _check_fresh(device: Device) -> None:
             f"the table has flash.precondition = {device.flash.precondition!r} too",
             next="remove one of them",
         )
+
+
+def _nearest(name: str) -> str:
+    names = preset_names()
+    begin = [one for one in names if one.startswith(name)]
+    return f"did you mean {begin[0]!r}?" if name and begin else suggest(name, names)
 
 
 def _merged(base: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:
@@ -290,7 +297,7 @@ def _value(kind: type[msgspec.Struct], field: Field, value: object) -> Attribute
                 field, f"unknown {name} {value!r}", next="allowed: " + ", ".join(choices)
             )
         return str(value)
-    is_size = name in _SIZES or name.endswith("_bps")
+    is_size = name in SIZES or name.endswith("_bps")
     is_time = name.endswith(("_ns", "_nsec"))
     if hint is int and isinstance(value, str) and (is_size or is_time):
         try:
@@ -306,11 +313,11 @@ def _value(kind: type[msgspec.Struct], field: Field, value: object) -> Attribute
 
 def _check_owner(device: VdiskDevice, name: str) -> None:
     """What the model in use does not look at must not be set: it would change nothing."""
-    if name in _OWNERS and _OWNERS[name] != device.model:
+    if name in OWNERS and OWNERS[name] != device.model:
         raise FieldError(
             ("device", name),
-            f"is of model {_OWNERS[name]!r}, and the device's model is {device.model!r}",
-            next=f"set model = {_OWNERS[name]!r}, or remove it",
+            f"is of model {OWNERS[name]!r}, and the device's model is {device.model!r}",
+            next=f"set model = {OWNERS[name]!r}, or remove it",
         )
 
 

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a preset is made of: its attributes with their units, its state, and its figures."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+from rich.table import Table
+
+from isoblk.device.text import figure
+from isoblk.run.spec import Device, NullBlkDevice, VdiskDevice
+from isoblk.run.units import format_size
+from isoblk.study.model import ExpectEntry
+from isoblk.study.presets import OWNERS, SIZES, Preset
+
+_STATES = {
+    "none": "fresh: nothing has been written",
+    "sequential": "written in order",
+    "random": "overwritten at random",
+}
+# What is no size, rate or time, by name; a count has no unit.
+_UNITS = {
+    "jitter": "per mille",
+    "fill": "per cent",
+    "rpm": "turns a minute",
+    "spare": "per mille of size",
+    "queue_depth": "tags",
+    "hw_queue_depth": "tags",
+}
+_SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a device as a study sets it.
+
+    name: as "flash.read_ns". value: as the model has it. unit: of the value; empty for a
+    count, a choice or a switch. text: the value as a person reads it, with its unit.
+    """
+
+    name: str
+    value: int | str | bool
+    unit: str
+    text: str
+
+
+def kind(device: Device) -> str:
+    """The model: "vdisk flash"."""
+    if isinstance(device, VdiskDevice):
+        return f"vdisk {device.model}"
+    return "null_blk" if isinstance(device, NullBlkDevice) else "host"
+
+
+def state(device: Device) -> str:
+    """What was written before the first request; empty if the device does not remember."""
+    if not isinstance(device, VdiskDevice) or device.model != "flash":
+        return ""
+    full = device.flash.fill
+    part = f", the first {full} %" if device.flash.precondition != "none" and full < 100 else ""
+    return _STATES[device.flash.precondition] + part
+
+
+def attributes(device: Device) -> Iterator[Attribute]:
+    """All attributes that the model in use looks at, in the order of the reference."""
+    yield from _attributes(device, "", device.model if isinstance(device, VdiskDevice) else "")
+
+
+def _attributes(struct: msgspec.Struct, prefix: str, model: str) -> Iterator[Attribute]:
+    for name in struct.__struct_fields__:
+        value = getattr(struct, name)
+        if not prefix and OWNERS.get(name, model) != model:
+            continue
+        if isinstance(value, msgspec.Struct):
+            yield from _attributes(value, f"{name}.", model)
+        else:
+            yield Attribute(prefix + name, value, _unit(name, value), _text(name, value))
+
+
+def _unit(name: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return ""
+    if name.endswith(("_ns", "_nsec")):
+        return "ns"
+    if name.endswith("_bps"):
+        return "bytes/s"
+    return "bytes" if name in SIZES else _UNITS.get(name, "")
+
+
+def _text(name: str, value: int | str | bool) -> str:
+    unit = _unit(name, value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if unit == "ns":
+        return _time(value)
+    if unit == "bytes/s":
+        return figure(value, "bps") if value else "no limit"
+    if unit == "bytes":
+        return format_size(value)
+    return f"{value:,} {unit}".rstrip()
+
+
+def _time(value: int) -> str:
+    scale, unit = next((pair for pair in _SCALES if value >= pair[0]), _SCALES[-1])
+    return f"{value / scale:,.6g} {unit}"
+
+
+def record(name: str, preset: Preset, device: Device) -> dict[str, object]:
+    """The preset as JSON has it."""
+    return {
+        "preset": name,
+        "title": preset.title,
+        "source": preset.source.strip(),
+        "kind": kind(device),
+        "state": state(device),
+        "attributes": {
+            one.name: {"value": one.value, "unit": one.unit} for one in attributes(device)
+        },
+        "expect": [msgspec.to_builtins(entry) for entry in preset.expect],
+    }
+
+
+def attribute_table(device: Device) -> Table:
+    """A row an attribute."""
+    shown = Table("attribute", box=None, pad_edge=False)
+    shown.add_column("value", justify="right", no_wrap=True)
+    for one in attributes(device):
+        shown.add_row(one.name, one.text)
+    return shown
+
+
+def expect_table(expect: tuple[ExpectEntry, ...]) -> Table:
+    """A row a figure: the load, what the source says, and where."""
+    shown = Table("figure", "load", "state", box=None, pad_edge=False)
+    shown.add_column("value", justify="right", no_wrap=True)
+    shown.add_column("source")
+    for one in expect:
+        shown.add_row(one.what, _load(one), one.state, figure(one.value, one.metric), one.source)
+    return shown
+
+
+def _load(one: ExpectEntry) -> str:
+    block = one.bs if isinstance(one.bs, str) else format_size(one.bs)
+    jobs = f", {one.numjobs} jobs" if one.numjobs > 1 else ""
+    return f"{one.rw} {block}, iodepth {one.iodepth}{jobs}"
