@@ -158,7 +158,7 @@ def test_the_figures_come_as_json(
         (("check", "fast"), "fast: has no [[expect]]: nothing to check"),
         (("check", "none.toml"), "no such file 'none.toml'"),
         (("fit", "none.json", "-o", "x.toml"), "none.json: cannot read: No such file"),
-        (("fit", "-o", "x.toml"), "Missing argument 'FIO.json...'"),
+        (("fit", "-o", "x.toml"), "no file of fio's named"),
     ],
 )
 def test_a_mistake_is_one_line(
@@ -193,3 +193,54 @@ def test_a_fitted_preset_is_a_preset_and_can_be_checked(
     assert status(monkeypatch, "fit", str(path), "-o", str(output)) == 0
     assert "randread 4k, iodepth 8" in capsys.readouterr().out
     assert status(monkeypatch, "check", str(output)) == 0
+
+
+IOCOST = str(Path(__file__).parent / "iocost.hwdb")
+
+
+def test_the_models_of_a_database_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert status(monkeypatch, "fit", "--iocost", IOCOST) == 0
+    (line,) = (one for one in capsys.readouterr().out.splitlines() if one.startswith("HFS256"))
+    assert line.split() == [
+        *("HFS256GD9TNG-62A0A", "naive", "1,091", "MB/s", "52,286", "IOPS", "63,784", "IOPS"),
+        *("192", "MB/s", "12,309", "IOPS", "16,119", "IOPS"),
+    ]
+
+
+def test_a_model_of_a_database_becomes_a_preset_that_is_checked_by_what_it_was_fitted_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "mine.toml"
+    words = ("fit", "--iocost", IOCOST, "--model", "linux-ssd-fast", "-o", str(out))
+    assert status(monkeypatch, *words, "--rounds", "0") == 0
+    assert "(not fitted)" in capsys.readouterr().out
+    assert status(monkeypatch, "show", str(out)) == 0
+    assert "io.cost's figures of linux-ssd-fast" in capsys.readouterr().out
+    # The fake lab makes the same of everything: each of the four fails, and no other.
+    assert status(monkeypatch, "check", str(out)) == 1
+    assert "4 of 4 figures are off" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "no file of fio's named"),
+        (("--model", "x"), "--model is of io.cost's database; add --iocost"),
+        (("--iocost", IOCOST, "--model", "linux-hd"), "did you mean 'linux-hdd'?"),
+        (("--iocost", IOCOST, "--model", "linux-hdd"), "nowhere to write the preset"),
+        (("--iocost", "nothing.hwdb"), "nothing.hwdb"),
+    ],
+)
+def test_a_fit_that_cannot_be_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    why: str,
+) -> None:
+    assert status(monkeypatch, "fit", *words) == 2
+    err = capsys.readouterr().err
+    assert why in err
+    assert err.count("\n") == 1

@@ -19,7 +19,9 @@ from isoblk.cli.progress import progress_bar
 from isoblk.device import show, text
 from isoblk.device.fiojson import State, read_fio
 from isoblk.device.fit import Fit, estimate, refine
+from isoblk.device.hwdb import FIGURES, Database, databases, expect_entries, read_hwdb
 from isoblk.device.measure import TOLERANCE, Measured, measure
+from isoblk.device.text import figure
 from isoblk.errors import RunError, UserError, printable
 from isoblk.files import new_file
 from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
@@ -112,28 +114,53 @@ def check(
         typer.echo(json.dumps([_record(n, one) for n, ones in measured.items() for one in ones]))
     else:
         Console(highlight=False, soft_wrap=True).print(text.table(measured))
-    off = [(name, one) for name, ones in measured.items() for one in ones if not one.ok]
+    held = sum(one.expect.fitted for ones in measured.values() for one in ones)
+    off = [
+        (name, one)
+        for name, ones in measured.items()
+        for one in ones
+        if one.expect.fitted and not one.ok
+    ]
     if off:
         name, worst = max(off, key=lambda pair: abs(pair[1].error))
         raise RunError(
-            f"{len(off)} of {total} figures are off by more than {TOLERANCE:.0%}; the worst:"
+            f"{len(off)} of {held} figures are off by more than {TOLERANCE:.0%}; the worst:"
             f" {worst.expect.what}, {worst.error:+.1%}",
             where=name,
         )
 
 
-@app.command(epilog=examples("isoblk device fit randread.json write.json -o mine.toml"))
+@app.command(
+    epilog=examples(
+        "isoblk device fit randread.json write.json -o mine.toml",
+        "isoblk device fit --iocost",
+        "isoblk device fit --iocost --model KXG50ZNV256G_TOSHIBA -o kxg5.toml",
+    )
+)
 def fit(
     results: Annotated[
-        list[Path], typer.Argument(metavar="FIO.json...", help="fio's --output-format=json.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The preset's file (TOML).")],
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="fio's --output-format=json; with --iocost a database of udev's.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The preset's file (TOML).")
+    ] = None,
     state: Annotated[
         State,
         typer.Option(
             help="The drive's when random writes were measured: long overwritten, or erased."
         ),
     ] = "steady",
+    iocost: Annotated[
+        bool,
+        typer.Option("--iocost", help="Fit io.cost's figures of a drive model; list the models."),
+    ] = False,
+    model: Annotated[
+        str | None, typer.Option(help="With --iocost: the drive model, as the kernel names it.")
+    ] = None,
     rounds: Annotated[
         int, typer.Option(min=0, max=20, help="Corrections after runs in the lab; 0: none.")
     ] = 5,
@@ -143,19 +170,54 @@ def fit(
         bool, typer.Option("--force", help="Replace the preset's file if it is there.")
     ] = False,
 ) -> None:
-    """Make a preset of what fio measured on a drive, and print how well it fits."""
-    with new_file(output, inputs=results, force=force) as new:
-        best = _fit(results, state, rounds, jobs, kernel)
-        source = "Fitted by isoblk device fit to " + ", ".join(path.name for path in results)
-        expect = [one.expect for one in best.measured]
-        new.write_text(text.preset_toml(output.stem, source, best.device, expect))
+    """Make a preset of what was measured on a drive, and print how well it fits."""
+    files = results or []
+    if model is not None and not iocost:
+        raise UserError("--model is of io.cost's database", next="add --iocost, or leave it out")
+    if iocost:
+        files = files or databases()
+        database = read_hwdb(files)
+        for line in database.left_out:
+            typer.echo(f"left out: {printable(line)}", err=True)
+        if model is None:
+            _list_models(database)
+            return
+        known = database.model(model)
+        title = known.model
+        of = f"io.cost's figures of {known.model}"
+    elif not files:
+        raise UserError("no file of fio's named", next="name its JSON, or add --iocost")
+    if output is None:
+        raise UserError("nowhere to write the preset", next="add -o FILE.toml")
+    with new_file(output, inputs=files, force=force) as new:
+        if iocost:
+            expect = list(expect_entries(known, files[-1].name))
+        else:
+            title, of = output.stem, ", ".join(path.name for path in files)
+            expect = _measured_by_fio(files, state)
+        best = _fit(expect, rounds, jobs, kernel)
+        source = f"Fitted by isoblk device fit to {of}"
+        rows = [one.expect for one in best.measured]
+        new.write_text(text.preset_toml(title, source, best.device, rows))
     console = Console(highlight=False, soft_wrap=True)
     console.print(text.table({output.stem: best.measured}))
     console.print(f'{output} is written; use it as: device = "{output}"', markup=False)
 
 
-def _fit(results: list[Path], state: State, rounds: int, jobs: int, kernel: str) -> Fit:
-    """The preset that fits best what fio measured. Raises UserError: nothing of it can be used."""
+def _list_models(database: Database) -> None:
+    rows = Table("model", "solution", box=None, pad_edge=False)
+    for name in FIGURES:
+        rows.add_column(name, justify="right")
+    for one in database.known:
+        figures = [
+            figure(one.figures[name], "bps" if name.endswith("bps") else "iops") for name in FIGURES
+        ]
+        rows.add_row(printable(one.model), printable(one.solution), *figures)
+    Console(highlight=False, soft_wrap=True).print(rows, markup=False)
+
+
+def _measured_by_fio(results: list[Path], state: State) -> list[ExpectEntry]:
+    """What fio measured. Raises UserError: nothing of it can be used."""
     found = [read_fio(path, state) for path in results]
     for line in (line for one in found for line in one.left_out):
         typer.echo(f"left out: {printable(line)}", err=True)
@@ -166,6 +228,11 @@ def _fit(results: list[Path], state: State, rounds: int, jobs: int, kernel: str)
             where=", ".join(map(str, results)),
             next="measure reads and writes, sequential and random, each alone, with direct=1",
         )
+    return expect
+
+
+def _fit(expect: list[ExpectEntry], rounds: int, jobs: int, kernel: str) -> Fit:
+    """The device that comes nearest to the figures."""
     device = estimate(expect)
     with (
         _bench(kernel) as bench,

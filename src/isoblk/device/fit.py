@@ -57,7 +57,7 @@ class Attribute:
 
     how: "add": a latency, the difference is added. "time": throughput is inverse to it.
     "speed": throughput is in proportion to it. "spare": as the cost of garbage collection.
-    "seek": all three seek times, by the difference of latency.
+    "seek": all three seek times, by the difference of what a request takes.
     """
 
     part: Literal["", "flash", "disk"]
@@ -74,8 +74,10 @@ class Fit:
 
 
 def distance(measured: Sequence[Measured]) -> float:
-    """How far a device is from its figures: the mean square of the logarithms of the ratios."""
-    return sum(log(one.value / one.expect.value) ** 2 for one in measured) / len(measured)
+    """How far a device is from what it is fitted to: the mean square of the logarithms of the
+    ratios. 0 if that is nothing."""
+    off = [log(one.value / one.expect.value) ** 2 for one in measured if one.expect.fitted]
+    return sum(off) / max(1, len(off))
 
 
 def refine(
@@ -129,6 +131,11 @@ def _deepest(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
     return max(rates, key=_depth, default=None)
 
 
+def _stream(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
+    """The figure of bandwidth with most requests in flight; of requests if there is none."""
+    return _deepest([one for one in entries if not _small(one)]) or _deepest(entries)
+
+
 def _lone(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
     """The latency of small requests that come one at a time."""
     found = [
@@ -140,20 +147,25 @@ def _lone(entries: Sequence[ExpectEntry]) -> ExpectEntry | None:
     return min(found, key=lambda entry: not entry.rw.startswith("rand"), default=None)
 
 
-def attributes(device: VdiskDevice, expect: Sequence[ExpectEntry]) -> dict[int, Attribute]:
-    """Which attribute each figure decides, by its place; some decide none."""
+def attributes(device: VdiskDevice, every: Sequence[ExpectEntry]) -> dict[int, Attribute]:
+    """Which attribute each figure decides, by its place; some decide none, and no figure that is
+    not fitted does."""
+    expect = [entry for entry in every if entry.fitted]
     found: list[tuple[ExpectEntry | None, Attribute]]
     if device.model == "disk":
         found = [
-            (_lone(_of(expect, "randread")), Attribute("disk", "seek_avg_ns", "seek")),
-            (_deepest(_of(expect, "read")), Attribute("disk", "outer_bps", "speed")),
+            (
+                _lone(_of(expect, "randread")) or _deepest(_of(expect, "randread")),
+                Attribute("disk", "seek_avg_ns", "seek"),
+            ),
+            (_stream(_of(expect, "read")), Attribute("disk", "outer_bps", "speed")),
         ]
     elif device.model == "flash":
         found = list(_flash_attributes(device.flash, expect))
     else:
         found = []
     return {
-        next(i for i, one in enumerate(expect) if one is entry): attribute
+        next(i for i, one in enumerate(every) if one is entry): attribute
         for entry, attribute in reversed(found)
         if entry is not None
     }
@@ -171,7 +183,7 @@ def _flash_attributes(
     found: list[tuple[ExpectEntry | None, Attribute]] = [
         (_lone(_of(expect, "randread", "read")), Attribute("flash", "read_latency_ns", "add")),
         (_lone(_of(expect, "randwrite", "write")), Attribute("flash", "write_latency_ns", "add")),
-        (_deepest(_of(expect, "read")), Attribute("", "read_bps", "speed")),
+        (_stream(_of(expect, "read")), Attribute("", "read_bps", "speed")),
     ]
     if reads and _small(reads):
         name = "cmd_ns" if limited(reads) else "read_ns"
@@ -182,7 +194,7 @@ def _flash_attributes(
         elif limited(writes):
             found.append((writes, Attribute("flash", "cmd_ns", "time")))
     program = "slc_program_ns" if flash.slc else "program_ns"
-    found.append((_deepest(_of(expect, "write")), Attribute("flash", program, "time")))
+    found.append((_stream(_of(expect, "write")), Attribute("flash", program, "time")))
     return found
 
 
@@ -216,10 +228,16 @@ def _new_values(part: msgspec.Struct, attribute: Attribute, one: Measured) -> di
         case "seek":
             assert isinstance(part, DiskModel)
             mean = 0.2 * part.seek_min_ns + 0.652 * part.seek_avg_ns + 0.148 * part.seek_max_ns
-            factor = max(0.05, (mean + one.expect.value - one.value) / mean)
+            slower = _each_ns(one.expect, one.expect.value) - _each_ns(one.expect, one.value)
+            factor = max(0.05, (mean + slower) / mean)
             names = ("seek_min_ns", "seek_avg_ns", "seek_max_ns")
             return {name: round(getattr(part, name) * factor) for name in names}
     return {attribute.name: new}
+
+
+def _each_ns(entry: ExpectEntry, value: float) -> float:
+    """What a request takes, by a latency or by how many there are in a second."""
+    return value if entry.metric.startswith("lat_") else _block(entry) * 1e9 / _bps_of(entry, value)
 
 
 # ---- the first guess -----------------------------------------------------------------
@@ -231,6 +249,7 @@ def estimate(expect: Sequence[ExpectEntry]) -> VdiskDevice:
     Raises:
         UserError: no random read, or too few figures to tell.
     """
+    expect = [entry for entry in expect if entry.fitted]
     if not _of(expect, "randread"):
         raise UserError(
             "no job that can be used is of random reads",
@@ -248,7 +267,7 @@ def estimate(expect: Sequence[ExpectEntry]) -> VdiskDevice:
 
 def _disk(expect: Sequence[ExpectEntry]) -> VdiskDevice:
     usual = DiskModel()
-    stream = _deepest(_of(expect, "read", "write"))
+    stream = _stream(_of(expect, "read")) or _stream(_of(expect, "write"))
     outer = usual.outer_bps if stream is None else _bps(stream)
     write = _lone(_of(expect, "randwrite"))
     read = _lone(_of(expect, "randread"))
@@ -266,7 +285,7 @@ def _flash(expect: Sequence[ExpectEntry], alone_ns: float) -> VdiskDevice:
     usual = FlashModel()
     dies, read_ns, cmd_ns = _reading(expect, alone_ns)
     channels = next(one for one in _CHANNELS if dies % one == 0)
-    streams = {rw: _deepest(_of(expect, rw)) for rw in ("read", "write")}
+    streams = {rw: _stream(_of(expect, rw)) for rw in ("read", "write")}
     fastest = max((_bps(one) for one in streams.values() if one), default=0.0)
     # A channel with half its time to spare is never the limit.
     bus_bps = max(usual.bus_bps, round(2 * fastest / channels))
@@ -334,7 +353,7 @@ def _writing(expect: Sequence[ExpectEntry], rows: int) -> tuple[int, int]:
         rows: bytes that all dies program together.
     """
     usual = FlashModel()
-    stream, scattered = _deepest(_of(expect, "write")), _deepest(_of(expect, "randwrite"))
+    stream, scattered = _stream(_of(expect, "write")), _deepest(_of(expect, "randwrite"))
     rate = max((_bps(one) for one in (stream, scattered) if one), default=0.0)
     if not rate:
         return usual.program_ns, usual.spare
@@ -352,7 +371,11 @@ def _spare(amplification: float) -> int:
 
 def _bps(entry: ExpectEntry) -> float:
     """Bytes a second of a figure of throughput."""
-    return entry.value if entry.metric == "bps" else entry.value * _block(entry)
+    return _bps_of(entry, entry.value)
+
+
+def _bps_of(entry: ExpectEntry, value: float) -> float:
+    return value if entry.metric == "bps" else value * _block(entry)
 
 
 def _dies(reads: Sequence[ExpectEntry], alone_ns: float, most: float) -> tuple[int, int]:

@@ -44,7 +44,10 @@ def table(measured: Mapping[str, Sequence[Measured]]) -> Table:
                 one.expect.state,
                 figure(one.expect.value, metric),
                 figure(one.value, metric),
-                Text(f"{one.error:+.1%}", style="" if one.ok else "red"),
+                Text(
+                    f"{one.error:+.1%}" + ("" if one.expect.fitted else " (not fitted)"),
+                    style="" if one.ok or not one.expect.fitted else "red",
+                ),
             )
     return shown
 
