@@ -402,3 +402,26 @@ def test_a_report_that_was_made_of_earlier_runs_stays(tmp_path: Path) -> None:
     _run(both, FakeMachine(), tmp_path)
     assert (tmp_path / "earlier" / "1" / "report.html").exists()
     assert earlier.notes(tmp_path) == []
+
+
+def test_results_tell_the_day_they_were_made_and_the_title_of_their_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    first = _run(_expansion(), FakeMachine(), tmp_path)
+    assert first.made == "1970-01-02"
+    assert first.presets["fast"].startswith("fast: 16 servers")
+    # A report of the same runs is the same tomorrow.
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "172800")
+    assert _run(_expansion(), FakeMachine(), tmp_path) == first
+    assert read_results(tmp_path).record == first
+
+
+def test_the_day_is_that_of_the_last_run_that_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    _run(_expansion(schedulers=["none"]), FakeMachine(), tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "172800")
+    longer = _run(_expansion(schedulers=["none", "bfq"]), FakeMachine(), tmp_path)
+    assert longer.made == "1970-01-03"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """All runs of a study: in the order that their dependencies allow, resumable."""
 
+import datetime
 import fcntl
 import os
 import re
@@ -18,13 +19,14 @@ from isoblk.errors import IsoblkError, UserError
 from isoblk.plan.plan import make_plan
 from isoblk.result import earlier
 from isoblk.result.store import FORMAT, ResultSet, Run, read_results, read_run, run_dir, write_study
-from isoblk.result.study import StudyRecord, StudyRun
+from isoblk.result.study import StudyRecord, StudyRun, preset_of
 from isoblk.run.record import RunRecord
 from isoblk.run.spec import PlannedRun, RunSpec
 from isoblk.run.tier import UML, Tier
 from isoblk.schedulers.registry import kind_of
 from isoblk.study.expand import resolve
 from isoblk.study.model import Expansion
+from isoblk.study.presets import load_preset
 
 _LOCK = ".lock"
 # A run's directory: done, being made, or what a failed one left.
@@ -33,11 +35,13 @@ _OF_A_RUN = re.compile(r"\.?[0-9a-f]{16}(\.failed)?|\.trial-\w+")
 
 @dataclass
 class _Progress:
-    """Where a study stands. runs: by index, once finished; failures: one line each."""
+    """Where a study stands. runs: by index, once finished; failures: one line each. made: the day
+    of the last run that was made, "" if that is not known."""
 
     runs: dict[int, Run] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
     ids: dict[int, str] = field(default_factory=dict)
+    made: str = ""
 
     def ended(self, index: int) -> bool:
         return index in self.runs or index in self.failures
@@ -67,6 +71,7 @@ def run_study(
     progress = _Progress()
     with _exclusive(results):
         former = _former(results, expansion.study.name)
+        progress.made = former.record.made if former else ""
         # What a killed campaign left half-done.
         for leftover in (results / "runs").glob(".*"):
             if _OF_A_RUN.fullmatch(leftover.name):
@@ -85,9 +90,11 @@ def run_study(
                 progress.ids[index] = job.id
                 # Two places of a study may turn out to be the same run.
                 if job.id not in under_way:
-                    if not prepared and read_run(run_dir(results, job.id)) is None:
-                        prepare(results / "runs")
-                        prepared = True
+                    if read_run(run_dir(results, job.id)) is None:
+                        progress.made = _today()
+                        if not prepared:
+                            prepare(results / "runs")
+                            prepared = True
                     under_way[job.id] = executor.submit(execute, job, bench, results)
             record = _record(expansion, source, progress)
             if former is not None and _lacks_some_of(record, former):
@@ -192,7 +199,34 @@ def _record(expansion: Expansion, source: str, progress: _Progress) -> StudyReco
         )
         for i, planned in enumerate(expansion.runs)
     ]
-    return StudyRecord(format=FORMAT, study=expansion.study, source=source, runs=runs)
+    return StudyRecord(
+        format=FORMAT,
+        study=expansion.study,
+        source=source,
+        runs=runs,
+        presets=_presets(expansion),
+        made=progress.made,
+    )
+
+
+def _presets(expansion: Expansion) -> dict[str, str]:
+    """The titles of the presets that the study names: what a report calls its disks."""
+    study = expansion.study
+    names = [
+        preset_of(study, planned.spec.point, part)
+        for planned in expansion.runs
+        for part in ("device", "ssd")
+    ]
+    return {name: load_preset(name).title for name in dict.fromkeys(filter(None, names))}
+
+
+def _today() -> str:
+    """The day, in UTC; that of SOURCE_DATE_EPOCH, if it is set, as for a build that is to give
+    the same bytes again."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if fixed.isdecimal():
+        return datetime.datetime.fromtimestamp(int(fixed), datetime.UTC).date().isoformat()
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def _spec(planned: PlannedRun, run: Run | None) -> RunSpec:
