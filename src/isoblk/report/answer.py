@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The answer of a study: which scheduler, what does it cost, what is the evidence.
+
+Made of the figures alone, and plain data, so that page and terminal say the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from isoblk.analysis.claims import ClaimResult
+from isoblk.analysis.metrics import Analysis, RunView
+from isoblk.report import cached, text
+from isoblk.report.choices import Choices
+from isoblk.report.divided import divided
+from isoblk.report.rows import Table, why
+from isoblk.report.sources import OWN, by_source, tally
+from isoblk.report.undivided import cache_choice, speeds
+from isoblk.report.words import counted, several
+
+_TIERS = {
+    "uml": "virtual time",
+    "smp": "real time, four processors",
+    "qemu": "an emulated machine",
+    "host": "this machine's own kernel and disk",
+}
+_EMPTY = Table((), (), ())
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the answer rests on. part: the part of the page that tells more."""
+
+    text: str
+    part: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """sentences: one to three, or four if runs are missing. table: five lines at most, without
+    rows if there is nothing to compare. evidence: what all rests on."""
+
+    sentences: tuple[str, ...]
+    table: Table
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def text(self) -> str:
+        """The sentences in one line."""
+        return " ".join(self.sentences)
+
+
+def answer(analysis: Analysis, claims: Sequence[ClaimResult]) -> Answer:
+    """The answer of a result set. claims: as they were judged."""
+    choices = Choices(analysis)
+    if cached.is_bench(analysis):
+        sentences, table = cache_choice(analysis)
+    elif choices.division:
+        sentences, table = divided(choices)
+    else:
+        sentences, table = speeds(choices)
+    told = [*_open(analysis, answered=bool(sentences)), *sentences]
+    return Answer(tuple(told), table if sentences else _EMPTY, tuple(_evidence(analysis, claims)))
+
+
+def _open(analysis: Analysis, *, answered: bool) -> Iterator[str]:
+    """What is missing for a whole answer."""
+    bad = [view for view in analysis.views if view.status != "valid"]
+    if not bad:
+        if not answered:
+            yield "No answer: nothing was measured that can be compared."
+        return
+    states = {view.status for view in bad}
+    of = f"{len(bad)} of {several(len(analysis.views), 'run')}"
+    have = "has" if len(bad) == 1 else "have"
+    are = "is" if len(bad) == 1 else "are"
+    what = f"{have} not finished" if states == {"missing"} else f"{are} not valid"
+    reason = _first_reason(analysis, bad)
+    if not answered:
+        yield f"No answer yet: {of} {what}{reason}."
+    elif "missing" in states:
+        yield f"Not all of the answer yet: {of} {what}{reason}."
+    else:
+        yield f"{of[:1].upper()}{of[1:]} {what}, and left out{reason}."
+
+
+def _first_reason(analysis: Analysis, bad: Sequence[RunView]) -> str:
+    short = text.short_keys(analysis.keys)
+    reasons = [(text.kind_label(view, short), why(view)) for view in bad if why(view)]
+    if not reasons:
+        return ""
+    place, reason = reasons[0]
+    more = ", and others" if len(reasons) > 1 else ""
+    return f": {place}: {reason}{more}"
+
+
+def _evidence(analysis: Analysis, claims: Sequence[ClaimResult]) -> Iterator[Evidence]:
+    views = analysis.views
+    valid = sum(view.status == "valid" for view in views)
+    yield Evidence(f"{valid} of {several(len(views), 'run')} valid", "runs")
+    repeats = max((len(point.runs) for point in analysis.points), default=1)
+    yield Evidence("each made once" if repeats == 1 else f"means of {repeats} repeats", "runs")
+    records = [view.run.record for view in views if view.run is not None]
+    kernels = dict.fromkeys(f"Linux {record.provenance.kernel}" for record in records)
+    tiers = dict.fromkeys(_TIERS[record.tier] for record in records)
+    if records:
+        yield Evidence(f"{' and '.join(kernels)}, {' and '.join(tiers)}", "made")
+    groups = by_source(claims)
+    for group in groups:
+        if group.source == OWN:
+            one = len(group.results) == 1
+            yield Evidence(f"own {'claim' if one else 'claims'}: {tally(group)}", "claims")
+    papers = [group for group in groups if group.source != OWN]
+    if len(papers) == 1:
+        yield Evidence(f"claims of {papers[0].source}: {tally(papers[0])}", "claims")
+    elif papers:
+        found = {
+            word: sum(group.number(verdict) for group in papers)
+            for verdict, word in (
+                ("holds", "confirmed"),
+                ("fails", "refuted"),
+                ("undecided", "undecided"),
+            )
+        }
+        told = ", ".join(f"{number} {word}" for word, number in found.items() if number)
+        yield Evidence(f"claims of {counted(len(papers))} sources: {told}", "claims")

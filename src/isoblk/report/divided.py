@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The answer of a study that divides a disk among tenants."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from isoblk.analysis.metrics import PointView
+from isoblk.metrics.registry import SAYS
+from isoblk.report import text
+from isoblk.report.choices import DIVIDES, NEARLY, Choice, Choices, Wait, Worst
+from isoblk.report.rows import Cell, Column, Table
+from isoblk.report.words import counted, listed
+from isoblk.run import numbers
+from isoblk.run.record import Figure, ProgramReport
+
+LINES = 5
+"""Of the answer's table."""
+_NAMED = 5  # so many are named in a sentence, of more the best
+_EXACT = 0.0005  # an error below is written as less than 0.1 %
+_ALL = 0.9995  # a speed above is written as 100 %
+# Of a machine that is emulated, times mean nothing: isoblk.report.page says so.
+_UNTIMED = "qemu"
+
+
+def divided(choices: Choices) -> tuple[list[str], Table]:
+    """The sentences and the table; none and an empty one if no choice is complete."""
+    ranked = [one for one in choices.ranked if one.error is not None]
+    if not ranked:
+        return [], Table((), (), ())
+    sentences = [*_predicted(choices), *_who(choices, ranked)]
+    dividing = [one for one in ranked if one.divides] or _nearest(ranked)
+    if _timed(choices):
+        sentences += [*_cost(choices, dividing), *_waits(choices, dividing[0])]
+        sentences += _said(choices, dividing[0])
+    return sentences[:3], table(choices)
+
+
+def _timed(choices: Choices) -> bool:
+    views = choices.analysis.views
+    return all(view.run.record.tier != _UNTIMED for view in views if view.run is not None)
+
+
+def _nearest(ranked: Sequence[Choice]) -> list[Choice]:
+    return [min(ranked, key=lambda one: one.error.value if one.error else 0.0)]
+
+
+def _who(choices: Choices, ranked: Sequence[Choice]) -> Iterator[str]:
+    """Which divide."""
+    how = _how(choices)
+    if not choices.by_scheduler:
+        yield _one_scheduler(choices, ranked, how)
+        return
+    good = [one.name for one in ranked if one.divides]
+    everywhere = _everywhere(ranked)
+    of = counted(len(ranked))
+    within = f"{how} within {numbers.percent(DIVIDES).replace('.0', '')}"
+    if not good:
+        yield _nobody(choices, ranked, how)
+    elif len(ranked) == 1:
+        yield f"{good[0]} divides {within}{everywhere}."
+    elif len(good) == len(ranked):
+        all_of_them = "Both" if len(good) == 2 else f"All {of}"
+        yield f"{all_of_them} schedulers divide {within}{everywhere}: {_names(good)}."
+    elif len(good) == 1:
+        yield f"Of {of} schedulers only {good[0]} divides {within}{everywhere}."
+    else:
+        count = counted(len(good))
+        yield f"Of {of} schedulers {count} divide {within}{everywhere}: {_names(good)}."
+
+
+def _names(names: Sequence[str]) -> str:
+    if len(names) <= _NAMED:
+        return listed(names)
+    return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+
+
+def _nobody(choices: Choices, ranked: Sequence[Choice], how: str) -> str:
+    (nearest,) = _nearest(ranked)
+    assert nearest.error is not None
+    limit = DIVIDES if nearest.error.value <= NEARLY else NEARLY
+    within = f"{how} within {limit * 100:g} %"
+    off = f"{numbers.percent(nearest.error.value)} off{_worst_at(choices, nearest)}"
+    if len(ranked) == 1:
+        return f"{nearest.name} does not divide {within}: it is {off}."
+    none = f"No scheduler of {counted(len(ranked))} divides {within}{_everywhere(ranked)}"
+    return f"{none}; nearest is {nearest.name}, {off}."
+
+
+def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> str:
+    """Of the points of the only scheduler."""
+    name = ranked[0].points[0].scheduler
+    errors = [one.error.value for one in ranked if one.error]
+    of = f"{counted(len(errors))} points"
+    good = sum(error <= DIVIDES for error in errors)
+    fair = sum(error <= NEARLY for error in errors)
+    if len(errors) == 1:
+        return (
+            f"{name} divides {how} within {DIVIDES * 100:g} %."
+            if good
+            else f"{name} is {numbers.percent(errors[0])} off an exact division {how}."
+        )
+    worst = max(ranked, key=lambda one: one.error.value if one.error else 0.0)
+    best = _nearest(ranked)[0]
+    if good == len(errors):
+        return f"{name} divides {how} within {DIVIDES * 100:g} % at all {of}."
+    ends = f"from {_error(min(errors))} off ({best.name}) to {_error(max(errors))} ({worst.name})"
+    if not fair:
+        return f"{name} divides {how} within {NEARLY * 100:g} % at none of {of}: {ends}."
+    limit, count = (DIVIDES, good) if good else (NEARLY, fair)
+    return f"{name} divides {how} within {limit * 100:g} % at {counted(count)} of {of}: {ends}."
+
+
+def _how(choices: Choices) -> str:
+    """ "by weight", "equally", of what."""
+    heavy = [
+        {t.weight for t in view.spec.tenants if t.name not in choices.light}
+        for view in choices.analysis.views
+    ]
+    nested = any(view.spec.groups for view in choices.analysis.views)
+    how = "equally" if not nested and all(len(weights) == 1 for weights in heavy) else "by weight"
+    if choices.error == "service_error":
+        return f"the disk's time {how}"
+    if choices.light:
+        return f"{how} among those that send all they can"
+    return how
+
+
+def _everywhere(ranked: Sequence[Choice]) -> str:
+    most = max(len(one.points) for one in ranked)
+    if most == 1:
+        return ""
+    return " at both points" if most == 2 else f" at all {counted(most)} points"
+
+
+def _worst_at(choices: Choices, one: Choice) -> str:
+    if len(one.points) == 1 or one.error is None:
+        return ""
+    return f" at worst ({choices.where(one.error.point)})"
+
+
+def _cost(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
+    """What speed is kept."""
+    if not choices.by_scheduler:
+        dividing = [one for one in dividing if one.speed] or dividing
+    speeds = [one.speed.value for one in dividing if one.speed]
+    if not speeds:
+        yield "What that costs is not known: there is no valid run under none to hold it against."
+        return
+    what = _speed_word(choices)
+    low, high = numbers.percent(min(speeds)), numbers.percent(max(speeds))
+    who = "They keep" if len(dividing) > 1 else "It keeps"
+    if not choices.by_scheduler and len(dividing) > 1:
+        who = "There it keeps"
+    if low == high:
+        several = any(len(one.points) > 1 for one in dividing) and min(speeds) < _ALL
+        yield f"{who} {'at least ' if several else ''}{low} of the {what} of none."
+        return
+    slow = min((one.speed.value, one.name) for one in dividing if one.speed)[1]
+    yield f"{who} {low.removesuffix(' %')} to {high} of the {what} of none, {slow} least."
+
+
+def _speed_word(choices: Choices) -> str:
+    """Bytes say how fast only where all requests are of one size."""
+    sizes = set()
+    for view in choices.analysis.views:
+        for tenant in view.spec.tenants:
+            load = tenant.workload
+            several = load.bsrange or load.bssplit or load.program != "blkload" or load.trace
+            sizes.add(None if several else load.bs)
+    per_view = all(
+        len({tenant.workload.bs for tenant in view.spec.tenants}) == 1
+        for view in choices.analysis.views
+    )
+    return "speed" if None not in sizes and per_view else "bandwidth"
+
+
+def _waits(choices: Choices, best: Choice) -> Iterator[str]:
+    """How long the light one waits under the best."""
+    wait = best.wait
+    if wait is None:
+        return
+    who = f"the light tenant {wait.tenant}"
+    under = f"Under {best.name} " if choices.by_scheduler else f"With {best.name} "
+    place = f" ({choices.where(wait.point)})" if len(best.points) > 1 else ""
+    most = "at most " if len(best.points) > 1 or len(choices.light) > 1 else ""
+    waits = f"waits {most}{numbers.time(wait.p99)} (p99)"
+    if math.isinf(wait.p99):
+        waits = "is not answered at all"
+    yield f"{under}{who} {waits}, alone {numbers.time(wait.alone)}{place}{_under_none(wait)}."
+
+
+def _under_none(wait: Wait) -> str:
+    if wait.none is None:
+        return ""
+    if math.isinf(wait.none):
+        return "; under none it is not answered at all"
+    return f"; under none {numbers.time(wait.none)}"
+
+
+def _time(ns: float | None) -> str:
+    if ns is None:
+        return text.NOTHING
+    return "never" if math.isinf(ns) else numbers.time(ns)
+
+
+def _error(value: float) -> str:
+    return "less than 0.1 %" if value < _EXACT else numbers.percent(value)
+
+
+def _predicted(choices: Choices) -> Iterator[str]:
+    """How well a scheduler predicts, where claims are about that."""
+    claims = choices.analysis.results.record.study.claim
+    if not any(claim.metric.startswith("prediction") for claim in claims):
+        return
+    points = [point for point in choices.analysis.points if point.estimate("prediction_error")]
+    if not points:
+        return
+
+    def over(metric: str) -> list[float]:
+        return [found.mean for point in points if (found := point.estimate(metric))]
+
+    mean = numbers.percent(max(over("prediction_error_mean")))
+    worst = numbers.percent(max(over("prediction_error")))
+    who = points[0].scheduler
+    text_ = f"What {who} predicts is {mean} off on average and {worst} at most"
+    if settled := over("prediction_settled_ms"):
+        longest = max(settled)
+        text_ += (
+            "; after the disk changes it does not become right again"
+            if longest == float("inf")
+            else f"; after the disk changes it is right again in {numbers.time(longest * 1e6)}"
+        )
+    yield f"{text_}."
+
+
+def _said(choices: Choices, best: Choice) -> Iterator[str]:
+    """What the first program says that tells a rate, under the best and under none."""
+    point = best.points[0]
+    for metrics in point.valid[:1]:
+        for tenant in metrics.tenants:
+            figure = _rate(tenant.says)
+            if figure is None:
+                continue
+            here = point.estimate(f"{SAYS}{tenant.name}.{figure.name}")
+            none = _same_point(choices, point)
+            there = none.estimate(f"{SAYS}{tenant.name}.{figure.name}") if none else None
+            if here is None:
+                continue
+            beside = f", and {numbers.figure(there.mean, figure.unit)} under none" if there else ""
+            place = f" ({choices.where(point)})" if len(best.points) > 1 else ""
+            name = figure.name.replace(".", " ")
+            yield (
+                f"{tenant.name} itself says {numbers.figure(here.mean, figure.unit)} ({name})"
+                f" under {best.name}{beside}{place}."
+            )
+            return
+
+
+def _rate(report: ProgramReport | None) -> Figure | None:
+    figures = report.figures if report else ()
+    return next((one for one in figures if one.unit in ("ops/s", "B/s") and one.value), None)
+
+
+def _same_point(choices: Choices, point: PointView) -> PointView | None:
+    at = {**point.point, "scheduler": "none"}
+    return next(
+        (one for one in choices.analysis.points if one.point.items() <= at.items() and one.valid),
+        None,
+    )
+
+
+def shown(choices: Choices) -> tuple[list[Choice], str]:
+    """The choices of the table, the best first, and what is left out."""
+    ranked = choices.ranked
+    none = [choices.none] if choices.none else []
+    room = LINES - len(none)
+    if len(ranked) <= room:
+        return [*ranked, *none], ""
+    if choices.by_scheduler:
+        left = f"the best {counted(room)} of {counted(len(ranked))}"
+        return [*ranked[:room], *none], left + (", and none" if none else "")
+    left = f"the best {counted(room - 1)} of {counted(len(ranked))} points, and the worst"
+    return [*ranked[: room - 1], ranked[-1]], left
+
+
+def table(choices: Choices) -> Table:
+    """A line a choice: how exact, how fast, and how long the light one waits."""
+    found, note = shown(choices)
+    waits = any(one.wait for one in found)
+    who = choices.light[0] if len(choices.light) == 1 else "the light"
+    columns = [
+        Column("scheduler" if choices.by_scheduler else "point", numeric=False),
+        Column("time error" if choices.error == "service_error" else "share error"),
+        Column("of none"),
+    ]
+    if waits:
+        columns += [Column(f"p99 of {who}"), Column("alone"), Column("p99 under none")]
+    lines = []
+    for one in found:
+        cells = [
+            Cell(one.name),
+            _cell(choices, one.error, _exact, one.error is None or one.error.value < _EXACT),
+            _cell(choices, one.speed, numbers.percent, one.speed is None or one.speed.value > _ALL),
+        ]
+        if waits:
+            wait = one.wait
+            times = (wait.p99, wait.alone, wait.none) if wait else (None, None, None)
+            cells += [Cell(_time(ns)) for ns in times]
+        lines.append(("divides" if one.divides else "valid", tuple(cells)))
+    notes = []
+    if any(len(one.points) > 1 for one in found):
+        notes.append("each figure at the point where it is worst")
+    if note:
+        notes.append(note)
+    if choices.light:
+        notes.append("share error: of the tenants that send all they can")
+    return Table(tuple(columns), tuple(lines), ("; ".join(notes),) if notes else ())
+
+
+def _cell(
+    choices: Choices, worst: Worst | None, form: Callable[[float], str], everywhere: bool
+) -> Cell:
+    """A figure, and where it is so. everywhere: as good at every point."""
+    if worst is None:
+        return Cell(text.NOTHING)
+    place = "" if everywhere or not choices.by_scheduler else choices.where(worst.point)
+    return Cell(form(worst.value), place)
+
+
+def _exact(error: float) -> str:
+    return "< 0.1 %" if error < _EXACT else numbers.percent(error)

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The answer of a study that divides nothing: which cache is fastest, or how fast a disk is."""
+
+from collections.abc import Mapping
+from statistics import geometric_mean
+
+from isoblk.analysis.metrics import Analysis, PointView
+from isoblk.caches.base import SsdAlone
+from isoblk.report import cached, published, text
+from isoblk.report.choices import Choices
+from isoblk.report.divided import LINES, table
+from isoblk.report.rows import Cell, Column, Table, varying
+from isoblk.report.words import counted, listed
+from isoblk.run import numbers
+
+_EMPTY: tuple[list[str], Table] = ([], Table((), (), ()))
+_NO_CACHE = "none"
+_ALONE = SsdAlone.name
+_BESIDE = {_NO_CACHE: "the disk without a cache", _ALONE: "the SSD alone"}
+_ALIKE = 0.02
+"""Caches whose throughput differs by less are alike: a few requests that miss make as much."""
+
+
+def cache_choice(analysis: Analysis) -> tuple[list[str], Table]:
+    """Which cache, or which of the options of the only one, is fastest with one load."""
+    across = cached.CACHE if cached.CACHE in varying(analysis) else ""
+    rates = _rates(analysis, across)
+    if not rates:
+        return _EMPTY
+    if len(rates) == 1 or not across:
+        return _one_cache(analysis)
+    best = _fastest_by_point(rates)
+    of_best = {
+        name: geometric_mean([max(rate, 1.0) / best[at] for at, rate in found.items()])
+        for name, found in rates.items()
+    }
+    ranked = sorted(of_best, key=lambda name: -of_best[name])
+    caches = [name for name in ranked if name not in (_NO_CACHE, _ALONE)]
+    if not caches:
+        return _EMPTY
+    sentences = [_first(caches, rates, of_best)]
+    if beside := [_against(caches[0], other, rates) for other in _BESIDE if other in rates]:
+        sentences.append(f"That is {' and '.join(beside)}.")
+    if said := _published(analysis):
+        sentences.append(said)
+    return sentences, _cache_table(analysis, ranked, rates, of_best)
+
+
+_At = tuple[tuple[str, str], ...]
+
+
+def _rates(analysis: Analysis, across: str) -> dict[str, dict[_At, float]]:
+    """Bytes a second by cache and by all else; of the caches whose runs are all valid. A cache
+    whose own options vary has its best."""
+    found: dict[str, dict[_At, float]] = {}
+    incomplete = set()
+    for point in analysis.points:
+        name = point.point.get(across, "")
+        rate = cached.of_first(point, cached.throughput)
+        if rate is None or any(view.status != "valid" for view in point.runs):
+            incomplete.add(name)
+            continue
+        others = tuple(
+            (key, value)
+            for key, value in point.point.items()
+            if key != across and not key.startswith("caches.")
+        )
+        of = found.setdefault(name, {})
+        of[others] = max(rate.mean, of.get(others, 0.0))
+    return {name: of for name, of in found.items() if name not in incomplete}
+
+
+def _fastest_by_point(rates: Mapping[str, Mapping[_At, float]]) -> dict[_At, float]:
+    best: dict[_At, float] = {}
+    for found in rates.values():
+        for at, rate in found.items():
+            best[at] = max(rate, best.get(at, 1.0))
+    return best
+
+
+def _first(
+    caches: list[str], rates: Mapping[str, Mapping[_At, float]], of_best: Mapping[str, float]
+) -> str:
+    """Which is the fastest, or which are alike, and how fast it is."""
+    name = caches[0]
+    alike = [one for one in caches if of_best[one] >= of_best[name] * (1 - _ALIKE)]
+    places = len(rates[name])
+    over = f" over {counted(places)} points" if places > 1 else ""
+    if len(caches) == 1:
+        return f"{name} reaches {_range(rates[name])}{over}."
+    if len(alike) == 1:
+        return (
+            f"Of {counted(len(caches))} caches {name} is the fastest{over}: {_range(rates[name])}."
+        )
+    which = "All" if len(alike) == len(caches) else f"Of {counted(len(caches))} caches"
+    return (
+        f"{which} {counted(len(alike))} are alike within {_ALIKE * 100:g} %, and the fastest{over}:"
+        f" {listed(alike)}, {_range(rates[name])}."
+    )
+
+
+def _range(found: Mapping[_At, float]) -> str:
+    low, high = numbers.rate(min(found.values())), numbers.rate(max(found.values()))
+    return low if low == high else f"{low} to {high}"
+
+
+def _against(name: str, other: str, rates: Mapping[str, Mapping[_At, float]]) -> str:
+    """How a cache compares with the disk, or the SSD, without one."""
+    factors = [rate / rates[other][at] for at, rate in rates[name].items() if rates[other].get(at)]
+    if not factors:
+        return f"beside {_range(rates[other])} {_BESIDE[other]}"
+    if other == _ALONE:
+        low, high = (numbers.percent(factor) for factor in (min(factors), max(factors)))
+        part = low if low == high else f"{low.removesuffix(' %')} to {high}"
+        return f"{part} of what {_BESIDE[other]} gives"
+    low, high = (_times(factor) for factor in (min(factors), max(factors)))
+    times = low if low == high else f"{low} to {high}"
+    return f"{times} times what {_BESIDE[other]} gives"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}"
+
+
+def _cache_table(
+    analysis: Analysis,
+    ranked: list[str],
+    rates: Mapping[str, Mapping[_At, float]],
+    of_best: Mapping[str, float],
+) -> Table:
+    room = ranked[:LINES]
+    beside = [name for name in ranked if name in _BESIDE]
+    if len(ranked) > LINES:
+        caches = [name for name in ranked if name not in _BESIDE][: LINES - len(beside)]
+        room = [name for name in ranked if name in (*caches, *beside)]
+    several = len(next(iter(rates.values()))) > 1
+    lines = []
+    for name in room:
+        cells = [
+            Cell(name),
+            Cell(numbers.rate(min(rates[name].values()))),
+            *([Cell(numbers.rate(max(rates[name].values())))] if several else []),
+            Cell(numbers.percent(of_best[name])),
+            Cell(_hits(analysis, name)),
+        ]
+        lines.append(("valid", tuple(cells)))
+    columns = (
+        Column("cache", numeric=False),
+        *([Column("slowest"), Column("fastest")] if several else [Column("throughput")]),
+        Column("of the fastest"),
+        Column("read hits"),
+    )
+    left = len(ranked) - len(room)
+    note = f"{counted(len(room))} of {counted(len(ranked))} are shown" if left else ""
+    return Table(columns, tuple(lines), (note,) if note else ())
+
+
+def _hits(analysis: Analysis, name: str) -> str:
+    found = [
+        hits.mean
+        for point in analysis.points
+        if point.point.get(cached.CACHE, "") == name
+        and (hits := point.estimate("cache.read_hit_ratio")) is not None
+    ]
+    if not found:
+        return text.NOTHING
+    low, high = numbers.percent(min(found)), numbers.percent(max(found))
+    return low if low == high else f"{low.removesuffix(' %')} to {high}"
+
+
+def _one_cache(analysis: Analysis) -> tuple[list[str], Table]:
+    """The points of one cache, by throughput."""
+    found = [
+        (rate.mean, point)
+        for point in analysis.points
+        if (rate := cached.of_first(point, cached.throughput)) is not None
+    ]
+    return _by_rate(analysis, found, "Nothing is compared but its options")
+
+
+def speeds(choices: Choices) -> tuple[list[str], Table]:
+    """How fast one tenant is: by scheduler against none, or by point."""
+    analysis = choices.analysis
+    ranked = [one for one in choices.ranked if one.speed is not None]
+    if choices.by_scheduler and ranked:
+        ordered = sorted(ranked, key=lambda one: -(one.speed.value if one.speed else 0.0))
+        best, worst = ordered[0], ordered[-1]
+        assert best.speed is not None
+        assert worst.speed is not None
+        least = "at least " if len(best.points) > 1 else ""
+        first = (
+            f"{best.name} keeps {least}{numbers.percent(best.speed.value)} of the bandwidth of none"
+        )
+        if worst is best:
+            told = f"One tenant, so nothing is divided: {first}."
+        else:
+            place = f" ({choices.where(worst.speed.point)})" if len(worst.points) > 1 else ""
+            told = (
+                f"One tenant, so nothing is divided. Of {counted(len(ordered))} schedulers {first};"
+                f" least keeps {worst.name}, {numbers.percent(worst.speed.value)}{place}."
+            )
+        return [told, *filter(None, [_published(analysis)])], _without_error(table(choices))
+    found = [
+        (rate.mean, point)
+        for point in analysis.points
+        if (rate := point.estimate("total_bps")) is not None
+    ]
+    return _by_rate(analysis, found, "One tenant, so nothing is divided")
+
+
+def _without_error(found: Table) -> Table:
+    """The table without what a single tenant does not have."""
+    kept = [at for at, column in enumerate(found.columns) if "error" not in column.title]
+    lines = tuple(("valid", tuple(cells[at] for at in kept)) for _, cells in found.rows)
+    return Table(tuple(found.columns[at] for at in kept), lines, found.notes)
+
+
+def _by_rate(
+    analysis: Analysis, found: list[tuple[float, PointView]], begin: str
+) -> tuple[list[str], Table]:
+    """The fastest points and the slowest."""
+    if not found:
+        return _EMPTY
+    keys = varying(analysis)
+    short = text.short_keys(analysis.keys)
+    found.sort(key=lambda one: -one[0])
+    (high, fast), (low, slow) = found[0], found[-1]
+    if len(found) == 1:
+        sentence = f"{begin}: {numbers.rate(high)}."
+    else:
+        sentence = (
+            f"{begin}: the load reaches {numbers.rate(low)}"
+            f" ({text.label(slow.point, keys, short)}) to {numbers.rate(high)}"
+            f" ({text.label(fast.point, keys, short)})."
+        )
+    shown = found if len(found) <= LINES else [*found[: LINES - 1], found[-1]]
+    lines = []
+    for rate, point in shown:
+        iops = point.estimate("total_iops")
+        cells = (
+            Cell(text.label(point.point, keys, short) or point.scheduler),
+            Cell(numbers.rate(rate)),
+            Cell(numbers.count(iops.mean) if iops else text.NOTHING),
+        )
+        lines.append(("valid", cells))
+    columns = (Column("point", numeric=False), Column("bandwidth"), Column("IOPS"))
+    note = () if shown is found else (f"the fastest of {len(found)} points, and the slowest",)
+    return [sentence, *filter(None, [_published(analysis)])], Table(columns, tuple(lines), note)
+
+
+def _published(analysis: Analysis) -> str:
+    """How near the source's own figures are, if the study has them."""
+    compare = analysis.results.record.study.compare
+    if compare is None:
+        return ""
+    bars = [bar for bar in published.bars(analysis) if bar.error is not None]
+    return (
+        f"From the figures of {compare.source} it is off by: {published.errors(bars)}."
+        if bars
+        else ""
+    )

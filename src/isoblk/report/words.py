@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Words of a report's sentences: numbers, lists, and what a table's columns mean."""
+
+from collections.abc import Sequence
+from typing import Final
+
+_NUMBERS = (
+    *("no", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
+
+
+def counted(number: int) -> str:
+    """3 -> "three", 30 -> "30"."""
+    return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def several(number: int, one: str, many: str = "") -> str:
+    """ "1 run", "3 runs"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+MEANINGS: Final[dict[str, str]] = {
+    "status": "valid: all that was set up took effect, and the run's own checks agree. Only valid "
+    "runs are counted and drawn.",
+    "IOPS": "Reads, writes and trims a second, of all tenants together, in the measured time.",
+    "bandwidth": "Bytes a second, of all tenants together, in the measured time.",
+    "throughput": "Bytes a second, over the time that the load worked.",
+    "of none": "Bandwidth relative to the same point under none, the scheduler that only passes "
+    "requests on. 100 % costs nothing.",
+    "share error": "Of the tenant that is furthest off: |share / ideal - 1|. The ideal divides the "
+    "run's own total by weight, nobody above what it reaches alone (weighted max-min).",
+    "time error": "As the share error, of the disk's time instead of bytes: what each tenant moved "
+    "over what it would move alone and without end.",
+    "Jain": "Jain's index of share over weight: 1 is fair, 1/N is one tenant of N with all.",
+    "p99": "99 of 100 requests are answered within it. Of the tenant that has the worst; an upper "
+    "bound, at most 1.6 % too high.",
+    "alone": "The 99th percentile of the same load with the disk to itself.",
+    "p99 under none": "The same under none, at the same point.",
+    "shares, %": "What each tenant got of all bytes, in the order that is named below.",
+    "top 1/4, %": "What the heaviest quarter of the tenants got of all bytes (and its ideal).",
+    "mean latency": "Mean time from when a request was meant to start to its answer.",
+    "read hits": "Reads that the SSD answered, by the cache's own count.",
+    "of the fastest": "Throughput over that of the fastest cache at the same point; the geometric "
+    "mean over all points.",
+    "valid points": "Points of the study's matrix all of whose runs are valid.",
+    "weight": "The tenant's weight.",
+    "share, %": "What the tenant got of all bytes in the measured time.",
+    "ideal, %": "Its weighted max-min fair share: by weight, nobody above what it reaches alone.",
+    "by weight, %": "Its share by weight alone, whatever it can use.",
+    "error": "|share / ideal - 1|.",
+    "slowdown": "Its rate alone on the disk over its rate here.",
+    "bypassed": "What was not cached by choice or for lack of room, by the cache's own count.",
+    "p50": "Half of the requests are answered within it.",
+    "p99.9": "999 of 1,000 requests are answered within it.",
+    "p99.99": "9,999 of 10,000 requests are answered within it.",
+    "difference": "Share on the first over share on the second, less one.",
+}
+"""What a column shows, by its title; those of other titles explain themselves."""
+
+
+def meaning(title: str) -> str:
+    """What a column shows; "" if its title says it. "p99 of reader" is a p99."""
+    if title in MEANINGS:
+        return MEANINGS[title]
+    if title.startswith("p99 of "):
+        return (
+            f"99 of 100 requests of {title.removeprefix('p99 of ')} are answered within it, at the "
+            "point where that is longest against its time alone. An upper bound, at most 1.6 % "
+            "too high."
+        )
+    base = title.partition(", ")[0]
+    return MEANINGS.get(base, "")
