@@ -5,25 +5,19 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
-import typer.main
+from typer.core import TyperGroup
 
 from isoblk.cli import main as cli
 from isoblk.study.load import load_study
+from tests.unit.scripts import ROOT
 
-# What has examples in its documents alone.
-WITHOUT = {"doctor", "host restore", "kernel list", "kernel clean", "device list"}
-
-
-def _commands(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    yield path
-    for name, below in getattr(command, "commands", {}).items():
-        yield from _commands(below, (*path, name))
-
-
-COMMANDS = sorted(_commands(typer.main.get_command(cli.app)))
+ALL = dict(cli.every_command())
+GROUPS = {words for words, one in ALL.items() if isinstance(one, TyperGroup)}
+COMMANDS = [words for words in ALL if words not in GROUPS]
+# What is taken as a default, and could be seen in no value.
+_NO_DEFAULT: tuple[object, ...] = (None, False, (), [])
 
 
 def _help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -36,44 +30,90 @@ def _help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *
     return told.out
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("command", ALL, ids=" ".join)
 def test_help_is_whole(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
     text = _help(monkeypatch, capsys, *command, "-h")
     assert text == _help(monkeypatch, capsys, *command, "--help")
-    # What markup swallows leaves its full stop behind.
+    # What markup swallows leaves its full stop behind; what is cut ends in dots.
     assert not re.search(r"(?:^|\s)[.;,](?:\s|$)", text)
+    assert not re.search(r"\w\.\.\.$", text, re.MULTILINE)
     assert ".." not in re.sub(r"\w\.\.\.|\]\.\.\.|\}\.\.\.|\.\.\.\]", "", text)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        one
-        for one in COMMANDS
-        if one and one[0] != "cache" and one not in [("kernel",), ("study",), ("trace",)]
-        and one not in [("device",), ("host",)] and " ".join(one) not in WITHOUT
-    ],
-    ids=" ".join,
-)  # fmt: skip
+@pytest.mark.parametrize("command", ALL, ids=" ".join)
+def test_every_option_and_argument_says_what_it_is(command: tuple[str, ...]) -> None:
+    one = ALL[command]
+    assert one.help
+    assert one.help.rstrip().endswith(".")
+    for param in one.params:
+        assert getattr(param, "help", None), param.name
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_defaults_are_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    text = " ".join(_help(monkeypatch, capsys, *command, "-h").split())
+    for param in ALL[command].params:
+        if not callable(param.default) and param.default not in _NO_DEFAULT:
+            assert f"[default: {param.default}" in text, param.name
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_help_has_examples_that_name_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
     text = _help(monkeypatch, capsys, *command, "-h")
     shown = text.partition("Examples:")[2]
-    assert f" isoblk {' '.join(command)}" in shown
+    assert f"\n    isoblk {' '.join(command)}" in shown
     # Every option of the examples is one that the help has.
     for option in re.findall(r"(?<!\S)--?[a-z][a-z-]*", shown.replace(" -- ", " ")):
         assert option in text.partition("Examples:")[0], option
 
 
+def test_the_list_of_commands_has_their_own_words() -> None:
+    for name, summary in cli.COMMANDS.items():
+        assert ALL[name,].get_short_help_str(1000) == summary
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]], ids=" ".join)
+def test_help_loads_no_command(arguments: list[str]) -> None:
+    loaded = _loaded(*arguments)
+    assert not {name for name in loaded if name.startswith("isoblk.")} - {
+        *("isoblk.__main__", "isoblk.cli", "isoblk.cli.main", "isoblk.cli.later"),
+        *("isoblk.cli.help", "isoblk.errors"),
+    }
+    assert not loaded & {"rich", "numpy", "polars", "msgspec", "pydantic", "matplotlib"}
+
+
+def test_a_study_is_checked_without_what_reads_traces_and_results() -> None:
+    loaded = _loaded("study", "check", str(ROOT / "studies/weights.toml"))
+    assert "isoblk.study.check" in loaded
+    assert not loaded & {"numpy", "polars", "matplotlib", "jinja2"}
+
+
+def _loaded(*arguments: str) -> set[str]:
+    """The modules that a command line has loaded when it ends."""
+    code = (
+        "import sys\nfrom isoblk.__main__ import main\n"
+        f"sys.argv = ['isoblk', *{arguments!r}]\n"
+        "try:\n    main()\nfinally:\n    print('loaded', *sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
 def test_defaults_that_are_not_values_are_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "[default: (results/NAME; NAME-host)]" in _help(monkeypatch, capsys, "run", "-h")
-    assert "(told from the content)" in _help(monkeypatch, capsys, "trace", "import", "-h")
-    assert "(standard output)" in _help(monkeypatch, capsys, "study", "from-fio", "-h")
+    for words, told in (
+        ("run", "[default: (results/NAME; NAME-host)]"),
+        ("trace import", "(told from the content)"),
+        ("study from-fio", "(standard output)"),
+    ):
+        assert told in " ".join(_help(monkeypatch, capsys, *words.split(), "-h").split())
 
 
 def _completed(words: str) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from isoblk.analysis.compare import Difference, PointComparison, compare
 from isoblk.analysis.metrics import Analysis, analyse
-from isoblk.cli import report as cli_report
+from isoblk.cli import compare as cli_compare
 from isoblk.errors import UserError
 from isoblk.result.store import read_results
 from tests.unit import resultgen
@@ -75,7 +75,7 @@ def test_points_of_one_set_only_are_listed(tmp_path: Path) -> None:
 def test_the_command_prints_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a = resultgen.weights_study(tmp_path / "a", repeats=3)
     b = resultgen.weights_study(tmp_path / "b", repeats=3, scale=1.1)
-    cli_report.compare(a, b)
+    cli_compare.compare(a, b)
     printed = capsys.readouterr().out
     assert "Same tier, kernel and modules." in printed
     assert "p < 0.001" in printed
@@ -87,4 +87,4 @@ def test_nothing_in_common_is_the_users_mistake(tmp_path: Path) -> None:
     a = resultgen.count_study(tmp_path / "a", counts=(4,))
     b = resultgen.count_study(tmp_path / "b", counts=(8,))
     with pytest.raises(UserError, match="no study point in common"):
-        cli_report.compare(a, b)
+        cli_compare.compare(a, b)

@@ -5,13 +5,11 @@ what fails leaves nothing."""
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
-import typer.main
 
 from isoblk.cli import main as cli
 from isoblk.errors import RunError, UserError
@@ -303,15 +301,9 @@ def test_every_command_that_writes_a_file_asks_for_force() -> None:
     """Directories are isoblk's own: run resumes in one, modules replaces its own modules."""
     unforced = {
         " ".join(path)
-        for path, command in _commands(typer.main.get_command(cli.app))
+        for path, command in cli.every_command()
         if (options := {name for one in command.params for name in one.opts})
         and "--output" in options
         and "--force" not in options
     }
     assert unforced == {"run", "kernel modules"}
-
-
-def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    yield path, command
-    for name, below in getattr(command, "commands", {}).items():
-        yield from _commands(below, (*path, name))

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from isoblk.analysis.metrics import analyse
+from isoblk.cli import compare as cli_compare
 from isoblk.cli import report as cli_report
+from isoblk.cli import show as cli_show
 from isoblk.errors import UserError
 from isoblk.report.page import write_report
 from isoblk.result.store import read_results
@@ -245,8 +247,8 @@ def test_names_in_results_of_others_are_text(hostile: Path) -> None:
 def test_names_in_results_of_others_say_nothing_to_the_terminal(
     hostile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cli_report.show(hostile)
-    cli_report.compare(hostile, hostile)
+    cli_show.show(hostile)
+    cli_compare.compare(hostile, hostile)
     said = capsys.readouterr().out
     assert "\x1b" not in said
     assert "[/]x[red]" in said

@@ -9,7 +9,7 @@ import pytest
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.compare import compare
 from isoblk.analysis.metrics import Analysis, analyse
-from isoblk.cli import report as cli_report
+from isoblk.cli import show as cli_show
 from isoblk.metrics.registry import split_says
 from isoblk.report import rows
 from isoblk.report.page import render
@@ -83,7 +83,7 @@ def test_page_and_terminal_show_it(tmp_path: Path, capsys: pytest.CaptureFixture
     page = render(analysis, [], None)
     assert "What the programs say" in page
     assert "200 K/s" in page
-    cli_report.show(tmp_path)
+    cli_show.show(tmp_path)
     assert "what db.x: iozone, says" in capsys.readouterr().out
 
 

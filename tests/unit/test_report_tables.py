@@ -9,6 +9,7 @@ from rich.console import Console
 
 from isoblk.analysis.metrics import analyse
 from isoblk.cli import report as cli_report
+from isoblk.cli import show as cli_show
 from isoblk.errors import UserError
 from isoblk.report import rows
 from isoblk.report.tables import summary_table
@@ -31,7 +32,7 @@ def test_show_prints_runs_claims_and_troubles(
         where={"scheduler": "bfq"},
     )
     resultgen.weights_study(tmp_path, claims=[claim])
-    cli_report.show(tmp_path)
+    cli_show.show(tmp_path)
     printed = capsys.readouterr().out
     assert "tier uml" in printed
     assert "54.1 27.0 13.6 5.3" in printed
@@ -46,7 +47,7 @@ def test_piped_output_is_plain_and_100_columns_at_most(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     resultgen.weights_study(tmp_path, repeats=3)
-    cli_report.show(tmp_path)
+    cli_show.show(tmp_path)
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert max(map(len, printed.splitlines())) <= 100
@@ -100,7 +101,7 @@ def test_a_ratio_and_a_time_are_printed_as_such(
         study.record, study=msgspec.structs.replace(study.record.study, claim=claims)
     )
     write_study(tmp_path, record)
-    cli_report.show(tmp_path)
+    cli_show.show(tmp_path)
     printed = " ".join(capsys.readouterr().out.split())
     assert "bfq: 1 times" in printed
     assert "bfq: 300 ms" in printed
@@ -120,7 +121,7 @@ def test_an_invalid_run_shows_no_figures(tmp_path: Path) -> None:
 def test_no_finished_run_is_said(tmp_path: Path) -> None:
     made = Made("bfq", {"a": 1.0}, tenants=[tenant("a", 100)], failure="it broke")
     resultgen.write(tmp_path, [made])
-    for command in (cli_report.show, cli_report.report):
+    for command in (cli_show.show, cli_report.report):
         with pytest.raises(UserError, match="no finished run"):
             command(tmp_path)
     assert not (tmp_path / "report.html").exists()
@@ -128,7 +129,7 @@ def test_no_finished_run_is_said(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_none_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a result directory"):
-        cli_report.show(tmp_path)
+        cli_show.show(tmp_path)
 
 
 @pytest.mark.parametrize(

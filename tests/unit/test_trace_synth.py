@@ -8,10 +8,9 @@ import pytest
 
 from isoblk import paths
 from isoblk.errors import UserError
-from isoblk.trace import resolve
 from isoblk.trace.compact import SUFFIX, read_blocks, read_header
 from isoblk.trace.info import TraceInfo, describe
-from isoblk.trace.resolve import stand_ins, title
+from isoblk.trace.resolve import resolve, stand_ins, title
 from isoblk.trace.synth import Arrival, Recipe, Size, Space, load_recipe, synthesize
 
 from .tracegen import KINDS, requests, spc

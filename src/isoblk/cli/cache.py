@@ -22,6 +22,7 @@ from isoblk.cachectl.volumes import open_ssd
 from isoblk.caches.ondisk import fsck as checking
 from isoblk.caches.ondisk.fsck import Cure, Report
 from isoblk.caches.setcache import PERSONALITIES, TARGET, Line, Personality
+from isoblk.cli.help import examples
 from isoblk.errors import RunError, UserError
 from isoblk.machine import origins, system
 from isoblk.machine.blockdev import Disk, find_volume, node_of
@@ -76,14 +77,21 @@ OriginId = Annotated[
         help="What to call the origin, if nothing else tells it from other disks.",
     ),
 ]
-Name = Annotated[str, typer.Argument(help="The cache: /dev/mapper/NAME.")]
-Ssd = Annotated[str, typer.Argument(help="The fast device.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The cache: /dev/mapper/NAME.")]
+Ssd = Annotated[str, typer.Argument(metavar="SSD", help="The fast device.")]
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "isoblk cache create --like enhanceio fast /dev/sdb /dev/nvme0n1p3",
+        "isoblk cache create --like flashcache --mode thru fast /dev/sdb /dev/nvme0n1p3",
+    )
+)
 def create(
     name: Name,
-    origin: Annotated[str, typer.Argument(help="The slow device. What is on it stays.")],
+    origin: Annotated[
+        str, typer.Argument(metavar="ORIGIN", help="The slow device. What is on it stays.")
+    ],
     ssd: Ssd,
     like: Like,
     mode: Mode = None,
@@ -118,9 +126,11 @@ def create(
     typer.echo(f"{verb}: /dev/mapper/{name}, {made.mode}, {made.policy}; use it, not {origin}")
 
 
-@app.command()
+@app.command(epilog=examples("isoblk cache attach --like enhanceio vg-data /dev/nvme0n1p3"))
 def attach(
-    name: Annotated[str, typer.Argument(help="A device-mapper device, in use or not.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A device-mapper device, in use or not.")
+    ],
     ssd: Ssd,
     like: Like,
     mode: Mode = None,
@@ -156,8 +166,12 @@ def attach(
         )
 
 
-@app.command()
-def info(name: Annotated[str | None, typer.Argument(help="One cache; else all.")] = None) -> None:
+@app.command(epilog=examples("isoblk cache info"))
+def info(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="One cache; else all.")
+    ] = None,
+) -> None:
     """Show what caches there are, and what they have done."""
     found = [manage.find(name, dmsetup)] if name else manage.caches(dmsetup)
     for state in found:
@@ -166,7 +180,7 @@ def info(name: Annotated[str | None, typer.Argument(help="One cache; else all.")
         typer.echo("there is no cache")
 
 
-@app.command()
+@app.command(epilog=examples("isoblk cache clean fast"))
 def clean(name: Name) -> None:
     """Write all that is dirty to the origin, and wait for it."""
     console = Console(stderr=True)
@@ -177,7 +191,7 @@ def clean(name: Name) -> None:
     typer.echo(f"{name}: nothing is dirty")
 
 
-@app.command()
+@app.command(epilog=examples("isoblk cache edit fast --mode writeback --set set_high=80"))
 def edit(
     name: Name,
     mode: Mode = None,
@@ -192,7 +206,7 @@ def edit(
     typer.echo(f"{name}: {made.mode}, {made.policy}")
 
 
-@app.command()
+@app.command(epilog=examples("isoblk cache delete fast"))
 def delete(
     name: Name,
     keep: Annotated[
@@ -215,16 +229,26 @@ def delete(
         _erase(ssd)
 
 
-@app.command("unit")
+@app.command(
+    "unit",
+    epilog=examples("isoblk cache unit fast > /etc/systemd/system/isoblk-cache-fast.service"),
+)
 def unit_(name: Name) -> None:
     """Print a systemd unit that makes a cache at boot, as it is now, and stops it in order."""
     typer.echo(unit(name, dmsetup), nl=False)
     typer.echo(f"then: systemctl enable {unit_name(name)}", err=True)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "isoblk cache check /dev/nvme0n1p3",
+        "isoblk cache check --repair --was wwid:naa.5000c500a1b2c3d4 /dev/nvme0n1p3",
+    )
+)
 def check(
-    ssd: Annotated[str, typer.Argument(help="The SSD of a cache, or an image of one.")],
+    ssd: Annotated[
+        str, typer.Argument(metavar="SSD", help="The SSD of a cache, or an image of one.")
+    ],
     repair: Annotated[
         bool, typer.Option("--repair", help="Mend what can be without losing a dirty block.")
     ] = False,

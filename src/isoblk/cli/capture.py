@@ -9,6 +9,7 @@ import typer
 from isoblk.capture.backend import Backend, open_source
 from isoblk.capture.session import Captured, Wanted, alone, capture, refuse_output
 from isoblk.capture.target import find_target
+from isoblk.cli.help import examples
 from isoblk.errors import RunError, UserError, printable
 from isoblk.run import numbers
 from isoblk.run.units import parse_size
@@ -19,6 +20,16 @@ _FEW = 8  # streams that are printed
 _LEAST_BUFFER, _MOST_BUFFER = 1 << 16, 1 << 30
 
 
+app = typer.Typer()
+
+
+@app.command(
+    "capture",
+    epilog=examples(
+        "isoblk capture /dev/nvme0n1 -o day.isotrace --seconds 60",
+        "isoblk capture /dev/nvme0n1 -o db.isotrace -- ./my-load.sh",
+    ),
+)
 def command(
     device: Annotated[str, typer.Argument(metavar="DEVICE", help="A disk or a partition.")],
     output: Annotated[

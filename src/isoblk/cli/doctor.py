@@ -21,6 +21,7 @@ from isoblk import kernel
 from isoblk.caches.registry import CACHES
 from isoblk.campaign import trial
 from isoblk.campaign.execute import make_bench
+from isoblk.cli.help import examples
 from isoblk.errors import IsoblkError, UserError
 from isoblk.kernel import tools
 from isoblk.kernel.store import require_one_word
@@ -66,6 +67,10 @@ class Check:
     todo: str = ""
 
 
+app = typer.Typer()
+
+
+@app.command(epilog=examples("isoblk doctor"))
 def doctor() -> None:
     """Check that everything isoblk needs is here; status 1 if not."""
     checks = check_all()

@@ -4,4 +4,5 @@
 
 def examples(*lines: str) -> str:
     """The end of a command's help: what a user would type, a line each."""
-    return "\n\n".join(("Examples:", *lines))
+    # Lines after \\b are not joined.
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))

@@ -6,6 +6,7 @@ from pathlib import Path
 import typer
 
 from isoblk import paths
+from isoblk.cli.help import examples
 from isoblk.errors import UserError
 from isoblk.machine import journal
 from isoblk.machine.host import Loop
@@ -22,7 +23,7 @@ def _host() -> None:
     pass
 
 
-@app.command()
+@app.command(epilog=examples("isoblk host restore"))
 def restore() -> None:
     """Change back what runs on this machine changed and could not change back, being killed."""
     told = journal.restore(paths.state_dir())

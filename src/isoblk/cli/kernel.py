@@ -129,7 +129,7 @@ def modules(
     )
 
 
-@app.command("list")
+@app.command("list", epilog=examples("isoblk kernel list"))
 def list_() -> None:
     """List the kernels that are ready, the newest build first."""
     console = Console(highlight=False)
@@ -147,7 +147,12 @@ def list_() -> None:
     console.print(rows)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "isoblk kernel clean",
+        "isoblk kernel clean --all",
+    )
+)
 def clean(
     keys: Annotated[
         list[str] | None,

@@ -4,24 +4,35 @@
 import os
 import signal
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Final
 
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from isoblk import __version__
-from isoblk.cli import cache as cli_cache
-from isoblk.cli import capture as cli_capture
-from isoblk.cli import device as cli_device
-from isoblk.cli import host as cli_host
-from isoblk.cli import kernel as cli_kernel
-from isoblk.cli import report as cli_report
-from isoblk.cli import run as cli_run
-from isoblk.cli import study as cli_study
-from isoblk.cli import trace as cli_trace
-from isoblk.cli.doctor import doctor
 from isoblk.cli.help import examples
+from isoblk.cli.later import Later
 from isoblk.errors import IsoblkError, RunError, UserError
+
+# Each is loaded when it is called: its module, which has it as `app`, and the first sentence of its
+# help.
+COMMANDS: Final = {
+    "doctor": "Check that everything isoblk needs is here; status 1 if not.",
+    "kernel": "Build, list and remove the lab's kernels.",
+    "study": "Check, describe and import study files.",
+    "run": "Run a study: every point of its matrix, on the kernel, in virtual time.",
+    "show": "Print a result directory's tables: runs, and claims with their verdicts.",
+    "report": "Write DIR/report.html, one page that opens offline, and DIR/figures/ (SVG and PNG).",
+    "compare": "Say what differs between two result directories, and what that changed.",
+    "trace": "Look at traces of block I/O, import, cut and make them.",
+    "device": "List, check and make device presets.",
+    "cache": "An SSD in front of a slow disk of this machine: dm-setcache.",
+    "capture": "Record the block trace of a device, with the cgroup of every request.",
+    "host": "This machine as the lab: change back what a killed run left.",
+}
 
 app = typer.Typer(
     help="Divide one fast disk among containers by weight, and prove it.",
@@ -34,21 +45,31 @@ app = typer.Typer(
     # The commands below inherit them.
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
-app.add_typer(cli_kernel.app, name="kernel")
-app.add_typer(cli_study.app, name="study")
-app.add_typer(cli_trace.app, name="trace")
-app.add_typer(cli_device.app, name="device")
-app.add_typer(cli_host.app, name="host")
-app.command(
-    "capture",
-    epilog=examples(
-        "isoblk capture /dev/nvme0n1 -o day.isotrace --seconds 60",
-        "isoblk capture /dev/nvme0n1 -o db.isotrace -- ./my-load.sh",
-    ),
-)(cli_capture.command)
-app.add_typer(cli_cache.app, name="cache")
-app.command()(doctor)
+
+
+def command() -> TyperGroup:
+    """The whole command line."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    for name, summary in COMMANDS.items():
+        group.add_command(Later(name, f"isoblk.cli.{name}", summary))
+    return group
+
+
+def every_command() -> Iterator[tuple[tuple[str, ...], TyperCommand | TyperGroup]]:
+    """Each command and group of commands with the words that call it, all loaded."""
+    waiting: list[tuple[tuple[str, ...], TyperCommand | TyperGroup]] = [((), command())]
+    while waiting:
+        words, one = waiting.pop(0)
+        if isinstance(one, Later):
+            one = one.loaded()
+        yield words, one
+        if isinstance(one, TyperGroup):
+            for name, below in one.commands.items():
+                assert isinstance(below, TyperCommand | TyperGroup)
+                waiting.append(((*words, name), below))
 
 
 def _print_version(wanted: bool) -> None:
@@ -60,27 +81,13 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     pass
-
-
-app.command(
-    epilog=examples(
-        "isoblk run studies/weights.toml -j 2",
-        "isoblk run studies/weights.toml --dry-run",
-        "isoblk run studies/host-weights.toml --machine host --loop 1g",
-        "isoblk run my.toml -o results/second --check-claims",
-    )
-)(cli_run.run)
-app.command(epilog=examples("isoblk show results/weights"))(cli_report.show)
-app.command(
-    epilog=examples(
-        "isoblk report results/weights", "isoblk report results/my-host --beside results/my"
-    )
-)(cli_report.report)
-app.command(epilog=examples("isoblk compare results/before results/after"))(cli_report.compare)
 
 
 def main() -> None:
@@ -88,13 +95,11 @@ def main() -> None:
     # Whoever ends us wants the machines ended too, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
-    # Polars has put a handler of its own before Python's, after which a system call goes on: who
-    # waits for a run would notice Ctrl-C at the run's end.
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         # Not standalone: a wrong option shall be one line as well, not a box of four.
-        status = app(args=sys.argv[1:] or ["--help"], prog_name="isoblk", standalone_mode=False)
+        status = command().main(
+            args=sys.argv[1:] or ["--help"], prog_name="isoblk", standalone_mode=False
+        )
     except TyperException as error:
         print(f"isoblk: {_usage_error(error)}", file=sys.stderr)
         sys.exit(UserError.exit_status)

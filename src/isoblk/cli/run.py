@@ -18,6 +18,7 @@ from isoblk.campaign.others import others_wanted, with_modules
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.campaign.trial import try_out
 from isoblk.cli import host as cli_host
+from isoblk.cli.help import examples
 from isoblk.cli.progress import building, progress_bar
 from isoblk.errors import RunError, UserError, printable
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, stock
@@ -46,6 +47,17 @@ from isoblk.study.text import Source
 _INTERRUPTED = 130
 
 
+app = typer.Typer()
+
+
+@app.command(
+    epilog=examples(
+        "isoblk run studies/weights.toml -j 2",
+        "isoblk run studies/weights.toml --dry-run",
+        "isoblk run studies/host-weights.toml --machine host --loop 1g",
+        "isoblk run my.toml -o results/second --check-claims",
+    )
+)
 def run(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (TOML).")],
     output: Annotated[

@@ -17,14 +17,12 @@ from isoblk.files import new_file
 from isoblk.run.spec import label
 from isoblk.study.expand import expand
 from isoblk.study.fiojob import from_fio
-from isoblk.study.fromcapture import from_capture
 from isoblk.study.fromreplay import from_replay
 from isoblk.study.load import load_study
 from isoblk.study.model import Expansion
 from isoblk.study.new import new_study
 from isoblk.study.notes import notes
 from isoblk.study.schema import study_schema
-from isoblk.trace.names import names_file
 
 app = typer.Typer(help="Check, describe and import study files.")
 Output = Annotated[
@@ -93,6 +91,10 @@ def import_capture(
     force: Force = False,
 ) -> None:
     """Make a study of a captured trace: a tenant for each cgroup, with its weight."""
+    # What reads traces takes a moment to import; the other commands need none of it.
+    from isoblk.study.fromcapture import from_capture  # noqa: PLC0415
+    from isoblk.trace.names import names_file  # noqa: PLC0415
+
     if not trace.is_file():
         raise UserError("no such trace", where=str(trace), next="see: isoblk capture --help")
     _write(*from_capture(trace), output, [trace, names_file(trace)], force)

@@ -19,7 +19,7 @@ from isoblk.files import new_file, new_files
 from isoblk.report.tables import plain_or_rich
 from isoblk.run import numbers
 from isoblk.run.units import parse_size, parse_time
-from isoblk.trace import formats, resolve
+from isoblk.trace import formats
 from isoblk.trace.batch import TIME_UNITS
 from isoblk.trace.compact import SUFFIX, Header, writing
 from isoblk.trace.convert import Imported, import_trace
@@ -36,7 +36,7 @@ from isoblk.trace.formats.columns import (
 from isoblk.trace.info import TraceInfo, describe
 from isoblk.trace.names import keep_names, names_file
 from isoblk.trace.plausible import doubt
-from isoblk.trace.resolve import source_file, title
+from isoblk.trace.resolve import resolve, source_file, title
 from isoblk.trace.synth import load_recipe, synthesize
 
 _FEW = 8  # streams, sizes or places that are printed

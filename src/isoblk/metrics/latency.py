@@ -7,8 +7,10 @@ too high. Means are exact, from the generator's sums.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
 DATA_OPS = ("read", "write", "trim")  # "all" is these; a flush moves no data
 ALL = "all"
@@ -67,7 +69,7 @@ def merge(many: Iterable[Buckets]) -> list[tuple[int, int]]:
     return sorted(counts.items())
 
 
-def by_tenant(table: pl.DataFrame) -> dict[str, dict[str, list[tuple[int, int]]]]:
+def by_tenant(table: "pl.DataFrame") -> dict[str, dict[str, list[tuple[int, int]]]]:
     """A run's latency table as tenant to op to buckets; "all" merges the ops that move data."""
     result: dict[str, dict[str, list[tuple[int, int]]]] = {}
     columns = (table[name].to_list() for name in ("tenant", "op", "upper_ns", "count"))

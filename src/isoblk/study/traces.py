@@ -8,9 +8,6 @@ from pathlib import Path
 
 from isoblk.errors import UserError
 from isoblk.run.spec import Trace, Workload
-from isoblk.trace import resolve
-from isoblk.trace.compact import read_header
-from isoblk.trace.resolve import is_stand_in, one_stream
 
 # Distinct traces of one study; each is read once, to know its content.
 _KEPT = 256
@@ -34,6 +31,10 @@ def find_trace(name: str, stream: int | None = None) -> Found:
     Raises:
         UserError: there is none, it cannot be read, or it is damaged.
     """
+    # What reads traces takes a moment to import, and most studies have none.
+    from isoblk.trace.compact import read_header  # noqa: PLC0415
+    from isoblk.trace.resolve import is_stand_in, one_stream, resolve  # noqa: PLC0415
+
     if _is_empty(Path(name)):
         # So are files that the kernel makes up, of which reading may have no end.
         raise UserError("the trace is empty", where=name)

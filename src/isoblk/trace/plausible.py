@@ -3,8 +3,7 @@
 
 from math import log10
 
-from isoblk.trace.record import SECOND
-
+SECOND = 1_000_000_000
 _YEAR = 366 * 86_400 * SECOND
 _FEWEST = 10  # requests that say anything
 _LEAST, _MOST = 1 / 60, 1e8  # requests a second, of a disk that is used
@@ -13,7 +12,7 @@ _USUAL = 100.0  # in the mean of a recorded day
 _POWERS = (-9, -6, -3, 3, 6, 9)
 _WORDS = {3: "a thousand", 6: "a million", 9: "a billion"}
 _UNITS = (("years", _YEAR), ("days", 86_400 * SECOND), ("h", 3600 * SECOND), ("min", 60 * SECOND),
-          ("s", SECOND), ("ms", 1_000_000), ("us", 1000), ("ns", 1))  # fmt: skip
+          ("s", SECOND), ("ms", 1_000_000), ("µs", 1000), ("ns", 1))  # fmt: skip
 
 
 def doubt(records: int, span_ns: int) -> str | None:

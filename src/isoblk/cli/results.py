@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the commands that read result directories have in common."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isoblk.analysis.metrics import Analysis, analyse
+from isoblk.errors import UserError
+from isoblk.result.store import read_results
+
+ResultDir = Annotated[Path, typer.Argument(metavar="DIR", help="A result directory.")]
+
+
+def analysed(directory: Path) -> Analysis:
+    """A result directory's numbers.
+
+    Raises:
+        UserError: it is none, is damaged, or no run of it has finished.
+    """
+    results = read_results(directory)
+    analysis = analyse(results)
+    if not any(view.run is not None for view in analysis.views):
+        failures = [run.failure for run in results.record.runs if run.failure]
+        why = f"; {len(failures)} failed, the first: {failures[0]}" if failures else ""
+        raise UserError(
+            f"no finished run{why}", where=str(directory), next="resume it: isoblk run STUDY"
+        )
+    return analysis
