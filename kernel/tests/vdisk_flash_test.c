@@ -54,6 +54,7 @@ static const struct vdisk_params defaults = {
 		.block_pages = 16,
 		.spare = 250,
 		.read_ns = READ_NS,
+		.cell_bits = 1,
 		.program_ns = PROGRAM_NS,
 		.erase_ns = ERASE_NS,
 		.bus_bps = NSEC_PER_SEC,
@@ -238,6 +239,63 @@ static void flash_sense_serves_a_row(struct kunit *test)
 		    READ_LATENCY);
 	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns,
 			4 * READ_NS + (2 + 4) * ROW * UNIT_NS);
+}
+
+/* Read a unit of die 0 and of a row alone. Return how long the sense took. */
+static s64 sense_of_row(struct bench *bench, u32 row)
+{
+	u64 begin = bench->now;
+	struct vdisk_cmd *cmd = submit(bench, VDISK_READ, row * ROW * DIES, 1);
+
+	next_done(bench);
+	return cmd->flash.at_ns - begin - UNIT_NS - READ_LATENCY;
+}
+
+static void flash_pages_of_a_cell_take_read_ns_on_average(struct kunit *test)
+{
+	/* A sensing more takes 15,000 ns; by bits and kind, less READ_NS. */
+	static const s64 more[][4] = {
+		{ 0 },
+		{ -7500, 7500 },
+		{ -20000, -5000, 25000 },
+		{ -41250, -26250, 3750, 63750 },
+	};
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+	u32 bits, row;
+
+	params.flash.read_step = 300;
+	for (bits = 1; bits <= 4; bits++) {
+		params.flash.cell_bits = bits;
+		bench = bench_create(test, &params);
+		for (row = 0; row < 12; row++)
+			KUNIT_EXPECT_EQ(test, sense_of_row(bench, row),
+					READ_NS + more[bits - 1][row % bits]);
+	}
+	/* Nor is there a difference if a sensing more takes no time. */
+	params.flash.read_step = 0;
+	bench->next = bench->model->ops->change(bench->model, &params,
+						bench->now);
+	KUNIT_EXPECT_EQ(test, sense_of_row(bench, 3), READ_NS);
+}
+
+static void flash_fast_blocks_know_no_kinds_of_pages(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+	u32 i;
+
+	params.flash.cell_bits = 3;
+	params.flash.slc = SZ_1M;
+	params.flash.precondition = VDISK_PRECONDITION_NONE;
+	bench = bench_create(test, &params);
+	for (i = 0; i < 6 * ROW; i++)
+		submit(bench, VDISK_WRITE, i * DIES, 1);
+	/* Before the disk is idle, and empties them. */
+	run_to(bench, FLASH_IDLE_NS / 2);
+	vdisk_list_init(&bench->done);
+	for (i = 0; i < 6; i++)
+		KUNIT_EXPECT_EQ(test, sense_of_row(bench, i), READ_NS / 2);
 }
 
 static void flash_link_carries_exactly_its_limit(struct kunit *test)
@@ -1056,6 +1114,8 @@ static struct kunit_case vdisk_flash_cases[] = {
 	KUNIT_CASE(flash_dies_work_side_by_side),
 	KUNIT_CASE(flash_die_does_one_thing_at_a_time),
 	KUNIT_CASE(flash_sense_serves_a_row),
+	KUNIT_CASE(flash_pages_of_a_cell_take_read_ns_on_average),
+	KUNIT_CASE(flash_fast_blocks_know_no_kinds_of_pages),
 	KUNIT_CASE(flash_link_carries_exactly_its_limit),
 	KUNIT_CASE(flash_read_waits_for_a_running_program),
 	KUNIT_CASE(flash_reads_do_not_stop_programs),

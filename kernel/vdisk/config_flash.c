@@ -19,6 +19,10 @@
 #define FLASH_MAX_PLANES	16
 #define FLASH_MAX_PAGE		SZ_64K
 
+/* QLC; its fastest page still takes time: 1000 - 2.75 * 300 is not below 0. */
+#define FLASH_MAX_CELL_BITS	4
+#define FLASH_MAX_READ_STEP	300
+
 /* The log of a die keeps so many free; a few is usual. */
 #define FLASH_MAX_FREE		1024
 
@@ -33,6 +37,9 @@ VDISK_NUMBER(page_size, flash.page_size, .min = FTL_UNIT_BYTES,
 VDISK_NUMBER(block_pages, flash.block_pages, .min = 1, .max = U16_MAX);
 VDISK_NUMBER(spare, flash.spare, .min = 0, .max = FLASH_MAX_SPARE);
 VDISK_NUMBER(read_ns, flash.read_ns, .min = 1, .max = VDISK_MAX_SERVICE_NS,
+	     .live = true);
+VDISK_NUMBER(cell_bits, flash.cell_bits, .min = 1, .max = FLASH_MAX_CELL_BITS);
+VDISK_NUMBER(read_step, flash.read_step, .max = FLASH_MAX_READ_STEP,
 	     .live = true);
 VDISK_NUMBER(program_ns, flash.program_ns, .min = 1,
 	     .max = VDISK_MAX_SERVICE_NS, .live = true);
@@ -68,6 +75,8 @@ static struct configfs_attribute *vdisk_flash_attrs[] = {
 	&vdisk_attr_block_pages,
 	&vdisk_attr_spare,
 	&vdisk_attr_read_ns,
+	&vdisk_attr_cell_bits,
+	&vdisk_attr_read_step,
 	&vdisk_attr_program_ns,
 	&vdisk_attr_erase_ns,
 	&vdisk_attr_bus_bps,

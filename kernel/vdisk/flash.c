@@ -21,7 +21,9 @@
  * links carry one transfer at a time, first come first served. A sense takes a
  * row, the same page of every plane, and serves all reads at the head of the
  * die's queue that are for it; so do programs. So sequential reads get the
- * bandwidth of all planes, and random ones one unit a sense.
+ * bandwidth of all planes, and random ones one unit a sense. How long it takes
+ * depends on which bits of the cells the page has (cell_bits); programs do not,
+ * for all pages of a cell are programmed together.
  *
  * When a die becomes free it takes, in this order: a read of the host; garbage
  * collection, if it must go first (ftl.c says); a program of the host, if there

@@ -23,7 +23,9 @@ struct vdisk_flash_params {
 	u64 page_size;		/* bytes of a page of one plane, 4096 or more */
 	u64 block_pages;	/* pages of a block of one plane */
 	u64 spare;		/* flash beyond the size, per mille of it */
-	u64 read_ns;		/* time of a page from the cells to the die */
+	u64 read_ns;		/* mean time of a page from cells to die */
+	u64 cell_bits;		/* bits of a cell, so kinds of pages */
+	u64 read_step;		/* per mille of @read_ns for a sensing more */
 	u64 program_ns;		/* time of a page from the die to the cells */
 	u64 erase_ns;		/* time of erasing a block */
 	u64 bus_bps;		/* bytes a second over a channel; 0 = any */
@@ -61,6 +63,8 @@ struct vdisk_flash_cmd {
 	.block_pages = 64,						\
 	.spare = 70,							\
 	.read_ns = 60000,						\
+	.cell_bits = 1,							\
+	.read_step = 130,						\
 	.program_ns = 600000,						\
 	.erase_ns = 4000000,						\
 	.bus_bps = 800000000,						\

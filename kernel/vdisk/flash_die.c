@@ -7,7 +7,9 @@
  * give an idle die something to do kicks it, and all dies that were kicked are
  * looked at once the event has been dealt with.
  */
+#include <linux/bits.h>
 #include <linux/errno.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/slab.h>
 #include <linux/types.h>
@@ -106,6 +108,29 @@ static u64 jitter(const struct flash *flash, const struct flash_op *op, u64 ns)
 	return vdisk_jitter(ns, flash->set.jitter, op->seed, op->number);
 }
 
+/*
+ * Return how long a sense of the row of a slot takes, before its jitter.
+ *
+ * A cell of n bits is a place in n pages, and bit k of it, from 0, is found by
+ * comparing with 2^k levels. So pages are of n kinds, row after row, and what
+ * differs is the number of sensings. Their mean, (2^n - 1) / n, is read_ns.
+ */
+static u64 sense_ns(const struct flash *flash, u32 slot)
+{
+	const struct vdisk_flash_params *p = &flash->p;
+	u32 bits = p->cell_bits;
+	s64 more;
+
+	if (ftl_is_slc(flash->ftl, slot))
+		return p->slc_read_ns;
+	if (bits == 1)
+		return p->read_ns;
+	/* In units of 1 / n: sensings of this kind, less those of the mean. */
+	more = (s64)(bits << slot / flash->dies.row % bits) - (BIT(bits) - 1);
+	return p->read_ns + div_s64(more * (s64)(p->read_ns * p->read_step),
+				    1000 * bits);
+}
+
 /* Carry units over the channel of a die. Return when they are there. */
 static u64 carry(struct flash *flash, u32 nr, u64 at, u32 units)
 {
@@ -186,8 +211,7 @@ static bool start_sense(struct flash *flash, u32 nr, u64 at)
 		}
 		if (row == FLASH_NIL) {
 			row = slot / units_a_row;
-			ns = ftl_is_slc(flash->ftl, slot) ?
-			     flash->p.slc_read_ns : flash->p.read_ns;
+			ns = sense_ns(flash, slot);
 		}
 		read->next = die->op.first;
 		die->op.first = taken;
@@ -276,7 +300,7 @@ static void start_gc(struct flash *flash, u32 nr, enum ftl_pool from, u64 at)
 	case FTL_READ:
 		die->op.count = step.units;
 		hold(dies, die, FLASH_GC_SENSE, at);
-		ns = step.slc ? flash->p.slc_read_ns : flash->p.read_ns;
+		ns = sense_ns(flash, step.slot);
 		break;
 	case FTL_PROGRAM:
 		hold(dies, die, FLASH_GC_PROGRAM, at);

@@ -73,7 +73,7 @@ enum ftl_work {
 struct ftl_step {
 	enum ftl_work work;	/* kind of the operation */
 	u32 units;		/* number of units that are read */
-	bool slc;		/* whether a fast block is read */
+	u32 slot;		/* first slot of the row that is read */
 };
 
 struct ftl;

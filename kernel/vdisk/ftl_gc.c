@@ -203,7 +203,7 @@ struct ftl_step ftl_step(struct ftl *ftl, u32 die, enum ftl_pool from)
 {
 	struct ftl_die *d = &ftl->dies[die];
 	struct ftl_victim *victim = &d->gc.victim[from];
-	struct ftl_step step = { .work = FTL_ERASE, .slc = from == FTL_SLC };
+	struct ftl_step step = { .work = FTL_ERASE };
 	u32 at;
 
 	if (d->gc.rows) {
@@ -224,6 +224,8 @@ struct ftl_step ftl_step(struct ftl *ftl, u32 die, enum ftl_pool from)
 				   at);
 	if (step.units) {
 		step.work = FTL_READ;
+		step.slot = victim->block * ftl->geo.block + victim->at -
+			    ftl->geo.row;
 		if (from == FTL_SLC)
 			ftl->counters.slc_pages += step.units;
 		else

@@ -61,6 +61,8 @@ FLASH = {
         ("read_ns", "program_ns", "erase_ns", "slc_read_ns", "slc_program_ns"), SERVICE_NS
     ),
     **dict.fromkeys(("cmd_ns", "read_latency_ns", "write_latency_ns"), Range(0, 10**10)),
+    "cell_bits": Range(1, 4),
+    "read_step": Range(0, 300),
     "bus_bps": BPS,
     "buffer": Range(4096, 2 << 30),
     "gc_low": Range(1, 1_024),
@@ -70,7 +72,7 @@ FLASH = {
     "fill": PERCENT,
 }
 FLASH_CHANGEABLE = (
-    *("read_ns", "program_ns", "erase_ns", "bus_bps", "cmd_ns", "read_latency_ns"),
+    *("read_ns", "read_step", "program_ns", "erase_ns", "bus_bps", "cmd_ns", "read_latency_ns"),
     *("write_latency_ns", "wear_gap", "copyback", "slc_read_ns", "slc_program_ns"),
 )
 FLASH_MAP_BYTES = 6  # of memory, for 4 KiB

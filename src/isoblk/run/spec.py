@@ -45,6 +45,8 @@ class FlashModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     block_pages: int = 64
     spare: int = 70
     read_ns: int = 60_000
+    cell_bits: int = 1
+    read_step: int = 130
     program_ns: int = 600_000
     erase_ns: int = 4_000_000
     bus_bps: int = 800_000_000
