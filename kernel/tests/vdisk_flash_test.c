@@ -20,6 +20,7 @@
 #include "../vdisk/ftl_log.c"
 #undef pr_fmt
 #include "../vdisk/flash.c"
+#include "../vdisk/flash_ahead.c"
 #include "../vdisk/flash_buffer.c"
 #include "../vdisk/flash_die.c"
 #include "../vdisk/flash_end.c"
@@ -428,6 +429,218 @@ static void flash_slower_program_is_for_later_ones(struct kunit *test)
 	run_out(bench);
 	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns,
 			2 * ROW * UNIT_NS + 4 * PROGRAM_NS);
+}
+
+/* ---- read-ahead ---- */
+
+static struct bench *ahead_create(struct kunit *test, u32 units)
+{
+	struct vdisk_params params = defaults;
+
+	params.flash.readahead = units * FTL_UNIT_BYTES;
+	return bench_create(test, &params);
+}
+
+/* Read alone, and let what is read ahead come. Return what the read took. */
+static u64 read_alone(struct bench *bench, u32 unit)
+{
+	u64 begin = bench->now;
+	struct vdisk_cmd *cmd = submit(bench, VDISK_READ, unit, 1);
+
+	next_done(bench);
+	run_to(bench, bench->now + SZ_1M);
+	return cmd->flash.at_ns - begin;
+}
+
+static void flash_stream_is_read_ahead_as_far_as_it_has_read(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 6);
+	u32 i;
+
+	/* What is ahead after each read, until there is no more room. */
+	static const u64 asked[] = { 0, 2, 4, 6, 8, 10, 11, 12, 13 };
+
+	for (i = 0; i < ARRAY_SIZE(asked); i++) {
+		KUNIT_EXPECT_EQ(test, read_alone(bench, i), i < 2 ?
+				READ_NS + UNIT_NS + READ_LATENCY :
+				READ_LATENCY);
+		KUNIT_EXPECT_EQ(test, counter(bench, "readahead_pages"),
+				asked[i]);
+	}
+	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), i - 2);
+}
+
+static void flash_without_readahead_nothing_is_read_ahead(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 0);
+	u32 i;
+
+	for (i = 0; i < 2 * ROW * DIES; i++)
+		KUNIT_EXPECT_EQ(test, read_alone(bench, i),
+				READ_NS + UNIT_NS + READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_pages"), 0);
+}
+
+static void flash_read_waits_for_what_is_on_its_way(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 32);
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		submit(bench, VDISK_READ, i, 1);
+	/*
+	 * Each die senses once. Units 4 and 5 come with 0 and 1, and dies 0
+	 * and 2 share a channel.
+	 */
+	expect_done(test, bench, &bench->cmds[0],
+		    READ_NS + 2 * UNIT_NS + READ_LATENCY);
+	expect_done(test, bench, &bench->cmds[1],
+		    READ_NS + 2 * UNIT_NS + READ_LATENCY);
+	expect_done(test, bench, &bench->cmds[2],
+		    READ_NS + 3 * UNIT_NS + READ_LATENCY);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), 1);
+	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_pages"), 4);
+}
+
+static void flash_second_read_of_what_comes_asks_itself(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 32);
+	u32 i;
+
+	for (i = 0; i < 2; i++)
+		submit(bench, VDISK_READ, i, 1);
+	for (i = 0; i < 3; i++)
+		submit(bench, VDISK_READ, 3, 1);
+	for (i = 0; i < 5; i++)
+		KUNIT_EXPECT_NOT_NULL(test, next_done(bench));
+	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), 1);
+	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 0);
+}
+
+static void flash_write_makes_what_was_read_ahead_invalid(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 32);
+	u32 i;
+
+	read_alone(bench, 0);
+	read_alone(bench, 1);
+	/* A row of die 2, with the unit 2, so that the buffer writes it out. */
+	for (i = 0; i < ROW; i++)
+		submit(bench, VDISK_WRITE, 2 + i * DIES, 1);
+	submit(bench, VDISK_TRIM, 3, 1);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 0);
+	KUNIT_EXPECT_EQ(test, read_alone(bench, 2),
+			READ_NS + UNIT_NS + READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, read_alone(bench, 3), READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), 0);
+	KUNIT_EXPECT_EQ(test, to_flash(bench->model)->ahead.used,
+			counter(bench, "readahead_pages") - 2);
+}
+
+static void flash_write_meets_what_is_on_its_way(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 32);
+	struct flash_ahead *ahead = &to_flash(bench->model)->ahead;
+	struct vdisk_cmd *waits, *later;
+	u32 i;
+
+	for (i = 0; i < 2; i++)
+		submit(bench, VDISK_READ, i, 1);
+	waits = submit(bench, VDISK_READ, 3, 1);
+	run_to(bench, 1);
+	KUNIT_EXPECT_EQ(test, waits->flash.left, 1);
+	/* Came before the trim, and is not lost. */
+	submit(bench, VDISK_TRIM, 2, 2);
+	run_to(bench, 2);
+	later = submit(bench, VDISK_READ, 3, 1);
+	expect_done(test, bench, later, 2 + READ_LATENCY);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, waits->flash.left, 0);
+	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 0);
+	for (i = 0; i < FLASH_STREAMS * ahead->room; i++)
+		KUNIT_EXPECT_FALSE(test, ahead->slot[i].unit == 2 &&
+				   ahead->slot[i].state != FLASH_AHEAD_EMPTY);
+}
+
+static void flash_streams_stay_among_random_reads(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 8);
+	u32 stream, i, at = 0;
+	struct rnd_state rnd;
+
+	prandom_seed_state(&rnd, 3);
+	for (i = 0; i < 20; i++) {
+		for (stream = 0; stream < FLASH_STREAMS; stream++) {
+			u64 ns = read_alone(bench, stream * 300 + i);
+
+			if (i >= 2)
+				KUNIT_EXPECT_EQ(test, ns, READ_LATENCY);
+		}
+		/* None of which begins where another has ended. */
+		for (at = 0; i && at < 2 * FLASH_RECENT; at++)
+			read_alone(bench, 2501 + 2 * below(&rnd, 700));
+	}
+	/* One more takes the place of the one that was read longest ago. */
+	for (i = 0; i < 2; i++)
+		read_alone(bench, 2480 + i);
+	KUNIT_EXPECT_EQ(test, read_alone(bench, 2482), READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, read_alone(bench, 300 + 20), READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, to_flash(bench->model)->ahead.stream[0].next,
+			2483 * FTL_UNIT_BYTES);
+}
+
+static void flash_nothing_is_read_ahead_beyond_the_end(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 32);
+	u32 units = SZ_16M / FTL_UNIT_BYTES;
+	u32 i;
+
+	for (i = units - 5; i < units; i++)
+		read_alone(bench, i);
+	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_pages"), 3);
+	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_hits"), 3);
+}
+
+static void flash_small_reads_of_a_unit_are_a_stream(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 32);
+	struct vdisk_cmd *cmd;
+	u64 begin;
+	u32 i;
+
+	for (i = 0; i < 24; i++) {
+		cmd = &bench->cmds[bench->used++];
+		cmd->op = VDISK_READ;
+		cmd->pos = i * 512;
+		cmd->bytes = 512;
+		begin = bench->now;
+		bench->next = bench->model->ops->submit(bench->model, cmd,
+							begin);
+		next_done(bench);
+		run_to(bench, bench->now + SZ_1M);
+		if (i >= 2)
+			KUNIT_EXPECT_EQ(test, cmd->flash.at_ns - begin,
+					READ_LATENCY);
+	}
+}
+
+static void flash_row_stays_in_the_die_until_another_work(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 32);
+	u64 sense = READ_NS + UNIT_NS + READ_LATENCY;
+	u32 i;
+
+	KUNIT_EXPECT_EQ(test, read_alone(bench, 2 * DIES), sense);
+	KUNIT_EXPECT_EQ(test, read_alone(bench, 0), UNIT_NS + READ_LATENCY);
+	/* Another row of the die, and a program of it. */
+	KUNIT_EXPECT_EQ(test, read_alone(bench, 9 * DIES), sense);
+	KUNIT_EXPECT_EQ(test, read_alone(bench, DIES), sense);
+	for (i = 0; i < ROW; i++)
+		submit(bench, VDISK_WRITE, (100 + i) * DIES, 1);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, read_alone(bench, 3 * DIES), sense);
 }
 
 /* ---- stability ---- */
@@ -992,7 +1205,7 @@ static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 	struct vdisk_cmd *cmd;
 	struct rnd_state rnd;
 	u64 at = 0, sum = 0;
-	u32 ended = 0;
+	u32 ended = 0, end = 0;
 
 	prandom_seed_state(&rnd, 12);
 	while (bench->used < MAX_CMDS || ended < MAX_CMDS) {
@@ -1000,8 +1213,13 @@ static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 			enum vdisk_op op = below(&rnd, VDISK_NR_OPS);
 			u32 count = 1 + below(&rnd, 40);
 			u32 unit = below(&rnd, units - count);
+			u32 where = below(&rnd, 4);
 			bool fua = below(&rnd, 8) == 0;
 
+			/* Every second one goes on where the last one ended. */
+			if (where < 2 && end + count < units)
+				unit = end;
+			end = unit + count;
 			/* Arrivals are not the calls' business. */
 			at += below(&rnd, 60000);
 			while (step && bench->now + step < at)
@@ -1038,6 +1256,8 @@ static void flash_late_calls_change_nothing(struct kunit *test)
 	params.bps[VDISK_READ] = 500000000;
 	params.bps[VDISK_WRITE] = 400000000;
 	params.flash.cmd_ns = 2000;
+	params.flash.cell_bits = 3;
+	params.flash.readahead = SZ_256K;
 	params.flash.spare = 50;
 	params.flash.buffer = 256 * FTL_UNIT_BYTES;
 	params.flash.slc = SZ_1M;
@@ -1082,6 +1302,8 @@ static void flash_odd_shapes_lose_nothing(struct kunit *test)
 		params.flash.gc_low = shapes[i].gc_low;
 		params.flash.gc_high = shapes[i].gc_high;
 		params.flash.slc = shapes[i].slc << FTL_UNIT_SHIFT;
+		params.flash.cell_bits = 1 + i % 4;
+		params.flash.readahead = (i % 3) * i * FTL_UNIT_BYTES;
 		params.flash.wear_gap = i % 2;
 		params.flash.copyback = i % 2;
 		params.flash.precondition = VDISK_PRECONDITION_RANDOM;
@@ -1124,6 +1346,16 @@ static struct kunit_case vdisk_flash_cases[] = {
 	KUNIT_CASE(flash_smallest_buffer_gets_on),
 	KUNIT_CASE(flash_rewrite_replaces_in_the_buffer),
 	KUNIT_CASE(flash_slower_program_is_for_later_ones),
+	KUNIT_CASE(flash_stream_is_read_ahead_as_far_as_it_has_read),
+	KUNIT_CASE(flash_without_readahead_nothing_is_read_ahead),
+	KUNIT_CASE(flash_read_waits_for_what_is_on_its_way),
+	KUNIT_CASE(flash_second_read_of_what_comes_asks_itself),
+	KUNIT_CASE(flash_write_makes_what_was_read_ahead_invalid),
+	KUNIT_CASE(flash_write_meets_what_is_on_its_way),
+	KUNIT_CASE(flash_streams_stay_among_random_reads),
+	KUNIT_CASE(flash_nothing_is_read_ahead_beyond_the_end),
+	KUNIT_CASE(flash_small_reads_of_a_unit_are_a_stream),
+	KUNIT_CASE(flash_row_stays_in_the_die_until_another_work),
 	KUNIT_CASE(flash_flush_waits_for_what_ended_before),
 	KUNIT_CASE(flash_fua_waits_for_itself_only),
 	KUNIT_CASE(flash_two_fua_of_one_unit_both_end),

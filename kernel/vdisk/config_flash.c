@@ -51,6 +51,7 @@ VDISK_NUMBER(read_latency_ns, flash.read_latency_ns,
 	     .max = VDISK_MAX_SERVICE_NS, .live = true);
 VDISK_NUMBER(write_latency_ns, flash.write_latency_ns,
 	     .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(readahead, flash.readahead, .max = SZ_64M);
 VDISK_NUMBER(buffer, flash.buffer, .min = FTL_UNIT_BYTES, .max = SZ_2G);
 VDISK_NUMBER(gc_low, flash.gc_low, .min = 1, .max = FLASH_MAX_FREE);
 VDISK_NUMBER(gc_high, flash.gc_high, .min = 2, .max = FLASH_MAX_FREE);
@@ -83,6 +84,7 @@ static struct configfs_attribute *vdisk_flash_attrs[] = {
 	&vdisk_attr_cmd_ns,
 	&vdisk_attr_read_latency_ns,
 	&vdisk_attr_write_latency_ns,
+	&vdisk_attr_readahead,
 	&vdisk_attr_buffer,
 	&vdisk_attr_gc_low,
 	&vdisk_attr_gc_high,

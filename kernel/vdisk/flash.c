@@ -5,7 +5,8 @@
  * What a command meets, in this order:
  *
  *	controller	one command after the other, cmd_ns each
- *	read		each unit of 4 KiB from the buffer, if it is there;
+ *	read		each unit of 4 KiB from the buffer, if it is there, or
+ *			from what was read ahead (flash_ahead.c);
  *			else a sense on its die (read_ns), then the channel
  *			(bus_bps). When all are there: read_latency_ns, then
  *			the link
@@ -50,10 +51,14 @@
  * Placement is static, unit modulo die (ftl.c says why), and the dies of
  * neighbours are on different channels.
  *
- * What is not modelled: read-ahead by the drive; read-modify-write of units
- * that are written in part, which take a whole unit; suspended programs and
- * erases; caches for the map; errors, retries and refresh; a limit for power or
- * heat; one data path for both directions, as that of SATA; compression.
+ * A disk that reads ahead also makes use of what a die still has in its
+ * registers: a read of the row that was sensed last there needs no sense, if
+ * the die has done nothing else since.
+ *
+ * What is not modelled: read-modify-write of units that are written in part,
+ * which take a whole unit; suspended programs and erases; caches for the map;
+ * errors, retries and refresh; a limit for power or heat; one data path for both
+ * directions, as that of SATA; compression.
  *
  * The ideas are those of the published simulators, put in words and written
  * anew: dies and channels as the two resources of a read (Agrawal et al.,
@@ -75,6 +80,7 @@
  *	this file	the disk as a whole: how it is made, its events, figures
  *	flash_host.c	commands on their way in: controller, link from the host
  *	flash_buffer.c	units in the controller's memory, and what flushes await
+ *	flash_ahead.c	units that are read before they are asked for
  *	flash_die.c	what the dies do, and in which order
  *	flash_end.c	commands on their way back: latencies, link to the host
  *	flash_tree.c	the tournament tree
@@ -93,6 +99,7 @@
 #include <linux/string.h>
 
 #include "flash.h"
+#include "flash_ahead.h"
 #include "flash_buffer.h"
 #include "flash_die.h"
 #include "flash_host.h"
@@ -251,6 +258,8 @@ static u32 flash_counters(struct vdisk_model *model, u64 now,
 		{ "buffer_merges", flash->buffer.merges },
 		{ "buffer_used", flash->buffer.nr - flash->buffer.room },
 		{ "write_stalls", flash->host.stalls },
+		{ "readahead_pages", flash->ahead.asked },
+		{ "readahead_hits", flash->ahead.hits },
 		{ "die_busy_ns", busy_sum },
 		{ "die_busy_min_ns", busy_min },
 		{ "die_busy_max_ns", busy_max },
@@ -268,6 +277,7 @@ static void flash_destroy(struct vdisk_model *model)
 	struct flash *flash = to_flash(model);
 
 	flash_dies_destroy(&flash->dies);
+	flash_ahead_destroy(&flash->ahead);
 	flash_buffer_destroy(&flash->buffer);
 	flash_tree_destroy(&flash->tree);
 	if (flash->ftl)
@@ -344,7 +354,9 @@ static int flash_init(struct flash *flash, const struct vdisk_params *params,
 			      params->seed) ?:
 	      flash_buffer_init(&flash->buffer,
 				max_t(u64, p->buffer >> FTL_UNIT_SHIFT, 1),
-				max_cmds);
+				max_cmds) ?:
+	      flash_ahead_init(&flash->ahead, p->readahead >> FTL_UNIT_SHIFT,
+			       geo->units);
 	if (err)
 		return err;
 

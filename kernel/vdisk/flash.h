@@ -32,6 +32,7 @@ struct vdisk_flash_params {
 	u64 cmd_ns;		/* the controller's time for a command */
 	u64 read_latency_ns;	/* latency added to a read */
 	u64 write_latency_ns;	/* latency of a write, trim or flush */
+	u64 readahead;		/* bytes that a stream of reads is ahead of */
 	u64 buffer;		/* bytes of writes in the controller's memory */
 	u64 gc_low;		/* free blocks at which collection goes first */
 	u64 gc_high;		/* free blocks below which there is any */
@@ -71,6 +72,7 @@ struct vdisk_flash_cmd {
 	.cmd_ns = 1000,							\
 	.read_latency_ns = 5000,					\
 	.write_latency_ns = 8000,					\
+	.readahead = 0,							\
 	.buffer = 16777216,						\
 	.gc_low = 2,							\
 	.gc_high = 4,							\

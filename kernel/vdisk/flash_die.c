@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 #include <linux/types.h>
 
+#include "flash_ahead.h"
 #include "flash_buffer.h"
 #include "flash_die.h"
 #include "flash_host.h"
@@ -47,6 +48,7 @@ int flash_dies_init(struct flash_dies *dies, u32 nr, u32 row, u32 channels,
 	for (i = 0; i < nr; i++) {
 		struct flash_die *die = &dies->die[i];
 
+		die->latched = FLASH_NIL;
 		die->reads = FLASH_NIL;
 		die->dirty.first = FLASH_NIL;
 		die->dirty.last = FLASH_NIL;
@@ -84,6 +86,7 @@ static void hold(struct flash_dies *dies, struct flash_die *die,
 	die->op.state = state;
 	die->op.since = at;
 	die->op.number++;
+	die->latched = FLASH_NIL;
 	dies->busy++;
 	dies->held_ns -= at;
 }
@@ -141,9 +144,12 @@ static u64 carry(struct flash *flash, u32 nr, u64 at, u32 units)
 				(u64)units << FTL_UNIT_SHIFT);
 }
 
-/* Queue a read of a unit at its die. Return false if there is no free slot. */
-bool flash_die_read(struct flash_dies *dies, struct vdisk_cmd *cmd, u32 nr,
-		    u32 unit)
+/*
+ * Queue a read of a unit at its die, for a command, or for a slot of what is
+ * read ahead. Return false if no more reads can be queued.
+ */
+bool flash_die_read(struct flash_dies *dies, struct vdisk_cmd *cmd, u32 ahead,
+		    u32 nr, u32 unit)
 {
 	struct flash_reads *reads = &dies->reads;
 	struct flash_die *die = &dies->die[nr];
@@ -154,6 +160,7 @@ bool flash_die_read(struct flash_dies *dies, struct vdisk_cmd *cmd, u32 nr,
 	reads->free = reads->slot[slot].next;
 	reads->slot[slot] = (struct flash_read){
 		.cmd = cmd,
+		.ahead = ahead,
 		.unit = unit,
 		.next = FLASH_NIL,
 	};
@@ -166,8 +173,16 @@ bool flash_die_read(struct flash_dies *dies, struct vdisk_cmd *cmd, u32 nr,
 	return true;
 }
 
-static void read_free(struct flash_reads *reads, u32 slot)
+/* A read has been done: tell who wants it. */
+static void read_end(struct flash *flash, u32 slot, u64 at)
 {
+	struct flash_reads *reads = &flash->dies.reads;
+	const struct flash_read *read = &reads->slot[slot];
+
+	if (read->cmd)
+		flash_read_done(flash, read->cmd, at);
+	else
+		flash_ahead_done(flash, read->ahead, at);
 	reads->slot[slot].next = reads->free;
 	reads->free = slot;
 }
@@ -205,8 +220,7 @@ static bool start_sense(struct flash *flash, u32 nr, u64 at)
 			break;
 		taken = read_pop(reads, die);
 		if (slot == FTL_NONE) {
-			flash_read_done(flash, read->cmd, at);
-			read_free(reads, taken);
+			read_end(flash, taken, at);
 			continue;
 		}
 		if (row == FLASH_NIL) {
@@ -220,7 +234,12 @@ static bool start_sense(struct flash *flash, u32 nr, u64 at)
 	if (!die->op.count)
 		return false;
 
+	/* It is still there, if nothing has come between. */
+	if (row == die->latched)
+		ns = 0;
 	hold(&flash->dies, die, FLASH_SENSE, at);
+	if (flash->ahead.room)
+		die->latched = row;
 	flash_tree_set(&flash->tree, nr, at + jitter(flash, &die->op, ns));
 	return true;
 }
@@ -232,11 +251,9 @@ static void end_transfer(struct flash *flash, u32 nr, u64 at)
 	u32 slot = flash->dies.die[nr].op.first;
 
 	while (slot != FLASH_NIL) {
-		struct flash_read *read = &reads->slot[slot];
-		u32 next = read->next;
+		u32 next = reads->slot[slot].next;
 
-		flash_read_done(flash, read->cmd, at);
-		read_free(reads, slot);
+		read_end(flash, slot, at);
 		slot = next;
 	}
 	release(flash, nr, at);

@@ -34,9 +34,10 @@ enum flash_state {
 	FLASH_ERASE,		/* erases a block */
 };
 
-/* A unit that is read from a die for the host. */
+/* A unit that is read from a die for the host, or ahead. */
 struct flash_read {
-	struct vdisk_cmd *cmd;	/* command that wants it */
+	struct vdisk_cmd *cmd;	/* command that wants it, NULL if none does */
+	u32 ahead;		/* then, the slot for it (flash_ahead.h) */
 	u32 unit;		/* number of the unit, on the die */
 	u32 next;		/* next one in a queue, a transfer, or free */
 };
@@ -62,6 +63,7 @@ struct flash_op {
 struct flash_die {
 	struct flash_op op;	/* operation that it is at */
 	bool kicked;		/* whether it is on the list of kicked dies */
+	u32 latched;		/* row in its registers, or FLASH_NIL */
 	u32 streak;		/* reads since the last other operation */
 	u32 reads;		/* first read of its queue, or FLASH_NIL */
 	u32 reads_tail;		/* last read of it, if there is a first */
@@ -86,8 +88,8 @@ int flash_dies_init(struct flash_dies *dies, u32 nr, u32 row, u32 channels,
 		    u64 seed);
 void flash_dies_destroy(struct flash_dies *dies);
 void flash_kick(struct flash_dies *dies, u32 nr);
-bool flash_die_read(struct flash_dies *dies, struct vdisk_cmd *cmd, u32 nr,
-		    u32 unit);
+bool flash_die_read(struct flash_dies *dies, struct vdisk_cmd *cmd, u32 ahead,
+		    u32 nr, u32 unit);
 void flash_dies_next(struct flash *flash, u64 at);
 void flash_die_event(struct flash *flash, u32 nr, u64 at);
 

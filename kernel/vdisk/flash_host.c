@@ -6,6 +6,7 @@
 #include <linux/math.h>
 #include <linux/minmax.h>
 
+#include "flash_ahead.h"
 #include "flash_buffer.h"
 #include "flash_die.h"
 #include "flash_host.h"
@@ -51,9 +52,11 @@ static bool issue(struct flash *flash, u64 at)
 
 		if (flash_find(&flash->buffer, unit) != FLASH_NIL) {
 			flash->host.hits++;
-		} else if (ftl_lookup(flash->ftl, nr, unit / dies) !=
+		} else if (!flash_ahead_take(&flash->ahead, cmd, unit) &&
+			   ftl_lookup(flash->ftl, nr, unit / dies) !=
 			   FTL_NONE) {
-			if (!flash_die_read(&flash->dies, cmd, nr, unit / dies))
+			if (!flash_die_read(&flash->dies, cmd, FLASH_NIL, nr,
+					    unit / dies))
 				break;
 			cmd->flash.left++;
 		}
@@ -68,6 +71,7 @@ static bool issue(struct flash *flash, u64 at)
 	flash->load.waiting--;
 	if (!cmd->flash.left)
 		flash_read_ready(flash, cmd, at);
+	flash_ahead_follow(flash, cmd);
 	return true;
 }
 
@@ -121,6 +125,7 @@ void flash_crossed(struct flash *flash, u64 at)
 		cmd->flash.units--;
 		if (fua)
 			cmd->flash.left++;
+		flash_ahead_forget(&flash->ahead, unit);
 		flash_put(flash, unit, fua ? cmd : NULL);
 		if (fua)
 			flash_press(flash, nr);
@@ -179,6 +184,7 @@ static void trim(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 	for (; unit < end; unit++) {
 		if (flash->buffer.room < flash->buffer.nr)
 			flash_drop(flash, unit, at);
+		flash_ahead_forget(&flash->ahead, unit);
 		ftl_trim(flash->ftl, unit % flash->dies.nr,
 			 unit / flash->dies.nr);
 	}

@@ -9,6 +9,7 @@
 #include <linux/types.h>
 
 #include "flash.h"
+#include "flash_ahead.h"
 #include "flash_buffer.h"
 #include "flash_die.h"
 #include "flash_host.h"
@@ -37,7 +38,8 @@ struct flash {
 	struct flash_load load;		/* number of commands in the disk */
 	struct flash_controller controller; /* commands that it has to take */
 	struct flash_host host;		/* commands to be sent inward */
-	struct flash_buffer buffer;	/* units in the controller's memory */
+	struct flash_buffer buffer;	/* writes in the controller's memory */
+	struct flash_ahead ahead;	/* reads before they are asked for */
 	struct flash_dies dies;		/* dies and channels */
 	struct flash_ends ends;		/* commands on the way back */
 };

@@ -64,6 +64,7 @@ FLASH = {
     "cell_bits": Range(1, 4),
     "read_step": Range(0, 300),
     "bus_bps": BPS,
+    "readahead": Range(0, 64 << 20),
     "buffer": Range(4096, 2 << 30),
     "gc_low": Range(1, 1_024),
     "gc_high": Range(2, 1_024),

@@ -53,6 +53,7 @@ class FlashModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cmd_ns: int = 1_000
     read_latency_ns: int = 5_000
     write_latency_ns: int = 8_000
+    readahead: int = 0
     buffer: int = 16 << 20
     gc_low: int = 2
     gc_high: int = 4
