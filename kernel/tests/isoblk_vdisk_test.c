@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 
 #include "../vdisk/fixed.c"
+#include "../vdisk/volume.c"
 
 #define READ_NS		20000
 #define WRITE_NS	50000
@@ -384,6 +385,11 @@ static void random_change(struct bench *bench, struct rnd_state *rnd,
 	params->service_ns[below(rnd, VDISK_NR_OPS)] = 1 + below(rnd, 100000);
 	/* No limit, less than what the servers do, more. */
 	params->bps[below(rnd, VDISK_TRIM)] = below(rnd, 3) * 700000000ULL;
+	params->volume.iops = below(rnd, 3) * 50000;
+	params->volume.bps = below(rnd, 3) * 500000000ULL;
+	params->volume.burst_ns = below(rnd, 2) * 100000;
+	params->volume.net_ns = below(rnd, 2) * 50000;
+	params->volume.net_spread = below(rnd, 1001);
 	run_to(bench, bench->now);
 	change(bench, params);
 }
@@ -499,6 +505,267 @@ static void random_numbers_are_even(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vdisk_random(0, 0), 0xe220a8397b1dcdaf);
 }
 
+/* ---- cloud volumes ---- */
+
+/* A volume whose servers are never short. */
+static struct vdisk_params volume_params(u64 iops, u64 bps, u64 burst_ns)
+{
+	struct vdisk_params params = defaults;
+
+	params.servers = MAX_CMDS;
+	params.volume.iops = iops;
+	params.volume.bps = bps;
+	params.volume.burst_ns = burst_ns;
+	return params;
+}
+
+/* Send a command that goes on where no other one ends. */
+static struct vdisk_cmd *submit_apart(struct bench *bench, enum vdisk_op op,
+				      u32 bytes)
+{
+	bench->cmds[bench->used].pos = (u64)bench->used << 30;
+	return submit(bench, op, bytes);
+}
+
+static void volume_limits_requests_exactly(struct kunit *test)
+{
+	/* A request takes 333,333 1/3 ns. */
+	struct vdisk_params params = volume_params(3000, 0, 0);
+	struct bench *bench = bench_create(test, &params);
+	u32 i;
+
+	bench->now = 5000;
+	for (i = 0; i < 301; i++)
+		submit_apart(bench, i % 2 ? VDISK_READ : VDISK_TRIM, 4096);
+	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 1);
+	KUNIT_EXPECT_EQ(test, stats(bench).waiting, 300);
+	KUNIT_EXPECT_EQ(test, stats(bench).waiting_max, 300);
+	for (i = 0; i < 301; i++)
+		expect_done(test, bench, &bench->cmds[i],
+			    5000 + i * 1000000ULL / 3 +
+			    (i % 2 ? READ_NS : TRIM_NS));
+}
+
+static void volume_counts_a_large_request_by_its_parts(struct kunit *test)
+{
+	struct vdisk_params params = volume_params(1000, 0, 0);
+	struct bench *bench = bench_create(test, &params);
+	u32 i;
+
+	submit_apart(bench, VDISK_WRITE, VDISK_VOLUME_IO);
+	submit_apart(bench, VDISK_WRITE, VDISK_VOLUME_IO + 512);
+	submit_apart(bench, VDISK_WRITE, 512);
+	/* A flush costs nothing, and a trim what a small request does. */
+	submit(bench, VDISK_FLUSH, 0);
+	submit_apart(bench, VDISK_TRIM, SZ_1G);
+	submit_apart(bench, VDISK_WRITE, 512);
+	for (i = 0; i < 6; i++) {
+		static const u64 ms[] = { 0, 1, 3, 3, 4, 5 };
+		static const u64 ns[] = { WRITE_NS, WRITE_NS, WRITE_NS,
+					  FLUSH_NS, TRIM_NS, WRITE_NS };
+		static const u32 order[] = { 0, 1, 3, 2, 4, 5 };
+		u32 nr = order[i];
+
+		expect_done(test, bench, &bench->cmds[nr],
+			    ms[nr] * NSEC_PER_MSEC + ns[nr]);
+	}
+}
+
+static void volume_limits_bytes_exactly(struct kunit *test)
+{
+	struct vdisk_params params = volume_params(0, 128000000, 0);
+	struct bench *bench = bench_create(test, &params);
+	u64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < 100; i++)
+		submit_apart(bench, i % 2 ? VDISK_READ : VDISK_WRITE,
+			     (i + 1) * 4096);
+	for (i = 0; i < 100; i++) {
+		struct vdisk_cmd *cmd = next_done(bench);
+
+		/* Reads end before the write that went before them. */
+		bytes += cmd->bytes;
+	}
+	KUNIT_EXPECT_EQ(test, bytes, 5050 * 4096);
+	KUNIT_EXPECT_EQ(test, bench->now,
+			(bytes - 100 * 4096) * 1000 / 128 + READ_NS);
+}
+
+static void volume_saves_up_a_burst(struct kunit *test)
+{
+	struct vdisk_params params = volume_params(1000, 0, 5000000);
+	struct bench *bench = bench_create(test, &params);
+	u32 i;
+
+	/* Five saved, and one that leaves a debt. */
+	for (i = 0; i < 10; i++)
+		submit_apart(bench, VDISK_READ, 4096);
+	for (i = 0; i < 10; i++)
+		expect_done(test, bench, &bench->cmds[i], READ_NS +
+			    (i > 5 ? i - 5 : 0) * 1000000ULL);
+	/* After 3 ms, as many more; long after, all again. */
+	bench->now = 4000000 + 3000000;
+	for (i = 0; i < 5; i++)
+		submit_apart(bench, VDISK_READ, 4096);
+	for (i = 0; i < 5; i++)
+		expect_done(test, bench, &bench->cmds[10 + i], READ_NS +
+			    7000000 + (i > 2 ? i - 2 : 0) * 1000000ULL);
+	bench->now = NSEC_PER_SEC;
+	for (i = 0; i < 6; i++)
+		submit_apart(bench, VDISK_READ, 4096);
+	for (i = 0; i < 6; i++)
+		expect_done(test, bench, &bench->cmds[15 + i],
+			    NSEC_PER_SEC + READ_NS);
+}
+
+static void volume_merges_what_waits_in_sequence(struct kunit *test)
+{
+	struct vdisk_params params = volume_params(1000, 0, 0);
+	struct bench *bench = bench_create(test, &params);
+	u32 i;
+
+	/* The first did not wait, and so nothing is merged with it. */
+	for (i = 0; i < 130; i++) {
+		bench->cmds[i].pos = i * 4096;
+		submit(bench, VDISK_READ, 4096);
+	}
+	for (i = 0; i < 130; i++)
+		expect_done(test, bench, &bench->cmds[i], READ_NS +
+			    (i + 63) / 64 * 1000000ULL);
+	/* Neither is another direction, nor what comes when none waits. */
+	bench->now = NSEC_PER_SEC;
+	for (i = 130; i < 133; i++) {
+		bench->cmds[i].pos = i * 4096;
+		submit(bench, i == 131 ? VDISK_WRITE : VDISK_READ, 4096);
+	}
+	expect_done(test, bench, &bench->cmds[130], NSEC_PER_SEC + READ_NS);
+	expect_done(test, bench, &bench->cmds[131],
+		    NSEC_PER_SEC + 1000000 + WRITE_NS);
+	expect_done(test, bench, &bench->cmds[132],
+		    NSEC_PER_SEC + 2000000 + READ_NS);
+}
+
+static void volume_takes_other_limits_while_it_holds(struct kunit *test)
+{
+	struct vdisk_params params = volume_params(10, 0, 0);
+	struct bench *bench = bench_create(test, &params);
+	u32 i;
+
+	for (i = 0; i < 5; i++)
+		submit_apart(bench, VDISK_READ, 4096);
+	run_to(bench, 150000000);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_PTR_EQ(test, vdisk_list_pop(&bench->done),
+				    &bench->cmds[i]);
+	/* What the second one owes is paid at the old limit. */
+	params.volume.iops = 1000;
+	change(bench, &params);
+	expect_done(test, bench, &bench->cmds[2], 200000000 + READ_NS);
+	expect_done(test, bench, &bench->cmds[3], 201000000 + READ_NS);
+	params.volume.iops = 0;
+	change(bench, &params);
+	expect_done(test, bench, &bench->cmds[4], bench->now + READ_NS);
+	KUNIT_EXPECT_EQ(test, stats(bench).waiting, 0);
+}
+
+static void volume_network_holds_no_server(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+	u32 i;
+
+	params.servers = 1;
+	params.volume.net_ns = 500000;
+	bench = bench_create(test, &params);
+	for (i = 0; i < 4; i++)
+		submit(bench, VDISK_READ, 4096);
+	run_to(bench, 3 * READ_NS);
+	KUNIT_EXPECT_EQ(test, stats(bench).in_service, 4);
+	for (i = 0; i < 4; i++)
+		expect_done(test, bench, &bench->cmds[i],
+			    (i + 1) * READ_NS + 500000);
+	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns, 4 * READ_NS);
+}
+
+static void volume_network_has_a_floor_and_a_tail(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct vdisk_volume volume;
+	u64 sum = 0, floor = 700000;
+	u32 i, late = 0, seed;
+
+	params.volume.net_ns = 1000000;
+	params.volume.net_spread = 300;
+	for (seed = 0; seed < 10; seed++) {
+		params.seed = seed;
+		vdisk_volume_init(&volume, &params);
+		for (i = 0; i < 10000; i++) {
+			u64 ns = vdisk_volume_net_ns(&volume, i);
+
+			KUNIT_ASSERT_GE(test, ns, floor);
+			sum += ns - floor;
+			/* -ln(0.01) is 4.605. */
+			late += ns > floor + 4605 * 300;
+		}
+	}
+	/* The standard deviations of both are 949 of the sum's ns and 31. */
+	KUNIT_EXPECT_LT(test, abs_diff(div_u64(sum, 100000), 300000ULL), 4000);
+	KUNIT_EXPECT_LT(test, abs_diff(late, 1000U), 120);
+	KUNIT_EXPECT_EQ(test, vdisk_volume_net_ns(&volume, 5),
+			vdisk_volume_net_ns(&volume, 5));
+	KUNIT_EXPECT_NE(test, vdisk_volume_net_ns(&volume, 5),
+			vdisk_volume_net_ns(&volume, 6));
+	/* And none but the tail; the longest that there can be is 22 means. */
+	params.volume.net_spread = 1000;
+	vdisk_volume_init(&volume, &params);
+	for (i = 0; i < 10000; i++)
+		KUNIT_ASSERT_LT(test, vdisk_volume_net_ns(&volume, i),
+				23000000);
+}
+
+/* Return a sum over the ends of all commands, in order. */
+static u64 volume_load(struct kunit *test, const struct vdisk_params *params,
+		       u32 step)
+{
+	struct bench *bench = bench_create(test, params);
+	struct vdisk_cmd *cmd;
+	struct rnd_state rnd;
+	u64 at = 0, sum = 0;
+
+	prandom_seed_state(&rnd, 21);
+	while (bench->used < MAX_CMDS) {
+		at += below(&rnd, 200000);
+		while (step && bench->now + step < at)
+			run_to(bench, bench->now + step);
+		while (!step && bench->next < at)
+			run_to(bench, bench->next);
+		bench->now = at;
+		submit_apart(bench, below(&rnd, VDISK_NR_OPS),
+			     512 << below(&rnd, 8));
+	}
+	while (bench->next != VDISK_NEVER)
+		run_to(bench, step ? bench->now + step : bench->next);
+	while ((cmd = vdisk_list_pop(&bench->done)))
+		sum = sum * 1000003 + (cmd - bench->cmds);
+	return sum;
+}
+
+static void volume_late_calls_change_no_order(struct kunit *test)
+{
+	struct vdisk_params params = volume_params(8000, 100000000, 2000000);
+	u64 sum;
+
+	params.servers = 2;
+	params.jitter = 300;
+	params.volume.net_ns = 300000;
+	params.volume.net_spread = 500;
+	sum = volume_load(test, &params, 0);
+	KUNIT_EXPECT_EQ(test, volume_load(test, &params, 777), sum);
+	params.seed++;
+	KUNIT_EXPECT_NE(test, volume_load(test, &params, 0), sum);
+}
+
 static struct kunit_case isoblk_vdisk_cases[] = {
 	KUNIT_CASE(fixed_one_command_takes_its_service_time),
 	KUNIT_CASE(fixed_nothing_ends_early),
@@ -520,6 +787,15 @@ static struct kunit_case isoblk_vdisk_cases[] = {
 	KUNIT_CASE(fixed_random_runs_lose_nothing),
 	KUNIT_CASE(jitter_is_of_the_seed_and_the_order_alone),
 	KUNIT_CASE(random_numbers_are_even),
+	KUNIT_CASE(volume_limits_requests_exactly),
+	KUNIT_CASE(volume_counts_a_large_request_by_its_parts),
+	KUNIT_CASE(volume_limits_bytes_exactly),
+	KUNIT_CASE(volume_saves_up_a_burst),
+	KUNIT_CASE(volume_merges_what_waits_in_sequence),
+	KUNIT_CASE(volume_takes_other_limits_while_it_holds),
+	KUNIT_CASE(volume_network_holds_no_server),
+	KUNIT_CASE(volume_network_has_a_floor_and_a_tail),
+	KUNIT_CASE(volume_late_calls_change_no_order),
 	{}
 };
 

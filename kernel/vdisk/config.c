@@ -11,7 +11,7 @@
  *	fault.c		bad places, and what happens at a certain write
  *	store*.c	contents, and what a power cut leaves of them
  *	model.h		what a model is
- *	fixed.c		the model "fixed"
+ *	fixed.c		the model "fixed", which volume.c makes a cloud volume
  *	flash*.c	the model "flash", with its translation layer, ftl*.c
  *	hdd*.c		the model "disk"
  *
@@ -431,6 +431,7 @@ static struct config_group *vdisk_make_group(struct config_group *group,
 		return ERR_PTR(-ENOMEM);
 	}
 	vdisk_add_group(vi, &vi->fault, "fault", &vdisk_fault_type);
+	vdisk_add_group(vi, &vi->volume, "volume", &vdisk_volume_type);
 	vdisk_add_group(vi, &vi->flash, "flash", &vdisk_flash_type);
 	vdisk_add_group(vi, &vi->disk, "disk", &vdisk_hdd_type);
 	mutex_init(&vi->mutex);

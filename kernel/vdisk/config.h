@@ -3,10 +3,10 @@
  * The attributes of a disk's directory, and what they are made of.
  *
  * The directory has attributes that every model knows, and a default group a
- * part: "flash" and "disk" for the parameters of a model, "fault" for injected
- * faults. An attribute is one line of a macro below, in either place: it finds
- * the directory by itself. Each file lists its attributes in a
- * config_item_type, and config.c puts them together.
+ * part: "flash" and "disk" for the parameters of a model, "volume" for those of
+ * a cloud volume, "fault" for injected faults. An attribute is one line of a
+ * macro below, in either place: it finds the directory by itself. Each file
+ * lists its attributes in a config_item_type, and config.c puts them together.
  *
  * A parameter is a u64 of struct vdisk_params, so also a member of a struct in
  * it. Only its own range is checked here; what must hold between two of them is
@@ -36,6 +36,7 @@ struct vdisk_item {
 	struct config_group group;	/* configfs's side */
 	struct config_group flash;	/* default group "flash" */
 	struct config_group disk;	/* default group "disk" */
+	struct config_group volume;	/* default group "volume" */
 	struct config_group fault;	/* default group "fault" */
 	struct mutex mutex;		/* lock of the rest, and of power */
 	struct vdisk_params params;	/* parameters that are set */
@@ -119,6 +120,7 @@ CONFIGFS_ATTR(vdisk_, name)
 
 extern const struct config_item_type vdisk_flash_type;
 extern const struct config_item_type vdisk_hdd_type;
+extern const struct config_item_type vdisk_volume_type;
 extern const struct config_item_type vdisk_fault_type;
 
 #endif /* ISOBLK_VDISK_CONFIG_H */

@@ -18,11 +18,17 @@
  * data. A command's service time and limit are those at its start. Jitter makes
  * the service time of each command another one.
  *
+ * A disk may be a cloud volume (volume.c). Then it holds a command back that is
+ * beyond a limit, before it may wait for a server, and its end is late by the
+ * time in the network, which holds no server.
+ *
  * A write is stable when it ends, so a flush is but a command with a service
  * time, and FUA costs nothing.
  *
  * A busy server has one event in the heap: the end of service, or, when the
- * link is not free of limits, first that and then the end of the crossing.
+ * link is not free of limits, first that and then the end of the crossing. So
+ * has a command in the network. That a command is no longer held back is an
+ * event of its own, and comes before others of its instant.
  */
 #include <linux/container_of.h>
 #include <linux/err.h>
@@ -33,6 +39,7 @@
 #include "link.h"
 #include "model.h"
 #include "random.h"
+#include "volume.h"
 
 /*
  * A disk of this model. The device's lock protects all of it.
@@ -51,11 +58,13 @@ struct fixed {
 	struct vdisk_link link[VDISK_NR_OPS]; /* links of reads and of writes */
 	u64 seq;			/* commands ever submitted */
 	u32 busy;			/* servers that hold a command */
+	u32 in_net;			/* commands in the network */
 	struct vdisk_list waiting;	/* commands that wait */
 	u32 nr_waiting;			/* number of these */
 	u32 max_waiting;		/* most there ever were */
 	u64 held_ns;			/* ends minus starts of service */
-	struct vdisk_events *events;	/* events of the busy servers */
+	struct vdisk_events *events;	/* events of commands not waiting */
+	struct vdisk_volume volume;	/* limits and network */
 };
 
 static struct fixed *to_fixed(struct vdisk_model *model)
@@ -93,6 +102,7 @@ static struct vdisk_model *fixed_create(const struct vdisk_params *params,
 
 	fixed->model.ops = &vdisk_fixed_ops;
 	vdisk_list_init(&fixed->waiting);
+	vdisk_volume_init(&fixed->volume, params);
 	fixed_set(fixed, params);
 	return &fixed->model;
 }
@@ -111,6 +121,7 @@ static u64 fixed_start(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 	fixed->busy++;
 	fixed->held_ns -= at;
 	cmd->fixed.bps = fixed->bps[cmd->op];
+	cmd->fixed.served = false;
 	return at + vdisk_jitter(fixed->service_ns[cmd->op], fixed->jitter,
 				 fixed->seed, cmd->seq);
 }
@@ -126,59 +137,104 @@ static struct vdisk_cmd *fixed_next_waiting(struct fixed *fixed)
 	return cmd;
 }
 
+/* Return when something happens next. */
+static u64 fixed_next(const struct fixed *fixed)
+{
+	return min(vdisk_events_next(fixed->events), fixed->volume.due_ns);
+}
+
+/* Return the number of commands that wait, for tokens or for a server. */
+static u32 fixed_waiting(const struct fixed *fixed)
+{
+	return fixed->nr_waiting + fixed->volume.nr_held;
+}
+
+/* A command comes to the servers at a time, past all limits. */
+static void fixed_arrive(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
+{
+	if (fixed->busy < fixed->servers) {
+		vdisk_events_add(fixed->events, fixed_start(fixed, cmd, at),
+				 cmd);
+	} else {
+		cmd->fixed.at_ns = at;
+		vdisk_list_add(&fixed->waiting, cmd);
+		fixed->nr_waiting++;
+	}
+}
+
 static u64 fixed_submit(struct vdisk_model *model, struct vdisk_cmd *cmd,
 			u64 now)
 {
 	struct fixed *fixed = to_fixed(model);
 
 	cmd->seq = fixed->seq++;
-	if (fixed->busy < fixed->servers) {
-		vdisk_events_add(fixed->events, fixed_start(fixed, cmd, now),
-				 cmd);
-	} else {
-		cmd->fixed.at_ns = now;
-		vdisk_list_add(&fixed->waiting, cmd);
-		if (++fixed->nr_waiting > fixed->max_waiting)
-			fixed->max_waiting = fixed->nr_waiting;
+	if (vdisk_volume_enter(&fixed->volume, cmd, now))
+		fixed_arrive(fixed, cmd, now);
+	fixed->max_waiting = max(fixed->max_waiting, fixed_waiting(fixed));
+	return fixed_next(fixed);
+}
+
+/* A server has become free: it takes the next command, if there is one. */
+static void fixed_free(struct fixed *fixed, u64 at)
+{
+	struct vdisk_cmd *next;
+
+	fixed->busy--;
+	fixed->held_ns += at;
+	next = fixed_next_waiting(fixed);
+	if (!next)
+		return;
+	/* It may have come after the server became free, if run() is late. */
+	at = fixed_start(fixed, next, max(at, next->fixed.at_ns));
+	vdisk_events_add(fixed->events, at, next);
+}
+
+/* Do what the first event of a command is. */
+static void fixed_event(struct fixed *fixed, struct vdisk_list *done)
+{
+	struct vdisk_events *events = fixed->events;
+	u64 at = events->heap[0].due;
+	struct vdisk_cmd *cmd = events->heap[0].cmd;
+	u64 net_ns;
+
+	if (cmd->fixed.bps) {
+		at = vdisk_link_carry(&fixed->link[cmd->op], cmd->fixed.bps, at,
+				      cmd->bytes);
+		cmd->fixed.bps = 0;
+		vdisk_events_replace(events, at, cmd);
+		return;
 	}
-	return vdisk_events_next(fixed->events);
+
+	vdisk_events_drop(events);
+	if (!cmd->fixed.served) {
+		cmd->fixed.served = true;
+		fixed_free(fixed, at);
+		net_ns = vdisk_volume_net_ns(&fixed->volume, cmd->seq);
+		if (net_ns) {
+			fixed->in_net++;
+			vdisk_events_add(events, at + net_ns, cmd);
+			return;
+		}
+	} else {
+		fixed->in_net--;
+	}
+	vdisk_list_add(done, cmd);
 }
 
 static u64 fixed_run(struct vdisk_model *model, u64 now,
 		     struct vdisk_list *done)
 {
 	struct fixed *fixed = to_fixed(model);
-	struct vdisk_events *events = fixed->events;
+	u64 next;
 
-	while (vdisk_events_next(events) <= now) {
-		u64 at = events->heap[0].due;
-		struct vdisk_cmd *cmd = events->heap[0].cmd;
-		struct vdisk_cmd *next;
-
-		if (cmd->fixed.bps) {
-			at = vdisk_link_carry(&fixed->link[cmd->op],
-					      cmd->fixed.bps, at, cmd->bytes);
-			cmd->fixed.bps = 0;
-			vdisk_events_replace(events, at, cmd);
-			continue;
-		}
-
-		vdisk_list_add(done, cmd);
-		fixed->busy--;
-		fixed->held_ns += at;
-
-		next = fixed_next_waiting(fixed);
-		if (next) {
-			/* It may have come after the server became free, if
-			 * this call is late.
-			 */
-			at = fixed_start(fixed, next, max(at, next->fixed.at_ns));
-			vdisk_events_replace(events, at, next);
-		} else {
-			vdisk_events_drop(events);
-		}
+	while ((next = fixed_next(fixed)) <= now) {
+		if (next == fixed->volume.due_ns)
+			fixed_arrive(fixed, vdisk_volume_take(&fixed->volume),
+				     next);
+		else
+			fixed_event(fixed, done);
 	}
-	return vdisk_events_next(events);
+	return next;
 }
 
 static u64 fixed_change(struct vdisk_model *model,
@@ -188,10 +244,11 @@ static u64 fixed_change(struct vdisk_model *model,
 	struct vdisk_cmd *cmd;
 
 	fixed_set(fixed, params);
+	vdisk_volume_change(&fixed->volume, params, now);
 	while ((cmd = fixed_next_waiting(fixed)))
 		vdisk_events_add(fixed->events, fixed_start(fixed, cmd, now),
 				 cmd);
-	return vdisk_events_next(fixed->events);
+	return fixed_next(fixed);
 }
 
 static void fixed_stats(struct vdisk_model *model, u64 now,
@@ -199,8 +256,8 @@ static void fixed_stats(struct vdisk_model *model, u64 now,
 {
 	struct fixed *fixed = to_fixed(model);
 
-	stats->in_service = fixed->busy;
-	stats->waiting = fixed->nr_waiting;
+	stats->in_service = fixed->busy + fixed->in_net;
+	stats->waiting = fixed_waiting(fixed);
 	stats->waiting_max = fixed->max_waiting;
 	stats->busy_ns = fixed->held_ns + fixed->busy * now;
 }

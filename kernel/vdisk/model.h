@@ -44,6 +44,15 @@ enum vdisk_store_kind {
 
 struct vdisk_model_ops;
 
+/* What a user sets of a cloud volume, which "fixed" may be: volume.c. */
+struct vdisk_volume_params {
+	u64 iops;		/* requests a second; 0 = no limit */
+	u64 bps;		/* bytes a second; 0 = no limit */
+	u64 burst_ns;		/* time at these limits that may be saved up */
+	u64 net_ns;		/* mean time in the network */
+	u64 net_spread;		/* per mille of it that are a long tail */
+};
+
 /* What a user sets. */
 struct vdisk_params {
 	const struct vdisk_model_ops *ops; /* model */
@@ -58,6 +67,7 @@ struct vdisk_params {
 	u64 seed;		/* seed of all random numbers */
 	u64 jitter;		/* per mille that times vary by (random.h) */
 	u64 store;		/* enum vdisk_store_kind: where the data are */
+	struct vdisk_volume_params volume; /* parameters of a cloud volume */
 	struct vdisk_flash_params flash; /* parameters of the model "flash" */
 	struct vdisk_hdd_params hdd; /* parameters of the model "disk" */
 };
@@ -66,6 +76,7 @@ struct vdisk_params {
 struct vdisk_fixed_cmd {
 	u64 at_ns;	/* time at which it came, while it waits */
 	u64 bps;	/* limit of the link, while it is still to be crossed */
+	bool served;	/* whether it is past the servers */
 };
 
 /*
@@ -127,7 +138,7 @@ static inline struct vdisk_cmd *vdisk_list_pop(struct vdisk_list *list)
 
 /* Where commands are. */
 struct vdisk_stats {
-	u32 in_service;	/* commands held by a server now */
+	u32 in_service;	/* commands held by a server now, or in a network */
 	u32 waiting;	/* commands that wait for a server now */
 	u32 waiting_max; /* most that ever waited */
 	u64 busy_ns;	/* time that servers were held, over all of them */

@@ -198,14 +198,16 @@ def test_what_makes_the_disk_is_fixed_while_it_is_on(guest: Guest) -> None:
     assert left.read("off").splitlines() == ["ok", "ok", str((8 << 30) // 512)]
 
 
-@pytest.mark.parametrize("model", ["flash", "disk"])
+@pytest.mark.parametrize(
+    ("group", "model"), [("flash", "flash"), ("disk", "disk"), ("volume", "fixed")]
+)
 def test_a_model_s_attributes_are_in_its_group_and_fixed_but_for_the_live_ones(
-    guest: Guest, model: str
+    guest: Guest, group: str, model: str
 ) -> None:
-    documented = _documented(model)
+    documented = _documented(group)
     left = guest.run(
         script(
-            f"mkdir {VDISK}/disk0; cd {VDISK}/disk0/{model}; echo {model} > ../model",
+            f"mkdir {VDISK}/disk0; cd {VDISK}/disk0/{group}; echo {model} > ../model",
             "grep '' * > /run/isoblk/before",
             'for name in *; do echo "$(put "$(cat $name)" $name)" >> /run/isoblk/said; done',
             "for name in *; do put x $name >> /run/isoblk/bad; done",

@@ -335,6 +335,9 @@ def _vdisk_values(disk: VdiskDevice) -> dict[str, str | int]:
         group: FlashModel | DiskModel = getattr(disk, disk.model)
         for name in group.__struct_fields__:
             values[f"{disk.model}/{name}"] = _written(getattr(group, name))
+    elif disk.volume != usual.volume:
+        for name in disk.volume.__struct_fields__:
+            values[f"volume/{name}"] = getattr(disk.volume, name)
     return values
 
 

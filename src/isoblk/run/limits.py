@@ -94,6 +94,13 @@ DISK = {
     "ncq": Range(1, 256),
 }
 DISK_CHANGEABLE = ("cmd_ns",)
+VOLUME = {
+    "iops": Range(0, 10**9),
+    "bps": BPS,
+    "burst_ns": Range(0, 86_400 * 10**9),
+    "net_ns": Range(0, 10**10),
+    "net_spread": Range(0, 1_000),
+}
 MEBIBYTE = 1 << 20
 PASSES = Range(1, 100)
 # What mkfs refuses to go below (xfsprogs since 5.19: 300 MiB), and, of ext4, sense.

@@ -85,6 +85,16 @@ class DiskModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     cmd_ns: int = 30_000
 
 
+class VolumeModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Attributes of a vdisk that is a cloud volume; kernel/README.md has their meaning."""
+
+    iops: int = 0
+    bps: int = 0
+    burst_ns: int = 0
+    net_ns: int = 0
+    net_spread: int = 0
+
+
 class VdiskDevice(
     msgspec.Struct,
     frozen=True,
@@ -95,8 +105,8 @@ class VdiskDevice(
 ):
     """isoblk_vdisk's attributes; kernel/README.md has their meaning.
 
-    servers and the *_ns count for model "fixed" only; flash and disk for the model of that
-    name. jitter: per mille of every service time.
+    servers, the *_ns and volume count for model "fixed" only; flash and disk for the model of
+    that name. jitter: per mille of every service time.
     """
 
     model: VdiskModel = "fixed"
@@ -115,6 +125,7 @@ class VdiskDevice(
     store: Literal["none", "memory"] = "none"
     jitter: int = 0
     seed: int = 1
+    volume: VolumeModel = VolumeModel()
     flash: FlashModel = FlashModel()
     disk: DiskModel = DiskModel()
 

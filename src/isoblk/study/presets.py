@@ -53,11 +53,12 @@ _RANGES: dict[str, Range] = {
     "completion_nsec": limits.SERVICE_NS,
     **{f"flash.{name}": allowed for name, allowed in limits.FLASH.items()},
     **{f"disk.{name}": allowed for name, allowed in limits.DISK.items()},
+    **{f"volume.{name}": allowed for name, allowed in limits.VOLUME.items()},
 }
 
 # Which model of a vdisk an attribute is of; the others are every model's.
 OWNERS = {
-    **dict.fromkeys(("servers", "read_ns", "write_ns", "trim_ns", "flush_ns"), "fixed"),
+    **dict.fromkeys(("servers", "read_ns", "write_ns", "trim_ns", "flush_ns", "volume"), "fixed"),
     "flash": "flash",
     "disk": "disk",
 }
@@ -66,6 +67,7 @@ _CHANGEABLE = (
     *("servers", "read_ns", "write_ns", "trim_ns", "flush_ns", "read_bps", "write_bps", "jitter"),
     *(f"flash.{name}" for name in limits.FLASH_CHANGEABLE),
     *(f"disk.{name}" for name in limits.DISK_CHANGEABLE),
+    *(f"volume.{name}" for name in limits.VOLUME),
 )
 
 
@@ -297,7 +299,7 @@ def _value(kind: type[msgspec.Struct], field: Field, value: object) -> Attribute
                 field, f"unknown {name} {value!r}", next="allowed: " + ", ".join(choices)
             )
         return str(value)
-    is_size = name in SIZES or name.endswith("_bps")
+    is_size = name in SIZES or name == "bps" or name.endswith("_bps")
     is_time = name.endswith(("_ns", "_nsec"))
     if hint is int and isinstance(value, str) and (is_size or is_time):
         try:

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a cloud puts around a disk: limits by token buckets in front of it, and
+ * a network behind it (volume.c).
+ *
+ * Not locked: the device's lock covers it.
+ */
+#ifndef ISOBLK_VDISK_VOLUME_H
+#define ISOBLK_VDISK_VOLUME_H
+
+#include <linux/types.h>
+
+#include "link.h"
+#include "model.h"
+
+/* As much counts as one request, and as much is merged into one. */
+#define VDISK_VOLUME_IO		(256U << 10)
+
+/* A volume. */
+struct vdisk_volume {
+	struct vdisk_volume_params p; /* parameters */
+	u64 seed;		/* seed of the network's spread; constant */
+	struct vdisk_link ios;	/* bucket of requests, and when it is full */
+	struct vdisk_link bytes; /* bucket of bytes, likewise */
+	struct vdisk_list held;	/* commands that have to wait for tokens */
+	u32 nr_held;		/* number of these */
+	u64 due_ns;		/* time at which the first of them may go on */
+	u64 went_ns;		/* time at which the last command went on */
+	u64 end;		/* byte behind that command */
+	u32 merged;		/* bytes that have gone for its token */
+	enum vdisk_op op;	/* what it does */
+};
+
+void vdisk_volume_init(struct vdisk_volume *volume,
+		       const struct vdisk_params *params);
+void vdisk_volume_change(struct vdisk_volume *volume,
+			 const struct vdisk_params *params, u64 now);
+bool vdisk_volume_enter(struct vdisk_volume *volume, struct vdisk_cmd *cmd,
+			u64 now);
+struct vdisk_cmd *vdisk_volume_take(struct vdisk_volume *volume);
+u64 vdisk_volume_net_ns(const struct vdisk_volume *volume, u64 seq);
+
+#endif /* ISOBLK_VDISK_VOLUME_H */
