@@ -255,6 +255,7 @@ def _record(name: str, one: Measured) -> dict[str, object]:
         "preset": name,
         "what": expect.what,
         "state": expect.state,
+        "fitted": expect.fitted,
         "metric": expect.metric,
         "source": expect.source,
         "expected": expect.value,
