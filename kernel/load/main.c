@@ -31,6 +31,7 @@
  *	verify.c	data, and the check that what was written is read
  *	stats.c		histogram and time series
  *	results.c	the results as text, in debugfs
+ *	completed.c	what disks have completed, by cgroup, in debugfs
  *
  * A run outlives its threads: the last thread to end gives back the device,
  * the cgroup and the memory for I/O; the counts stay until the tenant is

@@ -17,6 +17,7 @@
 #include <linux/time64.h>
 #include <linux/xarray.h>
 
+#include "completed.h"
 #include "job.h"
 #include "opts.h"
 #include "replay.h"
@@ -300,18 +301,20 @@ static const struct file_operations results_fops = {
 static struct dentry *results_dir;
 
 /**
- * blkload_results_init - make the file; without debugfs there is none
+ * blkload_results_init - make the files; without debugfs there are none
  */
 void blkload_results_init(void)
 {
 	results_dir = debugfs_create_dir("blkload", NULL);
 	debugfs_create_file("results", 0444, results_dir, NULL, &results_fops);
+	blkload_completed_init(results_dir);
 }
 
 /**
- * blkload_results_exit - remove the file
+ * blkload_results_exit - remove the files
  */
 void blkload_results_exit(void)
 {
 	debugfs_remove(results_dir);
+	blkload_completed_exit();
 }

@@ -76,6 +76,26 @@ def test_dd_writes_beside_a_generator(default_bench: Bench, tmp_path: Path, type
     assert _tenant(run.record, "web").measured_ns == 200 * MS
 
 
+def test_what_is_written_to_the_page_cache_counts_when_the_disk_has_it(
+    default_bench: Bench, tmp_path: Path
+) -> None:
+    # The scheduler's queue takes all of it at once, and that is when the cgroup is charged.
+    spec = run_spec(
+        "mq-deadline",
+        device=VdiskDevice(size=512 * MIB, store="memory", write_bps=100_000_000),
+        filesystem=Filesystem(type="ext4", offset=0, size=256 * MIB),
+        tenants=(_dd(flag="", conv="fdatasync", count=192),),
+        runtime_ns=200 * MS,
+        window_ms=10,
+    )
+    run = _run(spec, default_bench, tmp_path)
+    dd = _tenant(run.record, "dd")
+    assert 48 * MIB <= dd.ops["write"].bytes <= 49 * MIB
+    # A fifth of a second of 100 MB/s, less the time that dd takes to hand it over.
+    assert 15_000_000 < dd.ops["write"].meas_bytes < 20_400_000
+    assert dd.io_stat is not None and dd.io_stat.wbytes == dd.ops["write"].bytes
+
+
 @_needs("fio")
 def test_fio_starts_with_the_others(default_bench: Bench, tmp_path: Path) -> None:
     spec = run_spec(

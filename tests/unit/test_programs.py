@@ -364,6 +364,23 @@ def test_samples_are_read_by_the_line() -> None:
         parse_samples("/cg/t1/io.stat:7:0\n", 0, ["/cg/t1/io.stat"])
 
 
+def test_what_the_disk_completed_is_read_by_the_cgroup() -> None:
+    file = "/sys/kernel/debug/blkload/completed"
+    figures = "wbytes=2 rios=3 wios=4 dbytes=5 dios=6"
+    text = (
+        f"1000\n{file}:/a/t1 rbytes=1 {figures}\n{file}:/ rbytes=7 {figures}\n"
+        f"2000\n{file}:/a/t1 rbytes=9 {figures}\n3000\n{file}:lost 1\n"
+    )
+    samples = parse_samples(text, 0, [file])
+    with pytest.raises(RunError, match="no memory to count"):
+        samples.completed("/a/t1", file)
+    samples = parse_samples(text.partition("3000")[0], 0, [file])
+    assert [one.rbytes for one in samples.completed("/a/t1", file)] == [1, 9]
+    assert samples.completed("/t1", file)[0].wbytes == 0
+    (first, _) = samples.completed("/a/t1", file)
+    assert first == IoStat(rbytes=1, wbytes=2, rios=3, wios=4, dbytes=5, dios=6)
+
+
 # ---- the verdict ---------------------------------------------------------------------
 
 

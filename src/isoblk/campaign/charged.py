@@ -40,6 +40,29 @@ def parse_charged(read_back: Mapping[str, str], cgroup: str, device: str = "") -
     return IoStat(**{name: figures.get(name, 0) for name in IoStat.__struct_fields__})
 
 
+def parse_completed(text: str, cgroup: str) -> IoStat | None:
+    """What the disk has completed for a cgroup.
+
+    Args:
+        text: of the generator's file: a cgroup's path and its figures a line.
+        cgroup: its path, from the root of the hierarchy.
+
+    Returns:
+        None if there is nothing of it.
+
+    Raises:
+        ValueError: requests were not counted, for lack of memory.
+    """
+    rows = [line.rpartition(" rbytes=") for line in text.splitlines()]
+    if any(line.startswith("lost ") for line in text.splitlines()):
+        raise ValueError("the guest had no memory to count what its disk completed")
+    found = [f"rbytes={figures}".split() for path, _, figures in rows if path == cgroup]
+    if not found:
+        return None
+    figures = _parse_v2(found)
+    return IoStat(**{name: figures.get(name, 0) for name in IoStat.__struct_fields__})
+
+
 def _parse_v2(lines: list[list[str]]) -> dict[str, int]:
     """`MAJ:MIN rbytes=1 wbytes=2 ...`, a line a device."""
     pairs = (word.partition("=") for words in lines for word in words)

@@ -12,7 +12,8 @@ import polars as pl
 
 from isoblk.caches.base import TABLE
 from isoblk.campaign.charged import parse_charged
-from isoblk.campaign.sampled import parse_samples, sampled_output, since_first
+from isoblk.campaign.physics import impossible
+from isoblk.campaign.sampled import Samples, parse_samples, sampled_output, since_first
 from isoblk.errors import RunError
 from isoblk.machine import Ran
 from isoblk.plan import cached, processes, target
@@ -34,7 +35,7 @@ from isoblk.run.record import (
 )
 from isoblk.run.setting import check, parse_read_back
 from isoblk.run.spec import RUNNING, RunSpec, Tenant
-from isoblk.run.tier import HOST
+from isoblk.run.tier import HOST, Place
 
 # Bytes that the generator counted and bytes that the cgroup was charged with may differ by
 # this much, relative to the larger.
@@ -82,6 +83,7 @@ def collect(
         *_tenant_reasons(spec, tenants),
         *(f"{name}: {one.trouble}" for name, one in said.items() if one.trouble),
         *_cache_reasons(cache),
+        *impossible(spec, outputs),
     ]
     record = RunRecord(
         format=FORMAT,
@@ -158,7 +160,7 @@ def _read_outputs(
         if tenant.workload.program == "fio":
             outputs[tenant.name] = fio.read_output(own, tenant, spec)
         elif samples and (tenant.name in said or tenant.workload.program == RUNNING):
-            charges = samples.charges(plan.place.cgroup_of(tenant.cgroup), device)
+            charges = _charges(samples, tenant, spec, plan.place, device)
             if tenant.name in said:
                 end_ns = said[tenant.name].report.end_ns
             else:
@@ -168,6 +170,16 @@ def _read_outputs(
         elif tenant.name not in outputs:
             raise RunError(f"the generator left no result of tenant {tenant.name}")
     return outputs
+
+
+def _charges(
+    samples: Samples, tenant: Tenant, spec: RunSpec, place: Place, device: str
+) -> list[IoStat]:
+    """What a tenant's cgroup had at the time of each sample."""
+    cgroup = place.cgroup_of(tenant.cgroup)
+    if processes.counts_completed(spec, place):
+        return samples.completed(cgroup.removeprefix(place.hierarchy), blkload.COMPLETED)
+    return samples.charges(cgroup, device)
 
 
 def _tenant_result(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What tenants' programs did to the device, from what their cgroups were charged with as time
-went by."""
+"""What tenants' programs did to the device, from what it had completed for their cgroups as time
+went by; or, where that is not known, from what they were charged with."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 
-from isoblk.campaign.charged import parse_charged
+from isoblk.campaign.charged import parse_charged, parse_completed
 from isoblk.errors import RunError
 from isoblk.programs.barrier import SAMPLES
 from isoblk.programs.blkload import TenantOutput
@@ -31,6 +31,19 @@ class Samples:
     def charges(self, cgroup: str, device: str) -> list[IoStat]:
         """Those of one cgroup, at each time."""
         return [parse_charged(one, cgroup, device) or _NOTHING for one in self.read_back]
+
+    def completed(self, cgroup: str, file: str) -> list[IoStat]:
+        """What the disk had completed for a cgroup, from the root of the hierarchy, at each time.
+
+        Raises:
+            RunError: some of it was not counted.
+        """
+        try:
+            return [
+                parse_completed(one.get(file, ""), cgroup) or _NOTHING for one in self.read_back
+            ]
+        except ValueError as error:
+            raise RunError(str(error), where=SAMPLES) from None
 
 
 def parse_samples(text: str, start_ns: int, files: Sequence[str]) -> Samples:
@@ -78,7 +91,7 @@ def sampled_output(
 
     Args:
         times_ns: of the samples, after the barrier.
-        charges: at those times; 0 at the barrier.
+        charges: what was completed, or charged, at those times; 0 at the barrier.
         end_ns: when the program ended.
         spec: the run.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from isoblk.plan import target
 from isoblk.plan.charges import charge_files
 from isoblk.plan.filesystem import mount_point
-from isoblk.programs import barrier, fio
+from isoblk.programs import barrier, blkload, fio
 from isoblk.programs.barrier import DIRECTORY, NOW, READY, SAMPLES, START, STOP
 from isoblk.programs.base import Program, Task
 from isoblk.programs.registry import PROGRAMS, program_of
@@ -146,6 +146,8 @@ def run_together(
         last_ns = max((event.at_ns for event in spec.events), default=0)
         left_ns = max(0, spec.warmup_ns + spec.runtime_ns - last_ns)
         end = [*end, run("sleep", f"{left_ns / 1e9:.9f}")]
+    if watched and counts_completed(spec, place):
+        let_go.insert(0, write(1, blkload.COMPLETED))
     stop: list[Statement] = [
         fill(_Line.MAKE_EMPTY, file=STOP),
         run("wait", Variable("sampler", braces=False)),
@@ -205,4 +207,12 @@ def _sample(tenants: Sequence[Tenant], spec: RunSpec, place: Place) -> Statement
 
 def sampled_files(tenants: Sequence[Tenant], spec: RunSpec, place: Place) -> list[str]:
     """Files that are read again and again."""
+    if counts_completed(spec, place):
+        return [blkload.COMPLETED]
     return [path for tenant in tenants for path in charge_files(tenant, spec, place)]
+
+
+def counts_completed(spec: RunSpec, place: Place) -> bool:
+    """Whether it is known what the disk has completed for each cgroup, and not only what that was
+    charged with when it asked. It is where blkload is, of the disk itself: not of a cache."""
+    return place.run.startswith("/") and spec.caching is None

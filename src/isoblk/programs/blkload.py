@@ -18,6 +18,8 @@ from isoblk.run.spec import RunSpec, Tenant, Trace, Workload
 
 ROOT = "/sys/kernel/config/blkload"
 RESULTS = "/sys/kernel/debug/blkload/results"
+# What the disk has completed, by cgroup, since 1 was written to it.
+COMPLETED = "/sys/kernel/debug/blkload/completed"
 
 _DEFAULT = Workload()
 

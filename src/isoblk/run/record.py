@@ -117,7 +117,8 @@ class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
     """ops: read, write, trim, flush; only those that occurred. measured_ns: how long this
     tenant was measured (shorter than the run's runtime if it began late or ended early).
     error: errno the generator ended with, 0 if none. replay: of a tenant with a trace. says: of
-    one that runs a program: its ops are what its cgroup was charged with, without latency."""
+    one that runs a program: its ops are what the disk completed for its cgroup, or, where that is
+    not known, what that was charged with; without latency."""
 
     name: str
     cgroup: str
