@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whoever has too few scheduler tags for the groups is told, and told what to write."""
+"""What a study's author is told: too few tags, a drive that is empty, rates that cannot be, and a
+tenant that did nothing. Of what is right nothing is said."""
 
+from typing import Any
+
+import msgspec
 import pytest
 
-from isoblk.study.notes import notes
-from tests.unit.specs import NullBlkDevice, run_spec, tenant
+from isoblk.run.record import OpTotals, RunRecord, TenantResult
+from isoblk.run.spec import DeviceEvent, FlashModel, Trace, VdiskDevice
+from isoblk.study.notes import idle, notes
+from tests.unit.resultgen import PROVENANCE
+from tests.unit.specs import MS, SECOND, NullBlkDevice, run_spec, tenant
 
 VDISK_TAGS = 256  # what blk-mq gives a scheduler on a device with 128 tags and more
 
@@ -60,3 +67,150 @@ def test_cfq_divides_tags_as_well() -> None:
         in (_groups(65, "cfq", queue={"nr_requests": 128})[0])
     )
     assert _groups(64, "cfq", queue={"nr_requests": 128}) == []
+
+
+# ---- a drive that is empty -------------------------------------------------------------
+
+EMPTY = VdiskDevice(model="flash", flash=FlashModel(precondition="none"))
+USED = VdiskDevice(model="flash", flash=FlashModel(precondition="random"))
+
+
+@pytest.mark.parametrize("rw", ["read", "randread", "rw", "randrw"])
+def test_who_reads_an_empty_drive_is_told(rw: str) -> None:
+    (note,) = notes([run_spec(device=EMPTY, tenants=(tenant("a", rw=rw), tenant("b", rw="write")))])
+    assert note.startswith("a reads from an empty drive")
+    assert 'flash = { precondition = "random" }' in note
+
+
+@pytest.mark.parametrize(
+    ("device", "load"),
+    [
+        (EMPTY, {"rw": "randwrite"}),
+        (EMPTY, {"program": "dd"}),
+        (USED, {"rw": "randread"}),
+        (VdiskDevice(), {"rw": "randread"}),
+        (NullBlkDevice(), {"rw": "randread"}),
+    ],
+)
+def test_who_reads_no_empty_drive_is_told_nothing(device: Any, load: dict[str, Any]) -> None:
+    assert notes([run_spec(device=device, tenants=(tenant("a", **load),))]) == []
+
+
+def test_who_varies_what_a_drive_holds_is_told_nothing() -> None:
+    spec = run_spec(device=EMPTY, tenants=(tenant("a", rw="read"),))
+    varied = msgspec.structs.replace(spec, point={"device.flash.precondition": "none"})
+    assert notes([varied]) == []
+
+
+# ---- rates -------------------------------------------------------------------------------
+
+FIXED = VdiskDevice(servers=2, read_ns=20_000, write_ns=40_000, read_bps=200_000_000)
+
+
+@pytest.mark.parametrize(
+    ("loads", "said"),
+    [
+        ([{"rate_iops": 100_001}], "t0 asks for 100 K requests a second: the disk does 100 K"),
+        (
+            [{"rate_iops": 60_000, "bs": 512}, {"rate_iops": 60_000, "bs": 512}],
+            "all rates ask for 120 K requests",
+        ),
+        ([{"rate_iops": 10_000, "numjobs": 11}], "t0 asks for 110 K requests a second"),
+        ([{"rate_iops": 4_000, "bs": 65536}], "t0 asks for 262 MB/s read: the disk does 200 MB/s"),
+        ([{"rate_iops": 4_000, "bsrange": (65536, 131072)}], "t0 asks for 393 MB/s read"),
+        (
+            [{"rate_iops": 4_000, "bssplit": ((4096, 50), (131072, 50))}],
+            "t0 asks for 270 MB/s read",
+        ),
+        ([{"rate_iops": 4_000, "bs": 131072, "rw": "randrw"}], "t0 asks for 262 MB/s read"),
+    ],
+)
+def test_a_rate_above_what_the_disk_does_is_named(loads: list[dict[str, Any]], said: str) -> None:
+    tenants = tuple(tenant(f"t{i}", **load) for i, load in enumerate(loads))
+    (note,) = notes([run_spec(device=FIXED, tenants=tenants)])
+    assert note.startswith(said)
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"rate_iops": 48_000},
+        # They may be merged.
+        {"rate_iops": 150_000, "rw": "write"},
+        {"rate_iops": 40_000, "bs": 65536, "rw": "randwrite"},
+        {"iodepth": 1024},
+    ],
+)
+def test_a_rate_that_can_be_is_not_named(load: dict[str, Any]) -> None:
+    tenants = (tenant("a", **load), tenant("b", iodepth=64))
+    assert notes([run_spec(device=FIXED, tenants=tenants)]) == []
+
+
+def test_a_disk_that_changes_is_not_judged() -> None:
+    faster = (DeviceEvent(at_ns=1, attributes={"servers": 64}),)
+    tenants = (tenant("a", rate_iops=200_000),)
+    assert notes([run_spec(device=FIXED, tenants=tenants, device_events=faster)]) == []
+
+
+@pytest.mark.parametrize(("speed", "said"), [(1000, False), (20_000, True)])
+def test_a_trace_that_is_too_fast_is_named(speed: int, said: bool) -> None:
+    trace = Trace(name="x", sha256="", records=100_001, span_ns=10 * SECOND, max_end=1 << 20)
+    load = tenant("a", trace=trace, speed=speed, trace_loop=True)
+    found = [one for one in notes([run_spec(device=FIXED, tenants=(load,))]) if "asks" in one]
+    assert bool(found) is said
+
+
+# ---- tenants that did nothing --------------------------------------------------------------
+
+
+def _result(name: str, measured_ns: int, **figures: int) -> TenantResult:
+    """Of a tenant that read; figures: what it did."""
+    totals = OpTotals(**dict.fromkeys(OpTotals.__struct_fields__, 0) | figures)
+    return TenantResult(
+        name=name,
+        cgroup=name,
+        weight=100,
+        measured_ns=measured_ns,
+        error=0,
+        ops={"read": totals},
+        io_stat=None,
+    )
+
+
+def _record(did: dict[str, int], load: dict[str, Any], measured_ns: int = SECOND) -> RunRecord:
+    """Of a run of two tenants, the first with this load; did: the figures of its reads."""
+    tenants = (tenant("a", **load), tenant("b"))
+    return RunRecord(
+        format=1,
+        id="",
+        tier="uml",
+        status="valid",
+        reasons=[],
+        spec=run_spec("bfq", tenants=tenants, warmup_ns=100 * MS, runtime_ns=SECOND),
+        provenance=PROVENANCE,
+        tenants=[_result("a", measured_ns, **did), _result("b", SECOND, ios=1, meas_ios=1)],
+        knobs=[],
+        wall_s=0,
+        cpu_s=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("did", "load", "why"),
+    [
+        ({}, {"startdelay_ns": 2 * SECOND}, "it starts after 2s, when the run has ended"),
+        ({"ios": 4}, {"runtime_ns": 100 * MS}, "its runtime ends in the warm-up"),
+        ({"ios": 4}, {"number_ios": 4}, "its 4 requests ended in the warm-up"),
+        ({"ios": 4}, {}, "nothing of it has ended since the warm-up: it was starved"),
+        ({"ios": 0}, {}, "none of its requests has ended: it was starved"),
+    ],
+)
+def test_who_did_nothing_is_named_and_why(
+    did: dict[str, int], load: dict[str, Any], why: str
+) -> None:
+    record = _record(did, load)
+    assert idle([record, record]) == [f"a did nothing in the measured time under bfq: {why}"]
+
+
+def test_who_did_something_is_not_named() -> None:
+    assert idle([_record({"ios": 9, "meas_ios": 1}, {})]) == []

@@ -16,6 +16,7 @@ from isoblk.programs.registry import PROGRAMS
 from isoblk.report import text
 from isoblk.run import numbers
 from isoblk.run.record import ProgramReport, ReplayTotals
+from isoblk.study.notes import idle
 from isoblk.study.notes import notes as study_notes
 
 FEW_TENANTS = 8  # up to so many are shown one by one
@@ -410,6 +411,7 @@ def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
     notes.append("p99: of the tenant that has the worst; upper bound, at most 1.6 % too high")
     notes += _lateness(analysis)
     notes += [*_limited(analysis), *study_notes(view.spec for view in analysis.views)]
+    notes += idle(v.run.record for v in analysis.views if v.run and v.status == "valid")
     return notes
 
 

@@ -3,9 +3,12 @@
 
 from collections.abc import Iterable
 
-from isoblk.run.spec import RunSpec
+from isoblk.programs.registry import program_of
+from isoblk.run.record import RunRecord, TenantResult
+from isoblk.run.spec import RunSpec, Tenant, VdiskDevice, Workload
 from isoblk.run.units import format_time
 from isoblk.schedulers.registry import kind_of
+from isoblk.study.capability import too_much
 from isoblk.study.point import NR_REQUESTS
 from isoblk.study.presets import hardware_tags
 from isoblk.study.traces import ends_ns
@@ -18,18 +21,59 @@ _MOST_TAGS = 2048
 # With fewer, what a group may hold is too coarse to follow the weights:
 # docs/findings/many-groups.md.
 TAGS_A_GROUP = 2
+_FEW = 3  # names of a line
+_PRECONDITION = "device.flash.precondition"
 
 
 def notes(specs: Iterable[RunSpec]) -> list[str]:
     """One line if a run divides its scheduler tags among more groups than they suffice for,
-    one that names the stand-ins, one for each trace that ends before its run does, and one for
-    each whose times, at the speed it is replayed with, no disk has.
+    one that names the stand-ins, one for each trace that ends before its run does, one for
+    each whose times, at the speed it is replayed with, no disk has, one for each tenant that asks
+    for more than the disk can do, and one if what is read was never written.
 
     Args:
         specs: the study's runs; the one that needs most tags is spoken of.
     """
     specs = list(specs)
-    return [*_tags(specs), *_stand_ins(specs), *_traces(specs), *_doubts(specs)]
+    return [
+        *(*_tags(specs), *_stand_ins(specs), *_traces(specs), *_doubts(specs)),
+        *(*_rates(specs), *_empty(specs)),
+    ]
+
+
+def idle(records: Iterable[RunRecord]) -> list[str]:
+    """One line for each tenant that did nothing in the measured time of a run, and why.
+
+    Args:
+        records: of the study's points, the valid ones.
+    """
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for record in records:
+        for tenant, result in zip(record.spec.tenants, record.tenants, strict=True):
+            if not any(one.meas_ios for one in result.ops.values()):
+                where = found.setdefault((tenant.name, _why_idle(record.spec, tenant, result)), {})
+                where[record.spec.scheduler.name] = None
+    return [
+        f"{name} did nothing in the measured time under {', '.join(schedulers)}: {why}"
+        for (name, why), schedulers in found.items()
+    ]
+
+
+def _why_idle(spec: RunSpec, tenant: Tenant, result: TenantResult) -> str:
+    load = tenant.workload
+    end_ns = spec.warmup_ns + spec.runtime_ns
+    if load.startdelay_ns >= end_ns:
+        return f"it starts after {format_time(load.startdelay_ns)}, when the run has ended"
+    if load.runtime_ns and load.startdelay_ns + load.runtime_ns <= spec.warmup_ns:
+        return "its runtime ends in the warm-up"
+    begun = sum(one.ios + one.errors for one in result.ops.values())
+    if load.number_ios and begun:
+        return f"its {begun} requests ended in the warm-up"
+    if result.measured_ns == 0:
+        return "it ended in the warm-up"
+    if begun:
+        return "nothing of it has ended since the warm-up: it was starved"
+    return "none of its requests has ended: it was starved"
 
 
 def _tags(specs: list[RunSpec]) -> list[str]:
@@ -88,6 +132,39 @@ def _doubts(specs: list[RunSpec]) -> list[str]:
             if text := doubt(records, span_ns * 1000 // load.speed):
                 told[load.trace.name] = doubt(records, span_ns) or text
     return [f"trace {name}: {text}" for name, text in told.items()]
+
+
+def _rates(specs: list[RunSpec]) -> list[str]:
+    return list(dict.fromkeys(text for spec in specs for text in too_much(spec)))
+
+
+def _empty(specs: list[RunSpec]) -> list[str]:
+    """Whether an empty drive is read: files are written first, and so is what a cache has."""
+    readers = dict.fromkeys(
+        tenant.name
+        for spec in specs
+        if spec.caching is None
+        and isinstance(spec.device, VdiskDevice)
+        and spec.device.model == "flash"
+        and spec.device.flash.precondition == "none"
+        for tenant in spec.tenants
+        if not program_of(tenant.workload) and _reads(tenant.workload)
+        # Who varies it knows.
+        if spec.kind == "share" and _PRECONDITION not in spec.point
+    )
+    if not readers:
+        return []
+    names = list(readers)
+    who = ", ".join(names[:_FEW]) + (" and others read" if len(names) > _FEW else "")
+    who += "" if len(names) > _FEW else " reads" if len(names) == 1 else " read"
+    return [
+        f"{who} from an empty drive, which touches none of its dies;"
+        ' set flash = { precondition = "random" } in [device] for one in use'
+    ]
+
+
+def _reads(load: Workload) -> bool:
+    return load.trace is not None or load.rw in ("read", "randread", "rw", "randrw")
 
 
 def _scheduler_tags(spec: RunSpec) -> int:

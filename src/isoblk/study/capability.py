@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a disk can do at most, by its own figures, and what a study asks of it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from isoblk.programs.registry import program_of
+from isoblk.run import numbers
+from isoblk.run.spec import Device, HostDevice, NullBlkDevice, RunSpec, Tenant, VdiskDevice
+
+_SECOND = 1_000_000_000
+_NO_LIMIT = float("inf")
+# Thousandths, in which the speed of a replay is.
+_SPEED_UNIT = 1000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a tenant asks for, whether it gets it or not: requests and bytes a second. merges:
+    whether its requests may become fewer on their way to the disk."""
+
+    tenant: str
+    ios: float
+    read_bps: float
+    write_bps: float
+    merges: bool
+
+
+def asked(tenant: Tenant) -> Asked | None:
+    """What a tenant asks for; None if it sends a request when another ends."""
+    load = tenant.workload
+    if program_of(load):
+        return None
+    if load.trace is not None:
+        if load.replay != "timed" or not load.trace.span_ns:
+            return None
+        ios = (load.trace.records - 1) * _SECOND / load.trace.span_ns * load.speed / _SPEED_UNIT
+        return Asked(tenant.name, ios, 0, 0, merges=False)
+    if not load.rate_iops:
+        return None
+    ios = float(load.rate_iops * load.numjobs)
+    size: float = load.bs
+    if load.bsrange:
+        size = sum(load.bsrange) / 2
+    elif load.bssplit:
+        size = sum(one * percent for one, percent in load.bssplit) / 100
+    reads = {"read": 1.0, "randread": 1.0, "rw": load.rwmixread / 100}
+    reads["randrw"] = reads["rw"]
+    writes = {"write": 1.0, "randwrite": 1.0, "rw": 1 - reads["rw"], "randrw": 1 - reads["rw"]}
+    return Asked(
+        tenant.name,
+        ios,
+        ios * size * reads.get(load.rw, 0),
+        ios * size * writes.get(load.rw, 0),
+        merges=not load.rw.startswith("rand"),
+    )
+
+
+def most_ios(device: Device) -> float:
+    """Requests a second that the disk never exceeds, of its quickest kind."""
+    match device:
+        case NullBlkDevice():
+            return device.hw_queue_depth * _SECOND / device.completion_nsec
+        case VdiskDevice(model="fixed"):
+            quickest = min(device.read_ns, device.write_ns, device.trim_ns)
+            return device.servers * _SECOND / quickest
+        case VdiskDevice(model="flash"):
+            return _SECOND / device.flash.cmd_ns if device.flash.cmd_ns else _NO_LIMIT
+        case VdiskDevice():
+            return _SECOND / device.disk.cmd_ns
+        case HostDevice():
+            return _NO_LIMIT
+
+
+def too_much(spec: RunSpec) -> Iterator[str]:
+    """A line for each tenant whose rate the disk can never serve; or one for all of them, if
+    only together they ask for too much."""
+    device = spec.device
+    if spec.caching is not None or spec.device_events or isinstance(device, HostDevice):
+        return
+    loads = [one for tenant in spec.tenants if (one := asked(tenant)) is not None]
+    alone = [text for one in loads if (text := _above([one], device, one.tenant, "asks"))]
+    yield from alone
+    if not alone and len(loads) > 1 and (text := _above(loads, device, "all rates", "ask")):
+        yield text
+
+
+def _above(loads: Sequence[Asked], device: Device, who: str, verb: str) -> str:
+    """The first thing that they ask more of than the disk ever does; "" if there is none."""
+    links = device if isinstance(device, VdiskDevice) else VdiskDevice()
+    ios = sum(one.ios for one in loads if not one.merges)
+    if ios > most_ios(device):
+        most = f"{numbers.count(most_ios(device))}"
+        return f"{who} {verb} for {numbers.count(ios)} requests a second: the disk does {most}"
+    reads = ("read", sum(one.read_bps for one in loads), links.read_bps)
+    writes = ("written", sum(one.write_bps for one in loads), links.write_bps)
+    for done, value, most_bps in (reads, writes):
+        if most_bps and value > most_bps:
+            wanted = numbers.rate(value)
+            return f"{who} {verb} for {wanted} {done}: the disk does {numbers.rate(most_bps)}"
+    return ""
