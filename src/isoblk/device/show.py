@@ -21,6 +21,10 @@ _STATES = {
 # What is no size, rate or time, by name; a count has no unit.
 _UNITS = {
     "jitter": "per mille",
+    "net_spread": "per mille",
+    "read_step": "per mille of read_ns",
+    "cell_bits": "bits",
+    "iops": "requests/s",
     "fill": "per cent",
     "rpm": "turns a minute",
     "spare": "per mille of size",
@@ -81,7 +85,7 @@ def _unit(name: str, value: object) -> str:
         return ""
     if name.endswith(("_ns", "_nsec")):
         return "ns"
-    if name.endswith("_bps"):
+    if name == "bps" or name.endswith("_bps"):
         return "bytes/s"
     return "bytes" if name in SIZES else _UNITS.get(name, "")
 
