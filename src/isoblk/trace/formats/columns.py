@@ -5,6 +5,7 @@ A line is a request; a separator stands between its fields, which may be in doub
 first line may name the columns. Nothing is guessed that could be meant in two ways.
 """
 
+import codecs
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +41,8 @@ FLAG_WORDS = {
     for bits in range((FUA | PREFLUSH | ASYNC) + 1)
 }
 _NUMBER = re.compile(r"\d+(\.\d*)?|\.\d+", re.ASCII)
-_BOM = b"\xef\xbb\xbf"
+_BOM = codecs.BOM_UTF8
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True)
@@ -128,15 +130,17 @@ class _Layout:
 def _layout(columns: Columns, line: bytes, path: Path) -> _Layout:
     """Raises UserError: the first line does not tell."""
     where = f"{path}:1"
-    text = line.decode("utf-8", "replace").strip()
-    if not text:
+    text = line.decode("utf-8", "replace").strip(" \r")
+    if not text.strip():
         raise UserError("the first line is blank", where=where, next="remove blank lines above")
     separator = columns.separator or _separator(text, where)
     fields = _split(text, separator)
     width = len(fields)
     if not len(_NEEDED) <= width <= _MOST_COLUMNS:
         raise UserError(
-            f"{width} columns, which cannot be", where=where, next="name the --separator"
+            f"columns: {width}, where {len(_NEEDED)} are needed",
+            where=where,
+            next="name the --separator",
         )
     header = _Header([name.lower() for name in fields], where)
     in_order = columns.in_order
@@ -160,11 +164,11 @@ def _layout(columns: Columns, line: bytes, path: Path) -> _Layout:
             )
     else:
         at = {role: header.find(place) for role, place in columns.places.items()}
-        named = not all(place.isdecimal() for place in columns.places.values()) or not any(
+        named = not all(map(_is_position, columns.places.values())) or not any(
             _is_number(fields[at[role]]) for role in ("time", "offset")
         )
     only = None if columns.only is None else header.find(columns.only[0])
-    named = named or (columns.only is not None and not columns.only[0].isdecimal())
+    named = named or (columns.only is not None and not _is_position(columns.only[0]))
     if len(set(at.values())) < len(at):
         raise UserError("two of --columns are one column", where=where)
     return _Layout(separator, width, at, only, line if named else b"")
@@ -182,8 +186,8 @@ class _Header:
 
     def find(self, place: str) -> int:
         """The column with that name, or at that position. Raises UserError: there is not one."""
-        if place.isdecimal() and place.isascii():
-            if not 1 <= int(place) <= len(self.fields):
+        if _is_position(place):
+            if len(place) > len(str(_MOST_COLUMNS)) or not 1 <= int(place) <= len(self.fields):
                 raise UserError(
                     f"no column {place}: there are {len(self.fields)}", where=self.where
                 )
@@ -212,13 +216,17 @@ def _separator(line: str, where: str) -> str:
     return SEPARATORS[found[0] if found else "space"]
 
 
+def _is_position(place: str) -> bool:
+    return place.isascii() and place.isdecimal()
+
+
 def _is_number(text: str) -> bool:
     return bool(_NUMBER.fullmatch(text))
 
 
 def _split(line: str, separator: str) -> list[str]:
     """The fields of a first line, which may be a comment."""
-    line = line.lstrip("#").strip()
+    line = line.lstrip("#").strip(" ")
     if separator == " ":
         return line.replace('"', "").split()
     return [field.strip() for field in next(csv.reader([line], delimiter=separator), [])]
@@ -322,6 +330,8 @@ def _flags(series: pl.Series) -> Array:
 def _batches(columns: Columns, blocks: Iterable[bytes], bad: Bad) -> Iterator[Batch]:
     rest = iter(blocks)
     first = next(rest, b"").removeprefix(_BOM)
+    if first.startswith(_UTF_16):
+        raise UserError("UTF-16 text", where=f"{bad.path}:1", next="save it as UTF-8")
     layout = _layout(columns, first.partition(b"\n")[0], bad.path)
     lines = Lines(
         shape="the columns of the first line",
