@@ -87,6 +87,7 @@ class Made:
     replays: Mapping[str, ReplayTotals | None] = field(default_factory=dict)
     says: Mapping[str, ProgramReport] = field(default_factory=dict)
     cache: CacheReport | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)  # bytes of a request, if not BS
 
 
 def tenant(name: str, weight: int, cgroup: str = "", **workload: object) -> Tenant:
@@ -172,24 +173,25 @@ def _write_run(directory: Path, run_id: str, made: Made, spec: RunSpec) -> None:
         stop = min(end_ms, start + work.runtime_ns // 10**6) if work.runtime_ns else end_ms
         rate = made.rates[one.name]
         op = "write" if "write" in work.rw else "read"
+        size = made.sizes.get(one.name, BS)
         ios = measured = 0
         for t_ms in range(0, end_ms, 100):
             now = rate if isinstance(rate, (int, float)) else rate[t_ms // 100]
             part = max(0, min(stop, t_ms + 100) - max(start, t_ms))
             count = round(now * part / 1000)
             if count:
-                series.append((one.name, t_ms, op, count, count * BS))
+                series.append((one.name, t_ms, op, count, count * size))
             ios += count
             measured += count if t_ms >= made.warmup_ms else 0
         own = made.latency or _latencies(measured, one.weight)
         buckets += [(one.name, op, upper, count) for upper, count in sorted(own.items())]
         totals = OpTotals(
             ios=ios,
-            bytes=ios * BS,
+            bytes=ios * size,
             errors=0,
             verify_errors=0,
             meas_ios=measured,
-            meas_bytes=measured * BS,
+            meas_bytes=measured * size,
             lat_sum_ns=sum(u * c for u, c in own.items()),
             lat_min_ns=min(own),
             lat_max_ns=max(own),

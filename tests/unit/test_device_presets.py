@@ -200,7 +200,7 @@ def test_five_per_cent_is_the_most_that_a_figure_may_be_off() -> None:
     [
         (279_500, "iops", "279,500 IOPS"),
         (3.2e9, "bps", "3,200 MB/s"),
-        (85_000, "lat_mean_ns", "85.0 us"),
+        (85_000, "lat_mean_ns", "85.0 µs"),
         (13_070_000, "lat_p50_ns", "13.1 ms"),
     ],
 )

@@ -191,7 +191,7 @@ def test_a_plan_for_smp_has_the_hosts_files_and_a_queue_for_each_processor() -> 
     assert "echo 4 > /sys/kernel/config/nullb/disk0/submit_queues" in plan.text
     assert "mount -t hostfs" in plan.text
     assert "align" not in plan.text
-    assert device(spec, "smp") == device(spec, "qemu") == "null_blk, 80.0 us, 4 queues of 64 tags"
+    assert device(spec, "smp") == device(spec, "qemu") == "null_blk, 80.0 µs, 4 queues of 64 tags"
 
 
 def test_a_run_is_named_by_its_tier_and_its_record_says_it(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_a_single_latency_still_has_a_labelled_axis(tmp_path: Path) -> None:
     made = Made("none", {"a": 1000.0}, tenants=[tenant("a", 100)], latency={81_920: 1000})
     resultgen.write(tmp_path, [made])
     cli_report.report(tmp_path)
-    axis = re.findall(r">([\d.]+) us<", (tmp_path / "figures" / "latency.svg").read_text())
+    axis = re.findall(r">([\d.]+) µs<", (tmp_path / "figures" / "latency.svg").read_text())
     assert axis
     assert all(70 < float(label) < 95 for label in axis)
 

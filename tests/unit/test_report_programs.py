@@ -62,8 +62,8 @@ def test_a_table_has_a_row_a_point_and_a_column_a_figure(tmp_path: Path) -> None
         *("scheduler", "read rate", "read latency p99"),
     ]
     assert [[cell.text for cell in cells] for _, cells in table.rows] == [
-        ["none", "100/s", "81.2 us"],
-        ["bfq", "200 K/s", "81.2 us"],
+        ["none", "100/s", "81.2 µs"],
+        ["bfq", "200 K/s", "81.2 µs"],
     ]
 
 

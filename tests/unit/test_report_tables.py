@@ -143,7 +143,7 @@ def test_a_directory_that_is_none_is_said(tmp_path: Path) -> None:
         (numbers.rate(12), "12.0 B/s"),
         (numbers.percent(0.0374), "3.7 %"),
         (numbers.percent(3.44), "344 %"),
-        (numbers.time(81_234), "81.2 us"),
+        (numbers.time(81_234), "81.2 µs"),
         (numbers.time(999), "999 ns"),
         (numbers.time(2.5e9), "2.50 s"),
         (numbers.ratio(2.7182), "2.72x"),

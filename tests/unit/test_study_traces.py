@@ -374,7 +374,7 @@ def test_the_report_says_how_late_a_replay_was(tmp_path: Path) -> None:
     assert "timed replay: requests are late by up to 31.0 ms (a, scheduler none)" in summary.notes
     assert tenants.notes == (
         "a: 12,345 requests of the trace issued, in 3 passes, 1 clipped, 17 moved,"
-        " late by 40.0 us on average and 31.0 ms at most, 1.2 % by more than 1 ms",
+        " late by 40.0 µs on average and 31.0 ms at most, 1.2 % by more than 1 ms",
     )
 
 

@@ -1,110 +1,211 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two result sets, point by point."""
+"""Two result sets, point by point: what differs in what went in, and what that changed.
 
-from collections.abc import Mapping
+How much *worse* a figure is, its record says (isoblk.metrics): nothing where neither way is better;
+the difference of two deviations, which are 0 where all is right, as a part of one; of all others
+the change as a part of the first figure.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-import msgspec
-
+from isoblk.analysis import inputs
+from isoblk.analysis.inputs import Input
 from isoblk.analysis.load import load
 from isoblk.analysis.metrics import Analysis, PointView
-from isoblk.metrics.registry import METRICS, SAYS
+from isoblk.errors import UserError
+from isoblk.metrics.base import PER_TENANT, Better
+from isoblk.metrics.cached import CACHE, FIGURES
+from isoblk.metrics.registry import METRICS, SAYS, direction
 from isoblk.metrics.stats import welch_p
 
-FEW_TENANTS = 8  # up to so many are compared one by one
 SIGNIFICANT = 0.05
 UNCHANGED = 0.00005  # a change that two decimals of a percentage do not show
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of one point. change: (b - a) / a, None if a is 0 and b is not. p: of
-    Welch's t test, None with single repeats."""
+    """One metric of one point. unit: of what a program says, else "". p: of Welch's t test, None
+    with single repeats."""
 
     metric: str
     a: float
     b: float
-    change: float | None
+    better: Better
+    deviation: bool
     p: float | None
+    unit: str = ""
+
+    @property
+    def change(self) -> float | None:
+        """What it changed by, as a part of a; of a deviation b - a. None: a is 0 and b is not."""
+        if self.a == self.b:
+            return 0.0
+        if self.deviation:
+            return self.b - self.a
+        if math.isinf(self.a):
+            return -1.0
+        return (self.b - self.a) / abs(self.a) if self.a else None
 
     @property
     def matters(self) -> bool:
         """Whether there is a change to speak of: more than UNCHANGED."""
         return self.change is None or abs(self.change) >= UNCHANGED
 
+    @property
+    def noise(self) -> bool:
+        """Whether repeats vary so much that the change may be chance."""
+        return self.p is not None and self.p >= SIGNIFICANT
+
+    @property
+    def worse(self) -> float | None:
+        """How much worse b is than a, less than 0 if it is better; None if neither way is."""
+        if self.better == "neither":
+            return None
+        change = math.copysign(math.inf, self.b) if self.change is None else self.change
+        return change if self.better == "down" else -change
+
 
 @dataclass(frozen=True)
 class PointComparison:
-    """One matrix point in both sets. identical: the series and latency tables of all repeats
-    are the same byte for byte (or hold the same rows); differences is empty then.
-    note: why there is nothing to compare, else ""."""
+    """One matrix point in both sets.
+
+    Attributes:
+        point: matrix key to value.
+        identical: the series and latency tables of all repeats are the same byte for byte (or
+            hold the same rows), and so are the tenants and their weights; differences is empty.
+        differences: of all metrics that both have.
+        tenants: those that one side has alone or with another weight: who, in A, in B.
+        note: why there is nothing to compare, else "".
+        lost: A has a valid run, B has none.
+    """
 
     point: Mapping[str, str]
     identical: bool
     differences: tuple[Difference, ...]
+    tenants: tuple[tuple[str, str, str], ...] = ()
     note: str = ""
+    lost: bool = False
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """points: in both. only_a, only_b: points of one set alone. provenance: what differs:
-    (what, in a, in b)."""
+    """points: in both. only_a, only_b: points of one set alone. inputs: what differs in what
+    went in."""
 
     points: tuple[PointComparison, ...]
     only_a: tuple[Mapping[str, str], ...]
     only_b: tuple[Mapping[str, str], ...]
-    provenance: tuple[tuple[str, str, str], ...]
+    inputs: tuple[Input, ...]
+
+    def changes(self) -> list[tuple[PointComparison, Difference]]:
+        """All changes to speak of: the worst first, then those of which no way is better, then the
+        better ones; of each kind those that may be chance last, and else the largest first."""
+        found = [(point, one) for point in self.points for one in point.differences if one.matters]
+        return sorted(found, key=lambda pair: _rank(pair[1]))
+
+    def failed(self, limit: float) -> list[tuple[PointComparison, Difference]]:
+        """What is worse by more than the limit (0.05: 5 %, or 5 percentage points), chance aside;
+        the worst first."""
+        return [
+            (point, one)
+            for point, one in self.changes()
+            if one.worse is not None and one.worse > limit and not one.noise
+        ]
 
 
-def compare(a: Analysis, b: Analysis) -> Comparison:
+def _rank(one: Difference) -> tuple[int, bool, float]:
+    worse = one.worse
+    size = math.inf if one.change is None else abs(one.change)
+    return (1 if worse is None else 0 if worse > 0 else 2), one.noise, -size
+
+
+def compare(a: Analysis, b: Analysis, metrics: Sequence[str] = ()) -> Comparison:
     """Match the study points of two result sets and compare every metric.
 
+    Args:
+        a: the one that is compared with.
+        b: the other.
+        metrics: only these, as claims name them; one of each tenant may be without the tenant.
+
     Raises:
-        UserError: a run's table is damaged.
+        UserError: they have no point in common, a run's table is damaged, or no point has one of
+            the metrics.
     """
     in_b = {point.key: point for point in b.points}
     in_a = {point.key: point for point in a.points}
+    common = [(p, in_b[key]) for key, p in in_a.items() if key in in_b]
+    if not common:
+        where = f"{a.results.dir} and {b.results.dir}"
+        keys = [", ".join(one.keys) for one in (a, b)]
+        of = f": of {keys[0]}; of {keys[1]}" if keys[0] != keys[1] else ""
+        raise UserError(f"no study point in common{of}", where=where)
+    if metrics:
+        _require_known(metrics, common)
     return Comparison(
-        tuple(_compare_point(p, in_b[key]) for key, p in in_a.items() if key in in_b),
+        tuple(_compare_point(x, y, metrics) for x, y in common),
         tuple(p.point for key, p in in_a.items() if key not in in_b),
         tuple(p.point for key, p in in_b.items() if key not in in_a),
-        tuple(_provenance(a, b)),
+        inputs.differences(a, b, common),
     )
 
 
-def metrics_of(point: PointView) -> list[str]:
-    """The metrics that two sets are compared in."""
-    compared = [metric for metric in METRICS.values() if metric.compared]
-    names = [metric.name for metric in compared if metric.of_run]
-    tenants = point.runs[0].spec.tenants
-    if len(tenants) <= FEW_TENANTS:
-        for metric in compared:
-            if metric.of_tenant:
-                names += [f"{metric.base}.{tenant.name}" for tenant in tenants]
+def metrics_of(point: PointView) -> dict[str, str]:
+    """The metrics that two sets are compared in, and the units of those that programs give."""
+    names = []
+    for metric in METRICS.values():
+        if metric.compared and metric.of_run:
+            names.append(metric.name)
+        elif metric.compared:
+            names += [f"{metric.base}.{tenant.name}" for tenant in point.runs[0].spec.tenants]
+    if any(metrics.cache for metrics in point.valid):
+        names += [f"{CACHE}.{figure}" for figure in FIGURES]
     said = [(t.name, t.says) for metrics in point.valid for t in metrics.tenants if t.says]
-    names += [f"{SAYS}{name}.{figure.name}" for name, one in said for figure in one.figures]
-    return list(dict.fromkeys(names))
+    return dict.fromkeys(names, "") | {
+        f"{SAYS}{name}.{figure.name}": figure.unit for name, one in said for figure in one.figures
+    }
 
 
-def _compare_point(a: PointView, b: PointView) -> PointComparison:
-    for name, point in (("A", a), ("B", b)):
-        if not point.valid:
-            return PointComparison(a.point, False, (), f"no valid run in {name}")
-    if _identical(a, b):
+def _require_known(wanted: Sequence[str], common: list[tuple[PointView, PointView]]) -> None:
+    known = dict.fromkeys(
+        name for x, y in common for name in metrics_of(x) if name in metrics_of(y)
+    )
+    for one in wanted:
+        if not any(_named(name, one) for name in known):
+            shown = dict.fromkeys(
+                name if name.partition(".")[0] + PER_TENANT not in METRICS else name.split(".")[0]
+                for name in known
+            )
+            raise UserError(f"--metric: unknown metric {one!r}", next=f"known: {', '.join(shown)}")
+
+
+def _named(metric: str, wanted: str) -> bool:
+    """Whether `wanted` is the metric, or the one that it is of a tenant."""
+    return metric == wanted or (metric.startswith(f"{wanted}.") and wanted + PER_TENANT in METRICS)
+
+
+def _compare_point(a: PointView, b: PointView, wanted: Sequence[str]) -> PointComparison:
+    tenants = tuple(inputs.tenants(a, b))
+    absent = [name for name, point in (("A", a), ("B", b)) if not point.valid]
+    if absent:
+        note = f"no valid run in {' nor in '.join(absent)}"
+        return PointComparison(a.point, False, (), tenants, note, lost=absent == ["B"])
+    if not tenants and _identical(a, b):
         return PointComparison(a.point, True, ())
     differences = []
-    shared = set(metrics_of(b))
-    for metric in metrics_of(a):
-        if metric not in shared:
+    shared = metrics_of(b)
+    for metric, unit in metrics_of(a).items():
+        if metric not in shared or (wanted and not any(_named(metric, one) for one in wanted)):
             continue
         xs, ys = a.values(metric), b.values(metric)
-        if not xs or not ys:
-            continue
-        x, y = fmean(xs), fmean(ys)
-        change = 0.0 if x == y else (y - x) / x if x else None
-        differences.append(Difference(metric, x, y, change, welch_p(xs, ys)))
-    return PointComparison(a.point, False, tuple(differences))
+        if xs and ys:
+            better, deviation = direction(metric, unit)
+            differences.append(
+                Difference(metric, fmean(xs), fmean(ys), better, deviation, welch_p(xs, ys), unit)
+            )
+    return PointComparison(a.point, False, tuple(differences), tenants)
 
 
 def _identical(a: PointView, b: PointView) -> bool:
@@ -123,22 +224,3 @@ def _identical(a: PointView, b: PointView) -> bool:
         if not (one.series.equals(other.series) and one.latency.equals(other.latency)):
             return False
     return True
-
-
-def _provenance(a: Analysis, b: Analysis) -> list[tuple[str, str, str]]:
-    def gather(analysis: Analysis) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for view in analysis.views:
-            if view.run is None:
-                continue
-            found.setdefault("tier", set()).add(view.run.record.tier)
-            for what, value in msgspec.structs.asdict(view.run.record.provenance).items():
-                found.setdefault(what, set()).add(value)
-        return found
-
-    in_a, in_b = gather(a), gather(b)
-    return [
-        (what, ", ".join(sorted(in_a.get(what, ()))), ", ".join(sorted(in_b.get(what, ()))))
-        for what in sorted(in_a.keys() | in_b.keys())
-        if in_a.get(what) != in_b.get(what)
-    ]

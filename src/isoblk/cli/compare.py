@@ -1,27 +1,114 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """isoblk compare: two result directories."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from isoblk.analysis.compare import compare as compare_results
+from isoblk.analysis.compare import Comparison
+from isoblk.analysis.compare import compare as compared
+from isoblk.analysis.only import only as chosen
+from isoblk.cli import completing
 from isoblk.cli.help import examples
-from isoblk.cli.results import analysed
-from isoblk.errors import UserError
-from isoblk.report import tables
+from isoblk.cli.results import Csv, Json, Only, analysed, refuse_two_forms
+from isoblk.errors import RunError, UserError
+from isoblk.report import changes, export, tables
 
 app = typer.Typer()
 
 
-@app.command(epilog=examples("isoblk compare results/before results/after"))
+@app.command(
+    epilog=examples(
+        "isoblk compare results/before results/after",
+        "isoblk compare results/before results/after --only scheduler=bfq --all",
+        "isoblk compare results/before results/after --fail-over 5% --metric p99",
+    )
+)
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="A result directory.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    a: Annotated[
+        Path,
+        typer.Argument(
+            metavar="A", help="A result directory.", autocompletion=completing.result_directories
+        ),
+    ],
+    b: Annotated[
+        Path,
+        typer.Argument(
+            metavar="B", help="Another one.", autocompletion=completing.result_directories
+        ),
+    ],
+    only: Only = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Only this metric, as total_bps, p99.t1, or p99 of all tenants; may be repeated.",
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help=f"All changes, not the {changes.MOST_LINES} worst.")
+    ] = False,
+    fail_over: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N%",
+            help="Exit 1 if a metric is worse by more than that, or a point of A has no valid run"
+            " in B.",
+        ),
+    ] = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
 ) -> None:
-    """Say what differs between two result directories, and what that changed."""
-    result = compare_results(analysed(a), analysed(b))
-    if not result.points:
-        raise UserError("no study point in common", where=f"{a} and {b}")
-    tables.plain_or_rich().print(tables.comparison(result))
+    """Say what differs between two result directories, and what that changed.
+
+    First what differs in what went in (device, tenants, weights, kernel, modules, study), then
+    the figures that changed, the worst first. Which way a metric is better is in
+    docs/reference/metrics.md; an error's change is told in percentage points. With repeats, a
+    change that may be chance (Welch's t test, p of 0.05 or more) fails nothing.
+    """
+    refuse_two_forms(as_json, as_csv)
+    limit = None if fail_over is None else _limit(fail_over)
+    if a.resolve() == b.resolve():
+        raise UserError("is A and B: nothing to compare", where=str(a), next="name two directories")
+    both = [analysed(a), analysed(b)]
+    if only:
+        both = chosen(both, only)
+    result = compared(both[0], both[1], metric or ())
+    if as_json:
+        typer.echo(export.compare_json(result, a, b, limit))
+    elif as_csv:
+        typer.echo(export.compare_csv(result), nl=False)
+    else:
+        tables.plain_or_rich().print(changes.comparison(result, everything=everything))
+    if limit is not None:
+        _require(result, limit, fail_over or "")
+
+
+def _limit(text: str) -> float:
+    """A part of one. Raises UserError: it is no percentage."""
+    number, percent, rest = text.partition("%")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not percent or rest or not 0 <= value < math.inf:
+        raise UserError(f"--fail-over: {text!r} is not a percentage", next="allowed: 5%, 0.5%, ...")
+    return value / 100
+
+
+def _require(result: Comparison, limit: float, shown: str) -> None:
+    """Raises RunError: something is worse by more than the limit, or is no longer there."""
+    lost = [" ".join(point.point.values()) for point in result.points if point.lost]
+    if lost:
+        more = f", and of {len(lost) - 1} more points" if len(lost) > 1 else ""
+        raise RunError(f"B has no valid run of {lost[0] or 'the only point'}{more}")
+    if failed := result.failed(limit):
+        point, worst = failed[0]
+        where = " ".join(point.point.values()) or "the only point"
+        figures = "1 figure is" if len(failed) == 1 else f"{len(failed)} figures are"
+        raise RunError(
+            f"{figures} worse by more than {shown}; the worst: {worst.metric} at {where},"
+            f" {changes.change_text(worst)}"
+        )

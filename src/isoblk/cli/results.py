@@ -7,10 +7,27 @@ from typing import Annotated
 import typer
 
 from isoblk.analysis.metrics import Analysis, analyse
+from isoblk.cli import completing
 from isoblk.errors import UserError
 from isoblk.result.store import read_results
 
-ResultDir = Annotated[Path, typer.Argument(metavar="DIR", help="A result directory.")]
+ResultDir = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", help="A result directory.", autocompletion=completing.result_directories
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="KEY=VALUE",
+        help="Only points with this value of a matrix key; may be repeated.",
+        autocompletion=completing.points,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print all figures as CSV.")]
 
 
 def analysed(directory: Path) -> Analysis:
@@ -28,3 +45,9 @@ def analysed(directory: Path) -> Analysis:
             f"no finished run{why}", where=str(directory), next="resume it: isoblk run STUDY"
         )
     return analysis
+
+
+def refuse_two_forms(as_json: bool, as_csv: bool) -> None:
+    """Raises UserError: both are asked for."""
+    if as_json and as_csv:
+        raise UserError("--json and --csv exclude each other", next="leave out one of them")

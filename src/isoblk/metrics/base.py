@@ -29,7 +29,10 @@ class Metric:
         of_tenant: likewise, of each tenant's.
         needs: runs of its own, which are made if a claim asks for it: "full": each load alone and
             without end; "bound": alone with as many requests as exact shares allow.
-        compared: `isoblk compare` sets it side by side.
+        compared: `isoblk compare` sets it side by side, and `--fail-over` watches it if one way is
+            better.
+        deviation: it is 0 where all is right. Of two of them the difference is told, in
+            percentage points: a small one that has doubled is small still.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Metric:
     of_tenant: Callable[[RunMetrics, TenantMetrics], float | None] | None = None
     needs: Needs = ""
     compared: bool = False
+    deviation: bool = False
 
     @property
     def base(self) -> str:

@@ -53,6 +53,7 @@ METRICS = (
         "down",
         of_run=_p95,
         compared=True,
+        deviation=True,
     ),
     Metric(
         "share_error_100ms_max",
@@ -61,6 +62,7 @@ METRICS = (
         "down",
         of_run=lambda run: max(_errors(run), default=None),
         compared=True,
+        deviation=True,
     ),
     # It may be infinite, and is not compared.
     Metric(

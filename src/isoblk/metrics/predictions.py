@@ -68,6 +68,7 @@ METRICS = (
         "down",
         of_run=_worst_error,
         compared=True,
+        deviation=True,
     ),
     Metric(
         "prediction_error_mean",
@@ -76,6 +77,7 @@ METRICS = (
         "down",
         of_run=_mean_error,
         compared=True,
+        deviation=True,
     ),
     Metric(
         "prediction_settled_ms",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from isoblk.metrics import cached, latencies, over_time, predictions, shares, totals
-from isoblk.metrics.base import PER_TENANT, Metric, Needs, show
+from isoblk.metrics.base import PER_TENANT, Better, Metric, Needs, show
 from isoblk.metrics.cached import CACHE
 from isoblk.metrics.facts import RunMetrics
 from isoblk.run.record import ProgramReport
@@ -63,6 +63,26 @@ def metric_text(name: str, value: float) -> str:
     if base == CACHE:
         return show(value, cached.FIGURES[rest][0])
     return METRICS[base + PER_TENANT if rest else base].show(value)
+
+
+_SAID: Final[Mapping[str, Better]] = {"B/s": "up", "ops/s": "up", "ns": "down"}
+_COUNTED: Final[Mapping[str, Better]] = {"read_hit_ratio": "up"}
+
+
+def direction(name: str, unit: str = "") -> tuple[Better, bool]:
+    """Which way a metric is better, and whether it is a deviation: Metric.
+
+    Args:
+        name: as claims have it.
+        unit: that a program gives; of "says." alone.
+    """
+    if name.startswith(SAYS):
+        return _SAID.get(unit, "neither"), False
+    base, _, rest = name.partition(".")
+    if base == CACHE:
+        return _COUNTED.get(rest, "neither"), False
+    metric = METRICS[base + PER_TENANT if rest else base]
+    return metric.better, metric.deviation
 
 
 def wants(names: Collection[str], needs: Needs) -> bool:

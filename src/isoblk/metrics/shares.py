@@ -100,6 +100,7 @@ METRICS = (
         "down",
         of_run=_share_error,
         compared=True,
+        deviation=True,
     ),
     Metric(
         "service_error",
@@ -110,6 +111,7 @@ METRICS = (
         of_run=_service_error,
         needs="full",
         compared=True,
+        deviation=True,
     ),
     Metric(
         RATIO,
@@ -118,6 +120,7 @@ METRICS = (
         "down",
         of_run=_weight_ratio_error,
         compared=True,
+        deviation=True,
     ),
     Metric(
         "lost",
@@ -128,6 +131,7 @@ METRICS = (
         of_run=_lost,
         needs="bound",
         compared=True,
+        deviation=True,
     ),
     Metric(
         "jain",

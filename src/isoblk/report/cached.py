@@ -8,14 +8,13 @@ from isoblk.metrics.facts import TenantMetrics
 from isoblk.metrics.latency import ALL
 from isoblk.metrics.stats import Estimate, estimate
 from isoblk.report import text
-from isoblk.report.rows import Cell, Column, Table, cell, state, varying
+from isoblk.report.rows import Cell, Column, Table, cell, read_hits, state, varying
 from isoblk.run import numbers
 
 CACHE = "cache"
 """The matrix key."""
 _BYTES = [f"{where}.{op}_bytes" for where in ("asked", "origin", "ssd") for op in ("read", "write")]
 
-_FEW = 0.01  # of all bytes: fewer reads say nothing of hits
 _DONE = ("read", "written")
 
 
@@ -74,7 +73,7 @@ def summary(analysis: Analysis) -> Table:
             cell(of_first(point, throughput), numbers.rate),
             cell(of_first(point, mean_latency), numbers.time),
             cell(of_first(point, _p99), numbers.time),
-            cell(_hits(point), numbers.percent),
+            cell(read_hits(point), numbers.percent),
         ]
         rows.append((state(point), tuple(cells)))
     notes = (
@@ -128,14 +127,6 @@ def _without_empty(table: Table) -> Table:
 
 def _figure(point: PointView, name: str) -> Estimate | None:
     return point.estimate(f"{CACHE}.{name}")
-
-
-def _hits(point: PointView) -> Estimate | None:
-    """None where as good as nothing was read, such as a file system's own blocks."""
-    read, written = (_figure(point, f"asked.{op}_bytes") for op in ("read", "write"))
-    if not read or not written or read.mean <= (read.mean + written.mean) * _FEW:
-        return None
-    return _figure(point, "read_hit_ratio")
 
 
 def _iops(tenant: TenantMetrics) -> float | None:

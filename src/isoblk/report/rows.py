@@ -8,6 +8,7 @@ from statistics import fmean
 
 from isoblk.analysis.claims import ClaimResult, Judged
 from isoblk.analysis.metrics import Analysis, PointView, RunView
+from isoblk.metrics.cached import CACHE
 from isoblk.metrics.facts import RunMetrics
 from isoblk.metrics.latency import ALL
 from isoblk.metrics.registry import SAYS, fill, metric_text, split_says
@@ -21,7 +22,10 @@ from isoblk.study.notes import notes as study_notes
 
 FEW_TENANTS = 8  # up to so many are shown one by one
 IN_TIME_NS = 1_000  # the steps of User Mode Linux's clock make less than this
+SAME_SIZE = 1.01  # sizes of requests that differ by less are one
 _NAMES_ITSELF = ("scheduler", "cache")  # by its value
+_FEW_READS = 0.01  # of all bytes: fewer reads say nothing of hits
+INTERVAL = ", ± half the 95 % confidence interval"
 LIMITED = 0.005  # an ideal so much below the share by weight is worth a word
 
 
@@ -62,6 +66,24 @@ def varying(analysis: Analysis) -> list[str]:
     ]
 
 
+def sizes_differ(analysis: Analysis) -> bool:
+    """Whether requests are larger at one point, or of one tenant, than of another: then IOPS and
+    bandwidth do not say the same."""
+    sizes = [
+        tenant.own_bps / tenant.own_iops
+        for point in analysis.points
+        for metrics in point.valid
+        for tenant in metrics.tenants
+        if tenant.own_iops and tenant.own_bps
+    ]
+    return bool(sizes) and max(sizes) > min(sizes) * SAME_SIZE
+
+
+def of_none_title(analysis: Analysis) -> str:
+    """The head of total_vs_none, which is of bytes: it says so where IOPS would give another."""
+    return "B/s of none" if sizes_differ(analysis) else "of none"
+
+
 def names(analysis: Analysis) -> list[str]:
     """All tenants of the study, in order."""
     return list(dict.fromkeys(t.name for view in analysis.views for t in view.spec.tenants))
@@ -71,15 +93,17 @@ def summary(analysis: Analysis) -> Table:
     """The table of runs: repeats in one row, invalid and failed runs without figures."""
     short = text.short_keys(analysis.keys)
     one_by_one = few(analysis)
+    cached = analysis.results.record.study.ssd is not None
     columns = [
         *(Column(short[key], numeric=False) for key in analysis.keys),
         Column("status", numeric=False),
         Column("IOPS"),
         Column("bandwidth"),
-        Column("of none"),
+        Column(of_none_title(analysis)),
         Column("share error"),
         Column("Jain"),
         Column("p99"),
+        *([Column("read hits")] if cached else []),
         Column("shares, %" if one_by_one else "top 1/4, %"),
     ]
     rows = []
@@ -93,6 +117,7 @@ def summary(analysis: Analysis) -> Table:
             cell(point.estimate("share_error"), numbers.percent),
             cell(point.estimate("jain"), numbers.index),
             cell(_over(point, RunMetrics.p99_worst), numbers.time),
+            *([cell(read_hits(point), numbers.percent)] if cached else []),
             Cell(_shares(point) if one_by_one else _top_quarter(point)),
         ]
         rows.append((state(point), tuple(cells)))
@@ -121,7 +146,7 @@ def glance(analysis: Analysis) -> Table:
     columns = (
         Column("scheduler", numeric=False),
         Column("valid points"),
-        Column("total, of none"),
+        Column(of_none_title(analysis)),
         Column("share error"),
         Column("Jain"),
     )
@@ -346,6 +371,15 @@ def state(point: PointView) -> str:
     return states.pop() if len(states) == 1 else "invalid"
 
 
+def read_hits(point: PointView) -> Estimate | None:
+    """The part of reads that the SSD answered; None where as good as nothing was read, such as a
+    file system's own blocks."""
+    read, written = (point.estimate(f"{CACHE}.asked.{op}_bytes") for op in ("read", "write"))
+    if not read or not written or read.mean <= (read.mean + written.mean) * _FEW_READS:
+        return None
+    return point.estimate(f"{CACHE}.read_hit_ratio")
+
+
 def cell(value: Estimate | None, form: Callable[[float], str]) -> Cell:
     """A figure, and its interval if there are repeats."""
     if value is None:
@@ -407,7 +441,12 @@ def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
         notes.append("the ideal is the share by weight where a run of a tenant alone is missing")
     repeats = max((len(point.runs) for point in analysis.points), default=1)
     if repeats > 1:
-        notes.append(f"mean of {repeats} repeats, ± half the 95 % confidence interval")
+        notes.append(f"mean of {repeats} repeats{INTERVAL}")
+    if valid and sizes_differ(analysis):
+        notes.append(
+            "B/s of none: bandwidth / that under none. Sizes differ, so it depends on who is"
+            " served: less is no loss by itself"
+        )
     notes.append("p99: of the tenant that has the worst; upper bound, at most 1.6 % too high")
     notes += _lateness(analysis)
     notes += [*_limited(analysis), *study_notes(view.spec for view in analysis.views)]

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The tables in the terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from isoblk.analysis.claims import ClaimResult, judge_all
-from isoblk.analysis.compare import SIGNIFICANT, Comparison, Difference
 from isoblk.analysis.metrics import Analysis, analyse
-from isoblk.metrics.registry import metric_text
-from isoblk.report import cached, rows, text
+from isoblk.report import cached, rows, tenants, text
 from isoblk.result.store import ResultSet
 
 _STYLES = {
@@ -27,40 +27,97 @@ _STYLES = {
 }
 _WITH_SPREAD = {"IOPS", "share error"}  # the others' intervals are in the page
 _FIGURES = 6  # of a program
-_NOT_IN_TERMINAL = {"bandwidth", "status"}
+_ANY_WIDTH = 10_000
+_LAST_COLUMN = 24  # so much of it is in one line at least
+MOST_TENANTS = 24  # rows of tenants that are shown unasked
 
 
-def summary_table(result_set: ResultSet) -> Table:
+def summary_table(result_set: ResultSet) -> RenderableType:
     """What `isoblk run` prints at its end: one row a study point."""
-    return points_table(analyse(result_set))
+    return PointsTable(analyse(result_set))
 
 
-def points_table(analysis: Analysis) -> Table:
-    """The table of runs, fit for 80 to 100 columns."""
-    bench = cached.is_bench(analysis)
-    content = cached.summary(analysis) if bench else rows.summary(analysis)
-    chosen = [i for i, c in enumerate(content.columns) if c.title not in _NOT_IN_TERMINAL]
-    first = "throughput" if bench else "IOPS"
-    table = _table()
-    for i in chosen:
-        column = content.columns[i]
+class PointsTable:
+    """The table of runs, in as many columns as there is room for.
+
+    Bandwidth is there where it is not the IOPS times one size; then without the index that says
+    what the share error says.
+    """
+
+    def __init__(self, analysis: Analysis) -> None:
+        bench = cached.is_bench(analysis)
+        self._content = cached.summary(analysis) if bench else rows.summary(analysis)
+        self._first = "throughput" if bench else "IOPS"
+        said_twice = "Jain" if rows.sizes_differ(analysis) and not bench else "bandwidth"
+        self._left_out = {"status", said_twice}
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The fullest table that is not wider than the terminal."""
+        last = self._content.columns[-1].title
+        # What is least missed goes first; the intervals are in the page, and in --json.
+        table = self._table(_WITH_SPREAD, self._left_out)
+        for spread, without in (
+            ({"share error"}, set()),
+            (set(), set()),
+            (set(), {"Jain"}),
+            (set(), {"Jain", last}),
+        ):
+            if _width(console, options, table) <= options.max_width:
+                break
+            table = self._table(spread, self._left_out | without)
+        yield table
+
+    def _table(self, with_spread: Set[str], left_out: Set[str]) -> Table:
+        content = self._content
+        chosen = [i for i, column in enumerate(content.columns) if column.title not in left_out]
+        table = new_table()
+        for i in chosen:
+            column = content.columns[i]
+            table.add_column(
+                escape(column.title),
+                justify="right" if column.numeric else "left",
+                no_wrap=column is not content.columns[-1],
+            )
+        for state, cells in content.rows:
+            shown = {content.columns[i].title: cells[i].text for i in chosen}
+            for i in chosen:
+                title = content.columns[i].title
+                if cells[i].spread and title in with_spread:
+                    shown[title] += f" {cells[i].spread}"
+            if state != "valid":
+                titles = [column.title for column in content.columns]
+                status = cells[titles.index("status")].text
+                known = shown[self._first] != text.NOTHING
+                shown[self._first] = f"{shown[self._first]} ({status})" if known else status
+            table.add_row(*map(escape, shown.values()), style=_STYLES[state])
+        notes = content.notes
+        if not with_spread:
+            notes = tuple(note.replace(rows.INTERVAL, "; intervals: --json") for note in notes)
+        if content.columns[-1].title in left_out:
+            notes = tuple(note for note in notes if not note.startswith(("shares: ", "top 1/4: ")))
+        table.caption = Text("\n".join(notes), style="dim")
+        return table
+
+
+def _width(console: Console, options: ConsoleOptions, table: Table) -> int:
+    """How wide a table is, of whose last column so much has room as is read easily."""
+    last = table.columns[-1]
+    widest = max((cell_len(str(one)) for one in (last.header, *last.cells)), default=0)
+    least = max((cell_len(word) for one in last.cells for word in str(one).split()), default=0)
+    measured = Measurement.get(console, options.update(width=_ANY_WIDTH), table)
+    return measured.maximum - (0 if last.no_wrap else max(0, widest - max(_LAST_COLUMN, least)))
+
+
+def tenants_table(analysis: Analysis) -> Table:
+    """A row a tenant at each point: what it got, and how long its requests took."""
+    content = tenants.by_point(analysis)
+    table = new_table()
+    for column in content.columns:
         table.add_column(
-            escape(column.title),
-            justify="right" if column.numeric else "left",
-            no_wrap=column is not content.columns[-1],
+            escape(column.title), justify="right" if column.numeric else "left", no_wrap=True
         )
     for state, cells in content.rows:
-        shown = {content.columns[i].title: cells[i].text for i in chosen}
-        for i in chosen:
-            title = content.columns[i].title
-            if cells[i].spread and title in _WITH_SPREAD:
-                shown[title] += f" {cells[i].spread}"
-        if state != "valid":
-            titles = [column.title for column in content.columns]
-            status = cells[titles.index("status")].text
-            known = shown[first] != text.NOTHING
-            shown[first] = f"{shown[first]} ({status})" if known else status
-        table.add_row(*map(escape, shown.values()), style=_STYLES[state])
+        table.add_row(*(escape(cell.text) for cell in cells), style=_STYLES[state])
     table.caption = Text("\n".join(content.notes), style="dim")
     return table
 
@@ -70,7 +127,7 @@ def said_tables(analysis: Analysis) -> Iterator[RenderableType]:
     for who, content in rows.said(analysis):
         keys = len(analysis.keys)
         shown = content.columns[: keys + _FIGURES]
-        table = _table()
+        table = new_table()
         table.title = Text(f"what {who}, says")
         table.title_justify = "left"
         for column in shown:
@@ -84,7 +141,7 @@ def said_tables(analysis: Analysis) -> Iterator[RenderableType]:
 
 def claims_table(results: list[ClaimResult], analysis: Analysis) -> Table:
     """Claim, expected, measured, verdict."""
-    table = _table()
+    table = new_table()
     table.add_column("claim", ratio=3)
     table.add_column("expected", ratio=2)
     table.add_column("measured", ratio=3)
@@ -104,73 +161,36 @@ def claims_table(results: list[ClaimResult], analysis: Analysis) -> Table:
     return table
 
 
-def show(analysis: Analysis) -> RenderableType:
-    """All of a result set that fits a terminal."""
+def show(
+    analysis: Analysis,
+    claims: list[ClaimResult] | None = None,
+    *,
+    tenant_rows: bool | None = None,
+) -> RenderableType:
+    """All of a result set that fits a terminal.
+
+    Args:
+        analysis: the points to show.
+        claims: those to show, judged; all, by these points, if None.
+        tenant_rows: each tenant's figures as well; None: if they are few.
+    """
     study = analysis.results.record.study
     known = dict(text.provenance(analysis))
     parts: list[RenderableType] = [
         Text(study.title or study.name, style="bold"),
         Text(text.footer(analysis) if known else "no run has finished", style="dim"),
-        points_table(analysis),
+        PointsTable(analysis),
     ]
+    count = tenants.count(analysis)
+    if tenant_rows or (tenant_rows is None and 0 < count <= MOST_TENANTS):
+        parts.append(tenants_table(analysis))
+    elif count > MOST_TENANTS:
+        parts.append(Text(f"p50 and p99 of each tenant ({count} rows): --tenants", style="dim"))
     parts += said_tables(analysis)
     for state, which, why in rows.troubles(analysis):
         parts.append(Text(f"{state}: {which}: {why}", style=_STYLES[state]))
-    if study.claim:
-        results = judge_all(analysis)
+    if results := judge_all(analysis) if claims is None else claims:
         parts += [Text(), claims_table(results, analysis), Text(rows.tally(results) + ".")]
-    return Group(*parts)
-
-
-def comparison(result: Comparison) -> RenderableType:
-    """What changed from A to B."""
-    table = _table()
-    for title in ("point", "metric"):
-        table.add_column(title)
-    for title in ("A", "B", "difference"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("confidence")
-    for point in result.points:
-        where = escape(" ".join(point.point.values()))
-        if point.identical:
-            table.add_row(where, "all", "", "", "0 %", "identical", style="dim")
-        elif point.note:
-            table.add_row(where, "", "", "", "", point.note, style="yellow")
-        changed = [one for one in point.differences if one.matters]
-        for place, one in enumerate(changed):
-            table.add_row(
-                where if place == 0 else "",
-                escape(one.metric),
-                metric_text(one.metric, one.a),
-                metric_text(one.metric, one.b),
-                _change(one),
-                _confidence(one),
-                style="bold" if one.p is not None and one.p < SIGNIFICANT else "",
-            )
-        if same := len(point.differences) - len(changed):
-            table.add_row(
-                "" if changed else where, f"{same} metrics", "", "", "0 %", "unchanged", style="dim"
-            )
-        table.add_section()
-    parts: list[RenderableType] = [
-        Text(f"{what} differs: A {a or '(none)'}, B {b or '(none)'}")
-        for what, a, b in result.provenance
-    ] or [Text("Same tier, kernel and modules.")]
-    if result.points:
-        parts.append(table)
-    for side, points in (("A", result.only_a), ("B", result.only_b)):
-        parts += [Text(f"only in {side}: {' '.join(point.values())}") for point in points]
-    if any(one.p is not None for point in result.points for one in point.differences):
-        parts.append(
-            Text(f"p: Welch's t test; below {SIGNIFICANT:g} the difference is bold.", style="dim")
-        )
-    elif any(point.differences for point in result.points):
-        parts.append(
-            Text(
-                "n/a: no repeats, so no interval; on the uml tier any difference is a real one.",
-                style="dim",
-            )
-        )
     return Group(*parts)
 
 
@@ -180,15 +200,6 @@ def plain_or_rich() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=100, no_color=True)
 
 
-def _table() -> Table:
+def new_table() -> Table:
+    """An empty table, as all are drawn."""
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption_justify="left")
-
-
-def _change(one: Difference) -> str:
-    return "new" if one.change is None else f"{one.change * 100:+.2f} %"
-
-
-def _confidence(one: Difference) -> str:
-    if one.p is None:
-        return "n/a"
-    return "p < 0.001" if one.p < 0.001 else f"p = {one.p:.3f}"

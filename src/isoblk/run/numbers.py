@@ -48,8 +48,8 @@ def percent(value: float) -> str:
 
 
 def time(ns: float) -> str:
-    """81234 -> "81.2 us"."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+    """81234 -> "81.2 µs"."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if ns >= size * 0.9995:
             return f"{significant(ns / size)} {unit}"
     return f"{significant(ns)} ns"

@@ -23,7 +23,7 @@ TIME_HINT = "allowed: a number, or text such as '10us', '200ms', '1.5s', '2m', '
 LARGEST = (1 << 63) - 1
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
-_TIME = re.compile(r"(-?\d+(?:\.\d+)?)\s*([a-z]*)", re.ASCII | re.IGNORECASE)
+_TIME = re.compile(r"(-?\d+(?:\.\d+)?)\s*([a-zµμ]*)", re.ASCII | re.IGNORECASE)
 
 
 def parse_size(value: int | str) -> int:
@@ -50,7 +50,7 @@ def parse_time(value: int | float | str, unit: str) -> int:
     """Nanoseconds that `value` stands for.
 
     Args:
-        value: a number of `unit`, or text: a decimal number and optionally ns, us, ms, s,
+        value: a number of `unit`, or text: a decimal number and optionally ns, us (or µs), ms, s,
             m (minutes), h or d.
         unit: what a number without suffix counts; a key of TIME_SUFFIXES.
 
@@ -62,7 +62,9 @@ def parse_time(value: int | float | str, unit: str) -> int:
         match = _TIME.fullmatch(value.strip())
         if match is None:
             raise ValueError(f"{value!r} is not a time")
-        number, suffix = match[1], match[2].lower() or unit
+        # Unicode has two letters for it, and people write neither.
+        suffix = match[2].lower().replace("µ", "u").replace("μ", "u")
+        number, suffix = match[1], suffix or unit
         if suffix not in TIME_SUFFIXES:
             raise ValueError(f"{value!r} is not a time: unknown unit {match[2]!r}")
     else:

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What differs between the inputs of two result sets: studies, devices, tenants, software."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from isoblk.analysis.metrics import Analysis, PointView
+from isoblk.run import numbers
+from isoblk.run.spec import RunSpec, VdiskDevice
+
+# Of a run's provenance, in the order that they are told in.
+_MADE_WITH: Final[Mapping[str, str]] = {
+    "kernel": "kernel",
+    "kernel_source": "kernel source",
+    "kernel_key": "kernel build",
+    "modules_key": "modules",
+    "compiler": "compiler",
+    "isoblk": "isoblk",
+}
+ABSENT: Final = "not there"
+# Of a vdisk: the parameters of the models that it is not.
+_MODELS: Final = ("flash", "disk")
+
+
+@dataclass(frozen=True)
+class Input:
+    """Something that is not the same in both. points: at how many of the common points, or None
+    where it is no matter of points. several: a and b are those of one point, others have others."""
+
+    what: str
+    a: str
+    b: str
+    points: int | None = None
+    several: bool = False
+
+
+def differences(
+    a: Analysis, b: Analysis, common: list[tuple[PointView, PointView]]
+) -> tuple[Input, ...]:
+    """What differs, the machine and the software first, then the load, then the words."""
+    return (*_made_with(a, b), *_specs(a, b, common), *_words(a, b))
+
+
+def tenants(x: PointView, y: PointView) -> list[tuple[str, str, str]]:
+    """Tenants that one side has alone, or with another weight: who, in x, in y."""
+    ours, theirs = (
+        {tenant.name: tenant.weight for tenant in one.runs[0].spec.tenants} for one in (x, y)
+    )
+    return [
+        (name, _weight(ours.get(name)), _weight(theirs.get(name)))
+        for name in dict.fromkeys([*ours, *theirs])
+        if ours.get(name) != theirs.get(name)
+    ]
+
+
+def _weight(weight: int | None) -> str:
+    return ABSENT if weight is None else f"weight {weight}"
+
+
+def _made_with(a: Analysis, b: Analysis) -> Iterator[Input]:
+    in_a, in_b = _software(a), _software(b)
+    for what in ("tier", *_MADE_WITH.values()):
+        if in_a.get(what) != in_b.get(what):
+            ours, theirs = (
+                ", ".join(sorted(side.get(what, ()))) or ABSENT for side in (in_a, in_b)
+            )
+            yield Input(what, ours, theirs)
+
+
+def _software(analysis: Analysis) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for view in analysis.views:
+        if view.run is None:
+            continue
+        found.setdefault("tier", set()).add(view.run.record.tier)
+        origin = view.run.record.provenance
+        for field, what in _MADE_WITH.items():
+            found.setdefault(what, set()).add(getattr(origin, field))
+    return found
+
+
+def _specs(a: Analysis, b: Analysis, common: list[tuple[PointView, PointView]]) -> Iterator[Input]:
+    """What the runs of the same points were asked to do otherwise."""
+    devices = [one.results.record.study.device for one in (a, b)]
+    named = devices[0] != devices[1] and all(isinstance(one, str) for one in devices)
+    if named:
+        yield Input("device", str(devices[0]), str(devices[1]))
+    found: dict[str, list[tuple[str, str]]] = {}
+    for x, y in common:
+        alone = []
+        for name, ours, theirs in tenants(x, y):
+            found.setdefault(f"tenant {name}", []).append((ours, theirs))
+            alone += [f"tenant {name}."] if ABSENT in (ours, theirs) else []
+        one, other = _asked(x), _asked(y)
+        for what in dict.fromkeys([*one, *other]):
+            if (named and what.startswith("device.")) or what.startswith(tuple(alone)):
+                continue
+            pair = (one.get(what, ABSENT), other.get(what, ABSENT))
+            if pair[0] != pair[1]:
+                found.setdefault(what, []).append(pair)
+    for what, pairs in found.items():
+        yield Input(what, *pairs[0], points=len(pairs), several=len(set(pairs)) > 1)
+
+
+def _words(a: Analysis, b: Analysis) -> Iterator[Input]:
+    ours, theirs = (one.results.record.study for one in (a, b))
+    for what in ("name", "title", "description"):
+        if getattr(ours, what) != getattr(theirs, what):
+            yield Input(
+                f"study's {what}", getattr(ours, what) or ABSENT, getattr(theirs, what) or ABSENT
+            )
+    if ours.claim != theirs.claim:
+        yield Input("claims", str(len(ours.claim)), str(len(theirs.claim)))
+
+
+def _asked(point: PointView) -> dict[str, str]:
+    """All that a point's runs were asked for but its place in the matrix and the tenants' weights:
+    what, and the value as people read it."""
+    spec = point.runs[0].spec
+    found = {
+        "repeats": str(len(point.runs)),
+        "seeds": " ".join(str(view.spec.seed) for view in point.runs),
+        "runtime": numbers.time(spec.runtime_ns),
+        "warm-up": numbers.time(spec.warmup_ns),
+        "window": f"{spec.window_ms} ms",
+        "cgroup": str(spec.cgroup),
+    }
+    found |= _flat("device", _device(spec))
+    for what, part in (
+        ("scheduler", spec.scheduler),
+        ("queue", spec.queue),
+        ("file system", spec.filesystem),
+        ("caching", spec.caching),
+        ("device events", spec.device_events),
+    ):
+        found |= _flat(what, msgspec.to_builtins(part))
+    found |= {f"group {group.path}": f"weight {group.weight}" for group in spec.groups}
+    for event in spec.events:
+        found[f"event at {numbers.time(event.at_ns)}, {event.tenant}"] = f"weight {event.weight}"
+    for tenant in spec.tenants:
+        load = msgspec.to_builtins(tenant.workload)
+        found |= _flat(f"tenant {tenant.name}", load | {"cgroup": tenant.cgroup})
+    return found
+
+
+def _device(spec: RunSpec) -> dict[str, Any]:
+    device: dict[str, Any] = msgspec.to_builtins(spec.device)
+    if isinstance(spec.device, VdiskDevice):
+        return {k: v for k, v in device.items() if k not in _MODELS or k == spec.device.model}
+    return device
+
+
+def _flat(name: str, value: Any) -> dict[str, str]:
+    """Each figure below a value, by its dotted name."""
+    if isinstance(value, dict):
+        below = [(f"{name}.{key}", inner) for key, inner in value.items()]
+    elif isinstance(value, list | tuple) and any(isinstance(one, dict) for one in value):
+        below = [(f"{name}.{place}", inner) for place, inner in enumerate(value, 1)]
+    else:
+        return {name.removesuffix("_ns"): _text(name, value)}
+    return {key: text for path, inner in below for key, text in _flat(path, inner).items()}
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    if name.endswith("_ns"):
+        return numbers.time(value)
+    return numbers.rate(value) if name.endswith("_bps") else str(value)

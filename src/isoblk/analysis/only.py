@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Some of a study's points: those that a user asks for by the matrix's keys."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from isoblk.analysis.metrics import Analysis
+from isoblk.errors import UserError
+
+
+def only(analyses: Sequence[Analysis], wanted: Sequence[str]) -> list[Analysis]:
+    """The analyses with the points that are asked for, and no others.
+
+    Args:
+        analyses: of result sets that are looked at together.
+        wanted: "KEY=VALUE"; of the same key any value will do, and every key must match. A key
+            may be without its table ("rw" for "workload.rw") where that tells which it is.
+
+    Raises:
+        UserError: a key or a value that no point has.
+    """
+    known: dict[str, dict[str, None]] = {}
+    for analysis in analyses:
+        for point in analysis.points:
+            for key, value in point.point.items():
+                known.setdefault(key, {})[value] = None
+    asked: dict[str, set[str]] = {}
+    for text in wanted:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UserError(f"--only: {text!r} is not KEY=VALUE", next="as in scheduler=bfq")
+        key = _key(name, known)
+        if value not in known[key]:
+            raise UserError(
+                f"--only: no point has {key} {value!r}",
+                next=f"known: {', '.join(known[key])}",
+            )
+        asked.setdefault(key, set()).add(value)
+    chosen = [
+        replace(one, points=tuple(p for p in one.points if _matches(p.point, asked)))
+        for one in analyses
+    ]
+    if not any(one.points for one in chosen):
+        raise UserError(f"--only: no point is all of {', '.join(wanted)}")
+    return chosen
+
+
+def _key(name: str, known: Collection[str]) -> str:
+    if name in known:
+        return name
+    of_that_name = [key for key in known if key.rpartition(".")[2] == name]
+    if len(of_that_name) != 1:
+        raise UserError(f"--only: unknown key {name!r}", next=f"known: {', '.join(known)}")
+    return of_that_name[0]
+
+
+def _matches(point: Mapping[str, str], asked: Mapping[str, set[str]]) -> bool:
+    return all(point.get(key) in values for key, values in asked.items())

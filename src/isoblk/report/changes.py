@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What two result sets differ in, for the terminal."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import cast
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.text import Text
+
+from isoblk.analysis.compare import SIGNIFICANT, Comparison, Difference
+from isoblk.analysis.inputs import Input
+from isoblk.metrics.registry import SAYS, metric_text
+from isoblk.report import tables, text
+from isoblk.run import numbers
+from isoblk.run.record import Unit
+
+MOST_LINES = 20  # of changes, unless all are asked for
+_MOST_INPUTS = 12
+_MOST_POINTS = 4
+_LONGEST = 40  # characters of an input's value
+_HASHES = ("kernel build", "modules")
+
+
+def comparison(result: Comparison, *, everything: bool = False) -> RenderableType:
+    """What differs in what went into A and B, then what that changed, the worst first.
+
+    Args:
+        result: of isoblk.analysis.compare.
+        everything: all lines, not the first.
+    """
+    parts: list[RenderableType] = [*_inputs(result.inputs, everything)]
+    parts += _points(result, everything)
+    changes = result.changes()
+    shown = changes if everything else changes[:MOST_LINES]
+    if shown:
+        short = text.short_keys(list(dict.fromkeys(k for p in result.points for k in p.point)))
+        keys = _varying([point.point for point in result.points], short)
+        table = tables.new_table()
+        for key in keys:
+            table.add_column(escape(short[key]), no_wrap=True)
+        table.add_column("metric")
+        for title in ("A", "B", "change"):
+            table.add_column(title, justify="right", no_wrap=True)
+        table.add_column("", no_wrap=True)
+        for point, one in shown:
+            form = _form(one)
+            table.add_row(
+                *(escape(point.point.get(key, "")) for key in keys),
+                escape(one.metric),
+                form(one.a),
+                form(one.b),
+                change_text(one),
+                _verdict(one),
+                style=_style(one),
+            )
+        if left := len(changes) - len(shown):
+            table.caption = Text(f"{left} more: --all", style="dim")
+        parts.append(table)
+    parts += [Text(line) for line in _tally(result)]
+    if any(one.p is not None for _, one in shown):
+        parts.append(
+            Text(f"p: Welch's t test of the repeats; {SIGNIFICANT:g} or more may be chance.", "dim")
+        )
+    return Group(*parts)
+
+
+def change_text(one: Difference) -> str:
+    """The change with its sign: "+12.0 %", of a deviation "+3.4 points"."""
+    if one.change is None:
+        return "new"
+    if math.isinf(one.a) or math.isinf(one.b):
+        return "without end" if one.b > one.a else "has an end"
+    shown = f"{one.change * 100:+,.1f}" if abs(one.change) >= 0.001 else f"{one.change * 100:+.3f}"
+    return f"{shown} {'points' if one.deviation else '%'}"
+
+
+def _inputs(found: Sequence[Input], everything: bool) -> list[Text]:
+    if not found:
+        return [Text("The inputs are the same: software, device, tenants, study.")]
+    shown = found if everything else found[:_MOST_INPUTS]
+    lines = [Text("What differs in the inputs:", style="bold")]
+    for one in shown:
+        a, b = (_value(one.what, value) for value in (one.a, one.b))
+        at = ""
+        if one.several:
+            at = f" at one of {one.points} points where it differs"
+        lines.append(Text(f"  {one.what}: A {a}, B {b}{at}"))
+    if left := len(found) - len(shown):
+        lines.append(Text(f"  and {left} more: --all", style="dim"))
+    return lines
+
+
+def _value(what: str, value: str) -> str:
+    if what in _HASHES:
+        value = ", ".join(one.rpartition("-")[2] for one in value.split(", "))
+    line = " ".join(value.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _points(result: Comparison, everything: bool) -> list[Text]:
+    """The points that have nothing to compare."""
+    lines = []
+    notes = [
+        (" ".join(point.point.values()) or "the only point", point.note)
+        for point in result.points
+        if point.note
+    ]
+    for side, points in (("A", result.only_a), ("B", result.only_b)):
+        notes += [(" ".join(point.values()), f"only in {side}") for point in points]
+    by_note: dict[str, list[str]] = {}
+    for place, note in notes:
+        by_note.setdefault(note, []).append(place)
+    for note, where in by_note.items():
+        shown = where if everything else where[:_MOST_POINTS]
+        more = f" and {len(where) - len(shown)} more" if len(where) > len(shown) else ""
+        lines.append(Text(f"{note}: {', '.join(shown)}{more}", style="yellow"))
+    return lines
+
+
+def _tally(result: Comparison) -> list[str]:
+    identical = sum(point.identical for point in result.points)
+    every = [one for point in result.points for one in point.differences]
+    changed = [one for one in every if one.matters]
+    counts = {
+        "worse": sum(one.worse is not None and one.worse > 0 for one in changed),
+        "better": sum(one.worse is not None and one.worse < 0 for one in changed),
+        "neither": sum(one.worse is None for one in changed),
+        "unchanged": len(every) - len(changed),
+    }
+    of = "point" if len(result.points) == 1 else "points"
+    lines = [f"{len(result.points)} {of} in both, {identical} of them identical."]
+    if every:
+        figures = ", ".join(f"{count} {what}" for what, count in counts.items())
+        lines.append(f"Figures of the others: {figures}.")
+    return lines
+
+
+def _varying(points: Sequence[Mapping[str, str]], short: Mapping[str, str]) -> list[str]:
+    """The matrix's keys that tell these points apart; the scheduler in any case."""
+    keys = [key for key in short if len({point.get(key) for point in points}) > 1]
+    return keys or list(short)[:1]
+
+
+def _form(one: Difference) -> Callable[[float], str]:
+    """How a value is written in tables: a share or an error in per cent."""
+    if one.metric.startswith(SAYS):
+        return partial(numbers.figure, unit=cast(Unit, one.unit))
+    base = one.metric.partition(".")[0]
+    if base.startswith(("jain", "least")):
+        return numbers.index
+    if base in ("share", "total_vs_none", "total_vs_best", "lost") or one.deviation:
+        return _percent
+    return partial(metric_text, one.metric)
+
+
+def _percent(value: float) -> str:
+    return "never" if math.isinf(value) else numbers.percent(value)
+
+
+def _verdict(one: Difference) -> str:
+    worse = one.worse
+    told = "" if worse is None else "worse" if worse > 0 else "better"
+    if one.p is None:
+        return told
+    return f"{told} {'p < 0.001' if one.p < 0.001 else f'p = {one.p:.3f}'}".strip()
+
+
+def _style(one: Difference) -> str:
+    if one.noise:
+        return "dim"
+    return "" if one.worse is None else "red" if one.worse > 0 else "green"

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `show` and `compare` print for other programs: docs/reference/results.md describes it.
+
+Values are in the units of docs/reference/metrics.md: times in ns (ms where the metric's name says
+so), sizes in bytes, shares and errors as parts of one.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from isoblk.analysis.claims import ClaimResult
+from isoblk.analysis.compare import Comparison, Difference, PointComparison
+from isoblk.analysis.inputs import Input
+from isoblk.analysis.metrics import Analysis, PointView
+from isoblk.metrics.cached import CACHE, FIGURES
+from isoblk.metrics.facts import TenantMetrics
+from isoblk.metrics.registry import METRICS, SAYS
+from isoblk.metrics.stats import Estimate, estimate
+from isoblk.report import rows, text
+
+FORMAT = 1
+_OF_RUN = tuple(one.name for one in METRICS.values() if one.of_run)
+_OF_TENANT = tuple(one.base for one in METRICS.values() if one.of_tenant)
+# Of a tenant beside its metrics: what it should have had.
+_IDEALS: Mapping[str, Callable[[TenantMetrics], float]] = {
+    "ideal": lambda tenant: tenant.ideal,
+    "weight_share": lambda tenant: tenant.weight_share,
+}
+
+
+def show_json(analysis: Analysis, claims: Sequence[ClaimResult]) -> str:
+    """A result set: its points with all metrics, its tenants with theirs, claims with verdicts."""
+    study = analysis.results.record.study
+    return _json(
+        {
+            "format": FORMAT,
+            "directory": str(analysis.results.dir),
+            "study": {"name": study.name, "title": study.title, "description": study.description},
+            "made_with": dict(text.provenance(analysis)),
+            "keys": list(analysis.keys),
+            "points": [_point(point) for point in analysis.points],
+            "claims": [_claim(one) for one in claims],
+        }
+    )
+
+
+def show_csv(analysis: Analysis) -> str:
+    """A row a tenant at each point, the figures of the whole run in each."""
+    cached = [
+        figure
+        for figure in FIGURES
+        if any(figure in metrics.cache for point in analysis.points for metrics in point.valid)
+    ]
+    said = list(dict.fromkeys(one for point in analysis.points for one in _said_of(point)))
+    lines = []
+    for point in analysis.points:
+        of_run = _means(_run_figures(point))
+        for tenant in point.runs[0].spec.tenants:
+            own = _means(_tenant_figures(point, tenant.name))
+            says = _means(_said_figures(point, tenant.name))
+            lines.append(
+                [
+                    *(point.point.get(key, "") for key in analysis.keys),
+                    text.status(point),
+                    len(point.valid),
+                    *(of_run.get(name, "") for name in _OF_RUN),
+                    *(of_run.get(f"{CACHE}.{figure}", "") for figure in cached),
+                    tenant.name,
+                    tenant.weight,
+                    *(own.get(name, "") for name in (*_IDEALS, *_OF_TENANT)),
+                    *(says.get(figure, "") for figure in said),
+                ]
+            )
+    heads = [
+        *(*analysis.keys, "status", "valid_repeats", *_OF_RUN),
+        *(f"{CACHE}.{figure}" for figure in cached),
+        *("tenant", "weight", *_IDEALS, *_OF_TENANT),
+        *(f"{SAYS}{figure}" for figure in said),
+    ]
+    return _csv(heads, lines)
+
+
+def compare_json(result: Comparison, a: Path, b: Path, fail_over: float | None) -> str:
+    """What went into two result sets and differs, and every figure of both, point by point."""
+    failed = [] if fail_over is None else result.failed(fail_over)
+    return _json(
+        {
+            "format": FORMAT,
+            "a": str(a),
+            "b": str(b),
+            "inputs": [_input(one) for one in result.inputs],
+            "points": [_compared(point) for point in result.points],
+            "only_a": list(result.only_a),
+            "only_b": list(result.only_b),
+            "fail_over": fail_over,
+            "failed": [
+                {"point": point.point, "metric": one.metric, "worse": one.worse}
+                for point, one in failed
+            ],
+        }
+    )
+
+
+def compare_csv(result: Comparison) -> str:
+    """A row a metric at each point of both that is not identical."""
+    keys = list(dict.fromkeys(key for point in result.points for key in point.point))
+    heads = [*keys, "metric", "better", "a", "b", "change", "worse", "p"]
+    lines = [
+        [*(point.point.get(key, "") for key in keys), *_difference(one).values()]
+        for point in result.points
+        for one in point.differences
+    ]
+    return _csv(heads, lines)
+
+
+def _point(point: PointView) -> dict[str, Any]:
+    reasons = [reason for view in point.runs if (reason := rows.why(view))]
+    found = _run_figures(point)
+    tenants = []
+    for tenant in point.runs[0].spec.tenants:
+        own = _tenant_figures(point, tenant.name)
+        says = _said_figures(point, tenant.name)
+        tenants.append(
+            {
+                "name": tenant.name,
+                "cgroup": tenant.cgroup,
+                "weight": tenant.weight,
+                "metrics": _means(own),
+                "intervals": _intervals(own),
+                "says": _means(says),
+            }
+        )
+    return {
+        "point": dict(point.point),
+        "status": text.status(point),
+        "reasons": reasons,
+        "runs": [view.run.record.id for view in point.runs if view.run],
+        "valid_repeats": len(point.valid),
+        "metrics": _means(found),
+        "intervals": _intervals(found),
+        "tenants": tenants,
+    }
+
+
+def _run_figures(point: PointView) -> dict[str, Estimate]:
+    names = [*_OF_RUN, *(f"{CACHE}.{figure}" for figure in FIGURES)]
+    return {name: found for name in names if (found := point.estimate(name)) is not None}
+
+
+def _tenant_figures(point: PointView, tenant: str) -> dict[str, Estimate]:
+    ideals = {
+        name: estimate([measure(metrics.by_name[tenant]) for metrics in point.valid])
+        for name, measure in _IDEALS.items()
+        if point.valid
+    }
+    own = {base: point.estimate(f"{base}.{tenant}") for base in _OF_TENANT}
+    return ideals | {base: found for base, found in own.items() if found is not None}
+
+
+def _said_figures(point: PointView, tenant: str) -> dict[str, Estimate]:
+    names = dict.fromkeys(
+        figure.name
+        for metrics in point.valid
+        if (says := metrics.by_name[tenant].says)
+        for figure in says.figures
+    )
+    found = {name: point.estimate(f"{SAYS}{tenant}.{name}") for name in names}
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _said_of(point: PointView) -> Iterable[str]:
+    return (
+        figure.name
+        for metrics in point.valid
+        for tenant in metrics.tenants
+        if tenant.says
+        for figure in tenant.says.figures
+    )
+
+
+def _means(figures: Mapping[str, Estimate]) -> dict[str, float | None]:
+    """JSON has no infinity: what has no end is null."""
+    return {name: _finite(one.mean) for name, one in figures.items()}
+
+
+def _intervals(figures: Mapping[str, Estimate]) -> dict[str, list[float | None]]:
+    """Of 95 %; of single runs there are none."""
+    return {
+        name: [_finite(one.low), _finite(one.high)] for name, one in figures.items() if one.n > 1
+    }
+
+
+def _claim(result: ClaimResult) -> dict[str, Any]:
+    claim = result.claim
+    return {
+        "text": claim.text,
+        "source": claim.source,
+        "metric": claim.metric,
+        "where": claim.where,
+        "than": claim.than,
+        "expected": result.expected(),
+        "verdict": result.verdict,
+        "reason": result.reason,
+        "points": [
+            {
+                "point": dict(one.point),
+                "verdict": one.verdict,
+                "reason": one.reason,
+                "measured": _finite(one.measured.mean) if one.measured else None,
+                "interval": [_finite(one.measured.low), _finite(one.measured.high)]
+                if one.measured and one.measured.n > 1
+                else None,
+            }
+            for one in result.points
+        ],
+    }
+
+
+def _input(one: Input) -> dict[str, Any]:
+    return {
+        "what": one.what,
+        "a": one.a,
+        "b": one.b,
+        "points": one.points,
+        "several": one.several,
+    }
+
+
+def _compared(point: PointComparison) -> dict[str, Any]:
+    return {
+        "point": dict(point.point),
+        "identical": point.identical,
+        "note": point.note,
+        "tenants": [{"name": who, "a": a, "b": b} for who, a, b in point.tenants],
+        "metrics": [_difference(one) for one in point.differences],
+    }
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    return {
+        "metric": one.metric,
+        "better": one.better,
+        "a": _finite(one.a),
+        "b": _finite(one.b),
+        "change": _finite(one.change),
+        "worse": _finite(one.worse),
+        "p": one.p,
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _csv(heads: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows(lines)
+    return file.getvalue()
