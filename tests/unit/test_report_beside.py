@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Two machines' shares stand side by side, and what differs by more than 5 % is marked."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from isoblk.analysis.metrics import Analysis, analyse
 from isoblk.cli import report as cli_report
 from isoblk.errors import UserError
-from isoblk.report.beside import beside
+from isoblk.report.beside import Beside, beside
 from isoblk.report.page import write_report
 from isoblk.result.store import read_results
 from tests.unit import resultgen
@@ -79,6 +80,48 @@ def test_many_tenants_are_set_side_by_side_by_weight(tmp_path: Path) -> None:
     assert {share.who for share in found.shares} == {
         f"all of weight {weight}" for weight in (100, 200, 400, 800)
     }
+
+
+def _two(tmp_path: Path, weight: int, name: str = "gold") -> Beside:
+    sides = []
+    for where, (who, of) in (("h", ("gold", 1000)), ("u", (name, weight))):
+        tenants = [resultgen.tenant(who, of), *resultgen.four()[1:]]
+        rates = {one.name: 10.0 * n for n, one in enumerate(tenants, 1)}
+        tier = "host" if where == "h" else "uml"
+        made = Made("bfq", rates, tenants=tenants, tier=tier)
+        sides.append(analyse(read_results(resultgen.write(tmp_path / where, [made]))))
+    return beside(*sides)
+
+
+def test_a_tenant_whose_weight_differs_is_there_and_that_is_said(tmp_path: Path) -> None:
+    found = _two(tmp_path, 500)
+    assert [share.who for share in found.shares] == [
+        *("gold (weight 1000)", "silver (weight 500)", "bronze (weight 250)", "tin (weight 100)")
+    ]
+    last = [cells[-1].text for _, cells in found.table.rows]
+    assert last == ["weight 500 on uml", "", "", ""]
+    notes = "\n".join(found.table.notes)
+    assert "not the same: tenant gold: weight 1000 on host, weight 500 on uml" in notes
+    assert found.load.startswith("not the same load")
+
+
+def test_a_tenant_of_one_side_is_said(tmp_path: Path) -> None:
+    found = _two(tmp_path, 1000, "new")
+    assert len(found.shares) == 3
+    assert "gold (weight 1000): only on host" in found.table.notes
+    assert "new (weight 1000): only on uml" in found.table.notes
+    assert found.load.startswith("not the same load")
+
+
+def test_the_caption_says_the_same_load_only_of_the_same_load(tmp_path: Path) -> None:
+    for where, weight, same in (("same", 1000, True), ("other", 500, False)):
+        _two(tmp_path / where, weight)
+        cli_report.report(tmp_path / where / "h", tmp_path / where / "u")
+        drawn = (tmp_path / where / "h/figures/beside.svg").read_text()
+        page = (tmp_path / where / "h/report.html").read_text()
+        words = " ".join(re.sub(r"<[^>]*>", " ", drawn + page).split())
+        assert ("uml, the same load and weights." in words) is same
+        assert ("not the same load and weights" in words) is not same
 
 
 def test_nothing_in_common_is_an_error(tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One result set's shares beside those of another, as of the same study on two machines."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from isoblk.analysis.inputs import Input, differences, tenants
 from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.errors import UserError
 from isoblk.metrics.stats import Estimate, estimate, welch_p
-from isoblk.report import text
+from isoblk.report import rows, text
 from isoblk.report.lanes import lane_rule, lane_sum
 from isoblk.report.rows import Cell, Column, Table
 from isoblk.run import numbers
@@ -15,19 +16,22 @@ from isoblk.run import numbers
 # Shares that differ by no more, relative to the other's, agree.
 AGREE = 0.05
 AGREE_TEXT = f"{AGREE * 100:g} %"
+_MOST_UNLIKE = 8
 _NOISE = 0.05  # repeats that differ so much by chance with this probability prove nothing
 
 
 @dataclass(frozen=True)
 class Share:
     """What a tenant, or several as rows.few() has it, got at one point. here, there: fractions,
-    over the valid repeats. p: of Welch's t test, None with single repeats."""
+    over the valid repeats. p: of Welch's t test, None with single repeats. otherwise: what is
+    not the same of the tenant itself: another weight."""
 
     point: Mapping[str, str]
     who: str
     here: Estimate
     there: Estimate
     p: float | None
+    otherwise: str = ""
 
     @property
     def difference(self) -> float | None:
@@ -58,7 +62,8 @@ class Share:
 @dataclass(frozen=True)
 class Beside:
     """here, there: what the two are called. shares: of points that have valid runs in both.
-    left_out: points in common without, and why."""
+    left_out: points in common without, and why. load: whether the two had the same load and
+    weights, as words for a caption."""
 
     here: str
     there: str
@@ -66,6 +71,7 @@ class Beside:
     left_out: tuple[tuple[Mapping[str, str], str], ...]
     table: Table
     provenance: str
+    load: str
 
 
 def beside(a: Analysis, b: Analysis) -> Beside:
@@ -77,6 +83,7 @@ def beside(a: Analysis, b: Analysis) -> Beside:
     here, there = _names(a, b)
     in_b = {point.key: point for point in b.points}
     shares: list[Share] = []
+    alone: list[tuple[Mapping[str, str], str, str]] = []
     left_out: list[tuple[Mapping[str, str], str]] = []
     totals: dict[tuple[tuple[str, str], ...], tuple[str, str]] = {}
     common = [(point, in_b[point.key]) for point in a.points if point.key in in_b]
@@ -88,10 +95,43 @@ def beside(a: Analysis, b: Analysis) -> Beside:
             left_out.append((mine.point, f"no valid run on {' and '.join(absent)}"))
             continue
         totals[mine.key] = (_total(mine), _total(other))
-        shares += _shares(a, b, mine, other)
+        both, of_one = _shares(a, b, mine, other, there)
+        shares += both
+        alone += [(mine.point, who, here if side == "here" else there) for side, who in of_one]
     found = tuple(shares)
+    unlike = [one for one in differences(a, b, common) if _is_load(one)]
     table = _table(a, (here, there), found, left_out, totals)
-    return Beside(here, there, found, tuple(left_out), table, text.footer(b))
+    notes = (*table.notes, *_alone(alone), *_unlike(unlike, (here, there)))
+    load = (
+        "not the same load and weights (see the table)" if unlike else "the same load and weights"
+    )
+    return Beside(
+        here, there, found, tuple(left_out), replace(table, notes=notes), text.footer(b), load
+    )
+
+
+def _is_load(one: Input) -> bool:
+    """Whether a difference is of what the points ask of a disk, not of the disk or the software."""
+    apart = ("device", "seeds", "repeats", "cgroup", "caching.ssd")
+    return one.points is not None and not one.what.startswith(apart)
+
+
+def _alone(alone: Sequence[tuple[Mapping[str, str], str, str]]) -> list[str]:
+    """A line for each tenant that one side has alone."""
+    points: dict[tuple[str, str], int] = {}
+    for _, who, where in alone:
+        points[who, where] = points.get((who, where), 0) + 1
+    return [f"{who}: only on {where}" for who, where in points]
+
+
+def _unlike(unlike: Sequence[Input], names: tuple[str, str]) -> list[str]:
+    lines = [
+        f"not the same: {one.what}: {one.a} on {names[0]}, {one.b} on {names[1]}"
+        for one in unlike[:_MOST_UNLIKE]
+    ]
+    if left := len(unlike) - len(lines):
+        lines.append(f"and {left} more that are not the same: isoblk compare")
+    return lines
 
 
 def _names(a: Analysis, b: Analysis) -> tuple[str, str]:
@@ -111,25 +151,41 @@ def _total(point: PointView) -> str:
     return numbers.count(value.mean) if value else text.NOTHING
 
 
-def _shares(a: Analysis, b: Analysis, mine: PointView, other: PointView) -> list[Share]:
-    here, there = (
-        {
-            lane.label: [lane_sum(metrics, lane, "share") for metrics in point.valid]
-            for lane in lane_rule(analysis)(point.valid[0])
-        }
-        for analysis, point in ((a, mine), (b, other))
-    )
-    return [
+def _lanes(analysis: Analysis, point: PointView) -> dict[str, tuple[str, list[float]]]:
+    """What each tenant (or several, where they are many) got in each valid repeat, and what it is
+    called there: by what tells it from others whatever its weight."""
+    few = rows.few(analysis)
+    first = point.valid[0]
+    return {
+        first.tenants[lane.members[0]].name if few else lane.label: (
+            lane.label,
+            [lane_sum(metrics, lane, "share") for metrics in point.valid],
+        )
+        for lane in lane_rule(analysis)(first)
+    }
+
+
+def _shares(
+    a: Analysis, b: Analysis, mine: PointView, other: PointView, there: str
+) -> tuple[list[Share], list[tuple[str, str]]]:
+    """What both have, and who is in one of them alone: "here" or "there", and its label."""
+    ours, theirs = _lanes(a, mine), _lanes(b, other)
+    weights = {who: weight for who, _, weight in tenants(mine, other) if who in ours}
+    shares = [
         Share(
             mine.point,
-            who,
+            label,
             estimate(values),
-            estimate(there[who]),
-            welch_p(values, there[who]),
+            estimate(theirs[who][1]),
+            welch_p(values, theirs[who][1]),
+            f"{weights[who]} on {there}" if who in weights else "",
         )
-        for who, values in here.items()
-        if who in there
+        for who, (label, values) in ours.items()
+        if who in theirs
     ]
+    alone = [("here", label) for who, (label, _) in ours.items() if who not in theirs]
+    alone += [("there", label) for who, (label, _) in theirs.items() if who not in ours]
+    return shares, alone
 
 
 def _table(
@@ -158,6 +214,7 @@ def _table(
         verdict = "" if share.agrees else f"over {AGREE_TEXT}"
         if verdict and share.noise:
             verdict += ", within the noise"
+        verdict = "; ".join(filter(None, (verdict, share.otherwise)))
         cells = [
             *map(Cell, place),
             *(Cell(one if first else "") for one in totals[key]),

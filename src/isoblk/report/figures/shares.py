@@ -61,7 +61,7 @@ def draw_beside(scene: Scene, beside: Beside) -> Iterator[Draft]:
     if not data:
         return
     caption = (
-        f"Bars: {beside.here}. Black ticks: {beside.there}, the same load and weights. Written "
+        f"Bars: {beside.here}. Black ticks: {beside.there}, {beside.load}. Written "
         f"above a bar: by how much it differs, where that is more than {AGREE_TEXT} "
         f"of what {beside.there} has."
     )
