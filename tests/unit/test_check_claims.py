@@ -2,6 +2,7 @@
 """`isoblk run --check-claims` ends with 1 unless every claim holds, and names those that do not."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,9 +10,12 @@ from isoblk.cli import main, run
 from isoblk.errors import RunError
 from isoblk.result.store import read_results
 from isoblk.run.spec import MatrixValue
+from isoblk.run.tier import SMP, UML, Tier
+from isoblk.study.expand import expand
 from isoblk.study.model import ClaimEntry
 
 from . import resultgen
+from .fakes import FakeMachine, fake_bench
 
 BFQ: dict[str, MatrixValue] = {"scheduler": "bfq"}
 
@@ -42,6 +46,70 @@ def test_what_decides_nothing_has_passed_nothing(tmp_path: Path) -> None:
     resultgen.weights_study(tmp_path, tier="qemu", claims=[_claim("a third", 0.3)])
     with pytest.raises(RunError, match="1 of 1 claims do not hold; undecided: 'a third'"):
         run.require_claims(read_results(tmp_path))
+
+
+class _Machine(FakeMachine):
+    def stop(self) -> None:
+        pass
+
+
+STUDY = """
+name = "s"
+device = "fast"
+[run]
+runtime = "1s"
+[[tenant]]
+name = "a"
+[[tenant]]
+name = "b"
+[matrix]
+scheduler = ["none", "bfq"]
+[[claim]]
+text = "much"
+source = "ours"
+metric = "total_iops"
+op = ">"
+value = {least}
+where = {{ scheduler = "bfq" }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("least", "tier", "options", "status", "told"),
+    [
+        (1000, UML, ["--check-claims"], 0, ""),
+        (9000, UML, ["--check-claims"], 1, "1 of 1 claims do not hold; fails: 'much'; see: "),
+        (1000, SMP, ["--check-claims"], 1,
+         "undecided: 'much' (one run has no interval; repeat it); see: "),
+        (9000, UML, [], 0, ""),
+    ],
+)  # fmt: skip
+def test_the_command_ends_with_what_the_claims_say_and_shows_the_runs(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    least: int,
+    tier: Tier,
+    options: list[str],
+    status: int,
+    told: str,
+) -> None:
+    def fake(order: Any, *_: object) -> None:
+        machine = _Machine(tier=tier)
+        bench = fake_bench(machine)
+        run._campaign(order, expand(order.study), bench, machine, lambda _: None)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(run, "_run_in_guests", fake)
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(STUDY.format(least=least))
+    monkeypatch.setattr("sys.argv", ["isoblk", "run", "s.toml", *options])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    said = capsys.readouterr()
+    assert ended.value.code == status
+    assert told in said.err
+    assert said.err.count("isoblk: ") == status
+    assert "2.00 K" in said.out
 
 
 def test_a_study_without_claims_has_none_to_check(

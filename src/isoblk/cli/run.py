@@ -307,7 +307,11 @@ def require_claims(finished: ResultSet) -> None:
     """Raises RunError: a claim fails, or the runs do not decide it."""
     judged = judge_all(analyse(finished))
     texts = {
-        verdict: [repr(one.claim.text) for one in judged if one.verdict == verdict]
+        verdict: [
+            repr(one.claim.text) + (f" ({one.reason})" if one.reason else "")
+            for one in judged
+            if one.verdict == verdict
+        ]
         for verdict in ("fails", "undecided")
     }
     if told := [f"{verdict}: {', '.join(claims)}" for verdict, claims in texts.items() if claims]:
