@@ -136,8 +136,14 @@ class Choices:
         return found if found and found.complete else None
 
     def where(self, point: PointView) -> str:
-        """What tells a point from others of its scheduler: "rw randread, iodepth 32"."""
-        return text.label(point.point, self._keys, self._short)
+        """What tells a point from others of its scheduler: "randread, iodepth 32"."""
+        told = []
+        for key in self._keys:
+            value = point.point.get(key)
+            if value is not None:
+                says = value[:1].isalpha() or "-" in value
+                told.append(value if says and value != "none" else f"{self._short[key]} {value}")
+        return ", ".join(told)
 
     def _choice(self, name: str, points: Sequence[PointView]) -> Choice:
         return Choice(

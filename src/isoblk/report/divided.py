@@ -121,7 +121,8 @@ def _how(choices: Choices) -> str:
     if choices.error == "service_error":
         return f"the disk's time {how}"
     if choices.light:
-        return f"{how} among those that send all they can"
+        one = choices.light[0] if len(choices.light) == 1 else ""
+        return f"what {f'the light tenant {one} leaves' if one else 'the light ones leave'} {how}"
     return how
 
 
@@ -179,7 +180,7 @@ def _waits(choices: Choices, best: Choice) -> Iterator[str]:
     wait = best.wait
     if wait is None:
         return
-    who = f"the light tenant {wait.tenant}"
+    who = wait.tenant
     under = f"Under {best.name} " if choices.by_scheduler else f"With {best.name} "
     place = f" ({choices.where(wait.point)})" if len(best.points) > 1 else ""
     most = "at most " if len(best.points) > 1 or len(choices.light) > 1 else ""
@@ -291,21 +292,20 @@ def table(choices: Choices) -> Table:
     columns = [
         Column("scheduler" if choices.by_scheduler else "point", numeric=False),
         Column("time error" if choices.error == "service_error" else "share error"),
-        Column("of none"),
+        Column("bandwidth, of none"),
     ]
     if waits:
-        columns += [Column(f"p99 of {who}"), Column("alone"), Column("p99 under none")]
+        columns.append(Column(f"p99 of {who}"))
     lines = []
     for one in found:
         cells = [
             Cell(one.name),
-            _cell(choices, one.error, _exact, one.error is None or one.error.value < _EXACT),
+            _cell(choices, one.error, _exact, one.divides),
             _cell(choices, one.speed, numbers.percent, one.speed is None or one.speed.value > _ALL),
         ]
         if waits:
-            wait = one.wait
-            times = (wait.p99, wait.alone, wait.none) if wait else (None, None, None)
-            cells += [Cell(_time(ns)) for ns in times]
+            beside = f"alone {numbers.time(one.wait.alone)}" if one.wait else ""
+            cells.append(Cell(_time(one.wait.p99 if one.wait else None), beside))
         lines.append(("divides" if one.divides else "valid", tuple(cells)))
     notes = []
     if any(len(one.points) > 1 for one in found):
@@ -313,7 +313,7 @@ def table(choices: Choices) -> Table:
     if note:
         notes.append(note)
     if choices.light:
-        notes.append("share error: of the tenants that send all they can")
+        notes.append("share error: of the other tenants")
     return Table(tuple(columns), tuple(lines), ("; ".join(notes),) if notes else ())
 
 

@@ -4,6 +4,7 @@
 Nothing in the page depends on when or where it was made: the same results give the same bytes.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,16 +14,24 @@ from markupsafe import Markup
 from isoblk.analysis.claims import ClaimResult, judge_all
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.errors import UserError
-from isoblk.files import write_atomically
-from isoblk.report import cached, published, rows, text
+from isoblk.files import new_file, write_atomically
+from isoblk.metrics.registry import NAMES, split_metric
+from isoblk.report import cached, disks, published, rows, sources, text
+from isoblk.report.answer import answer
 from isoblk.report.beside import Beside, beside
-from isoblk.report.figures.drawing import Figure
+from isoblk.report.figures import choice
+from isoblk.report.figures.drawing import PALETTE, Figure, slug
 from isoblk.report.figures.make import make_figures
+from isoblk.report.magnitude import magnitude
+from isoblk.report.words import meaning, several
 from isoblk.run import numbers
 from isoblk.run.record import Knob
 from isoblk.run.spec import RunSpec
 
+_MARK = '<meta name="generator" content="isoblk report">'
+_HEAD = 1024  # bytes of a page that have the mark
 _DRAWN = ".figures"  # in a result directory: the names of a report's figures
+BESIDE = "beside"  # the figure that stands at its own table
 MAX_TENANTS = 32  # listed in a run's section
 MAX_KNOBS = 40
 MAX_SCRIPT = 64 << 10  # bytes of a script shown whole; of a longer one, so many from its start
@@ -47,11 +56,84 @@ class RunSection:
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim as the page prints it."""
+    """A claim as the page prints it. metric: its name in NAMES. verdict: as it is told."""
 
     result: ClaimResult
+    metric: str
+    verdict: str
     measured: list[tuple[str, str]]
     why: list[str]
+
+
+@dataclass(frozen=True)
+class ClaimGroup:
+    """The claims of one source. anchor: its id in the page."""
+
+    anchor: str
+    source: str
+    own: bool
+    tally: str
+    rows: list[ClaimRow]
+
+
+class Words:
+    """What the columns and metrics of a page mean; only those that it speaks of are listed."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, str] = {}
+
+    def has(self, title: str) -> bool:
+        """Whether a title is explained; it then is listed."""
+        text_ = meaning(title) or NAMES.get(title, "")
+        if text_:
+            self._used.setdefault(title, text_)
+        return bool(text_)
+
+    def id(self, title: str) -> str:
+        """The id of the explanation."""
+        return f"word-{list(self._used).index(title)}"
+
+    def used(self) -> list[tuple[str, str, str]]:
+        """(title, id, explanation), in the order of the page."""
+        return [(title, self.id(title), text_) for title, text_ in self._used.items()]
+
+
+def write_page(analysis: Analysis, page: Path, other: Analysis | None = None) -> None:
+    """Write the page alone, as a file of another name. A former report there is replaced.
+
+    Args:
+        analysis: what to report.
+        page: where.
+        other: as of write_report().
+
+    Raises:
+        UserError: it cannot be written, or something else is there.
+    """
+    check_page(page)
+    found = beside(analysis, other) if other else None
+    text_ = render(analysis, make_figures(analysis, found), found, beside_files=False)
+    with new_file(page, force=is_report(page)) as temporary:
+        temporary.write_text(text_, encoding="utf-8")
+
+
+def check_page(page: Path) -> None:
+    """Refuse to write over what is no report: an input, or whatever the user has there.
+
+    Raises:
+        UserError: something else has that name.
+    """
+    if os.path.lexists(page) and not is_report(page):
+        what = "is a directory" if page.is_dir() else "is there, and is no report"
+        raise UserError(what, where=str(page), next="choose another name")
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a page of ours, and may be made anew."""
+    try:
+        with path.open("rb") as file:
+            return _MARK.encode() in file.read(_HEAD)
+    except OSError:
+        return False
 
 
 def write_report(analysis: Analysis, other: Analysis | None = None) -> Path:
@@ -67,7 +149,7 @@ def write_report(analysis: Analysis, other: Analysis | None = None) -> Path:
     results = analysis.results.dir
     found = beside(analysis, other) if other else None
     figures = make_figures(analysis, found)
-    page = render(analysis, figures, found)
+    page = render(analysis, figures, found, beside_files=True)
     folder = results / "figures"
     if folder.is_symlink():
         raise UserError("leads elsewhere", where=str(folder), next="remove the link")
@@ -93,8 +175,11 @@ def write_report(analysis: Analysis, other: Analysis | None = None) -> Path:
     return results / "report.html"
 
 
-def render(analysis: Analysis, figures: list[Figure], other: Beside | None) -> str:
-    """The page, as HTML. other: what stands beside."""
+def render(
+    analysis: Analysis, figures: list[Figure], other: Beside | None, *, beside_files: bool
+) -> str:
+    """The page, as HTML. other: what stands beside. beside_files: whether the figures lie beside
+    the page as files."""
     environment = Environment(
         loader=PackageLoader("isoblk.report"),
         autoescape=True,
@@ -106,32 +191,102 @@ def render(analysis: Analysis, figures: list[Figure], other: Beside | None) -> s
     study = analysis.results.record.study
     short = text.short_keys(analysis.keys)
     bench = cached.is_bench(analysis)
+    drawn = [(figure, Markup(figure.svg)) for figure in figures]
+    first = _first_figure(drawn)
+    rest = [one for one in drawn if one not in first and one[0].name != BESIDE]
+    groups = [_claim_group(group, analysis) for group in sources.by_source(claims)]
+    others = _sections(analysis.others, short)
     return environment.get_template("report.html.j2").render(
         title=study.title or study.name,
         name=study.name,
+        where=_where(analysis),
+        made=analysis.results.record.made,
+        answer=answer(analysis, claims),
+        contents=_contents(rest, groups, bool(others), other),
+        words=Words(),
+        magnitude=magnitude,
+        palette=PALETTE,
+        mark=Markup(_MARK),
+        beside_files=beside_files,
         description=[part for part in study.description.strip().split("\n\n") if part],
         provenance=text.provenance(analysis),
         tier_note=_TIER_NOTES,
         tiers=sorted({v.run.record.tier for v in analysis.views if v.run is not None}),
-        states=_states(analysis),
-        claims=[
-            ClaimRow(result, rows.measured(result, analysis), rows.because(result, analysis))
-            for result in claims
-        ],
-        tally=rows.tally(claims),
+        groups=groups,
         single=all(len(point.runs) == 1 for point in analysis.points),
         troubles=rows.troubles(analysis),
-        bench=bench,
         summary=cached.summary(analysis) if bench else rows.summary(analysis),
         counters=cached.counters(analysis) if cached.has_caches(analysis) else None,
         glance=rows.Table((), (), ()) if bench else rows.glance(analysis),
         said=rows.said(analysis),
         compared=published.table(analysis, study.compare) if study.compare else None,
         beside=other,
-        figures=[(figure, Markup(figure.svg)) for figure in figures],
+        figures=drawn,
+        first=first,
+        rest=rest,
         runs=_sections(analysis.points, short),
-        others=_sections(analysis.others, short),
+        others=others,
     )
+
+
+_Drawn = tuple[Figure, Markup]
+
+
+def _first_figure(drawn: list[_Drawn]) -> list[_Drawn]:
+    """The figure of the first screen: what each choice comes to, else the first there is."""
+    own = [one for one in drawn if one[0].name != BESIDE]
+    return [one for one in own if one[0].name == choice.NAME] or own[:1]
+
+
+def _where(analysis: Analysis) -> str:
+    """The study's disk, tenants and day, in a line."""
+    tenants = sorted({len(view.spec.tenants) for view in analysis.views})
+    count = several(tenants[-1], "tenant")
+    if len(tenants) > 1:
+        count = f"{tenants[0]:,} to {count}"
+    return " · ".join(
+        filter(None, [disks.few(disks.disks(analysis)), count, analysis.results.record.made])
+    )
+
+
+def _claim_group(group: sources.Group, analysis: Analysis) -> ClaimGroup:
+    names = rows.names(analysis)
+    found = [
+        ClaimRow(
+            result,
+            split_metric(result.claim.metric, names)[0],
+            group.told(result.verdict),
+            rows.measured(result, analysis),
+            rows.because(result, analysis),
+        )
+        for result in group.results
+    ]
+    anchor = f"claims-{slug(group.source)}"
+    return ClaimGroup(anchor, group.source, group.own, sources.tally(group), found)
+
+
+_Contents = list[tuple[str, str, list[tuple[str, str]]]]
+
+
+def _contents(
+    rest: list[_Drawn], groups: list[ClaimGroup], others: bool, other: Beside | None
+) -> _Contents:
+    """(id, text, and those below it) of each part of the page that there is."""
+    found: _Contents = [("answer", "Answer", [])]
+    if other:
+        found.append(("beside-table", f"Beside {other.there}", []))
+    if rest:
+        # Of figures that differ by a key of the matrix, the first.
+        kinds: dict[str, str] = {}
+        for one, _ in rest:
+            kinds.setdefault(one.title.partition(":")[0], one.name)
+        found.append(("figures", "Figures", [(name, title) for title, name in kinds.items()]))
+    if groups:
+        found.append(("claims", "Claims", [(group.anchor, group.source) for group in groups]))
+    runs = [("each", "Every run"), *([("others", "The runs they lean on")] if others else [])]
+    found.append(("runs", "Runs", runs))
+    found += [("words", "Words", []), ("made", "How it was made", [])]
+    return found
 
 
 _TIER_NOTES = {
@@ -142,15 +297,6 @@ _TIER_NOTES = {
     "qemu": "qemu: an emulated multi-processor machine. Its times say nothing about hardware.",
     "host": "host: this machine's own kernel and devices.",
 }
-
-
-def _states(analysis: Analysis) -> list[tuple[str, int]]:
-    states = [view.status for view in analysis.views]
-    return [
-        (state, states.count(state))
-        for state in ("valid", "invalid", "failed", "missing")
-        if state in states
-    ]
 
 
 def _sections(points: tuple[PointView, ...], short: dict[str, str]) -> list[RunSection]:

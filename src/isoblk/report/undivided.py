@@ -2,6 +2,7 @@
 """The answer of a study that divides nothing: which cache is fastest, or how fast a disk is."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import geometric_mean
 
 from isoblk.analysis.metrics import Analysis, PointView
@@ -21,29 +22,48 @@ _ALIKE = 0.02
 """Caches whose throughput differs by less are alike: a few requests that miss make as much."""
 
 
-def cache_choice(analysis: Analysis) -> tuple[list[str], Table]:
-    """Which cache, or which of the options of the only one, is fastest with one load."""
-    across = cached.CACHE if cached.CACHE in varying(analysis) else ""
-    rates = _rates(analysis, across)
-    if not rates:
-        return _EMPTY
-    if len(rates) == 1 or not across:
-        return _one_cache(analysis)
+@dataclass(frozen=True)
+class Ranking:
+    """Caches, the fastest first, with what stands for none of them. of_best: throughput over that
+    of the fastest at the same point, the geometric mean over all points. rates: bytes a second, by
+    cache and by all else that a point is."""
+
+    names: list[str]
+    of_best: dict[str, float]
+    rates: dict[str, dict["_At", float]]
+
+    @property
+    def caches(self) -> list[str]:
+        """Those that are caches."""
+        return [name for name in self.names if name not in _BESIDE]
+
+
+def ranking(analysis: Analysis) -> Ranking | None:
+    """The caches by speed, of those all of whose runs are valid; None unless several are
+    compared."""
+    rates = _rates(analysis, cached.CACHE) if cached.CACHE in varying(analysis) else {}
+    if len(rates) < 2:
+        return None
     best = _fastest_by_point(rates)
     of_best = {
         name: geometric_mean([max(rate, 1.0) / best[at] for at, rate in found.items()])
         for name, found in rates.items()
     }
-    ranked = sorted(of_best, key=lambda name: -of_best[name])
-    caches = [name for name in ranked if name not in (_NO_CACHE, _ALONE)]
-    if not caches:
-        return _EMPTY
-    sentences = [_first(caches, rates, of_best)]
+    return Ranking(sorted(of_best, key=lambda name: -of_best[name]), of_best, rates)
+
+
+def cache_choice(analysis: Analysis) -> tuple[list[str], Table]:
+    """Which cache, or which of the options of the only one, is fastest with one load."""
+    found = ranking(analysis)
+    if found is None or not found.caches:
+        return _one_cache(analysis)
+    caches, rates = found.caches, found.rates
+    sentences = [_first(caches, rates, found.of_best)]
     if beside := [_against(caches[0], other, rates) for other in _BESIDE if other in rates]:
         sentences.append(f"That is {' and '.join(beside)}.")
     if said := _published(analysis):
         sentences.append(said)
-    return sentences, _cache_table(analysis, ranked, rates, of_best)
+    return sentences, _cache_table(analysis, found.names, rates, found.of_best)
 
 
 _At = tuple[tuple[str, str], ...]

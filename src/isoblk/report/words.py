@@ -34,6 +34,8 @@ MEANINGS: Final[dict[str, str]] = {
     "throughput": "Bytes a second, over the time that the load worked.",
     "of none": "Bandwidth relative to the same point under none, the scheduler that only passes "
     "requests on. 100 % costs nothing.",
+    "bandwidth, of none": "Bandwidth relative to the same point under none, the scheduler that "
+    "only passes requests on. 100 % costs nothing.",
     "share error": "Of the tenant that is furthest off: |share / ideal - 1|. The ideal divides the "
     "run's own total by weight, nobody above what it reaches alone (weighted max-min).",
     "time error": "As the share error, of the disk's time instead of bytes: what each tenant moved "
@@ -41,8 +43,6 @@ MEANINGS: Final[dict[str, str]] = {
     "Jain": "Jain's index of share over weight: 1 is fair, 1/N is one tenant of N with all.",
     "p99": "99 of 100 requests are answered within it. Of the tenant that has the worst; an upper "
     "bound, at most 1.6 % too high.",
-    "alone": "The 99th percentile of the same load with the disk to itself.",
-    "p99 under none": "The same under none, at the same point.",
     "shares, %": "What each tenant got of all bytes, in the order that is named below.",
     "top 1/4, %": "What the heaviest quarter of the tenants got of all bytes (and its ideal).",
     "mean latency": "Mean time from when a request was meant to start to its answer.",

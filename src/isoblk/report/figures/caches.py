@@ -20,6 +20,7 @@ from isoblk.report.figures.drawing import (
     grid,
     log_ticks,
     shades,
+    spoken,
 )
 from isoblk.report.figures.scene import Scene, number
 from isoblk.run import numbers
@@ -112,7 +113,9 @@ def _by_cache(
     panel = draw(data, _Grouped(across, values, 690 // columns, datasets))
     if group:
         title += f": {scene.short[group]} {', '.join(values)} from above"
-    yield Draft(name, title, caption, grid(data, "cell", panel, columns), datasets.named)
+    says = spoken(data, lambda row: f"{row['group']} {row['text']}".strip())
+    chart = grid(data, "cell", panel, columns)
+    yield Draft(name, title, caption, chart, datasets.named, says)
 
 
 def _group_key(scene: Scene) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from isoblk.report.figures.svg import finish
+
 Rows = list[dict[str, Any]]
 Panel = Callable[[Rows, bool, bool], Any]
 """Draw the rows of a panel; whether it stands in the first column, and in the last row of its
@@ -39,32 +41,38 @@ FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 LATENCY_LABEL = (
     "datum.value < 1 ? format(datum.value * 1000, '~g') + ' ns' : datum.value < 1000 ? "
-    "format(datum.value, '~g') + ' us' : datum.value < 1e6 ? "
+    "format(datum.value, '~g') + ' µs' : datum.value < 1e6 ? "
     "format(datum.value / 1000, '~g') + ' ms' : format(datum.value / 1e6, '~g') + ' s'"
 )
 """Vega's expression for the labels of an axis in microseconds."""
 
+_MOST_SAID = 40  # values that a figure's description lists
+
 
 @dataclass(frozen=True)
 class Figure:
-    """name: of its files. caption: what to look at."""
+    """name: of its files. caption: what to look at. width: in pixels."""
 
     name: str
     title: str
     caption: str
     svg: str
     png: bytes
+    width: int
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A chart before it is rendered."""
+    """A chart before it is rendered. says: its main values in words, for who does not see it.
+    bare: without title and footer, which only its description has."""
 
     name: str
     title: str
     caption: str
     chart: Any  # Altair's chart classes have no common public type
     datasets: Mapping[str, Rows]  # the charts name their data: Altair copies what it holds
+    says: Sequence[str] = ()
+    bare: bool = False
 
 
 @dataclass
@@ -81,10 +89,7 @@ class Datasets:
 
 
 def render(draft: Draft, footer: str | list[str]) -> Figure:
-    """Draw. footer: a line, or several, below the title.
-
-    The ids inside the SVG start with the figure's name, so that several figures can stand in
-    one page."""
+    """Draw. footer: a line, or several, below the title."""
     title = alt.TitleParams(
         draft.title,
         subtitle=footer,
@@ -97,7 +102,8 @@ def render(draft: Draft, footer: str | list[str]) -> Figure:
         subtitlePadding=5,
         offset=14,
     )
-    chart = draft.chart.properties(title=title).configure(
+    chart = draft.chart if draft.bare else draft.chart.properties(title=title)
+    chart = chart.configure(
         font=FONT,
         background="white",
         padding=8,
@@ -126,17 +132,31 @@ def render(draft: Draft, footer: str | list[str]) -> Figure:
         view=alt.ViewConfig(stroke=None),
     )
     spec = chart.to_dict(validate=False) | {"datasets": draft.datasets}
-    svg = _own_ids(vl_convert.vegalite_to_svg(spec, "6.4"), draft.name)
+    svg = vl_convert.vegalite_to_svg(spec, "6.4")
     png = vl_convert.svg_to_png(svg, scale=PNG_SCALE)
-    return Figure(draft.name, draft.title, draft.caption, svg, png)
+    named = finish(svg, draft.name, draft.title, _description(draft, footer))
+    wide = round(float(re.findall(r'\bwidth="([\d.]+)"', svg)[0]))
+    return Figure(draft.name, draft.title, draft.caption, named, png, wide)
 
 
-def _own_ids(svg: str, name: str) -> str:
-    """Number the ids anew: vl-convert counts on from figure to figure."""
-    ids = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
-    new = {old: f"{name}-{number}" for number, old in enumerate(ids)}
-    svg = re.sub(r'\bid="([^"]+)"', lambda m: f'id="{new[m[1]]}"', svg)
-    return re.sub(r"url\(#([^)]+)\)", lambda m: f"url(#{new.get(m[1], m[1])})", svg)
+def _description(draft: Draft, footer: str | list[str]) -> str:
+    said = list(draft.says[:_MOST_SAID])
+    if left := len(draft.says) - len(said):
+        said.append(f"and {left} more")
+    made = footer if isinstance(footer, str) else "; ".join(footer)
+    values = f" {'; '.join(said)}." if said else ""
+    return f"{draft.caption}{values} {made}."
+
+
+def spoken(data: Rows, value: Callable[[dict[str, Any]], str]) -> list[str]:
+    """Values in words, by point: "bfq, rw randread: t1 54.1 %, t2 27.0 %". Rows have "across",
+    "cell" and perhaps "lane"."""
+    groups: dict[str, list[str]] = {}
+    for row in data:
+        point = ", ".join(filter(None, (row["across"], row["cell"])))
+        lane = row.get("lane", "")
+        groups.setdefault(point, []).append(f"{lane} {value(row)}".strip())
+    return [f"{point}: {', '.join(values)}" for point, values in groups.items()]
 
 
 def grid(data: Rows, by: str, panel: Panel, columns: int) -> Any:

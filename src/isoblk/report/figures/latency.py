@@ -18,10 +18,12 @@ from isoblk.report.figures.drawing import (
     grid,
     log_ticks,
     numbered,
+    spoken,
     titled,
 )
 from isoblk.report.figures.scene import PANEL_ROWS, Scene
 from isoblk.report.lanes import Lane
+from isoblk.run import numbers
 
 _MAX_POINTS = 120
 _DEEPEST_NINES = 5.0  # the axis ends at 99.999 %
@@ -58,8 +60,36 @@ def draw(scene: Scene) -> Iterator[Draft]:
         )
         datasets = Datasets()
         chart = _curves(scene, data, datasets)
+        says = _quantiles(data)
         name, title = numbered("latency", at, cells), titled("Latency", label)
-        yield Draft(name, title, caption, chart, datasets.named)
+        yield Draft(name, title, caption, chart, datasets.named, says)
+
+
+def _quantiles(data: Rows) -> list[str]:
+    """Each tenant's median and 99th percentile, where its curve reaches them."""
+    curves: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    for row in data:
+        at = (row["across"], row["cell"], row["lane"])
+        curves.setdefault(at, []).append((row["us"], row["nines"]))
+    found: Rows = [
+        {
+            "across": across,
+            "cell": cell,
+            "lane": lane,
+            "at": [
+                next((us for us, nines in curve if nines >= least), curve[-1][0])
+                for least in (math.log10(2), 2.0)
+            ],
+        }
+        for (across, cell, lane), curve in curves.items()
+    ]
+    return spoken(
+        found,
+        lambda row: " and ".join(
+            f"{name} {numbers.time(us * 1e3)}"
+            for name, us in zip(("p50", "p99"), row["at"], strict=True)
+        ),
+    )
 
 
 def _curves(scene: Scene, data: Rows, datasets: Datasets) -> Any:

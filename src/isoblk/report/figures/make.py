@@ -11,10 +11,12 @@ from dataclasses import replace
 import altair as alt
 
 from isoblk.analysis.metrics import Analysis
-from isoblk.report import cached, text
+from isoblk.report import cached, disks
 from isoblk.report.beside import Beside
+from isoblk.report.choices import Choices
 from isoblk.report.figures import (
     caches,
+    choice,
     latency,
     over_time,
     prediction,
@@ -44,18 +46,20 @@ _OF_TENANTS: tuple[_Draw, ...] = (
 
 def make_figures(analysis: Analysis, beside: Beside | None = None) -> list[Figure]:
     """All figures of a result set with at least one valid run; [] without one. The first is
-    `beside`, what stands beside it."""
+    `beside`, what stands beside it, then what the choices come to."""
     if not any(point.valid for point in analysis.points):
         return []
     scene = Scene(analysis)
-    footer = text.footer(analysis)
-    of_kind = _OF_BENCH if cached.is_bench(analysis) else _OF_TENANTS
+    footer = disks.footer(analysis)
     figures = []
     with alt.utils.schemapi.debug_mode(False):  # checking every part against the schema is slow
         if beside:
             for draft in shares.draw_beside(scene, beside):
                 figures.append(render(_complete(draft, analysis), [footer, beside.provenance]))
-        for draw in of_kind:
+        bench = cached.is_bench(analysis)
+        if chosen := choice.draw_caches(analysis) if bench else choice.draw(Choices(analysis)):
+            figures.append(render(_complete(chosen, analysis), footer))
+        for draw in _OF_BENCH if bench else _OF_TENANTS:
             for draft in draw(scene):
                 figures.append(render(_complete(draft, analysis), footer))
     return figures

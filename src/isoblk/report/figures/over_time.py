@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from isoblk.metrics.facts import RunMetrics
-from isoblk.report.figures.drawing import Datasets, Draft, Rows, grid, numbered, titled
+from isoblk.report.figures.drawing import Datasets, Draft, Rows, grid, numbered, spoken, titled
 from isoblk.report.figures.scene import PANEL_ROWS, Scene
 from isoblk.report.lanes import Lane
 
@@ -34,8 +34,21 @@ def draw(scene: Scene) -> Iterator[Draft]:
             caption += " The first valid repeat is shown."
         datasets = Datasets()
         chart = _lines(scene, data, datasets)
+        says = _ranges(data)
         name, title = numbered("over-time", at, cells), titled("Share over time", label)
-        yield Draft(name, title, caption, chart, datasets.named)
+        yield Draft(name, title, caption, chart, datasets.named, says)
+
+
+def _ranges(data: Rows) -> list[str]:
+    """Between which shares each tenant was."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for row in data:
+        found.setdefault((row["across"], row["cell"], row["lane"]), []).append(row["share"])
+    ends: Rows = [
+        {"across": across, "cell": cell, "lane": lane, "low": min(shares), "high": max(shares)}
+        for (across, cell, lane), shares in found.items()
+    ]
+    return spoken(ends, lambda row: f"{row['low']:.1f} to {row['high']:.1f} %")
 
 
 def _lines(scene: Scene, data: Rows, datasets: Datasets) -> Any:

@@ -86,4 +86,7 @@ def draw(scene: Scene) -> Iterator[Draft]:
         "all of the change."
     )
     chart = grid(data, "run", panel, 2)
-    yield Draft("prediction", "Credit, predicted and used", caption, chart, datasets.named)
+    runs = dict.fromkeys(row["run"] for row in data)
+    worst = {run: max(row["error"] for row in data if row["run"] == run) for run in runs}
+    says = [f"{run}: wrong by {error:.1f} % at most" for run, error in worst.items()]
+    yield Draft("prediction", "Credit, predicted and used", caption, chart, datasets.named, says)

@@ -80,5 +80,9 @@ def _of_scheduler(scene: Scene, asked: CompareTable, scheduler: str, found: list
         f"{published.errors(found)}. Where a bar is missing, {source} has no figure."
     )
     chart = grid(data, "series", panel, 3)
+    says = [
+        f"{row['series']}, {axis} {row['x']}: {row['who']} {row['value']:,.1f} {title}"
+        for row in data
+    ]
     name = f"compare-{slug(scheduler)}"
-    return Draft(name, titled(asked.title, scheduler), caption, chart, datasets.named)
+    return Draft(name, titled(asked.title, scheduler), caption, chart, datasets.named, says)

@@ -9,9 +9,9 @@ from isoblk.report.figures.drawing import (
     Datasets,
     Draft,
     Rows,
-    cycle,
     decades,
     slug,
+    spoken,
     titled_panel,
 )
 from isoblk.report.figures.scene import PANEL_ROWS, Scene, mean, number
@@ -47,7 +47,9 @@ def _by(scene: Scene, key: str, numbers: Mapping[str, float]) -> Draft:
     color = alt.Color(
         "scheduler:N",
         title=None,
-        scale=alt.Scale(domain=scene.schedulers, range=cycle(len(scene.schedulers))),
+        scale=alt.Scale(
+            domain=scene.schedulers, range=[scene.scheduler_colors[s] for s in scene.schedulers]
+        ),
     )
     ceiling = max(100.0, *(row["error"] for row in data)) * 1.1
     datasets = Datasets()
@@ -93,4 +95,17 @@ def _by(scene: Scene, key: str, numbers: Mapping[str, float]) -> Draft:
         caption,
         alt.vconcat(*stacked, spacing=18),
         datasets.named,
+        _said(data),
     )
+
+
+def _said(data: Rows) -> list[str]:
+    points: Rows = [
+        {
+            "across": row["scheduler"],
+            "cell": row["cell"],
+            "text": f"at {row['x']:g} {row['error']:.1f} % and {row['iops']:,.1f} thousand IOPS",
+        }
+        for row in data
+    ]
+    return spoken(points, lambda row: str(row["text"]))

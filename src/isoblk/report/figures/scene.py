@@ -9,7 +9,7 @@ import altair as alt
 
 from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.report import text
-from isoblk.report.figures.drawing import cycle
+from isoblk.report.figures.drawing import PALETTE, cycle
 from isoblk.report.lanes import lane_rule
 
 PANEL_ROWS = 12
@@ -29,6 +29,7 @@ class Scene:
         across: the key that is drawn side by side: the scheduler, or with one scheduler what else
             differs between runs.
         rest: the other keys that differ; a panel for each combination.
+        scheduler_colors: the same in every figure, and in every report.
     """
 
     def __init__(self, analysis: Analysis) -> None:
@@ -45,6 +46,7 @@ class Scene:
         varying = self.varying_but("scheduler")
         self.across = "scheduler" if len(self.schedulers) > 1 or not varying else varying[0]
         self.rest = tuple(key for key in varying if key != self.across)
+        self.scheduler_colors = scheduler_colors(self.schedulers)
 
     @property
     def repeated(self) -> bool:
@@ -88,6 +90,29 @@ class Scene:
             title=None,
             scale=alt.Scale(domain=self.lane_order, range=cycle(len(self.lane_order))),
         )
+
+
+# Those that are compared most have colours of their own.
+_COLORED = (
+    "isoblk",
+    "bfq",
+    "kyber-fair",
+    "io.cost",
+    "kyber",
+    "feedbac",
+    "none",
+    "mq-deadline",
+    "cfq",
+)
+
+
+def scheduler_colors(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each scheduler; others get those that are free, and then all again."""
+    fixed = dict(zip(_COLORED, PALETTE, strict=True))
+    found = {name: fixed[name] for name in names if name in fixed}
+    free = [color for color in PALETTE if color not in found.values()] + list(PALETTE)
+    others = [name for name in names if name not in fixed]
+    return found | {name: free[at % len(free)] for at, name in enumerate(others)}
 
 
 def mean(point: PointView, metric: str) -> float:

@@ -8,7 +8,7 @@ import altair as alt
 
 from isoblk.metrics.stats import estimate
 from isoblk.report.beside import AGREE_TEXT, Beside, Share
-from isoblk.report.figures.drawing import INK, Datasets, Draft, Rows, grid
+from isoblk.report.figures.drawing import INK, Datasets, Draft, Rows, grid, spoken
 from isoblk.report.figures.scene import Scene
 from isoblk.report.lanes import lane_sum
 
@@ -121,4 +121,5 @@ def _bars(scene: Scene, name: str, title: str, caption: str, data: Rows) -> Draf
         return alt.layer(*layers).properties(width=width, height=190)
 
     chart = grid(data, "cell", panel, max(1, min(3, 1000 // (width + 50))))
-    return Draft(name, title, caption, chart, datasets.named)
+    says = spoken(data, lambda row: f"{row['share']:.1f} % ({row['tick']:.1f} %)")
+    return Draft(name, title, caption, chart, datasets.named, says)

@@ -8,7 +8,7 @@ import altair as alt
 
 from isoblk.metrics.facts import RunMetrics
 from isoblk.metrics.stats import estimate
-from isoblk.report.figures.drawing import INK, Datasets, Draft, Rows, grid, log_ticks
+from isoblk.report.figures.drawing import INK, Datasets, Draft, Rows, grid, log_ticks, spoken
 from isoblk.report.figures.scene import Scene
 from isoblk.report.lanes import Lane
 
@@ -68,7 +68,8 @@ def draw(scene: Scene) -> Iterator[Draft]:
         "With weights, the heavy belong left of it and the light right."
     )
     chart = grid(data, "cell", panel, 3)
-    yield Draft("slowdown", "Slowdown against running alone", caption, chart, datasets.named)
+    says = spoken(data, lambda row: f"{row['slowdown']:.2f} times")
+    yield Draft("slowdown", "Slowdown against running alone", caption, chart, datasets.named, says)
 
 
 def _slowdown(metrics: RunMetrics, lane: Lane) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from isoblk.analysis.metrics import PointView
-from isoblk.report.figures.drawing import INK, PALETTE, Datasets, Draft, Rows, titled_panel
+from isoblk.report.figures.drawing import INK, PALETTE, Datasets, Draft, Rows, spoken, titled_panel
 from isoblk.report.figures.scene import PANEL_ROWS, Scene, mean
 from isoblk.run import numbers
 
@@ -23,10 +23,14 @@ def draw(scene: Scene) -> Iterator[Draft]:
     )
     datasets = Datasets()
     stacked = []
+    says: list[str] = []
     for label, points in cells[:PANEL_ROWS]:
         data = _rows(scene, points)
         rates = _panel(datasets, data, "bps", "bandwidth, MB/s", most_mbps * 1.32)
         iops = _panel(datasets, data, "iops", "thousand IOPS", most_kiops * 1.04)
+        says += spoken(
+            data, lambda row: f"{row['bps']:,.0f} MB/s, {row['iops']:,.1f} thousand IOPS"
+        )
         if label:
             rates, iops = titled_panel(rates, label), titled_panel(iops, " ")
         stacked.append(alt.hconcat(rates, iops, spacing=24))
@@ -38,7 +42,7 @@ def draw(scene: Scene) -> Iterator[Draft]:
     if left > 0:
         caption += f" {left} further combinations are in the table only."
     chart = alt.vconcat(*stacked, spacing=18)
-    yield Draft("totals", "Total bandwidth and IOPS", caption, chart, datasets.named)
+    yield Draft("totals", "Total bandwidth and IOPS", caption, chart, datasets.named, says)
 
 
 def _rows(scene: Scene, points: Sequence[PointView]) -> Rows:

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a table's figure is worth, so that a page can sort by it."""
+
+import re
+
+_FIGURE = re.compile(r"^[<~≤]?\s*([+-]?[\d,]+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµ%/]*)")
+_TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_PREFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_NEVER = "never"
+
+
+def magnitude(text: str) -> float | None:
+    """ "785 K" -> 785000.0, "10.4 ms" -> 10400000.0; None if it begins with no figure. Of several
+    figures the first counts."""
+    if text == _NEVER:
+        return 1e300
+    found = _FIGURE.match(text.strip())
+    if found is None:
+        return None
+    value = float(found[1].replace(",", "")) if found[1].strip("+-,") else None
+    if value is None:
+        return None
+    unit = found[2]
+    if unit in _TIMES:
+        return value * _TIMES[unit]
+    return value * _PREFIXES.get(unit[:1], 1.0)
