@@ -2,18 +2,21 @@
 """What the models' attributes become: of presets, of a plan, and of an event."""
 
 import tomllib
+from io import StringIO
 from pathlib import Path
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from isoblk.device.measure import TOLERANCE, Measured, in_state, make_spec
-from isoblk.device.text import figure, preset_toml
+from isoblk.device.measure import TAIL_TOLERANCE, TOLERANCE, Measured, in_state, make_spec
+from isoblk.device.text import figure, preset_toml, table
 from isoblk.errors import UserError
 from isoblk.machine.uml import memory_mib
 from isoblk.plan.plan import make_plan
+from isoblk.run.field import FieldError
 from isoblk.run.spec import DiskModel, FlashModel, VdiskDevice
 from isoblk.study.model import ExpectEntry
 from isoblk.study.presets import (
@@ -193,6 +196,67 @@ def test_five_per_cent_is_the_most_that_a_figure_may_be_off() -> None:
         *(False, True, True, False)
     ]
     assert Measured(expect, 1100).error == pytest.approx(0.1)
+
+
+def test_a_99th_percentile_may_be_off_by_fifteen() -> None:
+    expect = ExpectEntry(what="x", rw="read", metric="lat_p99_ns", value=1000, source="s")
+    assert TAIL_TOLERANCE == 0.15
+    assert [Measured(expect, value).ok for value in (849, 851, 1149, 1151)] == [
+        *(False, True, True, False)
+    ]
+    mean = msgspec.structs.replace(expect, metric="lat_mean_ns")
+    assert not Measured(mean, 1100).ok
+
+
+def test_a_table_says_what_is_allowed_and_what_was_not_fitted() -> None:
+    expect = ExpectEntry(what="x", rw="read", metric="lat_p99_ns", value=1000, source="s")
+    loose = msgspec.structs.replace(expect, what="y", metric="iops", fitted=False)
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(table({"drive": [Measured(expect, 1100), Measured(loose, 1000)]}))
+    first, second = console.export_text().splitlines()[1:3]
+    assert first.split() == ["drive", "x", "fresh", "1.0", "us", "1.1", "us", "+10.0%", "15%"]
+    assert second.split() == [
+        *("y", "fresh,", "unfitted", "1,000", "IOPS", "1,000", "IOPS", "+0.0%", "5%")
+    ]
+
+
+def test_a_cloud_volume_is_written_only_if_it_is_one() -> None:
+    device = load_device({"driver": "vdisk", "volume": {"iops": 3000, "net_ns": "500us"}})
+    assert isinstance(device, VdiskDevice)
+    names = written(device)
+    assert {name: text for name, text in names.items() if name.startswith("volume/")} == {
+        "volume/iops": "3000",
+        "volume/bps": "0",
+        "volume/burst_ns": "0",
+        "volume/net_ns": "500000",
+        "volume/net_spread": "0",
+    }
+    assert list(names)[-1] == "power"
+    assert load_change(device, {"volume": {"bps": "125m", "iops": 16_000}}) == {
+        "volume/bps": 125 << 20,
+        "volume/iops": 16_000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"volume": {"iops": 10**9 + 1}}, "1000000001 is out of range"),
+        ({"volume": {"iops": -1}}, "-1 is out of range"),
+        ({"volume": {"net_spread": 1001}}, "1001 is out of range"),
+        ({"volume": {"burst_ns": 86_401 * 10**9}}, "86401000000000 is out of range"),
+        ({"volume": {"mbps": 125}}, "unknown attribute 'mbps'"),
+        ({"volume": 3000}, "expected a table"),
+        ({"model": "flash", "volume": {"iops": 3000}}, "is of model 'fixed'"),
+        ({"model": "flash", "flash": {"cell_bits": 5}}, "5 is out of range"),
+        ({"model": "flash", "flash": {"cell_bits": 0}}, "0 is out of range"),
+        ({"model": "flash", "flash": {"read_step": 301}}, "301 is out of range"),
+        ({"model": "flash", "flash": {"readahead": "65m"}}, "out of range"),
+    ],
+)
+def test_what_a_device_cannot_be_is_refused(entry: dict[str, object], why: str) -> None:
+    with pytest.raises(FieldError, match=why):
+        load_device({"driver": "vdisk", **entry})
 
 
 @pytest.mark.parametrize(

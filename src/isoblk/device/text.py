@@ -16,12 +16,12 @@ _INTEGER_DIGITS = 100  # from here on a figure needs no decimals
 
 
 def figure(value: float, metric: ExpectMetric) -> str:
-    """A value of a metric with its unit: 279,500 IOPS, 3,200 MB/s, 85.0 µs."""
+    """A value of a metric with its unit: 279,500 IOPS, 3,200 MB/s, 85.0 us."""
     if metric == "iops":
         return f"{value:,.0f} IOPS"
     if metric == "bps":
         return f"{_number(value / 1e6)} MB/s"
-    return f"{_number(value / 1e6)} ms" if value >= 1e6 else f"{_number(value / 1e3)} µs"
+    return f"{_number(value / 1e6)} ms" if value >= 1e6 else f"{_number(value / 1e3)} us"
 
 
 def _number(value: float) -> str:
@@ -33,7 +33,7 @@ def table(measured: Mapping[str, Sequence[Measured]]) -> Table:
     shown = Table(box=None, pad_edge=False)
     for heading in ("preset", "figure", "state"):
         shown.add_column(heading, overflow="fold")
-    for heading in ("source", "model", "error"):
+    for heading in ("source", "model", "error", "allowed"):
         shown.add_column(heading, justify="right", no_wrap=True)
     for name, figures in measured.items():
         for i, one in enumerate(figures):
@@ -41,13 +41,11 @@ def table(measured: Mapping[str, Sequence[Measured]]) -> Table:
             shown.add_row(
                 "" if i else name,
                 one.expect.what,
-                one.expect.state,
+                one.expect.state + ("" if one.expect.fitted else ", unfitted"),
                 figure(one.expect.value, metric),
                 figure(one.value, metric),
-                Text(
-                    f"{one.error:+.1%}" + ("" if one.expect.fitted else " (not fitted)"),
-                    style="" if one.ok or not one.expect.fitted else "red",
-                ),
+                Text(f"{one.error:+.1%}", style="red" if one.fails else ""),
+                f"{one.tolerance:.0%}",
             )
     return shown
 

@@ -344,6 +344,8 @@ class ExpectEntry(
     warmup, runtime: virtual time, when the model's own will not do.
     fitted: the model was made to meet it. What was not is shown, and may be off.
     value: in the metric's unit: requests a second, bytes a second, nanoseconds.
+    fitted: whether the model's attributes were chosen with this figure in view; one that was not
+    says how far the model can be trusted beyond what it was made from.
     """
 
     what: str
@@ -361,6 +363,7 @@ class ExpectEntry(
     fitted: bool = True
     warmup: int | float | str | UnsetType = UNSET
     runtime: int | float | str | UnsetType = UNSET
+    fitted: bool = True
 
 
 # ---- what a run is -------------------------------------------------------------------
