@@ -57,6 +57,11 @@ class Measured:
         """Whether that is within the tolerance."""
         return abs(self.error) <= self.tolerance
 
+    @property
+    def fails(self) -> bool:
+        """Whether the model was made to meet it, and does not."""
+        return self.expect.fitted and not self.ok
+
 
 def measure(
     device: Device,
