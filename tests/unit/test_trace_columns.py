@@ -173,7 +173,7 @@ def test_any_bytes_are_imported_or_refused(tmp_path: Path, raw: bytes) -> None:
 
 
 GOOD = "10,R,4096,512\n"
-WRONG = {
+WRONG: dict[str, tuple[str | bytes, str]] = {
     "an operation that means two things": (f"{GOOD}11,1,0,512\n", ":2: which operation is '1'?"),
     "an unknown operation": (f"{GOOD}{GOOD}11,X,0,512\n", ":3: which operation is 'X'?"),
     "a negative time": (f"{GOOD}-1,R,0,512\n", ":2: the time is '-1'"),
