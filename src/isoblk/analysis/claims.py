@@ -63,6 +63,17 @@ def judge_all(analysis: Analysis) -> list[ClaimResult]:
     return [judge(claim, analysis) for claim in analysis.results.record.study.claim]
 
 
+def judge_shown(whole: Analysis, shown: Analysis) -> list[ClaimResult]:
+    """Those claims that speak of a point that is shown, judged by all points that they speak of;
+    all claims, if all points are shown."""
+    keys = {point.key for point in shown.points}
+    return [
+        result
+        for result in judge_all(whole)
+        if whole is shown or any(one.at.key in keys for one in result.points)
+    ]
+
+
 def judge(claim: ClaimEntry, analysis: Analysis) -> ClaimResult:
     """The verdict on one claim."""
     matching = [point for point in analysis.points if _matches(claim, point)]

@@ -3,18 +3,19 @@
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoblk.analysis.compare import Comparison
-from isoblk.analysis.compare import compare as compared
-from isoblk.analysis.only import only as chosen
 from isoblk.cli import completing
 from isoblk.cli.help import examples
 from isoblk.cli.results import Csv, Json, Only, analysed, refuse_two_forms
 from isoblk.errors import RunError, UserError
-from isoblk.report import changes, export, tables
+
+if TYPE_CHECKING:
+    from isoblk.analysis.compare import Comparison
+
+_MOST_LINES = 20
 
 app = typer.Typer()
 
@@ -48,7 +49,7 @@ def compare(
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help=f"All changes, not the {changes.MOST_LINES} worst.")
+        bool, typer.Option("--all", help=f"All changes, not the {_MOST_LINES} worst.")
     ] = False,
     fail_over: Annotated[
         str | None,
@@ -68,6 +69,11 @@ def compare(
     docs/reference/metrics.md; an error's change is told in percentage points. With repeats, a
     change that may be chance (Welch's t test, p of 0.05 or more) fails nothing.
     """
+    # Tab shall not wait for what reads and draws tables.
+    from isoblk.analysis.compare import compare as compared  # noqa: PLC0415
+    from isoblk.analysis.only import only as chosen  # noqa: PLC0415
+    from isoblk.report import changes, export, tables  # noqa: PLC0415
+
     refuse_two_forms(as_json, as_csv)
     limit = None if fail_over is None else _limit(fail_over)
     if a.resolve() == b.resolve():
@@ -81,7 +87,9 @@ def compare(
     elif as_csv:
         typer.echo(export.compare_csv(result), nl=False)
     else:
-        tables.plain_or_rich().print(changes.comparison(result, everything=everything))
+        tables.plain_or_rich().print(
+            changes.comparison(result, None if everything else _MOST_LINES)
+        )
     if limit is not None:
         _require(result, limit, fail_over or "")
 
@@ -98,8 +106,10 @@ def _limit(text: str) -> float:
     return value / 100
 
 
-def _require(result: Comparison, limit: float, shown: str) -> None:
+def _require(result: "Comparison", limit: float, shown: str) -> None:
     """Raises RunError: something is worse by more than the limit, or is no longer there."""
+    from isoblk.report import changes  # noqa: PLC0415
+
     lost = [" ".join(point.point.values()) for point in result.points if point.lost]
     if lost:
         more = f", and of {len(lost) - 1} more points" if len(lost) > 1 else ""

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -13,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from isoblk import __version__
+from isoblk.cli.completing import join_assignments, mend_zsh
 from isoblk.cli.help import examples
 from isoblk.cli.later import Later
 from isoblk.errors import IsoblkError, RunError, UserError
@@ -95,6 +97,7 @@ def main() -> None:
     # Whoever ends us wants the machines ended too, as with Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
+    join_assignments(os.environ)
     try:
         # Not standalone: a wrong option shall be one line as well, not a box of four.
         status = command().main(
@@ -115,6 +118,9 @@ def main() -> None:
         where = f"{error.filename}: " if error.filename else ""
         print(f"isoblk: {where}{error.strerror}", file=sys.stderr)
         sys.exit(RunError.exit_status)
+    finally:
+        if "--install-completion" in sys.argv:
+            mend_zsh(Path.home())
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from isoblk.cli import completing
 from isoblk.cli.help import examples
 from isoblk.cli.results import ResultDir, analysed
 from isoblk.errors import printable
@@ -25,7 +26,11 @@ def report(
     directory: ResultDir,
     beside: Annotated[
         Path | None,
-        typer.Option(metavar="DIR2", help="Set its shares beside these: of another machine, say."),
+        typer.Option(
+            metavar="DIR2",
+            help="Set its shares beside these: of another machine, say.",
+            autocompletion=completing.result_directories,
+        ),
     ] = None,
     output: Annotated[
         Path | None,

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the commands that read result directories have in common."""
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoblk.analysis.metrics import Analysis, analyse
 from isoblk.cli import completing
 from isoblk.errors import UserError
-from isoblk.result.store import read_results
+
+if TYPE_CHECKING:
+    from isoblk.analysis.metrics import Analysis
 
 ResultDir = Annotated[
     Path,
@@ -23,19 +25,23 @@ Only = Annotated[
         "--only",
         metavar="KEY=VALUE",
         help="Only points with this value of a matrix key; may be repeated.",
-        autocompletion=completing.points,
+        autocompletion=completing.points_from(os.environ),
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")]
 Csv = Annotated[bool, typer.Option("--csv", help="Print all figures as CSV.")]
 
 
-def analysed(directory: Path) -> Analysis:
+def analysed(directory: Path) -> "Analysis":
     """A result directory's numbers.
 
     Raises:
         UserError: it is none, is damaged, or no run of it has finished.
     """
+    # What reads tables takes a moment to import, and Tab needs none of it.
+    from isoblk.analysis.metrics import analyse  # noqa: PLC0415
+    from isoblk.result.store import read_results  # noqa: PLC0415
+
     results = read_results(directory)
     analysis = analyse(results)
     if not any(view.run is not None for view in analysis.views):

@@ -17,6 +17,7 @@ from isoblk.campaign.installed import find_programs
 from isoblk.campaign.others import others_wanted, with_modules
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.campaign.trial import try_out
+from isoblk.cli import completing
 from isoblk.cli import host as cli_host
 from isoblk.cli.help import examples
 from isoblk.cli.progress import building, progress_bar
@@ -59,7 +60,12 @@ app = typer.Typer()
     )
 )
 def run(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (TOML).")],
+    study: Annotated[
+        Path,
+        typer.Argument(
+            metavar="STUDY", help="Study file (TOML).", autocompletion=completing.studies
+        ),
+    ],
     output: Annotated[
         Path | None,
         typer.Option(

@@ -5,13 +5,8 @@ from typing import Annotated
 
 import typer
 
-from isoblk.analysis.claims import ClaimResult, judge_all
-from isoblk.analysis.metrics import Analysis
-from isoblk.analysis.only import only as chosen
 from isoblk.cli.help import examples
 from isoblk.cli.results import Csv, Json, Only, ResultDir, analysed, refuse_two_forms
-from isoblk.report import export, tables
-from isoblk.result import earlier
 
 app = typer.Typer()
 
@@ -32,7 +27,7 @@ def show(
         typer.Option(
             "--tenants/--no-tenants",
             help="Each tenant's share, p50 and p99 as well.",
-            show_default=f"if these are {tables.MOST_TENANTS} rows at most",
+            show_default="if they are few",
         ),
     ] = None,
     as_json: Json = False,
@@ -42,10 +37,16 @@ def show(
 
     What --json and --csv print is described in docs/reference/results.md.
     """
+    # Tab shall not wait for what reads and draws tables.
+    from isoblk.analysis.claims import judge_shown  # noqa: PLC0415
+    from isoblk.analysis.only import only as chosen  # noqa: PLC0415
+    from isoblk.report import export, tables  # noqa: PLC0415
+    from isoblk.result import earlier  # noqa: PLC0415
+
     refuse_two_forms(as_json, as_csv)
     whole = analysed(directory)
     analysis = chosen([whole], only)[0] if only else whole
-    claims = _claims(whole, analysis)
+    claims = judge_shown(whole, analysis)
     if as_json:
         typer.echo(export.show_json(analysis, claims))
     elif as_csv:
@@ -54,13 +55,3 @@ def show(
         tables.plain_or_rich().print(tables.show(analysis, claims, tenant_rows=tenants))
     for note in earlier.notes(directory):
         typer.echo(f"note: {note}", err=True)
-
-
-def _claims(whole: Analysis, shown: Analysis) -> list[ClaimResult]:
-    """Those that speak of a point that is shown, judged by all that they speak of."""
-    keys = {point.key for point in shown.points}
-    return [
-        result
-        for result in judge_all(whole)
-        if whole is shown or any(one.at.key in keys for one in result.points)
-    ]

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from isoblk.cli import completing
 from isoblk.cli.help import examples
 from isoblk.errors import UserError, printable
 from isoblk.files import new_file
@@ -35,7 +36,11 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is 
 
 
 @app.command(epilog=examples("isoblk study check studies/weights.toml"))
-def check(file: Annotated[Path, typer.Argument(help="Study file (TOML).")]) -> None:
+def check(
+    file: Annotated[
+        Path, typer.Argument(help="Study file (TOML).", autocompletion=completing.studies)
+    ],
+) -> None:
     """Say what is wrong with a study, or how many runs it makes."""
     study, _ = load_study(file)
     expansion = expand(study)

@@ -17,24 +17,24 @@ from isoblk.report import tables, text
 from isoblk.run import numbers
 from isoblk.run.record import Unit
 
-MOST_LINES = 20  # of changes, unless all are asked for
 _MOST_INPUTS = 12
 _MOST_POINTS = 4
 _LONGEST = 40  # characters of an input's value
 _HASHES = ("kernel build", "modules")
 
 
-def comparison(result: Comparison, *, everything: bool = False) -> RenderableType:
+def comparison(result: Comparison, most: int | None = None) -> RenderableType:
     """What differs in what went into A and B, then what that changed, the worst first.
 
     Args:
         result: of isoblk.analysis.compare.
-        everything: all lines, not the first.
+        most: so many changes at most, and the beginnings of what else is long; None: all.
     """
+    everything = most is None
     parts: list[RenderableType] = [*_inputs(result.inputs, everything)]
     parts += _points(result, everything)
     changes = result.changes()
-    shown = changes if everything else changes[:MOST_LINES]
+    shown = changes[:most]
     if shown:
         short = text.short_keys(list(dict.fromkeys(k for p in result.points for k in p.point)))
         keys = _varying([point.point for point in result.points], short)
