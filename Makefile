@@ -45,7 +45,7 @@ SWEEP_LIVES ?= 7
 # The kernel of Debian's testing suite; test-all runs on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-all test-smp storm test-blktests sweep try-containers check bench reference architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-all test-smp storm test-blktests sweep try-containers check bench reference man architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -99,6 +99,10 @@ bench: setup-dev kernel
 reference: setup-dev
 	$(VENV)/bin/python scripts/reference.py
 
+# A page for each command, in man/.
+man: setup
+	$(VENV)/bin/python scripts/manpages.py
+
 architecture: setup-dev
 	$(VENV)/bin/python scripts/architecture.py
 
@@ -148,4 +152,4 @@ lock: setup-dev
 		--no-emit-index-url --no-header --group docs -o requirements-docs.lock
 
 clean:
-	rm -rf $(VENV) $(SITE_VENV) results site
+	rm -rf $(VENV) $(SITE_VENV) results site man
