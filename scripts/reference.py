@@ -220,9 +220,12 @@ def _metrics() -> Iterator[str]:
         "Every metric",
         "What a claim may speak of, and what tables show. [Metrics](../concepts/metrics.md)",
         "explains shares, ideals and confidence. `<tenant>` stands for the name of a tenant.",
+        "`isoblk compare` sets those side by side that have a mark: `%` tells the change as a part",
+        "of the first value; `points`, of what is 0 where all is right, as a difference.",
     )
     yield from _table(
-        ("metric", "unit", "better", "meaning"), (_metric_row(one) for one in METRICS.values())
+        ("metric", "unit", "better", "compare", "meaning"),
+        (_metric_row(one) for one in METRICS.values()),
     )
     yield from ("## What a program says", "")
     yield from (
@@ -240,7 +243,7 @@ def _metrics() -> Iterator[str]:
     )
 
 
-def _metric_row(metric: Metric) -> tuple[str, str, str, str]:
+def _metric_row(metric: Metric) -> tuple[str, ...]:
     needs = {
         "": "",
         "full": " Asked for by a claim, it needs runs of its own: each load alone and without end.",
@@ -249,7 +252,8 @@ def _metric_row(metric: Metric) -> tuple[str, str, str, str]:
     }[metric.needs]
     better = {"up": "more", "down": "less", "neither": ""}[metric.better]
     text = metric.text if not needs else f"{metric.text}."
-    return f"`{metric.name}`", metric.unit, better, text + needs
+    compared = "" if not metric.compared else "points" if metric.deviation else "%"
+    return f"`{metric.name}`", metric.unit, better, compared, text + needs
 
 
 # ---- schedulers ----------------------------------------------------------------------
