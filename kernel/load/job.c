@@ -332,6 +332,7 @@ static void job_run(struct blkload_job *job)
 	job->stop_at = opts->runtime ? run->measure.barrier + run->measure.to :
 				       JOB_NEVER;
 	job->last_end = job->now;
+	job->pace.begin = begin;
 	for (i = 0; i < opts->iodepth; i++) {
 		job->slots[i].ended = job->now;
 		job_put_free(job, &job->slots[i]);

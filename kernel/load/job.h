@@ -57,6 +57,7 @@ struct blkload_pace {
 	struct blkload_arrivals arrivals; /* schedule of the open loop */
 	u64 next[BLKLOAD_NR_OPS]; /* next offset in sequence, by operation */
 	u64 requests;		/* requests issued, without flushes */
+	u64 begin;		/* when the job began, after its delay, ns */
 	u64 since_pause;	/* requests since the last thinktime */
 	u64 since_flush;	/* writes since the last flush */
 	u64 gate;		/* end of the pause: nothing is issued before */

@@ -95,6 +95,8 @@ struct blkload_opts {
 	bool poisson;		/* whether arrivals are a Poisson process */
 	u64 thinktime;		/* length of a pause, ns */
 	u64 thinktime_blocks;	/* requests between two pauses */
+	u64 on;			/* how long it works until it rests, ns */
+	u64 off;		/* how long it rests, ns; 0 = never */
 	u64 cputime;		/* CPU time of a request, spent before it, ns */
 
 	/* How long. */

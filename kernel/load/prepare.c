@@ -169,9 +169,13 @@ static int run_check_opts(const struct blkload_run *run)
 	}
 	if (opts->trace[0] && (opts->numjobs > 1 || opts->verify ||
 			       opts->rate_iops || opts->thinktime ||
-			       opts->fsync)) {
-		pr_err("%s: a trace needs numjobs 1, and no verify, rate_iops, thinktime or fsync\n",
+			       opts->off || opts->fsync)) {
+		pr_err("%s: a trace needs numjobs 1, and no verify, rate_iops, thinktime, off or fsync\n",
 		       run->name);
+		return -EINVAL;
+	}
+	if (!opts->on != !opts->off) {
+		pr_err("%s: of on and off only one is set\n", run->name);
 		return -EINVAL;
 	}
 	if (!opts->runtime && !opts->number_ios &&

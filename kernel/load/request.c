@@ -5,7 +5,8 @@
  *
  * Closed loop: a request is due when its slot became free, or the thinktime was
  * over. Open loop: when it arrives. A trace: when its record is due, or as in a
- * closed loop.
+ * closed loop. A tenant that rests again and again begins no request and has no
+ * arrivals meanwhile; what has arrived before and waits is not held back.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -47,6 +48,28 @@ static bool flush_due(const struct blkload_job *job)
 	return opts->fsync && job->pace.since_flush >= opts->fsync;
 }
 
+/* The first time, not before @at, at which the tenant does not rest. */
+static u64 awake(const struct blkload_job *job, u64 at)
+{
+	const struct blkload_opts *opts = &job->run->opts;
+	u64 into;
+
+	if (!opts->off)
+		return at;
+	div64_u64_rem(at - job->pace.begin, opts->on + opts->off, &into);
+	return into < opts->on ? at : at + opts->on + opts->off - into;
+}
+
+/* Arrivals are of the time that the tenant works: when one is, with its rests. */
+static u64 arrival(const struct blkload_job *job, u64 at)
+{
+	const struct blkload_opts *opts = &job->run->opts;
+
+	if (!opts->off)
+		return at;
+	return at + opts->off * div64_u64(at - job->pace.begin, opts->on);
+}
+
 /**
  * blkload_request_start - say when the next request may be issued
  * @job: the job
@@ -82,10 +105,11 @@ u64 blkload_request_start(struct blkload_job *job,
 		start = blkload_replay_due(replay);
 		*intended = start;
 	} else if (!opts->rate_iops) {
-		start = max(slot->ended, pace->gate);
+		start = awake(job, max(slot->ended, pace->gate));
 		*intended = start;
 	} else {
-		*intended = flush ? pace->flush_at : pace->arrivals.next;
+		*intended = flush ? pace->flush_at :
+				    arrival(job, pace->arrivals.next);
 		start = max(*intended, pace->gate);
 	}
 	if (max(start, job->now) < job->stop_at)

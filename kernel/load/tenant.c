@@ -386,6 +386,16 @@ static const struct tenant_field thinktime_blocks_field = {
 };
 TENANT_ATTR(thinktime_blocks);
 
+static const struct tenant_field on_field = {
+	FIELD_TIME(on, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
+};
+TENANT_ATTR(on);
+
+static const struct tenant_field off_field = {
+	FIELD_TIME(off, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
+};
+TENANT_ATTR(off);
+
 static const struct tenant_field cputime_field = {
 	FIELD_TIME(cputime, 1, 0, MAX_CPUTIME_NS)
 };
@@ -512,6 +522,8 @@ static struct configfs_attribute *tenant_attrs[] = {
 	&tenant_attr_rate_process,
 	&tenant_attr_thinktime,
 	&tenant_attr_thinktime_blocks,
+	&tenant_attr_on,
+	&tenant_attr_off,
 	&tenant_attr_cputime,
 	&tenant_attr_startdelay,
 	&tenant_attr_ramp_time,

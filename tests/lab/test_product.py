@@ -82,6 +82,136 @@ def test_a_run_that_cannot_be_believed_is_shown_so_and_fails_the_command(
     assert "holds" not in shown.stdout
 
 
+COMES_AND_GOES = """
+name = "turns"
+device = "fast"
+scheduler = "isoblk"
+
+[run]
+runtime = "800ms"
+window = "10ms"
+
+[workload]
+rw = "randread"
+iodepth = 32
+cputime = "512ns"
+
+[[tenant]]
+name = "guest"
+weight = 300
+on = "200ms"
+off = "100ms"
+
+[[tenant]]
+name = "here"
+weight = 100
+
+[[tenant]]
+name = "light"
+rate_iops = 1000
+on = "100ms"
+off = "300ms"
+"""
+
+
+def test_a_tenant_that_comes_and_goes_is_one(default_bench: Bench, tmp_path: Path) -> None:
+    study = tmp_path / "turns.toml"
+    study.write_text(COMES_AND_GOES)
+    results = run_file(study, default_bench, tmp_path / "results")
+    (point,) = analyse(results).points
+    (metrics,) = point.valid
+    # A window of 100 ms has either of the two, or both.
+    active = [sorted(phase.active) for phase in metrics.phases]
+    assert ["guest", "here"] in active and ["here"] in active
+    assert [one.name for one in metrics.tenants] == ["guest", "here", "light"]
+    # 3 of 4 in 6 of 8 tenths, less what light has.
+    assert metrics.by_name["guest"].share == pytest.approx(0.75 * 0.75, rel=0.03)
+    assert metrics.by_name["guest"].ideal == pytest.approx(0.75 * 0.75, rel=0.03)
+    share_error = max(metrics.by_name[name].share_error or 0 for name in ("guest", "here"))
+    assert share_error < 0.02
+    (run,) = [one for one in results.runs if one and one.record.spec.kind == "share"]
+    guest, light = (run.series().filter(tenant=name) for name in ("guest", "light"))
+    # What is under way when it begins to rest ends in the next window.
+    rested = {t for t in guest["t_ms"] if t % 300 >= 210}
+    assert not rested
+    assert set(guest["t_ms"]) >= {t for t in range(0, 800, 10) if t % 300 < 200}
+    # A thousand a second while it works, with none that would have come meanwhile.
+    assert light.filter(light["t_ms"] % 400 > 110).height == 0
+    assert light["ios"].sum() == pytest.approx(200, abs=2)
+    by_name = {tenant.name: tenant for tenant in run.record.tenants}
+    assert by_name["guest"].measured_ns == 600 * MS
+    assert by_name["light"].measured_ns == 200 * MS
+
+
+SWITCHES = """
+name = "switch"
+device = "fast"
+scheduler = "none"
+
+[run]
+runtime = "800ms"
+window = "10ms"
+
+[workload]
+rw = "randread"
+iodepth = 32
+cputime = "512ns"
+
+[queue]
+nr_requests = 200
+
+[iosched.bfq]
+slice_idle = 0
+
+[[tenant]]
+name = "a"
+weight = 300
+
+[[tenant]]
+name = "b"
+weight = 100
+
+[[event]]
+at = "200ms"
+scheduler = "isoblk"
+
+[[event]]
+at = "600ms"
+scheduler = "bfq"
+
+[[event]]
+at = "400ms"
+tenant = "b"
+weight = 300
+"""
+
+
+def test_the_scheduler_changes_under_load(default_bench: Bench, tmp_path: Path) -> None:
+    study = tmp_path / "switch.toml"
+    study.write_text(SWITCHES)
+    results = run_file(study, default_bench, tmp_path / "results")
+    # A run under none alone is there to compare with.
+    assert [one.planned.spec.kind for one in results.record.runs].count("reference") == 1
+    (point,) = analyse(results).points
+    (metrics,) = point.valid
+    moved = metrics.windows.moved
+    parts = [a / (a + b) for a, b in zip(moved["a"], moved["b"], strict=True)]
+    for window, share in ((0, 0.5), (1, 0.5), (3, 0.75), (5, 0.5)):
+        assert parts[window] == pytest.approx(share, abs=0.02), parts
+    assert parts[7] == pytest.approx(0.5, abs=0.1), parts
+    told = [change.what for change in metrics.changes]
+    assert told == ["the scheduler is isoblk", "b weighs 300", "the scheduler is bfq"]
+    (run,) = [one for one in results.runs if one and one.record.spec.kind == "share"]
+    got = [(knob.path.rpartition("/")[2], knob.got, knob.ok) for knob in run.record.knobs]
+    chosen = [
+        text.partition("[")[2].partition("]")[0] for name, text, _ in got if name == "scheduler"
+    ]
+    assert chosen == ["none", "isoblk", "bfq"]
+    assert ("slice_idle", "0", True) in got
+    assert got.count(("nr_requests", "200", True)) == 3
+    assert all(ok for *_, ok in got)
+
+
 def test_nested_groups_share_level_by_level(default_bench: Bench, tmp_path: Path) -> None:
     spec = run_spec(
         "bfq",

@@ -2,6 +2,7 @@
 """isoblk study: what it prints, and that it leaves nothing half-written."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,21 @@ def test_a_new_study_of_any_name_is_a_study(tmp_path: Path, stem: str) -> None:
     other = tmp_path / "other.toml"
     other.write_text(text)
     load_study(other)
+
+
+def test_what_a_new_study_names_in_comments_may_stand_there(tmp_path: Path) -> None:
+    # A line that is an option or a table by itself, and not a sentence.
+    lines = new_study(tmp_path / "s.toml").splitlines()
+    options = [line for line in lines if re.match(r"# (\[[a-z.\[\]]+\]$|[a-z_]+ = )", line)]
+    assert len(options) >= 10
+    for version in ("v1", "v2"):
+        text = "\n".join(line[2:] if line in options else line for line in lines)
+        text = text.replace('cgroup = "v1"', f'cgroup = "{version}"')
+        file = tmp_path / f"{version}.toml"
+        # On v1 there is no io.cost.
+        file.write_text(text if version == "v2" else text.replace('"io.cost", ', ""))
+        study, _ = load_study(file)
+        assert (study.run.repeats, len(study.event)) == (3, 1)
 
 
 def test_from_fio_writes_a_study_that_checks(tmp_path: Path) -> None:

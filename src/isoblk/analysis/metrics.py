@@ -205,7 +205,7 @@ def _run_metrics(
         )
         for tenant in run.record.tenants
     )
-    none = run if spec.scheduler.name == "none" else None
+    none = run if spec.scheduler.name == "none" and not spec.scheduler_events else None
     if planned.reference is not None:
         none = runs[planned.reference]
     return RunMetrics(

@@ -14,6 +14,7 @@ import polars as pl
 
 from isoblk.metrics import maxmin
 from isoblk.metrics.facts import Change, Phase, Windows
+from isoblk.run.spans import Span, spans
 from isoblk.run.spec import HostDevice, RunSpec
 
 WINDOW_MS = 100
@@ -22,29 +23,29 @@ CONVERGED_WINDOWS = 3  # for so many windows on end
 _MS = 1_000_000
 
 
-def demand(spec: RunSpec, name: str, last_ms: Mapping[str, int]) -> tuple[int, int]:
-    """From when to when a tenant wants I/O, in ns after the barrier, within the run.
+def demand(spec: RunSpec, name: str, last_ms: Mapping[str, int]) -> list[Span]:
+    """When a tenant wants I/O, in ns after the barrier, within the run.
 
     last_ms: the start of its last window with I/O; it ends a tenant that has `number_ios`, or
     a trace that is not repeated.
     A tenant without a series (fio's) counts to the end.
     """
     work = next(tenant.workload for tenant in spec.tenants if tenant.name == name)
-    end = spec.warmup_ns + spec.runtime_ns
-    stop = end
-    if work.runtime_ns:
-        stop = min(stop, work.startdelay_ns + work.runtime_ns)
+    wanted = spans(work, spec.warmup_ns + spec.runtime_ns)
     ends = work.number_ios or (work.trace is not None and not work.trace_loop)
-    if ends and name in last_ms:
-        stop = min(stop, (last_ms[name] + spec.window_ms) * _MS)
-    return min(work.startdelay_ns, end), stop
+    if not ends or name not in last_ms:
+        return wanted
+    last = (last_ms[name] + spec.window_ms) * _MS
+    return [(start, min(stop, last)) for start, stop in wanted if start < last] or wanted[:1]
 
 
 def phases(spec: RunSpec, last_ms: Mapping[str, int]) -> list[Phase]:
     """The measured time, cut at every change."""
     begin, end = spec.warmup_ns, spec.warmup_ns + spec.runtime_ns
     wanted = {tenant.name: demand(spec, tenant.name, last_ms) for tenant in spec.tenants}
-    cuts = {at for span in wanted.values() for at in span} | {event.at_ns for event in spec.events}
+    cuts = {at for of in wanted.values() for span in of for at in span}
+    cuts |= {event.at_ns for event in spec.events}
+    cuts |= {event.at_ns for event in spec.scheduler_events}
     edges = [begin, *sorted(at for at in cuts if begin < at < end), end]
     weights = {tenant.name: float(tenant.weight) for tenant in spec.tenants}
     events = sorted(spec.events, key=lambda event: event.at_ns)
@@ -53,7 +54,9 @@ def phases(spec: RunSpec, last_ms: Mapping[str, int]) -> list[Phase]:
         while events and events[0].at_ns <= start:
             weights[events[0].tenant] = float(events[0].weight)
             events = events[1:]
-        active = frozenset(n for n, (a, b) in wanted.items() if a <= start and b >= stop)
+        active = frozenset(
+            name for name, of in wanted.items() if any(a <= start and b >= stop for a, b in of)
+        )
         result.append(Phase(start, stop, active, dict(weights)))
     return result
 
@@ -125,15 +128,18 @@ def changes(
     begin, end = spec.warmup_ns, spec.warmup_ns + spec.runtime_ns
     found: dict[int, list[str]] = {}
     wanted = [demand(spec, tenant.name, last_ms) for tenant in spec.tenants]
-    for tenant, (start, stop) in zip(spec.tenants, wanted, strict=True):
-        found.setdefault(start, []).append(f"{tenant.name} starts")
-        found.setdefault(stop, []).append(f"{tenant.name} stops")
+    for tenant, of in zip(spec.tenants, wanted, strict=True):
+        for start, stop in of:
+            found.setdefault(start, []).append(f"{tenant.name} starts")
+            found.setdefault(stop, []).append(f"{tenant.name} stops")
     for event in spec.events:
         found.setdefault(event.at_ns, []).append(f"{event.tenant} weighs {event.weight}")
+    for switch in spec.scheduler_events:
+        found.setdefault(switch.at_ns, []).append(f"the scheduler is {switch.scheduler.name}")
     times = sorted(time for time in found if begin < time < end)
     result = []
     for time, until in pairwise([*times, end]):
-        if not any(start <= time < stop for start, stop in wanted):
+        if not any(start <= time < stop for of in wanted for start, stop in of):
             continue
         first = max(0, -(-(time - at.start_ns) // at.width_ns))
         last = min(at.count, (until - at.start_ns) // at.width_ns)

@@ -17,7 +17,7 @@ from isoblk.campaign.sampled import Samples, parse_samples, sampled_output, sinc
 from isoblk.errors import RunError
 from isoblk.machine import Ran
 from isoblk.plan import cached, processes, target
-from isoblk.plan.plan import Plan, charged_files, predicts
+from isoblk.plan.plan import Plan, charged_files, predicts, switch_file
 from isoblk.programs import barrier, blkload, fio
 from isoblk.programs import registry as programs
 from isoblk.programs.blkload import TenantOutput
@@ -34,6 +34,7 @@ from isoblk.run.record import (
     TenantResult,
 )
 from isoblk.run.setting import check, parse_read_back
+from isoblk.run.spans import length, spans
 from isoblk.run.spec import RUNNING, RunSpec, Tenant
 from isoblk.run.tier import HOST, Place
 
@@ -77,6 +78,7 @@ def collect(
     ]
     # Behind a cache the tenants are charged for another device than is set up.
     knobs = check(plan.settings, read_back, "" if spec.caching else device)
+    knobs += _knobs_of_switches(directory, plan)
     cache = _cache_report(directory, spec, plan)
     reasons = [
         *_knob_reasons(knobs),
@@ -105,12 +107,27 @@ def collect(
         barrier_ns = next(o.start_ns for o in outputs.values() if o.start_ns is not None)
         predictions = parse_predictions(_read(directory, "predictions"), barrier_ns)
         write_table(directory / PREDICTIONS, predictions)
-    for name in _RAW_FILES:
+    for name in (*_RAW_FILES, *map(switch_file, range(len(plan.later)))):
         (directory / name).unlink(missing_ok=True)
     _keep_only([f"{name}.out" for name in said], directory / barrier.DIRECTORY)
     data = msgspec.json.format(msgspec.json.encode(record), indent=1)
     (directory / "run.json").write_bytes(data)
     return record
+
+
+def _knobs_of_switches(directory: Path, plan: Plan) -> list[Knob]:
+    """What was written when the scheduler changed, beside what was read back then."""
+    return [
+        knob
+        for index, settings in enumerate(plan.later)
+        for knob in check(
+            settings,
+            parse_read_back(
+                _read(directory, switch_file(index)), (setting.path for setting in settings)
+            ),
+            "",
+        )
+    ]
 
 
 def _cache_report(directory: Path, spec: RunSpec, plan: Plan) -> CacheReport | None:
@@ -186,11 +203,13 @@ def _tenant_result(
     tenant: Tenant, output: TenantOutput, charged: IoStat | None, says: ProgramReport | None
 ) -> TenantResult:
     begin, end = output.measured_ns
+    wanted = spans(tenant.workload, end)
     return TenantResult(
         name=tenant.name,
         cgroup=tenant.cgroup,
         weight=tenant.weight,
-        measured_ns=end - begin,
+        # Who rests is not measured meanwhile.
+        measured_ns=length(wanted, begin, end) if tenant.workload.off_ns else end - begin,
         error=output.error,
         ops=output.ops,
         io_stat=charged,

@@ -6,7 +6,7 @@ kernel's command line, and everything the script needs from outside lies in it. 
 with the kernel and the modules, determines the run.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from isoblk.errors import UserError
@@ -26,7 +26,10 @@ from isoblk.run.spec import (
     FlashModel,
     NullBlkDevice,
     RunSpec,
+    Scheduler,
+    SchedulerEvent,
     VdiskDevice,
+    schedulers_of,
 )
 from isoblk.run.tier import HOST, UML, Place, Tier, TierName
 from isoblk.schedulers.registry import kind_of
@@ -100,13 +103,15 @@ _Section = list[Statement]
 @dataclass(frozen=True)
 class Plan:
     """A script, the settings it makes (read back after set-up), the modules it loads, the tier
-    of the machines that can run it, and where it finds disk and cgroups there."""
+    of the machines that can run it, and where it finds disk and cgroups there. later: the settings
+    that each change of the scheduler makes, read back then."""
 
     text: str
     settings: tuple[Setting, ...]
     modules: tuple[str, ...]
     tier: TierName = "uml"
     place: Place = UML.place
+    later: tuple[tuple[Setting, ...], ...] = ()
 
 
 def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
@@ -131,7 +136,9 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
         for setting in blkload.settings(tenant, target.device(spec, place), RUN_DIR, spec)
     )
     driver = "isoblk_vdisk" if isinstance(spec.device, VdiskDevice) else "null_blk"
-    modules = (driver, "blkload", *kind_of(spec.scheduler).modules)
+    schedulers = schedulers_of(spec)
+    of_schedulers = (name for one in schedulers for name in kind_of(one).modules)
+    modules = (driver, "blkload", *dict.fromkeys(of_schedulers))
     if spec.caching is not None:
         modules += target.of(spec.caching).modules
     settings = (*device, *ssd, *cache, *shown, *scheduler, *weights, *loads)
@@ -155,7 +162,8 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
             *(cached.detach(spec, place) if spec.caching else []),
         ],
     ]
-    return Plan(_text(sections), settings, modules, tier.name)
+    later = tuple(_switch_settings(event, place) for event in _switches(spec))
+    return Plan(_text(sections), settings, modules, tier.name, later=later)
 
 
 def _text(sections: Iterable[_Section]) -> str:
@@ -260,9 +268,9 @@ def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
 
 def predicts(spec: RunSpec) -> bool:
     """Whether a run leaves a history of predictions, in RUN_DIR/predictions."""
-    return kind_of(spec.scheduler).predicts and any(
-        tenant.workload.program == "blkload" for tenant in spec.tenants
-    )
+    # Another elevator's history is gone with it.
+    predicts_all = kind_of(spec.scheduler).predicts and not spec.scheduler_events
+    return predicts_all and any(tenant.workload.program == "blkload" for tenant in spec.tenants)
 
 
 def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) -> list[Statement]:
@@ -352,12 +360,33 @@ def _scheduler_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
     for queue in others:
         yield Setting(f"{queue}/scheduler", "none", "choice")
     for queue in scheduled:
-        yield Setting(f"{queue}/scheduler", scheduler.elevator, "choice")
-        for name, value in spec.queue.items():
-            yield Setting(f"{queue}/{name}", str(value))
-        for name, value in scheduler.iosched.items():
-            yield Setting(f"{queue}/iosched/{name}", str(value))
+        yield from _elevator(queue, scheduler, spec.queue)
     yield from kind_of(scheduler).device_settings(scheduler, place)
+
+
+def _elevator(
+    queue: str, scheduler: Scheduler, tunables: Mapping[str, int | str]
+) -> Iterator[Setting]:
+    """Give a request queue an elevator, and both what is to be set of them."""
+    yield Setting(f"{queue}/scheduler", scheduler.elevator, "choice")
+    for name, value in tunables.items():
+        yield Setting(f"{queue}/{name}", str(value))
+    for name, value in scheduler.iosched.items():
+        yield Setting(f"{queue}/iosched/{name}", str(value))
+
+
+def _switches(spec: RunSpec) -> list[SchedulerEvent]:
+    """The changes of the scheduler, in the order in which they come."""
+    return sorted(spec.scheduler_events, key=lambda event: event.at_ns)
+
+
+def _switch_settings(event: SchedulerEvent, place: Place) -> tuple[Setting, ...]:
+    return tuple(_elevator(place.queue, event.scheduler, event.queue))
+
+
+def switch_file(index: int) -> str:
+    """Where a run keeps what was read back after a change of the scheduler."""
+    return f"knobs-{index + 1}"
 
 
 def _queues(spec: RunSpec, place: Place) -> tuple[list[str], list[str]]:
@@ -405,8 +434,7 @@ def _delegate(cgroup: str, *controllers: str) -> Statement:
 
 
 def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
-    scheduler, kind = spec.scheduler, kind_of(spec.scheduler)
-    if weight_file := kind.weight_files.get(spec.cgroup):
+    for weight_file in _weight_files(spec):
         weights = {group.path: group.weight for group in spec.groups}
         weights |= {tenant.cgroup: tenant.weight for tenant in spec.tenants}
         for path, weight in weights.items():
@@ -415,17 +443,30 @@ def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
         directory = place.cgroup_of(tenant.cgroup)
         if tenant.workload.memory:
             yield Setting(f"{directory}/memory.max", str(tenant.workload.memory))
-        yield from kind.tenant_settings(scheduler, tenant.name, directory, spec.cgroup)
+        of_schedulers = [
+            setting
+            for scheduler in schedulers_of(spec)
+            for setting in kind_of(scheduler).tenant_settings(
+                scheduler, tenant.name, directory, spec.cgroup
+            )
+        ]
+        yield from dict.fromkeys(of_schedulers)
+
+
+def _weight_files(spec: RunSpec) -> list[str]:
+    """The files that take a cgroup's weight, of all schedulers that the run has."""
+    files = (kind_of(one).weight_files.get(spec.cgroup) for one in schedulers_of(spec))
+    return list(dict.fromkeys(file for file in files if file))
 
 
 def _write(settings: Iterable[Setting]) -> list[Statement]:
     return [write(setting.value, setting.path) for setting in settings]
 
 
-def _read_back(settings: Iterable[Setting], place: Place) -> Statement:
+def _read_back(settings: Iterable[Setting], place: Place, file: str = "knobs") -> Statement:
     # One grep for many files: in the guest a process costs more than a thousand requests.
     files = shell.rows(setting.path for setting in settings)
-    return run("grep", "-H", "", *files, Syntax.BREAK, To(f"{place.run}/knobs"))
+    return run("grep", "-H", "", *files, Syntax.BREAK, To(f"{place.run}/{file}"))
 
 
 def _run(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[Statement]:
@@ -440,19 +481,26 @@ def _run(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[Statem
 
 
 def _events(spec: RunSpec, place: Place) -> Iterator[Statement]:
-    weight_file = kind_of(spec.scheduler).weight_files.get(spec.cgroup)
     cgroups = {tenant.name: tenant.cgroup for tenant in spec.tenants}
+    files = {id(event): switch_file(i) for i, event in enumerate(_switches(spec))}
     now = 0
-    events: list[Event | DeviceEvent] = [*spec.events, *spec.device_events]
+    events: list[Event | DeviceEvent | SchedulerEvent] = [*spec.events, *spec.device_events]
+    events += spec.scheduler_events
     for event in sorted(events, key=lambda event: event.at_ns):
         yield run("sleep", f"{(event.at_ns - now) / 1e9:.9f}")
         now = event.at_ns
-        if not isinstance(event, Event):
-            for name, value in event.attributes.items():
-                yield write(value, f"{_device_dir(spec.device, DISK)}/{name}")
-        elif weight_file:
-            cgroup = place.cgroup_of(cgroups[event.tenant])
-            yield write(event.weight, f"{cgroup}/{weight_file}")
+        match event:
+            case Event():
+                cgroup = place.cgroup_of(cgroups[event.tenant])
+                for weight_file in _weight_files(spec):
+                    yield write(event.weight, f"{cgroup}/{weight_file}")
+            case DeviceEvent():
+                for name, value in event.attributes.items():
+                    yield write(value, f"{_device_dir(spec.device, DISK)}/{name}")
+            case SchedulerEvent():
+                settings = _switch_settings(event, place)
+                yield from _write(settings)
+                yield _read_back(settings, place, files[id(event)])
 
 
 def _collect(spec: RunSpec, place: Place) -> list[Statement]:

@@ -132,6 +132,8 @@ def _times(load: Workload, spec: RunSpec) -> dict[str, str]:
     ramp, runtime = ramp_and_runtime(load, spec)
     times = {
         "thinktime": (load.thinktime_ns, 1_000),
+        "on": (load.on_ns, 1_000_000_000),
+        "off": (load.off_ns, 1_000_000_000),
         "cputime": (load.cputime_ns, 1),
         "startdelay": (load.startdelay_ns, 1_000_000_000),
         "ramp_time": (ramp, 1_000_000_000),

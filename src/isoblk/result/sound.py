@@ -10,7 +10,7 @@ from isoblk.caches.registry import CACHES
 from isoblk.result.study import StudyRecord
 from isoblk.run import limits
 from isoblk.run.record import OpTotals, RunRecord, TenantResult
-from isoblk.run.spec import PlannedRun, RunSpec, Tenant
+from isoblk.run.spec import PlannedRun, RunSpec, Tenant, schedulers_of
 from isoblk.schedulers.registry import SCHEDULERS
 
 _SECOND = 1_000_000_000
@@ -48,8 +48,9 @@ def _of_spec(spec: RunSpec) -> Iterator[str]:
     weights += [event.weight for event in spec.events]
     if not all(weight in limits.WEIGHT for weight in weights):
         yield "has a weight that nothing weighs"
-    if spec.scheduler.elsewhere is UNSET and spec.scheduler.name not in SCHEDULERS:
-        yield f"has a scheduler that is none: {spec.scheduler.name!r}"
+    for one in schedulers_of(spec):
+        if one.elsewhere is UNSET and one.name not in SCHEDULERS:
+            yield f"has a scheduler that is none: {one.name!r}"
     if spec.caching is not None and spec.caching.cache not in CACHES:
         yield f"has a cache that is none: {spec.caching.cache!r}"
     longest = limits.RUN_SECONDS * _SECOND

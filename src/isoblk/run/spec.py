@@ -306,6 +306,30 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             allowed=Range(1, limits.COUNTER.high),
         ),
     ] = 1
+    on_ns: Annotated[
+        int,
+        LoadOption(
+            "With off: works so long, rests, and so again, from startdelay on. " + SECONDS,
+            name="on",
+            written=int | float | str,
+            read="time",
+            unit="s",
+            about="pattern",
+            blkload_only=True,
+        ),
+    ] = 0
+    off_ns: Annotated[
+        int,
+        LoadOption(
+            "With on: how long it rests. " + SECONDS,
+            name="off",
+            written=int | float | str,
+            read="time",
+            unit="s",
+            about="pattern",
+            blkload_only=True,
+        ),
+    ] = 0
     cputime_ns: Annotated[
         int,
         LoadOption(
@@ -539,6 +563,15 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     elsewhere: Elsewhere | UnsetType = UNSET
 
 
+class SchedulerEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The disk gets another elevator, at_ns after the barrier. queue: what is written below queue/
+    then, as a new elevator begins with the kernel's own values."""
+
+    at_ns: int
+    scheduler: Scheduler
+    queue: dict[str, int | str]
+
+
 RunKind = Literal["share", "reference", "alone", "calibrate"]
 
 
@@ -567,10 +600,17 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tenants: tuple[Tenant, ...]
     events: tuple[Event, ...]
     device_events: tuple[DeviceEvent, ...] = ()
+    scheduler_events: tuple[SchedulerEvent, ...] = ()
     warmup_ns: int
     runtime_ns: int
     window_ms: int
     seed: int
+
+
+def schedulers_of(spec: RunSpec) -> list[Scheduler]:
+    """All that a run's disk has, in order: at the start, and by the events."""
+    later = sorted(spec.scheduler_events, key=lambda event: event.at_ns)
+    return [spec.scheduler, *(event.scheduler for event in later)]
 
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):

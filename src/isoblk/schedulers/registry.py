@@ -11,6 +11,7 @@ from isoblk.run.spec import Scheduler
 from isoblk.schedulers.base import SchedulerKind
 from isoblk.schedulers.bfq import Bfq
 from isoblk.schedulers.cfq import Cfq
+from isoblk.schedulers.controller import Controller
 from isoblk.schedulers.feedbac import Feedbac
 from isoblk.schedulers.io_cost import IoCost
 from isoblk.schedulers.io_latency import IoLatency
@@ -30,6 +31,10 @@ SCHEDULERS: Final[Mapping[str, SchedulerKind]] = {
         *(Isoblk(), KyberFair(), Feedbac(), Cfq()),
     )
 }
+ELEVATORS: Final = tuple(
+    kind.name for kind in SCHEDULERS.values() if not isinstance(kind, Controller)
+)
+"""Those that a disk can change to, and from, while it works."""
 OWN_MODULES: Final = tuple(
     dict.fromkeys(module for kind in SCHEDULERS.values() for module in kind.modules)
 )

@@ -19,16 +19,19 @@ from isoblk.run.spec import (
     SCHEDULER,
     DeviceEvent,
     Event,
+    HostDevice,
     MatrixValue,
     NullBlkDevice,
     RunSpec,
     Scheduler,
+    SchedulerEvent,
     VdiskDevice,
     label,
+    schedulers_of,
 )
 from isoblk.run.tier import QEMU
 from isoblk.run.units import format_size, format_time
-from isoblk.schedulers.registry import SCHEDULERS, kind_of, kinds
+from isoblk.schedulers.registry import ELEVATORS, SCHEDULERS, kind_of, kinds
 from isoblk.study.check_cache import check_cache
 from isoblk.study.check_load import check_load
 from isoblk.study.filesystem import check_options
@@ -476,8 +479,6 @@ def _check_inner(slot: Slot, scheduler: Scheduler) -> None:
 
 
 def _check_weights(study: Study, spec: RunSpec) -> None:
-    allowed = kind_of(spec.scheduler).weights
-    who = "" if allowed == limits.WEIGHT else f" of {spec.scheduler.name}"
     weights: list[tuple[Field, int]] = [
         (("tenant", slot.entry, "weight"), slot.weight) for slot in slots(study)
     ]
@@ -487,20 +488,29 @@ def _check_weights(study: Study, spec: RunSpec) -> None:
         for i, entry in enumerate(study.event)
         if entry.weight is not UNSET
     ]
-    for field, weight in weights:
-        if weight not in allowed:
-            raise FieldError(
-                field, f"{weight} is out of the range{who}", next=f"allowed: {allowed}"
-            )
+    for scheduler in schedulers_of(spec):
+        allowed = kind_of(scheduler).weights
+        who = "" if allowed == limits.WEIGHT else f" of {scheduler.name}"
+        for field, weight in weights:
+            if weight not in allowed:
+                raise FieldError(
+                    field, f"{weight} is out of the range{who}", next=f"allowed: {allowed}"
+                )
 
 
 def _check_events(study: Study, spec: RunSpec) -> None:
     names = {tenant.name for tenant in spec.tenants}
     end = spec.warmup_ns + spec.runtime_ns
     weights, devices = iter(spec.events), iter(spec.device_events)
+    schedulers = iter(spec.scheduler_events)
     for index, entry in enumerate(study.event):
         field = ("event", index)
-        event: Event | DeviceEvent = next(devices) if entry.device else next(weights)
+        event: Event | DeviceEvent | SchedulerEvent
+        if entry.scheduler is not UNSET:
+            event = next(schedulers)
+            _check_switch(spec, (*field, "scheduler"))
+        else:
+            event = next(devices) if entry.device else next(weights)
         if isinstance(event, Event) and event.tenant not in names:
             raise FieldError(
                 (*field, "tenant"),
@@ -519,6 +529,20 @@ def _check_events(study: Study, spec: RunSpec) -> None:
                 f"{spec.scheduler.name} has no weight that could change",
                 next=f"remove the event, or {spec.scheduler.name}",
             )
+
+
+def _check_switch(spec: RunSpec, field: Field) -> None:
+    """Check that the disk can change to another scheduler in the middle of the run."""
+    if spec.scheduler.name not in ELEVATORS:
+        raise FieldError(
+            field, f"{spec.scheduler.name} is no elevator", next=f"remove {spec.scheduler.name}"
+        )
+    if isinstance(spec.device, HostDevice):
+        raise FieldError(field, "the host machine has one scheduler a run", next="remove the event")
+    if spec.caching is not None or spec.cgroup != "v2":
+        raise FieldError(
+            field, "only without an SSD, and on cgroup v2", next='remove [ssd], set run.cgroup "v2"'
+        )
 
 
 def _check_scheduler(study: Study, spec: RunSpec) -> None:

@@ -59,6 +59,7 @@ class _Load:
         self._check_block_sizes()
         self._check_region()
         self._check_times()
+        self._check_turns()
         self._check_distribution()
         self._check_device()
 
@@ -167,6 +168,28 @@ class _Load:
                 f"startdelay + runtime = {format_time(load.startdelay_ns + load.runtime_ns)} "
                 "ends in the warm-up",
                 f"allowed: more than {format_time(self._spec.warmup_ns)}",
+            )
+
+    def _check_turns(self) -> None:
+        """on and off: both, or neither."""
+        load, end = self._load, self._spec.warmup_ns + self._spec.runtime_ns
+        turns = {"on": load.on_ns, "off": load.off_ns}
+        if not any(turns.values()):
+            return
+        for name, value in turns.items():
+            if not value:
+                other = "off" if name == "on" else "on"
+                raise self._error(
+                    other, f"there is no {name}", f"set {name} too, or remove {other}"
+                )
+            if value not in limits.TURN_NS:
+                low, high = (format_time(ns) for ns in limits.TURN_NS)
+                raise self._error(name, f"{format_time(value)}", f"allowed: {low}..{high}")
+        if end > limits.TURNS_MAX * sum(turns.values()):
+            raise self._error(
+                "on",
+                f"more than {limits.TURNS_MAX} times in {format_time(end)}",
+                "make on and off longer, or use thinktime",
             )
 
     def _check_program(self, program: Program) -> None:

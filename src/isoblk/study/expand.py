@@ -65,10 +65,14 @@ def expand(study: Study) -> Expansion:
     for repeat in range(study.run.repeats):
         specs = [build_run(point, repeat) for point in every]
         # The matrix's own runs under none serve as references, wherever they stand.
-        own = {_key(spec): spec for spec in reversed(specs) if spec.scheduler.name == "none"}
+        own = {_key(spec): spec for spec in reversed(specs) if _is_none(spec)}
         for spec in specs:
             expander.share(spec, own)
     return Expansion(study=study, runs=tuple(expander.runs))
+
+
+def _is_none(spec: RunSpec) -> bool:
+    return spec.scheduler.name == "none" and not spec.scheduler_events
 
 
 def _key(spec: RunSpec) -> bytes:
@@ -96,7 +100,7 @@ class _Expander:
             return self._placed[place]
         calibrate = self._calibrate(spec)
         reference = None
-        if spec.scheduler.name != "none":
+        if spec.scheduler.name != "none" or spec.scheduler_events:
             twin = msgspec.structs.replace(
                 _under_none(spec), kind="reference", point={**spec.point, SCHEDULER: "none"}
             )
@@ -223,7 +227,10 @@ class _Expander:
 def _under_none(spec: RunSpec) -> RunSpec:
     """The same run without a scheduler."""
     return msgspec.structs.replace(
-        spec, scheduler=_NONE, queue=queue_tunables(spec.queue, _NONE, spec.device)
+        spec,
+        scheduler=_NONE,
+        queue=queue_tunables(spec.queue, _NONE, spec.device),
+        scheduler_events=(),
     )
 
 
@@ -241,7 +248,7 @@ def _load_alone(load: Workload, device: Device) -> Workload:
     """What a tenant does alone: its load all the time. A trace is not alike everywhere: a
     timed replay is at the same place as beside others, a closed loop does not run dry. Where
     on the device a pattern is matters to a hard disk only; else tenants set apart are alike."""
-    alone = msgspec.structs.replace(load, randseed=_ALONE_SEED)
+    alone = msgspec.structs.replace(load, randseed=_ALONE_SEED, on_ns=0, off_ns=0)
     if load.trace is None and not (isinstance(device, VdiskDevice) and device.model == "disk"):
         alone = msgspec.structs.replace(alone, offset=0)
     if load.trace is not None and load.replay == "timed":
@@ -254,7 +261,12 @@ def _load_alone(load: Workload, device: Device) -> Workload:
 def _load_full(load: Workload) -> Workload:
     """The same kind of requests, as many as keep the device busy."""
     return msgspec.structs.replace(
-        load, iodepth=max(load.iodepth, _FULL_DEPTH), rate_iops=0, thinktime_ns=0
+        load,
+        iodepth=max(load.iodepth, _FULL_DEPTH),
+        rate_iops=0,
+        thinktime_ns=0,
+        on_ns=0,
+        off_ns=0,
     )
 
 
@@ -303,7 +315,8 @@ def _alike(spec: RunSpec) -> bool:
         for one in spec.tenants
     }
     load = spec.tenants[0].workload if spec.tenants else Workload()
-    closed = not (load.trace or load.rate_iops or load.thinktime_ns or program_of(load))
+    pauses = load.rate_iops or load.thinktime_ns or load.off_ns
+    closed = not (load.trace or pauses or program_of(load))
     return len(kinds) == 1 and closed
 
 

@@ -117,7 +117,8 @@ class GroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[[event]]: something changes while the load runs, `at` after the barrier: a tenant's
-    weight (tenant and weight), or attributes of a vdisk (device) that may then be changed."""
+    weight (tenant and weight), attributes of a vdisk (device) that may then be changed, or the
+    disk's scheduler."""
 
     at: Annotated[int | float | str, said("When, after the start of all tenants. " + SECONDS)]
     tenant: Annotated[str | UnsetType, said("The tenant's name.")] = UNSET
@@ -127,6 +128,7 @@ class EventEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     device: Annotated[
         DeviceTable, said("Attributes of a vdisk: servers, read_ns, flash.program_ns, ...")
     ] = {}
+    scheduler: Annotated[str | UnsetType, said("The elevator from then on.")] = UNSET
 
 
 class FilesystemTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -296,7 +298,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = []
     event: Annotated[
         list[EventEntry],
-        said("Changes of a tenant's weight, or of the device, while the load runs."),
+        said("Changes of a tenant's weight, of the device or of its scheduler, under load."),
     ] = []
     queue: Annotated[dict[str, int | str], said("Files below /sys/block/DISK/queue to write.")] = {}
     iosched: Annotated[

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from isoblk.programs.registry import program_of
 from isoblk.run.record import RunRecord, TenantResult
-from isoblk.run.spec import RunSpec, Tenant, VdiskDevice, Workload
+from isoblk.run.spec import RunSpec, Tenant, VdiskDevice, Workload, schedulers_of
 from isoblk.run.units import format_time
 from isoblk.schedulers.registry import kind_of
 from isoblk.study.capability import too_much
@@ -78,9 +78,10 @@ def _why_idle(spec: RunSpec, tenant: Tenant, result: TenantResult) -> str:
 
 def _tags(specs: list[RunSpec]) -> list[str]:
     short = [
-        (len(spec.tenants), spec.scheduler.name, tags)
+        (len(spec.tenants), scheduler.name, tags)
         for spec in specs
-        if kind_of(spec.scheduler).divides_tags
+        for scheduler in schedulers_of(spec)
+        if kind_of(scheduler).divides_tags
         and (tags := _scheduler_tags(spec)) < TAGS_A_GROUP * len(spec.tenants)
         and tags < _MOST_TAGS
     ]

@@ -29,6 +29,7 @@ from isoblk.run.spec import (
     Options,
     RunSpec,
     Scheduler,
+    SchedulerEvent,
     Tenant,
     Trace,
     VdiskDevice,
@@ -38,7 +39,7 @@ from isoblk.run.spec import (
 from isoblk.run.typed import convert
 from isoblk.run.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
 from isoblk.schedulers.base import Asked, SchedulerKind
-from isoblk.schedulers.registry import SCHEDULERS, kinds
+from isoblk.schedulers.registry import ELEVATORS, SCHEDULERS, kinds
 from isoblk.study.model import (
     CachingTable,
     EventEntry,
@@ -351,8 +352,11 @@ def build_run(point: Point, repeat: int) -> RunSpec:
     caching = _caching(study, device)
     if caching is not None:
         tenants = tuple(_in_pass(tenant, caching.passes) for tenant in tenants)
-    scheduler = _scheduler(study, tenants, groups)
-    events = [_event(i, entry, device) for i, entry in enumerate(study.event)]
+    scheduler = _scheduler(study, scheduler_kind(study), tenants, groups)
+    events = [
+        _event(i, entry, device, lambda kind: _scheduler(study, kind, tenants, groups))
+        for i, entry in enumerate(study.event)
+    ]
     window_ns = _time(("run", "window"), run.window, "ms")
     if window_ns % 1_000_000 or not window_ns:
         raise FieldError(
@@ -374,6 +378,13 @@ def build_run(point: Point, repeat: int) -> RunSpec:
         tenants=tenants,
         events=tuple(event for event in events if isinstance(event, Event)),
         device_events=tuple(event for event in events if isinstance(event, DeviceEvent)),
+        scheduler_events=tuple(
+            msgspec.structs.replace(
+                event, queue=queue_tunables(study.queue, event.scheduler, device)
+            )
+            for event in events
+            if isinstance(event, SchedulerEvent)
+        ),
         warmup_ns=_time(("run", "warmup"), run.warmup, "s"),
         runtime_ns=_time(("run", "runtime"), run.runtime, "s"),
         window_ms=window_ns // 1_000_000,
@@ -404,15 +415,33 @@ def queue_tunables(
     return tunables | {NR_REQUESTS: min(wanted, hardware_tags(device))}
 
 
-def _event(index: int, entry: EventEntry, device: Device) -> Event | DeviceEvent:
+def _event(
+    index: int,
+    entry: EventEntry,
+    device: Device,
+    make: Callable[[SchedulerKind], Scheduler],
+) -> Event | DeviceEvent | SchedulerEvent:
+    """make: the run's scheduler of a kind."""
     field = ("event", index)
     at_ns = _time((*field, "at"), entry.at, "s")
-    if not entry.device and entry.tenant is not UNSET and entry.weight is not UNSET:
-        return Event(at_ns=at_ns, tenant=entry.tenant, weight=entry.weight)
-    if not entry.device or entry.tenant is not UNSET or entry.weight is not UNSET:
+    weighs = (entry.tenant is not UNSET, entry.weight is not UNSET)
+    changes = [any(weighs), bool(entry.device), entry.scheduler is not UNSET]
+    if sum(changes) != 1 or any(weighs) != all(weighs):
         raise FieldError(
-            field, "is not one change", next="give it tenant and weight, or device, and not both"
+            field,
+            "is not one change",
+            next="give it tenant and weight, or device, or scheduler, and not both or all",
         )
+    if entry.tenant is not UNSET and entry.weight is not UNSET:
+        return Event(at_ns=at_ns, tenant=entry.tenant, weight=entry.weight)
+    if entry.scheduler is not UNSET:
+        if entry.scheduler not in ELEVATORS:
+            raise FieldError(
+                (*field, "scheduler"),
+                f"{entry.scheduler!r} is no elevator that a disk can change to",
+                next="allowed: " + ", ".join(ELEVATORS),
+            )
+        return SchedulerEvent(at_ns=at_ns, scheduler=make(SCHEDULERS[entry.scheduler]), queue={})
     try:
         return DeviceEvent(at_ns=at_ns, attributes=load_change(device, entry.device))
     except FieldError as error:
@@ -677,8 +706,9 @@ def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
     )
 
 
-def _scheduler(study: Study, tenants: tuple[Tenant, ...], groups: tuple[Group, ...]) -> Scheduler:
-    kind = scheduler_kind(study)
+def _scheduler(
+    study: Study, kind: SchedulerKind, tenants: tuple[Tenant, ...], groups: tuple[Group, ...]
+) -> Scheduler:
     return kind.make(
         Asked(
             table=getattr(study, kind.table) if kind.table else None,
