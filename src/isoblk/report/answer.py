@@ -15,7 +15,7 @@ from isoblk.report.divided import divided
 from isoblk.report.rows import Table, why
 from isoblk.report.sources import OWN, by_source, tally
 from isoblk.report.undivided import cache_choice, speeds
-from isoblk.report.words import counted, several
+from isoblk.report.words import counted, listed, several
 
 _TIERS = {
     "uml": "virtual time",
@@ -58,29 +58,29 @@ def answer(analysis: Analysis, claims: Sequence[ClaimResult]) -> Answer:
         sentences, table = divided(choices)
     else:
         sentences, table = speeds(choices)
-    told = [*_open(analysis, answered=bool(sentences)), *sentences]
+    told = _with_what_is_missing(analysis, sentences)
     return Answer(tuple(told), table if sentences else _EMPTY, tuple(_evidence(analysis, claims)))
 
 
-def _open(analysis: Analysis, *, answered: bool) -> Iterator[str]:
-    """What is missing for a whole answer."""
+def _with_what_is_missing(analysis: Analysis, sentences: Sequence[str]) -> list[str]:
+    """The sentences, and what there is not for a whole answer."""
     bad = [view for view in analysis.views if view.status != "valid"]
     if not bad:
-        if not answered:
-            yield "No answer: nothing was measured that can be compared."
-        return
-    states = {view.status for view in bad}
-    of = f"{len(bad)} of {several(len(analysis.views), 'run')}"
-    have = "has" if len(bad) == 1 else "have"
-    are = "is" if len(bad) == 1 else "are"
-    what = f"{have} not finished" if states == {"missing"} else f"{are} not valid"
+        return list(sentences) or ["No answer: nothing was measured that can be compared."]
+    missing = {view.status for view in bad} == {"missing"}
+    one = len(bad) == 1
+    state = "not finished" if missing else "not valid"
+    verb = ("has" if one else "have") if missing else ("is" if one else "are")
+    what = f"{len(bad)} of {several(len(analysis.views), 'run')} {verb} {state}"
     reason = _first_reason(analysis, bad)
-    if not answered:
-        yield f"No answer yet: {of} {what}{reason}."
-    elif "missing" in states:
-        yield f"Not all of the answer yet: {of} {what}{reason}."
-    else:
-        yield f"{of[:1].upper()}{of[1:]} {what}, and left out{reason}."
+    if not sentences:
+        return [f"No answer yet: {what}{reason}."]
+    if any(view.status == "missing" for view in bad):
+        return [f"Not yet all of the answer: {what}{reason}.", *sentences]
+    names = dict.fromkeys(view.spec.point.get("cache", view.spec.scheduler.name) for view in bad)
+    out = listed(list(names))
+    are = "is" if len(names) == 1 else "are"
+    return [*sentences, f"{out} {are} left out: {what}{reason}."]
 
 
 def _first_reason(analysis: Analysis, bad: Sequence[RunView]) -> str:

@@ -145,6 +145,22 @@ class Choices:
                 told.append(value if says and value != "none" else f"{self._short[key]} {value}")
         return ", ".join(told)
 
+    def reach(self, one: Choice) -> int:
+        """Up to how many tenants a choice follows the weights nearly; 0 if their number does not
+        vary, or not even the fewest."""
+        worst: dict[int, float] = {}
+        for point in one.points:
+            error = self._error_of(point)
+            tenants = len(point.runs[0].spec.tenants)
+            worst[tenants] = max(worst.get(tenants, 0.0), math.inf if error is None else error)
+        most = 0
+        if len(worst) > 1:
+            for tenants in sorted(worst):
+                if worst[tenants] > NEARLY:
+                    break
+                most = tenants
+        return most
+
     def _choice(self, name: str, points: Sequence[PointView]) -> Choice:
         return Choice(
             name,

@@ -28,7 +28,7 @@ def divided(choices: Choices) -> tuple[list[str], Table]:
     if not ranked:
         return [], Table((), (), ())
     sentences = [*_predicted(choices), *_who(choices, ranked)]
-    dividing = [one for one in ranked if one.divides] or _nearest(ranked)
+    dividing = [one for one in ranked if one.divides] or _best_of_none(choices, ranked)
     if _timed(choices):
         sentences += [*_cost(choices, dividing), *_waits(choices, dividing[0])]
         sentences += _said(choices, dividing[0])
@@ -42,6 +42,13 @@ def _timed(choices: Choices) -> bool:
 
 def _nearest(ranked: Sequence[Choice]) -> list[Choice]:
     return [min(ranked, key=lambda one: one.error.value if one.error else 0.0)]
+
+
+def _best_of_none(choices: Choices, ranked: Sequence[Choice]) -> list[Choice]:
+    """Where none divides: who gets furthest as tenants become more, else the nearest."""
+    nearest = _nearest(ranked)
+    error = nearest[0].error
+    return (_furthest(choices, ranked) if error and error.value > NEARLY else []) or nearest
 
 
 def _who(choices: Choices, ranked: Sequence[Choice]) -> Iterator[str]:
@@ -83,7 +90,18 @@ def _nobody(choices: Choices, ranked: Sequence[Choice], how: str) -> str:
     if len(ranked) == 1:
         return f"{nearest.name} does not divide {within}: it is {off}."
     none = f"No scheduler of {counted(len(ranked))} divides {within}{_everywhere(ranked)}"
+    if limit == NEARLY and (far := _furthest(choices, ranked)):
+        verb = "do" if len(far) > 1 else "does"
+        names = _names([one.name for one in far])
+        return f"{none}; {names} {verb} up to {choices.reach(far[0]):,} tenants."
     return f"{none}; nearest is {nearest.name}, {off}."
+
+
+def _furthest(choices: Choices, ranked: Sequence[Choice]) -> list[Choice]:
+    """Who follows the weights of the most tenants, if their number differs."""
+    reach = [choices.reach(one) for one in ranked]
+    most = max(reach)
+    return [one for one, tenants in zip(ranked, reach, strict=True) if most and tenants == most]
 
 
 def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> str:
@@ -116,8 +134,8 @@ def _how(choices: Choices) -> str:
         {t.weight for t in view.spec.tenants if t.name not in choices.light}
         for view in choices.analysis.views
     ]
-    nested = any(view.spec.groups for view in choices.analysis.views)
-    how = "equally" if not nested and all(len(weights) == 1 for weights in heavy) else "by weight"
+    uneven = any(view.spec.groups or view.spec.events for view in choices.analysis.views)
+    how = "equally" if not uneven and all(len(weights) == 1 for weights in heavy) else "by weight"
     if choices.error == "service_error":
         return f"the disk's time {how}"
     if choices.light:
@@ -130,7 +148,9 @@ def _everywhere(ranked: Sequence[Choice]) -> str:
     most = max(len(one.points) for one in ranked)
     if most == 1:
         return ""
-    return " at both points" if most == 2 else f" at all {counted(most)} points"
+    tenants = {len(view.spec.tenants) for one in ranked for p in one.points for view in p.runs}
+    up_to = f", up to {max(tenants):,} tenants" if len(tenants) > 1 else ""
+    return (" at both points" if most == 2 else f" at all {counted(most)} points") + up_to
 
 
 def _worst_at(choices: Choices, one: Choice) -> str:

@@ -176,7 +176,11 @@ def write_report(analysis: Analysis, other: Analysis | None = None) -> Path:
 
 
 def render(
-    analysis: Analysis, figures: list[Figure], other: Beside | None, *, beside_files: bool
+    analysis: Analysis,
+    figures: list[Figure],
+    other: Beside | None,
+    *,
+    beside_files: bool = True,
 ) -> str:
     """The page, as HTML. other: what stands beside. beside_files: whether the figures lie beside
     the page as files."""

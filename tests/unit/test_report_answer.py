@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The answer is made of the figures, reads well, and claims nothing that was not measured."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoblk.analysis.claims import judge_all
+from isoblk.analysis.metrics import analyse
+from isoblk.report.answer import Answer, answer
+from isoblk.report.divided import LINES
+from isoblk.report.magnitude import magnitude
+from isoblk.report.sources import OWN, by_source, tally
+from isoblk.result.store import read_results
+from isoblk.run import numbers
+from isoblk.study.model import ClaimEntry
+from tests.unit import resultgen
+from tests.unit.resultgen import Made, four, tenant
+
+EXACT = {"gold": 540.54, "silver": 270.27, "bronze": 135.14, "tin": 54.05}  # by weight, of 1,000
+EVEN = dict.fromkeys(EXACT, 250.0)
+
+
+def _answer(directory: Path) -> Answer:
+    analysis = analyse(read_results(directory))
+    return answer(analysis, judge_all(analysis))
+
+
+def _divided(directory: Path, rates: dict[str, dict[str, float]], **of_all: object) -> Answer:
+    """The answer of a run a scheduler; none comes first and is the reference."""
+    runs = [
+        Made(name, shares, tenants=four(), reference=None if name == "none" else 0)
+        for name, shares in rates.items()
+    ]
+    runs = [replace(run, **of_all) for run in runs]  # type: ignore[arg-type]
+    return _answer(resultgen.write(directory, runs))
+
+
+def _times(rates: dict[str, float], factor: float) -> dict[str, float]:
+    return {name: rate * factor for name, rate in rates.items()}
+
+
+def test_who_divides_comes_first_and_then_who_keeps_more_speed(tmp_path: Path) -> None:
+    # Rates are whole requests a window; a hundred times as many are exact enough.
+    found = _divided(
+        tmp_path,
+        {
+            "none": _times(EVEN, 100),
+            "bfq": _times(EXACT, 60),
+            "kyber": _times(EVEN, 100),
+            "isoblk": _times(EXACT, 99),
+        },
+    )
+    assert found.sentences == (
+        "Of three schedulers two divide by weight within 1 %: isoblk and bfq.",
+        "They keep 60.0 to 99.0 % of the speed of none, bfq least.",
+    )
+    names = [cells[0].text for _, cells in found.table.rows]
+    assert names == ["isoblk", "bfq", "kyber", "none"]
+    assert [state for state, _ in found.table.rows] == ["divides", "divides", "valid", "valid"]
+
+
+@pytest.mark.parametrize(
+    ("rates", "sentence"),
+    [
+        ({"bfq": EXACT}, "bfq divides by weight within 1 %."),
+        ({"bfq": EVEN}, "bfq does not divide by weight within 10 %: it is 362 % off."),
+        (
+            {"bfq": EXACT, "isoblk": EXACT},
+            "Both schedulers divide by weight within 1 %: bfq and isoblk.",
+        ),
+        (
+            {"bfq": EVEN, "isoblk": EXACT},
+            "Of two schedulers only isoblk divides by weight within 1 %.",
+        ),
+        (
+            {"bfq": EVEN, "kyber": EXACT | {"tin": 58.0}},
+            "No scheduler of two divides by weight within 1 %; nearest is kyber, 6.9 % off.",
+        ),
+        (
+            {"bfq": EVEN, "kyber": EXACT | {"tin": 70.0}},
+            "No scheduler of two divides by weight within 10 %; nearest is kyber, 27.5 % off.",
+        ),
+    ],
+)
+def test_the_sentence_fits_how_many_divide(
+    tmp_path: Path, rates: dict[str, dict[str, float]], sentence: str
+) -> None:
+    many = {name: _times(shares, 100) for name, shares in {"none": EVEN, **rates}.items()}
+    assert _divided(tmp_path, many).sentences[0] == sentence
+
+
+def test_without_a_run_under_none_no_cost_is_claimed(tmp_path: Path) -> None:
+    run = Made("bfq", _times(EXACT, 100), tenants=four())
+    found = _answer(resultgen.write(tmp_path, [run]))
+    assert found.sentences == (
+        "bfq divides by weight within 1 %.",
+        "What that costs is not known: there is no valid run under none to hold it against.",
+    )
+
+
+def test_an_emulated_machine_says_nothing_of_speed(tmp_path: Path) -> None:
+    many = {"none": _times(EVEN, 100), "bfq": _times(EXACT, 100)}
+    found = _divided(tmp_path, many, tier="qemu")
+    assert found.sentences == ("bfq divides by weight within 1 %.",)
+    assert "an emulated machine" in " ".join(one.text for one in found.evidence)
+
+
+def _beside_writers(reader_p99: dict[str, int]) -> list[Made]:
+    reader, writer, other = (tenant(name, 100, iodepth=1) for name in ("reader", "w1", "w2"))
+    tenants = [reader, writer, other]
+    alone = [
+        Made(
+            "none",
+            {one.name: rate},
+            kind="alone",
+            tenants=[one],
+            point={"alone": one.name},
+            latency={20_000: 1000},
+        )
+        for one, rate in ((reader, 1000.0), (writer, 90_000.0), (other, 90_000.0))
+    ]
+    return alone + [
+        Made(
+            name,
+            {"reader": 1000.0, "w1": 40_000.0, "w2": 40_000.0},
+            tenants=tenants,
+            alone=[0, 1, 2],
+            reference=None if name == "none" else 3,
+            latency={p99: 1000},
+        )
+        for name, p99 in reader_p99.items()
+    ]
+
+
+def test_a_light_tenant_is_judged_by_how_long_it_waits(tmp_path: Path) -> None:
+    runs = _beside_writers({"none": 800_000_000, "bfq": 5_000_000, "isoblk": 30_000})
+    found = _answer(resultgen.write(tmp_path, runs))
+    alone, here, there = (numbers.time(ns) for ns in (20_000, 30_000, 800_000_000))
+    assert found.sentences[0] == (
+        "Both schedulers divide what the light tenant reader leaves equally within 1 %:"
+        " isoblk and bfq."
+    )
+    assert found.sentences[2] == (
+        f"Under isoblk reader waits {here} (p99), alone {alone}; under none {there}."
+    )
+    assert [column.title for column in found.table.columns][-1] == "p99 of reader"
+
+
+def test_the_worst_point_is_named_with_its_place(tmp_path: Path) -> None:
+    runs = [
+        Made(
+            name,
+            _times(shares, 100),
+            tenants=four(),
+            point={"workload.rw": rw},
+            reference=None if name == "none" else place,
+        )
+        for place, rw in enumerate(("randread", "randwrite"))
+        for name, shares in (
+            ("none", EVEN),
+            ("bfq", EXACT if rw == "randread" else EXACT | {"tin": 58.0}),
+        )
+    ]
+    runs[3] = replace(runs[3], reference=2)
+    found = _answer(resultgen.write(tmp_path, runs))
+    assert found.sentences[0] == (
+        "bfq does not divide by weight within 1 %: it is 6.9 % off at worst (randwrite)."
+    )
+    assert found.table.rows[0][1][1].spread == "randwrite"
+
+
+def test_of_more_and_more_tenants_it_says_how_many_are_still_divided(tmp_path: Path) -> None:
+    found = _answer(resultgen.count_study(tmp_path))
+    assert found.sentences[0] == (
+        "No scheduler of three divides by weight within 10 % at all six points, up to 128"
+        " tenants; bfq does up to 8 tenants."
+    )
+    assert found.sentences[1].startswith("It keeps at least 1.2 % of the speed of none")
+
+
+def test_one_scheduler_is_told_by_its_points(tmp_path: Path) -> None:
+    runs = [
+        Made("bfq", _times(shares, 100), tenants=four(), point={"run.depth": depth})
+        for depth, shares in (("1", EVEN), ("8", EXACT | {"tin": 58.0}), ("32", EXACT))
+    ]
+    found = _answer(resultgen.write(tmp_path, runs))
+    assert found.sentences[0] == (
+        "bfq divides by weight within 1 % at one of three points: from 0.1 % off"
+        " (depth 32) to 362 % (depth 1)."
+    )
+    assert [cells[0].text for _, cells in found.table.rows] == ["depth 32", "depth 8", "depth 1"]
+
+
+def test_one_tenant_divides_nothing(tmp_path: Path) -> None:
+    runs = [
+        Made(name, {"a": rate}, tenants=[tenant("a", 100)], reference=None if at == 0 else 0)
+        for at, (name, rate) in enumerate({"none": 1e5, "kyber": 99e3, "bfq": 4e4}.items())
+    ]
+    found = _answer(resultgen.write(tmp_path, runs))
+    assert found.sentences == (
+        "One tenant, so nothing is divided. Of two schedulers kyber keeps 99.0 % of the bandwidth"
+        " of none; least keeps bfq, 40.0 %.",
+    )
+    assert all("error" not in column.title for column in found.table.columns)
+
+
+def test_what_is_not_valid_is_left_out_and_told(tmp_path: Path) -> None:
+    found = _answer(resultgen.weights_study(tmp_path))
+    assert found.sentences[-1] == (
+        "kyber and io.latency are left out: 2 of 21 runs are not valid: kyber · rw randwrite:"
+        " io.weight of gold did not take, and others."
+    )
+    names = [cells[0].text for _, cells in found.table.rows]
+    assert "kyber" not in names
+    assert len(names) <= LINES
+
+
+def test_without_a_valid_run_there_is_no_answer(tmp_path: Path) -> None:
+    run = Made("bfq", EXACT, tenants=four(), status="invalid", reasons=["it did not take"])
+    found = _answer(resultgen.write(tmp_path, [run]))
+    assert found.sentences == ("No answer yet: 1 of 1 run is not valid: bfq: it did not take.",)
+    assert not found.table.rows
+
+
+def test_of_a_study_under_way_it_says_that_it_is(tmp_path: Path) -> None:
+    runs = [
+        Made("none", EVEN, tenants=four()),
+        Made("bfq", EXACT, tenants=four(), reference=0, missing=True),
+        Made("isoblk", _times(EXACT, 100), tenants=four(), reference=0),
+    ]
+    found = _answer(resultgen.write(tmp_path, runs))
+    assert found.sentences[0] == "Not yet all of the answer: 1 of 3 runs has not finished."
+    assert found.sentences[1] == "isoblk divides by weight within 1 %."
+
+
+def _claim(source: str) -> ClaimEntry:
+    return ClaimEntry(text="x", source=source, metric="jain", op=">", value=0.0)
+
+
+@pytest.mark.parametrize(
+    ("sources", "groups"),
+    [
+        (["isoblk, what it promises", "ours", "the prototype"], [OWN]),
+        (["P2, Figure 3; P3, Figure 3", "the same", "mine"], [OWN, "P2 and P3"]),
+        (["Percona, 2010: 4,469 TpmC"], ["Percona"]),
+        (["bfq_limit_depth() in block/bfq-iosched.c, Linux 6.12"], [OWN]),
+        (["P1", "P0, section 4.3 (CFQ there)"], ["P1", "P0"]),
+    ],
+)
+def test_claims_are_told_apart_by_whose_they_are(
+    tmp_path: Path, sources: list[str], groups: list[str]
+) -> None:
+    runs = [Made("none", EXACT, tenants=four())]
+    analysis = analyse(read_results(resultgen.write(tmp_path, runs, [*map(_claim, sources)])))
+    found = by_source(judge_all(analysis))
+    assert [group.source for group in found] == groups
+    assert sum(len(group.results) for group in found) == len(sources)
+
+
+def test_a_paper_is_refuted_where_an_own_claim_fails(tmp_path: Path) -> None:
+    wrong = [
+        ClaimEntry(text="x", source=source, metric="jain", op=">", value=2.0)
+        for source in ("isoblk", "P2, Figure 3")
+    ]
+    runs = [Made("none", EXACT, tenants=four())]
+    analysis = analyse(read_results(resultgen.write(tmp_path, runs, wrong)))
+    assert [tally(group) for group in by_source(judge_all(analysis))] == ["1 fails", "1 refuted"]
+    told = [one.text for one in answer(analysis, judge_all(analysis)).evidence]
+    assert "own claim: 1 fails" in told
+    assert "claims of P2: 1 refuted" in told
+
+
+@given(st.floats(min_value=1, max_value=1e12), st.floats(min_value=1.01, max_value=1e3))
+def test_figures_are_sorted_as_what_they_are_worth(value: float, more: float) -> None:
+    for form in (numbers.time, numbers.rate, numbers.count, numbers.percent):
+        low, high = magnitude(form(value)), magnitude(form(value * more))
+        assert low is not None
+        assert high is not None
+        assert low <= high
+
+
+@pytest.mark.parametrize(
+    ("text", "worth"),
+    [
+        ("–", None),  # noqa: RUF001 (an empty cell)
+        ("", None),
+        ("+", None),
+        ("10.4 ms", 10.4e6),
+        ("81.2 µs", 81.2e3),
+        ("3.21 GB/s", 3.21e9),
+        ("< 0.1 %", 0.1),
+        ("86.5 % to 98.2 %", 86.5),
+        ("+3.0 %", 3.0),
+        ("2,345 K", 2345e3),
+    ],
+)
+def test_the_first_figure_counts(text: str, worth: float | None) -> None:
+    assert magnitude(text) == (None if worth is None else pytest.approx(worth))
