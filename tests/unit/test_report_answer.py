@@ -145,7 +145,8 @@ def test_a_light_tenant_is_judged_by_how_long_it_waits(tmp_path: Path) -> None:
         " isoblk and bfq."
     )
     assert found.sentences[2] == (
-        f"Under isoblk reader waits {here} (p99), alone {alone}; under none {there}."
+        f"Under isoblk reader waits {here} (p99), alone {alone}; under bfq"
+        f" {numbers.time(5_000_000)}, under none {there}."
     )
     assert [column.title for column in found.table.columns][-1] == "p99 of reader"
 

@@ -17,6 +17,7 @@ LINES = 5
 """Of the answer's table."""
 _NAMED = 5  # so many are named in a sentence, of more the best
 _EXACT = 0.0005  # an error below is written as less than 0.1 %
+_FAR = 2  # times as long is worth a word
 _ALL = 0.9995  # a speed above is written as 100 %
 # Of a machine that is emulated, times mean nothing: isoblk.report.page says so.
 _UNTIMED = "qemu"
@@ -30,7 +31,7 @@ def divided(choices: Choices) -> tuple[list[str], Table]:
     sentences = [*_predicted(choices), *_who(choices, ranked)]
     dividing = [one for one in ranked if one.divides] or _best_of_none(choices, ranked)
     if _timed(choices):
-        sentences += [*_cost(choices, dividing), *_waits(choices, dividing[0])]
+        sentences += [*_cost(choices, dividing), *_waits(choices, dividing)]
         sentences += _said(choices, dividing[0])
     return sentences[:3], table(choices)
 
@@ -195,8 +196,9 @@ def _speed_word(choices: Choices) -> str:
     return "speed" if None not in sizes and per_view else "bandwidth"
 
 
-def _waits(choices: Choices, best: Choice) -> Iterator[str]:
-    """How long the light one waits under the best."""
+def _waits(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
+    """How long the light one waits under the best, and under whom far longer."""
+    best = dividing[0]
     wait = best.wait
     if wait is None:
         return
@@ -207,15 +209,26 @@ def _waits(choices: Choices, best: Choice) -> Iterator[str]:
     waits = f"waits {most}{numbers.time(wait.p99)} (p99)"
     if math.isinf(wait.p99):
         waits = "is not answered at all"
-    yield f"{under}{who} {waits}, alone {numbers.time(wait.alone)}{place}{_under_none(wait)}."
+    yield f"{under}{who} {waits}, alone {numbers.time(wait.alone)}{place}{_others(dividing, wait)}."
 
 
-def _under_none(wait: Wait) -> str:
-    if wait.none is None:
-        return ""
-    if math.isinf(wait.none):
-        return "; under none it is not answered at all"
-    return f"; under none {numbers.time(wait.none)}"
+def _others(dividing: Sequence[Choice], wait: Wait) -> str:
+    """The wait under the worst of the others that divide, if it is far longer, and under none."""
+    worst = max(
+        (one for one in dividing[1:] if one.wait),
+        key=lambda one: one.wait.p99 if one.wait else 0.0,
+        default=None,
+    )
+    told = []
+    if worst and worst.wait and worst.wait.p99 > _FAR * wait.p99:
+        told.append(f"under {worst.name} {_or_never(worst.wait.p99)}")
+    if wait.none is not None:
+        told.append(f"under none {_or_never(wait.none)}")
+    return f"; {', '.join(told)}" if told else ""
+
+
+def _or_never(ns: float) -> str:
+    return "it is not answered at all" if math.isinf(ns) else numbers.time(ns)
 
 
 def _time(ns: float | None) -> str:
@@ -326,7 +339,8 @@ def table(choices: Choices) -> Table:
         if waits:
             beside = f"alone {numbers.time(one.wait.alone)}" if one.wait else ""
             cells.append(Cell(_time(one.wait.p99 if one.wait else None), beside))
-        lines.append(("divides" if one.divides else "valid", tuple(cells)))
+        state = "divides" if one.divides and one is not choices.none else "valid"
+        lines.append((state, tuple(cells)))
     notes = []
     if any(len(one.points) > 1 for one in found):
         notes.append("each figure at the point where it is worst")

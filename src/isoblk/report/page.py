@@ -5,6 +5,7 @@ Nothing in the page depends on when or where it was made: the same results give 
 """
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from isoblk.run.record import Knob
 from isoblk.run.spec import RunSpec
 
 _MARK = '<meta name="generator" content="isoblk report">'
+_UNIT = re.compile(r"(?<=\d) (%|[µumn]?s\b|[KMGT]?B(?:/s)?\b)")  # stays with its figure
 _HEAD = 1024  # bytes of a page that have the mark
 _DRAWN = ".figures"  # in a result directory: the names of a report's figures
 BESIDE = "beside"  # the figure that stands at its own table
@@ -200,12 +202,14 @@ def render(
     rest = [one for one in drawn if one not in first and one[0].name != BESIDE]
     groups = [_claim_group(group, analysis) for group in sources.by_source(claims)]
     others = _sections(analysis.others, short)
+    found_answer = answer(analysis, claims)
     return environment.get_template("report.html.j2").render(
         title=study.title or study.name,
         name=study.name,
         where=_where(analysis),
         made=analysis.results.record.made,
-        answer=answer(analysis, claims),
+        answer=found_answer,
+        answer_text=_UNIT.sub("\u00a0\\1", found_answer.text),
         contents=_contents(rest, groups, bool(others), other),
         words=Words(),
         magnitude=magnitude,

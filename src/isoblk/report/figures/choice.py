@@ -41,8 +41,8 @@ def draw(choices: Choices) -> Draft | None:
         return None
     datasets = Datasets()
     panels = [
-        *(_errors(datasets, found) if choices.division else ()),
-        *_speeds(datasets, found),
+        *(_errors(datasets, found, choices.none) if choices.division else ()),
+        *_speeds(datasets, found, choices.none),
         *_waits(datasets, found, choices),
     ]
     if not panels:
@@ -124,13 +124,13 @@ def _said(found: list[Choice]) -> list[str]:
     return told
 
 
-def _errors(datasets: Datasets, found: list[Choice]) -> Iterator[list[Any]]:
+def _errors(datasets: Datasets, found: list[Choice], none: Choice | None) -> Iterator[list[Any]]:
     """How exact: dots on a logarithmic axis."""
     values = {one.name: one.error.value for one in found if one.error}
     texts = {name: _percent(value) for name, value in values.items()}
     if not values:
         return
-    data = _rows(found, {name: max(value, _LEAST) for name, value in values.items()}, texts)
+    data = _rows(found, none, {name: max(value, _LEAST) for name, value in values.items()}, texts)
     high = max(NEARLY * 10, *(row["value"] for row in data))
     yield _dots(datasets, data, "share error, % (log)", (_LEAST, high), DIVIDES, "%")
 
@@ -147,7 +147,7 @@ def _waits(datasets: Datasets, found: list[Choice], choices: Choices) -> Iterato
     }
     who = choices.light[0] if len(choices.light) == 1 else "the light"
     title = f"p99 of {who}, times alone (log)"
-    data = _rows(found, values, texts)
+    data = _rows(found, choices.none, values, texts)
     low, high = min(values.values()), max(values.values())
     yield _dots(datasets, data, title, (min(0.9, low), max(10.0, high)), None, "x")
 
@@ -156,13 +156,15 @@ def _percent(value: float) -> str:
     return "< 0.1 %" if value < _LEAST else numbers.percent(value)
 
 
-def _rows(found: list[Choice], values: Mapping[str, float], texts: Mapping[str, str]) -> Rows:
+def _rows(
+    found: list[Choice], none: Choice | None, values: Mapping[str, float], texts: Mapping[str, str]
+) -> Rows:
     return [
         {
             "name": one.name,
             "value": values[one.name],
             "text": texts[one.name],
-            "color": PALETTE[0] if one.divides else MUTED,
+            "color": PALETTE[0] if one.divides and one is not none else MUTED,
         }
         for one in found
         if one.name in values
@@ -217,13 +219,13 @@ def _dots(
     return layers
 
 
-def _speeds(datasets: Datasets, found: list[Choice]) -> Iterator[list[Any]]:
+def _speeds(datasets: Datasets, found: list[Choice], none: Choice | None) -> Iterator[list[Any]]:
     """What is kept: bars."""
     values = {one.name: one.speed.value for one in found if one.speed}
     if not values:
         return
     texts = {name: numbers.percent(value) for name, value in values.items()}
-    data = _rows(found, values, texts)
+    data = _rows(found, none, values, texts)
     yield _bars(datasets, data, "bandwidth, % of none", _PANEL)
 
 
