@@ -344,10 +344,9 @@ class ExpectEntry(
     it has been overwritten at random until its throughput no longer changes.
     fill: how much of the device holds data then, per cent.
     warmup, runtime: virtual time, when the model's own will not do.
-    fitted: the model was made to meet it. What was not is shown, and may be off.
     value: in the metric's unit: requests a second, bytes a second, nanoseconds.
     fitted: whether the model's attributes were chosen with this figure in view; one that was not
-    says how far the model can be trusted beyond what it was made from.
+    says how far the model can be trusted beyond what it was made from, and fails no check.
     """
 
     what: str
@@ -362,7 +361,6 @@ class ExpectEntry(
     cputime: int | str = 0
     state: Literal["fresh", "steady"] = "fresh"
     fill: int = 100
-    fitted: bool = True
     warmup: int | float | str | UnsetType = UNSET
     runtime: int | float | str | UnsetType = UNSET
     fitted: bool = True
