@@ -573,7 +573,7 @@ static void flash_streams_stay_among_random_reads(struct kunit *test)
 	prandom_seed_state(&rnd, 3);
 	for (i = 0; i < 20; i++) {
 		for (stream = 0; stream < FLASH_STREAMS; stream++) {
-			u64 ns = read_alone(bench, stream * 300 + i);
+			u64 ns = read_alone(bench, stream * 150 + i);
 
 			if (i >= 2)
 				KUNIT_EXPECT_EQ(test, ns, READ_LATENCY);
@@ -586,9 +586,25 @@ static void flash_streams_stay_among_random_reads(struct kunit *test)
 	for (i = 0; i < 2; i++)
 		read_alone(bench, 2480 + i);
 	KUNIT_EXPECT_EQ(test, read_alone(bench, 2482), READ_LATENCY);
-	KUNIT_EXPECT_EQ(test, read_alone(bench, 300 + 20), READ_LATENCY);
+	KUNIT_EXPECT_EQ(test, read_alone(bench, 150 + 20), READ_LATENCY);
 	KUNIT_EXPECT_EQ(test, to_flash(bench->model)->ahead.stream[0].next,
 			2483 * FTL_UNIT_BYTES);
+}
+
+static void flash_too_many_streams_waste_nothing(struct kunit *test)
+{
+	struct bench *bench = ahead_create(test, 8);
+	u32 stream, i, asked, hits;
+
+	for (i = 0; i < 20; i++) {
+		for (stream = 0; stream < 2 * FLASH_STREAMS; stream++)
+			read_alone(bench, stream * 100 + i);
+	}
+	hits = counter(bench, "readahead_hits");
+	asked = counter(bench, "readahead_pages");
+	/* As many as there is room for are followed from their third read on. */
+	KUNIT_EXPECT_EQ(test, hits, 18 * FLASH_STREAMS);
+	KUNIT_EXPECT_EQ(test, asked, hits + 8 * FLASH_STREAMS);
 }
 
 static void flash_nothing_is_read_ahead_beyond_the_end(struct kunit *test)
@@ -1353,6 +1369,7 @@ static struct kunit_case vdisk_flash_cases[] = {
 	KUNIT_CASE(flash_write_makes_what_was_read_ahead_invalid),
 	KUNIT_CASE(flash_write_meets_what_is_on_its_way),
 	KUNIT_CASE(flash_streams_stay_among_random_reads),
+	KUNIT_CASE(flash_too_many_streams_waste_nothing),
 	KUNIT_CASE(flash_nothing_is_read_ahead_beyond_the_end),
 	KUNIT_CASE(flash_small_reads_of_a_unit_are_a_stream),
 	KUNIT_CASE(flash_row_stays_in_the_die_until_another_work),

@@ -7,8 +7,10 @@
  * it. A stream is read ahead by as much as it has read so far, up to its slots:
  * so two neighbours that happen to be read cost the dies two units, and not a
  * buffer's worth. The stream that was continued longest ago gives way to a new
- * one. Reads that continue nothing are remembered in a ring of their own, so
- * that random reads push out no stream.
+ * one, but not before it has missed FLASH_STREAM_AGE reads: of more streams than
+ * can be followed, some are, instead of each in turn and for nothing. Reads that
+ * continue nothing are remembered in a ring of their own, so that random reads
+ * push out no stream.
  *
  * Units are asked of the dies behind what the command itself wants, as reads
  * like any other: what is read ahead keeps dies and channels busy, and may come
@@ -110,6 +112,8 @@ static struct flash_stream *find_stream(struct flash_ahead *ahead, u64 pos)
 		if (ahead->recent[i] != pos)
 			continue;
 		ahead->recent[i] = U64_MAX;
+		if (last->used && ahead->reads - last->used < FLASH_STREAM_AGE)
+			return NULL;
 		last->ahead = 0;
 		last->run = 0;
 		return last;

@@ -15,7 +15,9 @@ struct flash;
 struct vdisk_cmd;
 
 /* Streams that are followed at once. */
-#define FLASH_STREAMS		8
+#define FLASH_STREAMS		16
+/* Reads that a stream may miss before another one may take its place. */
+#define FLASH_STREAM_AGE	64
 /* Reads of no stream that another one may turn out to continue. */
 #define FLASH_RECENT		32
 
