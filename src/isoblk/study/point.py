@@ -430,7 +430,7 @@ def _event(
         raise FieldError(
             field,
             "is not one change",
-            next="give it tenant and weight, or device, or scheduler, and not both or all",
+            next="give it tenant and weight, or device, or scheduler, and not both",
         )
     if entry.tenant is not UNSET and entry.weight is not UNSET:
         return Event(at_ns=at_ns, tenant=entry.tenant, weight=entry.weight)
