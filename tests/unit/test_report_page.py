@@ -5,6 +5,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from isoblk.analysis.metrics import analyse
@@ -12,8 +13,9 @@ from isoblk.cli import compare as cli_compare
 from isoblk.cli import report as cli_report
 from isoblk.cli import show as cli_show
 from isoblk.errors import UserError
+from isoblk.report.figures.svg import width as svg_width
 from isoblk.report.page import write_report
-from isoblk.result.store import read_results
+from isoblk.result.store import read_results, write_study
 from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen
 from tests.unit.resultgen import Made, tenant
@@ -256,3 +258,80 @@ def test_names_in_results_of_others_say_nothing_to_the_terminal(
     said = capsys.readouterr().out
     assert "\x1b" not in said
     assert "[/]x[red]" in said
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A small result directory."""
+    runs = [Made("bfq", {"a": 100.0}, tenants=[tenant("a", 100)])]
+    return resultgen.write(tmp_path / "r", runs)
+
+
+def test_a_page_of_another_name_stands_alone(made: Path, tmp_path: Path) -> None:
+    page = tmp_path / "mine.html"
+    cli_report.report(made, output=page)
+    first = page.read_text()
+    assert first.startswith("<!doctype html>")
+    assert "in figures/, as SVG" not in first
+    assert not (made / "report.html").exists()
+    assert not (made / "figures").exists()
+    # It may be made anew, and is the same.
+    cli_report.report(made, output=page)
+    assert page.read_text() == first
+
+
+@pytest.mark.parametrize("what", ["study.json", "notes", "link", "."])
+def test_a_page_replaces_nothing_but_a_report(made: Path, tmp_path: Path, what: str) -> None:
+    (made / "notes").write_text("mine, and it speaks of isoblk report")
+    (made / "link").symlink_to(made / "study.json")
+    before = (made / "study.json").read_bytes()
+    with pytest.raises(UserError, match=r"no report|a directory"):
+        cli_report.report(made, output=made / what)
+    assert (made / "study.json").read_bytes() == before
+    assert (made / "notes").read_text().startswith("mine")
+    assert {path.name for path in tmp_path.iterdir()} == {"r"}
+
+
+def test_without_a_browser_the_page_is_named(
+    made: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def refuse(address: str) -> bool:
+        asked.append(address)
+        return False
+
+    monkeypatch.setattr("webbrowser.open", refuse)
+    cli_report.report(made, show_it=True)
+    said = capsys.readouterr()
+    assert asked == [(made / "report.html").as_uri()]
+    assert str(made / "report.html") in said.out
+    assert "no browser" in said.err
+
+
+def test_the_page_names_disk_and_day_and_reads_no_clock(made: Path) -> None:
+    results = read_results(made)
+    record = msgspec.structs.replace(
+        results.record, presets={"fast": "A disk <of> 1 TB"}, made="2026-01-31"
+    )
+    write_study(made, record)
+    cli_report.report(made)
+    page = (made / "report.html").read_text()
+    assert "A disk &lt;of&gt; 1 TB · 1 tenant · 2026-01-31" in page
+    assert "A disk" in (made / "figures" / "shares.svg").read_text()
+
+
+def test_every_text_of_a_figure_has_its_width(weights: Path) -> None:
+    for path in (weights / "figures").glob("*.svg"):
+        svg = path.read_text()
+        texts = re.findall(r"<text[^>]*>[^<]*\S[^<]*</text>", svg)
+        assert texts
+        assert all("textLength=" in text for text in texts), path.name
+
+
+@pytest.mark.parametrize(
+    ("text", "bold", "wide"),
+    [("0123456789", False, 66.7), ("iiii", False, 10.7), ("Ww", True, 20.7)],
+)
+def test_widths_are_those_of_arial(text: str, bold: bool, wide: float) -> None:
+    assert svg_width(text, 12, bold=bold) == pytest.approx(wide, abs=0.1)

@@ -162,7 +162,7 @@ def write_report(analysis: Analysis, other: Analysis | None = None) -> Path:
         before = former.read_text().split() if former.is_file() else []
         for figure in figures:
             write_atomically(folder / f"{figure.name}.svg", figure.svg.encode())
-            write_atomically(folder / f"{figure.name}.png", figure.png)
+            write_atomically(folder / f"{figure.name}.png", figure.png())
         current = [figure.name for figure in figures]
         for name in set(before) - set(current):
             if Path(name).name == name:

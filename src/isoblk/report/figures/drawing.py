@@ -51,14 +51,19 @@ _MOST_SAID = 40  # values that a figure's description lists
 
 @dataclass(frozen=True)
 class Figure:
-    """name: of its files. caption: what to look at. width: in pixels."""
+    """name: of its files. caption: what to look at. svg: as it is kept. drawn: the SVG before its
+    texts were stretched to their widths. width: in pixels."""
 
     name: str
     title: str
     caption: str
     svg: str
-    png: bytes
+    drawn: str
     width: int
+
+    def png(self) -> bytes:
+        """The figure in pixels."""
+        return vl_convert.svg_to_png(self.drawn, scale=PNG_SCALE)
 
 
 @dataclass(frozen=True)
@@ -102,8 +107,7 @@ def render(draft: Draft, footer: str | list[str]) -> Figure:
         subtitlePadding=5,
         offset=14,
     )
-    chart = draft.chart if draft.bare else draft.chart.properties(title=title)
-    chart = chart.configure(
+    config = alt.Config(
         font=FONT,
         background="white",
         padding=8,
@@ -131,12 +135,13 @@ def render(draft: Draft, footer: str | list[str]) -> Figure:
         ),
         view=alt.ViewConfig(stroke=None),
     )
-    spec = chart.to_dict(validate=False) | {"datasets": draft.datasets}
+    spec = _plain(draft.chart) | {"config": config.to_dict(), "datasets": draft.datasets}
+    if not draft.bare:
+        spec["title"] = title.to_dict()
     svg = vl_convert.vegalite_to_svg(spec, "6.4")
-    png = vl_convert.svg_to_png(svg, scale=PNG_SCALE)
     named = finish(svg, draft.name, draft.title, _description(draft, footer))
     wide = round(float(re.findall(r'\bwidth="([\d.]+)"', svg)[0]))
-    return Figure(draft.name, draft.title, draft.caption, named, png, wide)
+    return Figure(draft.name, draft.title, draft.caption, named, svg, wide)
 
 
 def _description(draft: Draft, footer: str | list[str]) -> str:
@@ -165,11 +170,21 @@ def grid(data: Rows, by: str, panel: Panel, columns: int) -> Any:
     groups: dict[str, Rows] = {}
     for row in data:
         groups.setdefault(row[by], []).append(row)
-    charts = []
+    panels = []
     for place, (label, values) in enumerate(groups.items()):
         chart = panel(values, place % columns == 0, place + columns >= len(groups))
-        charts.append(titled_panel(chart, label))
-    return alt.concat(*charts, columns=columns, spacing=20)
+        panels.append(_plain(titled_panel(chart, label)))
+    # alt.concat() would copy each panel several times, which takes longer than to draw it.
+    return {"concat": panels, "columns": columns, "spacing": 20}
+
+
+def _plain(chart: Any) -> dict[str, Any]:
+    """A chart as a part of another; of one that grid() made, as it is."""
+    if isinstance(chart, dict):
+        return chart
+    of_a_whole = ("$schema", "config", "datasets")
+    spec = chart.to_dict(validate=False)
+    return {name: part for name, part in spec.items() if name not in of_a_whole}
 
 
 def titled_panel(chart: Any, label: str) -> Any:
