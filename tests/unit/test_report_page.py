@@ -254,7 +254,12 @@ def test_names_in_results_of_others_say_nothing_to_the_terminal(
     hostile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cli_show.show(hostile)
-    cli_compare.compare(hostile, hostile)
+    others = [
+        Made("bfq", dict.fromkeys(HOSTILE, 50.0), tenants=[tenant(name, 200) for name in HOSTILE],
+             point={name: name})
+        for name in HOSTILE
+    ]  # fmt: skip
+    cli_compare.compare(hostile, resultgen.write(hostile.parent / "others", others))
     said = capsys.readouterr().out
     assert "\x1b" not in said
     assert "[/]x[red]" in said

@@ -130,7 +130,8 @@ def _asked(point: PointView) -> dict[str, str]:
     }
     found |= _flat("device", _device(spec))
     for what, part in (
-        ("scheduler", spec.scheduler),
+        # A model and caps are taken from other runs: they are results.
+        ("scheduler", msgspec.structs.replace(spec.scheduler, io_cost_model=None, io_max=None)),
         ("queue", spec.queue),
         ("file system", spec.filesystem),
         ("caching", spec.caching),

@@ -139,7 +139,7 @@ def _tally(result: Comparison) -> list[str]:
 
 
 def _varying(points: Sequence[Mapping[str, str]], short: Mapping[str, str]) -> list[str]:
-    """The matrix's keys that tell these points apart; the scheduler in any case."""
+    """The matrix's keys that tell these points apart; of a single point the first."""
     keys = [key for key in short if len({point.get(key) for point in points}) > 1]
     return keys or list(short)[:1]
 
