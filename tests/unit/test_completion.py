@@ -14,7 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from isoblk.cli.completing import join_assignments, mend_zsh
 from tests.unit import resultgen
 from tests.unit.scripts import ROOT
 
@@ -158,6 +161,63 @@ def test_the_shells_complete_what_a_user_types(shell: str, tmp_path: Path) -> No
         key = typed.partition("=")[0] + "=" if shell == "bash" and "=" in typed else ""
         answers = SHELLS[shell](line, environment)
         assert {one.removeprefix(key) for one in among} <= answers, line
+
+
+@pytest.mark.parametrize(
+    ("split", "joined"),
+    [
+        (["isoblk", "show", "--only", "rw", "=", "rand"], ["isoblk", "show", "--only", "rand"]),
+        (["isoblk", "show", "--only", "rw", "="], ["isoblk", "show", "--only", ""]),
+        (["isoblk", "show", "--only", "rw", "=", "x", ""],
+         ["isoblk", "show", "--only", "rw=x", ""]),
+        (["isoblk", "show", "--only", "rw", "=", "x", "--only", "k", "=", "v"],
+         ["isoblk", "show", "--only", "rw=x", "--only", "v"]),
+        (["isoblk", "sh"], ["isoblk", "sh"]),
+        (["isoblk", ""], ["isoblk", ""]),
+    ],
+)  # fmt: skip
+def test_what_bash_has_split_is_one_word_again(split: list[str], joined: list[str]) -> None:
+    environment = {
+        "_ISOBLK_COMPLETE": "complete_bash",
+        "COMP_WORDS": "\n".join(split),
+        "COMP_CWORD": str(len(split) - 1),
+    }
+    join_assignments(environment)
+    assert environment["COMP_WORDS"].split("\n") == joined
+    assert environment["COMP_CWORD"] == str(len(joined) - 1)
+
+
+@given(
+    st.lists(st.sampled_from(["isoblk", "=", "", "a", "--only"]), max_size=8), st.integers(-2, 9)
+)
+def test_any_line_can_be_completed(words: list[str], at: int) -> None:
+    environment = {
+        "_ISOBLK_COMPLETE": "complete_bash",
+        "COMP_WORDS": "\n".join(words),
+        "COMP_CWORD": str(at),
+    }
+    join_assignments(environment)
+    left = environment["COMP_WORDS"].split("\n")
+    assert "".join(left).count("=") <= words.count("=")
+
+
+def test_other_shells_split_nothing() -> None:
+    environment = {"_ISOBLK_COMPLETE": "complete_zsh", "COMP_WORDS": "a\n=\nb", "COMP_CWORD": "2"}
+    join_assignments(environment)
+    assert environment["COMP_WORDS"] == "a\n=\nb"
+
+
+def test_zsh_is_mended_once(tmp_path: Path) -> None:
+    mend_zsh(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    installed = tmp_path / ".zfunc/_isoblk"
+    installed.parent.mkdir()
+    installed.write_text("#compdef isoblk\n")
+    mend_zsh(tmp_path)
+    mended = installed.read_text()
+    mend_zsh(tmp_path)
+    assert installed.read_text() == mended
+    assert mended.count("_isoblk_completion") == 1
 
 
 def test_a_damaged_result_directory_completes_to_nothing_special(tmp_path: Path) -> None:

@@ -71,10 +71,12 @@ def join_assignments(environment: MutableMapping[str, str]) -> None:
         return
     words = environment.get("COMP_WORDS", "").split("\n")
     try:
-        at = int(environment.get("COMP_CWORD", ""))
+        at = min(int(environment.get("COMP_CWORD", "")), len(words))
     except ValueError:
         return
-    words += [""] * (at + 1 - len(words))
+    if at < 0:
+        return
+    words.append("")
     before, here = words[:at], words[at]
     if here == "=" and before:
         environment[_KEY], here = before.pop(), ""
