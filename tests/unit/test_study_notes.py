@@ -196,21 +196,37 @@ def _record(did: dict[str, int], load: dict[str, Any], measured_ns: int = SECOND
 
 
 @pytest.mark.parametrize(
-    ("did", "load", "why"),
+    ("did", "load", "measured_ns", "why"),
     [
-        ({}, {"startdelay_ns": 2 * SECOND}, "it starts after 2s, when the run has ended"),
-        ({"ios": 4}, {"runtime_ns": 100 * MS}, "its runtime ends in the warm-up"),
-        ({"ios": 4}, {"number_ios": 4}, "its 4 requests ended in the warm-up"),
-        ({"ios": 4}, {}, "nothing of it has ended since the warm-up: it was starved"),
-        ({"ios": 0}, {}, "none of its requests has ended: it was starved"),
+        (
+            {"ios": 9},
+            {"on_ns": 100 * MS, "off_ns": 9 * SECOND},
+            0,
+            "its on and off, startdelay and runtime leave nothing of it",
+        ),
+        ({"ios": 4}, {"number_ios": 4}, 0, "its number_ios ended in the warm-up"),
+        ({"ios": 4}, {}, 0, "it ended in the warm-up"),
+        ({"ios": 4}, {}, SECOND, "it was starved"),
+        ({}, {}, SECOND, "it was starved"),
     ],
 )
 def test_who_did_nothing_is_named_and_why(
-    did: dict[str, int], load: dict[str, Any], why: str
+    did: dict[str, int], load: dict[str, Any], measured_ns: int, why: str
 ) -> None:
-    record = _record(did, load)
+    record = _record(did, load, measured_ns)
     assert idle([record, record]) == [f"a did nothing in the measured time under bfq: {why}"]
 
 
 def test_who_did_something_is_not_named() -> None:
     assert idle([_record({"ios": 9, "meas_ios": 1}, {})]) == []
+
+
+def test_many_who_did_nothing_are_one_line() -> None:
+    record = _record({}, {})
+    many = msgspec.structs.replace(
+        record,
+        spec=run_spec("none", tenants=tuple(tenant(f"t{i}") for i in range(100))),
+        tenants=[_result(f"t{i}", SECOND) for i in range(100)],
+    )
+    (note,) = idle([many])
+    assert note.startswith("t0, t1, t2 and 97 more did nothing in the measured time under none")

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from isoblk.programs.registry import program_of
 from isoblk.run.record import RunRecord, TenantResult
+from isoblk.run.spans import length, spans
 from isoblk.run.spec import RunSpec, Tenant, VdiskDevice, Workload, schedulers_of
 from isoblk.run.units import format_time
 from isoblk.schedulers.registry import kind_of
@@ -42,7 +43,8 @@ def notes(specs: Iterable[RunSpec]) -> list[str]:
 
 
 def idle(records: Iterable[RunRecord]) -> list[str]:
-    """One line for each tenant that did nothing in the measured time of a run, and why.
+    """One line for the tenants that did nothing in the measured time, for each reason and the
+    schedulers under which it was so.
 
     Args:
         records: of the study's points, the valid ones.
@@ -53,27 +55,31 @@ def idle(records: Iterable[RunRecord]) -> list[str]:
             if not any(one.meas_ios for one in result.ops.values()):
                 where = found.setdefault((tenant.name, _why_idle(record.spec, tenant, result)), {})
                 where[record.spec.scheduler.name] = None
+    names: dict[tuple[str, str], list[str]] = {}
+    for (name, why), schedulers in found.items():
+        names.setdefault((", ".join(schedulers), why), []).append(name)
     return [
-        f"{name} did nothing in the measured time under {', '.join(schedulers)}: {why}"
-        for (name, why), schedulers in found.items()
+        f"{_few(who)} did nothing in the measured time under {schedulers}: {why}"
+        for (schedulers, why), who in names.items()
     ]
 
 
 def _why_idle(spec: RunSpec, tenant: Tenant, result: TenantResult) -> str:
-    load = tenant.workload
-    end_ns = spec.warmup_ns + spec.runtime_ns
-    if load.startdelay_ns >= end_ns:
-        return f"it starts after {format_time(load.startdelay_ns)}, when the run has ended"
-    if load.runtime_ns and load.startdelay_ns + load.runtime_ns <= spec.warmup_ns:
-        return "its runtime ends in the warm-up"
-    begun = sum(one.ios + one.errors for one in result.ops.values())
-    if load.number_ios and begun:
-        return f"its {begun} requests ended in the warm-up"
+    load, end_ns = tenant.workload, spec.warmup_ns + spec.runtime_ns
+    if not length(spans(load, end_ns), spec.warmup_ns, end_ns):
+        return "its on and off, startdelay and runtime leave nothing of it"
+    ended = sum(one.ios + one.errors for one in result.ops.values())
+    if load.number_ios and ended:
+        return "its number_ios ended in the warm-up"
     if result.measured_ns == 0:
         return "it ended in the warm-up"
-    if begun:
-        return "nothing of it has ended since the warm-up: it was starved"
-    return "none of its requests has ended: it was starved"
+    return "it was starved"
+
+
+def _few(names: list[str]) -> str:
+    """Names, or the first of many and how many more there are."""
+    more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    return ", ".join(names[:_FEW]) + more
 
 
 def _tags(specs: list[RunSpec]) -> list[str]:
@@ -155,11 +161,9 @@ def _empty(specs: list[RunSpec]) -> list[str]:
     )
     if not readers:
         return []
-    names = list(readers)
-    who = ", ".join(names[:_FEW]) + (" and others read" if len(names) > _FEW else "")
-    who += "" if len(names) > _FEW else " reads" if len(names) == 1 else " read"
+    reads = "reads" if len(readers) == 1 else "read"
     return [
-        f"{who} from an empty drive, which touches none of its dies;"
+        f"{_few(list(readers))} {reads} from an empty drive, which touches none of its dies;"
         ' set flash = { precondition = "random" } in [device] for one in use'
     ]
 
