@@ -34,6 +34,8 @@ MEANINGS: Final[dict[str, str]] = {
     "throughput": "Bytes a second, over the time that the load worked.",
     "of none": "Bandwidth relative to the same point under none, the scheduler that only passes "
     "requests on. 100 % costs nothing.",
+    "B/s of none": "Bytes a second relative to the same point under none, the scheduler that only "
+    "passes requests on. With requests of several sizes IOPS would give another figure.",
     "bandwidth, of none": "Bandwidth relative to the same point under none, the scheduler that "
     "only passes requests on. 100 % costs nothing.",
     "share error": "Of the tenant that is furthest off: |share / ideal - 1|. The ideal divides the "

@@ -54,7 +54,9 @@ def draw(choices: Choices) -> Draft | None:
         ).properties(width=_PANEL, height=_ROW * len(found))
         for at, layers in enumerate(panels)
     ]
-    caption = "The best above; blue: divides within 1 %." if choices.division else "The best above."
+    caption = "The best above."
+    if any(one.divides for one in found if one is not choices.none) and choices.division:
+        caption += f" Blue: divides within {DIVIDES * 100:g} %."
     if any(len(one.points) > 1 for one in found):
         caption += " Each at the point where it is worst."
     left = len(choices.ranked) + len(none) - len(found)
