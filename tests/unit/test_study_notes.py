@@ -206,8 +206,8 @@ def _record(did: dict[str, int], load: dict[str, Any], measured_ns: int = SECOND
         ),
         ({"ios": 4}, {"number_ios": 4}, 0, "its number_ios ended in the warm-up"),
         ({"ios": 4}, {}, 0, "it ended in the warm-up"),
-        ({"ios": 4}, {}, SECOND, "it was starved"),
-        ({}, {}, SECOND, "it was starved"),
+        ({"ios": 4}, {}, SECOND, "starved of the disk"),
+        ({}, {}, SECOND, "starved of the disk"),
     ],
 )
 def test_who_did_nothing_is_named_and_why(

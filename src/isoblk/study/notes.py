@@ -73,7 +73,7 @@ def _why_idle(spec: RunSpec, tenant: Tenant, result: TenantResult) -> str:
         return "its number_ios ended in the warm-up"
     if result.measured_ns == 0:
         return "it ended in the warm-up"
-    return "it was starved"
+    return "starved of the disk"
 
 
 def _few(names: list[str]) -> str:
