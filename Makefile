@@ -10,6 +10,7 @@
 #   make try-containers  what docs/start/containers.md shows, in a virtual machine; root; 20 minutes
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/findings/speed.md)
+#   make machines  the same studies on uml, qemu and this machine (docs/findings/machines.md); root; 40 minutes
 #   make reference  write the pages of docs/reference that are made from records
 #   make architecture  draw the packages and their imports (docs/concepts/architecture.md)
 #   make figures  make the figures of the documentation again
@@ -20,6 +21,7 @@ VENV := .venv
 SITE_VENV := .venv-docs
 ISOBLK := $(VENV)/bin/isoblk
 JOBS ?= $(shell nproc)
+LOOP_DIR ?= /var/tmp
 
 # STUDY/FILE: figures that the documentation shows, as STUDY-FILE.
 FIGURES := weights/shares.svg weights/over-time-1.svg weights/latency-1.svg \
@@ -45,7 +47,7 @@ SWEEP_LIVES ?= 7
 # The kernel of Debian's testing suite; test-all runs on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-all test-smp storm test-blktests sweep try-containers check bench reference man architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-all test-smp storm test-blktests sweep try-containers check bench machines reference man architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -95,6 +97,11 @@ bench: setup-dev kernel
 	$(VENV)/bin/python benchmarks/smp.py
 	$(VENV)/bin/python benchmarks/smp.py --locks
 	$(VENV)/bin/python benchmarks/traces.py
+
+# LOOP_DIR: a directory on a disk, for the host machine.
+machines: setup-dev kernel
+	$(ISOBLK) kernel build --stock
+	$(VENV)/bin/python benchmarks/machines.py --loop-dir $(LOOP_DIR)
 
 reference: setup-dev
 	$(VENV)/bin/python scripts/reference.py
