@@ -467,6 +467,13 @@ def test_every_shipped_study_is_right(path: Path) -> None:
     assert text == path.read_text("utf-8")
 
 
+def test_the_studies_for_all_machines_are_right() -> None:
+    folder = paths.presets_dir().parent / "machines"
+    found = {path.stem: load_study(path)[0].name for path in sorted(folder.glob("*.toml"))}
+    assert found == {stem: f"machines-{stem}" for stem in found}
+    assert {"weights", "nested", "limit", "reader", "coming"} <= set(found)
+
+
 def test_there_are_shipped_studies() -> None:
     names = {path.stem for path in SHIPPED}
     assert {"weights", "group-count", "quick", "prototype"} <= names
