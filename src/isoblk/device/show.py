@@ -140,7 +140,8 @@ def expect_table(expect: tuple[ExpectEntry, ...]) -> Table:
     shown.add_column("value", justify="right", no_wrap=True)
     shown.add_column("source")
     for one in expect:
-        shown.add_row(one.what, _load(one), one.state, figure(one.value, one.metric), one.source)
+        state = one.state + ("" if one.fitted else ", unfitted")
+        shown.add_row(one.what, _load(one), state, figure(one.value, one.metric), one.source)
     return shown
 
 
