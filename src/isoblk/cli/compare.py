@@ -76,9 +76,10 @@ def compare(
 
     refuse_two_forms(as_json, as_csv)
     limit = None if fail_over is None else _limit(fail_over)
+    first = analysed(a)
     if a.resolve() == b.resolve():
         raise UserError("is A and B: nothing to compare", where=str(a), next="name two directories")
-    both = [analysed(a), analysed(b)]
+    both = [first, analysed(b)]
     if only:
         both = chosen(both, only)
     result = compared(both[0], both[1], metric or ())
