@@ -86,7 +86,7 @@ def test_a_preset_is_shown_with_its_source_state_units_and_figures(
         "vdisk flash, overwritten at random\n",
         "Lenovo's product guide",
         "flash.read_ns",
-        "71.5 us",
+        "71.5 µs",
         "3,250 MB/s",
         "130 per mille of size",
         "279,500 IOPS",
@@ -217,7 +217,7 @@ def test_a_model_of_a_database_becomes_a_preset_that_is_checked_by_what_it_was_f
     out = tmp_path / "mine.toml"
     words = ("fit", "--iocost", IOCOST, "--model", "linux-ssd-fast", "-o", str(out))
     assert status(monkeypatch, *words, "--rounds", "0") == 0
-    assert "(not fitted)" in capsys.readouterr().out
+    assert "unfitted" in capsys.readouterr().out
     assert status(monkeypatch, "show", str(out)) == 0
     assert "io.cost's figures of linux-ssd-fast" in capsys.readouterr().out
     # The fake lab makes the same of everything: each of the four fails, and no other.

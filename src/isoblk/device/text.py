@@ -16,12 +16,12 @@ _INTEGER_DIGITS = 100  # from here on a figure needs no decimals
 
 
 def figure(value: float, metric: ExpectMetric) -> str:
-    """A value of a metric with its unit: 279,500 IOPS, 3,200 MB/s, 85.0 us."""
+    """A value of a metric with its unit: 279,500 IOPS, 3,200 MB/s, 85.0 µs."""
     if metric == "iops":
         return f"{value:,.0f} IOPS"
     if metric == "bps":
         return f"{_number(value / 1e6)} MB/s"
-    return f"{_number(value / 1e6)} ms" if value >= 1e6 else f"{_number(value / 1e3)} us"
+    return f"{_number(value / 1e6)} ms" if value >= 1e6 else f"{_number(value / 1e3)} µs"
 
 
 def _number(value: float) -> str:

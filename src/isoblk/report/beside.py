@@ -8,7 +8,7 @@ from isoblk.analysis.inputs import Input, differences, tenants
 from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.errors import UserError
 from isoblk.metrics.stats import Estimate, estimate, welch_p
-from isoblk.report import rows, text
+from isoblk.report import disks, rows, text
 from isoblk.report.lanes import lane_rule, lane_sum
 from isoblk.report.rows import Cell, Column, Table
 from isoblk.run import numbers
@@ -106,7 +106,7 @@ def beside(a: Analysis, b: Analysis) -> Beside:
         "not the same load and weights (see the table)" if unlike else "the same load and weights"
     )
     return Beside(
-        here, there, found, tuple(left_out), replace(table, notes=notes), text.footer(b), load
+        here, there, found, tuple(left_out), replace(table, notes=notes), disks.footer(b), load
     )
 
 

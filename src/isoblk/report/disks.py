@@ -17,7 +17,10 @@ def disk(analysis: Analysis, view: RunView) -> str:
     """A finished run's disk: its preset's title, else the preset's name and what the device is."""
     assert view.run is not None
     record = view.run.record
-    return _title(analysis, view, "device") or text.device(record.spec, record.tier)
+    title = _title(analysis, view, "device")
+    if not title:
+        return text.device(record.spec, record.tier)
+    return f"{title}, fresh" if text.is_fresh(record.spec.device) else title
 
 
 def ssd(analysis: Analysis, view: RunView) -> str:
@@ -36,6 +39,17 @@ def footer(analysis: Analysis) -> str:
     return (
         f"tier {known['tier']} · {known['kernel']} · isoblk {known['isoblk']}"
         f" · modules {known['modules']} · {few(disks(analysis))}"
+        + (f" · SSD: {few(ssds)}" if (ssds := _ssds(analysis)) else "")
+    )
+
+
+def _ssds(analysis: Analysis) -> list[str]:
+    """The SSDs before them, in order."""
+    cached = [view for view in analysis.views if view.run and view.run.record.spec.caching]
+    return list(
+        dict.fromkeys(
+            ssd(analysis, view) or text.ssd(view.run.record) for view in cached if view.run
+        )
     )
 
 

@@ -209,11 +209,13 @@ def _waits(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
     waits = f"waits {most}{numbers.time(wait.p99)} (p99)"
     if math.isinf(wait.p99):
         waits = "is not answered at all"
-    yield f"{under}{who} {waits}, alone {numbers.time(wait.alone)}{place}{_others(dividing, wait)}."
+    others = _others(choices, dividing, wait)
+    yield f"{under}{who} {waits}, alone {numbers.time(wait.alone)}{place}{others}."
 
 
-def _others(dividing: Sequence[Choice], wait: Wait) -> str:
-    """The wait under the worst of the others that divide, if it is far longer, and under none."""
+def _others(choices: Choices, dividing: Sequence[Choice], wait: Wait) -> str:
+    """The wait under the worst of the others that divide, if it is far longer, and under none:
+    there, or where that is longest if it is far longer."""
     worst = max(
         (one for one in dividing[1:] if one.wait),
         key=lambda one: one.wait.p99 if one.wait else 0.0,
@@ -222,7 +224,11 @@ def _others(dividing: Sequence[Choice], wait: Wait) -> str:
     told = []
     if worst and worst.wait and worst.wait.p99 > _FAR * wait.p99:
         told.append(f"under {worst.name} {_or_never(worst.wait.p99)}")
-    if wait.none is not None:
+    longest = choices.none.wait if choices.none else None
+    place = choices.where(longest.point) if longest else ""
+    if longest and place != choices.where(wait.point) and longest.p99 > _FAR * wait.p99:
+        told.append(f"under none {_or_never(longest.p99)} ({place})")
+    elif wait.none is not None:
         told.append(f"under none {_or_never(wait.none)}")
     return f"; {', '.join(told)}" if told else ""
 

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from isoblk.analysis.claims import ClaimResult, judge_all
 from isoblk.analysis.metrics import Analysis, analyse
-from isoblk.report import cached, rows, tenants, text
+from isoblk.report import cached, disks, rows, tenants, text
+from isoblk.report.answer import answer
 from isoblk.result.store import ResultSet
 
 _STYLES = {
@@ -176,9 +177,12 @@ def show(
     """
     study = analysis.results.record.study
     known = dict(text.provenance(analysis))
+    judged = judge_all(analysis) if claims is None else claims
     parts: list[RenderableType] = [
         Text(study.title or study.name, style="bold"),
-        Text(text.footer(analysis) if known else "no run has finished", style="dim"),
+        Text(disks.footer(analysis) if known else "no run has finished", style="dim"),
+        Text(),
+        Text(answer(analysis, judged).text),
         PointsTable(analysis),
     ]
     count = tenants.count(analysis)
@@ -189,8 +193,8 @@ def show(
     parts += said_tables(analysis)
     for state, which, why in rows.troubles(analysis):
         parts.append(Text(f"{state}: {which}: {why}", style=_STYLES[state]))
-    if results := judge_all(analysis) if claims is None else claims:
-        parts += [Text(), claims_table(results, analysis), Text(rows.tally(results) + ".")]
+    if judged:
+        parts += [Text(), claims_table(judged, analysis), Text(rows.tally(judged) + ".")]
     return Group(*parts)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.metrics.stats import Estimate
 from isoblk.run.numbers import count, time
+from isoblk.run.record import RunRecord
 from isoblk.run.spec import Device, HostDevice, RunSpec, VdiskDevice
 from isoblk.run.tier import QEMU, SMP, TierName
 
@@ -52,6 +53,17 @@ def device(spec: RunSpec, tier: TierName) -> str:
     return _device(spec.device, tier)
 
 
+def ssd(record: RunRecord) -> str:
+    """The SSD before the device in a few words; "" without one."""
+    caching = record.spec.caching
+    return _device(caching.ssd, record.tier) if caching else ""
+
+
+def is_fresh(d: Device) -> bool:
+    """Whether it is flash that nothing has been written to."""
+    return isinstance(d, VdiskDevice) and d.model == "flash" and d.flash.precondition == "none"
+
+
 def _device(d: Device, tier: TierName) -> str:
     if isinstance(d, HostDevice):
         several = f"{d.hw_queues} queues of " if d.hw_queues > 1 else ""
@@ -63,7 +75,7 @@ def _device(d: Device, tier: TierName) -> str:
     of_queues = f"{queues} queues of " if queues > 1 else ""
     if isinstance(d, VdiskDevice) and d.model == "flash":
         dies = d.flash.channels * d.flash.dies
-        fresh = ", fresh" if d.flash.precondition == "none" else ""
+        fresh = ", fresh" if is_fresh(d) else ""
         return f"vdisk, flash{fresh}, {dies} dies, {of_queues}{d.queue_depth} tags"
     if isinstance(d, VdiskDevice) and d.model == "disk":
         return f"vdisk, disk, {d.disk.rpm} rpm, {of_queues}{d.queue_depth} tags"
@@ -93,11 +105,7 @@ def provenance(analysis: Analysis) -> list[tuple[str, str]]:
             ("compiler", origin.compiler),
             ("isoblk", origin.isoblk),
             ("device", device(record.spec, record.tier)),
-            *(
-                [("SSD", _device(record.spec.caching.ssd, record.tier))]
-                if record.spec.caching
-                else []
-            ),
+            *([("SSD", ssd(record))] if record.spec.caching else []),
         ):
             found.setdefault(what, {})[value] = None
     return [(what, "; ".join(values)) for what, values in found.items()]
@@ -106,16 +114,6 @@ def provenance(analysis: Analysis) -> list[tuple[str, str]]:
 def _hash(key: str) -> str:
     """The end of a key, which tells builds of one version apart."""
     return key.rpartition("-")[2]
-
-
-def footer(analysis: Analysis) -> str:
-    """The line below every figure's title: tier and what the runs were made with."""
-    known = dict(provenance(analysis))
-    return (
-        f"tier {known['tier']} · {known['kernel']} · isoblk {known['isoblk']}"
-        f" · modules {known['modules']} · {known['device']}"
-        + (f" · SSD: {known['SSD']}" if "SSD" in known else "")
-    )
 
 
 def status(point: PointView) -> str:
