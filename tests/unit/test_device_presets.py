@@ -214,7 +214,7 @@ def test_a_table_says_what_is_allowed_and_what_was_not_fitted() -> None:
     console = Console(width=120, record=True, file=StringIO())
     console.print(table({"drive": [Measured(expect, 1100), Measured(loose, 1000)]}))
     first, second = console.export_text().splitlines()[1:3]
-    assert first.split() == ["drive", "x", "fresh", "1.0", "us", "1.1", "us", "+10.0%", "15%"]
+    assert first.split() == ["drive", "x", "fresh", "1.0", "µs", "1.1", "µs", "+10.0%", "15%"]
     assert second.split() == [
         *("y", "fresh,", "unfitted", "1,000", "IOPS", "1,000", "IOPS", "+0.0%", "5%")
     ]
