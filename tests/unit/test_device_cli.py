@@ -86,7 +86,7 @@ def test_a_preset_is_shown_with_its_source_state_units_and_figures(
         "vdisk flash, overwritten at random\n",
         "Lenovo's product guide",
         "flash.read_ns",
-        "69.9 us",
+        "69.9 µs",
         "3,250 MB/s",
         "130 per mille of size",
         "279,500 IOPS",

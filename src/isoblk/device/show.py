@@ -31,7 +31,7 @@ _UNITS = {
     "queue_depth": "tags",
     "hw_queue_depth": "tags",
 }
-_SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns"))
+_SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 
 @dataclass(frozen=True)
