@@ -191,6 +191,8 @@ WRONG: dict[str, tuple[str | bytes, str]] = {
     "UTF-16": ("\ufefft".encode("utf-16-le"), ":1: UTF-16 text"),
     "a blank first line": (f"\n{GOOD}", ":1: the first line is blank"),
     "a name twice": ("time,op,offset,size,time\n1,R,0,512,2\n", ":1: 2 columns are called time"),
+    "lines that end in CR alone": ("10,R,0,512\r11,R,0,512\r", ":1: not the first line of a table"),
+    "a first line without end": (f"{'x' * 200_000},R,0,512\n", ":1: not the first line of a table"),
     "half a header": ("10,op,offset,size\n10,R,0,512\n", ":1: not a request, nor the names"),
     "a header alone": (f"{ORDER}\n", ": no requests in it"),
     "a quote that does not end": (f'{GOOD}"11,R,0,512\n', ":2: not a line of a table"),

@@ -134,7 +134,14 @@ def _layout(columns: Columns, line: bytes, path: Path) -> _Layout:
     if not text.strip():
         raise UserError("the first line is blank", where=where, next="remove blank lines above")
     separator = columns.separator or _separator(text, where)
-    fields = _split(text, separator)
+    try:
+        fields = _split(text, separator)
+    except csv.Error as error:
+        raise UserError(
+            f"not the first line of a table: {error}",
+            where=where,
+            next="is each request a line that ends in a newline?",
+        ) from None
     width = len(fields)
     if not len(_NEEDED) <= width <= _MOST_COLUMNS:
         raise UserError(
