@@ -126,7 +126,7 @@ def run(*words: object) -> Result:
         (
             "iolog",
             "no longer FUA: 1; no longer flush first: 1; no longer asynchronous: 1;"
-            " times rounded down to 1 us: 1; streams no longer told apart: 2",
+            " times rounded down to 1 µs: 1; streams no longer told apart: 2",
         ),
         ("csv", ""),
     ],

@@ -68,7 +68,7 @@ class Exported:
         if self.widened:
             found.append(f"widened to whole sectors: {self.widened:,}")
         if self.rounded:
-            found.append(f"times rounded down to {target.tick / 1000:g} us: {self.rounded:,}")
+            found.append(f"times rounded down to {target.tick / 1000:g} µs: {self.rounded:,}")
         if not target.streams and self.streams - {0}:
             found.append(f"streams no longer told apart: {len(self.streams):,}")
         return found
