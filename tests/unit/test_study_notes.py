@@ -79,7 +79,8 @@ USED = VdiskDevice(model="flash", flash=FlashModel(precondition="random"))
 def test_who_reads_an_empty_drive_is_told(rw: str) -> None:
     (note,) = notes([run_spec(device=EMPTY, tenants=(tenant("a", rw=rw), tenant("b", rw="write")))])
     assert note.startswith("a reads from an empty drive")
-    assert 'flash = { precondition = "random" }' in note
+    # Both at once are refused, and a preset without either is a drive in use.
+    assert 'remove fresh = true, or set flash = { precondition = "random" }' in note
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,10 @@ FIXED = VdiskDevice(servers=2, read_ns=20_000, write_ns=40_000, read_bps=200_000
             "all rates ask for 120 K requests",
         ),
         ([{"rate_iops": 10_000, "numjobs": 11}], "t0 asks for 110 K requests a second"),
+        (
+            [{"rate_iops": 1_100_000, "on_ns": 10 * MS, "off_ns": 90 * MS}],
+            "t0 asks for 110 K requests a second",
+        ),
         ([{"rate_iops": 4_000, "bs": 65536}], "t0 asks for 262 MB/s read: the disk does 200 MB/s"),
         ([{"rate_iops": 4_000, "bsrange": (65536, 131072)}], "t0 asks for 393 MB/s read"),
         (
@@ -135,6 +140,8 @@ def test_a_rate_above_what_the_disk_does_is_named(loads: list[dict[str, Any]], s
     "load",
     [
         {"rate_iops": 48_000},
+        # What comes in a tenth of the time is served in all of it.
+        {"rate_iops": 480_000, "on_ns": 10 * MS, "off_ns": 90 * MS},
         # They may be merged.
         {"rate_iops": 150_000, "rw": "write"},
         {"rate_iops": 40_000, "bs": 65536, "rw": "randwrite"},

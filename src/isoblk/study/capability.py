@@ -16,8 +16,8 @@ _SPEED_UNIT = 1000
 
 @dataclass(frozen=True)
 class Asked:
-    """What a tenant asks for, whether it gets it or not: requests and bytes a second. merges:
-    whether its requests may become fewer on their way to the disk."""
+    """What a tenant asks for, whether it gets it or not: requests and bytes a second, on average if
+    it rests at times. merges: whether its requests may become fewer on their way to the disk."""
 
     tenant: str
     ios: float
@@ -39,6 +39,8 @@ def asked(tenant: Tenant) -> Asked | None:
     if not load.rate_iops:
         return None
     ios = float(load.rate_iops * load.numjobs)
+    if load.off_ns:
+        ios *= load.on_ns / (load.on_ns + load.off_ns)
     size: float = load.bs
     if load.bsrange:
         size = sum(load.bsrange) / 2

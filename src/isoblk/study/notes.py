@@ -164,7 +164,7 @@ def _empty(specs: list[RunSpec]) -> list[str]:
     reads = "reads" if len(readers) == 1 else "read"
     return [
         f"{_few(list(readers))} {reads} from an empty drive, which touches none of its dies;"
-        ' set flash = { precondition = "random" } in [device] for one in use'
+        ' for one in use remove fresh = true, or set flash = { precondition = "random" }, in [device]'
     ]
 
 
