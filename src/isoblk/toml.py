@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""TOML of users and of others: whatever it is, a document or a ValueError that says why not."""
+"""TOML of users and of others: whatever it is, a document or a ValueError that says why not. And
+values as TOML."""
 
+import json
 import tomllib
 from typing import Any
 
@@ -29,6 +31,12 @@ def parse(text: str) -> dict[str, Any]:
     if layer:
         raise ValueError(_too_deep())
     return document
+
+
+def written(value: object) -> str:
+    """A text, number, boolean or list of these as TOML: JSON has the same escapes, but for DEL, and
+    for what is beyond 16 bits, which JSON makes two of and TOML one."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _inside(value: object) -> list[Any]:

@@ -52,6 +52,14 @@ def test_a_line_is_a_tenant_in_a_closed_loop(config: Path) -> None:
     assert {spec.scheduler.name for spec in specs} >= {"none", "kyber", "bfq", "isoblk"}
 
 
+def test_a_trace_may_have_any_name(config: Path) -> None:
+    disk = config.parent / "\U0001f4be.dat"
+    (config.parent / "sample/sample1.dat").rename(disk)
+    config.write_text(f"100 {disk.name}\n")
+    text, _, _ = from_replay(config)
+    assert parse_study(text, "x.toml").tenant[0].trace == str(disk)
+
+
 def test_more_lines_than_the_tool_reads_are_told(config: Path) -> None:
     config.write_text("10 sample/sample1.dat\n" * 5)
     _, warnings, _ = from_replay(config)

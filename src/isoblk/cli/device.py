@@ -193,7 +193,7 @@ def fit(
         best = _fit(expect, rounds, jobs, kernel)
         source = f"Fitted by isoblk device fit to {of}"
         rows = [one.expect for one in best.measured]
-        new.write_text(text.preset_toml(title, source, best.device, rows))
+        new.write_text(text.preset_toml(title, source, best.device, rows), encoding="utf-8")
     console = Console(highlight=False, soft_wrap=True)
     console.print(text.table({output.stem: best.measured}))
     console.print(f'{output} is written; use it as: device = "{output}"', markup=False)

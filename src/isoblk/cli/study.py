@@ -126,7 +126,7 @@ def _write(
         typer.echo(text, nl=False)
     else:
         with new_file(output, inputs=inputs, force=force) as new:
-            new.write_text(text)
+            new.write_text(text, encoding="utf-8")
         try:
             load_study(output)
         except UserError as error:

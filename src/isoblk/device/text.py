@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Figures as a person reads them, and a preset as TOML."""
 
-import json
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -11,6 +10,7 @@ from rich.text import Text
 from isoblk.device.measure import Measured
 from isoblk.run.spec import VdiskDevice
 from isoblk.study.model import ExpectEntry, ExpectMetric
+from isoblk.toml import written
 
 _INTEGER_DIGITS = 100  # from here on a figure needs no decimals
 
@@ -83,8 +83,4 @@ def _section(header: str, values: Mapping[str, object]) -> list[str]:
 
 
 def _pairs(values: Mapping[str, object]) -> list[str]:
-    # A JSON string is a TOML string, but for DEL, which TOML does not allow.
-    return [
-        f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
-        for name, value in values.items()
-    ]
+    return [f"{name} = {written(value)}" for name, value in values.items()]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What was read of a fio job file, written as a study: with a drive, and schedulers to compare."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from isoblk.run.spec import Device, NullBlkDevice
 from isoblk.run.units import format_size, format_time
 from isoblk.schedulers.registry import SCHEDULERS
 from isoblk.study.presets import load_device
+from isoblk.toml import written
 
 _DEVICE = "p4500-1t"
 _DEFAULT_RUNTIME_NS = 1_000_000_000
@@ -104,7 +104,7 @@ def write_study(path: Path, tenants: Sequence[FioTenant], warnings: list[str]) -
     lines += ["", "[workload]", 'cputime = "512ns"    # that issuing a request takes']
     for tenant in tenants:
         lines += ["", *_tenant(tenant, warmup, runtime)]
-    lines += ["", "[matrix]", f"scheduler = {json.dumps(schedulers)}"]
+    lines += ["", "[matrix]", f"scheduler = {written(schedulers)}"]
     lines += ["", "[io_cost]", "qos = { min = 90, max = 90 }    # per cent of what is measured", ""]
     return "\n".join(lines)
 
@@ -184,5 +184,5 @@ def _printable(text: str) -> str:
 
 
 def _value(value: str | int | bool) -> str:
-    """A TOML value: its strings take the same escapes as JSON's."""
-    return json.dumps(_printable(value) if isinstance(value, str) else value, ensure_ascii=False)
+    """A TOML value, of one line."""
+    return written(_printable(value) if isinstance(value, str) else value)

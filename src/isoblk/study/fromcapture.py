@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A captured trace as a study: a tenant for each cgroup, with the weight that it had."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -11,6 +10,7 @@ from isoblk.run import limits
 from isoblk.run.units import format_size, format_time
 from isoblk.schedulers.bfq import Bfq
 from isoblk.schedulers.registry import SCHEDULERS
+from isoblk.toml import written
 from isoblk.trace.compact import Header, read_header
 from isoblk.trace.names import Names, StreamName, read_names
 from isoblk.trace.record import MOST_STREAMS
@@ -82,19 +82,19 @@ def _write(trace: Path, header: Header, names: Names, warnings: list[str]) -> st
     size = -(-max(header.max_end, limits.MEBIBYTE) // limits.MEBIBYTE) * limits.MEBIBYTE
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", trace.stem).lstrip("-.")[: limits.NAME_MAX]
     lines = [
-        f"name = {_value(name or 'capture')}",
-        f"title = {_value(f'{_plain(names.device)}, captured {_plain(names.begun[:16])}')}",
+        f"name = {written(name or 'capture')}",
+        f"title = {written(f'{_plain(names.device)}, captured {_plain(names.begun[:16])}')}",
         "",
         "[device]                # the lab's: choose the preset that is most like yours",
-        f"preset = {_value(_DEVICE)}",
-        f"size = {_value(format_size(size))}",
+        f"preset = {written(_DEVICE)}",
+        f"size = {written(format_size(size))}",
         f"logical_block_size = {names.logical_block_size}",
         "",
         "[run]",
-        f"runtime = {_value(format_time(runtime))}",
+        f"runtime = {written(format_time(runtime))}",
         "",
         "[workload]",
-        f"trace = {_value(str(trace.absolute()))}",
+        f"trace = {written(str(trace.absolute()))}",
         'replay = "timed"        # "closed": each tenant as fast as the disk allows',
         "# speed = 2             # twice the recorded rate",
     ]
@@ -107,8 +107,8 @@ def _write(trace: Path, header: Header, names: Names, warnings: list[str]) -> st
         lines += [
             "",
             f"[[tenant]]              # {what}",
-            f"name = {_value(cgroups.name(cgroup))}",
-            f"cgroup = {_value(cgroup)}",
+            f"name = {written(cgroups.name(cgroup))}",
+            f"cgroup = {written(cgroup)}",
             f"weight = {weight}",
             f"trace_stream = {one.stream}",
         ]
@@ -118,8 +118,8 @@ def _write(trace: Path, header: Header, names: Names, warnings: list[str]) -> st
             continue
         weight = _weight(path, weight_of(held, names.scheduler), warnings)
         if weight != limits.DEFAULT_WEIGHT:
-            lines += ["", "[[group]]", f"path = {_value(inner)}", f"weight = {weight}"]
-    schedulers = ", ".join(_value(one) for one in _SCHEDULERS)
+            lines += ["", "[[group]]", f"path = {written(inner)}", f"weight = {weight}"]
+    schedulers = ", ".join(written(one) for one in _SCHEDULERS)
     lines += ["", "[matrix]", f"scheduler = [{schedulers}]", ""]
     head = [
         f"# Made of {_plain(trace.name)}: {header.records:,} requests of {_plain(names.device)},"
@@ -183,8 +183,3 @@ def _word(text: str) -> str:
 def _plain(text: str) -> str:
     """TOML allows no control characters, in comments neither."""
     return "".join(char if char.isprintable() else "?" for char in text)
-
-
-def _value(value: str) -> str:
-    """A TOML string: it takes the same escapes as JSON's."""
-    return json.dumps(value)

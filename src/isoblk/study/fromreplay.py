@@ -9,7 +9,6 @@ in flight each. Names of files are relative to the directory of config.cfg.
 Source: github.com/BlaCkinkGJ/trace-replay-with-cgroup, main.c and the README.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from isoblk.run import limits
 from isoblk.run.units import format_size
 from isoblk.schedulers.bfq import Bfq
 from isoblk.study.traces import find_trace
+from isoblk.toml import written
 
 _DEVICE = "fast"
 # Of the tool, in which they are constants.
@@ -100,11 +100,11 @@ def _write(config: Path, tasks: list[_Task], end: int, warnings: list[str]) -> s
         *(f"# {warning}" for warning in warnings),
         "",
         'name = "replay"',
-        f"title = {_value(f'{len(tasks)} traces beside each other, as fast as the disk allows')}",
+        f"title = {written(f'{len(tasks)} traces beside each other, as fast as the disk allows')}",
         "",
         "[device]                # the lab's: choose the preset that is most like yours",
-        f"preset = {_value(_DEVICE)}",
-        f"size = {_value(format_size(size))}",
+        f"preset = {written(_DEVICE)}",
+        f"size = {written(format_size(size))}",
         "",
         "[run]",
         f'runtime = "10s"         # the tool: {_SECONDS} s',
@@ -121,12 +121,7 @@ def _write(config: Path, tasks: list[_Task], end: int, warnings: list[str]) -> s
             "[[tenant]]",
             f'name = "task{number}"',
             f"weight = {task.weight}",
-            f"trace = {_value(str(task.trace))}",
+            f"trace = {written(str(task.trace))}",
         ]
-    schedulers = ", ".join(_value(one) for one in _SCHEDULERS)
+    schedulers = ", ".join(written(one) for one in _SCHEDULERS)
     return "\n".join([*lines, "", "[matrix]", f"scheduler = [{schedulers}]", ""])
-
-
-def _value(text: str) -> str:
-    """A TOML string: it takes the same escapes as JSON's."""
-    return json.dumps(text)

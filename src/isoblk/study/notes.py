@@ -163,8 +163,8 @@ def _empty(specs: list[RunSpec]) -> list[str]:
         return []
     reads = "reads" if len(readers) == 1 else "read"
     return [
-        f"{_few(list(readers))} {reads} from an empty drive, which touches none of its dies;"
-        ' for one in use remove fresh = true, or set flash = { precondition = "random" }, in [device]'
+        f"{_few(list(readers))} {reads} from an empty drive, which touches none of its dies; for"
+        ' one in use remove fresh = true, or set flash = { precondition = "random" }, in [device]'
     ]
 
 
