@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from isoblk.analysis.compare import SIGNIFICANT
 from isoblk.analysis.inputs import Input, differences, tenants
 from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.errors import UserError
@@ -17,7 +18,6 @@ from isoblk.run import numbers
 AGREE = 0.05
 AGREE_TEXT = f"{AGREE * 100:g} %"
 _MOST_UNLIKE = 8
-_NOISE = 0.05  # repeats that differ so much by chance with this probability prove nothing
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Share:
     @property
     def noise(self) -> bool:
         """Whether repeats vary so much that the difference may be chance."""
-        return self.p is not None and self.p >= _NOISE
+        return self.p is not None and self.p >= SIGNIFICANT
 
     def difference_text(self, digits: int = 1) -> str:
         """The difference in per cent, with its sign."""
@@ -235,7 +235,7 @@ def _table(
     if any(share.here.n > 1 or share.there.n > 1 for share in shares):
         notes.append(
             "mean of the valid repeats, ± half the 95 % confidence interval; within the noise:"
-            f" Welch's t test of the repeats gives p of {_NOISE:g} or more"
+            f" Welch's t test of the repeats gives p of {SIGNIFICANT:g} or more"
         )
     notes += [f"{' '.join(point.values()) or 'the only point'}: {why}" for point, why in left_out]
     return Table(tuple(columns), tuple(lines), tuple(notes))
