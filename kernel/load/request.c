@@ -10,6 +10,7 @@
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/overflow.h>
 #include <linux/types.h>
 
 #include "dist.h"
@@ -60,14 +61,22 @@ static u64 awake(const struct blkload_job *job, u64 at)
 	return into < opts->on ? at : at + opts->on + opts->off - into;
 }
 
-/* Arrivals are of the time that the tenant works: when one is, with its rests. */
+/*
+ * Arrivals are of the time that the tenant works: when one is, with its rests;
+ * JOB_NEVER if that is centuries away.
+ */
 static u64 arrival(const struct blkload_job *job, u64 at)
 {
 	const struct blkload_opts *opts = &job->run->opts;
+	u64 turns, rests;
 
 	if (!opts->off)
 		return at;
-	return at + opts->off * div64_u64(at - job->pace.begin, opts->on);
+	turns = div64_u64(at - job->pace.begin, opts->on);
+	if (check_mul_overflow(opts->off, turns, &rests) ||
+	    check_add_overflow(at, rests, &at))
+		return JOB_NEVER;
+	return at;
 }
 
 /**

@@ -434,6 +434,26 @@ def test_thinktime_in_an_open_loop_delays_and_counts(guest: Guest) -> None:
     assert late <= done.op.lat_max_ns <= late + 20 * LATE
 
 
+def test_on_and_off_are_turns_of_work_and_rest(guest: Guest) -> None:
+    turns: Load = {"on": "2ms", "off": "8ms", "runtime": "30ms", "window": 1}
+    cases: dict[str, Load] = {
+        "closed": turns,
+        "late": turns | {"startdelay": "5ms", "runtime": "25ms"},
+        "open": turns | {"rate_iops": 1000},
+        # The rests before the second arrival, at 100 ms of work, are 2^64 ns.
+        "far": {"on": "390625ns", "off": f"{1 << 56}ns", "rate_iops": 10, "runtime": "150ms"},
+    }
+    ops = {name: one.result.op for name, one in measure(guest, cases).items()}
+    # The last request of a turn ends in the rest.
+    busy = {name: [ms for ms, (ios, _) in op.win.items() if ios > 1] for name, op in ops.items()}
+    assert busy["closed"] == [0, 1, 10, 11, 20, 21]
+    assert busy["late"] == [5, 6, 15, 16, 25, 26]
+    assert {ms: ios for ms, (ios, _) in ops["open"].win.items()} == dict.fromkeys(
+        (0, 1, 10, 11, 20, 21), 1
+    )
+    assert ops["far"].ios == 1
+
+
 def test_cputime_is_spent_before_each_request_and_is_latency(guest: Guest) -> None:
     cost = 40 * 256
     cases: dict[str, Load] = {
