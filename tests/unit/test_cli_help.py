@@ -122,7 +122,8 @@ def _completed(words: str) -> list[str]:
         env=os.environ
         | {
             "_ISOBLK_COMPLETE": "complete_bash",
-            "COMP_WORDS": words,
+            # As bash joins them.
+            "COMP_WORDS": words.replace(" ", "\n"),
             "COMP_CWORD": str(words.count(" ")),
         },
         capture_output=True,

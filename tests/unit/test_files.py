@@ -298,7 +298,8 @@ def test_text_is_utf_8_with_or_without_a_mark(
 
 
 def test_every_command_that_writes_a_file_asks_for_force() -> None:
-    """Directories are isoblk's own: run resumes in one, modules replaces its own modules."""
+    """Directories are isoblk's own: run resumes in one, modules replaces its own modules. A report
+    replaces nothing but a report."""
     unforced = {
         " ".join(path)
         for path, command in cli.every_command()
@@ -306,4 +307,4 @@ def test_every_command_that_writes_a_file_asks_for_force() -> None:
         and "--output" in options
         and "--force" not in options
     }
-    assert unforced == {"run", "kernel modules"}
+    assert unforced == {"run", "kernel modules", "report"}

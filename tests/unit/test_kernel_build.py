@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from isoblk import kernel
 from isoblk.campaign.execute import Bench
-from isoblk.cli import main as cli
 from isoblk.cli import run as cli_run
 from isoblk.errors import RunError, UserError
 from isoblk.kernel import Kernel, Request, build, source, store, tools
@@ -496,7 +495,7 @@ def test_a_kernel_stays_while_a_study_runs_on_it(
 
     monkeypatch.setattr(cli_run, "find", lambda version, debug: made)
     monkeypatch.setattr(cli_run, "make_bench", clean_meanwhile)
-    CliRunner().invoke(cli.app, ["run", str(presets_dir().parent / "quick.toml")])
+    CliRunner().invoke(cli_run.app, [str(presets_dir().parent / "quick.toml")])
     assert [one.busy for one in cleaned] == [(made.key,)]
     assert kernel.list_kernels() == [made]
 

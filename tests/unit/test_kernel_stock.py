@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from isoblk import kernel
-from isoblk.cli import main as cli
+from isoblk.cli import kernel as cli_kernel
 from isoblk.cli import run as cli_run
 from isoblk.errors import UserError
 from isoblk.kernel import Kernel, Silent, apt, stock
@@ -198,7 +198,7 @@ def test_no_stock_kernel_says_how_to_get_one() -> None:
 
 @pytest.mark.parametrize("option", ["--debug", "--source=x", "--arch=x86_64"])
 def test_a_stock_kernel_is_as_it_is(option: str) -> None:
-    result = CliRunner().invoke(cli.app, ["kernel", "build", "--stock", option])
+    result = CliRunner().invoke(cli_kernel.app, ["build", "--stock", option])
     assert result.exit_code == 2
     assert "--stock excludes" in result.output
 

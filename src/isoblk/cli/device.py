@@ -37,7 +37,7 @@ Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by
 KernelVersion = Annotated[str, typer.Option("--kernel", help="Version of the lab's kernel.")]
 
 
-@app.command("list")
+@app.command("list", epilog=examples("isoblk device list"))
 def list_() -> None:
     """List the presets."""
     rows = Table("preset", "kind", "state", "title", box=None, pad_edge=False)
