@@ -6,7 +6,8 @@
  * writes by way of the page cache submits what the scheduler's queue holds at
  * once, hundreds of megabytes, and is charged with it long before a disk has
  * seen it. Here a cgroup's bytes count when the request ends that they are in.
- * All bios of a request are of one cgroup: the block layer merges no others.
+ * All bios of a request are of one cgroup: the block layer merges no others. A
+ * flush moves nothing and does not count.
  *
  * The probe is on the tracepoint of completed requests while somebody wants to
  * know: "1" to the file forgets the counts and begins, "0" ends. Reading it,
@@ -103,7 +104,8 @@ static void completed_probe(void *unused, struct request *rq,
 	unsigned long flags;
 	struct bio *bio;
 
-	if (!css || error)
+	/* What has a flush before or after it ends once more with that. */
+	if (!css || error || !nr_bytes)
 		return;
 	spin_lock_irqsave(&completed_lock, flags);
 	group = find_group(css);

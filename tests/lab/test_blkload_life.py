@@ -505,6 +505,50 @@ def test_a_flush_that_fails_is_counted(careful: Careful) -> None:
     assert (ops["write"].errors, ops["flush"].errors) == (10, 10)
 
 
+# -- what disks have completed --
+
+
+def test_what_is_completed_is_counted_by_cgroup_until_the_module_goes(careful: Careful) -> None:
+    counted = "/sys/kernel/debug/blkload/completed"
+    left = careful.run(
+        vdisk(write_cache=1),
+        cgroup("/a"),
+        cgroup("/b"),
+        tenant("a", cgroup="/a", rw="randrw", fsync=2, fua=1, iodepth=4, number_ios=200),
+        tenant("b", cgroup="/b", rw="randtrim", number_ios=20),
+        run("unseen"),
+        f"echo 1 > {counted}",
+        run("results"),
+        f"cat {counted} > /run/isoblk/first",
+        f"echo 0 > {counted}",
+        run("unseen"),
+        f"cat {counted} > /run/isoblk/ended",
+        f"echo 1 > {counted}; cat {counted} > /run/isoblk/anew",
+        run("again"),
+        # A cgroup that is gone is still in the list, and the probe is on.
+        f"rmdir {BLKLOAD}/a {BLKLOAD}/b; rmdir {CGROUP}/a {CGROUP}/b",
+        f"cat {counted} > /run/isoblk/gone",
+        f"rmdir {VDISK}/disk0; rmmod blkload isoblk_vdisk",
+    )
+    a, b = (results(left, "results")[name].ops for name in ("a", "b"))
+    assert a["flush"].ios > 0
+    moved = {"dbytes": 0, "dios": 0} | {
+        f"{op[0]}{what}": getattr(a[op], what)
+        for op in ("read", "write")
+        for what in ("bytes", "ios")
+    }
+    trimmed = dict.fromkeys(moved, 0) | {"dbytes": b["trim"].bytes, "dios": b["trim"].ios}
+    lines = dict(line.split(" ", 1) for line in left.read("first").splitlines())
+    assert {path: _pairs(line) for path, line in lines.items()} == {"/a": moved, "/b": trimmed}
+    assert left.read("ended") == left.read("first")
+    assert left.read("anew") == ""
+    assert "/a " in left.read("gone")
+
+
+def _pairs(line: str) -> dict[str, int]:
+    return {name: int(value) for name, value in (one.split("=") for one in line.split())}
+
+
 # -- many, and often --
 
 
