@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from isoblk.run.record import OpTotals, RunRecord, TenantResult
-from isoblk.run.spec import DeviceEvent, FlashModel, Trace, VdiskDevice
+from isoblk.run.spec import DeviceEvent, FlashModel, Trace, VdiskDevice, VolumeModel
 from isoblk.study.notes import idle, notes
 from tests.unit.resultgen import PROVENANCE
 from tests.unit.specs import MS, SECOND, NullBlkDevice, run_spec, tenant
@@ -134,6 +134,29 @@ def test_a_rate_above_what_the_disk_does_is_named(loads: list[dict[str, Any]], s
     tenants = tuple(tenant(f"t{i}", **load) for i, load in enumerate(loads))
     (note,) = notes([run_spec(device=FIXED, tenants=tenants)])
     assert note.startswith(said)
+
+
+VOLUME = VolumeModel(iops=3000, bps=125 << 20)
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        ({"rate_iops": 3001}, "a asks for 3.00 K requests a second: the disk does 3.00 K"),
+        (
+            {"rate_iops": 2500, "bs": 65536, "rw": "randrw"},
+            "a asks for 164 MB/s: the disk does 131 MB/s",
+        ),
+    ],
+)
+def test_a_cloud_volume_is_held_to_its_limits(load: dict[str, Any], said: str) -> None:
+    def told(volume: VolumeModel) -> list[str]:
+        disk = VdiskDevice(servers=64, volume=volume)
+        return notes([run_spec(device=disk, tenants=(tenant("a", **load),))])
+
+    assert told(VOLUME) == [said]
+    # What has been saved up may be spent at any rate.
+    assert told(msgspec.structs.replace(VOLUME, burst_ns=3600 * SECOND)) == []
 
 
 @pytest.mark.parametrize(

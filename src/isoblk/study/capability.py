@@ -58,20 +58,28 @@ def asked(tenant: Tenant) -> Asked | None:
     )
 
 
-def most_ios(device: Device) -> float:
-    """Requests a second that the disk never exceeds, of its quickest kind."""
+def most_ios(device: Device, run_ns: int) -> float:
+    """Requests a second that the disk never exceeds in a run of that length, of its quickest
+    kind."""
     match device:
         case NullBlkDevice():
             return device.hw_queue_depth * _SECOND / device.completion_nsec
         case VdiskDevice(model="fixed"):
             quickest = min(device.read_ns, device.write_ns, device.trim_ns)
-            return device.servers * _SECOND / quickest
+            return min(
+                device.servers * _SECOND / quickest, _held_to(device, device.volume.iops, run_ns)
+            )
         case VdiskDevice(model="flash"):
             return _SECOND / device.flash.cmd_ns if device.flash.cmd_ns else _NO_LIMIT
         case VdiskDevice():
             return _SECOND / device.disk.cmd_ns
         case HostDevice():
             return _NO_LIMIT
+
+
+def _held_to(device: VdiskDevice, limit: int, run_ns: int) -> float:
+    """A limit of a cloud volume, with what is saved up when the run begins."""
+    return limit * (1 + device.volume.burst_ns / run_ns) if limit else _NO_LIMIT
 
 
 def too_much(spec: RunSpec) -> Iterator[str]:
@@ -81,23 +89,26 @@ def too_much(spec: RunSpec) -> Iterator[str]:
     if spec.caching is not None or spec.device_events or isinstance(device, HostDevice):
         return
     loads = [one for tenant in spec.tenants if (one := asked(tenant)) is not None]
-    alone = [text for one in loads if (text := _above([one], device, one.tenant, "asks"))]
+    run_ns = spec.warmup_ns + spec.runtime_ns
+    alone = [text for one in loads if (text := _above([one], device, run_ns, one.tenant, "asks"))]
     yield from alone
-    if not alone and len(loads) > 1 and (text := _above(loads, device, "all rates", "ask")):
+    if not alone and len(loads) > 1 and (text := _above(loads, device, run_ns, "all rates", "ask")):
         yield text
 
 
-def _above(loads: Sequence[Asked], device: Device, who: str, verb: str) -> str:
+def _above(loads: Sequence[Asked], device: Device, run_ns: int, who: str, verb: str) -> str:
     """The first thing that they ask more of than the disk ever does; "" if there is none."""
     links = device if isinstance(device, VdiskDevice) else VdiskDevice()
     ios = sum(one.ios for one in loads if not one.merges)
-    if ios > most_ios(device):
-        most = f"{numbers.count(most_ios(device))}"
-        return f"{who} {verb} for {numbers.count(ios)} requests a second: the disk does {most}"
+    most = most_ios(device, run_ns)
+    if ios > most:
+        wanted = f"{numbers.count(ios)} requests a second"
+        return f"{who} {verb} for {wanted}: the disk does {numbers.count(most)}"
     reads = ("read", sum(one.read_bps for one in loads), links.read_bps)
     writes = ("written", sum(one.write_bps for one in loads), links.write_bps)
-    for done, value, most_bps in (reads, writes):
+    both = ("", reads[1] + writes[1], _held_to(links, links.volume.bps, run_ns))
+    for done, value, most_bps in (reads, writes, both):
         if most_bps and value > most_bps:
-            wanted = numbers.rate(value)
-            return f"{who} {verb} for {wanted} {done}: the disk does {numbers.rate(most_bps)}"
+            wanted = f"{numbers.rate(value)} {done}".rstrip()
+            return f"{who} {verb} for {wanted}: the disk does {numbers.rate(most_bps)}"
     return ""
