@@ -136,6 +136,14 @@ def test_a_rate_above_what_the_disk_does_is_named(loads: list[dict[str, Any]], s
     assert note.startswith(said)
 
 
+def test_a_rate_is_named_once_and_not_again_for_the_run_alone() -> None:
+    spec = run_spec(device=FIXED, tenants=(tenant("a", rate_iops=200_000),))
+    alone = msgspec.structs.replace(
+        spec, kind="alone", tenants=(tenant("alone", rate_iops=200_000),)
+    )
+    assert notes([alone, spec]) == notes([spec]) != []
+
+
 VOLUME = VolumeModel(iops=3000, bps=125 << 20)
 
 

@@ -142,7 +142,9 @@ def _doubts(specs: list[RunSpec]) -> list[str]:
 
 
 def _rates(specs: list[RunSpec]) -> list[str]:
-    return list(dict.fromkeys(text for spec in specs for text in too_much(spec)))
+    # A run of a tenant alone asks for what the tenant does, by another name.
+    own = [spec for spec in specs if spec.kind == "share"]
+    return list(dict.fromkeys(text for spec in own for text in too_much(spec)))
 
 
 def _empty(specs: list[RunSpec]) -> list[str]:
