@@ -74,6 +74,7 @@ def test_a_synchronous_engine_has_one_request_in_flight(tmp_path: Path) -> None:
         ({"bs": "100"}, "not whole sectors"),
         ({"bs": "x"}, "'x' is not a size"),
         ({"iodepth": "many"}, "iodepth=many is not a number"),
+        ({"iodepth": "9" * 5000}, "is not a number"),
         ({"iodepth": "100000"}, "beyond the lab's"),
         ({"rw": "randwrite", "error": "5"}, "ended with an error"),
         ({"rw": "write", "idle": "1"}, "made no request"),

@@ -185,6 +185,13 @@ def test_a_rate_is_fios(tmp_path: Path, rw: str, rate: str, iops: int, reads: in
     assert (load.rate_iops, load.rwmixread) == (iops, reads)
 
 
+@pytest.mark.parametrize(
+    "option", ["iodepth=N", "size=Ng", "size=N%", "runtime=N", "bssplit=4k/N", "rate_iops=0xN"]
+)
+def test_a_number_without_end_is_refused(tmp_path: Path, option: str) -> None:
+    assert "job.fio:2: " in wrong(tmp_path, f"[a]\n{option.replace('N', '9' * 5000)}\n")
+
+
 @pytest.mark.parametrize("rate", ["rate=", "rate=,", "rate=1,2,3,4", "rate=x", "rate_iops=1,,x"])
 def test_a_rate_that_is_none_is_refused(tmp_path: Path, rate: str) -> None:
     assert "job.fio:2: rate" in wrong(tmp_path, f"[a]\n{rate}\n")

@@ -27,6 +27,8 @@ _LIMITING = (
 )
 # From here on what counts of sequential requests is bytes, not requests.
 _LARGE = 64 << 10
+_DIGITS = 18  # of a number that is any option's
+_SHOWN = 40  # characters of one that is none
 
 
 class NotUsableError(Exception):
@@ -162,8 +164,8 @@ def _options(job: Mapping[str, Any], shared: object) -> dict[str, str]:
 
 def _number(options: Mapping[str, str], name: str, default: int) -> int:
     text = options.get(name, str(default))
-    if not text.isascii() or not text.isdigit():
-        raise NotUsableError(f"{name}={text} is not a number")
+    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS:
+        raise NotUsableError(f"{name}={text[:_SHOWN]} is not a number")
     return int(text)
 
 

@@ -2,7 +2,7 @@
 """Sizes and times as fio writes them: '4k', '1m', '200ms', '1.5s'."""
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 
 SIZE_SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -22,7 +22,8 @@ TIME_HINT = "allowed: a number, or text such as '10us', '200ms', '1.5s', '2m', '
 # The kernel modules hold bytes and nanoseconds in 64 bits, signed.
 LARGEST = (1 << 63) - 1
 
-_SIZE = re.compile(r"(-?\d+)\s*([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
+# Python reads no more than some thousand digits.
+_SIZE = re.compile(r"(-?\d{1,100})\s*([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _TIME = re.compile(r"(-?\d+(?:\.\d+)?)\s*([a-zµμ]*)", re.ASCII | re.IGNORECASE)
 
 
@@ -72,7 +73,7 @@ def parse_time(value: int | float | str, unit: str) -> int:
         number, suffix = repr(value), unit
     try:
         exact = Decimal(number) * TIME_SUFFIXES[suffix]
-    except InvalidOperation:
+    except (InvalidOperation, Overflow):
         raise ValueError(f"{value!r} is not a time") from None
     if not exact.is_finite():
         raise ValueError(f"{value!r} is not a time")

@@ -46,8 +46,10 @@ _COUNTS = {
 }
 
 _FACTORS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_NUMBER = re.compile(r"(0x[0-9a-f]+|\d+)(?:([kmgtp]?)(i?)(b?))", re.IGNORECASE)
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|m|s|ms|msec|us|usec)?", re.IGNORECASE)
+# No more digits than Python reads, and a float holds.
+_NUMBER = re.compile(r"(0x[0-9a-f]{1,30}|\d{1,30})(?:([kmgtp]?)(i?)(b?))", re.IGNORECASE)
+_TIME = re.compile(r"(\d{1,30}(?:\.\d+)?)\s*(d|h|m|s|ms|msec|us|usec)?", re.IGNORECASE)
+_PERCENT = re.compile(r"[0-9]{1,9}")
 _TIME_NS = {
     "d": 86_400 * 10**9,
     "h": 3600 * 10**9,
@@ -236,7 +238,7 @@ class _Import:
         sizes: list[tuple[int, int | None]] = []
         for part in text.split(":"):
             size, _, percent = part.partition("/")
-            if percent and not percent.isdecimal():
+            if percent and not _PERCENT.fullmatch(percent):
                 raise option.bad("bssplit", "SIZE/PERCENT:SIZE/PERCENT")
             sizes.append((self._number("bssplit", option, size), int(percent) if percent else None))
         left = 100 - sum(percent or 0 for _, percent in sizes)
@@ -373,7 +375,7 @@ class _Import:
         if not option.value.endswith("%"):
             return Extent(self._number(name, option))
         text = option.value[:-1].strip()
-        if not (text.isascii() and text.isdigit()) or int(text) not in limits.PERCENT:
+        if not _PERCENT.fullmatch(text) or int(text) not in limits.PERCENT:
             raise option.bad(name, "a size, or 0%..100%")
         return Extent(int(text), percent=True)
 
