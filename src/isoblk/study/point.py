@@ -334,10 +334,11 @@ def build_run(point: Point, repeat: int) -> RunSpec:
     places = slots(study)
     loads = [_workload(study, index) for index in range(len(study.tenant))]
     steps = [_offset_increment(study, index) for index in range(len(study.tenant))]
+    paths = _own_paths(study, places)
     tenants = tuple(
         Tenant(
             name=slot.name,
-            cgroup=_own_path(study, slot.cgroup, slot.entry),
+            cgroup=paths[i],
             weight=slot.weight,
             workload=msgspec.structs.replace(
                 loads[slot.entry],
@@ -397,11 +398,15 @@ def runs_already(study: Study) -> bool:
     return any(program_name(study, entry) == RUNNING for entry in range(len(study.tenant)))
 
 
-def _own_path(study: Study, path: str, entry: int) -> str:
-    """A tenant's cgroup. Beside cgroups of others, isoblk's weigh as one, of weight 100: the
+def _own_paths(study: Study, places: Sequence[Slot]) -> list[str]:
+    """The tenants' cgroups. Beside cgroups of others, isoblk's weigh as one, of weight 100: the
     machine makes them in one of its own."""
-    own = runs_already(study) and program_name(study, entry) != RUNNING
-    return f"{_OWN_GROUP}/{path}" if own else path
+    if not runs_already(study):
+        return [slot.cgroup for slot in places]
+    return [
+        slot.cgroup if program_name(study, slot.entry) == RUNNING else f"{_OWN_GROUP}/{slot.cgroup}"
+        for slot in places
+    ]
 
 
 def queue_tunables(
