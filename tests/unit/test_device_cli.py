@@ -97,6 +97,28 @@ def test_a_preset_is_shown_with_its_source_state_units_and_figures(
     assert "disk.rpm" not in out
 
 
+def test_a_presets_text_is_no_markup_and_does_not_rule_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = Path(preset(tmp_path, 1000))
+    path.write_text(path.read_text().replace("random read", "read [/bold] \\u001b[31m"))
+    assert status(monkeypatch, "show", str(path)) == 0
+    assert "read [/bold] \\x1b[31m" in capsys.readouterr().out
+    assert status(monkeypatch, "check", str(path)) == 0
+    assert "[/bold]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "0", "-1"])
+def test_a_figure_that_nothing_can_be_held_to_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, value: str
+) -> None:
+    path = Path(preset(tmp_path, 1000))
+    path.write_text(path.read_text().replace("value = 1000", f"value = {value}"))
+    assert status(monkeypatch, "show", str(path), "--json") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "value" in line
+
+
 def test_a_preset_is_shown_as_json(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -202,7 +224,8 @@ IOCOST = str(Path(__file__).parent / "iocost.hwdb")
 def test_the_models_of_a_database_are_listed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
+    # A name is whole in a narrow terminal too: it is what --model takes.
+    monkeypatch.setenv("COLUMNS", "40")
     assert status(monkeypatch, "fit", "--iocost", IOCOST) == 0
     (line,) = (one for one in capsys.readouterr().out.splitlines() if one.startswith("HFS256"))
     assert line.split() == [

@@ -31,6 +31,7 @@ from isoblk.study.presets import load_device, load_preset, preset_names
 
 # The longest figure of the presets takes seconds; this one hangs.
 _TIME_LIMIT_S = 300
+_ANY_WIDTH = 10_000
 
 app = typer.Typer(help="List, check and make device presets.")
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")]
@@ -202,13 +203,14 @@ def fit(
 def _list_models(database: Database) -> None:
     rows = Table("model", "solution", box=None, pad_edge=False)
     for name in FIGURES:
-        rows.add_column(name, justify="right")
+        rows.add_column(name, justify="right", no_wrap=True)
     for one in database.known:
         figures = [
             figure(one.figures[name], "bps" if name.endswith("bps") else "iops") for name in FIGURES
         ]
         rows.add_row(printable(one.model), printable(one.solution), *figures)
-    Console(highlight=False, soft_wrap=True).print(rows, markup=False)
+    # As wide as it is: --model needs a whole name.
+    Console(highlight=False, soft_wrap=True, width=_ANY_WIDTH).print(rows, markup=False)
 
 
 def _measured_by_fio(results: list[Path], state: State) -> list[ExpectEntry]:

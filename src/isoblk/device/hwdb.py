@@ -38,6 +38,7 @@ FIGURES = ("rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops")
 _MEASURED = "naive"
 _MATCH = re.compile(r"block:[^:]*:name:(?P<model>[^:]+):")
 _MOST = (1 << 53) - 1
+_SHOWN = 40  # characters of a value that is none
 # As the kernel's iocost_coef_gen.py (tools/cgroup) measures them. Its one block of 128 MiB reaches
 # the drive in pieces of about a MiB, all at once.
 _LOADS: Mapping[str, tuple[RwMode, str, int]] = {
@@ -171,8 +172,9 @@ def _parsed(text: str) -> dict[str, int]:
     figures = {}
     for name in FIGURES:
         value = pairs.get(name, "")
-        if not value.isascii() or not value.isdigit() or not 0 < int(value) <= _MOST:
-            raise ValueError(f"{name}={value} is not a figure")
+        digits = value.isascii() and value.isdigit() and len(value) <= len(str(_MOST))
+        if not digits or not 0 < int(value) <= _MOST:
+            raise ValueError(f"{name}={value[:_SHOWN]} is not a figure")
         figures[name] = int(value)
     return figures
 

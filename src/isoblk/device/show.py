@@ -8,6 +8,7 @@ import msgspec
 from rich.table import Table
 
 from isoblk.device.text import figure
+from isoblk.errors import printable
 from isoblk.run.spec import Device, NullBlkDevice, VdiskDevice
 from isoblk.run.units import format_size
 from isoblk.study.model import ExpectEntry
@@ -141,7 +142,8 @@ def expect_table(expect: tuple[ExpectEntry, ...]) -> Table:
     shown.add_column("source")
     for one in expect:
         state = one.state + ("" if one.fitted else ", unfitted")
-        shown.add_row(one.what, _load(one), state, figure(one.value, one.metric), one.source)
+        value = figure(one.value, one.metric)
+        shown.add_row(printable(one.what), _load(one), state, value, printable(one.source))
     return shown
 
 

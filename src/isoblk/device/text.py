@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from isoblk.device.measure import Measured
+from isoblk.errors import printable
 from isoblk.run.spec import VdiskDevice
 from isoblk.study.model import ExpectEntry, ExpectMetric
 from isoblk.toml import written
@@ -39,8 +40,8 @@ def table(measured: Mapping[str, Sequence[Measured]]) -> Table:
         for i, one in enumerate(figures):
             metric = one.expect.metric
             shown.add_row(
-                "" if i else name,
-                one.expect.what,
+                Text("" if i else printable(name)),
+                Text(printable(one.expect.what)),
                 one.expect.state + ("" if one.expect.fitted else ", unfitted"),
                 figure(one.expect.value, metric),
                 figure(one.value, metric),

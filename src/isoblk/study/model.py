@@ -352,7 +352,7 @@ class ExpectEntry(
     what: str
     rw: RwMode
     metric: ExpectMetric
-    value: float
+    value: Annotated[float, msgspec.Meta(gt=0, le=1e18)]
     source: str
     bs: int | str = 4096
     iodepth: int = 1
