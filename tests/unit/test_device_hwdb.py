@@ -84,7 +84,13 @@ def test_a_later_record_of_a_model_wins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "figures",
-    ["rbps=1", GOOD.replace("=4", "=-4"), GOOD.replace("=4", "=0"), GOOD.replace("=4", "=1e9"), "rbps=" + "9" * 5000],
+    [
+        "rbps=1",
+        GOOD.replace("=4", "=-4"),
+        GOOD.replace("=4", "=0"),
+        GOOD.replace("=4", "=1e9"),
+        "rbps=" + "9" * 5000,
+    ],
 )
 def test_a_damaged_record_is_named_and_the_others_are_read(tmp_path: Path, figures: str) -> None:
     found = read_hwdb(written(tmp_path, record("BAD", figures) + "\n" + record("GOOD")))

@@ -35,7 +35,9 @@ def test_a_size_is_in_powers_of_1024(text: int | str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "k", "4x", "1.5k", "4kk", "0x10", "four", "4 096", "٤k", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["", "k", "4x", "1.5k", "4kk", "0x10", "four", "4 096", "٤k", "9" * 5000]
+)
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a size"):
         parse_size(text)
