@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +93,13 @@ def join_assignments(environment: MutableMapping[str, str]) -> None:
 
 def mend_zsh(home: Path) -> None:
     """Have zsh complete at the first Tab. It loads the file that Typer installs at that Tab, and
-    the file then only defines what would complete at the next."""
+    the file then only defines what would complete at the next. Where it cannot be written, it
+    stays as Typer wrote it."""
     installed = home / ".zfunc/_isoblk"
-    text = installed.read_text() if installed.is_file() else ""
-    if text and _AT_ONCE not in text:
-        installed.write_text(f"{text.rstrip()}\n{_AT_ONCE}\n")
+    with suppress(OSError):
+        text = installed.read_text() if installed.is_file() else ""
+        if text and _AT_ONCE not in text:
+            installed.write_text(f"{text.rstrip()}\n{_AT_ONCE}\n")
 
 
 def _paths(incomplete: str, wanted: Callable[[Path], bool]) -> list[str]:
