@@ -169,7 +169,7 @@ def test_figures_of_an_earlier_report_go(tmp_path: Path) -> None:
     (tmp_path / "figures" / "mine.svg").write_text("mine")
     write_report(analyse(read_results(tmp_path)))
     names = (tmp_path / ".figures").read_text()
-    (tmp_path / ".figures").write_text(f"{names}\nold\n../report\n")
+    (tmp_path / ".figures").write_bytes(f"{names}\nold\n../report\n".encode() + b"\xff\n")
     for name in ("old.svg", "old.png"):
         (tmp_path / "figures" / name).write_text("old")
     write_report(analyse(read_results(tmp_path)))

@@ -159,7 +159,7 @@ def write_report(analysis: Analysis, other: Analysis | None = None) -> Path:
         folder.mkdir(exist_ok=True)
         # Of an earlier report, which may have had others. What the user put there stays.
         former = results / _DRAWN
-        before = former.read_text().split() if former.is_file() else []
+        before = former.read_text(errors="replace").split() if former.is_file() else []
         for figure in figures:
             write_atomically(folder / f"{figure.name}.svg", figure.svg.encode())
             write_atomically(folder / f"{figure.name}.png", figure.png())
