@@ -16,6 +16,7 @@ from isoblk.report.magnitude import magnitude
 from isoblk.report.sources import OWN, by_source, tally
 from isoblk.result.store import read_results
 from isoblk.run import numbers
+from isoblk.run.record import Figure, ProgramReport
 from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen
 from tests.unit.resultgen import Made, four, tenant
@@ -149,6 +150,97 @@ def test_a_light_tenant_is_judged_by_how_long_it_waits(tmp_path: Path) -> None:
         f" {numbers.time(5_000_000)}, under none {there}."
     )
     assert [column.title for column in found.table.columns][-1] == "p99 of reader"
+
+
+def test_a_wait_is_at_most_so_many_times_that_alone_and_others_are_told_of_the_same_place(
+    tmp_path: Path,
+) -> None:
+    runs: list[Made] = []
+    for rw, alone, waits in (
+        ("randread", 10_000, {"none": 40_000, "isoblk": 30_000, "bfq": 40_000}),
+        ("randwrite", 80_000, {"none": 200_000, "isoblk": 100_000, "bfq": 300_000}),
+    ):
+        first = len(runs)
+        for run in _beside_writers(waits):
+            lone = run.kind == "alone"
+            runs.append(
+                replace(
+                    run,
+                    point={"alone": f"{first} {run.point['alone']}"} if lone else {"rw": rw},
+                    latency={alone: 1000} if lone else run.latency,
+                    alone=[first + one for one in run.alone],
+                    reference=None if run.reference is None else first + run.reference,
+                )
+            )
+    found = _answer(resultgen.write(tmp_path, runs))
+    of_one, here, there = (numbers.time(ns) for ns in (10_000, 30_000, 40_000))
+    # Under isoblk it waits 100 µs at another point, where it waits 80 alone.
+    assert found.sentences[2] == (
+        f"Under isoblk reader waits at most 3.00 times as long as alone: {here} (p99), alone"
+        f" {of_one} (randread); under none {there}."
+    )
+
+
+def test_none_alone_is_held_against_nothing(tmp_path: Path) -> None:
+    found = _answer(resultgen.write(tmp_path, [Made("none", _times(EXACT, 100), tenants=four())]))
+    assert found.sentences == ("none divides by weight within 1 %.",)
+
+
+def test_who_divides_without_a_scheduler_is_told_where_no_scheduler_does(tmp_path: Path) -> None:
+    many = {"none": _times(EXACT, 100), "bfq": _times(EXACT | {"tin": 58.0}, 100)}
+    assert _divided(tmp_path, many).sentences[0] == (
+        "bfq does not divide by weight within 1 %: it is 6.9 % off; without a scheduler it is"
+        " within 1 %."
+    )
+
+
+def test_an_error_just_over_the_limit_is_not_written_as_the_limit(tmp_path: Path) -> None:
+    many = {"none": EVEN, "bfq": EXACT | {"tin": EXACT["tin"] * 1.0108}}
+    found = _divided(tmp_path, {name: _times(one, 1000) for name, one in many.items()})
+    assert found.sentences[0].startswith("bfq does not divide by weight within 1 %: it is 1.0")
+    assert "it is 1.0 % off" not in found.sentences[0]
+
+
+def test_of_one_scheduler_the_points_are_left_out(tmp_path: Path) -> None:
+    runs = [
+        Made("bfq", EXACT, tenants=four(), point={"run.depth": "1"}),
+        Made("bfq", EXACT, tenants=four(), point={"run.depth": "2"}, status="failed", failure="x"),
+    ]
+    found = _answer(resultgen.write(tmp_path, runs))
+    assert found.sentences[-1].startswith("depth 2 is left out: 1 of 2 runs is not valid")
+
+
+def test_what_a_program_says_is_set_beside_none_only_if_none_was_run(tmp_path: Path) -> None:
+    says = {
+        "gold": ProgramReport(
+            program="fio",
+            used=["fio"],
+            status=0,
+            end_ns=1,
+            figures=[Figure(name="read.rate", value=123.0, unit="ops/s")],
+        )
+    }
+    run = Made("bfq", EXACT, tenants=four(), says=says)
+    found = _answer(resultgen.write(tmp_path, [run]))
+    assert found.sentences[-1] == "gold itself says 123/s (read rate) with bfq."
+
+
+def test_a_cost_is_said_of_those_of_whom_it_was_measured(tmp_path: Path) -> None:
+    runs = [
+        Made("none", _times(EVEN, 100), tenants=four()),
+        Made("bfq", _times(EXACT, 100), tenants=four(), reference=0),
+        Made("isoblk", _times(EXACT, 100), tenants=four()),
+    ]
+    found = _answer(resultgen.write(tmp_path, runs))
+    assert found.sentences[1].startswith("bfq keeps")
+
+
+def test_points_that_are_alike_are_no_range(tmp_path: Path) -> None:
+    runs = [Made(name, {"a": 1e4}, tenants=[tenant("a", 100)]) for name in ("bfq", "kyber")]
+    found = _answer(resultgen.write(tmp_path, runs))
+    assert found.sentences == (
+        "One tenant, so nothing is divided: the load reaches 41.0 MB/s at all points.",
+    )
 
 
 def test_the_worst_point_is_named_with_its_place(tmp_path: Path) -> None:

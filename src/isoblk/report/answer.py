@@ -12,7 +12,7 @@ from isoblk.analysis.metrics import Analysis, RunView
 from isoblk.report import cached, text
 from isoblk.report.choices import Choices
 from isoblk.report.divided import divided
-from isoblk.report.rows import Table, why
+from isoblk.report.rows import Table, varying, why
 from isoblk.report.sources import OWN, by_source, tally
 from isoblk.report.undivided import cache_choice, speeds
 from isoblk.report.words import counted, listed, several
@@ -75,9 +75,17 @@ def _with_what_is_missing(analysis: Analysis, sentences: Sequence[str]) -> list[
     reason = _first_reason(analysis, bad)
     if not sentences:
         return [f"No answer yet: {what}{reason}."]
+    schedulers = {point.scheduler for point in analysis.points}
+    apart = cached.is_bench(analysis) or len(schedulers) > 1
     if any(view.status == "missing" for view in bad):
         return [f"Not yet all of the answer: {what}{reason}.", *sentences]
-    names = dict.fromkeys(view.spec.point.get("cache", view.spec.scheduler.name) for view in bad)
+    short = text.short_keys(analysis.keys)
+    names = dict.fromkeys(
+        view.spec.point.get("cache", view.spec.scheduler.name)
+        if apart
+        else text.label(view.spec.point, varying(analysis), short) or view.spec.scheduler.name
+        for view in bad
+    )
     out = listed(list(names))
     are = "is" if len(names) == 1 else "are"
     return [*sentences, f"{out} {are} left out: {what}{reason}."]

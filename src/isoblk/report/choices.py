@@ -194,7 +194,21 @@ class Choices:
             return None
         return Wait(name, together, alone, self._under_none(point, name), point)
 
+    def p99_at(self, one: Choice, wait: Wait) -> float | None:
+        """How long the tenant of a wait waits with another choice, at the same point if choices
+        have several; ns, None if it is not known."""
+        if not self.by_scheduler:
+            return one.wait.p99 if one.wait and one.wait.tenant == wait.tenant else None
+        here = {key: value for key, value in wait.point.point.items() if key != SCHEDULER}
+        for point in one.points:
+            at = {key: value for key, value in point.point.items() if key != SCHEDULER}
+            if at == here:
+                return _p99(point, wait.tenant, _together)
+        return None
+
     def _under_none(self, point: PointView, name: str) -> float | None:
+        if point.scheduler == "none":
+            return None
         others = dict(point.point)
         others.pop(SCHEDULER, None)
         for other in self.analysis.points:

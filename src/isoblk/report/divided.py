@@ -87,15 +87,18 @@ def _nobody(choices: Choices, ranked: Sequence[Choice], how: str) -> str:
     assert nearest.error is not None
     limit = DIVIDES if nearest.error.value <= NEARLY else NEARLY
     within = f"{how} within {limit * 100:g} %"
-    off = f"{numbers.percent(nearest.error.value)} off{_worst_at(choices, nearest)}"
+    off = f"{_beyond(nearest.error.value, limit)} off{_worst_at(choices, nearest)}"
+    so = ""
+    if choices.none and choices.none.divides:
+        so = f"; without a scheduler it is within {limit * 100:g} %"
     if len(ranked) == 1:
-        return f"{nearest.name} does not divide {within}: it is {off}."
+        return f"{nearest.name} does not divide {within}: it is {off}{so}."
     none = f"No scheduler of {counted(len(ranked))} divides {within}{_everywhere(ranked)}"
     if limit == NEARLY and (far := _furthest(choices, ranked)):
         verb = "do" if len(far) > 1 else "does"
         names = _names([one.name for one in far])
         return f"{none}; {names} {verb} up to {choices.reach(far[0]):,} tenants."
-    return f"{none}; nearest is {nearest.name}, {off}."
+    return f"{none}; nearest is {nearest.name}, {off}{so}."
 
 
 def _furthest(choices: Choices, ranked: Sequence[Choice]) -> list[Choice]:
@@ -116,7 +119,7 @@ def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> str:
         return (
             f"{name} divides {how} within {DIVIDES * 100:g} %."
             if good
-            else f"{name} is {numbers.percent(errors[0])} off an exact division {how}."
+            else f"{name} is {_beyond(errors[0], DIVIDES)} off an exact division {how}."
         )
     worst = max(ranked, key=lambda one: one.error.value if one.error else 0.0)
     best = _nearest(ranked)[0]
@@ -162,8 +165,11 @@ def _worst_at(choices: Choices, one: Choice) -> str:
 
 def _cost(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
     """What speed is kept."""
-    if not choices.by_scheduler:
-        dividing = [one for one in dividing if one.speed] or dividing
+    if all(point.scheduler == "none" for one in dividing for point in one.points):
+        return
+    measured = [one for one in dividing if one.speed]
+    some = choices.by_scheduler and 0 < len(measured) < len(dividing)
+    dividing = measured or dividing
     speeds = [one.speed.value for one in dividing if one.speed]
     if not speeds:
         yield "What that costs is not known: there is no valid run under none to hold it against."
@@ -173,6 +179,8 @@ def _cost(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
     who = "They keep" if len(dividing) > 1 else "It keeps"
     if not choices.by_scheduler and len(dividing) > 1:
         who = "There it keeps"
+    if some:
+        who = f"{_names([one.name for one in dividing])} {'keep' if len(dividing) > 1 else 'keeps'}"
     if low == high:
         several = any(len(one.points) > 1 for one in dividing) and min(speeds) < _ALL
         yield f"{who} {'at least ' if several else ''}{low} of the {what} of none."
@@ -205,25 +213,26 @@ def _waits(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
     who = wait.tenant
     under = f"Under {best.name} " if choices.by_scheduler else f"With {best.name} "
     place = f" ({choices.where(wait.point)})" if len(best.points) > 1 else ""
-    most = "at most " if len(best.points) > 1 or len(choices.light) > 1 else ""
-    waits = f"waits {most}{numbers.time(wait.p99)} (p99)"
+    waits = f"waits {numbers.time(wait.p99)} (p99)"
     if math.isinf(wait.p99):
         waits = "is not answered at all"
+    elif len(best.points) > 1:
+        # Where a request alone takes longer, it may wait longer, and yet be kept waiting less.
+        times = numbers.significant(wait.p99 / wait.alone)
+        waits = f"waits at most {times} times as long as alone: {numbers.time(wait.p99)} (p99)"
     others = _others(choices, dividing, wait)
     yield f"{under}{who} {waits}, alone {numbers.time(wait.alone)}{place}{others}."
 
 
 def _others(choices: Choices, dividing: Sequence[Choice], wait: Wait) -> str:
-    """The wait under the worst of the others that divide, if it is far longer, and under none:
-    there, or where that is longest if it is far longer."""
-    worst = max(
-        (one for one in dividing[1:] if one.wait),
-        key=lambda one: one.wait.p99 if one.wait else 0.0,
-        default=None,
-    )
+    """The same tenant's wait there under the worst of the others that divide, if it is far longer,
+    and under none: there, or where that is longest if it is far longer."""
+    there = [(choices.p99_at(one, wait), one.name) for one in dividing[1:]]
+    known = [(p99, name) for p99, name in there if p99 is not None]
     told = []
-    if worst and worst.wait and worst.wait.p99 > _FAR * wait.p99:
-        told.append(f"under {worst.name} {_or_never(worst.wait.p99)}")
+    if known and max(known)[0] > _FAR * wait.p99:
+        p99, name = max(known)
+        told.append(f"{'under' if choices.by_scheduler else 'with'} {name} {_or_never(p99)}")
     longest = choices.none.wait if choices.none else None
     place = choices.where(longest.point) if longest else ""
     if longest and place != choices.where(wait.point) and longest.p99 > _FAR * wait.p99:
@@ -245,6 +254,12 @@ def _time(ns: float | None) -> str:
 
 def _error(value: float) -> str:
     return "less than 0.1 %" if value < _EXACT else numbers.percent(value)
+
+
+def _beyond(value: float, limit: float) -> str:
+    """An error above a limit, in as many digits as show that it is."""
+    short = numbers.percent(value)
+    return short if short != numbers.percent(limit) else f"{value * 100:.3g} %"
 
 
 def _predicted(choices: Choices) -> Iterator[str]:
@@ -291,7 +306,7 @@ def _said(choices: Choices, best: Choice) -> Iterator[str]:
             name = figure.name.replace(".", " ")
             yield (
                 f"{tenant.name} itself says {numbers.figure(here.mean, figure.unit)} ({name})"
-                f" under {best.name}{beside}{place}."
+                f" {'under' if choices.by_scheduler else 'with'} {best.name}{beside}{place}."
             )
             return
 
@@ -302,9 +317,17 @@ def _rate(report: ProgramReport | None) -> Figure | None:
 
 
 def _same_point(choices: Choices, point: PointView) -> PointView | None:
+    """Under none, if there are others."""
     at = {**point.point, "scheduler": "none"}
     return next(
-        (one for one in choices.analysis.points if one.point.items() <= at.items() and one.valid),
+        (
+            one
+            for one in choices.analysis.points
+            if choices.by_scheduler
+            and one.scheduler == "none"
+            and one.point.items() <= at.items()
+            and one.valid
+        ),
         None,
     )
 
@@ -349,7 +372,8 @@ def table(choices: Choices) -> Table:
         lines.append((state, tuple(cells)))
     notes = []
     if any(len(one.points) > 1 for one in found):
-        notes.append("each figure at the point where it is worst")
+        against = ", p99 against that alone" if waits else ""
+        notes.append(f"each figure at the point where it is worst{against}")
     if note:
         notes.append(note)
     if choices.light:

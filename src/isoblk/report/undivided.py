@@ -247,6 +247,8 @@ def _by_rate(
     (high, fast), (low, slow) = found[0], found[-1]
     if len(found) == 1:
         sentence = f"{begin}: {numbers.rate(high)}."
+    elif numbers.rate(low) == numbers.rate(high):
+        sentence = f"{begin}: the load reaches {numbers.rate(high)} at all points."
     else:
         sentence = (
             f"{begin}: the load reaches {numbers.rate(low)}"
