@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace as replace_struct
 
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import analyse
@@ -17,6 +18,7 @@ from isoblk.report.sources import OWN, by_source, tally
 from isoblk.result.store import read_results
 from isoblk.run import numbers
 from isoblk.run.record import Figure, ProgramReport
+from isoblk.run.spec import Scheduler, SchedulerEvent
 from isoblk.study.model import ClaimEntry
 from tests.unit import resultgen
 from tests.unit.resultgen import Made, four, tenant
@@ -184,6 +186,18 @@ def test_a_wait_is_at_most_so_many_times_that_alone_and_others_are_told_of_the_s
 def test_none_alone_is_held_against_nothing(tmp_path: Path) -> None:
     found = _answer(resultgen.write(tmp_path, [Made("none", _times(EXACT, 100), tenants=four())]))
     assert found.sentences == ("none divides by weight within 1 %.",)
+
+
+def test_a_run_that_changes_its_scheduler_is_not_said_to_be_of_the_first(tmp_path: Path) -> None:
+    directory = resultgen.write(tmp_path, [Made("none", _times(EXACT, 100), tenants=four())])
+    bfq = SchedulerEvent(at_ns=0, scheduler=Scheduler(name="bfq", elevator="bfq"), queue={})
+    analysis = analyse(read_results(directory))
+    (point,) = analysis.points
+    (view,) = point.runs
+    spec = replace_struct(view.spec, scheduler_events=(bfq,))
+    runs = (replace(view, planned=replace_struct(view.planned, spec=spec)),)
+    changed = replace(analysis, points=(replace(point, runs=runs),))
+    assert answer(changed, []).sentences[0] == "none then bfq divides by weight within 1 %."
 
 
 def test_who_divides_without_a_scheduler_is_told_where_no_scheduler_does(tmp_path: Path) -> None:

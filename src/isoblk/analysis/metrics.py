@@ -27,6 +27,8 @@ from isoblk.study.point import scheduler_of
 
 Point = tuple[tuple[str, str], ...]
 
+_MOST_CHANGES = 2  # of a scheduler, that are named
+
 
 @dataclass(frozen=True)
 class RunView:
@@ -69,6 +71,15 @@ class PointView:
     def scheduler(self) -> str:
         """The scheduler's name."""
         return self.runs[0].spec.scheduler.name
+
+    @property
+    def schedulers(self) -> str:
+        """The scheduler's name, and those that a run changes to: "none then bfq"."""
+        spec = self.runs[0].spec
+        later = sorted(spec.scheduler_events, key=lambda event: event.at_ns)
+        if len(later) > _MOST_CHANGES:
+            return f"{spec.scheduler.name} with {len(later)} changes"
+        return " then ".join([spec.scheduler.name, *(event.scheduler.name for event in later)])
 
     @cached_property
     def valid(self) -> tuple[RunMetrics, ...]:

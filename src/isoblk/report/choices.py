@@ -94,7 +94,7 @@ class Choices:
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
-        schedulers = list(dict.fromkeys(point.scheduler for point in analysis.points))
+        schedulers = list(dict.fromkeys(point.schedulers for point in analysis.points))
         self.by_scheduler = len(schedulers) > 1
         self._keys = [key for key in rows.varying(analysis) if key != SCHEDULER]
         self._short = text.short_keys(analysis.keys)
@@ -117,9 +117,9 @@ class Choices:
         """Without none, which is what the others are held against, if there are others."""
         groups: dict[str, list[PointView]] = {}
         for point in self.analysis.points:
-            if self.by_scheduler and point.scheduler == "none":
+            if self.by_scheduler and point.schedulers == "none":
                 continue
-            name = point.scheduler if self.by_scheduler else self.where(point) or point.scheduler
+            name = point.schedulers if self.by_scheduler else self.where(point) or point.schedulers
             groups.setdefault(name, []).append(point)
         return [self._choice(name, points) for name, points in groups.items()]
 
@@ -131,7 +131,7 @@ class Choices:
     @cached_property
     def none(self) -> Choice | None:
         """The scheduler none, beside others; None if it is not in the study, or not valid."""
-        points = [point for point in self.analysis.points if point.scheduler == "none"]
+        points = [point for point in self.analysis.points if point.schedulers == "none"]
         found = self._choice("none", points) if points and self.by_scheduler else None
         return found if found and found.complete else None
 
@@ -207,13 +207,13 @@ class Choices:
         return None
 
     def _under_none(self, point: PointView, name: str) -> float | None:
-        if point.scheduler == "none":
+        if point.schedulers == "none":
             return None
         others = dict(point.point)
         others.pop(SCHEDULER, None)
         for other in self.analysis.points:
             at = {key: value for key, value in other.point.items() if key != SCHEDULER}
-            if other.scheduler == "none" and _within(at, others):
+            if other.schedulers == "none" and _within(at, others):
                 return _p99(other, name, _together)
         return None
 

@@ -110,7 +110,7 @@ def _furthest(choices: Choices, ranked: Sequence[Choice]) -> list[Choice]:
 
 def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> str:
     """Of the points of the only scheduler."""
-    name = ranked[0].points[0].scheduler
+    name = ranked[0].points[0].schedulers
     errors = [one.error.value for one in ranked if one.error]
     of = f"{counted(len(errors))} points"
     good = sum(error <= DIVIDES for error in errors)
@@ -165,7 +165,7 @@ def _worst_at(choices: Choices, one: Choice) -> str:
 
 def _cost(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
     """What speed is kept."""
-    if all(point.scheduler == "none" for one in dividing for point in one.points):
+    if all(point.schedulers == "none" for one in dividing for point in one.points):
         return
     measured = [one for one in dividing if one.speed]
     some = choices.by_scheduler and 0 < len(measured) < len(dividing)
@@ -324,7 +324,7 @@ def _same_point(choices: Choices, point: PointView) -> PointView | None:
             one
             for one in choices.analysis.points
             if choices.by_scheduler
-            and one.scheduler == "none"
+            and one.schedulers == "none"
             and one.point.items() <= at.items()
             and one.valid
         ),
