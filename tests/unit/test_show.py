@@ -164,6 +164,27 @@ def test_json_has_every_metric_of_every_tenant_and_the_verdicts(
     assert bad["metrics"] == {} or bad["valid_repeats"]
 
 
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("@x", "'@x"),
+        ("-x", "'-x"),
+        ("-1", "-1"),
+        ("+2.5", "+2.5"),
+        ("a=1", "a=1"),
+    ],
+)
+def test_a_spreadsheet_works_out_nothing_that_others_wrote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str, cell: str
+) -> None:
+    run = Made("bfq", {"a": 100.0}, tenants=[tenant("a", 100)], point={"workload.x": value})
+    resultgen.write(tmp_path, [run, replace(run, point={"workload.x": "1"})])
+    cli_show.show(tmp_path, as_csv=True)
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["workload.x"] for row in rows] == [cell, "1"]
+
+
 def test_csv_has_a_row_a_tenant_at_each_point(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

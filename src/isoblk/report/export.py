@@ -8,6 +8,7 @@ so), sizes in bytes, shares and errors as parts of one.
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from isoblk.metrics.stats import Estimate, estimate
 from isoblk.report import rows, text
 
 FORMAT = 1
+_FORMULA = re.compile(r"[=+@\t\r-](?!\d+(?:\.\d+)?\Z)")  # and no number with a sign
 _OF_RUN = tuple(one.name for one in METRICS.values() if one.of_run)
 _OF_TENANT = tuple(one.base for one in METRICS.values() if one.of_tenant)
 # Of a tenant beside its metrics: what it should have had.
@@ -265,6 +267,11 @@ def _json(value: Any) -> str:
 def _csv(heads: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(heads)
-    writer.writerows(lines)
+    writer.writerow(map(_cell, heads))
+    writer.writerows(map(_cell, line) for line in lines)
     return file.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Others' results may name a point =1+1, which a spreadsheet would work out."""
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
