@@ -344,6 +344,17 @@ def test_of_a_study_under_way_it_says_that_it_is(tmp_path: Path) -> None:
     assert found.sentences[1] == "isoblk divides by weight within 1 %."
 
 
+def test_runs_that_have_not_finished_are_not_said_to_be_invalid(tmp_path: Path) -> None:
+    runs = [
+        Made("none", EVEN, tenants=four()),
+        Made("bfq", EXACT, tenants=four(), reference=0, missing=True),
+        Made("kyber", EVEN, tenants=four(), reference=0, status="invalid", reasons=["x"]),
+    ]
+    assert _answer(resultgen.write(tmp_path, runs)).sentences == (
+        "No answer yet: 2 of 3 runs are not valid or not there yet: kyber: x.",
+    )
+
+
 def _claim(source: str) -> ClaimEntry:
     return ClaimEntry(text="x", source=source, metric="jain", op=">", value=0.0)
 

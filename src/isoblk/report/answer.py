@@ -70,6 +70,8 @@ def _with_what_is_missing(analysis: Analysis, sentences: Sequence[str]) -> list[
     missing = {view.status for view in bad} == {"missing"}
     one = len(bad) == 1
     state = "not finished" if missing else "not valid"
+    if not missing and any(view.status == "missing" for view in bad):
+        state = "not valid or not there yet"
     verb = ("has" if one else "have") if missing else ("is" if one else "are")
     what = f"{len(bad)} of {several(len(analysis.views), 'run')} {verb} {state}"
     reason = _first_reason(analysis, bad)
