@@ -11,7 +11,9 @@ from isoblk.run import numbers
 
 PER_TENANT: Final = ".<tenant>"
 
-MetricUnit = Literal["requests/s", "B/s", "B", "ns", "ms", "times", "ratio", "factor", "%", "count"]
+MetricUnit = Literal[
+    "requests/s", "B/s", "B", "ns", "ms", "times", "ratio", "index", "factor", "%", "count"
+]
 Better = Literal["up", "down", "neither"]
 Needs = Literal["", "full", "bound"]
 
@@ -50,10 +52,6 @@ class Metric:
         """Its name without the place of the tenant's."""
         return self.name.removesuffix(PER_TENANT)
 
-    def show(self, value: float) -> str:
-        """A value with its unit, as people read it."""
-        return show(value, self.unit)
-
 
 def show(value: float, unit: MetricUnit) -> str:
     """A value of that unit, as people read it."""
@@ -64,6 +62,10 @@ def _milliseconds(value: float) -> str:
     return "never" if math.isinf(value) else numbers.time(value * 1e6)
 
 
+def _part(value: float) -> str:
+    return "without end" if math.isinf(value) else numbers.percent(value)
+
+
 _FORMS: Mapping[MetricUnit, Callable[[float], str]] = {
     "requests/s": numbers.count,
     "count": numbers.count,
@@ -72,7 +74,8 @@ _FORMS: Mapping[MetricUnit, Callable[[float], str]] = {
     "ns": numbers.time,
     "ms": _milliseconds,
     "times": numbers.ratio,
-    "ratio": "{:.4g}".format,
+    "ratio": _part,
+    "index": numbers.index,
     "factor": "{:.3f}".format,
     "%": numbers.percent,
 }

@@ -71,7 +71,7 @@ METRICS = (
         f"p99_excess{PER_TENANT}",
         "p99 / the larger of twice its p99 alone and its p99 alone + the "
         "device's time for one request of another tenant",
-        "ratio",
+        "times",
         "down",
         of_tenant=_p99_excess,
     ),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from isoblk.metrics import cached, latencies, over_time, predictions, shares, totals
-from isoblk.metrics.base import PER_TENANT, Better, Metric, Needs, show
+from isoblk.metrics.base import PER_TENANT, Better, Metric, MetricUnit, Needs, show
 from isoblk.metrics.cached import CACHE
 from isoblk.metrics.facts import RunMetrics
 from isoblk.run.record import ProgramReport
@@ -59,10 +59,15 @@ def _said(report: ProgramReport | None, figure: str) -> float | None:
 
 def metric_text(name: str, value: float) -> str:
     """A value with its unit, as people read it; but for "says.", whose units programs give."""
+    return show(value, metric_unit(name))
+
+
+def metric_unit(name: str) -> MetricUnit:
+    """The unit of a metric that a claim names; but for "says.", whose units programs give."""
     base, _, rest = name.partition(".")
     if base == CACHE:
-        return show(value, cached.FIGURES[rest][0])
-    return METRICS[base + PER_TENANT if rest else base].show(value)
+        return cached.FIGURES[rest][0]
+    return METRICS[base + PER_TENANT if rest else base].unit
 
 
 _SAID: Final[Mapping[str, Better]] = {"B/s": "up", "ops/s": "up", "ns": "down"}

@@ -136,7 +136,7 @@ METRICS = (
     Metric(
         "jain",
         "Jain's index (sum y)^2 / (n sum y^2) over y = bytes / weight share; 1 is fair",
-        "ratio",
+        "index",
         "up",
         of_run=_jain,
         compared=True,
@@ -144,7 +144,7 @@ METRICS = (
     Metric(
         "jain_in_group",
         "the least of Jain's indexes of each cgroup that holds several tenants",
-        "ratio",
+        "index",
         "up",
         of_run=_jain_in_group,
         compared=True,
@@ -153,7 +153,7 @@ METRICS = (
         "least_in_group",
         "the least, over cgroups that hold three tenants or more, of what the "
         "least of these got / their median",
-        "ratio",
+        "index",
         "up",
         of_run=_least_in_group,
         compared=True,

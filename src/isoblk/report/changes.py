@@ -145,19 +145,10 @@ def _varying(points: Sequence[Mapping[str, str]], short: Mapping[str, str]) -> l
 
 
 def _form(one: Difference) -> Callable[[float], str]:
-    """How a value is written in tables: a share or an error in per cent."""
+    """How a value is written."""
     if one.metric.startswith(SAYS):
         return partial(numbers.figure, unit=cast(Unit, one.unit))
-    base = one.metric.partition(".")[0]
-    if base.startswith(("jain", "least")):
-        return numbers.index
-    if base in ("share", "total_vs_none", "total_vs_best", "lost") or one.deviation:
-        return _percent
     return partial(metric_text, one.metric)
-
-
-def _percent(value: float) -> str:
-    return "never" if math.isinf(value) else numbers.percent(value)
 
 
 def _verdict(one: Difference) -> str:

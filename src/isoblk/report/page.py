@@ -17,7 +17,7 @@ from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.errors import UserError
 from isoblk.files import new_file, write_atomically
 from isoblk.metrics.registry import NAMES, split_metric
-from isoblk.report import cached, disks, published, rows, sources, text
+from isoblk.report import cached, disks, published, rows, sources, text, values
 from isoblk.report.answer import answer
 from isoblk.report.beside import Beside, beside
 from isoblk.report.figures import choice
@@ -58,10 +58,12 @@ class RunSection:
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim as the page prints it. metric: its name in NAMES. verdict: as it is told."""
+    """A claim as the page prints it. metric: its name in NAMES. expected: the comparison.
+    verdict: as it is told."""
 
     result: ClaimResult
     metric: str
+    expected: str
     verdict: str
     measured: list[tuple[str, str]]
     why: list[str]
@@ -263,6 +265,7 @@ def _claim_group(group: sources.Group, analysis: Analysis) -> ClaimGroup:
         ClaimRow(
             result,
             split_metric(result.claim.metric, names)[0],
+            values.expected(result, analysis),
             group.told(result.verdict),
             rows.measured(result, analysis),
             rows.because(result, analysis),

@@ -11,10 +11,10 @@ from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.metrics.cached import CACHE
 from isoblk.metrics.facts import RunMetrics
 from isoblk.metrics.latency import ALL
-from isoblk.metrics.registry import SAYS, fill, metric_text, split_says
+from isoblk.metrics.registry import SAYS, fill
 from isoblk.metrics.stats import Estimate, estimate
 from isoblk.programs.registry import PROGRAMS
-from isoblk.report import text
+from isoblk.report import text, values
 from isoblk.run import numbers
 from isoblk.run.record import ProgramReport, ReplayTotals
 from isoblk.study.notes import idle
@@ -307,7 +307,7 @@ def because(result: ClaimResult, analysis: Analysis) -> list[str]:
         def value(metric: str, of_other: bool, one: Judged = one) -> str:
             point = one.than if of_other else one.at
             figure = point.estimate(metric) if point else None
-            return _form(metric, analysis)(figure.mean) if figure else "nothing"
+            return values.form(metric, analysis)(figure.mean) if figure else "nothing"
 
         found.append(fill(claim.why, value))
     return list(dict.fromkeys(filter(None, found)))
@@ -326,7 +326,7 @@ def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
         )
         value = one.reason
         if one.measured is not None:
-            form = _ratio if result.claim.than else _form(result.claim.metric, analysis)
+            form = values.against(result, analysis)
             value = form(one.measured.mean)
             if one.measured.n > 1:
                 low, high = (form(end) for end in (one.measured.low, one.measured.high))
@@ -335,20 +335,6 @@ def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
                 value += f", {one.reason}"
         lines.append((where, value))
     return lines
-
-
-def _form(metric: str, analysis: Analysis) -> Callable[[float], str]:
-    """How a metric's value is written; that of a program, in the unit that it says."""
-    if parts := split_says(metric, names(analysis)):
-        for report in _reports(analysis, parts[0]):
-            for figure in report.figures:
-                if figure.name == parts[1]:
-                    return partial(numbers.figure, unit=figure.unit)
-    return partial(metric_text, metric)
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.4g} times"
 
 
 def tally(results: Sequence[ClaimResult]) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from isoblk.analysis.claims import ClaimResult, judge_all
 from isoblk.analysis.metrics import Analysis, analyse
-from isoblk.report import cached, disks, rows, tenants, text
+from isoblk.report import cached, disks, rows, tenants, text, values
 from isoblk.report.answer import answer
 from isoblk.result.store import ResultSet
 
@@ -149,13 +149,13 @@ def claims_table(results: list[ClaimResult], analysis: Analysis) -> Table:
     table.add_column("verdict", no_wrap=True)
     for result in results:
         lines = rows.measured(result, analysis)
-        values = "\n".join(f"{where}: {value}" for where, value in lines[:4])
+        judged_by = "\n".join(f"{where}: {value}" for where, value in lines[:4])
         if len(lines) > 4:
-            values += f"\nand {len(lines) - 4} more"
+            judged_by += f"\nand {len(lines) - 4} more"
         table.add_row(
             escape(f"{result.claim.text} [{result.claim.source}]"),
-            escape(result.expected()),
-            escape(values or result.reason),
+            escape(values.expected(result, analysis)),
+            escape(judged_by or result.reason),
             result.verdict,
             style=_STYLES[result.verdict],
         )
