@@ -16,7 +16,9 @@ from isoblk.cli import main
 from isoblk.cli import show as cli_show
 from isoblk.errors import UserError
 from isoblk.metrics.registry import METRICS
+from isoblk.report.rows import summary
 from isoblk.report.tables import PointsTable
+from isoblk.report.tenants import by_point
 from isoblk.result.store import read_results
 from isoblk.run.record import CacheReport
 from isoblk.run.spec import MatrixValue
@@ -65,11 +67,28 @@ def test_bandwidth_is_shown_only_where_sizes_differ(tmp_path: Path) -> None:
     mixed = _printed(_mixed(tmp_path / "mixed"), 100)
     assert "bandwidth" in mixed
     assert "B/s of none" in mixed
-    assert "no loss by itself" in " ".join(mixed.split())
+    assert "read it beside share error" in " ".join(mixed.split())
     # Half the bytes, seven times the requests: who reads the head knows which is half.
     (bfq,) = [line for line in mixed.splitlines() if line.startswith(" bfq")]
     assert bfq.split()[1:3] == ["6.60", "K"]
     assert "49.8 %" in bfq
+
+
+def test_who_is_starved_never_gets_an_answer(tmp_path: Path) -> None:
+    tenants = [tenant("small", 500), tenant("large", 500)]
+    latency = {1_000_000: 1}
+    runs = [
+        Made("none", {"small": 0, "large": 800}, tenants=tenants, latency=latency),
+        Made("bfq", {"small": 100, "large": 800}, tenants=tenants, latency=latency),
+    ]
+    resultgen.write(tmp_path, runs)
+    analysis = analyse(read_results(tmp_path))
+    table = summary(analysis)
+    place = [column.title for column in table.columns].index("p99")
+    assert [cells[place].text for _, cells in table.rows] == ["never", "1.00 ms"]
+    assert any("never: nothing that it asked for was answered" in note for note in table.notes)
+    own = by_point(analysis)
+    assert [cells[-1].text for _, cells in own.rows] == ["never", "1.00 ms", "1.00 ms", "1.00 ms"]
 
 
 @pytest.mark.parametrize("keys", [1, 2, 3])

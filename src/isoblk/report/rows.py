@@ -17,7 +17,7 @@ from isoblk.programs.registry import PROGRAMS
 from isoblk.report import text, values
 from isoblk.run import numbers
 from isoblk.run.record import ProgramReport, ReplayTotals
-from isoblk.study.notes import idle
+from isoblk.study.notes import idle, starved
 from isoblk.study.notes import notes as study_notes
 
 FEW_TENANTS = 8  # up to so many are shown one by one
@@ -26,6 +26,7 @@ SAME_SIZE = 1.01  # sizes of requests that differ by less are one
 _NAMES_ITSELF = ("scheduler", "cache")  # by its value
 _FEW_READS = 0.01  # of all bytes: fewer reads say nothing of hits
 INTERVAL = ", ± half the 95 % confidence interval"
+NEVER = "never"
 LIMITED = 0.005  # an ideal so much below the share by weight is worth a word
 
 
@@ -116,7 +117,7 @@ def summary(analysis: Analysis) -> Table:
             cell(point.estimate("total_vs_none"), numbers.percent),
             cell(point.estimate("share_error"), numbers.percent),
             cell(point.estimate("jain"), numbers.index),
-            cell(_over(point, RunMetrics.p99_worst), numbers.time),
+            waits(point, None, _over(point, RunMetrics.p99_worst)),
             *([cell(read_hits(point), numbers.percent)] if cached else []),
             Cell(_shares(point) if one_by_one else _top_quarter(point)),
         ]
@@ -316,7 +317,9 @@ def because(result: ClaimResult, analysis: Analysis) -> list[str]:
 def measured(result: ClaimResult, analysis: Analysis) -> list[tuple[str, str]]:
     """What a claim was judged by: (point, value or why there is none)."""
     short = text.short_keys(analysis.keys)
-    keys = varying(analysis) or analysis.keys
+    differ = varying(analysis)
+    differ += [k for k in analysis.keys if len({one.point.get(k) for one in result.points}) > 1]
+    keys = [key for key in analysis.keys if key in differ] or analysis.keys
     lines = []
     for one in result.points:
         where = ", ".join(
@@ -371,6 +374,15 @@ def cell(value: Estimate | None, form: Callable[[float], str]) -> Cell:
     if value is None:
         return Cell(text.NOTHING)
     return Cell(form(value.mean), text.spread(value, form))
+
+
+def waits(point: PointView, tenant: str | None, found: Estimate | None) -> Cell:
+    """A tenant's latency, of None any's; "never" where nothing that it asked for was answered."""
+    for view in point.runs:
+        who = starved(view.run.record) if view.run and view.status == "valid" else set()
+        if tenant in who or (who and tenant is None):
+            return Cell(NEVER)
+    return cell(found, numbers.time)
 
 
 def _over(point: PointView, measure: Callable[[RunMetrics], float | None]) -> Estimate | None:
@@ -431,9 +443,15 @@ def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
     if valid and sizes_differ(analysis):
         notes.append(
             "B/s of none: bandwidth / that under none. Sizes differ, so it depends on who is"
-            " served: less is no loss by itself"
+            " served: read it beside share error and p99"
         )
-    notes.append("p99: of the tenant that has the worst; upper bound, at most 1.6 % too high")
+    never = any(
+        starved(view.run.record) for view in analysis.views if view.run and view.status == "valid"
+    )
+    notes.append(
+        "p99: of the tenant that has the worst; upper bound, at most 1.6 % too high"
+        + (f"; {NEVER}: nothing that it asked for was answered in the measured time" * never)
+    )
     notes += _lateness(analysis)
     notes += [*_limited(analysis), *study_notes(view.spec for view in analysis.views)]
     notes += idle(v.run.record for v in analysis.views if v.run and v.status == "valid")

@@ -7,7 +7,7 @@ from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.metrics.facts import TenantMetrics
 from isoblk.metrics.stats import estimate
 from isoblk.report import cached, text
-from isoblk.report.rows import Cell, Column, Table, cell, sizes_differ, state
+from isoblk.report.rows import Cell, Column, Table, cell, sizes_differ, state, waits
 from isoblk.run import numbers
 
 
@@ -48,7 +48,7 @@ def by_point(analysis: Analysis) -> Table:
             if with_bytes:
                 cells.append(_figure(point, place, lambda one: one.bps, numbers.rate))
             cells += [
-                cell(point.estimate(f"{metric}.{tenant.name}"), numbers.time)
+                waits(point, tenant.name, point.estimate(f"{metric}.{tenant.name}"))
                 for metric in ("p50", "p99")
             ]
             rows.append((state(point), tuple(cells)))

@@ -22,6 +22,7 @@ _MOST_TAGS = 2048
 # With fewer, what a group may hold is too coarse to follow the weights:
 # docs/findings/many-groups.md.
 TAGS_A_GROUP = 2
+_STARVED = "starved of the disk"
 _FEW = 3  # names of a line
 _PRECONDITION = "device.flash.precondition"
 
@@ -52,7 +53,7 @@ def idle(records: Iterable[RunRecord]) -> list[str]:
     found: dict[tuple[str, str], dict[str, None]] = {}
     for record in records:
         for tenant, result in zip(record.spec.tenants, record.tenants, strict=True):
-            if not any(one.meas_ios for one in result.ops.values()):
+            if _did_nothing(result):
                 where = found.setdefault((tenant.name, _why_idle(record.spec, tenant, result)), {})
                 where[record.spec.scheduler.name] = None
     names: dict[tuple[str, str], list[str]] = {}
@@ -64,6 +65,19 @@ def idle(records: Iterable[RunRecord]) -> list[str]:
     ]
 
 
+def starved(record: RunRecord) -> set[str]:
+    """The tenants that wanted something in the measured time, and nothing of it was answered."""
+    return {
+        tenant.name
+        for tenant, result in zip(record.spec.tenants, record.tenants, strict=True)
+        if _did_nothing(result) and _why_idle(record.spec, tenant, result) == _STARVED
+    }
+
+
+def _did_nothing(result: TenantResult) -> bool:
+    return not any(one.meas_ios for one in result.ops.values())
+
+
 def _why_idle(spec: RunSpec, tenant: Tenant, result: TenantResult) -> str:
     load, end_ns = tenant.workload, spec.warmup_ns + spec.runtime_ns
     if not length(spans(load, end_ns), spec.warmup_ns, end_ns):
@@ -73,7 +87,7 @@ def _why_idle(spec: RunSpec, tenant: Tenant, result: TenantResult) -> str:
         return "its number_ios ended in the warm-up"
     if result.measured_ns == 0:
         return "it ended in the warm-up"
-    return "starved of the disk"
+    return _STARVED
 
 
 def _few(names: list[str]) -> str:
