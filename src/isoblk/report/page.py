@@ -34,6 +34,7 @@ _UNIT = re.compile(r"(?<=\d) (%|[µumn]?s\b|[KMGT]?B(?:/s)?\b)")  # stays with i
 _HEAD = 1024  # bytes of a page that have the mark
 _DRAWN = ".figures"  # in a result directory: the names of a report's figures
 BESIDE = "beside"  # the figure that stands at its own table
+BESIDE_TABLE = 530  # pixels: a figure that is not wider stands beside the answer's table
 MAX_TENANTS = 32  # listed in a run's section
 MAX_KNOBS = 40
 MAX_SCRIPT = 64 << 10  # bytes of a script shown whole; of a longer one, so many from its start
@@ -216,6 +217,7 @@ def render(
         words=Words(),
         magnitude=magnitude,
         palette=PALETTE,
+        beside_table=BESIDE_TABLE,
         mark=Markup(_MARK),
         beside_files=beside_files,
         description=[part for part in study.description.strip().split("\n\n") if part],

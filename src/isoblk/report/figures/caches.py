@@ -55,7 +55,7 @@ class _Grouped:
 
     def height(self) -> int:
         """Of a panel."""
-        return len(self.across) * (13 * len(self.groups) + 9)
+        return len(self.across) * (15 * len(self.groups) + 9)
 
     def base(self, values: Rows, labels: bool) -> alt.Chart:
         """A chart with the rows' places."""
@@ -133,7 +133,7 @@ def _rate_bars(data: Rows, how: _Grouped) -> Panel:
         row["value"] /= 1e6
 
     def panel(values: Rows, left: bool, bottom: bool) -> Any:
-        top = max(row["value"] for row in values) * 1.3
+        top = max(row["value"] for row in values) * 1.5
         base = how.base(values, left)
         x = alt.X(
             "value:Q",
@@ -143,7 +143,7 @@ def _rate_bars(data: Rows, how: _Grouped) -> Panel:
         )
         return alt.layer(
             base.mark_bar().encode(x=x, color=how.color()),
-            base.mark_text(align="left", dx=3, fontSize=9, color=INK).encode(x=x, text="text:N"),
+            base.mark_text(align="left", dx=3, fontSize=12, color=INK).encode(x=x, text="text:N"),
         ).properties(width=how.width, height=how.height())
 
     return panel
@@ -168,7 +168,7 @@ def _latency_dots(data: Rows, how: _Grouped) -> Panel:
         )
         return alt.layer(
             base.mark_point(filled=True, size=45, opacity=1).encode(x=x, color=how.color()),
-            base.mark_text(align="left", dx=6, fontSize=9, color=INK).encode(x=x, text="text:N"),
+            base.mark_text(align="left", dx=6, fontSize=12, color=INK).encode(x=x, text="text:N"),
         ).properties(width=how.width, height=how.height())
 
     return panel

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The answer as a picture: what each choice comes to, the best above."""
+"""The answer as a picture: what each choice comes to, the best first."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -24,11 +24,12 @@ from isoblk.run import numbers
 
 NAME = "choice"
 _MOST = 11  # choices
-_PANEL, _ROW, _FONT = 168, 24, 12
+_ROW, _FONT = 24, 12
+_PANEL, _NARROW = 132, 250  # widths: of panels side by side, and of those below each other
+_BENCH = 336  # of the only panel
 _LEAST = 0.0005  # an error below is drawn here
 _MOST_TIMES = 1e6  # a wait beyond is drawn here
-_COLUMNS = 2
-_TICKS = 4
+_TICKS = 3
 _ROOM = 8  # between a mark and its text
 
 
@@ -40,21 +41,11 @@ def draw(choices: Choices) -> Draft | None:
     if len(found) < 2:
         return None
     datasets = Datasets()
-    panels = [
-        *(_errors(datasets, found, choices.none) if choices.division else ()),
-        *_speeds(datasets, found, choices.none),
-        *_waits(datasets, found, choices),
-    ]
-    if not panels:
+    beside = _panels(datasets, found, choices, _PANEL)
+    if not beside:
         return None
-    names = [one.name for one in found]
-    charts = [
-        alt.layer(
-            *(layer.encode(y=_places(names, labels=at % _COLUMNS == 0)) for layer in layers)
-        ).properties(width=_PANEL, height=_ROW * len(found))
-        for at, layers in enumerate(panels)
-    ]
-    caption = "The best above."
+    below = _panels(datasets, found, choices, _NARROW)
+    caption = "The best first."
     if any(one.divides for one in found if one is not choices.none) and choices.division:
         caption += f" Blue: divides within {DIVIDES * 100:g} %."
     if any(len(one.points) > 1 for one in found):
@@ -62,9 +53,32 @@ def draw(choices: Choices) -> Draft | None:
     left = len(choices.ranked) + len(none) - len(found)
     if left > 0:
         caption += f" {left} more are in the tables."
-    title = "What each comes to"
-    chart = alt.concat(*charts, columns=_COLUMNS, spacing=14)
-    return Draft(NAME, title, caption, chart, datasets.named, _said(found), bare=True)
+    return Draft(
+        NAME,
+        "What each comes to",
+        caption,
+        alt.hconcat(*beside, spacing=14),
+        datasets.named,
+        _said(found),
+        bare=True,
+        narrow=alt.vconcat(*below, spacing=14),
+    )
+
+
+def _panels(datasets: Datasets, found: list[Choice], choices: Choices, wide: int) -> list[Any]:
+    """The panels; of those that stand side by side the first has the names."""
+    names = [one.name for one in found]
+    panels = [
+        *(_errors(datasets, found, choices.none, wide) if choices.division else ()),
+        *_speeds(datasets, found, choices.none, wide),
+        *_waits(datasets, found, choices, wide),
+    ]
+    return [
+        alt.layer(
+            *(layer.encode(y=_places(names, labels=at == 0 or wide == _NARROW)) for layer in layers)
+        ).properties(width=wide, height=_ROW * len(found))
+        for at, layers in enumerate(panels)
+    ]
 
 
 def draw_caches(analysis: Analysis) -> Draft | None:
@@ -83,9 +97,9 @@ def draw_caches(analysis: Analysis) -> Draft | None:
         for name in names
     ]
     datasets = Datasets()
-    layers = _bars(datasets, data, "throughput, % of the fastest", 2 * _PANEL)
+    layers = _bars(datasets, data, ["throughput, % of the fastest"], _BENCH)
     chart = alt.layer(*(layer.encode(y=_places(names, labels=True)) for layer in layers))
-    chart = chart.properties(width=2 * _PANEL, height=_ROW * len(names))
+    chart = chart.properties(width=_BENCH, height=_ROW * len(names))
     caption = (
         "Throughput over that of the fastest at the same point: the geometric mean over all points."
         " Grey: without a cache."
@@ -126,7 +140,9 @@ def _said(found: list[Choice]) -> list[str]:
     return told
 
 
-def _errors(datasets: Datasets, found: list[Choice], none: Choice | None) -> Iterator[list[Any]]:
+def _errors(
+    datasets: Datasets, found: list[Choice], none: Choice | None, wide: int
+) -> Iterator[list[Any]]:
     """How exact: dots on a logarithmic axis."""
     values = {one.name: one.error.value for one in found if one.error}
     texts = {name: _percent(value) for name, value in values.items()}
@@ -134,10 +150,12 @@ def _errors(datasets: Datasets, found: list[Choice], none: Choice | None) -> Ite
         return
     data = _rows(found, none, {name: max(value, _LEAST) for name, value in values.items()}, texts)
     high = max(NEARLY * 10, *(row["value"] for row in data))
-    yield _dots(datasets, data, "share error, % (log)", (_LEAST, high), DIVIDES, "%")
+    yield _dots(datasets, data, ["share error,", "% (log)"], (_LEAST, high), DIVIDES, "%", wide)
 
 
-def _waits(datasets: Datasets, found: list[Choice], choices: Choices) -> Iterator[list[Any]]:
+def _waits(
+    datasets: Datasets, found: list[Choice], choices: Choices, wide: int
+) -> Iterator[list[Any]]:
     """How long the light one waits, against alone."""
     waits = {one.name: one.wait for one in found if one.wait}
     if not waits:
@@ -148,10 +166,10 @@ def _waits(datasets: Datasets, found: list[Choice], choices: Choices) -> Iterato
         for name, wait in waits.items()
     }
     who = choices.light[0] if len(choices.light) == 1 else "the light"
-    title = f"p99 of {who}, times alone (log)"
+    title = [f"p99 of {who},", "times alone (log)"]
     data = _rows(found, choices.none, values, texts)
     low, high = min(values.values()), max(values.values())
-    yield _dots(datasets, data, title, (min(0.9, low), max(10.0, high)), None, "x")
+    yield _dots(datasets, data, title, (min(0.9, low), max(10.0, high)), None, "x", wide)
 
 
 def _percent(value: float) -> str:
@@ -182,15 +200,16 @@ def _ticks(low: float, high: float) -> list[float]:
 def _dots(
     datasets: Datasets,
     data: Rows,
-    title: str,
+    title: list[str],
     span: tuple[float, float],
     limit: float | None,
     unit: str,
+    wide: int,
 ) -> list[Any]:
     low, high = span
     column = max(width(row["text"], _FONT) for row in data) + _ROOM
     # The figures stand in a column of their own, so that no mark is below one.
-    end = low * (high / low) ** (_PANEL / (_PANEL - column - _ROOM))
+    end = low * (high / low) ** (wide / (wide - column - _ROOM))
     times = "* 100" if unit == "%" else ""
     x: dict[str, Any] = {
         "title": title,
@@ -198,7 +217,7 @@ def _dots(
         "axis": alt.Axis(
             values=_ticks(low, high),
             labelExpr=f"format(datum.value {times}, '{'~g' if times else '~s'}')",
-            labelFontSize=11,
+            labelFontSize=_FONT,
         ),
     }
     base = alt.Chart(datasets.add([row | {"from": low * 0.8} for row in data]))
@@ -210,7 +229,7 @@ def _dots(
             x=alt.X("value:Q", **x), color=alt.Color("color:N", scale=None)
         ),
         base.mark_text(align="right", fontSize=_FONT, color=INK).encode(
-            x=alt.value(_PANEL), text="text:N"
+            x=alt.value(wide), text="text:N"
         ),
     ]
     if limit is not None:
@@ -221,24 +240,26 @@ def _dots(
     return layers
 
 
-def _speeds(datasets: Datasets, found: list[Choice], none: Choice | None) -> Iterator[list[Any]]:
+def _speeds(
+    datasets: Datasets, found: list[Choice], none: Choice | None, wide: int
+) -> Iterator[list[Any]]:
     """What is kept: bars."""
     values = {one.name: one.speed.value for one in found if one.speed}
     if not values:
         return
     texts = {name: numbers.percent(value) for name, value in values.items()}
     data = _rows(found, none, values, texts)
-    yield _bars(datasets, data, "bandwidth, % of none", _PANEL)
+    yield _bars(datasets, data, ["bandwidth,", "% of none"], wide)
 
 
-def _bars(datasets: Datasets, data: Rows, title: str, wide: int) -> list[Any]:
+def _bars(datasets: Datasets, data: Rows, title: list[str], wide: int) -> list[Any]:
     """Bars of parts of one, and their figures in a column."""
     high = max(1.0, *(row["value"] for row in data))
     column = max(width(row["text"], _FONT) for row in data) + _ROOM
     x: dict[str, Any] = {
         "title": title,
         "scale": alt.Scale(domain=[0, high * wide / (wide - column)], nice=False),
-        "axis": alt.Axis(values=[0, 0.5, 1], labelExpr="datum.value * 100", labelFontSize=11),
+        "axis": alt.Axis(values=[0, 0.5, 1], labelExpr="datum.value * 100", labelFontSize=_FONT),
     }
     base = alt.Chart(datasets.add(data))
     return [

@@ -35,7 +35,7 @@ PALETTE = (
 )
 INK = "#222222"
 FAINT = "#6b6b6b"
-MUTED = "#b9bec4"
+MUTED = "#878e96"
 GRID = "#e6e6e6"
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
@@ -52,7 +52,8 @@ _MOST_SAID = 40  # values that a figure's description lists
 @dataclass(frozen=True)
 class Figure:
     """name: of its files. caption: what to look at. svg: as it is kept. drawn: the SVG before its
-    texts were stretched to their widths. width: in pixels."""
+    texts were stretched to their widths. width: in pixels. narrow: an SVG of the same for a
+    telephone; "" if there is one for all."""
 
     name: str
     title: str
@@ -60,6 +61,7 @@ class Figure:
     svg: str
     drawn: str
     width: int
+    narrow: str = ""
 
     def png(self) -> bytes:
         """The figure in pixels."""
@@ -69,7 +71,8 @@ class Figure:
 @dataclass(frozen=True)
 class Draft:
     """A chart before it is rendered. says: its main values in words, for who does not see it.
-    bare: without title and footer, which only its description has."""
+    bare: without title and footer, which only its description has. narrow: the same for a
+    telephone, if it is drawn otherwise there."""
 
     name: str
     title: str
@@ -78,6 +81,7 @@ class Draft:
     datasets: Mapping[str, Rows]  # the charts name their data: Altair copies what it holds
     says: Sequence[str] = ()
     bare: bool = False
+    narrow: Any = None
 
 
 @dataclass
@@ -103,7 +107,7 @@ def render(draft: Draft, footer: str | list[str]) -> Figure:
         fontWeight=600,
         color=INK,
         subtitleColor=FAINT,
-        subtitleFontSize=11,
+        subtitleFontSize=12,
         subtitlePadding=5,
         offset=14,
     )
@@ -115,16 +119,16 @@ def render(draft: Draft, footer: str | list[str]) -> Figure:
             labelColor=INK,
             titleColor=INK,
             titleFontWeight="normal",
-            labelFontSize=11,
-            titleFontSize=11,
+            labelFontSize=12,
+            titleFontSize=12,
             gridColor=GRID,
             domainColor="#888888",
             tickColor="#888888",
             titlePadding=8,
         ),
         legend=alt.LegendConfig(
-            labelFontSize=11,
-            titleFontSize=11,
+            labelFontSize=12,
+            titleFontSize=12,
             titleFontWeight="normal",
             labelColor=INK,
             titleColor=INK,
@@ -135,13 +139,22 @@ def render(draft: Draft, footer: str | list[str]) -> Figure:
         ),
         view=alt.ViewConfig(stroke=None),
     )
-    spec = _plain(draft.chart) | {"config": config.to_dict(), "datasets": draft.datasets}
-    if not draft.bare:
-        spec["title"] = title.to_dict()
-    svg = vl_convert.vegalite_to_svg(spec, "6.4")
-    named = finish(svg, draft.name, draft.title, _description(draft, footer))
+    described = _description(draft, footer)
+
+    def drawn(chart: Any) -> str:
+        spec = _plain(chart) | {"config": config.to_dict(), "datasets": draft.datasets}
+        if not draft.bare:
+            spec["title"] = title.to_dict()
+        svg: str = vl_convert.vegalite_to_svg(spec, "6.4")
+        return svg
+
+    svg = drawn(draft.chart)
+    named = finish(svg, draft.name, draft.title, described)
+    narrow = ""
+    if draft.narrow is not None:
+        narrow = finish(drawn(draft.narrow), f"{draft.name}-narrow", draft.title, described)
     wide = round(float(re.findall(r'\bwidth="([\d.]+)"', svg)[0]))
-    return Figure(draft.name, draft.title, draft.caption, named, svg, wide)
+    return Figure(draft.name, draft.title, draft.caption, named, svg, wide, narrow)
 
 
 def _description(draft: Draft, footer: str | list[str]) -> str:

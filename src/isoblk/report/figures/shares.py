@@ -14,7 +14,9 @@ from isoblk.report.lanes import lane_sum
 
 
 def draw(scene: Scene) -> Iterator[Draft]:
-    """Bars by scheduler and tenant, with the ideal."""
+    """Bars by scheduler and tenant, with the ideal; none where nobody shares."""
+    if all(len(point.valid[0].tenants) == 1 for point in scene.points):
+        return
     data: Rows = []
     for point in scene.points:
         for lane in scene.lanes(point.valid[0]):
@@ -31,8 +33,9 @@ def draw(scene: Scene) -> Iterator[Draft]:
                 }
             )
     caption = (
-        "Bars: what each tenant got. Black ticks: the ideal, by weight, with nobody above what "
-        "it reaches alone. A scheduler that divides by weight has every bar end at its tick."
+        "Bars: what each tenant got. The line across each: the ideal, by weight, with nobody "
+        "above what it reaches alone. A scheduler that divides by weight has every bar end at its "
+        "line."
     )
     if scene.repeated:
         caption += " Thin lines: 95 % confidence intervals."
@@ -61,7 +64,7 @@ def draw_beside(scene: Scene, beside: Beside) -> Iterator[Draft]:
     if not data:
         return
     caption = (
-        f"Bars: {beside.here}. Black ticks: {beside.there}, {beside.load}. Written "
+        f"Bars: {beside.here}. The line across each: {beside.there}, {beside.load}. Written "
         f"above a bar: by how much it differs, where that is more than {AGREE_TEXT} "
         f"of what {beside.there} has."
     )
@@ -74,10 +77,11 @@ def _bars(scene: Scene, name: str, title: str, caption: str, data: Rows) -> Draf
     """A bar and a tick for each row, which has: across, cell, lane; share, low, high, tick in
     percent; and perhaps a note to stand above the bar."""
     order = list(dict.fromkeys(row["across"] for row in data))
-    width = max(180, len(order) * (len(scene.lane_order) * 9 + 14))
+    cells = len({row["cell"] for row in data})
+    width = max({1: 620, 2: 380}.get(cells, 220), len(order) * (len(scene.lane_order) * 9 + 14))
     if any(row.get("note") for row in data):
         # A note is wider than a bar.
-        width = max(width, len(order) * len(scene.lane_order) * 36)
+        width = max(width, len(order) * len(scene.lane_order) * 46)
     thick = max(4.0, 0.75 * width / len(order) / len(scene.lane_order))
     top = 1.06 * max(max(row["high"], row["tick"]) for row in data)
     crowded = max(map(len, order)) * 6.5 > width / len(order)
@@ -114,7 +118,7 @@ def _bars(scene: Scene, name: str, title: str, caption: str, data: Rows) -> Draf
             )
         if any(row.get("note") for row in values):
             layers.append(
-                base.mark_text(dy=-8, fontSize=9, color=INK).encode(
+                base.mark_text(dy=-8, fontSize=12, color=INK).encode(
                     y=alt.Y("high:Q", **y), text="note:N"
                 )
             )

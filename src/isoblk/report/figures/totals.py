@@ -26,7 +26,7 @@ def draw(scene: Scene) -> Iterator[Draft]:
     says: list[str] = []
     for label, points in cells[:PANEL_ROWS]:
         data = _rows(scene, points)
-        rates = _panel(datasets, data, "bps", "bandwidth, MB/s", most_mbps * 1.32)
+        rates = _panel(datasets, data, "bps", "bandwidth, MB/s", most_mbps * 1.4)
         iops = _panel(datasets, data, "iops", "thousand IOPS", most_kiops * 1.04)
         says += spoken(
             data, lambda row: f"{row['bps']:,.0f} MB/s, {row['iops']:,.1f} thousand IOPS"
@@ -35,9 +35,11 @@ def draw(scene: Scene) -> Iterator[Draft]:
             rates, iops = titled_panel(rates, label), titled_panel(iops, " ")
         stacked.append(alt.hconcat(rates, iops, spacing=24))
     caption = (
-        "What a scheduler costs: the whole device's throughput. The dashed line is `none`, "
-        "which does not divide at all and so shows what the device can do with this load."
+        "What a scheduler costs: the whole device's throughput. Without one (none) nothing is "
+        "divided, which shows what the device can do with this load"
     )
+    drawn = [point.scheduler for _, points in cells[:PANEL_ROWS] for point in points]
+    caption += ": the dashed line." if "none" in drawn else "."
     left = len(cells) - PANEL_ROWS
     if left > 0:
         caption += f" {left} further combinations are in the table only."
@@ -82,7 +84,7 @@ def _panel(datasets: Datasets, data: Rows, column: str, title: str, top: float) 
     layers = [base.mark_bar(color=PALETTE[0], height={"band": 0.7}).encode(x=x)]
     if first:
         layers.append(
-            base.mark_text(align="right", color=INK, fontSize=11).encode(
+            base.mark_text(align="right", color=INK, fontSize=12).encode(
                 x=alt.value(_WIDTH), text="note:N"
             )
         )

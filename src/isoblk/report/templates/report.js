@@ -148,7 +148,10 @@
 
   // ---- what scrolls can be reached by keyboard; a link opens what it leads to ----
   const reach = () => all(".scroll").forEach((box) => {
-    if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+    box.classList.remove("cut");
+    const cut = box.scrollWidth > box.clientWidth + 1;
+    box.classList.toggle("cut", cut);
+    if (cut) box.tabIndex = 0;
     else box.removeAttribute("tabindex");
   });
   reach();
