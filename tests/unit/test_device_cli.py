@@ -3,6 +3,7 @@
 tenant makes 1,000 reads of 4 KiB in a second."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,12 +69,23 @@ def test_the_list_says_what_was_written_on_each_flash_drive(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status(monkeypatch, "list") == 0
-    (line,) = (
-        line for line in capsys.readouterr().out.splitlines() if line.startswith("980pro-1t")
-    )
-    assert "vdisk flash" in line
-    assert "written in order" in line
+    out = capsys.readouterr().out
+    (line,) = (line for line in out.splitlines() if line.startswith("980pro-1t"))
+    assert line.split()[:4] == ["980pro-1t", "flash", "in", "order"]
     assert "Samsung SSD 980 PRO" in line
+    assert "in order: once" in out
+
+
+def test_the_list_fits_eighty_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert status(monkeypatch, "list") == 0
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= 80
+    # A line a preset: no title goes on in a second one.
+    assert lines.index("") == 1 + len(list(paths.presets_dir().glob("*.toml")))
 
 
 def test_a_preset_is_shown_with_its_source_state_units_and_figures(
@@ -90,6 +102,8 @@ def test_a_preset_is_shown_with_its_source_state_units_and_figures(
         "3,250 MB/s",
         "130 per mille of size",
         "279,500 IOPS",
+        "a model of 8g stands for the whole drive",
+        "published",
     ):
         assert text in out
     # What the model does not look at is no part of it.

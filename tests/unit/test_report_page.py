@@ -323,7 +323,7 @@ def test_the_page_names_disk_and_day_and_reads_no_clock(made: Path) -> None:
     cli_report.report(made)
     page = (made / "report.html").read_text()
     assert "A disk &lt;of&gt; 1 TB · 1 tenant · 2026-01-31" in page
-    assert "A disk" in (made / "figures" / "shares.svg").read_text()
+    assert "A disk" in (made / "figures" / "totals.svg").read_text()
 
 
 def test_every_text_of_a_figure_has_its_width(weights: Path) -> None:

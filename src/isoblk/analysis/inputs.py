@@ -9,7 +9,7 @@ import msgspec
 
 from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.run import numbers
-from isoblk.run.spec import RunSpec, VdiskDevice
+from isoblk.run.spec import SCHEDULER, RunSpec, VdiskDevice
 
 # Of a run's provenance, in the order that they are told in.
 _MADE_WITH: Final[Mapping[str, str]] = {
@@ -28,13 +28,15 @@ _MODELS: Final = ("flash", "disk")
 @dataclass(frozen=True)
 class Input:
     """Something that is not the same in both. points: at how many of the common points, or None
-    where it is no matter of points. several: a and b are those of one point, others have others."""
+    where it is no matter of points. several: a and b are those of one point, others have others;
+    at: which point that is."""
 
     what: str
     a: str
     b: str
     points: int | None = None
     several: bool = False
+    at: str = ""
 
 
 def differences(
@@ -88,11 +90,12 @@ def _specs(a: Analysis, b: Analysis, common: list[tuple[PointView, PointView]]) 
     named = devices[0] != devices[1] and all(isinstance(one, str) for one in devices)
     if named:
         yield Input("device", str(devices[0]), str(devices[1]))
-    found: dict[str, list[tuple[str, str]]] = {}
+    found: dict[str, list[tuple[str, str, str]]] = {}
     for x, y in common:
+        at = " ".join(value for key, value in x.point.items() if key != SCHEDULER)
         alone = []
         for name, ours, theirs in tenants(x, y):
-            found.setdefault(f"tenant {name}", []).append((ours, theirs))
+            found.setdefault(f"tenant {name}", []).append((ours, theirs, at))
             alone += [f"tenant {name}."] if ABSENT in (ours, theirs) else []
         one, other = _asked(x), _asked(y)
         for what in dict.fromkeys([*one, *other]):
@@ -100,9 +103,11 @@ def _specs(a: Analysis, b: Analysis, common: list[tuple[PointView, PointView]]) 
                 continue
             pair = (one.get(what, ABSENT), other.get(what, ABSENT))
             if pair[0] != pair[1]:
-                found.setdefault(what, []).append(pair)
-    for what, pairs in found.items():
-        yield Input(what, *pairs[0], points=len(pairs), several=len(set(pairs)) > 1)
+                found.setdefault(what, []).append((*pair, at))
+    for what, all_ in found.items():
+        ours, theirs, at = all_[0]
+        several = len({one[:2] for one in all_}) > 1
+        yield Input(what, ours, theirs, len(all_), several, at if several else "")
 
 
 def _words(a: Analysis, b: Analysis) -> Iterator[Input]:

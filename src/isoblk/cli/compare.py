@@ -65,7 +65,7 @@ def compare(
     """Say what differs between two result directories, and what that changed.
 
     First what differs in what went in (device, tenants, weights, kernel, modules, study), then
-    the figures that changed, the worst first. Which way a metric is better is in
+    how many figures changed and which, the worst first. Which way a metric is better is in
     docs/reference/metrics.md; an error's change is told in percentage points. With repeats, a
     change that may be chance (Welch's t test, p of 0.05 or more) fails nothing.
     """
@@ -89,7 +89,7 @@ def compare(
         typer.echo(export.compare_csv(result), nl=False)
     else:
         tables.plain_or_rich().print(
-            changes.comparison(result, None if everything else _MOST_LINES)
+            changes.comparison(result, (str(a), str(b)), None if everything else _MOST_LINES)
         )
     if limit is not None:
         _require(result, limit, fail_over or "")

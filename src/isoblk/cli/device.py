@@ -32,6 +32,8 @@ from isoblk.study.presets import load_device, load_preset, preset_names
 # The longest figure of the presets takes seconds; this one hangs.
 _TIME_LIMIT_S = 300
 _ANY_WIDTH = 10_000
+_BEFORE_TITLE = 33  # columns of a list's line
+_PIPE = 200  # columns of a list that no terminal shows: nothing of it is cut off
 
 app = typer.Typer(help="List, check and make device presets.")
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")]
@@ -41,11 +43,23 @@ KernelVersion = Annotated[str, typer.Option("--kernel", help="Version of the lab
 @app.command("list", epilog=examples("isoblk device list"))
 def list_() -> None:
     """List the presets."""
-    rows = Table("preset", "kind", "state", "title", box=None, pad_edge=False)
+    console = Console(highlight=False)
+    rows = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for title in ("preset", "model", "written"):
+        rows.add_column(title, no_wrap=True)
+    rows.add_column("title")
     for name in preset_names():
         device = load_device(name)
-        rows.add_row(name, show.kind(device), show.state(device), load_preset(name).title)
-    Console(highlight=False, soft_wrap=True).print(rows, markup=False)
+        kind = show.kind(device).removeprefix("vdisk ")
+        title = load_preset(name).title
+        if console.is_terminal and len(title) > console.width - _BEFORE_TITLE:
+            # `isoblk device show` has all of it.
+            title = title[: max(1, console.width - _BEFORE_TITLE - 1)] + "…"
+        rows.add_row(name, kind, show.written(device), title)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_PIPE)
+    console.print(rows, markup=False)
+    console.print(f"\n{show.LIST_KEY}", markup=False)
 
 
 @app.command("show", epilog=examples("isoblk device show 980pro-1t"))
@@ -74,8 +88,10 @@ def show_(
         console.print(printable(line), markup=False)
     console.print()
     console.print(show.attribute_table(device))
+    if note := show.size_note(device):
+        console.print(note, markup=False)
     if found.expect:
-        console.print()
+        console.print("\nPublished of the drive (`isoblk device check` holds the model to it):")
         console.print(show.expect_table(found.expect), markup=False)
 
 

@@ -19,6 +19,11 @@ _STATES = {
     "sequential": "written in order",
     "random": "overwritten at random",
 }
+_WRITTEN = {"none": "fresh", "sequential": "in order", "random": "at random"}
+LIST_KEY = (
+    "written: to a flash drive before the first request. in order: once, all of it;"
+    "\nat random: again and again, until its throughput no longer changed."
+)
 # What is no size, rate or time, by name; a count has no unit.
 _UNITS = {
     "jitter": "per mille",
@@ -63,6 +68,13 @@ def state(device: Device) -> str:
     full = device.flash.fill
     part = f", the first {full} %" if device.flash.precondition != "none" and full < 100 else ""
     return _STATES[device.flash.precondition] + part
+
+
+def written(device: Device) -> str:
+    """The state in two words, as LIST_KEY explains them; empty if the device does not remember."""
+    if not isinstance(device, VdiskDevice) or device.model != "flash":
+        return ""
+    return _WRITTEN[device.flash.precondition]
 
 
 def attributes(device: Device) -> Iterator[Attribute]:
@@ -135,10 +147,20 @@ def attribute_table(device: Device) -> Table:
     return shown
 
 
+def size_note(device: Device) -> str:
+    """Why a flash drive's model is smaller than the drive; empty of other devices."""
+    if not isinstance(device, VdiskDevice) or device.model != "flash":
+        return ""
+    return (
+        f"size: a model of {format_size(device.size)} stands for the whole drive, so that a run can"
+        " fill it. What decides about\nthroughput and latency is kept. A study may set another."
+    )
+
+
 def expect_table(expect: tuple[ExpectEntry, ...]) -> Table:
-    """A row a figure: the load, what the source says, and where."""
+    """A row a figure: the load, what the source says of the drive, and where."""
     shown = Table("figure", "load", "state", box=None, pad_edge=False)
-    shown.add_column("value", justify="right", no_wrap=True)
+    shown.add_column("published", justify="right", no_wrap=True)
     shown.add_column("source")
     for one in expect:
         state = one.state + ("" if one.fitted else ", unfitted")

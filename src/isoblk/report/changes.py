@@ -10,8 +10,9 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from isoblk.analysis.compare import SIGNIFICANT, Comparison, Difference
+from isoblk.analysis.compare import SIGNIFICANT, Comparison, Difference, PointComparison
 from isoblk.analysis.inputs import Input
+from isoblk.errors import printable
 from isoblk.metrics.registry import SAYS, metric_text
 from isoblk.report import tables, text
 from isoblk.run import numbers
@@ -23,25 +24,33 @@ _LONGEST = 40  # characters of an input's value
 _HASHES = ("kernel build", "modules")
 
 
-def comparison(result: Comparison, most: int | None = None) -> RenderableType:
-    """What differs in what went into A and B, then what that changed, the worst first.
+def comparison(
+    result: Comparison, names: tuple[str, str], most: int | None = None
+) -> RenderableType:
+    """What differs in what went into A and B, how many figures that changed, and which, the worst
+    first.
 
     Args:
         result: of isoblk.analysis.compare.
+        names: what A and B are.
         most: so many changes at most, and the beginnings of what else is long; None: all.
     """
     everything = most is None
-    parts: list[RenderableType] = [*_inputs(result.inputs, everything)]
-    parts += _points(result, everything)
+    parts: list[RenderableType] = [
+        *(Text(f"{side}: {printable(name)}") for side, name in zip("AB", names, strict=True)),
+        *_inputs(result.inputs, everything),
+        *_points(result, everything),
+        *(Text(line) for line in _tally(result)),
+    ]
     changes = result.changes()
-    shown = changes[:most]
+    shown = changes if most is None else _first(changes, most)
     if shown:
         short = text.short_keys(list(dict.fromkeys(k for p in result.points for k in p.point)))
         keys = _varying([point.point for point in result.points], short)
         table = tables.new_table()
         for key in keys:
             table.add_column(escape(short[key]), no_wrap=True)
-        table.add_column("metric")
+        table.add_column("metric", overflow="fold")
         for title in ("A", "B", "change"):
             table.add_column(title, justify="right", no_wrap=True)
         table.add_column("", no_wrap=True)
@@ -57,14 +66,27 @@ def comparison(result: Comparison, most: int | None = None) -> RenderableType:
                 style=_style(one),
             )
         if left := len(changes) - len(shown):
-            table.caption = Text(f"{left} more: --all", style="dim")
+            table.caption = Text(
+                f"{left} more: --all; --metric NAME and --only KEY=VALUE choose", style="dim"
+            )
         parts.append(table)
-    parts += [Text(line) for line in _tally(result)]
     if any(one.p is not None for _, one in shown):
         parts.append(
             Text(f"p: Welch's t test of the repeats; {SIGNIFICANT:g} or more may be chance.", "dim")
         )
     return Group(*parts)
+
+
+_Change = tuple[PointComparison, Difference]
+
+
+def _first(changes: list[_Change], most: int) -> list[_Change]:
+    """So many changes, mostly from the worst on; of those that are better a few as well."""
+    if len(changes) <= most:
+        return changes
+    better = [pair for pair in changes if (pair[1].worse or 0) < 0]
+    kept = min(len(better), most // 4)
+    return [*changes[: most - kept], *better[:kept]]
 
 
 def change_text(one: Difference) -> str:
@@ -86,7 +108,7 @@ def _inputs(found: Sequence[Input], everything: bool) -> list[Text]:
         a, b = (_value(one.what, value) for value in (one.a, one.b))
         at = ""
         if one.several:
-            at = f" at one of {one.points} points where it differs"
+            at = f" at {one.at or 'one point'}; other values at others of {one.points}"
         lines.append(Text(f"  {one.what}: A {a}, B {b}{at}"))
     if left := len(found) - len(shown):
         lines.append(Text(f"  and {left} more: --all", style="dim"))
