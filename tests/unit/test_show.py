@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -307,3 +308,21 @@ def test_values_that_no_point_has_together_are_said(tmp_path: Path) -> None:
     )
     with pytest.raises(UserError, match="no point is all of scheduler=bfq, k=1"):
         cli_show.show(tmp_path, only=["scheduler=bfq", "k=1"])
+
+
+def test_without_a_directory_those_in_results_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="holds no result directory"):
+        cli_show.show(None)
+    resultgen.weights_study(tmp_path / "results" / "mine")
+    (tmp_path / "results" / "broken").mkdir()
+    (tmp_path / "results" / "broken" / "study.json").write_text("{")
+    cli_show.show(None)
+    broken, mine = capsys.readouterr().out.splitlines()
+    assert "results/mine" in mine
+    assert re.search(r"\d+ of \d+ runs", mine)
+    assert "cannot be read" in broken
+    with pytest.raises(UserError, match="no result directory named"):
+        cli_show.show(None, as_json=True)

@@ -2,10 +2,14 @@
 """isoblk report: the page."""
 
 import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
 from isoblk.cli import completing
 from isoblk.cli.help import examples
@@ -48,18 +52,33 @@ def report(
     # Drawing takes a second to import; what is wrong with the results is told before.
     from isoblk.report.page import check_page, write_page, write_report  # noqa: PLC0415
 
-    analysis = analysed(directory)
-    other = analysed(beside) if beside else None
-    if output is None:
-        page = write_report(analysis, other)
-    else:
-        page = output
+    if output is not None:
         # What is refused in the end is refused before all is drawn.
-        check_page(page)
-        write_page(analysis, page, other)
+        check_page(output)
+    with _told() as say:
+        say("reading the runs")
+        analysis = analysed(directory)
+        other = analysed(beside) if beside else None
+        if output is None:
+            page = write_report(analysis, other, say)
+        else:
+            page = output
+            write_page(analysis, page, other, say)
     typer.echo(printable(str(page)))
     if show_it and not _opens(page):
         typer.echo("note: no browser could be started; open the file by hand", err=True)
+
+
+@contextmanager
+def _told() -> Iterator[Callable[[str], None]]:
+    """A line on standard error that says what takes long, on a terminal; it goes when all is
+    done."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("") as status:
+        yield lambda text: status.update(escape(printable(text)))
 
 
 def _opens(page: Path) -> bool:

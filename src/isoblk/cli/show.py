@@ -6,13 +6,23 @@ from typing import Annotated
 import typer
 
 from isoblk.cli.help import examples
-from isoblk.cli.results import Csv, Json, Only, ResultDir, analysed, refuse_two_forms
+from isoblk.cli.results import (
+    AnyResultDir,
+    Csv,
+    Json,
+    Only,
+    analysed,
+    list_results,
+    refuse_two_forms,
+)
+from isoblk.errors import UserError
 
 app = typer.Typer()
 
 
 @app.command(
     epilog=examples(
+        "isoblk show",
         "isoblk show results/weights",
         "isoblk show results/weights --only scheduler=bfq --only rw=randread --tenants",
         "isoblk show results/weights --json",
@@ -20,7 +30,7 @@ app = typer.Typer()
     )
 )
 def show(
-    directory: ResultDir,
+    directory: AnyResultDir = None,
     only: Only = None,
     tenants: Annotated[
         bool | None,
@@ -37,6 +47,11 @@ def show(
 
     What --json and --csv print is described in docs/reference/results.md.
     """
+    if directory is None:
+        if as_json or as_csv or only:
+            raise UserError("no result directory named", next="isoblk show lists those in results/")
+        typer.echo("\n".join(list_results()))
+        return
     # Tab shall not wait for what reads and draws tables.
     from isoblk.analysis.claims import judge_shown  # noqa: PLC0415
     from isoblk.analysis.only import only as chosen  # noqa: PLC0415

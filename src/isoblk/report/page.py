@@ -6,6 +6,7 @@ Nothing in the page depends on when or where it was made: the same results give 
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from isoblk.report.answer import answer
 from isoblk.report.beside import Beside, beside
 from isoblk.report.figures import choice
 from isoblk.report.figures.drawing import PALETTE, Figure, slug
-from isoblk.report.figures.make import make_figures
+from isoblk.report.figures.make import make_figures, silent
 from isoblk.report.magnitude import magnitude
 from isoblk.report.words import meaning, several
 from isoblk.run import numbers
@@ -103,20 +104,25 @@ class Words:
         return [(title, self.id(title), text_) for title, text_ in self._used.items()]
 
 
-def write_page(analysis: Analysis, page: Path, other: Analysis | None = None) -> None:
+def write_page(
+    analysis: Analysis,
+    page: Path,
+    other: Analysis | None = None,
+    say: Callable[[str], None] = silent,
+) -> None:
     """Write the page alone, as a file of another name. A former report there is replaced.
 
     Args:
         analysis: what to report.
         page: where.
-        other: as of write_report().
+        other, say: as of write_report().
 
     Raises:
         UserError: it cannot be written, or something else is there.
     """
     check_page(page)
     found = beside(analysis, other) if other else None
-    text_ = render(analysis, make_figures(analysis, found), found, beside_files=False)
+    text_ = render(analysis, make_figures(analysis, found, say), found, beside_files=False)
     with new_file(page, force=is_report(page)) as temporary:
         temporary.write_text(text_, encoding="utf-8")
 
@@ -141,19 +147,22 @@ def is_report(path: Path) -> bool:
         return False
 
 
-def write_report(analysis: Analysis, other: Analysis | None = None) -> Path:
+def write_report(
+    analysis: Analysis, other: Analysis | None = None, say: Callable[[str], None] = silent
+) -> Path:
     """Write report.html and figures/ into the result directory; the page's path.
 
     Args:
         analysis: what to report.
         other: a result set whose shares are to stand beside these.
+        say: is told what is being drawn.
 
     Raises:
         UserError: the directory cannot be written, or `other` has no point in common.
     """
     results = analysis.results.dir
     found = beside(analysis, other) if other else None
-    figures = make_figures(analysis, found)
+    figures = make_figures(analysis, found, say)
     page = render(analysis, figures, found, beside_files=True)
     folder = results / "figures"
     if folder.is_symlink():

@@ -44,24 +44,41 @@ _OF_TENANTS: tuple[_Draw, ...] = (
 )
 
 
-def make_figures(analysis: Analysis, beside: Beside | None = None) -> list[Figure]:
+def silent(_: str) -> None:
+    """Say nothing."""
+
+
+def make_figures(
+    analysis: Analysis, beside: Beside | None = None, say: Callable[[str], None] = silent
+) -> list[Figure]:
     """All figures of a result set with at least one valid run; [] without one. The first is
-    `beside`, what stands beside it, then what the choices come to."""
+    `beside`, what stands beside it, then what the choices come to.
+
+    Args:
+        analysis: the result set.
+        beside: what stands beside it.
+        say: is told of each figure before it is drawn.
+    """
     if not any(point.valid for point in analysis.points):
         return []
     scene = Scene(analysis)
     footer = disks.footer(analysis)
-    figures = []
+    figures: list[Figure] = []
+
+    def add(draft: Draft, below: str | list[str] = footer) -> None:
+        say(f"drawing figure {len(figures) + 1}: {draft.title}")
+        figures.append(render(_complete(draft, analysis), below))
+
     with alt.utils.schemapi.debug_mode(False):  # checking every part against the schema is slow
         if beside:
             for draft in shares.draw_beside(scene, beside):
-                figures.append(render(_complete(draft, analysis), [footer, beside.provenance]))
+                add(draft, [footer, beside.provenance])
         bench = cached.is_bench(analysis)
         if chosen := choice.draw_caches(analysis) if bench else choice.draw(Choices(analysis)):
-            figures.append(render(_complete(chosen, analysis), footer))
+            add(chosen)
         for draw in _OF_BENCH if bench else _OF_TENANTS:
             for draft in draw(scene):
-                figures.append(render(_complete(draft, analysis), footer))
+                add(draft)
     return figures
 
 
