@@ -76,8 +76,8 @@ class PointComparison:
 
     Attributes:
         point: matrix key to value.
-        identical: the series and latency tables of all repeats are the same byte for byte (or
-            hold the same rows), and so are the tenants and their weights; differences is empty.
+        identical: what tenants did is the same in all repeats, and so are the series and latency
+            tables, or their rows, the tenants and their weights; differences is empty.
         differences: of all metrics that both have.
         tenants: those that one side has alone or with another weight: who, in A, in B.
         note: why there is nothing to compare, else "".
@@ -215,6 +215,9 @@ def _identical(a: PointView, b: PointView) -> bool:
         return False
     for view_a, view_b in zip(a.runs, b.runs, strict=True):
         if view_a.run is None or view_b.run is None or view_a.status != view_b.status:
+            return False
+        # What programs say is in no table.
+        if view_a.run.record.tenants != view_b.run.record.tenants:
             return False
         names = ("series.parquet", "latency.parquet")
         if all(

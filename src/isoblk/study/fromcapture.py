@@ -16,7 +16,7 @@ from isoblk.trace.names import Names, StreamName, read_names
 from isoblk.trace.record import MOST_STREAMS
 
 _DEVICE = "fast"
-_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "kyber-fair", "feedbac")
+_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "isoblk")
 # Whose weights count, if a cgroup has several: of the scheduler that was in use, if it has any.
 _WEIGHTS = {
     name: (f".{kind.blkio_policy}.weight",)
