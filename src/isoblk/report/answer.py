@@ -12,17 +12,18 @@ from isoblk.analysis.metrics import Analysis, RunView
 from isoblk.report import cached, text
 from isoblk.report.choices import Choices
 from isoblk.report.divided import divided
-from isoblk.report.rows import Table, varying, why
-from isoblk.report.sources import OWN, by_source, tally
+from isoblk.report.rows import Table, measured, why
+from isoblk.report.sources import OWN, by_source, called, tally
 from isoblk.report.undivided import cache_choice, speeds
 from isoblk.report.words import counted, listed, several
 
 _TIERS = {
-    "uml": "virtual time",
+    "uml": "a model disk in virtual time",
     "smp": "real time, four processors",
     "qemu": "an emulated machine",
     "host": "this machine's own kernel and disk",
 }
+_BROKEN = 2  # claims that are named
 _EMPTY = Table((), (), ())
 
 
@@ -35,13 +36,27 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Broken:
+    """A claim that the runs do not show. verdict: fails, or refuted. source: "" if it is the
+    study's own. measured: where it is furthest off, and what was measured there."""
+
+    verdict: str
+    source: str
+    text: str
+    measured: str
+
+
+@dataclass(frozen=True)
 class Answer:
     """sentences: one to three, or four if runs are missing. table: five lines at most, without
-    rows if there is nothing to compare. evidence: what all rests on."""
+    rows if there is nothing to compare. evidence: what all rests on. broken: claims that the runs
+    do not show, the study's own first. more_broken: how many others there are."""
 
     sentences: tuple[str, ...]
     table: Table
     evidence: tuple[Evidence, ...]
+    broken: tuple[Broken, ...] = ()
+    more_broken: int = 0
 
     @property
     def text(self) -> str:
@@ -59,7 +74,43 @@ def answer(analysis: Analysis, claims: Sequence[ClaimResult]) -> Answer:
     else:
         sentences, table = speeds(choices)
     told = _with_what_is_missing(analysis, sentences)
-    return Answer(tuple(told), table if sentences else _EMPTY, tuple(_evidence(analysis, claims)))
+    broken = list(_broken(analysis, claims))
+    return Answer(
+        tuple(told),
+        table if sentences else _EMPTY,
+        tuple(_evidence(analysis, claims)),
+        tuple(broken[:_BROKEN]),
+        max(0, len(broken) - _BROKEN),
+    )
+
+
+def _broken(analysis: Analysis, claims: Sequence[ClaimResult]) -> Iterator[Broken]:
+    """The claims that fail, in words."""
+    for group in by_source(claims):
+        for result in group.results:
+            if result.verdict == "fails":
+                source = "" if group.own else group.source
+                measured = _furthest(result, analysis)
+                yield Broken(group.told(result.verdict), source, result.claim.text, measured)
+
+
+def _furthest(result: ClaimResult, analysis: Analysis) -> str:
+    """What was measured where a claim is furthest from true."""
+    failing = [
+        (_off(result, one.measured.mean), at)
+        for at, one in enumerate(result.points)
+        if one.verdict == "fails" and one.measured is not None
+    ]
+    _, at = max(failing)
+    place, value = measured(result, analysis)[at]
+    return f"{value} at {place}" if place and len(result.points) > 1 else value
+
+
+def _off(result: ClaimResult, value: float) -> float:
+    claim = result.claim
+    if claim.op == "~":
+        return abs(value - claim.value)
+    return value if claim.op in ("<", "<=") else -value
 
 
 def _with_what_is_missing(analysis: Analysis, sentences: Sequence[str]) -> list[str]:
@@ -108,7 +159,7 @@ def _evidence(analysis: Analysis, claims: Sequence[ClaimResult]) -> Iterator[Evi
     valid = sum(view.status == "valid" for view in views)
     yield Evidence(f"{valid} of {several(len(views), 'run')} valid", "runs")
     repeats = max((len(point.runs) for point in analysis.points), default=1)
-    yield Evidence("each made once" if repeats == 1 else f"means of {repeats} repeats", "runs")
+    yield Evidence("each run made once" if repeats == 1 else f"means of {repeats} repeats", "runs")
     records = [view.run.record for view in views if view.run is not None]
     kernels = dict.fromkeys(f"Linux {record.provenance.kernel}" for record in records)
     tiers = dict.fromkeys(_TIERS[record.tier] for record in records)
@@ -118,10 +169,10 @@ def _evidence(analysis: Analysis, claims: Sequence[ClaimResult]) -> Iterator[Evi
     for group in groups:
         if group.source == OWN:
             one = len(group.results) == 1
-            yield Evidence(f"own {'claim' if one else 'claims'}: {tally(group)}", "claims")
+            yield Evidence(f"the study's own {'claim' if one else 'claims'}: {tally(group)}", "claims")
     papers = [group for group in groups if group.source != OWN]
     if len(papers) == 1:
-        yield Evidence(f"claims of {papers[0].source}: {tally(papers[0])}", "claims")
+        yield Evidence(f"claims of {called(papers[0].source)}: {tally(papers[0])}", "claims")
     elif papers:
         found = {
             word: sum(group.number(verdict) for group in papers)

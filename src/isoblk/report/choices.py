@@ -2,13 +2,13 @@
 """What a study lets its reader choose between, and what each choice comes to.
 
 A choice is a scheduler over all its points; of a study with one scheduler, a point. It is judged by
-its worst point, and ranked: first those that divide, then by what speed is kept, then by how long
-a light tenant waits.
+its worst point, and ranked: first those that divide, then by what bandwidth is kept, then by how
+long a light tenant waits. Equals stand in an order that is the same in every study.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 
@@ -16,18 +16,24 @@ from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.metrics.facts import RunMetrics, TenantMetrics
 from isoblk.metrics.latency import ALL
 from isoblk.report import rows, text
+from isoblk.report.words import setting
 from isoblk.run.spec import SCHEDULER
 
 DIVIDES = 0.01
 """Up to this share error a scheduler divides by weight: less than a tenant would notice, and more
 than requests in flight at a run's end move."""
 NEARLY = 0.10
-"""Up to this it still follows the weights."""
+"""Up to this it still follows the weights; a mark of figures alone."""
 LIGHT = 0.5
 """A tenant that cannot use even this part of its share by weight is light: it wants little, and
 what counts for it is how long it waits."""
-SPEED_STEP = 0.01
-"""Speeds that differ by less are alike: seeds and the ends of a run make as much."""
+ALIKE = 0.01
+"""Speeds, and errors above DIVIDES, that differ by less are equal: seeds and the ends of a run make
+as much."""
+ALIKE_WAIT = 1.25
+"""Waits that are not so many times as long are equal."""
+_FEW = 3
+_FIRST = ("isoblk", "kyber-fair", "feedbac", "cfq")  # among equals; then the study's order
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Wait:
-    """How long a light tenant waits, at the point where that is longest against its time alone.
-    p99, alone, none: ns, without end if nothing was answered; none: under none at the same point,
+    """How long a light tenant waits, at the point where that is longest. p99, alone, none: ns, without end if nothing was answered; none: under none at the same point,
     if that was measured."""
 
     tenant: str
@@ -72,14 +77,6 @@ class Choice:
         """Whether every run of every point is valid."""
         return all(view.status == "valid" for point in self.points for view in point.runs)
 
-    def rank(self) -> tuple[float, ...]:
-        """The better, the smaller."""
-        error = self.error.value if self.error else float("inf")
-        speed = round(self.speed.value / SPEED_STEP) if self.speed else 0
-        wait = self.wait.p99 / self.wait.alone if self.wait else 0.0
-        off = 0.0 if self.divides else error
-        return (off, -speed, wait, error)
-
 
 class Choices:
     """All of a study.
@@ -88,18 +85,22 @@ class Choices:
         analysis: the study.
         by_scheduler: whether the choices are schedulers, else points.
         light: the tenants that want little.
+        watched: the tenants whose wait is told: the light ones, else the one of small weight that
+            the study's claims are about.
         error: the metric that is judged: of shares, or of the disk's time where all of it was
             measured.
     """
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
-        schedulers = list(dict.fromkeys(point.schedulers for point in analysis.points))
-        self.by_scheduler = len(schedulers) > 1
+        schedulers = list(dict.fromkeys(point.scheduler for point in analysis.points))
+        single = len(analysis.points) == 1 and schedulers != ["none"]
+        self.by_scheduler = len(schedulers) > 1 or single
         self._keys = [key for key in rows.varying(analysis) if key != SCHEDULER]
         self._short = text.short_keys(analysis.keys)
         valid = [metrics for point in analysis.points for metrics in point.valid]
         self.light = _light(valid)
+        self.watched = self.light or _claimed(analysis, valid)
         timed = (
             bool(valid)
             and not self.light
@@ -109,8 +110,10 @@ class Choices:
 
     @property
     def division(self) -> bool:
-        """Whether anything is divided: by two tenants or more at some point."""
-        return any(len(view.spec.tenants) > 1 for view in self.analysis.views)
+        """Whether anything is divided: by two tenants or more at some point, the light ones not
+        counted."""
+        light = len(self.light)
+        return any(len(view.spec.tenants) - light > 1 for view in self.analysis.views)
 
     @cached_property
     def all(self) -> list[Choice]:
@@ -126,14 +129,35 @@ class Choices:
     @cached_property
     def ranked(self) -> list[Choice]:
         """Those whose runs are all valid, the best first."""
-        return sorted((one for one in self.all if one.complete), key=Choice.rank)
+        found = sorted((one for one in self.all if one.complete), key=_usual)
+        off = _steps([_off(one) for one in found], ALIKE)
+        slow = _steps([-one.speed.value if one.speed else 0.0 for one in found], ALIKE)
+        waits = [one.wait.p99 if self.light and one.wait else 1.0 for one in found]
+        late = _steps(waits, ALIKE_WAIT - 1)
+        by = list(zip(off, slow, late, range(len(found)), found, strict=True))
+        return [one for *_, one in sorted(by, key=lambda place: place[:-1])]
 
     @cached_property
     def none(self) -> Choice | None:
-        """The scheduler none, beside others; None if it is not in the study, or not valid."""
-        points = [point for point in self.analysis.points if point.schedulers == "none"]
-        found = self._choice("none", points) if points and self.by_scheduler else None
-        return found if found and found.complete else None
+        """No scheduler, beside others; None if it was not run, or is not valid. Where the study
+        does not ask for it, the runs that the others are held against."""
+        points = [point for point in self.analysis.points if point.scheduler == "none"]
+        asked = bool(points)
+        points = points or self._references
+        if not points or not self.by_scheduler:
+            return None
+        found = self._choice("none", points)
+        if not asked and found.speed is None:
+            found = replace(found, speed=Worst(1.0, points[0]))
+        return found if found.complete else None
+
+    @cached_property
+    def _references(self) -> list[PointView]:
+        return [
+            point
+            for point in self.analysis.others
+            if all(view.spec.kind == "reference" for view in point.runs)
+        ]
 
     def where(self, point: PointView) -> str:
         """What tells a point from others of its scheduler: "randread, iodepth 32"."""
@@ -141,13 +165,26 @@ class Choices:
         for key in self._keys:
             value = point.point.get(key)
             if value is not None:
-                says = value[:1].isalpha() or "-" in value
-                told.append(value if says and value != "none" else f"{self._short[key]} {value}")
+                told.append(setting(key, value, self._short[key]))
         return ", ".join(told)
 
+    def by_setting(self) -> dict[str, list[Choice]]:
+        """The choices of the only scheduler by the first thing that was varied, in words; {} if
+        nothing else was, or all that is not two or three values."""
+        if self.by_scheduler or len(self._keys) < 2:
+            return {}
+        key = self._keys[0]
+        found: dict[str, list[Choice]] = {}
+        for one in self.ranked:
+            value = one.points[0].point.get(key)
+            if value is None:
+                return {}
+            found.setdefault(setting(key, value, self._short[key]), []).append(one)
+        return found if 1 < len(found) <= _FEW else {}
+
     def reach(self, one: Choice) -> int:
-        """Up to how many tenants a choice follows the weights nearly; 0 if their number does not
-        vary, or not even the fewest."""
+        """Up to how many tenants a choice divides; 0 if their number does not vary, or not even
+        the fewest."""
         worst: dict[int, float] = {}
         for point in one.points:
             error = self._error_of(point)
@@ -156,7 +193,7 @@ class Choices:
         most = 0
         if len(worst) > 1:
             for tenants in sorted(worst):
-                if worst[tenants] > NEARLY:
+                if worst[tenants] > DIVIDES:
                     break
                 most = tenants
         return most
@@ -182,10 +219,10 @@ class Choices:
         waits = [
             found
             for point in points
-            for name in self.light
+            for name in self.watched
             if (found := self._wait_of(point, name)) is not None
         ]
-        return max(waits, key=lambda wait: wait.p99 / wait.alone, default=None)
+        return max(waits, key=lambda wait: (wait.p99, wait.p99 / wait.alone), default=None)
 
     def _wait_of(self, point: PointView, name: str) -> Wait | None:
         together = _p99(point, name, _together)
@@ -211,11 +248,56 @@ class Choices:
             return None
         others = dict(point.point)
         others.pop(SCHEDULER, None)
-        for other in self.analysis.points:
+        for other in (*self.analysis.points, *self._references):
             at = {key: value for key, value in other.point.items() if key != SCHEDULER}
             if other.schedulers == "none" and _within(at, others):
                 return _p99(other, name, _together)
         return None
+
+
+def _usual(one: Choice) -> int:
+    """The place among equals; stable, so that the rest keeps the study's order."""
+    return _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST)
+
+
+def _off(one: Choice) -> float:
+    error = one.error.value if one.error else math.inf
+    return 0.0 if one.divides else error
+
+
+def _steps(values: Sequence[float], alike: float) -> list[int]:
+    """The place of each value among all, the smallest first; values that differ by less than a
+    part of the smallest of them have the same place."""
+    places: dict[float, int] = {}
+    first = -math.inf
+    place = -1
+    for value in sorted(set(values)):
+        if place < 0 or value > first + alike * abs(first):
+            first, place = value, place + 1
+        places[value] = place
+    return [places[value] for value in values]
+
+
+def _claimed(analysis: Analysis, valid: Sequence[RunMetrics]) -> tuple[str, ...]:
+    """The one tenant that claims name, if it has the smallest weight and its wait alone is known;
+    else ()."""
+    known = rows.names(analysis)
+    named = {
+        name
+        for claim in analysis.results.record.study.claim
+        for name in known
+        if claim.metric.partition(".")[2] == name
+    }
+    if len(named) != 1 or not valid:
+        return ()
+    (name,) = named
+    for metrics in valid:
+        tenant = metrics.by_name.get(name)
+        if tenant is None or tenant.alone is None or not tenant.alone.p99:
+            return ()
+        if any(o.weight_share <= tenant.weight_share for o in metrics.tenants if o is not tenant):
+            return ()
+    return (name,)
 
 
 def _within(part: Mapping[str, str], whole: Mapping[str, str]) -> bool:

@@ -4,8 +4,11 @@
 from isoblk.analysis.metrics import Analysis, RunView
 from isoblk.report import text
 from isoblk.result.study import preset_of
+from isoblk.run.numbers import time
+from isoblk.run.spec import Device, VdiskDevice
 
 MOST_NAMED = 3
+FRESH, USED = ", fresh", ", used"
 
 
 def disks(analysis: Analysis) -> list[str]:
@@ -17,10 +20,35 @@ def disk(analysis: Analysis, view: RunView) -> str:
     """A finished run's disk: its preset's title, else the preset's name and what the device is."""
     assert view.run is not None
     record = view.run.record
+    device = record.spec.device
     title = _title(analysis, view, "device")
+    own = _model(device)
+    # A model's title begins with its preset's name, and tells what is told here.
+    if own and (not title or ":" in title.partition(" ")[0]):
+        return own
     if not title:
         return text.device(record.spec, record.tier)
-    return f"{title}, fresh" if text.is_fresh(record.spec.device) else title
+    return f"{title}{_state(device)}"
+
+
+def _model(device: Device) -> str:
+    """What a disk is that is a model of nothing that is sold; "" of another."""
+    if not isinstance(device, VdiskDevice) or device.model == "disk":
+        return ""
+    if device.model == "flash":
+        dies = device.flash.channels * device.flash.dies
+        return f"a model SSD of {dies} flash dies{_state(device)}"
+    read, write = time(device.read_ns), time(device.write_ns)
+    each = read if read == write else f"{read} to read, {write} to write"
+    return f"a model disk: {device.servers} servers of {each}"
+
+
+def _state(device: Device) -> str:
+    """Whether a drive is fresh, or used as one that random writes have filled."""
+    if text.is_fresh(device):
+        return FRESH
+    flash = isinstance(device, VdiskDevice) and device.model == "flash"
+    return USED if flash and device.flash.precondition == "random" else ""
 
 
 def ssd(analysis: Analysis, view: RunView) -> str:
@@ -29,8 +57,14 @@ def ssd(analysis: Analysis, view: RunView) -> str:
 
 
 def few(names: list[str]) -> str:
-    """The names, or how many there are."""
-    return "; ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} disks"
+    """The names, or how many there are. Of disks that all are fresh and used, each once."""
+    if len(names) <= MOST_NAMED:
+        return "; ".join(names)
+    once = list(dict.fromkeys(name.removesuffix(FRESH).removesuffix(USED) for name in names))
+    both = {f"{name}{state}" for name in once for state in (FRESH, USED)}
+    if set(names) == both and len(once) <= MOST_NAMED:
+        return f"{'; '.join(once)}; {'each ' if len(once) > 1 else ''}fresh and used"
+    return f"{len(names)} disks"
 
 
 def footer(analysis: Analysis) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from isoblk.analysis.metrics import PointView
 from isoblk.metrics.registry import SAYS
 from isoblk.report import text
-from isoblk.report.choices import DIVIDES, NEARLY, Choice, Choices, Wait, Worst
+from isoblk.report.choices import ALIKE, ALIKE_WAIT, DIVIDES, Choice, Choices, Wait, Worst
 from isoblk.report.rows import Cell, Column, Table
 from isoblk.report.words import counted, listed
 from isoblk.run import numbers
 from isoblk.run.record import Figure, ProgramReport
+from isoblk.study.notes import notes as study_notes
 
 LINES = 5
 """Of the answer's table."""
@@ -19,8 +20,13 @@ _NAMED = 5  # so many are named in a sentence, of more the best
 _EXACT = 0.0005  # an error below is written as less than 0.1 %
 _FAR = 2  # times as long is worth a word
 _ALL = 0.9995  # a speed above is written as 100 %
+_CHEAP = 0.9  # who keeps less has a price that is worth a word
+_BETTER = 0.5  # of the error without a scheduler: an alternative has less
+OF_NONE = "of the bandwidth without a scheduler (none)"
+_WITHIN = f"to within {DIVIDES * 100:g} %"
 # Of a machine that is emulated, times mean nothing: isoblk.report.page says so.
 _UNTIMED = "qemu"
+_MOST = 3  # sentences
 
 
 def divided(choices: Choices) -> tuple[list[str], Table]:
@@ -28,12 +34,13 @@ def divided(choices: Choices) -> tuple[list[str], Table]:
     ranked = [one for one in choices.ranked if one.error is not None]
     if not ranked:
         return [], Table((), (), ())
-    sentences = [*_predicted(choices), *_who(choices, ranked)]
+    timed = _timed(choices)
+    sentences = [*_predicted(choices), *_who(choices, ranked, timed=timed)]
     dividing = [one for one in ranked if one.divides] or _best_of_none(choices, ranked)
-    if _timed(choices):
-        sentences += [*_cost(choices, dividing), *_waits(choices, dividing)]
+    if timed:
+        sentences += [*_cost(choices, ranked, dividing), *waits(choices, dividing)]
         sentences += _said(choices, dividing[0])
-    return sentences[:3], table(choices)
+    return sentences[:_MOST], table(choices)
 
 
 def _timed(choices: Choices) -> bool:
@@ -47,33 +54,30 @@ def _nearest(ranked: Sequence[Choice]) -> list[Choice]:
 
 def _best_of_none(choices: Choices, ranked: Sequence[Choice]) -> list[Choice]:
     """Where none divides: who gets furthest as tenants become more, else the nearest."""
-    nearest = _nearest(ranked)
-    error = nearest[0].error
-    return (_furthest(choices, ranked) if error and error.value > NEARLY else []) or nearest
+    return _furthest(choices, ranked) or _nearest(ranked)
 
 
-def _who(choices: Choices, ranked: Sequence[Choice]) -> Iterator[str]:
+def _who(choices: Choices, ranked: Sequence[Choice], *, timed: bool) -> Iterator[str]:
     """Which divide."""
     how = _how(choices)
     if not choices.by_scheduler:
-        yield _one_scheduler(choices, ranked, how)
+        yield from _one_scheduler(choices, ranked, how)
         return
     good = [one.name for one in ranked if one.divides]
-    everywhere = _everywhere(ranked)
+    cases = _cases(ranked)
     of = counted(len(ranked))
-    within = f"{how} within {numbers.percent(DIVIDES).replace('.0', '')}"
     if not good:
-        yield _nobody(choices, ranked, how)
+        yield _nobody(choices, ranked, how, timed=timed)
     elif len(ranked) == 1:
-        yield f"{good[0]} divides {within}{everywhere}."
+        yield f"{good[0]} shares {how} {_WITHIN}{cases}."
     elif len(good) == len(ranked):
         all_of_them = "Both" if len(good) == 2 else f"All {of}"
-        yield f"{all_of_them} schedulers divide {within}{everywhere}: {_names(good)}."
+        yield f"{all_of_them} schedulers share {how} {_WITHIN}{cases}: {_names(good)}."
     elif len(good) == 1:
-        yield f"Of {of} schedulers only {good[0]} divides {within}{everywhere}."
+        yield f"Of {of} schedulers only {good[0]} shares {how} {_WITHIN}{cases}."
     else:
-        count = counted(len(good))
-        yield f"Of {of} schedulers {count} divide {within}{everywhere}: {_names(good)}."
+        count = counted(len(good)).capitalize()
+        yield f"{count} of {of} schedulers share {how} {_WITHIN}{cases}: {_names(good)}."
 
 
 def _names(names: Sequence[str]) -> str:
@@ -82,58 +86,73 @@ def _names(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
 
 
-def _nobody(choices: Choices, ranked: Sequence[Choice], how: str) -> str:
+def _nobody(choices: Choices, ranked: Sequence[Choice], how: str, *, timed: bool) -> str:
     (nearest,) = _nearest(ranked)
     assert nearest.error is not None
-    limit = DIVIDES if nearest.error.value <= NEARLY else NEARLY
-    within = f"{how} within {limit * 100:g} %"
-    off = f"{_beyond(nearest.error.value, limit)} off{_worst_at(choices, nearest)}"
-    so = ""
-    if choices.none and choices.none.divides:
-        so = f"; without a scheduler it is within {limit * 100:g} %"
+    off = f"{_error(nearest.error.value)} off{_place(choices, nearest, nearest.error)}"
     if len(ranked) == 1:
-        return f"{nearest.name} does not divide {within}: it is {off}{so}."
-    none = f"No scheduler of {counted(len(ranked))} divides {within}{_everywhere(ranked)}"
-    if limit == NEARLY and (far := _furthest(choices, ranked)):
+        return f"{nearest.name} does not share {how} {_WITHIN}: it is {off}."
+    which = "Neither of the two" if len(ranked) == 2 else f"None of the {counted(len(ranked))}"
+    none = f"{which} schedulers shares {how} {_WITHIN}{_cases(ranked)}"
+    if far := _furthest(choices, ranked):
         verb = "do" if len(far) > 1 else "does"
         names = _names([one.name for one in far])
         return f"{none}; {names} {verb} up to {choices.reach(far[0]):,} tenants."
-    return f"{none}; nearest is {nearest.name}, {off}{so}."
+    worse = ""
+    if choices.none and choices.none.error and nearest.error.value >= choices.none.error.value:
+        worse = ", no nearer than without a scheduler (none)" if timed else ""
+    return f"{none}; the nearest, {nearest.name}, is {off}{worse}."
 
 
 def _furthest(choices: Choices, ranked: Sequence[Choice]) -> list[Choice]:
-    """Who follows the weights of the most tenants, if their number differs."""
+    """Who divides among the most tenants, if their number differs."""
     reach = [choices.reach(one) for one in ranked]
     most = max(reach)
     return [one for one, tenants in zip(ranked, reach, strict=True) if most and tenants == most]
 
 
-def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> str:
-    """Of the points of the only scheduler."""
-    name = ranked[0].points[0].schedulers
-    errors = [one.error.value for one in ranked if one.error]
-    of = f"{counted(len(errors))} points"
-    good = sum(error <= DIVIDES for error in errors)
-    fair = sum(error <= NEARLY for error in errors)
-    if len(errors) == 1:
-        return (
-            f"{name} divides {how} within {DIVIDES * 100:g} %."
-            if good
-            else f"{name} is {_beyond(errors[0], DIVIDES)} off an exact division {how}."
+def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> Iterator[str]:
+    """Of the cases of the only scheduler, and what it costs where a setting tells them apart."""
+    name = ranked[0].points[0].scheduler
+    good = sum(one.divides for one in ranked)
+    count = len(ranked)
+    if count == 1:
+        off = _error(ranked[0].error.value) if ranked[0].error else ""
+        does = f"shares {how} {_WITHIN}" if good else f"does not share {how} {_WITHIN}: it is {off}"
+        yield f"{name} {does}{'' if good else ' off'}."
+        return
+    if good == count:
+        yield f"{name} shares {how} {_WITHIN} in all {counted(count)} cases."
+        return
+    groups = choices.by_setting()
+    where = f"in {counted(good)} of {counted(count)} cases" if good else f"in none of {count} cases"
+    if groups:
+        (first, of), *rest = groups.items()
+        told = f"with {first} it is {_errors(of)}" + "".join(
+            f", with {setting} {_errors(of)}" for setting, of in rest
         )
-    worst = max(ranked, key=lambda one: one.error.value if one.error else 0.0)
-    best = _nearest(ranked)[0]
-    if good == len(errors):
-        return f"{name} divides {how} within {DIVIDES * 100:g} % at all {of}."
-    ends = f"from {_error(min(errors))} off ({best.name}) to {_error(max(errors))} ({worst.name})"
-    if not fair:
-        return f"{name} divides {how} within {NEARLY * 100:g} % at none of {of}: {ends}."
-    limit, count = (DIVIDES, good) if good else (NEARLY, fair)
-    return f"{name} divides {how} within {limit * 100:g} % at {counted(count)} of {of}: {ends}."
+    else:
+        told = f"it is {_errors(ranked, named=True)}"
+    yield f"{name} shares {how} {_WITHIN} {where}: {told}."
+
+
+def _errors(found: Sequence[Choice], *, named: bool = False) -> str:
+    """ "1.9 to 2.8 % off". named: with the places."""
+    errors = [(one.error.value, one.name) for one in found if one.error]
+    (low, best), (high, worst) = min(errors), max(errors)
+    if named:
+        return f"{_error(low)} off ({best}) to {_error(high)} ({worst})"
+    return f"{_span(low, high, _error)} off"
+
+
+def _span(low: float, high: float, form: Callable[[float], str]) -> str:
+    """ "10.8 to 66.1 %", "10.8 %"."""
+    first, last = form(low), form(high)
+    return last if first == last else f"{first.removesuffix(' %')} to {last}"
 
 
 def _how(choices: Choices) -> str:
-    """ "by weight", "equally", of what."""
+    """What is shared, and how: "the disk by weight"."""
     heavy = [
         {t.weight for t in view.spec.tenants if t.name not in choices.light}
         for view in choices.analysis.views
@@ -143,107 +162,179 @@ def _how(choices: Choices) -> str:
     if choices.error == "service_error":
         return f"the disk's time {how}"
     if choices.light:
-        one = choices.light[0] if len(choices.light) == 1 else ""
-        return f"what {f'the light tenant {one} leaves' if one else 'the light ones leave'} {how}"
-    return how
+        part = f"{choices.light[0]}'s part" if len(choices.light) == 1 else "the light ones' parts"
+        return f"all but {part} {how}"
+    return f"the disk {how}"
 
 
-def _everywhere(ranked: Sequence[Choice]) -> str:
+def _cases(ranked: Sequence[Choice]) -> str:
     most = max(len(one.points) for one in ranked)
     if most == 1:
         return ""
     tenants = {len(view.spec.tenants) for one in ranked for p in one.points for view in p.runs}
     up_to = f", up to {max(tenants):,} tenants" if len(tenants) > 1 else ""
-    return (" at both points" if most == 2 else f" at all {counted(most)} points") + up_to
+    return (" in both cases" if most == 2 else f" in all {counted(most)} cases") + up_to
 
 
-def _worst_at(choices: Choices, one: Choice) -> str:
-    if len(one.points) == 1 or one.error is None:
+def _place(choices: Choices, one: Choice, worst: Worst | None) -> str:
+    """Where a choice is worst; "" if it has but one case."""
+    if len(one.points) == 1 or worst is None:
         return ""
-    return f" at worst ({choices.where(one.error.point)})"
+    return f" at worst ({choices.where(worst.point)})"
 
 
-def _cost(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
-    """What speed is kept."""
-    if all(point.schedulers == "none" for one in dividing for point in one.points):
+def _cost(
+    choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]
+) -> Iterator[str]:
+    """What bandwidth is kept; and who keeps more, if that is little."""
+    if not choices.by_scheduler:
+        yield from _cost_by_point(choices, ranked, dividing)
         return
-    measured = [one for one in dividing if one.speed]
-    some = choices.by_scheduler and 0 < len(measured) < len(dividing)
-    dividing = measured or dividing
-    speeds = [one.speed.value for one in dividing if one.speed]
-    if not speeds:
-        yield "What that costs is not known: there is no valid run under none to hold it against."
+    found = [(one.speed.value, one) for one in dividing if one.speed]
+    if not found:
+        yield "What that costs is not known: no valid run without a scheduler (none) was made."
         return
-    what = _speed_word(choices)
-    low, high = numbers.percent(min(speeds)), numbers.percent(max(speeds))
-    who = "They keep" if len(dividing) > 1 else "It keeps"
-    if not choices.by_scheduler and len(dividing) > 1:
-        who = "There it keeps"
-    if some:
-        who = f"{_names([one.name for one in dividing])} {'keep' if len(dividing) > 1 else 'keeps'}"
-    if low == high:
-        several = any(len(one.points) > 1 for one in dividing) and min(speeds) < _ALL
-        yield f"{who} {'at least ' if several else ''}{low} of the {what} of none."
+    low, slow = min(found, key=lambda pair: pair[0])
+    high, fast = max(found, key=lambda pair: pair[0])
+    who = "They keep" if len(found) > 1 else f"{slow.name} keeps"
+    several = len(slow.points) > 1
+    if low > 1 + ALIKE:
+        who = "They move" if len(found) > 1 else f"{slow.name} moves"
+    if numbers.percent(low) == numbers.percent(high) and (low >= _ALL or not several):
+        part = f"{_kept(low)} {OF_NONE}"
+    elif len(found) == 1 or high - low < ALIKE:
+        place = f", least at {choices.where(slow.speed.point)}" if several and slow.speed else ""
+        place = place if low < _CHEAP else ""
+        least = "at least " if (several or len(found) > 1) and low < _ALL else ""
+        part = f"{least}{_kept(low)} {OF_NONE}{place}"
+    else:
+        worst = "at worst " if several else ""
+        part = f"{worst}from {_kept(low)} ({slow.name}) to {_kept(high)} ({fast.name}) {OF_NONE}"
+    other = _instead(choices, ranked, dividing) if high < _CHEAP else ""
+    yield f"{who} {part}{other}."
+
+
+_kept = numbers.percent
+
+
+def _instead(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]) -> str:
+    """What the others do that keep more, where those that divide keep little."""
+    others = [one for one in ranked if one not in dividing and one.speed and one.error]
+    more = [one for one in others if one.speed and one.speed.value >= _CHEAP]
+    if not more:
+        return ""
+    limit = choices.none.error.value * _BETTER if choices.none and choices.none.error else math.inf
+    near = [one for one in more if one.error and one.error.value <= limit]
+    if near:
+        one = min(near, key=lambda found: found.error.value if found.error else 0.0)
+        assert one.speed is not None
+        assert one.error is not None
+        worst = "at worst " if len(one.points) > 1 else ""
+        return f"; {one.name} keeps {worst}{_kept(one.speed.value)}, but is {_error(one.error.value)} off"
+    off = _error(min(one.error.value for one in more if one.error))
+    price = f"more than {_CHEAP * 100:g} %"
+    if len(more) == 1:
+        return f"; only {more[0].name} keeps {price}, and is {off} off"
+    return f"; those that keep {price} are {off} off or more"
+
+
+def _cost_by_point(
+    choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]
+) -> Iterator[str]:
+    """What the only scheduler keeps: over all its cases, by a setting if one tells them apart."""
+    parts = []
+    for name, group in (choices.by_setting() or {"": list(ranked)}).items():
+        speeds = [one.speed.value for one in group if one.speed]
+        if speeds:
+            span = _span(min(speeds), max(speeds), numbers.percent)
+            parts.append((name, span))
+    if not parts:
+        yield "What that costs is not known: no valid run without a scheduler (none) was made."
         return
-    slow = min((one.speed.value, one.name) for one in dividing if one.speed)[1]
-    yield f"{who} {low.removesuffix(' %')} to {high} of the {what} of none, {slow} least."
+    (name, span), *rest = parts
+    more = "".join(f", with {other} {span}" for other, span in rest)
+    yield f"It keeps {span} {OF_NONE}{f' with {name}' if name else ''}{more}."
 
 
-def _speed_word(choices: Choices) -> str:
-    """Bytes say how fast only where all requests are of one size."""
-    sizes = set()
-    for view in choices.analysis.views:
-        for tenant in view.spec.tenants:
-            load = tenant.workload
-            several = load.bsrange or load.bssplit or load.program != "blkload" or load.trace
-            sizes.add(None if several else load.bs)
-    per_view = all(
-        len({tenant.workload.bs for tenant in view.spec.tenants}) == 1
-        for view in choices.analysis.views
-    )
-    return "speed" if None not in sizes and per_view else "bandwidth"
-
-
-def _waits(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
+def waits(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
     """How long the light one waits under the best, and under whom far longer."""
+    if not choices.by_scheduler:
+        return
     best = dividing[0]
     wait = best.wait
     if wait is None:
         return
+    alike = [one.wait for one in dividing if one.wait]
+    longest, shortest = max(w.p99 for w in alike), min(w.p99 for w in alike)
+    same = len(alike) == len(dividing) > 1 and longest <= shortest * ALIKE_WAIT**2
+    under = "Under each of them" if same else f"Under {best.name}"
+    if same:
+        wait = max(alike, key=lambda one: one.p99)
     who = wait.tenant
-    under = f"Under {best.name} " if choices.by_scheduler else f"With {best.name} "
+    requests = _requests(choices, who)
+    several = len(best.points) > 1 or len(choices.watched) > 1
     place = f" ({choices.where(wait.point)})" if len(best.points) > 1 else ""
-    waits = f"waits {numbers.time(wait.p99)} (p99)"
+    others = _others(choices, [best] if same else dividing, wait) + _share(choices, wait)
     if math.isinf(wait.p99):
-        waits = "is not answered at all"
-    elif len(best.points) > 1:
-        # Where a request alone takes longer, it may wait longer, and yet be kept waiting less.
-        times = numbers.significant(wait.p99 / wait.alone)
-        waits = f"waits at most {times} times as long as alone: {numbers.time(wait.p99)} (p99)"
-    others = _others(choices, dividing, wait)
-    yield f"{under}{who} {waits}, alone {numbers.time(wait.alone)}{place}{others}."
+        yield f"{under} not one of the {requests} of {who} ends in the measured time{place}{others}."
+        return
+    place = f"{choices.where(wait.point)}; " if len(best.points) > 1 else ""
+    yield (
+        f"{under} 99 of 100 {requests} of {who} end within {numbers.time(wait.p99)}"
+        f"{' at worst' if several else ''} ({place}alone {numbers.time(wait.alone)}){others}."
+    )
+
+
+def _share(choices: Choices, wait: Wait) -> str:
+    """What one that is not light gets there: its weight says so."""
+    if choices.light:
+        return ""
+    here = wait.point.estimate(f"share.{wait.tenant}")
+    none = _same_point(choices, wait.point)
+    there = none.estimate(f"share.{wait.tenant}") if none else None
+    if here is None:
+        return ""
+    beside = f", without a scheduler {numbers.percent(there.mean)}" if there else ""
+    return f". It gets {numbers.percent(here.mean)} of all bytes there{beside}"
+
+
+def _requests(choices: Choices, name: str) -> str:
+    """ "reads", if that is all that a tenant sends."""
+    loads = {
+        tenant.workload.rw if tenant.workload.program == "blkload" else ""
+        for view in choices.analysis.views
+        for tenant in view.spec.tenants
+        if tenant.name == name and not tenant.workload.trace
+    }
+    if loads and loads <= {"read", "randread"}:
+        return "reads"
+    return "writes" if loads and loads <= {"write", "randwrite"} else "requests"
 
 
 def _others(choices: Choices, dividing: Sequence[Choice], wait: Wait) -> str:
-    """The same tenant's wait there under the worst of the others that divide, if it is far longer,
-    and under none: there, or where that is longest if it is far longer."""
-    there = [(choices.p99_at(one, wait), one.name) for one in dividing[1:]]
-    known = [(p99, name) for p99, name in there if p99 is not None]
+    """The shortest and the longest wait under the others that divide, if far from this, and under none:
+    there, or where that is longest if it is far longer."""
+    by_wait = sorted(
+        (one for one in dividing[1:] if one.wait),
+        key=lambda one: one.wait.p99 if one.wait else 0.0,
+    )
     told = []
-    if known and max(known)[0] > _FAR * wait.p99:
-        p99, name = max(known)
-        told.append(f"{'under' if choices.by_scheduler else 'with'} {name} {_or_never(p99)}")
+    for one in dict.fromkeys([*by_wait[:1], *by_wait[-1:]]):
+        p99 = one.wait.p99 if one.wait else wait.p99
+        if p99 > _FAR * wait.p99 or p99 * _FAR < wait.p99:
+            told.append(f"under {one.name} {_within(p99)}")
     longest = choices.none.wait if choices.none else None
     place = choices.where(longest.point) if longest else ""
     if longest and place != choices.where(wait.point) and longest.p99 > _FAR * wait.p99:
-        told.append(f"under none {_or_never(longest.p99)} ({place})")
+        told.append(f"without a scheduler {_within(longest.p99)} ({place})")
     elif wait.none is not None:
-        told.append(f"under none {_or_never(wait.none)}")
+        there = " there" if place and len(choices.all[0].points) > 1 else ""
+        told.append(f"without a scheduler {_within(wait.none)}{there}")
     return f"; {', '.join(told)}" if told else ""
 
 
-def _or_never(ns: float) -> str:
-    return "it is not answered at all" if math.isinf(ns) else numbers.time(ns)
+def _within(ns: float) -> str:
+    return "not one ends" if math.isinf(ns) else f"within {numbers.time(ns)}"
 
 
 def _time(ns: float | None) -> str:
@@ -301,12 +392,15 @@ def _said(choices: Choices, best: Choice) -> Iterator[str]:
             there = none.estimate(f"{SAYS}{tenant.name}.{figure.name}") if none else None
             if here is None:
                 continue
-            beside = f", and {numbers.figure(there.mean, figure.unit)} under none" if there else ""
+            beside = (
+                f", without a scheduler {numbers.figure(there.mean, figure.unit)}" if there else ""
+            )
             place = f" ({choices.where(point)})" if len(best.points) > 1 else ""
             name = figure.name.replace(".", " ")
             yield (
-                f"{tenant.name} itself says {numbers.figure(here.mean, figure.unit)} ({name})"
-                f" {'under' if choices.by_scheduler else 'with'} {best.name}{beside}{place}."
+                f"{tenant.name} itself reports {numbers.figure(here.mean, figure.unit)} ({name})"
+                f" under {best.name}{beside}{place}; that is over its own run, tables count the"
+                " measured time alone."
             )
             return
 
@@ -340,24 +434,27 @@ def shown(choices: Choices) -> tuple[list[Choice], str]:
     if len(ranked) <= room:
         return [*ranked, *none], ""
     if choices.by_scheduler:
-        left = f"the best {counted(room)} of {counted(len(ranked))}"
-        return [*ranked[:room], *none], left + (", and none" if none else "")
-    left = f"the best {counted(room - 1)} of {counted(len(ranked))} points, and the worst"
+        left = _names([one.name for one in ranked[room:]])
+        return [*ranked[:room], *none], f"not shown: {left}"
+    left = f"the best {counted(room - 1)} of {counted(len(ranked))} cases, and the worst"
     return [*ranked[: room - 1], ranked[-1]], left
 
 
 def table(choices: Choices) -> Table:
     """A line a choice: how exact, how fast, and how long the light one waits."""
     found, note = shown(choices)
-    waits = any(one.wait for one in found)
-    who = choices.light[0] if len(choices.light) == 1 else "the light"
+    found_waits = [one.wait for one in found if one.wait]
+    who = listed(choices.watched) if choices.watched else ""
+    error = f"share error without {listed(choices.light)}" if choices.light else "share error"
     columns = [
-        Column("scheduler" if choices.by_scheduler else "point", numeric=False),
-        Column("time error" if choices.error == "service_error" else "share error"),
+        Column("scheduler" if choices.by_scheduler else "case", numeric=False),
+        Column("time error" if choices.error == "service_error" else error),
         Column("bandwidth, of none"),
     ]
-    if waits:
+    if found_waits:
         columns.append(Column(f"p99 of {who}"))
+    # What is the same in all lines is said once, below.
+    places = {(choices.where(wait.point), numbers.time(wait.alone)) for wait in found_waits}
     lines = []
     for one in found:
         cells = [
@@ -365,20 +462,31 @@ def table(choices: Choices) -> Table:
             _cell(choices, one.error, _exact, one.divides),
             _cell(choices, one.speed, numbers.percent, one.speed is None or one.speed.value > _ALL),
         ]
-        if waits:
-            beside = f"alone {numbers.time(one.wait.alone)}" if one.wait else ""
+        if found_waits:
+            beside = ""
+            if one.wait and len(places) > 1:
+                alone = f"alone {numbers.time(one.wait.alone)}"
+                place = choices.where(one.wait.point) if choices.by_scheduler else ""
+                beside = ", ".join(filter(None, [place, alone]))
             cells.append(Cell(_time(one.wait.p99 if one.wait else None), beside))
         state = "divides" if one.divides and one is not choices.none else "valid"
         lines.append((state, tuple(cells)))
     notes = []
     if any(len(one.points) > 1 for one in found):
-        against = ", p99 against that alone" if waits else ""
-        notes.append(f"each figure at the point where it is worst{against}")
+        notes.append("each figure where it is worst")
+    if len(places) == 1:
+        ((place, alone),) = places
+        notes.append(f"p99 of {who} alone on the disk: {alone}{f' ({place})' if place else ''}")
     if note:
         notes.append(note)
-    if choices.light:
-        notes.append("share error: of the other tenants")
-    return Table(tuple(columns), tuple(lines), ("; ".join(notes),) if notes else ())
+    if any(cells[0].text == "none" for _, cells in lines):
+        notes.append("none: no scheduler")
+    if any(view.spec.scheduler_events for view in choices.analysis.views):
+        notes.append("the scheduler changes during the run")
+    lines_below = ("; ".join(notes),) if notes else ()
+    if not choices.by_scheduler:
+        lines_below += tuple(study_notes(view.spec for view in choices.analysis.views)[:1])
+    return Table(tuple(columns), tuple(lines), lines_below)
 
 
 def _cell(

@@ -18,6 +18,14 @@ _PUBLISHED = re.compile(
 )
 _LABEL = re.compile(r"\bP\d+\b")
 _SAME = "the same"  # as of the claim before
+_TITLES = {
+    "P0": "cgroups on an SSD, 2020",
+    "P1": "schedulers under iozone, 2018",
+    "P2": "FeedBAC, 2020",
+    "P3": "Kyber Fairness, 2019",
+    "P4": "SSD caches, 2015",
+}
+"""Short titles of the papers; docs/findings/papers.md has the whole ones."""
 OWN = "This study's own"
 _TOLD = {"holds": "confirmed", "fails": "refuted", "undecided": "undecided"}
 
@@ -60,6 +68,14 @@ def _of(source: str) -> str:
     if labels := sorted(set(_LABEL.findall(source))):
         return " and ".join(labels)
     return re.split(r"[,:;(]", source)[0].strip() or source
+
+
+def called(source: str) -> str:
+    """A source with a short title, if it is one of the papers: "P2 (FeedBAC, 2020)"."""
+    return " and ".join(
+        f"{label} ({_TITLES[label]})" if label in _TITLES else label
+        for label in source.split(" and ")
+    )
 
 
 def tally(group: Group) -> str:

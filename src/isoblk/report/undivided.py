@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The answer of a study that divides nothing: which cache is fastest, or how fast a disk is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
 from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.caches.base import SsdAlone
 from isoblk.report import cached, published, text
-from isoblk.report.choices import Choices
-from isoblk.report.divided import LINES, table
+from isoblk.report.choices import ALIKE, Choice, Choices
+from isoblk.report.divided import LINES, OF_NONE, table, waits
 from isoblk.report.rows import Cell, Column, Table, varying
 from isoblk.report.words import counted, listed
 from isoblk.run import numbers
@@ -105,7 +105,7 @@ def _first(
     name = caches[0]
     alike = [one for one in caches if of_best[one] >= of_best[name] * (1 - _ALIKE)]
     places = len(rates[name])
-    over = f" over {counted(places)} points" if places > 1 else ""
+    over = f" over {counted(places)} cases" if places > 1 else ""
     if len(caches) == 1:
         return f"{name} reaches {_range(rates[name])}{over}."
     if len(alike) == 1:
@@ -170,8 +170,12 @@ def _cache_table(
         Column("of the fastest"),
         Column("read hits"),
     )
-    left = len(ranked) - len(room)
-    note = f"{counted(len(room))} of {counted(len(ranked))} are shown" if left else ""
+    left = [
+        f"{name} ({numbers.percent(of_best[name])} of the fastest)"
+        for name in ranked
+        if name not in room
+    ]
+    note = f"not shown: {listed(left)}" if left else ""
     return Table(columns, tuple(lines), (note,) if note else ())
 
 
@@ -199,33 +203,54 @@ def _one_cache(analysis: Analysis) -> tuple[list[str], Table]:
 
 
 def speeds(choices: Choices) -> tuple[list[str], Table]:
-    """How fast one tenant is: by scheduler against none, or by point."""
+    """How fast a disk is that nobody divides: by scheduler against none, or by case."""
     analysis = choices.analysis
+    begin = _undivided(choices)
     ranked = [one for one in choices.ranked if one.speed is not None]
     if choices.by_scheduler and ranked:
-        ordered = sorted(ranked, key=lambda one: -(one.speed.value if one.speed else 0.0))
-        best, worst = ordered[0], ordered[-1]
-        assert best.speed is not None
-        assert worst.speed is not None
-        least = "at least " if len(best.points) > 1 else ""
-        first = (
-            f"{best.name} keeps {least}{numbers.percent(best.speed.value)} of the bandwidth of none"
-        )
-        if worst is best:
-            told = f"One tenant, so nothing is divided: {first}."
-        else:
-            place = f" ({choices.where(worst.speed.point)})" if len(worst.points) > 1 else ""
-            told = (
-                f"One tenant, so nothing is divided. Of {counted(len(ordered))} schedulers {first};"
-                f" least keeps {worst.name}, {numbers.percent(worst.speed.value)}{place}."
-            )
-        return [told, *filter(None, [_published(analysis)])], _without_error(table(choices))
+        # A price is told of whoever has one, the wait of the others.
+        keeping = [one for one in ranked if one.speed and one.speed.value > 1 - ALIKE]
+        told = [f"{begin}. {_price(choices, ranked, keeping)}", *waits(choices, keeping or ranked)]
+        return [*told, *filter(None, [_published(analysis)])], _without_error(table(choices))
     found = [
         (rate.mean, point)
         for point in analysis.points
         if (rate := point.estimate("total_bps")) is not None
     ]
-    return _by_rate(analysis, found, "One tenant, so nothing is divided")
+    return _by_rate(analysis, found, begin)
+
+
+def _undivided(choices: Choices) -> str:
+    """Why nothing is divided."""
+    if not choices.light:
+        return "One tenant, so nothing is divided"
+    return f"Beside {listed(choices.light)} there is one tenant, so nothing is divided by weight"
+
+
+def _price(choices: Choices, ranked: Sequence[Choice], keeping: Sequence[Choice]) -> str:
+    """Which schedulers cost bandwidth."""
+    of = counted(len(ranked))
+    if len(keeping) == len(ranked):
+        low = min(one.speed.value for one in ranked if one.speed)
+        part = numbers.percent(low)
+        if len(ranked) == 1:
+            return f"{ranked[0].name} costs nothing: it keeps {part} {OF_NONE}."
+        what = "100 %" if part == "100 %" else f"at least {part}"
+        return f"No scheduler costs bandwidth: all {of} keep {what} {OF_NONE}."
+    costly = [one for one in ranked if one not in keeping]
+    parts = []
+    for one in costly:
+        assert one.speed is not None
+        place = f" ({choices.where(one.speed.point)})" if len(one.points) > 1 else ""
+        parts.append(f"{one.name} {numbers.percent(one.speed.value)}{place}")
+    worst = "at worst " if any(len(one.points) > 1 for one in costly) else ""
+    if not keeping:
+        return f"Of the bandwidth without a scheduler (none) {worst}{listed(parts)} is kept."
+    which = f"{counted(len(keeping)).capitalize()} of {of} schedulers keep"
+    if len(keeping) == 1:
+        which = f"Of {of} schedulers {keeping[0].name} keeps"
+    least = 100 * (1 - ALIKE)
+    return f"{which} at least {least:g} % {OF_NONE}; {worst}{listed(parts)}."
 
 
 def _without_error(found: Table) -> Table:
@@ -265,8 +290,8 @@ def _by_rate(
             Cell(numbers.count(iops.mean) if iops else text.NOTHING),
         )
         lines.append(("valid", cells))
-    columns = (Column("point", numeric=False), Column("bandwidth"), Column("IOPS"))
-    note = () if shown is found else (f"the fastest of {len(found)} points, and the slowest",)
+    columns = (Column("case", numeric=False), Column("bandwidth"), Column("IOPS"))
+    note = () if shown is found else (f"the fastest of {len(found)} cases, and the slowest",)
     return [sentence, *filter(None, [_published(analysis)])], Table(columns, tuple(lines), note)
 
 
@@ -277,7 +302,7 @@ def _published(analysis: Analysis) -> str:
         return ""
     bars = [bar for bar in published.bars(analysis) if bar.error is not None]
     return (
-        f"From the figures of {compare.source} it is off by: {published.errors(bars)}."
+        f"The figures that {compare.source} gives differ from those here: {published.errors(bars)}."
         if bars
         else ""
     )

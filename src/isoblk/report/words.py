@@ -26,6 +26,37 @@ def several(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+_SETTINGS: Final = {
+    ("precondition", "none"): "fresh",
+    ("precondition", "random"): "used",
+    ("precondition", "sequential"): "written once",
+    ("nomerges", "0"): "with merging",
+    ("nomerges", "1"): "with simple merging",
+    ("nomerges", "2"): "without merging",
+    ("gate", "0"): "gate off",
+    ("gate", "1"): "gate on",
+}
+
+
+def setting(key: str, value: str, name: str) -> str:
+    """A value of the matrix in words: "randread", "iodepth 32", "used".
+
+    Args:
+        key: of the matrix.
+        value: as the matrix has it.
+        name: what the key is called, if the value does not say it.
+    """
+    last = key.rpartition(".")[2]
+    if told := _SETTINGS.get((last, value)):
+        return told
+    if last == "count" and value.isdigit():
+        return several(int(value), "tenant")
+    if key == "run.runtime" and value.replace(".", "").isdigit():
+        return f"{value} s long"
+    says = value[:1].isalpha() or "-" in value
+    return value if says and value != "none" else f"{name} {value}"
+
+
 MEANINGS: Final[dict[str, str]] = {
     "status": "valid: all that was set up took effect, and the run's own checks agree. Only valid "
     "runs are counted and drawn.",
@@ -36,8 +67,8 @@ MEANINGS: Final[dict[str, str]] = {
     "requests on. 100 % costs nothing.",
     "B/s of none": "Bytes a second relative to the same point under none, the scheduler that only "
     "passes requests on. With requests of several sizes IOPS would give another figure.",
-    "bandwidth, of none": "Bandwidth relative to the same point under none, the scheduler that "
-    "only passes requests on. 100 % costs nothing.",
+    "bandwidth, of none": "Bandwidth relative to the same case without a scheduler (none, which only "
+    "passes requests on). 100 % costs nothing; more is possible, as where requests are merged.",
     "share error": "Of the tenant that is furthest off: |share / ideal - 1|. The ideal divides the "
     "run's own total by weight, nobody above what it reaches alone (weighted max-min).",
     "time error": "As the share error, of the disk's time instead of bytes: what each tenant moved "
@@ -73,9 +104,11 @@ def meaning(title: str) -> str:
         return MEANINGS[title]
     if title.startswith("p99 of "):
         return (
-            f"99 of 100 requests of {title.removeprefix('p99 of ')} are answered within it, at the "
-            "point where that is longest against its time alone. An upper bound, at most 1.6 % "
-            "too high."
+            f"99 of 100 requests of {title.removeprefix('p99 of ')} are answered within it, in the "
+            "case where that is longest. An upper bound, at most 1.6 % too high."
         )
+    if title.startswith("share error without "):
+        who = title.removeprefix("share error without ")
+        return f"As share error, of the tenants other than {who}: how they share the rest."
     base = title.partition(", ")[0]
     return MEANINGS.get(base, "")

@@ -165,8 +165,8 @@ def _waits(
         name: numbers.time(wait.p99) if math.isfinite(wait.p99) else "never"
         for name, wait in waits.items()
     }
-    who = choices.light[0] if len(choices.light) == 1 else "the light"
-    title = [f"p99 of {who},", "times alone (log)"]
+    who = choices.watched[0] if len(choices.watched) == 1 else "the light"
+    title = f"p99 of {who}, times alone (log)"
     data = _rows(found, choices.none, values, texts)
     low, high = min(values.values()), max(values.values())
     yield _dots(datasets, data, title, (min(0.9, low), max(10.0, high)), None, "x", wide)
