@@ -15,7 +15,8 @@ from isoblk.report.divided import divided
 from isoblk.report.rows import Table, measured, why
 from isoblk.report.sources import OWN, by_source, called, tally
 from isoblk.report.undivided import cache_choice, speeds
-from isoblk.report.words import counted, listed, several
+from isoblk.report.words import listed, several
+from isoblk.run import numbers
 
 _TIERS = {
     "uml": "a model disk in virtual time",
@@ -24,6 +25,7 @@ _TIERS = {
     "host": "this machine's own kernel and disk",
 }
 _BROKEN = 2  # claims that are named
+_FEW_PAPERS = 2  # so many are named
 _EMPTY = Table((), (), ())
 
 
@@ -86,15 +88,21 @@ def answer(analysis: Analysis, claims: Sequence[ClaimResult]) -> Answer:
 
 def _broken(analysis: Analysis, claims: Sequence[ClaimResult]) -> Iterator[Broken]:
     """The claims that fail, in words."""
+    choices = Choices(analysis)
     for group in by_source(claims):
+        before = ""
         for result in group.results:
+            # "and nothing is lost" goes on from the claim before.
+            words = result.claim.text
+            words = f"{before} {words}" if before and words.startswith("and ") else words
+            before = words
             if result.verdict == "fails":
                 source = "" if group.own else group.source
-                measured = _furthest(result, analysis)
-                yield Broken(group.told(result.verdict), source, result.claim.text, measured)
+                found = _furthest(result, choices)
+                yield Broken(group.told(result.verdict), source, words, found)
 
 
-def _furthest(result: ClaimResult, analysis: Analysis) -> str:
+def _furthest(result: ClaimResult, choices: Choices) -> str:
     """What was measured where a claim is furthest from true."""
     failing = [
         (_off(result, one.measured.mean), at)
@@ -102,8 +110,23 @@ def _furthest(result: ClaimResult, analysis: Analysis) -> str:
         if one.verdict == "fails" and one.measured is not None
     ]
     _, at = max(failing)
-    place, value = measured(result, analysis)[at]
-    return f"{value} at {place}" if place and len(result.points) > 1 else value
+    judged = result.points[at]
+    assert judged.measured is not None
+    value = _value(result, judged.measured.mean) or measured(result, choices.analysis)[at][1]
+    of = {one.at.scheduler for one in result.points}
+    who = judged.at.scheduler if len(of) > 1 else ""
+    place = ", ".join(filter(None, [who, choices.where(judged.at)]))
+    return f"{value} ({place})" if place and len(result.points) > 1 else value
+
+
+def _value(result: ClaimResult, value: float) -> str:
+    """A part of one in per cent, an excess in times; "" of all that has its own unit."""
+    metric = result.claim.metric.partition(".")[0]
+    if result.claim.than or metric == "p99_excess":
+        return f"{value:.3g} times"
+    if metric.endswith("error") or metric in ("total_vs_none", "share"):
+        return numbers.percent(value)
+    return ""
 
 
 def _off(result: ClaimResult, value: float) -> float:
@@ -169,7 +192,9 @@ def _evidence(analysis: Analysis, claims: Sequence[ClaimResult]) -> Iterator[Evi
     for group in groups:
         if group.source == OWN:
             one = len(group.results) == 1
-            yield Evidence(f"the study's own {'claim' if one else 'claims'}: {tally(group)}", "claims")
+            yield Evidence(
+                f"the study's own {'claim' if one else 'claims'}: {tally(group)}", "claims"
+            )
     papers = [group for group in groups if group.source != OWN]
     if len(papers) == 1:
         yield Evidence(f"claims of {called(papers[0].source)}: {tally(papers[0])}", "claims")
@@ -183,4 +208,7 @@ def _evidence(analysis: Analysis, claims: Sequence[ClaimResult]) -> Iterator[Evi
             )
         }
         told = ", ".join(f"{number} {word}" for word, number in found.items() if number)
-        yield Evidence(f"claims of {counted(len(papers))} sources: {told}", "claims")
+        names = dict.fromkeys(name for group in papers for name in group.source.split(" and "))
+        few = len(names) <= _FEW_PAPERS
+        whose = listed([called(name) for name in names]) if few else f"{len(names)} sources"
+        yield Evidence(f"claims of {whose}: {told}", "claims")

@@ -46,8 +46,9 @@ class Worst:
 
 @dataclass(frozen=True)
 class Wait:
-    """How long a light tenant waits, at the point where that is longest. p99, alone, none: ns, without end if nothing was answered; none: under none at the same point,
-    if that was measured."""
+    """How long a light tenant waits, at the point where that is longest. p99, alone, none: ns,
+    without end if nothing was answered; none: under none at the same point, if that was
+    measured."""
 
     tenant: str
     p99: float

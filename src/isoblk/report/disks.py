@@ -9,6 +9,7 @@ from isoblk.run.spec import Device, VdiskDevice
 
 MOST_NAMED = 3
 FRESH, USED = ", fresh", ", used"
+_STATES = {"none": FRESH, "random": USED, "sequential": ", filled in order"}
 
 
 def disks(analysis: Analysis) -> list[str]:
@@ -44,11 +45,10 @@ def _model(device: Device) -> str:
 
 
 def _state(device: Device) -> str:
-    """Whether a drive is fresh, or used as one that random writes have filled."""
-    if text.is_fresh(device):
-        return FRESH
-    flash = isinstance(device, VdiskDevice) and device.model == "flash"
-    return USED if flash and device.flash.precondition == "random" else ""
+    """What was written to a flash drive before: nothing, all in order, or all at random."""
+    if isinstance(device, VdiskDevice) and device.model == "flash":
+        return _STATES[device.flash.precondition]
+    return ""
 
 
 def ssd(analysis: Analysis, view: RunView) -> str:

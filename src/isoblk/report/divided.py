@@ -183,9 +183,7 @@ def _place(choices: Choices, one: Choice, worst: Worst | None) -> str:
     return f" at worst ({choices.where(worst.point)})"
 
 
-def _cost(
-    choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]
-) -> Iterator[str]:
+def _cost(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]) -> Iterator[str]:
     """What bandwidth is kept; and who keeps more, if that is little."""
     if not choices.by_scheduler:
         yield from _cost_by_point(choices, ranked, dividing)
@@ -230,7 +228,8 @@ def _instead(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choi
         assert one.speed is not None
         assert one.error is not None
         worst = "at worst " if len(one.points) > 1 else ""
-        return f"; {one.name} keeps {worst}{_kept(one.speed.value)}, but is {_error(one.error.value)} off"
+        off = _error(one.error.value)
+        return f"; {one.name} keeps {worst}{_kept(one.speed.value)}, but is {off} off"
     off = _error(min(one.error.value for one in more if one.error))
     price = f"more than {_CHEAP * 100:g} %"
     if len(more) == 1:
@@ -276,7 +275,8 @@ def waits(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
     place = f" ({choices.where(wait.point)})" if len(best.points) > 1 else ""
     others = _others(choices, [best] if same else dividing, wait) + _share(choices, wait)
     if math.isinf(wait.p99):
-        yield f"{under} not one of the {requests} of {who} ends in the measured time{place}{others}."
+        ends = f"not one of the {requests} of {who} ends in the measured time"
+        yield f"{under} {ends}{place}{others}."
         return
     place = f"{choices.where(wait.point)}; " if len(best.points) > 1 else ""
     yield (
@@ -312,14 +312,14 @@ def _requests(choices: Choices, name: str) -> str:
 
 
 def _others(choices: Choices, dividing: Sequence[Choice], wait: Wait) -> str:
-    """The shortest and the longest wait under the others that divide, if far from this, and under none:
-    there, or where that is longest if it is far longer."""
+    """The shortest and the longest wait under the others that divide, if far from this, and under
+    none: there, or where that is longest if it is far longer."""
     by_wait = sorted(
         (one for one in dividing[1:] if one.wait),
         key=lambda one: one.wait.p99 if one.wait else 0.0,
     )
     told = []
-    for one in dict.fromkeys([*by_wait[:1], *by_wait[-1:]]):
+    for one in by_wait if len(by_wait) < 3 else (by_wait[0], by_wait[-1]):
         p99 = one.wait.p99 if one.wait else wait.p99
         if p99 > _FAR * wait.p99 or p99 * _FAR < wait.p99:
             told.append(f"under {one.name} {_within(p99)}")
@@ -483,7 +483,7 @@ def table(choices: Choices) -> Table:
         notes.append("none: no scheduler")
     if any(view.spec.scheduler_events for view in choices.analysis.views):
         notes.append("the scheduler changes during the run")
-    lines_below = ("; ".join(notes),) if notes else ()
+    lines_below: tuple[str, ...] = ("; ".join(notes),) if notes else ()
     if not choices.by_scheduler:
         lines_below += tuple(study_notes(view.spec for view in choices.analysis.views)[:1])
     return Table(tuple(columns), tuple(lines), lines_below)

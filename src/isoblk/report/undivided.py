@@ -209,7 +209,7 @@ def speeds(choices: Choices) -> tuple[list[str], Table]:
     ranked = [one for one in choices.ranked if one.speed is not None]
     if choices.by_scheduler and ranked:
         # A price is told of whoever has one, the wait of the others.
-        keeping = [one for one in ranked if one.speed and one.speed.value > 1 - ALIKE]
+        keeping = [one for one in ranked if one.speed and one.speed.value >= 1 - ALIKE]
         told = [f"{begin}. {_price(choices, ranked, keeping)}", *waits(choices, keeping or ranked)]
         return [*told, *filter(None, [_published(analysis)])], _without_error(table(choices))
     found = [
@@ -242,10 +242,10 @@ def _price(choices: Choices, ranked: Sequence[Choice], keeping: Sequence[Choice]
     for one in costly:
         assert one.speed is not None
         place = f" ({choices.where(one.speed.point)})" if len(one.points) > 1 else ""
-        parts.append(f"{one.name} {numbers.percent(one.speed.value)}{place}")
+        parts.append(f"{one.name} keeps {numbers.percent(one.speed.value)}{place}")
     worst = "at worst " if any(len(one.points) > 1 for one in costly) else ""
     if not keeping:
-        return f"Of the bandwidth without a scheduler (none) {worst}{listed(parts)} is kept."
+        return f"{worst.capitalize()}{listed(parts)} {OF_NONE}."
     which = f"{counted(len(keeping)).capitalize()} of {of} schedulers keep"
     if len(keeping) == 1:
         which = f"Of {of} schedulers {keeping[0].name} keeps"

@@ -29,7 +29,7 @@ def several(number: int, one: str, many: str = "") -> str:
 _SETTINGS: Final = {
     ("precondition", "none"): "fresh",
     ("precondition", "random"): "used",
-    ("precondition", "sequential"): "written once",
+    ("precondition", "sequential"): "filled in order",
     ("nomerges", "0"): "with merging",
     ("nomerges", "1"): "with simple merging",
     ("nomerges", "2"): "without merging",
@@ -67,8 +67,8 @@ MEANINGS: Final[dict[str, str]] = {
     "requests on. 100 % costs nothing.",
     "B/s of none": "Bytes a second relative to the same point under none, the scheduler that only "
     "passes requests on. With requests of several sizes IOPS would give another figure.",
-    "bandwidth, of none": "Bandwidth relative to the same case without a scheduler (none, which only "
-    "passes requests on). 100 % costs nothing; more is possible, as where requests are merged.",
+    "bandwidth, of none": "Bandwidth relative to the same case without a scheduler (none, which "
+    "only passes requests on). 100 % costs nothing; merging can make it more.",
     "share error": "Of the tenant that is furthest off: |share / ideal - 1|. The ideal divides the "
     "run's own total by weight, nobody above what it reaches alone (weighted max-min).",
     "time error": "As the share error, of the disk's time instead of bytes: what each tenant moved "
