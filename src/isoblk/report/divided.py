@@ -141,7 +141,7 @@ def _errors(found: Sequence[Choice], *, named: bool = False) -> str:
     errors = [(one.error.value, one.name) for one in found if one.error]
     (low, best), (high, worst) = min(errors), max(errors)
     if named:
-        return f"{_error(low)} off ({best}) to {_error(high)} ({worst})"
+        return f"from {_error(low)} off ({best}) to {_error(high)} ({worst})"
     return f"{_span(low, high, _error)} off"
 
 
@@ -255,8 +255,11 @@ def _cost_by_point(
     yield f"It keeps {span} {OF_NONE}{f' with {name}' if name else ''}{more}."
 
 
-def waits(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
-    """How long the light one waits under the best, and under whom far longer."""
+def waits(
+    choices: Choices, dividing: Sequence[Choice], them: str = "each of them"
+) -> Iterator[str]:
+    """How long the light one waits under the best, and under whom far longer. them: what the
+    choices are called, if all are alike."""
     if not choices.by_scheduler:
         return
     best = dividing[0]
@@ -266,7 +269,7 @@ def waits(choices: Choices, dividing: Sequence[Choice]) -> Iterator[str]:
     alike = [one.wait for one in dividing if one.wait]
     longest, shortest = max(w.p99 for w in alike), min(w.p99 for w in alike)
     same = len(alike) == len(dividing) > 1 and longest <= shortest * ALIKE_WAIT**2
-    under = "Under each of them" if same else f"Under {best.name}"
+    under = f"Under {them}" if same else f"Under {best.name}"
     if same:
         wait = max(alike, key=lambda one: one.p99)
     who = wait.tenant
@@ -329,7 +332,8 @@ def _others(choices: Choices, dividing: Sequence[Choice], wait: Wait) -> str:
         told.append(f"without a scheduler {_within(longest.p99)} ({place})")
     elif wait.none is not None:
         there = " there" if place and len(choices.all[0].points) > 1 else ""
-        told.append(f"without a scheduler {_within(wait.none)}{there}")
+        already = "already " if _FAR * wait.none < wait.p99 else ""
+        told.append(f"without a scheduler {already}{_within(wait.none)}{there}")
     return f"; {', '.join(told)}" if told else ""
 
 

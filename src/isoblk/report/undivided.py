@@ -210,7 +210,11 @@ def speeds(choices: Choices) -> tuple[list[str], Table]:
     if choices.by_scheduler and ranked:
         # A price is told of whoever has one, the wait of the others.
         keeping = [one for one in ranked if one.speed and one.speed.value >= 1 - ALIKE]
-        told = [f"{begin}. {_price(choices, ranked, keeping)}", *waits(choices, keeping or ranked)]
+        them = "each" if len(keeping) == len(ranked) else f"each of those {counted(len(keeping))}"
+        told = [
+            f"{begin}. {_price(choices, ranked, keeping)}",
+            *waits(choices, keeping or ranked, them),
+        ]
         return [*told, *filter(None, [_published(analysis)])], _without_error(table(choices))
     found = [
         (rate.mean, point)
