@@ -76,7 +76,7 @@ def answer(analysis: Analysis, claims: Sequence[ClaimResult]) -> Answer:
     else:
         sentences, table = speeds(choices)
     told = _with_what_is_missing(analysis, sentences)
-    broken = list(_broken(analysis, claims))
+    broken = _some_of_each(list(_broken(analysis, claims)))
     return Answer(
         tuple(told),
         table if sentences else _EMPTY,
@@ -84,6 +84,14 @@ def answer(analysis: Analysis, claims: Sequence[ClaimResult]) -> Answer:
         tuple(broken[:_BROKEN]),
         max(0, len(broken) - _BROKEN),
     )
+
+
+def _some_of_each(broken: list[Broken]) -> list[Broken]:
+    """The first of the study's own and the first of a paper's before all others."""
+    heads = [one for one in broken if not one.source][:1] + [one for one in broken if one.source][
+        :1
+    ]
+    return [*heads, *(one for one in broken if not any(one is head for head in heads))]
 
 
 def _broken(analysis: Analysis, claims: Sequence[ClaimResult]) -> Iterator[Broken]:

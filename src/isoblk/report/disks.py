@@ -5,7 +5,7 @@ from isoblk.analysis.metrics import Analysis, RunView
 from isoblk.report import text
 from isoblk.result.study import preset_of
 from isoblk.run.numbers import time
-from isoblk.run.spec import Device, VdiskDevice
+from isoblk.run.spec import Device, NullBlkDevice, VdiskDevice
 
 MOST_NAMED = 3
 FRESH, USED = ", fresh", ", used"
@@ -34,6 +34,8 @@ def disk(analysis: Analysis, view: RunView) -> str:
 
 def _model(device: Device) -> str:
     """What a disk is that is a model of nothing that is sold; "" of another."""
+    if isinstance(device, NullBlkDevice):
+        return f"a model disk (null_blk): {time(device.completion_nsec)} a request"
     if not isinstance(device, VdiskDevice) or device.model == "disk":
         return ""
     if device.model == "flash":
@@ -59,6 +61,11 @@ def ssd(analysis: Analysis, view: RunView) -> str:
 def few(names: list[str]) -> str:
     """The names, or how many there are. Of disks that all are fresh and used, each once."""
     if len(names) <= MOST_NAMED:
+        for state in _STATES.values():
+            if len(names) > 1 and all(name.endswith(state) for name in names):
+                return "; ".join(
+                    [*(name.removesuffix(state) for name in names), f"each{state[1:]}"]
+                )
         return "; ".join(names)
     once = list(dict.fromkeys(name.removesuffix(FRESH).removesuffix(USED) for name in names))
     both = {f"{name}{state}" for name in once for state in (FRESH, USED)}

@@ -201,10 +201,11 @@ def _cost(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]
     if numbers.percent(low) == numbers.percent(high) and (low >= _ALL or not several):
         part = f"{_kept(low)} {OF_NONE}"
     elif len(found) == 1 or high - low < ALIKE:
-        place = f", least at {choices.where(slow.speed.point)}" if several and slow.speed else ""
-        place = place if low < _CHEAP else ""
-        least = "at least " if (several or len(found) > 1) and low < _ALL else ""
-        part = f"{least}{_kept(low)} {OF_NONE}{place}"
+        part = f"{_kept(low)} {OF_NONE}"
+        if several and low < _CHEAP and slow.speed:
+            part = f"at worst {_kept(low)} ({choices.where(slow.speed.point)}) {OF_NONE}"
+        elif low < _ALL:
+            part = f"at least {part}"
     else:
         worst = "at worst " if several else ""
         part = f"{worst}from {_kept(low)} ({slow.name}) to {_kept(high)} ({fast.name}) {OF_NONE}"
