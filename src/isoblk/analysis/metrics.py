@@ -53,6 +53,15 @@ class RunView:
             return self.run.record.status
         return "failed" if self.failure else "missing"
 
+    @property
+    def schedulers(self) -> str:
+        """The scheduler's name, and those that the run changes to: "none then bfq"."""
+        later = sorted(self.spec.scheduler_events, key=lambda event: event.at_ns)
+        if len(later) > _MOST_CHANGES:
+            return f"{self.spec.scheduler.name} with {len(later)} changes"
+        names = [self.spec.scheduler.name, *(event.scheduler.name for event in later)]
+        return " then ".join(names)
+
 
 @dataclass(frozen=True)
 class PointView:
@@ -75,11 +84,7 @@ class PointView:
     @property
     def schedulers(self) -> str:
         """The scheduler's name, and those that a run changes to: "none then bfq"."""
-        spec = self.runs[0].spec
-        later = sorted(spec.scheduler_events, key=lambda event: event.at_ns)
-        if len(later) > _MOST_CHANGES:
-            return f"{spec.scheduler.name} with {len(later)} changes"
-        return " then ".join([spec.scheduler.name, *(event.scheduler.name for event in later)])
+        return self.runs[0].schedulers
 
     @cached_property
     def valid(self) -> tuple[RunMetrics, ...]:

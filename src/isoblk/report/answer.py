@@ -12,7 +12,7 @@ from isoblk.analysis.metrics import Analysis, RunView
 from isoblk.report import cached, text
 from isoblk.report.choices import Choices
 from isoblk.report.divided import divided
-from isoblk.report.rows import Table, measured, why
+from isoblk.report.rows import Table, measured, varying, why
 from isoblk.report.sources import OWN, by_source, called, tally
 from isoblk.report.undivided import cache_choice, speeds
 from isoblk.report.words import listed, several
@@ -121,8 +121,8 @@ def _furthest(result: ClaimResult, choices: Choices) -> str:
     judged = result.points[at]
     assert judged.measured is not None
     value = _value(result, judged.measured.mean) or measured(result, choices.analysis)[at][1]
-    of = {one.at.scheduler for one in result.points}
-    who = judged.at.scheduler if len(of) > 1 else ""
+    of = {one.at.schedulers for one in result.points}
+    who = judged.at.schedulers if len(of) > 1 else ""
     place = ", ".join(filter(None, [who, choices.where(judged.at)]))
     return f"{value} ({place})" if place and len(result.points) > 1 else value
 
@@ -159,15 +159,15 @@ def _with_what_is_missing(analysis: Analysis, sentences: Sequence[str]) -> list[
     reason = _first_reason(analysis, bad)
     if not sentences:
         return [f"No answer yet: {what}{reason}."]
-    schedulers = {point.scheduler for point in analysis.points}
+    schedulers = {point.schedulers for point in analysis.points}
     apart = cached.is_bench(analysis) or len(schedulers) > 1
     if any(view.status == "missing" for view in bad):
         return [f"Not yet all of the answer: {what}{reason}.", *sentences]
     short = text.short_keys(analysis.keys)
     names = dict.fromkeys(
-        view.spec.point.get("cache", view.spec.scheduler.name)
+        view.spec.point.get("cache", view.schedulers)
         if apart
-        else text.label(view.spec.point, varying(analysis), short) or view.spec.scheduler.name
+        else text.label(view.spec.point, varying(analysis), short) or view.schedulers
         for view in bad
     )
     out = listed(list(names))

@@ -94,7 +94,7 @@ class Choices:
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
-        schedulers = list(dict.fromkeys(point.scheduler for point in analysis.points))
+        schedulers = list(dict.fromkeys(point.schedulers for point in analysis.points))
         single = len(analysis.points) == 1 and schedulers != ["none"]
         self.by_scheduler = len(schedulers) > 1 or single
         self._keys = [key for key in rows.varying(analysis) if key != SCHEDULER]
@@ -142,7 +142,7 @@ class Choices:
     def none(self) -> Choice | None:
         """No scheduler, beside others; None if it was not run, or is not valid. Where the study
         does not ask for it, the runs that the others are held against."""
-        points = [point for point in self.analysis.points if point.scheduler == "none"]
+        points = [point for point in self.analysis.points if point.schedulers == "none"]
         asked = bool(points)
         points = points or self._references
         if not points or not self.by_scheduler:
@@ -157,7 +157,8 @@ class Choices:
         return [
             point
             for point in self.analysis.others
-            if all(view.spec.kind == "reference" for view in point.runs)
+            if point.schedulers == "none"
+            and all(view.spec.kind == "reference" for view in point.runs)
         ]
 
     def where(self, point: PointView) -> str:

@@ -90,16 +90,24 @@ def _nobody(choices: Choices, ranked: Sequence[Choice], how: str, *, timed: bool
     (nearest,) = _nearest(ranked)
     assert nearest.error is not None
     off = f"{_error(nearest.error.value)} off{_place(choices, nearest, nearest.error)}"
+    so = ""
+    if timed and choices.none and choices.none.divides:
+        so = f"; without a scheduler (none) it is shared {_WITHIN}"
     if len(ranked) == 1:
-        return f"{nearest.name} does not share {how} {_WITHIN}: it is {off}."
+        return f"{nearest.name} does not share {how} {_WITHIN}: it is {off}{so}."
     which = "Neither of the two" if len(ranked) == 2 else f"None of the {counted(len(ranked))}"
     none = f"{which} schedulers shares {how} {_WITHIN}{_cases(ranked)}"
     if far := _furthest(choices, ranked):
         verb = "do" if len(far) > 1 else "does"
         names = _names([one.name for one in far])
         return f"{none}; {names} {verb} up to {choices.reach(far[0]):,} tenants."
-    worse = ""
-    if choices.none and choices.none.error and nearest.error.value >= choices.none.error.value:
+    worse = so
+    if (
+        not so
+        and choices.none
+        and choices.none.error
+        and nearest.error.value >= choices.none.error.value
+    ):
         worse = ", no nearer than without a scheduler (none)" if timed else ""
     return f"{none}; the nearest, {nearest.name}, is {off}{worse}."
 
@@ -113,7 +121,7 @@ def _furthest(choices: Choices, ranked: Sequence[Choice]) -> list[Choice]:
 
 def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> Iterator[str]:
     """Of the cases of the only scheduler, and what it costs where a setting tells them apart."""
-    name = ranked[0].points[0].scheduler
+    name = ranked[0].points[0].schedulers
     good = sum(one.divides for one in ranked)
     count = len(ranked)
     if count == 1:
@@ -125,7 +133,11 @@ def _one_scheduler(choices: Choices, ranked: Sequence[Choice], how: str) -> Iter
         yield f"{name} shares {how} {_WITHIN} in all {counted(count)} cases."
         return
     groups = choices.by_setting()
-    where = f"in {counted(good)} of {counted(count)} cases" if good else f"in none of {count} cases"
+    where = (
+        f"in {counted(good)} of {counted(count)} cases"
+        if good
+        else f"in none of {counted(count)} cases"
+    )
     if groups:
         (first, of), *rest = groups.items()
         told = f"with {first} it is {_errors(of)}" + "".join(
@@ -140,7 +152,7 @@ def _errors(found: Sequence[Choice], *, named: bool = False) -> str:
     """ "1.9 to 2.8 % off". named: with the places."""
     errors = [(one.error.value, one.name) for one in found if one.error]
     (low, best), (high, worst) = min(errors), max(errors)
-    if named:
+    if named and _error(low) != _error(high):
         return f"from {_error(low)} off ({best}) to {_error(high)} ({worst})"
     return f"{_span(low, high, _error)} off"
 
@@ -185,6 +197,8 @@ def _place(choices: Choices, one: Choice, worst: Worst | None) -> str:
 
 def _cost(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]) -> Iterator[str]:
     """What bandwidth is kept; and who keeps more, if that is little."""
+    if all(point.schedulers == "none" for one in dividing for point in one.points):
+        return
     if not choices.by_scheduler:
         yield from _cost_by_point(choices, ranked, dividing)
         return
@@ -194,10 +208,11 @@ def _cost(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choice]
         return
     low, slow = min(found, key=lambda pair: pair[0])
     high, fast = max(found, key=lambda pair: pair[0])
-    who = "They keep" if len(found) > 1 else f"{slow.name} keeps"
     several = len(slow.points) > 1
-    if low > 1 + ALIKE:
-        who = "They move" if len(found) > 1 else f"{slow.name} moves"
+    verb = "move" if low > 1 + ALIKE else "keep"
+    who = f"They {verb}" if len(found) > 1 else f"{slow.name} {verb}s"
+    if 1 < len(found) < len(dividing):
+        who = f"{_names([one.name for _, one in found])} {verb}"
     if numbers.percent(low) == numbers.percent(high) and (low >= _ALL or not several):
         part = f"{_kept(low)} {OF_NONE}"
     elif len(found) == 1 or high - low < ALIKE:
@@ -234,7 +249,8 @@ def _instead(choices: Choices, ranked: Sequence[Choice], dividing: Sequence[Choi
     off = _error(min(one.error.value for one in more if one.error))
     price = f"more than {_CHEAP * 100:g} %"
     if len(more) == 1:
-        return f"; only {more[0].name} keeps {price}, and is {off} off"
+        only = "only " if all(one.speed for one in ranked) else ""
+        return f"; {only}{more[0].name} keeps {price}, and is {off} off"
     return f"; those that keep {price} are {off} off or more"
 
 
@@ -243,6 +259,7 @@ def _cost_by_point(
 ) -> Iterator[str]:
     """What the only scheduler keeps: over all its cases, by a setting if one tells them apart."""
     parts = []
+    all_of_them = all(one.speed for one in ranked)
     for name, group in (choices.by_setting() or {"": list(ranked)}).items():
         speeds = [one.speed.value for one in group if one.speed]
         if speeds:
@@ -253,7 +270,8 @@ def _cost_by_point(
         return
     (name, span), *rest = parts
     more = "".join(f", with {other} {span}" for other, span in rest)
-    yield f"It keeps {span} {OF_NONE}{f' with {name}' if name else ''}{more}."
+    who = "It keeps" if all_of_them else "Where that was measured it keeps"
+    yield f"{who} {span} {OF_NONE}{f' with {name}' if name else ''}{more}."
 
 
 def waits(
@@ -316,17 +334,14 @@ def _requests(choices: Choices, name: str) -> str:
 
 
 def _others(choices: Choices, dividing: Sequence[Choice], wait: Wait) -> str:
-    """The shortest and the longest wait under the others that divide, if far from this, and under
-    none: there, or where that is longest if it is far longer."""
-    by_wait = sorted(
-        (one for one in dividing[1:] if one.wait),
-        key=lambda one: one.wait.p99 if one.wait else 0.0,
-    )
+    """The same tenant's shortest and longest wait there under the others that divide, if far from
+    this, and under none: there, or where that is longest if it is far longer."""
+    there_under = ((choices.p99_at(one, wait), one.name) for one in dividing[1:])
+    by_wait = sorted((p99, name) for p99, name in there_under if p99 is not None)
     told = []
-    for one in by_wait if len(by_wait) < 3 else (by_wait[0], by_wait[-1]):
-        p99 = one.wait.p99 if one.wait else wait.p99
+    for p99, name in by_wait if len(by_wait) < 3 else (by_wait[0], by_wait[-1]):
         if p99 > _FAR * wait.p99 or p99 * _FAR < wait.p99:
-            told.append(f"under {one.name} {_within(p99)}")
+            told.append(f"under {name} {_within(p99)}")
     longest = choices.none.wait if choices.none else None
     place = choices.where(longest.point) if longest else ""
     if longest and place != choices.where(wait.point) and longest.p99 > _FAR * wait.p99:
@@ -349,13 +364,15 @@ def _time(ns: float | None) -> str:
 
 
 def _error(value: float) -> str:
-    return "less than 0.1 %" if value < _EXACT else numbers.percent(value)
+    return "less than 0.1 %" if value < _EXACT else _off(value)
 
 
-def _beyond(value: float, limit: float) -> str:
-    """An error above a limit, in as many digits as show that it is."""
-    short = numbers.percent(value)
-    return short if short != numbers.percent(limit) else f"{value * 100:.3g} %"
+def _off(error: float) -> str:
+    """An error above DIVIDES in as many digits as show that it is."""
+    short = numbers.percent(error)
+    if error <= DIVIDES or short != numbers.percent(DIVIDES):
+        return short
+    return f"{max(error, DIVIDES * 1.001) * 100:.4g} %"
 
 
 def _predicted(choices: Choices) -> Iterator[str]:
@@ -372,7 +389,7 @@ def _predicted(choices: Choices) -> Iterator[str]:
 
     mean = numbers.percent(max(over("prediction_error_mean")))
     worst = numbers.percent(max(over("prediction_error")))
-    who = points[0].scheduler
+    who = points[0].schedulers
     text_ = f"What {who} predicts is {mean} off on average and {worst} at most"
     if settled := over("prediction_settled_ms"):
         longest = max(settled)
@@ -404,8 +421,8 @@ def _said(choices: Choices, best: Choice) -> Iterator[str]:
             name = figure.name.replace(".", " ")
             yield (
                 f"{tenant.name} itself reports {numbers.figure(here.mean, figure.unit)} ({name})"
-                f" under {best.name}{beside}{place}; that is over its own run, tables count the"
-                " measured time alone."
+                f" {'under' if choices.by_scheduler else 'with'} {best.name}{beside}{place}; that"
+                " is over its own run, tables count the measured time alone."
             )
             return
 
@@ -505,4 +522,4 @@ def _cell(
 
 
 def _exact(error: float) -> str:
-    return "< 0.1 %" if error < _EXACT else numbers.percent(error)
+    return "< 0.1 %" if error < _EXACT else _off(error)

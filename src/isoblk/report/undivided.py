@@ -277,7 +277,7 @@ def _by_rate(
     if len(found) == 1:
         sentence = f"{begin}: {numbers.rate(high)}."
     elif numbers.rate(low) == numbers.rate(high):
-        sentence = f"{begin}: the load reaches {numbers.rate(high)} at all points."
+        sentence = f"{begin}: the load reaches {numbers.rate(high)} in all cases."
     else:
         sentence = (
             f"{begin}: the load reaches {numbers.rate(low)}"
@@ -289,7 +289,7 @@ def _by_rate(
     for rate, point in shown:
         iops = point.estimate("total_iops")
         cells = (
-            Cell(text.label(point.point, keys, short) or point.scheduler),
+            Cell(text.label(point.point, keys, short) or point.schedulers),
             Cell(numbers.rate(rate)),
             Cell(numbers.count(iops.mean) if iops else text.NOTHING),
         )

@@ -166,7 +166,7 @@ def _waits(
         for name, wait in waits.items()
     }
     who = choices.watched[0] if len(choices.watched) == 1 else "the light"
-    title = f"p99 of {who}, times alone (log)"
+    title = [f"p99 of {who},", "times alone (log)"]
     data = _rows(found, choices.none, values, texts)
     low, high = min(values.values()), max(values.values())
     yield _dots(datasets, data, title, (min(0.9, low), max(10.0, high)), None, "x", wide)
