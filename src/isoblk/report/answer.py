@@ -131,7 +131,7 @@ def _value(result: ClaimResult, value: float) -> str:
     """A part of one in per cent, an excess in times; "" of all that has its own unit."""
     metric = result.claim.metric.partition(".")[0]
     if result.claim.than or metric == "p99_excess":
-        return f"{value:.3g} times"
+        return f"{numbers.significant(value)} times"
     if metric.endswith("error") or metric in ("total_vs_none", "share"):
         return numbers.percent(value)
     return ""

@@ -105,7 +105,7 @@ def _first(
     name = caches[0]
     alike = [one for one in caches if of_best[one] >= of_best[name] * (1 - _ALIKE)]
     places = len(rates[name])
-    over = f" over {counted(places)} cases" if places > 1 else ""
+    over = f" on average over {counted(places)} cases" if places > 1 else ""
     if len(caches) == 1:
         return f"{name} reaches {_range(rates[name])}{over}."
     if len(alike) == 1:
