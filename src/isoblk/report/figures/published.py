@@ -72,7 +72,7 @@ def _of_scheduler(scene: Scene, asked: CompareTable, scheduler: str, found: list
                     scale=alt.Scale(domain=[source, "here"], range=[MUTED, PALETTE[0]]),
                 ),
             )
-            .properties(width=300, height=150)
+            .properties(width=270, height=150)
         )
 
     caption = (
