@@ -76,7 +76,7 @@ def answer(analysis: Analysis, claims: Sequence[ClaimResult]) -> Answer:
     else:
         sentences, table = speeds(choices)
     told = _with_what_is_missing(analysis, sentences)
-    broken = _some_of_each(list(_broken(analysis, claims)))
+    broken = _some_of_each(list(_broken(choices, claims)))
     return Answer(
         tuple(told),
         table if sentences else _EMPTY,
@@ -94,9 +94,8 @@ def _some_of_each(broken: list[Broken]) -> list[Broken]:
     return [*heads, *(one for one in broken if not any(one is head for head in heads))]
 
 
-def _broken(analysis: Analysis, claims: Sequence[ClaimResult]) -> Iterator[Broken]:
+def _broken(choices: Choices, claims: Sequence[ClaimResult]) -> Iterator[Broken]:
     """The claims that fail, in words."""
-    choices = Choices(analysis)
     for group in by_source(claims):
         before = ""
         for result in group.results:

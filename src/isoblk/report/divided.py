@@ -8,7 +8,7 @@ from isoblk.analysis.metrics import PointView
 from isoblk.metrics.registry import SAYS
 from isoblk.report import text
 from isoblk.report.choices import ALIKE, ALIKE_WAIT, DIVIDES, Choice, Choices, Wait, Worst
-from isoblk.report.rows import Cell, Column, Table
+from isoblk.report.rows import NEVER, Cell, Column, Table
 from isoblk.report.words import counted, listed
 from isoblk.run import numbers
 from isoblk.run.record import Figure, ProgramReport
@@ -360,7 +360,7 @@ def _within(ns: float) -> str:
 def _time(ns: float | None) -> str:
     if ns is None:
         return text.NOTHING
-    return "never" if math.isinf(ns) else numbers.time(ns)
+    return NEVER if math.isinf(ns) else numbers.time(ns)
 
 
 def _error(value: float) -> str:
