@@ -166,8 +166,10 @@ def test_a_study_runs_and_its_results_say_the_tier(stock_guest: Guest, tmp_path:
     shown = subprocess.run(
         [*command[:3], "show", str(results_dir)], capture_output=True, text=True, check=True
     )
-    assert "tier qemu" in shown.stdout
-    assert "prototype: null_blk, 64 tags" in " ".join(shown.stdout.split())
+    # Its head says where, on which kernel, and on what disk.
+    head = " ".join(shown.stdout.split("\n\n")[0].split())
+    assert f"tier qemu · Linux {stock_guest.kernel.version} · " in head
+    assert head.endswith(" · a model disk (null_blk): 80.0 µs a request")
 
 
 def _number(stat: str, name: str) -> int:
