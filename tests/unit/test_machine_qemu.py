@@ -12,7 +12,7 @@ from isoblk.campaign.execute import execute, make_job
 from isoblk.errors import UserError
 from isoblk.kernel import Kernel
 from isoblk.machine import initramfs, qemu
-from isoblk.machine.process import failure
+from isoblk.machine.process import failure, hang
 from isoblk.plan.plan import check_queues, make_plan
 from isoblk.report.text import device
 from isoblk.run.tier import QEMU, SMP, UML
@@ -171,6 +171,17 @@ def test_a_guest_that_said_nothing_ended_early(tmp_path: Path) -> None:
     console = tmp_path / "console.log"
     console.write_text("qemu: no such image\n")
     assert failure(console, 1) == "ended early (exit 1); console: qemu: no such image"
+
+
+def test_of_a_guest_that_hung_the_kernels_first_complaint_is_told(tmp_path: Path) -> None:
+    console = tmp_path / "console.log"
+    stall = "rcu: INFO: rcu_sched detected stalls on CPUs/tasks:"
+    console.write_text(f"booted\n{stall}\nBUG: later\nRBP: 1\nR12: 2\nR15: 3\n")
+    assert hang(console, 1200.0) == (
+        f"hung: no end after 1200 s; the kernel said: {stall}; console: RBP: 1 | R12: 2 | R15: 3"
+    )
+    console.write_text("booted\n")
+    assert hang(console, 2.0) == "hung: no end after 2 s; console: booted"
 
 
 def test_a_plan_for_qemu_uses_its_processors_and_waits_for_no_virtual_second() -> None:

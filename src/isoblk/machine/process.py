@@ -116,7 +116,7 @@ class Processes:
             raise StoppedError("stopped")
         why = failure(console, process.returncode)
         if hung.is_set():
-            why = f"hung: no end after {self._time_limit_s:g} s; {_last_lines(console)}"
+            why = hang(console, self._time_limit_s)
         said = console.read_text(errors="replace")
         if self._explain and (known := self._explain(said, process.returncode, bool(why))):
             raise known
@@ -140,15 +140,32 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def failure(console: Path, exit_code: int) -> str:
     """Why the run failed, from its console and exit code; "" if it did not."""
     lines = console.read_text(errors="replace").splitlines()
-    for line in lines:
-        if _COMPLAINT.search(line):
-            return f"the kernel failed: {line.strip()}; {_last_lines(console)}"
+    if complaint := _complaint(lines):
+        return f"the kernel failed: {complaint}; {_last_lines(console)}"
     ends = _END.findall("\n".join(lines))
     if not ends:
         return f"ended early (exit {exit_code}); {_last_lines(console)}"
     if ends[-1] != "0":
         return f"a step of the plan failed{_failed_step(console)}; {_last_lines(console)}"
     return ""
+
+
+def hang(console: Path, time_limit_s: float) -> str:
+    """What is known of a guest that did not end, from its console. What the kernel complained of
+    first tells more than the end, which may be the registers of whatever ran then."""
+    said = _complaint(console.read_text(errors="replace").splitlines())
+    return "; ".join(
+        [
+            f"hung: no end after {time_limit_s:g} s",
+            *([f"the kernel said: {said}"] if said else []),
+            _last_lines(console),
+        ]
+    )
+
+
+def _complaint(lines: Sequence[str]) -> str:
+    """The first line in which the kernel says what should not have happened; "" without one."""
+    return next((line.strip() for line in lines if _COMPLAINT.search(line)), "")
 
 
 def _failed_step(console: Path) -> str:
