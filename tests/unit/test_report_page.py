@@ -163,6 +163,14 @@ def test_many_tenants_are_drawn_by_weight_and_a_numeric_key_gets_its_figure(
     assert (tmp_path / "figures" / "scaling-tenant-t-count.svg").exists()
 
 
+def test_the_ticks_of_a_numeric_key_are_its_values(tmp_path: Path) -> None:
+    resultgen.count_study(tmp_path, counts=(80, 90, 100))
+    write_report(analyse(read_results(tmp_path)))
+    drawn = (tmp_path / "figures" / "scaling-tenant-t-count.svg").read_text()
+    assert all(drawn.count(f">{count}</text>") >= 2 for count in (80, 90, 100))
+    assert "e+" not in drawn
+
+
 def test_figures_of_an_earlier_report_go(tmp_path: Path) -> None:
     resultgen.event_study(tmp_path)
     (tmp_path / "figures").mkdir()

@@ -71,7 +71,12 @@ def _by(scene: Scene, key: str, numbers: Mapping[str, float]) -> Draft:
                     "x:Q",
                     title=key + (" (log)" if log else ""),
                     scale=alt.Scale(type="log" if log else "linear", nice=False),
-                    axis=alt.Axis(values=sorted(numbers.values()), grid=False, format=","),
+                    # An axis' own format rounds to what tells its ticks apart: 100 to 1e+2.
+                    axis=alt.Axis(
+                        values=sorted(numbers.values()),
+                        grid=False,
+                        labelExpr="format(datum.value, ',')",
+                    ),
                 ),
                 y=y,
                 color=color,
