@@ -20,6 +20,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "isoblk_test": (),
     "paper_test": (),
     "price_test": (),
+    "trade_test": (),
     "setcache_test": (),
 }
 

@@ -13,6 +13,7 @@
 #include "core/price.h"
 #include "core/room.h"
 #include "core/squeeze.h"
+#include "core/trade.h"
 #include "core/vtime.h"
 #include "core/window.h"
 #include "share/disk.h"
@@ -187,6 +188,7 @@ struct iso_device {
 	 * a lock, where a lost update is the next one's.
 	 */
 	u32 base[2][2][ISO_SIZES];
+	unsigned int nr_falls;	/* how often one of these became clearly less; likewise */
 };
 
 /**
@@ -210,8 +212,16 @@ struct iso_holding {
 	bool changed;		/* @list has, since this scan began; disk lock */
 	unsigned int left;	/* scans until the next trial; disk lock */
 	unsigned int length;	/* scans from one trial to the next; disk lock */
-	u64 trial_ns;		/* when the trial began; disk lock */
-	struct iso_done trial_seen; /* sums at that time; disk lock */
+	u64 trial_ns;		/* when the trial began to count; disk lock */
+	unsigned int settle;	/* epochs until it counts; disk lock */
+	struct iso_done trial_seen; /* sums when it began to; disk lock */
+	u64 seen_work;		/* work that had completed at the last scan; disk lock */
+	u64 seen_ns;		/* when that was, 0: there was none; disk lock */
+	u64 recent_work;	/* work of the last scans, each counts 3/4 of the next; disk lock */
+	u64 recent_ns;		/* time of these, likewise; disk lock */
+	u64 held_rate;		/* units a second before the trial; disk lock */
+	struct trade_trials trials; /* what trials have shown; disk lock */
+	unsigned int seen_falls; /* iso_device.nr_falls when the first of these began; disk lock */
 	u64 own_queue_ns;	/* time queued in the device in the last trial; disk lock */
 };
 

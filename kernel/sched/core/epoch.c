@@ -100,6 +100,7 @@ static void renew_base(struct iso_disk *d, u64 now)
 	memcpy(dev->base[1], dev->base[0], sizeof(dev->base[0]));
 	memset(dev->base[0], 0xff, sizeof(dev->base[0]));
 	dev->base_ns = now;
+	iso_hold_unlearn(d);
 }
 
 static void save_idle(struct iso_disk *d, u64 span)

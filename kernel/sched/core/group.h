@@ -34,23 +34,14 @@ struct iso_gq {
 };
 
 /**
- * struct iso_sums - what a group's requests took
- */
-struct iso_sums {
-	u64 area;			/* work x time in the device */
-	u64 wait;			/* work x time before */
-	u64 base;			/* work x the least time in the device */
-	u64 all;			/* @area of the whole disk */
-};
-
-/**
  * struct iso_held - whether others are held back for a group: hold.c; disk lock
  */
 struct iso_held {
 	struct list_head node;		/* in disk->hold.list while @held_for or @gated */
-	struct iso_sums seen;		/* sums at the last scan */
-	struct iso_sums recent;		/* sums of the last scans, each counts 3/4 of the next */
-	u32 gain;			/* gain of holding others back, of ISO_GAIN_ONE */
+	struct trade_sums seen;		/* at the last scan */
+	struct trade_sums recent;	/* of the last scans, each counts 3/4 of the next */
+	struct trade_side side;		/* what came of holding others back */
+	u32 gain;			/* gain of holding others back, of TRADE_ONE */
 	u64 trial_lifted;		/* iso_group.lifted when a trial began, or it joined */
 };
 

@@ -9,14 +9,12 @@
  * waiting: the horizon. It needs no measured depth; the device ends up with as
  * much as exact shares allow it.
  *
- * Worth it is a trade. A group that has n of the N units in the device, where
- * each takes rho times the least it could, gains n / N x (rho - 1) units for each
- * that the others lose: rho is 1 where nobody queues, and there others are held
- * back in vain; n / N is small where one of many would slow down all. Which of
- * it is the case cannot be seen while others are held back, for then nobody
- * queues. So now and then, and the more rarely the more often the answer was the
- * same, nobody is held back for a moment: the trial. What a group falls behind
- * by that it makes good later: the times stand.
+ * Worth it is a trade (trade.c): what a group would gain if others were held back,
+ * against what these would lose. It cannot be seen while others are held back, for then
+ * nobody queues. So now and then, and the more rarely the more often the answer was the
+ * same, nobody is held back for a moment: the trial. What a group falls behind by that
+ * it makes good later: the times stand. The trial also shows what came of holding
+ * others back, and so whether what that would gain had been estimated rightly.
  *
  * A group whose bios wait for tags (gate.c) has more to send than is ever seen of it
  * here. It is always waited for; but where there is no more than a tag for each group
@@ -27,15 +25,18 @@
 #include "core/clock.h"
 #include "core/hold.h"
 #include "core/horizon.h"
+#include "core/trade.h"
 #include "core/tree.h"
 #include "muldiv.h"
 
 /* Others are held back if they lose less than so many units for one gained. */
-#define GAIN_ENOUGH		(ISO_GAIN_ONE / 16)
-#define GAIN_BEGIN		(ISO_GAIN_ONE / 10)
-#define GAIN_MOST		BIT(30)
+#define GAIN_ENOUGH		(TRADE_ONE / 16)
+#define GAIN_BEGIN		(TRADE_ONE / 10)
 
-/* A trial ends when so many requests have completed, or at the latest: */
+/* A trial begins to count after so many epochs. */
+#define SETTLE_EPOCHS		1U
+
+/* It ends when so many requests have completed, or at the latest: */
 #define TRIAL_REQUESTS		64U
 #define TRIAL_GROUP_REQUESTS	8U
 #define TRIAL_MOST_NS		(200 * NSEC_PER_MSEC)
@@ -43,16 +44,6 @@
 /* Scans from one trial to the next: after a change, and if nothing changes. */
 #define HOLD_LEAST		4U
 #define HOLD_MOST		256U
-
-static u32 gain_of(const struct iso_sums *s)
-{
-	u64 took = s->area + s->wait, more;
-
-	if (!s->base || !s->all || took <= s->base)
-		return 0;
-	more = mul_div(took - s->base, ISO_GAIN_ONE, s->base);
-	return min(mul_div(more, s->area, s->all), GAIN_MOST);
-}
 
 static void hold_for(struct iso_disk *d, struct iso_group *g, bool on,
 		     bool gated)
@@ -81,10 +72,10 @@ static bool at_gate(const struct iso_disk *d, const struct iso_group *g)
 	return false;
 }
 
-static struct iso_sums sums_of(const struct iso_disk *d,
-			       const struct iso_group *g, u64 all)
+static struct trade_sums sums_of(const struct iso_disk *d,
+				 const struct iso_group *g, u64 all)
 {
-	struct iso_sums s = { .all = all };
+	struct trade_sums s = { .all = all };
 	unsigned int i;
 
 	for (i = 0; i < d->disk.nr_hqs; i++) {
@@ -100,13 +91,26 @@ static void smooth(u64 *recent, u64 now, u64 seen)
 	*recent = *recent - *recent / 4 + (now - seen);
 }
 
-static void smooth_sums(struct iso_group *g, const struct iso_sums *s)
+static void smooth_sums(struct iso_group *g, const struct trade_sums *s)
 {
 	smooth(&g->hold.recent.area, s->area, g->hold.seen.area);
 	smooth(&g->hold.recent.wait, s->wait, g->hold.seen.wait);
 	smooth(&g->hold.recent.base, s->base, g->hold.seen.base);
 	smooth(&g->hold.recent.all, s->all, g->hold.seen.all);
 	g->hold.seen = *s;
+}
+
+/* What was done of late, and in how much time. */
+static void smooth_done(struct iso_disk *d, u64 now)
+{
+	struct iso_holding *h = &d->hold;
+
+	if (h->seen_ns) {
+		smooth(&h->recent_work, d->epoch.seen.work, h->seen_work);
+		smooth(&h->recent_ns, now, h->seen_ns);
+	}
+	h->seen_work = d->epoch.seen.work;
+	h->seen_ns = now;
 }
 
 /* How much longer than at best requests were in the device, from @from to @to. */
@@ -119,27 +123,89 @@ static u64 queued_for(const struct iso_done *from, const struct iso_done *to)
 	return div64_u64(area - base, to->work - from->work);
 }
 
+static u64 rate_of(u64 work, u64 ns)
+{
+	return ns ? mul_div(work, NSEC_PER_SEC, ns) : 0;
+}
+
+/* Whether all for whom others were held back had requests, before the trial and in it. */
+static bool all_seen(struct iso_disk *d)
+{
+	struct iso_group *g;
+
+	list_for_each_entry(g, &d->members.list, node)
+		if (g->held_for &&
+		    (!g->hold.side.took || !g->hold.recent.base))
+			return false;
+	return true;
+}
+
+/* See what came of holding others back, now that the trial shows what is done without. */
+static void look_back(struct iso_disk *d, u64 now)
+{
+	struct trade_trials *trials = &d->hold.trials;
+	unsigned int nr_falls = READ_ONCE(d->device.nr_falls);
+	struct iso_group *g;
+
+	/* What was seen before was told in times of another least. */
+	if (d->hold.seen_falls != nr_falls) {
+		d->hold.seen_falls = nr_falls;
+		*trials = (struct trade_trials){};
+		return;
+	}
+	if (!all_seen(d))
+		return;
+	trade_end(trials, d->hold.held_rate,
+		  rate_of(d->epoch.seen.work - d->hold.trial_seen.work,
+			  now - d->hold.trial_ns));
+	list_for_each_entry(g, &d->members.list, node)
+		trade_add(trials, &g->hold.side, &g->hold.recent);
+	if (!trade_in_vain(trials))
+		return;
+	list_for_each_entry(g, &d->members.list, node)
+		trade_learn(&g->hold.side);
+	*trials = (struct trade_trials){};
+}
+
 /* Whether the trial that is under way has shown enough. */
 static bool trial_over(const struct iso_disk *d, u64 now)
 {
+	if (d->hold.settle)
+		return false;
 	return d->epoch.seen.nr - d->hold.trial_seen.nr >=
 		max(TRIAL_REQUESTS, TRIAL_GROUP_REQUESTS * d->members.nr) ||
 		now - d->hold.trial_ns > TRIAL_MOST_NS;
 }
 
-/* All begins anew with the trial: what was seen before was seen while holding. */
+/* What is seen begins here: what was before was seen while holding, or just after. */
+static void see_anew(struct iso_disk *d, u64 all, u64 now)
+{
+	struct iso_group *g;
+
+	d->hold.trial_seen = d->epoch.seen;
+	d->hold.trial_ns = now;
+	list_for_each_entry(g, &d->members.list, node) {
+		g->hold.seen = sums_of(d, g, all);
+		g->hold.recent = (struct trade_sums){};
+	}
+}
+
+/*
+ * Nobody is held back from here on. At first the others' requests come all at once, and the
+ * window is still what those few needed that there were.
+ */
 static void begin_trial(struct iso_disk *d, u64 all, u64 now)
 {
 	struct iso_group *g;
 
 	WRITE_ONCE(d->hold.trial, true);
-	d->hold.trial_seen = d->epoch.seen;
-	d->hold.trial_ns = now;
+	d->hold.settle = SETTLE_EPOCHS;
+	d->hold.held_rate = rate_of(d->hold.recent_work, d->hold.recent_ns);
 	list_for_each_entry(g, &d->members.list, node) {
-		g->hold.seen = sums_of(d, g, all);
-		g->hold.recent = (struct iso_sums){};
+		trade_begin(&g->hold.side, &g->hold.recent, g->held_for);
 		g->hold.trial_lifted = atomic64_read(&g->lifted);
 	}
+	see_anew(d, all, now);
 }
 
 /*
@@ -154,6 +220,7 @@ static void end_trial(struct iso_disk *d)
 	if (!d->hold.trial)
 		return;
 	WRITE_ONCE(d->hold.trial, false);
+	d->hold.settle = 0;
 	WRITE_ONCE(d->clock.vnow, READ_ONCE(d->clock.floor));
 	list_for_each_entry(g, &d->members.list, node) {
 		u64 by = atomic64_read(&g->lifted) - g->hold.trial_lifted;
@@ -185,6 +252,21 @@ void iso_hold_nobody(struct iso_disk *d)
 }
 
 /**
+ * iso_hold_unlearn() - what requests take though nobody queues is to be found out anew
+ * @d: its disk lock is held
+ */
+void iso_hold_unlearn(struct iso_disk *d)
+{
+	struct iso_group *g;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	d->hold.trials = (struct trade_trials){};
+	list_for_each_entry(g, &d->members.list, node)
+		g->hold.side.plain = TRADE_ONE;
+}
+
+/**
  * iso_scan() - look at all groups that take part
  * @d: its disk lock is held
  * @now: ns
@@ -195,20 +277,30 @@ void iso_scan(struct iso_disk *d, u64 now)
 	u32 least = over ? GAIN_ENOUGH : GAIN_BEGIN;
 	u64 all = d->epoch.seen.area;
 	struct iso_group *g;
-	struct iso_sums s;
+	struct trade_sums s;
 
 	lockdep_assert_held(&d->disk.lock);
 
+	smooth_done(d, now);
 	d->hold.scan_ns = now;
 	d->hold.nr_scans++;
 	/* What is seen while one kind of requests is alone says nothing of all. */
-	if ((d->hold.trial && !over) || iso_is_alone(d))
+	if ((d->hold.trial && !over) || iso_is_alone(d)) {
+		if (d->hold.settle) {
+			d->hold.settle--;
+			see_anew(d, all, now);
+		}
 		return;
+	}
 	d->hold.changed = false;
 	list_for_each_entry(g, &d->members.list, node) {
 		s = sums_of(d, g, all);
 		smooth_sums(g, &s);
-		g->hold.gain = gain_of(&g->hold.recent);
+	}
+	if (over)
+		look_back(d, now);
+	list_for_each_entry(g, &d->members.list, node) {
+		g->hold.gain = trade_gain(&g->hold.recent, g->hold.side.plain);
 		on = over || !g->held_for ? g->hold.gain > least : g->held_for;
 		hold_for(d, g, on, at_gate(d, g));
 		WRITE_ONCE(g->group->indebted, iso_indebted(d, g));
@@ -220,8 +312,11 @@ void iso_scan(struct iso_disk *d, u64 now)
 		d->hold.own_queue_ns -= min(d->hold.own_queue_ns,
 				       READ_ONCE(d->late.ns));
 		end_trial(d);
-		d->hold.length = d->hold.changed ? HOLD_LEAST :
-			clamp(2 * d->hold.length, HOLD_LEAST, HOLD_MOST);
+		if (d->hold.changed || trade_open(&d->hold.trials))
+			d->hold.length = HOLD_LEAST;
+		else
+			d->hold.length = clamp(2 * d->hold.length, HOLD_LEAST,
+					       HOLD_MOST);
 		d->hold.left = d->hold.length;
 	} else if (d->hold.changed) {
 		d->hold.length = HOLD_LEAST;

@@ -7,10 +7,8 @@
 
 #include "core/group.h"
 
-/* The gain of holding others back that is as much as they lose. */
-#define ISO_GAIN_ONE		256U
-
 void iso_scan(struct iso_disk *d, u64 now);
 void iso_hold_nobody(struct iso_disk *d);
+void iso_hold_unlearn(struct iso_disk *d);
 
 #endif /* ISOBLK_CORE_HOLD_H */

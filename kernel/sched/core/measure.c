@@ -6,11 +6,22 @@
 
 #include "core/measure.h"
 
+/* What was told in times of the least no longer holds if that falls by such a part. */
+#define BASE_FALL		8
+
 static void count_kind(struct iso_disk *d, enum isoblk_op kind,
 		       unsigned int sectors)
 {
 	this_cpu_inc(d->done->sums.nr[kind]);
 	this_cpu_add(d->done->sums.sectors[kind], sectors);
+}
+
+/* Requests of a kind have taken @took, and @was at the least, U32_MAX: not known. */
+static void note_fall(struct iso_disk *d, u32 was, u32 took)
+{
+	if (was != U32_MAX && took < was - was / BASE_FALL)
+		WRITE_ONCE(d->device.nr_falls,
+			   READ_ONCE(d->device.nr_falls) + 1);
 }
 
 /**
@@ -34,9 +45,13 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 	if (!rq->io_start_time_ns || now <= rq->io_start_time_ns)
 		return;
 	took = min_t(u64, now - rq->io_start_time_ns, U32_MAX - 1);
+	base = min(READ_ONCE(*least), READ_ONCE(d->device.base[1][dir][c]));
 	if (took < READ_ONCE(*least))
 		WRITE_ONCE(*least, took);
-	base = min(READ_ONCE(*least), READ_ONCE(d->device.base[1][dir][c]));
+	if (took < base) {
+		note_fall(d, base, took);
+		base = took;
+	}
 
 	/* Alone, a group has nobody to be held back. */
 	if (READ_ONCE(d->members.nr) > 1) {

@@ -45,7 +45,8 @@ void iso_join(struct iso_disk *d, struct iso_group *g)
 		list_add_tail(&g->node, &d->members.list);
 		WRITE_ONCE(d->members.nr, d->members.nr + 1);
 		WRITE_ONCE(g->share, 0);
-		g->hold.recent = (struct iso_sums){};
+		g->hold.recent = (struct trade_sums){};
+		g->hold.side = (struct trade_side){ .plain = TRADE_ONE };
 		iso_forget_debts(g);
 		g->hold.trial_lifted = atomic64_read(&g->lifted);
 		iso_paper_join(d, g);

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a group gains while others are held back for it, and what these lose.
+ *
+ * Before anybody is held back it can only be estimated. A group that has n of the N
+ * units in the device, where each takes rho times what it would if nobody queued, gains
+ * n / N x (rho - 1) units for each that the others lose.
+ *
+ * What it would take if nobody queued is not known either. The least time that was seen is
+ * too little where requests are unlike each other, though of one size: pages of a flash
+ * cell are not read alike, some are found in a buffer. Then all seem to queue, for ever.
+ * So what was estimated is compared with what came of it: while others are held back, and
+ * in the trial after that, when nobody is. If the device does clearly less while they
+ * are, and those for whom they are gain next to nothing by it, then what these take is
+ * what requests take: the estimate begins there. One trial may be wrong, for requests are
+ * few in it, and a device may stop to clean up; so it takes the mean of several.
+ */
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/math64.h>
+
+#include "core/trade.h"
+#include "muldiv.h"
+
+/* So that products fit: a gain, and how many times the least something took. */
+#define GAIN_MOST		BIT(30)
+#define TIMES_MOST		(1024 * TRADE_ONE)
+
+/* All that was done in a trial. One trial may not outweigh the others by more than that. */
+#define ALL			(TRADE_ONE * TRADE_ONE)
+
+/* A device that does less by no more than this part may have done so by chance. */
+#define LOSS_PARTS		16
+
+/* Trials that are needed for a verdict, and that the means are of. */
+#define TRIALS_LEAST		3U
+#define TRIALS_MOST		8U
+
+/* They were in vain if what was gained is a smaller part of what the others lost. */
+#define GAINED_LEAST		(TRADE_ONE / 8)
+
+/* It may be found to be that small yet if it is less than so many times as much. */
+#define NEARLY			2U
+
+static u32 times(u64 took, u64 base)
+{
+	return min_t(u64, mul_div(took, TRADE_ONE, base), TIMES_MOST);
+}
+
+/**
+ * trade_gain() - what would a group gain for each unit that others lose?
+ * @s: what its requests took
+ * @plain: what they would take if nobody queued, of TRADE_ONE the least
+ *
+ * Return: of TRADE_ONE.
+ */
+u32 trade_gain(const struct trade_sums *s, u32 plain)
+{
+	u64 took = s->area + s->wait, base, more;
+
+	base = mul_div(s->base, plain, TRADE_ONE);
+	if (!base || !s->all || took <= base)
+		return 0;
+	more = mul_div(took - base, TRADE_ONE, base);
+	return min_t(u64, mul_div(more, s->area, s->all), GAIN_MOST);
+}
+
+/**
+ * trade_begin() - a trial begins: keep how long requests have taken up to now
+ * @side: what is seen of a group
+ * @s: what its requests took
+ * @held_for: others are held back for it
+ */
+void trade_begin(struct trade_side *side, const struct trade_sums *s,
+		 bool held_for)
+{
+	bool seen = held_for && s->base;
+
+	side->took = seen ? times(s->area + s->wait, s->base) : 0;
+	side->served = seen ? times(s->area, s->base) : 0;
+}
+
+static s64 mean(s64 of, s64 value, unsigned int nr)
+{
+	return of + div_s64(value - of, nr);
+}
+
+/**
+ * trade_end() - a trial has ended; trade_add() follows for each group
+ * @trials: those so far
+ * @held_rate: what was done while others were held back
+ * @free_rate: what was done when nobody was, in the same time
+ */
+void trade_end(struct trade_trials *trials, u64 held_rate, u64 free_rate)
+{
+	s64 lost = ALL;
+
+	if (free_rate)
+		lost -= min(mul_div(held_rate, ALL, free_rate), 2ULL * ALL);
+	trials->nr = min(trials->nr + 1, TRIALS_MOST);
+	trials->lost = mean(trials->lost, lost, trials->nr);
+	trials->gained = 0;
+}
+
+/**
+ * trade_add() - what did a group gain while others were held back?
+ * @trials: with the one that has ended
+ * @side: what is seen of the group
+ * @s: what its requests took in the trial, when nobody was held back
+ *
+ * Who lost is one of those who were held back, also if others were for it.
+ */
+void trade_add(struct trade_trials *trials, struct trade_side *side,
+	       const struct trade_sums *s)
+{
+	s64 gained = 0, part;
+
+	if (side->took && s->base && s->all) {
+		part = min_t(u64, mul_div(s->area, TRADE_ONE, s->all),
+			     TRADE_ONE);
+		gained = mul_div(times(s->area + s->wait, s->base),
+				 TRADE_ONE, side->took);
+		gained = min(part * (gained - TRADE_ONE), (s64)ALL);
+	}
+	if (trials->nr == 1) {
+		side->gained = 0;
+		side->least = 0;
+	}
+	side->gained = mean(side->gained, gained, trials->nr);
+	if (side->served && (!side->least || side->served < side->least))
+		side->least = side->served;
+	if (side->gained > 0)
+		trials->gained += side->gained;
+}
+
+/* Whether the others may have lost by it, and those gained less than @enough for it. */
+static bool poor(const struct trade_trials *trials, u64 enough)
+{
+	return trials->lost > (s64)(ALL / LOSS_PARTS) &&
+		trials->gained * TRADE_ONE <
+		enough * (trials->gained + trials->lost);
+}
+
+/**
+ * trade_in_vain() - were others held back in vain?
+ * @trials: that say so
+ */
+bool trade_in_vain(const struct trade_trials *trials)
+{
+	return trials->nr >= TRIALS_LEAST && poor(trials, GAINED_LEAST);
+}
+
+/**
+ * trade_open() - may others be held back in vain, and are more trials needed to say it?
+ * @trials: so far
+ */
+bool trade_open(const struct trade_trials *trials)
+{
+	return trials->nr < TRIALS_MOST && poor(trials, NEARLY * GAINED_LEAST);
+}
+
+/**
+ * trade_learn() - others were held back in vain: so requests take that long
+ * @side: what was seen of a group
+ */
+void trade_learn(struct trade_side *side)
+{
+	side->plain = max(side->plain, side->least);
+}
