@@ -122,6 +122,24 @@ static void what_gains_enough_is_not_in_vain(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, trade_in_vain(&trials));
 }
 
+/* Try with a group that is a small part of what the device does, many times slower by others. */
+static void what_is_much_to_a_small_group_is_not_in_vain(struct kunit *test)
+{
+	struct trade_sums before = sums(100, LEAST, 0, 1000 * LEAST);
+	struct trade_sums in_trial = sums(100, 3 * LEAST, 0, 30000 * LEAST);
+	struct trade_side side = { .plain = TRADE_ONE };
+	struct trade_trials trials = {};
+	unsigned int i;
+
+	for (i = 0; i < 2 * TRIALS_MOST; i++) {
+		trade_begin(&side, &before, true);
+		trade_end(&trials, RATE / 10, RATE);
+		trade_add(&trials, &side, &in_trial);
+	}
+	KUNIT_EXPECT_FALSE(test, trade_in_vain(&trials));
+	KUNIT_EXPECT_FALSE(test, trade_open(&trials));
+}
+
 static void one_odd_trial_does_not_decide(struct kunit *test)
 {
 	struct trade_side side = { .plain = TRADE_ONE };
@@ -179,6 +197,22 @@ static void what_was_learned_stays_if_less_is_seen(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, side.plain, 6 * TRADE_ONE);
 }
 
+static void what_was_learned_of_a_slow_device_is_forgotten(struct kunit *test)
+{
+	struct trade_side side = { .plain = 6 * TRADE_ONE };
+	struct trade_sums none = {}, s = sums(100, 9 * LEAST, 0, 1);
+
+	trade_lower(&side, &none);
+	trade_lower(&side, &s);
+	KUNIT_EXPECT_EQ(test, side.plain, 6 * TRADE_ONE);
+	s = sums(100, 2 * LEAST, 0, 1);
+	trade_lower(&side, &s);
+	KUNIT_EXPECT_EQ(test, side.plain, 2 * TRADE_ONE);
+	s = sums(100, LEAST / 2, 0, 1);
+	trade_lower(&side, &s);
+	KUNIT_EXPECT_EQ(test, side.plain, TRADE_ONE);
+}
+
 static void numbers_of_any_size_are_survived(struct kunit *test)
 {
 	struct trade_sums most = {
@@ -200,6 +234,7 @@ static void numbers_of_any_size_are_survived(struct kunit *test)
 	KUNIT_EXPECT_LE(test, trials.gained, (u64)ALL);
 	KUNIT_EXPECT_LE(test, trials.lost, (s64)ALL);
 	KUNIT_EXPECT_GE(test, trials.lost, -(s64)ALL);
+	KUNIT_EXPECT_LE(test, trials.faster, (s64)ALL);
 }
 
 static struct kunit_case trade_cases[] = {
@@ -209,10 +244,12 @@ static struct kunit_case trade_cases[] = {
 	KUNIT_CASE(what_requests_take_anyway_is_learned),
 	KUNIT_CASE(what_costs_nothing_is_not_in_vain),
 	KUNIT_CASE(what_gains_enough_is_not_in_vain),
+	KUNIT_CASE(what_is_much_to_a_small_group_is_not_in_vain),
 	KUNIT_CASE(one_odd_trial_does_not_decide),
 	KUNIT_CASE(who_lost_takes_nothing_from_who_gained),
 	KUNIT_CASE(who_was_not_helped_teaches_nothing),
 	KUNIT_CASE(what_was_learned_stays_if_less_is_seen),
+	KUNIT_CASE(what_was_learned_of_a_slow_device_is_forgotten),
 	KUNIT_CASE(numbers_of_any_size_are_survived),
 	{}
 };

@@ -165,6 +165,7 @@ struct iso_epoch {
 	u64 peak;		/* most work in the device so far; any context */
 	u64 largest;		/* most work of a request so far; any context */
 	bool limited;		/* the window was full; any context */
+	bool was_limited;	/* it was in the last one; disk lock */
 	atomic_t ending;	/* a CPU sees to its end; any context */
 	u64 begun_ns;		/* when it began; disk lock */
 	struct iso_done seen;	/* sums when it began; disk lock */

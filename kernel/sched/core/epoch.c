@@ -149,6 +149,7 @@ static struct window_epoch see(struct iso_disk *d, const struct iso_done *sum,
 	WRITE_ONCE(dev->mean_work, max(div64_u64(work, nr), 1ULL));
 	e.rate = mul_div(work, NSEC_PER_SEC, span);
 	e.limited = READ_ONCE(d->epoch.limited);
+	d->epoch.was_limited = e.limited;
 	/* What is done before it is seen, and the largest, are on top of the window. */
 	on_top = mul_div(e.rate, late, NSEC_PER_SEC);
 	e.peak = READ_ONCE(d->epoch.peak);

@@ -33,13 +33,17 @@
 #define GAIN_ENOUGH		(TRADE_ONE / 16)
 #define GAIN_BEGIN		(TRADE_ONE / 10)
 
-/* A trial begins to count after so many epochs. */
-#define SETTLE_EPOCHS		1U
+/* A trial begins to count when the window is large enough, or at the latest after: */
+#define SETTLE_EPOCHS		3U
+#define SETTLE_MOST_NS		(20 * NSEC_PER_MSEC)
 
 /* It ends when so many requests have completed, or at the latest: */
 #define TRIAL_REQUESTS		64U
 #define TRIAL_GROUP_REQUESTS	8U
 #define TRIAL_MOST_NS		(200 * NSEC_PER_MSEC)
+
+/* Of a group that has fewer in it nothing is told. */
+#define JUDGE_REQUESTS		4U
 
 /* Scans from one trial to the next: after a change, and if nothing changes. */
 #define HOLD_LEAST		4U
@@ -128,20 +132,30 @@ static u64 rate_of(u64 work, u64 ns)
 	return ns ? mul_div(work, NSEC_PER_SEC, ns) : 0;
 }
 
-/* Whether all for whom others were held back had requests, before the trial and in it. */
-static bool all_seen(struct iso_disk *d)
+/*
+ * Whether all for whom others were held back had requests before the trial, and enough in it.
+ * How many these were is known about: they are told from the least time of all.
+ */
+static bool enough_seen(struct iso_disk *d)
 {
+	const struct iso_done *from = &d->hold.trial_seen, *to = &d->epoch.seen;
+	u64 base = to->base_area - from->base_area, nr = to->nr - from->nr;
 	struct iso_group *g;
 
 	list_for_each_entry(g, &d->members.list, node)
 		if (g->held_for &&
-		    (!g->hold.side.took || !g->hold.recent.base))
+		    (!g->hold.side.took ||
+		     mul_div(g->hold.recent.base, nr, max(base, 1ULL)) <
+		     JUDGE_REQUESTS))
 			return false;
 	return true;
 }
 
-/* See what came of holding others back, now that the trial shows what is done without. */
-static void look_back(struct iso_disk *d, u64 now)
+/*
+ * See what came of holding others back, now that the trial shows what is done without. Returns
+ * whether another trial is needed soon.
+ */
+static bool look_back(struct iso_disk *d, u64 now)
 {
 	struct trade_trials *trials = &d->hold.trials;
 	unsigned int nr_falls = READ_ONCE(d->device.nr_falls);
@@ -151,20 +165,21 @@ static void look_back(struct iso_disk *d, u64 now)
 	if (d->hold.seen_falls != nr_falls) {
 		d->hold.seen_falls = nr_falls;
 		*trials = (struct trade_trials){};
-		return;
+		return true;
 	}
-	if (!all_seen(d))
-		return;
+	if (!d->hold.held_rate || !enough_seen(d))
+		return false;
 	trade_end(trials, d->hold.held_rate,
 		  rate_of(d->epoch.seen.work - d->hold.trial_seen.work,
 			  now - d->hold.trial_ns));
 	list_for_each_entry(g, &d->members.list, node)
 		trade_add(trials, &g->hold.side, &g->hold.recent);
 	if (!trade_in_vain(trials))
-		return;
+		return trade_open(trials);
 	list_for_each_entry(g, &d->members.list, node)
 		trade_learn(&g->hold.side);
 	*trials = (struct trade_trials){};
+	return false;
 }
 
 /* Whether the trial that is under way has shown enough. */
@@ -206,6 +221,18 @@ static void begin_trial(struct iso_disk *d, u64 all, u64 now)
 		g->hold.trial_lifted = atomic64_read(&g->lifted);
 	}
 	see_anew(d, all, now);
+}
+
+/* Another epoch of the trial is over; maybe the next one counts. */
+static void settle(struct iso_disk *d, u64 all, u64 now)
+{
+	if (!d->hold.settle)
+		return;
+	d->hold.settle--;
+	if (!d->epoch.was_limited || now - d->hold.trial_ns > SETTLE_MOST_NS)
+		d->hold.settle = 0;
+	if (!d->hold.settle)
+		see_anew(d, all, now);
 }
 
 /*
@@ -273,7 +300,7 @@ void iso_hold_unlearn(struct iso_disk *d)
  */
 void iso_scan(struct iso_disk *d, u64 now)
 {
-	bool over = d->hold.trial && trial_over(d, now), on;
+	bool over = d->hold.trial && trial_over(d, now), soon = false, on;
 	u32 least = over ? GAIN_ENOUGH : GAIN_BEGIN;
 	u64 all = d->epoch.seen.area;
 	struct iso_group *g;
@@ -286,10 +313,7 @@ void iso_scan(struct iso_disk *d, u64 now)
 	d->hold.nr_scans++;
 	/* What is seen while one kind of requests is alone says nothing of all. */
 	if ((d->hold.trial && !over) || iso_is_alone(d)) {
-		if (d->hold.settle) {
-			d->hold.settle--;
-			see_anew(d, all, now);
-		}
+		settle(d, all, now);
 		return;
 	}
 	d->hold.changed = false;
@@ -298,8 +322,9 @@ void iso_scan(struct iso_disk *d, u64 now)
 		smooth_sums(g, &s);
 	}
 	if (over)
-		look_back(d, now);
+		soon = look_back(d, now);
 	list_for_each_entry(g, &d->members.list, node) {
+		trade_lower(&g->hold.side, &g->hold.recent);
 		g->hold.gain = trade_gain(&g->hold.recent, g->hold.side.plain);
 		on = over || !g->held_for ? g->hold.gain > least : g->held_for;
 		hold_for(d, g, on, at_gate(d, g));
@@ -312,7 +337,7 @@ void iso_scan(struct iso_disk *d, u64 now)
 		d->hold.own_queue_ns -= min(d->hold.own_queue_ns,
 				       READ_ONCE(d->late.ns));
 		end_trial(d);
-		if (d->hold.changed || trade_open(&d->hold.trials))
+		if (d->hold.changed || soon)
 			d->hold.length = HOLD_LEAST;
 		else
 			d->hold.length = clamp(2 * d->hold.length, HOLD_LEAST,

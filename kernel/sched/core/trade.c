@@ -36,8 +36,12 @@
 #define TRIALS_LEAST		3U
 #define TRIALS_MOST		8U
 
-/* They were in vain if what was gained is a smaller part of what the others lost. */
+/*
+ * It was in vain if what was gained is a smaller part of what was lost and gained, and nobody
+ * became faster by as much: to who is a small part of all, little of it is much.
+ */
 #define GAINED_LEAST		(TRADE_ONE / 8)
+#define FASTER_LEAST		(TRADE_ONE / 10)
 
 /* It may be found to be that small yet if it is less than so many times as much. */
 #define NEARLY			2U
@@ -100,6 +104,8 @@ void trade_end(struct trade_trials *trials, u64 held_rate, u64 free_rate)
 	trials->nr = min(trials->nr + 1, TRIALS_MOST);
 	trials->lost = mean(trials->lost, lost, trials->nr);
 	trials->gained = 0;
+	trials->faster = 0;
+	trials->least_nr = TRIALS_MOST;
 }
 
 /**
@@ -113,32 +119,40 @@ void trade_end(struct trade_trials *trials, u64 held_rate, u64 free_rate)
 void trade_add(struct trade_trials *trials, struct trade_side *side,
 	       const struct trade_sums *s)
 {
-	s64 gained = 0, part;
+	s64 faster;
+	u64 part;
 
-	if (side->took && s->base && s->all) {
-		part = min_t(u64, mul_div(s->area, TRADE_ONE, s->all),
-			     TRADE_ONE);
-		gained = mul_div(times(s->area + s->wait, s->base),
-				 TRADE_ONE, side->took);
-		gained = min(part * (gained - TRADE_ONE), (s64)ALL);
-	}
-	if (trials->nr == 1) {
+	if (trials->nr == 1)
+		side->nr = 0;
+	if (!side->took || !s->base || !s->all)
+		return;
+	if (!side->nr) {
+		side->faster = 0;
 		side->gained = 0;
-		side->least = 0;
-	}
-	side->gained = mean(side->gained, gained, trials->nr);
-	if (side->served && (!side->least || side->served < side->least))
 		side->least = side->served;
+	}
+	side->nr = min(side->nr + 1, TRIALS_MOST);
+	part = min_t(u64, mul_div(s->area, TRADE_ONE, s->all), TRADE_ONE);
+	faster = mul_div(times(s->area + s->wait, s->base), TRADE_ONE,
+			 side->took);
+	faster = min(TRADE_ONE * (faster - TRADE_ONE), (s64)ALL);
+	side->faster = mean(side->faster, faster, side->nr);
+	side->gained = mean(side->gained,
+			    div_s64((s64)part * faster, TRADE_ONE), side->nr);
+	side->least = min(side->least, side->served);
 	if (side->gained > 0)
 		trials->gained += side->gained;
+	trials->faster = max(trials->faster, side->faster);
+	trials->least_nr = min(trials->least_nr, side->nr);
 }
 
-/* Whether the others may have lost by it, and those gained less than @enough for it. */
-static bool poor(const struct trade_trials *trials, u64 enough)
+/* Whether others lost by it, and what was gained is less than @times what is enough. */
+static bool poor(const struct trade_trials *trials, unsigned int times)
 {
 	return trials->lost > (s64)(ALL / LOSS_PARTS) &&
+		trials->faster < (s64)times * FASTER_LEAST * TRADE_ONE &&
 		trials->gained * TRADE_ONE <
-		enough * (trials->gained + trials->lost);
+		times * GAINED_LEAST * (trials->gained + trials->lost);
 }
 
 /**
@@ -147,7 +161,8 @@ static bool poor(const struct trade_trials *trials, u64 enough)
  */
 bool trade_in_vain(const struct trade_trials *trials)
 {
-	return trials->nr >= TRIALS_LEAST && poor(trials, GAINED_LEAST);
+	return trials->nr >= TRIALS_LEAST && trials->least_nr >= TRIALS_LEAST &&
+		poor(trials, 1);
 }
 
 /**
@@ -156,7 +171,7 @@ bool trade_in_vain(const struct trade_trials *trials)
  */
 bool trade_open(const struct trade_trials *trials)
 {
-	return trials->nr < TRIALS_MOST && poor(trials, NEARLY * GAINED_LEAST);
+	return trials->nr < TRIALS_MOST && poor(trials, NEARLY);
 }
 
 /**
@@ -165,5 +180,20 @@ bool trade_open(const struct trade_trials *trials)
  */
 void trade_learn(struct trade_side *side)
 {
-	side->plain = max(side->plain, side->least);
+	if (side->nr)
+		side->plain = max(side->plain, side->least);
+}
+
+/**
+ * trade_lower() - requests take no longer if nobody queues than they do
+ * @side: what was seen of a group
+ * @s: what its requests take now
+ *
+ * What was learned while the device was slow is not to hide waiting once it is not.
+ */
+void trade_lower(struct trade_side *side, const struct trade_sums *s)
+{
+	if (side->plain > TRADE_ONE && s->base)
+		side->plain = clamp(times(s->area, s->base), TRADE_ONE,
+				    side->plain);
 }

@@ -26,10 +26,12 @@ struct trade_sums {
  * Times are those of a request, of TRADE_ONE the least, 0: not known.
  */
 struct trade_side {
-	u32 took;		/* since it came, before the trial, if others were held back */
+	u32 took;		/* since it came, before the trial, others being held back */
 	u32 served;		/* in the device, likewise */
 	u32 least;		/* least of @served before the trials that are being judged */
 	u32 plain;		/* in the device if nobody queues; TRADE_ONE or more */
+	unsigned int nr;	/* trials of these in which others were held back for the group */
+	s64 faster;		/* mean of how much less its requests took then */
 	s64 gained;		/* mean of what the group gained: trade_trials */
 };
 
@@ -38,8 +40,10 @@ struct trade_side {
  */
 struct trade_trials {
 	unsigned int nr;	/* trials that the means are of, up to so many as count */
+	unsigned int least_nr;	/* least trade_side.nr of those for whom others are held back */
 	s64 lost;		/* mean of what all lost */
 	u64 gained;		/* what those gained who did */
+	s64 faster;		/* trade_side.faster of whoever gained the most, of TRADE_ONE ^ 2 */
 };
 
 u32 trade_gain(const struct trade_sums *s, u32 plain);
@@ -51,5 +55,6 @@ void trade_add(struct trade_trials *trials, struct trade_side *side,
 bool trade_in_vain(const struct trade_trials *trials);
 bool trade_open(const struct trade_trials *trials);
 void trade_learn(struct trade_side *side);
+void trade_lower(struct trade_side *side, const struct trade_sums *s);
 
 #endif /* ISOBLK_CORE_TRADE_H */
