@@ -33,9 +33,14 @@
 #define GAIN_ENOUGH		(TRADE_ONE / 16)
 #define GAIN_BEGIN		(TRADE_ONE / 10)
 
-/* A trial begins to count when the window is large enough, or at the latest after: */
+/*
+ * A trial begins to count when the window is large enough, or at the latest after so many epochs.
+ * At once where it takes long until requests have completed, in a second fewer than these: a
+ * reader is worse off as long as it lasts.
+ */
 #define SETTLE_EPOCHS		3U
 #define SETTLE_MOST_NS		(20 * NSEC_PER_MSEC)
+#define SETTLE_REQUESTS		5000U
 
 /* It ends when so many requests have completed, or at the latest: */
 #define TRIAL_REQUESTS		64U
@@ -214,8 +219,9 @@ static void begin_trial(struct iso_disk *d, u64 all, u64 now)
 	struct iso_group *g;
 
 	WRITE_ONCE(d->hold.trial, true);
-	d->hold.settle = SETTLE_EPOCHS;
 	d->hold.held_rate = rate_of(d->hold.recent_work, d->hold.recent_ns);
+	d->hold.settle = d->hold.held_rate / SETTLE_REQUESTS <
+			 d->device.mean_work ? 0 : SETTLE_EPOCHS;
 	list_for_each_entry(g, &d->members.list, node) {
 		trade_begin(&g->hold.side, &g->hold.recent, g->held_for);
 		g->hold.trial_lifted = atomic64_read(&g->lifted);
