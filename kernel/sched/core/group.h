@@ -6,6 +6,7 @@
 #define ISOBLK_CORE_GROUP_H
 
 #include "core/disk.h"
+#include "core/trade.h"
 
 /* Requests of a group in one word: those that wait below, in the device above. */
 #define ISO_WAITS		1ULL

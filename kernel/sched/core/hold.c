@@ -139,7 +139,7 @@ static u64 rate_of(u64 work, u64 ns)
 
 /*
  * Whether all for whom others were held back had requests before the trial, and enough in it.
- * How many these were is known about: they are told from the least time of all.
+ * About how many: as a group's part of the least time that all took.
  */
 static bool enough_seen(struct iso_disk *d)
 {
@@ -220,7 +220,7 @@ static void begin_trial(struct iso_disk *d, u64 all, u64 now)
 
 	WRITE_ONCE(d->hold.trial, true);
 	d->hold.held_rate = rate_of(d->hold.recent_work, d->hold.recent_ns);
-	d->hold.settle = d->hold.held_rate / SETTLE_REQUESTS <
+	d->hold.settle = div_u64(d->hold.held_rate, SETTLE_REQUESTS) <
 			 d->device.mean_work ? 0 : SETTLE_EPOCHS;
 	list_for_each_entry(g, &d->members.list, node) {
 		trade_begin(&g->hold.side, &g->hold.recent, g->held_for);

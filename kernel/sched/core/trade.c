@@ -126,11 +126,9 @@ void trade_add(struct trade_trials *trials, struct trade_side *side,
 		side->nr = 0;
 	if (!side->took || !s->base || !s->all)
 		return;
-	if (!side->nr) {
-		side->faster = 0;
-		side->gained = 0;
+	/* A mean of one is that one, whatever it was before. */
+	if (!side->nr)
 		side->least = side->served;
-	}
 	side->nr = min(side->nr + 1, TRIALS_MOST);
 	part = min_t(u64, mul_div(s->area, TRADE_ONE, s->all), TRADE_ONE);
 	faster = mul_div(times(s->area + s->wait, s->base), TRADE_ONE,

@@ -114,9 +114,10 @@ class Processes:
         _kill(process)
         if stopped and not hung.is_set():
             raise StoppedError("stopped")
-        why = failure(console, process.returncode)
         if hung.is_set():
             why = hang(console, self._time_limit_s)
+        else:
+            why = failure(console, process.returncode)
         said = console.read_text(errors="replace")
         if self._explain and (known := self._explain(said, process.returncode, bool(why))):
             raise known
