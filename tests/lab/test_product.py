@@ -145,6 +145,23 @@ def test_a_tenant_that_comes_and_goes_is_one(default_bench: Bench, tmp_path: Pat
     assert by_name["light"].measured_ns == 200 * MS
 
 
+@pytest.mark.parametrize(
+    ("on", "off"), [("50ms", "100ms"), ("80ms", "30ms"), ("110ms", "101ms"), ("230ms", "100ms")]
+)
+def test_who_comes_back_in_a_trial_is_not_given_what_it_did_not_ask_for(
+    default_bench: Bench, tmp_path: Path, on: str, off: str
+) -> None:
+    # When a trial begins and ends is the scheduler's own affair: try some that overlap.
+    study = tmp_path / "turns.toml"
+    turns = COMES_AND_GOES.replace('on = "200ms"', f'on = "{on}"')
+    turns = turns.replace('off = "100ms"', f'off = "{off}"').replace("800ms", "3s")
+    study.write_text(turns)
+    (point,) = analyse(run_file(study, default_bench, tmp_path / "results")).points
+    (metrics,) = point.valid
+    errors = {name: metrics.by_name[name].share_error or 0 for name in ("guest", "here")}
+    assert max(errors.values()) < 0.02, errors
+
+
 SWITCHES = """
 name = "switch"
 device = "fast"

@@ -44,6 +44,16 @@ static bool rq_urgent(const struct request *rq)
 		!READ_ONCE(rq_to_gq(rq)->group->group->indebted);
 }
 
+/* The end of a trial does not give @g what it has not asked for. */
+static void come_back(const struct iso_disk *d, struct iso_group *g, u64 vnow)
+{
+	u64 credit = LATE_SLACKS * READ_ONCE(d->clock.slack);
+
+	iso_lift(g, vnow - credit);
+	if (READ_ONCE(g->hold.trial_credit) > credit)
+		WRITE_ONCE(g->hold.trial_credit, credit);
+}
+
 /*
  * A group that had @had requests has @rq as well. Return true if none waits, and it goes
  * before all others.
@@ -75,7 +85,7 @@ static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had,
 	if (!READ_ONCE(g->held_for) && !READ_ONCE(g->gated))
 		iso_lift(g, vnow);
 	else if (think >= iso_patience(d, g))
-		iso_lift(g, vnow - LATE_SLACKS * READ_ONCE(d->clock.slack));
+		come_back(d, g, vnow);
 	if (READ_ONCE(g->ended_ns))
 		WRITE_ONCE(g->think_ns, (think_ns * 7 +
 					 min(think, NSEC_PER_SEC)) / 8);

@@ -44,6 +44,7 @@ struct iso_held {
 	struct trade_side side;		/* what came of holding others back */
 	u32 gain;			/* gain of holding others back, of TRADE_ONE */
 	u64 trial_lifted;		/* iso_group.lifted when a trial began, or it joined */
+	u64 trial_credit;		/* how far behind it may be after a trial; any context */
 };
 
 /**

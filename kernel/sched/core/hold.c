@@ -224,6 +224,8 @@ static void begin_trial(struct iso_disk *d, u64 all, u64 now)
 			 d->device.mean_work ? 0 : SETTLE_EPOCHS;
 	list_for_each_entry(g, &d->members.list, node) {
 		trade_begin(&g->hold.side, &g->hold.recent, g->held_for);
+		WRITE_ONCE(g->hold.trial_credit,
+			   g->held_for ? d->clock.credit : 0);
 		g->hold.trial_lifted = atomic64_read(&g->lifted);
 	}
 	see_anew(d, all, now);
@@ -260,10 +262,10 @@ static void end_trial(struct iso_disk *d)
 
 		atomic64_sub(by, &g->lifted);
 		atomic64_sub(by, &g->vtime);
-		/* As one that comes back now, or, waited for, is behind: see arrive(). */
+		/* As in arrive(), of one that was there when the trial began, or came since. */
 		if (by)
 			iso_lift(g, d->clock.floor -
-				 (g->held_for ? d->clock.credit : 0));
+				 (g->held_for ? READ_ONCE(g->hold.trial_credit) : 0));
 	}
 	iso_reorder(d);
 }

@@ -49,6 +49,7 @@ void iso_join(struct iso_disk *d, struct iso_group *g)
 		g->hold.side = (struct trade_side){ .plain = TRADE_ONE };
 		iso_forget_debts(g);
 		g->hold.trial_lifted = atomic64_read(&g->lifted);
+		WRITE_ONCE(g->hold.trial_credit, 0);
 		iso_paper_join(d, g);
 		WRITE_ONCE(g->joined, true);
 		if (!timer_pending(&d->members.tick))
