@@ -18,7 +18,7 @@ PICTURE = ROOT / "docs" / "figures" / "architecture.svg"
 ROWS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("report", "device", "capture", "cachectl"),
-    ("analysis", "campaign"),
+    ("analysis", "campaign", "weights"),
     ("result", "machine"),
     ("study", "plan"),
     ("trace", "caches", "schedulers", "metrics", "programs"),
@@ -38,6 +38,7 @@ _WORDS: Mapping[str, str] = {
     "cachectl": "a cache on a disk here",
     "analysis": "shares, ideals, verdicts",
     "campaign": "all runs, in order",
+    "weights": "weights on this machine",
     "result": "result directories",
     "machine": "uml, smp, qemu, host",
     "study": "a file made into runs",

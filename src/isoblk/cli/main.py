@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "device": "List, check and make device presets.",
     "cache": "An SSD in front of a slow disk of this machine: dm-setcache.",
     "capture": "Record the block trace of a device, with the cgroup of every request.",
+    "weights": "Weights of cgroups: what each is promised, and what it gets.",
     "host": "This machine as the lab: change back what a killed run left.",
 }
 

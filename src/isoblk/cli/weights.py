@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk weights: what cgroups are promised of a disk, and what they get; weights followed."""
+
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from isoblk.cli.help import examples
+from isoblk.errors import UserError, printable
+from isoblk.run import numbers
+from isoblk.weights import disk as disks
+from isoblk.weights import follow as following
+from isoblk.weights import hierarchy, tree, why
+
+app = typer.Typer(help="Weights of cgroups: what each is promised, and what it gets.")
+
+_SECONDS = 2.0
+
+
+@app.callback(
+    invoke_without_command=True,
+    epilog=examples(
+        "isoblk weights",
+        "isoblk weights --disk nvme0n1 --watch",
+        "isoblk weights --json",
+        "isoblk weights follow",
+    ),
+)
+def weights(
+    context: typer.Context,
+    disk: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Disk.", show_default="those on which weights count"),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--for", metavar="SECONDS", min=0.1, help="Count for so long.")
+    ] = _SECONDS,
+    watch: Annotated[bool, typer.Option("--watch", help="Again and again, until Ctrl-C.")] = False,
+    everyone: Annotated[
+        bool, typer.Option("--all", help="Also cgroups that have no weight and send nothing.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As JSON; with --watch a line each.")
+    ] = False,
+) -> None:
+    """Weights of cgroups: what each is promised, and what it gets.
+
+    Without a command: a tree of cgroups for a disk.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    root = hierarchy.unified()
+    names = [_name(disk)] if disk else disks.with_weights(root)
+    if not names:
+        raise UserError(
+            "no disk of this machine has a scheduler with weights",
+            next="choose one: isoblk disk use isoblk NAME",
+        )
+    if as_json:
+        _print_json(root, names, seconds, watch=watch)
+        return
+    console = Console(highlight=False)
+    if not watch:
+        console.print(*_views(root, names, seconds, everyone=everyone), sep="\n")
+        return
+    with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
+        try:
+            while True:
+                shown = Table.grid()
+                for view in _views(root, names, seconds, everyone=everyone):
+                    shown.add_row(view)
+                live.update(shown, refresh=True)
+        except KeyboardInterrupt:
+            return
+
+
+def _name(text: str) -> str:
+    """The kernel's name of a disk that somebody names. Raises UserError: it is none."""
+    name = text.removeprefix("/dev/").replace("/", "!")
+    if name in ("", ".", "..") or not Path("/sys/block", name, "queue/scheduler").is_file():
+        raise UserError("no disk has this name", where=text, next="see: isoblk disk show")
+    return name
+
+
+def _measured(
+    root: Path, names: list[str], seconds: float
+) -> list[tuple[disks.Chosen, tree.Share]]:
+    chosen = [disks.find(name, root) for name in names]
+    before = [tree.read(root, one) for one in chosen]
+    began = time.monotonic()
+    time.sleep(seconds)
+    lasted = time.monotonic() - began
+    after = [tree.read(root, one) for one in chosen]
+    return [
+        (one, tree.shares(was, now, lasted, one))
+        for one, was, now in zip(chosen, before, after, strict=True)
+    ]
+
+
+def _views(root: Path, names: list[str], seconds: float, *, everyone: bool) -> list[Any]:
+    views: list[Any] = []
+    for disk, top in _measured(root, names, seconds):
+        views += [_table(disk, top, everyone=everyone), *_reasons(disk, top), Text()]
+    return views[:-1]
+
+
+def _table(disk: disks.Chosen, top: tree.Share, *, everyone: bool) -> Table:
+    shown = Table(
+        box=None,
+        pad_edge=False,
+        title=f"{disk.name}: {disk.scheduler}, which divides {disk.divides}"
+        if disk.file
+        else f"{disk.name}: {disk.scheduler}",
+        title_justify="left",
+        title_style="bold",
+    )
+    shown.add_column("cgroup", overflow="fold")
+    for heading in ("weight", "promised", "got"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    shown.add_column("set by", no_wrap=True)
+    shown.add_column("why", overflow="fold")
+    for depth, share in _rows(top, 0, everyone=everyone):
+        group = share.group
+        shown.add_row(
+            Text("  " * depth + (printable(group.name) or "/")),
+            "" if group.weight is None else str(group.weight),
+            "" if share.promised is None else numbers.percent(share.promised),
+            numbers.percent(share.got) if share.got else "",
+            group.set_by,
+            why.of_group(share, top),
+        )
+    return shown
+
+
+def _rows(share: tree.Share, depth: int, *, everyone: bool) -> list[tuple[int, tree.Share]]:
+    below = [row for child in share.children for row in _rows(child, depth + 1, everyone=everyone)]
+    told = everyone or not depth or share.promised is not None or share.group.set_by
+    return [(depth, share), *below] if told or below else []
+
+
+def _reasons(disk: disks.Chosen, top: tree.Share) -> list[Text]:
+    return [
+        Text(f"{what}; run: {todo}" if todo else what, style="yellow")
+        for what, todo in why.of_disk(disk, top)
+    ]
+
+
+def _print_json(root: Path, names: list[str], seconds: float, *, watch: bool) -> None:
+    while True:
+        found = [_plain(disk, top) for disk, top in _measured(root, names, seconds)]
+        typer.echo(msgspec.json.encode({"disks": found}).decode())
+        if not watch:
+            return
+
+
+def _plain(disk: disks.Chosen, top: tree.Share) -> dict[str, Any]:
+    return {
+        "disk": disk.name,
+        "scheduler": disk.scheduler,
+        "file": disk.file,
+        "divides": disk.divides,
+        "tags": disk.nr_requests,
+        "notes": [{"what": what, "next": todo} for what, todo in why.of_disk(disk, top)],
+        "cgroups": [
+            {
+                "path": share.group.path,
+                "weight": share.group.weight,
+                "set_by": share.group.set_by,
+                "promised": share.promised,
+                "got": share.got,
+                "waiting": share.waiting,
+                "why": why.of_group(share, top),
+            }
+            for share in top.each()
+        ],
+    }
+
+
+@app.command(
+    epilog=examples(
+        "isoblk weights follow",
+        "isoblk weights follow --undo",
+        "systemctl enable --now isoblk-weights",
+    )
+)
+def follow(
+    undo: Annotated[bool, typer.Option("--undo", help="Take back what it wrote, and end.")] = False,
+) -> None:
+    """Mirror io.weight, which systemd and containers write, to io.isoblk.weight, until it is ended.
+
+    A weight that was written to io.isoblk.weight by hand stays, until "default" is written there.
+    """
+    root = hierarchy.unified()
+    if undo:
+        count = following.give_back(root)
+        typer.echo(f"taken back from {count} cgroups")
+        return
+    try:
+        following.run(root, lambda line: typer.echo(printable(line), err=True), _ready)
+    except KeyboardInterrupt:
+        return
+
+
+def _ready(count: int) -> None:
+    typer.echo(f"following the weights of {count} cgroups")
+    _notify("READY=1")
+
+
+def _notify(state: str) -> None:
+    """Tell systemd: sd_notify(3)."""
+    if not (address := os.environ.get("NOTIFY_SOCKET", "")):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as told:
+        # A name that begins with @ is of no file.
+        told.connect("\0" + address[1:] if address.startswith("@") else address)
+        told.sendall(state.encode())

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A cgroup of the unified hierarchy, by a descriptor of its directory."""
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from isoblk.weights import lines, mirror
+from isoblk.weights.lines import Several, Weights
+
+IO_WEIGHT: Final = "io.weight"
+BFQ_WEIGHT: Final = "io.bfq.weight"
+OUR_WEIGHT: Final = "io.isoblk.weight"
+CHILDREN: Final = "cgroup.subtree_control"
+# Goes with the cgroup, and stays if this process ends in whatever way.
+_OURS: Final = b"trusted.isoblk.weight"
+_PIECE: Final = 1 << 16
+# What a file of a cgroup says that is no longer there.
+GONE: Final = (errno.ENOENT, errno.ENODEV)
+
+
+@dataclass(frozen=True)
+class Left:
+    """A line that could not be written: the disk's scheduler has no weights now."""
+
+    key: str
+    why: OSError
+
+
+def text(directory: int, name: str) -> str:
+    """What a file of the cgroup holds; "" if there is none, or the cgroup is gone."""
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
+    except OSError:
+        return ""
+    try:
+        return _whole(file)
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
+
+
+def _whole(file: int) -> str:
+    parts = []
+    while part := os.read(file, _PIECE):
+        parts.append(part)
+    return b"".join(parts).decode()
+
+
+def read(directory: int, name: str) -> Weights | None:
+    """The weights in a file of the cgroup; None: it has no such file, or is gone."""
+    # A weight file is never empty.
+    found = text(directory, name)
+    return lines.parse(found) if found else None
+
+
+def has_io(directory: int) -> bool:
+    """Whether the cgroup has the files of the io controller."""
+    try:
+        os.stat("io.stat", dir_fd=directory)
+    except OSError:
+        return False
+    return True
+
+
+def ours(directory: int) -> Several:
+    """What of io.isoblk.weight here may be follow()'s writing."""
+    try:
+        return lines.parse_several(os.getxattr(_path(directory), _OURS).decode())
+    except OSError:
+        return {}
+
+
+def follow(directory: int) -> list[Left]:
+    """Make io.isoblk.weight what io.weight and io.bfq.weight say.
+
+    Returns:
+        What could not be written.
+
+    Raises:
+        OSError: the cgroup is gone, or may not be written to.
+    """
+    want = mirror.wanted(read(directory, IO_WEIGHT) or {}, read(directory, BFQ_WEIGHT) or {})
+    return _write(directory, want)
+
+
+def give_back(directory: int) -> list[Left]:
+    """Take out of io.isoblk.weight what follow() has written there."""
+    return _write(directory, {})
+
+
+def _write(directory: int, want: Weights) -> list[Left]:
+    known = ours(directory)
+    if not want and not known:
+        return []
+    have = read(directory, OUR_WEIGHT)
+    if have is None:
+        return []
+    plan = mirror.plan(want, have, known)
+    if plan.ahead != known:
+        _remember(directory, plan.ahead)
+    after = dict(plan.ours)
+    left = []
+    for change in plan.changes:
+        try:
+            _put(directory, change.text)
+        except OSError as error:
+            if error.errno in GONE:
+                raise
+            left.append(Left(change.key, error))
+            after.pop(change.key, None)
+    if after != plan.ahead:
+        _remember(directory, after)
+    return left
+
+
+def _put(directory: int, text: str) -> None:
+    file = os.open(OUR_WEIGHT, os.O_WRONLY | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        os.write(file, text.encode())
+    finally:
+        os.close(file)
+
+
+def _remember(directory: int, weights: Several) -> None:
+    if weights:
+        os.setxattr(_path(directory), _OURS, lines.written(weights).encode())
+        return
+    try:
+        os.removexattr(_path(directory), _OURS)
+    except OSError:
+        # There is none.
+        return
+
+
+def where(directory: int) -> Path:
+    """The cgroup's path, for people."""
+    return Path(_path(directory)).readlink()
+
+
+def _path(directory: int) -> str:
+    """A path that leads to an O_PATH descriptor's directory: there are no calls for those."""
+    return f"/proc/self/fd/{directory}"
+
+
+def named(directory: int) -> Iterator[tuple[str, int]]:
+    """Each cgroup directly below: its name, and a descriptor that is open until the next one."""
+    try:
+        with os.scandir(_path(directory)) as found:
+            names = sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return
+    for name in names:
+        try:
+            child = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+        except FileNotFoundError:
+            # Gone meanwhile.
+            continue
+        try:
+            yield name, child
+        finally:
+            os.close(child)
+
+
+def below(directory: int) -> Iterator[int]:
+    """Each cgroup below, however deep, likewise."""
+    for _, child in named(directory):
+        yield child
+        yield from below(child)

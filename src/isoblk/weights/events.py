@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who writes to a file of a cgroup, as the kernel tells it: fanotify(7).
+
+One mark covers all cgroups of the hierarchy, however many there are and come; inotify would need a
+watch for each. An event names the directory by a handle and the file by its name.
+"""
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+# include/uapi/linux/fanotify.h
+_CLOEXEC, _NONBLOCK = 0x1, 0x2
+_REPORT_DFID_NAME: Final = 0xC00
+_MARK_ADD, _MARK_FILESYSTEM = 0x1, 0x100
+_MODIFY, _Q_OVERFLOW = 0x2, 0x4000
+_AT_FDCWD: Final = -100
+_EVENT = struct.Struct("=IBBHQii")
+_INFO = struct.Struct("=BBH8x")  # followed by a file handle
+_HANDLE = struct.Struct("=Ii")
+_INFO_DFID_NAME: Final = 2
+_SCHEDULER: Final = "queue/scheduler"
+_BUFFER: Final = 1 << 18
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.fanotify_init.argtypes = (ctypes.c_uint, ctypes.c_uint)
+_libc.fanotify_mark.argtypes = (
+    ctypes.c_int,
+    ctypes.c_uint,
+    ctypes.c_uint64,
+    ctypes.c_int,
+    ctypes.c_char_p,
+)
+_libc.open_by_handle_at.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file was written to.
+
+    Attributes:
+        directory: a handle for Watch.open().
+        name: the file's.
+    """
+
+    directory: bytes
+    name: bytes
+
+
+class LostError(Exception):
+    """Events were lost: whoever waits for them has to look at everything."""
+
+
+class Watch:
+    """All that is written below a mount point, by other processes than this one."""
+
+    def __init__(self, root: Path) -> None:
+        """Begin to watch. Raises OSError: it may not, or the kernel cannot."""
+        self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+        self.fd = -1
+        try:
+            self.fd = _checked(
+                _libc.fanotify_init(_CLOEXEC | _NONBLOCK | _REPORT_DFID_NAME, os.O_RDONLY)
+            )
+            _mark(self.fd, root)
+        except OSError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Watch no longer."""
+        for fd in (self.fd, self._root):
+            if fd >= 0:
+                os.close(fd)
+        self.fd = self._root = -1
+
+    def read(self) -> list[Written]:
+        """What has happened since, each once; [] if nothing has. Raises LostError."""
+        try:
+            data = os.read(self.fd, _BUFFER)
+        except BlockingIOError:
+            return []
+        own = os.getpid()
+        return list(dict.fromkeys(written for pid, written in decode(data) if pid != own))
+
+    def open(self, directory: bytes) -> int:
+        """A descriptor of the directory, O_PATH. Raises OSError: it is gone."""
+        return _checked(_libc.open_by_handle_at(self._root, directory, os.O_RDONLY | os.O_CLOEXEC))
+
+
+class Schedulers:
+    """Writes to the files of sysfs that choose disks' schedulers. Of these the kernel tells no one
+    else, and sysfs has no handles of directories: an event brings the file, opened."""
+
+    def __init__(self, root: Path) -> None:
+        """Begin to watch. Raises OSError."""
+        self.fd = _checked(_libc.fanotify_init(_CLOEXEC | _NONBLOCK, os.O_RDONLY | os.O_CLOEXEC))
+        try:
+            _mark(self.fd, root)
+        except OSError:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Watch no longer."""
+        os.close(self.fd)
+
+    def chosen(self) -> bool:
+        """Whether one was written to since. Raises LostError."""
+        try:
+            data = os.read(self.fd, _BUFFER)
+        except BlockingIOError:
+            return False
+        found = False
+        lost = False
+        for at in range(0, len(data), _EVENT.size):
+            *_, mask, file, _ = _EVENT.unpack_from(data, at)
+            lost |= bool(mask & _Q_OVERFLOW)
+            if file < 0:
+                continue
+            try:
+                found |= Path(f"/proc/self/fd/{file}").readlink().match(_SCHEDULER)
+            finally:
+                os.close(file)
+        if lost:
+            raise LostError
+        return found
+
+
+def decode(data: bytes) -> Iterator[tuple[int, Written]]:
+    """The events that a read() gave, each with who caused it. Raises LostError."""
+    at = 0
+    while at < len(data):
+        length, _, _, head, mask, _, pid = _EVENT.unpack_from(data, at)
+        if mask & _Q_OVERFLOW:
+            raise LostError
+        info = at + head
+        while info < at + length:
+            kind, _, size = _INFO.unpack_from(data, info)
+            if kind == _INFO_DFID_NAME:
+                handle = info + _INFO.size
+                bytes_, _ = _HANDLE.unpack_from(data, handle)
+                end = handle + _HANDLE.size + bytes_
+                name = data[end : info + size].split(b"\0", 1)[0]
+                yield pid, Written(data[handle:end], name)
+            info += size
+        at += length
+
+
+def _mark(fd: int, root: Path) -> None:
+    _checked(
+        _libc.fanotify_mark(fd, _MARK_ADD | _MARK_FILESYSTEM, _MODIFY, _AT_FDCWD, os.fsencode(root))
+    )
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The agent: io.weight, which people and their tools write, is mirrored to io.isoblk.weight.
+
+It waits for the kernel to tell that a weight was written, or that all may be gone: a disk was
+given its scheduler (events), the modules were loaded (uevents). It keeps nothing but which
+cgroups have a line that could not be written; what it wrote is noted at the cgroup itself. So
+it may be killed at any time, and whoever comes after it knows as much.
+"""
+
+import fcntl
+import os
+import selectors
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from isoblk.errors import UserError
+from isoblk.machine import system
+from isoblk.weights import cgroup, disk, uevents
+from isoblk.weights.events import LostError, Schedulers, Watch, Written
+
+LOCK: Final = Path("/run/isoblk/weights.lock")
+_INITSTATE: Final = Path("/sys/module/isoblk_share/initstate")
+# A module is announced before its files are there.
+_LOADED_SECONDS: Final = 5.0
+_STEP_SECONDS: Final = 0.02
+
+_SOURCES: Final = (cgroup.IO_WEIGHT.encode(), cgroup.BFQ_WEIGHT.encode())
+_WEIGHTS: Final = (*_SOURCES, cgroup.OUR_WEIGHT.encode())
+_IO_COST: Final = "io.cost.qos"
+_CHILDREN: Final = cgroup.CHILDREN.encode()
+
+
+@dataclass
+class Follower:
+    """The mirror of one hierarchy.
+
+    Attributes:
+        root: where the hierarchy is mounted.
+        say: is told what a person should know, a line at a time.
+    """
+
+    root: Path
+    say: Callable[[str], None]
+    _told: set[str] = field(default_factory=set)
+
+    def all(self) -> int:
+        """Look at every cgroup; how many there are."""
+        self._open_io_weight()
+        top = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        count = 0
+        try:
+            for directory in cgroup.below(top):
+                self._one(directory)
+                count += 1
+        finally:
+            os.close(top)
+        return count
+
+    def written(self, watch: Watch, what: Written) -> None:
+        """A file of a cgroup was written to."""
+        if what.name not in _WEIGHTS and what.name != _CHILDREN:
+            return
+        try:
+            directory = watch.open(what.directory)
+        except OSError:
+            # Gone meanwhile.
+            return
+        try:
+            # Those below may have files now that they had not.
+            if what.name == _CHILDREN:
+                for _, child in cgroup.named(directory):
+                    self._one(child)
+            else:
+                self._one(directory)
+        except FileNotFoundError:
+            return
+        finally:
+            os.close(directory)
+
+    def _open_io_weight(self) -> None:
+        """Have io.weight take weights for the disks that have a scheduler of ours.
+
+        It does for disks that io.cost knows, also if io.cost does nothing there.
+        """
+        for number in disk.ours():
+            if not system.line_of(number, self.root / _IO_COST):
+                try:
+                    (self.root / _IO_COST).write_text(f"{number} enable=0")
+                except OSError as error:
+                    self.say(f"io.weight takes no weight for disk {number}: {error.strerror}")
+
+    def _one(self, directory: int) -> None:
+        try:
+            left = cgroup.follow(directory)
+        except OSError as error:
+            if error.errno not in cgroup.GONE:
+                self._tell(f"cannot follow: {error.strerror}", directory)
+            return
+        for line in left:
+            self._tell(f"{line.key}: {line.why.strerror}", directory)
+
+    def _tell(self, text: str, directory: int) -> None:
+        """Once for each cause, with the cgroup where it was first."""
+        if text not in self._told:
+            self._told.add(text)
+            self.say(f"{cgroup.where(directory)}: {text}")
+
+
+def run(root: Path, say: Callable[[str], None], ready: Callable[[int], None]) -> None:
+    """Follow until a signal ends it (KeyboardInterrupt).
+
+    Args:
+        root: where the unified hierarchy is mounted.
+        say: is told what a person should know, a line at a time.
+        ready: is told how many cgroups there are, when all of them have been looked at once.
+
+    Raises:
+        UserError: another one does so already; this process may not.
+    """
+    follower = Follower(root, say)
+    with _alone(), _watches(root) as (cgroups, disks), uevents.listen() as heard:
+        ready(follower.all())
+        with selectors.DefaultSelector() as waiting:
+            for source in (cgroups.fd, disks.fd, heard):
+                waiting.register(source, selectors.EVENT_READ)
+            while True:
+                waiting.select()
+                if uevents.loaded(heard):
+                    _wait_for_files()
+                    follower.all()
+                _catch_up(follower, cgroups, disks)
+
+
+def _catch_up(follower: Follower, cgroups: Watch, disks: Schedulers) -> None:
+    try:
+        written = cgroups.read()
+        chosen = disks.chosen()
+    except LostError:
+        chosen = True
+    if chosen:
+        follower.all()
+        return
+    for what in written:
+        follower.written(cgroups, what)
+
+
+def _wait_for_files() -> None:
+    """Until the module that was announced is there, if one was."""
+    for _ in range(round(_LOADED_SECONDS / _STEP_SECONDS)):
+        try:
+            if _INITSTATE.read_text() == "live\n":
+                return
+        except OSError:
+            return
+        time.sleep(_STEP_SECONDS)
+
+
+def give_back(root: Path) -> int:
+    """Take back all that was written by whoever followed; from how many cgroups.
+
+    Raises:
+        UserError: somebody still follows.
+    """
+    count = 0
+    with _alone():
+        top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for directory in cgroup.below(top):
+                if cgroup.ours(directory):
+                    cgroup.give_back(directory)
+                    count += 1
+        finally:
+            os.close(top)
+    return count
+
+
+@contextmanager
+def _watches(root: Path) -> Iterator[tuple[Watch, Schedulers]]:
+    try:
+        cgroups = Watch(root)
+        with cgroups, Schedulers(system.SYS) as disks:
+            yield cgroups, disks
+    except PermissionError:
+        raise UserError(
+            "no right to watch cgroups", where=str(root), next="run as root, outside of containers"
+        ) from None
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Be the only one that writes."""
+    try:
+        LOCK.parent.mkdir(mode=0o755, exist_ok=True)
+        file = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except PermissionError:
+        raise UserError("no right to write weights", next="run as root") from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                "weights are followed already",
+                next="see: systemctl status isoblk-weights",
+            ) from None
+        yield
+    finally:
+        os.close(file)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The contents of a weight file: io.weight, io.bfq.weight, io.isoblk.weight.
+
+A line "default 100", and one for each disk that has its own: "259:0 500".
+"""
+
+from typing import Final
+
+DEFAULT: Final = "default"
+UNSET: Final = 100
+"""What a cgroup has whose weight nobody set, in every one of these files."""
+
+Weights = dict[str, int]
+"""By "default", or by a disk's number."""
+Several = dict[str, tuple[int, ...]]
+"""Of each line the weights that it may have."""
+
+
+def parse(text: str) -> Weights:
+    """What is set: without a default of UNSET. A line that is none of these is passed over.
+
+    >>> parse("default 100\\n259:0 500\\n")
+    {'259:0': 500}
+    """
+    found = {key: weights[0] for key, weights in parse_several(text).items()}
+    if found.get(DEFAULT) == UNSET:
+        del found[DEFAULT]
+    return found
+
+
+def parse_several(text: str) -> Several:
+    """Lines of a key and one weight or more.
+
+    >>> parse_several("default 300 400")
+    {'default': (300, 400)}
+    """
+    found: Several = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 1:
+            # What io.bfq.weight holds on older kernels, and on cgroup v1.
+            fields.insert(0, DEFAULT)
+        if len(fields) > 1 and all(one.isascii() and one.isdecimal() for one in fields[1:]):
+            found[fields[0]] = tuple(map(int, fields[1:]))
+    return found
+
+
+def written(several: Several) -> str:
+    """The text that parse_several() reads.
+
+    >>> written({"259:0": (500,), "default": (300, 400)})
+    '259:0 500\\ndefault 300 400'
+    """
+    return "\n".join(f"{key} {' '.join(map(str, some))}" for key, some in sorted(several.items()))

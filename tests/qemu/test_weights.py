@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""io.weight is mirrored to io.isoblk.weight, on Debian's own kernel."""
+
+import re
+import sys
+import sysconfig
+from pathlib import Path
+
+from tests.qemu.guest import Guest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = ("isoblk_share", "isoblk-iosched", "isoblk_vdisk")
+# In the guest the host's files are below /host, to which no link of theirs leads.
+PACKAGES = sysconfig.get_path("purelib")
+ISOBLK = (
+    f"env PYTHONPATH=/host{ROOT / 'src'}:/host{PACKAGES} /host{Path(sys.executable).resolve()}"
+    " -B -m isoblk"
+)
+
+SCRIPT = f"""
+isoblk() {{ {ISOBLK} "$@"; }}
+say() {{ echo "$*" >> /run/isoblk/told; }}
+# has WORDS CGROUP: what its file holds. $disk: as the word.
+has() {{ say "$1: $(sed "s/^$disk /disk /" /sys/fs/cgroup/$2/io.isoblk.weight | tr '\\n' ' ')"; }}
+# until CGROUP TEXT: the file holds TEXT, after half a minute at the most.
+until_() {{
+    for i in $(seq 300); do
+        grep -qx "$2" /sys/fs/cgroup/$1/io.isoblk.weight && return
+        sleep 0.1
+    done
+    say "$1 never had $2"
+}}
+follow() {{
+    rm -f /run/said; {ISOBLK} weights follow > /run/said 2>&1 & agent=$!
+    for i in $(seq 1000); do grep -q following /run/said && return; sleep 0.1; done
+    say "the agent does not begin: $(cat /run/said)"
+}}
+mkdir /sys/kernel/config/isoblk_vdisk/disk0
+echo 1 > /sys/kernel/config/isoblk_vdisk/disk0/power
+disk=$(cat /sys/block/disk0/dev)
+cd /sys/fs/cgroup
+echo +io > cgroup.subtree_control
+mkdir before && echo 250 > before/io.weight
+follow
+has before before
+mkdir after && echo 400 > after/io.weight
+until_ after "default 400"
+has after after
+mkdir -p after/deep
+echo +io > after/cgroup.subtree_control
+echo "default 300" > after/deep/io.weight
+until_ after/deep "default 300"
+has deep after/deep
+
+# By hand; then given back.
+echo 777 > after/io.isoblk.weight
+echo 500 > after/io.weight
+sleep 1; has byhand after
+echo "default 100" > after/io.isoblk.weight
+until_ after "default 500"
+has back after
+
+# Killed, and what happens meanwhile.
+kill -9 $agent; wait $agent || true
+echo 222 > before/io.weight
+echo 333 > after/deep/io.isoblk.weight
+follow
+has "meanwhile" before
+has "meanwhile by hand" after/deep
+
+# A disk's own weight, before and after the disk has the scheduler.
+echo isoblk > /sys/block/disk0/queue/scheduler
+for i in $(seq 300); do
+    grep -q "^$disk " io.cost.qos && break
+    sleep 0.1
+done
+say "qos: $(sed "s/$disk/disk/; s/ ctrl=.*//" io.cost.qos)"
+echo "$disk 900" > before/io.weight
+until_ before "$disk 900"
+has scheduler before
+echo none > /sys/block/disk0/queue/scheduler
+echo isoblk > /sys/block/disk0/queue/scheduler
+until_ before "$disk 900"
+has "again" before
+echo none > /sys/block/disk0/queue/scheduler
+
+# The modules come anew, and know nothing.
+rmmod isoblk-iosched isoblk_share
+insmod /run/isoblk/modules/isoblk_share.ko
+until_ before "default 222"
+has reloaded before
+
+# A second one, and the end.
+isoblk weights follow 2>&1 | sed 's/^/second: /' >> /run/isoblk/told
+kill $agent; wait $agent; say "ended: $?"
+isoblk weights follow --undo | sed 's/^/undone: /' >> /run/isoblk/told
+has taken before
+grep following /run/said | sed 's/^/said: /' >> /run/isoblk/told
+"""
+
+
+TOLD = """\
+before: default 250
+after: default 400
+deep: default 300
+byhand: default 777
+back: default 500
+meanwhile: default 222
+meanwhile by hand: default 333
+qos: disk enable=0
+scheduler: default 222 disk 900
+again: default 222 disk 900
+reloaded: default 222
+second: isoblk: weights are followed already; see: systemctl status isoblk-weights
+ended: 0
+undone: taken back from 3 cgroups
+taken: default 100
+said: following the weights of 3 cgroups
+"""
+
+
+def test_weights_follow_whatever_becomes_of_agent_modules_and_disk(stock_guest: Guest) -> None:
+    left = stock_guest.run(SCRIPT, modules=MODULES, memory_mib=1024)
+    assert re.sub(r" +$", "", left.read("told"), flags=re.MULTILINE) == TOLD
