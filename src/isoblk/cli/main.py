@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "cache": "An SSD in front of a slow disk of this machine: dm-setcache.",
     "capture": "Record the block trace of a device, with the cgroup of every request.",
     "weights": "Weights of cgroups: what each is promised, and what it gets.",
+    "disk": "The scheduler of a disk of this machine, for good.",
     "host": "This machine as the lab: change back what a killed run left.",
 }
 

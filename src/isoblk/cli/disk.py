@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk disk: the scheduler that a disk has, now and after the next boot."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from isoblk.cli.help import examples
+from isoblk.errors import UserError, printable
+from isoblk.machine.blockdev import elevators
+from isoblk.weights import others, settings
+
+app = typer.Typer(help="The scheduler of a disk of this machine, for good.")
+
+DiskName = Annotated[str, typer.Argument(metavar="DISK", help="Its name: nvme0n1.")]
+
+
+@app.command(
+    epilog=examples(
+        "isoblk disk use isoblk nvme0n1",
+        "isoblk disk use isoblk nvme0n1 --tags 1024",
+    )
+)
+def use(
+    scheduler: Annotated[str, typer.Argument(metavar="SCHEDULER", help="isoblk, none, bfq, ...")],
+    disk: DiskName,
+    tags: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=4,
+            help="nr_requests: requests at a time that a hardware queue takes.",
+            show_default="the kernel's",
+        ),
+    ] = None,
+) -> None:
+    """Give a disk a scheduler, now and at each boot: a udev rule."""
+    found = settings.find(disk)
+    if scheduler not in (known := elevators(found)):
+        raise UserError(
+            f"this kernel has no scheduler {scheduler}",
+            next=f"allowed: {', '.join(sorted(known))}; isoblk's come with the package isoblk-dkms",
+        )
+    settings.use(found, scheduler, tags)
+    typer.echo(f"{found.name}: {settings.describe(found)}, also after the next boot")
+    _warn()
+
+
+@app.command(epilog=examples("isoblk disk show", "isoblk disk show nvme0n1"))
+def show(
+    disk: Annotated[
+        str | None, typer.Argument(metavar="[DISK]", help="Its name.", show_default="all")
+    ] = None,
+) -> None:
+    """Show which scheduler disks have, which they will have, and who else sets it."""
+    found = [settings.find(disk)] if disk else settings.all_disks()
+    shown = Table(box=None, pad_edge=False)
+    for heading in ("disk", "model", "scheduler", "tags", "at boot"):
+        shown.add_column(heading, overflow="fold")
+    for one in found:
+        shown.add_row(*map(printable, settings.row(one)))
+    Console(highlight=False).print(shown)
+    _warn()
+
+
+@app.command(epilog=examples("isoblk disk reset nvme0n1"))
+def reset(disk: DiskName) -> None:
+    """Give a disk back the scheduler that it had before `isoblk disk use`, and forget it."""
+    found = settings.find(disk)
+    settings.reset(found)
+    typer.echo(f"{found.name}: {settings.describe(found)}")
+
+
+def _warn() -> None:
+    for sentence in others.others():
+        typer.echo(f"note: {printable(sentence)}", err=True)

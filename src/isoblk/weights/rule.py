@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The udev rule that gives disks their scheduler, at each boot and as they come."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from isoblk.errors import UserError
+from isoblk.files import read_text, write_atomically
+
+RULES: Final = Path("/etc/udev/rules.d/90-isoblk.rules")
+"""After those of the distribution, which have 60: whoever sets last wins; and after
+60-persistent-storage.rules, which finds out serial numbers."""
+
+_HEAD: Final = (
+    '# Which scheduler disks have. Written by "isoblk disk use" and "isoblk disk reset"; what',
+    "# these did not write stays.",
+)
+# A comment cannot stand behind a rule.
+_BEFORE = re.compile(r"# before: (?P<name>[\w-]+) (?P<tags>\d+)")
+_OURS = re.compile(
+    r'ACTION=="add", SUBSYSTEM=="block", ENV\{DEVTYPE\}=="disk",'
+    r' (?P<key>KERNEL|ENV\{ID_SERIAL\}|ENV\{ID_WWN\})=="(?P<value>[^"]*)",'
+    r' ATTR\{queue/scheduler\}="(?P<scheduler>[\w-]+)"'
+    r'(?:, ATTR\{queue/nr_requests\}="(?P<tags>\d+)")?'
+)
+# Of what a rule matches, only these mean themselves.
+_LITERAL = re.compile(r"[\w .:+=@,/-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One disk's.
+
+    Attributes:
+        key: "KERNEL", "ENV{ID_SERIAL}" or "ENV{ID_WWN}". value: what that is.
+        scheduler: that it gets. tags: nr_requests, None: as the kernel sets it.
+        before: scheduler, and nr_requests, that it had before.
+    """
+
+    key: str
+    value: str
+    scheduler: str
+    tags: int | None
+    before: tuple[str, int]
+
+    @property
+    def lines(self) -> list[str]:
+        """As they stand in the file."""
+        tags = "" if self.tags is None else f', ATTR{{queue/nr_requests}}="{self.tags}"'
+        return [
+            f"# before: {self.before[0]} {self.before[1]}",
+            'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk",'
+            f' {self.key}=="{self.value}", ATTR{{queue/scheduler}}="{self.scheduler}"{tags}',
+        ]
+
+
+def identity(name: str, properties: Mapping[str, str]) -> tuple[str, str]:
+    """What tells a disk from others, also after the next boot: key and value of a Rule.
+
+    Args:
+        name: the kernel's, which may be another's then.
+        properties: udev's of it.
+    """
+    for key in ("ID_WWN", "ID_SERIAL"):
+        value = properties.get(key, "")
+        if _LITERAL.fullmatch(value):
+            return f"ENV{{{key}}}", value
+    return "KERNEL", name
+
+
+def read(path: Path = RULES) -> list[Rule]:
+    """The rules that are in force by us."""
+    return [part for part in _parts(path) if isinstance(part, Rule)]
+
+
+def _parts(path: Path) -> list[Rule | str]:
+    """Our rules, and the lines of others, in their order."""
+    if not path.exists():
+        return list(_HEAD)
+    found: list[Rule | str] = []
+    for line in read_text(path, "the rules").splitlines():
+        above = found[-1] if found else ""
+        before = None if isinstance(above, Rule) else _BEFORE.fullmatch(above)
+        match = _OURS.fullmatch(line)
+        if before and match:
+            tags = match["tags"]
+            found[-1] = Rule(
+                match["key"],
+                match["value"],
+                match["scheduler"],
+                int(tags) if tags else None,
+                (before["name"], int(before["tags"])),
+            )
+        else:
+            found.append(line)
+    return found
+
+
+def put(rule: Rule, path: Path = RULES) -> None:
+    """Write the disk's rule, in place of the one that it had."""
+    _write([*_without(rule.key, rule.value, path), rule], path)
+
+
+def remove(key: str, value: str, path: Path = RULES) -> None:
+    """Remove a disk's rule; the file as well, if nothing else is in it."""
+    parts = _without(key, value, path)
+    if any(isinstance(part, Rule) or part.strip("# ") for part in parts if part not in _HEAD):
+        _write(parts, path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _without(key: str, value: str, path: Path) -> list[Rule | str]:
+    return [
+        part
+        for part in _parts(path)
+        if not (isinstance(part, Rule) and (part.key, part.value) == (key, value))
+    ]
+
+
+def _write(parts: list[Rule | str], path: Path) -> None:
+    lines = [line for part in parts for line in (part.lines if isinstance(part, Rule) else [part])]
+    try:
+        write_atomically(path, ("\n".join(lines) + "\n").encode())
+    except PermissionError:
+        raise UserError("no right to write it", where=str(path), next="run as root") from None
+    except FileNotFoundError:
+        raise UserError("there is no udev here", where=str(path.parent)) from None

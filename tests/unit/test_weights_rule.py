@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The udev rule of a disk: written, replaced, removed, and nobody else's line touched."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoblk.weights import others, rule
+from isoblk.weights.rule import Rule
+
+NVME = Rule("KERNEL", "nvme0n1", "isoblk", 1024, ("none", 1023))
+SATA = Rule("ENV{ID_SERIAL}", "Samsung_SSD_860 1", "kyber-fair", None, ("mq-deadline", 64))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "90-isoblk.rules"
+
+
+def test_what_is_put_is_read_and_a_disk_has_one_rule(path: Path) -> None:
+    rule.put(NVME, path)
+    rule.put(SATA, path)
+    other = Rule("KERNEL", "nvme0n1", "bfq", None, ("none", 1023))
+    rule.put(other, path)
+    assert rule.read(path) == [SATA, other]
+
+
+def test_a_line_of_somebody_else_stays_and_the_file_with_it(path: Path) -> None:
+    own = 'KERNEL=="sda", ATTR{queue/scheduler}="bfq"'
+    path.write_text(f"{own}\n# mine\n")
+    rule.put(NVME, path)
+    rule.remove(NVME.key, NVME.value, path)
+    assert path.read_text() == f"{own}\n# mine\n"
+
+
+def test_the_last_rule_takes_the_file_along(path: Path) -> None:
+    rule.put(NVME, path)
+    rule.remove(NVME.key, NVME.value, path)
+    assert not path.exists()
+
+
+def test_nr_requests_is_set_after_the_scheduler_which_sets_it_back(path: Path) -> None:
+    rule.put(NVME, path)
+    text = path.read_text()
+    assert text.index("queue/scheduler") < text.index("queue/nr_requests")
+    assert all(line.startswith(("#", "ACTION")) for line in text.splitlines())
+
+
+@given(st.text(min_size=1))
+def test_a_serial_number_that_udev_would_read_as_a_pattern_is_not_used(serial: str) -> None:
+    key, value = rule.identity("sda", {"ID_SERIAL": serial})
+    assert key == "KERNEL" or not set(value) & set('*?[]|"\\\n{}$')
+
+
+def test_who_else_sets_schedulers_is_named(tmp_path: Path) -> None:
+    rules = tmp_path / "usr/lib/udev/rules.d"
+    rules.mkdir(parents=True)
+    (rules / "60-ioschedulers.rules").write_text(
+        '# a comment with ATTR{queue/scheduler}="x"\n'
+        'ACTION=="add", KERNEL=="sd*", \\\n  ATTR{queue/scheduler}="bfq"\n'
+    )
+    (rules / "99-late.rules").write_text('ATTR{queue/scheduler}="none"\n')
+    (rules / "60-compares.rules").write_text('ATTR{queue/scheduler}=="none", SYMLINK+="x"\n')
+    (rules / "70-masked.rules").write_text('ATTR{queue/scheduler}="none"\n')
+    etc = tmp_path / "etc/udev/rules.d"
+    etc.mkdir(parents=True)
+    (etc / "70-masked.rules").write_text("")
+    (etc / rule.RULES.name).write_text('ATTR{queue/scheduler}="isoblk"\n')
+    profile = tmp_path / "usr/lib/tuned/throughput"
+    profile.mkdir(parents=True)
+    (profile / "tuned.conf").write_text("[disk]\nelevator=none\n")
+    (tmp_path / "etc/tuned").mkdir()
+    (tmp_path / "etc/tuned/active_profile").write_text("throughput\n")
+    told = list(others.others(tmp_path))
+    assert told == [
+        "/usr/lib/udev/rules.d/60-ioschedulers.rules sets schedulers, before 90-isoblk.rules",
+        "/usr/lib/udev/rules.d/99-late.rules sets schedulers, after 90-isoblk.rules",
+        "tuned's profile throughput sets elevator= whenever tuned starts"
+        " (/usr/lib/tuned/throughput/tuned.conf)",
+    ]
