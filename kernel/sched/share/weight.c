@@ -50,6 +50,21 @@ static int parse_weight(const char *text, u32 *weight)
 	return 0;
 }
 
+/* "WEIGHT", "default WEIGHT", or "default" for that of one whom nobody gave any. */
+static int parse_default(const char *text, u32 *weight)
+{
+	size_t word = strlen("default");
+
+	if (!str_has_prefix(text, "default"))
+		return parse_weight(text, weight);
+	if (isspace(text[word]))
+		return parse_weight(skip_spaces(text + word), weight);
+	if (text[word])
+		return -EINVAL;
+	*weight = ISOBLK_WEIGHT_DFL;
+	return 0;
+}
+
 /* isoblk_group_set_weight() while the disk is in use. */
 static void change_weight(struct isoblk_group *group, u32 dev_weight,
 			  u32 weight)
@@ -94,9 +109,10 @@ static int set_device_weight(struct isoblk_group *group, char *text)
 }
 
 /**
- * isoblk_weight_write() - "MAJ:MIN WEIGHT", or "WEIGHT" for all disks without their own
+ * isoblk_weight_write() - give a cgroup a weight, or take it back
  * @of: file
- * @buf: text
+ * @buf: "MAJ:MIN WEIGHT", or "WEIGHT" for all disks without their own; in the
+ *	place of WEIGHT, "default" takes it back
  * @nbytes: its length
  * @off: not used
  */
@@ -104,7 +120,6 @@ ssize_t isoblk_weight_write(struct kernfs_open_file *of, char *buf,
 			    size_t nbytes, loff_t off)
 {
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
-	const char *text;
 	u32 weight;
 	int ret;
 
@@ -114,10 +129,7 @@ ssize_t isoblk_weight_write(struct kernfs_open_file *of, char *buf,
 		return ret ?: nbytes;
 	}
 
-	text = buf;
-	if (str_has_prefix(buf, "default") && isspace(buf[strlen("default")]))
-		text = skip_spaces(buf + strlen("default"));
-	ret = parse_weight(text, &weight);
+	ret = parse_default(buf, &weight);
 	if (ret)
 		return ret;
 	set_default_weight(blkcg, weight);
