@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """io.weight is mirrored to io.isoblk.weight, on Debian's own kernel."""
 
+import json
 import re
 import sys
 import sysconfig
 from pathlib import Path
 
+from tests.lab.load import START, STOP, cgroup, nullb, tenant
 from tests.qemu.guest import Guest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,9 +19,16 @@ ISOBLK = (
     " -B -m isoblk"
 )
 
-SCRIPT = f"""
+SHELL = f"""
 isoblk() {{ {ISOBLK} "$@"; }}
 say() {{ echo "$*" >> /run/isoblk/told; }}
+follow() {{
+    rm -f /run/said; {ISOBLK} weights follow > /run/said 2>&1 & agent=$!
+    for i in $(seq 1000); do grep -q following /run/said && return; sleep 0.1; done
+    say "the agent does not begin: $(cat /run/said)"
+}}
+"""
+SCRIPT = f"""{SHELL}
 # has WORDS CGROUP: what its file holds. $disk: as the word.
 has() {{ say "$1: $(sed "s/^$disk /disk /" /sys/fs/cgroup/$2/io.isoblk.weight | tr '\\n' ' ')"; }}
 # until CGROUP TEXT: the file holds TEXT, after half a minute at the most.
@@ -29,11 +38,6 @@ until_() {{
         sleep 0.1
     done
     say "$1 never had $2"
-}}
-follow() {{
-    rm -f /run/said; {ISOBLK} weights follow > /run/said 2>&1 & agent=$!
-    for i in $(seq 1000); do grep -q following /run/said && return; sleep 0.1; done
-    say "the agent does not begin: $(cat /run/said)"
 }}
 mkdir /sys/kernel/config/isoblk_vdisk/disk0
 echo 1 > /sys/kernel/config/isoblk_vdisk/disk0/power
@@ -52,11 +56,13 @@ echo "default 300" > after/deep/io.weight
 until_ after/deep "default 300"
 has deep after/deep
 
-# By hand; then given back.
+# By hand; then given back. What is written to "before" comes later, in the same queue.
 echo 777 > after/io.isoblk.weight
 echo 500 > after/io.weight
-sleep 1; has byhand after
-echo "default 100" > after/io.isoblk.weight
+echo 251 > before/io.weight
+until_ before "default 251"
+has byhand after
+echo default > after/io.isoblk.weight
 until_ after "default 500"
 has back after
 
@@ -122,3 +128,58 @@ said: following the weights of 3 cgroups
 def test_weights_follow_whatever_becomes_of_agent_modules_and_disk(stock_guest: Guest) -> None:
     left = stock_guest.run(SCRIPT, modules=MODULES, memory_mib=1024)
     assert re.sub(r" +$", "", left.read("told"), flags=re.MULTILINE) == TOLD
+
+
+WEIGHTS = {"gold": 400, "silver": 200, "bronze": 100}
+SCHEDULERS = ("isoblk", "kyber-fair", "feedbac")
+
+
+def test_a_weight_that_was_set_elsewhere_divides_and_is_shown(stock_guest: Guest) -> None:
+    lines = [SHELL, "mount -t tmpfs none /etc/udev/rules.d"]
+    # Slow enough for emulated processors: 2,000 requests a second.
+    lines += [nullb("disk0", completion_nsec=8_000_000, hw_queue_depth=16, memory_backed=0)]
+    lines += [cgroup("/top"), "echo 50 > /sys/fs/cgroup/top/io.weight"]
+    for name, weight in WEIGHTS.items():
+        lines += [
+            cgroup(f"/top/{name}"),
+            f"echo {weight} > /sys/fs/cgroup/top/{name}/io.weight",
+            tenant(name, rw="randread", iodepth=32, runtime="600s", cgroup=f"/top/{name}"),
+        ]
+    lines += ["mkdir /sys/fs/cgroup/top/gold/below", "follow", START]
+    for scheduler in SCHEDULERS:
+        lines += [
+            f"isoblk disk use {scheduler} disk0 --tags 128 >> /run/isoblk/told",
+            f"isoblk weights --disk disk0 --for 5 --json > /run/isoblk/{scheduler}",
+        ]
+    lines += [
+        "isoblk weights > /run/isoblk/tree",
+        "cat /etc/udev/rules.d/90-isoblk.rules > /run/isoblk/rules",
+        "isoblk disk reset disk0 >> /run/isoblk/told",
+        "ls /etc/udev/rules.d >> /run/isoblk/told",
+        "isoblk weights >> /run/isoblk/told 2>&1 || say $?",
+        STOP,
+        "kill $agent; wait $agent",
+    ]
+    modules = ("null_blk", "blkload", "isoblk_share", *(f"{name}-iosched" for name in SCHEDULERS))
+    left = stock_guest.run("\n".join(lines), modules=modules, memory_mib=1024)
+    for scheduler in SCHEDULERS:
+        (disk,) = json.loads(left.read(scheduler))["disks"]
+        assert (disk["scheduler"], disk["tags"]) == (scheduler, 128)
+        found = {one["path"]: one for one in disk["cgroups"]}
+        for name, weight in WEIGHTS.items():
+            one = found[f"/top/{name}"]
+            # 100 is what one has who has none.
+            assert (one["weight"], one["set_by"]) == (weight, "io.weight" if weight != 100 else "")
+            assert abs(one["promised"] - weight / 700) < 1e-9
+            assert abs(one["got"] - weight / 700) < 0.05
+    assert left.read("rules").splitlines()[-1] == (
+        'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="disk0",'
+        ' ATTR{queue/scheduler}="feedbac", ATTR{queue/nr_requests}="128"'
+    )
+    assert left.read("told").splitlines() == [
+        *(f"disk0: {one}, 128 tags, also after the next boot" for one in SCHEDULERS),
+        "disk0: none, 16 tags",
+        "isoblk: no disk of this machine has a scheduler with weights;"
+        " choose one: isoblk disk use isoblk NAME",
+        "2",
+    ]

@@ -129,3 +129,5 @@ def _write(parts: list[Rule | str], path: Path) -> None:
         raise UserError("no right to write it", where=str(path), next="run as root") from None
     except FileNotFoundError:
         raise UserError("there is no udev here", where=str(path.parent)) from None
+    except OSError as error:
+        raise UserError(f"cannot write it: {error.strerror}", where=str(path)) from None

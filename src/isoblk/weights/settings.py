@@ -5,12 +5,16 @@ import contextlib
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Final
 
 from isoblk.errors import RunError, UserError
 from isoblk.machine import system
 from isoblk.machine.blockdev import Disk, disk_of
 from isoblk.machine.process import PATH
 from isoblk.weights import rule
+
+# There while udevd runs.
+_CONTROL: Final = Path("/run/udev/control")
 
 
 def find(name: str, sys: Path = system.SYS) -> Disk:
@@ -126,7 +130,7 @@ def _properties(disk: Disk) -> dict[str, str]:
 
 def _reload() -> None:
     """Have udev read its rules again; where none runs it will when it starts."""
-    if shutil.which("udevadm", path=PATH) is None:
+    if shutil.which("udevadm", path=PATH) is None or not _CONTROL.exists():
         return
     done = subprocess.run(
         ["udevadm", "control", "--reload"],
