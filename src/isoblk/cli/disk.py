@@ -24,7 +24,9 @@ DiskName = Annotated[str, typer.Argument(metavar="DISK", help="Its name: nvme0n1
     )
 )
 def use(
-    scheduler: Annotated[str, typer.Argument(metavar="SCHEDULER", help="isoblk, none, bfq, ...")],
+    scheduler: Annotated[
+        str, typer.Argument(metavar="SCHEDULER", help="isoblk, none, bfq or another.")
+    ],
     disk: DiskName,
     tags: Annotated[
         int | None,

@@ -189,7 +189,6 @@ def _plain(disk: disks.Chosen, top: tree.Share) -> dict[str, Any]:
     epilog=examples(
         "isoblk weights follow",
         "isoblk weights follow --undo",
-        "systemctl enable --now isoblk-weights",
     )
 )
 def follow(
