@@ -56,6 +56,18 @@ echo "default 300" > after/deep/io.weight
 until_ after/deep "default 300"
 has deep after/deep
 
+# crun's: the weight is below the scope, and is to count there as well.
+mkdir -p pod.scope/container
+echo +io > pod.scope/cgroup.subtree_control
+echo 600 > pod.scope/container/io.weight
+until_ pod.scope "default 600"
+has scope pod.scope
+has container pod.scope/container
+echo 50 > pod.scope/io.weight
+until_ pod.scope "default 50"
+has "its own" pod.scope
+rmdir pod.scope/container pod.scope
+
 # By hand; then given back. What is written to "before" comes later, in the same queue.
 echo 777 > after/io.isoblk.weight
 echo 500 > after/io.weight
@@ -109,6 +121,9 @@ TOLD = """\
 before: default 250
 after: default 400
 deep: default 300
+scope: default 600
+container: default 600
+its own: default 50
 byhand: default 777
 back: default 500
 meanwhile: default 222

@@ -4,6 +4,7 @@
 import errno
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,10 @@ CHILDREN: Final = "cgroup.subtree_control"
 # Goes with the cgroup, and stays if this process ends in whatever way.
 _OURS: Final = b"trusted.isoblk.weight"
 _PIECE: Final = 1 << 16
+# crun puts a container's processes into a cgroup of this name below the scope that systemd makes
+# for it, and writes the weight there, where it has nobody to count against.
+_INNER: Final = "container"
+_OUTER: Final = ".scope"
 # What a file of a cgroup says that is no longer there.
 GONE: Final = (errno.ENOENT, errno.ENODEV)
 
@@ -75,6 +80,40 @@ def ours(directory: int) -> Several:
         return {}
 
 
+def wanted(directory: int) -> Weights:
+    """The weights that somebody has set: in the cgroup's own files, or for a scope in those of the
+    container in it."""
+    own = _wanted(directory)
+    if not where(directory).name.endswith(_OUTER):
+        return own
+    try:
+        inner = os.open(_INNER, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    except OSError:
+        return own
+    try:
+        return _wanted(inner) | own
+    finally:
+        os.close(inner)
+
+
+def _wanted(directory: int) -> Weights:
+    return mirror.wanted(read(directory, IO_WEIGHT) or {}, read(directory, BFQ_WEIGHT) or {})
+
+
+@contextmanager
+def scope_of(directory: int) -> Iterator[int | None]:
+    """The scope that has the weight of this cgroup, a container's, too; None: there is none."""
+    path = where(directory)
+    if path.name != _INNER or not path.parent.name.endswith(_OUTER):
+        yield None
+        return
+    outer = os.open("..", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        yield outer
+    finally:
+        os.close(outer)
+
+
 def follow(directory: int) -> list[Left]:
     """Make io.isoblk.weight what io.weight and io.bfq.weight say.
 
@@ -84,8 +123,7 @@ def follow(directory: int) -> list[Left]:
     Raises:
         OSError: the cgroup is gone, or may not be written to.
     """
-    want = mirror.wanted(read(directory, IO_WEIGHT) or {}, read(directory, BFQ_WEIGHT) or {})
-    return _write(directory, want)
+    return _write(directory, wanted(directory))
 
 
 def give_back(directory: int) -> list[Left]:

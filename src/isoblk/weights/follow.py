@@ -76,6 +76,9 @@ class Follower:
                     self._one(child)
             else:
                 self._one(directory)
+                with cgroup.scope_of(directory) as scope:
+                    if scope is not None:
+                        self._one(scope)
         except FileNotFoundError:
             return
         finally:

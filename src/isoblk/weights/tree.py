@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from isoblk.weights import cgroup, mirror
+from isoblk.weights import cgroup
 from isoblk.weights.disk import Chosen, Price
 from isoblk.weights.lines import DEFAULT, UNSET, Weights
 
@@ -74,10 +74,7 @@ def _weigh(group: Group, directory: int, have: Weights, disk: Chosen) -> None:
     if disk.file != cgroup.OUR_WEIGHT:
         group.set_by = disk.file if key in have else ""
         return
-    want = mirror.wanted(
-        cgroup.read(directory, cgroup.IO_WEIGHT) or {},
-        cgroup.read(directory, cgroup.BFQ_WEIGHT) or {},
-    )
+    want = cgroup.wanted(directory)
     wished = want.get(disk.number, want.get(DEFAULT))
     if key in have:
         ours = have[key] in cgroup.ours(directory).get(key, ())
