@@ -4,15 +4,37 @@
 import os
 from pathlib import Path
 
-_REPOSITORY = Path(__file__).resolve().parents[2]
+from isoblk.errors import UserError
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def data_dir(package: Path = _PACKAGE) -> Path:
+    """What isoblk reads besides its code: of a wheel its data/, of a checkout the repository.
+
+    It is never written to. package: the directory of isoblk's own code.
+    """
+    installed = package / "data"
+    return installed if installed.is_dir() else package.parents[1]
 
 
 def cache_dir() -> Path:
-    """Directory of built kernels: $ISOBLK_CACHE, else isoblk/ in the user's cache directory."""
+    """Directory of built kernels: $ISOBLK_CACHE, else isoblk/ in the user's cache directory.
+
+    Raises:
+        UserError: neither is known: there is no $HOME, and no such user.
+    """
     if explicit := os.environ.get("ISOBLK_CACHE"):
         return Path(explicit).absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "isoblk"
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "isoblk"
+    try:
+        return Path.home() / ".cache" / "isoblk"
+    except RuntimeError:
+        raise UserError(
+            "no directory for kernels: HOME is not set",
+            next="set ISOBLK_CACHE to a directory of yours",
+        ) from None
 
 
 def state_dir() -> Path:
@@ -21,20 +43,25 @@ def state_dir() -> Path:
 
 
 def kernel_tree() -> Path:
-    """The repository's kernel/ directory: module sources and configuration fragments."""
-    return _REPOSITORY / "kernel"
+    """The directory kernel/: module sources and configuration fragments."""
+    return data_dir() / "kernel"
+
+
+def studies_dir() -> Path:
+    """The directory studies/: the studies that come with isoblk."""
+    return data_dir() / "studies"
 
 
 def presets_dir() -> Path:
-    """The repository's studies/devices/ directory: device presets."""
-    return _REPOSITORY / "studies" / "devices"
+    """The directory studies/devices/: device presets."""
+    return studies_dir() / "devices"
 
 
 def stand_ins_dir() -> Path:
-    """The repository's studies/traces/ directory: recipes of the traces' stand-ins."""
-    return _REPOSITORY / "studies" / "traces"
+    """The directory studies/traces/: recipes of the traces' stand-ins."""
+    return studies_dir() / "traces"
 
 
 def java_dir() -> Path:
-    """The repository's java/ directory: YCSB's binding to RocksDB."""
-    return _REPOSITORY / "java"
+    """The directory java/: YCSB's binding to RocksDB."""
+    return data_dir() / "java"

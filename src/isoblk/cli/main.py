@@ -24,7 +24,7 @@ from isoblk.errors import IsoblkError, RunError, UserError
 COMMANDS: Final = {
     "doctor": "Check that everything isoblk needs is here; status 1 if not.",
     "kernel": "Build, list and remove the lab's kernels.",
-    "study": "Check, describe and import study files.",
+    "study": "List, check, describe and import studies.",
     "run": "Run a study: every point of its matrix, on the kernel, in virtual time.",
     "show": "Print a result directory's tables: runs, and claims with their verdicts.",
     "report": "Write DIR/report.html, one page that opens offline, and DIR/figures/ (SVG and PNG).",
@@ -42,7 +42,7 @@ app = typer.Typer(
     help="Divide one fast disk among containers by weight, and prove it.",
     epilog=examples(
         "isoblk doctor",
-        "isoblk run studies/quick.toml",
+        "isoblk run quick",
         "isoblk report results/quick",
         "isoblk --install-completion",
     ),

@@ -42,6 +42,7 @@ from isoblk.study.model import Expansion, Study
 from isoblk.study.notes import notes
 from isoblk.study.onhost import on_host
 from isoblk.study.point import runs_already
+from isoblk.study.shipped import choose
 from isoblk.study.text import Source
 
 # A shell's status for a program that an interrupt ended.
@@ -53,9 +54,10 @@ app = typer.Typer()
 
 @app.command(
     epilog=examples(
-        "isoblk run studies/weights.toml -j 2",
-        "isoblk run studies/weights.toml --dry-run",
-        "isoblk run studies/host-weights.toml --machine host --loop 1g",
+        "isoblk run quick",
+        "isoblk run weights -j 2",
+        "isoblk run my.toml --dry-run",
+        "isoblk run host-weights --machine host --loop 1g",
         "isoblk run my.toml -o results/second --check-claims",
     )
 )
@@ -63,7 +65,9 @@ def run(
     study: Annotated[
         Path,
         typer.Argument(
-            metavar="STUDY", help="Study file (TOML).", autocompletion=completing.studies
+            metavar="STUDY",
+            help="Study file (TOML), or the name of one that comes with isoblk.",
+            autocompletion=completing.studies,
         ),
     ],
     output: Annotated[
@@ -122,6 +126,10 @@ def run(
 
     Runs that the result directory already holds are not repeated.
     """
+    chosen = choose(study)
+    if chosen.note:
+        typer.echo(f"note: {printable(chosen.note)}", err=True)
+    study = chosen.path
     parsed, source = load_study(study)
     on_host = machine_name == "host"
     order = _Order(

@@ -24,8 +24,9 @@ from isoblk.study.model import Expansion
 from isoblk.study.new import new_study
 from isoblk.study.notes import notes
 from isoblk.study.schema import study_schema
+from isoblk.study.shipped import choose, shipped
 
-app = typer.Typer(help="Check, describe and import study files.")
+app = typer.Typer(help="List, check, describe and import studies.")
 Output = Annotated[
     Path | None,
     typer.Option(
@@ -35,14 +36,32 @@ Output = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
 
 
-@app.command(epilog=examples("isoblk study check studies/weights.toml"))
+@app.command("list", epilog=examples("isoblk study list"))
+def list_() -> None:
+    """List the studies that come with isoblk: `isoblk run NAME` runs one."""
+    rows = Table(box=None, pad_edge=False)
+    for heading in ("name", "title"):
+        rows.add_column(heading, overflow="fold")
+    for one in shipped():
+        rows.add_row(escape(one.name), escape(one.title))
+    Console(highlight=False).print(rows)
+
+
+@app.command(epilog=examples("isoblk study check my.toml", "isoblk study check weights"))
 def check(
     file: Annotated[
-        Path, typer.Argument(help="Study file (TOML).", autocompletion=completing.studies)
+        Path,
+        typer.Argument(
+            help="Study file (TOML), or the name of one that comes with isoblk.",
+            autocompletion=completing.studies,
+        ),
     ],
 ) -> None:
     """Say what is wrong with a study, or how many runs it makes."""
-    study, _ = load_study(file)
+    chosen = choose(file)
+    if chosen.note:
+        typer.echo(f"note: {printable(chosen.note)}", err=True)
+    study, _ = load_study(chosen.path)
     expansion = expand(study)
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"ok: {len(expansion.runs)} runs ({_kinds(expansion)})", markup=False)
