@@ -13,6 +13,7 @@
 #   make machines  the same studies on uml, qemu and this machine (docs/findings/machines.md); root; 40 minutes
 #   make reference  write the pages of docs/reference that are made from records
 #   make architecture  draw the packages and their imports (docs/concepts/architecture.md)
+#   make wheel    the lab as a package for pip, which needs no clone, in dist/
 #   make figures  make the figures of the documentation again
 #   make site     the documentation as a site in site/, to be read offline; a dead link fails
 #   make lock     make the lock files again from pyproject.toml
@@ -47,7 +48,7 @@ SWEEP_LIVES ?= 7
 # The kernel of Debian's testing suite; test-all runs on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-all test-smp storm test-blktests sweep try-containers check bench machines reference man architecture figures site lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-all test-smp storm test-blktests sweep try-containers check bench machines reference man architecture figures site wheel lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -129,6 +130,9 @@ site:
 	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --strict
 	@echo "site: open site/index.html"
 
+wheel: setup
+	$(VENV)/bin/hatchling build --target wheel --directory dist
+
 setup:
 	scripts/setup $(VENV) run
 
@@ -159,4 +163,4 @@ lock: setup-dev
 		--no-emit-index-url --no-header --group docs -o requirements-docs.lock
 
 clean:
-	rm -rf $(VENV) $(SITE_VENV) results site man
+	rm -rf $(VENV) $(SITE_VENV) results site man dist
