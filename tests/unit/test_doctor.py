@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from isoblk import kernel
 from isoblk.cli import doctor
 from isoblk.cli.doctor import Check, State
 from isoblk.machine import uml
@@ -32,6 +33,26 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
     assert "bison" in check.found
     assert "apt install gcc binutils make" in check.todo
     assert doctor.check_fio() == Check("fio", State.OPTIONAL, "not found", "run: apt install fio")
+
+
+def test_one_command_installs_all_that_is_required() -> None:
+    def missing(todo: str, state: State = State.MISSING) -> Check:
+        return Check("x", state, "", todo)
+
+    tools, kmod = missing("run: apt install gcc make"), missing("run: apt install kmod make")
+    other = missing("run: apt install fio", State.OPTIONAL)
+    assert doctor.install_all([tools, missing("use another"), kmod, other]) == (
+        "run: apt install gcc make kmod"
+    )
+    # One check alone has said it.
+    assert doctor.install_all([tools, other]) == ""
+
+
+def test_build_tools_are_no_must_where_all_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "find", lambda: None)
+    monkeypatch.setattr(kernel, "ready_modules", lambda found: Path("/modules"))
+    monkeypatch.setenv("PATH", "")
+    assert doctor.check_build_tools().state is State.OPTIONAL
 
 
 def test_what_ssd_caches_need_is_named_with_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -245,7 +245,74 @@ def test_private_state_is_removed(fake: Path) -> None:
     assert [path.name for path in (fake.parent / "work").iterdir()] == ["deb"]
 
 
-def test_no_debian_mirror_is_the_users_error(fake: Path) -> None:
+def test_the_release_with_the_default_kernel_is_looked_in_before_a_newer_one(fake: Path) -> None:
+    (fake / "trixie").write_text("linux-source-6.12 6.12.3-1\n")
+    assert fetch(fake, "6.12").version == "6.12.3-1"
+
+
+UBUNTU = """\
+NAME="Ubuntu"
+VERSION_CODENAME=noble
+ID=ubuntu
+ID_LIKE=debian
+"""
+
+
+@pytest.fixture
+def ubuntu(fake: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine whose apt knows another distribution's archive, and a browser's."""
+    release = fake / "os-release"
+    release.write_text(UBUNTU)
+    monkeypatch.setattr(apt, "_OS_RELEASE", release)
+    (fake / "sources.list").write_text(
+        "deb http://archive.example/ubuntu noble main universe\n"
+        "deb http://browser.example/deb stable main\n"
+    )
+    return fake
+
+
+def test_another_distribution_takes_debians_archive(ubuntu: Path) -> None:
+    # What its own archive has by that name is not built.
+    (ubuntu / "system").write_text("linux-source-6.12 6.12.0-9ubuntu1\n")
+    (ubuntu / "trixie").write_text("linux-source-6.12 6.12.3-1\n")
+    assert apt.mirrors() == apt.Mirrors(
+        (Repo(("http://deb.debian.org/debian",), ("trixie",), ("main",)),), configured=False
+    )
+    assert fetch(ubuntu, "6.12").version == "6.12.3-1"
+    calls = (ubuntu / "calls").read_text().splitlines()
+    assert all(" -c " in line for line in calls)
+
+
+def test_another_distribution_needs_debians_keys(
+    ubuntu: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert apt.lacking_packages() == []
+    monkeypatch.setattr(apt, "_KEYRINGS", ())
+    assert apt.lacking_packages() == ["debian-archive-keyring"]
+    with pytest.raises(UserError, match="run: apt install debian-archive-keyring"):
+        fetch(ubuntu, "6.12")
+
+
+def test_what_is_made_of_debian_keeps_its_mirror(
+    fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = tmp_path / "os-release"
+    release.write_text("ID=linuxmint\nVERSION_CODENAME=faye\nDEBIAN_CODENAME=bookworm\n")
+    monkeypatch.setattr(apt, "_OS_RELEASE", release)
+    (fake / "sources.list").write_text("deb http://m.example/debian bookworm main\n")
+    assert apt.mirrors().configured
+    release.unlink()
+    assert not apt.mirrors().configured
+
+
+def test_without_a_mirror_debians_archive_is_one(fake: Path) -> None:
     (fake / "sources.list").write_text("deb http://x.example/apt own main\n")
-    with pytest.raises(UserError, match="no Debian mirror"):
-        fetch(fake, "7.2")
+    (fake / apt.DEFAULT_SUITE).write_text("linux-source-7.2 7.2.1-1\n")
+    assert fetch(fake, "7.2").version == "7.2.1-1"
+
+
+def test_without_apt_the_ways_out_are_told(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(fake / "parts"))
+    assert apt.lacking_packages() == []
+    with pytest.raises(UserError, match=r"apt is not on this machine; install apt.*--source"):
+        fetch(fake, "6.12")

@@ -3,13 +3,17 @@
 
 import errno
 import fcntl
+import hashlib
 import os
 import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from typer.testing import CliRunner
@@ -389,6 +393,78 @@ def test_source_of_another_version_is_refused(lab: Path) -> None:
 def test_odd_version_is_refused(lab: Path, version: str) -> None:
     with pytest.raises(UserError, match="not a kernel version"):
         source.resolve(version, None, None, Listener())
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A server's address and its directory."""
+    root = tmp_path / "web"
+    root.mkdir()
+    handler = partial(SimpleHTTPRequestHandler, directory=str(root))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", root
+        server.shutdown()
+        thread.join()
+
+
+def test_a_source_from_a_url_is_what_its_checksum_says(lab: Path, web: tuple[str, Path]) -> None:
+    address, root = web
+    tarball = make_tarball(root.parent, "web/linux-6.12.tar.xz")
+    digest = hashlib.sha256(tarball.read_bytes()).hexdigest()
+    listener = Listener()
+    given = source.named(f"{address}/linux-6.12.tar.xz#sha256={digest.upper()}")
+    found = source.resolve(None, given, None, listener)
+    assert "fetching linux-6.12.tar.xz" in listener.stages
+    # As from a file; and not fetched again.
+    assert found == source.resolve(None, tarball, None, Listener())
+    tarball.unlink()
+    assert source.resolve("6.12", given, None, Listener()) == found
+    with pytest.raises(UserError, match=rf"{address}.*: the source is Linux 6.12.117, not 7.2"):
+        source.resolve("7.2", given, None, Listener())
+
+
+def test_a_url_with_another_content_leaves_nothing(lab: Path, web: tuple[str, Path]) -> None:
+    address, root = web
+    (root / "x.tar.xz").write_text("something else")
+    given = source.named(f"{address}/x.tar.xz#sha256={'0' * 64}")
+    with pytest.raises(UserError, match=r"its SHA-256 is [0-9a-f]{64}, not 0{64}; compare"):
+        source.resolve(None, given, None, Listener())
+    assert list((lab / "cache/sources").iterdir()) == []
+
+
+def test_a_url_that_cannot_be_fetched_is_one_line(lab: Path, web: tuple[str, Path]) -> None:
+    given = source.named(f"{web[0]}/nosuch.tar.xz#sha256={'0' * 64}")
+    with pytest.raises(RunError, match=r"nosuch\.tar\.xz: cannot fetch: HTTP Error 404"):
+        source.resolve(None, given, None, Listener())
+    closed = source.named(f"http://127.0.0.1:1/x#sha256={'0' * 64}")
+    with pytest.raises(RunError, match=r"cannot fetch: .*refused"):
+        source.resolve(None, closed, None, Listener())
+
+
+@pytest.mark.parametrize(
+    "text", ["https://x.example/a.tar.xz", "https://x.example/a#sha256=12", "ftp://x/a#sha256=0"]
+)
+def test_a_url_has_a_checksum(text: str) -> None:
+    with pytest.raises(UserError, match="#sha256="):
+        source.named(text)
+
+
+def test_a_name_without_a_scheme_is_a_path() -> None:
+    assert source.named("linux-6.12.tar.xz") == Path("linux-6.12.tar.xz")
+
+
+def test_all_that_is_missing_is_one_command(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (lab / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(lab / "empty"))
+    monkeypatch.setattr(tools, "SBIN", str(lab / "empty"))
+    with pytest.raises(UserError) as caught:
+        build(Request(arch="x86_64"), Listener())
+    assert caught.value.next == (
+        "run: apt install gcc binutils make flex bison bc perl-base tar xz-utils libc6-dev"
+        " libelf-dev kmod"
+    )
 
 
 def test_missing_source_is_the_users_error(lab: Path) -> None:

@@ -38,9 +38,6 @@ _CACHE_BYTES = 1_200_000_000
 # Seconds after which a guest hangs; it boots in a fraction of one.
 _GUEST_LIMIT_S = 120
 
-# Where kmod's programs are, which an ordinary user's PATH may lack.
-_SBIN = "/usr/sbin:/sbin"
-
 
 class State(Enum):
     """Result of a check."""
@@ -75,6 +72,8 @@ def doctor() -> None:
     """Check that everything isoblk needs is here; status 1 if not."""
     checks = check_all()
     Console(highlight=False).print(table(checks))
+    if command := install_all(checks):
+        typer.echo(f"\nall that is missing: {command}")
     if not healthy(checks):
         raise typer.Exit(1)
 
@@ -103,6 +102,16 @@ def check_all() -> list[Check]:
 def healthy(checks: Sequence[Check]) -> bool:
     """Whether nothing that is required is missing."""
     return all(check.state is not State.MISSING for check in checks)
+
+
+def install_all(checks: Sequence[Check]) -> str:
+    """The one command that installs what is required; empty if one check or none asks for it."""
+    asked = [
+        check.todo.removeprefix(tools.INSTALL)
+        for check in checks
+        if check.state is State.MISSING and check.todo.startswith(tools.INSTALL)
+    ]
+    return tools.install_command(" ".join(asked).split()) if len(asked) > 1 else ""
 
 
 def table(checks: Sequence[Check]) -> Table:
@@ -134,21 +143,27 @@ def check_machine() -> Check:
 def check_build_tools() -> Check:
     """Compiler and what else a kernel build runs."""
     name = "build tools"
-    if absent := tools.missing(tools.BUILD_TOOLS):
+    if absent := tools.lacking():
         return Check(
             name,
-            State.MISSING,
+            State.OPTIONAL if _runs_already() else State.MISSING,
             "not found: " + ", ".join(absent),
             tools.install_command(list(absent.values())),
         )
-    if not tools.has_libc_headers():
-        return Check(name, State.MISSING, "no libc headers", tools.install_command(["libc6-dev"]))
     return Check(name, State.OK, tools.compiler())
+
+
+def _runs_already() -> bool:
+    """Whether there is a kernel with its modules, for which nothing need be built."""
+    try:
+        return kernel.ready_modules(kernel.find()) is not None
+    except (IsoblkError, OSError):
+        return False
 
 
 def check_kmod() -> Check:
     """Guests load modules with insmod, from the host's file system."""
-    path = shutil.which("insmod", path=f"{os.environ.get('PATH', '')}:{_SBIN}")
+    path = shutil.which("insmod", path=f"{os.environ.get('PATH', '')}:{tools.SBIN}")
     if path:
         return Check("kmod", State.OK, path)
     return Check("kmod", State.MISSING, "no insmod", tools.install_command(["kmod"]))

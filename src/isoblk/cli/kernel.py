@@ -36,9 +36,10 @@ def build(
         ),
     ] = None,
     source: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="DIR|TARBALL|DEB", help="Build this source instead of fetching Debian's."
+            metavar="DIR|TARBALL|DEB|URL",
+            help="Build this source instead of fetching Debian's; a URL ends in #sha256=SUM.",
         ),
     ] = None,
     suite: Annotated[
@@ -70,7 +71,7 @@ def build(
         raise typer.BadParameter("--stock excludes --source, --debug and --arch")
     request = kernel.Request(
         version="newest" if newest else version,
-        source=source,
+        source=None if source is None else kernel.source_named(source),
         suite=suite,
         debug=debug,
         jobs=jobs,

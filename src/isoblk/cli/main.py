@@ -2,6 +2,7 @@
 """The isoblk command: parse, call, print."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -115,6 +116,12 @@ def main() -> None:
         # The reader has gone; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except ImportError as error:
+        lacking = _lacking_library(error)
+        if lacking is None:
+            raise
+        print(f"isoblk: {lacking}", file=sys.stderr)
+        sys.exit(lacking.exit_status)
     except OSError as error:
         # The machine's trouble (a full disk, say) where nothing closer knew what to say of it.
         where = f"{error.filename}: " if error.filename else ""
@@ -124,6 +131,18 @@ def main() -> None:
         if "--install-completion" in sys.argv:
             mend_zsh(Path.home())
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _lacking_library(error: BaseException | None) -> UserError | None:
+    """What to say if a Python package was built for a C library that is not here; numpy's lack
+    libstdc++ on the smallest systems."""
+    while error is not None:
+        if found := re.match(r"(lib[^:/ ]+\.so[.\d]*): cannot open shared object file", str(error)):
+            name = found[1]
+            package = {"libstdc++.so.6": "libstdc++6"}.get(name, f"the package that holds {name}")
+            return UserError(f"{name} is missing", next=f"run: apt install {package}")
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _usage_error(error: TyperException) -> UserError:

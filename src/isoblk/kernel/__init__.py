@@ -5,6 +5,7 @@ from isoblk.kernel import stock
 from isoblk.kernel.builder import Request, build, find
 from isoblk.kernel.modules import build_modules, host_library, ready_modules
 from isoblk.kernel.progress import Progress, Silent
+from isoblk.kernel.source import named as source_named
 from isoblk.kernel.store import DEFAULT_VERSION, Arch, Cleaned, Kernel, clean, hold, list_kernels
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "host_library",
     "list_kernels",
     "ready_modules",
+    "source_named",
     "stock",
 ]

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel source packages from the Debian mirror that this machine's apt already uses.
+"""Kernel source packages from the Debian mirror that this machine's apt already uses; on a
+distribution that is not Debian, from Debian's own archive.
 
 The system's own apt state is only read. Whatever it cannot give (its lists were never
 fetched, are out of date, or its suites lack the package) is fetched through a private apt
 state in a temporary directory, which needs no root and leaves the system's alone. apt
-checks signatures as always.
+checks signatures as always: of another suite, or on another distribution, against Debian's
+archive keyring, which the distribution packages.
 """
 
 import os
@@ -21,6 +23,15 @@ from isoblk.errors import RunError, UserError
 
 # Debian's testing when this was written: the first suite with kernels newer than a release's.
 DEFAULT_SUITE = "forky"
+
+# Debian's release with the default kernel, which lives as long as that release does.
+_RELEASE = "trixie"
+
+# Where Debian's archive is for who has no mirror of it. Signed, so it needs no encryption.
+_ARCHIVE = "http://deb.debian.org/debian"
+_KEYRING_PACKAGE = "debian-archive-keyring"
+_OS_RELEASE = Path("/etc/os-release")
+_NO_APT = "install apt, or give the kernel source with --source"
 
 # Names a Debian archive's suite may have besides the release's codename.
 _ALIASES = frozenset(
@@ -191,9 +202,7 @@ class Apt:
                 check=False,
             )
         except FileNotFoundError:
-            raise UserError(
-                "apt is not on this machine", next="give the kernel source with --source"
-            ) from None
+            raise UserError("apt is not on this machine", next=_NO_APT) from None
 
     def update(self) -> str:
         """Fetch the lists; the errors apt printed, one line, empty if none."""
@@ -262,14 +271,35 @@ def private(repos: list[Repo], parent: Path) -> Iterator[tuple[Apt, str]]:
         yield apt, apt.update()
 
 
-def system_repos() -> list[Repo]:
-    """Debian's repositories that this machine's apt is configured with.
+@dataclass(frozen=True)
+class Mirrors:
+    """Where Debian's packages are to be had.
+
+    Attributes:
+        repos: of Debian's archive.
+        configured: apt itself is configured with them.
+    """
+
+    repos: tuple[Repo, ...]
+    configured: bool
+
+
+def mirrors() -> Mirrors:
+    """Debian's repositories that this machine's apt is configured with, else Debian's archive.
 
     Raises:
-        UserError: apt is not here, or knows no Debian mirror.
+        UserError: apt is not here.
     """
     if not shutil.which("apt-get"):
-        raise UserError("apt is not on this machine", next="give the kernel source with --source")
+        raise UserError("apt is not on this machine", next=_NO_APT)
+    codename = debian_codename()
+    if codename is not None and (repos := debian_repos(_system_repos(), codename)):
+        return Mirrors(tuple(repos), configured=True)
+    return Mirrors((Repo((_ARCHIVE,), (_RELEASE,), ("main",)),), configured=False)
+
+
+def _system_repos() -> list[Repo]:
+    """All repositories that this machine's apt is configured with."""
     output = subprocess.run(
         ["apt-config", "shell", "L", "Dir::Etc::sourcelist/f", "P", "Dir::Etc::sourceparts/d"],
         text=True,
@@ -277,23 +307,27 @@ def system_repos() -> list[Repo]:
         check=False,
     ).stdout
     paths = dict(re.findall(r"^(L|P)='(.*)'$", output, re.MULTILINE))
-    every = read_repos(
+    return read_repos(
         Path(paths.get("L", "/etc/apt/sources.list")),
         Path(paths.get("P", "/etc/apt/sources.list.d")),
     )
-    repos = debian_repos(every, _codename())
-    if not repos:
-        raise UserError(
-            "apt is configured with no Debian mirror", next="give the kernel source with --source"
-        )
-    return repos
 
 
-def _codename() -> str:
-    release = Path("/etc/os-release")
-    text = release.read_text() if release.is_file() else ""
-    match = re.search(r"^VERSION_CODENAME=\"?([\w-]+)", text, re.MULTILINE)
-    return match[1] if match else ""
+def debian_codename() -> str | None:
+    """Codename of the Debian that this machine has, or is made of and updated from; empty if it
+    does not tell; None on another distribution, whose repositories are none of Debian's."""
+    text = _OS_RELEASE.read_text() if _OS_RELEASE.is_file() else ""
+    facts: dict[str, str] = dict(re.findall(r"^(\w+)=[\"']?([^\"'\n]*)", text, re.MULTILINE))
+    if facts.get("ID") == "debian":
+        return facts.get("VERSION_CODENAME", "")
+    return facts.get("DEBIAN_CODENAME")
+
+
+def lacking_packages() -> list[str]:
+    """Packages that fetching needs besides apt, and that are not installed."""
+    # A Debian never lacks it; another distribution's apt does not know Debian's keys.
+    keyring = any(path.is_file() for path in _KEYRINGS)
+    return [] if keyring or not shutil.which("apt-get") else [_KEYRING_PACKAGE]
 
 
 def archive_keyring() -> Path:
@@ -306,7 +340,7 @@ def archive_keyring() -> Path:
         if path.is_file():
             return path
     raise UserError(
-        "Debian's archive keyring is missing", next="run: apt install debian-archive-keyring"
+        "Debian's archive keyring is missing", next=f"run: apt install {_KEYRING_PACKAGE}"
     )
 
 
@@ -325,8 +359,8 @@ def fetch(version: str | None, suite: str | None, directory: Path) -> Deb:
 
     Args:
         version: N.M, None for the newest of the suite.
-        suite: suite of the configured mirror to look in; None for the suites apt is
-            configured with and, if they have no such package, DEFAULT_SUITE.
+        suite: suite of the mirror to look in; None for the suites apt is configured with and, if
+            they have no such package, Debian's release and DEFAULT_SUITE.
         directory: an empty directory for the package; temporary files stand beside it.
 
     Raises:
@@ -359,9 +393,10 @@ def fetch_all(
     Args:
         find: their names and versions in an apt state; nothing if it lacks one.
         what: their name, for errors.
-        suite: suite of the configured mirror to look in; None for DEFAULT_SUITE.
+        suite: suite of the mirror to look in; None for DEFAULT_SUITE.
         directory: an empty directory for them; temporary files stand beside it.
-        configured: without a suite, look first in those that apt is configured with.
+        configured: without a suite, look first in those that apt is configured with, and in
+            Debian's release.
 
     Raises:
         UserError: no such packages.
@@ -371,33 +406,36 @@ def fetch_all(
     def download(state: Apt) -> list[Deb]:
         return [state.download(name, version, directory) for name, version in find(state)]
 
-    repos = system_repos()
+    found = mirrors()
     complaints = []
+    suites = [suite or DEFAULT_SUITE]
     if configured and suite is None:
-        try:
-            if debs := download(Apt()):
-                return debs
-        except RunError as error:  # The system's lists may be out of date.
-            complaints.append(str(error))
+        if not any(_RELEASE in repo.suites for repo in found.repos if found.configured):
+            suites.insert(0, _RELEASE)
+        if found.configured:
+            try:
+                if debs := download(Apt()):
+                    return debs
+            except RunError as error:  # The system's lists may be out of date.
+                complaints.append(str(error))
+            with private(list(found.repos), directory.parent) as (state, trouble):
+                if debs := download(state):
+                    return debs
+            complaints.append(trouble)
+    for where in suites:
+        repos = mirrors_with_suite(list(found.repos), where, archive_keyring())
         with private(repos, directory.parent) as (state, trouble):
             if debs := download(state):
                 return debs
         complaints.append(trouble)
-    where = suite or DEFAULT_SUITE
-    with private(mirrors_with_suite(repos, where, archive_keyring()), directory.parent) as (
-        state,
-        trouble,
-    ):
-        if debs := download(state):
-            return debs
-    complaints.append(trouble)
     reason = "; ".join(dict.fromkeys(text for text in complaints if text))
     missing = f"no package {what}"
+    looked = " or ".join(suites)
     if reason:
-        raise RunError(f"{missing} could be fetched from suite {where}: {reason}")
+        raise RunError(f"{missing} could be fetched from suite {looked}: {reason}")
     raise UserError(
-        f"{missing} in the configured suites or in {where}"
+        f"{missing} in the configured suites or in {looked}"
         if suite is None
-        else f"{missing} in suite {where}",
+        else f"{missing} in suite {suite}",
         next="name another --version or --suite, or give --source",
     )

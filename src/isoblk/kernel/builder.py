@@ -17,8 +17,9 @@ from tempfile import mkdtemp
 
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.files import write_atomically
-from isoblk.kernel import config, source, store, tools
+from isoblk.kernel import apt, config, source, store, tools
 from isoblk.kernel.progress import Progress
+from isoblk.kernel.source import Download
 from isoblk.kernel.store import Arch, Kernel
 from isoblk.paths import kernel_tree
 
@@ -62,7 +63,8 @@ class Request:
     Attributes:
         version: N.M, newest, or None: what source gives, else the default; of um-smp, which the
             default is too old for, the newest.
-        source: directory, tarball or linux-source package instead of Debian's archive.
+        source: directory, tarball or linux-source package instead of Debian's archive, or where to
+            download one of the two.
         suite: Debian suite to look in, of the mirror that apt is configured with.
         debug: with sanitizers and lock checking.
         jobs: processes at once, None for one a CPU.
@@ -70,7 +72,7 @@ class Request:
     """
 
     version: str | None = None
-    source: Path | None = None
+    source: Path | Download | None = None
     suite: str | None = None
     debug: bool = False
     jobs: int | None = None
@@ -156,7 +158,7 @@ def build(request: Request, progress: Progress) -> Kernel:
     """
     with store.disk_errors():
         store.require_one_word()
-        tools.require_build_tools(request.arch)
+        tools.require_build_tools(request.arch, _lacking(request))
         current = recipe(request.debug, request.arch)
         version = request.version
         if version is None and request.source is None and request.arch == "um-smp":
@@ -197,6 +199,12 @@ def build(request: Request, progress: Progress) -> Kernel:
                 _prune(home / "build")
                 store.write_ready(home, ready)
             return store.kernel_of(home, ready)
+
+
+def _lacking(request: Request) -> list[str]:
+    """Packages that are not here and that fetching the source, or a run on the kernel, needs."""
+    absent = apt.lacking_packages() if request.source is None else []
+    return absent + list(tools.lacking_guest_tools().values())
 
 
 def _compile(

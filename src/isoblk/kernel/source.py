@@ -10,10 +10,14 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from http.client import HTTPException
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
-from isoblk.errors import IsoblkError, UserError
+from isoblk.errors import IsoblkError, RunError, UserError, printable
 from isoblk.files import write_atomically
 from isoblk.kernel import apt, store
 from isoblk.kernel.progress import Progress
@@ -33,6 +37,24 @@ _EXCLUDED = (
     "*/tools/perf/*",
     "*/tools/testing/*",
 )
+
+
+# Of a URL, what must be the content's checksum.
+_CHECKED_URL = re.compile(r"(https?://[^#]+)#sha256=([0-9a-fA-F]{64})")
+
+# Of a checksum in a source's identity.
+_DIGITS = 16
+
+# Seconds without a byte after which a download has failed.
+_NETWORK_LIMIT_S = 60
+
+
+@dataclass(frozen=True)
+class Download:
+    """A kernel source somewhere else: a tarball or a linux-source package, and its SHA-256."""
+
+    url: str
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -57,14 +79,31 @@ class Source:
         return f"source-{self.identity}"
 
 
+def named(text: str) -> Path | Download:
+    """What the user names as the source: a file or directory, or URL#sha256=SUM.
+
+    Raises:
+        UserError: a URL without the checksum.
+    """
+    if "://" not in text:
+        return Path(text)
+    if found := _CHECKED_URL.fullmatch(text):
+        return Download(found[1], found[2].lower())
+    raise UserError(
+        "not http(s)://...#sha256= and 64 hexadecimal digits",
+        where=printable(text),
+        next="append #sha256= and the sum that whoever published the file signed",
+    )
+
+
 def resolve(
-    version: str | None, given: Path | None, suite: str | None, progress: Progress
+    version: str | None, given: Path | Download | None, suite: str | None, progress: Progress
 ) -> Source:
     """Find a source and unpack it if need be.
 
     Args:
         version: N.M, one of NEWEST, or None for any (given) or the default.
-        given: the user's own directory, tarball or linux-source package.
+        given: the user's own directory, tarball or linux-source package, or where one is.
         suite: Debian suite to look in, of the mirror apt is configured with.
         progress: is told the stages.
 
@@ -76,6 +115,8 @@ def resolve(
     check_request(version, suite)
     if given is None:
         source = _packaged(version or store.DEFAULT_VERSION, suite, progress)
+    elif isinstance(given, Download):
+        source = _downloaded(given, progress)
     elif given.is_dir():
         source = _directory(given.absolute(), progress)
     elif given.is_file():
@@ -83,7 +124,8 @@ def resolve(
     else:
         raise UserError("no such file or directory", where=str(given))
     if version and version not in NEWEST and not store.matches(source.version, version):
-        raise UserError(f"the source is Linux {source.version}, not {version}", where=str(given))
+        where = given.url if isinstance(given, Download) else str(given)
+        raise UserError(f"the source is Linux {source.version}, not {version}", where=where)
     return source
 
 
@@ -214,16 +256,62 @@ def _hash_tree(tree: Path) -> str:
                 ) from None
             whole.update(f"{path.relative_to(tree)}\0".encode(errors="surrogateescape"))
             whole.update(hashlib.sha256(data).digest())
-    return whole.hexdigest()[:16]
+    return whole.hexdigest()[:_DIGITS]
+
+
+def _downloaded(given: Download, progress: Progress) -> Source:
+    """The source behind a URL, whose content is what its checksum says."""
+    for kind in ("tarball", "deb"):
+        if kept := _read(store.sources_dir() / f"{kind}-{given.sha256[:_DIGITS]}"):
+            return kept
+    with scratch_dir(progress) as scratch:
+        name = PurePosixPath(urlsplit(given.url).path).name or "source"
+        progress.stage(f"fetching {name}")
+        path = scratch / "download"
+        try:
+            with (
+                urlopen(given.url, timeout=_NETWORK_LIMIT_S) as response,  # of http(s): named()
+                path.open("wb") as file,
+            ):
+                shutil.copyfileobj(response, file)
+        except (URLError, HTTPException, TimeoutError, ConnectionError) as error:
+            raise RunError(
+                f"cannot fetch: {_reason(error)}",
+                where=given.url,
+                next="see that the address is right and reachable",
+            ) from None
+        with path.open("rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if found != given.sha256:
+            raise UserError(
+                f"its SHA-256 is {found}, not {given.sha256}",
+                where=given.url,
+                next="compare with the sum that was published",
+            )
+        if _is_deb(path):
+            identity = f"deb-{found[:_DIGITS]}"
+            return unpacked_deb(identity, path, scratch, "", progress)
+        return _unpacked(f"tarball-{found[:_DIGITS]}", path, "", progress)
+
+
+def _reason(error: Exception) -> object:
+    """Why a download failed. HTTPError's own words have the status, which its reason lacks."""
+    if isinstance(error, URLError) and not isinstance(error, HTTPError):
+        return error.reason
+    return error
+
+
+def _is_deb(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(8) == b"!<arch>\n"
 
 
 def _file(path: Path, progress: Progress) -> Source:
     progress.stage(f"reading {path.name}")
     try:
+        is_deb = _is_deb(path)
         with path.open("rb") as stream:
-            is_deb = stream.read(8) == b"!<arch>\n"
-            stream.seek(0)
-            content = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
+            content = hashlib.file_digest(stream, "sha256").hexdigest()[:_DIGITS]
     except OSError as error:
         raise UserError(f"cannot read the source: {error.strerror}", where=str(path)) from None
     if is_deb:

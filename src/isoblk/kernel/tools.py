@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The programs that a build needs, and the Debian packages that hold them."""
 
+import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from isoblk.errors import UserError
 
@@ -20,6 +21,13 @@ BUILD_TOOLS = {
     "xz": "xz-utils",
 }
 
+# How install_command() begins.
+INSTALL = "run: apt install "
+
+# What a guest runs of its host, which an ordinary user's PATH may lack.
+GUEST_TOOLS = {"insmod": "kmod"}
+SBIN = "/usr/sbin:/sbin"
+
 
 def missing(tools: Mapping[str, str], path: str | None = None) -> dict[str, str]:
     """Those programs that are not on a path, with their packages. path: if not PATH."""
@@ -28,25 +36,42 @@ def missing(tools: Mapping[str, str], path: str | None = None) -> dict[str, str]
 
 def install_command(packages: list[str]) -> str:
     """The command that installs packages."""
-    return "run: apt install " + " ".join(dict.fromkeys(packages))
+    return INSTALL + " ".join(dict.fromkeys(packages))
 
 
-def require_build_tools(arch: str = "um") -> None:
+def lacking_guest_tools() -> dict[str, str]:
+    """Those of GUEST_TOOLS that are not here, with their packages."""
+    return missing(GUEST_TOOLS, f"{os.environ.get('PATH', '')}:{SBIN}")
+
+
+def require_build_tools(arch: str = "um", besides: Sequence[str] = ()) -> None:
     """Check that a kernel, and modules for it, can be compiled here.
 
+    Args:
+        arch: that it is for.
+        besides: packages that are missing for another reason, to be named with those of the build.
+
     Raises:
-        UserError: naming what is missing and the command that installs it.
+        UserError: naming all that is missing and one command that installs it.
     """
-    if absent := missing(BUILD_TOOLS):
-        names = ", ".join(absent)
+    absent = lacking(arch) | {package: package for package in besides}
+    if absent:
         raise UserError(
-            f"needed to build kernels and not found: {names}",
+            f"needed to build kernels and not found: {', '.join(absent)}",
             next=install_command(list(absent.values())),
         )
-    if not has_libc_headers():
-        raise UserError("the C library's headers are missing", next=install_command(["libc6-dev"]))
-    if arch == "x86_64" and not has_libelf():
-        raise UserError("the headers of libelf are missing", next=install_command(["libelf-dev"]))
+
+
+def lacking(arch: str = "um") -> dict[str, str]:
+    """What a build needs and is not here, with the packages that hold it."""
+    absent = missing(BUILD_TOOLS)
+    # Without a compiler nobody can tell; to install what is there is no harm.
+    compiler_is_here = "gcc" not in absent
+    if not (compiler_is_here and has_libc_headers()):
+        absent["the C library's headers"] = "libc6-dev"
+    if arch == "x86_64" and not (compiler_is_here and has_libelf()):
+        absent["libelf's headers"] = "libelf-dev"
+    return absent
 
 
 def has_libc_headers() -> bool:
