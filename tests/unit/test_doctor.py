@@ -88,6 +88,18 @@ def test_unwritable_cache_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert (check.state, check.todo) == (State.MISSING, "set ISOBLK_CACHE elsewhere")
 
 
+def test_a_cache_that_may_only_be_read_will_do_if_all_is_in_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr(kernel, "find", lambda: None)
+    monkeypatch.setattr(kernel, "ready_modules", lambda found: Path("/modules"))
+    check = doctor.check_cache()
+    assert check.state is State.OPTIONAL
+    assert "what is in it is used" in check.found
+
+
 def test_too_little_space_is_missing_while_there_is_no_kernel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

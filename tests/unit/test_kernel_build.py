@@ -10,6 +10,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,7 +23,18 @@ from isoblk import kernel
 from isoblk.campaign.execute import Bench
 from isoblk.cli import run as cli_run
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import Kernel, Request, build, source, store, tools
+from isoblk.kernel import (
+    Kernel,
+    Request,
+    build,
+    build_modules,
+    find,
+    hold,
+    host_library,
+    source,
+    store,
+    tools,
+)
 from isoblk.kernel.builder import failure, key_of
 from isoblk.paths import presets_dir
 
@@ -609,6 +621,79 @@ def test_clean_sweeps_what_a_killed_process_left_but_not_a_running_one(lab: Path
     with store.lock("source-fetch"):
         kernel.clean()
     assert [path.name for path in (lab / "cache/sources").iterdir()] == [".fetch.xyz"]
+
+
+@contextmanager
+def as_somebody_else(*places: Path) -> Iterator[None]:
+    """Nobody of that name may write there; root may do it all, so root is left."""
+    for place in places:
+        for path in (place, *place.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for place in places:
+            for path in (place, *place.rglob("*")):
+                path.chmod(0o755)
+
+
+@pytest.fixture
+def reachable(tmp_path: Path) -> None:
+    """Let everybody reach the test's directory."""
+    for path in (tmp_path, *tmp_path.parents):
+        if path.stat().st_uid == os.geteuid() and path != Path("/"):
+            path.chmod(path.stat().st_mode | 0o011)
+
+
+@pytest.mark.usefixtures("reachable")
+def test_a_cache_that_may_only_be_read_is_used(lab: Path) -> None:
+    made = make_kernel(lab)
+    modules = build_modules(made)
+    with as_somebody_else(lab / "cache"):
+        assert find() == made
+        with hold(made):
+            assert build_modules(made) == modules
+            assert host_library(made).is_file()
+    # What is missing cannot be made there.
+    (lab / "kernel/load/blkload.c").write_text("int changed;\n")
+    with (
+        as_somebody_else(lab / "cache"),
+        pytest.raises(UserError, match=r"cannot write the cache: .*set ISOBLK_CACHE"),
+    ):
+        build_modules(made)
+
+
+@pytest.mark.usefixtures("reachable")
+def test_who_uses_a_cache_that_may_only_be_read_keeps_it(lab: Path) -> None:
+    made = make_kernel(lab)
+    with as_somebody_else(lab / "cache"):
+        using = hold(made)
+        using.__enter__()
+    try:
+        assert kernel.clean().busy == (made.key,)
+    finally:
+        using.__exit__(None, None, None)
+
+
+@pytest.mark.usefixtures("reachable")
+def test_a_cache_that_nobody_may_look_into_is_one_line(lab: Path) -> None:
+    make_kernel(lab)
+    (lab / "cache/kernels").chmod(0)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        with pytest.raises(UserError, match="cannot read the cache: Permission denied"):
+            find()
+    finally:
+        if root:
+            os.seteuid(0)
+        (lab / "cache/kernels").chmod(0o755)
 
 
 def test_kernel_whose_own_source_is_gone_is_not_ready(lab: Path) -> None:

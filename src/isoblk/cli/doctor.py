@@ -157,7 +157,7 @@ def _runs_already() -> bool:
     """Whether there is a kernel with its modules, for which nothing need be built."""
     try:
         return kernel.ready_modules(kernel.find()) is not None
-    except (IsoblkError, OSError):
+    except IsoblkError:
         return False
 
 
@@ -233,11 +233,21 @@ def check_memory() -> Check:
 
 def check_cache() -> Check:
     """The cache is writable and has room for a kernel."""
-    directory = cache_dir()
+    try:
+        directory = cache_dir()
+    except UserError as error:
+        return Check("cache", State.MISSING, error.cause, error.next)
     existing = next(path for path in [directory, *directory.parents] if path.exists())
     free = shutil.disk_usage(existing).free
     found = f"{free / 1e9:,.1f} GB free in {directory}"
     if not os.access(existing, os.W_OK | os.X_OK) or not existing.is_dir():
+        if _runs_already():
+            return Check(
+                "cache",
+                State.OPTIONAL,
+                f"{directory} is not writable: what is in it is used, nothing new is kept",
+                "set ISOBLK_CACHE elsewhere for other kernels, modules of yours, traces and ycsb",
+            )
         return Check(
             "cache", State.MISSING, f"{directory} is not writable", "set ISOBLK_CACHE elsewhere"
         )

@@ -43,6 +43,9 @@ _IMAGE: dict[Arch, str] = {
     "x86_64": "arch/x86/boot/bzImage",
 }
 
+# What says that a store may only be read.
+_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+
 
 def make_arch(arch: Arch) -> str:
     """What make's ARCH is to be."""
@@ -197,9 +200,7 @@ def lock(
     Raises:
         BusyError: it is held and wait is None.
     """
-    directory = cache_dir() / "locks"
-    directory.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(directory / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = _open_lock(name, shared=shared)
     try:
         operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
@@ -212,6 +213,19 @@ def lock(
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _open_lock(name: str, *, shared: bool) -> int:
+    """Descriptor of a lock's file. A store that may only be read (in an image, or another user's)
+    has one for all that is there to be used: whoever made that has locked it."""
+    path = cache_dir() / "locks" / f"{name}.lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        if not shared or error.errno not in _READ_ONLY or not path.is_file():
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 @contextmanager
@@ -250,7 +264,7 @@ def disk_errors() -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise disk_full(cache_dir()) from None
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
+        if error.errno in (*_READ_ONLY, errno.ENOTDIR, errno.EEXIST):
             raise UserError(
                 f"cannot write the cache: {error.strerror}",
                 where=str(error.filename or cache_dir()),
@@ -300,13 +314,24 @@ def kernel_of(directory: Path, ready: Ready) -> Kernel:
 
 
 def all_ready() -> list[tuple[Kernel, Ready]]:
-    """Every kernel that is ready, the newest build first."""
+    """Every kernel that is ready, the newest build first.
+
+    Raises:
+        UserError: nobody lets us look.
+    """
     root = kernels_dir()
-    found = [
-        (kernel_of(directory, ready), ready)
-        for directory in (root.iterdir() if root.is_dir() else ())
-        if (ready := read_ready(directory)) is not None
-    ]
+    try:
+        found = [
+            (kernel_of(directory, ready), ready)
+            for directory in (root.iterdir() if root.is_dir() else ())
+            if (ready := read_ready(directory)) is not None
+        ]
+    except PermissionError as error:
+        raise UserError(
+            f"cannot read the cache: {error.strerror}",
+            where=str(error.filename or root),
+            next="set ISOBLK_CACHE to a directory of yours",
+        ) from None
     return sorted(found, key=lambda pair: (-pair[1].built_at, pair[0].key))
 
 

@@ -146,5 +146,9 @@ def _cached(content: str, how: str) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot write: {error.strerror}", where=str(directory)) from None
+        raise UserError(
+            f"cannot keep the trace: {error.strerror}",
+            where=str(directory),
+            next="set ISOBLK_CACHE to a directory that can be written",
+        ) from None
     return directory / f"{content[:32]}-{how}{compact.SUFFIX}"
