@@ -14,6 +14,7 @@
 #   make reference  write the pages of docs/reference that are made from records
 #   make architecture  draw the packages and their imports (docs/concepts/architecture.md)
 #   make wheel    the lab as a package for pip, which needs no clone, in dist/
+#   make image    that package and a kernel as a container's image, isoblk, with podman or CONTAINERS
 #   make figures  make the figures of the documentation again
 #   make site     the documentation as a site in site/, to be read offline; a dead link fails
 #   make lock     make the lock files again from pyproject.toml
@@ -23,6 +24,7 @@ SITE_VENV := .venv-docs
 ISOBLK := $(VENV)/bin/isoblk
 JOBS ?= $(shell nproc)
 LOOP_DIR ?= /var/tmp
+CONTAINERS ?= podman
 
 # STUDY/FILE: figures that the documentation shows, as STUDY-FILE.
 FIGURES := weights/shares.svg weights/over-time-1.svg weights/latency-1.svg \
@@ -48,7 +50,7 @@ SWEEP_LIVES ?= 7
 # The kernel of Debian's testing suite; test-all runs on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-all test-smp storm test-blktests sweep try-containers check bench machines reference man architecture figures site wheel lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-all test-smp storm test-blktests sweep try-containers check bench machines reference man architecture figures site wheel image lock setup setup-dev kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -131,7 +133,12 @@ site:
 	@echo "site: open site/index.html"
 
 wheel: setup
+	rm -rf dist
 	$(VENV)/bin/hatchling build --target wheel --directory dist
+
+# CONTAINERS: docker or buildah do as well; BASE: another Debian.
+image: wheel
+	$(CONTAINERS) build --tag isoblk --file Containerfile $(if $(BASE),--build-arg BASE=$(BASE)) dist
 
 setup:
 	scripts/setup $(VENV) run
