@@ -176,3 +176,35 @@ def test_ctrl_c_while_the_command_is_loaded_ends_it_in_silence(tmp_path: Path) -
     )
     done = _isoblk(tmp_path, "doctor", PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_a_package_whose_c_library_is_missing_is_one_line(tmp_path: Path) -> None:
+    numpy = tmp_path / "numpy.py"
+    numpy.write_text(
+        "try:\n"
+        "    raise ImportError('libstdc++.so.6: cannot open shared object file: No such file')\n"
+        "except ImportError as error:\n"
+        "    raise ImportError('IMPORTANT: many lines') from error\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = _isoblk(tmp_path, "doctor", PYTHONPATH=path)
+    assert done.returncode == 2
+    assert done.stderr == "isoblk: libstdc++.so.6 is missing; run: apt install libstdc++6\n"
+
+
+@pytest.mark.parametrize("name", ["nosuch", "results", "no/such.toml"])
+def test_no_such_study_is_one_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / "results").mkdir()
+    done = _isoblk(tmp_path, "run", name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"isoblk: {name}: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_home_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("no directory")
+    done = _isoblk(tmp_path, "kernel", "build", ISOBLK_CACHE="", HOME=str(tmp_path / "home"))
+    assert done.returncode == 2
+    assert "cannot write the cache" in done.stderr
+    assert done.stderr.endswith("set ISOBLK_CACHE to a directory of yours\n")
+    assert done.stderr.count("\n") == 1

@@ -7,8 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from isoblk import paths
-
 _MOST = 200  # entries of a directory that are looked at
 _OF_RESULTS = ("runs", "figures", "earlier")  # directories in a result directory
 _AT_ONCE = '[[ $funcstack[1] = _isoblk ]] && _isoblk_completion "$@"'
@@ -23,6 +21,8 @@ def result_directories(incomplete: str) -> list[str]:
 
 def studies(incomplete: str) -> list[str]:
     """Study files, directories on the way to one, and names of those that come with isoblk."""
+    from isoblk import paths  # noqa: PLC0415
+
     found = _paths(incomplete, lambda path: path.suffix == ".toml" and path.is_file())
     ours = sorted(path.stem for path in paths.studies_dir().glob("*.toml"))
     return found + [name for name in ours if name.startswith(incomplete)]
