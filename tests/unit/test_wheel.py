@@ -14,6 +14,7 @@ import pytest
 
 from isoblk import paths
 from isoblk.errors import UserError
+from isoblk.kernel import tools
 from isoblk.kernel.builder import recipe
 from isoblk.kernel.modules import hash_of, module_sources
 
@@ -167,3 +168,12 @@ def test_without_a_home_the_cache_is_asked_for(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Path, "home", nobody)
     with pytest.raises(UserError, match="HOME is not set; set ISOBLK_CACHE"):
         paths.cache_dir()
+
+
+@pytest.mark.parametrize("name", ["Containerfile", "docs/start/lab.md"])
+def test_what_a_build_needs_is_installed_and_told(name: str) -> None:
+    words = set((ROOT / name).read_text().split())
+    # Every Debian and Ubuntu has these.
+    essential = {"perl-base", "tar"}
+    needed = {*tools.BUILD_TOOLS.values(), *tools.GUEST_TOOLS.values(), "libc6-dev"}
+    assert needed - essential <= words
