@@ -16,7 +16,9 @@ from isoblk.run.spec import CgroupVersion
 # The host's files once more, where no guest mounts anything over them: the repository may lie in
 # /tmp or below /run.
 _HOST_FILES = "/run/host"
-SEE_HOST = f"mkdir {_HOST_FILES}; mount -t hostfs -r -o / host {_HOST_FILES}"
+SEE_HOST = (
+    f"mkdir {_HOST_FILES}; LIBMOUNT_FORCE_MOUNT2=always mount -t hostfs -r -o / host {_HOST_FILES}"
+)
 
 
 def on_host(path: Path) -> str:

@@ -80,7 +80,9 @@ class _Line(Form):
         "trap 'echo \"plan: exit status $?\" > /dev/kmsg; echo o > /proc/sysrq-trigger; sleep 9'"
         " EXIT"
     )
-    MOUNT_HOSTFS = 'mount -t hostfs -o "$RUN" host {directory}'
+    # By the older of the kernel's two ways to mount, which alone takes a path for hostfs' options;
+    # util-linux has preferred the newer one since 2.39.
+    MOUNT_HOSTFS = 'LIBMOUNT_FORCE_MOUNT2=always mount -t hostfs -o "$RUN" host {directory}'
     # msize: the largest message, which QEMU recommends to raise from 128 KiB for big files.
     MOUNT_9P = "mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 run {directory}"
 
