@@ -6,6 +6,7 @@ watch for each. An event names the directory by a handle and the file by its nam
 """
 
 import ctypes
+import errno
 import os
 import struct
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ _HANDLE = struct.Struct("=Ii")
 _INFO_DFID_NAME: Final = 2
 _SCHEDULER: Final = "queue/scheduler"
 _BUFFER: Final = 1 << 18
+# Each event of Schedulers is an open file: no more at a time than a process may have.
+_FILES: Final = 256
+_NO_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.fanotify_init.argtypes = (ctypes.c_uint, ctypes.c_uint)
@@ -135,8 +139,14 @@ class Schedulers:
     def chosen(self) -> bool:
         """Whether one was written to since. Raises LostError."""
         try:
-            data = os.read(self.fd, _BUFFER)
+            data = os.read(self.fd, _FILES * _EVENT.size)
         except BlockingIOError:
+            return False
+        except OSError as error:
+            # The kernel could not open the file for us, and tells of that event no more.
+            if error.errno in _NO_ROOM:
+                raise LostError from None
+            # It is one of sysfs that may only be written to, such as a bus's rescan.
             return False
         found = False
         lost = False

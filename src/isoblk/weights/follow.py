@@ -12,7 +12,7 @@ import os
 import selectors
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -183,14 +183,17 @@ def give_back(root: Path) -> int:
 
 @contextmanager
 def _watches(root: Path) -> Iterator[tuple[Watch, Schedulers]]:
-    try:
-        cgroups = Watch(root)
-        with cgroups, Schedulers(system.SYS) as disks:
-            yield cgroups, disks
-    except PermissionError:
-        raise UserError(
-            "no right to watch cgroups", where=str(root), next="run as root, outside of containers"
-        ) from None
+    with ExitStack() as opened:
+        try:
+            cgroups = opened.enter_context(Watch(root))
+            disks = opened.enter_context(Schedulers(system.SYS))
+        except PermissionError:
+            raise UserError(
+                "no right to watch cgroups",
+                where=str(root),
+                next="run as root, outside of containers",
+            ) from None
+        yield cgroups, disks
 
 
 @contextmanager
