@@ -128,7 +128,7 @@ def _table(disk: disks.Chosen, top: tree.Share, *, everyone: bool) -> Table:
         shown.add_column(heading, justify="right", no_wrap=True)
     shown.add_column("set by", no_wrap=True)
     shown.add_column("why", overflow="fold")
-    for depth, share in _rows(top, 0, everyone=everyone):
+    for depth, share in _rows(top, everyone=everyone):
         group = share.group
         shown.add_row(
             Text("  " * depth + (printable(group.name) or "/")),
@@ -141,10 +141,21 @@ def _table(disk: disks.Chosen, top: tree.Share, *, everyone: bool) -> Table:
     return shown
 
 
-def _rows(share: tree.Share, depth: int, *, everyone: bool) -> list[tuple[int, tree.Share]]:
-    below = [row for child in share.children for row in _rows(child, depth + 1, everyone=everyone)]
-    told = everyone or not depth or share.promised is not None or share.group.set_by
-    return [(depth, share), *below] if told or below else []
+def _rows(top: tree.Share, *, everyone: bool) -> list[tuple[int, tree.Share]]:
+    """How deep, and who: all that have something to tell, and those above them."""
+    every: list[tuple[int, tree.Share]] = []
+    waiting = [(0, top)]
+    while waiting:
+        depth, share = waiting.pop()
+        every.append((depth, share))
+        waiting += [(depth + 1, child) for child in reversed(share.children)]
+    found: list[tuple[int, tree.Share]] = []
+    for depth, share in reversed(every):
+        told = everyone or not depth or share.promised is not None or share.group.set_by
+        # Who comes next and is deeper is below it.
+        if told or (found and found[-1][0] > depth):
+            found.append((depth, share))
+    return found[::-1]
 
 
 def _reasons(disk: disks.Chosen, top: tree.Share) -> list[Text]:

@@ -19,6 +19,7 @@ CHILDREN: Final = "cgroup.subtree_control"
 # Goes with the cgroup, and stays if this process ends in whatever way.
 _OURS: Final = b"trusted.isoblk.weight"
 _PIECE: Final = 1 << 16
+_TOO_LONG: Final = "a cgroup with a long path"
 # crun puts a container's processes into a cgroup of this name below the scope that systemd makes
 # for it, and writes the weight there, where it has nobody to count against.
 _INNER: Final = "container"
@@ -176,8 +177,11 @@ def _remember(directory: int, weights: Several) -> None:
 
 
 def where(directory: int) -> Path:
-    """The cgroup's path, for people."""
-    return Path(_path(directory)).readlink()
+    """The cgroup's path, for people; of one that is too deep for the kernel to tell, that it is."""
+    try:
+        return Path(_path(directory)).readlink()
+    except OSError:
+        return Path(_TOO_LONG)
 
 
 def _path(directory: int) -> str:
@@ -187,14 +191,9 @@ def _path(directory: int) -> str:
 
 def named(directory: int) -> Iterator[tuple[str, int]]:
     """Each cgroup directly below: its name, and a descriptor that is open until the next one."""
-    try:
-        with os.scandir(_path(directory)) as found:
-            names = sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False))
-    except FileNotFoundError:
-        return
-    for name in names:
+    for name in _names(directory):
         try:
-            child = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+            child = _open(name, directory)
         except FileNotFoundError:
             # Gone meanwhile.
             continue
@@ -204,8 +203,50 @@ def named(directory: int) -> Iterator[tuple[str, int]]:
             os.close(child)
 
 
+def walk(directory: int) -> Iterator[tuple[int, str, int]]:
+    """Each cgroup below, each before those below it: how deep, its name, and a descriptor that is
+    open until the next one.
+
+    Whoever has a cgroup may make more below it, each in the other, than a process may call
+    functions or open files: there is one descriptor, and ".." leads back.
+    """
+    here = os.dup(directory)
+    levels = [_names(here)[::-1]]
+    try:
+        while levels:
+            if levels[-1]:
+                name = levels[-1].pop()
+                try:
+                    child = _open(name, here)
+                except FileNotFoundError:
+                    continue
+                os.close(here)
+                here = child
+                yield len(levels), name, here
+                levels.append(_names(here)[::-1])
+                continue
+            levels.pop()
+            if levels:
+                above = _open("..", here)
+                os.close(here)
+                here = above
+    finally:
+        os.close(here)
+
+
 def below(directory: int) -> Iterator[int]:
     """Each cgroup below, however deep, likewise."""
-    for _, child in named(directory):
+    for _, _, child in walk(directory):
         yield child
-        yield from below(child)
+
+
+def _names(directory: int) -> list[str]:
+    try:
+        with os.scandir(_path(directory)) as found:
+            return sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+
+
+def _open(name: str, directory: int) -> int:
+    return os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)

@@ -39,32 +39,47 @@ class Group:
     children: list["Group"] = field(default_factory=list)
 
     def each(self) -> Iterator["Group"]:
-        """It, and all below."""
-        yield self
-        for child in self.children:
-            yield from child.each()
+        """It, and all below, each before those below it."""
+        waiting = [self]
+        while waiting:
+            one = waiting.pop()
+            yield one
+            waiting += reversed(one.children)
 
 
 def read(root: Path, disk: Chosen) -> Group:
     """All cgroups, as they are now."""
     top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return _read(top, "", "", disk)
+        return _read(top, disk)
     finally:
         os.close(top)
 
 
-def _read(directory: int, name: str, path: str, disk: Chosen) -> Group:
-    group = Group(name, path or "/", None, counted=stat(directory, disk.number))
+def _read(top: int, disk: Chosen) -> Group:
+    # Nothing here calls itself: who may make cgroups may make them a thousand deep.
+    root = _group(top, "", "/", disk)
+    above = [root]
+    without: list[tuple[Group, Group]] = []
+    for depth, name, directory in cgroup.walk(top):
+        del above[depth:]
+        parent = above[-1]
+        found = _group(directory, name, f"{parent.path.removesuffix('/')}/{name}", disk)
+        above.append(found)
+        if found.weight is None and disk.file and not cgroup.has_io(directory):
+            without.append((parent, found))
+        else:
+            parent.children.append(found)
+    for parent, found in reversed(without):
+        parent.undelegated += 1 + found.undelegated
+    return root
+
+
+def _group(directory: int, name: str, path: str, disk: Chosen) -> Group:
+    group = Group(name, path, None, counted=stat(directory, disk.number))
     have = cgroup.read(directory, disk.file) if disk.file else None
     if have is not None:
         _weigh(group, directory, have, disk)
-    for child_name, child in cgroup.named(directory):
-        found = _read(child, child_name, f"{path}/{child_name}", disk)
-        if found.weight is None and disk.file and not cgroup.has_io(child):
-            group.undelegated += 1 + found.undelegated
-        else:
-            group.children.append(found)
     return group
 
 
@@ -116,40 +131,44 @@ class Share:
     children: tuple["Share", ...]
 
     def each(self) -> Iterator["Share"]:
-        """It, and all below."""
-        yield self
-        for child in self.children:
-            yield from child.each()
+        """It, and all below, each before those below it."""
+        waiting = [self]
+        while waiting:
+            one = waiting.pop()
+            yield one
+            waiting += reversed(one.children)
 
 
 def shares(before: Group, after: Group, seconds: float, disk: Chosen) -> Share:
     """What each had meanwhile. The root's own is what none of its children has."""
     earlier = {group.path: group.counted for group in before.each()}
-    total = _cost(after, earlier, disk.prices)
-
-    def of(group: Group, part: float | None) -> Share:
-        active = [child for child in group.children if _cost(child, earlier, disk.prices) > 0]
-        weights = {child.path: child.weight or UNSET for child in active}
+    groups = list(after.each())
+    costs = {group.path: _cost(group, earlier, disk.prices) for group in groups}
+    total = costs[after.path]
+    promised: dict[str, float | None] = {after.path: 1.0 if total else None}
+    for group in groups:
+        part = promised[group.path]
+        weights = {
+            child.path: child.weight or UNSET for child in group.children if costs[child.path] > 0
+        }
         everything = sum(weights.values())
-        below = tuple(
-            of(
-                child,
+        for child in group.children:
+            promised[child.path] = (
                 part * weights[child.path] / everything
                 if part is not None and child.path in weights
-                else None,
+                else None
             )
-            for child in group.children
-        )
+    made: dict[str, Share] = {}
+    for group in reversed(groups):
         waited = _more(group, earlier, _WAIT) / 1e6
-        return Share(
+        made[group.path] = Share(
             group,
-            part,
-            _cost(group, earlier, disk.prices) / total if total else 0.0,
+            promised[group.path],
+            costs[group.path] / total if total else 0.0,
             waited / seconds if seconds else 0.0,
-            below,
+            tuple(made[child.path] for child in group.children),
         )
-
-    return of(after, 1.0 if total else None)
+    return made[after.path]
 
 
 def _more(group: Group, earlier: Mapping[str, Mapping[str, int]], key: str) -> int:
