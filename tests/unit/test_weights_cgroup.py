@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What weights a cgroup has been given, by its own files and those of a container in it."""
 
+import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from isoblk.weights import cgroup
+from isoblk.weights import cgroup, follow
+from isoblk.weights.follow import Follower
 from isoblk.weights.lines import Weights
 
 
@@ -43,3 +46,109 @@ def test_a_scope_without_a_container_has_its_own(tmp_path: Path) -> None:
             assert scope is None
     finally:
         os.close(directory)
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """Of each directory its trusted attribute, which would take root."""
+    kept: dict[str, bytes] = {}
+
+    def find(path: str, _: bytes) -> bytes:
+        try:
+            return kept[str(Path(path).readlink())]
+        except KeyError:
+            raise OSError(errno.ENODATA, "") from None
+
+    monkeypatch.setattr(os, "getxattr", find)
+    monkeypatch.setattr(
+        os, "setxattr", lambda path, _, text: kept.update({str(Path(path).readlink()): text})
+    )
+    monkeypatch.setattr(
+        os, "removexattr", lambda path, _: kept.pop(str(Path(path).readlink()), None)
+    )
+    return kept
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[int]:
+    (tmp_path / "io.weight").write_text("default 100\n")
+    (tmp_path / "io.isoblk.weight").write_text("default 100\n")
+    directory = os.open(tmp_path, os.O_PATH)
+    yield directory
+    os.close(directory)
+
+
+def test_what_the_modules_took_along_is_not_ours_when_they_come_back(
+    place: int, notes: dict[str, bytes], tmp_path: Path
+) -> None:
+    notes[str(tmp_path)] = b"default 400"
+    (tmp_path / "io.isoblk.weight").unlink()
+    assert cgroup.give_back(place) == []
+    assert not notes
+
+
+@pytest.mark.parametrize("note", [b"\xff\xfe", b"default " + b"9" * 5000, b"", b"\0", b"x y z"])
+def test_a_note_that_is_none_of_ours_is_passed_over(
+    place: int, notes: dict[str, bytes], tmp_path: Path, note: bytes
+) -> None:
+    notes[str(tmp_path)] = note
+    (tmp_path / "io.weight").write_text("default 300\n")
+    assert cgroup.follow(place) == []
+    assert (tmp_path / "io.isoblk.weight").read_text().startswith("default 300")
+    assert notes[str(tmp_path)] == b"default 300"
+
+
+def test_a_disk_that_is_gone_does_not_keep_the_cgroup_from_its_weight(
+    place: int, notes: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "io.weight").write_text("default 300\n8:0 500\n")
+    write = os.write
+
+    def without_disk(file: int, data: bytes) -> int:
+        if data.startswith(b"8:0"):
+            raise OSError(errno.ENODEV, "No such device")
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", without_disk)
+    told: list[str] = []
+    assert [line.key for line in cgroup.follow(place)] == ["8:0"]
+    Follower(tmp_path.parent, told.append).all()
+    assert (tmp_path / "io.isoblk.weight").read_text().startswith("default 300")
+    assert notes[str(tmp_path)] == b"default 300"
+    assert not told
+
+
+def test_a_line_of_ours_that_could_not_be_replaced_is_still_ours(
+    place: int, notes: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes[str(tmp_path)] = b"8:0 500"
+    (tmp_path / "io.isoblk.weight").write_text("default 100\n8:0 500\n")
+    (tmp_path / "io.weight").write_text("default 100\n8:0 600\n")
+
+    def full(_: int, __: bytes) -> int:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(os, "write", full)
+    (left,) = cgroup.follow(place)
+    assert left.key == "8:0"
+    assert notes[str(tmp_path)] == b"8:0 500"
+
+
+def test_a_cgroup_that_goes_while_all_is_taken_back_ends_nothing(
+    tmp_path: Path, notes: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "io.isoblk.weight").write_text("default 400\n")
+        notes[str(tmp_path / name)] = b"default 400"
+    write = os.write
+
+    def gone(file: int, data: bytes) -> int:
+        if Path(f"/proc/self/fd/{file}").readlink().parent.name == "b":
+            raise OSError(errno.ENODEV, "No such device")
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", gone)
+    monkeypatch.setattr(follow, "LOCK", tmp_path / "run/weights.lock")
+    assert follow.give_back(tmp_path) == 2
+    assert (tmp_path / "c/io.isoblk.weight").read_text() == "default 100\n"

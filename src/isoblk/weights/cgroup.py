@@ -77,7 +77,8 @@ def ours(directory: int) -> Several:
     """What of io.isoblk.weight here may be follow()'s writing."""
     try:
         return lines.parse_several(os.getxattr(_path(directory), _OURS).decode())
-    except OSError:
+    except (OSError, ValueError):
+        # There is none, or it is nobody's that we know.
         return {}
 
 
@@ -129,6 +130,12 @@ def follow(directory: int) -> list[Left]:
 
 def give_back(directory: int) -> list[Left]:
     """Take out of io.isoblk.weight what follow() has written there."""
+    try:
+        os.stat(OUR_WEIGHT, dir_fd=directory)
+    except FileNotFoundError:
+        # It went with the modules, or with the io controller, and what was written with it.
+        _remember(directory, {})
+        return []
     return _write(directory, {})
 
 
@@ -148,10 +155,14 @@ def _write(directory: int, want: Weights) -> list[Left]:
         try:
             _put(directory, change.text)
         except OSError as error:
-            if error.errno in GONE:
+            # Of a disk's line it may be the disk that is gone.
+            if error.errno in GONE and change.key == lines.DEFAULT:
                 raise
             left.append(Left(change.key, error))
             after.pop(change.key, None)
+            if change.key in have:
+                # It is as it was, and ours as it was.
+                after[change.key] = known[change.key]
     if after != plan.ahead:
         _remember(directory, after)
     return left

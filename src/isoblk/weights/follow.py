@@ -104,7 +104,8 @@ class Follower:
                 self._tell(f"cannot follow: {error.strerror}", directory)
             return
         for line in left:
-            self._tell(f"{line.key}: {line.why.strerror}", directory)
+            if line.why.errno not in cgroup.GONE:
+                self._tell(f"{line.key}: {line.why.strerror}", directory)
 
     def _tell(self, text: str, directory: int) -> None:
         """Once for each cause, with the cgroup where it was first."""
@@ -173,9 +174,16 @@ def give_back(root: Path) -> int:
         top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for directory in cgroup.below(top):
-                if cgroup.ours(directory):
-                    cgroup.give_back(directory)
-                    count += 1
+                if not cgroup.ours(directory):
+                    continue
+                try:
+                    left = cgroup.give_back(directory)
+                except OSError as error:
+                    # Gone meanwhile, and what was written with it.
+                    if error.errno not in cgroup.GONE:
+                        raise
+                    continue
+                count += not left
         finally:
             os.close(top)
     return count
