@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is promised by weights, what was got, and why these differ; on files in a directory."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,34 @@ def test_which_file_counts_is_by_the_disks_scheduler(
     (queue.parent / "dev").write_text("8:0\n")
     (tmp_path / "io.cost.qos").write_text(qos)
     assert find("sda", tmp_path, tmp_path / "sys", tmp_path).file == file
+
+
+@pytest.mark.parametrize(("user", "by"), [(0, "hand"), (1000, "io.weight")])
+def test_who_cannot_read_the_notes_takes_equal_weights_for_mirrored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, by: str
+) -> None:
+    group(tmp_path, "a", "default 400", io_weight="default 400")
+    group(tmp_path, "b", "default 400", io_weight="default 500")
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    assert [one.set_by for one in tree.read(tmp_path, DISK).children] == [by, "hand"]
+
+
+def test_a_weight_by_hand_is_not_one_that_nobody_mirrors(tmp_path: Path) -> None:
+    group(tmp_path, "a", "default 777", io_weight="default 400")
+    now = tree.read(tmp_path, DISK)
+    assert list(why.of_disk(DISK, tree.shares(now, now, 1.0, DISK))) == []
+
+
+def test_what_a_scheduler_divides_is_not_taken_for_what_can_be_read(tmp_path: Path) -> None:
+    queue = tmp_path / "block/sda/queue"
+    (queue / "iosched").mkdir(parents=True)
+    for path, text in {
+        "scheduler": "[isoblk] none",
+        "nr_requests": "64",
+        "iosched/account": "time",
+        "../dev": "8:0",
+    }.items():
+        (queue / path).write_text(f"{text}\n")
+    found = find("sda", tmp_path, tmp_path, tmp_path / "debug")
+    assert found.prices == BYTES
+    assert found.divides.startswith("time of the device (told in bytes")

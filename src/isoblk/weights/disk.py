@@ -92,8 +92,10 @@ def _divides(tunables: Path, prices: Path) -> tuple[str, Mapping[str, Price]]:
         return "bytes", BYTES
     if account == "ios":
         return "requests", {kind: Price(1, 0) for kind in "rwd"}
-    if account == "time" and (found := _prices(prices)):
-        return "time of the device", found
+    if account == "time":
+        found = _prices(prices)
+        what = "time of the device"
+        return (what, found) if found else (f"{what} (told in bytes: its prices are root's)", BYTES)
     return "bytes", BYTES
 
 

@@ -12,6 +12,7 @@ from isoblk.weights.disk import Chosen, Price
 from isoblk.weights.lines import DEFAULT, UNSET, Weights
 
 _WAIT: Final = "isoblk.wait_us"
+HAND: Final = "hand"
 
 
 @dataclass
@@ -92,8 +93,9 @@ def _weigh(group: Group, directory: int, have: Weights, disk: Chosen) -> None:
     want = cgroup.wanted(directory)
     wished = want.get(disk.number, want.get(DEFAULT))
     if key in have:
-        ours = have[key] in cgroup.ours(directory).get(key, ())
-        group.set_by = cgroup.IO_WEIGHT if ours else "hand"
+        # Only root can read what is noted at a cgroup.
+        ours = cgroup.ours(directory).get(key, ()) if os.geteuid() == 0 else (wished,)
+        group.set_by = cgroup.IO_WEIGHT if have[key] in ours else HAND
     if wished is not None and wished != group.weight:
         group.elsewhere = wished
 

@@ -4,8 +4,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from isoblk.errors import printable
 from isoblk.weights.disk import Chosen
-from isoblk.weights.tree import Share
+from isoblk.weights.tree import HAND, Group, Share
 
 # Shares that differ by less are as promised.
 _PART: Final = 0.1
@@ -37,13 +38,19 @@ def of_disk(disk: Chosen, top: Share) -> Iterator[tuple[str, str]]:
             " in the root cgroup, a file system that cannot tell whose write it is",
             "",
         )
-    if missed := [one.group for one in top.each() if one.group.elsewhere is not None]:
+    if missed := [one.group for one in top.each() if _missed(one.group)]:
         first = missed[0]
+        many = "1 cgroup has" if len(missed) == 1 else f"{len(missed)} cgroups have"
         yield (
-            f"{len(missed)} cgroups have a weight in io.weight that nobody mirrors"
-            f" ({first.path}: {first.elsewhere})",
+            f"{many} a weight in io.weight that nobody mirrors"
+            f" ({printable(first.path)}: {first.elsewhere})",
             "systemctl enable --now isoblk-weights",
         )
+
+
+def _missed(group: Group) -> bool:
+    # One by hand counts before the other, also if that is mirrored.
+    return group.elsewhere is not None and group.set_by != HAND
 
 
 def of_group(share: Share, top: Share) -> str:
