@@ -63,7 +63,8 @@ def show(
         shown.add_column(heading, overflow="fold")
     for one in found:
         shown.add_row(*map(printable, settings.row(one)))
-    Console(highlight=False).print(shown)
+    # A model's name is whatever the disk says.
+    Console(highlight=False, markup=False, emoji=False).print(shown)
     _warn()
 
 

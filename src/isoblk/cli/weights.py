@@ -24,6 +24,7 @@ from isoblk.weights import hierarchy, tree, why
 app = typer.Typer(help="Weights of cgroups: what each is promised, and what it gets.")
 
 _SECONDS = 2.0
+_LONGEST = 86_400.0
 
 
 @app.callback(
@@ -58,6 +59,8 @@ def weights(
     """
     if context.invoked_subcommand is not None:
         return
+    if seconds > _LONGEST:
+        raise UserError("that is more than a day", where="--for", next="with --watch: again")
     root = hierarchy.unified()
     names = [_name(disk)] if disk else disks.with_weights(root)
     if not names:
@@ -65,22 +68,33 @@ def weights(
             "no disk of this machine has a scheduler with weights",
             next="choose one: isoblk disk use isoblk NAME",
         )
-    if as_json:
-        _print_json(root, names, seconds, watch=watch)
-        return
-    console = Console(highlight=False)
-    if not watch:
-        console.print(*_views(root, names, seconds, everyone=everyone), sep="\n")
-        return
-    with Live(console=console, screen=console.is_terminal, auto_refresh=False) as live:
-        try:
-            while True:
-                shown = Table.grid()
-                for view in _views(root, names, seconds, everyone=everyone):
-                    shown.add_row(view)
-                live.update(shown, refresh=True)
-        except KeyboardInterrupt:
-            return
+    try:
+        if as_json:
+            _print_json(root, names, seconds, watch=watch)
+        else:
+            _print(root, names, seconds, everyone=everyone, watch=watch)
+    except KeyboardInterrupt:
+        if not watch:
+            raise
+
+
+def _print(root: Path, names: list[str], seconds: float, *, everyone: bool, watch: bool) -> None:
+    # Names of cgroups and disks are no markup.
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not watch or not console.is_terminal:
+        # A Live that is not shown on a terminal is silent until it ends.
+        while True:
+            console.print(*_views(root, names, seconds, everyone=everyone), sep="\n")
+            if not watch:
+                return
+            console.print()
+            console.file.flush()
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while True:
+            shown = Table.grid()
+            for view in _views(root, names, seconds, everyone=everyone):
+                shown.add_row(view)
+            live.update(shown, refresh=True)
 
 
 def _name(text: str) -> str:
@@ -183,7 +197,8 @@ def _plain(disk: disks.Chosen, top: tree.Share) -> dict[str, Any]:
         "notes": [{"what": what, "next": todo} for what, todo in why.of_disk(disk, top)],
         "cgroups": [
             {
-                "path": share.group.path,
+                # JSON has characters, a path bytes.
+                "path": os.fsencode(share.group.path).decode(errors="backslashreplace"),
                 "weight": share.group.weight,
                 "set_by": share.group.set_by,
                 "promised": share.promised,
@@ -230,6 +245,10 @@ def _notify(state: str) -> None:
     if not (address := os.environ.get("NOTIFY_SOCKET", "")):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as told:
-        # A name that begins with @ is of no file.
-        told.connect("\0" + address[1:] if address.startswith("@") else address)
-        told.sendall(state.encode())
+        try:
+            # A name that begins with @ is of no file.
+            told.connect("\0" + address[1:] if address.startswith("@") else address)
+            told.sendall(state.encode())
+        except OSError as error:
+            # Whoever waits for it ends us; where nobody does, as below a service, nothing is lost.
+            typer.echo(f"systemd cannot be told: {error.strerror or error}", err=True)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk weights as it is called: where its output goes, and what names do to it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from isoblk.cli import weights as cli
+from isoblk.weights import tree
+from isoblk.weights.disk import BYTES, Chosen
+
+DISK = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, 1, BYTES, "bytes")
+NAMES = ["new\nline", "\x1b[31mred", "[bold]", "n" * 255, ":smile:", os.fsdecode(b"\xff\xfe")]
+
+# What is called: a machine of which nothing but the cgroups is made up.
+CALL = """
+import sys
+from pathlib import Path
+from isoblk.cli import main
+from isoblk.weights import disk, hierarchy
+from isoblk.weights.disk import BYTES, Chosen
+from isoblk.cli import weights
+root = Path(sys.argv[1])
+hierarchy.unified = lambda: root
+weights._name = lambda text: text
+disk.find = lambda *_: Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, 1, BYTES, "bytes")
+sys.argv = ["isoblk", "weights", "--disk", "sda", *sys.argv[2:]]
+main.main()
+"""
+
+
+def call(root: Path, *words: str) -> list[str]:
+    return [sys.executable, "-c", CALL, str(root), *words]
+
+
+def group(root: Path, name: str, ours: str, elsewhere: str = "default 100") -> None:
+    (root / name).mkdir()
+    (root / name / "io.isoblk.weight").write_text(f"{ours}\n")
+    (root / name / "io.weight").write_text(f"{elsewhere}\n")
+    (root / name / "io.stat").write_text("")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    group(tmp_path, "a", "default 400")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_only_a_name(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    group(tmp_path, name, "default 100", "default 300")
+    now = tree.read(tmp_path, DISK)
+    top = tree.shares(now, now, 1.0, DISK)
+    console = Console(highlight=False, markup=False, emoji=False, width=400)
+    console.print(cli._table(DISK, top, everyone=True), *cli._reasons(DISK, top))
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert repr(name)[1:-1] in shown
+    assert msgspec.json.encode(cli._plain(DISK, top))
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_whoever_reads_along_is_told_each_time(root: Path, words: list[str]) -> None:
+    with subprocess.Popen(
+        call(root, "--watch", "--for", "0.1", *words), stdout=subprocess.PIPE, text=True
+    ) as told:
+        assert told.stdout
+        # It comes before the end.
+        lines = [told.stdout.readline() for _ in range(2 if words else 8)]
+        told.send_signal(signal.SIGINT)
+        told.stdout.read()
+        assert told.wait(20) == 0
+    assert sum("sda" in line for line in lines) == 2
+
+
+def test_whoever_reads_no_longer_is_no_reason_to_complain(root: Path) -> None:
+    with subprocess.Popen(
+        call(root, "--watch", "--for", "0.1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as told:
+        assert told.stdout and told.stderr
+        told.stdout.readline()
+        told.stdout.close()
+        assert told.stderr.read() == ""
+        assert told.wait(20) == 1
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "1e30", "-1", "0", "86401"])
+def test_no_count_without_end(root: Path, seconds: str) -> None:
+    done = subprocess.run(
+        call(root, "--for", seconds), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1 and "--for" in done.stderr
+
+
+@pytest.mark.parametrize("address", ["/nonesuch/notify", "@nonesuch", "/" + "n" * 200])
+def test_a_systemd_that_does_not_hear_is_no_reason_to_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    cli._notify("READY=1")
+    assert capsys.readouterr().err.startswith("systemd cannot be told: ")
