@@ -98,3 +98,24 @@ def test_the_hierarchy_is_the_one_that_has_io(
     else:
         place, version = expected
         assert system.io_hierarchy(tmp_path / "proc") == (tmp_path / place, version)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        b"22 1 0:9 / /media/\xff rw - vfat /dev/x rw",
+        "22 1 0:9 /a\u3000b /media/a\u2028b\x85 rw - ext4 /dev/x rw".encode(),
+        b"22 1 0:9 / /x rw - tmpfs  rw",
+    ],
+)
+def test_a_mount_of_any_name_and_of_no_source_hides_no_cgroups(
+    tmp_path: Path, other: bytes
+) -> None:
+    root = tmp_path / "a cgroup"
+    put(root / "cgroup.controllers", "io memory\n")
+    where = str(root).replace(" ", "\\040")
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/mountinfo").write_bytes(
+        other + f"\n23 1 0:28 / {where} rw - cgroup2 cgroup2 rw\n".encode()
+    )
+    assert system.io_hierarchy(tmp_path) == (root, "v2")

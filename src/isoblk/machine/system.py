@@ -170,10 +170,12 @@ def io_hierarchy(proc: Path = PROC) -> tuple[Path, CgroupVersion]:
     Raises:
         UserError: it is on none.
     """
-    for line in (proc / "self/mountinfo").read_text().splitlines():
+    # A mount point may have any bytes but those that the kernel escapes, and a mount no source.
+    text = (proc / "self/mountinfo").read_text(errors="surrogateescape")
+    for line in text.removesuffix("\n").split("\n"):
         before, _, after = line.partition(" - ")
-        place = Path(before.split()[4])
-        kind, _, options = after.split()[:3]
+        place = Path(plain(before.split(" ")[4]))
+        kind, _, options = after.split(" ")[:3]
         if kind == "cgroup" and "blkio" in options.split(","):
             return place, "v1"
         if kind == "cgroup2" and "io" in _controllers(place):
