@@ -25,10 +25,12 @@ from pathlib import Path
 from isoblk.cli import main
 from isoblk.weights import disk, hierarchy
 from isoblk.weights.disk import BYTES, Chosen
-from isoblk.cli import weights
+from isoblk.weights import settings
 root = Path(sys.argv[1])
 hierarchy.unified = lambda: root
-weights._name = lambda text: text
+class Sda:
+    name = "sda"
+settings.find = lambda _: Sda
 disk.find = lambda *_: Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, 1, BYTES, "bytes")
 sys.argv = ["isoblk", "weights", "--disk", "sda", *sys.argv[2:]]
 main.main()

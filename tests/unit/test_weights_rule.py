@@ -31,13 +31,13 @@ def test_a_line_of_somebody_else_stays_and_the_file_with_it(path: Path) -> None:
     own = 'KERNEL=="sda", ATTR{queue/scheduler}="bfq"'
     path.write_text(f"{own}\n# mine\n")
     rule.put(NVME, path)
-    rule.remove(NVME.key, NVME.value, path)
+    rule.remove([NVME], path)
     assert path.read_text() == f"{own}\n# mine\n"
 
 
 def test_the_last_rule_takes_the_file_along(path: Path) -> None:
     rule.put(NVME, path)
-    rule.remove(NVME.key, NVME.value, path)
+    rule.remove([NVME], path)
     assert not path.exists()
 
 

@@ -47,6 +47,11 @@ def use(
         )
     settings.use(found, scheduler, tags)
     typer.echo(f"{found.name}: {settings.describe(found)}, also after the next boot")
+    if shared := settings.sharing(found):
+        typer.echo(
+            f"note: the rule is for {', '.join(shared)} as well, which udev takes for the same",
+            err=True,
+        )
     _warn()
 
 

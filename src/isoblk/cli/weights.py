@@ -19,7 +19,7 @@ from isoblk.errors import UserError, printable
 from isoblk.run import numbers
 from isoblk.weights import disk as disks
 from isoblk.weights import follow as following
-from isoblk.weights import hierarchy, tree, why
+from isoblk.weights import hierarchy, settings, tree, why
 
 app = typer.Typer(help="Weights of cgroups: what each is promised, and what it gets.")
 
@@ -62,7 +62,7 @@ def weights(
     if seconds > _LONGEST:
         raise UserError("that is more than a day", where="--for", next="with --watch: again")
     root = hierarchy.unified()
-    names = [_name(disk)] if disk else disks.with_weights(root)
+    names = [settings.find(disk).name] if disk else disks.with_weights(root)
     if not names:
         raise UserError(
             "no disk of this machine has a scheduler with weights",
@@ -95,14 +95,6 @@ def _print(root: Path, names: list[str], seconds: float, *, everyone: bool, watc
             for view in _views(root, names, seconds, everyone=everyone):
                 shown.add_row(view)
             live.update(shown, refresh=True)
-
-
-def _name(text: str) -> str:
-    """The kernel's name of a disk that somebody names. Raises UserError: it is none."""
-    name = text.removeprefix("/dev/").replace("/", "!")
-    if name in ("", ".", "..") or not Path("/sys/block", name, "queue/scheduler").is_file():
-        raise UserError("no disk has this name", where=text, next="see: isoblk disk show")
-    return name
 
 
 def _measured(

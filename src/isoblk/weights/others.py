@@ -66,5 +66,6 @@ def _lines(path: Path) -> list[str]:
 def _text(path: Path) -> str:
     try:
         return path.read_text(errors="replace")
-    except OSError:
+    except (OSError, ValueError):
+        # A name from a file that a crash has filled with zeros is no path.
         return ""

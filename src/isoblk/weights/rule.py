@@ -2,7 +2,8 @@
 """The udev rule that gives disks their scheduler, at each boot and as they come."""
 
 import re
-from collections.abc import Mapping
+import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +15,8 @@ RULES: Final = Path("/etc/udev/rules.d/90-isoblk.rules")
 """After those of the distribution, which have 60: whoever sets last wins; and after
 60-persistent-storage.rules, which finds out serial numbers."""
 
+_READABLE: Final = 0o644
+
 _HEAD: Final = (
     '# Which scheduler disks have. Written by "isoblk disk use" and "isoblk disk reset"; what',
     "# these did not write stays.",
@@ -22,10 +25,12 @@ _HEAD: Final = (
 _BEFORE = re.compile(r"# before: (?P<name>[\w-]+) (?P<tags>\d+)")
 _OURS = re.compile(
     r'ACTION=="add", SUBSYSTEM=="block", ENV\{DEVTYPE\}=="disk",'
-    r' (?P<key>KERNEL|ENV\{ID_SERIAL\}|ENV\{ID_WWN\})=="(?P<value>[^"]*)",'
+    r' (?P<key>KERNEL|ENV\{ID_(?:SERIAL|WWN|WWN_WITH_EXTENSION)\})=="(?P<value>[^"]*)",'
     r' ATTR\{queue/scheduler\}="(?P<scheduler>[\w-]+)"'
     r'(?:, ATTR\{queue/nr_requests\}="(?P<tags>\d+)")?'
 )
+# The disks of an array may share all of ID_WWN but its extension.
+_IDENTITIES: Final = ("ID_WWN_WITH_EXTENSION", "ID_WWN", "ID_SERIAL")
 # Of what a rule matches, only these mean themselves.
 _LITERAL = re.compile(r"[\w .:+=@,/-]+", re.ASCII)
 
@@ -35,7 +40,7 @@ class Rule:
     """One disk's.
 
     Attributes:
-        key: "KERNEL", "ENV{ID_SERIAL}" or "ENV{ID_WWN}". value: what that is.
+        key: "KERNEL", or "ENV{...}" of an identity. value: what that is.
         scheduler: that it gets. tags: nr_requests, None: as the kernel sets it.
         before: scheduler, and nr_requests, that it had before.
     """
@@ -57,18 +62,24 @@ class Rule:
         ]
 
 
-def identity(name: str, properties: Mapping[str, str]) -> tuple[str, str]:
-    """What tells a disk from others, also after the next boot: key and value of a Rule.
+def identities(name: str, properties: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What tells a disk from others, key and value of a Rule; what does so best is the first.
 
     Args:
-        name: the kernel's, which may be another's then.
+        name: the kernel's, which may be another's after the next boot.
         properties: udev's of it.
     """
-    for key in ("ID_WWN", "ID_SERIAL"):
-        value = properties.get(key, "")
-        if _LITERAL.fullmatch(value):
-            return f"ENV{{{key}}}", value
-    return "KERNEL", name
+    named = [(f"ENV{{{key}}}", properties.get(key, "")) for key in _IDENTITIES]
+    # udev has / in names where the kernel has !.
+    named.append(("KERNEL", name.replace("!", "/")))
+    return [(key, value) for key, value in named if _LITERAL.fullmatch(value)]
+
+
+def identity(name: str, properties: Mapping[str, str]) -> tuple[str, str]:
+    """The first of identities(). Raises UserError: there is none."""
+    if not (found := identities(name, properties)):
+        raise UserError("its name would be a pattern in a udev rule", where=name)
+    return found[0]
 
 
 def read(path: Path = RULES) -> list[Rule]:
@@ -81,10 +92,11 @@ def _parts(path: Path) -> list[Rule | str]:
     if not path.exists():
         return list(_HEAD)
     found: list[Rule | str] = []
-    for line in read_text(path, "the rules").splitlines():
+    # A line's end is what udev takes for one.
+    for line in read_text(path, "the rules").removesuffix("\n").split("\n"):
         above = found[-1] if found else ""
-        before = None if isinstance(above, Rule) else _BEFORE.fullmatch(above)
-        match = _OURS.fullmatch(line)
+        before = None if isinstance(above, Rule) else _BEFORE.fullmatch(above.rstrip())
+        match = _OURS.fullmatch(line.rstrip())
         if before and match:
             tags = match["tags"]
             found[-1] = Rule(
@@ -99,32 +111,36 @@ def _parts(path: Path) -> list[Rule | str]:
     return found
 
 
-def put(rule: Rule, path: Path = RULES) -> None:
-    """Write the disk's rule, in place of the one that it had."""
-    _write([*_without(rule.key, rule.value, path), rule], path)
+def put(rule: Rule, path: Path = RULES, *, instead: Sequence[Rule] = ()) -> None:
+    """Write the disk's rule, in place of the one of the same key, and of others that it had."""
+    _write([*_without([rule, *instead], path), rule], path)
 
 
-def remove(key: str, value: str, path: Path = RULES) -> None:
-    """Remove a disk's rule; the file as well, if nothing else is in it."""
-    parts = _without(key, value, path)
+def remove(rules: Sequence[Rule], path: Path = RULES) -> None:
+    """Remove a disk's rules; the file as well, if nothing else is in it."""
+    parts = _without(rules, path)
     if any(isinstance(part, Rule) or part.strip("# ") for part in parts if part not in _HEAD):
         _write(parts, path)
     else:
         path.unlink(missing_ok=True)
 
 
-def _without(key: str, value: str, path: Path) -> list[Rule | str]:
+def _without(rules: Sequence[Rule], path: Path) -> list[Rule | str]:
+    named = {(one.key, one.value) for one in rules}
     return [
         part
         for part in _parts(path)
-        if not (isinstance(part, Rule) and (part.key, part.value) == (key, value))
+        if not (isinstance(part, Rule) and (part.key, part.value) in named)
     ]
 
 
 def _write(parts: list[Rule | str], path: Path) -> None:
     lines = [line for part in parts for line in (part.lines if isinstance(part, Rule) else [part])]
     try:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _READABLE
         write_atomically(path, ("\n".join(lines) + "\n").encode())
+        # Whoever may not write it may ask what it says, whatever root's umask.
+        path.chmod(mode)
     except PermissionError:
         raise UserError("no right to write it", where=str(path), next="run as root") from None
     except FileNotFoundError:

@@ -2,8 +2,11 @@
 """The scheduler of a disk: set now, and kept for the next boot."""
 
 import contextlib
+import fcntl
+import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +18,7 @@ from isoblk.weights import rule
 
 # There while udevd runs.
 _CONTROL: Final = Path("/run/udev/control")
+_LOCK: Final = Path("/run/isoblk/disk.lock")
 
 
 def find(name: str, sys: Path = system.SYS) -> Disk:
@@ -24,7 +28,7 @@ def find(name: str, sys: Path = system.SYS) -> Disk:
         UserError: none has it, or it is none that has a scheduler.
     """
     if name.startswith("/dev/"):
-        name = Path(name).resolve().name
+        name = str(Path(name).resolve()).removeprefix("/dev/")
     place = sys / "class/block" / name.replace("/", "!")
     try:
         number = (place / "dev").read_text().strip()
@@ -58,9 +62,11 @@ def row(disk: Disk) -> tuple[str, str, str, str, str]:
     """Name, model, scheduler, tags, and what it has at the next boot by a rule of ours."""
     scheduler, tags = current(disk)
     model = disk.sys / "device/model"
-    kept = _rule_of(disk)
+    # The last rule is the one that counts.
+    kept = next(reversed(_rules_of(disk)), None)
     then = "" if not kept else kept.scheduler + (f", {kept.tags} tags" if kept.tags else "")
-    named = " ".join(model.read_text().split()) if model.exists() else ""
+    # A disk may call itself whatever it likes.
+    named = " ".join(model.read_text(errors="replace").split()) if model.exists() else ""
     return disk.name, named, scheduler, str(tags), then
 
 
@@ -70,16 +76,20 @@ def use(disk: Disk, scheduler: str, tags: int | None) -> None:
     Raises:
         UserError: it may not be set so, or the rule not be written.
     """
-    before = current(disk)
-    kept = _rule_of(disk)
-    _set(disk, scheduler, tags)
-    try:
-        key, value = rule.identity(disk.name, _properties(disk))
-        rule.put(rule.Rule(key, value, scheduler, tags, kept.before if kept else before))
-    except UserError:
-        _set(disk, *before)
-        raise
-    _reload()
+    with _alone():
+        before = current(disk)
+        kept = _rules_of(disk)
+        try:
+            key, value = rule.identity(disk.name, _properties(disk))
+            _set(disk, scheduler, tags)
+            first = kept[0].before if kept else before
+            rule.put(rule.Rule(key, value, scheduler, tags, first), instead=kept)
+        except UserError:
+            # Why it failed says more than why it could not be set back.
+            with contextlib.suppress(UserError):
+                _set(disk, *before)
+            raise
+        _reload()
 
 
 def reset(disk: Disk) -> None:
@@ -88,17 +98,47 @@ def reset(disk: Disk) -> None:
     Raises:
         UserError: use() was not called for it.
     """
-    kept = _rule_of(disk)
-    if kept is None:
-        raise UserError("no rule of isoblk is for this disk", where=disk.name)
-    rule.remove(kept.key, kept.value)
-    _reload()
-    _set(disk, *kept.before)
+    with _alone():
+        kept = _rules_of(disk)
+        if not kept:
+            raise UserError("no rule of isoblk is for this disk", where=disk.name)
+        rule.remove(kept)
+        _reload()
+        _set(disk, *kept[0].before)
 
 
-def _rule_of(disk: Disk) -> rule.Rule | None:
-    named = {("KERNEL", disk.name), rule.identity(disk.name, _properties(disk))}
-    return next((one for one in rule.read() if (one.key, one.value) in named), None)
+def sharing(disk: Disk, sys: Path = system.SYS) -> list[str]:
+    """Names of the other disks for which its rule is as well."""
+    named = {(one.key, one.value) for one in _rules_of(disk)[-1:]}
+    return [
+        one.name
+        for one in all_disks(sys)
+        if one.name != disk.name and named & set(_identities(one))
+    ]
+
+
+def _rules_of(disk: Disk) -> list[rule.Rule]:
+    named = _identities(disk)
+    return [one for one in rule.read() if (one.key, one.value) in named]
+
+
+def _identities(disk: Disk) -> list[tuple[str, str]]:
+    return rule.identities(disk.name, _properties(disk))
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Be the only one who changes the rules."""
+    try:
+        _LOCK.parent.mkdir(mode=0o755, exist_ok=True)
+        file = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except PermissionError:
+        raise UserError("no right to set schedulers", next="run as root") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
 
 
 def _set(disk: Disk, scheduler: str, tags: int | None) -> None:

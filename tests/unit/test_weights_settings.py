@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A disk's scheduler is chosen whole or not at all, and for this disk."""
+
+import errno
+import os
+import stat
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from isoblk.errors import UserError
+from isoblk.machine import system
+from isoblk.machine.blockdev import Disk
+from isoblk.weights import others, rule, settings
+from isoblk.weights.rule import Rule
+from tests.unit.fakesys import NUMBER, FakeMachine, machine, put
+
+
+@pytest.fixture
+def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where rules are, instead of in /etc."""
+    path = tmp_path / "rules.d" / rule.RULES.name
+    path.parent.mkdir()
+    for called in (rule.read, rule.put, rule.remove):
+        monkeypatch.setattr(called, "__defaults__", (path,))
+    monkeypatch.setattr(settings, "_LOCK", tmp_path / "run/disk.lock")
+    monkeypatch.setattr(settings, "_reload", lambda: None)
+    return path
+
+
+@pytest.fixture
+def fake(tmp_path: Path, rules: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
+    found = machine(tmp_path)
+    # A plain file holds what was written, where the kernel's tells all there are.
+    put(found.place / "queue/scheduler", "mq-deadline\n")
+    (found.sys / "class").mkdir()
+    (found.sys / "class/block").symlink_to(found.sys / "block")
+    monkeypatch.setattr(system, "SYS", found.sys)
+    return found
+
+
+def known(fake: FakeMachine, number: str = NUMBER, **properties: str) -> None:
+    """What udev knows of the disk."""
+    text = "".join(f"E:{name}={value}\n" for name, value in properties.items())
+    put(fake.root / "run/udev/data" / f"b{number}", f"S:disk/by-id/x\n{text}")
+
+
+def now(disk: Disk) -> tuple[str, int]:
+    return settings.current(disk)
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, value: str, number: int) -> None:
+    """Have the kernel take all but one."""
+    write = Path.write_text
+
+    def taken(self: Path, text: str) -> int:
+        if text == value:
+            raise OSError(number, os.strerror(number))
+        return write(self, text)
+
+    monkeypatch.setattr(Path, "write_text", taken)
+
+
+def test_tags_that_the_kernel_does_not_take_leave_the_scheduler_as_it_was(
+    fake: FakeMachine, rules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusing(monkeypatch, "100000", errno.EINVAL)
+    with pytest.raises(UserError, match="does not take 100000: Invalid argument"):
+        settings.use(fake.disk(), "none", 100000)
+    assert now(fake.disk()) == ("mq-deadline", 256)
+    assert not rules.exists()
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EACCES])
+def test_a_rule_that_cannot_be_written_leaves_the_scheduler_as_it_was(
+    fake: FakeMachine, rules: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(rule, "write_atomically", full)
+    with pytest.raises(UserError):
+        settings.use(fake.disk(), "none", 64)
+    assert now(fake.disk()) == ("mq-deadline", 256)
+
+
+def test_used_twice_it_is_reset_to_what_was_before_the_first(
+    fake: FakeMachine, rules: Path
+) -> None:
+    settings.use(fake.disk(), "none", 64)
+    settings.use(fake.disk(), "kyber", None)
+    settings.reset(fake.disk())
+    assert now(fake.disk()) == ("mq-deadline", 256)
+    assert not rules.exists()
+
+
+def test_a_disk_of_which_udev_learns_more_still_has_one_rule(
+    fake: FakeMachine, rules: Path
+) -> None:
+    settings.use(fake.disk(), "none", 64)
+    known(fake, ID_SERIAL="S1", ID_WWN="0x6b083fe0d1d4b800")
+    settings.use(fake.disk(), "kyber", None)
+    assert [(one.key, one.scheduler) for one in rule.read()] == [("ENV{ID_WWN}", "kyber")]
+    known(fake, ID_WWN="0x6b083fe0d1d4b800", ID_WWN_WITH_EXTENSION="0x6b083fe0d1d4b8001c5b3e")
+    assert settings.row(fake.disk())[-1] == "kyber"
+    settings.reset(fake.disk())
+    assert now(fake.disk()) == ("mq-deadline", 256)
+    assert not rules.exists()
+
+
+def test_volumes_of_one_array_are_told_apart(fake: FakeMachine, rules: Path) -> None:
+    known(fake, ID_WWN="0x6b083fe0d1d4b800", ID_WWN_WITH_EXTENSION="0x6b083fe0d1d4b8001c5b3e")
+    settings.use(fake.disk(), "none", None)
+    assert rule.read()[0].value == "0x6b083fe0d1d4b8001c5b3e"
+
+
+def test_a_disk_that_udev_takes_for_the_same_is_named(fake: FakeMachine, rules: Path) -> None:
+    for name, text in {"dev": "8:32", "mq/0/nr_tags": "1", "queue/scheduler": "none"}.items():
+        put(fake.sys / "block/sdc" / name, f"{text}\n")
+    (fake.sys / "dev/block/8:32").symlink_to(fake.sys / "block/sdc")
+    known(fake, ID_SERIAL="USB_BOX_1")
+    known(fake, "8:32", ID_SERIAL="USB_BOX_1")
+    settings.use(fake.disk(), "none", None)
+    assert settings.sharing(fake.disk(), fake.sys) == ["sdc"]
+    known(fake, "8:32", ID_SERIAL="USB_BOX_2")
+    assert settings.sharing(fake.disk(), fake.sys) == []
+
+
+def test_a_name_with_a_slash_is_udevs_in_the_rule(fake: FakeMachine, rules: Path) -> None:
+    place = fake.sys / "block/cciss!c0d0"
+    fake.place.rename(place)
+    (fake.sys / "dev/block" / NUMBER).unlink()
+    (fake.sys / "dev/block" / NUMBER).symlink_to(place)
+    for name in ("/dev/cciss/c0d0", "cciss/c0d0", "cciss!c0d0"):
+        settings.use(settings.find(name, fake.sys), "none", None)
+        assert [(one.key, one.value) for one in rule.read()] == [("KERNEL", "cciss/c0d0")]
+    settings.reset(settings.find("/dev/cciss/c0d0", fake.sys))
+    assert not rules.exists()
+
+
+@pytest.mark.parametrize("name", ['a"b', "disk*", "d[0]", "x{y}", "$x"])
+def test_a_name_that_would_be_a_pattern_is_refused_and_nothing_set(
+    fake: FakeMachine, rules: Path, name: str
+) -> None:
+    disk = Disk(f"/dev/{name}", name, NUMBER, fake.place)
+    with pytest.raises(UserError, match="would be a pattern"):
+        settings.use(disk, "none", None)
+    assert now(disk) == ("mq-deadline", 256)
+    assert settings.row(disk)[-1] == ""
+
+
+@pytest.mark.parametrize("model", [b"USB \xff\xfe", b"[/b] [red]x\n", b"\0" * 16])
+def test_a_disk_may_call_itself_whatever_it_likes(
+    fake: FakeMachine, rules: Path, model: bytes
+) -> None:
+    (fake.place / "device/model").write_bytes(model)
+    assert settings.row(fake.disk())[0] == "sdb"
+
+
+def test_whoever_may_not_write_the_rules_may_read_them(rules: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        rule.put(Rule("KERNEL", "sdb", "none", None, ("none", 1)))
+        assert stat.S_IMODE(rules.stat().st_mode) == 0o644
+        rules.chmod(0o640)
+        rule.put(Rule("KERNEL", "sdc", "none", None, ("none", 1)))
+        assert stat.S_IMODE(rules.stat().st_mode) == 0o640
+    finally:
+        os.umask(before)
+
+
+def test_lines_of_others_keep_what_is_in_them(rules: Path) -> None:
+    own = '# one\x0cline\u2028only\r\n\r\nKERNEL=="sda", ATTR{queue/scheduler}="bfq"\r\n'
+    rules.write_bytes(own.encode())
+    one = Rule("KERNEL", "sdb", "none", None, ("none", 1))
+    rule.put(one)
+    rule.remove([one])
+    assert rules.read_bytes() == own.encode()
+
+
+def test_a_rule_of_ours_that_an_editor_gave_other_ends_is_still_ours(rules: Path) -> None:
+    one = Rule("KERNEL", "sdb", "none", 64, ("none", 1))
+    rule.put(one)
+    rules.write_bytes(rules.read_bytes().replace(b"\n", b"\r\n"))
+    assert rule.read() == [one]
+    rule.remove([one])
+    assert rule.read() == []
+
+
+def _put(path: Path, lock: Path, number: int) -> None:
+    settings._LOCK = lock  # type: ignore[misc]
+    for _ in range(20):
+        with settings._alone():
+            rule.put(Rule("KERNEL", f"sd{number}", "none", None, ("none", 1)), path)
+
+
+def test_two_at_a_time_lose_nothing(rules: Path, tmp_path: Path) -> None:
+    lock = tmp_path / "run/disk.lock"
+    with ProcessPoolExecutor(4) as pool:
+        for done in [pool.submit(_put, rules, lock, number) for number in range(4)]:
+            done.result()
+    assert {one.value for one in rule.read()} == {f"sd{number}" for number in range(4)}
+
+
+@pytest.mark.parametrize("profile", [b"\0" * 64, b"\xff\xfe", b"..", b"a/b", b"x" * 5000, b""])
+def test_whatever_tuned_left_is_no_end(tmp_path: Path, profile: bytes) -> None:
+    (tmp_path / "etc/tuned").mkdir(parents=True)
+    (tmp_path / "etc/tuned/active_profile").write_bytes(profile)
+    assert list(others.others(tmp_path)) == []
