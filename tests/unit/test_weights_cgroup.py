@@ -152,3 +152,30 @@ def test_a_cgroup_that_goes_while_all_is_taken_back_ends_nothing(
     monkeypatch.setattr(follow, "LOCK", tmp_path / "run/weights.lock")
     assert follow.give_back(tmp_path) == 2
     assert (tmp_path / "c/io.isoblk.weight").read_text() == "default 100\n"
+
+
+@pytest.mark.parametrize(
+    ("scopes", "containers", "want"), [(0, 1000, 100), (1000, 1000, 900), (1000, 0, 900)]
+)
+def test_who_was_given_a_scope_does_not_say_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scopes: int, containers: int, want: int
+) -> None:
+    """Only what is in it is theirs: cgroup-v2.rst, Delegation Containment."""
+    owners = {}
+    for path, owner in (("x.scope", scopes), ("x.scope/container", containers)):
+        (tmp_path / path).mkdir()
+        weight = tmp_path / path / "io.weight"
+        weight.write_text("default 900\n")
+        owners[weight.stat().st_ino] = owner
+    (tmp_path / "x.scope/io.weight").write_text("default 100\n")
+    find = os.stat
+
+    def owned(path: str, *, dir_fd: int) -> os.stat_result:
+        found = find(path, dir_fd=dir_fd)
+        return os.stat_result((*found[:4], owners[found.st_ino], *found[5:10]))
+
+    scope = os.open(tmp_path / "x.scope", os.O_PATH)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", owned)
+        assert cgroup.wanted(scope).get("default", 100) == want
+    os.close(scope)

@@ -93,9 +93,22 @@ def wanted(directory: int) -> Weights:
     except OSError:
         return own
     try:
-        return _wanted(inner) | own
+        # The scope itself may be root's, and what is in it somebody's to whom that was given, who
+        # is not to say what the scope has.
+        trusted = _owner(inner) in (0, _owner(directory))
+        return _wanted(inner) | own if trusted else own
     finally:
         os.close(inner)
+
+
+def _owner(directory: int) -> int:
+    """Who has made the cgroup's weight files; -1: it has none."""
+    for name in (IO_WEIGHT, BFQ_WEIGHT):
+        try:
+            return os.stat(name, dir_fd=directory).st_uid
+        except OSError:
+            continue
+    return -1
 
 
 def _wanted(directory: int) -> Weights:
