@@ -9,7 +9,8 @@ from typing import Any
 
 _MOST = 200  # entries of a directory that are looked at
 _OF_RESULTS = ("runs", "figures", "earlier")  # directories in a result directory
-_AT_ONCE = '[[ $funcstack[1] = _isoblk ]] && _isoblk_completion "$@"'
+# The end of a zsh file that completes at the first Tab.
+AT_ONCE = '[[ $funcstack[1] = _isoblk ]] && _isoblk_completion "$@"'
 # Where join_assignments() leaves the key that bash has split off.
 _KEY = "_ISOBLK_COMPLETE_KEY"
 
@@ -102,8 +103,8 @@ def mend_zsh(home: Path) -> None:
     installed = home / ".zfunc/_isoblk"
     with suppress(OSError):
         text = installed.read_text() if installed.is_file() else ""
-        if text and _AT_ONCE not in text:
-            installed.write_text(f"{text.rstrip()}\n{_AT_ONCE}\n")
+        if text and AT_ONCE not in text:
+            installed.write_text(f"{text.rstrip()}\n{AT_ONCE}\n")
 
 
 def _paths(incomplete: str, wanted: Callable[[Path], bool]) -> list[str]:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from isoblk import kernel
 from isoblk.cli.help import examples
+from isoblk.cli.later import require_lab
 from isoblk.cli.progress import building
 from isoblk.kernel.installed import build_installed, find_installed
 
@@ -65,6 +66,7 @@ def build(
     ] = None,
 ) -> None:
     """Build a kernel and the modules for it, unless the cache has them."""
+    require_lab()
     if newest and version is not None:
         raise typer.BadParameter("--newest and --version exclude each other")
     if stock and (source is not None or debug or arch != "um"):
@@ -133,6 +135,7 @@ def modules(
 @app.command("list", epilog=examples("isoblk kernel list"))
 def list_() -> None:
     """List the kernels that are ready, the newest build first."""
+    require_lab()
     console = Console(highlight=False)
     ready = kernel.list_kernels()
     if not ready:
@@ -164,6 +167,7 @@ def clean(
     ] = False,
 ) -> None:
     """Remove kernels and their modules from the cache, never one in use."""
+    require_lab()
     done = kernel.clean(keys or (), sources=sources)
     console = Console(highlight=False, soft_wrap=True)
     for name in done.removed:
