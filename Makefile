@@ -7,6 +7,9 @@
 #   make storm    the storms of four processors three times as long as in test-all
 #   make test-blktests BLKTESTS=DIR  the public suite, with each of our elevators as the default
 #   make sweep    dm-setcache with a fault at each write of seven lives in each mode, on both kernels; says how many
+#   make deb      Debian packages in dist/: isoblk-dkms and isoblk; SERIES="6.12 7.2": for these kernels alone
+#   make rpm      the same as RPM packages
+#   make try-packages  install, upgrade and purge them in roots of six distributions; root; an hour
 #   make try-containers  what docs/start/containers.md shows, in a virtual machine; root; 20 minutes
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/findings/speed.md)
@@ -50,7 +53,7 @@ SWEEP_LIVES ?= 7
 # The kernel of Debian's testing suite; test-all runs on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-all test-smp storm test-blktests sweep try-containers check bench machines reference man architecture figures site wheel image lock setup setup-dev kernel kernels kernels-smp clean
+.PHONY: demo test test-all test-smp storm test-blktests sweep deb rpm try-packages try-containers check bench machines reference man architecture figures site wheel image lock setup setup-dev setup-package kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -88,6 +91,17 @@ sweep: setup-dev kernels
 try-containers: setup
 	$(ISOBLK) kernel build --stock
 	scripts/containers/run $(VENV)/bin/python results/containers
+
+# SERIES: of kernels whose private headers go in; without it all that can be had.
+deb rpm: setup-package
+	PYTHONPATH=packaging $(VENV)/bin/python packaging/build.py $@ --series "$(SERIES)"
+
+# A higher version of the same is what the first is upgraded to.
+try-packages: setup-package
+	PYTHONPATH=packaging $(VENV)/bin/python packaging/build.py deb -o results/packages/now
+	PYTHONPATH=packaging $(VENV)/bin/python packaging/build.py deb -o results/packages/newer \
+		--version 999
+	scripts/try-packages results/packages/now results/packages/newer
 
 check: setup-dev kernel
 	scripts/check $(VENV)/bin
@@ -133,7 +147,7 @@ site:
 	@echo "site: open site/index.html"
 
 wheel: setup
-	rm -rf dist
+	rm -f dist/*.whl
 	$(VENV)/bin/hatchling build --target wheel --directory dist
 
 # CONTAINERS: docker or buildah do as well; BASE: another Debian.
@@ -142,6 +156,9 @@ image: wheel
 
 setup:
 	scripts/setup $(VENV) run
+
+setup-package:
+	scripts/setup $(VENV) package
 
 setup-dev:
 	scripts/setup $(VENV) dev

@@ -74,7 +74,7 @@ _RESOLUTE = ("Ubuntu", ("resolute", "resolute-updates"), "linux-source-7.0.0")
 SERIES: Final = {
     "6.12": (
         # Without rcu_head at the end of struct blkg_policy_data, with which ours begins.
-        Variant("6.12.95", 107, "Debian", ("trixie",), "linux-source-6.12", "6.12.107-1"),
+        Variant("6.12.95", 113, "Debian", ("trixie",), "linux-source-6.12", "6.12.107-1"),
         Variant("6.12.117", None, "Debian", ("trixie",), "linux-source-6.12"),
     ),
     "6.14": (Variant("6.14.0-15", None, *_PLUCKY),),
@@ -84,7 +84,7 @@ SERIES: Final = {
         Variant("6.17.0-41", None, *_QUESTING),
     ),
     "7.0": (
-        Variant("7.0.0-14", 34, *_RESOLUTE, "7.0.0-34.34"),
+        Variant("7.0.0-14", 38, *_RESOLUTE, "7.0.0-34.34"),
         # As 6.12.117.
         Variant("7.0.0-44", None, *_RESOLUTE),
     ),

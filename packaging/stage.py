@@ -35,7 +35,7 @@ PRIVATE: Final = "usr/lib/isoblk"
 _DELIVERED: Final = ("sched", "cache", "include")
 
 # The commands of a machine, and what the command line itself needs.
-_ENTRIES: Final = (
+ENTRIES: Final = (
     "isoblk.__main__",
     "isoblk.cli.main",
     "isoblk.cli.cache",
@@ -91,12 +91,8 @@ def _kernel_sources(tree: Path) -> None:
 
 def commands(target: Path) -> None:
     """Lay out isoblk below a directory."""
-    private = target / PRIVATE
-    for path in python_files(_ENTRIES):
-        _copy(path, private / path.relative_to(ROOT))
-    _kernel_sources(private / "kernel")
-    _copy(HERE / "dkms/Kbuild", private / "kernel/Kbuild")
-    _unpack_wheels(private / "python")
+    lay_out_python(target)
+    _unpack_wheels(target / PRIVATE / "python")
     program = target / "usr/bin/isoblk"
     _copy(HERE / "isoblk", program)
     _copy(
@@ -104,6 +100,15 @@ def commands(target: Path) -> None:
     )
     _manual(target / "usr/share/man/man1")
     _completion(target / "usr/share")
+
+
+def lay_out_python(target: Path) -> None:
+    """isoblk's own part of it."""
+    private = target / PRIVATE
+    for path in python_files(ENTRIES):
+        _copy(path, private / path.relative_to(ROOT))
+    _kernel_sources(private / "kernel")
+    _copy(HERE / "dkms/Kbuild", private / "kernel/Kbuild")
 
 
 def python_files(entries: Iterable[str], source: Path = ROOT / "src") -> list[Path]:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The repository's scripts, as modules."""
 
+import importlib
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -16,3 +18,11 @@ def load_script(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def load_packaging(name: str) -> ModuleType:
+    """The module that packaging/NAME.py is; it imports those beside it."""
+    place = str(ROOT / "packaging")
+    if place not in sys.path:
+        sys.path.append(place)
+    return importlib.import_module(name)
