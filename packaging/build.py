@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Build the packages isoblk-dkms and isoblk: `make deb` and `make rpm`.
 
-    build.py deb|rpm [--series "6.12 7.2"] [-o DIR]
+    build.py deb|rpm|stage [--series "6.12 7.2"] [-o DIR]
+
+stage: only lay out what they hold, for makepkg.
 
 Equal sources, headers and wheels give equal packages: each file has the time of the last commit.
 """
@@ -26,13 +28,14 @@ from isoblk.errors import IsoblkError, RunError, UserError
 _PROGRAMS = {
     "deb": {"dpkg-buildpackage": "dpkg-dev", "dh": "debhelper", "dh_dkms": "dh-dkms"},
     "rpm": {"rpmbuild": "rpm"},
+    "stage": {},
 }
 
 
 def main() -> int:
     """Parse, build, say what was built."""
     parser = argparse.ArgumentParser(description="Build packages.")
-    parser.add_argument("kind", choices=("deb", "rpm"))
+    parser.add_argument("kind", choices=tuple(_PROGRAMS))
     parser.add_argument("--series", default="", help="kernels; default: all that can be had")
     parser.add_argument("--refresh", action="store_true", help="fetch the headers again")
     parser.add_argument("--version", default=__version__, help="version of the packages")
@@ -54,10 +57,13 @@ def build(options: argparse.Namespace) -> None:
     found = headers.gather(wanted, insist=bool(options.series), refresh=options.refresh)
     if not found:
         raise RunError("the private headers of no kernel can be had")
+    # Whoever unpacks a package reads what is in it.
+    os.umask(0o022)
+    if options.kind == "stage":
+        _lay_out(options.output, found, options.version)
+        return
     with TemporaryDirectory(prefix="isoblk-package-") as name:
         work = Path(name)
-        # Whoever unpacks a package reads what is in it.
-        os.umask(0o022)
         make = {"deb": _deb, "rpm": _rpm}[options.kind]
         made = make(work, found, options.version, _epoch())
         options.output.mkdir(parents=True, exist_ok=True)
@@ -122,19 +128,19 @@ def _changelog(version: str, epoch: int) -> str:
 
 def _maintainer() -> str:
     lines = (stage.HERE / "debian/control").read_text().splitlines()
-    return next(
-        line.partition(": ")[2] for line in lines if line.startswith("Maintainer: ")
-    )
+    return next(line.partition(": ")[2] for line in lines if line.startswith("Maintainer: "))
 
 
 def _rpm(work: Path, found: Sequence[Headers], version: str, epoch: int) -> list[Path]:
     _lay_out(work / "stage", found, version)
     _run(
-        ["rpmbuild", "-bb", str(stage.HERE / "rpm/isoblk.spec"), "--nodeps"]
-        + ["--define", f"_topdir {work / 'rpm'}", "--define", f"isoblk_version {version}"]
-        + ["--define", f"isoblk_stage {work / 'stage'}", "--define", "_buildhost localhost"]
-        + ["--define", "use_source_date_epoch_as_buildtime 1"]
-        + ["--define", "clamp_mtime_to_source_date_epoch 1"],
+        [
+            *("rpmbuild", "-bb", str(stage.HERE / "rpm/isoblk.spec"), "--nodeps"),
+            *("--define", f"_topdir {work / 'rpm'}", "--define", f"isoblk_version {version}"),
+            *("--define", f"isoblk_stage {work / 'stage'}", "--define", "_buildhost localhost"),
+            *("--define", "use_source_date_epoch_as_buildtime 1"),
+            *("--define", "clamp_mtime_to_source_date_epoch 1"),
+        ],
         work,
         epoch,
     )

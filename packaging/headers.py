@@ -75,17 +75,17 @@ SERIES: Final = {
     "6.12": (
         # Without rcu_head at the end of struct blkg_policy_data, with which ours begins.
         Variant("6.12.95", 113, "Debian", ("trixie",), "linux-source-6.12", "6.12.107-1"),
-        Variant("6.12.117", None, "Debian", ("trixie",), "linux-source-6.12"),
+        Variant("6.12.115", None, "Debian", ("trixie",), "linux-source-6.12"),
     ),
     "6.14": (Variant("6.14.0-15", None, *_PLUCKY),),
     "6.17": (
-        # With another depth_updated() and fewer members of struct elevator_mq_ops.
-        Variant("6.17.0-5", 12, *_QUESTING, "6.17.0-12.12"),
-        Variant("6.17.0-41", None, *_QUESTING),
+        # Before, depth_updated() was of a hardware queue; after, struct elevator_mq_ops is larger.
+        Variant("6.17.0-19", 19, *_QUESTING, "6.17.0-19.19"),
+        Variant("6.17.0-29", None, *_QUESTING),
     ),
     "7.0": (
         Variant("7.0.0-14", 38, *_RESOLUTE, "7.0.0-34.34"),
-        # As 6.12.117.
+        # As 6.12.115.
         Variant("7.0.0-44", None, *_RESOLUTE),
     ),
     "7.2": (Variant("7.2.6", None, "Debian", ("forky",), "linux-source-7.2"),),
@@ -161,15 +161,15 @@ def _fetched(series: str, variant: Variant) -> Headers:
         return _keep(series, variant, _block_of(deb, scratch), f"{deb.package} {deb.version}")
 
 
-def _download(
-    repos: list[apt.Repo], package: str, wanted: str | None, scratch: Path
-) -> apt.Deb:
+def _download(repos: list[apt.Repo], package: str, wanted: str | None, scratch: Path) -> apt.Deb:
     directory = scratch / package
     directory.mkdir()
     with apt.private(repos, scratch) as (state, trouble):
         version = wanted or state.candidate(package)
         if version is None:
-            raise RunError(f"no package {package} could be fetched" + f": {trouble}" * bool(trouble))
+            raise RunError(
+                f"no package {package} could be fetched" + f": {trouble}" * bool(trouble)
+            )
         print(f"fetching {package} {version}", file=sys.stderr)
         return state.download(package, version, directory)
 
@@ -205,8 +205,10 @@ def _block_of(deb: apt.Deb, scratch: Path) -> Path:
     tree = scratch / "tree"
     tree.mkdir()
     source.extract(
-        ["tar", "-x", "-f", str(archives[0]), "-C", str(tree), "--strip-components=1"]
-        + ["--wildcards", "--no-wildcards-match-slash", "*/block/*.h"],
+        [
+            *("tar", "-x", "-f", str(archives[0]), "-C", str(tree), "--strip-components=1"),
+            *("--wildcards", "--no-wildcards-match-slash", "*/block/*.h"),
+        ],
         archives[0],
     )
     return tree / "block"

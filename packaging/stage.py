@@ -17,12 +17,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from typer._completion_shared import get_completion_script
+
 from headers import Headers
 from isoblk.cli.completing import AT_ONCE
 from isoblk.errors import RunError, UserError
 from isoblk.kernel.modules import sources_of
 from isoblk.paths import cache_dir
-from typer.completion import get_completion_script
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 HERE: Final = ROOT / "packaging"
@@ -46,9 +47,11 @@ ENTRIES: Final = (
 # Whose manual pages are in the package: the first word of the command.
 COMMANDS: Final = ("cache", "disk", "kernel", "weights")
 
-# The Python packages that these need. What rich needs for Markdown and code is never used.
-_WHEELS: Final = ("annotated-doc", "msgspec", "rich", "shellingham", "typer", "typing-extensions")
-_LEFT_OUT: Final = ("markdown-it-py", "pygments")
+# The Python packages that these need; what rich would need for Markdown and code is never used.
+_WHEELS: Final = (
+    *("annotated-doc", "annotated-types", "msgspec", "pydantic", "pydantic-core", "rich"),
+    *("shellingham", "typer", "typing-extensions", "typing-inspection"),
+)
 # Compiled for each: Debian 12, Ubuntu 24.04, Debian 13 and testing. Their names differ, so that
 # they lie side by side.
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
@@ -95,9 +98,7 @@ def commands(target: Path) -> None:
     _unpack_wheels(target / PRIVATE / "python")
     program = target / "usr/bin/isoblk"
     _copy(HERE / "isoblk", program)
-    _copy(
-        HERE / "isoblk-weights.service", target / "usr/lib/systemd/system/isoblk-weights.service"
-    )
+    _copy(HERE / "isoblk-weights.service", target / "usr/lib/systemd/system/isoblk-weights.service")
     _manual(target / "usr/share/man/man1")
     _completion(target / "usr/share")
 
@@ -198,10 +199,12 @@ def _download(directory: Path, python: str) -> None:
     print(f"fetching the Python packages for Python {python}", file=sys.stderr)
     platforms = [word for one in _PLATFORMS for word in ("--platform", one)]
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-        + ["--no-deps", "--require-hashes", "--only-binary=:all:", *platforms]
-        + ["--implementation=cp", f"--python-version={python}", "-d", str(directory)]
-        + ["-r", str(directory / "lock")],
+        [
+            *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
+            *("--no-deps", "--require-hashes", "--only-binary=:all:", *platforms),
+            *("--implementation=cp", f"--python-version={python}", "-d", str(directory)),
+            *("-r", str(directory / "lock")),
+        ],
         text=True,
         capture_output=True,
         check=False,

@@ -86,13 +86,29 @@ static inline void isoblk_show_end(struct request_queue *q)
 #endif
 }
 
+/* Since 6.17, and in the stable releases of 6.17, a disk is told, not a hardware queue. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#define ISOBLK_DEPTH_UPDATED(name, depth)				\
+static void name##_depth_updated(struct blk_mq_hw_ctx *hctx)		\
+{									\
+	depth(hctx->queue);						\
+}
+#else
+#define ISOBLK_DEPTH_UPDATED(name, depth)				\
+static void name##_depth_updated(struct request_queue *q)		\
+{									\
+	depth(q);							\
+}
+#endif
+
 /*
  * ISOBLK_ELEVATOR_HOOKS() - define @name_init_sched and @name_depth_updated
- * from init(q, eq) and depth(q). Before 6.18 an elevator allocated its own
- * elevator_queue; before 6.19 it was told of a new depth once a hardware
- * queue, when it had asked for it at the queue's start as well.
+ * from init(q, eq) and depth(q). As long as an elevator had a flag against
+ * write-back throttling, until 6.16, it allocated its own elevator_queue, and
+ * was told of a new depth once a hardware queue, when it had asked for it at
+ * the queue's start as well.
  */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+#ifdef ELEVATOR_FLAG_DISABLE_WBT
 #define ISOBLK_ELEVATOR_HOOKS(name, init, depth)			\
 static int name##_init_sched(struct request_queue *q,			\
 			     struct elevator_type *e)			\
@@ -108,10 +124,7 @@ static int name##_init_sched(struct request_queue *q,			\
 	return ret;							\
 }									\
 									\
-static void name##_depth_updated(struct blk_mq_hw_ctx *hctx)		\
-{									\
-	depth(hctx->queue);						\
-}
+ISOBLK_DEPTH_UPDATED(name, depth)
 
 static inline struct blk_mq_hw_ctx *
 isoblk_map_queue(struct request_queue *q, blk_opf_t opf)
@@ -133,25 +146,6 @@ static inline void isoblk_wbt_on(struct request_queue *q,
 	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
 	wbt_enable_default(q->disk);
 }
-
-/* On success the blkg of the disk that @input names is held and locked. */
-static inline int isoblk_conf_prep(struct blkcg *blkcg,
-				   const struct blkcg_policy *pol,
-				   struct blkg_conf_ctx *ctx, char *input)
-{
-	int ret;
-
-	blkg_conf_init(ctx, input);
-	ret = isoblk_conf_find(blkcg, pol, ctx);
-	if (ret)
-		blkg_conf_exit(ctx);
-	return ret;
-}
-
-static inline void isoblk_conf_finish(struct blkg_conf_ctx *ctx)
-{
-	blkg_conf_exit(ctx);
-}
 #else
 #define ISOBLK_ELEVATOR_HOOKS(name, init, depth)			\
 static int name##_init_sched(struct request_queue *q,			\
@@ -160,10 +154,7 @@ static int name##_init_sched(struct request_queue *q,			\
 	return init(q, eq);						\
 }									\
 									\
-static void name##_depth_updated(struct request_queue *q)		\
-{									\
-	depth(q);							\
-}
+ISOBLK_DEPTH_UPDATED(name, depth)
 
 static inline struct blk_mq_hw_ctx *
 isoblk_map_queue(struct request_queue *q, blk_opf_t opf)
@@ -184,7 +175,28 @@ static inline void isoblk_wbt_on(struct request_queue *q,
 	blk_queue_flag_clear(QUEUE_FLAG_DISABLE_WBT_DEF, q);
 	wbt_enable_default(q->disk);
 }
+#endif
 
+/* On success the blkg of the disk that @input names is held and locked. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 1, 0)
+static inline int isoblk_conf_prep(struct blkcg *blkcg,
+				   const struct blkcg_policy *pol,
+				   struct blkg_conf_ctx *ctx, char *input)
+{
+	int ret;
+
+	blkg_conf_init(ctx, input);
+	ret = isoblk_conf_find(blkcg, pol, ctx);
+	if (ret)
+		blkg_conf_exit(ctx);
+	return ret;
+}
+
+static inline void isoblk_conf_finish(struct blkg_conf_ctx *ctx)
+{
+	blkg_conf_exit(ctx);
+}
+#else
 static inline int isoblk_conf_prep(struct blkcg *blkcg,
 				   const struct blkcg_policy *pol,
 				   struct blkg_conf_ctx *ctx, char *input)

@@ -38,9 +38,7 @@ def test_dkms_names_the_modules_that_kbuild_builds() -> None:
 
 
 def test_the_options_that_dkms_asks_for_are_those_that_are_named() -> None:
-    asked = re.search(
-        r'BUILD_EXCLUSIVE_CONFIG="(.*)"', (PACKAGING / "dkms/dkms.conf").read_text()
-    )
+    asked = re.search(r'BUILD_EXCLUSIVE_CONFIG="(.*)"', (PACKAGING / "dkms/dkms.conf").read_text())
     assert asked
     assert tuple(asked[1].split()) == NEEDED
     assert " ".join(NEEDED) in (PACKAGING / "dkms/headers-for").read_text()
@@ -54,9 +52,7 @@ def kernel(directory: Path, release: str, version: str, config: str | None = Non
         f"#define LINUX_VERSION_CODE 1\n#define LINUX_VERSION_MAJOR {major}\n"
         f"#define LINUX_VERSION_PATCHLEVEL {minor}\n#define LINUX_VERSION_SUBLEVEL {patch}\n"
     )
-    (directory / "include/generated/utsrelease.h").write_text(
-        f'#define UTS_RELEASE "{release}"\n'
-    )
+    (directory / "include/generated/utsrelease.h").write_text(f'#define UTS_RELEASE "{release}"\n')
     every = "".join(f"{option}=y\n" for option in NEEDED)
     (directory / ".config").write_text(every if config is None else config)
     return directory
@@ -171,8 +167,7 @@ def test_the_commands_of_the_lab_say_that_it_is_not_there(
     stage.lay_out_python(tmp_path)
     # As installed, but with this environment's Python packages.
     program = (
-        "import sys; sys.path.insert(0, sys.argv.pop(1));"
-        "from isoblk.__main__ import main; main()"
+        "import sys; sys.path.insert(0, sys.argv.pop(1));from isoblk.__main__ import main; main()"
     )
     for words in (["run", "x.toml"], ["doctor"], ["compare", "a", "b"], ["kernel", "build"]):
         done = subprocess.run(

@@ -76,8 +76,6 @@ def _missing(command: str, module: str) -> UserError:
     """What is not there, where isoblk was installed without all that it can use."""
     if module.partition(".")[0] == "isoblk" or not (kernel_tree() / "config").is_dir():
         if module == "numpy" and command in _WITH_NUMPY:
-            return UserError(
-                f"isoblk {command} needs numpy", next="run: apt install python3-numpy"
-            )
+            return UserError(f"isoblk {command} needs numpy", next="run: apt install python3-numpy")
         return _no_lab()
     return UserError(f"the Python package {module} is missing", next="run: pip install isoblk")
