@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DIRECTORIES = ("benchmarks", "docs", "java", "kernel", "scripts", "src", "studies", "tests")
+DIRECTORIES = (
+    "benchmarks",
+    "docs",
+    "java",
+    "kernel",
+    "packaging",
+    "scripts",
+    "src",
+    "studies",
+    "tests",
+)
 FILES = [
     *ROOT.glob("*.md"),
     *(path for name in DIRECTORIES for path in sorted((ROOT / name).rglob("*")) if path.is_file()),

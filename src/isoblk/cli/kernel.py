@@ -12,7 +12,7 @@ from rich.table import Table
 
 from isoblk import kernel
 from isoblk.cli.help import examples
-from isoblk.cli.later import require_lab
+from isoblk.cli.lab import require_lab
 from isoblk.cli.progress import building
 from isoblk.kernel.installed import build_installed, find_installed
 

@@ -8,12 +8,7 @@ from typing import Any
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from isoblk.errors import UserError
-from isoblk.paths import kernel_tree
-
 _ANY_LENGTH = 1000
-# These are in the package for a machine, which leaves it to apt.
-_WITH_NUMPY = ("cache",)
 
 
 class Later(TyperCommand):
@@ -35,7 +30,9 @@ class Later(TyperCommand):
         try:
             app = import_module(self._module).app
         except ModuleNotFoundError as error:
-            raise _missing(self.name or "", error.name or "") from None
+            from isoblk.cli.lab import missing  # noqa: PLC0415
+
+            raise missing(self.name or "", error.name or "") from None
         # Help is plain: boxes take twice the time, break lines where the source does, and leave
         # out what is in brackets.
         app.rich_markup_mode = None
@@ -58,24 +55,3 @@ class Later(TyperCommand):
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """The context of the command itself, which all that follows is asked of."""
         return self.loaded().make_context(*args, **extra)
-
-
-def require_lab() -> None:
-    """Raises UserError: this is the package for a machine, which has no lab."""
-    if not (kernel_tree() / "config").is_dir():
-        raise _no_lab()
-
-
-def _no_lab() -> UserError:
-    return UserError(
-        "the lab is not in this package", next="run: pip install isoblk, or use its container image"
-    )
-
-
-def _missing(command: str, module: str) -> UserError:
-    """What is not there, where isoblk was installed without all that it can use."""
-    if module.partition(".")[0] == "isoblk" or not (kernel_tree() / "config").is_dir():
-        if module == "numpy" and command in _WITH_NUMPY:
-            return UserError(f"isoblk {command} needs numpy", next="run: apt install python3-numpy")
-        return _no_lab()
-    return UserError(f"the Python package {module} is missing", next="run: pip install isoblk")
