@@ -113,3 +113,20 @@ def test_a_systemd_that_does_not_hear_is_no_reason_to_end(
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     cli._notify("READY=1")
     assert capsys.readouterr().err.startswith("systemd cannot be told: ")
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_a_locale_without_the_character_is_no_end(root: Path, words: list[str]) -> None:
+    group(root, "gé→", "default 400")
+    done = subprocess.run(
+        call(root, "--for", "0.1", *words),
+        capture_output=True,
+        check=False,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    if words:
+        (disk,) = msgspec.json.decode(done.stdout)["disks"]
+        assert "/gé→" in [one["path"] for one in disk["cgroups"]]
+    else:
+        assert b"g\\xe9\\u2192" in done.stdout

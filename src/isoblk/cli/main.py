@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The isoblk command: parse, call, print."""
 
+import io
 import os
 import re
 import signal
@@ -101,6 +102,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     join_assignments(os.environ)
+    # What a locale has no character for, in the name of a cgroup or a file, is escaped, not an end.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         # Not standalone: a wrong option shall be one line as well, not a box of four.
         status = command().main(

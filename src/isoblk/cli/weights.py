@@ -174,7 +174,8 @@ def _reasons(disk: disks.Chosen, top: tree.Share) -> list[Text]:
 def _print_json(root: Path, names: list[str], seconds: float, *, watch: bool) -> None:
     while True:
         found = [_plain(disk, top) for disk, top in _measured(root, names, seconds)]
-        typer.echo(msgspec.json.encode({"disks": found}).decode())
+        # As bytes: JSON is UTF-8, whatever the locale.
+        typer.echo(msgspec.json.encode({"disks": found}))
         if not watch:
             return
 
