@@ -35,6 +35,14 @@ def test_a_device_without_a_queue_is_refused(fake: FakeMachine) -> None:
         blockdev.disk_of("/dev/dm-0", "252:0", fake.sys)
 
 
+def test_paths_of_an_nvme_disk_are_not_what_to_name(fake: FakeMachine) -> None:
+    put(fake.sys / "block/nvme0n1/dev", "259:0\n")
+    put(fake.sys / "block/nvme0c0n1/mq/0/nr_tags", "1023\n")
+    (fake.sys / "dev/block/259:0").symlink_to(fake.sys / "block/nvme0n1")
+    with pytest.raises(UserError, match=r"NVMe multipath.*nvme_core.multipath=N"):
+        blockdev.disk_of("/dev/nvme0n1", "259:0", fake.sys)
+
+
 def test_a_number_that_no_device_has_is_refused(fake: FakeMachine) -> None:
     with pytest.raises(UserError, match="the kernel has no such device"):
         blockdev.disk_of("ghost", "8:99", fake.sys)

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +114,15 @@ def disk_of(path: str, number: str, sys: Path = system.SYS) -> Disk:
             next=f"name /dev/{place.parent.name}",
         )
     if not list(place.glob("mq/*")):
+        # Its paths, nvme0c0n1 and so on, are no devices that can be named, and udev sees none.
+        if list(
+            (sys / "block").glob(re.sub(r"^(nvme\d+)(n\d+)$", r"\1c*\2", place.name) + "/mq/*")
+        ):
+            raise UserError(
+                "is what NVMe multipath makes of its paths, and has no scheduler",
+                where=path,
+                next="boot with nvme_core.multipath=N if it has but one",
+            )
         raise UserError(
             "has no request queue, so no scheduler (as device mapper and md)",
             where=path,
