@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from isoblk.errors import UserError
+from isoblk.weights import disk, follow
 from isoblk.weights.events import LostError, Schedulers
 
 EVENT = struct.Struct("=IBBHQii")
@@ -63,3 +65,28 @@ def test_no_more_events_are_taken_at_a_time_than_files_may_be_open(
         assert schedulers.chosen()
         assert left - waiting <= 512
     assert _open_files() == before
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOSYS, errno.EINVAL, errno.EMFILE])
+def test_a_kernel_that_cannot_tell_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refused(_: Path) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(follow, "Watch", refused)
+    monkeypatch.setattr(follow, "LOCK", tmp_path / "run/weights.lock")
+    with pytest.raises(UserError, match=str(tmp_path)):
+        follow.run(tmp_path, print, print)
+
+
+def test_a_kernel_without_io_cost_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "ours", lambda: ["8:0"])
+    (tmp_path / "io.cost.qos").symlink_to("/nonesuch/io.cost.qos")
+    told: list[str] = []
+    follower = follow.Follower(tmp_path, told.append)
+    for _ in range(3):
+        follower.all()
+    assert len(told) == 1 and "8:0" in told[0]

@@ -94,7 +94,7 @@ class Follower:
                 try:
                     (self.root / _IO_COST).write_text(f"{number} enable=0")
                 except OSError as error:
-                    self.say(f"io.weight takes no weight for disk {number}: {error.strerror}")
+                    self._once(f"io.weight takes no weight for disk {number}: {error.strerror}")
 
     def _one(self, directory: int) -> None:
         try:
@@ -109,9 +109,12 @@ class Follower:
 
     def _tell(self, text: str, directory: int) -> None:
         """Once for each cause, with the cgroup where it was first."""
+        self._once(text, f"{cgroup.where(directory)}: ")
+
+    def _once(self, text: str, where: str = "") -> None:
         if text not in self._told:
             self._told.add(text)
-            self.say(f"{cgroup.where(directory)}: {text}")
+            self.say(where + text)
 
 
 def run(root: Path, say: Callable[[str], None], ready: Callable[[int], None]) -> None:
@@ -200,6 +203,12 @@ def _watches(root: Path) -> Iterator[tuple[Watch, Schedulers]]:
                 "no right to watch cgroups",
                 where=str(root),
                 next="run as root, outside of containers",
+            ) from None
+        except OSError as error:
+            raise UserError(
+                f"the kernel cannot tell of writes to cgroups: {error.strerror}",
+                where=str(root),
+                next="fanotify(7) of Linux 5.9 or later is needed",
             ) from None
         yield cgroups, disks
 
