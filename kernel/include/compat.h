@@ -219,6 +219,34 @@ static inline void isoblk_conf_finish(struct blkg_conf_ctx *ctx)
 	blkg_conf_close_bdev(ctx);
 }
 #endif
+
+/*
+ * Since 7.3 the kernel's own of these two also count congested cgroups, in a
+ * variable that no module sees. That is for read-ahead; who is to wait is found
+ * by what is set here.
+ */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 3, 0)
+static inline void isoblk_set_delay(struct blkcg_gq *blkg, u64 ns)
+{
+	blkcg_set_delay(blkg, ns);
+}
+
+static inline void isoblk_clear_delay(struct blkcg_gq *blkg)
+{
+	blkcg_clear_delay(blkg);
+}
+#else
+static inline void isoblk_set_delay(struct blkcg_gq *blkg, u64 ns)
+{
+	atomic_cmpxchg(&blkg->use_delay, 0, -1);
+	atomic64_set(&blkg->delay_nsec, ns);
+}
+
+static inline void isoblk_clear_delay(struct blkcg_gq *blkg)
+{
+	atomic_cmpxchg(&blkg->use_delay, -1, 0);
+}
+#endif
 #endif /* ISOBLK_ELEVATOR */
 
 #endif /* ISOBLK_COMPAT_H */

@@ -93,6 +93,17 @@ def test_the_packages_hold_what_their_users_need(debs: list[Path]) -> None:
     assert not [name for name in isoblk if name.endswith(".pyc") or "polars" in name]
 
 
+def test_the_service_is_enabled_started_and_stopped(debs: list[Path], tmp_path: Path) -> None:
+    subprocess.run(["dpkg-deb", "-e", debs[1], tmp_path], check=True)
+    postinst = (tmp_path / "postinst").read_text()
+    assert re.search(r"deb-systemd-helper enable '?isoblk-weights\.service", postinst)
+    assert re.search(r"deb-systemd-invoke \S+ '?isoblk-weights\.service", postinst)
+    prerm = (tmp_path / "prerm").read_text()
+    # Weights are taken back once nobody follows them.
+    stopped = re.search(r"deb-systemd-invoke stop '?isoblk-weights\.service", prerm)
+    assert stopped and stopped.start() < prerm.index("follow --undo")
+
+
 def test_the_commands_run_with_what_is_in_the_package_alone(
     debs: list[Path], tmp_path: Path
 ) -> None:

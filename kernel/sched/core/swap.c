@@ -42,7 +42,7 @@ static void set_delay(const struct iso_disk *d, struct iso_group *g)
 	u64 ns = mul_div(max(debt, 0LL), ISO_DEBT_NS, max(debt_max, 1ULL));
 
 	if (atomic_read(&blkg->use_delay) <= 0)
-		blkcg_set_delay(blkg, min(ns, SWAP_DELAY_MOST_NS));
+		isoblk_set_delay(blkg, min(ns, SWAP_DELAY_MOST_NS));
 }
 
 static void clear_delay(struct iso_group *g)
@@ -50,7 +50,7 @@ static void clear_delay(struct iso_group *g)
 	struct blkcg_gq *blkg = pd_to_blkg(&g->group->pd);
 
 	if (atomic_read(&blkg->use_delay) < 0)
-		blkcg_clear_delay(blkg);
+		isoblk_clear_delay(blkg);
 }
 
 /* Whether a group whose time was @from would have been next on @hq by order as well. */
