@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from isoblk.cli import weights as cli
-from isoblk.weights import tree
+from isoblk.weights import disk, tree
 from isoblk.weights.disk import BYTES, Chosen
 
 DISK = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, 1, BYTES, "bytes")
@@ -21,6 +22,7 @@ NAMES = ["new\nline", "\x1b[31mred", "[bold]", "n" * 255, ":smile:", os.fsdecode
 # What is called: a machine of which nothing but the cgroups is made up.
 CALL = """
 import sys
+import time
 from pathlib import Path
 from isoblk.cli import main
 from isoblk.weights import disk, hierarchy
@@ -130,3 +132,31 @@ def test_a_locale_without_the_character_is_no_end(root: Path, words: list[str]) 
         assert "/gé→" in [one["path"] for one in disk["cgroups"]]
     else:
         assert b"g\\xe9\\u2192" in done.stdout
+
+
+def test_how_long_it_counted_is_with_what_the_reading_took(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "a/io.stat").write_text("8:0 isoblk.wait_us=0\n")
+    read = tree.read
+    clock = 1000.0
+
+    def slowly(top: Path, on: Chosen) -> tree.Group:
+        nonlocal clock
+        found = read(top, on)
+        clock += 3.0
+        (root / "a/io.stat").write_text(f"8:0 isoblk.wait_us={(clock - 1000) * 1e6:.0f}\n")
+        return found
+
+    def sleep(seconds: float) -> None:
+        nonlocal clock
+        clock += seconds
+        (root / "a/io.stat").write_text(f"8:0 isoblk.wait_us={(clock - 1000) * 1e6:.0f}\n")
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(tree, "read", slowly)
+    monkeypatch.setattr(disk, "find", lambda *_: DISK)
+    # One request waits at all times.
+    ((_, top),) = cli._measured(root, ["sda"], 1.0)
+    assert [child.waiting for child in top.children] == [1.0]

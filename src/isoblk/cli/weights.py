@@ -101,15 +101,14 @@ def _measured(
     root: Path, names: list[str], seconds: float
 ) -> list[tuple[disks.Chosen, tree.Share]]:
     chosen = [disks.find(name, root) for name in names]
-    before = [tree.read(root, one) for one in chosen]
-    began = time.monotonic()
+    # Of thousands of cgroups a reading takes as long as one counts: it is of when it began.
+    before = [(time.monotonic(), tree.read(root, one)) for one in chosen]
     time.sleep(seconds)
-    lasted = time.monotonic() - began
-    after = [tree.read(root, one) for one in chosen]
-    return [
-        (one, tree.shares(was, now, lasted, one))
-        for one, was, now in zip(chosen, before, after, strict=True)
-    ]
+    found = []
+    for one, (began, was) in zip(chosen, before, strict=True):
+        lasted = time.monotonic() - began
+        found.append((one, tree.shares(was, tree.read(root, one), lasted, one)))
+    return found
 
 
 def _views(root: Path, names: list[str], seconds: float, *, everyone: bool) -> list[Any]:
