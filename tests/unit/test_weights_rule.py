@@ -80,3 +80,9 @@ def test_who_else_sets_schedulers_is_named(tmp_path: Path) -> None:
         "tuned's profile throughput sets elevator= whenever tuned starts"
         " (/usr/lib/tuned/throughput/tuned.conf)",
     ]
+
+
+def test_a_number_beyond_all_bounds_is_no_rule_of_ours(path: Path) -> None:
+    rule.put(NVME, path)
+    path.write_text(path.read_text().replace('"1024"', f'"{"9" * 5000}"'))
+    assert rule.read(path) == []

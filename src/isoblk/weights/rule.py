@@ -22,12 +22,12 @@ _HEAD: Final = (
     "# these did not write stays.",
 )
 # A comment cannot stand behind a rule.
-_BEFORE = re.compile(r"# before: (?P<name>[\w-]+) (?P<tags>\d+)")
+_BEFORE = re.compile(r"# before: (?P<name>[\w-]+) (?P<tags>[0-9]{1,9})")
 _OURS = re.compile(
     r'ACTION=="add", SUBSYSTEM=="block", ENV\{DEVTYPE\}=="disk",'
     r' (?P<key>KERNEL|ENV\{ID_(?:SERIAL|WWN|WWN_WITH_EXTENSION)\})=="(?P<value>[^"]*)",'
     r' ATTR\{queue/scheduler\}="(?P<scheduler>[\w-]+)"'
-    r'(?:, ATTR\{queue/nr_requests\}="(?P<tags>\d+)")?'
+    r'(?:, ATTR\{queue/nr_requests\}="(?P<tags>[0-9]{1,9})")?'
 )
 # The disks of an array may share all of ID_WWN but its extension.
 _IDENTITIES: Final = ("ID_WWN_WITH_EXTENSION", "ID_WWN", "ID_SERIAL")
