@@ -190,3 +190,11 @@ def test_what_a_scheduler_divides_is_not_taken_for_what_can_be_read(tmp_path: Pa
     found = find("sda", tmp_path, tmp_path, tmp_path / "debug")
     assert found.prices == BYTES
     assert found.divides.startswith("time of the device (told in bytes")
+
+
+def test_nobody_has_more_than_the_whole_disk(tmp_path: Path) -> None:
+    group(tmp_path, "a")
+    count(tmp_path, "", 0)
+    # What a has begun meanwhile, and the disk not ended yet.
+    top = measured(tmp_path, {"a": (1080, 0), "": (1000, 0)})
+    assert rows(top) == {"/": (1.0, 1.0), "/a": (1.0, 1.0)}

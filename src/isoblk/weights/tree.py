@@ -146,7 +146,8 @@ def shares(before: Group, after: Group, seconds: float, disk: Chosen) -> Share:
     earlier = {group.path: group.counted for group in before.each()}
     groups = list(after.each())
     costs = {group.path: _cost(group, earlier, disk.prices) for group in groups}
-    total = costs[after.path]
+    # The root counts a request when it ends, a cgroup when it begins.
+    total = max(costs[after.path], sum(costs[child.path] for child in after.children))
     promised: dict[str, float | None] = {after.path: 1.0 if total else None}
     for group in groups:
         part = promised[group.path]
@@ -166,7 +167,7 @@ def shares(before: Group, after: Group, seconds: float, disk: Chosen) -> Share:
         made[group.path] = Share(
             group,
             promised[group.path],
-            costs[group.path] / total if total else 0.0,
+            (total if group is after else costs[group.path]) / total if total else 0.0,
             waited / seconds if seconds else 0.0,
             tuple(made[child.path] for child in group.children),
         )
