@@ -95,6 +95,18 @@ def test_used_twice_it_is_reset_to_what_was_before_the_first(
     assert not rules.exists()
 
 
+def test_a_scheduler_that_is_gone_keeps_no_rule(
+    fake: FakeMachine, rules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.use(fake.disk(), "none", 64)
+    refusing(monkeypatch, "mq-deadline", errno.EINVAL)
+    with pytest.raises(UserError, match=r"mq-deadline.*rule is removed; choose another"):
+        settings.reset(fake.disk())
+    assert not rules.exists()
+    with pytest.raises(UserError, match="no rule of isoblk is for this disk"):
+        settings.reset(fake.disk())
+
+
 def test_a_disk_of_which_udev_learns_more_still_has_one_rule(
     fake: FakeMachine, rules: Path
 ) -> None:

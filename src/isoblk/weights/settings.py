@@ -104,7 +104,14 @@ def reset(disk: Disk) -> None:
             raise UserError("no rule of isoblk is for this disk", where=disk.name)
         rule.remove(kept)
         _reload()
-        _set(disk, *kept[0].before)
+        try:
+            _set(disk, *kept[0].before)
+        except UserError as error:
+            raise UserError(
+                error.cause,
+                where=error.where,
+                next=f"the rule is removed; choose another: isoblk disk use NAME {disk.name}",
+            ) from None
 
 
 def sharing(disk: Disk, sys: Path = system.SYS) -> list[str]:
