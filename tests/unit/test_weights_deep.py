@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cgroups as somebody makes them who wants to do harm: deep, long, and gone meanwhile."""
 
+import errno
 import os
 import resource
 from collections.abc import Iterator
@@ -90,6 +91,26 @@ def test_a_cgroup_that_goes_while_those_below_are_looked_at_ends_nothing(tmp_pat
             (tmp_path / "a/z").mkdir(parents=True)
     os.close(top)
     assert seen == ["a", "x", "y", "b"]
+
+
+def test_a_cgroup_that_its_owner_has_closed_hides_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in ("a/x", "b/y", "c/z"):
+        (tmp_path / path).mkdir(parents=True)
+    find = os.stat
+
+    def closed(path: str, *, dir_fd: int) -> os.stat_result:
+        if Path(f"/proc/self/fd/{dir_fd}").readlink().name == "b":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return find(path, dir_fd=dir_fd)
+
+    top = os.open(tmp_path, os.O_PATH)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", closed)
+        seen = [(depth, name) for depth, name, _ in cgroup.walk(top)]
+    os.close(top)
+    assert seen == [(1, "a"), (2, "x"), (1, "b"), (1, "c"), (2, "z")]
 
 
 def test_only_those_with_something_to_tell_are_shown_and_those_above_them(tmp_path: Path) -> None:

@@ -238,22 +238,25 @@ def walk(directory: int) -> Iterator[tuple[int, str, int]]:
     levels = [_names(here)[::-1]]
     try:
         while levels:
-            if levels[-1]:
-                name = levels[-1].pop()
-                try:
-                    child = _open(name, here)
-                except FileNotFoundError:
-                    continue
-                os.close(here)
-                here = child
-                yield len(levels), name, here
-                levels.append(_names(here)[::-1])
+            if not levels[-1]:
+                levels.pop()
+                if levels:
+                    above = _open("..", here)
+                    os.close(here)
+                    here = above
                 continue
-            levels.pop()
-            if levels:
-                above = _open("..", here)
-                os.close(here)
-                here = above
+            name = levels[-1].pop()
+            try:
+                other = _open(name, here)
+            except FileNotFoundError:
+                continue
+            try:
+                yield len(levels), name, other
+                if names := _names(other):
+                    levels.append(names[::-1])
+                    here, other = other, here
+            finally:
+                os.close(other)
     finally:
         os.close(here)
 
@@ -266,9 +269,11 @@ def below(directory: int) -> Iterator[int]:
 
 def _names(directory: int) -> list[str]:
     try:
+        # Whoever has a cgroup may close it to others, who are not root.
+        os.stat("..", dir_fd=directory)
         with os.scandir(_path(directory)) as found:
             return sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False))
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return []
 
 
