@@ -32,7 +32,6 @@ WANTED: Final = (
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([\w.-]+\.h)"', re.MULTILINE)
 _ORIGIN: Final = "ORIGIN"
 
-_DEBIAN: Final = "http://deb.debian.org/debian"
 _UBUNTU: Final = "http://archive.ubuntu.com/ubuntu"
 # Debian has Ubuntu's key in a package, so that Debian's key vouches for it.
 _UBUNTU_KEYRING: Final = "usr/share/keyrings/ubuntu-archive-keyring.gpg"
@@ -187,11 +186,7 @@ def _repos(variant: Variant, scratch: Path) -> list[apt.Repo]:
 
 def _debian(suite: str) -> list[apt.Repo]:
     """This machine's mirrors, or Debian's own where apt knows none."""
-    keyring = apt.archive_keyring()
-    try:
-        return apt.mirrors_with_suite(apt.system_repos(), suite, keyring)
-    except UserError:
-        return [apt.Repo((_DEBIAN,), (suite,), ("main",), {"signed-by": str(keyring)})]
+    return apt.mirrors_with_suite(list(apt.mirrors().repos), suite, apt.archive_keyring())
 
 
 def _block_of(deb: apt.Deb, scratch: Path) -> Path:
