@@ -70,10 +70,12 @@ class Follower:
             # Gone meanwhile.
             return
         try:
-            # Those below may have files now that they had not.
+            # Those below may have new files, which are empty: only who had a weight before is of
+            # interest. Container runtimes write here for each container.
             if what.name == _CHILDREN:
                 for _, child in cgroup.named(directory):
-                    self._one(child)
+                    if cgroup.ours(child):
+                        self._one(child)
             else:
                 self._one(directory)
                 with cgroup.scope_of(directory) as scope:
