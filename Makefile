@@ -10,7 +10,7 @@
 #   make deb      Debian packages in dist/: isoblk-dkms and isoblk; SERIES="6.12 7.2": for these kernels alone
 #   make rpm      the same as RPM packages
 #   make try-packages  install, upgrade and purge them in roots of six distributions; root; an hour
-#   make try-containers  what docs/start/containers.md shows, in a virtual machine; root; 20 minutes
+#   make try-system  what docs/start/containers.md shows, in virtual machines with several Debians; root; an hour
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/findings/speed.md)
 #   make machines  the same studies on uml, qemu and this machine (docs/findings/machines.md); root; 40 minutes
@@ -50,10 +50,13 @@ QUOTED := weights io-cost-rate bfq-tags group-count prototype fair fair-large de
 # Lives of a cache, in each mode, that the sweep tries.
 SWEEP_LIVES ?= 7
 
+# What try-system tries: a Debian and the series of its kernel; scripts/system/root knows them.
+SYSTEMS ?= trixie-6.12 bookworm-6.12 forky-7.2 trixie-7
+
 # The kernel of Debian's testing suite; test-all runs on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-all test-smp storm test-blktests sweep deb rpm try-packages try-containers check bench machines reference man architecture figures site wheel image lock setup setup-dev setup-package kernel kernels kernels-smp clean
+.PHONY: demo test test-all test-smp storm test-blktests sweep deb rpm try-packages try-system check bench machines reference man architecture figures site wheel image lock setup setup-dev setup-package kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -88,9 +91,9 @@ sweep: setup-dev kernels
 	SWEEP_LIVES=$(SWEEP_LIVES) $(VENV)/bin/pytest -n $(JOBS) \
 		tests/lab/test_setcache_sweep.py tests/lab/test_cache_flight.py
 
-try-containers: setup
-	$(ISOBLK) kernel build --stock
-	scripts/containers/run $(VENV)/bin/python results/containers
+# With the packages that make deb leaves in dist/.
+try-system:
+	MEETS=$(firstword $(SYSTEMS)) scripts/system/run dist results/system $(SYSTEMS)
 
 # SERIES: of kernels whose private headers go in; without it all that can be had.
 deb rpm: setup-package
