@@ -36,6 +36,29 @@ def test_a_scope_has_the_weight_of_the_container_in_it(
         os.close(directory)
 
 
+@pytest.mark.parametrize(
+    ("io_weight", "bfq_weight", "want"),
+    [
+        ("default 3400\n", "default 400\n", 400),
+        # systemctl set-property libpod-1.scope IOWeight=300
+        ("default 300\n", "default 118\n", 300),
+    ],
+)
+def test_what_crun_makes_of_a_weight_for_systemd_is_not_taken_for_the_weight(
+    tmp_path: Path, io_weight: str, bfq_weight: str, want: int
+) -> None:
+    scope = tmp_path / "libpod-1.scope"
+    (scope / "container").mkdir(parents=True)
+    (scope / "io.weight").write_text(io_weight)
+    (scope / "io.bfq.weight").write_text(bfq_weight)
+    (scope / "container/io.bfq.weight").write_text("default 400\n")
+    directory = os.open(scope, os.O_PATH)
+    try:
+        assert cgroup.wanted(directory) == {"default": want}
+    finally:
+        os.close(directory)
+
+
 def test_a_scope_without_a_container_has_its_own(tmp_path: Path) -> None:
     (tmp_path / "a.scope").mkdir()
     (tmp_path / "a.scope/io.weight").write_text("default 300\n")
