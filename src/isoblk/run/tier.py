@@ -81,7 +81,7 @@ class _Line(Form):
         " EXIT"
     )
     # By the older of the kernel's two ways to mount, which alone takes a path for hostfs' options;
-    # util-linux has preferred the newer one since 2.39.
+    # util-linux 2.41 goes the newer way, 2.39.3 does not yet.
     MOUNT_HOSTFS = 'LIBMOUNT_FORCE_MOUNT2=always mount -t hostfs -o "$RUN" host {directory}'
     # msize: the largest message, which QEMU recommends to raise from 128 KiB for big files.
     MOUNT_9P = "mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 run {directory}"
