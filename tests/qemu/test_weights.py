@@ -68,6 +68,19 @@ until_ pod.scope "default 50"
 has "its own" pod.scope
 rmdir pod.scope/container pod.scope
 
+# A container's, of which systemd knows nothing: number 1, as this shell is.
+mkdir pod
+sh -c 'echo 450 > pod/io.weight'
+until_ pod "default 450"
+echo 100 > pod/io.weight
+echo 252 > before/io.weight
+until_ before "default 252"
+has "reload by $$" pod
+sh -c 'echo 100 > pod/io.weight'
+until_ pod "default 100"
+has "taken by another" pod
+rmdir pod
+
 # By hand; then given back. What is written to "before" comes later, in the same queue.
 echo 777 > after/io.isoblk.weight
 echo 500 > after/io.weight
@@ -124,6 +137,8 @@ deep: default 300
 scope: default 600
 container: default 600
 its own: default 50
+reload by 1: default 450
+taken by another: default 100
 byhand: default 777
 back: default 500
 meanwhile: default 222

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from isoblk.weights import cgroup, follow
+from isoblk.weights import cgroup, follow, lines
+from isoblk.weights.cgroup import By
 from isoblk.weights.follow import Follower
 from isoblk.weights.lines import Weights
 
@@ -73,22 +74,24 @@ def test_a_scope_without_a_container_has_its_own(tmp_path: Path) -> None:
 
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """Of each directory its trusted attribute, which would take root."""
+    """Of each directory what is noted as ours; trusted attributes would take root."""
     kept: dict[str, bytes] = {}
 
-    def find(path: str, _: bytes) -> bytes:
+    def key(path: str, note: bytes) -> str:
+        place = str(Path(path).readlink())
+        return place if note == b"trusted.isoblk.weight" else f"{place} {note.decode()}"
+
+    def find(path: str, note: bytes) -> bytes:
         try:
-            return kept[str(Path(path).readlink())]
+            return kept[key(path, note)]
         except KeyError:
             raise OSError(errno.ENODATA, "") from None
 
     monkeypatch.setattr(os, "getxattr", find)
     monkeypatch.setattr(
-        os, "setxattr", lambda path, _, text: kept.update({str(Path(path).readlink()): text})
+        os, "setxattr", lambda path, note, text: kept.update({key(path, note): text})
     )
-    monkeypatch.setattr(
-        os, "removexattr", lambda path, _: kept.pop(str(Path(path).readlink()), None)
-    )
+    monkeypatch.setattr(os, "removexattr", lambda path, note: kept.pop(key(path, note), None))
     return kept
 
 
@@ -202,3 +205,52 @@ def test_who_was_given_a_scope_does_not_say_what_it_has(
         patched.setattr(os, "stat", owned)
         assert cgroup.wanted(scope).get("default", 100) == want
     os.close(scope)
+
+
+SYSTEMD, OTHER, UNKNOWN = By.SYSTEMD, By.OTHER, By.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        # io.weight, io.bfq.weight, who wrote last, what follows.
+        pytest.param([(100, 400, OTHER, 400), (100, 100, SYSTEMD, 400)], id="docker, reload"),
+        pytest.param([(100, 400, UNKNOWN, 400), (100, 100, SYSTEMD, 400)], id="seen late, reload"),
+        pytest.param([(3940, 0, OTHER, 3940), (100, 0, SYSTEMD, 3940)], id="without bfq, reload"),
+        pytest.param(
+            [(100, 400, OTHER, 400), (100, 100, SYSTEMD, 400), (100, 100, UNKNOWN, 400)],
+            id="reload, agent anew",
+        ),
+        pytest.param(
+            [(100, 400, OTHER, 400), (100, 100, SYSTEMD, 400), (100, 100, OTHER, 100)],
+            id="reload, docker update 100",
+        ),
+        pytest.param([(100, 400, OTHER, 400), (100, 100, OTHER, 100)], id="docker update 100"),
+        pytest.param(
+            [(100, 400, OTHER, 400), (300, 118, SYSTEMD, 300), (100, 100, SYSTEMD, 100)],
+            id="set-property, and taken back",
+        ),
+        pytest.param([(400, 127, SYSTEMD, 400), (100, 100, SYSTEMD, 100)], id="systemd's own"),
+        pytest.param([(400, 127, UNKNOWN, 400), (100, 100, SYSTEMD, 100)], id="not known whose"),
+        pytest.param(
+            [(3940, 0, OTHER, 3940), (3940, 0, UNKNOWN, 3940), (100, 0, SYSTEMD, 3940)],
+            id="agent anew, reload",
+        ),
+    ],
+)
+def test_a_weight_that_systemd_did_not_give_it_does_not_take(
+    place: int, notes: dict[str, bytes], tmp_path: Path, steps: list[tuple[int, int, By, int]]
+) -> None:
+    for io, bfq, by, want in steps:
+        (tmp_path / "io.weight").write_text(f"default {io}\n")
+        if bfq:
+            (tmp_path / "io.bfq.weight").write_text(f"default {bfq}\n")
+        assert cgroup.follow(place, by) == []
+        text = (tmp_path / "io.isoblk.weight").read_text()
+        # A real file is cut to what was written.
+        assert lines.parse(text.splitlines()[0][: len(f"default {want}")]) == (
+            {"default": want} if want != 100 else {}
+        )
+        (tmp_path / "io.isoblk.weight").write_text(f"default {want}\n")
+    cgroup.give_back(place)
+    assert not notes

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,9 @@ OUR_WEIGHT: Final = "io.isoblk.weight"
 CHILDREN: Final = "cgroup.subtree_control"
 # Goes with the cgroup, and stays if this process ends in whatever way.
 _OURS: Final = b"trusted.isoblk.weight"
+# A weight that systemd does not know of, given by Docker, say: at each daemon-reload, and so with
+# many packages that are installed, systemd sets the scope of a container back to 100.
+_FOREIGN: Final = b"trusted.isoblk.foreign"
 _PIECE: Final = 1 << 16
 _TOO_LONG: Final = "a cgroup with a long path"
 # crun puts a container's processes into a cgroup of this name below the scope that systemd makes
@@ -26,6 +30,14 @@ _INNER: Final = "container"
 _OUTER: Final = ".scope"
 # What a file of a cgroup says that is no longer there.
 GONE: Final = (errno.ENOENT, errno.ENODEV)
+
+
+class By(Enum):
+    """Who has just written io.weight or io.bfq.weight, as far as it is known."""
+
+    SYSTEMD = auto()
+    OTHER = auto()
+    UNKNOWN = auto()
 
 
 @dataclass(frozen=True)
@@ -75,8 +87,12 @@ def has_io(directory: int) -> bool:
 
 def ours(directory: int) -> Several:
     """What of io.isoblk.weight here may be follow()'s writing."""
+    return _noted(directory, _OURS)
+
+
+def _noted(directory: int, note: bytes) -> Several:
     try:
-        return lines.parse_several(os.getxattr(_path(directory), _OURS).decode())
+        return lines.parse_several(os.getxattr(_path(directory), note).decode())
     except (OSError, ValueError):
         # There is none, or it is nobody's that we know.
         return {}
@@ -85,7 +101,11 @@ def ours(directory: int) -> Several:
 def wanted(directory: int) -> Weights:
     """The weights that somebody has set: in the cgroup's own files, or for a scope in those of the
     container in it."""
-    own = _wanted(directory)
+    return _with_container(directory, *_set(directory))
+
+
+def _with_container(directory: int, io: Weights, bfq: Weights) -> Weights:
+    own = mirror.wanted(io, bfq)
     if not where(directory).name.endswith(_OUTER):
         return own
     try:
@@ -96,12 +116,12 @@ def wanted(directory: int) -> Weights:
         # The scope itself may be root's, and what is in it somebody's to whom that was given, who
         # is not to say what the scope has.
         trusted = _owner(child) in (0, _owner(directory))
-        inner = _wanted(child) if trusted else {}
+        inner = mirror.wanted(*_set(child)) if trusted else {}
     finally:
         os.close(child)
     # crun 1.21 has systemd give the scope an IOWeight= from which systemd makes the container's
     # weight for BFQ again: 3400 for 400, 1200 for 200.
-    for_bfq = (read(directory, BFQ_WEIGHT) or {}).get(lines.DEFAULT)
+    for_bfq = bfq.get(lines.DEFAULT)
     if for_bfq is not None and for_bfq == inner.get(lines.DEFAULT):
         return own | inner
     return inner | own
@@ -117,8 +137,9 @@ def _owner(directory: int) -> int:
     return -1
 
 
-def _wanted(directory: int) -> Weights:
-    return mirror.wanted(read(directory, IO_WEIGHT) or {}, read(directory, BFQ_WEIGHT) or {})
+def _set(directory: int) -> tuple[Weights, Weights]:
+    """What is set in io.weight, and in io.bfq.weight."""
+    return read(directory, IO_WEIGHT) or {}, read(directory, BFQ_WEIGHT) or {}
 
 
 @contextmanager
@@ -135,8 +156,11 @@ def scope_of(directory: int) -> Iterator[int | None]:
         os.close(outer)
 
 
-def follow(directory: int) -> list[Left]:
+def follow(directory: int, by: By = By.UNKNOWN) -> list[Left]:
     """Make io.isoblk.weight what io.weight and io.bfq.weight say.
+
+    Args:
+        by: who has just written one of these.
 
     Returns:
         What could not be written.
@@ -144,11 +168,30 @@ def follow(directory: int) -> list[Left]:
     Raises:
         OSError: the cgroup is gone, or may not be written to.
     """
-    return _write(directory, wanted(directory))
+    io, bfq = _set(directory)
+    kept = _foreign(directory, io.get(lines.DEFAULT), bfq.get(lines.DEFAULT), by)
+    return _write(directory, kept | _with_container(directory, io, bfq))
+
+
+def _foreign(directory: int, io: int | None, bfq: int | None, by: By) -> Weights:
+    """The default weight that somebody gave of whom systemd does not know, also if systemd has
+    taken it away since. Notes it at the cgroup."""
+    known = _noted(directory, _FOREIGN)
+    given = bfq if io is None else io
+    now: Several = {}
+    if given is None:
+        now = {} if by is By.OTHER else known
+    # What systemd gives it writes to both files.
+    elif by is By.OTHER or io is None or (by is By.UNKNOWN and known == {lines.DEFAULT: (io,)}):
+        now = {lines.DEFAULT: (given,)}
+    if now != known:
+        _remember(directory, now, _FOREIGN)
+    return {key: weights[0] for key, weights in now.items()}
 
 
 def give_back(directory: int) -> list[Left]:
     """Take out of io.isoblk.weight what follow() has written there."""
+    _remember(directory, {}, _FOREIGN)
     try:
         os.stat(OUR_WEIGHT, dir_fd=directory)
     except FileNotFoundError:
@@ -195,12 +238,12 @@ def _put(directory: int, text: str) -> None:
         os.close(file)
 
 
-def _remember(directory: int, weights: Several) -> None:
+def _remember(directory: int, weights: Several, note: bytes = _OURS) -> None:
     if weights:
-        os.setxattr(_path(directory), _OURS, lines.written(weights).encode())
+        os.setxattr(_path(directory), note, lines.written(weights).encode())
         return
     try:
-        os.removexattr(_path(directory), _OURS)
+        os.removexattr(_path(directory), note)
     except OSError:
         # There is none.
         return

@@ -50,10 +50,12 @@ class Written:
     Attributes:
         directory: a handle for Watch.open().
         name: the file's.
+        pid: of the process that wrote.
     """
 
     directory: bytes
     name: bytes
+    pid: int
 
 
 class LostError(Exception):
@@ -101,7 +103,7 @@ class Watch:
         except BlockingIOError:
             return []
         own = os.getpid()
-        return list(dict.fromkeys(written for pid, written in decode(data) if pid != own))
+        return list(dict.fromkeys(written for written in decode(data) if written.pid != own))
 
     def open(self, directory: bytes) -> int:
         """A descriptor of the directory, O_PATH. Raises OSError: it is gone."""
@@ -164,8 +166,8 @@ class Schedulers:
         return found
 
 
-def decode(data: bytes) -> Iterator[tuple[int, Written]]:
-    """The events that a read() gave, each with who caused it. Raises LostError."""
+def decode(data: bytes) -> Iterator[Written]:
+    """The events that a read() gave. Raises LostError."""
     at = 0
     while at < len(data):
         length, _, _, head, mask, _, pid = _EVENT.unpack_from(data, at)
@@ -179,7 +181,7 @@ def decode(data: bytes) -> Iterator[tuple[int, Written]]:
                 bytes_, _ = _HANDLE.unpack_from(data, handle)
                 end = handle + _HANDLE.size + bytes_
                 name = data[end : info + size].split(b"\0", 1)[0]
-                yield pid, Written(data[handle:end], name)
+                yield Written(data[handle:end], name, pid)
             info += size
         at += length
 

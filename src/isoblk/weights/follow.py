@@ -20,6 +20,7 @@ from typing import Final
 from isoblk.errors import UserError
 from isoblk.machine import system
 from isoblk.weights import cgroup, disk, uevents
+from isoblk.weights.cgroup import By
 from isoblk.weights.events import LostError, Schedulers, Watch, Written
 
 LOCK: Final = Path("/run/isoblk/weights.lock")
@@ -77,7 +78,8 @@ class Follower:
                     if cgroup.ours(child):
                         self._one(child)
             else:
-                self._one(directory)
+                by = _writer(what.pid) if what.name in _SOURCES else By.UNKNOWN
+                self._one(directory, by)
                 with cgroup.scope_of(directory) as scope:
                     if scope is not None:
                         self._one(scope)
@@ -98,9 +100,9 @@ class Follower:
                 except OSError as error:
                     self._once(f"io.weight takes no weight for disk {number}: {error.strerror}")
 
-    def _one(self, directory: int) -> None:
+    def _one(self, directory: int, by: By = By.UNKNOWN) -> None:
         try:
-            left = cgroup.follow(directory)
+            left = cgroup.follow(directory, by)
         except OSError as error:
             if error.errno not in cgroup.GONE:
                 self._tell(f"cannot follow: {error.strerror}", directory)
@@ -117,6 +119,18 @@ class Follower:
         if text not in self._told:
             self._told.add(text)
             self.say(where + text)
+
+
+def _writer(pid: int) -> By:
+    """Whether that is systemd, the machine's or a user's."""
+    if pid == 1:
+        return By.SYSTEMD
+    try:
+        name = Path(f"/proc/{pid}/comm").read_bytes()
+    except OSError:
+        # It has ended: systemd had not.
+        return By.OTHER
+    return By.SYSTEMD if name == b"systemd\n" else By.OTHER
 
 
 def run(root: Path, say: Callable[[str], None], ready: Callable[[int], None]) -> None:
