@@ -104,6 +104,8 @@ static void leave_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
 {
 	isoblk_gate_exit(disk);
 	blkcg_deactivate_policy(disk->q->disk, &isoblk_policy);
+	/* Whoever reads a cgroup's files may still see a group, and by it the disk and its ops. */
+	synchronize_rcu();
 	isoblk_wbt_on(disk->q, eq);
 }
 

@@ -11,6 +11,7 @@
 #include <linux/atomic.h>
 #include <linux/blkdev.h>
 #include <linux/list.h>
+#include <linux/rcupdate.h>
 #include <linux/wait.h>
 
 /* As io.weight has them, so that one number means the same to both. */
@@ -109,6 +110,7 @@ struct isoblk_group {
 	struct isoblk_late late;
 	unsigned int nr_gqs;		/* length of @gq, when the disk may be gone; constant */
 	struct isoblk_gq **gq;		/* by hardware queue, allocated one by one; constant */
+	struct rcu_head rcu;		/* after the kernel gave it back: who reads its files */
 };
 
 static inline enum isoblk_op isoblk_rq_op(const struct request *rq)

@@ -159,6 +159,11 @@ static void free_group(struct isoblk_group *group)
 	kfree(group);
 }
 
+static void free_group_rcu(struct rcu_head *rcu)
+{
+	free_group(container_of(rcu, struct isoblk_group, rcu));
+}
+
 /* Without the hardware queues' parts. */
 static struct isoblk_group *alloc_group(struct isoblk_disk *disk, gfp_t gfp,
 					int node)
@@ -263,7 +268,8 @@ static void isoblk_pd_free(struct blkg_policy_data *pd)
 			isoblk_take_leave(group);
 		spin_unlock_irqrestore(&group->disk->lock, flags);
 	}
-	free_group(group);
+	/* Since 7.2 a cgroup's files are read under RCU alone. */
+	call_rcu(&group->rcu, free_group_rcu);
 }
 
 struct blkcg_policy isoblk_policy = {
@@ -297,6 +303,8 @@ static int __init isoblk_share_init(void)
 static void __exit isoblk_share_exit(void)
 {
 	blkcg_policy_unregister(&isoblk_policy);
+	/* free_group_rcu() is ours. */
+	rcu_barrier();
 	isoblk_outlet_exit();
 }
 
