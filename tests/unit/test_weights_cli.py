@@ -16,7 +16,7 @@ from isoblk.cli import weights as cli
 from isoblk.weights import disk, tree
 from isoblk.weights.disk import BYTES, Chosen
 
-DISK = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, 1, BYTES, "bytes")
+DISK = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, BYTES, "bytes")
 NAMES = ["new\nline", "\x1b[31mred", "[bold]", "n" * 255, ":smile:", os.fsdecode(b"\xff\xfe")]
 
 # What is called: a machine of which nothing but the cgroups is made up.
@@ -33,7 +33,7 @@ hierarchy.unified = lambda: root
 class Sda:
     name = "sda"
 settings.find = lambda _: Sda
-disk.find = lambda *_: Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, 1, BYTES, "bytes")
+disk.find = lambda *_: Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, BYTES, "bytes")
 sys.argv = ["isoblk", "weights", "--disk", "sda", *sys.argv[2:]]
 main.main()
 """

@@ -15,7 +15,7 @@ from isoblk.weights import cgroup, tree
 from isoblk.weights.disk import BYTES, Chosen
 from isoblk.weights.follow import Follower
 
-DISK = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, 1, BYTES, "bytes")
+DISK = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, BYTES, "bytes")
 # More than Python's recursion_limit.
 DEEP = 1200
 FILES = {

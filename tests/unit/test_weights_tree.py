@@ -10,7 +10,7 @@ from isoblk.weights import tree, why
 from isoblk.weights.disk import BYTES, Chosen, Price, find
 from isoblk.weights.tree import Share, shares
 
-DISK = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, 1, BYTES, "bytes")
+DISK = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 256, BYTES, "bytes")
 
 
 def group(root: Path, path: str, weight: str = "default 100", **files: str) -> None:
@@ -100,7 +100,7 @@ def test_too_few_tags_are_told_with_what_is_enough(tmp_path: Path) -> None:
     for number in range(50):
         group(tmp_path, f"g{number}")
         later[f"g{number}"] = (1, 0)
-    few = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 64, 1, BYTES, "bytes")
+    few = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 64, BYTES, "bytes")
     ((what, todo),) = why.of_disk(few, measured(tmp_path, later, few))
     assert "50 cgroups share 64 tags" in what and todo.endswith("--tags 128")
 
@@ -113,7 +113,7 @@ def test_cgroups_without_io_are_counted_where_their_weight_is(tmp_path: Path) ->
 
 
 def test_a_disk_without_weights_is_told(tmp_path: Path) -> None:
-    plain = Chosen("sda", "8:0", "mq-deadline", "", 64, 1, BYTES, "bytes")
+    plain = Chosen("sda", "8:0", "mq-deadline", "", 64, BYTES, "bytes")
     ((what, todo),) = why.of_disk(plain, measured(tmp_path, {}, plain))
     assert "mq-deadline, which knows no weights" in what
     assert todo == "isoblk disk use isoblk sda"
@@ -123,7 +123,7 @@ def test_time_is_divided_by_what_the_scheduler_has_learned(tmp_path: Path) -> No
     group(tmp_path, "a")
     group(tmp_path, "b")
     prices = {"r": Price(0, 1), "w": Price(0, 3), "d": Price(0, 0)}
-    disk = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 64, 1, prices, "time of the device")
+    disk = Chosen("sda", "8:0", "isoblk", "io.isoblk.weight", 64, prices, "time of the device")
     before = tree.read(tmp_path, disk)
     for path, stat in ((".", "rbytes=300 wbytes=100"), ("a", "rbytes=300"), ("b", "wbytes=100")):
         (tmp_path / path / "io.stat").write_text(f"8:0 {stat}\n")

@@ -34,7 +34,6 @@ class Chosen:
         scheduler: what queue/scheduler says.
         file: of the weight that counts there; "" if none does.
         nr_requests: tags of a hardware queue.
-        queues: hardware queues.
         prices: of kinds of requests, "r", "w", "d", by what the scheduler divides.
         divides: that, in words.
     """
@@ -44,7 +43,6 @@ class Chosen:
     scheduler: str
     file: str
     nr_requests: int
-    queues: int
     prices: Mapping[str, Price]
     divides: str
 
@@ -68,7 +66,6 @@ def find(name: str, root: Path, sys: Path = system.SYS, debug: Path = _DEBUG) ->
         scheduler=scheduler,
         file=_file(scheduler, number, root),
         nr_requests=int((place / "queue/nr_requests").read_text()),
-        queues=len(list((place / "mq").glob("*"))) or 1,
         prices=prices,
         divides=divides,
     )

@@ -12,8 +12,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 # include/uapi/linux/fanotify.h
 _CLOEXEC, _NONBLOCK = 0x1, 0x2
@@ -78,17 +77,6 @@ class Watch:
             self.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Watch no longer."""
         for fd in (self.fd, self._root):
@@ -122,17 +110,6 @@ class Schedulers:
         except OSError:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Watch no longer."""

@@ -7,12 +7,11 @@ cgroups have a line that could not be written; what it wrote is noted at the cgr
 it may be killed at any time, and whoever comes after it knows as much.
 """
 
-import fcntl
 import os
 import selectors
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,7 @@ from isoblk.machine import system
 from isoblk.weights import cgroup, disk, uevents
 from isoblk.weights.cgroup import By
 from isoblk.weights.events import LostError, Schedulers, Watch, Written
+from isoblk.weights.lock import alone
 
 LOCK: Final = Path("/run/isoblk/weights.lock")
 _INITSTATE: Final = Path("/sys/module/isoblk_share/initstate")
@@ -212,8 +212,8 @@ def give_back(root: Path) -> int:
 def _watches(root: Path) -> Iterator[tuple[Watch, Schedulers]]:
     with ExitStack() as opened:
         try:
-            cgroups = opened.enter_context(Watch(root))
-            disks = opened.enter_context(Schedulers(system.SYS))
+            cgroups = opened.enter_context(closing(Watch(root)))
+            disks = opened.enter_context(closing(Schedulers(system.SYS)))
         except PermissionError:
             raise UserError(
                 "no right to watch cgroups",
@@ -229,22 +229,7 @@ def _watches(root: Path) -> Iterator[tuple[Watch, Schedulers]]:
         yield cgroups, disks
 
 
-@contextmanager
-def _alone() -> Iterator[None]:
+def _alone() -> AbstractContextManager[None]:
     """Be the only one that writes."""
-    try:
-        LOCK.parent.mkdir(mode=0o755, exist_ok=True)
-        file = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except PermissionError:
-        raise UserError("no right to write weights", next="run as root") from None
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                "weights are followed already",
-                next="see: systemctl status isoblk-weights",
-            ) from None
-        yield
-    finally:
-        os.close(file)
+    busy = UserError("weights are followed already", next="see: systemctl status isoblk-weights")
+    return alone(LOCK, "write weights", busy)

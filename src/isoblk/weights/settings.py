@@ -2,11 +2,8 @@
 """The scheduler of a disk: set now, and kept for the next boot."""
 
 import contextlib
-import fcntl
-import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +12,7 @@ from isoblk.machine import system
 from isoblk.machine.blockdev import Disk, disk_of
 from isoblk.machine.process import PATH
 from isoblk.weights import rule
+from isoblk.weights.lock import alone
 
 # There while udevd runs.
 _CONTROL: Final = Path("/run/udev/control")
@@ -133,19 +131,9 @@ def _identities(disk: Disk) -> list[tuple[str, str]]:
     return rule.identities(disk.name, _properties(disk))
 
 
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
+def _alone() -> contextlib.AbstractContextManager[None]:
     """Be the only one who changes the rules."""
-    try:
-        _LOCK.parent.mkdir(mode=0o755, exist_ok=True)
-        file = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except PermissionError:
-        raise UserError("no right to set schedulers", next="run as root") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(file)
+    return alone(_LOCK, "set schedulers")
 
 
 def _set(disk: Disk, scheduler: str, tags: int | None) -> None:
