@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A udev rule as docs/start/install.md recommends it, on an NVMe disk that QEMU pretends."""
-
-import re
-from pathlib import Path
+"""The udev rule of `isoblk disk use`, on an NVMe disk that QEMU pretends, by the machine's udev."""
 
 from tests.qemu.guest import Guest
 from tests.qemu.test_stress import (
@@ -10,8 +7,7 @@ from tests.qemu.test_stress import (
     assert_settled,
     stress,
 )
-
-INSTALL = Path(__file__).resolve().parents[2] / "docs" / "start" / "install.md"
+from tests.qemu.test_weights import ISOBLK
 
 # Of zeros: no file is behind it.
 DISK = (
@@ -19,42 +15,38 @@ DISK = (
     *("-device", "nvme,drive=zeros,serial=s0,max_ioqpairs=4"),
 )
 
-
-def rules() -> list[str]:
-    """The udev rules that docs/start/install.md recommends."""
-    found = re.findall(r'^ {4}(ACTION==".*)$', INSTALL.read_text(), re.MULTILINE)
-    assert found
-    return found
-
-
-# The daemon, on the rules that are in /run/rules. The guest has the host's /etc, read-only. The
-# daemon is a link to a program in /bin, which is BusyBox's here.
+# The daemon. The guest has the host's /etc, read-only. The daemon is a link to a program in /bin,
+# which is BusyBox's here.
 UDEV = """
 ln -s /usr/bin/udevadm /bin/udevadm
-mkdir -p /run/udev/rules.d
-cp /run/rules /run/udev/rules.d/60-isoblk.rules
+mount -t tmpfs none /etc/udev/rules.d
 /usr/lib/systemd/systemd-udevd --daemon
 udevadm control --ping -t 600
 """
 
 
-def test_a_udev_rule_as_documented_chooses_for_the_disk_that_is_there_and_that_comes(
+def test_the_rule_of_disk_use_chooses_at_boot_and_when_the_disk_comes_and_not_otherwise(
     debug_guest: Guest,
 ) -> None:
     queue = "/sys/block/nvme0n1/queue"
     read = f"cat {queue}/scheduler {queue}/nr_requests"
+    trigger = "udevadm trigger -c {} {}; udevadm settle -t 600"
     left = debug_guest.run(
         stress(
-            f"cat > /run/rules << 'EOF'\n{chr(10).join(rules())}\nEOF",
             f"{read} > /run/isoblk/before",
             UDEV,
-            "udevadm trigger -c add --subsystem-match=block; udevadm settle -t 600",
-            f"{read} > /run/isoblk/there",
-            # Somebody chooses another; a change of the disk, as at the end of each that writes to
-            # it, has the rule choose again.
+            # The rule names the disk by what udev knows of it.
+            trigger.format("add", "--subsystem-match=block"),
+            f"{ISOBLK} disk use isoblk nvme0n1 --tags 1024 > /run/isoblk/said",
+            "cat /etc/udev/rules.d/90-isoblk.rules > /run/isoblk/rules",
+            f"{read} > /run/isoblk/used",
+            # What somebody chooses holds until the next boot, also when the disk is written to.
             "choose nvme0n1 none",
-            "udevadm trigger -c change /sys/block/nvme0n1; udevadm settle -t 600",
+            trigger.format("change", "/sys/block/nvme0n1"),
             f"{read} > /run/isoblk/changed",
+            # As a boot does for disks that are there.
+            trigger.format("add", "--subsystem-match=block"),
+            f"{read} > /run/isoblk/there",
             # Gone, and found again.
             "device=$(readlink -f /sys/block/nvme0n1/device/device)",
             "echo 1 > $device/remove; udevadm settle -t 600; [ ! -e /sys/block/nvme0n1 ]",
@@ -68,8 +60,11 @@ def test_a_udev_rule_as_documented_chooses_for_the_disk_that_is_there_and_that_c
         modules=MODULES,
         more=DISK,
     )
-    assert "[none]" in left.read("before")
-    for when in ("there", "changed", "came"):
+    assert left.read("said") == "nvme0n1: isoblk, 1024 tags, also after the next boot\n"
+    assert 'ENV{ID_WWN}=="nvme.' in left.read("rules")
+    for when in ("before", "changed"):
+        assert "[none]" in left.read(when), when
+    for when in ("used", "there", "came"):
         scheduler, tags = left.read(when).splitlines()
         assert "[isoblk]" in scheduler, when
         assert tags == "1024", when
