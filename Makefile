@@ -92,7 +92,7 @@ sweep: setup-dev kernels
 		tests/lab/test_setcache_sweep.py tests/lab/test_cache_flight.py
 
 # With the packages that make deb leaves in dist/.
-try-system:
+try-system: deb
 	MEETS=$(firstword $(SYSTEMS)) scripts/system/run dist results/system $(SYSTEMS)
 
 # SERIES: of kernels whose private headers go in; without it all that can be had.
