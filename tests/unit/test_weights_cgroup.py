@@ -180,6 +180,18 @@ def test_a_cgroup_that_goes_while_all_is_taken_back_ends_nothing(
     assert (tmp_path / "c/io.isoblk.weight").read_text() == "default 100\n"
 
 
+def test_taking_all_back_leaves_no_note_where_a_weight_was_set_by_hand(
+    tmp_path: Path, notes: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/io.isoblk.weight").write_text("default 777\n")
+    notes[f"{tmp_path / 'a'} trusted.isoblk.foreign"] = b"default 400"
+    monkeypatch.setattr(follow, "LOCK", tmp_path / "run/weights.lock")
+    assert follow.give_back(tmp_path) == 0
+    assert not notes
+    assert (tmp_path / "a/io.isoblk.weight").read_text() == "default 777\n"
+
+
 @pytest.mark.parametrize(
     ("scopes", "containers", "want"), [(0, 1000, 100), (1000, 1000, 900), (1000, 0, 900)]
 )

@@ -193,8 +193,8 @@ def give_back(root: Path) -> int:
         top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for directory in cgroup.below(top):
-                if not cgroup.ours(directory):
-                    continue
+                # What is noted at one whose weight was then set by hand goes as well.
+                wrote = bool(cgroup.ours(directory))
                 try:
                     left = cgroup.give_back(directory)
                 except OSError as error:
@@ -202,7 +202,7 @@ def give_back(root: Path) -> int:
                     if error.errno not in cgroup.GONE:
                         raise
                     continue
-                count += not left
+                count += wrote and not left
         finally:
             os.close(top)
     return count
