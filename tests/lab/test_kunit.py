@@ -14,6 +14,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "vdisk_flash_test": (),
     "vdisk_hdd_test": (),
     "predict_test": (),
+    "layout_test": (),
     "share_test": (),
     "kyber_fair_test": ("isoblk_share",),
     "cfq_test": ("isoblk_share",),

@@ -34,6 +34,7 @@
 #include <linux/slab.h>
 
 #include "share/disk.h"
+#include "share/layout.h"
 #include "share/outlet.h"
 #include "share/policy.h"
 #include "share/share.h"
@@ -287,8 +288,15 @@ struct blkcg_policy isoblk_policy = {
 
 static int __init isoblk_share_init(void)
 {
-	int ret = isoblk_outlet_init();
+	const char *differs = isoblk_layout_of_kernel_differs();
+	int ret;
 
+	if (differs) {
+		pr_err("built with another struct %s than this kernel has: its private headers changed\n",
+		       differs);
+		return -ENOEXEC;
+	}
+	ret = isoblk_outlet_init();
 	if (ret)
 		return ret;
 	ret = blkcg_policy_register(&isoblk_policy);

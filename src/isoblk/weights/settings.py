@@ -148,7 +148,9 @@ def _set(disk: Disk, scheduler: str, tags: int | None) -> None:
             raise UserError("no right to write it", where=str(path), next="run as root") from None
         except OSError as error:
             raise UserError(
-                f"the kernel does not take {value}: {error.strerror}", where=str(path)
+                f"the kernel does not take {value}: {error.strerror}",
+                where=str(path),
+                next="see: dmesg",
             ) from None
 
 

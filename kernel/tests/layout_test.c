@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Structures are found in the kernel's type data, and told apart; data of any other
+ * form is read no further than it goes.
+ */
+#include <kunit/test.h>
+#include <linux/bits.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <uapi/linux/btf.h>
+
+#include "part_of_test.h"
+
+#include "../sched/share/layout.c"
+
+#define FLAGGED			BIT(31)
+#define INFO(kind, many)	((BTF_KIND_##kind << 24) | (many))
+
+/* Offsets into the names below. */
+enum { NAME_INT = 1, NAME_PAIR = 5, NAME_LEFT = 10, NAME_RIGHT = 15 };
+static const char names[] = "\0int\0pair\0left\0right";
+
+/* struct pair { int left, right; }; with types before it that have something behind them. */
+struct types {
+	struct btf_header head;
+	struct {
+		struct btf_type type;
+		u32 encoding;
+	} number;
+	struct btf_type pointer;
+	struct {
+		struct btf_type type;
+		struct btf_param of[2];
+	} function;
+	struct {
+		struct btf_type type;
+		struct btf_member of[2];
+	} pair;
+	char names[sizeof(names)];
+};
+
+static const struct types good = {
+	.head = {
+		.magic = BTF_MAGIC,
+		.version = BTF_VERSION,
+		.hdr_len = sizeof(struct btf_header),
+		.type_len = offsetof(struct types, names) -
+			    sizeof(struct btf_header),
+		.str_off = offsetof(struct types, names) -
+			   sizeof(struct btf_header),
+		.str_len = sizeof(names),
+	},
+	.number.type = { NAME_INT, INFO(INT, 0), { 4 } },
+	.pointer = { 0, INFO(PTR, 0), { 1 } },
+	.function.type = { 0, INFO(FUNC_PROTO, 2), { 1 } },
+	.pair.type = { NAME_PAIR, INFO(STRUCT, 2), { 8 } },
+	.pair.of = { { NAME_LEFT, 1, 0 }, { NAME_RIGHT, 1, 32 } },
+	.names = "\0int\0pair\0left\0right",
+};
+
+static const struct isoblk_layout pair[] = {
+	{ "other", NULL, 1 },
+	{ "other", "left", 1 },
+	{ "pair", NULL, 8 },
+	{ "pair", "left", 0 },
+	{ "pair", "right", 4 },
+	{ "last", NULL, 1 },
+};
+
+static const char *differs(const struct types *types)
+{
+	return isoblk_layout_differs(types, sizeof(*types), pair,
+				     ARRAY_SIZE(pair));
+}
+
+static void the_same_is_the_same(struct kunit *test)
+{
+	struct types flagged = good;
+
+	KUNIT_EXPECT_NULL(test, differs(&good));
+	/* With bit fields in it, offsets have a width above them. */
+	flagged.pair.type.info |= FLAGGED;
+	flagged.pair.of[1].offset |= 32 << 24;
+	KUNIT_EXPECT_NULL(test, differs(&flagged));
+}
+
+static void another_size_place_or_name_is_told(struct kunit *test)
+{
+	struct types longer = good, moved = good, without = good, odd = good;
+
+	longer.pair.type.size = 16;
+	KUNIT_EXPECT_STREQ(test, differs(&longer), "pair");
+	moved.pair.of[0].offset = 32;
+	moved.pair.of[1].offset = 0;
+	KUNIT_EXPECT_STREQ(test, differs(&moved), "pair");
+	without.pair.of[1].name_off = NAME_INT;
+	KUNIT_EXPECT_STREQ(test, differs(&without), "pair");
+	/* A bit that does not begin a byte. */
+	odd.pair.of[1].offset = 33;
+	KUNIT_EXPECT_STREQ(test, differs(&odd), "pair");
+}
+
+static void what_is_not_understood_is_not_told(struct kunit *test)
+{
+	struct types wrong[] = { good, good, good, good, good, good };
+	unsigned int i;
+
+	wrong[0].head.magic = swab16(BTF_MAGIC);
+	wrong[1].head.version = BTF_VERSION + 1;
+	wrong[2].head.type_off = 2;
+	wrong[3].names[sizeof(names) - 1] = 'x';
+	/* What comes before the structure. */
+	wrong[4].pointer.info = INFO(MAX, 0) + (1 << 24);
+	wrong[5].function.type.info = INFO(FUNC_PROTO, 0xffff);
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		wrong[i].pair.type.size = 16;
+		KUNIT_EXPECT_NULL_MSG(test, differs(&wrong[i]), "%u", i);
+	}
+}
+
+/* KASAN tells of a byte too many. */
+static void what_is_cut_off_is_not_read(struct kunit *test)
+{
+	struct types *cut;
+	size_t len;
+
+	for (len = 0; len < sizeof(good); len++) {
+		cut = kunit_kmalloc(test, max(len, 1), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, cut);
+		memcpy(cut, &good, len);
+		KUNIT_EXPECT_NULL(test, isoblk_layout_differs(cut, len, pair,
+							      ARRAY_SIZE(pair)));
+		kunit_kfree(test, cut);
+	}
+}
+
+/* Each word of it, whatever it says, leads nowhere else. */
+static void no_word_leads_outside(struct kunit *test)
+{
+	static const u32 values[] = { 0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, ~0U };
+	unsigned int word, i;
+	u32 *copy;
+
+	copy = kunit_kmalloc(test, sizeof(good), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	for (word = 0; word < sizeof(good) / sizeof(*copy); word++) {
+		for (i = 0; i < ARRAY_SIZE(values); i++) {
+			memcpy(copy, &good, sizeof(good));
+			copy[word] = values[i];
+			isoblk_layout_differs(copy, sizeof(good), pair,
+					      ARRAY_SIZE(pair));
+		}
+	}
+}
+
+static struct kunit_case layout_cases[] = {
+	KUNIT_CASE(the_same_is_the_same),
+	KUNIT_CASE(another_size_place_or_name_is_told),
+	KUNIT_CASE(what_is_not_understood_is_not_told),
+	KUNIT_CASE(what_is_cut_off_is_not_read),
+	KUNIT_CASE(no_word_leads_outside),
+	{}
+};
+
+static struct kunit_suite layout_suite = {
+	.name = "layout_test",
+	.test_cases = layout_cases,
+};
+
+kunit_test_suite(layout_suite);
+
+MODULE_DESCRIPTION("Tests of how structures are compared with the kernel's");
+MODULE_LICENSE("GPL");
