@@ -56,7 +56,7 @@ SYSTEMS ?= trixie-6.12 bookworm-6.12 forky-7.2 trixie-7
 # The kernel of Debian's testing suite; test-all runs on it as well.
 NEWEST := newest
 
-.PHONY: demo test test-all test-smp storm test-blktests sweep deb rpm try-packages try-system check bench machines reference man architecture figures site wheel image lock setup setup-dev setup-package kernel kernels kernels-smp clean
+.PHONY: demo test test-all test-smp storm test-blktests sweep deb rpm try-packages try-system check bench machines reference man architecture figures site wheel image lock setup setup-dev setup-deb setup-rpm kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -96,11 +96,11 @@ try-system: deb
 	MEETS=$(firstword $(SYSTEMS)) scripts/system/run dist results/system $(SYSTEMS)
 
 # SERIES: of kernels whose private headers go in; without it all that can be had.
-deb rpm: setup-package
+deb rpm: %: setup-%
 	PYTHONPATH=packaging $(VENV)/bin/python packaging/build.py $@ --series "$(SERIES)"
 
 # A higher version of the same is what the first is upgraded to.
-try-packages: setup-package
+try-packages: setup-deb
 	PYTHONPATH=packaging $(VENV)/bin/python packaging/build.py deb -o results/packages/now
 	PYTHONPATH=packaging $(VENV)/bin/python packaging/build.py deb -o results/packages/newer \
 		--version 999
@@ -160,8 +160,8 @@ image: wheel
 setup:
 	scripts/setup $(VENV) run
 
-setup-package:
-	scripts/setup $(VENV) package
+setup-deb setup-rpm:
+	scripts/setup $(VENV) $(@:setup-%=%)
 
 setup-dev:
 	scripts/setup $(VENV) dev

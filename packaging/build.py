@@ -73,7 +73,7 @@ def build(options: argparse.Namespace) -> None:
             print(f"{_short(options.output)}/{path.name}: {size:,.0f} kB")
     for one in found:
         print(f"kernels {one.variant.name}: headers of {one.origin}")
-    print(f"{time.monotonic() - began:.0f} s")
+    print(f"built in {time.monotonic() - began:.0f} s")
 
 
 def _short(directory: Path) -> str:

@@ -216,7 +216,7 @@ def _download(directory: Path, python: str) -> None:
 
 def _manual(directory: Path) -> None:
     sys.path.insert(0, str(ROOT / "scripts"))
-    pages: dict[str, str] = importlib.import_module("manpages").pages()
+    pages: dict[str, str] = importlib.import_module("manpages").pages(lab=False)
     directory.mkdir(parents=True)
     for file, text in pages.items():
         command = file.removesuffix(".1").split("-")[1:2]

@@ -27,9 +27,13 @@ _STATUS = (
 _Command = TyperCommand | TyperGroup
 
 
-def pages() -> dict[str, str]:
-    """The pages' texts, by the names of their files."""
-    every = dict(every_command())
+def pages(*, lab: bool = True) -> dict[str, str]:
+    """The pages' texts, by the names of their files.
+
+    Args:
+        lab: whether isoblk(1) tells of the lab's commands.
+    """
+    every = dict(every_command(lab=lab))
     return {f"{_name(words)}.1": "\n".join(_page(words, every)) + "\n" for words in every}
 
 
@@ -65,7 +69,9 @@ def _page(words: tuple[str, ...], every: dict[tuple[str, ...], _Command]) -> Ite
             yield from _list(records)
     if isinstance(one, TyperGroup):
         yield ".SH COMMANDS"
-        for name in one.commands:
+        for name, listed in one.commands.items():
+            if listed.hidden:
+                continue
             below = every[*words, name]
             yield ".TP"
             yield f".BR {_text(_name((*words, name)))} (1)"

@@ -83,7 +83,8 @@ def test_help_loads_no_command(arguments: list[str]) -> None:
     loaded = _loaded(*arguments)
     assert not {name for name in loaded if name.startswith("isoblk.")} - {
         *("isoblk.__main__", "isoblk.cli", "isoblk.cli.main", "isoblk.cli.later"),
-        *("isoblk.cli.help", "isoblk.cli.completing", "isoblk.errors"),
+        *("isoblk.cli.help", "isoblk.cli.completing", "isoblk.cli.lab"),
+        *("isoblk.errors", "isoblk.paths"),
     }
     assert not loaded & {"rich", "numpy", "polars", "msgspec", "pydantic", "matplotlib"}
 

@@ -103,14 +103,14 @@ def test_headers_are_chosen_by_version(
 @pytest.mark.parametrize(
     ("release", "version", "cause"),
     [
-        ("6.1.0-56-amd64", "6.1.192", "the private headers that are here fit from"),
-        ("6.8.0-151-generic", "6.8.12", "the private headers that are here fit from"),
-        ("6.12.90+deb12-amd64", "6.12.90", "the private headers that are here fit from"),
+        ("6.1.0-56-amd64", "6.1.192", "too old: the modules need 6.12.95 or newer"),
+        ("6.8.0-151-generic", "6.8.12", "too old: the modules need 6.12.95 or newer"),
+        ("6.12.90+deb12-amd64", "6.12.90", "too old: the modules need 6.12.95 or newer"),
         ("6.12.110", "6.12.110", "its private headers are not known"),
         ("7.0.0-40-generic", "7.0.14", "its private headers are not known"),
         # Nobody has compared Ubuntu's with these.
-        ("7.2.0-9-generic", "7.2.13", "the private headers that are here fit from"),
-        ("7.0.14", "7.0.14", "the private headers that are here fit from"),
+        ("7.2.0-9-generic", "7.2.13", "the private headers that are here fit 6.12.95 to 107, "),
+        ("7.0.14", "7.0.14", "the private headers that are here fit 6.12.95 to 107, 6.12.117 on, "),
     ],
 )
 def test_a_kernel_that_no_headers_fit_is_refused_in_a_line(
@@ -169,8 +169,9 @@ def test_the_commands_of_the_lab_say_that_it_is_not_there(
     program = (
         "import sys; sys.path.insert(0, sys.argv.pop(1));from isoblk.__main__ import main; main()"
     )
-    for words in (["run", "x.toml"], ["doctor"], ["compare", "a", "b"], ["kernel", "build"]):
-        done = subprocess.run(
+
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [sys.executable, "-c", program, tmp_path / stage.PRIVATE / "src", *words],
             text=True,
             capture_output=True,
@@ -179,8 +180,14 @@ def test_the_commands_of_the_lab_say_that_it_is_not_there(
             env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
             timeout=60,
         )
+
+    told = call("--help").stdout
+    assert all(f"  {name} " in told for name in ("cache", "disk", "kernel", "weights"))
+    assert not any(word in told for word in ("doctor", "report", "study"))
+    for words in (["run", "x.toml"], ["doctor"], ["compare", "a", "b"], ["kernel", "build"]):
+        done = call(*words)
         assert done.stderr == (
-            "isoblk: the lab is not in this package; run: pip install isoblk, or use its container"
-            " image\n"
+            "isoblk: the lab is not in this package; get isoblk's sources, and run there: make"
+            " wheel\n"
         ), words
         assert done.returncode == 2

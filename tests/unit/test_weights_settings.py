@@ -5,10 +5,12 @@ import errno
 import os
 import stat
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from isoblk.cli import disk as cli
 from isoblk.errors import UserError
 from isoblk.machine import system
 from isoblk.machine.blockdev import Disk
@@ -105,6 +107,36 @@ def test_a_scheduler_that_is_gone_keeps_no_rule(
     assert not rules.exists()
     with pytest.raises(UserError, match="no rule of isoblk is for this disk"):
         settings.reset(fake.disk())
+
+
+def test_whoever_lacks_a_scheduler_is_told_what_to_do(tmp_path: Path) -> None:
+    release = os.uname().release
+    packaged = tmp_path / "isoblk-dkms"
+    why = partial(settings.why_missing, packaged=packaged, modules=tmp_path)
+    assert why("bfq") == ""
+    assert why("isoblk") == "isoblk's schedulers come with the package isoblk-dkms"
+    packaged.mkdir()
+    assert why("isoblk").endswith(f": linux-headers-{release}")
+    (tmp_path / release / "build").mkdir(parents=True)
+    assert why("isoblk") == f"why: {packaged}/tell {release}, and dkms status isoblk"
+
+
+def test_a_disk_whose_scheduler_this_kernel_does_not_have_is_shown(
+    fake: FakeMachine,
+    rules: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As after an update to a kernel that gets no modules."""
+    monkeypatch.setattr(settings, "all_disks", lambda: [fake.disk()])
+    rule.put(Rule("KERNEL", "sdb", "mq-deadline", None, ("none", 256)))
+    cli.show(None)
+    assert "which this kernel does not have" not in capsys.readouterr().err
+    rule.put(Rule("KERNEL", "sdb", "isoblk", None, ("none", 256)))
+    cli.show(None)
+    assert (
+        "note: sdb is to have isoblk, which this kernel does not have; " in capsys.readouterr().err
+    )
 
 
 def test_a_disk_of_which_udev_learns_more_still_has_one_rule(

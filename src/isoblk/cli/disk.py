@@ -41,9 +41,10 @@ def use(
     """Give a disk a scheduler, now and at each boot: a udev rule."""
     found = settings.find(disk)
     if scheduler not in (known := elevators(found)):
+        missing = settings.why_missing(scheduler)
         raise UserError(
             f"this kernel has no scheduler {scheduler}",
-            next=f"allowed: {', '.join(sorted(known))}; isoblk's come with the package isoblk-dkms",
+            next=missing or f"allowed: {', '.join(sorted(known))}",
         )
     settings.use(found, scheduler, tags)
     typer.echo(f"{found.name}: {settings.describe(found)}, also after the next boot")
@@ -70,6 +71,14 @@ def show(
         shown.add_row(*map(printable, settings.row(one)))
     # A model's name is whatever the disk says.
     Console(highlight=False, markup=False, emoji=False).print(shown)
+    for one in found:
+        if (kept := settings.at_boot(one)) and kept.scheduler not in elevators(one):
+            missing = settings.why_missing(kept.scheduler)
+            typer.echo(
+                f"note: {one.name} is to have {kept.scheduler}, which this kernel does not have"
+                + (f"; {missing}" if missing else ""),
+                err=True,
+            )
     _warn()
 
 

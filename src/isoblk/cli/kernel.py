@@ -16,7 +16,7 @@ from isoblk.cli.lab import require_lab
 from isoblk.cli.progress import building
 from isoblk.kernel.installed import build_installed, find_installed
 
-app = typer.Typer(help="Build, list and remove the lab's kernels.")
+app = typer.Typer(help="Kernels for the lab, and modules for this machine's.")
 
 
 @app.command(
@@ -124,10 +124,10 @@ def modules(
         console.print(f"{built.directory / name}", markup=False)
     there = shlex.quote(str(built.directory))
     console.print(
-        f"load:    sudo insmod {there}/isoblk_share.ko && sudo insmod {there}/feedbac-iosched.ko\n"
+        f"load:    sudo insmod {there}/isoblk_share.ko && sudo insmod {there}/isoblk-iosched.ko\n"
         f"install: sudo install -D -m 644 -t /lib/modules/{found.release}/updates/isoblk"
         f" {there}/*.ko && sudo depmod {found.release}\n"
-        "choose:  echo feedbac | sudo tee /sys/block/DISK/queue/scheduler",
+        "choose:  echo isoblk | sudo tee /sys/block/DISK/queue/scheduler",
         markup=False,
     )
 

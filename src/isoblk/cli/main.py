@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from isoblk import __version__
 from isoblk.cli.completing import join_assignments, mend_zsh
 from isoblk.cli.help import examples
+from isoblk.cli.lab import has_lab
 from isoblk.cli.later import Later
 from isoblk.errors import IsoblkError, RunError, UserError
 
@@ -25,7 +26,7 @@ from isoblk.errors import IsoblkError, RunError, UserError
 # help.
 COMMANDS: Final = {
     "doctor": "Check that everything isoblk needs is here; status 1 if not.",
-    "kernel": "Build, list and remove the lab's kernels.",
+    "kernel": "Kernels for the lab, and modules for this machine's.",
     "study": "List, check, describe and import studies.",
     "run": "Run a study: every point of its matrix, on the kernel, in virtual time.",
     "show": "Print a result directory's tables: runs, and claims with their verdicts.",
@@ -39,6 +40,9 @@ COMMANDS: Final = {
     "disk": "The scheduler of a disk of this machine, for good.",
     "host": "This machine as the lab: change back what a killed run left.",
 }
+
+# Those that do not need the lab, which the package for a machine does not have.
+_WITHOUT_LAB = ("kernel", "cache", "weights", "disk")
 
 app = typer.Typer(
     help="Divide one fast disk among containers by weight, and prove it.",
@@ -55,18 +59,34 @@ app = typer.Typer(
 )
 
 
-def command() -> TyperGroup:
-    """The whole command line."""
+def command(*, lab: bool | None = None) -> TyperGroup:
+    """The whole command line.
+
+    Args:
+        lab: whether to show the lab's commands, None: if the lab is here. They are there anyway,
+            and say that it is not.
+    """
+    shown = has_lab() if lab is None else lab
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     for name, summary in COMMANDS.items():
-        group.add_command(Later(name, f"isoblk.cli.{name}", summary))
+        later = Later(name, f"isoblk.cli.{name}", summary)
+        later.hidden = not shown and name not in _WITHOUT_LAB
+        group.add_command(later)
+    if not shown:
+        group.epilog = examples(
+            "isoblk disk use isoblk nvme0n1",
+            "isoblk weights",
+            "isoblk weights --disk nvme0n1 --watch",
+        )
     return group
 
 
-def every_command() -> Iterator[tuple[tuple[str, ...], TyperCommand | TyperGroup]]:
+def every_command(
+    *, lab: bool = True
+) -> Iterator[tuple[tuple[str, ...], TyperCommand | TyperGroup]]:
     """Each command and group of commands with the words that call it, all loaded."""
-    waiting: list[tuple[tuple[str, ...], TyperCommand | TyperGroup]] = [((), command())]
+    waiting: list[tuple[tuple[str, ...], TyperCommand | TyperGroup]] = [((), command(lab=lab))]
     while waiting:
         words, one = waiting.pop(0)
         if isinstance(one, Later):

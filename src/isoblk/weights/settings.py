@@ -2,6 +2,7 @@
 """The scheduler of a disk: set now, and kept for the next boot."""
 
 import contextlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,11 +13,15 @@ from isoblk.machine import system
 from isoblk.machine.blockdev import Disk, disk_of
 from isoblk.machine.process import PATH
 from isoblk.weights import rule
+from isoblk.weights.disk import OURS
 from isoblk.weights.lock import alone
 
 # There while udevd runs.
 _CONTROL: Final = Path("/run/udev/control")
 _LOCK: Final = Path("/run/isoblk/disk.lock")
+# Of the package isoblk-dkms.
+_DKMS: Final = Path("/usr/lib/isoblk-dkms")
+_MODULES: Final = Path("/lib/modules")
 
 
 def find(name: str, sys: Path = system.SYS) -> Disk:
@@ -60,12 +65,28 @@ def row(disk: Disk) -> tuple[str, str, str, str, str]:
     """Name, model, scheduler, tags, and what it has at the next boot by a rule of ours."""
     scheduler, tags = current(disk)
     model = disk.sys / "device/model"
-    # The last rule is the one that counts.
-    kept = next(reversed(_rules_of(disk)), None)
+    kept = at_boot(disk)
     then = "" if not kept else kept.scheduler + (f", {kept.tags} tags" if kept.tags else "")
     # A disk may call itself whatever it likes.
     named = " ".join(model.read_text(errors="replace").split()) if model.exists() else ""
     return disk.name, named, scheduler, str(tags), then
+
+
+def at_boot(disk: Disk) -> rule.Rule | None:
+    """The rule of ours that counts at the next boot: the last."""
+    return next(reversed(_rules_of(disk)), None)
+
+
+def why_missing(scheduler: str, packaged: Path = _DKMS, modules: Path = _MODULES) -> str:
+    """What to do if the kernel that runs does not have a scheduler; "" if it is not one of ours."""
+    release = os.uname().release
+    if scheduler not in OURS:
+        return ""
+    if not packaged.is_dir():
+        return "isoblk's schedulers come with the package isoblk-dkms"
+    if not (modules / release / "build").exists():
+        return f"install the headers of the kernel that runs: linux-headers-{release}"
+    return f"why: {packaged}/tell {release}, and dkms status isoblk"
 
 
 def use(disk: Disk, scheduler: str, tags: int | None) -> None:
@@ -99,7 +120,9 @@ def reset(disk: Disk) -> None:
     with _alone():
         kept = _rules_of(disk)
         if not kept:
-            raise UserError("no rule of isoblk is for this disk", where=disk.name)
+            raise UserError(
+                "no rule of isoblk is for this disk", where=disk.name, next="see: isoblk disk show"
+            )
         rule.remove(kept)
         _reload()
         try:
