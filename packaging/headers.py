@@ -108,7 +108,7 @@ def home() -> Path:
 
 
 def gather(wanted: Sequence[str], *, insist: bool, refresh: bool = False) -> list[Headers]:
-    """The headers of several series; those that are not here are fetched.
+    """The headers of several series; those that are not here are fetched, by one at a time.
 
     Args:
         wanted: the series, such as 6.12.
@@ -118,6 +118,13 @@ def gather(wanted: Sequence[str], *, insist: bool, refresh: bool = False) -> lis
     Raises:
         UserError, RunError: one is unknown, or cannot be had.
     """
+    with store.lock(
+        "block-headers", wait=lambda: print("waiting for the headers", file=sys.stderr)
+    ):
+        return _gather(wanted, insist=insist, refresh=refresh)
+
+
+def _gather(wanted: Sequence[str], *, insist: bool, refresh: bool) -> list[Headers]:
     found = []
     for series in wanted:
         if series not in SERIES:

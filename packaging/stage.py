@@ -22,6 +22,7 @@ from typer._completion_shared import get_completion_script
 from headers import Headers
 from isoblk.cli.completing import AT_ONCE
 from isoblk.errors import RunError, UserError
+from isoblk.kernel import store
 from isoblk.kernel.modules import sources_of
 from isoblk.paths import cache_dir
 
@@ -175,14 +176,15 @@ def _wheels() -> list[Path]:
     lock = _locked((ROOT / "requirements.lock").read_text())
     key = hashlib.sha256("\n".join((lock, *PYTHONS)).encode()).hexdigest()[:12]
     home = cache_dir() / "wheels" / key
-    if not home.is_dir():
-        part = home.with_name(f".{key}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        (part / "lock").write_text(lock)
-        for python in PYTHONS:
-            _download(part, python)
-        part.rename(home)
+    with store.lock("wheels", wait=lambda: print("waiting for the wheels", file=sys.stderr)):
+        if not home.is_dir():
+            part = home.with_name(f".{key}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            (part / "lock").write_text(lock)
+            for python in PYTHONS:
+                _download(part, python)
+            part.rename(home)
     return sorted(home.glob("*.whl"))
 
 
