@@ -203,7 +203,8 @@ def test_no_such_study_is_one_line(tmp_path: Path, name: str) -> None:
 
 def test_a_home_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("no directory")
-    done = _isoblk(tmp_path, "kernel", "build", ISOBLK_CACHE="", HOME=str(tmp_path / "home"))
+    home = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": "", "ISOBLK_CACHE": ""}
+    done = _isoblk(tmp_path, "kernel", "build", **home)
     assert done.returncode == 2
     assert "cannot write the cache" in done.stderr
     assert done.stderr.endswith("set ISOBLK_CACHE to a directory of yours\n")

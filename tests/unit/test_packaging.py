@@ -73,6 +73,7 @@ def headers_for(tmp_path: Path, directory: Path) -> subprocess.CompletedProcess[
             (place / "headers" / name / "UNTIL").write_text(f"{until}\n")
     script = place / "headers-for"
     script.write_bytes((PACKAGING / "dkms/headers-for").read_bytes())
+    script.chmod(0o755)
     return subprocess.run(
         ["sh", script, directory], text=True, capture_output=True, check=False, timeout=30
     )
@@ -120,6 +121,43 @@ def test_a_kernel_that_no_headers_fit_is_refused_in_a_line(
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"isoblk: no modules for Linux {release}: {cause}")
     assert done.stderr.count("\n") == 1
+
+
+# As DKMS reads a configuration. Whether to install by itself 3.0 asks without naming a kernel: then
+# it is the caller's.
+READ = """
+kernelver=$1
+source_it() { ( . "$conf" > /dev/null; echo "$release:$AUTOINSTALL:$BUILD_EXCLUSIVE_KERNEL" ); }
+read_conf() { local kernelver=$1 kernel_source_dir=$2; source_it; }
+conf=$2
+read_conf "$3" "$4"
+"""
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "named", "said"),
+    [
+        ("6.12.117", "6.12.117", True, "6.12.117:yes:^6"),
+        ("6.1.0-56-amd64", "6.1.192", True, "6.1.0-56-amd64::^$"),
+        # Nothing of it is in /lib/modules here.
+        ("6.1.0-56-nowhere", "6.1.192", False, "6.1.0-56-nowhere:yes:^6"),
+    ],
+)
+def test_dkms_is_not_to_install_by_itself_what_fits_no_headers(
+    tmp_path: Path, release: str, version: str, named: bool, said: str
+) -> None:
+    headers = kernel(tmp_path / "kernel", release, version)
+    headers_for(tmp_path, headers)
+    conf = tmp_path / "source/dkms.conf"
+    conf.write_text((PACKAGING / "dkms/dkms.conf").read_text().replace("#SERIES#", "^6"))
+    given = [release, str(headers)] if named else ["", str(tmp_path)]
+    done = subprocess.run(
+        ["bash", "-c", READ, "dkms", release, conf, *given],
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (f"{said}\n", "")
 
 
 def test_a_kernel_without_what_modules_need_is_refused(tmp_path: Path) -> None:
