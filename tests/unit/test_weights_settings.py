@@ -121,7 +121,7 @@ def test_whoever_lacks_a_scheduler_is_told_what_to_do(tmp_path: Path) -> None:
     assert why("isoblk") == f"why: {packaged}/tell {release}, and dkms status isoblk"
 
 
-def test_a_disk_whose_scheduler_this_kernel_does_not_have_is_shown(
+def test_a_disk_that_does_not_have_what_its_rule_says_is_shown(
     fake: FakeMachine,
     rules: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -131,7 +131,10 @@ def test_a_disk_whose_scheduler_this_kernel_does_not_have_is_shown(
     monkeypatch.setattr(settings, "all_disks", lambda: [fake.disk()])
     rule.put(Rule("KERNEL", "sdb", "mq-deadline", None, ("none", 256)))
     cli.show(None)
-    assert "which this kernel does not have" not in capsys.readouterr().err
+    assert capsys.readouterr().err == ""
+    put(fake.place / "queue/scheduler", "none [bfq] mq-deadline\n")
+    cli.show(None)
+    assert "note: sdb has bfq, its rule says mq-deadline: " in capsys.readouterr().err
     rule.put(Rule("KERNEL", "sdb", "isoblk", None, ("none", 256)))
     cli.show(None)
     assert (

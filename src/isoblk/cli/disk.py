@@ -72,13 +72,8 @@ def show(
     # A model's name is whatever the disk says.
     Console(highlight=False, markup=False, emoji=False).print(shown)
     for one in found:
-        if (kept := settings.at_boot(one)) and kept.scheduler not in elevators(one):
-            missing = settings.why_missing(kept.scheduler)
-            typer.echo(
-                f"note: {one.name} is to have {kept.scheduler}, which this kernel does not have"
-                + (f"; {missing}" if missing else ""),
-                err=True,
-            )
+        if note := settings.not_as_kept(one):
+            typer.echo(f"note: {note}", err=True)
     _warn()
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from isoblk.errors import RunError, UserError
 from isoblk.machine import system
-from isoblk.machine.blockdev import Disk, disk_of
+from isoblk.machine.blockdev import Disk, disk_of, elevators
 from isoblk.machine.process import PATH
 from isoblk.weights import rule
 from isoblk.weights.disk import OURS
@@ -87,6 +87,23 @@ def why_missing(scheduler: str, packaged: Path = _DKMS, modules: Path = _MODULES
     if not (modules / release / "build").exists():
         return f"install the headers of the kernel that runs: linux-headers-{release}"
     return f"why: {packaged}/tell {release}, and dkms status isoblk"
+
+
+def not_as_kept(disk: Disk) -> str:
+    """Why it does not have the scheduler of its rule, in words; "" if it has, or has no rule."""
+    kept, now = at_boot(disk), current(disk)[0]
+    if kept is None or kept.scheduler == now:
+        return ""
+    if kept.scheduler in elevators(disk):
+        return (
+            f"{disk.name} has {now}, its rule says {kept.scheduler}: somebody has changed it,"
+            " or the kernel did not take it; see: dmesg"
+        )
+    missing = why_missing(kept.scheduler)
+    return (
+        f"{disk.name} is to have {kept.scheduler}, which this kernel does not have"
+        + f"; {missing}" * bool(missing)
+    )
 
 
 def use(disk: Disk, scheduler: str, tags: int | None) -> None:
