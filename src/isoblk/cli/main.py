@@ -171,5 +171,7 @@ def _lacking_library(error: BaseException | None) -> UserError | None:
 
 def _usage_error(error: TyperException) -> UserError:
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "isoblk"
+    # An option without its value is found before there is a context.
+    first = [word for word in sys.argv[1:2] if word in COMMANDS]
+    command = context.command_path if context else " ".join(("isoblk", *first))
     return UserError(error.format_message().rstrip("."), next=f"see: {command} --help")
