@@ -190,7 +190,7 @@ def _set(disk: Disk, scheduler: str, tags: int | None) -> None:
             raise UserError(
                 f"the kernel does not take {value}: {error.strerror}",
                 where=str(path),
-                next="see: dmesg",
+                next="see: dmesg" if name == "scheduler" else "",
             ) from None
 
 
