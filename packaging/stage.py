@@ -21,6 +21,7 @@ from typer._completion_shared import get_completion_script
 
 from headers import Headers
 from isoblk.cli.completing import AT_ONCE
+from isoblk.cli.main import WITHOUT_LAB
 from isoblk.errors import RunError, UserError
 from isoblk.kernel import store
 from isoblk.kernel.modules import sources_of
@@ -40,13 +41,8 @@ _DELIVERED: Final = ("sched", "cache", "include")
 ENTRIES: Final = (
     "isoblk.__main__",
     "isoblk.cli.main",
-    "isoblk.cli.cache",
-    "isoblk.cli.disk",
-    "isoblk.cli.kernel",
-    "isoblk.cli.weights",
+    *(f"isoblk.cli.{name}" for name in WITHOUT_LAB),
 )
-# Whose manual pages are in the package: the first word of the command.
-COMMANDS: Final = ("cache", "disk", "kernel", "weights")
 
 # The Python packages that these need; what rich would need for Markdown and code is never used.
 _WHEELS: Final = (
@@ -222,7 +218,7 @@ def _manual(directory: Path) -> None:
     directory.mkdir(parents=True)
     for file, text in pages.items():
         command = file.removesuffix(".1").split("-")[1:2]
-        if not command or command[0] in COMMANDS:
+        if not command or command[0] in WITHOUT_LAB:
             (directory / file).write_text(text)
 
 

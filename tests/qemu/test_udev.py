@@ -15,8 +15,8 @@ DISK = (
     *("-device", "nvme,drive=zeros,serial=s0,max_ioqpairs=4"),
 )
 
-# The daemon. The guest has the host's /etc, read-only. The daemon is a link to a program in /bin,
-# which is BusyBox's here.
+# The guest has the host's /etc, read-only. The daemon is a link to a program in /bin, which is
+# BusyBox's here.
 UDEV = """
 ln -s /usr/bin/udevadm /bin/udevadm
 mount -t tmpfs none /etc/udev/rules.d

@@ -41,8 +41,8 @@ COMMANDS: Final = {
     "host": "This machine as the lab: change back what a killed run left.",
 }
 
-# Those that do not need the lab, which the package for a machine does not have.
-_WITHOUT_LAB = ("kernel", "cache", "weights", "disk")
+# Those that the package for a machine has; the others need the lab.
+WITHOUT_LAB: Final = ("kernel", "cache", "weights", "disk")
 
 app = typer.Typer(
     help="Divide one fast disk among containers by weight, and prove it.",
@@ -71,7 +71,7 @@ def command(*, lab: bool | None = None) -> TyperGroup:
     assert isinstance(group, TyperGroup)
     for name, summary in COMMANDS.items():
         later = Later(name, f"isoblk.cli.{name}", summary)
-        later.hidden = not shown and name not in _WITHOUT_LAB
+        later.hidden = not shown and name not in WITHOUT_LAB
         group.add_command(later)
     if not shown:
         group.epilog = examples(
