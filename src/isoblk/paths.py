@@ -57,6 +57,11 @@ def presets_dir() -> Path:
     return studies_dir() / "devices"
 
 
+def hunts_dir() -> Path:
+    """The directory studies/hunts/: the hunts that come with isoblk."""
+    return studies_dir() / "hunts"
+
+
 def stand_ins_dir() -> Path:
     """The directory studies/traces/: recipes of the traces' stand-ins."""
     return studies_dir() / "traces"

@@ -14,8 +14,17 @@ from functools import cached_property
 from isoblk.analysis import timeline
 from isoblk.analysis.alone import AloneRuns
 from isoblk.analysis.load import load
+from isoblk.analysis.undivided import UndividedRuns
 from isoblk.metrics import latency, maxmin, stats
-from isoblk.metrics.facts import Alone, Phase, RunMetrics, TenantMetrics, Total, Windows
+from isoblk.metrics.facts import (
+    Alone,
+    Phase,
+    RunMetrics,
+    TenantMetrics,
+    Total,
+    Undivided,
+    Windows,
+)
 from isoblk.metrics.latency import ALL, DATA_OPS, LatencyStats
 from isoblk.metrics.registry import metric_value
 from isoblk.metrics.shares import ratio_error
@@ -129,6 +138,7 @@ def analyse(results: ResultSet) -> Analysis:
     """
     views: list[RunView] = []
     alone_runs = AloneRuns(results.runs)
+    undivided_runs = UndividedRuns(results.runs)
     under_kyber = {
         _elsewhere(entry.planned): run
         for entry, run in zip(results.record.runs, results.runs, strict=True)
@@ -139,7 +149,7 @@ def analyse(results: ResultSet) -> Analysis:
         metrics = None
         if run is not None and planned.spec.kind != "calibrate":
             kyber = under_kyber.get(_elsewhere(planned))
-            metrics = _run_metrics(planned, run, results.runs, alone_runs, kyber)
+            metrics = _run_metrics(planned, run, results.runs, alone_runs, undivided_runs, kyber)
         views.append(RunView(index, planned, run, entry.failure, metrics))
     grouped: dict[tuple[str, Point, str], list[RunView]] = {}
     for view in views:
@@ -168,6 +178,7 @@ def _run_metrics(
     run: Run,
     runs: Sequence[Run | None],
     alone_runs: AloneRuns,
+    undivided_runs: UndividedRuns,
     kyber: Run | None,
 ) -> RunMetrics:
     """kyber: the run under kyber at the same point and repeat."""
@@ -186,13 +197,9 @@ def _run_metrics(
         name: max(one.bps, rates.get(name, 0.0)) for name, one in alone.items() if one is not None
     }
 
-    last_ms = dict(
-        tables.series.filter(tables.series["ios"] > 0)
-        .group_by("tenant")
-        .max()
-        .select("tenant", "t_ms")
-        .iter_rows()
-    )
+    last_ms = timeline.last_worked(tables.series)
+    undivided = undivided_runs.of(planned.reference)
+    gaps = timeline.longest_gaps(spec, last_ms, tables.series)
     cut = timeline.phases(spec, last_ms)
     at = timeline.windows(spec, tables.series)
     window_ideal = timeline.ideal_bytes(spec, cut, at, caps)
@@ -217,6 +224,8 @@ def _run_metrics(
             by_weight=by_weight,
             alone=alone.get(tenant.name),
             longest_other_ns=longest_other.get(tenant.name),
+            longest_gap_ns=gaps.get(tenant.name),
+            none=undivided.get(tenant.name),
             buckets=buckets,
         )
         for tenant in run.record.tenants
@@ -268,6 +277,8 @@ def _tenant_metrics(
     by_weight: Mapping[str, float],
     alone: Alone | None,
     longest_other_ns: float | None,
+    longest_gap_ns: int | None,
+    none: Undivided | None,
     buckets: Mapping[str, Mapping[str, latency.Buckets]],
 ) -> TenantMetrics:
     found: dict[str, LatencyStats] = {}
@@ -289,6 +300,8 @@ def _tenant_metrics(
         own_bps=_rate(tenant),
         alone=alone,
         longest_other_ns=longest_other_ns,
+        longest_gap_ns=longest_gap_ns,
+        none=none,
         latency=found,
         replay=tenant.replay,
         says=tenant.says,

@@ -61,6 +61,42 @@ def phases(spec: RunSpec, last_ms: Mapping[str, int]) -> list[Phase]:
     return result
 
 
+def last_worked(series: pl.DataFrame) -> dict[str, int]:
+    """By tenant the start of the last window of its series in which something of it ended, ms."""
+    worked = series.filter(pl.col("ios") > 0)
+    return dict(worked.group_by("tenant").max().select("tenant", "t_ms").iter_rows())
+
+
+def longest_gaps(spec: RunSpec, last_ms: Mapping[str, int], series: pl.DataFrame) -> dict[str, int]:
+    """By tenant the longest time, in ns, that it was to work and nothing of it ended: whole windows
+    of the series within the measured time. Nobody who has no series is there."""
+    width = spec.window_ms * _MS
+    begin = -(-spec.warmup_ns // width) * width
+    end = (spec.warmup_ns + spec.runtime_ns) // width * width
+    kept = set(series["tenant"].unique())
+    ended: dict[str, list[int]] = {tenant.name: [] for tenant in spec.tenants}
+    worked = series.filter(pl.col("ios") > 0).select("tenant", "t_ms").unique().sort("t_ms")
+    for name, t_ms in worked.iter_rows():
+        if name in ended:
+            ended[name].append(t_ms * _MS)
+    gaps = {}
+    for name, starts in ended.items():
+        if not starts and kept:
+            # Others have a series: this tenant did nothing at all.
+            kept.add(name)
+        if name not in kept:
+            continue
+        longest = 0
+        for start, stop in demand(spec, name, last_ms):
+            low = -(-max(start, begin) // width) * width
+            high = min(stop, end) // width * width
+            edges = [at for at in starts if low <= at < high]
+            for before, after in pairwise([low - width, *edges, high]):
+                longest = max(longest, after - before - width)
+        gaps[name] = longest
+    return gaps
+
+
 def windows(spec: RunSpec, series: pl.DataFrame) -> Windows:
     """Bytes by tenant and 100 ms window (or the run's own window, if that is wider or 100 ms
     is no multiple of it: then the next multiple). No window if a tenant has no series."""

@@ -131,12 +131,12 @@ def _lacks_some_of(record: StudyRecord, former: ResultSet) -> bool:
 
 def _plan(planned: PlannedRun, progress: _Progress, bench: Bench) -> Job | str:
     """The job, or why there can be none."""
-    for i in _needs(planned):
+    for i in needs(planned):
         if i in progress.failures:
             return f"needs a run that failed: {progress.failures[i]}"
-        needed = progress.runs[i].record
-        if needed.status == "invalid":
-            return f"needs a run that is invalid: {needed.reasons[0]}"
+        record = progress.runs[i].record
+        if record.status == "invalid":
+            return f"needs a run that is invalid: {record.reasons[0]}"
     spec = complete(planned, progress.runs)
     return make_job(spec, bench.kernel.key, bench.modules_key, bench.machine.tier)
 
@@ -148,8 +148,8 @@ def _end(index: int, future: Future[Run], progress: _Progress) -> None:
         progress.failures[index] = str(error)
 
 
-def _needs(planned: PlannedRun) -> list[int]:
-    """Runs that must end before this one can be planned."""
+def needs(planned: PlannedRun) -> list[int]:
+    """Indexes of the runs that must end before this one can be planned."""
     scheduler = planned.spec.scheduler
     kind = kind_of(scheduler)
     needs = list(planned.calibrate.values()) if kind.measurements(scheduler) else []
@@ -159,20 +159,20 @@ def _needs(planned: PlannedRun) -> list[int]:
 
 
 def _can_start(planned: PlannedRun, progress: _Progress) -> bool:
-    return all(progress.ended(i) for i in _needs(planned))
+    return all(progress.ended(i) for i in needs(planned))
 
 
 def complete(planned: PlannedRun, runs: dict[int, Run]) -> RunSpec:
     """The spec with all that it takes from earlier runs."""
-    needs = _needs(planned)
-    if not needs:
+    needed = needs(planned)
+    if not needed:
         return planned.spec
     scheduler = planned.spec.scheduler
     calibration = {
         name: round(sum(_rate(runs[planned.calibrate[name]].record, one.op, one.unit)))
         for name, one in kind_of(scheduler).measurements(scheduler).items()
     }
-    reference = _totals(runs[planned.reference].record) if planned.reference in needs else None
+    reference = _totals(runs[planned.reference].record) if planned.reference in needed else None
     return resolve(planned.spec, calibration or None, reference)
 
 
@@ -299,14 +299,14 @@ def dry_run(expansion: Expansion, tier: Tier = UML) -> Iterator[str]:
     """The scripts of all runs on a machine of that tier. Where a script takes a figure from an
     earlier run, 1 stands."""
     for planned in expansion.runs:
-        needs = _needs(planned)
+        needed = needs(planned)
         spec = planned.spec
         notes = []
         kind = kind_of(spec.scheduler)
-        if any(i in needs for i in planned.calibrate.values()):
+        if any(i in needed for i in planned.calibrate.values()):
             spec = resolve(spec, dict.fromkeys(planned.calibrate, 1), None)
             notes.append(f"# {_capital(kind.measured_first)} are measured first.")
-        if planned.reference in needs:
+        if planned.reference in needed:
             spec = resolve(spec, None, (1, 1))
             notes.append(f"# {_capital(kind.after_none)} come from the run under none.")
         place = " ".join(f"{key}={value}" for key, value in spec.point.items())

@@ -68,6 +68,17 @@ class Alone:
 
 
 @dataclass(frozen=True)
+class Undivided:
+    """A tenant without a scheduler, at the same study point. bps: bytes a second, over the time
+    that it was measured. p99: of its latency, ns; None where it has none. longest_gap_ns: as of
+    TenantMetrics."""
+
+    bps: float
+    p99: int | None
+    longest_gap_ns: int | None
+
+
+@dataclass(frozen=True)
 class Total:
     """What all tenants of a run moved together in the measured time. rate: the sum of what each
     reached in bytes a second, over the time that it was measured."""
@@ -84,8 +95,10 @@ class TenantMetrics:
     alone among those active. bps, iops: over the run's measured time; own_bps, own_iops: over the
     time that the tenant was measured. alone: its load alone on the device, if that was run.
     longest_other_ns: the longest request_ns of another tenant alone; None unless all are known.
-    latency: by op, and "all". replay: of a tenant with a trace. says: of one that runs a program,
-    which has no latency.
+    longest_gap_ns: the longest time that it was to work and nothing of it ended, in whole windows
+    of the run's series; None without a series. none: under `none`, if that was run. latency: by op,
+    and "all". replay: of a tenant with a trace. says: of one that runs a program, which has no
+    latency.
     """
 
     name: str
@@ -100,6 +113,8 @@ class TenantMetrics:
     own_bps: float
     alone: Alone | None
     longest_other_ns: float | None
+    longest_gap_ns: int | None
+    none: Undivided | None
     latency: Mapping[str, LatencyStats]
     replay: ReplayTotals | None
     says: ProgramReport | None

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from isoblk.metrics import cached, latencies, over_time, predictions, shares, totals
+from isoblk.metrics import cached, isolation, latencies, over_time, predictions, shares, totals
 from isoblk.metrics.base import PER_TENANT, Better, Metric, MetricUnit, Needs, show
 from isoblk.metrics.cached import CACHE
 from isoblk.metrics.facts import RunMetrics
@@ -13,7 +13,7 @@ from isoblk.run.record import ProgramReport
 
 METRICS: Final[Mapping[str, Metric]] = {
     metric.name: metric
-    for module in (totals, shares, over_time, predictions, latencies)
+    for module in (totals, shares, isolation, over_time, predictions, latencies)
     for metric in module.METRICS
 }
 SAYS: Final = "says."
@@ -92,7 +92,12 @@ def direction(name: str, unit: str = "") -> tuple[Better, bool]:
 
 def wants(names: Collection[str], needs: Needs) -> bool:
     """Whether one of these metrics needs such runs of its own."""
-    return any(name in METRICS and METRICS[name].needs == needs for name in names)
+    return any(
+        METRICS[one].needs == needs
+        for name in names
+        for one in (name, name.partition(".")[0] + PER_TENANT)
+        if one in METRICS
+    )
 
 
 _PLACE = re.compile(r"\{(than\.)?([^{}]*)\}")

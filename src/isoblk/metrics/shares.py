@@ -36,20 +36,25 @@ def _share_error(run: RunMetrics) -> float | None:
     return max(errors, default=None)
 
 
-def _service_error(run: RunMetrics) -> float | None:
-    """None without the runs it needs, or where demand or weights change."""
+def parts_of_service(run: RunMetrics) -> dict[str, float]:
+    """By tenant what it got of the device's time / what is due to it; nobody where demand or
+    weights change, or the runs it needs are missing."""
     known = min(len(run.whole), len(run.caps))
     if len(run.phases) != 1 or known < len(run.tenants):
-        return None
+        return {}
     got = {one.name: one.bps / run.whole[one.name] for one in run.tenants}
     total = sum(got.values())
     if not total:
-        return None
+        return {}
     (phase,) = run.phases
     root = maxmin.tree(run.spec.tenants, run.spec.groups, phase.active, phase.weights)
     limits = {name: cap / run.whole[name] for name, cap in run.caps.items()}
-    ideal = maxmin.shares(root, total, limits)
-    return max(abs(got[name] / total / part - 1) for name, part in ideal.items() if part > 0)
+    due = maxmin.shares(root, total, limits)
+    return {name: got[name] / total / part for name, part in due.items() if part > 0}
+
+
+def _service_error(run: RunMetrics) -> float | None:
+    return max((abs(part - 1) for part in parts_of_service(run).values()), default=None)
 
 
 def _jain(run: RunMetrics) -> float | None:

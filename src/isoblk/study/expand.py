@@ -51,16 +51,19 @@ _CALIBRATION_WINDOW_MS = 100
 _FULL_DEPTH = 128
 
 
-def expand(study: Study) -> Expansion:
+def expand(study: Study, metrics: Collection[str] = ()) -> Expansion:
     """All runs of a study, in an order in which they can be made.
 
     Repeats are outermost: a study that is stopped half-way has whole repeats. Tenants alone
     and calibrations are made once, not for every repeat.
 
+    Args:
+        metrics: that are asked for besides those of the study's claims.
+
     Raises:
         FieldError: the study is wrong; check_study() finds more than this does.
     """
-    expander = _Expander({claim.metric for claim in study.claim})
+    expander = _Expander({claim.metric for claim in study.claim} | set(metrics))
     every = list(points(study))
     for repeat in range(study.run.repeats):
         specs = [build_run(point, repeat) for point in every]

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk hunt: the workload that a scheduler handles worst."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from isoblk.analysis.metrics import analyse
+from isoblk.campaign.execute import Bench, Job, execute, make_bench
+from isoblk.campaign.study import run_study
+from isoblk.campaign.trial import try_out
+from isoblk.cli.help import examples
+from isoblk.cli.progress import building, progress_bar
+from isoblk.errors import UserError, printable
+from isoblk.hunt.find import Written, page, summary, write
+from isoblk.hunt.journal import FORMAT, Begun, Journal
+from isoblk.hunt.judge import Judge, Once
+from isoblk.hunt.session import Find, Session, Spent
+from isoblk.hunt.space import make_space
+from isoblk.hunt.spec import Budget, HuntSpec, load_hunt
+from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
+from isoblk.kernel.others import find_modules
+from isoblk.machine.uml import Uml
+from isoblk.paths import hunts_dir
+from isoblk.report.tables import plain_or_rich
+from isoblk.result.store import Run, read_results
+from isoblk.schedulers.registry import SCHEDULERS
+from isoblk.study.expand import expand
+from isoblk.study.load import parse_study
+
+# A shell's status for a program that an interrupt ended.
+_INTERRUPTED = 130
+# Wall-clock seconds until a run counts as hung; the longest take some.
+_TIME_LIMIT_S = 300
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog=examples(
+        "isoblk hunt anything --scheduler bfq --runs 500",
+        "isoblk hunt my-hunt.toml -j 2 --minutes 60",
+    )
+)
+def hunt(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="HUNT", help="Hunt (TOML), or the name of one that comes with isoblk."
+        ),
+    ],
+    scheduler: Annotated[
+        str, typer.Option(help="The scheduler to hunt.", show_default="the hunt's")
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Directory.", show_default="results/hunt-NAME"),
+    ] = None,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Look until so many runs were made.")
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(min=0, help="Look until runs have taken so many minutes of CPU time."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed, the same finds.", show_default="the hunt's")
+    ] = None,
+    kernel: Annotated[
+        str, typer.Option(help="Version of the kernel under test.")
+    ] = DEFAULT_VERSION,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Use the debug kernel (KASAN, lockdep).")
+    ] = False,
+    module: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.ko|DIR",
+            help="A module of the hunt's own schedulers, or its sources. It runs as you.",
+        ),
+    ] = None,
+) -> None:
+    """Look for the workload that a scheduler handles worst, and shrink it.
+
+    Each find is a study with a claim, its results and a page. A hunt that was ended goes on.
+    """
+    spec = load_hunt(_chosen(file))
+    if seed is not None:
+        spec = msgspec.structs.replace(spec, seed=seed)
+    name = scheduler or spec.scheduler
+    if not name:
+        raise UserError("no scheduler to hunt", where=str(file), next="add --scheduler NAME")
+    if name == "none":
+        raise UserError("none is what schedulers are compared with", next="name a scheduler")
+    budget = spec.budget
+    if runs is not None or minutes is not None:
+        budget = Budget(runs=runs or 0, minutes=minutes or 0.0)
+    if not budget.runs and not budget.minutes:
+        raise UserError("no end to this hunt", where=str(file), next="add --runs N or --minutes N")
+    order = _Order(
+        spec=_for(spec, name),
+        scheduler=name,
+        budget=budget,
+        results=(output or Path("results") / f"hunt-{spec.name}").absolute(),
+        jobs=jobs,
+    )
+    chosen = find(kernel, debug)
+    with hold(chosen), _exclusive(order.results):
+        machine = Uml(chosen, host_library(chosen), time_limit_s=_TIME_LIMIT_S)
+        with building() as progress:
+            modules = find_modules(chosen, module, progress) if module else {}
+        bench = make_bench(machine, chosen, modules)
+        _hunt(order, bench, modules, machine)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What the command line asks for.
+
+    Attributes:
+        spec: the hunt, with those objectives that the scheduler has.
+        scheduler: to hunt.
+        budget: when to stop.
+        results: where all goes.
+        jobs: machines side by side.
+    """
+
+    spec: HuntSpec
+    scheduler: str
+    budget: Budget
+    results: Path
+    jobs: int
+
+    @property
+    def finds(self) -> Path:
+        """Where the finds go."""
+        return self.results / self.scheduler
+
+
+def _chosen(file: Path) -> Path:
+    """The file, or that of the name."""
+    shipped = hunts_dir() / f"{file}.toml"
+    return shipped if file.name == str(file) and not file.exists() and shipped.is_file() else file
+
+
+def _for(spec: HuntSpec, scheduler: str) -> HuntSpec:
+    """The hunt without what a scheduler that knows no weights does not promise."""
+    kind = SCHEDULERS.get(scheduler)
+    if kind is None or kind.weight_files:
+        return spec
+    kept = tuple(one for one in spec.objective if not one.weights)
+    if not kept:
+        raise UserError(f"{scheduler} knows no weights, and the hunt is for nothing else")
+    return msgspec.structs.replace(spec, objective=kept)
+
+
+def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -> None:
+    console = plain_or_rich()
+    space = make_space(order.spec.space, order.spec.study, order.scheduler)
+    try_out(bench, order.results)
+    written: dict[str, tuple[Find, Written]] = {}
+    # One thread for each candidate of a batch, which waits, and one for each machine.
+    machines = ThreadPoolExecutor(order.jobs)
+    threads = ThreadPoolExecutor(order.spec.round.batch)
+    with progress_bar(console, counted=False) as bar:
+        task = bar.add_task(f"{order.spec.name}: {order.scheduler}", total=1.0)
+
+        def on_tried(spent: Spent) -> None:
+            bar.update(
+                task,
+                completed=_part(spent, order.budget),
+                description=f"{order.scheduler}: {spent.tried} candidates, {spent.runs} runs,"
+                f" {spent.cpu_s / 60:.0f} min, {len(written)} finds",
+            )
+
+        def on_find(one: Find) -> None:
+            made = write(one, order.spec, space, order.scheduler)
+            _keep(order, one, made, bench, machines)
+            written[made.name] = (one, made)
+            text = f"find: {made.name}: {made.title}"
+            bar.console.print(printable(text), markup=False, highlight=False)
+
+        journal = Journal(order.results / f"{order.scheduler}.jsonl", _begun(order, bench))
+        session = Session(
+            order.spec,
+            space,
+            order.scheduler,
+            Judge(
+                bench=bench,
+                results=order.results,
+                submit=Once(lambda job: machines.submit(execute, job, bench, order.results)),
+                again=_again(machines, bench, order.results / ".again"),
+                objectives=order.spec.objective,
+                constraints=order.spec.constraint,
+                modules=modules,
+            ),
+            journal,
+            threads,
+            on_tried,
+            on_find,
+        )
+        try:
+            session.run(order.budget)
+        except KeyboardInterrupt:
+            bar.stop()
+            typer.echo("isoblk: interrupted; the same command goes on", err=True)
+            raise typer.Exit(_INTERRUPTED) from None
+        finally:
+            machine.stop()
+            machines.shutdown(cancel_futures=True)
+            threads.shutdown(cancel_futures=True)
+    spent = session.spent
+    typer.echo(
+        f"{spent.tried} candidates, {spent.runs} runs, {spent.cpu_s / 60:.0f} minutes of CPU time:"
+        f" {len(written)} finds"
+    )
+    if written:
+        index = order.finds / "finds.md"
+        index.write_text(summary(written), encoding="utf-8")
+        typer.echo(printable(f"see {index}"))
+
+
+def _part(spent: Spent, budget: Budget) -> float:
+    parts = []
+    if budget.runs:
+        parts.append(spent.runs / budget.runs)
+    if budget.minutes:
+        parts.append(spent.cpu_s / 60 / budget.minutes)
+    return min(1.0, max(parts))
+
+
+def _begun(order: _Order, bench: Bench) -> Begun:
+    spec = msgspec.structs.replace(order.spec, budget=Budget())
+    digest = hashlib.sha256(msgspec.json.encode(spec, order="sorted")).hexdigest()
+    return Begun(
+        format=FORMAT,
+        hunt=digest[:16],
+        scheduler=order.scheduler,
+        kernel_key=bench.kernel.key,
+        modules_key=bench.modules_key,
+    )
+
+
+def _again(machines: Executor, bench: Bench, place: Path) -> Callable[[Job], "Future[Run]"]:
+    """What makes a run anew, in a directory of its own."""
+
+    def make(job: Job) -> Run:
+        own = place / job.id
+        shutil.rmtree(own, ignore_errors=True)
+        (own / "runs").mkdir(parents=True)
+        return execute(job, bench, own)
+
+    return lambda job: machines.submit(make, job)
+
+
+def _keep(order: _Order, one: Find, made: Written, bench: Bench, machines: Executor) -> None:
+    """Write a find's study, results, report and page."""
+    # Drawing takes a second to import, and not every hunt finds something.
+    from isoblk.report.page import write_report  # noqa: PLC0415
+
+    home = order.finds / made.name
+    study_file = home / f"{made.name}.toml"
+    if (home / f"{made.name}.md").is_file() and study_file.read_text("utf-8") == made.text:
+        return
+    home.mkdir(parents=True, exist_ok=True)
+    study_file.write_text(made.text, encoding="utf-8")
+    study = parse_study(made.text, str(study_file))
+    results = home / "results"
+    run_study(expand(study), made.text, bench, results, machines, lambda index, run: None)
+    analysis = analyse(read_results(results))
+    write_report(analysis)
+    figures = sorted((results / "figures").glob("*.svg"))
+    names = [str(path.relative_to(home)) for path in figures[:1]]
+    text = page(one, made, analysis, names)
+    (home / f"{made.name}.md").write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _exclusive(results: Path) -> Iterator[None]:
+    """Make the directory, and keep other hunts out of it."""
+    try:
+        (results / "runs").mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.fdopen(os.open(results / ".lock", flags, 0o644))
+    except OSError as error:
+        raise UserError(
+            f"cannot write: {error.strerror}", where=str(results), next="choose -o DIR"
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                "in use by another hunt", where=str(results), next="wait, or choose -o DIR"
+            ) from None
+        yield

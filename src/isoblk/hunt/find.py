@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What was found, as others read it and run it: a study with a claim, its results, and a page."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tomli_w
+
+from isoblk.analysis.metrics import Analysis
+from isoblk.hunt.judge import DIFFERS, FAILED, TROUBLES
+from isoblk.hunt.session import Find
+from isoblk.hunt.space import Space
+from isoblk.hunt.spec import HuntSpec, Objective
+from isoblk.metrics.base import PER_TENANT, show
+from isoblk.metrics.facts import RunMetrics
+from isoblk.metrics.latency import ALL
+from isoblk.metrics.registry import METRICS, metric_text
+from isoblk.run import numbers
+
+_SPDX = "# SPDX-License-Identifier: GPL-2.0-only\n"
+_TROUBLE = {
+    FAILED: "a run under {scheduler} fails",
+    DIFFERS: "the same run under {scheduler} gives other figures each time",
+}
+_IMPOSSIBLE = "a run under {scheduler} has figures that cannot be"
+_DIGITS = 2  # of a claim's value
+
+
+@dataclass(frozen=True)
+class Written:
+    """A find's study. name: of it and of its directory. title: what was found, in a sentence."""
+
+    name: str
+    title: str
+    text: str
+
+
+def write(find: Find, spec: HuntSpec, space: Space, scheduler: str) -> Written:
+    """The study that shows a find, with the claim that it is there still.
+
+    Without a scheduler the same is run beside it, so that figures have something to stand beside.
+    """
+    name = f"{spec.name}-{scheduler}-{find.kind.replace('_', '-')}-{find.number}"
+    title = _sentence(find, spec).replace("{scheduler}", scheduler)
+    document: dict[str, Any] = {
+        "name": name,
+        "title": title,
+        "description": _how(find, spec, scheduler) + "\n",
+    }
+    study = space.document(find.candidate, scheduler)
+    del study["scheduler"]
+    document |= {key: value for key, value in study.items() if key not in document}
+    document["matrix"] = {"scheduler": list(dict.fromkeys(["none", scheduler]))}
+    if find.kind not in TROUBLES:
+        document["claim"] = [_claim(find, spec, scheduler, title)]
+    text = tomli_w.dumps(document, multiline_strings=True)
+    return Written(name, document["title"], _SPDX + text)
+
+
+def _sentence(find: Find, spec: HuntSpec) -> str:
+    if find.kind in TROUBLES:
+        return _TROUBLE.get(find.kind, _IMPOSSIBLE)
+    objective = _objective(find, spec)
+    return objective.text or f"{{scheduler}}: {objective.metric} is {objective.beyond:g} or worse"
+
+
+def _objective(find: Find, spec: HuntSpec) -> Objective:
+    return next(one for one in spec.objective if one.metric == find.kind)
+
+
+def _how(find: Find, spec: HuntSpec, scheduler: str) -> str:
+    first, simplest = len(find.first.tenants), len(find.candidate.tenants)
+    return (
+        f"Found by isoblk hunt {spec.name} --scheduler {scheduler}, seed {spec.seed}: candidate"
+        f" {find.tried}, after {find.runs} runs; shrunk from {first} to {simplest}"
+        f" [[tenant]] in {find.shrunk_in} more."
+    )
+
+
+def _claim(find: Find, spec: HuntSpec, scheduler: str, title: str) -> dict[str, Any]:
+    objective = _objective(find, spec)
+    lowest = objective.described.better == "up"
+    value = abs(find.verdict.scores[find.kind])
+    metric = find.kind
+    if tenant := find.verdict.tenants.get(find.kind):
+        metric = f"{metric}.{tenant}"
+    return {
+        "text": title,
+        "source": f"isoblk hunt {spec.name}, seed {spec.seed}",
+        "metric": metric,
+        "op": "<=" if lowest else ">=",
+        "value": _rounded(value, up=lowest),
+        "where": {"scheduler": scheduler},
+    }
+
+
+def _rounded(value: float, *, up: bool) -> float:
+    """To two digits, so that the claim holds."""
+    if not value:
+        return value
+    step = 10.0 ** (math.floor(math.log10(abs(value))) + 1 - _DIGITS)
+    steps = math.ceil(value / step) if up else math.floor(value / step)
+    return float(f"{steps * step:.{_DIGITS}g}")
+
+
+def page(find: Find, written: Written, analysis: Analysis, figures: list[str]) -> str:
+    """A page on a find, in Markdown. figures: files beside it."""
+    lines = [
+        f"# {written.title}",
+        "",
+        *_worth(find, analysis),
+        *_tenants(analysis),
+        *(line for figure in figures for line in ("", f"![{written.title}]({figure})")),
+        "",
+        analysis.results.record.study.description.strip(),
+        "",
+        f"    isoblk run {written.name}.toml --check-claims",
+        "",
+        "```toml",
+        written.text.removeprefix(_SPDX).rstrip(),
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _worth(find: Find, analysis: Analysis) -> Iterator[str]:
+    if find.kind in TROUBLES:
+        yield find.verdict.reason
+    else:
+        metric = METRICS.get(find.kind) or METRICS[find.kind + PER_TENANT]
+        score = abs(find.verdict.scores[find.kind])
+        tenant = find.verdict.tenants.get(find.kind)
+        who = f" of {tenant}" if tenant else ""
+        yield f"`{find.kind}`{who} is {show(score, metric.unit)}: {metric.text}."
+    yield ""
+
+
+def _tenants(analysis: Analysis) -> Iterator[str]:
+    yield "| scheduler | tenant | weight | bandwidth | share | p50 | p99 | longest pause |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for view in analysis.views:
+        if view.metrics is not None:
+            yield from _rows(view.schedulers, view.metrics)
+
+
+def _rows(scheduler: str, run: RunMetrics) -> Iterator[str]:
+    for one in run.tenants:
+        latency = one.latency.get(ALL)
+        pause = one.longest_gap_ns
+        cells = (
+            scheduler,
+            one.name,
+            str(one.weight),
+            metric_text(f"bps.{one.name}", one.own_bps),
+            numbers.percent(one.share),
+            numbers.time(latency.p50) if latency else "-",
+            numbers.time(latency.p99) if latency else "-",
+            "-" if pause is None else numbers.time(pause),
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+def summary(finds: Mapping[str, tuple[Find, Written]]) -> str:
+    """The list of all finds of a hunt, in Markdown, by the names of their directories."""
+    lines = ["| find | what | worth | found after | tenants |", "|---|---|---|---|---|"]
+    for name, (find, written) in finds.items():
+        score = find.verdict.scores.get(find.kind)
+        worth = "-" if score is None else f"{abs(score):.3g}"
+        lines.append(
+            f"| [{name}]({name}/{name}.md) | {written.title} | {worth} |"
+            f" {find.runs} runs | {len(find.candidate.tenants)} |"
+        )
+    return "\n".join([*lines, ""])

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a candidate is worth: the runs of its study, and how bad each objective is in them."""
+
+import math
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from isoblk.analysis.metrics import analyse
+from isoblk.campaign.execute import Bench, Job, make_job
+from isoblk.campaign.others import with_modules
+from isoblk.campaign.study import complete, needs
+from isoblk.errors import RunError, UserError
+from isoblk.hunt.spec import Constraint, Objective
+from isoblk.metrics.base import PER_TENANT
+from isoblk.metrics.facts import RunMetrics
+from isoblk.metrics.registry import METRICS
+from isoblk.plan.plan import check_queues
+from isoblk.result.store import FORMAT, ResultSet, Run
+from isoblk.result.study import StudyRecord, StudyRun
+from isoblk.run.spec import PlannedRun
+from isoblk.study.expand import expand
+from isoblk.study.load import parse_study
+from isoblk.study.model import Expansion
+
+# What has no end is worse than anything measured, and yet a number.
+WITHOUT_END = 1e6
+
+# With less than this free, a run has failed for want of it.
+_ROOM = 1 << 20
+
+FAILED = "failed"
+INVALID = "invalid"
+DIFFERS = "differs"
+TROUBLES = (FAILED, INVALID, DIFFERS)
+"""What is a find whatever the objectives: the run failed, as by a warning of the kernel's; its
+figures cannot be; or the same run again gave others."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a candidate.
+
+    Attributes:
+        scores: by objective how bad it is; more is worse. An objective that has no value, or whose
+            constraints do not hold, is not there.
+        tenants: by objective of a tenant's metric, who has it.
+        trouble: one of TROUBLES, or "".
+        reason: one line on the trouble, or why it is no study; "" if all is well.
+        under_test: the id of the run under the scheduler that is hunted; "" if there is none.
+        ids: of all runs that it took.
+        cpu_s: CPU seconds of each of these, in their order.
+    """
+
+    scores: dict[str, float] = {}
+    tenants: dict[str, str] = {}
+    trouble: str = ""
+    reason: str = ""
+    under_test: str = ""
+    ids: tuple[str, ...] = ()
+    cpu_s: tuple[float, ...] = ()
+
+
+class Once:
+    """Submits jobs, each of which is under way once at a time, whoever asks for it."""
+
+    def __init__(self, submit: Callable[[Job], Future[Run]]) -> None:
+        self._submit = submit
+        self._lock = Lock()
+        self._under_way: dict[str, Future[Run]] = {}
+
+    def __call__(self, job: Job) -> "Future[Run]":
+        """The job's run, to come."""
+        with self._lock:
+            if job.id in self._under_way:
+                return self._under_way[job.id]
+            future = self._submit(job)
+            self._under_way[job.id] = future
+        future.add_done_callback(lambda _: self._forget(job.id))
+        return future
+
+    def _forget(self, job_id: str) -> None:
+        with self._lock:
+            self._under_way.pop(job_id, None)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Has the runs of candidates made, and says what came of them.
+
+    Attributes:
+        bench: what they are made on.
+        results: the directory of the runs.
+        submit: has a run made; the same job again gives the same run.
+        again: makes a run anew, to see whether it is the same.
+        objectives, constraints: what is looked at.
+        modules: of the study's own schedulers.
+    """
+
+    bench: Bench
+    results: Path
+    submit: Callable[[Job], Future[Run]]
+    again: Callable[[Job], Future[Run]]
+    objectives: Sequence[Objective]
+    constraints: Sequence[Constraint] = ()
+    modules: Mapping[str, Path] = field(default_factory=dict)
+
+    def of(self, document: Mapping[str, Any], *, twice: bool = False) -> Verdict:
+        """What came of a study. A study that cannot be, and a run that fails, are verdicts too.
+
+        Args:
+            document: the study, with one point.
+            twice: make the run under test again, and see whether it is the same.
+
+        Raises:
+            RunError, UserError: what no study is to blame for, such as a full disk.
+        """
+        try:
+            expansion = self._expansion(document)
+        except UserError as error:
+            return Verdict(reason=f"no study: {error}")
+        runs: dict[int, Run] = {}
+        jobs: dict[int, Job] = {}
+        try:
+            while len(runs) < len(expansion.runs):
+                ready = [
+                    at
+                    for at, planned in enumerate(expansion.runs)
+                    if at not in runs and all(i in runs for i in needs(planned))
+                ]
+                jobs |= {at: self._job(expansion.runs[at], runs) for at in ready}
+                futures = {at: self.submit(jobs[at]) for at in ready}
+                runs |= {at: future.result() for at, future in futures.items()}
+            own = next(at for at, one in enumerate(expansion.runs) if one.spec.kind == "share")
+            differs = twice and not _same(runs[own], self.again(jobs[own]).result())
+        except RunError as error:
+            if shutil.disk_usage(self.results).free < _ROOM:
+                # No scheduler is to blame.
+                raise
+            ids = tuple(dict.fromkeys(job.id for job in jobs.values()))
+            return Verdict(trouble=FAILED, reason=str(error), ids=ids)
+        found = self._found(expansion, [runs[at] for at in range(len(runs))])
+        if differs:
+            found = msgspec.structs.replace(
+                found, trouble=DIFFERS, reason="the same run again gave other figures"
+            )
+        return msgspec.structs.replace(found, under_test=jobs[own].id)
+
+    def _expansion(self, document: Mapping[str, Any]) -> Expansion:
+        study = parse_study(tomli_w.dumps(document), "candidate")
+        wanted = {one.described.name for one in self.objectives}
+        expansion, _ = with_modules(expand(study, wanted), self.modules)
+        check_queues((planned.spec for planned in expansion.runs), self.bench.machine.tier)
+        return expansion
+
+    def _job(self, planned: PlannedRun, runs: Mapping[int, Run]) -> Job:
+        spec = complete(planned, dict(runs))
+        bench = self.bench
+        return make_job(spec, bench.kernel.key, bench.modules_key, bench.machine.tier)
+
+    def _found(self, expansion: Expansion, runs: Sequence[Run]) -> Verdict:
+        distinct = {run.record.id: run.record.cpu_s for run in runs}
+        ids, cpu_s = tuple(distinct), tuple(distinct.values())
+        if invalid := next((run for run in runs if run.record.status == "invalid"), None):
+            return Verdict(trouble=INVALID, reason=invalid.record.reasons[0], ids=ids, cpu_s=cpu_s)
+        record = StudyRecord(
+            format=FORMAT,
+            study=expansion.study,
+            source="",
+            runs=[StudyRun(planned=planned) for planned in expansion.runs],
+        )
+        analysis = analyse(ResultSet(self.results, record, list(runs)))
+        (view,) = analysis.views
+        assert view.metrics is not None  # every run is there
+        scores, tenants = score(view.metrics, self.objectives, self.constraints)
+        return Verdict(scores=scores, tenants=tenants, ids=ids, cpu_s=cpu_s)
+
+
+def _same(run: Run, other: Run) -> bool:
+    """Whether two runs are equal in all but the time that they took on this machine."""
+    return (
+        _without_clock(run) == _without_clock(other)
+        and run.series().equals(other.series())
+        and run.latency().equals(other.latency())
+    )
+
+
+def _without_clock(run: Run) -> bytes:
+    return msgspec.json.encode(msgspec.structs.replace(run.record, wall_s=0.0, cpu_s=0.0))
+
+
+def score(
+    run: RunMetrics, objectives: Sequence[Objective], constraints: Sequence[Constraint] = ()
+) -> tuple[dict[str, float], dict[str, str]]:
+    """How bad a run is by each objective, and the tenant that has it, where it is a tenant's."""
+    scores: dict[str, float] = {}
+    tenants: dict[str, str] = {}
+    if not all(_holds(run, one) for one in constraints):
+        return scores, tenants
+    for one in objectives:
+        values = worth(run, one.metric)
+        if not values:
+            continue
+        sign = -1 if one.described.better == "up" else 1
+        tenant, value = max(values.items(), key=lambda pair: sign * pair[1])
+        scores[one.metric] = sign * value
+        if tenant:
+            tenants[one.metric] = tenant
+    return scores, tenants
+
+
+def worth(run: RunMetrics, name: str) -> dict[str, float]:
+    """A metric of a run: by tenant, or, of all together, by ""; empty where it has none."""
+    metric = METRICS.get(name)
+    if metric is not None:
+        assert metric.of_run is not None  # by the name, which has no tenant
+        values = {"": metric.of_run(run)}
+    else:
+        of_tenant = METRICS[name + PER_TENANT].of_tenant
+        assert of_tenant is not None
+        values = {one.name: of_tenant(run, one) for one in run.tenants}
+    return {
+        tenant: WITHOUT_END if math.isinf(value) else value
+        for tenant, value in values.items()
+        if value is not None and not math.isnan(value)
+    }
+
+
+def _holds(run: RunMetrics, one: Constraint) -> bool:
+    values = worth(run, one.metric).values()
+    if one.op == "<=":
+        return all(value <= one.value for value in values)
+    return all(value >= one.value for value in values)

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A hunt from its first candidate to its last find.
+
+It goes in rounds. A round draws candidates at random, lets an optimiser for each objective look
+for worse ones, and shrinks the worst of each objective. What a find explains counts as nothing in
+the rounds that follow: they look for something else.
+
+Everything that decides what is tried next is seeded, or follows from what runs gave, and runs in
+virtual time give the same again: the same hunt finds the same, on any machine, with any number of
+machines side by side. So a hunt that was ended goes on by doing all again, with the journal in the
+place of the runs.
+"""
+
+import math
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from itertools import count, islice
+
+from isoblk.errors import UserError
+from isoblk.hunt.journal import Journal
+from isoblk.hunt.judge import TROUBLES, WITHOUT_END, Judge, Verdict
+from isoblk.hunt.optimise import Optimiser
+from isoblk.hunt.shrink import shrink
+from isoblk.hunt.space import Candidate, Space
+from isoblk.hunt.spec import Budget, HuntSpec, Objective
+from isoblk.result.store import run_dir
+
+# Of so many candidates the run of one is made twice.
+_TWICE = 25
+
+# So many of the worst of former rounds an optimiser is told of.
+_KNOWN = 50
+
+# How often a round shrinks something that turns out to be a find already, before it goes on.
+_AGAIN = 3
+
+
+@dataclass(frozen=True)
+class Find:
+    """What was found.
+
+    Attributes:
+        kind: the objective's metric, or one of TROUBLES.
+        number: of the finds of its kind, from 1 on.
+        candidate: the simplest that shows it.
+        verdict: on that.
+        first: what it was found in.
+        tried, runs: candidates and runs until then, in the whole hunt.
+        shrunk_in: runs that shrinking it took.
+    """
+
+    kind: str
+    number: int
+    candidate: Candidate
+    verdict: Verdict
+    first: Candidate
+    tried: int
+    runs: int
+    shrunk_in: int
+
+
+@dataclass
+class Spent:
+    """What a hunt has taken so far. tried: candidates. cpu_s: CPU seconds of the runs, whenever
+    they were made."""
+
+    tried: int = 0
+    cpu_s: float = 0.0
+    ids: set[str] = field(default_factory=set)
+
+    @property
+    def runs(self) -> int:
+        """How many different runs it took."""
+        return len(self.ids)
+
+
+class Session:
+    """One hunt.
+
+    Args:
+        spec: the hunt.
+        space: what it looks among.
+        scheduler: that it hunts.
+        judge: has runs made.
+        journal: of what was tried.
+        threads: in which candidates are tried side by side, a whole batch.
+        on_tried: hears after each batch how far the hunt is.
+        on_find: is given each find.
+    """
+
+    def __init__(
+        self,
+        spec: HuntSpec,
+        space: Space,
+        scheduler: str,
+        judge: Judge,
+        journal: Journal,
+        threads: Executor,
+        on_tried: Callable[[Spent], None],
+        on_find: Callable[[Find], None],
+    ) -> None:
+        self._spec = spec
+        self._space = space
+        self._scheduler = scheduler
+        self._judge = judge
+        self._journal = journal
+        self._threads = threads
+        self._on_tried = on_tried
+        self._on_find = on_find
+        self._spent = Spent()
+        # In the order in which they were tried, which is the same every time.
+        self._verdicts: dict[Candidate, Verdict] = {}
+        self._at: dict[Candidate, tuple[int, int]] = {}
+        self._finds: list[Find] = []
+        self._settled: dict[str, set[Candidate]] = {}
+
+    def run(self, budget: Budget) -> list[Find]:
+        """Hunt until the budget is spent, or there is enough of all."""
+        for number in count():
+            self._round(number, budget)
+            if self._over(budget) or not self._wanted():
+                return self._finds
+        raise AssertionError("unreachable")
+
+    @property
+    def spent(self) -> Spent:
+        """What it took so far."""
+        return self._spent
+
+    def _round(self, number: int, budget: Budget) -> None:
+        rounds = self._spec.round
+        chance = random.Random(f"{self._spec.seed} {number}")
+        drawn = [
+            self._space.draw(lambda name, of, ordered: chance.randrange(of))
+            for _ in range(rounds.random)
+        ]
+        for batch in _batches(drawn, rounds.batch):
+            if self._over(budget):
+                break
+            self._try(batch)
+            self._refuse_what_never_runs()
+        optimisers = {
+            one.metric: Optimiser(
+                self._space, chance.randrange(1 << 32), self._worst(one, len(drawn))
+            )
+            for one in self._wanted()
+        }
+        wanted = self._wanted()
+        for turn in range(-(-rounds.guided // rounds.batch)):
+            if self._over(budget) or not wanted:
+                break
+            objective = wanted[turn % len(wanted)]
+            batch = [optimisers[objective.metric].ask() for _ in range(rounds.batch)]
+            self._try(batch)
+            for one in wanted:
+                for candidate in dict.fromkeys(batch):
+                    optimisers[one.metric].tell(candidate, self._score(one, candidate))
+        for kind in (*TROUBLES, *(one.metric for one in wanted)):
+            self._find(kind)
+
+    def _refuse_what_never_runs(self) -> None:
+        """Raises UserError: nothing that was tried so far is a study."""
+        if not self._spent.ids:
+            reason = next(iter(self._verdicts.values())).reason
+            raise UserError(
+                f"none of the first {self._spent.tried} candidates can run; the first: {reason}",
+                next="mend [space] or [study]",
+            )
+
+    def _wanted(self) -> list[Objective]:
+        """The objectives of which not enough was found yet."""
+        found = Counter(find.kind for find in self._finds)
+        return [one for one in self._spec.objective if found[one.metric] < self._spec.finds]
+
+    def _over(self, budget: Budget) -> bool:
+        spent = self._spent
+        return bool(
+            (budget.runs and spent.runs >= budget.runs)
+            or (budget.minutes and spent.cpu_s >= 60 * budget.minutes)
+        )
+
+    def _try(self, candidates: Sequence[Candidate]) -> list[Verdict]:
+        """The verdicts on candidates, which are tried side by side unless they were before."""
+        fresh = [one for one in dict.fromkeys(candidates) if one not in self._verdicts]
+        number = {one: len(self._verdicts) + at for at, one in enumerate(fresh)}
+        new = [one for one in fresh if self._journal.get(one) is None]
+        documents = [self._space.document(one, self._scheduler) for one in new]
+        twice = [number[one] % _TWICE == 0 for one in new]
+        judged = self._threads.map(
+            lambda document, again: self._judge.of(document, twice=again), documents, twice
+        )
+        for candidate, verdict in zip(new, judged, strict=True):
+            self._journal.add(candidate, verdict)
+            if verdict.under_test:
+                # What came of it is in the journal; the runs beside it serve others too.
+                shutil.rmtree(run_dir(self._judge.results, verdict.under_test), ignore_errors=True)
+        verdicts = []
+        for candidate in candidates:
+            known = self._journal.get(candidate)
+            assert known is not None  # it was just tried
+            self._count(candidate, known)
+            verdicts.append(known)
+        self._on_tried(self._spent)
+        return verdicts
+
+    def _count(self, candidate: Candidate, verdict: Verdict) -> None:
+        if candidate in self._verdicts:
+            return
+        self._verdicts[candidate] = verdict
+        spent = self._spent
+        spent.tried += 1
+        for run_id, cpu_s in zip(verdict.ids, verdict.cpu_s, strict=False):
+            if run_id not in spent.ids:
+                spent.cpu_s += cpu_s
+        spent.ids.update(verdict.ids)
+        self._at[candidate] = (spent.tried, spent.runs)
+
+    def _score(self, objective: Objective, candidate: Candidate) -> float:
+        """How bad a candidate is, by what is not found already."""
+        nothing = -WITHOUT_END if objective.described.better == "up" else 0.0
+        if self._explained(objective.metric, candidate):
+            return nothing
+        return self._verdicts[candidate].scores.get(objective.metric, nothing)
+
+    def _explained(self, kind: str, candidate: Candidate) -> bool:
+        return candidate in self._settled.get(kind, ()) or any(
+            self._space.explains(find.candidate, candidate)
+            for find in self._finds
+            if find.kind == kind
+        )
+
+    def _worst(self, objective: Objective, drawn: int) -> list[tuple[Candidate, float]]:
+        """The last so many candidates, and the worst of those before, with how bad they are."""
+        every = list(self._verdicts)
+        before, last = every[:-drawn] if drawn else every, every[-drawn:] if drawn else []
+        scored = sorted(
+            ((self._score(objective, one), -at, one) for at, one in enumerate(before)),
+            key=lambda entry: entry[:2],
+            reverse=True,
+        )
+        worst = [(one, score) for score, _, one in scored[:_KNOWN]]
+        return worst + [(one, self._score(objective, one)) for one in last]
+
+    def _find(self, kind: str) -> None:
+        """Shrink the worst of a kind that no find explains, if it is bad enough."""
+        for _ in range(_AGAIN):
+            worst = self._worst_of(kind)
+            if worst is None or self._shrunk(kind, worst):
+                return
+
+    def _worst_of(self, kind: str) -> Candidate | None:
+        found = [
+            (bad, -at, candidate)
+            for at, (candidate, verdict) in enumerate(self._verdicts.items())
+            if (bad := self._bad(kind, verdict)) is not None
+            and not self._explained(kind, candidate)
+        ]
+        return max(found, key=lambda entry: entry[:2])[2] if found else None
+
+    def _bad(self, kind: str, verdict: Verdict) -> float | None:
+        """How bad it is; None if that is no find."""
+        if kind in TROUBLES:
+            return 1.0 if verdict.trouble == kind else None
+        score = verdict.scores.get(kind)
+        return score if score is not None and score >= self._bar(kind) else None
+
+    def _bar(self, kind: str) -> float:
+        (objective,) = [one for one in self._spec.objective if one.metric == kind]
+        return -objective.beyond if objective.described.better == "up" else objective.beyond
+
+    def _shrunk(self, kind: str, first: Candidate) -> bool:
+        """Make a find of a candidate; whether it is a new one."""
+        bad = self._bad(kind, self._verdicts[first])
+        assert bad is not None  # or it were not here
+        bar = bad if kind in TROUBLES else _kept(bad, self._bar(kind))
+        before = self._spent.runs
+
+        def shows(candidate: Candidate) -> bool:
+            value = self._bad(kind, self._try([candidate])[0])
+            return value is not None and value >= bar
+
+        simplest = shrink(first, self._space, shows)
+        self._settled.setdefault(kind, set()).add(first)
+        former = [find for find in self._finds if find.kind == kind]
+        if any(self._space.explains(find.candidate, simplest) for find in former):
+            return False
+        tried, runs = self._at[first]
+        find = Find(
+            kind=kind,
+            number=len(former) + 1,
+            candidate=simplest,
+            verdict=self._verdicts[simplest],
+            first=first,
+            tried=tried,
+            runs=runs,
+            shrunk_in=self._spent.runs - before,
+        )
+        self._finds.append(find)
+        self._on_find(find)
+        return True
+
+
+def _kept(bad: float, bar: float) -> float:
+    """How bad what is simpler has to be: between what is a find at all and what was found, by their
+    ratio, so that a find that is far beyond the bar does not become one that just reaches it."""
+    middle = math.sqrt(bad * bar)
+    return -middle if bar < 0 else middle
+
+
+def _batches(candidates: Sequence[Candidate], size: int) -> Iterator[list[Candidate]]:
+    rest = iter(candidates)
+    while batch := list(islice(rest, size)):
+        yield batch

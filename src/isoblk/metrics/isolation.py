@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a scheduler must not do to a tenant, whatever it is good at. Each of these counts only what
+no account excuses, so that a large value is a defect and not a matter of taste."""
+
+import math
+
+from isoblk.metrics.base import PER_TENANT, Metric
+from isoblk.metrics.facts import RunMetrics, TenantMetrics
+from isoblk.metrics.latency import ALL
+from isoblk.metrics.shares import parts_of_service
+
+# Who can use no more of the device than this part of what is due to it asks for little.
+_LITTLE = 0.5
+
+# A pause is too long only beyond this: shorter ones are those of a disk that collects garbage.
+_SHORTEST_PAUSE_NS = 100_000_000
+# And beyond so many times what a tenant of its weight has to wait for a request in turn.
+_TURNS = 10
+
+
+def _denied(run: RunMetrics) -> float | None:
+    served = parts_of_service(run)
+    if not served:
+        return None
+    least = 1.0
+    for one in run.tenants:
+        if one.name in served and one.ideal > 0:
+            least = min(least, max(one.share / one.ideal, served[one.name]))
+    return 1 - least
+
+
+def _light(run: RunMetrics, tenant: TenantMetrics) -> bool:
+    """Whether it can use only little of what is due to it."""
+    if tenant.name not in run.whole or tenant.alone is None:
+        return False
+    return tenant.alone.bps / run.whole[tenant.name] <= _LITTLE * tenant.weight_share
+
+
+def _late(run: RunMetrics, tenant: TenantMetrics) -> float | None:
+    alone, longest_other_ns, none = tenant.alone, tenant.longest_other_ns, tenant.none
+    if not _light(run, tenant) or alone is None or alone.p99 is None or longest_other_ns is None:
+        return None
+    if none is None or none.p99 is None or ALL not in tenant.latency:
+        return None
+    allowed = max(2 * alone.p99, alone.p99 + longest_other_ns, none.p99)
+    return tenant.latency[ALL].p99 / allowed
+
+
+def _starved(run: RunMetrics, tenant: TenantMetrics) -> float | None:
+    alone, gap_ns = tenant.alone, tenant.longest_gap_ns
+    if gap_ns is None or not tenant.weight_share or alone is None or not alone.request_ns:
+        return None
+    turn_ns = max(alone.request_ns, tenant.longest_other_ns or 0.0) / tenant.weight_share
+    load = next(one.workload for one in run.spec.tenants if one.name == tenant.name)
+    own_ns = load.thinktime_ns + (1e9 / load.rate_iops if load.rate_iops else 0.0)
+    none_ns = (tenant.none.longest_gap_ns if tenant.none else None) or 0
+    return gap_ns / max(_SHORTEST_PAUSE_NS, _TURNS * turn_ns, _TURNS * own_ns, none_ns)
+
+
+def _all_slower(run: RunMetrics) -> float | None:
+    factors = []
+    for one in run.tenants:
+        if one.none is None or not one.none.bps:
+            return None
+        factors.append(one.none.bps / one.own_bps if one.own_bps else math.inf)
+    return min(factors, default=None)
+
+
+METRICS = (
+    Metric(
+        "denied",
+        "max over tenants of 1 - got / due, the better of two accounts: of bytes, and of the "
+        "device's time; due is the weighted max-min fair share of what all got",
+        "ratio",
+        "down",
+        of_run=_denied,
+        needs="full",
+        deviation=True,
+    ),
+    Metric(
+        f"late{PER_TENANT}",
+        "of a tenant that can use at most half of what is due to it: p99 / the largest of twice "
+        "its p99 alone, its p99 alone + the device's time for one request of another tenant, and "
+        "its p99 under `none`",
+        "times",
+        "down",
+        of_tenant=_late,
+        needs="full",
+    ),
+    Metric(
+        f"starved{PER_TENANT}",
+        "the longest time without a request that ended, while it was to work / the largest of "
+        "100 ms, ten of its turns by weight, ten of its own pauses, and that time under `none`",
+        "times",
+        "down",
+        of_tenant=_starved,
+    ),
+    Metric(
+        "all_slower",
+        "min over tenants of its rate under `none` / its rate: above 1 everybody is slower, and "
+        "nobody has it",
+        "times",
+        "down",
+        of_run=_all_slower,
+    ),
+)
