@@ -238,14 +238,21 @@ static void iso_stat(struct isoblk_group *group, struct seq_file *s)
 	iso_latency_stat(g, s);
 }
 
-/* The kernel makes one flush of many: a price for each who asked. */
+/*
+ * The kernel makes one flush of many: a price for each who asked. Who does nothing besides has no
+ * share that it could be charged by, and is in nobody's way.
+ */
 static void iso_charge_flush(struct isoblk_group *group)
 {
 	struct iso_group *g = isoblk_group_own(group);
 	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
 	u64 work = iso_price_of(d, ISOBLK_WRITE, 0);
+	u32 share;
 
-	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
+	iso_update_share(d, g);
+	share = READ_ONCE(g->share);
+	if (share)
+		atomic64_add(vtime_step(work, share), &g->vtime);
 }
 
 static const struct isoblk_ops iso_ops = {

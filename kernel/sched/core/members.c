@@ -159,14 +159,15 @@ static bool renew_share(struct iso_disk *d, struct iso_group *g)
 /**
  * iso_renew_share() - bring a group's share up to date, which it is not
  * @d: disk
- * @g: takes part
+ * @g: its blkg is held; who takes no part keeps the share that it had, or none
  */
 void iso_renew_share(struct iso_disk *d, struct iso_group *g)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&d->disk.lock, flags);
-	renew_share(d, g);
+	if (g->joined)
+		renew_share(d, g);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
 

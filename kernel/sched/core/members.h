@@ -21,7 +21,7 @@ unsigned long iso_tick_length(const struct iso_disk *d);
 /**
  * iso_update_share() - bring a group's share up to date
  * @d: disk
- * @g: takes part
+ * @g: its blkg is held
  */
 static inline void iso_update_share(struct iso_disk *d, struct iso_group *g)
 {
