@@ -288,7 +288,7 @@ def test_every_metric_that_a_claim_may_name_has_a_value(tmp_path: Path) -> None:
     absent = (
         *("converged_ms", "prediction_error", "prediction_error_mean", "prediction_settled_ms"),
         *("says.<tenant>.<figure>", "cache.<figure>"),
-        *("jain_in_group", "least_in_group", "service_error"),
+        *("jain_in_group", "least_in_group", "service_error", "denied", "late.<tenant>"),
     )
     for name in NAMES.keys() - set(absent):
         assert metric_value(metrics, name.replace("<tenant>", "gold")) is not None, name

@@ -33,7 +33,7 @@ from isoblk.kernel.others import find_modules
 from isoblk.machine.uml import Uml
 from isoblk.paths import hunts_dir
 from isoblk.report.tables import plain_or_rich
-from isoblk.result.store import Run, read_results
+from isoblk.result.store import Run, read_results, run_dir
 from isoblk.schedulers.registry import SCHEDULERS
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
@@ -192,19 +192,21 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
             bar.console.print(printable(text), markup=False, highlight=False)
 
         journal = Journal(order.results / f"{order.scheduler}.jsonl", _begun(order, bench))
+        judge = Judge(
+            bench=bench,
+            results=order.results,
+            submit=Once(lambda job: machines.submit(execute, job, bench, order.results)),
+            again=_again(machines, bench, order.results / ".again"),
+            objectives=order.spec.objective,
+            constraints=order.spec.constraint,
+            modules=modules,
+        )
         session = Session(
             order.spec,
             space,
             order.scheduler,
-            Judge(
-                bench=bench,
-                results=order.results,
-                submit=Once(lambda job: machines.submit(execute, job, bench, order.results)),
-                again=_again(machines, bench, order.results / ".again"),
-                objectives=order.spec.objective,
-                constraints=order.spec.constraint,
-                modules=modules,
-            ),
+            judge.of,
+            lambda run_id: shutil.rmtree(run_dir(order.results, run_id), ignore_errors=True),
             journal,
             threads,
             on_tried,

@@ -42,6 +42,9 @@ COMMANDS: Final = {
     "host": "This machine as the lab: change back what a killed run left.",
 }
 
+# What only some commands need, and what pip is asked for to have it.
+_EXTRAS: Final = {"optuna": "hunt", "tomli_w": "hunt"}
+
 # Those that the package for a machine has; the others need the lab.
 WITHOUT_LAB: Final = ("kernel", "cache", "weights", "disk")
 
@@ -142,7 +145,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except ImportError as error:
-        lacking = _lacking_library(error)
+        lacking = _lacking_extra(error) or _lacking_library(error)
         if lacking is None:
             raise
         print(f"isoblk: {lacking}", file=sys.stderr)
@@ -156,6 +159,14 @@ def main() -> None:
         if "--install-completion" in sys.argv:
             mend_zsh(Path.home())
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _lacking_extra(error: ImportError) -> UserError | None:
+    """What to say if a package is missing that only some commands need."""
+    extra = _EXTRAS.get((error.name or "").partition(".")[0])
+    if extra is None:
+        return None
+    return UserError(f"{error.name} is not installed", next=f"run: pip install 'isoblk[{extra}]'")
 
 
 def _lacking_library(error: BaseException | None) -> UserError | None:

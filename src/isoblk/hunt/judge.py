@@ -111,7 +111,7 @@ class Judge:
     constraints: Sequence[Constraint] = ()
     modules: Mapping[str, Path] = field(default_factory=dict)
 
-    def of(self, document: Mapping[str, Any], *, twice: bool = False) -> Verdict:
+    def of(self, document: Mapping[str, Any], twice: bool = False) -> Verdict:
         """What came of a study. A study that cannot be, and a run that fails, are verdicts too.
 
         Args:

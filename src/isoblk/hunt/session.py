@@ -13,21 +13,20 @@ place of the runs.
 
 import math
 import random
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import count, islice
+from typing import Any
 
 from isoblk.errors import UserError
 from isoblk.hunt.journal import Journal
-from isoblk.hunt.judge import TROUBLES, WITHOUT_END, Judge, Verdict
+from isoblk.hunt.judge import TROUBLES, WITHOUT_END, Verdict
 from isoblk.hunt.optimise import Optimiser
 from isoblk.hunt.shrink import shrink
 from isoblk.hunt.space import Candidate, Space
 from isoblk.hunt.spec import Budget, HuntSpec, Objective
-from isoblk.result.store import run_dir
 
 # Of so many candidates the run of one is made twice.
 _TWICE = 25
@@ -85,7 +84,8 @@ class Session:
         spec: the hunt.
         space: what it looks among.
         scheduler: that it hunts.
-        judge: has runs made.
+        judge: the verdict on a study, whose run under test is made twice if the second says so.
+        forget: is given the id of a run that is not needed again.
         journal: of what was tried.
         threads: in which candidates are tried side by side, a whole batch.
         on_tried: hears after each batch how far the hunt is.
@@ -97,7 +97,8 @@ class Session:
         spec: HuntSpec,
         space: Space,
         scheduler: str,
-        judge: Judge,
+        judge: Callable[[Mapping[str, Any], bool], Verdict],
+        forget: Callable[[str], None],
         journal: Journal,
         threads: Executor,
         on_tried: Callable[[Spent], None],
@@ -107,6 +108,7 @@ class Session:
         self._space = space
         self._scheduler = scheduler
         self._judge = judge
+        self._forget = forget
         self._journal = journal
         self._threads = threads
         self._on_tried = on_tried
@@ -190,14 +192,12 @@ class Session:
         new = [one for one in fresh if self._journal.get(one) is None]
         documents = [self._space.document(one, self._scheduler) for one in new]
         twice = [number[one] % _TWICE == 0 for one in new]
-        judged = self._threads.map(
-            lambda document, again: self._judge.of(document, twice=again), documents, twice
-        )
+        judged = self._threads.map(self._judge, documents, twice)
         for candidate, verdict in zip(new, judged, strict=True):
             self._journal.add(candidate, verdict)
             if verdict.under_test:
                 # What came of it is in the journal; the runs beside it serve others too.
-                shutil.rmtree(run_dir(self._judge.results, verdict.under_test), ignore_errors=True)
+                self._forget(verdict.under_test)
         verdicts = []
         for candidate in candidates:
             known = self._journal.get(candidate)
