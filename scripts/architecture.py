@@ -17,6 +17,7 @@ PICTURE = ROOT / "docs" / "figures" / "architecture.svg"
 # From the top to the ground. A package imports only from those in rows below its own.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("cli",),
+    ("hunt",),
     ("report", "device", "capture", "cachectl"),
     ("analysis", "campaign", "weights"),
     ("result", "machine"),
@@ -32,6 +33,7 @@ _COLUMNS: Mapping[str, float] = {"result": 0.5, "machine": 2, "study": 0.5, "pla
 GROUND = "isoblk"
 _WORDS: Mapping[str, str] = {
     "cli": "the commands",
+    "hunt": "the worst load, shrunk",
     "report": "tables, figures, the page",
     "device": "presets, fitting a drive",
     "capture": "requests of a disk here",
