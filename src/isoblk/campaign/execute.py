@@ -3,7 +3,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ import msgspec
 from isoblk import __version__
 from isoblk.campaign.collect import collect
 from isoblk.errors import IsoblkError, RunError
-from isoblk.kernel import Kernel, build_modules
+from isoblk.kernel import Kernel, Progress, build_modules, build_schedulers
 from isoblk.machine import Machine, StoppedError
 from isoblk.machine.host import Session
 from isoblk.machine.uml import memory_mib
@@ -24,6 +24,7 @@ from isoblk.result.store import FORMAT, Run, read_run, run_dir
 from isoblk.run.record import Provenance
 from isoblk.run.spec import RunSpec, Tenant
 from isoblk.run.tier import UML, Tier
+from isoblk.schedulers.registry import OWN_MODULES
 from isoblk.study.presets import memory_bytes
 from isoblk.study.traces import file_of
 
@@ -50,14 +51,50 @@ class Bench:
     modules: Mapping[str, Path]
     modules_key: str
 
+    def files(self, names: Iterable[str]) -> list[Path]:
+        """The modules of these names.
 
-def make_bench(machine: Machine, kernel: Kernel, others: Mapping[str, Path] | None = None) -> Bench:
-    """A bench with the repository's modules, built if need be, those of the kernel, and others."""
-    directory = build_modules(kernel)
+        Raises:
+            RunError: one is not there, as in an old state of the schedulers.
+        """
+        wanted = list(names)
+        if missing := [name for name in wanted if name not in self.modules]:
+            raise RunError(f"there is no module {missing[0]} among those that were built")
+        return [self.modules[name] for name in wanted]
+
+
+def make_bench(
+    machine: Machine,
+    kernel: Kernel,
+    others: Mapping[str, Path] | None = None,
+    schedulers: Path | None = None,
+    progress: Progress | None = None,
+) -> Bench:
+    """A bench with the repository's modules, built if need be, those of the kernel, and others.
+
+    Args:
+        machine: that makes the runs.
+        kernel: that it boots.
+        others: modules that are not of this repository, by name.
+        schedulers: a directory kernel/ of another state of this repository, of which all modules of
+            its schedulers are, and no other; None for today's.
+        progress: hears of what is built.
+
+    Raises:
+        UserError, RunError: as build_modules() and build_schedulers().
+    """
+    directory = build_modules(kernel, progress)
     modules = {path.stem: path for path in directory.glob("*.ko")}
+    key = directory.name
+    if schedulers is not None:
+        built = build_schedulers(kernel, schedulers, progress)
+        # Those that the other state lacks must not be mixed with those that it has.
+        modules = {name: path for name, path in modules.items() if name not in OWN_MODULES}
+        modules |= {path.stem: path for path in built.glob("*.ko")}
+        key += built.name.removeprefix(kernel.key)
     # A stock kernel has no KUnit.
     modules |= {name: path for name, path in kernel.modules().items() if name in KERNELS_MODULES}
-    return Bench(machine, kernel, modules | dict(others or {}), directory.name)
+    return Bench(machine, kernel, modules | dict(others or {}), key)
 
 
 def make_host_bench(ready: Session) -> Bench:
@@ -132,7 +169,7 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
         with _files(job.spec, working):
             ran = bench.machine.run(
                 working,
-                [bench.modules[name] for name in job.plan.modules],
+                bench.files(job.plan.modules),
                 seed=job.spec.seed,
                 memory_mib=_memory_mib(job.spec),
             )

@@ -90,6 +90,13 @@ def hunt(
             help="A module of the hunt's own schedulers, or its sources. It runs as you.",
         ),
     ] = None,
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Hunt isoblk's schedulers as this directory kernel/ of another checkout has them.",
+        ),
+    ] = None,
 ) -> None:
     """Look for the workload that a scheduler handles worst, and shrink it.
 
@@ -120,7 +127,7 @@ def hunt(
         machine = Uml(chosen, host_library(chosen), time_limit_s=_TIME_LIMIT_S)
         with building() as progress:
             modules = find_modules(chosen, module, progress) if module else {}
-        bench = make_bench(machine, chosen, modules)
+            bench = make_bench(machine, chosen, modules, sources, progress)
         _hunt(order, bench, modules, machine)
 
 

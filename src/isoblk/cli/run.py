@@ -105,6 +105,13 @@ def run(
             help="A module of the study's own schedulers, or its sources. It runs as you.",
         ),
     ] = None,
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="isoblk's schedulers as this directory kernel/ of another checkout has them.",
+        ),
+    ] = None,
     device: Annotated[
         str | None, typer.Option(metavar="/dev/X", help="host: the disk. Its contents are lost.")
     ] = None,
@@ -145,10 +152,10 @@ def run(
     if check_claims and not parsed.claim:
         raise UserError("has no claims to check", where=str(study), next="add a [[claim]]")
     if on_host:
-        if jobs != 1 or debug or kernel != DEFAULT_VERSION or module:
+        if jobs != 1 or debug or kernel != DEFAULT_VERSION or module or sources:
             raise UserError(
                 "the host machine has one disk and its own kernel",
-                next="leave out --jobs, --kernel, --debug and --module",
+                next="leave out --jobs, --kernel, --debug, --module and --sources",
             )
         _run_on_host(order, cli_host.target(device, loop, loop_dir), wipe)
         return
@@ -156,7 +163,7 @@ def run(
         raise UserError("names a disk of this machine", next="add --machine host")
     if runs_already(parsed):
         raise UserError("a tenant is running on this machine", next="add --machine host")
-    _run_in_guests(order, machine_name, kernel, debug, module or [])
+    _run_in_guests(order, machine_name, kernel, debug, module or [], sources)
 
 
 @dataclass(frozen=True)
@@ -185,10 +192,15 @@ class _Order:
 
 
 def _run_in_guests(
-    order: _Order, machine_name: str, version: str, debug: bool, modules: list[Path]
+    order: _Order,
+    machine_name: str,
+    version: str,
+    debug: bool,
+    modules: list[Path],
+    sources: Path | None,
 ) -> None:
     """Make the runs on a machine that boots a kernel of its own. modules: of the study's own
-    schedulers."""
+    schedulers. sources: of isoblk's schedulers, if not today's."""
     expansion = expand(order.study)
     tier = {"uml": UML, "smp": SMP, "qemu": QEMU}[machine_name]
     check_queues((planned.spec for planned in expansion.runs), tier)
@@ -215,8 +227,8 @@ def _run_in_guests(
             machine = Uml(kernel, host_library(kernel), time_limit_s=order.timeout_s)
         with building() as progress:
             found = find_modules(kernel, modules, progress) if modules else {}
-        expansion, others = with_modules(expansion, found)
-        bench = make_bench(machine, kernel, others)
+            expansion, others = with_modules(expansion, found)
+            bench = make_bench(machine, kernel, others, sources, progress)
         prepare = partial(try_out, bench) if isinstance(machine, Uml) else lambda directory: None
         _campaign(order, expansion, bench, machine, prepare)
 

@@ -3,7 +3,7 @@
 
 from isoblk.kernel import stock
 from isoblk.kernel.builder import Request, build, find
-from isoblk.kernel.modules import build_modules, host_library, ready_modules
+from isoblk.kernel.modules import build_modules, build_schedulers, host_library, ready_modules
 from isoblk.kernel.progress import Progress, Silent
 from isoblk.kernel.source import named as source_named
 from isoblk.kernel.store import DEFAULT_VERSION, Arch, Cleaned, Kernel, clean, hold, list_kernels
@@ -18,6 +18,7 @@ __all__ = [
     "Silent",
     "build",
     "build_modules",
+    "build_schedulers",
     "clean",
     "find",
     "hold",

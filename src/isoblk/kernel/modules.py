@@ -30,6 +30,11 @@ _RECIPE = 1
 _HOST_SOURCE: Mapping[store.Arch, str] = {"um": "uml/host.c", "um-smp": "uml/threads.c"}
 _HOST_LIBRARY = "host.so"
 
+# What schedulers are made of, and the makefile that builds them and nothing else: of another state
+# of the repository the lab's other modules are not wanted, and need not compile.
+_OF_SCHEDULERS = ("include", "sched")
+_SCHEDULERS_KBUILD = "subdir-ccflags-y += -I$(src)/include\nobj-m += sched/\n"
+
 
 def module_sources(tree: Path) -> list[Path]:
     """The files that determine this repository's modules, sorted."""
@@ -105,6 +110,73 @@ def build_modules(kernel: Kernel, progress: Progress | None = None) -> Path:
     return home
 
 
+def schedulers_hash(tree: Path) -> str:
+    """Twelve digits that differ if the schedulers' modules of a tree may differ.
+
+    Args:
+        tree: a directory kernel/, of any state of this repository.
+
+    Raises:
+        UserError: it is none.
+    """
+    return hash_of(_scheduler_sources(tree), tree)
+
+
+def build_schedulers(kernel: Kernel, tree: Path, progress: Progress | None = None) -> Path:
+    """Build the schedulers' modules of another state of this repository, or find that they are
+    ready.
+
+    Args:
+        kernel: that they are for.
+        tree: a directory kernel/, with sched/ and include/.
+        progress: hears of it.
+
+    Returns:
+        The directory that holds them.
+
+    Raises:
+        UserError: it is no such tree, the kernel was cleaned, or the disk is full.
+        RunError: they do not compile.
+    """
+    listener = progress or Silent()
+    sources = _scheduler_sources(tree)
+    key = f"{kernel.key}-sched-{hash_of(sources, tree, f'{_RECIPE}', tools.compiler())}"
+    home = store.modules_dir() / key
+    with (
+        store.hold(kernel),
+        store.disk_errors(),
+        store.lock(
+            f"modules-{key}",
+            wait=lambda: listener.note("waiting: the schedulers are being built already"),
+        ) as descriptor,
+    ):
+        if not (home / "ready").exists():
+            store.require_one_word()
+            home.parent.mkdir(parents=True, exist_ok=True)
+            make_modules(
+                kernel,
+                tree,
+                sources,
+                home,
+                kernel.dir / "schedulers.log",
+                listener,
+                descriptor,
+                what="the schedulers",
+                kbuild=_SCHEDULERS_KBUILD,
+            )
+    return home
+
+
+def _scheduler_sources(tree: Path) -> list[Path]:
+    if not (tree / "sched" / "Kbuild").is_file():
+        raise UserError(
+            "no schedulers of isoblk: there is no sched/Kbuild",
+            where=str(tree),
+            next="name the directory kernel/ of an isoblk source tree",
+        )
+    return [path for name in _OF_SCHEDULERS for path in sources_of(tree / name)]
+
+
 def host_library(kernel: Kernel) -> Path:
     """The library for LD_PRELOAD that answers what a User Mode Linux kernel asks of its host, built
     with the modules if need be. That of the uml machine starts its random numbers at $ISOBLK_SEED,
@@ -137,6 +209,7 @@ def make_modules(
     lock: int,
     *,
     what: str = "the modules",
+    kbuild: str = "",
     finish: Callable[[Path], None] = lambda part: None,
 ) -> None:
     """Have kbuild make the modules of a tree, which has a Kbuild, for a kernel.
@@ -150,6 +223,7 @@ def make_modules(
         progress: hears of it.
         lock: descriptor that make's processes hold.
         what: they are, for messages.
+        kbuild: text of the makefile to begin with, "" for the tree's own.
         finish: makes what else belongs into the directory.
 
     Raises:
@@ -166,6 +240,8 @@ def make_modules(
             target = copy / path.relative_to(tree)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
+        if kbuild:
+            (copy / "Kbuild").write_text(kbuild)
         if not (copy / "Kbuild").is_file():
             raise UserError("the modules' sources are missing", where=str(tree))
         progress.stage(f"building {what} for Linux {kernel.version}")
