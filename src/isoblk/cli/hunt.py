@@ -164,7 +164,8 @@ def _chosen(file: Path) -> Path:
 def _for(spec: HuntSpec, scheduler: str) -> HuntSpec:
     """The hunt without what a scheduler that knows no weights does not promise."""
     kind = SCHEDULERS.get(scheduler)
-    if kind is None or kind.weight_files:
+    own = spec.study.get("schedulers", {}).get(scheduler, {})
+    if kind.weight_files if kind else own.get("weight_file"):
         return spec
     kept = tuple(one for one in spec.objective if not one.weights)
     if not kept:
