@@ -4,7 +4,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from isoblk.campaign.execute import Bench
+from isoblk.campaign.execute import Bench, here
 from isoblk.campaign.study import run_study
 from isoblk.result.store import ResultSet, Run, read_results
 from isoblk.study.expand import expand
@@ -17,7 +17,8 @@ def run_file(study: Path, bench: Bench, results: Path, jobs: int = 1) -> ResultS
     """Run a study file to its end; fails if a run fails."""
     parsed, source = load_study(study)
     with ThreadPoolExecutor(jobs) as executor:
-        record = run_study(expand(parsed), source, bench, results, executor, lambda i, run: None)
+        submit = here(executor, bench, results)
+        record = run_study(expand(parsed), source, bench, results, submit, lambda i, run: None)
     assert [run.failure for run in record.runs if run.failure] == []
     return read_results(results)
 

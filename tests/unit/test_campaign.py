@@ -4,19 +4,20 @@
 import dataclasses
 import errno
 import fcntl
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from isoblk.campaign.execute import execute, make_job
-from isoblk.campaign.study import dry_run, run_study
+from isoblk.campaign import study
+from isoblk.campaign.execute import Job, execute, here, make_job
+from isoblk.campaign.study import EndedError, dry_run, run_study
 from isoblk.errors import RunError, UserError
 from isoblk.machine import StoppedError
 from isoblk.result import earlier
-from isoblk.result.store import read_results
+from isoblk.result.store import Run, read_results
 from isoblk.result.study import StudyRecord
 from isoblk.study.expand import expand
 from isoblk.study.model import Expansion, Study, TenantEntry
@@ -38,9 +39,9 @@ def _expansion(name: str = "s", schedulers: list[str] | None = None) -> Expansio
 
 def _run(expansion: Expansion, machine: FakeMachine, results: Path, jobs: int = 1) -> StudyRecord:
     with ThreadPoolExecutor(jobs) as executor:
-        return run_study(
-            expansion, "", fake_bench(machine), results, executor, lambda index, run: None
-        )
+        bench = fake_bench(machine)
+        submit = here(executor, bench, results)
+        return run_study(expansion, "", bench, results, submit, lambda index, run: None)
 
 
 @pytest.mark.parametrize("jobs", [1, 4])
@@ -81,7 +82,8 @@ def test_a_trial_comes_once_before_the_first_run_that_has_to_be_made(tmp_path: P
 
         with ThreadPoolExecutor(2) as executor:
             bench = fake_bench(machine)
-            run_study(expansion, "", bench, tmp_path, executor, lambda i, run: None, prepare)
+            submit = here(executor, bench, tmp_path)
+            run_study(expansion, "", bench, tmp_path, submit, lambda i, run: None, prepare)
 
     refused = FakeMachine()
     with pytest.raises(UserError, match="no guest"):
@@ -317,6 +319,53 @@ def test_a_dry_run_prints_every_script() -> None:
     assert all("#!/bin/sh" in script for script in scripts)
 
 
+# -- large studies, and those that end early --
+
+
+def test_study_json_is_not_written_after_every_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+
+    def write(results: Path, record: StudyRecord) -> None:
+        written.append(sum(bool(run.id) for run in record.runs))
+
+    monkeypatch.setattr(study, "write_study", write)
+    monkeypatch.setattr(study, "_BETWEEN_WRITES_S", 1e9)
+    monkeypatch.setattr(earlier, "forget_what_is_here", lambda results: None)
+    expansion = _expansion()
+    record = _run(expansion, FakeMachine(), tmp_path)
+    # Before the first run, and when all have ended.
+    assert len(written) == 2
+    assert 0 < written[0] < written[1] == len(record.runs)
+
+
+def test_a_study_that_nobody_can_go_on_with_keeps_what_is_finished(tmp_path: Path) -> None:
+    expansion = _expansion()
+    bench = fake_bench(FakeMachine())
+    count = 0
+
+    def submit(job: Job) -> "Future[Run]":
+        nonlocal count
+        count += 1
+        future: Future[Run] = Future()
+        if count > 3:
+            future.set_exception(EndedError("the scheduler is gone"))
+        else:
+            future.set_result(execute(job, bench, tmp_path))
+        return future
+
+    with pytest.raises(EndedError, match="the scheduler is gone"):
+        run_study(expansion, "", bench, tmp_path, submit, lambda index, run: None)
+    left = read_results(tmp_path)
+    assert len({run.record.id for run in left.runs if run}) == 3
+    assert not any(run.failure for run in left.record.runs)
+    rest = FakeMachine()
+    resumed = _run(expansion, rest, tmp_path)
+    assert resumed == _run(expansion, FakeMachine(), tmp_path / "undisturbed")
+    assert len(rest.plans) == len({run.id for run in resumed.runs}) - 3
+
+
 # -- what a user has there --
 
 
@@ -378,7 +427,8 @@ def test_runs_under_another_kernel_are_kept_and_told(tmp_path: Path) -> None:
     _run(expansion, FakeMachine(), tmp_path)
     with ThreadPoolExecutor(1) as executor:
         other = dataclasses.replace(fake_bench(FakeMachine()), modules_key="others")
-        run_study(expansion, "", other, tmp_path, executor, lambda index, run: None)
+        submit = here(executor, other, tmp_path)
+        run_study(expansion, "", other, tmp_path, submit, lambda index, run: None)
     (told,) = earlier.notes(tmp_path)
     assert told.startswith(f"{len(expansion.runs)} runs of the study as it was before")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from isoblk.campaign.execute import here
 from isoblk.campaign.study import run_study
 from isoblk.errors import RunError
 from isoblk.study.expand import expand
@@ -124,7 +125,8 @@ def test_a_study_whose_runs_all_failed_says_why(tmp_path: Path) -> None:
     study = Study(name="s", device="fast", tenant=[TenantEntry(name="t")])
     bench = fake_bench(FakeMachine(before=fail))
     with ThreadPoolExecutor() as executor:
-        run_study(expand(study), "", bench, tmp_path, executor, lambda index, run: None)
+        submit = here(executor, bench, tmp_path)
+        run_study(expand(study), "", bench, tmp_path, submit, lambda index, run: None)
     _assert_one_line(
         _isoblk(tmp_path, "show", "."), "no finished run; 2 failed, the first: the kernel failed"
     )

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from isoblk.analysis.metrics import analyse
-from isoblk.campaign.execute import execute, make_job
+from isoblk.campaign.execute import execute, here, make_job
 from isoblk.campaign.study import run_study
 from isoblk.errors import RunError, UserError
 from isoblk.metrics.registry import metric_value
@@ -318,13 +318,10 @@ def test_another_trace_of_the_same_name_is_not_replayed(file: Path) -> None:
 def test_a_study_with_a_trace_runs_to_its_end(file: Path, tmp_path: Path) -> None:
     study = _study(file, 'trace_loop = true\n[matrix]\nscheduler = ["none", "bfq"]')
     with ThreadPoolExecutor(2) as executor:
+        bench = fake_bench(FakeMachine())
+        submit = here(executor, bench, tmp_path / "r")
         record = run_study(
-            expand(study),
-            "",
-            fake_bench(FakeMachine()),
-            tmp_path / "r",
-            executor,
-            lambda index, run: None,
+            expand(study), "", bench, tmp_path / "r", submit, lambda index, run: None
         )
     assert [run.failure for run in record.runs] == [""] * 3
     assert all(run and run.record.status == "valid" for run in read_results(tmp_path / "r").runs)

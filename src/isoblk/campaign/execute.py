@@ -3,7 +3,8 @@
 
 import hashlib
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -111,6 +112,15 @@ class Job:
     id: str
 
 
+Submit = Callable[[Job], Future[Run]]
+"""Has a run made, at once or later; the future has it."""
+
+
+def here(executor: Executor, bench: Bench, results: Path) -> Submit:
+    """Runs are made on a bench of this process, by an executor's threads."""
+    return lambda job: executor.submit(execute, job, bench, results)
+
+
 def make_job(spec: RunSpec, kernel_key: str, modules_key: str, tier: Tier = UML) -> Job:
     """Plan a run whose spec is complete, for a machine of that tier.
 
@@ -119,7 +129,10 @@ def make_job(spec: RunSpec, kernel_key: str, modules_key: str, tier: Tier = UML)
     """
     plan = make_plan(spec, tier)
     # The script as it would be wherever the machine's disk and cgroups are.
-    text = make_plan(spec, replace(tier, place=tier.anywhere)).text
+    if tier.place == tier.anywhere:
+        text = plan.text
+    else:
+        text = make_plan(spec, replace(tier, place=tier.anywhere)).text
     anywhere = msgspec.structs.replace(
         spec, kind="share", point={}, repeat=0, tenants=tuple(map(_anonymous, spec.tenants))
     )

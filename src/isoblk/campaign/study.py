@@ -6,16 +6,19 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import contextmanager
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 import msgspec
 
-from isoblk.campaign.execute import Bench, Job, execute, make_job
-from isoblk.errors import IsoblkError, UserError
+from isoblk.campaign.execute import Bench, Job, Submit, make_job
+from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.plan.plan import make_plan
 from isoblk.result import earlier
 from isoblk.result.store import FORMAT, ResultSet, Run, read_results, read_run, run_dir, write_study
@@ -31,20 +34,92 @@ from isoblk.study.presets import load_preset
 _LOCK = ".lock"
 # A run's directory: done, being made, or what a failed one left.
 _OF_A_RUN = re.compile(r"\.?[0-9a-f]{16}(\.failed)?|\.trial-\w+")
+# study.json has all runs, and to write it after each one costs the square of their number: it is
+# written at most once in so many seconds, and for a tenth of the time.
+_BETWEEN_WRITES_S = 1.0
+_TIMES_A_WRITE = 10
+
+
+class EndedError(RunError):
+    """Nobody is left to make runs: the study ends, and no run has failed for it."""
 
 
 @dataclass
 class _Progress:
-    """Where a study stands. runs: by index, once finished; failures: one line each. made: the day
-    of the last run that was made, "" if that is not known."""
+    """Where a study stands. runs: by index, once finished; failures: one line each. places: the
+    indexes of an id; two places of a study may turn out to be the same run. prepared: runs can be
+    made. made: the day of the last run that was made, "" if that is not known."""
 
     runs: dict[int, Run] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
     ids: dict[int, str] = field(default_factory=dict)
+    places: dict[str, list[int]] = field(default_factory=dict)
+    prepared: bool = False
     made: str = ""
+
+    def place(self, index: int, run_id: str) -> str:
+        """The run at this place has that id."""
+        self.ids[index] = run_id
+        self.places.setdefault(run_id, []).append(index)
+        return run_id
 
     def ended(self, index: int) -> bool:
         return index in self.runs or index in self.failures
+
+
+class _Order:
+    """Which runs can start: `ready` has those whose needs have ended, and that were not taken."""
+
+    def __init__(self, runs: Sequence[PlannedRun]) -> None:
+        self._lacks = {index: set(needs(planned)) for index, planned in enumerate(runs)}
+        self._needed_by: dict[int, list[int]] = {}
+        for index, lacks in self._lacks.items():
+            for need in lacks:
+                self._needed_by.setdefault(need, []).append(index)
+        self.ready = deque(index for index, lacks in self._lacks.items() if not lacks)
+
+    def end(self, index: int) -> None:
+        """A run has ended: others may be ready now."""
+        for other in self._needed_by.pop(index, ()):
+            self._lacks[other].discard(index)
+            if not self._lacks[other]:
+                self.ready.append(other)
+
+
+class _Kept:
+    """study.json, as of now or of a moment ago. stale: something is known that it does not say.
+    due: when it may be written again."""
+
+    def __init__(
+        self, results: Path, former: ResultSet | None, record: Callable[[], StudyRecord]
+    ) -> None:
+        self._results = results
+        self._former = former
+        self._record = record
+        self._written = False
+        self.stale = True
+        self.due = 0.0
+
+    def write(self) -> StudyRecord:
+        """Write it. The first time, what it lacks of the former one is set aside."""
+        began = time.monotonic()
+        record = self._record()
+        if self._former is not None and _lacks_some_of(record, self._former):
+            earlier.set_aside(self._results, self._former.record)
+        self._former = None
+        write_study(self._results, record)
+        self._written = True
+        self.stale = False
+        now = time.monotonic()
+        self.due = now + max(_BETWEEN_WRITES_S, _TIMES_A_WRITE * (now - began))
+        return record
+
+    def write_at_end(self) -> None:
+        """Write it if something ends the study early; but not before its runs were known."""
+        if self._written and self.stale:
+            # What ended the study is what is told.
+            with suppress(IsoblkError):
+                self.write()
 
 
 def run_study(
@@ -52,7 +127,7 @@ def run_study(
     source: str,
     bench: Bench,
     results: Path,
-    executor: Executor,
+    submit: Submit,
     on_end: Callable[[int, Run | None], None],
     prepare: Callable[[Path], object] = lambda directory: None,
 ) -> StudyRecord:
@@ -60,15 +135,18 @@ def run_study(
 
     Args:
         source: the study file's text.
-        executor: where runs are made; an idle worker is given the next run that can start.
+        bench: whose kernel, modules and machine the ids of runs are of.
+        submit: has a run made that can start: execute.here(), or a cluster's.
         on_end: called with the index of a run, and the run, or None if it failed.
         prepare: called once before the first run that has to be made, with the directory of the
             runs; what it raises ends the study.
 
     Raises:
         UserError: `results` cannot be written, holds another study, or is in use.
+        EndedError: `submit` cannot have runs made any more.
     """
     progress = _Progress()
+    presets = _presets(expansion)
     with _exclusive(results):
         former = _former(results, expansion.study.name)
         progress.made = former.record.made if former else ""
@@ -76,44 +154,76 @@ def run_study(
         for leftover in (results / "runs").glob(".*"):
             if _OF_A_RUN.fullmatch(leftover.name):
                 shutil.rmtree(leftover, ignore_errors=True)
-        waiting = list(range(len(expansion.runs)))
-        under_way: dict[str, Future[Run]] = {}
-        prepared = False
-        while waiting or under_way:
-            for index in [i for i in waiting if _can_start(expansion.runs[i], progress)]:
-                waiting.remove(index)
-                job = _plan(expansion.runs[index], progress, bench)
-                if isinstance(job, str):
-                    progress.failures[index] = job
-                    on_end(index, None)
-                    continue
-                progress.ids[index] = job.id
-                # Two places of a study may turn out to be the same run.
-                if job.id not in under_way:
-                    if read_run(run_dir(results, job.id)) is None:
-                        progress.made = _today()
-                        if not prepared:
-                            prepare(results / "runs")
-                            prepared = True
-                    under_way[job.id] = executor.submit(execute, job, bench, results)
-            record = _record(expansion, source, progress)
-            if former is not None and _lacks_some_of(record, former):
-                earlier.set_aside(results, former.record)
-            former = None
-            # With the ids of what is under way: should this process be killed, what has
-            # ended by then is found.
-            write_study(results, record)
-            ended, _ = wait(under_way.values(), return_when=FIRST_COMPLETED)
-            for run_id in [i for i, future in under_way.items() if future in ended]:
-                future = under_way.pop(run_id)
-                for index in [i for i, own_id in progress.ids.items() if own_id == run_id]:
-                    if not progress.ended(index):
-                        _end(index, future, progress)
-                        on_end(index, progress.runs.get(index))
-        record = _record(expansion, source, progress)
-        write_study(results, record)
+        order = _Order(expansion.runs)
+        kept = _Kept(results, former, lambda: _record(expansion, source, progress, presets))
+        under_way = _UnderWay(submit)
+
+        def start(job: Job) -> None:
+            if read_run(run_dir(results, job.id)) is None:
+                if not progress.prepared:
+                    prepare(results / "runs")
+                    progress.prepared = True
+                progress.made = _today()
+            under_way.add(job)
+
+        try:
+            while order.ready or under_way:
+                while order.ready:
+                    index = order.ready.popleft()
+                    kept.stale = True
+                    job = _plan(expansion.runs[index], progress, bench)
+                    if isinstance(job, str):
+                        progress.failures[index] = job
+                        order.end(index)
+                        on_end(index, None)
+                    elif progress.place(index, job.id) not in under_way:
+                        start(job)
+                # With the ids of what is under way: should this process be killed, what has
+                # ended by then is found.
+                if kept.stale and kept.due <= time.monotonic():
+                    kept.write()
+                for run_id, future in under_way.take(kept.due if kept.stale else None):
+                    for index in progress.places[run_id]:
+                        if not progress.ended(index):
+                            _end(index, future, progress)
+                            kept.stale = True
+                            order.end(index)
+                            on_end(index, progress.runs.get(index))
+        except BaseException:
+            kept.write_at_end()
+            raise
+        record = kept.write()
         earlier.forget_what_is_here(results)
     return record
+
+
+class _UnderWay:
+    """Runs that have been submitted and not yet taken, by id."""
+
+    def __init__(self, submit: Submit) -> None:
+        self._submit = submit
+        self._futures: dict[str, Future[Run]] = {}
+        self._ended: SimpleQueue[str] = SimpleQueue()
+
+    def __len__(self) -> int:
+        return len(self._futures)
+
+    def __contains__(self, run_id: str) -> bool:
+        return run_id in self._futures
+
+    def add(self, job: Job) -> None:
+        """Have it made."""
+        future = self._futures[job.id] = self._submit(job)
+        future.add_done_callback(lambda ended: self._ended.put(job.id))
+
+    def take(self, until: float | None) -> Iterator[tuple[str, Future[Run]]]:
+        """All that have ended, at least one; until: when to wait no longer for it."""
+        wait_s = None if until is None else max(0.0, until - time.monotonic())
+        with suppress(Empty):
+            while self._futures:
+                run_id = self._ended.get(timeout=wait_s)
+                wait_s = 0.0
+                yield run_id, self._futures.pop(run_id)
 
 
 def _lacks_some_of(record: StudyRecord, former: ResultSet) -> bool:
@@ -144,6 +254,8 @@ def _plan(planned: PlannedRun, progress: _Progress, bench: Bench) -> Job | str:
 def _end(index: int, future: Future[Run], progress: _Progress) -> None:
     try:
         progress.runs[index] = future.result()
+    except EndedError:
+        raise
     except IsoblkError as error:
         progress.failures[index] = str(error)
 
@@ -156,10 +268,6 @@ def needs(planned: PlannedRun) -> list[int]:
     if kind.after_none and planned.reference is not None:
         needs.append(planned.reference)
     return needs
-
-
-def _can_start(planned: PlannedRun, progress: _Progress) -> bool:
-    return all(progress.ended(i) for i in needs(planned))
 
 
 def complete(planned: PlannedRun, runs: dict[int, Run]) -> RunSpec:
@@ -190,10 +298,12 @@ def _rate(record: RunRecord, op: str, unit: str) -> Iterator[float]:
             yield count * 1e9 / tenant.measured_ns
 
 
-def _record(expansion: Expansion, source: str, progress: _Progress) -> StudyRecord:
+def _record(
+    expansion: Expansion, source: str, progress: _Progress, presets: dict[str, str]
+) -> StudyRecord:
     runs = [
         StudyRun(
-            planned=msgspec.structs.replace(planned, spec=_spec(planned, progress.runs.get(i))),
+            planned=_completed(planned, progress.runs.get(i)),
             id=progress.ids.get(i, ""),
             failure=progress.failures.get(i, ""),
         )
@@ -204,7 +314,7 @@ def _record(expansion: Expansion, source: str, progress: _Progress) -> StudyReco
         study=expansion.study,
         source=source,
         runs=runs,
-        presets=_presets(expansion),
+        presets=presets,
         made=progress.made,
     )
 
@@ -229,14 +339,15 @@ def _today() -> str:
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
-def _spec(planned: PlannedRun, run: Run | None) -> RunSpec:
-    """The completed spec once there is a run, at this run's own place in the study."""
+def _completed(planned: PlannedRun, run: Run | None) -> PlannedRun:
+    """With the completed spec once there is a run, at this run's own place in the study."""
     if run is None:
-        return planned.spec
+        return planned
     own = planned.spec
-    return msgspec.structs.replace(
+    spec = msgspec.structs.replace(
         run.record.spec, kind=own.kind, point=own.point, repeat=own.repeat
     )
+    return msgspec.structs.replace(planned, spec=spec)
 
 
 def _former(results: Path, name: str) -> ResultSet | None:

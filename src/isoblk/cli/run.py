@@ -12,7 +12,7 @@ import typer
 
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import analyse
-from isoblk.campaign.execute import Bench, make_bench, make_host_bench
+from isoblk.campaign.execute import Bench, here, make_bench, make_host_bench
 from isoblk.campaign.installed import find_programs
 from isoblk.campaign.others import others_wanted, with_modules
 from isoblk.campaign.study import dry_run, run_study
@@ -296,9 +296,9 @@ def _campaign(
                 bar.console.print(told, style="red", markup=False, highlight=False)
 
         try:
-            record = run_study(
-                expansion, order.source, bench, order.results.absolute(), executor, on_end, prepare
-            )
+            results = order.results.absolute()
+            submit = here(executor, bench, results)
+            record = run_study(expansion, order.source, bench, results, submit, on_end, prepare)
         except KeyboardInterrupt:
             bar.stop()
             typer.echo(
