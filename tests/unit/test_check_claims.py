@@ -97,7 +97,8 @@ def test_the_command_ends_with_what_the_claims_say_and_shows_the_runs(
     def fake(order: Any, *_: object) -> None:
         machine = _Machine(tier=tier)
         bench = fake_bench(machine)
-        run._campaign(order, expand(order.study), bench, machine, lambda _: None)  # type: ignore[arg-type]
+        makers = run._here(order, bench, machine, lambda _: None)  # type: ignore[arg-type]
+        run._campaign(order, expand(order.study), bench, makers)
 
     monkeypatch.setattr(run, "_run_in_guests", fake)
     monkeypatch.chdir(tmp_path)

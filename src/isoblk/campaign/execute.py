@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One run, from its spec to its directory."""
 
+import errno
 import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,14 +44,37 @@ _PROGRAMS_MIB = 1024
 _ROOM = 1 << 20
 
 
+class DiskFullError(RunError):
+    """The run's files had no space."""
+
+
+def files_of(spec: RunSpec) -> dict[str, Path]:
+    """What a run needs of traces and programs, by the names in the run's directory.
+
+    Raises:
+        UserError: one is gone, or is another one now.
+    """
+    found: dict[str, Path] = {}
+    for tenant in spec.tenants:
+        load = tenant.workload
+        if load.trace:
+            found[trace_file(load.trace)] = file_of(load.trace)
+        elif program := program_of(load):
+            files = program.files(load.options)
+            found |= {program_file(name): path for name, path in files.items()}
+    return found
+
+
 @dataclass(frozen=True)
 class Bench:
-    """What runs are made on: a machine, its kernel and the modules, by name."""
+    """What runs are made on: a machine, its kernel and the modules, by name; and what finds the
+    files that a run needs."""
 
     machine: Machine
     kernel: Kernel
     modules: Mapping[str, Path]
     modules_key: str
+    files: Callable[[RunSpec], Mapping[str, Path]] = files_of
 
     def files(self, names: Iterable[str]) -> list[Path]:
         """The modules of these names.
@@ -179,7 +203,7 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
     try:
         working.mkdir(parents=True)
         (working / "plan.sh").write_text(job.plan.text)
-        with _files(job.spec, working):
+        with _laid_out(bench.files(job.spec), working):
             ran = bench.machine.run(
                 working,
                 bench.files(job.plan.modules),
@@ -193,11 +217,12 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
     except IsoblkError as error:
         working.rename(failed)
         if shutil.disk_usage(results).free < _ROOM:
-            raise RunError(f"the disk is full: {error}", where=str(results)) from None
+            raise DiskFullError(f"the disk is full: {error}", where=str(results)) from None
         raise
     except OSError as error:
         shutil.rmtree(working, ignore_errors=True)
-        raise RunError(f"cannot keep the result: {error.strerror}", where=str(final)) from None
+        kind = DiskFullError if error.errno in (errno.ENOSPC, errno.EDQUOT) else RunError
+        raise kind(f"cannot keep the result: {error.strerror}", where=str(final)) from None
     except BaseException:
         shutil.rmtree(working, ignore_errors=True)
         raise
@@ -206,16 +231,9 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
 
 
 @contextmanager
-def _files(spec: RunSpec, working: Path) -> Iterator[None]:
+def _laid_out(files: Mapping[str, Path], working: Path) -> Iterator[None]:
     """What the plan names of traces and programs is in the run's directory, while it runs."""
-    places: dict[Path, Path] = {}
-    for tenant in spec.tenants:
-        load = tenant.workload
-        if load.trace:
-            places[working / trace_file(load.trace)] = file_of(load.trace)
-        elif program := program_of(load):
-            files = program.files(load.options)
-            places |= {working / program_file(name): path for name, path in files.items()}
+    places = {working / name: path for name, path in files.items()}
     for place, source in places.items():
         place.parent.mkdir(exist_ok=True)
         try:

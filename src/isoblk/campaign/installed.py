@@ -6,7 +6,7 @@ Guests see the files of the machine that isoblk runs on: what is installed here 
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,14 +38,21 @@ def find_programs(expansion: Expansion) -> Expansion:
     return msgspec.structs.replace(expansion, runs=tuple(runs))
 
 
-def _with_programs(spec: RunSpec) -> RunSpec:
+def tools_of(spec: RunSpec) -> Iterator[tuple[str, dict[str, str]]]:
+    """Programs that set a run up and are no part of what it is, with their packages: who needs
+    them, and which."""
     if spec.caching:
         needs = {**_PARTITIONS, **CACHES[spec.caching.cache].needs()}
         if spec.caching.placement == "scattered":
             needs["dmsetup"] = "dmsetup"
-        _require(needs, f'cache = "{spec.caching.cache}"')
+        yield f'cache = "{spec.caching.cache}"', needs
     if spec.filesystem:
-        _require(_PARTITIONS | _MKFS[spec.filesystem.type], "[filesystem]")
+        yield "[filesystem]", _PARTITIONS | _MKFS[spec.filesystem.type]
+
+
+def _with_programs(spec: RunSpec) -> RunSpec:
+    for who, needs in tools_of(spec):
+        _require(needs, who)
     tenants = [
         msgspec.structs.replace(
             tenant,

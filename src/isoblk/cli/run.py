@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """isoblk run: a study's runs made on a machine, their progress, and what came of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,12 @@ import typer
 
 from isoblk.analysis.claims import judge_all
 from isoblk.analysis.metrics import analyse
-from isoblk.campaign.execute import Bench, here, make_bench, make_host_bench
+from isoblk.campaign.execute import Bench, Submit, here, make_bench, make_host_bench
 from isoblk.campaign.installed import find_programs
 from isoblk.campaign.others import others_wanted, with_modules
 from isoblk.campaign.study import dry_run, run_study
 from isoblk.campaign.trial import try_out
-from isoblk.cli import completing
+from isoblk.cli import completing, on_cluster
 from isoblk.cli import host as cli_host
 from isoblk.cli.help import examples
 from isoblk.cli.progress import building, progress_bar
@@ -56,6 +57,7 @@ app = typer.Typer()
     epilog=examples(
         "isoblk run quick",
         "isoblk run weights -j 2",
+        "isoblk run weights --on tcp://10.0.0.1:8786",
         "isoblk run my.toml --dry-run",
         "isoblk run host-weights --machine host --loop 1g",
         "isoblk run my.toml -o results/second --check-claims",
@@ -77,6 +79,13 @@ def run(
         ),
     ] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:8786|local",
+            help="Workers of a Dask cluster make the runs; local: --jobs of them, started here.",
+        ),
+    ] = None,
     machine_name: Annotated[
         Literal["uml", "smp", "qemu", "host"],
         typer.Option(
@@ -151,6 +160,8 @@ def run(
     )
     if check_claims and not parsed.claim:
         raise UserError("has no claims to check", where=str(study), next="add a [[claim]]")
+    if on is not None:
+        on_cluster.check(on, jobs, machine_name)
     if on_host:
         if jobs != 1 or debug or kernel != DEFAULT_VERSION or module or sources:
             raise UserError(
@@ -163,7 +174,7 @@ def run(
         raise UserError("names a disk of this machine", next="add --machine host")
     if runs_already(parsed):
         raise UserError("a tenant is running on this machine", next="add --machine host")
-    _run_in_guests(order, machine_name, kernel, debug, module or [], sources)
+    _run_in_guests(order, machine_name, kernel, debug, module or [], sources, on)
 
 
 @dataclass(frozen=True)
@@ -191,6 +202,18 @@ class _Order:
     check_claims: bool
 
 
+@dataclass(frozen=True)
+class _Maker:
+    """Who makes runs. prepare, submit: as of run_study()."""
+
+    prepare: Callable[[Path], object]
+    submit: Submit
+
+
+# Gives who makes runs, and ends what is under way; it is told what says a line to the user.
+_Makers = Callable[[Callable[[str], None]], AbstractContextManager[_Maker]]
+
+
 def _run_in_guests(
     order: _Order,
     machine_name: str,
@@ -198,9 +221,10 @@ def _run_in_guests(
     debug: bool,
     modules: list[Path],
     sources: Path | None,
+    on: str | None,
 ) -> None:
     """Make the runs on a machine that boots a kernel of its own. modules: of the study's own
-    schedulers. sources: of isoblk's schedulers, if not today's."""
+    schedulers. sources: of isoblk's schedulers, if not today's. on: the cluster that makes them."""
     expansion = expand(order.study)
     tier = {"uml": UML, "smp": SMP, "qemu": QEMU}[machine_name]
     check_queues((planned.spec for planned in expansion.runs), tier)
@@ -229,8 +253,13 @@ def _run_in_guests(
             found = find_modules(kernel, modules, progress) if modules else {}
             expansion, others = with_modules(expansion, found)
             bench = make_bench(machine, kernel, others, sources, progress)
-        prepare = partial(try_out, bench) if isinstance(machine, Uml) else lambda directory: None
-        _campaign(order, expansion, bench, machine, prepare)
+        if on is None:
+            is_uml = isinstance(machine, Uml)
+            prepare = partial(try_out, bench) if is_uml else lambda directory: None
+            makers = _here(order, bench, machine, prepare)
+        else:
+            makers = _on_cluster(order, bench, host_library(kernel), expansion, on)
+        _campaign(order, expansion, bench, makers)
 
 
 def _run_on_host(order: _Order, disk: str | host.Loop, wipe: str | None) -> None:
@@ -259,7 +288,8 @@ def _run_on_host(order: _Order, disk: str | host.Loop, wipe: str | None) -> None
                 typer.echo(f"note: {note}", err=True)
             ready.wipe()
             bench = make_host_bench(ready)
-            _campaign(order, expansion, bench, ready.machine, refuse_shared_results)
+            makers = _here(order, bench, ready.machine, refuse_shared_results)
+            _campaign(order, expansion, bench, makers)
     except KeyboardInterrupt:
         raise typer.Exit(_INTERRUPTED) from None
 
@@ -269,20 +299,48 @@ def _print_scripts(expansion: Expansion, tier: Tier) -> None:
         typer.echo(text)
 
 
-def _campaign(
+def _here(
     order: _Order,
-    expansion: Expansion,
     bench: Bench,
     machine: Uml | Smp | Qemu | host.Host,
     prepare: Callable[[Path], object],
-) -> None:
-    """Make the runs, show their progress, and what came of them. prepare: as of run_study().
+) -> _Makers:
+    """The bench's own machine, --jobs times at once. prepare: as of run_study()."""
+
+    @contextmanager
+    def makers(say: Callable[[str], None]) -> Iterator[_Maker]:
+        executor = ThreadPoolExecutor(max_workers=order.jobs)
+        try:
+            yield _Maker(prepare, here(executor, bench, order.results.absolute()))
+        finally:
+            machine.stop()
+            executor.shutdown(cancel_futures=True)
+
+    return makers
+
+
+def _on_cluster(
+    order: _Order, bench: Bench, library: Path, expansion: Expansion, on: str
+) -> _Makers:
+    """The workers of a cluster. library: that is preloaded. on: which."""
+
+    @contextmanager
+    def makers(say: Callable[[str], None]) -> Iterator[_Maker]:
+        specs = [planned.spec for planned in expansion.runs]
+        needs = on_cluster.Needs(bench, library, specs, order.timeout_s)
+        with on_cluster.cluster(on, order.jobs, needs, order.results.absolute(), say) as cluster:
+            yield _Maker(cluster.prepare, cluster.submit)
+
+    return makers
+
+
+def _campaign(order: _Order, expansion: Expansion, bench: Bench, makers: _Makers) -> None:
+    """Make the runs, show their progress, and what came of them.
 
     Raises:
         RunError: runs failed or are invalid, or, if they are to be checked, claims do not hold.
     """
     console = plain_or_rich()
-    executor = ThreadPoolExecutor(max_workers=order.jobs)
     with progress_bar(console) as bar:
         task = bar.add_task(expansion.study.name, total=len(expansion.runs))
 
@@ -295,19 +353,28 @@ def _campaign(
                 told = printable(f"{place}: {what}")
                 bar.console.print(told, style="red", markup=False, highlight=False)
 
+        def say(text: str) -> None:
+            bar.console.print(
+                printable(f"note: {text}"), markup=False, highlight=False, soft_wrap=True
+            )
+
         try:
-            results = order.results.absolute()
-            submit = here(executor, bench, results)
-            record = run_study(expansion, order.source, bench, results, submit, on_end, prepare)
+            with makers(say) as maker:
+                record = run_study(
+                    expansion,
+                    order.source,
+                    bench,
+                    order.results.absolute(),
+                    maker.submit,
+                    on_end,
+                    maker.prepare,
+                )
         except KeyboardInterrupt:
             bar.stop()
             typer.echo(
                 "isoblk: interrupted; finished runs are kept, the same command goes on", err=True
             )
             raise typer.Exit(_INTERRUPTED) from None
-        finally:
-            machine.stop()
-            executor.shutdown(cancel_futures=True)
     results = order.results
     finished = read_results(results)
     if any(one is not None for one in finished.runs):
