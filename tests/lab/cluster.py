@@ -102,9 +102,18 @@ def finished(results: Path) -> int:
 
 def until(condition: Callable[[], object], campaign: subprocess.Popen[str]) -> None:
     """Wait for something to become true before the campaign ends."""
+
+    def is_so() -> bool:
+        assert campaign.poll() is None, campaign.communicate()
+        return bool(condition())
+
+    eventually(is_so)
+
+
+def eventually(condition: Callable[[], object]) -> None:
+    """Wait for something to become true."""
     end = time.monotonic() + _PATIENCE_S
     while not condition():
-        assert campaign.poll() is None, campaign.communicate()
         assert time.monotonic() < end
         time.sleep(0.02)
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from distributed import get_worker
@@ -88,12 +89,16 @@ def make(theirs: Mapping[str, str], order: bytes, spec: bytes) -> bytes:
     return encode(Reply(address, _make(theirs, order, spec, scratch)))
 
 
-def stop(order: bytes) -> None:
-    """End the runs of a campaign, and let none begin."""
+def stop(order: bytes, dask_worker: Any = None) -> None:
+    """End the runs of a campaign, and let none begin. No task: Dask calls it beside them.
+
+    Args:
+        order: an Order.
+        dask_worker: which Dask fills in, by this name.
+    """
     # A worker that was never prepared has none.
     with suppress(_LackingError, IsoblkError):
-        _, scratch = _place_of_worker()
-        machine = _bench(order, scratch).machine
+        machine = _bench(order, Path(dask_worker.local_directory)).machine
         if isinstance(machine, Uml):
             machine.stop()
 

@@ -4,7 +4,7 @@
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,14 @@ _LARGEST_SENT = 1 << 28
 
 @dataclass
 class _Worker:
-    """A worker. preparing: key of the task that prepares it, "" if there is none."""
+    """A worker. preparing: key of the task that prepares it, "" if there is none. sent: files, by
+    SHA-256."""
 
     threads: int
     preparing: str = ""
     ready: bool = False
     unfit: Unfit | None = None
+    sent: set[str] = field(default_factory=set)
 
 
 class Roster:
@@ -113,7 +115,8 @@ class Roster:
         )
 
     def _content(self, sha256: str) -> Any:
-        """A file's content, as the future of a task. Raises UserError: it is too large."""
+        """A file's content, as the future of a task. Raises UserError, RunError: it is too
+        large, or gone."""
         future = self._contents.get(sha256)
         if future is None or future.status in ("cancelled", "lost", "error"):
             item = self._items[sha256]
@@ -125,7 +128,10 @@ class Roster:
                 )
             self._count += 1
             key = f"content-{self._token}-{self._count}"
-            data = zlib.compress(Path(item.here).read_bytes(), 1)
+            try:
+                data = zlib.compress(Path(item.here).read_bytes(), 1)
+            except OSError as error:
+                raise RunError(f"cannot read: {error.strerror}", where=item.here) from None
             future = self._tasks.submit(remote.content, (data,), key, urgent=True, reply=False)
             self._contents[sha256] = future
         return future
@@ -166,7 +172,10 @@ class Roster:
             return
         if not lacking.sha256 or not set(lacking.sha256) <= self._items.keys():
             self.refuse(address, Unfit(cause="asks for what is not of the campaign", mistake=False))
+        elif worker.sent & set(lacking.sha256):
+            self.refuse(address, Unfit(cause="does not keep what it is sent", mistake=False))
         else:
+            worker.sent.update(lacking.sha256)
             self._prepare(address, lacking.sha256)
 
     def refuse(self, address: str, why: Unfit) -> None:
