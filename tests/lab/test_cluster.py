@@ -66,6 +66,7 @@ def alone(study: Path, default_bench: Bench, tmp_path_factory: pytest.TempPathFa
     return results
 
 
+@pytest.mark.long
 def test_workers_that_are_started_for_it(study: Path, alone: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     status, _, errors = end_of(isoblk_run(study, results, "--on", "local", "-j", "2"))
@@ -115,6 +116,7 @@ def test_a_worker_is_killed_in_the_middle(study: Path, alone: Path, tmp_path: Pa
 
 
 @_MOUNTS
+@pytest.mark.long
 def test_a_workers_disk_fills_in_the_middle(study: Path, alone: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     with cluster(tmp_path / "cluster") as one:
@@ -131,6 +133,7 @@ def test_a_workers_disk_fills_in_the_middle(study: Path, alone: Path, tmp_path: 
 
 
 @_MOUNTS
+@pytest.mark.long
 def test_no_worker_has_space(study: Path, default_bench: Bench, tmp_path: Path) -> None:
     results = tmp_path / "results"
     with cluster(tmp_path / "cluster") as one:
@@ -146,6 +149,7 @@ def test_no_worker_has_space(study: Path, default_bench: Bench, tmp_path: Path) 
     assert f" its disk is full: {one.disk('small')}" in line
 
 
+@pytest.mark.long
 def test_the_scheduler_is_killed_and_started_again(
     study: Path, alone: Path, tmp_path: Path
 ) -> None:
@@ -167,6 +171,7 @@ def test_the_scheduler_is_killed_and_started_again(
     assert everything(results) == everything(alone)
 
 
+@pytest.mark.long
 def test_a_worker_of_another_isoblk_makes_no_runs(study: Path, alone: Path, tmp_path: Path) -> None:
     # The same version, and another state of the sources.
     sources = Path(__file__).resolve().parents[2] / "src"

@@ -160,6 +160,12 @@ def client_of(address: str) -> Any:
         UserError: none answers.
     """
     be_silent()
+    if address.startswith("tls://") and not _has_certificate():
+        raise UserError(
+            "Dask's configuration names no certificate for TLS",
+            where=address,
+            next="see docs/guides/cluster.md",
+        )
     try:
         return _Client(address, timeout=_CONNECT_S, set_as_default=False)
     except OSError:
@@ -170,6 +176,17 @@ def client_of(address: str) -> Any:
         ) from None
     except (ValueError, TypeError, RuntimeError) as error:
         raise UserError(f"cannot connect: {error}", where=address) from None
+
+
+def _has_certificate() -> bool:
+    security: Any = distributed.Security
+    try:
+        return security().get_connection_args("client").get("ssl_context") is not None
+    except OSError as error:
+        raise UserError(
+            f"cannot read a certificate: {error.strerror}",
+            where="distributed.comm.tls of Dask's configuration",
+        ) from None
 
 
 def be_silent() -> None:
