@@ -76,7 +76,7 @@ class Bench:
     modules_key: str
     files: Callable[[RunSpec], Mapping[str, Path]] = files_of
 
-    def files(self, names: Iterable[str]) -> list[Path]:
+    def module_files(self, names: Iterable[str]) -> list[Path]:
         """The modules of these names.
 
         Raises:
@@ -206,7 +206,7 @@ def execute(job: Job, bench: Bench, results: Path) -> Run:
         with _laid_out(bench.files(job.spec), working):
             ran = bench.machine.run(
                 working,
-                bench.files(job.plan.modules),
+                bench.module_files(job.plan.modules),
                 seed=job.spec.seed,
                 memory_mib=_memory_mib(job.spec),
             )

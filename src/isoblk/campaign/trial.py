@@ -50,7 +50,7 @@ def try_out(bench: Bench, where: Path | None = None) -> Ran:
         there = tuple(name for name in MODULES if name in bench.modules or name not in OWN_MODULES)
         script = "\n".join([render(prologue(there, "v2")), _SCRIPT])
         (directory / "plan.sh").write_text(script)
-        modules = bench.files(there)
+        modules = bench.module_files(there)
         try:
             ran = bench.machine.run(directory, modules, seed=1, memory_mib=memory_mib(tenants=1))
             read = (directory / "read").read_bytes()

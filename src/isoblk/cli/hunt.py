@@ -6,9 +6,9 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +16,10 @@ import msgspec
 import typer
 
 from isoblk.analysis.metrics import analyse
-from isoblk.campaign.execute import Bench, Job, execute, make_bench
+from isoblk.campaign.execute import Bench, Job, Submit, execute, here, make_bench
 from isoblk.campaign.study import run_study
 from isoblk.campaign.trial import try_out
+from isoblk.cli import on_cluster
 from isoblk.cli.help import examples
 from isoblk.cli.progress import building, progress_bar
 from isoblk.errors import UserError, printable
@@ -26,7 +27,7 @@ from isoblk.hunt.find import Written, page, summary, write
 from isoblk.hunt.journal import FORMAT, Begun, Journal
 from isoblk.hunt.judge import Judge, Once
 from isoblk.hunt.session import Find, Session, Spent
-from isoblk.hunt.space import make_space
+from isoblk.hunt.space import Space, make_space
 from isoblk.hunt.spec import Budget, HuntSpec, load_hunt
 from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
 from isoblk.kernel.others import find_modules
@@ -90,6 +91,13 @@ def hunt(
             help="A module of the hunt's own schedulers, or its sources. It runs as you.",
         ),
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:8786|local",
+            help="Have the runs made by the workers of this Dask scheduler.",
+        ),
+    ] = None,
     sources: Annotated[
         Path | None,
         typer.Option(
@@ -121,7 +129,10 @@ def hunt(
         budget=budget,
         results=(output or Path("results") / f"hunt-{spec.name}").absolute(),
         jobs=jobs,
+        on=on,
     )
+    if on is not None:
+        on_cluster.check(on, jobs, "uml")
     chosen = find(kernel, debug)
     with hold(chosen), _exclusive(order.results):
         machine = Uml(chosen, host_library(chosen), time_limit_s=_TIME_LIMIT_S)
@@ -141,6 +152,7 @@ class _Order:
         budget: when to stop.
         results: where all goes.
         jobs: machines side by side.
+        on: the cluster that makes runs, if not this process.
     """
 
     spec: HuntSpec
@@ -148,6 +160,7 @@ class _Order:
     budget: Budget
     results: Path
     jobs: int
+    on: str | None
 
     @property
     def finds(self) -> Path:
@@ -178,11 +191,24 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
     space = make_space(order.spec.space, order.spec.study, order.scheduler)
     try_out(bench, order.results)
     written: dict[str, tuple[Find, Written]] = {}
+    journal = Journal(order.results / f"{order.scheduler}.jsonl", _begun(order, bench))
     # One thread for each candidate of a batch, which waits, and one for each machine.
     machines = ThreadPoolExecutor(order.jobs)
     threads = ThreadPoolExecutor(order.spec.round.batch)
+    judge = Judge(
+        bench=bench,
+        results=order.results,
+        submit=here(machines, bench, order.results),
+        again=_again(machines, bench, order.results / ".again"),
+        objectives=order.spec.objective,
+        constraints=order.spec.constraint,
+        modules=modules,
+    )
     with progress_bar(console, counted=False) as bar:
         task = bar.add_task(f"{order.spec.name}: {order.scheduler}", total=1.0)
+
+        def say(text: str) -> None:
+            bar.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
         def on_tried(spent: Spent) -> None:
             bar.update(
@@ -194,34 +220,28 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
 
         def on_find(one: Find) -> None:
             made = write(one, order.spec, space, order.scheduler)
-            _keep(order, one, made, bench, machines)
+            _keep(
+                order, one, made, bench, here(machines, bench, order.finds / made.name / "results")
+            )
             written[made.name] = (one, made)
-            text = f"find: {made.name}: {made.title}"
-            bar.console.print(printable(text), markup=False, highlight=False)
+            say(f"find: {made.name}: {made.title}")
 
-        journal = Journal(order.results / f"{order.scheduler}.jsonl", _begun(order, bench))
-        judge = Judge(
-            bench=bench,
-            results=order.results,
-            submit=Once(lambda job: machines.submit(execute, job, bench, order.results)),
-            again=_again(machines, bench, order.results / ".again"),
-            objectives=order.spec.objective,
-            constraints=order.spec.constraint,
-            modules=modules,
-        )
-        session = Session(
-            order.spec,
-            space,
-            order.scheduler,
-            judge.of,
-            lambda run_id: shutil.rmtree(run_dir(order.results, run_id), ignore_errors=True),
-            journal,
-            threads,
-            on_tried,
-            on_find,
-        )
         try:
-            session.run(order.budget)
+            with _submitting(order, judge, space, say) as submit:
+                session = Session(
+                    order.spec,
+                    space,
+                    order.scheduler,
+                    replace(judge, submit=Once(submit)).of,
+                    lambda run_id: shutil.rmtree(
+                        run_dir(order.results, run_id), ignore_errors=True
+                    ),
+                    journal,
+                    threads,
+                    on_tried,
+                    on_find,
+                )
+                session.run(order.budget)
         except KeyboardInterrupt:
             bar.stop()
             typer.echo("isoblk: interrupted; the same command goes on", err=True)
@@ -239,6 +259,26 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
         index = order.finds / "finds.md"
         index.write_text(summary(written), encoding="utf-8")
         typer.echo(printable(f"see {index}"))
+
+
+@contextmanager
+def _submitting(
+    order: _Order, judge: Judge, space: Space, say: Callable[[str], None]
+) -> Iterator[Submit]:
+    """What has runs made: the judge's own way, or a cluster."""
+    if order.on is None:
+        yield judge.submit
+        return
+    specs = []
+    for candidate in space.samples():
+        with suppress(UserError):
+            expansion = judge.expansion(space.document(candidate, order.scheduler))
+            specs += [planned.spec for planned in expansion.runs]
+    library = host_library(judge.bench.kernel)
+    needs = on_cluster.Needs(judge.bench, library, specs, _TIME_LIMIT_S)
+    with on_cluster.cluster(order.on, order.jobs, needs, order.results, say) as cluster:
+        cluster.prepare(order.results)
+        yield cluster.submit
 
 
 def _part(spent: Spent, budget: Budget) -> float:
@@ -262,7 +302,7 @@ def _begun(order: _Order, bench: Bench) -> Begun:
     )
 
 
-def _again(machines: Executor, bench: Bench, place: Path) -> Callable[[Job], "Future[Run]"]:
+def _again(machines: Executor, bench: Bench, place: Path) -> Submit:
     """What makes a run anew, in a directory of its own."""
 
     def make(job: Job) -> Run:
@@ -274,7 +314,7 @@ def _again(machines: Executor, bench: Bench, place: Path) -> Callable[[Job], "Fu
     return lambda job: machines.submit(make, job)
 
 
-def _keep(order: _Order, one: Find, made: Written, bench: Bench, machines: Executor) -> None:
+def _keep(order: _Order, one: Find, made: Written, bench: Bench, submit: Submit) -> None:
     """Write a find's study, results, report and page."""
     # Drawing takes a second to import, and not every hunt finds something.
     from isoblk.report.page import write_report  # noqa: PLC0415
@@ -287,7 +327,7 @@ def _keep(order: _Order, one: Find, made: Written, bench: Bench, machines: Execu
     study_file.write_text(made.text, encoding="utf-8")
     study = parse_study(made.text, str(study_file))
     results = home / "results"
-    run_study(expand(study), made.text, bench, results, machines, lambda index, run: None)
+    run_study(expand(study), made.text, bench, results, submit, lambda index, run: None)
     analysis = analyse(read_results(results))
     write_report(analysis)
     figures = sorted((results / "figures").glob("*.svg"))

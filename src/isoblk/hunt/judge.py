@@ -2,8 +2,7 @@
 """What a candidate is worth: the runs of its study, and how bad each objective is in them."""
 
 import math
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +13,10 @@ import msgspec
 import tomli_w
 
 from isoblk.analysis.metrics import analyse
-from isoblk.campaign.execute import Bench, Job, make_job
+from isoblk.campaign.execute import Bench, DiskFullError, Job, Submit, make_job
+from isoblk.campaign.installed import find_programs
 from isoblk.campaign.others import with_modules
-from isoblk.campaign.study import complete, needs
+from isoblk.campaign.study import EndedError, complete, needs
 from isoblk.errors import RunError, UserError
 from isoblk.hunt.spec import Constraint, Objective
 from isoblk.metrics.base import PER_TENANT
@@ -32,9 +32,6 @@ from isoblk.study.model import Expansion
 
 # What has no end is worse than anything measured, and yet a number.
 WITHOUT_END = 1e6
-
-# With less than this free, a run has failed for want of it.
-_ROOM = 1 << 20
 
 FAILED = "failed"
 INVALID = "invalid"
@@ -70,7 +67,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 class Once:
     """Submits jobs, each of which is under way once at a time, whoever asks for it."""
 
-    def __init__(self, submit: Callable[[Job], Future[Run]]) -> None:
+    def __init__(self, submit: Submit) -> None:
         self._submit = submit
         self._lock = Lock()
         self._under_way: dict[str, Future[Run]] = {}
@@ -105,8 +102,8 @@ class Judge:
 
     bench: Bench
     results: Path
-    submit: Callable[[Job], Future[Run]]
-    again: Callable[[Job], Future[Run]]
+    submit: Submit
+    again: Submit
     objectives: Sequence[Objective]
     constraints: Sequence[Constraint] = ()
     modules: Mapping[str, Path] = field(default_factory=dict)
@@ -122,7 +119,7 @@ class Judge:
             RunError, UserError: what no study is to blame for, such as a full disk.
         """
         try:
-            expansion = self._expansion(document)
+            expansion = self.expansion(document)
         except UserError as error:
             return Verdict(reason=f"no study: {error}")
         runs: dict[int, Run] = {}
@@ -139,10 +136,10 @@ class Judge:
                 runs |= {at: future.result() for at, future in futures.items()}
             own = next(at for at, one in enumerate(expansion.runs) if one.spec.kind == "share")
             differs = twice and not _same(runs[own], self.again(jobs[own]).result())
+        except (DiskFullError, EndedError):
+            # No scheduler is to blame.
+            raise
         except RunError as error:
-            if shutil.disk_usage(self.results).free < _ROOM:
-                # No scheduler is to blame.
-                raise
             ids = tuple(dict.fromkeys(job.id for job in jobs.values()))
             return Verdict(trouble=FAILED, reason=str(error), ids=ids)
         found = self._found(expansion, [runs[at] for at in range(len(runs))])
@@ -152,12 +149,13 @@ class Judge:
             )
         return msgspec.structs.replace(found, under_test=jobs[own].id)
 
-    def _expansion(self, document: Mapping[str, Any]) -> Expansion:
+    def expansion(self, document: Mapping[str, Any]) -> Expansion:
+        """The runs of a study. Raises UserError: it cannot be, or cannot be run here."""
         study = parse_study(tomli_w.dumps(document), "candidate")
         wanted = {one.described.name for one in self.objectives}
         expansion, _ = with_modules(expand(study, wanted), self.modules)
         check_queues((planned.spec for planned in expansion.runs), self.bench.machine.tier)
-        return expansion
+        return find_programs(expansion)
 
     def _job(self, planned: PlannedRun, runs: Mapping[int, Run]) -> Job:
         spec = complete(planned, dict(runs))

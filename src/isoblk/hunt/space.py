@@ -103,6 +103,16 @@ class Space:
             study["tenant"].append(tenant)
         return study
 
+    def samples(self) -> Iterator[Candidate]:
+        """Candidates that together have every value of every dimension."""
+        dimensions = (*self.study, *self.tenant)
+        for turn in range(max((len(one.values) for one in dimensions), default=1)):
+
+            def choose(name: str, of: int, ordered: bool, turn: int = turn) -> int:
+                return 0 if name == "tenants" else min(turn, of - 1)
+
+            yield self.draw(choose)
+
     def simpler(self, candidate: Candidate, place: "Place") -> Iterator[Candidate]:
         """What is simpler at one place, the simplest first."""
         if place.slot is not None and place.slot >= len(candidate.tenants):
