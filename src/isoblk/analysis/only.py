@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Some of a study's points: those that a user asks for by the matrix's keys."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from isoblk.analysis.metrics import Analysis
 from isoblk.errors import UserError
@@ -19,11 +20,31 @@ def only(analyses: Sequence[Analysis], wanted: Sequence[str]) -> list[Analysis]:
     Raises:
         UserError: a key or a value that no point has.
     """
+    matches = matching([p.point for one in analyses for p in one.points], wanted)
+    chosen = [
+        replace(one, points=tuple(p for p in one.points if matches(p.point))) for one in analyses
+    ]
+    if not any(one.points for one in chosen):
+        raise UserError(f"--only: no point is all of {', '.join(wanted)}")
+    return chosen
+
+
+def matching(
+    points: Iterable[Mapping[str, str]], wanted: Sequence[str]
+) -> Callable[[Mapping[str, str]], bool]:
+    """What says whether a point is asked for.
+
+    Args:
+        points: all that there are.
+        wanted: as of only().
+
+    Raises:
+        UserError: a key or a value that no point has.
+    """
     known: dict[str, dict[str, None]] = {}
-    for analysis in analyses:
-        for point in analysis.points:
-            for key, value in point.point.items():
-                known.setdefault(key, {})[value] = None
+    for point in points:
+        for key, value in point.items():
+            known.setdefault(key, {})[value] = None
     asked: dict[str, set[str]] = {}
     for text in wanted:
         name, equals, value = text.partition("=")
@@ -36,13 +57,7 @@ def only(analyses: Sequence[Analysis], wanted: Sequence[str]) -> list[Analysis]:
                 next=f"known: {', '.join(known[key])}",
             )
         asked.setdefault(key, set()).add(value)
-    chosen = [
-        replace(one, points=tuple(p for p in one.points if _matches(p.point, asked)))
-        for one in analyses
-    ]
-    if not any(one.points for one in chosen):
-        raise UserError(f"--only: no point is all of {', '.join(wanted)}")
-    return chosen
+    return partial(_matches, asked=asked)
 
 
 def _key(name: str, known: Collection[str]) -> str:

@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "report": "Write DIR/report.html, one page that opens offline, and DIR/figures/ (SVG and PNG).",
     "compare": "Say what differs between two result directories, and what that changed.",
     "hunt": "Look for the workload that a scheduler handles worst, and shrink it.",
+    "bisect": "Say which version changed a metric: of the kernel, or of isoblk's schedulers.",
     "trace": "Look at traces of block I/O, import, export, cut and make them.",
     "device": "List, check and make device presets.",
     "cache": "An SSD in front of a slow disk of this machine: dm-setcache.",

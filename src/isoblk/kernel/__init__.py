@@ -2,7 +2,7 @@
 """Kernels for the lab: get a source, configure, build, keep; and the modules for them."""
 
 from isoblk.kernel import stock
-from isoblk.kernel.builder import Request, build, find
+from isoblk.kernel.builder import Request, build, find, ready_kernels
 from isoblk.kernel.modules import build_modules, build_schedulers, host_library, ready_modules
 from isoblk.kernel.progress import Progress, Silent
 from isoblk.kernel.source import named as source_named
@@ -24,6 +24,7 @@ __all__ = [
     "hold",
     "host_library",
     "list_kernels",
+    "ready_kernels",
     "ready_modules",
     "source_named",
     "stock",

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -32,6 +32,12 @@ _ARCHIVE = "http://deb.debian.org/debian"
 _KEYRING_PACKAGE = "debian-archive-keyring"
 _OS_RELEASE = Path("/etc/os-release")
 _NO_APT = "install apt, or give the kernel source with --source"
+
+# Debian's suites that have kernels newer than the default, besides those that apt is configured
+# with; and of them those that another archive has.
+_MORE_SUITES = (_RELEASE, f"{_RELEASE}-backports", DEFAULT_SUITE, "sid")
+_SECURITY = f"{_RELEASE}-security"
+_SECURITY_ARCHIVE = "http://deb.debian.org/debian-security"
 
 # Names a Debian archive's suite may have besides the release's codename.
 _ALIASES = frozenset(
@@ -78,6 +84,26 @@ class Repo:
         ]
         lines += [f"{name}: {self.options[name]}" for name in _TRUST_FIELDS if name in self.options]
         return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A linux-source package that can be had.
+
+    Attributes:
+        package: its name.
+        version: the package's.
+        suite: that has it.
+    """
+
+    package: str
+    version: str
+    suite: str
+
+    @property
+    def identity(self) -> str:
+        """Names its contents."""
+        return f"{self.package}_{self.version}"
 
 
 @dataclass(frozen=True)
@@ -166,7 +192,7 @@ def mirrors_with_suite(repos: list[Repo], suite: str, keyring: Path) -> list[Rep
     """The configured mirrors, asked for another suite that must be signed by keyring."""
     found: dict[str, Repo] = {}
     for repo in repos:
-        if all(re.search(r"-security|/updates", name) for name in repo.suites):
+        if _of_security(repo):
             continue  # The security archive holds nothing but a release's updates.
         for uri in repo.uris:
             options = {
@@ -177,6 +203,10 @@ def mirrors_with_suite(repos: list[Repo], suite: str, keyring: Path) -> list[Rep
             options["signed-by"] = str(keyring)
             found.setdefault(uri.rstrip("/"), Repo((uri,), (suite,), ("main",), options))
     return list(found.values())
+
+
+def _of_security(repo: Repo) -> bool:
+    return all(re.search(r"-security|/updates", name) for name in repo.suites)
 
 
 class Apt:
@@ -218,6 +248,19 @@ class Apt:
         """Names of all packages that begin so."""
         return self._run("apt-cache", "pkgnames", prefix).stdout.split()
 
+    def offers(self, packages: Sequence[str]) -> list[Offer]:
+        """All versions of packages, of each package the newest first."""
+        if not packages:
+            return []
+        found: dict[tuple[str, str], Offer] = {}
+        for line in self._run("apt-cache", "madison", *packages).stdout.splitlines():
+            # "package | version | uri suite/component architecture Packages"
+            columns = [column.strip() for column in line.split("|")]
+            if len(columns) == 3 and (place := _SUITE_OF_LINE.search(columns[2])):
+                offer = Offer(columns[0], columns[1], place[1])
+                found.setdefault((offer.package, offer.version), offer)
+        return list(found.values())
+
     def download(self, package: str, version: str, directory: Path) -> Deb:
         """Download a package into a directory.
 
@@ -229,6 +272,10 @@ class Apt:
         if result.returncode or not files:
             raise RunError(f"apt cannot download {package} {version}: {_complaints(result.stderr)}")
         return Deb(package, version, files[0])
+
+
+# In a line of apt-cache madison, the suite.
+_SUITE_OF_LINE = re.compile(r"\S+ ([\w.-]+)/\S+ \S+ Packages$")
 
 
 def _complaints(stderr: str) -> str:
@@ -344,12 +391,16 @@ def archive_keyring() -> Path:
     )
 
 
+_PREFIX = "linux-source-"
+_SOURCE_PACKAGE = re.compile(r"linux-source-(\d+)\.(\d+)")
+
+
 def newest_source(names: list[str]) -> str | None:
     """The package linux-source-N.M with the highest version."""
     versions = [
         (int(match[1]), int(match[2]))
         for name in names
-        if (match := re.fullmatch(r"linux-source-(\d+)\.(\d+)", name))
+        if (match := _SOURCE_PACKAGE.fullmatch(name))
     ]
     return "linux-source-{}.{}".format(*max(versions)) if versions else None
 
@@ -370,7 +421,7 @@ def fetch(version: str | None, suite: str | None, directory: Path) -> Deb:
     package = f"linux-source-{version}" if version else None
 
     def find(state: Apt) -> Sequence[tuple[str, str]]:
-        name = package or newest_source(state.names("linux-source-"))
+        name = package or newest_source(state.names(_PREFIX))
         found = state.candidate(name) if name else None
         return [(name, found)] if name and found else []
 
@@ -378,6 +429,59 @@ def fetch(version: str | None, suite: str | None, directory: Path) -> Deb:
         find, package or "linux-source-*", suite, directory, configured=package is not None
     )
     return deb
+
+
+def offers(directory: Path) -> list[Offer]:
+    """The linux-source packages of all of Debian's suites that the mirror has, of each package the
+    newest first.
+
+    Args:
+        directory: for temporary files.
+
+    Raises:
+        UserError: apt or Debian's keyring is not here.
+        RunError: no suite's list could be fetched.
+    """
+    repos = _every_suite(mirrors(), debian_codename(), archive_keyring())
+    with private(repos, directory) as (state, trouble):
+        names = [one for one in state.names(_PREFIX) if _SOURCE_PACKAGE.fullmatch(one)]
+        found = state.offers(sorted(names))
+    if not found:
+        raise RunError(f"no list of Debian's packages could be fetched: {trouble or 'it is empty'}")
+    return found
+
+
+def download(offer: Offer, directory: Path) -> Deb:
+    """Download one of offers().
+
+    Args:
+        offer: what.
+        directory: an empty directory for it; temporary files stand beside it.
+
+    Raises:
+        UserError: apt or Debian's keyring is not here.
+        RunError: it cannot be downloaded.
+    """
+    repos = _every_suite(mirrors(), debian_codename(), archive_keyring())
+    of_it = [replace(one, suites=(offer.suite,)) for one in repos if offer.suite in one.suites]
+    with private(of_it, directory.parent) as (state, _):
+        return state.download(offer.package, offer.version, directory)
+
+
+def _every_suite(found: Mirrors, codename: str | None, keyring: Path) -> list[Repo]:
+    """The configured repositories, and each suite that may have kernels of the lab's."""
+    repos = list(found.repos) if found.configured else []
+    present = {suite for repo in repos for suite in repo.suites}
+    wanted = [*_MORE_SUITES, *([f"{codename}-backports"] if codename else [])]
+    for suite in dict.fromkeys(wanted):
+        if suite not in present:
+            repos += mirrors_with_suite(list(found.repos), suite, keyring)
+    if _SECURITY not in present:
+        own = [uri for repo in found.repos for uri in repo.uris if _of_security(repo)]
+        options = {"signed-by": str(keyring)}
+        uris = tuple(dict.fromkeys(own)) or (_SECURITY_ARCHIVE,)
+        repos.append(Repo(uris[:1], (_SECURITY,), ("main",), options))
+    return repos
 
 
 def fetch_all(

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
+import msgspec
+
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.files import write_atomically
 from isoblk.kernel import apt, config, source, store, tools
 from isoblk.kernel.progress import Progress
-from isoblk.kernel.source import Download
+from isoblk.kernel.source import Given
 from isoblk.kernel.store import Arch, Kernel
 from isoblk.paths import kernel_tree
 
@@ -56,6 +58,10 @@ _REPRODUCIBLE = (
 _TAIL = 15
 
 
+class ConfigError(UserError):
+    """The kernel does not have all that the lab's configuration asks for."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What kernel is wanted.
@@ -64,19 +70,21 @@ class Request:
         version: N.M, newest, or None: what source gives, else the default; of um-smp, which the
             default is too old for, the newest.
         source: directory, tarball or linux-source package instead of Debian's archive, or where to
-            download one of the two.
+            download one of the two; one package of Debian's, or a revision of a git repository.
         suite: Debian suite to look in, of the mirror that apt is configured with.
         debug: with sanitizers and lock checking.
         jobs: processes at once, None for one a CPU.
         arch: User Mode Linux, the same with several processors, or a PC for the qemu machine.
+        apart: only to be held against others, as of a bisection: find() does not find it.
     """
 
     version: str | None = None
-    source: Path | Download | None = None
+    source: Given | None = None
     suite: str | None = None
     debug: bool = False
     jobs: int | None = None
     arch: Arch = "um"
+    apart: bool = False
 
 
 def fragments(debug: bool, arch: Arch = "um") -> list[Path]:
@@ -105,6 +113,22 @@ def key_of(
     return f"{version}{middle}-{store.digest(identity, compiler, recipe_hash)}"
 
 
+def ready_kernels(debug: bool = False, arch: Arch = "um") -> list[Kernel]:
+    """The kernels that are ready and were built as this isoblk would build them, the newest build
+    first, and also those that find() does not find; stock kernels aside."""
+    current = recipe(debug, arch)
+    return [kernel for kernel, facts in _of_the_lab(debug, arch) if facts.recipe == current]
+
+
+def _of_the_lab(debug: bool, arch: Arch) -> list[tuple[Kernel, store.Ready]]:
+    """The lab's own kernels."""
+    return [
+        (kernel, facts)
+        for kernel, facts in store.all_ready()
+        if (kernel.debug, kernel.arch, kernel.stock) == (debug, arch, False)
+    ]
+
+
 def find(version: str | None = None, debug: bool = False, arch: Arch = "um") -> Kernel:
     """A kernel that is ready and was built as this isoblk would build it.
 
@@ -118,11 +142,7 @@ def find(version: str | None = None, debug: bool = False, arch: Arch = "um") -> 
         UserError: there is none.
     """
     current = recipe(debug, arch)
-    every = [
-        pair
-        for pair in store.all_ready()
-        if (pair[0].debug, pair[0].arch, pair[0].stock) == (debug, arch, False)
-    ]
+    every = [pair for pair in _of_the_lab(debug, arch) if not pair[1].apart]
     ready = [kernel for kernel, facts in every if facts.recipe == current]
     wanted = version or store.DEFAULT_VERSION
     chosen = [kernel for kernel in ready if store.matches(kernel.version, wanted)]
@@ -169,7 +189,8 @@ def build(request: Request, progress: Progress) -> Kernel:
             origin.version, origin.identity, compiler, current, request.debug, request.arch
         )
         home = store.kernels_dir() / key
-        if ready := store.read_ready(home):
+        ready = store.read_ready(home)
+        if ready and (request.apart or not ready.apart):
             return store.kernel_of(home, ready)
         home.mkdir(parents=True, exist_ok=True)
         with (
@@ -195,8 +216,12 @@ def build(request: Request, progress: Progress) -> Kernel:
                     steps=steps,
                     built_at=time.time(),
                     arch=request.arch,
+                    apart=request.apart,
                 )
                 _prune(home / "build")
+                store.write_ready(home, ready)
+            elif ready.apart and not request.apart:
+                ready = msgspec.structs.replace(ready, built_at=time.time(), apart=False)
                 store.write_ready(home, ready)
             return store.kernel_of(home, ready)
 
@@ -226,7 +251,7 @@ def _compile(
     base = ["-C", str(origin.tree), f"O={target}", arch, "CC=gcc", *_REPRODUCIBLE]
     make.run([*base, "allnoconfig", f"KCONFIG_ALLCONFIG={fragment}"])
     if failed := config.unapplied(wanted, (target / ".config").read_text(), origin.tree):
-        raise UserError(
+        raise ConfigError(
             f"{name} does not take: {', '.join(failed)}",
             where=" + ".join(path.name for path in used),
             next="its Kconfig says what each symbol depends on",

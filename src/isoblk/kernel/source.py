@@ -19,7 +19,8 @@ from urllib.request import urlopen
 
 from isoblk.errors import IsoblkError, RunError, UserError, printable
 from isoblk.files import write_atomically
-from isoblk.kernel import apt, store
+from isoblk.kernel import apt, git, store
+from isoblk.kernel.apt import Offer
 from isoblk.kernel.progress import Progress
 
 # Versions that mean the newest package of the suite.
@@ -58,11 +59,28 @@ class Download:
 
 
 @dataclass(frozen=True)
+class Revision:
+    """A kernel source in a git repository. tree: the id of its tree, which names the contents."""
+
+    repository: Path
+    tree: str
+
+    @property
+    def identity(self) -> str:
+        """Names its contents."""
+        return f"git-{self.tree[:_DIGITS]}"
+
+
+Given = Path | Download | Offer | Revision
+"""Where a source is: a directory, tarball or package here, or what has to be fetched first."""
+
+
+@dataclass(frozen=True)
 class Source:
     """A kernel source that can be built from.
 
     Attributes:
-        identity: package_version of a Debian package, or tarball-, deb- or tree- and a hash.
+        identity: package_version of a Debian package, or tarball-, deb-, git- or tree- and a hash.
         version: full version as its Makefile gives it, such as 6.12.117.
         tree: its top directory; not written to.
         owned: the tree is in the store (else the user's own).
@@ -97,13 +115,14 @@ def named(text: str) -> Path | Download:
 
 
 def resolve(
-    version: str | None, given: Path | Download | None, suite: str | None, progress: Progress
+    version: str | None, given: Given | None, suite: str | None, progress: Progress
 ) -> Source:
     """Find a source and unpack it if need be.
 
     Args:
         version: N.M, one of NEWEST, or None for any (given) or the default.
-        given: the user's own directory, tarball or linux-source package, or where one is.
+        given: the user's own directory, tarball or linux-source package, or where one is; a package
+            of Debian's, or a revision of a git repository.
         suite: Debian suite to look in, of the mirror apt is configured with.
         progress: is told the stages.
 
@@ -117,6 +136,10 @@ def resolve(
         source = _packaged(version or store.DEFAULT_VERSION, suite, progress)
     elif isinstance(given, Download):
         source = _downloaded(given, progress)
+    elif isinstance(given, Offer):
+        source = _offered(given, progress)
+    elif isinstance(given, Revision):
+        source = _revision(given, progress)
     elif given.is_dir():
         source = _directory(given.absolute(), progress)
     elif given.is_file():
@@ -124,7 +147,7 @@ def resolve(
     else:
         raise UserError("no such file or directory", where=str(given))
     if version and version not in NEWEST and not store.matches(source.version, version):
-        where = given.url if isinstance(given, Download) else str(given)
+        where = given.url if isinstance(given, Download) else str(given or "")
         raise UserError(f"the source is Linux {source.version}, not {version}", where=where)
     return source
 
@@ -292,6 +315,30 @@ def _downloaded(given: Download, progress: Progress) -> Source:
             identity = f"deb-{found[:_DIGITS]}"
             return unpacked_deb(identity, path, scratch, "", progress)
         return _unpacked(f"tarball-{found[:_DIGITS]}", path, "", progress)
+
+
+def _offered(given: Offer, progress: Progress) -> Source:
+    """The source in a package of Debian's, of exactly that version."""
+    if kept := _read(store.sources_dir() / given.identity):
+        return kept
+    with scratch_dir(progress) as scratch:
+        progress.stage(f"fetching {given.package} {given.version}")
+        directory = scratch / "deb"
+        directory.mkdir()
+        deb = apt.download(given, directory)
+        # Not that suite's only one: who asks for the suite's gets its newest.
+        return unpacked_deb(given.identity, deb.path, scratch, "", progress)
+
+
+def _revision(given: Revision, progress: Progress) -> Source:
+    """The source of a git repository's tree. The repository is only read."""
+    if kept := _read(store.sources_dir() / given.identity):
+        return kept
+    with scratch_dir(progress) as scratch:
+        progress.stage(f"reading {given.tree[:_DIGITS]} of {given.repository}")
+        archive = scratch / "tree.tar"
+        git.archive(given.repository, given.tree, archive)
+        return _unpacked(given.identity, archive, "", progress)
 
 
 def _reason(error: Exception) -> object:

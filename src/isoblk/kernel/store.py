@@ -68,6 +68,7 @@ class Ready(msgspec.Struct, frozen=True):
         steps: lines that make printed, which estimates the next build's.
         built_at: seconds since 1970.
         stock: taken out of a distribution's packages, not compiled here.
+        apart: only to be held against others: nobody who asks for a kernel by its version gets it.
     """
 
     version: str
@@ -80,6 +81,7 @@ class Ready(msgspec.Struct, frozen=True):
     built_at: float
     arch: Arch = "um"
     stock: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ A share run leans on
 Every such run is made once, however many lean on it, and comes before them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
@@ -51,7 +51,11 @@ _CALIBRATION_WINDOW_MS = 100
 _FULL_DEPTH = 128
 
 
-def expand(study: Study, metrics: Collection[str] = ()) -> Expansion:
+def expand(
+    study: Study,
+    metrics: Collection[str] = (),
+    wanted: Callable[[Mapping[str, str]], bool] = lambda point: True,
+) -> Expansion:
     """All runs of a study, in an order in which they can be made.
 
     Repeats are outermost: a study that is stopped half-way has whole repeats. Tenants alone
@@ -59,6 +63,7 @@ def expand(study: Study, metrics: Collection[str] = ()) -> Expansion:
 
     Args:
         metrics: that are asked for besides those of the study's claims.
+        wanted: whether a point is; of the others there is only what these lean on.
 
     Raises:
         FieldError: the study is wrong; check_study() finds more than this does.
@@ -70,7 +75,8 @@ def expand(study: Study, metrics: Collection[str] = ()) -> Expansion:
         # The matrix's own runs under none serve as references, wherever they stand.
         own = {_key(spec): spec for spec in reversed(specs) if _is_none(spec)}
         for spec in specs:
-            expander.share(spec, own)
+            if wanted(spec.point):
+                expander.share(spec, own)
     return Expansion(study=study, runs=tuple(expander.runs))
 
 

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A version's value of a metric: the study's runs on it, and what they say."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from isoblk.analysis.metrics import PointView, analyse
+from isoblk.analysis.only import matching
+from isoblk.bisect.candidate import Built, not_built
+from isoblk.bisect.threshold import worst
+from isoblk.campaign.execute import Bench, make_bench
+from isoblk.campaign.installed import find_programs
+from isoblk.campaign.others import others_wanted
+from isoblk.campaign.study import run_study
+from isoblk.campaign.trial import try_out
+from isoblk.errors import RunError, UserError
+from isoblk.kernel import Progress, host_library
+from isoblk.machine.uml import Uml
+from isoblk.metrics.registry import split_metric
+from isoblk.metrics.stats import Estimate, estimate
+from isoblk.plan.plan import check_queues
+from isoblk.result.store import read_results
+from isoblk.run.tier import UML
+from isoblk.study.expand import expand
+from isoblk.study.model import Expansion, Study
+from isoblk.study.point import runs_already
+
+Point = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of each version.
+
+    Attributes:
+        expansion: the runs to make.
+        source: the study file's text.
+        metric: whose value counts, as claims name it.
+        wanted: whether a point of the study counts.
+        results: a directory, below which each version has its own.
+        jobs: machines side by side.
+        time_limit_s: wall-clock time until a run counts as hung.
+    """
+
+    expansion: Expansion
+    source: str
+    metric: str
+    wanted: Callable[[Point], bool]
+    results: Path
+    jobs: int
+    time_limit_s: float
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a version's runs say. estimate: of the metric, at the point where it is worst."""
+
+    estimate: Estimate
+    point: Point
+    results: Path
+
+
+def ask(
+    study: Study,
+    source: str,
+    metric: str,
+    only: Sequence[str],
+    results: Path,
+    jobs: int,
+    limit: float,
+) -> Question:
+    """Check what a user asks.
+
+    Args:
+        study: as loaded.
+        source: its text.
+        metric, results, jobs: as of Question.
+        only: KEY=VALUE, of the points that count.
+        limit: seconds until a run counts as hung.
+
+    Raises:
+        UserError: no such metric, tenant or point; or the study cannot be run on a guest.
+    """
+    if runs_already(study):
+        raise UserError("a tenant is running on this machine", next="take a study of the lab's")
+    # Claims may need runs that the metric does not.
+    study = msgspec.structs.replace(study, claim=())
+    every = expand(study)
+    points = [planned.spec for planned in every.runs if planned.spec.kind == "share"]
+    wanted = matching([spec.point for spec in points], only)
+    chosen = [spec for spec in points if wanted(spec.point)]
+    if not chosen:
+        raise UserError(f"--only: no point is all of {', '.join(only)}")
+    for spec in chosen:
+        try:
+            split_metric(metric, [tenant.name for tenant in spec.tenants])
+        except ValueError as error:
+            raise UserError(
+                f"--metric: {error}", next="docs/reference/metrics.md has all of them"
+            ) from None
+    expansion = expand(study, {metric}, wanted)
+    if others_wanted(expansion):
+        raise UserError("a study with modules of its own cannot be bisected")
+    check_queues((planned.spec for planned in expansion.runs), UML)
+    return Question(find_programs(expansion), source, metric, wanted, results, jobs, limit)
+
+
+@contextmanager
+def bench_of(question: Question, built: Built, progress: Progress) -> Iterator[Bench]:
+    """A bench with what was built, and its modules.
+
+    Args:
+        question: that is asked.
+        built: what is measured.
+        progress: hears of modules that are built.
+
+    Raises:
+        NotBuiltError: the modules do not compile for it.
+        UserError: something is missing here.
+    """
+    with not_built():
+        library = host_library(built.kernel)
+        machine = Uml(built.kernel, library, time_limit_s=question.time_limit_s)
+        bench = make_bench(machine, built.kernel, None, built.schedulers, progress)
+    try:
+        yield bench
+    finally:
+        machine.stop()
+
+
+def measure(question: Question, bench: Bench, on_end: Callable[[], None]) -> Value:
+    """Make the runs that are not there yet, and read them.
+
+    Args:
+        question: what to measure.
+        bench: on what.
+        on_end: called after each run.
+
+    Raises:
+        RunError: runs failed, are invalid, or do not have the metric.
+        UserError: the results cannot be written, or no guest runs here.
+    """
+    home = question.results / bench.modules_key
+    executor = ThreadPoolExecutor(question.jobs)
+    try:
+        record = run_study(
+            question.expansion,
+            question.source,
+            bench,
+            home,
+            executor,
+            lambda index, run: on_end(),
+            partial(try_out, bench),
+        )
+    finally:
+        executor.shutdown(cancel_futures=True)
+    if failures := [one.failure for one in record.runs if one.failure]:
+        raise RunError(f"{len(failures)} of {len(record.runs)} runs failed; {failures[0]}")
+    found, point = _worst(question, home)
+    return Value(found, point, home)
+
+
+def _worst(question: Question, home: Path) -> tuple[Estimate, Point]:
+    """The metric where it is worst, and the point."""
+    points = [one for one in analyse(read_results(home)).points if question.wanted(one.point)]
+    for point in points:
+        for view in point.runs:
+            if view.run is not None and view.status == "invalid":
+                raise RunError(f"a run is invalid: {view.run.record.reasons[0]}")
+    estimates = [_estimate(question.metric, point) for point in points]
+    at = worst(question.metric, [one.mean for one in estimates])
+    return estimates[at], points[at].point
+
+
+def _estimate(metric: str, point: PointView) -> Estimate:
+    values = point.values(metric)
+    if len(values) < len(point.runs):
+        where = " ".join(point.point.values()) or "the only point"
+        raise RunError(f"a run has no {metric}", where=where)
+    return estimate(values)

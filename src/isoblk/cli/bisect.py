@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""isoblk bisect: which version changed a metric."""
+
+import json
+import math
+import os
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from isoblk.bisect.candidate import Range
+from isoblk.bisect.commits import KernelCommits, OwnCommits
+from isoblk.bisect.measure import Question, Value, ask, bench_of, measure
+from isoblk.bisect.session import Outcome, Session, Tried, announce, sentence
+from isoblk.bisect.threshold import parse, text_of
+from isoblk.bisect.versions import KernelVersions, available
+from isoblk.cli import completing
+from isoblk.cli.help import examples
+from isoblk.cli.progress import building
+from isoblk.cli.results import Json, Only
+from isoblk.errors import IsoblkError, RunError, UserError, printable
+from isoblk.kernel import DEFAULT_VERSION, find, ready_kernels
+from isoblk.kernel.apt import Offer, offers
+from isoblk.report.tables import plain_or_rich
+from isoblk.study.load import load_study
+from isoblk.study.shipped import choose
+
+# A shell's status for a program that an interrupt ended.
+_INTERRUPTED = 130
+# Wall-clock seconds until a run counts as hung.
+_TIME_LIMIT_S = 600
+# CPU minutes that a kernel of the lab takes to build, for what is said before.
+_BUILD_CPU_MIN = 5
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog=examples(
+        "isoblk bisect 6.12 7.2 --study iocost-vrate --metric p99.reader",
+        "isoblk bisect v6.12 v7.2 --source ~/linux --path block --study my.toml --metric p99.web",
+        "isoblk bisect v1 HEAD --own . --study fair --metric share_error --only scheduler=isoblk",
+    )
+)
+def bisect(
+    good: Annotated[str, typer.Argument(metavar="GOOD", help="The older version, or revision.")],
+    bad: Annotated[str, typer.Argument(metavar="BAD", help="The newer one.")],
+    study: Annotated[
+        Path,
+        typer.Option(
+            metavar="STUDY",
+            help="Study file (TOML), or the name of one that comes with isoblk.",
+            autocompletion=completing.studies,
+        ),
+    ],
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="As claims name it: p99.web, share_error, ...")
+    ],
+    only: Only = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VALUE",
+            help="What divides good from bad.",
+            show_default="the middle between the two ends'",
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TREE", help="A git tree of the kernel, of which GOOD and BAD are revisions."
+        ),
+    ] = None,
+    path: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH", help="source: only commits that touch it, as block; may be repeated."
+        ),
+    ] = None,
+    own: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="REPOSITORY",
+            help="A git tree of isoblk, whose schedulers GOOD and BAD are revisions of.",
+        ),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION",
+            help="own: version of the kernel under test.",
+            show_default=DEFAULT_VERSION,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Directory.", show_default="results/bisect-NAME"),
+    ] = None,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Say which version changed a metric: of the kernel, or of isoblk's schedulers.
+
+    Without --source and --own, GOOD and BAD are versions of the kernel: those that are built, and
+    those that Debian's suites have. Good is what GOOD's value is like, whether that is better or
+    worse. A bisection that was ended goes on.
+    """
+    if source is not None and own is not None:
+        raise UserError("--source and --own exclude each other", next="leave out one of them")
+    if path and source is None:
+        raise UserError("--path is of a git tree of the kernel", next="add --source TREE")
+    if kernel is not None and own is None:
+        raise UserError(
+            "--kernel is what isoblk's schedulers are tried on", next="add --own REPOSITORY"
+        )
+    chosen = choose(study)
+    if chosen.note:
+        typer.echo(f"note: {printable(chosen.note)}", err=True)
+    parsed, text = load_study(chosen.path)
+    results = (output or Path("results") / f"bisect-{parsed.name}").absolute()
+    question = ask(parsed, text, metric, only or (), results, jobs, _TIME_LIMIT_S)
+    asked = None if threshold is None else parse(threshold, metric)
+    if own is not None:
+        range_: Range = OwnCommits(own, good, bad, find(kernel or DEFAULT_VERSION))
+    elif source is not None:
+        range_ = KernelCommits(source, good, bad, path or (), ready_kernels())
+    else:
+        range_ = KernelVersions(available(ready_kernels(), _offers()), good, bad)
+    try:
+        outcome = _search(range_, question, asked)
+    except KeyboardInterrupt:
+        typer.echo(
+            "isoblk: interrupted; what was measured is kept, the same command goes on", err=True
+        )
+        raise typer.Exit(_INTERRUPTED) from None
+    told = sentence(range_, metric, outcome)
+    if as_json:
+        typer.echo(json.dumps(_document(range_, question, outcome, told), indent=1))
+    else:
+        plain_or_rich().print(_table(range_, metric, outcome))
+        typer.echo(printable(told))
+    if outcome.found.open:
+        raise RunError(
+            f"{len(outcome.found.open)} that may be it could not be measured",
+            where=str(results),
+        )
+
+
+def _offers() -> list[Offer]:
+    """Debian's packages; none if they cannot be asked for."""
+    with building() as progress, TemporaryDirectory(prefix="isoblk-bisect-") as temporary:
+        progress.stage("looking what Debian's suites have")
+        try:
+            found = offers(Path(temporary))
+        except IsoblkError as error:
+            progress.note(f"note: only kernels that are built already: {error}")
+            found = []
+        progress.finish()
+    return found
+
+
+def _search(range_: Range, question: Question, asked: float | None) -> Outcome:
+    _say(range_)
+    metric = question.metric
+
+    def tried(one: Tried) -> None:
+        what = one.reason if one.value is None else text_of(metric, one.value.estimate.mean)
+        typer.echo(printable(f"{one.candidate.name}: {one.verdict}: {what}"), err=True)
+
+    def measured(name: str) -> tuple[Value, float, float]:
+        begun = time.monotonic()
+        with (
+            building() as bar,
+            range_.built(name, bar) as built,
+            bench_of(question, built, bar) as bench,
+        ):
+            ready = time.monotonic()
+            runs = len(question.expansion.runs)
+            bar.stage(printable(f"measuring {range_.candidate(name).name}"), runs)
+            value = measure(question, bench, bar.step)
+            bar.finish()
+            return value, ready - begun, time.monotonic() - ready
+
+    return Session(range_, metric, measured, tried).run(asked)
+
+
+def _say(range_: Range) -> None:
+    """How much there is to do."""
+    count, tried, builds = announce(range_)
+    what = range_.what if count == 1 else f"{range_.what}s"
+    text = f"{count} {what} between the two; at most {tried} are tried"
+    if builds:
+        minutes = builds * _BUILD_CPU_MIN / len(os.sched_getaffinity(0))
+        kernels = "1 kernel" if builds == 1 else f"{builds} kernels"
+        text += f", for which at most {kernels} must be built: some {minutes:.0f} minutes here"
+    typer.echo(text, err=True)
+
+
+def _table(range_: Range, metric: str, outcome: Outcome) -> Table:
+    """What was tried, the oldest first where that is known."""
+    rows = Table(box=None, pad_edge=False)
+    rows.add_column(range_.what)
+    rows.add_column(metric, justify="right")
+    rows.add_column("verdict")
+    rows.add_column("build", justify="right")
+    rows.add_column("runs", justify="right")
+    rows.add_column("", overflow="fold")
+    for one in outcome.tried:
+        value = "" if one.value is None else text_of(metric, one.value.estimate.mean)
+        told = one.reason or one.candidate.about
+        cells = (one.candidate.name, value, one.verdict, _time(one.build_s), _time(one.runs_s))
+        rows.add_row(*(Text(printable(cell)) for cell in (*cells, told)))
+    return rows
+
+
+def _time(seconds: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def _document(range_: Range, question: Question, outcome: Outcome, told: str) -> dict[str, Any]:
+    """What --json prints."""
+    found = outcome.found
+    return {
+        "study": question.expansion.study.name,
+        "metric": question.metric,
+        "threshold": outcome.threshold.value,
+        "bad": "above" if outcome.threshold.above else "below",
+        "first_bad": found.bad,
+        "last_good": found.good[-1],
+        "undecided": list(found.open),
+        "sentence": told,
+        "tried": [
+            {
+                range_.what: one.candidate.id,
+                "about": one.candidate.about,
+                "verdict": one.verdict,
+                "reason": one.reason,
+                **_of_value(one.value),
+                "build_s": round(one.build_s, 1),
+                "runs_s": round(one.runs_s, 1),
+            }
+            for one in outcome.tried
+        ],
+    }
+
+
+def _of_value(value: Value | None) -> dict[str, Any]:
+    if value is None:
+        return {"value": None, "low": None, "high": None, "point": None, "results": None}
+    one = value.estimate
+    # JSON has no infinity.
+    figures = {
+        name: figure if math.isfinite(figure) else None
+        for name, figure in (("value", one.mean), ("low", one.low), ("high", one.high))
+    }
+    return {**figures, "point": dict(value.point), "results": str(value.results)}

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A git repository, which is only read: revisions, what lies between two of them, their files.
+
+What a user names is resolved to an id before anything else sees it, and git is told where its
+options end, so that no name becomes an option. Nothing is checked out.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from isoblk.errors import RunError, UserError, printable
+
+_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SHORT = 12
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit.
+
+    Attributes:
+        id: all digits of it.
+        tree: the id of its tree.
+        date: day of the commit, as 2026-01-31.
+        subject: the first line of its message.
+    """
+
+    id: str
+    tree: str
+    date: str
+    subject: str
+
+    @property
+    def short(self) -> str:
+        """As many digits of the id as people write."""
+        return self.id[:_SHORT]
+
+
+def require_repository(directory: Path) -> None:
+    """Raises UserError: it is no git repository, or git is not here."""
+    if not directory.is_dir():
+        raise UserError("no such directory", where=str(directory))
+    result = _run(directory, "rev-parse", "--show-prefix")
+    if result.returncode:
+        raise UserError(
+            f"no git repository: {_complaint(result)}",
+            where=str(directory),
+            next="name the directory of one",
+        )
+    if result.stdout.strip():
+        raise UserError(
+            "lies within a git repository", where=str(directory), next="name its top directory"
+        )
+
+
+def commit(repository: Path, revision: str) -> Commit:
+    """The commit that a user names.
+
+    Raises:
+        UserError: there is none.
+    """
+    result = _run(
+        repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
+    )
+    found = result.stdout.decode(errors="replace").strip()
+    if result.returncode or not _ID.fullmatch(found):
+        raise UserError(f"no revision {printable(revision)!r}", where=str(repository))
+    text = _output(
+        repository, "show", "-s", "--no-show-signature", "--format=%T%x00%cs%x00%s", found
+    )
+    tree, date, subject = text.strip("\n").split("\0", 2)
+    return Commit(found, tree, date, printable(subject))
+
+
+def is_ancestor(repository: Path, first: str, second: str) -> bool:
+    """Whether the second commit's history holds the first. Both are ids."""
+    return _run(repository, "merge-base", "--is-ancestor", first, second).returncode == 0
+
+
+def between(
+    repository: Path, without: Collection[str], tip: str, paths: Sequence[str] = ()
+) -> list[str]:
+    """The commits of tip's history that are in nobody's of `without`, those first that halve them
+    best: about as many are below each as are not.
+
+    Args:
+        repository: where they are.
+        without: ids of commits.
+        tip: id of a commit.
+        paths: only commits that touch one of these.
+    """
+    text = _output(
+        repository,
+        *("rev-list", "--bisect-all", tip, *(f"^{one}" for one in without)),
+        *("--", *paths),
+    )
+    return [line.split()[0] for line in text.splitlines()]
+
+
+def present(repository: Path, tree: str, paths: Sequence[str]) -> list[str]:
+    """Those of the paths that a tree has."""
+    return _output(repository, "ls-tree", "--name-only", tree, "--", *paths).splitlines()
+
+
+def archive(repository: Path, tree: str, target: Path, paths: Sequence[str] = ()) -> None:
+    """Write a tree's files, or those below some paths of it, as a tar archive.
+
+    Args:
+        repository: where it is.
+        tree: id of a tree or a commit.
+        target: the archive's file.
+        paths: that the tree has.
+
+    Raises:
+        RunError: git cannot.
+    """
+    _output(
+        repository,
+        *("archive", "--format=tar", f"--output={target.absolute()}", tree, "--", *paths),
+    )
+
+
+def _output(repository: Path, *arguments: str) -> str:
+    result = _run(repository, *arguments)
+    if result.returncode:
+        raise RunError(f"git {arguments[0]}: {_complaint(result)}", where=str(repository))
+    return result.stdout.decode("utf-8", "replace")
+
+
+def _complaint(result: subprocess.CompletedProcess[bytes]) -> str:
+    lines = result.stderr.decode("utf-8", "replace").splitlines()
+    return lines[0].removeprefix("fatal: ") if lines else f"status {result.returncode}"
+
+
+def _run(repository: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    # Those of the environment may name another repository, or have git ask questions.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    # A path that a user names is no pattern.
+    env["GIT_LITERAL_PATHSPECS"] = "1"
+    try:
+        return subprocess.run(
+            ["git", "-C", str(repository), *arguments],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise UserError("git is not on this machine", next="run: apt install git") from None
