@@ -316,3 +316,61 @@ def test_without_apt_the_ways_out_are_told(fake: Path, monkeypatch: pytest.Monke
     assert apt.lacking_packages() == []
     with pytest.raises(UserError, match=r"apt is not on this machine; install apt.*--source"):
         fetch(fake, "6.12")
+
+
+# Of all suites together, as offers() asks them.
+MADISON = """\
+#!/bin/sh
+fake=$(dirname "$0")
+while [ "${1#-}" != "$1" ]; do shift 2; done
+case $1 in
+pkgnames) printf '%s\\n' linux-source-7.2 linux-source-6.12 linux-source linux-source-6.12-rt ;;
+madison) shift; for name; do grep "^ *$name |" "$fake/madison"; done ;;
+esac
+"""
+LINES = """\
+ linux-source-6.12 | 6.12.118-1 | http://s.example/security trixie-security/main amd64 Packages
+ linux-source-6.12 | 6.12.117-1 | http://s.example/security trixie-security/main amd64 Packages
+ linux-source-6.12 | 6.12.117-1 | http://m.example/debian trixie/main amd64 Packages
+ linux-source-6.12 | 6.12.117-1 | http://m.example/debian trixie/main Sources
+ linux-source-7.2 | 7.2.6-1~bpo13+1 | http://m.example/debian trixie-backports/main amd64 Packages
+nonsense
+"""
+
+
+def test_every_version_of_every_suite_is_offered_once(fake: Path) -> None:
+    (fake / "apt-cache").write_text(MADISON)
+    (fake / "madison").write_text(LINES)
+    assert apt.offers(fake.parent / "work") == [
+        apt.Offer("linux-source-6.12", "6.12.118-1", "trixie-security"),
+        apt.Offer("linux-source-6.12", "6.12.117-1", "trixie-security"),
+        apt.Offer("linux-source-7.2", "7.2.6-1~bpo13+1", "trixie-backports"),
+    ]
+    (fake / "madison").write_text("")
+    with pytest.raises(RunError, match="no list of Debian's packages could be fetched"):
+        apt.offers(fake.parent / "work")
+
+
+def test_an_offer_is_fetched_from_its_suite(fake: Path) -> None:
+    offer = apt.Offer("linux-source-7.2", "7.2.6-1", "trixie-backports")
+    deb = apt.download(offer, fake.parent / "work" / "deb")
+    assert (deb.package, deb.version) == ("linux-source-7.2", "7.2.6-1")
+    *_, last = (fake / "calls").read_text().splitlines()
+    assert "download linux-source-7.2=7.2.6-1" in last
+
+
+def test_suites_of_the_security_archive_are_asked_of_it() -> None:
+    repos = tuple(
+        apt.parse_list(
+            "deb http://m.example/debian bookworm main\n"
+            "deb http://s.example/security bookworm-security main\n"
+        )
+    )
+    found = apt._every_suite(apt.Mirrors(repos, True), "bookworm", Path("/debian.gpg"))
+    asked = {suite: repo.uris for repo in found for suite in repo.suites}
+    assert asked["trixie-security"] == ("http://s.example/security",)
+    assert asked["forky"] == asked["bookworm-backports"] == ("http://m.example/debian",)
+    nobodys = apt._every_suite(apt.Mirrors(repos[:1], False), None, Path("/debian.gpg"))
+    assert {suite for repo in nobodys for suite in repo.suites} == {
+        *("trixie", "trixie-backports", "forky", "sid", "trixie-security")
+    }

@@ -231,6 +231,45 @@ def test_debug_kernel_is_another_one(lab: Path) -> None:
     assert kernel.find() == plain
 
 
+def test_a_kernel_of_a_bisection_is_nobodys_by_its_version(lab: Path) -> None:
+    apart = build(Request(source=lab / "linux", apart=True), Listener())
+    with pytest.raises(UserError, match=r"no kernel 6\.12 has been built"):
+        find("6.12")
+    assert kernel.ready_kernels() == [apart]
+    before = calls(lab)
+    # Who builds it has it, and need not compile it again.
+    assert make_kernel(lab).key == apart.key
+    assert find("6.12").key == apart.key
+    build(Request(source=lab / "linux", apart=True), Listener())
+    assert find("6.12").key == apart.key
+    assert [one for one in calls(lab)[len(before) :] if "linux" in one.split()] == []
+
+
+def test_a_revision_is_unpacked_once_and_the_repository_stays_as_it_is(lab: Path) -> None:
+    def git(*words: str) -> str:
+        options = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        return subprocess.run(
+            ["git", "-C", str(lab / "linux"), *options, *words],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-q", "-m", "one")
+    (lab / "linux/block/blk-core.c").write_text("being edited")
+    revision = source.Revision(lab / "linux", git("rev-parse", "HEAD^{tree}"))
+    made = build(Request(source=revision, apart=True), Listener())
+    assert made.source == revision.identity
+    assert (made.tree / "block/blk-core.c").read_text() == "int z;\n"
+    assert not (made.tree / "sound/card.c").exists()
+    assert (lab / "linux/block/blk-core.c").read_text() == "being edited"
+    listener = Listener()
+    assert build(Request(source=revision, apart=True), listener).key == made.key
+    assert listener.stages == []
+
+
 def test_key_parts_do_not_run_together() -> None:
     assert key_of("6.12", "ab", "c", "r", False) != key_of("6.12", "a", "bc", "r", False)
 
@@ -502,6 +541,25 @@ def test_modules_are_built_once_and_again_when_their_source_changes(lab: Path) -
     assert len({first, second, kernel.build_modules(made)}) == 3
 
 
+def test_schedulers_of_another_tree_are_built_apart_from_all_else(lab: Path) -> None:
+    made = make_kernel(lab)
+    other = lab / "other"
+    for name in ("sched/Kbuild", "sched/one.c", "include/compat.h", "load/broken.c", "Kbuild"):
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        (other / name).write_text(name)
+    first = kernel.build_schedulers(made, other)
+    assert first.name.startswith(f"{made.key}-sched-")
+    (other / "load/broken.c").write_text("changed")
+    assert kernel.build_schedulers(made, other) == first
+    (other / "include/compat.h").write_text("changed")
+    assert kernel.build_schedulers(made, other) != first
+    with pytest.raises(UserError, match="no schedulers of isoblk"):
+        kernel.build_schedulers(made, lab / "linux")
+    # They go with their kernel.
+    assert made.key in kernel.clean().removed
+    assert not first.exists()
+
+
 def test_the_preloaded_library_is_built_with_the_modules_and_the_kernel_stays(lab: Path) -> None:
     made = make_kernel(lab)
     first = kernel.host_library(made)
@@ -577,7 +635,7 @@ def test_a_kernel_stays_while_a_study_runs_on_it(
     made = make_kernel(lab)
     cleaned: list[store.Cleaned] = []
 
-    def clean_meanwhile(machine: object, chosen: Kernel, others: object) -> Bench:
+    def clean_meanwhile(machine: object, chosen: Kernel, *others: object) -> Bench:
         cleaned.append(kernel.clean())
         raise RunError("enough")
 

@@ -106,7 +106,9 @@ def present(repository: Path, tree: str, paths: Sequence[str]) -> list[str]:
     return _output(repository, "ls-tree", "--name-only", tree, "--", *paths).splitlines()
 
 
-def archive(repository: Path, tree: str, target: Path, paths: Sequence[str] = ()) -> None:
+def archive(
+    repository: Path, tree: str, target: Path, paths: Sequence[str] = (), top: str = ""
+) -> None:
     """Write a tree's files, or those below some paths of it, as a tar archive.
 
     Args:
@@ -114,14 +116,13 @@ def archive(repository: Path, tree: str, target: Path, paths: Sequence[str] = ()
         tree: id of a tree or a commit.
         target: the archive's file.
         paths: that the tree has.
+        top: a directory that all shall be in, as "linux/".
 
     Raises:
         RunError: git cannot.
     """
-    _output(
-        repository,
-        *("archive", "--format=tar", f"--output={target.absolute()}", tree, "--", *paths),
-    )
+    options = (f"--output={target.absolute()}", f"--prefix={top}")
+    _output(repository, "archive", "--format=tar", *options, tree, "--", *paths)
 
 
 def _output(repository: Path, *arguments: str) -> str:

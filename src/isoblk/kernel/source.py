@@ -337,7 +337,8 @@ def _revision(given: Revision, progress: Progress) -> Source:
     with scratch_dir(progress) as scratch:
         progress.stage(f"reading {given.tree[:_DIGITS]} of {given.repository}")
         archive = scratch / "tree.tar"
-        git.archive(given.repository, given.tree, archive)
+        # In a directory, as in a tarball: so what nobody builds is known by its place.
+        git.archive(given.repository, given.tree, archive, top="linux/")
         return _unpacked(given.identity, archive, "", progress)
 
 
