@@ -17,7 +17,7 @@ PICTURE = ROOT / "docs" / "figures" / "architecture.svg"
 # From the top to the ground. A package imports only from those in rows below its own.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("cli",),
-    ("hunt",),
+    ("hunt", "bisect"),
     ("report", "device", "capture", "cachectl"),
     ("analysis", "campaign", "weights"),
     ("result", "machine"),
@@ -28,12 +28,16 @@ ROWS: tuple[tuple[str, ...], ...] = (
 )
 # Where in its row a package is drawn, of four columns; the others from the left on, or in the
 # middle if alone.
-_COLUMNS: Mapping[str, float] = {"result": 0.5, "machine": 2, "study": 0.5, "plan": 2, "kernel": 3}
+_COLUMNS: Mapping[str, float] = {
+    **{"hunt": 0.5, "bisect": 2, "result": 0.5, "machine": 2, "study": 0.5, "plan": 2},
+    "kernel": 3,
+}
 # Modules of the package itself, below all others: errors, files, paths, toml.
 GROUND = "isoblk"
 _WORDS: Mapping[str, str] = {
     "cli": "the commands",
     "hunt": "the worst load, shrunk",
+    "bisect": "what changed a metric",
     "report": "tables, figures, the page",
     "device": "presets, fitting a drive",
     "capture": "requests of a disk here",

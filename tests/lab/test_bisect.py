@@ -95,12 +95,13 @@ def test_a_planted_regression_is_found(
     notes = "kernel/sched/muldiv.h"
     repository.change("README: a word", "kernel/README.md", "", "\nA word.\n")
     repository.change("sched: a remark", notes, "", "/* One. */\n")
+    repository.change("sched: a second remark", notes, "", "/* Two. */\n")
     repository.change("sched: a thinko", VTIME, STEP, "mul_div(work")
     repository.change("sched: mended", VTIME, "mul_div(work", STEP)
     repository.change("sched: a step needs no division", VTIME, STEP, "work << VTIME_SHIFT")
-    repository.change("sched: another remark", notes, "", "/* Two. */\n")
+    repository.change("sched: a third remark", notes, "", "/* Three. */\n")
     (tmp_path / "planted.toml").write_text(STUDY)
-    asked = ("HEAD~6", "HEAD", "--study", "planted.toml", "--metric", "share_error")
+    asked = ("HEAD~7", "HEAD", "--study", "planted.toml", "--metric", "share_error")
     done = bisect(tmp_path, *asked, "--only", "scheduler=isoblk")
     assert done.returncode == 0, done.stderr
     *_, last = done.stdout.splitlines()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is between two versions: candidates, and a kernel or schedulers of each."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from isoblk.errors import RunError
 from isoblk.kernel import Kernel, Progress, Request, build
 from isoblk.kernel.builder import ConfigError
 from isoblk.kernel.source import resolve
+
+# In what a compiler says, the directory of a kernel's or of the schedulers' sources.
+_OF_SOURCES = re.compile(r"/\S*/(?:tree|[^/\s]*\.part/sources)/")
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,8 @@ class Built:
 
 
 class NotBuiltError(RunError):
-    """A candidate does not build: it can be neither good nor bad."""
+    """A candidate does not build: it can be neither good nor bad. Its cause is as the compiler has
+    it, but for the directory that the sources are in."""
 
 
 class Range(Protocol):
@@ -91,4 +96,5 @@ def not_built() -> Iterator[None]:
     try:
         yield
     except (RunError, ConfigError) as error:
-        raise NotBuiltError(error.cause, where=error.where, next=error.next) from None
+        cause = _OF_SOURCES.sub("", error.cause)
+        raise NotBuiltError(cause, where=error.where, next=error.next) from None

@@ -56,6 +56,12 @@ class Question:
     jobs: int
     time_limit_s: float
 
+    @property
+    def several(self) -> bool:
+        """Whether there are several points, of which the worst counts."""
+        specs = [planned.spec for planned in self.expansion.runs if planned.spec.kind == "share"]
+        return len({tuple(one.point.items()) for one in specs if self.wanted(one.point)}) > 1
+
 
 @dataclass(frozen=True)
 class Value:

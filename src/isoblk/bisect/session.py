@@ -119,7 +119,8 @@ class Session:
             value, build_s, runs_s = self.measure(name)
         except NotBuiltError as error:
             spent = time.monotonic() - before
-            self._keep(Tried(candidate, "skipped", None, f"does not build: {error}", spent, 0.0))
+            reason = f"does not build: {error.cause}"
+            self._keep(Tried(candidate, "skipped", None, reason, spent, 0.0))
             return "skipped"
         except RunError as error:
             spent = time.monotonic() - before

@@ -24,7 +24,7 @@ from isoblk.cli.help import examples
 from isoblk.cli.progress import building
 from isoblk.cli.results import Json, Only
 from isoblk.errors import IsoblkError, RunError, UserError, printable
-from isoblk.kernel import DEFAULT_VERSION, find, ready_kernels
+from isoblk.kernel import DEFAULT_VERSION, Progress, find, ready_kernels
 from isoblk.kernel.apt import Offer, offers
 from isoblk.report.tables import plain_or_rich
 from isoblk.study.load import load_study
@@ -125,13 +125,13 @@ def bisect(
     results = (output or Path("results") / f"bisect-{parsed.name}").absolute()
     question = ask(parsed, text, metric, only or (), results, jobs, _TIME_LIMIT_S)
     asked = None if threshold is None else parse(threshold, metric)
-    if own is not None:
-        range_: Range = OwnCommits(own, good, bad, find(kernel or DEFAULT_VERSION))
-    elif source is not None:
-        range_ = KernelCommits(source, good, bad, path or (), ready_kernels())
-    else:
-        range_ = KernelVersions(available(ready_kernels(), _offers()), good, bad)
     try:
+        if own is not None:
+            range_: Range = OwnCommits(own, good, bad, find(kernel or DEFAULT_VERSION))
+        elif source is not None:
+            range_ = KernelCommits(source, good, bad, path or (), ready_kernels())
+        else:
+            range_ = KernelVersions(available(ready_kernels(), _offers()), good, bad)
         outcome = _search(range_, question, asked)
     except KeyboardInterrupt:
         typer.echo(
@@ -142,7 +142,7 @@ def bisect(
     if as_json:
         typer.echo(json.dumps(_document(range_, question, outcome, told), indent=1))
     else:
-        plain_or_rich().print(_table(range_, metric, outcome))
+        plain_or_rich().print(_table(range_, question, outcome))
         typer.echo(printable(told))
     if outcome.found.open:
         raise RunError(
@@ -176,8 +176,8 @@ def _search(range_: Range, question: Question, asked: float | None) -> Outcome:
         begun = time.monotonic()
         with (
             building() as bar,
-            range_.built(name, bar) as built,
-            bench_of(question, built, bar) as bench,
+            range_.built(name, _Brief(bar)) as built,
+            bench_of(question, built, _Brief(bar)) as bench,
         ):
             ready = time.monotonic()
             runs = len(question.expansion.runs)
@@ -187,6 +187,20 @@ def _search(range_: Range, question: Question, asked: float | None) -> Outcome:
             return value, ready - begun, time.monotonic() - ready
 
     return Session(range_, metric, measured, tried).run(asked)
+
+
+class _Brief:
+    """A build's progress without the end of its log: a candidate that does not build is one line
+    among others."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self.stage, self.step = bar.stage, bar.step
+
+    def note(self, text: str) -> None:
+        """A message of one line."""
+        if "\n" not in text:
+            self._bar.note(text)
 
 
 def _say(range_: Range) -> None:
@@ -201,20 +215,25 @@ def _say(range_: Range) -> None:
     typer.echo(text, err=True)
 
 
-def _table(range_: Range, metric: str, outcome: Outcome) -> Table:
-    """What was tried, the oldest first where that is known."""
+def _table(range_: Range, question: Question, outcome: Outcome) -> Table:
+    """What was tried, in that order; of several points the one that counted."""
+    headings = [range_.what, question.metric, "verdict", "build", "runs", ""]
+    if question.several:
+        headings.insert(2, "worst at")
     rows = Table(box=None, pad_edge=False)
-    rows.add_column(range_.what)
-    rows.add_column(metric, justify="right")
-    rows.add_column("verdict")
-    rows.add_column("build", justify="right")
-    rows.add_column("runs", justify="right")
-    rows.add_column("", overflow="fold")
+    for heading in headings:
+        right = heading in (question.metric, "build", "runs")
+        rows.add_column(heading, justify="right" if right else "left", overflow="fold")
     for one in outcome.tried:
-        value = "" if one.value is None else text_of(metric, one.value.estimate.mean)
-        told = one.reason or one.candidate.about
-        cells = (one.candidate.name, value, one.verdict, _time(one.build_s), _time(one.runs_s))
-        rows.add_row(*(Text(printable(cell)) for cell in (*cells, told)))
+        value, point = "", ""
+        if one.value is not None:
+            value = text_of(question.metric, one.value.estimate.mean)
+            point = " ".join(one.value.point.values())
+        cells = [one.candidate.name, value, one.verdict, _time(one.build_s), _time(one.runs_s)]
+        if question.several:
+            cells.insert(2, point)
+        cells.append(one.reason or one.candidate.about)
+        rows.add_row(*(Text(printable(cell)) for cell in cells))
     return rows
 
 
