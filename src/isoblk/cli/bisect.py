@@ -44,7 +44,7 @@ app = typer.Typer()
     epilog=examples(
         "isoblk bisect 6.12 7.2 --study iocost-vrate --metric p99.reader",
         "isoblk bisect v6.12 v7.2 --source ~/linux --path block --study my.toml --metric p99.web",
-        "isoblk bisect v1 HEAD --own . --study fair --metric share_error --only scheduler=isoblk",
+        "isoblk bisect HEAD~9 HEAD --own ~/isoblk --study my.toml --metric share_error",
     )
 )
 def bisect(
