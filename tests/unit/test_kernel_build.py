@@ -5,6 +5,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -26,6 +27,7 @@ from isoblk.errors import RunError, UserError
 from isoblk.kernel import (
     Kernel,
     Request,
+    apt,
     build,
     build_modules,
     find,
@@ -243,6 +245,44 @@ def test_a_kernel_of_a_bisection_is_nobodys_by_its_version(lab: Path) -> None:
     build(Request(source=lab / "linux", apart=True), Listener())
     assert find("6.12").key == apart.key
     assert [one for one in calls(lab)[len(before) :] if "linux" in one.split()] == []
+
+
+def test_a_package_of_a_bisection_is_not_what_its_series_means(
+    lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
+
+    def deb_of(version: str) -> apt.Deb:
+        fetched.append(version)
+        return apt.Deb("linux-source-6.12", version, lab / "linux.deb")
+
+    def unpack(command: list[str], archive: Path) -> None:
+        if command[0] == "dpkg-deb":
+            there = Path(command[-1]) / "usr/src"
+            there.mkdir(parents=True)
+            make_tarball(lab).rename(there / "linux-source-6.12.tar.xz")
+        else:
+            subprocess.run(command, check=True)
+
+    monkeypatch.setattr(source, "extract", unpack)
+    monkeypatch.setattr(source, "_installed", lambda package: None)
+    monkeypatch.setattr(apt, "download", lambda offer, directory: deb_of(offer.version))
+    monkeypatch.setattr(apt, "fetch", lambda version, suite, directory: deb_of("6.12.118-1"))
+    old = apt.Offer("linux-source-6.12", "6.12.95-1", "trixie")
+    assert source.resolve(None, old, None, Listener()).identity == old.identity
+    assert source.resolve(None, old, None, Listener()).identity == old.identity
+    asked = source.resolve("6.12", None, None, Listener())
+    assert asked.identity == "linux-source-6.12_6.12.118-1"
+    assert source.resolve("6.12", None, None, Listener()) == asked
+    assert fetched == ["6.12.95-1", "6.12.118-1"]
+    # What a bisection has unpacked already is that series' once it is what the archive gives.
+    newest = apt.Offer("linux-source-6.12", "6.12.119-1", "trixie")
+    source.resolve(None, newest, None, Listener())
+    shutil.rmtree(lab / "cache/sources" / asked.identity)
+    monkeypatch.setattr(apt, "fetch", lambda version, suite, directory: deb_of("6.12.119-1"))
+    assert source.resolve("6.12", None, None, Listener()).identity == newest.identity
+    assert source.resolve("6.12", None, None, Listener()).identity == newest.identity
+    assert fetched[2:] == ["6.12.119-1", "6.12.119-1"]
 
 
 def test_a_revision_is_unpacked_once_and_the_repository_stays_as_it_is(lab: Path) -> None:

@@ -46,6 +46,10 @@ _CHECKED_URL = re.compile(r"(https?://[^#]+)#sha256=([0-9a-fA-F]{64})")
 # Of a checksum in a source's identity.
 _DIGITS = 16
 
+# In place of the suite, of a package that was fetched for its version alone: who asks for a
+# series is not given it.
+_APART = "-"
+
 # Seconds without a byte after which a download has failed.
 _NETWORK_LIMIT_S = 60
 
@@ -246,7 +250,8 @@ def _kept(package: str, suite: str | None) -> Source | None:
     )
     for path in candidates:
         source = _read(path.parent)
-        if source and suite in (None, json.loads(path.read_text()).get("suite")):
+        found = _suite(path.parent) if source else _APART
+        if found != _APART and suite in (None, found):
             return source
     return None
 
@@ -326,8 +331,7 @@ def _offered(given: Offer, progress: Progress) -> Source:
         directory = scratch / "deb"
         directory.mkdir()
         deb = apt.download(given, directory)
-        # Not that suite's only one: who asks for the suite's gets its newest.
-        return unpacked_deb(given.identity, deb.path, scratch, "", progress)
+        return unpacked_deb(given.identity, deb.path, scratch, _APART, progress)
 
 
 def _revision(given: Revision, progress: Progress) -> Source:
@@ -370,7 +374,10 @@ def _file(path: Path, progress: Progress) -> Source:
 
 def unpacked_deb(identity: str, deb: Path, scratch: Path, suite: str, progress: Progress) -> Source:
     """The source in a linux-source package."""
-    if kept := _read(store.sources_dir() / identity):
+    home = store.sources_dir() / identity
+    if kept := _read(home):
+        if suite != _APART and _suite(home) == _APART:
+            _write_facts(home, kept.version, suite)
         return kept
     extract(["dpkg-deb", "-x", str(deb), str(scratch / "files")], deb)
     archives = sorted(scratch.glob("files/usr/src/linux-source-*.tar.*"))
@@ -406,14 +413,22 @@ def _unpacked(identity: str, archive: Path, suite: str, progress: Progress) -> S
             except UserError as error:
                 raise UserError(error.cause, where=str(archive)) from None
             top.rename(part / "tree")
-            write_atomically(
-                part / "source.json",
-                json.dumps({"identity": identity, "version": version, "suite": suite}).encode(),
-            )
+            _write_facts(part, version, suite, identity)
             part.rename(home)
         finally:
             shutil.rmtree(part, ignore_errors=True)
         return Source(identity, version, home / "tree", owned=True)
+
+
+def _suite(home: Path) -> str:
+    """Where an unpacked source was found."""
+    return str(json.loads((home / "source.json").read_text()).get("suite", ""))
+
+
+def _write_facts(home: Path, version: str, suite: str, identity: str = "") -> None:
+    """Declare a source unpacked. identity: its directory's name, if not that of home."""
+    facts = {"identity": identity or home.name, "version": version, "suite": suite}
+    write_atomically(home / "source.json", json.dumps(facts).encode())
 
 
 def kept(identity: str) -> Source | None:
