@@ -14,7 +14,7 @@ from isoblk.analysis.metrics import PointView, analyse
 from isoblk.analysis.only import matching
 from isoblk.bisect.candidate import Built, not_built
 from isoblk.bisect.threshold import worst
-from isoblk.campaign.execute import Bench, make_bench
+from isoblk.campaign.execute import Bench, here, make_bench
 from isoblk.campaign.installed import find_programs
 from isoblk.campaign.others import others_wanted
 from isoblk.campaign.study import run_study
@@ -160,7 +160,7 @@ def measure(question: Question, bench: Bench, on_end: Callable[[], None]) -> Val
             question.source,
             bench,
             home,
-            executor,
+            here(executor, bench, home),
             lambda index, run: on_end(),
             partial(try_out, bench),
         )
