@@ -307,4 +307,4 @@ def test_every_command_that_writes_a_file_asks_for_force() -> None:
         and "--output" in options
         and "--force" not in options
     }
-    assert unforced == {"run", "kernel modules", "report"}
+    assert unforced == {"run", "hunt", "bisect", "kernel modules", "report"}
