@@ -117,3 +117,27 @@ def test_all_are_slower_only_if_nobody_has_what_the_others_lack(tmp_path: Path) 
     assert metric_value(one, "all_slower") == pytest.approx(5 / 6)
     nothing = judged(tmp_path / "3", run("bfq", 0, 0), none=EVEN)
     assert metric_value(nothing, "all_slower") == math.inf
+
+
+def test_whose_due_is_less_than_a_few_requests_is_not_denied_them(tmp_path: Path) -> None:
+    """b's requests are of 4 KiB, and so few are due to it that chance decides."""
+    tenants = [tenant("a", 10_000), tenant("b", 1)]
+    found = judged(
+        tmp_path,
+        Made("bfq", {"a": 10_000, "b": 0}, tenants=tenants),
+        none=Made("none", {"a": 9_000, "b": 1_000}, tenants=tenants),
+    )
+    assert metric_value(found, "denied") == pytest.approx(0, abs=1e-3)
+
+
+def test_who_asks_for_more_bytes_than_its_share_is_not_light(tmp_path: Path) -> None:
+    """By the device's time b asks for a tenth, by bytes for more than its half of what is moved."""
+    slow = run("bfq", 500, 500, p99_ns=4_000_000)
+    found = judged(
+        tmp_path,
+        slow,
+        none=run("none", 500, 500, p99_ns=100_000),
+        alone_at=(1000, 1000),
+        full=(1000, FULL),
+    )
+    assert metric_value(found, "late.b") is None

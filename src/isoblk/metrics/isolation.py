@@ -12,6 +12,9 @@ from isoblk.metrics.shares import parts_of_service
 # Who can use no more of the device than this part of what is due to it asks for little.
 _LITTLE = 0.5
 
+# Of a tenant whose due is fewer requests than that, nobody can say that it was denied them.
+_FEW = 8
+
 # A pause is too long only beyond this: shorter ones are those of a disk that collects garbage.
 _SHORTEST_PAUSE_NS = 100_000_000
 # And beyond so many times what a tenant of its weight has to wait for a request in turn.
@@ -23,17 +26,26 @@ def _denied(run: RunMetrics) -> float | None:
     if not served:
         return None
     least = 1.0
+    seconds = run.spec.runtime_ns / 1e9
     for one in run.tenants:
-        if one.name in served and one.ideal > 0:
+        due = one.ideal * run.total_bps * seconds / _size(run, one)
+        if one.name in served and one.ideal > 0 and due >= _FEW:
             least = min(least, max(one.share / one.ideal, served[one.name]))
     return 1 - least
 
 
+def _size(run: RunMetrics, tenant: TenantMetrics) -> int:
+    """Bytes of one of its requests."""
+    return next(one.workload.bs for one in run.spec.tenants if one.name == tenant.name)
+
+
 def _light(run: RunMetrics, tenant: TenantMetrics) -> bool:
-    """Whether it can use only little of what is due to it."""
-    if tenant.name not in run.whole or tenant.alone is None:
+    """Whether it can use only little of what is due to it, of the device's time and of bytes."""
+    if tenant.name not in run.whole or tenant.alone is None or run.none is None:
         return False
-    return tenant.alone.bps / run.whole[tenant.name] <= _LITTLE * tenant.weight_share
+    little = _LITTLE * tenant.weight_share
+    most = max(run.total_bps, run.none.rate)
+    return tenant.alone.bps <= little * min(run.whole[tenant.name], most)
 
 
 def _late(run: RunMetrics, tenant: TenantMetrics) -> float | None:
@@ -51,6 +63,9 @@ def _starved(run: RunMetrics, tenant: TenantMetrics) -> float | None:
     if gap_ns is None or not tenant.weight_share or alone is None or not alone.request_ns:
         return None
     turn_ns = max(alone.request_ns, tenant.longest_other_ns or 0.0) / tenant.weight_share
+    if run.total_bps:
+        # And by bytes: so much is sent until it is its turn.
+        turn_ns = max(turn_ns, _size(run, tenant) * 1e9 / run.total_bps / tenant.weight_share)
     load = next(one.workload for one in run.spec.tenants if one.name == tenant.name)
     own_ns = load.thinktime_ns + (1e9 / load.rate_iops if load.rate_iops else 0.0)
     none_ns = (tenant.none.longest_gap_ns if tenant.none else None) or 0
@@ -70,7 +85,8 @@ METRICS = (
     Metric(
         "denied",
         "max over tenants of 1 - got / due, the better of two accounts: of bytes, and of the "
-        "device's time; due is the weighted max-min fair share of what all got",
+        "device's time; due is the weighted max-min fair share of what all got, unless that is "
+        "fewer than eight requests",
         "ratio",
         "down",
         of_run=_denied,
@@ -79,9 +95,9 @@ METRICS = (
     ),
     Metric(
         f"late{PER_TENANT}",
-        "of a tenant that can use at most half of what is due to it: p99 / the largest of twice "
-        "its p99 alone, its p99 alone + the device's time for one request of another tenant, and "
-        "its p99 under `none`",
+        "of a tenant that can use at most half of what is due to it, by bytes and by the device's "
+        "time: p99 / the largest of twice its p99 alone, its p99 alone + the device's time for one "
+        "request of another tenant, and its p99 under `none`",
         "times",
         "down",
         of_tenant=_late,
@@ -90,7 +106,8 @@ METRICS = (
     Metric(
         f"starved{PER_TENANT}",
         "the longest time without a request that ended, while it was to work / the largest of "
-        "100 ms, ten of its turns by weight, ten of its own pauses, and that time under `none`",
+        "100 ms, ten of its turns by weight (the longest request of anybody, or one of its own in "
+        "bytes), ten of its own pauses, and that time under `none`",
         "times",
         "down",
         of_tenant=_starved,
