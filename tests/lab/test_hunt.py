@@ -74,6 +74,7 @@ def test_a_find_is_there_when_its_study_is_run(default_bench: Bench, tmp_path: P
     assert len(tenants) <= 2
 
 
+@pytest.mark.long
 def test_a_hunt_finds_the_same_again_and_goes_on(default_bench: Bench, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for directory in (one, two):

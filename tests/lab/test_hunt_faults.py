@@ -89,6 +89,7 @@ def verdicts(studies: Sequence[Path], bench: Bench, home: Path) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_a_planted_fault_is_found_and_not_there_without_it(tmp_path: Path) -> None:
     """Large requests that starve: of two tenants, one large, one deep."""
     faulty = tmp_path / "fifo"
