@@ -182,7 +182,8 @@ kernels-smp:
 lock: setup-dev
 	$(VENV)/bin/pip install --quiet uv
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header --extra build pyproject.toml -o requirements.lock
+		--no-emit-index-url --no-header --extra build --extra hunt pyproject.toml \
+		-o requirements.lock
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-header --extra build --extra dev pyproject.toml \
 		-o requirements-dev.lock
