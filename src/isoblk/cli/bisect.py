@@ -59,7 +59,7 @@ def bisect(
         ),
     ],
     metric: Annotated[
-        str, typer.Option(metavar="NAME", help="As claims name it: p99.web, share_error, ...")
+        str, typer.Option(metavar="NAME", help="As claims name it, such as p99.web or share_error.")
     ],
     only: Only = None,
     threshold: Annotated[
