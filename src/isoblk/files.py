@@ -7,15 +7,18 @@ write_atomically(). What a user names as an output goes through new_file().
 
 import codecs
 import errno
+import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from isoblk.errors import IsoblkError, UserError
 
+LOCK = ".lock"
+"""Of a directory that exclusive() keeps others out of."""
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What people write is shorter; a device or a pipe may have no end.
 _LARGEST_TEXT = 16 << 20
@@ -61,6 +64,38 @@ def write_atomically(path: Path, data: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def exclusive(
+    directory: Path, prepare: Callable[[], None], *, cannot: str, holder: str
+) -> Iterator[None]:
+    """Keep others out of a directory of isoblk's own, which prepare() makes.
+
+    Args:
+        cannot: what does not succeed if that or the lock fails, for errors.
+        holder: who else may be there, for errors.
+
+    Raises:
+        UserError: it cannot be written, or is in use.
+    """
+    try:
+        prepare()
+        # Not through a link, which may lead to any file.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.fdopen(os.open(directory / LOCK, flags, 0o644))
+    except OSError as error:
+        raise UserError(
+            f"{cannot}: {error.strerror}", where=str(directory), next="choose -o DIR"
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"in use by {holder}", where=str(directory), next="wait, or choose -o DIR"
+            ) from None
+        yield
 
 
 def check_new(paths: Iterable[Path], *, inputs: Iterable[Path] = (), force: bool = False) -> None:

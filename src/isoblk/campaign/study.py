@@ -2,7 +2,6 @@
 """All runs of a study: in the order that their dependencies allow, resumable."""
 
 import datetime
-import fcntl
 import os
 import re
 import shutil
@@ -10,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -19,6 +18,7 @@ import msgspec
 
 from isoblk.campaign.execute import Bench, Job, Submit, make_job
 from isoblk.errors import IsoblkError, RunError, UserError
+from isoblk.files import LOCK, exclusive
 from isoblk.plan.plan import make_plan
 from isoblk.result import earlier
 from isoblk.result.store import FORMAT, ResultSet, Run, read_results, read_run, run_dir, write_study
@@ -31,7 +31,6 @@ from isoblk.study.expand import resolve
 from isoblk.study.model import Expansion
 from isoblk.study.presets import load_preset
 
-_LOCK = ".lock"
 # A run's directory: done, being made, or what a failed one left.
 _OF_A_RUN = re.compile(r"\.?[0-9a-f]{16}(\.failed)?|\.trial-\w+")
 # study.json has all runs, and to write it after each one costs the square of their number: it is
@@ -370,7 +369,7 @@ def _refuse_what_is_none(results: Path) -> None:
     if not results.is_dir() or (results / "study.json").exists():
         return
     # A campaign that was killed at once left no more than this.
-    own = {_LOCK: [], "runs": [_OF_A_RUN]}
+    own = {LOCK: [], "runs": [_OF_A_RUN]}
     for entry in results.iterdir():
         inside = own.get(entry.name)
         if inside is None or any(
@@ -383,27 +382,14 @@ def _refuse_what_is_none(results: Path) -> None:
             )
 
 
-@contextmanager
-def _exclusive(results: Path) -> Iterator[None]:
+def _exclusive(results: Path) -> AbstractContextManager[None]:
     """Make the directory, and keep other campaigns out of it."""
-    try:
+
+    def prepare() -> None:
         _refuse_what_is_none(results)
         (results / "runs").mkdir(parents=True, exist_ok=True)
-        # Not through a link, which may lead to any file.
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        lock = os.fdopen(os.open(results / _LOCK, flags, 0o644))
-    except OSError as error:
-        raise UserError(
-            f"cannot write results: {error.strerror}", where=str(results), next="choose -o DIR"
-        ) from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                "in use by another isoblk run", where=str(results), next="wait, or choose -o DIR"
-            ) from None
-        yield
+
+    return exclusive(results, prepare, cannot="cannot write results", holder="another isoblk run")
 
 
 def dry_run(expansion: Expansion, tier: Tier = UML) -> Iterator[str]:

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """isoblk hunt: the workload that a scheduler handles worst."""
 
-import fcntl
 import hashlib
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -23,6 +21,7 @@ from isoblk.cli import on_cluster
 from isoblk.cli.help import examples
 from isoblk.cli.progress import building, progress_bar
 from isoblk.errors import UserError, printable
+from isoblk.files import exclusive
 from isoblk.hunt.find import Written, page, summary, write
 from isoblk.hunt.journal import FORMAT, Begun, Journal
 from isoblk.hunt.judge import Judge, Once
@@ -336,22 +335,11 @@ def _keep(order: _Order, one: Find, made: Written, bench: Bench, submit: Submit)
     (home / f"{made.name}.md").write_text(text, encoding="utf-8")
 
 
-@contextmanager
-def _exclusive(results: Path) -> Iterator[None]:
+def _exclusive(results: Path) -> AbstractContextManager[None]:
     """Make the directory, and keep other hunts out of it."""
-    try:
-        (results / "runs").mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        lock = os.fdopen(os.open(results / ".lock", flags, 0o644))
-    except OSError as error:
-        raise UserError(
-            f"cannot write: {error.strerror}", where=str(results), next="choose -o DIR"
-        ) from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                "in use by another hunt", where=str(results), next="wait, or choose -o DIR"
-            ) from None
-        yield
+    return exclusive(
+        results,
+        lambda: (results / "runs").mkdir(parents=True, exist_ok=True),
+        cannot="cannot write",
+        holder="another hunt",
+    )

@@ -13,10 +13,10 @@ from isoblk.hunt.judge import DIFFERS, FAILED, TROUBLES
 from isoblk.hunt.session import Find
 from isoblk.hunt.space import Space
 from isoblk.hunt.spec import HuntSpec, Objective
-from isoblk.metrics.base import PER_TENANT, show
+from isoblk.metrics.base import show
 from isoblk.metrics.facts import RunMetrics
 from isoblk.metrics.latency import ALL
-from isoblk.metrics.registry import METRICS, metric_text
+from isoblk.metrics.registry import described, metric_text
 from isoblk.run import numbers
 
 _SPDX = "# SPDX-License-Identifier: GPL-2.0-only\n"
@@ -130,7 +130,7 @@ def _worth(find: Find, analysis: Analysis) -> Iterator[str]:
     if find.kind in TROUBLES:
         yield find.verdict.reason
     else:
-        metric = METRICS.get(find.kind) or METRICS[find.kind + PER_TENANT]
+        metric = described(find.kind)
         score = abs(find.verdict.scores[find.kind])
         tenant = find.verdict.tenants.get(find.kind)
         who = f" of {tenant}" if tenant else ""

@@ -19,9 +19,8 @@ from isoblk.campaign.others import with_modules
 from isoblk.campaign.study import EndedError, complete, needs
 from isoblk.errors import RunError, UserError
 from isoblk.hunt.spec import Constraint, Objective
-from isoblk.metrics.base import PER_TENANT
 from isoblk.metrics.facts import RunMetrics
-from isoblk.metrics.registry import METRICS
+from isoblk.metrics.registry import described
 from isoblk.plan.plan import check_queues
 from isoblk.result.store import FORMAT, ResultSet, Run
 from isoblk.result.study import StudyRecord, StudyRun
@@ -215,14 +214,13 @@ def score(
 
 def worth(run: RunMetrics, name: str) -> dict[str, float]:
     """A metric of a run: by tenant, or, of all together, by ""; empty where it has none."""
-    metric = METRICS.get(name)
-    if metric is not None:
-        assert metric.of_run is not None  # by the name, which has no tenant
-        values = {"": metric.of_run(run)}
+    metric = described(name)
+    values: dict[str, float | None]
+    if metric.of_tenant is not None:
+        values = {one.name: metric.of_tenant(run, one) for one in run.tenants}
     else:
-        of_tenant = METRICS[name + PER_TENANT].of_tenant
-        assert of_tenant is not None
-        values = {one.name: of_tenant(run, one) for one in run.tenants}
+        assert metric.of_run is not None  # it is of one or the other
+        values = {"": metric.of_run(run)}
     return {
         tenant: WITHOUT_END if math.isinf(value) else value
         for tenant, value in values.items()

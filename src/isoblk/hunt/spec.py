@@ -10,7 +10,7 @@ from isoblk import toml
 from isoblk.errors import UserError
 from isoblk.files import read_text
 from isoblk.metrics.base import PER_TENANT, Metric
-from isoblk.metrics.registry import METRICS
+from isoblk.metrics.registry import METRICS, described
 from isoblk.run import limits
 from isoblk.run.field import FieldError, suggest, within
 from isoblk.run.limits import Range
@@ -45,7 +45,7 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     @property
     def described(self) -> Metric:
         """The metric itself."""
-        return METRICS.get(self.metric) or METRICS[self.metric + PER_TENANT]
+        return described(self.metric)
 
 
 class Constraint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

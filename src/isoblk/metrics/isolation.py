@@ -8,6 +8,7 @@ from isoblk.metrics.base import PER_TENANT, Metric
 from isoblk.metrics.facts import RunMetrics, TenantMetrics
 from isoblk.metrics.latency import ALL
 from isoblk.metrics.shares import parts_of_service
+from isoblk.run.spec import Workload
 
 # Who can use no more of the device than this part of what is due to it asks for little.
 _LITTLE = 0.5
@@ -28,15 +29,14 @@ def _denied(run: RunMetrics) -> float | None:
     least = 1.0
     seconds = run.spec.runtime_ns / 1e9
     for one in run.tenants:
-        due = one.ideal * run.total_bps * seconds / _size(run, one)
+        due = one.ideal * run.total_bps * seconds / _load(run, one).bs
         if one.name in served and one.ideal > 0 and due >= _FEW:
             least = min(least, max(one.share / one.ideal, served[one.name]))
     return 1 - least
 
 
-def _size(run: RunMetrics, tenant: TenantMetrics) -> int:
-    """Bytes of one of its requests."""
-    return next(one.workload.bs for one in run.spec.tenants if one.name == tenant.name)
+def _load(run: RunMetrics, tenant: TenantMetrics) -> Workload:
+    return next(one.workload for one in run.spec.tenants if one.name == tenant.name)
 
 
 def _light(run: RunMetrics, tenant: TenantMetrics) -> bool:
@@ -62,11 +62,11 @@ def _starved(run: RunMetrics, tenant: TenantMetrics) -> float | None:
     alone, gap_ns = tenant.alone, tenant.longest_gap_ns
     if gap_ns is None or not tenant.weight_share or alone is None or not alone.request_ns:
         return None
+    load = _load(run, tenant)
     turn_ns = max(alone.request_ns, tenant.longest_other_ns or 0.0) / tenant.weight_share
     if run.total_bps:
         # And by bytes: so much is sent until it is its turn.
-        turn_ns = max(turn_ns, _size(run, tenant) * 1e9 / run.total_bps / tenant.weight_share)
-    load = next(one.workload for one in run.spec.tenants if one.name == tenant.name)
+        turn_ns = max(turn_ns, load.bs * 1e9 / run.total_bps / tenant.weight_share)
     own_ns = load.thinktime_ns + (1e9 / load.rate_iops if load.rate_iops else 0.0)
     none_ns = (tenant.none.longest_gap_ns if tenant.none else None) or 0
     return gap_ns / max(_SHORTEST_PAUSE_NS, _TURNS * turn_ns, _TURNS * own_ns, none_ns)

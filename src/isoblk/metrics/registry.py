@@ -29,6 +29,14 @@ NAMES: Final[Mapping[str, str]] = {
 """What a claim may speak of, and what it is."""
 
 
+def described(base: str) -> Metric:
+    """The metric of that name, of a run or of each tenant, without the place of the tenant's.
+
+    Raises KeyError for an unknown one.
+    """
+    return METRICS.get(base) or METRICS[base + PER_TENANT]
+
+
 def metric_value(metrics: RunMetrics, name: str) -> float | None:
     """A metric of a run as a claim names it; latencies in ns.
 
