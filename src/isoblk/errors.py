@@ -3,6 +3,9 @@
 
 import unicodedata
 
+INTERRUPTED = 130
+"""A shell's status for a program that an interrupt ended."""
+
 
 class IsoblkError(Exception):
     """One line: cause, place, next step.

@@ -23,15 +23,13 @@ from isoblk.cli import completing
 from isoblk.cli.help import examples
 from isoblk.cli.progress import building
 from isoblk.cli.results import Json, Only
-from isoblk.errors import IsoblkError, RunError, UserError, printable
+from isoblk.errors import INTERRUPTED, IsoblkError, RunError, UserError, printable
 from isoblk.kernel import DEFAULT_VERSION, Progress, find, ready_kernels
 from isoblk.kernel.apt import Offer, offers
 from isoblk.report.tables import plain_or_rich
 from isoblk.study.load import load_study
 from isoblk.study.shipped import choose
 
-# A shell's status for a program that an interrupt ended.
-_INTERRUPTED = 130
 # Wall-clock seconds until a run counts as hung.
 _TIME_LIMIT_S = 600
 # CPU minutes that a kernel of the lab takes to build, for what is said before.
@@ -137,7 +135,7 @@ def bisect(
         typer.echo(
             "isoblk: interrupted; what was measured is kept, the same command goes on", err=True
         )
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     told = sentence(range_, metric, outcome)
     if as_json:
         typer.echo(json.dumps(_document(range_, question, outcome, told), indent=1))

@@ -10,12 +10,11 @@ from isoblk.capture.backend import Backend, open_source
 from isoblk.capture.session import Captured, Wanted, alone, capture, refuse_output
 from isoblk.capture.target import find_target
 from isoblk.cli.help import examples
-from isoblk.errors import RunError, UserError, printable
+from isoblk.errors import INTERRUPTED, RunError, UserError, printable
 from isoblk.run import numbers
 from isoblk.run.units import parse_size
 from isoblk.trace.compact import SUFFIX
 
-_INTERRUPTED = 130
 _FEW = 8  # streams that are printed
 _LEAST_BUFFER, _MOST_BUFFER = 1 << 16, 1 << 30
 
@@ -64,7 +63,7 @@ def command(
             done = capture(wanted, source, _say_begun)
     except KeyboardInterrupt:
         # Before it had begun, or when it was being written.
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     if done.output != output:
         typer.echo(
             f"note: {output} has come to exist; what was captured is in {done.output}", err=True
@@ -83,7 +82,7 @@ def command(
             where=(words or [""])[0],
         )
     if done.interrupted and (words or seconds is not None):
-        raise typer.Exit(_INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _say_begun(wanted: Wanted) -> None:

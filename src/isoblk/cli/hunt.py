@@ -20,7 +20,7 @@ from isoblk.campaign.trial import try_out
 from isoblk.cli import on_cluster
 from isoblk.cli.help import examples
 from isoblk.cli.progress import building, progress_bar
-from isoblk.errors import UserError, printable
+from isoblk.errors import INTERRUPTED, UserError, printable
 from isoblk.files import exclusive
 from isoblk.hunt.find import Written, page, summary, write
 from isoblk.hunt.journal import FORMAT, Begun, Journal
@@ -38,8 +38,6 @@ from isoblk.schedulers.registry import SCHEDULERS
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
 
-# A shell's status for a program that an interrupt ended.
-_INTERRUPTED = 130
 # Wall-clock seconds until a run counts as hung; the longest take some.
 _TIME_LIMIT_S = 300
 
@@ -244,7 +242,7 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
         except KeyboardInterrupt:
             bar.stop()
             typer.echo("isoblk: interrupted; the same command goes on", err=True)
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
         finally:
             machine.stop()
             machines.shutdown(cancel_futures=True)

@@ -22,7 +22,7 @@ from isoblk.cli import completing, on_cluster
 from isoblk.cli import host as cli_host
 from isoblk.cli.help import examples
 from isoblk.cli.progress import building, progress_bar
-from isoblk.errors import RunError, UserError, printable
+from isoblk.errors import INTERRUPTED, RunError, UserError, printable
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, stock
 from isoblk.kernel.others import find_modules
 from isoblk.machine import host, system
@@ -45,10 +45,6 @@ from isoblk.study.onhost import on_host
 from isoblk.study.point import runs_already
 from isoblk.study.shipped import choose
 from isoblk.study.text import Source
-
-# A shell's status for a program that an interrupt ended.
-_INTERRUPTED = 130
-
 
 app = typer.Typer()
 
@@ -291,7 +287,7 @@ def _run_on_host(order: _Order, disk: str | host.Loop, wipe: str | None) -> None
             makers = _here(order, bench, ready.machine, refuse_shared_results)
             _campaign(order, expansion, bench, makers)
     except KeyboardInterrupt:
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _print_scripts(expansion: Expansion, tier: Tier) -> None:
@@ -374,7 +370,7 @@ def _campaign(order: _Order, expansion: Expansion, bench: Bench, makers: _Makers
             typer.echo(
                 "isoblk: interrupted; finished runs are kept, the same command goes on", err=True
             )
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
     results = order.results
     finished = read_results(results)
     if any(one is not None for one in finished.runs):
