@@ -21,7 +21,7 @@ from isoblk.hunt.judge import FAILED, Verdict
 from isoblk.hunt.session import Find, Session, Spent
 from isoblk.hunt.shrink import shrink
 from isoblk.hunt.space import Candidate, Space, make_space
-from isoblk.hunt.spec import Budget, HuntSpec, Objective, Rounds, SpaceTable, load_hunt
+from isoblk.hunt.spec import Budget, Dimensions, HuntSpec, Objective, Rounds, SpaceTable, load_hunt
 from isoblk.schedulers.registry import SCHEDULERS
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
@@ -42,7 +42,10 @@ TABLE = SpaceTable(
         "iodepth": [1, 4, 16, 64],
         "kind": [{}, {"fsync": 1}, {"thinktime": 1000, "thinktime_blocks": 16}],
     },
-    scheduler={"bfq": {"latency": [{}, {"iosched": {"bfq": {"low_latency": 0}}}]}},
+    scheduler={
+        "bfq": Dimensions(study={"latency": [{}, {"iosched": {"bfq": {"low_latency": 0}}}]}),
+        "io.cost": Dimensions(tenant={"kind": [{}, {"fsync": 1}]}),
+    },
 )
 BASE = {"run": {"warmup": "100ms", "runtime": 1}}
 SPEC = HuntSpec(
@@ -302,6 +305,15 @@ def test_tenants_in_sequence_have_regions_of_their_own() -> None:
 def test_a_dimension_of_one_scheduler_is_no_other_ones() -> None:
     assert [one.name for one in SPACE.study] == ["disk", "tags", "latency"]
     assert [one.name for one in make_space(TABLE, BASE, "kyber").study] == ["disk", "tags"]
+
+
+def test_a_scheduler_has_its_own_values_of_a_dimension_that_all_have() -> None:
+    def kinds(scheduler: str) -> list[int]:
+        space = make_space(TABLE, BASE, scheduler)
+        return [len(one.values) for one in space.tenant if one.name == "kind"]
+
+    assert kinds("io.cost") == [2]
+    assert kinds("kyber") == [3]
 
 
 def test_the_study_of_a_find_says_that_it_is_there_still(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from isoblk.hunt.spec import SpaceTable, Values
+from isoblk.hunt.spec import Dimensions, SpaceTable, Values
 from isoblk.run.units import format_size, parse_size
 
 _IN_SEQUENCE = ("read", "write", "rw", "trim")
@@ -182,10 +182,12 @@ def _has(dimensions: Sequence[Dimension], find: Sequence[int], other: Sequence[i
 
 def make_space(table: SpaceTable, base: Mapping[str, Any], scheduler: str) -> Space:
     """The space that a hunt's table is for one scheduler."""
-    study = {**table.study, **table.scheduler.get(scheduler, {})}
+    own = table.scheduler.get(scheduler, Dimensions())
     return Space(
-        study=tuple(_dimension(name, values) for name, values in study.items()),
-        tenant=tuple(_dimension(name, values) for name, values in table.tenant.items()),
+        study=tuple(_dimension(name, values) for name, values in (table.study | own.study).items()),
+        tenant=tuple(
+            _dimension(name, values) for name, values in (table.tenant | own.tenant).items()
+        ),
         tenants=table.tenants,
         base=base,
         region=parse_size(table.region),

@@ -74,11 +74,19 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     minutes: float = 0.0
 
 
+class Dimensions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """[space.scheduler.NAME]: dimensions of that scheduler alone, as in [space]. One that [space]
+    has too takes its place."""
+
+    study: dict[str, Values] = {}
+    tenant: dict[str, Values] = {}
+
+
 class SpaceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """[space]: what is looked among. tenants: from how many to how many [[tenant]] tables.
 
     study, tenant: by name, what a dimension of the study, or of each tenant, may be.
-    scheduler: further dimensions of the study for that scheduler alone.
+    scheduler: further dimensions, or others, for that scheduler alone.
     region: so many bytes of the disk are divided among tenants that work in sequence.
     """
 
@@ -86,7 +94,7 @@ class SpaceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     region: int | str = "8g"
     study: dict[str, Values] = {}
     tenant: dict[str, Values] = {}
-    scheduler: dict[str, dict[str, Values]] = {}
+    scheduler: dict[str, Dimensions] = {}
 
 
 # What a scheduler must not do, each as bad as nobody would defend it.
@@ -170,12 +178,9 @@ def _check(spec: HuntSpec) -> None:
     least, most = spec.space.tenants
     within(("space", "tenants", 0), least, _TENANTS)
     within(("space", "tenants", 1), most, Range(least, _TENANTS.high))
-    for kind in ("study", "tenant"):
-        for name, values in getattr(spec.space, kind).items():
-            _check_values(("space", kind, name), values)
-    for scheduler, dimensions in spec.space.scheduler.items():
-        for name, values in dimensions.items():
-            _check_values(("space", "scheduler", scheduler, name), values)
+    _check_dimensions(("space",), spec.space)
+    for scheduler, own in spec.space.scheduler.items():
+        _check_dimensions(("space", "scheduler", scheduler), own)
     if not spec.objective:
         raise FieldError(("objective",), "nothing to look for", next="leave it out for all four")
     for index, constraint in enumerate(spec.constraint):
@@ -188,6 +193,12 @@ def _check(spec: HuntSpec) -> None:
             )
         if one.metric in [earlier.metric for earlier in spec.objective[:index]]:
             raise FieldError(("objective", index, "metric"), f"{one.metric} is there already")
+
+
+def _check_dimensions(field: tuple[str | int, ...], of: SpaceTable | Dimensions) -> None:
+    for kind, dimensions in (("study", of.study), ("tenant", of.tenant)):
+        for name, values in dimensions.items():
+            _check_values((*field, kind, name), values)
 
 
 def _check_values(field: tuple[str | int, ...], values: Values) -> None:
