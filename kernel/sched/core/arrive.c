@@ -21,6 +21,7 @@
 #include "core/tree.h"
 #include "share/gate.h"
 #include "share/policy.h"
+#include "share/sleep.h"
 
 /* A group that has been late once may be behind by so many slacks, and no more. */
 #define LATE_SLACKS		2
@@ -29,6 +30,8 @@ void isoblk_prepare_request(struct request *rq)
 {
 	rq->elv.priv[0] = NULL;
 	rq->elv.priv[1] = NULL;
+	if (unlikely(rq->cmd_flags & REQ_PREFLUSH))
+		isoblk_flush_comes(rq);
 }
 EXPORT_SYMBOL_GPL(isoblk_prepare_request);
 
@@ -93,10 +96,10 @@ out:
 	return iso_goes_first(d, g, rq, now);
 }
 
-/* The first time that @rq is seen with its bio: it holds a tag of its group's. */
-static struct iso_gq *enter(struct iso_hq *hq, struct request *rq)
+/* @rq holds a tag of @group's from now on. */
+static struct iso_gq *enter(struct iso_hq *hq, struct request *rq,
+			    struct isoblk_group *group)
 {
-	struct isoblk_group *group = isoblk_bio_group(rq->bio);
 	struct iso_gq *gq = isoblk_gq_own(group->gq[hq->index]);
 
 	rq->elv.priv[0] = gq;
@@ -104,11 +107,53 @@ static struct iso_gq *enter(struct iso_hq *hq, struct request *rq)
 	return gq;
 }
 
+/**
+ * iso_flush_comes() - a flush has a tag
+ * @group: of the task that sends it; its blkg is held
+ * @rq: flush
+ *
+ * The kernel makes one of many, and what waits for it never comes here. But all of them hold tags
+ * meanwhile, and each who asked pays a price.
+ */
+void iso_flush_comes(struct isoblk_group *group, struct request *rq)
+{
+	struct iso_hq *hq = hctx_to_hq(rq->mq_hctx);
+	struct iso_group *g = enter(hq, rq, group)->group;
+	u64 work = iso_price_of(hq->disk, ISOBLK_WRITE, 0);
+
+	/* As in announce(). */
+	if (unlikely(!READ_ONCE(g->joined)))
+		iso_join(hq->disk, g);
+	iso_update_share(hq->disk, g);
+	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
+}
+
+/*
+ * Whose @rq is, now that it is here with its bio. A flush was counted for the task that sent
+ * it; what it writes may be another's.
+ */
+static struct iso_gq *owner(struct iso_hq *hq, struct request *rq)
+{
+	struct isoblk_group *group = isoblk_bio_group(rq->bio);
+	struct iso_gq *gq = rq_to_gq(rq), *sender = gq;
+
+	if (gq && likely(gq->group->group == group))
+		return gq;
+	gq = enter(hq, rq, group);
+	if (sender) {
+		/* Counted down, it no longer keeps its group. */
+		rcu_read_lock();
+		isoblk_gate_leave(sender->common);
+		rcu_read_unlock();
+	}
+	return gq;
+}
+
 /* @rq comes: it is counted, and its group takes part. In any order, without a lock. */
 static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 		     bool at_head)
 {
-	struct iso_gq *gq = rq_to_gq(rq) ?: enter(hq, rq);
+	struct iso_gq *gq = owner(hq, rq);
 	struct iso_group *g = gq->group;
 	unsigned long state = rq_state(rq);
 	u64 had;
@@ -117,7 +162,7 @@ static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	if (unlikely(!READ_ONCE(d->room.size)))
 		iso_first_request(d, iso_work_of(d, rq));
 
-	/* Our count before their flag: the barrier is in it; pairs with left(). */
+	/* Our count before their flag: the barrier is in it; pairs with iso_leave(). */
 	had = atomic64_fetch_add(ISO_WAITS, &g->has);
 	if (unlikely(!READ_ONCE(g->joined)))
 		iso_join(d, g);

@@ -8,6 +8,7 @@
 #include "core/group.h"
 
 void iso_take_in(struct iso_disk *d, struct iso_hq *hq);
+void iso_flush_comes(struct isoblk_group *group, struct request *rq);
 
 /* Sparse cannot follow a lock that one may have or not: it is told of none. */
 static inline bool iso_hq_try(struct iso_hq *hq)

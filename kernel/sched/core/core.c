@@ -80,6 +80,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "core/arrive.h"
 #include "core/charge.h"
 #include "core/clock.h"
 #include "core/elevator.h"
@@ -238,29 +239,12 @@ static void iso_stat(struct isoblk_group *group, struct seq_file *s)
 	iso_latency_stat(g, s);
 }
 
-/*
- * The kernel makes one flush of many: a price for each who asked. Who does nothing besides has no
- * share that it could be charged by, and is in nobody's way.
- */
-static void iso_charge_flush(struct isoblk_group *group)
-{
-	struct iso_group *g = isoblk_group_own(group);
-	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
-	u64 work = iso_price_of(d, ISOBLK_WRITE, 0);
-	u32 share;
-
-	iso_update_share(d, g);
-	share = READ_ONCE(g->share);
-	if (share)
-		atomic64_add(vtime_step(work, share), &g->vtime);
-}
-
 static const struct isoblk_ops iso_ops = {
 	.own_size = sizeof(struct iso_group),
 	.own_gq_size = sizeof(struct iso_gq),
 	.group_init = iso_group_init,
 	.group_exit = iso_group_exit,
-	.charge_flush = iso_charge_flush,
+	.flush_comes = iso_flush_comes,
 	.weight_changed = iso_weight_changed,
 	.set_target = iso_set_target,
 	.target = iso_target_us,

@@ -33,8 +33,8 @@ struct isoblk_ops {
 	void (*group_init)(struct isoblk_group *group);
 	/* A group that has taken part is about to be freed; disk->lock. */
 	void (*group_exit)(struct isoblk_group *group);
-	/* A flush was asked for, which is made with others; or NULL. */
-	void (*charge_flush)(struct isoblk_group *group);
+	/* The group sends @rq, a flush, which has a tag but no bio yet; or NULL. */
+	void (*flush_comes)(struct isoblk_group *group, struct request *rq);
 	/* A group's weight is another now; interrupts are off; or NULL. */
 	void (*weight_changed)(struct isoblk_group *group);
 	/* A group has a latency target of so many us, 0: none; or NULL. */

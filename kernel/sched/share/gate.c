@@ -27,7 +27,10 @@
  *
  * Counted is what is held, and what was let through and is on its way. A request
  * is counted when it is inserted, with the bio it has then, and until it is freed;
- * so one that never passed here is counted as well. A bio that was let through
+ * so one that never passed here is counted as well. A flush waits with a tag for one that
+ * the kernel makes of many, and most are never inserted: it is counted when it has its tag. Not
+ * counted is who waits for a flush after its data has been written: an elevator is told
+ * that its request has ended when that has. A bio that was let through
  * counts until it is inserted or merged; of one that fails on its way nobody
  * tells us, so that count begins anew whenever nothing is on its way. Between
  * gate and insertion of others lie a task's plug (its length is added to what

@@ -76,6 +76,17 @@ void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf)
 	}
 }
 
+/*
+ * Whose a request is that the task asks for. A bio of its own, @bio, knows, and holds it until it
+ * is given back.
+ */
+static struct isoblk_group *group_of_task(struct request_queue *q,
+					  blk_opf_t opf, struct bio *bio)
+{
+	bio_init(bio, q->disk->part0, NULL, 0, opf);
+	return isoblk_bio_group(bio);
+}
+
 /* Apart from what all pass: the kernel may be built to clear what lies on the stack. */
 static noinline void pass_unmerged(blk_opf_t opf,
 				   struct blk_mq_alloc_data *data)
@@ -88,13 +99,7 @@ static noinline void pass_unmerged(blk_opf_t opf,
 	if (isoblk_outlet_allocates(q->elevator->elevator_data))
 		return;
 
-	/* A bio of the task's own knows, and holds, whom it would be charged to. */
-	bio_init(&bio, q->disk->part0, NULL, 0, opf);
-	group = isoblk_bio_group(&bio);
-
-	/* Flushes of many are made as one, by the kernel: a price for each. */
-	if (opf & REQ_PREFLUSH && group->disk->ops->charge_flush)
-		group->disk->ops->charge_flush(group);
+	group = group_of_task(q, opf, &bio);
 	if (READ_ONCE(group->disk->gate.on) &&
 	    !(data->flags & BLK_MQ_REQ_NOWAIT) &&
 	    !(opf & (REQ_META | REQ_SWAP)) && !(current->flags & PF_MEMALLOC))
@@ -113,3 +118,18 @@ void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		pass_unmerged(opf, data);
 }
 EXPORT_SYMBOL_GPL(isoblk_limit_depth);
+
+/**
+ * isoblk_flush_comes() - tell the elevator whose a flush is
+ * @rq: has its tag, and no bio yet
+ */
+noinline void isoblk_flush_comes(struct request *rq)
+{
+	struct isoblk_group *group;
+	struct bio bio;
+
+	group = group_of_task(rq->q, rq->cmd_flags, &bio);
+	group->disk->ops->flush_comes(group, rq);
+	bio_uninit(&bio);
+}
+EXPORT_SYMBOL_GPL(isoblk_flush_comes);

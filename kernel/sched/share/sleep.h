@@ -10,6 +10,7 @@
 struct isoblk_gq *isoblk_group_gq(struct isoblk_group *group, blk_opf_t opf);
 void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf);
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+void isoblk_flush_comes(struct request *rq);
 
 /* Requests with tags that the task has yet to insert. */
 static inline unsigned int isoblk_plugged(void)
