@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from isoblk import paths
 from isoblk.errors import RunError, UserError
-from isoblk.hunt.find import write
+from isoblk.hunt.find import summary, with_seed, write
 from isoblk.hunt.journal import FORMAT, Begun, Journal
 from isoblk.hunt.judge import FAILED, Verdict
 from isoblk.hunt.session import Find, Session, Spent
@@ -327,6 +327,16 @@ def test_the_study_of_a_find_says_that_it_is_there_still(tmp_path: Path) -> None
     assert claim.value <= finds[0].verdict.scores["late"]
     assert study.matrix == {"scheduler": ["none", "bfq"]}
     assert f"candidate {finds[0].tried}" in study.description
+
+
+def test_a_find_by_chance_is_told_by_other_seeds(tmp_path: Path) -> None:
+    finds, _ = hunt(tmp_path, judged(deep_sync_on_a_hard_disk), Budget(runs=200))
+    made = write(finds[0], SPEC, SPACE, "bfq")
+    study, again = (parse_study(text, "f.toml") for text in (made.text, with_seed(made, 2)))
+    assert (study.run.seed, again.run.seed) == (1, 2)
+    assert msgspec.structs.replace(again, run=study.run) == study
+    (_, _, row) = summary({made.name: (finds[0], made, [None, 0.5])}).splitlines()
+    assert "| 160 | -, 0.5 |" in row
 
 
 HUNT = """

@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from isoblk.analysis.metrics import analyse
+from isoblk.analysis.metrics import Analysis, analyse
 from isoblk.campaign.execute import Bench, Job, Submit, execute, here, make_bench
 from isoblk.campaign.study import run_study
 from isoblk.campaign.trial import try_out
@@ -22,9 +22,9 @@ from isoblk.cli.help import examples
 from isoblk.cli.progress import building, progress_bar
 from isoblk.errors import INTERRUPTED, UserError, printable
 from isoblk.files import exclusive
-from isoblk.hunt.find import Written, page, summary, write
+from isoblk.hunt.find import OTHER_SEEDS, Written, how_bad, page, summary, with_seed, write
 from isoblk.hunt.journal import FORMAT, Begun, Journal
-from isoblk.hunt.judge import Judge, Once
+from isoblk.hunt.judge import TROUBLES, Judge, Once
 from isoblk.hunt.session import Find, Session, Spent
 from isoblk.hunt.space import Space, make_space
 from isoblk.hunt.spec import Budget, HuntSpec, load_hunt
@@ -187,7 +187,7 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
     console = plain_or_rich()
     space = make_space(order.spec.space, order.spec.study, order.scheduler)
     try_out(bench, order.results)
-    written: dict[str, tuple[Find, Written]] = {}
+    written: dict[str, tuple[Find, Written, list[float | None]]] = {}
     journal = Journal(order.results / f"{order.scheduler}.jsonl", _begun(order, bench))
     # One thread for each candidate of a batch, which waits, and one for each machine.
     machines = ThreadPoolExecutor(order.jobs)
@@ -217,10 +217,10 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
 
         def on_find(one: Find) -> None:
             made = write(one, order.spec, space, order.scheduler)
-            _keep(
-                order, one, made, bench, here(machines, bench, order.finds / made.name / "results")
+            elsewhere = _keep(
+                order, one, made, bench, lambda results: here(machines, bench, results)
             )
-            written[made.name] = (one, made)
+            written[made.name] = (one, made, elsewhere)
             say(f"find: {made.name}: {made.title}")
 
         try:
@@ -311,26 +311,45 @@ def _again(machines: Executor, bench: Bench, place: Path) -> Submit:
     return lambda job: machines.submit(make, job)
 
 
-def _keep(order: _Order, one: Find, made: Written, bench: Bench, submit: Submit) -> None:
-    """Write a find's study, results, report and page."""
+def _keep(
+    order: _Order, one: Find, made: Written, bench: Bench, submit: Callable[[Path], Submit]
+) -> list[float | None]:
+    """Write a find's study, results, report and page. Returns how bad it is with other seeds.
+
+    Args:
+        submit: for a directory, what has runs made into it.
+    """
     # Drawing takes a second to import, and not every hunt finds something.
     from isoblk.report.page import write_report  # noqa: PLC0415
 
     home = order.finds / made.name
-    study_file = home / f"{made.name}.toml"
-    if (home / f"{made.name}.md").is_file() and study_file.read_text("utf-8") == made.text:
-        return
     home.mkdir(parents=True, exist_ok=True)
+    study_file = home / f"{made.name}.toml"
+    page_file = home / f"{made.name}.md"
+    kept = page_file.is_file() and study_file.read_text("utf-8") == made.text
+    elsewhere = []
+    for seed in () if one.kind in TROUBLES else OTHER_SEEDS:
+        results = home / "seeds" / str(seed)
+        again = _run(with_seed(made, seed), study_file, bench, results, submit)
+        elsewhere.append(how_bad(one, order.spec, order.scheduler, again))
+    if kept:
+        return elsewhere
     study_file.write_text(made.text, encoding="utf-8")
-    study = parse_study(made.text, str(study_file))
-    results = home / "results"
-    run_study(expand(study), made.text, bench, results, submit, lambda index, run: None)
-    analysis = analyse(read_results(results))
+    analysis = _run(made.text, study_file, bench, home / "results", submit)
     write_report(analysis)
-    figures = sorted((results / "figures").glob("*.svg"))
+    figures = sorted((home / "results" / "figures").glob("*.svg"))
     names = [str(path.relative_to(home)) for path in figures[:1]]
-    text = page(one, made, analysis, names)
-    (home / f"{made.name}.md").write_text(text, encoding="utf-8")
+    page_file.write_text(page(one, made, analysis, names, elsewhere), encoding="utf-8")
+    return elsewhere
+
+
+def _run(
+    text: str, file: Path, bench: Bench, results: Path, submit: Callable[[Path], Submit]
+) -> Analysis:
+    """The runs of a find's study, which are made unless they are there. file: what errors name."""
+    expansion = expand(parse_study(text, str(file)))
+    run_study(expansion, text, bench, results, submit(results), lambda index, run: None)
+    return analyse(read_results(results))
 
 
 def _exclusive(results: Path) -> AbstractContextManager[None]:

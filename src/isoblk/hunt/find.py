@@ -2,18 +2,19 @@
 """What was found, as others read it and run it: a study with a claim, its results, and a page."""
 
 import math
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tomli_w
 
 from isoblk.analysis.metrics import Analysis
-from isoblk.hunt.judge import DIFFERS, FAILED, TROUBLES
+from isoblk.hunt.judge import DIFFERS, FAILED, TROUBLES, score
 from isoblk.hunt.session import Find
 from isoblk.hunt.space import Space
 from isoblk.hunt.spec import HuntSpec, Objective
-from isoblk.metrics.base import show
+from isoblk.metrics.base import MetricUnit, show
 from isoblk.metrics.facts import RunMetrics
 from isoblk.metrics.latency import ALL
 from isoblk.metrics.registry import described, metric_text
@@ -26,6 +27,9 @@ _TROUBLE = {
 }
 _IMPOSSIBLE = "a run under {scheduler} has figures that cannot be"
 _DIGITS = 2  # of a claim's value
+
+OTHER_SEEDS = (2, 3)
+"""A find is run again with these: the p99 of a hundred requests may be bad by chance."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,22 @@ def write(find: Find, spec: HuntSpec, space: Space, scheduler: str) -> Written:
         document["claim"] = [_claim(find, spec, scheduler, title)]
     text = tomli_w.dumps(document, multiline_strings=True)
     return Written(name, document["title"], _SPDX + text)
+
+
+def with_seed(written: Written, seed: int) -> str:
+    """A find's study with another seed."""
+    document = tomllib.loads(written.text)
+    document.setdefault("run", {})["seed"] = seed
+    return tomli_w.dumps(document, multiline_strings=True)
+
+
+def how_bad(find: Find, spec: HuntSpec, scheduler: str, analysis: Analysis) -> float | None:
+    """How bad a find is in runs of its study, as a verdict has it; None if it has no value."""
+    for view in analysis.views:
+        if view.metrics is not None and view.metrics.spec.scheduler.name == scheduler:
+            scores, _ = score(view.metrics, [_objective(find, spec)])
+            return scores.get(find.kind)
+    return None
 
 
 def _sentence(find: Find, spec: HuntSpec) -> str:
@@ -105,12 +125,23 @@ def _rounded(value: float, *, up: bool) -> float:
     return float(f"{steps * step:.{_DIGITS}g}")
 
 
-def page(find: Find, written: Written, analysis: Analysis, figures: list[str]) -> str:
-    """A page on a find, in Markdown. figures: files beside it."""
+def page(
+    find: Find,
+    written: Written,
+    analysis: Analysis,
+    figures: Sequence[str],
+    elsewhere: Sequence[float | None],
+) -> str:
+    """A page on a find, in Markdown.
+
+    Args:
+        figures: files beside it.
+        elsewhere: how bad it is with each of OTHER_SEEDS; empty of what went wrong.
+    """
     lines = [
         f"# {written.title}",
         "",
-        *_worth(find, analysis),
+        *_worth(find, elsewhere),
         *_tenants(analysis),
         *(line for figure in figures for line in ("", f"![{written.title}]({figure})")),
         "",
@@ -126,16 +157,23 @@ def page(find: Find, written: Written, analysis: Analysis, figures: list[str]) -
     return "\n".join(lines)
 
 
-def _worth(find: Find, analysis: Analysis) -> Iterator[str]:
+def _worth(find: Find, elsewhere: Sequence[float | None]) -> Iterator[str]:
     if find.kind in TROUBLES:
         yield find.verdict.reason
     else:
         metric = described(find.kind)
-        score = abs(find.verdict.scores[find.kind])
+        worth = abs(find.verdict.scores[find.kind])
         tenant = find.verdict.tenants.get(find.kind)
         who = f" of {tenant}" if tenant else ""
-        yield f"`{find.kind}`{who} is {show(score, metric.unit)}: {metric.text}."
+        yield f"`{find.kind}`{who} is {show(worth, metric.unit)}: {metric.text}."
+        if elsewhere:
+            yield ""
+            yield f"With other seeds it is {_list(elsewhere, metric.unit)}."
     yield ""
+
+
+def _list(worths: Sequence[float | None], unit: MetricUnit) -> str:
+    return " and ".join("nothing" if one is None else show(abs(one), unit) for one in worths)
 
 
 def _tenants(analysis: Analysis) -> Iterator[str]:
@@ -163,14 +201,22 @@ def _rows(scheduler: str, run: RunMetrics) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def summary(finds: Mapping[str, tuple[Find, Written]]) -> str:
-    """The list of all finds of a hunt, in Markdown, by the names of their directories."""
-    lines = ["| find | what | worth | found after | tenants |", "|---|---|---|---|---|"]
-    for name, (find, written) in finds.items():
-        score = find.verdict.scores.get(find.kind)
-        worth = "-" if score is None else f"{abs(score):.3g}"
+def summary(finds: Mapping[str, tuple[Find, Written, Sequence[float | None]]]) -> str:
+    """The list of all finds of a hunt, in Markdown, by the names of their directories; of each how
+    bad it is with each of OTHER_SEEDS."""
+    lines = [
+        "| find | what | worth | with other seeds | found after | tenants |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, (find, written, elsewhere) in finds.items():
         lines.append(
-            f"| [{name}]({name}/{name}.md) | {written.title} | {worth} |"
+            f"| [{name}]({name}/{name}.md) | {written.title} |"
+            f" {_short(find.verdict.scores.get(find.kind))} |"
+            f" {', '.join(map(_short, elsewhere)) or '-'} |"
             f" {find.runs} runs | {len(find.candidate.tenants)} |"
         )
     return "\n".join([*lines, ""])
+
+
+def _short(worth: float | None) -> str:
+    return "-" if worth is None else f"{abs(worth):.3g}"
