@@ -116,10 +116,11 @@ def test_what_cannot_be_hunted_is_said_in_one_line(
     assert said in line
 
 
-@pytest.mark.parametrize("name", ["hard-sync", "hard-flushes"])
+@pytest.mark.parametrize("name", ["hard-sync", "hard-flushes", "hard-trial"])
 def test_what_was_found_in_isoblk_is_mended(
     name: str, default_bench: Bench, tmp_path: Path
 ) -> None:
-    """A flush was charged by a share that was not known yet; flushes held tags uncounted."""
+    """A flush was charged by a share that was not known yet; flushes held tags uncounted; and
+    who was served while nobody was held back waited for that for seconds."""
     results = run_file(STUDIES / f"{name}.toml", default_bench, tmp_path / "r", jobs=2)
     assert [one.verdict for one in judge_all(analyse(results))] == ["holds"]

@@ -213,7 +213,9 @@ struct iso_holding {
 	bool changed;		/* @list has, since this scan began; disk lock */
 	unsigned int left;	/* scans until the next trial; disk lock */
 	unsigned int length;	/* scans from one trial to the next; disk lock */
-	u64 trial_ns;		/* when the trial began to count; disk lock */
+	u64 begun_ns;		/* when the last trial began; disk lock */
+	u64 next_ns;		/* no other begins before; disk lock */
+	u64 trial_ns;		/* when it began to count; disk lock */
 	unsigned int settle;	/* epochs until it counts; disk lock */
 	struct iso_done trial_seen; /* sums when it began to; disk lock */
 	u64 seen_work;		/* work that had completed at the last scan; disk lock */

@@ -13,8 +13,9 @@
  * against what these would lose. It cannot be seen while others are held back, for then
  * nobody queues. So now and then, and the more rarely the more often the answer was the
  * same, nobody is held back for a moment: the trial. What a group falls behind by that
- * it makes good later: the times stand. The trial also shows what came of holding
- * others back, and so whether what that would gain had been estimated rightly.
+ * it makes good later: the times stand, but for what others would wait too long for. The
+ * trial also shows what came of holding others back, and so whether what that would gain
+ * had been estimated rightly.
  *
  * A group whose bios wait for tags (gate.c) has more to send than is ever seen of it
  * here. It is always waited for; but where there is no more than a tag for each group
@@ -49,6 +50,22 @@
 
 /* Of a group that has fewer in it nothing is told. */
 #define JUDGE_REQUESTS		4U
+
+/*
+ * A drive with a buffer may take in, in a trial, what the group that others are held back for
+ * needs a second for; so long they would wait afterwards. So a trial ends when it is so much
+ * time. That is seen some requests later: what is beyond so many times it is forgiven.
+ */
+#define CATCH_UP_NS		(100 * NSEC_PER_MSEC)
+#define FORGIVE_TIMES		2
+
+/*
+ * Of what is forgiven the shares know nothing, so the next trial comes so many times as long
+ * later. None of this for one that is so short: several such are needed soon to know whether
+ * others are held back in vain.
+ */
+#define TRIAL_PART		32
+#define TRIAL_SHORT_NS		(10 * NSEC_PER_MSEC)
 
 /* Scans from one trial to the next: after a change, and if nothing changes. */
 #define HOLD_LEAST		4U
@@ -187,6 +204,53 @@ static bool look_back(struct iso_disk *d, u64 now)
 	return false;
 }
 
+/* What @g was served in the trial. */
+static u64 served_in_trial(const struct iso_group *g)
+{
+	return max_t(s64, iso_served(g) - g->hold.trial_served, 0);
+}
+
+/* The most that anybody was. */
+static u64 most_in_trial(const struct iso_disk *d)
+{
+	const struct iso_group *g;
+	u64 most = 0;
+
+	list_for_each_entry(g, &d->members.list, node)
+		most = max(most, served_in_trial(g));
+	return most;
+}
+
+/* By how much @g is further behind than @times what it may be; others were served @most. */
+static u64 too_far(const struct iso_group *g, u64 most, unsigned int times)
+{
+	return most - min(most, served_in_trial(g) + times * g->hold.trial_most);
+}
+
+/* Whether the trial that is under way, or just over, has been short so far. */
+static bool is_short(const struct iso_disk *d, u64 now)
+{
+	return now - d->hold.begun_ns < TRIAL_SHORT_NS;
+}
+
+/*
+ * Whether somebody for whom others are held back has fallen behind by as much as it may: it
+ * makes that good afterwards, while they wait.
+ */
+static bool took_enough(const struct iso_disk *d, u64 now)
+{
+	const struct iso_group *g;
+	u64 most;
+
+	if (is_short(d, now))
+		return false;
+	most = most_in_trial(d);
+	list_for_each_entry(g, &d->members.list, node)
+		if (g->hold.trial_most && too_far(g, most, 1))
+			return true;
+	return false;
+}
+
 /* Whether the trial that is under way has shown enough. */
 static bool trial_over(const struct iso_disk *d, u64 now)
 {
@@ -194,7 +258,7 @@ static bool trial_over(const struct iso_disk *d, u64 now)
 		return false;
 	return d->epoch.seen.nr - d->hold.trial_seen.nr >=
 		max(TRIAL_REQUESTS, TRIAL_GROUP_REQUESTS * d->members.nr) ||
-		now - d->hold.trial_ns > TRIAL_MOST_NS;
+		now - d->hold.trial_ns > TRIAL_MOST_NS || took_enough(d, now);
 }
 
 /* What is seen begins here: what was before was seen while holding, or just after. */
@@ -211,6 +275,23 @@ static void see_anew(struct iso_disk *d, u64 all, u64 now)
 }
 
 /*
+ * What @g, for whom others are held back, was served in CATCH_UP_NS of late. 0 if it comes and
+ * goes, and begins where the disk is: others wait only while it is there.
+ */
+static u64 can_catch_up(const struct iso_disk *d, const struct iso_group *g,
+			u64 now)
+{
+	u64 served = iso_served(g) - g->hold.served;
+	u64 span = now - g->hold.served_ns;
+
+	if (!g->hold.served_ns ||
+	    (u64)atomic64_read(&g->lifted) != g->hold.lifted)
+		return 0;
+	return clamp(mul_div(served, CATCH_UP_NS, max(span, 1ULL)),
+		     d->clock.slack, d->clock.credit);
+}
+
+/*
  * Nobody is held back from here on. At first the others' requests come all at once, and the
  * window is still what those few needed that there were.
  */
@@ -219,6 +300,7 @@ static void begin_trial(struct iso_disk *d, u64 all, u64 now)
 	struct iso_group *g;
 
 	WRITE_ONCE(d->hold.trial, true);
+	d->hold.begun_ns = now;
 	d->hold.held_rate = rate_of(d->hold.recent_work, d->hold.recent_ns);
 	d->hold.settle = div_u64(d->hold.held_rate, SETTLE_REQUESTS) <
 			 d->device.mean_work ? 0 : SETTLE_EPOCHS;
@@ -226,7 +308,9 @@ static void begin_trial(struct iso_disk *d, u64 all, u64 now)
 		trade_begin(&g->hold.side, &g->hold.recent, g->held_for);
 		WRITE_ONCE(g->hold.trial_credit,
 			   g->held_for ? d->clock.credit : 0);
+		g->hold.trial_most = g->held_for ? can_catch_up(d, g, now) : 0;
 		g->hold.trial_lifted = atomic64_read(&g->lifted);
+		g->hold.trial_served = iso_served(g);
 	}
 	see_anew(d, all, now);
 }
@@ -237,10 +321,36 @@ static void settle(struct iso_disk *d, u64 all, u64 now)
 	if (!d->hold.settle)
 		return;
 	d->hold.settle--;
-	if (!d->epoch.was_limited || now - d->hold.trial_ns > SETTLE_MOST_NS)
+	if (!d->epoch.was_limited || took_enough(d, now) ||
+	    now - d->hold.trial_ns > SETTLE_MOST_NS)
 		d->hold.settle = 0;
 	if (!d->hold.settle)
 		see_anew(d, all, now);
+}
+
+/*
+ * What one fell behind in a trial far beyond what it may is forgiven. The disk's time moves on by
+ * as much as all for whom others are held back were forgiven: who comes now is not before them.
+ */
+static void forgive(struct iso_disk *d, u64 now)
+{
+	u64 most = most_in_trial(d), least = U64_MAX, beyond;
+	struct iso_group *g;
+
+	if (is_short(d, now))
+		return;
+	list_for_each_entry(g, &d->members.list, node) {
+		if (!g->held_for || !g->hold.trial_most)
+			continue;
+		beyond = too_far(g, most, FORGIVE_TIMES);
+		least = min(least, beyond);
+		iso_lift(g, atomic64_read(&g->vtime) + beyond);
+		if (beyond)
+			d->hold.next_ns = now +
+				TRIAL_PART * (now - d->hold.begun_ns);
+	}
+	if (least != U64_MAX)
+		iso_set_vnow(d, READ_ONCE(d->clock.vnow) + least);
 }
 
 /*
@@ -248,7 +358,7 @@ static void settle(struct iso_disk *d, u64 all, u64 now)
  * So is the disk's time, by which all others begin: who only came back in a trial would else
  * have to wait until they have caught up.
  */
-static void end_trial(struct iso_disk *d)
+static void end_trial(struct iso_disk *d, u64 now)
 {
 	struct iso_group *g;
 
@@ -267,6 +377,12 @@ static void end_trial(struct iso_disk *d)
 			iso_lift(g, d->clock.floor -
 				 (g->held_for ? READ_ONCE(g->hold.trial_credit) : 0));
 	}
+	forgive(d, now);
+	list_for_each_entry(g, &d->members.list, node) {
+		g->hold.served = iso_served(g);
+		g->hold.lifted = atomic64_read(&g->lifted);
+		g->hold.served_ns = now;
+	}
 	iso_reorder(d);
 }
 
@@ -282,7 +398,7 @@ void iso_hold_nobody(struct iso_disk *d)
 
 	list_for_each_entry(g, &d->members.list, node)
 		hold_for(d, g, false, false);
-	end_trial(d);
+	end_trial(d, d->hold.scan_ns);
 	iso_update_horizon(d, d->hold.scan_ns);
 }
 
@@ -344,7 +460,7 @@ void iso_scan(struct iso_disk *d, u64 now)
 						  &d->epoch.seen);
 		d->hold.own_queue_ns -= min(d->hold.own_queue_ns,
 				       READ_ONCE(d->late.ns));
-		end_trial(d);
+		end_trial(d, now);
 		if (d->hold.changed || soon)
 			d->hold.length = HOLD_LEAST;
 		else
@@ -354,7 +470,9 @@ void iso_scan(struct iso_disk *d, u64 now)
 	} else if (d->hold.changed) {
 		d->hold.length = HOLD_LEAST;
 		d->hold.left = HOLD_LEAST;
-	} else if (!list_empty(&d->hold.list) && d->hold.left-- == 0) {
+	} else if (d->hold.left) {
+		d->hold.left -= !list_empty(&d->hold.list);
+	} else if (!list_empty(&d->hold.list) && now >= d->hold.next_ns) {
 		begin_trial(d, all, now);
 	}
 }

@@ -6,6 +6,7 @@
  * as it does it holds its blkg, and is in the list that others look through.
  */
 #include "core/charge.h"
+#include "core/clock.h"
 #include "core/members.h"
 #include "core/paper.h"
 #include "core/swap.h"
@@ -50,6 +51,9 @@ void iso_join(struct iso_disk *d, struct iso_group *g)
 		iso_forget_debts(g);
 		g->hold.trial_lifted = atomic64_read(&g->lifted);
 		WRITE_ONCE(g->hold.trial_credit, 0);
+		g->hold.trial_most = 0;
+		g->hold.trial_served = iso_served(g);
+		g->hold.served_ns = 0;
 		iso_paper_join(d, g);
 		WRITE_ONCE(g->joined, true);
 		if (!timer_pending(&d->members.tick))
