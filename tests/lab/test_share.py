@@ -910,6 +910,34 @@ def test_a_scheduler_is_switched_under_load_and_nothing_is_lost(careful: Quiet) 
     assert [counts[f"{name.replace('-', '_')}_iosched"] for name in ALL] == [0] * len(ALL)
 
 
+def test_groups_whose_flushes_are_under_way_come_and_go(careful: Quiet) -> None:
+    """A flush holds a tag of a group that may be gone, with its elevator, when it ends."""
+    sync = "dd if=/dev/zero of=/dev/disk0 bs=4k count=2 oflag=direct conv=fsync 2>/dev/null"
+    left = careful.run(
+        vdisk(write_cache=1, flush_ns=20_000_000),
+        use("isoblk"),
+        group("/busy"),
+        tenant("busy", cgroup="/busy", rw="randread", iodepth=16, runtime=1000),
+        START,
+        "\n".join(
+            (
+                "for turn in $(seq 40); do",
+                f"    mkdir {CGROUP}/g",
+                f"    sh -c 'echo $$ > {CGROUP}/g/cgroup.procs; exec {sync}' &",
+                "    sleep 0.01",
+                f"    echo $! > {CGROUP}/cgroup.procs",
+                f"    rmdir {CGROUP}/g",
+                f"    [ $((turn % 10)) != 0 ] || {{ {use('kyber-fair')}; {use('isoblk')}; }}",
+                "    wait $!",
+                "done",
+            )
+        ),
+        f"{STOP}; {WAIT}; sleep 3; grep nr_dying_descendants {CGROUP}/cgroup.stat > {SAID}",
+    )
+    # Nobody keeps one of them.
+    assert left.read("said") == "nr_dying_descendants 0\n"
+
+
 @pytest.mark.parametrize("elevator", ALL)
 def test_groups_come_and_go_under_load(careful: Quiet, elevator: str) -> None:
     # Each round a nested pair is made, weighed, loaded, and removed with its requests under way.
