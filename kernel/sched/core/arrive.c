@@ -140,12 +140,8 @@ static struct iso_gq *owner(struct iso_hq *hq, struct request *rq)
 	if (gq && likely(gq->group->group == group))
 		return gq;
 	gq = enter(hq, rq, group);
-	if (sender) {
-		/* Counted down, it no longer keeps its group. */
-		rcu_read_lock();
-		isoblk_gate_leave(sender->common);
-		rcu_read_unlock();
-	}
+	if (sender)
+		iso_leave_gate(sender);
 	return gq;
 }
 

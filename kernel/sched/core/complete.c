@@ -10,7 +10,6 @@
 #include "core/rq.h"
 #include "core/run.h"
 #include "core/vtime.h"
-#include "share/gate.h"
 
 /* @rq is no longer with the device. @now is 0 if it has not been served. */
 static void leave_device(struct request *rq, u64 now)
@@ -96,9 +95,6 @@ void isoblk_finish_request(struct request *rq)
 	if (unlikely(rq_state(rq) & RQ_REFUNDED))
 		charge_late(gq, rq, 1);
 	rq->elv.priv[0] = NULL;
-	/* Counted down, it no longer keeps its group. */
-	rcu_read_lock();
-	isoblk_gate_leave(gq->common);
-	rcu_read_unlock();
+	iso_leave_gate(gq);
 }
 EXPORT_SYMBOL_GPL(isoblk_finish_request);

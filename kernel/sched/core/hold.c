@@ -334,11 +334,12 @@ static void settle(struct iso_disk *d, u64 all, u64 now)
  */
 static void forgive(struct iso_disk *d, u64 now)
 {
-	u64 most = most_in_trial(d), least = U64_MAX, beyond;
+	u64 least = U64_MAX, most, beyond;
 	struct iso_group *g;
 
 	if (is_short(d, now))
 		return;
+	most = most_in_trial(d);
 	list_for_each_entry(g, &d->members.list, node) {
 		if (!g->held_for || !g->hold.trial_most)
 			continue;

@@ -7,6 +7,7 @@
 
 #include "core/charge.h"
 #include "core/group.h"
+#include "share/gate.h"
 
 /*
  * rq->elv.priv[0] is the struct iso_gq that the request is of, from the first
@@ -25,6 +26,14 @@ static_assert(BITS_PER_LONG == 64);
 static inline struct iso_gq *rq_to_gq(const struct request *rq)
 {
 	return rq->elv.priv[0];
+}
+
+/* A request of @gq's gives its tag back: counted down, it no longer keeps its group. */
+static inline void iso_leave_gate(struct iso_gq *gq)
+{
+	rcu_read_lock();
+	isoblk_gate_leave(gq->common);
+	rcu_read_unlock();
 }
 
 static inline unsigned long rq_state(const struct request *rq)

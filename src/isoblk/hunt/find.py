@@ -2,13 +2,13 @@
 """What was found, as others read it and run it: a study with a claim, its results, and a page."""
 
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tomli_w
 
+from isoblk import toml
 from isoblk.analysis.metrics import Analysis
 from isoblk.hunt.judge import DIFFERS, FAILED, TROUBLES, score
 from isoblk.hunt.session import Find
@@ -65,7 +65,7 @@ def write(find: Find, spec: HuntSpec, space: Space, scheduler: str) -> Written:
 
 def with_seed(written: Written, seed: int) -> str:
     """A find's study with another seed."""
-    document = tomllib.loads(written.text)
+    document = toml.parse(written.text)
     document.setdefault("run", {})["seed"] = seed
     return tomli_w.dumps(document, multiline_strings=True)
 
