@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Commands that are loaded when they are used: the help of all of them needs none."""
 
-import signal
 from importlib import import_module
 from typing import Any
 
 import typer.main
 from typer.core import TyperCommand, TyperGroup
+
+from isoblk.cli import interrupts
 
 _ANY_LENGTH = 1000
 
@@ -37,11 +38,8 @@ class Later(TyperCommand):
         # out what is in brackets.
         app.rich_markup_mode = None
         group = typer.main.get_group(app)
-        # Polars puts a handler of its own before Python's, after which a system call goes on: who
-        # waits for a run would notice Ctrl-C at the run's end. Until here there was nothing to
-        # undo, and Ctrl-C ended the process at once.
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Until here there was nothing to undo, and Ctrl-C ended the process at once.
+        interrupts.hear()
         only = list(group.commands) == [self.name]
         found = next(iter(group.commands.values())) if only else group
         assert isinstance(found, TyperCommand | TyperGroup)

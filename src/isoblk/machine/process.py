@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from isoblk.errors import IsoblkError, RunError, UserError
@@ -76,16 +76,17 @@ class Processes:
             if self._stopped:
                 raise StoppedError("stopped")
             try:
-                process = subprocess.Popen(
-                    command,
-                    cwd=directory,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    pass_fds=keep,
-                    env={"PATH": PATH, **environment},
-                )
+                with _deaf_to_interrupts():
+                    process = subprocess.Popen(
+                        command,
+                        cwd=directory,
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,
+                        pass_fds=keep,
+                        env={"PATH": PATH, **environment},
+                    )
             except OSError as error:
                 raise UserError(
                     f"cannot start: {error.strerror}",
@@ -131,6 +132,17 @@ class Processes:
             self._stopped = True
             for process in self._alive:
                 _kill(process)
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """What is started inside never hears of Ctrl-C, nor does this thread meanwhile. Without that,
+    one that comes before the new process has its session would end it, and look like a failure."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What ends a guest is its machine, and nothing that was meant for others."""
+
+import signal
+from pathlib import Path
+
+from isoblk.machine.process import Processes
+
+# A shell that gets the signal itself, as from a terminal before it has its own session, and says
+# how its plan ended only if it lives on.
+_HEARS = "kill -INT $$; echo 'plan: exit status 0'"
+
+
+def test_an_interrupt_while_a_guest_starts_does_not_end_it(tmp_path: Path) -> None:
+    Processes(time_limit_s=60).run(["sh", "-c", _HEARS], tmp_path, {})
+    assert (tmp_path / "console.log").read_text() == "plan: exit status 0\n"
+
+
+def test_who_starts_a_guest_hears_of_interrupts_again(tmp_path: Path) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    Processes(time_limit_s=60).run(["sh", "-c", "echo 'plan: exit status 0'"], tmp_path, {})
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
