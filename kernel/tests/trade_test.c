@@ -110,6 +110,46 @@ static void what_costs_nothing_is_not_in_vain(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, trade_open(&trials));
 }
 
+static void it_is_unsure_until_enough_is_seen(struct kunit *test)
+{
+	struct trade_side side = { .plain = TRADE_ONE };
+	struct trade_trials trials = {};
+	unsigned int i;
+
+	KUNIT_EXPECT_TRUE(test, trade_unsure(&trials));
+	for (i = 1; i < TRIALS_LEAST; i++) {
+		try_once(&trials, &side, 4 * LEAST, 4 * LEAST, RATE);
+		KUNIT_EXPECT_TRUE(test, trade_unsure(&trials));
+	}
+	try_once(&trials, &side, 4 * LEAST, 4 * LEAST, RATE);
+	KUNIT_EXPECT_FALSE(test, trade_unsure(&trials));
+	/* Another one joins. */
+	side = (struct trade_side){ .plain = TRADE_ONE };
+	try_once(&trials, &side, 4 * LEAST, 4 * LEAST, RATE);
+	KUNIT_EXPECT_TRUE(test, trade_unsure(&trials));
+}
+
+static void what_seems_in_vain_is_unsure_until_it_is_not(struct kunit *test)
+{
+	struct trade_side side = { .plain = TRADE_ONE };
+	struct trade_trials trials = {};
+	unsigned int i;
+
+	for (i = 0; i < TRIALS_LEAST; i++)
+		try_once(&trials, &side, 4 * LEAST, 4 * LEAST, RATE / 2);
+	KUNIT_EXPECT_TRUE(test, trade_open(&trials));
+	KUNIT_EXPECT_TRUE(test, trade_unsure(&trials));
+}
+
+static void trials_that_show_nothing_do_not_leave_it_unsure(struct kunit *test)
+{
+	struct trade_trials trials = { .nr_made = TRIALS_MOST - 1 };
+
+	KUNIT_EXPECT_TRUE(test, trade_unsure(&trials));
+	trials.nr_made++;
+	KUNIT_EXPECT_FALSE(test, trade_unsure(&trials));
+}
+
 static void what_gains_enough_is_not_in_vain(struct kunit *test)
 {
 	struct trade_side side = { .plain = TRADE_ONE };
@@ -243,6 +283,9 @@ static struct kunit_case trade_cases[] = {
 	KUNIT_CASE(it_takes_several_trials_to_give_up),
 	KUNIT_CASE(what_requests_take_anyway_is_learned),
 	KUNIT_CASE(what_costs_nothing_is_not_in_vain),
+	KUNIT_CASE(it_is_unsure_until_enough_is_seen),
+	KUNIT_CASE(what_seems_in_vain_is_unsure_until_it_is_not),
+	KUNIT_CASE(trials_that_show_nothing_do_not_leave_it_unsure),
 	KUNIT_CASE(what_gains_enough_is_not_in_vain),
 	KUNIT_CASE(what_is_much_to_a_small_group_is_not_in_vain),
 	KUNIT_CASE(one_odd_trial_does_not_decide),

@@ -61,8 +61,8 @@
 
 /*
  * Of what is forgiven the shares know nothing, so the next trial comes so many times as long
- * later. None of this for one that is so short: several such are needed soon to know whether
- * others are held back in vain.
+ * later. None of this for one that is so short while several such are needed soon, to know
+ * whether others are held back in vain.
  */
 #define TRIAL_PART		32
 #define TRIAL_SHORT_NS		(10 * NSEC_PER_MSEC)
@@ -189,6 +189,7 @@ static bool look_back(struct iso_disk *d, u64 now)
 		*trials = (struct trade_trials){};
 		return true;
 	}
+	trials->nr_made++;
 	if (!d->hold.held_rate || !enough_seen(d))
 		return false;
 	trade_end(trials, d->hold.held_rate,
@@ -227,10 +228,11 @@ static u64 too_far(const struct iso_group *g, u64 most, unsigned int times)
 	return most - min(most, served_in_trial(g) + times * g->hold.trial_most);
 }
 
-/* Whether the trial that is under way, or just over, has been short so far. */
+/* Whether the trial that is under way, or just over, is one of those short ones so far. */
 static bool is_short(const struct iso_disk *d, u64 now)
 {
-	return now - d->hold.begun_ns < TRIAL_SHORT_NS;
+	return now - d->hold.begun_ns < TRIAL_SHORT_NS &&
+	       trade_unsure(&d->hold.trials);
 }
 
 /*

@@ -153,14 +153,19 @@ static bool poor(const struct trade_trials *trials, unsigned int times)
 		times * GAINED_LEAST * (trials->gained + trials->lost);
 }
 
+/* Whether that were enough trials, of each group, to say anything. */
+static bool enough(const struct trade_trials *trials)
+{
+	return trials->nr >= TRIALS_LEAST && trials->least_nr >= TRIALS_LEAST;
+}
+
 /**
  * trade_in_vain() - were others held back in vain?
  * @trials: that say so
  */
 bool trade_in_vain(const struct trade_trials *trials)
 {
-	return trials->nr >= TRIALS_LEAST && trials->least_nr >= TRIALS_LEAST &&
-		poor(trials, 1);
+	return enough(trials) && poor(trials, 1);
 }
 
 /**
@@ -170,6 +175,18 @@ bool trade_in_vain(const struct trade_trials *trials)
 bool trade_open(const struct trade_trials *trials)
 {
 	return trials->nr < TRIALS_MOST && poor(trials, NEARLY);
+}
+
+/**
+ * trade_unsure() - may the next trials tell whether others are held back in vain?
+ * @trials: so far
+ *
+ * Not where as many as count have not told it.
+ */
+bool trade_unsure(const struct trade_trials *trials)
+{
+	return trials->nr_made < TRIALS_MOST &&
+		(!enough(trials) || trade_open(trials));
 }
 
 /**

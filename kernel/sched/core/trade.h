@@ -39,6 +39,7 @@ struct trade_side {
  * struct trade_trials - what trials have shown, of TRADE_ONE ^ 2 all that was done in them
  */
 struct trade_trials {
+	unsigned int nr_made;	/* trials, also those that were too short to show anything */
 	unsigned int nr;	/* trials that the means are of, up to so many as count */
 	unsigned int least_nr;	/* least trade_side.nr of those for whom others are held back */
 	s64 lost;		/* mean of what all lost */
@@ -54,6 +55,7 @@ void trade_add(struct trade_trials *trials, struct trade_side *side,
 	       const struct trade_sums *s);
 bool trade_in_vain(const struct trade_trials *trials);
 bool trade_open(const struct trade_trials *trials);
+bool trade_unsure(const struct trade_trials *trials);
 void trade_learn(struct trade_side *side);
 void trade_lower(struct trade_side *side, const struct trade_sums *s);
 
