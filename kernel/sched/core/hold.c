@@ -54,15 +54,17 @@
 /*
  * A drive with a buffer may take in, in a trial, what the group that others are held back for
  * needs a second for; so long they would wait afterwards. So a trial ends when it is so much
- * time. That is seen some requests later: what is beyond so many times it is forgiven.
+ * time. That is seen some requests later: what is beyond so many times it is forgiven, in one
+ * trial and in all of late.
  */
 #define CATCH_UP_NS		(100 * NSEC_PER_MSEC)
 #define FORGIVE_TIMES		2
+#define FORGIVE_ALL_TIMES	4
 
 /*
  * Of what is forgiven the shares know nothing, so the next trial comes so many times as long
- * later. None of this for one that is so short while several such are needed soon, to know
- * whether others are held back in vain.
+ * later. For one that is so short, while several such are needed soon to know whether others
+ * are held back in vain, only what is beyond in all is forgiven.
  */
 #define TRIAL_PART		32
 #define TRIAL_SHORT_NS		(10 * NSEC_PER_MSEC)
@@ -222,12 +224,6 @@ static u64 most_in_trial(const struct iso_disk *d)
 	return most;
 }
 
-/* By how much @g is further behind than @times what it may be; others were served @most. */
-static u64 too_far(const struct iso_group *g, u64 most, unsigned int times)
-{
-	return most - min(most, served_in_trial(g) + times * g->hold.trial_most);
-}
-
 /* Whether the trial that is under way, or just over, is one of those short ones so far. */
 static bool is_short(const struct iso_disk *d, u64 now)
 {
@@ -248,7 +244,8 @@ static bool took_enough(const struct iso_disk *d, u64 now)
 		return false;
 	most = most_in_trial(d);
 	list_for_each_entry(g, &d->members.list, node)
-		if (g->hold.trial_most && too_far(g, most, 1))
+		if (g->hold.trial_most &&
+		    most > served_in_trial(g) + g->hold.trial_most)
 			return true;
 	return false;
 }
@@ -331,29 +328,42 @@ static void settle(struct iso_disk *d, u64 all, u64 now)
 }
 
 /*
- * What one fell behind in a trial far beyond what it may is forgiven. The disk's time moves on by
- * as much as all for whom others are held back were forgiven: who comes now is not before them.
+ * What puts whoever was served in the trial far beyond where others may be, ahead of those for
+ * whom they are held back, is forgiven: it is not charged.
  */
 static void forgive(struct iso_disk *d, u64 now)
 {
-	u64 least = U64_MAX, most, beyond;
+	bool is_one_of_many = is_short(d, now), is_held = false;
+	u64 in_one = U64_MAX, in_all = 0, most, at, served, beyond;
 	struct iso_group *g;
 
-	if (is_short(d, now))
-		return;
-	most = most_in_trial(d);
 	list_for_each_entry(g, &d->members.list, node) {
 		if (!g->held_for || !g->hold.trial_most)
 			continue;
-		beyond = too_far(g, most, FORGIVE_TIMES);
-		least = min(least, beyond);
-		iso_lift(g, atomic64_read(&g->vtime) + beyond);
-		if (beyond)
+		in_one = min(in_one, served_in_trial(g) +
+				     FORGIVE_TIMES * g->hold.trial_most);
+		most = atomic64_read(&g->vtime) +
+			FORGIVE_ALL_TIMES * g->hold.trial_most;
+		if (!is_held || vtime_before(most, in_all))
+			in_all = most;
+		is_held = true;
+	}
+	if (!is_held)
+		return;
+	list_for_each_entry(g, &d->members.list, node) {
+		served = served_in_trial(g);
+		at = atomic64_read(&g->vtime);
+		beyond = is_one_of_many ? 0 : served - min(served, in_one);
+		if (vtime_before(in_all, at))
+			beyond = max(beyond, min(at - in_all, served));
+		if (!beyond)
+			continue;
+		atomic64_sub(beyond, &g->vtime);
+		atomic64_sub(beyond, &g->lifted);
+		if (!is_one_of_many)
 			d->hold.next_ns = now +
 				TRIAL_PART * (now - d->hold.begun_ns);
 	}
-	if (least != U64_MAX)
-		iso_set_vnow(d, READ_ONCE(d->clock.vnow) + least);
 }
 
 /*
