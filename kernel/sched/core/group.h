@@ -46,6 +46,7 @@ struct iso_held {
 	u64 trial_lifted;		/* iso_group.lifted when a trial began, or it joined */
 	u64 trial_credit;		/* how far behind it may be after a trial; any context */
 	u64 trial_most;			/* how far behind by what others are served in it; 0: any */
+	u64 in_trials;			/* served in trials, and maybe ahead by that still */
 	u64 trial_served;		/* iso_served() when it began, or it joined */
 	u64 served;			/* that when the last trial ended */
 	u64 lifted;			/* iso_group.lifted at that time */

@@ -328,7 +328,7 @@ static void settle(struct iso_disk *d, u64 all, u64 now)
 }
 
 /*
- * What puts whoever was served in the trial far beyond where others may be, ahead of those for
+ * What puts whoever was served in trials far beyond where others may be, ahead of those for
  * whom they are held back, is forgiven: it is not charged.
  */
 static void forgive(struct iso_disk *d, u64 now)
@@ -338,6 +338,7 @@ static void forgive(struct iso_disk *d, u64 now)
 	struct iso_group *g;
 
 	list_for_each_entry(g, &d->members.list, node) {
+		g->hold.in_trials += served_in_trial(g);
 		if (!g->held_for || !g->hold.trial_most)
 			continue;
 		in_one = min(in_one, served_in_trial(g) +
@@ -355,9 +356,13 @@ static void forgive(struct iso_disk *d, u64 now)
 		at = atomic64_read(&g->vtime);
 		beyond = is_one_of_many ? 0 : served - min(served, in_one);
 		if (vtime_before(in_all, at))
-			beyond = max(beyond, min(at - in_all, served));
+			beyond = max(beyond, min(at - in_all,
+						 g->hold.in_trials));
+		else
+			g->hold.in_trials = 0;
 		if (!beyond)
 			continue;
+		g->hold.in_trials -= min(g->hold.in_trials, beyond);
 		atomic64_sub(beyond, &g->vtime);
 		atomic64_sub(beyond, &g->lifted);
 		if (!is_one_of_many)
