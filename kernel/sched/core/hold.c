@@ -363,8 +363,9 @@ static void forgive(struct iso_disk *d, u64 now)
 		if (!beyond)
 			continue;
 		g->hold.in_trials -= min(g->hold.in_trials, beyond);
-		atomic64_sub(beyond, &g->vtime);
+		/* In this order nobody sees less served than was. */
 		atomic64_sub(beyond, &g->lifted);
+		atomic64_sub(beyond, &g->vtime);
 		if (!is_one_of_many)
 			d->hold.next_ns = now +
 				TRIAL_PART * (now - d->hold.begun_ns);
