@@ -7,8 +7,6 @@ from typing import Any
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from isoblk.cli import interrupts
-
 _ANY_LENGTH = 1000
 
 
@@ -38,6 +36,8 @@ class Later(TyperCommand):
         # out what is in brackets.
         app.rich_markup_mode = None
         group = typer.main.get_group(app)
+        from isoblk.cli import interrupts  # noqa: PLC0415
+
         # Until here there was nothing to undo, and Ctrl-C ended the process at once.
         interrupts.hear()
         only = list(group.commands) == [self.name]
