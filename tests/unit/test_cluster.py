@@ -9,10 +9,12 @@ import subprocess
 import sys
 import tarfile
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ import pytest
 
 from isoblk.campaign.cluster import cluster, remote, roster
 from isoblk.campaign.cluster.cluster import Cluster, keep
-from isoblk.campaign.cluster.order import Done, Failed, difference, make_order, software
+from isoblk.campaign.cluster.order import Done, Failed, Item, difference, make_order, software
 from isoblk.campaign.cluster.parcel import pack, unpack
 from isoblk.campaign.cluster.tasks import client_of
 from isoblk.campaign.execute import Bench, DiskFullError, execute, here, make_job
@@ -257,6 +259,25 @@ def test_files_that_a_worker_lacks_are_brought_to_it(
     assert not any(run.failure for run in record.runs)
     kept = {path.name for path in (tmp_path / "cache of workers").rglob("*") if path.is_file()}
     assert kept == {"linux", "host.so", "isoblk_vdisk.ko", "blkload.ko"}
+
+
+def test_workers_of_one_process_may_keep_the_same_file_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path))
+    content = bytes(1 << 16)
+    item = Item(sha256=sha256(content).hexdigest(), size=len(content), name="linux", here="/gone")
+    start = threading.Barrier(8)
+
+    def keep_it(_: int) -> None:
+        start.wait()
+        for _ in range(100):
+            remote._keep(item, zlib.compress(content))
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(keep_it, range(8)))
+    (kept,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert kept.read_bytes() == content
 
 
 def test_a_worker_that_loses_what_it_is_sent_is_not_fit(

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from tempfile import mkstemp
 from typing import Any
 
 import msgspec
@@ -300,9 +301,12 @@ def _keep(item: Item, compressed: bytes) -> None:
     """Write a file of a campaign's, whole or not at all. Raises OSError, UserError."""
     place = _place(item)
     place.parent.mkdir(parents=True, exist_ok=True)
-    part = place.with_name(f".{place.name}.{os.getpid()}")
+    # Others, even of this process, may keep the same file at this moment.
+    descriptor, name = mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    part = Path(name)
     try:
-        part.write_bytes(zlib.decompress(compressed))
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(zlib.decompress(compressed))
         part.chmod(0o755)
         part.replace(place)
     finally:
