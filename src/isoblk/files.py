@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 
 from isoblk.errors import IsoblkError, UserError
 
@@ -53,14 +54,22 @@ def read_text(path: Path, what: str, *, next: str = "") -> str:
         raise UserError("not UTF-8 text", where=str(path), next=next) from None
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Make `path` hold `data`, or leave it as it was. For isoblk's own files."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+def temporary_name(path: Path) -> Path:
+    """Where this thread writes a file until it is whole."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}")
+
+
+def write_atomically(path: Path, data: bytes, *, executable: bool = False) -> None:
+    """Make `path` hold `data`, or leave it as it was, whoever else does so at the same time. For
+    isoblk's own files."""
+    temporary = temporary_name(path)
     try:
         # What is there is a link of somebody else's, or left by a process of the same number.
         temporary.unlink(missing_ok=True)
         with temporary.open("xb") as file:
             file.write(data)
+        if executable:
+            temporary.chmod(0o755)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ import pytest
 
 from isoblk.cli import main as cli
 from isoblk.errors import RunError, UserError
-from isoblk.files import new_file, new_files, read_text, write_atomically
+from isoblk.files import new_file, new_files, read_text, temporary_name, write_atomically
 
 from . import tracegen
 from .tracegen import KINDS, requests
@@ -238,7 +238,7 @@ def test_what_lies_beside_a_link_is_written_beside_it(tmp_path: Path, elsewhere:
 def test_isoblks_own_files_are_not_written_through_links(tmp_path: Path) -> None:
     """A result directory of somebody else may have links for whatever process number."""
     (tmp_path / "mine").write_text("mine")
-    (tmp_path / f".report.html.{os.getpid()}").symlink_to("mine")
+    temporary_name(tmp_path / "report.html").symlink_to("mine")
     write_atomically(tmp_path / "report.html", b"theirs")
     assert (tmp_path / "mine").read_text() == "mine"
     assert (tmp_path / "report.html").read_bytes() == b"theirs"

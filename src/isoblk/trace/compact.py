@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from threading import get_ident
 from types import TracebackType
 from typing import IO, BinaryIO
 
 import numpy as np
 
 from isoblk.errors import RunError, UserError
+from isoblk.files import temporary_name
 from isoblk.trace.record import FLUSH, LARGEST, OPS, RECORD, Records, ends
 
 MAGIC = b"ISOTRACE"
@@ -173,11 +173,6 @@ def scratch(output: Path) -> IO[bytes]:
     """A file beside `output`, which has a name for no one. Raises UserError: it cannot be made."""
     with writing(output):
         return TemporaryFile(dir=output.parent)
-
-
-def temporary_name(path: Path) -> Path:
-    """Where a file is written until it is whole."""
-    return path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}")
 
 
 @contextmanager

@@ -9,7 +9,6 @@ take and give bytes, and raise nothing of their own: what came of them is a Repl
 """
 
 import errno
-import os
 import re
 import shutil
 import zlib
@@ -17,7 +16,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any
 
 import msgspec
@@ -43,6 +41,7 @@ from isoblk.campaign.cluster.parcel import pack
 from isoblk.campaign.execute import Bench, DiskFullError, execute, make_job
 from isoblk.campaign.trial import try_out
 from isoblk.errors import IsoblkError, UserError
+from isoblk.files import write_atomically
 from isoblk.kernel import Kernel
 from isoblk.kernel.tools import install_command, missing
 from isoblk.machine import Machine, StoppedError
@@ -301,13 +300,4 @@ def _keep(item: Item, compressed: bytes) -> None:
     """Write a file of a campaign's, whole or not at all. Raises OSError, UserError."""
     place = _place(item)
     place.parent.mkdir(parents=True, exist_ok=True)
-    # Others, even of this process, may keep the same file at this moment.
-    descriptor, name = mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    part = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(zlib.decompress(compressed))
-        part.chmod(0o755)
-        part.replace(place)
-    finally:
-        part.unlink(missing_ok=True)
+    write_atomically(place, zlib.decompress(compressed), executable=True)
