@@ -366,11 +366,11 @@ def test_suites_of_the_security_archive_are_asked_of_it() -> None:
             "deb http://s.example/security bookworm-security main\n"
         )
     )
-    found = apt._every_suite(apt.Mirrors(repos, True), "bookworm", Path("/debian.gpg"))
+    found = apt.every_suite(apt.Mirrors(repos, True), "bookworm", Path("/debian.gpg"))
     asked = {suite: repo.uris for repo in found for suite in repo.suites}
     assert asked["trixie-security"] == ("http://s.example/security",)
     assert asked["forky"] == asked["bookworm-backports"] == ("http://m.example/debian",)
-    nobodys = apt._every_suite(apt.Mirrors(repos[:1], False), None, Path("/debian.gpg"))
+    nobodys = apt.every_suite(apt.Mirrors(repos[:1], False), None, Path("/debian.gpg"))
     assert {suite for repo in nobodys for suite in repo.suites} == {
         *("trixie", "trixie-backports", "forky", "sid", "trixie-security")
     }

@@ -130,11 +130,13 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "uml/host.c": "int x;\n",
         "Kbuild": "obj-m += blkload.o\n",
         "load/blkload.c": "int y;\n",
+        "pins.toml": "pin = []\n",
     }.items():
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
         (repository / name).write_text(text)
     monkeypatch.setattr("isoblk.kernel.builder.kernel_tree", lambda: repository)
     monkeypatch.setattr("isoblk.kernel.modules.kernel_tree", lambda: repository)
+    monkeypatch.setattr("isoblk.kernel.pins.kernel_tree", lambda: repository)
     make_tree(tmp_path / "linux")
     return tmp_path
 
@@ -247,13 +249,14 @@ def test_a_kernel_of_a_bisection_is_nobodys_by_its_version(lab: Path) -> None:
     assert [one for one in calls(lab)[len(before) :] if "linux" in one.split()] == []
 
 
-def test_a_package_of_a_bisection_is_not_what_its_series_means(
-    lab: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def archive(lab: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Debian's archive, with every version, 6.12.118-1 the newest; which were fetched."""
     fetched: list[str] = []
 
     def deb_of(version: str) -> apt.Deb:
         fetched.append(version)
+        (lab / "linux.deb").write_text(version)
         return apt.Deb("linux-source-6.12", version, lab / "linux.deb")
 
     def unpack(command: list[str], archive: Path) -> None:
@@ -268,6 +271,50 @@ def test_a_package_of_a_bisection_is_not_what_its_series_means(
     monkeypatch.setattr(source, "_installed", lambda package: None)
     monkeypatch.setattr(apt, "download", lambda offer, directory: deb_of(offer.version))
     monkeypatch.setattr(apt, "fetch", lambda version, suite, directory: deb_of("6.12.118-1"))
+    return fetched
+
+
+def pin(lab: Path, version: str, content: str) -> None:
+    """Pin a package of the fake archive, whose file has a version's text."""
+    sha256 = hashlib.sha256(content.encode()).hexdigest()
+    values = {"series": "6.12", "version": version, "suite": "trixie", "sha256": sha256}
+    with (lab / "kernel" / "pins.toml").open("w") as file:
+        file.write("[[pin]]\n" + "".join(f'{name} = "{text}"\n' for name, text in values.items()))
+
+
+def test_a_series_is_built_from_the_package_that_is_pinned(lab: Path, archive: list[str]) -> None:
+    pin(lab, "6.12.117-1", content="6.12.117-1")
+    for _ in range(2):
+        found = source.resolve("6.12", None, None, Listener())
+        assert found.identity == "linux-source-6.12_6.12.117-1"
+    assert archive == ["6.12.117-1"]
+
+
+def test_a_package_with_another_checksum_than_the_pinned_is_not_used(
+    lab: Path, archive: list[str]
+) -> None:
+    pin(lab, "6.12.117-1", content="what was pinned")
+    listener = Listener()
+    found = source.resolve("6.12", None, None, listener)
+    assert found.identity == "linux-source-6.12_6.12.118-1"
+    (note,) = listener.notes
+    assert note.startswith("the pinned linux-source-6.12_6.12.117-1 cannot be fetched: ")
+    # It is not asked for again at once.
+    assert source.resolve("6.12", None, None, Listener()) == found
+    assert archive == ["6.12.117-1", "6.12.118-1"]
+
+
+def test_a_suite_that_is_named_has_its_own_package(lab: Path, archive: list[str]) -> None:
+    pin(lab, "6.12.117-1", content="6.12.117-1")
+    found = source.resolve("6.12", None, "trixie", Listener())
+    assert found.identity == "linux-source-6.12_6.12.118-1"
+
+
+def test_a_package_of_a_bisection_is_not_what_its_series_means(
+    lab: Path, monkeypatch: pytest.MonkeyPatch, archive: list[str]
+) -> None:
+    fetched = archive
+    deb_of = apt.download
     old = apt.Offer("linux-source-6.12", "6.12.95-1", "trixie")
     assert source.resolve(None, old, None, Listener()).identity == old.identity
     assert source.resolve(None, old, None, Listener()).identity == old.identity
@@ -279,7 +326,7 @@ def test_a_package_of_a_bisection_is_not_what_its_series_means(
     newest = apt.Offer("linux-source-6.12", "6.12.119-1", "trixie")
     source.resolve(None, newest, None, Listener())
     shutil.rmtree(lab / "cache/sources" / asked.identity)
-    monkeypatch.setattr(apt, "fetch", lambda version, suite, directory: deb_of("6.12.119-1"))
+    monkeypatch.setattr(apt, "fetch", lambda version, suite, directory: deb_of(newest, directory))
     assert source.resolve("6.12", None, None, Listener()).identity == newest.identity
     assert source.resolve("6.12", None, None, Listener()).identity == newest.identity
     assert fetched[2:] == ["6.12.119-1", "6.12.119-1"]

@@ -261,6 +261,12 @@ class Apt:
                 found.setdefault((offer.package, offer.version), offer)
         return list(found.values())
 
+    def sha256(self, offer: Offer) -> str | None:
+        """The checksum that the signed lists give of a package, None if they lack it."""
+        output = self._run("apt-cache", "show", f"{offer.package}={offer.version}").stdout
+        found = re.search(r"^SHA256: ([0-9a-f]{64})$", output, re.MULTILINE)
+        return found[1] if found else None
+
     def download(self, package: str, version: str, directory: Path) -> Deb:
         """Download a package into a directory.
 
@@ -442,7 +448,7 @@ def offers(directory: Path) -> list[Offer]:
         UserError: apt or Debian's keyring is not here.
         RunError: no suite's list could be fetched.
     """
-    repos = _every_suite(mirrors(), debian_codename(), archive_keyring())
+    repos = every_suite(mirrors(), debian_codename(), archive_keyring())
     with private(repos, directory) as (state, trouble):
         names = [one for one in state.names(_PREFIX) if _SOURCE_PACKAGE.fullmatch(one)]
         found = state.offers(sorted(names))
@@ -462,13 +468,13 @@ def download(offer: Offer, directory: Path) -> Deb:
         UserError: apt or Debian's keyring is not here.
         RunError: it cannot be downloaded.
     """
-    repos = _every_suite(mirrors(), debian_codename(), archive_keyring())
+    repos = every_suite(mirrors(), debian_codename(), archive_keyring())
     of_it = [replace(one, suites=(offer.suite,)) for one in repos if offer.suite in one.suites]
     with private(of_it, directory.parent) as (state, _):
         return state.download(offer.package, offer.version, directory)
 
 
-def _every_suite(found: Mirrors, codename: str | None, keyring: Path) -> list[Repo]:
+def every_suite(found: Mirrors, codename: str | None, keyring: Path) -> list[Repo]:
     """The configured repositories, and each suite that may have kernels of the lab's."""
     repos = list(found.repos) if found.configured else []
     present = {suite for repo in repos for suite in repo.suites}

@@ -19,7 +19,7 @@ import msgspec
 
 from isoblk.errors import IsoblkError, RunError, UserError
 from isoblk.files import write_atomically
-from isoblk.kernel import apt, config, source, store, tools
+from isoblk.kernel import apt, config, pins, source, store, tools
 from isoblk.kernel.progress import Progress
 from isoblk.kernel.source import Given
 from isoblk.kernel.store import Arch, Kernel
@@ -68,7 +68,7 @@ class Request:
 
     Attributes:
         version: N.M, newest, or None: what source gives, else the default; of um-smp, which the
-            default is too old for, the newest.
+            default is too old for, the newest that is pinned.
         source: directory, tarball or linux-source package instead of Debian's archive, or where to
             download one of the two; one package of Debian's, or a revision of a git repository.
         suite: Debian suite to look in, of the mirror that apt is configured with.
@@ -182,7 +182,7 @@ def build(request: Request, progress: Progress) -> Kernel:
         current = recipe(request.debug, request.arch)
         version = request.version
         if version is None and request.source is None and request.arch == "um-smp":
-            version = source.NEWEST[0]
+            version = pins.newest_series()
         origin = source.resolve(version, request.source, request.suite, progress)
         compiler = tools.compiler()
         key = key_of(

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from urllib.request import urlopen
 
 from isoblk.errors import IsoblkError, RunError, UserError, printable
 from isoblk.files import write_atomically
-from isoblk.kernel import apt, git, store
+from isoblk.kernel import apt, git, pins, store
 from isoblk.kernel.apt import Offer
 from isoblk.kernel.progress import Progress
 
@@ -49,6 +50,9 @@ _DIGITS = 16
 # In place of the suite, of a package that was fetched for its version alone: who asks for a
 # series is not given it.
 _APART = "-"
+
+# A day: so long a pinned package that the archive did not have is not asked for again.
+_ABSENT_S = 86_400
 
 # Seconds without a byte after which a download has failed.
 _NETWORK_LIMIT_S = 60
@@ -199,6 +203,8 @@ def _packaged(version: str, suite: str | None, progress: Progress) -> Source:
     if not newest and suite is None and (installed := _installed(package)):
         archive, package_version = installed
         return _unpacked(f"{package}_{package_version}", archive, "", progress)
+    if not newest and suite is None and (pinned := _pinned(package, progress)):
+        return pinned
     if not newest and (kept := _kept(package, suite)):
         return kept
     with scratch_dir(progress) as scratch:
@@ -209,6 +215,30 @@ def _packaged(version: str, suite: str | None, progress: Progress) -> Source:
         identity = f"{deb.package}_{deb.version}"
         origin = apt.DEFAULT_SUITE if newest and suite is None else suite or ""
         return unpacked_deb(identity, deb.path, scratch, origin, progress)
+
+
+def _pinned(package: str, progress: Progress) -> Source | None:
+    """The pinned source of a package; None without a pin, or if the archive no longer has it."""
+    wanted = pins.of_package(package)
+    for pin in wanted:
+        if kept := _read(store.sources_dir() / pin.offer.identity):
+            return kept
+    for pin in wanted:
+        absent = store.sources_dir() / f".absent.{pin.offer.identity}"
+        if absent.exists() and time.time() - absent.stat().st_mtime < _ABSENT_S:
+            continue
+        with scratch_dir(progress) as scratch:
+            progress.stage(f"fetching {package} {pin.offer.version}")
+            directory = scratch / "deb"
+            directory.mkdir()
+            try:
+                deb = pins.fetch(pin, directory)
+            except IsoblkError as error:
+                progress.note(f"the pinned {pin.offer.identity} cannot be fetched: {error}")
+                absent.touch()
+                continue
+            return unpacked_deb(pin.offer.identity, deb, scratch, "", progress)
+    return None
 
 
 @contextmanager
