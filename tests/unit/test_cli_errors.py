@@ -15,6 +15,7 @@ from isoblk.campaign.study import run_study
 from isoblk.errors import RunError
 from isoblk.study.expand import expand
 from isoblk.study.model import Study, TenantEntry
+from tests.unit.command import isoblk
 from tests.unit.fakes import FakeMachine, fake_bench
 
 STUDY = """\
@@ -34,7 +35,32 @@ scheduler = ["none"]
 """
 
 
-def _isoblk(cwd: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+class Command:
+    """The isoblk command in a directory, run in this process."""
+
+    def __init__(
+        self, directory: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(directory)
+        monkeypatch.setenv("ISOBLK_CACHE", str(directory / "cache"))
+        self._monkeypatch = monkeypatch
+        self._capfd = capfd
+
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+        self._capfd.readouterr()
+        status = isoblk(self._monkeypatch, *words)
+        return subprocess.CompletedProcess(words, status, *self._capfd.readouterr())
+
+
+@pytest.fixture
+def command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Command:
+    return Command(tmp_path, monkeypatch, capfd)
+
+
+def _process(cwd: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run isoblk as a process: for errors before its own code runs, or another environment."""
     home = {"ISOBLK_CACHE": str(cwd / "cache")}
     return subprocess.run(
         [sys.executable, "-m", "isoblk", *arguments],
@@ -72,53 +98,56 @@ def _assert_one_line(done: subprocess.CompletedProcess[str], *facts: str) -> Non
         ('rw = "randread"', 'rw = "backwards"', ["study.toml:10", "backwards", "randread"]),
     ],
 )
-def test_a_wrong_study(tmp_path: Path, right: str, wrong: str, facts: list[str]) -> None:
+def test_a_wrong_study(
+    command: Command, tmp_path: Path, right: str, wrong: str, facts: list[str]
+) -> None:
     assert right in STUDY
     (tmp_path / "study.toml").write_text(STUDY.replace(right, wrong))
-    _assert_one_line(_isoblk(tmp_path, "study", "check", "study.toml"), *facts)
-    _assert_one_line(_isoblk(tmp_path, "run", "study.toml"), *facts)
+    _assert_one_line(command("study", "check", "study.toml"), *facts)
+    _assert_one_line(command("run", "study.toml"), *facts)
     assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
 
 
 def test_no_such_study(tmp_path: Path) -> None:
-    _assert_one_line(_isoblk(tmp_path, "run", "no.toml"), "no.toml")
+    # As a process, so that the status is seen to be the process's.
+    _assert_one_line(_process(tmp_path, "run", "no.toml"), "no.toml")
 
 
-def test_a_study_that_is_a_directory(tmp_path: Path) -> None:
-    _assert_one_line(_isoblk(tmp_path, "run", "."), "directory")
+def test_a_study_that_is_a_directory(command: Command) -> None:
+    _assert_one_line(command("run", "."), "directory")
 
 
-def test_no_kernel_yet(tmp_path: Path) -> None:
+def test_no_kernel_yet(command: Command, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
-    _assert_one_line(_isoblk(tmp_path, "run", "study.toml"), "isoblk kernel build")
+    _assert_one_line(command("run", "study.toml"), "isoblk kernel build")
 
 
 def test_no_compiler(tmp_path: Path) -> None:
-    done = _isoblk(tmp_path, "kernel", "build", PATH=str(tmp_path))
+    done = _process(tmp_path, "kernel", "build", PATH=str(tmp_path))
     _assert_one_line(done, "gcc", "apt install")
     assert not (tmp_path / "cache" / "kernels").exists()
 
 
-def test_a_damaged_kernel_source(tmp_path: Path) -> None:
+def test_a_damaged_kernel_source(command: Command, tmp_path: Path) -> None:
     (tmp_path / "linux.tar.xz").write_bytes(b"not an archive")
-    done = _isoblk(tmp_path, "kernel", "build", "--source", "linux.tar.xz")
+    done = command("kernel", "build", "--source", "linux.tar.xz")
     _assert_one_line(done, "linux.tar.xz")
 
 
-def test_a_kernel_source_that_is_none(tmp_path: Path) -> None:
+def test_a_kernel_source_that_is_none(command: Command, tmp_path: Path) -> None:
     (tmp_path / "linux").mkdir()
-    done = _isoblk(tmp_path, "kernel", "build", "--source", "linux")
+    done = command("kernel", "build", "--source", "linux")
     _assert_one_line(done, "linux")
 
 
-@pytest.mark.parametrize("command", [["show"], ["report"], ["compare", "."]])
-def test_a_directory_without_results(tmp_path: Path, command: list[str]) -> None:
-    done = _isoblk(tmp_path, *command, ".")
+@pytest.mark.parametrize("words", [["show"], ["report"], ["compare", "."]])
+def test_a_directory_without_results(command: Command, tmp_path: Path, words: list[str]) -> None:
+    done = command(*words, ".")
     _assert_one_line(done, "not a result directory")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_study_whose_runs_all_failed_says_why(tmp_path: Path) -> None:
+def test_a_study_whose_runs_all_failed_says_why(command: Command, tmp_path: Path) -> None:
     def fail(text: str) -> None:
         raise RunError("the kernel failed")
 
@@ -128,7 +157,7 @@ def test_a_study_whose_runs_all_failed_says_why(tmp_path: Path) -> None:
         submit = here(executor, bench, tmp_path)
         run_study(expand(study), "", bench, tmp_path, submit, lambda index, run: None)
     _assert_one_line(
-        _isoblk(tmp_path, "show", "."), "no finished run; 2 failed, the first: the kernel failed"
+        command("show", "."), "no finished run; 2 failed, the first: the kernel failed"
     )
 
 
@@ -145,9 +174,9 @@ def test_a_full_output_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_damaged_results(tmp_path: Path) -> None:
+def test_damaged_results(command: Command, tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text("{")
-    _assert_one_line(_isoblk(tmp_path, "show", "."), "study.json", "damaged")
+    _assert_one_line(command("show", "."), "study.json", "damaged")
 
 
 @pytest.mark.parametrize(
@@ -162,12 +191,12 @@ def test_damaged_results(tmp_path: Path) -> None:
         (["rnu"], ["rnu", "isoblk --help"]),
     ],
 )
-def test_a_wrong_command_line(tmp_path: Path, arguments: list[str], facts: list[str]) -> None:
-    _assert_one_line(_isoblk(tmp_path, *arguments), *facts)
+def test_a_wrong_command_line(command: Command, arguments: list[str], facts: list[str]) -> None:
+    _assert_one_line(command(*arguments), *facts)
 
 
-def test_no_command_at_all_is_a_question(tmp_path: Path) -> None:
-    done = _isoblk(tmp_path)
+def test_no_command_at_all_is_a_question(command: Command) -> None:
+    done = command()
     assert done.returncode == 0
     assert "doctor" in done.stdout
 
@@ -176,7 +205,7 @@ def test_ctrl_c_while_the_command_is_loaded_ends_it_in_silence(tmp_path: Path) -
     (tmp_path / "typer.py").write_text(
         "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nprint('goes on')\n"
     )
-    done = _isoblk(tmp_path, "doctor", PYTHONPATH=str(tmp_path))
+    done = _process(tmp_path, "doctor", PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
@@ -189,15 +218,15 @@ def test_a_package_whose_c_library_is_missing_is_one_line(tmp_path: Path) -> Non
         "    raise ImportError('IMPORTANT: many lines') from error\n"
     )
     path = os.pathsep.join([str(tmp_path), *sys.path])
-    done = _isoblk(tmp_path, "doctor", PYTHONPATH=path)
+    done = _process(tmp_path, "doctor", PYTHONPATH=path)
     assert done.returncode == 2
     assert done.stderr == "isoblk: libstdc++.so.6 is missing; run: apt install libstdc++6\n"
 
 
 @pytest.mark.parametrize("name", ["nosuch", "results", "no/such.toml"])
-def test_no_such_study_is_one_line(tmp_path: Path, name: str) -> None:
+def test_no_such_study_is_one_line(command: Command, tmp_path: Path, name: str) -> None:
     (tmp_path / "results").mkdir()
-    done = _isoblk(tmp_path, "run", name)
+    done = command("run", name)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"isoblk: {name}: ")
     assert done.stderr.count("\n") == 1
@@ -206,7 +235,7 @@ def test_no_such_study_is_one_line(tmp_path: Path, name: str) -> None:
 def test_a_home_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("no directory")
     home = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": "", "ISOBLK_CACHE": ""}
-    done = _isoblk(tmp_path, "kernel", "build", **home)
+    done = _process(tmp_path, "kernel", "build", **home)
     assert done.returncode == 2
     assert "cannot write the cache" in done.stderr
     assert done.stderr.endswith("set ISOBLK_CACHE to a directory of yours\n")

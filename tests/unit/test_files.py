@@ -16,6 +16,7 @@ from isoblk.errors import RunError, UserError
 from isoblk.files import new_file, new_files, read_text, temporary_name, write_atomically
 
 from . import tracegen
+from .command import isoblk
 from .tracegen import KINDS, requests
 
 FIO_JOB = "[global]\nfilename=/dev/null\nrw=randread\n[a]\niodepth=4\n"
@@ -26,13 +27,6 @@ read = 0.5
 [space]
 footprint = "1m"
 """
-
-
-def isoblk(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
-    monkeypatch.setattr("sys.argv", ["isoblk", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return int(ended.value.code or 0)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoblk.cli import main as cli
 from isoblk.errors import UserError
 from isoblk.trace import formats
 from isoblk.trace.batch import TIME_UNITS
@@ -22,6 +21,7 @@ from isoblk.trace.record import RECORD, SECOND, Array
 from isoblk.trace.resolve import resolve
 
 from . import tracegen
+from .command import isoblk
 from .tracegen import KINDS, held, requests
 
 YEAR = 366 * 86_400 * SECOND
@@ -30,13 +30,6 @@ YEAR = 366 * 86_400 * SECOND
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "cache"))
-
-
-def _isoblk(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
-    monkeypatch.setattr("sys.argv", ["isoblk", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    return int(ended.value.code or 0)
 
 
 def _minute(path: Path) -> Path:
@@ -100,7 +93,7 @@ def test_info_takes_the_unit_and_does_not_confuse_two(
     path = _minute(tmp_path / "t.trace")
     spans = {}
     for words in ((), ("--time-unit", "us"), ("--time-unit", "ms"), ()):
-        assert _isoblk(monkeypatch, "trace", "info", "--json", path, *words) == 0
+        assert isoblk(monkeypatch, "trace", "info", "--json", path, *words) == 0
         spans[words] = json.loads(capsys.readouterr().out)["span_ns"]
     plain = spans[()]
     assert spans == {
@@ -110,7 +103,7 @@ def test_info_takes_the_unit_and_does_not_confuse_two(
     }
     compact = tmp_path / "t.isotrace"
     import_trace([path], compact)
-    assert _isoblk(monkeypatch, "trace", "info", compact, "--time-unit", "us") == 2
+    assert isoblk(monkeypatch, "trace", "info", compact, "--time-unit", "us") == 2
     assert "its times are in ns" in capsys.readouterr().err
 
 
@@ -119,7 +112,7 @@ def test_an_implausible_span_is_told_with_what_would_be_right(
 ) -> None:
     path = _minute(tmp_path / "t.trace")
     words = ("trace", "import", path, "-o", tmp_path / "o", "--format", "disksim")
-    assert _isoblk(monkeypatch, *words) == 0
+    assert isoblk(monkeypatch, *words) == 0
     told = capsys.readouterr().err
     assert told.startswith("note: 1,000 requests in 1.9")
     assert "a million times shorter it would be 1 min; import it with --time-unit" in told
