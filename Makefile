@@ -2,9 +2,12 @@
 #
 #   make demo     set all up, run the weights study, write the report
 #   make test     set all up, run the tests that are not long; builds the default kernel alone
-#   make test-all set all up, run every test; builds all kernels
-#   make test-smp of these, those on four processors: emulated, and User Mode Linux with SMP
+#   make test-all build all kernels but the emulated one with sanitizers, run what is not for the night
+#   make test-night  build all kernels, run what test-all leaves out, storms and sweeps at full length
+#   make test-smp of test-all, those on four processors: Debian's kernel, and User Mode Linux with SMP
+#   make test-times  print where the time of the tests went
 #   make storm    the storms of four processors three times as long as in test-all
+#   make pins     pin today's kernel sources of Debian (kernel/pins.toml)
 #   make test-blktests BLKTESTS=DIR  the public suite, with each of our elevators as the default
 #   make sweep    dm-setcache with a fault at each write of seven lives in each mode, on both kernels; says how many
 #   make deb      Debian packages in dist/: isoblk-dkms and isoblk; SERIES="6.12 7.2": for these kernels alone
@@ -53,10 +56,13 @@ SWEEP_LIVES ?= 7
 # What try-system tries: a Debian and the series of its kernel; scripts/system/root knows them.
 SYSTEMS ?= trixie-6.12 bookworm-6.12 forky-7.2 trixie-7
 
-# The kernel of Debian's testing suite; test-all runs on it as well.
-NEWEST := newest
+# The newest series that is pinned; test-all runs on it as well.
+NEWEST = $(shell $(VENV)/bin/python -c 'from isoblk.kernel import pins; print(pins.newest_series())')
 
-.PHONY: demo test test-all test-smp storm test-blktests sweep deb rpm try-packages try-system check bench machines reference man architecture figures site wheel image lock setup setup-dev setup-deb setup-rpm kernel kernels kernels-smp clean
+# What a run of the tests leaves for test-times.
+PYTEST = $(VENV)/bin/pytest -n $(JOBS) --durations=15 --junitxml=results/tests/$@.xml
+
+.PHONY: demo test test-all test-night test-smp test-times pins kernel-emulated storm test-blktests sweep deb rpm try-packages try-system check bench machines reference man architecture figures site wheel image lock setup setup-dev setup-deb setup-rpm kernel kernels kernels-smp clean
 # What a target leans on stands in order.
 .NOTPARALLEL:
 
@@ -66,15 +72,21 @@ demo: setup kernel
 
 # tests/conftest.py says what is long.
 test: setup-dev kernel
-	$(VENV)/bin/pytest -n $(JOBS) -m "not long"
+	$(PYTEST) -m "not long"
 
-test-all: setup-dev kernel
-	scripts/test-all $(VENV)/bin $(JOBS)
+test-all: setup-dev kernels kernels-smp
+	$(PYTEST) -m "not night" --hypothesis-profile=all
+
+test-night: setup-dev kernels kernels-smp kernel-emulated
+	WHOLE_STORMS=1 SWEEP_LIVES=$(SWEEP_LIVES) $(PYTEST) -m night
 
 test-smp: setup-dev kernels-smp
-	$(VENV)/bin/pytest tests/qemu
+	$(PYTEST) tests/qemu -m "not night"
 
-storm: setup-dev kernels-smp
+test-times:
+	@scripts/test-times
+
+storm: setup-dev kernels-smp kernel-emulated
 	WHOLE_STORMS=1 $(VENV)/bin/pytest tests/qemu/test_stress.py
 
 # BLKTESTS: a checkout of https://github.com/linux-blktests/blktests in which make was run.
@@ -173,11 +185,17 @@ kernels: kernel
 	$(ISOBLK) kernel build --version $(NEWEST)
 	$(ISOBLK) kernel build --debug
 
-# For the qemu machine Debian's own, and one of ours with the sanitizers; for smp one with them.
+# For the qemu machine Debian's own; for smp one of ours with the sanitizers.
 kernels-smp:
 	$(ISOBLK) kernel build --stock
-	$(ISOBLK) kernel build --arch x86_64 --debug
 	$(ISOBLK) kernel build --arch um-smp --debug
+
+# For the qemu machine, with the sanitizers.
+kernel-emulated:
+	$(ISOBLK) kernel build --arch x86_64 --debug
+
+pins: setup
+	$(VENV)/bin/python scripts/pin-kernels
 
 lock: setup-dev
 	$(VENV)/bin/pip install --quiet uv

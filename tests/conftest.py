@@ -1,39 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which tests `make test` runs, how they are spread over processes, and what holds for all of them.
 
-`make test` builds the default kernel and runs all that is not marked `long`; `make test-all` builds
-every kernel and runs everything. A test is `long`
+`make test` builds the default kernel and runs all tests that are not marked `long`; `make test-all`
+builds the kernels of CI and runs all that are not marked `night`; `make test-night` runs the rest.
+The marks are given here and by hand:
 
-- if it needs another kernel than the default one. Its fixtures say so, nobody by hand: see
-  tests/kernels.py. Such a test also has the mark `kernels`.
-- if it is marked so by hand, because it takes long: CONTRIBUTING.md lists which.
+- `long`: the test needs another kernel than the default one (its fixtures or parameters say so:
+  tests/kernels.py), or it is marked by hand because it takes long: CONTRIBUTING.md lists which.
+- `night`: the test needs the emulated kernel with sanitizers, or it is marked by hand. What such
+  a test protects has a native test for `make test-all`.
 
-What is not run is deselected, never skipped: a kernel that a chosen test needs and that was not
-built fails it.
+A test that is not chosen is deselected, never skipped: a kernel that a chosen test needs and that
+was not built fails it.
 """
 
 import re
+import resource
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from tests.kernels import FEW, needed
+from tests.examples import FEW as FEW_EXAMPLES
+from tests.kernels import FEW, On, needed
 
 # One at a time, each kind in a process of its own: tests that look at all of this machine's devices
 # and cgroups; guests with four processors that are threads of User Mode Linux; and emulated ones.
-# These two kinds are most of `make test-all`: in one process they would outlast all others.
 _ONE_AT_A_TIME = {
     "host": re.compile(r"tests/host/"),
     "smp": re.compile(r"tests/qemu/(test_smp\.py|.*\[(.*-)?smp\b)"),
     "qemu": re.compile(r"tests/qemu/"),
 }
 
-# No test asserts on wall time, so neither does Hypothesis.
-settings.register_profile("isoblk", deadline=None)
-settings.load_profile("isoblk")
+settings.load_profile(FEW_EXAMPLES)
 
 # What runs in the background has SIGINT ignored, and so would isoblk, started by a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -48,8 +50,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if needed(item) - FEW:
             item.add_marker("long")
-            item.add_marker("kernels")
+        if On.DEBUG in needed(item) and _ONE_AT_A_TIME["qemu"].match(item.nodeid):
+            item.add_marker("night")
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Record the processor time of a test and of its processes: scripts/test-times reads it."""
+    before = _processor_s()
+    yield
+    item.user_properties.append(("processor_s", round(_processor_s() - before, 3)))
+
+
+def _processor_s() -> float:
+    """Seconds of processor time of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 class _Spread(LoadScopeScheduling):  # type: ignore[misc]

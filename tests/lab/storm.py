@@ -44,6 +44,8 @@ class Pace:
 
 REAL = Pace(2_000_000, 100_000, 1)
 EMULATED = Pace(40_000_000, 10_000_000, 4)
+# Four processors of the host's own, under sanitizers.
+NATIVE = Pace(4_000_000, 1_000_000, 4)
 
 
 def disks(pace: Pace, number: str = "") -> str:

@@ -21,7 +21,7 @@ from tests.lab.guest import Left
 # slow one may take several times as long, and is no reason to fail.
 TIME_LIMIT_S = 1200.0
 
-# `make storm` sets it.
+# `make storm` and `make test-night` set it.
 _WHOLE_STORMS = "WHOLE_STORMS" in os.environ
 
 

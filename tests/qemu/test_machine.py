@@ -38,9 +38,9 @@ def test_four_processors_and_a_hardware_queue_for_each(guest: Guest) -> None:
     assert left.read("queues").split() == [str(CPUS)] * 2
 
 
-def test_a_load_on_four_processors_ends_with_figures_that_agree(debug_guest: Guest) -> None:
+def test_a_load_on_four_processors_ends_with_figures_that_agree(guest: Guest) -> None:
     names = [f"t{i}" for i in range(CPUS)]
-    left = debug_guest.run(
+    left = guest.run(
         script(
             vdisk("disk0", hw_queues=CPUS),
             *(cgroup(f"/{name}") for name in names),
@@ -61,8 +61,8 @@ def test_a_load_on_four_processors_ends_with_figures_that_agree(debug_guest: Gue
         assert charged["wbytes"] == each.ops["write"].bytes > 0
 
 
-def test_a_processor_can_go_and_come_under_load(debug_guest: Guest) -> None:
-    left = debug_guest.run(
+def test_a_processor_can_go_and_come_under_load(guest: Guest) -> None:
+    left = guest.run(
         script(
             nullb("disk0", submit_queues=CPUS),
             tenant("a", rw="randread", iodepth=16, numjobs=CPUS, runtime="2s"),
@@ -98,10 +98,10 @@ def test_a_panic_fails_the_run(stock_guest: Guest) -> None:
         stock_guest.run("echo c > /proc/sysrq-trigger; sleep 60")
 
 
-def test_a_warning_fails_the_run_though_its_steps_succeed(debug_guest: Guest) -> None:
+def test_a_warning_fails_the_run_though_its_steps_succeed(guest: Guest) -> None:
     # Nothing of ours warns, so the kernel's log is made to say what a warning says.
     with pytest.raises(RunError, match=r"the kernel failed: WARNING: CPU: 1"):
-        debug_guest.run("echo '<4>WARNING: CPU: 1 PID: 1 at x.c:1' > /dev/kmsg; sleep 1")
+        guest.run("echo '<4>WARNING: CPU: 1 PID: 1 at x.c:1' > /dev/kmsg; sleep 1")
 
 
 def test_lockdep_and_kasan_are_at_work(debug_guest: Guest) -> None:

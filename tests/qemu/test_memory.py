@@ -53,9 +53,9 @@ def swapping(elevator: str, *limited: str) -> str:
 
 @pytest.mark.parametrize("elevator", ["isoblk", "kyber-fair", "feedbac"])
 def test_a_disk_under_load_takes_and_gives_back_what_limited_groups_swap(
-    debug_guest: Guest, elevator: str
+    guest: Guest, elevator: str
 ) -> None:
-    left = debug_guest.run(
+    left = guest.run(
         stress(
             swapping(elevator, *WEIGHTS),
             f"queue disk0 nr_requests {TAGS}",
@@ -119,9 +119,9 @@ awake() {{ ! sleeps; }}
 
 @pytest.mark.parametrize("elevator", ["isoblk", "kyber-fair", "feedbac"])
 def test_who_allocates_more_than_it_pays_for_sleeps_until_the_debt_is_paid(
-    debug_guest: Guest, elevator: str
+    guest: Guest, elevator: str
 ) -> None:
-    left = debug_guest.run(
+    left = guest.run(
         stress(
             swapping(elevator, "light"),
             "echo 1 > /sys/module/blk_cgroup/parameters/blkcg_debug_stats",

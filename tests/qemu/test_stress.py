@@ -545,10 +545,10 @@ def test_tags_come_and_go_under_load(stress_guest: Guest) -> None:
         assert rounds(left, disk) > 0
 
 
-def test_switches_fail_under_load(debug_guest: Guest) -> None:
+def test_switches_fail_under_load(guest: Guest) -> None:
     # The disk then has none. Linux 7.2 leaves the former one's directory in sysfs behind, and so
     # refuses all others from then on.
-    left = debug_guest.run(
+    left = guest.run(
         stress(
             one_each(),
             """
@@ -599,9 +599,9 @@ def test_a_cgroup_removed_while_its_request_waits_for_the_switch(stress_guest: G
         assert_settled(left, str(i))
 
 
-def test_processors_go_and_come_under_load(debug_guest: Guest) -> None:
+def test_processors_go_and_come_under_load(guest: Guest) -> None:
     # User Mode Linux can take none away.
-    left = debug_guest.run(
+    left = guest.run(
         stress(
             one_each(),
             """

@@ -20,6 +20,7 @@ from isoblk.caches.ondisk.fsck import Cure, Damage, Report, examine, repair
 from isoblk.caches.ondisk.ssd import Ssd
 from isoblk.cli.cache import app
 from isoblk.errors import RunError, UserError
+from tests.examples import at_most
 from tests.unit.cacheimage import ORIGIN, Image, make_image
 
 
@@ -542,7 +543,7 @@ def _kept(image: Image, before: list[tuple[int, int]]) -> None:
             assert now == was, f"slot {slot}"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=at_most(60))
 @given(damages, st.booleans(), st.booleans(), st.integers(0, 4))
 def test_no_repair_loses_a_readable_dirty_block_and_a_second_one_finds_nothing_to_do(
     tmp_path_factory: pytest.TempPathFactory,

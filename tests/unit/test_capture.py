@@ -39,6 +39,7 @@ from isoblk.trace.names import (
     write_names,
 )
 from isoblk.trace.record import FLUSH, RECORD, TRIM, Records
+from tests.examples import at_most
 
 from .isotrace import ASYNC, FUA, PREFLUSH, READ, WRITE, Rec, write_trace
 
@@ -411,7 +412,7 @@ def test_a_trace_that_no_study_can_name_is_refused(tmp_path: Path) -> None:
         unique=True,
     )
 )
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=at_most(50))
 def test_a_captures_study_can_run_whatever_its_cgroups_are_called(paths: list[str]) -> None:
     with TemporaryDirectory() as directory:
         os.environ["ISOBLK_CACHE"] = directory

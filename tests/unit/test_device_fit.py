@@ -19,6 +19,7 @@ from isoblk.errors import UserError
 from isoblk.run.spec import FlashModel, VdiskDevice
 from isoblk.run.units import parse_size
 from isoblk.study.model import ExpectEntry
+from tests.examples import at_most
 
 LOADS = [
     ("randread", "4k", 1, "lat_mean_ns"),
@@ -80,7 +81,7 @@ def fitted(expect: Sequence[ExpectEntry]) -> Fit:
     return refine(estimate(expect), expect, lambda device: measured(device, expect), 8)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=at_most(60))
 @given(
     read_ns=st.integers(30_000, 120_000),
     program_ns=st.integers(300_000, 2_000_000),

@@ -13,6 +13,7 @@ from isoblk.errors import UserError
 from isoblk.study.expand import expand
 from isoblk.study.fromreplay import from_replay
 from isoblk.study.load import parse_study
+from tests.examples import at_most
 
 from .tracegen import KINDS, disksim, requests, trace_replay
 
@@ -108,7 +109,9 @@ def test_a_configuration_of_nothing_is_refused(config: Path) -> None:
 
 @given(text=st.text(max_size=60))
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=at_most(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_any_text_is_a_study_or_refused(config: Path, text: str) -> None:
     config.write_text(text, encoding="utf-8", errors="replace")

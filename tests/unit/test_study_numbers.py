@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from isoblk.errors import UserError
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
+from tests.examples import at_most
 
 
 def _study(more: str, tenant: str = "", scheduler: str = "none", device: str = "fast") -> str:
@@ -110,7 +111,9 @@ NUMBERS = st.one_of(
 
 @pytest.mark.parametrize("place", PLACES)
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=at_most(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(number=NUMBERS)
 def test_any_number_is_taken_or_refused_in_one_line(place: str, number: str) -> None:

@@ -14,12 +14,15 @@ from isoblk.errors import UserError
 from isoblk.trace.batch import TIME_UNITS
 from isoblk.trace.convert import import_trace
 from isoblk.trace.formats.columns import SEPARATORS, Columns, parse_columns, parse_ops, unit_bytes
+from tests.examples import at_most
 
 from .tracegen import Request, held
 
 ORDER = "time,op,offset,size"
 SLOW = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=at_most(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -16,11 +16,14 @@ from isoblk.trace.compact import read_blocks
 from isoblk.trace.convert import import_trace
 from isoblk.trace.export import TARGETS, export
 from isoblk.trace.formats import detect
+from tests.examples import at_most
 
 from .isotrace import ASYNC, FLUSH, FUA, PREFLUSH, READ, TRIM, WRITE, Rec, write_trace
 
 SLOW = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=at_most(80),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 NAMES = sorted(TARGETS)
 

@@ -12,12 +12,13 @@ from isoblk.trace import formats
 from isoblk.trace.compact import read_blocks
 from isoblk.trace.convert import import_trace
 from isoblk.trace.record import FLUSH, FUA, PREFLUSH, READ, TRIM, WRITE
+from tests.examples import at_most
 
 from . import tracegen
 from .tracegen import KIND_NAMES, KINDS, Request, expected, held, requests
 
 SLOW = settings(
-    max_examples=40,
+    max_examples=at_most(40),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

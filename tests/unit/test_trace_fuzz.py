@@ -21,12 +21,13 @@ from isoblk.trace.batch import TIME_UNITS
 from isoblk.trace.convert import import_trace
 from isoblk.trace.cut import Part, cut
 from isoblk.trace.info import describe
+from tests.examples import at_most
 
 from .isotrace import Rec, packed
 from .tracegen import KIND_NAMES, KINDS, requests
 
 SLOW = settings(
-    max_examples=60,
+    max_examples=at_most(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

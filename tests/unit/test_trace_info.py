@@ -14,6 +14,7 @@ from isoblk.trace.compact import Writer
 from isoblk.trace.cut import Part, cut
 from isoblk.trace.info import describe
 from isoblk.trace.record import FLUSH, FUA, READ, RECORD, TRIM, WRITE, Records
+from tests.examples import at_most
 
 from .tracegen import held
 
@@ -128,7 +129,7 @@ def test_one_record_and_records_at_one_time(tmp_path: Path) -> None:
     assert dict(found.gaps)[50] == 0
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=at_most(30))
 @given(rows=st.lists(st.tuples(st.integers(0, 10**12), st.integers(0, 1 << 40),
                                st.integers(1, 1 << 20), st.integers(0, 2), st.just(0),
                                st.integers(0, 5)), min_size=1, max_size=60))  # fmt: skip

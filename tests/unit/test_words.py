@@ -30,6 +30,7 @@ from isoblk.study.load import parse_study
 from isoblk.study.model import Study
 from isoblk.study.onhost import on_host
 from isoblk.study.text import Source
+from tests.examples import at_most
 from tests.unit.shellwords import Token, tokens
 
 TIERS = (UML, QEMU, HOST)
@@ -65,7 +66,7 @@ HOSTILE = st.one_of(
         "".join
     ),
 )
-EVERY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+EVERY = settings(max_examples=at_most(60), suppress_health_check=[HealthCheck.too_slow])
 
 LAB = """
 name = "all"
