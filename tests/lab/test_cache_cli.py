@@ -23,6 +23,7 @@ dd if=/dev/urandom of=a bs=64k count=64 2> /dev/null
 """
 
 
+@pytest.mark.long
 def test_a_cache_is_made_changed_and_deleted(guest: Guest) -> None:
     left = guest.run(
         _DISKS
@@ -110,6 +111,7 @@ cmp -n 4194304 a /dev/mapper/fast
     assert said[3].startswith("again: /dev/mapper/fast")
 
 
+@pytest.mark.long
 def test_a_cache_is_attached_to_a_mounted_device_and_deleted(guest: Guest) -> None:
     left = guest.run(
         _DISKS

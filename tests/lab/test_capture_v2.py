@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from isoblk.campaign.execute import Bench
 from tests.lab.machine import boot
 
@@ -56,6 +58,7 @@ def _condition(console: str, when: str) -> dict[str, str]:
     return dict(re.findall(rf"^{when} (\w+): ?(.*?)\r?$", console, re.MULTILINE))
 
 
+@pytest.mark.long
 def test_the_block_tracer_says_whose_requests_are_and_is_off_afterwards(
     default_bench: Bench, tmp_path: Path
 ) -> None:

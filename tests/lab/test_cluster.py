@@ -75,6 +75,7 @@ def test_workers_that_are_started_for_it(study: Path, alone: Path, tmp_path: Pat
 
 
 @_MOUNTS
+@pytest.mark.long
 def test_workers_without_kernel_and_modules_get_them_once(
     study: Path, alone: Path, tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_workers_without_kernel_and_modules_get_them_once(
         assert not list(one.directory.glob("*/dask-scratch-space/*/isoblk-*/runs/*"))
 
 
+@pytest.mark.long
 def test_a_worker_is_killed_in_the_middle(study: Path, alone: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     with cluster(tmp_path / "cluster") as one:

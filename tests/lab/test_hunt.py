@@ -56,6 +56,7 @@ def hunt(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_a_find_is_there_when_its_study_is_run(default_bench: Bench, tmp_path: Path) -> None:
     ended = hunt(tmp_path, "--runs", "20", "-j", "2")
     assert ended.returncode == 0, ended.stderr

@@ -25,6 +25,7 @@ def _isoblk(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 def test_from_a_study_to_a_report(default_bench: Bench, tmp_path: Path) -> None:
     results = str(tmp_path / "quick")
     ran = _isoblk("run", str(STUDIES / "quick.toml"), "-o", results)

@@ -44,6 +44,7 @@ def _finished(results: Path) -> dict[str, int]:
     return {path.parent.name: path.stat().st_mtime_ns for path in results.glob("runs/*/run.json")}
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_and_started_again(default_bench: Bench, tmp_path: Path) -> None:
     study = tmp_path / "twenty.toml"
     study.write_text(STUDY)
