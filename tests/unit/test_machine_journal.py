@@ -196,6 +196,20 @@ def test_a_journal_that_ends_in_a_torn_line_is_read_up_to_it(lost: int) -> None:
     assert book._parse(data, Path("1.journal"))[1] == changes[: kept.count(b"\n")]
 
 
+@pytest.mark.parametrize("left", [b"", b'{"boot"', b'{"boot":"x","pid":1}'])
+def test_a_journal_whose_first_line_was_cut_is_no_obstacle(tmp_path: Path, left: bytes) -> None:
+    """As a power cut leaves it: no change was made that it could tell of."""
+    tmp_path.chmod(0o700)
+    path = tmp_path / "1.journal"
+    path.write_bytes(left)
+    path.chmod(0o600)
+    [told] = book.restore(tmp_path)
+    assert "nothing was changed" in told
+    assert not path.exists()
+    with book.journal(tmp_path):
+        pass
+
+
 def test_a_damaged_journal_is_named_and_does_not_keep_the_others_from_being_undone(
     fake: FakeMachine,
 ) -> None:

@@ -295,7 +295,13 @@ def _unreadable(path: Path, error: OSError) -> UserError:
 
 def _restore(file: IO[bytes], path: Path, told: list[str]) -> list[str]:
     """Undo one that is locked; why not all could be undone. told: gets what was."""
-    head, changes = _parse(file.read(), path)
+    data = file.read()
+    if b"\n" not in data:
+        # Its first line was never whole: no change was made.
+        path.unlink()
+        told.append(f"{path}: removed; nothing was changed yet")
+        return []
+    head, changes = _parse(data, path)
     if head.boot != system.boot_id():
         changes = [change for change in changes if isinstance(change, LoopFile)]
     for change in changes:
