@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The udev rule of a disk: written, replaced, removed, and nobody else's line touched."""
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from isoblk.weights import others, rule
 from isoblk.weights.rule import Rule
+from tests.unit.scripts import ROOT
 
 NVME = Rule("KERNEL", "nvme0n1", "isoblk", 1024, ("none", 1023))
 SATA = Rule("ENV{ID_SERIAL}", "Samsung_SSD_860 1", "kyber-fair", None, ("mq-deadline", 64))
@@ -86,3 +89,32 @@ def test_a_number_beyond_all_bounds_is_no_rule_of_ours(path: Path) -> None:
     rule.put(NVME, path)
     path.write_text(path.read_text().replace('"1024"', f'"{"9" * 5000}"'))
     assert rule.read(path) == []
+
+
+@pytest.mark.parametrize("script", ["packaging/debian/isoblk.postrm", "packaging/rpm/isoblk.spec"])
+def test_a_package_that_goes_leaves_lines_of_others(path: Path, script: str) -> None:
+    text = (ROOT / script).read_text()
+    program = text[text.index("rules=/etc/udev") :].split("[ ! -d")[0].split("\nfi")[0]
+    program = re.sub(r"rules=\S+", f"rules={path}", program)
+    program += "\nfi" * (program.count("if [") - len(re.findall(r"^\s*fi$", program, re.M)))
+
+    def purge() -> None:
+        subprocess.run(["sh", "-ec", program], check=True)
+
+    for one in (NVME, SATA):
+        rule.put(one, path)
+    purge()
+    assert not path.exists()
+    theirs = [
+        "# mine, above",
+        'ACTION=="add", KERNEL=="sdz", ATTR{queue/scheduler}="bfq"',
+        "# before: none 12",
+        "# these are mine: before: none 12",
+        'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="sdy", RUN+="x"',
+    ]
+    path.write_text("\n".join(theirs) + "\n")
+    for one in (NVME, SATA):
+        rule.put(one, path)
+    path.write_text(path.read_text() + theirs[1] + "\n")
+    purge()
+    assert path.read_text().splitlines() == [*theirs, theirs[1]]
