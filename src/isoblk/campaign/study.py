@@ -387,6 +387,13 @@ def _exclusive(results: Path) -> AbstractContextManager[None]:
 
     def prepare() -> None:
         _refuse_what_is_none(results)
+        if (results / "runs").is_symlink():
+            # What is made, executed and removed there would be somebody else's.
+            raise UserError(
+                "is a link, and runs are written there",
+                where=str(results / "runs"),
+                next="choose -o DIR, what it leads to or a new one",
+            )
         (results / "runs").mkdir(parents=True, exist_ok=True)
 
     return exclusive(results, prepare, cannot="cannot write results", holder="another isoblk run")

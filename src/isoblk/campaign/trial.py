@@ -2,10 +2,11 @@
 """A trial: does a guest run on this machine? It boots, loads the modules, writes and reads a disk.
 So what would be wrong with every run is known in a fraction of a second, before the first."""
 
+import errno
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
-from isoblk.campaign.execute import Bench
+from isoblk.campaign.execute import Bench, DiskFullError
 from isoblk.errors import RunError
 from isoblk.machine import Ran
 from isoblk.machine.uml import memory_mib
@@ -42,8 +43,19 @@ def try_out(bench: Bench, where: Path | None = None) -> Ran:
 
     Raises:
         UserError: the machine does not let guests run, for a reason that is known.
-        RunError: the guest fails for another.
+        RunError: the guest fails for another. DiskFullError: its files do not fit there.
     """
+    try:
+        return _tried(bench, where)
+    except OSError as error:
+        # It may name the file that was copied, which is not at fault.
+        place = str(where or gettempdir())
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError("the disk is full", where=place, next="free some space") from None
+        raise RunError(f"cannot try a guest there: {error.strerror}", where=place) from None
+
+
+def _tried(bench: Bench, where: Path | None) -> Ran:
     with TemporaryDirectory(prefix=".trial-", dir=where) as temporary:
         directory = Path(temporary)
         # Of schedulers that are not today's, those that there are.

@@ -7,6 +7,7 @@ thread: decompressing needs no interpreter lock, so it goes on while a block is 
 
 import gzip
 import lzma
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
@@ -36,6 +37,18 @@ class _Bytes(Protocol):
         """At most so many bytes; b"" at the end."""
 
 
+def refuse_empty(path: Path) -> None:
+    """Check that a regular file has a size: those of the kernel have none, and some of them, such
+    as /proc/kmsg, no end either, and what is read of them is gone.
+
+    Raises:
+        UserError: it has none. OSError: it cannot be looked at.
+    """
+    found = path.stat()
+    if stat.S_ISREG(found.st_mode) and not found.st_size:
+        raise UserError("is empty", where=str(path))
+
+
 @contextmanager
 def open_trace(path: Path) -> Iterator[tuple[bytes, Iterator[bytes]]]:
     """The first bytes of a trace, at most HEAD, and all of them, block by block.
@@ -49,6 +62,7 @@ def open_trace(path: Path) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         path.open("rb") as raw,
         ThreadPoolExecutor(1) as reader,
     ):
+        refuse_empty(path)
         file = _decompressed(raw)
         first = _read(file, BLOCK)
         if not first:

@@ -10,6 +10,7 @@ from isoblk.errors import UserError, printable
 from isoblk.trace import compact, synth
 from isoblk.trace.convert import import_trace
 from isoblk.trace.cut import Part, cut
+from isoblk.trace.decompress import refuse_empty
 from isoblk.trace.names import read_names
 
 TRACES_VARIABLE = "ISOBLK_TRACES"
@@ -111,6 +112,7 @@ def _names() -> str:
 def _of_file(path: Path, time_unit: str | None) -> Path:
     made = path.suffix == ".toml"
     try:
+        refuse_empty(path)
         is_compact = compact.is_compact(path)
         if time_unit and (made or is_compact):
             raise UserError(

@@ -136,7 +136,7 @@ def _prepare(
     except OSError as error:
         return _of_disk(error, scratch)
     except IsoblkError as error:
-        return _unfit(error)
+        return _disk_full(scratch) if isinstance(error, DiskFullError) else _unfit(error)
     return Ready()
 
 
