@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -119,6 +120,62 @@ def test_a_copy_of_another_cache_is_told_by_the_records(image: Image) -> None:
     assert _check(image).uuid == image.newest.uuid.hex()
 
 
+@pytest.mark.parametrize("copy", [0, 1, 2])
+def test_a_copy_that_disagrees_about_a_size_is_damage_as_to_the_kernel(
+    image: Image, copy: int
+) -> None:
+    other = replace(image.geometry, origin=ORIGIN + 64)
+    page = image.path.read_bytes()[image.copies[copy] :][:4096]
+    wrong = replace(layout.parse_super(page, copy), geometry=other)
+    image.damage(image.copies[copy], wrong.pack())
+    damage = _one(_check(image))
+    assert damage.where == f"superblock copy {copy}"
+    assert "disagrees with the others about sizes" in damage.cause
+    assert _repair(image).origin == ORIGIN * 512
+    assert not _check(image).damage
+    assert image.say() == image.slots
+
+
+@pytest.mark.parametrize("state", [FREE, DIRTY])
+def test_a_damaged_record_of_a_slot_that_holds_nothing_is_damage_as_to_the_kernel(
+    tmp_path: Path, state: int
+) -> None:
+    image = make_image(tmp_path / "ssd")
+    records = image.path.read_bytes()[8192:12288]
+    slot = _slots(image, state)[0]
+    place = image.geometry.at(slot) // 4096
+    image.damage(place * 4096, records)
+    for number, one in enumerate((image.newest.in_use(8), image.newest, image.newest.in_use(1))):
+        moved = replace(one, moved=((0, place),), dirty=one.dirty - (state == DIRTY) * one.clean)
+        image.damage(image.copies[number], moved.pack())
+    assert not _check(image).damage
+    where = place * 4096 if slot < 256 else 8192
+    image.damage(where + 16 * slot + 9, b"x")
+    assert "of a slot that holds nothing" in _one(_check(image)).cause
+    assert not _repair(image).damage
+    assert _kernel_takes(image.path.read_bytes(), image.geometry)
+
+
+def test_of_two_copies_that_disagree_about_a_size_none_is_believed(image: Image) -> None:
+    other = replace(image.newest.in_use(8), geometry=replace(image.geometry, origin=ORIGIN + 64))
+    image.damage(image.copies[0], other.pack())
+    image.damage(image.copies[2], bytes(4096))
+    before = image.path.read_bytes()
+    assert "which of them is right" in _one(_repair(image, drop=True)).cure
+    assert image.path.read_bytes() == before
+
+
+def test_more_dirty_blocks_than_were_counted_are_no_missing_ones(image: Image) -> None:
+    image.newest = replace(image.newest, dirty=39)
+    image.write()
+    free = _slots(image, FREE)[0]
+    image.spoil(free)
+    said = [str(one) for one in _check(image).damage]
+    assert not any("-1" in one for one in said), said
+    assert any("dirty blocks more than were counted: 1" in one for one in said)
+    assert not _repair(image, drop=True).damage
+
+
 @pytest.mark.parametrize("last", [2**64 - 20, 2**64 - 8, 2**64 - 1])
 def test_a_sequence_number_that_a_repair_cannot_follow_is_left_alone(
     image: Image, last: int
@@ -170,7 +227,9 @@ def test_copies_of_two_caches_and_records_of_neither_are_left_alone(image: Image
     assert image.path.read_bytes() == before
 
 
-@pytest.mark.parametrize(("version", "said"), [(1, "wipe it"), (3, "use the isoblk that made it")])
+@pytest.mark.parametrize(
+    ("version", "said"), [(1, "blkdiscard --zeroout"), (3, "use the isoblk that made it")]
+)
 def test_another_version_is_left_alone(image: Image, version: int, said: str) -> None:
     page = bytearray(image.newest.pack())
     struct.pack_into("<II", page, 16, version, 0)
@@ -662,3 +721,123 @@ def test_half_a_write_is_reported(image: Image) -> None:
         pytest.raises(RunError, match="cannot write"),
     ):
         repair(Ssd("ssd", file.fileno(), image.geometry.ssd * 512), drop=False)
+
+
+# -- what is called sound is taken by the kernel --
+
+
+def _kernel_takes(data: bytes, geometry: layout.Geometry) -> bool:
+    """What setcache-super.c and setcache-records.c make of an SSD of that geometry."""
+    copies = []
+    for number, at in enumerate((0, 4096, len(data) - 4096)):
+        page = data[at : at + 4096]
+        summed = layout.crc32c(page[:20] + bytes(4) + page[24:])
+        turn = number == 2 or int.from_bytes(page[24:32], "little") % 2 == number
+        copies.append(
+            page
+            if page[:16] == layout.MAGIC
+            and summed == int.from_bytes(page[20:24], "little")
+            and turn
+            else None
+        )
+    valid = [one for one in copies if one]
+    if not valid:
+        return False
+    turns = [one for one in copies[:2] if one]
+    chosen = max(turns or valid, key=lambda one: one[24:32][::-1])
+    sizes = struct.pack(
+        "<IIQQQQ", geometry.block, geometry.assoc, geometry.sets, geometry.origin, geometry.ssd,
+        geometry.data,
+    )  # fmt: skip
+    if chosen[16:20] != struct.pack("<I", 2) or chosen[48:88] != sizes:
+        return False
+    if any(one[16:20] + one[32:88] != chosen[16:20] + chosen[32:88] for one in valid):
+        return False
+    return _records_are_taken(
+        data, max(valid, key=lambda one: one[24:32][::-1]), geometry, chosen, both=len(turns) == 2
+    )
+
+
+def _records_are_taken(
+    data: bytes, newest: bytes, geometry: layout.Geometry, chosen: bytes, *, both: bool
+) -> bool:
+    (count,) = struct.unpack_from("<I", newest, 272)
+    if count > 450:
+        return False
+    moved = dict(struct.iter_unpack("<II", newest[276 : 276 + 8 * count]))
+    seed = layout.crc32c(newest[32:48])
+    # One copy alone may be older than another one that said in use.
+    clean = both and chosen[88:92] == struct.pack("<I", 1)
+    held: set[int] = set()
+    covered = {(place * 8 - geometry.data) // geometry.block for place in moved.values()}
+    for slot in range(geometry.slots):
+        page = moved.get(slot // 256, 2 + slot // 256)
+        raw = data[page * 4096 + slot % 256 * 16 :][:16]
+        where, _, total = struct.unpack("<QII", raw)
+        if layout.crc32c(struct.pack("<Q", slot) + raw[:12], seed) != total:
+            return False
+        state, block = where >> 60, where & (1 << 60) - 1
+        if state > RETIRED:
+            return False
+        if state not in (CLEAN, DIRTY) or slot in covered:
+            continue
+        if block >= geometry.blocks or block // 64 % geometry.sets != slot // 64:
+            return False
+        if state == DIRTY or clean:
+            if block in held:
+                return False
+            held.add(block)
+    return True
+
+
+changes = st.fixed_dictionaries(
+    {},
+    optional={
+        "sequence": st.integers(0, 20),
+        "uuid": st.sampled_from([bytes(16), bytes(range(16))]),
+        "clean": st.booleans(),
+        "dirty": st.integers(0, 60),
+        "commits": st.integers(0, 99),
+        "identity": st.sampled_from(["", "id:other"]),
+        "origin": st.sampled_from([ORIGIN, ORIGIN + 64, ORIGIN - 64]),
+        "block": st.sampled_from([8, 16]),
+        "moved": st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1030)), max_size=2),
+    },
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), changes), max_size=3),
+    st.lists(st.tuples(st.integers(0, 959), st.integers(0, 4), st.integers(0, 5000)), max_size=3),
+    damages.filter(lambda one: len(one) < 3),
+    st.booleans(),
+)
+def test_what_is_called_sound_is_taken_by_the_kernel(
+    tmp_path_factory: pytest.TempPathFactory,
+    copies: list[tuple[int, dict[str, Any]]],
+    records: list[tuple[int, int, int]],
+    hurt: list[tuple[int, int, bytes | None]],
+    hurts: bool,
+) -> None:
+    image = make_image(tmp_path_factory.getbasetemp() / "sound")
+    for number, change in copies:
+        page = image.path.read_bytes()[image.copies[number] :][:4096]
+        sizes = (change.get("block", 8), 64, change.get("origin", ORIGIN), image.geometry.ssd)
+        others = {key: one for key, one in change.items() if key not in ("block", "origin")}
+        try:
+            was = layout.parse_super(page, number)
+            whole = replace(was, geometry=layout.fit(*sizes), **others)
+        except layout.FormatError:
+            continue
+        image.damage(image.copies[number], whole.pack())
+    for slot, state, block in records:
+        image.put(slot, state, block)
+    if hurts:
+        _hurt(image, hurt)
+    for drop in (None, False, True):
+        found = _check(image) if drop is None else _repair(image, drop=drop)
+        if not found.damage:
+            assert found.origin is not None and found.block is not None
+            own = layout.fit(found.block // 512, 64, found.origin // 512, image.geometry.ssd)
+            assert own and _kernel_takes(image.path.read_bytes(), own)

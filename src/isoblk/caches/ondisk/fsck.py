@@ -150,7 +150,7 @@ def examine(ssd: Ssd) -> Examined:
         raise UserError(f"is too small for a cache: {ssd.size} bytes", where=ssd.path)
     found = [_copy(ssd, number) for number in range(COPIES)]
     others = [
-        _of_another_version(number, one)
+        _of_another_version(ssd.path, number, one)
         for number, one in enumerate(found)
         if isinstance(one, VersionError)
     ]
@@ -161,11 +161,14 @@ def examine(ssd: Ssd) -> Examined:
     if not good:
         return _without_superblock(ssd, wrong)
     own = _own(ssd, good)
-    wrong |= {number: "it is another cache's" for number in good if number not in own}
+    wrong |= {number: _foreign(own, good[number]) for number in good if number not in own}
     if not own:
         damage = Damage(
-            where="superblock", cause="its copies are of different caches, the records of none",
-            option=Cure.NONE, cure="nothing is done: which of them is right?",
+            where="superblock",
+            cause="its copies are of different caches, or sizes, and the records tell of none",
+            option=Cure.NONE,
+            cure="nothing is done: which of them is right? If nothing on it matters:"
+            f" blkdiscard --zeroout {ssd.path}",
         )  # fmt: skip
         return Examined(Report(ssd=ssd.path, damage=[damage]))
     superblock = _holding(own)
@@ -188,11 +191,17 @@ def examine(ssd: Ssd) -> Examined:
     return _look(ssd, superblock, _restored(superblock, wrong), damages)
 
 
-def identity(ssd: Ssd) -> str:
-    """Of its origin, as the newest superblock has it, whatever else there is; "" if none has."""
+def newest(ssd: Ssd) -> Superblock | None:
+    """The newest superblock, whatever else there is; None if none is whole."""
     found = [_copy(ssd, number) for number in range(COPIES)]
     whole = [one for one in found if isinstance(one, Superblock)]
-    return max(whole, key=lambda one: one.sequence).identity if whole else ""
+    return max(whole, key=lambda one: one.sequence, default=None)
+
+
+def identity(ssd: Ssd) -> str:
+    """Of its origin, as the newest superblock has it; "" if none has."""
+    found = newest(ssd)
+    return found.identity if found else ""
 
 
 def repair(ssd: Ssd, *, drop: bool, was: str | None = None) -> Report:
@@ -290,28 +299,40 @@ def _copy(ssd: Ssd, number: int) -> Superblock | FormatError:
         return error
 
 
-def _of_another_version(number: int, error: VersionError) -> Damage:
+def _of_another_version(path: str, number: int, error: VersionError) -> Damage:
     older = error.version < layout.VERSION
     return Damage(
         where=f"superblock copy {number}",
         cause=f"{error}" + ", an older one, that no release had" * older,
         option=Cure.NONE,
         cure="nothing is done; "
-        + ("if nothing on it matters, wipe it" if older else "use the isoblk that made it"),
+        + (
+            f"if nothing on it matters: blkdiscard --zeroout {path}"
+            if older
+            else "use the isoblk that made it"
+        ),
     )
 
 
 def _own(ssd: Ssd, good: Mapping[int, Superblock]) -> dict[int, Superblock]:
-    """The copies, or, if they are not of one cache, those that most records are of."""
-    votes = {one.uuid + repr(one.geometry).encode(): _whole(ssd, one) for one in good.values()}
-    if len(votes) == 1:
+    """The copies, or, if they are not of one cache, those that most records are of, and of these
+    the more numerous ones: the kernel takes none that disagree about a size."""
+    groups: dict[tuple[bytes, Geometry], dict[int, Superblock]] = {}
+    for number, one in good.items():
+        groups.setdefault((one.uuid, one.geometry), {})[number] = one
+    if len(groups) == 1:
         return dict(good)
-    most = max(votes.values())
-    return {
-        number: one
-        for number, one in good.items()
-        if most and votes[one.uuid + repr(one.geometry).encode()] == most
-    }
+    votes = [(_whole(ssd, next(iter(one.values()))), len(one)) for one in groups.values()]
+    most = max(votes)
+    best = [one for one, vote in zip(groups.values(), votes, strict=True) if vote == most]
+    return best[0] if most[0] and len(best) == 1 else {}
+
+
+def _foreign(own: Mapping[int, Superblock], other: Superblock) -> str:
+    """Why a copy is none of its own."""
+    if any(one.uuid == other.uuid for one in own.values()):
+        return "it disagrees with the others about sizes"
+    return "it is another cache's"
 
 
 def _whole(ssd: Ssd, superblock: Superblock) -> int:
@@ -371,12 +392,15 @@ def _without_superblock(ssd: Ssd, wrong: Mapping[int, str]) -> Examined:
         raise UserError(
             "holds no cache of dm-setcache",
             where=ssd.path,
-            next="isoblk cache create makes one",
+            next="isoblk cache create makes one"
+            + f", with --wipe {ssd.path} if what it holds may be lost"
+            * (set(wrong.values()) != {layout.NOT_OURS[0]}),
         )
     causes = ", ".join(f"copy {number}: {cause}" for number, cause in wrong.items())
     damage = Damage(
         where="superblock, all three copies", cause=causes, option=Cure.NONE,
-        cure="nothing can be done: nothing else says whose blocks there are, and where",
+        cure="nothing can be done: nothing else says whose blocks there are, and where; if they"
+        f" may be lost: blkdiscard --zeroout {ssd.path}",
     )  # fmt: skip
     return Examined(Report(ssd=ssd.path, damage=[damage]))
 
@@ -455,7 +479,8 @@ def _look_at(ssd: Ssd, superblock: Superblock, piece: Piece, seen: _Seen) -> Non
     geometry, found = superblock.geometry, piece.records
     used = ~np.isin(piece.slots, np.array(_covered(superblock), np.uint64))
     readable = piece.readable & used
-    whole = readable & (found["sum"] == layout.sums(found, piece.first, superblock.seed))
+    right = piece.readable & (found["sum"] == layout.sums(found, piece.first, superblock.seed))
+    whole = right & used
     state, block = layout.states(found), layout.blocks(found)
     clean, dirty = whole & (state == CLEAN), whole & (state == DIRTY)
     far = block >= geometry.blocks
@@ -480,6 +505,9 @@ def _look_at(ssd: Ssd, superblock: Superblock, piece: Piece, seen: _Seen) -> Non
             mark = int(kind is dirty)
             fault = Fault(0, 1, f"{cause}, {'dirty' if mark else 'clean'}", cure, mark)
             seen.faults = _runs(seen.faults, mask & kind, piece.first, fault)
+    # Slots below moved records hold nothing, but the kernel reads their records all the same.
+    nothing = Fault(0, 1, "the record is damaged, of a slot that holds nothing", Cure.REPAIR)
+    seen.faults = _runs(seen.faults, ~used & ~right, piece.first, nothing)
     # After a crash clean records mean nothing, and may be outdated.
     counts = (dirty | clean if superblock.clean else dirty) & ~far & ~stray
     seen.faults += _twice(ssd, superblock, piece, counts)
@@ -570,6 +598,8 @@ def _judge(superblock: Superblock, seen: _Seen) -> tuple[list[Fault], list[Damag
         faults = [replace(one, why="it may be dirty") for one in seen.unclear]
         return sorted([*faults, *seen.faults], key=lambda one: one.start), []
     cure, why = Cure.DROP, f"dirty blocks missing: {missing}"
+    if missing < 0:
+        why = f"dirty blocks more than were counted: {-missing}"
     # Dirty records that should not be there may have been counted, or not.
     doubtful = any(one.dirty for one in seen.faults if one.cure == Cure.DROP)
     if not seen.whole:
