@@ -324,6 +324,25 @@ static int vdisk_get_unique_id(struct gendisk *disk, u8 id[16],
 	return sizeof(u64);
 }
 
+/* What get_unique_id() says, for programs, as of a SCSI disk or of NVMe. */
+static ssize_t wwid_show(struct device *dev, struct device_attribute *attr,
+			 char *buf)
+{
+	u8 id[16];
+	int n = vdisk_get_unique_id(dev_to_disk(dev), id, BLK_UID_NAA);
+
+	return sysfs_emit(buf, "naa.%*phN\n", n, id);
+}
+
+static DEVICE_ATTR_RO(wwid);
+
+static struct attribute *vdisk_attrs[] = {
+	&dev_attr_wwid.attr,
+	NULL
+};
+
+ATTRIBUTE_GROUPS(vdisk);
+
 static const struct block_device_operations vdisk_fops = {
 	.owner = THIS_MODULE,
 	.get_unique_id = vdisk_get_unique_id,
@@ -380,7 +399,7 @@ static int vdisk_add_disk(struct vdisk *vdisk, const char *name)
 
 	err = -EEXIST;
 	if (!vdisk_name_taken(disk, name))
-		err = device_add_disk(NULL, disk, NULL);
+		err = device_add_disk(NULL, disk, vdisk_groups);
 	if (err)
 		put_disk(disk);
 	return err;
