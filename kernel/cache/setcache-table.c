@@ -128,8 +128,37 @@ static int sc_set_origin_id(struct setcache *sc, const char *word)
 	return 0;
 }
 
-/* Set an option, mode or policy from text. */
-static int sc_set(struct setcache *sc, const char *key, const char *value)
+/* Return whether no low mark is above its high one. */
+static bool sc_marks_fit(const struct setcache *sc)
+{
+	return sc_option(sc, SC_OPT_DIRTY_LOW) <=
+		       sc_option(sc, SC_OPT_DIRTY_HIGH) &&
+	       sc_option(sc, SC_OPT_SET_LOW) <= sc_option(sc, SC_OPT_SET_HIGH);
+}
+
+/* Return whether an option can get a value while the others are as they are. */
+static bool sc_mark_fits(const struct setcache *sc, int option, u32 value)
+{
+	switch (option) {
+	case SC_OPT_DIRTY_HIGH:
+		return value >= sc_option(sc, SC_OPT_DIRTY_LOW);
+	case SC_OPT_DIRTY_LOW:
+		return value <= sc_option(sc, SC_OPT_DIRTY_HIGH);
+	case SC_OPT_SET_HIGH:
+		return value >= sc_option(sc, SC_OPT_SET_LOW);
+	case SC_OPT_SET_LOW:
+		return value <= sc_option(sc, SC_OPT_SET_HIGH);
+	default:
+		return true;
+	}
+}
+
+/*
+ * Set an option, mode or policy from text. Marks of a @live cache have to fit
+ * each other at any time, those of a table when all of it is known.
+ */
+static int sc_set(struct setcache *sc, const char *key, const char *value,
+		  bool live)
 {
 	int i, r;
 	u32 number;
@@ -154,6 +183,8 @@ static int sc_set(struct setcache *sc, const char *key, const char *value)
 			return r;
 		if (number < sc_options[i].min || number > sc_options[i].max)
 			return -ERANGE;
+		if (live && !sc_mark_fits(sc, i, number))
+			return -ERANGE;
 		WRITE_ONCE(sc->options[i], number);
 		return 0;
 	}
@@ -170,11 +201,11 @@ int sc_parse_options(struct setcache *sc, struct dm_arg_set *as, char **error)
 	int r;
 
 	*error = "mode: writeback, writethrough, writearound, readonly, writeonly";
-	r = sc_set(sc, "mode", dm_shift_arg(as));
+	r = sc_set(sc, "mode", dm_shift_arg(as), false);
 	if (r)
 		return r;
 	*error = "policy: fifo, lru or random";
-	r = sc_set(sc, "policy", dm_shift_arg(as));
+	r = sc_set(sc, "policy", dm_shift_arg(as), false);
 	if (r)
 		return r;
 	if (!as->argc)
@@ -188,11 +219,14 @@ int sc_parse_options(struct setcache *sc, struct dm_arg_set *as, char **error)
 		if (!strcmp(key, "origin_id"))
 			r = sc_set_origin_id(sc, dm_shift_arg(as));
 		else
-			r = sc_set(sc, key, dm_shift_arg(as));
+			r = sc_set(sc, key, dm_shift_arg(as), false);
 		if (r)
 			return r;
 	}
-	return count || as->argc ? -EINVAL : 0;
+	if (count || as->argc)
+		return -EINVAL;
+	*error = "a low mark is above its high one";
+	return sc_marks_fit(sc) ? 0 : -EINVAL;
 }
 
 /*---------------------------------------------------------------------------*/
@@ -310,7 +344,7 @@ static int sc_message_set(struct setcache *sc, const char *key,
 	const char *error;
 
 	if (strcmp(key, "mode") || mode < 0)
-		return sc_set(sc, key, value);
+		return sc_set(sc, key, value, true);
 	error = sc_origin_nameless(sc, mode);
 	if (error) {
 		DMWARN("%s: %s", sc_device(sc), error);

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -145,7 +146,11 @@ class Storm:
 
 def some_options(rng: random.Random) -> str:
     chosen = rng.sample(sorted(OPTIONS), 4)
-    return " ".join(f"{name} {rng.choice(OPTIONS[name])}" for name in chosen)
+    own = {name: rng.choice(OPTIONS[name]) for name in chosen}
+    if "dirty_high" in own:
+        # No low mark may be above its high one.
+        own["dirty_low"] = min(OPTIONS["dirty_low"])
+    return " ".join(f"{name} {value}" for name, value in own.items())
 
 
 def tell(dm: Dm, modes: tuple[str, ...], rng: random.Random) -> None:
@@ -159,7 +164,9 @@ def tell(dm: Dm, modes: tuple[str, ...], rng: random.Random) -> None:
         dm.tell(rng.choice(("clean", "stop_clean")))
     else:
         name = rng.choice(sorted(OPTIONS))
-        dm.tell(f"{name} {rng.choice(OPTIONS[name])}")
+        # Marks that do not fit each other, by then, are refused.
+        with suppress(OSError) if name.startswith("dirty_") else nullcontext():
+            dm.tell(f"{name} {rng.choice(OPTIONS[name])}")
     time.sleep(rng.choice((0, 0.02, 0.1)))
 
 
