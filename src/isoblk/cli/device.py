@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from isoblk.campaign.execute import Bench, make_bench
 from isoblk.cli.help import examples
 from isoblk.cli.progress import progress_bar
+from isoblk.console import new_console
 from isoblk.device import show, text
 from isoblk.device.fiojson import State, read_fio
 from isoblk.device.fit import Fit, estimate, refine
@@ -43,7 +43,7 @@ KernelVersion = Annotated[str, typer.Option("--kernel", help="Version of the lab
 @app.command("list", epilog=examples("isoblk device list"))
 def list_() -> None:
     """List the presets."""
-    console = Console(highlight=False)
+    console = new_console()
     rows = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for title in ("preset", "model", "written"):
         rows.add_column(title, no_wrap=True)
@@ -57,9 +57,9 @@ def list_() -> None:
             title = title[: max(1, console.width - _BEFORE_TITLE - 1)] + "…"
         rows.add_row(name, kind, show.written(device), title)
     if not console.is_terminal:
-        console = Console(highlight=False, width=_PIPE)
-    console.print(rows, markup=False)
-    console.print(f"\n{show.LIST_KEY}", markup=False)
+        console = new_console(width=_PIPE)
+    console.print(rows)
+    console.print(f"\n{show.LIST_KEY}")
 
 
 @app.command("show", epilog=examples("isoblk device show 980pro-1t"))
@@ -79,20 +79,20 @@ def show_(
     if as_json:
         typer.echo(json.dumps(show.record(preset, found, device)))
         return
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(printable(found.title), markup=False)
+    console = new_console(soft_wrap=True)
+    console.print(printable(found.title))
     state = show.state(device)
-    console.print(show.kind(device) + (f", {state}" if state else ""), markup=False)
+    console.print(show.kind(device) + (f", {state}" if state else ""))
     console.print()
     for line in found.source.strip().splitlines():
-        console.print(printable(line), markup=False)
+        console.print(printable(line))
     console.print()
     console.print(show.attribute_table(device))
     if note := show.size_note(device):
-        console.print(note, markup=False)
+        console.print(note)
     if found.expect:
         console.print("\nPublished of the drive (`isoblk device check` holds the model to it):")
-        console.print(show.expect_table(found.expect), markup=False)
+        console.print(show.expect_table(found.expect))
 
 
 @app.command(epilog=examples("isoblk device check", "isoblk device check 980pro-1t -j 2"))
@@ -133,7 +133,7 @@ def check(
     if as_json:
         typer.echo(json.dumps([_record(n, one) for n, ones in measured.items() for one in ones]))
     else:
-        Console(highlight=False, soft_wrap=True).print(text.table(measured))
+        new_console(soft_wrap=True).print(text.table(measured))
     held = sum(one.expect.fitted for ones in measured.values() for one in ones)
     off = [(name, one) for name, ones in measured.items() for one in ones if one.fails]
     if off:
@@ -211,9 +211,9 @@ def fit(
         source = f"Fitted by isoblk device fit to {of}"
         rows = [one.expect for one in best.measured]
         new.write_text(text.preset_toml(title, source, best.device, rows), encoding="utf-8")
-    console = Console(highlight=False, soft_wrap=True)
+    console = new_console(soft_wrap=True)
     console.print(text.table({output.stem: best.measured}))
-    console.print(f'{output} is written; use it as: device = "{output}"', markup=False)
+    console.print(f'{output} is written; use it as: device = "{output}"')
 
 
 def _list_models(database: Database) -> None:
@@ -226,7 +226,7 @@ def _list_models(database: Database) -> None:
         ]
         rows.add_row(printable(one.model), printable(one.solution), *figures)
     # As wide as it is: --model needs a whole name.
-    Console(highlight=False, soft_wrap=True, width=_ANY_WIDTH).print(rows, markup=False)
+    new_console(soft_wrap=True, width=_ANY_WIDTH).print(rows)
 
 
 def _measured_by_fio(results: list[Path], state: State) -> list[ExpectEntry]:
@@ -293,6 +293,6 @@ def _bench(version: str) -> Iterator[Bench]:
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[], None]]:
     """A bar; what it gives is called when a run has ended."""
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     with progress_bar(console, transient=True, disable=not console.is_terminal) as bar:
         yield partial(bar.advance, bar.add_task("runs", total=total))

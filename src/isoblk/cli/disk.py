@@ -4,10 +4,10 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from isoblk.cli.help import examples
+from isoblk.console import new_console
 from isoblk.errors import UserError, printable
 from isoblk.machine.blockdev import elevators
 from isoblk.weights import others, settings
@@ -70,7 +70,7 @@ def show(
     for one in found:
         shown.add_row(*map(printable, settings.row(one)))
     # A model's name is whatever the disk says.
-    Console(highlight=False, markup=False, emoji=False).print(shown)
+    new_console().print(shown)
     for one in found:
         if note := settings.not_as_kept(one):
             typer.echo(f"note: {note}", err=True)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +21,7 @@ from isoblk.caches.registry import CACHES
 from isoblk.campaign import trial
 from isoblk.campaign.execute import make_bench
 from isoblk.cli.help import examples
+from isoblk.console import new_console
 from isoblk.errors import IsoblkError, UserError
 from isoblk.kernel import tools
 from isoblk.kernel.store import require_one_word
@@ -71,7 +71,7 @@ app = typer.Typer()
 def doctor() -> None:
     """Check that everything isoblk needs is here; status 1 if not."""
     checks = check_all()
-    Console(highlight=False).print(table(checks))
+    new_console().print(table(checks))
     if command := install_all(checks):
         typer.echo(f"\nall that is missing: {command}")
     if not healthy(checks):

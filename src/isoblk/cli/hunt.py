@@ -205,7 +205,7 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
         task = bar.add_task(f"{order.spec.name}: {order.scheduler}", total=1.0)
 
         def say(text: str) -> None:
-            bar.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+            bar.console.print(printable(text), soft_wrap=True)
 
         def on_tried(spent: Spent) -> None:
             bar.update(

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from isoblk import kernel
 from isoblk.cli.help import examples
 from isoblk.cli.lab import require_lab
 from isoblk.cli.progress import building
+from isoblk.console import new_console
 from isoblk.kernel.installed import build_installed, find_installed
 
 app = typer.Typer(help="Kernels for the lab, and modules for this machine's.")
@@ -86,7 +86,7 @@ def build(
             ready = kernel.build(request, bar)
         modules = kernel.build_modules(ready, bar)
         bar.finish()
-    console = Console(highlight=False, soft_wrap=True)
+    console = new_console(soft_wrap=True)
     console.print(f"Linux {ready.version} is ready: {ready.linux}")
     console.print(f"modules: {modules}")
 
@@ -119,16 +119,15 @@ def modules(
     with building() as bar:
         built = build_installed(found, directory, source, bar)
         bar.finish()
-    console = Console(highlight=False, soft_wrap=True)
+    console = new_console(soft_wrap=True)
     for name in built.names:
-        console.print(f"{built.directory / name}", markup=False)
+        console.print(f"{built.directory / name}")
     there = shlex.quote(str(built.directory))
     console.print(
         f"load:    sudo insmod {there}/isoblk_share.ko && sudo insmod {there}/isoblk-iosched.ko\n"
         f"install: sudo install -D -m 644 -t /lib/modules/{found.release}/updates/isoblk"
         f" {there}/*.ko && sudo depmod {found.release}\n"
         "choose:  echo isoblk | sudo tee /sys/block/DISK/queue/scheduler",
-        markup=False,
     )
 
 
@@ -136,7 +135,7 @@ def modules(
 def list_() -> None:
     """List the kernels that are ready, the newest build first."""
     require_lab()
-    console = Console(highlight=False)
+    console = new_console()
     ready = kernel.list_kernels()
     if not ready:
         console.print("no kernel has been built; run: isoblk kernel build")
@@ -169,7 +168,7 @@ def clean(
     """Remove kernels and their modules from the cache, never one in use."""
     require_lab()
     done = kernel.clean(keys or (), sources=sources)
-    console = Console(highlight=False, soft_wrap=True)
+    console = new_console(soft_wrap=True)
     for name in done.removed:
         console.print(f"removed {name}")
     for name in done.busy:

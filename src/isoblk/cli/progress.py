@@ -15,6 +15,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from isoblk.console import new_console
+
 
 def progress_bar(
     console: Console, *, counted: bool = True, transient: bool = False, disable: bool = False
@@ -53,7 +55,7 @@ class BuildBar:
         self.finish()
         self._task = self._progress.add_task(text, total=total)
         if not self._progress.console.is_terminal:
-            self._progress.console.print(text, markup=False, highlight=False)
+            self._progress.console.print(text)
 
     def step(self) -> None:
         """One step forward; the estimate never says that it is done."""
@@ -65,7 +67,7 @@ class BuildBar:
 
     def note(self, text: str) -> None:
         """A message above the bars, as it is."""
-        self._progress.console.print(text, markup=False, highlight=False)
+        self._progress.console.print(text)
 
     def finish(self) -> None:
         """The stage is done."""
@@ -78,6 +80,6 @@ class BuildBar:
 @contextmanager
 def building() -> Iterator[BuildBar]:
     """A bar for a build, on standard error."""
-    console = Console(stderr=True)
+    console = new_console(stderr=True)
     with progress_bar(console, counted=False, disable=not console.is_terminal) as progress:
         yield BuildBar(progress)

@@ -2,18 +2,15 @@
 """isoblk report: the page."""
 
 import webbrowser
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from isoblk.cli import completing
 from isoblk.cli.help import examples
 from isoblk.cli.results import ResultDir, analysed
+from isoblk.console import working
 from isoblk.errors import printable
 
 app = typer.Typer()
@@ -55,7 +52,7 @@ def report(
     if output is not None:
         # What is refused in the end is refused before all is drawn.
         check_page(output)
-    with _told() as say:
+    with working("") as say:
         say("reading the runs")
         analysis = analysed(directory)
         other = analysed(beside) if beside else None
@@ -67,18 +64,6 @@ def report(
     typer.echo(printable(str(page)))
     if show_it and not _opens(page):
         typer.echo("note: no browser could be started; open the file by hand", err=True)
-
-
-@contextmanager
-def _told() -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says what takes long, on a terminal; it goes when all is
-    done."""
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status("") as status:
-        yield lambda text: status.update(escape(printable(text)))
 
 
 def _opens(page: Path) -> bool:

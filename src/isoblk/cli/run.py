@@ -347,12 +347,10 @@ def _campaign(order: _Order, expansion: Expansion, bench: Bench, makers: _Makers
                 what = "failed" if ended is None else "invalid: " + ended.record.reasons[0]
                 place = " ".join((point.kind, *point.point.values()))
                 told = printable(f"{place}: {what}")
-                bar.console.print(told, style="red", markup=False, highlight=False)
+                bar.console.print(told, style="red")
 
         def say(text: str) -> None:
-            bar.console.print(
-                printable(f"note: {text}"), markup=False, highlight=False, soft_wrap=True
-            )
+            bar.console.print(printable(f"note: {text}"), soft_wrap=True)
 
         try:
             with makers(say) as maker:
@@ -376,7 +374,7 @@ def _campaign(order: _Order, expansion: Expansion, bench: Bench, makers: _Makers
     if any(one is not None for one in finished.runs):
         console.print(summary_table(finished))
         text = f"results in {results}; next: isoblk report {results}"
-        console.print(printable(text), markup=False, highlight=False)
+        console.print(printable(text))
     for note in earlier.notes(results):
         typer.echo(f"note: {note}", err=True)
     if failures := [one.failure for one in record.runs if one.failure]:

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from isoblk.cli import completing
 from isoblk.cli.help import examples
+from isoblk.console import new_console
 from isoblk.errors import UserError, printable
 from isoblk.files import new_file
 from isoblk.run.spec import label
@@ -43,8 +42,8 @@ def list_() -> None:
     for heading in ("name", "title"):
         rows.add_column(heading, overflow="fold")
     for one in shipped():
-        rows.add_row(escape(one.name), escape(one.title))
-    Console(highlight=False).print(rows)
+        rows.add_row(one.name, one.title)
+    new_console().print(rows)
 
 
 @app.command(epilog=examples("isoblk study check my.toml", "isoblk study check weights"))
@@ -63,12 +62,12 @@ def check(
         typer.echo(f"note: {printable(chosen.note)}", err=True)
     study, _ = load_study(chosen.path)
     expansion = expand(study)
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"ok: {len(expansion.runs)} runs ({_kinds(expansion)})", markup=False)
+    console = new_console(soft_wrap=True)
+    console.print(f"ok: {len(expansion.runs)} runs ({_kinds(expansion)})")
     if study.matrix:
         table = Table("field", "values", box=None, pad_edge=False)
         for key, values in study.matrix.items():
-            table.add_row(escape(key), escape(" ".join(label(value) for value in values)))
+            table.add_row(key, " ".join(label(value) for value in values))
         console.print(table)
     for note in notes(planned.spec for planned in expansion.runs):
         typer.echo(f"note: {note}", err=True)

@@ -10,11 +10,10 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from isoblk.cli.help import examples
-from isoblk.errors import UserError, printable
+from isoblk.errors import UserError
 from isoblk.files import new_file, new_files
 from isoblk.report.tables import plain_or_rich
 from isoblk.run import numbers
@@ -255,7 +254,7 @@ def _summary(name: str, found: TraceInfo) -> Table:
     def row(name: str, *parts: str) -> None:
         table.add_row(name, ", ".join(parts))
 
-    row("trace", escape(name))
+    row("trace", name)
     row("records", f"{found.records:,}")
     row("time", f"{found.span_ns / 1e9:,.3f} s")
     row("rate", f"{numbers.count(found.iops)} requests/s", numbers.rate(found.bytes_a_second))
@@ -309,7 +308,7 @@ def _streams(found: TraceInfo) -> Table:
     for stream in sorted(found.streams, key=lambda stream: -stream.records)[:_FEW]:
         table.add_row(
             str(stream.stream),
-            *([escape(printable(stream.name))] if named else []),
+            *([stream.name] if named else []),
             f"{stream.records:,}",
             f"{stream.bytes:,}",
             f"{stream.lowest:,}",

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from isoblk.cli.help import examples
+from isoblk.console import new_console
 from isoblk.errors import UserError, printable
 from isoblk.run import numbers
 from isoblk.weights import disk as disks
@@ -80,7 +80,7 @@ def weights(
 
 def _print(root: Path, names: list[str], seconds: float, *, everyone: bool, watch: bool) -> None:
     # Names of cgroups and disks are no markup.
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = new_console()
     if not watch or not console.is_terminal:
         # A Live that is not shown on a terminal is silent until it ends.
         while True:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import cast
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.text import Text
 
 from isoblk.analysis.compare import SIGNIFICANT, Comparison, Difference, PointComparison
@@ -49,7 +48,7 @@ def comparison(
         keys = _varying([point.point for point in result.points], short)
         table = tables.new_table()
         for key in keys:
-            table.add_column(escape(short[key]), no_wrap=True)
+            table.add_column(short[key], no_wrap=True)
         table.add_column("metric", overflow="fold")
         for title in ("A", "B", "change"):
             table.add_column(title, justify="right", no_wrap=True)
@@ -57,8 +56,8 @@ def comparison(
         for point, one in shown:
             form = _form(one)
             table.add_row(
-                *(escape(point.point.get(key, "")) for key in keys),
-                escape(one.metric),
+                *(point.point.get(key, "") for key in keys),
+                one.metric,
                 form(one.a),
                 form(one.b),
                 change_text(one),

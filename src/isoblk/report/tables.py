@@ -6,13 +6,13 @@ from collections.abc import Iterator, Set
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from isoblk.analysis.claims import ClaimResult, judge_all
 from isoblk.analysis.metrics import Analysis, analyse
+from isoblk.console import new_console
 from isoblk.report import cached, disks, rows, tenants, text, values
 from isoblk.report.answer import answer
 from isoblk.result.store import ResultSet
@@ -75,7 +75,7 @@ class PointsTable:
         for i in chosen:
             column = content.columns[i]
             table.add_column(
-                escape(column.title),
+                column.title,
                 justify="right" if column.numeric else "left",
                 no_wrap=column is not content.columns[-1],
             )
@@ -90,7 +90,7 @@ class PointsTable:
                 status = cells[titles.index("status")].text
                 known = shown[self._first] != text.NOTHING
                 shown[self._first] = f"{shown[self._first]} ({status})" if known else status
-            table.add_row(*map(escape, shown.values()), style=_STYLES[state])
+            table.add_row(*shown.values(), style=_STYLES[state])
         notes = content.notes
         if not with_spread:
             notes = tuple(note.replace(rows.INTERVAL, "; intervals: --json") for note in notes)
@@ -114,11 +114,9 @@ def tenants_table(analysis: Analysis) -> Table:
     content = tenants.by_point(analysis)
     table = new_table()
     for column in content.columns:
-        table.add_column(
-            escape(column.title), justify="right" if column.numeric else "left", no_wrap=True
-        )
+        table.add_column(column.title, justify="right" if column.numeric else "left", no_wrap=True)
     for state, cells in content.rows:
-        table.add_row(*(escape(cell.text) for cell in cells), style=_STYLES[state])
+        table.add_row(*(cell.text for cell in cells), style=_STYLES[state])
     table.caption = Text("\n".join(content.notes), style="dim")
     return table
 
@@ -132,9 +130,9 @@ def said_tables(analysis: Analysis) -> Iterator[RenderableType]:
         table.title = Text(f"what {who}, says")
         table.title_justify = "left"
         for column in shown:
-            table.add_column(escape(column.title), justify="right" if column.numeric else "left")
+            table.add_column(column.title, justify="right" if column.numeric else "left")
         for _, cells in content.rows:
-            table.add_row(*(escape(cell.text) for cell in cells[: len(shown)]))
+            table.add_row(*(cell.text for cell in cells[: len(shown)]))
         if more := len(content.columns) - len(shown):
             table.caption = Text(f"{more} more figures are in the page", style="dim")
         yield table
@@ -153,9 +151,9 @@ def claims_table(results: list[ClaimResult], analysis: Analysis) -> Table:
         if len(lines) > 4:
             judged_by += f"\nand {len(lines) - 4} more"
         table.add_row(
-            escape(f"{result.claim.text} [{result.claim.source}]"),
-            escape(values.expected(result, analysis)),
-            escape(judged_by or result.reason),
+            f"{result.claim.text} [{result.claim.source}]",
+            values.expected(result, analysis),
+            judged_by or result.reason,
             result.verdict,
             style=_STYLES[result.verdict],
         )
@@ -200,8 +198,8 @@ def show(
 
 def plain_or_rich() -> Console:
     """A console that is plain, and 100 columns wide, when its output is not a terminal."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=100, no_color=True)
+    console = new_console()
+    return console if console.is_terminal else new_console(width=100, color=False)
 
 
 def new_table() -> Table:
