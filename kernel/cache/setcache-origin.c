@@ -4,10 +4,11 @@
  * it was when the cache was stopped.
  *
  * Identity. Dirty blocks belong to one disk, and another one of the same size
- * would be ruined by them. So the superblock names the disk, by what names it
- * everywhere and for ever: the UUID of a device of device-mapper, or the
- * world-wide id of a disk, with the id of the partition. Where the kernel has
- * no such name, as for a loop device, the table line has to say a word.
+ * would be ruined by them. So the superblock names the disk, by what no copy of
+ * it has: the world-wide id of the disk, with the first sector of a partition.
+ * A PARTUUID, and the UUIDs of LVM, LUKS and md, are on the disk, and a copy has
+ * them, too. Where the kernel has no world-wide id, as for a loop device or one
+ * of device-mapper, the table line has to say a word.
  *
  * Change. What the cache holds clean is good as long as nobody else writes to
  * the disk. While a load of this module lasts, the disk's own statistics tell:
@@ -25,8 +26,6 @@
  */
 #include <linux/blkdev.h>
 #include <linux/crc32c.h>
-#include <linux/ctype.h>
-#include <linux/dm-ioctl.h>
 #include <linux/err.h>
 #include <linux/math64.h>
 #include <linux/part_stat.h>
@@ -57,21 +56,13 @@ static char sc_no_identity[] =
 /* The name of this load of the module; constant. */
 static uuid_t sc_boot;
 
-/*
- * Find the UUID of a device of device-mapper, if it has one. Return whether it
- * is such a device.
- */
-static bool sc_dm_identity(struct gendisk *disk, char *identity)
+/* Return whether a disk is a device of device-mapper. */
+static bool sc_is_mapped(struct gendisk *disk)
 {
 	struct mapped_device *md = dm_get_md(disk_devt(disk));
-	char uuid[DM_UUID_LEN] = "";
 
 	if (!md)
 		return false;
-	if (!dm_copy_name_and_uuid(md, NULL, uuid) && uuid[0] &&
-	    snprintf(identity, SC_IDENTITY_SIZE, "dm:%s", uuid) >=
-	    SC_IDENTITY_SIZE)
-		identity[0] = 0;
 	dm_put(md);
 	return true;
 }
@@ -85,18 +76,17 @@ static void sc_disk_identity(struct gendisk *disk, char *identity)
 	} kinds[] = {
 		{ BLK_UID_EUI64, "eui" },
 		{ BLK_UID_NAA, "naa" },
-		{ BLK_UID_T10, "t10" },
 	};
 	u8 id[SC_WWID_BYTES];
 	u32 i;
 	int n;
 
 	/* A device of device-mapper would give the id of a disk below it. */
-	if (sc_dm_identity(disk, identity) || !disk->fops->get_unique_id)
+	if (sc_is_mapped(disk) || !disk->fops->get_unique_id)
 		return;
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		n = disk->fops->get_unique_id(disk, id, kinds[i].type);
-		if (n <= 0 || n > SC_WWID_BYTES)
+		if (n <= 0 || n > SC_WWID_BYTES || !memchr_inv(id, 0, n))
 			continue;
 		snprintf(identity, SC_IDENTITY_SIZE, "wwid:%s.%*phN",
 			 kinds[i].name, n, id);
@@ -104,32 +94,11 @@ static void sc_disk_identity(struct gendisk *disk, char *identity)
 	}
 }
 
-/*
- * Add which partition of its disk a device is. Some have an id of their own,
- * which will do where the disk has none.
- */
-static void sc_part_identity(struct block_device *bdev, char *identity)
-{
-	const char *uuid = bdev->bd_meta_info ? bdev->bd_meta_info->uuid : "";
-	size_t used = strlen(identity);
-	char *end = identity + used;
-	int n = 0;
-
-	if (uuid[0])
-		n = snprintf(end, SC_IDENTITY_SIZE - used, "%spart:%s",
-			     used ? "/" : "", uuid);
-	else if (used)
-		n = snprintf(end, SC_IDENTITY_SIZE - used, "/start:%llu",
-			     (u64)get_start_sect(bdev));
-	if (n >= SC_IDENTITY_SIZE - used)
-		identity[0] = 0;
-}
-
 /* Find out which disk the origin is, or "" if nothing tells. */
 void sc_origin_identity(const struct setcache *sc, char *identity)
 {
 	struct block_device *bdev = sc->origin->bdev;
-	const char *c;
+	size_t used;
 
 	identity[0] = 0;
 	if (sc->known.word[0]) {
@@ -137,14 +106,10 @@ void sc_origin_identity(const struct setcache *sc, char *identity)
 		return;
 	}
 	sc_disk_identity(bdev->bd_disk, identity);
-	if (bdev_is_partition(bdev))
-		sc_part_identity(bdev, identity);
-	for (c = identity; *c; c++) {
-		if (isascii(*c) && isgraph(*c))
-			continue;
-		identity[0] = 0;
-		return;
-	}
+	used = strlen(identity);
+	if (used && bdev_is_partition(bdev))
+		snprintf(identity + used, SC_IDENTITY_SIZE - used,
+			 "/start:%llu", (u64)get_start_sect(bdev));
 }
 
 /* Return why a mode needs an identity and the origin has none; or NULL. */

@@ -8,6 +8,7 @@ dmsetup, its second, and so on; also so that it is interrupted there.
 """
 
 import contextlib
+import dataclasses
 import os
 import sys
 import threading
@@ -19,7 +20,7 @@ from typing import Final
 
 from isoblk.cachectl import live, manage
 from isoblk.cachectl.manage import Volume
-from isoblk.caches.setcache import PERSONALITIES
+from isoblk.caches.setcache import PERSONALITIES, Line
 from isoblk.errors import IsoblkError, RunError
 from isoblk.machine.mapper import Mapper, dmsetup
 from tests.guests.setcache_guest import BLOCK, Raw, disk
@@ -107,11 +108,16 @@ def new() -> Callable[[Mapper], object]:
 
 
 def linear() -> None:
-    dmsetup("create", "v", "--uuid", "TEST-v", table=f"0 {SIZE // 512} linear /dev/slow 0")
+    dmsetup("create", "v", table=f"0 {SIZE // 512} linear /dev/slow 0")
 
 
 def attach(by: Mapper) -> None:
-    live.attach("v", volume("fast", SSD), manage.line_of(PLAIN, {"assoc": 64}), by)
+    live.attach("v", volume("fast", SSD), named(manage.line_of(PLAIN, {"assoc": 64})), by)
+
+
+def named(line: Line) -> Line:
+    """With a word for the origin, a device of device-mapper."""
+    return dataclasses.replace(line, origin_id="v")
 
 
 def erase(path: str, size: int) -> None:

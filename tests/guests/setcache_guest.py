@@ -110,6 +110,12 @@ def sectors(path: str) -> int:
     return int(run("blockdev", "--getsz", path))
 
 
+def named(options: str, word: str) -> str:
+    """Options of a table's line, with a word for the origin, unless it is empty."""
+    count, *others = options.split()
+    return " ".join([str(int(count) + 2), *others, "origin_id", word]) if word else options
+
+
 @dataclass
 class Cache:
     """/dev/mapper/c."""

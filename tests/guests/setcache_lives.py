@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from tests.guests.setcache_guest import named
 from tests.guests.setcache_model import (
     ANYTHING,
     MODES,
@@ -147,7 +148,8 @@ class Life:
     def table(self) -> str:
         mode, policy = self.random.choice(MODES), self.random.choice(POLICIES)
         devices = "/dev/mapper/slow /dev/mapper/fast"
-        return f"0 {ORIGIN} setcache {devices} {self.block} {WAYS} {mode} {policy} {self.options}"
+        options = named(self.options, "slow")
+        return f"0 {ORIGIN} setcache {devices} {self.block} {WAYS} {mode} {policy} {options}"
 
     def disturb(self) -> None:
         what = self.random.choices(
@@ -182,7 +184,7 @@ class Life:
         put(0, "power")
         put(self.number, "seed")
         put(1, "power")
-        dm("create", "slow", "--uuid", "lab-slow", "--table", f"0 {ORIGIN} linear /dev/disk0 0")
+        dm("create", "slow", "--table", f"0 {ORIGIN} linear /dev/disk0 0")
         dm("create", "fast", "--table", f"0 {SSD} linear /dev/disk0 {ORIGIN}")
         dm("mknodes")
         dm("create", "c", "--table", self.table())

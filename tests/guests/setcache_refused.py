@@ -46,6 +46,8 @@ LINES: Final = {
     "/dev/slow /dev/fast 8 64 writeback lru 0 set_high 1": OPTION,
     "/dev/slow /dev/fast 8 64 writeback lru x": "the number of options is wrong",
     "/dev/slow /dev/fast 8 64 writeback lru 4 set_high 1": "the number of options is wrong",
+    "/dev/slow /dev/fast 8 64 writeback lru 4 set_high 10 set_low 90": "a low mark is above",
+    "/dev/slow /dev/fast 8 64 writeback lru 2 dirty_high 10": "a low mark is above",
     "/dev/slow /dev/fast 8 64 writeback": USAGE,
     "/dev/none /dev/fast 8 64 writeback lru": "cannot open the origin",
     "/dev/slow /dev/none 8 64 writeback lru": "cannot open the SSD",
@@ -77,6 +79,10 @@ def messages(cache: Cache) -> None:
         ("mode", "fast"),
         ("policy", "mru"),
         ("set_high", "101"),
+        ("set_high", "14"),
+        ("set_low", "21"),
+        ("dirty_low", "101"),
+        ("dirty_high", "89"),
         ("age_ms", "soon"),
         ("commit_ms", "0"),
         ("set_high", "1", "2"),
@@ -88,10 +94,10 @@ def messages(cache: Cache) -> None:
 
 def sizes() -> None:
     """Both devices as linear ones that grow and shrink. The cache is full of dirty blocks."""
-    dm("create", "o", "--uuid", "lab-o", "--table", f"0 {ORIGIN} linear /dev/slow 0")
+    dm("create", "o", "--table", f"0 {ORIGIN} linear /dev/slow 0")
     dm("create", "f", "--table", f"0 {SSD} linear /dev/fast 0")
     cache = Cache("/dev/mapper/o", "/dev/mapper/f", 8, 64)
-    options = "2 set_high 100"
+    options = "4 set_high 100 origin_id o"
     cache.create("writeback", "lru", options)
     raw = Raw(cache.path)
     for at in range(0, 256, 16):
@@ -141,10 +147,11 @@ def sizes() -> None:
     set_size("o", "/dev/slow", ORIGIN - 64)
     refused("as long as the origin", "create", "c", "--table", good)
     refused("the origin has changed its size", "create", "c", "--table",
-            cache.line("writeback"))  # fmt: skip
+            cache.line("writeback", "lru", options))  # fmt: skip
     set_size("o", "/dev/slow", ORIGIN + 64)
     refused("as long as the origin", "create", "c", "--table", good)
-    refused("the origin has changed its size", "create", "c", "--table", cache.line("writeback"))
+    refused("the origin has changed its size", "create", "c", "--table",
+            cache.line("writeback", "lru", options))  # fmt: skip
     set_size("o", "/dev/slow", ORIGIN)
     for size in (SSD - 64, SSD + 64):
         set_size("f", "/dev/fast", size)
@@ -233,7 +240,8 @@ def changed(cache: Cache) -> None:
 
 def identities() -> None:
     """A disk that nothing names has no dirty blocks, unless the line gives it a name."""
-    dm("create", "o", "--table", f"0 {ORIGIN} linear /dev/slow 0")
+    # What LVM has on the disk as well, and so has a copy.
+    dm("create", "o", "--uuid", "LVM-o", "--table", f"0 {ORIGIN} linear /dev/slow 0")
     cache = Cache("/dev/mapper/o", "/dev/fast", 8, 64)
     said = "no identity of the origin"
     for mode in DIRTYING:

@@ -67,6 +67,8 @@ def log_entries() -> Iterator[Entry]:
 class Halves(Life):
     """On two halves of a device."""
 
+    word = "half"
+
     def divide(self, path: str) -> None:
         self.halves = (
             Mapped("slow", f"0 {ORIGIN} linear {path} 0"),

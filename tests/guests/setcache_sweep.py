@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.guests.setcache_guest import named
 from tests.guests.setcache_model import (
     ANYTHING,
     MODES,
@@ -99,8 +100,9 @@ def make_disks() -> None:
 class Life:
     """A cache and its only user. It is a function of its mode and number, but for the fault."""
 
-    # The origin, the SSD.
+    # The origin, the SSD; and what tells the origin, if the kernel cannot.
     devices = ("/dev/slow", "/dev/fast")
+    word = ""
 
     def __init__(self, mode: str, number: int, fault: tuple[str, str] | None = None) -> None:
         self.random = random.Random(f"{mode} {number}")
@@ -119,7 +121,8 @@ class Life:
     def table(self, mode: str) -> str:
         kind = self.kind
         devices = " ".join(self.devices)
-        line = f"{devices} {kind.block} {WAYS} {mode} {self.policy} {kind.options}"
+        options = named(kind.options, self.word)
+        line = f"{devices} {kind.block} {WAYS} {mode} {self.policy} {options}"
         return f"0 {ORIGIN} setcache {line}"
 
     def note(self) -> None:

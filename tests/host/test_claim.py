@@ -17,10 +17,12 @@ import pytest
 
 from isoblk.cachectl.volumes import open_ssd
 from isoblk.caches.ondisk import contents
+from isoblk.caches.ondisk.fsck import examine, identity
 from isoblk.errors import RunError, UserError
 from isoblk.machine import host, origins, system
 from isoblk.machine.blockdev import find_disk, find_volume
 from isoblk.machine.claim import CHECK, LOAD, ORIGIN, SCRATCH, SSD, WATCH, Purpose, claim
+from isoblk.machine.detached import refuse_newer_elsewhere
 from isoblk.machine.mapper import dmsetup
 from tests.host.conftest import Machine
 from tests.unit.cacheimage import Image, make_image
@@ -229,6 +231,86 @@ def test_what_is_wiped_is_a_new_ssd(machine: Machine, loop: Loop) -> None:
     with open_ssd(device, write=False) as ssd:
         assert not contents.is_marked(ssd)
     assert not any(Path(device).read_bytes()[-4096:])
+
+
+def test_a_cache_that_was_cut_short_may_have_dirty_blocks(machine: Machine, loop: Loop) -> None:
+    """Or is in use, on this machine or another: its memory knows of more than its records say."""
+    device = loop()
+    image = make_image(machine.work / "ssd", clean=False, ssd=32_768, dirty=0)
+    Path(device).write_bytes(image.path.read_bytes())
+    for purpose in (LOAD, SSD):
+        with pytest.raises(
+            UserError, match=r"may have dirty blocks .it is in use, or was cut short"
+        ):
+            _claim(device, purpose, device)
+
+
+def test_any_used_ssd_becomes_one_that_the_kernel_formats(machine: Machine, loop: Loop) -> None:
+    device = loop()
+    for at in (0, 4096, 16 * MIB - 4096):
+        Path(device).write_bytes(bytes(at) + b"x" * 512 + bytes(16 * MIB - 512 - at))
+        with pytest.raises(UserError, match=f"was used: .*--wipe {device}$"):
+            _claim(device, SSD)
+        # A load overwrites it, and says so; an origin keeps what is on it.
+        for purpose in (LOAD, ORIGIN):
+            _claim(device, purpose)
+        with pytest.raises(UserError, match=r"holds no cache .*create makes one, with --wipe"):
+            _look(device)
+        with claim(find_volume(device), SSD, device) as held:
+            held.wipe()
+            with held.bytes(os.O_RDONLY) as ssd:
+                assert contents.is_blank(ssd)
+        _claim(device, SSD)
+
+
+def _look(device: str) -> None:
+    with open_ssd(device, write=False) as ssd:
+        examine(ssd)
+
+
+def test_dirty_blocks_are_found_by_whatever_name_their_disk_has(
+    machine: Machine, loop: Loop
+) -> None:
+    """A part of the disk as a loop device; another loop device of the file; the disk itself."""
+    origin, ssd = loop(), loop()
+    image = make_image(machine.work / "ssd", clean=False, ssd=32_768, origin=8192)
+    with _loop_of(origin, "--offset", str(4 * MIB), "--sizelimit", str(4 * MIB)) as part:
+        _cache_of(part, ssd, image)
+        with pytest.raises(UserError, match="is the disk behind a cache"):
+            _claim(part, LOAD)
+    said = "is the disk behind a cache that is not in use"
+    for purpose in (LOAD, SSD):
+        with pytest.raises(UserError, match=said):
+            _claim(origin, purpose)
+    with _loop_of(origin, "--offset", str(8 * MIB)) as rest:
+        _claim(rest, LOAD)
+    with (
+        _loop_of(origin, "--offset", str(7 * MIB)) as rest,
+        pytest.raises(UserError, match=said),
+    ):
+        _claim(rest, LOAD)
+    # Sectors 2048 to 10239, of which the last 2048 are the cache's.
+    with _partition(origin) as beginning, pytest.raises(UserError, match=said):
+        _claim(beginning, LOAD)
+
+
+def test_a_copy_of_a_disk_and_its_ssd_is_not_the_disk(machine: Machine, loop: Loop) -> None:
+    origin, ssd = loop(), loop()
+    _cache_of(origin, ssd, make_image(machine.work / "ssd", clean=False, ssd=32_768))
+    copy, again = loop(), loop()
+    for source, to in ((origin, copy), (ssd, again)):
+        Path(to).write_bytes(Path(source).read_bytes())
+    assert origins.whose(_named(ssd), dmsetup) == origin
+    assert _named(ssd) == _named(again)
+    # Which of the two SSDs has the newer blocks, nobody knows.
+    with pytest.raises(UserError, match=f"{again} has newer blocks of it"):
+        refuse_newer_elsewhere(find_volume(origin), dmsetup, but=find_volume(ssd))
+    refuse_newer_elsewhere(find_volume(copy), dmsetup)
+
+
+def _named(device: str) -> str:
+    with open_ssd(device, write=False) as ssd:
+        return identity(ssd)
 
 
 # -- paths that change --
@@ -461,10 +543,10 @@ def test_two_loop_devices_of_one_file_are_two_users(machine: Machine, loop: Loop
     device = loop()
     file = (Path("/sys/block") / Path(device).name / "loop/backing_file").read_text().strip()
     with _loop_of(file, "--sizelimit", str(8 * MIB)) as other, _mounted(other, machine.work / "fs"):
-        with pytest.raises(UserError, match=f"and so is {Path(other).name}"):
+        with pytest.raises(UserError, match=f"the same sectors as {Path(other).name}"):
             _claim(device, LOAD, device)
         with _loop_of(file, "--offset", str(8 * MIB)) as rest:
-            with pytest.raises(UserError, match=f"and so is {Path(device).name}"):
+            with pytest.raises(UserError, match=f"the same sectors as {Path(device).name}"):
                 _claim(rest, LOAD, rest)
             system.run_tool("losetup", "--detach", device)
             try:
@@ -472,6 +554,43 @@ def test_two_loop_devices_of_one_file_are_two_users(machine: Machine, loop: Loop
             finally:
                 # For the fixture, which detaches it.
                 system.run_tool("losetup", device, file)
+
+
+def test_a_file_has_one_user_by_any_name(machine: Machine, loop: Loop) -> None:
+    device = loop()
+    file = Path((Path("/sys/block") / Path(device).name / "loop/backing_file").read_text().strip())
+    hard = file.with_name("hard")
+    hard.hardlink_to(file)
+    with (
+        _loop_of(str(hard)) as other,
+        pytest.raises(UserError, match=f"the same sectors as {Path(other).name}"),
+    ):
+        _claim(device, SCRATCH)
+    hard.unlink()
+    place = machine.work / "bound"
+    place.touch()
+    system.run_tool("mount", "--bind", str(file), str(place))
+    try:
+        with (
+            _loop_of(str(place)) as other,
+            pytest.raises(UserError, match=f"the same sectors as {Path(other).name}"),
+        ):
+            _claim(device, SCRATCH)
+    finally:
+        system.run_tool("umount", str(place))
+    _claim(device, SCRATCH)
+
+
+def test_a_partition_is_in_use_by_a_loop_device_over_its_disk(machine: Machine, loop: Loop) -> None:
+    device = loop()
+    with (
+        _partition(device) as part,
+        _loop_of(device, "--offset", str(2 * MIB), "--sizelimit", str(MIB)) as over,
+        _mounted(over, machine.work / "fs"),
+    ):
+        for path in (part, device):
+            with pytest.raises(UserError, match=Path(over).name):
+                _claim(path, SCRATCH)
 
 
 def test_a_claim_ends_with_its_block(machine: Machine, loop: Loop) -> None:

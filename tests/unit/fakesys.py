@@ -32,6 +32,13 @@ class FakeMachine:
     def place(self) -> Path:
         return self.sys / "block/sdb"
 
+    def show(self, *names: str) -> None:
+        """Have /sys/class/block list devices of /sys/block."""
+        for name in names:
+            link = self.sys / "class/block" / name
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(self.sys / "block" / name)
+
     def disk(self) -> Disk:
         return disk_of("/dev/sdb", NUMBER, self.sys)
 

@@ -316,18 +316,3 @@ def test_a_device_that_somebody_else_is_about_to_change_is_left_alone(
         change.get("suspended", False),
         change.get("loaded", ""),
     )
-
-
-@pytest.mark.parametrize(("uuid", "made"), [("", ""), ("LVM-x", "isoblk-LVM-x")])
-def test_the_former_table_has_an_identity_of_its_own(
-    mapper: FakeMapper, uuid: str, made: str
-) -> None:
-    mapper.devices["data"] = Device(FORMER, uuid)
-    live.attach("data", SSD, manage.line_of(FLASHCACHE, {}), mapper)
-    assert mapper.devices["data-origin"].uuid == made
-
-
-def test_a_long_uuid_makes_one_that_device_mapper_takes(mapper: FakeMapper) -> None:
-    mapper.devices["data"] = Device(FORMER, "x" * 128)
-    live.attach("data", SSD, manage.line_of(FLASHCACHE, {}), mapper)
-    assert len(mapper.devices["data-origin"].uuid) <= 120

@@ -17,11 +17,11 @@ TABLE = "0 2097152 setcache 8:16 8:33 8 512 writeback fifo 2 set_low 20"
 STATUS = "0 2097152 setcache state ok mode writeback policy fifo cleaning 0 dirty 0"
 
 
-def _mapper(*devices: str, table: str = TABLE) -> Mapper:
+def _mapper(*devices: str, table: str = TABLE, status: str = STATUS) -> Mapper:
     made = table
 
     def run(*words: str, table: str = "") -> str:
-        said = {"info": "\n".join(devices), "table": made, "status": STATUS}
+        said = {"info": "\n".join(devices), "table": made, "status": status}
         return said[words[0]] + "\n"
 
     return run
@@ -51,7 +51,7 @@ def _link(dev: Path, kind: str, name: str, node: str) -> None:
 
 def test_a_unit_makes_the_cache_of_the_same_devices_as_it_is_now(dev: Path) -> None:
     text = unit("fast", _mapper("fast"), dev, dev / "sys")
-    slow, fast = f"{dev}/disk/by-id/ata-SLOW%1", f"{dev}/disk/by-partuuid/aa-bb"
+    slow, fast = f"{dev}/disk/by-id/ata-SLOW%1", f"{dev}/disk/by-id/nvme-FAST-part1"
     assert _made(text) == TABLE.replace("8:16", slow).replace("8:33", fast).split()
     assert f"\nRequires={escape(slow)}.device {escape(fast)}.device\n" in text
     assert "\nExecStop=/sbin/dmsetup remove --retry fast\n" in text
@@ -72,6 +72,39 @@ def test_a_device_without_a_lasting_name_is_refused(dev: Path) -> None:
     # What is on the disk is on the cache as well.
     with pytest.raises(UserError, match=r"/dev/sdb: has no name that outlives a reboot"):
         lasting("/dev/sdb", dev)
+
+
+def test_a_unit_names_disks_by_what_no_copy_of_them_has(dev: Path) -> None:
+    for name in ("00000000-01", "0-first"):
+        _link(dev, "by-partuuid", name, "sdb")
+    for name in ("dm-uuid-LVM-x", "lvm-pv-uuid-x", "md-uuid-x", "aaa-not-a-link"):
+        _link(dev, "by-id", name, "sdb")
+    assert lasting("/dev/sdb", dev).endswith("by-id/aaa-not-a-link")
+    (dev / "disk/by-id/aaa-not-a-link").unlink()
+    assert lasting("/dev/sdb", dev).endswith("by-id/ata-SLOW%1")
+
+
+def test_a_unit_with_a_word_looks_first_whether_the_disk_is_the_one(dev: Path) -> None:
+    (dev / "sys/sdb/serial").write_text("slow-1\n")
+    table = f"{TABLE.replace(' 2 set_low', ' 4 set_low')} origin_id serial:slow-1"
+    lines = unit("fast", _mapper("fast", table=table), dev, dev / "sys").splitlines()
+    [check] = [at for at, line in enumerate(lines) if '"origin"' in line]
+    assert lines[check].startswith("ExecStart=")
+    assert '"--is" "id:serial:slow-1"' in lines[check]
+    assert lines[check].endswith(f'"{dev}/disk/by-id/ata-SLOW%%1"')
+    assert lines[check + 1].startswith("ExecStart=/sbin/dmsetup create")
+
+
+def test_a_users_word_makes_no_unit_of_a_name_that_a_copy_has(dev: Path) -> None:
+    (dev / "disk/by-id/ata-SLOW%1").unlink()
+    _link(dev, "by-partuuid", "00000000-01", "sdb")
+    table = f"{TABLE.replace(' 2 set_low', ' 4 set_low')} origin_id mine"
+    with pytest.raises(UserError, match="a copy of its origin would have the name"):
+        unit("fast", _mapper("fast", table=table), dev, dev / "sys")
+    # Where nothing is dirty a copy is whole.
+    status = STATUS.replace("writeback", "writethrough")
+    text = unit("fast", _mapper("fast", table=table, status=status), dev, dev / "sys")
+    assert "by-partuuid/00000000-01" in text
 
 
 def test_an_attached_cache_has_no_unit(dev: Path) -> None:

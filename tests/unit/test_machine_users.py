@@ -146,8 +146,9 @@ def test_a_loop_device_that_shares_its_file_is_refused(
         put(fake.sys / "block" / name / "loop/backing_file", f"{file}\n")
         put(fake.sys / "block" / name / "loop/offset", f"{at}\n")
     put(fake.sys / "block/loop3/size", "2097152\n")
+    fake.show("sdb", "loop3")
     if refused:
-        with pytest.raises(UserError, match=r"is made of /images/a b.img, and so is loop3"):
+        with pytest.raises(UserError, match=r"the same sectors as loop3 \(/images/a b.img\)"):
             users.refuse_in_use(fake.disk(), fake.sys, fake.proc)
     else:
         users.refuse_in_use(fake.disk(), fake.sys, fake.proc)

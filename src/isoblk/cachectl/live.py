@@ -11,7 +11,6 @@ has no table waiting, and the cache as it was or, if that was done, as it was to
 are not frozen: who writes meanwhile waits, and no more is needed.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -43,8 +42,6 @@ _PATIENCE = 300
 _TRIES = 10
 # For each thing that has to be put back.
 _INSISTENCE = 3
-# A UUID that device-mapper takes has 128 characters; the kernel's identity has 127, with its "dm:".
-_UUID_LENGTH = 120
 
 Told = Callable[[int, int], None]
 """Is called with blocks cleaned, and all that are to be."""
@@ -54,7 +51,7 @@ def _silent(done: int, total: int) -> None:
     del done, total
 
 
-def attach(name: str, ssd: Volume, line: Line, mapper: Mapper, word: str = "") -> State:
+def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
     """Put a cache in the place of a device-mapper device's table, while it is in use.
 
     Until the swap nothing changes for its users, and if it fails the device is as it was.
@@ -64,7 +61,6 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper, word: str = "") -
         ssd: found fit.
         line: what cache.
         mapper: dmsetup.
-        word: what to call the device if it has no UUID.
 
     Raises:
         UserError: it is no such device, or is a cache. RunError: the kernel refuses.
@@ -88,7 +84,7 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper, word: str = "") -
     sectors = int(rows[-1][0]) + int(rows[-1][1])
     made = table(f"/dev/mapper/{below}", ssd.number, sectors, line)
     try:
-        mapper("create", below, *_uuid_words(name, word, mapper), table=former)
+        mapper("create", below, table=former)
         mapper("load", name, table=made)
         mapper("suspend", "--nolockfs", name)
         mapper("resume", name)
@@ -100,17 +96,6 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper, word: str = "") -
         if not attached:
             raise refused(error, name, ssd) from None
     return find(name, mapper)
-
-
-def _uuid_words(name: str, word: str, mapper: Mapper) -> list[str]:
-    """A UUID for NAME-origin, which then is another device than all others: by that of NAME."""
-    uuid = mapper("info", "-c", "--noheadings", "-o", "uuid", name).strip() or word
-    if not uuid:
-        return []
-    made = f"isoblk-{uuid}"
-    if len(made) > _UUID_LENGTH:
-        made = f"isoblk-{hashlib.sha256(uuid.encode()).hexdigest()}"
-    return ["--uuid", made]
 
 
 def _detach(name: str, former: str, mapper: Mapper) -> bool:

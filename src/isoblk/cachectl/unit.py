@@ -7,19 +7,24 @@ origin: whatever mounts by UUID may take the origin, which lacks all that is dir
 
 import os
 import re
+import shutil
 from pathlib import Path
+from sys import executable
 
-from isoblk.cachectl.manage import ORIGIN_SUFFIX, find, names
+from isoblk.cachectl.manage import DIRTYING, ORIGIN_SUFFIX, find, names
 from isoblk.cachectl.volumes import path_of
 from isoblk.errors import UserError
-from isoblk.machine import system
+from isoblk.machine import origins, system
 from isoblk.machine.mapper import Mapper
 
 DEV = Path("/dev")
 
-# Where udev keeps names of devices that outlive a reboot, the best first. Not by-uuid and
-# by-label: those are of what is on the device, and the cache has the same.
-_LASTING = ("disk/by-partuuid", "disk/by-id", "mapper", "disk/by-path")
+# Where udev keeps names of devices that outlive a reboot, the best first: those of the hardware,
+# which no copy has. Not by-uuid and by-label: the cache has the same.
+_BY_ID = "disk/by-id"
+_LASTING = (_BY_ID, "mapper", "disk/by-path", "disk/by-partuuid")
+# What udev makes of what is on a device, or of a name that can be given to another one.
+_OF_CONTENTS = ("lvm-pv-", "dm-name-", "dm-uuid-", "md-name-", "md-uuid-")
 # Where device-mapper would begin another word, and its escape. To the kernel 0xa0 is a blank, also
 # within a letter of UTF-8.
 _UNSPLIT = re.compile(rb"[\t-\r \xa0\\]")
@@ -43,7 +48,7 @@ Conflicts=shutdown.target
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/sbin/modprobe dm-setcache
-ExecStart=/sbin/dmsetup create {name} --table {table}
+{check}ExecStart=/sbin/dmsetup create {name} --table {table}
 ExecStop=/sbin/dmsetup remove --retry {name}
 
 [Install]
@@ -56,7 +61,7 @@ def unit(name: str, mapper: Mapper, dev: Path = DEV, sys: Path = system.SYS) -> 
 
     Raises:
         UserError: there is no such cache, it was attached, or one of its devices has no name that
-            outlives a reboot.
+            outlives a reboot, or none but one that a copy has as well.
     """
     state = find(name, mapper)
     if f"{name}{ORIGIN_SUFFIX}" in names(mapper):
@@ -68,6 +73,15 @@ def unit(name: str, mapper: Mapper, dev: Path = DEV, sys: Path = system.SYS) -> 
     words = mapper("table", name).split()
     origin, ssd = (lasting(path_of(number, sys), dev) for number in (state.origin, state.ssd))
     words[3:5] = [origin, ssd]
+    place = (sys / "dev/block" / state.origin).resolve()
+    told = state.origin_id == origins.word(place, mapper, sys, dev)
+    if state.origin_id and not told and state.mode in DIRTYING and not _is_of_hardware(origin):
+        raise UserError(
+            f"a copy of its origin would have the name {origin}, and the word {state.origin_id}",
+            where=name,
+            next="make it anew after each boot, with isoblk cache create; or, for one that keeps"
+            " nothing dirty, isoblk cache edit --mode writethrough",
+        )
     options = dict(zip(words[10::2], words[11::2], strict=True))
     # It is said once, of one change, not of whatever a later boot finds.
     options.pop("accept_origin", None)
@@ -78,8 +92,16 @@ def unit(name: str, mapper: Mapper, dev: Path = DEV, sys: Path = system.SYS) -> 
         origin=_plain(origin),
         ssd=_plain(ssd),
         devices=" ".join(escape(path) + ".device" for path in (origin, ssd)),
+        check=_check(state.origin_id, origin) if state.origin_id and told else "",
         table=quoted(b" ".join(_UNSPLIT.sub(rb"\\\g<0>", os.fsencode(word)) for word in words)),
     )
+
+
+def _check(word: str, origin: str) -> str:
+    """A line that fails if the device is another one; the kernel believes any word."""
+    command = [shutil.which("isoblk")] if shutil.which("isoblk") else [executable, "-m", "isoblk"]
+    words = [*command, "cache", "origin", "--is", f"id:{word}", origin]
+    return f"ExecStart={' '.join(quoted(os.fsencode(str(one))) for one in words)}\n"
 
 
 def unit_name(name: str) -> str:
@@ -94,15 +116,21 @@ def lasting(path: str, dev: Path = DEV) -> str:
         UserError: there is none.
     """
     node = dev / Path(path).relative_to("/dev")
-    for directory in _LASTING:
-        for link in sorted((dev / directory).glob("*")):
-            if link.is_symlink() and link.resolve() == node.resolve():
-                return str(link)
+    links = [link for directory in _LASTING for link in sorted((dev / directory).glob("*"))]
+    own = [str(one) for one in links if one.is_symlink() and one.resolve() == node.resolve()]
+    for link in (*filter(_is_of_hardware, own), *own):
+        return link
     raise UserError(
         "has no name that outlives a reboot",
         where=path,
         next="put it on a partition of a GPT, or on a logical volume",
     )
+
+
+def _is_of_hardware(path: str) -> bool:
+    """Whether udev made a name of a device of what the device says of itself."""
+    link = Path(path)
+    return str(link.parent).endswith(_BY_ID) and not link.name.startswith(_OF_CONTENTS)
 
 
 def escape(path: str) -> str:

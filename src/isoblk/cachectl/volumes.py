@@ -14,6 +14,7 @@ from isoblk.errors import UserError
 from isoblk.machine import blockdev, system
 from isoblk.machine.blockdev import Disk
 from isoblk.machine.claim import CHECK, REPAIR, Claim, claim
+from isoblk.machine.ground import Ground
 
 
 def path_of(number: str, sys: Path = system.SYS) -> str:
@@ -27,16 +28,22 @@ def volume(held: Claim) -> Volume:
 
 
 def refuse_overlap(one: Disk, other: Disk) -> None:
-    """Check that two devices have nothing in common.
+    """Check that two devices have nothing in common, whatever they are made of.
 
     Raises:
-        UserError: they are the same, or one is a part of the other.
+        UserError: they are the same, or one is a part of the other, or they have sectors in common.
     """
     if one.number == other.number:
         raise UserError("is named twice", where=one.path, next="name the SSD, another device")
     for whole, part in ((one, other), (other, one)):
         if whole.sys in part.sys.parents:
             raise UserError(f"is a part of {whole.path}", where=part.path)
+    if other.sys in Ground().sharing(one.sys):
+        raise UserError(
+            f"stands on the same sectors as {other.path}",
+            where=one.path,
+            next="name another device",
+        )
 
 
 def erase(number: str) -> None:

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from isoblk.cachectl import live, manage, volumes
@@ -23,12 +22,14 @@ from isoblk.caches.ondisk import fsck as checking
 from isoblk.caches.ondisk.fsck import Cure, Report
 from isoblk.caches.setcache import PERSONALITIES, TARGET, Line, Personality
 from isoblk.cli.help import examples
+from isoblk.console import new_console, working
 from isoblk.errors import RunError, UserError
 from isoblk.machine import origins, system
 from isoblk.machine.blockdev import Disk, find_volume, node_of
 from isoblk.machine.claim import ORIGIN, SSD, Claim, claim
 from isoblk.machine.detached import refuse_newer_elsewhere
 from isoblk.machine.mapper import dmsetup
+from isoblk.machine.users import refuse_rivals
 from isoblk.run.field import suggest
 from isoblk.run.spec import Options
 
@@ -116,6 +117,8 @@ def create(
     with claim(slow, ORIGIN) as below, claim(fast, SSD, wipe) as above:
         refuse_newer_elsewhere(slow, dmsetup, but=fast)
         manage.refuse_without_target(dmsetup, _load_module)
+        if origin_id is None and (above.cached or line.mode in manage.DIRTYING):
+            origins.refuse_alike(slow.sys, origin, dmsetup)
         line = dataclasses.replace(line, origin_id=origin_id or _word(slow, above))
         _hand_over(above, wipe)
         # The target claims it, too.
@@ -148,15 +151,17 @@ def attach(
         origins.refuse_word(origin_id)
     with claim(find_volume(ssd), SSD, wipe) as above:
         manage.refuse_without_target(dmsetup, _load_module)
-        _hand_over(above, wipe)
-        line = dataclasses.replace(line, origin_id=origin_id or "")
-        word = ""
+        word = origin_id or ""
         if place := origins.mapped(name):
-            word = origins.word(place, dmsetup)
             slow = find_volume(node_of(place))
+            volumes.refuse_overlap(slow, above.disk)
+            refuse_rivals(slow)
             refuse_newer_elsewhere(slow, dmsetup, but=above.disk)
+            word = word or origins.word(place, dmsetup)
+        line = dataclasses.replace(line, origin_id=word)
+        _hand_over(above, wipe)
         with _told_of_origins(ssd):
-            made = live.attach(name, volumes.volume(above), line, dmsetup, word)
+            made = live.attach(name, volumes.volume(above), line, dmsetup)
     typer.echo(f"attached: /dev/mapper/{name}, {made.mode}, {made.policy}")
     if made.mode in manage.DIRTYING:
         typer.echo(
@@ -183,11 +188,8 @@ def info(
 @app.command(epilog=examples("isoblk cache clean fast"))
 def clean(name: Name) -> None:
     """Write all that is dirty to the origin, and wait for it."""
-    console = Console(stderr=True)
-    with console.status(f"{name}: cleaning") as status:
-        live.clean(
-            name, dmsetup, lambda done, total: status.update(f"{name}: {done} of {total} blocks")
-        )
+    with working(f"{name}: cleaning") as say:
+        live.clean(name, dmsetup, lambda done, total: say(f"{name}: {done} of {total} blocks"))
     typer.echo(f"{name}: nothing is dirty")
 
 
@@ -202,6 +204,14 @@ def edit(
     options = _options(mode, policy, None, None, set_)
     if not options:
         raise UserError("nothing to change", next="add --mode, --policy or --set")
+    state = manage.find(name, dmsetup)
+    if (
+        mode is not None
+        and _both().words.get(mode, mode) in manage.DIRTYING
+        and not state.origin_id
+    ):
+        place = (system.SYS / "dev/block" / state.origin).resolve()
+        origins.refuse_alike(place, node_of(place), dmsetup)
     made = live.edit(name, options, _both(), dmsetup)
     typer.echo(f"{name}: {made.mode}, {made.policy}")
 
@@ -219,10 +229,9 @@ def delete(
     ] = False,
 ) -> None:
     """Clean a cache and take it away. What was attached is as before."""
-    console = Console(stderr=True)
-    with console.status(f"{name}: cleaning") as status:
+    with working(f"{name}: cleaning") as say:
         ssd = live.delete(
-            name, dmsetup, lambda done, total: status.update(f"{name}: {done} of {total} blocks")
+            name, dmsetup, lambda done, total: say(f"{name}: {done} of {total} blocks")
         )
     typer.echo(f"{name}: gone; the origin has all that was written")
     if not keep:
@@ -237,6 +246,36 @@ def unit_(name: Name) -> None:
     """Print a systemd unit that makes a cache at boot, as it is now, and stops it in order."""
     typer.echo(unit(name, dmsetup), nl=False)
     typer.echo(f"then: systemctl enable {unit_name(name)}", err=True)
+
+
+@app.command(
+    "origin",
+    epilog=examples(
+        "isoblk cache origin /dev/sdb1",
+        "isoblk cache origin --is wwid:naa.5000c500a1b2c3d4/start:2048 /dev/sdb1",
+    ),
+)
+def origin_(
+    device: Annotated[str, typer.Argument(metavar="ORIGIN", help="A slow device.")],
+    is_: Annotated[
+        str | None,
+        typer.Option("--is", metavar="IDENTITY", help="Fail if it is another device's."),
+    ] = None,
+) -> None:
+    """Show by which identity a cache knows ORIGIN: what no copy of it has.
+
+    Exit status: 0; 1 it has not the identity IDENTITY; 2 nothing tells it from a copy.
+    """
+    place = find_volume(device).sys
+    word = origins.word(place, dmsetup)
+    known = f"id:{word}" if word else origins.identity(place)
+    if not known:
+        raise UserError(
+            "nothing tells it from a copy", where=device, next="give it a word: --origin-id WORD"
+        )
+    if is_ not in (None, known):
+        raise RunError(f"is {known}, not {is_}", where=device, next="name that disk")
+    typer.echo(known)
 
 
 @app.command(
@@ -306,7 +345,7 @@ def _told_of_origins(ssd: str) -> Iterator[None]:
                 where=ssd,
                 next="name that disk; if it is gone, or was copied to this one:"
                 f" isoblk cache check --repair --was {found[1]} {ssd};"
-                f" if nothing on the SSD matters: --wipe {ssd}",
+                f" if nothing on the SSD matters: blkdiscard --zeroout {ssd}",
             ) from None
         if _NO_IDENTITY in error.cause:
             raise UserError(
@@ -398,7 +437,7 @@ def _show_report(found: Report) -> None:
     for what, value in checking.describe(found):
         table.add_row(what, value + (_path_of(found.identity) if what == "origin" else ""))
     if table.rows:
-        Console(soft_wrap=True, highlight=False).print(table)
+        new_console(soft_wrap=True).print(table)
     if not found.damage:
         typer.echo(f"{found.ssd}: sound")
 
@@ -441,4 +480,4 @@ def _show(state: State) -> None:
     table = Table(title=state.name, title_justify="left", show_header=False, box=None)
     for what, value in manage.describe(state, _identity(state)):
         table.add_row(what, value)
-    Console().print(table)
+    new_console().print(table)

@@ -22,8 +22,9 @@ from isoblk.errors import UserError
 from isoblk.machine import node, system
 from isoblk.machine.blockdev import Disk, disk_numbered, node_of
 from isoblk.machine.detached import refuse_newer_elsewhere
+from isoblk.machine.ground import Ground
 from isoblk.machine.mapper import dmsetup
-from isoblk.machine.users import below, number_at, refuse_in_use
+from isoblk.machine.users import number_at, refuse_in_use
 
 _ROOT = "run as root"
 
@@ -139,8 +140,7 @@ class Claim:
         self.hold()
         self.run_tool("wipefs", "--all", "--force")
         with self.bytes(os.O_RDWR) as ssd:
-            if contents.is_marked(ssd):
-                contents.erase(ssd)
+            contents.erase(ssd)
 
     @contextmanager
     def bytes(self, way: int) -> Iterator[Ssd]:
@@ -216,22 +216,22 @@ def _open_again(descriptor: int, way: int, path: str) -> int:
 
 
 def _exclusive(held: Claim) -> ExitStack:
-    """Exclusive descriptors of a device, and of what it is made of."""
-    disk, written = held.disk, held.purpose.written
-    own = [held.descriptor]
-    refuse_in_use(disk, written=written, own=own)
+    """Exclusive descriptors of a device, and of what loop devices below it are made of, which do
+    not hold it."""
+    disk, on = held.disk, Ground()
     with ExitStack() as stack:
-        number, by = below(disk), disk
-        while number:
-            # A loop device does not hold the device that it is made of.
-            lower = _numbered(number)
-            descriptor = _open(lower)
-            stack.callback(os.close, descriptor)
-            refuse_in_use(lower, written=written, own=[*own, descriptor], by=by.whole.name)
-            exclusive = _open_again(descriptor, os.O_RDONLY | os.O_EXCL, lower.path)
+        lower = []
+        for place in (disk.sys, *sorted(on.below(disk.sys))):
+            if found := on.backing_of(place):
+                made_of = _numbered((found / "dev").read_text().strip())
+                lower.append((made_of, _open(made_of)))
+                stack.callback(os.close, lower[-1][1])
+        own = [held.descriptor, *(descriptor for _, descriptor in lower)]
+        refuse_in_use(disk, written=held.purpose.written, own=own, on=on)
+        for made_of, descriptor in lower:
+            exclusive = _open_again(descriptor, os.O_RDONLY | os.O_EXCL, made_of.path)
             stack.callback(os.close, exclusive)
-            number, by = below(lower), lower
-        way = os.O_RDWR if written else os.O_RDONLY
+        way = os.O_RDWR if held.purpose.written else os.O_RDONLY
         stack.callback(os.close, held.open(way | os.O_EXCL))
         return stack.pop_all()
 
@@ -262,17 +262,22 @@ def _look(held: Claim, wipe: str | None) -> None:
             )
         if marked and not again:
             _refuse_dirty(path, contents.dirty_blocks(ssd))
+        # An SSD that was used has something there, of which no signature may tell.
+        blank = not purpose.cache or contents.is_blank(ssd)
     held.cached = marked and again
     if held.cached or not purpose.overwritten:
         return
     refuse_newer_elsewhere(held.disk, dmsetup)
     held.signatures = (*_signatures(held), *([contents.NAME] if marked else []))
-    if held.signatures and wipe is None:
-        raise UserError(
-            f"bears a signature: {', '.join(held.signatures)}",
-            where=path,
-            next=f"if all on it may be lost: --wipe {path}",
-        )
+    if wipe is not None:
+        return
+    if held.signatures:
+        cause = f"bears a signature: {', '.join(held.signatures)}"
+    elif not blank:
+        cause = "was used: it does not hold zeros where a cache begins and ends"
+    else:
+        return
+    raise UserError(cause, where=path, next=f"if all on it may be lost: --wipe {path}")
 
 
 def _refuse_part(part: Disk, path: str) -> None:
@@ -302,8 +307,12 @@ def _refuse_dirty(path: str, dirty: Dirty, part: str = "") -> None:
     raise UserError(
         f"{which} the SSD of a cache {blocks}, which --wipe does not give up",
         where=path,
-        next="isoblk cache create brings it back, and isoblk cache delete then cleans it; if its"
-        f" blocks may be lost: blkdiscard --zeroout {part or path}",
+        next=(
+            f"isoblk cache check {part or path} says what can be done"
+            if dirty.damaged
+            else "isoblk cache create brings it back, and isoblk cache delete then cleans it"
+        )
+        + f"; if its blocks may be lost: blkdiscard --zeroout {part or path}",
     )
 
 

@@ -6,6 +6,7 @@ the disk. So whoever is to overwrite a disk, or to give it another cache, asks a
 """
 
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,9 @@ from isoblk.caches.ondisk import fsck as check
 from isoblk.caches.ondisk.contents import Dirty
 from isoblk.caches.ondisk.ssd import Ssd
 from isoblk.errors import UserError
-from isoblk.machine import node, origins, system
+from isoblk.machine import node, origins
 from isoblk.machine.blockdev import Disk, node_of
+from isoblk.machine.ground import Ground
 from isoblk.machine.mapper import Mapper
 
 # Drives with media that are changed: to open them may take seconds, and none is a cache's SSD.
@@ -46,14 +48,16 @@ def refuse_newer_elsewhere(disk: Disk, mapper: Mapper, but: Disk | None = None) 
     Raises:
         UserError: one has, or may have.
     """
-    passed_over = [*disk.parts(), *([but.sys] if but else [])]
-    for link in sorted((system.SYS / "class/block").glob("*")):
-        place = link.resolve()
+    on = Ground(mapper=mapper)
+    # By any name: what is newer on the SSD belongs to the sectors.
+    same = [*disk.parts(), *on.sharing(disk.sys)]
+    passed_over = {*same, *(on.sharing(but.sys) if but else ())}
+    for place in on.devices:
         if place.name.startswith(_DRIVES) or place in passed_over:
             continue
         found = None
         with suppress(OSError):
-            found = _has_blocks_of(place, disk, mapper)
+            found = _has_blocks_of(place, disk, same, mapper)
         if found:
             raise _error(disk, found)
 
@@ -70,8 +74,9 @@ def _error(disk: Disk, newer: _Newer) -> UserError:
     )
 
 
-def _has_blocks_of(place: Path, disk: Disk, mapper: Mapper) -> _Newer | None:
-    """place: of what may be an SSD, in sysfs. Raises OSError if it cannot be opened."""
+def _has_blocks_of(place: Path, disk: Disk, same: Sequence[Path], mapper: Mapper) -> _Newer | None:
+    """place: of what may be an SSD, in sysfs. same: devices on the sectors of the disk. Raises
+    OSError if it cannot be opened."""
     size = int((place / "size").read_text()) * SECTOR
     if size < check.SMALLEST:
         return None
@@ -87,10 +92,14 @@ def _has_blocks_of(place: Path, disk: Disk, mapper: Mapper) -> _Newer | None:
         ssd = Ssd(path, descriptor, size)
         if not contents.is_marked(ssd):
             return None
-        named = check.identity(ssd)
-        for part in disk.parts():
-            if not origins.is_named(part, named, mapper):
-                continue
-            dirty = contents.dirty_blocks(ssd)
-            return None if dirty.count == 0 else _Newer(path, node_of(part), dirty)
-    return None
+        newest = check.newest(ssd)
+        if newest is None:
+            return None
+        named, sectors = newest.identity, newest.geometry.origin
+        known = next((one for one in same if origins.is_named(one, named, mapper)), None)
+        if known is None and origins.stands_on(disk.sys, named, sectors, mapper):
+            known = disk.sys
+        if known is None:
+            return None
+        dirty = contents.dirty_blocks(ssd)
+    return None if dirty.count == 0 else _Newer(path, node_of(known), dirty)

@@ -1,29 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which disk an origin is: the identity by which dm-setcache knows it, and a word where the kernel
-has none, as of loop devices, virtio disks, md arrays, and device-mapper devices without a UUID.
+has none, as of virtio disks, and of whatever device-mapper and loop devices are made of.
 
-A word has to be the same after a reboot, and another for another disk. So it comes from what names
-the disk or what it is made of, never from what is on it, which a copy has as well.
+A copy of a disk has the same bytes. So an identity comes from the disk itself, never from what is
+on it: not from a PARTUUID, and not from UUIDs of LVM, LUKS or md alone. A partition is its disk and
+its first sector.
 """
 
+import fcntl
 import hashlib
+import os
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from isoblk.caches.base import SECTOR
 from isoblk.errors import UserError
-from isoblk.machine import system
+from isoblk.machine import ground, system
 from isoblk.machine.blockdev import node_of
+from isoblk.machine.ground import Ground
 from isoblk.machine.mapper import Mapper
 
-DEV: Final = Path("/dev")
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:+=@/-]{1,100}", re.ASCII)
-# What udev makes of what is on a device, or of a name that can be given to another one.
-_OF_CONTENTS: Final = ("lvm-pv-", "dm-name-", "dm-uuid-", "md-name-")
-_WWID: Final = re.compile(r"(?:eui|naa)\.[0-9a-f]+")
+# Of a disk's name, so that a place on it fits a word.
+_LENGTH: Final = 60
+_NAMED: Final = re.compile(r"(?:id:)?(?P<disk>.+?)(?:/start:(?P<first>\d+))?(?:/dm:[0-9a-f]+)?")
 _NUMBER: Final = re.compile(r"\d+:\d+")
+# Serial numbers that QEMU makes up: of the place of a disk, not of the disk.
+_PLACES: Final = re.compile(r"\bQM\d{5}\b|\bdrive-\w")
+# Which words of a target's line say where the data are; the others may change.
+_PLACED: Final = {"crypt": (0, 2, 3, 4), "thin-pool": (0, 1, 2)}
+# include/uapi/linux/fs.h: the generation of an inode, whose number is used again.
+_FS_IOC_GETVERSION: Final = 0x80087601
 
 
 def refuse_word(word: str) -> None:
@@ -39,85 +48,166 @@ def refuse_word(word: str) -> None:
         )
 
 
-def identity(place: Path, dev: Path = DEV) -> str:
+def identity(place: Path) -> str:
     """What the kernel calls a device by itself; "" if it has no identity, as far as is seen here.
 
     Args:
         place: the device's directory in sysfs.
-        dev: where udev keeps names of devices.
     """
     if not (place / "partition").exists():
         return _disk_identity(place)
-    disk, uuid = _disk_identity(place.parent), _part_uuid(place, dev)
-    if uuid:
-        return f"{disk}/part:{uuid}" if disk else f"part:{uuid}"
+    disk = _disk_identity(place.parent)
     return f"{disk}/start:{_read(place / 'start')}" if disk else ""
 
 
 def _disk_identity(place: Path) -> str:
-    if (place / "dm").exists():
-        uuid = _read(place / "dm/uuid")
-        return f"dm:{uuid}" if uuid else ""
-    for name in ("wwid", "device/wwid"):
-        if _WWID.fullmatch(wwid := _read(place / name)):
-            return f"wwid:{wwid}"
-    # NVMe shows another one as its wwid if it has that, too.
-    for name in ("nguid", "eui"):
-        number = re.sub("[^0-9a-f]", "", _read(place / name).lower())
-        if number.strip("0"):
-            return f"wwid:eui.{number}"
+    if wwid := ground.wwid(place):
+        return f"wwid:{wwid}"
     return ""
 
 
-def _part_uuid(place: Path, dev: Path) -> str:
-    for line in _read(place / "uevent").splitlines():
-        if line.startswith("PARTUUID="):
-            return line.partition("=")[2]
-    return next(_links(place, dev / "disk/by-partuuid"), "")
-
-
-def word(place: Path, mapper: Mapper, sys: Path = system.SYS, dev: Path = DEV) -> str:
+def word(place: Path, mapper: Mapper, sys: Path = system.SYS, dev: Path = ground.DEV) -> str:
     """A word for a device; "" if the kernel can name it, or nothing can.
+
+    Where the device's sectors have the order of a disk's, the word begins with that disk, and the
+    first sector there.
 
     Args:
         place: the device's directory in sysfs.
         mapper: dmsetup.
         sys: where sysfs is.
-        dev: where udev keeps names of devices.
+        dev: where nodes of devices are.
     """
-    return "" if identity(place, dev) else _word(place, mapper, sys, dev)
+    return "" if identity(place) else _word(place, mapper, sys, dev)
 
 
 def _word(place: Path, mapper: Mapper, sys: Path, dev: Path) -> str:
-    if (place / "partition").exists():
-        disk = _word(place.parent, mapper, sys, dev)
-        return _fit(f"{disk}/start:{_read(place / 'start')}") if disk else ""
+    seat = _seat(place, mapper, sys, dev)
     if (place / "dm").exists():
-        return _made_of(place, mapper, sys, dev)
-    if file := _read(place / "loop/backing_file"):
-        with suppress(OSError):
-            return f"loop:{_digest(file)}-{Path(file).stat().st_ino}"
+        made = _digest_of_mapped(place, mapper, sys, dev)
+        if made and seat:
+            return f"{seat[0]}/start:{seat[1]}/dm:{made[:16]}"
+        return f"dm:{made}" if made else ""
+    if seat is None:
         return ""
-    # Not a controller's serial number, which all disks behind it share.
-    for name in ("wwid", "device/wwid", "md/uuid", "serial"):
-        if value := _read(place / name):
-            return _fit(f"{Path(name).name}:{value}")
-    links = _links(place, dev / "disk/by-id")
-    return next((_fit(one) for one in links if not one.startswith(_OF_CONTENTS)), "")
+    return f"{seat[0]}/start:{seat[1]}" if seat[1] else seat[0]
 
 
-def _made_of(place: Path, mapper: Mapper, sys: Path, dev: Path) -> str:
-    """Of a device-mapper device without a UUID: its table, with what the devices in it are."""
-    table = mapper("table", _read(place / "dm/name"))
-    for number in sorted(set(_NUMBER.findall(table))):
-        below = (sys / "dev/block" / number).resolve()
-        if not (below / "size").exists():
-            continue
-        known = identity(below, dev) or _word(below, mapper, sys, dev)
-        if not known:
+def _seat(place: Path, mapper: Mapper, sys: Path, dev: Path) -> tuple[str, int] | None:
+    """The name of the disk on which a device's sectors are in their order, and the first of them;
+    None if there is none, or nothing tells it from a copy."""
+    lower, first = place, 0
+    if (place / "partition").exists():
+        lower, first = place.parent, int(_read(place / "start") or 0)
+    elif (place / "dm").exists():
+        rows = mapper("table", _read(place / "dm/name")).splitlines()
+        row = rows[0].split() if len(rows) == 1 else []
+        at = ground.IN_ORDER.get(row[2]) if len(row) > 2 else None
+        if at is None or len(row) < at + 5 or not _is_device(row[at + 3], sys):
+            return None
+        lower, first = (sys / "dev/block" / row[at + 3]).resolve(), int(row[at + 4])
+    elif (place / "loop").exists():
+        return _seat_of_loop(place, mapper, sys, dev)
+    if lower == place:
+        name = _disk_identity(place) or _disk_word(place)
+        return (name, 0) if name else None
+    below = _seat(lower, mapper, sys, dev)
+    return (below[0], below[1] + first) if below else None
+
+
+def _disk_word(place: Path) -> str:
+    # Not a controller's serial number, which all disks behind it share, nor that of a USB bridge.
+    for name in ("wwid", "device/wwid", "serial", "device/cid"):
+        value = _read(place / name)
+        if value.strip("0 .") and not _PLACES.search(value):
+            text = f"{Path(name).name}:{value}"
+            fits = len(text) <= _LENGTH and _WORD.fullmatch(text) and "/" not in text
+            return text if fits else f"sha256:{_digest(text)}"
+    return ""
+
+
+def _known(place: Path, mapper: Mapper, sys: Path, dev: Path) -> str:
+    """Identity or word of a device; "" if it has none."""
+    return identity(place) or _word(place, mapper, sys, dev)
+
+
+def _digest_of_mapped(place: Path, mapper: Mapper, sys: Path, dev: Path) -> str:
+    """Of a device-mapper device: its UUID, and its table with what the devices in it are."""
+    rows = [_read(place / "dm/uuid")]
+    devices = 0
+    for line in mapper("table", _read(place / "dm/name")).splitlines():
+        start, length, target, *words = line.split()
+        numbers = [word for word in words if _is_device(word, sys)]
+        known = {
+            number: _known((sys / "dev/block" / number).resolve(), mapper, sys, dev)
+            for number in numbers
+        }
+        if not all(known.values()):
             return ""
-        table = re.sub(rf"(?<![\d:]){number}(?![\d:])", known, table)
-    return f"dm:{_digest(table)}"
+        if target == "multipath":
+            # All paths lead to one disk, and come and go.
+            placed = sorted(set(known.values()))
+        else:
+            chosen = _PLACED.get(target, range(len(words)))
+            placed = [known.get(words[i], words[i]) for i in chosen if i < len(words)]
+        rows.append(" ".join([start, length, target, *placed]))
+        devices += len(numbers)
+    return _digest("\n".join(rows)) if devices else ""
+
+
+def _is_device(word: str, sys: Path) -> bool:
+    return bool(_NUMBER.fullmatch(word)) and (sys / "dev/block" / word / "size").exists()
+
+
+def _seat_of_loop(place: Path, mapper: Mapper, sys: Path, dev: Path) -> tuple[str, int] | None:
+    """The block device, or the file: the disk that it is on, and its inode there."""
+    backing = ground.backing(place, dev)
+    first = int(_read(place / "loop/offset") or 0) // SECTOR
+    if backing is None:
+        return None
+    lower = (sys / "dev/block" / backing.number).resolve()
+    if not backing.inode:
+        below = _seat(lower, mapper, sys, dev)
+        return (below[0], below[1] + first) if below else None
+    on = _known(lower, mapper, sys, dev) if (lower / "size").exists() else ""
+    if not on and backing.number.startswith("0:"):
+        # A file system without a disk, such as tmpfs: its files are told apart until the reboot.
+        on = f"{system.boot_id()}:{backing.number}"
+    made = f"{on}/{backing.inode}.{_generation(_read(place / 'loop/backing_file'))}"
+    return (f"loop:{_digest(made)}", first) if on else None
+
+
+def _generation(path: str) -> int:
+    """Of the inode at a path: another file that has the number gets another one. 0: no such."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            told = fcntl.ioctl(descriptor, _FS_IOC_GETVERSION, bytes(8))
+            return int.from_bytes(told[:4], "little")
+        finally:
+            os.close(descriptor)
+    return 0
+
+
+def refuse_alike(
+    place: Path, path: str, mapper: Mapper, sys: Path = system.SYS, dev: Path = ground.DEV
+) -> None:
+    """Check that no other disk here has the name of the one that a device is in order on. path: of
+    the device.
+
+    Raises:
+        UserError: one has: a second path to the disk, or a copy that claims to be it.
+    """
+    own, bearing = _seat(place, mapper, sys, dev), {place, *Ground(sys, mapper, dev).below(place)}
+    for other in sorted((sys / "block").glob("*")):
+        name = _disk_identity(other) or _disk_word(other)
+        if own and name == own[0] and other.resolve() not in bearing:
+            raise UserError(
+                f"{node_of(other)} calls itself {name}, too",
+                where=path,
+                next="if both are one disk, name the multipath device above them; if not:"
+                " --origin-id WORD, your own for this disk",
+            )
 
 
 def mapped(name: str, sys: Path = system.SYS) -> Path | None:
@@ -128,7 +218,7 @@ def mapped(name: str, sys: Path = system.SYS) -> Path | None:
 
 
 def is_named(
-    place: Path, named: str, mapper: Mapper, sys: Path = system.SYS, dev: Path = DEV
+    place: Path, named: str, mapper: Mapper, sys: Path = system.SYS, dev: Path = ground.DEV
 ) -> bool:
     """Whether a device has an identity, as a superblock names it.
 
@@ -137,32 +227,43 @@ def is_named(
         named: the identity; "" is nobody's.
         mapper: dmsetup.
         sys: where sysfs is.
-        dev: where udev keeps names of devices.
+        dev: where nodes of devices are.
     """
-    if own := identity(place, dev):
+    if own := identity(place):
         return own == named
     return named.startswith("id:") and f"id:{_word(place, mapper, sys, dev)}" == named
 
 
-def whose(named: str, mapper: Mapper, sys: Path = system.SYS, dev: Path = DEV) -> str:
+def stands_on(
+    place: Path,
+    named: str,
+    sectors: int,
+    mapper: Mapper,
+    sys: Path = system.SYS,
+    dev: Path = ground.DEV,
+) -> bool:
+    """Whether a device has sectors in common with another, by that one's identity. sectors: of that
+    one, which need not be here."""
+    found = _NAMED.fullmatch(named)
+    if not found:
+        return False
+    first = int(found["first"] or 0)
+    wanted = ground.Region(found["disk"], first, first + sectors)
+    for base, region in Ground(sys, mapper, dev).footing(place):
+        if (seat := _seat(base, mapper, sys, dev)) and (
+            wanted.meets(ground.Region(seat[0], region.first, region.end))
+        ):
+            return True
+    return False
+
+
+def whose(named: str, mapper: Mapper, sys: Path = system.SYS, dev: Path = ground.DEV) -> str:
     """Path of the device here that has an identity, as a superblock names it; "": none has."""
     for place in sorted((sys / "class/block").glob("*")):
         real = place.resolve()
         if is_named(real, named, mapper, sys, dev):
             return node_of(real)
     return ""
-
-
-def _links(place: Path, directory: Path) -> Iterator[str]:
-    """Names that udev has for a device in a directory of its own."""
-    for link in sorted(directory.glob("*")):
-        if link.is_symlink() and link.resolve().name == place.name.replace("!", "/"):
-            yield link.name
-
-
-def _fit(text: str) -> str:
-    """A word that the target takes."""
-    return text if _WORD.fullmatch(text) else f"sha256:{_digest(text)}"
 
 
 def _digest(text: str) -> str:

@@ -3,20 +3,16 @@
 any namespace, swap, what is made of it, to whom it is exported, who has it open."""
 
 import contextlib
-import fcntl
 import os
 import stat
-import struct
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from isoblk.errors import UserError
-from isoblk.machine import system
+from isoblk.machine import ground, system
 from isoblk.machine.blockdev import Disk, node_of
+from isoblk.machine.ground import Ground
 
-# include/uapi/linux/loop.h: the device that a file is on, its inode, and the device that it is.
-_LOOP_GET_STATUS64 = 0x4C05
-_LOOP_INFO = struct.Struct("=QQQ208x")
 _LOOP_FILE = "loop/backing_file"
 # Files that name a device which the kernel uses for others without holding it, and which of the
 # directories above says for whom.
@@ -24,7 +20,6 @@ _EXPORTS = (
     ("kernel/config/target/core/*/*/udev_path", 0, "an export of the SCSI target"),
     ("kernel/config/nvmet/subsystems/*/namespaces/*/device_path", 2, "an export of NVMe subsystem"),
 )
-_DELETED = " (deleted)"
 
 
 def refuse_in_use(
@@ -34,9 +29,10 @@ def refuse_in_use(
     *,
     written: bool = True,
     own: Collection[int] = (),
-    by: str = "",
+    on: Ground | None = None,
 ) -> None:
-    """Check that nobody uses the device, a part of it, or the disk that it is a part of.
+    """Check that nobody uses the device, a part of it, the disk that it is a part of, or sectors
+    that it stands on.
 
     Args:
         disk: what to look at.
@@ -44,46 +40,92 @@ def refuse_in_use(
         proc: where procfs is.
         written: it is to be written.
         own: descriptors of this process that do not count.
-        by: a loop device that does not count, either: it is what this is looked at for.
+        on: the devices of this machine.
 
     Raises:
         UserError: somebody does, or it is empty, or is read-only and is to be written.
     """
+    on = on or Ground(sys)
     if (disk.sys / "size").read_text().strip() == "0":
         raise UserError("has no size: nothing is in it, or attached to it", where=disk.path)
     if written and (disk.sys / "ro").read_text().strip() == "1":
         raise UserError("is read-only", where=disk.path)
     for place in (*disk.parts(), *disk.above()):
-        for what, following in _uses(place, sys, proc, by):
+        for what, following in (*_uses(place, sys, proc), *_holders(place, sys)):
             raise UserError(f"{node_of(place)} {what}", where=disk.path, next=following)
-    if (disk.whole / _LOOP_FILE).exists():
-        _refuse_shared(disk, sys)
-    if user := _opener(disk, proc, own):
+    refuse_rivals(disk, sys, proc, on=on)
+    if user := _opener(disk, proc, own, on):
         raise UserError(f"is open in {user}", where=disk.path, next="end it")
 
 
-def _uses(place: Path, sys: Path, proc: Path, by: str) -> Iterator[tuple[str, str]]:
+def refuse_rivals(
+    disk: Disk, sys: Path = system.SYS, proc: Path = system.PROC, *, on: Ground | None = None
+) -> None:
+    """Check that nobody uses the sectors that a device stands on by another way than the device:
+    its disks themselves, another device of device-mapper, md or loop, another path.
+
+    Raises:
+        UserError: somebody does.
+    """
+    on = on or Ground(sys)
+    for place in sorted(on.below(disk.sys)):
+        for what, following in _uses(place, sys, proc):
+            raise UserError(f"{node_of(place)} {what}", where=disk.path, next=following)
+    for place in on.rivals(disk.sys):
+        if made := _made(place, sys):
+            what, following = made
+            raise UserError(
+                f"stands on the same sectors as {what}", where=disk.path, next=following
+            )
+        for what, following in (*_uses(place, sys, proc), *_holders(place, sys)):
+            raise UserError(
+                f"stands on the same sectors as {node_of(place)}, which {what}",
+                where=disk.path,
+                next=following,
+            )
+
+
+def _made(place: Path, sys: Path) -> tuple[str, str] | None:
+    """What a device is, and what removes it, if it is made of others; None: it is a disk or a
+    partition."""
+    if (place / "dm").exists():
+        name = _mapper_name(place.name, sys)
+        return name, f"dmsetup remove {name.partition('(')[2].rstrip(')') or place.name}"
+    if (place / "loop").exists():
+        file = (place / "loop/backing_file").read_text().strip()
+        return f"{place.name} ({file})", f"losetup --detach {node_of(place)}"
+    if (place / "md").exists():
+        return place.name, f"mdadm --stop {node_of(place)}"
+    return None
+
+
+def _uses(place: Path, sys: Path, proc: Path) -> Iterator[tuple[str, str]]:
     """What the device is, and what its user has to do. place: its directory in sysfs."""
     device, number = node_of(place), (place / "dev").read_text().strip()
     for where, user in _mounted(device, number, proc):
         yield f"is mounted on {where}{user}", "unmount it"
     if any(_is(path, device, number) for path in _swaps(proc)):
         yield "is swap", f"swapoff {device}"
-    for holder in sorted(path.name for path in (place / "holders").glob("*")):
-        yield f"is held by {_mapper_name(holder, sys)}", "take it out"
     if (place / "bcache").exists():
         yield "is held by bcache", "take it out"
     for member in sorted((sys / "fs/btrfs").glob(f"*/devices/{place.name}")):
         yield f"is a member of the mounted btrfs {member.parents[1].name}", "unmount it"
-    for file in sorted((sys / "block").glob(f"loop*/{_LOOP_FILE}")):
-        loop = file.parents[1]
-        if loop.name != by and _made_of(loop, device, number):
-            yield f"is what {loop.name} is made of", f"losetup --detach /dev/{loop.name}"
     for pattern, above, what in _EXPORTS:
         for file in sorted(sys.glob(pattern)):
             with contextlib.suppress(OSError):
                 if _is(file.read_text().strip(), device, number):
                     yield f"is {what} {file.parents[above].name}", "take it out"
+
+
+def _holders(place: Path, sys: Path) -> Iterator[tuple[str, str]]:
+    """Of what the device is a part, and what its user has to do."""
+    device, number = node_of(place), (place / "dev").read_text().strip()
+    for holder in sorted(path.name for path in (place / "holders").glob("*")):
+        yield f"is held by {_mapper_name(holder, sys)}", "take it out"
+    for file in sorted((sys / "block").glob(f"loop*/{_LOOP_FILE}")):
+        loop = file.parents[1]
+        if _is_of(loop, device, number):
+            yield f"is what {loop.name} is made of", f"losetup --detach /dev/{loop.name}"
 
 
 def _is(path: str, device: str, number: str) -> bool:
@@ -150,19 +192,8 @@ def _process(place: Path) -> str:
     return f"process {place.name} ({(place / 'comm').read_text().strip()})"
 
 
-# -- loop devices --
-
-
-def below(disk: Disk) -> str:
-    """MAJ:MIN of the device that a loop device is made of, "" if it is of a file, or is none."""
-    try:
-        path = (disk.whole / _LOOP_FILE).read_text().strip()
-    except OSError:
-        return ""
-    return number_at(path) or ("" if Path(path).exists() else _asked(disk.whole.name))
-
-
-def _made_of(loop: Path, device: str, number: str) -> bool:
+def _is_of(loop: Path, device: str, number: str) -> bool:
+    """Whether a loop device is made of a block device."""
     try:
         path = (loop / _LOOP_FILE).read_text().strip()
     except OSError:
@@ -170,58 +201,22 @@ def _made_of(loop: Path, device: str, number: str) -> bool:
     if _is(path, device, number):
         return True
     # A path that leads nowhere was that of a node which was removed, or of another namespace.
-    return not Path(path).exists() and _asked(loop.name) == number
-
-
-def _asked(name: str) -> str:
-    """MAJ:MIN of the device that a loop device is made of, as the kernel tells it."""
-    try:
-        descriptor = os.open(f"/dev/{name}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        told = bytearray(_LOOP_INFO.size)
-        fcntl.ioctl(descriptor, _LOOP_GET_STATUS64, told)
-    except OSError:
-        return ""
-    finally:
-        os.close(descriptor)
-    on, _, is_ = _LOOP_INFO.unpack(told)
-    # Of a file both are the device that it is on.
-    return "" if on == is_ else f"{os.major(is_)}:{os.minor(is_)}"
-
-
-def _refuse_shared(disk: Disk, sys: Path) -> None:
-    """Check that no other loop device has bytes of the same file."""
-    path = (disk.whole / _LOOP_FILE).read_text()
-    first, last = _extent(disk.whole)
-    for file in sorted((sys / "block").glob(f"loop*/{_LOOP_FILE}")):
-        other = file.parents[1]
-        with contextlib.suppress(OSError):
-            begin, end = _extent(other)
-            same = file.read_text() == path and not path.strip().endswith(_DELETED)
-            if other.name != disk.whole.name and same and begin < last and first < end:
-                raise UserError(
-                    f"is made of {path.strip()}, and so is {other.name}",
-                    where=disk.path,
-                    next=f"losetup --detach /dev/{other.name}",
-                )
-
-
-def _extent(loop: Path) -> tuple[int, int]:
-    """Bytes of its file."""
-    first = int((loop / "loop/offset").read_text())
-    return first, first + int((loop / "size").read_text()) * 512
+    made_of = ground.backing(loop)
+    return not Path(path).exists() and made_of == ground.Backing(number, 0)
 
 
 # -- processes --
 
 
-def _opener(disk: Disk, proc: Path, own: Collection[int]) -> str:
-    """A process that has the device or a part of it open, or the disk that it is a part of open
-    for writing; "" if none does."""
-    numbers = {(place / "dev").read_text().strip() for place in disk.parts()}
-    above = {(place / "dev").read_text().strip() for place in disk.above()}
+def _opener(disk: Disk, proc: Path, own: Collection[int], on: Ground) -> str:
+    """A process that has the device, a part of it, or what a loop device below it is made of open,
+    or anything else that has sectors in common with it open for writing; "" if none does."""
+    bearing = on.below(disk.sys)
+    # A loop device does not hold what it is made of.
+    free = [lower for one in (disk.sys, *bearing) if (lower := on.backing_of(one))]
+    others = [*disk.above(), *bearing, *on.rivals(disk.sys)]
+    numbers = {(place / "dev").read_text().strip() for place in (*disk.parts(), *free)}
+    above = {(place / "dev").read_text().strip() for place in others}
     ours = {str(proc / str(os.getpid()) / "fd" / str(descriptor)) for descriptor in own}
     for link in proc.glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):

@@ -15,10 +15,16 @@ NAME: Final = "isoblk setcache"
 
 @dataclass(frozen=True)
 class Dirty:
-    """Blocks that are on an SSD alone. count: None: nobody can tell, and `why` says why."""
+    """Blocks that are on an SSD alone.
+
+    Attributes:
+        count: None: nobody can tell, and `why` says why.
+        damaged: for it is damaged.
+    """
 
     count: int | None
     why: str = ""
+    damaged: bool = False
 
 
 def places(size: int) -> list[int]:
@@ -33,14 +39,23 @@ def is_marked(ssd: Ssd) -> bool:
     return any(page is not None and page.startswith(layout.MAGIC) for page in pages)
 
 
+def is_blank(ssd: Ssd) -> bool:
+    """Whether the kernel takes it for a new one: zeros where the superblocks are."""
+    pages = [ssd.read(at, layout.PAGE) for at in places(ssd.size)]
+    return not any(page is None or any(page) for page in pages)
+
+
 def dirty_blocks(ssd: Ssd) -> Dirty:
     """What is on an SSD that is marked."""
     try:
         found = checking.examine(ssd).report
     except UserError as error:
-        return Dirty(None, error.cause)
+        return Dirty(None, error.cause, damaged=True)
     if found.damage:
-        return Dirty(None, f"{found.damage[0].where}: {found.damage[0].cause}")
+        return Dirty(None, f"{found.damage[0].where}: {found.damage[0].cause}", damaged=True)
+    if not found.dirty and found.state == "in use":
+        # Memory of a live cache, of this machine or another, knows of more than its records say.
+        return Dirty(None, "it is in use, or was cut short")
     return Dirty(found.dirty)
 
 
