@@ -123,6 +123,8 @@ mkdir fs
 mount /dev/mapper/vol fs
 cp a fs/before
 dmsetup table vol > /run/isoblk/former
+mkdir /sys/kernel/config/nullb/nullb0; cd /sys/kernel/config/nullb/nullb0
+echo 64 > size; echo 1 > memory_backed; echo 1 > power; cd /tmp
 echo "0 131072 linear /dev/nullb0 0" | dmsetup create nameless
 ! cache attach --like enhanceio --mode wb nameless /dev/disk1
 dmsetup table nameless > /run/isoblk/refused

@@ -182,6 +182,37 @@ def test_loop_devices_of_a_hard_link_and_of_a_part_are_of_one_file(stack: Stack)
     assert stack.share(one, above)
 
 
+def test_disks_of_one_bcache_are_apart(stack: Stack) -> None:
+    ssd = stack.add("sdc", 1000)
+    made = []
+    for name, disk in (("bcache0", "sda"), ("bcache1", "sdb")):
+        lower = stack.add(disk, 1000, bcache__state="clean")
+        made.append(stack.add(name, 900))
+        place = stack.place(made[-1])
+        (place / "bcache").symlink_to(stack.place(lower) / "bcache")
+        (place / "slaves").mkdir()
+        for number in (lower, ssd):
+            (place / "slaves" / stack.place(number).name).symlink_to(stack.place(number))
+        assert stack.share(made[-1], lower)
+    assert not stack.share(*made)
+
+
+def test_without_a_word_of_device_mapper_a_volume_stands_on_all_of_its_disks(stack: Stack) -> None:
+    disk = stack.add("sda", 1000)
+    volume = stack.mapped("v", f"0 10 linear {disk} 0")
+    slaves = stack.place(volume) / "slaves"
+    slaves.mkdir()
+    (slaves / "sda").symlink_to(stack.place(disk))
+    end = stack.part("sda", "sda1", 900, 100)
+
+    def refuses(*words: str, table: str = "") -> str:
+        raise UserError("no right to use device-mapper")
+
+    ground = Ground(stack.sys, refuses, stack.dev)
+    assert stack.place(end) in ground.sharing(stack.place(volume))
+    assert not stack.share(volume, end)
+
+
 # -- any stack --
 
 layers = st.lists(

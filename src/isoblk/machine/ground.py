@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from isoblk.errors import IsoblkError
 from isoblk.machine import node, system
 from isoblk.machine.mapper import Mapper, dmsetup
 
@@ -136,7 +137,13 @@ class Ground:
     def _tables(self) -> dict[str, list[tuple[int, int, str, list[str]]]]:
         """Of all devices of device-mapper, by name."""
         found: dict[str, list[tuple[int, int, str, list[str]]]] = {}
-        for line in self._mapper("table").splitlines():
+        try:
+            told = self._mapper("table")
+        except IsoblkError:
+            # As in a container, which sees devices and may not ask. What is not known in part
+            # stands on all of its devices.
+            return found
+        for line in told.splitlines():
             if row := _ROW.fullmatch(line.rstrip()):
                 name, start, length, target, words = row.groups()
                 found.setdefault(name, []).append((int(start), int(length), target, words.split()))
@@ -190,6 +197,11 @@ class Ground:
             yield from self._walk_loop(place, first, end)
         elif (place / "dm").exists():
             yield from self._walk_mapped(place, first, end)
+        elif (place / "bcache").is_symlink():
+            # The SSD is shared by all of its set.
+            yield place, None
+            lower = (place / "bcache").resolve().parent
+            yield from self._walk(lower, 0, _sectors(lower))
         elif slaves := sorted((place / "slaves").glob("*")):
             yield place, None
             for slave in slaves:
@@ -219,7 +231,6 @@ class Ground:
         yield place, None
         rows = self._tables.get(_read(place / "dm/name"))
         if rows is None:
-            # It came, or went, meanwhile.
             for slave in (place / "slaves").glob("*"):
                 yield from self._walk(slave.resolve(), 0, 1 << 62)
         for start, length, target, words in rows or []:

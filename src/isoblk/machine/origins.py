@@ -173,20 +173,28 @@ def _seat_of_loop(place: Path, mapper: Mapper, sys: Path, dev: Path) -> tuple[st
     if not on and backing.number.startswith("0:"):
         # A file system without a disk, such as tmpfs: its files are told apart until the reboot.
         on = f"{system.boot_id()}:{backing.number}"
-    made = f"{on}/{backing.inode}.{_generation(_read(place / 'loop/backing_file'))}"
-    return (f"loop:{_digest(made)}", first) if on else None
+    generation = _generation(_read(place / "loop/backing_file"), backing.inode)
+    if not on or generation is None:
+        return None
+    return f"loop:{_digest(f'{on}/{backing.inode}.{generation}')}", first
 
 
-def _generation(path: str) -> int:
-    """Of the inode at a path: another file that has the number gets another one. 0: no such."""
-    with suppress(OSError):
+def _generation(path: str, inode: int) -> int | None:
+    """Of an inode: another file that has its number some day gets another generation. 0: the file
+    system has none; None: the inode is not at the path."""
+    try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            told = fcntl.ioctl(descriptor, _FS_IOC_GETVERSION, bytes(8))
-            return int.from_bytes(told[:4], "little")
-        finally:
-            os.close(descriptor)
-    return 0
+    except OSError:
+        return None
+    try:
+        if os.fstat(descriptor).st_ino != inode:
+            return None
+        told = fcntl.ioctl(descriptor, _FS_IOC_GETVERSION, bytes(8))
+        return int.from_bytes(told[:4], "little")
+    except OSError:
+        return 0
+    finally:
+        os.close(descriptor)
 
 
 def refuse_alike(

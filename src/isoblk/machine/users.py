@@ -214,7 +214,9 @@ def _opener(disk: Disk, proc: Path, own: Collection[int], on: Ground) -> str:
     bearing = on.below(disk.sys)
     # A loop device does not hold what it is made of.
     free = [lower for one in (disk.sys, *bearing) if (lower := on.backing_of(one))]
-    others = [*disk.above(), *bearing, *on.rivals(disk.sys)]
+    # What is held is its holder's: mdmon writes to members of its arrays.
+    free_others = (one for one in (*bearing, *on.rivals(disk.sys)) if not _held(one))
+    others = [*disk.above(), *free_others]
     numbers = {(place / "dev").read_text().strip() for place in (*disk.parts(), *free)}
     above = {(place / "dev").read_text().strip() for place in others}
     ours = {str(proc / str(os.getpid()) / "fd" / str(descriptor)) for descriptor in own}
@@ -226,6 +228,10 @@ def _opener(disk: Disk, proc: Path, own: Collection[int], on: Ground) -> str:
             if number in numbers or _writes(link):
                 return _process(link.parents[1])
     return ""
+
+
+def _held(place: Path) -> bool:
+    return any((place / "holders").glob("*"))
 
 
 def _writes(link: Path) -> bool:
