@@ -2,9 +2,10 @@
 """Writes under way while a cache is attached, changed and taken away: whatever was acknowledged is
 there, and nothing waits for ever.
 
-Run in the guest: NANOSECONDS of a write of the SSD, and how many KINDS of flights, or `hot`. What
-`isoblk cache` does is done again and again, with writes that begin just before its first call of
-dmsetup, its second, and so on; also so that it is interrupted there.
+Run in the guest: NANOSECONDS of a write of the SSD, and how many KINDS of flights, of the last ones
+if less than 0, or `hot`. What `isoblk cache` does is done again and again, with writes that begin
+just before its first call of dmsetup, its second, and so on; also so that it is interrupted or
+killed there.
 """
 
 import contextlib
@@ -41,17 +42,20 @@ def wait(_: float) -> None:
 @dataclass
 class Flight:
     """A Mapper before whose call `at` writes begin; `late`: which then ends by an interrupt, before
-    it is done or after; None: it does not."""
+    it is done or after; None: it does not. killed: all calls after it end so, too."""
 
     at: int
     late: bool | None
     path: str
+    killed: bool = False
     calls: int = 0
     threads: list[threading.Thread] = field(default_factory=list)
     written: dict[int, bytes] = field(default_factory=dict)
 
     def __call__(self, *words: str, table: str = "") -> str:
         number, self.calls = self.calls, self.calls + 1
+        if self.killed and number > self.at:
+            raise KeyboardInterrupt
         if number == self.at:
             for i, block in enumerate((0, 100, 200, 300)):
                 thread = threading.Thread(target=self.write, args=(block, i))
@@ -138,7 +142,11 @@ def look(path: str, wanted: dict[int, bytes]) -> None:
 
 
 def fly(
-    make: Callable[[], Callable[[Mapper], object]], at: int, dirty: int, late: bool | None
+    make: Callable[[], Callable[[Mapper], object]],
+    at: int,
+    dirty: int,
+    late: bool | None,
+    killed: bool = False,
 ) -> bool:
     """One of them. Whether there was a call `at`."""
     act = make()
@@ -146,12 +154,18 @@ def fly(
     for block in range(dirty):
         raw.write(block)
     raw.close()
-    flight = Flight(at, late, V)
+    flight = Flight(at, late, V, killed)
     try:
         act(flight)
         ended = "done"
     except (IsoblkError, KeyboardInterrupt) as error:
         ended = repr(error)
+    if killed and "v" in manage.names(dmsetup):
+        # What the guide has for it.
+        dmsetup("resume", "v")
+        for name in ("v", "v-origin"):
+            if name in manage.names(dmsetup):
+                dmsetup("clear", name)
     for thread in flight.threads:
         thread.join(PATIENCE_S)
         assert not thread.is_alive(), f"a write waits for ever ({ended})"
@@ -163,8 +177,9 @@ def fly(
     # All is on the disk once the cache is gone.
     if there and " setcache " in dmsetup("table", "v"):
         live.delete("v", dmsetup, sleep=wait)
-    if "v" in manage.names(dmsetup):
-        dmsetup("remove", "v")
+    for name in ("v", "v-origin"):
+        if name in manage.names(dmsetup):
+            dmsetup("remove", name)
     assert not manage.names(dmsetup)
     look("/dev/slow", wanted)
     erase("/dev/slow", SIZE)
@@ -220,6 +235,12 @@ KINDS: Final = (
     (attached, 8, True),
     (alone, 8, True),
     (new, 8, True),
+    # SIGKILL, before the call's effect and after it.
+    (attached, 8, False, True),
+    (attached, 8, True, True),
+    (alone, 8, True, True),
+    (changed, 8, True, True),
+    (new, 8, True, True),
 )
 
 
@@ -231,13 +252,16 @@ def main() -> None:
         hot()
         return
     flights = 0
-    for make, dirty, late in KINDS[: int(sys.argv[2])]:
+    kinds = int(sys.argv[2])
+    chosen = KINDS[:kinds] if kinds > 0 else KINDS[kinds:]
+    for make, dirty, late, *killed in chosen:
         at = 0
         while True:
             try:
-                again = fly(make, at, dirty, late)
+                again = fly(make, at, dirty, late, *killed)
             except (AssertionError, IsoblkError) as fault:
-                print(f"{make.__name__}, call {at}, {dirty} dirty, interrupted {late}: {fault}")
+                how = f"{dirty} dirty, interrupted {late} {killed}"
+                print(f"{make.__name__}, call {at}, {how}: {fault}")
                 sys.exit(1)
             if not again:
                 break

@@ -17,7 +17,9 @@ SWEEP = "SWEEP_LIVES" in os.environ
 @pytest.mark.parametrize(
     ("write_ns", "kinds", "least"),
     [
-        (50_000_000, 8 if SWEEP else 4, 90 if SWEEP else 40),
+        (50_000_000, 13 if SWEEP else 4, 140 if SWEEP else 40),
+        # Those that are killed, the last five.
+        (1_000_000, -5, 40),
         (1_000_000_000, 2, 25),
         (1_000_000, "hot", 0),
         (50_000_000, "hot", 0),

@@ -4,12 +4,15 @@ interrupted, and wherever: the device is then not suspended, and the cache as it
 was to go."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 
 import pytest
 
 from isoblk.cachectl import live, manage
 from isoblk.errors import IsoblkError, RunError, UserError
+from isoblk.machine.mapper import Mapper
 from isoblk.run.spec import Options
 from tests.unit.dmfake import FLASHCACHE, SSD, Device, FakeMapper, Fault, make_cache, no_wait
 
@@ -217,6 +220,68 @@ def test_what_undoes_a_failure_may_fail_too(
             for after in range(1, 12):
                 for second in (Fault.REFUSED, Fault.DIED):
                     _try(make, {at: fault, at + after: second, at + after + 1: second}, {0: 7})
+
+
+class KilledError(BaseException):
+    """SIGKILL: nothing is undone."""
+
+
+@dataclass
+class Mortal:
+    """Calls a mapper until it is killed: before its call `at`, or after it."""
+
+    mapper: FakeMapper
+    at: int
+    after: bool
+    calls: int = 0
+
+    def __call__(self, *words: str, table: str = "") -> str:
+        self.calls += 1
+        if self.calls > self.at + self.after:
+            raise KilledError
+        said = self.mapper(*words, table=table)
+        if self.calls > self.at:
+            raise KilledError
+        return said
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("make", ACTS)
+def test_what_is_killed_at_any_step_loses_nothing_and_goes_on_after_a_resume(
+    make: Act, after: bool
+) -> None:
+    for at in _calls(make):
+        mapper = FakeMapper()
+        make(mapper)
+        with suppress(KilledError):
+            _by(make)(Mortal(mapper, at, after))
+        for name, device in list(mapper.devices.items()):
+            if device.suspended:
+                mapper("resume", name)
+            elif device.loaded:
+                mapper("clear", name)
+        assert not mapper.lost
+        # What is left can be taken away in order.
+        for name, device in list(mapper.devices.items()):
+            if device.is_cache:
+                device.open = 0
+                live.delete(name, mapper, sleep=no_wait)
+        assert not mapper.lost
+        assert not any(one.is_cache for one in mapper.devices.values())
+        if "fast" in mapper.devices:
+            assert mapper.devices["fast"].table == FORMER
+
+
+def _by(make: Act) -> Callable[[Mapper], object]:
+    """The same by any mapper."""
+    line = manage.line_of(FLASHCACHE, {})
+    options: Options = {"mode": "thru", "policy": "lru", "set_high": 10, "set_low": 5}
+    acts: dict[Act, Callable[[Mapper], object]] = {
+        _attach: lambda by: live.attach("fast", SSD, line, by),
+        _edit: lambda by: live.edit("fast", options, FLASHCACHE, by),
+        _clean: lambda by: live.clean("fast", by, sleep=no_wait),
+    }
+    return acts.get(make, lambda by: live.delete("fast", by, sleep=no_wait))
 
 
 def test_a_cache_that_somebody_keeps_making_dirty_stays_as_it_was(mapper: FakeMapper) -> None:

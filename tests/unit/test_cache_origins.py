@@ -161,6 +161,7 @@ def test_options_of_a_volume_that_do_not_move_its_data_do_not_change_its_word(
         machine.tables = tables
         words.append((machine.word(crypt), machine.word(paths)))
     assert words[0] == words[1] and all(words[0])
+    assert words[0][1].startswith("wwid:eui.1/start:0/dm:")
     machine.tables["crypt"] = "0 2048 crypt aes-xts-plain64 0000 0 8:0 8192\n"
     assert machine.word(crypt) != words[0][0]
 

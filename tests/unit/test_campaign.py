@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from isoblk.campaign import study
-from isoblk.campaign.execute import Job, execute, here, make_job
+from isoblk.campaign import study, trial
+from isoblk.campaign.execute import DiskFullError, Job, execute, here, make_job
 from isoblk.campaign.study import EndedError, dry_run, run_study
 from isoblk.errors import RunError, UserError
 from isoblk.machine import StoppedError
@@ -475,3 +475,28 @@ def test_the_day_is_that_of_the_last_run_that_was_made(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "172800")
     longer = _run(_expansion(schedulers=["none", "bfq"]), FakeMachine(), tmp_path)
     assert longer.made == "1970-01-03"
+
+
+def test_runs_are_not_written_through_a_link(tmp_path: Path) -> None:
+    """What is made, executed and removed there would be another user's."""
+    elsewhere, results = tmp_path / "elsewhere", tmp_path / "results"
+    for directory in (elsewhere, results):
+        directory.mkdir()
+    (results / "runs").symlink_to(elsewhere)
+    machine = FakeMachine()
+    with pytest.raises(UserError, match=r"results/runs: is a link"):
+        _run(_expansion(), machine, results)
+    assert not machine.plans and not list(elsewhere.iterdir())
+
+
+def test_a_full_disk_of_results_is_called_by_its_name(tmp_path: Path) -> None:
+    """Not by that of the file which was to be copied there."""
+
+    def full(text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/cache/isoblk_vdisk.ko")
+
+    bench = fake_bench(FakeMachine(before=full))
+    bench = dataclasses.replace(bench, modules={name: tmp_path / name for name in trial.MODULES})
+    with pytest.raises(DiskFullError, match="the disk is full") as raised:
+        trial.try_out(bench, tmp_path)
+    assert raised.value.where == str(tmp_path)

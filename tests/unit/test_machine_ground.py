@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoblk.errors import UserError
-from isoblk.machine import users
+from isoblk.machine import origins, users
 from isoblk.machine.blockdev import Disk
 from isoblk.machine.ground import Ground
 from tests.unit.fakesys import put
@@ -50,7 +50,7 @@ class Stack:
         )
 
     def mapper(self, *words: str, table: str = "") -> str:
-        assert (words, table) == (("table",), "")
+        assert (words[0], table) == ("table", "")
         return "\n".join(self.tables) + "\n"
 
     @property
@@ -152,6 +152,17 @@ def test_two_paths_to_one_disk_are_one_disk(stack: Stack) -> None:
     with pytest.raises(UserError, match="the same sectors as dm-4"):
         stack.refuse(paths[1])
     stack.refuse(third)
+
+
+def test_a_path_that_the_kernel_joins_itself_is_no_other_disk(stack: Stack) -> None:
+    disk = stack.add("nvme0n1", 1000, wwid="eui.1")
+    path = stack.place(stack.add("nvme0c0n1", 1000, wwid="eui.1"))
+    (path / "dev").unlink()
+    stack.refuse(disk)
+    origins.refuse_alike(stack.place(disk), "x", stack.mapper, stack.sys, stack.dev)
+    stack.add("nvme1n1", 1000, wwid="eui.1")
+    with pytest.raises(UserError, match=r"nvme1n1 calls itself wwid:eui\.1, too"):
+        origins.refuse_alike(stack.place(disk), "x", stack.mapper, stack.sys, stack.dev)
 
 
 def test_arrays_of_one_container_are_apart(stack: Stack) -> None:

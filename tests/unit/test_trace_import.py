@@ -21,6 +21,7 @@ from isoblk.trace import sort
 from isoblk.trace.compact import BLOCK, Writer, read_blocks, read_header, scratch
 from isoblk.trace.convert import import_trace
 from isoblk.trace.record import RECORD, Records
+from isoblk.trace.resolve import resolve
 
 from .tracegen import KINDS, alibaba, expected, held, requests, spc
 
@@ -248,3 +249,12 @@ def test_a_log_that_fio_wrote_is_imported(tmp_path: Path) -> None:
     moved = sum(request[2] for request in held(tmp_path / "o"))
     assert result.formats == ("iolog",)
     assert moved == 1 << 20
+
+
+@pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="no /proc/kmsg")
+def test_a_file_of_the_kernels_that_has_no_end_is_no_trace(tmp_path: Path) -> None:
+    """Reading it waits for what the kernel says next, and takes it from others."""
+    with pytest.raises(UserError, match="is empty"):
+        import_trace([Path("/proc/kmsg")], tmp_path / "o")
+    with pytest.raises(UserError, match="is empty"):
+        resolve("/proc/kmsg")

@@ -128,9 +128,10 @@ class Ground:
 
     @cached_property
     def devices(self) -> list[Path]:
-        """Their directories in sysfs, of those with a size."""
+        """Their directories in sysfs, of those with a size. Paths that the kernel joins into one
+        device itself, as nvme0c0n1, have no number and are none."""
         found = sorted((self._sys / "class/block").glob("*"))
-        places = (link.resolve() for link in found)
+        places = (link.resolve() for link in found if (link / "dev").exists())
         return [one for one in places if _read(one / "size") not in ("", "0")]
 
     @cached_property

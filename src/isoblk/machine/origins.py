@@ -102,6 +102,8 @@ def _seat(place: Path, mapper: Mapper, sys: Path, dev: Path) -> tuple[str, int] 
     elif (place / "dm").exists():
         rows = mapper("table", _read(place / "dm/name")).splitlines()
         row = rows[0].split() if len(rows) == 1 else []
+        if len(row) > 2 and row[2] == "multipath":
+            row = ["0", row[1], "linear", *[one for one in row if _is_device(one, sys)][:1], "0"]
         at = ground.IN_ORDER.get(row[2]) if len(row) > 2 else None
         if at is None or len(row) < at + 5 or not _is_device(row[at + 3], sys):
             return None
@@ -209,7 +211,8 @@ def refuse_alike(
     own, bearing = _seat(place, mapper, sys, dev), {place, *Ground(sys, mapper, dev).below(place)}
     for other in sorted((sys / "block").glob("*")):
         name = _disk_identity(other) or _disk_word(other)
-        if own and name == own[0] and other.resolve() not in bearing:
+        hidden = not (other / "dev").exists()
+        if own and name == own[0] and other.resolve() not in bearing and not hidden:
             raise UserError(
                 f"{node_of(other)} calls itself {name}, too",
                 where=path,
