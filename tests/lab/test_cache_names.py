@@ -95,16 +95,17 @@ has a /dev/slow
         assert "stands on the same sectors as dm-" in line
 
 
+@pytest.mark.long
 def test_an_origin_and_its_ssd_are_two_disks_by_any_name(guest: Guest) -> None:
     left = guest.run(
         SHELL
         + """
 linear one /dev/slow; linear two /dev/slow
-cache create --like flashcache c /dev/mapper/one /dev/mapper/two
+cache create --like enhanceio c /dev/mapper/one /dev/mapper/two
 dmsetup remove two
-cache attach --like flashcache one /dev/slow
+cache attach --like enhanceio one /dev/slow
 loop=$(losetup -f --show /dev/mapper/one)
-cache attach --like flashcache one $loop
+cache attach --like enhanceio one $loop
 """,
         modules=MODULES,
         memory_mib=1024,
@@ -129,7 +130,8 @@ def test_a_copy_of_a_disk_does_not_get_its_blocks(guest: Guest) -> None:
         + """
 truncate -s 64m disk; parted disk
 l=$(losetup -P -f --show disk)
-grep PARTUUID /sys/class/block/$(basename $l)p1/uevent >> /run/isoblk/uuid || true
+# As udev has it.
+mkdir -p /dev/disk/by-partuuid; ln -s ../..${l#/dev}p1 /dev/disk/by-partuuid/00000000-01
 cache create --like flashcache c ${l}p1 /dev/fast
 new a; put a /dev/mapper/c
 dmsetup remove c
@@ -153,6 +155,7 @@ has a ${l}p1
     assert "is the cache of id:loop:" in told[1][0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["volume", "crypt"])
 def test_a_copy_of_a_volume_does_not_get_its_blocks(guest: Guest, kind: str) -> None:
     """A copy has the UUID that LVM, or LUKS, has on the disk."""
@@ -185,6 +188,7 @@ has a /dev/mapper/v
     assert "is the cache of id:wwid:naa." in told[1][0]
 
 
+@pytest.mark.long
 def test_a_used_ssd_becomes_a_cache_when_it_is_named(guest: Guest) -> None:
     left = guest.run(
         SHELL
@@ -208,6 +212,7 @@ cache delete v
     assert "--wipe /dev/fast" in told[0][0] and told[1][0].endswith("--wipe /dev/fast")
 
 
+@pytest.mark.long
 def test_a_unit_of_a_volume_does_not_bring_the_cache_back_on_a_copy(guest: Guest) -> None:
     left = guest.run(
         SHELL
