@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -813,6 +813,8 @@ changes = st.fixed_dictionaries(
     damages.filter(lambda one: len(one) < 3),
     st.booleans(),
 )
+@example([(2, {"origin": ORIGIN + 64})], [], [(0, 1, None)], False)
+@example([(0, {"dirty": 41}), (1, {"dirty": 41})], [(959, 4, 0)], [(0, 1, None)], False)
 def test_what_is_called_sound_is_taken_by_the_kernel(
     tmp_path_factory: pytest.TempPathFactory,
     copies: list[tuple[int, dict[str, Any]]],
@@ -827,7 +829,7 @@ def test_what_is_called_sound_is_taken_by_the_kernel(
         others = {key: one for key, one in change.items() if key not in ("block", "origin")}
         try:
             was = layout.parse_super(page, number)
-            whole = replace(was, geometry=layout.fit(*sizes), **others)
+            whole = replace(was, geometry=layout.fit(*sizes) or was.geometry, **others)
         except layout.FormatError:
             continue
         image.damage(image.copies[number], whole.pack())
