@@ -184,6 +184,7 @@ kernel:
 kernels: kernel
 	$(ISOBLK) kernel build --version $(NEWEST)
 	$(ISOBLK) kernel build --debug
+	$(ISOBLK) kernel build --arch um-lean
 
 # For the qemu machine Debian's own; for smp one of ours with the sanitizers.
 kernels-smp:

@@ -15,6 +15,7 @@ class On(StrEnum):
     DEBUG = "debug"
     SMP = "smp"
     STOCK = "stock"
+    LEAN = "lean"
 
 
 # What `make test` builds.

@@ -45,6 +45,7 @@ hrtimer_setup(struct hrtimer *timer,
 #include "blk-mq.h"
 #include "blk-mq-debugfs.h"
 #include "blk-mq-sched.h"
+#include "blk-stat.h"
 #include "blk-wbt.h"
 
 /* Later kernels ask the other way round. */

@@ -102,6 +102,12 @@ def debug_bench(make: Make) -> Bench:
     return make(find(DEFAULT_VERSION, debug=True))
 
 
+@pytest.fixture(scope="session")
+def lean_bench() -> Bench:
+    """The default kernel without what it has for other schedulers and controllers."""
+    return _bench(find(DEFAULT_VERSION, arch="um-lean"))
+
+
 @pytest.fixture(params=[On.DEFAULT, On.NEWEST])
 def bench(request: pytest.FixtureRequest) -> Bench:
     """Each of the two kernels."""
@@ -120,6 +126,12 @@ def guest(default_bench: Bench, tmp_path: Path) -> Guest:
 def debug_guest(debug_bench: Bench, tmp_path: Path) -> Guest:
     """A guest that notices bad memory accesses and bad locking."""
     return Guest(debug_bench, tmp_path)
+
+
+@pytest.fixture
+def lean_guest(lean_bench: Bench, tmp_path: Path) -> Guest:
+    """A guest with that kernel."""
+    return Guest(lean_bench, tmp_path)
 
 
 @pytest.fixture(params=[On.DEFAULT, On.NEWEST])

@@ -28,15 +28,15 @@ SUITES: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_on_both_kernels(any_guest: Guest, suite: str) -> None:
-    _passes(any_guest, suite)
+    passes(any_guest, suite)
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_under_the_sanitizers(debug_guest: Guest, suite: str) -> None:
-    _passes(debug_guest, suite)
+    passes(debug_guest, suite)
 
 
-def _passes(guest: Guest, suite: str) -> None:
+def passes(guest: Guest, suite: str) -> None:
     console = guest.run("true", modules=("kunit", *SUITES[suite], suite)).console
     totals = re.findall(r"# Totals: pass:(\d+) fail:(\d+) skip:(\d+) total:(\d+)", console)
     assert totals, console

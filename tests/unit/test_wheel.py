@@ -112,7 +112,7 @@ def test_modules_and_kernels_have_the_keys_of_the_checkouts(
         monkeypatch.setattr("isoblk.kernel.builder.kernel_tree", lambda: tree)
         hashes = [hash_of([*module_sources(tree), tree / "uml/host.c"], tree)]
         return hashes + [
-            recipe(debug, arch) for debug in (False, True) for arch in ("um", "um-smp")
+            recipe(debug, arch) for debug in (False, True) for arch in ("um", "um-smp", "um-lean")
         ]
 
     assert keys(installed / "isoblk/data/kernel") == keys(ROOT / "kernel")

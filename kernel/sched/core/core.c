@@ -377,4 +377,7 @@ void isoblk_core_exit(struct iso_disk *d, struct elevator_queue *eq)
 	isoblk_groups_exit(&d->disk, eq);
 	iso_free(d);
 }
+	/* Else a request has no io_start_time_ns, and nothing is learned: measure.c. */
+	blk_stat_enable_accounting(q);
 EXPORT_SYMBOL_GPL(isoblk_core_exit);
+	blk_stat_disable_accounting(d->disk.q);

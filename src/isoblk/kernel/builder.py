@@ -30,15 +30,26 @@ _RECIPE = 1
 
 # Lines that make prints for the lab's configuration; only for the progress bar, and only
 # until a kernel was built here.
-_TYPICAL_STEPS: dict[Arch, int] = {"um": 1350, "um-smp": 1400, "x86_64": 1750}
+_TYPICAL_STEPS: dict[Arch, int] = {
+    "um": 1350,
+    "um-smp": 1400,
+    "um-lean": 1330,
+    "x86_64": 1750,
+}
 
 # What make is to build.
-_TARGETS: dict[Arch, str] = {"um": "linux", "um-smp": "linux", "x86_64": "bzImage"}
+_TARGETS: dict[Arch, str] = {
+    "um": "linux",
+    "um-smp": "linux",
+    "um-lean": "linux",
+    "x86_64": "bzImage",
+}
 
 # The configuration fragments, in order, and those that a debug kernel has besides.
 _FRAGMENTS: dict[Arch, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "um": (("uml",), ("debug",)),
     "um-smp": (("uml", "smp"), ("debug", "smp-debug")),
+    "um-lean": (("uml", "lean"), ("debug",)),
     "x86_64": (("qemu",), ("debug", "qemu-debug")),
 }
 
@@ -74,7 +85,8 @@ class Request:
         suite: Debian suite to look in, of the mirror that apt is configured with.
         debug: with sanitizers and lock checking.
         jobs: processes at once, None for one a CPU.
-        arch: User Mode Linux, the same with several processors, or a PC for the qemu machine.
+        arch: User Mode Linux, the same with several processors or with fewer options, or a PC for
+            the qemu machine.
         apart: only to be held against others, as of a bisection: find() does not find it.
     """
 

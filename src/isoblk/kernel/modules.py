@@ -27,7 +27,11 @@ _RECIPE = 1
 
 # What User Mode Linux asks of its host, answered by us: the source in the tree, by what the kernel
 # is compiled for, and the library's name beside the modules.
-_HOST_SOURCE: Mapping[store.Arch, str] = {"um": "uml/host.c", "um-smp": "uml/threads.c"}
+_HOST_SOURCE: Mapping[store.Arch, str] = {
+    "um": "uml/host.c",
+    "um-lean": "uml/host.c",
+    "um-smp": "uml/threads.c",
+}
 _HOST_LIBRARY = "host.so"
 
 # What schedulers are made of, and the makefile that builds them and nothing else: of another state

@@ -33,13 +33,14 @@ from isoblk.paths import cache_dir
 DEFAULT_VERSION = "6.12"
 
 # What a kernel is compiled for: User Mode Linux in virtual time, the same with several processors
-# in real time, or a PC.
-Arch = Literal["um", "um-smp", "x86_64"]
+# in real time or without options that the modules do not need, or a PC.
+Arch = Literal["um", "um-smp", "um-lean", "x86_64"]
 
 # From a build's top directory: what is booted.
 _IMAGE: dict[Arch, str] = {
     "um": "linux",
     "um-smp": "linux",
+    "um-lean": "linux",
     "x86_64": "arch/x86/boot/bzImage",
 }
 
@@ -49,7 +50,7 @@ _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 def make_arch(arch: Arch) -> str:
     """What make's ARCH is to be."""
-    return arch.removesuffix("-smp")
+    return arch.partition("-")[0]
 
 
 # Of a path that the kernel's make, and the compiler's options in it, take for one word.
