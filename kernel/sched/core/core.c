@@ -370,7 +370,6 @@ void isoblk_core_exit(struct iso_disk *d, struct elevator_queue *eq)
 	unsigned int i;
 
 	timer_shutdown_sync(&d->members.tick);
-	hrtimer_cancel(&d->timer);
 	for (i = 0; i < d->disk.nr_hqs; i++)
 		hrtimer_cancel(&d->hq[i].probe);
 	iso_latency_exit(d);
@@ -381,3 +380,5 @@ void isoblk_core_exit(struct iso_disk *d, struct elevator_queue *eq)
 	blk_stat_enable_accounting(q);
 EXPORT_SYMBOL_GPL(isoblk_core_exit);
 	blk_stat_disable_accounting(d->disk.q);
+	/* Last, for a new weight starts it as long as cgroups have their parts. */
+	hrtimer_cancel(&d->timer);
