@@ -32,6 +32,22 @@ static inline void iso_set_vnow(struct iso_disk *d, u64 vnow)
 		WRITE_ONCE(d->clock.floor, vnow);
 }
 
+/*
+ * The disk's time is @vnow if that is later by more than @least: another CPU may have moved it
+ * on since @vnow was found, and it does not go back by that.
+ */
+static inline void iso_advance_vnow(struct iso_disk *d, u64 vnow, u64 least)
+{
+	u64 at = READ_ONCE(d->clock.vnow);
+
+	while (vtime_before(at + least, vnow))
+		if (try_cmpxchg(&d->clock.vnow, &at, vnow)) {
+			if (!READ_ONCE(d->hold.trial))
+				WRITE_ONCE(d->clock.floor, vnow);
+			break;
+		}
+}
+
 /* A group whose time is @tag is further ahead of the horizon than @slack. */
 static inline bool iso_is_beyond(const struct iso_disk *d, u64 tag, u64 slack)
 {

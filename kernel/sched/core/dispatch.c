@@ -172,10 +172,9 @@ static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 	}
 	gq = c->gq;
 	/* Not for those that went before: else they would drive it on themselves. */
-	if (!READ_ONCE(d->paper) &&
-	    vtime_before(READ_ONCE(d->clock.vnow) +
-			 READ_ONCE(d->clock.slack) / VNOW_FRACTION, c->first))
-		iso_set_vnow(d, c->first);
+	if (!READ_ONCE(d->paper))
+		iso_advance_vnow(d, c->first,
+				 READ_ONCE(d->clock.slack) / VNOW_FRACTION);
 	rq = iso_take(hq, gq, c->class);
 	charge(d, hq, rq, c->work);
 	if (unlikely(iso_is_paced(d)))

@@ -76,9 +76,8 @@ void iso_swapped_out(struct iso_disk *d, struct iso_hq *hq, struct iso_group *g,
 	unsigned long flags;
 
 	/* Who has the disk for itself owes nobody anything. */
-	if (vtime_before(READ_ONCE(d->clock.vnow), from) &&
-	    was_next(d, hq, from))
-		iso_set_vnow(d, from);
+	if (was_next(d, hq, from))
+		iso_advance_vnow(d, from, 0);
 	if (likely(!iso_indebted(d, g)))
 		return;
 	forgive(d, g);
