@@ -22,7 +22,7 @@ static void leave_device(struct request *rq, u64 now)
 
 	iso_note_now(hq, now);
 	if (now)
-		iso_account(d, gq, rq, rq_sectors(rq), work, now);
+		iso_account(d, gq->group, rq, rq_sectors(rq), work, now);
 	if (now && unlikely(iso_has_target(gq->group)))
 		iso_latency_note(d, gq->group, rq, now);
 	if (rq_state(rq) & RQ_FIRST)

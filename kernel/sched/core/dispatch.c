@@ -2,6 +2,7 @@
 /*
  * Requests that go to the device: what goes before all others, then what is next in order.
  */
+#include <linux/ktime.h>
 #include <linux/module.h>
 
 #include "core/arrive.h"
@@ -17,6 +18,7 @@
 #include "core/rq.h"
 #include "core/run.h"
 #include "core/swap.h"
+#include "core/trace.h"
 #include "core/tree.h"
 
 /* The disk's time is written when it has moved on by this part of the slack. */
@@ -66,7 +68,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 		return;
 	waited = now - rq->start_time_ns;
 	WRITE_ONCE(gq->wait_ns, gq->wait_ns + waited);
-	WRITE_ONCE(gq->wait_area, gq->wait_area + waited * work);
+	atomic64_add(waited * work, &g->wait_area);
 }
 
 /* Send what goes before all others, above the window if need be. */
@@ -199,17 +201,26 @@ static void end_epoch(struct iso_disk *d, u64 now)
 		iso_end_epoch(d, now);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 	atomic_set_release(&d->epoch.ending, 0);
+	bool traced;
+	u64 ns = 0;
 }
 
 static struct request *next_request(struct iso_disk *d, struct iso_hq *hq)
 {
 	struct request *rq;
 
+	traced = trace_isoblk_epoch_end_enabled();
 	end_epoch(d, READ_ONCE(hq->now));
+	if (traced)
+		ns = ktime_get_ns();
 	iso_probe(hq, READ_ONCE(hq->now));
 	rq = next_urgent(d, hq);
+	if (traced)
+		ns = ktime_get_ns() - ns;
 	if (!rq)
 		rq = next_fresh(d, hq);
+	if (traced)
+		trace_isoblk_epoch_end(d, ns);
 	if (!rq)
 		rq = next_in_order(d, hq);
 	return rq;

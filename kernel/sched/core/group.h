@@ -29,9 +29,6 @@ struct iso_gq {
 	unsigned int nr;		/* length of all of @fifo; hq->lock, read without */
 	unsigned int merged_none;	/* bios in a row that were not merged; a hint */
 	u64 wait_ns;			/* ns from insertion to device; hq->lock, read without */
-	u64 wait_area;			/* work x that time; hq->lock, read without */
-	atomic64_t area;		/* work x time in the device, completed; any context */
-	atomic64_t base_area;		/* the same, had each taken the least time; any context */
 };
 
 /**
@@ -100,6 +97,9 @@ struct iso_group {
 	atomic64_t lifted;		/* part of that for what it did not send; any context */
 	u64 light_from;			/* iso_served() at 0 of disk->clock.half; any context */
 	atomic64_t has;			/* requests of it: ISO_WAITS, ISO_IN_DEVICE; any context */
+	atomic64_t area;		/* work x time in the device, completed; any context */
+	atomic64_t base_area;		/* the same, had each taken the least time; any context */
+	atomic64_t wait_area;		/* work x time from insertion to device; any context */
 	u64 target_ns;			/* latency target, 0: none; disk lock, read without */
 	u64 ended_ns;			/* when one last left the device; any context */
 	u64 think_ns;			/* time from there to the next, usually; any context */

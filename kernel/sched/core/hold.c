@@ -73,6 +73,9 @@
 #define HOLD_LEAST		4U
 #define HOLD_MOST		256U
 
+/* So many groups times hardware queues are looked at in a scan for bios at the gate. */
+#define GATE_LOOKS		1024U
+
 static void hold_for(struct iso_disk *d, struct iso_group *g, bool on,
 		     bool gated)
 {
@@ -95,23 +98,26 @@ static bool at_gate(const struct iso_disk *d, const struct iso_group *g)
 	unsigned int i;
 
 	for (i = 0; i < d->disk.nr_hqs; i++)
-		if (READ_ONCE(g->group->gq[i]->gate.nr_bios))
+		if (READ_ONCE(d->disk.hq[i]->gate.nr) &&
+		    READ_ONCE(g->group->gq[i]->gate.nr_bios))
 			return true;
 	return false;
 }
 
-static struct trade_sums sums_of(const struct iso_disk *d,
-				 const struct iso_group *g, u64 all)
+/* In how many scans all groups are looked for at the gate: interrupts are off. */
+static unsigned int gate_scans(const struct iso_disk *d)
 {
-	struct trade_sums s = { .all = all };
-	unsigned int i;
+	return 1 + d->members.nr * d->disk.nr_hqs / GATE_LOOKS;
+}
 
-	for (i = 0; i < d->disk.nr_hqs; i++) {
-		s.area += atomic64_read(&iso_gq(g, i)->area);
-		s.wait += READ_ONCE(iso_gq(g, i)->wait_area);
-		s.base += atomic64_read(&iso_gq(g, i)->base_area);
-	}
-	return s;
+static struct trade_sums sums_of(const struct iso_group *g, u64 all)
+{
+	return (struct trade_sums){
+		.area = atomic64_read(&g->area),
+		.wait = atomic64_read(&g->wait_area),
+		.base = atomic64_read(&g->base_area),
+		.all = all,
+	};
 }
 
 static void smooth(u64 *recent, u64 now, u64 seen)
@@ -268,7 +274,7 @@ static void see_anew(struct iso_disk *d, u64 all, u64 now)
 	d->hold.trial_seen = d->epoch.seen;
 	d->hold.trial_ns = now;
 	list_for_each_entry(g, &d->members.list, node) {
-		g->hold.seen = sums_of(d, g, all);
+		g->hold.seen = sums_of(g, all);
 		g->hold.recent = (struct trade_sums){};
 	}
 }
@@ -445,6 +451,7 @@ void iso_scan(struct iso_disk *d, u64 now)
 {
 	bool over = d->hold.trial && trial_over(d, now), soon = false, on;
 	u32 least = over ? GAIN_ENOUGH : GAIN_BEGIN;
+	unsigned int scans = gate_scans(d), i = d->hold.nr_scans;
 	u64 all = d->epoch.seen.area;
 	struct iso_group *g;
 	struct trade_sums s;
@@ -461,7 +468,7 @@ void iso_scan(struct iso_disk *d, u64 now)
 	}
 	d->hold.changed = false;
 	list_for_each_entry(g, &d->members.list, node) {
-		s = sums_of(d, g, all);
+		s = sums_of(g, all);
 		smooth_sums(g, &s);
 	}
 	if (over)
@@ -470,7 +477,7 @@ void iso_scan(struct iso_disk *d, u64 now)
 		trade_lower(&g->hold.side, &g->hold.recent);
 		g->hold.gain = trade_gain(&g->hold.recent, g->hold.side.plain);
 		on = over || !g->held_for ? g->hold.gain > least : g->held_for;
-		hold_for(d, g, on, at_gate(d, g));
+		hold_for(d, g, on, i++ % scans ? g->gated : at_gate(d, g));
 		WRITE_ONCE(g->group->indebted, iso_indebted(d, g));
 	}
 

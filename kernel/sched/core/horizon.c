@@ -47,7 +47,8 @@ static bool on_its_way(const struct iso_disk *d, const struct iso_group *g)
 	unsigned int i;
 
 	for (i = 0; i < d->disk.nr_hqs; i++)
-		if (READ_ONCE(g->group->gq[i]->gate.passing))
+		if (READ_ONCE(d->disk.hq[i]->gate.passing) &&
+		    READ_ONCE(g->group->gq[i]->gate.passing))
 			return true;
 	return false;
 }

@@ -27,13 +27,13 @@ static void note_fall(struct iso_disk *d, u32 was, u32 took)
 /**
  * iso_account() - a request has completed
  * @d: disk
- * @gq: its group's
+ * @g: its group
  * @rq: request
  * @sectors: that it had when it went to the device
  * @work: of it
  * @now: ns
  */
-void iso_account(struct iso_disk *d, struct iso_gq *gq,
+void iso_account(struct iso_disk *d, struct iso_group *g,
 		 const struct request *rq, unsigned int sectors, u64 work,
 		 u64 now)
 {
@@ -55,9 +55,9 @@ void iso_account(struct iso_disk *d, struct iso_gq *gq,
 
 	/* Alone, a group has nobody to be held back. */
 	if (READ_ONCE(d->members.nr) > 1) {
-		atomic64_add(took * work, &gq->area);
+		atomic64_add(took * work, &g->area);
 		atomic64_add((base + READ_ONCE(d->late.ns)) * work,
-			     &gq->base_area);
+			     &g->base_area);
 	}
 	this_cpu_inc(d->done->nr);
 	this_cpu_add(d->done->work, work);

@@ -7,7 +7,7 @@
 
 #include "core/group.h"
 
-void iso_account(struct iso_disk *d, struct iso_gq *gq,
+void iso_account(struct iso_disk *d, struct iso_group *g,
 		 const struct request *rq, unsigned int sectors, u64 work,
 		 u64 now);
 u64 iso_done_work(const struct iso_disk *d);

@@ -34,6 +34,26 @@ TRACE_EVENT(isoblk_epoch,
 		  __entry->limited)
 );
 
+TRACE_EVENT(isoblk_epoch_end,
+	TP_PROTO(const struct iso_disk *d, u64 ns),
+	TP_ARGS(d, ns),
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(unsigned int, groups)
+		__field(unsigned int, queues)
+		__field(u64, ns)
+	),
+	TP_fast_assign(
+		__entry->dev = disk_devt(d->disk.q->disk);
+		__entry->groups = READ_ONCE(d->members.nr);
+		__entry->queues = d->disk.nr_hqs;
+		__entry->ns = ns;
+	),
+	TP_printk("%d,%d groups %u queues %u ns %llu",
+		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->groups,
+		  __entry->queues, __entry->ns)
+);
+
 TRACE_EVENT(isoblk_refill,
 	TP_PROTO(const struct iso_disk *d, const struct iso_round *r),
 	TP_ARGS(d, r),
