@@ -747,7 +747,7 @@ STATE_LINES: dict[str, dict[str, list[str]]] = {
 @pytest.mark.parametrize("elevator", EXACT)
 def test_debugfs_is_readable_under_load(quiet: Quiet, elevator: str) -> None:
     names = [f"t{i}" for i in range(3)]
-    files = ["window", "groups", *STATE_LINES[elevator]]
+    files = ["window", "groups", "rescue", *STATE_LINES[elevator]]
     left = quiet.run(
         vdisk(),
         use(elevator),

@@ -25,6 +25,10 @@ TIME_LIMIT_S = 1200.0
 _WHOLE_STORMS = "WHOLE_STORMS" in os.environ
 
 
+# What the schedulers' core says when its tick finds a disk idle while requests wait.
+_IDLE = "no request was in flight while some waited"
+
+
 def part_of(whole: int) -> int:
     """Seconds, or rounds, that only lengthen a storm: all of them in `make storm`, else a third."""
     return whole if _WHOLE_STORMS else whole // 3
@@ -51,6 +55,7 @@ class Guest:
         load: bool = True,
         cgroup: CgroupVersion = "v2",
         timeout: float = TIME_LIMIT_S,
+        cpus: int = SMP.cpus,
         memory_mib: int = 512,
         more: Sequence[str] = (),
     ) -> Left:
@@ -63,10 +68,13 @@ class Guest:
             modules: names without .ko, in the order in which they load.
             load: whether the prologue loads them; else they only lie in /run/isoblk/modules.
             timeout: wall-clock seconds until it counts as hung.
+            cpus: processors of User Mode Linux; a PC has four.
             more: further arguments for QEMU, with which a PC has more than its four processors.
 
         Raises:
             RunError: a line failed; the kernel said BUG, WARNING or the like; or it hung.
+            AssertionError: on processors of the host an elevator left a disk idle while requests
+                waited. An emulated processor may stand still for longer than that takes to tell.
         """
         directory = self.tmp / "guest"
         shutil.rmtree(directory, ignore_errors=True)
@@ -78,7 +86,7 @@ class Guest:
         machine = (
             Qemu(self.kernel, time_limit_s=timeout, more=more)
             if emulated
-            else Smp(self.kernel, host_library(self.kernel), time_limit_s=timeout)
+            else Smp(self.kernel, host_library(self.kernel), time_limit_s=timeout, cpus=cpus)
         )
         machine.run(
             directory,
@@ -86,4 +94,6 @@ class Guest:
             seed=1,
             memory_mib=memory_mib,
         )
-        return Left(directory)
+        left = Left(directory)
+        assert emulated or _IDLE not in left.console
+        return left

@@ -216,6 +216,7 @@ again:
 	c->first = first->key;
 	c->gq = NULL;
 	c->lacks = 0;
+	c->ask = NULL;
 	gq = keep_turn(d, hq, first);
 	iso_update_share(d, gq->group);
 	c->tag = atomic64_read(&gq->group->vtime);
@@ -250,6 +251,9 @@ again:
 		put_token(d, hq, c->class);
 		return true;
 	}
+	/* Else others, and @hq itself, would wait for the time that it had when it blocked. */
+	if (READ_ONCE(hq->blocked))
+		WRITE_ONCE(hq->wait_tag, c->tag);
 	if (READ_ONCE(d->paper) || iso_is_alone(d) ||
 	    !iso_beyond_horizon(d, hq, c->tag, slack_of(d, gq), &late)) {
 		c->gq = gq;

@@ -37,6 +37,9 @@ static void leave_device(struct request *rq, u64 now)
 	atomic64_sub(ISO_IN_DEVICE, &gq->group->has);
 	/* What we gave back before their flag; pairs with next_in_order(). */
 	smp_mb__after_atomic();
+	/* A queue that has blocked meanwhile may have looked at the lease too early. */
+	if (unlikely(!wanted && atomic_read(&d->nr_blocked)))
+		iso_room_put(&d->room, hq->index, 0, true);
 	if (READ_ONCE(hq->nr) && iso_worth_a_run(d, hq) && iso_unblock(d, hq))
 		blk_mq_run_hw_queue(hq->hctx, true);
 	else if (unlikely(atomic_read(&d->nr_blocked)))

@@ -43,7 +43,9 @@
  * the lock next takes it in. Who comes for a request while another has the lock
  * leaves word, and that one looks again. A completion takes no lock.
  * It gives back room and counts what is left with atomics, and looks last for
- * @blocked; a dispatch that finds nothing sets @blocked first, and looks again.
+ * @blocked; a dispatch that finds nothing sets @blocked first, and looks again. With
+ * nothing in flight no completion follows, so a queue that blocks runs the one that it
+ * waits for: horizon.c says why no disk stays idle.
  * What all share is read for each request and written seldom: the horizon, when somebody
  * is beyond it; the disk's time, when it has moved on by a part of the slack; the
  * window's room, when a hardware queue has used up its part. A group's time is written by
@@ -87,6 +89,7 @@
 #include "core/horizon.h"
 #include "core/late.h"
 #include "core/latency.h"
+#include "core/measure.h"
 #include "core/members.h"
 #include "core/paper.h"
 #include "core/run.h"
@@ -119,15 +122,54 @@ static enum hrtimer_restart iso_timer(struct hrtimer *timer)
 	u64 now = ktime_get_ns();
 
 	iso_end_wait(d, now);
-	iso_note_time(d, now);
-	iso_run_blocked(d);
+	iso_run_blocked_at(d, now);
 	return HRTIMER_NORESTART;
+}
+
+/* Whether requests wait, none is in flight, and nothing is under way that sends one. */
+static bool iso_is_stuck(struct iso_disk *d)
+{
+	const struct iso_hq *hq;
+	unsigned int i;
+
+	if (d->paper || !atomic_read(&d->nr_blocked) || !iso_is_idle(d) ||
+	    hrtimer_is_queued(&d->timer) ||
+	    hrtimer_is_queued(&d->latency.pace_timer))
+		return false;
+	for (i = 0; i < d->disk.nr_hqs; i++) {
+		hq = &d->hq[i];
+		if (!llist_empty(&hq->arrived) || READ_ONCE(hq->at_work) ||
+		    (READ_ONCE(hq->nr) && !READ_ONCE(hq->blocked)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * A disk that is stuck at two looks, with nothing done between them, stays so. horizon.c
+ * says why there is none: one that is found is a fault, which is counted and reported.
+ */
+static bool iso_needs_rescue(struct iso_disk *d)
+{
+	struct iso_rescue *r = &d->rescue;
+	bool was_stuck = r->was_stuck;
+	u64 done = r->done;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	r->was_stuck = iso_is_stuck(d);
+	r->done = iso_done_work(d);
+	if (!r->was_stuck || !was_stuck || r->done != done)
+		return false;
+	WRITE_ONCE(r->nr, r->nr + 1);
+	pr_warn_ratelimited("%s: no request was in flight while some waited\n",
+			    d->disk.q->disk->disk_name);
+	return !READ_ONCE(r->off);
 }
 
 /*
  * Now and then, as long as groups take part: those that have been idle leave, a
- * round is over, the policy has its say. And whoever waits for what will not come
- * tries again.
+ * round is over, the policy has its say.
  */
 static void iso_tick(struct timer_list *t)
 {
@@ -135,7 +177,6 @@ static void iso_tick(struct timer_list *t)
 	u64 now = ktime_get_ns();
 	bool again, changed;
 	unsigned long flags;
-	unsigned int i;
 
 	spin_lock_irqsave(&d->disk.lock, flags);
 	if (d->policy->tick)
@@ -146,14 +187,13 @@ static void iso_tick(struct timer_list *t)
 	if (now - d->members.looked_ns >= jiffies_to_nsecs(ISO_TICK)) {
 		d->members.looked_ns = now;
 		iso_find_idle(d, now);
+		changed |= iso_needs_rescue(d);
 	}
 	again = !list_empty(&d->members.list);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 
 	if (changed)
 		iso_run_blocked(d);
-	for (i = 0; atomic_read(&d->nr_blocked) && i < d->disk.nr_hqs; i++)
-		iso_run_first_blocked(d);
 	if (again)
 		mod_timer(&d->members.tick, jiffies + iso_tick_length(d));
 }
@@ -339,6 +379,8 @@ int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 		iso_free(d);
 		return ret;
 	}
+	/* Else a request has no io_start_time_ns, and nothing is learned: measure.c. */
+	blk_stat_enable_accounting(q);
 	/* One hardware queue after another is not asked: each has its own. */
 	blk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);
 	return 0;
@@ -369,16 +411,14 @@ void isoblk_core_exit(struct iso_disk *d, struct elevator_queue *eq)
 {
 	unsigned int i;
 
+	blk_stat_disable_accounting(d->disk.q);
 	timer_shutdown_sync(&d->members.tick);
 	for (i = 0; i < d->disk.nr_hqs; i++)
 		hrtimer_cancel(&d->hq[i].probe);
 	iso_latency_exit(d);
 	isoblk_groups_exit(&d->disk, eq);
-	iso_free(d);
-}
-	/* Else a request has no io_start_time_ns, and nothing is learned: measure.c. */
-	blk_stat_enable_accounting(q);
-EXPORT_SYMBOL_GPL(isoblk_core_exit);
-	blk_stat_disable_accounting(d->disk.q);
 	/* Last, for a new weight starts it as long as cgroups have their parts. */
 	hrtimer_cancel(&d->timer);
+	iso_free(d);
+}
+EXPORT_SYMBOL_GPL(isoblk_core_exit);

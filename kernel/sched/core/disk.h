@@ -94,6 +94,7 @@ struct iso_choice {
 	u64 tag;		/* time of @gq, or of whoever would be next */
 	u64 first;		/* the time that is furthest behind */
 	u64 lacks;		/* work for which there is no room, if some may gather; or 0 */
+	struct iso_hq *ask;	/* to be run instead, if the disk is idle: horizon.c; or NULL */
 };
 
 /**
@@ -313,6 +314,16 @@ struct iso_wait {
 };
 
 /**
+ * struct iso_rescue - an idle disk on which requests wait, as the tick finds it: core.c
+ */
+struct iso_rescue {
+	bool off;		/* the tick only counts, for tests; any context */
+	bool was_stuck;		/* the disk was so at the last look; disk lock */
+	u64 done;		/* work completed by then, units; disk lock */
+	unsigned long nr;	/* times that it was so at two looks; disk lock */
+};
+
+/**
  * struct iso_disk - a disk: elevator_data
  *
  * The layout is on purpose. First is what is constant, then what is the disk lock's, where
@@ -339,6 +350,7 @@ struct iso_disk {
 	struct iso_rounds rounds;
 	struct list_head swappers;	/* struct iso_group that swap: swap.c; disk lock */
 	struct iso_latency latency;
+	struct iso_rescue rescue;
 	struct hrtimer timer;		/* ends a wait; runs whoever waits, for who may not */
 
 	struct iso_tariff tariff ____cacheline_aligned_in_smp;

@@ -83,6 +83,9 @@ static void force(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	if (d->nr_classes)
 		iso_room_force(&d->tokens[class], hq->index, 1);
 	charge(d, hq, rq, work);
+	/* Else others would wait for a queue that has nothing to send. */
+	if (!hq->nr)
+		iso_unblock(d, hq);
 }
 
 static struct request *next_urgent(struct iso_disk *d, struct iso_hq *hq)
@@ -150,7 +153,7 @@ static void block_if_full(struct iso_disk *d, struct iso_hq *hq)
 	iso_block(d, hq);
 	/* As in next_in_order(). */
 	smp_mb();
-	if (iso_may_go(d, hq, 0))
+	if (iso_has_room(d, hq))
 		iso_unblock(d, hq);
 }
 
@@ -164,12 +167,20 @@ static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 		return NULL;
 	if (!c->gq) {
 		iso_block(d, hq);
-		/* Our flag before their requests; pairs with leave_device(). */
+		/*
+		 * @blocked before we look again at requests, timers, room and other queues;
+		 * pairs with leave_device(), iso_run_blocked_at() and itself on another.
+		 */
 		smp_mb();
-		if (c->lacks && !iso_may_go(d, hq, 0))
+		if (c->lacks && !iso_has_room(d, hq))
 			return NULL;
-		if (!iso_choose(d, hq) || !c->gq)
+		if (!iso_choose(d, hq))
 			return NULL;
+		if (!c->gq) {
+			if (c->ask)
+				iso_run(d, c->ask);
+			return NULL;
+		}
 		iso_unblock(d, hq);
 	}
 	gq = c->gq;
@@ -190,37 +201,37 @@ static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 static void end_epoch(struct iso_disk *d, u64 now)
 {
 	unsigned long flags;
+	bool traced;
+	u64 ns = 0;
 
 	if (likely(now < READ_ONCE(d->epoch.look_ns)))
 		return;
 	/* One CPU will do. */
 	if (atomic_xchg_acquire(&d->epoch.ending, 1))
 		return;
+	traced = trace_isoblk_epoch_end_enabled();
 	spin_lock_irqsave(&d->disk.lock, flags);
+	if (traced)
+		ns = ktime_get_ns();
 	if (now >= d->epoch.look_ns)
 		iso_end_epoch(d, now);
+	if (traced)
+		ns = ktime_get_ns() - ns;
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 	atomic_set_release(&d->epoch.ending, 0);
-	bool traced;
-	u64 ns = 0;
+	if (traced)
+		trace_isoblk_epoch_end(d, ns);
 }
 
 static struct request *next_request(struct iso_disk *d, struct iso_hq *hq)
 {
 	struct request *rq;
 
-	traced = trace_isoblk_epoch_end_enabled();
 	end_epoch(d, READ_ONCE(hq->now));
-	if (traced)
-		ns = ktime_get_ns();
 	iso_probe(hq, READ_ONCE(hq->now));
 	rq = next_urgent(d, hq);
-	if (traced)
-		ns = ktime_get_ns() - ns;
 	if (!rq)
 		rq = next_fresh(d, hq);
-	if (traced)
-		trace_isoblk_epoch_end(d, ns);
 	if (!rq)
 		rq = next_in_order(d, hq);
 	return rq;

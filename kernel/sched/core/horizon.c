@@ -6,11 +6,28 @@
  * A group that has no request is waited for if it usually comes back at once,
  * for twice its usual think time; all such waits together may take @idle_loss of
  * the time, unless they are shorter than what the device has queued by itself.
+ *
+ * No disk is idle while requests wait and room is free. A hardware queue that may send
+ * nothing sets @blocked and its time, passes a full barrier, and decides once more
+ * (next_in_order()). It is run again
+ *
+ *  - by a completion, while a request is in flight: of the two one sees what the other wrote
+ *    (leave_device());
+ *  - by the timer, while a group without requests is waited for: likewise
+ *    (iso_run_blocked_at());
+ *  - else by another queue. It waits for a group that has requests on another queue, or for
+ *    the time of another queue, which is blocked as well. That time may be old: the group
+ *    whose it was may have sent from elsewhere since. So with nothing in flight the queue
+ *    that blocks runs the other (ask()). That one finds its true time; it sends a request, or
+ *    waits for an earlier time in turn. As long as nothing is sent times stand, so the chain
+ *    ends, at the earliest queue of all, and that sends one. Of two queues that block at
+ *    once one sees the other's @blocked, by the same barrier.
  */
 #include <linux/time64.h>
 
 #include "core/clock.h"
 #include "core/horizon.h"
+#include "core/run.h"
 
 /* Whoever comes back so soon has come back at once. */
 #define THINK_SOON_NS		(2 * NSEC_PER_USEC)
@@ -129,6 +146,34 @@ static struct horizon find_horizon(struct iso_disk *d, u64 now)
 	return h;
 }
 
+/*
+ * The hardware queue to be run instead of @hq, which waits for @h while no request is in
+ * flight: where @h's group waits, or what waits is not beyond the horizon; of these the
+ * earliest. NULL: there is none, so the timer is what sends the next request.
+ */
+static struct iso_hq *ask(struct iso_disk *d, const struct iso_hq *hq,
+			  const struct horizon *h)
+{
+	u64 slack = READ_ONCE(d->clock.slack);
+	struct iso_hq *other, *first = NULL;
+	unsigned int i;
+
+	lockdep_assert_held(&d->disk.lock);
+
+	for (i = 0; i < d->disk.nr_hqs; i++) {
+		other = &d->hq[i];
+		if (other == hq || !READ_ONCE(other->blocked))
+			continue;
+		if (iso_is_beyond(d, READ_ONCE(other->wait_tag), slack) &&
+		    !(h->group && READ_ONCE(iso_gq(h->group, i)->nr)))
+			continue;
+		if (!first || vtime_before(READ_ONCE(other->wait_tag),
+					   READ_ONCE(first->wait_tag)))
+			first = other;
+	}
+	return first;
+}
+
 /**
  * iso_update_horizon() - find the horizon anew
  * @d: its disk lock is held
@@ -164,6 +209,9 @@ bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 	/* What waits here keeps its group, under the lock of the hardware queue. */
 	if (h.group && iso_gq(h.group, hq->index)->nr)
 		*late = iso_gq(h.group, hq->index);
+	if (READ_ONCE(hq->blocked) && !atomic_read(&hq->in_device) &&
+	    iso_is_idle(d))
+		hq->next.ask = ask(d, hq, &h);
 	own_queue_ns = d->hold.own_queue_ns;
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 	if (!iso_is_beyond(d, tag, slack))
@@ -173,8 +221,11 @@ bool iso_beyond_horizon(struct iso_disk *d, struct iso_hq *hq, u64 tag,
 	if (h.wait) {
 		if (h.wait > own_queue_ns)
 			cmpxchg(&d->wait.since, 0, now);
-		/* One that is under way ends soon enough: waits are short. */
-		if (!hrtimer_active(&d->timer))
+		/*
+		 * One that is queued ends soon enough: waits are short. One that is going
+		 * off may have looked at @hq already, so it does not count.
+		 */
+		if (!hrtimer_is_queued(&d->timer))
 			hrtimer_start(&d->timer, ns_to_ktime(h.wait),
 				      HRTIMER_MODE_REL);
 	}

@@ -54,10 +54,7 @@ static enum hrtimer_restart pace_timer(struct hrtimer *timer)
 	struct iso_disk *d = container_of(timer, struct iso_disk,
 					  latency.pace_timer);
 
-	iso_note_time(d, ktime_get_ns());
-	/* The time before their flags; pairs with next_in_order(). */
-	smp_mb();
-	iso_run_blocked(d);
+	iso_run_blocked_at(d, ktime_get_ns());
 	return HRTIMER_NORESTART;
 }
 
@@ -75,7 +72,8 @@ bool iso_pace_allows(struct iso_disk *d, u64 now)
 	/* Who wants the queue empty does not wait for a pace. */
 	if (now >= at || READ_ONCE(d->disk.q->mq_freeze_depth))
 		return true;
-	if (!hrtimer_active(&d->latency.pace_timer))
+	/* As in iso_beyond_horizon(). */
+	if (!hrtimer_is_queued(&d->latency.pace_timer))
 		hrtimer_start(&d->latency.pace_timer, ns_to_ktime(at - now),
 			      HRTIMER_MODE_REL);
 	return false;

@@ -70,15 +70,21 @@ bool iso_room_get(struct iso_room *r, unsigned int i, u64 much)
 }
 
 /**
- * iso_room_has() - whether there is so much room
- * @r: room of one hardware queue
- * @i: that
+ * iso_room_has() - whether iso_room_get() would find so much room
+ * @r: room
+ * @i: hardware queue that would take it
  * @much: how much
  */
 bool iso_room_has(const struct iso_room *r, unsigned int i, u64 much)
 {
-	return atomic64_read(&r->lease[i].spare) + atomic64_read(&r->pool) >=
-		(s64)much;
+	s64 free = atomic64_read(&r->lease[i].spare);
+	unsigned int k;
+
+	for (k = 0; k < r->nr; k++)
+		if (k != i)
+			free += max_t(s64, atomic64_read(&r->lease[k].spare), 0);
+	/* Last, for what is given to the pool is first taken from a lease. */
+	return free + atomic64_read(&r->pool) >= (s64)much;
 }
 
 /**

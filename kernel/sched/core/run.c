@@ -6,6 +6,17 @@
 #include "core/vtime.h"
 
 /**
+ * iso_run() - a hardware queue that is blocked decides again
+ * @d: disk
+ * @hq: hardware queue
+ */
+void iso_run(struct iso_disk *d, struct iso_hq *hq)
+{
+	if (iso_unblock(d, hq))
+		blk_mq_run_hw_queue(hq->hctx, true);
+}
+
+/**
  * iso_run_first_blocked() - the first of those that wait, and may go, tries again
  * @d: disk
  */
@@ -21,8 +32,8 @@ void iso_run_first_blocked(struct iso_disk *d)
 					    READ_ONCE(first->wait_tag))))
 			first = hq;
 	}
-	if (first && iso_unblock(d, first))
-		blk_mq_run_hw_queue(first->hctx, true);
+	if (first)
+		iso_run(d, first);
 }
 
 /**
@@ -39,14 +50,20 @@ void iso_run_blocked(struct iso_disk *d)
 }
 
 /**
- * iso_note_time() - tell all hardware queues what time it is
+ * iso_run_blocked_at() - a timer goes off: whoever waits may try again, and knows the time
  * @d: disk
  * @now: ns
  */
-void iso_note_time(struct iso_disk *d, u64 now)
+void iso_run_blocked_at(struct iso_disk *d, u64 now)
 {
 	unsigned int i;
 
 	for (i = 0; i < d->disk.nr_hqs; i++)
 		iso_note_now(&d->hq[i], now);
+	/*
+	 * The timer is not queued, and the time is known, before we look for @blocked; pairs
+	 * with next_in_order().
+	 */
+	smp_mb();
+	iso_run_blocked(d);
 }

@@ -38,7 +38,8 @@ static inline bool iso_unblock(struct iso_disk *d, struct iso_hq *hq)
 
 /*
  * Whether @hq, which waits for room, need not any longer: there is @least of it free, and
- * enough for its next. While somebody waits all that is free is in the pool.
+ * enough for its next. While a queue is blocked, a completion puts all that its own queue
+ * has to spare into the pool.
  */
 static inline bool iso_may_go(const struct iso_disk *d,
 			      const struct iso_hq *hq, u64 least)
@@ -46,6 +47,17 @@ static inline bool iso_may_go(const struct iso_disk *d,
 	s64 lacks = max(READ_ONCE(hq->lacks), least);
 
 	return atomic64_read(&d->room.pool) >= lacks ||
+		atomic_read(&hq->in_device) < ISO_LEAST_IN_DEVICE;
+}
+
+/*
+ * The same just after @hq has blocked, when room may still be in a lease: what was put there
+ * by a completion that did not see @blocked yet.
+ */
+static inline bool iso_has_room(const struct iso_disk *d,
+				const struct iso_hq *hq)
+{
+	return iso_room_has(&d->room, hq->index, READ_ONCE(hq->lacks)) ||
 		atomic_read(&hq->in_device) < ISO_LEAST_IN_DEVICE;
 }
 
@@ -61,8 +73,20 @@ static inline bool iso_worth_a_run(const struct iso_disk *d,
 		iso_may_go(d, hq, READ_ONCE(d->size.gather));
 }
 
+/* Whether no request is in flight. */
+static inline bool iso_is_idle(const struct iso_disk *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->disk.nr_hqs; i++)
+		if (atomic_read(&d->hq[i].in_device))
+			return false;
+	return true;
+}
+
+void iso_run(struct iso_disk *d, struct iso_hq *hq);
 void iso_run_first_blocked(struct iso_disk *d);
 void iso_run_blocked(struct iso_disk *d);
-void iso_note_time(struct iso_disk *d, u64 now);
+void iso_run_blocked_at(struct iso_disk *d, u64 now);
 
 #endif /* ISOBLK_CORE_RUN_H */

@@ -146,6 +146,39 @@ int isoblk_debugfs_window(void *data, struct seq_file *m)
 }
 EXPORT_SYMBOL_GPL(isoblk_debugfs_window);
 
+/* How often the tick found the disk stuck; and whether it then does something. */
+int isoblk_debugfs_rescue(void *data, struct seq_file *m)
+{
+	struct iso_disk *d = isoblk_show_begin(data, isoblk_debugfs_rescue);
+
+	if (!d)
+		return 0;
+	seq_printf(m, "rescued %lu %s\n", READ_ONCE(d->rescue.nr),
+		   READ_ONCE(d->rescue.off) ? "off" : "on");
+	isoblk_show_end(data);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(isoblk_debugfs_rescue);
+
+/* For tests: switched off, a disk that is stuck stays so, and a load on it hangs. */
+ssize_t isoblk_debugfs_set_rescue(void *data, const char __user *text,
+				  size_t count, loff_t *pos)
+{
+	struct iso_disk *d;
+	bool on;
+	int ret = kstrtobool_from_user(text, count, &on);
+
+	if (ret)
+		return ret;
+	d = isoblk_show_begin(data, isoblk_debugfs_rescue);
+	if (!d)
+		return -ENODEV;
+	WRITE_ONCE(d->rescue.off, !on);
+	isoblk_show_end(data);
+	return count;
+}
+EXPORT_SYMBOL_GPL(isoblk_debugfs_set_rescue);
+
 /* A price as work of a request of no sectors, and of each sector. */
 int isoblk_debugfs_prices(void *data, struct seq_file *m)
 {

@@ -19,6 +19,9 @@ ssize_t isoblk_paper_mode_store(struct elevator_queue *e, const char *page,
 int isoblk_debugfs_window(void *data, struct seq_file *m);
 int isoblk_debugfs_groups(void *data, struct seq_file *m);
 int isoblk_debugfs_prices(void *data, struct seq_file *m);
+int isoblk_debugfs_rescue(void *data, struct seq_file *m);
+ssize_t isoblk_debugfs_set_rescue(void *data, const char __user *text,
+				  size_t count, loff_t *pos);
 
 #define ISOBLK_CORE_ATTRS						\
 	__ATTR(window, 0644, isoblk_window_show, isoblk_window_store),	\
@@ -26,7 +29,8 @@ int isoblk_debugfs_prices(void *data, struct seq_file *m);
 
 #define ISOBLK_CORE_DEBUGFS						\
 	{ "window", 0400, isoblk_debugfs_window },			\
-	{ "groups", 0400, isoblk_debugfs_groups }
+	{ "groups", 0400, isoblk_debugfs_groups },			\
+	{ "rescue", 0600, isoblk_debugfs_rescue, isoblk_debugfs_set_rescue }
 
 /* A number within limits, in a field of an elevator's own struct. */
 #define ISOBLK_UINT(type, name, field, least, most)			\

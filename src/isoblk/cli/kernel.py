@@ -53,7 +53,7 @@ def build(
     ] = False,
     arch: Annotated[
         kernel.Arch,
-        typer.Option(help="um: for the uml machine; um-smp: smp; x86_64: qemu; um-lean: um for the tests."),
+        typer.Option(help="um: for the uml machine; um-smp: smp; x86_64: qemu; um-lean: tests."),
     ] = "um",
     stock: Annotated[
         bool,
