@@ -11,10 +11,14 @@
  * So the first thing that is done when the module is loaded is to look the structures up
  * in the kernel's type data (BTF; Documentation/bpf/btf.rst), which sysfs has. Sizes are
  * compared, and where the members are that our code uses, or the functions in those
- * headers. Types of functions are not. A kernel that shows no type data cannot be asked,
- * and is believed; so is one whose data is not understood.
+ * headers. Types of functions are not. A kernel built without type data cannot be asked,
+ * and is believed, which the log says; so is one whose data is not understood. Type data that
+ * cannot be read is an error. sysfs is mounted for that, by the module for itself: in an
+ * initramfs, where the elevator of the root's disk is loaded, /sys may not be there.
  */
+#include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/mount.h>
 #include <linux/sizes.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
@@ -23,7 +27,8 @@
 #include "share/group.h"
 #include "share/layout.h"
 
-#define BTF_FILE	"/sys/kernel/btf/vmlinux"
+/* In sysfs. */
+#define BTF_FILE	"kernel/btf/vmlinux"
 
 /* Ten times what distributions have. */
 #define BTF_MOST	SZ_64M
@@ -294,25 +299,55 @@ static void *read_whole(struct file *file, size_t len)
 	return NULL;
 }
 
-/**
- * isoblk_layout_of_kernel_differs() - likewise, of this kernel and our headers
- */
-const char *isoblk_layout_of_kernel_differs(void)
+static int check_file(struct file *file, const char **differs)
 {
-	struct file *file = filp_open(BTF_FILE, O_RDONLY, 0);
-	const char *differs = NULL;
-	void *data = NULL;
-	loff_t len;
+	loff_t len = i_size_read(file_inode(file));
+	void *data;
+
+	if (len <= 0 || len > BTF_MOST)
+		return -EFBIG;
+	data = read_whole(file, len);
+	if (!data)
+		return -EIO;
+	*differs = isoblk_layout_differs(data, len, built_with,
+					 ARRAY_SIZE(built_with));
+	vfree(data);
+	return 0;
+}
+
+static int check_mount(struct vfsmount *sysfs, const char **differs)
+{
+	struct path root = { .mnt = sysfs, .dentry = sysfs->mnt_root };
+	struct file *file = file_open_root(&root, BTF_FILE, O_RDONLY, 0);
+	int ret;
 
 	if (IS_ERR(file))
-		return NULL;
-	len = i_size_read(file_inode(file));
-	if (len > 0 && len <= BTF_MOST)
-		data = read_whole(file, len);
-	if (data)
-		differs = isoblk_layout_differs(data, len, built_with,
-						ARRAY_SIZE(built_with));
-	vfree(data);
+		return PTR_ERR(file);
+	ret = check_file(file, differs);
 	fput(file);
-	return differs;
+	return ret;
+}
+
+/**
+ * isoblk_layout_check() - compare the structures of this kernel with those of our headers
+ * @differs: name of one that differs, or NULL
+ *
+ * Return: 0, -ENOENT if the kernel has no type data, or why that cannot be read.
+ */
+int isoblk_layout_check(const char **differs)
+{
+	struct file_system_type *type = get_fs_type("sysfs");
+	struct vfsmount *sysfs;
+	int ret;
+
+	*differs = NULL;
+	/* It is never a module: @type need not be given back. */
+	if (!type)
+		return -ENOENT;
+	sysfs = kern_mount(type);
+	if (IS_ERR(sysfs))
+		return PTR_ERR(sysfs);
+	ret = check_mount(sysfs, differs);
+	kern_unmount(sysfs);
+	return ret;
 }

@@ -19,6 +19,6 @@ struct isoblk_layout {
 
 const char *isoblk_layout_differs(const void *data, size_t len,
 				  const struct isoblk_layout *want, size_t nr);
-const char *isoblk_layout_of_kernel_differs(void);
+int isoblk_layout_check(const char **differs);
 
 #endif /* ISOBLK_LAYOUT_H */

@@ -286,16 +286,34 @@ struct blkcg_policy isoblk_policy = {
 	.pd_stat_fn	= isoblk_pd_stat,
 };
 
+/* Structures that differ are refused, and so are structures that cannot be compared. */
+static int check_layout(void)
+{
+	const char *differs;
+	int ret = isoblk_layout_check(&differs);
+
+	if (ret == -ENOENT) {
+		pr_info("the kernel has no type data (BTF): its private structures are not checked\n");
+		return 0;
+	}
+	if (ret) {
+		pr_err("the kernel's type data (BTF) cannot be read, error %d: its private structures cannot be checked\n",
+		       ret);
+		return ret;
+	}
+	if (!differs)
+		return 0;
+	pr_err("built with another struct %s than this kernel has: its private headers changed\n",
+	       differs);
+	return -ENOEXEC;
+}
+
 static int __init isoblk_share_init(void)
 {
-	const char *differs = isoblk_layout_of_kernel_differs();
-	int ret;
+	int ret = check_layout();
 
-	if (differs) {
-		pr_err("built with another struct %s than this kernel has: its private headers changed\n",
-		       differs);
-		return -ENOEXEC;
-	}
+	if (ret)
+		return ret;
 	ret = isoblk_outlet_init();
 	if (ret)
 		return ret;
