@@ -575,6 +575,8 @@ static void cfq_finish_request(struct request *rq)
 		rq->elv.priv[0] = NULL;
 		if (run)
 			blk_mq_run_hw_queues(rq->q, true);
+	} else {
+		isoblk_gate_unused(rq);
 	}
 	if (rq->elv.icq) {
 		put_io_context(rq->elv.icq->ioc);

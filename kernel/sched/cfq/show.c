@@ -144,6 +144,7 @@ static int cfq_debugfs_groups(void *data, struct seq_file *m)
 const struct blk_mq_debugfs_attr cfq_debugfs[] = {
 	{ "state", 0400, cfq_debugfs_state },
 	{ "groups", 0400, cfq_debugfs_groups },
+	{ "gate", 0400, isoblk_debugfs_gate },
 	{ },
 };
 #endif

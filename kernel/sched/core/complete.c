@@ -91,8 +91,10 @@ void isoblk_finish_request(struct request *rq)
 {
 	struct iso_gq *gq = rq_to_gq(rq);
 
-	if (!gq)
+	if (!gq) {
+		isoblk_gate_unused(rq);
 		return;
+	}
 	if (unlikely(rq_state(rq) & RQ_IN_DEVICE))
 		leave_device(rq, 0);
 	if (unlikely(rq_state(rq) & RQ_REFUNDED))

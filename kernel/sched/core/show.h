@@ -30,7 +30,8 @@ ssize_t isoblk_debugfs_set_rescue(void *data, const char __user *text,
 #define ISOBLK_CORE_DEBUGFS						\
 	{ "window", 0400, isoblk_debugfs_window },			\
 	{ "groups", 0400, isoblk_debugfs_groups },			\
-	{ "rescue", 0600, isoblk_debugfs_rescue, isoblk_debugfs_set_rescue }
+	{ "rescue", 0600, isoblk_debugfs_rescue, isoblk_debugfs_set_rescue },	\
+	{ "gate", 0400, isoblk_debugfs_gate }
 
 /* A number within limits, in a field of an elevator's own struct. */
 #define ISOBLK_UINT(type, name, field, least, most)			\

@@ -282,4 +282,27 @@ void *isoblk_show_begin(struct request_queue *q,
 	return NULL;
 }
 EXPORT_SYMBOL_GPL(isoblk_show_begin);
+
+/* Groups that wait at the gate, what is on its way from it, and wake-ups that were missed. */
+int isoblk_debugfs_gate(void *data, struct seq_file *m)
+{
+	struct isoblk_disk *disk = isoblk_show_begin(data, isoblk_debugfs_gate);
+	unsigned int i, nr = 0, passing = 0, entering = 0, rechecks = 0;
+
+	if (!disk)
+		return 0;
+	for (i = 0; i < disk->nr_hqs; i++) {
+		const struct isoblk_hq_gate *gate = &disk->hq[i]->gate;
+
+		nr += READ_ONCE(gate->nr);
+		passing += READ_ONCE(gate->passing);
+		entering += READ_ONCE(gate->entering);
+		rechecks += READ_ONCE(gate->rechecks);
+	}
+	seq_printf(m, "groups %u passing %u entering %u rechecks %u\n", nr,
+		   passing, entering, rechecks);
+	isoblk_show_end(data);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(isoblk_debugfs_gate);
 #endif

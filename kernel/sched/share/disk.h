@@ -2,6 +2,20 @@
 /*
  * A disk under one of our elevators, its hardware queues, and what an elevator does its
  * own way. disk.c has their life.
+ *
+ * Lock order, outermost first:
+ *
+ *	q->elevator_lock	an elevator comes or goes; debugfs
+ *	q->queue_lock		groups come and go
+ *	blkcg->lock		weights
+ *	iso_hq.lock		the core's order on a hardware queue; cfq has none
+ *	disk->lock		shares
+ *	hq->gate.lock		what waits at the gate; never of two hardware queues at once
+ *	outlet.lock		bios on their way
+ *	the kernel's own	workqueues, run queues of the scheduler, timers
+ *
+ * disk->lock and all below it are taken with interrupts off. A hardware queue is run with
+ * none of them held, for that may take queue_lock.
  */
 #ifndef ISOBLK_DISK_H
 #define ISOBLK_DISK_H
@@ -46,14 +60,16 @@ struct isoblk_ops {
 };
 
 /**
- * struct isoblk_hq_gate - who waits at the gate of a hardware queue: gate.c
+ * struct isoblk_hq_gate - groups that wait at the gate of a hardware queue: gate.c
  */
 struct isoblk_hq_gate {
-	/* Guards the list of those who wait; taken in interrupts. */
+	/* Guards @list and what is in it; taken in interrupts. */
 	spinlock_t lock;
-	struct list_head list;		/* struct isoblk_gq of which somebody waits; @lock */
+	struct list_head list;		/* struct isoblk_gq that have bios or tasks here; @lock */
 	unsigned int nr;		/* length of @list; @lock, read without */
 	unsigned int passing;		/* sum of gq->gate.passing; @lock, read without */
+	unsigned int entering;		/* sum of gq->gate.entering; @lock, read without */
+	unsigned int rechecks;		/* wake-ups missed: sleep.c; @lock, read without */
 };
 
 /**
@@ -111,7 +127,7 @@ struct isoblk_disk {
 	unsigned int nr_hqs;		/* constant */
 	struct isoblk_hq **hq;		/* by index; constant once they are set up */
 
-	/* Guards shares; innermost but for wait queues; taken with interrupts off. */
+	/* Guards shares; for its place see above. */
 	spinlock_t lock;
 	struct isoblk_weights weights;
 	unsigned int tags;		/* of a hardware queue; any context */
@@ -160,5 +176,6 @@ ssize_t isoblk_gate_store(struct elevator_queue *e, const char *page,
 			  size_t count);
 void *isoblk_show_begin(struct request_queue *q,
 			int (*show)(void *data, struct seq_file *m));
+int isoblk_debugfs_gate(void *data, struct seq_file *m);
 
 #endif /* ISOBLK_DISK_H */

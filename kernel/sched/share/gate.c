@@ -41,15 +41,16 @@
  * To an elevator with a queue for each process a request is its sender's: there
  * the sender sleeps, whatever it sends.
  *
- * Who does not wait:
- *  - a bio with REQ_NOWAIT is ended with BLK_STS_AGAIN instead;
+ * Bios that do not wait, and are charged all the same:
+ *  - the root cgroup's, which are the machine's own;
  *  - what others may wait for in turn (journal, swap) and what is sent to free
- *    memory: a light group's share must not hold up the machine. It is charged.
+ *    memory: a light group's share must not hold up the machine.
+ * A bio with REQ_NOWAIT is ended with BLK_STS_AGAIN instead.
+ *
  * Bios that may not be merged (flush, FUA, parts of a bio that was split, a
  * queue with nomerges) never come to bio_merge; their submitters sleep in
  * limit_depth, where the tag is asked for. That does not say for
- * which bio: the cgroup is taken that a bio of the task would have, that is its own
- * or, of a kernel thread, that for which it works (a loop device does), or the root.
+ * which bio (sleep.c, group_of_task()).
  *
  * That sleep is like the one for a tag: not interruptible, for it always ends, with a
  * killed task's I/O as with any other. Freezing waits for who sleeps, as for any
@@ -64,10 +65,14 @@
  * quota that grew), or, if there are tags to lend, one of the group that has waited
  * longest on its hardware queue. The worker may run on a processor of another
  * hardware queue: its request is held there, and lets none through here any more; so
- * its insertion does, as a merge does. A sleeper that was woken and then sends
- * nothing (its bio failed) would have taken the wake-up of the next, whom only the
- * group's next completion would wake, and there might be none: so every sleeper
- * looks again after RECHECK.
+ * its insertion does, as a merge does.
+ *
+ * A task that sleeps is admitted: it is counted until it runs, so no other request takes
+ * its place meanwhile. Tasks of a group are admitted in the order in which they came, by the
+ * same events as its bios, and in every tick if there is room: quotas grow, and tags of other
+ * groups are freed, without an event of the group's own. A task that then runs on another
+ * hardware queue, or frees its request unused, hands its place on. No other wake-up is known to
+ * be missed: RECHECK ends a sleep all the same, and counts it (debugfs, gate).
  */
 #include <linux/module.h>
 
@@ -104,6 +109,20 @@ static void set_passing(struct isoblk_gq *gq, int more)
 	WRITE_ONCE(gq->hq->gate.passing, gq->hq->gate.passing + more);
 }
 
+/* The first task of @gq's wakes with a place that no other request can take. */
+static void admit_first(struct isoblk_gq *gq)
+{
+	struct isoblk_sleeper *sleeper;
+
+	sleeper = list_first_entry(&gq->gate.sleepers, struct isoblk_sleeper,
+				   node);
+	list_del(&sleeper->node);
+	isoblk_leave_list(gq);
+	isoblk_set_entering(gq, 1);
+	sleeper->admitted = true;
+	wake_up_process(sleeper->task);
+}
+
 /* The first bio of @gq's is on its way, once it is in the outlet. */
 static void take_first(struct isoblk_gq *gq, struct bio_list *bios)
 {
@@ -122,8 +141,18 @@ static void let_go(struct isoblk_gq *gq, struct bio_list *bios,
 		isoblk_leave_list(gq);
 }
 
-/* Bios of @gq that may go now go; those who sleep are woken. */
-static void let_through(struct isoblk_gq *gq)
+/* All tasks of @gq's for which there is room; hq->gate.lock. */
+static void admit_sleepers(struct isoblk_gq *gq)
+{
+	while (!list_empty(&gq->gate.sleepers) && isoblk_may_wake(gq, 0))
+		admit_first(gq);
+}
+
+/**
+ * isoblk_let_through() - admit all bios and tasks of a group for which there is room
+ * @gq: where they wait
+ */
+void isoblk_let_through(struct isoblk_gq *gq)
 {
 	struct bio_list bios = BIO_EMPTY_LIST;
 	unsigned int nr;
@@ -134,9 +163,15 @@ static void let_through(struct isoblk_gq *gq)
 		take_first(gq, &bios);
 	if (nr)
 		let_go(gq, &bios, nr);
-	/* Who is missed looks again after RECHECK; the lock orders the others. */
-	if (waitqueue_active(&gq->gate.sleepers) && isoblk_may_wake(gq, 0))
-		wake_up(&gq->gate.sleepers);
+	admit_sleepers(gq);
+}
+
+/* Whether a bio or a task of @gq's may go; a hint without hq->gate.lock. */
+static bool has_room(const struct isoblk_gq *gq)
+{
+	return READ_ONCE(gq->gate.nr_waiting) &&
+	       (isoblk_gate_open(gq, 0) || (!list_empty(&gq->gate.sleepers) &&
+					    isoblk_may_wake(gq, 0)));
 }
 
 static bool anybody_waits(const struct isoblk_disk *disk)
@@ -169,8 +204,19 @@ static void begin_anew(struct isoblk_disk *disk, struct isoblk_hq *hq)
 	list_for_each_entry(gq, &hq->gate.list, gate.node)
 		set_passing(gq, -(int)gq->gate.passing);
 	list_for_each_entry_safe(gq, next, &hq->gate.list, gate.node)
-		let_through(gq);
+		isoblk_let_through(gq);
 unlock:
+	spin_unlock(&hq->gate.lock);
+}
+
+/* Quotas and what is lent have changed, or others' tags are free: no request of the group ends. */
+static void see_new_room(struct isoblk_hq *hq)
+{
+	struct isoblk_gq *gq, *next;
+
+	spin_lock(&hq->gate.lock);
+	list_for_each_entry_safe(gq, next, &hq->gate.list, gate.node)
+		admit_sleepers(gq);
 	spin_unlock(&hq->gate.lock);
 }
 
@@ -193,6 +239,8 @@ void isoblk_gate_tick(struct isoblk_disk *disk)
 		isoblk_lend(disk, i);
 		if (READ_ONCE(hq->gate.passing))
 			begin_anew(disk, hq);
+		if (READ_ONCE(hq->gate.nr))
+			see_new_room(hq);
 	}
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_tick);
@@ -217,9 +265,9 @@ void isoblk_gate_serve(struct isoblk_group *group)
 	for (i = 0; i < disk->nr_hqs; i++) {
 		gq = group->gq[i];
 		/* The barrier is above. */
-		if (READ_ONCE(gq->gate.nr_waiting) && isoblk_gate_open(gq, 0)) {
+		if (has_room(gq)) {
 			spin_lock(&gq->hq->gate.lock);
-			let_through(gq);
+			isoblk_let_through(gq);
 			spin_unlock(&gq->hq->gate.lock);
 		}
 	}
@@ -243,7 +291,7 @@ static bool plug_has(const struct bio *bio)
 static bool has_nothing(const struct isoblk_gq *gq, const struct bio *bio)
 {
 	return !atomic_read(&gq->held) && !READ_ONCE(gq->gate.passing) &&
-	       !plug_has(bio);
+	       !READ_ONCE(gq->gate.entering) && !plug_has(bio);
 }
 
 /* Return false if there is room by now, and nobody before @bio. */
@@ -275,7 +323,7 @@ static bool hold(struct isoblk_gq *gq, struct bio *bio)
 	 * plug. Who has nothing here would then wait for nobody.
 	 */
 	if (isoblk_gate_open(gq, isoblk_plugged()) || has_nothing(gq, bio))
-		let_through(gq);
+		isoblk_let_through(gq);
 	spin_unlock_irqrestore(&hq->gate.lock, flags);
 	return true;
 }
@@ -322,7 +370,7 @@ void isoblk_gate_through(struct isoblk_gq *gq)
 	spin_lock_irqsave(&gq->hq->gate.lock, flags);
 	if (gq->gate.passing)
 		set_passing(gq, -1);
-	let_through(gq);
+	isoblk_let_through(gq);
 	spin_unlock_irqrestore(&gq->hq->gate.lock, flags);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_through);
@@ -400,7 +448,7 @@ static void wake_longest(struct isoblk_hq *hq)
 				      gate.node);
 	if (gq) {
 		list_move_tail(&gq->gate.node, &hq->gate.list);
-		let_through(gq);
+		isoblk_let_through(gq);
 	}
 	spin_unlock_irqrestore(&hq->gate.lock, flags);
 }
@@ -418,12 +466,16 @@ static void pass_on(struct isoblk_hq *hq)
 		gq = list_first_entry(&hq->gate.list, struct isoblk_gq,
 				      gate.node);
 		list_move_tail(&gq->gate.node, &hq->gate.list);
-		if (gq->gate.nr_bios && atomic_read(&gq->held) +
-		    gq->gate.passing < isoblk_quota(gq)) {
+		if (atomic_read(&gq->held) + gq->gate.passing +
+		    gq->gate.entering >= isoblk_quota(gq))
+			continue;
+		if (gq->gate.nr_bios) {
 			take_first(gq, &bios);
 			let_go(gq, &bios, 1);
-			break;
+		} else {
+			admit_first(gq);
 		}
+		break;
 	}
 	spin_unlock_irqrestore(&hq->gate.lock, flags);
 }
@@ -433,7 +485,7 @@ static void try_let_through(struct isoblk_gq *gq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&gq->hq->gate.lock, flags);
-	let_through(gq);
+	isoblk_let_through(gq);
 	spin_unlock_irqrestore(&gq->hq->gate.lock, flags);
 }
 
@@ -458,7 +510,7 @@ void isoblk_gate_enter(struct isoblk_gq *gq)
 	if (held > READ_ONCE(gq->peak))
 		WRITE_ONCE(gq->peak, held);
 	/* A waiter that is missed is let through when a request is freed. */
-	if (READ_ONCE(gq->gate.nr_waiting) && isoblk_gate_open(gq, 0))
+	if (has_room(gq))
 		try_let_through(gq);
 	atomic_inc(&gq->hq->held);
 }
@@ -481,7 +533,7 @@ void isoblk_gate_leave(struct isoblk_gq *gq)
 	if (!READ_ONCE(hq->gate.nr))
 		return;
 	/* The barrier is above. */
-	if (READ_ONCE(gq->gate.nr_waiting) && isoblk_gate_open(gq, 0)) {
+	if (has_room(gq)) {
 		try_let_through(gq);
 		return;
 	}
@@ -494,3 +546,26 @@ void isoblk_gate_leave(struct isoblk_gq *gq)
 		pass_on(hq);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_leave);
+
+/**
+ * isoblk_gate_unused() - a request is freed that was never inserted
+ * @rq: request
+ *
+ * A task that was admitted for it sends nothing: its place is for the next.
+ */
+void isoblk_gate_unused(struct request *rq)
+{
+	struct isoblk_hq *hq = rq->mq_hctx->sched_data;
+	struct isoblk_gq *gq, *next;
+	unsigned long flags;
+
+	if (hq->disk->shared_tags)
+		hq = hq->disk->hq[0];
+	if (likely(!READ_ONCE(hq->gate.nr)))
+		return;
+	spin_lock_irqsave(&hq->gate.lock, flags);
+	list_for_each_entry_safe(gq, next, &hq->gate.list, gate.node)
+		isoblk_let_through(gq);
+	spin_unlock_irqrestore(&hq->gate.lock, flags);
+}
+EXPORT_SYMBOL_GPL(isoblk_gate_unused);

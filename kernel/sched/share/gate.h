@@ -12,6 +12,7 @@ void isoblk_gate_through(struct isoblk_gq *gq);
 bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio);
 void isoblk_gate_enter(struct isoblk_gq *gq);
 void isoblk_gate_leave(struct isoblk_gq *gq);
+void isoblk_gate_unused(struct request *rq);
 void isoblk_gate_serve(struct isoblk_group *group);
 void isoblk_gate_tick(struct isoblk_disk *disk);
 void isoblk_gate_exit(struct isoblk_disk *disk);

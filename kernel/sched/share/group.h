@@ -12,7 +12,6 @@
 #include <linux/blkdev.h>
 #include <linux/list.h>
 #include <linux/rcupdate.h>
-#include <linux/wait.h>
 
 /* As io.weight has them, so that one number means the same to both. */
 #define ISOBLK_WEIGHT_MIN	1
@@ -38,13 +37,14 @@ struct isoblk_group;
 struct isoblk_hq;
 
 /**
- * struct isoblk_waiting - who of a group waits at the gate of a hardware queue: gate.c
+ * struct isoblk_waiting - what of a group waits at the gate of a hardware queue: gate.c
  *
  * Under hq->gate.lock; the numbers are read without.
  */
 struct isoblk_waiting {
-	wait_queue_head_t sleepers;	/* tasks, until held is below the quota */
-	struct list_head node;		/* in hq->gate.list while anybody waits */
+	struct list_head sleepers;	/* struct isoblk_sleeper, first come first served */
+	unsigned int entering;		/* sleepers admitted that have not run since */
+	struct list_head node;		/* in hq->gate.list while bios or tasks wait */
 	unsigned int nr_waiting;	/* sleepers, and one more if there are bios */
 	struct bio_list bios;		/* bios, until held is below the quota */
 	unsigned int nr_bios;		/* length of @bios */

@@ -22,10 +22,9 @@
  *
  * An elevator with queues of its own (cfq) uses this directory alone.
  *
- * Locks: disk->lock is taken when a group takes part, leaves, or asks for its share, and
- * inside any lock of an elevator. queue_lock and blkcg->lock, which the kernel holds
- * around the functions of the policy, are outside disk->lock; running a
- * hardware queue may take queue_lock, so it is never done under disk->lock.
+ * Locks: disk->lock is taken when a group takes part, leaves, or asks for its share. The kernel
+ * holds queue_lock and blkcg->lock around the functions of the policy. share/disk.h has the order
+ * of all.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -193,7 +192,7 @@ static struct isoblk_gq *alloc_gq(struct isoblk_group *group,
 			  hq->node);
 	if (!gq)
 		return NULL;
-	init_waitqueue_head(&gq->gate.sleepers);
+	INIT_LIST_HEAD(&gq->gate.sleepers);
 	INIT_LIST_HEAD(&gq->gate.node);
 	bio_list_init(&gq->gate.bios);
 	gq->group = group;

@@ -89,18 +89,23 @@ static inline bool isoblk_may_have(const struct isoblk_gq *gq,
 static inline bool isoblk_gate_open(const struct isoblk_gq *gq,
 				    unsigned int plugged)
 {
-	return isoblk_may_have(gq, READ_ONCE(gq->gate.passing) + plugged,
-			       READ_ONCE(gq->hq->gate.passing) + plugged);
+	const struct isoblk_hq_gate *all = &gq->hq->gate;
+
+	return isoblk_may_have(gq, READ_ONCE(gq->gate.passing) +
+			       READ_ONCE(gq->gate.entering) + plugged,
+			       READ_ONCE(all->passing) +
+			       READ_ONCE(all->entering) + plugged);
 }
 
 /*
- * And for a task that sleeps here: it has entered the queue, and what is on its way
+ * And for a task that sleeps here: it has entered the queue, and bios on their way
  * may be waiting for the queue to be thawed, which waits for the task.
  */
 static inline bool isoblk_may_wake(const struct isoblk_gq *gq,
 				   unsigned int plugged)
 {
-	return isoblk_may_have(gq, plugged, plugged);
+	return isoblk_may_have(gq, READ_ONCE(gq->gate.entering) + plugged,
+			       READ_ONCE(gq->hq->gate.entering) + plugged);
 }
 
 void isoblk_gate_update(struct isoblk_disk *disk);

@@ -13,31 +13,11 @@
 #include "share/sleep.h"
 #include "share/waiting.h"
 
-/* Far above the time between a group's completions. */
+/*
+ * Far above the time between a group's completions. No wake-up is known to be missed; one
+ * that is ends here, and is counted.
+ */
 #define RECHECK			(HZ / 10)
-
-static void gate_wait(struct isoblk_gq *gq)
-{
-	struct isoblk_hq *hq = gq->hq;
-	unsigned long flags;
-	DEFINE_WAIT(wait);
-
-	spin_lock_irqsave(&hq->gate.lock, flags);
-	isoblk_join_list(gq);
-	spin_unlock_irqrestore(&hq->gate.lock, flags);
-
-	prepare_to_wait_exclusive(&gq->gate.sleepers, &wait,
-				  TASK_UNINTERRUPTIBLE);
-	/* We are seen before we look; pairs with isoblk_gate_leave(). */
-	smp_mb();
-	if (!isoblk_may_wake(gq, 0))
-		io_schedule_timeout(RECHECK);
-	finish_wait(&gq->gate.sleepers, &wait);
-
-	spin_lock_irqsave(&hq->gate.lock, flags);
-	isoblk_leave_list(gq);
-	spin_unlock_irqrestore(&hq->gate.lock, flags);
-}
 
 /**
  * isoblk_group_gq() - a group where a request that the task sends now would have its tag
@@ -53,6 +33,60 @@ struct isoblk_gq *isoblk_group_gq(struct isoblk_group *group, blk_opf_t opf)
 }
 EXPORT_SYMBOL_GPL(isoblk_group_gq);
 
+/* Sleep until @sleeper is admitted; hq->gate.lock, given up meanwhile. */
+static void sleep_until_admitted(struct isoblk_gq *gq,
+				 struct isoblk_sleeper *sleeper)
+{
+	struct isoblk_hq_gate *gate = &gq->hq->gate;
+	long left, most = RECHECK;
+
+	while (!sleeper->admitted) {
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		spin_unlock_irq(&gate->lock);
+		left = io_schedule_timeout(most);
+		spin_lock_irq(&gate->lock);
+		if (left || sleeper->admitted)
+			continue;
+		if (most == RECHECK) {
+			/* The next tick sees room that is new. */
+			if (isoblk_may_wake(gq, 0))
+				most = 2 * ISOBLK_TICK;
+			continue;
+		}
+		most = RECHECK;
+		isoblk_let_through(gq);
+		if (sleeper->admitted)
+			WRITE_ONCE(gate->rechecks, gate->rechecks + 1);
+	}
+	__set_current_state(TASK_RUNNING);
+}
+
+/*
+ * Sleep for a place among @gq's tags.
+ * Return: where the task would have its tag now; the place is its own if that is @gq.
+ */
+static struct isoblk_gq *gate_wait(struct isoblk_gq *gq, blk_opf_t opf)
+{
+	struct isoblk_sleeper sleeper = { .task = current };
+	struct isoblk_hq_gate *gate = &gq->hq->gate;
+	struct isoblk_gq *now;
+
+	spin_lock_irq(&gate->lock);
+	list_add_tail(&sleeper.node, &gq->gate.sleepers);
+	isoblk_join_list(gq);
+	/* We are seen before we look; pairs with isoblk_gate_leave(). */
+	smp_mb();
+	isoblk_let_through(gq);
+	sleep_until_admitted(gq, &sleeper);
+	isoblk_set_entering(gq, -1);
+	now = isoblk_group_gq(gq->group, opf);
+	/* The place is for the next, and no request will end for it. */
+	if (now != gq)
+		isoblk_let_through(gq);
+	spin_unlock_irq(&gate->lock);
+	return now;
+}
+
 /**
  * isoblk_gate_sleep() - sleep until a group may have another tag
  * @group: of a disk in use
@@ -62,28 +96,37 @@ EXPORT_SYMBOL_GPL(isoblk_group_gq);
  */
 void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf)
 {
-	struct isoblk_gq *gq = isoblk_group_gq(group, opf);
+	struct isoblk_gq *gq = isoblk_group_gq(group, opf), *had = NULL;
 
-	while (!isoblk_may_wake(gq, isoblk_plugged())) {
+	while (gq != had && !isoblk_may_wake(gq, isoblk_plugged())) {
 		if (!READ_ONCE(group->disk->gate.used))
 			WRITE_ONCE(group->disk->gate.used, true);
 		/* Awake, io_schedule() comes back, with the plug flushed. */
-		if (isoblk_plugged())
+		if (isoblk_plugged()) {
 			io_schedule();
-		else
-			gate_wait(gq);
-		gq = isoblk_group_gq(group, opf);
+			gq = isoblk_group_gq(group, opf);
+		} else {
+			had = gq;
+			gq = gate_wait(gq, opf);
+		}
 	}
 }
 
 /*
- * Whose a request is that the task asks for. A bio of its own, @bio, knows, and holds it until it
- * is given back.
+ * The group of the bio for which the task asks for a request with @opf, which the kernel
+ * does not hand over. The first part of a bio that was split is asked for while the rest
+ * waits in the task's list. Else it is the group that a bio of the task's own would have,
+ * @bio, which holds it until it is given back.
  */
 static struct isoblk_group *group_of_task(struct request_queue *q,
 					  blk_opf_t opf, struct bio *bio)
 {
+	struct bio *rest = current->bio_list ?
+		bio_list_peek(current->bio_list) : NULL;
+
 	bio_init(bio, q->disk->part0, NULL, 0, opf);
+	if (rest && opf & REQ_NOMERGE && bdev_get_queue(rest->bi_bdev) == q)
+		return isoblk_bio_group(rest);
 	return isoblk_bio_group(bio);
 }
 
@@ -100,7 +143,8 @@ static noinline void pass_unmerged(blk_opf_t opf,
 		return;
 
 	group = group_of_task(q, opf, &bio);
-	if (READ_ONCE(group->disk->gate.on) &&
+	/* The root's is the machine's own. */
+	if (READ_ONCE(group->disk->gate.on) && group->parent &&
 	    !(data->flags & BLK_MQ_REQ_NOWAIT) &&
 	    !(opf & (REQ_META | REQ_SWAP)) && !(current->flags & PF_MEMALLOC))
 		isoblk_gate_sleep(group, opf);

@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The list of groups of which somebody waits at the gate of a hardware queue.
+ * What waits at the gate of a hardware queue: tasks, and the list of groups that have bios or
+ * tasks there.
  */
 #ifndef ISOBLK_WAITING_H
 #define ISOBLK_WAITING_H
 
 #include "share/disk.h"
 
-/* Somebody, or a bio, waits; hq->gate.lock. */
+/**
+ * struct isoblk_sleeper - a task that sleeps at the gate; hq->gate.lock
+ */
+struct isoblk_sleeper {
+	struct list_head node;		/* in gq->gate.sleepers, until it is admitted */
+	struct task_struct *task;	/* constant */
+	bool admitted;			/* it may go on, and is counted in gq->gate.entering */
+};
+
+/* A task, or the first of a group's bios, waits; hq->gate.lock. */
 static inline void isoblk_join_list(struct isoblk_gq *gq)
 {
 	struct isoblk_hq *hq = gq->hq;
@@ -29,5 +39,14 @@ static inline void isoblk_leave_list(struct isoblk_gq *gq)
 		WRITE_ONCE(hq->gate.nr, hq->gate.nr - 1);
 	}
 }
+
+/* So many more of @gq's tasks were admitted and have not run; hq->gate.lock. */
+static inline void isoblk_set_entering(struct isoblk_gq *gq, int more)
+{
+	WRITE_ONCE(gq->gate.entering, gq->gate.entering + more);
+	WRITE_ONCE(gq->hq->gate.entering, gq->hq->gate.entering + more);
+}
+
+void isoblk_let_through(struct isoblk_gq *gq);
 
 #endif /* ISOBLK_WAITING_H */
