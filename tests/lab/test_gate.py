@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The admission gate: bios that may not merge."""
+"""The admission gate: bios that may not merge, and bios that fail on their way from it."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from tests.lab.guest import Guest, Left
-from tests.lab.load import BLKLOAD, START, WAIT, Value, results, save, tenant, vdisk
-from tests.lab.share import EXACT, Quiet, group, sched, use
+from tests.lab.load import BLKLOAD, START, STOP, WAIT, Value, results, save, tenant, vdisk
+from tests.lab.share import ALL, EXACT, Quiet, group, sched, use
 
 # 64 requests of 2 ms each in flight, and 128 tags.
 DISK = vdisk("disk0", servers=64, queue_depth=64, write_ns=2_000_000, read_ns=2_000_000)
@@ -105,3 +105,33 @@ def test_parts_that_a_thread_submits_for_a_group_wait_as_the_groups(
     left = load(guest, elevator, SPLIT, bs="16k", relay=1)
     assert most(left, "/a", "at_gate") > 0
     assert most(left, "/", "at_gate") == 0
+
+
+@pytest.mark.parametrize("elevator", ALL)
+def test_bios_that_fail_on_their_way_leave_no_other_waiting(guest: Guest, elevator: str) -> None:
+    faults = "/sys/kernel/debug/fail_make_request"
+    left = Quiet(guest).run(
+        DISK,
+        use(elevator),
+        f"echo 8 > {QUEUE}/nr_requests",
+        *(group(f"/{name}") for name in ("a", "b")),
+        *(
+            tenant(name, cgroup=f"/{name}", rw="randread", iodepth=64, runtime="10s")
+            for name in ("a", "b")
+        ),
+        f"echo 0 > {faults}/verbose; echo -1 > {faults}/times; echo 60 > {faults}/probability",
+        "echo 1 > /sys/block/disk0/make-it-fail",
+        BEGIN,
+        "sleep 1",
+        "echo 0 > /sys/block/disk0/make-it-fail",
+        "sleep 1",
+        STOP,
+        WAIT,
+        save("results"),
+        GATE,
+    )
+    assert_nothing_waits(left)
+    for one in results(left, "results").values():
+        assert one.op.errors > 0
+        # In the last second all is well.
+        assert sum(ios for start, (ios, _) in one.op.win.items() if start >= 1100) > 0

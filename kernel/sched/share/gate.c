@@ -31,8 +31,8 @@
  * the kernel makes of many, and most are never inserted: it is counted when it has its tag. Not
  * counted is who waits for a flush after its data has been written: an elevator is told
  * that its request has ended when that has. A bio that was let through
- * counts until it is inserted or merged; of one that fails on its way nobody
- * tells us, so that count begins anew whenever nothing is on its way. Between
+ * counts until it is inserted or merged, or the worker that submits it finds that it has
+ * ended. That count begins anew whenever nothing is on its way. Between
  * gate and insertion of others lie a task's plug (its length is added to what
  * its group holds) and, without a plug, a few instructions: so a group may
  * exceed its quota by one a running task, which the reserve bears, also in a
@@ -361,12 +361,14 @@ EXPORT_SYMBOL_GPL(isoblk_gate_arrive);
  * isoblk_gate_through() - a bio that was let through is no longer on its way
  * @gq: where it is counted; the request that it is in has not been served
  *
- * It was merged, or its request is counted by now. Others may come if that leaves room.
+ * It was merged, its request is counted by now, or it has ended. Others may come if that leaves
+ * room. Called by the worker that submits it.
  */
 void isoblk_gate_through(struct isoblk_gq *gq)
 {
 	unsigned long flags;
 
+	isoblk_outlet_settled(gq->hq->outlet);
 	spin_lock_irqsave(&gq->hq->gate.lock, flags);
 	if (gq->gate.passing)
 		set_passing(gq, -1);

@@ -13,7 +13,8 @@
  * the root, which neither of them counts, until it is at the gate again. Nor is it
  * merged with a request in the worker's plug on this way, for only what is charged
  * alike is: so that each bio that was let through is either merged by the elevator,
- * which says so to the gate, or one request that is inserted.
+ * which says so to the gate, or one request that is inserted, or ends on its way. The
+ * worker sees that: such a bio is neither settled nor in its plug when submission returns.
  *
  * Lifetime. Submitting may wait until the queue is no longer frozen, and an
  * elevator leaves while it is: so nobody can wait for the worker then. The outlet
@@ -27,7 +28,9 @@
 #include <linux/slab.h>
 
 #include "share/disk.h"
+#include "share/gate.h"
 #include "share/outlet.h"
+#include "share/policy.h"
 
 static struct workqueue_struct *outlet_wq;
 
@@ -41,6 +44,25 @@ void isoblk_outlet_put(struct isoblk_outlet *out)
 		kfree(out);
 }
 
+/*
+ * A bio of @blkg's has ended on its way: it counts no more, and others may come. The group is
+ * there while queue_lock is held, if the policy still is.
+ */
+static void count_lost(struct isoblk_outlet *out, struct blkcg_gq *blkg)
+{
+	struct isoblk_group *group;
+	struct isoblk_gq *gq;
+
+	spin_lock_irq(&blkg->q->queue_lock);
+	group = isoblk_blkg_group(blkg);
+	gq = group && out->index < group->nr_gqs ? group->gq[out->index] : NULL;
+	if (gq && gq->hq->outlet == out)
+		isoblk_gate_through(gq);
+	else
+		isoblk_outlet_settled(out);
+	spin_unlock_irq(&blkg->q->queue_lock);
+}
+
 /* One bio's second submission. */
 static void submit_again(struct isoblk_outlet *out, struct bio *bio)
 {
@@ -50,18 +72,23 @@ static void submit_again(struct isoblk_outlet *out, struct bio *bio)
 	/* Who polls for it looks at no queue that it is not in. */
 	bio_clear_polled(bio);
 
-	if (root && blkg) {
-		blkg_get(root);
-		bio->bi_blkg = root;
-		out->bio = bio;
-		out->blkg = blkg;
-	}
+	blkg_get(root);
+	bio->bi_blkg = root;
+	out->bio = bio;
+	out->blkg = blkg;
+	/* For count_lost(); the bio's own may be gone by then. */
+	blkg_get(blkg);
+	out->pending++;
 	submit_bio_noacct(bio);
 	if (out->bio) {
 		/* It failed on its way, or found another elevator. */
 		blkg_put(out->blkg);
 		out->bio = NULL;
 	}
+	/* All that arrived have a request in the plug, or have been settled. */
+	if (unlikely(out->pending > current->plug->rq_count))
+		count_lost(out, blkg);
+	blkg_put(blkg);
 }
 
 static void outlet_work(struct work_struct *work)
@@ -175,6 +202,16 @@ const struct isoblk_outlet *isoblk_outlet_arrived(struct isoblk_disk *disk,
 		return NULL;
 	arrive(out);
 	return out;
+}
+
+/**
+ * isoblk_outlet_settled() - a bio is no longer on its way
+ * @out: outlet from which the caller has submitted it
+ */
+void isoblk_outlet_settled(struct isoblk_outlet *out)
+{
+	if (out->pending)
+		out->pending--;
 }
 
 /**

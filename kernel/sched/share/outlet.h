@@ -25,6 +25,7 @@ struct isoblk_outlet {
 	struct task_struct *worker;	/* task that submits, or NULL; the worker's, read without */
 	struct bio *bio;		/* on its way to the gate again; the worker's */
 	struct blkcg_gq *blkg;		/* what @bio is charged to; the worker's */
+	unsigned int pending;		/* bios taken, neither merged nor inserted; the worker's */
 };
 
 int isoblk_outlet_init(void);
@@ -35,6 +36,7 @@ void isoblk_outlet_add(struct isoblk_outlet *out, struct bio_list *bios,
 		       unsigned int nr);
 const struct isoblk_outlet *isoblk_outlet_arrived(struct isoblk_disk *disk,
 						  struct bio *bio);
+void isoblk_outlet_settled(struct isoblk_outlet *out);
 bool isoblk_outlet_allocates(struct isoblk_disk *disk);
 const struct isoblk_outlet *
 isoblk_outlet_inserts(const struct isoblk_disk *disk);

@@ -42,22 +42,29 @@
 #include "share/weight.h"
 
 /**
+ * isoblk_blkg_group() - the group that a cgroup's bios are charged to
+ * @blkg: cgroup on a disk
+ *
+ * A cgroup that was on its way out when the elevator came has no part of ours; its parent
+ * has, at the latest the root.
+ *
+ * Return: NULL if the disk is not under one of our elevators.
+ */
+struct isoblk_group *isoblk_blkg_group(struct blkcg_gq *blkg)
+{
+	while (unlikely(blkg && !blkg_to_pd(blkg, &isoblk_policy)))
+		blkg = blkg->parent;
+	return isoblk_pd_group(blkg_to_pd(blkg, &isoblk_policy));
+}
+
+/**
  * isoblk_bio_group() - the group that a bio is charged to
  * @bio: on a disk under one of our elevators; it holds the group
  */
 struct isoblk_group *isoblk_bio_group(struct bio *bio)
 {
-	struct blkcg_gq *blkg = bio->bi_blkg;
-
-	if (!blkg)
-		blkg = bio->bi_bdev->bd_queue->root_blkg;
-	/*
-	 * A cgroup that was on its way out when the elevator came has no part of
-	 * ours; its parent has, at the latest the root.
-	 */
-	while (unlikely(!blkg_to_pd(blkg, &isoblk_policy)))
-		blkg = blkg->parent;
-	return isoblk_pd_group(blkg_to_pd(blkg, &isoblk_policy));
+	return isoblk_blkg_group(bio->bi_blkg ?:
+				 bio->bi_bdev->bd_queue->root_blkg);
 }
 EXPORT_SYMBOL_GPL(isoblk_bio_group);
 

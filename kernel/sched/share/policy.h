@@ -27,6 +27,7 @@ isoblk_pd_group(struct blkg_policy_data *pd)
 	return pd ? container_of(pd, struct isoblk_group, pd) : NULL;
 }
 
+struct isoblk_group *isoblk_blkg_group(struct blkcg_gq *blkg);
 struct isoblk_group *isoblk_bio_group(struct bio *bio);
 int isoblk_set_on_disk(struct blkcg *blkcg, char *buf,
 		       int (*set)(struct isoblk_group *group, char *text));
