@@ -44,7 +44,10 @@
  * Bios that do not wait, and are charged all the same:
  *  - the root cgroup's, which are the machine's own;
  *  - what others may wait for in turn (journal, swap) and what is sent to free
- *    memory: a light group's share must not hold up the machine.
+ *    memory: a light group's share must not hold up the machine;
+ *  - writes of a zoned disk. The kernel keeps the writes of a zone in order, in a list of its
+ *    own, but behind the gate: a bio that waited here would be overtaken, and fail. At
+ *    most one write of a zone has a tag.
  * A bio with REQ_NOWAIT is ended with BLK_STS_AGAIN instead.
  *
  * Bios that may not be merged (flush, FUA, parts of a bio that was split, a
@@ -396,6 +399,9 @@ bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio)
 		return true;
 	/* The root's is the machine's own. */
 	if (!READ_ONCE(disk->gate.on) || !group->parent || urgent(group, bio))
+		return true;
+	/* The kernel puts a zone's writes in order behind the gate, in the order that they come. */
+	if (bio_needs_zone_write_plugging(bio))
 		return true;
 	if (bio->bi_opf & REQ_NOWAIT) {
 		/* Its sender may wait for it, where it asked not to. */
