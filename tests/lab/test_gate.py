@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The admission gate: bios that may not merge, and bios that fail on their way from it."""
+"""The admission gate: bios that may not merge, bios that fail on their way from it, and how many of
+a group's may wait there."""
 
 import re
 from collections.abc import Mapping
@@ -135,3 +136,24 @@ def test_bios_that_fail_on_their_way_leave_no_other_waiting(guest: Guest, elevat
         assert one.op.errors > 0
         # In the last second all is well.
         assert sum(ios for start, (ios, _) in one.op.win.items() if start >= 1100) > 0
+
+
+@pytest.mark.parametrize("elevator", EXACT)
+def test_so_many_bios_of_a_group_wait_and_then_its_submitters_do(
+    guest: Guest, elevator: str
+) -> None:
+    left = Quiet(guest).run(
+        DISK,
+        use(elevator),
+        *(group(f"/{name}") for name in ("a", "b")),
+        tenant("a", cgroup="/a", rw="randread", iodepth=1024, numjobs=32, runtime="1s"),
+        tenant("b", cgroup="/b", rw="randread", iodepth=64, runtime="1s"),
+        BEGIN,
+        LOOK,
+        WAIT,
+        save("results"),
+        GATE,
+    )
+    assert_nothing_waits(left)
+    # Each of its 32 jobs may sleep with one more.
+    assert 16000 < most(left, "/a", "at_gate") <= 16384 + 32

@@ -48,7 +48,11 @@
  *  - writes of a zoned disk. The kernel keeps the writes of a zone in order, in a list of its
  *    own, but behind the gate: a bio that waited here would be overtaken, and fail. At
  *    most one write of a zone has a tag.
- * A bio with REQ_NOWAIT is ended with BLK_STS_AGAIN instead.
+ * A bio with REQ_NOWAIT waits, as its submitter goes on; where the submitter would sleep, it
+ * is ended with BLK_STS_AGAIN.
+ *
+ * Of a group ISOBLK_HELD_MOST bios wait on a hardware queue; then its submitters sleep, as for
+ * a tag: bios are memory.
  *
  * Bios that may not be merged (flush, FUA, parts of a bio that was split, a
  * queue with nomerges) never come to bio_merge; their submitters sleep in
@@ -89,6 +93,9 @@
 
 /* Groups that are asked whether they want a tag that another gives back. */
 #define PASS_ON_TRIES		4
+
+/* Bios held of a group on a hardware queue: some MiB of memory. Who sends more sleeps. */
+#define ISOBLK_HELD_MOST	16384
 
 /*
  * Add up for how long bios wait, before their number changes; it has fallen by
@@ -314,6 +321,8 @@ static bool hold(struct isoblk_gq *gq, struct bio *bio)
 	} else {
 		count_wait(gq, 0);
 	}
+	/* The worker that submits it may wait. */
+	bio->bi_opf &= ~REQ_NOWAIT;
 	bio_list_add(&gq->gate.bios, bio);
 	WRITE_ONCE(gq->gate.nr_bios, gq->gate.nr_bios + 1);
 	if (!READ_ONCE(hq->disk->gate.used))
@@ -403,13 +412,13 @@ bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio)
 	/* The kernel puts a zone's writes in order behind the gate, in the order that they come. */
 	if (bio_needs_zone_write_plugging(bio))
 		return true;
+	if (!disk->ops->sender_sleeps &&
+	    READ_ONCE(gq->gate.nr_bios) < ISOBLK_HELD_MOST)
+		return !hold(gq, bio);
 	if (bio->bi_opf & REQ_NOWAIT) {
-		/* Its sender may wait for it, where it asked not to. */
 		bio_wouldblock_error(bio);
 		return false;
 	}
-	if (!disk->ops->sender_sleeps)
-		return !hold(gq, bio);
 	/*
 	 * The task may have allocated requests ahead, with their tags, and its
 	 * caller have taken a look at one: asleep, they would be freed.
