@@ -79,7 +79,7 @@
  * same events as its bios, and in every tick if there is room: quotas grow, and tags of other
  * groups are freed, without an event of the group's own. A task that then runs on another
  * hardware queue, or frees its request unused, hands its place on. No other wake-up is known to
- * be missed: RECHECK ends a sleep all the same, and counts it (debugfs, gate).
+ * be missed: sleep.c rescues a task all the same, and counts it (debugfs, gate).
  */
 #include <linux/module.h>
 

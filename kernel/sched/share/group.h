@@ -44,6 +44,7 @@ struct isoblk_hq;
 struct isoblk_waiting {
 	struct list_head sleepers;	/* struct isoblk_sleeper, first come first served */
 	unsigned int entering;		/* sleepers admitted that have not run since */
+	unsigned int runs;		/* sleepers admitted that have run */
 	struct list_head node;		/* in hq->gate.list while bios or tasks wait */
 	unsigned int nr_waiting;	/* sleepers, and one more if there are bios */
 	struct bio_list bios;		/* bios, until held is below the quota */

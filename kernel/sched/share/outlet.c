@@ -111,6 +111,8 @@ static void outlet_work(struct work_struct *work)
 	}
 	spin_unlock_irq(&out->lock);
 	blk_finish_plug(&plug);
+	/* None is left, unless the request of another bio hid it in the plug. */
+	out->pending = 0;
 	WRITE_ONCE(out->worker, NULL);
 
 	spin_lock_irq(&out->lock);

@@ -14,8 +14,9 @@
 #include "share/waiting.h"
 
 /*
- * Far above the time between a group's completions. No wake-up is known to be missed; one
- * that is ends here, and is counted.
+ * Far above the time between a group's completions. No wake-up is known to be missed: if there is
+ * room at two looks, and no task of the group ran between them, the task is rescued, and that is
+ * counted. Room that is new has its tick yet to come; a task that ran is about to fill it.
  */
 #define RECHECK			(HZ / 10)
 
@@ -33,30 +34,35 @@ struct isoblk_gq *isoblk_group_gq(struct isoblk_group *group, blk_opf_t opf)
 }
 EXPORT_SYMBOL_GPL(isoblk_group_gq);
 
+/* A wake-up was missed: all that has room may go. */
+static void rescue(struct isoblk_gq *gq)
+{
+	struct isoblk_hq_gate *gate = &gq->hq->gate;
+
+	WRITE_ONCE(gate->rechecks, gate->rechecks + 1);
+	isoblk_let_through(gq);
+}
+
 /* Sleep until @sleeper is admitted; hq->gate.lock, given up meanwhile. */
 static void sleep_until_admitted(struct isoblk_gq *gq,
 				 struct isoblk_sleeper *sleeper)
 {
 	struct isoblk_hq_gate *gate = &gq->hq->gate;
-	long left, most = RECHECK;
+	unsigned int runs, looks = 0;
+	long left;
 
 	while (!sleeper->admitted) {
 		set_current_state(TASK_UNINTERRUPTIBLE);
+		runs = gq->gate.runs;
 		spin_unlock_irq(&gate->lock);
-		left = io_schedule_timeout(most);
+		left = io_schedule_timeout(RECHECK);
 		spin_lock_irq(&gate->lock);
 		if (left || sleeper->admitted)
 			continue;
-		if (most == RECHECK) {
-			/* The next tick sees room that is new. */
-			if (isoblk_may_wake(gq, 0))
-				most = 2 * ISOBLK_TICK;
-			continue;
-		}
-		most = RECHECK;
-		isoblk_let_through(gq);
-		if (sleeper->admitted)
-			WRITE_ONCE(gate->rechecks, gate->rechecks + 1);
+		if (!isoblk_may_wake(gq, 0) || runs != gq->gate.runs)
+			looks = 0;
+		else if (++looks >= 2)
+			rescue(gq);
 	}
 	__set_current_state(TASK_RUNNING);
 }
@@ -79,6 +85,7 @@ static struct isoblk_gq *gate_wait(struct isoblk_gq *gq, blk_opf_t opf)
 	isoblk_let_through(gq);
 	sleep_until_admitted(gq, &sleeper);
 	isoblk_set_entering(gq, -1);
+	gq->gate.runs++;
 	now = isoblk_group_gq(gq->group, opf);
 	/* The place is for the next, and no request will end for it. */
 	if (now != gq)
