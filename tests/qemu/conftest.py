@@ -10,6 +10,7 @@ from isoblk.campaign.execute import Bench, make_bench
 from isoblk.kernel import DEFAULT_VERSION, find, host_library, stock
 from isoblk.machine.qemu import Qemu
 from isoblk.machine.smp import Smp
+from isoblk.run.tier import SMP
 from tests.kernels import On
 from tests.qemu.guest import TIME_LIMIT_S, Guest
 
@@ -38,6 +39,19 @@ def smp_bench() -> Bench:
 def smp_guest(smp_bench: Bench, tmp_path: Path) -> Guest:
     """A guest on the host's own processors, which may lose one at any instruction."""
     return Guest(smp_bench, tmp_path)
+
+
+@pytest.fixture(params=[1, 16])
+def queues(request: pytest.FixtureRequest) -> int:
+    """Hardware queues of a disk."""
+    count: int = request.param
+    return count
+
+
+@pytest.fixture
+def wide_guest(smp_bench: Bench, tmp_path: Path, queues: int) -> Guest:
+    """Such a guest with a processor for each hardware queue, which no disk has more of."""
+    return Guest(smp_bench, tmp_path, cpus=max(queues, SMP.cpus))
 
 
 @pytest.fixture(params=[On.DEBUG, On.SMP])

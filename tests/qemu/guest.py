@@ -37,10 +37,11 @@ def part_of(whole: int) -> int:
 @dataclass(frozen=True)
 class Guest:
     """A kernel with modules, and where the runs of this guest are kept. A PC's kernel is run in
-    QEMU, one of User Mode Linux by itself."""
+    QEMU, one of User Mode Linux by itself, with `cpus` processors."""
 
     bench: Bench
     tmp: Path
+    cpus: int = SMP.cpus
 
     @property
     def kernel(self) -> Kernel:
@@ -55,7 +56,6 @@ class Guest:
         load: bool = True,
         cgroup: CgroupVersion = "v2",
         timeout: float = TIME_LIMIT_S,
-        cpus: int = SMP.cpus,
         memory_mib: int = 512,
         more: Sequence[str] = (),
     ) -> Left:
@@ -68,7 +68,6 @@ class Guest:
             modules: names without .ko, in the order in which they load.
             load: whether the prologue loads them; else they only lie in /run/isoblk/modules.
             timeout: wall-clock seconds until it counts as hung.
-            cpus: processors of User Mode Linux; a PC has four.
             more: further arguments for QEMU, with which a PC has more than its four processors.
 
         Raises:
@@ -86,7 +85,7 @@ class Guest:
         machine = (
             Qemu(self.kernel, time_limit_s=timeout, more=more)
             if emulated
-            else Smp(self.kernel, host_library(self.kernel), time_limit_s=timeout, cpus=cpus)
+            else Smp(self.kernel, host_library(self.kernel), time_limit_s=timeout, cpus=self.cpus)
         )
         machine.run(
             directory,

@@ -90,7 +90,7 @@ settle() {
     {
         echo "requests $(cat /sys/block/$1/inflight)"
         cd /sys/kernel/debug/block/$1/sched
-        for file in window depth state groups tokens; do [ ! -e $file ] || cat $file; done
+        for file in window depth state groups tokens gate; do [ ! -e $file ] || cat $file; done
         cd /
     } > /run/isoblk/$1.settled
 }
@@ -129,8 +129,10 @@ def assert_settled(left: Left, disk: str) -> None:
     """Nothing is left of any request: neither in the block layer nor in the elevator."""
     found = left.read(f"{disk}.settled")
     assert re.search(r"^requests +0 +0$", found, re.MULTILINE), found
-    held = re.findall(r"\b(inflight|held|at_gate|waiting|used) (-?\d+)", found)
+    counts = "inflight|held|at_gate|waiting|used|passing|entering"
+    held = re.findall(rf"\b({counts}) (-?\d+)", found)
     assert held[0][0] == "inflight", found
+    assert "passing" in dict(held), found
     assert all(count == "0" for _, count in held), found
 
 
