@@ -103,9 +103,9 @@ def debug_bench(make: Make) -> Bench:
 
 
 @pytest.fixture(scope="session")
-def lean_bench() -> Bench:
+def lean_bench(make: Make) -> Bench:
     """The default kernel without what it has for other schedulers and controllers."""
-    return _bench(find(DEFAULT_VERSION, arch="um-lean"))
+    return make(find(DEFAULT_VERSION, arch="um-lean"))
 
 
 @pytest.fixture(params=[On.DEFAULT, On.NEWEST])

@@ -5,6 +5,8 @@ The tick of the schedulers' core finds a disk that is, counts it, and runs what 
 to find one. Switched off it only counts, and a request that no queue is run for waits for ever.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from tests.lab.load import CGROUP, Value, cgroup, results, run, script, tenant, vdisk
@@ -36,7 +38,7 @@ def test_nor_on_emulated_processors(stock_guest: Guest) -> None:
 
 
 def _never_waits(guest: Guest, queues: int, *, read_ns: int, seconds: int, rescue: str) -> None:
-    left = guest.run(
+    left = replace(guest, cpus=queues).run(
         script(
             vdisk(
                 model="fixed",
@@ -53,7 +55,6 @@ def _never_waits(guest: Guest, queues: int, *, read_ns: int, seconds: int, rescu
             f"cat {SCHED}/rescue > /run/isoblk/rescue",
         ),
         modules=MODULES,
-        cpus=queues,
         timeout=3 * seconds + 600,
     )
     assert left.read("rescue").split() == ["rescued", "0", rescue]

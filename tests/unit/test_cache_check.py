@@ -806,7 +806,7 @@ changes = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=at_most(40))
 @given(
     st.lists(st.tuples(st.integers(0, 2), changes), max_size=3),
     st.lists(st.tuples(st.integers(0, 959), st.integers(0, 4), st.integers(0, 5000)), max_size=3),

@@ -11,6 +11,7 @@ from isoblk.errors import UserError
 from isoblk.machine import origins, users
 from isoblk.machine.blockdev import Disk
 from isoblk.machine.ground import Ground
+from tests.examples import at_most
 from tests.unit.fakesys import put
 
 
@@ -237,7 +238,7 @@ layers = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=at_most(40))
 @given(layers)
 def test_sectors_in_common_are_found_in_any_stack(
     tmp_path_factory: pytest.TempPathFactory, made: list[tuple[str, int, int, int]]
