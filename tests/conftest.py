@@ -31,7 +31,7 @@ from tests.kernels import FEW, On, needed
 # and cgroups; guests with four processors that are threads of User Mode Linux; and emulated ones.
 _ONE_AT_A_TIME = {
     "host": re.compile(r"tests/host/"),
-    "smp": re.compile(r"tests/qemu/(test_smp\.py|.*\[(.*-)?smp\b)"),
+    "smp": re.compile(r"tests/qemu/(test_(smp|faults|zoned)\.py|.*never_wait_for|.*\[(.*-)?smp\b)"),
     "qemu": re.compile(r"tests/qemu/"),
 }
 
