@@ -146,6 +146,8 @@ def test_a_loop_device_that_shares_its_file_is_refused(
         put(fake.sys / "block" / name / "loop/backing_file", f"{file}\n")
         put(fake.sys / "block" / name / "loop/offset", f"{at}\n")
     put(fake.sys / "block/loop3/size", "2097152\n")
+    # A number that no loop device of this machine has.
+    put(fake.sys / "block/loop3/dev", "8:99\n")
     fake.show("sdb", "loop3")
     if refused:
         with pytest.raises(UserError, match=r"the same sectors as loop3 \(/images/a b.img\)"):
