@@ -68,8 +68,8 @@ def test_fio_verifies_what_it_wrote(stress_guest: Guest) -> None:
     assert sum(line.startswith("3;") for line in left.read("said").splitlines()) == 4
 
 
-def test_contents_survive_every_processor_at_once(stress_guest: Guest) -> None:
-    left = stress_guest.run(
+def test_contents_survive_every_processor_at_once(debug_guest: Guest) -> None:
+    left = debug_guest.run(
         script(
             vdisk(**KEEPS),
             *(
@@ -95,9 +95,9 @@ def test_contents_survive_every_processor_at_once(stress_guest: Guest) -> None:
     assert numbers(left.read("stats"))["failed_requests"] == 0
 
 
-def test_cuts_under_load_end_every_request_and_lose_no_fua(stress_guest: Guest) -> None:
+def test_cuts_under_load_end_every_request_and_lose_no_fua(debug_guest: Guest) -> None:
     cuts = 3
-    left = stress_guest.run(
+    left = debug_guest.run(
         script(
             vdisk(**KEEPS),
             tenant("a", rw="randrw", bssplit="512/50:16k/50", iodepth=16, numjobs=4, fsync=20,
