@@ -77,8 +77,8 @@ test: setup-dev kernel
 test-all: setup-dev kernels kernels-smp
 	$(PYTEST) -m "not night" --hypothesis-profile=all
 
-test-night: setup-dev kernels kernels-smp kernel-emulated
-	WHOLE_STORMS=1 SWEEP_LIVES=$(SWEEP_LIVES) $(PYTEST) -m night
+test-night: setup-dev kernels kernels-smp kernel-emulated sweep
+	WHOLE_STORMS=1 $(PYTEST) -m night
 
 test-smp: setup-dev kernels-smp
 	$(PYTEST) tests/qemu -m "not night"

@@ -65,7 +65,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 def _processor_s() -> float:
     """Seconds of processor time of this process and of its children that have ended."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    used = [resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 

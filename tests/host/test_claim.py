@@ -302,7 +302,7 @@ def test_a_copy_of_a_disk_and_its_ssd_is_not_the_disk(machine: Machine, loop: Lo
         Path(to).write_bytes(Path(source).read_bytes())
     assert origins.whose(_named(ssd), dmsetup) == origin
     assert _named(ssd) == _named(again)
-    # Which of the two SSDs has the newer blocks, nobody knows.
+    # It is unknown which of the two SSDs has the newer blocks.
     with pytest.raises(UserError, match=f"{again} has newer blocks of it"):
         refuse_newer_elsewhere(find_volume(origin), dmsetup, but=find_volume(ssd))
     refuse_newer_elsewhere(find_volume(copy), dmsetup)

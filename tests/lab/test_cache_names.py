@@ -40,7 +40,7 @@ def test_an_origin_by_two_names_gets_one_cache(guest: Guest) -> None:
 linear one /dev/slow; linear two /dev/slow
 new a; put a /dev/mapper/two
 cache create --like flashcache c1 /dev/mapper/one /dev/fast
-# Only when nobody stands on the same disk any more.
+# Only when no other device stands on the same disk any more.
 dmsetup remove two
 cache create --like flashcache c1 /dev/mapper/one /dev/fast
 new b; put b /dev/mapper/c1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whoever stands on the same sectors is seen, by whatever names and through whatever is between."""
+"""Devices on the same sectors are found, whatever their names and the devices between."""
 
 from pathlib import Path
 

@@ -13,7 +13,7 @@
  *
  *  - by a completion, while a request is in flight: of the two one sees what the other wrote
  *    (leave_device());
- *  - by the timer, while a group without requests is waited for: likewise
+ *  - by the timer, while a group without requests is waited for, with the same pairing
  *    (iso_run_blocked_at());
  *  - else by another queue. It waits for a group that has requests on another queue, or for
  *    the time of another queue, which is blocked as well. That time may be old: the group

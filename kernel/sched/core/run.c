@@ -50,7 +50,7 @@ void iso_run_blocked(struct iso_disk *d)
 }
 
 /**
- * iso_run_blocked_at() - a timer goes off: whoever waits may try again, and knows the time
+ * iso_run_blocked_at() - a timer expired: blocked queues try again, and know the time
  * @d: disk
  * @now: ns
  */

@@ -94,7 +94,7 @@
 /* Groups that are asked whether they want a tag that another gives back. */
 #define PASS_ON_TRIES		4
 
-/* Bios held of a group on a hardware queue: some MiB of memory. Who sends more sleeps. */
+/* Bios of one group held on a hardware queue, some MiB of memory; then its senders sleep. */
 #define ISOBLK_HELD_MOST	16384
 
 /*

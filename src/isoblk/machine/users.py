@@ -31,8 +31,8 @@ def refuse_in_use(
     own: Collection[int] = (),
     on: Ground | None = None,
 ) -> None:
-    """Check that nobody uses the device, a part of it, the disk that it is a part of, or sectors
-    that it stands on.
+    """Check that the device, its partitions, its disk and the sectors that it stands on have no
+    user.
 
     Args:
         disk: what to look at.
@@ -61,7 +61,7 @@ def refuse_in_use(
 def refuse_rivals(
     disk: Disk, sys: Path = system.SYS, proc: Path = system.PROC, *, on: Ground | None = None
 ) -> None:
-    """Check that nobody uses the sectors that a device stands on by another way than the device:
+    """Check that the sectors that a device stands on have no user by another way than the device:
     its disks themselves, another device of device-mapper, md or loop, another path.
 
     Raises:

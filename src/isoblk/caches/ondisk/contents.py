@@ -18,7 +18,7 @@ class Dirty:
     """Blocks that are on an SSD alone.
 
     Attributes:
-        count: None: nobody can tell, and `why` says why.
+        count: None where it cannot be determined; `why` says why.
         damaged: for it is damaged.
     """
 
