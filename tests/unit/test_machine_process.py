@@ -4,6 +4,9 @@
 import signal
 from pathlib import Path
 
+import pytest
+
+from isoblk.errors import RunError
 from isoblk.machine.process import Processes
 
 # A shell that gets the signal itself, as from a terminal before it has its own session, and says
@@ -20,3 +23,20 @@ def test_who_starts_a_guest_hears_of_interrupts_again(tmp_path: Path) -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     Processes(time_limit_s=60).run(["sh", "-c", "echo 'plan: exit status 0'"], tmp_path, {})
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+# As Linux 6.12 on a PC says it while a processor is stopped that another just wakes.
+_WARNING = "WARNING: CPU: 2 PID: 1 at arch/x86/kernel/apic/ipi.c:70 native_smp_send_reschedule"
+
+
+def test_what_the_kernel_complains_of_before_it_powers_down_fails_the_run(tmp_path: Path) -> None:
+    lines = ["plan: exit status 0", _WARNING, "reboot: Power down"]
+    with pytest.raises(RunError, match="the kernel failed: WARNING: CPU: 2"):
+        _console(tmp_path, lines)
+    _console(tmp_path, [lines[0], *reversed(lines[1:])])
+
+
+def _console(directory: Path, lines: list[str]) -> None:
+    """Run what prints these lines as a guest."""
+    (directory / "lines").write_text("\n".join(lines) + "\n")
+    Processes(time_limit_s=60).run(["cat", "lines"], directory, {})

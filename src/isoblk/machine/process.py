@@ -2,6 +2,7 @@
 """Guests as processes: started, timed, ended, and judged by their consoles."""
 
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -29,6 +30,9 @@ _COMPLAINT = re.compile(
 _END = re.compile(r"plan: exit status (\d+)$", re.MULTILINE)
 # dash says "plan.sh: 7: ", BusyBox's shell "plan.sh: line 7: ".
 _FAILED_LINE = re.compile(r"plan\.sh: (?:line )?(\d+): |^line (\d+): ", re.MULTILINE)
+# From here on no module's code runs: the kernel stops the other processors. One of them may still wake
+# another that is gone, and a PC's kernel warns of that (native_smp_send_reschedule).
+_POWERED_DOWN = "reboot: Power down"
 # What ends every console and says nothing.
 _EPILOGUE = ("plan: exit status", "sysrq:", "reboot:", "ACPI: PM:")
 
@@ -178,7 +182,8 @@ def hang(console: Path, time_limit_s: float) -> str:
 
 def _complaint(lines: Sequence[str]) -> str:
     """The first line in which the kernel says what should not have happened; "" without one."""
-    return next((line.strip() for line in lines if _COMPLAINT.search(line)), "")
+    before = itertools.takewhile(lambda line: not line.startswith(_POWERED_DOWN), lines)
+    return next((line.strip() for line in before if _COMPLAINT.search(line)), "")
 
 
 def _failed_step(console: Path) -> str:
