@@ -12,6 +12,7 @@ of them still has its content.
         ran.json           what Machine.run() returned
         left/              the files it left in its directory
 
+A test that runs one guest twice sees two runs: an entry stands for the first of them at most.
 A guest that failed is not kept. A host file that was absent and has appeared is not noticed, nor
 are directory listings: therefore CI runs a random tenth of the kept guests again and compares.
 """
@@ -102,7 +103,7 @@ class KeptUml:
         store: the directory of entries.
         library: what the guest preloads; by default the product's with the recorder.
         guests: what is done with kept runs.
-        counts: how many runs were kept, new, and repeated and found equal.
+        counts: how many runs were kept, new, run again and found equal, and repeated by a test.
     """
 
     kernel: Kernel
@@ -116,6 +117,11 @@ class KeptUml:
     def __post_init__(self) -> None:
         self._library = self.library or recording_library(self.store)
         self._uml = Uml(self.kernel, self._library, time_limit_s=self.time_limit_s)
+        self._asked: set[str] = set()
+
+    def begin_test(self) -> None:
+        """Forget which guests were asked for: of each, the next may be a kept one."""
+        self._asked.clear()
 
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
         """Run as Uml.run(), or lay out what a run of equal inputs left.
@@ -127,6 +133,10 @@ class KeptUml:
         began = time.time()
         before = _tree(directory)
         key = self._key(before, modules, seed, memory_mib)
+        if key in self._asked:
+            self.counts["repeated"] += 1
+            return self._uml.run(directory, modules, seed=seed, memory_mib=memory_mib)
+        self._asked.add(key)
         entry = self._find(key)
         again = self.guests is Guests.FRESH or (
             self.guests is Guests.SAMPLE and random.randrange(_SAMPLE) == 0

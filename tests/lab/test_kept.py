@@ -43,6 +43,19 @@ class Kept:
 
     def run(self, guests: Guests = Guests.KEPT) -> tuple[dict[str, int], Path]:
         """Run the guest, or find it kept: the machine's counts, and the directory."""
+        machine = self.machine(guests)
+        directory = self.run_on(machine)
+        return dict(machine.counts), directory
+
+    def machine(self, guests: Guests = Guests.KEPT) -> KeptUml:
+        """A machine with this store, as a test finds it."""
+        one = self.inputs
+        return KeptUml(
+            one.kernel, LIMIT_S, store=self.tmp / "store", library=one.library, guests=guests
+        )
+
+    def run_on(self, machine: KeptUml) -> Path:
+        """Run the guest on a machine: the directory."""
         directory = self.tmp / "run"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
@@ -52,11 +65,8 @@ class Kept:
         modules = (one.module.stem,)
         lines = [render(prologue(modules, "v2")), SEE_HOST, one.script]
         (directory / "plan.sh").write_text("\n".join(lines) + "\n")
-        machine = KeptUml(
-            one.kernel, LIMIT_S, store=self.tmp / "store", library=one.library, guests=guests
-        )
         machine.run(directory, [one.module], seed=one.seed, memory_mib=one.memory_mib)
-        return dict(machine.counts), directory
+        return directory
 
 
 @pytest.fixture
@@ -137,6 +147,17 @@ def test_fresh_runs_it_again_and_compares(kept: Kept) -> None:
     (left / "answer").write_text("43\n")
     with pytest.raises(StaleError, match=r"^answer: not what .*, of equal inputs"):
         kept.run(Guests.FRESH)
+
+
+def test_what_a_test_runs_twice_runs(kept: Kept) -> None:
+    kept.run()
+    machine = kept.machine()
+    for counts in ({"kept": 1}, {"kept": 1, "repeated": 1}, {"kept": 1, "repeated": 2}):
+        kept.run_on(machine)
+        assert machine.counts == counts
+    machine.begin_test()
+    kept.run_on(machine)
+    assert machine.counts == {"kept": 2, "repeated": 2}
 
 
 def test_a_guest_that_failed_is_run_again(kept: Kept) -> None:
