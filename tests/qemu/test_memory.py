@@ -35,6 +35,10 @@ def swapping(elevator: str, *limited: str) -> str:
         vdisk("disk0", hw_queues=1, store="memory", size="128m", read_ns=200_000,
               write_ns=200_000),
         choose("disk0", elevator),
+        # With 256 tags of 32 pages each, all that a group has can be on its way to the disk at
+        # once. Then nothing is left to reclaim, and the kernel kills its tasks, whatever the
+        # elevator.
+        "queue disk0 max_sectors_kb 4",
         "mkswap /dev/disk0 > /dev/null; swapon /dev/disk0",
         f"echo '+io +memory' > {CGROUP}/cgroup.subtree_control",
         *map(cgroup, (*(f"/{name}" for name in limited), "/bulk")),
