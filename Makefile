@@ -6,7 +6,7 @@
 #   make test-night  build all kernels, run what test-all leaves out, storms and sweeps at full length
 #   make test-smp of test-all, those on four processors: Debian's kernel, and User Mode Linux with SMP
 #   make test-times  print where the time of the tests went
-#   make storm    the storms of four processors three times as long as in test-all
+#   make storm    the storms of four processors six times as long as in test-all
 #   make pins     pin today's kernel sources of Debian (kernel/pins.toml)
 #   make test-blktests BLKTESTS=DIR  the public suite, with each of our elevators as the default
 #   make sweep    dm-setcache with a fault at each write of seven lives in each mode, on both kernels; says how many

@@ -6,7 +6,8 @@ builds the kernels of CI and runs all that are not marked `night`; `make test-ni
 The marks are given here and by hand:
 
 - `long`: the test needs another kernel than the default one (its fixtures or parameters say so:
-  tests/kernels.py), or it is marked by hand because it takes long: CONTRIBUTING.md lists which.
+  tests/kernels.py); or it is one of the lab, and differs from another in the elevator or the mode of
+  a cache; or it is marked by hand because it takes long: CONTRIBUTING.md lists which.
 - `night`: the test needs the emulated kernel with sanitizers, or it is marked by hand. What such
   a test protects has a native test for `make test-all`.
 
@@ -35,6 +36,9 @@ _ONE_AT_A_TIME = {
     "qemu": re.compile(r"tests/qemu/"),
 }
 
+# Parameters of a test in the lab whose first value is enough in `make test`.
+_FIRST_IS_ENOUGH = ("elevator", "mode")
+
 settings.load_profile(FEW_EXAMPLES)
 
 # What runs in the background has SIGINT ignored, and so would isoblk, started by a test.
@@ -47,12 +51,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     What is long begins first: what is short then fills the time that is left at the end.
     """
+    first: dict[tuple[str, str], object] = {}
     for item in items:
-        if needed(item) - FEW:
+        if needed(item) - FEW or _is_done_alike(item, first):
             item.add_marker("long")
         if On.DEBUG in needed(item) and _ONE_AT_A_TIME["qemu"].match(item.nodeid):
             item.add_marker("night")
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def _is_done_alike(item: pytest.Item, first: dict[tuple[str, str], object]) -> bool:
+    """Whether a test before this one differs in an elevator or a mode alone, or in other parameters
+    besides. first: by test and parameter, its first value; is filled in."""
+    if not item.nodeid.startswith("tests/lab/"):
+        return False
+    parameters = getattr(item, "callspec", None)
+    values = parameters.params if parameters else {}
+    test = item.nodeid.partition("[")[0]
+    return any(
+        first.setdefault((test, name), values[name]) != values[name]
+        for name in _FIRST_IS_ENOUGH
+        if name in values
+    )
 
 
 @pytest.hookimpl(hookwrapper=True)

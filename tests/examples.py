@@ -12,5 +12,5 @@ settings.register_profile(ALL, deadline=None, max_examples=100)
 
 
 def at_most(count: int) -> int:
-    """The profile's number of examples, for a test where each takes long: at most `count`."""
-    return min(count, settings().max_examples)
+    """The number of examples of a test where each takes long: `count` of a hundred."""
+    return settings().max_examples * count // 100

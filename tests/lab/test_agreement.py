@@ -78,6 +78,7 @@ def test_the_cgroup_is_charged_with_every_byte(
         assert one.io_stat.wbytes == (one.ops["write"].bytes if "write" in one.ops else 0)
 
 
+@pytest.mark.long
 def test_the_prototypes_figures_come_out_within_1_percent(
     default_bench: Bench, tmp_path: Path
 ) -> None:

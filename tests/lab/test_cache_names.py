@@ -33,6 +33,7 @@ def _told(left: str) -> list[tuple[str, int]]:
     ]
 
 
+@pytest.mark.long
 def test_an_origin_by_two_names_gets_one_cache(guest: Guest) -> None:
     left = guest.run(
         SHELL

@@ -117,6 +117,7 @@ def test_what_cannot_be_hunted_is_said_in_one_line(
     assert said in line
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["hard-sync", "hard-flushes", "hard-trial"])
 def test_what_was_found_in_isoblk_is_mended(
     name: str, default_bench: Bench, tmp_path: Path

@@ -147,7 +147,14 @@ def test_a_tenant_that_comes_and_goes_is_one(default_bench: Bench, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("on", "off"), [("50ms", "100ms"), ("80ms", "30ms"), ("110ms", "101ms"), ("230ms", "100ms")]
+    ("on", "off"),
+    [
+        ("50ms", "100ms"),
+        *(
+            pytest.param(on, off, marks=pytest.mark.long)
+            for on, off in (("80ms", "30ms"), ("110ms", "101ms"), ("230ms", "100ms"))
+        ),
+    ],
 )
 def test_who_comes_back_in_a_trial_is_not_given_what_it_did_not_ask_for(
     default_bench: Bench, tmp_path: Path, on: str, off: str
@@ -327,7 +334,7 @@ def test_the_ideal_of_a_tenant_is_never_above_what_it_reaches_alone(
     assert max(capped) == pytest.approx(rate, rel=0.001)
 
 
-@pytest.mark.parametrize("scheduler", ["none", "bfq"])
+@pytest.mark.parametrize("scheduler", ["none", pytest.param("bfq", marks=pytest.mark.long)])
 def test_1024_tenants(default_bench: Bench, tmp_path: Path, scheduler: str) -> None:
     tenants = tuple(
         tenant(f"t{i}", 100 + i % 4, rw="randread", iodepth=4, number_ios=8, randseed=i)

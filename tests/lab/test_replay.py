@@ -442,6 +442,7 @@ def test_a_file_that_changes_under_a_replay_ends_it(guest: Guest, tmp_path: Path
     assert 0 < done.trace["records"] <= 2 * 4096
 
 
+@pytest.mark.long
 def test_a_study_replays_and_its_result_is_that_of_the_traces_content(
     default_bench: Bench, tmp_path: Path
 ) -> None:

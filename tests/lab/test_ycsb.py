@@ -53,6 +53,7 @@ def _figures(run: Run) -> dict[str, float]:
     return {figure.name: figure.value for figure in says.figures}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("workload", "operations"),
     [("e", {"SCAN", "INSERT"}), ("f", {"READ", "UPDATE", "READ-MODIFY-WRITE"})],

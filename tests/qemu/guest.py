@@ -30,8 +30,8 @@ _IDLE = "no request was in flight while some waited"
 
 
 def part_of(whole: int) -> int:
-    """Seconds, or rounds, that only lengthen a storm: all of them in `make storm`, else a third."""
-    return whole if _WHOLE_STORMS else whole // 3
+    """Seconds, or rounds, that only lengthen a storm: all of them in `make storm`, else a sixth."""
+    return whole if _WHOLE_STORMS else whole // 6
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ the load has ended, for what a race would leave behind: a request without an end
 place still held, a byte charged twice or not at all.
 
 Loops that only lengthen the stress run for a time of the guest's clock, however fast it is. `make
-storm` has all of that time, other runs a third.
+storm` has all of that time, other runs a sixth.
 """
 
 import re
