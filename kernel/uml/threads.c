@@ -13,12 +13,30 @@
  *
  * They are never given back: a processor of the guest lives as long as the
  * guest.
+ *
+ * A processor interrupts another by a signal, and whoever disables interrupts
+ * blocks it: two system calls of the host around each critical section, half of
+ * what a debug kernel does. Here a processor that blocks the signal only says
+ * so (@masked), and is given it all the same. It then queues the signal for
+ * itself again and blocks it in earnest (@blocked), until interrupts are
+ * enabled. So a signal is handled when, and only when, it would be without this
+ * library; and a processor that sleeps on a signalfd, with interrupts disabled,
+ * finds it there.
+ *
+ * @blocked may be set where the host blocks nothing, which costs a call, and
+ * never the other way round. A handler of another signal that is run while
+ * interrupts are disabled leaves them so, and on_ipi() knows what the host blocks
+ * before and after it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
 
 /* A multiple of any THREAD_SIZE: 4 pages, or what KERNEL_STACK_ORDER says. */
 #define STACK_ALIGN	0x100000UL
@@ -61,4 +79,98 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	if (err)
 		free(stack);
 	return err;
+}
+
+typedef int (*sigaction_t)(int, const struct sigaction *, struct sigaction *);
+
+/* Of a processor; its own thread alone reads and writes them, in handlers as well. */
+static __thread atomic_int masked;	/* UML has disabled interrupts */
+static __thread atomic_int blocked;	/* the host may block the signal */
+
+/* UML's own. */
+static void (*handle_ipi)(int, siginfo_t *, void *);
+
+/* What is done before it and after it is so for a handler of this thread, too. */
+static void set_flag(atomic_int *flag, int value)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	atomic_store_explicit(flag, value, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static int is_set(atomic_int *flag)
+{
+	return atomic_load_explicit(flag, memory_order_relaxed);
+}
+
+static void on_ipi(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *interrupted = context;
+
+	if (is_set(&masked)) {
+		set_flag(&blocked, 1);
+		sigaddset(&interrupted->uc_sigmask, sig);
+		/* The place in the queue that it had is free, unless another has taken it. */
+		while (pthread_sigqueue(pthread_self(), sig, info->si_value))
+			;
+		return;
+	}
+	/* UML asks for all signals to be blocked here. */
+	set_flag(&blocked, 1);
+	handle_ipi(sig, info, context);
+	set_flag(&masked, 0);
+	set_flag(&blocked, 0);
+}
+
+int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
+{
+	sigaction_t real = (sigaction_t)dlsym(RTLD_NEXT, "sigaction");
+	struct sigaction own;
+
+	if (!real) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (sig != SIGRTMIN || !new || !(new->sa_flags & SA_SIGINFO))
+		return real(sig, new, old);
+	handle_ipi = new->sa_sigaction;
+	own = *new;
+	own.sa_sigaction = on_ipi;
+	return real(sig, &own, old);
+}
+
+static int has_ipi_alone(const sigset_t *set)
+{
+	unsigned long ipi = 1UL << (SIGRTMIN - 1), all;
+
+	memcpy(&all, set, sizeof(all));
+	return all == ipi;
+}
+
+/* What a call that is passed on makes the host block. */
+static void note(int how, const sigset_t *set)
+{
+	if (how == SIG_SETMASK)
+		set_flag(&blocked, sigismember(set, SIGRTMIN));
+	else if (sigismember(set, SIGRTMIN))
+		set_flag(&blocked, how == SIG_BLOCK);
+}
+
+int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	int err;
+
+	if (set && !old && how != SIG_SETMASK && has_ipi_alone(set)) {
+		set_flag(&masked, how == SIG_BLOCK);
+		if (how == SIG_BLOCK || !is_set(&blocked))
+			return 0;
+	}
+	/* Before the call: signals that it lets in may block again. */
+	if (set)
+		note(how, set);
+	err = pthread_sigmask(how, set, old);
+	if (!err)
+		return 0;
+	errno = err;
+	return -1;
 }
