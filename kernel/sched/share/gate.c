@@ -91,6 +91,9 @@
 #include "share/sleep.h"
 #include "share/waiting.h"
 
+/* Groups that a tick looks at with interrupts off; on each hardware queue they miss the cache. */
+#define TICK_GROUPS		1024
+
 /* Groups that are asked whether they want a tag that another gives back. */
 #define PASS_ON_TRIES		4
 
@@ -230,27 +233,37 @@ static void see_new_room(struct isoblk_hq *hq)
 	spin_unlock(&hq->gate.lock);
 }
 
+static void see_queue(struct isoblk_disk *disk, struct isoblk_hq *hq)
+{
+	isoblk_lend(disk, hq->index);
+	if (READ_ONCE(hq->gate.passing))
+		begin_anew(disk, hq);
+	if (READ_ONCE(hq->gate.nr))
+		see_new_room(hq);
+}
+
 /**
  * isoblk_gate_tick() - see what groups leave of their quotas
  * @disk: its lock is held; called every tick
+ *
+ * A tick sees so many hardware queues that it looks at TICK_GROUPS groups or, of more, at one
+ * queue. The others are seen in the ticks that follow.
  */
 void isoblk_gate_tick(struct isoblk_disk *disk)
 {
-	struct isoblk_hq *hq;
-	unsigned int i;
+	unsigned int groups = max(READ_ONCE(disk->weights.nr_active), 1U);
+	unsigned int nr = disk->shared_tags ? 1 : disk->nr_hqs, now;
 
 	lockdep_assert_held(&disk->lock);
 
-	if (!READ_ONCE(disk->gate.used) && !anybody_waits(disk))
-		return;
-	WRITE_ONCE(disk->gate.used, false);
-	for (i = 0; i < (disk->shared_tags ? 1 : disk->nr_hqs); i++) {
-		hq = disk->hq[i];
-		isoblk_lend(disk, i);
-		if (READ_ONCE(hq->gate.passing))
-			begin_anew(disk, hq);
-		if (READ_ONCE(hq->gate.nr))
-			see_new_room(hq);
+	if (READ_ONCE(disk->gate.used) || anybody_waits(disk)) {
+		WRITE_ONCE(disk->gate.used, false);
+		disk->gate.tick_left = nr;
+	}
+	now = min(disk->gate.tick_left, max(TICK_GROUPS / groups, 1U));
+	for (disk->gate.tick_left -= now; now; now--) {
+		see_queue(disk, disk->hq[disk->gate.tick_next]);
+		disk->gate.tick_next = (disk->gate.tick_next + 1) % nr;
 	}
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_tick);
