@@ -6,10 +6,11 @@ builds the kernels of CI and runs all that are not marked `night`; `make test-ni
 The marks are given here and by hand:
 
 - `long`: the test needs another kernel than the default one (its fixtures or parameters say so:
-  tests/kernels.py); or it is one of the lab, and differs from another in the elevator or the mode of
-  a cache; or it is marked by hand because it takes long: CONTRIBUTING.md lists which.
-- `night`: the test needs the emulated kernel with sanitizers, or it is marked by hand. What such
-  a test protects has a native test for `make test-all`.
+  tests/kernels.py); or it is one of the lab, and differs from another in the elevator or the mode
+  of a cache; or it is marked by hand because it takes long: CONTRIBUTING.md lists which.
+- `night`: the test needs the emulated kernel with sanitizers; or it is one of the lab under
+  sanitizers, and differs from another in the elevator or the mode of a cache; or it is marked by
+  hand. What such a test protects has a faster test in `make test-all`.
 
 A test that is not chosen is deselected, never skipped: a kernel that a chosen test needs and that
 was not built fails it.
@@ -53,9 +54,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     first: dict[tuple[str, str], object] = {}
     for item in items:
-        if needed(item) - FEW or _is_done_alike(item, first):
+        kernels, alike = needed(item), _is_done_alike(item, first)
+        if kernels - FEW or alike:
             item.add_marker("long")
-        if On.DEBUG in needed(item) and _ONE_AT_A_TIME["qemu"].match(item.nodeid):
+        if On.DEBUG in kernels and (alike or _ONE_AT_A_TIME["qemu"].match(item.nodeid)):
             item.add_marker("night")
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 

@@ -95,6 +95,7 @@ def _shares(results: ResultSet) -> dict[str, list[float]]:
     return found
 
 
+@pytest.mark.long
 def test_weights_on_a_loop_device(machine: Machine) -> None:
     before = machine.condition()
     done = machine.isoblk("run", _study(machine, STUDY), "--machine", "host", "--loop", "256m")
@@ -152,6 +153,7 @@ def test_tables_hold_what_fio_counted(machine: Machine) -> None:
         assert series.filter(pl.col("tenant") == run.record.tenants[0].name)["ios"].n_unique() > 1
 
 
+@pytest.mark.long
 def test_bytes_agree_with_what_bfq_charged(machine: Machine) -> None:
     if "bfq" not in _available():
         pytest.skip("the kernel has no BFQ")

@@ -117,6 +117,7 @@ def test_running_tenants_are_weighed_measured_and_left_as_they_were(
     assert sum(total > 0 for total in metrics.windows.totals()) >= 10
 
 
+@pytest.mark.long
 def test_without_a_policy_that_counts_they_are_counted_all_the_same(
     machine: Machine, running: Running
 ) -> None:
@@ -128,6 +129,7 @@ def test_without_a_policy_that_counts_they_are_counted_all_the_same(
     assert set(limits) <= {""}
 
 
+@pytest.mark.long
 def test_killed_it_leaves_their_weights_as_they_were_after_restore(
     machine: Machine, running: Running
 ) -> None:

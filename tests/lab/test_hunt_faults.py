@@ -108,6 +108,7 @@ def test_a_planted_fault_is_found_and_not_there_without_it(tmp_path: Path) -> No
 
 
 @pytest.mark.long
+@pytest.mark.night
 def test_a_fault_of_the_past_is_found_and_not_there_today(
     default_bench: Bench, tmp_path: Path
 ) -> None:

@@ -30,8 +30,8 @@ _COMPLAINT = re.compile(
 _END = re.compile(r"plan: exit status (\d+)$", re.MULTILINE)
 # dash says "plan.sh: 7: ", BusyBox's shell "plan.sh: line 7: ".
 _FAILED_LINE = re.compile(r"plan\.sh: (?:line )?(\d+): |^line (\d+): ", re.MULTILINE)
-# From here on no module's code runs: the kernel stops the other processors. One of them may still wake
-# another that is gone, and a PC's kernel warns of that (native_smp_send_reschedule).
+# From here on no module's code runs: the kernel stops the other processors. One of them may still
+# wake another that is gone, and a PC's kernel warns of that (native_smp_send_reschedule).
 _POWERED_DOWN = "reboot: Power down"
 # What ends every console and says nothing.
 _EPILOGUE = ("plan: exit status", "sysrq:", "reboot:", "ACPI: PM:")
