@@ -23,10 +23,11 @@
  * library; and a processor that sleeps on a signalfd, with interrupts disabled,
  * finds it there.
  *
+ * The end of a handler makes the mask of signals what it was at its beginning.
+ * So it does with @masked: a timer's may come where the kernel has blocked the
+ * signal and not yet said that interrupts are disabled, and enable them.
  * @blocked may be set where the host blocks nothing, which costs a call, and
- * never the other way round. A handler of another signal that is run while
- * interrupts are disabled leaves them so, and on_ipi() knows what the host blocks
- * before and after it.
+ * never the other way round.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -82,13 +83,14 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 }
 
 typedef int (*sigaction_t)(int, const struct sigaction *, struct sigaction *);
+typedef void (*handler_t)(int, siginfo_t *, void *);
 
 /* Of a processor; its own thread alone reads and writes them, in handlers as well. */
 static __thread atomic_int masked;	/* UML has disabled interrupts */
 static __thread atomic_int blocked;	/* the host may block the signal */
 
-/* UML's own. */
-static void (*handle_ipi)(int, siginfo_t *, void *);
+/* UML's own, by signal; set before the first one comes. */
+static handler_t handlers[_NSIG];
 
 /* What is done before it and after it is so for a handler of this thread, too. */
 static void set_flag(atomic_int *flag, int value)
@@ -103,40 +105,55 @@ static int is_set(atomic_int *flag)
 	return atomic_load_explicit(flag, memory_order_relaxed);
 }
 
-static void on_ipi(int sig, siginfo_t *info, void *context)
+/* Handle the signal of another processor once interrupts are enabled. */
+static void postpone(int sig, siginfo_t *info, ucontext_t *interrupted)
+{
+	set_flag(&blocked, 1);
+	sigaddset(&interrupted->uc_sigmask, sig);
+	/* The place in the queue that it had is free, unless another has taken it. */
+	while (pthread_sigqueue(pthread_self(), sig, info->si_value))
+		;
+}
+
+static void on_signal(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *interrupted = context;
+	int was_masked = is_set(&masked);
 
-	if (is_set(&masked)) {
+	if (sig == SIGRTMIN) {
+		if (was_masked) {
+			postpone(sig, info, interrupted);
+			return;
+		}
+		/* UML asks for all signals to be blocked here. */
 		set_flag(&blocked, 1);
-		sigaddset(&interrupted->uc_sigmask, sig);
-		/* The place in the queue that it had is free, unless another has taken it. */
-		while (pthread_sigqueue(pthread_self(), sig, info->si_value))
-			;
-		return;
 	}
-	/* UML asks for all signals to be blocked here. */
-	set_flag(&blocked, 1);
-	handle_ipi(sig, info, context);
-	set_flag(&masked, 0);
-	set_flag(&blocked, 0);
+	handlers[sig](sig, info, context);
+	set_flag(&masked, was_masked);
+	set_flag(&blocked, sigismember(&interrupted->uc_sigmask, SIGRTMIN));
 }
 
 int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
 	sigaction_t real = (sigaction_t)dlsym(RTLD_NEXT, "sigaction");
+	handler_t before = sig > 0 && sig < _NSIG ? handlers[sig] : NULL;
 	struct sigaction own;
+	int ret;
 
 	if (!real) {
 		errno = EINVAL;
 		return -1;
 	}
-	if (sig != SIGRTMIN || !new || !(new->sa_flags & SA_SIGINFO))
-		return real(sig, new, old);
-	handle_ipi = new->sa_sigaction;
-	own = *new;
-	own.sa_sigaction = on_ipi;
-	return real(sig, &own, old);
+	if (new && new->sa_flags & SA_SIGINFO && sig > 0 && sig < _NSIG) {
+		handlers[sig] = new->sa_sigaction;
+		own = *new;
+		own.sa_sigaction = on_signal;
+		new = &own;
+	}
+	ret = real(sig, new, old);
+	if (!ret && old && old->sa_sigaction == on_signal)
+		old->sa_sigaction = before;
+	return ret;
 }
 
 static int has_ipi_alone(const sigset_t *set)
