@@ -116,8 +116,7 @@ struct isoblk_disk_gate {
 	 */
 	const struct isoblk_group *served;
 	bool used;			/* somebody waited since tags were lent; any context */
-	unsigned int tick_next;		/* hardware queue that the tick sees next; disk->lock */
-	unsigned int tick_left;		/* and how many after @used was set; disk->lock */
+	unsigned int unseen;		/* hardware queues for the next ticks; disk->lock */
 };
 
 /**

@@ -76,7 +76,7 @@
  *
  * A task that sleeps is admitted: it is counted until it runs, so no other request takes
  * its place meanwhile. Tasks of a group are admitted in the order in which they came, by the
- * same events as its bios, and in every tick if there is room: quotas grow, and tags of other
+ * same events as its bios, and by the tick if there is room: quotas grow, and tags of other
  * groups are freed, without an event of the group's own. A task that then runs on another
  * hardware queue, or frees its request unused, hands its place on. No other wake-up is known to
  * be missed: sleep.c rescues a task all the same, and counts it (debugfs, gate).
@@ -246,25 +246,23 @@ static void see_queue(struct isoblk_disk *disk, struct isoblk_hq *hq)
  * isoblk_gate_tick() - see what groups leave of their quotas
  * @disk: its lock is held; called every tick
  *
- * A tick sees so many hardware queues that it looks at TICK_GROUPS groups or, of more, at one
- * queue. The others are seen in the ticks that follow.
+ * A tick sees as many hardware queues as have TICK_GROUPS groups, and at least one. The others
+ * are seen in the ticks that follow; then the round begins anew.
  */
 void isoblk_gate_tick(struct isoblk_disk *disk)
 {
-	unsigned int groups = max(READ_ONCE(disk->weights.nr_active), 1U);
-	unsigned int nr = disk->shared_tags ? 1 : disk->nr_hqs, now;
+	unsigned int some = TICK_GROUPS / max(disk->weights.nr_active, 1U);
+	unsigned int nr = disk->shared_tags ? 1 : disk->nr_hqs;
 
 	lockdep_assert_held(&disk->lock);
 
-	if (READ_ONCE(disk->gate.used) || anybody_waits(disk)) {
+	if (!disk->gate.unseen &&
+	    (READ_ONCE(disk->gate.used) || anybody_waits(disk))) {
 		WRITE_ONCE(disk->gate.used, false);
-		disk->gate.tick_left = nr;
+		disk->gate.unseen = nr;
 	}
-	now = min(disk->gate.tick_left, max(TICK_GROUPS / groups, 1U));
-	for (disk->gate.tick_left -= now; now; now--) {
-		see_queue(disk, disk->hq[disk->gate.tick_next]);
-		disk->gate.tick_next = (disk->gate.tick_next + 1) % nr;
-	}
+	for (some = max(some, 1U); some && disk->gate.unseen; some--)
+		see_queue(disk, disk->hq[nr - disk->gate.unseen--]);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_tick);
 
