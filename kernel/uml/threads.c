@@ -14,9 +14,9 @@
  * They are never given back: a processor of the guest lives as long as the
  * guest.
  *
- * A processor interrupts another by a signal, and whoever disables interrupts
- * blocks it: two system calls of the host around each critical section, half of
- * what a debug kernel does. Here a processor that blocks the signal only says
+ * A processor interrupts another by a signal, and blocks the signal whenever it
+ * disables interrupts: two system calls of the host around each critical section,
+ * half of what a debug kernel does. Here a processor that blocks the signal only says
  * so (@masked), and is given it all the same. It then queues the signal for
  * itself again and blocks it in earnest (@blocked), until interrupts are
  * enabled. So a signal is handled when, and only when, it would be without this
@@ -136,15 +136,16 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
 	sigaction_t real = (sigaction_t)dlsym(RTLD_NEXT, "sigaction");
-	handler_t before = sig > 0 && sig < _NSIG ? handlers[sig] : NULL;
 	struct sigaction own;
+	handler_t before;
 	int ret;
 
-	if (!real) {
+	if (!real || sig <= 0 || sig >= _NSIG) {
 		errno = EINVAL;
 		return -1;
 	}
-	if (new && new->sa_flags & SA_SIGINFO && sig > 0 && sig < _NSIG) {
+	before = handlers[sig];
+	if (new && new->sa_flags & SA_SIGINFO) {
 		handlers[sig] = new->sa_sigaction;
 		own = *new;
 		own.sa_sigaction = on_signal;
