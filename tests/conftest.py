@@ -63,8 +63,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _is_done_alike(item: pytest.Item, first: dict[tuple[str, str], object]) -> bool:
-    """Whether a test before this one differs in an elevator or a mode alone, or in other parameters
-    besides. first: by test and parameter, its first value; is filled in."""
+    """Whether a test of the lab has another elevator or mode than its first variant has.
+
+    Args:
+        first: by test and parameter, the first value; is filled in.
+    """
     if not item.nodeid.startswith("tests/lab/"):
         return False
     parameters = getattr(item, "callspec", None)
