@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Where to look next: an optimiser for one objective, over the choices of a space."""
 
+import functools
 from collections.abc import Iterable
 
 import optuna
@@ -11,6 +12,13 @@ from optuna.distributions import (
 )
 
 from isoblk.hunt.space import Candidate, Space
+
+
+@functools.cache
+def _distribution(count: int, ordered: bool) -> BaseDistribution:
+    if ordered:
+        return IntDistribution(0, count - 1)
+    return CategoricalDistribution(list(range(count)))
 
 
 class Optimiser:
@@ -61,11 +69,7 @@ class Optimiser:
         distributions: dict[str, BaseDistribution] = {}
         for name, (choice, count, ordered) in self._space.choices(candidate).items():
             params[name] = choice
-            distributions[name] = (
-                IntDistribution(0, count - 1)
-                if ordered
-                else CategoricalDistribution(list(range(count)))
-            )
+            distributions[name] = _distribution(count, ordered)
         self._study.add_trial(
             optuna.trial.create_trial(params=params, distributions=distributions, value=score)
         )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The little statistics the reports need: means with intervals, Welch's test, Jain's index."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,7 @@ def t_two_sided(t: float, freedom: float) -> float:
     return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
+@functools.lru_cache(maxsize=1024)
 def t_quantile(confidence: float, freedom: float) -> float:
     """The t with P(|T| <= t) = confidence."""
     high = 1.0

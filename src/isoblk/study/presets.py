@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Devices: from a preset's file, a table, or both."""
 
+import functools
 import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -210,13 +211,24 @@ def _load_preset(name: str, field: Field) -> Preset:
         path = paths.presets_dir() / f"{name}.toml"
     else:
         raise FieldError(field, f"unknown preset {name!r}", next=_nearest(name))
-    text = read_text(path, "the preset")
     try:
-        preset = msgspec.convert(toml.parse(text), Preset)
-        if str(preset.device.get("driver")) not in DRIVERS:
-            raise ValueError("[device] names no driver")
-    except ValueError as error:  # both decoders' errors are ValueErrors
+        return _parse_preset(read_text(path, "the preset"))
+    except ValueError as error:
         raise UserError(f"damaged preset: {error}", where=str(path)) from None
+
+
+@functools.lru_cache(maxsize=64)
+def _parse_preset(text: str) -> Preset:
+    """Parse a preset; the result is shared, and no caller changes it.
+
+    A campaign reads its presets once a run.
+
+    Raises:
+        ValueError: the text is no preset.
+    """
+    preset = msgspec.convert(toml.parse(text), Preset)
+    if str(preset.device.get("driver")) not in DRIVERS:
+        raise ValueError("[device] names no driver")
     return preset
 
 
@@ -289,9 +301,14 @@ def _with(struct: StructT, table: Mapping[str, object], field: Field) -> StructT
     return msgspec.structs.replace(struct, **values)
 
 
+@functools.cache
+def _types(kind: type[msgspec.Struct]) -> dict[str, typing.Any]:
+    return typing.get_type_hints(kind)
+
+
 def _value(kind: type[msgspec.Struct], field: Field, value: object) -> AttributeValue:
     name = str(field[-1])
-    hint = typing.get_type_hints(kind)[name]
+    hint = _types(kind)[name]
     if typing.get_origin(hint) is typing.Literal:
         choices = typing.get_args(hint)
         if value not in choices:
