@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A browser, and pages of made-up results for it to show."""
 
-import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -45,15 +43,6 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
         yield started
         started.close()
-
-
-@pytest.fixture(scope="session")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where screenshots are kept: ISOBLK_SCREENSHOTS, or among pytest's own files."""
-    chosen = os.environ.get("ISOBLK_SCREENSHOTS")
-    directory = Path(chosen) if chosen else tmp_path_factory.mktemp("screenshots")
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory
 
 
 @pytest.fixture(scope="session")

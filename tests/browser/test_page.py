@@ -2,6 +2,7 @@
 """The report in a browser: from a telephone to a wall, light and dark, by keyboard, and without a
 script."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,17 +99,21 @@ def _shown(
     assert wrong == []
 
 
+def _photograph(page: Page, name: str, *, full_page: bool = False) -> None:
+    """Keep a screenshot in ISOBLK_SCREENSHOTS; without one none, as it takes long."""
+    if directory := os.environ.get("ISOBLK_SCREENSHOTS"):
+        page.screenshot(path=Path(directory) / f"{name}.png", full_page=full_page)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_fits_and_is_legible(
-    browser: Browser, pages: dict[str, str], pictures: Path, kind: str
-) -> None:
+def test_it_fits_and_is_legible(browser: Browser, pages: dict[str, str], kind: str) -> None:
     with _shown(browser, pages[kind], 390) as page:
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             assert page.evaluate(_PALE) == [], theme
             for width, height in WIDTHS.items():
                 page.set_viewport_size({"width": width, "height": height})
-                page.screenshot(path=pictures / f"{kind}-{width}-{theme}.png")
+                _photograph(page, f"{kind}-{width}-{theme}")
                 assert page.evaluate("document.documentElement.scrollWidth") <= width
                 assert page.evaluate(_OUTSIDE) == [], (width, theme)
 
@@ -116,13 +121,13 @@ def test_it_fits_and_is_legible(
 @pytest.mark.parametrize("font", FONTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_labels_of_figures_do_not_collide(
-    browser: Browser, pages: dict[str, str], pictures: Path, kind: str, font: str
+    browser: Browser, pages: dict[str, str], kind: str, font: str
 ) -> None:
     with _shown(browser, pages[kind], 1280) as page:
         if font:
             page.add_style_tag(content=f"svg text {{ font-family: '{font}' !important }}")
         assert page.evaluate(_OVERLAPS) == []
-        page.screenshot(path=pictures / f"{kind}-font-{font or 'own'}.png", full_page=True)
+        _photograph(page, f"{kind}-font-{font or 'own'}", full_page=True)
 
 
 def test_the_check_for_colliding_labels_finds_one(browser: Browser, pages: dict[str, str]) -> None:
@@ -316,12 +321,10 @@ def test_a_refuted_paper_is_a_finding_and_an_own_claim_that_fails_a_failure(
         assert refuted != failing
 
 
-def test_it_is_read_without_a_script(
-    browser: Browser, pages: dict[str, str], pictures: Path
-) -> None:
+def test_it_is_read_without_a_script(browser: Browser, pages: dict[str, str]) -> None:
     for width in (390, 1280):
         with _shown(browser, pages["weights"], width, scripts=False) as page:
-            page.screenshot(path=pictures / f"no-script-{width}.png")
+            _photograph(page, f"no-script-{width}")
             assert page.locator(".answer").is_visible()
             assert page.locator("#runs-table").is_visible()
             assert page.get_by_role("link", name="How it was made").is_visible()

@@ -15,7 +15,7 @@ from tests.kernels import On
 from tests.lab.guest import Guest
 from tests.lab.kept import KeptUml, prune
 
-_GUESTS = ("guests_new", "guests_kept", "guests_again", "guests_repeated")
+_GUESTS = ("guests_new", "guests_kept", "guests_again")
 # A guest that takes longer has hung; the debug kernel on a busy machine needs minutes.
 TIME_LIMIT_S = 900
 
@@ -42,8 +42,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if any(counts[name] for name in _GUESTS):
         terminalreporter.write_line(
             f"guests: {counts['guests_new']} run, {counts['guests_kept']} kept,"
-            f" {counts['guests_again']} run again with equal results,"
-            f" {counts['guests_repeated']} repeated by a test"
+            f" {counts['guests_again']} run again with equal results"
         )
 
 

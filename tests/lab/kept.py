@@ -12,7 +12,7 @@ of them still has its content.
         ran.json           what Machine.run() returned
         left/              the files it left in its directory
 
-A test that runs one guest twice sees two runs: an entry stands for the first of them at most.
+A test that runs one guest twice compares two runs: the second has an entry of its own.
 A guest that failed is not kept. A host file that was absent and has appeared is not noticed, nor
 are directory listings: therefore CI runs a random tenth of the kept guests again and compares.
 """
@@ -103,7 +103,7 @@ class KeptUml:
         store: the directory of entries.
         library: what the guest preloads; by default the product's with the recorder.
         guests: what is done with kept runs.
-        counts: how many runs were kept, new, run again and found equal, and repeated by a test.
+        counts: how many runs were kept, new, and run again and found equal.
     """
 
     kernel: Kernel
@@ -117,10 +117,10 @@ class KeptUml:
     def __post_init__(self) -> None:
         self._library = self.library or recording_library(self.store)
         self._uml = Uml(self.kernel, self._library, time_limit_s=self.time_limit_s)
-        self._asked: set[str] = set()
+        self._asked: Counter[str] = Counter()
 
     def begin_test(self) -> None:
-        """Forget which guests were asked for: of each, the next may be a kept one."""
+        """Count the runs of each guest from one again."""
         self._asked.clear()
 
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
@@ -132,11 +132,7 @@ class KeptUml:
         """
         began = time.time()
         before = _tree(directory)
-        key = self._key(before, modules, seed, memory_mib)
-        if key in self._asked:
-            self.counts["repeated"] += 1
-            return self._uml.run(directory, modules, seed=seed, memory_mib=memory_mib)
-        self._asked.add(key)
+        key = self._numbered(self._key(before, modules, seed, memory_mib))
         entry = self._find(key)
         again = self.guests is Guests.FRESH or (
             self.guests is Guests.SAMPLE and random.randrange(_SAMPLE) == 0
@@ -178,6 +174,12 @@ class KeptUml:
             str(memory_mib),
         ]
         return hashlib.sha256("\0".join(inputs).encode()).hexdigest()[:_KEY_DIGITS]
+
+    def _numbered(self, key: str) -> str:
+        """The key of this run: a test's second run of equal inputs has another than its first."""
+        self._asked[key] += 1
+        number = self._asked[key]
+        return key if number == 1 else f"{key[:-4]}-{number:03}"
 
     def _find(self, key: str) -> Path | None:
         """The newest entry of a key whose host files are what they were."""

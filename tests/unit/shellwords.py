@@ -13,6 +13,9 @@ Token = str | tuple[Chunk, ...]
 _OPERATOR = re.compile(r"&&|\|\||<<|>>|>&|<&|;;|[;&|()<>]")
 _EXPANSION = re.compile(r"\$(?:\w+|\{\w+\}|[?!#@*$-])")
 _ACTIVE = "*?[]~{}!^"
+# Runs of characters that stand for themselves.
+_PLAIN = re.compile(r"""[^\s\\#'"$`&|<>;()*?\[\]~{}!^]+""")
+_PLAIN_IN_QUOTES = re.compile(r"""[^"\\$`]+""")
 
 
 class _Reader:
@@ -40,7 +43,11 @@ class _Reader:
 
     def read(self) -> list[Token]:
         while self.at < len(self.text):
-            self.step()
+            if plain := _PLAIN.match(self.text, self.at):
+                self.add("text", plain[0])
+                self.at = plain.end()
+            else:
+                self.step()
         self.end_word()
         return self.tokens
 
@@ -90,8 +97,9 @@ class _Reader:
         elif c in "$`":
             self.expansion()
         else:
-            self.add("text", c)
-            self.at += 1
+            plain = _PLAIN_IN_QUOTES.match(self.text, self.at)
+            self.add("text", plain[0] if plain else c)
+            self.at += len(plain[0]) if plain else 1
 
     def expansion(self) -> None:
         if self.text.startswith("$(", self.at):

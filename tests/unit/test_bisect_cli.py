@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What isoblk bisect refuses, before anything is built: one line, status 2."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.unit.command import isoblk
 
 STUDY = """\
 name = "asked"
@@ -31,17 +30,6 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def bisect(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "isoblk", "bisect", *arguments],
-        cwd=place,
-        env={**os.environ, "ISOBLK_CACHE": str(place / "cache")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -58,14 +46,21 @@ def bisect(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         (("--own", "."), "no kernel 6.12 has been built; run: isoblk kernel build"),
     ],
 )
-def test_a_mistake_is_one_line(place: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_a_mistake_is_one_line(
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    told: str,
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("ISOBLK_CACHE", str(place / "cache"))
     asked = ["--study", "asked.toml"]
     if "--metric" not in arguments:
         asked += ["--metric", "share_error"]
-    done = bisect(place, "6.12", "7.2", *asked, *arguments)
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+    assert isoblk(monkeypatch, "bisect", "6.12", "7.2", *asked, *arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
     assert line.startswith("isoblk: ")
     assert told in line
-    assert not (place / "results").exists()
