@@ -8,8 +8,6 @@ end, a bio or a task at the gate, a byte charged twice or not at all, a module s
 
 from collections.abc import Sequence
 
-import pytest
-
 from tests.lab.guest import Left
 from tests.lab.load import CGROUP, NULLB, START, STOP, WAIT, cgroup, save
 from tests.qemu.guest import Guest, part_of
@@ -32,9 +30,6 @@ from tests.qemu.test_stress import (
     stop,
     stress,
 )
-
-# Each takes one to four minutes of a processor.
-pytestmark = pytest.mark.night
 
 FAST_NS = 4_000_000
 FAILSLAB = "/sys/kernel/debug/failslab"
