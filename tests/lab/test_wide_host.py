@@ -11,6 +11,7 @@ import pytest
 from isoblk.campaign.execute import Bench, Job, make_job
 from isoblk.errors import UserError
 from isoblk.kernel import host_library
+from isoblk.kernel.modules import IN_VIRTUAL_TIME
 from isoblk.machine.uml import Uml
 from isoblk.paths import kernel_tree
 from tests.unit.specs import run_spec, tenant
@@ -54,7 +55,7 @@ def _run(bench: Bench, directory: Path) -> dict[str, bytes]:
 
 def test_a_larger_area_changes_nothing(bench: Bench, tmp_path: Path) -> None:
     library = tmp_path / "wide.so"
-    sources = [kernel_tree() / "uml" / "host.c", _WIDE]
+    sources = [*(kernel_tree() / name for name in IN_VIRTUAL_TIME), _WIDE]
     subprocess.run(["gcc", *_FLAGS, "-Wl,--wrap=syscall", "-o", library, *sources], check=True)
     expected = _run(bench, tmp_path / "as it is")
     assert "results" in expected

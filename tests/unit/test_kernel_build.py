@@ -128,6 +128,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "config/uml.config": "CONFIG_ON=y\nCONFIG_OTHER=m\n",
         "config/debug.config": "CONFIG_DEBUG=y\n",
         "uml/host.c": "int x;\n",
+        "uml/replace.c": "int z;\n",
         "Kbuild": "obj-m += blkload.o\n",
         "load/blkload.c": "int y;\n",
         "pins.toml": "pin = []\n",
@@ -667,7 +668,7 @@ def test_a_library_that_does_not_compile_leaves_a_log_and_nothing_else(lab: Path
         )
     )
     with pytest.raises(
-        RunError, match=r"building host\.c failed: host\.c:1: error: no.*modules\.log"
+        RunError, match=r"building host\.so failed: host\.c:1: error: no.*modules\.log"
     ):
         kernel.build_modules(made)
     assert (made.dir / "modules.log").read_text() == "host.c:1: error: no\n"

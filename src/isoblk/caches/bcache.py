@@ -44,7 +44,8 @@ _SUFFIX = {"k": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 class _Line(Form):
     WAIT_FOR_DEVICE = "until [ -b /dev/bcache0 ]; do sleep 0.1; done"
-    WAIT_UNTIL_GONE = "while [ -e {device} ] || [ -e {set} ]; do sleep 0.1; done"
+    # The disks are let go of a moment after the directories.
+    WAIT_UNTIL_GONE = "while [ -e {device} ] || [ -e {set} ]; do sleep 0.1; done; sleep 0.1"
 
 
 class Bcache(Cache):

@@ -25,12 +25,13 @@ _APART = ("config", "uml")
 # Part of the hash: count up when a change here would give other modules.
 _RECIPE = 1
 
-# What User Mode Linux asks of its host, answered by us: the source in the tree, by what the kernel
-# is compiled for, and the library's name beside the modules.
-_HOST_SOURCE: Mapping[store.Arch, str] = {
-    "um": "uml/host.c",
-    "um-lean": "uml/host.c",
-    "um-smp": "uml/threads.c",
+# The library that User Mode Linux preloads: its sources in the tree, by what the kernel is compiled
+# for, and its name beside the modules.
+IN_VIRTUAL_TIME = ("uml/host.c", "uml/replace.c")
+_HOST_SOURCES: Mapping[store.Arch, Sequence[str]] = {
+    "um": IN_VIRTUAL_TIME,
+    "um-lean": IN_VIRTUAL_TIME,
+    "um-smp": ("uml/threads.c",),
 }
 _HOST_LIBRARY = "host.so"
 
@@ -60,8 +61,11 @@ def sources_of(tree: Path, suffixes: Collection[str] = _SOURCES) -> list[Path]:
 
 
 def _sources(kernel: Kernel, tree: Path) -> list[Path]:
-    library = _HOST_SOURCE.get(kernel.arch)
-    return [*module_sources(tree), *([tree / library] if library else [])]
+    return [*module_sources(tree), *_host_sources(kernel, tree)]
+
+
+def _host_sources(kernel: Kernel, tree: Path) -> list[Path]:
+    return [tree / name for name in _HOST_SOURCES.get(kernel.arch, ())]
 
 
 def modules_key(kernel: Kernel, tree: Path) -> str:
@@ -197,8 +201,8 @@ def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int
     log = kernel.dir / "modules.log"
 
     def library(part: Path) -> None:
-        if kernel.arch in _HOST_SOURCE:
-            _compile_library(tree / _HOST_SOURCE[kernel.arch], part / _HOST_LIBRARY, log)
+        if of_library := _host_sources(kernel, tree):
+            _compile_library(of_library, part / _HOST_LIBRARY, log)
 
     make_modules(kernel, tree, module_sources(tree), home, log, progress, lock, finish=library)
 
@@ -284,9 +288,9 @@ def _make(
     )
 
 
-def _compile_library(source: Path, target: Path, log: Path) -> None:
+def _compile_library(sources: Sequence[Path], target: Path, log: Path) -> None:
     result = subprocess.run(
-        ["gcc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", target, source],
+        ["gcc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", target, *sources],
         text=True,
         capture_output=True,
         check=False,
@@ -294,4 +298,4 @@ def _compile_library(source: Path, target: Path, log: Path) -> None:
     if result.returncode:
         lines = result.stderr.splitlines()
         log.write_text(result.stderr)
-        raise failure(source.name, lines, log)
+        raise failure(target.name, lines, log)

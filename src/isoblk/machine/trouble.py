@@ -23,6 +23,11 @@ _BEFORE = (
         _NO_EXECUTION,
     ),
     (
+        r"isoblk: replace: (.*)",
+        r"\1: its clock and its random numbers would not be those of virtual time",
+        "run: isoblk kernel build",
+    ),
+    (
         r"setup_physmem - mapping \d+ bytes of memory .* errno = -12",
         "the guest's memory is larger than the address space of a process may be",
         "raise the limit: ulimit -v unlimited",
@@ -94,8 +99,8 @@ def trouble(console: str, exit_code: int, failed: bool) -> UserError | None:
     known = [(pattern, console[: begun.start()] if begun else console) for pattern in _BEFORE]
     known += [(pattern, console) for pattern in _LATER if failed]
     for (pattern, cause, todo), text in known:
-        if re.search(pattern, text):
-            return UserError(cause, next=todo)
+        if found := re.search(pattern, text):
+            return UserError(found.expand(cause), next=todo)
     if not begun and -exit_code in _BY_SIGNAL:
         cause, todo = _BY_SIGNAL[signal.Signals(-exit_code)]
         return UserError(cause, next=todo)
