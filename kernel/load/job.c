@@ -15,11 +15,14 @@
  * vanish. submit_bio() may sleep where a controller throttles; that counts as
  * well.
  *
- * Virtual time. UML moves its clock by 256 ns at each reading outside
- * interrupts. The generator must not slow what it measures, so it reads the
- * clock with interrupts off. But then a device that takes no time at all would
- * stop the clock: so each request after some that took no time costs one
- * ordinary reading.
+ * Virtual time. Instructions are free there, and a device that takes no time
+ * at all would stop the clock: so each request after some that took no time
+ * waits for a moment. What a request costs a processor is @cputime. UML has one
+ * processor, tenants on a server have many; so a tenant has @cpus virtual ones of
+ * its own. A job's thread sleeps until its virtual processor has done the work,
+ * behind that for earlier requests, and then issues the request. Threads are
+ * real-time tasks: none waits for another, and those that wake at one time run
+ * in that order, whatever the history of the guest's scheduler.
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
@@ -29,11 +32,11 @@
 #include <linux/bvec.h>
 #include <linux/cgroup.h>
 #include <linux/container_of.h>
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/errno.h>
 #include <linux/hrtimer.h>
 #include <linux/ioprio.h>
-#include <linux/irqflags.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/math.h>
@@ -43,6 +46,9 @@
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
+#ifdef CONFIG_UML_TIME_TRAVEL_SUPPORT
+#include <linux/time-internal.h>
+#endif
 
 #include "dist.h"
 #include "job.h"
@@ -67,22 +73,16 @@
  */
 #define INSTANT_IN_ROW	16
 
-/* Read CLOCK_MONOTONIC, without moving virtual time. */
-static u64 job_clock(void)
-{
-	unsigned long flags;
-	u64 now;
+/* What each request costs after those. */
+#define INSTANT_NS	256
 
-	local_irq_save(flags);
-	now = ktime_get_ns();
-	local_irq_restore(flags);
-	return now;
-}
+/* The cost of a request is up to a quarter less or more: no two are equal. */
+#define CPU_SPREAD	4
 
 /* See, after a sleep, what time it is and whether somebody wants us to end. */
 static void job_update(struct blkload_job *job)
 {
-	job->now = job_clock();
+	job->now = ktime_get_ns();
 	if (READ_ONCE(job->run->progress.stop))
 		job->finished = true;
 }
@@ -96,7 +96,7 @@ static void job_end_io(struct bio *bio)
 	struct blkload_slot *slot = container_of(bio, struct blkload_slot, bio);
 	struct blkload_job *job = slot->job;
 
-	slot->ended = job_clock();
+	slot->ended = ktime_get_ns();
 	rcu_read_lock();
 	if (llist_add(&slot->node, &job->done) && READ_ONCE(job->waiting))
 		wake_up_process(job->task);
@@ -199,7 +199,7 @@ static void job_account(struct blkload_job *job, struct blkload_slot *slot)
 	if (likely(slot->ended != slot->issued))
 		job->instant_in_row = 0;
 	else if (++job->instant_in_row > INSTANT_IN_ROW)
-		ktime_get();
+		ndelay(INSTANT_NS);
 }
 
 /* Count what has ended, in that order. */
@@ -256,17 +256,54 @@ static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 		submit_bio(bio);
 }
 
-/*
- * Spend what a request costs its thread. In virtual time, where instructions
- * are free, the readings pass the time.
- */
-static void job_spend(struct blkload_job *job, u64 ns)
+/* Be busy for @ns. */
+static void job_spin(u64 ns)
 {
-	u64 until = job_clock() + ns;
+	u64 until = ktime_get_ns() + ns;
 
 	while (ktime_get_ns() < until)
 		cpu_relax();
-	job->now = job_clock();
+}
+
+static bool job_in_virtual_time(void)
+{
+#ifdef CONFIG_UML_TIME_TRAVEL_SUPPORT
+	return time_travel_mode == TT_MODE_INFCPU;
+#else
+	return false;
+#endif
+}
+
+/* Book the job's virtual processor for a request. Return when it is done. */
+static u64 job_book(struct blkload_job *job, u64 ns)
+{
+	struct blkload_run *run = job->run;
+	u32 cpus = run->opts.cpus ?: run->nr_jobs;
+	u64 *cpu_free = &run->cpu_free[job->number % cpus];
+	u64 spread = ns / CPU_SPREAD, end;
+
+	ns += blkload_rng_below(&job->cpu_rng, 2 * spread + 1) - spread;
+	spin_lock(&run->cpu_lock);
+	end = max(*cpu_free, job->now) + ns;
+	*cpu_free = end;
+	spin_unlock(&run->cpu_lock);
+	return end;
+}
+
+/* Spend what a request costs its thread. */
+static void job_spend(struct blkload_job *job)
+{
+	u64 ns = job->run->opts.cputime;
+	ktime_t expires;
+
+	if (job_in_virtual_time()) {
+		expires = ns_to_ktime(job_book(job, ns));
+		set_current_state(TASK_IDLE);
+		schedule_hrtimeout_range(&expires, 0, HRTIMER_MODE_ABS);
+	} else {
+		job_spin(ns);
+	}
+	job->now = ktime_get_ns();
 }
 
 /*
@@ -292,7 +329,7 @@ static u64 job_issue(struct blkload_job *job)
 			break;
 		slot = job_get_free(job);
 		if (opts->cputime)
-			job_spend(job, opts->cputime);
+			job_spend(job);
 		blkload_request_fill(job, slot, intended);
 		job_submit(job, slot);
 		start = JOB_NEVER;
@@ -356,11 +393,18 @@ static int job_thread(void *data)
 {
 	struct blkload_job *job = data;
 	struct blkload_run *run = job->run;
+	u16 ioprio = run->opts.ioprio;
 	int ret = 0;
 
+	if (job_in_virtual_time()) {
+		sched_set_fifo(current);
+		/* That of a real-time task would be better than others'. */
+		ioprio = ioprio ?: IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE,
+						     IOPRIO_BE_NORM);
+	}
 	kthread_associate_blkcg(run->target.css);
-	if (run->opts.ioprio)
-		ret = set_task_ioprio(current, run->opts.ioprio);
+	if (ioprio)
+		ret = set_task_ioprio(current, ioprio);
 	blkload_run_job_ready();
 	if (ret)
 		job_fail(job, ret);
@@ -425,6 +469,7 @@ struct blkload_job *blkload_job_create(struct blkload_run *run, u32 number)
 	job->free.tail = &job->free.first;
 	init_llist_head(&job->done);
 	blkload_rng_seed(&job->pace.rng, opts->randseed, number);
+	blkload_rng_seed(&job->cpu_rng, ~opts->randseed, number);
 
 	known = opts->runtime ? run->measure.to : run->measure.from;
 	for_each_set_bit(op, &ops, BLKLOAD_NR_OPS) {

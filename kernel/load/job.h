@@ -78,6 +78,7 @@ struct blkload_job {
 	/* The thread's. */
 	struct blkload_free free ____cacheline_aligned_in_smp; /* free slots */
 	struct blkload_pace pace; /* what is next */
+	struct blkload_rng cpu_rng; /* random numbers of what requests cost */
 	u32 inflight;		/* requests in flight */
 	bool finished;		/* whether nothing more is to be issued */
 	u64 now;		/* time, as far as the thread knows */

@@ -21,6 +21,9 @@
 /* Three years. Sums of a few of them stay far inside 63 bits of ns. */
 #define BLKLOAD_MAX_NS		(100000000ULL * NSEC_PER_SEC)
 
+/* Virtual processors of a tenant: one a job at most. */
+#define BLKLOAD_MAX_CPUS	64
+
 /* Decimal fractions are kept in millionths. */
 #define BLKLOAD_MILLION		1000000U
 
@@ -98,6 +101,7 @@ struct blkload_opts {
 	u64 on;			/* how long it works until it rests, ns */
 	u64 off;		/* how long it rests, ns; 0 = never */
 	u64 cputime;		/* CPU time of a request, spent before it, ns */
+	u64 cpus;		/* virtual processors; 0 = one a job */
 
 	/* How long. */
 	u64 startdelay;		/* time before the first request, ns */

@@ -96,6 +96,7 @@ struct blkload_run *blkload_run_create(const char *name,
 	if (!run)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&run->ref);
+	spin_lock_init(&run->cpu_lock);
 	run->nr_jobs = opts->numjobs;
 	run->opts = *opts;
 	run->measure.window = opts->window;

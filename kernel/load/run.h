@@ -54,7 +54,8 @@ struct blkload_progress {
 };
 
 /*
- * One run of one tenant. All is constant while jobs run, but @active and @stop.
+ * One run of one tenant. All is constant while jobs run, but @active, @stop and
+ * @cpu_free.
  * The last job to end gives @target and the memory of @load back and then sets
  * @done (release); who sees it (acquire) may read the rest.
  */
@@ -67,6 +68,8 @@ struct blkload_run {
 	struct blkload_target target; /* where the requests go */
 	struct blkload_load load; /* what the requests are */
 	struct blkload_progress progress; /* how far the jobs are */
+	spinlock_t cpu_lock;	/* protects @cpu_free */
+	u64 cpu_free[BLKLOAD_MAX_CPUS]; /* when a virtual processor is free */
 	u32 nr_jobs;		/* number of jobs */
 	struct blkload_job *jobs[]; /* jobs */
 };

@@ -401,6 +401,11 @@ static const struct tenant_field cputime_field = {
 };
 TENANT_ATTR(cputime);
 
+static const struct tenant_field cpus_field = {
+	FIELD_NUMBER(cpus, 0, BLKLOAD_MAX_CPUS)
+};
+TENANT_ATTR(cpus);
+
 static const struct tenant_field startdelay_field = {
 	FIELD_TIME(startdelay, NSEC_PER_SEC, 0, BLKLOAD_MAX_NS)
 };
@@ -525,6 +530,7 @@ static struct configfs_attribute *tenant_attrs[] = {
 	&tenant_attr_on,
 	&tenant_attr_off,
 	&tenant_attr_cputime,
+	&tenant_attr_cpus,
 	&tenant_attr_startdelay,
 	&tenant_attr_ramp_time,
 	&tenant_attr_runtime,

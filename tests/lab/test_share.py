@@ -516,7 +516,7 @@ def test_a_stream_merges_whatever_its_group_sent_before(quiet: Quiet, elevator: 
         f"cat {STATS}/disk0/stats > /run/isoblk/after",
     )
     before, after = (numbers(left.read(when))["write_requests"] for when in ("before", "after"))
-    assert after - before < 200, "it was not merged"
+    assert after - before < 300, "it was not merged"
 
 
 # The core and cfq keep their groups each in its own way.

@@ -342,6 +342,16 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             blkload_only=True,
         ),
     ] = 0
+    cpus: Annotated[
+        int,
+        LoadOption(
+            "Processors of the tenant in virtual time, on which its jobs spend cputime; 0: one a"
+            " job.",
+            blkload="if set",
+            allowed=limits.CPUS,
+            blkload_only=True,
+        ),
+    ] = 0
     startdelay_ns: Annotated[
         int,
         LoadOption(

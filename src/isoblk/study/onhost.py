@@ -137,4 +137,4 @@ def _by_fio(load: LoadT, *, inherited: bool) -> LoadT:
     program = load.workload
     if program == "blkload" or (program is UNSET and not inherited):
         program = "fio"
-    return msgspec.structs.replace(load, workload=program, cputime=UNSET)
+    return msgspec.structs.replace(load, workload=program, cputime=UNSET, cpus=UNSET)
