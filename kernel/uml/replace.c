@@ -33,7 +33,8 @@
  * sites the offset in the page counts. Two sites of modules with equal offsets
  * share a stream.
  *
- * Without $ISOBLK_SEED the random numbers are the kernel's own.
+ * Nothing is replaced in a kernel that runs in real time, and without
+ * $ISOBLK_SEED no random numbers.
  *
  * UML calls from one thread only, so the streams have no lock.
  */
@@ -52,6 +53,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* Of the kernel's command line: then no signal comes in between. */
+#define IN_VIRTUAL_TIME	"time-travel=inf-cpu"
 
 /* The program that is a kernel, as the build names it. */
 #define KERNEL_NAME	"linux"
@@ -363,16 +367,27 @@ static const char *program(char **argv)
 	return getauxval(AT_BASE) ? (const char *)getauxval(AT_EXECFN) : argv[0];
 }
 
+/* What starts a kernel is loaded with this library as well. */
+static bool is_kernel_in_virtual_time(const char *path, char **argv)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (strcmp(slash ? slash + 1 : path, KERNEL_NAME))
+		return false;
+	while (*argv && strcmp(*argv, IN_VIRTUAL_TIME))
+		argv++;
+	return *argv;
+}
+
 __attribute__((constructor)) static void begin(int argc, char **argv)
 {
-	const char *path = program(argv), *slash = strrchr(path, '/');
-	const char *text = getenv("ISOBLK_SEED");
+	const char *path = program(argv), *text = getenv("ISOBLK_SEED");
 	const Elf64_Sym *symbol;
 	struct image image = { 0 };
 	size_t i;
 
 	(void)argc;
-	if (strcmp(slash ? slash + 1 : path, KERNEL_NAME))
+	if (!is_kernel_in_virtual_time(path, argv))
 		return;
 	if (text)
 		seed = strtoull(text, NULL, 0);

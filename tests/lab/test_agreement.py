@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The generator's figures are those of fio, of the cgroup's charges, and of the prototype."""
+"""The generator's figures are those of fio, and of the cgroup's charges."""
 
 import shutil
 from pathlib import Path
 
 import pytest
 
-from isoblk.analysis.claims import judge_all
-from isoblk.analysis.metrics import analyse
 from isoblk.campaign.execute import Bench, execute, make_job
 from isoblk.run.record import RunRecord
 from isoblk.run.spec import Device, Workload
-from tests.lab.campaigns import STUDIES, finished, run_file
 from tests.unit.specs import SECOND, NullBlkDevice, VdiskDevice, run_spec, tenant
 
 LOADS = {
@@ -76,25 +73,3 @@ def test_the_cgroup_is_charged_with_every_byte(
         assert one.io_stat is not None
         assert one.io_stat.rbytes == (one.ops["read"].bytes if "read" in one.ops else 0)
         assert one.io_stat.wbytes == (one.ops["write"].bytes if "write" in one.ops else 0)
-
-
-@pytest.mark.long
-def test_the_prototypes_figures_come_out_within_1_percent(
-    default_bench: Bench, tmp_path: Path
-) -> None:
-    results = run_file(STUDIES / "prototype.toml", default_bench, tmp_path)
-    finished(results)
-    claims = judge_all(analyse(results))
-    assert len(claims) == len(results.record.study.claim) > 0
-    assert [one for one in claims if one.verdict != "holds"] == []
-
-
-def test_bfqs_figures_are_the_same_on_the_newest_kernel(
-    newest_bench: Bench, tmp_path: Path
-) -> None:
-    # The prototype had them equal to the last request; the other schedulers changed.
-    results = run_file(STUDIES / "prototype.toml", newest_bench, tmp_path)
-    finished(results)
-    claims = [one for one in judge_all(analyse(results)) if one.claim.where["scheduler"] == "bfq"]
-    assert claims
-    assert [one for one in claims if one.verdict != "holds"] == []
