@@ -274,8 +274,12 @@ static bool job_in_virtual_time(void)
 #endif
 }
 
-/* Book the job's virtual processor for a request. Return when it is done. */
-static u64 job_book(struct blkload_job *job, u64 ns)
+/*
+ * Book the job's virtual processor for a request that might have begun at
+ * @ready: a thread wakes late by up to 256 ns, its processor works meanwhile.
+ * Return when it is done.
+ */
+static u64 job_book(struct blkload_job *job, u64 ready, u64 ns)
 {
 	struct blkload_run *run = job->run;
 	u32 cpus = run->opts.cpus ?: run->nr_jobs;
@@ -284,20 +288,20 @@ static u64 job_book(struct blkload_job *job, u64 ns)
 
 	ns += blkload_rng_below(&job->cpu_rng, 2 * spread + 1) - spread;
 	spin_lock(&run->cpu_lock);
-	end = max(*cpu_free, job->now) + ns;
+	end = max(*cpu_free, ready) + ns;
 	*cpu_free = end;
 	spin_unlock(&run->cpu_lock);
 	return end;
 }
 
-/* Spend what a request costs its thread. */
-static void job_spend(struct blkload_job *job)
+/* Spend what a request costs its thread, that might have begun at @ready. */
+static void job_spend(struct blkload_job *job, u64 ready)
 {
 	u64 ns = job->run->opts.cputime;
 	ktime_t expires;
 
 	if (job_in_virtual_time()) {
-		expires = ns_to_ktime(job_book(job, ns));
+		expires = ns_to_ktime(job_book(job, ready, ns));
 		set_current_state(TASK_IDLE);
 		schedule_hrtimeout_range(&expires, 0, HRTIMER_MODE_ABS);
 	} else {
@@ -329,7 +333,7 @@ static u64 job_issue(struct blkload_job *job)
 			break;
 		slot = job_get_free(job);
 		if (opts->cputime)
-			job_spend(job);
+			job_spend(job, max(start, slot->ended));
 		blkload_request_fill(job, slot, intended);
 		job_submit(job, slot);
 		start = JOB_NEVER;
