@@ -21,8 +21,11 @@
 /* Three years. Sums of a few of them stay far inside 63 bits of ns. */
 #define BLKLOAD_MAX_NS		(100000000ULL * NSEC_PER_SEC)
 
-/* Virtual processors of a tenant: one a job at most. */
-#define BLKLOAD_MAX_CPUS	64
+/*
+ * More threads are not needed to load any device. Each has one virtual
+ * processor at most.
+ */
+#define BLKLOAD_MAX_JOBS	64
 
 /* Decimal fractions are kept in millionths. */
 #define BLKLOAD_MILLION		1000000U

@@ -69,7 +69,7 @@ struct blkload_run {
 	struct blkload_load load; /* what the requests are */
 	struct blkload_progress progress; /* how far the jobs are */
 	spinlock_t cpu_lock;	/* protects @cpu_free */
-	u64 cpu_free[BLKLOAD_MAX_CPUS]; /* when a virtual processor is free */
+	u64 cpu_free[BLKLOAD_MAX_JOBS]; /* when a virtual processor is free */
 	u32 nr_jobs;		/* number of jobs */
 	struct blkload_job *jobs[]; /* jobs */
 };

@@ -23,8 +23,6 @@
 
 /* The queue of the deepest devices, and far more than a tenant has. */
 #define MAX_IODEPTH	4096
-/* More threads are not needed to load any device. */
-#define MAX_NUMJOBS	64
 /* An arrival every ns. */
 #define MAX_RATE	NSEC_PER_SEC
 /* It is spent spinning, with no other thread on that CPU. */
@@ -362,7 +360,7 @@ static const struct tenant_field iodepth_field = {
 TENANT_ATTR(iodepth);
 
 static const struct tenant_field numjobs_field = {
-	FIELD_NUMBER(numjobs, 1, MAX_NUMJOBS)
+	FIELD_NUMBER(numjobs, 1, BLKLOAD_MAX_JOBS)
 };
 TENANT_ATTR(numjobs);
 
@@ -402,7 +400,7 @@ static const struct tenant_field cputime_field = {
 TENANT_ATTR(cputime);
 
 static const struct tenant_field cpus_field = {
-	FIELD_NUMBER(cpus, 0, BLKLOAD_MAX_CPUS)
+	FIELD_NUMBER(cpus, 0, BLKLOAD_MAX_JOBS)
 };
 TENANT_ATTR(cpus);
 

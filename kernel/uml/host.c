@@ -11,9 +11,8 @@
  * experiment would differ. The numbers come from a generator that starts at
  * $ISOBLK_SEED, a number; without that variable they come from the host as
  * ever. The kernel also mixes the wall clock in: runs repeat only with
- * time-travel-start= on the command line. The generator is splitmix64 (Steele,
- * Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014):
- * enough to seed the kernel's own ChaCha20. Not for secrets.
+ * time-travel-start= on the command line. The generator is splitmix64
+ * (splitmix.h): enough to seed the kernel's own ChaCha20. Not for secrets.
  *
  * ptrace(PTRACE_SETREGSET, NT_X86_XSTATE): with it UML gives a user process its
  * floating-point and vector registers. The host takes its whole XSAVE area or
@@ -52,8 +51,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "splitmix.h"
+
 /* Six times the largest XSAVE area there is. */
 #define AREA_MAX 65536
+
+#define GOLDEN 0x9e3779b97f4a7c15
 
 static uint64_t state;
 static enum { UNKNOWN, SEEDED, HOST } mode;
@@ -68,13 +71,16 @@ static intptr_t heap_gap;
 /* The C library's own sbrk(), which no header declares. */
 void *__sbrk(intptr_t increment);
 
-static uint64_t next(void)
+uint64_t isoblk_mix(uint64_t z)
 {
-	uint64_t z = state += 0x9e3779b97f4a7c15;
-
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
 	return z ^ (z >> 31);
+}
+
+uint64_t isoblk_next(uint64_t *from)
+{
+	return isoblk_mix(*from += GOLDEN);
 }
 
 ssize_t getrandom(void *buf, size_t len, unsigned int flags)
@@ -95,7 +101,7 @@ ssize_t getrandom(void *buf, size_t len, unsigned int flags)
 
 	for (i = 0; i < len; i++) {
 		if (i % sizeof(word) == 0)
-			word = next();
+			word = isoblk_next(&state);
 		out[i] = (unsigned char)word;
 		word >>= 8;
 	}

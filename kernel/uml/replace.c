@@ -24,14 +24,13 @@
  * task is about to free. That task gets the processor when the time of the first
  * is up, and no time passes. Here a walk takes time after WALKS_FREE at one time.
  *
- * get_random_u32() and its kin: all callers share one stream of random numbers,
- * which user space draws from as well. One draw more by anybody, a mount or a
- * cat, gives all later draws other numbers, and with BFQ the results depend on
- * which bit of its tag map is drawn. Here each call site has a stream of its
- * own, that of the seed and the site's address. A site in the kernel's image has
- * the same address in each run. A module is loaded anywhere, at a page: of its
- * sites the offset in the page counts. Two sites of modules with equal offsets
- * share a stream.
+ * get_random_u32() and its kin: the kernel and programs draw from one stream of
+ * random numbers. A mount or a cat draws as well, and gives all later draws other
+ * numbers; with BFQ the results depend on which bit of its tag map is drawn. Here
+ * each call site has a stream of its own, that of the seed and the site's address.
+ * A site in the kernel's image has the same address in each run. A module is
+ * loaded anywhere, at a page: of its sites the offset in the page counts. Two
+ * sites of modules with equal offsets share a stream.
  *
  * Nothing is replaced in a kernel that runs in real time, and without
  * $ISOBLK_SEED no random numbers.
@@ -53,6 +52,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "splitmix.h"
 
 /* Of the kernel's command line: then no signal comes in between. */
 #define IN_VIRTUAL_TIME	"time-travel=inf-cpu"
@@ -79,10 +80,10 @@
 /* mov $address, %rax; jmp *%rax */
 #define JUMP_BYTES	12
 
-/* One call site: where its call returns to, and how many words it has drawn. */
+/* One call site: where its call returns to, and the state of its stream. */
 struct site {
 	uint64_t at;
-	uint64_t drawn;
+	uint64_t state;
 };
 
 static struct site sites[SITES_MAX];
@@ -115,6 +116,12 @@ struct wrapped {
 
 static struct wrapped timer_read, d_walk;
 
+/* How often something was done at one time, the last one. */
+struct repeats {
+	uint64_t at_ns;
+	uint64_t count;
+};
+
 __attribute__((noreturn, format(printf, 1, 2)))
 static void die(const char *format, ...)
 {
@@ -126,14 +133,6 @@ static void die(const char *format, ...)
 	fputc('\n', stderr);
 	va_end(rest);
 	_exit(1);
-}
-
-/* The finalizer of splitmix64 (Steele, Lea, Flood, OOPSLA 2014). */
-static uint64_t mix(uint64_t z)
-{
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
 }
 
 static bool is_in(const struct range *range, uintptr_t at)
@@ -148,120 +147,117 @@ static struct site *find_site(uintptr_t at)
 	/* No address of the image is below two pages, and 0 is no site. */
 	if (!is_in(&kernel, at))
 		at = PAGE + at % PAGE;
-	hash = mix(at);
+	hash = isoblk_mix(at);
 	for (i = 0; i < SITES_MAX; i++) {
 		struct site *site = &sites[(hash + i) % SITES_MAX];
 
-		if (site->at == at || !site->at) {
+		if (site->at == at)
+			return site;
+		if (!site->at) {
 			site->at = at;
+			site->state = isoblk_mix(seed ^ hash);
 			return site;
 		}
 	}
 	die("more than %d call sites draw random numbers", SITES_MAX);
 }
 
-static uint64_t draw(struct site *site)
-{
-	return mix(mix(seed ^ mix(site->at)) +
-		   ++site->drawn * 0x9e3779b97f4a7c15);
-}
-
-#define CALLER find_site((uintptr_t)__builtin_return_address(0))
+/* The caller's stream. */
+#define STREAM (&find_site((uintptr_t)__builtin_return_address(0))->state)
 
 static uint64_t clock_ns(void)
 {
 	return *virtual_time;
 }
 
-/* Have the kernel's own timer_read() read the time, and move it. */
-static uint64_t move_time(void *source)
+/* Count what is done now. Return how often it was done at this time. */
+static uint64_t count_now(struct repeats *repeats)
 {
-	uint64_t (*own)(void *source) = (void *)timer_read.at;
-	uint64_t now;
+	if (*virtual_time != repeats->at_ns) {
+		repeats->at_ns = *virtual_time;
+		repeats->count = 0;
+	}
+	return ++repeats->count;
+}
 
-	memcpy(timer_read.at, timer_read.own, JUMP_BYTES);
-	now = own(source);
-	memcpy(timer_read.at, timer_read.jump, JUMP_BYTES);
-	return now;
+/* Call the kernel's own function, which is what it was meanwhile. */
+static uint64_t call_own(const struct wrapped *wrapped, void *a, void *b, void *c)
+{
+	uint64_t (*own)(void *a, void *b, void *c) = (void *)wrapped->at;
+	uint64_t ret;
+
+	memcpy(wrapped->at, wrapped->own, JUMP_BYTES);
+	ret = own(a, b, c);
+	memcpy(wrapped->at, wrapped->jump, JUMP_BYTES);
+	return ret;
 }
 
 /* Let time pass where walks do not end, and walk. */
 static void walk_dentries(void *parent, void *data, void *enter)
 {
-	void (*own)(void *parent, void *data, void *enter) = (void *)d_walk.at;
-	static uint64_t last_ns, walks;
+	static struct repeats walks;
 
-	if (*virtual_time != last_ns) {
-		last_ns = *virtual_time;
-		walks = 0;
-	}
-	if (++walks > WALKS_FREE)
+	if (count_now(&walks) > WALKS_FREE)
 		ndelay(WALK_NS);
-	memcpy(d_walk.at, d_walk.own, JUMP_BYTES);
-	own(parent, data, enter);
-	memcpy(d_walk.at, d_walk.jump, JUMP_BYTES);
+	call_own(&d_walk, parent, data, enter);
 }
 
 /* In place of timer_read(). */
 static uint64_t read_timer(void *source)
 {
 	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
-	static uint64_t last_ns, readings;
+	static struct repeats readings;
+	bool moves = false;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(readers); i++)
-		if (is_in(&readers[i], caller))
-			return move_time(source);
-	if (*virtual_time != last_ns) {
-		last_ns = *virtual_time;
-		readings = 0;
-	}
-	if (++readings > READINGS_FREE)
-		return move_time(source);
+		moves |= is_in(&readers[i], caller);
+	if (moves || count_now(&readings) > READINGS_FREE)
+		return call_own(&timer_read, source, NULL, NULL);
 	return *virtual_time / TIMER_MULTIPLIER;
 }
 
 static uint8_t random_u8(void)
 {
-	return (uint8_t)draw(CALLER);
+	return (uint8_t)isoblk_next(STREAM);
 }
 
 static uint16_t random_u16(void)
 {
-	return (uint16_t)draw(CALLER);
+	return (uint16_t)isoblk_next(STREAM);
 }
 
 static uint32_t random_u32(void)
 {
-	return (uint32_t)draw(CALLER);
+	return (uint32_t)isoblk_next(STREAM);
 }
 
 static uint64_t random_u64(void)
 {
-	return draw(CALLER);
+	return isoblk_next(STREAM);
 }
 
 /* Like the kernel's: uniform below @ceil, and any number where that is 0. */
 static uint32_t random_u32_below(uint32_t ceil)
 {
-	struct site *site = CALLER;
-	uint32_t drawn = (uint32_t)draw(site);
+	uint64_t *stream = STREAM;
+	uint32_t drawn = (uint32_t)isoblk_next(stream);
 
 	if (!ceil)
 		return drawn;
 	/* What is beyond the last whole multiple of @ceil is drawn again. */
 	while (drawn >= UINT32_MAX - UINT32_MAX % ceil)
-		drawn = (uint32_t)draw(site);
+		drawn = (uint32_t)isoblk_next(stream);
 	return drawn % ceil;
 }
 
 static void random_bytes(void *buf, size_t len)
 {
-	struct site *site = CALLER;
+	uint64_t *stream = STREAM;
 	unsigned char *out = buf;
 
 	while (len) {
-		uint64_t word = draw(site);
+		uint64_t word = isoblk_next(stream);
 		size_t part = len < sizeof(word) ? len : sizeof(word);
 
 		memcpy(out, &word, part);

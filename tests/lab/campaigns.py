@@ -4,11 +4,12 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from isoblk.campaign.execute import Bench, here
+from isoblk.campaign.execute import Bench, Job, here, make_job
 from isoblk.campaign.study import run_study
 from isoblk.result.store import ResultSet, Run, read_results
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
+from tests.unit.specs import run_spec, tenant
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
 
@@ -21,6 +22,15 @@ def run_file(study: Path, bench: Bench, results: Path, jobs: int = 1) -> ResultS
         record = run_study(expand(parsed), source, bench, results, submit, lambda i, run: None)
     assert [run.failure for run in record.runs if run.failure] == []
     return read_results(results)
+
+
+def easily_disturbed() -> Job:
+    """Mixed reads and writes on a fast disk under BFQ: nothing is as easily disturbed."""
+    tenants = tuple(
+        tenant(f"t{i}", weight, rw="randrw", iodepth=32, cputime_ns=512, randseed=i)
+        for i, weight in enumerate((1000, 500, 250, 100))
+    )
+    return make_job(run_spec("bfq", tenants=tenants), "", "")
 
 
 def finished(results: ResultSet) -> list[Run]:

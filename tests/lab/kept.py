@@ -36,7 +36,7 @@ from pathlib import Path
 import msgspec
 
 from isoblk.kernel import Kernel
-from isoblk.kernel.modules import IN_VIRTUAL_TIME
+from isoblk.kernel.modules import library_sources
 from isoblk.machine import Ran
 from isoblk.machine.uml import Uml
 from isoblk.paths import cache_dir, kernel_tree
@@ -82,7 +82,7 @@ def chosen() -> Guests:
 
 def recording_library(store: Path) -> Path:
     """Build the product's host library with the recorder linked in, once for its sources."""
-    sources = (*(kernel_tree() / name for name in IN_VIRTUAL_TIME), _RECORDER)
+    sources = (*library_sources("um", kernel_tree()), _RECORDER)
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     library = store / f"library-{digest}.so"
     if not library.exists():

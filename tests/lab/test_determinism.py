@@ -13,12 +13,11 @@ from tempfile import mkdtemp
 
 import pytest
 
-from isoblk.campaign.execute import Bench, Job, make_job
+from isoblk.campaign.execute import Bench, Job
 from isoblk.kernel import host_library
 from isoblk.machine import uml
 from isoblk.machine.uml import Uml
-from tests.lab.campaigns import STUDIES, run_file, tables
-from tests.unit.specs import run_spec, tenant
+from tests.lab.campaigns import STUDIES, easily_disturbed, run_file, tables
 
 QUICK = STUDIES / "quick.toml"
 NOBODY = 65534
@@ -50,12 +49,7 @@ def test_twice_beside_another_load_and_side_by_side(bench: Bench, tmp_path: Path
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_as_another_user_and_from_another_path(default_bench: Bench, tmp_path: Path) -> None:
-    # Mixed reads and writes on a fast disk under BFQ: nothing is as easily disturbed.
-    tenants = tuple(
-        tenant(f"t{i}", weight, rw="randrw", iodepth=32, cputime_ns=512, randseed=i)
-        for i, weight in enumerate((1000, 500, 250, 100))
-    )
-    job = make_job(run_spec("bfq", tenants=tenants), "", "")
+    job = easily_disturbed()
     mine = tmp_path / "mine"
     theirs = Path(mkdtemp(prefix="isoblk-of-another-user-", dir="/var/tmp"))
     try:

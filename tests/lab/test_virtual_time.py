@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from isoblk.campaign.execute import Bench, make_job
+from isoblk.campaign.execute import Bench
 from isoblk.errors import UserError
 from isoblk.kernel import host_library
 from isoblk.machine.uml import Uml
+from tests.lab.campaigns import easily_disturbed
 from tests.lab.guest import Guest
 from tests.lab.load import Load, results, run, script, tenant, vdisk
-from tests.unit.specs import run_spec
-from tests.unit.specs import tenant as spec_tenant
 
 # What a script may do before the load begins, that has nothing to do with it.
 DISTURBANCES = {
@@ -59,12 +58,8 @@ def test_equal_tenants_beyond_the_tags_are_served_alike(guest: Guest, elevator: 
 
 
 def _mixed(bench: Bench, directory: Path, before: str = "", seed: int = 1) -> bytes:
-    """Results of mixed reads and writes on a fast disk under BFQ: nothing is easier to disturb."""
-    tenants = tuple(
-        spec_tenant(f"t{i}", weight, rw="randrw", iodepth=32, cputime_ns=512, randseed=i)
-        for i, weight in enumerate((1000, 500, 250, 100))
-    )
-    plan = make_job(run_spec("bfq", tenants=tenants), "", "").plan
+    """Run easily_disturbed() after some lines of script; what the load's results are."""
+    plan = easily_disturbed().plan
     head, begin, rest = plan.text.partition(BEGIN)
     assert begin
     directory.mkdir()

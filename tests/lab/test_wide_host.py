@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from isoblk.campaign.execute import Bench, Job, make_job
+from isoblk.campaign.execute import Bench
 from isoblk.errors import UserError
 from isoblk.kernel import host_library
-from isoblk.kernel.modules import IN_VIRTUAL_TIME
+from isoblk.kernel.modules import library_sources
 from isoblk.machine.uml import Uml
 from isoblk.paths import kernel_tree
-from tests.unit.specs import run_spec, tenant
+from tests.lab.campaigns import easily_disturbed
 
 _WIDE = Path(__file__).parent / "wide_host.c"
 _FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
@@ -26,22 +26,13 @@ sum > "$RESULTS/a" & sum > "$RESULTS/b"; wait
 """
 
 
-def _job() -> Job:
-    # Mixed reads and writes on a fast disk under BFQ: nothing is as easily disturbed.
-    tenants = tuple(
-        tenant(f"t{i}", weight, rw="randrw", iodepth=32, cputime_ns=512, randseed=i)
-        for i, weight in enumerate((1000, 500, 250, 100))
-    )
-    return make_job(run_spec("bfq", tenants=tenants), "", "")
-
-
 def _on(library: Path, bench: Bench) -> Bench:
     return replace(bench, machine=Uml(bench.kernel, library, time_limit_s=600))
 
 
 def _run(bench: Bench, directory: Path) -> dict[str, bytes]:
     """What a run leaves, but for the console, which tells of the host's processor."""
-    job = _job()
+    job = easily_disturbed()
     directory.mkdir()
     fractions = _FRACTIONS.replace("$RESULTS", "/run/isoblk")
     (directory / "plan.sh").write_text(job.plan.text + fractions)
@@ -55,7 +46,7 @@ def _run(bench: Bench, directory: Path) -> dict[str, bytes]:
 
 def test_a_larger_area_changes_nothing(bench: Bench, tmp_path: Path) -> None:
     library = tmp_path / "wide.so"
-    sources = [*(kernel_tree() / name for name in IN_VIRTUAL_TIME), _WIDE]
+    sources = [*library_sources("um", kernel_tree()), _WIDE]
     subprocess.run(["gcc", *_FLAGS, "-Wl,--wrap=syscall", "-o", library, *sources], check=True)
     expected = _run(bench, tmp_path / "as it is")
     assert "results" in expected

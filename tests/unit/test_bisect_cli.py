@@ -64,3 +64,4 @@ def test_a_mistake_is_one_line(
     (line,) = said.err.splitlines()
     assert line.startswith("isoblk: ")
     assert told in line
+    assert not (place / "results").exists()

@@ -16,7 +16,7 @@ from isoblk import paths
 from isoblk.errors import UserError
 from isoblk.kernel import tools
 from isoblk.kernel.builder import recipe
-from isoblk.kernel.modules import IN_VIRTUAL_TIME, hash_of, module_sources
+from isoblk.kernel.modules import hash_of, library_sources, module_sources
 
 ROOT = Path(__file__).parents[2]
 DATA = ("kernel", "studies", "java")
@@ -110,9 +110,7 @@ def test_modules_and_kernels_have_the_keys_of_the_checkouts(
 ) -> None:
     def keys(tree: Path) -> list[str]:
         monkeypatch.setattr("isoblk.kernel.builder.kernel_tree", lambda: tree)
-        hashes = [
-            hash_of([*module_sources(tree), *(tree / name for name in IN_VIRTUAL_TIME)], tree)
-        ]
+        hashes = [hash_of([*module_sources(tree), *library_sources("um", tree)], tree)]
         return hashes + [
             recipe(debug, arch) for debug in (False, True) for arch in ("um", "um-smp", "um-lean")
         ]

@@ -27,10 +27,10 @@ _RECIPE = 1
 
 # The library that User Mode Linux preloads: its sources in the tree, by what the kernel is compiled
 # for, and its name beside the modules.
-IN_VIRTUAL_TIME = ("uml/host.c", "uml/replace.c")
+_IN_VIRTUAL_TIME = ("uml/host.c", "uml/replace.c")
 _HOST_SOURCES: Mapping[store.Arch, Sequence[str]] = {
-    "um": IN_VIRTUAL_TIME,
-    "um-lean": IN_VIRTUAL_TIME,
+    "um": _IN_VIRTUAL_TIME,
+    "um-lean": _IN_VIRTUAL_TIME,
     "um-smp": ("uml/threads.c",),
 }
 _HOST_LIBRARY = "host.so"
@@ -61,11 +61,12 @@ def sources_of(tree: Path, suffixes: Collection[str] = _SOURCES) -> list[Path]:
 
 
 def _sources(kernel: Kernel, tree: Path) -> list[Path]:
-    return [*module_sources(tree), *_host_sources(kernel, tree)]
+    return [*module_sources(tree), *library_sources(kernel.arch, tree)]
 
 
-def _host_sources(kernel: Kernel, tree: Path) -> list[Path]:
-    return [tree / name for name in _HOST_SOURCES.get(kernel.arch, ())]
+def library_sources(arch: store.Arch, tree: Path) -> list[Path]:
+    """The files that host_library() is made of; none for a kernel that is no User Mode Linux."""
+    return [tree / name for name in _HOST_SOURCES.get(arch, ())]
 
 
 def modules_key(kernel: Kernel, tree: Path) -> str:
@@ -201,7 +202,7 @@ def _build(kernel: Kernel, tree: Path, home: Path, progress: Progress, lock: int
     log = kernel.dir / "modules.log"
 
     def library(part: Path) -> None:
-        if of_library := _host_sources(kernel, tree):
+        if of_library := library_sources(kernel.arch, tree):
             _compile_library(of_library, part / _HOST_LIBRARY, log)
 
     make_modules(kernel, tree, module_sources(tree), home, log, progress, lock, finish=library)

@@ -34,7 +34,7 @@ BSSPLIT_MAX = 16
 DISTRIBUTIONS = {"zipf": (0.01, 10.0), "pareto": (0.01, 0.99)}  # at most six decimals
 PATH_MAX = 1000  # of a cgroup
 CPUTIME_NS = Range(0, 1_000_000)
-CPUS = Range(0, 64)
+CPUS = Range(0, NUMJOBS.high)
 # Ours: shorter is a matter of thinktime.
 TURN_NS = Range(1_000_000, 10**15)  # of on and off, if they are set
 TURNS_MAX = 10_000  # of a run
