@@ -282,14 +282,17 @@ static bool job_in_virtual_time(void)
 static u64 job_book(struct blkload_job *job, u64 ready, u64 ns)
 {
 	struct blkload_run *run = job->run;
-	u32 cpus = run->opts.cpus ?: run->nr_jobs;
-	u64 *cpu_free = &run->cpu_free[job->number % cpus];
+	const struct blkload_measure *measure = &run->measure;
+	u64 *cpu_free = &run->cpu_free[job->number % blkload_run_cpus(run)];
 	u64 spread = ns / CPU_SPREAD, end;
 
 	ns += blkload_rng_below(&job->cpu_rng, 2 * spread + 1) - spread;
 	spin_lock(&run->cpu_lock);
 	end = max(*cpu_free, ready) + ns;
 	*cpu_free = end;
+	if (end - measure->barrier >= measure->from &&
+	    end - measure->barrier < measure->to)
+		run->cpu_busy += ns;
 	spin_unlock(&run->cpu_lock);
 	return end;
 }

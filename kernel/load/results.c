@@ -29,6 +29,7 @@
 /* The kinds of lines, in their order. */
 enum line {
 	LINE_TENANT,	/* a tenant, and its times */
+	LINE_CPU,	/* the work of its virtual processors */
 	LINE_TRACE,	/* what became of its trace */
 	LINE_LATE,	/* by how much its requests were late */
 	LINE_OP,	/* the counts of an operation */
@@ -135,6 +136,11 @@ static void advance(struct cursor *c)
 {
 	switch (c->line) {
 	case LINE_TENANT:
+		c->line = LINE_CPU;
+		if (c->run->cpu_busy)
+			return;
+		fallthrough;
+	case LINE_CPU:
 		c->line = LINE_TRACE;
 		if (c->run->opts.trace[0])
 			return;
@@ -207,6 +213,12 @@ static void show_tenant(struct seq_file *m, const struct blkload_run *run)
 		   run->progress.error);
 }
 
+static void show_cpu(struct seq_file *m, const struct blkload_run *run)
+{
+	seq_printf(m, "cpu %s cpus %u busy_ns %llu\n", run->name,
+		   blkload_run_cpus(run), run->cpu_busy);
+}
+
 static void show_trace(struct seq_file *m, const struct blkload_run *run)
 {
 	const struct blkload_replay_counts *counts = &run->load.replay.counts;
@@ -242,6 +254,9 @@ static int results_show(struct seq_file *m, void *v)
 	switch (c->line) {
 	case LINE_TENANT:
 		show_tenant(m, c->run);
+		break;
+	case LINE_CPU:
+		show_cpu(m, c->run);
 		break;
 	case LINE_TRACE:
 		show_trace(m, c->run);

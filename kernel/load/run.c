@@ -192,6 +192,15 @@ void blkload_run_job_ended(struct blkload_run *run)
 }
 
 /**
+ * blkload_run_cpus - return the number of a run's virtual processors
+ * @run: a run
+ */
+u32 blkload_run_cpus(const struct blkload_run *run)
+{
+	return run->opts.cpus ?: run->nr_jobs;
+}
+
+/**
  * blkload_run_stop - have the jobs of a run end
  * @run: a started run
  *

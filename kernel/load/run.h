@@ -54,8 +54,8 @@ struct blkload_progress {
 };
 
 /*
- * One run of one tenant. All is constant while jobs run, but @active, @stop and
- * @cpu_free.
+ * One run of one tenant. All is constant while jobs run, but @active, @stop,
+ * @cpu_free and @cpu_busy.
  * The last job to end gives @target and the memory of @load back and then sets
  * @done (release); who sees it (acquire) may read the rest.
  */
@@ -68,8 +68,9 @@ struct blkload_run {
 	struct blkload_target target; /* where the requests go */
 	struct blkload_load load; /* what the requests are */
 	struct blkload_progress progress; /* how far the jobs are */
-	spinlock_t cpu_lock;	/* protects @cpu_free */
+	spinlock_t cpu_lock;	/* protects @cpu_free and @cpu_busy */
 	u64 cpu_free[BLKLOAD_MAX_JOBS]; /* when a virtual processor is free */
+	u64 cpu_busy;		/* work of all of them, in the measured time */
 	u32 nr_jobs;		/* number of jobs */
 	struct blkload_job *jobs[]; /* jobs */
 };
@@ -84,6 +85,7 @@ struct blkload_run *blkload_run_create(const char *name,
 void blkload_run_get(struct blkload_run *run);
 void blkload_run_put(struct blkload_run *run);
 void blkload_runs_start(struct list_head *runs);
+u32 blkload_run_cpus(const struct blkload_run *run);
 void blkload_run_stop(struct blkload_run *run);
 bool blkload_run_done(const struct blkload_run *run);
 void blkload_run_wait(struct blkload_run *run);

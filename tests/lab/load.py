@@ -129,7 +129,7 @@ class Op:
 
 @dataclass(frozen=True, kw_only=True)
 class Tenant:
-    """A tenant's last run. trace, late: only of those that replay one."""
+    """A tenant's last run. cpu: of one with cputime. trace, late: of one that replays a trace."""
 
     jobs: int
     start_ns: int
@@ -137,6 +137,7 @@ class Tenant:
     measure_to_ns: int
     end_ns: int
     error: int
+    cpu: dict[str, int] = field(default_factory=dict)
     trace: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     ops: dict[str, Op] = field(default_factory=dict)
@@ -166,7 +167,7 @@ def parse(content: str) -> dict[str, Tenant]:
             assert name not in tenants, line
             tenants[name] = Tenant(**_numbers(rest))
             continue
-        if kind in ("trace", "late"):
+        if kind in ("cpu", "trace", "late"):
             counts: dict[str, int] = getattr(tenants[name], kind)
             assert not counts and not tenants[name].ops, line
             counts.update(_numbers(rest))

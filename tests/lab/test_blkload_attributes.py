@@ -482,10 +482,15 @@ def test_jobs_share_the_tenants_processors_and_tenants_do_not(guest: Guest) -> N
             run("results"),
         )
     )
-    ends = {name: one.end_ns for name, one in results(left, "results").items()}
+    done = results(left, "results")
+    ends = {name: one.end_ns for name, one in done.items()}
     assert ends["own"] == pytest.approx(1000 * cost, rel=0.05)
     assert ends["two"] == pytest.approx(2 * ends["own"], rel=0.05)
     assert ends["one"] == pytest.approx(4 * ends["own"], rel=0.05)
+    # All have done the same work.
+    assert {name: one.cpu["cpus"] for name, one in done.items()} == {"own": 4, "two": 2, "one": 1}
+    for one in done.values():
+        assert one.cpu["busy_ns"] == pytest.approx(4 * 1000 * cost, rel=0.02)
 
 
 def test_startdelay_is_a_pause_after_the_barrier(guest: Guest) -> None:

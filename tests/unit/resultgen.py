@@ -24,6 +24,7 @@ from isoblk.run.record import (
     CacheReport,
     Knob,
     OpTotals,
+    Processors,
     ProgramReport,
     Provenance,
     ReplayTotals,
@@ -31,6 +32,7 @@ from isoblk.run.record import (
     TenantResult,
 )
 from isoblk.run.spec import (
+    Device,
     DeviceEvent,
     Event,
     Group,
@@ -88,6 +90,8 @@ class Made:
     says: Mapping[str, ProgramReport] = field(default_factory=dict)
     cache: CacheReport | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)  # bytes of a request, if not BS
+    processors: Mapping[str, Processors] = field(default_factory=dict)
+    device: Device = field(default_factory=VdiskDevice)
 
 
 def tenant(name: str, weight: int, cgroup: str = "", **workload: object) -> Tenant:
@@ -146,7 +150,7 @@ def _spec(made: Made) -> RunSpec:
         kind=made.kind,
         point=point,
         repeat=made.repeat,
-        device=VdiskDevice(),
+        device=made.device,
         scheduler=Scheduler(name=made.scheduler, elevator=made.scheduler),
         cgroup="v2",
         queue={},
@@ -206,6 +210,7 @@ def _write_run(directory: Path, run_id: str, made: Made, spec: RunSpec) -> None:
                 error=0,
                 ops={op: totals} if measured else {},
                 io_stat=None,
+                processors=made.processors.get(one.name),
                 replay=made.replays.get(one.name),
                 says=made.says.get(one.name),
             )

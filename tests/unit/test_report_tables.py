@@ -51,7 +51,7 @@ def test_piped_output_is_plain_and_100_columns_at_most(
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert max(map(len, printed.splitlines())) <= 100
-    assert "±" in printed
+    assert "median of 3 repeats" in printed
     assert "…" not in printed
 
 

@@ -104,11 +104,12 @@ def test_a_hundred_columns_suffice(tmp_path: Path, keys: int, repeats: int) -> N
 
 def test_what_has_no_room_is_named(tmp_path: Path) -> None:
     resultgen.weights_study(tmp_path, repeats=3)
-    assert "±" in _printed(tmp_path, 120)
+    wide = _printed(tmp_path, 200)
+    assert re.search(r" [0-9.]+ [KMG]? ?to [0-9.]+ ", wide)
+    assert "and their range" in wide
     narrow = _printed(tmp_path, 78)
     assert "… " not in narrow
-    assert "±" not in narrow
-    assert "intervals: --json" in narrow
+    assert "ranges: --json" in narrow
 
 
 def test_a_few_tenants_are_shown_unasked_and_many_when_asked_for(

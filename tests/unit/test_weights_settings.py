@@ -26,6 +26,8 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.parent.mkdir()
     for called in (rule.read, rule.put, rule.remove):
         monkeypatch.setattr(called, "__defaults__", (path,))
+    # Of this machine's packages some set schedulers by rules of their own.
+    monkeypatch.setattr(others.others, "__defaults__", (tmp_path,))
     monkeypatch.setattr(settings, "_LOCK", tmp_path / "run/disk.lock")
     monkeypatch.setattr(settings, "_reload", lambda: None)
     return path

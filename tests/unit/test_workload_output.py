@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from isoblk.campaign.charged import parse_charged
 from isoblk.errors import RunError
 from isoblk.programs import blkload, fio
-from isoblk.run.record import IoStat, OpTotals
+from isoblk.run.record import IoStat, OpTotals, Processors
 from isoblk.run.spec import RunSpec
 from tests.unit.specs import MS, run_spec, tenant
 
 RESULTS = """\
 tenant web jobs 2 start_ns 2000000000 measure_from_ns 100 measure_to_ns 1100 end_ns 1180 error 0
+cpu web cpus 2 busy_ns 700
 op web read issued 10 ios 10 bytes 40960 errors 1 verify_errors 2 meas_ios 9 meas_bytes 36864 \
 lat_sum_ns 800 lat_min_ns 80 lat_max_ns 90
 lat web read 81 8
@@ -33,6 +34,7 @@ def test_results_of_blkload() -> None:
     web = outputs["web"]
     assert (web.jobs, web.error, web.measured_ns) == (2, 0, (100, 1100))
     assert web.latency == {("read", 81): 8, ("read", 91): 1}
+    assert web.processors == Processors(cpus=2, busy_ns=700)
     assert web.windows == {("read", 0): (4, 16384), ("read", 100): (6, 24576)}
     assert web.ops == {
         "read": OpTotals(
@@ -52,10 +54,18 @@ def test_results_of_blkload() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "lat web read 81", "lat web read x 8", "win nobody read 0 1 2", "op web read ios 3", "x"],
+    [
+        "",
+        "cpu web cpus 2",
+        "lat web read 81",
+        "lat web read x 8",
+        "win nobody read 0 1 2",
+        "op web read ios 3",
+        "x",
+    ],
 )
 def test_a_damaged_result_is_refused_with_its_line(line: str) -> None:
-    with pytest.raises(RunError, match=r"results:8: not a result of blkload"):
+    with pytest.raises(RunError, match=r"results:9: not a result of blkload"):
         blkload.parse_results(RESULTS + line + "\n")
 
 

@@ -5,15 +5,17 @@ A claim speaks of every study point that its `where` matches. With repeats a poi
 by the 95 % confidence interval of the mean: it decides only if it lies on one side of the
 threshold. With a single run there is no interval: on the deterministic uml tier its value
 decides, on other tiers nothing does. A point with a run that is invalid, failed or missing
-decides nothing. A claim with `than` judges the ratio of the point's metric to that of another
-point. The claim fails if a point fails, else is undecided if a point is, else holds.
+decides nothing, and neither does one whose figure is suspect (isoblk.analysis.suspect). A claim
+with `than` judges the ratio of the point's metric to that of another point. The claim fails if a
+point fails, else is undecided if a point is, else holds.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from isoblk.analysis.metrics import Analysis, PointView
+from isoblk.analysis.metrics import Analysis, PointView, RunView, value_of
+from isoblk.analysis.suspect import doubt, thirds
 from isoblk.metrics.stats import Estimate, estimate
 from isoblk.run.spec import SCHEDULER, label
 from isoblk.study.model import ClaimEntry
@@ -120,13 +122,16 @@ def _base(claim: ClaimEntry, point: PointView, analysis: Analysis) -> PointView 
 
 def _judge_point(claim: ClaimEntry, point: PointView, base: PointView | None) -> Judged:
     for view in (*point.runs, *(base.runs if base else ())):
-        if view.status != "valid":
-            why = {"invalid": "an invalid run", "failed": "a failed run"}
-            reason = why.get(view.status, "a run has not finished")
+        if reason := _says_nothing(claim, view):
             return Judged(point, base, None, "undecided", reason)
     try:
         values = point.values(claim.metric, claim.among)
         bases = base.values(claim.metric, claim.among) if base else [1.0] * len(values)
+        ends = [
+            value_of(third, claim.metric, claim.among)
+            for metrics in point.valid
+            for third in thirds(metrics, claim)
+        ]
     except KeyError:
         return Judged(point, base, None, "undecided", "no such tenant in the run")
     if len(values) < len(point.runs) or len(bases) < len(values) or not all(bases):
@@ -139,7 +144,18 @@ def _judge_point(claim: ClaimEntry, point: PointView, base: PointView | None) ->
         return Judged(point, base, measured, "undecided", "one run has no interval; repeat it")
     verdict = compare(claim, measured.low, measured.high)
     reason = "the interval is too wide" if verdict == "undecided" else ""
+    if base is None and any(one is None or compare(claim, one, one) != verdict for one in ends):
+        verdict, reason = "undecided", "suspect: shares have not settled"
     return Judged(point, base, measured, verdict, reason)
+
+
+def _says_nothing(claim: ClaimEntry, view: RunView) -> str:
+    """Why a run decides nothing; "" if it may."""
+    if view.status != "valid":
+        why = {"invalid": "an invalid run", "failed": "a failed run"}
+        return why.get(view.status, "a run has not finished")
+    reason = doubt(view.metrics, claim) if view.metrics else ""
+    return f"suspect: {reason}" if reason else ""
 
 
 def _matches(claim: ClaimEntry, point: PointView) -> bool:

@@ -14,6 +14,7 @@ from functools import cached_property
 from isoblk.analysis import timeline
 from isoblk.analysis.alone import AloneRuns
 from isoblk.analysis.load import load
+from isoblk.analysis.suspect import shown, suspicions
 from isoblk.analysis.undivided import UndividedRuns
 from isoblk.metrics import latency, maxmin, stats
 from isoblk.metrics.facts import (
@@ -32,6 +33,7 @@ from isoblk.metrics.stats import Estimate
 from isoblk.result.store import ResultSet, Run
 from isoblk.run.record import RunRecord, TenantResult
 from isoblk.run.spec import SCHEDULER, PlannedRun, RunSpec
+from isoblk.study.notes import few
 from isoblk.study.point import scheduler_of
 
 Point = tuple[tuple[str, str], ...]
@@ -63,6 +65,16 @@ class RunView:
         return "failed" if self.failure else "missing"
 
     @property
+    def suspicions(self) -> list[str]:
+        """Why figures of a valid run are suspect."""
+        if self.metrics is None or self.status != "valid":
+            return []
+        texts: dict[str, list[str]] = {}
+        for one in shown(self.metrics):
+            texts.setdefault(one.text, []).append(one.tenant)
+        return [f"{few(names)}: {text}" for text, names in texts.items()]
+
+    @property
     def schedulers(self) -> str:
         """The scheduler's name, and those that the run changes to: "none then bfq"."""
         later = sorted(self.spec.scheduler_events, key=lambda event: event.at_ns)
@@ -70,6 +82,11 @@ class RunView:
             return f"{self.spec.scheduler.name} with {len(later)} changes"
         names = [self.spec.scheduler.name, *(event.scheduler.name for event in later)]
         return " then ".join(names)
+
+
+def value_of(metrics: RunMetrics, metric: str, among: Sequence[str] = ()) -> float | None:
+    """A metric of a run; among: the tenants it is about, if not all, for weight_ratio_error."""
+    return ratio_error(metrics, among) if among else metric_value(metrics, metric)
 
 
 @dataclass(frozen=True)
@@ -101,11 +118,8 @@ class PointView:
         return tuple(v.metrics for v in self.runs if v.metrics is not None and v.status == "valid")
 
     def values(self, metric: str, among: Sequence[str] = ()) -> list[float]:
-        """The metric of every valid repeat that has it; among: the tenants it is about, if not
-        all, for weight_ratio_error."""
-        if among:
-            return [ratio_error(metrics, among) for metrics in self.valid]
-        found = (metric_value(metrics, metric) for metrics in self.valid)
+        """The metric of every valid repeat that has it; among: of value_of()."""
+        found = (value_of(metrics, metric, among) for metrics in self.valid)
         return [value for value in found if value is not None]
 
     def estimate(self, metric: str) -> Estimate | None:
@@ -254,6 +268,7 @@ def _run_metrics(
         changes=tuple(timeline.changes(spec, last_ms, at, window_errors)),
         predictions=tables.predictions,
         cache=_cache_figures(run.record),
+        suspicions=suspicions(run.record, tenants, cut, at),
         buckets=buckets,
     )
 

@@ -213,6 +213,7 @@ def _tenant_result(
         error=output.error,
         ops=output.ops,
         io_stat=charged,
+        processors=output.processors,
         replay=output.replay,
         says=says,
     )

@@ -2,10 +2,11 @@
 """What metrics are made of: a run's figures, prepared by isoblk.analysis. Shares, ideals and
 windows are explained there."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from isoblk.metrics.latency import ALL, Buckets, LatencyStats
 from isoblk.run.record import ProgramReport, ReplayTotals
@@ -134,6 +135,22 @@ class TenantMetrics:
 
 
 @dataclass(frozen=True)
+class Suspicion:
+    """Why figures of a tenant say something else than they seem to.
+
+    about: its latencies, all shares of the run, or every figure. off: of shares, how far the
+    tenant's moved, relative to what is due to it. served: the part of the tenant's requests that
+    was served, where that is the reason.
+    """
+
+    about: Literal["latency", "shares", "all"]
+    tenant: str
+    text: str
+    off: float = math.inf
+    served: float | None = None
+
+
+@dataclass(frozen=True)
 class RunMetrics:
     """One run.
 
@@ -146,6 +163,7 @@ class RunMetrics:
     by 100 ms. changes: those in demand and weights, with the time the shares took to follow.
     predictions: feedbac's, PREDICTIONS_SCHEMA of isoblk.result.store; None under others. cache:
     figures of the cache, by the names that claims have for them after "cache."; empty without one.
+    suspicions: isoblk.analysis.suspect.
     """
 
     spec: RunSpec
@@ -167,6 +185,7 @@ class RunMetrics:
     changes: tuple[Change, ...]
     predictions: "pl.DataFrame | None" = field(repr=False)
     cache: Mapping[str, float]
+    suspicions: tuple[Suspicion, ...]
     buckets: Mapping[str, Mapping[str, Buckets]] = field(repr=False)
 
     @cached_property

@@ -5,25 +5,32 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev, variance
+from statistics import fmean, median, stdev, variance
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Mean of `n` repeats. low, high: 95 % confidence interval, equal to the mean and
-    without meaning if n is 1."""
+    """What `n` repeats had.
+
+    Attributes:
+        mean: their mean.
+        low: of the 95 % confidence interval of the mean; the mean if n is 1.
+        high: its other end.
+        n: how many repeats.
+        median: the repeat in the middle, or the mean of the two there.
+        least: the smallest.
+        most: the largest.
+    """
 
     mean: float
     low: float
     high: float
     n: int
-
-    @property
-    def half_width(self) -> float:
-        """Half the interval's width, in the unit of the mean."""
-        return (self.high - self.low) / 2
+    median: float
+    least: float
+    most: float
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -32,11 +39,12 @@ def estimate(values: Sequence[float]) -> Estimate:
     mean = fmean(values)
     n = len(values)
     if n == 1:
-        return Estimate(mean, mean, mean, 1)
+        return Estimate(mean, mean, mean, 1, mean, mean, mean)
+    middle = median(values), min(values), max(values)
     if math.isinf(mean):  # of something that never came to an end in one of the repeats
-        return Estimate(mean, min(values), math.inf, n)
+        return Estimate(mean, min(values), math.inf, n, *middle)
     half = t_quantile(CONFIDENCE, n - 1) * stdev(values) / math.sqrt(n)
-    return Estimate(mean, mean - half, mean + half, n)
+    return Estimate(mean, mean - half, mean + half, n, *middle)
 
 
 def welch_p(a: Sequence[float], b: Sequence[float]) -> float | None:

@@ -11,7 +11,7 @@ import msgspec
 
 from isoblk.errors import RunError
 from isoblk.run.load import LOAD_OPTIONS
-from isoblk.run.record import Lateness, OpTotals, ReplayTotals
+from isoblk.run.record import Lateness, OpTotals, Processors, ReplayTotals
 from isoblk.run.setting import Setting
 from isoblk.run.shell import Command, To, run
 from isoblk.run.spec import RunSpec, Tenant, Trace, Workload
@@ -153,13 +153,14 @@ def _in_unit(value_ns: int, unit_ns: int) -> str:
 class TenantOutput:
     """A tenant's part of `results`. start_ns: when the barrier was, by the guest's monotonic
     clock; None if there was none. windows: (op, start ms) -> (ios, bytes); latency:
-    (op, upper bound ns) -> count; measured: from and to, ns after the barrier; replay: of a
-    tenant with a trace."""
+    (op, upper bound ns) -> count; measured: from and to, ns after the barrier; processors: of one
+    with cputime, in virtual time; replay: of a tenant with a trace."""
 
     jobs: int
     error: int
     measured_ns: tuple[int, int]
     start_ns: int | None = None
+    processors: Processors | None = None
     replay: ReplayTotals | None = None
     ops: dict[str, OpTotals] = field(default_factory=dict)
     windows: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
@@ -192,6 +193,8 @@ def _parse_line(words: list[str], tenants: dict[str, TenantOutput]) -> None:
         case ["op", name, op, *rest]:
             pairs = _numbers(rest)
             tenants[name].ops[op] = msgspec.convert(pairs, OpTotals)
+        case ["cpu", name, *rest]:
+            tenants[name].processors = msgspec.convert(_numbers(rest), Processors)
         case ["trace", name, *rest]:
             tenants[name].replay = msgspec.convert(_numbers(rest), ReplayTotals)
         case ["late", name, *rest]:

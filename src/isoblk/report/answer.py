@@ -187,9 +187,14 @@ def _first_reason(analysis: Analysis, bad: Sequence[RunView]) -> str:
 def _evidence(analysis: Analysis, claims: Sequence[ClaimResult]) -> Iterator[Evidence]:
     views = analysis.views
     valid = sum(view.status == "valid" for view in views)
-    yield Evidence(f"{valid} of {several(len(views), 'run')} valid", "runs")
+    suspect = sum(bool(view.suspicions) for view in views)
+    doubted = f", figures of {suspect} suspect" if suspect else ""
+    yield Evidence(f"{valid} of {several(len(views), 'run')} valid{doubted}", "runs")
     repeats = max((len(point.runs) for point in analysis.points), default=1)
-    yield Evidence("each run made once" if repeats == 1 else f"means of {repeats} repeats", "runs")
+    yield Evidence(
+        "each run made once" if repeats == 1 else f"{repeats} repeats, each with its own seed",
+        "runs",
+    )
     records = [view.run.record for view in views if view.run is not None]
     kernels = dict.fromkeys(f"Linux {record.provenance.kernel}" for record in records)
     tiers = dict.fromkeys(_TIERS[record.tier] for record in records)

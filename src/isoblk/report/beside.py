@@ -220,7 +220,7 @@ def _table(
             *(Cell(one if first else "") for one in totals[key]),
             Cell(share.who),
             *(
-                Cell(numbers.percent(one.mean), text.spread(one, numbers.percent))
+                Cell(numbers.percent(one.median), text.spread(one, numbers.percent))
                 for one in (share.here, share.there)
             ),
             Cell(share.difference_text()),
@@ -234,7 +234,7 @@ def _table(
     ]
     if any(share.here.n > 1 or share.there.n > 1 for share in shares):
         notes.append(
-            "mean of the valid repeats, ± half the 95 % confidence interval; within the noise:"
+            "median of the valid repeats, and their range; within the noise:"
             f" Welch's t test of the repeats gives p of {SIGNIFICANT:g} or more"
         )
     notes += [f"{' '.join(point.values()) or 'the only point'}: {why}" for point, why in left_out]

@@ -70,6 +70,7 @@ def show_csv(analysis: Analysis) -> str:
                 [
                     *(point.point.get(key, "") for key in analysis.keys),
                     text.status(point),
+                    "; ".join(_suspect(point)),
                     len(point.valid),
                     *(of_run.get(name, "") for name in _OF_RUN),
                     *(of_run.get(f"{CACHE}.{figure}", "") for figure in cached),
@@ -80,7 +81,7 @@ def show_csv(analysis: Analysis) -> str:
                 ]
             )
     heads = [
-        *(*analysis.keys, "status", "valid_repeats", *_OF_RUN),
+        *(*analysis.keys, "status", "suspect", "valid_repeats", *_OF_RUN),
         *(f"{CACHE}.{figure}" for figure in cached),
         *("tenant", "weight", *_IDEALS, *_OF_TENANT),
         *(f"{SAYS}{figure}" for figure in said),
@@ -135,6 +136,7 @@ def _point(point: PointView) -> dict[str, Any]:
                 "weight": tenant.weight,
                 "metrics": _means(own),
                 "intervals": _intervals(own),
+                "ranges": _ranges(own),
                 "says": _means(says),
             }
         )
@@ -142,12 +144,19 @@ def _point(point: PointView) -> dict[str, Any]:
         "point": dict(point.point),
         "status": text.status(point),
         "reasons": reasons,
+        "suspect": _suspect(point),
         "runs": [view.run.record.id for view in point.runs if view.run],
         "valid_repeats": len(point.valid),
         "metrics": _means(found),
         "intervals": _intervals(found),
+        "ranges": _ranges(found),
         "tenants": tenants,
     }
+
+
+def _suspect(point: PointView) -> list[str]:
+    """Why figures of its valid runs are suspect."""
+    return list(dict.fromkeys(text for view in point.runs for text in view.suspicions))
 
 
 def _run_figures(point: PointView) -> dict[str, Estimate]:
@@ -195,6 +204,15 @@ def _intervals(figures: Mapping[str, Estimate]) -> dict[str, list[float | None]]
     """Of 95 %; of single runs there are none."""
     return {
         name: [_finite(one.low), _finite(one.high)] for name, one in figures.items() if one.n > 1
+    }
+
+
+def _ranges(figures: Mapping[str, Estimate]) -> dict[str, list[float | None]]:
+    """Least, median and most of repeats; of single runs there are none."""
+    return {
+        name: [_finite(one.least), _finite(one.median), _finite(one.most)]
+        for name, one in figures.items()
+        if one.n > 1
     }
 
 

@@ -351,8 +351,8 @@ def _section(view: RunView, short: dict[str, str]) -> RunSection:
     return RunSection(
         anchor=f"run-{view.index}",
         title=text.kind_label(view, short),
-        status=view.status,
-        why=rows.why(view),
+        status="suspect" if view.suspicions else view.status,
+        why="; ".join(view.suspicions) or rows.why(view),
         facts=facts,
         tenants=rows.tenants(view.metrics, MAX_TENANTS) if view.metrics else None,
         changes=[

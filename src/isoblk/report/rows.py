@@ -8,6 +8,7 @@ from statistics import fmean
 
 from isoblk.analysis.claims import ClaimResult, Judged
 from isoblk.analysis.metrics import Analysis, PointView, RunView
+from isoblk.analysis.suspect import unbounded
 from isoblk.metrics.cached import CACHE
 from isoblk.metrics.facts import RunMetrics
 from isoblk.metrics.latency import ALL
@@ -25,14 +26,15 @@ IN_TIME_NS = 1_000  # the steps of User Mode Linux's clock make less than this
 SAME_SIZE = 1.01  # sizes of requests that differ by less are one
 _NAMES_ITSELF = ("scheduler", "cache")  # by its value
 _FEW_READS = 0.01  # of all bytes: fewer reads say nothing of hits
-INTERVAL = ", ± half the 95 % confidence interval"
+RANGE = ", and their range"
 NEVER = "never"
+UNBOUNDED = "unbounded ({})"
 LIMITED = 0.005  # an ideal so much below the share by weight is worth a word
 
 
 @dataclass(frozen=True)
 class Cell:
-    """text, and the half width of its 95 % interval ("" without repeats)."""
+    """text, and the range of the repeats ("" without)."""
 
     text: str
     spread: str = ""
@@ -110,7 +112,7 @@ def summary(analysis: Analysis) -> Table:
     rows = []
     for point in analysis.points:
         cells = [Cell(point.point.get(key, "")) for key in analysis.keys]
-        cells.append(Cell(text.status(point)))
+        cells.append(Cell("suspect" if state(point) == "suspect" else text.status(point)))
         cells += [
             cell(point.estimate("total_iops"), numbers.count),
             cell(point.estimate("total_bps"), numbers.rate),
@@ -275,7 +277,7 @@ def _replayed(replay: ReplayTotals) -> str:
 
 
 def troubles(analysis: Analysis) -> list[tuple[str, str, str]]:
-    """(status, which run, why), of every run that is invalid or failed, and a last line for
+    """(status, which run, why), of every run that is suspect, invalid or failed; a last line is of
     those that have not finished."""
     short = text.short_keys(analysis.keys)
     everything = sorted(
@@ -286,6 +288,8 @@ def troubles(analysis: Analysis) -> list[tuple[str, str, str]]:
     for view in everything:
         if view.status == "missing":
             missing += 1
+        elif view.suspicions and view.spec.kind == "share":
+            result.append(("suspect", text.kind_label(view, short), "; ".join(view.suspicions)))
         elif view.status != "valid":
             result.append((view.status, text.kind_label(view, short), why(view)))
     if missing:
@@ -355,8 +359,10 @@ def tally(results: Sequence[ClaimResult]) -> str:
 
 
 def state(point: PointView) -> str:
-    """A row's status: valid if all repeats are."""
+    """A row's status: valid if all repeats are, and suspect if a figure of one is."""
     states = {view.status for view in point.runs}
+    if states == {"valid"} and any(view.suspicions for view in point.runs):
+        return "suspect"
     return states.pop() if len(states) == 1 else "invalid"
 
 
@@ -370,18 +376,22 @@ def read_hits(point: PointView) -> Estimate | None:
 
 
 def cell(value: Estimate | None, form: Callable[[float], str]) -> Cell:
-    """A figure, and its interval if there are repeats."""
+    """A figure; of repeats their median and range."""
     if value is None:
         return Cell(text.NOTHING)
-    return Cell(form(value.mean), text.spread(value, form))
+    return Cell(form(value.median), text.spread(value, form))
 
 
 def waits(point: PointView, tenant: str | None, found: Estimate | None) -> Cell:
-    """A tenant's latency, of None any's; "never" where nothing that it asked for was answered."""
+    """A tenant's latency, of None any's; "never" where nothing that it asked for was answered, and
+    the part that was, where the others wait ever longer."""
     for view in point.runs:
         who = starved(view.run.record) if view.run and view.status == "valid" else set()
         if tenant in who or (who and tenant is None):
             return Cell(NEVER)
+    served = [one for metrics in point.valid if (one := unbounded(metrics, tenant)) is not None]
+    if served:
+        return Cell(UNBOUNDED.format(numbers.percent(min(served))))
     return cell(found, numbers.time)
 
 
@@ -439,7 +449,7 @@ def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
         notes.append("the ideal is the share by weight where a run of a tenant alone is missing")
     repeats = max((len(point.runs) for point in analysis.points), default=1)
     if repeats > 1:
-        notes.append(f"mean of {repeats} repeats{INTERVAL}")
+        notes.append(f"median of {repeats} repeats, each with its own seed{RANGE}")
     if valid and sizes_differ(analysis):
         notes.append(
             "B/s of none: bandwidth / that under none. Sizes differ, so it depends on who is"
@@ -449,9 +459,12 @@ def _notes(analysis: Analysis, one_by_one: bool) -> list[str]:
         starved(view.run.record) for view in analysis.views if view.run and view.status == "valid"
     )
     notes.append(
-        "p99: of the tenant that has the worst; upper bound, at most 1.6 % too high"
+        "p99: of the tenant that has the worst, from when a request arrived or could have begun to"
+        " its end; upper bound, at most 1.6 % too high"
         + (f"; {NEVER}: nothing that it asked for was answered in the measured time" * never)
     )
+    if any(unbounded(m, None) is not None for m in valid):
+        notes.append("unbounded: that part of its requests was served, the others wait ever longer")
     notes += _lateness(analysis)
     notes += [*_limited(analysis), *study_notes(view.spec for view in analysis.views)]
     notes += idle(v.run.record for v in analysis.views if v.run and v.status == "valid")

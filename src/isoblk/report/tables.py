@@ -19,6 +19,7 @@ from isoblk.result.store import ResultSet
 
 _STYLES = {
     "valid": "",
+    "suspect": "yellow",
     "invalid": "yellow",
     "failed": "red",
     "missing": "dim",
@@ -93,7 +94,7 @@ class PointsTable:
             table.add_row(*shown.values(), style=_STYLES[state])
         notes = content.notes
         if not with_spread:
-            notes = tuple(note.replace(rows.INTERVAL, "; intervals: --json") for note in notes)
+            notes = tuple(note.replace(rows.RANGE, "; ranges: --json") for note in notes)
         if content.columns[-1].title in left_out:
             notes = tuple(note for note in notes if not note.startswith(("shares: ", "top 1/4: ")))
         table.caption = Text("\n".join(notes), style="dim")

@@ -15,10 +15,11 @@ NOTHING = "–"  # noqa: RUF001 (an en dash is what a table's empty cell holds)
 
 
 def spread(estimate: Estimate | None, form: Callable[[float], str]) -> str:
-    """The interval's half width, "" without repeats."""
+    """The least and the most of the repeats, "" where these read as the median does."""
     if estimate is None or estimate.n < 2:
         return ""
-    return f"±{form(estimate.half_width)}"
+    least, most = form(estimate.least), form(estimate.most)
+    return "" if least == most == form(estimate.median) else f"{least} to {most}"
 
 
 def short_keys(keys: Sequence[str]) -> dict[str, str]:

@@ -113,10 +113,19 @@ class ProgramReport(msgspec.Struct, frozen=True, kw_only=True):
     figures: list[Figure]
 
 
+class Processors(msgspec.Struct, frozen=True, kw_only=True):
+    """A tenant's virtual processors. busy_ns: how long they worked in the measured time, all
+    together."""
+
+    cpus: int
+    busy_ns: int
+
+
 class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
     """ops: read, write, trim, flush; only those that occurred. measured_ns: how long this
     tenant was measured (shorter than the run's runtime if it began late or ended early).
-    error: errno the generator ended with, 0 if none. replay: of a tenant with a trace. says: of
+    error: errno the generator ended with, 0 if none. processors: of a tenant with cputime, in
+    virtual time. replay: of a tenant with a trace. says: of
     one that runs a program: its ops are what the disk completed for its cgroup, or, where that is
     not known, what that was charged with; without latency."""
 
@@ -127,6 +136,7 @@ class TenantResult(msgspec.Struct, frozen=True, kw_only=True):
     error: int
     ops: dict[str, OpTotals]
     io_stat: IoStat | None
+    processors: Processors | None = None
     replay: ReplayTotals | None = None
     says: ProgramReport | None = None
 

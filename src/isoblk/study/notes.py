@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a study's author should know before its runs are made, and the reader of its report."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from isoblk.programs.registry import program_of
 from isoblk.run.record import RunRecord, TenantResult
@@ -60,7 +60,7 @@ def idle(records: Iterable[RunRecord]) -> list[str]:
     for (name, why), schedulers in found.items():
         names.setdefault((", ".join(schedulers), why), []).append(name)
     return [
-        f"{_few(who)} did nothing in the measured time under {schedulers}: {why}"
+        f"{few(who)} did nothing in the measured time under {schedulers}: {why}"
         for (schedulers, why), who in names.items()
     ]
 
@@ -90,7 +90,7 @@ def _why_idle(spec: RunSpec, tenant: Tenant, result: TenantResult) -> str:
     return _STARVED
 
 
-def _few(names: list[str]) -> str:
+def few(names: Sequence[str]) -> str:
     """Names, or the first of many and how many more there are."""
     more = f" and {len(names) - _FEW} more" if len(names) > _FEW else ""
     return ", ".join(names[:_FEW]) + more
@@ -162,25 +162,35 @@ def _rates(specs: list[RunSpec]) -> list[str]:
 
 
 def _empty(specs: list[RunSpec]) -> list[str]:
-    """Whether an empty drive is read: files are written first, and so is what a cache has."""
     readers = dict.fromkeys(
-        tenant.name
+        name
         for spec in specs
-        if spec.caching is None
-        and isinstance(spec.device, VdiskDevice)
-        and spec.device.model == "flash"
-        and spec.device.flash.precondition == "none"
-        for tenant in spec.tenants
-        if not program_of(tenant.workload) and _reads(tenant.workload)
         # Who varies it knows.
         if spec.kind == "share" and _PRECONDITION not in spec.point
+        for name in reads_empty(spec)
     )
     if not readers:
         return []
     reads = "reads" if len(readers) == 1 else "read"
     return [
-        f"{_few(list(readers))} {reads} from an empty drive, which touches none of its dies; for"
+        f"{few(list(readers))} {reads} from an empty drive, which touches none of its dies; for"
         ' one in use remove fresh = true, or set flash = { precondition = "random" }, in [device]'
+    ]
+
+
+def reads_empty(spec: RunSpec) -> list[str]:
+    """The tenants that read a drive which nothing was written to before the run. Files are written
+    first, and so is what a cache has."""
+    fresh = (
+        spec.caching is None
+        and isinstance(spec.device, VdiskDevice)
+        and spec.device.model == "flash"
+        and spec.device.flash.precondition == "none"
+    )
+    return [
+        tenant.name
+        for tenant in spec.tenants
+        if fresh and not program_of(tenant.workload) and _reads(tenant.workload)
     ]
 
 

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which figures of a valid run say something else than they seem to.
+
+A run is valid if it did what was asked. Its figures may still not answer the question: a p99 of
+the requests that were served says nothing where a third of them was not, and shares say nothing
+of a scheduler that has yet to settle. Such a figure is shown with the reason beside it, and
+decides no claim.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from isoblk.metrics import latencies, shares
+from isoblk.metrics.facts import Phase, RunMetrics, Suspicion, TenantMetrics, Windows
+from isoblk.metrics.latency import ALL
+from isoblk.programs.registry import program_of
+from isoblk.run import numbers
+from isoblk.run.record import RunRecord, TenantResult
+from isoblk.run.spec import RUNNING, RunSpec, Tenant
+from isoblk.study.model import ClaimEntry
+from isoblk.study.notes import reads_empty
+
+SERVED = 0.95
+"""The part of its arrivals that a tenant has to be served."""
+BUSY = 0.9
+"""The part of the time that processors may be busy. Above it the processors, not the disk and its
+scheduler, decide what a tenant gets."""
+OF_TIME = 0.1
+"""The part of the measured time that a p99 may be. A run in which requests take longer holds too
+few of their generations to show the next."""
+SETTLED = 0.05
+"""How far the share of the first and of the last third may differ, relative to what is due, where
+no claim says how exact it is."""
+
+_THIRDS = 3
+_LATENCIES = {one.base for one in latencies.METRICS} | {"late"}
+_SHARES = {one.base for one in shares.METRICS} | {"denied"}
+# A difference is seen if it is larger than so many standard deviations of what chance makes.
+_DEVIATIONS = 3
+
+
+def suspicions(
+    record: RunRecord, tenants: Sequence[TenantMetrics], phases: Sequence[Phase], at: Windows
+) -> tuple[Suspicion, ...]:
+    """What is to be said of a run's figures.
+
+    Args:
+        record: the run.
+        tenants: its figures.
+        phases: its stretches without a change.
+        at: what the tenants moved over time.
+    """
+    spec = record.spec
+    found: list[Suspicion] = []
+    for asked, result, metrics in zip(spec.tenants, record.tenants, tenants, strict=True):
+        found += _unserved(asked, result, spec, at)
+        found += _busy(result)
+        found += _long(result, metrics)
+    empty = reads_empty(spec)
+    found += [
+        Suspicion("all", one.name, "reads a drive that nothing was written to")
+        for one in tenants
+        if one.name in empty and "read" in one.latency
+    ]
+    return (*found, *_unsettled(spec, tenants, phases, at))
+
+
+def shown(metrics: RunMetrics) -> list[Suspicion]:
+    """Those that a reader of the run's figures is told."""
+    return [one for one in metrics.suspicions if one.off > SETTLED]
+
+
+def unbounded(metrics: RunMetrics, tenant: str | None) -> float | None:
+    """The part of its requests that a tenant, of None the worst, was served, if its latency has no
+    bound; else None."""
+    return min(
+        (
+            one.served
+            for one in metrics.suspicions
+            if one.served is not None and tenant in (None, one.tenant)
+        ),
+        default=None,
+    )
+
+
+def doubt(metrics: RunMetrics, claim: ClaimEntry) -> str:
+    """Why a claim cannot be judged by this run; "" if it can."""
+    base, _, tenant = claim.metric.partition(".")
+    for one in metrics.suspicions:
+        of_tenant = one.about == "latency" and base in _LATENCIES and one.tenant == tenant
+        if one.about == "all" or of_tenant:
+            return f"{one.tenant}: {one.text}"
+    return ""
+
+
+def thirds(metrics: RunMetrics, claim: ClaimEntry) -> list[RunMetrics]:
+    """The run with the shares of its first and of its last third, where a claim about shares has
+    to hold in both: they differ by more than the claim's own error. Else nothing."""
+    exact = claim.tolerance if claim.op == "~" else claim.value
+    moved = any(one.about == "shares" and one.off > exact for one in metrics.suspicions)
+    if not moved or claim.metric.partition(".")[0] not in _SHARES:
+        return []
+    return [_with(metrics, part) for part in _first_and_last(metrics.windows)]
+
+
+def _with(metrics: RunMetrics, shares_of: Mapping[str, float]) -> RunMetrics:
+    return replace(
+        metrics,
+        tenants=tuple(
+            replace(
+                one,
+                share=shares_of[one.name],
+                bps=shares_of[one.name] * metrics.total_bps,
+            )
+            for one in metrics.tenants
+        ),
+    )
+
+
+def _first_and_last(at: Windows) -> list[dict[str, float]]:
+    """Shares of the first and of the last third; nothing where a third has no window, or moved
+    nothing."""
+    part = at.count // _THIRDS
+    if not part:
+        return []
+    totals = at.totals()
+    ends = (slice(0, part), slice(at.count - part, at.count))
+    if not all(sum(totals[end]) for end in ends):
+        return []
+    return [
+        {name: sum(moved[end]) / sum(totals[end]) for name, moved in at.moved.items()}
+        for end in ends
+    ]
+
+
+def _unserved(
+    asked: Tenant, result: TenantResult, spec: RunSpec, at: Windows
+) -> Iterator[Suspicion]:
+    """A tenant whose requests arrive at a rate, and are not served at it."""
+    load = asked.workload
+    if not load.rate_iops or program_of(load) or not result.measured_ns:
+        return
+    rate = load.rate_iops * load.numjobs
+    served = _served(
+        sum(one.meas_ios for one in result.ops.values()),
+        rate * result.measured_ns / 1e9,
+        random=load.rate_process == "poisson",
+    )
+    if served is not None:
+        text = f"served {numbers.percent(served)} of its requests: its latency has no bound"
+        yield Suspicion("latency", asked.name, text, served=served)
+        return
+    if load.off_ns or result.measured_ns < spec.runtime_ns or at.count < _THIRDS:
+        return
+    # The series has bytes; all requests are taken for as large as their mean.
+    moved = at.moved[asked.name]
+    last = moved[-(at.count // _THIRDS) :]
+    mean = sum(one.meas_bytes for one in result.ops.values()) / sum(
+        one.meas_ios for one in result.ops.values()
+    )
+    served = _served(
+        sum(last) / mean,
+        rate * len(last) * at.width_ns / 1e9,
+        random=load.rate_process == "poisson",
+    )
+    if served is not None:
+        text = (
+            f"served {numbers.percent(served)} of the requests of the last third, so ever more"
+            " wait: its latency has no bound"
+        )
+        yield Suspicion("latency", asked.name, text, served=served)
+
+
+def _served(ended: float, arrived: float, *, random: bool) -> float | None:
+    """The part of the arrivals that was served, if it is too small and chance does not explain
+    it: a Poisson process of n arrivals has a standard deviation of sqrt(n)."""
+    slack = max((1 - SERVED) * arrived, 1.0) + random * _DEVIATIONS * math.sqrt(arrived)
+    return ended / arrived if ended < arrived - slack else None
+
+
+def _busy(result: TenantResult) -> Iterator[Suspicion]:
+    processors = result.processors
+    if processors is None or not result.measured_ns:
+        return
+    busy = processors.busy_ns / processors.cpus / result.measured_ns
+    if busy > BUSY:
+        what = "its processor is" if processors.cpus == 1 else "its processors are"
+        yield Suspicion(
+            "all",
+            result.name,
+            f"{what} busy {numbers.percent(busy)} of the time: it would ask for more",
+        )
+
+
+def _long(result: TenantResult, metrics: TenantMetrics) -> Iterator[Suspicion]:
+    found = metrics.latency.get(ALL)
+    if found is not None and found.p99 > OF_TIME * result.measured_ns:
+        yield Suspicion(
+            "latency",
+            result.name,
+            f"p99 is above {numbers.percent(OF_TIME)} of the measured time",
+        )
+
+
+def _unsettled(
+    spec: RunSpec, tenants: Sequence[TenantMetrics], phases: Sequence[Phase], at: Windows
+) -> Iterator[Suspicion]:
+    """The tenant whose share moves most while nothing changes, relative to what is due to it.
+    Programs and traces ask for other things in their first third than in their last."""
+    of_programs = any(
+        program_of(one.workload) or one.workload.trace or one.workload.program == RUNNING
+        for one in spec.tenants
+    )
+    ends = _first_and_last(at)
+    if not ends or len(phases) != 1 or of_programs or spec.device_events:
+        return
+    first, last = ends
+    found = []
+    for one in tenants:
+        ended = one.iops * spec.runtime_ns / 1e9
+        move = abs(last[one.name] - first[one.name])
+        if ended and move > _DEVIATIONS * one.share * math.sqrt(2 * _THIRDS / ended) and one.ideal:
+            found.append((move / one.ideal, one.name))
+    if found:
+        off, name = max(found)
+        text = (
+            f"share of {numbers.percent(first[name])} in the first third,"
+            f" {numbers.percent(last[name])} in the last: not settled"
+        )
+        yield Suspicion("shares", name, text, off=off)
