@@ -17,12 +17,13 @@
  *
  * Virtual time. Instructions are free there, and a device that takes no time
  * at all would stop the clock: so each request after some that took no time
- * waits for a moment. What a request costs a processor is @cputime. UML has one
- * processor, tenants on a server have many; so a tenant has @cpus virtual ones of
- * its own. A job's thread sleeps until its virtual processor has done the work,
- * behind that for earlier requests, and then issues the request. Threads are
- * real-time tasks: none waits for another, and those that wake at one time run
- * in that order, whatever the history of the guest's scheduler.
+ * waits for a moment. What a request costs a processor is @cputime; in real time
+ * it costs what it costs, and @cputime is not looked at. UML has one processor,
+ * tenants on a server have many; so a tenant has @cpus virtual ones of its own.
+ * A job's thread sleeps until its virtual processor has done the work, behind
+ * that for earlier requests, and then issues the request. Threads are real-time
+ * tasks: none waits for another, and those that wake at one time run in that
+ * order, whatever the history of the guest's scheduler.
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
@@ -256,15 +257,6 @@ static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 		submit_bio(bio);
 }
 
-/* Be busy for @ns. */
-static void job_spin(u64 ns)
-{
-	u64 until = ktime_get_ns() + ns;
-
-	while (ktime_get_ns() < until)
-		cpu_relax();
-}
-
 static bool job_in_virtual_time(void)
 {
 #ifdef CONFIG_UML_TIME_TRAVEL_SUPPORT
@@ -279,12 +271,12 @@ static bool job_in_virtual_time(void)
  * @ready: a thread wakes late by up to 256 ns, its processor works meanwhile.
  * Return when it is done.
  */
-static u64 job_book(struct blkload_job *job, u64 ready, u64 ns)
+static u64 job_book(struct blkload_job *job, u64 ready)
 {
 	struct blkload_run *run = job->run;
 	const struct blkload_measure *measure = &run->measure;
 	u64 *cpu_free = &run->cpu_free[job->number % blkload_run_cpus(run)];
-	u64 spread = ns / CPU_SPREAD, end;
+	u64 ns = run->opts.cputime, spread = ns / CPU_SPREAD, end;
 
 	ns += blkload_rng_below(&job->cpu_rng, 2 * spread + 1) - spread;
 	spin_lock(&run->cpu_lock);
@@ -297,19 +289,16 @@ static u64 job_book(struct blkload_job *job, u64 ready, u64 ns)
 	return end;
 }
 
-/* Spend what a request costs its thread, that might have begun at @ready. */
+/*
+ * Sleep while the virtual processor works for a request that might have begun
+ * at @ready.
+ */
 static void job_spend(struct blkload_job *job, u64 ready)
 {
-	u64 ns = job->run->opts.cputime;
-	ktime_t expires;
+	ktime_t expires = ns_to_ktime(job_book(job, ready));
 
-	if (job_in_virtual_time()) {
-		expires = ns_to_ktime(job_book(job, ready, ns));
-		set_current_state(TASK_IDLE);
-		schedule_hrtimeout_range(&expires, 0, HRTIMER_MODE_ABS);
-	} else {
-		job_spin(ns);
-	}
+	set_current_state(TASK_IDLE);
+	schedule_hrtimeout_range(&expires, 0, HRTIMER_MODE_ABS);
 	job->now = ktime_get_ns();
 }
 
@@ -335,7 +324,7 @@ static u64 job_issue(struct blkload_job *job)
 		if (start > job->now)
 			break;
 		slot = job_get_free(job);
-		if (opts->cputime)
+		if (opts->cputime && job_in_virtual_time())
 			job_spend(job, max(start, slot->ended));
 		blkload_request_fill(job, slot, intended);
 		job_submit(job, slot);

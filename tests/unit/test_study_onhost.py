@@ -10,7 +10,7 @@ import pytest
 from isoblk.campaign.execute import make_job
 from isoblk.errors import UserError
 from isoblk.plan.plan import make_plan
-from isoblk.run.spec import CgroupVersion, HostDevice, RunSpec
+from isoblk.run.spec import CgroupVersion, HostDevice, RunSpec, Workload
 from isoblk.run.tier import HOST, Place
 from isoblk.study.check import check_study
 from isoblk.study.expand import expand
@@ -65,7 +65,7 @@ def test_every_run_is_fios_on_the_named_disk() -> None:
     assert {spec.device for spec in specs(study)} == {DISK}
     loads = [one.workload for spec in specs(study) for one in spec.tenants]
     assert {load.program for load in loads} == {"fio"}
-    assert {load.cputime_ns for load in loads} == {0}
+    assert {load.cputime_ns for load in loads} == {Workload().cputime_ns}
     assert {spec.cgroup for spec in specs(study)} == {"v1"}
 
 

@@ -333,7 +333,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cputime_ns: Annotated[
         int,
         LoadOption(
-            "CPU time that issuing a request takes: ns, or text with a suffix.",
+            "Processor's time that a request takes in virtual time: ns, or text with a suffix.",
             name="cputime",
             written=int | str,
             read="time",
@@ -341,7 +341,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             allowed=limits.CPUTIME_NS,
             blkload_only=True,
         ),
-    ] = 0
+    ] = 1_000
     cpus: Annotated[
         int,
         LoadOption(

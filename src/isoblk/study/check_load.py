@@ -23,6 +23,8 @@ _DISTRIBUTION_HINT = "allowed: random, " + ", ".join(
     f"{name}:X with X in {low}..{high}" for name, (low, high) in limits.DISTRIBUTIONS.items()
 )
 
+_DEFAULT = Workload()
+
 
 def check_load(study: Study, entry: int, spec: RunSpec, load: Workload) -> None:
     """Check the load of the tenants of [[tenant]] `entry`.
@@ -71,7 +73,9 @@ class _Load:
                 raise self._error(
                     name, f"{value} is out of range", f"allowed: {one.option.allowed}"
                 )
-            if not one.option.blkload_only or not value or self._load.program == "blkload":
+            if not one.option.blkload_only or self._load.program == "blkload":
+                continue
+            if value == (getattr(_DEFAULT, one.field) if one.field else None):
                 continue
             if isinstance(self._spec.device, HostDevice):
                 raise self._error(name, "the host machine has no such load", "use another machine")

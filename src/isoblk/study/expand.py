@@ -365,11 +365,12 @@ def _word(value: object) -> str:
 
 
 def _calibration_load(load: Workload, device: Device) -> Workload:
+    """A load that measures the device, and no processor."""
     if isinstance(device, HostDevice):
         load = msgspec.structs.replace(load, program="fio")
     block = logical_block(device)
     fits = min(load.bs, device.size) // block * block
-    return msgspec.structs.replace(load, bs=fits)
+    return msgspec.structs.replace(load, bs=fits, cputime_ns=0)
 
 
 def resolve(

@@ -101,7 +101,6 @@ def write_study(path: Path, tenants: Sequence[FioTenant], warnings: list[str]) -
         lines.append(f"window = {_value(window)}")
     if seeds:
         lines.append(f"seed = {min(seeds)}")
-    lines += ["", "[workload]", 'cputime = "512ns"    # that issuing a request takes']
     for tenant in tenants:
         lines += ["", *_tenant(tenant, warmup, runtime)]
     lines += ["", "[matrix]", f"scheduler = {written(schedulers)}"]

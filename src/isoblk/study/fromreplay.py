@@ -113,7 +113,6 @@ def _write(config: Path, tasks: list[_Task], end: int, warnings: list[str]) -> s
         'replay = "closed"       # the next request when another ends',
         f"iodepth = {_THREADS * _DEPTH}           # {_THREADS} threads, {_DEPTH} in flight each",
         "trace_loop = true",
-        'cputime = "500ns"       # CPU time that issuing a request takes',
     ]
     for number, task in enumerate(tasks, start=1):
         lines += [

@@ -65,7 +65,7 @@ class WorkloadFields(_LoadFields, frozen=True, kw_only=True, forbid_unknown_fiel
 
     Sizes are bytes, or text with a suffix (k, m, g: powers of 1024). Times are text with a
     suffix (us, ms, s) or a number in fio's unit: seconds, but microseconds for thinktime.
-    cputime is not fio's: CPU time that issuing a request takes, nanoseconds or text.
+    cputime is not fio's: the processor's time that a request takes, nanoseconds or text.
     Nor are meta, background and relay: how requests are marked, and who submits them.
     trace: what to replay instead of a pattern: a file, or a stand-in's name; "": nothing.
     trace_stream: only the requests of that stream, at their times in the whole trace.
