@@ -46,7 +46,7 @@ _WORDS: Mapping[str, str] = {
     "campaign": "all runs, in order",
     "weights": "weights on this machine",
     "result": "result directories",
-    "machine": "uml, smp, qemu, host",
+    "machine": "uml, smp, qemu, icount, host",
     "study": "a file made into runs",
     "plan": "a run made into a script",
     "programs": "loads: one class each",

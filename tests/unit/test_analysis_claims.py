@@ -60,8 +60,9 @@ def test_the_interval_decides(op: str, low: float, high: float, verdict: str) ->
     assert compare(_claim("jain", op, 1.0, tolerance=0.1), low, high) == verdict
 
 
-def test_a_single_run_decides_on_the_uml_tier(tmp_path: Path) -> None:
-    resultgen.weights_study(tmp_path)
+@pytest.mark.parametrize("tier", ["uml", "icount"])
+def test_a_single_run_decides_on_an_exact_tier(tmp_path: Path, tier: str) -> None:
+    resultgen.weights_study(tmp_path, tier=tier)
     where = {"scheduler": "bfq"}
     assert _judge(tmp_path, _claim("share_error", "<", 0.05, where)).verdict == "holds"
     assert _judge(tmp_path, _claim("total_vs_none", ">", 0.5, where)).verdict == "fails"

@@ -122,6 +122,31 @@ def test_no_kernel_yet(command: Command, tmp_path: Path) -> None:
     _assert_one_line(command("run", "study.toml"), "isoblk kernel build")
 
 
+@pytest.mark.parametrize(
+    ("words", "facts"),
+    [
+        ("--machine qemu --cpus 2", ["--cpus", "qemu machine", "fixed", "--machine icount"]),
+        ("--cpus 2", ["--cpus", "uml machine", "fixed", "--machine icount"]),
+        ("--machine icount --cpus 0", ["--cpus", "greater than or equal to 1"]),
+        ("--machine icount --cpus 9", ["--cpus", "less than or equal to 8"]),
+        ("--machine icount --cpus two", ["--cpus", "integer"]),
+        ("--machine icount --on local", ["a cluster makes runs of the uml machine, not of icount"]),
+        ("--machine icount", ["no stock kernel", "isoblk kernel build --stock"]),
+    ],
+)
+def test_processors_and_machines_that_are_not_there(
+    command: Command, tmp_path: Path, words: str, facts: list[str]
+) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    _assert_one_line(command("run", "study.toml", *words.split()), *facts)
+
+
+def test_programs_are_refused_on_the_icount_machine(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY.replace("weight = 100", 'workload = "fio"'))
+    done = command("run", "study.toml", "--machine", "icount")
+    _assert_one_line(done, "the icount machine has blkload only, not fio; take another --machine")
+
+
 def test_no_compiler(tmp_path: Path) -> None:
     done = _process(tmp_path, "kernel", "build", PATH=str(tmp_path))
     _assert_one_line(done, "gcc", "apt install")

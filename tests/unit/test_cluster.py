@@ -375,8 +375,9 @@ def test_a_scheduler_that_does_not_come_back_ends_the_study(
         ("somewhere", 1, "uml", "is no scheduler"),
         ("http://somewhere:80", 1, "uml", "is no scheduler"),
         ("tcp://somewhere:8786", 2, "uml", "leave out --jobs"),
-        ("local", 2, "qemu", "depend on the computer"),
-        ("local", 1, "host", "depend on the computer"),
+        ("local", 2, "qemu", "makes runs of the uml machine"),
+        ("local", 2, "icount", "makes runs of the uml machine"),
+        ("local", 1, "host", "makes runs of the uml machine"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

@@ -27,6 +27,8 @@ CASES = [
     ("isoblk trace im", {"import"}, {"info"}),
     ("isoblk run --check", {"--check-claims"}, {"--dry-run"}),
     ("isoblk run --machine q", {"qemu"}, {"uml"}),
+    ("isoblk run --machine i", {"icount"}, {"uml"}),
+    ("isoblk run --cp", {"--cpus"}, set()),
     ("isoblk run my-st", {"my-study.toml"}, {"results/"}),
     ("isoblk study check studies/we", {"studies/weights.toml"}, set()),
     ("isoblk device check 980", {"980pro-1t"}, {"860pro-256g"}),

@@ -4,6 +4,7 @@
 import dataclasses
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from isoblk.machine import initramfs, qemu
 from isoblk.machine.process import failure, hang
 from isoblk.plan.plan import check_queues, make_plan
 from isoblk.report.text import device
-from isoblk.run.tier import QEMU, SMP, UML
+from isoblk.run.tier import QEMU, SMP, UML, Tier
 from tests.unit.fakes import FakeMachine, fake_bench
 from tests.unit.specs import NullBlkDevice, VdiskDevice, run_spec
 
@@ -202,7 +203,19 @@ def test_a_plan_for_smp_has_the_hosts_files_and_a_queue_for_each_processor() -> 
     assert "echo 4 > /sys/kernel/config/nullb/disk0/submit_queues" in plan.text
     assert "mount -t hostfs" in plan.text
     assert "align" not in plan.text
-    assert device(spec, "smp") == device(spec, "qemu") == "null_blk, 80.0 µs, 4 queues of 64 tags"
+
+
+@pytest.mark.parametrize("tier", [SMP, QEMU], ids=lambda tier: tier.name)
+def test_a_record_has_the_processors_and_a_page_the_queues(tmp_path: Path, tier: Tier) -> None:
+    bench = fake_bench(FakeMachine(tier=tier))
+    bench = dataclasses.replace(bench, modules={**bench.modules, "null_blk": Path("/x.ko")})
+    job = make_job(run_spec(device=NullBlkDevice()), "kernel", "modules", tier)
+    record = execute(job, bench, tmp_path).record
+    assert record.cpus == 4
+    assert device(record) == "null_blk, 80.0 µs, 4 queues of 64 tags"
+    # Results of a time when processors were not recorded.
+    older = msgspec.structs.replace(record, cpus=None)
+    assert device(older) == device(record)
 
 
 def test_a_run_is_named_by_its_tier_and_its_record_says_it(tmp_path: Path) -> None:
@@ -215,7 +228,7 @@ def test_a_run_is_named_by_its_tier_and_its_record_says_it(tmp_path: Path) -> No
 def test_more_hardware_queues_than_processors_are_refused_with_the_remedy() -> None:
     spec = run_spec(device=VdiskDevice(hw_queues=4))
     with pytest.raises(
-        UserError, match=r"4 hardware queues, the uml machine 1 CPU.*--machine qemu"
+        UserError, match=r"4 hardware queues, the uml machine 1 CPU.*--machine icount --cpus 4"
     ):
         check_queues([spec], UML)
     check_queues([spec], QEMU)

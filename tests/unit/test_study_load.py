@@ -405,8 +405,8 @@ def test_a_verified_region_is_one_tenants_own() -> None:
 
 
 def test_more_hardware_queues_than_the_machine_has_cpus_are_refused() -> None:
-    text = edited('"fast"', '{ preset = "fast", hw_queues = 5 }')
-    assert "device.hw_queues: 5 hardware queues: no machine of the lab has so many" in wrong(text)
+    text = edited('"fast"', '{ preset = "fast", hw_queues = 9 }')
+    assert "device.hw_queues: 9 hardware queues: no machine of the lab has so many" in wrong(text)
 
 
 def test_a_matrix_key_that_every_tenant_overrides_is_refused() -> None:

@@ -3,7 +3,7 @@
 
 A claim speaks of every study point that its `where` matches. With repeats a point is judged
 by the 95 % confidence interval of the mean: it decides only if it lies on one side of the
-threshold. With a single run there is no interval: on the deterministic uml tier its value
+threshold. With a single run there is no interval: on the exact tiers, uml and icount, its value
 decides, on other tiers nothing does. A point with a run that is invalid, failed or missing
 decides nothing, and neither does one whose figure is suspect (isoblk.analysis.suspect). A claim
 with `than` judges the ratio of the point's metric to that of another point. The claim fails if a
@@ -18,6 +18,7 @@ from isoblk.analysis.metrics import Analysis, PointView, RunView, value_of
 from isoblk.analysis.suspect import doubt, thirds
 from isoblk.metrics.stats import Estimate, estimate
 from isoblk.run.spec import SCHEDULER, label
+from isoblk.run.tier import EXACT
 from isoblk.study.model import ClaimEntry
 from isoblk.study.point import applies
 
@@ -140,7 +141,7 @@ def _judge_point(claim: ClaimEntry, point: PointView, base: PointView | None) ->
     # Repeats have seeds in common, so each is compared with its own.
     measured = estimate([value / one for value, one in zip(values, bases, strict=True)])
     tier = point.runs[0].run.record.tier if point.runs[0].run else "host"
-    if measured.n == 1 and tier != "uml":
+    if measured.n == 1 and tier not in EXACT:
         return Judged(point, base, measured, "undecided", "one run has no interval; repeat it")
     verdict = compare(claim, measured.low, measured.high)
     reason = "the interval is too wide" if verdict == "undecided" else ""

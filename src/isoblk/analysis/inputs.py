@@ -64,7 +64,7 @@ def _weight(weight: int | None) -> str:
 
 def _made_with(a: Analysis, b: Analysis) -> Iterator[Input]:
     in_a, in_b = _software(a), _software(b)
-    for what in ("tier", *_MADE_WITH.values()):
+    for what in ("tier", "processors", *_MADE_WITH.values()):
         if in_a.get(what) != in_b.get(what):
             ours, theirs = (
                 ", ".join(sorted(side.get(what, ()))) or ABSENT for side in (in_a, in_b)
@@ -78,6 +78,8 @@ def _software(analysis: Analysis) -> dict[str, set[str]]:
         if view.run is None:
             continue
         found.setdefault("tier", set()).add(view.run.record.tier)
+        if view.run.record.cpus is not None:
+            found.setdefault("processors", set()).add(str(view.run.record.cpus))
         origin = view.run.record.provenance
         for field, what in _MADE_WITH.items():
             found.setdefault(what, set()).add(getattr(origin, field))

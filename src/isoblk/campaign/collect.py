@@ -98,6 +98,7 @@ def collect(
         tenants=tenants,
         knobs=knobs,
         cache=cache,
+        cpus=plan.cpus,
         wall_s=round(ran.wall_s, 3),
         cpu_s=round(ran.cpu_s, 3),
     )

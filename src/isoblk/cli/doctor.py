@@ -21,6 +21,7 @@ from isoblk.caches.registry import CACHES
 from isoblk.campaign import trial
 from isoblk.campaign.execute import make_bench
 from isoblk.cli.help import examples
+from isoblk.cli.run import pc_kernel
 from isoblk.console import new_console
 from isoblk.errors import IsoblkError, UserError
 from isoblk.kernel import tools
@@ -369,7 +370,9 @@ def check_caches() -> Check:
 
 
 def check_qemu() -> Check:
-    """QEMU and BusyBox are only for the qemu machine, libelf for kernels of our own for it."""
+    """QEMU and BusyBox are only for the qemu and icount machines, libelf for kernels of our own
+    for them."""
+    name = "qemu, icount"
     absent = []
     if qemu.program() is None:
         absent.append(("QEMU", "qemu-system-x86"))
@@ -381,9 +384,13 @@ def check_qemu() -> Check:
         absent.append(("libelf's headers", "libelf-dev"))
     if absent:
         return Check(
-            "qemu",
+            name,
             State.OPTIONAL,
             "not found: " + ", ".join(name for name, _ in absent),
             tools.install_command([package for _, package in absent]),
         )
-    return Check("qemu", State.OK, str(qemu.program()))
+    try:
+        chosen = pc_kernel(kernel.DEFAULT_VERSION, debug=False)
+    except UserError as error:
+        return Check(name, State.OPTIONAL, f"{qemu.program()}, {error.cause}", error.next)
+    return Check(name, State.OK, f"{qemu.program()}, Linux {chosen.version}")

@@ -47,7 +47,7 @@ def check(on: str, jobs: int, machine: str) -> None:
     """
     if machine != "uml":
         raise UserError(
-            f"runs on the {machine} machine depend on the computer that makes them",
+            f"a cluster makes runs of the uml machine, not of {machine}",
             next="leave out --on, or --machine",
         )
     if on != LOCAL and not _ADDRESS.fullmatch(on):

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -27,15 +27,16 @@ from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, sto
 from isoblk.kernel.others import find_modules
 from isoblk.machine import host, system
 from isoblk.machine import running as running_tenants
+from isoblk.machine.icount import Icount
 from isoblk.machine.qemu import Qemu
 from isoblk.machine.smp import Smp
 from isoblk.machine.trusted import refuse_shared_results
 from isoblk.machine.uml import SHARED_MEMORY, Uml
-from isoblk.plan.plan import check_queues
+from isoblk.plan.plan import check_programs, check_queues
 from isoblk.report.tables import plain_or_rich, summary_table
 from isoblk.result import earlier
 from isoblk.result.store import ResultSet, Run, read_results
-from isoblk.run.tier import QEMU, SMP, UML, Tier
+from isoblk.run.tier import ICOUNT, ICOUNT_CPUS_MAX, QEMU, SMP, UML, Tier
 from isoblk.study.check import check_study
 from isoblk.study.expand import expand
 from isoblk.study.load import load_study
@@ -83,13 +84,23 @@ def run(
         ),
     ] = None,
     machine_name: Annotated[
-        Literal["uml", "smp", "qemu", "host"],
+        Literal["uml", "smp", "qemu", "icount", "host"],
         typer.Option(
             "--machine",
             help="uml: virtual time, exact. smp: four processors, real time."
-            " qemu: the same, emulated. host: this machine.",
+            " qemu: the same, emulated. icount: emulated, an instruction takes 1 ns, exact."
+            " host: this machine.",
         ),
     ] = "uml",
+    cpus: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=ICOUNT_CPUS_MAX,
+            help="icount: number of processors.",
+            show_default=str(ICOUNT.cpus),
+        ),
+    ] = None,
     kernel: Annotated[
         str, typer.Option(help="Version of the kernel under test.")
     ] = DEFAULT_VERSION,
@@ -133,8 +144,9 @@ def run(
 ) -> None:
     """Run a study: every point of its matrix, on the kernel, in virtual time.
 
-    On the qemu machine the kernel is Debian's own, unless --debug asks for the lab's; on the smp
-    machine the newest that was built for it. The host machine is this one: docs/guides/host.md.
+    On the qemu and icount machines the kernel is Debian's own, unless --debug asks for the lab's;
+    on the smp machine the newest that was built for it. The host machine is this one:
+    docs/guides/host.md.
 
     Runs that the result directory already holds are not repeated.
     """
@@ -156,6 +168,12 @@ def run(
     )
     if check_claims and not parsed.claim:
         raise UserError("has no claims to check", where=str(study), next="add a [[claim]]")
+    if cpus is not None and machine_name != ICOUNT.name:
+        raise UserError(
+            f"the {machine_name} machine has a fixed number of processors",
+            where="--cpus",
+            next="add --machine icount, or leave out --cpus",
+        )
     if on is not None:
         on_cluster.check(on, jobs, machine_name)
     if on_host:
@@ -170,7 +188,9 @@ def run(
         raise UserError("names a disk of this machine", next="add --machine host")
     if runs_already(parsed):
         raise UserError("a tenant is running on this machine", next="add --machine host")
-    _run_in_guests(order, machine_name, kernel, debug, module or [], sources, on)
+    tier = {"uml": UML, "smp": SMP, "qemu": QEMU, "icount": ICOUNT}[machine_name]
+    tier = replace(tier, cpus=cpus or tier.cpus)
+    _run_in_guests(order, tier, kernel, debug, module or [], sources, on)
 
 
 @dataclass(frozen=True)
@@ -212,18 +232,20 @@ _Makers = Callable[[Callable[[str], None]], AbstractContextManager[_Maker]]
 
 def _run_in_guests(
     order: _Order,
-    machine_name: str,
+    tier: Tier,
     version: str,
     debug: bool,
     modules: list[Path],
     sources: Path | None,
     on: str | None,
 ) -> None:
-    """Make the runs on a machine that boots a kernel of its own. modules: of the study's own
-    schedulers. sources: of isoblk's schedulers, if not today's. on: the cluster that makes them."""
+    """Make the runs on a machine of the tier, which boots a kernel of its own. modules: of the
+    study's own schedulers. sources: of isoblk's schedulers, if not today's. on: the cluster that
+    makes them."""
     expansion = expand(order.study)
-    tier = {"uml": UML, "smp": SMP, "qemu": QEMU}[machine_name]
-    check_queues((planned.spec for planned in expansion.runs), tier)
+    specs = [planned.spec for planned in expansion.runs]
+    check_queues(specs, tier)
+    check_programs(specs, tier)
     if order.dry:
         _print_scripts(expansion, tier)
         return
@@ -236,12 +258,14 @@ def _run_in_guests(
     expansion = find_programs(expansion)
     for note in notes(planned.spec for planned in expansion.runs):
         typer.echo(f"note: {note}", err=True)
-    kernel = _kernel_for(machine_name, version, debug)
+    kernel = _kernel_for(tier, version, debug)
     with hold(kernel):
-        machine: Uml | Smp | Qemu
-        if machine_name == "qemu":
+        machine: Uml | Smp | Qemu | Icount
+        if tier.name == QEMU.name:
             machine = Qemu(kernel, time_limit_s=order.timeout_s)
-        elif machine_name == "smp":
+        elif tier.name == ICOUNT.name:
+            machine = Icount(kernel, time_limit_s=order.timeout_s, cpus=tier.cpus)
+        elif tier.name == SMP.name:
             machine = Smp(kernel, host_library(kernel), time_limit_s=order.timeout_s)
         else:
             machine = Uml(kernel, host_library(kernel), time_limit_s=order.timeout_s)
@@ -298,7 +322,7 @@ def _print_scripts(expansion: Expansion, tier: Tier) -> None:
 def _here(
     order: _Order,
     bench: Bench,
-    machine: Uml | Smp | Qemu | host.Host,
+    machine: Uml | Smp | Qemu | Icount | host.Host,
     prepare: Callable[[Path], object],
 ) -> _Makers:
     """The bench's own machine, --jobs times at once. prepare: as of run_study()."""
@@ -410,11 +434,11 @@ def require_claims(finished: ResultSet) -> None:
         )
 
 
-def _kernel_for(machine: str, version: str, debug: bool) -> Kernel:
-    """The kernel that a machine boots."""
-    if machine == "qemu":
+def _kernel_for(tier: Tier, version: str, debug: bool) -> Kernel:
+    """The kernel that a machine of the tier boots."""
+    if tier.name in (QEMU.name, ICOUNT.name):
         return pc_kernel(version, debug)
-    if machine == "smp":
+    if tier.name == SMP.name:
         # The default version has no User Mode Linux for several processors.
         return find(None if version == DEFAULT_VERSION else version, debug, "um-smp")
     return find(version, debug)

@@ -27,9 +27,9 @@ _PROGRAM = "qemu-system-x86_64"
 _MEMORY_MIB = 768
 _PT_INTERP = 3
 # Beside the other files of the run, while it runs.
-_OWN_FILES = "qemu"
+OWN_FILES = "qemu"
 
-_KERNEL_PARAMETERS = (
+KERNEL_PARAMETERS = (
     "console=ttyS0",
     # Lines of the console are compared with what the kernel says: no time in front of them.
     "printk.time=0",
@@ -115,7 +115,7 @@ class Qemu:
         if emulator is None:
             raise UserError("QEMU is missing", next=install_command(["qemu-system-x86"]))
         with_modules = directory / "modules"
-        own_files = directory / _OWN_FILES
+        own_files = directory / OWN_FILES
         with_modules.mkdir()
         own_files.mkdir()
         try:
@@ -185,20 +185,28 @@ def contents(plan: bytes, modules: Sequence[Path]) -> list[initramfs.Entry]:
 
 def arguments(kernel: Kernel, memory_mib: int) -> list[str]:
     """QEMU's arguments. It runs in the run's directory, whose path they do not hold."""
-    parameters = [*_KERNEL_PARAMETERS, *(_ONE_PROCESSOR if kernel.stock else ())]
+    parameters = [*KERNEL_PARAMETERS, *(_ONE_PROCESSOR if kernel.stock else ())]
     return [
-        *("-machine", "q35", "-accel", "tcg,thread=multi", "-smp", str(QEMU.cpus)),
-        *("-m", f"{_MEMORY_MIB + memory_mib}M"),
-        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
-        *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
-        *("-kernel", str(kernel.linux), "-initrd", f"{_OWN_FILES}/initramfs"),
-        *("-append", " ".join(parameters)),
-        *_share("host", "/,readonly=on,multidevs=remap"),
-        *_share("run", "."),
+        *("-accel", "tcg,thread=multi", "-smp", str(QEMU.cpus)),
+        *pc(kernel, memory_mib, parameters),
+        *share("host", "/,readonly=on,multidevs=remap"),
+        *share("run", "."),
     ]
 
 
-def _share(tag: str, path: str) -> list[str]:
+def pc(kernel: Kernel, memory_mib: int, parameters: Sequence[str]) -> list[str]:
+    """The arguments of a PC without disks: memory, console, kernel and initramfs."""
+    return [
+        *("-machine", "q35", "-m", f"{_MEMORY_MIB + memory_mib}M"),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
+        *("-kernel", str(kernel.linux), "-initrd", f"{OWN_FILES}/initramfs"),
+        *("-append", " ".join(parameters)),
+    ]
+
+
+def share(tag: str, path: str) -> list[str]:
+    """The arguments that give the guest a directory of the host over 9p."""
     # "none": files belong to whoever runs QEMU, who need not be root.
     return [
         *("-fsdev", f"local,id={tag},security_model=none,path={path}"),

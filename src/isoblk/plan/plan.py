@@ -31,7 +31,7 @@ from isoblk.run.spec import (
     VdiskDevice,
     schedulers_of,
 )
-from isoblk.run.tier import HOST, UML, Place, Tier, TierName
+from isoblk.run.tier import HOST, ICOUNT, UML, Place, Tier, TierName
 from isoblk.schedulers.registry import kind_of
 
 # In a guest.
@@ -68,6 +68,7 @@ class _Heading(shell.Form):
 #!/bin/sh
 # Written by isoblk; run as root in the run's directory. isoblk keeps a journal of
 # what this changes, and changes it back; if it could not: isoblk host restore"""
+    PROCESSORS = "## the processors, beside the first"
     DEVICE = "## the device"
     SSD = "## the SSD, and the parts of both that are used"
     BARE = "## the files, on the origin alone"
@@ -104,7 +105,7 @@ _Section = list[Statement]
 class Plan:
     """A script, the settings it makes (read back after set-up), the modules it loads, the tier
     of the machines that can run it, and where it finds disk and cgroups there. later: the settings
-    that each change of the scheduler makes, read back then."""
+    that each change of the scheduler makes, read back then. cpus: of the machine."""
 
     text: str
     settings: tuple[Setting, ...]
@@ -112,6 +113,7 @@ class Plan:
     tier: TierName = "uml"
     place: Place = UML.place
     later: tuple[tuple[Setting, ...], ...] = ()
+    cpus: int = UML.cpus
 
 
 def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
@@ -141,12 +143,14 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     modules = (driver, "blkload", *dict.fromkeys(of_schedulers))
     if spec.caching is not None:
         modules += target.of(spec.caching).modules
-    settings = (*device, *ssd, *cache, *shown, *scheduler, *weights, *loads)
+    processors = tuple(_processor_settings(tier))
+    settings = (*processors, *device, *ssd, *cache, *shown, *scheduler, *weights, *loads)
     # Only where nobody waits for it does each part begin at a whole second.
     align = [ALIGN] if tier.virtual_time else []
     number = fill(_Line.NUMBER, file=Quoted(f"/sys/block/{DISK}/dev"))
     sections: list[_Section] = [
         prologue(modules, spec.cgroup, tier),
+        [_Heading.PROCESSORS, *_write(processors)],
         [_Heading.DEVICE, *align, run("mkdir", _device_dir(spec.device, DISK)), *_write(device)],
         *_cache(spec, tier, ssd, cache),
         *_files(spec, tier),
@@ -163,7 +167,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
         ],
     ]
     later = tuple(_switch_settings(event, place) for event in _switches(spec))
-    return Plan(_text(sections), settings, modules, tier.name, later=later)
+    return Plan(_text(sections), settings, modules, tier.name, later=later, cpus=tier.cpus)
 
 
 def _text(sections: Iterable[_Section]) -> str:
@@ -245,7 +249,8 @@ def _host_plan(
         [_Heading.RUN, *processes.run_together(spec, place, [], _events(spec, place), [])],
         [_Heading.END, _charges(spec, place), *filesystem.unmount(spec, place)],
     ]
-    return Plan(_text(sections), (*scheduler, *weights), (), tier.name, place)
+    settings = (*scheduler, *weights)
+    return Plan(_text(sections), settings, (), tier.name, place, cpus=tier.cpus)
 
 
 def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
@@ -262,7 +267,27 @@ def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
             raise UserError(
                 f"the device has {spec.device.hw_queues} hardware queues, the {tier.name} machine"
                 f" {tier.cpus} CPU",
-                next="add --machine qemu, or set hw_queues to 1",
+                next=f"set hw_queues to 1, or add --machine icount --cpus {spec.device.hw_queues}",
+            )
+
+
+def check_programs(specs: Iterable[RunSpec], tier: Tier) -> None:
+    """Check that a machine of the tier has the programs and file systems of the runs.
+
+    Raises:
+        UserError: it has not.
+    """
+    if tier.name != ICOUNT.name:
+        return
+    # Programs would be read over 9p in the measured time, which takes as long as the host does.
+    for spec in specs:
+        loads = (tenant.workload.program for tenant in spec.tenants)
+        lacks: list[str] = [program for program in loads if program != "blkload"]
+        lacks += [spec.filesystem.type] if spec.filesystem else []
+        if lacks:
+            raise UserError(
+                f"the icount machine has blkload only, not {lacks[0]}",
+                next="take another --machine",
             )
 
 
@@ -295,6 +320,13 @@ def prologue(modules: tuple[str, ...], cgroup: CgroupVersion, tier: Tier = UML) 
             for name in modules
         ),
     ]
+
+
+def _processor_settings(tier: Tier) -> Iterator[Setting]:
+    """All processors take part. It is read back, and the script, hence the run's id, depends on
+    how many there are."""
+    for number in range(1, tier.cpus if tier.chosen_cpus else 1):
+        yield Setting(f"/sys/devices/system/cpu/cpu{number}/online", "1")
 
 
 def _device_dir(device: Device, disk: str) -> str:

@@ -22,6 +22,7 @@ _TIERS = {
     "uml": "a model disk in virtual time",
     "smp": "real time, four processors",
     "qemu": "an emulated machine",
+    "icount": "an emulated machine whose clock counts instructions",
     "host": "this machine's own kernel and disk",
 }
 _BROKEN = 2  # claims that are named

@@ -28,7 +28,7 @@ def disk(analysis: Analysis, view: RunView) -> str:
     if own and (not title or ":" in title.partition(" ")[0]):
         return own
     if not title:
-        return text.device(record.spec, record.tier)
+        return text.device(record)
     return f"{title}{_state(device)}"
 
 

@@ -317,6 +317,8 @@ _TIER_NOTES = {
     "smp": "smp: several processors of the host, in real time. Machines and runs differ: trust "
     "ratios of runs made in turn, not times.",
     "qemu": "qemu: an emulated multi-processor machine. Its times say nothing about hardware.",
+    "icount": "icount: an emulated machine whose clock counts instructions, 1 ns each. Exact, "
+    "processor cost included; without caches and memory stalls. All processors share one clock.",
     "host": "host: this machine's own kernel and devices.",
 }
 
@@ -333,9 +335,9 @@ def _section(view: RunView, short: dict[str, str]) -> RunSection:
     if view.run is not None:
         record = view.run.record
         facts = [
-            ("tier", record.tier),
+            ("tier", text.machine(record)),
             ("kernel", f"Linux {record.provenance.kernel}, {record.provenance.kernel_source}"),
-            ("device", text.device(record.spec, record.tier)),
+            ("device", text.device(record)),
             *_caching(record.spec),
             ("cgroup", record.spec.cgroup),
             (

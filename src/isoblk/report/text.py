@@ -7,8 +7,8 @@ from isoblk.analysis.metrics import Analysis, PointView, RunView
 from isoblk.metrics.stats import Estimate
 from isoblk.run.numbers import count, time
 from isoblk.run.record import RunRecord
-from isoblk.run.spec import Device, HostDevice, RunSpec, VdiskDevice
-from isoblk.run.tier import QEMU, SMP, TierName
+from isoblk.run.spec import Device, HostDevice, VdiskDevice
+from isoblk.run.tier import ICOUNT, QEMU, SMP
 
 _IN_HEAD = ("scheduler", "alone", "calibrate")
 NOTHING = "–"  # noqa: RUF001 (an en dash is what a table's empty cell holds)
@@ -49,15 +49,20 @@ def kind_label(view: RunView, names: Mapping[str, str]) -> str:
     return " · ".join(part for part in (head, at, repeat) if part)
 
 
-def device(spec: RunSpec, tier: TierName) -> str:
+def machine(record: RunRecord) -> str:
+    """The tier, and the processors where they were chosen."""
+    return f"icount, {record.cpus} CPU" if record.tier == ICOUNT.name else record.tier
+
+
+def device(record: RunRecord) -> str:
     """The device in a few words."""
-    return _device(spec.device, tier)
+    return _device(record.spec.device, record)
 
 
 def ssd(record: RunRecord) -> str:
     """The SSD before the device in a few words; "" without one."""
     caching = record.spec.caching
-    return _device(caching.ssd, record.tier) if caching else ""
+    return _device(caching.ssd, record) if caching else ""
 
 
 def is_fresh(d: Device) -> bool:
@@ -65,14 +70,14 @@ def is_fresh(d: Device) -> bool:
     return isinstance(d, VdiskDevice) and d.model == "flash" and d.flash.precondition == "none"
 
 
-def _device(d: Device, tier: TierName) -> str:
+def _device(d: Device, record: RunRecord) -> str:
     if isinstance(d, HostDevice):
         several = f"{d.hw_queues} queues of " if d.hw_queues > 1 else ""
         return f"{d.name} ({d.what}), {count(d.size)}B, {several}{d.queue_depth} tags"
     if isinstance(d, VdiskDevice):
         queues = d.hw_queues
     else:
-        queues = {SMP.name: SMP.cpus, QEMU.name: QEMU.cpus}.get(tier, 1)
+        queues = record.cpus or {SMP.name: SMP.cpus, QEMU.name: QEMU.cpus}.get(record.tier, 1)
     of_queues = f"{queues} queues of " if queues > 1 else ""
     if isinstance(d, VdiskDevice) and d.model == "flash":
         dies = d.flash.channels * d.flash.dies
@@ -99,13 +104,13 @@ def provenance(analysis: Analysis) -> list[tuple[str, str]]:
         record = view.run.record
         origin = record.provenance
         for what, value in (
-            ("tier", record.tier),
+            ("tier", machine(record)),
             ("kernel", f"Linux {origin.kernel}"),
             ("kernel source", f"{origin.kernel_source} (build {_hash(origin.kernel_key)})"),
             ("modules", _hash(origin.modules_key)),
             ("compiler", origin.compiler),
             ("isoblk", origin.isoblk),
-            ("device", device(record.spec, record.tier)),
+            ("device", device(record)),
             *([("SSD", ssd(record))] if record.spec.caching else []),
         ):
             found.setdefault(what, {})[value] = None

@@ -180,7 +180,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """run.json. status "invalid": reasons say which knob did not take, which bytes do not
-    agree, which errors occurred. wall_s, cpu_s: of the machine's process."""
+    agree, which errors occurred. cpus: processors of the machine; None in results of a time when
+    that was not recorded. wall_s, cpu_s: of the machine's process."""
 
     format: int
     id: str
@@ -192,5 +193,6 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     tenants: list[TenantResult]
     knobs: list[Knob]
     cache: CacheReport | None = None
+    cpus: int | None = None
     wall_s: float
     cpu_s: float

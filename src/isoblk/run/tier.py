@@ -7,7 +7,11 @@ from typing import Literal
 
 from isoblk.run.shell import Form
 
-TierName = Literal["uml", "smp", "qemu", "host"]
+TierName = Literal["uml", "smp", "qemu", "icount", "host"]
+
+EXACT: frozenset[TierName] = frozenset({"uml", "icount"})
+"""Tiers on which two runs of one spec are equal to the byte."""
+ICOUNT_CPUS_MAX = 8
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Tier:
         at_end: what the script does at its end, whatever the reason: it tells how it ended.
         mount_run: command that mounts the run's directory, if that is to be done.
         cpus: processors, and hardware queues of a null_blk disk.
+        chosen_cpus: the user chooses their number.
         virtual_time: time passes only while nobody computes.
         place: where a script finds the disk and the cgroups.
         anywhere: the place that a run is named by, wherever it is made.
@@ -66,6 +71,7 @@ class Tier:
     mount_run: Form | None
     cpus: int
     virtual_time: bool
+    chosen_cpus: bool = False
     place: Place = _IN_GUEST
     anywhere: Place = _IN_GUEST
 
@@ -80,11 +86,13 @@ class _Line(Form):
         "trap 'echo \"plan: exit status $?\" > /dev/kmsg; echo o > /proc/sysrq-trigger; sleep 9'"
         " EXIT"
     )
+    LOG = "trap 'echo \"plan: exit status $?\" > /dev/kmsg' EXIT"
     # By the older of the kernel's two ways to mount, which alone takes a path for hostfs' options;
     # util-linux 2.41 goes the newer way, 2.39.3 does not yet.
     MOUNT_HOSTFS = 'LIBMOUNT_FORCE_MOUNT2=always mount -t hostfs -o "$RUN" host {directory}'
     # msize: the largest message, which QEMU recommends to raise from 128 KiB for big files.
     MOUNT_9P = "mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 run {directory}"
+    MOUNT_INITRAMFS = "mount -o bind /isoblk {directory}"
 
 
 UML = Tier(
@@ -112,6 +120,16 @@ QEMU = Tier(
     _Line.MOUNT_9P,
     cpus=4,
     virtual_time=False,
+)
+ICOUNT = Tier(
+    "icount",
+    QEMU.path,
+    # The machine's init copies the results to the host before it powers off.
+    _Line.LOG,
+    _Line.MOUNT_INITRAMFS,
+    cpus=4,
+    virtual_time=False,
+    chosen_cpus=True,
 )
 
 _ON_HOST = Place("disk", ".", "/sys/fs/cgroup", "isoblk")

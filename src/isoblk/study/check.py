@@ -29,7 +29,7 @@ from isoblk.run.spec import (
     label,
     schedulers_of,
 )
-from isoblk.run.tier import QEMU
+from isoblk.run.tier import ICOUNT_CPUS_MAX, QEMU
 from isoblk.run.units import format_size, format_time
 from isoblk.schedulers.registry import ELEVATORS, SCHEDULERS, kind_of, kinds
 from isoblk.study.check_cache import check_cache
@@ -377,11 +377,12 @@ def _check_verified_regions(study: Study, spec: RunSpec) -> None:
 
 
 def _check_device(spec: RunSpec) -> None:
-    if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues > QEMU.cpus:
+    if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues > ICOUNT_CPUS_MAX:
         raise FieldError(
             ("device", "hw_queues"),
             f"{spec.device.hw_queues} hardware queues: no machine of the lab has so many CPUs",
-            next=f"allowed: 1, and up to {QEMU.cpus} with --machine qemu",
+            next=f"allowed: 1, up to {QEMU.cpus} with --machine qemu, up to {ICOUNT_CPUS_MAX} with"
+            f" --machine icount --cpus {ICOUNT_CPUS_MAX}",
         )
 
 
