@@ -22,7 +22,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("analysis", "campaign", "weights"),
     ("result", "machine"),
     ("study", "plan"),
-    ("trace", "caches", "schedulers", "metrics", "programs"),
+    ("trace", "caches", "layers", "schedulers", "metrics", "programs"),
     ("kernel",),
     ("run",),
 )
@@ -51,6 +51,7 @@ _WORDS: Mapping[str, str] = {
     "plan": "a run made into a script",
     "programs": "loads: one class each",
     "caches": "SSDs: one class each",
+    "layers": "stacks: one class each",
     "schedulers": "one class each",
     "metrics": "figures: one record each",
     "trace": "formats, synthesis",

@@ -242,7 +242,7 @@ def test_alone_a_generator_has_no_file_system() -> None:
         ('size = "64m"', 'size = "8m"', "s.toml:5: filesystem.size: 8m is too small for ext4"),
         ('size = "64m"', 'size = "1000"', "filesystem.size: 1000 is not a multiple of 4096"),
         ('size = "64m"', 'size = "9g"', "filesystem.size: goes beyond the device"),
-        ('size = "64m"', 'type = "btrfs"', "filesystem.type: unknown value 'btrfs'"),
+        ('size = "64m"', 'type = "zfs"', "filesystem.type: unknown value 'zfs'"),
         ('[filesystem]\nsize = "64m"\n', "", "dd works on files; add [filesystem]"),
         ('offset = "64m"', "offset = 0", "'web' writes to where the file system is"),
         (

@@ -142,6 +142,7 @@ def _asked(point: PointView) -> dict[str, str]:
         ("queue", spec.queue),
         ("file system", spec.filesystem),
         ("caching", spec.caching),
+        ("stack", spec.stack),
         ("device events", spec.device_events),
     ):
         found |= _flat(what, msgspec.to_builtins(part))

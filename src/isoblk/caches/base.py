@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from isoblk.run.options import OptionError
 from isoblk.run.record import Identity
 from isoblk.run.setting import Setting
-from isoblk.run.shell import Command, Quoted, Statement, To, run
+from isoblk.run.shell import DM_MAJOR, Command, Quoted, Statement, To, run
 from isoblk.run.spec import Options
 from isoblk.run.units import parse_size
 
@@ -215,7 +215,9 @@ def whole(options: Options, name: str, default: int, least: int, most: int) -> i
 
 def create(table: str) -> Command:
     """Command that makes the device-mapper device NAME."""
-    return run("dmsetup", "create", NAME, "--major", 253, "--minor", 0, "--table", Quoted(table))
+    return run(
+        "dmsetup", "create", NAME, "--major", DM_MAJOR, "--minor", 0, "--table", Quoted(table)
+    )
 
 
 def save_table(parts: Parts) -> Command:

@@ -76,8 +76,8 @@ def collect(
         )
         for tenant in spec.tenants
     ]
-    # Behind a cache the tenants are charged for another device than is set up.
-    knobs = check(plan.settings, read_back, "" if spec.caching else device)
+    # Behind a cache or layers the tenants are charged for another device than is set up.
+    knobs = check(plan.settings, read_back, "" if spec.caching or spec.stack else device)
     knobs += _knobs_of_switches(directory, plan)
     cache = _cache_report(directory, spec, plan)
     reasons = [

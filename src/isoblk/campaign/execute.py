@@ -16,6 +16,7 @@ from isoblk import __version__
 from isoblk.campaign.collect import collect
 from isoblk.errors import IsoblkError, RunError
 from isoblk.kernel import Kernel, Progress, build_modules, build_schedulers
+from isoblk.layers.registry import disks_of
 from isoblk.machine import Machine, StoppedError
 from isoblk.machine.host import Session
 from isoblk.machine.uml import memory_mib
@@ -169,6 +170,7 @@ def make_job(spec: RunSpec, kernel_key: str, modules_key: str, tier: Tier = UML)
 def _memory_mib(spec: RunSpec) -> int:
     caching = spec.caching
     disks = memory_bytes(spec.device, caching.origin_bytes if caching else 0)
+    disks *= disks_of(spec.stack)
     if caching is not None:
         disks += memory_bytes(caching.ssd, caching.ssd_bytes)
     own = memory_mib(len(spec.tenants), disks)

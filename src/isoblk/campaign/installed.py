@@ -15,6 +15,7 @@ import msgspec
 from isoblk.caches.registry import CACHES
 from isoblk.errors import UserError
 from isoblk.kernel.tools import install_command, missing
+from isoblk.layers.registry import layers_of
 from isoblk.programs.registry import program_of
 from isoblk.run.spec import Installed, RunSpec, Workload
 from isoblk.run.tier import UML
@@ -22,7 +23,11 @@ from isoblk.study.model import Expansion
 
 _FIO = {"fio": "fio"}
 _PARTITIONS = {"addpart": "util-linux", "delpart": "util-linux"}
-_MKFS = {"ext4": {"mkfs.ext4": "e2fsprogs"}, "xfs": {"mkfs.xfs": "xfsprogs"}}
+_MKFS = {
+    "ext4": {"mkfs.ext4": "e2fsprogs"},
+    "xfs": {"mkfs.xfs": "xfsprogs"},
+    "btrfs": {"mkfs.btrfs": "btrfs-progs"},
+}
 
 
 def find_programs(expansion: Expansion) -> Expansion:
@@ -46,6 +51,8 @@ def tools_of(spec: RunSpec) -> Iterator[tuple[str, dict[str, str]]]:
         if spec.caching.placement == "scattered":
             needs["dmsetup"] = "dmsetup"
         yield f'cache = "{spec.caching.cache}"', needs
+    for layer in layers_of(spec.stack):
+        yield f'the layer "{layer.name}"', dict(layer.needs())
     if spec.filesystem:
         yield "[filesystem]", _PARTITIONS | _MKFS[spec.filesystem.type]
 

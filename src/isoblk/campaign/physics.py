@@ -24,10 +24,11 @@ def impossible(spec: RunSpec, outputs: Mapping[str, TenantOutput]) -> Iterator[s
     in the measured time or in one of the windows.
 
     Args:
-        spec: the run. Only a vdisk says what it can do; in front of it there may be no cache.
+        spec: the run. Only a vdisk says what it can do; in front of it there may be neither a cache
+            nor layers.
         outputs: by the tenants' names.
     """
-    if spec.caching is not None or not isinstance(spec.device, VdiskDevice):
+    if spec.caching is not None or spec.stack or not isinstance(spec.device, VdiskDevice):
         return
     for op, attribute in _LINKS.items():
         limit = _limit(spec, attribute)

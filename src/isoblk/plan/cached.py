@@ -11,13 +11,14 @@ import msgspec
 from isoblk.caches.base import SECTOR
 from isoblk.metrics.cached import FIGURES
 from isoblk.plan import filesystem, processes
+from isoblk.plan.stacked import regions, zeros
 from isoblk.plan.target import PLACED, SSD, device, of, parts
 from isoblk.programs import blkload
-from isoblk.run.extent import cached_bytes, usable_bytes
+from isoblk.run.extent import cached_bytes
 from isoblk.run.record import CacheReport
 from isoblk.run.seeds import pass_seed
 from isoblk.run.setting import Setting, parse_read_back
-from isoblk.run.shell import Form, Here, Statement, Syntax, fill, rows, run, write
+from isoblk.run.shell import DM_MAJOR, Form, Here, Statement, Syntax, fill, rows, run, write
 from isoblk.run.spec import Caching, RunSpec
 from isoblk.run.tier import Place
 
@@ -58,7 +59,7 @@ def bare(spec: RunSpec, place: Place) -> list[Statement]:
     assert caching is not None
     lines, path = of(caching).bare(caching.options, parts(caching, place))
     if caching.files == "read":
-        return [*lines, *_zeros(spec, path)]
+        return [*lines, *zeros(spec, path)]
     if spec.filesystem is None or caching.files == "cache":
         return lines
     scattered = caching.placement == "scattered"
@@ -85,32 +86,18 @@ def attach(spec: RunSpec, set_up: Sequence[Statement], place: Place) -> list[Sta
     if spec.filesystem is None:
         if caching.files == "origin":
             return lines
-        return [*lines, *(_zeros if caching.files == "cache" else _read)(spec, path)]
+        return [*lines, *(zeros if caching.files == "cache" else _read)(spec, path)]
     if caching.files == "cache":
         lines += filesystem.make_on(spec.filesystem, place, path)
         lines += [*processes.prepare(spec, place), filesystem.DROP_CACHES]
     return [*lines, filesystem.mount(spec.filesystem, place, path)]
 
 
-def _zeros(spec: RunSpec, path: str) -> list[Statement]:
-    """Commands that write the tenants' regions in order."""
-    how = ("iflag=count_bytes", "oflag=direct,seek_bytes", "conv=notrunc", Syntax.QUIET)
-    zeros = ("dd", "if=/dev/zero", f"of={path}", "bs=1M")
-    return [run(*zeros, f"seek={offset}", f"count={size}", *how) for offset, size in _regions(spec)]
-
-
 def _read(spec: RunSpec, path: str) -> list[Statement]:
     """Commands that read the tenants' regions in order."""
     how = ("iflag=direct,skip_bytes,count_bytes", Syntax.QUIET)
     read = ("dd", f"if={path}", "of=/dev/null", "bs=1M")
-    return [run(*read, f"skip={offset}", f"count={size}", *how) for offset, size in _regions(spec)]
-
-
-def _regions(spec: RunSpec) -> list[tuple[int, int]]:
-    """Where the tenants work: first byte, bytes."""
-    loads = [tenant.workload for tenant in spec.tenants]
-    whole = usable_bytes(spec.device, spec.caching)
-    return sorted({(load.offset, load.size or whole - load.offset) for load in loads})
+    return [run(*read, f"skip={offset}", f"count={size}", *how) for offset, size in regions(spec)]
 
 
 def settings(caching: Caching, place: Place) -> tuple[Setting, ...]:
@@ -135,7 +122,7 @@ def _scatter(spec: RunSpec, path: str, place: Place) -> list[Statement]:
         range(places), key=lambda n: hashlib.sha256(f"{spec.seed} {n}".encode()).digest()
     )[: caching.working_set // caching.piece]
     table = [f"{i * piece} {piece} linear {path} {n * piece}" for i, n in enumerate(chosen)]
-    return [Here(run("dmsetup", "create", PLACED, "--major", 253, "--minor", 1), tuple(table))]
+    return [Here(run("dmsetup", "create", PLACED, "--major", DM_MAJOR, "--minor", 1), tuple(table))]
 
 
 def passes(spec: RunSpec, place: Place) -> Iterator[Statement]:

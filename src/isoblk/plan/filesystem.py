@@ -13,6 +13,7 @@ _MKFS = {
         f"nodiscard,lazy_itable_init=0,lazy_journal_init=0,hash_seed={_UUID}",
     ),
     "xfs": ("mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={_UUID}"),
+    "btrfs": ("mkfs.btrfs", "-q", "-f", "-K", "-U", _UUID),
 }
 _SECTOR = 512
 
@@ -72,6 +73,6 @@ def unmount(spec: RunSpec, place: Place) -> list[Statement]:
     """Commands that take the file system away again."""
     if spec.filesystem is None:
         return []
-    if spec.caching is not None:
+    if spec.caching is not None or spec.stack:
         return [run("umount", mount_point(place))]
     return [run("umount", mount_point(place)), run("delpart", f"/dev/{place.disk}", 1)]

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from isoblk.errors import UserError
-from isoblk.plan import cached, filesystem, processes, target
+from isoblk.plan import cached, filesystem, processes, stacked, target
 from isoblk.plan.charges import charge_files, throttles
 from isoblk.programs import blkload
 from isoblk.run import shell
+from isoblk.run.limits import PHYSICAL_BLOCK
 from isoblk.run.setting import Setting
 from isoblk.run.shell import ForDevice, Quoted, Statement, Syntax, To, fill, run, write
 from isoblk.run.spec import (
@@ -54,6 +55,12 @@ _OF_EVERY_MODEL = (
 )
 _OFTEN_LEFT = ("flush_ns", "write_cache", "store", "jitter", "seed")
 
+# memory.high in eighths of memory.max. A buffered writer is throttled by memory.high alone: the
+# kernel counts a cgroup's dirty pages up to two seconds late, so that it has filled memory.max
+# before balance_dirty_pages() sees it, and is killed if none of its writes ends in 16 rounds of
+# reclaim, about 0.2 s.
+_HIGH_EIGHTHS = 7
+
 # Bytes a second that no disk reaches.
 _NO_LIMIT = 1 << 60
 
@@ -70,6 +77,7 @@ class _Heading(shell.Form):
 # what this changes, and changes it back; if it could not: isoblk host restore"""
     PROCESSORS = "## the processors, beside the first"
     DEVICE = "## the device"
+    LAYERS = "## the layers on it"
     SSD = "## the SSD, and the parts of both that are used"
     BARE = "## the files, on the origin alone"
     CACHE = "## the cache, empty"
@@ -92,7 +100,6 @@ class _Line(shell.Form):
     SAFE = "set -eu"
     PATH = "export PATH={path}"
     NUMBER = "dev=$(cat {file})"
-    NO_UDEV = "export DM_DISABLE_UDEV=1"
     UNCOUNTED = "# On v1 the kernel counts where there is a limit; this one is never reached."
     # grep says of an empty file that it has no line, with status 1.
     IF_ANY = "{read} || [ $? = 1 ]"
@@ -123,7 +130,8 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     weights = tuple(_weight_settings(spec, place))
     if tier.name == HOST.name:
         return _host_plan(spec, tier, scheduler, weights)
-    device = tuple(_device_settings(spec.device, DISK, tier))
+    disks = target.disks(spec, place)
+    device = tuple(s for disk in disks for s in _device_settings(spec.device, disk, tier))
     ssd: tuple[Setting, ...] = ()
     cache: tuple[Setting, ...] = ()
     shown: tuple[Setting, ...] = ()
@@ -151,7 +159,13 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
     sections: list[_Section] = [
         prologue(modules, spec.cgroup, tier),
         [_Heading.PROCESSORS, *_write(processors)],
-        [_Heading.DEVICE, *align, run("mkdir", _device_dir(spec.device, DISK)), *_write(device)],
+        [
+            _Heading.DEVICE,
+            *align,
+            run("mkdir", *(_device_dir(spec.device, disk) for disk in disks)),
+            *_write(device),
+        ],
+        [_Heading.LAYERS, *stacked.make(spec, place)],
         *_cache(spec, tier, ssd, cache),
         *_files(spec, tier),
         [_Heading.SCHEDULER, *align, number, *_write(scheduler)],
@@ -182,12 +196,18 @@ def _files(spec: RunSpec, tier: Tier) -> list[_Section]:
     # The root of a guest cannot be written to.
     scratch = [] if tier.name == HOST.name else [_SCRATCH]
     place = tier.place
+    if spec.stack:
+        path = target.device(spec, place)
+        made = filesystem.make_on(spec.filesystem, place, path)
+    else:
+        path = f"/dev/{filesystem.partition(place.disk)}"
+        made = filesystem.make_filesystem(spec.filesystem, place)
     return [
-        [_Heading.FILESYSTEM, *scratch, *filesystem.make_filesystem(spec.filesystem, place)],
+        [_Heading.FILESYSTEM, *scratch, *made],
         [
             _Heading.FILES,
             *processes.prepare(spec, place),
-            filesystem.mount(spec.filesystem, place, f"/dev/{filesystem.partition(place.disk)}"),
+            filesystem.mount(spec.filesystem, place, path),
         ],
     ]
 
@@ -208,8 +228,7 @@ def _cache(
         ],
         [
             _Heading.BARE,
-            # Nobody answers udev's questions here.
-            _Line.NO_UDEV,
+            *stacked.DEVICE_MAPPER,
             *([_SCRATCH] if spec.filesystem else []),
             *cached.bare(spec, place),
         ],
@@ -254,7 +273,8 @@ def _host_plan(
 
 
 def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
-    """Check that a machine of the tier has a processor for every hardware queue, and the caches.
+    """Check that a machine of the tier has a processor for every hardware queue, the caches and the
+    layers.
 
     Raises:
         UserError: it has not.
@@ -263,6 +283,11 @@ def check_queues(specs: Iterable[RunSpec], tier: Tier) -> None:
         if spec.caching is not None and tier.name != UML.name:
             # Of Debian's kernel they are modules, and what is counted settles in virtual time.
             raise UserError(f"no caches on the {tier.name} machine", next="leave --machine")
+        if spec.stack and tier.name != UML.name:
+            raise UserError(
+                f"no layers on the {tier.name} machine",
+                next='leave --machine, or set stack = "none"',
+            )
         if isinstance(spec.device, VdiskDevice) and spec.device.hw_queues > tier.cpus:
             raise UserError(
                 f"the device has {spec.device.hw_queues} hardware queues, the {tier.name} machine"
@@ -351,6 +376,8 @@ def _device_settings(device: Device, name: str, tier: Tier) -> Iterator[Setting]
                 "submit_queues": tier.cpus,
                 "memory_backed": int(disk.memory_backed),
             }
+            if disk.zone_size:
+                values |= {"zoned": 1, "zone_size": disk.zone_size >> 20}
     values["power"] = 1
     for attribute, value in values.items():
         yield Setting(f"{_device_dir(device, name)}/{attribute}", str(value))
@@ -424,7 +451,7 @@ def switch_file(index: int) -> str:
 def _queues(spec: RunSpec, place: Place) -> tuple[list[str], list[str]]:
     """The request queues that the scheduler is on, and those that have none."""
     if spec.caching is None:
-        return [place.queue], []
+        return [f"/sys/block/{disk}/queue" for disk in target.disks(spec, place)], []
     on = spec.caching.scheduler_on
     queues = {"origin": place.queue, "ssd": f"/sys/block/{target.SSD}/queue"}
     scheduled = [queue for name, queue in queues.items() if on in (name, "both")]
@@ -473,8 +500,10 @@ def _weight_settings(spec: RunSpec, place: Place) -> Iterator[Setting]:
             yield Setting(f"{place.cgroup_of(path)}/{weight_file}", str(weight), "weight")
     for tenant in spec.tenants:
         directory = place.cgroup_of(tenant.cgroup)
-        if tenant.workload.memory:
-            yield Setting(f"{directory}/memory.max", str(tenant.workload.memory))
+        if limit := tenant.workload.memory:
+            high = limit * _HIGH_EIGHTHS // 8 // PHYSICAL_BLOCK * PHYSICAL_BLOCK
+            yield Setting(f"{directory}/memory.high", str(high))
+            yield Setting(f"{directory}/memory.max", str(limit))
         of_schedulers = [
             setting
             for scheduler in schedulers_of(spec)
@@ -527,8 +556,9 @@ def _events(spec: RunSpec, place: Place) -> Iterator[Statement]:
                 for weight_file in _weight_files(spec):
                     yield write(event.weight, f"{cgroup}/{weight_file}")
             case DeviceEvent():
-                for name, value in event.attributes.items():
-                    yield write(value, f"{_device_dir(spec.device, DISK)}/{name}")
+                for disk in target.disks(spec, place):
+                    directory = _device_dir(spec.device, disk)
+                    yield from (write(v, f"{directory}/{k}") for k, v in event.attributes.items())
             case SchedulerEvent():
                 settings = _switch_settings(event, place)
                 yield from _write(settings)

@@ -214,5 +214,6 @@ def sampled_files(tenants: Sequence[Tenant], spec: RunSpec, place: Place) -> lis
 
 def counts_completed(spec: RunSpec, place: Place) -> bool:
     """Whether it is known what the disk has completed for each cgroup, and not only what that was
-    charged with when it asked. It is where blkload is, of the disk itself: not of a cache."""
-    return place.run.startswith("/") and spec.caching is None
+    charged with when it asked. It is where blkload is, of the disk itself: not of a cache, nor of
+    layers, which send what they keep for themselves to the disk as well."""
+    return place.run.startswith("/") and spec.caching is None and not spec.stack

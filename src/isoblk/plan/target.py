@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which device the tenants of a run use: the disk itself, or a cache in front of it."""
+"""Which device the tenants of a run use: the disk itself, a cache in front of it, or the uppermost
+of the layers on it; and which disks a run has."""
 
 from isoblk.caches.base import Cache, Parts
 from isoblk.caches.registry import CACHES
+from isoblk.layers.registry import disks_of, layers_of
 from isoblk.run.spec import Caching, RunSpec
 from isoblk.run.tier import Place
 
@@ -28,8 +30,15 @@ def parts(caching: Caching, place: Place) -> Parts:
     )
 
 
+def disks(spec: RunSpec, place: Place) -> list[str]:
+    """The kernel's names of the disks that are of the study's device, and have its scheduler."""
+    return [place.disk, *(f"disk{number}" for number in range(1, disks_of(spec.stack)))]
+
+
 def device(spec: RunSpec, place: Place) -> str:
     """Path of the device that the tenants use."""
+    if spec.stack:
+        return layers_of(spec.stack)[-1].device
     if spec.caching is None:
         return f"/dev/{place.disk}"
     if spec.caching.placement == "scattered":
@@ -40,6 +49,8 @@ def device(spec: RunSpec, place: Place) -> str:
 def number_file(spec: RunSpec, place: Place) -> str:
     """File with the number of the device that the tenants' cgroups are charged for; "" if they
     use no other."""
+    if spec.stack:
+        return f"/sys/block/{layers_of(spec.stack)[-1].block}/dev"
     if spec.caching is None:
         return "" if place.run.startswith("/") else f"/sys/block/{place.disk}/dev"
     if spec.caching.placement == "scattered":

@@ -18,7 +18,7 @@ from isoblk.programs.blkload import TenantOutput, ramp_and_runtime
 from isoblk.run.load import LOAD_OPTIONS
 from isoblk.run.record import OpTotals
 from isoblk.run.shell import Form, Statement, fill, render, run
-from isoblk.run.spec import RunSpec, Tenant
+from isoblk.run.spec import Device, NullBlkDevice, RunSpec, Tenant
 from isoblk.run.tier import UML, Place
 
 # fio's log-linear buckets have 64 steps an octave (FIO_IO_U_PLAT_BITS) and json+ names a
@@ -67,7 +67,7 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
     load = tenant.workload
     ramp, runtime = ramp_and_runtime(load, spec)
     options: dict[str, str | int] = {
-        "ioengine": "libaio",
+        "ioengine": load.ioengine,
         "direct": 1,
         # The calibration of the CPU's own clock fails in virtual time.
         "clocksource": "clock_gettime",
@@ -86,6 +86,7 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
         "time_based": 1,
         "ramp_time": _us(ramp),
         "runtime": _us(runtime),
+        **_zones(spec.device),
     }
     if load.bssplit:
         options["bssplit"] = ":".join(f"{size}/{share}" for size, share in load.bssplit)
@@ -116,6 +117,12 @@ def _options(tenant: Tenant, spec: RunSpec) -> dict[str, str | int]:
         if level:
             options["prio"] = level
     return options
+
+
+def _zones(device: Device) -> dict[str, str | int]:
+    """What a disk with zones needs: writes at a zone's write pointer, and resets."""
+    zoned = isinstance(device, NullBlkDevice) and device.zone_size
+    return {"zonemode": "zbd"} if zoned else {}
 
 
 def _us(time_ns: int) -> str:

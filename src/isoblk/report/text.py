@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from isoblk.analysis.metrics import Analysis, PointView, RunView
+from isoblk.layers.registry import disks_of
 from isoblk.metrics.stats import Estimate
 from isoblk.run.numbers import count, time
 from isoblk.run.record import RunRecord
@@ -55,8 +56,11 @@ def machine(record: RunRecord) -> str:
 
 
 def device(record: RunRecord) -> str:
-    """The device in a few words."""
-    return _device(record.spec.device, record)
+    """The device in a few words, and the layers on it."""
+    stack, one = record.spec.stack, _device(record.spec.device, record)
+    disks = disks_of(stack)
+    parts = [f"{disks} x {one}" if disks > 1 else one]
+    return ", ".join([*parts, *(["below " + " and ".join(stack)] if stack else [])])
 
 
 def ssd(record: RunRecord) -> str:

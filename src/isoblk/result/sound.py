@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from isoblk.caches.registry import CACHES
+from isoblk.layers.registry import LAYERS
 from isoblk.result.study import StudyRecord
 from isoblk.run import limits
 from isoblk.run.record import OpTotals, RunRecord, TenantResult
@@ -53,6 +54,8 @@ def _of_spec(spec: RunSpec) -> Iterator[str]:
             yield f"has a scheduler that is none: {one.name!r}"
     if spec.caching is not None and spec.caching.cache not in CACHES:
         yield f"has a cache that is none: {spec.caching.cache!r}"
+    if not LAYERS.keys() >= set(spec.stack):
+        yield f"has an unknown layer in its stack: {' '.join(spec.stack)!r}"
     longest = limits.RUN_SECONDS * _SECOND
     if not (0 <= spec.warmup_ns <= longest and 0 < spec.runtime_ns <= longest):
         yield "lasts as long as no run does"

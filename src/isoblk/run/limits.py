@@ -107,8 +107,11 @@ VOLUME = {
 }
 MEBIBYTE = 1 << 20
 PASSES = Range(1, 100)
-# What mkfs refuses to go below (xfsprogs since 5.19: 300 MiB), and, of ext4, sense.
-FILESYSTEM_BYTES = {"ext4": 16 * MEBIBYTE, "xfs": 300 * MEBIBYTE}
+# What mkfs refuses to go below (xfsprogs since 5.19: 300 MiB; btrfs: 109 MiB), and, of ext4, sense.
+FILESYSTEM_BYTES = {"ext4": 16 * MEBIBYTE, "xfs": 300 * MEBIBYTE, "btrfs": 128 * MEBIBYTE}
+
+# What a stack of layers leaves of a disk: less is a slip of the pen.
+STACK_BYTES = 16 * MEBIBYTE
 
 # A cgroup's directory must not look like one of its files, which the kernel makes there.
 CGROUP_PREFIXES = frozenset(

@@ -77,6 +77,10 @@ class Name(Variable):
     """Its name, to be assigned to."""
 
 
+DM_MAJOR = Variable("major")
+"""The number of device-mapper's devices, which the script reads before it makes one."""
+
+
 @dataclass(frozen=True)
 class To:
     """Standard output, to a file."""

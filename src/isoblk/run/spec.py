@@ -17,12 +17,13 @@ SCHEDULER = "scheduler"
 RUNNING = "running"
 RwMode = Literal["read", "write", "randread", "randwrite", "rw", "randrw", "trim", "randtrim"]
 Program = Literal["blkload", "fio", "running", "dd", "sysbench", "iozone", "db_bench", "ycsb"]
-FilesystemType = Literal["ext4", "xfs"]
+FilesystemType = Literal["ext4", "xfs", "btrfs"]
 OptionValue = str | int | float | bool | list[str | int | float]
 Options = dict[str, OptionValue]
 """A program's own options, by the names that it has for them."""
 RealTimePrio = Literal["rt/0", "rt/1", "rt/2", "rt/3", "rt/4", "rt/5", "rt/6", "rt/7"]
 BestEffortPrio = Literal["be/0", "be/1", "be/2", "be/3", "be/4", "be/5", "be/6", "be/7"]
+IoEngine = Literal["libaio", "io_uring", "psync"]
 IoPrio = Literal["none", "idle", RealTimePrio, BestEffortPrio]
 CgroupVersion = Literal["v1", "v2"]
 ReplayMode = Literal["timed", "closed"]
@@ -138,13 +139,17 @@ class NullBlkDevice(
     tag="null_blk",
     tag_field="driver",
 ):
-    """null_blk with timer completions. size in bytes, a multiple of 1 MiB."""
+    """null_blk with timer completions. size in bytes, a multiple of 1 MiB.
+
+    zone_size: bytes of a zone, which is written in order from its start; a power of two; 0: it is
+    an ordinary disk."""
 
     size: int = 4 << 30
     blocksize: int = 512
     completion_nsec: int = 80_000
     hw_queue_depth: int = 64
     memory_backed: bool = False
+    zone_size: int = 0
 
 
 class HostDevice(
@@ -454,6 +459,10 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             blkload="if set",
         ),
     ] = "none"
+    ioengine: Annotated[
+        IoEngine,
+        LoadOption("How a tenant's fio asks the kernel; psync: one request at a time, a job."),
+    ] = "libaio"
     trace: Annotated[
         Trace | None,
         LoadOption(
@@ -497,7 +506,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     memory: Annotated[
         int,
         LoadOption(
-            "Of such a program: memory.max of its cgroup; 0: no limit. " + SIZE,
+            "Of such a program: memory.max of its cgroup, and 7/8 of it memory.high; 0: no limit. "
+            + SIZE,
             written=int | str,
             read="size",
             of_programs=True,
@@ -595,6 +605,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     point: matrix key to value, as text, in the matrix's order (always holds "scheduler"
     for kind "share").
     repeat: 0.., seeds differ between repeats.
+    stack: block layers between the disk and the tenants, from the disk up (isoblk.layers).
     """
 
     kind: RunKind
@@ -607,6 +618,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     groups: tuple[Group, ...]
     filesystem: Filesystem | None = None
     caching: Caching | None = None
+    stack: tuple[str, ...] = ()
     tenants: tuple[Tenant, ...]
     events: tuple[Event, ...]
     device_events: tuple[DeviceEvent, ...] = ()

@@ -86,7 +86,9 @@ def too_much(spec: RunSpec) -> Iterator[str]:
     """A line for each tenant whose rate the disk can never serve; or one for all of them, if
     only together they ask for too much."""
     device = spec.device
-    if spec.caching is not None or spec.device_events or isinstance(device, HostDevice):
+    if isinstance(device, HostDevice) or spec.device_events:
+        return
+    if spec.caching is not None or spec.stack:
         return
     loads = [one for tenant in spec.tenants if (one := asked(tenant)) is not None]
     run_ns = spec.warmup_ns + spec.runtime_ns

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET
 
+from isoblk.layers.registry import size_of
 from isoblk.metrics.registry import NAMES, places, split_metric
 from isoblk.metrics.shares import RATIO
 from isoblk.programs.registry import program_of
@@ -34,6 +35,7 @@ from isoblk.run.units import format_size, format_time
 from isoblk.schedulers.registry import ELEVATORS, SCHEDULERS, kind_of, kinds
 from isoblk.study.check_cache import check_cache
 from isoblk.study.check_load import check_load
+from isoblk.study.check_stack import check_stack
 from isoblk.study.filesystem import check_options
 from isoblk.study.model import ClaimEntry, CompareTable, Study
 from isoblk.study.point import (
@@ -275,6 +277,7 @@ def _check_at_points(study: Study, field: Field, at: dict[str, MatrixValue]) -> 
 
 def _check_point(study: Study, spec: RunSpec) -> None:
     _check_times(spec)
+    check_stack(study, spec)
     _check_tenants(study, spec)
     _check_weights(study, spec)
     loads = {
@@ -286,6 +289,7 @@ def _check_point(study: Study, spec: RunSpec) -> None:
     _check_filesystem(study, spec)
     _check_verified_regions(study, spec)
     _check_device(spec)
+    _check_zones(study, spec)
     _check_events(study, spec)
     _check_scheduler(study, spec)
     _check_tunables(study)
@@ -309,11 +313,12 @@ def _check_filesystem(study: Study, spec: RunSpec) -> None:
         return
     end = filesystem.offset + filesystem.size
     least = limits.FILESYSTEM_BYTES[filesystem.type]
-    if filesystem.offset >= device.size or end > device.size:
+    room = size_of(spec.stack, device.size)
+    if filesystem.offset >= room or end > room:
         raise FieldError(
-            ("filesystem", "size" if filesystem.offset < device.size else "offset"),
+            ("filesystem", "size" if filesystem.offset < room else "offset"),
             "goes beyond the device",
-            next=f"the device has {format_size(device.size)}",
+            next=f"the device has {format_size(room)}",
         )
     if filesystem.size < least:
         raise FieldError(
@@ -337,7 +342,7 @@ def _check_filesystem(study: Study, spec: RunSpec) -> None:
         load = tenant.workload
         if program_of(load) or (not load.trace and load.rw in ("read", "randread")):
             continue
-        upper = load.offset + load.size if load.size else device.size
+        upper = load.offset + load.size if load.size else room
         if load.offset < end and filesystem.offset < upper:
             raise FieldError(
                 ("tenant", slot.entry, "offset"),
@@ -349,11 +354,11 @@ def _check_filesystem(study: Study, spec: RunSpec) -> None:
 
 def _check_verified_regions(study: Study, spec: RunSpec) -> None:
     """What a tenant verifies, no other may write."""
+    room = size_of(spec.stack, spec.device.size)
     regions = {
         tenant.name: (
             tenant.workload.offset,
-            tenant.workload.offset
-            + (tenant.workload.size or spec.device.size - tenant.workload.offset),
+            tenant.workload.offset + (tenant.workload.size or room - tenant.workload.offset),
         )
         for tenant in spec.tenants
     }
@@ -374,6 +379,30 @@ def _check_verified_regions(study: Study, spec: RunSpec) -> None:
                     f"{tenant.name!r} verifies a region that {other!r} writes too",
                     next="give each its own with offset and size",
                 )
+
+
+def _check_zones(study: Study, spec: RunSpec) -> None:
+    """A disk with zones has no file system, no layers, and one writer a zone."""
+    device = spec.device
+    if not isinstance(device, NullBlkDevice) or not device.zone_size:
+        return
+    for name in ("filesystem", "stack"):
+        if getattr(spec, name):
+            raise FieldError((name,), "not on a disk with zones", next="set device.zone_size = 0")
+    ends: list[tuple[int, int, str]] = []
+    for slot, tenant in zip(slots(study), spec.tenants, strict=True):
+        load = tenant.workload
+        if load.rw in ("read", "randread"):
+            continue
+        begin, end = load.offset, load.offset + (load.size or device.size - load.offset)
+        for other_begin, other_end, other in ends:
+            if begin < other_end and other_begin < end:
+                raise FieldError(
+                    origin(study, slot.entry, "offset"),
+                    f"{tenant.name!r} writes to zones of {other!r}",
+                    next="give each its own with offset_increment and size",
+                )
+        ends.append((begin, end, tenant.name))
 
 
 def _check_device(spec: RunSpec) -> None:

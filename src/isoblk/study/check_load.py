@@ -5,6 +5,7 @@ import re
 
 from msgspec import UNSET
 
+from isoblk.layers.registry import size_of
 from isoblk.programs.base import Program
 from isoblk.programs.registry import program_of
 from isoblk.run import limits
@@ -81,6 +82,16 @@ class _Load:
                 raise self._error(name, "the host machine has no such load", "use another machine")
             raise self._error(name, "only blkload has it", 'set workload = "blkload"')
 
+        engine = self._load.ioengine
+        if self._load.program != "fio" and engine != Workload().ioengine:
+            raise self._error("ioengine", "only fio has it", 'set workload = "fio"')
+        if engine == "psync" and self._load.iodepth > 1:
+            raise self._error(
+                "iodepth",
+                f"{self._load.iodepth}, and psync has one request in flight",
+                "set iodepth = 1 and numjobs, or another ioengine",
+            )
+
     def _error(self, name: str, cause: str, hint: str) -> FieldError:
         return FieldError(origin(self._study, self._entry, name), cause, next=hint)
 
@@ -125,8 +136,8 @@ class _Load:
                 raise self._error(name, f"adds up to {total} per cent", "allowed: 100")
 
     def _check_region(self) -> None:
-        load, device = self._load, self._spec.device
-        unit = logical_block(device)
+        load, room = self._load, size_of(self._spec.stack, self._spec.device.size)
+        unit = logical_block(self._spec.device)
         # A trace's requests are made to fit.
         largest = unit if load.trace else max(self._block_sizes()[1])
         for name, offset in (("offset", load.offset), ("size", load.size)):
@@ -136,19 +147,19 @@ class _Load:
                     f"{offset} is not a multiple of the device's logical block",
                     f"allowed: multiples of {unit}",
                 )
-        if load.offset + load.size > device.size or load.offset >= device.size:
+        if load.offset + load.size > room or load.offset >= room:
             raise self._error(
-                "size" if load.size and load.offset < device.size else "offset",
+                "size" if load.size and load.offset < room else "offset",
                 f"offset {format_size(load.offset)} and size {format_size(load.size)} "
                 "go beyond the device",
-                f"the device has {format_size(device.size)}",
+                f"the device has {format_size(room)}",
             )
-        region = load.size or device.size - load.offset
+        region = load.size or room - load.offset
         if region < largest:
             raise self._error(
                 "size" if load.size else "offset",
                 f"leaves {format_size(region)}, less than one block of {format_size(largest)}",
-                f"the device has {format_size(device.size)}",
+                f"the device has {format_size(room)}",
             )
 
     def _check_times(self) -> None:
@@ -279,6 +290,31 @@ class _Load:
                 "this null_blk does not keep what is written",
                 "set device.memory_backed = true",
             )
+        if device.zone_size:
+            self._check_zones(device.zone_size)
+
+    def _check_zones(self, zone: int) -> None:
+        """A zone is written in order, from its start. fio knows of zones, and resets them."""
+        load = self._load
+        if load.program == "fio":
+            return
+        if load.trace is not None:
+            raise self._error("trace", "a disk with zones replays none", "set device.zone_size = 0")
+        if load.rw in ("read", "randread"):
+            return
+        if load.rw != "write" or load.numjobs > 1:
+            raise self._error(
+                "rw" if load.rw != "write" else "numjobs",
+                "a zone is written in order, by one job",
+                'set rw = "write" and numjobs = 1, or workload = "fio"',
+            )
+        for name in ("offset", "size"):
+            if getattr(load, name) % zone:
+                raise self._error(
+                    name,
+                    f"{format_size(getattr(load, name))} is not whole zones",
+                    f"allowed: multiples of {format_size(zone)}",
+                )
 
     def _check_host(self, device: HostDevice) -> None:
         load = self._load

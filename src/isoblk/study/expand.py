@@ -214,6 +214,7 @@ class _Expander:
                 queue={**spec.queue, "nomerges": 1},
                 groups=(),
                 filesystem=None,
+                stack=(),
                 tenants=(
                     Tenant(
                         name="calibrate", cgroup="calibrate", weight=DEFAULT_WEIGHT, workload=load
@@ -248,7 +249,7 @@ def _setting(spec: RunSpec) -> dict[str, str]:
     return {
         key: value
         for key, value in spec.point.items()
-        if key in ("device", "cache", "ssd")
+        if key in ("device", "cache", "ssd", "stack")
         or key.startswith(("device.", "queue.", "ssd.", "caching.", "caches."))
     }
 

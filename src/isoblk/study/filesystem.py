@@ -47,6 +47,12 @@ MKFS: Mapping[FilesystemType, Mapping[str, str]] = {
         "-n": _list("ftype", "size", "version"),
         "-s": _list("size"),
     },
+    "btrfs": {
+        **dict.fromkeys(("-n", "--nodesize", "-s", "--sectorsize"), _NUMBER),
+        **dict.fromkeys(("-d", "--data", "-m", "--metadata"), r"single|dup"),
+        "--csum": r"crc32c|xxhash|sha256|blake2",
+        **dict.fromkeys(("-O", "--features"), r"\^?[a-z0-9-]+(?:,\^?[a-z0-9-]+)*"),
+    },
 }
 _ANY = (
     *("async", "dirsync", "discard", "lazytime", "noatime", "nodev", "nodiratime", "nodiscard"),
@@ -65,6 +71,13 @@ MOUNT: Mapping[FilesystemType, Sequence[str]] = {
         *_ANY,
         *("allocsize", "filestreams", "inode32", "inode64", "largeio", "logbsize", "logbufs"),
         *("noalign", "nolargeio", "sunit", "swalloc", "swidth", "wsync"),
+    ),
+    "btrfs": (
+        *_ANY,
+        *("autodefrag", "barrier", "commit", "compress", "compress-force", "datacow", "datasum"),
+        *("flushoncommit", "max_inline", "metadata_ratio", "noautodefrag", "nobarrier"),
+        *("nodatacow", "nodatasum", "noflushoncommit", "nospace_cache", "nossd", "nossd_spread"),
+        *("notreelog", "space_cache", "ssd", "ssd_spread", "thread_pool", "treelog"),
     ),
 }
 

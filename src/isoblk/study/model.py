@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from isoblk.layers.registry import NO_STACK
 from isoblk.metrics.registry import NAMES
 from isoblk.run import limits
 from isoblk.run.limits import Range
@@ -262,6 +263,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     "queue.nr_requests", "device.servers") over a list of values; the runs are the product.
     A value of "tenant.NAME.weight" may be a list, as the field itself.
     ssd: a second device; `cache` puts it in front of the first. caches: options, by cache.
+    stack: block layers between the disk and the tenants.
     scale: what sizes written as "8g/scale" are divided by.
     """
 
@@ -284,6 +286,9 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         CachingTable()
     )
     caches: Annotated[dict[str, Options], said("By cache, its own options.")] = {}
+    stack: Annotated[
+        str, said('Block layers from the disk up, as "raid1 crypt"; "none": no layer.')
+    ] = NO_STACK
     run: Annotated[RunTable, said("How long, how often, on which version of cgroups.")] = RunTable()
     workload: Annotated[WorkloadFields, said("Options of all tenants that do not set them.")] = (
         WorkloadFields()

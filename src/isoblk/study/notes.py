@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from isoblk.layers.registry import layers_of
 from isoblk.programs.registry import program_of
 from isoblk.run.record import RunRecord, TenantResult
 from isoblk.run.spans import length, spans
@@ -183,6 +184,7 @@ def reads_empty(spec: RunSpec) -> list[str]:
     first, and so is what a cache has."""
     fresh = (
         spec.caching is None
+        and not any(layer.keeps for layer in layers_of(spec.stack))
         and isinstance(spec.device, VdiskDevice)
         and spec.device.model == "flash"
         and spec.device.flash.precondition == "none"

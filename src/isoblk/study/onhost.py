@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from isoblk.errors import UserError
+from isoblk.layers.registry import NO_STACK
 from isoblk.run.field import FieldError
 from isoblk.run.spec import SCHEDULER, CgroupVersion, HostDevice
 from isoblk.schedulers.registry import kinds
@@ -19,6 +20,7 @@ from isoblk.study.text import Source
 _FIXED = {
     "device": "the host machine has the one device that the command line names",
     "run.cgroup": "the host machine has its own version of cgroups",
+    "stack": "the host machine makes no layers",
 }
 _CPUTIME = "cputime"
 
@@ -83,6 +85,12 @@ def _refuse(study: Study) -> None:
     if study.ssd is not None:
         raise FieldError(
             ("ssd",), "the host machine has no caches", next="use the uml machine, or isoblk cache"
+        )
+    if study.stack != NO_STACK:
+        raise FieldError(
+            ("stack",),
+            "the host machine makes no layers",
+            next="use the uml machine, or make them and run on the uppermost device",
         )
     for index, entry in enumerate(study.event):
         if entry.device:

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from isoblk.caches.registry import CACHES
 from isoblk.errors import UserError
+from isoblk.layers.registry import LAYERS, NO_STACK, size_of
 from isoblk.run import limits
 from isoblk.run.extent import usable_bytes
 from isoblk.run.field import Field, FieldError, suggest
@@ -71,13 +72,13 @@ _OWN_GROUP = "isoblk"
 # What there is of a program that has its own options.
 _OF_A_PROGRAM = frozenset(name for name, one in LOAD_OPTIONS.items() if one.option.of_programs)
 _PLAIN_KEYS = (
-    *(SCHEDULER, "device", "cache", "ssd"),
+    *(SCHEDULER, "device", "cache", "ssd", "stack"),
     *("io_cost.model", "io_max.scale", "io_latency.target"),
 )
 _MATRIX_EXAMPLES = (
     'allowed: "scheduler", "device", "device.X", "run.X", "workload.X", "tenant.NAME.X", '
     '"tenant.*.X", "tenant.NAME.options.X", "filesystem.X", '
-    '"cache", "ssd", "ssd.X", "caching.X", "caches.CACHE.X", '
+    '"cache", "ssd", "ssd.X", "caching.X", "caches.CACHE.X", "stack", '
     '"group.PATH.weight", "queue.X", "iosched.SCHEDULER.X", "io_cost.qos.X", '
     '"io_max.scale", "io_latency.target"'
 )
@@ -351,6 +352,7 @@ def build_run(point: Point, repeat: int) -> RunSpec:
     groups = _groups(study, tenants)
     device = load_device(study.device)
     caching = _caching(study, device)
+    stack = _stack(study)
     if caching is not None:
         tenants = tuple(_in_pass(tenant, caching.passes) for tenant in tenants)
     scheduler = _scheduler(study, scheduler_kind(study), tenants, groups)
@@ -374,8 +376,9 @@ def build_run(point: Point, repeat: int) -> RunSpec:
         cgroup=run.cgroup,
         queue=queue_tunables(study.queue, scheduler, device),
         groups=groups,
-        filesystem=_filesystem(study, usable_bytes(device, caching)),
+        filesystem=_filesystem(study, size_of(stack, usable_bytes(device, caching))),
         caching=caching,
+        stack=stack,
         tenants=tenants,
         events=tuple(event for event in events if isinstance(event, Event)),
         device_events=tuple(event for event in events if isinstance(event, DeviceEvent)),
@@ -583,6 +586,18 @@ def _caching(study: Study, device: Device) -> Caching | None:
         piece=_size(("caching", "piece"), table.piece),
         scheduler_on=table.scheduler_on,
     )
+
+
+def _stack(study: Study) -> tuple[str, ...]:
+    if study.stack == NO_STACK:
+        return ()
+    stack = tuple(study.stack.split())
+    for name in stack or ("",):
+        if name not in LAYERS:
+            raise FieldError(
+                ("stack",), f"unknown layer {name!r}", next=suggest(name, (NO_STACK, *LAYERS))
+            )
+    return stack
 
 
 def _filesystem(study: Study, device_bytes: int) -> Filesystem | None:

@@ -23,7 +23,7 @@ from isoblk.run.spec import (
     NullBlkDevice,
     VdiskDevice,
 )
-from isoblk.run.units import SIZE_HINT, TIME_HINT, parse_size, parse_time
+from isoblk.run.units import SIZE_HINT, TIME_HINT, format_size, parse_size, parse_time
 from isoblk.study.model import DeviceTable, ExpectEntry
 
 DRIVERS: dict[str, type[VdiskDevice] | type[NullBlkDevice]] = {
@@ -35,7 +35,10 @@ _FRESH: Field = ("device", "fresh")
 HOST = "host"
 # Attributes in bytes, besides rates (*_bps).
 SIZES = frozenset(
-    {"size", "logical_block_size", "blocksize", "page_size", "buffer", "slc", "cache", "readahead"}
+    {
+        *("size", "logical_block_size", "blocksize", "zone_size", "page_size", "buffer", "slc"),
+        *("cache", "readahead"),
+    }
 )
 _RANGES: dict[str, Range] = {
     "logical_block_size": limits.LOGICAL_BLOCK,
@@ -357,6 +360,18 @@ def _check(device: Device) -> None:
             ("device", "size"),
             f"{device.size} is not a multiple of {unit}",
             next=f"allowed: multiples of {unit} bytes above 0",
+        )
+    if isinstance(device, NullBlkDevice) and device.zone_size:
+        _check_zones(device)
+
+
+def _check_zones(device: NullBlkDevice) -> None:
+    zone = device.zone_size
+    if zone & (zone - 1) or zone % limits.MEBIBYTE or device.size % zone:
+        raise FieldError(
+            ("device", "zone_size"),
+            f"{zone} is not a power of two that divides the size, {format_size(device.size)}",
+            next="allowed: 1m, 2m, 4m, ...; 0: no zones",
         )
 
 

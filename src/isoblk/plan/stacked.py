@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The parts of a plan that are about the layers between the disk and the tenants, and what is
+written by way of them, or of a cache, before a run."""
+
+from isoblk.layers import registry
+from isoblk.plan import target
+from isoblk.run.extent import usable_bytes
+from isoblk.run.shell import Form, Statement, Syntax, run
+from isoblk.run.spec import RunSpec
+from isoblk.run.tier import Place
+
+
+class _Line(Form):
+    NO_UDEV = "export DM_DISABLE_UDEV=1"
+    MAJOR = "major=$(sed -n 's/ device-mapper$//p' /proc/devices)"
+
+
+DEVICE_MAPPER = (_Line.NO_UDEV, _Line.MAJOR)
+"""What comes before devices of device-mapper are made: no udevd answers its questions in a guest,
+and its number depends on the kernel's other drivers."""
+
+
+def make(spec: RunSpec, place: Place) -> list[Statement]:
+    """Commands that make the layers, and write the tenants' regions where a layer needs it."""
+    if not spec.stack:
+        return []
+    lines = registry.make(spec.stack, target.disks(spec, place), spec.device.size)
+    if spec.filesystem is None and any(one.keeps for one in registry.layers_of(spec.stack)):
+        lines += zeros(spec, target.device(spec, place))
+    return [*DEVICE_MAPPER, *lines]
+
+
+def zeros(spec: RunSpec, path: str) -> list[Statement]:
+    """Commands that write the tenants' regions in order."""
+    how = ("iflag=count_bytes", "oflag=direct,seek_bytes", "conv=notrunc", Syntax.QUIET)
+    write = ("dd", "if=/dev/zero", f"of={path}", "bs=1M")
+    return [run(*write, f"seek={offset}", f"count={size}", *how) for offset, size in regions(spec)]
+
+
+def regions(spec: RunSpec) -> list[tuple[int, int]]:
+    """Where the tenants work: first byte, bytes."""
+    loads = [tenant.workload for tenant in spec.tenants]
+    whole = registry.size_of(spec.stack, usable_bytes(spec.device, spec.caching))
+    return sorted({(load.offset, load.size or whole - load.offset) for load in loads})
