@@ -57,6 +57,9 @@ class FakeMachine:
             )
         (directory / "results").write_text(results)
         (directory / "charged").write_text(charged)
+        if not self.tier.virtual_time:
+            (directory / "processors-begin").write_text("cpu  0 0 0 0 0 0 0 0 0 0\n")
+            (directory / "processors-end").write_text("cpu  20 5 5 60 5 0 5 0 10 0\n")
         (directory / "console.log").write_text("booted\n")
         return Ran(0.1, 0.1)
 

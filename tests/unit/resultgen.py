@@ -92,6 +92,7 @@ class Made:
     sizes: Mapping[str, int] = field(default_factory=dict)  # bytes of a request, if not BS
     processors: Mapping[str, Processors] = field(default_factory=dict)
     device: Device = field(default_factory=VdiskDevice)
+    busy: float | None = None
 
 
 def tenant(name: str, weight: int, cgroup: str = "", **workload: object) -> Tenant:
@@ -233,6 +234,7 @@ def _write_run(directory: Path, run_id: str, made: Made, spec: RunSpec) -> None:
             )
         ],
         cache=made.cache,
+        busy=made.busy,
         wall_s=0.5,
         cpu_s=0.4,
     )

@@ -212,6 +212,7 @@ def test_a_record_has_the_processors_and_a_page_the_queues(tmp_path: Path, tier:
     job = make_job(run_spec(device=NullBlkDevice()), "kernel", "modules", tier)
     record = execute(job, bench, tmp_path).record
     assert record.cpus == 4
+    assert record.busy == pytest.approx(0.35)
     assert device(record) == "null_blk, 80.0 µs, 4 queues of 64 tags"
     # Results of a time when processors were not recorded.
     older = msgspec.structs.replace(record, cpus=None)

@@ -119,6 +119,11 @@ def test_processors_that_have_no_time_left_are_said(
     assert result.verdict == ("undecided" if seen else "holds")
 
 
+def test_a_machine_whose_processors_have_no_time_left_is_said(tmp_path: Path) -> None:
+    made = Made("none", EVEN, tenants=TWO, tier="smp", busy=0.97)
+    assert _said(tmp_path, made) == ["the machine: its processors are busy 97.0 % of the time"]
+
+
 # -- settled --
 
 

@@ -53,6 +53,9 @@ def suspicions(
     """
     spec = record.spec
     found: list[Suspicion] = []
+    if record.busy is not None and record.busy > BUSY:
+        text = f"its processors are busy {numbers.percent(record.busy)} of the time"
+        found.append(Suspicion("all", "the machine", text))
     for asked, result, metrics in zip(spec.tenants, record.tenants, tenants, strict=True):
         found += _unserved(asked, result, spec, at)
         found += _busy(result)

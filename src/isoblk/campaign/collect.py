@@ -17,7 +17,7 @@ from isoblk.campaign.sampled import Samples, parse_samples, sampled_output, sinc
 from isoblk.errors import RunError
 from isoblk.machine import Ran
 from isoblk.plan import cached, processes, target
-from isoblk.plan.plan import Plan, charged_files, predicts, switch_file
+from isoblk.plan.plan import BEGIN, END, Plan, charged_files, predicts, switch_file
 from isoblk.programs import barrier, blkload, fio
 from isoblk.programs import registry as programs
 from isoblk.programs.blkload import TenantOutput
@@ -36,13 +36,13 @@ from isoblk.run.record import (
 from isoblk.run.setting import check, parse_read_back
 from isoblk.run.spans import length, spans
 from isoblk.run.spec import RUNNING, RunSpec, Tenant
-from isoblk.run.tier import HOST, Place
+from isoblk.run.tier import HOST, UML, Place
 
 # Bytes that the generator counted and bytes that the cgroup was charged with may differ by
 # this much, relative to the larger.
 CHARGE_TOLERANCE = 0.01
 _UNCHARGED = IoStat(rbytes=0, wbytes=0, rios=0, wios=0)
-_RAW_FILES = ("results", "knobs", "charged", "predictions", cached.COUNTERS, TABLE)
+_RAW_FILES = ("results", "knobs", "charged", "predictions", BEGIN, END, cached.COUNTERS, TABLE)
 _OPS = ("read", "write", "trim", "flush")
 
 
@@ -99,6 +99,7 @@ def collect(
         knobs=knobs,
         cache=cache,
         cpus=plan.cpus,
+        busy=None if plan.tier == UML.name else _busy(directory),
         wall_s=round(ran.wall_s, 3),
         cpu_s=round(ran.cpu_s, 3),
     )
@@ -129,6 +130,19 @@ def _knobs_of_switches(directory: Path, plan: Plan) -> list[Knob]:
             "",
         )
     ]
+
+
+def _busy(directory: Path) -> float | None:
+    """The part of the processors' time between two lines of /proc/stat in which they worked; None
+    if no time passed."""
+    begin, end = (_read(directory, name).split()[1:] for name in (BEGIN, END))
+    try:
+        spent = [int(after) - int(before) for before, after in zip(begin, end, strict=True)]
+        # proc_stat(5): user nice system idle iowait irq softirq steal. User holds guests' already.
+        idle, whole = sum(spent[3:5]), sum(spent[:8])
+    except ValueError:
+        raise RunError("not the processors' line of /proc/stat", where=END) from None
+    return round(1 - idle / whole, 4) if whole > 0 else None
 
 
 def _cache_report(directory: Path, spec: RunSpec, plan: Plan) -> CacheReport | None:

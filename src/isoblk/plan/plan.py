@@ -41,6 +41,10 @@ RUN_DIR = UML.place.run
 CGROUP = UML.place.cgroup
 SCHED = f"/sys/kernel/debug/block/{DISK}/sched"
 CONFIGFS = "/sys/kernel/config"
+# What all processors have done since the boot, in its first line; and where a run in real time
+# keeps that of its begin and end.
+PROCESSORS = "/proc/stat"
+BEGIN, END = "processors-begin", "processors-end"
 _SCRATCH = run("mount", "-t", "tmpfs", "tmpfs", "/tmp")
 ALIGN = run("cat", f"{blkload.ROOT}/align", To("/dev/null"))
 
@@ -172,7 +176,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
         [_Heading.CGROUPS, *align, *_make_cgroups(spec, place), *_write(weights)],
         [_Heading.LOADS, *blkload.make(spec.tenants), *_write(loads)],
         [_Heading.READ_BACK, _read_back(settings, place)],
-        *_measured(spec, align, place),
+        *_measured(spec, align, tier),
         [
             _Heading.END,
             *_collect(spec, place),
@@ -239,9 +243,12 @@ def _cache(
     ]
 
 
-def _measured(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[_Section]:
+def _measured(spec: RunSpec, align: Sequence[Statement], tier: Tier) -> list[_Section]:
     """The sections of the run itself."""
-    itself: _Section = [_Heading.RUN, *_run(spec, align, place)]
+    place = tier.place
+    load = _run(spec, align, place)
+    # In virtual time the processor is never busy.
+    itself: _Section = [_Heading.RUN, *(load if tier.virtual_time else _counted(load, place))]
     if spec.caching is None:
         return [itself]
     return [
@@ -265,7 +272,10 @@ def _host_plan(
         [_Heading.SCHEDULER, number, *_write(scheduler)],
         [_Heading.CGROUPS, *_make_cgroups(spec, place), *_write(weights)],
         [_Heading.READ_BACK, _read_back((*scheduler, *weights), place)],
-        [_Heading.RUN, *processes.run_together(spec, place, [], _events(spec, place), [])],
+        [
+            _Heading.RUN,
+            *_counted(processes.run_together(spec, place, [], _events(spec, place), []), place),
+        ],
         [_Heading.END, _charges(spec, place), *filesystem.unmount(spec, place)],
     ]
     settings = (*scheduler, *weights)
@@ -539,6 +549,15 @@ def _run(spec: RunSpec, align: Sequence[Statement], place: Place) -> list[Statem
         return processes.run_together(spec, place, [], events, [])
     # The barrier of blkload's tenants is at a whole second.
     return processes.run_together(spec, place, [*align, start, ALIGN], events, [wait])
+
+
+def _counted(load: list[Statement], place: Place) -> list[Statement]:
+    """The load, and before and after it what the processors have done since the boot."""
+    return [
+        run("head", "-n", "1", PROCESSORS, To(f"{place.run}/{BEGIN}")),
+        *load,
+        run("head", "-n", "1", PROCESSORS, To(f"{place.run}/{END}")),
+    ]
 
 
 def _events(spec: RunSpec, place: Place) -> Iterator[Statement]:

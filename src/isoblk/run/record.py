@@ -181,7 +181,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """run.json. status "invalid": reasons say which knob did not take, which bytes do not
     agree, which errors occurred. cpus: processors of the machine; None in results of a time when
-    that was not recorded. wall_s, cpu_s: of the machine's process."""
+    that was not recorded. busy: the part of their time that they worked while the load ran, warm-up
+    included; None in virtual time. wall_s, cpu_s: of the machine's process."""
 
     format: int
     id: str
@@ -194,5 +195,6 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     knobs: list[Knob]
     cache: CacheReport | None = None
     cpus: int | None = None
+    busy: float | None = None
     wall_s: float
     cpu_s: float
