@@ -16,7 +16,7 @@
 #   make try-system  what docs/start/containers.md shows, in virtual machines with several Debians; root; an hour
 #   make check    set all up, run every linter
 #   make bench    measure speed (docs/findings/speed.md)
-#   make machines  the same studies on uml, qemu and this machine (docs/findings/machines.md); root; 40 minutes
+#   make machines  the same studies on uml, icount, smp and this machine (docs/findings/machines.md); root; an hour
 #   make reference  write the pages of docs/reference that are made from records
 #   make architecture  draw the packages and their imports (docs/concepts/architecture.md)
 #   make wheel    the lab as a package for pip, which needs no clone, in dist/
@@ -133,6 +133,7 @@ bench: setup-dev kernel
 # LOOP_DIR: a directory on a disk, for the host machine.
 machines: setup-dev kernel
 	$(ISOBLK) kernel build --stock
+	$(ISOBLK) kernel build --arch um-smp
 	$(VENV)/bin/python benchmarks/machines.py --loop-dir $(LOOP_DIR)
 
 reference: setup-dev

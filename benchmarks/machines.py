@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run the studies of studies/machines on uml, qemu and the host machine, and set the shares beside
-each other: the table of docs/findings/machines.md.
+"""Run the studies of studies/machines on uml, icount, smp and the host machine, and set the shares
+beside each other: the table of docs/findings/machines.md.
 
     python benchmarks/machines.py --loop-dir DIRECTORY-ON-A-DISK     (root, for the host machine)
     python benchmarks/machines.py --table                            what has been run, only
@@ -23,12 +23,16 @@ from isoblk.result.store import read_results
 
 ROOT = Path(__file__).resolve().parents[1]
 STUDIES = ("weights", "nested", "limit", "reader", "coming")
-MACHINES = ("uml", "qemu", "host")
+# With the first all others are compared.
+MACHINES = ("uml", "icount", "smp", "host")
 PAGE = ROOT / "docs" / "findings" / "machines.md"
 BEGIN, END = "<!-- machines: written by make machines -->", "<!-- end of machines -->"
-HEAD = """\
-| study | scheduler | of | uml | qemu | off | host | off | requests/s: uml qemu host |
-|---|---|---|---|---|---|---|---|---|"""
+_COLUMNS = (
+    *("study", "scheduler", "of", MACHINES[0]),
+    *(column for machine in MACHINES[1:] for column in (machine, "off")),
+    f"requests/s: {' '.join(MACHINES)}",
+)
+HEAD = f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}"
 
 
 def run(results: Path, loop_dir: Path) -> None:
@@ -71,7 +75,7 @@ def _row(
         point = points.get(machine)
         runs = [_of(metrics, tenants, rate) for metrics in point.valid] if point else []
         if not runs:
-            cells += ["", ""]
+            cells += [""] * (1 if machine == MACHINES[0] else 2)
             continue
         mean = [fmean(values) for values in zip(*runs, strict=True)]
         cells.append(" ".join(f"{value:.1f}" for value in mean))
