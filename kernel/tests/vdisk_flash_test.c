@@ -46,6 +46,7 @@
 static const struct vdisk_params defaults = {
 	.ops = &vdisk_flash_ops,
 	.size = SZ_16M,
+	.hw_queues = 1,
 	.seed = 7,
 	.flash = {
 		.channels = 2,
@@ -201,6 +202,77 @@ static void flash_controller_takes_one_after_the_other(struct kunit *test)
 	for (i = 0; i < 10; i++)
 		expect_done(test, bench, &bench->cmds[i],
 			    (i + 1) * 2000 + WRITE_LATENCY);
+}
+
+static void flash_window_bounds_what_is_fetched(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	const u64 each = READ_NS + UNIT_NS + READ_LATENCY;
+	struct bench *bench;
+	u32 i;
+
+	/* Four dies, of which two at most have a read. */
+	params.flash.window = 2;
+	params.flash.bus_bps = 0;
+	bench = bench_create(test, &params);
+	for (i = 0; i < DIES; i++)
+		submit(bench, VDISK_READ, i, 1);
+	KUNIT_EXPECT_EQ(test, stats(bench).waiting, DIES);
+	for (i = 0; i < DIES; i++)
+		expect_done(test, bench, &bench->cmds[i],
+			    (i / 2 + 1) * (each - UNIT_NS));
+}
+
+static void flash_queues_have_turns(struct kunit *test)
+{
+	static const u32 queue[] = { 0, 0, 0, 2, 2, 1 };
+	static const u32 order[] = { 0, 1, 5, 3, 2, 4 };
+	struct vdisk_params params = defaults;
+	struct bench *bench;
+	u32 i;
+
+	params.hw_queues = 3;
+	params.flash.window = 1;
+	bench = bench_create(test, &params);
+	for (i = 0; i < ARRAY_SIZE(queue); i++) {
+		bench->cmds[i].queue = queue[i];
+		submit(bench, VDISK_READ, i, 1);
+	}
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		KUNIT_EXPECT_PTR_EQ(test, next_done(bench),
+				    &bench->cmds[order[i]]);
+}
+
+/* Return how long a read takes behind writes that find no room. */
+static u64 read_behind_writes(struct kunit *test, u32 window, u32 writes)
+{
+	struct vdisk_params params = defaults;
+	struct vdisk_cmd *read;
+	struct bench *bench;
+	u32 i;
+
+	params.flash.window = window;
+	params.flash.buffer = DIES * ROW * FTL_UNIT_BYTES;
+	params.flash.spare = 1000;
+	bench = bench_create(test, &params);
+	for (i = 0; i < writes; i++)
+		submit(bench, VDISK_WRITE, i, 1);
+	read = submit(bench, VDISK_READ, 2000, 1);
+	while (next_done(bench) != read)
+		;
+	return read->flash.at_ns;
+}
+
+static void flash_writes_without_room_hold_their_slots(struct kunit *test)
+{
+	u64 alone = read_behind_writes(test, 64, 32);
+
+	/* As long as there are slots, what waits behind does not matter. */
+	KUNIT_EXPECT_EQ(test, read_behind_writes(test, 0, 256), alone);
+	KUNIT_EXPECT_EQ(test, read_behind_writes(test, 257, 256), alone);
+	/* A buffer of 16 units: 192 of 256 have to go on, 12 times it. */
+	KUNIT_EXPECT_GT(test, read_behind_writes(test, 64, 256),
+			11 * PROGRAM_NS);
 }
 
 static void flash_dies_work_side_by_side(struct kunit *test)
@@ -1349,6 +1421,9 @@ static struct kunit_case vdisk_flash_cases[] = {
 	KUNIT_CASE(flash_read_of_nothing_leaves_the_dies_alone),
 	KUNIT_CASE(flash_write_ends_in_the_buffer),
 	KUNIT_CASE(flash_controller_takes_one_after_the_other),
+	KUNIT_CASE(flash_window_bounds_what_is_fetched),
+	KUNIT_CASE(flash_queues_have_turns),
+	KUNIT_CASE(flash_writes_without_room_hold_their_slots),
 	KUNIT_CASE(flash_dies_work_side_by_side),
 	KUNIT_CASE(flash_die_does_one_thing_at_a_time),
 	KUNIT_CASE(flash_sense_serves_a_row),

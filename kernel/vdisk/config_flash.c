@@ -23,6 +23,9 @@
 #define FLASH_MAX_CELL_BITS	4
 #define FLASH_MAX_READ_STEP	300
 
+/* The host's queues hold no more. */
+#define FLASH_MAX_WINDOW	65536
+
 /* The log of a die keeps so many free; a few is usual. */
 #define FLASH_MAX_FREE		1024
 
@@ -47,6 +50,7 @@ VDISK_NUMBER(erase_ns, flash.erase_ns, .min = 1, .max = VDISK_MAX_SERVICE_NS,
 	     .live = true);
 VDISK_NUMBER(bus_bps, flash.bus_bps, .max = VDISK_MAX_BPS, .live = true);
 VDISK_NUMBER(cmd_ns, flash.cmd_ns, .max = VDISK_MAX_SERVICE_NS, .live = true);
+VDISK_NUMBER(window, flash.window, .max = FLASH_MAX_WINDOW);
 VDISK_NUMBER(read_latency_ns, flash.read_latency_ns,
 	     .max = VDISK_MAX_SERVICE_NS, .live = true);
 VDISK_NUMBER(write_latency_ns, flash.write_latency_ns,
@@ -82,6 +86,7 @@ static struct configfs_attribute *vdisk_flash_attrs[] = {
 	&vdisk_attr_erase_ns,
 	&vdisk_attr_bus_bps,
 	&vdisk_attr_cmd_ns,
+	&vdisk_attr_window,
 	&vdisk_attr_read_latency_ns,
 	&vdisk_attr_write_latency_ns,
 	&vdisk_attr_readahead,

@@ -170,6 +170,7 @@ static void vdisk_zero(struct request *rq)
 static bool vdisk_set_cmd(struct vdisk_cmd *cmd, struct request *rq)
 {
 	cmd->fua = false;
+	cmd->queue = rq->mq_hctx->queue_num;
 	cmd->bytes = blk_rq_bytes(rq);
 	cmd->pos = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
 	switch (req_op(rq)) {

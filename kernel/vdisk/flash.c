@@ -4,6 +4,9 @@
  *
  * What a command meets, in this order:
  *
+ *	window		a slot of the controller, of which there are window;
+ *			until one is free, the command waits in its hardware
+ *			queue, and the queues have turns
  *	controller	one command after the other, cmd_ns each
  *	read		each unit of 4 KiB from the buffer, if it is there, or
  *			from what was read ahead (flash_ahead.c);
@@ -276,6 +279,7 @@ static void flash_destroy(struct vdisk_model *model)
 {
 	struct flash *flash = to_flash(model);
 
+	flash_controller_destroy(&flash->controller);
 	flash_dies_destroy(&flash->dies);
 	flash_ahead_destroy(&flash->ahead);
 	flash_buffer_destroy(&flash->buffer);
@@ -331,7 +335,6 @@ static int flash_geometry(const struct vdisk_params *params,
 
 static void flash_init_lists(struct flash *flash)
 {
-	vdisk_list_init(&flash->controller.queue);
 	vdisk_list_init(&flash->host.reads);
 	vdisk_list_init(&flash->host.writes);
 	vdisk_list_init(&flash->ends.reading);
@@ -348,8 +351,9 @@ static int flash_init(struct flash *flash, const struct vdisk_params *params,
 
 	flash_set(flash, params);
 	flash_init_lists(flash);
-	flash->controller.seed = params->seed;
 	err = flash_tree_init(&flash->tree, geo->dies + FLASH_NR_LEAVES) ?:
+	      flash_controller_init(&flash->controller, params->hw_queues,
+				    params->seed) ?:
 	      flash_dies_init(&flash->dies, geo->dies, geo->row, p->channels,
 			      params->seed) ?:
 	      flash_buffer_init(&flash->buffer,

@@ -30,6 +30,7 @@ struct vdisk_flash_params {
 	u64 erase_ns;		/* time of erasing a block */
 	u64 bus_bps;		/* bytes a second over a channel; 0 = any */
 	u64 cmd_ns;		/* the controller's time for a command */
+	u64 window;		/* commands that it holds; 0 = any number */
 	u64 read_latency_ns;	/* latency added to a read */
 	u64 write_latency_ns;	/* latency of a write, trim or flush */
 	u64 readahead;		/* bytes that a stream of reads is ahead of */
@@ -70,6 +71,7 @@ struct vdisk_flash_cmd {
 	.erase_ns = 4000000,						\
 	.bus_bps = 800000000,						\
 	.cmd_ns = 1000,							\
+	.window = 0,							\
 	.read_latency_ns = 5000,					\
 	.write_latency_ns = 8000,					\
 	.readahead = 0,							\

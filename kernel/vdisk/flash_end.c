@@ -71,6 +71,7 @@ static void end(struct flash *flash, struct vdisk_cmd *cmd, u64 at,
 	struct vdisk_cmd **link;
 
 	load->held--;
+	flash_free_slot(flash, at);
 	if (!--load->active) {
 		u32 timer = flash_leaf(flash, FLASH_IDLE_TIMER);
 

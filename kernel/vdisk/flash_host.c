@@ -3,8 +3,10 @@
  * The way of commands into the model "flash": through the controller, and from
  * there to the dies (reads), over the link to the buffer (writes), or nowhere.
  */
+#include <linux/errno.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
+#include <linux/slab.h>
 
 #include "flash_ahead.h"
 #include "flash_buffer.h"
@@ -20,21 +22,89 @@
 /* Units that cross the write link at once: what a die may have earlier. */
 #define FLASH_CHUNK		32
 
-/* A command comes to the controller. */
+/* Make a controller. The caller destroys it, even if that failed. */
+int flash_controller_init(struct flash_controller *controller, u32 queues,
+			  u64 seed)
+{
+	u32 nr;
+
+	controller->queues = queues;
+	controller->seed = seed;
+	vdisk_list_init(&controller->queue);
+	controller->submitted = kvcalloc(queues, sizeof(*controller->submitted),
+					 GFP_KERNEL);
+	if (!controller->submitted)
+		return -ENOMEM;
+	for (nr = 0; nr < queues; nr++)
+		vdisk_list_init(&controller->submitted[nr]);
+	return 0;
+}
+
+/* Free the memory of a controller. */
+void flash_controller_destroy(struct flash_controller *controller)
+{
+	kvfree(controller->submitted);
+}
+
+/* Fetch a command: it has a slot until it ends. */
+static void fetch(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
+{
+	struct flash_controller *controller = &flash->controller;
+
+	controller->fetched++;
+	at = max(at, controller->free_ns);
+	at += vdisk_jitter(flash->p.cmd_ns, flash->set.jitter, controller->seed,
+			   cmd->seq);
+	controller->free_ns = at;
+	flash_queue(flash, &controller->queue, FLASH_CONTROLLER, cmd, at);
+}
+
+/* A command comes to its hardware queue. */
 void flash_arrive(struct flash *flash, struct vdisk_cmd *cmd, u64 now)
 {
 	struct flash_controller *controller = &flash->controller;
 	struct flash_load *load = &flash->load;
-	u64 at = max(now, controller->free_ns);
 
 	cmd->seq = controller->seq++;
 	load->held++;
 	if (++load->waiting > load->waiting_max)
 		load->waiting_max = load->waiting;
-	at += vdisk_jitter(flash->p.cmd_ns, flash->set.jitter, controller->seed,
-			   cmd->seq);
-	controller->free_ns = at;
-	flash_queue(flash, &controller->queue, FLASH_CONTROLLER, cmd, at);
+	if (!flash->p.window || controller->fetched < flash->p.window) {
+		fetch(flash, cmd, now);
+		return;
+	}
+	cmd->flash.at_ns = now;
+	vdisk_list_add(&controller->submitted[cmd->queue], cmd);
+	controller->nr_submitted++;
+}
+
+/*
+ * A command has ended: its slot is for the next one. The queues have turns. The
+ * event may be dealt with late, when commands have come since: these are not
+ * fetched before one that waited at its time.
+ */
+void flash_free_slot(struct flash *flash, u64 at)
+{
+	struct flash_controller *controller = &flash->controller;
+	u64 first = VDISK_NEVER;
+	u32 i, nr, found = 0;
+
+	controller->fetched--;
+	if (!controller->nr_submitted)
+		return;
+	for (i = 0; i < controller->queues; i++) {
+		const struct vdisk_cmd *cmd;
+
+		nr = (controller->turn + i) % controller->queues;
+		cmd = controller->submitted[nr].head;
+		if (cmd && max(cmd->flash.at_ns, at) < first) {
+			first = max(cmd->flash.at_ns, at);
+			found = nr;
+		}
+	}
+	controller->turn = (found + 1) % controller->queues;
+	controller->nr_submitted--;
+	fetch(flash, vdisk_list_pop(&controller->submitted[found]), first);
 }
 
 /*

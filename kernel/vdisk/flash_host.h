@@ -16,9 +16,17 @@
 
 struct flash;
 
-/* The controller: it takes one command after the other. */
+/*
+ * The controller: it fetches commands from the host's queues, as long as it has
+ * slots for them, and takes one after the other.
+ */
 struct flash_controller {
-	struct vdisk_list queue; /* commands to be taken, and when */
+	struct vdisk_list *submitted; /* not fetched, by hardware queue */
+	u32 queues;		/* number of hardware queues; constant */
+	u32 turn;		/* queue that is asked first for the next one */
+	u32 nr_submitted;	/* commands not fetched */
+	u32 fetched;		/* commands fetched and not ended: slots used */
+	struct vdisk_list queue; /* fetched ones to be taken, and when */
 	u64 free_ns;		/* time at which it has taken all of them */
 	u64 seq;		/* commands ever submitted */
 	u64 seed;		/* seed of the jitter of its time; constant */
@@ -56,7 +64,11 @@ struct flash_load {
 };
 
 /* flash_host.c */
+int flash_controller_init(struct flash_controller *controller, u32 queues,
+			  u64 seed);
+void flash_controller_destroy(struct flash_controller *controller);
 void flash_arrive(struct flash *flash, struct vdisk_cmd *cmd, u64 now);
+void flash_free_slot(struct flash *flash, u64 at);
 void flash_take(struct flash *flash, u64 at);
 void flash_crossed(struct flash *flash, u64 at);
 void flash_send(struct flash *flash, u64 at);

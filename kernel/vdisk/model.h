@@ -80,13 +80,14 @@ struct vdisk_fixed_cmd {
 };
 
 /*
- * A command, as a model sees it. The caller sets what it is, the model the
+ * A command, as a model sees it. The caller sets @op to @pos, the model the
  * rest. It is not cleared for the model: what submit() does not set is what an
  * earlier command left.
  */
 struct vdisk_cmd {
 	enum vdisk_op op;	/* what it does */
 	bool fua;		/* whether a write must be stable as it ends */
+	u32 queue;		/* number of its hardware queue */
 	u32 bytes;		/* length, 0 for a flush */
 	u64 pos;		/* first byte on the disk, 0 for a flush */
 	struct vdisk_cmd *next;	/* next command of the list that it is on */
@@ -165,7 +166,7 @@ struct vdisk_model {
  * @create: a new model that never holds more than max_cmds commands, or
  *	    ERR_PTR(). May sleep.
  * @destroy: frees a model that holds no command. May sleep.
- * @submit: takes a command, whose op, fua, bytes and pos are set, that arrives
+ * @submit: takes a command, whose op to pos are set, that arrives
  *	    at now. Returns the time of the next event.
  * @run: does all events up to now, and adds the commands that ended to done, in
  *	 the order of the time at which they ended, and where that is equal in

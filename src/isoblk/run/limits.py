@@ -65,6 +65,7 @@ FLASH = {
         ("read_ns", "program_ns", "erase_ns", "slc_read_ns", "slc_program_ns"), SERVICE_NS
     ),
     **dict.fromkeys(("cmd_ns", "read_latency_ns", "write_latency_ns"), Range(0, 10**10)),
+    "window": Range(0, 65_536),
     "cell_bits": Range(1, 4),
     "read_step": Range(0, 300),
     "bus_bps": BPS,

@@ -52,6 +52,7 @@ class FlashModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     erase_ns: int = 4_000_000
     bus_bps: int = 800_000_000
     cmd_ns: int = 1_000
+    window: int = 0
     read_latency_ns: int = 5_000
     write_latency_ns: int = 8_000
     readahead: int = 0
