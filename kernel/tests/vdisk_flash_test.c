@@ -1284,6 +1284,136 @@ static void flash_trim_makes_room(struct kunit *test)
 			counter(bench, "host_pages"));
 }
 
+/* The bit of an empty page of the table says what the map says. */
+static void empty_pages_check(struct kunit *test, struct flash *flash,
+			      u32 units)
+{
+	u32 unit;
+
+	for (unit = 0; unit < units; unit++) {
+		if (test_bit(unit / FLASH_TABLE_UNITS, flash->host.table.empty))
+			KUNIT_EXPECT_EQ(test, FTL_NONE,
+					ftl_lookup(flash->ftl,
+						   unit % flash->dies.nr,
+						   unit / flash->dies.nr));
+	}
+}
+
+static void flash_steady_state_has_no_free_fast_block(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct ftl *ftl;
+	struct bench *bench;
+
+	params.flash.precondition = VDISK_PRECONDITION_RANDOM;
+	params.flash.slc = SZ_4M;
+	bench = bench_create(test, &params);
+	ftl = to_flash(bench->model)->ftl;
+	KUNIT_EXPECT_FALSE(test, ftl_host_room(ftl, 0).slc);
+	ftl_check(test, ftl);
+	/* An idle disk makes them free again. */
+	submit(bench, VDISK_READ, 0, 1);
+	run_out(bench);
+	KUNIT_EXPECT_TRUE(test, ftl_host_room(ftl, 0).slc);
+	ftl_check(test, ftl);
+}
+
+static void flash_trim_again_does_nothing(struct kunit *test)
+{
+	u32 units = SZ_16M / FTL_UNIT_BYTES, page = FLASH_TABLE_UNITS;
+	struct bench *bench = bench_create(test, &defaults);
+	struct flash *flash = to_flash(bench->model);
+
+	/* Two whole pages of the table, and parts of those beside them. */
+	submit(bench, VDISK_TRIM, page - 1, 2 * page + 2);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, bitmap_weight(flash->host.table.empty, 4), 2);
+	KUNIT_EXPECT_EQ(test, counter(bench, "trimmed_pages"), 2 * page + 2);
+	submit(bench, VDISK_TRIM, 0, units);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, counter(bench, "trimmed_pages"), units);
+
+	/* What was written since is trimmed again, from buffer and flash. */
+	submit(bench, VDISK_WRITE, page, 1);
+	submit(bench, VDISK_WRITE, 3 * page, ROW * DIES);
+	run_out(bench);
+	empty_pages_check(test, flash, units);
+	submit(bench, VDISK_TRIM, 0, units);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 0);
+	KUNIT_EXPECT_EQ(test, counter(bench, "trimmed_pages"),
+			units + ROW * DIES);
+	empty_pages_check(test, flash, units);
+	ftl_check(test, flash->ftl);
+}
+
+static void flash_trim_takes_a_commands_time_a_page(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	u32 page = FLASH_TABLE_UNITS;
+	struct bench *bench;
+
+	params.flash.cmd_ns = 1000;
+	bench = bench_create(test, &params);
+	expect_done(test, bench, submit(bench, VDISK_TRIM, page - 1, 1),
+		    1000 + WRITE_LATENCY);
+	bench->now = NSEC_PER_MSEC;
+	expect_done(test, bench, submit(bench, VDISK_TRIM, page - 1, page + 2),
+		    bench->now + 3 * 1000 + WRITE_LATENCY);
+}
+
+static void flash_table_is_written_when_it_has_changed_enough(struct kunit *test)
+{
+	const u64 table_ns = 10 * NSEC_PER_MSEC;
+	struct vdisk_params params = defaults;
+	struct vdisk_cmd *cmd, *read;
+	struct bench *bench;
+	u32 i;
+
+	params.flash.table_updates = 5;
+	params.flash.table_ns = table_ns;
+	bench = bench_create(test, &params);
+	/* The fifth update, by a large write, is the last that goes on. */
+	for (i = 0; i < 4; i++)
+		submit(bench, VDISK_WRITE, i, 1);
+	submit(bench, VDISK_WRITE, 8, 16);
+	cmd = submit(bench, VDISK_WRITE, 40, 1);
+	read = submit(bench, VDISK_READ, 2000, 1);
+	for (i = 0; i < 5; i++)
+		expect_done(test, bench, &bench->cmds[i], WRITE_LATENCY);
+	KUNIT_EXPECT_EQ(test, counter(bench, "table_writes"), 1);
+	expect_done(test, bench, read, READ_NS + UNIT_NS + READ_LATENCY);
+	expect_done(test, bench, cmd, table_ns + WRITE_LATENCY);
+
+	/* A trim of three pages and a write make it five. */
+	run_out(bench);
+	submit(bench, VDISK_TRIM, 0, 2 * FLASH_TABLE_UNITS + 1);
+	submit(bench, VDISK_WRITE, 41, 1);
+	run_out(bench);
+	KUNIT_EXPECT_EQ(test, counter(bench, "table_writes"), 2);
+	bench->now += NSEC_PER_SEC;
+	cmd = submit(bench, VDISK_TRIM, 0, 1);
+	expect_done(test, bench, cmd, bench->now + WRITE_LATENCY);
+}
+
+static void flash_writes_to_fast_blocks_leave_the_table(struct kunit *test)
+{
+	struct vdisk_params params = defaults;
+	struct rnd_state rnd;
+	struct bench *bench;
+
+	params.flash.table_updates = 1;
+	params.flash.slc = SZ_8M;
+	prandom_seed_state(&rnd, 11);
+	bench = bench_create(test, &params);
+	write_loop(bench, 16, SZ_4M / FTL_UNIT_BYTES, 1024, &rnd);
+	KUNIT_EXPECT_EQ(test, counter(bench, "table_writes"), 0);
+	params.flash.slc = 0;
+	bench = bench_create(test, &params);
+	write_loop(bench, 16, 100, 1024, &rnd);
+	KUNIT_EXPECT_GE(test, counter(bench, "table_writes"), 100);
+}
+
 /* Run a random load. Return a sum over the ends of all commands, in order. */
 static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 		       u32 step)
@@ -1316,6 +1446,8 @@ static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 				run_to(bench, bench->next);
 			bench->now = at;
 			bench->cmds[bench->used].fua = fua;
+			bench->cmds[bench->used].queue =
+				bench->used % params->hw_queues;
 			submit(bench, op, unit, op == VDISK_FLUSH ? 0 : count);
 		} else {
 			KUNIT_ASSERT_NE(test, bench->next, VDISK_NEVER);
@@ -1341,6 +1473,7 @@ static void flash_late_calls_change_nothing(struct kunit *test)
 
 	params.write_cache = 1;
 	params.jitter = 100;
+	params.hw_queues = 3;
 	params.bps[VDISK_READ] = 500000000;
 	params.bps[VDISK_WRITE] = 400000000;
 	params.flash.cmd_ns = 2000;
@@ -1349,6 +1482,9 @@ static void flash_late_calls_change_nothing(struct kunit *test)
 	params.flash.spare = 50;
 	params.flash.buffer = 256 * FTL_UNIT_BYTES;
 	params.flash.slc = SZ_1M;
+	params.flash.window = 16;
+	params.flash.table_updates = 100;
+	params.flash.table_ns = 3000000;
 	params.flash.precondition = VDISK_PRECONDITION_RANDOM;
 	sum = random_load(test, &params, 0);
 	/* Called from event to event, a little late, and very late. */
@@ -1393,6 +1529,9 @@ static void flash_odd_shapes_lose_nothing(struct kunit *test)
 		params.flash.cell_bits = 1 + i % 4;
 		params.flash.readahead = (i % 3) * i * FTL_UNIT_BYTES;
 		params.flash.wear_gap = i % 2;
+		params.flash.window = i;
+		params.flash.table_updates = 2 * i;
+		params.flash.table_ns = 1 << (4 * i);
 		params.flash.copyback = i % 2;
 		params.flash.precondition = VDISK_PRECONDITION_RANDOM;
 		random_load(test, &params, 0);
@@ -1463,6 +1602,11 @@ static struct kunit_case vdisk_flash_cases[] = {
 	KUNIT_CASE(flash_sustained_writes_fall_to_steady_state),
 	KUNIT_CASE(flash_slc_is_fast_until_full),
 	KUNIT_CASE(flash_trim_makes_room),
+	KUNIT_CASE(flash_steady_state_has_no_free_fast_block),
+	KUNIT_CASE(flash_trim_again_does_nothing),
+	KUNIT_CASE(flash_trim_takes_a_commands_time_a_page),
+	KUNIT_CASE(flash_table_is_written_when_it_has_changed_enough),
+	KUNIT_CASE(flash_writes_to_fast_blocks_leave_the_table),
 	KUNIT_CASE(flash_late_calls_change_nothing),
 	KUNIT_CASE(flash_odd_shapes_lose_nothing),
 	KUNIT_CASE(flash_impossible_sizes_are_refused),

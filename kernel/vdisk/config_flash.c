@@ -51,6 +51,10 @@ VDISK_NUMBER(erase_ns, flash.erase_ns, .min = 1, .max = VDISK_MAX_SERVICE_NS,
 VDISK_NUMBER(bus_bps, flash.bus_bps, .max = VDISK_MAX_BPS, .live = true);
 VDISK_NUMBER(cmd_ns, flash.cmd_ns, .max = VDISK_MAX_SERVICE_NS, .live = true);
 VDISK_NUMBER(window, flash.window, .max = FLASH_MAX_WINDOW);
+VDISK_NUMBER(table_updates, flash.table_updates, .max = U32_MAX,
+	     .live = true);
+VDISK_NUMBER(table_ns, flash.table_ns, .max = VDISK_MAX_SERVICE_NS,
+	     .live = true);
 VDISK_NUMBER(read_latency_ns, flash.read_latency_ns,
 	     .max = VDISK_MAX_SERVICE_NS, .live = true);
 VDISK_NUMBER(write_latency_ns, flash.write_latency_ns,
@@ -87,6 +91,8 @@ static struct configfs_attribute *vdisk_flash_attrs[] = {
 	&vdisk_attr_bus_bps,
 	&vdisk_attr_cmd_ns,
 	&vdisk_attr_window,
+	&vdisk_attr_table_updates,
+	&vdisk_attr_table_ns,
 	&vdisk_attr_read_latency_ns,
 	&vdisk_attr_write_latency_ns,
 	&vdisk_attr_readahead,

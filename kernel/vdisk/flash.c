@@ -16,7 +16,9 @@
  *	write		room in the buffer, then the link, then
  *			write_latency_ns, and it ends; the rest happens
  *			behind it
- *	trim		the map forgets the units; write_latency_ns
+ *	trim		behind the writes before it, and no more than the
+ *			controller's time for each page of the table that it
+ *			changes; the map forgets the units; write_latency_ns
  *	flush		ends write_latency_ns after the buffer holds nothing
  *			that it held before
  *
@@ -45,6 +47,14 @@
  * whose rest stays empty until collected, and a disk without commands for
  * FLASH_IDLE_NS writes out what it holds. Without it, the buffer is backed by
  * capacitors: everything in it is stable.
+ *
+ * The table. The controller collects what writes and trims change in the table
+ * that says where the data are, an update for each page of 4 MiB that a command
+ * touches, and writes table_updates of them out together. That takes table_ns,
+ * in which no write and no trim goes on, while reads and the dies do. So
+ * sustained small writes come in bursts with stalls between them, and large
+ * ones, with fewer updates for as much data, hardly notice. Writes to fast
+ * blocks cause no update: it is made when these are emptied.
  *
  * Garbage collection reads a row of the victim that has anything valid, and
  * programs a row when it has moved so much; with copyback neither crosses the
@@ -261,6 +271,7 @@ static u32 flash_counters(struct vdisk_model *model, u64 now,
 		{ "buffer_merges", flash->buffer.merges },
 		{ "buffer_used", flash->buffer.nr - flash->buffer.room },
 		{ "write_stalls", flash->host.stalls },
+		{ "table_writes", flash->host.table.written },
 		{ "readahead_pages", flash->ahead.asked },
 		{ "readahead_hits", flash->ahead.hits },
 		{ "die_busy_ns", busy_sum },
@@ -279,6 +290,7 @@ static void flash_destroy(struct vdisk_model *model)
 {
 	struct flash *flash = to_flash(model);
 
+	flash_host_destroy(&flash->host);
 	flash_controller_destroy(&flash->controller);
 	flash_dies_destroy(&flash->dies);
 	flash_ahead_destroy(&flash->ahead);
@@ -335,8 +347,6 @@ static int flash_geometry(const struct vdisk_params *params,
 
 static void flash_init_lists(struct flash *flash)
 {
-	vdisk_list_init(&flash->host.reads);
-	vdisk_list_init(&flash->host.writes);
 	vdisk_list_init(&flash->ends.reading);
 	vdisk_list_init(&flash->ends.others);
 }
@@ -354,6 +364,7 @@ static int flash_init(struct flash *flash, const struct vdisk_params *params,
 	err = flash_tree_init(&flash->tree, geo->dies + FLASH_NR_LEAVES) ?:
 	      flash_controller_init(&flash->controller, params->hw_queues,
 				    params->seed) ?:
+	      flash_host_init(&flash->host, geo->units) ?:
 	      flash_dies_init(&flash->dies, geo->dies, geo->row, p->channels,
 			      params->seed) ?:
 	      flash_buffer_init(&flash->buffer,

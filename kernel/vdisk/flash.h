@@ -31,6 +31,8 @@ struct vdisk_flash_params {
 	u64 bus_bps;		/* bytes a second over a channel; 0 = any */
 	u64 cmd_ns;		/* the controller's time for a command */
 	u64 window;		/* commands that it holds; 0 = any number */
+	u64 table_updates;	/* updates of the table held; 0 = any number */
+	u64 table_ns;		/* time of writing out so many */
 	u64 read_latency_ns;	/* latency added to a read */
 	u64 write_latency_ns;	/* latency of a write, trim or flush */
 	u64 readahead;		/* bytes that a stream of reads is ahead of */
@@ -72,6 +74,8 @@ struct vdisk_flash_cmd {
 	.bus_bps = 800000000,						\
 	.cmd_ns = 1000,							\
 	.window = 0,							\
+	.table_updates = 0,						\
+	.table_ns = 10000000,						\
 	.read_latency_ns = 5000,					\
 	.write_latency_ns = 8000,					\
 	.readahead = 0,							\

@@ -3,6 +3,8 @@
  * The way of commands into the model "flash": through the controller, and from
  * there to the dies (reads), over the link to the buffer (writes), or nowhere.
  */
+#include <linux/bitmap.h>
+#include <linux/bitops.h>
 #include <linux/errno.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
@@ -46,6 +48,39 @@ void flash_controller_destroy(struct flash_controller *controller)
 	kvfree(controller->submitted);
 }
 
+/* Make the way into a disk. The caller destroys it, even if that failed. */
+int flash_host_init(struct flash_host *host, u32 units)
+{
+	vdisk_list_init(&host->reads);
+	vdisk_list_init(&host->writes);
+	host->table.empty = bitmap_zalloc(units / FLASH_TABLE_UNITS + 1,
+					  GFP_KERNEL);
+	return host->table.empty ? 0 : -ENOMEM;
+}
+
+/* Free the memory of the way into a disk. */
+void flash_host_destroy(struct flash_host *host)
+{
+	bitmap_free(host->table.empty);
+}
+
+/* Return how many pages of the table a command touches. */
+static u32 table_pages(const struct vdisk_cmd *cmd)
+{
+	u64 first = cmd->pos >> FTL_UNIT_SHIFT;
+	u64 last = (cmd->pos + cmd->bytes - 1) >> FTL_UNIT_SHIFT;
+
+	return last / FLASH_TABLE_UNITS - first / FLASH_TABLE_UNITS + 1;
+}
+
+/* Return how long the controller is at a command, ns on average. */
+static u64 take_ns(const struct flash *flash, const struct vdisk_cmd *cmd)
+{
+	u64 ns = flash->p.cmd_ns;
+
+	return cmd->op == VDISK_TRIM ? ns * table_pages(cmd) : ns;
+}
+
 /* Fetch a command: it has a slot until it ends. */
 static void fetch(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 {
@@ -53,8 +88,8 @@ static void fetch(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 
 	controller->fetched++;
 	at = max(at, controller->free_ns);
-	at += vdisk_jitter(flash->p.cmd_ns, flash->set.jitter, controller->seed,
-			   cmd->seq);
+	at += vdisk_jitter(take_ns(flash, cmd), flash->set.jitter,
+			   controller->seed, cmd->seq);
 	controller->free_ns = at;
 	flash_queue(flash, &controller->queue, FLASH_CONTROLLER, cmd, at);
 }
@@ -154,15 +189,17 @@ static u64 bytes_of(const struct vdisk_cmd *cmd, u32 unit, u32 units)
 	return min(end, cmd->pos + cmd->bytes) - max(begin, cmd->pos);
 }
 
-/* Send as much of the first write as there is room for over the link. */
+/* Send as much of the first write as there is room for, or a trim. */
 static void cross(struct flash *flash, u64 at)
 {
 	struct flash_host *host = &flash->host;
 	struct vdisk_cmd *cmd = host->writes.head;
-	u32 units;
+	u32 units = 0;
 
-	units = min3(cmd->flash.units, flash->buffer.room, (u32)FLASH_CHUNK);
-	if (!units) {
+	if (cmd->op == VDISK_WRITE)
+		units = min3(cmd->flash.units, flash->buffer.room,
+			     (u32)FLASH_CHUNK);
+	if (cmd->op == VDISK_WRITE && !units) {
 		host->stalls += !host->stalled;
 		host->stalled = true;
 		return;
@@ -172,22 +209,78 @@ static void cross(struct flash *flash, u64 at)
 		cmd->flash.started = true;
 		flash->load.waiting--;
 	}
+	host->busy = true;
 	host->crossing = units;
 	flash->buffer.room -= units;
 	at = vdisk_link_carry(&host->link, flash->set.bps[VDISK_WRITE], at,
-			      bytes_of(cmd, cmd->flash.unit, units));
+			      units ? bytes_of(cmd, cmd->flash.unit, units) : 0);
 	flash_tree_set(&flash->tree, flash_leaf(flash, FLASH_LINK), at);
 }
 
-/* Put what was on the link into the buffer. */
+/* Make the map and the buffer forget the whole units of a trim. */
+static void trim(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
+{
+	unsigned long *empty = flash->host.table.empty;
+	u32 unit = DIV_ROUND_UP_ULL(cmd->pos, FTL_UNIT_BYTES);
+	u32 end = (cmd->pos + cmd->bytes) >> FTL_UNIT_SHIFT;
+
+	while (unit < end) {
+		u32 page = unit / FLASH_TABLE_UNITS;
+		u32 next = (page + 1) * FLASH_TABLE_UNITS;
+
+		if (test_bit(page, empty)) {
+			unit = next;
+			continue;
+		}
+		if (unit % FLASH_TABLE_UNITS == 0 && next <= end)
+			__set_bit(page, empty);
+		for (next = min(next, end); unit < next; unit++) {
+			if (flash->buffer.room < flash->buffer.nr)
+				flash_drop(flash, unit, at);
+			flash_ahead_forget(&flash->ahead, unit);
+			ftl_trim(flash->ftl, unit % flash->dies.nr,
+				 unit / flash->dies.nr);
+		}
+	}
+}
+
+/*
+ * A write or a trim has changed the table. Updates by writes to fast blocks are
+ * made when these are emptied, in the time of that.
+ */
+static void update_table(struct flash *flash, const struct vdisk_cmd *cmd,
+			 u64 at)
+{
+	struct flash_host *host = &flash->host;
+	struct flash_table *table = &host->table;
+	u32 die = (cmd->pos >> FTL_UNIT_SHIFT) % flash->dies.nr;
+
+	if (!flash->p.table_updates ||
+	    (cmd->op == VDISK_WRITE && ftl_host_room(flash->ftl, die).slc))
+		return;
+	table->updates += table_pages(cmd);
+	for (; table->updates >= flash->p.table_updates;
+	     table->updates -= flash->p.table_updates) {
+		host->link.free_ns = max(host->link.free_ns, at) +
+				     flash->p.table_ns;
+		table->written++;
+	}
+}
+
+/* Put what was on the link into the buffer, or do a trim. */
 void flash_crossed(struct flash *flash, u64 at)
 {
 	struct flash_host *host = &flash->host;
 	struct vdisk_cmd *cmd = host->writes.head;
 	bool fua = cmd->fua && flash->set.write_cache;
 
+	host->busy = false;
 	flash_tree_set(&flash->tree, flash_leaf(flash, FLASH_LINK),
 		       VDISK_NEVER);
+	if (cmd->op == VDISK_TRIM) {
+		trim(flash, cmd, at);
+		cmd->flash.units = 0;
+	}
 	for (; host->crossing; host->crossing--) {
 		u32 unit = cmd->flash.unit++;
 		u32 nr = unit % flash->dies.nr;
@@ -195,6 +288,7 @@ void flash_crossed(struct flash *flash, u64 at)
 		cmd->flash.units--;
 		if (fua)
 			cmd->flash.left++;
+		__clear_bit(unit / FLASH_TABLE_UNITS, host->table.empty);
 		flash_ahead_forget(&flash->ahead, unit);
 		flash_put(flash, unit, fua ? cmd : NULL);
 		if (fua)
@@ -205,6 +299,7 @@ void flash_crossed(struct flash *flash, u64 at)
 	if (cmd->flash.units)
 		return;
 	vdisk_list_pop(&host->writes);
+	update_table(flash, cmd, at);
 	if (!cmd->flash.left)
 		flash_end_soon(flash, cmd, at);
 }
@@ -238,27 +333,11 @@ void flash_send(struct flash *flash, u64 at)
 
 	while (host->reads.head && issue(flash, at))
 		;
-	if (!host->writes.head || host->crossing)
+	if (!host->writes.head || host->busy)
 		return;
 	cross(flash, at);
-	if (!host->crossing && !flash->dies.nr_kicked)
+	if (!host->busy && !flash->dies.nr_kicked)
 		unblock(flash);
-}
-
-/* Make the map and the buffer forget the whole units of a trim. */
-static void trim(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
-{
-	u32 unit = DIV_ROUND_UP_ULL(cmd->pos, FTL_UNIT_BYTES);
-	u32 end = (cmd->pos + cmd->bytes) >> FTL_UNIT_SHIFT;
-
-	for (; unit < end; unit++) {
-		if (flash->buffer.room < flash->buffer.nr)
-			flash_drop(flash, unit, at);
-		flash_ahead_forget(&flash->ahead, unit);
-		ftl_trim(flash->ftl, unit % flash->dies.nr,
-			 unit / flash->dies.nr);
-	}
-	flash_end_soon(flash, cmd, at);
 }
 
 /* The controller has taken a command. */
@@ -280,11 +359,8 @@ void flash_take(struct flash *flash, u64 at)
 		vdisk_list_add(&flash->host.reads, cmd);
 		break;
 	case VDISK_WRITE:
-		vdisk_list_add(&flash->host.writes, cmd);
-		break;
 	case VDISK_TRIM:
-		load->waiting--;
-		trim(flash, cmd, at);
+		vdisk_list_add(&flash->host.writes, cmd);
 		break;
 	default:
 		load->waiting--;

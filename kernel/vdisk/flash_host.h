@@ -32,12 +32,24 @@ struct flash_controller {
 	u64 seed;		/* seed of the jitter of its time; constant */
 };
 
+/* Units whose entries of the table share a page of it: 4 KiB, of 4 bytes. */
+#define FLASH_TABLE_UNITS	1024
+
+/* What the controller holds of the table that says where the data are. */
+struct flash_table {
+	unsigned long *empty;	/* pages known to have no entry, a bit each */
+	u64 updates;		/* updates since it was last written out */
+	u64 written;		/* times that it was written out */
+};
+
 /* The commands that are to be sent to the dies and to the buffer. */
 struct flash_host {
 	struct vdisk_list reads; /* reads with units to be issued */
-	struct vdisk_list writes; /* writes with units to cross @link */
+	struct vdisk_list writes; /* writes and trims, in order, for @link */
 	struct vdisk_link link;	/* link from the host */
-	u32 crossing;		/* units on @link now */
+	bool busy;		/* whether the first of @writes is on @link */
+	u32 crossing;		/* units of it that are */
+	struct flash_table table; /* updates of the table by @writes */
 	bool stalled;		/* whether the first write has found no room */
 	u64 stalls;		/* times that this happened */
 	u64 hits;		/* units read from the buffer */
@@ -67,6 +79,8 @@ struct flash_load {
 int flash_controller_init(struct flash_controller *controller, u32 queues,
 			  u64 seed);
 void flash_controller_destroy(struct flash_controller *controller);
+int flash_host_init(struct flash_host *host, u32 units);
+void flash_host_destroy(struct flash_host *host);
 void flash_arrive(struct flash *flash, struct vdisk_cmd *cmd, u64 now);
 void flash_free_slot(struct flash *flash, u64 at);
 void flash_take(struct flash *flash, u64 at);

@@ -188,6 +188,17 @@ static void fill_random(struct ftl *ftl, u32 nr, u32 live, u32 *units,
 	die->host.debt = 0;
 }
 
+/* Use up the fast blocks: all that was written there has been overwritten. */
+static void fill_slc(const struct ftl *ftl, struct ftl_die *die)
+{
+	struct ftl_log log;
+
+	while (die->free[FTL_SLC].count) {
+		ftl_log_open(die, &log, FTL_SLC);
+		ftl_log_use(ftl, die, &log, ftl->geo.block);
+	}
+}
+
 /**
  * ftl_precondition - fill an empty disk, at once
  * @ftl: the layer
@@ -218,10 +229,12 @@ int ftl_precondition(struct ftl *ftl, u32 fill, bool random, u64 seed)
 		u32 of_die = live / ftl->geo.dies +
 			     (die < live % ftl->geo.dies);
 
-		if (random)
+		if (random) {
 			fill_random(ftl, die, of_die, units, &dice);
-		else
+			fill_slc(ftl, &ftl->dies[die]);
+		} else {
 			fill_sequential(ftl, &ftl->dies[die], of_die);
+		}
 	}
 	kvfree(units);
 	memset(&ftl->counters, 0, sizeof(ftl->counters));

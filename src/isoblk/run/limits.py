@@ -64,8 +64,11 @@ FLASH = {
     **dict.fromkeys(
         ("read_ns", "program_ns", "erase_ns", "slc_read_ns", "slc_program_ns"), SERVICE_NS
     ),
-    **dict.fromkeys(("cmd_ns", "read_latency_ns", "write_latency_ns"), Range(0, 10**10)),
+    **dict.fromkeys(
+        ("cmd_ns", "table_ns", "read_latency_ns", "write_latency_ns"), Range(0, 10**10)
+    ),
     "window": Range(0, 65_536),
+    "table_updates": Range(0, (1 << 32) - 1),
     "cell_bits": Range(1, 4),
     "read_step": Range(0, 300),
     "bus_bps": BPS,
@@ -79,7 +82,8 @@ FLASH = {
 }
 FLASH_CHANGEABLE = (
     *("read_ns", "read_step", "program_ns", "erase_ns", "bus_bps", "cmd_ns", "read_latency_ns"),
-    *("write_latency_ns", "wear_gap", "copyback", "slc_read_ns", "slc_program_ns"),
+    *("table_updates", "table_ns", "write_latency_ns", "wear_gap", "copyback"),
+    *("slc_read_ns", "slc_program_ns"),
 )
 FLASH_MAP_BYTES = 6  # of memory, for 4 KiB
 FLASH_BLOCK_UNITS = 65_535  # of 4 KiB, in a block of all planes

@@ -53,6 +53,8 @@ class FlashModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     bus_bps: int = 800_000_000
     cmd_ns: int = 1_000
     window: int = 0
+    table_updates: int = 0
+    table_ns: int = 10_000_000
     read_latency_ns: int = 5_000
     write_latency_ns: int = 8_000
     readahead: int = 0
