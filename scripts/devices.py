@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the table of presets against their sources into docs/reference/devices.md.
+"""Writes the tables of presets against their sources into docs/reference/devices.md.
 
     isoblk device check --json -j 2 >check.json
     python scripts/devices.py check.json
@@ -17,50 +17,62 @@ from isoblk.device.text import figure
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "devices.md"
-HEAD = "| preset | figure | source | model | error |\n|---|---|---|---|---|\n"
+FITTED = "| preset | figure | source | model | error |\n|---|---|---|---|---|\n"
+UNFITTED = "| preset | figure | source | model | error | allowed |\n|---|---|---|---|---|---|\n"
 
 
 def row(record: dict[str, Any], preset: str) -> str:
-    """A line of the table: the preset's name stands beside its first figure only."""
+    """A line of a table: the preset's name stands beside its first figure only."""
     state = " (steady)" if record["state"] == "steady" else ""
     mark = " †" if record["source"].endswith("†") else ""
     source = figure(record["expected"], record["metric"])
     model = figure(record["model"], record["metric"])
     error = "0.0 %" if abs(record["error"]) < 0.0005 else f"{100 * record['error']:+.1f} %"
-    told = "" if record["fitted"] else ", not fitted"
-    return f"| {preset} | {record['what']}{state} | {source}{mark} | {model} | {error}{told} |\n"
+    if not record["ok"]:
+        error = f"**{error}**"
+    line = f"| {preset} | {record['what']}{state} | {source}{mark} | {model} | {error} |"
+    if not record["fitted"]:
+        least, most = record["allowed"]
+        line += f" {100 * least:+.0f} to {100 * most:+.0f} % |"
+    return f"{line}\n"
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    """The table of all figures, in the order of the records."""
-    lines, last = [HEAD], None
+def table(records: list[dict[str, Any]], head: str) -> str:
+    """The table of the figures that the models were fitted to, or not, in the order of the
+    records."""
+    lines, last = [head], None
     for record in records:
+        if record["fitted"] != (head == FITTED):
+            continue
         name = record["preset"]
         lines.append(row(record, "" if name == last else f"`{name}`"))
         last = name
     return "".join(lines).replace("|  |", "| |")
 
 
-def replaced(page: str, new: str) -> str:
-    """The page with the new table in the old one's place.
+def replaced(page: str, new: str, head: str) -> str:
+    """The page with the new table in the place of the one of this head.
 
     Raises:
         SystemExit: the page has no such table.
     """
-    before, head, rest = page.partition(HEAD)
-    if not head:
-        raise SystemExit(f"{PAGE}: has no table that begins with {HEAD.splitlines()[0]!r}")
+    before, found, rest = page.partition(head)
+    if not found:
+        raise SystemExit(f"{PAGE}: has no table that begins with {head.splitlines()[0]!r}")
     lines = rest.splitlines(keepends=True)
     left = next((i for i, line in enumerate(lines) if not line.startswith("|")), len(lines))
     return before + new + "".join(lines[left:])
 
 
 def main() -> None:
-    """Rewrite the page from the file that the command line names."""
+    """Rewrite the tables of the page from the file that the command line names."""
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     records = json.loads(Path(sys.argv[1]).read_text())
-    PAGE.write_text(replaced(PAGE.read_text(), table(records)))
+    page = PAGE.read_text()
+    for head in (FITTED, UNFITTED):
+        page = replaced(page, table(records, head), head)
+    PAGE.write_text(page)
 
 
 if __name__ == "__main__":

@@ -111,6 +111,16 @@ def test_a_preset_is_shown_with_its_source_state_units_and_figures(
     assert "disk.rpm" not in out
 
 
+def test_a_figures_load_is_shown_with_what_competes_with_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    assert status(monkeypatch, "show", "980pro-1t") == 0
+    out = capsys.readouterr().out
+    assert "randread 4k, iodepth 1; beside randwrite 64k, iodepth 128, 8 jobs; bfq" in out
+    assert "beside randwrite 4k, iodepth 128; kyber, read_lat_nsec 100000" in out
+
+
 def test_a_presets_text_is_no_markup_and_does_not_rule_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -166,6 +176,31 @@ def test_a_preset_near_its_source_passes(
 ) -> None:
     assert status(monkeypatch, "check", preset(tmp_path, 980)) == 0
     assert "+2.0%" in capsys.readouterr().out
+
+
+def test_figures_of_one_load_are_of_one_run_and_stand_in_the_presets_order(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    machine = FakeMachine()
+
+    @contextmanager
+    def bench(version: str) -> Iterator[Bench]:
+        yield fake_bench(machine)
+
+    monkeypatch.setattr(cli_device, "_bench", bench)
+    path = Path(preset(tmp_path, 1000))
+    beside = 'beside = { rw = "randread", bs = "64k" }\nfitted = false\n'
+    one = path.read_text()
+    more = one[one.index("[[expect]]") :]
+    second = more.replace('"random read"', '"read beside"') + beside
+    third = more.replace('"random read"', '"mean"').replace("iops", "lat_mean_ns")
+    path.write_text(one + second + third)
+    assert status(monkeypatch, "check", str(path), "--json") == 1  # a mean of 1 / 1000 ns
+    found = json.loads(capsys.readouterr().out)
+    assert [one["what"] for one in found] == ["random read", "read beside", "mean"]
+    assert [one["model"] for one in found[:2]] == [1000, 1000]
+    assert len(machine.plans) == 2
+    assert sum("/beside/" in plan for plan in machine.plans) == 1
 
 
 def test_a_preset_far_from_its_source_fails_and_says_by_how_much(
@@ -254,7 +289,7 @@ def test_a_model_of_a_database_becomes_a_preset_that_is_checked_by_what_it_was_f
     out = tmp_path / "mine.toml"
     words = ("fit", "--iocost", IOCOST, "--model", "linux-ssd-fast", "-o", str(out))
     assert status(monkeypatch, *words, "--rounds", "0") == 0
-    assert "unfitted" in capsys.readouterr().out
+    assert "not fitted" in capsys.readouterr().out
     assert status(monkeypatch, "show", str(out)) == 0
     assert "io.cost's figures of linux-ssd-fast" in capsys.readouterr().out
     # The fake lab makes the same of everything: each of the four fails, and no other.

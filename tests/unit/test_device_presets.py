@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from isoblk.device.measure import TAIL_TOLERANCE, TOLERANCE, Measured, in_state, make_spec
-from isoblk.device.text import figure, preset_toml, table
+from isoblk.device.text import figure, preset_toml, tables
 from isoblk.errors import UserError
 from isoblk.machine.uml import memory_mib
 from isoblk.plan.plan import make_plan
 from isoblk.run.field import FieldError
-from isoblk.run.spec import DiskModel, FlashModel, VdiskDevice
-from isoblk.study.model import ExpectEntry
+from isoblk.run.spec import DiskModel, FlashModel, RwMode, VdiskDevice
+from isoblk.study.model import ExpectEntry, ExpectLoad, ExpectMetric
 from isoblk.study.presets import (
     Preset,
     load_change,
@@ -208,15 +208,80 @@ def test_a_99th_percentile_may_be_off_by_fifteen() -> None:
     assert not Measured(mean, 1100).ok
 
 
-def test_a_table_says_what_is_allowed_and_what_was_not_fitted() -> None:
+@pytest.mark.parametrize(
+    ("rw", "metric", "factor"),
+    [
+        ("randread", "iops", 1.15),
+        ("randwrite", "bps", 1.15),
+        ("randread", "lat_mean_ns", 1.15),
+        ("randread", "lat_p50_ns", 1.5),
+        ("randread", "lat_p99_ns", 1.5),
+        ("randread", "lat_p99_9_ns", 2),
+        ("randwrite", "lat_p99_ns", 2),
+        ("write", "lat_p99_ns", 2),
+        ("randwrite", "lat_p50_ns", 1.5),
+    ],
+)
+def test_a_figure_that_judges_may_be_off_by_a_factor_of_its_metric(
+    rw: RwMode, metric: ExpectMetric, factor: float
+) -> None:
+    expect = ExpectEntry(what="x", rw=rw, metric=metric, value=1000, source="s", fitted=False)
+    ends = (1000 / factor - 1, 1000 / factor + 1, 1000 * factor - 1, 1000 * factor + 1)
+    assert [Measured(expect, value).ok for value in ends] == [False, True, True, False]
+    assert not Measured(expect, 10_000).fails
+
+
+def test_a_load_beside_is_a_second_tenant_and_a_scheduler_has_tags_for_both() -> None:
+    expect = ExpectEntry(
+        what="x",
+        rw="randread",
+        metric="lat_p99_ns",
+        value=1,
+        source="s",
+        beside=ExpectLoad(rw="randwrite", bs="64k", iodepth=128, numjobs=8),
+        scheduler="kyber",
+        iosched={"read_lat_nsec": 100_000},
+    )
+    spec = make_spec(VdiskDevice(), expect)
+    load, beside = (one.workload for one in spec.tenants)
+    assert [one.name for one in spec.tenants] == ["load", "beside"]
+    assert (load.rw, load.iodepth, load.bs) == ("randread", 1, 4096)
+    assert (beside.rw, beside.iodepth, beside.numjobs, beside.bs) == ("randwrite", 128, 8, 65_536)
+    assert (spec.scheduler.elevator, spec.scheduler.iosched) == (
+        "kyber",
+        {"read_lat_nsec": 100_000},
+    )
+    assert spec.queue == {"nr_requests": 2048}
+    assert isinstance(spec.device, VdiskDevice)
+    assert spec.device.queue_depth == 1025
+    with pytest.raises(UserError, match="x: 2049 requests in flight under kyber"):
+        deeper = ExpectLoad(rw="randwrite", iodepth=128, numjobs=16)
+        make_spec(VdiskDevice(), msgspec.structs.replace(expect, beside=deeper))
+
+
+def test_a_load_beside_that_cannot_be_made_names_the_figure() -> None:
+    expect = ExpectEntry(what="the figure", rw="read", metric="iops", value=1, source="s")
+    for beside, why in (
+        (ExpectLoad(rw="write", iodepth=4097), "iodepth 4097 is out of range"),
+        (ExpectLoad(rw="write", bs="4x"), "'4x' is not a size"),
+    ):
+        with pytest.raises(UserError, match=f"the figure: {why}"):
+            make_spec(VdiskDevice(), msgspec.structs.replace(expect, beside=beside))
+
+
+def test_tables_say_what_is_allowed_and_keep_what_was_not_fitted_apart() -> None:
     expect = ExpectEntry(what="x", rw="read", metric="lat_p99_ns", value=1000, source="s")
     loose = msgspec.structs.replace(expect, what="y", metric="iops", fitted=False)
     console = Console(width=120, record=True, file=StringIO())
-    console.print(table({"drive": [Measured(expect, 1100), Measured(loose, 1000)]}))
-    first, second = console.export_text().splitlines()[1:3]
-    assert first.split() == ["drive", "x", "fresh", "1.0", "µs", "1.1", "µs", "+10.0%", "15%"]
+    for shown in tables({"drive": [Measured(expect, 1100), Measured(loose, 1000)]}):
+        console.print(shown)
+    title, _, first, other, _, second = console.export_text().splitlines()
+    assert (title.strip(), other.strip()) == ("fitted", "not fitted")
+    assert first.split() == [
+        *("drive", "x", "fresh", "1.0", "µs", "1.1", "µs", "+10.0%", "-15%", "+15%")
+    ]
     assert second.split() == [
-        *("y", "fresh,", "unfitted", "1,000", "IOPS", "1,000", "IOPS", "+0.0%", "5%")
+        *("drive", "y", "fresh", "1,000", "IOPS", "1,000", "IOPS", "+0.0%", "-13%", "+15%")
     ]
 
 

@@ -27,6 +27,8 @@ def record(**changes: Any) -> dict[str, Any]:
         "expected": 1000.0,
         "model": 1010.0,
         "error": 0.01,
+        "allowed": [-0.05, 0.05],
+        "ok": True,
     }
     return base | changes
 
@@ -41,17 +43,23 @@ def test_the_page_has_each_figure_of_each_preset(devices: ModuleType) -> None:
             assert any(one.what in line and text in line for line in rows), (name, one.what)
 
 
-def test_a_presets_name_stands_beside_its_first_figure(devices: ModuleType) -> None:
-    told = record(what="write", state="fresh", fitted=False, source="sheet", error=-0.2, model=800)
-    assert devices.table([record(), told]) == devices.HEAD + (
+def test_a_presets_name_stands_beside_its_first_figure_of_each_table(devices: ModuleType) -> None:
+    told = record(
+        what="write", state="fresh", fitted=False, source="sheet", error=-0.2, model=800
+    ) | {"ok": False, "allowed": [-0.13, 0.15]}
+    records = [record(), told, record(what="again")]
+    assert devices.table(records, devices.FITTED) == devices.FITTED + (
         "| `one` | random read 4k (steady) | 1,000 IOPS † | 1,010 IOPS | +1.0 % |\n"
-        "| | write | 1,000 IOPS | 800 IOPS | -20.0 %, not fitted |\n"
+        "| | again (steady) | 1,000 IOPS † | 1,010 IOPS | +1.0 % |\n"
+    )
+    assert devices.table(records, devices.UNFITTED) == devices.UNFITTED + (
+        "| `one` | write | 1,000 IOPS | 800 IOPS | **-20.0 %** | -13 to +15 % |\n"
     )
 
 
 def test_only_the_table_is_replaced(devices: ModuleType) -> None:
-    page = f"before\n\n{devices.HEAD}| old |\n| old |\n\nafter | it\n"
-    new = devices.table([record()])
-    assert devices.replaced(page, new) == f"before\n\n{new}\nafter | it\n"
+    page = f"before\n\n{devices.FITTED}| old |\n| old |\n\nafter | it\n"
+    new = devices.table([record()], devices.FITTED)
+    assert devices.replaced(page, new, devices.FITTED) == f"before\n\n{new}\nafter | it\n"
     with pytest.raises(SystemExit, match="has no table"):
-        devices.replaced("nothing", new)
+        devices.replaced(page, new, devices.UNFITTED)

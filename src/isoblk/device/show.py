@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
+from msgspec import UNSET
 from rich.table import Table
 
 from isoblk.device.text import figure
 from isoblk.errors import printable
 from isoblk.run.spec import Device, NullBlkDevice, VdiskDevice
 from isoblk.run.units import format_size
-from isoblk.study.model import ExpectEntry
+from isoblk.study.model import ExpectEntry, ExpectLoad
 from isoblk.study.presets import OWNERS, SIZES, Preset
 
 _STATES = {
@@ -170,6 +171,15 @@ def expect_table(expect: tuple[ExpectEntry, ...]) -> Table:
 
 
 def _load(one: ExpectEntry) -> str:
-    block = one.bs if isinstance(one.bs, str) else format_size(one.bs)
-    jobs = f", {one.numjobs} jobs" if one.numjobs > 1 else ""
-    return f"{one.rw} {block}, iodepth {one.iodepth}{jobs}"
+    text = _pattern(one)
+    if one.beside is not UNSET:
+        text += f"; beside {_pattern(one.beside)}"
+    if one.scheduler != "none":
+        text += f"; {one.scheduler}"
+    return text + "".join(f", {name} {value}" for name, value in one.iosched.items())
+
+
+def _pattern(load: ExpectEntry | ExpectLoad) -> str:
+    block = load.bs if isinstance(load.bs, str) else format_size(load.bs)
+    jobs = f", {load.numjobs} jobs" if load.numjobs > 1 else ""
+    return f"{load.rw} {block}, iodepth {load.iodepth}{jobs}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Figures as a person reads them, and a preset as TOML."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from rich.table import Table
@@ -29,9 +29,20 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= _INTEGER_DIGITS else f"{value:.1f}"
 
 
-def table(measured: Mapping[str, Sequence[Measured]]) -> Table:
-    """Source against model: a row a figure, by the preset's name."""
-    shown = Table(box=None, pad_edge=False)
+def tables(measured: Mapping[str, Sequence[Measured]]) -> Iterator[Table]:
+    """Source against model: the figures that the model was fitted to, and apart from them those
+    that say how far to trust it. A row a figure, by the preset's name."""
+    for fitted, title in ((True, "fitted"), (False, "not fitted")):
+        chosen = {
+            name: [one for one in figures if one.expect.fitted == fitted]
+            for name, figures in measured.items()
+        }
+        if any(chosen.values()):
+            yield _table(title, chosen)
+
+
+def _table(title: str, measured: Mapping[str, Sequence[Measured]]) -> Table:
+    shown = Table(box=None, pad_edge=False, title=title, title_justify="left")
     for heading in ("preset", "figure", "state"):
         shown.add_column(heading, overflow="fold")
     for heading in ("source", "model", "error", "allowed"):
@@ -42,11 +53,11 @@ def table(measured: Mapping[str, Sequence[Measured]]) -> Table:
             shown.add_row(
                 Text("" if i else printable(name)),
                 Text(printable(one.expect.what)),
-                one.expect.state + ("" if one.expect.fitted else ", unfitted"),
+                one.expect.state,
                 figure(one.expect.value, metric),
                 figure(one.value, metric),
-                Text(f"{one.error:+.1%}", style="red" if one.fails else ""),
-                f"{one.tolerance:.0%}",
+                Text(f"{one.error:+.1%}", style="" if one.ok else "red"),
+                "{:+.0%} {:+.0%}".format(*one.allowed),
             )
     return shown
 

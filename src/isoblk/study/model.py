@@ -332,7 +332,22 @@ class Study(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = None
 
 
-ExpectMetric = Literal["iops", "bps", "lat_mean_ns", "lat_p50_ns", "lat_p99_ns"]
+ExpectMetric = Literal["iops", "bps", "lat_mean_ns", "lat_p50_ns", "lat_p99_ns", "lat_p99_9_ns"]
+
+
+class ExpectLoad(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """The load that competes with the measured one of an [[expect]]: see there."""
+
+    rw: RwMode
+    bs: int | str = 4096
+    iodepth: int = 1
+    numjobs: int = 1
 
 
 class ExpectEntry(
@@ -350,6 +365,8 @@ class ExpectEntry(
     fill: how much of the device holds data then, per cent.
     warmup, runtime: virtual time, when the model's own will not do.
     value: in the metric's unit: requests a second, bytes a second, nanoseconds.
+    beside: the load that competes with it.
+    scheduler, iosched: the elevator, and its tunables.
     fitted: whether the model's attributes were chosen with this figure in view; one that was not
     says how far the model can be trusted beyond what it was made from, and fails no check.
     """
@@ -368,6 +385,9 @@ class ExpectEntry(
     fill: int = 100
     warmup: int | float | str | UnsetType = UNSET
     runtime: int | float | str | UnsetType = UNSET
+    beside: ExpectLoad | UnsetType = UNSET
+    scheduler: Literal["none", "mq-deadline", "kyber", "bfq"] = "none"
+    iosched: dict[str, int] = {}
     fitted: bool = True
 
 
