@@ -9,7 +9,15 @@ import pytest
 from isoblk.errors import UserError
 from isoblk.layers.registry import LAYERS, disks_of, size_of
 from isoblk.plan.plan import check_queues, make_plan
-from isoblk.run.spec import DeviceEvent, Filesystem, NullBlkDevice, RunSpec, VdiskDevice
+from isoblk.run.spec import (
+    DeviceEvent,
+    Filesystem,
+    NullBlkDevice,
+    RunSpec,
+    Scheduler,
+    SchedulerEvent,
+    VdiskDevice,
+)
 from isoblk.run.tier import SMP, UML
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
@@ -146,11 +154,13 @@ def test_the_script_makes_the_layers_and_the_tenants_use_the_uppermost(
 
 def test_each_disk_of_an_array_is_made_and_has_the_scheduler() -> None:
     event = DeviceEvent(at_ns=1, attributes={"servers": 8})
-    text = make_plan(on("raid5", device_events=(event,))).text
+    switch = SchedulerEvent(at_ns=2, scheduler=Scheduler(name="none", elevator="none"), queue={})
+    text = make_plan(on("raid5", device_events=(event,), scheduler_events=(switch,))).text
     for disk in ("disk0", "disk1", "disk2"):
         assert f"echo {DISK} > /sys/kernel/config/isoblk_vdisk/{disk}/size\n" in text
         assert f"echo bfq > /sys/block/{disk}/queue/scheduler\n" in text
         assert f"echo 8 > /sys/kernel/config/isoblk_vdisk/{disk}/servers\n" in text
+        assert f"echo none > /sys/block/{disk}/queue/scheduler\n" in text
     assert "disk3" not in text
 
 

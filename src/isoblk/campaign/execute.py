@@ -170,7 +170,9 @@ def make_job(spec: RunSpec, kernel_key: str, modules_key: str, tier: Tier = UML)
 def _memory_mib(spec: RunSpec) -> int:
     caching = spec.caching
     disks = memory_bytes(spec.device, caching.origin_bytes if caching else 0)
-    disks *= disks_of(spec.stack)
+    if spec.stack:
+        # A vdisk keeps data in half of the memory at most, and layers write all of a disk.
+        disks *= 2 * disks_of(spec.stack)
     if caching is not None:
         disks += memory_bytes(caching.ssd, caching.ssd_bytes)
     own = memory_mib(len(spec.tenants), disks)

@@ -7,7 +7,7 @@ is about stacks.
 
 from collections.abc import Mapping, Sequence
 
-from isoblk.run.shell import DM_MAJOR, Command, Statement, run
+from isoblk.run.shell import DM_MAJOR, Command, Statement, Syntax, run
 
 SECTOR = 512
 MIB = 1 << 20
@@ -50,6 +50,12 @@ class Layer:
             size: bytes of each.
         """
         raise NotImplementedError
+
+
+def zeros(path: str, mib: int) -> Command:
+    """Command that writes so many MiB of zeros to the start of a device."""
+    how = ("bs=1M", f"count={mib}", "oflag=direct", Syntax.QUIET)
+    return run("dd", "if=/dev/zero", f"of={path}", *how)
 
 
 def dm_device(name: str, minor: int, size: int, target: str) -> Command:

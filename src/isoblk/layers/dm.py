@@ -4,7 +4,7 @@ up: linear (what LVM's plain volumes are), crypt (LUKS), thin (LVM's thin volume
 
 from collections.abc import Mapping, Sequence
 
-from isoblk.layers.base import MIB, SECTOR, Layer, dm_device
+from isoblk.layers.base import MIB, SECTOR, Layer, dm_device, zeros
 from isoblk.run.shell import Statement, run
 
 # The minor number of each layer's own device; a thin volume has three more below it.
@@ -63,7 +63,10 @@ class Crypt(_Dm):
 
 
 class Integrity(_Dm):
-    """A CRC32C of each 4 KiB. Data and checksums go through a journal."""
+    """A CRC32C of each 4 KiB. Data and checksums go through a journal.
+
+    All of the device is written once, as by integritysetup: a block that was never written has no
+    checksum, and a read of it fails."""
 
     name = "integrity"
     keeps = True
@@ -74,6 +77,14 @@ class Integrity(_Dm):
 
     def target(self, below: str) -> str:  # noqa: D102
         return f"integrity {below} 0 - J 2 internal_hash:crc32c block_size:{_INTEGRITY_BLOCK}"
+
+    def make(self, below: Sequence[str], size: int) -> list[Statement]:  # noqa: D102
+        return [
+            # Zeros there, which a layer below may not read of its own: the metadata are made anew.
+            zeros(f"/dev/{below[0]}", 1),
+            *super().make(below, size),
+            zeros(self.device, self.size(size) // MIB),
+        ]
 
 
 class Thin(_Dm):
@@ -93,6 +104,8 @@ class Thin(_Dm):
         pool = f"thin-pool {parts} {_THIN_BLOCK // SECTOR} 0"
         start = _THIN_METADATA_BYTES // SECTOR
         return [
+            # As of integrity.
+            zeros(disk, 1),
             dm_device("thin-metadata", _THIN_METADATA, _THIN_METADATA_BYTES, f"linear {disk} 0"),
             dm_device("thin-data", _THIN_DATA, data, f"linear {disk} {start}"),
             dm_device("thin-pool", _THIN_POOL, data, pool),

@@ -184,7 +184,7 @@ def make_plan(spec: RunSpec, tier: Tier = UML) -> Plan:
             *(cached.detach(spec, place) if spec.caching else []),
         ],
     ]
-    later = tuple(_switch_settings(event, place) for event in _switches(spec))
+    later = tuple(_switch_settings(event, spec, place) for event in _switches(spec))
     return Plan(_text(sections), settings, modules, tier.name, later=later, cpus=tier.cpus)
 
 
@@ -449,8 +449,9 @@ def _switches(spec: RunSpec) -> list[SchedulerEvent]:
     return sorted(spec.scheduler_events, key=lambda event: event.at_ns)
 
 
-def _switch_settings(event: SchedulerEvent, place: Place) -> tuple[Setting, ...]:
-    return tuple(_elevator(place.queue, event.scheduler, event.queue))
+def _switch_settings(event: SchedulerEvent, spec: RunSpec, place: Place) -> tuple[Setting, ...]:
+    queues, _ = _queues(spec, place)
+    return tuple(s for queue in queues for s in _elevator(queue, event.scheduler, event.queue))
 
 
 def switch_file(index: int) -> str:
@@ -579,7 +580,7 @@ def _events(spec: RunSpec, place: Place) -> Iterator[Statement]:
                     directory = _device_dir(spec.device, disk)
                     yield from (write(v, f"{directory}/{k}") for k, v in event.attributes.items())
             case SchedulerEvent():
-                settings = _switch_settings(event, place)
+                settings = _switch_settings(event, spec, place)
                 yield from _write(settings)
                 yield _read_back(settings, place, files[id(event)])
 
