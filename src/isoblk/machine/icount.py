@@ -9,15 +9,16 @@ Two runs of one script and seed are equal to the byte. Three rules make them so:
 - The guest reads nothing from the host while it runs. BusyBox, the modules, the script and its
   traces lie in the initramfs; the results leave over 9p after the script has ended.
 - No clock is the host's: the RTC begins at a fixed date and follows the count.
-- No random number is the host's: QEMU draws them from the run's seed.
+- No random number is the host's. The kernel mixes its command line, which has the run's seed, into
+  its pool; QEMU draws its own from the same seed.
 
 Limits:
 - All processors share the one count. QEMU executes them in turn in one thread, so four processors
-  have the speed of one together, and code runs in parallel with other code only in the sense that
-  it is interrupted between any two instructions at which QEMU changes processors.
-- Every instruction costs the same. There are no caches, no memory stalls, no branch mispredictions,
-  no contended cache lines: the figures are counts of instructions, not times of a processor.
-- A processor is as slow as one of 1 GHz that executes one instruction a cycle.
+  together have the speed of one. A processor's turn ends where it halts, pauses or is interrupted,
+  or when a timer is due: races that need another interleaving are not seen.
+- Every instruction costs the same. There are no caches, no memory stalls, no branch mispredictions
+  and no contended cache lines: the figures are counts of instructions, not times of a processor.
+- A processor is one of 1 GHz that executes one instruction in each cycle.
 """
 
 import shutil
@@ -62,7 +63,8 @@ class Icount:
         kernel: the kernel to boot, of architecture x86_64.
         time_limit_s: wall-clock seconds after which a run counts as hung.
         cpus: processors, 1 to ICOUNT_CPUS_MAX.
-        more: further arguments for QEMU.
+        possible: processors that the kernel reserves room for, cpus of which are online; cpus
+            unless given. A disk may have as many hardware queues.
     """
 
     def __init__(
@@ -71,11 +73,11 @@ class Icount:
         *,
         time_limit_s: float,
         cpus: int = ICOUNT.cpus,
-        more: Sequence[str] = (),
+        possible: int | None = None,
     ) -> None:
         self.tier = replace(ICOUNT, cpus=cpus)
         self._kernel = kernel
-        self._more = more
+        self._possible = possible or cpus
         self._processes = Processes(time_limit_s)
 
     def run(self, directory: Path, modules: Sequence[Path], *, seed: int, memory_mib: int) -> Ran:
@@ -100,10 +102,8 @@ class Icount:
         own_files.mkdir()
         try:
             (own_files / "initramfs").write_bytes(archive)
-            words = arguments(self._kernel, memory_mib, self.tier.cpus, seed)
-            return self._processes.run(
-                [*DIE_WITH_PARENT, emulator, *words, *self._more], directory, {}
-            )
+            words = arguments(self._kernel, memory_mib, self.tier.cpus, self._possible, seed)
+            return self._processes.run([*DIE_WITH_PARENT, emulator, *words], directory, {})
         finally:
             shutil.rmtree(own_files, ignore_errors=True)
 
@@ -145,14 +145,15 @@ def contents(
     ]
 
 
-def arguments(kernel: Kernel, memory_mib: int, cpus: int, seed: int) -> list[str]:
+def arguments(kernel: Kernel, memory_mib: int, cpus: int, possible: int, seed: int) -> list[str]:
     """QEMU's arguments. It runs in the run's directory, whose path they do not hold."""
+    parameters = (*qemu.KERNEL_PARAMETERS, f"maxcpus={cpus}", f"isoblk.seed={seed}")
     return [
         # One thread: with several, QEMU does not count instructions. shift: 2^0 ns an instruction.
         # sleep: idle time is skipped, not waited for.
         *("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off,align=off"),
         *("-rtc", "base=2026-01-01,clock=vm", "-seed", str(seed)),
-        *("-smp", str(cpus)),
-        *qemu.pc(kernel, memory_mib, qemu.KERNEL_PARAMETERS),
+        *("-smp", str(possible)),
+        *qemu.pc(kernel, memory_mib, parameters),
         *qemu.share("run", "."),
     ]
