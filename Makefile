@@ -124,8 +124,10 @@ check: setup-dev kernel
 bench: setup-dev kernel
 	$(ISOBLK) kernel build --arch um-smp
 	$(ISOBLK) kernel build --arch um-smp --debug
+	$(ISOBLK) kernel build --stock
 	$(VENV)/bin/python benchmarks/run.py
 	$(VENV)/bin/python benchmarks/schedulers.py
+	$(VENV)/bin/python benchmarks/instructions.py
 	$(VENV)/bin/python benchmarks/smp.py
 	$(VENV)/bin/python benchmarks/smp.py --locks
 	$(VENV)/bin/python benchmarks/traces.py

@@ -9,7 +9,8 @@ from rich.console import Console
 from isoblk import kernel
 from isoblk.cli import doctor
 from isoblk.cli.doctor import Check, State
-from isoblk.machine import uml
+from isoblk.kernel import Kernel, tools
+from isoblk.machine import qemu, uml
 
 
 @pytest.fixture(autouse=True)
@@ -139,3 +140,16 @@ def test_a_cache_that_no_kernel_can_be_built_in_is_missing(
     assert (check.state, check.todo) == (State.MISSING, "set ISOBLK_CACHE to another")
     monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "\N{GREEK SMALL LETTER ALPHA}"))
     assert doctor.check_cache().state is State.OK
+
+
+def test_the_emulated_machines_need_a_pcs_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "program", lambda: "/usr/bin/qemu")
+    monkeypatch.setattr(qemu, "busybox", lambda: b"program")
+    monkeypatch.setattr(tools, "has_libelf", lambda: True)
+    check = doctor.check_qemu()
+    assert (check.name, check.state) == ("qemu, icount", State.OPTIONAL)
+    assert check.found.startswith("/usr/bin/qemu, no stock kernel")
+    assert check.todo == "run: isoblk kernel build --stock --version 6.12"
+    built = Kernel("key", "6.12.1", "source", "gcc", False, Path("/k"), arch="x86_64", stock=True)
+    monkeypatch.setattr(doctor, "pc_kernel", lambda version, debug: built)
+    assert doctor.check_qemu() == Check("qemu, icount", State.OK, "/usr/bin/qemu, Linux 6.12.1")
