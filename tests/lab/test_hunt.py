@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A hunt on the kernel: what it finds is there when its study is run, and it finds it again."""
 
+import os
 import re
 import subprocess
 import sys
@@ -53,6 +54,8 @@ def hunt(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         check=False,
         timeout=600,
+        # Where it ends by a signal, this says at which line.
+        env=os.environ | {"PYTHONFAULTHANDLER": "1"},
     )
 
 

@@ -23,6 +23,7 @@ from isoblk.run.spec import (
     NullBlkDevice,
     VdiskDevice,
 )
+from isoblk.run.typed import build
 from isoblk.run.units import SIZE_HINT, TIME_HINT, format_size, parse_size, parse_time
 from isoblk.study.model import DeviceTable, ExpectEntry
 
@@ -122,7 +123,7 @@ def load_device(entry: str | Mapping[str, object]) -> Device:
         raise FieldError(_FRESH, "is of a preset", next="a table without one is erased: remove it")
     driver = table.pop("driver", None)
     if driver == HOST and "name" in table:
-        return msgspec.convert({"driver": HOST, **table}, HostDevice)
+        return build({"driver": HOST, **table}, HostDevice)
     if driver is None:
         raise FieldError(
             ("device",),
@@ -229,7 +230,7 @@ def _parse_preset(text: str) -> Preset:
     Raises:
         ValueError: the text is no preset.
     """
-    preset = msgspec.convert(toml.parse(text), Preset)
+    preset = build(toml.parse(text), Preset)
     if str(preset.device.get("driver")) not in DRIVERS:
         raise ValueError("[device] names no driver")
     return preset
