@@ -78,7 +78,8 @@ def test_what_comes_before_the_load_changes_nothing(
 
 
 def test_another_seed_gives_the_kernel_other_random_numbers(bench: Bench, tmp_path: Path) -> None:
-    assert len({_mixed(bench, tmp_path / str(seed), seed=seed) for seed in range(1, 5)}) > 1
+    # What BFQ makes of a draw is one of four results.
+    assert len({_mixed(bench, tmp_path / str(seed), seed=seed) for seed in range(1, 13)}) > 1
 
 
 @pytest.mark.parametrize("name", ["sched_clock", "get_random_u32", "time_travel_time"])
