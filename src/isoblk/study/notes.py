@@ -61,8 +61,8 @@ def idle(records: Iterable[RunRecord]) -> list[str]:
     for (name, why), schedulers in found.items():
         names.setdefault((", ".join(schedulers), why), []).append(name)
     return [
-        f"{few(who)} did nothing in the measured time under {schedulers}: {why}"
-        for (schedulers, why), who in names.items()
+        f"{few(tenants)} did nothing in the measured time under {schedulers}: {why}"
+        for (schedulers, why), tenants in names.items()
     ]
 
 
