@@ -93,6 +93,11 @@ def test_a_backlog_that_grows_is_seen_before_a_twentieth_is_missing(tmp_path: Pa
     assert "90.0 % of the requests of the last third" in said
 
 
+def test_a_tenant_of_which_nothing_was_due_is_no_backlog(tmp_path: Path) -> None:
+    made = Made("none", {"a": 0.0, "b": 6000.0}, tenants=_arriving(1))
+    assert _said(tmp_path, made) == []
+
+
 # -- time --
 
 

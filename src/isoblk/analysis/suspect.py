@@ -144,35 +144,22 @@ def _unserved(
     load = asked.workload
     if not load.rate_iops or program_of(load) or not result.measured_ns:
         return
-    rate = load.rate_iops * load.numjobs
-    served = _served(
-        sum(one.meas_ios for one in result.ops.values()),
-        rate * result.measured_ns / 1e9,
-        random=load.rate_process == "poisson",
-    )
-    if served is not None:
-        text = f"served {numbers.percent(served)} of its requests: its latency has no bound"
-        yield Suspicion("latency", asked.name, text, served=served)
-        return
-    if load.off_ns or result.measured_ns < spec.runtime_ns or at.count < _THIRDS:
-        return
-    # The series has bytes; all requests are taken for as large as their mean.
-    moved = at.moved[asked.name]
-    last = moved[-(at.count // _THIRDS) :]
-    mean = sum(one.meas_bytes for one in result.ops.values()) / sum(
-        one.meas_ios for one in result.ops.values()
-    )
-    served = _served(
-        sum(last) / mean,
-        rate * len(last) * at.width_ns / 1e9,
-        random=load.rate_process == "poisson",
-    )
-    if served is not None:
-        text = (
-            f"served {numbers.percent(served)} of the requests of the last third, so ever more"
-            " wait: its latency has no bound"
-        )
-        yield Suspicion("latency", asked.name, text, served=served)
+    ended = sum(one.meas_ios for one in result.ops.values())
+    size = sum(one.meas_bytes for one in result.ops.values())
+    parts: list[tuple[float, int, str]] = [(ended, result.measured_ns, "its requests")]
+    always = not load.off_ns and result.measured_ns >= spec.runtime_ns
+    if size and always and at.count >= _THIRDS:
+        # The series has bytes; all requests are taken for as large as their mean.
+        last = at.moved[asked.name][-(at.count // _THIRDS) :]
+        what = "the requests of the last third, so ever more wait"
+        parts.append((sum(last) * ended / size, len(last) * at.width_ns, what))
+    for done, ns, what in parts:
+        arrived = load.rate_iops * load.numjobs * ns / 1e9
+        served = _served(done, arrived, random=load.rate_process == "poisson")
+        if served is not None:
+            text = f"served {numbers.percent(served)} of {what}: its latency has no bound"
+            yield Suspicion("latency", asked.name, text, served=served)
+            return
 
 
 def _served(ended: float, arrived: float, *, random: bool) -> float | None:
