@@ -60,6 +60,7 @@
 #include "replay.h"
 #include "run.h"
 #include "stats.h"
+#include "unseen.h"
 #include "verify.h"
 
 /*
@@ -242,6 +243,8 @@ static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 	bio->bi_iter.bi_sector = (target->base + slot->offset) >> SECTOR_SHIFT;
 	bio->bi_iter.bi_size = slot->bytes;
 	bio->bi_end_io = job_end_io;
+	if (slot->op == BLKLOAD_READ && !load->verify.gen)
+		bio_set_unseen(bio);
 	if (slot->flags & BLKLOAD_RECORD_FUA)
 		bio->bi_opf |= REQ_FUA;
 	if (slot->flags & BLKLOAD_RECORD_PREFLUSH)

@@ -52,6 +52,7 @@
 #include "fault.h"
 #include "model.h"
 #include "store.h"
+#include "unseen.h"
 #include "vdisk.h"
 
 /*
@@ -156,14 +157,14 @@ static enum hrtimer_restart vdisk_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Fill a read with zeros. */
+/* Fill a read with zeros, where they are seen. */
 static void vdisk_zero(struct request *rq)
 {
-	struct req_iterator iter;
-	struct bio_vec bvec;
+	struct bio *bio;
 
-	rq_for_each_segment(bvec, rq, iter)
-		memzero_bvec(&bvec);
+	__rq_for_each_bio(bio, rq)
+		if (!bio_is_unseen(bio))
+			zero_fill_bio(bio);
 }
 
 /* Say to the model what a request is. Return false if it is none for a disk. */
