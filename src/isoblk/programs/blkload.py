@@ -15,6 +15,7 @@ from isoblk.run.record import Lateness, OpTotals, Processors, ReplayTotals
 from isoblk.run.setting import Setting
 from isoblk.run.shell import Command, To, run
 from isoblk.run.spec import RunSpec, Tenant, Trace, Workload
+from isoblk.run.typed import build
 
 ROOT = "/sys/kernel/config/blkload"
 RESULTS = "/sys/kernel/debug/blkload/results"
@@ -192,13 +193,13 @@ def _parse_line(words: list[str], tenants: dict[str, TenantOutput]) -> None:
             tenants[name].latency[op, int(upper)] = int(count)
         case ["op", name, op, *rest]:
             pairs = _numbers(rest)
-            tenants[name].ops[op] = msgspec.convert(pairs, OpTotals)
+            tenants[name].ops[op] = build(pairs, OpTotals)
         case ["cpu", name, *rest]:
-            tenants[name].processors = msgspec.convert(_numbers(rest), Processors)
+            tenants[name].processors = build(_numbers(rest), Processors)
         case ["trace", name, *rest]:
-            tenants[name].replay = msgspec.convert(_numbers(rest), ReplayTotals)
+            tenants[name].replay = build(_numbers(rest), ReplayTotals)
         case ["late", name, *rest]:
-            late = msgspec.convert(_numbers(rest), Lateness)
+            late = build(_numbers(rest), Lateness)
             replay = tenants[name].replay
             if replay is None:
                 raise ValueError

@@ -14,6 +14,7 @@ from isoblk.files import write_atomically
 from isoblk.result.sound import wrong_in_run, wrong_in_study
 from isoblk.result.study import StudyRecord
 from isoblk.run.record import RunRecord
+from isoblk.run.typed import build, decode
 
 FORMAT = 1
 PREDICTIONS = "predictions.parquet"
@@ -151,9 +152,9 @@ def _decode(path: Path, kind: type[RecordT]) -> RecordT:
         if _OBEYED.search(data):
             # Others' results may say anything to the terminal that shows them.
             shown = _shown(msgspec.json.decode(data))
-            record = msgspec.convert(shown, type=kind, str_keys=True)
+            record = build(shown, kind, str_keys=True)
         else:
-            record = msgspec.json.decode(data, type=kind)
+            record = decode(data, kind)
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:

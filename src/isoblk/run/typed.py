@@ -41,16 +41,27 @@ def convert(document: Mapping[str, Any], kind: type[StructT]) -> StructT:
         raise _explain(str(error), kind) from None
 
 
-def build(document: Mapping[str, Any], kind: type[StructT]) -> StructT:
-    """msgspec.convert(), of one thread at a time. It learns at its first use what a type has, and a
-    thread that comes meanwhile takes what is half known: of ten hunts on busy processors three
-    ended with a segmentation fault.
+def build(document: Mapping[str, Any], kind: type[StructT], *, str_keys: bool = False) -> StructT:
+    """Convert as msgspec.convert() does, one thread at a time. msgspec learns at its first use what
+    a type has, and another thread that converts meanwhile takes what is half known: of ten hunts on
+    busy processors three ended with a segmentation fault.
 
     Raises:
         msgspec.ValidationError: the document is not of that type.
     """
     with _BUILDING:
-        return msgspec.convert(document, kind)
+        return msgspec.convert(document, kind, str_keys=str_keys)
+
+
+def decode(data: bytes, kind: type[StructT]) -> StructT:
+    """Decode JSON as msgspec.json.decode() does, one thread at a time: see build().
+
+    Raises:
+        msgspec.DecodeError: the data are no JSON.
+        msgspec.ValidationError: they are not of that type.
+    """
+    with _BUILDING:
+        return msgspec.json.decode(data, type=kind)
 
 
 def _explain(message: str, kind: type[msgspec.Struct]) -> FieldError:
