@@ -43,12 +43,12 @@ FIGURES := weights/shares.svg weights/over-time-1.svg weights/latency-1.svg \
 	cache-fit/cached-throughput.svg p4-warm/cached-throughput.svg
 
 # Studies that the documentation quotes.
-QUOTED := weights io-cost-rate bfq-tags bfq-seeds bfq-collapse group-count prototype fair fair-large deep many-groups \
-	very-many-groups unequal unequal-depth sporadic changes nested light prediction \
-	prediction-change cfq-gate p0-weights p0-group-count p0-group-time p1-record-size p0-rocksdb \
-	cache-fit p4-sysbench p4-warm p4-fio p4-dd cache-writeback cache-tenants \
-	reader-beside-stream reader-beside-others reader-on-hard-disk shallow small-sequential zipf \
-	metadata mixed-costs
+QUOTED := weights io-cost-rate bfq-tags bfq-seeds bfq-collapse group-count prototype fair \
+	fair-large deep many-groups very-many-groups unequal unequal-depth sporadic changes \
+	nested light prediction prediction-change cfq-gate p0-weights p0-group-count \
+	p0-group-time p1-record-size p0-rocksdb cache-fit p4-sysbench p4-warm p4-fio p4-dd \
+	cache-writeback cache-tenants reader-beside-stream reader-beside-others \
+	reader-on-hard-disk shallow small-sequential zipf metadata mixed-costs
 
 # Lives of a cache, in each mode, that the sweep tries.
 SWEEP_LIVES ?= 7

@@ -20,8 +20,9 @@
  * What is stored (store.c), if anything is, has no part in that: data move when
  * a request is queued, outside the lock. Nobody may look before completion, and
  * no pages are touched in the timer's interrupt. Without a store reads are
- * filled with zeros. A write or a flush also has an end for the store, just
- * before the block layer hears of it.
+ * filled with zeros, unless the sender looks at no data (unseen.h). A write or
+ * a flush also has an end for the store, just before the block layer hears of
+ * it.
  *
  * A disk that is not there refuses what comes, and fails what it holds when
  * that ends (disk_state.c).
