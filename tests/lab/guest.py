@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench
+from isoblk.errors import RunError
 from isoblk.plan.plan import prologue
 from isoblk.run.shell import render
 from isoblk.run.spec import CgroupVersion
@@ -27,6 +28,9 @@ def on_host(path: Path) -> str:
 
 
 ROOT = Path(__file__).resolve().parents[2]
+# Enough for a trace of every processor that an RCU stall shows.
+_CONSOLE_LINES = 150
+
 # With its packages, and without any.
 PYTHON = on_host(Path(sys.executable))
 BARE_PYTHON = f"{on_host(Path(sys.executable).resolve())} -BSE"
@@ -44,6 +48,12 @@ class Left:
 
     def read(self, name: str) -> str:
         return (self.dir / name).read_text()
+
+
+def console_end(directory: Path) -> str:
+    """The last of what the guest said, for a failure whose files nobody will have."""
+    lines = (directory / "console.log").read_text(errors="replace").splitlines()
+    return "\n".join(lines[-_CONSOLE_LINES:])
 
 
 def program(name: str, *arguments: str, to: str) -> str:
@@ -82,10 +92,14 @@ class Guest:
         directory.mkdir(parents=True)
         lines = [render(prologue(tuple(modules), cgroup)), SEE_HOST, script]
         (directory / "plan.sh").write_text("\n".join(lines) + "\n")
-        self.bench.machine.run(
-            directory,
-            [self.bench.modules[name] for name in modules],
-            seed=seed,
-            memory_mib=memory_mib,
-        )
+        try:
+            self.bench.machine.run(
+                directory,
+                [self.bench.modules[name] for name in modules],
+                seed=seed,
+                memory_mib=memory_mib,
+            )
+        except RunError as error:
+            error.add_note(console_end(directory))
+            raise
         return Left(directory)

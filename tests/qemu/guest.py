@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench
+from isoblk.errors import RunError
 from isoblk.kernel import Kernel, host_library
 from isoblk.machine.qemu import Qemu
 from isoblk.machine.smp import Smp
@@ -15,7 +16,7 @@ from isoblk.plan.plan import prologue
 from isoblk.run.shell import render
 from isoblk.run.spec import CgroupVersion
 from isoblk.run.tier import QEMU, SMP
-from tests.lab.guest import Left
+from tests.lab.guest import Left, console_end
 
 # A guest that takes longer has hung. On an idle machine the longest takes two minutes; a loaded or
 # slow one may take several times as long, and is no reason to fail.
@@ -37,11 +38,12 @@ def part_of(whole: int) -> int:
 @dataclass(frozen=True)
 class Guest:
     """A kernel with modules, and where the runs of this guest are kept. A PC's kernel is run in
-    QEMU, one of User Mode Linux by itself, with `cpus` processors."""
+    QEMU, one of User Mode Linux by itself, with `cpus` processors and room for `absent` more."""
 
     bench: Bench
     tmp: Path
     cpus: int = SMP.cpus
+    absent: int = 0
 
     @property
     def kernel(self) -> Kernel:
@@ -85,14 +87,24 @@ class Guest:
         machine = (
             Qemu(self.kernel, time_limit_s=timeout, more=more)
             if emulated
-            else Smp(self.kernel, host_library(self.kernel), time_limit_s=timeout, cpus=self.cpus)
+            else Smp(
+                self.kernel,
+                host_library(self.kernel),
+                time_limit_s=timeout,
+                cpus=self.cpus,
+                absent=self.absent,
+            )
         )
-        machine.run(
-            directory,
-            [self.bench.modules[name] for name in modules],
-            seed=1,
-            memory_mib=memory_mib,
-        )
+        try:
+            machine.run(
+                directory,
+                [self.bench.modules[name] for name in modules],
+                seed=1,
+                memory_mib=memory_mib,
+            )
+        except RunError as error:
+            error.add_note(console_end(directory))
+            raise
         left = Left(directory)
         assert emulated or _IDLE not in left.console
         return left

@@ -28,12 +28,21 @@ class Smp:
         library: what gives its processors their stacks: isoblk.kernel.host_library().
         time_limit_s: wall-clock seconds after which a run counts as hung.
         cpus: processors of the guest; the tier's unless said otherwise.
+        absent: processors more for which the kernel has room. They never run; a disk may have a
+            hardware queue for each.
     """
 
     def __init__(
-        self, kernel: Kernel, library: Path, *, time_limit_s: float, cpus: int = SMP.cpus
+        self,
+        kernel: Kernel,
+        library: Path,
+        *,
+        time_limit_s: float,
+        cpus: int = SMP.cpus,
+        absent: int = 0,
     ) -> None:
         self.tier = replace(SMP, cpus=cpus)
+        self._absent = absent
         self._kernel = kernel
         self._library = library
         self._processes = Processes(time_limit_s, trouble)
@@ -56,7 +65,8 @@ class Smp:
             self._library.open("rb") as library,
         ):
             how = (
-                f"ncpus={self.tier.cpus}",
+                f"ncpus={self.tier.cpus + self._absent}",
+                f"maxcpus={self.tier.cpus}",
                 # The guest's programs trap by seccomp: by ptrace one processor alone can run them.
                 "seccomp=on",
                 # A processor stands still whenever the host gives its time to others.
