@@ -48,7 +48,7 @@ QUOTED := weights io-cost-rate bfq-tags bfq-seeds bfq-collapse group-count proto
 	nested light prediction prediction-change cfq-gate p0-weights p0-group-count \
 	p0-group-time p1-record-size p0-rocksdb cache-fit p4-sysbench p4-warm p4-fio p4-dd \
 	cache-writeback cache-tenants reader-beside-stream reader-beside-others \
-	reader-on-hard-disk shallow small-sequential zipf metadata mixed-costs
+	reader-on-hard-disk disk-streams disk-mix shallow small-sequential zipf metadata mixed-costs
 
 # Lives of a cache, in each mode, that the sweep tries.
 SWEEP_LIVES ?= 7

@@ -28,7 +28,8 @@ def on_host(path: Path) -> str:
 
 
 ROOT = Path(__file__).resolve().parents[2]
-# Enough for a trace of every processor that an RCU stall shows.
+# The kernel's line before the script; and enough for a trace of each processor in a stall.
+_BOOTED = " as init process\n"
 _CONSOLE_LINES = 150
 
 # With its packages, and without any.
@@ -51,9 +52,9 @@ class Left:
 
 
 def console_end(directory: Path) -> str:
-    """The last of what the guest said, for a failure whose files nobody will have."""
-    lines = (directory / "console.log").read_text(errors="replace").splitlines()
-    return "\n".join(lines[-_CONSOLE_LINES:])
+    """The last of what a guest said after its boot, for a failure whose files nobody will have."""
+    said = (directory / "console.log").read_text(errors="replace").rpartition(_BOOTED)[2]
+    return "\n".join(said.splitlines()[-_CONSOLE_LINES:])
 
 
 def program(name: str, *arguments: str, to: str) -> str:
