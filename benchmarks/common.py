@@ -21,6 +21,7 @@ from isoblk.run.spec import Device, RunSpec, Scheduler, Tenant, VdiskDevice, Wor
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "findings" / "speed.md"
 SECOND = 1_000_000_000
 FAST = VdiskDevice()
+LOAD = Workload(iodepth=32)
 
 
 def spec(
@@ -30,9 +31,10 @@ def spec(
     *,
     virtual_s: int = 0,
     nr_requests: int | None = None,
+    load: Workload = LOAD,
 ) -> RunSpec:
     """4 KiB random reads, iodepth 32 each; without virtual_s, one request each."""
-    load = Workload(iodepth=32, number_ios=0 if virtual_s else 1)
+    load = msgspec.structs.replace(load, number_ios=0 if virtual_s else 1)
     return RunSpec(
         kind="share",
         point={"scheduler": scheduler},

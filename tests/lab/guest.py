@@ -4,7 +4,8 @@
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,10 +52,15 @@ class Left:
         return (self.dir / name).read_text()
 
 
-def console_end(directory: Path) -> str:
-    """The last of what a guest said after its boot, for a failure whose files nobody will have."""
-    said = (directory / "console.log").read_text(errors="replace").rpartition(_BOOTED)[2]
-    return "\n".join(said.splitlines()[-_CONSOLE_LINES:])
+@contextmanager
+def console_noted(directory: Path) -> Iterator[None]:
+    """Add the end of the guest's console to a RunError: a test report may be all that is kept."""
+    try:
+        yield
+    except RunError as error:
+        said = Left(directory).console.rpartition(_BOOTED)[2]
+        error.add_note("\n".join(said.splitlines()[-_CONSOLE_LINES:]))
+        raise
 
 
 def program(name: str, *arguments: str, to: str) -> str:
@@ -93,14 +99,11 @@ class Guest:
         directory.mkdir(parents=True)
         lines = [render(prologue(tuple(modules), cgroup)), SEE_HOST, script]
         (directory / "plan.sh").write_text("\n".join(lines) + "\n")
-        try:
+        with console_noted(directory):
             self.bench.machine.run(
                 directory,
                 [self.bench.modules[name] for name in modules],
                 seed=seed,
                 memory_mib=memory_mib,
             )
-        except RunError as error:
-            error.add_note(console_end(directory))
-            raise
         return Left(directory)

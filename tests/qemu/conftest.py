@@ -48,8 +48,8 @@ def queues(request: pytest.FixtureRequest) -> int:
     return count
 
 
-# More of them on two cores come to a stand: a queued spinlock passes to the waiter that is next,
-# and while that waits for a core all others spin. With 16, one storm in ten never went on.
+# More guest processors than this livelock on two cores: a queued spinlock passes to the waiter that
+# is next, and all other waiters spin until it gets a core. With 16, 4 of 49 storms never ended.
 _MOST_CPUS = 8
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isoblk.campaign.execute import Bench
-from isoblk.errors import RunError
 from isoblk.kernel import Kernel, host_library
 from isoblk.machine.qemu import Qemu
 from isoblk.machine.smp import Smp
@@ -16,7 +15,7 @@ from isoblk.plan.plan import prologue
 from isoblk.run.shell import render
 from isoblk.run.spec import CgroupVersion
 from isoblk.run.tier import QEMU, SMP
-from tests.lab.guest import Left, console_end
+from tests.lab.guest import Left, console_noted
 
 # A guest that takes longer has hung. On an idle machine the longest takes two minutes; a loaded or
 # slow one may take several times as long, and is no reason to fail.
@@ -95,16 +94,13 @@ class Guest:
                 absent=self.absent,
             )
         )
-        try:
+        with console_noted(directory):
             machine.run(
                 directory,
                 [self.bench.modules[name] for name in modules],
                 seed=1,
                 memory_mib=memory_mib,
             )
-        except RunError as error:
-            error.add_note(console_end(directory))
-            raise
         left = Left(directory)
         assert emulated or _IDLE not in left.console
         return left

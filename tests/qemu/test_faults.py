@@ -228,7 +228,7 @@ def test_disks_that_share_their_tags(wide_guest: Guest, queues: int) -> None:
                 dd if=/dev/more of=/dev/null bs=64k count=50 iflag=direct 2> /dev/null &
                 usleep 50000
                 rmdir {NULLB}/more
-                # It may be at any read by then, which fails with the disk.
+                # A read of dd's that is in flight when the disk is removed fails.
                 wait $! || :
             }}
             """,

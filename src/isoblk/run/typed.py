@@ -57,8 +57,8 @@ def decode(data: bytes, kind: type[StructT]) -> StructT:
     """Decode JSON as msgspec.json.decode() does, one thread at a time: see build().
 
     Raises:
-        msgspec.DecodeError: the data are no JSON.
-        msgspec.ValidationError: they are not of that type.
+        msgspec.DecodeError: the data are not JSON.
+        msgspec.ValidationError: the data are not of that type.
     """
     with _BUILDING:
         return msgspec.json.decode(data, type=kind)
