@@ -13,7 +13,7 @@ from isoblk import kernel
 from isoblk.cli import kernel as cli_kernel
 from isoblk.cli import run as cli_run
 from isoblk.errors import UserError
-from isoblk.kernel import Kernel, Silent, apt, stock
+from isoblk.kernel import Kernel, Silent, apt, stock, tools
 from tests.unit.test_kernel_build import make_tree
 
 VERSION = "6.12.117-1~deb12u1"
@@ -172,6 +172,35 @@ def test_a_kernel_that_is_ready_is_not_fetched_again(fetched: list[str]) -> None
     made = stock.build(None, None, Silent())
     assert stock.build("6.12", None, Silent()) == made == stock.find() == stock.find("6.12")
     assert len(fetched) == 1
+
+
+def test_a_kernel_of_a_newer_compiler_is_passed_over(
+    fetched: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where two releases of a distribution share a cache."""
+    theirs = "x86_64-linux-gnu-gcc-99 (Debian 99.2.0-19) 99.2.0"
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(stock, "_compiler", lambda _: theirs)
+        made = stock.build(None, None, Silent())
+    assert made.compiler == theirs
+    with pytest.raises(UserError, match="no stock kernel"):
+        stock.find()
+    stock.build("6.12", None, Silent())
+    assert len(fetched) == 2
+
+
+@pytest.mark.parametrize(
+    ("told", "older"),
+    [
+        ("x86_64-linux-gnu-gcc-99 (Debian 99.2.0-19) 99.2.0", True),
+        ("gcc (Debian 1.2.0) 1.2.0; GNU ld 2.40", False),
+        ("gcc-1 (Debian 1.2.0) 1.2.0", False),
+        ("clang version 99.0.0", False),
+        ("unknown", False),
+    ],
+)
+def test_compilers_are_compared_by_series(told: str, older: bool) -> None:
+    assert tools.compiler_is_older(told) is older
 
 
 def test_a_source_that_is_there_is_not_fetched_again(fetched: list[str]) -> None:

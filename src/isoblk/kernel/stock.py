@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isoblk.errors import RunError, UserError
-from isoblk.kernel import apt, source, store
+from isoblk.kernel import apt, source, store, tools
 from isoblk.kernel.progress import Progress
 from isoblk.kernel.store import Kernel
 
@@ -40,7 +40,7 @@ def recipe() -> str:
 
 
 def find(version: str | None = None) -> Kernel:
-    """A stock kernel that is ready.
+    """A stock kernel that is ready, and that gcc here can build modules for.
 
     Args:
         version: such as 6.12; None for the default.
@@ -51,7 +51,10 @@ def find(version: str | None = None) -> Kernel:
     wanted = version or store.DEFAULT_VERSION
     for kernel, facts in store.all_ready():
         same = facts.stock and facts.recipe == recipe()
-        if same and store.matches(kernel.version, wanted):
+        # A cache may be shared by systems of several releases.
+        if not same or tools.compiler_is_older(kernel.compiler):
+            continue
+        if store.matches(kernel.version, wanted):
             return kernel
     command = "isoblk kernel build --stock"
     if version is not None:

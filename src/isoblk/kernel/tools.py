@@ -2,6 +2,7 @@
 """The programs that a build needs, and the Debian packages that hold them."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -98,3 +99,21 @@ def compiler() -> str:
         for tool in ("gcc", "ld")
     ]
     return "; ".join(lines)
+
+
+def compiler_is_older(told: str) -> bool:
+    """Whether gcc here is of an older series than the one that compiled a kernel, whose options for
+    modules it may not know.
+
+    Args:
+        told: the kernel's compiler, as its configuration has it. "... 14.2.0": of series 14.
+
+    Returns:
+        False where either is unknown: a build tells more.
+    """
+    theirs = re.search(r"\bgcc\b.* (\d+)\.\d+\.\d+$", told)
+    if theirs is None or missing({"gcc": "gcc"}):
+        return False
+    done = subprocess.run(["gcc", "-dumpversion"], text=True, capture_output=True, check=False)
+    own = re.match(r"\d+", done.stdout)
+    return own is not None and int(own[0]) < int(theirs[1])
