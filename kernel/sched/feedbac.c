@@ -19,21 +19,15 @@
  *
  *  - Correction 2: it is more. What is left of a credit stays.
  *
- * On the core (core.c) a credit is how far a group may be ahead of those for whom
- * others are held back: the rate predicted, times alloc_us, by its share. There is no
- * period that has to end: a group's credit is always its due since it last had it
- * (correction 1), and what it has not used stays, as long as it waits (correction 2).
- * In paper_mode (paper.c) credit is allocated when every active group has used its
- * own, else after alloc_us (at the next tick), and all is carried over.
+ * The credit is a budget, and what it does when it is used up is in budget.c. In paper_mode the
+ * allocation period is alloc_us, and ends at a tick. By default there is no period that has to
+ * end: correction 1 is for all groups that have requests, in the device as well.
  */
 #include <linux/module.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "core/elevator.h"
-#include "core/measure.h"
-#include "core/show.h"
-#include "core/size.h"
+#include "budget/budget.h"
 #include "muldiv.h"
 #include "predict.h"
 #include "share/sleep.h"
@@ -43,6 +37,13 @@
 
 /* Long enough to average the noise of a device, short to follow its state. */
 #define FB_PREDICT_MS		100
+
+/* An allocation period: some requests of the lightest of a few groups. */
+#define FB_ALLOC_US		1000
+#define FB_ALLOC_US_ROTATIONAL	100000
+
+/* The first credit, of a disk of which nothing is known: sectors. */
+#define FB_FIRST_CREDIT		2048
 
 /* Predictions kept for debugfs: half a minute of them. */
 #define FB_HISTORY		300
@@ -60,9 +61,10 @@ struct fb_outcome {
 };
 
 struct fb_disk {
-	struct iso_disk core;		/* first: elevator_data is its address */
+	struct budget_disk budget;	/* first: elevator_data is its address */
 
-	unsigned int predict_ms;	/* as below written by sysfs */
+	unsigned int alloc_us;		/* as below written by sysfs */
+	unsigned int predict_ms;
 	unsigned int a_min;		/* per mille */
 	unsigned int a_max;
 
@@ -76,31 +78,25 @@ struct fb_disk {
 	unsigned int nr_history;	/* so far; the newest is before it */
 };
 
-static struct fb_disk *to_fb(struct iso_disk *d)
+static struct fb_disk *to_fb(struct budget_disk *bd)
 {
-	return container_of(d, struct fb_disk, core);
+	return container_of(bd, struct fb_disk, budget);
 }
 
 /* ---- allocator ------------------------------------------------------- */
 
 static u64 alloc_ns(const struct fb_disk *fb)
 {
-	return (u64)READ_ONCE(fb->core.tunables.hold_us) * NSEC_PER_USEC;
+	return (u64)READ_ONCE(fb->alloc_us) * NSEC_PER_USEC;
 }
 
-/* What was predicted; at first what has been seen. */
-static u64 fb_credit(struct iso_disk *d)
+/* What was predicted; at first a guess. */
+static u64 fb_round(struct budget_disk *bd, const struct budget_round *r)
 {
-	struct fb_disk *fb = to_fb(d);
+	struct fb_disk *fb = to_fb(bd);
 
-	return fb->credit ?: iso_work_in(d, alloc_ns(fb));
-}
-
-static u64 fb_refill(struct iso_disk *d, const struct iso_round *r)
-{
-	to_fb(d)->allocations++;
-	/* Enough for one request, else nobody gets any. */
-	return max(fb_credit(d), d->device.mean_work);
+	fb->allocations++;
+	return fb->credit ?: FB_FIRST_CREDIT;
 }
 
 /* ---- predictor ------------------------------------------------------- */
@@ -114,7 +110,7 @@ static void fb_remember(struct fb_disk *fb, u64 now, u64 predicted, u64 used)
 	o->used = used;
 	o->error_permille = predict_error_permille(&fb->predict);
 	o->a = fb->predict.a;
-	trace_feedbac_predict(&fb->core.disk, predicted, used, o->error_permille,
+	trace_feedbac_predict(&fb->budget.disk, predicted, used, o->error_permille,
 			      o->a);
 }
 
@@ -124,16 +120,16 @@ static void fb_remember(struct fb_disk *fb, u64 now, u64 predicted, u64 used)
  * period should have had. One in which nothing was sent tells nothing about
  * the device, and is left out.
  */
-static void fb_tick(struct iso_disk *d, u64 now)
+static void fb_tick(struct budget_disk *bd, u64 now)
 {
-	struct fb_disk *fb = to_fb(d);
+	struct fb_disk *fb = to_fb(bd);
 	u64 length_ns = (u64)fb->predict_ms * NSEC_PER_MSEC;
 	u64 span_ns = now - fb->period_ns;
 	u64 sectors, used, predicted = fb->predict.next;
 
 	if (span_ns < length_ns)
 		return;
-	sectors = iso_done_work(d);
+	sectors = bd->done;
 	/* The timer stood still, or it is the first period: no whole one. */
 	if (span_ns < 2 * length_ns && sectors != fb->period_sectors) {
 		used = mul_div(sectors - fb->period_sectors, length_ns,
@@ -153,15 +149,14 @@ static void fb_restart(struct fb_disk *fb)
 	predict_init(&fb->predict, fb->a_min * (u64)PREDICT_ONE / 1000,
 		     fb->a_max * (u64)PREDICT_ONE / 1000);
 	fb->credit = 0;
-	WRITE_ONCE(fb->core.rounds.refill_ns, alloc_ns(fb));
+	fb->budget.period_ns = alloc_ns(fb);
 }
 
 /* ---- life ------------------------------------------------------------ */
 
-static const struct iso_policy fb_policy = {
+static const struct budget_policy fb_policy = {
 	.left_name	= "credit",
-	.round		= fb_credit,
-	.refill		= fb_refill,
+	.round		= fb_round,
 	.tick		= fb_tick,
 };
 
@@ -173,11 +168,12 @@ static int fb_init(struct request_queue *q, struct elevator_queue *eq)
 	fb = kzalloc_node(sizeof(*fb), GFP_KERNEL, q->node);
 	if (!fb)
 		return -ENOMEM;
+	fb->alloc_us = blk_queue_rot(q) ? FB_ALLOC_US_ROTATIONAL : FB_ALLOC_US;
 	fb->predict_ms = FB_PREDICT_MS;
 	fb->a_min = FB_PERMILLE(PREDICT_A_MIN);
 	fb->a_max = FB_PERMILLE(PREDICT_A_MAX);
 
-	ret = isoblk_core_init(&fb->core, q, eq, &fb_policy);
+	ret = budget_init(&fb->budget, q, eq, &fb_policy);
 	if (ret) {
 		kfree(fb);
 		return ret;
@@ -192,7 +188,7 @@ static void fb_exit_sched(struct elevator_queue *eq)
 {
 	struct fb_disk *fb = eq->elevator_data;
 
-	isoblk_core_exit(&fb->core, eq);
+	budget_exit(&fb->budget, eq);
 	kfree(fb);
 }
 
@@ -214,16 +210,16 @@ static ssize_t fb_##name##_store(struct elevator_queue *e,		\
 	struct fb_disk *fb = e->elevator_data;				\
 	ssize_t ret;							\
 									\
-	spin_lock_irq(&fb->core.disk.lock);					\
+	spin_lock_irq(&fb->budget.disk.lock);					\
 	ret = isoblk_store_uint(page, count, &fb->field, low, high);	\
 	if (ret > 0)							\
 		fb_restart(fb);						\
-	spin_unlock_irq(&fb->core.disk.lock);				\
+	spin_unlock_irq(&fb->budget.disk.lock);				\
 	return ret;							\
 }
 
-FB_SHOW(alloc_us, core.tunables.hold_us)
-FB_STORE(alloc_us, core.tunables.hold_us, 100, 1000000)
+FB_SHOW(alloc_us, alloc_us)
+FB_STORE(alloc_us, alloc_us, 100, 1000000)
 FB_SHOW(predict_ms, predict_ms)
 FB_STORE(predict_ms, predict_ms, 10, 10000)
 FB_SHOW(a_min, a_min)
@@ -238,9 +234,9 @@ static struct elv_fs_entry fb_attrs[] = {
 	FB_ATTR(predict_ms),
 	FB_ATTR(a_min),
 	FB_ATTR(a_max),
-	__ATTR(paper_mode, 0644, isoblk_paper_mode_show,
-	       isoblk_paper_mode_store),
-	ISOBLK_CORE_ATTRS,
+	__ATTR(paper_mode, 0644, budget_paper_mode_show,
+	       budget_paper_mode_store),
+	__ATTR(gate, 0644, isoblk_gate_show, isoblk_gate_store),
 	__ATTR_NULL
 };
 
@@ -253,11 +249,11 @@ static int fb_debugfs_predict(void *data, struct seq_file *m)
 
 	if (!fb)
 		return 0;
-	spin_lock_irq(&fb->core.disk.lock);
+	spin_lock_irq(&fb->budget.disk.lock);
 	seq_printf(m, "next %llu credit %llu a_permille %u error_permille %u allocations %llu\n",
 		   fb->predict.next, fb->credit, FB_PERMILLE(fb->predict.a),
 		   predict_error_permille(&fb->predict), fb->allocations);
-	spin_unlock_irq(&fb->core.disk.lock);
+	spin_unlock_irq(&fb->budget.disk.lock);
 	isoblk_show_end(data);
 	return 0;
 }
@@ -271,7 +267,7 @@ static int fb_debugfs_history(void *data, struct seq_file *m)
 
 	if (!fb)
 		return 0;
-	spin_lock_irq(&fb->core.disk.lock);
+	spin_lock_irq(&fb->budget.disk.lock);
 	i = fb->nr_history > FB_HISTORY ? fb->nr_history - FB_HISTORY : 0;
 	for (; i < fb->nr_history; i++) {
 		o = &fb->history[i % FB_HISTORY];
@@ -279,13 +275,14 @@ static int fb_debugfs_history(void *data, struct seq_file *m)
 			   o->at_ns, o->predicted, o->used, o->error_permille,
 			   FB_PERMILLE(o->a));
 	}
-	spin_unlock_irq(&fb->core.disk.lock);
+	spin_unlock_irq(&fb->budget.disk.lock);
 	isoblk_show_end(data);
 	return 0;
 }
 
 static const struct blk_mq_debugfs_attr fb_debugfs[] = {
-	ISOBLK_CORE_DEBUGFS,
+	{ "groups", 0400, budget_debugfs_groups },
+	{ "gate", 0400, isoblk_debugfs_gate },
 	{ "predict", 0400, fb_debugfs_predict },
 	{ "history", 0400, fb_debugfs_history },
 	{ },
@@ -296,19 +293,18 @@ static struct elevator_type feedbac = {
 	.ops = {
 		.init_sched		= fb_init_sched,
 		.exit_sched		= fb_exit_sched,
-		.init_hctx		= isoblk_core_init_hctx,
+		.init_hctx		= isoblk_init_hctx,
 		.depth_updated		= fb_depth_updated,
 		.exit_hctx		= isoblk_exit_hctx,
 		.limit_depth		= isoblk_limit_depth,
-		.allow_merge		= isoblk_allow_merge,
-		.bio_merge		= isoblk_bio_merge,
-		.prepare_request	= isoblk_prepare_request,
-		.insert_requests	= isoblk_insert_requests,
-		.dispatch_request	= isoblk_dispatch_request,
-		.has_work		= isoblk_has_work,
-		.completed_request	= isoblk_completed_request,
-		.requeue_request	= isoblk_requeue_request,
-		.finish_request		= isoblk_finish_request,
+		.bio_merge		= budget_bio_merge,
+		.prepare_request	= budget_prepare_request,
+		.insert_requests	= budget_insert_requests,
+		.dispatch_request	= budget_dispatch_request,
+		.has_work		= budget_has_work,
+		.completed_request	= budget_completed_request,
+		.requeue_request	= budget_requeue_request,
+		.finish_request		= budget_finish_request,
 	},
 #ifdef CONFIG_BLK_DEBUG_FS
 	.queue_debugfs_attrs = fb_debugfs,

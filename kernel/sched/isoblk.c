@@ -15,8 +15,6 @@
 #define HOLD_US_MOST		10000000
 #define IDLE_US_MOST		1000000
 
-static const struct iso_policy iso_policy = { .account = ISO_TIME };
-
 static int iso_init(struct request_queue *q, struct elevator_queue *eq)
 {
 	struct iso_disk *d = kzalloc_node(sizeof(*d), GFP_KERNEL, q->node);
@@ -24,7 +22,7 @@ static int iso_init(struct request_queue *q, struct elevator_queue *eq)
 
 	if (!d)
 		return -ENOMEM;
-	ret = isoblk_core_init(d, q, eq, &iso_policy);
+	ret = isoblk_core_init(d, q, eq);
 	if (ret)
 		kfree(d);
 	return ret;

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kyber-fair: Kyber Fairness, weights and Kyber's domains.
+ * kyber-fair: Kyber Fairness, weights on top of Kyber's domains.
  *
- * From Kyber: requests are of four domains (read, write, discard, other), and
- * a domain may have only so many with the device. Latencies steer how many.
- * Completions fall in eight buckets of a quarter of the domain's target. The device
- * is congested when the 90th percentile of a domain's time in it misses the
- * target; then a domain whose whole latency is well within its own, by the 99th
- * percentile, gives way, and has fewer. One that misses its own has more, and all
- * have while the device is not congested: then who waits, waits for its
- * share. Asynchronous requests may hold three quarters of the tags. All else is the
- * core's (core.c), whose rounds are round_us of the device's time; a domain is one of
- * its classes, and what it may have its tokens.
- *
- * From P3 ("I/O performance isolation framework for Linux containers", Pusan
- * National University, 2019), in paper_mode (paper.c): a budget of sectors a cgroup,
- * and the next budget from what was used:
+ * From P3 ("I/O performance isolation framework for Linux containers", Pusan National University,
+ * 2019): a budget of sectors a cgroup (budget.c), and the next budget from what was used:
  *
  *	B(k) = (sum of used * interval / T - sum of left) * w(k) / sum of w + left(k)
  *
- * with T the time since the last refill. A refill comes when every active group has
- * used its budget up, else when refill_ms is over. Its troubles are known: a group with
- * a small request now and then holds up all others until refill_ms is over; a budget
- * for 100 ms is spent in turns of one request until the light groups have none, and
- * wait out the rest.
+ * with T the time since the last refill. In paper_mode the interval is refill_ms, and a refill
+ * comes at the latest after it; else it is round_us.
+ *
+ * From Kyber: requests are of four domains (read, write, discard, other), and a domain may have
+ * only so many with the device. Latencies steer how many. Completions fall in eight buckets of a
+ * quarter of the domain's target. The device is congested when the 90th percentile of a domain's
+ * time in it misses the target; then a domain whose whole latency is well within its own, by the
+ * 99th percentile, has fewer. One that misses its own has more, and all have while the device is
+ * not congested. Asynchronous requests may hold three quarters of the tags.
  */
 #include <linux/math64.h>
 #include <linux/module.h>
@@ -31,10 +23,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "core/charge.h"
-#include "core/elevator.h"
-#include "core/show.h"
-#include "core/size.h"
+#include "budget/budget.h"
 #include "muldiv.h"
 #include "share/sleep.h"
 
@@ -46,7 +35,7 @@ enum kf_domain {
 	KF_NR_DOMAINS,
 };
 
-static_assert(KF_NR_DOMAINS <= ISO_CLASSES);
+static_assert(KF_NR_DOMAINS <= BUDGET_CLASSES);
 
 static const char *const kf_name[KF_NR_DOMAINS] = {
 	[KF_READ] = "read",
@@ -97,6 +86,16 @@ static const u64 kf_target_ns[KF_NR_TARGETS] = {
 /* A refill comes at the latest after this, as in P3. */
 #define KF_REFILL_MS		100
 
+/* Time of the device that a round is: some requests of the lightest of a few groups. */
+#define KF_ROUND_US		1000
+#define KF_ROUND_US_ROTATIONAL	100000
+
+/* The first round, of a disk of which nothing is known: sectors. */
+#define KF_FIRST_ROUND		2048
+
+/* A rate means nothing over less. */
+#define KF_SHORTEST_NS		(100ULL * NSEC_PER_USEC)
+
 struct kf_latencies {
 	u32 whole[KF_NR_TARGETS][KF_BUCKETS];
 	u32 device[KF_NR_TARGETS][KF_BUCKETS];
@@ -114,7 +113,7 @@ struct kf_counts {
 static_assert(sizeof(struct kf_counts) == sizeof(struct kf_latencies));
 
 struct kf_disk {
-	struct iso_disk core;		/* first: elevator_data is its address */
+	struct budget_disk budget;	/* first: elevator_data is its address */
 	unsigned int async_depth;	/* written while the queue is frozen */
 
 	struct kf_counts __percpu *counts;
@@ -122,11 +121,13 @@ struct kf_disk {
 	u64 target_ns[KF_NR_TARGETS];	/* read without a lock */
 	u64 adjusted_ns;		/* disk lock */
 	unsigned int refill_ms;		/* written by sysfs */
+	unsigned int round_us;		/* likewise */
+	u64 rate;			/* sectors a second, of the last refills; disk lock */
 };
 
-static struct kf_disk *to_kf(struct iso_disk *d)
+static struct kf_disk *to_kf(struct budget_disk *bd)
 {
-	return container_of(d, struct kf_disk, core);
+	return container_of(bd, struct kf_disk, budget);
 }
 
 static unsigned int kf_domain(blk_opf_t opf)
@@ -146,18 +147,18 @@ static unsigned int kf_domain(blk_opf_t opf)
 /* ---- budgets --------------------------------------------------------- */
 
 /* P3's bracket. */
-static u64 kf_refill(struct iso_disk *d, const struct iso_round *r)
+static u64 kf_round(struct budget_disk *bd, const struct budget_round *r)
 {
-	u64 interval_ns = (u64)READ_ONCE(to_kf(d)->refill_ms) * NSEC_PER_MSEC;
-	u64 shortest_ns = jiffies_to_nsecs(ISOBLK_TICK), round;
+	struct kf_disk *kf = to_kf(bd);
+	u64 interval_ns = bd->paper ? bd->period_ns :
+		(u64)READ_ONCE(kf->round_us) * NSEC_PER_USEC;
+	u64 round;
 
-	if (!r->used)
-		round = max(iso_work_in(d, interval_ns), d->device.mean_work);
-	else
-		/* A rate means nothing over less than a tick. */
-		round = mul_div(r->used, interval_ns,
-				max(r->elapsed_ns, shortest_ns));
-	/* Nobody is taken anything away. */
+	if (r->used && r->elapsed_ns >= KF_SHORTEST_NS)
+		kf->rate = mul_div(r->used, NSEC_PER_SEC, r->elapsed_ns);
+	round = kf->rate ? mul_div(kf->rate, interval_ns, NSEC_PER_SEC) :
+		KF_FIRST_ROUND;
+	/* No group is taken anything away. */
 	return r->left < (s64)round ? round - r->left : 0;
 }
 
@@ -175,7 +176,7 @@ static void kf_completed_request(struct request *rq, u64 now)
 	struct kf_counts *counts;
 	u64 target_ns;
 
-	isoblk_completed_request(rq, now);
+	budget_completed_request(rq, now);
 	if (domain >= KF_NR_TARGETS || !rq->io_start_time_ns)
 		return;
 	target_ns = READ_ONCE(kf->target_ns[domain]);
@@ -227,9 +228,9 @@ static void kf_gather(struct kf_disk *kf, struct kf_latencies *since)
 	}
 }
 
-static void kf_tick(struct iso_disk *d, u64 now)
+static void kf_tick(struct budget_disk *bd, u64 now)
 {
-	struct kf_disk *kf = to_kf(d);
+	struct kf_disk *kf = to_kf(bd);
 	struct kf_latencies sum;
 	unsigned int domain;
 	bool congested = false;
@@ -246,14 +247,13 @@ static void kf_tick(struct iso_disk *d, u64 now)
 			congested = true;
 
 	for (domain = 0; domain < KF_NR_TARGETS; domain++) {
-		depth = d->tokens[domain].size;
+		depth = bd->depth[domain];
 		bucket = kf_percentile(sum.whole[domain], 99);
 		if (!congested)
 			depth += max(depth / KF_ON_TARGET, 1ULL);
 		else if (bucket >= 0)
 			depth = depth * (bucket + 1) / KF_ON_TARGET;
-		iso_room_resize(&d->tokens[domain],
-				clamp(depth, 1ULL, kf_max_depth[domain]));
+		bd->depth[domain] = clamp(depth, 1ULL, kf_max_depth[domain]);
 	}
 }
 
@@ -268,12 +268,12 @@ static void kf_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	isoblk_limit_depth(opf, data);
 }
 
-static const struct iso_policy kf_policy = {
+static const struct budget_policy kf_policy = {
 	.left_name	= "budget",
 	.nr_classes	= KF_NR_DOMAINS,
 	.class		= kf_domain,
 	.batch		= kf_batch,
-	.refill		= kf_refill,
+	.round		= kf_round,
 	.tick		= kf_tick,
 };
 
@@ -283,7 +283,7 @@ static void kf_depth(struct request_queue *q)
 
 	isoblk_depth_updated(q);
 	WRITE_ONCE(kf->async_depth,
-		   max(kf->core.disk.tags * KF_ASYNC_PERCENT / 100, 1U));
+		   max(kf->budget.disk.tags * KF_ASYNC_PERCENT / 100, 1U));
 	isoblk_set_shallow(q, kf->async_depth);
 }
 
@@ -307,13 +307,14 @@ static int kf_init(struct request_queue *q, struct elevator_queue *eq)
 		goto free;
 	memcpy(kf->target_ns, kf_target_ns, sizeof(kf->target_ns));
 	kf->refill_ms = KF_REFILL_MS;
-	kf->core.rounds.refill_ns = KF_REFILL_MS * NSEC_PER_MSEC;
+	kf->round_us = blk_queue_rot(q) ? KF_ROUND_US_ROTATIONAL : KF_ROUND_US;
+	kf->budget.period_ns = KF_REFILL_MS * NSEC_PER_MSEC;
 
-	ret = isoblk_core_init(&kf->core, q, eq, &kf_policy);
+	ret = budget_init(&kf->budget, q, eq, &kf_policy);
 	if (ret)
 		goto free;
 	for (i = 0; i < KF_NR_DOMAINS; i++)
-		iso_room_resize(&kf->core.tokens[i], kf_max_depth[i]);
+		kf->budget.depth[i] = kf_max_depth[i];
 	kf_depth(q);
 	return 0;
 
@@ -328,32 +329,13 @@ static void kf_exit_sched(struct elevator_queue *eq)
 {
 	struct kf_disk *kf = eq->elevator_data;
 
-	isoblk_core_exit(&kf->core, eq);
+	budget_exit(&kf->budget, eq);
 	kf_free(kf);
 }
 
 /* ---- sysfs ----------------------------------------------------------- */
 
-ISOBLK_UINT(kf_disk, round_us, core.tunables.hold_us, 100, 1000000)
-static ssize_t write_cost_show(struct elevator_queue *e, char *page)
-{
-	struct kf_disk *kf = e->elevator_data;
-
-	return sysfs_emit(page, "%u\n", READ_ONCE(kf->core.tunables.write_cost));
-}
-
-static ssize_t write_cost_store(struct elevator_queue *e, const char *page,
-				size_t count)
-{
-	struct kf_disk *kf = e->elevator_data;
-	ssize_t ret = isoblk_store_uint(page, count,
-					&kf->core.tunables.write_cost,
-					1, 10000);
-
-	if (ret > 0)
-		isoblk_change_account(&kf->core, kf->core.tariff.account);
-	return ret;
-}
+ISOBLK_UINT(kf_disk, round_us, round_us, 100, 1000000)
 
 #define KF_TARGET(name, index)						\
 static ssize_t name##_show(struct elevator_queue *e, char *page)	\
@@ -396,7 +378,7 @@ static ssize_t refill_ms_store(struct elevator_queue *e, const char *page,
 	ssize_t ret = isoblk_store_uint(page, count, &kf->refill_ms, 1, 10000);
 
 	if (ret > 0)
-		WRITE_ONCE(kf->core.rounds.refill_ns,
+		WRITE_ONCE(kf->budget.period_ns,
 			   (u64)kf->refill_ms * NSEC_PER_MSEC);
 	return ret;
 }
@@ -408,10 +390,9 @@ static struct elv_fs_entry kf_attrs[] = {
 	KF_ATTR(write_lat_nsec),
 	KF_ATTR(refill_ms),
 	KF_ATTR(round_us),
-	KF_ATTR(write_cost),
-	__ATTR(paper_mode, 0644, isoblk_paper_mode_show,
-	       isoblk_paper_mode_store),
-	ISOBLK_CORE_ATTRS,
+	__ATTR(paper_mode, 0644, budget_paper_mode_show,
+	       budget_paper_mode_store),
+	__ATTR(gate, 0644, isoblk_gate_show, isoblk_gate_store),
 	__ATTR_NULL
 };
 
@@ -424,16 +405,17 @@ static int kf_debugfs_tokens(void *data, struct seq_file *m)
 	if (!kf)
 		return 0;
 	for (domain = 0; domain < KF_NR_DOMAINS; domain++)
-		seq_printf(m, "%s depth %llu used %lld\n", kf_name[domain],
-			   READ_ONCE(kf->core.tokens[domain].size),
-			   iso_room_used(&kf->core.tokens[domain]));
+		seq_printf(m, "%s depth %u used %u\n", kf_name[domain],
+			   READ_ONCE(kf->budget.depth[domain]),
+			   READ_ONCE(kf->budget.in_device[domain]));
 	seq_printf(m, "async_depth %u\n", READ_ONCE(kf->async_depth));
 	isoblk_show_end(data);
 	return 0;
 }
 
 static const struct blk_mq_debugfs_attr kf_debugfs[] = {
-	ISOBLK_CORE_DEBUGFS,
+	{ "groups", 0400, budget_debugfs_groups },
+	{ "gate", 0400, isoblk_debugfs_gate },
 	{ "tokens", 0400, kf_debugfs_tokens },
 	{ },
 };
@@ -443,19 +425,18 @@ static struct elevator_type kyber_fair = {
 	.ops = {
 		.init_sched		= kf_init_sched,
 		.exit_sched		= kf_exit_sched,
-		.init_hctx		= isoblk_core_init_hctx,
+		.init_hctx		= isoblk_init_hctx,
 		.depth_updated		= kf_depth_updated,
 		.exit_hctx		= isoblk_exit_hctx,
 		.limit_depth		= kf_limit_depth,
-		.allow_merge		= isoblk_allow_merge,
-		.bio_merge		= isoblk_bio_merge,
-		.prepare_request	= isoblk_prepare_request,
-		.insert_requests	= isoblk_insert_requests,
-		.dispatch_request	= isoblk_dispatch_request,
-		.has_work		= isoblk_has_work,
+		.bio_merge		= budget_bio_merge,
+		.prepare_request	= budget_prepare_request,
+		.insert_requests	= budget_insert_requests,
+		.dispatch_request	= budget_dispatch_request,
+		.has_work		= budget_has_work,
 		.completed_request	= kf_completed_request,
-		.requeue_request	= isoblk_requeue_request,
-		.finish_request		= isoblk_finish_request,
+		.requeue_request	= budget_requeue_request,
+		.finish_request		= budget_finish_request,
 	},
 #ifdef CONFIG_BLK_DEBUG_FS
 	.queue_debugfs_attrs = kf_debugfs,

@@ -8,7 +8,11 @@
  */
 #include <kunit/test.h>
 #include <linux/module.h>
+#include <linux/prandom.h>
 
+#include "part_of_test.h"
+
+#include "../sched/core/room.c"
 #include "../sched/core/vtime.h"
 #include "../sched/core/window.c"
 #include "../sched/core/squeeze.c"
@@ -498,6 +502,69 @@ static void the_loop_finds_what_can_be_given(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, over, 0);
 }
 
+/* ---- room ---------------------------------------------------------------- */
+
+static struct iso_room *make_room(struct kunit *test, unsigned int nr, u64 size)
+{
+	struct iso_room *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	KUNIT_ASSERT_EQ(test, iso_room_init(r, nr, NUMA_NO_NODE), 0);
+	iso_room_resize(r, size);
+	return r;
+}
+
+/* Whoever takes it, and in whatever order: never more than there is, always all. */
+static void room_is_neither_lost_nor_made(struct kunit *test)
+{
+	struct iso_room *r = make_room(test, 4, 100);
+	u64 taken[4] = { }, all = 0, much;
+	struct rnd_state rnd;
+	unsigned int step, i;
+
+	prandom_seed_state(&rnd, 1);
+	for (step = 0; step < 10000; step++) {
+		i = prandom_u32_state(&rnd) % 4;
+		much = 1 + prandom_u32_state(&rnd) % 40;
+		switch (prandom_u32_state(&rnd) % 8) {
+		case 0:
+			iso_room_resize(r, 50 + prandom_u32_state(&rnd) % 100);
+			break;
+		case 1: case 2: case 3:
+			much = min(much, taken[i]);
+			iso_room_put(r, i, much, prandom_u32_state(&rnd) % 2);
+			taken[i] -= much;
+			all -= much;
+			break;
+		default:
+			if (iso_room_get(r, i, much)) {
+				KUNIT_ASSERT_LE(test, all + much, r->size);
+				taken[i] += much;
+				all += much;
+			} else {
+				KUNIT_ASSERT_GT(test, all + much, r->size);
+			}
+		}
+		KUNIT_ASSERT_EQ(test, iso_room_used(r), (s64)all);
+	}
+	iso_room_exit(r);
+}
+
+static void forced_room_is_owed(struct kunit *test)
+{
+	struct iso_room *r = make_room(test, 2, 10);
+
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 10));
+	iso_room_force(r, 0, 5);
+	KUNIT_EXPECT_EQ(test, iso_room_used(r), 15);
+	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 1, 1));
+	iso_room_put(r, 0, 5, true);
+	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 1, 1));
+	iso_room_put(r, 0, 1, true);
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 1, 1));
+	iso_room_exit(r);
+}
+
 static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(a_step_is_work_over_share),
 	KUNIT_CASE(the_longest_step_is_bounded),
@@ -529,6 +596,8 @@ static struct kunit_case isoblk_cases[] = {
 	KUNIT_CASE(all_is_given_back_and_the_pace_first),
 	KUNIT_CASE(a_device_that_did_nothing_has_a_pace),
 	KUNIT_CASE(the_loop_finds_what_can_be_given),
+	KUNIT_CASE(room_is_neither_lost_nor_made),
+	KUNIT_CASE(forced_room_is_owed),
 	{ }
 };
 

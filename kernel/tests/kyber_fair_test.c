@@ -78,16 +78,17 @@ static void paper_mode_has_the_papers_next_budget(struct kunit *test)
 		{ 1ULL << 40, 1000000000, 0, (1ULL << 40) / 10 },
 	};
 	struct kf_disk *kf = kunit_kzalloc(test, sizeof(*kf), GFP_KERNEL);
-	struct iso_round r = { };
+	struct budget_round r = { };
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, kf);
-	kf->refill_ms = 100;
+	kf->budget.paper = true;
+	kf->budget.period_ns = 100 * NSEC_PER_MSEC;
 	for (i = 0; i < ARRAY_SIZE(rounds); i++) {
 		r.used = rounds[i].used;
 		r.elapsed_ns = rounds[i].elapsed_ns;
 		r.left = rounds[i].left;
-		KUNIT_EXPECT_EQ_MSG(test, kf_refill(&kf->core, &r),
+		KUNIT_EXPECT_EQ_MSG(test, kf_round(&kf->budget, &r),
 				    rounds[i].round, "round %u", i);
 	}
 }

@@ -19,7 +19,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "kyber_fair_test": ("isoblk_share",),
     "cfq_test": ("isoblk_share",),
     "isoblk_test": (),
-    "paper_test": (),
+    "budget_test": ("isoblk_share",),
     "price_test": (),
     "trade_test": (),
     "setcache_test": (),

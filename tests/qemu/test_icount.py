@@ -164,10 +164,12 @@ def test_a_request_costs_the_instructions_that_stand_written(stock_bench: Bench)
     written = _costs(page[page.index("| 1 CPU, 1 queue | saturated | above none | idle |") :])
     measured = _costs(ran.stdout)
     assert len(measured) == 8
-    for name, (saturated, alone) in measured.items():
+    # The page may lack a scheduler that was not measured again.
+    assert {"none", "isoblk"} <= written.keys() <= measured.keys()
+    for name, (saturated, alone) in written.items():
         within = OUR_TOLERANCE_SATURATED if name in OURS else TOLERANCE
-        assert saturated == pytest.approx(written[name][0], rel=within), name
-        assert alone == pytest.approx(written[name][1], rel=TOLERANCE), name
+        assert measured[name][0] == pytest.approx(saturated, rel=within), name
+        assert measured[name][1] == pytest.approx(alone, rel=TOLERANCE), name
 
 
 def _costs(table: str) -> dict[str, tuple[int, int]]:

@@ -20,7 +20,7 @@ SPECS = {
     "io.max": run_spec("io.max", options={"io_max": {"t1": (100, 0), "t2": (50, 25)}}),
     "io.latency": run_spec("io.latency", options={"io_latency_us": {"t1": 100, "t2": 200}}),
     "target": run_spec("isoblk", options={"io_latency_us": {"t2": 200}}),
-    "target v1": run_spec("feedbac", cgroup="v1", options={"io_latency_us": {"t2": 200}}),
+    "target v1": run_spec("isoblk", cgroup="v1", options={"io_latency_us": {"t2": 200}}),
     "fio": run_spec(tenants=(tenant("t1", program="fio"), tenant("t2"))),
     "events": run_spec("bfq", events=(Event(at_ns=500 * MS, tenant="t1", weight=50),)),
     "kyber-fair": run_spec("kyber-fair", options={"iosched": {"refill_ms": 50}}),

@@ -315,7 +315,7 @@ def test_a_lighter_tenants_latency_target_is_longer_in_proportion() -> None:
     assert spec.scheduler.io_latency_us == {"t1": 50, "t2": 100, "t3": 200, "t4": 500}
 
 
-@pytest.mark.parametrize("scheduler", ["isoblk", "kyber-fair", "feedbac", "io.latency"])
+@pytest.mark.parametrize("scheduler", ["isoblk", "io.latency"])
 def test_a_tenants_own_latency_target_counts_and_then_only_such(scheduler: str) -> None:
     tenants = TENANTS.replace('name = "t"', 'name = "t"\nlatency_target = 1', 1)
     assert tenants != TENANTS

@@ -22,7 +22,8 @@ def _study(more: str, tenant: str = "", scheduler: str = "none", device: str = "
 
 KNOBS = {
     "queue": ("nr_requests", "nomerges", "max_sectors_kb", "rq_affinity", "iostats", "some_other"),
-    "iosched.kyber-fair": ("round_us", "refill_ms", "window", "gate", "write_cost"),
+    "iosched.isoblk": ("hold_us", "window", "gate"),
+    "iosched.kyber-fair": ("round_us", "refill_ms"),
     "iosched.feedbac": ("alloc_us", "predict_ms"),
     "iosched.cfq": ("quantum", "slice_idle", "low_latency"),
     "iosched.bfq": ("slice_idle", "low_latency"),
@@ -61,7 +62,7 @@ def test_ranges_are_the_kernels(
 
 def test_words_go_to_knobs_as_they_are() -> None:
     parse_study(
-        _study('[queue]\nwrite_cache = "write back"\n[iosched.feedbac]\nwindow = "off"'), "s"
+        _study('[queue]\nwrite_cache = "write back"\n[iosched.isoblk]\nwindow = "off"'), "s"
     )
 
 

@@ -67,9 +67,6 @@ static bool arrive(struct iso_disk *d, struct iso_group *g, u64 had,
 	u64 think, think_ns = READ_ONCE(g->think_ns);
 	u64 vnow = READ_ONCE(d->clock.vnow);
 
-	/* Budgets are all that counts there, and turns. */
-	if (unlikely(READ_ONCE(d->paper)))
-		return false;
 	if (iso_waits(had)) {
 		WRITE_ONCE(g->think_ns, think_ns - think_ns / 64);
 		if (likely(!iso_has_target(g)))
@@ -175,25 +172,22 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 {
 	struct iso_gq *gq = rq_to_gq(rq);
 	bool fresh = rq_state(rq) & RQ_FRESH;
-	struct list_head *fifo;
 
 	WRITE_ONCE(hq->nr, hq->nr + 1);
-	if (rq_urgent(rq) && !READ_ONCE(d->paper)) {
+	if (rq_urgent(rq)) {
 		list_add_tail(&rq->queuelist, &hq->urgent);
 		return true;
 	}
-	fifo = &gq->fifo[rq_class(d, rq)];
 	if (rq_state(rq) & RQ_AT_HEAD)
-		list_add(&rq->queuelist, fifo);
+		list_add(&rq->queuelist, &gq->fifo);
 	else
-		list_add_tail(&rq->queuelist, fifo);
+		list_add_tail(&rq->queuelist, &gq->fifo);
 	WRITE_ONCE(gq->nr, gq->nr + 1);
 	if (gq->nr == 1)
 		iso_tree_add(hq, gq);
 	if (fresh && list_empty(&gq->fresh_node))
 		list_add_tail(&gq->fresh_node, &hq->fresh);
-	return fresh || d->nr_classes || READ_ONCE(d->paper) ||
-		iso_is_alone(d) ||
+	return fresh || iso_is_alone(d) ||
 		vtime_before(gq->key, READ_ONCE(hq->wait_tag)) ||
 		(READ_ONCE(hq->lacks) && iso_may_go(d, hq, 0));
 }

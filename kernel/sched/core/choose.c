@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Who is next: of the groups that wait on a hardware queue, in the order of their times,
- * the first that may, and that has a token and room.
+ * the first that may, and that has room.
  */
 #include "core/charge.h"
 #include "core/choose.h"
@@ -9,7 +9,6 @@
 #include "core/horizon.h"
 #include "core/latency.h"
 #include "core/members.h"
-#include "core/paper.h"
 #include "core/run.h"
 #include "core/tree.h"
 #include "core/vtime.h"
@@ -50,8 +49,7 @@ static struct iso_gq *keep_turn(struct iso_disk *d, struct iso_hq *hq,
 {
 	struct iso_gq *turn = hq->turn;
 
-	if (!turn || READ_ONCE(d->paper) ||
-	    !(d->rotational || iso_in_sequence(turn)) ||
+	if (!turn || !(d->rotational || iso_in_sequence(turn)) ||
 	    vtime_before(first->key + slack_of(d, turn),
 			 atomic64_read(&turn->group->vtime)))
 		hq->turn = first;
@@ -60,47 +58,17 @@ static struct iso_gq *keep_turn(struct iso_disk *d, struct iso_hq *hq,
 
 /* ---- choice ---------------------------------------------------------------- */
 
-static void put_token(struct iso_disk *d, struct iso_hq *hq, unsigned int class)
+/* The first from @gq on that may send. */
+static struct iso_gq *find_able(struct iso_disk *d, struct iso_gq *gq)
 {
-	if (d->nr_classes)
-		iso_room_put(&d->tokens[class], hq->index, 1, false);
-}
-
-/* The class of which @gq may send a request, with its token; or -1. */
-static int take_token(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq)
-{
-	unsigned int nr = d->nr_classes, i, class;
-
-	if (!nr)
-		return 0;
-	class = iso_next_class(hq, gq);
-	for (i = 0; i < nr; i++, class = (class + 1) % nr)
-		if (!list_empty(&gq->fifo[class]) &&
-		    iso_room_get(&d->tokens[class], hq->index, 1))
-			return class;
-	return -1;
-}
-
-/* The first from @gq on, and from the beginning, that has budget and a token. */
-static struct iso_gq *find_able(struct iso_disk *d, struct iso_hq *hq,
-				struct iso_gq *gq, unsigned int *class)
-{
-	bool alone = iso_is_alone(d), paper = READ_ONCE(d->paper);
 	struct rb_node *node = &gq->node;
-	int found;
 
+	if (likely(!iso_is_alone(d)))
+		return gq;
 	for (; node; node = rb_next(node)) {
 		gq = rb_entry(node, struct iso_gq, node);
-		if (paper && !vtime_before(atomic64_read(&gq->group->vtime),
-					   READ_ONCE(d->clock.vnow)))
-			continue;
-		if (unlikely(alone) && !iso_may_pass(d, gq))
-			continue;
-		found = take_token(d, hq, gq);
-		if (found >= 0) {
-			*class = found;
+		if (iso_may_pass(d, gq))
 			return gq;
-		}
 	}
 	return NULL;
 }
@@ -146,8 +114,7 @@ bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
 	struct iso_choice *c = &hq->next;
 	struct iso_gq *gq = hq->turn;
 
-	if (!node || d->room.nr > 1 || d->rotational || READ_ONCE(d->paper) ||
-	    iso_is_alone(d) ||
+	if (!node || d->room.nr > 1 || d->rotational || iso_is_alone(d) ||
 	    atomic_read(&hq->in_device) < ISO_LEAST_IN_DEVICE)
 		return false;
 	if (!gq || !iso_in_sequence(gq))
@@ -158,21 +125,6 @@ bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
 	c->tag = gq->key;
 	lack_room(d, c);
 	return true;
-}
-
-static bool refill(struct iso_disk *d, u64 now)
-{
-	unsigned long flags;
-	bool done;
-
-	if (!READ_ONCE(d->paper))
-		return false;
-	spin_lock_irqsave(&d->disk.lock, flags);
-	done = iso_refill(d, now, false);
-	spin_unlock_irqrestore(&d->disk.lock, flags);
-	if (done)
-		iso_run_blocked(d);
-	return done;
 }
 
 /* If the kind that has the device for itself has nothing to send, all may again. */
@@ -230,11 +182,11 @@ again:
 	 */
 	if (d->rotational && atomic_read(&d->nr_first))
 		return true;
-	gq = find_able(d, hq, gq, &c->class);
+	gq = find_able(d, gq);
 	if (!gq && hq->turn != first)
-		gq = find_able(d, hq, first, &c->class);
+		gq = find_able(d, first);
 	if (!gq) {
-		if (refill(d, READ_ONCE(hq->now)) || end_alone(d))
+		if (end_alone(d))
 			goto again;
 		return true;
 	}
@@ -245,23 +197,19 @@ again:
 		iso_update_share(d, gq->group);
 		c->tag = atomic64_read(&gq->group->vtime);
 	}
-	c->work = iso_work_of(d, list_first_entry(&gq->fifo[c->class],
-						  struct request, queuelist));
-	if (!take_room(d, hq, c)) {
-		put_token(d, hq, c->class);
+	c->work = iso_work_of(d, iso_first_of(gq));
+	if (!take_room(d, hq, c))
 		return true;
-	}
 	/* Else others, and @hq itself, would wait for the time that it had when it blocked. */
 	if (READ_ONCE(hq->blocked))
 		WRITE_ONCE(hq->wait_tag, c->tag);
-	if (READ_ONCE(d->paper) || iso_is_alone(d) ||
+	if (iso_is_alone(d) ||
 	    !iso_beyond_horizon(d, hq, c->tag, slack_of(d, gq), &late)) {
 		c->gq = gq;
 		return true;
 	}
 	iso_room_put(&d->room, hq->index, c->work,
 		     atomic_read(&d->nr_blocked));
-	put_token(d, hq, c->class);
 	if (late && late->key != atomic64_read(&late->group->vtime)) {
 		iso_tree_renew(hq, late);
 		goto again;

@@ -92,14 +92,4 @@ static inline u64 iso_served(const struct iso_group *g)
 	return atomic64_read(&g->vtime) - atomic64_read(&g->lifted);
 }
 
-/* What a group of @share may still send until it is @slack ahead of @from, units. */
-static inline s64 iso_left(u64 from, u64 slack, u64 vtime, u32 share)
-{
-	s64 lead = from + slack - vtime;
-	u64 work = mul_div(abs(lead), share, ISOBLK_SHARE_ONE);
-
-	work >>= VTIME_SHIFT;
-	return lead < 0 ? -(s64)work : work;
-}
-
 #endif /* ISOBLK_CORE_CLOCK_H */

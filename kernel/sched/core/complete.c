@@ -31,8 +31,6 @@ static void leave_device(struct request *rq, u64 now)
 	atomic_dec(&hq->in_device);
 	wanted = atomic_read(&d->nr_blocked);
 	iso_room_put(&d->room, hq->index, work, wanted);
-	if (d->nr_classes)
-		iso_room_put(&d->tokens[rq_class(d, rq)], hq->index, 1, wanted);
 	WRITE_ONCE(gq->group->ended_ns, READ_ONCE(hq->now));
 	atomic64_sub(ISO_IN_DEVICE, &gq->group->has);
 	/* What we gave back before their flag; pairs with next_in_order(). */

@@ -67,7 +67,7 @@
  *    room.c: arithmetic and counting.
  *  - run.c, size.c, measure.c, late.c, tree.c, swap.c, horizon.c: one thing of a disk each.
  *  - charge.c, latency.c: what uses these, and has a loop of its own.
- *  - members.c, paper.c, first.c, hold.c: who takes part, and who is helped.
+ *  - members.c, first.c, hold.c: who takes part, and who is helped.
  *  - choose.c, epoch.c: all of it, for the next request and when an epoch ends.
  *  - arrive.c, merge.c, dispatch.c, complete.c: the way of a request. show.c, core.c: a disk's
  *    files and its life.
@@ -91,7 +91,6 @@
 #include "core/latency.h"
 #include "core/measure.h"
 #include "core/members.h"
-#include "core/paper.h"
 #include "core/run.h"
 #include "core/swap.h"
 
@@ -132,7 +131,7 @@ static bool iso_is_stuck(struct iso_disk *d)
 	const struct iso_hq *hq;
 	unsigned int i;
 
-	if (d->paper || !atomic_read(&d->nr_blocked) || !iso_is_idle(d) ||
+	if (!atomic_read(&d->nr_blocked) || !iso_is_idle(d) ||
 	    hrtimer_is_queued(&d->timer) ||
 	    hrtimer_is_queued(&d->latency.pace_timer))
 		return false;
@@ -168,8 +167,7 @@ static bool iso_needs_rescue(struct iso_disk *d)
 }
 
 /*
- * Now and then, as long as groups take part: those that have been idle leave, a
- * round is over, the policy has its say.
+ * Now and then, as long as groups take part: those that have been idle leave.
  */
 static void iso_tick(struct timer_list *t)
 {
@@ -179,23 +177,17 @@ static void iso_tick(struct timer_list *t)
 	unsigned long flags;
 
 	spin_lock_irqsave(&d->disk.lock, flags);
-	if (d->policy->tick)
-		d->policy->tick(d, now);
 	changed = iso_update_shares(d);
-	changed |= d->paper && iso_refill(d, now, true);
 	iso_look_at_swappers(d);
-	if (now - d->members.looked_ns >= jiffies_to_nsecs(ISO_TICK)) {
-		d->members.looked_ns = now;
-		iso_find_idle(d, now);
-		changed |= iso_needs_rescue(d);
-	}
+	iso_find_idle(d, now);
+	changed |= iso_needs_rescue(d);
 	again = !list_empty(&d->members.list);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 
 	if (changed)
 		iso_run_blocked(d);
 	if (again)
-		mod_timer(&d->members.tick, jiffies + iso_tick_length(d));
+		mod_timer(&d->members.tick, jiffies + ISO_TICK);
 }
 
 /* Who has waited long because its weight was small is not to wait for a tick. */
@@ -217,7 +209,7 @@ static void iso_group_init(struct isoblk_group *group)
 {
 	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
 	struct iso_group *g = isoblk_group_own(group);
-	unsigned int i, c;
+	unsigned int i;
 
 	g->group = group;
 	INIT_LIST_HEAD(&g->node);
@@ -232,8 +224,7 @@ static void iso_group_init(struct isoblk_group *group)
 
 		RB_CLEAR_NODE(&gq->node);
 		INIT_LIST_HEAD(&gq->fresh_node);
-		for (c = 0; c < ISO_CLASSES; c++)
-			INIT_LIST_HEAD(&gq->fifo[c]);
+		INIT_LIST_HEAD(&gq->fifo);
 		gq->group = g;
 		gq->common = group->gq[i];
 		gq->hq = &d->hq[i];
@@ -265,16 +256,8 @@ static u64 waited_us(const struct iso_group *g)
 
 static void iso_stat(struct isoblk_group *group, struct seq_file *s)
 {
-	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
 	struct iso_group *g = isoblk_group_own(group);
-	u64 slack = READ_ONCE(d->paper) ? 0 : READ_ONCE(d->clock.slack);
 
-	if (d->policy->left_name)
-		seq_printf(s, " isoblk.%s=%lld", d->policy->left_name,
-			   iso_left(READ_ONCE(d->clock.vnow), slack,
-				    atomic64_read(&g->vtime),
-				    READ_ONCE(g->share)) * SECTOR_SIZE /
-			   READ_ONCE(d->tariff.unit));
 	seq_printf(s, " isoblk.wait_us=%llu", waited_us(g));
 	iso_latency_stat(g, s);
 }
@@ -295,10 +278,6 @@ static const struct isoblk_ops iso_ops = {
 
 static void iso_free(struct iso_disk *d)
 {
-	unsigned int i;
-
-	for (i = 0; i < d->nr_classes; i++)
-		iso_room_exit(&d->tokens[i]);
 	iso_room_exit(&d->room);
 	free_percpu(d->done);
 	kvfree(d->hq);
@@ -312,8 +291,6 @@ static int iso_alloc(struct iso_disk *d, struct request_queue *q)
 	d->hq = kvcalloc_node(nr, sizeof(*d->hq), GFP_KERNEL, q->node);
 	d->done = alloc_percpu(struct iso_done);
 	ret = d->hq && d->done ? iso_room_init(&d->room, nr, q->node) : -ENOMEM;
-	for (i = 0; !ret && i < d->nr_classes; i++)
-		ret = iso_room_init(&d->tokens[i], nr, q->node);
 	if (ret) {
 		iso_free(d);
 		return ret;
@@ -337,17 +314,14 @@ static int iso_alloc(struct iso_disk *d, struct request_queue *q)
  * @d: first in the elevator's own data, zero
  * @q: frozen
  * @eq: the elevator's; @d becomes its data
- * @policy: what the elevator does its own way
  *
  * Return: 0 or a negative errno; then nothing is left to undo.
  */
 int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
-		     struct elevator_queue *eq, const struct iso_policy *policy)
+		     struct elevator_queue *eq)
 {
 	int ret;
 
-	d->policy = policy;
-	d->nr_classes = policy->nr_classes;
 	ret = iso_alloc(d, q);
 	if (ret)
 		return ret;
@@ -369,10 +343,9 @@ int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 	d->epoch.begun_ns = ktime_get_ns();
 	d->hold.scan_ns = d->epoch.begun_ns;
 	d->device.base_ns = d->epoch.begun_ns;
-	d->rounds.refilled_ns = d->epoch.begun_ns;
 	d->pricing.begun_ns = d->epoch.begun_ns;
 	memset(d->device.base, 0xff, sizeof(d->device.base));
-	iso_set_account(d, policy->account);
+	iso_set_account(d, ISO_TIME);
 
 	ret = isoblk_groups_init(&d->disk, q, eq, &iso_ops);
 	if (ret) {

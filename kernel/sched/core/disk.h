@@ -24,9 +24,6 @@
 /* So many rates are remembered, one an epoch. */
 #define ISO_RATES		32
 
-/* Classes of requests that a policy may tell apart: read, write, discard, other. */
-#define ISO_CLASSES		4
-
 /* One request, in iso_device.busy_with. */
 #define ISO_BUSY_ONE		16
 
@@ -41,37 +38,6 @@ struct iso_gq;
 
 /* What a request is charged: what it moves, that it is one, the device's time for it. */
 enum iso_account { ISO_BYTES, ISO_IOS, ISO_TIME };
-
-/**
- * struct iso_round - what a policy sizes the next round by: paper.c
- */
-struct iso_round {
-	u64 used;		/* units charged since the last */
-	u64 elapsed_ns;		/* time since then */
-	s64 left;		/* units that groups have left, in all */
-};
-
-/**
- * struct iso_policy - what an elevator does its own way; all may be NULL or 0
- */
-struct iso_policy {
-	/* Name in io.stat of what a group may still send. */
-	const char *left_name;
-	/* Number of classes that requests are of, at most ISO_CLASSES; each has tokens. */
-	unsigned int nr_classes;
-	/* Class of an operation. */
-	unsigned int (*class)(blk_opf_t opf);
-	/* Requests of a class in a row, while others wait. */
-	const unsigned int *batch;
-	/* Units that groups may be ahead; else hold_us of time. Disk lock. */
-	u64 (*round)(struct iso_disk *d);
-	/* Units that the groups get together, in paper mode; disk lock. */
-	u64 (*refill)(struct iso_disk *d, const struct iso_round *r);
-	/* Is called every ISOBLK_TICK while groups take part; disk lock. */
-	void (*tick)(struct iso_disk *d, u64 now);
-	/* What is charged to begin with. */
-	enum iso_account account;
-};
 
 /**
  * struct iso_done - what has completed on a CPU so far; that CPU's
@@ -89,7 +55,6 @@ struct iso_done {
  */
 struct iso_choice {
 	struct iso_gq *gq;	/* may send, and has room for it; NULL: nobody may */
-	unsigned int class;	/* class of the request that it may send */
 	u64 work;		/* work of that request, units */
 	u64 tag;		/* time of @gq, or of whoever would be next */
 	u64 first;		/* the time that is furthest behind */
@@ -114,9 +79,6 @@ struct iso_hq {
 	struct list_head urgent;	/* requests that go before all; @lock */
 	bool stale;			/* places in @tree are to be renewed; any context */
 	struct iso_gq *turn;		/* whose turn it is; @lock */
-	u64 turns;			/* turns given so far, in paper mode; @lock */
-	unsigned int class;		/* class of requests that is sent now; @lock */
-	unsigned int batch;		/* requests of @class in a row; @lock */
 	struct iso_choice next;		/* who is next, as was last found; @lock */
 	unsigned int nr;		/* requests that wait; @lock, a hint without */
 	bool blocked;			/* nothing may go; set under @lock, cleared without */
@@ -154,7 +116,6 @@ struct iso_members {
 	struct list_head list;	/* struct iso_group; disk lock */
 	unsigned int nr;	/* length of @list; disk lock, a hint without */
 	u64 shares_gen;		/* weights that all shares are of, or newer ones; disk lock */
-	u64 looked_ns;		/* when idle ones were last looked for; disk lock */
 	struct timer_list tick;	/* looks for them, and whatever else comes now and then */
 };
 
@@ -247,16 +208,6 @@ struct iso_pricing {
 };
 
 /**
- * struct iso_rounds - rounds of budgets, in paper mode: paper.c
- */
-struct iso_rounds {
-	atomic64_t charged;	/* units since the last refill; any context */
-	u64 refill_ns;		/* the longest time to the next; any context */
-	u64 refilled_ns;	/* when the last was; disk lock */
-	u64 grant;		/* units that it gave to a share of the whole disk; disk lock */
-};
-
-/**
  * struct iso_latency - groups with latency targets, and how they fare: latency.c
  */
 struct iso_latency {
@@ -333,7 +284,6 @@ struct iso_rescue {
  */
 struct iso_disk {
 	struct isoblk_disk disk;	/* weights and the gate; its lock is "the disk lock" */
-	const struct iso_policy *policy; /* what the elevator does its own way; constant */
 	struct iso_hq *hq;		/* by index; constant */
 	struct iso_done __percpu *done;	/* what has completed */
 	unsigned int tags;		/* tags that the device takes from each @hq; constant */
@@ -347,15 +297,12 @@ struct iso_disk {
 	struct window window;		/* the loop that finds it; disk lock */
 	struct iso_holding hold;
 	struct iso_pricing pricing;
-	struct iso_rounds rounds;
 	struct list_head swappers;	/* struct iso_group that swap: swap.c; disk lock */
 	struct iso_latency latency;
 	struct iso_rescue rescue;
 	struct hrtimer timer;		/* ends a wait; runs whoever waits, for who may not */
 
 	struct iso_tariff tariff ____cacheline_aligned_in_smp;
-	unsigned int nr_classes;	/* as of @policy, where each request finds it; constant */
-	bool paper;			/* budgets as in the papers; disk lock, read without */
 	struct iso_clock clock;
 	struct squeeze squeeze;		/* what targets leave others; disk lock, read without */
 	struct iso_size size;
@@ -365,7 +312,6 @@ struct iso_disk {
 
 	/* The window: work that the device may have at once; disk lock to resize. */
 	struct iso_room room ____cacheline_aligned_in_smp;
-	struct iso_room tokens[ISO_CLASSES]; /* requests of a class, if told apart; likewise */
 };
 
 static inline struct iso_disk *q_to_iso(const struct request_queue *q)

@@ -46,8 +46,6 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	bool indebted;
 
 	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
-	if (unlikely(READ_ONCE(d->paper)))
-		atomic64_add(work, &d->rounds.charged);
 	indebted = iso_indebted(d, g);
 	if (READ_ONCE(g->group->indebted) != indebted)
 		WRITE_ONCE(g->group->indebted, indebted);
@@ -72,16 +70,13 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 }
 
 /* Send what goes before all others, above the window if need be. */
-static void force(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
-		  unsigned int class)
+static void force(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 {
 	u64 work;
 
 	iso_update_share(d, rq_to_gq(rq)->group);
 	work = iso_work_of(d, rq);
 	iso_room_force(&d->room, hq->index, work);
-	if (d->nr_classes)
-		iso_room_force(&d->tokens[class], hq->index, 1);
 	charge(d, hq, rq, work);
 	/* Else others would wait for a queue that has nothing to send. */
 	if (!hq->nr)
@@ -101,7 +96,7 @@ static struct request *next_urgent(struct iso_disk *d, struct iso_hq *hq)
 	list_del_init(&rq->queuelist);
 	g = rq_to_gq(rq)->group;
 	from = atomic64_read(&g->vtime);
-	force(d, hq, rq, rq_class(d, rq));
+	force(d, hq, rq);
 	if (rq->cmd_flags & REQ_SWAP)
 		iso_swapped_out(d, hq, g, from);
 	return rq;
@@ -123,13 +118,11 @@ static struct request *next_fresh(struct iso_disk *d, struct iso_hq *hq)
 {
 	struct iso_gq *gq = first_fresh(d, hq);
 	struct request *rq;
-	unsigned int class;
 
 	if (!gq)
 		return NULL;
-	class = iso_next_class(hq, gq);
-	rq = iso_take(hq, gq, class);
-	force(d, hq, rq, class);
+	rq = iso_take(hq, gq);
+	force(d, hq, rq);
 	if (d->rotational) {
 		atomic_inc(&d->nr_first);
 		rq->elv.priv[1] = (void *)(rq_state(rq) | RQ_FIRST);
@@ -185,10 +178,9 @@ static struct request *next_in_order(struct iso_disk *d, struct iso_hq *hq)
 	}
 	gq = c->gq;
 	/* Not for those that went before: else they would drive it on themselves. */
-	if (!READ_ONCE(d->paper))
-		iso_advance_vnow(d, c->first,
-				 READ_ONCE(d->clock.slack) / VNOW_FRACTION);
-	rq = iso_take(hq, gq, c->class);
+	iso_advance_vnow(d, c->first,
+			 READ_ONCE(d->clock.slack) / VNOW_FRACTION);
+	rq = iso_take(hq, gq);
 	charge(d, hq, rq, c->work);
 	if (unlikely(iso_is_paced(d)))
 		iso_pace_charge(d, c->work, READ_ONCE(hq->now));

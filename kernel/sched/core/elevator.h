@@ -8,8 +8,7 @@
 #include "core/disk.h"
 
 int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
-		     struct elevator_queue *eq,
-		     const struct iso_policy *policy);
+		     struct elevator_queue *eq);
 void isoblk_core_exit(struct iso_disk *d, struct elevator_queue *eq);
 int isoblk_core_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
 void isoblk_prepare_request(struct request *rq);

@@ -118,8 +118,6 @@ static u64 round_of(struct iso_disk *d)
 	u64 hold_ns = (u64)READ_ONCE(d->tunables.hold_us) * NSEC_PER_USEC;
 	u64 stop_ns = STOP_LATES * READ_ONCE(d->late.ns);
 
-	if (d->policy->round)
-		return d->policy->round(d) + iso_work_in(d, stop_ns);
 	return iso_work_in(d, hold_ns + stop_ns);
 }
 
@@ -201,7 +199,7 @@ static void look_at_groups(struct iso_disk *d, u64 now)
 	/* Who is late there has been kept from a CPU, not from the device. */
 	if (d->device.no_queue)
 		iso_hold_nobody(d);
-	else if (!d->paper)
+	else
 		iso_scan(d, now);
 	d->hold.scan_ns = now;
 	isoblk_gate_tick(&d->disk);
@@ -244,7 +242,7 @@ void iso_end_epoch(struct iso_disk *d, u64 now)
 	/* One trial at a time. */
 	if (iso_is_alone(d))
 		window_stop(&d->window);
-	else if (!d->tunables.window && !d->paper && likely(!d->squeeze.window))
+	else if (!d->tunables.window && likely(!d->squeeze.window))
 		window_epoch(&d->window, &e);
 	if (unlikely(!list_empty(&d->latency.list)))
 		iso_latency_look(d, &e, span, now);

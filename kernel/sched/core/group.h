@@ -25,7 +25,7 @@ struct iso_gq {
 	struct iso_hq *hq;		/* constant */
 	u64 key;			/* time by which it is in the tree, maybe stale; hq->lock */
 	sector_t end;			/* sector behind the one that was taken last; hq->lock */
-	struct list_head fifo[ISO_CLASSES]; /* requests that wait, by class; hq->lock */
+	struct list_head fifo;		/* requests that wait; hq->lock */
 	unsigned int nr;		/* length of all of @fifo; hq->lock, read without */
 	unsigned int merged_none;	/* bios in a row that were not merged; a hint */
 	u64 wait_ns;			/* ns from insertion to device; hq->lock, read without */
@@ -109,7 +109,6 @@ struct iso_group {
 	struct iso_held hold;
 	struct iso_debts debts;
 	struct iso_target target;
-	u64 refill_vtime;		/* @vtime at the last refill, in paper mode; disk lock */
 };
 
 static inline struct iso_gq *iso_gq(const struct iso_group *g, unsigned int i)

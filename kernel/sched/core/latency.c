@@ -249,8 +249,6 @@ void iso_latency_look(struct iso_disk *d, const struct window_epoch *e,
 
 	lockdep_assert_held(&d->disk.lock);
 
-	if (d->paper)
-		let_go(d);
 	WRITE_ONCE(d->clock.target_slack, d->clock.ease);
 	if (d->squeeze.window) {
 		/* Requests may be larger by now. */
@@ -262,8 +260,6 @@ void iso_latency_look(struct iso_disk *d, const struct window_epoch *e,
 				       NSEC_PER_SEC) << VTIME_SHIFT,
 			       d->clock.ease));
 	}
-	if (d->paper)
-		return;
 	if (now < d->latency.settle_ns)
 		return;
 	if (!d->latency.counting) {

@@ -8,7 +8,6 @@
 #include "core/charge.h"
 #include "core/clock.h"
 #include "core/members.h"
-#include "core/paper.h"
 #include "core/swap.h"
 #include "core/tree.h"
 #include "core/vtime.h"
@@ -19,15 +18,6 @@
 #define LEFT_NS			(100 * NSEC_PER_MSEC)
 
 /* ---- in and out ------------------------------------------------------------ */
-
-/**
- * iso_tick_length() - how often something is seen to while groups take part, jiffies
- * @d: disk
- */
-unsigned long iso_tick_length(const struct iso_disk *d)
-{
-	return d->policy->tick || READ_ONCE(d->paper) ? ISOBLK_TICK : ISO_TICK;
-}
 
 /**
  * iso_join() - a group takes part
@@ -54,11 +44,10 @@ void iso_join(struct iso_disk *d, struct iso_group *g)
 		g->hold.trial_most = 0;
 		g->hold.trial_served = iso_served(g);
 		g->hold.served_ns = 0;
-		iso_paper_join(d, g);
 		WRITE_ONCE(g->joined, true);
 		if (!timer_pending(&d->members.tick))
 			mod_timer(&d->members.tick,
-				  jiffies + iso_tick_length(d));
+				  jiffies + ISO_TICK);
 	}
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 }

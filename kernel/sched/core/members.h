@@ -16,7 +16,6 @@ void iso_take_out(struct iso_disk *d, struct iso_group *g);
 void iso_find_idle(struct iso_disk *d, u64 now);
 void iso_renew_share(struct iso_disk *d, struct iso_group *g);
 bool iso_update_shares(struct iso_disk *d);
-unsigned long iso_tick_length(const struct iso_disk *d);
 
 /**
  * iso_update_share() - bring a group's share up to date

@@ -50,12 +50,8 @@ static bool worth_a_look(struct iso_gq *gq)
 static bool merge(const struct iso_disk *d, struct iso_gq *gq, struct bio *bio,
 		  unsigned int nr_segs)
 {
-	unsigned int class = 0;
-	bool merged;
+	bool merged = blk_bio_list_merge(d->disk.q, &gq->fifo, bio, nr_segs);
 
-	if (d->nr_classes)
-		class = d->policy->class(bio->bi_opf);
-	merged = blk_bio_list_merge(d->disk.q, &gq->fifo[class], bio, nr_segs);
 	if (merged)
 		WRITE_ONCE(gq->merged_none, 0);
 	return merged;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Room: so much of something that a disk may have at once, divided among its
- * hardware queues. The window is one (work in the device), and each class of requests
- * that has tokens another.
+ * hardware queues.
  *
  * A hardware queue takes a part of it and gives out of that without asking anybody, so
  * that CPUs write no common word for each request as long as the room does not bind.

@@ -58,10 +58,4 @@ static inline unsigned int rq_sectors(const struct request *rq)
 	return rq_state(rq) >> RQ_SECTORS_SHIFT;
 }
 
-static inline unsigned int rq_class(const struct iso_disk *d,
-				    const struct request *rq)
-{
-	return d->nr_classes ? d->policy->class(rq->cmd_flags) : 0;
-}
-
 #endif /* ISOBLK_CORE_RQ_H */

@@ -83,42 +83,6 @@ ssize_t isoblk_account_store(struct elevator_queue *e, const char *page,
 }
 EXPORT_SYMBOL_GPL(isoblk_account_store);
 
-ssize_t isoblk_paper_mode_show(struct elevator_queue *e, char *page)
-{
-	struct iso_disk *d = e->elevator_data;
-
-	return sysfs_emit(page, "%d\n", READ_ONCE(d->paper));
-}
-EXPORT_SYMBOL_GPL(isoblk_paper_mode_show);
-
-ssize_t isoblk_paper_mode_store(struct elevator_queue *e, const char *page,
-				size_t count)
-{
-	struct iso_disk *d = e->elevator_data;
-	bool on, changed;
-	int ret = kstrtobool(page, &on);
-
-	if (ret)
-		return ret;
-	spin_lock_irq(&d->disk.lock);
-	changed = d->paper != on;
-	if (changed) {
-		WRITE_ONCE(d->paper, on);
-		d->rounds.refilled_ns = ktime_get_ns();
-		iso_hold_nobody(d);
-		if (d->room.size)
-			iso_measure_restart(d);
-	}
-	spin_unlock_irq(&d->disk.lock);
-	if (changed) {
-		iso_reorder(d);
-		iso_run_blocked(d);
-		mod_timer(&d->members.tick, jiffies + ISOBLK_TICK);
-	}
-	return count;
-}
-EXPORT_SYMBOL_GPL(isoblk_paper_mode_store);
-
 #ifdef CONFIG_BLK_DEBUG_FS
 int isoblk_debugfs_window(void *data, struct seq_file *m)
 {

@@ -13,9 +13,6 @@ ssize_t isoblk_window_store(struct elevator_queue *e, const char *page,
 ssize_t isoblk_account_show(struct elevator_queue *e, char *page);
 ssize_t isoblk_account_store(struct elevator_queue *e, const char *page,
 			     size_t count);
-ssize_t isoblk_paper_mode_show(struct elevator_queue *e, char *page);
-ssize_t isoblk_paper_mode_store(struct elevator_queue *e, const char *page,
-				size_t count);
 int isoblk_debugfs_window(void *data, struct seq_file *m);
 int isoblk_debugfs_groups(void *data, struct seq_file *m);
 int isoblk_debugfs_prices(void *data, struct seq_file *m);
@@ -32,22 +29,5 @@ ssize_t isoblk_debugfs_set_rescue(void *data, const char __user *text,
 	{ "groups", 0400, isoblk_debugfs_groups },			\
 	{ "rescue", 0600, isoblk_debugfs_rescue, isoblk_debugfs_set_rescue },	\
 	{ "gate", 0400, isoblk_debugfs_gate }
-
-/* A number within limits, in a field of an elevator's own struct. */
-#define ISOBLK_UINT(type, name, field, least, most)			\
-static ssize_t name##_show(struct elevator_queue *e, char *page)	\
-{									\
-	struct type *own = e->elevator_data;				\
-									\
-	return sysfs_emit(page, "%u\n", READ_ONCE(own->field));		\
-}									\
-									\
-static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
-			    size_t count)				\
-{									\
-	struct type *own = e->elevator_data;				\
-									\
-	return isoblk_store_uint(page, count, &own->field, least, most); \
-}
 
 #endif /* ISOBLK_CORE_SHOW_H */

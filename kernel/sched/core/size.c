@@ -42,7 +42,7 @@ void iso_set_window(struct iso_disk *d)
 	u64 gather = 0;
 
 	/* What answers at once has no queue to be kept short. */
-	if (!wanted && !d->paper && !d->device.no_queue) {
+	if (!wanted && !d->device.no_queue) {
 		size = window_now(&d->window) *
 			(iso_is_alone(d) ? ALONE_WINDOWS : 1) +
 			d->device.beside +

@@ -54,31 +54,6 @@ TRACE_EVENT(isoblk_epoch_end,
 		  __entry->queues, __entry->ns)
 );
 
-TRACE_EVENT(isoblk_refill,
-	TP_PROTO(const struct iso_disk *d, const struct iso_round *r),
-	TP_ARGS(d, r),
-	TP_STRUCT__entry(
-		__field(dev_t, dev)
-		__field(unsigned int, groups)
-		__field(u64, used)
-		__field(u64, elapsed_ns)
-		__field(s64, left)
-		__field(u64, grant)
-	),
-	TP_fast_assign(
-		__entry->dev = disk_devt(d->disk.q->disk);
-		__entry->groups = d->members.nr;
-		__entry->used = r->used;
-		__entry->elapsed_ns = r->elapsed_ns;
-		__entry->left = r->left;
-		__entry->grant = d->rounds.grant;
-	),
-	TP_printk("%d,%d groups %u used %llu in %llu ns left %lld gives %llu",
-		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->groups,
-		  __entry->used, __entry->elapsed_ns, __entry->left,
-		  __entry->grant)
-);
-
 #endif /* ISOBLK_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Groups that wait on a hardware queue, in the order of their times.
- *
- * In paper mode (paper.c) they take turns of one request, in order of arrival in the
- * tree: the key is then the number of the turn.
  */
 #include "core/tree.h"
 #include "core/vtime.h"
@@ -19,8 +16,7 @@ void iso_tree_add(struct iso_hq *hq, struct iso_gq *gq)
 	struct iso_gq *other;
 	bool first = true;
 
-	gq->key = READ_ONCE(hq->disk->paper) ? hq->turns++ :
-		atomic64_read(&gq->group->vtime);
+	gq->key = atomic64_read(&gq->group->vtime);
 	while (*link) {
 		parent = *link;
 		other = rb_entry(parent, struct iso_gq, node);
@@ -47,7 +43,7 @@ void iso_tree_renew(struct iso_hq *hq, struct iso_gq *gq)
 }
 
 /**
- * iso_reorder() - the order is another, for the mode is, or times were set back
+ * iso_reorder() - the order is another, for times were set back
  * @d: disk; who is next is asked afterwards
  */
 void iso_reorder(struct iso_disk *d)
@@ -95,8 +91,7 @@ struct iso_gq *iso_tree_first(const struct iso_disk *d, struct iso_hq *hq)
 
 	while ((node = rb_first_cached(&hq->tree))) {
 		gq = rb_entry(node, struct iso_gq, node);
-		if (READ_ONCE(d->paper) ||
-		    gq->key == atomic64_read(&gq->group->vtime))
+		if (gq->key == atomic64_read(&gq->group->vtime))
 			return gq;
 		iso_tree_renew(hq, gq);
 	}
@@ -104,37 +99,13 @@ struct iso_gq *iso_tree_first(const struct iso_disk *d, struct iso_hq *hq)
 }
 
 /**
- * iso_class_in_turn() - iso_next_class() where there are classes
- * @hq: its lock is held
- * @gq: has a request that waits
- */
-unsigned int iso_class_in_turn(const struct iso_hq *hq, const struct iso_gq *gq)
-{
-	const struct iso_policy *policy = hq->disk->policy;
-	unsigned int nr = policy->nr_classes, i, class;
-
-	if (hq->batch < policy->batch[hq->class] &&
-	    !list_empty(&gq->fifo[hq->class]))
-		return hq->class;
-	for (i = 1; i <= nr; i++) {
-		class = (hq->class + i) % nr;
-		if (!list_empty(&gq->fifo[class]))
-			break;
-	}
-	return class;
-}
-
-/**
  * iso_take() - take the first request of a group out of all lists
  * @hq: its lock is held
- * @gq: has one of @class; is to be added to the tree again, if it has more
- * @class: of the request
+ * @gq: has one; is to be added to the tree again, if it has more
  */
-struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
-			 unsigned int class)
+struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq)
 {
-	struct request *rq = list_first_entry(&gq->fifo[class], struct request,
-					      queuelist);
+	struct request *rq = iso_first_of(gq);
 
 	list_del_init(&rq->queuelist);
 	list_del_init(&gq->fresh_node);
@@ -143,7 +114,5 @@ struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
 	WRITE_ONCE(gq->nr, gq->nr - 1);
 	if (!gq->nr && hq->turn == gq)
 		hq->turn = NULL;
-	hq->batch = class == hq->class ? hq->batch + 1 : 1;
-	hq->class = class;
 	return rq;
 }

@@ -12,24 +12,12 @@ void iso_tree_renew(struct iso_hq *hq, struct iso_gq *gq);
 struct iso_gq *iso_tree_first(const struct iso_disk *d, struct iso_hq *hq);
 void iso_reorder(struct iso_disk *d);
 void iso_reorder_now(struct iso_hq *hq);
-unsigned int iso_class_in_turn(const struct iso_hq *hq,
-			       const struct iso_gq *gq);
-struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq,
-			 unsigned int class);
+struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq);
 
-/* The class of which @gq, of which something waits, would send next; hq->lock. */
-static inline unsigned int iso_next_class(const struct iso_hq *hq,
-					  const struct iso_gq *gq)
-{
-	return hq->disk->nr_classes ? iso_class_in_turn(hq, gq) : 0;
-}
-
-/* And that request, tokens or not. */
+/* The request that @gq, of which something waits, would send next; hq->lock. */
 static inline struct request *iso_first_of(const struct iso_gq *gq)
 {
-	const struct list_head *fifo = &gq->fifo[iso_next_class(gq->hq, gq)];
-
-	return list_first_entry(fifo, struct request, queuelist);
+	return list_first_entry(&gq->fifo, struct request, queuelist);
 }
 
 /* Whether the next of @gq's begins where its last ended. */

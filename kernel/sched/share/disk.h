@@ -165,6 +165,23 @@ static inline ssize_t isoblk_store_uint(const char *page, size_t count,
 	return count;
 }
 
+/* A number within limits, in a field of an elevator's own struct. */
+#define ISOBLK_UINT(type, name, field, least, most)			\
+static ssize_t name##_show(struct elevator_queue *e, char *page)	\
+{									\
+	struct type *own = e->elevator_data;				\
+									\
+	return sysfs_emit(page, "%u\n", READ_ONCE(own->field));		\
+}									\
+									\
+static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
+			    size_t count)				\
+{									\
+	struct type *own = e->elevator_data;				\
+									\
+	return isoblk_store_uint(page, count, &own->field, least, most); \
+}
+
 int isoblk_groups_init(struct isoblk_disk *disk, struct request_queue *q,
 		       struct elevator_queue *eq, const struct isoblk_ops *ops);
 void isoblk_groups_exit(struct isoblk_disk *disk, struct elevator_queue *eq);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""feedbac: the credits of P3, by what the disk is predicted to do."""
+"""feedbac: the credits of P2, by what the disk is predicted to do."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,6 @@ class Feedbac(OwnElevator):
     """kernel/sched/feedbac.c; docs/concepts/schedulers.md."""
 
     name = "feedbac"
-    target_files: Mapping[str, str] = own.TARGET_FILES
     tunables: Mapping[str, Range] | None = {
         **own.OF_THE_PAPERS,
         "alloc_us": Range(100, 1_000_000),

@@ -3,8 +3,7 @@
 
 from collections.abc import Mapping
 
-from isoblk.run.limits import Range
-from isoblk.schedulers import own
+from isoblk.run.limits import SWITCH, Range
 from isoblk.schedulers.own import OwnElevator
 
 
@@ -12,9 +11,13 @@ class Isoblk(OwnElevator):
     """kernel/sched/isoblk.c; docs/concepts/isoblk.md."""
 
     name = "isoblk"
-    target_files: Mapping[str, str] = own.TARGET_FILES
+    target_files: Mapping[str, str] = {
+        "v2": "io.isoblk.latency",
+        "v1": "blkio.isoblk.latency",
+    }
     tunables: Mapping[str, Range] | None = {
-        **own.OF_THE_CORE,
+        "gate": SWITCH,
+        "window": Range(1, (1 << 30) - 1),
         "hold_us": Range(1, 10_000_000),
         "idle_us": Range(0, 1_000_000),
         "idle_loss": Range(0, 1000),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""kyber-fair: the budgets of P2, which are given anew in rounds."""
+"""kyber-fair: the budgets of P3, which are given anew in rounds."""
 
 from collections.abc import Mapping
 
@@ -14,12 +14,10 @@ class KyberFair(OwnElevator):
     """kernel/sched/kyber-fair.c; docs/concepts/schedulers.md."""
 
     name = "kyber-fair"
-    target_files: Mapping[str, str] = own.TARGET_FILES
     tunables: Mapping[str, Range] | None = {
         **own.OF_THE_PAPERS,
         "round_us": Range(100, 1_000_000),
         "refill_ms": own.MILLISECONDS,
-        "write_cost": Range(1, 10_000),
         "read_lat_nsec": _LATENCY_NS,
         "write_lat_nsec": _LATENCY_NS,
     }

@@ -2,17 +2,13 @@
 """What the elevators of kernel/sched have in common: one policy, isoblk_share's."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from isoblk.run.limits import SWITCH, Range
 from isoblk.schedulers.base import SchedulerKind
 
-OF_THE_CORE = {"gate": SWITCH, "window": Range(1, (1 << 30) - 1)}
-"""Tunables of those that are made of kernel/sched/core/."""
-OF_THE_PAPERS = {**OF_THE_CORE, "paper_mode": SWITCH}
-"""Tunables of those that can also do as their paper says."""
+OF_THE_PAPERS = {"gate": SWITCH, "paper_mode": SWITCH}
+"""Tunables of the elevators that divide by budgets, kernel/sched/budget/."""
 MILLISECONDS = Range(1, 10_000)
-TARGET_FILES: Final = {"v2": "io.isoblk.latency", "v1": "blkio.isoblk.latency"}
 
 
 class OwnElevator(SchedulerKind):
