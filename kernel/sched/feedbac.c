@@ -90,6 +90,11 @@ static u64 alloc_ns(const struct fb_disk *fb)
 	return (u64)READ_ONCE(fb->alloc_us) * NSEC_PER_USEC;
 }
 
+static u64 fb_period_ns(const struct budget_disk *bd)
+{
+	return alloc_ns(container_of(bd, struct fb_disk, budget));
+}
+
 /* What was predicted; at first a guess. */
 static u64 fb_round(struct budget_disk *bd, const struct budget_round *r)
 {
@@ -149,7 +154,6 @@ static void fb_restart(struct fb_disk *fb)
 	predict_init(&fb->predict, fb->a_min * (u64)PREDICT_ONE / 1000,
 		     fb->a_max * (u64)PREDICT_ONE / 1000);
 	fb->credit = 0;
-	fb->budget.period_ns = alloc_ns(fb);
 }
 
 /* ---- life ------------------------------------------------------------ */
@@ -157,6 +161,7 @@ static void fb_restart(struct fb_disk *fb)
 static const struct budget_policy fb_policy = {
 	.left_name	= "credit",
 	.round		= fb_round,
+	.period_ns	= fb_period_ns,
 	.tick		= fb_tick,
 };
 

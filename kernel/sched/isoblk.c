@@ -44,7 +44,8 @@ ISOBLK_UINT(iso_disk, idle_loss, tunables.idle_loss, 0, 1000)
 ISOBLK_UINT(iso_disk, merge_kb, tunables.merge_kb, 4, S32_MAX >> 10)
 
 static struct elv_fs_entry iso_attrs[] = {
-	ISOBLK_CORE_ATTRS,
+	__ATTR(window, 0644, isoblk_window_show, isoblk_window_store),
+	__ATTR(gate, 0644, isoblk_gate_show, isoblk_gate_store),
 	__ATTR(account, 0644, isoblk_account_show, isoblk_account_store),
 	__ATTR(hold_us, 0644, hold_us_show, hold_us_store),
 	__ATTR(idle_us, 0644, idle_us_show, idle_us_store),
@@ -55,7 +56,10 @@ static struct elv_fs_entry iso_attrs[] = {
 
 #ifdef CONFIG_BLK_DEBUG_FS
 static const struct blk_mq_debugfs_attr iso_debugfs[] = {
-	ISOBLK_CORE_DEBUGFS,
+	{ "window", 0400, isoblk_debugfs_window },
+	{ "groups", 0400, isoblk_debugfs_groups },
+	{ "rescue", 0600, isoblk_debugfs_rescue, isoblk_debugfs_set_rescue },
+	{ "gate", 0400, isoblk_debugfs_gate },
 	{ "prices", 0400, isoblk_debugfs_prices },
 	{ },
 };

@@ -121,7 +121,7 @@ struct kf_disk {
 	u64 target_ns[KF_NR_TARGETS];	/* read without a lock */
 	u64 adjusted_ns;		/* disk lock */
 	unsigned int refill_ms;		/* written by sysfs */
-	unsigned int round_us;		/* likewise */
+	unsigned int round_us;		/* written by sysfs */
 	u64 rate;			/* sectors a second, of the last refills; disk lock */
 };
 
@@ -146,11 +146,18 @@ static unsigned int kf_domain(blk_opf_t opf)
 
 /* ---- budgets --------------------------------------------------------- */
 
+static u64 kf_period_ns(const struct budget_disk *bd)
+{
+	const struct kf_disk *kf = container_of(bd, struct kf_disk, budget);
+
+	return (u64)READ_ONCE(kf->refill_ms) * NSEC_PER_MSEC;
+}
+
 /* P3's bracket. */
 static u64 kf_round(struct budget_disk *bd, const struct budget_round *r)
 {
 	struct kf_disk *kf = to_kf(bd);
-	u64 interval_ns = bd->paper ? bd->period_ns :
+	u64 interval_ns = bd->paper ? kf_period_ns(bd) :
 		(u64)READ_ONCE(kf->round_us) * NSEC_PER_USEC;
 	u64 round;
 
@@ -274,6 +281,7 @@ static const struct budget_policy kf_policy = {
 	.class		= kf_domain,
 	.batch		= kf_batch,
 	.round		= kf_round,
+	.period_ns	= kf_period_ns,
 	.tick		= kf_tick,
 };
 
@@ -308,7 +316,6 @@ static int kf_init(struct request_queue *q, struct elevator_queue *eq)
 	memcpy(kf->target_ns, kf_target_ns, sizeof(kf->target_ns));
 	kf->refill_ms = KF_REFILL_MS;
 	kf->round_us = blk_queue_rot(q) ? KF_ROUND_US_ROTATIONAL : KF_ROUND_US;
-	kf->budget.period_ns = KF_REFILL_MS * NSEC_PER_MSEC;
 
 	ret = budget_init(&kf->budget, q, eq, &kf_policy);
 	if (ret)
@@ -335,6 +342,7 @@ static void kf_exit_sched(struct elevator_queue *eq)
 
 /* ---- sysfs ----------------------------------------------------------- */
 
+ISOBLK_UINT(kf_disk, refill_ms, refill_ms, 1, 10000)
 ISOBLK_UINT(kf_disk, round_us, round_us, 100, 1000000)
 
 #define KF_TARGET(name, index)						\
@@ -363,25 +371,6 @@ static ssize_t name##_store(struct elevator_queue *e,		\
 
 KF_TARGET(read_lat_nsec, KF_READ)
 KF_TARGET(write_lat_nsec, KF_WRITE)
-
-static ssize_t refill_ms_show(struct elevator_queue *e, char *page)
-{
-	struct kf_disk *kf = e->elevator_data;
-
-	return sysfs_emit(page, "%u\n", READ_ONCE(kf->refill_ms));
-}
-
-static ssize_t refill_ms_store(struct elevator_queue *e, const char *page,
-			       size_t count)
-{
-	struct kf_disk *kf = e->elevator_data;
-	ssize_t ret = isoblk_store_uint(page, count, &kf->refill_ms, 1, 10000);
-
-	if (ret > 0)
-		WRITE_ONCE(kf->budget.period_ns,
-			   (u64)kf->refill_ms * NSEC_PER_MSEC);
-	return ret;
-}
 
 #define KF_ATTR(name) __ATTR(name, 0644, name##_show, name##_store)
 

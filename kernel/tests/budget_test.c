@@ -65,6 +65,18 @@ static struct budget_group *make_group(struct kunit *test,
 	return g;
 }
 
+/* Two groups with half of a disk each. */
+static struct budget_disk *make_halves(struct kunit *test, bool paper,
+				       struct budget_group **a,
+				       struct budget_group **b)
+{
+	struct budget_disk *bd = make_disk(test, paper);
+
+	*a = make_group(test, bd, 1, 2);
+	*b = make_group(test, bd, 1, 2);
+	return bd;
+}
+
 static void has_nothing_that_waits(struct budget_group *g)
 {
 	list_del_init(&g->turn);
@@ -127,9 +139,8 @@ static void small_parts_are_given_in_full(struct kunit *test)
 /* In paper mode a group that has sent something keeps its budget, and the others from theirs. */
 static void the_papers_wait_for_every_group_that_sent(struct kunit *test)
 {
-	struct budget_disk *bd = make_disk(test, true);
-	struct budget_group *a = make_group(test, bd, 1, 2);
-	struct budget_group *b = make_group(test, bd, 1, 2);
+	struct budget_group *a, *b;
+	struct budget_disk *bd = make_halves(test, true, &a, &b);
 
 	round_sectors = 1000;
 	refill(bd, 1);
@@ -151,9 +162,8 @@ static void the_papers_wait_for_every_group_that_sent(struct kunit *test)
 
 static void else_only_groups_with_requests_are_waited_for(struct kunit *test)
 {
-	struct budget_disk *bd = make_disk(test, false);
-	struct budget_group *a = make_group(test, bd, 1, 2);
-	struct budget_group *b = make_group(test, bd, 1, 2);
+	struct budget_group *a, *b;
+	struct budget_disk *bd = make_halves(test, false, &a, &b);
 
 	round_sectors = 1000;
 	refill(bd, 1);
@@ -173,9 +183,8 @@ static void else_only_groups_with_requests_are_waited_for(struct kunit *test)
 
 static void one_may_go_when_all_are_deep_in_debt(struct kunit *test)
 {
-	struct budget_disk *bd = make_disk(test, true);
-	struct budget_group *a = make_group(test, bd, 1, 2);
-	struct budget_group *b = make_group(test, bd, 1, 2);
+	struct budget_group *a, *b;
+	struct budget_disk *bd = make_halves(test, true, &a, &b);
 
 	round_sectors = 10;
 	pay(a, 5000);

@@ -10,8 +10,6 @@
 #include <linux/module.h>
 #include <linux/prandom.h>
 
-#include "part_of_test.h"
-
 #include "../sched/core/room.c"
 #include "../sched/core/vtime.h"
 #include "../sched/core/window.c"
@@ -514,7 +512,7 @@ static struct iso_room *make_room(struct kunit *test, unsigned int nr, u64 size)
 	return r;
 }
 
-/* Whoever takes it, and in whatever order: never more than there is, always all. */
+/* Whichever queue takes room, in any order: never more than there is, always all. */
 static void room_is_neither_lost_nor_made(struct kunit *test)
 {
 	struct iso_room *r = make_room(test, 4, 100);

@@ -83,7 +83,7 @@ static void paper_mode_has_the_papers_next_budget(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, kf);
 	kf->budget.paper = true;
-	kf->budget.period_ns = 100 * NSEC_PER_MSEC;
+	kf->refill_ms = 100;
 	for (i = 0; i < ARRAY_SIZE(rounds); i++) {
 		r.used = rounds[i].used;
 		r.elapsed_ns = rounds[i].elapsed_ns;

@@ -31,9 +31,9 @@ DEVICE_IOPS = 800_000
 # A cost for each request, so that not all of them are issued at the same instants.
 LOAD: dict[str, Any] = {"rw": "randread", "iodepth": 32, "cputime_ns": 512}
 WEIGHTS = (1000, 500, 250, 100)
-# The promises: error at most, total at least.
-# Those that promise a light tenant to wait for little.
+# The elevators that promise a light tenant to wait for little.
 LIGHT = ("isoblk",)
+# The promises: error at most, total at least.
 ERROR = {"isoblk": 0.01, "kyber-fair": 0.02, "feedbac": 0.01}
 TOTAL = {"isoblk": 0.99, "kyber-fair": 0.97, "feedbac": 0.99}
 

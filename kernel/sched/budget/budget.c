@@ -25,7 +25,6 @@
  * A hardware queue is run without it. Lifetime: a request holds its group's blkg, and so does
  * taking part, which begins with the first request and ends when the tick finds the group idle.
  */
-#include <linux/cgroup.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -37,6 +36,7 @@
 #include "share/policy.h"
 #include "share/share.h"
 #include "share/sleep.h"
+#include "share/stat.h"
 
 /* A group that has had no request for so many ticks, 100 ms, no longer takes part. */
 #define IDLE_TICKS		(msecs_to_jiffies(100) / ISOBLK_TICK)
@@ -86,10 +86,15 @@ static unsigned int class_of(const struct budget_disk *bd, blk_opf_t opf)
 
 /* ---- budgets -------------------------------------------------------------------- */
 
+static bool has_requests(const struct budget_group *g)
+{
+	return g->waiting || g->in_device;
+}
+
 /* Whether a group has a part of the next round, and holds it up while it has a budget. */
 static bool is_active(const struct budget_disk *bd, const struct budget_group *g)
 {
-	return g->waiting || g->in_device || (bd->paper && g->used);
+	return has_requests(g) || (bd->paper && g->used);
 }
 
 /*
@@ -124,7 +129,7 @@ static u64 least_round(const struct budget_disk *bd)
 	u64 least = 0, need;
 
 	list_for_each_entry(g, &bd->members, member) {
-		if (!g->waiting && !g->in_device)
+		if (!has_requests(g))
 			continue;
 		if (g->left > 0)
 			return 0;
@@ -170,14 +175,11 @@ static void charge(struct request *rq, int sign)
 {
 	struct budget_group *g = rq_group(rq);
 	s64 sectors = rq_charged(rq);
-	bool indebted;
 
 	g->left -= sign * sectors;
 	g->used += sign * sectors;
 	/* Without a budget a group's metadata waits like the rest, at the gate as well. */
-	indebted = g->left <= 0;
-	if (READ_ONCE(g->group->indebted) != indebted)
-		WRITE_ONCE(g->group->indebted, indebted);
+	isoblk_set_indebted(g->group, g->left <= 0);
 }
 
 /* ---- taking part ------------------------------------------------------------------ */
@@ -211,7 +213,7 @@ static void find_idle(struct budget_disk *bd)
 
 	list_for_each_entry_safe(g, next, &bd->members, member) {
 		blkg = pd_to_blkg(&g->group->pd);
-		if (g->waiting || g->in_device)
+		if (has_requests(g))
 			g->idle = 0;
 		else if (++g->idle > IDLE_TICKS || !READ_ONCE(blkg->online))
 			leave(g);
@@ -230,7 +232,8 @@ static void budget_tick(struct timer_list *t)
 		bd->policy->tick(bd, now);
 	find_idle(bd);
 	isoblk_gate_tick(&bd->disk);
-	if (bd->paper && bd->waiting && now - bd->refilled_ns >= bd->period_ns)
+	if (bd->paper && bd->waiting &&
+	    now - bd->refilled_ns >= bd->policy->period_ns(bd))
 		refill(bd, now);
 	/* A weight, a depth or the mode may be another. */
 	run = bd->blocked && bd->waiting;
@@ -284,15 +287,6 @@ static void rq_enter(struct request *rq)
 	isoblk_gate_enter(rq_gq(rq));
 }
 
-/* The gate lets it pass, for others may wait for it in turn: so it does not wait here either. */
-static bool is_urgent(const struct request *rq)
-{
-	if (rq->cmd_flags & REQ_SWAP)
-		return true;
-	return rq->cmd_flags & REQ_META &&
-		!READ_ONCE(rq_gq(rq)->group->indebted);
-}
-
 static void insert(struct budget_disk *bd, struct request *rq, bool at_head)
 {
 	struct budget_group *g;
@@ -307,7 +301,7 @@ static void insert(struct budget_disk *bd, struct request *rq, bool at_head)
 		list_add(&rq->queuelist, &bd->urgent);
 		return;
 	}
-	if (is_urgent(rq)) {
+	if (isoblk_rq_urgent(g->group, rq)) {
 		list_add_tail(&rq->queuelist, &bd->urgent);
 		return;
 	}
@@ -375,14 +369,11 @@ static void send(struct budget_disk *bd, struct request *rq, u64 now)
 {
 	unsigned int class = class_of(bd, rq->cmd_flags);
 	struct budget_group *g = rq_group(rq);
-	enum isoblk_op op = isoblk_rq_op(rq);
-	struct isoblk_gq *gq = rq_gq(rq);
 	u64 sectors = blk_rq_sectors(rq) ?: ISOBLK_NO_DATA_COST;
 
 	rq_set_state(rq, sectors << RQ_SECTORS_SHIFT | RQ_IN_DEVICE);
 	charge(rq, 1);
-	WRITE_ONCE(gq->bytes[op], gq->bytes[op] + blk_rq_bytes(rq));
-	WRITE_ONCE(gq->ios[op], gq->ios[op] + 1);
+	isoblk_account_sent(rq_gq(rq), rq);
 	WRITE_ONCE(bd->waiting, bd->waiting - 1);
 	g->in_device++;
 	g->wait_ns += now - min(rq->start_time_ns, now);
@@ -458,7 +449,7 @@ static bool back(struct budget_disk *bd, struct request *rq)
 	g->in_device--;
 	bd->in_device[class_of(bd, rq->cmd_flags)]--;
 	/* There is a token again; or the group that the others waited for has nothing more. */
-	run = bd->blocked && (bd->no_token || !(g->waiting || g->in_device));
+	run = bd->blocked && (bd->no_token || !has_requests(g));
 	if (run)
 		WRITE_ONCE(bd->blocked, false);
 	return run;
@@ -481,15 +472,10 @@ void budget_completed_request(struct request *rq, u64 now)
 }
 EXPORT_SYMBOL_GPL(budget_completed_request);
 
-/* What is charged or refunded while a request is with nobody: io.stat. */
-static void account_late(struct request *rq, int sign)
+/* @rq is charged, or with @sign -1 refunded, while it is in no queue. */
+static void charge_late(struct request *rq, int sign)
 {
-	struct isoblk_group *group = rq_gq(rq)->group;
-	enum isoblk_op op = isoblk_rq_op(rq);
-
-	atomic64_add(sign * ((s64)rq_charged(rq) << SECTOR_SHIFT),
-		     &group->late.bytes[op]);
-	atomic64_add(sign, &group->late.ios[op]);
+	isoblk_account_late(rq_gq(rq)->group, rq, rq_charged(rq), sign);
 	charge(rq, sign);
 }
 
@@ -504,7 +490,7 @@ void budget_requeue_request(struct request *rq)
 		return;
 	spin_lock_irqsave(&bd->disk.lock, flags);
 	run = back(bd, rq);
-	account_late(rq, -1);
+	charge_late(rq, -1);
 	rq_set_state(rq, rq_state(rq) | RQ_REFUNDED);
 	spin_unlock_irqrestore(&bd->disk.lock, flags);
 	if (run)
@@ -529,7 +515,7 @@ void budget_finish_request(struct request *rq)
 	spin_lock_irqsave(&bd->disk.lock, flags);
 	run = back(bd, rq);
 	if (rq_state(rq) & RQ_REFUNDED)
-		account_late(rq, 1);
+		charge_late(rq, 1);
 	spin_unlock_irqrestore(&bd->disk.lock, flags);
 	blkg_put(blkg);
 	rq->elv.priv[0] = NULL;
@@ -635,14 +621,9 @@ ssize_t budget_paper_mode_store(struct elevator_queue *e, const char *page,
 				size_t count)
 {
 	struct budget_disk *bd = e->elevator_data;
-	bool on;
-	int ret = kstrtobool(page, &on);
 
-	if (ret)
-		return ret;
 	/* The next tick tries again what waits. */
-	WRITE_ONCE(bd->paper, on);
-	return count;
+	return isoblk_store_bool(page, count, &bd->paper);
 }
 EXPORT_SYMBOL_GPL(budget_paper_mode_store);
 
@@ -651,23 +632,15 @@ int budget_debugfs_groups(void *data, struct seq_file *m)
 {
 	struct budget_disk *bd = isoblk_show_begin(data, budget_debugfs_groups);
 	const struct budget_group *g;
-	unsigned int i, bios;
-	char name[128];
 
 	if (!bd)
 		return 0;
 	spin_lock_irq(&bd->disk.lock);
 	list_for_each_entry(g, &bd->members, member) {
-		bios = 0;
-		for (i = 0; i < bd->disk.nr_hqs; i++)
-			bios += isoblk_at_gate(g->group->gq[i]);
-		cgroup_path(pd_to_blkg(&g->group->pd)->blkcg->css.cgroup, name,
-			    sizeof(name));
-		seq_printf(m, "%s weight %u share_ppm %llu left %lld waiting %u in_device %u at_gate %u\n",
-			   name, g->group->weight,
-			   (u64)isoblk_group_share(g->group) * 1000000 >>
-			   ISOBLK_SHARE_SHIFT,
-			   g->left, g->waiting, g->in_device, bios);
+		isoblk_show_group(m, g->group);
+		seq_printf(m, " left %lld waiting %u in_device %u at_gate %u\n",
+			   g->left, g->waiting, g->in_device,
+			   isoblk_group_at_gate(g->group));
 	}
 	spin_unlock_irq(&bd->disk.lock);
 	isoblk_show_end(data);

@@ -37,6 +37,8 @@ struct budget_policy {
 	const unsigned int *batch;
 	/* Sectors that active groups get together; disk lock. */
 	u64 (*round)(struct budget_disk *bd, const struct budget_round *r);
+	/* The longest time between refills, in paper mode. */
+	u64 (*period_ns)(const struct budget_disk *bd);
 	/* Called every ISOBLK_TICK while groups take part, or NULL; disk lock. */
 	void (*tick)(struct budget_disk *bd, u64 now);
 };
@@ -75,7 +77,6 @@ struct budget_disk {
 	unsigned int depth[BUDGET_CLASSES]; /* requests of a class in the device at most; 0: any */
 	unsigned int in_device[BUDGET_CLASSES];
 	bool paper;			/* as the paper has it: sysfs */
-	u64 period_ns;			/* the longest time between refills, in paper mode */
 	u64 refilled_ns;		/* when the last refill was */
 	u64 granted;			/* sectors that it gave */
 	u64 done;			/* sectors completed so far */

@@ -65,6 +65,7 @@
 #include "share/gate.h"
 #include "share/policy.h"
 #include "share/sleep.h"
+#include "share/stat.h"
 
 /* Of the tags, for asynchronous requests: percent. */
 #define ASYNC_PERCENT		75
@@ -139,12 +140,7 @@ static struct isoblk_gq *rq_gq(const struct request *rq)
 
 static void account(struct request *rq, unsigned int sectors, int sign)
 {
-	struct isoblk_group *group = rq_queue(rq)->group->group;
-	enum isoblk_op op = isoblk_rq_op(rq);
-
-	atomic64_add(sign * ((s64)sectors << SECTOR_SHIFT),
-		     &group->late.bytes[op]);
-	atomic64_add(sign, &group->late.ios[op]);
+	isoblk_account_late(rq_queue(rq)->group->group, rq, sectors, sign);
 }
 
 static void charge(struct request *rq)

@@ -7,8 +7,6 @@
 
 #include "cfq/cfq.h"
 #include "cfq/show.h"
-#include "share/gate.h"
-#include "share/share.h"
 
 /* ---- sysfs ------------------------------------------------------------ */
 
@@ -110,28 +108,20 @@ static int cfq_debugfs_groups(void *data, struct seq_file *m)
 	struct isoblk_group *group;
 	struct cfq_queue *queue;
 	struct cfq_group *cg;
-	unsigned int i, held, waiting;
-	char path[128];
+	unsigned int i, held;
 
 	if (!cd)
 		return 0;
 	spin_lock_irq(&cd->disk.lock);
 	list_for_each_entry(group, &cd->disk.weights.active, active_node) {
 		cg = cfq_group_of(group);
-		cgroup_path(group->pd.blkg->blkcg->css.cgroup, path,
-			    sizeof(path));
 		held = 0;
-		waiting = 0;
-		for (i = 0; i < cd->disk.nr_hqs; i++) {
+		for (i = 0; i < cd->disk.nr_hqs; i++)
 			held += atomic_read(&group->gq[i]->held);
-			waiting += isoblk_at_gate(group->gq[i]);
-		}
-		seq_printf(m, "%s weight %u share_ppm %llu vdisktime %llu time_us %llu busy %u held %u at_gate %u\n",
-			   path, group->weight,
-			   (u64)isoblk_group_share(group) * 1000000 >>
-			   ISOBLK_SHARE_SHIFT, cg->vdisktime,
-			   div_u64(cg->time_ns, NSEC_PER_USEC), cg->nr_busy,
-			   held, waiting);
+		isoblk_show_group(m, group);
+		seq_printf(m, " vdisktime %llu time_us %llu busy %u held %u at_gate %u\n",
+			   cg->vdisktime, div_u64(cg->time_ns, NSEC_PER_USEC),
+			   cg->nr_busy, held, isoblk_group_at_gate(group));
 		list_for_each_entry(queue, &cg->queues, group_node)
 			if (queue->busy)
 				show_queue(m, cd, queue);

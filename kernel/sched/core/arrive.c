@@ -35,18 +35,6 @@ void isoblk_prepare_request(struct request *rq)
 }
 EXPORT_SYMBOL_GPL(isoblk_prepare_request);
 
-/*
- * Others may wait for it in turn. What is swapped out never waits: its group would be short
- * of memory meanwhile, and its tasks be killed.
- */
-static bool rq_urgent(const struct request *rq)
-{
-	if (rq->cmd_flags & REQ_SWAP)
-		return true;
-	return rq->cmd_flags & REQ_META &&
-		!READ_ONCE(rq_to_gq(rq)->group->group->indebted);
-}
-
 /* The end of a trial does not give @g what it has not asked for. */
 static void come_back(const struct iso_disk *d, struct iso_group *g, u64 vnow)
 {
@@ -174,7 +162,7 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 	bool fresh = rq_state(rq) & RQ_FRESH;
 
 	WRITE_ONCE(hq->nr, hq->nr + 1);
-	if (rq_urgent(rq)) {
+	if (isoblk_rq_urgent(gq->group->group, rq)) {
 		list_add_tail(&rq->queuelist, &hq->urgent);
 		return true;
 	}

@@ -40,13 +40,11 @@ static_assert((int)PRICE_READ == (int)ISOBLK_READ &&
 
 static struct price fixed_price(const struct iso_disk *d, enum isoblk_op op)
 {
-	u32 percent = op == ISOBLK_READ ? 100 :
-		READ_ONCE(d->tunables.write_cost);
-	u32 one = PRICE_ONE * percent / 100;
-
 	if (d->tariff.account == ISO_IOS || op == ISOBLK_DISCARD)
-		return (struct price){ .request = one * ISOBLK_NO_DATA_COST };
-	return (struct price){ .sector = one };
+		return (struct price){
+			.request = PRICE_ONE * ISOBLK_NO_DATA_COST,
+		};
+	return (struct price){ .sector = PRICE_ONE };
 }
 
 static void publish(struct iso_disk *d)

@@ -10,6 +10,7 @@
 #include "core/rq.h"
 #include "core/run.h"
 #include "core/vtime.h"
+#include "share/stat.h"
 
 /* @rq is no longer with the device. @now is 0 if it has not been served. */
 static void leave_device(struct request *rq, u64 now)
@@ -51,15 +52,10 @@ void isoblk_completed_request(struct request *rq, u64 now)
 }
 EXPORT_SYMBOL_GPL(isoblk_completed_request);
 
-/* What @rq was charged or is refunded while it is with nobody. */
+/* @rq is charged, or with @sign -1 refunded, while it is in no queue. */
 static void charge_late(struct iso_gq *gq, const struct request *rq, int sign)
 {
-	struct isoblk_group *group = gq->group->group;
-	enum isoblk_op op = isoblk_rq_op(rq);
-	s64 bytes = (s64)rq_sectors(rq) << SECTOR_SHIFT;
-
-	atomic64_add(sign * bytes, &group->late.bytes[op]);
-	atomic64_add(sign, &group->late.ios[op]);
+	isoblk_account_late(gq->group->group, rq, rq_sectors(rq), sign);
 	atomic64_add(sign * (s64)vtime_step(rq_work(rq),
 					    max(READ_ONCE(gq->group->share), 1U)),
 		     &gq->group->vtime);

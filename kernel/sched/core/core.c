@@ -67,7 +67,7 @@
  *    room.c: arithmetic and counting.
  *  - run.c, size.c, measure.c, late.c, tree.c, swap.c, horizon.c: one thing of a disk each.
  *  - charge.c, latency.c: what uses these, and has a loop of its own.
- *  - members.c, first.c, hold.c: who takes part, and who is helped.
+ *  - members.c, first.c, hold.c: groups that take part, and groups that are helped.
  *  - choose.c, epoch.c: all of it, for the next request and when an epoch ends.
  *  - arrive.c, merge.c, dispatch.c, complete.c: the way of a request. show.c, core.c: a disk's
  *    files and its life.
@@ -337,7 +337,6 @@ int isoblk_core_init(struct iso_disk *d, struct request_queue *q,
 	d->tunables.idle_us = d->rotational ? IDLE_US_ROTATIONAL : IDLE_US;
 	d->tunables.idle_loss = IDLE_LOSS;
 	d->tunables.merge_kb = MERGE_KB;
-	d->tunables.write_cost = 100;
 	iso_set_vnow(d, FIRST_VNOW);
 	d->clock.behind = FIRST_VNOW;
 	d->epoch.begun_ns = ktime_get_ns();

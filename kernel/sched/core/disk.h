@@ -106,7 +106,6 @@ struct iso_tunables {
 	unsigned int idle_us;	/* us that somebody is waited for; any context */
 	unsigned int idle_loss;	/* permille of time that may be lost by that; disk lock */
 	unsigned int merge_kb;	/* KiB that a request grows to beside others; any context */
-	unsigned int write_cost; /* percent of its size, where bytes count; any context */
 };
 
 /**
@@ -235,7 +234,7 @@ struct iso_tariff {
  * struct iso_clock - the disk's virtual time, and distances in it; any context
  */
 struct iso_clock {
-	/* Time of whoever was furthest behind when one was served; or where budgets end. */
+	/* Time of the group that was furthest behind when one was served. */
 	u64 vnow;
 	u64 floor;		/* @vnow, or in a trial what that was before */
 	u64 behind;		/* least time of those others wait for, or far ahead */

@@ -20,6 +20,8 @@
 #include "core/swap.h"
 #include "core/trace.h"
 #include "core/tree.h"
+#include "share/gate.h"
+#include "share/stat.h"
 
 /* The disk's time is written when it has moved on by this part of the slack. */
 #define VNOW_FRACTION		16
@@ -41,14 +43,10 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 {
 	struct iso_gq *gq = rq_to_gq(rq);
 	struct iso_group *g = gq->group;
-	enum isoblk_op op = isoblk_rq_op(rq);
 	u64 now, waited;
-	bool indebted;
 
 	atomic64_add(vtime_step(work, max(READ_ONCE(g->share), 1U)), &g->vtime);
-	indebted = iso_indebted(d, g);
-	if (READ_ONCE(g->group->indebted) != indebted)
-		WRITE_ONCE(g->group->indebted, indebted);
+	isoblk_set_indebted(g->group, iso_indebted(d, g));
 
 	atomic64_add(ISO_IN_DEVICE - ISO_WAITS, &g->has);
 	atomic_inc(&hq->in_device);
@@ -56,11 +54,9 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	note_peak(d, hq, work);
 	rq_set_state(rq, RQ_IN_DEVICE, work);
 	if (unlikely(iso_is_alone(d)) &&
-	    (enum price_kind)op != READ_ONCE(d->tariff.alone))
+	    (enum price_kind)isoblk_rq_op(rq) != READ_ONCE(d->tariff.alone))
 		atomic64_add(work, &d->pricing.passed);
-	WRITE_ONCE(gq->common->bytes[op],
-		   gq->common->bytes[op] + blk_rq_bytes(rq));
-	WRITE_ONCE(gq->common->ios[op], gq->common->ios[op] + 1);
+	isoblk_account_sent(gq->common, rq);
 	now = READ_ONCE(hq->now);
 	if (now <= rq->start_time_ns)
 		return;

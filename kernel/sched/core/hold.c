@@ -29,6 +29,7 @@
 #include "core/trade.h"
 #include "core/tree.h"
 #include "muldiv.h"
+#include "share/gate.h"
 
 /* Others are held back if they lose less than so many units for one gained. */
 #define GAIN_ENOUGH		(TRADE_ONE / 16)
@@ -478,7 +479,7 @@ void iso_scan(struct iso_disk *d, u64 now)
 		g->hold.gain = trade_gain(&g->hold.recent, g->hold.side.plain);
 		on = over || !g->held_for ? g->hold.gain > least : g->held_for;
 		hold_for(d, g, on, i++ % scans ? g->gated : at_gate(d, g));
-		WRITE_ONCE(g->group->indebted, iso_indebted(d, g));
+		isoblk_set_indebted(g->group, iso_indebted(d, g));
 	}
 
 	if (over) {

@@ -2,8 +2,6 @@
 /*
  * What has completed: how much, and how long it took.
  */
-#include <linux/module.h>
-
 #include "core/measure.h"
 
 /* What was told in times of the least no longer holds if that falls by such a part. */
@@ -107,4 +105,3 @@ u64 iso_done_work(const struct iso_disk *d)
 {
 	return iso_sum_up(d).work;
 }
-EXPORT_SYMBOL_GPL(iso_done_work);

@@ -8,7 +8,6 @@
  * One that finds neither in its part nor in the pool takes back what the others
  * have to spare. While somebody waits, what is spare goes to the pool at once.
  */
-#include <linux/module.h>
 #include <linux/slab.h>
 
 #include "core/room.h"
@@ -125,7 +124,6 @@ s64 iso_room_used(const struct iso_room *r)
 		used -= atomic64_read(&r->lease[i].spare);
 	return used;
 }
-EXPORT_SYMBOL_GPL(iso_room_used);
 
 /**
  * iso_room_resize() - there is another amount of it
@@ -143,7 +141,6 @@ void iso_room_resize(struct iso_room *r, u64 size)
 	atomic64_add((s64)(size - r->size), &r->pool);
 	WRITE_ONCE(r->size, size);
 }
-EXPORT_SYMBOL_GPL(iso_room_resize);
 
 /**
  * iso_room_init() - a room of nothing

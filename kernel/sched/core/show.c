@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What every elevator on the core shows and takes in sysfs and debugfs.
+ * What isoblk shows and takes in sysfs and debugfs.
  */
 #include <linux/module.h>
 #include <linux/seq_file.h>
@@ -12,8 +12,6 @@
 #include "core/show.h"
 #include "core/size.h"
 #include "core/tree.h"
-#include "share/gate.h"
-#include "share/share.h"
 
 ssize_t isoblk_window_show(struct elevator_queue *e, char *page)
 {
@@ -168,18 +166,11 @@ static void show_group(struct seq_file *m, struct iso_disk *d,
 {
 	s64 ahead = atomic64_read(&g->vtime) - READ_ONCE(d->clock.vnow);
 	u64 has = atomic64_read(&g->has);
-	unsigned int i, bios = 0;
-	char path[128];
 
-	for (i = 0; i < d->disk.nr_hqs; i++)
-		bios += isoblk_at_gate(g->group->gq[i]);
-	cgroup_path(g->group->pd.blkg->blkcg->css.cgroup, path, sizeof(path));
-	seq_printf(m, "%s weight %u share_ppm %llu ahead %lld waiting %u in_device %u at_gate %u think_ns %llu gain %u held_for %d\n",
-		   path, g->group->weight,
-		   (u64)isoblk_group_share(g->group) * 1000000 >>
-		   ISOBLK_SHARE_SHIFT,
-		   ahead >> VTIME_SHIFT, iso_waits(has), iso_in_device(has), bios,
-		   READ_ONCE(g->think_ns),
+	isoblk_show_group(m, g->group);
+	seq_printf(m, " ahead %lld waiting %u in_device %u at_gate %u think_ns %llu gain %u held_for %d\n",
+		   ahead >> VTIME_SHIFT, iso_waits(has), iso_in_device(has),
+		   isoblk_group_at_gate(g->group), READ_ONCE(g->think_ns),
 		   g->hold.gain, g->held_for);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every elevator on the core shows in sysfs and debugfs, and takes.
+ * What isoblk shows in sysfs and debugfs, and takes.
  */
 #ifndef ISOBLK_CORE_SHOW_H
 #define ISOBLK_CORE_SHOW_H
@@ -19,15 +19,5 @@ int isoblk_debugfs_prices(void *data, struct seq_file *m);
 int isoblk_debugfs_rescue(void *data, struct seq_file *m);
 ssize_t isoblk_debugfs_set_rescue(void *data, const char __user *text,
 				  size_t count, loff_t *pos);
-
-#define ISOBLK_CORE_ATTRS						\
-	__ATTR(window, 0644, isoblk_window_show, isoblk_window_store),	\
-	__ATTR(gate, 0644, isoblk_gate_show, isoblk_gate_store)
-
-#define ISOBLK_CORE_DEBUGFS						\
-	{ "window", 0400, isoblk_debugfs_window },			\
-	{ "groups", 0400, isoblk_debugfs_groups },			\
-	{ "rescue", 0600, isoblk_debugfs_rescue, isoblk_debugfs_set_rescue },	\
-	{ "gate", 0400, isoblk_debugfs_gate }
 
 #endif /* ISOBLK_CORE_SHOW_H */

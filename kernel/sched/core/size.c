@@ -2,8 +2,6 @@
 /*
  * How much the device has at once.
  */
-#include <linux/module.h>
-
 #include "core/charge.h"
 #include "core/size.h"
 #include "muldiv.h"
@@ -27,7 +25,6 @@ u64 iso_work_in(const struct iso_disk *d, u64 ns)
 {
 	return mul_div(READ_ONCE(d->device.rate), ns, NSEC_PER_SEC);
 }
-EXPORT_SYMBOL_GPL(iso_work_in);
 
 /**
  * iso_set_window() - give the device as much as the user wrote, or has been found

@@ -11,6 +11,7 @@
 #include "share/outlet.h"
 #include "share/policy.h"
 #include "share/quota.h"
+#include "share/share.h"
 
 static void free_hqs(struct isoblk_disk *disk)
 {
@@ -246,13 +247,8 @@ ssize_t isoblk_gate_store(struct elevator_queue *e, const char *page,
 			  size_t count)
 {
 	struct isoblk_disk *disk = e->elevator_data;
-	bool on;
-	int ret = kstrtobool(page, &on);
 
-	if (ret)
-		return ret;
-	WRITE_ONCE(disk->gate.on, on);
-	return count;
+	return isoblk_store_bool(page, count, &disk->gate.on);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_store);
 
@@ -282,6 +278,36 @@ void *isoblk_show_begin(struct request_queue *q,
 	return NULL;
 }
 EXPORT_SYMBOL_GPL(isoblk_show_begin);
+
+/**
+ * isoblk_group_at_gate() - bios and tasks of a group that wait at the gate
+ * @group: the group
+ */
+unsigned int isoblk_group_at_gate(const struct isoblk_group *group)
+{
+	unsigned int i, nr = 0;
+
+	for (i = 0; i < group->disk->nr_hqs; i++)
+		nr += isoblk_at_gate(group->gq[i]);
+	return nr;
+}
+EXPORT_SYMBOL_GPL(isoblk_group_at_gate);
+
+/**
+ * isoblk_show_group() - begin a group's line: its path, weight and share
+ * @m: where to
+ * @group: its disk's lock is held
+ */
+void isoblk_show_group(struct seq_file *m, struct isoblk_group *group)
+{
+	char path[128];
+
+	cgroup_path(group->pd.blkg->blkcg->css.cgroup, path, sizeof(path));
+	seq_printf(m, "%s weight %u share_ppm %llu", path, group->weight,
+		   (u64)isoblk_group_share(group) * 1000000 >>
+		   ISOBLK_SHARE_SHIFT);
+}
+EXPORT_SYMBOL_GPL(isoblk_show_group);
 
 /* Groups that wait at the gate, what is on its way from it, and wake-ups that were missed. */
 int isoblk_debugfs_gate(void *data, struct seq_file *m)

@@ -165,6 +165,19 @@ static inline ssize_t isoblk_store_uint(const char *page, size_t count,
 	return count;
 }
 
+/* An attribute's store of a switch: @page, of length @count, to @value. */
+static inline ssize_t isoblk_store_bool(const char *page, size_t count,
+					bool *value)
+{
+	bool on;
+	int ret = kstrtobool(page, &on);
+
+	if (ret)
+		return ret;
+	WRITE_ONCE(*value, on);
+	return count;
+}
+
 /* A number within limits, in a field of an elevator's own struct. */
 #define ISOBLK_UINT(type, name, field, least, most)			\
 static ssize_t name##_show(struct elevator_queue *e, char *page)	\
@@ -194,6 +207,8 @@ ssize_t isoblk_gate_store(struct elevator_queue *e, const char *page,
 			  size_t count);
 void *isoblk_show_begin(struct request_queue *q,
 			int (*show)(void *data, struct seq_file *m));
+unsigned int isoblk_group_at_gate(const struct isoblk_group *group);
+void isoblk_show_group(struct seq_file *m, struct isoblk_group *group);
 int isoblk_debugfs_gate(void *data, struct seq_file *m);
 
 #endif /* ISOBLK_DISK_H */

@@ -26,4 +26,25 @@ static inline unsigned int isoblk_at_gate(const struct isoblk_gq *gq)
 	return bios && waiting ? waiting - 1 + bios : waiting;
 }
 
+/*
+ * Whether @rq, of @group, goes before all others: the gate lets it pass, for others may wait for
+ * it in turn. What is swapped out never waits: its group would be short of memory meanwhile, and
+ * its tasks be killed.
+ */
+static inline bool isoblk_rq_urgent(const struct isoblk_group *group,
+				    const struct request *rq)
+{
+	if (rq->cmd_flags & REQ_SWAP)
+		return true;
+	return rq->cmd_flags & REQ_META && !READ_ONCE(group->indebted);
+}
+
+/* Whether @group is so far ahead that its metadata is ordinary; any context. */
+static inline void isoblk_set_indebted(struct isoblk_group *group,
+				       bool indebted)
+{
+	if (READ_ONCE(group->indebted) != indebted)
+		WRITE_ONCE(group->indebted, indebted);
+}
+
 #endif /* ISOBLK_GATE_H */

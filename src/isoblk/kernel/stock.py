@@ -51,10 +51,10 @@ def find(version: str | None = None) -> Kernel:
     wanted = version or store.DEFAULT_VERSION
     for kernel, facts in store.all_ready():
         same = facts.stock and facts.recipe == recipe()
-        # A cache may be shared by systems of several releases.
-        if not same or tools.compiler_is_older(kernel.compiler):
+        if not same or not store.matches(kernel.version, wanted):
             continue
-        if store.matches(kernel.version, wanted):
+        # A cache may be shared by systems of several releases.
+        if not tools.compiler_is_older(kernel.compiler):
             return kernel
     command = "isoblk kernel build --stock"
     if version is not None:
