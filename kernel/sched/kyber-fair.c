@@ -157,7 +157,7 @@ static u64 kf_period_ns(const struct budget_disk *bd)
 static u64 kf_round(struct budget_disk *bd, const struct budget_round *r)
 {
 	struct kf_disk *kf = to_kf(bd);
-	u64 interval_ns = bd->paper ? kf_period_ns(bd) :
+	u64 interval_ns = READ_ONCE(bd->paper) ? kf_period_ns(bd) :
 		(u64)READ_ONCE(kf->round_us) * NSEC_PER_USEC;
 	u64 round;
 

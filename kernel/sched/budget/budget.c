@@ -94,7 +94,7 @@ static bool has_requests(const struct budget_group *g)
 /* Whether a group has a part of the next round, and holds it up while it has a budget. */
 static bool is_active(const struct budget_disk *bd, const struct budget_group *g)
 {
-	return has_requests(g) || (bd->paper && g->used);
+	return has_requests(g) || (READ_ONCE(bd->paper) && g->used);
 }
 
 /*
@@ -225,14 +225,14 @@ static void budget_tick(struct timer_list *t)
 	struct budget_disk *bd = timer_container_of(bd, t, tick);
 	u64 now = ktime_get_ns();
 	unsigned long flags;
-	bool run = false;
+	bool run;
 
 	spin_lock_irqsave(&bd->disk.lock, flags);
 	if (bd->policy->tick)
 		bd->policy->tick(bd, now);
 	find_idle(bd);
 	isoblk_gate_tick(&bd->disk);
-	if (bd->paper && bd->waiting &&
+	if (READ_ONCE(bd->paper) && bd->waiting &&
 	    now - bd->refilled_ns >= bd->policy->period_ns(bd))
 		refill(bd, now);
 	/* A weight, a depth or the mode may be another. */
@@ -254,13 +254,15 @@ bool budget_bio_merge(struct request_queue *q, struct bio *bio,
 	struct isoblk_group *group = isoblk_bio_group(bio);
 	struct budget_group *g = isoblk_group_own(group);
 	struct budget_disk *bd = q_to_budget(q);
-	bool merged;
+	bool merged = false;
 
-	spin_lock_irq(&bd->disk.lock);
-	merged = g->waiting &&
-		blk_bio_list_merge(q, &g->fifo[class_of(bd, bio->bi_opf)], bio,
-				   nr_segs);
-	spin_unlock_irq(&bd->disk.lock);
+	/* Most bios find nothing of their group that waits, and need no lock to see that. */
+	if (READ_ONCE(g->waiting)) {
+		spin_lock_irq(&bd->disk.lock);
+		merged = blk_bio_list_merge(q, &g->fifo[class_of(bd, bio->bi_opf)],
+					    bio, nr_segs);
+		spin_unlock_irq(&bd->disk.lock);
+	}
 	if (merged && waited)
 		isoblk_gate_through(waited);
 	return merged ||
@@ -306,8 +308,9 @@ static void insert(struct budget_disk *bd, struct request *rq, bool at_head)
 		return;
 	}
 	list_add_tail(&rq->queuelist, &g->fifo[class_of(bd, rq->cmd_flags)]);
-	if (!g->waiting++)
+	if (!g->waiting)
 		list_add_tail(&g->turn, &bd->turns);
+	WRITE_ONCE(g->waiting, g->waiting + 1);
 }
 
 void budget_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
@@ -398,7 +401,8 @@ static struct request *next_in_turn(struct budget_disk *bd, u64 now)
 		return NULL;
 	rq = list_first_entry(&g->fifo[class], struct request, queuelist);
 	list_del_init(&rq->queuelist);
-	if (--g->waiting)
+	WRITE_ONCE(g->waiting, g->waiting - 1);
+	if (g->waiting)
 		list_move_tail(&g->turn, &bd->turns);
 	else
 		list_del_init(&g->turn);

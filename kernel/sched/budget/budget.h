@@ -44,14 +44,15 @@ struct budget_policy {
 };
 
 /**
- * struct budget_group - a cgroup on a disk: isoblk_group_own(); disk lock
+ * struct budget_group - a cgroup on a disk: isoblk_group_own(); disk lock, unless it says
+ * otherwise
  */
 struct budget_group {
 	struct isoblk_group *group;	/* constant */
 	s64 left;			/* sectors it may still send; below 0: it sent more */
 	u64 used;			/* sectors sent since the last refill */
 	u32 rest;			/* of a sector, still to be given; of ISOBLK_SHARE_ONE */
-	unsigned int waiting;		/* requests that wait */
+	unsigned int waiting;		/* requests that wait; read without */
 	unsigned int in_device;
 	unsigned int idle;		/* ticks since it last had a request */
 	u64 wait_ns;			/* time from insertion to the device, in all */
@@ -76,7 +77,7 @@ struct budget_disk {
 	unsigned int batch;		/* requests of it in a row */
 	unsigned int depth[BUDGET_CLASSES]; /* requests of a class in the device at most; 0: any */
 	unsigned int in_device[BUDGET_CLASSES];
-	bool paper;			/* as the paper has it: sysfs */
+	bool paper;			/* as the paper has it: sysfs; any context */
 	u64 refilled_ns;		/* when the last refill was */
 	u64 granted;			/* sectors that it gave */
 	u64 done;			/* sectors completed so far */
