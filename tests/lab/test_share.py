@@ -730,6 +730,15 @@ GROUP_LINE = {
     "kyber-fair": rf"{SHARE} left -?\d+ {REQUESTS}",
     "feedbac": rf"{SHARE} left -?\d+ {REQUESTS}",
 }
+
+
+def _groups(text: str, elevator: str) -> dict[str, re.Match[str]]:
+    """The lines of debugfs's `groups`, by path; each as the elevator has it."""
+    lines = [re.fullmatch(GROUP_LINE[elevator], line) for line in text.splitlines()]
+    assert all(lines)
+    return {line[1]: line for line in lines if line}
+
+
 KINDS = ("read", "write", "discard")
 WINDOW_LINE = (
     r"inflight (\d+) used (\d+) size (\d+) trial [01] waiting (\d+) blocked \d+"
@@ -787,10 +796,7 @@ def test_debugfs_is_readable_under_load(quiet: Quiet, elevator: str) -> None:
         assert 0 < inflight <= 256 - waiting
         # By prices that are learned a request may be less than its sectors.
         assert (8 if unit == 1 else 1) * inflight <= used
-    line_of = GROUP_LINE[elevator]
-    groups = [re.fullmatch(line_of, line) for line in left.read("groups").splitlines()]
-    assert all(groups)
-    found = {one[1]: one for one in groups if one}
+    found = _groups(left.read("groups"), elevator)
     assert sorted(found) == ["/t0", "/t1", "/t2"]
     assert [int(found[f"/t{i}"][2]) for i in range(3)] == [300, 100, 100]
     shares = [int(found[f"/t{i}"][3]) for i in range(3)]
@@ -1027,10 +1033,8 @@ def test_thousands_of_groups_send_a_request_each_and_go(guest: Guest, elevator: 
     )
     done = results(left, "results")
     assert [one.op.ios for one in done.values()] == [1] * MANY
-    line_of = GROUP_LINE[elevator]
-    lines = [re.fullmatch(line_of, line) for line in left.read("groups").splitlines()]
-    assert all(lines)
-    shares = {line[1]: int(line[3]) for line in lines if line}
+    groups = _groups(left.read("groups"), elevator)
+    shares = {path: int(line[3]) for path, line in groups.items()}
     assert len(shares) == MANY
     # 10000 of 10000 + 1999 x 100.
     assert shares["/many/g1"] == pytest.approx(1e6 * 10000 / 209900, abs=2)
