@@ -3,6 +3,7 @@
 #ifndef ISOBLK_MULDIV_H
 #define ISOBLK_MULDIV_H
 
+#include <linux/compiler.h>
 #include <linux/limits.h>
 #include <linux/math64.h>
 #include <linux/types.h>
@@ -14,12 +15,14 @@
  * @div: not 0
  *
  * The kernel's own mul_u64_u64_div_u64() is one instruction where there is one, and that
- * raises an exception if the quotient has more than 64 bits.
+ * raises an exception if the quotient has more than 64 bits. That of 6.12 also divides by the low
+ * half of the product if the compiler knows that @a and @div are equal: both are in one register.
  */
 static inline u64 mul_div(u64 a, u64 b, u64 div)
 {
 	if (unlikely(mul_u64_u64_shr(a, b, 64) >= div))
 		return U64_MAX;
+	OPTIMIZER_HIDE_VAR(div);
 	return mul_u64_u64_div_u64(a, b, div);
 }
 

@@ -1,61 +1,66 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * isoblk's arithmetic: virtual time, and the loop that finds how much work the device
- * has at once, against devices whose answer is known. And latency targets: what is a miss,
- * and what others are left with.
+ * isoblk's arithmetic: the cost model, virtual time, and room.
  *
  * The code under test is compiled into this module. It needs no other one.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
+#include <linux/string.h>
 
-#include "../sched/core/room.c"
-#include "../sched/core/vtime.h"
-#include "../sched/core/window.c"
-#include "../sched/core/squeeze.c"
+#include "../sched/isoblk/cost.c"
+#include "../sched/isoblk/room.c"
+#include "../sched/isoblk/vtime.h"
 
 #define SHARE(part)	((u32)(ISOBLK_SHARE_ONE / (part)))
 
-/* ---- virtual time ---------------------------------------------------- */
+/* ---- products ------------------------------------------------------------ */
 
-static void a_step_is_work_over_share(struct kunit *test)
+/* A division of more than 64 bits is an exception on some processors. */
+static void a_quotient_too_large_is_the_largest_number(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, vtime_step(8, ISOBLK_SHARE_ONE),
-			8ULL << VTIME_SHIFT);
-	KUNIT_EXPECT_EQ(test, vtime_step(8, SHARE(4)), 32ULL << VTIME_SHIFT);
+	KUNIT_EXPECT_EQ(test, mul_div(7, 9, 4), 15);
+	KUNIT_EXPECT_EQ(test, mul_div(0, U64_MAX, 1), 0);
+	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, 3, 4), U64_MAX / 4 * 3 + 2);
+	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, 3, 3), U64_MAX);
+	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, U64_MAX, U64_MAX), U64_MAX);
+	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, 5, 4), U64_MAX);
+	KUNIT_EXPECT_EQ(test, mul_div(BIT_ULL(32), BIT_ULL(32), 1), U64_MAX);
+	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, U64_MAX, 1), U64_MAX);
+}
+
+/* ---- virtual time -------------------------------------------------------- */
+
+static void a_step_is_cost_over_share(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, vtime_step(8, ISOBLK_SHARE_ONE), 8);
+	KUNIT_EXPECT_EQ(test, vtime_step(8, SHARE(4)), 32);
 	KUNIT_EXPECT_EQ(test, vtime_step(0, SHARE(4)), 0);
 }
 
 static void the_longest_step_is_bounded(struct kunit *test)
 {
-	u64 step = vtime_step(GENMASK(27, 0), 1);
-
-	KUNIT_EXPECT_LE(test, step, VTIME_STEP_MAX);
-	KUNIT_EXPECT_TRUE(test, vtime_before(0, step));
+	KUNIT_EXPECT_EQ(test, vtime_step(COST_MAX, 1), VTIME_STEP_MAX);
+	KUNIT_EXPECT_EQ(test, vtime_step(U64_MAX, 1), VTIME_STEP_MAX);
+	KUNIT_EXPECT_TRUE(test, vtime_before(0, VTIME_STEP_MAX));
+	KUNIT_EXPECT_TRUE(test, vtime_before(U64_MAX - 5,
+					     U64_MAX - 5 + VTIME_STEP_MAX));
+	/* The longest request of a group with a thousandth is charged in full. */
+	KUNIT_EXPECT_EQ(test, vtime_step(COST_MAX, SHARE(1024)), COST_MAX << 10);
 }
 
-/* A division of more than 64 bits is an exception on some processors. */
-static void what_is_too_large_is_the_most(struct kunit *test)
-{
-	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, 3, 4), U64_MAX / 4 * 3 + 2);
-	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, 4, 4), U64_MAX);
-	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, 5, 4), U64_MAX);
-	KUNIT_EXPECT_EQ(test, mul_div(U64_MAX, U64_MAX, 1), U64_MAX);
-	KUNIT_EXPECT_EQ(test, vtime_step(BIT_ULL(40), 1), VTIME_STEP_MAX);
-	/* The only one so far, beside one of far more weight from now on. */
-	KUNIT_EXPECT_EQ(test, vtime_rescale(BIT_ULL(57), 0, ISOBLK_SHARE_ONE, 1),
-			VTIME_STEP_MAX);
-}
-
-static void times_are_compared_across_the_end(struct kunit *test)
+static void virtual_times_are_compared_across_the_end(struct kunit *test)
 {
 	KUNIT_EXPECT_TRUE(test, vtime_before(U64_MAX - 5, 5));
 	KUNIT_EXPECT_FALSE(test, vtime_before(5, U64_MAX - 5));
 	KUNIT_EXPECT_FALSE(test, vtime_before(7, 7));
+	KUNIT_EXPECT_EQ(test, vtime_later(U64_MAX - 5, 5), 5);
+	KUNIT_EXPECT_EQ(test, vtime_later(5, U64_MAX - 5), 5);
+	KUNIT_EXPECT_EQ(test, vtime_later(3, 4), 4);
 }
 
-static void a_lead_stays_the_same_work(struct kunit *test)
+static void a_lead_stays_the_same_cost(struct kunit *test)
 {
 	u64 now = 1000000;
 
@@ -64,440 +69,271 @@ static void a_lead_stays_the_same_work(struct kunit *test)
 			now + 1280);
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, SHARE(8), SHARE(4)),
 			now + 320);
+	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, SHARE(8), SHARE(8)),
+			now + 640);
+	/* Across the end of virtual time. */
+	KUNIT_EXPECT_EQ(test, vtime_rescale(40, (u64)-600, SHARE(4), SHARE(8)), 680);
+	/* The only group so far, alongside one of far more weight from now on. */
+	KUNIT_EXPECT_EQ(test, vtime_rescale(now + BIT_ULL(57), now, ISOBLK_SHARE_ONE, 1),
+			now + VTIME_STEP_MAX);
+	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, SHARE(4), 0),
+			now + 640ULL * SHARE(4));
 }
 
-static void who_is_behind_stays_where_it_is(struct kunit *test)
+static void a_lag_is_not_rescaled(struct kunit *test)
 {
 	u64 now = 1000000;
 
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now - 640, now, SHARE(4), SHARE(8)),
 			now - 640);
-	/* So does a group that had no share yet. */
+	KUNIT_EXPECT_EQ(test, vtime_rescale(now, now, SHARE(4), SHARE(8)), now);
+	/* Nor the lead of a group that had no share yet. */
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, 0, SHARE(8)),
 			now + 640);
 }
 
-/* Who is served half of its share moves on as fast as the clock of all that is done. */
-static void a_clock_is_half_of_all_that_is_done(struct kunit *test)
-{
-	struct vclock c;
+/* ---- cost ---------------------------------------------------------------- */
 
-	vclock_set(&c, 1000, 0, 5);
-	KUNIT_EXPECT_EQ(test, vclock_now(&c, 5),
-			vtime_step(1000 / 8, SHARE(4)));
-	/* Without a pace it stands still. */
-	KUNIT_EXPECT_EQ(test, vclock_now(&c, NSEC_PER_SEC), vclock_now(&c, 5));
+/* Sectors of the largest request. */
+#define SECTORS_MAX	(U32_MAX >> SECTOR_SHIFT)
+
+#define COST_LINE_MAX	((u64)S64_MAX >> COST_SHIFT)
+
+#define READS		"rbps=1000000000 rseqiops=200000 rrandiops=100000"
+#define WRITES		"wbps=500000000 wseqiops=50000 wrandiops=25000"
+
+static const char model_text[] = READS " " WRITES;
+static const char other_text[] =
+	"  wrandiops=25000\twseqiops=50000  wbps=500000000 " READS "\n";
+
+static int parse(struct cost_model *m, const char *text)
+{
+	char copy[256];
+
+	strscpy(copy, text, sizeof(copy));
+	return cost_parse(m, copy);
 }
 
-static void a_clock_runs_on_between_two_settings(struct kunit *test)
+static void parse_one_rate(struct kunit *test, struct cost_model *m, u64 bps, u64 iops)
 {
-	/* Exact in binary: so many units a second. */
-	u64 rate = NSEC_PER_SEC >> 9;
-	struct vclock c;
-	u64 at;
+	char text[256];
 
-	vclock_set(&c, 1000, rate, NSEC_PER_SEC);
-	at = vclock_now(&c, NSEC_PER_SEC);
-	KUNIT_EXPECT_EQ(test, vclock_now(&c, NSEC_PER_SEC + (1 << 20)) - at,
-			vtime_step((1 << 20 >> 9) / 2, ISOBLK_SHARE_ONE));
-	/* Not for long, nor back; and a long pause is no overflow. */
-	KUNIT_EXPECT_EQ(test, vclock_now(&c, U64_MAX),
-			vclock_now(&c, NSEC_PER_SEC + VCLOCK_MOST_NS));
-	KUNIT_EXPECT_EQ(test, vclock_now(&c, 0), at);
+	scnprintf(text, sizeof(text),
+		  "rbps=%llu rseqiops=%llu rrandiops=%llu wbps=%llu wseqiops=%llu wrandiops=%llu",
+		  bps, iops, iops, bps, iops, iops);
+	KUNIT_ASSERT_EQ(test, cost_parse(m, text), 0);
 }
 
-/* ---- the window ------------------------------------------------------ */
-
-#define UNIT		8ULL
-#define FULL_RATE	8000000ULL
-
-/* Epochs: a tenth of the longest pause between trials. */
-#define AT_ONCE		100
-
-/* How fast a device is that has @work at once. */
-typedef u64 (*device_rate)(u64 work);
-
-/* Sixteen servers behind one queue: no faster beyond 16 requests. */
-static u64 common_queue(u64 work)
+static void a_model_is_parsed_in_any_order(struct kunit *test)
 {
-	return FULL_RATE * min(work, 16 * UNIT) / (16 * UNIT);
+	struct cost_model m = {}, n = {};
+
+	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	KUNIT_EXPECT_EQ(test, m.source, COST_USER);
+	KUNIT_EXPECT_EQ(test, m.line[COST_RBPS], 1000000000);
+	KUNIT_EXPECT_EQ(test, m.line[COST_RSEQIOPS], 200000);
+	KUNIT_EXPECT_EQ(test, m.line[COST_RRANDIOPS], 100000);
+	KUNIT_EXPECT_EQ(test, m.line[COST_WBPS], 500000000);
+	KUNIT_EXPECT_EQ(test, m.line[COST_WSEQIOPS], 50000);
+	KUNIT_EXPECT_EQ(test, m.line[COST_WRANDIOPS], 25000);
+	KUNIT_ASSERT_EQ(test, parse(&n, other_text), 0);
+	KUNIT_EXPECT_MEMEQ(test, &m, &n, sizeof(m));
 }
 
-/* 32 dies, each with its queue: faster with every request, ever less. */
-static u64 queue_a_die(u64 work)
-{
-	return FULL_RATE * work / (work + 31 * UNIT);
-}
-
-/* As fast with little as with much: a full write buffer. */
-static u64 drained(u64 work)
-{
-	return FULL_RATE;
-}
-
-/* The same while it collects garbage beside. */
-static u64 garbage(u64 work)
-{
-	return FULL_RATE / 40;
-}
-
-/* Run the loop where @demand is there for the device. Returns its speed. */
-static u64 run(struct window *w, device_rate rate, u64 busy, u64 demand,
-	       unsigned int epochs)
-{
-	u64 in = 0;
-
-	while (epochs--) {
-		struct window_epoch e = {
-			.busy = busy,
-			.least = 2 * UNIT,
-			.limited = demand > window_now(w),
-		};
-
-		in = min(demand, window_now(w));
-		e.peak = in;
-		e.rate = rate(in);
-		window_epoch(w, &e);
-	}
-	return rate(w->size);
-}
-
-static void a_common_queue_gets_what_its_servers_take(struct kunit *test)
-{
-	struct window w;
-
-	window_init(&w, 4 * UNIT);
-	run(&w, common_queue, 16 * UNIT, 128 * UNIT, 20000);
-	KUNIT_EXPECT_GE(test, w.size, 16 * UNIT * 98 / 100);
-	KUNIT_EXPECT_LE(test, w.size, 20 * UNIT);
-}
-
-static void dies_with_queues_get_all_that_there_is(struct kunit *test)
-{
-	struct window w;
-	u64 rate;
-
-	window_init(&w, 4 * UNIT);
-	rate = run(&w, queue_a_die, 30 * UNIT, 128 * UNIT, 20000);
-	KUNIT_EXPECT_GE(test, rate, queue_a_die(128 * UNIT) * 95 / 100);
-}
-
-static void a_device_that_is_drained_gets_little(struct kunit *test)
-{
-	struct window w;
-
-	window_init(&w, 256 * UNIT);
-	run(&w, drained, UNIT, 512 * UNIT, 20000);
-	KUNIT_EXPECT_LE(test, w.size, 4 * UNIT);
-	KUNIT_EXPECT_GE(test, w.size, 2 * UNIT);
-}
-
-static void the_window_grows_again_when_the_device_can_do_more(struct kunit *test)
-{
-	struct window w;
-
-	window_init(&w, 4 * UNIT);
-	run(&w, drained, UNIT, 512 * UNIT, 20000);
-	run(&w, common_queue, 16 * UNIT, 512 * UNIT, 200000);
-	KUNIT_EXPECT_GE(test, w.size, 16 * UNIT * 98 / 100);
-}
-
-static void a_device_that_becomes_faster_gets_more_at_once(struct kunit *test)
-{
-	struct window w;
-
-	window_init(&w, 4 * UNIT);
-	run(&w, garbage, UNIT, 512 * UNIT, 20000);
-	KUNIT_EXPECT_LE(test, w.size, 3 * UNIT);
-	run(&w, common_queue, 16 * UNIT, 512 * UNIT, AT_ONCE);
-	KUNIT_EXPECT_GE(test, w.size, 4 * UNIT);
-	run(&w, common_queue, 16 * UNIT, 512 * UNIT, 9 * AT_ONCE);
-	KUNIT_EXPECT_GE(test, w.size, 16 * UNIT * 90 / 100);
-}
-
-static void nobody_waits_for_a_window_that_is_not_full(struct kunit *test)
-{
-	struct window w;
-
-	window_init(&w, 256 * UNIT);
-	run(&w, queue_a_die, 8 * UNIT, 8 * UNIT, 20000);
-	/* Trials cost no more than a part of the time between them. */
-	KUNIT_EXPECT_GE(test, w.size, 8 * UNIT);
-}
-
-static void a_load_that_comes_back_finds_the_window_that_it_left(struct kunit *test)
-{
-	struct window w;
-	u64 found;
-
-	window_init(&w, 4 * UNIT);
-	run(&w, common_queue, 16 * UNIT, 128 * UNIT, 20000);
-	found = w.size;
-	run(&w, common_queue, UNIT, UNIT, 20000);
-	KUNIT_EXPECT_LE(test, w.size, 4 * UNIT);
-	/* At any point of a trial: in it, an epoch and those that are not counted. */
-	run(&w, common_queue, 16 * UNIT, 128 * UNIT, 2 * (1 + SETTLE));
-	KUNIT_EXPECT_GE(test, w.size, found);
-}
-
-/* A size that was not enough is not gone back to. */
-static void growth_ends_at_the_size_that_was_faster(struct kunit *test)
-{
-	u64 bound = GROW_BUSY * 16 * UNIT + 2 * UNIT;
-	struct window w;
-
-	window_init(&w, bound / 2 + UNIT);
-	run(&w, queue_a_die, 16 * UNIT, 512 * UNIT, 2 * (1 + SETTLE));
-	KUNIT_EXPECT_EQ(test, w.phase, WINDOW_CRUISE);
-	KUNIT_EXPECT_GT(test, w.size, bound);
-}
-
-/* Rates that do not vary leave no doubt, whatever their ratio to a whole number is. */
-static void a_trial_of_steady_rates_ends_at_the_first_look(struct kunit *test)
-{
-	static const u64 less[] = { 777003, 769684, 790001, 600007 };
-	unsigned int i, epochs;
-	struct window w;
-
-	for (i = 0; i < ARRAY_SIZE(less); i++) {
-		struct window_epoch e = { .rate = 799999, .limited = true,
-					  .busy = UNIT, .least = UNIT };
-
-		window_init(&w, 64 * UNIT);
-		w.phase = WINDOW_CRUISE;
-		while (w.phase != WINDOW_TRY)
-			window_epoch(&w, &e);
-		for (epochs = 0; w.phase == WINDOW_TRY; epochs++) {
-			e.rate = w.odd ? less[i] : 799999;
-			window_epoch(&w, &e);
-		}
-		KUNIT_EXPECT_EQ(test, epochs, 2 * TRIAL_LOOK * (1 + SETTLE));
-		KUNIT_EXPECT_EQ(test, w.size, 64 * UNIT);
-	}
-}
-
-/* One request is more than the window: so it will be for ever. */
-static void a_large_request_does_not_stop_growth(struct kunit *test)
-{
-	struct window_epoch e = { .limited = true, .busy = 16 * UNIT,
-				  .least = 2 * UNIT };
-	struct window w;
-	unsigned int i;
-
-	window_init(&w, 4 * UNIT);
-	for (i = 0; i < AT_ONCE; i++) {
-		e.rate = common_queue(window_now(&w));
-		e.peak = window_now(&w) + 64 * UNIT;
-		window_epoch(&w, &e);
-	}
-	KUNIT_EXPECT_GE(test, w.size, 16 * UNIT);
-}
-
-/*
- * A device that has fallen into step does half as much with the size that was enough,
- * until it is given more for once.
- */
-static void a_device_that_does_less_is_tried_with_more(struct kunit *test)
-{
-	struct window_epoch e = { .limited = true, .busy = 16 * UNIT,
-				  .least = 2 * UNIT };
-	bool in_step = true;
-	struct window w;
-	unsigned int i;
-	u64 enough;
-
-	window_init(&w, 4 * UNIT);
-	run(&w, common_queue, 16 * UNIT, 512 * UNIT, 40 * AT_ONCE);
-	enough = w.size;
-	cruise(&w, PAUSE_MOST);
-	w.usual = FULL_RATE;
-	for (i = 0; i < AT_ONCE; i++) {
-		if (window_now(&w) > enough)
-			in_step = false;
-		e.rate = common_queue(window_now(&w)) >> in_step;
-		e.peak = window_now(&w);
-		window_epoch(&w, &e);
-	}
-	KUNIT_EXPECT_FALSE(test, in_step);
-}
-
-static void the_window_is_never_below_the_least(struct kunit *test)
-{
-	struct window_epoch e = { .rate = 1, .limited = true, .peak = 1,
-				  .busy = 0, .least = 1000 };
-	struct window w;
-	unsigned int i;
-
-	window_init(&w, 1);
-	for (i = 0; i < 10000; i++) {
-		window_epoch(&w, &e);
-		KUNIT_ASSERT_GE(test, window_now(&w), 1000);
-	}
-}
-
-static void no_rate_at_all_is_survived(struct kunit *test)
-{
-	struct window_epoch e = { .limited = true, .least = UNIT };
-	struct window w;
-	unsigned int i;
-
-	window_init(&w, UNIT);
-	for (i = 0; i < 10000; i++) {
-		e.rate = i % 3 ? 0 : U64_MAX >> 12;
-		window_epoch(&w, &e);
-		KUNIT_ASSERT_LT(test, window_now(&w), BIT_ULL(40));
-	}
-}
-
-/* ---- latency targets ------------------------------------------------- */
-
-#define ALL_OF_IT	1000000ULL
-#define FULL_WINDOW	(256 * UNIT)
-
-static void three_late_of_few_are_a_miss(struct kunit *test)
-{
-	KUNIT_EXPECT_EQ(test, latency_judge(2, 2), LATENCY_UNSURE);
-	KUNIT_EXPECT_EQ(test, latency_judge(3, 3), LATENCY_MISSED);
-	KUNIT_EXPECT_EQ(test, latency_judge(10, 3), LATENCY_MISSED);
-}
-
-/* One in a hundred: three of 128 may be bad luck. */
-static void as_many_as_may_be_late_are_no_miss(struct kunit *test)
-{
-	KUNIT_EXPECT_EQ(test, latency_judge(128, 3), LATENCY_UNSURE);
-	KUNIT_EXPECT_EQ(test, latency_judge(1024, 8), LATENCY_MET);
-	KUNIT_EXPECT_EQ(test, latency_judge(1024, 9), LATENCY_MISSED);
-	KUNIT_EXPECT_EQ(test, latency_judge(100000, 1000), LATENCY_MISSED);
-}
-
-static void that_there_is_room_takes_many(struct kunit *test)
-{
-	KUNIT_EXPECT_EQ(test, latency_judge(0, 0), LATENCY_UNSURE);
-	KUNIT_EXPECT_EQ(test, latency_judge(399, 0), LATENCY_UNSURE);
-	KUNIT_EXPECT_EQ(test, latency_judge(400, 0), LATENCY_ROOM);
-	KUNIT_EXPECT_EQ(test, latency_judge(400, 1), LATENCY_UNSURE);
-	KUNIT_EXPECT_EQ(test, latency_judge(1024, 4), LATENCY_ROOM);
-	KUNIT_EXPECT_EQ(test, latency_judge(1024, 5), LATENCY_MET);
-}
-
-static const struct squeeze_seen usual = {
-	.peak = FULL_WINDOW,
-	.least = 2 * UNIT,
-	.rate = ALL_OF_IT,
+static const struct {
+	const char *text;
+	int error;
+} refused[] = {
+	{ "", -EINVAL },
+	{ "\n", -EINVAL },
+	{ "garbage", -EINVAL },
+	{ "rbps", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5", -EINVAL },
+	{ "rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=6", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=6 x=7", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=6 wbps=4", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 =6", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 WRANDIOPS=6", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=6k", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=0x6", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=-6", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops = 6", -EINVAL },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=0", -ERANGE },
+	/* One more than the largest. */
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=9007199254740992", -ERANGE },
+	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=18446744073709551616",
+	  -ERANGE },
 };
 
-static void the_window_gives_way_before_the_pace(struct kunit *test)
+static void a_refused_model_changes_nothing(struct kunit *test)
 {
-	struct squeeze s = {};
-	unsigned int steps = 0;
-	u64 before;
-
-	do {
-		before = s.window ?: FULL_WINDOW;
-		squeeze_tighten(&s, 100, 50, &usual);
-		KUNIT_EXPECT_LE(test, s.window, before);
-		KUNIT_EXPECT_GE(test, s.window, usual.least);
-	} while (!s.pace && ++steps < AT_ONCE);
-
-	KUNIT_EXPECT_EQ(test, s.full, ALL_OF_IT);
-	KUNIT_EXPECT_LE(test, s.window, usual.least + usual.least / 4);
-	KUNIT_EXPECT_LT(test, s.pace, ALL_OF_IT);
-}
-
-/* Twice what may be late halves it; a little more takes an eighth; more than half never. */
-static void a_step_is_as_large_as_the_miss(struct kunit *test)
-{
-	struct squeeze s = {};
-
-	squeeze_tighten(&s, 1024, 9, &usual);
-	KUNIT_EXPECT_EQ(test, s.window, FULL_WINDOW / 8 * 7);
-	s.window = 0;
-	squeeze_tighten(&s, 1024, 16, &usual);
-	KUNIT_EXPECT_EQ(test, s.window, FULL_WINDOW / 2);
-	s.window = 0;
-	squeeze_tighten(&s, 100, 100, &usual);
-	KUNIT_EXPECT_EQ(test, s.window, FULL_WINDOW / 2);
-}
-
-static void others_go_on_however_often_it_is_missed(struct kunit *test)
-{
-	struct squeeze s = {};
+	struct cost_model m = {}, was;
 	unsigned int i;
 
-	for (i = 0; i < AT_ONCE; i++)
-		squeeze_tighten(&s, 100, 100, &usual);
-	KUNIT_EXPECT_TRUE(test, squeeze_is_least(&s));
-	KUNIT_EXPECT_EQ(test, s.pace, ALL_OF_IT / PACE_LEAST);
-	KUNIT_EXPECT_EQ(test, s.window, usual.least);
-}
-
-static void all_is_given_back_and_the_pace_first(struct kunit *test)
-{
-	struct squeeze s = {};
-	unsigned int i;
-	u64 window;
-
-	for (i = 0; i < AT_ONCE; i++)
-		squeeze_tighten(&s, 100, 100, &usual);
-	window = s.window;
-	for (i = 0; s.pace && i < AT_ONCE; i++) {
-		squeeze_relax(&s, FULL_WINDOW);
-		KUNIT_EXPECT_EQ(test, s.window, window);
+	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	was = m;
+	for (i = 0; i < ARRAY_SIZE(refused); i++) {
+		KUNIT_EXPECT_EQ_MSG(test, parse(&m, refused[i].text), refused[i].error,
+				    "%s", refused[i].text);
+		KUNIT_EXPECT_MEMEQ(test, &m, &was, sizeof(m));
 	}
-	KUNIT_EXPECT_EQ(test, s.pace, 0);
-	for (i = 0; s.window && i < AT_ONCE; i++)
-		squeeze_relax(&s, FULL_WINDOW);
-	KUNIT_EXPECT_EQ(test, s.window, 0);
-	squeeze_relax(&s, FULL_WINDOW);
-	KUNIT_EXPECT_EQ(test, s.window, 0);
 }
 
-/* A drive that is idle from the start, or does nothing: no division by it, no pace of 0. */
-static void a_device_that_did_nothing_has_a_pace(struct kunit *test)
+static void a_printed_model_can_be_parsed(struct kunit *test)
 {
-	static const struct squeeze_seen idle = { .least = 2 };
-	struct squeeze s = {};
-	unsigned int i;
+	struct cost_model m = {}, n = {};
+	char text[256];
+	int len;
 
-	for (i = 0; i < AT_ONCE; i++)
-		squeeze_tighten(&s, 3, 3, &idle);
-	KUNIT_EXPECT_EQ(test, s.window, 2);
-	KUNIT_EXPECT_EQ(test, s.pace, 1);
-	KUNIT_EXPECT_TRUE(test, squeeze_is_least(&s));
+	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	len = cost_print(&m, text, sizeof(text));
+	KUNIT_EXPECT_EQ(test, len, (int)strlen(text));
+	KUNIT_EXPECT_EQ(test, strncmp(text, "user ", 5), 0);
+	KUNIT_EXPECT_STREQ(test, &text[5], &model_text[0]);
+	KUNIT_EXPECT_EQ(test, parse(&n, &text[5]), 0);
+	KUNIT_EXPECT_MEMEQ(test, &m, &n, sizeof(m));
 }
 
-/*
- * Reads that meet a program of the others': as often as those write. The loop ends where
- * one in a hundred is late, and stays near it.
- */
-static void the_loop_finds_what_can_be_given(struct kunit *test)
+static void a_model_is_printed_by_its_source(struct kunit *test)
 {
-	u64 late, part, nr = 1024, sum = 0, over = 0;
-	struct squeeze s = {};
-	unsigned int i;
+	struct cost_model m;
+	char text[256], all[6 * 32];
 
-	for (i = 0; i < 4 * AT_ONCE; i++) {
-		/* A fifth is late at full speed, of any window. */
-		part = s.pace ?: ALL_OF_IT;
-		late = nr * part / (5 * ALL_OF_IT);
-		switch (latency_judge(nr, late)) {
-		case LATENCY_MISSED:
-			squeeze_tighten(&s, nr, late, &usual);
-			break;
-		case LATENCY_ROOM:
-			squeeze_relax(&s, FULL_WINDOW);
-			break;
-		default:
-			break;
+	cost_set_auto(&m, COST_FLASH);
+	cost_print(&m, text, sizeof(text));
+	KUNIT_EXPECT_EQ(test, strncmp(text, "auto rbps=2300000000 ", 21), 0);
+	cost_set_bytes(&m);
+	KUNIT_EXPECT_EQ(test, cost_print(&m, text, sizeof(text)), 5);
+	KUNIT_EXPECT_STREQ(test, &text[0], "bytes");
+	/* The longest fits a page; what does not fit is cut. */
+	parse_one_rate(test, &m, COST_LINE_MAX, COST_LINE_MAX);
+	KUNIT_EXPECT_LT(test, cost_print(&m, text, sizeof(text)), (int)sizeof(all));
+	KUNIT_EXPECT_EQ(test, cost_print(&m, text, 8), 7);
+	KUNIT_EXPECT_EQ(test, text[7], 0);
+}
+
+/* 4 KiB take what the rate of requests says, and a sector more what the rate of bytes says. */
+static void a_cost_is_that_of_the_rates(struct kunit *test)
+{
+	struct cost_model m = {};
+	u64 more;
+
+	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, true), NSEC_PER_SEC / 200000);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, false), NSEC_PER_SEC / 100000);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_WRITE, 8, true), NSEC_PER_SEC / 50000);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_WRITE, 8, false), NSEC_PER_SEC / 25000);
+	more = cost_of(&m, ISOBLK_READ, 2048 + 8, false) - cost_of(&m, ISOBLK_READ, 8, false);
+	KUNIT_EXPECT_EQ(test, more, 1048576);
+	more = cost_of(&m, ISOBLK_WRITE, 2048 + 8, true) - cost_of(&m, ISOBLK_WRITE, 8, true);
+	KUNIT_EXPECT_EQ(test, more, 2 * 1048576);
+}
+
+static void a_discard_is_a_write_without_data(struct kunit *test)
+{
+	struct cost_model m = {};
+	u64 cost = NSEC_PER_SEC / 25000;
+
+	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_DISCARD, 8, false), cost);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_DISCARD, SECTORS_MAX, false), cost);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_DISCARD, SECTORS_MAX, true), cost);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_WRITE, 0, false), cost);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_WRITE, 0, true),
+			cost_of(&m, ISOBLK_WRITE, ISOBLK_NO_DATA_COST, true));
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 0, false),
+			cost_of(&m, ISOBLK_READ, ISOBLK_NO_DATA_COST, false));
+}
+
+/* What holds of each model, whatever its rates. */
+static void expect_sane(struct kunit *test, const struct cost_model *m)
+{
+	static const u64 sectors[] = { 0, 1, 7, 8, 9, 256, 2048, 65535, SECTORS_MAX, U32_MAX };
+	bool ordered;
+	u64 cost, least;
+	unsigned int i;
+	int op;
+
+	for (op = ISOBLK_READ; op < ISOBLK_NR_OPS; op++) {
+		const u64 *line = &m->line[op == ISOBLK_READ ? COST_RBPS : COST_WBPS];
+
+		ordered = line[1] >= line[2];
+		least = 1;
+		for (i = 0; i < ARRAY_SIZE(sectors); i++) {
+			cost = cost_of(m, op, sectors[i], false);
+			KUNIT_EXPECT_GE(test, cost, 1);
+			KUNIT_EXPECT_LE(test, cost, COST_MAX);
+			if (ordered)
+				KUNIT_EXPECT_LE(test, cost_of(m, op, sectors[i], true), cost);
+			if (!sectors[i])
+				continue;
+			KUNIT_EXPECT_GE(test, cost, least);
+			least = cost;
 		}
-		if (i < AT_ONCE)
-			continue;
-		sum += part;
-		over += 100 * late > nr;
 	}
-	/* A twentieth would be exact. */
-	KUNIT_EXPECT_GT(test, sum / (3 * AT_ONCE), ALL_OF_IT / 50);
-	KUNIT_EXPECT_EQ(test, over, 0);
+}
+
+static void costs_are_sane_at_all_rates(struct kunit *test)
+{
+	static const u64 rates[] = {
+		1, 2, 999, 122070, 1000000, 999999999, 1000000000, 1000000001, 1000000000000,
+		COST_LINE_MAX,
+	};
+	struct cost_model m;
+	unsigned int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(rates); i++)
+		for (k = 0; k < ARRAY_SIZE(rates); k++) {
+			parse_one_rate(test, &m, rates[i], rates[k]);
+			expect_sane(test, &m);
+		}
+	parse_one_rate(test, &m, 1, 1);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, SECTORS_MAX, false), COST_MAX);
+	/* 4 KiB at the least rate of bytes that a sector's cost can hold. */
+	KUNIT_EXPECT_GE(test, cost_of(&m, ISOBLK_READ, 8, false), NSEC_PER_SEC);
+	/* 4 KiB take longer than a request of 4 KiB: it costs its bytes. */
+	parse_one_rate(test, &m, 1000000, 1000000);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, false), 4096000 + 1);
+	parse_one_rate(test, &m, COST_LINE_MAX, COST_LINE_MAX);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, false), 1);
+}
+
+static void each_kind_of_disk_has_a_model(struct kunit *test)
+{
+	struct cost_model m;
+	int kind;
+
+	for (kind = 0; kind < COST_KINDS; kind++) {
+		cost_set_auto(&m, kind);
+		KUNIT_EXPECT_EQ(test, m.source, COST_AUTO);
+		expect_sane(test, &m);
+	}
+	cost_set_auto(&m, COST_ROTATIONAL);
+	/* The arm takes longer than a track: 5 ms, and 4 KiB of a stream 25 us. */
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, false), 5000000);
+	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, true), 25000);
+	cost_set_auto(&m, COST_FLASH);
+	KUNIT_EXPECT_LT(test, cost_of(&m, ISOBLK_READ, 8, false),
+			cost_of(&m, ISOBLK_WRITE, 8, false));
+}
+
+static void bytes_cost_the_same_in_any_request(struct kunit *test)
+{
+	struct cost_model m = {};
+	u64 sectors, one;
+
+	KUNIT_ASSERT_EQ(test, parse(&m, model_text), 0);
+	cost_set_bytes(&m);
+	KUNIT_EXPECT_EQ(test, m.source, COST_BYTES);
+	one = cost_of(&m, ISOBLK_READ, 1, false);
+	for (sectors = 1; sectors < 65536; sectors *= 3) {
+		KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, sectors, false), sectors * one);
+		KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, sectors, true), sectors * one);
+		KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_WRITE, sectors, false), sectors * one);
+		KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_WRITE, sectors, true), sectors * one);
+	}
+	expect_sane(test, &m);
 }
 
 /* ---- room ---------------------------------------------------------------- */
@@ -535,6 +371,8 @@ static void room_is_neither_lost_nor_made(struct kunit *test)
 			all -= much;
 			break;
 		default:
+			KUNIT_ASSERT_EQ(test, iso_room_has(r, i, much),
+					all + much <= r->size);
 			if (iso_room_get(r, i, much)) {
 				KUNIT_ASSERT_LE(test, all + much, r->size);
 				taken[i] += much;
@@ -563,39 +401,120 @@ static void forced_room_is_owed(struct kunit *test)
 	iso_room_exit(r);
 }
 
+static void room_that_shrinks_is_owed(struct kunit *test)
+{
+	struct iso_room *r = make_room(test, 2, 100);
+
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 60));
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 1, 30));
+	iso_room_resize(r, 50);
+	KUNIT_EXPECT_EQ(test, iso_room_used(r), 90);
+	KUNIT_EXPECT_FALSE(test, iso_room_has(r, 0, 1));
+	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 0, 1));
+	/* No queue waits for room: the debt is paid all the same. */
+	iso_room_put(r, 0, 40, false);
+	KUNIT_EXPECT_EQ(test, iso_room_used(r), 50);
+	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 0, 1));
+	iso_room_put(r, 0, 20, false);
+	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 1, 21));
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 1, 20));
+	iso_room_put(r, 1, 50, false);
+	KUNIT_EXPECT_EQ(test, iso_room_used(r), 0);
+	/* All of it is there again, and no more. */
+	KUNIT_EXPECT_FALSE(test, iso_room_has(r, 0, 51));
+	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 0, 51));
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 50));
+	iso_room_exit(r);
+}
+
+static void room_that_grows_is_there_at_once(struct kunit *test)
+{
+	struct iso_room *r = make_room(test, 3, 10);
+
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 10));
+	iso_room_resize(r, 14);
+	KUNIT_EXPECT_TRUE(test, iso_room_has(r, 2, 4));
+	KUNIT_EXPECT_FALSE(test, iso_room_has(r, 2, 5));
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 2, 4));
+	iso_room_resize(r, 0);
+	KUNIT_EXPECT_EQ(test, iso_room_used(r), 14);
+	iso_room_exit(r);
+}
+
+/* What one queue has in its lease is there for another that finds none. */
+static void leases_are_taken_back(struct kunit *test)
+{
+	struct iso_room *r = make_room(test, 4, 80);
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_TRUE(test, iso_room_get(r, i, 5));
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, atomic64_read(&r->lease[i].spare), 5);
+	KUNIT_EXPECT_TRUE(test, iso_room_has(r, 2, 60));
+	KUNIT_EXPECT_FALSE(test, iso_room_has(r, 2, 61));
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 2, 60));
+	KUNIT_EXPECT_EQ(test, iso_room_used(r), 80);
+	iso_room_exit(r);
+}
+
+/* While a queue waits nothing stays in a lease. */
+static void wanted_room_goes_to_the_pool(struct kunit *test)
+{
+	struct iso_room *r = make_room(test, 2, 100);
+
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 10));
+	iso_room_put(r, 0, 5, false);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&r->lease[0].spare), 20);
+	iso_room_put(r, 0, 0, true);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&r->lease[0].spare), 0);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&r->pool), 95);
+	iso_room_exit(r);
+}
+
+static void a_single_queue_has_all_room(struct kunit *test)
+{
+	struct iso_room *r = make_room(test, 1, 100);
+
+	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 0, 101));
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 1));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&r->pool), 0);
+	KUNIT_EXPECT_TRUE(test, iso_room_has(r, 0, 99));
+	KUNIT_EXPECT_FALSE(test, iso_room_has(r, 0, 100));
+	/* So much as switches the window off. */
+	iso_room_resize(r, S64_MAX / 4);
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, COST_MAX));
+	iso_room_resize(r, 100);
+	KUNIT_EXPECT_EQ(test, iso_room_used(r), (s64)COST_MAX + 1);
+	iso_room_put(r, 0, COST_MAX + 1, false);
+	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 100));
+	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 0, 1));
+	iso_room_exit(r);
+}
+
 static struct kunit_case isoblk_cases[] = {
-	KUNIT_CASE(a_step_is_work_over_share),
+	KUNIT_CASE(a_quotient_too_large_is_the_largest_number),
+	KUNIT_CASE(a_step_is_cost_over_share),
 	KUNIT_CASE(the_longest_step_is_bounded),
-	KUNIT_CASE(what_is_too_large_is_the_most),
-	KUNIT_CASE(times_are_compared_across_the_end),
-	KUNIT_CASE(a_lead_stays_the_same_work),
-	KUNIT_CASE(who_is_behind_stays_where_it_is),
-	KUNIT_CASE(a_clock_is_half_of_all_that_is_done),
-	KUNIT_CASE(a_clock_runs_on_between_two_settings),
-	KUNIT_CASE(a_common_queue_gets_what_its_servers_take),
-	KUNIT_CASE(dies_with_queues_get_all_that_there_is),
-	KUNIT_CASE(a_device_that_is_drained_gets_little),
-	KUNIT_CASE(the_window_grows_again_when_the_device_can_do_more),
-	KUNIT_CASE(a_device_that_becomes_faster_gets_more_at_once),
-	KUNIT_CASE(nobody_waits_for_a_window_that_is_not_full),
-	KUNIT_CASE(a_load_that_comes_back_finds_the_window_that_it_left),
-	KUNIT_CASE(growth_ends_at_the_size_that_was_faster),
-	KUNIT_CASE(a_trial_of_steady_rates_ends_at_the_first_look),
-	KUNIT_CASE(a_large_request_does_not_stop_growth),
-	KUNIT_CASE(a_device_that_does_less_is_tried_with_more),
-	KUNIT_CASE(the_window_is_never_below_the_least),
-	KUNIT_CASE(no_rate_at_all_is_survived),
-	KUNIT_CASE(three_late_of_few_are_a_miss),
-	KUNIT_CASE(as_many_as_may_be_late_are_no_miss),
-	KUNIT_CASE(that_there_is_room_takes_many),
-	KUNIT_CASE(the_window_gives_way_before_the_pace),
-	KUNIT_CASE(a_step_is_as_large_as_the_miss),
-	KUNIT_CASE(others_go_on_however_often_it_is_missed),
-	KUNIT_CASE(all_is_given_back_and_the_pace_first),
-	KUNIT_CASE(a_device_that_did_nothing_has_a_pace),
-	KUNIT_CASE(the_loop_finds_what_can_be_given),
+	KUNIT_CASE(virtual_times_are_compared_across_the_end),
+	KUNIT_CASE(a_lead_stays_the_same_cost),
+	KUNIT_CASE(a_lag_is_not_rescaled),
+	KUNIT_CASE(a_model_is_parsed_in_any_order),
+	KUNIT_CASE(a_refused_model_changes_nothing),
+	KUNIT_CASE(a_printed_model_can_be_parsed),
+	KUNIT_CASE(a_model_is_printed_by_its_source),
+	KUNIT_CASE(a_cost_is_that_of_the_rates),
+	KUNIT_CASE(a_discard_is_a_write_without_data),
+	KUNIT_CASE(costs_are_sane_at_all_rates),
+	KUNIT_CASE(each_kind_of_disk_has_a_model),
+	KUNIT_CASE(bytes_cost_the_same_in_any_request),
 	KUNIT_CASE(room_is_neither_lost_nor_made),
 	KUNIT_CASE(forced_room_is_owed),
+	KUNIT_CASE(room_that_shrinks_is_owed),
+	KUNIT_CASE(room_that_grows_is_there_at_once),
+	KUNIT_CASE(leases_are_taken_back),
+	KUNIT_CASE(wanted_room_goes_to_the_pool),
+	KUNIT_CASE(a_single_queue_has_all_room),
 	{ }
 };
 

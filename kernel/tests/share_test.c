@@ -18,7 +18,6 @@
 
 #include "../sched/share/policy.c"
 #include "../sched/share/weight.c"
-#include "../sched/share/target.c"
 #include "../sched/share/stat.c"
 #include "../sched/share/share.c"
 #include "../sched/share/quota.c"

@@ -51,10 +51,6 @@ struct isoblk_ops {
 	void (*flush_comes)(struct isoblk_group *group, struct request *rq);
 	/* A group's weight is another now; interrupts are off; or NULL. */
 	void (*weight_changed)(struct isoblk_group *group);
-	/* A group has a latency target of so many us, 0: none; or NULL. */
-	void (*set_target)(struct isoblk_group *group, u32 us);
-	/* That target; NULL if @set_target is. */
-	u32 (*target)(struct isoblk_group *group);
 	/* Writes what follows isoblk.used in io.stat; any context. */
 	void (*stat)(struct isoblk_group *group, struct seq_file *s);
 };

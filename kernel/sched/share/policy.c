@@ -38,7 +38,6 @@
 #include "share/policy.h"
 #include "share/share.h"
 #include "share/stat.h"
-#include "share/target.h"
 #include "share/weight.h"
 
 /**
@@ -100,12 +99,6 @@ static struct cftype isoblk_files[] = {
 		.seq_show = isoblk_weight_show,
 		.write = isoblk_weight_write,
 	},
-	{
-		.name = "isoblk.latency",
-		.flags = CFTYPE_NOT_ON_ROOT,
-		.seq_show = isoblk_target_show,
-		.write = isoblk_target_write,
-	},
 	{ }
 };
 
@@ -115,17 +108,6 @@ static struct cftype isoblk_legacy_files[] = {
 		.flags = CFTYPE_NOT_ON_ROOT,
 		.seq_show = isoblk_weight_show,
 		.write = isoblk_weight_write,
-	},
-	{
-		.name = "isoblk.latency",
-		.flags = CFTYPE_NOT_ON_ROOT,
-		.seq_show = isoblk_target_show,
-		.write = isoblk_target_write,
-	},
-	{
-		.name = "isoblk.latency_stat",
-		.flags = CFTYPE_NOT_ON_ROOT,
-		.seq_show = isoblk_target_stat_show,
 	},
 	{
 		.name = "isoblk.io_service_bytes",
@@ -249,15 +231,6 @@ static void isoblk_pd_online(struct blkg_policy_data *pd)
 				isoblk_cgroup_of(pd->blkg->blkcg)->weight);
 }
 
-/* The disk is still there, and nobody finds the group any longer. */
-static void isoblk_pd_offline(struct blkg_policy_data *pd)
-{
-	struct isoblk_group *group = isoblk_pd_group(pd);
-
-	if (group->disk->ops->set_target)
-		group->disk->ops->set_target(group, 0);
-}
-
 static void isoblk_pd_free(struct blkg_policy_data *pd)
 {
 	struct isoblk_group *group = isoblk_pd_group(pd);
@@ -287,7 +260,6 @@ struct blkcg_policy isoblk_policy = {
 	.pd_alloc_fn	= isoblk_pd_alloc,
 	.pd_init_fn	= isoblk_pd_init,
 	.pd_online_fn	= isoblk_pd_online,
-	.pd_offline_fn	= isoblk_pd_offline,
 	.pd_free_fn	= isoblk_pd_free,
 	.pd_stat_fn	= isoblk_pd_stat,
 };

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The window: as much cost in flight as makes the device fast, and no more. What is in flight
+ * beyond that waits in the device's queues, in the device's order.
+ *
+ * What a device does with more in flight cannot be told from its latency: one with a common queue
+ * answers later and is no faster, one whose dies have queues of their own answers as late and is.
+ * So sizes are compared (trial.c). At first the size grows fourfold as long as that gains
+ * something; later it is a quarter more or some sixteenths less.
+ */
+#include <linux/minmax.h>
+
+#include "isoblk/window.h"
+
+/* More in flight must gain so much, and less may cost so much, of TRIAL_ONE. */
+#define WINDOW_GAIN_MIN		10
+#define WINDOW_LOSS_MAX		8LL
+
+/* A step down: the first, and after failures. */
+#define WINDOW_STEPS		16U
+#define WINDOW_STEP_FIRST	8U
+#define WINDOW_STEP_MIN		1U
+
+/* While starting sizes grow so fast: where one slow request fills the window two show no gain. */
+#define WINDOW_START		4
+
+/* Epochs from one trial to the next: after a change, and if nothing changes. */
+#define WINDOW_PAUSE_MIN	4
+#define WINDOW_PAUSE_MAX	512
+
+/**
+ * window_init() - begin anew
+ * @w: window
+ * @size: to begin with
+ */
+void window_init(struct window *w, u64 size)
+{
+	*w = (struct window){
+		.size = size,
+		.best = size,
+		.up = true,
+		.starting = true,
+		.step = WINDOW_STEP_FIRST,
+		.pause = WINDOW_PAUSE_MIN,
+	};
+}
+
+/* The size to compare with, at least @least. */
+static u64 other_size(const struct window *w, u64 least)
+{
+	if (w->up)
+		return w->starting ? WINDOW_START * w->size :
+			max(w->size + max(w->size / 4, least / 2), w->best);
+	return max(w->size - w->size / WINDOW_STEPS * w->step, least);
+}
+
+static void cruise(struct window *w, unsigned int epochs)
+{
+	w->phase = WINDOW_CRUISE;
+	w->left = epochs;
+}
+
+static void begin(struct window *w, u64 least)
+{
+	w->other = other_size(w, least);
+	if (w->other == w->size) {
+		w->up = true;
+		cruise(w, w->pause);
+		return;
+	}
+	w->phase = WINDOW_TRIAL;
+	trial_begin(&w->trial);
+}
+
+/*
+ * What steps down have cost is remembered, so that many small losses do not add up. A step up goes
+ * back to the size that they are counted from at least: one that gains little says how much they
+ * cost in all. After a step down the next may be larger: noise has steps fail that cost nothing.
+ */
+static void adopt(struct window *w, s64 gain)
+{
+	w->size = w->other;
+	if (w->up) {
+		w->lost = 0;
+		w->best = w->size;
+	} else {
+		w->lost = max(w->lost - gain, 0LL);
+		w->step = min(2 * w->step, WINDOW_STEP_FIRST);
+	}
+	w->pause = WINDOW_PAUSE_MIN;
+	cruise(w, w->starting ? 0 : w->pause);
+}
+
+static void reject(struct window *w, s64 gain)
+{
+	if (w->up) {
+		/* Of what a size that never was would gain nothing was lost. */
+		if (w->other > w->best)
+			gain = min(gain, w->lost);
+		w->lost = max(gain, 0LL);
+		if (!w->lost)
+			w->best = w->size;
+	} else {
+		w->step = max(w->step / 2, WINDOW_STEP_MIN);
+	}
+	w->up = !w->up;
+	w->starting = false;
+	w->pause = min(2 * w->pause, WINDOW_PAUSE_MAX);
+	cruise(w, w->pause);
+}
+
+static void judge(struct window *w)
+{
+	struct trial_result r = trial_result(&w->trial);
+	s64 least = w->up ? WINDOW_GAIN_MIN :
+		-max(WINDOW_LOSS_MAX - w->lost, 1LL);
+
+	if (r.gain - r.error > least)
+		adopt(w, r.gain);
+	else if (r.gain + r.error < least)
+		reject(w, r.gain);
+	else if (w->trial.n < TRIAL_PAIRS_MAX)
+		return;
+	else if (!w->up && r.gain > least / 2)
+		adopt(w, r.gain);
+	else
+		reject(w, r.gain);
+}
+
+static void try_on(struct window *w, const struct window_epoch *e)
+{
+	if (trial_add(&w->trial, e->rate) && w->trial.n >= TRIAL_PAIRS_MIN)
+		judge(w);
+}
+
+/**
+ * window_widen() - the device does more with twice as much in flight
+ * @w: window; no trial is under way
+ */
+void window_widen(struct window *w)
+{
+	w->size *= 2;
+	w->lost = 0;
+	w->pause = WINDOW_PAUSE_MIN;
+	cruise(w, w->pause);
+}
+
+/**
+ * window_epoch() - an epoch is over
+ * @w: window
+ * @e: what was seen in it
+ */
+void window_epoch(struct window *w, const struct window_epoch *e)
+{
+	w->size = max(w->size, e->least);
+	if (w->phase == WINDOW_TRIAL) {
+		w->other = max(w->other, e->least);
+		if (w->other == w->size)
+			cruise(w, w->pause);
+		else
+			try_on(w, e);
+		return;
+	}
+	if (!e->limited)
+		return;
+	if (w->left)
+		w->left--;
+	else if (e->may_try)
+		begin(w, e->least);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Devices whose rate is a known function of the cost in flight, with noise, for the tests of
+ * isoblk's loops.
+ */
+#ifndef ISOBLK_TESTS_ISOBLK_DEVICES_H
+#define ISOBLK_TESTS_ISOBLK_DEVICES_H
+
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/prandom.h>
+
+/* Cost a second that a device does at most: a true model says 1 s a second. */
+#define DEVICE_RATE	1000000000ULL
+
+/* Unit of noise and of rates that are parts of another. */
+#define DEVICE_ONE	1000
+
+/**
+ * struct device - a simulated device
+ */
+struct device {
+	struct rnd_state rnd;
+	unsigned int noise;	/* standard deviation of a span's rate, permille */
+	u64 knee;		/* cost in flight from which on it is as fast as it can be */
+	u64 (*curve)(const struct device *dev, u64 in_flight); /* rate without noise */
+};
+
+/* As fast as there is cost in flight, up to the knee. */
+static inline u64 device_knee(const struct device *dev, u64 in_flight)
+{
+	return div64_u64(DEVICE_RATE * min(in_flight, dev->knee), dev->knee);
+}
+
+/* @rate, and a deviation: the sum of twelve uniform ones, which has their number as variance. */
+static inline u64 device_noise(struct device *dev, u64 rate)
+{
+	const u32 one = 1 << 16;
+	s64 sum = 0, part;
+	unsigned int i;
+
+	for (i = 0; i < 12; i++)
+		sum += prandom_u32_state(&dev->rnd) % one;
+	sum -= 12 / 2 * one;
+	/* Of a part of DEVICE_ONE, 1 << 16 times. */
+	part = DEVICE_ONE * (s64)one + sum * dev->noise;
+	if (part < 0)
+		part = 0;
+	return div_u64(rate * (part >> 6), DEVICE_ONE) >> 10;
+}
+
+static inline u64 device_rate(struct device *dev, u64 in_flight)
+{
+	return device_noise(dev, dev->curve(dev, in_flight));
+}
+
+static inline struct device device_make(u64 knee, unsigned int noise, u64 seed)
+{
+	struct device dev = {
+		.noise = noise,
+		.knee = knee,
+		.curve = device_knee,
+	};
+
+	prandom_seed_state(&dev.rnd, seed);
+	return dev;
+}
+
+#endif /* ISOBLK_TESTS_ISOBLK_DEVICES_H */
