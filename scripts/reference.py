@@ -270,7 +270,7 @@ def _schedulers() -> Iterator[str]:
         (_scheduler_row(one) for one in SCHEDULERS.values()),
     )
     for kind in SCHEDULERS.values():
-        if kind.tunables or kind.table or kind.modules or kind.target_files:
+        if kind.tunables or kind.table or kind.modules or kind.target_file:
             yield from (f"## {kind.name}", "")
             yield from _of_scheduler(kind)
 
@@ -294,9 +294,8 @@ def _of_scheduler(kind: SchedulerKind) -> Iterator[str]:
     if kind.modules:
         yield "Modules: " + ", ".join(f"`{name}`" for name in kind.modules) + "."
         yield ""
-    if kind.target_files:
-        files = ", ".join(f"`{file}`" for file in kind.target_files.values())
-        yield f"A tenant's `latency_target` goes to {files}."
+    if kind.target_file:
+        yield f"A tenant's `latency_target` goes to `{kind.target_file}`."
         yield ""
     if kind.table:
         yield f"A study's table of its own: [`[{kind.table}]`](options.md)."
@@ -304,7 +303,10 @@ def _of_scheduler(kind: SchedulerKind) -> Iterator[str]:
     if kind.tunables:
         yield from _table(
             (f"`[iosched.{kind.name}]`", "range"),
-            ((f"`{name}`", str(allowed)) for name, allowed in kind.tunables.items()),
+            (
+                (f"`{name}`", str(allowed))
+                for name, allowed in {**kind.tunables, **kind.tunable_words}.items()
+            ),
         )
 
 

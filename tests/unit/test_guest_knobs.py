@@ -32,6 +32,14 @@ PATH = "/sys/fs/cgroup/t1/io.max"
         ("pairs", "$dev target=75", "8:0 target=10\n254:0 target=75", True),
         ("pairs", "$dev target=75", "8:0 target=75\n254:0 target=10", False),
         ("pairs", "$dev target=75", "8:0 target=75", False),
+        ("model", "bytes", "bytes", True),
+        ("model", "auto", "auto rbps=1 wbps=2", True),
+        ("model", "auto", "user rbps=1 wbps=2", False),
+        ("model", "bytes", "auto rbps=1 wbps=2", False),
+        ("model", "rbps=1 wbps=2", "user rbps=1 wbps=2", True),
+        ("model", "rbps=1 wbps=2", "user rbps=1 wbps=3", False),
+        ("model", "rbps=1 wbps=2", "auto rbps=1 wbps=2", False),
+        ("model", "rbps=1 wbps=2", "", False),
     ],
 )
 def test_took_effect(form: str, asked: str, got: str, expected: bool) -> None:

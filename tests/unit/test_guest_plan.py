@@ -10,6 +10,7 @@ from isoblk.run.spec import DeviceEvent, Event
 from tests.unit.specs import MS, SECOND, Group, NullBlkDevice, run_spec, tenant
 
 MODEL = {"rbps": 1, "rseqiops": 2, "rrandiops": 3, "wbps": 4, "wseqiops": 5, "wrandiops": 6}
+LINE = " ".join(f"{name}={value}" for name, value in MODEL.items())
 
 SPECS = {
     "none": run_spec(),
@@ -19,8 +20,7 @@ SPECS = {
     "io.cost": run_spec("io.cost", options={"io_cost_model": MODEL, "io_cost_qos": {"min": 100}}),
     "io.max": run_spec("io.max", options={"io_max": {"t1": (100, 0), "t2": (50, 25)}}),
     "io.latency": run_spec("io.latency", options={"io_latency_us": {"t1": 100, "t2": 200}}),
-    "target": run_spec("isoblk", options={"io_latency_us": {"t2": 200}}),
-    "target v1": run_spec("isoblk", cgroup="v1", options={"io_latency_us": {"t2": 200}}),
+    "isoblk": run_spec("isoblk", options={"iosched": {"cost_model": LINE, "max_loss": 50}}),
     "fio": run_spec(tenants=(tenant("t1", program="fio"), tenant("t2"))),
     "events": run_spec("bfq", events=(Event(at_ns=500 * MS, tenant="t1", weight=50),)),
     "kyber-fair": run_spec("kyber-fair", options={"iosched": {"refill_ms": 50}}),
@@ -99,8 +99,8 @@ def test_every_setting_is_written_and_read_back(name: str) -> None:
         ("io.max", 'echo "$dev rbps=100" > /sys/fs/cgroup/t1/io.max'),
         ("io.max", 'echo "$dev rbps=50 wbps=25" > /sys/fs/cgroup/t2/io.max'),
         ("io.latency", 'echo "$dev target=200" > /sys/fs/cgroup/t2/io.latency'),
-        ("target", 'echo "$dev target=200" > /sys/fs/cgroup/t2/io.isoblk.latency'),
-        ("target v1", 'echo "$dev target=200" > /sys/fs/cgroup/t2/blkio.isoblk.latency'),
+        ("isoblk", f"echo '{LINE}' > /sys/block/disk0/queue/iosched/cost_model"),
+        ("isoblk", "echo 50 > /sys/block/disk0/queue/iosched/max_loss"),
         ("events", "sleep 0.500000000\necho 50 > /sys/fs/cgroup/t1/io.bfq.weight"),
         ("nested", "echo +io > /sys/fs/cgroup/a/cgroup.subtree_control"),
         ("nested", "echo 300 > /sys/fs/cgroup/a/io.bfq.weight"),

@@ -22,7 +22,7 @@ STUDIES = paths.presets_dir().parent
 def test_check_counts_the_runs_and_shows_the_matrix() -> None:
     result = CliRunner().invoke(app, ["check", str(STUDIES / "weights.toml")])
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == "ok: 39 runs (30 share, 6 calibrate, 3 alone)"
+    assert result.stdout.splitlines()[0] == "ok: 45 runs (30 share, 12 calibrate, 3 alone)"
     assert "none mq-deadline kyber bfq io.cost io.max io.latency" in result.stdout
 
 
@@ -40,7 +40,7 @@ def test_a_new_study_checks_without_a_note(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert f"isoblk run {file}" in result.stdout
     checked = CliRunner().invoke(app, ["check", str(file)])
-    assert checked.stdout.startswith("ok: 13 runs")
+    assert checked.stdout.startswith("ok: 19 runs")
     assert checked.stderr == ""
     study, text = load_study(file)
     assert study.name == "my-disk"

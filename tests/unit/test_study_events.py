@@ -17,10 +17,12 @@ scheduler = "none"
 nr_requests = 2000
 [iosched.bfq]
 slice_idle = 0
+[iosched.isoblk]
+cost_model = "auto"
+max_loss = 50
 [[tenant]]
 name = "a"
 weight = 300
-latency_target = "1ms"
 iodepth = 4
 [[event]]
 at = "500ms"
@@ -49,7 +51,7 @@ def test_a_new_elevator_has_its_own_knobs_and_the_queues() -> None:
     bfq, isoblk = spec().scheduler_events
     assert isinstance(bfq, SchedulerEvent)
     assert (bfq.scheduler.elevator, bfq.scheduler.iosched) == ("bfq", {"slice_idle": 0})
-    assert isoblk.scheduler.io_latency_us == {"a": 1000}
+    assert isoblk.scheduler.iosched == {"cost_model": "auto", "max_loss": 50}
     # Without an elevator no more than the disk's own tags can be written.
     assert (spec().queue, bfq.queue) == ({"nr_requests": 1023}, {"nr_requests": 2000})
 

@@ -147,7 +147,7 @@ def test_a_device_is_calibrated_as_the_kernels_script_does() -> None:
         assert list(run.calibrate) == list(MODEL)
         for coefficient, index in run.calibrate.items():
             spec = expansion.runs[index].spec
-            assert spec.point["calibrate"] == coefficient
+            assert spec.point["calibrate"] == f"io.cost {coefficient}"
             assert spec.device == run.spec.device
             assert spec.scheduler.name == "none"
             assert spec.queue == {"nr_requests": 64, "nomerges": 1}
@@ -315,33 +315,58 @@ def test_a_lighter_tenants_latency_target_is_longer_in_proportion() -> None:
     assert spec.scheduler.io_latency_us == {"t1": 50, "t2": 100, "t3": 200, "t4": 500}
 
 
-@pytest.mark.parametrize("scheduler", ["isoblk", "io.latency"])
-def test_a_tenants_own_latency_target_counts_and_then_only_such(scheduler: str) -> None:
+def test_a_tenants_own_latency_target_counts_and_then_only_such() -> None:
     tenants = TENANTS.replace('name = "t"', 'name = "t"\nlatency_target = 1', 1)
     assert tenants != TENANTS
-    text = f'scheduler = "{scheduler}"\n{HEAD}{tenants}[[tenant]]\nname = "u"\n'
+    text = f'scheduler = "io.latency"\n{HEAD}{tenants}[[tenant]]\nname = "u"\n'
     spec = shares(runs_of(text))[0].spec
     assert spec.scheduler.io_latency_us == {"t1": 1, "t2": 1, "t3": 1, "t4": 1}
 
 
 @pytest.mark.parametrize(("written", "us"), [("250", 250), ('"1.5ms"', 1500), ('"100ns"', 1)])
 def test_a_latency_target_is_in_microseconds(written: str, us: int) -> None:
-    text = f'{HEAD}scheduler = "isoblk"\n[[tenant]]\nname = "a"\nlatency_target = {written}\n'
+    text = f'{HEAD}scheduler = "io.latency"\n[[tenant]]\nname = "a"\nlatency_target = {written}\n'
     assert shares(runs_of(text))[0].spec.scheduler.io_latency_us == {"a": us}
 
 
 def test_a_latency_target_multiplies_only_the_runs_of_schedulers_that_know_it() -> None:
     text = (
         f'{HEAD}[[tenant]]\nname = "a"\n[matrix]\n"tenant.a.latency_target" = [0, "1ms"]\n'
-        'scheduler = ["none", "isoblk", "cfq"]\n'
+        'scheduler = ["none", "io.latency", "isoblk"]\n'
     )
     specs = [run.spec for run in shares(runs_of(text))]
     assert [(spec.scheduler.name, spec.scheduler.io_latency_us) for spec in specs] == [
         ("none", {}),
+        ("io.latency", {"a": 100}),
         ("isoblk", {}),
-        ("cfq", {}),
-        ("isoblk", {"a": 1000}),
+        ("io.latency", {"a": 1000}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("tenant", "matrix", "told"),
+    [
+        (
+            'latency_target = "1ms"',
+            'scheduler = ["none", "isoblk"]',
+            "s.toml:5: tenant[0].latency_target: none, isoblk have no latency targets;"
+            " remove it, or add io.latency to scheduler",
+        ),
+        (
+            "",
+            '"tenant.*.latency_target" = [0, "1ms"]\nscheduler = ["isoblk"]',
+            "s.toml:7: matrix.tenant.*.latency_target: isoblk has no latency targets;"
+            " remove it, or add io.latency to scheduler",
+        ),
+    ],
+)
+def test_a_latency_target_that_no_scheduler_takes_is_refused(
+    tenant: str, matrix: str, told: str
+) -> None:
+    text = f'{HEAD}[[tenant]]\nname = "a"\n{tenant}\n[matrix]\n{matrix}\n'
+    with pytest.raises(UserError) as caught:
+        parse_study(text, "s.toml")
+    assert str(caught.value) == told
 
 
 def test_caps_are_the_weights_shares_of_the_total() -> None:

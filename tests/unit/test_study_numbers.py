@@ -76,7 +76,7 @@ PLACES = [
     _study("scale = {}"),
     _study("[io_max]\nscale = {}", scheduler="io.max"),
     _study("[io_latency]\ntarget = {}", scheduler="io.latency"),
-    _study("", "latency_target = {}", scheduler="isoblk"),
+    _study("", "latency_target = {}", scheduler="io.latency"),
     _study("[io_cost]\nqos = {{ rlat = {} }}", scheduler="io.cost"),
     _study("[io_cost]\nqos = {{ max = {} }}", scheduler="io.cost"),
     _study("[io_cost]\nmodel = {{ rbps = {} }}", scheduler="io.cost"),

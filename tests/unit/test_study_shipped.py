@@ -94,4 +94,4 @@ def test_a_new_study_lands_here_and_is_found_by_its_name(here: Path) -> None:
     assert CliRunner().invoke(app, ["new"]).exit_code == 0
     assert [path.name for path in here.iterdir()] == ["study.toml"]
     assert isinstance(CliRunner().invoke(app, ["new"]).exception, UserError)
-    assert CliRunner().invoke(app, ["check", "study"]).stdout.startswith("ok: 13 runs")
+    assert CliRunner().invoke(app, ["check", "study"]).stdout.startswith("ok: 19 runs")

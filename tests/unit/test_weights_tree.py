@@ -119,7 +119,7 @@ def test_a_disk_without_weights_is_told(tmp_path: Path) -> None:
     assert todo == "isoblk disk use isoblk sda"
 
 
-def test_time_is_divided_by_what_the_scheduler_has_learned(tmp_path: Path) -> None:
+def test_time_is_divided_by_what_requests_cost(tmp_path: Path) -> None:
     group(tmp_path, "a")
     group(tmp_path, "b")
     prices = {"r": Price(0, 1), "w": Price(0, 3), "d": Price(0, 0)}
@@ -158,7 +158,7 @@ def test_which_file_counts_is_by_the_disks_scheduler(
     (queue / "nr_requests").write_text("64\n")
     (queue.parent / "dev").write_text("8:0\n")
     (tmp_path / "io.cost.qos").write_text(qos)
-    assert find("sda", tmp_path, tmp_path / "sys", tmp_path).file == file
+    assert find("sda", tmp_path, tmp_path / "sys").file == file
 
 
 @pytest.mark.parametrize(("user", "by"), [(0, "hand"), (1000, "io.weight")])
@@ -177,19 +177,48 @@ def test_a_weight_by_hand_is_not_one_that_nobody_mirrors(tmp_path: Path) -> None
     assert list(why.of_disk(DISK, tree.shares(now, now, 1.0, DISK))) == []
 
 
-def test_what_a_scheduler_divides_is_not_taken_for_what_can_be_read(tmp_path: Path) -> None:
+SIX = "rbps=4096000 rseqiops=1000 rrandiops=500 wbps=2048000 wseqiops=500 wrandiops=250"
+
+
+@pytest.mark.parametrize(
+    ("model", "divides", "prices"),
+    [
+        ("bytes", "bytes", BYTES),
+        (None, "bytes", BYTES),
+        ("auto rbps=1", "bytes", BYTES),
+        *(
+            (
+                f"{word} {SIX}",
+                "time of the device, each request as a random one",
+                {
+                    "r": Price(0.001, 1 / 4096000),
+                    "w": Price(0.002, 1 / 2048000),
+                    "d": Price(0.004, 0),
+                },
+            )
+            for word in ("auto", "user")
+        ),
+    ],
+)
+def test_what_a_request_costs_is_by_the_schedulers_model(
+    tmp_path: Path, model: str | None, divides: str, prices: dict[str, Price]
+) -> None:
     queue = tmp_path / "block/sda/queue"
     (queue / "iosched").mkdir(parents=True)
     for path, text in {
         "scheduler": "[isoblk] none",
         "nr_requests": "64",
-        "iosched/account": "time",
         "../dev": "8:0",
+        **({} if model is None else {"iosched/cost_model": model}),
     }.items():
         (queue / path).write_text(f"{text}\n")
-    found = find("sda", tmp_path, tmp_path, tmp_path / "debug")
-    assert found.prices == BYTES
-    assert found.divides.startswith("time of the device (told in bytes")
+    found = find("sda", tmp_path, tmp_path)
+    assert found.divides == divides
+    assert found.prices.keys() == prices.keys()
+    for kind, price in prices.items():
+        assert (found.prices[kind].request, found.prices[kind].byte) == pytest.approx(
+            (price.request, price.byte)
+        )
 
 
 def test_nobody_has_more_than_the_whole_disk(tmp_path: Path) -> None:

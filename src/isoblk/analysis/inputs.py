@@ -9,7 +9,8 @@ import msgspec
 
 from isoblk.analysis.metrics import Analysis, PointView
 from isoblk.run import numbers
-from isoblk.run.spec import SCHEDULER, RunSpec, VdiskDevice
+from isoblk.run.spec import SCHEDULER, PlannedRun, RunSpec, Scheduler, VdiskDevice
+from isoblk.schedulers.isoblk import CALIBRATED, COST_MODEL
 
 # Of a run's provenance, in the order that they are told in.
 _MADE_WITH: Final[Mapping[str, str]] = {
@@ -137,8 +138,7 @@ def _asked(point: PointView) -> dict[str, str]:
     }
     found |= _flat("device", _device(spec))
     for what, part in (
-        # A model and caps are taken from other runs: they are results.
-        ("scheduler", msgspec.structs.replace(spec.scheduler, io_cost_model=None, io_max=None)),
+        ("scheduler", _scheduler(point.runs[0].planned)),
         ("queue", spec.queue),
         ("file system", spec.filesystem),
         ("caching", spec.caching),
@@ -153,6 +153,15 @@ def _asked(point: PointView) -> dict[str, str]:
         load = msgspec.to_builtins(tenant.workload)
         found |= _flat(f"tenant {tenant.name}", load | {"cgroup": tenant.cgroup})
     return found
+
+
+def _scheduler(planned: PlannedRun) -> Scheduler:
+    """The scheduler without models and caps that are taken from other runs: they are results."""
+    scheduler = msgspec.structs.replace(planned.spec.scheduler, io_cost_model=None, io_max=None)
+    if planned.calibrate and COST_MODEL in scheduler.iosched:
+        iosched = {**scheduler.iosched, COST_MODEL: CALIBRATED}
+        scheduler = msgspec.structs.replace(scheduler, iosched=iosched)
+    return scheduler
 
 
 def _device(spec: RunSpec) -> dict[str, Any]:

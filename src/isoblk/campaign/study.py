@@ -24,10 +24,10 @@ from isoblk.result import earlier
 from isoblk.result.store import FORMAT, ResultSet, Run, read_results, read_run, run_dir, write_study
 from isoblk.result.study import StudyRecord, StudyRun, preset_of
 from isoblk.run.record import RunRecord
-from isoblk.run.spec import PlannedRun, RunSpec
+from isoblk.run.spec import PlannedRun, RunSpec, schedulers_of
 from isoblk.run.tier import UML, Tier
 from isoblk.schedulers.registry import kind_of
-from isoblk.study.expand import resolve
+from isoblk.study.expand import measurements, resolve
 from isoblk.study.model import Expansion
 from isoblk.study.presets import load_preset
 
@@ -261,10 +261,8 @@ def _end(index: int, future: Future[Run], progress: _Progress) -> None:
 
 def needs(planned: PlannedRun) -> list[int]:
     """Indexes of the runs that must end before this one can be planned."""
-    scheduler = planned.spec.scheduler
-    kind = kind_of(scheduler)
-    needs = list(planned.calibrate.values()) if kind.measurements(scheduler) else []
-    if kind.after_none and planned.reference is not None:
+    needs = list(planned.calibrate.values()) if measurements(planned.spec) else []
+    if kind_of(planned.spec.scheduler).after_none and planned.reference is not None:
         needs.append(planned.reference)
     return needs
 
@@ -274,10 +272,9 @@ def complete(planned: PlannedRun, runs: dict[int, Run]) -> RunSpec:
     needed = needs(planned)
     if not needed:
         return planned.spec
-    scheduler = planned.spec.scheduler
     calibration = {
         name: round(sum(_rate(runs[planned.calibrate[name]].record, one.op, one.unit)))
-        for name, one in kind_of(scheduler).measurements(scheduler).items()
+        for name, one in measurements(planned.spec).items()
     }
     reference = _totals(runs[planned.reference].record) if planned.reference in needed else None
     return resolve(planned.spec, calibration or None, reference)
@@ -406,13 +403,14 @@ def dry_run(expansion: Expansion, tier: Tier = UML) -> Iterator[str]:
         needed = needs(planned)
         spec = planned.spec
         notes = []
-        kind = kind_of(spec.scheduler)
+        kinds = [kind_of(scheduler) for scheduler in schedulers_of(spec)]
         if any(i in needed for i in planned.calibrate.values()):
             spec = resolve(spec, dict.fromkeys(planned.calibrate, 1), None)
-            notes.append(f"# {_capital(kind.measured_first)} are measured first.")
+            what = next(kind.measured_first for kind in kinds if kind.measured_first)
+            notes.append(f"# {_capital(what)} are measured first.")
         if planned.reference in needed:
             spec = resolve(spec, None, (1, 1))
-            notes.append(f"# {_capital(kind.after_none)} come from the run under none.")
+            notes.append(f"# {_capital(kinds[0].after_none)} come from the run under none.")
         place = " ".join(f"{key}={value}" for key, value in spec.point.items())
         header = [f"# ---- {spec.kind} {place} repeat {spec.repeat}", *notes]
         yield "\n".join((*header, make_plan(spec, tier).text))

@@ -26,6 +26,7 @@ from isoblk.errors import RunError, UserError
 from isoblk.machine import blocktrace, bounds, system
 from isoblk.machine.trusted import make_directory, opened, refuse_shared
 from isoblk.run.limits import DEFAULT_WEIGHT
+from isoblk.schedulers.isoblk import COST_MODEL, to_write
 
 # A killed process leaves its cgroup once the disk has answered it.
 _LEAVE_S = 30.0
@@ -496,7 +497,8 @@ def _set_back(directory: Path, values: dict[str, str]) -> list[str]:
         try:
             if not path.exists() or system.chosen(path.read_text().strip()) == value:
                 continue
-            path.write_text(value)
+            # The one tunable that is not written as it reads.
+            path.write_text(to_write(value) if name == f"iosched/{COST_MODEL}" else value)
         except OSError as error:
             failures.append(f"{path}: {error.strerror}")
     return failures

@@ -441,7 +441,8 @@ def _elevator(
     for name, value in tunables.items():
         yield Setting(f"{queue}/{name}", str(value))
     for name, value in scheduler.iosched.items():
-        yield Setting(f"{queue}/iosched/{name}", str(value))
+        form = kind_of(scheduler).tunable_forms.get(name, "plain")
+        yield Setting(f"{queue}/iosched/{name}", str(value), form)
 
 
 def _switches(spec: RunSpec) -> list[SchedulerEvent]:
@@ -451,7 +452,10 @@ def _switches(spec: RunSpec) -> list[SchedulerEvent]:
 
 def _switch_settings(event: SchedulerEvent, spec: RunSpec, place: Place) -> tuple[Setting, ...]:
     queues, _ = _queues(spec, place)
-    return tuple(s for queue in queues for s in _elevator(queue, event.scheduler, event.queue))
+    return (
+        *(s for queue in queues for s in _elevator(queue, event.scheduler, event.queue)),
+        *kind_of(event.scheduler).device_settings(event.scheduler, place),
+    )
 
 
 def switch_file(index: int) -> str:

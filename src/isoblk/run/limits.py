@@ -126,7 +126,7 @@ CGROUP_FILES = frozenset({"tasks", "notify_on_release", "release_agent"})
 
 # Ours: far above what a study needs, low enough that a slip of the pen is caught.
 RUN_SECONDS = 86_400
-LATENCY_US = 60_000_000  # the target of io.latency and of io.isoblk.latency
+LATENCY_US = 60_000_000  # the target of io.latency
 WINDOWS_MAX = 1_000_000
 REPEATS = Range(1, 1_000)
 SEED = Range(0, (1 << 32) - 1)

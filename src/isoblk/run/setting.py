@@ -11,7 +11,7 @@ from isoblk.run.shell import ForDevice
 
 _NUMBERS = re.compile(r"\d+:\d+")
 
-Form = Literal["plain", "choice", "weight", "pairs", "rounded", "table"]
+Form = Literal["plain", "choice", "weight", "pairs", "model", "rounded", "table"]
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,10 @@ class Setting:
 
     form: how the file reads back. "plain": as written. "choice": all choices, the chosen
     one in brackets. "weight": the number, perhaps after "default". "pairs": after a device
-    number, NAME=VALUE pairs, perhaps more of them than were written. "rounded": a number of
-    bytes, as 4.0M. "table": a line of device-mapper's, with numbers for paths of devices.
+    number, NAME=VALUE pairs, perhaps more of them than were written. "model": a word, perhaps
+    with NAME=VALUE pairs after it, or, after "user", the pairs that were written. "rounded": a
+    number of bytes, as 4.0M. "table": a line of device-mapper's, with numbers for paths of
+    devices.
     """
 
     path: str
@@ -74,24 +76,29 @@ def took_effect(setting: Setting, got: str, device: str) -> bool:
     """Whether what a file reads is what was written to it. device: as check() has it."""
     match setting.form:
         case "plain":
-            return got == setting.text
+            same = got == setting.text
         case "choice":
             # A queue that can have only "none" shows it without brackets.
-            return f"[{setting.text}]" in got.split() or got == setting.text
+            same = f"[{setting.text}]" in got.split() or got == setting.text
         case "weight":
             first_line = got.split("\n", 1)[0]
-            return first_line.removeprefix("default ") == setting.text
+            same = first_line.removeprefix("default ") == setting.text
         case "rounded":
-            return _rounded(int(setting.text)) == got.strip()
+            same = _rounded(int(setting.text)) == got.strip()
         case "table":
-            return _without_devices(setting.text) == _without_devices(got)
+            same = _without_devices(setting.text) == _without_devices(got)
+        case "model":
+            asked = _parse_pairs(setting.text)
+            first_word = "user" if asked else setting.text
+            same = got.split()[:1] == [first_word] and asked in ({}, _parse_pairs(got))
         case "pairs":
             asked = _parse_pairs(setting.text)
             own = [line for line in got.splitlines() if device in ("", *line.split()[:1])]
-            return any(
+            same = any(
                 all(_same(value, pairs.get(name)) for name, value in asked.items())
                 for pairs in map(_parse_pairs, own)
             )
+    return same
 
 
 def _rounded(size: int) -> str:

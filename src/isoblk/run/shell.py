@@ -32,7 +32,7 @@ _RESERVED = (
 PER_DEVICE = frozenset(
     {
         *("io.cost.model", "io.cost.qos", "io.latency", "io.max"),
-        *("io.isoblk.latency", "blkio.isoblk.latency", "blkio.throttle.read_bps_device"),
+        "blkio.throttle.read_bps_device",
     }
 )
 

@@ -571,8 +571,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     elevator: what goes to queue/scheduler. io_cost_model: the six coefficients, or None
     while the calibration has not run. io_max: tenant to (rbps, wbps); None while the run
-    it is taken from has not ended. io_latency_us: tenant to target, of io.latency or of the
-    elevators that know targets. elsewhere: of an elevator that the study brings along.
+    it is taken from has not ended. io_latency_us: tenant to target. elsewhere: of an elevator that
+    the study brings along.
     """
 
     name: str
@@ -603,8 +603,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     kind: "share" is a point of the study's matrix; "reference" is such a point under `none`
     that the matrix itself does not hold; "alone" is one tenant of it alone on the device
-    under `none`, for the slowdown and the ideal; "calibrate" measures one io.cost
-    coefficient, named by point["calibrate"].
+    under `none`, for the slowdown and the ideal; "calibrate" measures one coefficient of io.cost or
+    isoblk, which point["calibrate"] names.
     point: matrix key to value, as text, in the matrix's order (always holds "scheduler"
     for kind "share").
     repeat: 0.., seeds differ between repeats.
@@ -641,7 +641,7 @@ def schedulers_of(spec: RunSpec) -> list[Scheduler]:
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run and the runs it leans on, as indexes into the expansion.
 
-    calibrate: the six that give spec.scheduler.io_cost_model, by coefficient; empty when
+    calibrate: the six that give the model of io.cost or isoblk, by coefficient; empty when
     not needed. reference: the run under `none` at the same point (None for itself, for
     "alone" and for "calibrate"); needed before this one if the scheduler is io.max, else
     only to compare with. alone: one a tenant, in the tenants' order; empty for kinds other

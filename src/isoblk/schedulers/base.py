@@ -9,7 +9,7 @@ import msgspec
 from isoblk.run import limits
 from isoblk.run.field import Field
 from isoblk.run.limits import Range
-from isoblk.run.setting import Setting
+from isoblk.run.setting import Form, Setting
 from isoblk.run.shell import ForDevice
 from isoblk.run.spec import CgroupVersion, Scheduler, Workload
 from isoblk.run.tier import Place
@@ -28,12 +28,14 @@ class Asked:
         targets: gives by when a request of a tenant is to have ended, microseconds, by the tenant's
             name; of those that have a target of their own.
         shares: gives each tenant's part of the whole by weight, by its name.
+        no_calibration: why the disk cannot be calibrated, in words; "" if it can.
     """
 
     table: msgspec.Struct | None = None
     iosched: Tunables = field(default_factory=dict)
     targets: Callable[[], dict[str, int]] = dict
     shares: Callable[[], Mapping[str, float]] = dict
+    no_calibration: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,13 @@ class Measurement:
         load: what is run.
         op: whose rate it is: "read" or "write".
         unit: of the rate, a second: "bytes" or "ios".
+        warmup_ns: for how long the load runs before its rate is measured.
     """
 
     load: Workload
     op: str
     unit: str
+    warmup_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,13 @@ class SchedulerKind:
         elevator: what goes to queue/scheduler.
         modules: this repository's kernel modules that it needs, in the order in which they load.
         weight_files: by the version of cgroups, the file that takes a cgroup's weight.
-        target_files: likewise, the file that takes a cgroup's latency target.
+        target_file: the file that takes a cgroup's latency target, "" if there is none.
         weights: the weights that it takes.
         blkio_policy: the policy that counts on cgroup v1 what a cgroup did, "" if it has none.
         tunables: ranges of its files below queue/iosched; None if it has no such files. What is
             not named there is a number of 32 bits, or a word.
+        tunable_words: by file below queue/iosched that takes no number, what it takes, in words.
+        tunable_forms: by file below queue/iosched, how it reads back if not as written.
         table: the study's table that it alone reads, "" if there is none.
         v2_only: it is there on cgroup v2 only.
         fixed_weights: it turns a weight into a cap or a target when the run begins, so that there
@@ -96,10 +102,12 @@ class SchedulerKind:
     elevator: str
     modules: tuple[str, ...] = ()
     weight_files: Mapping[str, str] = {}
-    target_files: Mapping[str, str] = {}
+    target_file: str = ""
     weights: Range = limits.WEIGHT
     blkio_policy: str = ""
     tunables: Mapping[str, Range] | None = None
+    tunable_words: Mapping[str, str] = {}
+    tunable_forms: Mapping[str, Form] = {}
     table: str = ""
     v2_only: bool = False
     fixed_weights: bool = False
@@ -111,6 +119,13 @@ class SchedulerKind:
 
     def check(self, table: msgspec.Struct) -> None:
         """Check the study's table that is this scheduler's.
+
+        Raises:
+            FieldError: what is wrong, and what is allowed.
+        """
+
+    def check_tunables(self, iosched: Tunables) -> None:
+        """Check what ranges do not say of the study's tunables of this scheduler.
 
         Raises:
             FieldError: what is wrong, and what is allowed.
@@ -129,12 +144,7 @@ class SchedulerKind:
 
     def make(self, asked: Asked) -> Scheduler:
         """The scheduler of a run. What other runs must give first is None."""
-        return Scheduler(
-            name=self.name,
-            elevator=self.elevator,
-            iosched=asked.iosched,
-            io_latency_us=asked.targets() if self.target_files else {},
-        )
+        return Scheduler(name=self.name, elevator=self.elevator, iosched=asked.iosched)
 
     def measurements(self, scheduler: Scheduler) -> Mapping[str, Measurement]:
         """What is to be measured of the device before a run with this scheduler can be made."""
@@ -156,10 +166,7 @@ class SchedulerKind:
         self, scheduler: Scheduler, tenant: str, directory: str, cgroup: CgroupVersion
     ) -> Iterator[Setting]:
         """Set it up for one tenant, but for its weight. directory: of the tenant's cgroup."""
-        if us := scheduler.io_latency_us.get(tenant):
-            yield Setting(
-                f"{directory}/{self.target_files[cgroup]}", pairs({"target": us}), "pairs"
-            )
+        return iter(())
 
 
 def pairs(values: Mapping[str, int | float | str]) -> ForDevice:

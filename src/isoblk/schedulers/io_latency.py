@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """io.latency: a target for each tenant; who misses it has the others' depth cut."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 
 from isoblk.run.field import FieldError
 from isoblk.run.options import said
-from isoblk.run.spec import Scheduler
+from isoblk.run.setting import Setting
+from isoblk.run.spec import CgroupVersion, Scheduler
 from isoblk.run.units import TIME_HINT, parse_time
-from isoblk.schedulers.base import Asked
+from isoblk.schedulers.base import Asked, pairs
 from isoblk.schedulers.controller import Limit
 
 
@@ -28,7 +29,7 @@ class IoLatency(Limit):
 
     name = "io.latency"
     table = "io_latency"
-    target_files: Mapping[str, str] = {"v2": "io.latency"}
+    target_file = "io.latency"
 
     def make(self, asked: Asked) -> Scheduler:
         """io.latency with the targets that tenants have, or with those of their weights."""
@@ -46,3 +47,10 @@ class IoLatency(Limit):
                 for tenant, share in shares.items()
             }
         return Scheduler(name=self.name, elevator=self.elevator, io_latency_us=targets)
+
+    def tenant_settings(
+        self, scheduler: Scheduler, tenant: str, directory: str, cgroup: CgroupVersion
+    ) -> Iterator[Setting]:
+        """The tenant's target."""
+        if us := scheduler.io_latency_us.get(tenant):
+            yield Setting(f"{directory}/{self.target_file}", pairs({"target": us}), "pairs")

@@ -1,25 +1,162 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk: weights at the disk's full speed, and who asks for little is served at once."""
+"""isoblk: weights at the disk's full speed, and low latency for light users of the disk."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
+import msgspec
+
+from isoblk.run.field import Field, FieldError, suggest
 from isoblk.run.limits import SWITCH, Range
+from isoblk.run.setting import Form, Setting
+from isoblk.run.spec import Scheduler, Workload
+from isoblk.run.tier import Place
+from isoblk.schedulers.base import Asked, Measured, Measurement, Tunables
 from isoblk.schedulers.own import OwnElevator
+
+COST_MODEL = "cost_model"
+"""The tunable that says what a request costs."""
+AUTO, BYTES, CALIBRATED = "auto", "bytes", "calibrated"
+USER = "user"
+"""The first word of what the tunable reads if somebody wrote the six coefficients."""
+
+_FIELD: Field = ("iosched", "isoblk", COST_MODEL)
+_COEFFICIENT = Range(1, (1 << 53) - 1)
+_NUMBER = re.compile(r"[0-9]{1,40}", re.ASCII)
+_MIB = 1 << 20
+# Writes are measured once the drive's buffer is full.
+_FILL_NS = 1_000_000_000
+
+# The coefficients in the order in which the tunable shows them. Large requests keep the device busy
+# as streams do; small ones as io.cost's model has them.
+OWN_MODEL = {
+    "rbps": Measurement(Workload(rw="read", bs=_MIB, iodepth=32), "read", "bytes"),
+    "rseqiops": Measurement(Workload(rw="read", bs=4096, iodepth=64), "read", "ios"),
+    "rrandiops": Measurement(Workload(rw="randread", bs=4096, iodepth=64), "read", "ios"),
+    "wbps": Measurement(Workload(rw="write", bs=_MIB, iodepth=32), "write", "bytes", _FILL_NS),
+    "wseqiops": Measurement(Workload(rw="write", bs=4096, iodepth=64), "write", "ios", _FILL_NS),
+    "wrandiops": Measurement(
+        Workload(rw="randwrite", bs=4096, iodepth=64), "write", "ios", _FILL_NS
+    ),
+}
+_LINE = " ".join(f"{name}=N" for name in OWN_MODEL)
+_ALLOWED = f'allowed: "{CALIBRATED}", "{AUTO}", "{BYTES}" or "{_LINE}"'
+# Tunables of former releases, and what took their place.
+_REMOVED = {
+    "account": f'set {COST_MODEL} = "{BYTES}" to divide bytes, or remove it',
+    "idle_loss": "set max_loss, or remove it",
+}
 
 
 class Isoblk(OwnElevator):
-    """kernel/sched/isoblk.c; docs/concepts/isoblk.md."""
+    """kernel/sched/isoblk; docs/concepts/isoblk.md."""
 
     name = "isoblk"
-    target_files: Mapping[str, str] = {
-        "v2": "io.isoblk.latency",
-        "v1": "blkio.isoblk.latency",
-    }
     tunables: Mapping[str, Range] | None = {
         "gate": SWITCH,
         "window": Range(1, (1 << 30) - 1),
         "hold_us": Range(1, 10_000_000),
         "idle_us": Range(0, 1_000_000),
-        "idle_loss": Range(0, 1000),
+        "max_loss": Range(0, 1000),
         "merge_kb": Range(4, (1 << 21) - 1),
     }
+    tunable_words: Mapping[str, str] = {
+        COST_MODEL: f"`{CALIBRATED}` (default), `{AUTO}`, `{BYTES}` or `{_LINE}`"
+    }
+    tunable_forms: Mapping[str, Form] = {COST_MODEL: "model"}
+    measured_first = "the coefficients of isoblk's cost model"
+
+    def check_tunables(self, iosched: Tunables) -> None:
+        """Check the cost model, and that no tunable of a former release is set."""
+        for name, instead in _REMOVED.items():
+            if name in iosched:
+                raise FieldError(("iosched", self.name, name), "no such tunable", next=instead)
+        if COST_MODEL in iosched:
+            cost_model(iosched[COST_MODEL])
+
+    def make(self, asked: Asked) -> Scheduler:
+        """isoblk with the study's cost model. Without one the device is measured, unless nothing
+        may be written to it."""
+        default = AUTO if asked.no_calibration else CALIBRATED
+        model = cost_model(asked.iosched.get(COST_MODEL, default))
+        if model == CALIBRATED and asked.no_calibration:
+            raise FieldError(
+                _FIELD,
+                f"the disk cannot be calibrated: {asked.no_calibration}",
+                next=f'set "{AUTO}", "{BYTES}" or the six coefficients',
+            )
+        own = super().make(asked)
+        return msgspec.structs.replace(own, iosched={**own.iosched, COST_MODEL: model})
+
+    def measurements(self, scheduler: Scheduler) -> Mapping[str, Measurement]:
+        """The six coefficients, if they are to be calibrated."""
+        return OWN_MODEL if scheduler.iosched.get(COST_MODEL) == CALIBRATED else {}
+
+    def complete(self, scheduler: Scheduler, measured: Measured) -> Scheduler:
+        """isoblk with the coefficients that were measured."""
+        if not self.measurements(scheduler):
+            return scheduler
+        if measured.figures is None or not set(OWN_MODEL) <= set(measured.figures):
+            raise ValueError("isoblk needs the six coefficients of its cost model")
+        # The kernel takes no 0.
+        line = _line({name: max(1, measured.figures[name]) for name in OWN_MODEL})
+        return msgspec.structs.replace(scheduler, iosched={**scheduler.iosched, COST_MODEL: line})
+
+    def device_settings(self, scheduler: Scheduler, place: Place) -> Iterator[Setting]:
+        """Nothing but the tunables, which must be known by now."""
+        if self.measurements(scheduler):
+            raise ValueError("isoblk without a cost model: the calibration has not run")
+        return iter(())
+
+
+def cost_model(value: int | str) -> str:
+    """A cost model as it is written to the tunable, or CALIBRATED.
+
+    Raises:
+        FieldError: it is none of the words, and not a line of the six coefficients.
+    """
+    text = str(value).strip()
+    if text in (AUTO, BYTES, CALIBRATED):
+        return text
+    if "=" not in text:
+        raise FieldError(_FIELD, f"unknown value {value!r}", next=_ALLOWED)
+    coefficients: dict[str, int] = {}
+    for word in text.split():
+        name, equals, number = word.partition("=")
+        if not equals:
+            raise FieldError(_FIELD, f"{word!r} is not NAME=N", next=_ALLOWED)
+        if name not in OWN_MODEL:
+            raise FieldError(_FIELD, f"unknown coefficient {name!r}", next=suggest(name, OWN_MODEL))
+        if name in coefficients:
+            raise FieldError(_FIELD, f"{name} is there twice", next="keep one of them")
+        if not _NUMBER.fullmatch(number) or int(number) not in _COEFFICIENT:
+            raise FieldError(
+                _FIELD,
+                f"{word} is not a coefficient",
+                next=f"allowed: whole numbers, {_COEFFICIENT}",
+            )
+        coefficients[name] = int(number)
+    if lacking := [name for name in OWN_MODEL if name not in coefficients]:
+        raise FieldError(_FIELD, f"{', '.join(lacking)} missing", next=f'give all six: "{_LINE}"')
+    return _line(coefficients)
+
+
+def shown(text: str) -> tuple[str, dict[str, int]]:
+    """What the tunable reads: its first word (AUTO, BYTES, USER), and the coefficients.
+
+    Raises:
+        ValueError: a coefficient is not a number.
+    """
+    word, _, rest = text.strip().partition(" ")
+    pairs = (pair.partition("=") for pair in rest.split())
+    return word, {name: int(number) for name, _, number in pairs}
+
+
+def to_write(text: str) -> str:
+    """What is to be written to the tunable for it to read so."""
+    word, _, rest = text.partition(" ")
+    return rest if word == USER else word
+
+
+def _line(coefficients: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={coefficients[name]}" for name in OWN_MODEL)

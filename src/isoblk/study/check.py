@@ -39,10 +39,12 @@ from isoblk.study.check_stack import check_stack
 from isoblk.study.filesystem import check_options
 from isoblk.study.model import ClaimEntry, CompareTable, Study
 from isoblk.study.point import (
+    TARGET,
     Point,
     Slot,
     applies,
     build_run,
+    is_target,
     origin,
     points,
     program_name,
@@ -79,6 +81,7 @@ def _check(study: Study) -> None:
     scheduler_kind(study)
     refuse_unknown_cache(study)
     _check_matrix(study)
+    _check_targets(study)
     _check_run_table(study)
     matched: list[list[list[str]]] = [[] for _ in study.claim]  # tenants' names, by run
     for number, point in enumerate(points(study)):
@@ -136,6 +139,27 @@ def _check_matrix(study: Study) -> None:
     shares = study.run.repeats * math.prod(len(values) for values in study.matrix.values())
     if shares > limits.SHARES_MAX:
         raise FieldError(("matrix",), f"{shares} runs", next=f"allowed: up to {limits.SHARES_MAX}")
+
+
+def _check_targets(study: Study) -> None:
+    """A latency target of a tenant is for a scheduler that has targets."""
+    known = kinds(study.schedulers)
+    having = [name for name, kind in known.items() if kind.target_file]
+    names = [str(name) for name in study.matrix.get(SCHEDULER, [study.scheduler])]
+    if set(having) & set(names):
+        return
+    fields: list[Field] = [
+        ("tenant", index, TARGET)
+        for index, entry in enumerate(study.tenant)
+        if entry.latency_target
+    ]
+    fields += [("matrix", key) for key in study.matrix if is_target(key)]
+    for field in fields:
+        raise FieldError(
+            field,
+            f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} no latency targets",
+            next=f"remove it, or add {' or '.join(having)} to scheduler",
+        )
 
 
 def _unused(study: Study, name: str) -> bool:
@@ -621,11 +645,13 @@ def _check_tunables(study: Study) -> None:
         for name, kind in kinds(study.schedulers).items()
         if kind.tunables is not None
     }
-    for scheduler in study.iosched:
+    for scheduler, own in study.iosched.items():
         if scheduler not in tunables:
             raise FieldError(
                 ("iosched", scheduler), "has no tunables", next=suggest(scheduler, tunables)
             )
+        if scheduler in SCHEDULERS:
+            SCHEDULERS[scheduler].check_tunables(own)
     tables: list[tuple[Field, dict[str, int | str], Mapping[str, Range]]] = [
         (("queue",), study.queue, limits.QUEUE_TUNABLES)
     ]

@@ -2,8 +2,8 @@
 """A study's runs: its points, and the runs that these are judged by or set up with.
 
 A share run leans on
-- what its scheduler has to be told of the device: the six calibrations of io.cost with model
-  "calibrated";
+- what its scheduler has to be told of the device: the six calibrations of io.cost, or of isoblk,
+  with a model that is "calibrated";
 - the run under `none` at the same point: the matrix's own if there is one, else one of
   kind "reference";
 - each of its tenants alone on the device;
@@ -31,9 +31,10 @@ from isoblk.run.spec import (
     Tenant,
     VdiskDevice,
     Workload,
+    schedulers_of,
 )
 from isoblk.run.units import format_size
-from isoblk.schedulers.base import Measured
+from isoblk.schedulers.base import Measured, Measurement
 from isoblk.schedulers.registry import kind_of
 from isoblk.study.model import Expansion, Study
 from isoblk.study.point import build_run, points, queue_tunables
@@ -204,14 +205,15 @@ class _Expander:
 
     def _calibrate(self, spec: RunSpec) -> dict[str, int]:
         indexes = {}
-        for name, wanted in kind_of(spec.scheduler).measurements(spec.scheduler).items():
-            load = _calibration_load(wanted.load, spec.device)
+        bare = _scheduled_alone(spec)
+        for name, (scheduler, wanted) in _measurements(spec).items():
+            load = _calibration_load(wanted.load, bare.device)
             run = msgspec.structs.replace(
-                _under_none(spec),
+                bare,
                 kind="calibrate",
-                point={"calibrate": name, **_setting(spec)},
+                point={"calibrate": f"{scheduler} {name}", **_setting(spec)},
                 repeat=0,
-                queue={**spec.queue, "nomerges": 1},
+                queue={**bare.queue, "nomerges": 1},
                 groups=(),
                 filesystem=None,
                 stack=(),
@@ -222,16 +224,40 @@ class _Expander:
                 ),
                 events=(),
                 device_events=(),
-                warmup_ns=0,
+                warmup_ns=wanted.warmup_ns,
                 runtime_ns=_CALIBRATION_NS,
                 window_ms=_CALIBRATION_WINDOW_MS,
                 seed=_ALONE_SEED,
             )
-            place = ("calibrate", _key(run))
+            # Equal loads of two schedulers are two runs here, and one in the results.
+            place = (f"calibrate {scheduler}", _key(run))
             if place not in self._placed:
                 self._placed[place] = self._add(PlannedRun(spec=run))
             indexes[name] = self._placed[place]
         return indexes
+
+
+def measurements(spec: RunSpec) -> dict[str, Measurement]:
+    """What is to be measured of the device before the run can be made, by name."""
+    return {name: wanted for name, (_, wanted) in _measurements(spec).items()}
+
+
+def _measurements(spec: RunSpec) -> dict[str, tuple[str, Measurement]]:
+    """The same, each with the scheduler that wants it. Of all that a disk changes to in a run, one
+    at most is measured for."""
+    return {
+        name: (scheduler.name, wanted)
+        for scheduler in schedulers_of(spec)
+        for name, wanted in kind_of(scheduler).measurements(scheduler).items()
+    }
+
+
+def _scheduled_alone(spec: RunSpec) -> RunSpec:
+    """The run without a scheduler, on the disk that has it, without a cache."""
+    if spec.caching is None:
+        return _under_none(spec)
+    device = spec.caching.ssd if spec.caching.scheduler_on == "ssd" else spec.device
+    return _under_none(msgspec.structs.replace(spec, device=device, caching=None))
 
 
 def _under_none(spec: RunSpec) -> RunSpec:
@@ -395,4 +421,10 @@ def resolve(
     """
     measured = Measured(calibration, reference_totals, effective_shares(spec.tenants, spec.groups))
     scheduler = kind_of(spec.scheduler).complete(spec.scheduler, measured)
-    return msgspec.structs.replace(spec, scheduler=scheduler)
+    events = tuple(
+        msgspec.structs.replace(
+            event, scheduler=kind_of(event.scheduler).complete(event.scheduler, measured)
+        )
+        for event in spec.scheduler_events
+    )
+    return msgspec.structs.replace(spec, scheduler=scheduler, scheduler_events=events)

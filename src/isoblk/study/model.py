@@ -83,8 +83,8 @@ class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fiel
     """[[tenant]]: one tenant, or `count` of them named NAME1, NAME2, ...
 
     weight: 1..10000, or a list that is repeated over the count.
-    latency_target: for isoblk and io.latency, by when a request of it is to have ended: text, or a
-    number in microseconds; 0: whenever.
+    latency_target: for io.latency, by when a request of it is to have ended: text, or a number in
+    microseconds; 0: whenever.
     cgroup: path below the root of the hierarchy, default the tenant's name; with a count,
     the number is appended, as it is to the name.
     Of a tenant that is already running (workload = "running", on the host machine): its own
@@ -102,8 +102,8 @@ class TenantEntry(WorkloadFields, frozen=True, kw_only=True, forbid_unknown_fiel
     latency_target: Annotated[
         int | float | str,
         said(
-            "For isoblk and io.latency: by when"
-            " a request is to have ended; 0: none. us, or text with us, ms or s."
+            "For io.latency: by when a request is to have ended; 0: none."
+            " us, or text with us, ms or s."
         ),
     ] = 0
     cgroup: Annotated[str, said("Path below the root of the hierarchy; default: the name.")] = ""

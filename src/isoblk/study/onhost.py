@@ -14,6 +14,7 @@ from isoblk.run.field import FieldError
 from isoblk.run.spec import SCHEDULER, CgroupVersion, HostDevice
 from isoblk.schedulers.registry import kinds
 from isoblk.study.model import Study, WorkloadFields
+from isoblk.study.point import applies
 from isoblk.study.text import Source
 
 # What the command line and the machine say, by the first words of a matrix key.
@@ -121,20 +122,30 @@ def _spends_cputime(study: Study) -> bool:
 def _adapted(
     study: Study, device: HostDevice, cgroup: CgroupVersion, absent: Collection[str]
 ) -> Study:
-    matrix = dict(study.matrix)
+    left = [name for name in _schedulers(study) if name not in absent]
+    # What is about absent schedulers only goes with them.
+    matrix = {
+        key: values
+        for key, values in study.matrix.items()
+        if any(applies(key, name) for name in left)
+    }
     if SCHEDULER in matrix:
-        matrix[SCHEDULER] = [name for name in matrix[SCHEDULER] if name not in absent]
+        matrix[SCHEDULER] = list(left)
+    tenants = [_by_fio(entry, inherited=True) for entry in study.tenant]
+    if not any(kinds(study.schedulers)[name].target_file for name in left):
+        tenants = [msgspec.structs.replace(entry, latency_target=0) for entry in tenants]
     spoken_of = [
         claim
         for claim in study.claim
         if not {claim.where.get(SCHEDULER), claim.than.get(SCHEDULER)} & set(absent)
+        and matrix.keys() >= {*claim.where, *claim.than} - {SCHEDULER}
     ]
     return msgspec.structs.replace(
         study,
         device=msgspec.to_builtins(device),
         run=msgspec.structs.replace(study.run, cgroup=cgroup),
         workload=_by_fio(study.workload, inherited=False),
-        tenant=[_by_fio(entry, inherited=True) for entry in study.tenant],
+        tenant=tenants,
         matrix=matrix,
         claim=spoken_of,
     )

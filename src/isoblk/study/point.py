@@ -27,6 +27,7 @@ from isoblk.run.spec import (
     Event,
     Filesystem,
     Group,
+    NullBlkDevice,
     Options,
     RunSpec,
     Scheduler,
@@ -56,7 +57,7 @@ OPTIONS = "options"
 NR_REQUESTS = "nr_requests"
 # Tables of a study that only one scheduler reads.
 _TABLES_OF = {kind.table: kind.name for kind in SCHEDULERS.values() if kind.table}
-_TARGET = "latency_target"
+TARGET = "latency_target"
 
 _BLOCK_FIELDS = ("bs", "bsrange", "bssplit")  # each says what the block size is
 # What a trace says itself, and what only a trace has.
@@ -103,10 +104,15 @@ def scheduler_of(key: str) -> str:
     return rest.partition(".")[0] if head == "iosched" else _TABLES_OF.get(head, "")
 
 
+def is_target(key: str) -> bool:
+    """Whether a matrix key is about tenants' latency targets."""
+    return key.startswith("tenant.") and key.endswith(f".{TARGET}")
+
+
 def applies(key: str, scheduler: str) -> bool:
     """Whether a matrix key makes a difference under a scheduler."""
-    if key.startswith("tenant.") and key.endswith(f".{_TARGET}"):
-        return scheduler in SCHEDULERS and bool(SCHEDULERS[scheduler].target_files)
+    if is_target(key):
+        return scheduler in SCHEDULERS and bool(SCHEDULERS[scheduler].target_file)
     return scheduler_of(key) in ("", scheduler)
 
 
@@ -355,9 +361,10 @@ def build_run(point: Point, repeat: int) -> RunSpec:
     stack = _stack(study)
     if caching is not None:
         tenants = tuple(_in_pass(tenant, caching.passes) for tenant in tenants)
-    scheduler = _scheduler(study, scheduler_kind(study), tenants, groups)
+    why_not = _no_calibration(study, device, caching)
+    scheduler = _scheduler(study, scheduler_kind(study), tenants, groups, why_not)
     events = [
-        _event(i, entry, device, lambda kind: _scheduler(study, kind, tenants, groups))
+        _event(i, entry, device, lambda kind: _scheduler(study, kind, tenants, groups, why_not))
         for i, entry in enumerate(study.event)
     ]
     window_ns = _time(("run", "window"), run.window, "ms")
@@ -726,8 +733,23 @@ def _groups(study: Study, tenants: tuple[Tenant, ...]) -> tuple[Group, ...]:
     )
 
 
+def _no_calibration(study: Study, device: Device, caching: Caching | None) -> str:
+    """Why the scheduler's disk cannot be calibrated, "" if it can."""
+    if runs_already(study):
+        return "a tenant that is running uses it"
+    if isinstance(device, NullBlkDevice) and device.zone_size:
+        return "it has zones, which are written in order"
+    if caching is not None and caching.scheduler_on == "both":
+        return "the scheduler is on two that differ"
+    return ""
+
+
 def _scheduler(
-    study: Study, kind: SchedulerKind, tenants: tuple[Tenant, ...], groups: tuple[Group, ...]
+    study: Study,
+    kind: SchedulerKind,
+    tenants: tuple[Tenant, ...],
+    groups: tuple[Group, ...],
+    no_calibration: str,
 ) -> Scheduler:
     return kind.make(
         Asked(
@@ -735,6 +757,7 @@ def _scheduler(
             iosched={} if kind.tunables is None else study.iosched.get(kind.name, {}),
             targets=lambda: _latency_targets(study, tenants),
             shares=lambda: effective_shares(tenants, groups),
+            no_calibration=no_calibration,
         )
     )
 
@@ -744,6 +767,6 @@ def _latency_targets(study: Study, tenants: tuple[Tenant, ...]) -> dict[str, int
     targets: dict[str, int] = {}
     for slot, tenant in zip(slots(study), tenants, strict=True):
         written = study.tenant[slot.entry].latency_target
-        if target_ns := _time(("tenant", slot.entry, _TARGET), written, "us"):
+        if target_ns := _time(("tenant", slot.entry, TARGET), written, "us"):
             targets[tenant.name] = max(1, round(target_ns / 1000))
     return targets

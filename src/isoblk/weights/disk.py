@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from isoblk.machine import system
+from isoblk.schedulers.isoblk import BYTES as BYTES_MODEL
+from isoblk.schedulers.isoblk import COST_MODEL, shown
 from isoblk.weights.cgroup import BFQ_WEIGHT, IO_WEIGHT, OUR_WEIGHT
 
 OURS: Final = ("isoblk", "kyber-fair", "feedbac", "cfq")
-_DEBUG: Final = Path("/sys/kernel/debug/block")
+_PAGE: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -47,19 +49,18 @@ class Chosen:
     divides: str
 
 
-def find(name: str, root: Path, sys: Path = system.SYS, debug: Path = _DEBUG) -> Chosen:
+def find(name: str, root: Path, sys: Path = system.SYS) -> Chosen:
     """How the disk is set.
 
     Args:
         name: the kernel's.
         root: where the unified hierarchy is mounted.
         sys: where sysfs is.
-        debug: where debugfs shows disks.
     """
     place = sys / "block" / name
     scheduler = system.chosen((place / "queue/scheduler").read_text().strip())
     number = (place / "dev").read_text().strip()
-    divides, prices = _divides(place / "queue/iosched", debug / name / "sched/prices")
+    divides, prices = _divides(place / "queue/iosched")
     return Chosen(
         name=name,
         number=number,
@@ -82,31 +83,28 @@ def _file(scheduler: str, number: str, root: Path) -> str:
     return ""
 
 
-def _divides(tunables: Path, prices: Path) -> tuple[str, Mapping[str, Price]]:
+def _divides(tunables: Path) -> tuple[str, Mapping[str, Price]]:
     try:
-        account = (tunables / "account").read_text().strip()
-    except OSError:
-        return "bytes", BYTES
-    if account == "ios":
-        return "requests", {kind: Price(1, 0) for kind in "rwd"}
-    if account == "time":
-        found = _prices(prices)
-        what = "time of the device"
-        return (what, found) if found else (f"{what} (told in bytes: its prices are root's)", BYTES)
+        word, model = shown((tunables / COST_MODEL).read_text())
+        if word != BYTES_MODEL:
+            # io.stat does not tell which requests were sequential.
+            return "time of the device, each request as a random one", _prices(model)
+    except (OSError, ValueError, KeyError, ZeroDivisionError):
+        # The scheduler has no cost model, or one that cannot be read.
+        pass
     return "bytes", BYTES
 
 
-def _prices(path: Path) -> Mapping[str, Price]:
-    """As the scheduler has learned them; {} if that cannot be read: only root can."""
-    try:
-        lines = [line.split() for line in path.read_text().splitlines()]
-        # "read request 12 sector 3 of 4096"
-        return {
-            words[0][0]: Price(int(words[2]) / int(words[6]), int(words[4]) / int(words[6]) / 512)
-            for words in lines
-        }
-    except (OSError, ValueError, IndexError, ZeroDivisionError):
-        return {}
+def _prices(model: Mapping[str, int]) -> Mapping[str, Price]:
+    """Seconds of the device, by the linear model: a page takes what it takes in a large request,
+    and the rest of what a small one takes is the request's own."""
+    prices = {}
+    for kind in "rw":
+        byte = 1 / model[f"{kind}bps"]
+        request = 1 / model[f"{kind}randiops"] - _PAGE * byte
+        prices[kind] = Price(max(0.0, request), byte)
+    # A discard costs what a write of a page does, whatever its length.
+    return {**prices, "d": Price(prices["w"].request + _PAGE * prices["w"].byte, 0)}
 
 
 def with_weights(root: Path, sys: Path = system.SYS) -> list[str]:
