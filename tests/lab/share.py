@@ -15,7 +15,6 @@ SCHEDULERS = ("isoblk_share", *(f"{name}-iosched" for name in ALL))
 MODULES = ("isoblk_vdisk", "null_blk", "blkload", *SCHEDULERS)
 UNLOAD = "rmmod " + " ".join(name.replace("-", "_") for name in reversed(SCHEDULERS))
 WEIGHT = {"v1": "blkio.isoblk.weight", "v2": "io.isoblk.weight"}
-TARGET = {"v1": "blkio.isoblk.latency", "v2": "io.isoblk.latency"}
 # What io.stat says of a group, beside what it was charged.
 LEFT = {
     "kyber-fair": ("isoblk.budget", "isoblk.wait_us"),

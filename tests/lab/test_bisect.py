@@ -42,8 +42,8 @@ weight = 100
 [matrix]
 scheduler = ["none", "isoblk"]
 """
-VTIME = "kernel/sched/core/vtime.h"
-STEP = "mul_div(work << VTIME_SHIFT, ISOBLK_SHARE_ONE, share)"
+VTIME = "kernel/sched/isoblk/vtime.h"
+STEP = "mul_div(cost, ISOBLK_SHARE_ONE, share)"
 
 
 class Repository:
@@ -96,9 +96,9 @@ def test_a_planted_regression_is_found(
     repository.change("README: a word", "kernel/README.md", "", "\nA word.\n")
     repository.change("sched: a remark", notes, "", "/* One. */\n")
     repository.change("sched: a second remark", notes, "", "/* Two. */\n")
-    repository.change("sched: a thinko", VTIME, STEP, "mul_div(work")
-    repository.change("sched: mended", VTIME, "mul_div(work", STEP)
-    repository.change("sched: a step needs no division", VTIME, STEP, "work << VTIME_SHIFT")
+    repository.change("sched: a thinko", VTIME, STEP, "mul_div(cost")
+    repository.change("sched: mended", VTIME, "mul_div(cost", STEP)
+    repository.change("sched: a step needs no division", VTIME, STEP, "cost")
     repository.change("sched: a third remark", notes, "", "/* Three. */\n")
     (tmp_path / "planted.toml").write_text(STUDY)
     asked = ("HEAD~7", "HEAD", "--study", "planted.toml", "--metric", "share_error")

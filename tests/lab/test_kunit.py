@@ -19,9 +19,9 @@ SUITES: dict[str, tuple[str, ...]] = {
     "kyber_fair_test": ("isoblk_share",),
     "cfq_test": ("isoblk_share",),
     "isoblk_test": (),
+    "isoblk_window_test": (),
+    "isoblk_floor_test": (),
     "budget_test": ("isoblk_share",),
-    "price_test": (),
-    "trade_test": (),
     "setcache_test": (),
 }
 

@@ -39,7 +39,6 @@ from tests.lab.share import (
     ELEVATORS,
     EXACT,
     LEFT,
-    TARGET,
     UNLOAD,
     WEIGHT,
     Quiet,
@@ -213,210 +212,6 @@ def test_a_weight_outlives_the_scheduler_but_a_disks_own_does_not(quiet: Quiet) 
     assert "/a weight 300 " in left.read("groups")
 
 
-# -- latency targets --
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_target_is_of_one_disk_and_reads_back_as_it_may_be_written(
-    quiet: Quiet, version: CgroupVersion
-) -> None:
-    file = f"{CGROUP}/a/{TARGET[version]}"
-    steps = {
-        "new": "true",
-        "one": f'echo "{number()} target=200" > {file}',
-        "two": f'echo "  {number("disk1")}   target=60000000 " > {file}',
-        "again": f'echo "{number()} target=1" > {file}',
-        "none": f'echo "{number()} target=none" > {file}',
-        "zero": f'echo "{number("disk1")} target=0" > {file}',
-    }
-    left = quiet.run(
-        vdisk("disk0"),
-        vdisk("disk1"),
-        use("isoblk"),
-        use("isoblk", "disk1"),
-        f"echo {number()} {number('disk1')} > /run/isoblk/disks",
-        group("/a", version),
-        *(f"{step}; cat {file} > /run/isoblk/{label}" for label, step in steps.items()),
-        f"ls {CGROUP} > /run/isoblk/root",
-        cgroup=version,
-    )
-    disk0, disk1 = left.read("disks").split()
-    assert {label: sorted(left.read(label).splitlines()) for label in steps} == {
-        "new": [],
-        "one": [f"{disk0} target=200"],
-        "two": [f"{disk0} target=200", f"{disk1} target=60000000"],
-        "again": [f"{disk0} target=1", f"{disk1} target=60000000"],
-        "none": [f"{disk1} target=60000000"],
-        "zero": [],
-    }
-    assert TARGET[version] not in left.read("root").split()
-
-
-BAD_TARGETS = {
-    "": EINVAL,
-    "100": EINVAL,
-    "target=100": EINVAL,
-    "default target=100": EINVAL,
-    "DISK": EINVAL,
-    "DISK 100": EINVAL,
-    "DISK target": EINVAL,
-    "DISK target=": EINVAL,
-    "DISK target=x": EINVAL,
-    "DISK target=-1": EINVAL,
-    "DISK target=1.5": EINVAL,
-    "DISK target= 100": EINVAL,
-    "DISK target=100us": EINVAL,
-    "DISK target=100 x": EINVAL,
-    "DISK target=100 target=200": EINVAL,
-    "DISK Target=100": EINVAL,
-    "DISK target=None": EINVAL,
-    "DISK target=60000001": ERANGE,
-    "DISK target=99999999999999999999": ERANGE,
-    "disk0 target=100": EINVAL,
-    "9999:0 target=100": ENODEV,
-    # There is nothing to set: under the kernel's own scheduler, and under one without targets.
-    "OTHER target=100": EOPNOTSUPP,
-    "CFQ target=100": EOPNOTSUPP,
-    "CFQ target=0": EOPNOTSUPP,
-}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_bad_target_is_refused_and_changes_nothing(quiet: Quiet, version: CgroupVersion) -> None:
-    file = f"{CGROUP}/a/{TARGET[version]}"
-    disks = {"DISK": number(), "OTHER": number("disk1"), "CFQ": number("disk2")}
-    written = [re.sub("DISK|OTHER|CFQ", lambda m: disks[m[0]], bad) for bad in BAD_TARGETS]
-    left = quiet.run(
-        *(vdisk(disk) for disk in ("disk0", "disk1", "disk2")),
-        use("isoblk"),
-        use("bfq", "disk1"),
-        use("cfq", "disk2"),
-        group("/a", version),
-        f'echo "{number()} target=300" > {file}; cat {file} > /run/isoblk/before',
-        *(f'put "{bad}" {file} >> {SAID}; cat {file} >> /run/isoblk/after' for bad in written),
-        cgroup=version,
-    )
-    assert dict(zip(BAD_TARGETS, left.read("said").splitlines(), strict=True)) == BAD_TARGETS
-    assert left.read("before").endswith(" target=300\n")
-    assert left.read("after") == left.read("before") * len(BAD_TARGETS)
-
-
-def test_a_target_goes_with_the_scheduler(quiet: Quiet) -> None:
-    """As the weight of one disk does."""
-    file = f"{CGROUP}/a/{TARGET['v2']}"
-    left = quiet.run(
-        vdisk(),
-        group("/a"),
-        use("isoblk"),
-        f'echo "{number()} target=200" > {file}',
-        use("isoblk"),
-        keep(file, "same"),
-        use("none"),
-        keep(file, "later"),
-        f'put "{number()} target=200" {file} > {SAID}',
-        use("isoblk"),
-        keep(file, "later"),
-    )
-    assert left.read("same").endswith(" target=200\n"), "it was not switched"
-    assert left.read("later") == ""
-    assert left.read("said") == EOPNOTSUPP + "\n"
-
-
-def _reader_beside_writers(target: str, version: CgroupVersion, count: int) -> list[str]:
-    """A reader that asks for little, and writers that queue in the disk."""
-    return [
-        *(group(path, version) for path in ("/reader", "/writer")),
-        f'echo "{number()} target={target}" > {CGROUP}/reader/{TARGET[version]}',
-        tenant("reader", cgroup="/reader", rw="randread", rate_iops=1000, number_ios=count),
-        *(
-            tenant(f"writer{n}", cgroup="/writer", rw="randwrite", bs="64k", iodepth=32, runtime=1)
-            for n in range(2)
-        ),
-    ]
-
-
-LATENCY_STATS = ("target_us", "ios", "missed", "met", "unreachable")
-
-
-def test_the_device_has_less_at_once_while_a_target_is_missed(quiet: Quiet) -> None:
-    """What queues in it queues in front of it then, and it is as fast as before."""
-    wrote, longest, stats = {}, {}, {}
-    for target in ("60000000", "1000"):
-        left = quiet.run(
-            # 16 servers, and a link that a write takes for 160 us: all there is waits in the disk.
-            vdisk(read_ns=20_000, write_ns=200_000, write_bps=400_000_000, servers=16),
-            use("isoblk"),
-            f"echo off > {IOSCHED}/window",
-            *_reader_beside_writers(target, "v2", 1000),
-            run("results"),
-            *(keep(f"{CGROUP}/{name}/io.stat", name) for name in ("reader", "writer")),
-        )
-        (stat,) = io_stats(left.read("reader")).values()
-        stats[target] = {name: stat[f"isoblk.latency_{name}"] for name in LATENCY_STATS}
-        (other,) = io_stats(left.read("writer")).values()
-        assert not any(name.startswith("isoblk.latency") for name in other)
-        done = results(left, "results")
-        wrote[target] = sum(done[name].ops["write"].bytes for name in ("writer0", "writer1"))
-        reads = sorted(done["reader"].ops["read"].lat.items())
-        longest[target] = next(
-            ns for i, (ns, _) in enumerate(reads) if sum(n for _, n in reads[: i + 1]) >= 900
-        )
-    free, short = stats.values()
-    assert free["target_us"] == 60_000_000
-    assert (free["missed"], free["met"], free["unreachable"]) == (0, 1, 0)
-    assert 900 < free["ios"] <= 1000
-    assert short["target_us"] == 1000
-    assert 0 < short["missed"] < short["ios"] / 10
-    assert longest["1000"] < 1_000_000 < longest["60000000"]
-    assert wrote["1000"] > 0.95 * wrote["60000000"]
-
-
-def test_a_target_that_cannot_be_met_is_told_and_given_up(quiet: Quiet) -> None:
-    left = quiet.run(
-        vdisk(read_ns=100_000, write_ns=100_000, servers=4),
-        use("isoblk"),
-        *_reader_beside_writers("50", "v1", 8000),
-        tenant("more", cgroup="/writer", rw="randwrite", bs="64k", iodepth=32, runtime=9),
-        f"{START}; sleep 3; cat {CGROUP}/reader/blkio.isoblk.latency_stat"
-        f" > /run/isoblk/early; cat {sched()}/window > /run/isoblk/squeezed",
-        f"sleep 4; cat {sched()}/window > /run/isoblk/free; {WAIT}",
-        keep(f"{CGROUP}/reader/blkio.isoblk.latency_stat", "stat"),
-        # Whose target goes, with its cgroup.
-        f"cat {CGROUP}/writer/blkio.isoblk.latency_stat > /run/isoblk/writer",
-        f"sleep 1; rmdir {CGROUP}/reader; cat {sched()}/window > /dev/null",
-        cgroup="v1",
-    )
-    for label in ("early", "stat"):
-        (stat,) = io_stats(left.read(label)).values()
-        assert stat["isoblk.latency_met"] == 0
-        assert stat["isoblk.latency_unreachable"] == 1
-        assert stat["isoblk.latency_missed"] == stat["isoblk.latency_ios"]
-    assert left.read("writer") == ""
-    assert " pace 0" not in left.read("squeezed")
-    assert left.read("free").endswith(" squeezed 0 pace 0\n")
-
-
-@pytest.mark.parametrize("how", ["target", "rmdir", "none"])
-def test_a_target_that_goes_lets_the_others_go(careful: Quiet, how: str) -> None:
-    """Removed, with its cgroup, or with the scheduler, while others wait for their pace."""
-    gone = {
-        "target": f'echo "{number()} target=none" > {CGROUP}/reader/{TARGET["v2"]}',
-        "rmdir": f"rmdir {CGROUP}/reader",
-        "none": use("none"),
-    }
-    left = careful.run(
-        vdisk(read_ns=100_000, write_ns=100_000, servers=4),
-        use("isoblk"),
-        *_reader_beside_writers("50", "v2", 1500),
-        tenant("more", cgroup="/writer", rw="randwrite", bs="64k", iodepth=32, runtime=3),
-        f"{START}; sleep 1.7; cat {sched()}/window > /run/isoblk/squeezed; {gone[how]}",
-        f"sleep 0.2; cat {sched()}/window > /run/isoblk/free || true; {WAIT}",
-    )
-    assert " pace 0" not in left.read("squeezed")
-    if how != "none":
-        assert left.read("free").endswith(" squeezed 0 pace 0\n")
-
-
 # -- figures --
 
 # On a disk with one server and a depth of 1 what follows merges while it waits.
@@ -519,7 +314,7 @@ def test_a_stream_merges_whatever_its_group_sent_before(quiet: Quiet, elevator: 
     assert after - before < 300, "it was not merged"
 
 
-# The core and cfq keep their groups each in its own way.
+# isoblk and cfq each have their own list of active groups.
 @pytest.mark.long
 @pytest.mark.parametrize("elevator", ["isoblk", "cfq"])
 def test_ten_thousand_cgroups_come_and_go_under_load(quiet: Quiet, elevator: str) -> None:
@@ -657,11 +452,10 @@ ATTRIBUTES: dict[str, dict[str, Attribute]] = {
         "a_max": ("800", ["200", "900"], NUMBERS_ONLY | {"199": ERANGE, "901": ERANGE}),
     },
     "isoblk": {
-        "account": ("time", ["bytes", "ios", "time"], {"": EINVAL, "tim": EINVAL, "1": EINVAL}),
         "window": COMMON["window"],
         "hold_us": ("200", ["1", "10000000"], FROM_1 | {"10000001": ERANGE}),
         "idle_us": ("100", ["0", "1000000"], NUMBERS_ONLY | {"1000001": ERANGE}),
-        "idle_loss": ("10", ["0", "1000"], NUMBERS_ONLY | {"1001": ERANGE}),
+        "max_loss": ("100", ["0", "1000"], NUMBERS_ONLY | {"1001": ERANGE}),
         "merge_kb": ("128", ["4", "2097151"], NUMBERS_ONLY | {"3": ERANGE, "2097152": ERANGE}),
         "gate": COMMON["gate"],
     },
@@ -689,6 +483,8 @@ ATTRIBUTES: dict[str, dict[str, Attribute]] = {
     }
     | {"gate": COMMON["gate"]},
 }
+# Attributes that read as more than one word, which tests of their own write.
+OF_SEVERAL_WORDS = {"isoblk": ("cost_model",)}
 
 
 @pytest.mark.parametrize("elevator", ALL)
@@ -707,7 +503,7 @@ def test_attributes_keep_what_is_allowed_and_refuse_the_rest(quiet: Quiet, eleva
     lines += [keep(f"{IOSCHED}/{name}", "afresh") for name in attributes]
     left = quiet.run(*lines)
 
-    assert left.read("names").split() == sorted(attributes)
+    assert left.read("names").split() == sorted([*attributes, *OF_SEVERAL_WORDS.get(elevator, ())])
     defaults = [default for default, _, _ in attributes.values()]
     assert left.read("defaults").split() == defaults
     assert left.read("afresh").split() == defaults
@@ -723,12 +519,51 @@ def test_attributes_keep_what_is_allowed_and_refuse_the_rest(quiet: Quiet, eleva
     assert len(said) == 2 * len(expected)
 
 
+SIX = {
+    **{"rbps": "500000000", "rseqiops": "90000", "rrandiops": "80000"},
+    **{"wbps": "400000000", "wseqiops": "70000", "wrandiops": "60000"},
+}
+
+
+def _line(coefficients: dict[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in coefficients.items())
+
+
+BAD_MODELS = (
+    *("", "x", "user", "ctrl=user", "rbps", "rbps="),
+    *(_line({name: SIX[name] for name in SIX if name != left}) for left in SIX),
+    *(_line(SIX | {"rbps": value}) for value in ("0", "-1", "x", "1.5", 30 * "9")),
+    _line(SIX) + " ratiops=1",
+)
+
+
+def test_the_cost_model_is_auto_bytes_or_six_coefficients(quiet: Quiet) -> None:
+    file = f"{IOSCHED}/cost_model"
+    left = quiet.run(
+        vdisk(),
+        use("isoblk"),
+        keep(file, "auto"),
+        f"echo bytes > {file}; cat {file} > /run/isoblk/bytes",
+        f"echo '{_line(SIX)}' > {file}; cat {file} > /run/isoblk/user",
+        *(f"put '{bad}' {file} >> {SAID}; cat {file} >> /run/isoblk/after" for bad in BAD_MODELS),
+        f"echo auto > {file}; cat {file} > /run/isoblk/again",
+    )
+    assert re.fullmatch(
+        "auto" + "".join(rf" {name}=[1-9]\d*" for name in SIX), left.read("auto")[:-1]
+    )
+    assert left.read("again") == left.read("auto")
+    assert left.read("bytes") == "bytes\n"
+    assert left.read("user") == f"user {_line(SIX)}\n"
+    assert "ok" not in left.read("said").splitlines()
+    assert left.read("after") == left.read("user") * len(BAD_MODELS)
+
+
 SHARE = r"(/\S*) weight (\d+) share_ppm (\d+)"
-REQUESTS = r"waiting (\d+) in_device (\d+) at_gate (\d+)"
+BUDGET_LINE = rf"{SHARE} left -?\d+ waiting (\d+) in_device (\d+) at_gate (\d+)"
 GROUP_LINE = {
-    "isoblk": rf"{SHARE} ahead -?\d+ {REQUESTS} think_ns \d+ gain \d+ held_for [01]",
-    "kyber-fair": rf"{SHARE} left -?\d+ {REQUESTS}",
-    "feedbac": rf"{SHARE} left -?\d+ {REQUESTS}",
+    "isoblk": rf"{SHARE} ahead -?\d+ waiting (\d+) in_flight (\d+) at_gate (\d+) think_ns \d+",
+    "kyber-fair": BUDGET_LINE,
+    "feedbac": BUDGET_LINE,
 }
 
 
@@ -739,14 +574,13 @@ def _groups(text: str, elevator: str) -> dict[str, re.Match[str]]:
     return {line[1]: line for line in lines if line}
 
 
-KINDS = ("read", "write", "discard")
 WINDOW_LINE = (
     r"inflight (\d+) used (\d+) size (\d+) trial [01] waiting (\d+) blocked \d+"
-    r" rate \d+ mean \d+ busy_with \d+ unit (\d+) late_ns 0 squeezed 0 pace 0"
+    r" rate [1-9]\d* mean ([1-9]\d*)"
 )
 STATE_LINES: dict[str, dict[str, list[str]]] = {
     "isoblk": {
-        "prices": [rf"{kind} request \d+ sector \d+ of 65536" for kind in KINDS],
+        "floor": [r"floor -?\d+ trial [01] pause \d+ left \d+"],
         "rescue": [r"rescued 0 (on|off)"],
         "window": [WINDOW_LINE],
     },
@@ -784,18 +618,18 @@ def test_debugfs_is_readable_under_load(quiet: Quiet, elevator: str) -> None:
         save("results"),
     )
     assert left.read("names").split() == sorted([*files, "gate"])
-    # 16 servers of 20 us are kept busy.
+    # 16 servers of 20 us are kept busy; for exact shares isoblk may give up max_loss, a tenth.
     done = sum(op.ios for one in results(left, "results").values() for op in one.ops.values())
-    assert done >= 0.97 * 16 * 350_000 / 20
+    assert done >= (0.9 if elevator == "isoblk" else 0.97) * 16 * 350_000 / 20
     if elevator == "isoblk":
         window = re.fullmatch(WINDOW_LINE, left.read("window").rstrip())
         assert window
         # All but what ended at the instant at which we look: what waits comes a little later.
-        inflight, used, size, waiting, unit = map(int, window.groups())
-        assert size >= 16 * 8 * unit
+        inflight, used, size, waiting, mean = map(int, window.groups())
+        assert size > 0 and mean > 0
         assert 0 < inflight <= 256 - waiting
-        # By prices that are learned a request may be less than its sectors.
-        assert (8 if unit == 1 else 1) * inflight <= used
+        # The model of flash drives has 155,000 reads of 4 KiB a second, and fewer writes.
+        assert inflight * (1_000_000_000 // 155_000) <= used
     found = _groups(left.read("groups"), elevator)
     assert sorted(found) == ["/t0", "/t1", "/t2"]
     assert [int(found[f"/t{i}"][2]) for i in range(3)] == [300, 100, 100]

@@ -25,7 +25,7 @@ TIME_LIMIT_S = 1200.0
 _WHOLE_STORMS = "WHOLE_STORMS" in os.environ
 
 
-# What the schedulers' core says when its tick finds a disk idle while requests wait.
+# The kernel's message when isoblk's tick finds a disk idle while requests wait.
 _IDLE = "no request was in flight while some waited"
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """No disk of several hardware queues is idle while requests wait.
 
-The tick of the schedulers' core finds a disk that is, counts it, and runs what waits. It is never
-to find one. Switched off it only counts, and a request that no queue is run for waits for ever.
+isoblk's tick finds a disk that is, counts it, and runs its queues. It must find none. Switched off
+it only counts, and a request whose queue is not run waits for ever.
 """
 
 from dataclasses import replace

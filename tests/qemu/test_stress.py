@@ -130,7 +130,7 @@ def assert_settled(left: Left, disk: str) -> None:
     """Nothing is left of any request: neither in the block layer nor in the elevator."""
     found = left.read(f"{disk}.settled")
     assert re.search(r"^requests +0 +0$", found, re.MULTILINE), found
-    counts = "inflight|in_device|held|at_gate|waiting|used|passing|entering"
+    counts = "inflight|in_flight|in_device|held|at_gate|waiting|used|passing|entering"
     held = re.findall(rf"\b({counts}) (-?\d+)", found)
     # The elevators that divide by budgets count requests by group alone.
     if not re.search(r"\[(kyber-fair|feedbac)\]", found):

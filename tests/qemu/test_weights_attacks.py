@@ -201,5 +201,5 @@ def test_nothing_ends_who_follows_or_has_it_write_what_nobody_asked_for(
     disk = told[1]
     found = {one["path"]: one for one in disk["cgroups"]}
     assert (found["/again"]["weight"], found["/again"]["set_by"]) == (500, "io.weight")
-    assert disk["divides"].startswith("time of the device (told in bytes")
+    assert disk["divides"].startswith("time of the device")
     assert "/red\x1b[31m\\xff" in found
