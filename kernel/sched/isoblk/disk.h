@@ -149,9 +149,9 @@ struct iso_epoch {
  * struct iso_device - what is seen of the device; disk lock, read without
  */
 struct iso_device {
-	u64 rate;		/* cost a second, the best of late */
+	u64 rate;		/* cost a second, the highest of the last epochs */
 	u64 mean_cost;		/* mean cost of a request */
-	u64 largest;		/* largest cost of late */
+	u64 largest;		/* largest cost in the last epochs */
 };
 
 /**
@@ -202,7 +202,7 @@ struct iso_disk {
 	struct iso_device device;
 	struct iso_clock clock;
 	u64 floor_now;			/* cost in flight with no throttling; any context */
-	u64 gather;			/* room free before a completion has it used; likewise */
+	u64 gather;			/* room free before it is used again; any context */
 	u64 found_ns;			/* when @clock.behind was found last; any context */
 	u64 busy_until;			/* rotational: when one completed last; any context */
 	atomic_t nr_alone;		/* rotational: boosted requests in flight */

@@ -3,10 +3,10 @@
  * Room: so much of something that a disk may have at once, divided among its
  * hardware queues.
  *
- * A hardware queue takes a part of it and gives out of that without asking anybody, so
+ * A hardware queue takes a part of it and gives out of that without asking others, so
  * that CPUs write no common word for each request as long as the room does not bind.
  * One that finds neither in its part nor in the pool takes back what the others
- * have to spare. While somebody waits, what is spare goes to the pool at once.
+ * have to spare. While a hardware queue waits, what is spare goes to the pool at once.
  */
 #include <linux/slab.h>
 
@@ -102,7 +102,7 @@ void iso_room_force(struct iso_room *r, unsigned int i, u64 much)
  * @r: room
  * @i: hardware queue that took it; any context
  * @much: how much
- * @wanted: somebody waits, maybe for it
+ * @wanted: a hardware queue waits, maybe for it
  */
 void iso_room_put(struct iso_room *r, unsigned int i, u64 much, bool wanted)
 {

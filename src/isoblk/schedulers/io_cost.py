@@ -24,7 +24,7 @@ FILES = ("io.cost.model", "io.cost.qos")
 QOS = ("ctrl", "rpct", "rlat", "wpct", "wlat", "min", "max")
 _QOS_SCALE = Range(1, 10_000)  # min and max, per cent
 _LATENCY_US = Range(0, 60_000_000)
-_COEFFICIENT = Range(1, (1 << 53) - 1)
+COEFFICIENT = Range(1, (1 << 53) - 1)
 
 # The coefficients of io.cost.model in the order in which iocost_coef_gen.py (tools/cgroup in the
 # kernel's source) measures them, and what it has fio do: rw, iodepth and bs. The script's own
@@ -121,7 +121,7 @@ def _check_model(model: Mapping[str, int]) -> None:
     for key, value in model.items():
         if key not in MODEL:
             raise FieldError((*field, key), "unknown coefficient", next=suggest(key, MODEL))
-        within((*field, key), value, _COEFFICIENT)
+        within((*field, key), value, COEFFICIENT)
     if missing := [key for key in MODEL if key not in model]:
         raise FieldError(
             field,

@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import msgspec
 
@@ -12,16 +13,16 @@ from isoblk.run.setting import Form, Setting
 from isoblk.run.spec import Scheduler, Workload
 from isoblk.run.tier import Place
 from isoblk.schedulers.base import Asked, Measured, Measurement, Tunables
+from isoblk.schedulers.io_cost import COEFFICIENT, MODEL
 from isoblk.schedulers.own import OwnElevator
 
 COST_MODEL = "cost_model"
 """The tunable that says what a request costs."""
 AUTO, BYTES, CALIBRATED = "auto", "bytes", "calibrated"
 USER = "user"
-"""The first word of what the tunable reads if somebody wrote the six coefficients."""
+"""The first word of what the tunable reads once the six coefficients were written."""
 
 _FIELD: Field = ("iosched", "isoblk", COST_MODEL)
-_COEFFICIENT = Range(1, (1 << 53) - 1)
 _NUMBER = re.compile(r"[0-9]{1,40}", re.ASCII)
 _MIB = 1 << 20
 # Writes are measured once the drive's buffer is full.
@@ -31,13 +32,11 @@ _FILL_NS = 1_000_000_000
 # as streams do; small ones as io.cost's model has them.
 OWN_MODEL = {
     "rbps": Measurement(Workload(rw="read", bs=_MIB, iodepth=32), "read", "bytes"),
-    "rseqiops": Measurement(Workload(rw="read", bs=4096, iodepth=64), "read", "ios"),
-    "rrandiops": Measurement(Workload(rw="randread", bs=4096, iodepth=64), "read", "ios"),
+    "rseqiops": MODEL["rseqiops"],
+    "rrandiops": MODEL["rrandiops"],
     "wbps": Measurement(Workload(rw="write", bs=_MIB, iodepth=32), "write", "bytes", _FILL_NS),
-    "wseqiops": Measurement(Workload(rw="write", bs=4096, iodepth=64), "write", "ios", _FILL_NS),
-    "wrandiops": Measurement(
-        Workload(rw="randwrite", bs=4096, iodepth=64), "write", "ios", _FILL_NS
-    ),
+    "wseqiops": replace(MODEL["wseqiops"], warmup_ns=_FILL_NS),
+    "wrandiops": replace(MODEL["wrandiops"], warmup_ns=_FILL_NS),
 }
 _LINE = " ".join(f"{name}=N" for name in OWN_MODEL)
 _ALLOWED = f'allowed: "{CALIBRATED}", "{AUTO}", "{BYTES}" or "{_LINE}"'
@@ -129,11 +128,11 @@ def cost_model(value: int | str) -> str:
             raise FieldError(_FIELD, f"unknown coefficient {name!r}", next=suggest(name, OWN_MODEL))
         if name in coefficients:
             raise FieldError(_FIELD, f"{name} is there twice", next="keep one of them")
-        if not _NUMBER.fullmatch(number) or int(number) not in _COEFFICIENT:
+        if not _NUMBER.fullmatch(number) or int(number) not in COEFFICIENT:
             raise FieldError(
                 _FIELD,
                 f"{word} is not a coefficient",
-                next=f"allowed: whole numbers, {_COEFFICIENT}",
+                next=f"allowed: whole numbers, {COEFFICIENT}",
             )
         coefficients[name] = int(number)
     if lacking := [name for name in OWN_MODEL if name not in coefficients]:
