@@ -122,6 +122,22 @@ def test_where_addresses_are_random_every_run_is_the_same(
     assert found == expected
 
 
+@pytest.mark.skipif(not _MAY_MOUNT, reason="may not make namespaces")
+def test_a_host_with_a_run_mount_gives_the_same_random_numbers(
+    default_bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # How long the guest's first programs run is mixed into them.
+    script = "sleep 3; od -N 16 -t x1 /dev/urandom > /run/isoblk/random"
+    found = set()
+    for name in ("nothing", "mount"):
+        host = _mounted(f"mount -t tmpfs tmpfs /run && mkdir /run/{name}")
+        monkeypatch.setattr(uml, "DIE_WITH_PARENT", (*DIE_WITH_PARENT, *host))
+        machine = Uml(default_bench.kernel, host_library(default_bench.kernel), time_limit_s=120)
+        guest = Guest(replace(default_bench, machine=machine), tmp_path / name)
+        found.add(guest.run(script).read("random"))
+    assert len(found) == 1
+
+
 def _isoblk_without_ptrace(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [*_forbid(_PTRACE, _EPERM), sys.executable, "-m", "isoblk", *arguments]
     return subprocess.run(
