@@ -543,6 +543,32 @@ static void a_floor_that_spares_requests_is_tried(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f.phase, FLOOR_TRIAL);
 }
 
+/* A device that is full lost nothing by throttling; one with a floor may have too high a one. */
+static void a_full_device_is_tried_for_its_floor_only(struct kunit *test)
+{
+	struct load l = load_make(500, OPEN, 0, 1);
+	struct floor_span s;
+	struct floor f;
+	unsigned int i;
+
+	floor_init(&f);
+	for (i = 0; i < 1000; i++) {
+		s = see(&l, &f, 100);
+		s.full = true;
+		floor_span(&f, &s);
+		KUNIT_EXPECT_EQ(test, f.phase, FLOOR_CRUISE);
+		KUNIT_EXPECT_TRUE(test, f.settled);
+	}
+	run(&f, &l, 100, FOUND);
+	KUNIT_EXPECT_NE(test, f.size, 0);
+	for (i = 0; f.phase == FLOOR_CRUISE && i < 5000; i++) {
+		s = see(&l, &f, 100);
+		s.full = true;
+		floor_span(&f, &s);
+	}
+	KUNIT_EXPECT_EQ(test, f.phase, FLOOR_TRIAL);
+}
+
 static void no_trial_begins_that_may_not(struct kunit *test)
 {
 	struct load l = load_make(500, OPEN, 0, 1);
@@ -648,6 +674,7 @@ static void anything_seen_is_survived(struct kunit *test)
 				.throttled = prandom_u32_state(rnd) % 1001,
 				.spared = prandom_u32_state(rnd) % 2,
 				.busy = prandom_u32_state(rnd) % 100 < k,
+				.full = prandom_u32_state(rnd) % 50 < k,
 				.changed = prandom_u32_state(rnd) % 64 < k,
 				.may_try = prandom_u32_state(rnd) % 8,
 				.max_loss = 1 + prandom_u32_state(rnd) % 999,
@@ -687,6 +714,7 @@ static struct kunit_case isoblk_floor_cases[] = {
 	KUNIT_CASE(a_loss_that_cannot_be_reached_has_an_end),
 	KUNIT_CASE(no_trial_without_throttling),
 	KUNIT_CASE(a_floor_that_spares_requests_is_tried),
+	KUNIT_CASE(a_full_device_is_tried_for_its_floor_only),
 	KUNIT_CASE(no_trial_begins_that_may_not),
 	KUNIT_CASE(a_busy_device_needs_no_floor),
 	KUNIT_CASE(anything_seen_is_survived),

@@ -114,7 +114,8 @@ def test_four_tenants_divide_a_fast_disk_by_weight_and_lose_little(
 def test_the_newest_kernel_divides_as_well(
     newest_bench: Bench, tmp_path: Path, elevator: str
 ) -> None:
-    run = _run(newest_bench, tmp_path, elevator, _tenants(rw="randrw"))
+    options = KNOWN.get(elevator, {})
+    run = _run(newest_bench, tmp_path, elevator, _tenants(rw="randrw"), options=options)
     assert _by_weight(run.record) <= ERROR[elevator]
     assert _total(run.record) >= 0.97
 

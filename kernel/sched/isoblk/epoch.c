@@ -25,8 +25,11 @@
 #define EPOCH_SCALE_MAX		16
 #define EPOCH_NS_MAX		(100 * NSEC_PER_MSEC)
 
-/* So long a drive is looked at before it counts as busy. */
+/* So long a drive that is written is looked at before it counts as busy. */
 #define BUSY_NS			(200 * NSEC_PER_MSEC)
+
+/* Any drive is full if by a model that is of this disk it lost less than this part of max_loss. */
+#define FULL_LOSS		4
 
 /* The window to begin with. */
 #define WINDOW_FIRST_NS		(250 * NSEC_PER_USEC)
@@ -220,6 +223,14 @@ static bool is_busy(struct iso_disk *d, const struct iso_done *sum,
 	return d->cost.source == COST_USER && b->is_written && b->is_busy;
 }
 
+static bool is_full(const struct iso_disk *d, const struct iso_seen *seen,
+		    unsigned int max_loss)
+{
+	return d->cost.source == COST_USER &&
+		mul_div(seen->rate, FLOOR_LOSS_ONE, NSEC_PER_SEC) >=
+		FLOOR_LOSS_ONE - max_loss / FULL_LOSS;
+}
+
 static void update_floor(struct iso_disk *d, const struct iso_done *sum,
 			 const struct iso_seen *seen, u64 now)
 {
@@ -240,6 +251,7 @@ static void update_floor(struct iso_disk *d, const struct iso_done *sum,
 	};
 
 	s.busy = is_busy(d, sum, s.max_loss, now);
+	s.full = is_full(d, seen, s.max_loss);
 	floor_span(f, &s);
 	if (f->widen && !d->tunables.window)
 		window_widen(&d->window);

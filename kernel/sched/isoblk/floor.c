@@ -192,7 +192,8 @@ void floor_span(struct floor *f, const struct floor_span *s)
 		f->settled = true;
 		return;
 	}
-	if (s->throttled < s->max_loss && !s->limited && !(f->size && s->spared)) {
+	if ((s->full && !f->size) ||
+	    (s->throttled < s->max_loss && !s->limited && !(f->size && s->spared))) {
 		f->settled = true;
 		return;
 	}

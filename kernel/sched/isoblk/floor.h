@@ -51,6 +51,7 @@ struct floor_span {
 	bool limited;		/* a request waited for room in the window */
 	bool spared;		/* a request was not, for the floor alone */
 	bool busy;		/* by a model that is known the device lost less than max_loss */
+	bool full;		/* by such a model it hardly lost anything */
 	bool changed;		/* other groups are active than before */
 	bool may_try;		/* a trial may begin */
 	unsigned int max_loss;	/* permille */

@@ -75,7 +75,8 @@ static int parse_model(struct cost_model *m, const struct iso_disk *d, const cha
 		cost_set_bytes(m);
 		return 0;
 	}
-	text = kstrdup(page, GFP_KERNEL);
+	/* A change of elevators holds our caller's lock while the queue is frozen. */
+	text = kstrdup(page, GFP_NOIO);
 	if (!text)
 		return -ENOMEM;
 	ret = cost_parse(m, text);
