@@ -294,6 +294,24 @@ def test_no_run_is_made_without_its_figures() -> None:
     assert line == " ".join(f"{name}=1" for name in OWN_MODEL)
 
 
+@pytest.mark.parametrize(
+    ("bps", "iops"), [(7_000_000_000, 1_000_000), (560_000_000, 100_000), (800_000_000, 200_000)]
+)
+def test_small_and_large_requests_cost_what_was_measured(bps: int, iops: int) -> None:
+    figures = dict.fromkeys(OWN_MODEL, 1) | {"rbps": bps, "rseqiops": iops}
+    line = resolve(share(study()).spec, figures, None).scheduler.iosched["cost_model"]
+    written = dict(pair.split("=") for pair in str(line).split())
+    page = 4096 / int(written["rbps"])
+    fixed = 1 / int(written["rseqiops"]) - page
+    assert fixed + 256 * page == pytest.approx((1 << 20) / bps, rel=1e-6)
+
+
+def test_a_device_on_which_size_does_not_count_has_a_line() -> None:
+    figures = dict.fromkeys(OWN_MODEL, 1) | {"rbps": 800_000 << 20, "rseqiops": 800_000}
+    line = resolve(share(study()).spec, figures, None).scheduler.iosched["cost_model"]
+    assert f"rbps={800_000_000 << 20} rseqiops=800000" in str(line)
+
+
 def test_a_dry_run_says_what_is_measured_first() -> None:
     scripts = list(dry_run(runs_of(study())))
     assert "# The coefficients of isoblk's cost model are measured first." in scripts[-1]

@@ -24,7 +24,9 @@ USER = "user"
 
 _FIELD: Field = ("iosched", "isoblk", COST_MODEL)
 _NUMBER = re.compile(r"[0-9]{1,40}", re.ASCII)
-_MIB = 1 << 20
+_MIB, _PAGE = 1 << 20, 4096
+_PAGES = _MIB // _PAGE
+_FASTEST = 1000
 # Writes are measured once the drive's buffer is full.
 _FILL_NS = 1_000_000_000
 
@@ -98,7 +100,10 @@ class Isoblk(OwnElevator):
         if measured.figures is None or not set(OWN_MODEL) <= set(measured.figures):
             raise ValueError("isoblk needs the six coefficients of its cost model")
         # The kernel takes no 0.
-        line = _line({name: max(1, measured.figures[name]) for name in OWN_MODEL})
+        figures = {name: max(1, measured.figures[name]) for name in OWN_MODEL}
+        for bps, iops in (("rbps", "rseqiops"), ("wbps", "wseqiops")):
+            figures[bps] = _of_data(figures[bps], figures[iops])
+        line = _line(figures)
         return msgspec.structs.replace(scheduler, iosched={**scheduler.iosched, COST_MODEL: line})
 
     def device_settings(self, scheduler: Scheduler, place: Place) -> Iterator[Setting]:
@@ -155,6 +160,17 @@ def to_write(text: str) -> str:
     """What is to be written to the tunable for it to read so."""
     word, _, rest = text.partition(" ")
     return rest if word == USER else word
+
+
+def _of_data(bps: int, iops: int) -> int:
+    """Bytes a second of the data alone, for the model to have large requests cost what they did.
+
+    By the model a request of n pages costs f + n p; f + p = 1 / iops and f + 256 p = MiB / bps were
+    measured. A device on which size hardly counts is given _FASTEST times bps.
+    """
+    large, small = _MIB / bps, 1 / iops
+    page = max((large - small) / (_PAGES - 1), large / _PAGES / _FASTEST)
+    return min(round(_PAGE / page), COEFFICIENT.high)
 
 
 def _line(coefficients: Mapping[str, int]) -> str:
