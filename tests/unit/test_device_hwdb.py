@@ -7,11 +7,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from isoblk.device import hwdb
 from isoblk.device.fit import attributes, estimate
-from isoblk.device.hwdb import FIGURES, Known, databases, expect_entries, read_hwdb
+from isoblk.device.hwdb import expect_entries
 from isoblk.device.measure import make_spec
 from isoblk.errors import UserError
+from isoblk.machine import iocost_hwdb
+from isoblk.machine.iocost_hwdb import FIGURES, Known, databases, read_hwdb
 from isoblk.plan.plan import make_plan
 
 SAMPLE = Path(__file__).parent / "iocost.hwdb"
@@ -114,7 +115,7 @@ def test_udevs_own_files_are_found_and_the_administrators_hides_the_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     etc, usr = tmp_path / "etc", tmp_path / "usr"
-    monkeypatch.setattr(hwdb, "DIRECTORIES", (etc, usr))
+    monkeypatch.setattr(iocost_hwdb, "DIRECTORIES", (etc, usr))
     with pytest.raises(UserError, match="udev has no database"):
         databases()
     for path in (etc / "90-iocost.hwdb", usr / "90-iocost.hwdb", usr / "91-iocost-more.hwdb"):

@@ -19,12 +19,13 @@ from isoblk.console import new_console
 from isoblk.device import show, text
 from isoblk.device.fiojson import State, read_fio
 from isoblk.device.fit import Fit, estimate, refine
-from isoblk.device.hwdb import FIGURES, Database, databases, expect_entries, read_hwdb
+from isoblk.device.hwdb import expect_entries
 from isoblk.device.measure import Measured, measure
 from isoblk.device.text import figure
 from isoblk.errors import RunError, UserError, printable
 from isoblk.files import new_file
 from isoblk.kernel import DEFAULT_VERSION, find, hold, host_library
+from isoblk.machine.iocost_hwdb import FIGURES, Database, databases, read_hwdb
 from isoblk.machine.uml import Uml
 from isoblk.study.model import ExpectEntry
 from isoblk.study.presets import load_device, load_preset, preset_names
