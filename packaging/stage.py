@@ -44,6 +44,9 @@ ENTRIES: Final = (
     *(f"isoblk.cli.{name}" for name in WITHOUT_LAB),
 )
 
+# What they read besides.
+_DATA: Final = ("src/isoblk/weights/drives.csv",)
+
 # The Python packages that these need; what rich would need for Markdown and code is never used.
 _WHEELS: Final = (
     *("annotated-doc", "annotated-types", "msgspec", "pydantic", "pydantic-core", "rich"),
@@ -103,7 +106,7 @@ def commands(target: Path) -> None:
 def lay_out_python(target: Path) -> None:
     """isoblk's own part of it."""
     private = target / PRIVATE
-    for path in python_files(ENTRIES):
+    for path in (*python_files(ENTRIES), *(ROOT / name for name in _DATA)):
         _copy(path, private / path.relative_to(ROOT))
     _kernel_sources(private / "kernel")
     _copy(HERE / "dkms/Kbuild", private / "kernel/Kbuild")

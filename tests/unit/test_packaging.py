@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from isoblk.weights.cost import DRIVES
 from tests.unit.scripts import ROOT, load_packaging
 
 PACKAGING = ROOT / "packaging"
@@ -197,6 +198,14 @@ def test_what_a_machine_needs_leads_to_no_more_python_than_is_packaged(stage: Mo
     assert {"isoblk/cli/weights.py", "isoblk/weights/follow.py", "isoblk/paths.py"} <= files
     assert not {file for file in files if file.startswith(("isoblk/report/", "isoblk/trace/"))}
     assert "isoblk/cli/run.py" not in files
+
+
+def test_what_the_packaged_code_reads_is_packaged(stage: ModuleType, tmp_path: Path) -> None:
+    stage.lay_out_python(tmp_path)
+    table = DRIVES.relative_to(ROOT)
+    assert (tmp_path / stage.PRIVATE / table).read_bytes() == DRIVES.read_bytes()
+    copyright = (PACKAGING / "debian/copyright").read_text()
+    assert f"Files: stage/isoblk/{stage.PRIVATE}/{table}\n" in copyright
 
 
 def test_the_commands_of_the_lab_say_that_it_is_not_there(

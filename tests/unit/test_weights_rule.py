@@ -14,6 +14,9 @@ from isoblk.weights.rule import Rule
 from tests.unit.scripts import ROOT
 
 NVME = Rule("KERNEL", "nvme0n1", "isoblk", 1024, ("none", 1023))
+LINE = "rbps=6 rseqiops=5 rrandiops=4 wbps=3 wseqiops=2 wrandiops=1"
+COSTED = Rule("KERNEL", "nvme1n1", "isoblk", None, ("none", 1023), LINE)
+BOTH = Rule("KERNEL", "nvme2n1", "isoblk", 1024, ("none", 1023), "bytes")
 SATA = Rule("ENV{ID_SERIAL}", "Samsung_SSD_860 1", "kyber-fair", None, ("mq-deadline", 64))
 
 
@@ -30,6 +33,32 @@ def test_what_is_put_is_read_and_a_disk_has_one_rule(path: Path) -> None:
     assert rule.read(path) == [SATA, other]
 
 
+def test_a_cost_model_is_read_as_it_was_put(path: Path) -> None:
+    for one in (COSTED, NVME, BOTH):
+        rule.put(one, path)
+    assert rule.read(path) == [COSTED, NVME, BOTH]
+
+
+def test_a_rule_of_before_there_were_cost_models_is_still_understood(path: Path) -> None:
+    path.write_text(
+        "# before: none 1023\n"
+        'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="nvme0n1",'
+        ' ATTR{queue/scheduler}="isoblk", ATTR{queue/nr_requests}="1024"\n'
+    )
+    assert rule.read(path) == [NVME]
+    rule.put(COSTED, path)
+    assert rule.read(path) == [NVME, COSTED]
+
+
+@pytest.mark.parametrize("model", ['a"', "a$env{x}", "%k", "A", "a\\", ""])
+def test_a_rule_with_another_cost_model_than_the_tunables_is_not_ours(
+    path: Path, model: str
+) -> None:
+    rule.put(COSTED, path)
+    path.write_text(path.read_text().replace(LINE, model))
+    assert rule.read(path) == []
+
+
 def test_a_line_of_somebody_else_stays_and_the_file_with_it(path: Path) -> None:
     own = 'KERNEL=="sda", ATTR{queue/scheduler}="bfq"'
     path.write_text(f"{own}\n# mine\n")
@@ -44,10 +73,15 @@ def test_the_last_rule_takes_the_file_along(path: Path) -> None:
     assert not path.exists()
 
 
-def test_nr_requests_is_set_after_the_scheduler_which_sets_it_back(path: Path) -> None:
+def test_what_a_scheduler_sets_back_is_set_after_it(path: Path) -> None:
     rule.put(NVME, path)
     text = path.read_text()
     assert text.index("queue/scheduler") < text.index("queue/nr_requests")
+    rule.remove([NVME], path)
+    for one in (COSTED, BOTH):
+        rule.put(one, path)
+        line = path.read_text().splitlines()[-1]
+        assert line.index("queue/scheduler") < line.index("queue/iosched/cost_model")
     assert all(line.startswith(("#", "ACTION")) for line in text.splitlines())
 
 
@@ -101,7 +135,7 @@ def test_a_package_that_goes_leaves_lines_of_others(path: Path, script: str) -> 
     def purge() -> None:
         subprocess.run(["sh", "-ec", program], check=True)
 
-    for one in (NVME, SATA):
+    for one in (NVME, SATA, COSTED, BOTH):
         rule.put(one, path)
     purge()
     assert not path.exists()
@@ -113,7 +147,7 @@ def test_a_package_that_goes_leaves_lines_of_others(path: Path, script: str) -> 
         'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="sdy", RUN+="x"',
     ]
     path.write_text("\n".join(theirs) + "\n")
-    for one in (NVME, SATA):
+    for one in (NVME, SATA, COSTED, BOTH):
         rule.put(one, path)
     path.write_text(path.read_text() + theirs[1] + "\n")
     purge()

@@ -12,7 +12,7 @@ import pytest
 
 from isoblk.cli import disk as cli
 from isoblk.errors import UserError
-from isoblk.machine import system
+from isoblk.machine import iocost_hwdb, system
 from isoblk.machine.blockdev import Disk
 from isoblk.weights import others, rule, settings
 from isoblk.weights.rule import Rule
@@ -52,6 +52,20 @@ def known(fake: FakeMachine, number: str = NUMBER, **properties: str) -> None:
 
 def now(disk: Disk) -> tuple[str, int]:
     return settings.current(disk)
+
+
+COST = "queue/iosched/cost_model"
+LINE = "rbps=6 rseqiops=5 rrandiops=4 wbps=3 wseqiops=2 wrandiops=1"
+
+
+def calling(fake: FakeMachine, monkeypatch: pytest.MonkeyPatch, model: bytes = b"x\n") -> None:
+    """Have the commands find the disk, of a model, in a kernel that has isoblk."""
+    monkeypatch.setattr(settings, "find", lambda _: fake.disk())
+    monkeypatch.setattr(settings, "sharing", lambda _: [])
+    monkeypatch.setattr(cli, "elevators", lambda _: {"isoblk", "none"})
+    monkeypatch.setattr(iocost_hwdb, "DIRECTORIES", (fake.root / "hwdb.d",))
+    (fake.place / "device/model").write_bytes(model)
+    put(fake.place / COST, f"auto {LINE}\n")
 
 
 def refusing(monkeypatch: pytest.MonkeyPatch, value: str, number: int) -> None:
@@ -257,3 +271,136 @@ def test_whatever_tuned_left_is_no_end(tmp_path: Path, profile: bytes) -> None:
     (tmp_path / "etc/tuned").mkdir(parents=True)
     (tmp_path / "etc/tuned/active_profile").write_bytes(profile)
     assert list(others.others(tmp_path)) == []
+
+
+def test_a_disk_gets_the_cost_model_of_its_model_after_the_scheduler(
+    fake: FakeMachine,
+    rules: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    calling(fake, monkeypatch, b"Samsung SSD 980 PRO 1TB                 \n")
+    written: list[str] = []
+    write = Path.write_text
+
+    def noted(self: Path, text: str) -> int:
+        written.append(self.name)
+        return write(self, text)
+
+    monkeypatch.setattr(Path, "write_text", noted)
+    cli.use("isoblk", "sdb", 64)
+    assert written[:3] == ["scheduler", "nr_requests", "cost_model"]
+    line = "rbps=2548800265 rseqiops=364653 rrandiops=304477 wbps=2314893629"
+    line += " wseqiops=66718 wrandiops=84113"
+    assert (fake.place / COST).read_text() == line
+    assert [one.cost_model for one in rule.read()] == [line]
+    assert capsys.readouterr().out.splitlines() == [
+        "sdb: isoblk, 64 tags, also after the next boot",
+        "sdb: cost model of Samsung SSD 980 PRO 1TB, from isoblk's table of drives",
+    ]
+
+
+def test_a_disk_of_no_known_model_keeps_the_generic_cost_model(
+    fake: FakeMachine,
+    rules: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    calling(fake, monkeypatch)
+    (fake.place / COST).unlink()
+    cli.use("isoblk", "sdb")
+    assert not (fake.place / COST).exists()
+    assert "cost_model" not in rules.read_text()
+    assert "sdb: generic cost model of its kind; better: measure" in capsys.readouterr().out
+
+
+def test_a_cost_model_of_before_does_not_outlive_the_choice_of_another(
+    fake: FakeMachine, rules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Choosing the scheduler that a disk has sets nothing back."""
+    calling(fake, monkeypatch)
+    cli.use("isoblk", "sdb", cost_model=LINE)
+    assert (fake.place / COST).read_text() == LINE
+    put(fake.place / COST, f"user {LINE}\n")
+    cli.use("isoblk", "sdb", cost_model="auto")
+    assert (fake.place / COST).read_text() == "auto"
+    assert [one.cost_model for one in rule.read()] == ["auto"]
+    put(fake.place / COST, "bytes\n")
+    settings.reset(fake.disk())
+    assert (fake.place / COST).read_text() == "auto"
+
+
+@pytest.mark.parametrize("model", ["calibrated", "rbps=1", f"user {LINE}", 'bytes"', "", "$x=1"])
+def test_a_wrong_cost_model_is_refused_and_nothing_set(
+    fake: FakeMachine, rules: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    calling(fake, monkeypatch)
+    with pytest.raises(UserError, match=r"^--cost-model: "):
+        cli.use("isoblk", "sdb", cost_model=model)
+    with pytest.raises(UserError, match=r"^--cost-model: none has no cost model; leave it out"):
+        cli.use("none", "sdb", cost_model="auto")
+    assert now(fake.disk()) == ("mq-deadline", 256)
+    assert not rules.exists()
+
+
+def test_an_older_isoblk_without_cost_models_is_said_and_nothing_set(
+    fake: FakeMachine, rules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calling(fake, monkeypatch)
+    (fake.place / COST).unlink()
+    with pytest.raises(UserError, match=r"has no cost model; load .*or add: --cost-model auto$"):
+        cli.use("isoblk", "sdb", 64, LINE)
+    assert now(fake.disk()) == ("mq-deadline", 256)
+    assert not (fake.place / COST).exists()
+    assert not rules.exists()
+
+
+def test_a_rule_that_cannot_be_written_leaves_the_cost_model_as_it_was(
+    fake: FakeMachine, rules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calling(fake, monkeypatch)
+    put(fake.place / "queue/scheduler", "isoblk\n")
+    put(fake.place / COST, "bytes\n")
+    rules.parent.rmdir()
+    with pytest.raises(UserError, match="there is no udev here"):
+        cli.use("isoblk", "sdb", cost_model=LINE)
+    assert (fake.place / COST).read_text() == "bytes"
+    assert now(fake.disk()) == ("isoblk", 256)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [b'x", RUN+="/bin/sh', b"x\nRUN y", b"\x1b[31m$env{PATH} %k", b"*", b"auto", b"\xff\xfe"],
+)
+def test_nothing_that_a_disk_calls_itself_is_in_its_rule(
+    fake: FakeMachine,
+    rules: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    model: bytes,
+) -> None:
+    calling(fake, monkeypatch, model)
+    name = settings.model_of(fake.disk())
+    put(
+        fake.root / "hwdb.d/90-iocost.hwdb",
+        f"block:*:name:{name}:fwver:*:\n IOCOST_MODEL_NAIVE={LINE}\n\n"
+        f"block:*:name:x:fwver:*:\n IOCOST_MODEL_NAIVE={LINE}$env{{x}}\n",
+    )
+    cli.use("isoblk", "sdb")
+    (one,) = rule.read()
+    assert one.cost_model == LINE
+    assert one.lines[-1] in rules.read_text()
+    said = capsys.readouterr().out
+    assert "from udev's database of io.cost" in said and "\x1b" not in said
+    assert len(said.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [(f"auto {LINE}", "auto"), (f"user {LINE}", "own"), ("bytes", "bytes")]
+)
+def test_the_kind_of_cost_model_is_shown(
+    fake: FakeMachine, rules: Path, text: str, word: str
+) -> None:
+    assert settings.row(fake.disk())[3] == ""
+    put(fake.place / COST, f"{text}\n")
+    assert settings.row(fake.disk())[3] == word

@@ -10,7 +10,8 @@ from isoblk.cli.help import examples
 from isoblk.console import new_console
 from isoblk.errors import UserError, printable
 from isoblk.machine.blockdev import elevators
-from isoblk.weights import others, settings
+from isoblk.schedulers.isoblk import AUTO, Isoblk
+from isoblk.weights import cost, others, settings
 
 app = typer.Typer(help="The scheduler of a disk of this machine, for good.")
 
@@ -21,6 +22,7 @@ DiskName = Annotated[str, typer.Argument(metavar="DISK", help="Its name: nvme0n1
     epilog=examples(
         "isoblk disk use isoblk nvme0n1",
         "isoblk disk use isoblk nvme0n1 --tags 1024",
+        "isoblk disk use isoblk nvme0n1 --cost-model bytes",
     )
 )
 def use(
@@ -37,17 +39,37 @@ def use(
             show_default="the kernel's",
         ),
     ] = None,
+    cost_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="What requests cost under isoblk: auto, bytes, or six coefficients NAME=N.",
+            show_default="the drive model's, else auto",
+        ),
+    ] = None,
 ) -> None:
     """Give a disk a scheduler, now and at each boot: a udev rule."""
     found = settings.find(disk)
+    model = None
+    if scheduler == Isoblk.name:
+        named = settings.model_of(found)
+        model = cost.find(named) if cost_model is None else cost.parse(cost_model)
+    elif cost_model is not None:
+        raise UserError(
+            f"{scheduler} has no cost model",
+            where="--cost-model",
+            next="leave it out, or use isoblk",
+        )
     if scheduler not in (known := elevators(found)):
         missing = settings.why_missing(scheduler)
         raise UserError(
             f"this kernel has no scheduler {scheduler}",
             next=missing or f"allowed: {', '.join(sorted(known))}",
         )
-    settings.use(found, scheduler, tags)
+    settings.use(found, scheduler, tags, model.text if model else AUTO)
     typer.echo(f"{found.name}: {settings.describe(found)}, also after the next boot")
+    if model:
+        typer.echo(f"{found.name}: {printable(model.source)}")
     if shared := settings.sharing(found):
         typer.echo(
             f"note: the rule is for {', '.join(shared)} as well, which udev takes for the same",
@@ -65,7 +87,7 @@ def show(
     """Show which scheduler disks have, which they will have, and who else sets it."""
     found = [settings.find(disk)] if disk else settings.all_disks()
     shown = Table(box=None, pad_edge=False)
-    for heading in ("disk", "model", "scheduler", "tags", "at boot"):
+    for heading in ("disk", "model", "scheduler", "cost", "tags", "at boot"):
         shown.add_column(heading, overflow="fold")
     for one in found:
         shown.add_row(*map(printable, settings.row(one)))

@@ -2,7 +2,7 @@
 """isoblk: weights at the disk's full speed, and low latency for light users of the disk."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -41,7 +41,6 @@ OWN_MODEL = {
     "wrandiops": replace(MODEL["wrandiops"], warmup_ns=_FILL_NS),
 }
 _LINE = " ".join(f"{name}=N" for name in OWN_MODEL)
-_ALLOWED = f'allowed: "{CALIBRATED}", "{AUTO}", "{BYTES}" or "{_LINE}"'
 # Tunables of former releases, and what took their place.
 _REMOVED = {
     "account": f'set {COST_MODEL} = "{BYTES}" to divide bytes, or remove it',
@@ -113,22 +112,24 @@ class Isoblk(OwnElevator):
         return iter(())
 
 
-def cost_model(value: int | str) -> str:
-    """A cost model as it is written to the tunable, or CALIBRATED.
+def cost_model(value: int | str, words: Sequence[str] = (CALIBRATED, AUTO, BYTES)) -> str:
+    """A cost model as it is written to the tunable, or one of the words.
 
     Raises:
         FieldError: it is none of the words, and not a line of the six coefficients.
     """
     text = str(value).strip()
-    if text in (AUTO, BYTES, CALIBRATED):
+    if text in words:
         return text
+    named = ", ".join(f'"{word}"' for word in words)
+    allowed = f'allowed: {named} or "{_LINE}"'
     if "=" not in text:
-        raise FieldError(_FIELD, f"unknown value {value!r}", next=_ALLOWED)
+        raise FieldError(_FIELD, f"unknown value {value!r}", next=allowed)
     coefficients: dict[str, int] = {}
     for word in text.split():
         name, equals, number = word.partition("=")
         if not equals:
-            raise FieldError(_FIELD, f"{word!r} is not NAME=N", next=_ALLOWED)
+            raise FieldError(_FIELD, f"{word!r} is not NAME=N", next=allowed)
         if name not in OWN_MODEL:
             raise FieldError(_FIELD, f"unknown coefficient {name!r}", next=suggest(name, OWN_MODEL))
         if name in coefficients:

@@ -10,6 +10,7 @@ from typing import Final
 
 from isoblk.errors import UserError
 from isoblk.files import read_text, write_atomically
+from isoblk.schedulers.isoblk import AUTO, COST_MODEL
 
 RULES: Final = Path("/etc/udev/rules.d/90-isoblk.rules")
 """After those of the distribution, which have 60: whoever sets last wins; and after
@@ -28,6 +29,7 @@ _OURS = re.compile(
     r' (?P<key>KERNEL|ENV\{ID_(?:SERIAL|WWN|WWN_WITH_EXTENSION)\})=="(?P<value>[^"]*)",'
     r' ATTR\{queue/scheduler\}="(?P<scheduler>[\w-]+)"'
     r'(?:, ATTR\{queue/nr_requests\}="(?P<tags>[0-9]{1,9})")?'
+    r'(?:, ATTR\{queue/iosched/cost_model\}="(?P<cost_model>[a-z0-9= ]+)")?'
 )
 # The disks of an array may share all of ID_WWN but its extension.
 _IDENTITIES: Final = ("ID_WWN_WITH_EXTENSION", "ID_WWN", "ID_SERIAL")
@@ -43,6 +45,7 @@ class Rule:
         key: "KERNEL", or "ENV{...}" of an identity. value: what that is.
         scheduler: that it gets. tags: nr_requests, None: as the kernel sets it.
         before: scheduler, and nr_requests, that it had before.
+        cost_model: of isoblk; AUTO: the rule sets none.
     """
 
     key: str
@@ -50,15 +53,19 @@ class Rule:
     scheduler: str
     tags: int | None
     before: tuple[str, int]
+    cost_model: str = AUTO
 
     @property
     def lines(self) -> list[str]:
         """As they stand in the file."""
         tags = "" if self.tags is None else f', ATTR{{queue/nr_requests}}="{self.tags}"'
+        path = f"queue/iosched/{COST_MODEL}"
+        model = "" if self.cost_model == AUTO else f', ATTR{{{path}}}="{self.cost_model}"'
         return [
             f"# before: {self.before[0]} {self.before[1]}",
             'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk",'
-            f' {self.key}=="{self.value}", ATTR{{queue/scheduler}}="{self.scheduler}"{tags}',
+            # udev assigns in the order of the line, and choosing a scheduler sets the others back.
+            f' {self.key}=="{self.value}", ATTR{{queue/scheduler}}="{self.scheduler}"{tags}{model}',
         ]
 
 
@@ -105,6 +112,7 @@ def _parts(path: Path) -> list[Rule | str]:
                 match["scheduler"],
                 int(tags) if tags else None,
                 (before["name"], int(before["tags"])),
+                match["cost_model"] or AUTO,
             )
         else:
             found.append(line)

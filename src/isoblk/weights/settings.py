@@ -12,6 +12,7 @@ from isoblk.errors import RunError, UserError
 from isoblk.machine import system
 from isoblk.machine.blockdev import Disk, disk_of, elevators
 from isoblk.machine.process import PATH
+from isoblk.schedulers.isoblk import AUTO, COST_MODEL, USER, shown, to_write
 from isoblk.weights import rule
 from isoblk.weights.disk import OURS
 from isoblk.weights.lock import alone
@@ -56,20 +57,43 @@ def current(disk: Disk) -> tuple[str, int]:
     return name, int((queue / "nr_requests").read_text())
 
 
+def model_of(disk: Disk) -> str:
+    """The disk's model; "" if it has none. Any text: a disk may call itself whatever it likes."""
+    try:
+        return " ".join((disk.sys / "device/model").read_text(errors="replace").split())
+    except OSError:
+        return ""
+
+
+def cost_model_of(disk: Disk) -> str:
+    """The disk's cost model as it is written to the tunable; AUTO without one."""
+    try:
+        return to_write(_cost_model(disk).read_text().strip())
+    except OSError:
+        return AUTO
+
+
 def describe(disk: Disk) -> str:
     """In words."""
     return "{}, {} tags".format(*current(disk))
 
 
-def row(disk: Disk) -> tuple[str, str, str, str, str]:
-    """Name, model, scheduler, tags, and what it has at the next boot by a rule of ours."""
+def row(disk: Disk) -> tuple[str, str, str, str, str, str]:
+    """Name, model, scheduler, cost model, tags, and what it has at the next boot by a rule of
+    ours."""
     scheduler, tags = current(disk)
-    model = disk.sys / "device/model"
     kept = at_boot(disk)
     then = "" if not kept else kept.scheduler + (f", {kept.tags} tags" if kept.tags else "")
-    # A disk may call itself whatever it likes.
-    named = " ".join(model.read_text(errors="replace").split()) if model.exists() else ""
-    return disk.name, named, scheduler, str(tags), then
+    return disk.name, model_of(disk), scheduler, _cost_word(disk), str(tags), then
+
+
+def _cost_word(disk: Disk) -> str:
+    """The kind of the disk's cost model: "auto", "bytes", or "own"; "" without one."""
+    try:
+        word, _ = shown(_cost_model(disk).read_text())
+    except (OSError, ValueError):
+        return ""
+    return "own" if word == USER else word
 
 
 def at_boot(disk: Disk) -> rule.Rule | None:
@@ -106,20 +130,23 @@ def not_as_kept(disk: Disk) -> str:
     )
 
 
-def use(disk: Disk, scheduler: str, tags: int | None) -> None:
+def use(disk: Disk, scheduler: str, tags: int | None, cost_model: str = AUTO) -> None:
     """Set it now, and write the rule.
+
+    Args:
+        cost_model: as it is written to isoblk's tunable.
 
     Raises:
         UserError: it may not be set so, or the rule not be written.
     """
     with _alone():
-        before = current(disk)
+        before = (*current(disk), cost_model_of(disk))
         kept = _rules_of(disk)
         try:
             key, value = rule.identity(disk.name, _properties(disk))
-            _set(disk, scheduler, tags)
-            first = kept[0].before if kept else before
-            rule.put(rule.Rule(key, value, scheduler, tags, first), instead=kept)
+            _set(disk, scheduler, tags, cost_model)
+            first = kept[0].before if kept else before[:2]
+            rule.put(rule.Rule(key, value, scheduler, tags, first, cost_model), instead=kept)
         except UserError:
             # Why it failed says more than why it could not be set back.
             with contextlib.suppress(UserError):
@@ -176,22 +203,35 @@ def _alone() -> contextlib.AbstractContextManager[None]:
     return alone(_LOCK, "set schedulers")
 
 
-def _set(disk: Disk, scheduler: str, tags: int | None) -> None:
-    # In this order: choosing a scheduler sets nr_requests back.
-    for name, value in (("scheduler", scheduler), ("nr_requests", tags)):
-        if value is None:
-            continue
-        path = disk.sys / "queue" / name
-        try:
-            path.write_text(str(value))
-        except PermissionError:
-            raise UserError("no right to write it", where=str(path), next="run as root") from None
-        except OSError as error:
+def _set(disk: Disk, scheduler: str, tags: int | None, cost_model: str = AUTO) -> None:
+    # In this order: choosing a scheduler sets the others back.
+    _write(disk.sys / "queue/scheduler", scheduler, next="see: dmesg")
+    if tags is not None:
+        _write(disk.sys / "queue/nr_requests", str(tags))
+    # A disk that had isoblk before keeps its model.
+    if cost_model != cost_model_of(disk):
+        if not (path := _cost_model(disk)).exists():
             raise UserError(
-                f"the kernel does not take {value}: {error.strerror}",
+                "the isoblk that is loaded has no cost model",
                 where=str(path),
-                next="see: dmesg" if name == "scheduler" else "",
-            ) from None
+                next="load the newer module (a reboot does), or add: --cost-model auto",
+            )
+        _write(path, cost_model)
+
+
+def _cost_model(disk: Disk) -> Path:
+    return disk.sys / "queue/iosched" / COST_MODEL
+
+
+def _write(path: Path, value: str, *, next: str = "") -> None:
+    try:
+        path.write_text(value)
+    except PermissionError:
+        raise UserError("no right to write it", where=str(path), next="run as root") from None
+    except OSError as error:
+        raise UserError(
+            f"the kernel does not take {value}: {error.strerror}", where=str(path), next=next
+        ) from None
 
 
 def _properties(disk: Disk) -> dict[str, str]:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The cost model that a disk gets with isoblk: the user's, its drive model's, or the generic one.
+
+The drive model's is that of udev's database of io.cost, of whatever firmware, else that of
+drives.csv. A name matches as a whole, never as a prefix, since a wrong model is worse than the
+generic one: a 970 PRO does six times the random writes of a 970 EVO. Blanks and underscores are
+equal, since udev writes the one for the other.
+"""
+
+import contextlib
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from isoblk.errors import UserError
+from isoblk.machine.iocost_hwdb import databases, read_hwdb
+from isoblk.run.field import FieldError
+from isoblk.schedulers.isoblk import AUTO, BYTES, OWN_MODEL, cost_model
+
+DRIVES: Final = Path(__file__).with_name("drives.csv")
+_WORDS: Final = (AUTO, BYTES)
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """text: as it is written to the tunable. source: where it is from, in words."""
+
+    text: str
+    source: str
+
+
+_GENERIC: Final = CostModel(
+    AUTO, "generic cost model of its kind; better: measure the drive, see docs/guides/weights.md"
+)
+
+
+def parse(given: str) -> CostModel:
+    """The cost model that the user gives.
+
+    Raises:
+        UserError: the tunable does not take it.
+    """
+    try:
+        text = cost_model(given, _WORDS)
+    except FieldError as error:
+        raise UserError(error.cause, where="--cost-model", next=error.next) from None
+    sources = {AUTO: "generic cost model of its kind", BYTES: "cost model of bytes alone"}
+    return CostModel(text, sources.get(text, "cost model as given"))
+
+
+def find(model: str) -> CostModel:
+    """The cost model of a disk's model, which may be any text; without one the generic model."""
+    name = _same(model)
+    for known, text, source in _known():
+        if name and name == _same(known):
+            return CostModel(text, f"cost model of {model}, {source}")
+    return _GENERIC
+
+
+def _known() -> Iterator[tuple[str, str, str]]:
+    """Drive models: name, cost model, source. The first of a name counts."""
+    # A database that is damaged takes no disk its scheduler.
+    with contextlib.suppress(UserError):
+        for one in read_hwdb(databases()).known:
+            yield one.model, _line(one.figures), "from udev's database of io.cost"
+    with DRIVES.open(encoding="utf-8", newline="") as file:
+        for drive in csv.DictReader(line for line in file if not line.startswith("#")):
+            yield drive["drive"], _line(drive), "from isoblk's table of drives"
+
+
+def _line(figures: Mapping[str, object]) -> str:
+    return cost_model(" ".join(f"{name}={figures[name]}" for name in OWN_MODEL), _WORDS)
+
+
+def _same(name: str) -> str:
+    return " ".join(name.replace("_", " ").split())
