@@ -29,6 +29,7 @@ struct load {
 	u64 peak;		/* loss with no floor, of LOSS_ONE */
 	u64 need;		/* floor from which on nothing is lost, or almost nothing */
 	u64 (*loss)(const struct load *l, u64 floor);
+	unsigned int groups;	/* number of active groups */
 	bool changed;		/* other groups are active in each span */
 	u64 window;		/* cost that may be in flight */
 	bool widens;		/* it grows if the floor says that it is too small */
@@ -85,6 +86,7 @@ static struct floor_span see(struct load *l, const struct floor *f, unsigned int
 		.least = LEAST,
 		.throttled = open ? 0 : 999,
 		.spared = f->size,
+		.groups = l->groups,
 		.changed = l->changed,
 		.may_try = true,
 		.max_loss = max_loss,
@@ -454,6 +456,42 @@ static void other_groups_are_found_soon(struct kunit *test)
 	KUNIT_EXPECT_LE(test, f.size, OPEN / 40);
 }
 
+static void a_floor_is_kept_by_number_of_groups(struct kunit *test)
+{
+	struct load few = load_make(500, OPEN / 4, 0, 1);
+	struct load more = load_make(500, OPEN, 0, 1);
+	struct load *loads[] = { &few, &more };
+	struct floor_span s;
+	u64 size[2];
+	struct floor f;
+	unsigned int i;
+
+	few.groups = 2;
+	more.groups = 100;
+	floor_init(&f);
+	for (i = 0; i < 2; i++) {
+		run(&f, loads[i], 100, FOUND);
+		while (f.phase == FLOOR_TRIAL)
+			run(&f, loads[i], 100, 1);
+		expect_found(test, loads[i], &f, 100);
+		size[i] = f.size;
+	}
+	KUNIT_EXPECT_NE(test, size[0], size[1]);
+	/* As they come and go, without a trial. */
+	for (i = 0; i < 10; i++) {
+		s = see(loads[i % 2], &f, 100);
+		s.may_try = false;
+		floor_span(&f, &s);
+		KUNIT_EXPECT_EQ(test, f.size, size[i % 2]);
+	}
+	/* Of another limit nothing is known. */
+	s.max_loss = 50;
+	floor_span(&f, &s);
+	s.groups = few.groups;
+	floor_span(&f, &s);
+	KUNIT_EXPECT_EQ(test, f.size, size[1]);
+}
+
 /* As tenants do that come and go. */
 static void groups_that_change_for_ever_have_few_trials(struct kunit *test)
 {
@@ -675,6 +713,7 @@ static void anything_seen_is_survived(struct kunit *test)
 				.spared = prandom_u32_state(rnd) % 2,
 				.busy = prandom_u32_state(rnd) % 100 < k,
 				.full = prandom_u32_state(rnd) % 50 < k,
+				.groups = prandom_u32_state(rnd) % 64 < k ? any_number(rnd) : 4,
 				.changed = prandom_u32_state(rnd) % 64 < k,
 				.may_try = prandom_u32_state(rnd) % 8,
 				.max_loss = 1 + prandom_u32_state(rnd) % 999,
@@ -710,6 +749,7 @@ static struct kunit_case isoblk_floor_cases[] = {
 	KUNIT_CASE(a_new_max_loss_is_met_soon),
 	KUNIT_CASE(a_loss_that_changes_is_found_again),
 	KUNIT_CASE(other_groups_are_found_soon),
+	KUNIT_CASE(a_floor_is_kept_by_number_of_groups),
 	KUNIT_CASE(groups_that_change_for_ever_have_few_trials),
 	KUNIT_CASE(a_loss_that_cannot_be_reached_has_an_end),
 	KUNIT_CASE(no_trial_without_throttling),

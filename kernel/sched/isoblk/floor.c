@@ -12,12 +12,16 @@
  * A floor above the window does nothing. If with one as large as that too much is lost, or with
  * hardly a request throttled, it is the window that is too small.
  *
+ * Groups come and go, and trials are few: the floor that was found with as many groups is where the
+ * search goes on.
+ *
  * No trial is needed where requests were throttled for less than max_loss of the time, and none
  * waited for room: a window in which large requests leave no room for others loses, too. Nor where
  * the model, if it is one of this disk, says that the device did what it can.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/string.h>
 
 #include "isoblk/floor.h"
 #include "muldiv.h"
@@ -150,6 +154,36 @@ static void try_on(struct floor *f, const struct floor_span *s, s64 limit)
 		end_trial(f, -r.gain, r.error, limit, s);
 }
 
+/* What is known was with other groups, or with another limit. */
+static void forget(struct floor *f)
+{
+	f->low = 0;
+	f->high = FLOOR_OPEN;
+	f->settled = false;
+	f->pause = FLOOR_PAUSE_MIN;
+	f->left = min(f->left, FLOOR_PAUSE_MIN);
+}
+
+/* With so many groups the search goes on where it ended. */
+static void recall(struct floor *f, unsigned int groups)
+{
+	const struct floor_found *found = &f->found[groups];
+
+	f->found[f->groups] = (struct floor_found){
+		.any = true,
+		.size = f->size,
+		.low = f->low,
+		.high = f->high,
+	};
+	f->groups = groups;
+	forget(f);
+	if (!found->any)
+		return;
+	f->size = found->size;
+	f->low = found->low;
+	f->high = found->high;
+}
+
 /**
  * floor_span() - a span is over
  * @f: floor
@@ -158,6 +192,7 @@ static void try_on(struct floor *f, const struct floor_span *s, s64 limit)
 void floor_span(struct floor *f, const struct floor_span *s)
 {
 	s64 limit = div_u64((u64)s->max_loss * TRIAL_ONE, FLOOR_LOSS_ONE);
+	unsigned int groups = min(s->groups, FLOOR_GROUPS - 1U);
 
 	if (!s->max_loss || s->max_loss >= FLOOR_LOSS_ONE) {
 		floor_init(f);
@@ -167,15 +202,15 @@ void floor_span(struct floor *f, const struct floor_span *s)
 	}
 	if (f->size == FLOOR_OPEN)
 		floor_init(f);
-	/* What is known was with other groups, or with another limit. */
-	if (s->changed || s->max_loss != f->max_loss) {
+	if (s->max_loss != f->max_loss) {
 		f->max_loss = s->max_loss;
-		f->low = 0;
-		f->high = FLOOR_OPEN;
-		f->settled = false;
-		f->pause = FLOOR_PAUSE_MIN;
-		f->left = min(f->left, FLOOR_PAUSE_MIN);
+		memset(f->found, 0, sizeof(f->found));
+		forget(f);
 	}
+	if (f->phase == FLOOR_CRUISE && groups != f->groups)
+		recall(f, groups);
+	else if (s->changed)
+		forget(f);
 	f->widen = false;
 	if (f->phase == FLOOR_TRIAL) {
 		f->credit = max(f->credit - FLOOR_TRIAL_PART, -FLOOR_DEBT_MAX);

@@ -15,7 +15,20 @@
 /* Unit of max_loss: permille. */
 #define FLOOR_LOSS_ONE	1000
 
+/* Numbers of groups for which a floor is kept; the last is for more, too. */
+#define FLOOR_GROUPS	8
+
 enum floor_phase { FLOOR_CRUISE, FLOOR_TRIAL };
+
+/**
+ * struct floor_found - where the search ended with some number of groups
+ */
+struct floor_found {
+	bool any;		/* there was one */
+	u64 size;		/* as those of struct floor */
+	u64 low;
+	u64 high;
+};
 
 /**
  * struct floor - the control loop of a disk's floor; the caller's lock
@@ -32,6 +45,8 @@ struct floor {
 	bool searching;		/* the last trial changed @size: the next is not put off */
 	int credit;		/* of FLOOR_TRIAL_PART a span of a trial: below 0 there is none */
 	unsigned int max_loss;	/* that @low and @high are of, permille */
+	unsigned int groups;	/* number of groups that @size is for, below FLOOR_GROUPS */
+	struct floor_found found[FLOOR_GROUPS];
 	unsigned int busy;	/* spans in a row in which the model had the device busy */
 	u64 in_flight;		/* sum of cost in flight in open spans of the trial */
 	unsigned int nr_open;	/* number of them */
@@ -52,6 +67,7 @@ struct floor_span {
 	bool spared;		/* a request was not, for the floor alone */
 	bool busy;		/* by a model that is known the device lost less than max_loss */
 	bool full;		/* by such a model it hardly lost anything */
+	unsigned int groups;	/* number of active groups */
 	bool changed;		/* other groups are active than before */
 	bool may_try;		/* a trial may begin */
 	unsigned int max_loss;	/* permille */
