@@ -213,7 +213,11 @@ static bool is_busy(struct iso_disk *d, const struct iso_done *sum,
 	struct iso_busy *b = &d->epoch.busy;
 	u64 cost = sum->cost - b->seen.cost, span = now - b->since_ns;
 
-	if (span >= BUSY_NS) {
+	/* A smaller window that is tried may lose for itself. */
+	if (d->window.phase == WINDOW_TRIAL) {
+		b->seen = *sum;
+		b->since_ns = now;
+	} else if (span >= BUSY_NS) {
 		b->is_written = sum->written - b->seen.written > cost / 2;
 		b->is_busy = mul_div(cost, FLOOR_LOSS_ONE, span) >=
 			FLOOR_LOSS_ONE - max_loss;
