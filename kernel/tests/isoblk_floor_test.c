@@ -144,6 +144,67 @@ static struct outcome run(struct floor *f, struct load *l, unsigned int max_loss
 /* Trials, permille of all spans: a twentieth, and what has been saved up. */
 #define TRIALS_MAX	60
 
+/* Find the floor, to the end of a trial that is under way. */
+static void find(struct floor *f, struct load *l)
+{
+	run(f, l, 100, FOUND);
+	while (f->phase == FLOOR_TRIAL)
+		run(f, l, 100, 1);
+}
+
+/* One span, of which something is another than @l has it. */
+static void span_with(struct floor *f, struct load *l, void (*change)(struct floor_span *s))
+{
+	struct floor_span s = see(l, f, 100);
+
+	change(&s);
+	floor_span(f, &s);
+}
+
+/* Whether a trial is under way after one of at most @nr such spans. */
+static bool is_tried_with(struct floor *f, struct load *l, unsigned int nr,
+			  void (*change)(struct floor_span *s))
+{
+	while (nr--) {
+		span_with(f, l, change);
+		if (f->phase == FLOOR_TRIAL)
+			return true;
+	}
+	return false;
+}
+
+static void hardly_throttled(struct floor_span *s)
+{
+	s->throttled = 99;
+}
+
+static void just_throttled(struct floor_span *s)
+{
+	s->throttled = 100;
+}
+
+static void free_to_send(struct floor_span *s)
+{
+	s->throttled = 0;
+	s->spared = false;
+}
+
+static void spared(struct floor_span *s)
+{
+	s->throttled = 0;
+	s->spared = true;
+}
+
+static void full(struct floor_span *s)
+{
+	s->full = true;
+}
+
+static void not_now(struct floor_span *s)
+{
+	s->may_try = false;
+}
+
 /* Whether a floor a quarter and two requests below would lose too much. */
 static bool is_low_enough(const struct load *l, u64 size, unsigned int max_loss)
 {
@@ -470,22 +531,19 @@ static void a_floor_is_kept_by_number_of_groups(struct kunit *test)
 	more.groups = 100;
 	floor_init(&f);
 	for (i = 0; i < 2; i++) {
-		run(&f, loads[i], 100, FOUND);
-		while (f.phase == FLOOR_TRIAL)
-			run(&f, loads[i], 100, 1);
+		find(&f, loads[i]);
 		expect_found(test, loads[i], &f, 100);
 		size[i] = f.size;
 	}
 	KUNIT_EXPECT_NE(test, size[0], size[1]);
 	/* As they come and go, without a trial. */
 	for (i = 0; i < 10; i++) {
-		s = see(loads[i % 2], &f, 100);
-		s.may_try = false;
-		floor_span(&f, &s);
+		span_with(&f, loads[i % 2], not_now);
 		KUNIT_EXPECT_EQ(test, f.size, size[i % 2]);
 	}
 	/* Of another limit nothing is known. */
-	s.max_loss = 50;
+	s = see(&more, &f, 50);
+	s.may_try = false;
 	floor_span(&f, &s);
 	s.groups = few.groups;
 	floor_span(&f, &s);
@@ -537,113 +595,70 @@ static void a_loss_that_cannot_be_reached_has_an_end(struct kunit *test)
 static void no_trial_without_throttling(struct kunit *test)
 {
 	struct load l = load_make(500, OPEN, 0, 1);
-	struct floor_span s;
 	struct floor f;
-	unsigned int i;
 
 	floor_init(&f);
-	for (i = 0; i < 1000; i++) {
-		s = see(&l, &f, 100);
-		s.throttled = 99;
-		floor_span(&f, &s);
-		KUNIT_EXPECT_EQ(test, f.phase, FLOOR_CRUISE);
-	}
-	s.throttled = 100;
-	floor_span(&f, &s);
-	KUNIT_EXPECT_EQ(test, f.phase, FLOOR_TRIAL);
+	KUNIT_EXPECT_FALSE(test, is_tried_with(&f, &l, 1000, hardly_throttled));
+	KUNIT_EXPECT_TRUE(test, is_tried_with(&f, &l, 1, just_throttled));
 }
 
 /* A floor that spares all requests may be too high; one that spares none does nothing. */
 static void a_floor_that_spares_requests_is_tried(struct kunit *test)
 {
 	struct load l = load_make(500, OPEN, 0, 1);
-	struct floor_span s;
 	struct floor f;
-	unsigned int i;
 
 	floor_init(&f);
-	run(&f, &l, 100, FOUND);
-	while (f.phase == FLOOR_TRIAL)
-		run(&f, &l, 100, 1);
-	for (i = 0; i < 5000; i++) {
-		s = see(&l, &f, 100);
-		s.throttled = 0;
-		s.spared = false;
-		floor_span(&f, &s);
-		KUNIT_EXPECT_EQ(test, f.phase, FLOOR_CRUISE);
-	}
-	for (i = 0; f.phase == FLOOR_CRUISE && i < 5000; i++) {
-		s = see(&l, &f, 100);
-		s.throttled = 0;
-		s.spared = true;
-		floor_span(&f, &s);
-	}
-	KUNIT_EXPECT_EQ(test, f.phase, FLOOR_TRIAL);
+	find(&f, &l);
+	KUNIT_EXPECT_FALSE(test, is_tried_with(&f, &l, 5000, free_to_send));
+	KUNIT_EXPECT_TRUE(test, is_tried_with(&f, &l, 5000, spared));
 }
 
 /* A device that is full lost nothing by throttling; one with a floor may have too high a one. */
 static void a_full_device_is_tried_for_its_floor_only(struct kunit *test)
 {
 	struct load l = load_make(500, OPEN, 0, 1);
-	struct floor_span s;
 	struct floor f;
 	unsigned int i;
 
 	floor_init(&f);
 	for (i = 0; i < 1000; i++) {
-		s = see(&l, &f, 100);
-		s.full = true;
-		floor_span(&f, &s);
-		KUNIT_EXPECT_EQ(test, f.phase, FLOOR_CRUISE);
+		KUNIT_EXPECT_FALSE(test, is_tried_with(&f, &l, 1, full));
 		KUNIT_EXPECT_TRUE(test, f.settled);
 	}
-	run(&f, &l, 100, FOUND);
+	find(&f, &l);
 	KUNIT_EXPECT_NE(test, f.size, 0);
-	for (i = 0; f.phase == FLOOR_CRUISE && i < 5000; i++) {
-		s = see(&l, &f, 100);
-		s.full = true;
-		floor_span(&f, &s);
-	}
-	KUNIT_EXPECT_EQ(test, f.phase, FLOOR_TRIAL);
+	KUNIT_EXPECT_TRUE(test, is_tried_with(&f, &l, 5000, full));
 }
 
 static void no_trial_begins_that_may_not(struct kunit *test)
 {
 	struct load l = load_make(500, OPEN, 0, 1);
-	struct floor_span s;
 	struct floor f;
 	unsigned int i;
 
 	floor_init(&f);
-	for (i = 0; i < 100; i++) {
-		s = see(&l, &f, 100);
-		s.may_try = false;
-		floor_span(&f, &s);
-		KUNIT_EXPECT_EQ(test, f.phase, FLOOR_CRUISE);
-	}
-	s.may_try = true;
-	floor_span(&f, &s);
+	KUNIT_EXPECT_FALSE(test, is_tried_with(&f, &l, 100, not_now));
+	run(&f, &l, 100, 1);
 	KUNIT_EXPECT_EQ(test, f.phase, FLOOR_TRIAL);
 	/* One that is under way goes on. */
 	for (i = 0; i < 2; i++) {
 		KUNIT_EXPECT_EQ(test, floor_now(&f), FLOOR_OPEN);
-		s = see(&l, &f, 100);
-		s.may_try = false;
-		floor_span(&f, &s);
+		span_with(&f, &l, not_now);
 	}
 	KUNIT_EXPECT_EQ(test, f.phase, FLOOR_TRIAL);
 	KUNIT_EXPECT_EQ(test, floor_now(&f), 0);
 }
 
+static void busy(struct floor_span *s)
+{
+	s->busy = true;
+}
+
 static void busy_spans(struct floor *f, struct load *l, unsigned int nr)
 {
-	struct floor_span s;
-
-	while (nr--) {
-		s = see(l, f, 100);
-		s.busy = true;
-		floor_span(f, &s);
-	}
+	while (nr--)
+		span_with(f, l, busy);
 }
 
 /* The model says that nothing is lost: no trial is needed to lower the floor. */
@@ -656,9 +671,7 @@ static void a_busy_device_needs_no_floor(struct kunit *test)
 	u64 size;
 
 	floor_init(&f);
-	run(&f, &l, 100, FOUND);
-	while (f.phase == FLOOR_TRIAL)
-		run(&f, &l, 100, 1);
+	find(&f, &l);
 	size = f.size;
 	/* Not in a row. */
 	busy_spans(&f, &l, FLOOR_BUSY - 1);
