@@ -53,25 +53,22 @@ def parse(given: str) -> CostModel:
 def find(model: str) -> CostModel:
     """The cost model of a disk's model, which may be any text; without one the generic model."""
     name = _same(model)
-    for known, text, source in _known():
+    for known, figures, source in _known():
         if name and name == _same(known):
-            return CostModel(text, f"cost model of {model}, {source}")
+            line = " ".join(f"{figure}={figures[figure]}" for figure in OWN_MODEL)
+            return CostModel(cost_model(line, _WORDS), f"cost model of {model}, {source}")
     return _GENERIC
 
 
-def _known() -> Iterator[tuple[str, str, str]]:
-    """Drive models: name, cost model, source. The first of a name counts."""
+def _known() -> Iterator[tuple[str, Mapping[str, object], str]]:
+    """Drive models: name, coefficients, source. The first of a name counts."""
     # A database that is damaged takes no disk its scheduler.
     with contextlib.suppress(UserError):
         for one in read_hwdb(databases()).known:
-            yield one.model, _line(one.figures), "from udev's database of io.cost"
+            yield one.model, one.figures, "from udev's database of io.cost"
     with DRIVES.open(encoding="utf-8", newline="") as file:
         for drive in csv.DictReader(line for line in file if not line.startswith("#")):
-            yield drive["drive"], _line(drive), "from isoblk's table of drives"
-
-
-def _line(figures: Mapping[str, object]) -> str:
-    return cost_model(" ".join(f"{name}={figures[name]}" for name in OWN_MODEL), _WORDS)
+            yield drive["drive"], drive, "from isoblk's table of drives"
 
 
 def _same(name: str) -> str:
