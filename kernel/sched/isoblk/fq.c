@@ -7,6 +7,9 @@
  * group's virtual time is written by charging it, and where its lag is capped: here, by
  * iso_raise(), when it sends again.
  *
+ * A group's own requests are sent by their class of ioprio: real-time ones before best-effort ones,
+ * idle ones last. Those of one class are sent in order of arrival.
+ *
  * A group that is not ahead of the disk's virtual time by more than the slack, and of which
  * nothing waits, is boosted: its request is sent next, also if the window is full. That is the
  * reader beside the backup. A light group, which thinks for longer than others would wait for it,

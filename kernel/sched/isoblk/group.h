@@ -24,8 +24,8 @@ struct iso_gq {
 	u64 key;			/* virtual deadline in the tree, maybe stale; hq->lock */
 	u64 step;			/* part of @key that its next request takes; hq->lock */
 	sector_t end;			/* sector behind the request sent last; hq->lock */
-	struct list_head fifo;		/* requests that wait; hq->lock */
-	unsigned int nr;		/* length of @fifo; hq->lock, read without */
+	struct list_head fifo[ISOBLK_NR_CLASSES]; /* requests that wait, by class; hq->lock */
+	unsigned int nr;		/* requests in @fifo; hq->lock, read without */
 	unsigned int merged_none;	/* bios in a row that were not merged; a hint */
 	u64 wait_ns;			/* from insertion to dispatch; hq->lock, read without */
 };
@@ -102,7 +102,7 @@ static inline u64 iso_step(const struct iso_group *g, u64 cost)
  */
 #define RQ_IN_FLIGHT		BIT(0)
 #define RQ_REFUNDED		BIT(1)	/* the driver gave it back, and the charge was undone */
-#define RQ_AT_HEAD		BIT(2)	/* it is to be sent before its group's others */
+#define RQ_AT_HEAD		BIT(2)	/* it is to be sent before its group's of its class */
 #define RQ_BOOSTED		BIT(3)	/* when it came, its group was to be boosted */
 #define RQ_ALONE		BIT(4)	/* rotational: nothing else is sent while it is in flight */
 #define RQ_COST_SHIFT		5

@@ -187,7 +187,7 @@ static void iso_group_init(struct isoblk_group *group)
 {
 	struct iso_disk *d = container_of(group->disk, struct iso_disk, disk);
 	struct iso_group *g = isoblk_group_own(group);
-	unsigned int i;
+	unsigned int i, j;
 
 	g->group = group;
 	INIT_LIST_HEAD(&g->node);
@@ -198,7 +198,8 @@ static void iso_group_init(struct isoblk_group *group)
 
 		RB_CLEAR_NODE(&gq->node);
 		INIT_LIST_HEAD(&gq->boosted_node);
-		INIT_LIST_HEAD(&gq->fifo);
+		for (j = 0; j < ISOBLK_NR_CLASSES; j++)
+			INIT_LIST_HEAD(&gq->fifo[j]);
 		gq->group = g;
 		gq->common = group->gq[i];
 		gq->hq = &d->hq[i];

@@ -58,7 +58,9 @@ static bool worth_a_look(struct iso_gq *gq)
 
 static bool merge(struct iso_gq *gq, struct bio *bio, unsigned int nr_segs)
 {
-	bool merged = blk_bio_list_merge(gq->hq->disk->disk.q, &gq->fifo, bio, nr_segs);
+	/* The kernel merges none of another priority. */
+	struct list_head *fifo = &gq->fifo[isoblk_class(bio->bi_ioprio)];
+	bool merged = blk_bio_list_merge(gq->hq->disk->disk.q, fifo, bio, nr_segs);
 
 	if (merged)
 		WRITE_ONCE(gq->merged_none, 0);

@@ -10,9 +10,9 @@
  * stays limited until the wait is over, and starves.
  *
  * So what a group sends beyond its part of the tags waits here, before it asks for
- * one: the bio in a list of the group's, while its submitter goes on. When a tag
- * is due it is submitted again (outlet.c). The part, the quota, is one tag and
- * its share of what is left when every active group has one. The elevator
+ * one: the bio in a list of the group's for its class of ioprio, while its submitter goes on.
+ * When a tag is due it is submitted again (outlet.c), of the first class first. The part, the
+ * quota, is one tag and its share of what is left when every active group has one. The elevator
  * decides about shares; all that a quota must see to is that a group whose turn
  * comes has a request there. One will do for a group that is light
  * among many, for its turns are far apart; who has a larger share of the device
@@ -136,10 +136,14 @@ static void admit_first(struct isoblk_gq *gq)
 	wake_up_process(sleeper->task);
 }
 
-/* The first bio of @gq's is on its way, once it is in the outlet. */
+/* The first bio of @gq's, by class, is on its way, once it is in the outlet. */
 static void take_first(struct isoblk_gq *gq, struct bio_list *bios)
 {
-	bio_list_add(bios, bio_list_pop(&gq->gate.bios));
+	struct bio_list *first = gq->gate.bios;
+
+	while (bio_list_empty(first))
+		first++;
+	bio_list_add(bios, bio_list_pop(first));
 	set_passing(gq, 1);
 	WRITE_ONCE(gq->gate.nr_bios, gq->gate.nr_bios - 1);
 }
@@ -334,7 +338,7 @@ static bool hold(struct isoblk_gq *gq, struct bio *bio)
 	}
 	/* The worker that submits it may wait. */
 	bio->bi_opf &= ~REQ_NOWAIT;
-	bio_list_add(&gq->gate.bios, bio);
+	bio_list_add(&gq->gate.bios[isoblk_class(bio->bi_ioprio)], bio);
 	WRITE_ONCE(gq->gate.nr_bios, gq->gate.nr_bios + 1);
 	if (!READ_ONCE(hq->disk->gate.used))
 		WRITE_ONCE(hq->disk->gate.used, true);
@@ -446,9 +450,10 @@ EXPORT_SYMBOL_GPL(isoblk_gate_pass);
  */
 void isoblk_gate_exit(struct isoblk_disk *disk)
 {
+	struct bio_list bios = BIO_EMPTY_LIST;
 	struct isoblk_gq *gq, *next;
 	struct isoblk_hq *hq;
-	unsigned int i, nr;
+	unsigned int i, j, nr;
 
 	for (i = 0; i < disk->nr_hqs; i++) {
 		hq = disk->hq[i];
@@ -458,7 +463,9 @@ void isoblk_gate_exit(struct isoblk_disk *disk)
 			WRITE_ONCE(gq->gate.nr_bios, 0);
 			if (!nr)
 				continue;
-			isoblk_outlet_add(hq->outlet, &gq->gate.bios, nr);
+			for (j = 0; j < ISOBLK_NR_CLASSES; j++)
+				bio_list_merge_init(&bios, &gq->gate.bios[j]);
+			isoblk_outlet_add(hq->outlet, &bios, nr);
 			isoblk_leave_list(gq);
 		}
 		spin_unlock_irq(&hq->gate.lock);

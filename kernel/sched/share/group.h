@@ -10,6 +10,7 @@
 
 #include <linux/atomic.h>
 #include <linux/blkdev.h>
+#include <linux/ioprio.h>
 #include <linux/list.h>
 #include <linux/rcupdate.h>
 
@@ -32,6 +33,14 @@ enum isoblk_op {
 	ISOBLK_NR_OPS,
 };
 
+/* Classes of ioprio, in the order in which a group's requests are sent. */
+enum isoblk_class {
+	ISOBLK_CLASS_RT,
+	ISOBLK_CLASS_BE,		/* and requests without a class */
+	ISOBLK_CLASS_IDLE,
+	ISOBLK_NR_CLASSES,
+};
+
 struct isoblk_disk;
 struct isoblk_group;
 struct isoblk_hq;
@@ -47,8 +56,8 @@ struct isoblk_waiting {
 	unsigned int runs;		/* sleepers admitted that have run */
 	struct list_head node;		/* in hq->gate.list while bios or tasks wait */
 	unsigned int nr_waiting;	/* sleepers, and one more if there are bios */
-	struct bio_list bios;		/* bios, until held is below the quota */
-	unsigned int nr_bios;		/* length of @bios */
+	struct bio_list bios[ISOBLK_NR_CLASSES]; /* until held is below the quota */
+	unsigned int nr_bios;		/* number of @bios */
 	unsigned int passing;		/* bios let through that have not yet come */
 	u64 waited_at;			/* when @wait_ns was brought up to date, jiffies */
 	u64 wait_ns;			/* time that bios waited, in all */
@@ -119,6 +128,19 @@ static inline enum isoblk_op isoblk_rq_op(const struct request *rq)
 	if (op_is_discard(rq->cmd_flags))
 		return ISOBLK_DISCARD;
 	return op_is_write(rq->cmd_flags) ? ISOBLK_WRITE : ISOBLK_READ;
+}
+
+/* The class of a request or bio, whose level within it is ignored. */
+static inline enum isoblk_class isoblk_class(unsigned short ioprio)
+{
+	switch (IOPRIO_PRIO_CLASS(ioprio)) {
+	case IOPRIO_CLASS_RT:
+		return ISOBLK_CLASS_RT;
+	case IOPRIO_CLASS_IDLE:
+		return ISOBLK_CLASS_IDLE;
+	default:
+		return ISOBLK_CLASS_BE;
+	}
 }
 
 /* What an elevator has of its own in a group: ops->own_size bytes. */

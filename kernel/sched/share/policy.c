@@ -176,6 +176,7 @@ static struct isoblk_gq *alloc_gq(struct isoblk_group *group,
 				  struct isoblk_hq *hq, gfp_t gfp)
 {
 	struct isoblk_gq *gq;
+	unsigned int i;
 
 	gq = kzalloc_node(sizeof(*gq) + group->disk->ops->own_gq_size, gfp,
 			  hq->node);
@@ -183,7 +184,8 @@ static struct isoblk_gq *alloc_gq(struct isoblk_group *group,
 		return NULL;
 	INIT_LIST_HEAD(&gq->gate.sleepers);
 	INIT_LIST_HEAD(&gq->gate.node);
-	bio_list_init(&gq->gate.bios);
+	for (i = 0; i < ISOBLK_NR_CLASSES; i++)
+		bio_list_init(&gq->gate.bios[i]);
 	gq->group = group;
 	gq->hq = hq;
 	return gq;
