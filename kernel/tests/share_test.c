@@ -95,12 +95,21 @@ static void update_shares(struct isoblk_disk *disk)
 	spin_unlock_irq(&disk->lock);
 }
 
-static void activate(struct isoblk_group *group)
+static void activate_as(struct isoblk_group *group, bool idle_class)
 {
 	spin_lock_irq(&group->disk->lock);
-	if (!group->active)
+	if (!group->active) {
+		group->idle_class = idle_class;
 		isoblk_join(group);
+	} else if (group->idle_class && !idle_class) {
+		isoblk_end_idle_class(group);
+	}
 	spin_unlock_irq(&group->disk->lock);
+}
+
+static void activate(struct isoblk_group *group)
+{
+	activate_as(group, false);
 }
 
 static void deactivate(struct isoblk_group *group)
@@ -174,7 +183,7 @@ static void who_is_idle_leaves_its_part_to_its_siblings(struct kunit *test)
 	deactivate(f.a);
 	update_shares(f.disk);
 	expect_share(test, f.leaf, 1000000);
-	KUNIT_EXPECT_EQ(test, f.parent->subtree.nr_active, 0);
+	KUNIT_EXPECT_EQ(test, f.parent->subtree.sum, 0);
 	KUNIT_EXPECT_EQ(test, f.root->subtree.sum, 200);
 
 	activate(f.a);
@@ -216,6 +225,63 @@ static void weights_change_at_any_level(struct kunit *test)
 	expect_share(test, f.leaf, 500000);
 }
 
+static void a_group_of_the_idle_class_has_the_least_weight(struct kunit *test)
+{
+	struct family f = make_family(test);
+
+	deactivate(f.b);
+	activate_as(f.b, true);
+	update_shares(f.disk);
+	expect_share(test, f.a, 800000LL * 300 / 301);
+	expect_share(test, f.b, 800000LL / 301);
+	expect_share(test, f.leaf, 200000);
+
+	/* A request of another class ends that. */
+	activate(f.b);
+	update_shares(f.disk);
+	expect_share(test, f.a, 600000);
+	expect_share(test, f.b, 200000);
+	deactivate(f.b);
+	KUNIT_EXPECT_EQ(test, f.parent->subtree.sum, 300);
+
+	/* It has all if there is no other. */
+	deactivate(f.a);
+	deactivate(f.leaf);
+	activate_as(f.b, true);
+	update_shares(f.disk);
+	expect_share(test, f.b, 1000000);
+}
+
+static void a_parent_is_of_the_idle_class_if_all_below_it_is(struct kunit *test)
+{
+	struct family f = make_family(test);
+
+	deactivate(f.a);
+	deactivate(f.b);
+	activate_as(f.a, true);
+	activate_as(f.b, true);
+	update_shares(f.disk);
+	expect_share(test, f.a, 1000000LL / 201 / 2);
+	expect_share(test, f.b, 1000000LL / 201 / 2);
+	expect_share(test, f.leaf, 1000000LL * 200 / 201);
+
+	/* A new weight counts once it is not. */
+	isoblk_group_set_weight(f.parent, 0, 600);
+	update_shares(f.disk);
+	expect_share(test, f.leaf, 1000000LL * 200 / 201);
+	activate(f.a);
+	update_shares(f.disk);
+	expect_share(test, f.a, 750000LL * 300 / 301);
+	expect_share(test, f.leaf, 250000);
+
+	/* Its own requests are one more child. */
+	deactivate(f.b);
+	activate_as(f.parent, true);
+	update_shares(f.disk);
+	expect_share(test, f.parent, 750000LL / 301);
+	KUNIT_EXPECT_EQ(test, f.root->subtree.sum, 800);
+}
+
 static void the_lightest_still_has_a_share(struct kunit *test)
 {
 	struct isoblk_disk *disk = make_disk(test, 256);
@@ -238,17 +304,17 @@ static void the_lightest_still_has_a_share(struct kunit *test)
 static void expect_counts(struct kunit *test, struct isoblk_group **groups,
 			  const struct isoblk_group *group)
 {
-	u32 sum = group->active ? OWN_WEIGHT : 0;
-	unsigned int i, nr = group->active;
+	unsigned int i, other = group->active && !group->idle_class;
+	u32 sum = group->active ? group->idle_class ? 1 : OWN_WEIGHT : 0;
 
 	for (i = 0; i < MANY_GROUPS; i++) {
-		if (groups[i]->parent != group || !groups[i]->subtree.nr_active)
+		if (groups[i]->parent != group || !groups[i]->subtree.sum)
 			continue;
-		sum += groups[i]->weight;
-		nr++;
+		sum += groups[i]->subtree.nr_other ? groups[i]->weight : 1;
+		other += !!groups[i]->subtree.nr_other;
 	}
 	KUNIT_ASSERT_EQ(test, group->subtree.sum, sum);
-	KUNIT_ASSERT_EQ(test, group->subtree.nr_active, nr);
+	KUNIT_ASSERT_EQ(test, group->subtree.nr_other, other);
 }
 
 /* However they come, go and change, the counts are right and all is given. */
@@ -271,7 +337,7 @@ static void any_order_of_events_keeps_the_counts(struct kunit *test)
 		group = groups[prandom_u32_state(&rnd) % MANY_GROUPS];
 		switch (prandom_u32_state(&rnd) % 3) {
 		case 0:
-			activate(group);
+			activate_as(group, prandom_u32_state(&rnd) % 2);
 			break;
 		case 1:
 			if (group->active)
@@ -442,6 +508,8 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(who_is_idle_leaves_its_part_to_its_siblings),
 	KUNIT_CASE(who_has_a_tag_is_known_by_it),
 	KUNIT_CASE(weights_change_at_any_level),
+	KUNIT_CASE(a_group_of_the_idle_class_has_the_least_weight),
+	KUNIT_CASE(a_parent_is_of_the_idle_class_if_all_below_it_is),
 	KUNIT_CASE(the_lightest_still_has_a_share),
 	KUNIT_CASE(any_order_of_events_keeps_the_counts),
 	KUNIT_CASE(quotas_leave_the_reserve_free),

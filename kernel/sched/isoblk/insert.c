@@ -76,9 +76,9 @@ void iso_flush_comes(struct isoblk_group *group, struct request *rq)
 	struct iso_hq *hq = hctx_to_hq(rq->mq_hctx);
 	struct iso_group *g = enter(hq, rq, group)->group;
 
-	/* As in announce(). */
+	/* As in announce(). A flush has no bio yet, so its class is not known: it ends none. */
 	if (unlikely(!READ_ONCE(g->joined)))
-		iso_join(hq->disk, g);
+		iso_join(hq->disk, g, true);
 	iso_update_share(hq->disk, g);
 	atomic64_add(iso_step(g, cost_of(&hq->disk->cost, ISOBLK_WRITE, 0, false)),
 		     &g->vtime);
@@ -107,14 +107,18 @@ static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 {
 	struct iso_gq *gq = owner(hq, rq);
 	struct iso_group *g = gq->group;
+	bool idle_class = isoblk_class(req_get_ioprio(rq)) == ISOBLK_CLASS_IDLE;
 	unsigned long state = rq_state(rq);
 	u64 had;
 
 	iso_note_now(hq, rq->start_time_ns);
 	/* Our count before the flag: the barrier is in it; pairs with iso_leave(). */
 	had = atomic64_fetch_add(ISO_WAITS, &g->has);
-	if (unlikely(!READ_ONCE(g->joined)))
-		iso_join(d, g);
+	/* The group's class is read after; pairs with iso_join(). */
+	if (unlikely(!smp_load_acquire(&g->joined)))
+		iso_join(d, g, idle_class);
+	if (unlikely(READ_ONCE(g->group->idle_class)) && !idle_class)
+		iso_end_idle_class(d, g);
 	iso_update_share(d, g);
 	come_back(d, g, had, READ_ONCE(hq->now));
 	state &= ~(RQ_AT_HEAD | RQ_BOOSTED);

@@ -4,6 +4,11 @@
  *
  * A group is active from its first request on, until it has had none for a while. As long as it
  * is it holds its blkg.
+ *
+ * A group is of the idle class from its first request on, if that is, until its first request of
+ * another class. As long as it is it has the least weight among its siblings (share/share.c). It
+ * becomes so again only when it becomes active again: a mix of requests does not change the weights
+ * with each.
  */
 #include "isoblk/fq.h"
 #include "isoblk/members.h"
@@ -23,8 +28,9 @@
  * iso_join() - a group becomes active
  * @d: disk
  * @g: has a request, and its bio
+ * @idle_class: that is of the idle class
  */
-void iso_join(struct iso_disk *d, struct iso_group *g)
+void iso_join(struct iso_disk *d, struct iso_group *g, bool idle_class)
 {
 	unsigned long flags;
 
@@ -32,6 +38,8 @@ void iso_join(struct iso_disk *d, struct iso_group *g)
 	if (!g->joined) {
 		/* A request of it is here, with its bio, which holds the blkg. */
 		blkg_get(pd_to_blkg(&g->group->pd));
+		/* The root's requests are the machine's own. */
+		WRITE_ONCE(g->group->idle_class, idle_class && g->group->parent);
 		isoblk_join(g->group);
 		list_add_tail(&g->node, &d->members.list);
 		WRITE_ONCE(d->members.nr, d->members.nr + 1);
@@ -42,7 +50,8 @@ void iso_join(struct iso_disk *d, struct iso_group *g)
 		iso_raise(g, READ_ONCE(d->clock.vnow));
 		g->aside = atomic64_read(&g->vtime) - READ_ONCE(d->clock.vnow);
 		g->owed = 0;
-		WRITE_ONCE(g->joined, true);
+		/* Its class is set before; pairs with announce(). */
+		smp_store_release(&g->joined, true);
 		if (!timer_pending(&d->members.tick))
 			mod_timer(&d->members.tick,
 				  jiffies + ISO_TICK);
@@ -147,6 +156,25 @@ static bool renew_share(struct iso_disk *d, struct iso_group *g)
 		return false;
 	iso_reorder(d);
 	return true;
+}
+
+/**
+ * iso_end_idle_class() - a group of the idle class has a request of another
+ * @d: disk
+ * @g: its blkg is held
+ */
+void iso_end_idle_class(struct iso_disk *d, struct iso_group *g)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&d->disk.lock, flags);
+	if (g->joined && g->group->idle_class) {
+		isoblk_end_idle_class(g->group);
+		/* What waits may be sent, as with iso_weight_changed(). */
+		if (renew_share(d, g))
+			hrtimer_start(&d->timer, 0, HRTIMER_MODE_REL);
+	}
+	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
 
 /**

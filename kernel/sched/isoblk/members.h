@@ -10,7 +10,8 @@
 /* How often groups that are idle are looked for, and what changes seldom. */
 #define ISO_TICK		msecs_to_jiffies(50)
 
-void iso_join(struct iso_disk *d, struct iso_group *g);
+void iso_join(struct iso_disk *d, struct iso_group *g, bool idle_class);
+void iso_end_idle_class(struct iso_disk *d, struct iso_group *g);
 void iso_leave(struct iso_disk *d, struct iso_group *g);
 void iso_take_out(struct iso_disk *d, struct iso_group *g);
 void iso_find_idle(struct iso_disk *d, u64 now);

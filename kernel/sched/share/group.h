@@ -89,7 +89,7 @@ struct isoblk_gq {
  */
 struct isoblk_subtree {
 	u32 sum;			/* weights of active children, and of the group itself */
-	unsigned int nr_active;		/* number of these */
+	unsigned int nr_other;		/* number of these that are not of the idle class */
 	u32 share;			/* part of the device, of ISOBLK_SHARE_ONE */
 	u64 gen;			/* disk->weights.gen that @share is of */
 };
@@ -114,6 +114,7 @@ struct isoblk_group {
 	bool active;			/* its own requests take part; disk->lock, hint without */
 	bool was_active;		/* it has been; disk->lock, last read when it is freed */
 	struct isoblk_subtree subtree;
+	bool idle_class;		/* of all since it is active; disk->lock, a hint without */
 	bool indebted;			/* only what it swaps out is urgent; any context */
 	u32 share;			/* of its own requests; disk->lock, read without */
 	struct list_head active_node;	/* in disk->weights.active; disk->lock */

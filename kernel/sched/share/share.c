@@ -5,9 +5,10 @@
  * A group's share is the product of weight fractions along its path, each
  * taken among *active* siblings, that is those with requests in themselves or
  * below, now or a tenth of a second ago. The requests of a group that has
- * active children count as one more child, of the default weight. Shares
- * are computed again only when the active set or a weight has changed, when somebody
- * asks.
+ * active children count as one more child, of the default weight. A group that
+ * sends only requests of the idle class (ioprio), and one in which all that is
+ * active does, count with the least weight instead. Shares are computed again
+ * only when the active set or a weight has changed, when somebody asks.
  */
 #include <linux/module.h>
 
@@ -18,24 +19,33 @@
 /* A group's requests beside its active children's: as one that was not set. */
 #define OWN_WEIGHT	ISOBLK_WEIGHT_DFL
 
-/* Something in @group becomes active that weighs @weight among its like. */
-static void group_join(struct isoblk_group *group, u32 weight)
+/* What @group counts among its siblings: the least weight if all in it is of the idle class. */
+static u32 effective_weight(const struct isoblk_group *group)
 {
-	for (; group; group = group->parent) {
-		group->subtree.sum += weight;
-		if (group->subtree.nr_active++)
-			break;
-		weight = group->weight;
-	}
+	if (!group->subtree.sum)
+		return 0;
+	return group->subtree.nr_other ? group->weight : ISOBLK_WEIGHT_MIN;
 }
 
-static void group_leave(struct isoblk_group *group, u32 weight)
+/* What the requests of @group itself, which is active, count among its children. */
+static u32 own_weight(const struct isoblk_group *group)
 {
-	for (; group; group = group->parent) {
-		group->subtree.sum -= weight;
-		if (--group->subtree.nr_active)
-			break;
-		weight = group->weight;
+	return group->idle_class ? ISOBLK_WEIGHT_MIN : OWN_WEIGHT;
+}
+
+/* Add @weight to the weights in @group, and @other to the number not of the idle class. */
+static void add_weight(struct isoblk_group *group, s32 weight, int other)
+{
+	bool had_other;
+	u32 before;
+
+	for (; group && (weight || other); group = group->parent) {
+		before = effective_weight(group);
+		had_other = group->subtree.nr_other;
+		group->subtree.sum += weight;
+		group->subtree.nr_other += other;
+		weight = effective_weight(group) - before;
+		other = !!group->subtree.nr_other - had_other;
 	}
 }
 
@@ -58,10 +68,11 @@ static void update_share(struct isoblk_group *group)
 		if (top->parent)
 			top->subtree.share =
 				div_u64((u64)top->parent->subtree.share *
-					top->weight, top->parent->subtree.sum);
+					effective_weight(top),
+					top->parent->subtree.sum);
 		top->subtree.gen = gen;
 	}
-	share = div_u64((u64)group->subtree.share * OWN_WEIGHT,
+	share = div_u64((u64)group->subtree.share * own_weight(group),
 			group->subtree.sum);
 	WRITE_ONCE(group->share, max_t(u32, 1, share));
 }
@@ -73,7 +84,7 @@ static void take_part(struct isoblk_group *group)
 
 	lockdep_assert_held(&disk->lock);
 
-	group_join(group, OWN_WEIGHT);
+	add_weight(group, own_weight(group), !group->idle_class);
 	list_add_tail(&group->active_node, &disk->weights.active);
 	WRITE_ONCE(disk->weights.nr_active, disk->weights.nr_active + 1);
 	group->was_active = true;
@@ -92,13 +103,13 @@ void isoblk_take_leave(struct isoblk_group *group)
 
 	list_del_init(&group->active_node);
 	WRITE_ONCE(disk->weights.nr_active, disk->weights.nr_active - 1);
-	group_leave(group, OWN_WEIGHT);
+	add_weight(group, -own_weight(group), -!group->idle_class);
 	WRITE_ONCE(disk->weights.gen, disk->weights.gen + 1);
 }
 
 /**
  * isoblk_join() - a group has requests, says an elevator with its own queues
- * @group: has none so far; its disk's lock is held
+ * @group: has none so far, and @idle_class is set; its disk's lock is held
  */
 void isoblk_join(struct isoblk_group *group)
 {
@@ -119,6 +130,22 @@ void isoblk_leave(struct isoblk_group *group)
 	isoblk_gate_update(group->disk);
 }
 EXPORT_SYMBOL_GPL(isoblk_leave);
+
+/**
+ * isoblk_end_idle_class() - a group has its first request of another class
+ * @group: is of the idle class so far; its disk's lock is held
+ */
+void isoblk_end_idle_class(struct isoblk_group *group)
+{
+	struct isoblk_disk *disk = group->disk;
+
+	lockdep_assert_held(&disk->lock);
+
+	WRITE_ONCE(group->idle_class, false);
+	add_weight(group, OWN_WEIGHT - ISOBLK_WEIGHT_MIN, 1);
+	WRITE_ONCE(disk->weights.gen, disk->weights.gen + 1);
+}
+EXPORT_SYMBOL_GPL(isoblk_end_idle_class);
 
 /**
  * isoblk_group_share() - what part of the device is a group's
@@ -144,14 +171,15 @@ void isoblk_group_set_weight(struct isoblk_group *group, u32 dev_weight,
 {
 	struct isoblk_disk *disk = group->disk;
 	unsigned long flags;
+	u32 before;
 
 	spin_lock_irqsave(&disk->lock, flags);
+	before = effective_weight(group);
 	group->dev_weight = dev_weight;
 	if (dev_weight)
 		weight = dev_weight;
-	if (group->parent && group->subtree.nr_active)
-		group->parent->subtree.sum += weight - group->weight;
 	group->weight = weight;
+	add_weight(group->parent, effective_weight(group) - before, 0);
 	WRITE_ONCE(disk->weights.gen, disk->weights.gen + 1);
 	spin_unlock_irqrestore(&disk->lock, flags);
 }
