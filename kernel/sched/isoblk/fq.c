@@ -8,7 +8,8 @@
  * iso_raise(), when it sends again.
  *
  * A group's own requests are sent by their class of ioprio: real-time ones before best-effort ones,
- * idle ones last. Those of one class are sent in order of arrival.
+ * idle ones last, and those of one class in order of arrival. One in ISOBLK_CLASS_TURN is of the
+ * class whose turn it is: a task of a better class may wait for a lock that one of a worse holds.
  *
  * A group that is not ahead of the disk's virtual time by more than the slack, and of which
  * nothing waits, is boosted: its request is sent next, also if the window is full. That is the
@@ -171,5 +172,6 @@ struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq)
 	list_del_init(&gq->boosted_node);
 	rb_erase_cached(&gq->node, &hq->tree);
 	WRITE_ONCE(gq->nr, gq->nr - 1);
+	gq->sent++;
 	return rq;
 }

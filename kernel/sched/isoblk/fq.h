@@ -18,11 +18,11 @@ u64 iso_cut(struct iso_group *g, u64 most);
 /* The request that @gq, of which something waits, would send next; hq->lock. */
 static inline struct request *iso_first_of(const struct iso_gq *gq)
 {
-	const struct list_head *fifo = gq->fifo;
+	unsigned int class = isoblk_first_class(gq->sent);
 
-	while (list_empty(fifo))
-		fifo++;
-	return list_first_entry(fifo, struct request, queuelist);
+	while (list_empty(&gq->fifo[class]))
+		class = isoblk_next_class(class);
+	return list_first_entry(&gq->fifo[class], struct request, queuelist);
 }
 
 /* Whether @rq begins where the last of @gq's ended; hq->lock. */

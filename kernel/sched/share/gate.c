@@ -139,11 +139,11 @@ static void admit_first(struct isoblk_gq *gq)
 /* The first bio of @gq's, by class, is on its way, once it is in the outlet. */
 static void take_first(struct isoblk_gq *gq, struct bio_list *bios)
 {
-	struct bio_list *first = gq->gate.bios;
+	unsigned int class = isoblk_first_class(gq->gate.admitted++);
 
-	while (bio_list_empty(first))
-		first++;
-	bio_list_add(bios, bio_list_pop(first));
+	while (bio_list_empty(&gq->gate.bios[class]))
+		class = isoblk_next_class(class);
+	bio_list_add(bios, bio_list_pop(&gq->gate.bios[class]));
 	set_passing(gq, 1);
 	WRITE_ONCE(gq->gate.nr_bios, gq->gate.nr_bios - 1);
 }

@@ -41,6 +41,9 @@ enum isoblk_class {
 	ISOBLK_NR_CLASSES,
 };
 
+/* One in so many requests is of the class whose turn it is: no class starves another. */
+#define ISOBLK_CLASS_TURN	32
+
 struct isoblk_disk;
 struct isoblk_group;
 struct isoblk_hq;
@@ -58,6 +61,7 @@ struct isoblk_waiting {
 	unsigned int nr_waiting;	/* sleepers, and one more if there are bios */
 	struct bio_list bios[ISOBLK_NR_CLASSES]; /* until held is below the quota */
 	unsigned int nr_bios;		/* number of @bios */
+	unsigned int admitted;		/* how many left @bios so far */
 	unsigned int passing;		/* bios let through that have not yet come */
 	u64 waited_at;			/* when @wait_ns was brought up to date, jiffies */
 	u64 wait_ns;			/* time that bios waited, in all */
@@ -142,6 +146,18 @@ static inline enum isoblk_class isoblk_class(unsigned short ioprio)
 	default:
 		return ISOBLK_CLASS_BE;
 	}
+}
+
+/* The class at which the search for the next request begins, if @nr were sent so far. */
+static inline unsigned int isoblk_first_class(unsigned int nr)
+{
+	return nr % ISOBLK_CLASS_TURN ? ISOBLK_CLASS_RT :
+		nr / ISOBLK_CLASS_TURN % ISOBLK_NR_CLASSES;
+}
+
+static inline unsigned int isoblk_next_class(unsigned int class)
+{
+	return (class + 1) % ISOBLK_NR_CLASSES;
 }
 
 /* What an elevator has of its own in a group: ops->own_size bytes. */
