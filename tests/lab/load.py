@@ -185,6 +185,22 @@ def parse(content: str) -> dict[str, Tenant]:
     return tenants
 
 
+def served(done: Mapping[str, Tenant]) -> dict[str, float]:
+    """Each tenant's part of the requests."""
+    ios = {name: sum(op.meas_ios for op in one.ops.values()) for name, one in done.items()}
+    return {name: n / sum(ios.values()) for name, n in ios.items()}
+
+
+def percentile(op: Op, percent: float) -> int:
+    """Latency, ns: the bucket's upper bound."""
+    below = 0
+    for upper, count in op.lat.items():
+        below += count
+        if below >= op.meas_ios * percent / 100:
+            return upper
+    raise AssertionError
+
+
 def _numbers(words: list[str]) -> dict[str, Any]:
     return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 

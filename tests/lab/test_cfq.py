@@ -22,8 +22,10 @@ from tests.lab.load import (
     Tenant,
     Value,
     numbers,
+    percentile,
     results,
     run,
+    served,
     tenant,
     vdisk,
 )
@@ -86,22 +88,6 @@ def measured(
         cgroup=cgroup,
     )
     return results(left, "results")
-
-
-def served(done: Mapping[str, Tenant]) -> dict[str, float]:
-    """Each tenant's part of the requests."""
-    ios = {name: sum(op.meas_ios for op in one.ops.values()) for name, one in done.items()}
-    return {name: n / sum(ios.values()) for name, n in ios.items()}
-
-
-def percentile(op: Op, percent: float) -> int:
-    """Latency, ns: the bucket's upper bound."""
-    below = 0
-    for upper, count in op.lat.items():
-        below += count
-        if below >= op.meas_ios * percent / 100:
-            return upper
-    raise AssertionError
 
 
 def turns(op: Op) -> list[int]:
