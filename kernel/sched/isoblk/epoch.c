@@ -25,8 +25,13 @@
 #define EPOCH_SCALE_MAX		16
 #define EPOCH_NS_MAX		(100 * NSEC_PER_MSEC)
 
-/* So long a drive that is written is looked at before it counts as busy. */
+/*
+ * So long a look at a written drive takes, for it stops for milliseconds. In one that took so many
+ * times as long the drive was idle. A drive is no longer busy once it loses so many times max_loss.
+ */
 #define BUSY_NS			(200 * NSEC_PER_MSEC)
+#define BUSY_SPAN_MAX		2
+#define BUSY_LOSS		2
 
 /* Any drive is full if by a model that is of this disk it lost less than this part of max_loss. */
 #define FULL_LOSS		4
@@ -204,23 +209,21 @@ static unsigned int throttled(struct iso_disk *d, u64 span, u64 now)
 }
 
 /*
- * A drive that is written stops for milliseconds, so whether it does what it can but for max_loss,
- * by a model that is of this disk, is seen over a longer time; until then it does.
+ * Whether a written drive does what it can but for max_loss, by a model that is of this disk. Until
+ * the first look has ended it does. A smaller window that is tried may lose for itself.
  */
 static bool is_busy(struct iso_disk *d, const struct iso_done *sum,
 		    unsigned int max_loss, u64 now)
 {
 	struct iso_busy *b = &d->epoch.busy;
 	u64 cost = sum->cost - b->seen.cost, span = now - b->since_ns;
+	u64 most = b->is_busy ? BUSY_LOSS * max_loss : max_loss;
 
-	/* A smaller window that is tried may lose for itself. */
-	if (d->window.phase == WINDOW_TRIAL) {
-		b->seen = *sum;
-		b->since_ns = now;
-	} else if (span >= BUSY_NS) {
+	if (span >= BUSY_NS && span < BUSY_SPAN_MAX * BUSY_NS) {
 		b->is_written = sum->written - b->seen.written > cost / 2;
-		b->is_busy = mul_div(cost, FLOOR_LOSS_ONE, span) >=
-			FLOOR_LOSS_ONE - max_loss;
+		b->is_busy = mul_div(cost, FLOOR_LOSS_ONE, span) + most >= FLOOR_LOSS_ONE;
+	}
+	if (span >= BUSY_NS || (d->window.phase == WINDOW_TRIAL && !d->window.up)) {
 		b->seen = *sum;
 		b->since_ns = now;
 	}
