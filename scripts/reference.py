@@ -218,21 +218,21 @@ def _default(value: object) -> str:
 def _metrics() -> Iterator[str]:
     yield from _head(
         "Every metric",
-        "What a claim may speak of, and what tables show. [Metrics](../concepts/metrics.md)",
-        "explains shares, ideals and confidence. `<tenant>` stands for the name of a tenant.",
-        "`isoblk compare` sets those side by side that have a mark: `%` tells the change as a part",
-        "of the first value; `points`, of what is 0 where all is right, as a difference.",
+        "The metrics that claims name and tables show. [Metrics](../concepts/metrics.md) explains",
+        "shares, ideals and confidence. `<tenant>` is the name of a tenant. `isoblk compare` shows",
+        "the metrics with a mark: `%`, the change as a part of the first value; `points`, of",
+        "errors, the difference.",
     )
     yield from _table(
         ("metric", "unit", "better", "compare", "meaning"),
         (_metric_row(one) for one in METRICS.values()),
     )
-    yield from ("## What a program says", "")
+    yield from ("## Programs", "")
     yield from (
-        "`says.<tenant>.<figure>` is what the tenant's [program](../guides/programs.md) says",
-        "itself, by the name that the report's table has, in bytes, operations or ns.",
+        "`says.<tenant>.<figure>` is a figure of the tenant's [program](../guides/programs.md), by",
+        "its name in the report's table, in bytes, operations or ns.",
         "",
-        "## What a cache and its disks counted",
+        "## Caches",
         "",
         "`cache.<figure>`, of a study with an SSD, in the measured pass:",
         "",
@@ -246,9 +246,8 @@ def _metrics() -> Iterator[str]:
 def _metric_row(metric: Metric) -> tuple[str, ...]:
     needs = {
         "": "",
-        "full": " Asked for by a claim, it needs runs of its own: each load alone and without end.",
-        "bound": " Asked for by a claim, it needs a run of its own: the load alone with as many"
-        " requests as exact shares allow.",
+        "full": " A claim on it adds runs of each load alone.",
+        "bound": " A claim on it adds a run with as many requests as exact shares allow.",
     }[metric.needs]
     better = {"up": "more", "down": "less", "neither": ""}[metric.better]
     text = metric.text if not needs else f"{metric.text}."

@@ -15,13 +15,13 @@ _COUNTED: Final[tuple[tuple[str, MetricUnit, str], ...]] = (
     ("write_bytes", "B", "bytes written"),
 )
 FIGURES: Final[Mapping[str, tuple[MetricUnit, str]]] = {
-    "read_hit_ratio": ("%", "reads that the SSD answered, by the cache's own count"),
-    "bypassed_bytes": ("B", "what it chose not to cache or had no room for, where it tells"),
-    "ssd.write_bps": ("B/s", "ssd.write_bytes over the time that the load ran"),
-    "ssd.read_factor": ("factor", "ssd.read_bytes for each byte that the tenants read or wrote"),
-    "ssd.write_factor": ("factor", "ssd.write_bytes for each byte that the tenants read or wrote"),
-    "asked.read_bytes": ("B", "what the tenants read"),
-    "asked.write_bytes": ("B", "what the tenants wrote"),
+    "read_hit_ratio": ("%", "reads that the SSD answered, by the cache's count"),
+    "bypassed_bytes": ("B", "not cached by choice or for lack of room, if the cache reports it"),
+    "ssd.write_bps": ("B/s", "ssd.write_bytes / time of the load"),
+    "ssd.read_factor": ("factor", "ssd.read_bytes / bytes that tenants read or wrote"),
+    "ssd.write_factor": ("factor", "ssd.write_bytes / bytes that tenants read or wrote"),
+    "asked.read_bytes": ("B", "bytes that tenants read"),
+    "asked.write_bytes": ("B", "bytes that tenants wrote"),
     **{
         f"{where}.{what}": (unit, f"{words} {of}")
         for where, of in (

@@ -84,9 +84,8 @@ def _all_slower(run: RunMetrics) -> float | None:
 METRICS = (
     Metric(
         "denied",
-        "max over tenants of 1 - got / due, the better of two accounts: of bytes, and of the "
-        "device's time; due is the weighted max-min fair share of what all got, unless that is "
-        "fewer than eight requests",
+        "max over tenants of 1 - received / due, by bytes or by device time, whichever is less; "
+        "due is the weighted max-min fair share of the total, if eight requests or more",
         "ratio",
         "down",
         of_run=_denied,
@@ -95,9 +94,8 @@ METRICS = (
     ),
     Metric(
         f"late{PER_TENANT}",
-        "of a tenant that can use at most half of what is due to it, by bytes and by the device's "
-        "time: p99 / the largest of twice its p99 alone, its p99 alone + the device's time for one "
-        "request of another tenant, and its p99 under `none`",
+        "of a tenant that can use at most half of its due, by bytes and by device time: p99 / "
+        "max(2 p99 alone, p99 alone + device time of another tenant's request, p99 under `none`)",
         "times",
         "down",
         of_tenant=_late,
@@ -105,17 +103,15 @@ METRICS = (
     ),
     Metric(
         f"starved{PER_TENANT}",
-        "the longest time without a request that ended, while it was to work / the largest of "
-        "100 ms, ten of its turns by weight (the longest request of anybody, or one of its own in "
-        "bytes), ten of its own pauses, and that time under `none`",
+        "the longest time without a completed request while it had work / max(100 ms, ten turns "
+        "by weight, ten of its own pauses, that time under `none`)",
         "times",
         "down",
         of_tenant=_starved,
     ),
     Metric(
         "all_slower",
-        "min over tenants of its rate under `none` / its rate: above 1 everybody is slower, and "
-        "nobody has it",
+        "min over tenants of rate under `none` / rate; above 1 all tenants lose",
         "times",
         "down",
         of_run=_all_slower,

@@ -30,7 +30,7 @@ def _p99_excess(run: RunMetrics, tenant: TenantMetrics) -> float | None:
 METRICS = (
     Metric(
         f"mean_latency{PER_TENANT}",
-        "mean latency, ns, all ops together",
+        "mean latency of all operations",
         "ns",
         "down",
         of_tenant=_of("mean"),
@@ -38,7 +38,7 @@ METRICS = (
     ),
     Metric(
         f"p50{PER_TENANT}",
-        "median latency, ns, all ops together",
+        "median latency of all operations",
         "ns",
         "down",
         of_tenant=_of("p50"),
@@ -46,7 +46,7 @@ METRICS = (
     ),
     Metric(
         f"p99{PER_TENANT}",
-        "99th percentile of latency, ns, all ops together",
+        "99th percentile of latency",
         "ns",
         "down",
         of_tenant=_of("p99"),
@@ -54,7 +54,7 @@ METRICS = (
     ),
     Metric(
         f"p99_9{PER_TENANT}",
-        "99.9th percentile of latency, ns, all ops together",
+        "99.9th percentile of latency",
         "ns",
         "down",
         of_tenant=_of("p99_9"),
@@ -62,15 +62,14 @@ METRICS = (
     ),
     Metric(
         f"p99_99{PER_TENANT}",
-        "99.99th percentile of latency, ns, all ops together",
+        "99.99th percentile of latency",
         "ns",
         "down",
         of_tenant=_of("p99_99"),
     ),
     Metric(
         f"p99_excess{PER_TENANT}",
-        "p99 / the larger of twice its p99 alone and its p99 alone + the "
-        "device's time for one request of another tenant",
+        "p99 / max(2 p99 alone, p99 alone + device time of another tenant's request)",
         "times",
         "down",
         of_tenant=_p99_excess,

@@ -48,7 +48,7 @@ def _converged_ms(run: RunMetrics) -> float | None:
 METRICS = (
     Metric(
         "share_error_100ms",
-        "95th percentile of the share error over the run's windows",
+        "95th percentile of the share error over windows of 100 ms",
         "ratio",
         "down",
         of_run=_p95,
@@ -57,7 +57,7 @@ METRICS = (
     ),
     Metric(
         "share_error_100ms_max",
-        "the largest share error of the run's windows",
+        "the largest share error of a window of 100 ms",
         "ratio",
         "down",
         of_run=lambda run: max(_errors(run), default=None),
@@ -67,16 +67,14 @@ METRICS = (
     # It may be infinite, and is not compared.
     Metric(
         "converged_ms",
-        "longest time that the shares took to follow a change of demand or weight, "
-        "ms; without end if they did not",
+        "longest time until shares follow a change of demand or weight; infinite if they do not",
         "ms",
         "down",
         of_run=_converged_ms,
     ),
     Metric(
         f"burst_ms{PER_TENANT}",
-        "the most that the tenant got beyond its share by weight in any stretch "
-        "of 100 ms windows, in ms of that share",
+        "the most beyond its share by weight in any stretch of 100 ms windows, in ms of that share",
         "ms",
         "down",
         of_tenant=_burst_ms,

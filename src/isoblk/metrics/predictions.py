@@ -62,8 +62,7 @@ def _between(predictions: "pl.DataFrame", begin: float, end: float) -> "pl.DataF
 METRICS = (
     Metric(
         "prediction_error",
-        "feedbac: largest |predicted / used - 1| of a prediction period that ended "
-        "in the measured time",
+        "feedbac: largest |predicted / used - 1| of the prediction periods in the measured time",
         "ratio",
         "down",
         of_run=_worst_error,
@@ -72,7 +71,7 @@ METRICS = (
     ),
     Metric(
         "prediction_error_mean",
-        "feedbac: the mean of |predicted / used - 1| over those periods",
+        "feedbac: mean of |predicted / used - 1| over those periods",
         "ratio",
         "down",
         of_run=_mean_error,
@@ -81,8 +80,8 @@ METRICS = (
     ),
     Metric(
         "prediction_settled_ms",
-        "feedbac: longest time from a change of the device to the end of the "
-        "last prediction period that is off by more than 1 %, ms; without end if the last one is",
+        "feedbac: longest time from a change of the device to the end of the last prediction "
+        "period with an error above 1 %; infinite if no better one follows",
         "ms",
         "down",
         of_run=_settled_ms,

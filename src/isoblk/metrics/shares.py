@@ -91,7 +91,7 @@ def _lost(run: RunMetrics) -> float | None:
 METRICS = (
     Metric(
         f"share{PER_TENANT}",
-        "the tenant's bytes / all tenants' bytes, in the measured time",
+        "bytes / all tenants' bytes, in the measured time",
         "ratio",
         "neither",
         of_tenant=lambda run, tenant: tenant.share,
@@ -99,8 +99,8 @@ METRICS = (
     ),
     Metric(
         "share_error",
-        "max over tenants of |share / ideal - 1|; the ideal is the weighted "
-        "max-min fair share, in which nobody gets more than it reaches alone",
+        "max over tenants of |share / ideal - 1|; the ideal is the weighted max-min fair share, "
+        "capped at the rate alone",
         "ratio",
         "down",
         of_run=_share_error,
@@ -109,8 +109,8 @@ METRICS = (
     ),
     Metric(
         "service_error",
-        "share_error of service: a tenant's rate / the rate of its kind of requests "
-        "alone and without end, in place of its bytes",
+        "share_error of service, rate / rate of its kind of requests alone with iodepth 128, "
+        "instead of bytes",
         "ratio",
         "down",
         of_run=_service_error,
@@ -120,7 +120,7 @@ METRICS = (
     ),
     Metric(
         RATIO,
-        "max over tenants of |share / plain weight share - 1|",
+        "max over tenants of |share / share by weight - 1|",
         "ratio",
         "down",
         of_run=_weight_ratio_error,
@@ -129,8 +129,8 @@ METRICS = (
     ),
     Metric(
         "lost",
-        "1 - total_bps / the most that exact shares allow: that of `none` at the same study "
-        "point, or less where the tenants have too few requests",
+        "1 - total_bps / the most that exact shares allow: that of `none` at the same point, or "
+        "less if tenants have too few requests",
         "ratio",
         "down",
         of_run=_lost,
@@ -140,7 +140,7 @@ METRICS = (
     ),
     Metric(
         "jain",
-        "Jain's index (sum y)^2 / (n sum y^2) over y = bytes / weight share; 1 is fair",
+        "Jain's index (sum y)^2 / (n sum y^2) over y = bytes / share by weight; 1 is fair",
         "index",
         "up",
         of_run=_jain,
@@ -148,7 +148,7 @@ METRICS = (
     ),
     Metric(
         "jain_in_group",
-        "the least of Jain's indexes of each cgroup that holds several tenants",
+        "the least Jain's index of a cgroup with several tenants",
         "index",
         "up",
         of_run=_jain_in_group,
@@ -156,8 +156,7 @@ METRICS = (
     ),
     Metric(
         "least_in_group",
-        "the least, over cgroups that hold three tenants or more, of what the "
-        "least of these got / their median",
+        "min over cgroups of three tenants or more of the least rate / the median",
         "index",
         "up",
         of_run=_least_in_group,

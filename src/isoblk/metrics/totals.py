@@ -40,7 +40,7 @@ METRICS = (
     ),
     Metric(
         "total_vs_none",
-        "total_bps / total_bps of `none` at the same study point",
+        "total_bps / that of `none` at the same point",
         "ratio",
         "up",
         of_run=_total_vs_none,
@@ -48,7 +48,7 @@ METRICS = (
     ),
     Metric(
         "total_vs_best",
-        "total_bps / the larger of those of `none` and of `kyber` at the same study point",
+        "total_bps / the larger of those of `none` and `kyber` at the same point",
         "ratio",
         "up",
         of_run=_total_vs_best,
@@ -56,21 +56,21 @@ METRICS = (
     ),
     Metric(
         f"iops{PER_TENANT}",
-        "the tenant's requests / the time it was measured, which ends with its work",
+        "requests / measured time, which ends with the tenant's work",
         "requests/s",
         "up",
         of_tenant=lambda run, tenant: tenant.own_iops,
     ),
     Metric(
         f"bps{PER_TENANT}",
-        "the tenant's bytes / the time it was measured",
+        "bytes / measured time",
         "B/s",
         "up",
         of_tenant=lambda run, tenant: tenant.own_bps,
     ),
     Metric(
         f"slowdown{PER_TENANT}",
-        "the tenant's rate alone on the device / its rate in this run",
+        "rate alone on the device / rate in this run",
         "times",
         "down",
         of_tenant=lambda run, tenant: tenant.slowdown,
