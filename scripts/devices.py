@@ -4,7 +4,7 @@
     isoblk device check --json -j 2 >check.json
     python scripts/devices.py check.json
 
-The first prints all figures even where it fails because one is off by more than it may be.
+The first prints all figures even if it fails because an error exceeds what is allowed.
 tests/unit/test_devices_page.py fails if the page lacks a figure of a preset.
 """
 
