@@ -261,11 +261,11 @@ def _metric_row(metric: Metric) -> tuple[str, ...]:
 def _schedulers() -> Iterator[str]:
     yield from _head(
         "Every scheduler and controller",
-        "What a study may name as `scheduler`. An elevator that is not here is named by",
-        "[`[schedulers.NAME]`](../guides/own-scheduler.md).",
+        "Values of `scheduler` in a study. [`[schedulers.NAME]`](../guides/own-scheduler.md) adds",
+        "other elevators.",
     )
     yield from _table(
-        ("`scheduler`", "what it is", "a tenant's weight goes to", "weights", "on cgroup v1"),
+        ("`scheduler`", "kind", "a tenant's weight goes to", "weights", "on cgroup v1"),
         (_scheduler_row(one) for one in SCHEDULERS.values()),
     )
     for kind in SCHEDULERS.values():
@@ -278,11 +278,11 @@ def _scheduler_row(kind: SchedulerKind) -> tuple[str, ...]:
     files = ", ".join(f"`{file}`" for file in kind.weight_files.values())
     what = "elevator" if kind.elevator == kind.name else "controller, on top of `none`"
     instead = (
-        "a cap or a target, made of it when the run begins" if kind.fixed_weights else "nowhere"
+        "a cap or target, computed at the start of the run" if kind.fixed_weights else "no file"
     )
     return (
         f"`{kind.name}`",
-        what if kind.name != "none" else "nothing",
+        what if kind.name != "none" else "no scheduler",
         files or instead,
         str(kind.weights) if files else "",
         "no" if kind.v2_only else "yes",
@@ -297,7 +297,7 @@ def _of_scheduler(kind: SchedulerKind) -> Iterator[str]:
         yield f"A tenant's `latency_target` goes to `{kind.target_file}`."
         yield ""
     if kind.table:
-        yield f"A study's table of its own: [`[{kind.table}]`](options.md)."
+        yield f"Table of a study: [`[{kind.table}]`](options.md)."
         yield ""
     if kind.tunables:
         yield from _table(
