@@ -6,8 +6,7 @@
  * waiting, and then serves in its own order: by the number of requests, not by weight. The same
  * holds of a tenant that waits for each answer before it sends again. So no group is sent in
  * order whose lead over one of these is more than the slack: the horizon. It counts groups all of
- * whose requests are in flight, and groups without any that are expected back within idle_us. Light
- * groups do not count: they get what they ask for by being boosted.
+ * whose requests are in flight, and groups without any that are expected back within idle_us.
  *
  * That may cost speed, so it does not hold while less cost is in flight than the floor (floor.c).
  *
@@ -130,7 +129,7 @@ static void find_groups(struct iso_disk *d, u64 now, struct horizon *h)
 
 	list_for_each_entry(g, &d->members.list, node) {
 		has = atomic64_read(&g->has);
-		if (iso_waits(has) || iso_is_light(d, g))
+		if (iso_waits(has))
 			continue;
 		wait = has ? 0 : iso_expected(d, g, now);
 		if (!has && !wait)
