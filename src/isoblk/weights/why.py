@@ -42,7 +42,7 @@ def of_disk(disk: Chosen, top: Share) -> Iterator[tuple[str, str]]:
         first = missed[0]
         many = "1 cgroup has" if len(missed) == 1 else f"{len(missed)} cgroups have"
         yield (
-            f"{many} a weight in io.weight that nobody mirrors"
+            f"{many} a weight in io.weight that no service mirrors"
             f" ({printable(first.path)}: {first.elsewhere})",
             "systemctl enable --now isoblk-weights",
         )
