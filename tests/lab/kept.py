@@ -17,7 +17,9 @@ A guest that failed is not kept. A host file that was absent and has appeared is
 are directory listings: therefore CI runs a random tenth of the kept guests again and compares.
 """
 
+import difflib
 import hashlib
+import itertools
 import os
 import random
 import re
@@ -49,6 +51,8 @@ _ENTRIES_MAX = 4
 # One in so many kept guests is run again with ISOBLK_GUESTS=sample.
 _SAMPLE = 10
 _KEY_DIGITS = 32
+# Of each file that differs.
+_DIFF_LINES = 20
 # Where Python keeps the compiled form of a module: the module itself is the input.
 _COMPILED = re.compile(r"(.*/)__pycache__/([^/.]+)\.cpython-[^/]*\.pyc$")
 
@@ -150,7 +154,7 @@ class KeptUml:
         finally:
             record.unlink(missing_ok=True)
         if entry is not None:
-            _compare(entry, _left(directory, before))
+            _compare(entry, _left(directory, before), directory)
             self.counts["again"] += 1
         else:
             self.counts["new"] += 1
@@ -305,9 +309,27 @@ def _target(link: str) -> str:
         return ""
 
 
-def _compare(entry: Path, left: Mapping[str, str]) -> None:
-    """Raise StaleError unless a guest left what the entry holds."""
+def _compare(entry: Path, left: Mapping[str, str], directory: Path) -> None:
+    """Raise StaleError unless a guest left what the entry holds.
+
+    The error shows the first lines that differ: what a guest left is gone once its test has ended.
+    """
     kept = _tree(entry / "left")
     differing = [name for name in sorted(kept.keys() | left) if kept.get(name) != left.get(name)]
     if differing:
-        raise StaleError(f"{', '.join(differing)}: not what {entry} holds, of equal inputs")
+        text = "\n".join(
+            line
+            for name in differing
+            for line in _difference(entry / "left" / name, directory / name)
+        )
+        raise StaleError(f"{', '.join(differing)}: not what {entry} holds, of equal inputs\n{text}")
+
+
+def _difference(kept: Path, new: Path) -> list[str]:
+    """The beginning of a diff of two files; either may be missing, or hold anything."""
+    old, now = (
+        path.read_text(errors="replace").splitlines() if path.is_file() else []
+        for path in (kept, new)
+    )
+    diff = difflib.unified_diff(old, now, str(kept), str(new), n=1, lineterm="")
+    return list(itertools.islice(diff, _DIFF_LINES))
