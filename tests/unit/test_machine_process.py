@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from isoblk.errors import RunError
+from isoblk.machine import process
 from isoblk.machine.process import Processes
 
 # A shell that gets the signal itself, as from a terminal before it has its own session, and says
@@ -34,6 +35,24 @@ def test_what_the_kernel_complains_of_before_it_powers_down_fails_the_run(tmp_pa
     with pytest.raises(RunError, match="the kernel failed: WARNING: CPU: 2"):
         _console(tmp_path, lines)
     _console(tmp_path, [lines[0], *reversed(lines[1:])])
+
+
+def test_a_guest_that_has_powered_down_but_is_still_there_is_no_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_LOOK_S", 0.05)
+    said = "plan: exit status %d\\nreboot: Power down\\n"
+    Processes(time_limit_s=60).run(["sh", "-c", f"printf '{said % 0}'; sleep 60"], tmp_path, {})
+    with pytest.raises(RunError, match="a step of the plan failed"):
+        Processes(time_limit_s=60).run(["sh", "-c", f"printf '{said % 1}'; sleep 60"], tmp_path, {})
+
+
+def test_a_guest_that_never_powers_down_is_a_hang(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_LOOK_S", 0.05)
+    with pytest.raises(RunError, match=r"hung: no end after 0\.5 s"):
+        Processes(time_limit_s=0.5).run(["sleep", "60"], tmp_path, {})
 
 
 def _console(directory: Path, lines: list[str]) -> None:

@@ -33,6 +33,10 @@ _FAILED_LINE = re.compile(r"plan\.sh: (?:line )?(\d+): |^line (\d+): ", re.MULTI
 # From here on no module's code runs: the kernel stops the other processors. One of them may still
 # wake another that is gone, and a PC's kernel warns of that (native_smp_send_reschedule).
 _POWERED_DOWN = "reboot: Power down"
+# A process that is still there at the look after the one that found this will not end by itself:
+# User Mode Linux with several processors rarely stops on its way out of the host's C library.
+_LOOK_S = 10
+_TAIL_BYTES = 4096
 # What ends every console and says nothing.
 _EPILOGUE = ("plan: exit status", "sysrq:", "reboot:", "ACPI: PM:")
 
@@ -99,18 +103,18 @@ class Processes:
                 ) from None
             self._alive.add(process)
         hung = threading.Event()
-
-        def on_time_limit() -> None:
-            hung.set()
-            _kill(process)
-
-        timer = threading.Timer(self._time_limit_s, on_time_limit)
-        timer.start()
+        ended = threading.Event()
+        watcher = threading.Thread(
+            target=_watch,
+            args=(process, console, began + self._time_limit_s, ended, hung),
+            daemon=True,
+        )
+        watcher.start()
         try:
             # wait4 and not wait: it tells the CPU time of this process and no other.
             _, status, usage = os.wait4(process.pid, 0)
         finally:
-            timer.cancel()
+            ended.set()
             with self._lock:
                 self._alive.discard(process)
                 stopped = self._stopped
@@ -152,6 +156,31 @@ def _deaf_to_interrupts() -> Iterator[None]:
 def _kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def _watch(
+    process: subprocess.Popen[bytes],
+    console: Path,
+    deadline: float,
+    ended: threading.Event,
+    hung: threading.Event,
+) -> None:
+    """Kill a guest at `deadline`, which is when it is `hung`, or once it has powered down."""
+    is_over = False
+    while not ended.wait(min(_LOOK_S, max(deadline - time.monotonic(), 0))):
+        if not is_over and time.monotonic() >= deadline:
+            hung.set()
+        if is_over or hung.is_set():
+            _kill(process)
+            break
+        is_over = _has_powered_down(console)
+
+
+def _has_powered_down(console: Path) -> bool:
+    """Whether the guest's kernel has said so: what it had to write is written."""
+    with console.open("rb") as said:
+        said.seek(max(said.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
+        return _POWERED_DOWN.encode() in said.read()
 
 
 def failure(console: Path, exit_code: int) -> str:
