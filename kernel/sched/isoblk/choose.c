@@ -48,7 +48,7 @@ static bool streams_on(struct iso_disk *d, struct iso_hq *hq, const struct iso_g
 	u64 wait;
 
 	if (turn->nr)
-		return iso_is_sequential(turn, iso_first_of(turn));
+		return iso_is_sequential(turn, turn->first);
 	if (atomic64_read(&turn->group->has))
 		return true;
 	wait = iso_expected(d, turn->group, READ_ONCE(hq->now));
@@ -116,7 +116,7 @@ bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
 	    atomic_read(&hq->in_flight) < ISO_IN_FLIGHT_MIN)
 		return false;
 	gq = rb_entry(node, struct iso_gq, node);
-	c->cost = iso_cost_of(gq, iso_first_of(gq));
+	c->cost = iso_cost_of(gq, gq->first);
 	if (iso_room_has(&d->room, hq->index, c->cost))
 		return false;
 	c->key = gq->key;
@@ -140,7 +140,7 @@ static void choose(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq, boo
 	struct iso_choice *c = &hq->next;
 
 	iso_update_share(d, gq->group);
-	c->cost = iso_cost_of(gq, iso_first_of(gq));
+	c->cost = iso_cost_of(gq, gq->first);
 	if (!take_room(d, hq, c))
 		return;
 	/* Else others, and @hq itself, would wait for the key that it had when it blocked. */
@@ -167,7 +167,7 @@ static void choose_rotational(struct iso_disk *d, struct iso_hq *hq, struct iso_
 			choose(d, hq, turn, false);
 		return;
 	}
-	if (!iso_is_sequential(first, iso_first_of(first))) {
+	if (!iso_is_sequential(first, first->first)) {
 		choose(d, hq, first, true);
 	} else if (!atomic_read(&hq->in_flight)) {
 		choose(d, hq, first, true);

@@ -208,6 +208,12 @@ static unsigned int throttled(struct iso_disk *d, u64 span, u64 now)
 	return div64_u64(min(ns, span) * FLOOR_LOSS_ONE, span);
 }
 
+/* What a device loses that does @cost in @span, permille. */
+static unsigned int loss(u64 cost, u64 span)
+{
+	return FLOOR_LOSS_ONE - min(mul_div(cost, FLOOR_LOSS_ONE, span), FLOOR_LOSS_ONE);
+}
+
 /*
  * Whether a written drive does what it can but for max_loss, by a model that is of this disk. Until
  * the first look has ended it does. A smaller window that is tried may lose for itself.
@@ -217,11 +223,11 @@ static bool is_busy(struct iso_disk *d, const struct iso_done *sum,
 {
 	struct iso_busy *b = &d->epoch.busy;
 	u64 cost = sum->cost - b->seen.cost, span = now - b->since_ns;
-	u64 most = b->is_busy ? BUSY_LOSS * max_loss : max_loss;
+	unsigned int most = b->is_busy ? BUSY_LOSS * max_loss : max_loss;
 
 	if (span >= BUSY_NS && span < BUSY_SPAN_MAX * BUSY_NS) {
 		b->is_written = sum->written - b->seen.written > cost / 2;
-		b->is_busy = mul_div(cost, FLOOR_LOSS_ONE, span) + most >= FLOOR_LOSS_ONE;
+		b->is_busy = loss(cost, span) <= most;
 	}
 	if (span >= BUSY_NS || (d->window.phase == WINDOW_TRIAL && !d->window.up)) {
 		b->seen = *sum;
@@ -234,8 +240,7 @@ static bool is_full(const struct iso_disk *d, const struct iso_seen *seen,
 		    unsigned int max_loss)
 {
 	return d->cost.source == COST_USER &&
-		mul_div(seen->rate, FLOOR_LOSS_ONE, NSEC_PER_SEC) >=
-		FLOOR_LOSS_ONE - max_loss / FULL_LOSS;
+		loss(seen->rate, NSEC_PER_SEC) <= max_loss / FULL_LOSS;
 }
 
 static void update_floor(struct iso_disk *d, const struct iso_done *sum,

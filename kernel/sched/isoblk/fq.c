@@ -87,7 +87,7 @@ void iso_tree_add(struct iso_hq *hq, struct iso_gq *gq)
 	struct iso_gq *other;
 	bool first = true;
 
-	gq->step = iso_step(gq->group, iso_cost_of(gq, iso_first_of(gq)));
+	gq->step = iso_step(gq->group, iso_cost_of(gq, gq->first));
 	gq->key = atomic64_read(&gq->group->vtime) + gq->step;
 	while (*link) {
 		parent = *link;
@@ -159,6 +159,40 @@ struct iso_gq *iso_tree_first(struct iso_hq *hq)
 	return NULL;
 }
 
+/* The request that @gq, of which something waits, sends next. */
+static struct request *find_first(const struct iso_gq *gq)
+{
+	unsigned int class = isoblk_first_class(gq->sent);
+
+	while (list_empty(&gq->fifo[class]))
+		class = isoblk_next_class(class);
+	return list_first_entry(&gq->fifo[class], struct request, queuelist);
+}
+
+/**
+ * iso_add() - a request of a group waits
+ * @hq: its lock is held
+ * @gq: group
+ * @rq: request
+ */
+void iso_add(struct iso_hq *hq, struct iso_gq *gq, struct request *rq)
+{
+	struct list_head *fifo = &gq->fifo[isoblk_class(req_get_ioprio(rq))];
+
+	if (rq_state(rq) & RQ_AT_HEAD)
+		list_add(&rq->queuelist, fifo);
+	else
+		list_add_tail(&rq->queuelist, fifo);
+	WRITE_ONCE(gq->nr, gq->nr + 1);
+	gq->first = find_first(gq);
+	if (gq->first != rq)
+		return;
+	/* The deadline is that of the request that was first so far. */
+	if (gq->nr > 1)
+		rb_erase_cached(&gq->node, &hq->tree);
+	iso_tree_add(hq, gq);
+}
+
 /**
  * iso_take() - take the first request of a group out of all lists
  * @hq: its lock is held
@@ -166,12 +200,13 @@ struct iso_gq *iso_tree_first(struct iso_hq *hq)
  */
 struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq)
 {
-	struct request *rq = iso_first_of(gq);
+	struct request *rq = gq->first;
 
 	list_del_init(&rq->queuelist);
 	list_del_init(&gq->boosted_node);
 	rb_erase_cached(&gq->node, &hq->tree);
 	WRITE_ONCE(gq->nr, gq->nr - 1);
 	gq->sent++;
+	gq->first = gq->nr ? find_first(gq) : NULL;
 	return rq;
 }

@@ -10,20 +10,11 @@
 void iso_tree_add(struct iso_hq *hq, struct iso_gq *gq);
 struct iso_gq *iso_tree_first(struct iso_hq *hq);
 void iso_reorder(struct iso_disk *d);
+void iso_add(struct iso_hq *hq, struct iso_gq *gq, struct request *rq);
 struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq);
 bool iso_may_boost(const struct iso_disk *d, const struct iso_group *g, bool waits);
 void iso_raise(struct iso_group *g, u64 least);
 u64 iso_cut(struct iso_group *g, u64 most);
-
-/* The request that @gq, of which something waits, would send next; hq->lock. */
-static inline struct request *iso_first_of(const struct iso_gq *gq)
-{
-	unsigned int class = isoblk_first_class(gq->sent);
-
-	while (list_empty(&gq->fifo[class]))
-		class = isoblk_next_class(class);
-	return list_first_entry(&gq->fifo[class], struct request, queuelist);
-}
 
 /* Whether @rq begins where the last of @gq's ended; hq->lock. */
 static inline bool iso_is_sequential(const struct iso_gq *gq,

@@ -25,6 +25,7 @@ struct iso_gq {
 	u64 step;			/* part of @key that its next request takes; hq->lock */
 	sector_t end;			/* sector behind the request sent last; hq->lock */
 	struct list_head fifo[ISOBLK_NR_CLASSES]; /* requests that wait, by class; hq->lock */
+	struct request *first;		/* sent next, while @nr is not 0; hq->lock */
 	unsigned int sent;		/* requests taken from @fifo so far; hq->lock */
 	unsigned int nr;		/* requests in @fifo; hq->lock, read without */
 	unsigned int merged_none;	/* bios in a row that were not merged; a hint */

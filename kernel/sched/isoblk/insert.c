@@ -135,25 +135,13 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 {
 	struct iso_gq *gq = rq_to_gq(rq);
 	bool boosted = rq_state(rq) & RQ_BOOSTED;
-	struct list_head *fifo;
 
 	WRITE_ONCE(hq->nr, hq->nr + 1);
 	if (isoblk_rq_urgent(gq->group->group, rq)) {
 		list_add_tail(&rq->queuelist, &hq->urgent);
 		return true;
 	}
-	fifo = &gq->fifo[isoblk_class(req_get_ioprio(rq))];
-	if (rq_state(rq) & RQ_AT_HEAD)
-		list_add(&rq->queuelist, fifo);
-	else
-		list_add_tail(&rq->queuelist, fifo);
-	WRITE_ONCE(gq->nr, gq->nr + 1);
-	if (iso_first_of(gq) == rq) {
-		/* The deadline is that of the request that was first so far. */
-		if (gq->nr > 1)
-			rb_erase_cached(&gq->node, &hq->tree);
-		iso_tree_add(hq, gq);
-	}
+	iso_add(hq, gq, rq);
 	if (boosted && list_empty(&gq->boosted_node))
 		list_add_tail(&gq->boosted_node, &hq->boosted);
 	return boosted || d->rotational ||

@@ -8,7 +8,7 @@
  * active children count as one more child, of the default weight. A group that
  * sends only requests of the idle class (ioprio), and one in which all that is
  * active does, count with the least weight instead. Shares are computed again
- * only when the active set or a weight has changed, when somebody asks.
+ * only when the active set or a weight has changed, when an elevator asks.
  */
 #include <linux/module.h>
 
