@@ -178,9 +178,12 @@ def _watch(
 
 def _has_powered_down(console: Path) -> bool:
     """Whether the guest's kernel has said so: what it had to write is written."""
-    with console.open("rb") as said:
-        said.seek(max(said.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
-        return _POWERED_DOWN.encode() in said.read()
+    try:
+        with console.open("rb") as said:
+            said.seek(max(said.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
+            return _POWERED_DOWN.encode() in said.read()
+    except OSError:  # A directory that was taken away is run()'s to tell.
+        return False
 
 
 def failure(console: Path, exit_code: int) -> str:
