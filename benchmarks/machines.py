@@ -83,7 +83,7 @@ def _row(
             base = mean
         else:
             worst = max(_off(values, base) for values in runs)
-            cells.append(f"{_off(mean, base):.1f} % (one run {worst:.1f} %)")
+            cells.append(f"{_off(mean, base):.1f} % ({worst:.1f} %)")
     return f"| {' | '.join([*cells, totals])} |"
 
 
