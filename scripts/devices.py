@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the tables of presets against their sources into docs/reference/devices.md.
+"""Writes the tables of presets against their sources into studies/devices/README.md.
 
     isoblk device check --json -j 2 >check.json
     python scripts/devices.py check.json
@@ -16,7 +16,7 @@ from typing import Any
 from isoblk.device.text import figure
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "reference" / "devices.md"
+PAGE = ROOT / "studies" / "devices" / "README.md"
 FITTED = "| preset | figure | source | model | error |\n|---|---|---|---|---|\n"
 UNFITTED = "| preset | figure | source | model | error | allowed |\n|---|---|---|---|---|---|\n"
 

@@ -23,6 +23,7 @@ RESULTS = ROOT / "results"
 PAGES = {
     "kernel/README.md": "reference/modules.md",
     "kernel/cache/README.md": "reference/dm-setcache.md",
+    "studies/devices/README.md": "reference/presets.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changes.md",
     "README.md": "index.md",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""docs/reference/devices.md has the figures that the presets have today."""
+"""The page of devices names each preset, and the page of presets has the figures of today."""
 
 from types import ModuleType
 from typing import Any
@@ -8,7 +8,9 @@ import pytest
 
 from isoblk.device.text import figure
 from isoblk.study.presets import load_preset, preset_names
-from tests.unit.scripts import load_script
+from tests.unit.scripts import ROOT, load_script
+
+PRESETS = ROOT / "docs" / "reference" / "devices.md"
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +36,13 @@ def record(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_page_has_each_figure_of_each_preset(devices: ModuleType) -> None:
-    rows = [line for line in devices.PAGE.read_text().splitlines() if line.startswith("|")]
+    rows, named = (
+        [line for line in page.read_text().splitlines() if line.startswith("|")]
+        for page in (devices.PAGE, PRESETS)
+    )
     for name in preset_names():
         preset = load_preset(name)
-        assert any(line.startswith(f"| `{name}`") or f" `{name}` |" in line for line in rows), name
+        assert any(line.startswith(f"| `{name}`") or f" `{name}` |" in line for line in named), name
         for one in preset.expect:
             text = f" {figure(one.value, one.metric)}"
             assert any(one.what in line and text in line for line in rows), (name, one.what)
