@@ -126,7 +126,7 @@ bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
 
 /* ---- choice ---------------------------------------------------------------- */
 
-/* The device has no tag free; the last one is for what is urgent or boosted. */
+/* The device has no tag free; the last one is for urgent and boosted requests. */
 static bool has_no_tag(const struct iso_disk *d, const struct iso_hq *hq)
 {
 	unsigned int in_flight = atomic_read(&hq->in_flight);
@@ -143,7 +143,7 @@ static void choose(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq, boo
 	c->cost = iso_cost_of(gq, gq->first);
 	if (!take_room(d, hq, c))
 		return;
-	/* Else others, and @hq itself, would wait for the key that it had when it blocked. */
+	/* Else other queues, and @hq itself, would wait for the key that it had when it blocked. */
 	if (READ_ONCE(hq->blocked))
 		WRITE_ONCE(hq->wait_key, c->key);
 	c->why = throttle ? iso_throttle(d, hq, gq->group) : ISO_IN_ORDER;

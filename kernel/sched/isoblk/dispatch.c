@@ -41,7 +41,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	trace_isoblk_send(rq, g, why, waited);
 }
 
-/* Send what is not in order, above the window if need be. */
+/* Send a request out of order, above the window if need be. */
 static void force(struct iso_disk *d, struct iso_hq *hq, struct request *rq, enum iso_why why)
 {
 	struct iso_gq *gq = rq_to_gq(rq);
@@ -51,7 +51,7 @@ static void force(struct iso_disk *d, struct iso_hq *hq, struct request *rq, enu
 	cost = iso_cost_of(gq, rq);
 	iso_room_force(&d->room, hq->index, cost);
 	charge(d, hq, rq, cost, why);
-	/* Else others would wait for a queue that has nothing to send. */
+	/* Else other queues would wait for a queue that has nothing to send. */
 	if (!hq->nr)
 		iso_unblock(d, hq);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The end of an epoch: how much the device did. Both loops that learn from it are told here, one
- * after the other, and at most one of them has a trial under way.
+ * The end of an epoch: how much the device did. Both loops learn from it here, one after the
+ * other, and at most one of them has a trial under way.
  */
 #include <linux/ktime.h>
 

@@ -41,7 +41,7 @@ static void come_back(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
 		if (iso_waits(had))
 			return;
 	}
-	/* Others waited for it, or it cannot but wait for what is in flight. */
+	/* Other groups waited for it, or it cannot but wait for the requests in flight. */
 	if (had || iso_expected(d, g, now))
 		least -= READ_ONCE(d->clock.credit);
 	iso_raise(g, least);
@@ -130,7 +130,7 @@ static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	trace_isoblk_enqueue(rq, g, state & RQ_BOOSTED ? ISO_BOOSTED : ISO_IN_ORDER, 0);
 }
 
-/* Return true if it may change what is sent next: else what blocks the others blocks it. */
+/* Return true if it may change which request is next: else it waits for the same room. */
 static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 {
 	struct iso_gq *gq = rq_to_gq(rq);

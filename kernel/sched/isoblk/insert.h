@@ -10,7 +10,7 @@
 void iso_take_in(struct iso_disk *d, struct iso_hq *hq);
 void iso_flush_comes(struct isoblk_group *group, struct request *rq);
 
-/* Sparse cannot follow a lock that is held or not: it is told of none. */
+/* Sparse cannot follow a lock that is held conditionally, so it does not see this one. */
 static inline bool iso_hq_try(struct iso_hq *hq)
 {
 #ifdef __CHECKER__

@@ -146,7 +146,7 @@ static bool iso_needs_rescue(struct iso_disk *d)
 	return !READ_ONCE(r->off);
 }
 
-/* From time to time, as long as groups are active: those that have been idle are no longer. */
+/* Now and then while groups are active: idle groups leave. */
 static void iso_tick(struct timer_list *t)
 {
 	struct iso_disk *d = timer_container_of(d, t, members.tick);

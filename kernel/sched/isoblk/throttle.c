@@ -217,7 +217,7 @@ static bool was_just_found(const struct iso_disk *d, u64 now)
 }
 
 /**
- * iso_throttle() - whether a group must wait for others
+ * iso_throttle() - whether a group must wait for other groups
  * @d: disk
  * @hq: where it is next in order; its lock is held, @next.ask is set
  * @g: group
