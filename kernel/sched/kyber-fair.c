@@ -292,7 +292,7 @@ static void kf_depth(struct request_queue *q)
 	isoblk_depth_updated(q);
 	WRITE_ONCE(kf->async_depth,
 		   max(kf->budget.disk.tags * KF_ASYNC_PERCENT / 100, 1U));
-	isoblk_set_shallow(q, kf->async_depth);
+	isoblk_set_min_shallow_depth(q, kf->async_depth);
 }
 
 static void kf_free(struct kf_disk *kf)

@@ -23,7 +23,7 @@
 #include "../sched/share/quota.c"
 #include "../sched/share/gate.c"
 #include "../sched/share/sleep.c"
-#include "../sched/share/outlet.c"
+#include "../sched/share/resubmit.c"
 #include "../sched/share/disk.c"
 
 #define MANY_GROUPS	40
@@ -91,7 +91,7 @@ static void update_shares(struct isoblk_disk *disk)
 	spin_lock_irq(&disk->lock);
 	list_for_each_entry(group, &disk->weights.active, active_node)
 		isoblk_group_share(group);
-	isoblk_gate_update(disk);
+	isoblk_update_quotas(disk);
 	spin_unlock_irq(&disk->lock);
 }
 
@@ -100,9 +100,9 @@ static void activate_as(struct isoblk_group *group, bool idle_class)
 	spin_lock_irq(&group->disk->lock);
 	if (!group->active) {
 		group->idle_class = idle_class;
-		isoblk_join(group);
+		isoblk_group_activate(group);
 	} else if (group->idle_class && !idle_class) {
-		isoblk_end_idle_class(group);
+		isoblk_group_end_idle_class(group);
 	}
 	spin_unlock_irq(&group->disk->lock);
 }
@@ -115,7 +115,7 @@ static void activate(struct isoblk_group *group)
 static void deactivate(struct isoblk_group *group)
 {
 	spin_lock_irq(&group->disk->lock);
-	isoblk_leave(group);
+	isoblk_group_deactivate(group);
 	spin_unlock_irq(&group->disk->lock);
 }
 
@@ -196,9 +196,9 @@ static void who_has_a_tag_is_known_by_it(struct kunit *test)
 {
 	struct family f = make_family(test);
 
-	KUNIT_EXPECT_FALSE(test, isoblk_group_holds(f.a));
-	atomic_set(&f.a->gq[0]->held, 1);
-	KUNIT_EXPECT_TRUE(test, isoblk_group_holds(f.a));
+	KUNIT_EXPECT_FALSE(test, isoblk_group_has_tags(f.a));
+	atomic_set(&f.a->gq[0]->allocated, 1);
+	KUNIT_EXPECT_TRUE(test, isoblk_group_has_tags(f.a));
 }
 
 static void weights_change_at_any_level(struct kunit *test)
@@ -387,7 +387,7 @@ static void quotas_leave_the_reserve_free(struct kunit *test)
 		for (t = 0; t < ARRAY_SIZE(nr_tags); t++) {
 			spin_lock_irq(&disk->lock);
 			disk->tags = nr_tags[t];
-			isoblk_gate_update(disk);
+			isoblk_update_quotas(disk);
 			spin_unlock_irq(&disk->lock);
 			usable = nr_tags[t] - isoblk_reserve(nr_tags[t]);
 			all = 0;

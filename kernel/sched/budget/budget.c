@@ -179,7 +179,7 @@ static void charge(struct request *rq, int sign)
 	g->left -= sign * sectors;
 	g->used += sign * sectors;
 	/* Without a budget a group's metadata waits like the rest, at the gate as well. */
-	isoblk_set_indebted(g->group, g->left <= 0);
+	isoblk_group_set_indebted(g->group, g->left <= 0);
 }
 
 /* ---- taking part ------------------------------------------------------------------ */
@@ -190,7 +190,7 @@ static void join(struct budget_disk *bd, struct budget_group *g)
 		return;
 	/* A request of it is here, with its bio, which holds the blkg. */
 	blkg_get(pd_to_blkg(&g->group->pd));
-	isoblk_join(g->group);
+	isoblk_group_activate(g->group);
 	list_add_tail(&g->member, &bd->members);
 	g->used = 0;
 	g->left = mul_div(bd->granted, isoblk_group_share(g->group),
@@ -202,7 +202,7 @@ static void join(struct budget_disk *bd, struct budget_group *g)
 static void leave(struct budget_group *g)
 {
 	list_del_init(&g->member);
-	isoblk_leave(g->group);
+	isoblk_group_deactivate(g->group);
 	blkg_put(pd_to_blkg(&g->group->pd));
 }
 
@@ -250,7 +250,7 @@ static void budget_tick(struct timer_list *t)
 bool budget_bio_merge(struct request_queue *q, struct bio *bio,
 		      unsigned int nr_segs)
 {
-	struct isoblk_gq *waited = isoblk_gate_arrive(q, bio);
+	struct isoblk_gq *waited = isoblk_gate_recognize(q, bio);
 	struct isoblk_group *group = isoblk_bio_group(bio);
 	struct budget_group *g = isoblk_group_own(group);
 	struct budget_disk *bd = q_to_budget(q);
@@ -264,10 +264,10 @@ bool budget_bio_merge(struct request_queue *q, struct bio *bio,
 		spin_unlock_irq(&bd->disk.lock);
 	}
 	if (merged && waited)
-		isoblk_gate_through(waited);
+		isoblk_gate_end_transit(waited);
 	return merged ||
-		(!waited && !isoblk_gate_pass(isoblk_group_gq(group, bio->bi_opf),
-					      bio));
+		(!waited && !isoblk_gate_admit_or_hold(isoblk_group_map_gq(group, bio->bi_opf),
+						       bio));
 }
 EXPORT_SYMBOL_GPL(budget_bio_merge);
 
@@ -286,7 +286,7 @@ static void rq_enter(struct request *rq)
 
 	blkg_get(pd_to_blkg(&group->pd));
 	rq->elv.priv[0] = group->gq[hq->index];
-	isoblk_gate_enter(rq_gq(rq));
+	isoblk_gate_count_tag(rq_gq(rq));
 }
 
 static void insert(struct budget_disk *bd, struct request *rq, bool at_head)
@@ -303,7 +303,7 @@ static void insert(struct budget_disk *bd, struct request *rq, bool at_head)
 		list_add(&rq->queuelist, &bd->urgent);
 		return;
 	}
-	if (isoblk_rq_urgent(g->group, rq)) {
+	if (isoblk_rq_is_urgent(g->group, rq)) {
 		list_add_tail(&rq->queuelist, &bd->urgent);
 		return;
 	}
@@ -376,7 +376,7 @@ static void send(struct budget_disk *bd, struct request *rq, u64 now)
 
 	rq_set_state(rq, sectors << RQ_SECTORS_SHIFT | RQ_IN_DEVICE);
 	charge(rq, 1);
-	isoblk_account_sent(rq_gq(rq), rq);
+	isoblk_account_dispatched(rq_gq(rq), rq);
 	WRITE_ONCE(bd->waiting, bd->waiting - 1);
 	g->in_device++;
 	g->wait_ns += now - min(rq->start_time_ns, now);
@@ -479,7 +479,7 @@ EXPORT_SYMBOL_GPL(budget_completed_request);
 /* @rq is charged, or with @sign -1 refunded, while it is in no queue. */
 static void charge_late(struct request *rq, int sign)
 {
-	isoblk_account_late(rq_gq(rq)->group, rq, rq_charged(rq), sign);
+	isoblk_account_bypassed(rq_gq(rq)->group, rq, rq_charged(rq), sign);
 	charge(rq, sign);
 }
 
@@ -511,11 +511,11 @@ void budget_finish_request(struct request *rq)
 	bool run;
 
 	if (!gq) {
-		isoblk_gate_unused(rq);
+		isoblk_gate_release_unused(rq);
 		return;
 	}
 	blkg = pd_to_blkg(&gq->group->pd);
-	isoblk_gate_leave(gq);
+	isoblk_gate_release_tag(gq);
 	spin_lock_irqsave(&bd->disk.lock, flags);
 	run = back(bd, rq);
 	if (rq_state(rq) & RQ_REFUNDED)
@@ -644,7 +644,7 @@ int budget_debugfs_groups(void *data, struct seq_file *m)
 		isoblk_show_group(m, g->group);
 		seq_printf(m, " left %lld waiting %u in_device %u at_gate %u\n",
 			   g->left, g->waiting, g->in_device,
-			   isoblk_group_at_gate(g->group));
+			   isoblk_group_nr_waiting(g->group));
 	}
 	spin_unlock_irq(&bd->disk.lock);
 	isoblk_show_end(data);

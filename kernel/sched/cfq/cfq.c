@@ -140,7 +140,7 @@ static struct isoblk_gq *rq_gq(const struct request *rq)
 
 static void account(struct request *rq, unsigned int sectors, int sign)
 {
-	isoblk_account_late(rq_queue(rq)->group->group, rq, sectors, sign);
+	isoblk_account_bypassed(rq_queue(rq)->group->group, rq, sectors, sign);
 }
 
 static void charge(struct request *rq)
@@ -391,7 +391,7 @@ static void cfq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 static void cfq_depth(struct request_queue *q)
 {
 	isoblk_depth_updated(q);
-	isoblk_set_shallow(q, 1);
+	isoblk_set_min_shallow_depth(q, 1);
 }
 
 static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
@@ -423,7 +423,7 @@ static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
 	if (free)
 		blk_mq_free_request(free);
 	return merged ||
-		!isoblk_gate_pass(isoblk_group_gq(common, bio->bi_opf), bio);
+		!isoblk_gate_admit_or_hold(isoblk_group_map_gq(common, bio->bi_opf), bio);
 }
 
 /* Under the lock, from cfq_bio_merge(). */
@@ -489,7 +489,7 @@ static void rq_enter(struct cfq_disk *cd, struct request *rq)
 	queue->refs++;
 	blkg_get(pd_to_blkg(&group->pd));
 	rq->elv.priv[0] = queue;
-	isoblk_gate_enter(rq_gq(rq));
+	isoblk_gate_count_tag(rq_gq(rq));
 }
 
 /*
@@ -559,7 +559,7 @@ static void cfq_finish_request(struct request *rq)
 	bool run;
 
 	if (queue) {
-		isoblk_gate_leave(rq_gq(rq));
+		isoblk_gate_release_tag(rq_gq(rq));
 		blkg = pd_to_blkg(&queue->group->group->pd);
 		spin_lock_irqsave(&cd->disk.lock, flags);
 		run = back(cd, rq);
@@ -572,7 +572,7 @@ static void cfq_finish_request(struct request *rq)
 		if (run)
 			blk_mq_run_hw_queues(rq->q, true);
 	} else {
-		isoblk_gate_unused(rq);
+		isoblk_gate_release_unused(rq);
 	}
 	if (rq->elv.icq) {
 		put_io_context(rq->elv.icq->ioc);
@@ -583,7 +583,7 @@ static void cfq_finish_request(struct request *rq)
 /* ---- life ------------------------------------------------------------- */
 
 static const struct isoblk_ops cfq_ops = {
-	.equal_quotas	= true,
+	.has_equal_quotas	= true,
 	.sender_sleeps	= true,
 	.own_size	= sizeof(struct cfq_group),
 	.group_init	= cfq_group_init,

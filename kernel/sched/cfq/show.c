@@ -117,11 +117,11 @@ static int cfq_debugfs_groups(void *data, struct seq_file *m)
 		cg = cfq_group_of(group);
 		held = 0;
 		for (i = 0; i < cd->disk.nr_hqs; i++)
-			held += atomic_read(&group->gq[i]->held);
+			held += atomic_read(&group->gq[i]->allocated);
 		isoblk_show_group(m, group);
 		seq_printf(m, " vdisktime %llu time_us %llu busy %u held %u at_gate %u\n",
 			   cg->vdisktime, div_u64(cg->time_ns, NSEC_PER_USEC),
-			   cg->nr_busy, held, isoblk_group_at_gate(group));
+			   cg->nr_busy, held, isoblk_group_nr_waiting(group));
 		list_for_each_entry(queue, &cg->queues, group_node)
 			if (queue->busy)
 				show_queue(m, cd, queue);

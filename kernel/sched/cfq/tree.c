@@ -191,12 +191,12 @@ static void group_begin(struct cfq_disk *cd, struct cfq_group *group)
 	cd->turn.start = 0;
 	cd->turn.rqs = 0;
 	cd->turn.served = false;
-	isoblk_gate_serve(group->group);
+	isoblk_gate_set_served(group->group);
 }
 
 static void group_join(struct cfq_disk *cd, struct cfq_group *group)
 {
-	isoblk_join(group->group);
+	isoblk_group_activate(group->group);
 	if (cfq_before(group->vdisktime, cd->vclock))
 		group->vdisktime = cd->vclock;
 	rb_add_cached(&group->node, &cd->groups, group_less);
@@ -208,7 +208,7 @@ static void group_leave(struct cfq_disk *cd, struct cfq_group *group, u64 now)
 		group_expire(cd, now);
 	else
 		rb_erase_cached(&group->node, &cd->groups);
-	isoblk_leave(group->group);
+	isoblk_group_deactivate(group->group);
 }
 
 /* ---- idling ----------------------------------------------------------- */

@@ -80,7 +80,7 @@ void iso_completed_request(struct request *rq, u64 now)
 /* @rq is charged, or with @sign -1 the charge is undone, while it is in no queue. */
 static void charge_late(struct iso_gq *gq, const struct request *rq, int sign)
 {
-	isoblk_account_late(gq->group->group, rq, rq_sectors(rq), sign);
+	isoblk_account_bypassed(gq->group->group, rq, rq_sectors(rq), sign);
 	atomic64_add(sign * (s64)iso_step(gq->group, rq_cost(rq)),
 		     &gq->group->vtime);
 }
@@ -108,7 +108,7 @@ void iso_finish_request(struct request *rq)
 	struct iso_gq *gq = rq_to_gq(rq);
 
 	if (!gq) {
-		isoblk_gate_unused(rq);
+		isoblk_gate_release_unused(rq);
 		return;
 	}
 	if (unlikely(rq_state(rq) & RQ_IN_FLIGHT))

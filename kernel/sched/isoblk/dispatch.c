@@ -25,7 +25,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	u64 now = READ_ONCE(hq->now), waited = 0;
 
 	atomic64_add(iso_step(g, cost), &g->vtime);
-	isoblk_set_indebted(g->group, iso_indebted(d, g));
+	isoblk_group_set_indebted(g->group, iso_indebted(d, g));
 
 	atomic64_add(ISO_IN_FLIGHT - ISO_WAITS, &g->has);
 	atomic_inc(&hq->in_flight);
@@ -34,7 +34,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 		WRITE_ONCE(d->epoch.largest, cost);
 	gq->end = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	rq_set_state(rq, RQ_IN_FLIGHT, cost);
-	isoblk_account_sent(gq->common, rq);
+	isoblk_account_dispatched(gq->common, rq);
 	if (now > rq->start_time_ns)
 		waited = now - rq->start_time_ns;
 	WRITE_ONCE(gq->wait_ns, gq->wait_ns + waited);

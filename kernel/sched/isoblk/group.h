@@ -146,7 +146,7 @@ static inline unsigned int rq_sectors(const struct request *rq)
 static inline void iso_leave_gate(struct iso_gq *gq)
 {
 	rcu_read_lock();
-	isoblk_gate_leave(gq->common);
+	isoblk_gate_release_tag(gq->common);
 	rcu_read_unlock();
 }
 

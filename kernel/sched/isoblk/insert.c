@@ -24,7 +24,7 @@ void iso_prepare_request(struct request *rq)
 	rq->elv.priv[0] = NULL;
 	rq->elv.priv[1] = NULL;
 	if (unlikely(rq->cmd_flags & REQ_PREFLUSH))
-		isoblk_flush_comes(rq);
+		isoblk_flush_allocated(rq);
 }
 
 /*
@@ -59,19 +59,19 @@ static struct iso_gq *enter(struct iso_hq *hq, struct request *rq,
 	struct iso_gq *gq = isoblk_gq_own(group->gq[hq->index]);
 
 	rq->elv.priv[0] = gq;
-	isoblk_gate_enter(gq->common);
+	isoblk_gate_count_tag(gq->common);
 	return gq;
 }
 
 /**
- * iso_flush_comes() - a flush has a tag
+ * iso_flush_allocated() - a flush has a tag
  * @group: of the task that sends it; its blkg is held
  * @rq: flush
  *
  * The kernel makes one of many, and what waits for it never comes here. But all of them hold tags
  * in the meantime, and each group that asked is charged.
  */
-void iso_flush_comes(struct isoblk_group *group, struct request *rq)
+void iso_flush_allocated(struct isoblk_group *group, struct request *rq)
 {
 	struct iso_hq *hq = hctx_to_hq(rq->mq_hctx);
 	struct iso_group *g = enter(hq, rq, group)->group;
@@ -137,7 +137,7 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 	bool boosted = rq_state(rq) & RQ_BOOSTED;
 
 	WRITE_ONCE(hq->nr, hq->nr + 1);
-	if (isoblk_rq_urgent(gq->group->group, rq)) {
+	if (isoblk_rq_is_urgent(gq->group->group, rq)) {
 		list_add_tail(&rq->queuelist, &hq->urgent);
 		return true;
 	}

@@ -8,7 +8,7 @@
 #include "isoblk/group.h"
 
 void iso_take_in(struct iso_disk *d, struct iso_hq *hq);
-void iso_flush_comes(struct isoblk_group *group, struct request *rq);
+void iso_flush_allocated(struct isoblk_group *group, struct request *rq);
 
 /* Sparse cannot follow a lock that is held conditionally, so it does not see this one. */
 static inline bool iso_hq_try(struct iso_hq *hq)

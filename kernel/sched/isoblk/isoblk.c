@@ -239,7 +239,7 @@ static const struct isoblk_ops iso_ops = {
 	.own_gq_size = sizeof(struct iso_gq),
 	.group_init = iso_group_init,
 	.group_exit = iso_group_exit,
-	.flush_comes = iso_flush_comes,
+	.flush_allocated = iso_flush_allocated,
 	.weight_changed = iso_weight_changed,
 	.stat = iso_stat,
 };

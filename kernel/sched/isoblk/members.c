@@ -40,7 +40,7 @@ void iso_join(struct iso_disk *d, struct iso_group *g, bool idle_class)
 		blkg_get(pd_to_blkg(&g->group->pd));
 		/* The root's requests are the machine's own. */
 		WRITE_ONCE(g->group->idle_class, idle_class && g->group->parent);
-		isoblk_join(g->group);
+		isoblk_group_activate(g->group);
 		list_add_tail(&g->node, &d->members.list);
 		WRITE_ONCE(d->members.nr, d->members.nr + 1);
 		d->members.joins++;
@@ -62,7 +62,7 @@ void iso_join(struct iso_disk *d, struct iso_group *g, bool idle_class)
 /* Whether a request of @g has a tag; one that was given back to us has no other sign. */
 static bool has_any(const struct iso_group *g)
 {
-	return atomic64_read(&g->has) || isoblk_group_holds(g->group);
+	return atomic64_read(&g->has) || isoblk_group_has_tags(g->group);
 }
 
 /**
@@ -83,7 +83,7 @@ void iso_take_out(struct iso_disk *d, struct iso_group *g)
 		cmpxchg(&d->hq[i].turn, iso_gq(g, i), NULL);
 	list_del_init(&g->node);
 	WRITE_ONCE(d->members.nr, d->members.nr - 1);
-	isoblk_leave(g->group);
+	isoblk_group_deactivate(g->group);
 	blkg_put(pd_to_blkg(&g->group->pd));
 }
 
@@ -169,7 +169,7 @@ void iso_end_idle_class(struct iso_disk *d, struct iso_group *g)
 
 	spin_lock_irqsave(&d->disk.lock, flags);
 	if (g->joined && g->group->idle_class) {
-		isoblk_end_idle_class(g->group);
+		isoblk_group_end_idle_class(g->group);
 		/* What waits may be sent, as with iso_weight_changed(). */
 		if (renew_share(d, g))
 			hrtimer_start(&d->timer, 0, HRTIMER_MODE_REL);

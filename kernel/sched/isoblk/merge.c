@@ -70,7 +70,7 @@ static bool merge(struct iso_gq *gq, struct bio *bio, unsigned int nr_segs)
 bool iso_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs)
 {
 	struct iso_hq *hq = hctx_to_hq(isoblk_map_queue(q, bio->bi_opf));
-	struct isoblk_gq *waited = isoblk_gate_arrive(q, bio);
+	struct isoblk_gq *waited = isoblk_gate_recognize(q, bio);
 	struct iso_group *g = isoblk_group_own(isoblk_bio_group(bio));
 	struct iso_gq *gq = iso_gq(g, hq->index);
 	bool merged = false;
@@ -80,9 +80,9 @@ bool iso_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_seg
 		if (gq->nr)
 			merged = merge(gq, bio, nr_segs);
 		if (merged && waited)
-			isoblk_gate_through(waited);
+			isoblk_gate_end_transit(waited);
 		if (iso_hq_unlock(hq))
 			blk_mq_run_hw_queue(hq->hctx, true);
 	}
-	return merged || (!waited && !isoblk_gate_pass(gq->common, bio));
+	return merged || (!waited && !isoblk_gate_admit_or_hold(gq->common, bio));
 }

@@ -192,7 +192,7 @@ static void show_group(struct seq_file *m, struct iso_disk *d, struct iso_group 
 	isoblk_show_group(m, g->group);
 	seq_printf(m, " ahead %lld waiting %u in_flight %u at_gate %u think_ns %llu\n",
 		   ahead, iso_waits(has), iso_in_flight(has),
-		   isoblk_group_at_gate(g->group), READ_ONCE(g->think_ns));
+		   isoblk_group_nr_waiting(g->group), READ_ONCE(g->think_ns));
 }
 
 static int show_groups(void *data, struct seq_file *m)

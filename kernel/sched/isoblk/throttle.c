@@ -58,7 +58,7 @@ void iso_find_gated(struct iso_disk *d)
 	list_for_each_entry(g, &d->members.list, node) {
 		gated = false;
 		for (i = 0; !gated && i < d->disk.nr_hqs; i++)
-			gated = READ_ONCE(d->disk.hq[i]->gate.nr) &&
+			gated = READ_ONCE(d->disk.hq[i]->gate.nr_groups) &&
 				READ_ONCE(g->group->gq[i]->gate.nr_bios);
 		if (READ_ONCE(g->gated) != gated)
 			WRITE_ONCE(g->gated, gated);
@@ -71,8 +71,8 @@ static bool on_its_way(const struct iso_disk *d, const struct iso_group *g)
 	unsigned int i;
 
 	for (i = 0; i < d->disk.nr_hqs; i++)
-		if (READ_ONCE(d->disk.hq[i]->gate.passing) &&
-		    READ_ONCE(g->group->gq[i]->gate.passing))
+		if (READ_ONCE(d->disk.hq[i]->gate.nr_in_transit) &&
+		    READ_ONCE(g->group->gq[i]->gate.nr_in_transit))
 			return true;
 	return false;
 }

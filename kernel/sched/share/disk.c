@@ -8,37 +8,37 @@
 
 #include "share/disk.h"
 #include "share/gate.h"
-#include "share/outlet.h"
+#include "share/resubmit.h"
 #include "share/policy.h"
 #include "share/quota.h"
 #include "share/share.h"
 
-static void free_hqs(struct isoblk_disk *disk)
+static void isoblk_free_hqs(struct isoblk_disk *disk)
 {
 	unsigned int i;
 
 	for (i = 0; i < disk->nr_hqs; i++) {
 		if (!disk->hq[i])
 			continue;
-		isoblk_outlet_put(disk->hq[i]->outlet);
+		isoblk_resubmit_put(disk->hq[i]->resubmit);
 		kfree(disk->hq[i]);
 	}
 	kfree(disk->hq);
 }
 
-static struct isoblk_hq *alloc_hq(struct isoblk_disk *disk, unsigned int index)
+static struct isoblk_hq *isoblk_alloc_hq(struct isoblk_disk *disk, unsigned int index)
 {
 	struct isoblk_hq *hq;
 
 	hq = kzalloc_node(sizeof(*hq), GFP_KERNEL, disk->q->node);
 	if (!hq)
 		return NULL;
-	hq->outlet = isoblk_outlet_alloc(disk->q->node);
-	if (!hq->outlet) {
+	hq->resubmit = isoblk_resubmit_alloc(disk->q->node);
+	if (!hq->resubmit) {
 		kfree(hq);
 		return NULL;
 	}
-	hq->outlet->index = index;
+	hq->resubmit->index = index;
 	spin_lock_init(&hq->gate.lock);
 	INIT_LIST_HEAD(&hq->gate.list);
 	hq->disk = disk;
@@ -47,9 +47,9 @@ static struct isoblk_hq *alloc_hq(struct isoblk_disk *disk, unsigned int index)
 	return hq;
 }
 
-/* What the gate and groups need; without free_hqs() to undo if it fails. */
-static int init_hqs(struct isoblk_disk *disk, struct request_queue *q,
-		    const struct isoblk_ops *ops)
+/* What the gate and groups need; without isoblk_free_hqs() to undo if it fails. */
+static int isoblk_init_hqs(struct isoblk_disk *disk, struct request_queue *q,
+			   const struct isoblk_ops *ops)
 {
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
@@ -58,7 +58,7 @@ static int init_hqs(struct isoblk_disk *disk, struct request_queue *q,
 	disk->ops = ops;
 	disk->nr_hqs = q->nr_hw_queues;
 	disk->shared_tags = blk_mq_is_shared_tags(q->tag_set->flags);
-	disk->gate.on = true;
+	disk->gate.enabled = true;
 	disk->weights.gen = 1;
 	spin_lock_init(&disk->lock);
 	INIT_LIST_HEAD(&disk->weights.active);
@@ -68,9 +68,9 @@ static int init_hqs(struct isoblk_disk *disk, struct request_queue *q,
 	if (!disk->hq)
 		return -ENOMEM;
 	for (i = 0; i < disk->nr_hqs; i++) {
-		disk->hq[i] = alloc_hq(disk, i);
+		disk->hq[i] = isoblk_alloc_hq(disk, i);
 		if (!disk->hq[i]) {
-			free_hqs(disk);
+			isoblk_free_hqs(disk);
 			return -ENOMEM;
 		}
 	}
@@ -81,7 +81,7 @@ static int init_hqs(struct isoblk_disk *disk, struct request_queue *q,
 }
 
 /* Let cgroups have their parts of @disk; nothing is left to undo if it fails. */
-static int join_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
+static int isoblk_activate_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
 {
 	struct request_queue *q = disk->q;
 	int ret;
@@ -101,7 +101,7 @@ static int join_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
 	return 0;
 }
 
-static void leave_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
+static void isoblk_deactivate_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
 {
 	isoblk_gate_exit(disk);
 	blkcg_deactivate_policy(disk->q->disk, &isoblk_policy);
@@ -122,13 +122,13 @@ static void leave_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
 int isoblk_groups_init(struct isoblk_disk *disk, struct request_queue *q,
 		       struct elevator_queue *eq, const struct isoblk_ops *ops)
 {
-	int ret = init_hqs(disk, q, ops);
+	int ret = isoblk_init_hqs(disk, q, ops);
 
 	if (ret)
 		return ret;
-	ret = join_policy(disk, eq);
+	ret = isoblk_activate_policy(disk, eq);
 	if (ret)
-		free_hqs(disk);
+		isoblk_free_hqs(disk);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(isoblk_groups_init);
@@ -140,8 +140,8 @@ EXPORT_SYMBOL_GPL(isoblk_groups_init);
  */
 void isoblk_groups_exit(struct isoblk_disk *disk, struct elevator_queue *eq)
 {
-	leave_policy(disk, eq);
-	free_hqs(disk);
+	isoblk_deactivate_policy(disk, eq);
+	isoblk_free_hqs(disk);
 }
 EXPORT_SYMBOL_GPL(isoblk_groups_exit);
 
@@ -182,7 +182,7 @@ EXPORT_SYMBOL_GPL(isoblk_exit_hctx);
  * grows with the last of them, and stays as it was if the kernel has no memory
  * for all. A hardware queue without CPUs keeps the tags that it had.
  */
-static unsigned int least_tags(struct request_queue *q)
+static unsigned int isoblk_min_tags(struct request_queue *q)
 {
 	unsigned int least = UINT_MAX;
 	struct blk_mq_hw_ctx *hctx;
@@ -207,21 +207,21 @@ void isoblk_depth_updated(struct request_queue *q)
 	struct isoblk_disk *disk = q->elevator->elevator_data;
 
 	spin_lock_irq(&disk->lock);
-	WRITE_ONCE(disk->tags, least_tags(q));
-	isoblk_gate_update(disk);
+	WRITE_ONCE(disk->tags, isoblk_min_tags(q));
+	isoblk_update_quotas(disk);
 	spin_unlock_irq(&disk->lock);
 }
 EXPORT_SYMBOL_GPL(isoblk_depth_updated);
 
 /**
- * isoblk_set_shallow() - say how few tags limit_depth may allow
+ * isoblk_set_min_shallow_depth() - say how few tags limit_depth may allow
  * @q: frozen; tags are there, and may be freed as soon as it is not frozen
  * @depth: the least of what limit_depth sets
  *
  * For depth_updated, whenever it comes: tags that the kernel has just made
  * know nothing of what was said to the former ones.
  */
-void isoblk_set_shallow(struct request_queue *q, unsigned int depth)
+void isoblk_set_min_shallow_depth(struct request_queue *q, unsigned int depth)
 {
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
@@ -231,7 +231,7 @@ void isoblk_set_shallow(struct request_queue *q, unsigned int depth)
 			sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
 							depth);
 }
-EXPORT_SYMBOL_GPL(isoblk_set_shallow);
+EXPORT_SYMBOL_GPL(isoblk_set_min_shallow_depth);
 
 /* ---- sysfs ----------------------------------------------------------- */
 
@@ -239,7 +239,7 @@ ssize_t isoblk_gate_show(struct elevator_queue *e, char *page)
 {
 	struct isoblk_disk *disk = e->elevator_data;
 
-	return sysfs_emit(page, "%d\n", READ_ONCE(disk->gate.on));
+	return sysfs_emit(page, "%d\n", READ_ONCE(disk->gate.enabled));
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_show);
 
@@ -248,7 +248,7 @@ ssize_t isoblk_gate_store(struct elevator_queue *e, const char *page,
 {
 	struct isoblk_disk *disk = e->elevator_data;
 
-	return isoblk_store_bool(page, count, &disk->gate.on);
+	return isoblk_store_bool(page, count, &disk->gate.enabled);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_store);
 
@@ -280,18 +280,18 @@ void *isoblk_show_begin(struct request_queue *q,
 EXPORT_SYMBOL_GPL(isoblk_show_begin);
 
 /**
- * isoblk_group_at_gate() - bios and tasks of a group that wait at the gate
+ * isoblk_group_nr_waiting() - bios and tasks of a group that wait at the gate
  * @group: the group
  */
-unsigned int isoblk_group_at_gate(const struct isoblk_group *group)
+unsigned int isoblk_group_nr_waiting(const struct isoblk_group *group)
 {
 	unsigned int i, nr = 0;
 
 	for (i = 0; i < group->disk->nr_hqs; i++)
-		nr += isoblk_at_gate(group->gq[i]);
+		nr += isoblk_gate_nr_waiting(group->gq[i]);
 	return nr;
 }
-EXPORT_SYMBOL_GPL(isoblk_group_at_gate);
+EXPORT_SYMBOL_GPL(isoblk_group_nr_waiting);
 
 /**
  * isoblk_show_group() - begin a group's line: its path, weight and share
@@ -313,20 +313,20 @@ EXPORT_SYMBOL_GPL(isoblk_show_group);
 int isoblk_debugfs_gate(void *data, struct seq_file *m)
 {
 	struct isoblk_disk *disk = isoblk_show_begin(data, isoblk_debugfs_gate);
-	unsigned int i, nr = 0, passing = 0, entering = 0, rechecks = 0;
+	unsigned int i, nr = 0, nr_in_transit = 0, nr_entering = 0, nr_rescues = 0;
 
 	if (!disk)
 		return 0;
 	for (i = 0; i < disk->nr_hqs; i++) {
 		const struct isoblk_hq_gate *gate = &disk->hq[i]->gate;
 
-		nr += READ_ONCE(gate->nr);
-		passing += READ_ONCE(gate->passing);
-		entering += READ_ONCE(gate->entering);
-		rechecks += READ_ONCE(gate->rechecks);
+		nr += READ_ONCE(gate->nr_groups);
+		nr_in_transit += READ_ONCE(gate->nr_in_transit);
+		nr_entering += READ_ONCE(gate->nr_entering);
+		nr_rescues += READ_ONCE(gate->nr_rescues);
 	}
 	seq_printf(m, "groups %u passing %u entering %u rechecks %u\n", nr,
-		   passing, entering, rechecks);
+		   nr_in_transit, nr_entering, nr_rescues);
 	isoblk_show_end(data);
 	return 0;
 }

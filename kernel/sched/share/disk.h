@@ -29,14 +29,14 @@
 /* How often an elevator has its say, if it has one. */
 #define ISOBLK_TICK		msecs_to_jiffies(5)
 
-struct isoblk_outlet;
+struct isoblk_resubmit;
 
 /**
  * struct isoblk_ops - what an elevator does its own way
  */
 struct isoblk_ops {
 	/* At the gate all active groups are alike. */
-	bool equal_quotas;
+	bool has_equal_quotas;
 	/* The sender sleeps there, for nobody else can send its requests. */
 	bool sender_sleeps;
 	/* Bytes of its own in each group, see isoblk_group_own(). */
@@ -48,7 +48,7 @@ struct isoblk_ops {
 	/* A group that has taken part is about to be freed; disk->lock. */
 	void (*group_exit)(struct isoblk_group *group);
 	/* The group sends @rq, a flush, which has a tag but no bio yet; or NULL. */
-	void (*flush_comes)(struct isoblk_group *group, struct request *rq);
+	void (*flush_allocated)(struct isoblk_group *group, struct request *rq);
 	/* A group's weight is another now; interrupts are off; or NULL. */
 	void (*weight_changed)(struct isoblk_group *group);
 	/* Writes what follows isoblk.used in io.stat; any context. */
@@ -61,11 +61,11 @@ struct isoblk_ops {
 struct isoblk_hq_gate {
 	/* Guards @list and what is in it; taken in interrupts. */
 	spinlock_t lock;
-	struct list_head list;		/* struct isoblk_gq that have bios or tasks here; @lock */
-	unsigned int nr;		/* length of @list; @lock, read without */
-	unsigned int passing;		/* sum of gq->gate.passing; @lock, read without */
-	unsigned int entering;		/* sum of gq->gate.entering; @lock, read without */
-	unsigned int rechecks;		/* wake-ups missed: sleep.c; @lock, read without */
+	struct list_head list;		/* isoblk_gq.gate.node of groups with waiters; @lock */
+	unsigned int nr_groups;		/* length of @list; @lock, read without */
+	unsigned int nr_in_transit;		/* sum of gq->gate.passing; @lock, read without */
+	unsigned int nr_entering;		/* sum of gq->gate.entering; @lock, read without */
+	unsigned int nr_rescues;		/* wake-ups missed: sleep.c; @lock, read without */
 };
 
 /**
@@ -81,10 +81,10 @@ struct isoblk_hq {
 	void *own;			/* the elevator's own; constant */
 
 	/* Requests inserted and not yet freed, as a gq's if tags are shared; any context. */
-	atomic_t held ____cacheline_aligned_in_smp;
+	atomic_t allocated ____cacheline_aligned_in_smp;
 	unsigned int lendable;		/* tags that nobody uses; disk->lock, read without */
 	struct isoblk_hq_gate gate;
-	struct isoblk_outlet *outlet;	/* of bios that are let through; constant */
+	struct isoblk_resubmit *resubmit;	/* of bios that are let through; constant */
 };
 
 /**
@@ -100,19 +100,19 @@ struct isoblk_weights {
  * struct isoblk_disk_gate - how a disk's tags are divided: quota.h
  */
 struct isoblk_disk_gate {
-	bool on;			/* the gate is in use; any context */
+	bool enabled;			/* the gate is in use; any context */
 	/*
-	 * Tags divided by share, on top of one a group, or with equal_quotas each group's of
+	 * Tags divided by share, on top of one a group, or with has_equal_quotas each group's of
 	 * them; disk->lock, read without.
 	 */
 	unsigned int spare;
 	/*
-	 * The group whose turn it is, with equal_quotas; may be freed: only compared.
+	 * The group whose turn it is, with has_equal_quotas; may be freed: only compared.
 	 * disk->lock, read without.
 	 */
 	const struct isoblk_group *served;
-	bool used;			/* somebody waited since tags were lent; any context */
-	unsigned int unseen;		/* hardware queues for the next ticks; disk->lock */
+	bool had_waiters;		/* a bio or task has waited since tags were lent; any context */
+	unsigned int nr_unvisited;	/* hardware queues left for the next ticks; disk->lock */
 };
 
 /**
@@ -197,13 +197,13 @@ void isoblk_groups_exit(struct isoblk_disk *disk, struct elevator_queue *eq);
 int isoblk_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
 void isoblk_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index);
 void isoblk_depth_updated(struct request_queue *q);
-void isoblk_set_shallow(struct request_queue *q, unsigned int depth);
+void isoblk_set_min_shallow_depth(struct request_queue *q, unsigned int depth);
 ssize_t isoblk_gate_show(struct elevator_queue *e, char *page);
 ssize_t isoblk_gate_store(struct elevator_queue *e, const char *page,
 			  size_t count);
 void *isoblk_show_begin(struct request_queue *q,
 			int (*show)(void *data, struct seq_file *m));
-unsigned int isoblk_group_at_gate(const struct isoblk_group *group);
+unsigned int isoblk_group_nr_waiting(const struct isoblk_group *group);
 void isoblk_show_group(struct seq_file *m, struct isoblk_group *group);
 int isoblk_debugfs_gate(void *data, struct seq_file *m);
 

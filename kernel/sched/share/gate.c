@@ -57,7 +57,7 @@
  * Bios that may not be merged (flush, FUA, parts of a bio that was split, a
  * queue with nomerges) never come to bio_merge; their submitters sleep in
  * limit_depth, where the tag is asked for. That does not say for
- * which bio (sleep.c, group_of_task()).
+ * which bio (sleep.c, isoblk_task_group()).
  *
  * That sleep is like the one for a tag: not interruptible, for it always ends, with a
  * killed task's I/O as with any other. Freezing waits for who sleeps, as for any
@@ -85,29 +85,29 @@
 
 #include "share/disk.h"
 #include "share/gate.h"
-#include "share/outlet.h"
+#include "share/resubmit.h"
 #include "share/policy.h"
 #include "share/quota.h"
 #include "share/sleep.h"
 #include "share/waiting.h"
 
 /* Groups that a tick looks at with interrupts off; on each hardware queue they miss the cache. */
-#define TICK_GROUPS		1024
+#define TICK_GROUPS_MAX		1024
 
 /* Groups that are asked whether they want a tag that another gives back. */
-#define PASS_ON_TRIES		4
+#define PASS_ON_GROUPS_MAX		4
 
 /* Bios of one group held on a hardware queue, some MiB of memory; then its senders sleep. */
-#define ISOBLK_HELD_MOST	16384
+#define HELD_BIOS_MAX	16384
 
 /*
  * Add up for how long bios wait, before their number changes; it has fallen by
  * @less already. A coarse clock that costs nothing will do: of many waits the sum
  * is right.
  */
-static void count_wait(struct isoblk_gq *gq, unsigned int less)
+static void isoblk_gate_add_wait_time(struct isoblk_gq *gq, unsigned int less)
 {
-	struct isoblk_waiting *w = &gq->gate;
+	struct isoblk_gq_gate *w = &gq->gate;
 	u64 now = get_jiffies_64();
 
 	WRITE_ONCE(w->wait_ns, w->wait_ns + (w->nr_bios + less) *
@@ -116,87 +116,87 @@ static void count_wait(struct isoblk_gq *gq, unsigned int less)
 }
 
 /* So many more bios are on their way; hq->gate.lock. */
-static void set_passing(struct isoblk_gq *gq, int more)
+static void isoblk_gate_add_in_transit(struct isoblk_gq *gq, int more)
 {
-	WRITE_ONCE(gq->gate.passing, gq->gate.passing + more);
-	WRITE_ONCE(gq->hq->gate.passing, gq->hq->gate.passing + more);
+	WRITE_ONCE(gq->gate.nr_in_transit, gq->gate.nr_in_transit + more);
+	WRITE_ONCE(gq->hq->gate.nr_in_transit, gq->hq->gate.nr_in_transit + more);
 }
 
 /* The first task of @gq's wakes with a place that no other request can take. */
-static void admit_first(struct isoblk_gq *gq)
+static void isoblk_gate_admit_sleeper(struct isoblk_gq *gq)
 {
 	struct isoblk_sleeper *sleeper;
 
 	sleeper = list_first_entry(&gq->gate.sleepers, struct isoblk_sleeper,
 				   node);
 	list_del(&sleeper->node);
-	isoblk_leave_list(gq);
-	isoblk_set_entering(gq, 1);
+	isoblk_gate_del_waiter(gq);
+	isoblk_gate_add_entering(gq, 1);
 	sleeper->admitted = true;
 	wake_up_process(sleeper->task);
 }
 
 /* The first bio of @gq's, by class, is on its way, once it is in the outlet. */
-static void take_first(struct isoblk_gq *gq, struct bio_list *bios)
+static void isoblk_gate_admit_bio(struct isoblk_gq *gq, struct bio_list *bios)
 {
-	unsigned int class = isoblk_first_class(gq->gate.admitted++);
+	unsigned int class = isoblk_first_class(gq->gate.nr_admitted++);
 
 	while (bio_list_empty(&gq->gate.bios[class]))
 		class = isoblk_next_class(class);
 	bio_list_add(bios, bio_list_pop(&gq->gate.bios[class]));
-	set_passing(gq, 1);
+	isoblk_gate_add_in_transit(gq, 1);
 	WRITE_ONCE(gq->gate.nr_bios, gq->gate.nr_bios - 1);
 }
 
 /* @bios, @nr that were the first of @gq's, go. */
-static void let_go(struct isoblk_gq *gq, struct bio_list *bios,
-		   unsigned int nr)
+static void isoblk_gate_resubmit(struct isoblk_gq *gq, struct bio_list *bios,
+				 unsigned int nr)
 {
-	count_wait(gq, nr);
-	isoblk_outlet_add(gq->hq->outlet, bios, nr);
+	isoblk_gate_add_wait_time(gq, nr);
+	isoblk_resubmit_add(gq->hq->resubmit, bios, nr);
 	if (!gq->gate.nr_bios)
-		isoblk_leave_list(gq);
+		isoblk_gate_del_waiter(gq);
 }
 
 /* All tasks of @gq's for which there is room; hq->gate.lock. */
-static void admit_sleepers(struct isoblk_gq *gq)
+static void isoblk_gate_admit_sleepers(struct isoblk_gq *gq)
 {
-	while (!list_empty(&gq->gate.sleepers) && isoblk_may_wake(gq, 0))
-		admit_first(gq);
+	while (!list_empty(&gq->gate.sleepers) && isoblk_may_admit_task(gq, 0))
+		isoblk_gate_admit_sleeper(gq);
 }
 
 /**
- * isoblk_let_through() - admit all bios and tasks of a group for which there is room
+ * isoblk_gate_admit_waiting() - admit all bios and tasks of a group for which there is room
  * @gq: where they wait
  */
-void isoblk_let_through(struct isoblk_gq *gq)
+void isoblk_gate_admit_waiting(struct isoblk_gq *gq)
 {
 	struct bio_list bios = BIO_EMPTY_LIST;
 	unsigned int nr;
 
 	lockdep_assert_held(&gq->hq->gate.lock);
 
-	for (nr = 0; gq->gate.nr_bios && isoblk_gate_open(gq, 0); nr++)
-		take_first(gq, &bios);
+	for (nr = 0; gq->gate.nr_bios && isoblk_may_admit_bio(gq, 0); nr++)
+		isoblk_gate_admit_bio(gq, &bios);
 	if (nr)
-		let_go(gq, &bios, nr);
-	admit_sleepers(gq);
+		isoblk_gate_resubmit(gq, &bios, nr);
+	isoblk_gate_admit_sleepers(gq);
 }
 
 /* Whether a bio or a task of @gq's may go; a hint without hq->gate.lock. */
-static bool has_room(const struct isoblk_gq *gq)
+static bool isoblk_gate_has_room(const struct isoblk_gq *gq)
 {
 	return READ_ONCE(gq->gate.nr_waiting) &&
-	       (isoblk_gate_open(gq, 0) || (!list_empty(&gq->gate.sleepers) &&
-					    isoblk_may_wake(gq, 0)));
+	       (isoblk_may_admit_bio(gq, 0) || (!list_empty(&gq->gate.sleepers) &&
+						isoblk_may_admit_task(gq, 0)));
 }
 
-static bool anybody_waits(const struct isoblk_disk *disk)
+static bool isoblk_gate_has_waiters(const struct isoblk_disk *disk)
 {
 	unsigned int i;
 
 	for (i = 0; i < disk->nr_hqs; i++)
-		if (READ_ONCE(disk->hq[i]->gate.nr))
+		if (READ_ONCE(disk->hq[i]->gate.nr_groups))
 			return true;
 	return false;
 }
@@ -205,45 +205,45 @@ static bool anybody_waits(const struct isoblk_disk *disk)
  * Of a bio that failed on its way nobody told us. Once nothing is, whatever is
  * counted, nobody is to wait for it.
  */
-static void begin_anew(struct isoblk_disk *disk, struct isoblk_hq *hq)
+static void isoblk_gate_reset_in_transit(struct isoblk_disk *disk, struct isoblk_hq *hq)
 {
 	struct isoblk_group *group;
 	struct isoblk_gq *gq, *next;
 
 	spin_lock(&hq->gate.lock);
-	if (!isoblk_outlet_idle(hq->outlet))
+	if (!isoblk_resubmit_is_idle(hq->resubmit))
 		goto unlock;
 	list_for_each_entry(group, &disk->weights.active, active_node) {
 		gq = group->gq[hq->index];
-		set_passing(gq, -(int)gq->gate.passing);
+		isoblk_gate_add_in_transit(gq, -(int)gq->gate.nr_in_transit);
 	}
 	/* And those that wait without being active. */
 	list_for_each_entry(gq, &hq->gate.list, gate.node)
-		set_passing(gq, -(int)gq->gate.passing);
+		isoblk_gate_add_in_transit(gq, -(int)gq->gate.nr_in_transit);
 	list_for_each_entry_safe(gq, next, &hq->gate.list, gate.node)
-		isoblk_let_through(gq);
+		isoblk_gate_admit_waiting(gq);
 unlock:
 	spin_unlock(&hq->gate.lock);
 }
 
 /* Quotas and what is lent have changed, or others' tags are free: no request of the group ends. */
-static void see_new_room(struct isoblk_hq *hq)
+static void isoblk_gate_admit_hq_sleepers(struct isoblk_hq *hq)
 {
 	struct isoblk_gq *gq, *next;
 
 	spin_lock(&hq->gate.lock);
 	list_for_each_entry_safe(gq, next, &hq->gate.list, gate.node)
-		admit_sleepers(gq);
+		isoblk_gate_admit_sleepers(gq);
 	spin_unlock(&hq->gate.lock);
 }
 
-static void see_queue(struct isoblk_disk *disk, struct isoblk_hq *hq)
+static void isoblk_gate_tick_hq(struct isoblk_disk *disk, struct isoblk_hq *hq)
 {
-	isoblk_lend(disk, hq->index);
-	if (READ_ONCE(hq->gate.passing))
-		begin_anew(disk, hq);
-	if (READ_ONCE(hq->gate.nr))
-		see_new_room(hq);
+	isoblk_lend_tags(disk, hq->index);
+	if (READ_ONCE(hq->gate.nr_in_transit))
+		isoblk_gate_reset_in_transit(disk, hq);
+	if (READ_ONCE(hq->gate.nr_groups))
+		isoblk_gate_admit_hq_sleepers(hq);
 }
 
 /**
@@ -255,26 +255,26 @@ static void see_queue(struct isoblk_disk *disk, struct isoblk_hq *hq)
  */
 void isoblk_gate_tick(struct isoblk_disk *disk)
 {
-	unsigned int some = TICK_GROUPS / max(disk->weights.nr_active, 1U);
+	unsigned int some = TICK_GROUPS_MAX / max(disk->weights.nr_active, 1U);
 	unsigned int nr = disk->shared_tags ? 1 : disk->nr_hqs;
 
 	lockdep_assert_held(&disk->lock);
 
-	if (!disk->gate.unseen &&
-	    (READ_ONCE(disk->gate.used) || anybody_waits(disk))) {
-		WRITE_ONCE(disk->gate.used, false);
-		disk->gate.unseen = nr;
+	if (!disk->gate.nr_unvisited &&
+	    (READ_ONCE(disk->gate.had_waiters) || isoblk_gate_has_waiters(disk))) {
+		WRITE_ONCE(disk->gate.had_waiters, false);
+		disk->gate.nr_unvisited = nr;
 	}
-	for (some = max(some, 1U); some && disk->gate.unseen; some--)
-		see_queue(disk, disk->hq[nr - disk->gate.unseen--]);
+	for (some = max(some, 1U); some && disk->gate.nr_unvisited; some--)
+		isoblk_gate_tick_hq(disk, disk->hq[nr - disk->gate.nr_unvisited--]);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_tick);
 
 /**
- * isoblk_gate_serve() - one group has the device to itself, says an elevator
+ * isoblk_gate_set_served() - one group has the device to itself, says an elevator
  * @group: may borrow tags, and others may not; the disk's lock is held
  */
-void isoblk_gate_serve(struct isoblk_group *group)
+void isoblk_gate_set_served(struct isoblk_group *group)
 {
 	struct isoblk_disk *disk = group->disk;
 	struct isoblk_gq *gq;
@@ -285,22 +285,22 @@ void isoblk_gate_serve(struct isoblk_group *group)
 	if (disk->gate.served == group)
 		return;
 	WRITE_ONCE(disk->gate.served, group);
-	/* We are seen before we look; pairs with gate_wait(). */
+	/* We are seen before we look; pairs with isoblk_gate_wait(). */
 	smp_mb();
 	for (i = 0; i < disk->nr_hqs; i++) {
 		gq = group->gq[i];
 		/* The barrier is above. */
-		if (has_room(gq)) {
+		if (isoblk_gate_has_room(gq)) {
 			spin_lock(&gq->hq->gate.lock);
-			isoblk_let_through(gq);
+			isoblk_gate_admit_waiting(gq);
 			spin_unlock(&gq->hq->gate.lock);
 		}
 	}
 }
-EXPORT_SYMBOL_GPL(isoblk_gate_serve);
+EXPORT_SYMBOL_GPL(isoblk_gate_set_served);
 
 /* Whether the task's plug has a request that is charged as @bio is. */
-static bool plug_has(const struct bio *bio)
+static bool isoblk_plug_has_group(const struct bio *bio)
 {
 	struct request *rq;
 
@@ -313,50 +313,50 @@ static bool plug_has(const struct bio *bio)
 }
 
 /* No insertion and no completion would let @bio through. */
-static bool has_nothing(const struct isoblk_gq *gq, const struct bio *bio)
+static bool isoblk_gate_has_no_wakeup(const struct isoblk_gq *gq, const struct bio *bio)
 {
-	return !atomic_read(&gq->held) && !READ_ONCE(gq->gate.passing) &&
-	       !READ_ONCE(gq->gate.entering) && !plug_has(bio);
+	return !atomic_read(&gq->allocated) && !READ_ONCE(gq->gate.nr_in_transit) &&
+	       !READ_ONCE(gq->gate.nr_entering) && !isoblk_plug_has_group(bio);
 }
 
 /* Return false if there is room by now, and nobody before @bio. */
-static bool hold(struct isoblk_gq *gq, struct bio *bio)
+static bool isoblk_gate_hold(struct isoblk_gq *gq, struct bio *bio)
 {
 	struct isoblk_hq *hq = gq->hq;
 	unsigned long flags;
 
 	spin_lock_irqsave(&hq->gate.lock, flags);
 	if (!gq->gate.nr_bios) {
-		if (isoblk_gate_open(gq, isoblk_plugged())) {
+		if (isoblk_may_admit_bio(gq, isoblk_nr_plugged())) {
 			spin_unlock_irqrestore(&hq->gate.lock, flags);
 			return false;
 		}
-		isoblk_join_list(gq);
+		isoblk_gate_add_waiter(gq);
 		gq->gate.waited_at = get_jiffies_64();
 	} else {
-		count_wait(gq, 0);
+		isoblk_gate_add_wait_time(gq, 0);
 	}
 	/* The worker that submits it may wait. */
 	bio->bi_opf &= ~REQ_NOWAIT;
 	bio_list_add(&gq->gate.bios[isoblk_class(bio->bi_ioprio)], bio);
 	WRITE_ONCE(gq->gate.nr_bios, gq->gate.nr_bios + 1);
-	if (!READ_ONCE(hq->disk->gate.used))
-		WRITE_ONCE(hq->disk->gate.used, true);
-	/* We are seen before we look; pairs with isoblk_gate_leave(). */
+	if (!READ_ONCE(hq->disk->gate.had_waiters))
+		WRITE_ONCE(hq->disk->gate.had_waiters, true);
+	/* We are seen before we look; pairs with isoblk_gate_release_tag(). */
 	smp_mb();
 	/*
 	 * What is in the task's plug comes here soon, and lets others of its group
 	 * through. But all of it may be others': one that submits for many has one
 	 * plug. Who has nothing here would then wait for nobody.
 	 */
-	if (isoblk_gate_open(gq, isoblk_plugged()) || has_nothing(gq, bio))
-		isoblk_let_through(gq);
+	if (isoblk_may_admit_bio(gq, isoblk_nr_plugged()) || isoblk_gate_has_no_wakeup(gq, bio))
+		isoblk_gate_admit_waiting(gq);
 	spin_unlock_irqrestore(&hq->gate.lock, flags);
 	return true;
 }
 
 /* Others may wait for it in turn, or it frees memory; without end only what is swapped out. */
-static bool urgent(const struct isoblk_group *group, struct bio *bio)
+static bool isoblk_bio_is_urgent(const struct isoblk_group *group, struct bio *bio)
 {
 	if (bio->bi_opf & REQ_SWAP)
 		return true;
@@ -366,70 +366,70 @@ static bool urgent(const struct isoblk_group *group, struct bio *bio)
 }
 
 /**
- * isoblk_gate_arrive() - a bio comes to an elevator's bio_merge
+ * isoblk_gate_recognize() - a bio comes to an elevator's bio_merge
  * @q: queue
  * @bio: charged to its own cgroup afterwards
  *
  * Return: where it is counted, if it has waited here and was let through; it then
  * is not asked for again.
  */
-struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio)
+struct isoblk_gq *isoblk_gate_recognize(struct request_queue *q, struct bio *bio)
 {
 	struct isoblk_disk *disk = q->elevator->elevator_data;
-	const struct isoblk_outlet *out = isoblk_outlet_arrived(disk, bio);
+	const struct isoblk_resubmit *rs = isoblk_resubmit_recognize(disk, bio);
 
-	if (likely(!out))
+	if (likely(!rs))
 		return NULL;
-	return isoblk_bio_group(bio)->gq[out->index];
+	return isoblk_bio_group(bio)->gq[rs->index];
 }
-EXPORT_SYMBOL_GPL(isoblk_gate_arrive);
+EXPORT_SYMBOL_GPL(isoblk_gate_recognize);
 
 /**
- * isoblk_gate_through() - a bio that was let through is no longer on its way
+ * isoblk_gate_end_transit() - a bio that was let through is no longer on its way
  * @gq: where it is counted; the request that it is in has not been served
  *
  * It was merged, its request is counted by now, or it has ended. Others may come if that leaves
  * room. Called by the worker that submits it.
  */
-void isoblk_gate_through(struct isoblk_gq *gq)
+void isoblk_gate_end_transit(struct isoblk_gq *gq)
 {
 	unsigned long flags;
 
-	isoblk_outlet_settled(gq->hq->outlet);
+	isoblk_resubmit_end_transit(gq->hq->resubmit);
 	spin_lock_irqsave(&gq->hq->gate.lock, flags);
-	if (gq->gate.passing)
-		set_passing(gq, -1);
-	isoblk_let_through(gq);
+	if (gq->gate.nr_in_transit)
+		isoblk_gate_add_in_transit(gq, -1);
+	isoblk_gate_admit_waiting(gq);
 	spin_unlock_irqrestore(&gq->hq->gate.lock, flags);
 }
-EXPORT_SYMBOL_GPL(isoblk_gate_through);
+EXPORT_SYMBOL_GPL(isoblk_gate_end_transit);
 
 /**
- * isoblk_gate_pass() - whether a bio's group may have another tag
+ * isoblk_gate_admit_or_hold() - whether a bio's group may have another tag
  * @gq: its group's, on its hardware queue
  * @bio: could not be merged, and has not waited here
  *
  * Return: false if the bio waits, or may not and has been ended; it is then no
  * longer the caller's.
  */
-bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio)
+bool isoblk_gate_admit_or_hold(struct isoblk_gq *gq, struct bio *bio)
 {
 	struct isoblk_group *group = gq->group;
 	struct isoblk_disk *disk = group->disk;
 
 	gq = isoblk_tags_gq(gq);
 	if (likely(!READ_ONCE(gq->gate.nr_bios) &&
-		   isoblk_gate_open(gq, isoblk_plugged())))
+		   isoblk_may_admit_bio(gq, isoblk_nr_plugged())))
 		return true;
 	/* The root's is the machine's own. */
-	if (!READ_ONCE(disk->gate.on) || !group->parent || urgent(group, bio))
+	if (!READ_ONCE(disk->gate.enabled) || !group->parent || isoblk_bio_is_urgent(group, bio))
 		return true;
 	/* The kernel puts a zone's writes in order behind the gate, in the order that they come. */
 	if (bio_needs_zone_write_plugging(bio))
 		return true;
 	if (!disk->ops->sender_sleeps &&
-	    READ_ONCE(gq->gate.nr_bios) < ISOBLK_HELD_MOST)
-		return !hold(gq, bio);
+	    READ_ONCE(gq->gate.nr_bios) < HELD_BIOS_MAX)
+		return !isoblk_gate_hold(gq, bio);
 	if (bio->bi_opf & REQ_NOWAIT) {
 		bio_wouldblock_error(bio);
 		return false;
@@ -442,7 +442,7 @@ bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio)
 		isoblk_gate_sleep(group, bio->bi_opf);
 	return true;
 }
-EXPORT_SYMBOL_GPL(isoblk_gate_pass);
+EXPORT_SYMBOL_GPL(isoblk_gate_admit_or_hold);
 
 /**
  * isoblk_gate_exit() - let everything go that waits
@@ -465,15 +465,15 @@ void isoblk_gate_exit(struct isoblk_disk *disk)
 				continue;
 			for (j = 0; j < ISOBLK_NR_CLASSES; j++)
 				bio_list_merge_init(&bios, &gq->gate.bios[j]);
-			isoblk_outlet_add(hq->outlet, &bios, nr);
-			isoblk_leave_list(gq);
+			isoblk_resubmit_add(hq->resubmit, &bios, nr);
+			isoblk_gate_del_waiter(gq);
 		}
 		spin_unlock_irq(&hq->gate.lock);
 	}
 }
 
 /* Somebody waits on @hq while tags are free: take turns among the groups. */
-static void wake_longest(struct isoblk_hq *hq)
+static void isoblk_gate_admit_next_group(struct isoblk_hq *hq)
 {
 	struct isoblk_gq *gq;
 	unsigned long flags;
@@ -483,16 +483,16 @@ static void wake_longest(struct isoblk_hq *hq)
 				      gate.node);
 	if (gq) {
 		list_move_tail(&gq->gate.node, &hq->gate.list);
-		isoblk_let_through(gq);
+		isoblk_gate_admit_waiting(gq);
 	}
 	spin_unlock_irqrestore(&hq->gate.lock, flags);
 }
 
 /* Somebody gives back what he was lent: it is for a group that has not got its quota. */
-static void pass_on(struct isoblk_hq *hq)
+static void isoblk_gate_pass_on_tag(struct isoblk_hq *hq)
 {
 	struct bio_list bios = BIO_EMPTY_LIST;
-	unsigned int tries = PASS_ON_TRIES;
+	unsigned int tries = PASS_ON_GROUPS_MAX;
 	struct isoblk_gq *gq;
 	unsigned long flags;
 
@@ -501,94 +501,94 @@ static void pass_on(struct isoblk_hq *hq)
 		gq = list_first_entry(&hq->gate.list, struct isoblk_gq,
 				      gate.node);
 		list_move_tail(&gq->gate.node, &hq->gate.list);
-		if (atomic_read(&gq->held) + gq->gate.passing +
-		    gq->gate.entering >= isoblk_quota(gq))
+		if (atomic_read(&gq->allocated) + gq->gate.nr_in_transit +
+		    gq->gate.nr_entering >= isoblk_quota(gq))
 			continue;
 		if (gq->gate.nr_bios) {
-			take_first(gq, &bios);
-			let_go(gq, &bios, 1);
+			isoblk_gate_admit_bio(gq, &bios);
+			isoblk_gate_resubmit(gq, &bios, 1);
 		} else {
-			admit_first(gq);
+			isoblk_gate_admit_sleeper(gq);
 		}
 		break;
 	}
 	spin_unlock_irqrestore(&hq->gate.lock, flags);
 }
 
-static void try_let_through(struct isoblk_gq *gq)
+static void isoblk_gate_lock_and_admit(struct isoblk_gq *gq)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&gq->hq->gate.lock, flags);
-	isoblk_let_through(gq);
+	isoblk_gate_admit_waiting(gq);
 	spin_unlock_irqrestore(&gq->hq->gate.lock, flags);
 }
 
 /**
- * isoblk_gate_enter() - a request has a tag
+ * isoblk_gate_count_tag() - a request has a tag
  * @gq: its group's, on its hardware queue
  */
-void isoblk_gate_enter(struct isoblk_gq *gq)
+void isoblk_gate_count_tag(struct isoblk_gq *gq)
 {
-	const struct isoblk_outlet *out;
-	int held;
+	const struct isoblk_resubmit *rs;
+	int allocated;
 
 	gq = isoblk_tags_gq(gq);
-	held = atomic_inc_return(&gq->held);
+	allocated = atomic_inc_return(&gq->allocated);
 	/*
 	 * The worker may have come to another hardware queue than the one that its
 	 * bio waited on; the bio's tag then is none that those behind it wait for.
 	 */
-	out = isoblk_outlet_inserts(gq->group->disk);
-	if (unlikely(out))
-		isoblk_gate_through(gq->group->gq[out->index]);
-	if (held > READ_ONCE(gq->peak))
-		WRITE_ONCE(gq->peak, held);
+	rs = isoblk_resubmit_of_current(gq->group->disk);
+	if (unlikely(rs))
+		isoblk_gate_end_transit(gq->group->gq[rs->index]);
+	if (allocated > READ_ONCE(gq->peak_allocated))
+		WRITE_ONCE(gq->peak_allocated, allocated);
 	/* A waiter that is missed is let through when a request is freed. */
-	if (has_room(gq))
-		try_let_through(gq);
-	atomic_inc(&gq->hq->held);
+	if (isoblk_gate_has_room(gq))
+		isoblk_gate_lock_and_admit(gq);
+	atomic_inc(&gq->hq->allocated);
 }
-EXPORT_SYMBOL_GPL(isoblk_gate_enter);
+EXPORT_SYMBOL_GPL(isoblk_gate_count_tag);
 
 /**
- * isoblk_gate_leave() - a request gives its tag back
+ * isoblk_gate_release_tag() - a request gives its tag back
  * @gq: as it entered
  */
-void isoblk_gate_leave(struct isoblk_gq *gq)
+void isoblk_gate_release_tag(struct isoblk_gq *gq)
 {
 	struct isoblk_hq *hq;
 
 	gq = isoblk_tags_gq(gq);
 	hq = gq->hq;
-	atomic_dec(&gq->held);
-	atomic_dec(&hq->held);
-	/* We have counted before we look; pairs with gate_wait(). */
+	atomic_dec(&gq->allocated);
+	atomic_dec(&hq->allocated);
+	/* We have counted before we look; pairs with isoblk_gate_wait(). */
 	smp_mb__after_atomic();
-	if (!READ_ONCE(hq->gate.nr))
+	if (!READ_ONCE(hq->gate.nr_groups))
 		return;
 	/* The barrier is above. */
-	if (has_room(gq)) {
-		try_let_through(gq);
+	if (isoblk_gate_has_room(gq)) {
+		isoblk_gate_lock_and_admit(gq);
 		return;
 	}
-	if (hq->disk->ops->equal_quotas)
+	if (hq->disk->ops->has_equal_quotas)
 		return;
 	if (READ_ONCE(hq->lendable) &&
-	    isoblk_reserve_free(hq, READ_ONCE(hq->gate.passing)))
-		wake_longest(hq);
-	else if (atomic_read(&gq->held) >= isoblk_quota(gq))
-		pass_on(hq);
+	    isoblk_reserve_is_free(hq, READ_ONCE(hq->gate.nr_in_transit)))
+		isoblk_gate_admit_next_group(hq);
+	else if (atomic_read(&gq->allocated) >= isoblk_quota(gq))
+		isoblk_gate_pass_on_tag(hq);
 }
-EXPORT_SYMBOL_GPL(isoblk_gate_leave);
+EXPORT_SYMBOL_GPL(isoblk_gate_release_tag);
 
 /**
- * isoblk_gate_unused() - a request is freed that was never inserted
+ * isoblk_gate_release_unused() - a request is freed that was never inserted
  * @rq: request
  *
  * A task that was admitted for it sends nothing: its place is for the next.
  */
-void isoblk_gate_unused(struct request *rq)
+void isoblk_gate_release_unused(struct request *rq)
 {
 	struct isoblk_hq *hq = rq->mq_hctx->sched_data;
 	struct isoblk_gq *gq, *next;
@@ -596,11 +596,11 @@ void isoblk_gate_unused(struct request *rq)
 
 	if (hq->disk->shared_tags)
 		hq = hq->disk->hq[0];
-	if (likely(!READ_ONCE(hq->gate.nr)))
+	if (likely(!READ_ONCE(hq->gate.nr_groups)))
 		return;
 	spin_lock_irqsave(&hq->gate.lock, flags);
 	list_for_each_entry_safe(gq, next, &hq->gate.list, gate.node)
-		isoblk_let_through(gq);
+		isoblk_gate_admit_waiting(gq);
 	spin_unlock_irqrestore(&hq->gate.lock, flags);
 }
-EXPORT_SYMBOL_GPL(isoblk_gate_unused);
+EXPORT_SYMBOL_GPL(isoblk_gate_release_unused);

@@ -7,18 +7,18 @@
 
 #include "share/group.h"
 
-struct isoblk_gq *isoblk_gate_arrive(struct request_queue *q, struct bio *bio);
-void isoblk_gate_through(struct isoblk_gq *gq);
-bool isoblk_gate_pass(struct isoblk_gq *gq, struct bio *bio);
-void isoblk_gate_enter(struct isoblk_gq *gq);
-void isoblk_gate_leave(struct isoblk_gq *gq);
-void isoblk_gate_unused(struct request *rq);
-void isoblk_gate_serve(struct isoblk_group *group);
+struct isoblk_gq *isoblk_gate_recognize(struct request_queue *q, struct bio *bio);
+void isoblk_gate_end_transit(struct isoblk_gq *gq);
+bool isoblk_gate_admit_or_hold(struct isoblk_gq *gq, struct bio *bio);
+void isoblk_gate_count_tag(struct isoblk_gq *gq);
+void isoblk_gate_release_tag(struct isoblk_gq *gq);
+void isoblk_gate_release_unused(struct request *rq);
+void isoblk_gate_set_served(struct isoblk_group *group);
 void isoblk_gate_tick(struct isoblk_disk *disk);
 void isoblk_gate_exit(struct isoblk_disk *disk);
 
 /* How many wait at the gate: bios, and tasks with one that may not be merged. */
-static inline unsigned int isoblk_at_gate(const struct isoblk_gq *gq)
+static inline unsigned int isoblk_gate_nr_waiting(const struct isoblk_gq *gq)
 {
 	unsigned int waiting = READ_ONCE(gq->gate.nr_waiting);
 	unsigned int bios = READ_ONCE(gq->gate.nr_bios);
@@ -31,8 +31,8 @@ static inline unsigned int isoblk_at_gate(const struct isoblk_gq *gq)
  * it in turn. What is swapped out never waits: its group would be short of memory meanwhile, and
  * its tasks be killed.
  */
-static inline bool isoblk_rq_urgent(const struct isoblk_group *group,
-				    const struct request *rq)
+static inline bool isoblk_rq_is_urgent(const struct isoblk_group *group,
+				       const struct request *rq)
 {
 	if (rq->cmd_flags & REQ_SWAP)
 		return true;
@@ -40,8 +40,8 @@ static inline bool isoblk_rq_urgent(const struct isoblk_group *group,
 }
 
 /* Whether @group is so far ahead that its metadata is ordinary; any context. */
-static inline void isoblk_set_indebted(struct isoblk_group *group,
-				       bool indebted)
+static inline void isoblk_group_set_indebted(struct isoblk_group *group,
+					     bool indebted)
 {
 	if (READ_ONCE(group->indebted) != indebted)
 		WRITE_ONCE(group->indebted, indebted);

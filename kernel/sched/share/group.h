@@ -49,20 +49,20 @@ struct isoblk_group;
 struct isoblk_hq;
 
 /**
- * struct isoblk_waiting - what of a group waits at the gate of a hardware queue: gate.c
+ * struct isoblk_gq_gate - what of a group waits at the gate of a hardware queue: gate.c
  *
  * Under hq->gate.lock; the numbers are read without.
  */
-struct isoblk_waiting {
+struct isoblk_gq_gate {
 	struct list_head sleepers;	/* struct isoblk_sleeper, first come first served */
-	unsigned int entering;		/* sleepers admitted that have not run since */
-	unsigned int runs;		/* sleepers admitted that have run */
+	unsigned int nr_entering;		/* sleepers admitted that have not run since */
+	unsigned int nr_run;		/* sleepers admitted that have run */
 	struct list_head node;		/* in hq->gate.list while bios or tasks wait */
 	unsigned int nr_waiting;	/* sleepers, and one more if there are bios */
 	struct bio_list bios[ISOBLK_NR_CLASSES]; /* until held is below the quota */
 	unsigned int nr_bios;		/* number of @bios */
-	unsigned int admitted;		/* how many left @bios so far */
-	unsigned int passing;		/* bios let through that have not yet come */
+	unsigned int nr_admitted;		/* how many left @bios so far */
+	unsigned int nr_in_transit;		/* bios let through that have not yet come */
 	u64 waited_at;			/* when @wait_ns was brought up to date, jiffies */
 	u64 wait_ns;			/* time that bios waited, in all */
 };
@@ -83,9 +83,9 @@ struct isoblk_gq {
 	 * Requests inserted and not yet freed, each with a tag; any context. If hardware
 	 * queues share their tags, those of all of them, in the first gq.
 	 */
-	atomic_t held ____cacheline_aligned_in_smp;
-	int peak;			/* most of them since tags were lent; any context */
-	struct isoblk_waiting gate;
+	atomic_t allocated ____cacheline_aligned_in_smp;
+	int peak_allocated;			/* most of them since tags were lent; any context */
+	struct isoblk_gq_gate gate;
 };
 
 /**
@@ -99,9 +99,9 @@ struct isoblk_subtree {
 };
 
 /**
- * struct isoblk_late - what is charged at completion, for what went past dispatch
+ * struct isoblk_bypassed - what is charged at completion, for what went past dispatch
  */
-struct isoblk_late {
+struct isoblk_bypassed {
 	atomic64_t bytes[ISOBLK_NR_OPS]; /* any context */
 	atomic64_t ios[ISOBLK_NR_OPS];	/* requests; any context */
 };
@@ -122,7 +122,7 @@ struct isoblk_group {
 	bool indebted;			/* only what it swaps out is urgent; any context */
 	u32 share;			/* of its own requests; disk->lock, read without */
 	struct list_head active_node;	/* in disk->weights.active; disk->lock */
-	struct isoblk_late late;
+	struct isoblk_bypassed bypassed;
 	unsigned int nr_gqs;		/* length of @gq, when the disk may be gone; constant */
 	struct isoblk_gq **gq;		/* by hardware queue, allocated one by one; constant */
 	struct rcu_head rcu;		/* after the kernel gave it back: who reads its files */

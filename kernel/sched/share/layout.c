@@ -31,7 +31,7 @@
 #define BTF_FILE	"kernel/btf/vmlinux"
 
 /* Ten times what distributions have. */
-#define BTF_MOST	SZ_64M
+#define BTF_SIZE_MAX	SZ_64M
 
 #define SIZE(of)	{ #of, NULL, sizeof(struct of) }
 #define AT(of, member)	{ #of, #member, offsetof(struct of, member) }
@@ -304,7 +304,7 @@ static int check_file(struct file *file, const char **differs)
 	loff_t len = i_size_read(file_inode(file));
 	void *data;
 
-	if (len <= 0 || len > BTF_MOST)
+	if (len <= 0 || len > BTF_SIZE_MAX)
 		return -EFBIG;
 	data = read_whole(file, len);
 	if (!data)

@@ -34,7 +34,7 @@
 
 #include "share/disk.h"
 #include "share/layout.h"
-#include "share/outlet.h"
+#include "share/resubmit.h"
 #include "share/policy.h"
 #include "share/share.h"
 #include "share/stat.h"
@@ -70,15 +70,15 @@ EXPORT_SYMBOL_GPL(isoblk_bio_group);
 /* ---- files ------------------------------------------------------------ */
 
 /**
- * isoblk_set_on_disk() - "MAJ:MIN TEXT" was written to a file of a cgroup
+ * isoblk_set_device_conf() - "MAJ:MIN TEXT" was written to a file of a cgroup
  * @blkcg: cgroup
  * @buf: what was written, without white space around it
  * @set: sets what TEXT says on the group of @blkcg on that disk
  *
  * Return: 0 or a negative errno.
  */
-int isoblk_set_on_disk(struct blkcg *blkcg, char *buf,
-		       int (*set)(struct isoblk_group *group, char *text))
+int isoblk_set_device_conf(struct blkcg *blkcg, char *buf,
+			   int (*set)(struct isoblk_group *group, char *text))
 {
 	struct blkg_conf_ctx ctx;
 	int ret;
@@ -139,7 +139,7 @@ static void isoblk_cpd_free(struct blkcg_policy_data *cpd)
 	kfree(container_of(cpd, struct isoblk_cgroup, cpd));
 }
 
-static void free_group(struct isoblk_group *group)
+static void isoblk_free_group(struct isoblk_group *group)
 {
 	unsigned int i;
 
@@ -148,14 +148,14 @@ static void free_group(struct isoblk_group *group)
 	kfree(group);
 }
 
-static void free_group_rcu(struct rcu_head *rcu)
+static void isoblk_free_group_rcu(struct rcu_head *rcu)
 {
-	free_group(container_of(rcu, struct isoblk_group, rcu));
+	isoblk_free_group(container_of(rcu, struct isoblk_group, rcu));
 }
 
 /* Without the hardware queues' parts. */
-static struct isoblk_group *alloc_group(struct isoblk_disk *disk, gfp_t gfp,
-					int node)
+static struct isoblk_group *isoblk_alloc_group(struct isoblk_disk *disk, gfp_t gfp,
+					       int node)
 {
 	size_t own = ALIGN(disk->ops->own_size, sizeof(void *));
 	struct isoblk_group *group;
@@ -172,8 +172,8 @@ static struct isoblk_group *alloc_group(struct isoblk_disk *disk, gfp_t gfp,
 	return group;
 }
 
-static struct isoblk_gq *alloc_gq(struct isoblk_group *group,
-				  struct isoblk_hq *hq, gfp_t gfp)
+static struct isoblk_gq *isoblk_alloc_gq(struct isoblk_group *group,
+					 struct isoblk_hq *hq, gfp_t gfp)
 {
 	struct isoblk_gq *gq;
 	unsigned int i;
@@ -199,13 +199,13 @@ isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 	struct isoblk_group *group;
 	struct isoblk_gq *gq;
 
-	group = alloc_group(disk, gfp, gendisk->node_id);
+	group = isoblk_alloc_group(disk, gfp, gendisk->node_id);
 	if (!group)
 		return NULL;
 	while (group->nr_gqs < disk->nr_hqs) {
-		gq = alloc_gq(group, disk->hq[group->nr_gqs], gfp);
+		gq = isoblk_alloc_gq(group, disk->hq[group->nr_gqs], gfp);
 		if (!gq) {
-			free_group(group);
+			isoblk_free_group(group);
 			return NULL;
 		}
 		group->gq[group->nr_gqs++] = gq;
@@ -230,7 +230,7 @@ static void isoblk_pd_online(struct blkg_policy_data *pd)
 	struct isoblk_group *group = isoblk_pd_group(pd);
 
 	isoblk_group_set_weight(group, 0,
-				isoblk_cgroup_of(pd->blkg->blkcg)->weight);
+				isoblk_blkcg_cgroup(pd->blkg->blkcg)->weight);
 }
 
 static void isoblk_pd_free(struct blkg_policy_data *pd)
@@ -247,11 +247,11 @@ static void isoblk_pd_free(struct blkg_policy_data *pd)
 		spin_lock_irqsave(&group->disk->lock, flags);
 		group->disk->ops->group_exit(group);
 		if (group->active)
-			isoblk_take_leave(group);
+			isoblk_group_del_active(group);
 		spin_unlock_irqrestore(&group->disk->lock, flags);
 	}
 	/* Since 7.2 a cgroup's files are read under RCU alone. */
-	call_rcu(&group->rcu, free_group_rcu);
+	call_rcu(&group->rcu, isoblk_free_group_rcu);
 }
 
 struct blkcg_policy isoblk_policy = {
@@ -267,7 +267,7 @@ struct blkcg_policy isoblk_policy = {
 };
 
 /* Structures that differ are refused, and so are structures that cannot be compared. */
-static int check_layout(void)
+static int isoblk_check_layout(void)
 {
 	const char *differs;
 	int ret = isoblk_layout_check(&differs);
@@ -290,16 +290,16 @@ static int check_layout(void)
 
 static int __init isoblk_share_init(void)
 {
-	int ret = check_layout();
+	int ret = isoblk_check_layout();
 
 	if (ret)
 		return ret;
-	ret = isoblk_outlet_init();
+	ret = isoblk_resubmit_init();
 	if (ret)
 		return ret;
 	ret = blkcg_policy_register(&isoblk_policy);
 	if (ret)
-		isoblk_outlet_exit();
+		isoblk_resubmit_exit();
 	if (ret == -ENOSPC)
 		pr_err("no free policy slot: the kernel has %d, unload bfq to free one\n",
 		       BLKCG_MAX_POLS);
@@ -309,9 +309,9 @@ static int __init isoblk_share_init(void)
 static void __exit isoblk_share_exit(void)
 {
 	blkcg_policy_unregister(&isoblk_policy);
-	/* free_group_rcu() is ours. */
+	/* isoblk_free_group_rcu() is ours. */
 	rcu_barrier();
-	isoblk_outlet_exit();
+	isoblk_resubmit_exit();
 }
 
 module_init(isoblk_share_init);

@@ -15,7 +15,7 @@ struct isoblk_cgroup {
 
 extern struct blkcg_policy isoblk_policy;
 
-static inline struct isoblk_cgroup *isoblk_cgroup_of(struct blkcg *blkcg)
+static inline struct isoblk_cgroup *isoblk_blkcg_cgroup(struct blkcg *blkcg)
 {
 	return container_of(blkcg_to_cpd(blkcg, &isoblk_policy),
 			    struct isoblk_cgroup, cpd);
@@ -29,7 +29,7 @@ isoblk_pd_group(struct blkg_policy_data *pd)
 
 struct isoblk_group *isoblk_blkg_group(struct blkcg_gq *blkg);
 struct isoblk_group *isoblk_bio_group(struct bio *bio);
-int isoblk_set_on_disk(struct blkcg *blkcg, char *buf,
-		       int (*set)(struct isoblk_group *group, char *text));
+int isoblk_set_device_conf(struct blkcg *blkcg, char *buf,
+			   int (*set)(struct isoblk_group *group, char *text));
 
 #endif /* ISOBLK_POLICY_H */

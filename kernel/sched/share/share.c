@@ -20,7 +20,7 @@
 #define OWN_WEIGHT	ISOBLK_WEIGHT_DFL
 
 /* What @group counts among its siblings: the least weight if all in it is of the idle class. */
-static u32 effective_weight(const struct isoblk_group *group)
+static u32 isoblk_effective_weight(const struct isoblk_group *group)
 {
 	if (!group->subtree.sum)
 		return 0;
@@ -28,29 +28,29 @@ static u32 effective_weight(const struct isoblk_group *group)
 }
 
 /* What the requests of @group itself, which is active, count among its children. */
-static u32 own_weight(const struct isoblk_group *group)
+static u32 isoblk_own_weight(const struct isoblk_group *group)
 {
 	return group->idle_class ? ISOBLK_WEIGHT_MIN : OWN_WEIGHT;
 }
 
 /* Add @weight to the weights in @group, and @other to the number not of the idle class. */
-static void add_weight(struct isoblk_group *group, s32 weight, int other)
+static void isoblk_add_weight(struct isoblk_group *group, s32 weight, int other)
 {
 	bool had_other;
 	u32 before;
 
 	for (; group && (weight || other); group = group->parent) {
-		before = effective_weight(group);
+		before = isoblk_effective_weight(group);
 		had_other = group->subtree.nr_other;
 		group->subtree.sum += weight;
 		group->subtree.nr_other += other;
-		weight = effective_weight(group) - before;
+		weight = isoblk_effective_weight(group) - before;
 		other = !!group->subtree.nr_other - had_other;
 	}
 }
 
 /* Bring the shares of @group and of its ancestors up to date. */
-static void update_share(struct isoblk_group *group)
+static void isoblk_update_share(struct isoblk_group *group)
 {
 	struct isoblk_disk *disk = group->disk;
 	u64 gen = disk->weights.gen;
@@ -68,23 +68,23 @@ static void update_share(struct isoblk_group *group)
 		if (top->parent)
 			top->subtree.share =
 				div_u64((u64)top->parent->subtree.share *
-					effective_weight(top),
+					isoblk_effective_weight(top),
 					top->parent->subtree.sum);
 		top->subtree.gen = gen;
 	}
-	share = div_u64((u64)group->subtree.share * own_weight(group),
+	share = div_u64((u64)group->subtree.share * isoblk_own_weight(group),
 			group->subtree.sum);
 	WRITE_ONCE(group->share, max_t(u32, 1, share));
 }
 
 /* From now on the requests of @group have a share. */
-static void take_part(struct isoblk_group *group)
+static void isoblk_group_add_active(struct isoblk_group *group)
 {
 	struct isoblk_disk *disk = group->disk;
 
 	lockdep_assert_held(&disk->lock);
 
-	add_weight(group, own_weight(group), !group->idle_class);
+	isoblk_add_weight(group, isoblk_own_weight(group), !group->idle_class);
 	list_add_tail(&group->active_node, &disk->weights.active);
 	WRITE_ONCE(disk->weights.nr_active, disk->weights.nr_active + 1);
 	group->was_active = true;
@@ -92,10 +92,10 @@ static void take_part(struct isoblk_group *group)
 }
 
 /**
- * isoblk_take_leave() - the requests of a group have a share no longer
+ * isoblk_group_del_active() - the requests of a group have a share no longer
  * @group: has joined; its disk's lock is held
  */
-void isoblk_take_leave(struct isoblk_group *group)
+void isoblk_group_del_active(struct isoblk_group *group)
 {
 	struct isoblk_disk *disk = group->disk;
 
@@ -103,49 +103,49 @@ void isoblk_take_leave(struct isoblk_group *group)
 
 	list_del_init(&group->active_node);
 	WRITE_ONCE(disk->weights.nr_active, disk->weights.nr_active - 1);
-	add_weight(group, -own_weight(group), -!group->idle_class);
+	isoblk_add_weight(group, -isoblk_own_weight(group), -!group->idle_class);
 	WRITE_ONCE(disk->weights.gen, disk->weights.gen + 1);
 }
 
 /**
- * isoblk_join() - a group has requests, says an elevator with its own queues
+ * isoblk_group_activate() - a group has requests, says an elevator with its own queues
  * @group: has none so far, and @idle_class is set; its disk's lock is held
  */
-void isoblk_join(struct isoblk_group *group)
+void isoblk_group_activate(struct isoblk_group *group)
 {
-	take_part(group);
+	isoblk_group_add_active(group);
 	group->active = true;
-	isoblk_gate_update(group->disk);
+	isoblk_update_quotas(group->disk);
 }
-EXPORT_SYMBOL_GPL(isoblk_join);
+EXPORT_SYMBOL_GPL(isoblk_group_activate);
 
 /**
- * isoblk_leave() - a group that joined has no more requests
+ * isoblk_group_deactivate() - a group that joined has no more requests
  * @group: its disk's lock is held
  */
-void isoblk_leave(struct isoblk_group *group)
+void isoblk_group_deactivate(struct isoblk_group *group)
 {
 	group->active = false;
-	isoblk_take_leave(group);
-	isoblk_gate_update(group->disk);
+	isoblk_group_del_active(group);
+	isoblk_update_quotas(group->disk);
 }
-EXPORT_SYMBOL_GPL(isoblk_leave);
+EXPORT_SYMBOL_GPL(isoblk_group_deactivate);
 
 /**
- * isoblk_end_idle_class() - a group has its first request of another class
+ * isoblk_group_end_idle_class() - a group has its first request of another class
  * @group: is of the idle class so far; its disk's lock is held
  */
-void isoblk_end_idle_class(struct isoblk_group *group)
+void isoblk_group_end_idle_class(struct isoblk_group *group)
 {
 	struct isoblk_disk *disk = group->disk;
 
 	lockdep_assert_held(&disk->lock);
 
 	WRITE_ONCE(group->idle_class, false);
-	add_weight(group, OWN_WEIGHT - ISOBLK_WEIGHT_MIN, 1);
+	isoblk_add_weight(group, OWN_WEIGHT - ISOBLK_WEIGHT_MIN, 1);
 	WRITE_ONCE(disk->weights.gen, disk->weights.gen + 1);
 }
-EXPORT_SYMBOL_GPL(isoblk_end_idle_class);
+EXPORT_SYMBOL_GPL(isoblk_group_end_idle_class);
 
 /**
  * isoblk_group_share() - what part of the device is a group's
@@ -155,7 +155,7 @@ EXPORT_SYMBOL_GPL(isoblk_end_idle_class);
  */
 u32 isoblk_group_share(struct isoblk_group *group)
 {
-	update_share(group);
+	isoblk_update_share(group);
 	return group->share;
 }
 EXPORT_SYMBOL_GPL(isoblk_group_share);
@@ -174,12 +174,12 @@ void isoblk_group_set_weight(struct isoblk_group *group, u32 dev_weight,
 	u32 before;
 
 	spin_lock_irqsave(&disk->lock, flags);
-	before = effective_weight(group);
+	before = isoblk_effective_weight(group);
 	group->dev_weight = dev_weight;
 	if (dev_weight)
 		weight = dev_weight;
 	group->weight = weight;
-	add_weight(group->parent, effective_weight(group) - before, 0);
+	isoblk_add_weight(group->parent, isoblk_effective_weight(group) - before, 0);
 	WRITE_ONCE(disk->weights.gen, disk->weights.gen + 1);
 	spin_unlock_irqrestore(&disk->lock, flags);
 }

@@ -7,10 +7,10 @@
 
 #include "share/group.h"
 
-void isoblk_join(struct isoblk_group *group);
-void isoblk_leave(struct isoblk_group *group);
-void isoblk_end_idle_class(struct isoblk_group *group);
-void isoblk_take_leave(struct isoblk_group *group);
+void isoblk_group_activate(struct isoblk_group *group);
+void isoblk_group_deactivate(struct isoblk_group *group);
+void isoblk_group_end_idle_class(struct isoblk_group *group);
+void isoblk_group_del_active(struct isoblk_group *group);
 u32 isoblk_group_share(struct isoblk_group *group);
 void isoblk_group_set_weight(struct isoblk_group *group, u32 dev_weight,
 			     u32 weight);

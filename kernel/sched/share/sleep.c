@@ -7,7 +7,7 @@
 #include <linux/sched/signal.h>
 
 #include "share/disk.h"
-#include "share/outlet.h"
+#include "share/resubmit.h"
 #include "share/policy.h"
 #include "share/quota.h"
 #include "share/sleep.h"
@@ -18,34 +18,34 @@
  * room at two looks, and no task of the group ran between them, the task is rescued, and that is
  * counted. Room that is new has its tick yet to come; a task that ran is about to fill it.
  */
-#define RECHECK			(HZ / 10)
+#define RESCUE_JIFFIES			(HZ / 10)
 
 /**
- * isoblk_group_gq() - a group where a request that the task sends now would have its tag
+ * isoblk_group_map_gq() - a group where a request that the task sends now would have its tag
  * @group: of a disk in use
  * @opf: operation of the request
  */
-struct isoblk_gq *isoblk_group_gq(struct isoblk_group *group, blk_opf_t opf)
+struct isoblk_gq *isoblk_group_map_gq(struct isoblk_group *group, blk_opf_t opf)
 {
 	struct blk_mq_hw_ctx *hctx = isoblk_map_queue(group->disk->q, opf);
 	struct isoblk_hq *hq = hctx->sched_data;
 
 	return isoblk_tags_gq(group->gq[hq->index]);
 }
-EXPORT_SYMBOL_GPL(isoblk_group_gq);
+EXPORT_SYMBOL_GPL(isoblk_group_map_gq);
 
 /* A wake-up was missed: all that has room may go. */
-static void rescue(struct isoblk_gq *gq)
+static void isoblk_gate_rescue(struct isoblk_gq *gq)
 {
 	struct isoblk_hq_gate *gate = &gq->hq->gate;
 
-	WRITE_ONCE(gate->rechecks, gate->rechecks + 1);
-	isoblk_let_through(gq);
+	WRITE_ONCE(gate->nr_rescues, gate->nr_rescues + 1);
+	isoblk_gate_admit_waiting(gq);
 }
 
 /* Sleep until @sleeper is admitted; hq->gate.lock, given up meanwhile. */
-static void sleep_until_admitted(struct isoblk_gq *gq,
-				 struct isoblk_sleeper *sleeper)
+static void isoblk_gate_sleep_until_admitted(struct isoblk_gq *gq,
+					     struct isoblk_sleeper *sleeper)
 {
 	struct isoblk_hq_gate *gate = &gq->hq->gate;
 	unsigned int runs, looks = 0;
@@ -53,16 +53,16 @@ static void sleep_until_admitted(struct isoblk_gq *gq,
 
 	while (!sleeper->admitted) {
 		set_current_state(TASK_UNINTERRUPTIBLE);
-		runs = gq->gate.runs;
+		runs = gq->gate.nr_run;
 		spin_unlock_irq(&gate->lock);
-		left = io_schedule_timeout(RECHECK);
+		left = io_schedule_timeout(RESCUE_JIFFIES);
 		spin_lock_irq(&gate->lock);
 		if (left || sleeper->admitted)
 			continue;
-		if (!isoblk_may_wake(gq, 0) || runs != gq->gate.runs)
+		if (!isoblk_may_admit_task(gq, 0) || runs != gq->gate.nr_run)
 			looks = 0;
 		else if (++looks >= 2)
-			rescue(gq);
+			isoblk_gate_rescue(gq);
 	}
 	__set_current_state(TASK_RUNNING);
 }
@@ -71,7 +71,7 @@ static void sleep_until_admitted(struct isoblk_gq *gq,
  * Sleep for a place among @gq's tags.
  * Return: where the task would have its tag now; the place is its own if that is @gq.
  */
-static struct isoblk_gq *gate_wait(struct isoblk_gq *gq, blk_opf_t opf)
+static struct isoblk_gq *isoblk_gate_wait(struct isoblk_gq *gq, blk_opf_t opf)
 {
 	struct isoblk_sleeper sleeper = { .task = current };
 	struct isoblk_hq_gate *gate = &gq->hq->gate;
@@ -79,17 +79,17 @@ static struct isoblk_gq *gate_wait(struct isoblk_gq *gq, blk_opf_t opf)
 
 	spin_lock_irq(&gate->lock);
 	list_add_tail(&sleeper.node, &gq->gate.sleepers);
-	isoblk_join_list(gq);
-	/* We are seen before we look; pairs with isoblk_gate_leave(). */
+	isoblk_gate_add_waiter(gq);
+	/* We are seen before we look; pairs with isoblk_gate_release_tag(). */
 	smp_mb();
-	isoblk_let_through(gq);
-	sleep_until_admitted(gq, &sleeper);
-	isoblk_set_entering(gq, -1);
-	gq->gate.runs++;
-	now = isoblk_group_gq(gq->group, opf);
+	isoblk_gate_admit_waiting(gq);
+	isoblk_gate_sleep_until_admitted(gq, &sleeper);
+	isoblk_gate_add_entering(gq, -1);
+	gq->gate.nr_run++;
+	now = isoblk_group_map_gq(gq->group, opf);
 	/* The place is for the next, and no request will end for it. */
 	if (now != gq)
-		isoblk_let_through(gq);
+		isoblk_gate_admit_waiting(gq);
 	spin_unlock_irq(&gate->lock);
 	return now;
 }
@@ -103,18 +103,18 @@ static struct isoblk_gq *gate_wait(struct isoblk_gq *gq, blk_opf_t opf)
  */
 void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf)
 {
-	struct isoblk_gq *gq = isoblk_group_gq(group, opf), *had = NULL;
+	struct isoblk_gq *gq = isoblk_group_map_gq(group, opf), *had = NULL;
 
-	while (gq != had && !isoblk_may_wake(gq, isoblk_plugged())) {
-		if (!READ_ONCE(group->disk->gate.used))
-			WRITE_ONCE(group->disk->gate.used, true);
+	while (gq != had && !isoblk_may_admit_task(gq, isoblk_nr_plugged())) {
+		if (!READ_ONCE(group->disk->gate.had_waiters))
+			WRITE_ONCE(group->disk->gate.had_waiters, true);
 		/* Awake, io_schedule() comes back, with the plug flushed. */
-		if (isoblk_plugged()) {
+		if (isoblk_nr_plugged()) {
 			io_schedule();
-			gq = isoblk_group_gq(group, opf);
+			gq = isoblk_group_map_gq(group, opf);
 		} else {
 			had = gq;
-			gq = gate_wait(gq, opf);
+			gq = isoblk_gate_wait(gq, opf);
 		}
 	}
 }
@@ -125,8 +125,8 @@ void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf)
  * waits in the task's list. Else it is the group that a bio of the task's own would have,
  * @bio, which holds it until it is given back.
  */
-static struct isoblk_group *group_of_task(struct request_queue *q,
-					  blk_opf_t opf, struct bio *bio)
+static struct isoblk_group *isoblk_task_group(struct request_queue *q,
+					      blk_opf_t opf, struct bio *bio)
 {
 	struct bio *rest = current->bio_list ?
 		bio_list_peek(current->bio_list) : NULL;
@@ -138,20 +138,20 @@ static struct isoblk_group *group_of_task(struct request_queue *q,
 }
 
 /* Apart from what all pass: the kernel may be built to clear what lies on the stack. */
-static noinline void pass_unmerged(blk_opf_t opf,
-				   struct blk_mq_alloc_data *data)
+static noinline void isoblk_gate_admit_unmerged(blk_opf_t opf,
+						struct blk_mq_alloc_data *data)
 {
 	struct request_queue *q = data->q;
 	struct isoblk_group *group;
 	struct bio bio;
 
 	/* It has waited already. */
-	if (isoblk_outlet_allocates(q->elevator->elevator_data))
+	if (isoblk_resubmit_recognize_alloc(q->elevator->elevator_data))
 		return;
 
-	group = group_of_task(q, opf, &bio);
+	group = isoblk_task_group(q, opf, &bio);
 	/* The root's is the machine's own. */
-	if (READ_ONCE(group->disk->gate.on) && group->parent &&
+	if (READ_ONCE(group->disk->gate.enabled) && group->parent &&
 	    !(data->flags & BLK_MQ_REQ_NOWAIT) &&
 	    !(opf & (REQ_META | REQ_SWAP)) && !(current->flags & PF_MEMALLOC))
 		isoblk_gate_sleep(group, opf);
@@ -166,21 +166,21 @@ static noinline void pass_unmerged(blk_opf_t opf,
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	if (unlikely(opf & REQ_NOMERGE_FLAGS || blk_queue_nomerges(data->q)))
-		pass_unmerged(opf, data);
+		isoblk_gate_admit_unmerged(opf, data);
 }
 EXPORT_SYMBOL_GPL(isoblk_limit_depth);
 
 /**
- * isoblk_flush_comes() - tell the elevator whose a flush is
+ * isoblk_flush_allocated() - tell the elevator whose a flush is
  * @rq: has its tag, and no bio yet
  */
-noinline void isoblk_flush_comes(struct request *rq)
+noinline void isoblk_flush_allocated(struct request *rq)
 {
 	struct isoblk_group *group;
 	struct bio bio;
 
-	group = group_of_task(rq->q, rq->cmd_flags, &bio);
-	group->disk->ops->flush_comes(group, rq);
+	group = isoblk_task_group(rq->q, rq->cmd_flags, &bio);
+	group->disk->ops->flush_allocated(group, rq);
 	bio_uninit(&bio);
 }
-EXPORT_SYMBOL_GPL(isoblk_flush_comes);
+EXPORT_SYMBOL_GPL(isoblk_flush_allocated);

@@ -7,13 +7,13 @@
 
 #include "share/group.h"
 
-struct isoblk_gq *isoblk_group_gq(struct isoblk_group *group, blk_opf_t opf);
+struct isoblk_gq *isoblk_group_map_gq(struct isoblk_group *group, blk_opf_t opf);
 void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf);
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
-void isoblk_flush_comes(struct request *rq);
+void isoblk_flush_allocated(struct request *rq);
 
 /* Requests with tags that the task has yet to insert. */
-static inline unsigned int isoblk_plugged(void)
+static inline unsigned int isoblk_nr_plugged(void)
 {
 	return current->plug ? current->plug->rq_count : 0;
 }

@@ -10,19 +10,19 @@
 #include "share/stat.h"
 
 /**
- * isoblk_group_holds() - whether a request of a group has a tag
+ * isoblk_group_has_tags() - whether a request of a group has a tag
  * @group: the group
  */
-bool isoblk_group_holds(const struct isoblk_group *group)
+bool isoblk_group_has_tags(const struct isoblk_group *group)
 {
 	unsigned int i;
 
 	for (i = 0; i < group->disk->nr_hqs; i++)
-		if (atomic_read(&group->gq[i]->held))
+		if (atomic_read(&group->gq[i]->allocated))
 			return true;
 	return false;
 }
-EXPORT_SYMBOL_GPL(isoblk_group_holds);
+EXPORT_SYMBOL_GPL(isoblk_group_has_tags);
 
 /**
  * isoblk_group_bytes() - what a group was charged
@@ -31,7 +31,7 @@ EXPORT_SYMBOL_GPL(isoblk_group_holds);
  */
 u64 isoblk_group_bytes(const struct isoblk_group *group, enum isoblk_op op)
 {
-	u64 bytes = atomic64_read(&group->late.bytes[op]);
+	u64 bytes = atomic64_read(&group->bypassed.bytes[op]);
 	unsigned int i;
 
 	for (i = 0; i < group->disk->nr_hqs; i++)
@@ -46,7 +46,7 @@ u64 isoblk_group_bytes(const struct isoblk_group *group, enum isoblk_op op)
  */
 u64 isoblk_group_ios(const struct isoblk_group *group, enum isoblk_op op)
 {
-	u64 ios = atomic64_read(&group->late.ios[op]);
+	u64 ios = atomic64_read(&group->bypassed.ios[op]);
 	unsigned int i;
 
 	for (i = 0; i < group->disk->nr_hqs; i++)
@@ -72,8 +72,8 @@ void isoblk_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 }
 
 /* cgroup v1 has no io.stat: the same in the form of its own files. */
-static u64 prfill_legacy(struct seq_file *sf, struct blkg_policy_data *pd,
-			 int ios)
+static u64 isoblk_prfill_legacy(struct seq_file *sf, struct blkg_policy_data *pd,
+				int ios)
 {
 	static const char *const name[ISOBLK_NR_OPS] = {
 		[ISOBLK_READ] = "Read",
@@ -104,7 +104,7 @@ static u64 prfill_legacy(struct seq_file *sf, struct blkg_policy_data *pd,
  */
 int isoblk_stat_show(struct seq_file *sf, void *v)
 {
-	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), prfill_legacy,
+	blkcg_print_blkgs(sf, css_to_blkcg(seq_css(sf)), isoblk_prfill_legacy,
 			  &isoblk_policy, seq_cft(sf)->private, true);
 	return 0;
 }

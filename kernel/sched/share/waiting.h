@@ -18,35 +18,35 @@ struct isoblk_sleeper {
 };
 
 /* A task, or the first of a group's bios, waits; hq->gate.lock. */
-static inline void isoblk_join_list(struct isoblk_gq *gq)
+static inline void isoblk_gate_add_waiter(struct isoblk_gq *gq)
 {
 	struct isoblk_hq *hq = gq->hq;
 
 	WRITE_ONCE(gq->gate.nr_waiting, gq->gate.nr_waiting + 1);
 	if (gq->gate.nr_waiting == 1) {
 		list_add_tail(&gq->gate.node, &hq->gate.list);
-		WRITE_ONCE(hq->gate.nr, hq->gate.nr + 1);
+		WRITE_ONCE(hq->gate.nr_groups, hq->gate.nr_groups + 1);
 	}
 }
 
-static inline void isoblk_leave_list(struct isoblk_gq *gq)
+static inline void isoblk_gate_del_waiter(struct isoblk_gq *gq)
 {
 	struct isoblk_hq *hq = gq->hq;
 
 	WRITE_ONCE(gq->gate.nr_waiting, gq->gate.nr_waiting - 1);
 	if (!gq->gate.nr_waiting) {
 		list_del_init(&gq->gate.node);
-		WRITE_ONCE(hq->gate.nr, hq->gate.nr - 1);
+		WRITE_ONCE(hq->gate.nr_groups, hq->gate.nr_groups - 1);
 	}
 }
 
 /* So many more of @gq's tasks were admitted and have not run; hq->gate.lock. */
-static inline void isoblk_set_entering(struct isoblk_gq *gq, int more)
+static inline void isoblk_gate_add_entering(struct isoblk_gq *gq, int more)
 {
-	WRITE_ONCE(gq->gate.entering, gq->gate.entering + more);
-	WRITE_ONCE(gq->hq->gate.entering, gq->hq->gate.entering + more);
+	WRITE_ONCE(gq->gate.nr_entering, gq->gate.nr_entering + more);
+	WRITE_ONCE(gq->hq->gate.nr_entering, gq->hq->gate.nr_entering + more);
 }
 
-void isoblk_let_through(struct isoblk_gq *gq);
+void isoblk_gate_admit_waiting(struct isoblk_gq *gq);
 
 #endif /* ISOBLK_WAITING_H */

@@ -12,8 +12,8 @@
 #include "share/share.h"
 #include "share/weight.h"
 
-static u64 prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd,
-			 int off)
+static u64 isoblk_prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd,
+				int off)
 {
 	struct isoblk_group *group = isoblk_pd_group(pd);
 	struct gendisk *disk = group->disk->q->disk;
@@ -34,12 +34,12 @@ int isoblk_weight_show(struct seq_file *sf, void *v)
 	struct blkcg *blkcg = css_to_blkcg(seq_css(sf));
 
 	seq_printf(sf, "default %u\n",
-		   READ_ONCE(isoblk_cgroup_of(blkcg)->weight));
-	blkcg_print_blkgs(sf, blkcg, prfill_weight, &isoblk_policy, 0, false);
+		   READ_ONCE(isoblk_blkcg_cgroup(blkcg)->weight));
+	blkcg_print_blkgs(sf, blkcg, isoblk_prfill_weight, &isoblk_policy, 0, false);
 	return 0;
 }
 
-static int parse_weight(const char *text, u32 *weight)
+static int isoblk_parse_weight(const char *text, u32 *weight)
 {
 	int ret = kstrtou32(text, 10, weight);
 
@@ -51,14 +51,14 @@ static int parse_weight(const char *text, u32 *weight)
 }
 
 /* "WEIGHT", "default WEIGHT", or "default" for that of one whom nobody gave any. */
-static int parse_default(const char *text, u32 *weight)
+static int isoblk_parse_default_weight(const char *text, u32 *weight)
 {
 	size_t word = strlen("default");
 
 	if (!str_has_prefix(text, "default"))
-		return parse_weight(text, weight);
+		return isoblk_parse_weight(text, weight);
 	if (isspace(text[word]))
-		return parse_weight(skip_spaces(text + word), weight);
+		return isoblk_parse_weight(skip_spaces(text + word), weight);
 	if (text[word])
 		return -EINVAL;
 	*weight = ISOBLK_WEIGHT_DFL;
@@ -66,8 +66,8 @@ static int parse_default(const char *text, u32 *weight)
 }
 
 /* isoblk_group_set_weight() while the disk is in use. */
-static void change_weight(struct isoblk_group *group, u32 dev_weight,
-			  u32 weight)
+static void isoblk_change_weight(struct isoblk_group *group, u32 dev_weight,
+				 u32 weight)
 {
 	const struct isoblk_ops *ops = group->disk->ops;
 
@@ -76,34 +76,34 @@ static void change_weight(struct isoblk_group *group, u32 dev_weight,
 		ops->weight_changed(group);
 }
 
-static void set_default_weight(struct blkcg *blkcg, u32 weight)
+static void isoblk_set_default_weight(struct blkcg *blkcg, u32 weight)
 {
 	struct isoblk_group *group;
 	struct blkcg_gq *blkg;
 
 	spin_lock_irq(&blkcg->lock);
-	WRITE_ONCE(isoblk_cgroup_of(blkcg)->weight, weight);
+	WRITE_ONCE(isoblk_blkcg_cgroup(blkcg)->weight, weight);
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		group = isoblk_pd_group(blkg_to_pd(blkg, &isoblk_policy));
 		if (group)
-			change_weight(group, group->dev_weight, weight);
+			isoblk_change_weight(group, group->dev_weight, weight);
 	}
 	spin_unlock_irq(&blkcg->lock);
 }
 
 /* A weight of a disk, or "default" to follow the cgroup's again. */
-static int set_device_weight(struct isoblk_group *group, char *text)
+static int isoblk_set_device_weight(struct isoblk_group *group, char *text)
 {
 	struct blkcg *blkcg = group->pd.blkg->blkcg;
 	u32 weight = 0;
 	int ret = 0;
 
 	if (strcmp(text, "default"))
-		ret = parse_weight(text, &weight);
+		ret = isoblk_parse_weight(text, &weight);
 	if (ret)
 		return ret;
 	spin_lock(&blkcg->lock);
-	change_weight(group, weight, isoblk_cgroup_of(blkcg)->weight);
+	isoblk_change_weight(group, weight, isoblk_blkcg_cgroup(blkcg)->weight);
 	spin_unlock(&blkcg->lock);
 	return 0;
 }
@@ -125,13 +125,13 @@ ssize_t isoblk_weight_write(struct kernfs_open_file *of, char *buf,
 
 	buf = strim(buf);
 	if (strchr(buf, ':')) {
-		ret = isoblk_set_on_disk(blkcg, buf, set_device_weight);
+		ret = isoblk_set_device_conf(blkcg, buf, isoblk_set_device_weight);
 		return ret ?: nbytes;
 	}
 
-	ret = parse_default(buf, &weight);
+	ret = isoblk_parse_default_weight(buf, &weight);
 	if (ret)
 		return ret;
-	set_default_weight(blkcg, weight);
+	isoblk_set_default_weight(blkcg, weight);
 	return nbytes;
 }
