@@ -2,84 +2,67 @@
 /*
  * The admission gate in front of the tags.
  *
- * A request needs a tag before an elevator ever sees it, there are nr_requests
- * of them a hardware queue, and who waits for one is served in order of
- * arrival. Once the groups together have more to send than there are tags, that
- * order decides about their shares, whatever the elevator does. A limit read
- * before the wait for a tag (limit_depth) does not help: who has been limited
- * stays limited until the wait is over, and starves.
+ * Why a gate. A request needs a tag before the elevator sees it. A hardware queue has nr_requests
+ * tags, and blk-mq hands them out in order of arrival. Once there are more bios than tags, that
+ * order decides the groups' shares, whatever the elevator does. limit_depth does not help: blk-mq
+ * reads the limit once, before the wait for a tag, so a limited task waits on after the limit is
+ * gone. The gate therefore holds a bio whose group has its quota of tags allocated. The bio waits
+ * in a list of its group and ioprio class, and its submitter goes on. Later the gate admits it,
+ * and a worker resubmits it (resubmit.c). From then until it is inserted or merged, or has ended,
+ * the bio is in transit.
  *
- * So what a group sends beyond its part of the tags waits here, before it asks for
- * one: the bio in a list of the group's for its class of ioprio, while its submitter goes on.
- * When a tag is due it is submitted again (outlet.c), of the first class first. The part, the
- * quota, is one tag and its share of what is left when every active group has one. The elevator
- * decides about shares; all that a quota must see to is that a group whose turn
- * comes has a request there. One will do for a group that is light
- * among many, for its turns are far apart; who has a larger share of the device
- * has more requests in it, and in turn more tags. What
- * the active groups did not hold of their quotas lately is lent: a group may
- * have that above its own, while more than a reserve of tags is free. So no tag
- * stays idle because those it is kept for have nothing to send; and one that
- * is short for a moment finds its tags. The reserve is for those who come next, and
- * who comes back to a quota that is lent has no more than half of it until that is
- * given back: or all would be held, and who comes next would wait in line for one.
- * What one has above its quota and gives back is for a group that has less.
+ * Quota. A group's quota is one tag, plus its share of the tags that remain when every active
+ * group has one (quota.h). The elevator decides shares; the quota only ensures that a group whose
+ * turn comes has a request. For a light group among many one is enough: its turns are far apart.
  *
- * Counted is what is held, and what was let through and is on its way. A request
- * is counted when it is inserted, with the bio it has then, and until it is freed;
- * so one that never passed here is counted as well. A flush waits with a tag for one that
- * the kernel makes of many, and most are never inserted: it is counted when it has its tag. Not
- * counted is who waits for a flush after its data has been written: an elevator is told
- * that its request has ended when that has. A bio that was let through
- * counts until it is inserted or merged, or the worker that submits it finds that it has
- * ended. That count begins anew whenever nothing is on its way. Between
- * gate and insertion of others lie a task's plug (its length is added to what
- * its group holds) and, without a plug, a few instructions: so a group may
- * exceed its quota by one a running task, which the reserve bears, also in a
- * storm of forks: the next ones see what the first hold.
+ * Lending and the reserve. Tags of quotas that were not used lately are lent: a group may borrow
+ * them while more than the reserve is free. So no tag idles for a group that sends nothing. The
+ * reserve serves groups that become active, and overshoot. A group whose quota is lent gets at
+ * most half of the reserve until borrowers return tags, so that the next group finds a tag, too.
+ * A borrowed tag that is returned goes to a group below its quota.
  *
- * To an elevator with a queue for each process a request is its sender's: there
- * the sender sleeps, whatever it sends.
+ * What is counted. A group has its allocated tags, its bios in transit, and its tasks that were
+ * admitted and have not run yet. A request counts from insertion until it is freed, also if its
+ * bio never passed the gate. A flush counts from allocation, as most flushes are never inserted. A
+ * bio that waits for a flush after its data was written does not count: its request has ended for
+ * the elevator. Requests in the submitter's plug are added. A bio that passes the gate without a
+ * plug is not counted until it is inserted, so a group may exceed its quota by one tag for each
+ * running task; the reserve absorbs that.
  *
- * Bios that do not wait, and are charged all the same:
- *  - the root cgroup's, which are the machine's own;
- *  - what others may wait for in turn (journal, swap) and what is sent to free
- *    memory: a light group's share must not hold up the machine;
- *  - writes of a zoned disk. The kernel keeps the writes of a zone in order, in a list of its
- *    own, but behind the gate: a bio that waited here would be overtaken, and fail. At
- *    most one write of a zone has a tag.
- * A bio with REQ_NOWAIT waits, as its submitter goes on; where the submitter would sleep, it
- * is ended with BLK_STS_AGAIN.
+ * Bios that never wait, but are charged:
  *
- * Of a group ISOBLK_HELD_MOST bios wait on a hardware queue; then its submitters sleep, as for
- * a tag: bios are memory.
+ *  - of the root cgroup, which are the machine's own;
+ *  - metadata, journal, swap, and bios sent to free memory: other groups may wait for them;
+ *  - writes to a zoned disk. The kernel orders the writes of a zone behind the gate, so a held bio
+ *    would be overtaken and fail. A zone has at most one write with a tag.
  *
- * Bios that may not be merged (flush, FUA, parts of a bio that was split, a
- * queue with nomerges) never come to bio_merge; their submitters sleep in
- * limit_depth, where the tag is asked for. That does not say for
- * which bio (sleep.c, isoblk_task_group()).
+ * Where tasks sleep:
  *
- * That sleep is like the one for a tag: not interruptible, for it always ends, with a
- * killed task's I/O as with any other. Freezing waits for who sleeps, as for any
- * who entered the queue, and they for requests in flight, which end while a queue
- * freezes; not for bios on their way, which cannot enter a frozen queue. Bios that
- * wait have not entered it. So an elevator is switched with nobody here, and what
- * waits is submitted to the next (isoblk_gate_exit()).
+ *  - under an elevator with a queue for each process (ops->sender_sleeps), which only the
+ *    submitter can fill;
+ *  - when a group has HELD_BIOS_MAX bios on the hardware queue, because bios are memory;
+ *  - in limit_depth, with a bio that may not be merged (flush, FUA, part of a split bio,
+ *    nomerges): it never reaches bio_merge (sleep.c).
  *
- * Wake-ups. A bio waits only while its group has a request here or in the plug of
- * the task that sent it, or a bio on its way. A request that is freed lets through
- * one of its group's, one that is inserted the next if there is room for more (a
- * quota that grew), or, if there are tags to lend, one of the group that has waited
- * longest on its hardware queue. The worker may run on a processor of another
- * hardware queue: its request is held there, and lets none through here any more; so
- * its insertion does, as a merge does.
+ * A bio with REQ_NOWAIT may be held, but ends with BLK_STS_AGAIN where its task would sleep. The
+ * sleep is uninterruptible, like that for a tag, and always ends: a frozen queue still completes
+ * its requests, and no sleeper waits for a bio in transit (isoblk_may_admit_task()). Held bios
+ * have not entered the queue. When an elevator leaves no task sleeps here, and isoblk_gate_exit()
+ * resubmits the held bios to the next elevator.
  *
- * A task that sleeps is admitted: it is counted until it runs, so no other request takes
- * its place meanwhile. Tasks of a group are admitted in the order in which they came, by the
- * same events as its bios, and by the tick if there is room: quotas grow, and tags of other
- * groups are freed, without an event of the group's own. A task that then runs on another
- * hardware queue, or frees its request unused, hands its place on. No other wake-up is known to
- * be missed: sleep.c rescues a task all the same, and counts it (debugfs, gate).
+ * Wake-ups. A bio is held only while its group has an allocated tag, a request in the submitter's
+ * plug, a bio in transit or an admitted task: each ends in an event. Waiters are admitted by
+ *
+ *  - a freed request: of its own group first, else of the next group in turn if tags can be lent,
+ *    else of a group below its quota if the tag was borrowed;
+ *  - an insertion, if the quota has grown;
+ *  - the end of a transit. The worker may run on a CPU of another hardware queue. The tag is then
+ *    allocated there, and its release admits no waiter here;
+ *  - an admitted task that now maps to another hardware queue, or frees its request unused;
+ *  - the tick, for sleepers: quotas grow and other groups free tags without an event of theirs.
+ *
+ * Tasks are admitted in order of arrival, and counted until they run, so that no bio takes their
+ * tag. No missed wake-up is known; sleep.c still rescues a sleeper, and counts it in debugfs.
  */
 #include <linux/module.h>
 
@@ -91,38 +74,37 @@
 #include "share/sleep.h"
 #include "share/waiting.h"
 
-/* Groups that a tick looks at with interrupts off; on each hardware queue they miss the cache. */
+/* Groups visited in a tick with interrupts off: each costs a cache miss a hardware queue. */
 #define TICK_GROUPS_MAX		1024
 
-/* Groups that are asked whether they want a tag that another gives back. */
-#define PASS_ON_GROUPS_MAX		4
+/* Groups examined for one that is below its quota when a borrowed tag is returned. */
+#define PASS_ON_GROUPS_MAX	4
 
-/* Bios of one group held on a hardware queue, some MiB of memory; then its senders sleep. */
-#define HELD_BIOS_MAX	16384
+/* Held bios of a group on a hardware queue, some MiB of memory. Beyond, submitters sleep. */
+#define HELD_BIOS_MAX		16384
 
 /*
- * Add up for how long bios wait, before their number changes; it has fallen by
- * @less already. A coarse clock that costs nothing will do: of many waits the sum
- * is right.
+ * Add the wait of held bios up to now. @removed bios have just left nr_bios, and waited as well.
+ * Jiffies are exact enough for the sum of many waits, and cost nothing. hq->gate.lock.
  */
-static void isoblk_gate_add_wait_time(struct isoblk_gq *gq, unsigned int less)
+static void isoblk_gate_add_wait_time(struct isoblk_gq *gq, unsigned int removed)
 {
 	struct isoblk_gq_gate *w = &gq->gate;
 	u64 now = get_jiffies_64();
 
-	WRITE_ONCE(w->wait_ns, w->wait_ns + (w->nr_bios + less) *
+	WRITE_ONCE(w->wait_ns, w->wait_ns + (w->nr_bios + removed) *
 		   jiffies64_to_nsecs(now - w->waited_at));
 	w->waited_at = now;
 }
 
-/* So many more bios are on their way; hq->gate.lock. */
-static void isoblk_gate_add_in_transit(struct isoblk_gq *gq, int more)
+/* Add @nr to the bios of @gq in transit; hq->gate.lock. */
+static void isoblk_gate_add_in_transit(struct isoblk_gq *gq, int nr)
 {
-	WRITE_ONCE(gq->gate.nr_in_transit, gq->gate.nr_in_transit + more);
-	WRITE_ONCE(gq->hq->gate.nr_in_transit, gq->hq->gate.nr_in_transit + more);
+	WRITE_ONCE(gq->gate.nr_in_transit, gq->gate.nr_in_transit + nr);
+	WRITE_ONCE(gq->hq->gate.nr_in_transit, gq->hq->gate.nr_in_transit + nr);
 }
 
-/* The first task of @gq's wakes with a place that no other request can take. */
+/* Wake the first sleeper of @gq. It is counted at once, so no bio takes its tag; hq->gate.lock. */
 static void isoblk_gate_admit_sleeper(struct isoblk_gq *gq)
 {
 	struct isoblk_sleeper *sleeper;
@@ -136,7 +118,7 @@ static void isoblk_gate_admit_sleeper(struct isoblk_gq *gq)
 	wake_up_process(sleeper->task);
 }
 
-/* The first bio of @gq's, by class, is on its way, once it is in the outlet. */
+/* Move the next held bio of @gq, by class, to @bios; the caller resubmits these. hq->gate.lock. */
 static void isoblk_gate_admit_bio(struct isoblk_gq *gq, struct bio_list *bios)
 {
 	unsigned int class = isoblk_first_class(gq->gate.nr_admitted++);
@@ -148,7 +130,7 @@ static void isoblk_gate_admit_bio(struct isoblk_gq *gq, struct bio_list *bios)
 	WRITE_ONCE(gq->gate.nr_bios, gq->gate.nr_bios - 1);
 }
 
-/* @bios, @nr that were the first of @gq's, go. */
+/* Resubmit @nr admitted @bios of @gq; hq->gate.lock. */
 static void isoblk_gate_resubmit(struct isoblk_gq *gq, struct bio_list *bios,
 				 unsigned int nr)
 {
@@ -158,7 +140,7 @@ static void isoblk_gate_resubmit(struct isoblk_gq *gq, struct bio_list *bios,
 		isoblk_gate_del_waiter(gq);
 }
 
-/* All tasks of @gq's for which there is room; hq->gate.lock. */
+/* Admit sleepers of @gq while there is room; hq->gate.lock. */
 static void isoblk_gate_admit_sleepers(struct isoblk_gq *gq)
 {
 	while (!list_empty(&gq->gate.sleepers) && isoblk_may_admit_task(gq, 0))
@@ -166,8 +148,8 @@ static void isoblk_gate_admit_sleepers(struct isoblk_gq *gq)
 }
 
 /**
- * isoblk_gate_admit_waiting() - admit all bios and tasks of a group for which there is room
- * @gq: where they wait
+ * isoblk_gate_admit_waiting() - admit a group's held bios and sleepers while there is room
+ * @gq: group on the hardware queue; hq->gate.lock is held
  */
 void isoblk_gate_admit_waiting(struct isoblk_gq *gq)
 {
@@ -183,7 +165,7 @@ void isoblk_gate_admit_waiting(struct isoblk_gq *gq)
 	isoblk_gate_admit_sleepers(gq);
 }
 
-/* Whether a bio or a task of @gq's may go; a hint without hq->gate.lock. */
+/* Whether a held bio or a sleeper of @gq may be admitted. Without hq->gate.lock only a hint. */
 static bool isoblk_gate_has_room(const struct isoblk_gq *gq)
 {
 	return READ_ONCE(gq->gate.nr_waiting) &&
@@ -202,8 +184,9 @@ static bool isoblk_gate_has_waiters(const struct isoblk_disk *disk)
 }
 
 /*
- * Of a bio that failed on its way nobody told us. Once nothing is, whatever is
- * counted, nobody is to wait for it.
+ * Reset the counts of bios in transit if the resubmitter is idle. A bio that failed unseen is
+ * still counted, and no event would ever take it off. Covers active groups and groups that wait
+ * without being active.
  */
 static void isoblk_gate_reset_in_transit(struct isoblk_disk *disk, struct isoblk_hq *hq)
 {
@@ -217,7 +200,6 @@ static void isoblk_gate_reset_in_transit(struct isoblk_disk *disk, struct isoblk
 		gq = group->gq[hq->index];
 		isoblk_gate_add_in_transit(gq, -(int)gq->gate.nr_in_transit);
 	}
-	/* And those that wait without being active. */
 	list_for_each_entry(gq, &hq->gate.list, gate.node)
 		isoblk_gate_add_in_transit(gq, -(int)gq->gate.nr_in_transit);
 	list_for_each_entry_safe(gq, next, &hq->gate.list, gate.node)
@@ -226,7 +208,7 @@ unlock:
 	spin_unlock(&hq->gate.lock);
 }
 
-/* Quotas and what is lent have changed, or others' tags are free: no request of the group ends. */
+/* Admit sleepers on @hq: a grown quota or another group's freed tag is no event of theirs. */
 static void isoblk_gate_admit_hq_sleepers(struct isoblk_hq *hq)
 {
 	struct isoblk_gq *gq, *next;
@@ -237,6 +219,7 @@ static void isoblk_gate_admit_hq_sleepers(struct isoblk_hq *hq)
 	spin_unlock(&hq->gate.lock);
 }
 
+/* Renew what is lent on @hq, and admit waiters that no event admits; disk->lock. */
 static void isoblk_gate_tick_hq(struct isoblk_disk *disk, struct isoblk_hq *hq)
 {
 	isoblk_lend_tags(disk, hq->index);
@@ -247,11 +230,12 @@ static void isoblk_gate_tick_hq(struct isoblk_disk *disk, struct isoblk_hq *hq)
 }
 
 /**
- * isoblk_gate_tick() - see what groups leave of their quotas
- * @disk: its lock is held; called every tick
+ * isoblk_gate_tick() - renew what is lent and rescue waiters
+ * @disk: disk; its lock is held
  *
- * A tick sees as many hardware queues as have TICK_GROUPS groups, and at least one. The others
- * are seen in the ticks that follow; then the round begins anew.
+ * The elevator calls it every ISOBLK_TICK. A call visits at most TICK_GROUPS_MAX pairs of group
+ * and hardware queue, but at least one hardware queue. The following calls visit the rest, before
+ * a new round begins. Without waiters there is no round.
  */
 void isoblk_gate_tick(struct isoblk_disk *disk)
 {
@@ -271,8 +255,10 @@ void isoblk_gate_tick(struct isoblk_disk *disk)
 EXPORT_SYMBOL_GPL(isoblk_gate_tick);
 
 /**
- * isoblk_gate_set_served() - one group has the device to itself, says an elevator
- * @group: may borrow tags, and others may not; the disk's lock is held
+ * isoblk_gate_set_served() - give one group the device, and with it all tags that are lent
+ * @group: the only group that may borrow from now on; the disk's lock is held
+ *
+ * For elevators that serve one group at a time (ops->has_equal_quotas).
  */
 void isoblk_gate_set_served(struct isoblk_group *group)
 {
@@ -285,11 +271,11 @@ void isoblk_gate_set_served(struct isoblk_group *group)
 	if (disk->gate.served == group)
 		return;
 	WRITE_ONCE(disk->gate.served, group);
-	/* We are seen before we look; pairs with isoblk_gate_wait(). */
+	/* Publish @served before reading nr_waiting; pairs with smp_mb() in isoblk_gate_wait(). */
 	smp_mb();
 	for (i = 0; i < disk->nr_hqs; i++) {
 		gq = group->gq[i];
-		/* The barrier is above. */
+		/* Ordered by the barrier above. */
 		if (isoblk_gate_has_room(gq)) {
 			spin_lock(&gq->hq->gate.lock);
 			isoblk_gate_admit_waiting(gq);
@@ -299,7 +285,7 @@ void isoblk_gate_set_served(struct isoblk_group *group)
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_set_served);
 
-/* Whether the task's plug has a request that is charged as @bio is. */
+/* Whether the task's plug has a request charged to the cgroup of @bio. */
 static bool isoblk_plug_has_group(const struct bio *bio)
 {
 	struct request *rq;
@@ -312,14 +298,14 @@ static bool isoblk_plug_has_group(const struct bio *bio)
 	return false;
 }
 
-/* No insertion and no completion would let @bio through. */
+/* Whether no insertion and no completion of the group is to come, which would admit @bio. */
 static bool isoblk_gate_has_no_wakeup(const struct isoblk_gq *gq, const struct bio *bio)
 {
 	return !atomic_read(&gq->allocated) && !READ_ONCE(gq->gate.nr_in_transit) &&
 	       !READ_ONCE(gq->gate.nr_entering) && !isoblk_plug_has_group(bio);
 }
 
-/* Return false if there is room by now, and nobody before @bio. */
+/* Hold @bio. Return false if its group has room by now and no held bio: @bio goes on. */
 static bool isoblk_gate_hold(struct isoblk_gq *gq, struct bio *bio)
 {
 	struct isoblk_hq *hq = gq->hq;
@@ -336,18 +322,18 @@ static bool isoblk_gate_hold(struct isoblk_gq *gq, struct bio *bio)
 	} else {
 		isoblk_gate_add_wait_time(gq, 0);
 	}
-	/* The worker that submits it may wait. */
+	/* The worker that resubmits the bio may sleep. */
 	bio->bi_opf &= ~REQ_NOWAIT;
 	bio_list_add(&gq->gate.bios[isoblk_class(bio->bi_ioprio)], bio);
 	WRITE_ONCE(gq->gate.nr_bios, gq->gate.nr_bios + 1);
 	if (!READ_ONCE(hq->disk->gate.had_waiters))
 		WRITE_ONCE(hq->disk->gate.had_waiters, true);
-	/* We are seen before we look; pairs with isoblk_gate_release_tag(). */
+	/* Publish the bio before reading counts; pairs with isoblk_gate_release_tag(). */
 	smp_mb();
 	/*
-	 * What is in the task's plug comes here soon, and lets others of its group
-	 * through. But all of it may be others': one that submits for many has one
-	 * plug. Who has nothing here would then wait for nobody.
+	 * Plugged requests count against the group, and their insertion admits the bio. But a task
+	 * that submits for many cgroups has one plug: all of it may be of other groups. A group
+	 * without any request then gets no event, so decide without the plug.
 	 */
 	if (isoblk_may_admit_bio(gq, isoblk_nr_plugged()) || isoblk_gate_has_no_wakeup(gq, bio))
 		isoblk_gate_admit_waiting(gq);
@@ -355,7 +341,7 @@ static bool isoblk_gate_hold(struct isoblk_gq *gq, struct bio *bio)
 	return true;
 }
 
-/* Others may wait for it in turn, or it frees memory; without end only what is swapped out. */
+/* An urgent bio never waits. Of an indebted group only swap-out is urgent. */
 static bool isoblk_bio_is_urgent(const struct isoblk_group *group, struct bio *bio)
 {
 	if (bio->bi_opf & REQ_SWAP)
@@ -366,12 +352,12 @@ static bool isoblk_bio_is_urgent(const struct isoblk_group *group, struct bio *b
 }
 
 /**
- * isoblk_gate_recognize() - a bio comes to an elevator's bio_merge
+ * isoblk_gate_recognize() - tell a resubmitted bio from a new one, in bio_merge
  * @q: queue
- * @bio: charged to its own cgroup afterwards
+ * @bio: bio; if it is resubmitted, it is charged to its own cgroup again
  *
- * Return: where it is counted, if it has waited here and was let through; it then
- * is not asked for again.
+ * Return: the gq where a resubmitted bio counts as in transit; NULL for a new bio, which has to
+ * pass isoblk_gate_admit_or_hold().
  */
 struct isoblk_gq *isoblk_gate_recognize(struct request_queue *q, struct bio *bio)
 {
@@ -385,11 +371,10 @@ struct isoblk_gq *isoblk_gate_recognize(struct request_queue *q, struct bio *bio
 EXPORT_SYMBOL_GPL(isoblk_gate_recognize);
 
 /**
- * isoblk_gate_end_transit() - a bio that was let through is no longer on its way
- * @gq: where it is counted; the request that it is in has not been served
+ * isoblk_gate_end_transit() - a resubmitted bio was merged, inserted and counted, or has ended
+ * @gq: where it counts as in transit; a request that it was merged with has not been sent
  *
- * It was merged, its request is counted by now, or it has ended. Others may come if that leaves
- * room. Called by the worker that submits it.
+ * Admits waiters if that leaves room. Called by the worker that resubmits the bio.
  */
 void isoblk_gate_end_transit(struct isoblk_gq *gq)
 {
@@ -405,12 +390,14 @@ void isoblk_gate_end_transit(struct isoblk_gq *gq)
 EXPORT_SYMBOL_GPL(isoblk_gate_end_transit);
 
 /**
- * isoblk_gate_admit_or_hold() - whether a bio's group may have another tag
- * @gq: its group's, on its hardware queue
- * @bio: could not be merged, and has not waited here
+ * isoblk_gate_admit_or_hold() - admit a new bio if its group may have another tag, else hold it
+ * @gq: the bio's group on its hardware queue
+ * @bio: bio that could not be merged and was not resubmitted
  *
- * Return: false if the bio waits, or may not and has been ended; it is then no
- * longer the caller's.
+ * May sleep instead of holding the bio: see the head of this file.
+ *
+ * Return: true if the bio goes on; false if it is held, or has ended with BLK_STS_AGAIN. The
+ * caller then no longer owns it.
  */
 bool isoblk_gate_admit_or_hold(struct isoblk_gq *gq, struct bio *bio)
 {
@@ -421,10 +408,10 @@ bool isoblk_gate_admit_or_hold(struct isoblk_gq *gq, struct bio *bio)
 	if (likely(!READ_ONCE(gq->gate.nr_bios) &&
 		   isoblk_may_admit_bio(gq, isoblk_nr_plugged())))
 		return true;
-	/* The root's is the machine's own. */
+	/* The root's bios are the machine's own. */
 	if (!READ_ONCE(disk->gate.enabled) || !group->parent || isoblk_bio_is_urgent(group, bio))
 		return true;
-	/* The kernel puts a zone's writes in order behind the gate, in the order that they come. */
+	/* Behind the gate the kernel expects the writes of a zone in order of submission. */
 	if (bio_needs_zone_write_plugging(bio))
 		return true;
 	if (!disk->ops->sender_sleeps &&
@@ -435,8 +422,8 @@ bool isoblk_gate_admit_or_hold(struct isoblk_gq *gq, struct bio *bio)
 		return false;
 	}
 	/*
-	 * The task may have allocated requests ahead, with their tags, and its
-	 * caller have taken a look at one: asleep, they would be freed.
+	 * Do not sleep with cached requests: schedule() would flush the plug and free them, while
+	 * blk_mq_submit_bio() may hold a pointer to one.
 	 */
 	if (!current->plug || rq_list_empty(&current->plug->cached_rqs))
 		isoblk_gate_sleep(group, bio->bi_opf);
@@ -445,8 +432,8 @@ bool isoblk_gate_admit_or_hold(struct isoblk_gq *gq, struct bio *bio)
 EXPORT_SYMBOL_GPL(isoblk_gate_admit_or_hold);
 
 /**
- * isoblk_gate_exit() - let everything go that waits
- * @disk: its elevator goes; frozen
+ * isoblk_gate_exit() - resubmit all held bios
+ * @disk: frozen disk whose elevator leaves; no task sleeps at its gate
  */
 void isoblk_gate_exit(struct isoblk_disk *disk)
 {
@@ -472,7 +459,7 @@ void isoblk_gate_exit(struct isoblk_disk *disk)
 	}
 }
 
-/* Somebody waits on @hq while tags are free: take turns among the groups. */
+/* Tags of @hq can be lent: admit waiters of the next group in turn. */
 static void isoblk_gate_admit_next_group(struct isoblk_hq *hq)
 {
 	struct isoblk_gq *gq;
@@ -488,7 +475,7 @@ static void isoblk_gate_admit_next_group(struct isoblk_hq *hq)
 	spin_unlock_irqrestore(&hq->gate.lock, flags);
 }
 
-/* Somebody gives back what he was lent: it is for a group that has not got its quota. */
+/* A borrowed tag of @hq was returned: admit a waiter of a group below its quota. */
 static void isoblk_gate_pass_on_tag(struct isoblk_hq *hq)
 {
 	struct bio_list bios = BIO_EMPTY_LIST;
@@ -515,6 +502,7 @@ static void isoblk_gate_pass_on_tag(struct isoblk_hq *hq)
 	spin_unlock_irqrestore(&hq->gate.lock, flags);
 }
 
+/* isoblk_gate_admit_waiting() with the lock taken. */
 static void isoblk_gate_lock_and_admit(struct isoblk_gq *gq)
 {
 	unsigned long flags;
@@ -525,8 +513,10 @@ static void isoblk_gate_lock_and_admit(struct isoblk_gq *gq)
 }
 
 /**
- * isoblk_gate_count_tag() - a request has a tag
- * @gq: its group's, on its hardware queue
+ * isoblk_gate_count_tag() - count the tag of a request that is being inserted
+ * @gq: the request's group on its hardware queue
+ *
+ * Also a flush that is never inserted, when it is allocated.
  */
 void isoblk_gate_count_tag(struct isoblk_gq *gq)
 {
@@ -536,15 +526,15 @@ void isoblk_gate_count_tag(struct isoblk_gq *gq)
 	gq = isoblk_tags_gq(gq);
 	allocated = atomic_inc_return(&gq->allocated);
 	/*
-	 * The worker may have come to another hardware queue than the one that its
-	 * bio waited on; the bio's tag then is none that those behind it wait for.
+	 * The worker may run on a CPU of another hardware queue than the one where its bio was
+	 * held: end the transit there, where the bio is counted.
 	 */
 	rs = isoblk_resubmit_of_current(gq->group->disk);
 	if (unlikely(rs))
 		isoblk_gate_end_transit(gq->group->gq[rs->index]);
 	if (allocated > READ_ONCE(gq->peak_allocated))
 		WRITE_ONCE(gq->peak_allocated, allocated);
-	/* A waiter that is missed is let through when a request is freed. */
+	/* No barrier: a waiter missed here is admitted when a request is freed. */
 	if (isoblk_gate_has_room(gq))
 		isoblk_gate_lock_and_admit(gq);
 	atomic_inc(&gq->hq->allocated);
@@ -552,8 +542,8 @@ void isoblk_gate_count_tag(struct isoblk_gq *gq)
 EXPORT_SYMBOL_GPL(isoblk_gate_count_tag);
 
 /**
- * isoblk_gate_release_tag() - a request gives its tag back
- * @gq: as it entered
+ * isoblk_gate_release_tag() - a counted request is freed
+ * @gq: as given to isoblk_gate_count_tag()
  */
 void isoblk_gate_release_tag(struct isoblk_gq *gq)
 {
@@ -563,11 +553,11 @@ void isoblk_gate_release_tag(struct isoblk_gq *gq)
 	hq = gq->hq;
 	atomic_dec(&gq->allocated);
 	atomic_dec(&hq->allocated);
-	/* We have counted before we look; pairs with isoblk_gate_wait(). */
+	/* Count before reading nr_groups; pairs with isoblk_gate_hold() and isoblk_gate_wait(). */
 	smp_mb__after_atomic();
 	if (!READ_ONCE(hq->gate.nr_groups))
 		return;
-	/* The barrier is above. */
+	/* Ordered by the barrier above. */
 	if (isoblk_gate_has_room(gq)) {
 		isoblk_gate_lock_and_admit(gq);
 		return;
@@ -583,10 +573,10 @@ void isoblk_gate_release_tag(struct isoblk_gq *gq)
 EXPORT_SYMBOL_GPL(isoblk_gate_release_tag);
 
 /**
- * isoblk_gate_release_unused() - a request is freed that was never inserted
+ * isoblk_gate_release_unused() - a request is freed that was never counted
  * @rq: request
  *
- * A task that was admitted for it sends nothing: its place is for the next.
+ * A task may have been admitted for its tag: admit the next waiter instead.
  */
 void isoblk_gate_release_unused(struct request *rq)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who may ask for a tag. gate.c opens with the design.
+ * The admission gate in front of the tags. gate.c opens with the design.
  */
 #ifndef ISOBLK_GATE_H
 #define ISOBLK_GATE_H
@@ -17,7 +17,7 @@ void isoblk_gate_set_served(struct isoblk_group *group);
 void isoblk_gate_tick(struct isoblk_disk *disk);
 void isoblk_gate_exit(struct isoblk_disk *disk);
 
-/* How many wait at the gate: bios, and tasks with one that may not be merged. */
+/* Number of held bios and of sleepers; nr_waiting counts all bios as one waiter. */
 static inline unsigned int isoblk_gate_nr_waiting(const struct isoblk_gq *gq)
 {
 	unsigned int waiting = READ_ONCE(gq->gate.nr_waiting);
@@ -27,9 +27,8 @@ static inline unsigned int isoblk_gate_nr_waiting(const struct isoblk_gq *gq)
 }
 
 /*
- * Whether @rq, of @group, goes before all others: the gate lets it pass, for others may wait for
- * it in turn. What is swapped out never waits: its group would be short of memory meanwhile, and
- * its tasks be killed.
+ * An urgent request is sent before all others. Tasks of other groups may wait for metadata. A
+ * group whose swap-out waits stays short of memory, and the OOM killer ends its tasks.
  */
 static inline bool isoblk_rq_is_urgent(const struct isoblk_group *group,
 				       const struct request *rq)
@@ -39,7 +38,7 @@ static inline bool isoblk_rq_is_urgent(const struct isoblk_group *group,
 	return rq->cmd_flags & REQ_META && !READ_ONCE(group->indebted);
 }
 
-/* Whether @group is so far ahead that its metadata is ordinary; any context. */
+/* Metadata of an indebted group is not urgent: the group leads by too much. Any context. */
 static inline void isoblk_group_set_indebted(struct isoblk_group *group,
 					     bool indebted)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How many tags there are to divide, and to lend. gate.c opens with the design.
+ * How many tags are divided by share, and how many are lent. gate.c opens with the design.
  */
 #include "share/quota.h"
 
 /**
- * isoblk_update_quotas() - the number of active groups or of tags has changed
- * @disk: its lock is held
+ * isoblk_update_quotas() - divide the tags after a change of active groups or of tags
+ * @disk: disk; its lock is held
  */
 void isoblk_update_quotas(struct isoblk_disk *disk)
 {
@@ -23,9 +23,11 @@ void isoblk_update_quotas(struct isoblk_disk *disk)
 }
 
 /**
- * isoblk_lend_tags() - lend what groups have left of their quotas on a hardware queue
- * @disk: its lock is held
- * @index: of the hardware queue
+ * isoblk_lend_tags() - lend the tags of a hardware queue that active groups do not use
+ * @disk: disk; its lock is held
+ * @index: index of the hardware queue
+ *
+ * An active group keeps the most that it had allocated since the last call, up to its quota.
  */
 void isoblk_lend_tags(struct isoblk_disk *disk, unsigned int index)
 {

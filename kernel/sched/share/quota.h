@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * How many tags a group may have. gate.c opens with the design.
+ *
+ * A group may allocate a tag on a hardware queue if it has
+ *
+ *  - fewer than its quota, and the reserve is free or the group leaves enough of it;
+ *  - fewer than its quota and the lent tags together, and the reserve is free.
  */
 #ifndef ISOBLK_QUOTA_H
 #define ISOBLK_QUOTA_H
 
 #include "share/disk.h"
 
-/* Of the tags, a hardware queue: for groups that come next, and for overshoot. */
+/* Part of a hardware queue's tags kept for groups that become active, and for overshoot. */
 #define ISOBLK_RESERVE_FRACTION	16
 
 /*
- * And of few tags so many: who sleeps for one is woken when so many were freed, and
- * would find them lent again.
+ * Least reserve in tags, but at most a part of few tags: blk-mq wakes a task that waits for a tag
+ * after a batch of 8 was freed, and must not find that batch lent again.
  */
 #define ISOBLK_RESERVE_MIN	8
 #define ISOBLK_RESERVE_MIN_FRACTION	4
 
-/* Tags of a hardware queue, which has so many, that are not lent. */
+/* Tags that are not lent, of a hardware queue's @tags. */
 static inline unsigned int isoblk_reserve(unsigned int tags)
 {
 	return max(tags / ISOBLK_RESERVE_FRACTION,
@@ -25,7 +30,7 @@ static inline unsigned int isoblk_reserve(unsigned int tags)
 		       ISOBLK_RESERVE_MIN));
 }
 
-/* Tags that @gq's group may have without being lent any. */
+/* Tags that the group of @gq may have without borrowing; at least one. */
 static inline unsigned int isoblk_quota(const struct isoblk_gq *gq)
 {
 	const struct isoblk_disk *disk = gq->group->disk;
@@ -36,7 +41,7 @@ static inline unsigned int isoblk_quota(const struct isoblk_gq *gq)
 	return 1 + (spare * READ_ONCE(gq->group->share) >> ISOBLK_SHARE_SHIFT);
 }
 
-/* Whether the reserve is left alone if @hq has @more requests than it holds. */
+/* Whether @hq has more than the reserve free, with @more tags in addition to the allocated. */
 static inline bool isoblk_reserve_is_free(const struct isoblk_hq *hq,
 					  unsigned int more)
 {
@@ -46,9 +51,9 @@ static inline bool isoblk_reserve_is_free(const struct isoblk_hq *hq,
 }
 
 /*
- * Whether a group that @has so many tags may have of the reserve as well: it leaves as many,
- * so that whoever comes next finds some, and the one after. One that has none may, for nobody
- * else's completion would let it through.
+ * Whether a group below its quota that has @has tags may take one of the reserve: it must leave
+ * as many as it has, for groups that become active next. A group without a tag always may, since
+ * no completion of another group would admit it.
  */
 static inline bool isoblk_may_use_reserve(const struct isoblk_hq *hq, unsigned int has,
 					  unsigned int more)
@@ -57,7 +62,7 @@ static inline bool isoblk_may_use_reserve(const struct isoblk_hq *hq, unsigned i
 		READ_ONCE(hq->disk->tags);
 }
 
-/* Where groups are served one by one, the others have no use for more now. */
+/* With equal quotas only the group that is served may borrow: it alone can use more tags. */
 static inline bool isoblk_may_borrow(const struct isoblk_gq *gq)
 {
 	const struct isoblk_disk *disk = gq->group->disk;
@@ -67,25 +72,25 @@ static inline bool isoblk_may_borrow(const struct isoblk_gq *gq)
 }
 
 /*
- * Whether @gq's group may ask for a tag, when it has @more than it holds, and its
- * hardware queue @all more.
+ * Whether the group of @gq may allocate a tag. @more: tags that it has in addition to its
+ * allocated ones. @all_more: the same of all groups on the hardware queue.
  */
 static inline bool isoblk_may_allocate(const struct isoblk_gq *gq,
-				       unsigned int more, unsigned int all)
+				       unsigned int more, unsigned int all_more)
 {
 	unsigned int has = atomic_read(&gq->allocated) + more;
-	unsigned int may = isoblk_quota(gq);
+	unsigned int quota = isoblk_quota(gq);
 
-	/* What was lent to others they give back as they are served: it is not there yet. */
-	if (has < may)
-		return isoblk_may_use_reserve(gq->hq, has, all) ||
-			isoblk_reserve_is_free(gq->hq, all);
-	return has < may + READ_ONCE(gq->hq->lendable) &&
+	/* Below its quota a group may still have to wait until borrowers return its tags. */
+	if (has < quota)
+		return isoblk_may_use_reserve(gq->hq, has, all_more) ||
+			isoblk_reserve_is_free(gq->hq, all_more);
+	return has < quota + READ_ONCE(gq->hq->lendable) &&
 		isoblk_may_borrow(gq) &&
-		isoblk_reserve_is_free(gq->hq, all);
+		isoblk_reserve_is_free(gq->hq, all_more);
 }
 
-/* The same for a bio, when its task has @plugged already. */
+/* isoblk_may_allocate() for a bio whose task has @plugged requests in its plug. */
 static inline bool isoblk_may_admit_bio(const struct isoblk_gq *gq,
 					unsigned int plugged)
 {
@@ -98,8 +103,8 @@ static inline bool isoblk_may_admit_bio(const struct isoblk_gq *gq,
 }
 
 /*
- * And for a task that sleeps here: it has entered the queue, and bios on their way
- * may be waiting for the queue to be thawed, which waits for the task.
+ * isoblk_may_allocate() for a task that would sleep. Bios in transit do not count: they may wait
+ * until the queue is unfrozen, and freezing waits for the task, which has entered the queue.
  */
 static inline bool isoblk_may_admit_task(const struct isoblk_gq *gq,
 					 unsigned int plugged)

@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bios that wait at the gate, on their way out.
+ * Admitted bios are resubmitted by a worker.
  *
- * A bio whose group may have no tag yet waits in the group's list (gate.c), and
- * its submitter goes on: a thread that submits for many does not wait for one of
- * them. When a tag is due the bio is moved to the outlet of its hardware
- * queue, and a worker submits it again. It then comes to the gate a second time,
- * and is known there by the worker's being under way with it.
+ * A held bio (gate.c) is on a list of its group, and its submitter has gone on: a thread that
+ * submits for many groups does not wait for one of them. When the gate admits the bio, it moves to
+ * the resubmitter of its hardware queue, whose worker submits it again. At the gate the bio is
+ * recognized by the running worker: it is the bio that this worker submits.
  *
- * On its second way it must not be counted again, neither in io.stat nor by
- * io.max. Both look at the cgroup that the bio is charged to; so it is charged to
- * the root, which neither of them counts, until it is at the gate again. Nor is it
- * merged with a request in the worker's plug on this way, for only what is charged
- * alike is: so that each bio that was let through is either merged by the elevator,
- * which says so to the gate, or one request that is inserted, or ends on its way. The
- * worker sees that: such a bio is neither settled nor in its plug when submission returns.
+ * The second submission must not count in io.stat or against io.max. Both look at the cgroup that
+ * the bio is charged to. So the bio is charged to the root cgroup, which neither of them counts,
+ * until it is at the gate again. blk-mq merges only bios of the same cgroup, so the bio is not
+ * merged with a request in the worker's plug either. Each admitted bio is therefore merged by the
+ * elevator, which reports that to the gate, or becomes a request that is inserted, or ends in
+ * transit. A bio ended in transit if, when its submission returns, neither was reported and the
+ * plug has no request for it.
  *
- * Lifetime. Submitting may wait until the queue is no longer frozen, and an
- * elevator leaves while it is: so nobody can wait for the worker then. The outlet
- * therefore has references: the disk's, and the worker's while it is queued. The
- * elevator that goes moves all bios that wait to their outlets, and takes
- * itself out of them; what comes to the gate later comes to another elevator's,
- * which does not know the outlet. The workqueue is the module's, and is drained before
- * that is unloaded.
+ * Lifetime. Submission may wait until the queue is no longer frozen, and an elevator leaves while
+ * the queue is frozen, so an elevator cannot wait for the worker. The resubmitter therefore has
+ * references: the disk's, and the worker's while it is queued. An elevator that leaves moves its
+ * held bios to their resubmitters and drops its references. The next elevator does not know these
+ * resubmitters, and takes their bios for new ones. The workqueue belongs to the module, and is
+ * drained before the module is unloaded.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -35,8 +33,8 @@
 static struct workqueue_struct *resubmit_wq;
 
 /**
- * isoblk_resubmit_put() - give back a reference
- * @rs: outlet; what is in it will be submitted
+ * isoblk_resubmit_put() - drop a reference
+ * @rs: its queued bios are still submitted
  */
 void isoblk_resubmit_put(struct isoblk_resubmit *rs)
 {
@@ -45,8 +43,8 @@ void isoblk_resubmit_put(struct isoblk_resubmit *rs)
 }
 
 /*
- * A bio of @blkg's has ended on its way: it counts no more, and others may come. The group is
- * there while queue_lock is held, if the policy still is.
+ * A bio of @blkg has ended in transit: take it off the count. queue_lock keeps the group, if the
+ * policy is still active.
  */
 static void isoblk_resubmit_count_lost(struct isoblk_resubmit *rs, struct blkcg_gq *blkg)
 {
@@ -63,29 +61,32 @@ static void isoblk_resubmit_count_lost(struct isoblk_resubmit *rs, struct blkcg_
 	spin_unlock_irq(&blkg->q->queue_lock);
 }
 
-/* One bio's second submission. */
+/*
+ * Submit @bio a second time, charged to the root cgroup until the gate recognizes it. An inserted
+ * bio has a request in the plug at first.
+ */
 static void isoblk_resubmit_bio(struct isoblk_resubmit *rs, struct bio *bio)
 {
 	struct blkcg_gq *root = bio->bi_bdev->bd_queue->root_blkg;
 	struct blkcg_gq *blkg = bio->bi_blkg;
 
-	/* Who polls for it looks at no queue that it is not in. */
+	/* Polling looks at the queue of the submitter, not at that of the worker. */
 	bio_clear_polled(bio);
 
 	blkg_get(root);
 	bio->bi_blkg = root;
 	rs->bio = bio;
 	rs->blkg = blkg;
-	/* For isoblk_resubmit_count_lost(); the bio's own may be gone by then. */
+	/* For isoblk_resubmit_count_lost(): the bio's own reference may be gone by then. */
 	blkg_get(blkg);
 	rs->nr_pending++;
 	submit_bio_noacct(bio);
 	if (rs->bio) {
-		/* It failed on its way, or found another elevator. */
+		/* The bio failed before the gate, or reached another elevator. */
 		blkg_put(rs->blkg);
 		rs->bio = NULL;
 	}
-	/* All that arrived have a request in the plug, or have been settled. */
+	/* A pending bio without a request in the plug was neither inserted nor merged: it ended. */
 	if (unlikely(rs->nr_pending > current->plug->rq_count))
 		isoblk_resubmit_count_lost(rs, blkg);
 	blkg_put(blkg);
@@ -100,7 +101,7 @@ static void isoblk_resubmit_work(struct work_struct *work)
 	struct bio *bio;
 
 	WRITE_ONCE(rs->worker, current);
-	/* The clock is read once, and the hardware queue run once. */
+	/* Plugged, the clock is read once and the hardware queue run once. */
 	blk_start_plug(&plug);
 	spin_lock_irq(&rs->lock);
 	while ((bio = bio_list_pop(&rs->bios))) {
@@ -111,7 +112,7 @@ static void isoblk_resubmit_work(struct work_struct *work)
 	}
 	spin_unlock_irq(&rs->lock);
 	blk_finish_plug(&plug);
-	/* None is left, unless the request of another bio hid it in the plug. */
+	/* An ended bio may be left, if the plug had a request that is not of a pending bio. */
 	rs->nr_pending = 0;
 	WRITE_ONCE(rs->worker, NULL);
 
@@ -143,10 +144,10 @@ struct isoblk_resubmit *isoblk_resubmit_of_current(const struct isoblk_disk *dis
 }
 
 /**
- * isoblk_resubmit_alloc() - an outlet for a hardware queue
- * @node: of its disk
+ * isoblk_resubmit_alloc() - allocate the resubmitter of a hardware queue
+ * @node: NUMA node of the disk
  *
- * Return: the disk's reference to it, or NULL.
+ * Return: the disk's reference, or NULL.
  */
 struct isoblk_resubmit *isoblk_resubmit_alloc(int node)
 {
@@ -163,12 +164,12 @@ struct isoblk_resubmit *isoblk_resubmit_alloc(int node)
 }
 
 /**
- * isoblk_resubmit_add() - have bios submitted again
- * @rs: outlet
- * @bios: what to; empty afterwards
- * @nr: how many
+ * isoblk_resubmit_add() - queue admitted bios for resubmission
+ * @rs: resubmitter
+ * @bios: admitted bios; empty afterwards
+ * @nr: length of @bios
  *
- * In any context.
+ * Context: any.
  */
 void isoblk_resubmit_add(struct isoblk_resubmit *rs, struct bio_list *bios,
 			 unsigned int nr)
@@ -178,14 +179,14 @@ void isoblk_resubmit_add(struct isoblk_resubmit *rs, struct bio_list *bios,
 	spin_lock_irqsave(&rs->lock, flags);
 	bio_list_merge(&rs->bios, bios);
 	WRITE_ONCE(rs->nr_bios, rs->nr_bios + nr);
-	/* The worker that is queued has the reference. */
+	/* The queued work holds a reference. */
 	if (queue_work(resubmit_wq, &rs->work))
 		refcount_inc(&rs->refs);
 	spin_unlock_irqrestore(&rs->lock, flags);
 	bio_list_init(bios);
 }
 
-/* The bio that @rs submits has come to the gate: it is its own cgroup's again. */
+/* The bio that @rs submits is at the gate: charge it to its own cgroup again. */
 static void isoblk_resubmit_restore_blkg(struct isoblk_resubmit *rs)
 {
 	blkg_put(rs->bio->bi_blkg);
@@ -194,11 +195,11 @@ static void isoblk_resubmit_restore_blkg(struct isoblk_resubmit *rs)
 }
 
 /**
- * isoblk_resubmit_recognize() - the outlet from which a bio comes to the gate
- * @disk: at whose gate it is
- * @bio: charged to its own cgroup again, if it comes from one
+ * isoblk_resubmit_recognize() - recognize a resubmitted bio at the gate
+ * @disk: disk of the gate
+ * @bio: bio; if it is resubmitted, it is charged to its own cgroup again
  *
- * Return: NULL if it does not.
+ * Return: the bio's resubmitter, or NULL for a new bio.
  */
 const struct isoblk_resubmit *isoblk_resubmit_recognize(struct isoblk_disk *disk,
 							struct bio *bio)
@@ -212,8 +213,8 @@ const struct isoblk_resubmit *isoblk_resubmit_recognize(struct isoblk_disk *disk
 }
 
 /**
- * isoblk_resubmit_end_transit() - a bio is no longer on its way
- * @rs: outlet from which the caller has submitted it
+ * isoblk_resubmit_end_transit() - a resubmitted bio is no longer in transit
+ * @rs: the bio's resubmitter, whose worker calls this
  */
 void isoblk_resubmit_end_transit(struct isoblk_resubmit *rs)
 {
@@ -222,10 +223,10 @@ void isoblk_resubmit_end_transit(struct isoblk_resubmit *rs)
 }
 
 /**
- * isoblk_resubmit_recognize_alloc() - whether a tag is asked for a bio from an outlet
- * @disk: at whose gate it is
+ * isoblk_resubmit_recognize_alloc() - recognize a resubmitted bio when its tag is allocated
+ * @disk: disk of the gate
  *
- * Where bios are no longer merged since, they come to the gate only here.
+ * A bio that was held before merging was switched off reaches the gate only here.
  */
 bool isoblk_resubmit_recognize_alloc(struct isoblk_disk *disk)
 {
@@ -238,8 +239,8 @@ bool isoblk_resubmit_recognize_alloc(struct isoblk_disk *disk)
 }
 
 /**
- * isoblk_resubmit_is_idle() - whether nothing is on its way
- * @rs: outlet
+ * isoblk_resubmit_is_idle() - whether no bio is queued or being submitted
+ * @rs: resubmitter
  */
 bool isoblk_resubmit_is_idle(struct isoblk_resubmit *rs)
 {
@@ -248,7 +249,7 @@ bool isoblk_resubmit_is_idle(struct isoblk_resubmit *rs)
 
 int isoblk_resubmit_init(void)
 {
-	/* Memory may be freed by what waits here. */
+	/* Held writes may have to complete before memory is freed. */
 	resubmit_wq = alloc_workqueue("isoblk_gate", WQ_MEM_RECLAIM | WQ_HIGHPRI |
 				      WQ_UNBOUND, 0);
 	return resubmit_wq ? 0 : -ENOMEM;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Bios that waited at the gate are submitted again.
+ * The worker that resubmits admitted bios. resubmit.c opens with the design.
  */
 #ifndef ISOBLK_RESUBMIT_H
 #define ISOBLK_RESUBMIT_H
@@ -13,19 +13,19 @@
 struct isoblk_disk;
 
 /**
- * struct isoblk_resubmit - bios on their way from the gate
+ * struct isoblk_resubmit - the worker of a hardware queue, and its bios
  */
 struct isoblk_resubmit {
-	struct work_struct work;	/* submits them */
+	struct work_struct work;	/* resubmits @bios */
 	spinlock_t lock;		/* guards @bios; innermost */
-	struct bio_list bios;		/* bios that are to be submitted; @lock */
-	unsigned int nr_bios;		/* these, and that being submitted; @lock, read without */
+	struct bio_list bios;		/* admitted bios, not yet submitted; @lock */
+	unsigned int nr_bios;		/* @bios, and bios of the current run; @lock, read without */
 	unsigned int index;		/* of the hardware queue; constant */
 	refcount_t refs;		/* the disk's, and the worker's while it is queued */
-	struct task_struct *worker;	/* task that submits, or NULL; the worker's, read without */
-	struct bio *bio;		/* on its way to the gate again; the worker's */
-	struct blkcg_gq *blkg;		/* what @bio is charged to; the worker's */
-	unsigned int nr_pending;	/* bios taken, neither merged nor inserted; worker only */
+	struct task_struct *worker;	/* running worker, or NULL; written by it, read without */
+	struct bio *bio;		/* submitted, not yet at the gate; worker only */
+	struct blkcg_gq *blkg;		/* own blkg of @bio, with a reference; worker only */
+	unsigned int nr_pending;	/* bios of the run still in transit; worker only */
 };
 
 int isoblk_resubmit_init(void);

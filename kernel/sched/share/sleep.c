@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tasks that sleep at the gate, where a bio cannot wait for them. gate.c opens with the
- * design.
+ * Tasks that sleep at the gate, where their bio cannot be held. gate.c opens with the design.
  */
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -14,15 +13,15 @@
 #include "share/waiting.h"
 
 /*
- * Far above the time between a group's completions. No wake-up is known to be missed: if there is
- * room at two looks, and no task of the group ran between them, the task is rescued, and that is
- * counted. Room that is new has its tick yet to come; a task that ran is about to fill it.
+ * A sleeper checks for a missed wake-up this often, far above the time between completions of a
+ * group. It is rescued if there is room at two checks and no sleeper of the group ran in between.
+ * After one check the tick may still admit it; a sleeper that ran is about to use the room.
  */
-#define RESCUE_JIFFIES			(HZ / 10)
+#define RESCUE_JIFFIES		(HZ / 10)
 
 /**
- * isoblk_group_map_gq() - a group where a request that the task sends now would have its tag
- * @group: of a disk in use
+ * isoblk_group_map_gq() - map a request of the current CPU to the gq that counts its tag
+ * @group: the request's group; its disk is in use
  * @opf: operation of the request
  */
 struct isoblk_gq *isoblk_group_map_gq(struct isoblk_group *group, blk_opf_t opf)
@@ -34,7 +33,7 @@ struct isoblk_gq *isoblk_group_map_gq(struct isoblk_group *group, blk_opf_t opf)
 }
 EXPORT_SYMBOL_GPL(isoblk_group_map_gq);
 
-/* A wake-up was missed: all that has room may go. */
+/* A wake-up was missed: count that, and admit waiters; hq->gate.lock. */
 static void isoblk_gate_rescue(struct isoblk_gq *gq)
 {
 	struct isoblk_hq_gate *gate = &gq->hq->gate;
@@ -43,7 +42,7 @@ static void isoblk_gate_rescue(struct isoblk_gq *gq)
 	isoblk_gate_admit_waiting(gq);
 }
 
-/* Sleep until @sleeper is admitted; hq->gate.lock, given up meanwhile. */
+/* Sleep until @sleeper is admitted; drops and retakes hq->gate.lock. */
 static void isoblk_gate_sleep_until_admitted(struct isoblk_gq *gq,
 					     struct isoblk_sleeper *sleeper)
 {
@@ -68,8 +67,8 @@ static void isoblk_gate_sleep_until_admitted(struct isoblk_gq *gq,
 }
 
 /*
- * Sleep for a place among @gq's tags.
- * Return: where the task would have its tag now; the place is its own if that is @gq.
+ * Sleep until @gq's group may have another tag.
+ * Return: the gq where the task would have its tag now. It is admitted there only if that is @gq.
  */
 static struct isoblk_gq *isoblk_gate_wait(struct isoblk_gq *gq, blk_opf_t opf)
 {
@@ -80,14 +79,14 @@ static struct isoblk_gq *isoblk_gate_wait(struct isoblk_gq *gq, blk_opf_t opf)
 	spin_lock_irq(&gate->lock);
 	list_add_tail(&sleeper.node, &gq->gate.sleepers);
 	isoblk_gate_add_waiter(gq);
-	/* We are seen before we look; pairs with isoblk_gate_release_tag(). */
+	/* Publish the sleeper before reading counts; pairs with isoblk_gate_release_tag(). */
 	smp_mb();
 	isoblk_gate_admit_waiting(gq);
 	isoblk_gate_sleep_until_admitted(gq, &sleeper);
 	isoblk_gate_add_entering(gq, -1);
 	gq->gate.nr_run++;
 	now = isoblk_group_map_gq(gq->group, opf);
-	/* The place is for the next, and no request will end for it. */
+	/* The task allocates no tag here, so no release would admit the next waiter. */
 	if (now != gq)
 		isoblk_gate_admit_waiting(gq);
 	spin_unlock_irq(&gate->lock);
@@ -96,10 +95,10 @@ static struct isoblk_gq *isoblk_gate_wait(struct isoblk_gq *gq, blk_opf_t opf)
 
 /**
  * isoblk_gate_sleep() - sleep until a group may have another tag
- * @group: of a disk in use
- * @opf: operation of the request that it is for
+ * @group: group; its disk is in use
+ * @opf: operation of the request that the task allocates
  *
- * The task may be on another CPU, thus on another queue, after every wait.
+ * After each sleep the task may be on a CPU of another hardware queue.
  */
 void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf)
 {
@@ -108,7 +107,7 @@ void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf)
 	while (gq != had && !isoblk_may_admit_task(gq, isoblk_nr_plugged())) {
 		if (!READ_ONCE(group->disk->gate.had_waiters))
 			WRITE_ONCE(group->disk->gate.had_waiters, true);
-		/* Awake, io_schedule() comes back, with the plug flushed. */
+		/* In TASK_RUNNING io_schedule() flushes the plug and returns. */
 		if (isoblk_nr_plugged()) {
 			io_schedule();
 			gq = isoblk_group_map_gq(group, opf);
@@ -120,10 +119,10 @@ void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf)
 }
 
 /*
- * The group of the bio for which the task asks for a request with @opf, which the kernel
- * does not hand over. The first part of a bio that was split is asked for while the rest
- * waits in the task's list. Else it is the group that a bio of the task's own would have,
- * @bio, which holds it until it is given back.
+ * Find the group for which the current task allocates a request with @opf: limit_depth does not
+ * get the bio. While the first part of a split bio is allocated, the rest is on the task's
+ * bio_list and has the group. Otherwise it is the group of the task's own cgroup. @bio is
+ * initialized for that, and holds a reference until bio_uninit().
  */
 static struct isoblk_group *isoblk_task_group(struct request_queue *q,
 					      blk_opf_t opf, struct bio *bio)
@@ -137,7 +136,7 @@ static struct isoblk_group *isoblk_task_group(struct request_queue *q,
 	return isoblk_bio_group(bio);
 }
 
-/* Apart from what all pass: the kernel may be built to clear what lies on the stack. */
+/* noinline: some kernels clear the stack of a function, and all requests pass the caller. */
 static noinline void isoblk_gate_admit_unmerged(blk_opf_t opf,
 						struct blk_mq_alloc_data *data)
 {
@@ -145,12 +144,12 @@ static noinline void isoblk_gate_admit_unmerged(blk_opf_t opf,
 	struct isoblk_group *group;
 	struct bio bio;
 
-	/* It has waited already. */
+	/* A resubmitted bio is admitted already. */
 	if (isoblk_resubmit_recognize_alloc(q->elevator->elevator_data))
 		return;
 
 	group = isoblk_task_group(q, opf, &bio);
-	/* The root's is the machine's own. */
+	/* The root's bios are the machine's own. */
 	if (READ_ONCE(group->disk->gate.enabled) && group->parent &&
 	    !(data->flags & BLK_MQ_REQ_NOWAIT) &&
 	    !(opf & (REQ_META | REQ_SWAP)) && !(current->flags & PF_MEMALLOC))
@@ -159,9 +158,9 @@ static noinline void isoblk_gate_admit_unmerged(blk_opf_t opf,
 }
 
 /**
- * isoblk_limit_depth() - an elevator's limit_depth: the gate of what cannot merge
- * @opf: operation of the request to be
- * @data: what it is allocated by
+ * isoblk_limit_depth() - an elevator's limit_depth: the gate for bios that may not merge
+ * @opf: operation of the request
+ * @data: allocation of the request
  */
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
@@ -171,8 +170,8 @@ void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 EXPORT_SYMBOL_GPL(isoblk_limit_depth);
 
 /**
- * isoblk_flush_allocated() - tell the elevator whose a flush is
- * @rq: has its tag, and no bio yet
+ * isoblk_flush_allocated() - tell the elevator the group of a flush
+ * @rq: flush with a tag, without a bio yet
  */
 noinline void isoblk_flush_allocated(struct request *rq)
 {

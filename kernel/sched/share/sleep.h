@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tasks that sleep at the gate, where a bio cannot wait for them.
+ * Tasks that sleep at the gate, where their bio cannot be held.
  */
 #ifndef ISOBLK_SLEEP_H
 #define ISOBLK_SLEEP_H
@@ -12,7 +12,7 @@ void isoblk_gate_sleep(struct isoblk_group *group, blk_opf_t opf);
 void isoblk_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void isoblk_flush_allocated(struct request *rq);
 
-/* Requests with tags that the task has yet to insert. */
+/* Requests in the task's plug: they have tags, and are not inserted yet. */
 static inline unsigned int isoblk_nr_plugged(void)
 {
 	return current->plug ? current->plug->rq_count : 0;

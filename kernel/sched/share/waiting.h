@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What waits at the gate of a hardware queue: tasks, and the list of groups that have bios or
- * tasks there.
+ * A hardware queue's list of groups with held bios or sleepers.
  */
 #ifndef ISOBLK_WAITING_H
 #define ISOBLK_WAITING_H
@@ -13,11 +12,11 @@
  */
 struct isoblk_sleeper {
 	struct list_head node;		/* in gq->gate.sleepers, until it is admitted */
-	struct task_struct *task;	/* constant */
-	bool admitted;			/* it may go on, and is counted in gq->gate.entering */
+	struct task_struct *task;	/* task to wake; constant */
+	bool admitted;			/* counted in gq->gate.nr_entering, and may run */
 };
 
-/* A task, or the first of a group's bios, waits; hq->gate.lock. */
+/* Add a sleeper, or the first held bio of @gq; hq->gate.lock. */
 static inline void isoblk_gate_add_waiter(struct isoblk_gq *gq)
 {
 	struct isoblk_hq *hq = gq->hq;
@@ -29,6 +28,7 @@ static inline void isoblk_gate_add_waiter(struct isoblk_gq *gq)
 	}
 }
 
+/* Remove a sleeper, or the last held bio of @gq; hq->gate.lock. */
 static inline void isoblk_gate_del_waiter(struct isoblk_gq *gq)
 {
 	struct isoblk_hq *hq = gq->hq;
@@ -40,11 +40,11 @@ static inline void isoblk_gate_del_waiter(struct isoblk_gq *gq)
 	}
 }
 
-/* So many more of @gq's tasks were admitted and have not run; hq->gate.lock. */
-static inline void isoblk_gate_add_entering(struct isoblk_gq *gq, int more)
+/* Add @nr to the sleepers of @gq that are admitted and have not run yet; hq->gate.lock. */
+static inline void isoblk_gate_add_entering(struct isoblk_gq *gq, int nr)
 {
-	WRITE_ONCE(gq->gate.nr_entering, gq->gate.nr_entering + more);
-	WRITE_ONCE(gq->hq->gate.nr_entering, gq->hq->gate.nr_entering + more);
+	WRITE_ONCE(gq->gate.nr_entering, gq->gate.nr_entering + nr);
+	WRITE_ONCE(gq->hq->gate.nr_entering, gq->hq->gate.nr_entering + nr);
 }
 
 void isoblk_gate_admit_waiting(struct isoblk_gq *gq);
