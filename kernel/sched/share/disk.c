@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A disk under one of our elevators: from init_sched to exit_sched, and how many tags it
- * has.
+ * A disk under one of our elevators: set-up and teardown, number of tags, sysfs and debugfs.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -47,7 +46,7 @@ static struct isoblk_hq *isoblk_alloc_hq(struct isoblk_disk *disk, unsigned int 
 	return hq;
 }
 
-/* What the gate and groups need; without isoblk_free_hqs() to undo if it fails. */
+/* Set up @disk and its hardware queues. On failure there is nothing to undo. */
 static int isoblk_init_hqs(struct isoblk_disk *disk, struct request_queue *q,
 			   const struct isoblk_ops *ops)
 {
@@ -80,14 +79,14 @@ static int isoblk_init_hqs(struct isoblk_disk *disk, struct request_queue *q,
 	return 0;
 }
 
-/* Let cgroups have their parts of @disk; nothing is left to undo if it fails. */
+/* Activate the policy, which allocates a group for each cgroup. On failure nothing to undo. */
 static int isoblk_activate_policy(struct isoblk_disk *disk, struct elevator_queue *eq)
 {
 	struct request_queue *q = disk->q;
 	int ret;
 
 	eq->elevator_data = disk;
-	/* The policy finds us by it, from here on. */
+	/* isoblk_pd_alloc() finds the disk through q->elevator. */
 	spin_lock_irq(&q->queue_lock);
 	q->elevator = eq;
 	spin_unlock_irq(&q->queue_lock);
@@ -105,19 +104,19 @@ static void isoblk_deactivate_policy(struct isoblk_disk *disk, struct elevator_q
 {
 	isoblk_gate_exit(disk);
 	blkcg_deactivate_policy(disk->q->disk, &isoblk_policy);
-	/* Whoever reads a cgroup's files may still see a group, and by it the disk and its ops. */
+	/* Readers of cgroup files may still use a group, and through it the disk and its ops. */
 	synchronize_rcu();
 	isoblk_wbt_on(disk->q, eq);
 }
 
 /**
- * isoblk_groups_init() - let cgroups have their parts of a disk
- * @disk: zeroed, part of the elevator's own data
- * @q: frozen
- * @eq: the elevator's; @disk becomes its data
- * @ops: what the elevator does its own way
+ * isoblk_groups_init() - set up a disk, and a group on it for each cgroup
+ * @disk: zeroed, first member of the elevator's data
+ * @q: the disk's queue, frozen
+ * @eq: the elevator's queue; @disk becomes its data
+ * @ops: properties and callbacks of the elevator
  *
- * Return: 0 or a negative errno; then nothing is left to undo.
+ * Return: 0 or a negative errno; on failure there is nothing to undo.
  */
 int isoblk_groups_init(struct isoblk_disk *disk, struct request_queue *q,
 		       struct elevator_queue *eq, const struct isoblk_ops *ops)
@@ -135,8 +134,8 @@ EXPORT_SYMBOL_GPL(isoblk_groups_init);
 
 /**
  * isoblk_groups_exit() - undo isoblk_groups_init()
- * @disk: no request is in flight, nobody waits
- * @eq: the elevator's
+ * @disk: frozen disk, without requests and without sleepers at its gate
+ * @eq: the elevator's queue
  */
 void isoblk_groups_exit(struct isoblk_disk *disk, struct elevator_queue *eq)
 {
@@ -148,7 +147,7 @@ EXPORT_SYMBOL_GPL(isoblk_groups_exit);
 /**
  * isoblk_init_hctx() - an elevator's init_hctx
  * @hctx: hardware queue
- * @index: of it
+ * @index: index of @hctx
  */
 int isoblk_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
@@ -163,12 +162,11 @@ EXPORT_SYMBOL_GPL(isoblk_init_hctx);
 /**
  * isoblk_exit_hctx() - an elevator's exit_hctx
  * @hctx: hardware queue
- * @index: of it
+ * @index: index of @hctx
  *
- * What @hctx points to goes with the disk, in exit_sched, which the timer
- * may still use. The kernel forgets the pointer itself, but only for an
- * elevator that has this function: else the next one is given ours to free, when
- * its own init_hctx fails.
+ * sched_data belongs to the disk and is freed in exit_sched, as a timer may still use it. The
+ * kernel clears sched_data only for elevators with exit_hctx. Otherwise the next elevator would
+ * free it if its init_hctx fails.
  */
 void isoblk_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
@@ -177,10 +175,10 @@ void isoblk_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 EXPORT_SYMBOL_GPL(isoblk_exit_hctx);
 
 /*
- * How many tags a hardware queue has, that which has fewest. Before 6.19 this is
- * asked once a hardware queue, while nr_requests still has the old number: it
- * grows with the last of them, and stays as it was if the kernel has no memory
- * for all. A hardware queue without CPUs keeps the tags that it had.
+ * The smallest number of tags of a hardware queue. Before 6.19 depth_updated is called for each
+ * hardware queue while nr_requests has the old value, so read the tags. The result then grows with
+ * the last call, and does not if the kernel has no memory for all hardware queues. Hardware queues
+ * without CPUs keep their old tags and do not count.
  */
 static unsigned int isoblk_min_tags(struct request_queue *q)
 {
@@ -200,7 +198,7 @@ static unsigned int isoblk_min_tags(struct request_queue *q)
 
 /**
  * isoblk_depth_updated() - an elevator's depth_updated: nr_requests changes
- * @q: frozen, so that nobody asks for a tag
+ * @q: frozen queue: no tag is allocated
  */
 void isoblk_depth_updated(struct request_queue *q)
 {
@@ -214,12 +212,11 @@ void isoblk_depth_updated(struct request_queue *q)
 EXPORT_SYMBOL_GPL(isoblk_depth_updated);
 
 /**
- * isoblk_set_min_shallow_depth() - say how few tags limit_depth may allow
- * @q: frozen; tags are there, and may be freed as soon as it is not frozen
- * @depth: the least of what limit_depth sets
+ * isoblk_set_min_shallow_depth() - set the smallest depth that limit_depth uses
+ * @q: frozen queue with its current tags
+ * @depth: minimum of data->shallow_depth
  *
- * For depth_updated, whenever it comes: tags that the kernel has just made
- * know nothing of what was said to the former ones.
+ * For each depth_updated: newly allocated tags have the default.
  */
 void isoblk_set_min_shallow_depth(struct request_queue *q, unsigned int depth)
 {
@@ -256,12 +253,12 @@ EXPORT_SYMBOL_GPL(isoblk_gate_store);
 
 #ifdef CONFIG_BLK_DEBUG_FS
 /**
- * isoblk_show_begin() - a file in debugfs is read
+ * isoblk_show_begin() - begin to read a debugfs file of an elevator
  * @q: disk's queue
- * @show: of the file
+ * @show: show function of the file
  *
- * Return: data of the elevator that is there, which stays until isoblk_show_end(); or NULL
- * if it has no such file, for it is another by now.
+ * Return: the elevator's data, which stays until isoblk_show_end(); NULL if the disk has another
+ * elevator by now, without this file.
  */
 void *isoblk_show_begin(struct request_queue *q,
 			int (*show)(void *data, struct seq_file *m))
@@ -280,7 +277,7 @@ void *isoblk_show_begin(struct request_queue *q,
 EXPORT_SYMBOL_GPL(isoblk_show_begin);
 
 /**
- * isoblk_group_nr_waiting() - bios and tasks of a group that wait at the gate
+ * isoblk_group_nr_waiting() - number of a group's held bios and sleepers
  * @group: the group
  */
 unsigned int isoblk_group_nr_waiting(const struct isoblk_group *group)
@@ -294,9 +291,9 @@ unsigned int isoblk_group_nr_waiting(const struct isoblk_group *group)
 EXPORT_SYMBOL_GPL(isoblk_group_nr_waiting);
 
 /**
- * isoblk_show_group() - begin a group's line: its path, weight and share
- * @m: where to
- * @group: its disk's lock is held
+ * isoblk_show_group() - print the begin of a group's line: path, weight and share
+ * @m: debugfs file
+ * @group: group; its disk's lock is held
  */
 void isoblk_show_group(struct seq_file *m, struct isoblk_group *group)
 {
@@ -309,7 +306,7 @@ void isoblk_show_group(struct seq_file *m, struct isoblk_group *group)
 }
 EXPORT_SYMBOL_GPL(isoblk_show_group);
 
-/* Groups that wait at the gate, what is on its way from it, and wake-ups that were missed. */
+/* debugfs file gate: groups with waiters, bios in transit, admitted tasks, missed wake-ups. */
 int isoblk_debugfs_gate(void *data, struct seq_file *m)
 {
 	struct isoblk_disk *disk = isoblk_show_begin(data, isoblk_debugfs_gate);

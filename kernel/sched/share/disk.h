@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A disk under one of our elevators, its hardware queues, and what an elevator does its
- * own way. disk.c has their life.
+ * A disk under one of our elevators, its hardware queues, and the elevator's callbacks. disk.c
+ * sets them up.
  *
  * Lock order, outermost first:
  *
- *	q->elevator_lock	an elevator comes or goes; debugfs
- *	q->queue_lock		groups come and go
+ *	q->elevator_lock	elevator switch; debugfs
+ *	q->queue_lock		creation and end of groups
  *	blkcg->lock		weights
- *	iso_hq.lock		the core's order on a hardware queue; cfq has none
+ *	iso_hq.lock		isoblk's order on a hardware queue; cfq has none
  *	disk->lock		shares
- *	hq->gate.lock		what waits at the gate; never of two hardware queues at once
- *	outlet.lock		bios on their way
+ *	hq->gate.lock		waiters at the gate; never of two hardware queues at once
+ *	resubmit->lock		admitted bios
  *	the kernel's own	workqueues, run queues of the scheduler, timers
  *
- * disk->lock and all below it are taken with interrupts off. A hardware queue is run with
- * none of them held, for that may take queue_lock.
+ * disk->lock and all below it are taken with interrupts off. No lock is held while a hardware
+ * queue is run, as that may take queue_lock.
  */
 #ifndef ISOBLK_DISK_H
 #define ISOBLK_DISK_H
@@ -26,92 +26,92 @@
 
 #include "share/group.h"
 
-/* How often an elevator has its say, if it has one. */
+/* Interval at which elevators on budgets call back (budget.h). */
 #define ISOBLK_TICK		msecs_to_jiffies(5)
 
 struct isoblk_resubmit;
 
 /**
- * struct isoblk_ops - what an elevator does its own way
+ * struct isoblk_ops - properties and callbacks of an elevator
  */
 struct isoblk_ops {
-	/* At the gate all active groups are alike. */
+	/* All active groups have the same quota, and only the served group may borrow. */
 	bool has_equal_quotas;
-	/* The sender sleeps there, for nobody else can send its requests. */
+	/* Submitters sleep at the gate: the elevator has a queue for each process. */
 	bool sender_sleeps;
-	/* Bytes of its own in each group, see isoblk_group_own(). */
+	/* Size of isoblk_group_own() in bytes. */
 	size_t own_size;
-	/* Bytes on each hardware queue as well, see isoblk_gq_own(). */
+	/* Size of isoblk_gq_own() in bytes. */
 	size_t own_gq_size;
-	/* These bytes are there, and zero; the group is not yet in use. */
+	/* A group was allocated, its own parts zeroed; it is not in use yet. */
 	void (*group_init)(struct isoblk_group *group);
-	/* A group that has taken part is about to be freed; disk->lock. */
+	/* A group that was active is about to be freed; disk->lock is held. */
 	void (*group_exit)(struct isoblk_group *group);
-	/* The group sends @rq, a flush, which has a tag but no bio yet; or NULL. */
+	/* A flush of the group has its tag, and no bio yet. May be NULL. */
 	void (*flush_allocated)(struct isoblk_group *group, struct request *rq);
-	/* A group's weight is another now; interrupts are off; or NULL. */
+	/* A group's weight has changed; interrupts are off. May be NULL. */
 	void (*weight_changed)(struct isoblk_group *group);
-	/* Writes what follows isoblk.used in io.stat; any context. */
+	/* Write the elevator's part of io.stat, behind isoblk.used; any context. */
 	void (*stat)(struct isoblk_group *group, struct seq_file *s);
 };
 
 /**
- * struct isoblk_hq_gate - groups that wait at the gate of a hardware queue: gate.c
+ * struct isoblk_hq_gate - groups with waiters at the gate of a hardware queue: gate.c
  */
 struct isoblk_hq_gate {
-	/* Guards @list and what is in it; taken in interrupts. */
+	/* Guards this struct and gq->gate of its groups; taken in interrupts. */
 	spinlock_t lock;
 	struct list_head list;		/* isoblk_gq.gate.node of groups with waiters; @lock */
 	unsigned int nr_groups;		/* length of @list; @lock, read without */
-	unsigned int nr_in_transit;		/* sum of gq->gate.passing; @lock, read without */
-	unsigned int nr_entering;		/* sum of gq->gate.entering; @lock, read without */
-	unsigned int nr_rescues;		/* wake-ups missed: sleep.c; @lock, read without */
+	unsigned int nr_in_transit;	/* sum of gq->gate.nr_in_transit; @lock, read without */
+	unsigned int nr_entering;	/* sum of gq->gate.nr_entering; @lock, read without */
+	unsigned int nr_rescues;	/* missed wake-ups (sleep.c); @lock, read without */
 };
 
 /**
  * struct isoblk_hq - a hardware queue
  *
- * What is constant lies apart from what every insertion and end writes.
+ * Constant fields have another cache line than those written at insertion and completion.
  */
 struct isoblk_hq {
 	struct isoblk_disk *disk;	/* constant */
 	struct blk_mq_hw_ctx *hctx;	/* constant */
 	unsigned int index;		/* constant */
-	int node;			/* where memory for it is to be; constant */
-	void *own;			/* the elevator's own; constant */
+	int node;			/* NUMA node for its allocations; constant */
+	void *own;			/* the elevator's data; constant */
 
-	/* Requests inserted and not yet freed, as a gq's if tags are shared; any context. */
+	/* Allocated tags, sum of gq->allocated; any context. */
 	atomic_t allocated ____cacheline_aligned_in_smp;
-	unsigned int lendable;		/* tags that nobody uses; disk->lock, read without */
+	unsigned int lendable;		/* tags that may be lent; disk->lock, read without */
 	struct isoblk_hq_gate gate;
-	struct isoblk_resubmit *resubmit;	/* of bios that are let through; constant */
+	struct isoblk_resubmit *resubmit; /* resubmits admitted bios; constant */
 };
 
 /**
- * struct isoblk_weights - who takes part in the division by weight: share.c; disk->lock
+ * struct isoblk_weights - active groups, which divide the disk: share.c; disk->lock
  */
 struct isoblk_weights {
-	struct list_head active;	/* struct isoblk_group that do */
+	struct list_head active;	/* isoblk_group.active_node */
 	unsigned int nr_active;		/* length of @active; read without */
-	u64 gen;			/* changes with @active and with a weight; a hint without */
+	u64 gen;			/* counts changes of @active and weights; a hint without */
 };
 
 /**
  * struct isoblk_disk_gate - how a disk's tags are divided: quota.h
  */
 struct isoblk_disk_gate {
-	bool enabled;			/* the gate is in use; any context */
+	bool enabled;			/* the gate holds bios: sysfs file gate; any context */
 	/*
-	 * Tags divided by share, on top of one a group, or with has_equal_quotas each group's of
-	 * them; disk->lock, read without.
+	 * Tags of a hardware queue that are divided by share, beyond one for each group; with
+	 * has_equal_quotas one group's part of them. disk->lock, read without.
 	 */
 	unsigned int spare;
 	/*
-	 * The group whose turn it is, with has_equal_quotas; may be freed: only compared.
+	 * Group that may borrow, with has_equal_quotas. It may be freed: only compare the pointer.
 	 * disk->lock, read without.
 	 */
 	const struct isoblk_group *served;
-	bool had_waiters;		/* a bio or task has waited since tags were lent; any context */
+	bool had_waiters;		/* a bio or task waited since the last round; any context */
 	unsigned int nr_unvisited;	/* hardware queues left for the next ticks; disk->lock */
 };
 
@@ -124,27 +124,27 @@ struct isoblk_disk {
 	unsigned int nr_hqs;		/* constant */
 	struct isoblk_hq **hq;		/* by index; constant once they are set up */
 
-	/* Guards shares; for its place see above. */
+	/* Guards weights and shares. */
 	spinlock_t lock;
 	struct isoblk_weights weights;
-	unsigned int tags;		/* of a hardware queue; any context */
-	bool shared_tags;		/* hardware queues have one set of tags; constant */
+	unsigned int tags;		/* tags of a hardware queue, the fewest; any context */
+	bool shared_tags;		/* all hardware queues use one set of tags; constant */
 	struct isoblk_disk_gate gate;
 };
 
-/* Where the tags of @gq's requests are counted. */
+/* The gq that counts the tags of @gq's requests. */
 static inline struct isoblk_gq *isoblk_tags_gq(struct isoblk_gq *gq)
 {
 	return gq->group->disk->shared_tags ? gq->group->gq[0] : gq;
 }
 
 /**
- * isoblk_store_uint() - an attribute's store of a number within limits
+ * isoblk_store_uint() - store a number from a sysfs attribute
  * @page: text
- * @count: its length
- * @value: where to
- * @low: least
- * @high: most
+ * @count: length of @page
+ * @value: number to set
+ * @low: minimum
+ * @high: maximum
  */
 static inline ssize_t isoblk_store_uint(const char *page, size_t count,
 					unsigned int *value, unsigned int low,
@@ -161,7 +161,7 @@ static inline ssize_t isoblk_store_uint(const char *page, size_t count,
 	return count;
 }
 
-/* An attribute's store of a switch: @page, of length @count, to @value. */
+/* Store a switch from a sysfs attribute: @page, of length @count, to @value. */
 static inline ssize_t isoblk_store_bool(const char *page, size_t count,
 					bool *value)
 {
@@ -174,8 +174,8 @@ static inline ssize_t isoblk_store_bool(const char *page, size_t count,
 	return count;
 }
 
-/* A number within limits, in a field of an elevator's own struct. */
-#define ISOBLK_UINT(type, name, field, least, most)			\
+/* Define show and store of a sysfs attribute for @field of the elevator's struct @type. */
+#define ISOBLK_UINT(type, name, field, min, max)			\
 static ssize_t name##_show(struct elevator_queue *e, char *page)	\
 {									\
 	struct type *own = e->elevator_data;				\
@@ -188,7 +188,7 @@ static ssize_t name##_store(struct elevator_queue *e, const char *page,	\
 {									\
 	struct type *own = e->elevator_data;				\
 									\
-	return isoblk_store_uint(page, count, &own->field, least, most); \
+	return isoblk_store_uint(page, count, &own->field, min, max); \
 }
 
 int isoblk_groups_init(struct isoblk_disk *disk, struct request_queue *q,

@@ -230,12 +230,12 @@ static void isoblk_gate_tick_hq(struct isoblk_disk *disk, struct isoblk_hq *hq)
 }
 
 /**
- * isoblk_gate_tick() - renew what is lent and rescue waiters
+ * isoblk_gate_tick() - lend unused tags anew, and admit waiters
  * @disk: disk; its lock is held
  *
- * The elevator calls it every ISOBLK_TICK. A call visits at most TICK_GROUPS_MAX pairs of group
- * and hardware queue, but at least one hardware queue. The following calls visit the rest, before
- * a new round begins. Without waiters there is no round.
+ * Called every few milliseconds. A call visits at most TICK_GROUPS_MAX pairs of group and hardware
+ * queue, but at least one hardware queue. The following calls visit the rest, before a new round
+ * begins. Without waiters there is no round.
  */
 void isoblk_gate_tick(struct isoblk_disk *disk)
 {

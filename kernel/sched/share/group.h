@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A cgroup on a disk, and on each of its hardware queues. policy.c makes them.
+ * A cgroup on a disk, and on each of the disk's hardware queues. policy.c allocates them.
  */
 #ifndef ISOBLK_GROUP_H
 #define ISOBLK_GROUP_H
@@ -14,16 +14,16 @@
 #include <linux/list.h>
 #include <linux/rcupdate.h>
 
-/* As io.weight has them, so that one number means the same to both. */
+/* The range and default of io.weight. */
 #define ISOBLK_WEIGHT_MIN	1
 #define ISOBLK_WEIGHT_MAX	10000
 #define ISOBLK_WEIGHT_DFL	100
 
-/* The whole device, as a fraction; a share below 1e-9 would be rounded away. */
+/* Shares are fixed-point fractions of the device, exact to 1e-9. */
 #define ISOBLK_SHARE_SHIFT	30
 #define ISOBLK_SHARE_ONE	((u32)BIT(ISOBLK_SHARE_SHIFT))
 
-/* What a flush or a request without data costs, as one of 4 KiB: sectors. */
+/* Sectors charged for a flush or another request without data: 4 KiB. */
 #define ISOBLK_NO_DATA_COST	8
 
 enum isoblk_op {
@@ -33,7 +33,7 @@ enum isoblk_op {
 	ISOBLK_NR_OPS,
 };
 
-/* Classes of ioprio, in the order in which a group's requests are sent. */
+/* ioprio classes, in the order in which a group's requests are sent. */
 enum isoblk_class {
 	ISOBLK_CLASS_RT,
 	ISOBLK_CLASS_BE,		/* and requests without a class */
@@ -41,7 +41,7 @@ enum isoblk_class {
 	ISOBLK_NR_CLASSES,
 };
 
-/* One in so many requests is of the class whose turn it is: no class starves another. */
+/* One in ISOBLK_CLASS_TURN requests goes to the class whose turn it is, so no class starves. */
 #define ISOBLK_CLASS_TURN	32
 
 struct isoblk_disk;
@@ -49,61 +49,61 @@ struct isoblk_group;
 struct isoblk_hq;
 
 /**
- * struct isoblk_gq_gate - what of a group waits at the gate of a hardware queue: gate.c
+ * struct isoblk_gq_gate - held bios and sleepers of a group on a hardware queue: gate.c
  *
- * Under hq->gate.lock; the numbers are read without.
+ * All under hq->gate.lock; numbers are read without it.
  */
 struct isoblk_gq_gate {
-	struct list_head sleepers;	/* struct isoblk_sleeper, first come first served */
-	unsigned int nr_entering;		/* sleepers admitted that have not run since */
-	unsigned int nr_run;		/* sleepers admitted that have run */
-	struct list_head node;		/* in hq->gate.list while bios or tasks wait */
-	unsigned int nr_waiting;	/* sleepers, and one more if there are bios */
-	struct bio_list bios[ISOBLK_NR_CLASSES]; /* until held is below the quota */
-	unsigned int nr_bios;		/* number of @bios */
-	unsigned int nr_admitted;		/* how many left @bios so far */
-	unsigned int nr_in_transit;		/* bios let through that have not yet come */
-	u64 waited_at;			/* when @wait_ns was brought up to date, jiffies */
-	u64 wait_ns;			/* time that bios waited, in all */
+	struct list_head sleepers;	/* isoblk_sleeper.node, in order of arrival */
+	unsigned int nr_entering;	/* tasks admitted that have not run yet */
+	unsigned int nr_run;		/* tasks admitted that have run, in all; wraps */
+	struct list_head node;		/* in hq->gate.list while @nr_waiting is not 0 */
+	unsigned int nr_waiting;	/* length of @sleepers, plus one if @nr_bios */
+	struct bio_list bios[ISOBLK_NR_CLASSES]; /* held bios by class */
+	unsigned int nr_bios;		/* number of held bios */
+	unsigned int nr_admitted;	/* bios admitted from @bios, in all; picks the class */
+	unsigned int nr_in_transit;	/* bios admitted, neither inserted, merged nor ended */
+	u64 waited_at;			/* jiffies up to which @wait_ns counts */
+	u64 wait_ns;			/* time that bios were held, summed up over bios */
 };
 
 /**
  * struct isoblk_gq - one group on one hardware queue; isoblk_gq_own() follows
  *
- * What is written at dispatch lies apart from what every insertion and end writes.
+ * Fields written at dispatch have another cache line than those of insertion and completion.
  */
 struct isoblk_gq {
 	struct isoblk_group *group;	/* constant */
 	struct isoblk_hq *hq;		/* constant */
-	/* Charged to the group here; the elevator's lock of @hq, read without. */
+	/* Bytes and requests charged at dispatch; the elevator's lock of @hq, read without. */
 	u64 bytes[ISOBLK_NR_OPS];
-	u64 ios[ISOBLK_NR_OPS];		/* requests, likewise */
+	u64 ios[ISOBLK_NR_OPS];
 
 	/*
-	 * Requests inserted and not yet freed, each with a tag; any context. If hardware
-	 * queues share their tags, those of all of them, in the first gq.
+	 * Allocated tags: requests inserted and not yet freed; any context. With shared tags the
+	 * group's first gq counts those of all hardware queues.
 	 */
 	atomic_t allocated ____cacheline_aligned_in_smp;
-	int peak_allocated;			/* most of them since tags were lent; any context */
+	int peak_allocated;		/* maximum of @allocated since the last tick; any context */
 	struct isoblk_gq_gate gate;
 };
 
 /**
- * struct isoblk_subtree - a group and all below it, in the division by weight; disk->lock
+ * struct isoblk_subtree - a group and its descendants, in the division by weight; disk->lock
  */
 struct isoblk_subtree {
-	u32 sum;			/* weights of active children, and of the group itself */
-	unsigned int nr_other;		/* number of these that are not of the idle class */
-	u32 share;			/* part of the device, of ISOBLK_SHARE_ONE */
-	u64 gen;			/* disk->weights.gen that @share is of */
+	u32 sum;			/* weights of active children, and of own requests */
+	unsigned int nr_other;		/* those of @sum that are not of the idle class */
+	u32 share;			/* fraction of the device; valid if @gen is current */
+	u64 gen;			/* disk->weights.gen when @share was computed */
 };
 
 /**
- * struct isoblk_bypassed - what is charged at completion, for what went past dispatch
+ * struct isoblk_bypassed - charges for requests that bypass dispatch, on completion
  */
 struct isoblk_bypassed {
-	atomic64_t bytes[ISOBLK_NR_OPS]; /* any context */
-	atomic64_t ios[ISOBLK_NR_OPS];	/* requests; any context */
+	atomic64_t bytes[ISOBLK_NR_OPS]; /* bytes less refunds; any context */
+	atomic64_t ios[ISOBLK_NR_OPS];	/* requests less refunds; any context */
 };
 
 /**
@@ -112,20 +112,20 @@ struct isoblk_bypassed {
 struct isoblk_group {
 	struct blkg_policy_data pd;	/* first: the kernel frees the group by this address */
 	struct isoblk_disk *disk;	/* constant */
-	struct isoblk_group *parent;	/* NULL for the root; constant, the kernel holds it */
-	u32 weight;			/* what counts: the disk's or the cgroup's; disk->lock */
-	u32 dev_weight;			/* set for this disk, 0: none; disk->lock, read without */
-	bool active;			/* its own requests take part; disk->lock, hint without */
-	bool was_active;		/* it has been; disk->lock, last read when it is freed */
+	struct isoblk_group *parent;	/* NULL: root; constant, pinned by the child's blkg */
+	u32 weight;			/* @dev_weight if set, else the cgroup's; disk->lock */
+	u32 dev_weight;			/* weight on this disk, 0: none; disk->lock, read without */
+	bool active;			/* in weights.active; disk->lock, a hint without */
+	bool was_active;		/* @active was set once; disk->lock, read when freed */
 	struct isoblk_subtree subtree;
-	bool idle_class;		/* of all since it is active; disk->lock, a hint without */
-	bool indebted;			/* only what it swaps out is urgent; any context */
-	u32 share;			/* of its own requests; disk->lock, read without */
+	bool idle_class;		/* no other class while active; disk->lock, or a hint */
+	bool indebted;			/* of its bios only swap-out is urgent; any context */
+	u32 share;			/* fraction for own requests; disk->lock, read without */
 	struct list_head active_node;	/* in disk->weights.active; disk->lock */
 	struct isoblk_bypassed bypassed;
-	unsigned int nr_gqs;		/* length of @gq, when the disk may be gone; constant */
-	struct isoblk_gq **gq;		/* by hardware queue, allocated one by one; constant */
-	struct rcu_head rcu;		/* after the kernel gave it back: who reads its files */
+	unsigned int nr_gqs;		/* length of @gq, also without the disk; constant */
+	struct isoblk_gq **gq;		/* by hardware queue, one allocation each; constant */
+	struct rcu_head rcu;		/* frees the group: readers of its files use RCU */
 };
 
 static inline enum isoblk_op isoblk_rq_op(const struct request *rq)
@@ -135,7 +135,7 @@ static inline enum isoblk_op isoblk_rq_op(const struct request *rq)
 	return op_is_write(rq->cmd_flags) ? ISOBLK_WRITE : ISOBLK_READ;
 }
 
-/* The class of a request or bio, whose level within it is ignored. */
+/* The class of an ioprio; the level within the class is ignored. */
 static inline enum isoblk_class isoblk_class(unsigned short ioprio)
 {
 	switch (IOPRIO_PRIO_CLASS(ioprio)) {
@@ -148,7 +148,7 @@ static inline enum isoblk_class isoblk_class(unsigned short ioprio)
 	}
 }
 
-/* The class at which the search for the next request begins, if @nr were sent so far. */
+/* The class at which the search for the next request begins, after @nr requests. */
 static inline unsigned int isoblk_first_class(unsigned int nr)
 {
 	return nr % ISOBLK_CLASS_TURN ? ISOBLK_CLASS_RT :
@@ -160,13 +160,13 @@ static inline unsigned int isoblk_next_class(unsigned int class)
 	return (class + 1) % ISOBLK_NR_CLASSES;
 }
 
-/* What an elevator has of its own in a group: ops->own_size bytes. */
+/* The elevator's own part of a group: ops->own_size bytes. */
 static inline void *isoblk_group_own(struct isoblk_group *group)
 {
 	return group + 1;
 }
 
-/* And in a group on a hardware queue: ops->own_gq_size bytes. */
+/* The elevator's own part of a gq: ops->own_gq_size bytes. */
 static inline void *isoblk_gq_own(struct isoblk_gq *gq)
 {
 	return gq + 1;

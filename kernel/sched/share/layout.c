@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whether this kernel has the structures that the modules were built with.
+ * Check that the kernel's structures are those that the modules were built with.
  *
- * No headers package has the private headers of block/, so an elevator is built with
- * those of the source of a kernel near by. A stable release may change them in the midst
- * of a series: 6.12.115 made struct blkg_policy_data longer, with which struct
- * isoblk_group begins. No symbol's version tells, for those are of the kernel's own
- * build, and modules of another layout write where something else lies.
+ * Headers packages lack the private headers of block/, so the modules are built with those of a
+ * nearby kernel's source. A stable release may change them: 6.12.115 made struct blkg_policy_data
+ * longer, with which struct isoblk_group begins. Symbol versions do not show that, as they come
+ * from the kernel's own build, and modules with another layout corrupt memory.
  *
- * So the first thing that is done when the module is loaded is to look the structures up
- * in the kernel's type data (BTF; Documentation/bpf/btf.rst), which sysfs has. Sizes are
- * compared, and where the members are that our code uses, or the functions in those
- * headers. Types of functions are not. A kernel built without type data cannot be asked,
- * and is believed, which the log says; so is one whose data is not understood. Type data that
- * cannot be read is an error. sysfs is mounted for that, by the module for itself: in an
- * initramfs, where the elevator of the root's disk is loaded, /sys may not be there.
+ * So loading begins with a look at the kernel's BTF (Documentation/bpf/btf.rst), which sysfs has.
+ * Compared are sizes, and offsets of the members that our code or inline functions of those
+ * headers use; not types of functions. A kernel without BTF is accepted with a message in the log,
+ * BTF of an unknown format without one. BTF that cannot be read is an error. The module mounts
+ * sysfs for itself: an initramfs, which loads the root disk's elevator, may not have /sys.
  */
 #include <linux/err.h>
 #include <linux/fs.h>
@@ -27,16 +24,16 @@
 #include "share/group.h"
 #include "share/layout.h"
 
-/* In sysfs. */
+/* Path in sysfs. */
 #define BTF_FILE	"kernel/btf/vmlinux"
 
-/* Ten times what distributions have. */
+/* Ten times the BTF of distributions' kernels. */
 #define BTF_SIZE_MAX	SZ_64M
 
 #define SIZE(of)	{ #of, NULL, sizeof(struct of) }
 #define AT(of, member)	{ #of, #member, offsetof(struct of, member) }
 
-/* Members of one structure are together, behind its size. */
+/* The size of a structure, followed by its members. */
 static const struct isoblk_layout built_with[] = {
 	SIZE(elevator_type),
 	AT(elevator_type, ops),
@@ -141,7 +138,7 @@ static const struct isoblk_layout built_with[] = {
 	AT(blkg_conf_ctx, blkg),
 };
 
-/* The kernel's types: @types bytes from @type, and @names bytes of their names. */
+/* The kernel's BTF: @types bytes of types at @type, @names bytes of strings at @name. */
 struct btf {
 	const void *type;
 	u32 types;
@@ -149,7 +146,7 @@ struct btf {
 	u32 names;
 };
 
-/* False: it is not understood. */
+/* Parse the header of @data. False: unknown format. */
 static bool btf_open(struct btf *btf, const void *data, size_t len)
 {
 	const struct btf_header *head = data;
@@ -167,7 +164,7 @@ static bool btf_open(struct btf *btf, const void *data, size_t len)
 	btf->types = head->type_len;
 	btf->name = data + head->hdr_len + head->str_off;
 	btf->names = head->str_len;
-	/* Each name ends within. */
+	/* The last string is terminated. */
 	return btf->names && !btf->name[btf->names - 1];
 }
 
@@ -176,7 +173,7 @@ static const char *btf_name(const struct btf *btf, u32 at)
 	return at < btf->names ? btf->name + at : "";
 }
 
-/* How long a type is; 0: no type like it is known. */
+/* Length of a type in bytes; 0: unknown kind. */
 static size_t btf_length(const struct btf_type *type)
 {
 	size_t many = BTF_INFO_VLEN(type->info);
@@ -231,7 +228,7 @@ static bool member_fits(const struct btf *btf, const struct btf_type *type,
 	return false;
 }
 
-/* @want: its size; what follows it, up to @end, are members of the same or of others. */
+/* Compare a structure with its size at @want and the members that follow it, before @end. */
 static bool struct_fits(const struct btf *btf, const struct btf_type *type,
 			const struct isoblk_layout *want,
 			const struct isoblk_layout *end)
@@ -245,13 +242,13 @@ static bool struct_fits(const struct btf *btf, const struct btf_type *type,
 }
 
 /**
- * isoblk_layout_differs() - a structure that the kernel has otherwise
- * @data: the kernel's types, as BTF
- * @len: bytes of them
- * @want: a structure's size, then its members, then the next
- * @nr: how many these are
+ * isoblk_layout_differs() - find a structure whose layout differs in the kernel
+ * @data: the kernel's BTF
+ * @len: length of @data
+ * @want: for each structure its size, followed by its members
+ * @nr: length of @want
  *
- * Return: its name; NULL if there is none, or @data does not tell.
+ * Return: the structure's name; NULL if none differs or the format of @data is unknown.
  */
 const char *isoblk_layout_differs(const void *data, size_t len,
 				  const struct isoblk_layout *want, size_t nr)
@@ -281,7 +278,7 @@ const char *isoblk_layout_differs(const void *data, size_t len,
 	return NULL;
 }
 
-/* All of @file, of @len bytes; NULL: it has not that many. Freed by vfree(). */
+/* Read @len bytes of @file into a vmalloc()ed buffer; NULL: out of memory, or a short file. */
 static void *read_whole(struct file *file, size_t len)
 {
 	void *data = vmalloc(len);
@@ -290,7 +287,7 @@ static void *read_whole(struct file *file, size_t len)
 
 	if (!data)
 		return NULL;
-	/* sysfs gives a page at a time. */
+	/* sysfs reads may be short. */
 	while (got > 0 && pos < len)
 		got = kernel_read(file, data + pos, len - pos, &pos);
 	if (got > 0)
@@ -329,10 +326,10 @@ static int check_mount(struct vfsmount *sysfs, const char **differs)
 }
 
 /**
- * isoblk_layout_check() - compare the structures of this kernel with those of our headers
- * @differs: name of one that differs, or NULL
+ * isoblk_layout_check() - compare the kernel's structures with those of the build
+ * @differs: set to the name of a structure that differs, or NULL
  *
- * Return: 0, -ENOENT if the kernel has no type data, or why that cannot be read.
+ * Return: 0, -ENOENT if the kernel has no BTF, or another errno if it cannot be read.
  */
 int isoblk_layout_check(const char **differs)
 {
@@ -341,7 +338,7 @@ int isoblk_layout_check(const char **differs)
 	int ret;
 
 	*differs = NULL;
-	/* It is never a module: @type need not be given back. */
+	/* sysfs is built in: @type has no module reference to drop. */
 	if (!type)
 		return -ENOENT;
 	sysfs = kern_mount(type);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whether this kernel has the structures that the modules were built with. */
+/* Check that the kernel's structures are those that the modules were built with. */
 #ifndef ISOBLK_LAYOUT_H
 #define ISOBLK_LAYOUT_H
 
 #include <linux/types.h>
 
 /**
- * struct isoblk_layout - one thing that is known of a structure
- * @of: the structure's name
- * @member: of it; NULL: the structure itself
- * @value: where the member begins, or the structure's size, in bytes
+ * struct isoblk_layout - size of a structure, or offset of a member
+ * @of: name of the structure
+ * @member: name of the member; NULL for the size
+ * @value: offset or size in bytes
  */
 struct isoblk_layout {
 	const char *of;

@@ -1,30 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * isoblk_share: what our elevators have in common.
+ * isoblk_share: what all our elevators use. Groups, weights, and the admission gate in front of
+ * the tags (gate.c).
  *
- * Weights, a cgroup's part of a disk, the gate in front of the tags (gate.c), and the core
- * (core.c) that three of our elevators are made of.
+ * This file has the blkcg policy: its files, and the allocation and end of groups. There is one
+ * policy for all elevators, as a kernel has six slots and a stock kernel uses five. share.c
+ * defines weights.
  *
- * This file has the one blkcg policy behind all that (a kernel has room for
- * six, and a stock kernel uses five): its files, and the groups that come and go. What
- * weights mean is in share.c.
+ * Lifetime. An active group holds a reference to its blkg, taken by the elevator, or each of its
+ * requests does from insertion to completion, as a bio may end before its request. The kernel
+ * frees a group with its blkg, or when the elevator is switched off. The queue is then frozen and
+ * has no requests. A parent outlives its children: the kernel holds a reference for each.
  *
- * Lifetime. A group that takes part holds its blkg, says the elevator, or each of its
- * requests does, from insertion to the end (its bio may be gone before the request
- * is); and the kernel frees our part only with the blkg, or when the elevator is switched
- * off, with the queue frozen and so without requests. A parent outlives its
- * children: the kernel holds a reference for each.
+ * Memory. A group is allocated while its first bio waits, in atomic context. If that fails, the bio
+ * is charged to the parent. To keep allocations small, each gq is one of its own, on the node of
+ * its hardware queue. The largest is the group with its array of pointers to gqs: a page at 400
+ * hardware queues.
  *
- * Memory. A group is allocated while its first bio waits, where nobody may sleep, and
- * one that finds no memory is charged to its parent. So each hardware queue's
- * part of it is an allocation of its own, on that queue's node. The largest is then
- * the group's array of pointers to them: a page, if there are 400.
- *
- * An elevator with queues of its own (cfq) uses this directory alone.
- *
- * Locks: disk->lock is taken when a group takes part, leaves, or asks for its share. The kernel
- * holds queue_lock and blkcg->lock around the functions of the policy. share/disk.h has the order
- * of all.
+ * Locks. disk->lock guards the set of active groups and their shares. The kernel holds queue_lock
+ * and blkcg->lock around the functions of the policy. share/disk.h has the order of all locks.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -41,11 +35,11 @@
 #include "share/weight.h"
 
 /**
- * isoblk_blkg_group() - the group that a cgroup's bios are charged to
+ * isoblk_blkg_group() - find the group that a cgroup's bios are charged to
  * @blkg: cgroup on a disk
  *
- * A cgroup that was on its way out when the elevator came has no part of ours; its parent
- * has, at the latest the root.
+ * A cgroup that was dying when the elevator came has no group, and is charged to its nearest
+ * ancestor that has one.
  *
  * Return: NULL if the disk is not under one of our elevators.
  */
@@ -57,8 +51,8 @@ struct isoblk_group *isoblk_blkg_group(struct blkcg_gq *blkg)
 }
 
 /**
- * isoblk_bio_group() - the group that a bio is charged to
- * @bio: on a disk under one of our elevators; it holds the group
+ * isoblk_bio_group() - find the group that a bio is charged to
+ * @bio: bio on a disk under one of our elevators; it pins the group
  */
 struct isoblk_group *isoblk_bio_group(struct bio *bio)
 {
@@ -70,10 +64,10 @@ EXPORT_SYMBOL_GPL(isoblk_bio_group);
 /* ---- files ------------------------------------------------------------ */
 
 /**
- * isoblk_set_device_conf() - "MAJ:MIN TEXT" was written to a file of a cgroup
+ * isoblk_set_device_conf() - apply "MAJ:MIN TEXT", written to a file of a cgroup
  * @blkcg: cgroup
- * @buf: what was written, without white space around it
- * @set: sets what TEXT says on the group of @blkcg on that disk
+ * @buf: text written, without surrounding white space
+ * @set: applies TEXT to the group of @blkcg on that disk
  *
  * Return: 0 or a negative errno.
  */
@@ -153,7 +147,7 @@ static void isoblk_free_group_rcu(struct rcu_head *rcu)
 	isoblk_free_group(container_of(rcu, struct isoblk_group, rcu));
 }
 
-/* Without the hardware queues' parts. */
+/* Allocate a group without its gqs. */
 static struct isoblk_group *isoblk_alloc_group(struct isoblk_disk *disk, gfp_t gfp,
 					       int node)
 {
@@ -194,7 +188,7 @@ static struct isoblk_gq *isoblk_alloc_gq(struct isoblk_group *group,
 static struct blkg_policy_data *
 isoblk_pd_alloc(struct gendisk *gendisk, struct blkcg *blkcg, gfp_t gfp)
 {
-	/* The policy is in use on a disk only under one of our elevators. */
+	/* The policy is active on a disk only under one of our elevators. */
 	struct isoblk_disk *disk = gendisk->queue->elevator->elevator_data;
 	struct isoblk_group *group;
 	struct isoblk_gq *gq;
@@ -224,7 +218,7 @@ static void isoblk_pd_init(struct blkg_policy_data *pd)
 						   &isoblk_policy));
 }
 
-/* Under blkcg->lock, and in the cgroup's list: no new default is missed. */
+/* Called under blkcg->lock with the blkg in the cgroup's list: no new default weight is missed. */
 static void isoblk_pd_online(struct blkg_policy_data *pd)
 {
 	struct isoblk_group *group = isoblk_pd_group(pd);
@@ -239,9 +233,8 @@ static void isoblk_pd_free(struct blkg_policy_data *pd)
 	unsigned long flags;
 
 	/*
-	 * The disk is there for one that was active: it is freed with its blkg,
-	 * or when the elevator goes. One that the kernel allocated and had no use
-	 * for may come here later.
+	 * A group that was active is freed with its blkg or when the elevator leaves, so its disk
+	 * exists. A group that the kernel allocated and did not use may outlive the disk.
 	 */
 	if (group->was_active) {
 		spin_lock_irqsave(&group->disk->lock, flags);
@@ -250,7 +243,7 @@ static void isoblk_pd_free(struct blkg_policy_data *pd)
 			isoblk_group_del_active(group);
 		spin_unlock_irqrestore(&group->disk->lock, flags);
 	}
-	/* Since 7.2 a cgroup's files are read under RCU alone. */
+	/* Since 7.2 only RCU protects readers of a cgroup's files. */
 	call_rcu(&group->rcu, isoblk_free_group_rcu);
 }
 
@@ -266,7 +259,7 @@ struct blkcg_policy isoblk_policy = {
 	.pd_stat_fn	= isoblk_pd_stat,
 };
 
-/* Structures that differ are refused, and so are structures that cannot be compared. */
+/* Refuse a kernel whose structures differ, or whose BTF cannot be read. */
 static int isoblk_check_layout(void)
 {
 	const char *differs;
@@ -309,7 +302,7 @@ static int __init isoblk_share_init(void)
 static void __exit isoblk_share_exit(void)
 {
 	blkcg_policy_unregister(&isoblk_policy);
-	/* isoblk_free_group_rcu() is ours. */
+	/* Pending isoblk_free_group_rcu() callbacks are code of this module. */
 	rcu_barrier();
 	isoblk_resubmit_exit();
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The blkcg policy, and from its data to our groups.
+ * The blkcg policy, and how to find a group.
  */
 #ifndef ISOBLK_POLICY_H
 #define ISOBLK_POLICY_H
 
 #include "share/group.h"
 
-/* What is ours of a cgroup, on no disk. */
+/* The policy's data of a cgroup, independent of disks. */
 struct isoblk_cgroup {
-	struct blkcg_policy_data cpd;	/* first: the kernel knows it by this */
-	u32 weight;			/* blkcg->lock, read without to show it */
+	struct blkcg_policy_data cpd;	/* first: the kernel has this address */
+	u32 weight;			/* default weight on all disks; blkcg->lock, read without */
 };
 
 extern struct blkcg_policy isoblk_policy;

@@ -19,7 +19,7 @@ struct isoblk_resubmit {
 	struct work_struct work;	/* resubmits @bios */
 	spinlock_t lock;		/* guards @bios; innermost */
 	struct bio_list bios;		/* admitted bios, not yet submitted; @lock */
-	unsigned int nr_bios;		/* @bios, and bios of the current run; @lock, read without */
+	unsigned int nr_bios;		/* @bios and those of the run; @lock, read without */
 	unsigned int index;		/* of the hardware queue; constant */
 	refcount_t refs;		/* the disk's, and the worker's while it is queued */
 	struct task_struct *worker;	/* running worker, or NULL; written by it, read without */

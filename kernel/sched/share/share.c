@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What part of a disk is a group's.
+ * Shares of a disk.
  *
- * A group's share is the product of weight fractions along its path, each
- * taken among *active* siblings, that is those with requests in themselves or
- * below, now or a tenth of a second ago. The requests of a group that has
- * active children count as one more child, of the default weight. A group that
- * sends only requests of the idle class (ioprio), and one in which all that is
- * active does, count with the least weight instead. Shares are computed again
- * only when the active set or a weight has changed, when an elevator asks.
+ * A group's share is the product of the weight fractions along its path, each taken among *active*
+ * siblings. A group is active while it or a descendant has requests, and for a tenth of a second
+ * after that. The own requests of a group with active children count as one more child of the
+ * default weight. A group that sends only requests of the idle class (ioprio) counts with the
+ * minimal weight, and so does a group all of whose active descendants do. Shares are recomputed
+ * only when the active set or a weight has changed, and when an elevator asks.
  */
 #include <linux/module.h>
 
@@ -16,10 +15,10 @@
 #include "share/quota.h"
 #include "share/share.h"
 
-/* A group's requests beside its active children's: as one that was not set. */
+/* Weight of a group's own requests among its active children: the default. */
 #define OWN_WEIGHT	ISOBLK_WEIGHT_DFL
 
-/* What @group counts among its siblings: the least weight if all in it is of the idle class. */
+/* Weight of @group among its siblings: minimal if all its active descendants are idle class. */
 static u32 isoblk_effective_weight(const struct isoblk_group *group)
 {
 	if (!group->subtree.sum)
@@ -27,13 +26,13 @@ static u32 isoblk_effective_weight(const struct isoblk_group *group)
 	return group->subtree.nr_other ? group->weight : ISOBLK_WEIGHT_MIN;
 }
 
-/* What the requests of @group itself, which is active, count among its children. */
+/* Weight of the own requests of @group, which is active, among its children. */
 static u32 isoblk_own_weight(const struct isoblk_group *group)
 {
 	return group->idle_class ? ISOBLK_WEIGHT_MIN : OWN_WEIGHT;
 }
 
-/* Add @weight to the weights in @group, and @other to the number not of the idle class. */
+/* Add @weight to the sum of @group, @other to its number not of the idle class; walk upwards. */
 static void isoblk_add_weight(struct isoblk_group *group, s32 weight, int other)
 {
 	bool had_other;
@@ -49,7 +48,7 @@ static void isoblk_add_weight(struct isoblk_group *group, s32 weight, int other)
 	}
 }
 
-/* Bring the shares of @group and of its ancestors up to date. */
+/* Recompute the shares of @group and of its ancestors, if outdated. */
 static void isoblk_update_share(struct isoblk_group *group)
 {
 	struct isoblk_disk *disk = group->disk;
@@ -59,7 +58,7 @@ static void isoblk_update_share(struct isoblk_group *group)
 
 	lockdep_assert_held(&disk->lock);
 
-	/* From above: a share is a part of the parent's. */
+	/* Top down: a share is a fraction of the parent's. */
 	while (group->subtree.gen != gen) {
 		top = group;
 		while (top->parent && top->parent->subtree.gen != gen)
@@ -77,7 +76,7 @@ static void isoblk_update_share(struct isoblk_group *group)
 	WRITE_ONCE(group->share, max_t(u32, 1, share));
 }
 
-/* From now on the requests of @group have a share. */
+/* Add @group to the active groups. */
 static void isoblk_group_add_active(struct isoblk_group *group)
 {
 	struct isoblk_disk *disk = group->disk;
@@ -92,8 +91,8 @@ static void isoblk_group_add_active(struct isoblk_group *group)
 }
 
 /**
- * isoblk_group_del_active() - the requests of a group have a share no longer
- * @group: has joined; its disk's lock is held
+ * isoblk_group_del_active() - remove a group from the active groups, keeping quotas
+ * @group: active group; its disk's lock is held
  */
 void isoblk_group_del_active(struct isoblk_group *group)
 {
@@ -108,8 +107,8 @@ void isoblk_group_del_active(struct isoblk_group *group)
 }
 
 /**
- * isoblk_group_activate() - a group has requests, says an elevator with its own queues
- * @group: has none so far, and @idle_class is set; its disk's lock is held
+ * isoblk_group_activate() - make a group active: its requests get a share and a quota
+ * @group: inactive group with idle_class set; its disk's lock is held
  */
 void isoblk_group_activate(struct isoblk_group *group)
 {
@@ -120,8 +119,8 @@ void isoblk_group_activate(struct isoblk_group *group)
 EXPORT_SYMBOL_GPL(isoblk_group_activate);
 
 /**
- * isoblk_group_deactivate() - a group that joined has no more requests
- * @group: its disk's lock is held
+ * isoblk_group_deactivate() - make a group inactive: its share goes to the active groups
+ * @group: active group; its disk's lock is held
  */
 void isoblk_group_deactivate(struct isoblk_group *group)
 {
@@ -132,8 +131,8 @@ void isoblk_group_deactivate(struct isoblk_group *group)
 EXPORT_SYMBOL_GPL(isoblk_group_deactivate);
 
 /**
- * isoblk_group_end_idle_class() - a group has its first request of another class
- * @group: is of the idle class so far; its disk's lock is held
+ * isoblk_group_end_idle_class() - give a group its weight on its first request of another class
+ * @group: active group of the idle class; its disk's lock is held
  */
 void isoblk_group_end_idle_class(struct isoblk_group *group)
 {
@@ -148,10 +147,10 @@ void isoblk_group_end_idle_class(struct isoblk_group *group)
 EXPORT_SYMBOL_GPL(isoblk_group_end_idle_class);
 
 /**
- * isoblk_group_share() - what part of the device is a group's
- * @group: has joined; its disk's lock is held
+ * isoblk_group_share() - compute a group's share of the device
+ * @group: active group; its disk's lock is held
  *
- * Return: of ISOBLK_SHARE_ONE, 1 at least.
+ * Return: fraction of ISOBLK_SHARE_ONE, at least 1.
  */
 u32 isoblk_group_share(struct isoblk_group *group)
 {
@@ -161,10 +160,10 @@ u32 isoblk_group_share(struct isoblk_group *group)
 EXPORT_SYMBOL_GPL(isoblk_group_share);
 
 /**
- * isoblk_group_set_weight() - give a group a weight
+ * isoblk_group_set_weight() - set a group's weight
  * @group: group
- * @dev_weight: of this disk, 0: none
- * @weight: of the cgroup, if there is none of this disk
+ * @dev_weight: weight on this disk, 0: none
+ * @weight: default weight of the cgroup, used without @dev_weight
  */
 void isoblk_group_set_weight(struct isoblk_group *group, u32 dev_weight,
 			     u32 weight)

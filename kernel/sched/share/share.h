@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What part of a disk is a group's: share.c opens with the design.
+ * Active groups and their shares of a disk. share.c opens with the design.
  */
 #ifndef ISOBLK_SHARE_H
 #define ISOBLK_SHARE_H

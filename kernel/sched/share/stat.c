@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What groups were charged, and what they hold.
+ * Bytes and requests charged to groups, in io.stat and for cgroup v1.
  */
 #include <linux/module.h>
 #include <linux/seq_file.h>
@@ -10,7 +10,7 @@
 #include "share/stat.h"
 
 /**
- * isoblk_group_has_tags() - whether a request of a group has a tag
+ * isoblk_group_has_tags() - whether a group has an allocated tag
  * @group: the group
  */
 bool isoblk_group_has_tags(const struct isoblk_group *group)
@@ -25,7 +25,7 @@ bool isoblk_group_has_tags(const struct isoblk_group *group)
 EXPORT_SYMBOL_GPL(isoblk_group_has_tags);
 
 /**
- * isoblk_group_bytes() - what a group was charged
+ * isoblk_group_bytes() - bytes charged to a group
  * @group: the group
  * @op: kind of request
  */
@@ -40,7 +40,7 @@ u64 isoblk_group_bytes(const struct isoblk_group *group, enum isoblk_op op)
 }
 
 /**
- * isoblk_group_ios() - how many requests a group was charged
+ * isoblk_group_ios() - number of requests charged to a group
  * @group: the group
  * @op: kind of request
  */
@@ -55,9 +55,9 @@ u64 isoblk_group_ios(const struct isoblk_group *group, enum isoblk_op op)
 }
 
 /**
- * isoblk_pd_stat() - what io.stat says of a group
- * @pd: of the group
- * @s: where to
+ * isoblk_pd_stat() - print a group's part of io.stat
+ * @pd: policy data of the group
+ * @s: file
  */
 void isoblk_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 {
@@ -71,7 +71,7 @@ void isoblk_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 	group->disk->ops->stat(group, s);
 }
 
-/* cgroup v1 has no io.stat: the same in the form of its own files. */
+/* cgroup v1 has no io.stat: print the same in the form of its files. */
 static u64 isoblk_prfill_legacy(struct seq_file *sf, struct blkg_policy_data *pd,
 				int ios)
 {
@@ -98,9 +98,9 @@ static u64 isoblk_prfill_legacy(struct seq_file *sf, struct blkg_policy_data *pd
 }
 
 /**
- * isoblk_stat_show() - bytes or requests that a cgroup was charged, for cgroup v1
- * @sf: file; its private says which
- * @v: not used
+ * isoblk_stat_show() - print bytes or requests charged to a cgroup, for cgroup v1
+ * @sf: file; its cftype's private is true for requests
+ * @v: unused
  */
 int isoblk_stat_show(struct seq_file *sf, void *v)
 {

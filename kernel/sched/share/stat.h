@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What groups were charged.
+ * Bytes and requests charged to groups.
  */
 #ifndef ISOBLK_STAT_H
 #define ISOBLK_STAT_H
@@ -9,7 +9,7 @@
 
 #include "share/group.h"
 
-/* @rq goes to the device, and is charged to @gq's group; the elevator's lock of its queue. */
+/* Charge @rq to @gq's group at dispatch; the elevator's lock of the hardware queue. */
 static inline void isoblk_account_dispatched(struct isoblk_gq *gq,
 					     const struct request *rq)
 {
@@ -19,7 +19,7 @@ static inline void isoblk_account_dispatched(struct isoblk_gq *gq,
 	WRITE_ONCE(gq->ios[op], gq->ios[op] + 1);
 }
 
-/* @rq of @sectors is charged when it is not sent by us, or with @sign -1 refunded; any context. */
+/* Charge @rq of @sectors, which bypassed dispatch, or refund it with @sign -1; any context. */
 static inline void isoblk_account_bypassed(struct isoblk_group *group,
 					   const struct request *rq,
 					   unsigned int sectors, int sign)

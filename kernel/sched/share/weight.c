@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * io.isoblk.weight: what is written there, and what it shows.
+ * The cgroup file io.isoblk.weight.
  *
- * As io.weight: one for all disks, and one of a disk's own, which goes with the elevator.
+ * Like io.weight: a default for all disks, and a weight for a disk, which the elevator drops when
+ * it leaves.
  */
 #include <linux/module.h>
 #include <linux/seq_file.h>
@@ -25,9 +26,9 @@ static u64 isoblk_prfill_weight(struct seq_file *sf, struct blkg_policy_data *pd
 }
 
 /**
- * isoblk_weight_show() - a cgroup's weights, as they may be written
+ * isoblk_weight_show() - print a cgroup's weights in the form that may be written
  * @sf: file
- * @v: not used
+ * @v: unused
  */
 int isoblk_weight_show(struct seq_file *sf, void *v)
 {
@@ -50,7 +51,7 @@ static int isoblk_parse_weight(const char *text, u32 *weight)
 	return 0;
 }
 
-/* "WEIGHT", "default WEIGHT", or "default" for that of one whom nobody gave any. */
+/* "WEIGHT", "default WEIGHT", or "default" for ISOBLK_WEIGHT_DFL. */
 static int isoblk_parse_default_weight(const char *text, u32 *weight)
 {
 	size_t word = strlen("default");
@@ -65,7 +66,7 @@ static int isoblk_parse_default_weight(const char *text, u32 *weight)
 	return 0;
 }
 
-/* isoblk_group_set_weight() while the disk is in use. */
+/* Set a weight and notify the elevator; blkcg->lock. */
 static void isoblk_change_weight(struct isoblk_group *group, u32 dev_weight,
 				 u32 weight)
 {
@@ -91,7 +92,7 @@ static void isoblk_set_default_weight(struct blkcg *blkcg, u32 weight)
 	spin_unlock_irq(&blkcg->lock);
 }
 
-/* A weight of a disk, or "default" to follow the cgroup's again. */
+/* Parse and set a weight on a disk; "default" removes it. */
 static int isoblk_set_device_weight(struct isoblk_group *group, char *text)
 {
 	struct blkcg *blkcg = group->pd.blkg->blkcg;
@@ -109,12 +110,12 @@ static int isoblk_set_device_weight(struct isoblk_group *group, char *text)
 }
 
 /**
- * isoblk_weight_write() - give a cgroup a weight, or take it back
+ * isoblk_weight_write() - set or reset a cgroup's weight
  * @of: file
- * @buf: "MAJ:MIN WEIGHT", or "WEIGHT" for all disks without their own; in the
- *	place of WEIGHT, "default" takes it back
- * @nbytes: its length
- * @off: not used
+ * @buf: "MAJ:MIN WEIGHT" for a disk, or "WEIGHT" for all disks without one; "default" instead of
+ *	WEIGHT resets it
+ * @nbytes: length of @buf
+ * @off: unused
  */
 ssize_t isoblk_weight_write(struct kernfs_open_file *of, char *buf,
 			    size_t nbytes, loff_t off)

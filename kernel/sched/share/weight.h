@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * io.isoblk.weight: what is written there, and what it shows.
+ * The cgroup file io.isoblk.weight.
  */
 #ifndef ISOBLK_WEIGHT_H
 #define ISOBLK_WEIGHT_H
