@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cfq's arithmetic: slices by level, what is charged to a group, whose turn it
- * is, and which request is next.
+ * cfq's arithmetic: slices by level, the charge of a group, the order of turns, and the next
+ * request.
  *
- * The code under test is compiled into this module; groups and shares are
- * isoblk_share's. Disks, groups and requests are made here, without a request
- * queue: nothing may be inserted or dispatched.
+ * The code under test is compiled into this module; groups and shares are isoblk_share's. Disks,
+ * groups and requests are made here, without a request queue: nothing may be inserted or
+ * dispatched.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -31,8 +31,8 @@ static struct cfq_disk *make_disk(struct kunit *test)
 	INIT_LIST_HEAD(&cd->disk.weights.active);
 	INIT_LIST_HEAD(&cd->urgent);
 	cd->groups = RB_ROOT_CACHED;
-	cd->queueing = true;
-	cd->tunables = defaults;
+	cd->has_queueing = true;
+	cd->tunables = cfq_defaults;
 	return cd;
 }
 
@@ -70,11 +70,11 @@ static void add(struct cfq_queue *queue, struct request *rq)
 	queue->queued++;
 }
 
-/* Nothing is sent, so requests are only said to be there. */
-static void give_requests(struct cfq_disk *cd, struct cfq_queue *queue, u64 now)
+/* Nothing is sent, so a count of requests is enough. */
+static void set_requests(struct cfq_disk *cd, struct cfq_queue *queue, u64 now)
 {
 	queue->queued = 1;
-	cfq_queue_ready(cd, queue, now);
+	cfq_set_busy(cd, queue, now);
 }
 
 static void levels_have_their_slices(struct kunit *test)
@@ -90,7 +90,7 @@ static void levels_have_their_slices(struct kunit *test)
 				slice[i]);
 	}
 	KUNIT_EXPECT_EQ(test, cfq_scale_slice(100, CFQ_PRIO_IDLE), 40);
-	/* Four times slice_async_rq at the last level, 16 times at the first. */
+	/* 4 times slice_async_rq at the lowest level, 16 times at the highest, doubled. */
 	KUNIT_EXPECT_EQ(test, cfq_async_limit(2, CFQ_PRIO_BE + 7), 4);
 	KUNIT_EXPECT_EQ(test, cfq_async_limit(2, CFQ_PRIO_BE + 4), 16);
 	KUNIT_EXPECT_EQ(test, cfq_async_limit(2, CFQ_PRIO_BE), 32);
@@ -123,7 +123,7 @@ static void priorities_are_the_kernels(struct kunit *test)
 
 static void slices_are_fitted_into_the_groups_turn(struct kunit *test)
 {
-	/* slice, queues, mean, room, least: slice then */
+	/* slice, queues, mean, room, least; expected slice */
 	static const u64 cases[][6] = {
 		{ 100, 1, 100, 300, 16, 100 },
 		{ 100, 3, 100, 300, 16, 100 },
@@ -131,7 +131,7 @@ static void slices_are_fitted_into_the_groups_turn(struct kunit *test)
 		{ 180, 6, 100, 300, 29, 90 },
 		{ 100, 1, 100, 20, 16, 20 },
 		{ 100, 100, 100, 300, 16, 16 },
-		/* What is short already does not become longer. */
+		/* A slice that is short already does not become longer. */
 		{ 10, 100, 10, 100, 16, 10 },
 		{ 100, 100, 100, 300, 0, 3 },
 	};
@@ -152,11 +152,11 @@ static void vdisktime_is_time_over_share(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cfq_vdisktime(ns, ISOBLK_SHARE_ONE), ns);
 	KUNIT_EXPECT_EQ(test, cfq_vdisktime(ns, ISOBLK_SHARE_ONE / 4), 4 * ns);
 	KUNIT_EXPECT_EQ(test, cfq_vdisktime(0, 1), 0);
-	/* The longest turn of the lightest group. */
-	KUNIT_EXPECT_EQ(test, cfq_vdisktime(CFQ_MAX_CHARGE_NS, 1),
-			CFQ_MAX_CHARGE_NS << ISOBLK_SHARE_SHIFT);
+	/* Longest turn of the lightest group. */
+	KUNIT_EXPECT_EQ(test, cfq_vdisktime(CFQ_CHARGE_MAX_NS, 1),
+			CFQ_CHARGE_MAX_NS << ISOBLK_SHARE_SHIFT);
 	KUNIT_EXPECT_EQ(test, cfq_vdisktime(U64_MAX, 1),
-			cfq_vdisktime(CFQ_MAX_CHARGE_NS, 1));
+			cfq_vdisktime(CFQ_CHARGE_MAX_NS, 1));
 
 	KUNIT_EXPECT_TRUE(test, cfq_before(U64_MAX, 3));
 	KUNIT_EXPECT_FALSE(test, cfq_before(3, U64_MAX));
@@ -164,7 +164,7 @@ static void vdisktime_is_time_over_share(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cfq_since(3, 5), 0);
 }
 
-/* All have always requests; ours are the steps, and what is served in them. */
+/* All groups always have requests. The test counts the steps that serve each. */
 static void groups_have_time_by_weight(struct kunit *test)
 {
 	static const u32 weight[NR_GROUPS] = { 100, 200, 400, 800 };
@@ -179,16 +179,16 @@ static void groups_have_time_by_weight(struct kunit *test)
 		group[i] = make_group(test, cd, root->group, weight[i]);
 	spin_lock_irq(&cd->disk.lock);
 	for (i = 0; i < NR_GROUPS; i++)
-		give_requests(cd, &group[i]->fallback, now);
+		set_requests(cd, &group[i]->fallback, now);
 	for (step = 0; step < 300000; step++) {
-		queue = cfq_select(cd, now);
+		queue = cfq_select_queue(cd, now);
 		if (!queue)
 			break;
-		if (!queue->slice.start)
-			queue->slice.start = now;
-		if (!cd->turn.start)
-			cd->turn.start = now;
-		cd->turn.served = true;
+		if (!queue->slice.start_ns)
+			queue->slice.start_ns = now;
+		if (!cd->turn.start_ns)
+			cd->turn.start_ns = now;
+		cd->turn.has_completion = true;
 		for (i = 0; i < NR_GROUPS; i++)
 			if (queue->group == group[i])
 				served[i]++;
@@ -198,7 +198,7 @@ static void groups_have_time_by_weight(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, step, 300000);
 	for (i = 0; i < NR_GROUPS; i++) {
-		/* Of 300000 a fifteenth for each 100; a turn more or less. */
+		/* Of 300000 steps 1/15 for each weight of 100, give or take a turn. */
 		u64 fair = step / 15 * weight[i] / 100;
 
 		KUNIT_EXPECT_LE_MSG(test, abs_diff(served[i], fair), 2000,
@@ -207,28 +207,28 @@ static void groups_have_time_by_weight(struct kunit *test)
 	}
 }
 
-/* It has neither more for having been away, nor less. */
-static void a_group_that_comes_back_has_saved_nothing(struct kunit *test)
+/* Its inactive time neither earns a group service nor costs it any. */
+static void a_group_that_becomes_active_has_saved_nothing(struct kunit *test)
 {
 	struct cfq_disk *cd = make_disk(test);
 	struct cfq_group *root = make_group(test, cd, NULL, 100);
 	struct cfq_group *busy = make_group(test, cd, root->group, 100);
-	struct cfq_group *back_again = make_group(test, cd, root->group, 100);
+	struct cfq_group *returning = make_group(test, cd, root->group, 100);
 
 	spin_lock_irq(&cd->disk.lock);
-	cd->vclock = 1000 * NSEC_PER_MSEC;
+	cd->min_vdisktime = 1000 * NSEC_PER_MSEC;
 	busy->vdisktime = 1200 * NSEC_PER_MSEC;
-	give_requests(cd, &busy->fallback, 1);
-	give_requests(cd, &back_again->fallback, 1);
+	set_requests(cd, &busy->fallback, 1);
+	set_requests(cd, &returning->fallback, 1);
 	KUNIT_EXPECT_EQ(test, busy->vdisktime, 1200 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_EQ(test, back_again->vdisktime, 1000 * NSEC_PER_MSEC);
-	KUNIT_EXPECT_PTR_EQ(test, cfq_select(cd, 1), &back_again->fallback);
+	KUNIT_EXPECT_EQ(test, returning->vdisktime, 1000 * NSEC_PER_MSEC);
+	KUNIT_EXPECT_PTR_EQ(test, cfq_select_queue(cd, 1), &returning->fallback);
 	spin_unlock_irq(&cd->disk.lock);
 }
 
 static void the_nearest_request_is_next(struct kunit *test)
 {
-	/* From 10000: where requests are, and which of them is next. */
+	/* Sectors of the requests, and the next one from sector 10000. */
 	static const struct {
 		sector_t at[3];
 		unsigned int back_seek_max;	/* KiB */
@@ -236,14 +236,14 @@ static void the_nearest_request_is_next(struct kunit *test)
 	} cases[] = {
 		{ { 12000, 20000, 30000 }, 16384, 12000 },
 		{ { 10000, 20000, 30000 }, 16384, 10000 },
-		/* Back counts twice. */
+		/* A distance backward counts twice. */
 		{ { 9001, 12000, 30000 }, 16384, 9001 },
 		{ { 9000, 12000, 30000 }, 16384, 12000 },
-		/* Not further back than allowed: 100 KiB are 200 sectors. */
+		/* No further backward than allowed: 100 KiB are 200 sectors. */
 		{ { 9800, 90000, 90010 }, 100, 9800 },
 		{ { 9799, 90000, 90010 }, 100, 90000 },
 		{ { 1000, 5000, 9800 }, 100, 9800 },
-		/* There is only back: from the first again. */
+		/* Too far backward: start again at the lowest sector. */
 		{ { 1000, 5000, 9000 }, 100, 1000 },
 	};
 	struct cfq_disk *cd = make_disk(test);
@@ -252,18 +252,18 @@ static void the_nearest_request_is_next(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct cfq_group *group = make_group(test, cd, NULL, 100);
 
-		cd->position = 10000;
+		cd->last_position = 10000;
 		cd->tunables.back_seek_max = cases[i].back_seek_max;
 		for (j = 0; j < ARRAY_SIZE(cases[i].at); j++)
 			add(&group->fallback, make_request(test,
 							   cases[i].at[j]));
 		KUNIT_EXPECT_EQ_MSG(test,
-				    blk_rq_pos(nearest(cd, &group->fallback)),
+				    blk_rq_pos(cfq_find_nearest(cd, &group->fallback)),
 				    cases[i].next, "case %u", i);
 	}
 }
 
-static void the_oldest_is_next_once_a_turn_when_its_time_is_over(struct kunit *test)
+static void an_expired_request_is_next_once_a_slice(struct kunit *test)
 {
 	struct cfq_disk *cd = make_disk(test);
 	struct cfq_group *group = make_group(test, cd, NULL, 100);
@@ -276,13 +276,13 @@ static void the_oldest_is_next_once_a_turn_when_its_time_is_over(struct kunit *t
 	add(queue, old);
 	add(queue, near);
 
-	queue->slice.fifo_check = true;
-	KUNIT_EXPECT_PTR_EQ(test, choose_request(cd, queue, 999), near);
-	/* Only the first choice of a turn asks for it. */
-	KUNIT_EXPECT_PTR_EQ(test, choose_request(cd, queue, 1000), near);
-	queue->slice.fifo_check = true;
-	KUNIT_EXPECT_PTR_EQ(test, choose_request(cd, queue, 1000), old);
-	KUNIT_EXPECT_PTR_EQ(test, choose_request(cd, queue, 1000), near);
+	queue->slice.may_check_fifo = true;
+	KUNIT_EXPECT_PTR_EQ(test, cfq_choose_request(cd, queue, 999), near);
+	/* Only the first choice in a slice checks the expiry. */
+	KUNIT_EXPECT_PTR_EQ(test, cfq_choose_request(cd, queue, 1000), near);
+	queue->slice.may_check_fifo = true;
+	KUNIT_EXPECT_PTR_EQ(test, cfq_choose_request(cd, queue, 1000), old);
+	KUNIT_EXPECT_PTR_EQ(test, cfq_choose_request(cd, queue, 1000), near);
 }
 
 static void think_time_is_a_decaying_mean(struct kunit *test)
@@ -291,23 +291,23 @@ static void think_time_is_a_decaying_mean(struct kunit *test)
 	u64 now = 1;
 	unsigned int i;
 
-	/* Nothing has ended yet. */
-	note_think_time(&queue, now);
+	/* Nothing has completed yet. */
+	cfq_update_think_time(&queue, now);
 	KUNIT_EXPECT_EQ(test, queue.habits.think_ns, 0);
 	for (i = 0; i < 100; i++) {
-		queue.habits.done_ns = now;
+		queue.habits.last_done_ns = now;
 		now += NSEC_PER_MSEC;
-		note_think_time(&queue, now);
+		cfq_update_think_time(&queue, now);
 	}
 	KUNIT_EXPECT_LE(test, abs_diff(queue.habits.think_ns, (u64)NSEC_PER_MSEC),
 			NSEC_PER_MSEC / 100);
-	/* With others under way it is no think time. */
+	/* With other requests in flight the interval is not a think time. */
 	queue.dispatched = 1;
-	note_think_time(&queue, now + NSEC_PER_SEC);
+	cfq_update_think_time(&queue, now + NSEC_PER_SEC);
 	KUNIT_EXPECT_LE(test, queue.habits.think_ns, 2 * NSEC_PER_MSEC);
-	/* An absence counts as a second. */
+	/* A long absence counts as a second. */
 	queue.dispatched = 0;
-	note_think_time(&queue, now + 1000 * NSEC_PER_SEC);
+	cfq_update_think_time(&queue, now + 1000 * NSEC_PER_SEC);
 	KUNIT_EXPECT_LE(test, queue.habits.think_ns, NSEC_PER_SEC / 8 + NSEC_PER_MSEC);
 }
 
@@ -317,9 +317,9 @@ static struct kunit_case cfq_cases[] = {
 	KUNIT_CASE(slices_are_fitted_into_the_groups_turn),
 	KUNIT_CASE(vdisktime_is_time_over_share),
 	KUNIT_CASE(groups_have_time_by_weight),
-	KUNIT_CASE(a_group_that_comes_back_has_saved_nothing),
+	KUNIT_CASE(a_group_that_becomes_active_has_saved_nothing),
 	KUNIT_CASE(the_nearest_request_is_next),
-	KUNIT_CASE(the_oldest_is_next_once_a_turn_when_its_time_is_over),
+	KUNIT_CASE(an_expired_request_is_next_once_a_slice),
 	KUNIT_CASE(think_time_is_a_decaying_mean),
 	{}
 };

@@ -1,55 +1,49 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cfq: completely fair queueing, for blk-mq.
+ * cfq: completely fair queueing for blk-mq.
  *
- * Linux had CFQ until 5.0; this is a new implementation of what was published
- * about it (Documentation/block/cfq-iosched.txt, and the studies P0 and P1), to
- * repeat studies of it. It divides the device's *time*: one process at a time has the
- * device to itself, for a slice, and its requests are sent in the order of
- * their sectors. That suits a disk that seeks. A fast device loses by it, and
- * whoever waits, waits for the slices of all others.
+ * CFQ divided a disk's *time* among processes and cgroups until Linux 5.0. This is a new
+ * implementation of its published design (Documentation/block/cfq-iosched.txt, the studies P0 and
+ * P1), to repeat studies of it. One process has the disk for a time slice, and its requests are
+ * sent in the order of their sectors. That suits a rotational disk. A fast SSD loses throughput by
+ * it, and each process waits for the slices of all other processes.
  *
- * Queues. The synchronous requests (reads, and writes that somebody waits for) of a
- * process, its io context that is, have a queue for each cgroup and I/O priority.
- * Asynchronous ones have one for each cgroup and priority, whoever sent them.
- * A queue has its requests by sector and by arrival. The next one is the nearest ahead
- * of the last one sent by anybody, or behind it, if it is not further than
- * back_seek_max and nearer than the one ahead though it counts back_seek_penalty
- * times; once a turn the oldest is taken first if it is older than
- * fifo_expire_(a)sync. At most quantum requests of a queue are with the device, unless no
- * other queue has any, here or there.
+ * Queues. A queue has the synchronous requests (reads, and writes that a task waits for) of one
+ * process, cgroup and I/O priority; a process is an io context. Asynchronous requests have one
+ * queue for each cgroup and priority, whichever process sent them. A queue has its requests by
+ * sector and by arrival. It sends the nearest request ahead of the disk's last position. A request
+ * behind the position precedes it if its distance is at most back_seek_max and, times
+ * back_seek_penalty, less than the distance ahead. Once a slice, the oldest request goes first if
+ * it is older than fifo_expire_(a)sync. At most quantum requests of a queue are in flight, unless
+ * no other queue has requests, waiting or in flight.
  *
- * Turns, which tree.c decides about: groups by weight, in a group the classes RT,
- * BE and IDLE, then queues for a slice by their level. An empty queue whose process
- * is likely to send another request at once is waited for, and the device idles.
+ * Turns (tree.c). Groups have turns by weight. In a group the classes RT, BE and IDLE are served in
+ * this order, and in a class each queue has a slice by its level. While the process of an empty
+ * queue is likely to send another request soon, the disk idles.
  *
- * Weights, shares and the lifetime of groups are isoblk_share's (share.c), and so is
- * the gate (gate.c); it has no budget or depth here.
+ * Weights, shares, the lifetime of groups and the gate are isoblk_share's (share.c, gate.c).
  *
- * The gate. CFQ had a list of nr_requests requests for every cgroup; blk-mq has one
- * set of tags for all, and a group whose requests wait for its turn holds theirs. So
- * the gate lets all groups that have requests hold equally many: a group needs
- * its requests in its turn, however seldom that comes. With fewer tags than groups
- * times what keeps the device busy, the device is not kept busy; shares hold as
- * long as every group has one.
+ * Gate. CFQ had a list of nr_requests requests for each cgroup. blk-mq has one set of tags for all
+ * groups, and requests that wait for the turn of their group keep their tags. So the gate allows
+ * all groups with requests equally many tags: a group needs its requests in its turn, however
+ * rarely that comes. The device is not kept busy if there are fewer tags than groups times the
+ * depth that it needs. Shares hold as long as each group has a tag.
  *
- * What is not as it was. Asynchronous requests get ASYNC_PERCENT of the tags, lest a
- * writer take all. Processes that read the same area in turn (cooperators) do not share a
- * queue. Asynchronous requests are not slowed down beyond what their turns say.
- * A group that comes back is served from where the others are; it was put
- * behind them.
+ * Differences from CFQ. Asynchronous requests have CFQ_ASYNC_PERCENT of the tags, so that a writer
+ * does not take all, and have no limit beyond that and their turns. Cooperators, processes that
+ * read one area in turn, do not share a queue. A group that becomes active begins at the vdisktime
+ * of the other groups; CFQ put it behind them.
  *
- * Locks. One lock a disk guards everything: disk->lock of isoblk_share, taken
- * with interrupts off. It is inside queue_lock and inside an io context's lock,
- * with which the kernel tells us that a process exits; running a hardware queue
- * may take queue_lock, so it is done without ours, or by the timer.
+ * Locks. The disk lock (disk->lock of isoblk_share) guards everything, with interrupts off. It
+ * nests inside queue_lock, and inside an io context's lock, under which the kernel calls
+ * cfq_exit_icq(). Running a hardware queue may take queue_lock, so hardware queues are run without
+ * the disk lock, or by the timer.
  *
- * Lifetime. A request holds a reference to its group's blkg, to its io context and
- * to its queue. A queue is linked (and so found again) until its process
- * exits or its group goes. The active queue may have no request, and then
- * nothing holds its group: it is expired when the group is freed. When the
- * elevator goes there are no requests; the kernel breaks the ties to io contexts
- * first, and then frees the groups.
+ * Lifetime. A request has a reference to its group's blkg, to its io context and to its queue. A
+ * queue is linked, and can be found, until its process exits or its group is freed. The active
+ * queue may have no request and then holds no reference to its group: cfq_group_exit() expires it.
+ * When the elevator exits there are no requests; the kernel first unlinks the io contexts, then
+ * frees the groups.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -67,26 +61,26 @@
 #include "share/sleep.h"
 #include "share/stat.h"
 
-/* Of the tags, for asynchronous requests: percent. */
-#define ASYNC_PERCENT		75
+/* Percentage of the tags that asynchronous requests may have. */
+#define CFQ_ASYNC_PERCENT	75
 
-/* A device that takes more at once has an order of its own. */
-#define QUEUEING_DEPTH		4
+/* A device with a larger queue depth reorders its requests by itself. */
+#define CFQ_SERIAL_DEPTH_MAX	4
 
-/* A request so far from the one before costs a seek: sectors, 400 KiB. */
-#define FAR_SECTORS		800
+/* Sectors (400 KiB) beyond which the distance to the previous request counts as a seek. */
+#define CFQ_SEEK_SECTORS	800
 
-/* Of the mean think time, what a new one counts: 1/8. */
-#define THINK_SHIFT		3
+/* The mean think time gives its newest sample a weight of 1/8. */
+#define CFQ_THINK_SHIFT	3
 
-/* A process may have been away for long; that is as bad as a second. */
-#define MAX_THINK_NS		NSEC_PER_SEC
+/* Longest think time that is counted: a long absence must not outweigh the samples after it. */
+#define CFQ_THINK_MAX_NS	NSEC_PER_SEC
 
-/* The gate sees what groups leave of their quotas this often, while requests go. */
-#define GATE_TICK_NS		(5 * NSEC_PER_MSEC)
+/* Interval between calls of isoblk_gate_tick(), which happen on dispatch. */
+#define CFQ_GATE_TICK_NS	(5 * NSEC_PER_MSEC)
 
-/* As CFQ had them; see cfq_init() for a disk that does not seek. */
-static const struct cfq_tunables defaults = {
+/* CFQ's defaults. cfq_init() sets slice_idle to 0 for a disk that is not rotational. */
+static const struct cfq_tunables cfq_defaults = {
 	.quantum		= 8,
 	.fifo_expire_sync	= 125,
 	.fifo_expire_async	= 250,
@@ -102,62 +96,62 @@ static const struct cfq_tunables defaults = {
 };
 
 /*
- * rq->elv.icq is the process, with a reference to its io context; elv.priv[0]
- * the queue, from insertion on, with references to it and to its group's blkg;
- * elv.priv[1] packs, under the disk's lock:
+ * State of a request: rq->elv.icq is its process, with a reference to the io context. From
+ * insertion on elv.priv[0] is its queue, with references to the queue and to the blkg of its group.
+ * elv.priv[1] packs, under the disk lock:
  */
-#define RQ_SENT			BIT(0)	/* it is with the device */
-#define RQ_CHARGED		BIT(1)	/* the sectors below, to its group */
-#define RQ_REFUNDED		BIT(2)	/* they were, and have been given back */
-#define RQ_SECTORS_SHIFT	32	/* the upper half */
+#define CFQ_RQ_IN_FLIGHT	BIT(0)	/* the driver has it */
+#define CFQ_RQ_CHARGED		BIT(1)	/* its group is charged the sectors in the upper half */
+#define CFQ_RQ_REFUNDED		BIT(2)	/* the charge was taken back at requeue */
+#define CFQ_RQ_SECTORS_SHIFT	32	/* upper half: sectors charged */
 
 static_assert(BITS_PER_LONG == 64);
 
-static struct cfq_queue *rq_queue(const struct request *rq)
+static struct cfq_queue *cfq_rq_queue(const struct request *rq)
 {
 	return rq->elv.priv[0];
 }
 
-static unsigned long rq_state(const struct request *rq)
+static unsigned long cfq_rq_state(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[1];
 }
 
-static void rq_set_state(struct request *rq, unsigned long state)
+static void cfq_rq_set_state(struct request *rq, unsigned long state)
 {
 	rq->elv.priv[1] = (void *)state;
 }
 
-/* Where the gate counts @rq. */
-static struct isoblk_gq *rq_gq(const struct request *rq)
+/* The part of @rq's group, on its hardware queue, that counts its tag at the gate. */
+static struct isoblk_gq *cfq_rq_gq(const struct request *rq)
 {
 	const struct isoblk_hq *hq = rq->mq_hctx->sched_data;
 
-	return rq_queue(rq)->group->group->gq[hq->index];
+	return cfq_rq_queue(rq)->group->group->gq[hq->index];
 }
 
-/* ---- figures ---------------------------------------------------------- */
+/* ---- accounting ------------------------------------------------------- */
 
-static void account(struct request *rq, unsigned int sectors, int sign)
+static void cfq_account(struct request *rq, unsigned int sectors, int sign)
 {
-	isoblk_account_bypassed(rq_queue(rq)->group->group, rq, sectors, sign);
+	isoblk_account_bypassed(cfq_rq_queue(rq)->group->group, rq, sectors, sign);
 }
 
-static void charge(struct request *rq)
+static void cfq_charge(struct request *rq)
 {
-	rq_set_state(rq, RQ_SENT | RQ_CHARGED |
-		     (unsigned long)blk_rq_sectors(rq) << RQ_SECTORS_SHIFT);
-	account(rq, blk_rq_sectors(rq), 1);
+	cfq_rq_set_state(rq, CFQ_RQ_IN_FLIGHT | CFQ_RQ_CHARGED |
+		     (unsigned long)blk_rq_sectors(rq) << CFQ_RQ_SECTORS_SHIFT);
+	cfq_account(rq, blk_rq_sectors(rq), 1);
 }
 
-/* It comes back; a part of it may have been done. */
-static void refund(struct request *rq)
+/* Take the charge back at requeue. The size may be smaller since: a part may have completed. */
+static void cfq_refund(struct request *rq)
 {
-	if (!(rq_state(rq) & RQ_CHARGED))
+	if (!(cfq_rq_state(rq) & CFQ_RQ_CHARGED))
 		return;
-	rq_set_state(rq, RQ_REFUNDED |
-		     (unsigned long)blk_rq_sectors(rq) << RQ_SECTORS_SHIFT);
-	account(rq, blk_rq_sectors(rq), -1);
+	cfq_rq_set_state(rq, CFQ_RQ_REFUNDED |
+		     (unsigned long)blk_rq_sectors(rq) << CFQ_RQ_SECTORS_SHIFT);
+	cfq_account(rq, blk_rq_sectors(rq), -1);
 }
 
 static void cfq_stat(struct isoblk_group *group, struct seq_file *s)
@@ -169,48 +163,48 @@ static void cfq_stat(struct isoblk_group *group, struct seq_file *s)
 
 /* ---- waiting requests ------------------------------------------------- */
 
-static void note_think_time(struct cfq_queue *queue, u64 now)
+static void cfq_update_think_time(struct cfq_queue *queue, u64 now)
 {
 	u64 think_ns;
 
-	/* With others on their way it says nothing about this one. */
-	if (queue->queued || queue->dispatched || !queue->habits.done_ns)
+	/* With other requests waiting or in flight the interval is not a think time. */
+	if (queue->queued || queue->dispatched || !queue->habits.last_done_ns)
 		return;
-	think_ns = min(cfq_since(now, queue->habits.done_ns), MAX_THINK_NS);
-	queue->habits.think_ns -= queue->habits.think_ns >> THINK_SHIFT;
-	queue->habits.think_ns += think_ns >> THINK_SHIFT;
+	think_ns = min(cfq_since(now, queue->habits.last_done_ns), CFQ_THINK_MAX_NS);
+	queue->habits.think_ns -= queue->habits.think_ns >> CFQ_THINK_SHIFT;
+	queue->habits.think_ns += think_ns >> CFQ_THINK_SHIFT;
 }
 
-static void note_seek(struct cfq_queue *queue, const struct request *rq)
+static void cfq_update_seek_history(struct cfq_queue *queue, const struct request *rq)
 {
 	s64 distance = blk_rq_pos(rq) - queue->habits.last_end;
 
-	queue->habits.seeks = queue->habits.seeks << 1 |
-		(queue->habits.last_end && abs(distance) > FAR_SECTORS);
+	queue->habits.seek_history = queue->habits.seek_history << 1 |
+		(queue->habits.last_end && abs(distance) > CFQ_SEEK_SECTORS);
 	queue->habits.last_end = blk_rq_pos(rq) + blk_rq_sectors(rq);
 }
 
-static void add_request(struct cfq_disk *cd, struct cfq_queue *queue,
-			struct request *rq, u64 now)
+static void cfq_add_request(struct cfq_disk *cd, struct cfq_queue *queue,
+			    struct request *rq, u64 now)
 {
 	unsigned int ms = queue->sync ?
 		READ_ONCE(cd->tunables.fifo_expire_sync) :
 		READ_ONCE(cd->tunables.fifo_expire_async);
 
-	note_think_time(queue, now);
-	note_seek(queue, rq);
+	cfq_update_think_time(queue, now);
+	cfq_update_seek_history(queue, rq);
 	rq->fifo_time = now + (u64)ms * NSEC_PER_MSEC;
 	list_add_tail(&rq->queuelist, &queue->fifo);
 	elv_rb_add(&queue->sorted, rq);
 	queue->queued++;
 	WRITE_ONCE(cd->queued, cd->queued + 1);
-	cfq_queue_ready(cd, queue, now);
+	cfq_set_busy(cd, queue, now);
 }
 
-static void del_request(struct cfq_disk *cd, struct request *rq)
+static void cfq_del_request(struct cfq_disk *cd, struct request *rq)
 {
 	struct request_queue *q = cd->disk.q;
-	struct cfq_queue *queue = rq_queue(rq);
+	struct cfq_queue *queue = cfq_rq_queue(rq);
 
 	elv_rqhash_del(q, rq);
 	if (q->last_merge == rq)
@@ -221,9 +215,9 @@ static void del_request(struct cfq_disk *cd, struct request *rq)
 	WRITE_ONCE(cd->queued, cd->queued - 1);
 }
 
-/* The request of @queue that is nearest to where the device is. */
-static struct request *nearest(const struct cfq_disk *cd,
-			       const struct cfq_queue *queue)
+/* The request of @queue that is nearest to the disk's last position. */
+static struct request *cfq_find_nearest(const struct cfq_disk *cd,
+					const struct cfq_queue *queue)
 {
 	u64 most = 2ULL * READ_ONCE(cd->tunables.back_seek_max);
 	struct request *rq, *ahead = NULL, *behind = NULL;
@@ -232,7 +226,7 @@ static struct request *nearest(const struct cfq_disk *cd,
 
 	while (node) {
 		rq = rb_entry_rq(node);
-		if (blk_rq_pos(rq) >= cd->position) {
+		if (blk_rq_pos(rq) >= cd->last_position) {
 			ahead = rq;
 			node = node->rb_left;
 		} else {
@@ -243,61 +237,58 @@ static struct request *nearest(const struct cfq_disk *cd,
 	if (!behind)
 		return ahead;
 
-	back = cd->position - blk_rq_pos(behind);
+	back = cd->last_position - blk_rq_pos(behind);
 	if (back <= most &&
 	    (!ahead || back * READ_ONCE(cd->tunables.back_seek_penalty) <
-	     blk_rq_pos(ahead) - cd->position))
+	     blk_rq_pos(ahead) - cd->last_position))
 		return behind;
-	/* Too far to go back: ahead, or on from the first. */
+	/* Too far behind: take the nearest ahead, or wrap to the lowest sector. */
 	return ahead ?: rb_entry_rq(rb_first(&queue->sorted));
 }
 
-static struct request *choose_request(struct cfq_disk *cd,
-				      struct cfq_queue *queue, u64 now)
+static struct request *cfq_choose_request(struct cfq_disk *cd,
+					  struct cfq_queue *queue, u64 now)
 {
 	struct request *rq = rq_entry_fifo(queue->fifo.next);
 
-	if (queue->slice.fifo_check) {
-		queue->slice.fifo_check = false;
+	if (queue->slice.may_check_fifo) {
+		queue->slice.may_check_fifo = false;
 		if (!cfq_before(now, rq->fifo_time))
 			return rq;
 	}
-	return nearest(cd, queue);
+	return cfq_find_nearest(cd, queue);
 }
 
-/* ---- with the device -------------------------------------------------- */
+/* ---- requests in flight ------------------------------------------------ */
 
-static void sent(struct cfq_disk *cd, struct request *rq)
+static void cfq_activate_request(struct cfq_disk *cd, struct request *rq)
 {
-	struct cfq_queue *queue = rq_queue(rq);
+	struct cfq_queue *queue = cfq_rq_queue(rq);
 
 	queue->dispatched++;
 	queue->group->dispatched++;
-	cd->in_device[queue->sync]++;
-	cd->position = blk_rq_pos(rq) + blk_rq_sectors(rq);
-	charge(rq);
+	cd->in_flight[queue->sync]++;
+	cd->last_position = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	cfq_charge(rq);
 }
 
-/*
- * @rq is no longer with the device. Return: the queue is to be run, without the
- * lock.
- */
-static bool back(struct cfq_disk *cd, struct request *rq)
+/* @rq is no longer in flight. Return: the hardware queues are to be run, without the lock. */
+static bool cfq_deactivate_request(struct cfq_disk *cd, struct request *rq)
 {
-	struct cfq_queue *queue = rq_queue(rq), *active = cd->active;
+	struct cfq_queue *queue = cfq_rq_queue(rq), *active = cd->active;
 	struct cfq_group *group = queue->group;
 	u64 idle_ns, now;
 
-	if (!(rq_state(rq) & RQ_SENT))
+	if (!(cfq_rq_state(rq) & CFQ_RQ_IN_FLIGHT))
 		return false;
-	rq_set_state(rq, rq_state(rq) & ~RQ_SENT);
+	cfq_rq_set_state(rq, cfq_rq_state(rq) & ~CFQ_RQ_IN_FLIGHT);
 	now = blk_time_get_ns();
 	queue->dispatched--;
 	group->dispatched--;
-	cd->in_device[queue->sync]--;
-	queue->habits.done_ns = now;
+	cd->in_flight[queue->sync]--;
+	queue->habits.last_done_ns = now;
 	if (cd->turn.group == group)
-		cd->turn.served = true;
+		cd->turn.has_completion = true;
 
 	if (active && !active->queued && active->group == group &&
 	    !group->dispatched && !cd->idling) {
@@ -321,7 +312,7 @@ static enum hrtimer_restart cfq_timer(struct hrtimer *timer)
 
 	spin_lock_irqsave(&cd->disk.lock, flags);
 	if (cd->idling)
-		cfq_expire(cd, ktime_get_ns(), false);
+		cfq_expire_active_queue(cd, ktime_get_ns(), false);
 	WRITE_ONCE(cd->blocked, false);
 	run = cd->queued;
 	spin_unlock_irqrestore(&cd->disk.lock, flags);
@@ -339,31 +330,31 @@ static struct request *cfq_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct request *rq;
 
 	spin_lock_irq(&cd->disk.lock);
-	if (cfq_since(now, cd->gate_ns) >= GATE_TICK_NS) {
-		cd->gate_ns = now;
+	if (cfq_since(now, cd->gate_ticked_ns) >= CFQ_GATE_TICK_NS) {
+		cd->gate_ticked_ns = now;
 		isoblk_gate_tick(&cd->disk);
 	}
 	rq = list_first_entry_or_null(&cd->urgent, struct request, queuelist);
 	if (rq) {
 		list_del_init(&rq->queuelist);
-		sent(cd, rq);
+		cfq_activate_request(cd, rq);
 		goto unlock;
 	}
 
-	queue = cfq_select(cd, now);
+	queue = cfq_select_queue(cd, now);
 	if (!queue) {
 		WRITE_ONCE(cd->blocked, true);
 		goto unlock;
 	}
-	if (!queue->slice.start)
-		queue->slice.start = now;
-	if (!cd->turn.start)
-		cd->turn.start = now;
-	rq = choose_request(cd, queue, now);
-	del_request(cd, rq);
+	if (!queue->slice.start_ns)
+		queue->slice.start_ns = now;
+	if (!cd->turn.start_ns)
+		cd->turn.start_ns = now;
+	rq = cfq_choose_request(cd, queue, now);
+	cfq_del_request(cd, rq);
 	queue->slice.rqs++;
 	cd->turn.rqs++;
-	sent(cd, rq);
+	cfq_activate_request(cd, rq);
 unlock:
 	spin_unlock_irq(&cd->disk.lock);
 	return rq;
@@ -377,18 +368,18 @@ static bool cfq_has_work(struct blk_mq_hw_ctx *hctx)
 		(READ_ONCE(cd->queued) && !READ_ONCE(cd->blocked));
 }
 
-/* ---- in, merged, and out ---------------------------------------------- */
+/* ---- merging, insertion, completion ------------------------------------ */
 
 static void cfq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	isoblk_limit_depth(opf, data);
 	if (!op_is_sync(opf))
 		data->shallow_depth = max(data->q->nr_requests *
-					  ASYNC_PERCENT / 100, 1UL);
+					  CFQ_ASYNC_PERCENT / 100, 1UL);
 }
 
-/* Any number of tags may be the limit: see cfq_limit_depth(). */
-static void cfq_depth(struct request_queue *q)
+/* Asynchronous requests may be limited to any number of tags: see cfq_limit_depth(). */
+static void cfq_update_depth(struct request_queue *q)
 {
 	isoblk_depth_updated(q);
 	isoblk_set_min_shallow_depth(q, 1);
@@ -404,7 +395,9 @@ static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
 	struct cfq_group *group;
 	bool merged;
 
-	/* Found, it stays: the task is here, and keeps the elevator. */
+	/*
+	 * The icq outlives the lookup: the current task has the io context and keeps the elevator.
+	 */
 	if (current->io_context) {
 		spin_lock_irq(&q->queue_lock);
 		icq = ioc_lookup_icq(q);
@@ -426,11 +419,11 @@ static bool cfq_bio_merge(struct request_queue *q, struct bio *bio,
 		!isoblk_gate_admit_or_hold(isoblk_group_map_gq(common, bio->bi_opf), bio);
 }
 
-/* Under the lock, from cfq_bio_merge(). */
+/* Called under the disk lock, from cfq_bio_merge(). */
 static bool cfq_allow_merge(struct request_queue *q, struct request *rq,
 			    struct bio *bio)
 {
-	return rq_queue(rq) == q_to_cfq(q)->bio_queue;
+	return cfq_rq_queue(rq) == q_to_cfq(q)->bio_queue;
 }
 
 static int cfq_request_merge(struct request_queue *q, struct request **found,
@@ -446,11 +439,11 @@ static int cfq_request_merge(struct request_queue *q, struct request **found,
 		ELEVATOR_FRONT_MERGE;
 }
 
-/* Under the lock; @rq begins earlier now. */
+/* Called under the disk lock; a front merge has moved the first sector of @rq. */
 static void cfq_request_merged(struct request_queue *q, struct request *rq,
 			       enum elv_merge type)
 {
-	struct cfq_queue *queue = rq_queue(rq);
+	struct cfq_queue *queue = cfq_rq_queue(rq);
 
 	if (type != ELEVATOR_FRONT_MERGE)
 		return;
@@ -458,7 +451,7 @@ static void cfq_request_merged(struct request_queue *q, struct request *rq,
 	elv_rb_add(&queue->sorted, rq);
 }
 
-/* Under the lock; @next, of the same queue, is part of @rq now. */
+/* Called under the disk lock; @next, of the same queue, has become part of @rq. */
 static void cfq_requests_merged(struct request_queue *q, struct request *rq,
 				struct request *next)
 {
@@ -466,9 +459,9 @@ static void cfq_requests_merged(struct request_queue *q, struct request *rq,
 		list_move(&rq->queuelist, &next->queuelist);
 		rq->fifo_time = next->fifo_time;
 	}
-	del_request(q_to_cfq(q), next);
-	/* It is charged as part of @rq. */
-	rq_set_state(next, 0);
+	cfq_del_request(q_to_cfq(q), next);
+	/* @rq is charged for the sectors of @next. */
+	cfq_rq_set_state(next, 0);
 }
 
 static void cfq_prepare_request(struct request *rq)
@@ -478,8 +471,8 @@ static void cfq_prepare_request(struct request *rq)
 	rq->elv.priv[1] = NULL;
 }
 
-/* The first time that @rq is seen with its bio. */
-static void rq_enter(struct cfq_disk *cd, struct request *rq)
+/* On its first insertion a request finds its queue by its bio. */
+static void cfq_attach_request(struct cfq_disk *cd, struct request *rq)
 {
 	struct isoblk_group *group = isoblk_bio_group(rq->bio);
 	struct cfq_queue *queue;
@@ -489,26 +482,26 @@ static void rq_enter(struct cfq_disk *cd, struct request *rq)
 	queue->refs++;
 	blkg_get(pd_to_blkg(&group->pd));
 	rq->elv.priv[0] = queue;
-	isoblk_gate_count_tag(rq_gq(rq));
+	isoblk_gate_count_tag(cfq_rq_gq(rq));
 }
 
 /*
- * Its bios have tried to merge one by one; whole requests would not ask whose
- * the others are.
+ * Insert one request. Its bios have tried to merge one by one already. A merge of whole requests
+ * would not check that both are of one queue.
  */
-static void insert(struct cfq_disk *cd, struct request *rq, bool at_head,
-		   u64 now)
+static void cfq_insert_request(struct cfq_disk *cd, struct request *rq, bool at_head,
+			       u64 now)
 {
 	struct request_queue *q = cd->disk.q;
 
-	if (!rq_queue(rq))
-		rq_enter(cd, rq);
+	if (!cfq_rq_queue(rq))
+		cfq_attach_request(cd, rq);
 	trace_block_rq_insert(rq);
 	if (at_head) {
 		list_add(&rq->queuelist, &cd->urgent);
 		return;
 	}
-	add_request(cd, rq_queue(rq), rq, now);
+	cfq_add_request(cd, cfq_rq_queue(rq), rq, now);
 	if (rq_mergeable(rq)) {
 		elv_rqhash_add(q, rq);
 		if (!q->last_merge)
@@ -526,25 +519,25 @@ static void cfq_insert_requests(struct blk_mq_hw_ctx *hctx,
 	spin_lock_irq(&cd->disk.lock);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		insert(cd, rq, flags & BLK_MQ_INSERT_AT_HEAD, now);
+		cfq_insert_request(cd, rq, flags & BLK_MQ_INSERT_AT_HEAD, now);
 	}
-	/* The kernel runs the queue next, and we look again who may send. */
+	/* The kernel runs the hardware queue after this, and cfq_select_queue() decides anew. */
 	WRITE_ONCE(cd->blocked, false);
 	spin_unlock_irq(&cd->disk.lock);
 }
 
-/* The driver has given it back; it is inserted again, or sent past us. */
+/* The driver gives @rq back. It is inserted again, or issued without the elevator. */
 static void cfq_requeue_request(struct request *rq)
 {
 	struct cfq_disk *cd = q_to_cfq(rq->q);
 	unsigned long flags;
 	bool run;
 
-	if (!rq_queue(rq))
+	if (!cfq_rq_queue(rq))
 		return;
 	spin_lock_irqsave(&cd->disk.lock, flags);
-	run = back(cd, rq);
-	refund(rq);
+	run = cfq_deactivate_request(cd, rq);
+	cfq_refund(rq);
 	spin_unlock_irqrestore(&cd->disk.lock, flags);
 	if (run)
 		blk_mq_run_hw_queues(rq->q, true);
@@ -553,18 +546,18 @@ static void cfq_requeue_request(struct request *rq)
 static void cfq_finish_request(struct request *rq)
 {
 	struct cfq_disk *cd = q_to_cfq(rq->q);
-	struct cfq_queue *queue = rq_queue(rq);
+	struct cfq_queue *queue = cfq_rq_queue(rq);
 	struct blkcg_gq *blkg;
 	unsigned long flags;
 	bool run;
 
 	if (queue) {
-		isoblk_gate_release_tag(rq_gq(rq));
+		isoblk_gate_release_tag(cfq_rq_gq(rq));
 		blkg = pd_to_blkg(&queue->group->group->pd);
 		spin_lock_irqsave(&cd->disk.lock, flags);
-		run = back(cd, rq);
-		if (rq_state(rq) & RQ_REFUNDED)
-			account(rq, rq_state(rq) >> RQ_SECTORS_SHIFT, 1);
+		run = cfq_deactivate_request(cd, rq);
+		if (cfq_rq_state(rq) & CFQ_RQ_REFUNDED)
+			cfq_account(rq, cfq_rq_state(rq) >> CFQ_RQ_SECTORS_SHIFT, 1);
 		cfq_queue_put(cd, queue);
 		spin_unlock_irqrestore(&cd->disk.lock, flags);
 		blkg_put(blkg);
@@ -580,7 +573,7 @@ static void cfq_finish_request(struct request *rq)
 	}
 }
 
-/* ---- life ------------------------------------------------------------- */
+/* ---- init, exit --------------------------------------------------------- */
 
 static const struct isoblk_ops cfq_ops = {
 	.has_equal_quotas	= true,
@@ -602,10 +595,10 @@ static int cfq_init(struct request_queue *q, struct elevator_queue *eq)
 	cd->groups = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&cd->urgent);
 	hrtimer_setup(&cd->timer, cfq_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	cd->queueing = q->tag_set->queue_depth > QUEUEING_DEPTH;
+	cd->has_queueing = q->tag_set->queue_depth > CFQ_SERIAL_DEPTH_MAX;
 	cd->rotational = q->limits.features & BLK_FEAT_ROTATIONAL;
-	cd->tunables = defaults;
-	/* As CFQ since 4.2: nobody waits for a seek, so requests are counted. */
+	cd->tunables = cfq_defaults;
+	/* As CFQ since 4.2: without idling an SSD's requests are charged, not their time. */
 	if (!cd->rotational)
 		cd->tunables.slice_idle = 0;
 
@@ -614,20 +607,20 @@ static int cfq_init(struct request_queue *q, struct elevator_queue *eq)
 		kfree(cd);
 		return ret;
 	}
-	cfq_depth(q);
-	/* One hardware queue is as good as another: any sends for all. */
+	cfq_update_depth(q);
+	/* Any hardware queue dispatches for all: requests are in queues of cfq, not of an hctx. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	return 0;
 }
 
-ISOBLK_ELEVATOR_HOOKS(cfq, cfq_init, cfq_depth)
+ISOBLK_ELEVATOR_HOOKS(cfq, cfq_init, cfq_update_depth)
 
 static void cfq_exit_sched(struct elevator_queue *eq)
 {
 	struct cfq_disk *cd = eq->elevator_data;
 
 	isoblk_groups_exit(&cd->disk, eq);
-	/* A group that goes may start it. */
+	/* cfq_group_exit() may have started the timer. */
 	hrtimer_cancel(&cd->timer);
 	kfree(cd);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queues: who has one, and for how long. cfq.c opens with the design.
+ * Queues: how they are found, allocated and freed. cfq.c opens with the design.
  *
- * The synchronous requests of a process have a queue for each cgroup and I/O priority,
- * asynchronous ones one for each cgroup and priority. A queue is linked, and so found
- * again, until its process exits or its group goes.
+ * A process has a queue for each cgroup and I/O priority of its synchronous requests. A group has
+ * one for each priority of its asynchronous requests. A queue is linked, and can be found, until
+ * its process exits or its group is freed.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -13,39 +13,39 @@
 #include "cfq/queue.h"
 #include "cfq/tree.h"
 
-static struct kmem_cache *queue_cache;
+static struct kmem_cache *cfq_queue_cache;
 
 int __init cfq_queues_init(void)
 {
-	queue_cache = KMEM_CACHE(cfq_queue, 0);
-	return queue_cache ? 0 : -ENOMEM;
+	cfq_queue_cache = KMEM_CACHE(cfq_queue, 0);
+	return cfq_queue_cache ? 0 : -ENOMEM;
 }
 
 void cfq_queues_exit(void)
 {
-	kmem_cache_destroy(queue_cache);
+	kmem_cache_destroy(cfq_queue_cache);
 }
 
-static void queue_free(struct cfq_queue *queue)
+static void cfq_queue_free(struct cfq_queue *queue)
 {
-	kmem_cache_free(queue_cache, queue);
+	kmem_cache_free(cfq_queue_cache, queue);
 }
 
 /**
- * cfq_queue_put() - give a reference to a queue back
+ * cfq_queue_put() - drop a reference to a queue
  * @cd: disk; its lock is held
- * @queue: may be freed
+ * @queue: freed with its last reference
  */
 void cfq_queue_put(struct cfq_disk *cd, struct cfq_queue *queue)
 {
 	lockdep_assert_held(&cd->disk.lock);
 
 	if (!--queue->refs)
-		queue_free(queue);
+		cfq_queue_free(queue);
 }
 
-static void queue_init(struct cfq_queue *queue, struct cfq_group *group,
-		       bool sync, unsigned int prio)
+static void cfq_queue_init(struct cfq_queue *queue, struct cfq_group *group,
+			   bool sync, unsigned int prio)
 {
 	INIT_HLIST_NODE(&queue->icq_node);
 	INIT_LIST_HEAD(&queue->group_node);
@@ -57,26 +57,26 @@ static void queue_init(struct cfq_queue *queue, struct cfq_group *group,
 	queue->refs = 1;
 }
 
-/* A linked queue, or NULL. */
-static struct cfq_queue *queue_new(struct cfq_disk *cd, struct cfq_group *group,
-				   bool sync, unsigned int prio)
+/* Allocate a queue and link it to its group; NULL without memory. */
+static struct cfq_queue *cfq_queue_alloc(struct cfq_disk *cd, struct cfq_group *group,
+					 bool sync, unsigned int prio)
 {
 	struct cfq_queue *queue;
 
-	queue = kmem_cache_alloc_node(queue_cache,
+	queue = kmem_cache_alloc_node(cfq_queue_cache,
 				      GFP_NOWAIT | __GFP_NOWARN | __GFP_ZERO,
 				      cd->disk.q->node);
 	if (!queue)
 		return NULL;
-	queue_init(queue, group, sync, prio);
+	cfq_queue_init(queue, group, sync, prio);
 	list_add(&queue->group_node, &group->queues);
-	/* So that it is freed, and its queues with it: see cfq_group_exit(). */
+	/* cfq_group_exit(), which frees the queue, is called for groups that were active. */
 	group->group->was_active = true;
 	return queue;
 }
 
-/* No more requests find it; those that it has end as usual. */
-static void queue_unlink(struct cfq_disk *cd, struct cfq_queue *queue)
+/* Unlink @queue: new requests do not find it; those that it has complete as usual. */
+static void cfq_queue_unlink(struct cfq_disk *cd, struct cfq_queue *queue)
 {
 	if (queue->icq) {
 		hlist_del_init(&queue->icq_node);
@@ -87,11 +87,13 @@ static void queue_unlink(struct cfq_disk *cd, struct cfq_queue *queue)
 }
 
 /**
- * cfq_queue_find() - the queue of a request that there is, or NULL
+ * cfq_queue_find() - find the queue of a request
  * @icq: process, or NULL
  * @group: group; its disk's lock is held
  * @sync: whether the request is synchronous
  * @prio: class and level
+ *
+ * Return: the queue, or NULL if it does not exist.
  */
 struct cfq_queue *cfq_queue_find(struct cfq_icq *icq,
 				 const struct cfq_group *group, bool sync,
@@ -110,14 +112,17 @@ struct cfq_queue *cfq_queue_find(struct cfq_icq *icq,
 }
 
 /**
- * cfq_queue_get() - the queue of a request, which is made if there is none
+ * cfq_queue_get() - find or allocate the queue of a request
  * @cd: disk; its lock is held
  * @icq: process, or NULL
  * @group: group
  * @sync: whether the request is synchronous
  * @prio: class and level
  *
- * A process need not keep those that it left.
+ * A process that needs a new queue unlinks those without requests: it may have moved to another
+ * cgroup or priority.
+ *
+ * Return: the queue, without a reference for the caller; never NULL.
  */
 struct cfq_queue *cfq_queue_get(struct cfq_disk *cd, struct cfq_icq *icq,
 				struct cfq_group *group, bool sync,
@@ -128,15 +133,15 @@ struct cfq_queue *cfq_queue_get(struct cfq_disk *cd, struct cfq_icq *icq,
 
 	if (queue)
 		return queue;
-	/* A flush may hold a request back until its process is gone. */
-	if (sync && (!icq || icq->exited))
+	/* A flush may delay a request until its process has exited. */
+	if (sync && (!icq || icq->has_exited))
 		return &group->fallback;
 	if (sync)
 		hlist_for_each_entry_safe(queue, next, &icq->queues, icq_node)
 			if (queue->refs == 1)
-				queue_unlink(cd, queue);
+				cfq_queue_unlink(cd, queue);
 
-	queue = queue_new(cd, group, sync, prio);
+	queue = cfq_queue_alloc(cd, group, sync, prio);
 	if (!queue)
 		return &group->fallback;
 	if (sync) {
@@ -149,8 +154,8 @@ struct cfq_queue *cfq_queue_get(struct cfq_disk *cd, struct cfq_icq *icq,
 }
 
 /**
- * cfq_exit_icq() - the process has exited, or the disk is no more ours
- * @icq: process
+ * cfq_exit_icq() - unlink the queues of a process
+ * @icq: process; it has exited, or the elevator exits
  */
 void cfq_exit_icq(struct io_cq *icq)
 {
@@ -160,18 +165,18 @@ void cfq_exit_icq(struct io_cq *icq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&cd->disk.lock, flags);
-	to_icq(icq)->exited = true;
+	to_icq(icq)->has_exited = true;
 	hlist_for_each_entry_safe(queue, next, &to_icq(icq)->queues, icq_node) {
-		/* There will be no next request to wait for. */
+		/* No next request comes: the disk need not idle. */
 		if (queue == cd->active && cd->idling)
-			cfq_run_later(cd);
-		queue_unlink(cd, queue);
+			cfq_schedule_dispatch(cd);
+		cfq_queue_unlink(cd, queue);
 	}
 	spin_unlock_irqrestore(&cd->disk.lock, flags);
 }
 
 /**
- * cfq_init_icq() - a process comes to a disk
+ * cfq_init_icq() - prepare a process on a disk
  * @icq: process
  */
 void cfq_init_icq(struct io_cq *icq)
@@ -180,8 +185,8 @@ void cfq_init_icq(struct io_cq *icq)
 }
 
 /**
- * cfq_group_init() - a group has no queues yet
- * @group: its own bytes are zero
+ * cfq_group_init() - prepare a group, without queues
+ * @group: cfq's data in it is zero
  */
 void cfq_group_init(struct isoblk_group *group)
 {
@@ -189,11 +194,11 @@ void cfq_group_init(struct isoblk_group *group)
 
 	cg->group = group;
 	INIT_LIST_HEAD(&cg->queues);
-	queue_init(&cg->fallback, cg, true, CFQ_PRIO_BE + CFQ_LEVEL);
+	cfq_queue_init(&cg->fallback, cg, true, CFQ_PRIO_BE + CFQ_LEVEL_DEFAULT);
 }
 
 /**
- * cfq_group_exit() - a group gives up its queues
+ * cfq_group_exit() - unlink the queues of a group
  * @group: has no requests; its disk's lock is held
  */
 void cfq_group_exit(struct isoblk_group *group)
@@ -203,9 +208,9 @@ void cfq_group_exit(struct isoblk_group *group)
 	struct cfq_queue *queue, *next;
 
 	if (cd->active && cd->active->group == cg) {
-		cfq_expire(cd, ktime_get_ns(), false);
-		cfq_run_later(cd);
+		cfq_expire_active_queue(cd, ktime_get_ns(), false);
+		cfq_schedule_dispatch(cd);
 	}
 	list_for_each_entry_safe(queue, next, &cg->queues, group_node)
-		queue_unlink(cd, queue);
+		cfq_queue_unlink(cd, queue);
 }

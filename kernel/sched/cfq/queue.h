@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * Queues: who has one, and for how long.
- */
+/* Queues: how they are found, allocated and freed. */
 #ifndef ISOBLK_CFQ_QUEUE_H
 #define ISOBLK_CFQ_QUEUE_H
 

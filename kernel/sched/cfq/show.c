@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * What cfq shows in sysfs and debugfs, and takes.
- */
+/* Tunables in sysfs, and files in debugfs. */
 #include <linux/module.h>
 #include <linux/seq_file.h>
 
@@ -27,21 +25,21 @@ static ssize_t cfq_##name##_store(struct elevator_queue *e,		\
 				 high);					\
 }
 
-/* Milliseconds: ten seconds of a device's time are never fair. */
-#define CFQ_MAX_MS	10000
+/* Upper bound of the tunables in ms. */
+#define CFQ_TUNABLE_MAX_MS	10000
 
 CFQ_UINT(quantum, 1, 4096)
-CFQ_UINT(fifo_expire_sync, 1, CFQ_MAX_MS)
-CFQ_UINT(fifo_expire_async, 1, CFQ_MAX_MS)
+CFQ_UINT(fifo_expire_sync, 1, CFQ_TUNABLE_MAX_MS)
+CFQ_UINT(fifo_expire_async, 1, CFQ_TUNABLE_MAX_MS)
 CFQ_UINT(back_seek_max, 0, UINT_MAX)
 CFQ_UINT(back_seek_penalty, 1, 1000)
-CFQ_UINT(slice_sync, 1, CFQ_MAX_MS)
-CFQ_UINT(slice_async, 1, CFQ_MAX_MS)
+CFQ_UINT(slice_sync, 1, CFQ_TUNABLE_MAX_MS)
+CFQ_UINT(slice_async, 1, CFQ_TUNABLE_MAX_MS)
 CFQ_UINT(slice_async_rq, 1, 4096)
-CFQ_UINT(slice_idle, 0, CFQ_MAX_MS)
-CFQ_UINT(group_idle, 0, CFQ_MAX_MS)
+CFQ_UINT(slice_idle, 0, CFQ_TUNABLE_MAX_MS)
+CFQ_UINT(group_idle, 0, CFQ_TUNABLE_MAX_MS)
 CFQ_UINT(low_latency, 0, 1)
-CFQ_UINT(target_latency, 1, CFQ_MAX_MS)
+CFQ_UINT(target_latency, 1, CFQ_TUNABLE_MAX_MS)
 
 #define CFQ_ATTR(name) __ATTR(name, 0644, cfq_##name##_show, cfq_##name##_store)
 
@@ -73,22 +71,22 @@ static int cfq_debugfs_state(void *data, struct seq_file *m)
 		return 0;
 	spin_lock_irq(&cd->disk.lock);
 	seq_printf(m, "inflight %u queued %u busy %u idling %d blocked %d vclock %llu\n",
-		   cd->in_device[true] + cd->in_device[false], cd->queued,
-		   cd->nr_busy, cd->idling, cd->blocked, cd->vclock);
+		   cd->in_flight[true] + cd->in_flight[false], cd->queued,
+		   cd->nr_busy, cd->idling, cd->blocked, cd->min_vdisktime);
 	spin_unlock_irq(&cd->disk.lock);
 	isoblk_show_end(data);
 	return 0;
 }
 
-static void show_queue(struct seq_file *m, const struct cfq_disk *cd,
-		       const struct cfq_queue *queue)
+static void cfq_show_queue(struct seq_file *m, const struct cfq_disk *cd,
+			   const struct cfq_queue *queue)
 {
 	static const char *const class[CFQ_NR_CLASSES] = {
 		[CFQ_RT] = "rt",
 		[CFQ_BE] = "be",
 		[CFQ_IDLE] = "idle",
 	};
-	static const char *const load[CFQ_NR_LOADS] = {
+	static const char *const load[CFQ_NR_WORKLOADS] = {
 		[CFQ_SYNC_IDLE] = "sync",
 		[CFQ_SYNC_NOIDLE] = "sync-noidle",
 		[CFQ_ASYNC] = "async",
@@ -96,10 +94,10 @@ static void show_queue(struct seq_file *m, const struct cfq_disk *cd,
 
 	seq_printf(m, "  %s/%u %s%s queued %u held %u think_us %llu seeks %u\n",
 		   class[cfq_class_of(queue)], cfq_level(queue->prio),
-		   load[queue->load], queue == cd->active ? " active" : "",
+		   load[queue->workload], queue == cd->active ? " active" : "",
 		   queue->queued, queue->dispatched,
 		   div_u64(queue->habits.think_ns, NSEC_PER_USEC),
-		   hweight32(queue->habits.seeks));
+		   hweight32(queue->habits.seek_history));
 }
 
 static int cfq_debugfs_groups(void *data, struct seq_file *m)
@@ -124,7 +122,7 @@ static int cfq_debugfs_groups(void *data, struct seq_file *m)
 			   cg->nr_busy, held, isoblk_group_nr_waiting(group));
 		list_for_each_entry(queue, &cg->queues, group_node)
 			if (queue->busy)
-				show_queue(m, cd, queue);
+				cfq_show_queue(m, cd, queue);
 	}
 	spin_unlock_irq(&cd->disk.lock);
 	isoblk_show_end(data);

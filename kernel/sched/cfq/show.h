@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * What cfq shows in sysfs and debugfs, and takes.
- */
+/* Tunables in sysfs, and files in debugfs. */
 #ifndef ISOBLK_CFQ_SHOW_H
 #define ISOBLK_CFQ_SHOW_H
 
