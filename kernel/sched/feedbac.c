@@ -2,26 +2,21 @@
 /*
  * feedbac: FeedBAC, feedback-based allocation of credits.
  *
- * From P2 ("Dynamic Bandwidth Distribution Method for High Performance
- * Non-volatile Memory in Cloud Computing Environment", IIBC 20(3), 2020):
+ * From P2 ("Dynamic Bandwidth Distribution Method for High Performance Non-volatile Memory in Cloud
+ * Computing Environment", IIBC 20(3), 2020):
  *
- *  - The credit allocator gives every group credit by weight, each allocation
- *    period. A group's requests go to the device, in their order, while it has
- *    credit; nothing idles on behalf of anybody.
+ *  - The credit allocator gives each group credit by weight, once per allocation period. A group's
+ *    requests are sent in their order while it has credit. The disk never idles.
+ *  - The credit predictor estimates the credit to give, by double exponential smoothing of the rate
+ *    at which credit was used (predict.c). An SSD's speed changes with garbage collection and as it
+ *    fills, and the prediction follows it.
+ *  - Correction 1: the prediction is less than the device can do. Credit is allocated again as soon
+ *    as it is used up.
+ *  - Correction 2: the prediction is more than the device can do. Unused credit is kept.
  *
- *  - The credit predictor says how much there is to give, from the rate at which
- *    credit was used, by double exponential smoothing (predict.c). An SSD's
- *    speed changes, with garbage collection and as it fills, and the prediction
- *    follows it.
- *
- *  - Correction 1: what was predicted is less than the device can do. Credit is
- *    allocated again as soon as it is used up.
- *
- *  - Correction 2: it is more. What is left of a credit stays.
- *
- * The credit is a budget, and what it does when it is used up is in budget.c. In paper_mode the
- * allocation period is alloc_us, and ends at a tick. By default there is no period that has to
- * end: correction 1 is for all groups that have requests, in the device as well.
+ * Credit is a budget; budget.c handles its use and its refill. In paper_mode the allocation period
+ * is alloc_us, and ends at a tick. By default no period ends: correction 1 applies as soon as all
+ * groups with requests, waiting or in flight, have used up their credit.
  */
 #include <linux/module.h>
 #include <linux/seq_file.h>
@@ -35,23 +30,23 @@
 #define CREATE_TRACE_POINTS
 #include "feedbac_trace.h"
 
-/* Long enough to average the noise of a device, short to follow its state. */
+/* Prediction period: averages the noise of a device, and follows changes of its state. */
 #define FB_PREDICT_MS		100
 
-/* An allocation period: some requests of the lightest of a few groups. */
+/* Allocation period: several requests of the lightest of a few groups. */
 #define FB_ALLOC_US		1000
 #define FB_ALLOC_US_ROTATIONAL	100000
 
-/* The first credit, of a disk of which nothing is known: sectors. */
-#define FB_FIRST_CREDIT		2048
+/* The first credit, before the speed of the disk is known. */
+#define FB_FIRST_CREDIT_SECTORS	2048
 
 /* Predictions kept for debugfs: half a minute of them. */
-#define FB_HISTORY		300
+#define FB_HISTORY_MAX		300
 
-/* Limits of a in sysfs are per mille. */
+/* In sysfs, limits of a are per mille. */
 #define FB_PERMILLE(a)		DIV_ROUND_CLOSEST((a) * 1000U, PREDICT_ONE)
 
-/* A prediction, and what came of it: sectors a prediction period. */
+/* A prediction and its outcome: sectors per prediction period. */
 struct fb_outcome {
 	u64 at_ns;
 	u64 predicted;
@@ -63,19 +58,19 @@ struct fb_outcome {
 struct fb_disk {
 	struct budget_disk budget;	/* first: elevator_data is its address */
 
-	unsigned int alloc_us;		/* as below written by sysfs */
+	unsigned int alloc_us;		/* this and the next three: written by sysfs */
 	unsigned int predict_ms;
 	unsigned int a_min;		/* per mille */
 	unsigned int a_max;
 
-	/* disk lock: */
+	/* Under the disk lock: */
 	struct predict predict;
-	u64 credit;			/* predicted, an allocation; sectors */
-	u64 period_ns;			/* when the prediction period began */
-	u64 period_sectors;		/* done until then */
-	u64 allocations;		/* in this prediction period */
-	struct fb_outcome history[FB_HISTORY];
-	unsigned int nr_history;	/* so far; the newest is before it */
+	u64 credit;			/* predicted credit of an allocation, sectors */
+	u64 period_start_ns;		/* start of the prediction period, ns */
+	u64 period_start_sectors;	/* done_sectors at that time */
+	u64 allocations;		/* number of allocations in this prediction period */
+	struct fb_outcome history[FB_HISTORY_MAX];
+	unsigned int nr_history;	/* outcomes so far; the newest is the one before */
 };
 
 static struct fb_disk *to_fb(struct budget_disk *bd)
@@ -85,30 +80,30 @@ static struct fb_disk *to_fb(struct budget_disk *bd)
 
 /* ---- allocator ------------------------------------------------------- */
 
-static u64 alloc_ns(const struct fb_disk *fb)
+static u64 fb_alloc_ns(const struct fb_disk *fb)
 {
 	return (u64)READ_ONCE(fb->alloc_us) * NSEC_PER_USEC;
 }
 
 static u64 fb_period_ns(const struct budget_disk *bd)
 {
-	return alloc_ns(container_of(bd, struct fb_disk, budget));
+	return fb_alloc_ns(container_of(bd, struct fb_disk, budget));
 }
 
-/* What was predicted; at first a guess. */
+/* A round is the predicted credit, or a constant before the first prediction. */
 static u64 fb_round(struct budget_disk *bd, const struct budget_round *r)
 {
 	struct fb_disk *fb = to_fb(bd);
 
 	fb->allocations++;
-	return fb->credit ?: FB_FIRST_CREDIT;
+	return fb->credit ?: FB_FIRST_CREDIT_SECTORS;
 }
 
 /* ---- predictor ------------------------------------------------------- */
 
-static void fb_remember(struct fb_disk *fb, u64 now, u64 predicted, u64 used)
+static void fb_record_outcome(struct fb_disk *fb, u64 now, u64 predicted, u64 used)
 {
-	struct fb_outcome *o = &fb->history[fb->nr_history++ % FB_HISTORY];
+	struct fb_outcome *o = &fb->history[fb->nr_history++ % FB_HISTORY_MAX];
 
 	o->at_ns = now;
 	o->predicted = predicted;
@@ -120,43 +115,42 @@ static void fb_remember(struct fb_disk *fb, u64 now, u64 predicted, u64 used)
 }
 
 /*
- * A prediction period is over: the rate at which credit was used, summed over its
- * allocation periods, is what was used, brought to the length that the
- * period should have had. One in which nothing was sent tells nothing about
- * the device, and is left out.
+ * End a prediction period. The credit used is the rate at which its allocations were used, scaled
+ * to the configured length of the period. A period in which no request completed shows nothing
+ * about the device, and is left out.
  */
 static void fb_tick(struct budget_disk *bd, u64 now)
 {
 	struct fb_disk *fb = to_fb(bd);
 	u64 length_ns = (u64)fb->predict_ms * NSEC_PER_MSEC;
-	u64 span_ns = now - fb->period_ns;
+	u64 span_ns = now - fb->period_start_ns;
 	u64 sectors, used, predicted = fb->predict.next;
 
 	if (span_ns < length_ns)
 		return;
-	sectors = bd->done;
-	/* The timer stood still, or it is the first period: no whole one. */
-	if (span_ns < 2 * length_ns && sectors != fb->period_sectors) {
-		used = mul_div(sectors - fb->period_sectors, length_ns,
+	sectors = bd->done_sectors;
+	/* Skip the first period, and one that is twice too long: the timer did not run. */
+	if (span_ns < 2 * length_ns && sectors != fb->period_start_sectors) {
+		used = mul_div(sectors - fb->period_start_sectors, length_ns,
 			       span_ns);
 		predict_next(&fb->predict, used);
-		fb_remember(fb, now, predicted, used);
-		fb->credit = mul_div(fb->predict.next, alloc_ns(fb),
+		fb_record_outcome(fb, now, predicted, used);
+		fb->credit = mul_div(fb->predict.next, fb_alloc_ns(fb),
 				     length_ns);
 	}
-	fb->period_ns = now;
-	fb->period_sectors = sectors;
+	fb->period_start_ns = now;
+	fb->period_start_sectors = sectors;
 	fb->allocations = 0;
 }
 
-static void fb_restart(struct fb_disk *fb)
+static void fb_restart_predictor(struct fb_disk *fb)
 {
 	predict_init(&fb->predict, fb->a_min * (u64)PREDICT_ONE / 1000,
 		     fb->a_max * (u64)PREDICT_ONE / 1000);
 	fb->credit = 0;
 }
 
-/* ---- life ------------------------------------------------------------ */
+/* ---- init, exit ------------------------------------------------------- */
 
 static const struct budget_policy fb_policy = {
 	.left_name	= "credit",
@@ -183,7 +177,7 @@ static int fb_init(struct request_queue *q, struct elevator_queue *eq)
 		kfree(fb);
 		return ret;
 	}
-	fb_restart(fb);
+	fb_restart_predictor(fb);
 	return 0;
 }
 
@@ -207,7 +201,7 @@ static ssize_t fb_##name##_show(struct elevator_queue *e, char *page)	\
 	return sysfs_emit(page, "%u\n", READ_ONCE(fb->field));		\
 }
 
-/* What the predictor has learnt holds for the old value only. */
+/* A new value invalidates what the predictor has learnt. */
 #define FB_STORE(name, field, low, high)				\
 static ssize_t fb_##name##_store(struct elevator_queue *e,		\
 				 const char *page, size_t count)	\
@@ -218,7 +212,7 @@ static ssize_t fb_##name##_store(struct elevator_queue *e,		\
 	spin_lock_irq(&fb->budget.disk.lock);					\
 	ret = isoblk_store_uint(page, count, &fb->field, low, high);	\
 	if (ret > 0)							\
-		fb_restart(fb);						\
+		fb_restart_predictor(fb);						\
 	spin_unlock_irq(&fb->budget.disk.lock);				\
 	return ret;							\
 }
@@ -273,9 +267,9 @@ static int fb_debugfs_history(void *data, struct seq_file *m)
 	if (!fb)
 		return 0;
 	spin_lock_irq(&fb->budget.disk.lock);
-	i = fb->nr_history > FB_HISTORY ? fb->nr_history - FB_HISTORY : 0;
+	i = fb->nr_history > FB_HISTORY_MAX ? fb->nr_history - FB_HISTORY_MAX : 0;
 	for (; i < fb->nr_history; i++) {
-		o = &fb->history[i % FB_HISTORY];
+		o = &fb->history[i % FB_HISTORY_MAX];
 		seq_printf(m, "at_ns %llu predicted %llu used %llu error_permille %u a_permille %u\n",
 			   o->at_ns, o->predicted, o->used, o->error_permille,
 			   FB_PERMILLE(o->a));

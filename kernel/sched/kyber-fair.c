@@ -3,19 +3,21 @@
  * kyber-fair: Kyber Fairness, weights on top of Kyber's domains.
  *
  * From P3 ("I/O performance isolation framework for Linux containers", Pusan National University,
- * 2019): a budget of sectors a cgroup (budget.c), and the next budget from what was used:
+ * 2019): each cgroup has a budget of sectors (budget.c). The next budget follows from the sectors
+ * used:
  *
  *	B(k) = (sum of used * interval / T - sum of left) * w(k) / sum of w + left(k)
  *
- * with T the time since the last refill. In paper_mode the interval is refill_ms, and a refill
- * comes at the latest after it; else it is round_us.
+ * T is the time since the last refill. In paper_mode the interval is refill_ms, which is also the
+ * longest time between refills; else it is round_us.
  *
- * From Kyber: requests are of four domains (read, write, discard, other), and a domain may have
- * only so many with the device. Latencies steer how many. Completions fall in eight buckets of a
- * quarter of the domain's target. The device is congested when the 90th percentile of a domain's
- * time in it misses the target; then a domain whose whole latency is well within its own, by the
- * 99th percentile, has fewer. One that misses its own has more, and all have while the device is
- * not congested. Asynchronous requests may hold three quarters of the tags.
+ * From Kyber: a request has one of four domains (read, write, discard, other), and takes a token of
+ * its domain while in flight. Latencies set the number of tokens. A completion falls in one of
+ * eight buckets, each a quarter of the domain's target wide. The device is congested if the 90th
+ * percentile of the I/O latency of any domain misses its target. A congested device takes tokens
+ * from each domain whose 99th percentile of total latency is well within its target, and gives
+ * tokens to each domain that misses its target. While the device is not congested, all domains gain
+ * tokens. Asynchronous requests may have three quarters of the tags.
  */
 #include <linux/math64.h>
 #include <linux/module.h>
@@ -35,9 +37,9 @@ enum kf_domain {
 	KF_NR_DOMAINS,
 };
 
-static_assert(KF_NR_DOMAINS <= BUDGET_CLASSES);
+static_assert(KF_NR_DOMAINS <= BUDGET_NR_CLASSES);
 
-static const char *const kf_name[KF_NR_DOMAINS] = {
+static const char *const kf_domain_name[KF_NR_DOMAINS] = {
 	[KF_READ] = "read",
 	[KF_WRITE] = "write",
 	[KF_DISCARD] = "discard",
@@ -45,17 +47,17 @@ static const char *const kf_name[KF_NR_DOMAINS] = {
 };
 
 /*
- * Tokens at most: reads are what people wait for; writes fill a device's buffer
- * with fewer; discards are large and slow; the rest is rare.
+ * Largest number of tokens. Tasks wait for reads; fewer writes fill the cache of a device; discards
+ * are large and slow; other requests are rare.
  */
-static const unsigned int kf_max_depth[KF_NR_DOMAINS] = {
+static const unsigned int kf_depth_max[KF_NR_DOMAINS] = {
 	[KF_READ] = 256,
 	[KF_WRITE] = 128,
 	[KF_DISCARD] = 64,
 	[KF_OTHER] = 16,
 };
 
-/* Requests of a domain in a row, while others wait: in the same proportion. */
+/* Requests of a domain in a row while other domains wait, in proportion to the tokens. */
 static const unsigned int kf_batch[KF_NR_DOMAINS] = {
 	[KF_READ] = 16,
 	[KF_WRITE] = 8,
@@ -63,7 +65,7 @@ static const unsigned int kf_batch[KF_NR_DOMAINS] = {
 	[KF_OTHER] = 1,
 };
 
-/* Domains with a target; a discard's is only to be noticed if it hangs. */
+/* Domains with a target. That of discards is so long that it shows a hang only. */
 #define KF_NR_TARGETS		3
 
 static const u64 kf_target_ns[KF_NR_TARGETS] = {
@@ -72,57 +74,57 @@ static const u64 kf_target_ns[KF_NR_TARGETS] = {
 	[KF_DISCARD] = 5ULL * NSEC_PER_SEC,
 };
 
-/* The target ends with bucket KF_ON_TARGET - 1; the last bucket is open. */
+/* Buckets below KF_GOOD_BUCKETS are within the target; the last bucket has no upper bound. */
 #define KF_BUCKETS		8
-#define KF_ON_TARGET		4
+#define KF_GOOD_BUCKETS		4
 
-/* Percentiles need so many completions, and are taken so often. */
-#define KF_MIN_COMPLETIONS	500
+/* A percentile needs this number of completions; tokens are adjusted at this interval. */
+#define KF_COMPLETIONS_MIN	500
 #define KF_ADJUST_NS		(100ULL * NSEC_PER_MSEC)
 
-/* Of the tags, for asynchronous requests: percent. */
+/* Percentage of the tags that asynchronous requests may have. */
 #define KF_ASYNC_PERCENT	75
 
-/* A refill comes at the latest after this, as in P3. */
+/* Longest time between refills in paper mode, as in P3. */
 #define KF_REFILL_MS		100
 
-/* Time of the device that a round is: some requests of the lightest of a few groups. */
+/* Device time of a round: several requests of the lightest of a few groups. */
 #define KF_ROUND_US		1000
 #define KF_ROUND_US_ROTATIONAL	100000
 
-/* The first round, of a disk of which nothing is known: sectors. */
-#define KF_FIRST_ROUND		2048
+/* The first round, before the rate of the disk is known. */
+#define KF_FIRST_ROUND_SECTORS	2048
 
-/* A rate means nothing over less. */
-#define KF_SHORTEST_NS		(100ULL * NSEC_PER_USEC)
+/* Shortest time since the last refill from which the rate is taken. */
+#define KF_RATE_SPAN_MIN_NS	(100ULL * NSEC_PER_USEC)
 
 struct kf_latencies {
-	u32 whole[KF_NR_TARGETS][KF_BUCKETS];
-	u32 device[KF_NR_TARGETS][KF_BUCKETS];
+	u32 total[KF_NR_TARGETS][KF_BUCKETS];
+	u32 io[KF_NR_TARGETS][KF_BUCKETS];
 };
 
 /*
- * What completed on a CPU so far. Atomic, for a task may count that an interrupt finds
- * counting; and cheaper than to hold that off where per-CPU arithmetic is no instruction.
+ * Completions on a CPU so far. They are atomic because an interrupt may count while a task counts.
+ * Where per-CPU arithmetic is not one instruction, that is cheaper than disabling interrupts.
  */
 struct kf_counts {
-	atomic_t whole[KF_NR_TARGETS][KF_BUCKETS];
-	atomic_t device[KF_NR_TARGETS][KF_BUCKETS];
+	atomic_t total[KF_NR_TARGETS][KF_BUCKETS];
+	atomic_t io[KF_NR_TARGETS][KF_BUCKETS];
 };
 
 static_assert(sizeof(struct kf_counts) == sizeof(struct kf_latencies));
 
 struct kf_disk {
 	struct budget_disk budget;	/* first: elevator_data is its address */
-	unsigned int async_depth;	/* written while the queue is frozen */
+	unsigned int async_depth;	/* for asynchronous requests; written while frozen */
 
 	struct kf_counts __percpu *counts;
-	struct kf_latencies seen;	/* of all CPUs, at the last look; disk lock */
-	u64 target_ns[KF_NR_TARGETS];	/* read without a lock */
-	u64 adjusted_ns;		/* disk lock */
-	unsigned int refill_ms;		/* written by sysfs */
-	unsigned int round_us;		/* written by sysfs */
-	u64 rate;			/* sectors a second, of the last refills; disk lock */
+	struct kf_latencies collected;	/* of all CPUs, at the last adjustment; disk lock */
+	u64 target_ns[KF_NR_TARGETS];	/* target latency; read without a lock */
+	u64 adjusted_ns;		/* time of the last adjustment of tokens, ns; disk lock */
+	unsigned int refill_ms;		/* period in paper mode; written by sysfs */
+	unsigned int round_us;		/* device time of a round; written by sysfs */
+	u64 sectors_per_sec;		/* rate seen at the last refill; disk lock */
 };
 
 static struct kf_disk *to_kf(struct budget_disk *bd)
@@ -153,19 +155,19 @@ static u64 kf_period_ns(const struct budget_disk *bd)
 	return (u64)READ_ONCE(kf->refill_ms) * NSEC_PER_MSEC;
 }
 
-/* P3's bracket. */
+/* The bracket of P3's formula. */
 static u64 kf_round(struct budget_disk *bd, const struct budget_round *r)
 {
 	struct kf_disk *kf = to_kf(bd);
-	u64 interval_ns = READ_ONCE(bd->paper) ? kf_period_ns(bd) :
+	u64 interval_ns = READ_ONCE(bd->paper_mode) ? kf_period_ns(bd) :
 		(u64)READ_ONCE(kf->round_us) * NSEC_PER_USEC;
 	u64 round;
 
-	if (r->used && r->elapsed_ns >= KF_SHORTEST_NS)
-		kf->rate = mul_div(r->used, NSEC_PER_SEC, r->elapsed_ns);
-	round = kf->rate ? mul_div(kf->rate, interval_ns, NSEC_PER_SEC) :
-		KF_FIRST_ROUND;
-	/* No group is taken anything away. */
+	if (r->used && r->elapsed_ns >= KF_RATE_SPAN_MIN_NS)
+		kf->sectors_per_sec = mul_div(r->used, NSEC_PER_SEC, r->elapsed_ns);
+	round = kf->sectors_per_sec ? mul_div(kf->sectors_per_sec, interval_ns, NSEC_PER_SEC) :
+		KF_FIRST_ROUND_SECTORS;
+	/* A round is never negative: no group loses what it has left. */
 	return r->left < (s64)round ? round - r->left : 0;
 }
 
@@ -173,7 +175,7 @@ static u64 kf_round(struct budget_disk *bd, const struct budget_round *r)
 
 static unsigned int kf_bucket(u64 ns, u64 target_ns)
 {
-	return min(div64_u64(ns * KF_ON_TARGET, target_ns), KF_BUCKETS - 1);
+	return min(div64_u64(ns * KF_GOOD_BUCKETS, target_ns), KF_BUCKETS - 1);
 }
 
 static void kf_completed_request(struct request *rq, u64 now)
@@ -187,22 +189,22 @@ static void kf_completed_request(struct request *rq, u64 now)
 	if (domain >= KF_NR_TARGETS || !rq->io_start_time_ns)
 		return;
 	target_ns = READ_ONCE(kf->target_ns[domain]);
-	/* Whoever is moved to another CPU meanwhile may count on the former's. */
+	/* A task that migrates here may count on its old CPU, which is harmless. */
 	counts = raw_cpu_ptr(kf->counts);
-	atomic_inc(&counts->whole[domain][kf_bucket(now - rq->start_time_ns,
+	atomic_inc(&counts->total[domain][kf_bucket(now - rq->start_time_ns,
 						    target_ns)]);
-	atomic_inc(&counts->device[domain][kf_bucket(now - rq->io_start_time_ns,
-						     target_ns)]);
+	atomic_inc(&counts->io[domain][kf_bucket(now - rq->io_start_time_ns,
+						 target_ns)]);
 }
 
-/* The bucket that holds the percentile, or -1: too few. */
+/* The bucket that contains the percentile; -1: too few completions. */
 static int kf_percentile(const u32 *buckets, unsigned int percent)
 {
 	unsigned int bucket, all = 0, below = 0;
 
 	for (bucket = 0; bucket < KF_BUCKETS; bucket++)
 		all += buckets[bucket];
-	if (all < KF_MIN_COMPLETIONS)
+	if (all < KF_COMPLETIONS_MIN)
 		return -1;
 	for (bucket = 0; bucket < KF_BUCKETS - 1; bucket++) {
 		below += buckets[bucket];
@@ -213,12 +215,12 @@ static int kf_percentile(const u32 *buckets, unsigned int percent)
 }
 
 /*
- * What has completed since the last look. Counts are never reset: a CPU that is just
- * counting would write the old one back.
+ * Collect the completions since the last call. Counters are never reset: a CPU that counts at the
+ * same time must not lose the reset.
  */
-static void kf_gather(struct kf_disk *kf, struct kf_latencies *since)
+static void kf_collect_latencies(struct kf_disk *kf, struct kf_latencies *since)
 {
-	u32 *to = (u32 *)since, *seen = (u32 *)&kf->seen, sum;
+	u32 *to = (u32 *)since, *seen = (u32 *)&kf->collected, sum;
 	unsigned int cpu, i;
 	const atomic_t *from;
 
@@ -247,24 +249,24 @@ static void kf_tick(struct budget_disk *bd, u64 now)
 	if (now - kf->adjusted_ns < KF_ADJUST_NS)
 		return;
 	kf->adjusted_ns = now;
-	kf_gather(kf, &sum);
+	kf_collect_latencies(kf, &sum);
 
 	for (domain = 0; domain < KF_NR_TARGETS; domain++)
-		if (kf_percentile(sum.device[domain], 90) >= KF_ON_TARGET)
+		if (kf_percentile(sum.io[domain], 90) >= KF_GOOD_BUCKETS)
 			congested = true;
 
 	for (domain = 0; domain < KF_NR_TARGETS; domain++) {
 		depth = bd->depth[domain];
-		bucket = kf_percentile(sum.whole[domain], 99);
+		bucket = kf_percentile(sum.total[domain], 99);
 		if (!congested)
-			depth += max(depth / KF_ON_TARGET, 1ULL);
+			depth += max(depth / KF_GOOD_BUCKETS, 1ULL);
 		else if (bucket >= 0)
-			depth = depth * (bucket + 1) / KF_ON_TARGET;
-		bd->depth[domain] = clamp(depth, 1ULL, kf_max_depth[domain]);
+			depth = depth * (bucket + 1) / KF_GOOD_BUCKETS;
+		bd->depth[domain] = clamp(depth, 1ULL, kf_depth_max[domain]);
 	}
 }
 
-/* ---- life ------------------------------------------------------------ */
+/* ---- init, exit ------------------------------------------------------- */
 
 static void kf_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
@@ -285,7 +287,7 @@ static const struct budget_policy kf_policy = {
 	.tick		= kf_tick,
 };
 
-static void kf_depth(struct request_queue *q)
+static void kf_update_depth(struct request_queue *q)
 {
 	struct kf_disk *kf = q->elevator->elevator_data;
 
@@ -321,8 +323,8 @@ static int kf_init(struct request_queue *q, struct elevator_queue *eq)
 	if (ret)
 		goto free;
 	for (i = 0; i < KF_NR_DOMAINS; i++)
-		kf->budget.depth[i] = kf_max_depth[i];
-	kf_depth(q);
+		kf->budget.depth[i] = kf_depth_max[i];
+	kf_update_depth(q);
 	return 0;
 
 free:
@@ -330,7 +332,7 @@ free:
 	return ret;
 }
 
-ISOBLK_ELEVATOR_HOOKS(kf, kf_init, kf_depth)
+ISOBLK_ELEVATOR_HOOKS(kf, kf_init, kf_update_depth)
 
 static void kf_exit_sched(struct elevator_queue *eq)
 {
@@ -394,9 +396,9 @@ static int kf_debugfs_tokens(void *data, struct seq_file *m)
 	if (!kf)
 		return 0;
 	for (domain = 0; domain < KF_NR_DOMAINS; domain++)
-		seq_printf(m, "%s depth %u used %u\n", kf_name[domain],
+		seq_printf(m, "%s depth %u used %u\n", kf_domain_name[domain],
 			   READ_ONCE(kf->budget.depth[domain]),
-			   READ_ONCE(kf->budget.in_device[domain]));
+			   READ_ONCE(kf->budget.in_flight[domain]));
 	seq_printf(m, "async_depth %u\n", READ_ONCE(kf->async_depth));
 	isoblk_show_end(data);
 	return 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Budgets: every group's next one is P3's B(k) = round * w(k) / sum of w + left(k), and which
- * groups a refill waits for.
+ * Budgets: the next budget of each group is P3's B(k) = round * w(k) / sum of w + left(k). Also
+ * tested: which groups delay a refill.
  *
- * The code under test is compiled into this module, and works on disks and groups made here,
- * without a request queue.
+ * The code under test is compiled into this module. It works on disks and groups made here, without
+ * a request queue.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -12,7 +12,7 @@
 
 #include "part_of_test.h"
 
-/* Shares are as a test sets them. */
+/* Tests set the shares themselves. */
 #define isoblk_group_share share_of_test
 
 #include "../sched/budget/budget.c"
@@ -42,11 +42,11 @@ static struct budget_disk *make_disk(struct kunit *test, bool paper)
 	INIT_LIST_HEAD(&bd->members);
 	INIT_LIST_HEAD(&bd->turns);
 	bd->policy = &test_policy;
-	bd->paper = paper;
+	bd->paper_mode = paper;
 	return bd;
 }
 
-/* A group with @part of @of of the disk, of which something waits. */
+/* A group with a share of @part / @of, which has waiting requests. */
 static struct budget_group *make_group(struct kunit *test,
 				       struct budget_disk *bd, u32 part, u32 of)
 {
@@ -57,15 +57,15 @@ static struct budget_group *make_group(struct kunit *test,
 
 	KUNIT_ASSERT_NOT_NULL(test, group);
 	group->share = ISOBLK_SHARE_ONE / of * part;
-	group_init(group);
+	budget_group_init(group);
 	g = isoblk_group_own(group);
-	list_add_tail(&g->member, &bd->members);
-	list_add_tail(&g->turn, &bd->turns);
+	list_add_tail(&g->member_node, &bd->members);
+	list_add_tail(&g->turn_node, &bd->turns);
 	g->waiting = 1;
 	return g;
 }
 
-/* Two groups with half of a disk each. */
+/* Two groups with a share of one half each. */
 static struct budget_disk *make_halves(struct kunit *test, bool paper,
 				       struct budget_group **a,
 				       struct budget_group **b)
@@ -77,9 +77,9 @@ static struct budget_disk *make_halves(struct kunit *test, bool paper,
 	return bd;
 }
 
-static void has_nothing_that_waits(struct budget_group *g)
+static void remove_waiting_requests(struct budget_group *g)
 {
-	list_del_init(&g->turn);
+	list_del_init(&g->turn_node);
 	g->waiting = 0;
 }
 
@@ -91,7 +91,7 @@ static void pay(struct budget_group *g, u64 sectors)
 
 static void every_group_gets_its_part_and_keeps_its_rest(struct kunit *test)
 {
-	static const u32 part[GROUPS] = { 8, 4, 2, 1, 1 };	/* of 16 */
+	static const u32 part[GROUPS] = { 8, 4, 2, 1, 1 };	/* sixteenths */
 	struct budget_disk *bd = make_disk(test, true);
 	struct budget_group *g[GROUPS];
 	s64 before[GROUPS];
@@ -110,7 +110,7 @@ static void every_group_gets_its_part_and_keeps_its_rest(struct kunit *test)
 			before[i] = g[i]->left;
 			any |= before[i] + (s64)(round_sectors / 16 * part[i]) > 0;
 		}
-		refill(bd, (step + 1) * NSEC_PER_SEC);
+		budget_refill(bd, (step + 1) * NSEC_PER_SEC);
 		for (i = 0; any && i < GROUPS; i++) {
 			KUNIT_ASSERT_EQ(test, g[i]->left,
 					before[i] + round_sectors / 16 * part[i]);
@@ -119,7 +119,7 @@ static void every_group_gets_its_part_and_keeps_its_rest(struct kunit *test)
 	}
 }
 
-/* Of a part of 1.4 sectors no more than one sector is ever left out. */
+/* Of a share of 1.4 sectors per round at most one sector is outstanding. */
 static void small_parts_are_given_in_full(struct kunit *test)
 {
 	struct budget_disk *bd = make_disk(test, true);
@@ -129,59 +129,59 @@ static void small_parts_are_given_in_full(struct kunit *test)
 
 	round_sectors = 20;
 	for (step = 1; step <= STEPS; step++) {
-		refill(bd, step);
+		budget_refill(bd, step);
 		KUNIT_ASSERT_GE(test, heavy->left + 1, (s64)step * 186 / 10);
 		KUNIT_ASSERT_GE(test, light->left + 1, (s64)step * 14 / 10);
 		KUNIT_ASSERT_LE(test, heavy->left + light->left, (s64)step * 20);
 	}
 }
 
-/* In paper mode a group that has sent something keeps its budget, and the others from theirs. */
-static void the_papers_wait_for_every_group_that_sent(struct kunit *test)
+/* In paper mode a group that has sent a request keeps its budget, and delays all others. */
+static void paper_mode_waits_for_every_group_that_sent(struct kunit *test)
 {
 	struct budget_group *a, *b;
 	struct budget_disk *bd = make_halves(test, true, &a, &b);
 
 	round_sectors = 1000;
-	refill(bd, 1);
+	budget_refill(bd, 1);
 	pay(a, 500);
 	pay(b, 10);
-	has_nothing_that_waits(b);
-	KUNIT_EXPECT_FALSE(test, all_used(bd));
-	/* The end of the period does not ask. */
-	refill(bd, 2);
+	remove_waiting_requests(b);
+	KUNIT_EXPECT_FALSE(test, budget_is_used_up(bd));
+	/* At the end of the period the refill comes in any case. */
+	budget_refill(bd, 2);
 	KUNIT_EXPECT_EQ(test, a->left, 500);
 	KUNIT_EXPECT_EQ(test, b->left, 990);
-	/* It sent nothing since, and has nothing to send. */
+	/* Since then group b has sent nothing, and it has no requests. */
 	pay(a, 500);
-	KUNIT_EXPECT_TRUE(test, all_used(bd));
-	refill(bd, 3);
+	KUNIT_EXPECT_TRUE(test, budget_is_used_up(bd));
+	budget_refill(bd, 3);
 	KUNIT_EXPECT_EQ(test, a->left, 500);
 	KUNIT_EXPECT_EQ(test, b->left, 990);
 }
 
-static void else_only_groups_with_requests_are_waited_for(struct kunit *test)
+static void by_default_only_groups_with_requests_delay_a_refill(struct kunit *test)
 {
 	struct budget_group *a, *b;
 	struct budget_disk *bd = make_halves(test, false, &a, &b);
 
 	round_sectors = 1000;
-	refill(bd, 1);
+	budget_refill(bd, 1);
 	pay(a, 500);
-	KUNIT_EXPECT_FALSE(test, all_used(bd));
+	KUNIT_EXPECT_FALSE(test, budget_is_used_up(bd));
 	pay(b, 10);
-	has_nothing_that_waits(b);
-	b->in_device = 1;
-	KUNIT_EXPECT_FALSE(test, all_used(bd));
-	b->in_device = 0;
-	KUNIT_EXPECT_TRUE(test, all_used(bd));
-	/* What it has stays, and nothing is added. */
-	refill(bd, 2);
+	remove_waiting_requests(b);
+	b->in_flight = 1;
+	KUNIT_EXPECT_FALSE(test, budget_is_used_up(bd));
+	b->in_flight = 0;
+	KUNIT_EXPECT_TRUE(test, budget_is_used_up(bd));
+	/* A group without requests keeps its budget, and gets no more. */
+	budget_refill(bd, 2);
 	KUNIT_EXPECT_EQ(test, a->left, 500);
 	KUNIT_EXPECT_EQ(test, b->left, 490);
 }
 
-static void one_may_go_when_all_are_deep_in_debt(struct kunit *test)
+static void a_group_may_send_when_all_are_deep_in_debt(struct kunit *test)
 {
 	struct budget_group *a, *b;
 	struct budget_disk *bd = make_halves(test, true, &a, &b);
@@ -189,23 +189,26 @@ static void one_may_go_when_all_are_deep_in_debt(struct kunit *test)
 	round_sectors = 10;
 	pay(a, 5000);
 	pay(b, 9000);
-	refill(bd, 1);
+	budget_refill(bd, 1);
 	KUNIT_EXPECT_GT(test, a->left, 0);
 	KUNIT_EXPECT_LE(test, b->left, 0);
 }
 
-/* The heavy group has all its requests in the device: what lets the light one go is too much. */
-static void no_more_than_a_round_beside_a_heavy_group_in_the_device(struct kunit *test)
+/*
+ * The heavy group has all requests in flight. A round that gets the light group out of debt would
+ * be far too large.
+ */
+static void a_refill_is_one_round_while_the_heavy_group_is_in_flight(struct kunit *test)
 {
 	struct budget_disk *bd = make_disk(test, false);
 	struct budget_group *heavy = make_group(test, bd, 999, 1000);
 	struct budget_group *light = make_group(test, bd, 1, 1000);
 
 	round_sectors = 1000;
-	has_nothing_that_waits(heavy);
-	heavy->in_device = 4;
+	remove_waiting_requests(heavy);
+	heavy->in_flight = 4;
 	pay(light, 2000);
-	refill(bd, 1);
+	budget_refill(bd, 1);
 	KUNIT_EXPECT_GT(test, heavy->left, 0);
 	KUNIT_EXPECT_LE(test, heavy->left, 1000);
 	KUNIT_EXPECT_LE(test, light->left, 0);
@@ -214,10 +217,10 @@ static void no_more_than_a_round_beside_a_heavy_group_in_the_device(struct kunit
 static struct kunit_case budget_cases[] = {
 	KUNIT_CASE(every_group_gets_its_part_and_keeps_its_rest),
 	KUNIT_CASE(small_parts_are_given_in_full),
-	KUNIT_CASE(the_papers_wait_for_every_group_that_sent),
-	KUNIT_CASE(else_only_groups_with_requests_are_waited_for),
-	KUNIT_CASE(one_may_go_when_all_are_deep_in_debt),
-	KUNIT_CASE(no_more_than_a_round_beside_a_heavy_group_in_the_device),
+	KUNIT_CASE(paper_mode_waits_for_every_group_that_sent),
+	KUNIT_CASE(by_default_only_groups_with_requests_delay_a_refill),
+	KUNIT_CASE(a_group_may_send_when_all_are_deep_in_debt),
+	KUNIT_CASE(a_refill_is_one_round_while_the_heavy_group_is_in_flight),
 	{}
 };
 

@@ -2,8 +2,8 @@
 /*
  * kyber-fair's latency buckets and percentiles, and P3's next budget.
  *
- * The code under test is compiled into this module; what it has in common with
- * the other schedulers is isoblk_share's.
+ * The code under test is compiled into this module; the code that it shares with other schedulers
+ * is isoblk_share's.
  */
 #include <kunit/test.h>
 
@@ -22,8 +22,8 @@ static void latencies_fall_in_quarters_of_the_target(struct kunit *test)
 		{ 0, 0 },
 		{ TARGET_NS / 4 - 1, 0 },
 		{ TARGET_NS / 4, 1 },
-		{ TARGET_NS - 1, KF_ON_TARGET - 1 },
-		{ TARGET_NS, KF_ON_TARGET },
+		{ TARGET_NS - 1, KF_GOOD_BUCKETS - 1 },
+		{ TARGET_NS, KF_GOOD_BUCKETS },
 		{ 2 * TARGET_NS - 1, KF_BUCKETS - 1 },
 		{ 2 * TARGET_NS, KF_BUCKETS - 1 },
 		{ 3600 * NSEC_PER_SEC, KF_BUCKETS - 1 },
@@ -43,9 +43,9 @@ static void percentiles_are_nearest_ranks(struct kunit *test)
 {
 	u32 buckets[KF_BUCKETS] = { };
 
-	/* Too few say nothing. */
+	/* Too few completions for a percentile. */
 	KUNIT_EXPECT_EQ(test, kf_percentile(buckets, 99), -1);
-	buckets[0] = KF_MIN_COMPLETIONS - 1;
+	buckets[0] = KF_COMPLETIONS_MIN - 1;
 	KUNIT_EXPECT_EQ(test, kf_percentile(buckets, 99), -1);
 
 	buckets[0] = 990;
@@ -57,7 +57,7 @@ static void percentiles_are_nearest_ranks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kf_percentile(buckets, 90), 0);
 
 	memset(buckets, 0, sizeof(buckets));
-	buckets[KF_BUCKETS - 1] = KF_MIN_COMPLETIONS;
+	buckets[KF_BUCKETS - 1] = KF_COMPLETIONS_MIN;
 	KUNIT_EXPECT_EQ(test, kf_percentile(buckets, 90), KF_BUCKETS - 1);
 }
 
@@ -82,7 +82,7 @@ static void paper_mode_has_the_papers_next_budget(struct kunit *test)
 	unsigned int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, kf);
-	kf->budget.paper = true;
+	kf->budget.paper_mode = true;
 	kf->refill_ms = 100;
 	for (i = 0; i < ARRAY_SIZE(rounds); i++) {
 		r.used = rounds[i].used;

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Budgets: what the schedulers of P2 (feedbac) and P3 (kyber-fair) have in common.
+ * Budgets: the common code of the schedulers of P2 (feedbac) and P3 (kyber-fair).
  *
- * A group has a budget of sectors, pays from it when a request goes to the device, and sends
- * nothing while it has none. A refill gives every active group its share of a round on top of
- * what it has left; below 0 it pays its debt first. How large a round is, a scheduler says:
- * from what was used (P3), or from a prediction (P2). Groups with a budget take turns of one
- * request, and a disk gets all that they may send. What others may wait for in turn (metadata of
- * a group that has a budget, what is swapped out) goes before all of them. Nothing is idled for,
- * so weights hold among groups that always have requests.
+ * A group has a budget of sectors. A request is charged to it when it is sent, and a group without
+ * a budget sends nothing. A refill gives each active group its share of a round, added to what it
+ * has left; a group below 0 pays its debt first. The scheduler chooses the size of a round: from
+ * the sectors used (P3), or from a prediction (P2). Groups with a budget take turns of one request,
+ * and the device gets all that the budgets allow. Urgent requests (swap-out, and metadata of a
+ * group with a budget) precede all others. The disk does not idle, so weights hold among groups
+ * that always have requests.
  *
- * When a refill comes is the one thing in which paper mode differs:
+ * Paper mode changes one thing, the time of a refill:
  *
- *  - As the papers have it, when every active group has used its budget up, else when the
- *    period is over. A group is active that has sent something since the last refill, or has a
- *    request. A period is long (100 ms in P3). So a group with a small request now and then
- *    keeps all others waiting for the end of the period.
+ *  - In paper mode a refill comes when each active group has used up its budget, or when the period
+ *    is over. A group is active if it has sent a request since the last refill, or has one. A
+ *    period is long (100 ms in P3). So a group with a small request now and then makes all other
+ *    groups wait for the end of the period.
+ *  - By default a refill comes when no group with a request, waiting or in flight, has a budget. A
+ *    group without requests keeps its budget and delays no refill. A round is short, so that a
+ *    light group does not use up its part long before the heavy groups do.
  *
- *  - By default, when no group that has a request, waiting or with the device, has a budget. A
- *    group without requests keeps what it has, and keeps nothing from others. A round is short,
- *    so that the light groups' part of it is not over long before the heavy ones'.
+ * Locks: the disk lock guards everything, with interrupts off. One hardware queue dispatches for
+ * all. Hardware queues are run without the lock.
  *
- * Locks: the disk lock guards everything, with interrupts off. One hardware queue sends for all.
- * A hardware queue is run without it. Lifetime: a request holds its group's blkg, and so does
- * taking part, which begins with the first request and ends when the tick finds the group idle.
+ * Lifetime: a request holds the blkg of its group, and so does a member. A group becomes a member
+ * with its first request, and leaves when the tick finds it idle.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -38,98 +39,100 @@
 #include "share/sleep.h"
 #include "share/stat.h"
 
-/* A group that has had no request for so many ticks, 100 ms, no longer takes part. */
-#define IDLE_TICKS		(msecs_to_jiffies(100) / ISOBLK_TICK)
+/* A group without requests leaves after this number of ticks, 100 ms. */
+#define BUDGET_IDLE_TICKS_MAX	(msecs_to_jiffies(100) / ISOBLK_TICK)
 
 /*
- * rq->elv.priv[0] is the struct isoblk_gq that a request is of, from insertion on. priv[1] packs
- * the sectors that it was charged, and:
+ * State of a request: from insertion on rq->elv.priv[0] is its struct isoblk_gq. elv.priv[1] packs,
+ * under the disk lock, the sectors that it was charged, and:
  */
-#define RQ_IN_DEVICE		BIT(0)
-#define RQ_REFUNDED		BIT(1)	/* the driver gave it back, and it was refunded */
-#define RQ_SECTORS_SHIFT	2
+#define BUDGET_RQ_IN_FLIGHT	BIT(0)
+#define BUDGET_RQ_REFUNDED	BIT(1)	/* the charge was taken back at requeue */
+#define BUDGET_RQ_SECTORS_SHIFT	2
 
 static struct budget_disk *q_to_budget(const struct request_queue *q)
 {
 	return q->elevator->elevator_data;
 }
 
-static struct isoblk_gq *rq_gq(const struct request *rq)
+static struct isoblk_gq *budget_rq_gq(const struct request *rq)
 {
 	return rq->elv.priv[0];
 }
 
-static struct budget_group *rq_group(const struct request *rq)
+static struct budget_group *budget_rq_group(const struct request *rq)
 {
-	return isoblk_group_own(rq_gq(rq)->group);
+	return isoblk_group_own(budget_rq_gq(rq)->group);
 }
 
-static unsigned long rq_state(const struct request *rq)
+static unsigned long budget_rq_state(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[1];
 }
 
-static void rq_set_state(struct request *rq, unsigned long state)
+static void budget_rq_set_state(struct request *rq, unsigned long state)
 {
 	rq->elv.priv[1] = (void *)state;
 }
 
-static unsigned int rq_charged(const struct request *rq)
+static unsigned int budget_rq_charged(const struct request *rq)
 {
-	return rq_state(rq) >> RQ_SECTORS_SHIFT;
+	return budget_rq_state(rq) >> BUDGET_RQ_SECTORS_SHIFT;
 }
 
-static unsigned int class_of(const struct budget_disk *bd, blk_opf_t opf)
+static unsigned int budget_class_of(const struct budget_disk *bd, blk_opf_t opf)
 {
 	return bd->policy->class ? bd->policy->class(opf) : 0;
 }
 
 /* ---- budgets -------------------------------------------------------------------- */
 
-static bool has_requests(const struct budget_group *g)
+static bool budget_has_requests(const struct budget_group *g)
 {
-	return g->waiting || g->in_device;
+	return g->waiting || g->in_flight;
 }
 
-/* Whether a group has a part of the next round, and holds it up while it has a budget. */
-static bool is_active(const struct budget_disk *bd, const struct budget_group *g)
+/* Whether @g has a part of the next round, and delays a refill while it has a budget. */
+static bool budget_is_active(const struct budget_disk *bd, const struct budget_group *g)
 {
-	return has_requests(g) || (READ_ONCE(bd->paper) && g->used);
+	return budget_has_requests(g) || (READ_ONCE(bd->paper_mode) && g->used);
 }
 
 /*
- * Whole sectors are given, and the rest is added to the next part. Of a slow device a light
- * group's part is a few sectors: without the rest it would lose several per cent of its share.
+ * Give active groups their parts of @sectors. A fraction of a sector is kept for the next round: on
+ * a slow device a light group's part is a few sectors, and rounding would cost several percent of
+ * it.
  */
-static void give(struct budget_disk *bd, u64 sectors)
+static void budget_grant(struct budget_disk *bd, u64 sectors)
 {
 	struct budget_group *g;
 	u32 share;
 
-	list_for_each_entry(g, &bd->members, member) {
-		if (!is_active(bd, g))
+	list_for_each_entry(g, &bd->members, member_node) {
+		if (!budget_is_active(bd, g))
 			continue;
 		share = isoblk_group_share(g->group);
 		g->left += mul_div(sectors, share, ISOBLK_SHARE_ONE);
-		/* The low bits of the product are right even if it has more than 64. */
-		g->rest += (sectors * share) & (ISOBLK_SHARE_ONE - 1);
-		g->left += g->rest >> ISOBLK_SHARE_SHIFT;
-		g->rest &= ISOBLK_SHARE_ONE - 1;
+		/* The product may have more than 64 bits; its low bits are right. */
+		g->fraction += (sectors * share) & (ISOBLK_SHARE_ONE - 1);
+		g->left += g->fraction >> ISOBLK_SHARE_SHIFT;
+		g->fraction &= ISOBLK_SHARE_ONE - 1;
 	}
 }
 
 /*
- * A round in which the first of the groups that have requests is out of debt; 0: one is. A
- * group that has all of them in the device counts as well: to wait for it is a moment, and to
- * get a lighter one out of debt instead may give it a thousand times what is its due.
+ * The smallest round after which one group with requests is out of debt; 0: one has a budget
+ * already. A group with all requests in flight counts as well: waiting for its next request takes
+ * little time. A round that gets a lighter group out of debt instead may be a thousand times too
+ * large.
  */
-static u64 least_round(const struct budget_disk *bd)
+static u64 budget_min_round(const struct budget_disk *bd)
 {
 	const struct budget_group *g;
 	u64 least = 0, need;
 
-	list_for_each_entry(g, &bd->members, member) {
-		if (!has_requests(g))
+	list_for_each_entry(g, &bd->members, member_node) {
+		if (!budget_has_requests(g))
 			continue;
 		if (g->left > 0)
 			return 0;
@@ -141,82 +144,82 @@ static u64 least_round(const struct budget_disk *bd)
 }
 
 /* Give active groups their shares of a round. */
-static void refill(struct budget_disk *bd, u64 now)
+static void budget_refill(struct budget_disk *bd, u64 now)
 {
 	struct budget_round r = { .elapsed_ns = now - min(bd->refilled_ns, now) };
 	struct budget_group *g;
 
-	list_for_each_entry(g, &bd->members, member) {
+	list_for_each_entry(g, &bd->members, member_node) {
 		r.used += g->used;
-		if (is_active(bd, g))
+		if (budget_is_active(bd, g))
 			r.left += g->left;
 	}
-	bd->granted = bd->policy->round(bd, &r);
+	bd->granted_sectors = bd->policy->round(bd, &r);
 	bd->refilled_ns = now;
-	give(bd, bd->granted);
-	give(bd, least_round(bd));
-	list_for_each_entry(g, &bd->members, member)
+	budget_grant(bd, bd->granted_sectors);
+	budget_grant(bd, budget_min_round(bd));
+	list_for_each_entry(g, &bd->members, member_node)
 		g->used = 0;
 }
 
-/* Whether every group that may hold a refill up has used its budget up. */
-static bool all_used(const struct budget_disk *bd)
+/* Whether no active group has a budget left. */
+static bool budget_is_used_up(const struct budget_disk *bd)
 {
 	const struct budget_group *g;
 
-	list_for_each_entry(g, &bd->members, member)
-		if (g->left > 0 && is_active(bd, g))
+	list_for_each_entry(g, &bd->members, member_node)
+		if (g->left > 0 && budget_is_active(bd, g))
 			return false;
 	return true;
 }
 
-/* @rq is paid for with @sign 1, and refunded with -1. */
-static void charge(struct request *rq, int sign)
+/* Charge @rq to its group if @sign is 1, take the charge back if it is -1. */
+static void budget_charge(struct request *rq, int sign)
 {
-	struct budget_group *g = rq_group(rq);
-	s64 sectors = rq_charged(rq);
+	struct budget_group *g = budget_rq_group(rq);
+	s64 sectors = budget_rq_charged(rq);
 
 	g->left -= sign * sectors;
 	g->used += sign * sectors;
-	/* Without a budget a group's metadata waits like the rest, at the gate as well. */
+	/* In debt, the metadata of a group is not urgent, and waits at the gate as well. */
 	isoblk_group_set_indebted(g->group, g->left <= 0);
 }
 
-/* ---- taking part ------------------------------------------------------------------ */
+/* ---- members -------------------------------------------------------------------- */
 
-static void join(struct budget_disk *bd, struct budget_group *g)
+static void budget_join(struct budget_disk *bd, struct budget_group *g)
 {
-	if (!list_empty(&g->member))
+	if (!list_empty(&g->member_node))
 		return;
-	/* A request of it is here, with its bio, which holds the blkg. */
+	/* The caller has a request of the group, whose bio holds the blkg. */
 	blkg_get(pd_to_blkg(&g->group->pd));
 	isoblk_group_activate(g->group);
-	list_add_tail(&g->member, &bd->members);
+	list_add_tail(&g->member_node, &bd->members);
 	g->used = 0;
-	g->left = mul_div(bd->granted, isoblk_group_share(g->group),
+	g->left = mul_div(bd->granted_sectors, isoblk_group_share(g->group),
 			  ISOBLK_SHARE_ONE);
 	if (!timer_pending(&bd->tick))
 		mod_timer(&bd->tick, jiffies + ISOBLK_TICK);
 }
 
-static void leave(struct budget_group *g)
+static void budget_leave(struct budget_group *g)
 {
-	list_del_init(&g->member);
+	list_del_init(&g->member_node);
 	isoblk_group_deactivate(g->group);
 	blkg_put(pd_to_blkg(&g->group->pd));
 }
 
-static void find_idle(struct budget_disk *bd)
+static void budget_leave_idle(struct budget_disk *bd)
 {
 	struct budget_group *g, *next;
 	struct blkcg_gq *blkg;
 
-	list_for_each_entry_safe(g, next, &bd->members, member) {
+	list_for_each_entry_safe(g, next, &bd->members, member_node) {
 		blkg = pd_to_blkg(&g->group->pd);
-		if (has_requests(g))
-			g->idle = 0;
-		else if (++g->idle > IDLE_TICKS || !READ_ONCE(blkg->online))
-			leave(g);
+		if (budget_has_requests(g))
+			g->idle_ticks = 0;
+		else if (++g->idle_ticks > BUDGET_IDLE_TICKS_MAX || !READ_ONCE(blkg->online))
+			budget_leave(g);
 	}
 }
 
@@ -230,12 +233,12 @@ static void budget_tick(struct timer_list *t)
 	spin_lock_irqsave(&bd->disk.lock, flags);
 	if (bd->policy->tick)
 		bd->policy->tick(bd, now);
-	find_idle(bd);
+	budget_leave_idle(bd);
 	isoblk_gate_tick(&bd->disk);
-	if (READ_ONCE(bd->paper) && bd->waiting &&
+	if (READ_ONCE(bd->paper_mode) && bd->waiting &&
 	    now - bd->refilled_ns >= bd->policy->period_ns(bd))
-		refill(bd, now);
-	/* A weight, a depth or the mode may be another. */
+		budget_refill(bd, now);
+	/* Look again: a weight, a depth or the mode may have changed. */
 	run = bd->blocked && bd->waiting;
 	WRITE_ONCE(bd->blocked, false);
 	if (!list_empty(&bd->members))
@@ -245,7 +248,7 @@ static void budget_tick(struct timer_list *t)
 		blk_mq_run_hw_queues(bd->disk.q, true);
 }
 
-/* ---- in ------------------------------------------------------------------------- */
+/* ---- merging, insertion ---------------------------------------------------------- */
 
 bool budget_bio_merge(struct request_queue *q, struct bio *bio,
 		      unsigned int nr_segs)
@@ -256,10 +259,10 @@ bool budget_bio_merge(struct request_queue *q, struct bio *bio,
 	struct budget_disk *bd = q_to_budget(q);
 	bool merged = false;
 
-	/* Most bios find nothing of their group that waits, and need no lock to see that. */
+	/* Most bios find no waiting request of their group; that takes no lock to see. */
 	if (READ_ONCE(g->waiting)) {
 		spin_lock_irq(&bd->disk.lock);
-		merged = blk_bio_list_merge(q, &g->fifo[class_of(bd, bio->bi_opf)],
+		merged = blk_bio_list_merge(q, &g->fifo[budget_class_of(bd, bio->bi_opf)],
 					    bio, nr_segs);
 		spin_unlock_irq(&bd->disk.lock);
 	}
@@ -278,25 +281,25 @@ void budget_prepare_request(struct request *rq)
 }
 EXPORT_SYMBOL_GPL(budget_prepare_request);
 
-/* The first time that @rq is seen with its bio: it holds its group. */
-static void rq_enter(struct request *rq)
+/* On its first insertion a request finds its group by its bio, and takes a reference. */
+static void budget_attach_request(struct request *rq)
 {
 	struct isoblk_group *group = isoblk_bio_group(rq->bio);
 	struct isoblk_hq *hq = rq->mq_hctx->sched_data;
 
 	blkg_get(pd_to_blkg(&group->pd));
 	rq->elv.priv[0] = group->gq[hq->index];
-	isoblk_gate_count_tag(rq_gq(rq));
+	isoblk_gate_count_tag(budget_rq_gq(rq));
 }
 
-static void insert(struct budget_disk *bd, struct request *rq, bool at_head)
+static void budget_insert_request(struct budget_disk *bd, struct request *rq, bool at_head)
 {
 	struct budget_group *g;
 
-	if (!rq_gq(rq))
-		rq_enter(rq);
-	g = rq_group(rq);
-	join(bd, g);
+	if (!budget_rq_gq(rq))
+		budget_attach_request(rq);
+	g = budget_rq_group(rq);
+	budget_join(bd, g);
 	trace_block_rq_insert(rq);
 	WRITE_ONCE(bd->waiting, bd->waiting + 1);
 	if (at_head) {
@@ -307,9 +310,9 @@ static void insert(struct budget_disk *bd, struct request *rq, bool at_head)
 		list_add_tail(&rq->queuelist, &bd->urgent);
 		return;
 	}
-	list_add_tail(&rq->queuelist, &g->fifo[class_of(bd, rq->cmd_flags)]);
+	list_add_tail(&rq->queuelist, &g->fifo[budget_class_of(bd, rq->cmd_flags)]);
 	if (!g->waiting)
-		list_add_tail(&g->turn, &bd->turns);
+		list_add_tail(&g->turn_node, &bd->turns);
 	WRITE_ONCE(g->waiting, g->waiting + 1);
 }
 
@@ -322,80 +325,80 @@ void budget_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	spin_lock_irq(&bd->disk.lock);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		insert(bd, rq, flags & BLK_MQ_INSERT_AT_HEAD);
+		budget_insert_request(bd, rq, flags & BLK_MQ_INSERT_AT_HEAD);
 	}
-	/* The kernel runs the queue next, and which group may send is looked for again. */
+	/* The kernel runs the hardware queue after this, and budget_next_group() decides anew. */
 	WRITE_ONCE(bd->blocked, false);
 	spin_unlock_irq(&bd->disk.lock);
 }
 EXPORT_SYMBOL_GPL(budget_insert_requests);
 
-/* ---- out ------------------------------------------------------------------------ */
+/* ---- dispatch --------------------------------------------------------------------- */
 
-static bool has_token(const struct budget_disk *bd, unsigned int class)
+static bool budget_has_token(const struct budget_disk *bd, unsigned int class)
 {
-	return !bd->depth[class] || bd->in_device[class] < bd->depth[class];
+	return !bd->depth[class] || bd->in_flight[class] < bd->depth[class];
 }
 
-/* The class of which @g sends next: the one in turn, of those that have a token; or -1. */
-static int next_class(const struct budget_disk *bd, const struct budget_group *g)
+/* The class of the next request of @g: classes in turn, of those with a token; or -1. */
+static int budget_next_class(const struct budget_disk *bd, const struct budget_group *g)
 {
 	unsigned int nr = max(bd->policy->nr_classes, 1U), i, class = bd->class;
 
 	if (nr > 1 && bd->batch >= bd->policy->batch[class])
 		class = (class + 1) % nr;
 	for (i = 0; i < nr; i++, class = (class + 1) % nr)
-		if (!list_empty(&g->fifo[class]) && has_token(bd, class))
+		if (!list_empty(&g->fifo[class]) && budget_has_token(bd, class))
 			return class;
 	return -1;
 }
 
 /* The first group in turn that has a budget and a token for @class; or NULL. */
-static struct budget_group *next_group(struct budget_disk *bd, int *class)
+static struct budget_group *budget_next_group(struct budget_disk *bd, int *class)
 {
 	struct budget_group *g;
 
-	bd->no_token = false;
-	list_for_each_entry(g, &bd->turns, turn) {
+	bd->lacks_token = false;
+	list_for_each_entry(g, &bd->turns, turn_node) {
 		if (g->left <= 0)
 			continue;
-		*class = next_class(bd, g);
+		*class = budget_next_class(bd, g);
 		if (*class >= 0)
 			return g;
-		bd->no_token = true;
+		bd->lacks_token = true;
 	}
 	return NULL;
 }
 
-/* @rq goes to the device. */
-static void send(struct budget_disk *bd, struct request *rq, u64 now)
+/* Charge and count @rq, which is sent. */
+static void budget_activate_request(struct budget_disk *bd, struct request *rq, u64 now)
 {
-	unsigned int class = class_of(bd, rq->cmd_flags);
-	struct budget_group *g = rq_group(rq);
+	unsigned int class = budget_class_of(bd, rq->cmd_flags);
+	struct budget_group *g = budget_rq_group(rq);
 	u64 sectors = blk_rq_sectors(rq) ?: ISOBLK_NO_DATA_COST;
 
-	rq_set_state(rq, sectors << RQ_SECTORS_SHIFT | RQ_IN_DEVICE);
-	charge(rq, 1);
-	isoblk_account_dispatched(rq_gq(rq), rq);
+	budget_rq_set_state(rq, sectors << BUDGET_RQ_SECTORS_SHIFT | BUDGET_RQ_IN_FLIGHT);
+	budget_charge(rq, 1);
+	isoblk_account_dispatched(budget_rq_gq(rq), rq);
 	WRITE_ONCE(bd->waiting, bd->waiting - 1);
-	g->in_device++;
+	g->in_flight++;
 	g->wait_ns += now - min(rq->start_time_ns, now);
-	bd->in_device[class]++;
+	bd->in_flight[class]++;
 	bd->batch = class == bd->class ? bd->batch + 1 : 1;
 	bd->class = class;
 }
 
-/* A request whose turn it is; or NULL, and why. */
-static struct request *next_in_turn(struct budget_disk *bd, u64 now)
+/* Take the next request in turn off its queue, after a refill if one is due; or NULL. */
+static struct request *budget_next_request(struct budget_disk *bd, u64 now)
 {
 	struct budget_group *g;
 	struct request *rq;
 	int class;
 
-	g = next_group(bd, &class);
-	if (!g && !list_empty(&bd->turns) && !bd->no_token && all_used(bd)) {
-		refill(bd, now);
-		g = next_group(bd, &class);
+	g = budget_next_group(bd, &class);
+	if (!g && !list_empty(&bd->turns) && !bd->lacks_token && budget_is_used_up(bd)) {
+		budget_refill(bd, now);
+		g = budget_next_group(bd, &class);
 	}
 	if (!g)
 		return NULL;
@@ -403,9 +406,9 @@ static struct request *next_in_turn(struct budget_disk *bd, u64 now)
 	list_del_init(&rq->queuelist);
 	WRITE_ONCE(g->waiting, g->waiting - 1);
 	if (g->waiting)
-		list_move_tail(&g->turn, &bd->turns);
+		list_move_tail(&g->turn_node, &bd->turns);
 	else
-		list_del_init(&g->turn);
+		list_del_init(&g->turn_node);
 	return rq;
 }
 
@@ -420,9 +423,9 @@ struct request *budget_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	if (rq)
 		list_del_init(&rq->queuelist);
 	else
-		rq = next_in_turn(bd, now);
+		rq = budget_next_request(bd, now);
 	if (rq)
-		send(bd, rq, now);
+		budget_activate_request(bd, rq, now);
 	else
 		WRITE_ONCE(bd->blocked, true);
 	spin_unlock_irq(&bd->disk.lock);
@@ -438,22 +441,22 @@ bool budget_has_work(struct blk_mq_hw_ctx *hctx)
 }
 EXPORT_SYMBOL_GPL(budget_has_work);
 
-/* ---- back ----------------------------------------------------------------------- */
+/* ---- completion, requeue ---------------------------------------------------------- */
 
-/* @rq is no longer with the device. Return: hardware queues are to be run, without the lock. */
-static bool back(struct budget_disk *bd, struct request *rq)
+/* @rq is no longer in flight. Return: the hardware queues are to be run, without the lock. */
+static bool budget_deactivate_request(struct budget_disk *bd, struct request *rq)
 {
-	struct budget_group *g = rq_group(rq);
-	unsigned long state = rq_state(rq);
+	struct budget_group *g = budget_rq_group(rq);
+	unsigned long state = budget_rq_state(rq);
 	bool run;
 
-	if (!(state & RQ_IN_DEVICE))
+	if (!(state & BUDGET_RQ_IN_FLIGHT))
 		return false;
-	rq_set_state(rq, state & ~RQ_IN_DEVICE);
-	g->in_device--;
-	bd->in_device[class_of(bd, rq->cmd_flags)]--;
-	/* There is a token again; or the group that the others waited for has nothing more. */
-	run = bd->blocked && (bd->no_token || !has_requests(g));
+	budget_rq_set_state(rq, state & ~BUDGET_RQ_IN_FLIGHT);
+	g->in_flight--;
+	bd->in_flight[budget_class_of(bd, rq->cmd_flags)]--;
+	/* A token is free; or this group had delayed the refill, and has no more requests. */
+	run = bd->blocked && (bd->lacks_token || !budget_has_requests(g));
 	if (run)
 		WRITE_ONCE(bd->blocked, false);
 	return run;
@@ -465,37 +468,37 @@ void budget_completed_request(struct request *rq, u64 now)
 	unsigned long flags;
 	bool run;
 
-	if (!rq_gq(rq))
+	if (!budget_rq_gq(rq))
 		return;
 	spin_lock_irqsave(&bd->disk.lock, flags);
-	bd->done += rq_charged(rq);
-	run = back(bd, rq);
+	bd->done_sectors += budget_rq_charged(rq);
+	run = budget_deactivate_request(bd, rq);
 	spin_unlock_irqrestore(&bd->disk.lock, flags);
 	if (run)
 		blk_mq_run_hw_queues(rq->q, true);
 }
 EXPORT_SYMBOL_GPL(budget_completed_request);
 
-/* @rq is charged, or with @sign -1 refunded, while it is in no queue. */
-static void charge_late(struct request *rq, int sign)
+/* Charge @rq, or take its charge back, while it is in no queue. */
+static void budget_charge_requeued(struct request *rq, int sign)
 {
-	isoblk_account_bypassed(rq_gq(rq)->group, rq, rq_charged(rq), sign);
-	charge(rq, sign);
+	isoblk_account_bypassed(budget_rq_gq(rq)->group, rq, budget_rq_charged(rq), sign);
+	budget_charge(rq, sign);
 }
 
-/* The driver gives @rq back. It comes again by insertion, or goes straight to the driver. */
+/* The driver gives @rq back. It is inserted again, or issued without the elevator. */
 void budget_requeue_request(struct request *rq)
 {
 	struct budget_disk *bd = q_to_budget(rq->q);
 	unsigned long flags;
 	bool run;
 
-	if (!rq_gq(rq) || !(rq_state(rq) & RQ_IN_DEVICE))
+	if (!budget_rq_gq(rq) || !(budget_rq_state(rq) & BUDGET_RQ_IN_FLIGHT))
 		return;
 	spin_lock_irqsave(&bd->disk.lock, flags);
-	run = back(bd, rq);
-	charge_late(rq, -1);
-	rq_set_state(rq, rq_state(rq) | RQ_REFUNDED);
+	run = budget_deactivate_request(bd, rq);
+	budget_charge_requeued(rq, -1);
+	budget_rq_set_state(rq, budget_rq_state(rq) | BUDGET_RQ_REFUNDED);
 	spin_unlock_irqrestore(&bd->disk.lock, flags);
 	if (run)
 		blk_mq_run_hw_queues(rq->q, true);
@@ -505,7 +508,7 @@ EXPORT_SYMBOL_GPL(budget_requeue_request);
 void budget_finish_request(struct request *rq)
 {
 	struct budget_disk *bd = q_to_budget(rq->q);
-	struct isoblk_gq *gq = rq_gq(rq);
+	struct isoblk_gq *gq = budget_rq_gq(rq);
 	struct blkcg_gq *blkg;
 	unsigned long flags;
 	bool run;
@@ -517,9 +520,9 @@ void budget_finish_request(struct request *rq)
 	blkg = pd_to_blkg(&gq->group->pd);
 	isoblk_gate_release_tag(gq);
 	spin_lock_irqsave(&bd->disk.lock, flags);
-	run = back(bd, rq);
-	if (rq_state(rq) & RQ_REFUNDED)
-		charge_late(rq, 1);
+	run = budget_deactivate_request(bd, rq);
+	if (budget_rq_state(rq) & BUDGET_RQ_REFUNDED)
+		budget_charge_requeued(rq, 1);
 	spin_unlock_irqrestore(&bd->disk.lock, flags);
 	blkg_put(blkg);
 	rq->elv.priv[0] = NULL;
@@ -528,29 +531,29 @@ void budget_finish_request(struct request *rq)
 }
 EXPORT_SYMBOL_GPL(budget_finish_request);
 
-/* ---- life ----------------------------------------------------------------------- */
+/* ---- init, exit ------------------------------------------------------------------- */
 
-static void group_init(struct isoblk_group *group)
+static void budget_group_init(struct isoblk_group *group)
 {
 	struct budget_group *g = isoblk_group_own(group);
 	unsigned int i;
 
 	g->group = group;
-	INIT_LIST_HEAD(&g->member);
-	INIT_LIST_HEAD(&g->turn);
-	for (i = 0; i < BUDGET_CLASSES; i++)
+	INIT_LIST_HEAD(&g->member_node);
+	INIT_LIST_HEAD(&g->turn_node);
+	for (i = 0; i < BUDGET_NR_CLASSES; i++)
 		INIT_LIST_HEAD(&g->fifo[i]);
 }
 
-static void group_exit(struct isoblk_group *group)
+static void budget_group_exit(struct isoblk_group *group)
 {
 	struct budget_group *g = isoblk_group_own(group);
 
-	if (!list_empty(&g->member))
-		leave(g);
+	if (!list_empty(&g->member_node))
+		budget_leave(g);
 }
 
-static void stat(struct isoblk_group *group, struct seq_file *s)
+static void budget_stat(struct isoblk_group *group, struct seq_file *s)
 {
 	struct budget_disk *bd = container_of(group->disk, struct budget_disk, disk);
 	struct budget_group *g = isoblk_group_own(group);
@@ -562,17 +565,17 @@ static void stat(struct isoblk_group *group, struct seq_file *s)
 
 static const struct isoblk_ops budget_ops = {
 	.own_size = sizeof(struct budget_group),
-	.group_init = group_init,
-	.group_exit = group_exit,
-	.stat = stat,
+	.group_init = budget_group_init,
+	.group_exit = budget_group_exit,
+	.stat = budget_stat,
 };
 
 /**
  * budget_init() - a scheduler's init_sched
- * @bd: first in the scheduler's own data, zero
+ * @bd: first member of the scheduler's data, zero
  * @q: frozen
- * @eq: the elevator's; @bd becomes its data
- * @policy: what the scheduler does its own way
+ * @eq: elevator queue; @bd becomes its data
+ * @policy: operations and constants of the scheduler
  *
  * Return: 0 or a negative errno; then nothing is left to undo.
  */
@@ -590,18 +593,18 @@ int budget_init(struct budget_disk *bd, struct request_queue *q,
 	ret = isoblk_groups_init(&bd->disk, q, eq, &budget_ops);
 	if (ret)
 		return ret;
-	/* Else a request has no io_start_time_ns. */
+	/* Without accounting rq->io_start_time_ns is not set. */
 	blk_stat_enable_accounting(q);
-	/* One hardware queue is as good as another: any sends for all. */
+	/* Any hardware queue dispatches for all: requests are in queues of groups. */
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(budget_init);
 
 /**
- * budget_exit() - a scheduler's exit_sched; @bd is the caller's to free
+ * budget_exit() - a scheduler's exit_sched; the caller frees @bd
  * @bd: no request is in flight, no bio waits
- * @eq: the elevator's
+ * @eq: elevator queue
  */
 void budget_exit(struct budget_disk *bd, struct elevator_queue *eq)
 {
@@ -617,7 +620,7 @@ ssize_t budget_paper_mode_show(struct elevator_queue *e, char *page)
 {
 	struct budget_disk *bd = e->elevator_data;
 
-	return sysfs_emit(page, "%d\n", READ_ONCE(bd->paper));
+	return sysfs_emit(page, "%d\n", READ_ONCE(bd->paper_mode));
 }
 EXPORT_SYMBOL_GPL(budget_paper_mode_show);
 
@@ -626,8 +629,8 @@ ssize_t budget_paper_mode_store(struct elevator_queue *e, const char *page,
 {
 	struct budget_disk *bd = e->elevator_data;
 
-	/* The next tick tries again what waits. */
-	return isoblk_store_bool(page, count, &bd->paper);
+	/* The next tick runs the hardware queues if requests wait. */
+	return isoblk_store_bool(page, count, &bd->paper_mode);
 }
 EXPORT_SYMBOL_GPL(budget_paper_mode_store);
 
@@ -640,10 +643,10 @@ int budget_debugfs_groups(void *data, struct seq_file *m)
 	if (!bd)
 		return 0;
 	spin_lock_irq(&bd->disk.lock);
-	list_for_each_entry(g, &bd->members, member) {
+	list_for_each_entry(g, &bd->members, member_node) {
 		isoblk_show_group(m, g->group);
 		seq_printf(m, " left %lld waiting %u in_device %u at_gate %u\n",
-			   g->left, g->waiting, g->in_device,
+			   g->left, g->waiting, g->in_flight,
 			   isoblk_group_nr_waiting(g->group));
 	}
 	spin_unlock_irq(&bd->disk.lock);

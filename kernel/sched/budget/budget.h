@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Budgets: what the schedulers of P2 (feedbac) and P3 (kyber-fair) have in common. budget.c
- * opens with the design.
+ * Budgets: the common code of the schedulers of P2 (feedbac) and P3 (kyber-fair). budget.c opens
+ * with the design.
  */
 #ifndef ISOBLK_BUDGET_H
 #define ISOBLK_BUDGET_H
@@ -11,77 +11,76 @@
 
 #include "share/disk.h"
 
-/* Classes of requests that a scheduler may tell apart: read, write, discard, other. */
-#define BUDGET_CLASSES		4
+/* Largest number of classes: read, write, discard, other. */
+#define BUDGET_NR_CLASSES	4
 
 struct budget_disk;
 
 /**
- * struct budget_round - what a scheduler sizes the next round by
+ * struct budget_round - input for the size of the next round
  */
 struct budget_round {
 	u64 used;		/* sectors sent since the last refill */
-	u64 elapsed_ns;		/* time since then */
-	s64 left;		/* sectors that active groups have left, in all */
+	u64 elapsed_ns;		/* time since the last refill, ns */
+	s64 left;		/* budgets of all active groups, sectors */
 };
 
 /**
- * struct budget_policy - what a scheduler does its own way
+ * struct budget_policy - operations and constants of a scheduler
  */
 struct budget_policy {
 	const char *left_name;	/* name of a budget in io.stat */
-	unsigned int nr_classes; /* at most BUDGET_CLASSES */
-	/* Class of an operation; NULL: there is one. */
+	unsigned int nr_classes; /* at most BUDGET_NR_CLASSES */
+	/* Class of an operation; NULL: there is one class. */
 	unsigned int (*class)(blk_opf_t opf);
-	/* Requests of a class in a row, while other classes wait. */
+	/* Number of requests of a class in a row while other classes wait. */
 	const unsigned int *batch;
-	/* Sectors that active groups get together; disk lock. */
+	/* Size of a round: the sectors that active groups get in all; disk lock. */
 	u64 (*round)(struct budget_disk *bd, const struct budget_round *r);
-	/* The longest time between refills, in paper mode. */
+	/* Longest time between refills in paper mode, ns. */
 	u64 (*period_ns)(const struct budget_disk *bd);
-	/* Called every ISOBLK_TICK while groups take part, or NULL; disk lock. */
+	/* Called every ISOBLK_TICK while there are members; disk lock; may be NULL. */
 	void (*tick)(struct budget_disk *bd, u64 now);
 };
 
 /**
- * struct budget_group - a cgroup on a disk: isoblk_group_own(); disk lock, unless it says
- * otherwise
+ * struct budget_group - a cgroup on a disk: isoblk_group_own(); disk lock, or as noted
  */
 struct budget_group {
 	struct isoblk_group *group;	/* constant */
-	s64 left;			/* sectors it may still send; below 0: it sent more */
+	s64 left;			/* budget, sectors; below 0: debt */
 	u64 used;			/* sectors sent since the last refill */
-	u32 rest;			/* of a sector, still to be given; of ISOBLK_SHARE_ONE */
-	unsigned int waiting;		/* requests that wait; read without */
-	unsigned int in_device;
-	unsigned int idle;		/* ticks since it last had a request */
-	u64 wait_ns;			/* time from insertion to the device, in all */
-	struct list_head member;	/* in disk->members from its first request on */
-	struct list_head turn;		/* in disk->turns while something waits */
-	struct list_head fifo[BUDGET_CLASSES]; /* requests that wait, by class */
+	u32 fraction;			/* part of a sector kept over, of ISOBLK_SHARE_ONE */
+	unsigned int waiting;		/* number of waiting requests; read without */
+	unsigned int in_flight;		/* number of requests in flight */
+	unsigned int idle_ticks;	/* ticks since the group last had a request */
+	u64 wait_ns;			/* time from allocation to dispatch of all requests, ns */
+	struct list_head member_node;	/* in disk->members from its first request on */
+	struct list_head turn_node;	/* in disk->turns while requests wait */
+	struct list_head fifo[BUDGET_NR_CLASSES]; /* waiting requests, by class */
 };
 
 /**
- * struct budget_disk - a disk: first in a scheduler's own; disk lock, unless it says otherwise
+ * struct budget_disk - first member of a scheduler's disk; disk lock, or as noted
  */
 struct budget_disk {
 	struct isoblk_disk disk;	/* weights, the gate, and the disk lock */
 	const struct budget_policy *policy; /* constant */
-	struct list_head members;	/* struct budget_group that take part */
-	struct list_head turns;		/* those of which something waits, next first */
-	struct list_head urgent;	/* requests that go before all others */
-	unsigned int waiting;		/* requests that wait; read without */
-	bool blocked;			/* nothing may go; read without */
-	bool no_token;			/* and that is for want of a token */
-	unsigned int class;		/* class that is sent now */
-	unsigned int batch;		/* requests of it in a row */
-	unsigned int depth[BUDGET_CLASSES]; /* requests of a class in the device at most; 0: any */
-	unsigned int in_device[BUDGET_CLASSES];
-	bool paper;			/* as the paper has it: sysfs; any context */
-	u64 refilled_ns;		/* when the last refill was */
-	u64 granted;			/* sectors that it gave */
-	u64 done;			/* sectors completed so far */
-	struct timer_list tick;
+	struct list_head members;	/* struct budget_group, active or lately active */
+	struct list_head turns;		/* struct budget_group with waiting requests, next first */
+	struct list_head urgent;	/* requests that precede all others */
+	unsigned int waiting;		/* number of waiting requests; read without */
+	bool blocked;			/* no request may be sent until an event; read without */
+	bool lacks_token;		/* a group with a budget has no token */
+	unsigned int class;		/* class of the request sent last */
+	unsigned int batch;		/* requests of that class sent in a row */
+	unsigned int depth[BUDGET_NR_CLASSES]; /* tokens, by class; 0: unlimited */
+	unsigned int in_flight[BUDGET_NR_CLASSES]; /* tokens in use, by class */
+	bool paper_mode;		/* refills as in the papers; sysfs, any context */
+	u64 refilled_ns;		/* time of the last refill, ns */
+	u64 granted_sectors;		/* round of the last refill, sectors */
+	u64 done_sectors;		/* sectors completed so far */
+	struct timer_list tick;		/* runs while there are members */
 };
 
 int budget_init(struct budget_disk *bd, struct request_queue *q,
