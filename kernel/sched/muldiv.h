@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A product over a divisor that is right however large, or the largest number. */
+/* A product over a divisor, right for factors of any size. */
 #ifndef ISOBLK_MULDIV_H
 #define ISOBLK_MULDIV_H
 
@@ -14,9 +14,9 @@
  * @b: factor
  * @div: not 0
  *
- * The kernel's own mul_u64_u64_div_u64() is one instruction where there is one, and that
- * raises an exception if the quotient has more than 64 bits. That of 6.12 also divides by the low
- * half of the product if the compiler knows that @a and @div are equal: both are in one register.
+ * mul_u64_u64_div_u64() may be one instruction, which raises an exception if the quotient has more
+ * than 64 bits. That of 6.12 also divides by the low half of the product if the compiler knows that
+ * @a and @div are equal: both are in one register.
  */
 static inline u64 mul_div(u64 a, u64 b, u64 div)
 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * FeedBAC's credit predictor, where its values are exact, and the rule by
- * which a adapts. tests/unit/test_predictor.py compares it with the paper's
- * formulas over random loads.
+ * FeedBAC's credit predictor, where its values are exact, and the adaptation of a.
+ * tests/unit/test_predictor.py compares it with the paper's formulas over random loads.
  *
- * The code under test is compiled into this module. It needs no other one.
+ * The code under test is compiled into this module, which needs no other one.
  */
 #include <kunit/test.h>
 #include <linux/limits.h>
@@ -19,7 +18,7 @@ static void init_default(struct predict *p)
 	predict_init(p, PREDICT_A_MIN, PREDICT_A_MAX);
 }
 
-/* Feed the same use @periods times. Returns the last prediction. */
+/* Feed the same use @periods times. Return: the last prediction. */
 static u64 feed(struct predict *p, u64 used, unsigned int periods)
 {
 	u64 next = 0;
@@ -29,7 +28,7 @@ static u64 feed(struct predict *p, u64 used, unsigned int periods)
 	return next;
 }
 
-/* With a = 1/2 nothing is rounded in the first 16 periods but the result. */
+/* With a = 1/2 only the result is rounded in the first 16 periods. */
 static void values_are_the_papers(struct kunit *test)
 {
 	static const struct {
@@ -145,7 +144,7 @@ static void error_is_a_part_of_the_use(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, predict_error_permille(&p), PREDICT_ERROR_MAX);
 }
 
-/* The largest prediction there is, and one that clamps, with all bits used. */
+/* The largest prediction, and one that is clamped, with all bits used. */
 static void extremes_do_not_overflow(struct kunit *test)
 {
 	struct predict p;
