@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The arithmetic of blkload: histogram, logarithms, distributions, arrivals,
- * the text forms of its options, and where and when a trace's records go.
- * Expected values were computed with 50 decimal digits, sums over all ranks in
- * full.
+ * The arithmetic of blkload: histogram, logarithms, distributions, arrivals, text forms of options,
+ * and the addresses and times of a trace's records. Expected values were computed with 50 decimal
+ * digits, sums over all ranks in full.
  *
- * The code under test is compiled into this module. It needs no other one.
+ * The code under test is compiled into this module, which needs no other one.
  */
 #include <kunit/test.h>
 #include <linux/bitmap.h>
@@ -303,8 +302,8 @@ static void linear_arrivals_never_drift(struct kunit *test)
 }
 
 /*
- * Of n intervals with mean m the sum deviates by m sqrt(n), the number of
- * those above m, e^-1 of them, by sqrt(n (1 - 1/e) / e).
+ * The sum of n intervals with mean m has a deviation of m sqrt(n). The number of intervals above m
+ * is e^-1 of them, with a deviation of sqrt(n (1 - 1/e) / e).
  */
 static void poisson_arrivals_are_exponential(struct kunit *test)
 {
@@ -569,7 +568,7 @@ static const struct {
 	{ BLKLOAD_MAX_NS / 100, 1, 10 * BLKLOAD_MAX_NS },
 	{ BLKLOAD_MAX_NS, 1, BLKLOAD_NEVER_NS },
 	{ U64_MAX, 1000, BLKLOAD_NEVER_NS },
-	/* Nanoseconds that were taken for milliseconds, and for seconds. */
+	/* Nanoseconds that were mistaken for milliseconds, and for seconds. */
 	{ 60000000000000001ULL, 1000000000, 60000000000ULL },
 	{ 7999999999ULL, 1000000000000ULL, 7 },
 	{ U64_MAX, 1000000000000ULL, U64_MAX / 1000000000 },
@@ -595,7 +594,7 @@ static void traces_have_a_speed(struct kunit *test)
 #define TR	BLKLOAD_TRIM
 #define MIB	BIT_ULL(20)
 
-/* @end: of the trace if its addresses are scaled, 0 if they are wrapped. */
+/* @end: end of the trace if its addresses are scaled, 0 if they are wrapped. */
 static const struct {
 	u32 block;
 	u64 region;
@@ -605,27 +604,27 @@ static const struct {
 	u64 offset;
 	struct blkload_place place;
 } places[] = {
-	/* As it is. */
+	/* Unchanged. */
 	{ 512, MIB, 0, RD, 4096, 0, { 0, 4096 } },
 	{ 512, MIB, 0, RD, 4096, MIB - 4096, { MIB - 4096, 4096 } },
 	{ 4096, MIB, 0, RD, 4096, 8192, { 8192, 4096 } },
-	/* Wrapped; the last keeps its size and moves forward. */
+	/* Wrapped; the last request keeps its size and moves forward. */
 	{ 512, MIB, 0, RD, 4096, MIB, { 0, 4096, .moved = true } },
 	{ 512, MIB, 0, RD, 4096, 5 * MIB + 512, { 512, 4096, .moved = true } },
 	{ 512, MIB, 0, RD, 4096, 2 * MIB - 512,
 	  { MIB - 4096, 4096, .moved = true } },
 	{ 512, MIB, 0, RD, 4096, MIB - 512,
 	  { MIB - 4096, 4096, .moved = true } },
-	/* A region that is no power of 2: 3 blocks. */
+	/* A region of 3 blocks, which is not a power of 2. */
 	{ 4096, 12288, 0, RD, 4096, 40960, { 4096, 4096, .moved = true } },
 	{ 512, MIB, 0, RD, 4096, BIT_ULL(63) - 512,
 	  { MIB - 4096, 4096, .moved = true } },
-	/* Made of whole blocks. */
+	/* Rounded to whole blocks. */
 	{ 4096, MIB, 0, RD, 512, 4096, { 4096, 4096, .rounded = true } },
 	{ 4096, MIB, 0, WR, 4096, 512, { 0, 8192, .rounded = true } },
 	{ 512, MIB, 0, RD, 1, 1023, { 512, 512, .rounded = true } },
 	{ 512, MIB, 0, RD, 0, 1024, { 1024, 512, .rounded = true } },
-	/* Too long: for the region, for the generator; not for a trim. */
+	/* Too long for the region, or for the generator; a trim is not. */
 	{ 512, 8192, 0, RD, 16384, 0, { 0, 8192, .clipped = true } },
 	{ 512, 8192, 0, RD, 16384, 512,
 	  { 0, 8192, .clipped = true, .moved = true } },
@@ -634,7 +633,7 @@ static const struct {
 	{ 512, 1024 * MIB, 0, TR, 64 * MIB, 512, { 512, 64 * MIB } },
 	{ 4096, 8192 * MIB, 0, TR, U32_MAX, 0,
 	  { 0, U32_MAX - 4095, .rounded = true, .clipped = true } },
-	/* Scaled: down, up, and the ends stay ends. */
+	/* Scaled down and up; the ends stay ends. */
 	{ 512, MIB, 4 * MIB, RD, 4096, 0, { 0, 4096 } },
 	{ 512, MIB, 4 * MIB, RD, 4096, MIB, { MIB / 4, 4096, .moved = true } },
 	{ 512, MIB, 4 * MIB, RD, 4096, 4 * MIB - 4096,
@@ -671,7 +670,7 @@ static void requests_find_their_place(struct kunit *test)
 	}
 }
 
-/* Whatever a trace holds, its requests are whole blocks inside the region. */
+/* Any record of a trace gives a request of whole blocks inside the region. */
 static void no_request_leaves_the_region(struct kunit *test)
 {
 	struct blkload_rng rng;
@@ -726,7 +725,7 @@ static void headers_are_checked(struct kunit *test)
 							 &facts));
 	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size + 1,
 							 &facts));
-	/* Times 24 this is 2 * 24 once more. */
+	/* Times 24, this wraps to 2 * 24. */
 	header.records = cpu_to_le64((1ULL << 61) + 2);
 	KUNIT_EXPECT_NOT_NULL(test, blkload_header_check(&header, size,
 							 &facts));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Devices whose rate is a known function of the cost in flight, with noise, for the tests of
- * isoblk's loops.
+ * Simulated devices for the tests of isoblk's loops. Their rate is a known function of the cost in
+ * flight, with noise.
  */
 #ifndef ISOBLK_TESTS_ISOBLK_DEVICES_H
 #define ISOBLK_TESTS_ISOBLK_DEVICES_H
@@ -10,10 +10,10 @@
 #include <linux/minmax.h>
 #include <linux/prandom.h>
 
-/* Cost a second that a device does at most: a true model says 1 s a second. */
+/* Largest rate of a device, cost per second: a true model gives 1 s per second. */
 #define DEVICE_RATE	1000000000ULL
 
-/* Unit of noise and of rates that are parts of another. */
+/* Unit of noise, and of relative rates. */
 #define DEVICE_ONE	1000
 
 /**
@@ -22,17 +22,17 @@
 struct device {
 	struct rnd_state rnd;
 	unsigned int noise;	/* standard deviation of a span's rate, permille */
-	u64 knee;		/* cost in flight from which on it is as fast as it can be */
+	u64 knee;		/* cost in flight from which on the rate is the largest */
 	u64 (*curve)(const struct device *dev, u64 in_flight); /* rate without noise */
 };
 
-/* As fast as there is cost in flight, up to the knee. */
+/* The rate is proportional to the cost in flight, up to the knee. */
 static inline u64 device_knee(const struct device *dev, u64 in_flight)
 {
 	return div64_u64(DEVICE_RATE * min(in_flight, dev->knee), dev->knee);
 }
 
-/* @rate, and a deviation: the sum of twelve uniform ones, which has their number as variance. */
+/* @rate with noise: the sum of twelve uniform deviates has a variance of twelve. */
 static inline u64 device_noise(struct device *dev, u64 rate)
 {
 	const u32 one = 1 << 16;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The loop that finds isoblk's floor, on devices that lose a known part of their rate by it.
+ * The loop that finds isoblk's floor, on devices that lose a known part of their rate by
+ * throttling.
  *
- * The code under test is compiled into this module. It needs no other one.
+ * The code under test is compiled into this module, which needs no other one.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -15,24 +16,24 @@
 #define WINDOW		500000ULL
 #define LEAST		5000ULL
 
-/* In flight on average while no group is throttled. */
+/* Mean cost in flight while no group is throttled. */
 #define OPEN		400000ULL
 
 /* Unit of a loss. */
 #define LOSS_ONE	1000000ULL
 
 /**
- * struct load - groups on a device, and what throttling them loses
+ * struct load - groups on a device, and the loss by throttling them
  */
 struct load {
 	struct device dev;
 	u64 peak;		/* loss with no floor, of LOSS_ONE */
-	u64 need;		/* floor from which on nothing is lost, or almost nothing */
+	u64 need;		/* floor from which on the loss is zero or almost zero */
 	u64 (*loss)(const struct load *l, u64 floor);
 	unsigned int groups;	/* number of active groups */
 	bool changed;		/* other groups are active in each span */
 	u64 window;		/* cost that may be in flight */
-	bool widens;		/* it grows if the floor says that it is too small */
+	bool widens;		/* the window grows if the floor finds it too small */
 };
 
 static u64 linear(const struct load *l, u64 floor)
@@ -55,7 +56,7 @@ static u64 cliff(const struct load *l, u64 floor)
 	return floor < l->need ? l->peak : 0;
 }
 
-/* A quarter of it stays, whatever the floor is: in open spans the window is larger. */
+/* A quarter of the loss stays with any floor: in open spans the window is larger. */
 static u64 never_reached(const struct load *l, u64 floor)
 {
 	return l->peak / 4 + linear(l, floor) / 4 * 3;
@@ -72,7 +73,7 @@ static struct load load_make(unsigned int peak, u64 need, unsigned int noise, u6
 	};
 }
 
-/* What is seen in a span of @f's; of one that settles @in_flight says nothing. */
+/* Observation in a span of @f; in a span that settles @in_flight is arbitrary. */
 static struct floor_span see(struct load *l, const struct floor *f, unsigned int max_loss)
 {
 	bool open = floor_now(f) == FLOOR_OPEN;
@@ -94,16 +95,16 @@ static struct floor_span see(struct load *l, const struct floor *f, unsigned int
 }
 
 /**
- * struct outcome - what a floor did in a number of spans
+ * struct outcome - result of a floor in a number of spans
  */
 struct outcome {
 	u64 size;		/* mean size */
 	unsigned int loss;	/* mean loss by throttling in spans of the size, permille */
-	unsigned int worst;	/* part of spans with a loss above twice what is right, permille */
+	unsigned int worst;	/* part of spans with a loss above twice the right one, permille */
 	unsigned int trials;	/* part of spans that were trials, permille */
 };
 
-/* A loss that is not to be told from @max_loss, and a point. */
+/* Smallest loss that is distinguishable from @max_loss, plus one percent. */
 static unsigned int right(unsigned int max_loss)
 {
 	return max_loss + max_loss / FLOOR_RIGHT + 10;
@@ -135,16 +136,16 @@ static struct outcome run(struct floor *f, struct load *l, unsigned int max_loss
 	return o;
 }
 
-/* Spans in which a floor is found. */
+/* Number of spans in which a floor is found. */
 #define FOUND		1500
 
-/* Spans in which it is found again if nothing says that the load has changed. */
+/* Number of spans in which it is found again without a sign that the load has changed. */
 #define FOUND_AGAIN	15000
 
-/* Trials, permille of all spans: a twentieth, and what has been saved up. */
+/* Trials, permille of all spans: a twentieth, plus those saved up. */
 #define TRIALS_MAX	60
 
-/* Find the floor, to the end of a trial that is under way. */
+/* Find the floor, and complete a trial in progress. */
 static void find(struct floor *f, struct load *l)
 {
 	run(f, l, 100, FOUND);
@@ -152,7 +153,7 @@ static void find(struct floor *f, struct load *l)
 		run(f, l, 100, 1);
 }
 
-/* One span, of which something is another than @l has it. */
+/* One span whose observation differs from @l by @change. */
 static void span_with(struct floor *f, struct load *l, void (*change)(struct floor_span *s))
 {
 	struct floor_span s = see(l, f, 100);
@@ -161,7 +162,7 @@ static void span_with(struct floor *f, struct load *l, void (*change)(struct flo
 	floor_span(f, &s);
 }
 
-/* Whether a trial is under way after one of at most @nr such spans. */
+/* Whether a trial is in progress after one of at most @nr such spans. */
 static bool is_tried_with(struct floor *f, struct load *l, unsigned int nr,
 			  void (*change)(struct floor_span *s))
 {
@@ -273,8 +274,7 @@ static void a_floor_is_just_above_a_cliff(struct kunit *test)
 	expect_found_everywhere(test, cliff, OPEN / 4);
 }
 
-/* Groups have more in flight at times than on average. */
-/* The floor that is needed is above the window: that is too small. */
+/* Groups have at times more in flight than on average: the needed floor exceeds the window. */
 static void a_window_that_loses_too_much_widens(struct kunit *test)
 {
 	static const unsigned int noises[] = { 0, 3, 10 };
@@ -312,7 +312,7 @@ static void a_floor_is_found_in_much_noise(struct kunit *test)
 	}
 }
 
-/* With the first trial, if the loss is linear: to it, its pairs, and the spans that settle. */
+/* With a linear loss the first trial finds it, after its pairs and the spans that settle. */
 static void a_linear_loss_takes_one_trial(struct kunit *test)
 {
 	struct load l = load_make(500, OPEN, 0, 1);
@@ -358,7 +358,7 @@ static void a_trial_is_as_long_as_there_is_doubt(struct kunit *test)
 	KUNIT_EXPECT_GE(test, spans, 4 * 2 * least);
 }
 
-/* What is seen at the end of a trial. */
+/* Observation at the end of a trial. */
 static const struct floor_span seen = { .window = WINDOW, .least = LEAST };
 
 static void a_loss_that_is_about_right_stays(struct kunit *test)
@@ -392,11 +392,11 @@ static void what_contradicts_a_trial_is_forgotten(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f.low, 0);
 	KUNIT_EXPECT_EQ(test, f.high, OPEN / 4);
 	f.size = OPEN / 2;
-	/* Half of the loss is to go: half of what is missing. */
+	/* Half of the loss is to go: raise the floor by half of the distance. */
 	KUNIT_EXPECT_EQ(test, higher(&f, OPEN, 200, 100, LEAST), OPEN / 4 * 3);
 	KUNIT_EXPECT_EQ(test, f.low, OPEN / 2);
 	KUNIT_EXPECT_EQ(test, f.high, FLOOR_OPEN);
-	/* Below a request's cost no request is spared. */
+	/* A floor below the cost of a request spares no request. */
 	f = (struct floor){ .high = FLOOR_OPEN, .size = 3 * LEAST };
 	KUNIT_EXPECT_EQ(test, lower(&f, OPEN, 0, 100, LEAST), 0);
 }
@@ -420,7 +420,7 @@ static void all_or_nothing_needs_no_trial(struct kunit *test)
 	}
 }
 
-/* At any moment: in a trial's open spans, in its others, and between trials. */
+/* In open spans of a trial, in its other spans, and between trials. */
 static void max_loss_may_change_at_any_moment(struct kunit *test)
 {
 	static const unsigned int limits[] = { 0, 10, 100, 400, 1000 };
@@ -452,7 +452,7 @@ static void max_loss_may_change_at_any_moment(struct kunit *test)
 			}
 }
 
-/* In the long run, too, when what is known is of another max_loss. */
+/* In the long run as well, when a known loss was measured for another max_loss. */
 static void a_new_max_loss_is_met_soon(struct kunit *test)
 {
 	struct load l = load_make(900, OPEN, 3, 1);
@@ -467,7 +467,7 @@ static void a_new_max_loss_is_met_soon(struct kunit *test)
 	KUNIT_EXPECT_GE(test, l.loss(&l, f.size), 300 * LOSS_ONE / 1000);
 }
 
-/* Nothing says that the load is another one. */
+/* Nothing shows that the load has changed. */
 static void a_loss_that_changes_is_found_again(struct kunit *test)
 {
 	static const unsigned int noises[] = { 0, 3, 10 };
@@ -503,7 +503,7 @@ static void other_groups_are_found_soon(struct kunit *test)
 	floor_init(&f);
 	run(&f, &l, 100, FOUND_AGAIN);
 	KUNIT_EXPECT_GT(test, f.size, OPEN / 4);
-	/* Wherever in a long pause. */
+	/* At any time in a long pause. */
 	while (f.left < 50)
 		run(&f, &l, 100, 1);
 	l.peak = 0;
@@ -536,12 +536,12 @@ static void a_floor_is_kept_by_number_of_groups(struct kunit *test)
 		size[i] = f.size;
 	}
 	KUNIT_EXPECT_NE(test, size[0], size[1]);
-	/* As they come and go, without a trial. */
+	/* Groups come and go without a trial. */
 	for (i = 0; i < 10; i++) {
 		span_with(&f, loads[i % 2], not_now);
 		KUNIT_EXPECT_EQ(test, f.size, size[i % 2]);
 	}
-	/* Of another limit nothing is known. */
+	/* For another limit nothing is known. */
 	s = see(&more, &f, 50);
 	s.may_try = false;
 	floor_span(&f, &s);
@@ -550,7 +550,7 @@ static void a_floor_is_kept_by_number_of_groups(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f.size, size[1]);
 }
 
-/* As tenants do that come and go. */
+/* Tenants come and go. */
 static void groups_that_change_for_ever_have_few_trials(struct kunit *test)
 {
 	struct outcome o;
@@ -570,7 +570,7 @@ static void groups_that_change_for_ever_have_few_trials(struct kunit *test)
 	}
 }
 
-/* No floor loses as little as that: no group is throttled then, and trials are few. */
+/* No floor has so small a loss: no group is throttled then, and trials are rare. */
 static void a_loss_that_cannot_be_reached_has_an_end(struct kunit *test)
 {
 	static const unsigned int noises[] = { 0, 10, 50 };
@@ -591,7 +591,7 @@ static void a_loss_that_cannot_be_reached_has_an_end(struct kunit *test)
 	}
 }
 
-/* Nothing throttled, nothing lost. */
+/* Without throttling there is no loss. */
 static void no_trial_without_throttling(struct kunit *test)
 {
 	struct load l = load_make(500, OPEN, 0, 1);
@@ -614,7 +614,7 @@ static void a_floor_that_spares_requests_is_tried(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_tried_with(&f, &l, 5000, spared));
 }
 
-/* A device that is full lost nothing by throttling; one with a floor may have too high a one. */
+/* A full device loses nothing by throttling, but its floor may be too high. */
 static void a_full_device_is_tried_for_its_floor_only(struct kunit *test)
 {
 	struct load l = load_make(500, OPEN, 0, 1);
@@ -641,7 +641,7 @@ static void no_trial_begins_that_may_not(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, is_tried_with(&f, &l, 100, not_now));
 	run(&f, &l, 100, 1);
 	KUNIT_EXPECT_EQ(test, f.phase, FLOOR_TRIAL);
-	/* One that is under way goes on. */
+	/* A trial in progress continues. */
 	for (i = 0; i < 2; i++) {
 		KUNIT_EXPECT_EQ(test, floor_now(&f), FLOOR_OPEN);
 		span_with(&f, &l, not_now);
@@ -673,13 +673,13 @@ static void a_busy_device_needs_no_floor(struct kunit *test)
 	floor_init(&f);
 	find(&f, &l);
 	size = f.size;
-	/* Not in a row. */
+	/* Busy spans that are not consecutive. */
 	busy_spans(&f, &l, FLOOR_BUSY - 1);
 	s = see(&l, &f, 100);
 	floor_span(&f, &s);
 	busy_spans(&f, &l, FLOOR_BUSY - 1);
 	KUNIT_EXPECT_EQ(test, f.size, size);
-	/* No further than what is known to lose too much. */
+	/* No further than a floor that is known to lose too much. */
 	f.low = size - 1;
 	busy_spans(&f, &l, 1);
 	KUNIT_EXPECT_EQ(test, f.size, size);
@@ -693,7 +693,7 @@ static void a_busy_device_needs_no_floor(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, f.phase, FLOOR_CRUISE);
 	}
 	KUNIT_EXPECT_EQ(test, f.size, 0);
-	/* When it is so no longer the floor is found. */
+	/* When the device is no longer busy the floor is found. */
 	run(&f, &l, 100, FOUND);
 	expect_found(test, &l, &f, 100);
 }
@@ -705,7 +705,7 @@ static u64 any_number(struct rnd_state *rnd)
 	return number >> prandom_u32_state(rnd) % 50;
 }
 
-/* Whatever is seen, a trial ends, no division traps, and what comes after it finds its floor. */
+/* With any observation a trial ends, no division traps, and the floor is found afterwards. */
 static void anything_seen_is_survived(struct kunit *test)
 {
 	unsigned int i, k, trial = 0, most = 6 * TRIAL_PAIRS_MAX / 2 + 1;
@@ -738,7 +738,7 @@ static void anything_seen_is_survived(struct kunit *test)
 			KUNIT_ASSERT_LE(test, trial, most);
 			KUNIT_ASSERT_LE(test, f.left, FLOOR_PAUSE_TRIALS * 2 * TRIAL_PAIRS_MAX);
 		}
-		/* A floor of any size, and a debt of trials. */
+		/* Any size of the floor, and any debt of trials. */
 		run(&f, &l, 100, 5 * FOUND_AGAIN);
 		trial = 0;
 		KUNIT_EXPECT_LE(test, l.loss(&l, f.size), right(100) * LOSS_ONE / 1000);

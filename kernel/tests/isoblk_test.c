@@ -2,7 +2,7 @@
 /*
  * isoblk's arithmetic: the cost model, virtual time, and room.
  *
- * The code under test is compiled into this module. It needs no other one.
+ * The code under test is compiled into this module, which needs no other one.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -46,7 +46,7 @@ static void the_longest_step_is_bounded(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, vtime_before(0, VTIME_STEP_MAX));
 	KUNIT_EXPECT_TRUE(test, vtime_before(U64_MAX - 5,
 					     U64_MAX - 5 + VTIME_STEP_MAX));
-	/* The longest request of a group with a thousandth is charged in full. */
+	/* The longest request of a group with 1/1024 of the disk is charged in full. */
 	KUNIT_EXPECT_EQ(test, vtime_step(COST_MAX, SHARE(1024)), COST_MAX << 10);
 }
 
@@ -64,16 +64,16 @@ static void a_lead_stays_the_same_cost(struct kunit *test)
 {
 	u64 now = 1000000;
 
-	/* A quarter of the disk becomes an eighth: twice as far ahead. */
+	/* A share of 1/4 becomes 1/8: the lead doubles. */
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, SHARE(4), SHARE(8)),
 			now + 1280);
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, SHARE(8), SHARE(4)),
 			now + 320);
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, SHARE(8), SHARE(8)),
 			now + 640);
-	/* Across the end of virtual time. */
+	/* Virtual time wraps. */
 	KUNIT_EXPECT_EQ(test, vtime_rescale(40, (u64)-600, SHARE(4), SHARE(8)), 680);
-	/* The only group so far, alongside one of far more weight from now on. */
+	/* The only group so far, from now on alongside a group of far larger weight. */
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now + BIT_ULL(57), now, ISOBLK_SHARE_ONE, 1),
 			now + VTIME_STEP_MAX);
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, SHARE(4), 0),
@@ -87,7 +87,7 @@ static void a_lag_is_not_rescaled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now - 640, now, SHARE(4), SHARE(8)),
 			now - 640);
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now, now, SHARE(4), SHARE(8)), now);
-	/* Nor the lead of a group that had no share yet. */
+	/* The lead of a group without a share is kept as well. */
 	KUNIT_EXPECT_EQ(test, vtime_rescale(now + 640, now, 0, SHARE(8)),
 			now + 640);
 }
@@ -160,7 +160,7 @@ static const struct {
 	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=-6", -EINVAL },
 	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops = 6", -EINVAL },
 	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=0", -ERANGE },
-	/* One more than the largest. */
+	/* One above the largest rate. */
 	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=9007199254740992", -ERANGE },
 	{ "rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=18446744073709551616",
 	  -ERANGE },
@@ -206,14 +206,14 @@ static void a_model_is_printed_by_its_source(struct kunit *test)
 	cost_set_bytes(&m);
 	KUNIT_EXPECT_EQ(test, cost_print(&m, text, sizeof(text)), 5);
 	KUNIT_EXPECT_STREQ(test, &text[0], "bytes");
-	/* The longest fits a page; what does not fit is cut. */
+	/* The longest line fits a page; a longer one is cut. */
 	parse_one_rate(test, &m, COST_LINE_MAX, COST_LINE_MAX);
 	KUNIT_EXPECT_LT(test, cost_print(&m, text, sizeof(text)), (int)sizeof(all));
 	KUNIT_EXPECT_EQ(test, cost_print(&m, text, 8), 7);
 	KUNIT_EXPECT_EQ(test, text[7], 0);
 }
 
-/* 4 KiB take what the rate of requests says, and a sector more what the rate of bytes says. */
+/* 4 KiB cost what the request rate says; further sectors what the byte rate says. */
 static void a_cost_is_that_of_the_rates(struct kunit *test)
 {
 	struct cost_model m = {};
@@ -246,7 +246,7 @@ static void a_discard_is_a_write_without_data(struct kunit *test)
 			cost_of(&m, ISOBLK_READ, ISOBLK_NO_DATA_COST, false));
 }
 
-/* What holds of each model, whatever its rates. */
+/* Invariants of any model. */
 static void expect_sane(struct kunit *test, const struct cost_model *m)
 {
 	static const u64 sectors[] = { 0, 1, 7, 8, 9, 256, 2048, 65535, SECTORS_MAX, U32_MAX };
@@ -290,9 +290,9 @@ static void costs_are_sane_at_all_rates(struct kunit *test)
 		}
 	parse_one_rate(test, &m, 1, 1);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, SECTORS_MAX, false), COST_MAX);
-	/* 4 KiB at the least rate of bytes that a sector's cost can hold. */
+	/* 4 KiB at the lowest byte rate that the cost of a sector can represent. */
 	KUNIT_EXPECT_GE(test, cost_of(&m, ISOBLK_READ, 8, false), NSEC_PER_SEC);
-	/* 4 KiB take longer than a request of 4 KiB: it costs its bytes. */
+	/* By byte rate 4 KiB take longer than by request rate: they cost their bytes. */
 	parse_one_rate(test, &m, 1000000, 1000000);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, false), 4096000 + 1);
 	parse_one_rate(test, &m, COST_LINE_MAX, COST_LINE_MAX);
@@ -310,7 +310,7 @@ static void each_kind_of_disk_has_a_model(struct kunit *test)
 		expect_sane(test, &m);
 	}
 	cost_set_auto(&m, COST_ROTATIONAL);
-	/* The arm takes longer than a track: 5 ms, and 4 KiB of a stream 25 us. */
+	/* A seek takes longer than a track: 5 ms, and 4 KiB of a stream 25 us. */
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, false), 5000000);
 	KUNIT_EXPECT_EQ(test, cost_of(&m, ISOBLK_READ, 8, true), 25000);
 	cost_set_auto(&m, COST_FLASH);
@@ -348,7 +348,7 @@ static struct iso_room *make_room(struct kunit *test, unsigned int nr, u64 size)
 	return r;
 }
 
-/* Whichever queue takes room, in any order: never more than there is, always all. */
+/* Queues take room in any order: never more than there is, and in the end all of it. */
 static void room_is_neither_lost_nor_made(struct kunit *test)
 {
 	struct iso_room *r = make_room(test, 4, 100);
@@ -411,7 +411,7 @@ static void room_that_shrinks_is_owed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, iso_room_used(r), 90);
 	KUNIT_EXPECT_FALSE(test, iso_room_has(r, 0, 1));
 	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 0, 1));
-	/* No queue waits for room: the debt is paid all the same. */
+	/* No queue waits for room: the debt is paid nevertheless. */
 	iso_room_put(r, 0, 40, false);
 	KUNIT_EXPECT_EQ(test, iso_room_used(r), 50);
 	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 0, 1));
@@ -420,7 +420,7 @@ static void room_that_shrinks_is_owed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 1, 20));
 	iso_room_put(r, 1, 50, false);
 	KUNIT_EXPECT_EQ(test, iso_room_used(r), 0);
-	/* All of it is there again, and no more. */
+	/* All room is free again, and no more than that. */
 	KUNIT_EXPECT_FALSE(test, iso_room_has(r, 0, 51));
 	KUNIT_EXPECT_FALSE(test, iso_room_get(r, 0, 51));
 	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, 50));
@@ -441,7 +441,7 @@ static void room_that_grows_is_there_at_once(struct kunit *test)
 	iso_room_exit(r);
 }
 
-/* What one queue has in its lease is there for another that finds none. */
+/* Room in the lease of one queue is available to another queue that finds none. */
 static void leases_are_taken_back(struct kunit *test)
 {
 	struct iso_room *r = make_room(test, 4, 80);
@@ -458,7 +458,7 @@ static void leases_are_taken_back(struct kunit *test)
 	iso_room_exit(r);
 }
 
-/* While a queue waits nothing stays in a lease. */
+/* While a queue waits for room no lease keeps any. */
 static void wanted_room_goes_to_the_pool(struct kunit *test)
 {
 	struct iso_room *r = make_room(test, 2, 100);
@@ -481,7 +481,7 @@ static void a_single_queue_has_all_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&r->pool), 0);
 	KUNIT_EXPECT_TRUE(test, iso_room_has(r, 0, 99));
 	KUNIT_EXPECT_FALSE(test, iso_room_has(r, 0, 100));
-	/* So much as switches the window off. */
+	/* The size at which the window is off. */
 	iso_room_resize(r, S64_MAX / 4);
 	KUNIT_EXPECT_TRUE(test, iso_room_get(r, 0, COST_MAX));
 	iso_room_resize(r, 100);

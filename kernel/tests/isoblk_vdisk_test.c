@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The arithmetic of isoblk_vdisk's models, without a block device: a model is
- * told what arrives and what time it is, so here the test is the clock.
+ * The arithmetic of isoblk_vdisk's models, without a block device. The test is the clock: it tells
+ * a model the arrivals and the time.
  *
- * The models are compiled into this module. It needs no other one.
+ * The models are compiled into this module, which needs no other one.
  */
 #include <kunit/test.h>
 #include <linux/ktime.h>
@@ -42,7 +42,7 @@ static struct vdisk_cmd *submit(struct bench *bench, enum vdisk_op op,
 	return cmd;
 }
 
-/* Change the parameters, as the user does. */
+/* Change the parameters of a live disk. */
 static void change(struct bench *bench, const struct vdisk_params *params)
 {
 	bench->next = bench->model->ops->change(bench->model, params,
@@ -101,7 +101,7 @@ static void fixed_serves_in_order_of_arrival(struct kunit *test)
 		submit(bench, VDISK_READ, 4096);
 	}
 	for (i = 0; i < 100; i++) {
-		/* Rounds of 4 servers, each as far apart as the arrivals. */
+		/* Rounds of 4 servers; commands of a round end as far apart as they arrived. */
 		expect_done(test, bench, &bench->cmds[i],
 			    i % 4 + (i / 4 + 1) * READ_NS);
 	}
@@ -116,7 +116,7 @@ static void fixed_ends_of_one_instant_in_order_of_submission(struct kunit *test)
 
 	params.servers = 64;
 	bench = bench_create(test, &params);
-	/* Every second one is a write, which began so much earlier. */
+	/* Every second command is a write, which began that much earlier. */
 	params.service_ns[VDISK_WRITE] = READ_NS + 1;
 	change(bench, &params);
 	for (i = 0; i < 32; i++)
@@ -159,14 +159,14 @@ static void fixed_late_calls_lose_no_throughput(struct kunit *test)
 
 	for (i = 0; i < 400; i++)
 		submit(bench, VDISK_READ, 4096);
-	/* 100 rounds of 4, looked at only once. */
+	/* 100 rounds of 4, with one call at the end. */
 	run_to(bench, 100 * READ_NS);
 	while (vdisk_list_pop(&bench->done))
 		ended++;
 	KUNIT_EXPECT_EQ(test, ended, 400);
 }
 
-static void fixed_late_calls_start_nothing_before_it_came(struct kunit *test)
+static void fixed_late_calls_start_no_command_before_its_arrival(struct kunit *test)
 {
 	struct vdisk_params params = defaults;
 	struct bench *bench;
@@ -175,7 +175,7 @@ static void fixed_late_calls_start_nothing_before_it_came(struct kunit *test)
 	params.servers = 1;
 	bench = bench_create(test, &params);
 	first = submit(bench, VDISK_READ, 4096);
-	/* The server is free, but the model has not been told the time. */
+	/* The server is free, but no call has told the model the time. */
 	bench->now = READ_NS + 700;
 	second = submit(bench, VDISK_READ, 4096);
 	run_to(bench, READ_NS + 800);
@@ -235,7 +235,7 @@ static void fixed_link_carries_exactly_its_limit(struct kunit *test)
 	expect_done(test, bench, &bench->cmds[999], WRITE_NS + 170666);
 }
 
-/* Two centuries of queue do not end early, nor out of order. */
+/* A queue of two centuries neither ends early nor out of order. */
 static void fixed_slowest_link_does_not_wrap(struct kunit *test)
 {
 	struct vdisk_params params = defaults;
@@ -275,11 +275,11 @@ static void fixed_directions_share_servers_not_links(struct kunit *test)
 	write = submit(bench, VDISK_WRITE, 1000);
 	trim = submit(bench, VDISK_TRIM, 1U << 31);
 	late = submit(bench, VDISK_READ, 1000);
-	/* Neither waits for the other's link, and a trim for none. */
+	/* Read and write use a link each, and a trim uses none. */
 	expect_done(test, bench, trim, READ_NS);
 	expect_done(test, bench, read, READ_NS + 1000);
 	expect_done(test, bench, write, READ_NS + 2000);
-	/* It had the trim's server. */
+	/* It used the server of the trim. */
 	expect_done(test, bench, late, 2 * READ_NS + 1000);
 }
 
@@ -303,7 +303,7 @@ static void fixed_more_servers_start_what_waits(struct kunit *test)
 	expect_done(test, bench, &bench->cmds[3], 2 * READ_NS);
 }
 
-static void fixed_fewer_servers_interrupt_nobody(struct kunit *test)
+static void fixed_fewer_servers_interrupt_no_command(struct kunit *test)
 {
 	struct vdisk_params params = defaults;
 	struct bench *bench = bench_create(test, &params);
@@ -372,7 +372,7 @@ static void fixed_statistics_add_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, stats(bench).busy_ns, 10 * READ_NS);
 }
 
-/* Return a number below a limit. */
+/* Return: a random number below @limit. */
 static u32 below(struct rnd_state *rnd, u32 limit)
 {
 	return prandom_u32_state(rnd) % limit;
@@ -383,7 +383,7 @@ static void random_change(struct bench *bench, struct rnd_state *rnd,
 {
 	params->servers = 1 + below(rnd, MAX_SERVERS);
 	params->service_ns[below(rnd, VDISK_NR_OPS)] = 1 + below(rnd, 100000);
-	/* No limit, less than what the servers do, more. */
+	/* No limit, one below the servers' rate, one above it. */
 	params->bps[below(rnd, VDISK_TRIM)] = below(rnd, 3) * 700000000ULL;
 	params->volume.iops = below(rnd, 3) * 50000;
 	params->volume.bps = below(rnd, 3) * 500000000ULL;
@@ -395,8 +395,8 @@ static void random_change(struct bench *bench, struct rnd_state *rnd,
 }
 
 /*
- * Everything at random, against what holds for any run: no command is lost or
- * ends twice, and no server works for two.
+ * Random runs, against invariants of any run: no command is lost or ends twice, and no server has
+ * two commands.
  */
 static void fixed_random_runs_lose_nothing(struct kunit *test)
 {
@@ -445,7 +445,7 @@ static void fixed_random_runs_lose_nothing(struct kunit *test)
 	}
 }
 
-/* Return what some commands take, one after the other. */
+/* Return: the time that some commands take, one after another. */
 static u64 jitter_sum(struct kunit *test, u64 jitter, u64 seed, bool late)
 {
 	struct vdisk_params params = defaults;
@@ -464,7 +464,7 @@ static u64 jitter_sum(struct kunit *test, u64 jitter, u64 seed, bool late)
 
 		KUNIT_EXPECT_GE(test, took, READ_NS - most);
 		KUNIT_EXPECT_LE(test, took, READ_NS + most);
-		/* Another order gives another sum. */
+		/* The sum depends on the order. */
 		sum += took * (i + 1);
 		run_to(bench, bench->next + (late ? 12345 : 0));
 		KUNIT_EXPECT_PTR_EQ(test, next_done(bench), cmd);
@@ -483,7 +483,7 @@ static void jitter_is_of_the_seed_and_the_order_alone(struct kunit *test)
 	jitter_sum(test, VDISK_MAX_JITTER, 3, false);
 }
 
-/* Each value of a small range as often as another. */
+/* All values of a small range are equally frequent. */
 static void random_numbers_are_even(struct kunit *test)
 {
 	u32 count[10] = { };
@@ -494,20 +494,20 @@ static void random_numbers_are_even(struct kunit *test)
 		for (n = 0; n < 1000; n++)
 			count[vdisk_random_below(seed, n, ARRAY_SIZE(count))]++;
 	}
-	/* Of 10,000 drawings, 30 is one standard deviation. */
+	/* Of 10,000 numbers, 30 is one standard deviation. */
 	for (i = 0; i < ARRAY_SIZE(count); i++) {
 		KUNIT_EXPECT_GT(test, count[i], 1000 - 120);
 		KUNIT_EXPECT_LT(test, count[i], 1000 + 120);
 	}
 	KUNIT_EXPECT_NE(test, vdisk_random(1, 1), vdisk_random(0, 1));
 	KUNIT_EXPECT_NE(test, vdisk_random(1, 1), vdisk_random(1, 0));
-	/* The first of seed 0 in the generator's authors' own program. */
+	/* The first number of seed 0 in the reference program of the generator's authors. */
 	KUNIT_EXPECT_EQ(test, vdisk_random(0, 0), 0xe220a8397b1dcdaf);
 }
 
 /* ---- cloud volumes ---- */
 
-/* A volume whose servers are never short. */
+/* A volume with more servers than its limits need. */
 static struct vdisk_params volume_params(u64 iops, u64 bps, u64 burst_ns)
 {
 	struct vdisk_params params = defaults;
@@ -519,7 +519,7 @@ static struct vdisk_params volume_params(u64 iops, u64 bps, u64 burst_ns)
 	return params;
 }
 
-/* Send a command that goes on where no other one ends. */
+/* Send a command that no other command continues. */
 static struct vdisk_cmd *submit_apart(struct bench *bench, enum vdisk_op op,
 				      u32 bytes)
 {
@@ -555,7 +555,7 @@ static void volume_counts_a_large_request_by_its_parts(struct kunit *test)
 	submit_apart(bench, VDISK_WRITE, VDISK_VOLUME_IO);
 	submit_apart(bench, VDISK_WRITE, VDISK_VOLUME_IO + 512);
 	submit_apart(bench, VDISK_WRITE, 512);
-	/* A flush costs nothing, and a trim what a small request does. */
+	/* A flush is free, and a trim costs as much as a small request. */
 	submit(bench, VDISK_FLUSH, 0);
 	submit_apart(bench, VDISK_TRIM, SZ_1G);
 	submit_apart(bench, VDISK_WRITE, 512);
@@ -584,7 +584,7 @@ static void volume_limits_bytes_exactly(struct kunit *test)
 	for (i = 0; i < 100; i++) {
 		struct vdisk_cmd *cmd = next_done(bench);
 
-		/* Reads end before the write that went before them. */
+		/* Reads end before the write that was sent before them. */
 		bytes += cmd->bytes;
 	}
 	KUNIT_EXPECT_EQ(test, bytes, 5050 * 4096);
@@ -598,13 +598,13 @@ static void volume_saves_up_a_burst(struct kunit *test)
 	struct bench *bench = bench_create(test, &params);
 	u32 i;
 
-	/* Five saved, and one that leaves a debt. */
+	/* Five saved requests, and one that leaves a debt. */
 	for (i = 0; i < 10; i++)
 		submit_apart(bench, VDISK_READ, 4096);
 	for (i = 0; i < 10; i++)
 		expect_done(test, bench, &bench->cmds[i], READ_NS +
 			    (i > 5 ? i - 5 : 0) * 1000000ULL);
-	/* After 3 ms, as many more; long after, all again. */
+	/* After 3 ms as many more; after a long time all of them. */
 	bench->now = 4000000 + 3000000;
 	for (i = 0; i < 5; i++)
 		submit_apart(bench, VDISK_READ, 4096);
@@ -625,7 +625,7 @@ static void volume_merges_what_waits_in_sequence(struct kunit *test)
 	struct bench *bench = bench_create(test, &params);
 	u32 i;
 
-	/* The first did not wait, and so nothing is merged with it. */
+	/* The first command did not wait, so no other is merged with it. */
 	for (i = 0; i < 130; i++) {
 		bench->cmds[i].pos = i * 4096;
 		submit(bench, VDISK_READ, 4096);
@@ -633,7 +633,7 @@ static void volume_merges_what_waits_in_sequence(struct kunit *test)
 	for (i = 0; i < 130; i++)
 		expect_done(test, bench, &bench->cmds[i], READ_NS +
 			    (i + 63) / 64 * 1000000ULL);
-	/* Neither is another direction, nor what comes when none waits. */
+	/* No merge with another direction, nor while no command waits. */
 	bench->now = NSEC_PER_SEC;
 	for (i = 130; i < 133; i++) {
 		bench->cmds[i].pos = i * 4096;
@@ -658,7 +658,7 @@ static void volume_takes_other_limits_while_it_holds(struct kunit *test)
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_PTR_EQ(test, vdisk_list_pop(&bench->done),
 				    &bench->cmds[i]);
-	/* What the second one owes is paid at the old limit. */
+	/* The debt of the second command is paid at the old limit. */
 	params.volume.iops = 1000;
 	change(bench, &params);
 	expect_done(test, bench, &bench->cmds[2], 200000000 + READ_NS);
@@ -709,14 +709,14 @@ static void volume_network_has_a_floor_and_a_tail(struct kunit *test)
 			late += ns > floor + 4605 * 300;
 		}
 	}
-	/* The standard deviations of both are 949 of the sum's ns and 31. */
+	/* The standard deviations are 949 for ns of the sum, and 31 for the count. */
 	KUNIT_EXPECT_LT(test, abs_diff(div_u64(sum, 100000), 300000ULL), 4000);
 	KUNIT_EXPECT_LT(test, abs_diff(late, 1000U), 120);
 	KUNIT_EXPECT_EQ(test, vdisk_volume_net_ns(&volume, 5),
 			vdisk_volume_net_ns(&volume, 5));
 	KUNIT_EXPECT_NE(test, vdisk_volume_net_ns(&volume, 5),
 			vdisk_volume_net_ns(&volume, 6));
-	/* And none but the tail; the longest that there can be is 22 means. */
+	/* Nothing but the tail; its longest possible value is 22 means. */
 	params.volume.net_spread = 1000;
 	vdisk_volume_init(&volume, &params);
 	for (i = 0; i < 10000; i++)
@@ -724,7 +724,7 @@ static void volume_network_has_a_floor_and_a_tail(struct kunit *test)
 				23000000);
 }
 
-/* Return a sum over the ends of all commands, in order. */
+/* Return: a sum over the ends of all commands, in order. */
 static u64 volume_load(struct kunit *test, const struct vdisk_params *params,
 		       u32 step)
 {
@@ -773,14 +773,14 @@ static struct kunit_case isoblk_vdisk_cases[] = {
 	KUNIT_CASE(fixed_ends_of_one_instant_in_order_of_submission),
 	KUNIT_CASE(fixed_throughput_is_servers_by_service_time),
 	KUNIT_CASE(fixed_late_calls_lose_no_throughput),
-	KUNIT_CASE(fixed_late_calls_start_nothing_before_it_came),
+	KUNIT_CASE(fixed_late_calls_start_no_command_before_its_arrival),
 	KUNIT_CASE(fixed_link_is_crossed_one_by_one),
 	KUNIT_CASE(fixed_link_holds_the_server),
 	KUNIT_CASE(fixed_link_carries_exactly_its_limit),
 	KUNIT_CASE(fixed_slowest_link_does_not_wrap),
 	KUNIT_CASE(fixed_directions_share_servers_not_links),
 	KUNIT_CASE(fixed_more_servers_start_what_waits),
-	KUNIT_CASE(fixed_fewer_servers_interrupt_nobody),
+	KUNIT_CASE(fixed_fewer_servers_interrupt_no_command),
 	KUNIT_CASE(fixed_new_times_are_for_later_starts),
 	KUNIT_CASE(fixed_new_limit_waits_for_the_crossing),
 	KUNIT_CASE(fixed_statistics_add_up),

@@ -3,7 +3,7 @@
  * isoblk's comparison of two settings, and the loop that finds the window with it, on devices whose
  * rate is a known function of the cost in flight.
  *
- * The code under test is compiled into this module. It needs no other one.
+ * The code under test is compiled into this module, which needs no other one.
  */
 #include <kunit/test.h>
 #include <linux/log2.h>
@@ -27,7 +27,7 @@ static struct trial_result compare(struct device *dev, u64 a, u64 b, unsigned in
 	return trial_result(&t);
 }
 
-/* A B B A A B B A, and a span that is not counted after each change. */
+/* A B B A A B B A, with an uncounted span after each change. */
 static void settings_take_turns_in_pairs(struct kunit *test)
 {
 	static const char order[] = "aAbBBaAAbBBaAAbBBaA";
@@ -81,7 +81,7 @@ static void a_constant_difference_has_no_error(struct kunit *test)
 		}
 }
 
-/* Whatever the load does in the meantime, if it does so steadily. */
+/* A linear drift of the load during the trial cancels. */
 static void a_linear_drift_cancels(struct kunit *test)
 {
 	static const s64 drifts[] = { 10000000, -10000000, 100 };
@@ -122,7 +122,7 @@ static void noise_makes_the_error_large(struct kunit *test)
 		}
 }
 
-/* It is two standard errors: of few pairs, a little less sure than of many. */
+/* The error is two standard errors: less certain with few pairs than with many. */
 static void the_true_gain_is_within_the_error(struct kunit *test)
 {
 	unsigned int k, n, within;
@@ -161,7 +161,7 @@ static void a_first_span_without_rate_hides_no_noise(struct kunit *test)
 	}
 }
 
-/* Differences that outgrow the unit are counted in a larger one, and those before them. */
+/* Differences that overflow the unit, and those before them, are counted in a larger unit. */
 static void a_larger_unit_keeps_what_was_counted(struct kunit *test)
 {
 	static const u64 more[] = { 60, 60, 100, 100 };
@@ -217,17 +217,17 @@ static void any_rates_have_a_result(struct kunit *test)
 #define KNEE		1000000ULL
 #define LEAST		2000ULL
 
-/* Sizes are compared on this scale: of the knee, permille. */
+/* Scale on which sizes are compared: permille of the knee. */
 #define OF_KNEE(size)	div64_u64((size) * 1000, KNEE)
 
 /**
- * struct outcome - what a window did in a number of epochs
+ * struct outcome - result of a window in a number of epochs
  */
 struct outcome {
 	u64 least;		/* least size */
 	u64 most;		/* largest size */
 	u64 mean;		/* mean size */
-	u64 loss;		/* mean of what the device did less than it can, permille */
+	u64 loss;		/* mean shortfall against the largest rate, permille */
 	unsigned int trials;	/* part of epochs that were trials, permille */
 	unsigned int large;	/* part of epochs with a size above 1.25 knees, permille */
 };
@@ -267,7 +267,7 @@ static struct outcome run(struct window *w, struct device *dev, unsigned int epo
 	return o;
 }
 
-/* Run it with a load that is not limited: no request waits for room. */
+/* Run the loop with a load that the window does not limit. */
 static void rest(struct window *w, unsigned int epochs)
 {
 	struct window_epoch e = { .rate = DEVICE_RATE / 10, .least = LEAST };
@@ -278,7 +278,7 @@ static void rest(struct window *w, unsigned int epochs)
 
 static const u64 starts[] = { KNEE / 32, KNEE / 2, KNEE + KNEE / 2, 8 * KNEE, 64 * KNEE };
 
-/* Epochs in which a window is found. */
+/* Number of epochs in which a window is found. */
 #define FOUND		2000
 
 static void the_window_is_the_knee(struct kunit *test)
@@ -402,8 +402,8 @@ static void a_knee_that_moves_is_found_again(struct kunit *test)
 }
 
 /*
- * Two percent less with each e-th of the size: no step costs much, and all of them do. With noise
- * of a hundredth and more no trial sees what a step costs.
+ * Two percent less with each factor e of the size: no single step costs much, but all steps do.
+ * With noise of a hundredth and more no trial sees the cost of a step.
  */
 static u64 ever_slower(const struct device *dev, u64 in_flight)
 {
@@ -446,7 +446,7 @@ static void a_step_up_says_what_was_lost(struct kunit *test)
 	reject(&w, 9);
 	KUNIT_EXPECT_EQ(test, w.lost, 9);
 	KUNIT_EXPECT_EQ(test, w.best, 2 * KNEE);
-	/* A size beyond that which losses are counted from gains more than was lost. */
+	/* A size above that from which losses are counted gains more than was lost. */
 	w.up = true;
 	w.best = KNEE;
 	w.other = KNEE / 4 * 5;
@@ -472,7 +472,9 @@ static void a_load_that_is_not_limited_leaves_the_size(struct kunit *test)
 	}
 }
 
-/* The larger size of a trial may be more than the load has; the smaller one may not. */
+/*
+ * The larger size of a trial may exceed the cost that the load has in flight; the smaller may not.
+ */
 static void a_window_grows_to_what_the_load_has(struct kunit *test)
 {
 	struct device dev = device_make(KNEE, 10, 1);
@@ -507,7 +509,7 @@ static void no_trial_begins_that_may_not(struct kunit *test)
 	}
 	epoch(&w, &e, true);
 	KUNIT_EXPECT_EQ(test, w.phase, WINDOW_TRIAL);
-	/* One that is under way goes on. */
+	/* A trial in progress continues. */
 	epoch(&w, &e, false);
 	epoch(&w, &e, false);
 	KUNIT_EXPECT_EQ(test, w.phase, WINDOW_TRIAL);
@@ -543,7 +545,7 @@ static void a_trial_ends_in_any_case(struct kunit *test)
 	}
 }
 
-/* Also in a trial, and when a larger request comes in it. */
+/* In a trial as well, and when a larger request arrives during a trial. */
 static void no_epoch_has_less_than_the_least(struct kunit *test)
 {
 	struct window_epoch e = { .limited = true };
@@ -581,7 +583,7 @@ static void any_rates_are_survived(struct kunit *test)
 		KUNIT_ASSERT_LE(test, w.lost, TRIAL_ONE * TRIAL_ONE);
 		KUNIT_ASSERT_GE(test, w.lost, 0);
 	}
-	/* And forgotten. */
+	/* Arbitrary rates are forgotten afterwards. */
 	window_init(&w, KNEE);
 	e.rate = 0;
 	for (i = 0; i < 1000; i++)

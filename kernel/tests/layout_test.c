@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Structures are found in the kernel's type data, and told apart; data of any other
- * form is read no further than it goes.
+ * The layout check finds structures in the kernel's type data and compares them. It reads no data
+ * beyond their end, whatever their content.
  */
 #include <kunit/test.h>
 #include <linux/bits.h>
@@ -20,7 +20,7 @@
 enum { NAME_INT = 1, NAME_PAIR = 5, NAME_LEFT = 10, NAME_RIGHT = 15 };
 static const char names[] = "\0int\0pair\0left\0right";
 
-/* struct pair { int left, right; }; with types before it that have something behind them. */
+/* struct pair { int left, right; }; types before it have data after their struct btf_type. */
 struct types {
 	struct btf_header head;
 	struct {
@@ -73,18 +73,18 @@ static const char *differs(const struct types *types)
 				     ARRAY_SIZE(pair));
 }
 
-static void the_same_is_the_same(struct kunit *test)
+static void equal_layouts_do_not_differ(struct kunit *test)
 {
 	struct types flagged = good;
 
 	KUNIT_EXPECT_NULL(test, differs(&good));
-	/* With bit fields in it, offsets have a width above them. */
+	/* In a structure with bit fields the upper bits of an offset are a width. */
 	flagged.pair.type.info |= FLAGGED;
 	flagged.pair.of[1].offset |= 32 << 24;
 	KUNIT_EXPECT_NULL(test, differs(&flagged));
 }
 
-static void another_size_place_or_name_is_told(struct kunit *test)
+static void another_size_offset_or_name_differs(struct kunit *test)
 {
 	struct types longer = good, moved = good, without = good, odd = good;
 
@@ -95,12 +95,12 @@ static void another_size_place_or_name_is_told(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, differs(&moved), "pair");
 	without.pair.of[1].name_off = NAME_INT;
 	KUNIT_EXPECT_STREQ(test, differs(&without), "pair");
-	/* A bit that does not begin a byte. */
+	/* An offset in bits that is not a whole byte. */
 	odd.pair.of[1].offset = 33;
 	KUNIT_EXPECT_STREQ(test, differs(&odd), "pair");
 }
 
-static void what_is_not_understood_is_not_told(struct kunit *test)
+static void unknown_data_do_not_differ(struct kunit *test)
 {
 	struct types wrong[] = { good, good, good, good, good, good };
 	unsigned int i;
@@ -109,7 +109,7 @@ static void what_is_not_understood_is_not_told(struct kunit *test)
 	wrong[1].head.version = BTF_VERSION + 1;
 	wrong[2].head.type_off = 2;
 	wrong[3].names[sizeof(names) - 1] = 'x';
-	/* What comes before the structure. */
+	/* Types before the structure. */
 	wrong[4].pointer.info = INFO(MAX, 0) + (1 << 24);
 	wrong[5].function.type.info = INFO(FUNC_PROTO, 0xffff);
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -118,8 +118,8 @@ static void what_is_not_understood_is_not_told(struct kunit *test)
 	}
 }
 
-/* KASAN tells of a byte too many. */
-static void what_is_cut_off_is_not_read(struct kunit *test)
+/* KASAN reports a read beyond the end. */
+static void truncated_data_are_not_read_beyond_their_end(struct kunit *test)
 {
 	struct types *cut;
 	size_t len;
@@ -134,8 +134,8 @@ static void what_is_cut_off_is_not_read(struct kunit *test)
 	}
 }
 
-/* Each word of it, whatever it says, leads nowhere else. */
-static void no_word_leads_outside(struct kunit *test)
+/* Any value in any word leads to no read outside the data. */
+static void no_value_leads_outside(struct kunit *test)
 {
 	static const u32 values[] = { 0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, ~0U };
 	unsigned int word, i;
@@ -154,11 +154,11 @@ static void no_word_leads_outside(struct kunit *test)
 }
 
 static struct kunit_case layout_cases[] = {
-	KUNIT_CASE(the_same_is_the_same),
-	KUNIT_CASE(another_size_place_or_name_is_told),
-	KUNIT_CASE(what_is_not_understood_is_not_told),
-	KUNIT_CASE(what_is_cut_off_is_not_read),
-	KUNIT_CASE(no_word_leads_outside),
+	KUNIT_CASE(equal_layouts_do_not_differ),
+	KUNIT_CASE(another_size_offset_or_name_differs),
+	KUNIT_CASE(unknown_data_do_not_differ),
+	KUNIT_CASE(truncated_data_are_not_read_beyond_their_end),
+	KUNIT_CASE(no_value_leads_outside),
 	{}
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * For tests that include the code of a whole module: it is not registered
- * anywhere, and its exports stay those of the module proper.
+ * For tests that include the code of a whole module. The module is not registered, and its symbols
+ * are not exported.
  */
 #ifndef ISOBLK_PART_OF_TEST_H
 #define ISOBLK_PART_OF_TEST_H
@@ -12,7 +12,7 @@
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(symbol) struct symbol##_is_not_exported
 
-/* Taken for used, and never called. */
+/* Reference the init and exit functions without calling them. */
 #undef module_init
 #define module_init(fn)							\
 static inline initcall_t fn##_left_out(void) { return fn; }

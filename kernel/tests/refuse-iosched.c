@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * refuse: an elevator whose init_hctx always fails, to be chosen after another.
+ * refuse: an elevator whose init_hctx always fails, to be chosen after another elevator.
  *
- * When that happens the kernel calls exit_hctx for each hardware queue that has
- * data of an elevator. This one never gives any, so whatever is there is
- * its predecessor's, and freed: a real elevator would use and free it again.
+ * After the failure the kernel calls exit_hctx for each hardware queue that has data of an
+ * elevator. This elevator never sets any. So data that exist are its predecessor's, and freed: a
+ * real elevator would use them, and free them again.
  */
 #define pr_fmt(fmt) "refuse: " fmt
 #define ISOBLK_ELEVATOR
@@ -40,7 +40,7 @@ static void refuse_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 	WARN(1, "refuse: hardware queue %u has another's data\n", index);
 }
 
-/* No request ever comes; the kernel wants these. */
+/* The kernel requires these operations, but no request ever arrives. */
 static void refuse_insert_requests(struct blk_mq_hw_ctx *hctx,
 				   struct list_head *list, blk_insert_t flags)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of dm-setcache: where blocks are, who gives way, who waits for
- * whom, what a record says, what fits an SSD, and the moves of the phases.
+ * KUnit tests of dm-setcache: places of blocks, eviction, conflicts of operations, records, sizes
+ * that fit an SSD, and transitions of phases.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/prandom.h>
 
-/* The code itself: what it shares among its files is not exported. */
+/* The code itself: symbols that its files share are not exported. */
 #include "../cache/setcache-state.c"
 #include "../cache/setcache-set.c"
 #include "../cache/setcache-policy.c"
@@ -47,7 +47,7 @@ static void block_and_id_lead_to_each_other(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, sc_block_of(index, set, id), block);
 		if (block % ASSOC == ASSOC - 1)
 			continue;
-		/* Within a stripe, ids go on as blocks do. */
+		/* Within a stripe consecutive blocks have consecutive ids. */
 		sc_locate(index, block + 1, &next_set, &next_id);
 		KUNIT_ASSERT_EQ(test, next_set, set);
 		KUNIT_ASSERT_EQ(test, next_id, id + 1);
@@ -61,7 +61,7 @@ static void an_origin_too_large_for_ids_is_refused(struct kunit *test)
 		.geo = { .block = 8, .assoc = 4096, .sets = 1 },
 	};
 
-	/* 28 bits of id, 12 of them the place in the stripe. */
+	/* 28 bits of id, 12 of which are the offset in the stripe. */
 	index.geo.origin = 8ULL << SC_ID_BITS;
 	KUNIT_EXPECT_EQ(test, sc_index_init(&index), 0);
 	sc_index_exit(&index);
@@ -88,7 +88,9 @@ static void large_disks_have_no_overflow(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, sc_geometry_fit(&index.geo), 0);
 			KUNIT_ASSERT_EQ(test, sc_index_size(&index), 0);
 			KUNIT_EXPECT_EQ(test, index.blocks, last + 1);
-			/* All but records is for data: 16 bytes a block. */
+			/*
+			 * All space but the records is for data; a record takes 16 bytes a block.
+			 */
 			KUNIT_EXPECT_GT(test, index.slots * (512 * block + 16),
 					(ssd - 2048) * 512 -
 					2ULL * assoc * block * 512);
@@ -96,7 +98,7 @@ static void large_disks_have_no_overflow(struct kunit *test)
 			KUNIT_EXPECT_LE(test, id, SC_ID_MASK);
 			KUNIT_EXPECT_EQ(test, sc_block_of(&index, set, id),
 					last);
-			/* The last slot's last sector. */
+			/* The last sector of the last slot. */
 			set = index.geo.sets - 1;
 			KUNIT_EXPECT_EQ(test, sc_slot(&index, set, assoc - 1),
 					index.slots - 1);
@@ -136,7 +138,7 @@ static void fits(struct kunit *test, u32 assoc, u32 block, u64 ssd)
 	KUNIT_EXPECT_LE(test, end + SC_BLOCK_SECTORS, ssd);
 	KUNIT_EXPECT_GT(test, end + 2 * SC_BLOCK_SECTORS, ssd);
 	KUNIT_EXPECT_LE(test, geo.data + geo.sets * set, end);
-	/* One more would not. */
+	/* One set more would not fit. */
 	records = DIV_ROUND_UP_ULL((geo.sets + 1) * assoc, SC_RECORDS);
 	data = round_up(SC_RECORD_START + records * SC_BLOCK_SECTORS,
 			SC_DATA_ALIGN);
@@ -173,12 +175,12 @@ static void a_record_is_read_as_written_and_damage_is_seen(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, sc_record_decode(&bad, 4711, 123456789,
 							  &state, &block));
 	}
-	/* Of another slot, or another cache. */
+	/* A record of another slot, or of another cache. */
 	KUNIT_EXPECT_FALSE(test, sc_record_decode(&record, 4711, 123456788,
 						  &state, &block));
 	KUNIT_EXPECT_FALSE(test, sc_record_decode(&record, 4712, 123456789,
 						  &state, &block));
-	/* Zeros are no record. */
+	/* Zeros are not a record. */
 	memset(&bad, 0, sizeof(bad));
 	KUNIT_EXPECT_FALSE(test, sc_record_decode(&bad, 4711, 0, &state,
 						  &block));
@@ -197,7 +199,7 @@ static void moved_records_are_found_where_they_are(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sc_record_sector(md, blocks[i]),
 				8 * (4000 + i));
 	}
-	/* Those that were moved twice have one place, the last. */
+	/* A record that was moved twice is at its last location only. */
 	KUNIT_EXPECT_EQ(test, md->moved.nr, 5);
 	for (i = 1; i < md->moved.nr; i++)
 		KUNIT_EXPECT_LT(test, md->moved.list[i - 1].block,
@@ -211,9 +213,9 @@ static void moved_records_are_found_where_they_are(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sc_md_set_moved(md, 0, 1));
 }
 
-static void who_waits_for_whom(struct kunit *test)
+static void operations_wait_by_class(struct kunit *test)
 {
-	/* By class of who is at work, then of who comes. */
+	/* By class of the active operation, then of the new one. */
 	static const bool waits[5][5] = {
 		[SC_CLASS_SHARED] = { [SC_CLASS_EXCLUSIVE] = true,
 				      [SC_CLASS_REMOVAL] = true },
@@ -235,7 +237,7 @@ static void who_waits_for_whom(struct kunit *test)
 			b.set = 3;
 			b.first = 20;
 			KUNIT_EXPECT_EQ(test, sc_conflict(&a, &b), waits[i][j]);
-			/* Elsewhere, nobody. */
+			/* Operations on other blocks or sets do not conflict. */
 			b.first = 21;
 			KUNIT_EXPECT_FALSE(test, sc_conflict(&a, &b));
 			b.first = 20;
@@ -245,7 +247,7 @@ static void who_waits_for_whom(struct kunit *test)
 	}
 }
 
-static void the_cleaner_takes_what_is_before_who_is_at_work(struct kunit *test)
+static void the_cleaner_stops_before_other_operations(struct kunit *test)
 {
 	struct sc_op near = {
 		.first = 30, .last = 40, .class = SC_CLASS_EXCLUSIVE,
@@ -320,7 +322,7 @@ static void a_set_holds_what_a_list_would(struct kunit *test)
 	sc_index_exit(index);
 }
 
-/* Fill a set with ids 0..ASSOC-1, in that order. */
+/* Fill a set with ids 0..ASSOC-1, in this order. */
 static void fill_set(struct kunit *test, struct sc_index *index, u32 set,
 		     enum sc_policy policy)
 {
@@ -330,7 +332,7 @@ static void fill_set(struct kunit *test, struct sc_index *index, u32 set,
 	for (id = 0; id < ASSOC; id++) {
 		u16 slot = sc_take(index, set, id, SC_NIL, policy, &replaced);
 
-		/* Free ones by place: the set lies as the disk does. */
+		/* Free slots are taken in order of their position on the SSD. */
 		KUNIT_ASSERT_EQ(test, slot, id);
 		KUNIT_ASSERT_FALSE(test, replaced);
 		sc_set_state(index, set, slot, SC_SLOT_CLEAN);
@@ -351,7 +353,7 @@ static u32 take_one(struct kunit *test, struct sc_index *index, u32 set, u32 id,
 	return slot;
 }
 
-static void fifo_and_lru_give_way_in_their_order(struct kunit *test)
+static void fifo_and_lru_evict_in_their_order(struct kunit *test)
 {
 	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
 	u32 i, set = 2;
@@ -380,7 +382,7 @@ static void order_outlives_a_full_clock(struct kunit *test)
 	u32 i, set = 2;
 
 	fill_set(test, index, set, SC_POLICY_LRU);
-	/* One is used over and over, all others are older than it for ever. */
+	/* One block is used over and over; all others stay older than it. */
 	for (i = 0; i < 300000; i++)
 		sc_touch(index, set, 5, SC_POLICY_LRU, false);
 	for (i = 0; i < ASSOC - 1; i++)
@@ -391,7 +393,7 @@ static void order_outlives_a_full_clock(struct kunit *test)
 	sc_index_exit(index);
 }
 
-static void of_a_large_set_old_ones_give_way(struct kunit *test)
+static void a_large_set_evicts_old_blocks(struct kunit *test)
 {
 	struct sc_index *index =
 		kunit_kzalloc(test, sizeof(*index), GFP_KERNEL);
@@ -409,7 +411,7 @@ static void of_a_large_set_old_ones_give_way(struct kunit *test)
 					      SC_POLICY_LRU, &replaced), i);
 		sc_set_state(index, 0, i, SC_SLOT_CLEAN);
 	}
-	/* Used again and again, for several rounds of the clock. */
+	/* The first half is used again and again, for several rounds of the clock. */
 	for (i = 0; i < 300000; i++)
 		sc_touch(index, 0, i % 512, SC_POLICY_LRU, false);
 	for (i = 0; i < 256; i++) {
@@ -423,7 +425,7 @@ static void of_a_large_set_old_ones_give_way(struct kunit *test)
 	sc_index_exit(index);
 }
 
-static void what_is_retired_or_suspect_is_never_taken(struct kunit *test)
+static void retired_and_suspect_slots_are_never_taken(struct kunit *test)
 {
 	struct sc_index *index = make_index(test, 8ULL * ASSOC * SETS * 50);
 	u32 i, set = 1;
@@ -440,14 +442,14 @@ static void what_is_retired_or_suspect_is_never_taken(struct kunit *test)
 				1);
 	KUNIT_EXPECT_EQ(test, sc_take(index, set, 1000, SC_NIL, SC_POLICY_LRU,
 				      &replaced), SC_NIL);
-	/* What was tried and is good is the next one. */
+	/* A suspect slot that is restored is taken next. */
 	sc_restore(index, set, 2);
 	KUNIT_EXPECT_EQ(test, sc_take(index, set, 1000, SC_NIL, SC_POLICY_LRU,
 				      &replaced), 2);
 	sc_index_exit(index);
 }
 
-static void dirty_and_busy_blocks_never_give_way(struct kunit *test)
+static void dirty_and_busy_blocks_are_never_evicted(struct kunit *test)
 {
 	static const enum sc_policy policies[] = {
 		SC_POLICY_FIFO, SC_POLICY_LRU, SC_POLICY_RANDOM,
@@ -467,7 +469,7 @@ static void dirty_and_busy_blocks_never_give_way(struct kunit *test)
 				sc_set_state(index, set, i,
 					     SC_SLOT_DIRTY + i % 3);
 		list_add(&op.link, &sc_bucket(index, set)->active);
-		/* Even ones, but for 10, 12 .. 18. */
+		/* Even slots, without 10, 12 .. 18. */
 		for (i = 0; i < ASSOC / 2 - 5; i++) {
 			u16 slot = sc_take(index, set, 1000 + i, SC_NIL,
 					   policies[p], &replaced);
@@ -482,7 +484,7 @@ static void dirty_and_busy_blocks_never_give_way(struct kunit *test)
 	sc_index_exit(index);
 }
 
-static void streams_are_told_apart(struct kunit *test)
+static void streams_are_distinguished(struct kunit *test)
 {
 	struct sc_flows *flows = sc_flows_create();
 	sector_t at[16];
@@ -493,22 +495,22 @@ static void streams_are_told_apart(struct kunit *test)
 		at[i] = i * 1000003ULL;
 	for (step = 0; step < 100; step++) {
 		for (i = 0; i < 16; i++) {
-			/* Few may share a hash with too many others. */
+			/* Sixteen streams are few enough for the entries of each hash. */
 			odd += sc_flow(flows, at[i], 8, jiffies) != step * 8;
 			at[i] += 8;
 		}
 	}
 	KUNIT_EXPECT_EQ(test, odd, 0);
-	/* What does not go on where one stopped is none. */
+	/* A request that does not continue a stream is not a part of one. */
 	for (i = 0; i < 16; i++)
 		KUNIT_EXPECT_EQ(test, sc_flow(flows, at[i] + 8, 8, jiffies), 0);
-	/* And one that has rested too long. */
+	/* A stream that has paused too long is forgotten. */
 	KUNIT_EXPECT_EQ(test, sc_flow(flows, at[0], 8,
 				      jiffies + SC_FLOW_LIFE + HZ), 0);
 	kvfree(flows);
 }
 
-/* As the table in setcache-state.c has them; -1: nothing happens. */
+/* Transitions as in the table of setcache-state.c; -1: none. */
 static void phases_move_as_the_table_says(struct kunit *test)
 {
 	static const int table[SC_NR_PHASES][SC_NR_EVENTS] = {
@@ -556,7 +558,7 @@ static void a_loss_fails_a_flush_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sc->state.phase, SC_PHASE_LIVE);
 	KUNIT_EXPECT_FALSE(test, sc_must_tell(sc, false));
 
-	/* Lost with what was acknowledged, and told while it was. */
+	/* The SSD is lost with acknowledged data, and a flush fails while it is lost. */
 	sc_set_unsafe_data(sc);
 	KUNIT_EXPECT_TRUE(test, sc_phase_move(sc, SC_EVENT_LOSE));
 	KUNIT_EXPECT_FALSE(test, sc_phase_move(sc, SC_EVENT_LOSE));
@@ -568,7 +570,7 @@ static void a_loss_fails_a_flush_once(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sc_is_unsafe(sc));
 	KUNIT_EXPECT_FALSE(test, sc_must_tell(sc, false));
 
-	/* Lost with the records alone, and back before anybody asked. */
+	/* The SSD is lost with records only, and is back before a flush. */
 	sc_set_unsafe_records(sc);
 	sc_phase_move(sc, SC_EVENT_LOSE);
 	sc_begin_read(sc);
@@ -577,7 +579,7 @@ static void a_loss_fails_a_flush_once(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sc_must_tell(sc, false));
 	KUNIT_EXPECT_FALSE(test, sc_must_tell(sc, false));
 
-	/* Lost with nothing. */
+	/* The SSD is lost with nothing unsafe. */
 	sc_phase_move(sc, SC_EVENT_LOSE);
 	sc_begin_read(sc);
 	sc_end_read(sc);
@@ -592,7 +594,7 @@ static void a_loss_fails_a_flush_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sc->state.phase, SC_PHASE_LIVE);
 }
 
-static void what_a_commit_has_failed_is_unsafe_again(struct kunit *test)
+static void a_failed_commit_is_unsafe_again(struct kunit *test)
 {
 	struct setcache *sc = kunit_kzalloc(test, sizeof(*sc), GFP_KERNEL);
 	struct sc_unsafe unsafe;
@@ -603,7 +605,7 @@ static void what_a_commit_has_failed_is_unsafe_again(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, unsafe.data);
 	KUNIT_EXPECT_TRUE(test, unsafe.records);
 	KUNIT_EXPECT_FALSE(test, sc_is_unsafe(sc));
-	/* Written meanwhile, which stays as well. */
+	/* Data written during the commit stay unsafe as well. */
 	sc_set_unsafe_data(sc);
 	sc_put_unsafe(sc, unsafe);
 	unsafe = sc_take_unsafe(sc);
@@ -614,7 +616,7 @@ static void what_a_commit_has_failed_is_unsafe_again(struct kunit *test)
 static struct kunit_case setcache_cases[] = {
 	KUNIT_CASE(phases_move_as_the_table_says),
 	KUNIT_CASE(a_loss_fails_a_flush_once),
-	KUNIT_CASE(what_a_commit_has_failed_is_unsafe_again),
+	KUNIT_CASE(a_failed_commit_is_unsafe_again),
 	KUNIT_CASE(block_and_id_lead_to_each_other),
 	KUNIT_CASE(an_origin_too_large_for_ids_is_refused),
 	KUNIT_CASE(large_disks_have_no_overflow),
@@ -622,15 +624,15 @@ static struct kunit_case setcache_cases[] = {
 	KUNIT_CASE(the_most_sets_that_fit_are_made),
 	KUNIT_CASE(a_record_is_read_as_written_and_damage_is_seen),
 	KUNIT_CASE(moved_records_are_found_where_they_are),
-	KUNIT_CASE(who_waits_for_whom),
-	KUNIT_CASE(the_cleaner_takes_what_is_before_who_is_at_work),
+	KUNIT_CASE(operations_wait_by_class),
+	KUNIT_CASE(the_cleaner_stops_before_other_operations),
 	KUNIT_CASE(a_set_holds_what_a_list_would),
-	KUNIT_CASE(fifo_and_lru_give_way_in_their_order),
+	KUNIT_CASE(fifo_and_lru_evict_in_their_order),
 	KUNIT_CASE(order_outlives_a_full_clock),
-	KUNIT_CASE(of_a_large_set_old_ones_give_way),
-	KUNIT_CASE(what_is_retired_or_suspect_is_never_taken),
-	KUNIT_CASE(dirty_and_busy_blocks_never_give_way),
-	KUNIT_CASE(streams_are_told_apart),
+	KUNIT_CASE(a_large_set_evicts_old_blocks),
+	KUNIT_CASE(retired_and_suspect_slots_are_never_taken),
+	KUNIT_CASE(dirty_and_busy_blocks_are_never_evicted),
+	KUNIT_CASE(streams_are_distinguished),
 	{}
 };
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The arithmetic behind the weights: shares in a tree of groups, and quotas at the
- * gate.
+ * The arithmetic of weights: shares in a tree of groups, and quotas at the gate.
  *
- * The code under test is compiled into this module, and works on disks and
- * groups made here, without a request queue: nothing may be inserted or
- * dispatched.
+ * The code under test is compiled into this module. It works on disks and groups made here, without
+ * a request queue: nothing may be inserted or dispatched.
  */
-/* As policy.c has it. */
+/* The same prefix as in policy.c. */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <kunit/test.h>
@@ -74,7 +72,7 @@ static struct isoblk_group *make_group(struct kunit *test,
 	return group;
 }
 
-/* @ppm: of the device, in parts of a million; rounding costs less than one. */
+/* @ppm: share in parts per million; rounding costs less than one part. */
 static void expect_share(struct kunit *test, const struct isoblk_group *group,
 			 s64 ppm)
 {
@@ -119,7 +117,7 @@ static void deactivate(struct isoblk_group *group)
 	spin_unlock_irq(&group->disk->lock);
 }
 
-/* A parent of 800 with children of 300 and 100, beside a leaf of 200. */
+/* A parent of weight 800 with children of 300 and 100, alongside a leaf of 200. */
 struct family {
 	struct isoblk_disk *disk;
 	struct isoblk_group *root, *parent, *a, *b, *leaf;
@@ -164,14 +162,14 @@ static void own_requests_are_one_more_child(struct kunit *test)
 	expect_share(test, f.parent, 160000);
 	expect_share(test, f.leaf, 200000);
 
-	/* 100 beside 800 and 200. */
+	/* Weight 100 alongside 800 and 200. */
 	activate(f.root);
 	update_shares(f.disk);
 	expect_share(test, f.root, 1000000 / 11);
 	expect_share(test, f.leaf, 2000000 / 11);
 }
 
-static void who_is_idle_leaves_its_part_to_its_siblings(struct kunit *test)
+static void an_idle_group_leaves_its_part_to_its_siblings(struct kunit *test)
 {
 	struct family f = make_family(test);
 
@@ -192,7 +190,7 @@ static void who_is_idle_leaves_its_part_to_its_siblings(struct kunit *test)
 	expect_share(test, f.leaf, 200000);
 }
 
-static void who_has_a_tag_is_known_by_it(struct kunit *test)
+static void a_group_with_a_tag_is_found(struct kunit *test)
 {
 	struct family f = make_family(test);
 
@@ -211,7 +209,7 @@ static void weights_change_at_any_level(struct kunit *test)
 	expect_share(test, f.b, 125000);
 	expect_share(test, f.leaf, 500000);
 
-	/* One that is idle counts when it comes. */
+	/* The new weight of an idle group counts when it becomes active. */
 	deactivate(f.leaf);
 	isoblk_group_set_weight(f.leaf, 0, 600);
 	KUNIT_EXPECT_EQ(test, f.root->subtree.sum, 200);
@@ -219,7 +217,7 @@ static void weights_change_at_any_level(struct kunit *test)
 	update_shares(f.disk);
 	expect_share(test, f.leaf, 750000);
 
-	/* The device's own goes before the cgroup's. */
+	/* The weight for the device overrides that of the cgroup. */
 	isoblk_group_set_weight(f.leaf, 200, 600);
 	update_shares(f.disk);
 	expect_share(test, f.leaf, 500000);
@@ -236,7 +234,7 @@ static void a_group_of_the_idle_class_has_the_least_weight(struct kunit *test)
 	expect_share(test, f.b, 800000LL / 301);
 	expect_share(test, f.leaf, 200000);
 
-	/* A request of another class ends that. */
+	/* A request of another class ends the idle class. */
 	activate(f.b);
 	update_shares(f.disk);
 	expect_share(test, f.a, 600000);
@@ -244,7 +242,7 @@ static void a_group_of_the_idle_class_has_the_least_weight(struct kunit *test)
 	deactivate(f.b);
 	KUNIT_EXPECT_EQ(test, f.parent->subtree.sum, 300);
 
-	/* It has all if there is no other. */
+	/* Without other active groups it has all of the disk. */
 	deactivate(f.a);
 	deactivate(f.leaf);
 	activate_as(f.b, true);
@@ -265,7 +263,7 @@ static void a_parent_is_of_the_idle_class_if_all_below_it_is(struct kunit *test)
 	expect_share(test, f.b, 1000000LL / 201 / 2);
 	expect_share(test, f.leaf, 1000000LL * 200 / 201);
 
-	/* A new weight counts once it is not. */
+	/* A new weight counts once the group is no longer of the idle class. */
 	isoblk_group_set_weight(f.parent, 0, 600);
 	update_shares(f.disk);
 	expect_share(test, f.leaf, 1000000LL * 200 / 201);
@@ -274,7 +272,7 @@ static void a_parent_is_of_the_idle_class_if_all_below_it_is(struct kunit *test)
 	expect_share(test, f.a, 750000LL * 300 / 301);
 	expect_share(test, f.leaf, 250000);
 
-	/* Its own requests are one more child. */
+	/* The parent's own requests are one more child. */
 	deactivate(f.b);
 	activate_as(f.parent, true);
 	update_shares(f.disk);
@@ -282,7 +280,7 @@ static void a_parent_is_of_the_idle_class_if_all_below_it_is(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f.root->subtree.sum, 800);
 }
 
-static void the_lightest_still_has_a_share(struct kunit *test)
+static void the_lightest_group_has_a_share(struct kunit *test)
 {
 	struct isoblk_disk *disk = make_disk(test, 256);
 	struct isoblk_group *light = make_group(test, disk, NULL, 100);
@@ -300,7 +298,7 @@ static void the_lightest_still_has_a_share(struct kunit *test)
 	KUNIT_EXPECT_GE(test, isoblk_quota(light->gq[0]), 1);
 }
 
-/* What the counts of @group must be, from the groups below it. */
+/* Expect the counts of @group that follow from the groups below it. */
 static void expect_counts(struct kunit *test, struct isoblk_group **groups,
 			  const struct isoblk_group *group)
 {
@@ -317,7 +315,7 @@ static void expect_counts(struct kunit *test, struct isoblk_group **groups,
 	KUNIT_ASSERT_EQ(test, group->subtree.nr_other, other);
 }
 
-/* However they come, go and change, the counts are right and all is given. */
+/* In any order of events the counts are right, and the whole disk is given. */
 static void any_order_of_events_keeps_the_counts(struct kunit *test)
 {
 	struct isoblk_disk *disk = make_disk(test, 256);
@@ -360,7 +358,7 @@ static void any_order_of_events_keeps_the_counts(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, disk->weights.nr_active, active);
 		if (!active)
 			continue;
-		/* Each level rounds down by less than one, a share up to one. */
+		/* Each level rounds down by less than one, each share up by at most one. */
 		KUNIT_ASSERT_LE(test, given, ISOBLK_SHARE_ONE + active);
 		KUNIT_ASSERT_GE(test, given,
 				ISOBLK_SHARE_ONE - MANY_GROUPS * MANY_GROUPS);
@@ -403,21 +401,21 @@ static void quotas_leave_the_reserve_free(struct kunit *test)
 
 /* ---- memory ---------------------------------------------------------- */
 
-/* As large as the core's. */
+/* Sizes as large as those of isoblk. */
 #define OWN_SIZE	250
 #define OWN_GQ_SIZE	200
 
-static void nothing_to_init(struct isoblk_group *group)
+static void init_nothing(struct isoblk_group *group)
 {
 }
 
 static const struct isoblk_ops large_ops = {
 	.own_size = OWN_SIZE,
 	.own_gq_size = OWN_GQ_SIZE,
-	.group_init = nothing_to_init,
+	.group_init = init_nothing,
 };
 
-/* As much of a disk as a group's allocation looks at. */
+/* The part of a disk that the allocation of a group uses. */
 struct wide_disk {
 	struct gendisk gendisk;
 	struct request_queue q;
@@ -471,8 +469,8 @@ static void no_part_of_a_group_is_larger_than_a_page(struct kunit *test)
 }
 
 /*
- * Whichever of its parts finds no memory, nothing is left of the others. Sanitizers
- * allocate as well, and can do without.
+ * If the allocation of any part of a group fails, all other parts are freed. Sanitizers allocate
+ * memory as well, and tolerate a failure.
  */
 static void a_group_is_whole_or_not_there(struct kunit *test)
 {
@@ -505,12 +503,12 @@ static void a_group_is_whole_or_not_there(struct kunit *test)
 static struct kunit_case share_cases[] = {
 	KUNIT_CASE(shares_are_products_along_the_path),
 	KUNIT_CASE(own_requests_are_one_more_child),
-	KUNIT_CASE(who_is_idle_leaves_its_part_to_its_siblings),
-	KUNIT_CASE(who_has_a_tag_is_known_by_it),
+	KUNIT_CASE(an_idle_group_leaves_its_part_to_its_siblings),
+	KUNIT_CASE(a_group_with_a_tag_is_found),
 	KUNIT_CASE(weights_change_at_any_level),
 	KUNIT_CASE(a_group_of_the_idle_class_has_the_least_weight),
 	KUNIT_CASE(a_parent_is_of_the_idle_class_if_all_below_it_is),
-	KUNIT_CASE(the_lightest_still_has_a_share),
+	KUNIT_CASE(the_lightest_group_has_a_share),
 	KUNIT_CASE(any_order_of_events_keeps_the_counts),
 	KUNIT_CASE(quotas_leave_the_reserve_free),
 	KUNIT_CASE(no_part_of_a_group_is_larger_than_a_page),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A model of isoblk_vdisk under test, without a block device: it is told what
- * arrives and what time it is, so the test is the clock.
+ * A model of isoblk_vdisk under test, without a block device. The test is the clock: it tells the
+ * model the arrivals and the time.
  *
- * The test defines MAX_CMDS, the most commands it has, before.
+ * The test defines MAX_CMDS, its largest number of commands, before including this.
  */
 #ifndef ISOBLK_VDISK_BENCH_H
 #define ISOBLK_VDISK_BENCH_H
@@ -17,14 +17,14 @@
 
 /* A model under test. */
 struct bench {
-	struct kunit *test;	/* test */
-	struct vdisk_model *model; /* model */
+	struct kunit *test;	/* current test */
+	struct vdisk_model *model; /* model under test */
 	struct vdisk_cmd *cmds;	/* MAX_CMDS commands, used from the front */
-	u32 used;		/* number of these that are or were in use */
-	u64 now;		/* time, ns */
+	u32 used;		/* number of commands that are or were in use */
+	u64 now;		/* current time, ns */
 	u64 next;		/* time of the model's next event, ns */
 	struct vdisk_list done;	/* commands that have ended */
-	struct rnd_state rnd;	/* random numbers for the test */
+	struct rnd_state rnd;	/* state of the test's random numbers */
 };
 
 static void bench_destroy(void *data)
@@ -56,14 +56,14 @@ static struct bench *bench_create(struct kunit *test,
 	return bench;
 }
 
-/* Put the clock to a time. What ends until then is on done. */
+/* Advance the clock to @now. Commands that end until then are on done. */
 static void run_to(struct bench *bench, u64 now)
 {
 	bench->now = now;
 	bench->next = bench->model->ops->run(bench->model, now, &bench->done);
 }
 
-/* Put the clock from event to event until a command ends. Return that. */
+/* Advance the clock from event to event until a command ends. Return: that command. */
 static struct vdisk_cmd *next_done(struct bench *bench)
 {
 	while (!bench->done.head && bench->next != VDISK_NEVER)

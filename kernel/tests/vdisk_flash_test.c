@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The model "flash" without a block device: its times, its buffer, and what its
- * translation layer must keep true whatever is written, trimmed and collected.
+ * The model "flash" without a block device: its times, its buffer, and invariants of its
+ * translation layer under any writes, trims and collection.
  *
- * The model is compiled into this module. It needs no other one.
+ * The model is compiled into this module, which needs no other one.
  */
 #include <kunit/test.h>
 #include <linux/bitmap.h>
@@ -12,7 +12,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-/* Both define their own. */
+/* Both files define pr_fmt(). */
 #undef pr_fmt
 #include "../vdisk/ftl.c"
 #include "../vdisk/ftl_fill.c"
@@ -32,9 +32,9 @@
 #define ERASE_NS	3000000
 #define READ_LATENCY	3000
 #define WRITE_LATENCY	5000
-/* At a byte a ns. */
+/* At one byte per ns. */
 #define UNIT_NS		FTL_UNIT_BYTES
-/* 2 channels of 2 dies; a row of 2 planes of 2 units; 64 units a block. */
+/* 2 channels of 2 dies; a row of 2 planes of 2 units; 64 units per block. */
 #define DIES		4
 #define ROW		4
 #define BLOCK		64
@@ -42,7 +42,7 @@
 
 #include "vdisk_bench.h"
 
-/* 16 MiB, and a controller and a host link that take no time. */
+/* 16 MiB; controller and host link take no time. */
 static const struct vdisk_params defaults = {
 	.ops = &vdisk_flash_ops,
 	.size = SZ_16M,
@@ -96,7 +96,7 @@ static struct vdisk_cmd *submit_fua(struct bench *bench, u32 unit)
 	return submit(bench, VDISK_WRITE, unit, 1);
 }
 
-/* Put the clock on until nothing happens any more. */
+/* Advance the clock until there is no event. */
 static void run_out(struct bench *bench)
 {
 	while (bench->next != VDISK_NEVER)
@@ -180,7 +180,7 @@ static void flash_write_ends_in_the_buffer(struct kunit *test)
 	expect_done(test, bench, cmd, now);
 	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 1);
 
-	/* And is read from there. */
+	/* A read is served from the buffer. */
 	bench->now = now;
 	cmd = submit(bench, VDISK_READ, 9, 1);
 	expect_done(test, bench, cmd, now + 1000 + READ_LATENCY);
@@ -211,7 +211,7 @@ static void flash_window_bounds_what_is_fetched(struct kunit *test)
 	struct bench *bench;
 	u32 i;
 
-	/* Four dies, of which two at most have a read. */
+	/* Four dies, at most two of which have a read. */
 	params.flash.window = 2;
 	params.flash.bus_bps = 0;
 	bench = bench_create(test, &params);
@@ -243,7 +243,7 @@ static void flash_queues_have_turns(struct kunit *test)
 				    &bench->cmds[order[i]]);
 }
 
-/* Return how long a read takes behind writes that find no room. */
+/* Return: the time of a read behind writes that find no room. */
 static u64 read_behind_writes(struct kunit *test, u32 window, u32 writes)
 {
 	struct vdisk_params params = defaults;
@@ -267,10 +267,10 @@ static void flash_writes_without_room_hold_their_slots(struct kunit *test)
 {
 	u64 alone = read_behind_writes(test, 64, 32);
 
-	/* As long as there are slots, what waits behind does not matter. */
+	/* While slots are free the writes that wait do not matter. */
 	KUNIT_EXPECT_EQ(test, read_behind_writes(test, 0, 256), alone);
 	KUNIT_EXPECT_EQ(test, read_behind_writes(test, 257, 256), alone);
-	/* A buffer of 16 units: 192 of 256 have to go on, 12 times it. */
+	/* A buffer of 16 units: 192 of 256 units have to be programmed, 12 times its size. */
 	KUNIT_EXPECT_GT(test, read_behind_writes(test, 64, 256),
 			11 * PROGRAM_NS);
 }
@@ -314,7 +314,7 @@ static void flash_sense_serves_a_row(struct kunit *test)
 			4 * READ_NS + (2 + 4) * ROW * UNIT_NS);
 }
 
-/* Read a unit of die 0 and of a row alone. Return how long the sense took. */
+/* Read a unit of die 0 and of a row alone. Return: the time of the sense. */
 static s64 sense_of_row(struct bench *bench, u32 row)
 {
 	u64 begin = bench->now;
@@ -326,7 +326,7 @@ static s64 sense_of_row(struct bench *bench, u32 row)
 
 static void flash_pages_of_a_cell_take_read_ns_on_average(struct kunit *test)
 {
-	/* A sensing more takes 15,000 ns; by bits and kind, less READ_NS. */
+	/* One more sensing takes 15,000 ns; by bits and kind, less READ_NS. */
 	static const s64 more[][4] = {
 		{ 0 },
 		{ -7500, 7500 },
@@ -345,7 +345,7 @@ static void flash_pages_of_a_cell_take_read_ns_on_average(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, sense_of_row(bench, row),
 					READ_NS + more[bits - 1][row % bits]);
 	}
-	/* Nor is there a difference if a sensing more takes no time. */
+	/* Without a time for further sensings the pages do not differ. */
 	params.flash.read_step = 0;
 	bench->next = bench->model->ops->change(bench->model, &params,
 						bench->now);
@@ -364,7 +364,7 @@ static void flash_fast_blocks_know_no_kinds_of_pages(struct kunit *test)
 	bench = bench_create(test, &params);
 	for (i = 0; i < 6 * ROW; i++)
 		submit(bench, VDISK_WRITE, i * DIES, 1);
-	/* Before the disk is idle, and empties them. */
+	/* Before the disk is idle and empties the buffers. */
 	run_to(bench, FLASH_IDLE_NS / 2);
 	vdisk_list_init(&bench->done);
 	for (i = 0; i < 6; i++)
@@ -402,7 +402,7 @@ static void flash_read_waits_for_a_running_program(struct kunit *test)
 	read = submit(bench, VDISK_READ, 100 * DIES, 1);
 	for (i = 0; i < 2 * ROW; i++)
 		expect_done(test, bench, &bench->cmds[i], WRITE_LATENCY);
-	/* Behind what runs, before what waits. */
+	/* The read waits for the running program, not for the waiting one. */
 	expect_done(test, bench, read,
 		    program + READ_NS + UNIT_NS + READ_LATENCY);
 	run_out(bench);
@@ -459,7 +459,7 @@ static void flash_write_may_be_larger_than_the_buffer(struct kunit *test)
 			counter(bench, "buffer_used"), 16 * ROW * DIES);
 }
 
-/* No die has a row, and there is no room: parts of rows must be written. */
+/* No die has a full row, and there is no room: parts of rows must be written. */
 static void flash_smallest_buffer_gets_on(struct kunit *test)
 {
 	struct vdisk_params params = defaults;
@@ -513,7 +513,7 @@ static struct bench *ahead_create(struct kunit *test, u32 units)
 	return bench_create(test, &params);
 }
 
-/* Read alone, and let what is read ahead come. Return what the read took. */
+/* Read alone, and let the read-ahead complete. Return: the time of the read. */
 static u64 read_alone(struct bench *bench, u32 unit)
 {
 	u64 begin = bench->now;
@@ -529,7 +529,7 @@ static void flash_stream_is_read_ahead_as_far_as_it_has_read(struct kunit *test)
 	struct bench *bench = ahead_create(test, 6);
 	u32 i;
 
-	/* What is ahead after each read, until there is no more room. */
+	/* Units ahead after each read, until there is no more room. */
 	static const u64 asked[] = { 0, 2, 4, 6, 8, 10, 11, 12, 13 };
 
 	for (i = 0; i < ARRAY_SIZE(asked); i++) {
@@ -575,7 +575,7 @@ static void flash_read_waits_for_what_is_on_its_way(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, counter(bench, "readahead_pages"), 4);
 }
 
-static void flash_second_read_of_what_comes_asks_itself(struct kunit *test)
+static void flash_second_read_of_incoming_units_asks_itself(struct kunit *test)
 {
 	struct bench *bench = ahead_create(test, 32);
 	u32 i;
@@ -623,7 +623,7 @@ static void flash_write_meets_what_is_on_its_way(struct kunit *test)
 	waits = submit(bench, VDISK_READ, 3, 1);
 	run_to(bench, 1);
 	KUNIT_EXPECT_EQ(test, waits->flash.left, 1);
-	/* Came before the trim, and is not lost. */
+	/* The data arrived before the trim, and are not lost. */
 	submit(bench, VDISK_TRIM, 2, 2);
 	run_to(bench, 2);
 	later = submit(bench, VDISK_READ, 3, 1);
@@ -650,11 +650,11 @@ static void flash_streams_stay_among_random_reads(struct kunit *test)
 			if (i >= 2)
 				KUNIT_EXPECT_EQ(test, ns, READ_LATENCY);
 		}
-		/* None of which begins where another has ended. */
+		/* No read begins where another has ended. */
 		for (at = 0; i && at < 2 * FLASH_RECENT; at++)
 			read_alone(bench, 2501 + 2 * below(&rnd, 700));
 	}
-	/* One more takes the place of the one that was read longest ago. */
+	/* One more stream replaces the least recently read one. */
 	for (i = 0; i < 2; i++)
 		read_alone(bench, 2480 + i);
 	KUNIT_EXPECT_EQ(test, read_alone(bench, 2482), READ_LATENCY);
@@ -674,7 +674,7 @@ static void flash_too_many_streams_waste_nothing(struct kunit *test)
 	}
 	hits = counter(bench, "readahead_hits");
 	asked = counter(bench, "readahead_pages");
-	/* As many as there is room for are followed from their third read on. */
+	/* As many streams as have room are followed, from their third read on. */
 	KUNIT_EXPECT_EQ(test, hits, 18 * FLASH_STREAMS);
 	KUNIT_EXPECT_EQ(test, asked, hits + 8 * FLASH_STREAMS);
 }
@@ -722,7 +722,7 @@ static void flash_row_stays_in_the_die_until_another_work(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, read_alone(bench, 2 * DIES), sense);
 	KUNIT_EXPECT_EQ(test, read_alone(bench, 0), UNIT_NS + READ_LATENCY);
-	/* Another row of the die, and a program of it. */
+	/* Another row of the die, and a program of that row. */
 	KUNIT_EXPECT_EQ(test, read_alone(bench, 9 * DIES), sense);
 	KUNIT_EXPECT_EQ(test, read_alone(bench, DIES), sense);
 	for (i = 0; i < ROW; i++)
@@ -750,14 +750,14 @@ static void flash_flush_waits_for_what_ended_before(struct kunit *test)
 	expect_done(test, bench, write, 2 * now);
 	bench->now = 2 * now;
 	flush = submit(bench, VDISK_FLUSH, 0, 0);
-	/* To the same die, but not before the flush. */
+	/* A write to the same die, but not before the flush. */
 	bench->now++;
 	later = submit(bench, VDISK_WRITE, DIES, 1);
 	expect_done(test, bench, later, 2 * now + 1 + WRITE_LATENCY);
 	expect_done(test, bench, flush,
 		    2 * now + UNIT_NS + PROGRAM_NS + WRITE_LATENCY);
 	KUNIT_EXPECT_EQ(test, counter(bench, "buffer_used"), 1);
-	/* One page of one plane for one unit. */
+	/* One page of one plane for each unit. */
 	KUNIT_EXPECT_EQ(test, counter(bench, "padded_pages"), 1);
 }
 
@@ -790,11 +790,11 @@ static void flash_two_fua_of_one_unit_both_end(struct kunit *test)
 	second = submit_fua(bench, 0);
 	expect_done(test, bench, plain, WRITE_LATENCY);
 	expect_done(test, bench, first, UNIT_NS + PROGRAM_NS + WRITE_LATENCY);
-	/* It came when the first was on its way to the cells. */
+	/* The second write arrived when the first was on its way to the cells. */
 	expect_done(test, bench, second,
 		    2 * (UNIT_NS + PROGRAM_NS) + WRITE_LATENCY);
 
-	/* One whose data are trimmed away while it waits ends as well. */
+	/* A write whose data are trimmed while it waits ends as well. */
 	run_out(bench);
 	first = submit_fua(bench, 0);
 	run_to(bench, bench->now + 1000);
@@ -862,9 +862,8 @@ static struct ftl *ftl_make(struct kunit *test, const struct ftl_geometry *geo,
 }
 
 /*
- * Every unit of a die that is mapped has a slot of its own, which knows it; the
- * counts of valid units are those of the map; and each block is where its state
- * says.
+ * Each mapped unit of a die has its own slot, which refers back to it. The counts of valid units
+ * agree with the map, and each free or closed block is in its list.
  */
 static void ftl_check_die(struct kunit *test, struct ftl *ftl, u32 nr)
 {
@@ -924,7 +923,7 @@ static void ftl_check(struct kunit *test, struct ftl *ftl)
 		ftl_check_die(test, ftl, nr);
 }
 
-/* Write a row of random units of a die's first, as flash_die.c would. */
+/* Write a row of random units among the first of a die, as flash_die.c does. */
 static void ftl_write_row(struct kunit *test, struct ftl *ftl, u32 nr,
 			  u32 limit, struct rnd_state *rnd)
 {
@@ -989,7 +988,7 @@ static void ftl_storm_keeps_the_map_whole(struct kunit *test)
 	}
 }
 
-/* Even with the data over the whole disk and no spare, collection gets on. */
+/* Collection makes progress even with data over the whole disk and no spare. */
 static void ftl_no_spare_still_writes(struct kunit *test)
 {
 	struct ftl_geometry geo = ftl_defaults;
@@ -1015,7 +1014,7 @@ static void ftl_takes_six_bytes_a_page_at_most(struct kunit *test)
 	struct ftl_geometry geo = ftl_defaults;
 	u32 spare;
 
-	/* Some hundred blocks a die, as in a disk of full size. */
+	/* Some hundred blocks per die, as in a disk of full size. */
 	geo.dies = 4;
 	geo.units = 4 * 200 * 512;
 	geo.block = 512;
@@ -1036,15 +1035,14 @@ static u64 wa_permille(const struct ftl *ftl)
 			 done->host_pages);
 }
 
-/* The state of many random writes, from the seed and from the writes. */
+/* The state after many random writes, from the seed and from the writes. */
 static void ftl_random_writes_amplify_as_greedy_does(struct kunit *test)
 {
 	/*
-	 * a / (a + W(-a exp(-a))), a = 1 + spare, for greedy collection of
-	 * large blocks under uniform random writes (Xiang and Kurkoski 2012;
-	 * Desnoyers 2014 has the same limit). What a block holds fluctuates,
-	 * and greedy finds the block that has least: 2 % below with 256 units a
-	 * block, 7 % with 64.
+	 * a / (a + W(-a exp(-a))), a = 1 + spare, for greedy collection of large blocks under
+	 * uniform random writes (Xiang and Kurkoski 2012; Desnoyers 2014 has the same limit). The
+	 * number of valid units fluctuates between blocks, and greedy collection finds the block
+	 * with the fewest: the amplification is 2 % lower with 256 units per block, 7 % with 64.
 	 */
 	static const struct {
 		u32 spare;
@@ -1065,11 +1063,11 @@ static void ftl_random_writes_amplify_as_greedy_does(struct kunit *test)
 		geo.units = 256 * 256;
 		geo.block = 256;
 		geo.spare = cases[i / 2].spare;
-		/* Collection at the end of the rope, and well before. */
+		/* Collection at the last moment, and well before. */
 		geo.gc_high = i & 1 ? 3 : 8;
 		ftl = ftl_make(test, &geo, 0);
 		KUNIT_ASSERT_EQ(test, 0, ftl_precondition(ftl, 100, true, i));
-		/* No drift: the seed's state is the steady one. */
+		/* No drift: the seed's state is the steady state. */
 		for (half = 0; half < 2; half++) {
 			memset(&ftl->counters, 0, sizeof(ftl->counters));
 			for (row = 0; row < geo.units / ROW; row++)
@@ -1140,7 +1138,7 @@ static void ftl_too_many_blocks_are_refused(struct kunit *test)
 {
 	struct ftl_geometry geo = ftl_defaults;
 
-	/* More units a die than 24 bits count; more blocks than 16 do. */
+	/* More units per die than 24 bits count, and more blocks than 16 bits. */
 	geo.dies = 1;
 	geo.units = FTL_NONE;
 	geo.block = 4096;
@@ -1152,7 +1150,7 @@ static void ftl_too_many_blocks_are_refused(struct kunit *test)
 
 /* ---- both together ---- */
 
-/* Write at random in a closed loop. Return how long so many writes took. */
+/* Write at random in a closed loop. Return: the time that the writes took. */
 static u64 write_loop(struct bench *bench, u32 depth, u32 count, u32 limit,
 		      struct rnd_state *rnd)
 {
@@ -1170,7 +1168,7 @@ static u64 write_loop(struct bench *bench, u32 depth, u32 count, u32 limit,
 	return bench->now - start;
 }
 
-/* Fresh flash is filled at the pace of programs; then the pace drops to WA. */
+/* Fresh flash is filled at the rate of programs; then the rate drops by the factor WA. */
 static void flash_sustained_writes_fall_to_steady_state(struct kunit *test)
 {
 	struct vdisk_params params = defaults;
@@ -1182,7 +1180,7 @@ static void flash_sustained_writes_fall_to_steady_state(struct kunit *test)
 	params.size = SZ_256M;
 	params.flash.precondition = VDISK_PRECONDITION_NONE;
 	params.flash.block_pages = 64;
-	/* Larger, and the disk would be seen through a cache. */
+	/* With a larger buffer the test would measure the buffer. */
 	params.flash.buffer = SZ_1M;
 	prandom_seed_state(&rnd, 9);
 	bench = bench_create(test, &params);
@@ -1208,7 +1206,7 @@ static void flash_sustained_writes_fall_to_steady_state(struct kunit *test)
 		   fresh, steady, wa);
 	KUNIT_EXPECT_GE(test, wa, 2693 * 9 / 10);
 	KUNIT_EXPECT_LE(test, wa, 2693 * 11 / 10);
-	/* Each unit costs WA programs, and what is read and erased for them. */
+	/* Each unit costs WA programs, and the reads and erases for them. */
 	KUNIT_EXPECT_GT(test, steady * 1000, fresh * wa);
 	ftl_check(test, to_flash(bench->model)->ftl);
 }
@@ -1236,7 +1234,7 @@ static void flash_slc_is_fast_until_full(struct kunit *test)
 	KUNIT_EXPECT_LE(test, fast, slc / ROW / DIES * PROGRAM_NS / 4);
 	KUNIT_EXPECT_GE(test, slow,
 			(slc / ROW / DIES - 8) * PROGRAM_NS);
-	/* Reads of it are fast as well. */
+	/* Reads of the SLC cache are fast as well. */
 	run_to(bench, bench->now + 4 * PROGRAM_NS);
 	submit(bench, VDISK_READ, 0, 1);
 	slow = bench->now;
@@ -1244,7 +1242,7 @@ static void flash_slc_is_fast_until_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bench->cmds[2].flash.at_ns,
 			slow + READ_NS / 2 + READ_LATENCY);
 
-	/* Left alone, it is emptied, and fast again. */
+	/* An idle disk empties the SLC cache, which is fast again. */
 	KUNIT_EXPECT_EQ(test, counter(bench, "slc_pages"), 0);
 	run_out(bench);
 	KUNIT_EXPECT_EQ(test, counter(bench, "slc_pages"), slc);
@@ -1268,7 +1266,7 @@ static void flash_trim_makes_room(struct kunit *test)
 	params.flash.spare = 50;
 	prandom_seed_state(&rnd, 11);
 	bench = bench_create(test, &params);
-	/* Units in the buffer are forgotten too. */
+	/* Units in the buffer are discarded as well. */
 	submit(bench, VDISK_WRITE, units - 1, 1);
 	run_out(bench);
 	cmd = submit(bench, VDISK_TRIM, units / 2, units / 2);
@@ -1278,13 +1276,13 @@ static void flash_trim_makes_room(struct kunit *test)
 	cmd = submit(bench, VDISK_READ, units - 1, 1);
 	expect_done(test, bench, cmd, bench->now + READ_LATENCY);
 
-	/* Half of the disk is spare now: almost nothing is moved. */
+	/* Half of the disk is spare now: almost no unit is moved. */
 	write_loop(bench, 16, 4 * units, units / 2, &rnd);
 	KUNIT_EXPECT_LT(test, counter(bench, "gc_pages") * 2,
 			counter(bench, "host_pages"));
 }
 
-/* The bit of an empty page of the table says what the map says. */
+/* The bit of an empty page of the table agrees with the map. */
 static void empty_pages_check(struct kunit *test, struct flash *flash,
 			      u32 units)
 {
@@ -1311,7 +1309,7 @@ static void flash_steady_state_has_no_free_fast_block(struct kunit *test)
 	ftl = to_flash(bench->model)->ftl;
 	KUNIT_EXPECT_FALSE(test, ftl_host_room(ftl, 0).slc);
 	ftl_check(test, ftl);
-	/* An idle disk makes them free again. */
+	/* An idle disk empties the SLC blocks again. */
 	submit(bench, VDISK_READ, 0, 1);
 	run_out(bench);
 	KUNIT_EXPECT_TRUE(test, ftl_host_room(ftl, 0).slc);
@@ -1324,7 +1322,7 @@ static void flash_trim_again_does_nothing(struct kunit *test)
 	struct bench *bench = bench_create(test, &defaults);
 	struct flash *flash = to_flash(bench->model);
 
-	/* Two whole pages of the table, and parts of those beside them. */
+	/* Two whole pages of the table, and parts of the adjacent pages. */
 	submit(bench, VDISK_TRIM, page - 1, 2 * page + 2);
 	run_out(bench);
 	KUNIT_EXPECT_EQ(test, bitmap_weight(flash->host.table.empty, 4), 2);
@@ -1333,7 +1331,7 @@ static void flash_trim_again_does_nothing(struct kunit *test)
 	run_out(bench);
 	KUNIT_EXPECT_EQ(test, counter(bench, "trimmed_pages"), units);
 
-	/* What was written since is trimmed again, from buffer and flash. */
+	/* Units written since are trimmed again, from buffer and flash. */
 	submit(bench, VDISK_WRITE, page, 1);
 	submit(bench, VDISK_WRITE, 3 * page, ROW * DIES);
 	run_out(bench);
@@ -1373,7 +1371,7 @@ static void flash_table_is_written_when_it_has_changed_enough(struct kunit *test
 	params.flash.table_updates = 5;
 	params.flash.table_ns = table_ns;
 	bench = bench_create(test, &params);
-	/* The fifth update, by a large write, is the last that goes on. */
+	/* The fifth update, by a large write, is the last one before the table is written. */
 	for (i = 0; i < 4; i++)
 		submit(bench, VDISK_WRITE, i, 1);
 	submit(bench, VDISK_WRITE, 8, 16);
@@ -1414,7 +1412,7 @@ static void flash_writes_to_fast_blocks_leave_the_table(struct kunit *test)
 	KUNIT_EXPECT_GE(test, counter(bench, "table_writes"), 100);
 }
 
-/* Run a random load. Return a sum over the ends of all commands, in order. */
+/* Run a random load. Return: a sum over the ends of all commands, in order. */
 static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 		       u32 step)
 {
@@ -1434,11 +1432,11 @@ static u64 random_load(struct kunit *test, const struct vdisk_params *params,
 			u32 where = below(&rnd, 4);
 			bool fua = below(&rnd, 8) == 0;
 
-			/* Every second one goes on where the last one ended. */
+			/* Every second command continues the previous one. */
 			if (where < 2 && end + count < units)
 				unit = end;
 			end = unit + count;
-			/* Arrivals are not the calls' business. */
+			/* Arrivals do not depend on the calls. */
 			at += below(&rnd, 60000);
 			while (step && bench->now + step < at)
 				run_to(bench, bench->now + step);
@@ -1487,7 +1485,7 @@ static void flash_late_calls_change_nothing(struct kunit *test)
 	params.flash.table_ns = 3000000;
 	params.flash.precondition = VDISK_PRECONDITION_RANDOM;
 	sum = random_load(test, &params, 0);
-	/* Called from event to event, a little late, and very late. */
+	/* Called at each event, a little late, and very late. */
 	KUNIT_EXPECT_EQ(test, random_load(test, &params, 0), sum);
 	KUNIT_EXPECT_EQ(test, random_load(test, &params, 777), sum);
 	KUNIT_EXPECT_EQ(test, random_load(test, &params, 5000000), sum);
@@ -1579,7 +1577,7 @@ static struct kunit_case vdisk_flash_cases[] = {
 	KUNIT_CASE(flash_stream_is_read_ahead_as_far_as_it_has_read),
 	KUNIT_CASE(flash_without_readahead_nothing_is_read_ahead),
 	KUNIT_CASE(flash_read_waits_for_what_is_on_its_way),
-	KUNIT_CASE(flash_second_read_of_what_comes_asks_itself),
+	KUNIT_CASE(flash_second_read_of_incoming_units_asks_itself),
 	KUNIT_CASE(flash_write_makes_what_was_read_ahead_invalid),
 	KUNIT_CASE(flash_write_meets_what_is_on_its_way),
 	KUNIT_CASE(flash_streams_stay_among_random_reads),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The model "disk" of isoblk_vdisk: its geometry against the figures that it is
- * made from, and its machine against what they add up to. The test is the
- * clock.
+ * The model "disk" of isoblk_vdisk: its geometry against the figures that it is made from, and its
+ * commands against the sums of these figures. The test is the clock.
  *
- * The model is compiled into this module, and comes first for its pr_fmt().
+ * The model is compiled into this module, and is included first because of its pr_fmt().
  */
 #include "../vdisk/hdd_geo.c"
 #include "../vdisk/hdd.c"
@@ -49,13 +48,13 @@ static const struct vdisk_params defaults = {
 	},
 };
 
-/* Return the disk, from inside. */
+/* Return: the internals of the disk. */
 static struct hdd *hdd_of(struct bench *bench)
 {
 	return to_hdd(bench->model);
 }
 
-/* Return a number below a limit. */
+/* Return: a random number below @limit. */
 static u64 below(struct bench *bench, u64 limit)
 {
 	u64 number = (u64)prandom_u32_state(&bench->rnd) << 32 |
@@ -69,7 +68,7 @@ static u64 random_pos(struct bench *bench, u32 bytes)
 	return below(bench, SIZE / bytes) * bytes;
 }
 
-/* Send a command, which may have been used before. */
+/* Send a command, which may be a completed one. */
 static void send(struct bench *bench, struct vdisk_cmd *cmd, enum vdisk_op op,
 		 u64 pos, u32 bytes)
 {
@@ -88,14 +87,14 @@ static struct vdisk_cmd *submit(struct bench *bench, enum vdisk_op op, u64 pos,
 	return cmd;
 }
 
-/* Put the clock on until the disk has nothing more to do. */
+/* Advance the clock until the disk has nothing more to do. */
 static void run_out(struct bench *bench)
 {
 	while (bench->next != VDISK_NEVER)
 		run_to(bench, bench->next);
 }
 
-/* Run one command. Return how long it took. */
+/* Run one command. Return: the time that it took. */
 static u64 one(struct bench *bench, enum vdisk_op op, u64 pos, u32 bytes)
 {
 	struct vdisk_cmd *cmd = &bench->cmds[0];
@@ -106,7 +105,7 @@ static u64 one(struct bench *bench, enum vdisk_op op, u64 pos, u32 bytes)
 	return bench->now - start;
 }
 
-/* Run a closed loop of random commands. Return the time that it took. */
+/* Run a closed loop of random commands. Return: the time that it took. */
 static u64 random_loop(struct bench *bench, enum vdisk_op op, u32 bytes,
 		       u32 depth, u32 count)
 {
@@ -124,7 +123,7 @@ static u64 random_loop(struct bench *bench, enum vdisk_op op, u32 bytes,
 	return bench->now - start;
 }
 
-/* Run a closed loop of commands in sequence. Return bytes a second. */
+/* Run a closed loop of sequential commands. Return: bytes per second. */
 static u64 stream_bps(struct bench *bench, enum vdisk_op op, u64 pos, u32 bytes,
 		      u32 depth, u32 count)
 {
@@ -141,7 +140,7 @@ static u64 stream_bps(struct bench *bench, enum vdisk_op op, u64 pos, u32 bytes,
 			 bench->now - start);
 }
 
-/* Expect a figure to be what it should be, up to some per mille. */
+/* Expect a figure to be within some permille of another. */
 static void expect_near(struct kunit *test, u64 figure, u64 should,
 			u32 per_mille)
 {
@@ -239,7 +238,7 @@ static void hdd_angle_is_exact_after_years(struct kunit *test)
 			HDD_TURN - 2400);
 	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years + 1, 0), years + 8333334);
 	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years, 0), years);
-	/* Late by less than a ns: 3 turns are 25,000,000 ns. */
+	/* The rounding is less than a ns: 3 turns are 25,000,000 ns. */
 	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years + 16666667, 0),
 			years + 16666667);
 	KUNIT_EXPECT_EQ(test, hdd_wait(geo, years + 16666668, 0),
@@ -316,7 +315,7 @@ static void hdd_streams_run_at_the_set_bandwidth(struct kunit *test)
 		struct bench *bench = bench_create(test, &defaults);
 		u64 far = SIZE - 600 * SZ_1M;
 
-		/* What is measured begins when the cache is full. */
+		/* The measurement begins when the cache is full. */
 		stream_bps(bench, streams[i].op, 0, streams[i].bytes,
 			   streams[i].depth, count / 4);
 		expect_near(test, stream_bps(bench, streams[i].op,
@@ -356,12 +355,12 @@ static void hdd_nearest_first_gains_over_fifo(struct kunit *test)
 	params.hdd.ncq = 1;
 	fifo = random_loop(bench_create(test, &params), VDISK_READ, SZ_4K, 32,
 			   3000);
-	/* Real disks go from some 75 to 170 a second. */
+	/* Real disks reach between 75 and 170 requests per second. */
 	KUNIT_EXPECT_GT(test, fifo, nearest * 2);
 	KUNIT_EXPECT_LT(test, fifo, nearest * 3);
 }
 
-static void hdd_nobody_waits_for_ever(struct kunit *test)
+static void hdd_no_command_waits_for_ever(struct kunit *test)
 {
 	struct bench *bench = bench_create(test, &defaults);
 	struct vdisk_cmd *far, *cmd;
@@ -371,7 +370,7 @@ static void hdd_nobody_waits_for_ever(struct kunit *test)
 		submit(bench, VDISK_READ, below(bench, 1000) * SZ_64K, SZ_4K);
 	run_to(bench, 10 * NSEC_PER_MSEC);
 	far = submit(bench, VDISK_READ, SIZE - SZ_4K, SZ_4K);
-	/* The others stay in a corner. */
+	/* The other commands stay in a corner of the disk. */
 	while ((cmd = next_done(bench)) != far) {
 		KUNIT_ASSERT_LT(test, bench->now, 3 * HDD_MAX_AGE_NS);
 		send(bench, cmd, VDISK_READ, below(bench, 1000) * SZ_64K,
@@ -397,7 +396,7 @@ static void hdd_cache_has_what_was_read_and_what_follows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G + SZ_1M, SZ_4K),
 			hit_ns);
 	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.hits, 3);
-	/* What lies before was not read. */
+	/* The sectors before the read were not read. */
 	KUNIT_EXPECT_GT(test, one(bench, VDISK_READ, SZ_1G - SZ_4K, SZ_4K),
 			2 * hit_ns);
 	KUNIT_EXPECT_EQ(test, hdd_of(bench)->reads.misses, 2);
@@ -439,7 +438,7 @@ static void hdd_read_joins_the_read_ahead(struct kunit *test)
 	u64 ns;
 
 	one(bench, VDISK_READ, SZ_1G, SZ_4K);
-	/* 256 KiB ahead: neither read yet, nor worth another way. */
+	/* 256 KiB ahead: not read so far, and too near for another seek. */
 	ns = one(bench, VDISK_READ, SZ_1G + SZ_256K, SZ_4K);
 	KUNIT_EXPECT_GT(test, ns, NSEC_PER_MSEC);
 	KUNIT_EXPECT_LT(test, ns, 3 * NSEC_PER_MSEC);
@@ -469,7 +468,7 @@ static void hdd_cached_write_ends_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_WRITE, SZ_1G, SZ_4K),
 			CMD_NS + link_ns(SZ_4K));
 	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, SZ_4K / HDD_SECTOR);
-	/* It can be read before it is on the platter. */
+	/* Data can be read before they are on the platter. */
 	KUNIT_EXPECT_EQ(test, one(bench, VDISK_READ, SZ_1G, SZ_4K),
 			CMD_NS + link_ns(SZ_4K));
 	run_out(bench);
@@ -510,7 +509,7 @@ static void hdd_adjacent_writes_are_one_piece(struct kunit *test)
 
 	/* The arm is busy elsewhere. */
 	submit(bench, VDISK_READ, SIZE / 2, SZ_4K);
-	/* Every other one, then those between them, then some once more. */
+	/* Every second block, then the blocks between them, then some blocks again. */
 	for (i = 0; i < 16; i += 2)
 		submit(bench, VDISK_WRITE, i * SZ_4K, SZ_4K);
 	for (i = 1; i < 16; i += 2)
@@ -537,8 +536,8 @@ static void hdd_piece_given_back_lets_the_next_in(struct kunit *test)
 	params.hdd.cmd_ns = 1;
 	bench = bench_create(test, &params);
 	/*
-	 * The arm is away for some ms. The 3rd write finds no room, until the
-	 * 2nd has come and is one with the 1st.
+	 * The arm is away for some ms. The third write finds no room until the second has arrived
+	 * and been merged with the first.
 	 */
 	submit(bench, VDISK_READ, SIZE / 2, SZ_4K);
 	submit(bench, VDISK_WRITE, 0, SZ_4K);
@@ -556,7 +555,7 @@ static void hdd_writes_wait_for_room(struct kunit *test)
 	u64 limit;
 	u32 i;
 
-	/* Room for 8 of them, or 4 pieces. */
+	/* Room for 8 blocks, or 4 pieces. */
 	params.hdd.cache = 64 * SZ_1K;
 	for (params.hdd.write_pieces = 4; params.hdd.write_pieces <= 8;
 	     params.hdd.write_pieces += 4) {
@@ -568,7 +567,7 @@ static void hdd_writes_wait_for_room(struct kunit *test)
 		for (i = 0; i < 100; i++) {
 			KUNIT_ASSERT_PTR_EQ(test, next_done(bench),
 					    &bench->cmds[i]);
-			/* One more is at the arm. */
+			/* One more piece is at the arm. */
 			KUNIT_ASSERT_LE(test, hdd_of(bench)->writes.dirty,
 					min(limit + 1, 8) * SZ_4K / HDD_SECTOR);
 		}
@@ -595,7 +594,7 @@ static void hdd_write_larger_than_the_cache_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, hdd_of(bench)->writes.dirty, 0);
 }
 
-/* Reads and writes that both want the arm get it in turns. */
+/* Reads and writes that compete for the arm get it in turns. */
 static void hdd_full_cache_does_not_keep_reads_out(struct kunit *test)
 {
 	struct vdisk_params params = defaults;
@@ -633,7 +632,7 @@ static void hdd_nearest_piece_is_the_nearest_of_all(struct kunit *test)
 		for (j = 0; j < 30; j++) {
 			u64 lba = below(bench, hdd->sectors - 8);
 
-			/* As admit() does. */
+			/* The same as admit() does. */
 			hdd->writes.nr_free--;
 			hdd->writes.dirty += 8;
 			hdd_piece_add(hdd, lba, lba + 8);
@@ -761,7 +760,7 @@ static void hdd_nonsense_is_no_disk(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PTR_ERR(hdd_create(&params, 1)), -EINVAL);
 }
 
-/* Make up any disk of 1 GiB at most, at random. */
+/* Return: parameters of a random disk of 1 GiB at most. */
 static struct vdisk_params random_params(struct bench *bench)
 {
 	struct vdisk_params params = defaults;
@@ -798,7 +797,7 @@ static void random_command(struct bench *bench, u64 size)
 	bytes = min(512ULL << below(bench, 13), size);
 	bytes = (1 + below(bench, bytes / 512)) * 512;
 	pos = below(bench, (size - bytes) / 512 + 1) * 512;
-	/* Often near, so that they touch. */
+	/* Addresses are often near each other, so that pieces touch. */
 	if (below(bench, 2))
 		pos = min(pos, below(bench, 64) * 512);
 	cmd->fua = false;
@@ -815,8 +814,8 @@ static void random_command(struct bench *bench, u64 size)
 }
 
 /*
- * Everything at random, against what holds for any run: no command is lost or
- * ends twice, and at the end nothing is left in the cache.
+ * Random runs, against invariants of any run: no command is lost or ends twice, and at the end the
+ * cache is empty.
  */
 static void hdd_random_runs_lose_nothing(struct kunit *test)
 {
@@ -861,14 +860,14 @@ static void hdd_random_runs_lose_nothing(struct kunit *test)
 	}
 }
 
-/* Commands of a run that is played several times. */
+/* Number of commands of a run that is played several times. */
 #define PLAYED	300
 
 /**
- * struct outcome - what came of a run
- * @order: the commands, as they ended
- * @busy_ns: of the arm
- * @counters: of the model
+ * struct outcome - result of a run
+ * @order: commands, in the order of their ends
+ * @busy_ns: time that the arm was busy, ns
+ * @counters: counters of the model
  */
 struct outcome {
 	u32 order[PLAYED];
@@ -877,8 +876,8 @@ struct outcome {
 };
 
 /*
- * Plays the run of a round. Variant 0 calls run() at each event; others at any
- * time, and at the instant of a command before or after it.
+ * Play the run of a round. Variant 0 calls run() at each event. Other variants call it at arbitrary
+ * times, and at the instant of a command before or after it.
  */
 static struct outcome *play(struct kunit *test,
 			    const struct vdisk_params *params, u32 round,
@@ -946,7 +945,7 @@ static struct kunit_case vdisk_hdd_cases[] = {
 	KUNIT_CASE(hdd_streams_run_at_the_set_bandwidth),
 	KUNIT_CASE(hdd_random_reads_take_seek_half_turn_and_transfer),
 	KUNIT_CASE(hdd_nearest_first_gains_over_fifo),
-	KUNIT_CASE(hdd_nobody_waits_for_ever),
+	KUNIT_CASE(hdd_no_command_waits_for_ever),
 	KUNIT_CASE(hdd_cache_has_what_was_read_and_what_follows),
 	KUNIT_CASE(hdd_cache_forgets_the_least_recently_used),
 	KUNIT_CASE(hdd_cache_holds_the_end_of_a_stream),
