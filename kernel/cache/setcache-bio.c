@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bios of dm-setcache's own pages, and bios that somebody waits for.
+ * Bios of dm-setcache's own pages, and synchronous bios.
  */
 #include <linux/bio.h>
 #include <linux/minmax.h>
@@ -8,8 +8,8 @@
 #include "setcache-bio.h"
 
 /*
- * Give a bio for the next bytes of a span, as many as fit one, or NULL if there
- * are none left.
+ * Allocate a bio for the next bytes of a span, as many as fit. Return NULL at
+ * the end of the span.
  */
 struct bio *sc_next_bio(struct bio_set *bs, struct sc_span *span)
 {
@@ -58,7 +58,7 @@ static void sc_flight_endio(struct bio *bio)
 	sc_flight_put(flight);
 }
 
-/* Send a bio as one of a flight. */
+/* Submit a bio of a flight. */
 void sc_flight_send(struct sc_flight *flight, struct bio *bio)
 {
 	bio->bi_private = flight;
@@ -67,7 +67,7 @@ void sc_flight_send(struct sc_flight *flight, struct bio *bio)
 	submit_bio(bio);
 }
 
-/* Send a flush of a device as one of a flight. */
+/* Submit a flush of a device as a bio of a flight. */
 void sc_flight_flush(struct sc_flight *flight, struct block_device *bdev,
 		     struct bio_set *bs)
 {
@@ -75,7 +75,7 @@ void sc_flight_flush(struct sc_flight *flight, struct block_device *bdev,
 						REQ_PREFLUSH, GFP_NOIO, bs));
 }
 
-/* Wait for all of a flight. Return the error of one that has failed, if any. */
+/* Wait for all bios of a flight. Return the error of one that has failed, if any. */
 blk_status_t sc_flight_wait(struct sc_flight *flight)
 {
 	sc_flight_put(flight);

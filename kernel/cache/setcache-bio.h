@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Bios of dm-setcache's own pages, and bios that somebody waits for. All of it
- * may sleep.
+ * Bios of dm-setcache's own pages, and synchronous bios. All functions may
+ * sleep.
  */
 #ifndef SETCACHE_BIO_H
 #define SETCACHE_BIO_H
@@ -14,21 +14,21 @@
 struct bio_set;
 struct page;
 
-/* Bytes of some pages that are to be read or written; of its owner alone. */
+/* A range of pages to be read or written; used by its owner only. */
 struct sc_span {
-	struct block_device *bdev;	/* where to, or from */
-	blk_opf_t opf;			/* what to do there */
-	sector_t sector;		/* where @at belongs on the device */
+	struct block_device *bdev;	/* the device */
+	blk_opf_t opf;			/* operation and flags */
+	sector_t sector;		/* sector of @at on the device */
 	struct page **pages;		/* the pages */
-	u64 at;				/* next byte, of all of the pages */
-	u64 stop;			/* byte behind the last one */
+	u64 at;				/* offset of the next byte in the pages */
+	u64 stop;			/* offset behind the last byte */
 };
 
-/* Bios under way that one thread waits for, together. */
+/* A flight: bios that one thread waits for, together. */
 struct sc_flight {
-	atomic_t pending;	/* bios, and one while more are sent */
-	blk_status_t status;	/* error of one that has failed; written once */
-	struct completion done;	/* of all of them */
+	atomic_t pending;	/* bios, plus 1 until the thread waits */
+	blk_status_t status;	/* error of a failed bio; WRITE_ONCE() */
+	struct completion done;	/* completes when all bios have ended */
 };
 
 struct bio *sc_next_bio(struct bio_set *bs, struct sc_span *span);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who uses which disk: device-mapper opens a device for any number of tables,
- * so nobody else keeps two caches from one SSD, or from one origin.
+ * Exclusive use of disks: device-mapper opens a device for any number of
+ * tables, so only this part keeps two caches from one SSD, or from one origin.
  *
- * A table that goes live claims its two disks for its device, and holds them as
- * long as it is there, for even while it is suspended its memory is what the
- * SSD is to say. Tables of the same device do not exclude each other, for of
- * these only one is live; two caches in one table do. A disk and its partition
- * are never both open for device-mapper.
+ * A table that goes live claims its two disks for its device, and holds the
+ * claim until it is destroyed: even while it is suspended, the SSD is to be
+ * written from its memory. Tables of one device do not exclude each other, for
+ * only one of these is live; two caches in one table do. A disk and its
+ * partition are never both open for device-mapper.
  *
- * What is one disk under two names, as a linear device on the SSD, is seen by
- * the UUID of the cache on it.
+ * One disk under two names, such as a linear device on the SSD, is recognized
+ * by the UUID of the cache on it.
  */
 #include <linux/blkdev.h>
 #include <linux/list.h>
@@ -19,12 +19,12 @@
 #include "setcache.h"
 #include "setcache-claim.h"
 
-/* All that is claimed; the mutex protects the list. */
+/* All claims; the mutex protects the list. */
 static LIST_HEAD(sc_claims);
 static DEFINE_MUTEX(sc_claims_lock);
 
 /*
- * Return whether two caches are never live together, as tables of one device.
+ * Return whether two caches are never live together: tables of one device are not.
  */
 static bool sc_take_turns(const struct setcache *sc,
 			  const struct setcache *other)
@@ -53,8 +53,8 @@ static const char *sc_rival(const struct setcache *sc,
 }
 
 /*
- * Claim the disks of a cache, if they are not. Return NULL, or why they cannot
- * be.
+ * Claim the disks of a cache, unless it has done so. Return NULL, or why they
+ * cannot be claimed.
  */
 const char *sc_claim(struct setcache *sc)
 {
@@ -76,7 +76,7 @@ const char *sc_claim(struct setcache *sc)
 }
 
 /*
- * Return whether another live table has the cache on the SSD, which is claimed.
+ * Return whether another device's table has claimed a cache with the same UUID.
  */
 bool sc_claimed_twice(struct setcache *sc)
 {
@@ -92,7 +92,7 @@ bool sc_claimed_twice(struct setcache *sc)
 	return found;
 }
 
-/* Give up what a cache has claimed, if anything. */
+/* Give up a cache's claim, if it has one. */
 void sc_unclaim(struct setcache *sc)
 {
 	mutex_lock(&sc_claims_lock);

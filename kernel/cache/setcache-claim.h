@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which table of dm-setcache uses which disks. All of it may sleep.
+ * Exclusive use of disks by tables of dm-setcache. All functions may sleep.
  */
 #ifndef SETCACHE_CLAIM_H
 #define SETCACHE_CLAIM_H

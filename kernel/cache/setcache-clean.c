@@ -3,23 +3,23 @@
  * The cleaner of dm-setcache: one thread, in rounds.
  *
  * A round takes dirty blocks (-round), reads them from the SSD and writes them
- * to the origin (-copy), flushes the origin once, and has the records say so in
- * one commit. Only then are they clean.
+ * to the origin (-copy), flushes the origin once, and changes their records in
+ * one commit. Only then are the blocks clean.
  *
- * Requests go on meanwhile. Who reads a block that is being cleaned finds it as
- * before. Who writes one makes it dirty again as he begins, and then it stays
- * dirty when the round ends: what the round has written to the origin is older.
- * Nobody else may write a block of a round to the origin, and no other round
- * takes it, until this one has ended. So the origin never goes back.
+ * Requests go on during a round. A read of a block that is being cleaned finds it
+ * as before. A write makes such a block dirty again when it begins, and the block
+ * stays dirty when the round ends: the data that the round wrote to the origin are
+ * older. No request writes a block of a round to the origin, and no other round
+ * takes the block, until this round has ended. So the origin never goes back.
  *
- * What cannot be read, or written, becomes stuck, which is dirty, but passed
- * over: those beside it are cleaned, and the next rounds go on without it.
- * After a while all stuck blocks are tried again.
+ * A block that cannot be read or written becomes stuck: it stays dirty, and
+ * rounds skip it. Its neighbours are cleaned, and further rounds go on. After
+ * SC_RETRY_INTERVAL all stuck blocks are tried again.
  *
- * A block has no owner: nobody knows who has dirtied it, nor who has dirtied
- * its neighbours in a run. So cleaning is charged to the root cgroup.
+ * A block has no owner: the cgroup that dirtied it is not recorded, and a run
+ * may have blocks of several cgroups. So cleaning is charged to the root cgroup.
  *
- * Memory for a round is there from the beginning: the cleaner never waits for
+ * Memory for a round is allocated with the cache: the cleaner never waits for
  * memory that only cleaning could free.
  */
 #include <linux/blkdev.h>
@@ -37,26 +37,26 @@
 #include "setcache-commit.h"
 #include "setcache-slots.h"
 
-/* Cleaning by time looks so often whether something is due. */
+/* Interval of checks for idle_ms, age_ms and clean_gate, in jiffies. */
 #define SC_TICK_INTERVAL	(HZ / 2)
 
-/* Cleaning rests so long after a round in which nothing could be cleaned. */
+/* Pause after a round in which no block could be cleaned, in jiffies. */
 #define SC_REST_INTERVAL	HZ
 
 /*
- * Stuck blocks are tried again after so long: a disk may take seconds until it
- * gives up a bad place, and all other requests wait for that.
+ * Pause before stuck blocks are tried again, in jiffies: a disk may take
+ * seconds to give up a bad sector, and all other requests wait for that.
  */
 #define SC_RETRY_INTERVAL	(10 * HZ)
 
-/* Why something is cleaned, most urgent first. */
+/* Why blocks are cleaned, most urgent first. */
 enum sc_reason {
-	SC_REASON_SET_HIGH,	/* some sets are over their mark */
-	SC_REASON_DIRTY_HIGH,	/* all together are */
-	SC_REASON_ORDER,	/* the mode, or a message, wants it */
-	SC_REASON_IDLE,		/* nobody asks for anything */
-	SC_REASON_AGE,		/* some blocks are old */
-	SC_REASON_NONE,		/* there is none */
+	SC_REASON_SET_HIGH,	/* some sets exceed set_high */
+	SC_REASON_DIRTY_HIGH,	/* all sets together exceed dirty_high */
+	SC_REASON_ORDER,	/* the mode, or a message, demands it */
+	SC_REASON_IDLE,		/* no request for idle_ms */
+	SC_REASON_AGE,		/* some blocks may be older than age_ms */
+	SC_REASON_NONE,		/* there is no reason */
 };
 
 struct sc_cleaner *sc_cleaner_create(struct setcache *sc)
@@ -111,7 +111,7 @@ void sc_cleaner_destroy(struct sc_cleaner *cleaner)
 	kvfree(cleaner);
 }
 
-/* Begin to clean everything, or stop that. What is stuck is tried at once. */
+/* Begin to clean everything, or stop that. Stuck blocks are tried at once. */
 void sc_clean_all(struct setcache *sc, bool start)
 {
 	WRITE_ONCE(sc->cleaning.all, start);
@@ -121,7 +121,7 @@ void sc_clean_all(struct setcache *sc, bool start)
 
 /*---------------------------------------------------------------------------*/
 
-/* Return why anything is to be cleaned; sets over their mark count if @sets. */
+/* Return why to clean blocks; sets that exceed their mark count if @sets. */
 static enum sc_reason sc_reason(struct setcache *sc, bool sets)
 {
 	u64 dirty = atomic_long_read(&sc->index.nr_dirty);
@@ -155,9 +155,9 @@ static enum sc_reason sc_reason(struct setcache *sc, bool sets)
 }
 
 /*
- * Note that a run has been written to the origin, durably if @good. What was
- * written anew meanwhile stays dirty. Return how many blocks could not be
- * cleaned.
+ * Process a run that has been written to the origin, durably if @good. Blocks
+ * that were written again during the round stay dirty. Return how many blocks
+ * could not be cleaned.
  */
 static u32 sc_clean_written(struct sc_run *run, bool good)
 {
@@ -192,8 +192,8 @@ static u32 sc_clean_written(struct sc_run *run, bool good)
 }
 
 /*
- * Note that the records of a run say that it was cleaned, if @good; else some
- * of them may. Return how many blocks are clean now.
+ * Process a run after the commit of its records. If @good all are on the SSD;
+ * else some may be. Return how many blocks are clean now.
  */
 static u32 sc_clean_recorded(struct sc_run *run, bool good)
 {
@@ -220,7 +220,7 @@ static u32 sc_clean_recorded(struct sc_run *run, bool good)
 	return count;
 }
 
-/* Clean what the round has taken. */
+/* Clean the blocks that the round has taken. */
 static void sc_clean_round(struct sc_cleaner *cleaner)
 {
 	struct setcache *sc = cleaner->sc;
@@ -249,7 +249,7 @@ static void sc_clean_round(struct sc_cleaner *cleaner)
 		cleaner->rest = jiffies + SC_REST_INTERVAL;
 }
 
-/* Make what is stuck dirty, so that it is tried again. */
+/* Make stuck blocks dirty, so that rounds try them again. */
 static void sc_clean_unstick(struct sc_cleaner *cleaner)
 {
 	struct setcache *sc = cleaner->sc;
@@ -274,8 +274,8 @@ static void sc_clean_unstick(struct sc_cleaner *cleaner)
 /*---------------------------------------------------------------------------*/
 
 /*
- * Return when to look again if nobody asks before, in jiffies; 0 if nothing may
- * become due.
+ * Return the time until the next check, in jiffies; 0 if none is needed before
+ * the next sc_clean_kick().
  */
 static unsigned long sc_clean_next(struct setcache *sc)
 {
@@ -290,7 +290,7 @@ static unsigned long sc_clean_next(struct setcache *sc)
 	return stuck ? SC_RETRY_INTERVAL : 0;
 }
 
-/* Take blocks for a round, if there is a reason. Return which. */
+/* Take blocks for a round, if there is a reason. Return the reason. */
 static enum sc_reason sc_fill_round(struct sc_cleaner *cleaner)
 {
 	struct setcache *sc = cleaner->sc;
@@ -313,13 +313,13 @@ static enum sc_reason sc_fill_round(struct sc_cleaner *cleaner)
 		sc_fill_over(cleaner);
 		beside = sc_reason(sc, false);
 	}
-	/* If there is room, nobody waits for those sets, where writes go on. */
+	/* With room left, sets with ongoing writes do not delay other sets. */
 	if (beside != SC_REASON_NONE && !sc_round_full(cleaner))
 		sc_fill_next(cleaner, beside == SC_REASON_AGE);
 	return reason;
 }
 
-/* Make a round, or find out when the next one is due. */
+/* Make a round, or schedule the next check. */
 void sc_clean_work(struct work_struct *work)
 {
 	struct setcache *sc = container_of(to_delayed_work(work),
@@ -342,13 +342,13 @@ void sc_clean_work(struct work_struct *work)
 	reason = sc_fill_round(cleaner);
 	if (cleaner->nr_runs) {
 		sc_clean_round(cleaner);
-		/* Perhaps there is more. */
+		/* There may be more dirty blocks. */
 		next = 0;
 	} else {
 		next = sc_clean_next(sc);
 		/*
-		 * There are blocks to be cleaned, but others are at work on
-		 * them.
+		 * There are blocks to be cleaned, but requests use all of
+		 * these.
 		 */
 		if (reason != SC_REASON_NONE && reason != SC_REASON_AGE)
 			next = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The cleaner of dm-setcache, as others see it.
+ * The cleaner of dm-setcache: the interface for -target, -table and -life.
  */
 #ifndef SETCACHE_CLEAN_H
 #define SETCACHE_CLEAN_H

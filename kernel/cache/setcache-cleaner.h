@@ -1,78 +1,78 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A round of the cleaner, for those parts that make it: -clean, -round, -copy.
- * All of it is of the cleaner's thread, unless a field says otherwise.
+ * A round of the cleaner, for the parts that execute it: -clean, -round, -copy.
+ * Only the cleaner's thread uses it, unless a field says otherwise.
  */
 #ifndef SETCACHE_CLEANER_H
 #define SETCACHE_CLEANER_H
 
 #include "setcache.h"
 
-/* Pages that a round of cleaning takes. */
+/* Pages for the data of a round; also its limit of runs. */
 #define SC_ROUND_PAGES		512
 
 /* A dirty block of a set. */
 struct sc_dirty {
-	u32 id;		/* which block */
-	u16 age;	/* its age, by its stamp */
+	u32 id;		/* the block's id in the set */
+	u16 age;	/* its age, in uses of the set */
 	u16 slot;	/* its slot */
-	bool chosen;	/* wanted for its own sake, not only as a neighbour */
+	bool chosen;	/* selected by age, not only as a neighbour */
 };
 
 /* Adjoining blocks of a set that are being cleaned. */
 struct sc_run {
-	struct sc_op op;		/* announcement; by the bucket's lock */
+	struct sc_op op;		/* announcement; under the bucket's lock */
 	u64 block;			/* the first block, on the origin */
 	u32 count;			/* number of blocks */
-	u32 page;			/* its first page, of the round's */
-	u32 first;			/* its first slot, of the round's */
-	u16 *slots;			/* slots of the blocks, from there on */
+	u32 page;			/* its first page, index in pages */
+	u32 first;			/* its first slot, index in slots */
+	u16 *slots;			/* slots of its blocks, at that index */
 	bool error;			/* a bio failed; set in interrupts */
-	struct sc_cleaner *cleaner;	/* the cleaner, for the end of bios */
+	struct sc_cleaner *cleaner;	/* the cleaner, for bi_end_io */
 };
 
 /* Memory of the cleaner. */
 struct sc_cleaner {
 	struct setcache *sc;			/* the cache; constant */
 
-	/* What a round has taken, and memory for that. */
+	/* Blocks that the round has taken, and memory for these. */
 	struct page *pages[SC_ROUND_PAGES];	/* data of the blocks */
-	u32 nr_pages;				/* how many are taken */
+	u32 nr_pages;				/* pages in use */
 	struct sc_run runs[SC_ROUND_PAGES];	/* runs of blocks */
-	u32 nr_runs;				/* how many are taken */
-	struct sc_run *order[SC_ROUND_PAGES];	/* runs, by their place */
+	u32 nr_runs;				/* runs in use */
+	struct sc_run *order[SC_ROUND_PAGES];	/* runs, sorted by block */
 	u16 *slots;				/* slots of the blocks */
-	unsigned long *bad;			/* a bit each: its I/O failed */
-	u32 nr_slots;				/* how many are taken */
-	u32 max_slots;				/* how many there may be */
+	unsigned long *bad;			/* a bit per slot: I/O failed */
+	u32 nr_slots;				/* slots in use */
+	u32 max_slots;				/* size of slots and bad */
 	struct sc_dirty *dirty;			/* dirty blocks of one set */
 
 	/* Where the next round begins. */
 	struct {
-		u32 next;	/* the set that is next */
-		u32 over;	/* first set to look at for one over its mark */
+		u32 next;	/* the next set */
+		u32 over;	/* the next set to check for its mark */
 	} hand;
-	unsigned long rest;	/* jiffies: no round before */
+	unsigned long rest;	/* no round before this time, in jiffies */
 
 	/* Blocks that could not be cleaned. */
 	struct {
-		unsigned long *sets;	/* a bit a set that may have some */
-		unsigned long retry;	/* jiffies: tried again; anyone's */
+		unsigned long *sets;	/* a bit per set that may have some */
+		unsigned long retry;	/* jiffies of the retry; any context */
 	} stuck;
 
-	/* A block that was written when it was to be cleaned, or meanwhile. */
+	/* A block that was written just before or during its cleaning. */
 	struct {
-		bool any;		/* there is one */
+		bool any;		/* there is such a block */
 		u32 set;		/* its set */
 		u32 id;			/* its id */
-		struct completion held;	/* the round has it now */
+		struct completion held;	/* the round holds the block */
 	} hot;
 
-	/* Bios under way. */
+	/* Bios in flight. */
 	struct {
-		spinlock_t lock;	/* protects count; in interrupts */
+		spinlock_t lock;	/* protects count; taken in interrupts */
 		u32 count;		/* number of bios */
-		wait_queue_head_t wait;	/* woken when one has ended */
+		wait_queue_head_t wait;	/* woken when a bio has ended */
 	} flight;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Commits of dm-setcache: flushes, FUA writes, discards and the cleaner wait
- * for one. Whoever asks while one is under way gets the next, together with all
- * others who do.
+ * Commits of dm-setcache: flushes, FUA writes, discards and the cleaner
+ * wait for one. All waiters that arrive during a commit share the next
+ * one.
  */
 #include <linux/blkdev.h>
 
@@ -11,7 +11,7 @@
 #include "setcache-commit.h"
 #include "setcache-loss.h"
 
-/* Return what a state means on the SSD. */
+/* Return the record's state for a slot's state. @stop: record clean slots. */
 static enum sc_record_state sc_record_state(enum sc_slot_state state, bool stop)
 {
 	switch (state) {
@@ -58,7 +58,7 @@ static void sc_say(void *context, u64 first, u32 count, bool stop, u8 *states,
 }
 
 /*
- * Take over a record that was read. The cache starts, and nobody else is there.
+ * Insert the slot of a record that was read, while the cache starts.
  */
 static int sc_load(void *context, u64 number, enum sc_record_state state,
 		   u64 block, bool keep)
@@ -72,8 +72,8 @@ static int sc_load(void *context, u64 number, enum sc_record_state state,
 	if (number >= index->slots)
 		return -EUCLEAN;
 	/*
-	 * A block of records is in its place, whatever the slot's own record
-	 * says.
+	 * A moved block of records uses this slot, whatever the slot's own
+	 * record says.
 	 */
 	if (sc_state(index, set, slot) == SC_SLOT_RETIRED)
 		return 0;
@@ -97,8 +97,8 @@ static int sc_load(void *context, u64 number, enum sc_record_state state,
 }
 
 /*
- * Find @count slots of a set that lie together and hold nothing that is needed,
- * and retire them.
+ * Find @count adjacent slots of a set that are free or evictable, and retire
+ * them.
  */
 static bool sc_spare_of(struct setcache *sc, u32 set, u32 count, u16 *first)
 {
@@ -124,7 +124,7 @@ static bool sc_spare_of(struct setcache *sc, u32 set, u32 count, u16 *first)
 	return false;
 }
 
-/* Find slots for a block of records, in the first set that has them. */
+/* Find slots for a block of records, in the first set that has enough. */
 static bool sc_spare(void *context, u32 count, u64 *number)
 {
 	struct setcache *sc = context;
@@ -152,7 +152,7 @@ const struct sc_md_ops sc_record_answers = {
 	.spare = sc_spare,
 };
 
-/* Note that a slot's record has to be written. */
+/* Mark a slot's record as to be written. */
 void sc_mark(struct setcache *sc, u32 set, u16 slot)
 {
 	sc_mark_retired(sc, set, slot);
@@ -160,9 +160,9 @@ void sc_mark(struct setcache *sc, u32 set, u16 slot)
 }
 
 /*
- * Note the same of a slot that is retired: nobody loses anything if its record
- * cannot be written. A table that starts or stops may retire slots, too; it
- * writes all records itself, and no commit must come between.
+ * Mark the record of a retired slot as to be written. No flush depends on it. A
+ * table that starts or stops may retire slots, too; it writes all records
+ * itself, and no commit must come between.
  */
 void sc_mark_retired(struct setcache *sc, u32 set, u16 slot)
 {
@@ -178,7 +178,7 @@ void sc_mark_retired(struct setcache *sc, u32 set, u16 slot)
 
 /*---------------------------------------------------------------------------*/
 
-/* Make data of dirty blocks and their records stable. */
+/* Make the data and records of dirty blocks stable. */
 static blk_status_t sc_commit_ssd(struct setcache *sc)
 {
 	struct sc_unsafe unsafe;
@@ -203,15 +203,15 @@ static blk_status_t sc_commit_ssd(struct setcache *sc)
 	sc_count(sc, SC_STAT_SSD_ERRORS, 1);
 	DMERR("%s: cannot write records: %d", sc_device(sc), r);
 	/*
-	 * With nothing but dirty blocks there is no place until some are clean.
+	 * All slots are dirty: no block of records can move before some are clean.
 	 */
 	if (r == -ENOSPC)
 		sc_clean_some(sc);
 	else
 		sc_lose(sc);
 	/*
-	 * Records that nobody waits for are of retired slots, and may be lost:
-	 * a bad place is found out again.
+	 * The remaining records are of retired slots, and may be lost: a bad
+	 * sector is detected again.
 	 */
 	return unsafe.data || unsafe.records ? BLK_STS_IOERR : BLK_STS_OK;
 }
@@ -230,7 +230,7 @@ static void sc_commit(struct setcache *sc)
 	list_for_each_entry(waiter, &waiters, link)
 		origin |= waiter->origin;
 
-	/* Both devices are at work at the same time. */
+	/* Both devices work in parallel. */
 	if (origin) {
 		sc_flight_init(&flight);
 		sc_flight_flush(&flight, sc->origin->bdev, &sc->bs);
@@ -242,7 +242,7 @@ static void sc_commit(struct setcache *sc)
 			sc_count(sc, SC_STAT_ORIGIN_ERRORS, 1);
 	}
 
-	/* A flush fails, once, for what went with the SSD. */
+	/* One flush fails for data that were lost with the SSD. */
 	if (origin)
 		owed = sc_must_tell(sc, error != BLK_STS_OK);
 
@@ -268,8 +268,8 @@ void sc_commit_timer(struct work_struct *work)
 }
 
 /*
- * Have @fn called when a commit has ended that begins from now on, and with it
- * a flush of the origin if @origin.
+ * Have @fn called after a commit that begins from now on, and if @origin after
+ * a flush of the origin, too.
  */
 void sc_wait_commit(struct setcache *sc, struct sc_waiter *waiter,
 		    void (*fn)(struct sc_waiter *waiter), bool origin)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Commits of dm-setcache: who waits for records, and what these say.
+ * Commits of dm-setcache: waiters, and the contents of records.
  */
 #ifndef SETCACHE_COMMIT_H
 #define SETCACHE_COMMIT_H
 
 #include "setcache.h"
 
-/* Who waits for a commit. */
+/* A waiter for a commit. */
 struct sc_waiter {
-	struct list_head link;	/* place in the cache's list; by its lock */
-	bool origin;		/* the origin is to be flushed, too; constant */
+	struct list_head link;	/* entry in commits.waiters; under its lock */
+	bool origin;		/* also flush the origin; constant */
 	blk_status_t error;	/* error of the commit, or of that flush */
-	/* Called when it is done, in process context. Constant. */
+	/* Called after the commit, in process context. Constant. */
 	void (*fn)(struct sc_waiter *waiter);
 };
 
-/* What the metadata ask of the cache. */
+/* The cache's answers to the metadata. */
 extern const struct sc_md_ops sc_record_answers;
 
 /* The lock of the set's bucket is held. */

@@ -3,9 +3,9 @@
  * The I/O of a round of dm-setcache's cleaner.
  *
  * Its runs are read from the SSD, all at once, and written to the origin in the
- * order of the disk, each as one I/O, so many at a time as the option says.
- * When an I/O has failed, its blocks are tried one by one: what really cannot
- * be read or written is left, and all beside it is cleaned.
+ * order of the disk, each as one I/O, at most clean_ios at a time. When an I/O
+ * has failed, its blocks are tried one by one: only blocks that cannot be read
+ * or written stay dirty, and their neighbours are cleaned.
  */
 #include <linux/blkdev.h>
 #include <linux/sort.h>
@@ -31,20 +31,20 @@ static void sc_copy_end(struct bio *bio)
 
 	if (bio->bi_status) {
 		WRITE_ONCE(run->error, true);
-		/* One bad block, tried again and again, is not a lost SSD. */
+		/* An SSD with a bad block that is retried is not lost. */
 		if (bio_op(bio) == REQ_OP_READ &&
 		    bio->bi_status == BLK_STS_OFFLINE)
 			sc_lose(cleaner->sc);
 	}
 	bio_put(bio);
-	/* Under the lock, for the cleaner may be freed after the last one. */
+	/* Wake under the lock: after the last bio the cleaner may be freed. */
 	spin_lock_irqsave(&cleaner->flight.lock, flags);
 	cleaner->flight.count--;
 	wake_up(&cleaner->flight.wait);
 	spin_unlock_irqrestore(&cleaner->flight.lock, flags);
 }
 
-/* Wait until fewer than so many bios are under way. */
+/* Wait until fewer than @below bios are in flight. */
 static void sc_copy_drain(struct sc_cleaner *cleaner, u32 below)
 {
 	spin_lock_irq(&cleaner->flight.lock);
@@ -53,7 +53,7 @@ static void sc_copy_drain(struct sc_cleaner *cleaner, u32 below)
 	spin_unlock_irq(&cleaner->flight.lock);
 }
 
-/* Read or write blocks @i to @end (exclusive) of a run, which adjoin there. */
+/* Read or write blocks @i to @end (exclusive) of a run, adjacent there. */
 static void sc_copy_io(struct sc_run *run, u32 i, u32 end, bool write)
 {
 	struct sc_cleaner *cleaner = run->cleaner;
@@ -94,15 +94,15 @@ bool sc_run_bad(const struct sc_run *run, u32 i)
 	return test_bit(run->first + i, run->cleaner->bad);
 }
 
-/* Return whether blocks are not to be tried one by one: they remain dirty. */
+/* Return whether retries block by block stop. The blocks stay dirty. */
 bool sc_gives_up(const struct setcache *sc)
 {
 	return sc_is_lost(sc) || READ_ONCE(sc->stopping);
 }
 
 /*
- * Find out which blocks of a run have failed, one after the other, for a bio
- * has. A disk may take long for each; who suspends the cache waits for one at
+ * Retry the blocks of a run one by one, for a bio of it has failed.
+ * A disk may take long for each block; a suspend waits for one at
  * most.
  */
 static void sc_copy_each(struct sc_run *run, bool write)
@@ -148,7 +148,7 @@ static void sc_copy_write(struct sc_run *run)
 	}
 }
 
-/* Read all runs of the round, and write what could be read, in order. */
+/* Read all runs of the round, and write the blocks that were read, in order. */
 void sc_copy_round(struct sc_cleaner *cleaner)
 {
 	struct blk_plug plug;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Jobs of dm-setcache that read, and the fills that they leave.
+ * Jobs of dm-setcache that read, and the fills that follow them.
  *
- * A fill is written from pages of our own. No read waits for its fill, however
- * slow the SSD: one thread sends all fills, and it alone waits where the SSD
- * takes no more. When much is to be filled already, reads that miss go past the
- * cache (-plan).
+ * A fill is written from the cache's own pages. No read waits for its own fill,
+ * however slow the SSD is: one thread sends all fills, and only that thread
+ * waits while the SSD accepts no more. When too many pages wait to be filled,
+ * reads that miss bypass the cache (-plan).
  */
 #include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
@@ -16,7 +16,7 @@
 #include "setcache-slots.h"
 #include "setcache-step.h"
 
-/* End a fill: what a read has brought is on the SSD, or has failed there. */
+/* End a fill: its blocks are on the SSD, or have failed there. */
 static void sc_fill_done(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
@@ -29,7 +29,7 @@ static void sc_fill_done(struct sc_job *job)
 	sc_job_free(job);
 }
 
-/* Write what a read has brought to the SSD. */
+/* Write the blocks that a read has brought to the SSD. */
 static void sc_fill_start(struct sc_job *job)
 {
 	struct setcache *sc = job->sc;
@@ -69,7 +69,7 @@ void sc_fill_work(struct work_struct *work)
 
 /*---------------------------------------------------------------------------*/
 
-/* Return whether a read has asked the origin for more than its reader did. */
+/* Return whether a read has read more from the origin than its bio covers. */
 static bool sc_read_more(const struct sc_job *job)
 {
 	struct sc_index *index = &job->sc->index;
@@ -86,7 +86,7 @@ static bool sc_read_more(const struct sc_job *job)
 }
 
 /*
- * Go on with a read whose bios have ended: end it, and leave a fill if there is
+ * Go on with a read whose bios have ended: end it, and queue its fill if it has
  * one.
  */
 static void sc_read_done(struct sc_job *job)
@@ -99,7 +99,7 @@ static void sc_read_done(struct sc_job *job)
 
 		if (job->ours.pages)
 			sc_job_give_back(job, SC_KIND_NEW);
-		/* The bad place may be beside what the reader wants. */
+		/* The bad sector may lie outside of the reader's bio. */
 		if (more)
 			sc_job_around(job, error);
 		else
@@ -129,7 +129,7 @@ static void sc_read_done(struct sc_job *job)
 	queue_work(sc->wq.job, &sc->fills.work);
 }
 
-/* Begin a read: from both devices, in pages of our own what is to be filled. */
+/* Begin a read from both devices; blocks to be filled go to our own pages. */
 void sc_read_start(struct sc_job *job)
 {
 	blk_opf_t opf = REQ_OP_READ | (job->opf & (REQ_SYNC | REQ_META |

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Jobs of dm-setcache that read. All of it may sleep.
+ * Jobs of dm-setcache that read. All functions may sleep.
  */
 #ifndef SETCACHE_FILL_H
 #define SETCACHE_FILL_H

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which stream of requests of dm-setcache is sequential.
+ * Detection of sequential streams of requests in dm-setcache.
  *
- * A flow is known by the sector at which it would go on. A request that begins
- * there is of that flow, and moves it. There are as many flows as the table
- * holds, by hash; where there is no room the one not used for longest is
- * forgotten. Each hash has its lock, and none is held while another is.
+ * A flow is identified by the sector at which it continues. A request that
+ * begins there belongs to the flow, and moves it. Flows are stored in a hash
+ * table; a bucket without room forgets its least recently used flow. Each
+ * bucket has its lock, and no two of these locks are held together.
  */
 #include <linux/hash.h>
 #include <linux/jiffies.h>
@@ -15,10 +15,10 @@
 
 #include "setcache-flow.h"
 
-/* A flow that is not used for so long has ended. */
+/* A flow ends when it has no request for this time, in jiffies. */
 #define SC_FLOW_LIFE	(10 * HZ)
 
-/* Most likely a bucket has one flow; it has room for a few. */
+/* Most buckets have one flow at most; each has room for a few. */
 #define SC_FLOW_BUCKETS	64
 #define SC_FLOW_WAYS	4
 
@@ -26,20 +26,20 @@
 
 /* A sequential stream; by the lock of its bucket. */
 struct sc_flow {
-	sector_t next;		/* sector at which it goes on */
-	sector_t length;	/* sectors so far; 0: there is none */
+	sector_t next;		/* sector at which the flow continues */
+	sector_t length;	/* sectors so far; 0: no flow */
 	unsigned long used;	/* jiffies of its last request */
 };
 
-/* Flows of a hash. */
+/* Flows with the same hash. */
 struct sc_flow_bucket {
-	/* Protects the flows. Any context; never held while another is. */
+	/* Protects flows. Any context; never held with another bucket's. */
 	spinlock_t lock;
 	struct sc_flow flows[SC_FLOW_WAYS];	/* the flows */
 };
 
 struct sc_flows {
-	struct sc_flow_bucket buckets[SC_FLOW_BUCKETS];	/* all of them */
+	struct sc_flow_bucket buckets[SC_FLOW_BUCKETS];	/* hash table */
 };
 
 struct sc_flows *sc_flows_create(void)
@@ -55,8 +55,8 @@ struct sc_flows *sc_flows_create(void)
 }
 
 /*
- * Return the length of the stream that a request belongs to, in sectors,
- * without the request itself, and add it.
+ * Add a request to its stream. Return the stream's length before the request,
+ * in sectors.
  */
 sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
 		 unsigned long now)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which stream of requests of dm-setcache is sequential. Any context.
+ * Detection of sequential streams in dm-setcache. Any context.
  */
 #ifndef SETCACHE_FLOW_H
 #define SETCACHE_FLOW_H
@@ -9,7 +9,7 @@
 
 struct sc_flows;
 
-/* May sleep. What is made is freed by kvfree(). */
+/* May sleep. Free the result with kvfree(). */
 struct sc_flows *sc_flows_create(void);
 sector_t sc_flow(struct sc_flows *flows, sector_t sector, u32 count,
 		 unsigned long now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The format of dm-setcache on the SSD: what fits it, and what a record is.
+ * The format of dm-setcache on the SSD: its layout, and the coding of records.
  */
 #include <linux/crc32c.h>
 #include <linux/errno.h>
@@ -33,7 +33,7 @@ int sc_geometry_fit(struct sc_geometry *geo)
 		geo->data = round_up(geo->data, SC_DATA_ALIGN);
 		if (geo->data + geo->sets * set <= end)
 			return 0;
-		/* A set less makes room for less than twice a set, aligned. */
+		/* Removing a set frees less than twice its size, aligned. */
 		missing = geo->data + geo->sets * set - end;
 		missing =
 			DIV64_U64_ROUND_UP(missing, 2 * (set + SC_DATA_ALIGN));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What dm-setcache keeps on the SSD beside the data: a superblock, three times,
+ * The format of dm-setcache's metadata on the SSD: three copies of a superblock,
  * and a record for each slot. README.md has the format, byte for byte.
  */
 #ifndef SETCACHE_FORMAT_H
@@ -20,16 +20,16 @@
 #define SC_RECORD_START		(2 * SC_BLOCK_SECTORS)
 #define SC_DATA_ALIGN		128
 
-/* An identity of an origin, with the zero behind it. */
+/* Bytes of an origin's identity, with the zero behind it. */
 #define SC_IDENTITY_SIZE	128
 
-/* Blocks of records that a superblock has room for, of those moved. */
+/* Moved blocks of records that a superblock has room for. */
 #define SC_MAX_MOVED		450
 
 #define SC_MAGIC		"isoblk setcache"
 #define SC_VERSION		2
 
-/* Copies of the superblock; those but the last are written in turn. */
+/* Copies of the superblock; all but the last are written in turn. */
 #define SC_TURNS		2
 #define SC_COPIES		3
 
@@ -37,7 +37,7 @@
 #define SC_STATE_SHIFT		60
 #define SC_BLOCK_MASK		GENMASK_ULL(SC_STATE_SHIFT - 1, 0)
 
-/* What a record says of its slot. */
+/* States of a slot in its record. */
 enum sc_record_state {
 	SC_RECORD_FREE,
 	SC_RECORD_CLEAN,
@@ -46,19 +46,19 @@ enum sc_record_state {
 	SC_NR_RECORD_STATES,
 };
 
-/* What a superblock says of the whole cache. */
+/* States of the cache in its superblock. */
 enum sc_super_state {
 	SC_SUPER_IN_USE,
 	SC_SUPER_CLEAN,
 };
 
-/* Where a block of records is instead, in blocks of 4096 bytes of the SSD. */
+/* A moved block of records: its number, and its place in units of 4096 bytes. */
 struct sc_disk_move {
 	__le32 block;
 	__le32 place;
 } __packed;
 
-/* A superblock. Its checksum is over a whole block, whose rest is zeros. */
+/* A superblock. Its checksum covers 4096 bytes; the rest of these is zeros. */
 struct sc_disk_super {
 	u8 magic[16];
 	__le32 version;
@@ -94,23 +94,23 @@ struct sc_record {
 static_assert(sizeof(struct sc_disk_super) == SC_RECORD_BLOCK);
 static_assert(sizeof(struct sc_record) == SC_RECORD_SIZE);
 
-/* Sizes that a superblock fixes, in sectors but for numbers; constant. */
+/* Geometry, constant over a cache's life: sizes in sectors, and numbers. */
 struct sc_geometry {
 	u32 block;	/* size of a block */
 	u32 assoc;	/* number of slots of a set */
 	u64 sets;	/* number of sets */
 	u64 origin;	/* size of the origin */
 	u64 ssd;	/* size of the SSD */
-	u64 data;	/* where the data begin on the SSD */
+	u64 data;	/* first sector of the data on the SSD */
 };
 
 sector_t sc_super_sector(const struct sc_geometry *geo, u32 copy);
 
 /**
- * sc_geometry_fit() - find as many sets as fit the SSD
- * @geo: the geometry, all of which but sets and data is set
+ * sc_geometry_fit() - compute the number of sets that fit on the SSD
+ * @geo: the geometry; sets and data are computed, the rest is given
  *
- * Return: 0, or -ENOSPC if not even one does.
+ * Return: 0, or -ENOSPC if not even one set fits.
  */
 int sc_geometry_fit(struct sc_geometry *geo);
 

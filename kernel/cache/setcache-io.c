@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The way of a bio through dm-setcache.
+ * The path of a bio through dm-setcache.
  *
- * A bio lies in one set (max_io_len), so one lock tells all about it. Under
- * that lock it announces its blocks, or waits for those who are at work there;
- * then a plan is made (-plan) that says what it is: all on the SSD in one
- * piece, all on the origin, or a job of several bios (-job). The first two are
- * sent on as they are, from where they came, without memory or another thread;
- * at their end the states of their slots change, and who waited for their
- * blocks goes on.
+ * A bio lies in one set (max_io_len), so one lock covers it. Under that lock
+ * the bio announces its blocks, or waits for the requests that use them. Then a
+ * plan (-plan) decides how the bio is served: by one bio to the SSD, by one bio
+ * to the origin, or by a job of several bios (-job). The first two are remapped
+ * in the submitter's context, without memory or another thread. When such a bio
+ * ends, the states of its slots change, and the bios that waited for its blocks
+ * go on.
  *
- * What is sent for a bio is charged as the bio is: to the same cgroup, with the
- * same priority, from whatever thread, and if it is a fill, even after its end.
- * So schedulers of both devices divide by weight what tenants cause.
+ * All I/O for a bio is charged as the bio is: to the same cgroup, with the same
+ * priority, from any thread, and for a fill even after the bio's end. So the
+ * schedulers of both devices divide by weight the I/O that tenants cause.
  *
- * An error of the SSD is not the reader's business unless the block is dirty.
- * What failed and is not dirty is dropped, and the bio starts anew, this time
- * around the cache. The same is done with writes: what was dropped was not
- * dirty, so the SSD has no record of it (README.md), and the origin may take
- * it. So may it with a dirty block that is written as a whole: when the origin
- * has it, durably, the SSD's record is taken back, and only then the write has
- * ended.
+ * An error of the SSD reaches the reader only if the block is dirty. A block
+ * that is not dirty is dropped, and the bio is retried at the origin. Writes
+ * are retried in the same way: the dropped block was not dirty, so the SSD has
+ * no record of it (README.md), and the origin may take the data. A dirty block
+ * that is written as a whole may go to the origin, too. When the origin has
+ * it, durably, the SSD's record is removed, and only then does the write
+ * end.
  */
 #include <linux/blkdev.h>
 #include <linux/ioprio.h>
@@ -58,8 +58,8 @@ static void sc_defer(struct setcache *sc, struct sc_io *io, enum sc_todo todo)
 }
 
 /*
- * Look whether a bio, or the cleaner, has the blocks now that it waits for:
- * somebody is done with some there. The lock of the bucket is held.
+ * Let a waiting bio, or the cleaner, go on if no other op holds its blocks: an
+ * op there has just ended. The lock of the bucket is held.
  */
 void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op)
 {
@@ -73,12 +73,12 @@ void sc_wake(struct setcache *sc, struct sc_bucket *bucket, struct sc_op *op)
 	if (sc_busy(bucket, op, &op->link))
 		return;
 	list_move_tail(&op->link, &bucket->active);
-	/* It goes by no mode until it is planned. */
+	/* Planning assigns a mode. */
 	op->mode = SC_MODE_NONE;
 	sc_defer(sc, io, SC_TODO_GO);
 }
 
-/* End a bio ourselves. Its blocks have been given back. */
+/* End a bio. Its blocks have been given back. */
 static void sc_end(struct sc_io *io, struct bio *bio, blk_status_t error)
 {
 	io->how = SC_HOW_OURS;
@@ -87,10 +87,10 @@ static void sc_end(struct sc_io *io, struct bio *bio, blk_status_t error)
 }
 
 /*
- * Try a bio again, around the cache: the SSD has failed it, or the origin has
- * failed what only a fill needs. Return whether it is tried; it is once.
- * Whether a dirty block is on the SSD and nowhere else, the second attempt
- * finds out.
+ * Retry a bio at the origin, once: the SSD has failed it, or the origin has
+ * failed to read blocks that only a fill needs. Return whether it is
+ * retried. If a dirty block is only on the SSD, the second attempt finds
+ * that out.
  */
 static bool sc_retry(struct sc_io *io, struct bio *bio)
 {
@@ -100,13 +100,13 @@ static bool sc_retry(struct sc_io *io, struct bio *bio)
 	bio->bi_iter = io->iter;
 	bio->bi_opf = io->opf;
 	bio->bi_status = BLK_STS_OK;
-	/* It may have been one of several bios of a request. */
+	/* The bio may have been merged into a request. */
 	bio->bi_next = NULL;
-	/* It may have been split: the parts have ended, new ones count anew. */
+	/* It may have been split: all parts have ended. */
 	atomic_set(&bio->__bi_remaining, 1);
-	/* Its sector is not that of a whole disk, as clones would believe. */
+	/* Its sector is relative to the target again, not remapped. */
 	bio_clear_flag(bio, BIO_REMAPPED);
-	/* What the last device's queue has left there is settled. */
+	/* The previous device's queue has accounted for these. */
 	bio_clear_flag(bio, BIO_QOS_THROTTLED);
 	bio_clear_flag(bio, BIO_QOS_MERGED);
 	sc_defer(io->sc, io, SC_TODO_BEGIN);
@@ -114,8 +114,8 @@ static bool sc_retry(struct sc_io *io, struct bio *bio)
 }
 
 /*
- * Go on with a bio that its job is done with: end it, or try it around the
- * cache if @retry.
+ * Finish a bio whose job has ended: end it, or retry it at the origin if
+ * @retry.
  */
 static void sc_job_ended(struct sc_io *io, struct bio *bio, blk_status_t error,
 			 bool retry)
@@ -126,7 +126,7 @@ static void sc_job_ended(struct sc_io *io, struct bio *bio, blk_status_t error,
 
 /*---------------------------------------------------------------------------*/
 
-/* Send a bio on, as it is, to a device. */
+/* Remap a whole bio to a device. */
 static int sc_remap(struct sc_io *io, struct bio *bio, struct dm_dev *dev,
 		    sector_t sector)
 {
@@ -150,7 +150,7 @@ static int sc_remap(struct sc_io *io, struct bio *bio, struct dm_dev *dev,
 	return DM_MAPIO_REMAPPED;
 }
 
-/* Go on with a discard that has no dirty block any more. */
+/* Go on with a discard that covers no dirty block any more. */
 static int sc_discard(struct sc_io *io, struct bio *bio)
 {
 	struct setcache *sc = io->sc;
@@ -178,7 +178,7 @@ static void sc_discard_done(struct sc_waiter *waiter)
 		dm_submit_bio_remap(bio, NULL);
 }
 
-/* Do with a bio, whose blocks are announced, what its plan says. */
+/* Carry out the plan of a bio whose blocks are announced. */
 static int sc_follow(struct sc_io *io, struct bio *bio, enum sc_plan plan,
 		     bool in_map)
 {
@@ -200,7 +200,7 @@ static int sc_follow(struct sc_io *io, struct bio *bio, enum sc_plan plan,
 		return DM_MAPIO_SUBMITTED;
 	case SC_PLAN_FAIL:
 		sc_count(sc, SC_STAT_LOST_ERRORS, 1);
-		/* It may have taken slots before it found out. */
+		/* It may have taken slots before it met the dirty block. */
 		sc_drop(sc, &io->op, false);
 		sc_unlock(sc, &io->op);
 		sc_end(io, bio, BLK_STS_IOERR);
@@ -209,13 +209,13 @@ static int sc_follow(struct sc_io *io, struct bio *bio, enum sc_plan plan,
 		break;
 	}
 	bio_clear_polled(bio);
-	/* Here it must not wait for jobs, whose bios may be behind it. */
+	/* Do not wait for jobs in ->map: their bios may be queued behind. */
 	if (!sc_job_start(io, bio, in_map ? GFP_NOWAIT : GFP_NOIO))
 		sc_defer(sc, io, SC_TODO_JOB);
 	return DM_MAPIO_SUBMITTED;
 }
 
-/* Go on with a bio that has waited, and got its blocks. */
+/* Go on with a bio that has waited for its blocks. */
 static int sc_go(struct sc_io *io, struct bio *bio)
 {
 	struct sc_bucket *bucket = sc_bucket(&io->sc->index, io->op.set);
@@ -229,8 +229,8 @@ static int sc_go(struct sc_io *io, struct bio *bio)
 
 /*
  * Announce the blocks of a bio, or have it wait for them. If it need not wait,
- * the plan is made at once: a hit takes the lock here, and once more when it
- * ends.
+ * it is planned under the same lock: a hit takes the lock once here and once
+ * when it ends.
  */
 static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 {
@@ -256,7 +256,7 @@ static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 	spin_lock_irqsave(&bucket->lock, flags);
 	io->op.class = sc_classify(io);
 	if (sc_busy(bucket, &io->op, NULL)) {
-		/* Its sender cannot poll for what others will send. */
+		/* A worker will send it, so its sender cannot poll. */
 		bio_clear_polled(bio);
 		list_add_tail(&io->op.link, &bucket->waiting);
 		spin_unlock_irqrestore(&bucket->lock, flags);
@@ -269,7 +269,7 @@ static int sc_begin(struct sc_io *io, struct bio *bio, bool in_map)
 	return sc_follow(io, bio, plan, in_map);
 }
 
-/* Go on with bios that have waited, or failed on the SSD. */
+/* Go on with bios that have waited, or that the SSD has failed. */
 void sc_defer_work(struct work_struct *work)
 {
 	struct setcache *sc =
@@ -312,8 +312,8 @@ static void sc_flush_done(struct sc_waiter *waiter)
 }
 
 /*
- * Return whether a bio is of a sequential stream that is to go past the cache.
- * Streams of reads and of writes are told apart.
+ * Return whether a bio belongs to a sequential stream that bypasses the cache.
+ * Streams of reads and of writes are distinguished.
  */
 static bool sc_bypass(struct setcache *sc, const struct bio *bio)
 {
@@ -334,9 +334,9 @@ static bool sc_bypass(struct setcache *sc, const struct bio *bio)
 }
 
 /*
- * Remember in a bio who sends it, for others may go on with it: its priority,
- * and for fills its cgroup. A cgroup is remembered for a device: the SSD, to
- * which most bios go.
+ * Record the sender in a bio, for another thread may go on with it: its
+ * priority, and for fills its cgroup. A blkg belongs to a device: take the
+ * SSD's, where most bios go.
  */
 static void sc_charge(struct setcache *sc, struct bio *bio)
 {
@@ -356,12 +356,12 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 	io->sc = sc;
 	io->end = sc_job_ended;
 	/*
-	 * All CPUs share this cache line: write it only when time has gone on.
+	 * All CPUs share this cache line: write it once per tick at most.
 	 */
 	if (time_before(READ_ONCE(sc->last_io), jiffies))
 		WRITE_ONCE(sc->last_io, jiffies);
 
-	/* A flush has no data: device-mapper's core sends these apart. */
+	/* A flush has no data: device-mapper's core sends data separately. */
 	if (bio->bi_opf & REQ_PREFLUSH) {
 		sc_count(sc, SC_STAT_FLUSH_REQUESTS, 1);
 		sc_wait_commit(sc, &io->waiter, sc_flush_done, true);
@@ -388,7 +388,7 @@ int sc_map(struct dm_target *ti, struct bio *bio)
 			dm_accept_partial_bio(bio, room);
 		break;
 	default:
-		/* The target has not said that it takes any other. */
+		/* The target supports no other operation. */
 		return DM_MAPIO_KILL;
 	}
 	io->iter = bio->bi_iter;

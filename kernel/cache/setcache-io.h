@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The way of a bio through dm-setcache: what device-mapper, and others, call.
+ * The path of a bio through dm-setcache: entry points for device-mapper and -set.
  */
 #ifndef SETCACHE_IO_H
 #define SETCACHE_IO_H

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bios of dm-setcache that need more than one.
+ * Jobs of dm-setcache: bios that need several bios.
  *
- * A job is for reads that fill, hits in several pieces, mixtures of hits and
- * misses, writes to both devices, writes whose first or last block is to be
- * read first, and FUA writes that need a commit. It takes the announcement
- * over, for a fill goes on when the reader has long got his data. It goes in
- * steps (-fill, -write): each sends bios, and when all of them have ended, a
- * worker begins the next one.
+ * A job serves reads that fill, hits in several pieces, mixtures of hits and
+ * misses, writes to both devices, writes whose first or last block has to be
+ * read first, and FUA writes that need a commit. It takes over the announcement
+ * of the bio's blocks, for a fill goes on after the reader has its data. It
+ * proceeds in steps (-fill, -write): each sends bios, and when all of these
+ * have ended, a worker begins the next step.
  *
- * Who waits for a job's memory is on a workqueue of its own, for the jobs that
- * give it back need the other one.
+ * Jobs have a workqueue of their own: a bio that waits for a job's memory
+ * occupies the common one, and the jobs that free it must not queue behind.
  */
 #include <linux/overflow.h>
 #include <linux/string.h>
@@ -27,7 +27,7 @@ size_t sc_job_size(u32 assoc)
 }
 
 /*
- * Make a job of a bio whose slots are known, and start it. Return whether there
+ * Create and start the job of a bio whose slots are known. Return whether there
  * was memory for it.
  */
 bool sc_job_start(struct sc_io *io, struct bio *bio, gfp_t gfp)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Bios of dm-setcache that need more than one, as others see them.
+ * Jobs of dm-setcache: the interface for -io and -target.
  */
 #ifndef SETCACHE_JOB_H
 #define SETCACHE_JOB_H

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The life of dm-setcache between a resumption and a suspension.
+ * Resume and suspend of dm-setcache.
  *
- * The SSD is read only when the device is resumed: while a new table is loaded,
- * the old one may still be at work. Suspension leaves everything on the SSD as
- * the next table, or the next kernel, expects it.
+ * The metadata are read when the device is resumed, and not earlier: while a
+ * new table is loaded, the old table may still be live. Suspension leaves the
+ * SSD in the state that the next table, or the next kernel, expects.
  */
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
@@ -20,8 +20,8 @@
 #include "setcache-trial.h"
 
 /*
- * Find out whether what the cache holds is of the origin as it is now. Return
- * 0, with @keep set if clean blocks are good, or why the cache must not start.
+ * Check whether the cache's contents fit the origin as it is now. Return 0, and
+ * set @keep if clean blocks are valid; or an error if the cache must not start.
  */
 static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 			   bool *keep, const char **error)
@@ -32,7 +32,7 @@ static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 	int r;
 
 	*keep = super->fresh;
-	/* While the SSD was lost, we have written to the origin ourselves. */
+	/* While the SSD was lost, the cache itself wrote to the origin. */
 	if (!super->clean || super->fresh || sc_is_lost(sc))
 		return 0;
 	*error = "cannot read the origin";
@@ -52,7 +52,7 @@ static int sc_check_origin(struct setcache *sc, const struct sc_super *super,
 	return 0;
 }
 
-/* Make memory what the SSD says, and the SSD say that it is in use. */
+/* Load memory from the SSD, and record on the SSD that it is in use. */
 static int sc_start(struct setcache *sc)
 {
 	struct sc_index *index = &sc->index;
@@ -72,9 +72,9 @@ static int sc_start(struct setcache *sc)
 		       sc->known.identity, &super, &error);
 	if (r) {
 		/*
-		 * What is not dirty needs no SSD. But an SSD that was lost
-		 * while it was to call itself clean may do so: see
-		 * sc_preresume().
+		 * Without dirty blocks the cache works without its SSD. But if
+		 * the SSD was lost while it may say clean, it must not be
+		 * bypassed: see sc_preresume().
 		 */
 		if (sc_is_lost(sc) && !sc_md_may_be_clean(sc->md)) {
 			DMWARN("%s: the SSD is still lost: %s",
@@ -134,8 +134,8 @@ int sc_preresume(struct dm_target *ti)
 		r = sc_start(sc);
 	} else if (sc->state.phase == SC_PHASE_STOPPED) {
 		/*
-		 * Not even without the SSD: it says that what it holds of the
-		 * origin is good, and would still say so afterwards.
+		 * The SSD must say in use before the first request, lost or not:
+		 * its clean blocks would still count after the origin has changed.
 		 */
 		r = sc_md_start(sc->md);
 		if (r)
@@ -161,7 +161,7 @@ void sc_resume(struct dm_target *ti)
 
 /*---------------------------------------------------------------------------*/
 
-/* Wait for all that goes on behind the requests, which have ended. */
+/* Stop background work and wait for it. All requests have ended. */
 void sc_quiesce(struct setcache *sc)
 {
 	WRITE_ONCE(sc->stopping, true);
@@ -182,7 +182,7 @@ void sc_postsuspend(struct dm_target *ti)
 	sc_quiesce(sc);
 	if (sc->state.phase != SC_PHASE_LIVE)
 		return;
-	/* What the SSD is to call clean must not be newer than the origin. */
+	/* The SSD must not call blocks clean that the origin may still lose. */
 	r = blkdev_issue_flush(sc->origin->bdev);
 	if (!r)
 		r = sc_origin_see(sc, &sc->known.seen);
@@ -190,7 +190,7 @@ void sc_postsuspend(struct dm_target *ti)
 		DMERR("%s: not stopped in order, for the origin fails: %d",
 		      sc_device(sc), r);
 		/*
-		 * That takes nothing from what the SSD has: make it stable, as
+		 * The SSD is not affected: make its data and records stable, as
 		 * a flush does.
 		 */
 		sc_commit_now(sc);
@@ -199,7 +199,7 @@ void sc_postsuspend(struct dm_target *ti)
 	r = sc_md_stop(sc->md, &sc->known.seen,
 		       atomic_long_read(&sc->index.nr_dirty), &pending);
 	if (!r) {
-		/* Their blocks were to be written anyway. */
+		/* A stop writes all blocks of records anyway. */
 		sc_count(sc, SC_STAT_RECORD_BATCHED, pending);
 		sc_end_stop(sc);
 		return;

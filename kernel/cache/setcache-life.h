@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The start and the stop of dm-setcache. All of it may sleep.
+ * Start and stop of dm-setcache. All functions may sleep.
  */
 #ifndef SETCACHE_LIFE_H
 #define SETCACHE_LIFE_H

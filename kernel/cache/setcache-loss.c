@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The loss of the SSD of dm-setcache, and what becomes of memory then.
+ * The loss of dm-setcache's SSD: state change, and dropping of clean blocks.
  *
- * What is clean is dropped, for nobody knows what the SSD will hold when it is
- * back. Where somebody is at work the block stays, and is not looked at: who
- * has lost the SSD in the middle of a request finds out when it ends. What is
- * dirty stays, so that who asks for it gets an error, and not what is older.
+ * Clean blocks are dropped, for the SSD may hold other data when it comes back.
+ * A clean block that a request uses stays, and is not read: the request finds
+ * out about the loss when it ends. Dirty blocks stay in memory, so that a
+ * request for one gets an error, and not the origin's older data.
  */
 #include "setcache.h"
 #include "setcache-loss.h"
 
-/* Lose the SSD, which is gone. */
+/* Enter the state lost. */
 void sc_lose(struct setcache *sc)
 {
 	if (!sc_phase_move(sc, SC_EVENT_LOSE))
@@ -21,7 +21,7 @@ void sc_lose(struct setcache *sc)
 	queue_work(sc->wq.common, &sc->lost_work);
 }
 
-/* Drop what is clean, for the SSD is lost. */
+/* Drop clean blocks after the loss of the SSD. */
 void sc_lost_work(struct work_struct *work)
 {
 	struct setcache *sc = container_of(work, struct setcache, lost_work);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What becomes of dm-setcache's memory when the SSD is lost.
+ * The loss of dm-setcache's SSD.
  */
 #ifndef SETCACHE_LOSS_H
 #define SETCACHE_LOSS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of the metadata share among themselves: -metadata, -records,
- * -super and -place. Others go by setcache-metadata.h.
+ * Definitions that the parts of the metadata share: -metadata, -records, -super
+ * and -place. Other parts use setcache-metadata.h.
  *
- * All of it is used by one thread at a time, that of a commit, or the one that
+ * One thread at a time uses all of it, that of a commit or the one that
  * starts or stops the cache, unless a field says otherwise. Functions may
  * sleep.
  */
@@ -19,10 +19,10 @@
 #include "setcache-format.h"
 #include "setcache-metadata.h"
 
-/* Blocks of records that are written with one flush before them. */
+/* Blocks of records that are written after one flush. */
 #define SC_BATCH	256
 
-/* Longest reason why an SSD was refused, with two identities. */
+/* Bytes of the longest reason for refusing an SSD, with two identities. */
 #define SC_MAX_REASON	384
 
 #define SC_MD_WRITE	(REQ_OP_WRITE | REQ_SYNC | REQ_META)
@@ -30,7 +30,7 @@
 /* A block of records that has been moved. */
 struct sc_move {
 	u32 block;	/* number of the block */
-	u32 place;	/* where it is instead, as in struct sc_disk_move */
+	u32 place;	/* its new location, as in struct sc_disk_move */
 };
 
 /* The metadata of a cache. */
@@ -39,42 +39,42 @@ struct sc_md {
 	struct block_device *bdev;	/* the SSD */
 	struct bio_set *bs;		/* memory for bios */
 	struct sc_geometry geo;		/* the geometry */
-	const struct sc_md_ops *ops;	/* what is asked of the cache */
-	void *context;			/* the argument of these */
+	const struct sc_md_ops *ops;	/* the cache's callbacks */
+	void *context;			/* argument of ops */
 	u64 blocks;			/* number of blocks of records */
 	u64 slots;			/* number of records */
 
-	/* What has to be written: a bit a block. */
-	unsigned long *changed;		/* blocks that are to be; atomic */
-	unsigned long *writing;		/* blocks that are being; atomic */
-	atomic_long_t nr_changed;	/* bits in changed, or a few more */
-	bool failed;			/* the last commit left some writing */
+	/* Blocks of records to be written: a bit per block. */
+	unsigned long *changed;		/* not yet in a commit; atomic */
+	unsigned long *writing;		/* in a commit, not yet stable; atomic */
+	atomic_long_t nr_changed;	/* bits in changed, about */
+	bool failed;			/* the last commit left bits in writing */
 
-	/* What the superblock says. */
+	/* Contents of the superblock. */
 	struct {
-		u64 seq;	/* its number */
+		u64 seq;	/* its sequence number */
 		u64 commits;	/* number of commits so far */
-		uuid_t uuid;	/* the name of this cache */
-		u32 seed;	/* checksum of the name */
-		char identity[SC_IDENTITY_SIZE];	/* name of the origin */
-		bool due;	/* all copies are to be written */
-		bool may_be_clean;	/* it says clean, or may */
+		uuid_t uuid;	/* UUID of this cache */
+		u32 seed;	/* checksum of the UUID */
+		char identity[SC_IDENTITY_SIZE];	/* the origin's, or "" */
+		bool due;	/* all copies have to be written */
+		bool may_be_clean;	/* the SSD says clean, or may */
 	} super;
 
-	/* Blocks of records that have been moved, in their order. */
+	/* Moved blocks of records, sorted by block. */
 	struct {
-		struct sc_move list[SC_MAX_MOVED];	/* where they are */
-		u32 nr;					/* how many are */
+		struct sc_move list[SC_MAX_MOVED];	/* moved blocks */
+		u32 nr;					/* entries in use */
 	} moved;
 
-	/* Blocks that are read or written together. */
+	/* Blocks of records that are read or written together. */
 	struct {
 		struct page *pages[SC_BATCH];	/* the blocks */
-		u64 index[SC_BATCH];		/* their numbers */
-		/* A bit each: no place could be found for it. */
+		u64 index[SC_BATCH];		/* numbers of the blocks */
+		/* A bit per block: no place was found for it. */
 		DECLARE_BITMAP(homeless, SC_BATCH);
 		u8 states[SC_RECORDS];	/* states of one block's records */
-		u64 where[SC_RECORDS];	/* blocks of the same */
+		u64 where[SC_RECORDS];	/* the origin's blocks in these records */
 	} batch;
 
 	char reason[SC_MAX_REASON];	/* why the SSD was refused */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The metadata of dm-setcache, as the cache sees them: from the start to the
- * stop. Below are the superblock (-super), the records (-records), and where
- * these are (-place).
+ * The metadata of dm-setcache, from start to stop: the interface of the cache.
+ * Below are the superblock (-super), the records (-records), and the location
+ * of records (-place).
  */
 #include <linux/blkdev.h>
 #include <linux/err.h>
@@ -131,8 +131,8 @@ int sc_md_stop(struct sc_md *md, const struct sc_seen *seen, u64 dirty,
 	if (r)
 		return r;
 	/*
-	 * To move a block retires slots, whose records may be written by then:
-	 * write them again.
+	 * Moving a block retires slots, whose records may have been written
+	 * before: write all records again.
 	 */
 	do {
 		sc_md_written(md);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The metadata of dm-setcache, as the cache sees them.
+ * The metadata of dm-setcache: the interface of the cache.
  *
- * They know the format, which records have to be written, and in what order
- * with flushes. What a record is to say, they ask.
+ * The metadata know the format, which records have to be written, and the order
+ * of writes and flushes. The cache supplies the contents of records.
  */
 #ifndef SETCACHE_METADATA_H
 #define SETCACHE_METADATA_H
@@ -18,32 +18,32 @@
 struct bio_set;
 struct sc_md;
 
-/* What was seen of the origin when the cache was stopped. */
+/* The state of the origin's contents when the cache was stopped. */
 struct sc_seen {
 	u32 stamp;	/* checksum of a sample of its sectors */
-	/* The load of the module that saw it; null if the rest is not known. */
+	/* The module's load that read the rest; null if the rest is unknown. */
 	uuid_t boot;
-	u64 diskseq;	/* number of its disk, which no other one has */
-	u64 sectors;	/* sectors written and discarded there so far */
+	u64 diskseq;	/* diskseq of its disk */
+	u64 sectors;	/* sectors written and discarded on that disk */
 };
 
-/* What a superblock says, beside what is kept of it in struct sc_md. */
+/* Contents of a superblock that struct sc_md does not keep. */
 struct sc_super {
 	bool clean;		/* the cache was stopped in order */
-	struct sc_seen seen;	/* the origin then */
-	u64 dirty;		/* number of dirty blocks then */
+	struct sc_seen seen;	/* the origin at that stop */
+	u64 dirty;		/* number of dirty blocks at that stop */
 	bool fresh;		/* the SSD has just been formatted */
 };
 
 /**
- * struct sc_md_ops - what the metadata ask of the cache
- * @say: state and block of slots from @slot on, @count of them, for records.
- *	 @stop: clean ones are to be recorded, too. May be called at any time.
- * @load: a record read; @keep: clean ones count. An error ends the loading.
- *	  Slots where blocks of records have been moved to come first, and are
+ * struct sc_md_ops - callbacks of the metadata to the cache
+ * @say: report state and block of @count slots from @slot on, for their records.
+ *	 @stop: record clean slots, too. May be called at any time.
+ * @load: take over a record; @keep: clean blocks count. An error ends loading.
+ *	  Slots that hold moved blocks of records come first, and are
  *	  retired.
- * @spare: slots, from @slot on, @count of them, that hold nothing, and nothing
- *	   from then on: a block of records is going there. False if there are
+ * @spare: find @count slots, from @slot on, that hold no data, and retire them:
+ *	   a block of records will be written there. Returns false if there are
  *	   none.
  */
 struct sc_md_ops {
@@ -55,11 +55,11 @@ struct sc_md_ops {
 };
 
 /**
- * sc_md_create() - the metadata of a cache; no I/O yet
+ * sc_md_create() - allocate the metadata of a cache, without I/O
  * @bdev: the SSD
- * @bs: for bios
- * @geo: its geometry; copied
- * @ops: what is asked
+ * @bs: memory for bios
+ * @geo: the geometry of the cache; copied
+ * @ops: callbacks
  * @context: for @ops
  *
  * Return: the metadata or an ERR_PTR.
@@ -72,12 +72,12 @@ void sc_md_destroy(struct sc_md *md);
 /**
  * sc_md_open() - read the superblock, or format the SSD
  * @md: the metadata
- * @format: an SSD with zeros where superblocks belong may be formatted
- * @identity: of the origin, or ""
- * @super: what was found
+ * @format: format an SSD that has zeros in the places of superblocks
+ * @identity: identity of the origin, or ""
+ * @super: set to the superblock's contents
  * @error: says what is wrong
  *
- * Once open, it has to be the same cache the next time.
+ * After the first success only the same cache can be opened again.
  *
  * Context: sleeps.
  * Return: 0, -EINVAL for a superblock of something else, or an I/O error.
@@ -86,7 +86,7 @@ int sc_md_open(struct sc_md *md, bool format, const char *identity,
 	       struct sc_super *super, const char **error);
 
 /**
- * sc_md_load() - read all records and pass on those that are not free
+ * sc_md_load() - read all records and pass those that are not free to @load
  * @md: the metadata, open
  * @keep: clean ones count
  * @error: says what is wrong
@@ -97,7 +97,7 @@ int sc_md_open(struct sc_md *md, bool format, const char *identity,
 int sc_md_load(struct sc_md *md, bool keep, const char **error);
 
 /**
- * sc_md_start() - say on the SSD, durably, that it is in use
+ * sc_md_start() - record on the SSD, durably, that it is in use
  * @md: the metadata
  *
  * Context: sleeps.
@@ -105,7 +105,7 @@ int sc_md_load(struct sc_md *md, bool keep, const char **error);
 int sc_md_start(struct sc_md *md);
 
 /**
- * sc_md_ask() - is the SSD there?
+ * sc_md_ask() - probe the SSD by writing the superblock
  * @md: the metadata, started
  *
  * Context: as sc_md_commit().
@@ -114,44 +114,44 @@ int sc_md_start(struct sc_md *md);
 int sc_md_ask(struct sc_md *md);
 
 /**
- * sc_md_uuid() - of the cache, which is open
+ * sc_md_uuid() - return the UUID of an open cache
  * @md: the metadata
  */
 const uuid_t *sc_md_uuid(const struct sc_md *md);
 
 /**
- * sc_md_may_be_clean() - the SSD may call itself clean
+ * sc_md_may_be_clean() - return whether the SSD may say clean
  * @md: the metadata
  *
- * So it does from sc_md_stop() to sc_md_start(), and if either has failed it is
- * not known.
+ * It says clean from sc_md_stop() to sc_md_start(); if either has failed, its
+ * state is unknown.
  */
 bool sc_md_may_be_clean(struct sc_md *md);
 
 /**
- * sc_md_stop() - write all records, with the clean ones, and say clean
+ * sc_md_stop() - write all records, clean slots included, and the state clean
  * @md: the metadata
- * @seen: of the origin
- * @dirty: dirty blocks
- * @pending: how many blocks of records waited to be written
+ * @seen: state of the origin
+ * @dirty: number of dirty blocks
+ * @pending: set to the number of blocks of records that waited to be written
  *
- * Context: sleeps. Nobody changes the cache.
+ * Context: sleeps. No request changes the cache.
  */
 int sc_md_stop(struct sc_md *md, const struct sc_seen *seen, u64 dirty,
 	       u64 *pending);
 
 /**
- * sc_md_changed() - the record of a slot has to be written
+ * sc_md_changed() - mark the record of a slot as to be written
  * @md: the metadata
  * @slot: the slot
  *
  * Context: any. The caller holds the lock under which @say reads the slot.
- * Return: whether none of its block had to be before.
+ * Return: whether no record of its block was marked before.
  */
 bool sc_md_changed(struct sc_md *md, u64 slot);
 
 /**
- * sc_md_stable() - the SSD says of a slot what memory does
+ * sc_md_stable() - return whether the SSD's record of a slot equals memory
  * @md: the metadata
  * @slot: the slot
  *
@@ -160,7 +160,7 @@ bool sc_md_changed(struct sc_md *md, u64 slot);
 bool sc_md_stable(struct sc_md *md, u64 slot);
 
 /**
- * sc_md_pending() - any record has to be written
+ * sc_md_pending() - return whether a record has to be written
  * @md: the metadata
  */
 bool sc_md_pending(struct sc_md *md);
@@ -169,16 +169,16 @@ bool sc_md_pending(struct sc_md *md);
  * sc_md_commit() - make data and records stable
  * @md: the metadata
  * @flush: flush the SSD even if there are no records
- * @written: how many blocks of records were
+ * @written: set to the number of blocks of records that were written
  *
- * Data written before this is called are stable when it returns, and so are
- * the records of slots changed before. A block of records that cannot be
- * written is moved. After an error the records remain to be written; after
- * -ENOSPC only those of such blocks: sc_md_stable() tells.
+ * Data that were written before the call are stable when it returns, and so are
+ * the records of slots that were changed before it. A block of records that
+ * cannot be written is moved. After an error the records remain to be written;
+ * after -ENOSPC only those of blocks without a place: sc_md_stable() tells.
  *
  * Context: sleeps; one at a time.
  * Return: 0, -ENOSPC if there is no place for a block of records now, -ENODEV
- * or another error if the SSD is no good any more.
+ * or another error if the SSD cannot be used any more.
  */
 int sc_md_commit(struct sc_md *md, bool flush, u64 *written);
 

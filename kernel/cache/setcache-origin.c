@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What dm-setcache knows of its origin: which disk it is, and whether it is as
- * it was when the cache was stopped.
+ * The origin of dm-setcache: its identity, and whether its contents have
+ * changed since the cache was stopped.
  *
- * Identity. Dirty blocks belong to one disk, and another one of the same size
- * would be ruined by them. So the superblock names the disk, by what no copy of
- * it has: the world-wide id of the disk, with the first sector of a partition.
- * A PARTUUID, and the UUIDs of LVM, LUKS and md, are on the disk, and a copy has
- * them, too. Where the kernel has no world-wide id, as for a loop device or one
- * of device-mapper, the table line has to say a word.
+ * Identity. Dirty blocks belong to one disk, and would ruin another disk of the
+ * same size. So the superblock names the disk by a property that no copy of the
+ * disk has: its world-wide id, and for a partition its first sector. A
+ * PARTUUID, and the UUIDs of LVM, LUKS and md, are stored on the disk, so a
+ * copy has them, too. Where the kernel has no world-wide id, as for a loop
+ * device or a device of device-mapper, the table line has to give a word.
  *
- * Change. What the cache holds clean is good as long as nobody else writes to
- * the disk. While a load of this module lasts, the disk's own statistics tell:
- * it is the same disk (by its number), and not a sector more was written or
- * discarded. They are of the whole disk, so what is written beside a partition
- * counts, too. Across loads, and where statistics are off, nobody knows. A
- * checksum of a sample sees most of what people do to a disk, such as making a
- * file system or restoring an image, but not a changed file: it speaks against
- * the disk, never for it, unless the user says that nobody writes there (option
- * trust).
+ * Change. Clean blocks are valid as long as only the cache writes to the disk.
+ * While this module stays loaded, the disk's statistics decide: its number
+ * (diskseq) is the same, and no further sector was written or discarded. They
+ * cover the whole disk, so writes outside of a partition count, too. Across
+ * loads of the module, and where statistics are off, this is unknown. A
+ * checksum of a sample detects most changes of a whole disk, such as a new file
+ * system or a restored image, but not a changed file: it can prove a change,
+ * never the absence of changes, unless the user asserts that nothing else
+ * writes there (option trust).
  *
- * What never comes by the disk's queue as a write is not seen: what other
- * machines write to it, what is done to the file of a loop device or to the
- * disks below a mapped one, and commands of programs (SG_IO).
+ * Writes that do not pass the disk's queue are not seen: writes of other
+ * machines, writes to the file of a loop device or to the disks below a mapped
+ * device, and passthrough commands (SG_IO).
  */
 #include <linux/blkdev.h>
 #include <linux/crc32c.h>
@@ -36,11 +36,11 @@
 #include "setcache-origin.h"
 
 /*
- * What is summed of the origin, in blocks of 4096 bytes: its beginning and its
- * end, where partition tables and volume managers have theirs; the same at
- * 1 MiB, where most first partitions begin, and their file systems; and a few
- * between, so that a restored image is seen. A hard disk reads it in less than
- * half a second.
+ * The sample of the origin, in blocks of 4096 bytes: its beginning and its end,
+ * where partition tables and volume managers store their metadata; the blocks
+ * from 1 MiB on, where most first partitions and their file systems begin; and
+ * some blocks between, so that a restored image is seen. A hard disk reads it
+ * in less than half a second.
  */
 #define SC_STAMP_BLOCKS	16
 #define SC_STAMP_FIRST	256
@@ -53,7 +53,7 @@
 static char sc_no_identity[] =
 	"the kernel has no identity of the origin, and dirty blocks need one: option origin_id";
 
-/* The name of this load of the module; constant. */
+/* A random id of this load of the module; constant. */
 static uuid_t sc_boot;
 
 /* Return whether a disk is a device of device-mapper. */
@@ -94,7 +94,7 @@ static void sc_disk_identity(struct gendisk *disk, char *identity)
 	}
 }
 
-/* Find out which disk the origin is, or "" if nothing tells. */
+/* Set the identity of the origin, or "" if it has none. */
 void sc_origin_identity(const struct setcache *sc, char *identity)
 {
 	struct block_device *bdev = sc->origin->bdev;
@@ -112,7 +112,7 @@ void sc_origin_identity(const struct setcache *sc, char *identity)
 			 "/start:%llu", (u64)get_start_sect(bdev));
 }
 
-/* Return why a mode needs an identity and the origin has none; or NULL. */
+/* Return an error if a mode needs an identity and the origin has none; or NULL. */
 char *sc_origin_nameless(const struct setcache *sc, u8 mode)
 {
 	if (sc->known.identity[0] || !sc_mode_dirties(mode))
@@ -123,7 +123,7 @@ char *sc_origin_nameless(const struct setcache *sc, u8 mode)
 /*---------------------------------------------------------------------------*/
 
 /*
- * Return which block of the origin is number @i of the sample. There is none if
+ * Return the origin's block at position @i of the sample. It does not exist if
  * it is beyond the origin's end.
  */
 static u64 sc_stamp_block(u64 blocks, u32 i)
@@ -136,7 +136,7 @@ static u64 sc_stamp_block(u64 blocks, u32 i)
 	case 1:
 		return SC_STAMP_FIRST + at;
 	case 2:
-		/* This wraps around, beyond the end, if there are fewer. */
+		/* On a smaller origin this wraps around, beyond its end. */
 		return blocks - SC_STAMP_BLOCKS + at;
 	default:
 		i -= 3 * SC_STAMP_BLOCKS;
@@ -145,8 +145,8 @@ static u64 sc_stamp_block(u64 blocks, u32 i)
 }
 
 /*
- * Read the sample, all at once: a suspended device waits for it. Pages beyond
- * the end of the origin stay zeros.
+ * Read the sample, all blocks in parallel: a suspended device waits for it.
+ * Pages beyond the end of the origin stay zeros.
  */
 static int sc_stamp_read(struct setcache *sc, struct page **pages)
 {
@@ -165,7 +165,7 @@ static int sc_stamp_read(struct setcache *sc, struct page **pages)
 					GFP_NOIO, &sc->bs);
 		next->bi_iter.bi_sector = at * SC_BLOCK_SECTORS;
 		__bio_add_page(next, pages[i], SC_RECORD_BLOCK, 0);
-		/* The last one ends when all have. */
+		/* The last bio ends after all others. */
 		if (bio) {
 			bio_chain(bio, next);
 			submit_bio(bio);
@@ -180,14 +180,14 @@ static int sc_stamp_read(struct setcache *sc, struct page **pages)
 	return r;
 }
 
-/* Find the checksum of the sample of the origin. */
+/* Compute the checksum of the origin's sample. */
 static int sc_origin_stamp(struct setcache *sc, u32 *stamp)
 {
 	struct page *pages[SC_STAMP_PAGES];
 	int r;
 	u32 i;
 
-	/* Without these pages the SSD would count as lost. */
+	/* A failed allocation would make the stop fail: do not fail. */
 	for (i = 0; i < SC_STAMP_PAGES; i++)
 		pages[i] = alloc_page(GFP_NOIO | __GFP_NOFAIL | __GFP_ZERO);
 	r = sc_stamp_read(sc, pages);
@@ -201,7 +201,7 @@ static int sc_origin_stamp(struct setcache *sc, u32 *stamp)
 }
 
 /*
- * Find out how much has been written to the origin's disk, if it counts that.
+ * Read how much has been written to the origin's disk, if its statistics are on.
  */
 static void sc_origin_written(const struct setcache *sc, struct sc_seen *seen)
 {
@@ -217,19 +217,19 @@ static void sc_origin_written(const struct setcache *sc, struct sc_seen *seen)
 }
 
 /*
- * Find out what can be told of the origin's contents. What was written comes
- * first, so that who writes while the sample is read is seen the next time.
+ * Record the state of the origin's contents. The statistics are read before the
+ * sample, so that a write during the sample is detected next time.
  */
 int sc_origin_see(struct setcache *sc, struct sc_seen *seen)
 {
-	/* Somebody's writes may still be on their way there. */
+	/* The page cache may still hold dirty pages of the device. */
 	sync_blockdev(sc->origin->bdev);
 	sync_blockdev(bdev_whole(sc->origin->bdev));
 	sc_origin_written(sc, seen);
 	return sc_origin_stamp(sc, &seen->stamp);
 }
 
-/* Return whether the origin is as it was. */
+/* Compare two recorded states of the origin. */
 enum sc_change sc_origin_change(const struct setcache *sc,
 				const struct sc_seen *was,
 				const struct sc_seen *is)
@@ -241,14 +241,14 @@ enum sc_change sc_origin_change(const struct setcache *sc,
 		return SC_ORIGIN_UNKNOWN;
 	if (was->sectors == is->sectors)
 		return SC_ORIGIN_SAME;
-	/* Something else on the disk may have been written. */
+	/* The write may have been outside of the partition. */
 	return bdev_is_partition(sc->origin->bdev) ? SC_ORIGIN_UNKNOWN :
 						     SC_ORIGIN_CHANGED;
 }
 
 /*
- * Return whether the origin has been written to since, for sure. Its disk's
- * statistics alone tell: no sample is read.
+ * Return whether the origin has certainly been written to since. Only the
+ * statistics of its disk decide: no sample is read.
  */
 bool sc_origin_written_since(const struct setcache *sc,
 			     const struct sc_seen *was)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which disk dm-setcache's origin is, and whether it has changed. All of it may
- * sleep.
+ * The identity of dm-setcache's origin, and whether it has changed. All
+ * functions may sleep.
  */
 #ifndef SETCACHE_ORIGIN_H
 #define SETCACHE_ORIGIN_H
 
 #include "setcache.h"
 
-/* What is known of the origin since the cache was stopped. */
+/* Whether the origin has changed since the cache was stopped. */
 enum sc_change {
 	SC_ORIGIN_SAME,
 	SC_ORIGIN_UNKNOWN,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where the blocks of records of dm-setcache are, and how they are read and
- * written there.
+ * The location of dm-setcache's blocks of records, and I/O to
+ * them.
  *
- * A block of records that cannot be written in its place goes into the place of
- * data that are not needed, and the superblock says where. So one bad place
- * costs a slot, and nobody's data. This part remembers the places.
+ * A block of records that cannot be written in its own place moves to the place
+ * of a slot that holds no data, and the superblock records the move. So a bad
+ * sector costs a slot, and no data. This part keeps the list of moves.
  */
 #include <linux/bio.h>
 #include <linux/blkdev.h>
@@ -16,7 +16,7 @@
 #include "setcache-bio.h"
 #include "setcache-md.h"
 
-/* Read or write pages from @first on, which lie together on the SSD. */
+/* Read or write pages from @first on, which are adjacent on the SSD. */
 static void sc_md_submit(struct sc_md *md, blk_opf_t opf, sector_t sector,
 			 u32 first, u32 count, struct sc_flight *flight)
 {
@@ -50,8 +50,8 @@ int sc_md_page(struct sc_md *md, blk_opf_t opf, sector_t sector, u32 i)
 }
 
 /*
- * Return the place in the list of the first moved block that is not before this
- * one.
+ * Return the position in the list of the first move whose block is not below
+ * @block.
  */
 static u32 sc_move_at(const struct sc_md *md, u64 block)
 {
@@ -68,7 +68,7 @@ static u32 sc_move_at(const struct sc_md *md, u64 block)
 	return low;
 }
 
-/* Return where a block of records is. */
+/* Return the sector of a block of records. */
 sector_t sc_record_sector(const struct sc_md *md, u64 block)
 {
 	u32 at = sc_move_at(md, block);
@@ -78,13 +78,13 @@ sector_t sc_record_sector(const struct sc_md *md, u64 block)
 	return SC_RECORD_START + block * SC_BLOCK_SECTORS;
 }
 
-/* Return how many slots a place of a block of records takes. */
+/* Return the number of slots that a moved block of records occupies. */
 u32 sc_place_slots(const struct sc_md *md)
 {
 	return max_t(u32, 1, SC_BLOCK_SECTORS / md->geo.block);
 }
 
-/* Return the first slot that a place of a block of records takes. */
+/* Return the first slot that a moved block of records occupies. */
 u64 sc_place_slot(const struct sc_md *md, u32 place)
 {
 	u64 sector = (u64)place * SC_BLOCK_SECTORS - md->geo.data;
@@ -93,8 +93,8 @@ u64 sc_place_slot(const struct sc_md *md, u32 place)
 }
 
 /*
- * Remember where a block of records has been moved. Return whether there was
- * room for one more.
+ * Add a moved block of records to the list, or change its place. Return whether
+ * the list had room.
  */
 bool sc_md_set_moved(struct sc_md *md, u64 block, u64 place)
 {
@@ -113,7 +113,7 @@ bool sc_md_set_moved(struct sc_md *md, u64 block, u64 place)
 	return true;
 }
 
-/* Return the end of a run of pages from @first on whose blocks lie together. */
+/* Return the end of the run of pages from @first on whose blocks are adjacent. */
 u32 sc_md_run(const struct sc_md *md, u32 first, u32 count)
 {
 	u32 next = first + 1;

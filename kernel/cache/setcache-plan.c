@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a bio of dm-setcache finds in its slots, and what is planned for it.
+ * Plans of dm-setcache: how a bio is served, given its slots.
  *
- * A plan is made once, under the lock of the bucket, when the bio has its
- * blocks to itself, or shares them with those alone that change nothing. Each
- * block is looked up, a slot is taken for one that is to be cached, one that is
- * not to stay is dropped, and all is counted. What the slots say then stays
- * true until the bio has ended, but for what the cleaner does (-clean). At its
- * end the states change (-slots).
+ * A bio is planned once, under the lock of the bucket, when it has its blocks
+ * to itself, or shares them only with ops that change nothing. Each block is
+ * looked up, a slot is taken for a block to be cached, a clean block that the
+ * write would make stale is dropped, and counters are updated. The slots then
+ * keep these blocks until the bio has ended, except for what the cleaner
+ * changes (-clean). When the bio ends the states change (-slots).
  */
 #include <linux/minmax.h>
 #include <linux/sizes.h>
@@ -17,13 +17,13 @@
 #include "setcache-plan.h"
 
 /*
- * Pages with data that are to be written to the SSD for reads that have ended
- * take this much memory at most, beside those of the reads under way. An SSD
- * that takes 200 MB/s is busy with it for 80 ms.
+ * Limit for pages that wait to be written to the SSD for reads that have ended;
+ * reads in flight come on top. An SSD that takes 200 MB/s needs 80 ms for so
+ * many.
  */
 #define SC_MAX_FILL	(SZ_16M >> PAGE_SHIFT)
 
-/* Return whom a bio may meet. Find out whether it fills. */
+/* Return the class of a bio, and set whether it fills. */
 enum sc_class sc_classify(struct sc_io *io)
 {
 	struct sc_index *index = &io->sc->index;
@@ -66,7 +66,7 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 
 			if (dirty && lost)
 				return SC_PLAN_FAIL;
-			/* A clean block may still be there for others. */
+			/* Another reader may still use a clean block. */
 			if (!dirty)
 				slot = SC_NIL;
 		}
@@ -102,8 +102,8 @@ static enum sc_plan sc_plan_read(struct sc_io *io)
 }
 
 /*
- * Prepare the slot of a block that is about to be written. Return whether it is
- * written there; else it has been dropped.
+ * Prepare the slot of a block for a write. Return whether the write goes to
+ * that slot; else the block has been dropped.
  */
 static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
 {
@@ -112,7 +112,7 @@ static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
 
 	switch (state) {
 	case SC_SLOT_CLEANED:
-		/* The record does not say dirty any more, or soon will not. */
+		/* The record says free, or soon will: write it again. */
 		sc_set_state(&sc->index, io->op.set, slot, SC_SLOT_DIRTY);
 		sc_mark(sc, io->op.set, slot);
 		break;
@@ -138,8 +138,8 @@ static bool sc_overwrite(struct sc_io *io, u16 slot, bool cache)
 }
 
 /*
- * Return whether block @i of a bio, in a slot, goes to the origin though it is
- * dirty: the SSD has failed the bio, and nothing that is in the slot is needed.
+ * Return whether block @i of a bio goes to the origin although it is dirty in a
+ * slot: the SSD has failed the bio, and the write covers the whole block.
  */
 bool sc_is_away(const struct sc_io *io, u32 i, u16 slot)
 {
@@ -153,7 +153,7 @@ bool sc_is_away(const struct sc_io *io, u32 i, u16 slot)
 	return to - from == index->geo.block;
 }
 
-/* Return whether a bio has a dirty block and there is no SSD. */
+/* Return whether a bio covers a dirty block and the SSD is lost. */
 static bool sc_out_of_reach(const struct sc_io *io)
 {
 	const struct sc_index *index = &io->sc->index;
@@ -274,12 +274,12 @@ static enum sc_plan sc_plan_discard(struct sc_io *io)
 	return dirty ? SC_PLAN_COMMIT : SC_PLAN_ORIGIN;
 }
 
-/* Find slots for a bio, whose blocks are announced, and say what it is. */
+/* Take slots for a bio whose blocks are announced. Return its plan. */
 enum sc_plan sc_make_plan(struct sc_io *io)
 {
 	/*
-	 * This is done under the lock, so that sc_change_mode() sees who goes
-	 * by which mode.
+	 * The mode is read under the lock, so that sc_change_mode() sees the
+	 * ops that use the old mode.
 	 */
 	io->op.mode = READ_ONCE(io->sc->mode);
 	if (sc_is_read(io))

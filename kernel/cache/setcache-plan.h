@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A bio in dm-setcache, and what is planned for it.
+ * A bio in dm-setcache, and its plan.
  */
 #ifndef SETCACHE_PLAN_H
 #define SETCACHE_PLAN_H
@@ -9,63 +9,63 @@
 
 #include "setcache-commit.h"
 
-/* Pages for the cache's own copies of a request; a larger one does not fill. */
+/* Pages for the cache's own copy of a request; a larger request does not fill. */
 #define SC_MAX_PAGES		1024
 
-/* Who tells us when a bio ends. */
+/* Which device ends a bio. */
 enum sc_how {
-	SC_HOW_OURS,		/* we do */
-	SC_HOW_SSD,		/* it was sent to the SSD */
-	SC_HOW_ORIGIN,		/* it was sent to the origin */
+	SC_HOW_OURS,		/* none: sc_end() does */
+	SC_HOW_SSD,		/* the SSD: the bio was remapped to it */
+	SC_HOW_ORIGIN,		/* the origin: the bio was remapped to it */
 };
 
-/* What the worker is to do with a bio. */
+/* What the worker does with a bio. */
 enum sc_todo {
-	SC_TODO_BEGIN,		/* as if it came now */
-	SC_TODO_GO,		/* it has waited for its blocks, and got them */
-	SC_TODO_JOB,		/* there was no memory for its job */
+	SC_TODO_BEGIN,		/* start from the beginning */
+	SC_TODO_GO,		/* plan it: it has waited for its blocks */
+	SC_TODO_JOB,		/* start its job: there was no memory */
 };
 
-/* What a bio is, once its slots are known. */
+/* How a bio is served, once its slots are known. */
 enum sc_plan {
-	SC_PLAN_SSD,		/* all on the SSD, in one piece */
-	SC_PLAN_ORIGIN,		/* all on the origin */
-	SC_PLAN_JOB,		/* several bios */
-	SC_PLAN_COMMIT,		/* a discard: commit first */
-	SC_PLAN_FAIL,		/* a dirty block is out of reach */
+	SC_PLAN_SSD,		/* by the SSD, in one piece */
+	SC_PLAN_ORIGIN,		/* by the origin */
+	SC_PLAN_JOB,		/* by a job of several bios */
+	SC_PLAN_COMMIT,		/* a discard, after a commit */
+	SC_PLAN_FAIL,		/* not: a dirty block is on a lost SSD */
 };
 
 /*
- * A bio's own data. One thread or interrupt at a time is at work on a bio;
- * while it waits for its blocks, whoever holds the lock of their bucket.
+ * Per-bio data. One thread or interrupt at a time uses it; while the bio waits
+ * for its blocks, the holder of their bucket's lock.
  */
 struct sc_io {
 	struct sc_op op;	/* announcement of its blocks */
 	struct setcache *sc;	/* the cache; constant */
-	struct bvec_iter iter;	/* where it lies, from the target's start */
-	blk_opf_t opf;		/* its operation and flags */
+	struct bvec_iter iter;	/* its sectors, relative to the target */
+	blk_opf_t opf;		/* the bio's operation and flags */
 
-	/* Who goes on with it. */
-	enum sc_how how;		/* who ends it */
-	enum sc_todo todo;		/* order for the worker */
-	struct list_head defer;		/* place in a list, by its lock */
-	struct sc_waiter waiter;	/* wait of a flush or a discard */
+	/* How it goes on. */
+	enum sc_how how;		/* which device ends it */
+	enum sc_todo todo;		/* task for the worker */
+	struct list_head defer;		/* entry in deferred.list; under its lock */
+	struct sc_waiter waiter;	/* waiter of a flush or a discard */
 	/*
-	 * Called when its job is done with it, and has given its blocks back;
-	 * @retry: the SSD has failed it, and it may be tried around the cache.
+	 * Called by its job, which has given the blocks back.
+	 * @retry: a device has failed it, and it may be retried at the origin.
 	 */
 	void (*end)(struct sc_io *io, struct bio *bio, blk_status_t error,
 		    bool retry);
 
-	/* What it is. */
-	u16 slot;	/* slot of its first block, if all is on the SSD */
-	bool bypass;	/* it is part of a sequential stream */
-	bool fill;	/* it is a read that may fill */
-	bool through;	/* it is a write to both devices */
-	bool settle;	/* its slots change their state when it ends */
-	bool retried;	/* it is a second attempt, around the cache */
-	bool away;	/* it is a write of dirty blocks to the origin */
-	bool at_origin;	/* it is counted in the cache's origin_ios */
+	/* Set by planning, and by its course. */
+	u16 slot;	/* slot of its first block, for SC_PLAN_SSD */
+	bool bypass;	/* part of a sequential stream */
+	bool fill;	/* a read that may fill */
+	bool through;	/* a write to both devices */
+	bool settle;	/* its slots change state when it ends */
+	bool retried;	/* a second attempt, at the origin */
+	bool away;	/* a write of dirty blocks to the origin */
+	bool at_origin;	/* counted in the cache's origin_ios */
 };
 
 static inline bool sc_is_read(const struct sc_io *io)
@@ -73,7 +73,7 @@ static inline bool sc_is_read(const struct sc_io *io)
 	return (io->opf & REQ_OP_MASK) == REQ_OP_READ;
 }
 
-/* Give the sectors of block @i of a range that a bio has. */
+/* Return the part of block @i of a range that the bio covers, in sectors. */
 static inline void sc_part(const struct sc_index *index,
 			   const struct bvec_iter *iter, u32 i,
 			   sector_t *from, sector_t *to)

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which slot of dm-setcache gives way.
+ * Replacement in dm-setcache: which slot is evicted.
  *
  * A slot's stamp is the time of its last use (lru) or of its insertion (fifo)
- * on the clock of its set, which counts uses. The slot that gives way is a
- * clean one of great age: the oldest of a sample, evenly spread over the set,
- * or of the whole set if that is no larger. For this is done with interrupts
- * off, and must not take longer the larger a set is. Which policy is in force
- * shows only in when stamps are made, so it may change at any time.
+ * on the clock of its set, which counts uses. The victim is a clean slot of
+ * great age: the oldest of a sample that is evenly spread over the set, or of
+ * the whole set if that is no larger than a sample. The search runs with
+ * interrupts off, so its time must not grow with the set. The policy affects
+ * only when stamps are made, so it may change at any time.
  *
- * The clock has 16 bits, and goes round. At each tick the stamp of one slot, in
- * turn, is looked at, and one that is very old is made younger, so that none is
- * ever lapped: two slots not used for so long are taken for equally old.
+ * The clock has 16 bits and wraps. At each tick the stamp of one slot, in turn,
+ * is checked, and a very old stamp is made younger, so that the clock never
+ * laps a stamp: ages beyond SC_OLD are equal.
  *
- * A free slot is taken by place: block n of a stripe in slot n, so that what is
- * consecutive on the disk is so on the SSD and one I/O reads it. For the same
- * reason the next block of a request gets the slot behind the last one if that
- * is about as old as the one that just gave way.
+ * A free slot is chosen by position: block n of a stripe takes slot n, so that
+ * consecutive blocks of the disk are consecutive on the SSD and one I/O reads
+ * them. For the same reason the next block of a request takes the slot behind
+ * the previous one if that is about as old as the slot just evicted.
  */
 #include <linux/random.h>
 
 #include "setcache-policy.h"
 
 /*
- * Slots that are looked at for one to give way. The oldest of 64 is among the
- * oldest tenth of all, but once in 850 times.
+ * Slots in a sample for eviction. The oldest of 64 is in the oldest tenth of
+ * the set, except once in 850 times.
  */
 #define SC_SAMPLE	64
 
 /*
- * Ages are kept below this. A slot is looked at once in as many ticks as the
- * set has slots, so none gets to 2^16.
+ * Limit of ages. A slot is checked once in as many ticks as the set has slots,
+ * so no age reaches 2^16.
  */
 #define SC_OLD		(U16_MAX - 2 * SC_MAX_ASSOC)
 
@@ -41,7 +41,7 @@ u16 sc_age(const struct sc_index *index, u32 set, u16 slot)
 	       index->stamps[sc_slot(index, set, slot)];
 }
 
-/* Keep the age of the slot whose turn it is from going beyond SC_OLD. */
+/* Limit the age of one slot, in turn, to SC_OLD. */
 static void sc_limit_age(struct sc_index *index, u32 set)
 {
 	u16 clock = index->sets[set].clock;
@@ -52,7 +52,7 @@ static void sc_limit_age(struct sc_index *index, u32 set)
 		index->stamps[sc_slot(index, set, slot)] = clock - SC_OLD;
 }
 
-/* Note a use of a slot: the first one, if its block was just inserted. */
+/* Stamp a slot for a use; @inserted: its block was just inserted. */
 void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
 	      bool inserted)
 {
@@ -62,20 +62,20 @@ void sc_touch(struct sc_index *index, u32 set, u16 slot, enum sc_policy policy,
 	sc_limit_age(index, set);
 }
 
-/* Return whether a slot may give way. */
+/* Return whether a slot may be evicted. */
 bool sc_evictable(struct sc_index *index, u32 set, u16 slot)
 {
 	return sc_state(index, set, slot) == SC_SLOT_CLEAN &&
 	       !sc_slot_busy(index, set, sc_id(index, set, slot), NULL);
 }
 
-/* Return how far apart the slots of a sample of a set are. */
+/* Return the distance between the slots of a sample of a set. */
 static u32 sc_stride(const struct sc_index *index)
 {
 	return max_t(u32, 1, index->geo.assoc / SC_SAMPLE);
 }
 
-/* Return a slot of a random sample that may give way, or SC_NIL. */
+/* Return an evictable slot of a random sample, or SC_NIL. */
 static u16 sc_random_victim(struct sc_index *index, u32 set)
 {
 	u32 i, stride = sc_stride(index), mask = index->geo.assoc - 1;
@@ -87,7 +87,7 @@ static u16 sc_random_victim(struct sc_index *index, u32 set)
 	return SC_NIL;
 }
 
-/* Return the oldest slot of a sample that may give way, or SC_NIL. */
+/* Return the oldest evictable slot of a sample, or SC_NIL. */
 static u16 sc_oldest_victim(struct sc_index *index, u32 set)
 {
 	u32 stride = sc_stride(index);
@@ -109,9 +109,9 @@ static u16 sc_oldest_victim(struct sc_index *index, u32 set)
 }
 
 /*
- * Take a slot for a block. @near is that of the block before it, if it was just
- * taken, or SC_NIL. @replaced says whether a clean block had to give way.
- * Return the slot, as SC_SLOT_FILLING, or SC_NIL.
+ * Take a slot for a block. @near is the slot of the preceding block if that was
+ * just taken, or SC_NIL. @replaced tells whether a clean block was evicted.
+ * Return the slot, in state SC_SLOT_FILLING, or SC_NIL.
  */
 u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
 	    enum sc_policy policy, bool *replaced)
@@ -126,7 +126,7 @@ u16 sc_take(struct sc_index *index, u32 set, u32 id, u16 near,
 			slot = index->sets[set].free;
 	} else {
 		/*
-		 * The one just taken is the newest: this is its age before
+		 * @near has just been stamped: @mask is about its age before
 		 * that.
 		 */
 		if (near != SC_NIL && near < mask &&

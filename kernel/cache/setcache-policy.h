@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which slot of dm-setcache gives way. The lock of the set's bucket is held.
+ * Replacement in dm-setcache. The lock of the set's bucket is held.
  */
 #ifndef SETCACHE_POLICY_H
 #define SETCACHE_POLICY_H

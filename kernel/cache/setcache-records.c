@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The records of dm-setcache: which have to be written, and in what order.
+ * The records of dm-setcache: which records have to be written, and in what order.
  *
- * Order is all that matters here. A record that says dirty must not be on the
- * SSD before the data it stands for are, and a volatile cache inside the SSD
- * may write in any order. So a commit makes a batch of record blocks from what
- * is true in memory at that moment, flushes, writes them, and flushes again.
- * What becomes true between the making and the flush has marked its block
- * anew, and is in the next commit.
+ * Invariant: a record says dirty on the SSD only if the data of its slot
+ * are there. The SSD's volatile cache may write in any order. So a
+ * commit encodes a batch of record blocks from the current state of
+ * memory, flushes, writes the batch, and flushes again. A slot that
+ * changes after its block was encoded marks the block again, and is in
+ * the next commit.
  *
- * A block that has to be written has a bit in @changed. A commit moves it to
- * @writing and takes it off there when the block is stable. If it has a bit in
- * neither, the SSD says what memory does.
+ * A block that has to be written has a bit in @changed. A commit moves the bit
+ * to @writing and clears it there when the block is stable. If a block has a
+ * bit in neither, the SSD equals memory.
  *
- * A block that cannot be written is moved (-place). What its old place said is
- * still true meanwhile: no commit has ended since.
+ * A block that cannot be written is moved (-place). Until the commit ends its
+ * old place stays valid.
  */
 #include <linux/bitops.h>
 #include <linux/errno.h>
@@ -27,21 +27,21 @@
 #include "setcache-md.h"
 
 /*
- * Places that are tried for a block of records. If so many are bad, nearly all
- * are, and the SSD is no good.
+ * Places that are tried for a block of records. If all of these are bad, nearly
+ * all of the SSD is, and it cannot be used.
  */
 #define SC_MOVE_TRIES	16
 
-/* So few writes are made stable by FUA each, more by one flush behind them. */
+/* Up to this many writes a batch uses FUA; a larger batch ends with a flush. */
 #define SC_MAX_FUA	2
 
-/* Return how many records a block has: the last one may have fewer. */
+/* Return the number of records of a block: the last block may have fewer. */
 static u32 sc_records_of(struct sc_md *md, u64 block)
 {
 	return min_t(u64, SC_RECORDS, md->slots - block * SC_RECORDS);
 }
 
-/* Make a block of records from what is true now. */
+/* Encode a block of records from the current state of memory. */
 static void sc_md_make(struct sc_md *md, u64 block, struct page *page,
 		       bool stop)
 {
@@ -84,9 +84,9 @@ static int sc_md_move(struct sc_md *md, u32 i)
 }
 
 /*
- * Write the first pages, which are blocks of records, each by itself, for they
- * have failed together. Those that fail again go to other places; where there
- * is none the others are written all the same.
+ * Write the first pages, which are blocks of records, one by one, after a write
+ * of all has failed. A block that fails again goes to another place; a block
+ * without a place does not keep the following blocks from being written.
  */
 static int sc_md_write_each(struct sc_md *md, u32 count)
 {
@@ -110,7 +110,7 @@ static int sc_md_write_each(struct sc_md *md, u32 count)
 
 /*
  * Write the first pages, which are blocks of records, durably if @stable. After
- * -ENOSPC that holds for all but those that are homeless.
+ * -ENOSPC this holds for all blocks that are not homeless.
  */
 static int sc_md_write(struct sc_md *md, u32 count, bool stable)
 {
@@ -143,7 +143,7 @@ int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
 	u32 i, count;
 
 	*written = 0;
-	/* What the last commit could not write has to be written now. */
+	/* Include the blocks that the last commit failed to write. */
 	if (md->failed) {
 		for_each_set_bit_from(block, md->writing, md->blocks) {
 			clear_bit(block, md->writing);
@@ -162,7 +162,7 @@ int sc_md_commit(struct sc_md *md, bool flush, u64 *written)
 		for_each_set_bit_from(block, md->changed, md->blocks) {
 			if (count == SC_BATCH)
 				break;
-			/* The block is in one of them at any time. */
+			/* The block has a bit in one of both at any time. */
 			set_bit(block, md->writing);
 			smp_mb__after_atomic(); /* with sc_md_stable() */
 			clear_bit(block, md->changed);
@@ -216,7 +216,7 @@ bool sc_md_pending(struct sc_md *md)
 	return md->failed || atomic_long_read(&md->nr_changed) > 0;
 }
 
-/* Note that no record has to be written. Nobody changes the cache. */
+/* Clear all marks: no record has to be written. No request changes the cache. */
 void sc_md_written(struct sc_md *md)
 {
 	bitmap_zero(md->changed, md->blocks);
@@ -225,7 +225,7 @@ void sc_md_written(struct sc_md *md)
 	md->failed = false;
 }
 
-/* Write every record. They are stable when the superblock has been written. */
+/* Write all records. The superblock's write makes them stable. */
 int sc_md_write_all(struct sc_md *md, bool stop)
 {
 	u64 block = 0;
@@ -248,7 +248,7 @@ int sc_md_write_all(struct sc_md *md, bool stop)
 
 /*---------------------------------------------------------------------------*/
 
-/* Say why the records are refused. The text is valid as long as @md. */
+/* Format why the records are refused. The text is valid as long as @md. */
 static const char *sc_md_refuse(struct sc_md *md, u64 slot, const char *what)
 {
 	snprintf(md->reason, sizeof(md->reason),
@@ -257,7 +257,7 @@ static const char *sc_md_refuse(struct sc_md *md, u64 slot, const char *what)
 	return md->reason;
 }
 
-/* Pass on the records of a block, and remember the highest commit seen. */
+/* Pass the records of a block to @load, and track the highest commit number. */
 static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
 			    bool keep, const char **error)
 {
@@ -288,7 +288,7 @@ static int sc_md_load_block(struct sc_md *md, u64 block, struct page *page,
 	return 0;
 }
 
-/* Pass on the slots where blocks of records are, as retired. */
+/* Pass the slots that hold moved blocks of records to @load, as retired. */
 static int sc_md_load_moved(struct sc_md *md)
 {
 	u32 i, count;

@@ -2,15 +2,15 @@
 /*
  * Which dirty blocks a round of dm-setcache's cleaner takes.
  *
- * It takes those that would give way first, of sets that have too many, or of
- * those that come next; and with each all dirty neighbours on the disk, as a
- * run. It takes no block that is being written: it might read what was there
- * before.
+ * It takes the oldest blocks of sets that exceed their mark, or of the next
+ * sets in turn; and with each block all of its dirty neighbours on the disk, as
+ * a run. It takes no block that is being written: it might read the data from
+ * before the write.
  *
  * So a block that is written without a pause is never taken, or is dirty again
- * at the end of each round: it is hot. In modes that leave nothing dirty it has
- * to be cleaned some time. Then a round waits for its turn at that block like a
- * request, and who writes there waits for the round.
+ * at the end of each round: it is hot. Modes that leave no block dirty have to
+ * clean it some time. Then a round waits for its turn at that block like a
+ * request, and writes to the block wait for the round.
  */
 #include <linux/minmax.h>
 #include <linux/sched.h>
@@ -22,10 +22,10 @@
 #include "setcache-round.h"
 #include "setcache-slots.h"
 
-/* Slots that are looked at in one go with interrupts off. */
+/* Slots that are scanned at a time with interrupts off. */
 #define SC_SLOTS_A_LOCK	256
 
-/* Sets that are looked at without finding anything before others may run. */
+/* Sets that are scanned without finding a block before cond_resched(). */
 #define SC_SETS_A_TURN	4096
 
 static int sc_by_age(const void *a, const void *b)
@@ -42,7 +42,7 @@ static int sc_by_id(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Return how many pages a run of so many blocks takes. */
+/* Return how many pages a run of @count blocks takes. */
 static u32 sc_run_pages(const struct setcache *sc, u32 count)
 {
 	return DIV_ROUND_UP_ULL((u64)count * sc->index.geo.block,
@@ -61,7 +61,7 @@ static u32 sc_room(const struct sc_cleaner *cleaner)
 		   cleaner->max_slots - cleaner->nr_slots);
 }
 
-/* Give the next run of the round. It has no blocks yet. */
+/* Return the next run of the round, without blocks. */
 static struct sc_run *sc_next_run(struct sc_cleaner *cleaner, u32 set,
 				  enum sc_class class)
 {
@@ -77,8 +77,8 @@ static struct sc_run *sc_next_run(struct sc_cleaner *cleaner, u32 set,
 }
 
 /*
- * Return the slot of a block that is dirty, and neither being cleaned nor
- * stuck; else SC_NIL. The bucket's lock is held.
+ * Return the slot of a dirty block that is neither being cleaned nor stuck;
+ * else SC_NIL. The bucket's lock is held.
  */
 static u16 sc_dirty_slot(const struct sc_index *index, u32 set, u32 id)
 {
@@ -90,8 +90,8 @@ static u16 sc_dirty_slot(const struct sc_index *index, u32 set, u32 id)
 }
 
 /*
- * Begin to clean the blocks that a run has announced, as far as they are dirty.
- * The bucket's lock is held.
+ * Begin to clean the blocks that a run has announced, up to the first that is
+ * not dirty. The bucket's lock is held.
  */
 static void sc_begin_run(struct sc_cleaner *cleaner, struct sc_run *run)
 {
@@ -110,7 +110,7 @@ static void sc_begin_run(struct sc_cleaner *cleaner, struct sc_run *run)
 		run->op.last = run->op.first + run->count - 1;
 }
 
-/* Count a run that has begun as one of the round. */
+/* Add a run that has begun to the round. */
 static void sc_count_run(struct sc_cleaner *cleaner, struct sc_run *run)
 {
 	run->block = sc_block_of(&cleaner->sc->index, run->op.set,
@@ -122,7 +122,7 @@ static void sc_count_run(struct sc_cleaner *cleaner, struct sc_run *run)
 	cleaner->nr_runs++;
 }
 
-/* Note a block that was written when it was to be cleaned. */
+/* Record a block that was written just before or during its cleaning. */
 void sc_note_hot(struct sc_cleaner *cleaner, u32 set, u32 id)
 {
 	cleaner->hot.any = true;
@@ -131,9 +131,9 @@ void sc_note_hot(struct sc_cleaner *cleaner, u32 set, u32 id)
 }
 
 /*
- * Take adjoining blocks for the round, as far as they are still dirty, nobody
- * writes or discards them, and there is room. Return how many blocks are dealt
- * with, taken or not.
+ * Take adjoining blocks for the round, as far as they are still dirty, no
+ * request writes or discards them, and there is room. Return how many blocks
+ * are dealt with, taken or not.
  */
 static u32 sc_add_run(struct sc_cleaner *cleaner, u32 set,
 		      const struct sc_dirty *dirty, u32 count)
@@ -167,9 +167,9 @@ static u32 sc_add_run(struct sc_cleaner *cleaner, u32 set,
 }
 
 /*
- * Take blocks of a set: @want of those that would give way first, and their
- * neighbours. Return whether there are any, even if there is no room for them,
- * or somebody is at work there.
+ * Take blocks of a set: the @want oldest, and their neighbours. Return whether
+ * the set has dirty blocks, even if there is no room for them, or requests use
+ * them.
  */
 static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 {
@@ -204,7 +204,7 @@ static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 	for (i = 0; i < total; i = end) {
 		bool chosen = dirty[i].chosen;
 
-		/* Ids go on from a stripe to the next, the disk does not. */
+		/* Ids of the next stripe continue, but are elsewhere on disk. */
 		for (end = i + 1; end < total &&
 		     dirty[end].id == dirty[end - 1].id + 1 &&
 		     (dirty[end].id & (index->geo.assoc - 1)); end++)
@@ -217,7 +217,7 @@ static bool sc_take_dirty(struct sc_cleaner *cleaner, u32 set, u32 want)
 
 /*---------------------------------------------------------------------------*/
 
-/* Look whether the cleaner has the blocks now that it waits for. */
+/* Let the cleaner go on if no other op holds the blocks that it waits for. */
 void sc_clean_wake(struct setcache *sc, struct sc_bucket *bucket,
 		   struct sc_op *op)
 {
@@ -228,9 +228,9 @@ void sc_clean_wake(struct setcache *sc, struct sc_bucket *bucket,
 }
 
 /*
- * Take the block that is hot, and dirty ones beside it, for a round of their
- * own. Whoever waits for blocks must not hold others meanwhile: those for whom
- * he waits may wait for them.
+ * Take the hot block, and its dirty neighbours, for a round of their own. While
+ * the cleaner waits for blocks it must hold no others: the requests that it
+ * waits for may wait for those.
  */
 void sc_take_hot(struct sc_cleaner *cleaner)
 {
@@ -255,7 +255,7 @@ void sc_take_hot(struct sc_cleaner *cleaner)
 	sc_clean_wake(sc, bucket, op);
 	spin_unlock_irq(&bucket->lock);
 	/*
-	 * Requests at work there will end, and who comes now waits behind us.
+	 * Active requests there will end, and later ones queue behind the cleaner.
 	 */
 	wait_for_completion(&cleaner->hot.held);
 
@@ -276,7 +276,7 @@ bool sc_round_full(const struct sc_cleaner *cleaner)
 	       cleaner->nr_runs == SC_ROUND_PAGES;
 }
 
-/* Return how many blocks of a set have to be cleaned, down to its low mark. */
+/* Return how many dirty blocks a set has beyond its low mark. */
 static u32 sc_set_excess(struct setcache *sc, u32 set)
 {
 	u32 low = sc->index.geo.assoc * sc_option(sc, SC_OPT_SET_LOW) / 100;
@@ -286,9 +286,9 @@ static u32 sc_set_excess(struct setcache *sc, u32 set)
 }
 
 /*
- * Take blocks of a set that is over its mark. Its bit stays set until it is
- * found at its low mark, for what is taken may become dirty again meanwhile.
- * What is stuck does not keep the bit.
+ * Take blocks of a set that exceeds its mark. Its bit stays set until the set
+ * is found at its low mark, for taken blocks may become dirty again during the
+ * round. Stuck blocks do not keep the bit.
  */
 static void sc_fill_set(struct sc_cleaner *cleaner, u32 set)
 {
@@ -304,7 +304,7 @@ static void sc_fill_set(struct sc_cleaner *cleaner, u32 set)
 		set_bit(set, sc->cleaning.over);
 }
 
-/* Fill a round from the sets that are over their mark, each once. */
+/* Fill a round from the sets that exceed their mark, each once. */
 void sc_fill_over(struct sc_cleaner *cleaner)
 {
 	struct setcache *sc = cleaner->sc;
@@ -326,7 +326,7 @@ void sc_fill_over(struct sc_cleaner *cleaner)
 }
 
 /*
- * Fill a round from the sets that come next; only from those with old blocks if
+ * Fill a round from the next sets in turn; only from sets with old blocks if
  * @aged_only.
  */
 void sc_fill_next(struct sc_cleaner *cleaner, bool aged_only)
@@ -341,7 +341,7 @@ void sc_fill_next(struct sc_cleaner *cleaner, bool aged_only)
 		const struct sc_set *s = &sc->index.sets[set];
 		u32 aged = (u32)(jiffies / HZ) - READ_ONCE(s->since);
 
-		/* Sets that are over their mark are sc_fill_over()'s. */
+		/* sc_fill_over() handles sets that exceed their mark. */
 		if (READ_ONCE(s->dirty) && !test_bit(set, sc->cleaning.over) &&
 		    (!aged_only || aged >= age))
 			sc_take_dirty(cleaner, set, limit);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A round of the cleaner of dm-setcache, as others see it.
+ * A round of the cleaner of dm-setcache: the interface for -io.
  */
 #ifndef SETCACHE_ROUND_H
 #define SETCACHE_ROUND_H

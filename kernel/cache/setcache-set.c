@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sets of dm-setcache: which block is in which slot, and who is at work there.
+ * Sets of dm-setcache: which block is in which slot, and which ops use it.
  *
  * A block can be in one set only, so a set is a cache of its own. Its slots are
- * found by a hash: chains that begin in @heads, one for two slots. The hash is
- * the block's place in the stripe, so that the blocks of a stripe spread evenly
- * and a chain is about two long. Free slots are on a list of their own, linked
- * both ways in fields that they do not need otherwise.
+ * found by a hash: chains that begin in @heads, one chain per two slots. The hash
+ * is the block's index in the stripe, so that the blocks of a stripe spread
+ * evenly and a chain is about two long. Free slots are on a separate list, doubly
+ * linked through @stamps and @nexts, which free slots do not need otherwise.
  *
- * Requests announce the blocks that they are going to use, as a range of ids (a
- * request is never longer than a stripe), and wait for whom they conflict with.
- * So nobody need look at a block's slot twice: what was found under the lock
- * stays so until the request is done. Cleaning is the exception: it goes on
- * beside reads and writes, and looks again when it is done.
+ * An op announces the blocks that a request will use, as a range of ids (a
+ * request is never longer than a stripe), and waits for conflicting ops. So
+ * each block's slot is looked up once: the result of a lookup under the lock
+ * stays valid until the request ends. Cleaning is the exception: it runs
+ * alongside reads and writes, and checks the slots again at its end.
  */
 #include <linux/array_size.h>
 #include <linux/log2.h>
@@ -24,12 +24,12 @@
 
 #include "setcache-set.h"
 
-/* About as many locks as requests are under way at any time, or more. */
+/* Upper limit of locks: about as many as requests are in flight, or more. */
 #define SC_MAX_BUCKETS	1024
 
 /*
- * Find the numbers that follow from the geometry. Return 0, or -EFBIG if their
- * types do not hold them.
+ * Compute the fields that follow from the geometry. Return 0, or -EFBIG if
+ * their types cannot hold the values.
  */
 static int sc_index_size(struct sc_index *index)
 {
@@ -40,7 +40,7 @@ static int sc_index_size(struct sc_index *index)
 	index->assoc_shift = ilog2(geo->assoc);
 	index->slots = geo->sets * geo->assoc;
 	index->blocks = geo->origin >> index->block_shift;
-	/* The origin's length in stripes, and then in rounds over all sets. */
+	/* The origin's length in stripes, then in rounds over all sets. */
 	stripes = DIV_ROUND_UP_ULL(geo->origin, (u64)geo->block * geo->assoc);
 	stripes = DIV64_U64_ROUND_UP(stripes, geo->sets);
 	if (stripes > BIT(SC_ID_BITS) >> index->assoc_shift ||
@@ -90,7 +90,7 @@ void sc_index_exit(struct sc_index *index)
 	index->tags = NULL;
 }
 
-/* Put a slot on the list of free ones, as the next one to be taken. */
+/* Add a slot to the head of its set's list of free slots. */
 static void sc_free_add(struct sc_index *index, u32 set, u16 slot)
 {
 	u64 base = sc_slot(index, set, 0);
@@ -103,7 +103,7 @@ static void sc_free_add(struct sc_index *index, u32 set, u16 slot)
 	s->free = slot;
 }
 
-/* Take a slot off the list of free ones. */
+/* Remove a slot from its set's list of free slots. */
 static void sc_free_del(struct sc_index *index, u32 set, u16 slot)
 {
 	u64 base = sc_slot(index, set, 0);
@@ -119,7 +119,7 @@ static void sc_free_del(struct sc_index *index, u32 set, u16 slot)
 	index->stamps[base + slot] = index->sets[set].clock;
 }
 
-/* Empty the cache. Nobody is at work. */
+/* Empty the cache. No op is active. */
 void sc_index_clear(struct sc_index *index)
 {
 	u32 set, slot;
@@ -129,7 +129,7 @@ void sc_index_clear(struct sc_index *index)
 	memset(index->sets, 0, index->geo.sets * sizeof(*index->sets));
 	for (set = 0; set < index->geo.sets; set++) {
 		index->sets[set].free = SC_NIL;
-		/* So the first one is taken first. */
+		/* In this order slot 0 becomes the head of the list. */
 		for (slot = index->geo.assoc; slot--;)
 			sc_free_add(index, set, slot);
 		cond_resched();
@@ -141,10 +141,10 @@ void sc_index_clear(struct sc_index *index)
 }
 
 /*
- * Return whether @next may not begin while @op is at work. A write may begin
- * beside the cleaner, which it tells by the slots' state, unless the cleaner
- * holds writes off. The cleaner may not begin beside a write: that has looked
- * at the state already, and its data are on their way.
+ * Return whether @next must wait while @op is active. A write may begin during
+ * cleaning, which detects it by the slots' states, unless the cleaner excludes
+ * writes. The cleaner may not begin during a write: the write has already
+ * changed the state, and its data are in flight.
  */
 bool sc_conflict(const struct sc_op *op, const struct sc_op *next)
 {
@@ -162,8 +162,8 @@ bool sc_conflict(const struct sc_op *op, const struct sc_op *next)
 }
 
 /*
- * Return whether an op has to wait: for one at work, or for one that waits and
- * came first. Those that came first are before @waiting_until, or all if it is
+ * Return whether an op has to wait: for an active op, or for a waiting op
+ * that came earlier. Earlier ops are before @waiting_until, or all if it is
  * NULL.
  */
 bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
@@ -184,8 +184,8 @@ bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
 }
 
 /*
- * Cut an op to what is before the first block that it would have to wait for.
- * Return whether anything is left.
+ * Cut an op before the first block for which it would have to wait. Return
+ * whether a block is left.
  */
 bool sc_cut(struct sc_bucket *bucket, struct sc_op *op)
 {
@@ -205,7 +205,7 @@ bool sc_cut(struct sc_bucket *bucket, struct sc_op *op)
 	return true;
 }
 
-/* Return whether somebody other than @but is at work on a block. */
+/* Return whether an active op other than @but covers a block. */
 bool sc_slot_busy(struct sc_index *index, u32 set, u32 id,
 		  const struct sc_op *but)
 {
@@ -218,7 +218,7 @@ bool sc_slot_busy(struct sc_index *index, u32 set, u32 id,
 	return false;
 }
 
-/* Find the set of a block, and its id there. */
+/* Compute the set of a block, and its id in the set. */
 void sc_locate(const struct sc_index *index, u64 block, u32 *set, u32 *id)
 {
 	u64 round, rest;
@@ -238,7 +238,7 @@ u64 sc_block_of(const struct sc_index *index, u32 set, u32 id)
 	return (stripe << index->assoc_shift) | (id & (index->geo.assoc - 1));
 }
 
-/* Return where the chain of an id begins. */
+/* Return the head of the chain of an id. */
 static u16 *sc_head(const struct sc_index *index, u32 set, u32 id)
 {
 	return &index->heads[(sc_slot(index, set, 0) >> 1) +
@@ -256,7 +256,7 @@ u16 sc_find(const struct sc_index *index, u32 set, u32 id)
 	return slot;
 }
 
-/* Put a block into a slot that is free. */
+/* Put a block into a free slot. */
 void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
 	       enum sc_slot_state state)
 {
@@ -272,7 +272,7 @@ void sc_insert(struct sc_index *index, u32 set, u16 slot, u32 id,
 	sc_set_state(index, set, slot, state);
 }
 
-/* Take a block out of its slot, which is free then. */
+/* Remove a block from its slot, and free the slot. */
 void sc_remove(struct sc_index *index, u32 set, u16 slot)
 {
 	u64 base = sc_slot(index, set, 0);
@@ -310,7 +310,7 @@ void sc_restore(struct sc_index *index, u32 set, u16 slot)
 	sc_free_add(index, set, slot);
 }
 
-/* Change the state of a slot, and what is counted by it. */
+/* Change the state of a slot, and the counters that depend on it. */
 void sc_set_state(struct sc_index *index, u32 set, u16 slot,
 		  enum sc_slot_state state)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sets of dm-setcache: which block is in which slot, and who uses it.
+ * Sets of dm-setcache: which block is in which slot, and which ops use it.
  *
- * Of a block there are its number on the origin, its set, and its id there. For
- * all that takes an id or a slot, the lock of the set's bucket is held.
+ * A block has a number on the origin, and a set with an id in it. Functions
+ * that take an id or a slot need the lock of the set's bucket.
  */
 #ifndef SETCACHE_SET_H
 #define SETCACHE_SET_H
@@ -17,49 +17,49 @@
 
 #include "setcache-format.h"
 
-/* Blocks in sectors, powers of two. */
+/* Sectors of a block: a power of two. */
 #define SC_MIN_BLOCK		1
 #define SC_MAX_BLOCK		128
 
-/* Slots of a set, powers of two. A slot's number has 16 bits. */
+/* Slots of a set: a power of two. A slot's number has 16 bits. */
 #define SC_MIN_ASSOC		16
 #define SC_MAX_ASSOC		4096
 #define SC_NIL			0xffff
 
 /*
- * A block is known in its set by an id: the round of the disk over the sets,
- * and its place in the set's stripe. A tag is the id and the slot's state.
+ * A block's id in its set: the round of the disk over the sets, and the block's
+ * index in the stripe. A tag is the id and the slot's state.
  */
 #define SC_ID_BITS		28
 #define SC_ID_MASK		((u32)GENMASK(SC_ID_BITS - 1, 0))
 
 /*
- * A slot. From SC_SLOT_DIRTY to SC_SLOT_STUCK, the record on the SSD may say
- * dirty.
+ * States of a slot. From SC_SLOT_DIRTY to SC_SLOT_STUCK, the record on the SSD
+ * may say dirty.
  *
  *	free -> filling -> clean <-> dirty -> cleaning -> cleaned -> clean
  *	                                  <-          <-
  *	                       stuck <-> dirty, ... -> discarded -> free
  *	filling, clean, discarded -> suspect -> free or retired
  *
- * A write makes a block dirty again that is cleaning, cleaned or stuck. A slot
- * that is suspect or retired has no block, like a free one, and nothing can be
- * lost there.
+ * A write makes a block dirty again that is cleaning, cleaned or stuck. A
+ * suspect or retired slot has no block, like a free slot, so its loss loses no
+ * data.
  */
 enum sc_slot_state {
 	SC_SLOT_FREE,		/* has no block */
-	SC_SLOT_FILLING,	/* its block is being written there */
-	SC_SLOT_CLEAN,		/* holds what the origin does */
-	SC_SLOT_DIRTY,		/* holds what the origin does not */
-	SC_SLOT_CLEANING,	/* dirty, and is being written to the origin */
-	SC_SLOT_CLEANED,	/* has been, durably; the record is to say so */
-	SC_SLOT_DISCARDED,	/* was dirty; the record is to say free */
+	SC_SLOT_FILLING,	/* its block is being written to it */
+	SC_SLOT_CLEAN,		/* equals the origin */
+	SC_SLOT_DIRTY,		/* newer than the origin */
+	SC_SLOT_CLEANING,	/* dirty, being written to the origin */
+	SC_SLOT_CLEANED,	/* written there; record to be freed */
+	SC_SLOT_DISCARDED,	/* was dirty; record to be freed */
 	SC_SLOT_STUCK,		/* dirty, and cleaning it has failed */
-	SC_SLOT_SUSPECT,	/* I/O there has failed, it is to be tried */
-	SC_SLOT_RETIRED,	/* its place is bad, or holds records */
+	SC_SLOT_SUSPECT,	/* I/O there has failed; to be tested */
+	SC_SLOT_RETIRED,	/* its sectors are bad, or hold records */
 };
 
-/* Who may be at the same blocks at the same time: sc_conflict(). */
+/* Classes of ops; sc_conflict() tells which may use the same blocks at a time. */
 enum sc_class {
 	/* Reads that change nothing. */
 	SC_CLASS_SHARED,
@@ -67,76 +67,76 @@ enum sc_class {
 	SC_CLASS_EXCLUSIVE,
 	/* The cleaner at dirty blocks, which stay where they are. */
 	SC_CLASS_CLEANER,
-	/* The same, and nobody writes there until it is done. */
+	/* The cleaner at dirty blocks, with writes excluded. */
 	SC_CLASS_HOLDER,
-	/* The end of dirty blocks: discards, and writes the SSD refuses. */
+	/* Removal of dirty blocks: discards, and writes that the SSD fails. */
 	SC_CLASS_REMOVAL,
 };
 
-/* An announcement of who is at work on blocks of a set. */
+/* An op: the announcement that a request, or the cleaner, uses blocks of a set. */
 struct sc_op {
-	struct list_head link;	/* place in the bucket's lists; by its lock */
+	struct list_head link;	/* entry in a list of the bucket; its lock */
 	u32 set;		/* the set */
 	u32 first;		/* id of the first block */
 	u32 last;		/* id of the last block */
-	enum sc_class class;	/* whom it may meet */
-	u8 mode;		/* enum sc_mode; by the bucket's lock */
+	enum sc_class class;	/* which ops it conflicts with */
+	u8 mode;		/* enum sc_mode; under the bucket's lock */
 };
 
-/* Some sets that have a lock together. */
+/* A bucket: sets that share a lock. */
 struct sc_bucket {
 	/*
-	 * Protects the sets, their slots, and the lists. Taken in interrupts,
-	 * and outside of the lock of the deferred bios.
+	 * Protects the sets, their slots, and the lists. Taken in interrupts;
+	 * deferred.lock nests inside.
 	 */
 	spinlock_t lock;
-	struct list_head active;	/* ops at work */
-	/* Ops that wait, the oldest first: bios, and SC_CLASS_HOLDER. */
+	struct list_head active;	/* ops that use their blocks */
+	/* Ops that wait, oldest first: bios, and SC_CLASS_HOLDER. */
 	struct list_head waiting;
 } ____cacheline_aligned_in_smp;
 
 /* A set; protected by its bucket's lock. */
 struct sc_set {
 	u16 clock;	/* number of uses, for stamps */
-	u16 used;	/* number of slots that are not free */
-	u16 dirty;	/* number of dirty slots; also read without the lock */
+	u16 used;	/* slots that are not free */
+	u16 dirty;	/* dirty slots; also read without the lock */
 	u16 free;	/* first free slot, or SC_NIL */
-	u32 since;	/* second (jiffies / HZ) of its first dirty block */
+	u32 since;	/* time of its first dirty block, in seconds (jiffies / HZ) */
 };
 
-/* What is where. */
+/* All sets and slots of a cache. */
 struct sc_index {
 	/* These are constant. */
 	struct sc_geometry geo;	/* the geometry */
-	u32 block_shift;	/* sectors of a block, as a power of two */
-	u32 assoc_shift;	/* slots of a set, as a power of two */
-	u64 blocks;		/* whole blocks of the origin: what is cached */
-	u64 slots;		/* number of slots */
+	u32 block_shift;	/* log2 of a block's sectors */
+	u32 assoc_shift;	/* log2 of a set's slots */
+	u64 blocks;		/* whole blocks of the origin: only these are cached */
+	u64 slots;		/* number of slots, of all sets */
 	u32 bucket_mask;	/* number of buckets, less one */
 
-	/* Arrays by slot; by the lock of the set's bucket. */
+	/* Arrays indexed by slot; under the lock of the set's bucket. */
 	u32 *tags;		/* state and id */
-	u16 *stamps;		/* time of use; or the free slot before it */
-	u16 *nexts;		/* next slot of the chain; or next free one */
-	u16 *heads;		/* first slot of a chain, one for two slots */
+	u16 *stamps;		/* time of use; of a free slot, the previous free slot */
+	u16 *nexts;		/* next slot of the chain; of a free slot, the next free slot */
+	u16 *heads;		/* first slot of a chain, one chain per two slots */
 
-	/* Arrays by set, and by bucket. */
+	/* Arrays indexed by set, and by bucket. */
 	struct sc_set *sets;		/* the sets */
 	struct sc_bucket *buckets;	/* the buckets */
 
-	/* Numbers of slots, for all; atomic. */
+	/* Counts of slots, over all sets; atomic. */
 	atomic_long_t nr_used;		/* slots with a block */
 	atomic_long_t nr_dirty;		/* slots with a dirty block */
-	atomic_long_t nr_stuck;		/* of these, the stuck ones */
+	atomic_long_t nr_stuck;		/* dirty slots that are stuck */
 	atomic_long_t nr_retired;	/* slots that are retired */
 };
 
-/* The start and the end of a cache; nobody is at work. */
+/* Start and end of a cache; no op is active. */
 int sc_index_init(struct sc_index *index);
 void sc_index_exit(struct sc_index *index);
 void sc_index_clear(struct sc_index *index);
 
-/* Who waits for whom. */
+/* Conflicts of ops. */
 bool sc_conflict(const struct sc_op *op, const struct sc_op *next);
 bool sc_busy(struct sc_bucket *bucket, const struct sc_op *op,
 	     const struct list_head *waiting_until);
@@ -159,7 +159,7 @@ void sc_set_state(struct sc_index *index, u32 set, u16 slot,
 void sc_locate(const struct sc_index *index, u64 block, u32 *set, u32 *id);
 u64 sc_block_of(const struct sc_index *index, u32 set, u32 id);
 
-/* Return the number of a slot of a set, among all. */
+/* Return the number of a set's slot among all slots of the cache. */
 static inline u64 sc_slot(const struct sc_index *index, u32 set, u16 slot)
 {
 	return ((u64)set << index->assoc_shift) + slot;
@@ -187,7 +187,7 @@ static inline struct sc_bucket *sc_bucket(const struct sc_index *index, u32 set)
 	return &index->buckets[set & index->bucket_mask];
 }
 
-/* Return where the data of a slot are on the SSD. */
+/* Return the first sector of a slot's data on the SSD. */
 static inline sector_t sc_slot_sector(const struct sc_index *index, u32 set,
 				      u16 slot)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What requests of dm-setcache leave in their slots, and who has these next.
+ * Slots of dm-setcache after a request: their states, and the next requests.
  *
- * A slot becomes dirty only when its data are written, for only then may its
- * record say so; one that was dirty stays dirty. What fails is dropped unless
- * it is dirty. When a request is done with its blocks, each of those who wait
- * is shown to -io (@wake), which knows what it waits for.
+ * A slot becomes dirty when its data have been written and not before, for only
+ * then may its record say so. A dirty slot stays dirty. A block that has failed
+ * is dropped unless it is dirty. When a request gives up its blocks, each
+ * waiting op is passed to -io (@wake), which knows what it waits for.
  */
 #include <linux/sched.h>
 
@@ -14,14 +14,14 @@
 #include "setcache-slots.h"
 #include "setcache-trial.h"
 
-/* Return whether a set has more dirty slots than its high mark. */
+/* Return whether a set exceeds its high mark of dirty slots. */
 bool sc_is_over(const struct setcache *sc, u32 set)
 {
 	return sc->index.sets[set].dirty * 100 >
 	       sc_option(sc, SC_OPT_SET_HIGH) * sc->index.geo.assoc;
 }
 
-/* Tell the cleaner if there are more dirty slots than there should be. */
+/* Wake the cleaner if a set, or all sets, exceed their high mark. */
 void sc_check_dirty(struct setcache *sc, u32 set)
 {
 	if (sc_is_over(sc, set) && !test_and_set_bit(set, sc->cleaning.over))
@@ -32,7 +32,7 @@ void sc_check_dirty(struct setcache *sc, u32 set)
 		sc_clean_some(sc);
 }
 
-/* Make a slot dirty, whose data have been written. */
+/* Make a slot dirty after its data have been written. */
 static void sc_dirty(struct setcache *sc, u32 set, u16 slot)
 {
 	sc_set_state(&sc->index, set, slot, SC_SLOT_DIRTY);
@@ -42,8 +42,8 @@ static void sc_dirty(struct setcache *sc, u32 set, u16 slot)
 }
 
 /*
- * Make the slots of some blocks, which have been written, what they were to
- * become.
+ * Change the states of an op's slots after their blocks have been
+ * written.
  */
 void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
 {
@@ -73,9 +73,9 @@ void sc_settle(struct setcache *sc, const struct sc_op *op, bool through)
 }
 
 /*
- * Drop what is not dirty of some blocks, which are the caller's. If the SSD has
- * failed one of them, their slots are suspect. But what others read as well has
- * to stay: the slot must not be another block's by the time they read it. A
+ * Drop those blocks of the caller's op that are not dirty. If the SSD has
+ * failed one of them, their slots become suspect. But a block that other ops
+ * read stays: its slot must not get another block before they have read it. A
  * reader that has failed does not look there again.
  */
 void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed)
@@ -105,9 +105,9 @@ void sc_drop(struct setcache *sc, const struct sc_op *op, bool failed)
 }
 
 /*
- * Free the slots of discarded blocks if the commit of their records has not
- * failed; else they are dirty again. If the SSD has failed one of them, they
- * are suspect.
+ * Free the slots of discarded blocks if the commit of their records has
+ * succeeded; else they are dirty again. If the SSD has failed one of them, they
+ * become suspect.
  */
 void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
 		  bool failed)
@@ -137,7 +137,7 @@ void sc_discarded(struct setcache *sc, const struct sc_op *op, bool recorded,
 
 /*---------------------------------------------------------------------------*/
 
-/* Give some blocks back: who waited for them may have them. */
+/* Give back an op's blocks, and wake the ops that wait for them. */
 void sc_unlock(struct setcache *sc, struct sc_op *op)
 {
 	struct sc_bucket *bucket = sc_bucket(&sc->index, op->set);
@@ -148,13 +148,13 @@ void sc_unlock(struct setcache *sc, struct sc_op *op)
 	list_del(&op->link);
 	list_for_each_entry_safe(other, next, &bucket->waiting, link)
 		sc->wake(sc, bucket, other);
-	/* Who waits for a mode looks at the list under this lock. */
+	/* sc_change_mode() reads the active list under this lock. */
 	if (waitqueue_active(&sc->change.wait))
 		wake_up(&sc->change.wait);
 	spin_unlock_irqrestore(&bucket->lock, flags);
 }
 
-/* Return whether somebody in a bucket goes by another mode. */
+/* Return whether an active op of a bucket uses another mode. */
 static bool sc_mode_mixed(struct sc_bucket *bucket, u8 mode)
 {
 	const struct sc_op *op;
@@ -168,8 +168,8 @@ static bool sc_mode_mixed(struct sc_bucket *bucket, u8 mode)
 }
 
 /*
- * Change the mode, and wait for all requests that go by the old one. When this
- * has returned 0, they have left what they leave, such as dirty blocks.
+ * Change the mode, and wait for all requests that use the old mode. When this
+ * has returned 0, their effects, such as dirty blocks, are visible.
  */
 int sc_change_mode(struct setcache *sc, u8 mode)
 {

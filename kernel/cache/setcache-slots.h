@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What requests of dm-setcache leave in their slots, and who has these next.
+ * Slots of dm-setcache after a request: their states, and the next requests.
  */
 #ifndef SETCACHE_SLOTS_H
 #define SETCACHE_SLOTS_H

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whether dm-setcache has its SSD: one state machine, whose states are the
- * phases of a table, and whose moves are made by sc_phase_move() alone.
+ * Whether dm-setcache's SSD is available: one state machine, whose states are
+ * the phases of a table. Only sc_phase_move() changes the phase.
  *
- *	new	memory says nothing yet
- *	live	memory is what holds, and the SSD follows
- *	stopped	suspended in order: the SSD says all that memory does
- *	lost	the SSD is out of reach; what is dirty is only there
- *	told	lost, and a flush has failed for what went with it
+ *	new	memory has no valid contents yet
+ *	live	memory is authoritative, and commits update the SSD
+ *	stopped	suspended in order: the SSD records all of memory
+ *	lost	the SSD is out of reach, and dirty blocks with it
+ *	told	lost, and a flush has reported the lost data
  *
  *	event	when
- *	read	resumed: memory is about to become what the SSD says
- *	load	it has become that
- *	resume	resumed: memory still is what the SSD says
- *	stop	suspended, and the SSD says all that memory does
- *	lose	the SSD is gone, or has failed at a suspension
+ *	read	resumed: memory is about to be loaded from the SSD
+ *	load	memory has been loaded from the SSD
+ *	resume	resumed: memory still equals the SSD's records
+ *	stop	suspended, and the SSD records all of memory
+ *	lose	the SSD is gone, or a suspension fails to write it
  *	tell	a flush fails
  *
  *	from		read	load	resume	stop	lose	tell
@@ -24,24 +24,24 @@
  *	lost		new					told
  *	told		new
  *
- * An event that has no entry there changes nothing: an SSD is lost once,
- * however many requests find out. A table whose resumption has failed half way
- * is new; one that could not even be read stays what it was. If the origin
- * fails while a table is suspended, it stays live: the SSD is not called clean,
- * and all that is dirty is there.
+ * An event without an entry changes nothing: an SSD is lost once, however many
+ * requests detect it. A table whose resumption fails while it loads is new; a
+ * table whose metadata cannot be read keeps its phase. If the origin fails
+ * while a table is suspended, the table stays live: the SSD does not say clean,
+ * and its records show all dirty blocks.
  *
- * Locks. The phase is one word, and no lock protects it: it moves by compare
- * and exchange. Read, load, resume and stop come from device-mapper while the
- * table is suspended, one at a time. Lose and tell come at any time, from any
- * context. Who reads the phase while requests go on may be late by a move. That
- * does no harm: who changes slots reads it under the lock of their bucket,
- * which the worker of the loss takes after the move, for each bucket; and what
- * is written to a lost SSD is unsafe, so a flush behind it fails.
+ * Locks. The phase is one word that no lock protects: it moves by compare and
+ * exchange. Read, load, resume and stop come from device-mapper while the table
+ * is suspended, one at a time. Lose and tell come at any time, from any context.
+ * While requests go on a reader of the phase may miss the latest move. That does
+ * no harm: code that changes slots reads the phase under the lock of their
+ * bucket, and after the move the worker of the loss takes the lock of each
+ * bucket; and data written to a lost SSD are unsafe, so a later flush fails.
  *
- * Two facts stand beside the phase. Unsafe: what was acknowledged and may not
- * be on the SSD for good, that is data in its volatile cache, or what records
- * are to say of them. Owing: the SSD has come back from a loss without that,
- * maybe, and nobody was told; so the next flush fails, once.
+ * Two flags complement the phase. Unsafe: acknowledged data may be in the SSD's
+ * volatile cache, or their records not yet written. Owing: the SSD has come
+ * back from a loss, maybe without acknowledged data, and no flush has reported
+ * that; so the next flush fails, once.
  */
 #include "setcache.h"
 
@@ -62,7 +62,7 @@ static const struct {
 	{ SC_PHASE_TOLD, SC_EVENT_READ, SC_PHASE_NEW },
 };
 
-/* Give the phase that follows, or the same if the event has no entry. */
+/* Find the phase after an event. Return false if the event has no entry. */
 static bool sc_phase_after(int from, enum sc_event event, int *to)
 {
 	u32 i;
@@ -76,7 +76,7 @@ static bool sc_phase_after(int from, enum sc_event event, int *to)
 	return false;
 }
 
-/* Tell the machine what has happened. Return whether the table has moved. */
+/* Process an event. Return whether the phase has changed. */
 bool sc_phase_move(struct setcache *sc, enum sc_event event)
 {
 	int from = READ_ONCE(sc->state.phase), to;
@@ -90,21 +90,21 @@ bool sc_phase_move(struct setcache *sc, enum sc_event event)
 
 /*---------------------------------------------------------------------------*/
 
-/* Return whether something acknowledged may not be on the SSD for good. */
+/* Return whether acknowledged data or records may not be stable on the SSD. */
 bool sc_is_unsafe(struct setcache *sc)
 {
 	return READ_ONCE(sc->state.unsafe.data) ||
 	       READ_ONCE(sc->state.unsafe.records);
 }
 
-/* Note that dirty data were written, and will be acknowledged. */
+/* Record that dirty data were written, and will be acknowledged. */
 void sc_set_unsafe_data(struct setcache *sc)
 {
 	if (!READ_ONCE(sc->state.unsafe.data))
 		WRITE_ONCE(sc->state.unsafe.data, true);
 }
 
-/* Note that a record is to be written that somebody may wait for. */
+/* Record that a record is to be written that a flush may depend on. */
 void sc_set_unsafe_records(struct setcache *sc)
 {
 	if (!READ_ONCE(sc->state.unsafe.records))
@@ -112,8 +112,8 @@ void sc_set_unsafe_records(struct setcache *sc)
 }
 
 /*
- * Give what is unsafe to a commit that is about to make it safe. What becomes
- * unsafe from here on is the next one's.
+ * Clear the unsafe flags for a commit that is about to begin. Flags that are
+ * set from here on belong to the next commit.
  */
 struct sc_unsafe sc_take_unsafe(struct setcache *sc)
 {
@@ -124,7 +124,7 @@ struct sc_unsafe sc_take_unsafe(struct setcache *sc)
 	return unsafe;
 }
 
-/* Take back what a commit could not make safe. */
+/* Restore the unsafe flags after a commit has failed. */
 void sc_put_unsafe(struct setcache *sc, struct sc_unsafe unsafe)
 {
 	if (unsafe.data)
@@ -134,8 +134,8 @@ void sc_put_unsafe(struct setcache *sc, struct sc_unsafe unsafe)
 }
 
 /*
- * A flush that waited for the origin as well has ended. Return whether it is to
- * fail for what went with the SSD: now, or because nobody was told before.
+ * Return whether a flush fails for data that were lost with the SSD: because
+ * its commit has @failed, or because no flush has reported an earlier loss.
  */
 bool sc_must_tell(struct setcache *sc, bool failed)
 {
@@ -148,7 +148,7 @@ bool sc_must_tell(struct setcache *sc, bool failed)
 
 /*---------------------------------------------------------------------------*/
 
-/* Memory is about to become what the SSD says. The table is suspended. */
+/* Memory is about to be loaded from the SSD. The table is suspended. */
 void sc_begin_read(struct setcache *sc)
 {
 	if (sc->state.phase == SC_PHASE_LOST && sc_is_unsafe(sc))
@@ -156,14 +156,14 @@ void sc_begin_read(struct setcache *sc)
 	sc_phase_move(sc, SC_EVENT_READ);
 }
 
-/* Memory has become what the SSD says. The table is suspended. */
+/* Memory has been loaded from the SSD. The table is suspended. */
 void sc_end_read(struct setcache *sc)
 {
 	sc->state.unsafe = (struct sc_unsafe){};
 	sc_phase_move(sc, SC_EVENT_LOAD);
 }
 
-/* The SSD says all that memory does. The table is suspended. */
+/* The SSD records all of memory. The table is suspended. */
 void sc_end_stop(struct setcache *sc)
 {
 	sc->state.unsafe = (struct sc_unsafe){};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Whether dm-setcache has its SSD. setcache-state.c has the table of the moves,
- * and the rule of locks.
+ * Whether dm-setcache's SSD is available. setcache-state.c has the table of
+ * moves, and the locking rule.
  */
 #ifndef SETCACHE_STATE_H
 #define SETCACHE_STATE_H
@@ -10,7 +10,7 @@
 
 struct setcache;
 
-/* Whether there is an SSD, and what memory is. From lost on there is none. */
+/* Phases of a table. From lost on there is no SSD. */
 enum sc_phase {
 	SC_PHASE_NEW,
 	SC_PHASE_LIVE,
@@ -20,7 +20,7 @@ enum sc_phase {
 	SC_NR_PHASES,
 };
 
-/* What moves a table from a phase to another. */
+/* Events that move a table from a phase to another. */
 enum sc_event {
 	SC_EVENT_READ,
 	SC_EVENT_LOAD,
@@ -31,10 +31,10 @@ enum sc_event {
 	SC_NR_EVENTS,
 };
 
-/* What was acknowledged and may not be on the SSD for good. */
+/* What may be acknowledged, but not stable on the SSD. */
 struct sc_unsafe {
-	bool data;	/* data of dirty blocks, in the SSD's own cache */
-	bool records;	/* what records are to say of them */
+	bool data;	/* data of dirty blocks, in the SSD's volatile cache */
+	bool records;	/* records of dirty blocks, not yet written */
 };
 
 /* Any context. */
@@ -43,7 +43,7 @@ bool sc_is_unsafe(struct setcache *sc);
 void sc_set_unsafe_data(struct setcache *sc);
 void sc_set_unsafe_records(struct setcache *sc);
 
-/* Of the committer. */
+/* Commit worker. */
 struct sc_unsafe sc_take_unsafe(struct setcache *sc);
 void sc_put_unsafe(struct setcache *sc, struct sc_unsafe unsafe);
 bool sc_must_tell(struct setcache *sc, bool failed);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the steps of a job of dm-setcache are made of: bios to and from both
- * devices, of the sender's pages or of our own, and the job's end.
+ * Operations that the steps of a job of dm-setcache consist of: bios to and from
+ * both devices, with the sender's pages or the cache's own, and the job's end.
  *
- * Bios and jobs come from mempools, pages are tried for and done without.
+ * Bios and jobs come from mempools; without pages a block is not cached.
  */
 #include <linux/blk-cgroup.h>
 #include <linux/blkdev.h>
@@ -19,7 +19,7 @@
 #include "setcache-step.h"
 #include "setcache-trial.h"
 
-/* Memory that a request can do without. */
+/* For memory without which a request can go on. */
 #define SC_GFP_TRY	(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN)
 
 /* Call the next step of a job. */
@@ -31,7 +31,7 @@ void sc_job_work(struct work_struct *work)
 }
 
 /*
- * Give back a job's blocks and its memory. The bio has ended, or is going to.
+ * Give back a job's blocks and memory. The caller ends the bio, if it has not.
  */
 void sc_job_free(struct sc_job *job)
 {
@@ -50,7 +50,7 @@ void sc_job_free(struct sc_job *job)
 		wake_up_all(&sc->jobs.idle);
 }
 
-/* End a job, and start its bio anew, around the cache, or fail it. */
+/* End a job, and retry its bio at the origin, or fail it. */
 void sc_job_around(struct sc_job *job, blk_status_t error)
 {
 	struct sc_io *io = job->io;
@@ -60,7 +60,7 @@ void sc_job_around(struct sc_job *job, blk_status_t error)
 	io->end(io, bio, error, true);
 }
 
-/* Do the same because the SSD has failed it. */
+/* End a job that the SSD has failed, and retry its bio at the origin. */
 void sc_job_retry(struct sc_job *job)
 {
 	sc_drop(job->sc, &job->op, true);
@@ -80,8 +80,8 @@ void sc_job_end(struct sc_job *job, blk_status_t error)
 /*---------------------------------------------------------------------------*/
 
 /*
- * Note that a bio of a step has ended, or that all are sent. The last one
- * queues the next step.
+ * Drop a reference to a step: a bio of it has ended, or all bios are sent. The
+ * last one queues the next step.
  */
 void sc_job_put(struct sc_job *job)
 {
@@ -114,7 +114,7 @@ static void sc_job_origin_end(struct bio *bio)
 	sc_job_put(job);
 }
 
-/* Send a bio as one of a step. */
+/* Send a bio of a step. */
 static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
 {
 	struct setcache *sc = job->sc;
@@ -126,7 +126,7 @@ static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
 	sc_count_io(sc, ssd, bio_op(bio) == REQ_OP_READ, bio_sectors(bio));
 	atomic_inc(&job->pending);
 	if (job->bio) {
-		/* It is charged as the bio that device-mapper was given. */
+		/* Charge it as the bio that device-mapper was given. */
 		dm_submit_bio_remap(job->bio, bio);
 		return;
 	}
@@ -135,7 +135,7 @@ static void sc_job_submit(struct sc_job *job, struct bio *bio, bool ssd)
 }
 
 /*
- * Send blocks @i to @end (exclusive) to or from a device, in the sender's
+ * Transfer blocks @i to @end (exclusive) to or from a device, in the sender's
  * pages.
  */
 void sc_job_user(struct sc_job *job, u32 i, u32 end, bool ssd)
@@ -165,14 +165,14 @@ void sc_job_user(struct sc_job *job, u32 i, u32 end, bool ssd)
 	sc_job_submit(job, bio, ssd);
 }
 
-/* Return where a block is in our pages. */
+/* Return the offset of a block in the job's own pages, in bytes. */
 static u64 sc_job_offset(const struct sc_job *job, u32 i)
 {
 	return (u64)(i - job->ours.base) * job->sc->index.geo.block
 	       << SECTOR_SHIFT;
 }
 
-/* Send blocks @i to @end (exclusive) to or from a device, in our pages. */
+/* Transfer blocks @i to @end (exclusive) to or from a device, in our pages. */
 void sc_job_ours(struct sc_job *job, u32 i, u32 end, bool ssd, blk_opf_t opf)
 {
 	struct setcache *sc = job->sc;
@@ -211,8 +211,8 @@ bool sc_job_has(const struct sc_job *job, enum sc_kind kind)
 }
 
 /*
- * Return the end of a run of blocks from @i on that one bio may take: of a
- * kind, and if @slots in adjoining slots.
+ * Return the end of the run of blocks from @i on that one bio can carry: blocks
+ * of one kind, and if @slots in adjoining slots.
  */
 u32 sc_job_run(const struct sc_job *job, u32 i, bool slots)
 {
@@ -228,7 +228,7 @@ u32 sc_job_run(const struct sc_job *job, u32 i, bool slots)
 	return end;
 }
 
-/* Give back the fresh slots of a kind, which are not going to be used. */
+/* Free the new slots of blocks of a kind, which will not be written. */
 void sc_job_give_back(struct sc_job *job, enum sc_kind kind)
 {
 	struct sc_index *index = &job->sc->index;
@@ -248,7 +248,7 @@ void sc_job_give_back(struct sc_job *job, enum sc_kind kind)
 }
 
 /*
- * Get pages for the blocks of a kind. Return whether there was memory for all.
+ * Allocate pages for the blocks of a kind. Return whether there was memory for all.
  */
 bool sc_job_pages(struct sc_job *job, enum sc_kind kind)
 {
@@ -288,7 +288,7 @@ bool sc_job_pages(struct sc_job *job, enum sc_kind kind)
 	return true;
 }
 
-/* Copy what a bio has of the blocks of a kind to our pages, or from there. */
+/* Copy a bio's sectors of blocks of a kind to our own pages, or from them. */
 void sc_job_copy(struct sc_job *job, enum sc_kind kind, bool to_ours)
 {
 	struct sc_index *index = &job->sc->index;

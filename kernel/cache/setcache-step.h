@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A bio of dm-setcache that needs more than one, for those parts that are at
- * work on it: -job, -fill, -write, -step.
+ * A job of dm-setcache, for the parts that execute it: -job, -fill, -write,
+ * -step.
  */
 #ifndef SETCACHE_STEP_H
 #define SETCACHE_STEP_H
@@ -10,13 +10,13 @@
 
 struct cgroup_subsys_state;
 
-/* What a block of a job is. */
+/* Where the data of a job's block are, and where they go. */
 enum sc_kind {
-	SC_KIND_HIT,		/* in its slot, written or read there */
-	SC_KIND_NEW,		/* in a fresh slot; of a read: by our pages */
-	SC_KIND_RMW,		/* in a fresh slot, and only a part is given */
+	SC_KIND_HIT,		/* in its slot, read or written there */
+	SC_KIND_NEW,		/* in a new slot; a read uses our own pages */
+	SC_KIND_RMW,		/* in a new slot, written in part */
 	SC_KIND_ORIGIN,		/* on the origin */
-	SC_KIND_AWAY,		/* in a slot, dirty, and to be on the origin */
+	SC_KIND_AWAY,		/* dirty in a slot, and to be written to the origin */
 };
 
 /* A block of a job. */
@@ -26,40 +26,40 @@ struct sc_piece {
 };
 
 /*
- * A job. One step at a time is at work on it, and needs no lock; what the ends
- * of its bios set is looked at by the next step.
+ * A job. Its steps run one at a time and need no lock. The ends of its bios set
+ * errors, which the next step reads.
  */
 struct sc_job {
 	struct setcache *sc;		/* the cache; constant */
-	struct sc_op op;		/* announcement, which was the bio's */
+	struct sc_op op;		/* announcement, taken over from the bio */
 
-	/* The bio, and what it was; not to be touched after its end. */
+	/* The bio, and its parameters; not to be used after its end. */
 	struct sc_io *io;		/* the bio's own data */
-	struct bio *bio;		/* the bio, NULL when it has ended */
-	struct bvec_iter iter;		/* where it lies; these: constant */
-	blk_opf_t opf;			/* its operation and flags */
-	unsigned short ioprio;		/* its priority */
-	enum rw_hint write_hint;	/* its hint */
+	struct bio *bio;		/* the bio; NULL when it has ended */
+	struct bvec_iter iter;		/* its sectors; constant from here on */
+	blk_opf_t opf;			/* the bio's operation and flags */
+	unsigned short ioprio;		/* the bio's I/O priority */
+	enum rw_hint write_hint;	/* the bio's write hint */
 	bool through;			/* it is a write to both devices */
 	bool away;			/* some blocks go to the origin */
-	bool dirty;			/* some blocks were, and stay, dirty */
+	bool dirty;			/* some blocks were dirty, and stay so */
 
-	/* The step that is at work. */
-	atomic_t pending;		/* bios, and one while they are sent */
-	blk_status_t ssd_error;		/* error of any; set in interrupts */
-	blk_status_t origin_error;	/* error of any; set in interrupts */
+	/* The current step. */
+	atomic_t pending;		/* bios, plus 1 while bios are sent */
+	blk_status_t ssd_error;		/* error of a bio; set in interrupts */
+	blk_status_t origin_error;	/* error of a bio; set in interrupts */
 	void (*next)(struct sc_job *job);	/* the step that follows */
-	struct work_struct work;	/* calls that */
+	struct work_struct work;	/* calls next() */
 	struct sc_waiter waiter;	/* wait for a commit */
 
-	/* The fill that a read leaves. */
-	struct cgroup_subsys_state *css;	/* who is charged, or NULL */
-	struct list_head fill;	/* place in the cache's list; by its lock */
+	/* The fill of a read. */
+	struct cgroup_subsys_state *css;	/* cgroup to charge, or NULL */
+	struct list_head fill;	/* entry in fills.list; under its lock */
 
-	/* Pages of our own. */
+	/* The cache's own pages. */
 	struct {
-		struct page **pages;	/* the pages; some may be missing */
-		u32 nr;			/* how many there is room for */
+		struct page **pages;	/* the pages; some may be NULL */
+		u32 nr;			/* size of the array, in pages */
 		u32 base;		/* first block that has pages */
 	} ours;
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The superblock of dm-setcache: what it says, and which of its copies counts.
+ * The superblock of dm-setcache: its contents, and which of its copies counts.
  *
- * There are three. Two are written in turn, and the newer one counts. One that
- * cannot be written is passed over: the next number goes to the other one. The
- * third, at the end of the SSD, is written seldom, and carries what nothing
- * else could tell: whose cache it is, and where its records are. Two of the
- * three have to say so, and two have to be read: so one that cannot be read,
- * now or then, hides nothing that a commit has promised. What it may hide is
- * the attempt of a commit that has failed. Nobody must find that later, and
- * believe it to be the newest: numbers go on far beyond it, and all copies are
- * written anew.
+ * There are three copies. Copies 0 and 1 are written in turn, and the newer one
+ * counts. If a copy cannot be written, the next number goes to the other copy.
+ * Copy 2, at the end of the SSD, is written seldom, and has the contents that
+ * cannot be recovered from elsewhere: the origin's identity, and the location
+ * of the records. Two of the three copies have to be written with a change of
+ * these, and two have to be read: so an unreadable copy, at either time, hides
+ * no change that a commit has acknowledged. It may hide the write of a commit
+ * that has failed. That write must never count as the newest later: numbers
+ * continue far beyond it, and all copies are written again.
  */
 #include <linux/crc32c.h>
 #include <linux/errno.h>
@@ -21,22 +21,22 @@
 
 #include "setcache-md.h"
 
-/* Copies of which so many have to be written, and so many have to be read. */
+/* Copies that have to be written, and that have to be read. */
 #define SC_QUORUM	2
 
 /*
- * Numbers go on so much further where a copy could not be read: more than are
- * ever tried in vain. It is even, so each copy has its own numbers still.
+ * Gap in the numbers after a copy could not be read: larger than any number of
+ * failed writes. It is even, so each copy keeps its own numbers.
  */
 #define SC_SEQ_GAP	BIT_ULL(32)
 
-/* Return a page of the batch, in which there is a superblock, or will be. */
+/* Return a page of the batch as a superblock. */
 static struct sc_disk_super *sc_super_page(const struct sc_md *md, u32 i)
 {
 	return page_address(md->batch.pages[i]);
 }
 
-/* Return the checksum of a superblock, in which it counts as zero. */
+/* Return the checksum of a superblock, computed with a zero checksum. */
 static u32 sc_super_sum(const struct sc_disk_super *disk)
 {
 	static const __le32 zero;
@@ -50,7 +50,7 @@ static u32 sc_super_sum(const struct sc_disk_super *disk)
 		      sizeof(*disk) - offsetofend(struct sc_disk_super, csum));
 }
 
-/* Make a superblock in the first page. */
+/* Encode a superblock in the first page. */
 static void sc_super_make(struct sc_md *md, enum sc_super_state state,
 			  const struct sc_seen *seen, u64 dirty)
 {
@@ -94,9 +94,9 @@ static int sc_super_write_copy(struct sc_md *md, u32 copy)
 }
 
 /*
- * Write the superblock, durably, in the copy whose turn it is, or in the other
- * one if that cannot be written. Numbers go on meanwhile, for nobody knows what
- * a write has left that has failed.
+ * Write the superblock, durably, to the copy that is next in turn, or to the
+ * other copy if that fails. Each attempt takes a new number, for a failed write
+ * may have changed the copy.
  */
 int sc_super_write(struct sc_md *md, enum sc_super_state state,
 		   const struct sc_seen *seen, u64 dirty)
@@ -120,7 +120,7 @@ int sc_super_write(struct sc_md *md, enum sc_super_state state,
 	return r;
 }
 
-/* Write all copies of the superblock, which say that the SSD is in use. */
+/* Write all copies of the superblock, with the state in use. */
 int sc_super_write_everywhere(struct sc_md *md)
 {
 	u32 i, copy, good = 0;
@@ -146,7 +146,7 @@ int sc_super_write_everywhere(struct sc_md *md)
 	return 0;
 }
 
-/* Set the seed of the records' checksums, by the name of the cache. */
+/* Set the seed of the records' checksums from the UUID. */
 void sc_super_seed(struct sc_md *md)
 {
 	u8 raw[UUID_SIZE];
@@ -157,7 +157,7 @@ void sc_super_seed(struct sc_md *md)
 
 /*---------------------------------------------------------------------------*/
 
-/* Return whether page @copy is that copy of a superblock, whatever it says. */
+/* Return whether page @copy holds that copy of a superblock, with any contents. */
 static bool sc_super_valid(const struct sc_md *md, u32 copy)
 {
 	const struct sc_disk_super *disk = sc_super_page(md, copy);
@@ -168,8 +168,8 @@ static bool sc_super_valid(const struct sc_md *md, u32 copy)
 }
 
 /*
- * Read the copies into the first pages, each by itself. @hidden says how many
- * could not be read: their pages become something that is no superblock.
+ * Read the copies into the first pages, one by one. @hidden counts unreadable
+ * copies: their pages are filled so that they are not a superblock.
  */
 int sc_super_read(struct sc_md *md, u32 *hidden)
 {
@@ -200,7 +200,7 @@ bool sc_super_is_empty(const struct sc_md *md)
 	return true;
 }
 
-/* Return whether the superblock is of this cache; else say why not. */
+/* Return whether the superblock fits this table and SSD; else set @error. */
 static bool sc_super_fits(struct sc_md *md, const struct sc_disk_super *disk,
 			  const char **error)
 {
@@ -222,7 +222,7 @@ static bool sc_super_fits(struct sc_md *md, const struct sc_disk_super *disk,
 	return !*error;
 }
 
-/* Return whether two superblocks are of the same cache. */
+/* Return whether two superblocks belong to the same cache. */
 static bool sc_super_same(const struct sc_disk_super *a,
 			  const struct sc_disk_super *b)
 {
@@ -234,8 +234,8 @@ static bool sc_super_same(const struct sc_disk_super *a,
 }
 
 /*
- * Return the copy that counts, of those in the first pages; -1 if none does.
- * @both says whether both of those that are written in turn are whole.
+ * Return the index of the copy that counts, or -1 if none does. @both tells
+ * whether copies 0 and 1 are valid.
  */
 static int sc_super_choose(const struct sc_md *md, bool *both)
 {
@@ -258,8 +258,8 @@ static int sc_super_choose(const struct sc_md *md, bool *both)
 }
 
 /*
- * Return the newest of the copies in the first pages, or NULL if they are not
- * of one cache.
+ * Return the newest copy in the first pages, or NULL if copies are of different
+ * caches.
  */
 static const struct sc_disk_super *
 sc_super_newest(struct sc_md *md, const struct sc_disk_super *chosen)
@@ -279,7 +279,7 @@ sc_super_newest(struct sc_md *md, const struct sc_disk_super *chosen)
 	return newest;
 }
 
-/* Return whether all places of moved records are in the data, each once. */
+/* Return whether all places of moved records are in the data, and distinct. */
 static bool sc_moved_valid(const struct sc_md *md,
 			   const struct sc_disk_super *disk)
 {
@@ -305,8 +305,8 @@ static bool sc_moved_valid(const struct sc_md *md,
 }
 
 /*
- * Return whether all copies in the first pages say where the records are as
- * this one does.
+ * Return whether all copies in the first pages are valid and list the same
+ * moved blocks.
  */
 static bool sc_moved_everywhere(const struct sc_md *md,
 				const struct sc_disk_super *newest)
@@ -325,7 +325,7 @@ static bool sc_moved_everywhere(const struct sc_md *md,
 }
 
 /*
- * Return whether the superblock names this origin, or none; else say why not.
+ * Return whether the superblock names this origin, or none; else set @error.
  */
 static bool sc_super_is_of(struct sc_md *md, const struct sc_disk_super *disk,
 			   const char *identity, const char **error)
@@ -344,14 +344,14 @@ static bool sc_super_is_of(struct sc_md *md, const struct sc_disk_super *disk,
 }
 
 /*
- * Take over what is to be kept of the copy that counts, and of the newest one.
+ * Load the metadata from the copy that counts, and from the newest copy.
  */
 static void sc_super_load(struct sc_md *md, const struct sc_disk_super *disk,
 			  const struct sc_disk_super *newest, bool hidden)
 {
 	u32 i;
 
-	/* What was written in vain may be there all the same. */
+	/* Do not reuse a number: a failed write may have reached the SSD. */
 	md->super.seq = max(md->super.seq, le64_to_cpu(newest->seq));
 	if (hidden)
 		md->super.seq += SC_SEQ_GAP;
@@ -371,8 +371,8 @@ static void sc_super_load(struct sc_md *md, const struct sc_disk_super *disk,
 }
 
 /*
- * Take over what the copies in the first pages say, of which @hidden could not
- * be read. Return 0, or -EINVAL and why they are refused.
+ * Load the superblock from the copies in the first pages, @hidden of which
+ * could not be read. Return 0, or -EINVAL and set @error.
  */
 int sc_super_open(struct sc_md *md, u32 hidden, const char *identity,
 		  struct sc_super *super, const char **error)
@@ -401,7 +401,7 @@ int sc_super_open(struct sc_md *md, u32 hidden, const char *identity,
 	if (md->super.seq && !uuid_equal(&uuid, &md->super.uuid))
 		return -EINVAL;
 
-	/* A copy that cannot be read may have been newer, and said in use. */
+	/* An unreadable copy may be newer, and say in use. */
 	super->clean = le32_to_cpu(disk->state) == SC_SUPER_CLEAN && both;
 	super->seen.stamp = le32_to_cpu(disk->stamp);
 	import_uuid(&super->seen.boot, disk->boot);

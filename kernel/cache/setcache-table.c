@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The words of dm-setcache: options of the table line, the status, and
+ * Text interfaces of dm-setcache: options of the table line, the status, and
  * messages.
  */
 #include <linux/blkdev.h>
@@ -99,7 +99,7 @@ static const struct {
 	[SC_OPT_TRUST] = { "trust", 0, 0, 1 },
 };
 
-/* Set all options to what they are without a word. */
+/* Set all options to their defaults. */
 void sc_default_options(struct setcache *sc)
 {
 	int i;
@@ -115,7 +115,7 @@ static int sc_name(const char * const *names, int count, const char *name)
 	return i < 0 ? -EINVAL : i;
 }
 
-/* Set the word that says which disk the origin is. */
+/* Set the word of option origin_id. */
 static int sc_set_origin_id(struct setcache *sc, const char *word)
 {
 	const char *c;
@@ -128,7 +128,7 @@ static int sc_set_origin_id(struct setcache *sc, const char *word)
 	return 0;
 }
 
-/* Return whether no low mark is above its high one. */
+/* Return whether no low mark is above its high mark. */
 static bool sc_marks_fit(const struct setcache *sc)
 {
 	return sc_option(sc, SC_OPT_DIRTY_LOW) <=
@@ -136,7 +136,7 @@ static bool sc_marks_fit(const struct setcache *sc)
 	       sc_option(sc, SC_OPT_SET_LOW) <= sc_option(sc, SC_OPT_SET_HIGH);
 }
 
-/* Return whether an option can get a value while the others are as they are. */
+/* Return whether an option may get a value while other options keep theirs. */
 static bool sc_mark_fits(const struct setcache *sc, int option, u32 value)
 {
 	switch (option) {
@@ -154,8 +154,8 @@ static bool sc_mark_fits(const struct setcache *sc, int option, u32 value)
 }
 
 /*
- * Set an option, mode or policy from text. Marks of a @live cache have to fit
- * each other at any time, those of a table when all of it is known.
+ * Set an option, mode or policy from text. In a @live cache each new mark has
+ * to fit the other marks; in a table line the marks are compared at the end.
  */
 static int sc_set(struct setcache *sc, const char *key, const char *value,
 		  bool live)
@@ -277,7 +277,7 @@ static void sc_status_table(struct setcache *sc, char *result,
 	unsigned int sz = 0;
 	int i, count = 0;
 
-	/* A message may change them at any time; what is counted is shown. */
+	/* A message may change options at any time: count and show one copy. */
 	for (i = 0; i < SC_NR_OPTIONS; i++) {
 		options[i] = sc_option(sc, i);
 		count += 2 * (options[i] != sc_options[i].initial);
@@ -319,8 +319,8 @@ void sc_status(struct dm_target *ti, status_type_t type, unsigned int flags,
 /*---------------------------------------------------------------------------*/
 
 /*
- * Tell the cleaner of sets that are over marks which have just been lowered: no
- * write may come to notice.
+ * Mark the sets that exceed a mark which has just been lowered. No write may
+ * come that would mark them.
  */
 static void sc_check_marks(struct setcache *sc)
 {
@@ -336,7 +336,7 @@ static void sc_check_marks(struct setcache *sc)
 	}
 }
 
-/* Do what sc_set() does, to a cache that may be live. */
+/* Set an option, mode or policy of a live cache. */
 static int sc_message_set(struct setcache *sc, const char *key,
 			  const char *value)
 {
@@ -372,7 +372,7 @@ int sc_message(struct dm_target *ti, unsigned int argc, char **argv,
 	} else {
 		r = -EINVAL;
 	}
-	/* A sender who was killed while he waited has been understood. */
+	/* -ERESTARTSYS: the sender was killed while it waited; no warning. */
 	if (r && r != -ERESTARTSYS)
 		DMWARN("%s: message not understood, or out of range",
 		       sc_device(sc));

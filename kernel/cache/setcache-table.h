@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The words of dm-setcache. All of it may sleep.
+ * Text interfaces of dm-setcache. All functions may sleep.
  */
 #ifndef SETCACHE_TABLE_H
 #define SETCACHE_TABLE_H

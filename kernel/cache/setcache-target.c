@@ -2,52 +2,52 @@
 /*
  * dm-setcache: an SSD as a set-associative cache of a slow disk.
  *
- * The disk is cut into blocks, and consecutive blocks into stripes. Each stripe
- * belongs to a set of as many slots as it has blocks, and a block of it may be
- * in any of them. README.md says what is on the SSD, and what holds there and
- * in memory at any time. The parts are
+ * The disk is divided into blocks, and consecutive blocks form stripes. Each
+ * stripe belongs to a set of as many slots as it has blocks, and a block may be
+ * in any slot of its set. README.md has the format on the SSD, and the
+ * invariants between memory and the SSD. The parts are
  *
  *	-target		what device-mapper sees
  *	-table		options, messages, status
  *	-life		resume and suspend
  *
- *	-io		the way of a bio
- *	-job		bios that need more than one
+ *	-io		the path of a bio
+ *	-job		bios that need several bios
  *	-fill		jobs that read
  *	-write		jobs that write
- *	-step		what the steps of jobs are made of
- *	-plan		what a bio finds in its slots
+ *	-step		operations that steps of jobs consist of
+ *	-plan		looks up a bio's blocks and decides how to serve it
  *
- *	-clean		dirty blocks back to the disk, in rounds
- *	-round		which blocks a round takes
+ *	-clean		writes dirty blocks back to the disk, in rounds
+ *	-round		selects the blocks of a round
  *	-copy		the I/O of a round
  *
- *	-slots		what a request leaves in its slots, and to whom
- *	-trial		slots that have failed
- *	-commit		who waits for records, and gets them
- *	-loss		what becomes of memory when the SSD is lost
- *	-state		whether there is an SSD: one state machine
- *	-claim		nobody else has these disks
- *	-origin		which disk it is, and whether it has changed
+ *	-slots		slot states after a request; wakes waiting requests
+ *	-trial		tests slots after I/O errors
+ *	-commit		commits of records, and the requests that wait for them
+ *	-loss		drops clean blocks from memory when the SSD is lost
+ *	-state		state machine: is the SSD available?
+ *	-claim		exclusive use of both disks
+ *	-origin		the origin's identity, and whether it has changed
  *
- *	-policy		which slot gives way
- *	-flow		which stream is sequential
- *	-set		what is where, and who is at work there
- *	-metadata	what is on the SSD beside the data
- *	-records	which records have to be written, and in what order
+ *	-policy		which slot is evicted
+ *	-flow		detects sequential streams
+ *	-set		which block is in which slot, and which requests use it
+ *	-metadata	the metadata on the SSD, from a start to a stop
+ *	-records	which records are written, and in what order
  *	-super		the superblock
- *	-place		where records are
- *	-format		what is on the SSD, byte for byte
- *	-bio		bios of our own pages, and those that somebody waits for
+ *	-place		the location of records on the SSD
+ *	-format		the format on the SSD, byte for byte
+ *	-bio		bios of the cache's own pages, and synchronous bios
  *
- * Each calls those below it alone; Kbuild lists them in this order, and a test
- * takes the calls from the sources. What goes up is called back: who waits for
- * blocks (@wake), the end of a job's bio (@end), of a commit (@fn), and what
- * the records are to say (struct sc_md_ops). A part's header has what others
- * may use of it; setcache.h has the cache itself, and the headers -md, -step
- * and -cleaner have what a few parts share among themselves.
+ * A part calls only the parts below it. Kbuild lists the parts in this order, and a
+ * unit test checks the calls in the sources. Calls upwards are callbacks: an op
+ * waits for blocks (@wake), a job's bio ends (@end), a commit ends (@fn), the
+ * metadata ask for the contents of records (struct sc_md_ops). A part's header
+ * declares what other parts may call; setcache.h declares the cache itself, and the
+ * headers -md, -step and -cleaner declare what a few parts share among themselves.
  *
- * This part makes a cache of a table line, and takes it apart.
+ * This part creates a cache from a table line, and destroys it.
  */
 #include <linux/blkdev.h>
 #include <linux/device-mapper.h>
@@ -71,7 +71,7 @@
 #include "setcache-table.h"
 #include "setcache-trial.h"
 
-/* Jobs and bios that there is always memory for. */
+/* Jobs and bios in the mempools: memory for these is always available. */
 #define SC_MIN_JOBS	16
 #define SC_MIN_BIOS	64
 
@@ -94,7 +94,7 @@ static void sc_io_hints(struct dm_target *ti, struct queue_limits *limits)
 	limits->io_min = max(limits->io_min, geo->block << SECTOR_SHIFT);
 	limits->max_hw_discard_sectors = geo->block * geo->assoc;
 	limits->discard_granularity = geo->block << SECTOR_SHIFT;
-	/* What is written through to two devices has to be the same on both. */
+	/* Write-through sends the same pages to two devices: keep them stable. */
 	limits->features |= BLK_FEAT_STABLE_WRITES;
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Slots of dm-setcache whose place on the SSD may be bad.
+ * Trials: dm-setcache tests slots whose sectors on the SSD may be bad.
  *
- * A slot becomes suspect when a request that had it has failed on the SSD, and
- * it is not dirty, or not any more. It has no block then, and gets none. A
- * request may have had many slots, so each is tried by itself: zeros are
- * written there, and read back. A slot that passes is free: another one has
- * failed, or the trouble is over. One that fails is retired: its record says
- * so, no block gets there in this life or the next, and isoblk cache check
- * --repair alone revives it. So a bad place costs its slot, once.
+ * A slot that is not dirty, or no longer, becomes suspect when the SSD fails a
+ * request that used it. A suspect slot has no block, and gets none. The request
+ * may have used many slots, so each is tested by itself: zeros are written
+ * there, and read back. A slot that passes is free: another slot was bad, or
+ * the fault is over. A slot that fails is retired: its record says so, no block
+ * gets there in this life or the next, and only isoblk cache check --repair
+ * revives it. So a bad sector costs its slot, once.
  *
- * No error of data says that the SSD is lost, however many there are. But a
- * hundred within a minute or two raise the question, and the superblock is
- * written. That fails on an SSD that is gone without saying so, and on no
- * other.
+ * I/O errors of data do not mean that the SSD is lost, however many there are.
+ * But after SC_MANY_ERRORS within a minute or two the superblock is written as
+ * a probe. That write fails on an SSD that is gone without reporting so, and on
+ * no other SSD.
  */
 #include <linux/blkdev.h>
 #include <linux/jiffies.h>
@@ -24,15 +24,15 @@
 #include "setcache-loss.h"
 #include "setcache-trial.h"
 
-/* After so many errors of data the SSD is asked whether it is there. */
+/* Errors of data after which the superblock is written as a probe. */
 #define SC_MANY_ERRORS	100
 
 /*
- * After so long half of the errors are forgotten: those of a day do not add up.
+ * Interval for halving the count of errors, in jiffies.
  */
 #define SC_HALVE_INTERVAL	(60 * HZ)
 
-/* Count an error of data. Return whether there are many. */
+/* Count an error of data. Return whether SC_MANY_ERRORS are reached. */
 static bool sc_many_errors(struct setcache *sc)
 {
 	unsigned long flags, halvings;
@@ -49,7 +49,7 @@ static bool sc_many_errors(struct setcache *sc)
 	return many;
 }
 
-/* Note that I/O of data has failed on the SSD. */
+/* Account for an I/O error of data on the SSD. */
 void sc_ssd_error(struct setcache *sc, blk_status_t error)
 {
 	sc_count(sc, SC_STAT_SSD_ERRORS, 1);
@@ -62,7 +62,7 @@ void sc_ssd_error(struct setcache *sc, blk_status_t error)
 	}
 }
 
-/* Make a slot suspect that is not dirty and has failed. It loses its block. */
+/* Make a slot suspect that has failed and is not dirty. It loses its block. */
 void sc_suspect(struct setcache *sc, u32 set, u16 slot)
 {
 	sc_remove(&sc->index, set, slot);
@@ -73,13 +73,13 @@ void sc_suspect(struct setcache *sc, u32 set, u16 slot)
 	sc_trial_kick(sc);
 }
 
-/* Try slots that are suspect, if there are any. */
+/* Queue the trial of suspect slots. */
 void sc_trial_kick(struct setcache *sc)
 {
 	queue_work(sc->wq.common, &sc->trials.work);
 }
 
-/* Read or write all of a slot, with the same page again and again. */
+/* Read or write a whole slot, with the same page for each part of it. */
 static int sc_trial_io(struct setcache *sc, blk_opf_t opf, sector_t sector,
 		       struct page *page)
 {
@@ -101,7 +101,7 @@ static int sc_trial_io(struct setcache *sc, blk_opf_t opf, sector_t sector,
 	return r;
 }
 
-/* Try a slot. It is free then, or retired. */
+/* Test a slot. It becomes free or retired. */
 static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
 {
 	struct sc_index *index = &sc->index;
@@ -124,9 +124,9 @@ static void sc_try(struct setcache *sc, u32 set, u16 slot, struct page *page)
 }
 
 /*
- * Try all slots that are suspect, which nothing else ends. There may be
- * thousands, and an SSD that fails takes its time: who suspends the cache does
- * not wait for them.
+ * Test all suspect slots; only this ends that state. There may be
+ * thousands, and a failing SSD is slow: a suspend does not wait for all of
+ * them.
  */
 void sc_trial_work(struct work_struct *work)
 {
@@ -138,7 +138,7 @@ void sc_trial_work(struct work_struct *work)
 
 	for_each_set_bit(set, sc->trials.sets, index->geo.sets) {
 		clear_bit(set, sc->trials.sets);
-		smp_mb__after_atomic(); /* before their states are read */
+		smp_mb__after_atomic(); /* clear before the states are read */
 		for (slot = 0; slot < index->geo.assoc; slot++) {
 			if (sc_state(index, set, slot) != SC_SLOT_SUSPECT)
 				continue;

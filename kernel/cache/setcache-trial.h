@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Slots of dm-setcache that have failed.
+ * Slots of dm-setcache after I/O errors.
  */
 #ifndef SETCACHE_TRIAL_H
 #define SETCACHE_TRIAL_H

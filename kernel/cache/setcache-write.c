@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Jobs of dm-setcache that write: in several pieces, to both devices, or with a
- * first or last block of which the rest is to be read from the origin first.
+ * first or last block whose other sectors are read from the origin first.
  *
- * What the SSD has refused of dirty blocks goes to the origin, durably; then
- * its records are taken back, and only then the write has ended.
+ * Dirty blocks that the SSD has failed to write go to the origin, durably. Then
+ * their records are removed, and only then does the write end.
  */
 #include "setcache.h"
 #include "setcache-commit.h"
@@ -12,7 +12,7 @@
 #include "setcache-step.h"
 #include "setcache-write.h"
 
-/* End a FUA write when the commit of its records has ended. */
+/* End a FUA write after the commit of its records. */
 static void sc_fua_done(struct sc_waiter *waiter)
 {
 	struct sc_job *job = container_of(waiter, struct sc_job, waiter);
@@ -21,8 +21,8 @@ static void sc_fua_done(struct sc_waiter *waiter)
 }
 
 /*
- * End a write that has gone to the origin, when the commit has ended that takes
- * the SSD's records back.
+ * End a write that has gone to the origin, after the commit that removes the
+ * SSD's records.
  */
 static void sc_away_done(struct sc_waiter *waiter)
 {
@@ -33,8 +33,8 @@ static void sc_away_done(struct sc_waiter *waiter)
 }
 
 /*
- * Take back the SSD's records of blocks that were dirty there, and which the
- * origin has now, durably.
+ * Remove the SSD's records of blocks that were dirty there. The origin has
+ * these blocks now, durably.
  */
 static void sc_job_away(struct sc_job *job)
 {
@@ -69,8 +69,8 @@ static void sc_write_done(struct sc_job *job)
 		return;
 	}
 	/*
-	 * What the origin has as well need not be tried again, unless it was
-	 * dirty: the SSD's record says so still.
+	 * Data that the origin has as well need no retry, unless the block was
+	 * dirty: the SSD's record still says dirty.
 	 */
 	if (job->ssd_error && (!job->through || job->dirty)) {
 		sc_job_retry(job);
@@ -94,7 +94,7 @@ static void sc_write_done(struct sc_job *job)
 	sc_job_end(job, BLK_STS_OK);
 }
 
-/* Send what a write has, the pages of which are complete. */
+/* Send the bios of a write whose pages are complete. */
 static void sc_write_go(struct sc_job *job)
 {
 	u32 i, end;
@@ -121,7 +121,7 @@ static void sc_write_go(struct sc_job *job)
 /*---------------------------------------------------------------------------*/
 
 /*
- * Write to the origin, and do not cache, the blocks that are written in part.
+ * Send partly written blocks to the origin and do not cache them.
  */
 static void sc_rmw_cancel(struct sc_job *job)
 {
@@ -140,8 +140,8 @@ static void sc_rmw_cancel(struct sc_job *job)
 }
 
 /*
- * Go on with a write when the rest of the blocks that are written in part has
- * been read.
+ * Go on with a write after the missing sectors of its partly written blocks
+ * have been read.
  */
 static void sc_rmw_done(struct sc_job *job)
 {
@@ -151,8 +151,8 @@ static void sc_rmw_done(struct sc_job *job)
 
 	if (job->origin_error) {
 		/*
-		 * The part that is given goes to the origin, and fails there or
-		 * not.
+		 * The sectors of the bio go to the origin, which may succeed or
+		 * fail.
 		 */
 		job->origin_error = BLK_STS_OK;
 		sc_rmw_cancel(job);
@@ -169,7 +169,7 @@ static void sc_rmw_done(struct sc_job *job)
 	sc_write_go(job);
 }
 
-/* Begin a write: read the rest of blocks that are written in part, if any. */
+/* Begin a write: read the missing sectors of partly written blocks, if any. */
 void sc_write_start(struct sc_job *job)
 {
 	struct sc_index *index = &job->sc->index;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Jobs of dm-setcache that write. All of it may sleep.
+ * Jobs of dm-setcache that write. All functions may sleep.
  */
 #ifndef SETCACHE_WRITE_H
 #define SETCACHE_WRITE_H

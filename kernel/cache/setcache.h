@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * dm-setcache in memory: a cache, and what all its parts ask of it. README.md
- * has the rules that hold between memory and the SSD.
+ * dm-setcache in memory: a cache, and what all parts use of it. README.md has
+ * the invariants between memory and the SSD.
  */
 #ifndef SETCACHE_H
 #define SETCACHE_H
@@ -28,7 +28,7 @@
 
 #define DM_MSG_PREFIX		"setcache"
 
-/* A word of the table line, with the zero behind it. */
+/* Bytes of a word of the table line, with the zero behind it. */
 #define SC_WORD_SIZE		101
 
 enum sc_mode {
@@ -59,7 +59,7 @@ enum sc_option {
 	SC_NR_OPTIONS,
 };
 
-/* Counters, in the order of the status; README.md says what adds up to what. */
+/* Counters, in the order of the status; README.md says which are sums of others. */
 enum sc_stat {
 	SC_STAT_READ_REQUESTS,
 	SC_STAT_WRITE_REQUESTS,
@@ -119,128 +119,128 @@ struct setcache {
 	/* Devices; constant. */
 	struct dm_target *ti;	/* the target */
 	struct dm_dev *origin;	/* the slow disk */
-	struct dm_dev *ssd;	/* the fast one */
+	struct dm_dev *ssd;	/* the SSD */
 
-	/* What is known of them. */
+	/* The origin's identity and state. */
 	struct {
-		/* The table's word for the origin; constant. */
+		/* Option origin_id of the table line, or ""; constant. */
 		char word[SC_WORD_SIZE];
-		/* The name of the origin; written under suspension. */
+		/* Identity of the origin; written while suspended. */
 		char identity[SC_IDENTITY_SIZE];
-		/* The origin when the cache was stopped; under suspension. */
+		/* The origin at the last orderly stop; used while suspended. */
 		struct sc_seen seen;
 	} known;
 
-	/* Who uses which disk; both by the mutex of setcache-claim.c. */
+	/* The claim on both disks; under the mutex of setcache-claim.c. */
 	struct {
-		struct list_head link;	/* on the list of claims */
-		uuid_t uuid;		/* name of the cache on the SSD */
+		struct list_head link;	/* entry in the list of claims */
+		uuid_t uuid;		/* UUID of the cache on the SSD */
 	} claim;
 
-	/* What is where. */
-	struct sc_index index;			/* sets; by locks of its own */
+	/* Blocks, records, streams and counters. */
+	struct sc_index index;			/* sets and slots; under bucket locks */
 	struct sc_md *md;			/* metadata; constant */
-	struct sc_flows *flows[2];		/* streams read, and written */
-	struct sc_stats __percpu *stats;	/* counters, a set a CPU */
+	struct sc_flows *flows[2];		/* streams of reads, of writes */
+	struct sc_stats __percpu *stats;	/* counters, one set per CPU */
 
-	/* May change at any time; read once by who needs them. */
+	/* A message may change these at any time: use READ_ONCE(). */
 	u8 mode;			/* enum sc_mode */
 	u8 policy;			/* enum sc_policy */
-	u32 options[SC_NR_OPTIONS];	/* values, by enum sc_option */
+	u32 options[SC_NR_OPTIONS];	/* values, indexed by enum sc_option */
 
 	/* A change of the mode. */
 	struct {
-		struct mutex lock;	/* held by who changes it */
+		struct mutex lock;	/* held while the mode changes */
 		wait_queue_head_t wait;	/* woken when a request ends */
 	} change;
 
-	/* Whether there is an SSD: setcache-state.c has the rule. */
+	/* Whether the SSD is available: setcache-state.c has the moves. */
 	struct {
 		int phase;		/* enum sc_phase */
-		struct sc_unsafe unsafe;	/* acknowledged, not safe */
-		bool owing;		/* the next flush is to fail */
+		struct sc_unsafe unsafe;	/* acknowledged, not stable */
+		bool owing;		/* the next flush fails */
 	} state;
-	/* What goes on by itself is to stop; written under suspension. */
+	/* Background work stops; written while suspending or resuming. */
 	bool stopping;
 
-	/* Errors of data on the SSD. */
+	/* I/O errors of data on the SSD. */
 	struct {
 		spinlock_t lock;	/* protects the next two; any context */
-		u32 count;		/* number of errors, not long ago */
-		unsigned long since;	/* jiffies when they were halved last */
-		/* Write the superblock: is there an SSD? Exchanged. */
+		u32 count;		/* errors, halved every minute */
+		unsigned long since;	/* jiffies when count was last halved */
+		/* The next commit writes the superblock as a probe; xchg(). */
 		bool ask;
 	} errors;
 
-	/* The load. */
-	unsigned long last_io;	/* jiffies of the last request; read once */
-	atomic_t origin_ios;	/* number of requests at the origin */
+	/* Recent load, for the cleaner. */
+	unsigned long last_io;	/* jiffies of the last request; READ_ONCE() */
+	atomic_t origin_ios;	/* bios in flight to the origin */
 
 	/*
-	 * Called for who waits for blocks when somebody is done with some; the
+	 * Called for each waiting op when another op gives up its blocks. The
 	 * lock of the bucket is held. Constant.
 	 */
 	void (*wake)(struct setcache *sc, struct sc_bucket *bucket,
 		     struct sc_op *op);
 
 	/*
-	 * Workqueues; constant. Who is on one may wait for all that is on those
-	 * below it: jobs and commits wait for devices alone.
+	 * Workqueues; constant. Work on a queue may wait for all work on the
+	 * queues below it: jobs and commits wait for devices alone.
 	 */
 	struct {
 		struct workqueue_struct *clean;		/* the cleaner */
-		struct workqueue_struct *common;	/* what has no other */
+		struct workqueue_struct *common;	/* all other work */
 		struct workqueue_struct *job;		/* jobs */
-		struct workqueue_struct *commit;	/* commits in turn */
+		struct workqueue_struct *commit;	/* commits, one at a time */
 	} wq;
 
-	/* Bios that have waited, or are to be tried again: setcache-io.c. */
+	/* Bios that go on in a worker: setcache-io.c. */
 	struct {
-		spinlock_t lock;	/* protects the list; in a bucket's */
+		spinlock_t lock;	/* protects list; nests in a bucket's */
 		struct list_head list;	/* of struct sc_io */
-		struct work_struct work;	/* goes on with them */
+		struct work_struct work;	/* goes on with these bios */
 	} deferred;
 
-	/* Bios that need more than one: setcache-job.c. */
-	struct bio_set bs;	/* memory for bios of our own */
+	/* Bios that need several bios: setcache-job.c. */
+	struct bio_set bs;	/* memory for the cache's own bios */
 	struct {
-		mempool_t pool;		/* memory for them */
-		atomic_t count;		/* number of them, also of fills */
-		wait_queue_head_t idle;	/* woken when there are none */
+		mempool_t pool;		/* memory for jobs */
+		atomic_t count;		/* number of jobs, fills included */
+		wait_queue_head_t idle;	/* woken when count is 0 */
 	} jobs;
 
-	/* Jobs of reads that have ended: setcache-fill.c. */
+	/* Fills of reads that have ended: setcache-fill.c. */
 	struct {
-		atomic_t pages;		/* number of pages of all of them */
-		spinlock_t lock;	/* protects the list; of workers only */
-		struct list_head list;	/* those that are to be sent */
-		struct work_struct work;	/* sends them */
+		atomic_t pages;		/* pages of all fills */
+		spinlock_t lock;	/* protects list; taken in workers only */
+		struct list_head list;	/* jobs whose fill is not yet sent */
+		struct work_struct work;	/* sends these fills */
 	} fills;
 
-	/* Who waits for records: setcache-commit.c. */
+	/* Commits of records: setcache-commit.c. */
 	struct {
-		spinlock_t lock;	/* protects the list; any context */
-		struct list_head waiters;	/* who waits for the next one */
-		struct work_struct work;	/* a commit, now */
-		struct delayed_work timer;	/* a commit, later */
+		spinlock_t lock;	/* protects waiters; any context */
+		struct list_head waiters;	/* waiters for the next commit */
+		struct work_struct work;	/* commits now */
+		struct delayed_work timer;	/* commits after commit_ms */
 	} commits;
 
 	/* The loss of the SSD, and slots that have failed. */
-	struct work_struct lost_work;	/* drops all that is clean */
+	struct work_struct lost_work;	/* drops clean blocks */
 	struct {
-		unsigned long *sets;	/* a bit a set with suspects; atomic */
-		struct work_struct work;	/* tries them */
+		unsigned long *sets;	/* a bit per set with suspects; atomic */
+		struct work_struct work;	/* tests suspect slots */
 	} trials;
 
-	/* Dirty blocks back to the origin: setcache-clean.c. */
+	/* Cleaning of dirty blocks: setcache-clean.c. */
 	struct {
 		struct delayed_work work;	/* the cleaner */
 		struct sc_cleaner *cleaner;	/* its memory; constant */
-		/* A bit a set with too many dirty slots; atomic. */
+		/* A bit per set that exceeds set_high; atomic. */
 		unsigned long *over;
-		/* These two are read and written once, by anyone. */
-		bool over_all;	/* all have too many, and not yet few enough */
-		bool all;	/* a message said to clean everything */
+		/* These two: READ_ONCE() and WRITE_ONCE(), any context. */
+		bool over_all;	/* beyond dirty_high, and not yet at dirty_low */
+		bool all;	/* a message asked to clean everything */
 	} cleaning;
 };
 
@@ -266,13 +266,13 @@ static inline u32 sc_option(const struct setcache *sc, enum sc_option option)
 	return READ_ONCE(sc->options[option]);
 }
 
-/* Return how many slots an option in per cent of all of them means. */
+/* Return the number of slots that an option in per cent stands for. */
 static inline u64 sc_slots_of(const struct setcache *sc, enum sc_option option)
 {
 	return div_u64(sc->index.slots * sc_option(sc, option), 100);
 }
 
-/* Return what device-mapper calls the cache, for messages. */
+/* Return the device's name, for messages. */
 static inline const char *sc_device(const struct setcache *sc)
 {
 	return dm_table_device_name(sc->ti->table);
@@ -283,7 +283,7 @@ static inline bool sc_is_lost(const struct setcache *sc)
 	return READ_ONCE(sc->state.phase) >= SC_PHASE_LOST;
 }
 
-/* Return whether writes are cached by a mode, and stay in the cache. */
+/* Return whether a mode makes blocks dirty. */
 static inline bool sc_mode_dirties(u8 mode)
 {
 	return mode == SC_MODE_WRITEBACK || mode == SC_MODE_WRITEONLY;
@@ -296,7 +296,7 @@ static inline void sc_clean_kick(struct setcache *sc)
 		mod_delayed_work(sc->wq.clean, &sc->cleaning.work, 0);
 }
 
-/* Have the cleaner clean until few enough slots are dirty. Any context. */
+/* Have the cleaner clean until dirty_low is reached. Any context. */
 static inline void sc_clean_some(struct setcache *sc)
 {
 	WRITE_ONCE(sc->cleaning.over_all, true);
