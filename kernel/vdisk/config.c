@@ -2,24 +2,24 @@
 /*
  * isoblk_vdisk: a disk whose completions are timers, exact in virtual time.
  *
- * This file is the user's side, a configfs directory for each disk. The disk
- * itself is a blk-mq device with one timer, and when a command ends is decided
- * by a model: "fixed", "flash" or "disk".
+ * This file is the user interface, a configfs directory for each disk. The disk
+ * itself is a blk-mq device with one timer. A model decides when a command
+ * ends: "fixed", "flash" or "disk".
  *
  *	config*.c	directories and attributes
- *	disk*.c		block device, whether it is there, figures
- *	fault.c		bad places, and what happens at a certain write
- *	store*.c	contents, and what a power cut leaves of them
- *	model.h		what a model is
- *	fixed.c		the model "fixed", which volume.c makes a cloud volume
+ *	disk*.c		block device, its states (lost, power cut), statistics
+ *	fault.c		bad ranges, and faults at a chosen write
+ *	store*.c	contents, and the effect of a power cut on them
+ *	model.h		the interface of a model
+ *	fixed.c		the model "fixed", with volume.c a cloud volume
  *	flash*.c	the model "flash", with its translation layer, ftl*.c
  *	hdd*.c		the model "disk"
  *
- * disk.c, store.c, flash.c, ftl.c and hdd.c begin with the design of theirs.
+ * disk.c, store.c, flash.c, ftl.c and hdd.c begin with their design.
  *
- * A directory only holds parameters until 1 is written to power. Then the disk
+ * A directory holds parameters only, until 1 is written to power. Then the disk
  * exists, under the directory's name, until 0 is written or the directory is
- * removed; both wait for its requests in flight.
+ * removed; both wait for the disk's requests in flight.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -50,7 +50,7 @@
 #include "random.h"
 #include "vdisk.h"
 
-/* More than the tags of a queue: the rest of the range is for many queues. */
+/* Limit of servers: above the tags of one queue, for disks with many queues. */
 #define VDISK_MAX_SERVERS	65536
 /* 1 EiB: offsets in bytes stay positive. */
 #define VDISK_MAX_SIZE		BIT_ULL(60)
@@ -77,11 +77,11 @@ static const struct vdisk_model_ops * const vdisk_models[] = {
 };
 
 /**
- * to_vdisk_item - the directory of an attribute
+ * to_vdisk_item - return the directory of an attribute
  * @item: the directory, or one of its default groups
  *
- * Context: of an attribute's show or store. configfs lets none of them begin
- * once the directory is being removed, and removes it after they have returned.
+ * Context: an attribute's show or store. configfs lets no show or store begin
+ * while the directory is removed, and removes it after they have returned.
  * Return: the directory.
  */
 struct vdisk_item *to_vdisk_item(struct config_item *item)
@@ -94,13 +94,13 @@ struct vdisk_item *to_vdisk_item(struct config_item *item)
 /**
  * vdisk_parse_u64 - read a number
  * @page: decimal digits, which may end in k, m or g: powers of 1024
- * @value: where it goes
+ * @value: set to the number
  *
- * Return: 0; -EINVAL for what is no number, -ERANGE for one too large.
+ * Return: 0; -EINVAL for text that is not a number, -ERANGE for one too large.
  */
 int vdisk_parse_u64(const char *page, u64 *value)
 {
-	/* The longest u64, a suffix, a newline, the end, and one too many. */
+	/* The longest u64, a suffix, a newline, the zero, and 1 to spare. */
 	char buf[24];
 	unsigned int shift = 0;
 	size_t len;
@@ -125,7 +125,7 @@ int vdisk_parse_u64(const char *page, u64 *value)
 		shift += 10;
 		buf[len - 1] = '\0';
 	}
-	/* kstrtou64() takes a sign and a newline. */
+	/* kstrtou64() would accept a sign and a newline. */
 	if (!isdigit(buf[0]) || strchr(buf, '\n'))
 		return -EINVAL;
 	err = kstrtou64(buf, 10, value);
@@ -139,7 +139,7 @@ static u64 *vdisk_field(struct vdisk_item *vi, size_t field)
 	return (void *)&vi->params + field;
 }
 
-/* Set a value that is in range, unless the disk is on and does not let it. */
+/* Set a value that is in range. It fails if the disk is on, unless @live. */
 static int vdisk_set(struct config_item *item, size_t field, u64 value,
 		     bool live)
 {
@@ -425,7 +425,7 @@ static struct config_group *vdisk_make_group(struct config_group *group,
 		return ERR_PTR(-ENOMEM);
 
 	config_group_init_type_name(&vi->group, name, &vdisk_item_type);
-	/* A long name is allocated. */
+	/* configfs allocates a long name, which may fail. */
 	if (!config_item_name(&vi->group.cg_item)) {
 		kfree(vi);
 		return ERR_PTR(-ENOMEM);

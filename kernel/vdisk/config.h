@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The attributes of a disk's directory, and what they are made of.
+ * The attributes of a disk's directory, and the macros that define them.
  *
- * The directory has attributes that every model knows, and a default group a
- * part: "flash" and "disk" for the parameters of a model, "volume" for those of
- * a cloud volume, "fault" for injected faults. An attribute is one line of a
- * macro below, in either place: it finds the directory by itself. Each file
- * lists its attributes in a config_item_type, and config.c puts them together.
+ * The directory has the attributes that all models share, and a default group
+ * for each part: "flash" and "disk" for the parameters of a model, "volume" for
+ * a cloud volume, "fault" for injected faults. Each attribute is one line of a
+ * macro below; it works in the directory and in a group. Each file lists its
+ * attributes in a config_item_type, and config.c combines these.
  *
- * A parameter is a u64 of struct vdisk_params, so also a member of a struct in
- * it. Only its own range is checked here; what must hold between two of them is
- * for the model's create(), which then fails with -EINVAL.
+ * A parameter is a u64 in struct vdisk_params or in a struct within it. Only
+ * its own range is checked here; the model's create() checks conditions between
+ * parameters, and fails with -EINVAL.
  */
 #ifndef ISOBLK_VDISK_CONFIG_H
 #define ISOBLK_VDISK_CONFIG_H
@@ -24,7 +24,7 @@
 
 #include "model.h"
 
-/* A second is slow for anything; ten leave room for a broken disk. */
+/* A second is slow for any disk; ten leave room for a broken disk. */
 #define VDISK_MAX_SERVICE_NS	(10ULL * NSEC_PER_SEC)
 /* 1 TB/s: more than any bus, and bytes * 10^9 / bps is far from overflow. */
 #define VDISK_MAX_BPS		1000000000000ULL
@@ -33,23 +33,23 @@ struct vdisk;
 
 /* A directory of a disk. */
 struct vdisk_item {
-	struct config_group group;	/* configfs's side */
+	struct config_group group;	/* the directory in configfs */
 	struct config_group flash;	/* default group "flash" */
 	struct config_group disk;	/* default group "disk" */
 	struct config_group volume;	/* default group "volume" */
 	struct config_group fault;	/* default group "fault" */
-	struct mutex mutex;		/* lock of the rest, and of power */
-	struct vdisk_params params;	/* parameters that are set */
+	struct mutex mutex;		/* protects params, vdisk, and power */
+	struct vdisk_params params;	/* parameters as set by the user */
 	struct vdisk *vdisk;		/* disk, NULL while the power is off */
 };
 
-/* What a number may be. */
+/* Permitted values of a number. */
 struct vdisk_range {
 	u64 min;		/* least */
 	u64 max;		/* greatest */
-	u32 multiple_of;	/* power of 2 it is a multiple of; 0 = any */
+	u32 multiple_of;	/* a power of 2 that divides it; 0 = any number */
 	bool power_of_2;	/* whether it is a power of 2 */
-	bool live;		/* whether it may change under power */
+	bool live;		/* whether it may change while the disk is on */
 };
 
 struct vdisk_item *to_vdisk_item(struct config_item *item);
@@ -65,7 +65,7 @@ ssize_t vdisk_choice_store(struct config_item *item, size_t field,
 			   const char * const names[], size_t nr_names);
 
 /**
- * VDISK_NUMBER() - vdisk_attr_@name, an attribute that is a number
+ * VDISK_NUMBER() - define vdisk_attr_@name, an attribute that is a number
  * @name: name that the user sees
  * @field: field of struct vdisk_params, such as flash.channels
  * @...: struct vdisk_range, as .min = 1, .max = 64
@@ -90,9 +90,9 @@ static ssize_t vdisk_##name##_store(struct config_item *item,		\
 CONFIGFS_ATTR(vdisk_, name)
 
 /**
- * VDISK_CHOICE() - vdisk_attr_@name, an attribute that is one of some words
+ * VDISK_CHOICE() - define vdisk_attr_@name, an attribute with named values
  * @name: name that the user sees
- * @field: field of struct vdisk_params, for the number of the word, from 0
+ * @field: field of struct vdisk_params: the index of the word, from 0
  * @...: the words, as "none", "sequential", "random"
  *
  * It cannot change while the power is on.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The default group "fault": what goes wrong with a disk that is on.
+ * The default group "fault": injected faults of a disk that is on.
  *
- * Two things can: parts of the medium are bad, and the disk as a whole is gone,
- * be it unplugged ("lost") or without power ("cut"). Either may also be made to
- * happen at a certain write ("nth_write"): a test that tries all writes has
- * seen all that a fault can do. All of it belongs to the disk and not to its
- * directory: a new disk is a good one.
+ * There are two kinds: ranges of the medium are bad, and the disk as a whole is
+ * gone, either unplugged ("lost") or without power ("cut"). A fault may also be
+ * set for a certain write ("nth_write"): a test that tries each write covers
+ * all points of failure. Faults belong to the disk, not to its directory: a new
+ * disk has none.
  */
 #include <linux/array_size.h>
 #include <linux/configfs.h>
@@ -109,7 +109,7 @@ static ssize_t vdisk_errors_store(struct config_item *item, const char *page,
 {
 	struct vdisk_item *vi = to_vdisk_item(item);
 	struct vdisk_bad_range range = { };
-	/* Two numbers, a word and what separates them. */
+	/* Two numbers, a word and two separators. */
 	char text[64];
 	bool none = sysfs_streq(page, "none");
 	int err = 0;

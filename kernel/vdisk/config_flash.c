@@ -2,8 +2,8 @@
 /*
  * The attributes of the model "flash": the directory flash of a disk.
  *
- * What may change while the disk is on is time, and policy that needs no room.
- * What fits together is checked when the disk is made (flash.c).
+ * Times, and policies that need no memory, may change while the disk is on.
+ * Conditions between parameters are checked when the disk is created (flash.c).
  */
 #include <linux/configfs.h>
 #include <linux/limits.h>
@@ -13,23 +13,23 @@
 #include "config.h"
 #include "ftl.h"
 
-/* Beyond what is built: 16 channels of 16 dies, 8 planes. */
+/* Larger than real drives, which have 16 channels of 16 dies, 8 planes. */
 #define FLASH_MAX_CHANNELS	64
 #define FLASH_MAX_DIES		64
 #define FLASH_MAX_PLANES	16
 #define FLASH_MAX_PAGE		SZ_64K
 
-/* QLC; its fastest page still takes time: 1000 - 2.75 * 300 is not below 0. */
+/* QLC. Its fastest page takes a positive time: 1000 - 2.75 * 300 > 0. */
 #define FLASH_MAX_CELL_BITS	4
 #define FLASH_MAX_READ_STEP	300
 
 /* The host's queues hold no more. */
 #define FLASH_MAX_WINDOW	65536
 
-/* The log of a die keeps so many free; a few is usual. */
+/* Free blocks that a die keeps; a few are usual. */
 #define FLASH_MAX_FREE		1024
 
-/* Ten times the size: a spare beyond it is another disk. */
+/* Per mille: ten times the size. */
 #define FLASH_MAX_SPARE		10000
 
 VDISK_NUMBER(channels, flash.channels, .min = 1, .max = FLASH_MAX_CHANNELS);

@@ -10,8 +10,8 @@
 #include "config.h"
 
 /*
- * The ranges keep the arithmetic of hdd_geo.c within 64 bits, and hold any disk
- * there ever was, floppy disks aside.
+ * The ranges keep the arithmetic of hdd_geo.c within 64 bits, and include all
+ * real disks except floppy disks.
  */
 #define HDD_MAX_TIME_NS		NSEC_PER_SEC
 #define HDD_MIN_BPS		1000000
@@ -30,7 +30,7 @@ VDISK_NUMBER(cache, hdd.cache, .max = 4ULL * SZ_1G);
 VDISK_NUMBER(write_pieces, hdd.write_pieces, .min = 1, .max = SZ_64K);
 VDISK_NUMBER(readahead, hdd.readahead, .max = SZ_64M);
 VDISK_NUMBER(ncq, hdd.ncq, .min = 1, .max = 256);
-/* Not 0: what comes at an instant is looked at after that instant. */
+/* Not 0: a command is taken later than the instant of its arrival. */
 VDISK_NUMBER(cmd_ns, hdd.cmd_ns, .min = 1, .max = HDD_MAX_TIME_NS,
 	     .live = true);
 

@@ -9,9 +9,9 @@
 
 #include "config.h"
 
-/* A thousand million requests a second take a ns each. */
+/* 10^9 requests a second take a ns each. */
 #define VOLUME_MAX_IOPS		NSEC_PER_SEC
-/* Credits of some clouds last for hours: a day, and far from overflow. */
+/* Some clouds have credits for hours: allow a day, far from overflow. */
 #define VOLUME_MAX_BURST_NS	(86400ULL * NSEC_PER_SEC)
 
 VDISK_NUMBER(iops, volume.iops, .max = VOLUME_MAX_IOPS, .live = true);

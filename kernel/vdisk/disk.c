@@ -2,35 +2,35 @@
 /*
  * The block device of isoblk_vdisk.
  *
- * A request becomes a command of the model, which alone decides when it ends.
- * One timer a device stands at the model's next event. It lets the model run
- * and completes what ended, in the order that the model gives.
+ * A request becomes a command of the model, and only the model decides when it
+ * ends. Each device has one timer, set to the model's next event. The timer
+ * runs the model and completes the commands that ended, in the model's order.
  *
  * In User Mode Linux with time travel, time stands still while interrupts are
- * off. So a command arrives at the very instant at which it is queued, and ends
- * are seen at the first tick of UML's clock (256 ns) that is not before them:
- * what happens is a function of the requests alone. The model itself knows no
- * ticks, and makes up for every delay of the timer (model.h), in UML, where the
- * next interrupt is 500 ns away at least, and on a real machine.
+ * off. So a command arrives at the very instant at which it is queued, and its
+ * end is seen at the first tick of UML's clock (256 ns) that is not before it:
+ * the sequence of events depends on the requests alone. The model has no ticks,
+ * and compensates for every delay of the timer (model.h), in UML, where the
+ * next interrupt is at least 500 ns away, and on a real machine.
  *
- * The clock is read with the lock held. That orders arrivals as the lock does
- * on SMP, and in virtual time makes the reading free: UML charges 256 ns for
- * one with interrupts on.
+ * The clock is read under the lock. On SMP that makes the order of arrivals the
+ * order of the lock, and in virtual time the reading is free: UML charges 256
+ * ns for a reading with interrupts on.
  *
- * What is stored (store.c), if anything is, has no part in that: data move when
- * a request is queued, outside the lock. Nobody may look before completion, and
- * no pages are touched in the timer's interrupt. Without a store reads are
- * filled with zeros, unless the sender looks at no data (unseen.h). A write or
- * a flush also has an end for the store, just before the block layer hears of
- * it.
+ * The contents (store.c), if there are any, do not affect time: data are copied
+ * when a request is queued, outside the lock. No reader may expect data before
+ * completion, and the timer's interrupt touches no pages. Without a store reads
+ * are filled with zeros, unless the sender ignores the data (unseen.h). A write
+ * or a flush also ends in the store, just before it is completed to the block
+ * layer.
  *
- * A disk that is not there refuses what comes, and fails what it holds when
- * that ends (disk_state.c).
+ * A disk that is gone fails new requests at once, and requests in flight at
+ * their end (disk_state.c).
  *
- * A completion is blk_mq_complete_request() from the timer, one by one, as with
- * a real disk: at once on the CPU that submitted, else there. Ending those of
- * one instant as a batch was tried: 3 % fewer instructions a request at best,
- * and all of them on the timer's CPU.
+ * The timer completes requests by blk_mq_complete_request(), one by one, as a
+ * real disk does: at once on the CPU that submitted, else by an interrupt there.
+ * Completing the requests of one instant as a batch would save at most 3 % of
+ * the instructions per request, and run all completions on the timer's CPU.
  */
 #include <linux/atomic.h>
 #include <linux/blk-mq.h>
@@ -57,45 +57,45 @@
 #include "vdisk.h"
 
 /*
- * UML's clock advances by this many ns (its TIMER_MULTIPLIER), and is rounded
- * down. A timer between two ticks fires, finds the clock just before its time,
- * and is put off by the least delay. So timers are set to ticks.
+ * UML's clock advances in steps of this many ns (its TIMER_MULTIPLIER), rounded
+ * down. A timer between two ticks would expire, find the clock just before its
+ * time, and be delayed by the minimum. So timers are set to ticks.
  */
 #define VDISK_CLOCK_TICK_NS	(IS_ENABLED(CONFIG_UML) ? 256 : 1)
 
 /*
- * One request. Larger than the block layer asks for by default;
+ * Bytes of a request. Larger than the block layer's default;
  * queue/max_sectors_kb may be raised up to it.
  */
 #define VDISK_MAX_REQUEST	SZ_32M
 
 /*
- * Pieces of memory that a request may consist of: the largest request that the
- * block layer makes by default consists of so many single pages. Real disks
- * take 128 to 256. A test that makes a request as large as the disk says that
- * it takes, as one of blktests does, needs the memory for it.
+ * Segments of a request: the largest request that the block layer makes by
+ * default, in single pages. Real disks take 128 to 256. A test that makes the
+ * largest request that the disk accepts, as one of blktests does, needs that
+ * much memory.
  */
 #define VDISK_MAX_SEGMENTS	320
 
-/* One trim: the largest whose bytes a u32 holds and any block divides. */
+/* Bytes of a trim: the largest power of 2 that a u32 holds. */
 #define VDISK_MAX_TRIM		SZ_2G
 
 /*
- * A request. Whoever has the request has all of it, but for what @cmd is to the
- * model.
+ * Per-request data. The owner of the request owns all of it, except the model's
+ * fields of @cmd.
  */
 struct vdisk_request {
 	struct vdisk_cmd cmd;	/* command of the model */
-	blk_status_t status;	/* what is wrong with it, as it is queued */
-	enum vdisk_trip trip;	/* what happens at it */
+	blk_status_t status;	/* error found when it was queued */
+	enum vdisk_trip trip;	/* fault that it triggers */
 	u32 outages;		/* the disk's outages when it was queued */
 	union {
 		struct vdisk_write *write; /* the store's write, or NULL */
-		struct vdisk_mark mark; /* what a flush makes stable */
+		struct vdisk_mark mark; /* mark of a flush */
 	};
 };
 
-/* Set the timer, if the model's next event is before what it is set to. */
+/* Set the timer if the model's next event is before its expiry. */
 static void vdisk_arm(struct vdisk *vdisk, u64 next, u64 now)
 {
 	u64 ticks;
@@ -106,14 +106,14 @@ static void vdisk_arm(struct vdisk *vdisk, u64 next, u64 now)
 		return;
 
 	vdisk->armed_ns = next;
-	/* Now is a tick. An event is never before it: run() did those. */
+	/* @now is a tick. run() has processed all events before it. */
 	ticks = DIV_ROUND_UP_ULL(next - now, VDISK_CLOCK_TICK_NS);
 	hrtimer_start(&vdisk->timer,
 		      ns_to_ktime(now + ticks * VDISK_CLOCK_TICK_NS),
 		      HRTIMER_MODE_ABS_PINNED);
 }
 
-/* Let the model run. Count the commands that ended, which are then on done. */
+/* Run the model. Count the commands that ended, which are added to @done. */
 static void vdisk_run(struct vdisk *vdisk, u64 now, struct vdisk_list *done)
 {
 	struct vdisk_cmd *cmd;
@@ -130,13 +130,13 @@ static void vdisk_run(struct vdisk *vdisk, u64 now, struct vdisk_list *done)
 	vdisk_arm(vdisk, next, now);
 }
 
-/* Complete commands, without the lock: that may run the submitter's code. */
+/* Complete commands, without the lock: completion may run the submitter's code. */
 static void vdisk_complete(struct vdisk_list *done)
 {
 	struct vdisk_request *req;
 	struct vdisk_cmd *cmd;
 
-	/* Take it off first: once completed, it may come back at once. */
+	/* Remove it first: after completion the request may be reused. */
 	while ((cmd = vdisk_list_pop(done))) {
 		req = container_of(cmd, struct vdisk_request, cmd);
 		blk_mq_complete_request(blk_mq_rq_from_pdu(req));
@@ -158,7 +158,7 @@ static enum hrtimer_restart vdisk_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Fill a read with zeros, where they are seen. */
+/* Fill a read with zeros, except bios whose data the sender ignores. */
 static void vdisk_zero(struct request *rq)
 {
 	struct bio *bio;
@@ -168,7 +168,7 @@ static void vdisk_zero(struct request *rq)
 			zero_fill_bio(bio);
 }
 
-/* Say to the model what a request is. Return false if it is none for a disk. */
+/* Set a command from a request. Return false for an unsupported operation. */
 static bool vdisk_set_cmd(struct vdisk_cmd *cmd, struct request *rq)
 {
 	cmd->fua = false;
@@ -188,7 +188,7 @@ static bool vdisk_set_cmd(struct vdisk_cmd *cmd, struct request *rq)
 		return true;
 	case REQ_OP_FLUSH:
 		cmd->op = VDISK_FLUSH;
-		/* It has the position of no sector. */
+		/* A flush has no position. */
 		cmd->pos = 0;
 		return true;
 	default:
@@ -196,7 +196,7 @@ static bool vdisk_set_cmd(struct vdisk_cmd *cmd, struct request *rq)
 	}
 }
 
-/* Move the data of a request, whose command is set. */
+/* Copy the data of a request whose command is set. */
 static blk_status_t vdisk_move(struct vdisk *vdisk, struct request *rq)
 {
 	struct vdisk_request *req = blk_mq_rq_to_pdu(rq);
@@ -243,7 +243,7 @@ static blk_status_t vdisk_queue_rq(struct blk_mq_hw_ctx *hctx,
 		goto fail;
 	}
 
-	/* Once, even if it finds no memory and is tried again. */
+	/* Once, even if it is queued again after a lack of memory. */
 	if (!(bd->rq->rq_flags & RQF_DONTPREP)) {
 		bd->rq->rq_flags |= RQF_DONTPREP;
 		req->trip = vdisk_medium_trip(&vdisk->medium, cmd);
@@ -297,8 +297,8 @@ static void vdisk_complete_rq(struct request *rq)
 }
 
 /*
- * Every command ends; how late is for the model to say, and behind a deep queue
- * of slow commands it is later than any timeout.
+ * Every command ends, at a time that the model decides. Behind a deep queue of
+ * slow commands this may exceed any timeout.
  */
 static enum blk_eh_timer_return vdisk_timeout(struct request *rq)
 {
@@ -311,7 +311,7 @@ static const struct blk_mq_ops vdisk_mq_ops = {
 	.timeout = vdisk_timeout,
 };
 
-/* Give a disk an identity (NAA 3): a hash of the name that it was given. */
+/* Set the identity of a disk (NAA 3): a hash of its name. */
 static int vdisk_get_unique_id(struct gendisk *disk, u8 id[16],
 			       enum blk_unique_id type)
 {
@@ -327,7 +327,7 @@ static int vdisk_get_unique_id(struct gendisk *disk, u8 id[16],
 	return sizeof(u64);
 }
 
-/* What get_unique_id() says, for programs, as of a SCSI disk or of NVMe. */
+/* Show the id of get_unique_id(), as SCSI and NVMe disks do. */
 static ssize_t wwid_show(struct device *dev, struct device_attribute *attr,
 			 char *buf)
 {
@@ -352,8 +352,8 @@ static const struct block_device_operations vdisk_fops = {
 };
 
 /*
- * Return whether a name is taken. It would fail in device_add_disk() too, but
- * with a stack dump from sysfs. A race with somebody who takes it now still
+ * Return whether a name is taken. device_add_disk() would fail as well, but
+ * with a stack dump from sysfs. A race with a concurrent user of the name still
  * ends there.
  */
 static bool vdisk_name_taken(struct gendisk *disk, const char *name)
@@ -394,8 +394,8 @@ static int vdisk_add_disk(struct vdisk *vdisk, const char *name)
 	strscpy(disk->disk_name, name);
 	disk->fops = &vdisk_fops;
 	/*
-	 * It is empty: no partition table. Without the scan no request is made.
-	 * Partitions can be added (BLKPG, addpart).
+	 * A new disk is empty: without the scan it gets no request. Partitions
+	 * can be added (BLKPG, addpart).
 	 */
 	set_bit(GD_SUPPRESS_PART_SCAN, &disk->state);
 	set_capacity(disk, vdisk->params.size >> SECTOR_SHIFT);
@@ -409,9 +409,9 @@ static int vdisk_add_disk(struct vdisk *vdisk, const char *name)
 }
 
 /**
- * vdisk_create - make a disk, which is ready for requests
+ * vdisk_create - create a disk that is ready for requests
  * @name: its name, shorter than DISK_NAME_LEN
- * @params: all in range
+ * @params: parameters, all in range
  *
  * Context: may sleep.
  * Return: the disk; ERR_PTR(-EEXIST) if the name is taken, or another error.
@@ -459,7 +459,7 @@ struct vdisk *vdisk_create(const char *name, const struct vdisk_params *params)
 	if (err)
 		goto destroy_model;
 
-	/* Short of memory, blk-mq gives fewer tags. That is another device. */
+	/* Short of memory, blk-mq may reduce the depth: not the same device. */
 	err = -ENOMEM;
 	if (vdisk->tag_set.queue_depth != params->queue_depth)
 		goto free_tag_set;
@@ -488,8 +488,8 @@ free:
  * vdisk_destroy - remove a disk
  * @vdisk: the disk
  *
- * Waits until the requests in flight have ended, and fails those that come
- * later.
+ * Waits until the requests in flight have ended, and fails later
+ * ones.
  *
  * Context: may sleep.
  */
@@ -498,7 +498,7 @@ void vdisk_destroy(struct vdisk *vdisk)
 	vdisk_state_del(vdisk);
 	del_gendisk(vdisk->disk);
 	vdisk_stats_del(vdisk);
-	/* The last completion may still be on its way out of the timer. */
+	/* The timer may still be completing the last request. */
 	hrtimer_cancel(&vdisk->timer);
 	put_disk(vdisk->disk);
 	vdisk_state_destroy(vdisk);
@@ -510,9 +510,9 @@ void vdisk_destroy(struct vdisk *vdisk)
 }
 
 /**
- * vdisk_change - give a running disk new parameters
+ * vdisk_change - change the parameters of a disk that is on
  * @vdisk: the disk
- * @params: all in range; those that may not change are as they were
+ * @params: parameters, all in range; constant parameters are unchanged
  */
 void vdisk_change(struct vdisk *vdisk, const struct vdisk_params *params)
 {
@@ -530,10 +530,10 @@ void vdisk_change(struct vdisk *vdisk, const struct vdisk_params *params)
 }
 
 /**
- * vdisk_get_medium - where a disk is bad
+ * vdisk_get_medium - return the medium of a disk
  * @vdisk: the disk
  *
- * Return: what vdisk_medium_bad() sees.
+ * Return: the medium, for vdisk_medium_bad().
  */
 struct vdisk_medium *vdisk_get_medium(struct vdisk *vdisk)
 {
@@ -543,7 +543,7 @@ struct vdisk_medium *vdisk_get_medium(struct vdisk *vdisk)
 /**
  * vdisk_init - prepare for the first disk
  *
- * Without debugfs there are no statistics, which is no error.
+ * Without debugfs there are no statistics; that is not an error.
  */
 void vdisk_init(void)
 {

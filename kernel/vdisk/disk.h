@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A disk that is on, as the files see it that make it one: its block device
- * (disk.c), whether it is there (disk_state.c) and its figures (disk_stats.c).
+ * A disk that is on, as its files see it: block device (disk.c), states lost
+ * and power cut (disk_state.c), and statistics (disk_stats.c).
  */
 #ifndef ISOBLK_VDISK_DISK_H
 #define ISOBLK_VDISK_DISK_H
@@ -21,32 +21,32 @@
 struct dentry;
 struct vdisk_store;
 
-/* What was completed. The disk's lock protects it. */
+/* Counters of completed requests. The disk's lock protects them. */
 struct vdisk_completed {
-	u64 requests[VDISK_NR_OPS]; /* number of requests, by vdisk_op */
-	u64 bytes[VDISK_NR_OPS]; /* their bytes, by vdisk_op */
+	u64 requests[VDISK_NR_OPS]; /* completed requests, by vdisk_op */
+	u64 bytes[VDISK_NR_OPS]; /* bytes of these requests, by vdisk_op */
 };
 
 /* A disk that is on. */
 struct vdisk {
 	struct vdisk_params params; /* parameters at the start; constant */
 	struct blk_mq_tag_set tag_set; /* tags of its queue */
-	struct gendisk *disk;	/* the block layer's side; constant */
-	struct dentry *debugfs;	/* directory with its figures; constant */
-	struct vdisk_store *store; /* contents or NULL; locks itself */
-	struct vdisk_medium medium; /* bad places; locks itself */
-	struct list_head link;	/* link in the list of disks; under its lock */
-	struct work_struct cut_work; /* work that a power cut leaves */
+	struct gendisk *disk;	/* the block device; constant */
+	struct dentry *debugfs;	/* directory of its statistics; constant */
+	struct vdisk_store *store; /* contents or NULL; has its own lock */
+	struct vdisk_medium medium; /* bad ranges; has its own lock */
+	struct list_head link;	/* entry in vdisk_disks; under its lock */
+	struct work_struct cut_work; /* applies a power cut to the contents */
 	atomic64_t failed;	/* requests that ended with an error */
 
-	/* The lock protects what follows, and all that the model has. */
+	/* Protects the following fields, and all of the model. */
 	spinlock_t lock ____cacheline_aligned_in_smp;
-	enum vdisk_state state;	/* whether it is there; read without the lock */
-	u32 outages;		/* times it went or came, odd if gone; same */
-	struct vdisk_model *model; /* what decides when commands end */
-	struct hrtimer timer;	/* timer, which stands at @armed_ns */
-	u64 armed_ns;		/* time of the next event, or VDISK_NEVER */
-	struct vdisk_completed completed; /* what was completed */
+	enum vdisk_state state;	/* ok, lost or cut; read without the lock */
+	u32 outages;		/* changes between ok and gone: odd if gone; same */
+	struct vdisk_model *model; /* decides when commands end */
+	struct hrtimer timer;	/* expires at @armed_ns */
+	u64 armed_ns;		/* time of the next event, ns, or VDISK_NEVER */
+	struct vdisk_completed completed; /* counters of completed requests */
 };
 
 /* disk_state.c */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Whether a disk is there, lost or without power.
+ * The state of a disk: ok, lost or without power.
  *
- * A disk that is not there (fault.c) refuses what comes, at once. What it holds
- * goes through the model all the same, for the model's time does not stop, and
- * fails when it ends. To tell, a request remembers how often the disk had gone
- * and come when it was queued: an odd number says that it is gone, and another
- * one at the end says that it was. The disk may also go by itself, at a write:
- * it is gone once that has been queued, and so the write is in flight.
+ * A disk that is gone, lost or cut, fails new requests at once. Requests in
+ * flight still pass through the model, whose time does not stop, and fail when
+ * they end. A request records the disk's outages when it is queued: an odd
+ * number means that the disk is gone, and a different number at its end means
+ * that the disk was gone in between. A disk may also go at a chosen write: it
+ * goes after the write has been queued, so the write is in flight.
  */
 #include <linux/compiler.h>
 #include <linux/container_of.h>
@@ -20,11 +20,11 @@
 #include "store.h"
 #include "vdisk.h"
 
-/* All disks that are on. The lock is taken before that of a disk. */
+/* All disks that are on. A disk's lock nests inside this lock. */
 static LIST_HEAD(vdisk_disks);
 static DEFINE_SPINLOCK(vdisk_disks_lock);
 
-/* Do to the contents what the power cut has decided. */
+/* Apply a power cut to the contents. */
 static void vdisk_cut_work(struct work_struct *work)
 {
 	struct vdisk *vdisk = container_of(work, struct vdisk, cut_work);
@@ -33,8 +33,8 @@ static void vdisk_cut_work(struct work_struct *work)
 }
 
 /*
- * Let a disk be lost or cut, at once, whatever it was; or only if it was there.
- * The work that a cut leaves goes on.
+ * Make a disk lost or cut, at once, from any state; if @if_ok only from ok. The
+ * work of a cut may still be pending on return.
  */
 static void vdisk_go(struct vdisk *vdisk, enum vdisk_state state, bool if_ok)
 {
@@ -45,7 +45,7 @@ static void vdisk_go(struct vdisk *vdisk, enum vdisk_state state, bool if_ok)
 	    (if_ok && vdisk->state != VDISK_STATE_OK))
 		goto unlock;
 
-	/* Gone before it loses anything. */
+	/* The disk is gone before its contents change. */
 	if (vdisk->state == VDISK_STATE_OK)
 		WRITE_ONCE(vdisk->outages, vdisk->outages + 1);
 	WRITE_ONCE(vdisk->state, state);
@@ -57,7 +57,7 @@ unlock:
 	spin_unlock_irqrestore(&vdisk->lock, flags);
 }
 
-/* Do what happens at a write that has been queued. */
+/* Trigger the fault of a write that has been queued. */
 void vdisk_trip(struct vdisk *vdisk, enum vdisk_trip trip)
 {
 	unsigned long flags;
@@ -80,13 +80,13 @@ void vdisk_trip(struct vdisk *vdisk, enum vdisk_trip trip)
 	}
 }
 
-/* Make a disk that is there, of which nobody else knows yet. */
+/* Initialize the state of a new disk. */
 void vdisk_state_init(struct vdisk *vdisk)
 {
 	INIT_WORK(&vdisk->cut_work, vdisk_cut_work);
 }
 
-/* Put a disk on the list of those that go when all do. */
+/* Add a disk to the list of disks that VDISK_TRIP_CUT_ALL affects. */
 void vdisk_state_add(struct vdisk *vdisk)
 {
 	spin_lock_irq(&vdisk_disks_lock);
@@ -94,7 +94,7 @@ void vdisk_state_add(struct vdisk *vdisk)
 	spin_unlock_irq(&vdisk_disks_lock);
 }
 
-/* Take a disk off that list. */
+/* Remove a disk from that list. */
 void vdisk_state_del(struct vdisk *vdisk)
 {
 	spin_lock_irq(&vdisk_disks_lock);
@@ -102,14 +102,14 @@ void vdisk_state_del(struct vdisk *vdisk)
 	spin_unlock_irq(&vdisk_disks_lock);
 }
 
-/* Wait for the work of a disk. No request is there that could make it go. */
+/* Wait for the work of a cut. No request is left that could trigger another. */
 void vdisk_state_destroy(struct vdisk *vdisk)
 {
 	flush_work(&vdisk->cut_work);
 }
 
 /**
- * vdisk_get_state - is a disk there?
+ * vdisk_get_state - return the state of a disk
  * @vdisk: the disk
  *
  * Return: its state.
@@ -120,7 +120,7 @@ enum vdisk_state vdisk_get_state(const struct vdisk *vdisk)
 }
 
 /**
- * vdisk_set_state - let a disk go or come
+ * vdisk_set_state - change the state of a disk
  * @vdisk: the disk
  * @state: its state from now on
  *
@@ -136,7 +136,7 @@ void vdisk_set_state(struct vdisk *vdisk, enum vdisk_state state)
 	if (vdisk_get_state(vdisk) == VDISK_STATE_OK)
 		return;
 
-	/* Gone, it does nothing by itself. It is back after all is decided. */
+	/* While gone, no fault triggers. Return to ok after the cut's work. */
 	flush_work(&vdisk->cut_work);
 	if (vdisk->store)
 		vdisk_store_restore(vdisk->store);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The figures of a disk: the file "stats" of its directory in debugfs, a name
- * and a value a line.
+ * Statistics of a disk: the file "stats" of its directory in debugfs, with a
+ * name and a value on each line.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -28,7 +28,7 @@ static const char * const vdisk_op_names[] = {
 	[VDISK_FLUSH] = "flush",
 };
 
-/* Show what only some disks have. */
+/* Show the statistics of the model and of the store. */
 static void stats_show_more(struct seq_file *m, struct vdisk *vdisk,
 			    const struct vdisk_counter *counters, u32 count)
 {
@@ -94,7 +94,7 @@ static int stats_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(stats);
 
-/* Make the directory of the module. Without debugfs there are no figures. */
+/* Make the directory of the module. Without debugfs there are no statistics. */
 void vdisk_stats_init(void)
 {
 	vdisk_debugfs = debugfs_create_dir(KBUILD_MODNAME, NULL);
@@ -113,7 +113,7 @@ void vdisk_stats_add(struct vdisk *vdisk, const char *name)
 	debugfs_create_file("stats", 0444, vdisk->debugfs, vdisk, &stats_fops);
 }
 
-/* Remove the directory of a disk. Nobody reads its figures any more. */
+/* Remove the directory of a disk, after the last reader has left. */
 void vdisk_stats_del(struct vdisk *vdisk)
 {
 	debugfs_remove(vdisk->debugfs);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The events of a model: a binary heap, earliest first, made once with room
- * for all commands. Events of one instant come in the order of submission of
- * their commands, whatever the order in which they were put in.
+ * The events of a model: a binary heap, earliest first, allocated with room for
+ * all commands. Events of one instant are ordered by the submission of their
+ * commands, not by insertion.
  *
  * Not locked: the device's lock covers it.
  */
@@ -15,24 +15,24 @@
 
 #include "model.h"
 
-/* Something that happens to a command. */
+/* An event of a command. */
 struct vdisk_event {
-	u64 due;	/* time of it, ns */
+	u64 due;	/* time of the event, ns */
 	u64 seq;	/* position of the command in the order of submission */
 	struct vdisk_cmd *cmd; /* command */
 };
 
-/* Events to come. */
+/* Pending events. */
 struct vdisk_events {
 	u32 count;	/* number of events */
-	u32 room;	/* most there can be */
+	u32 room;	/* size of the heap */
 	/* events; heap[0] is the first */
 	struct vdisk_event heap[] __counted_by(room);
 };
 
 /**
- * vdisk_events_create - make an empty heap
- * @room: the most events that it will hold
+ * vdisk_events_create - allocate an empty heap
+ * @room: maximum number of events
  *
  * Return: the heap, to be freed with kvfree(), or NULL. May sleep.
  */
@@ -47,7 +47,7 @@ static inline struct vdisk_events *vdisk_events_create(u32 room)
 }
 
 /**
- * vdisk_events_next - when something happens next
+ * vdisk_events_next - return the time of the first event
  * @events: the events
  *
  * Return: time of the first event, VDISK_NEVER if there is none.
@@ -75,7 +75,7 @@ static inline void vdisk_events_add(struct vdisk_events *events, u64 due,
 	struct vdisk_event new = { .due = due, .seq = cmd->seq, .cmd = cmd };
 	u32 hole = events->count;
 
-	/* A command has one event at most, so the caller broke max_cmds. */
+	/* A command has one event at most: the caller exceeded max_cmds. */
 	if (WARN_ON_ONCE(hole == events->room))
 		return;
 
@@ -91,7 +91,7 @@ static inline void vdisk_events_add(struct vdisk_events *events, u64 due,
 	events->heap[hole] = new;
 }
 
-/* Put an event into the place of the first one, which is gone. */
+/* Replace the first event, which has been removed. */
 static inline void vdisk_events_sift(struct vdisk_events *events,
 				     struct vdisk_event new)
 {
@@ -114,7 +114,7 @@ static inline void vdisk_events_sift(struct vdisk_events *events,
 
 /**
  * vdisk_events_drop - remove the first event
- * @events: the events, of which there are
+ * @events: the events, not empty
  */
 static inline void vdisk_events_drop(struct vdisk_events *events)
 {
@@ -125,7 +125,7 @@ static inline void vdisk_events_drop(struct vdisk_events *events)
 
 /**
  * vdisk_events_replace - remove the first event and add another
- * @events: the events, of which there are
+ * @events: the events, not empty
  * @due: time of the new event
  * @cmd: command of the event
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which commands fail on a bad medium, and which one makes something happen.
- * Who sets that is in config_fault.c, what follows from it in disk.c.
+ * Faults: which commands fail on bad ranges, and which command triggers a
+ * fault. config_fault.c sets faults; disk.c applies them.
  */
 #include <linux/compiler.h>
 #include <linux/spinlock.h>
@@ -10,7 +10,7 @@
 #include "model.h"
 
 /**
- * vdisk_medium_init - make a medium that is good everywhere
+ * vdisk_medium_init - initialize a medium without bad ranges
  * @medium: the medium
  */
 void vdisk_medium_init(struct vdisk_medium *medium)
@@ -20,11 +20,11 @@ void vdisk_medium_init(struct vdisk_medium *medium)
 }
 
 /**
- * vdisk_medium_bad - does a command touch what is bad?
+ * vdisk_medium_bad - return whether a command touches a bad range
  * @medium: the medium
- * @cmd: a read or write; no other command touches anything
+ * @cmd: the command; only reads and writes touch the medium
  *
- * Context: of queue_rq().
+ * Context: queue_rq().
  * Return: whether it fails.
  */
 bool vdisk_medium_bad(struct vdisk_medium *medium, const struct vdisk_cmd *cmd)
@@ -32,7 +32,7 @@ bool vdisk_medium_bad(struct vdisk_medium *medium, const struct vdisk_cmd *cmd)
 	bool bad = false;
 	u32 i;
 
-	/* What fails is what comes after the range was given. */
+	/* Only commands that come after the range was set have to fail. */
 	if (!READ_ONCE(medium->count))
 		return false;
 
@@ -50,12 +50,12 @@ bool vdisk_medium_bad(struct vdisk_medium *medium, const struct vdisk_cmd *cmd)
 }
 
 /**
- * vdisk_medium_trip - does a command do what was to happen at a write?
+ * vdisk_medium_trip - return the fault that a command triggers
  * @medium: the medium
- * @cmd: counts if it changes the disk, so a flush does, too
+ * @cmd: the command; all but reads count as writes
  *
- * Context: of queue_rq(), once for each command.
- * Return: what happens now, or VDISK_NO_TRIP.
+ * Context: queue_rq(), once for each command.
+ * Return: the fault, or VDISK_NO_TRIP.
  */
 enum vdisk_trip vdisk_medium_trip(struct vdisk_medium *medium,
 				  const struct vdisk_cmd *cmd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Faults of a disk that is on: who may see them (fault.c), and what they do
- * (disk.c).
+ * Faults of a disk that is on: which commands trigger them (fault.c); disk.c
+ * and disk_state.c have their effects.
  */
 #ifndef ISOBLK_VDISK_FAULT_H
 #define ISOBLK_VDISK_FAULT_H
@@ -9,20 +9,20 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-/* As many as fit a page of text. */
+/* Bad ranges of a disk: as many as fit in a page of text. */
 #define VDISK_MAX_BAD_RANGES	64
 
-/* What the host finds of a disk. */
+/* The state of a disk, as the host sees it. */
 enum vdisk_state {
-	VDISK_STATE_OK,		/* it is there */
+	VDISK_STATE_OK,		/* it works */
 	VDISK_STATE_LOST,	/* it is unplugged, and loses nothing */
 	VDISK_STATE_CUT,	/* it is without power */
 };
 
-/* What happens at a write that was chosen. */
+/* The fault that a chosen write triggers. */
 enum vdisk_trip {
-	VDISK_TRIP_ERROR,	/* it fails */
-	VDISK_TRIP_ERRORS,	/* it fails, and all that follow */
+	VDISK_TRIP_ERROR,	/* the write fails */
+	VDISK_TRIP_ERRORS,	/* the write and all later ones fail */
 	VDISK_TRIP_LOST,	/* the disk is lost */
 	VDISK_TRIP_CUT,		/* the power of the disk is cut */
 	VDISK_TRIP_CUT_ALL,	/* the power of all disks is cut */
@@ -30,7 +30,7 @@ enum vdisk_trip {
 	VDISK_NO_TRIP = VDISK_NR_TRIPS,
 };
 
-/* A part of the medium that fails. */
+/* A range of the medium that fails. */
 struct vdisk_bad_range {
 	u64 start;	/* first byte */
 	u64 end;	/* byte behind the last */
@@ -38,14 +38,14 @@ struct vdisk_bad_range {
 	bool write;	/* whether writes fail */
 };
 
-/* Where the medium is bad, and at which write something happens. */
+/* The medium: its bad ranges, and the fault at a chosen write. */
 struct vdisk_medium {
-	spinlock_t lock;	/* lock of the rest; not for interrupts */
-	u32 count;		/* ranges; may be read without it */
-	/* ranges, in the order given */
+	spinlock_t lock;	/* protects the rest; not taken in interrupts */
+	u32 count;		/* ranges in use; also read without the lock */
+	/* bad ranges, in the order in which they were set */
 	struct vdisk_bad_range ranges[VDISK_MAX_BAD_RANGES];
-	enum vdisk_trip trip;	/* what happens; likewise */
-	u64 writes_left;	/* writes until then; 0 = it has been */
+	enum vdisk_trip trip;	/* the fault; also read without the lock */
+	u64 writes_left;	/* writes until the fault; 0 = triggered */
 };
 
 struct vdisk_cmd;

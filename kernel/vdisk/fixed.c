@@ -2,10 +2,10 @@
 /*
  * The model "fixed": c servers, a fixed service time, and a link.
  *
- * A command waits, first come first served, until one of the servers is free,
- * is served for the time of its kind, and then, if the link of its direction
- * has a limit, crosses it. A link carries one command at a time, in the order
- * in which their services ended. The server is held until the command has
+ * A command waits, first come first served, until a server is free. It is
+ * served for the time of its kind, and then, if the link of its direction has a
+ * limit, crosses the link. A link carries one command at a time, in the order
+ * in which their services ended. The server stays busy until the command has
  * crossed:
  *
  *	start = max(arrival, time at which a server became free)
@@ -13,22 +13,22 @@
  *	done = served                                           without a limit
  *	done = max(served, link free) + bytes * 10^9 / bps	with one
  *
- * That is what NVMe flash looks like from far: a limited number of dies behind
- * a deep queue, and a bus. Reads and writes have a link each; a trim carries no
- * data. A command's service time and limit are those at its start. Jitter makes
- * the service time of each command another one.
+ * This is a coarse model of NVMe flash: a limited number of dies behind a deep
+ * queue, and a bus. Reads and writes have a link each; a trim carries no data.
+ * A command's service time and limit are those at its start. Jitter varies the
+ * service time of each command.
  *
- * A disk may be a cloud volume (volume.c). Then it holds a command back that is
- * beyond a limit, before it may wait for a server, and its end is late by the
- * time in the network, which holds no server.
+ * A disk may be a cloud volume (volume.c). Then a command beyond a limit waits
+ * before it may wait for a server, and its end is delayed by the time in the
+ * network, which keeps no server busy.
  *
- * A write is stable when it ends, so a flush is but a command with a service
+ * A write is stable when it ends, so a flush is only a command with a service
  * time, and FUA costs nothing.
  *
- * A busy server has one event in the heap: the end of service, or, when the
- * link is not free of limits, first that and then the end of the crossing. So
- * has a command in the network. That a command is no longer held back is an
- * event of its own, and comes before others of its instant.
+ * A busy server has one event in the heap: the end of service, or, if the link
+ * has a limit, first that and then the end of the crossing. A command in the
+ * network has one event, too. The admission of a waiting command is an event of
+ * its own, before other events of its instant.
  */
 #include <linux/container_of.h>
 #include <linux/err.h>
@@ -44,14 +44,14 @@
 /*
  * A disk of this model. The device's lock protects all of it.
  *
- * Commands wait only while @servers or more are busy: after a change of
- * @servers, more may be. A server that is held has no end yet in @held_ns: as
- * of now, add @busy times now. That wraps, but the sum does not.
+ * Commands wait only while @servers or more are busy: after a decrease of
+ * @servers, more may be. @held_ns lacks the ends of running services: as of
+ * now, add @busy * now. The value wraps, but the sum is right.
  */
 struct fixed {
 	struct vdisk_model model;	/* base */
-	u64 servers;			/* most commands in service at once */
-	u64 service_ns[VDISK_NR_OPS];	/* time of a command, by vdisk_op */
+	u64 servers;			/* maximum of commands in service */
+	u64 service_ns[VDISK_NR_OPS];	/* service time, ns, by vdisk_op */
 	u64 bps[VDISK_NR_OPS];		/* limit of each link, bytes a second */
 	u64 jitter;			/* jitter of service times, per mille */
 	u64 seed;			/* seed of the jitter */
@@ -60,9 +60,9 @@ struct fixed {
 	u32 busy;			/* servers that hold a command */
 	u32 in_net;			/* commands in the network */
 	struct vdisk_list waiting;	/* commands that wait */
-	u32 nr_waiting;			/* number of these */
-	u32 max_waiting;		/* most there ever were */
-	u64 held_ns;			/* ends minus starts of service */
+	u32 nr_waiting;			/* number of commands in @waiting */
+	u32 max_waiting;		/* maximum of waiting commands */
+	u64 held_ns;			/* sum of ends minus starts of services, ns */
 	struct vdisk_events *events;	/* events of commands not waiting */
 	struct vdisk_volume volume;	/* limits and network */
 };
@@ -115,7 +115,7 @@ static void fixed_destroy(struct vdisk_model *model)
 	kfree(fixed);
 }
 
-/* Let a server take a command at a time. Return when its service ends. */
+/* Start a command's service at time @at. Return when the service ends. */
 static u64 fixed_start(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 {
 	fixed->busy++;
@@ -137,7 +137,7 @@ static struct vdisk_cmd *fixed_next_waiting(struct fixed *fixed)
 	return cmd;
 }
 
-/* Return when something happens next. */
+/* Return the time of the next event. */
 static u64 fixed_next(const struct fixed *fixed)
 {
 	return min(vdisk_events_next(fixed->events), fixed->volume.due_ns);
@@ -149,7 +149,7 @@ static u32 fixed_waiting(const struct fixed *fixed)
 	return fixed->nr_waiting + fixed->volume.nr_held;
 }
 
-/* A command comes to the servers at a time, past all limits. */
+/* Process a command that arrives at the servers, past all limits. */
 static void fixed_arrive(struct fixed *fixed, struct vdisk_cmd *cmd, u64 at)
 {
 	if (fixed->busy < fixed->servers) {
@@ -174,7 +174,7 @@ static u64 fixed_submit(struct vdisk_model *model, struct vdisk_cmd *cmd,
 	return fixed_next(fixed);
 }
 
-/* A server has become free: it takes the next command, if there is one. */
+/* Free a server, which takes the next command if there is one. */
 static void fixed_free(struct fixed *fixed, u64 at)
 {
 	struct vdisk_cmd *next;
@@ -184,12 +184,12 @@ static void fixed_free(struct fixed *fixed, u64 at)
 	next = fixed_next_waiting(fixed);
 	if (!next)
 		return;
-	/* It may have come after the server became free, if run() is late. */
+	/* If run() is late, it may have arrived after the server was free. */
 	at = fixed_start(fixed, next, max(at, next->fixed.at_ns));
 	vdisk_events_add(fixed->events, at, next);
 }
 
-/* Do what the first event of a command is. */
+/* Process the first event. */
 static void fixed_event(struct fixed *fixed, struct vdisk_list *done)
 {
 	struct vdisk_events *events = fixed->events;

@@ -2,7 +2,7 @@
 /*
  * The model "flash": a solid-state disk, from the host link to the cells.
  *
- * What a command meets, in this order:
+ * The stages of a command, in this order:
  *
  *	window		a slot of the controller, of which there are window;
  *			until one is free, the command waits in its hardware
@@ -32,10 +32,10 @@
  * for all pages of a cell are programmed together.
  *
  * When a die becomes free it takes, in this order: a read of the host; garbage
- * collection, if it must go first (ftl.c says); a program of the host, if there
- * is a full row, or part of one that has to be written; other collection. No
- * operation is interrupted: a read waits for what runs, which is what makes the
- * tail of reads beside writes. After FLASH_READS_FIRST reads in a row one write
+ * collection, if that has to precede programs (ftl.c); a program of the host, if
+ * there is a full row, or part of one that has to be written; other collection. No
+ * operation is interrupted: a read waits for the running one, which makes the tail
+ * of reads alongside writes. After FLASH_READS_FIRST reads in a row one write
  * operation has its turn, or a deep queue of reads would stop writes for ever.
  *
  * The buffer is made of units, and a unit stays until its program has ended. A
@@ -48,54 +48,54 @@
  * FLASH_IDLE_NS writes out what it holds. Without it, the buffer is backed by
  * capacitors: everything in it is stable.
  *
- * The table. The controller collects what writes and trims change in the table
- * that says where the data are, an update for each page of 4 MiB that a command
- * touches, and writes table_updates of them out together. That takes table_ns,
- * in which no write and no trim goes on, while reads and the dies do. So
+ * The table. Writes and trims change the table that locates the data, by an
+ * update for each page of 4 MiB that a command touches. The controller collects
+ * updates, and writes table_updates of them out together. That takes table_ns,
+ * in which all writes and trims stop, while reads and the dies continue. So
  * sustained small writes come in bursts with stalls between them, and large
- * ones, with fewer updates for as much data, hardly notice. Writes to fast
- * blocks cause no update: it is made when these are emptied.
+ * writes, with fewer updates for the same data, hardly stall. Writes to fast
+ * blocks cause no update until these blocks are emptied.
  *
- * Garbage collection reads a row of the victim that has anything valid, and
- * programs a row when it has moved so much; with copyback neither crosses the
- * channel. With fast (SLC) blocks, the host's programs take slc_program_ns
+ * Garbage collection reads each row of the victim that has valid units, and
+ * programs a row when it has moved enough units; with copyback neither crosses
+ * the channel. With fast (SLC) blocks, the host's programs take slc_program_ns
  * while one is free; on an idle disk, they are emptied into the others.
  *
  * Placement is static, unit modulo die (ftl.c says why), and the dies of
  * neighbours are on different channels.
  *
- * A disk that reads ahead also makes use of what a die still has in its
- * registers: a read of the row that was sensed last there needs no sense, if
- * the die has done nothing else since.
+ * A disk that reads ahead also uses the registers of its dies: a read of the
+ * row that was sensed last there needs no sense, if the die has executed no
+ * other operation since.
  *
- * What is not modelled: read-modify-write of units that are written in part,
- * which take a whole unit; suspended programs and erases; caches for the map;
- * errors, retries and refresh; a limit for power or heat; one data path for both
+ * Not modelled: read-modify-write of units that are written in part, which take
+ * a whole unit; suspended programs and erases; caches for the map; errors,
+ * retries and refresh; a limit for power or heat; one data path for both
  * directions, as that of SATA; compression.
  *
- * The ideas are those of the published simulators, put in words and written
- * anew: dies and channels as the two resources of a read (Agrawal et al.,
- * "Design tradeoffs for SSD performance", USENIX ATC 2008), multi-queue
- * front end, write cache and priorities (Tavakkol et al., "MQSim", FAST 2018),
- * the visible effect of buffer, SLC and internal collection (Li et al.,
- * "FEMU", FAST 2018). Those about the translation are in ftl.c.
+ * The ideas are those of published simulators; the code is new: dies and
+ * channels as the two resources of a read (Agrawal et al., "Design tradeoffs
+ * for SSD performance", USENIX ATC 2008), multi-queue front end, write cache
+ * and priorities (Tavakkol et al., "MQSim", FAST 2018), the visible effect of
+ * buffer, SLC and internal collection (Li et al., "FEMU", FAST 2018). ftl.c
+ * names those for the translation layer.
  *
- * Events. Who can have one is fixed: each die, the controller, the two links,
- * the idle timer. Each has at most one, in a tournament tree with a leaf each;
- * of those of one instant, the first leaf wins. Commands end in two queues,
+ * Events. Their sources are fixed: each die, the controller, the two links, the
+ * idle timer. Each has at most one event, in a tournament tree with a leaf each;
+ * of the events of one instant, the first leaf wins. Commands end in two queues,
  * behind the read link and behind write_latency_ns, each in the order of time.
- * So run() says as the next event the first that can end a command: the head of
- * these queues, or the next other event and the latency that still follows it.
- * The timer need not fire in between; what happened, run() makes up for.
+ * So run() returns as the next event the first that can end a command: the head
+ * of these queues, or the next other event and the latency that still follows
+ * it. The timer need not fire in between: run() makes up for skipped events.
  *
  * Where things are:
  *
- *	this file	the disk as a whole: how it is made, its events, figures
- *	flash_host.c	commands on their way in: controller, link from the host
- *	flash_buffer.c	units in the controller's memory, and what flushes await
- *	flash_ahead.c	units that are read before they are asked for
- *	flash_die.c	what the dies do, and in which order
- *	flash_end.c	commands on their way back: latencies, link to the host
+ *	this file	the whole disk: its creation, events, statistics
+ *	flash_host.c	the path of commands in: controller, link from the host
+ *	flash_buffer.c	units in the controller's memory, and flushes
+ *	flash_ahead.c	read-ahead
+ *	flash_die.c	operations of the dies, and their order
+ *	flash_end.c	the path of commands out: latencies, link to the host
  *	flash_tree.c	the tournament tree
  *	ftl.c		the translation layer: where the data are
  */
@@ -126,7 +126,7 @@ static struct flash *to_flash(struct vdisk_model *model)
 	return container_of(model, struct flash, model);
 }
 
-/* Do whatever an event has made possible. */
+/* Start all operations that an event has made possible. */
 static void settle(struct flash *flash, u64 at)
 {
 	flash_send(flash, at);
@@ -136,7 +136,7 @@ static void settle(struct flash *flash, u64 at)
 	}
 }
 
-/* Do what an event is: that of a leaf of the tree. */
+/* Process the event of a leaf of the tree. */
 static void event(struct flash *flash, u32 leaf, u64 at,
 		  struct vdisk_list *done)
 {
@@ -163,7 +163,7 @@ static void event(struct flash *flash, u32 leaf, u64 at,
 	}
 }
 
-/* Return when a command can end next: see the top. */
+/* Return when a command can end next: see the head of this file. */
 static u64 flash_next(const struct flash *flash)
 {
 	const struct flash_tree *tree = &flash->tree;
@@ -197,7 +197,7 @@ static u64 flash_run(struct vdisk_model *model, u64 now,
 		u64 at = first->due;
 
 		event(flash, first->leaf, at, done);
-		/* What came at once is looked at together. */
+		/* First process all commands of one instant. */
 		if (first->due != at ||
 		    first->leaf != flash_leaf(flash, FLASH_CONTROLLER))
 			settle(flash, at);
@@ -205,7 +205,7 @@ static u64 flash_run(struct vdisk_model *model, u64 now,
 	return flash_next(flash);
 }
 
-/* Take the parameters that may change. */
+/* Set the parameters that may change. */
 static void flash_set(struct flash *flash, const struct vdisk_params *params)
 {
 	flash->p = params->flash;
@@ -301,7 +301,7 @@ static void flash_destroy(struct vdisk_model *model)
 	kfree(flash);
 }
 
-/* Check what must hold between parameters, and work out the sizes. */
+/* Check conditions between parameters, and compute the sizes. */
 static int flash_geometry(const struct vdisk_params *params,
 			  struct ftl_geometry *geo)
 {
@@ -351,7 +351,7 @@ static void flash_init_lists(struct flash *flash)
 	vdisk_list_init(&flash->ends.others);
 }
 
-/* Make all parts of a disk, which the caller destroys even if that failed. */
+/* Create all parts of a disk. The caller destroys it, even if that failed. */
 static int flash_init(struct flash *flash, const struct vdisk_params *params,
 		      const struct ftl_geometry *geo, u32 max_cmds)
 {

@@ -1,64 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What others see of the model "flash" (flash.c): its parameters, and what it
- * keeps in a command.
+ * The model "flash" (flash.c), for config.c and model.h: its parameters, and
+ * its fields in a command.
  */
 #ifndef ISOBLK_VDISK_FLASH_H
 #define ISOBLK_VDISK_FLASH_H
 
 #include <linux/types.h>
 
-/* What the flash holds before the first command. */
+/* Contents of the flash before the first command. */
 enum vdisk_precondition {
 	VDISK_PRECONDITION_NONE,	/* nothing */
 	VDISK_PRECONDITION_SEQUENTIAL,	/* data written once, in order */
 	VDISK_PRECONDITION_RANDOM,	/* steady state of random writes */
 };
 
-/* What a user sets, beside what all models have. */
+/* Parameters of the model "flash". */
 struct vdisk_flash_params {
 	u64 channels;		/* buses between controller and dies */
 	u64 dies;		/* dies of each channel */
 	u64 planes;		/* planes of a die, which work together */
 	u64 page_size;		/* bytes of a page of one plane, 4096 or more */
 	u64 block_pages;	/* pages of a block of one plane */
-	u64 spare;		/* flash beyond the size, per mille of it */
-	u64 read_ns;		/* mean time of a page from cells to die */
-	u64 cell_bits;		/* bits of a cell, so kinds of pages */
-	u64 read_step;		/* per mille of @read_ns for a sensing more */
-	u64 program_ns;		/* time of a page from the die to the cells */
-	u64 erase_ns;		/* time of erasing a block */
-	u64 bus_bps;		/* bytes a second over a channel; 0 = any */
+	u64 spare;		/* flash beyond the size, per mille of the size */
+	u64 read_ns;		/* mean time of a sense, from cells to die */
+	u64 cell_bits;		/* bits of a cell, and kinds of pages */
+	u64 read_step;		/* time of a further sensing, per mille of @read_ns */
+	u64 program_ns;		/* time of a program, from die to cells */
+	u64 erase_ns;		/* time of an erase of a block */
+	u64 bus_bps;		/* bytes a second over a channel; 0 = no limit */
 	u64 cmd_ns;		/* the controller's time for a command */
-	u64 window;		/* commands that it holds; 0 = any number */
-	u64 table_updates;	/* updates of the table held; 0 = any number */
-	u64 table_ns;		/* time of writing out so many */
+	u64 window;		/* commands in the controller; 0 = no limit */
+	u64 table_updates;	/* updates before the table is written; 0 = never */
+	u64 table_ns;		/* time of writing the table's updates */
 	u64 read_latency_ns;	/* latency added to a read */
 	u64 write_latency_ns;	/* latency of a write, trim or flush */
-	u64 readahead;		/* bytes that a stream of reads is ahead of */
+	u64 readahead;		/* bytes read ahead of a stream; 0 = none */
 	u64 buffer;		/* bytes of writes in the controller's memory */
-	u64 gc_low;		/* free blocks at which collection goes first */
-	u64 gc_high;		/* free blocks below which there is any */
-	u64 wear_gap;		/* erases that blocks may differ by; 0 = any */
-	u64 copyback;		/* 1 = collection moves pages off the bus */
-	u64 slc;		/* bytes in the fast mode, on top of all */
-	u64 slc_read_ns;	/* as @read_ns, in the fast mode */
-	u64 slc_program_ns;	/* as @program_ns, in the fast mode */
-	u64 fill;		/* per cent of the size with data, in front */
-	u64 precondition;	/* enum vdisk_precondition: how it came there */
+	u64 gc_low;		/* free blocks at which collection precedes programs */
+	u64 gc_high;		/* free blocks below which collection runs */
+	u64 wear_gap;		/* erases that blocks may differ by; 0 = no limit */
+	u64 copyback;		/* 1 = collection does not use the channel */
+	u64 slc;		/* bytes of fast blocks, in addition to all others */
+	u64 slc_read_ns;	/* @read_ns of fast blocks */
+	u64 slc_program_ns;	/* @program_ns of fast blocks */
+	u64 fill;		/* part of the disk, from its start, with data, per cent */
+	u64 precondition;	/* enum vdisk_precondition: how it was written */
 };
 
-/* What the model keeps in a command. */
+/* Fields of the model "flash" in a command. */
 struct vdisk_flash_cmd {
-	u64 at_ns;	/* time at which it leaves the queue it is in */
+	u64 at_ns;	/* time at which it leaves its queue, ns */
 	u32 unit;	/* number of the next unit to be issued */
-	u32 units;	/* number of units still to be issued */
-	u32 left;	/* number of units issued that it waits for */
+	u32 units;	/* number of units to be issued */
+	u32 left;	/* number of issued units that it waits for */
 	u32 epoch;	/* last epoch of the buffer that a flush waits for */
 	bool started;	/* whether a write has had the link */
 };
 
-/* A middling NVMe disk of 16 GiB. */
+/* A mid-range NVMe disk of 16 GiB. */
 #define VDISK_FLASH_DEFAULTS {						\
 	.channels = 8,							\
 	.dies = 4,							\

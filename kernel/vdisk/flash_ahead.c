@@ -2,24 +2,24 @@
 /*
  * Read-ahead of the model "flash".
  *
- * A read that begins where another one has ended begins a stream, and one that
- * begins where a stream has got to, or in what was read ahead for it, continues
- * it. A stream is read ahead by as much as it has read so far, up to its slots:
- * so two neighbours that happen to be read cost the dies two units, and not a
- * buffer's worth. The stream that was continued longest ago gives way to a new
- * one, but not before it has missed FLASH_STREAM_AGE reads: of more streams than
- * can be followed, some are, instead of each in turn and for nothing. Reads that
- * continue nothing are remembered in a ring of their own, so that random reads
- * push out no stream.
+ * A read that begins at the end of an earlier read starts a stream. A read that
+ * begins at the end of a stream, or in the units read ahead for it, continues
+ * the stream. A stream is read ahead by as much as it has read so far, up to
+ * the number of its slots: so two adjacent reads by chance cost the dies two
+ * units, and not all slots. A new stream replaces the least recently used
+ * stream, but only if that has missed FLASH_STREAM_AGE reads: when there are
+ * more streams than can be tracked, some of them stay tracked, instead of each
+ * in turn without a hit. Reads that continue no stream are kept in a ring of
+ * their own, so that random reads evict no stream.
  *
- * Units are asked of the dies behind what the command itself wants, as reads
- * like any other: what is read ahead keeps dies and channels busy, and may come
- * too late or be of no use. Unit u of a stream has slot u % room of it. A read
- * that finds its unit on the way waits for it.
+ * Read-ahead is queued at the dies behind the command's own units, as ordinary
+ * reads: it keeps dies and channels busy, and may come too late or be useless.
+ * Unit u of a stream has slot u % room of it. A read whose unit is being read
+ * ahead waits for it.
  *
- * What is in the buffer for writes, or nowhere, is not read. A write or a trim
- * makes a unit that is here invalid; one that is on the way still serves the
- * read that waits for it, which came before.
+ * Units that are in the write buffer, or unmapped, are not read ahead. A write
+ * or a trim invalidates a unit that has been read ahead; a unit that is still
+ * being read serves the read that waits for it, which came before.
  */
 #include <linux/errno.h>
 #include <linux/math.h>
@@ -34,14 +34,14 @@
 #include "ftl.h"
 #include "model.h"
 
-/* Make room for each stream. The caller destroys it, even if that failed. */
+/* Initialize the read-ahead. The caller destroys it, even if that failed. */
 int flash_ahead_init(struct flash_ahead *ahead, u32 room, u32 units)
 {
 	u32 i;
 
 	ahead->room = room;
 	ahead->units = units;
-	/* No read begins there. */
+	/* No read begins at this position. */
 	for (i = 0; i < FLASH_RECENT; i++)
 		ahead->recent[i] = U64_MAX;
 	if (!room)
@@ -51,21 +51,21 @@ int flash_ahead_init(struct flash_ahead *ahead, u32 room, u32 units)
 	return ahead->slot ? 0 : -ENOMEM;
 }
 
-/* Free the memory of it. */
+/* Free the memory of the read-ahead. */
 void flash_ahead_destroy(struct flash_ahead *ahead)
 {
 	kvfree(ahead->slot);
 }
 
-/* Return the number of the slot in which a stream has a unit, if it has it. */
+/* Return the index of the slot of a stream for a unit. */
 static u32 slot_of(const struct flash_ahead *ahead, u32 stream, u32 unit)
 {
 	return stream * ahead->room + unit % ahead->room;
 }
 
 /*
- * Give a read a unit that is here, or let it wait for one that is on the way.
- * Return false if it has to be asked for: another read may wait already.
+ * Serve a unit of a read from a slot, or have the read wait for a slot's unit.
+ * Return false if the unit has to be read: a slot has room for one waiting read.
  */
 bool flash_ahead_take(struct flash_ahead *ahead, struct vdisk_cmd *cmd,
 		      u32 unit)
@@ -93,7 +93,7 @@ bool flash_ahead_take(struct flash_ahead *ahead, struct vdisk_cmd *cmd,
 	return false;
 }
 
-/* Return the stream that a read continues or begins, or NULL. */
+/* Return the stream that a read continues or starts, or NULL. */
 static struct flash_stream *find_stream(struct flash_ahead *ahead, u64 pos)
 {
 	struct flash_stream *stream, *last = ahead->stream;
@@ -121,7 +121,7 @@ static struct flash_stream *find_stream(struct flash_ahead *ahead, u64 pos)
 	return NULL;
 }
 
-/* Ask the dies for what a stream wants next. */
+/* Queue the next read-ahead of a stream at the dies. */
 static void ask(struct flash *flash, struct flash_stream *stream)
 {
 	struct flash_ahead *ahead = &flash->ahead;
@@ -134,7 +134,7 @@ static void ask(struct flash *flash, struct flash_stream *stream)
 		u32 nr = slot_of(ahead, stream - ahead->stream, unit);
 		struct flash_ahead_slot *slot = &ahead->slot[nr];
 
-		/* Still on its way for an earlier one. */
+		/* The slot's earlier unit is still being read. */
 		if (slot->state == FLASH_AHEAD_COMING ||
 		    slot->state == FLASH_AHEAD_STALE)
 			break;
@@ -157,7 +157,7 @@ static void ask(struct flash *flash, struct flash_stream *stream)
 	stream->ahead = unit;
 }
 
-/* A read has got, or asked for, all of its units: see what may come next. */
+/* Update streams after a read has issued all of its units; read ahead. */
 void flash_ahead_follow(struct flash *flash, const struct vdisk_cmd *cmd)
 {
 	struct flash_ahead *ahead = &flash->ahead;
@@ -173,7 +173,7 @@ void flash_ahead_follow(struct flash *flash, const struct vdisk_cmd *cmd)
 		ahead->oldest = (ahead->oldest + 1) % FLASH_RECENT;
 		return;
 	}
-	/* The one that began it counts, too: it is taken for as long. */
+	/* Count the read that started the stream, too, as equally long. */
 	if (!stream->run)
 		stream->run = DIV_ROUND_UP(cmd->bytes, FTL_UNIT_BYTES);
 	stream->run = min(stream->run + DIV_ROUND_UP(cmd->bytes,
@@ -184,7 +184,7 @@ void flash_ahead_follow(struct flash *flash, const struct vdisk_cmd *cmd)
 	ask(flash, stream);
 }
 
-/* A unit that was asked for is there. */
+/* A unit has been read ahead. */
 void flash_ahead_done(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_ahead *ahead = &flash->ahead;
@@ -202,7 +202,7 @@ void flash_ahead_done(struct flash *flash, u32 nr, u64 at)
 		flash_read_done(flash, cmd, at);
 }
 
-/* A unit is written or trimmed. */
+/* Invalidate a unit that is written or trimmed. */
 void flash_ahead_forget(struct flash_ahead *ahead, u32 unit)
 {
 	u32 i;

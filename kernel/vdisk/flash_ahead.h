@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a flash disk reads before it is asked: streams of reads one behind the
- * other, and units in the controller's memory that they will want next
+ * Read-ahead of a flash disk: streams of sequential reads, and units
+ * in the controller's memory that these will read next
  * (flash_ahead.c).
  *
  * Not locked: the device's lock covers it.
@@ -14,47 +14,47 @@
 struct flash;
 struct vdisk_cmd;
 
-/* Streams that are followed at once. */
+/* Streams that are tracked at a time. */
 #define FLASH_STREAMS		16
-/* Reads that a stream may miss before another one may take its place. */
+/* Reads without a hit after which a stream may be replaced. */
 #define FLASH_STREAM_AGE	64
-/* Reads of no stream that another one may turn out to continue. */
+/* Recent reads outside of streams that a later read may continue. */
 #define FLASH_RECENT		32
 
-/* What a slot holds. */
+/* States of a slot. */
 enum flash_ahead_state {
-	FLASH_AHEAD_EMPTY,	/* nothing */
-	FLASH_AHEAD_COMING,	/* a unit that its die is asked for */
-	FLASH_AHEAD_STALE,	/* same, written since: of no use to others */
-	FLASH_AHEAD_THERE,	/* a unit */
+	FLASH_AHEAD_EMPTY,	/* no unit */
+	FLASH_AHEAD_COMING,	/* a unit that is being read */
+	FLASH_AHEAD_STALE,	/* being read, but written since: only for @cmd */
+	FLASH_AHEAD_THERE,	/* a unit that has been read */
 };
 
-/* A place for a unit that is read ahead. */
+/* A slot for a unit that is read ahead. */
 struct flash_ahead_slot {
 	struct vdisk_cmd *cmd;	/* read that waits for the unit, or NULL */
-	u32 unit;		/* number of the unit, unless it is empty */
-	enum flash_ahead_state state; /* what it holds */
+	u32 unit;		/* number of the unit, unless the slot is empty */
+	enum flash_ahead_state state; /* state of the slot */
 };
 
-/* Reads one behind the other. */
+/* A stream: sequential reads. */
 struct flash_stream {
-	u64 next;	/* byte behind the last that was read */
-	u32 ahead;	/* unit behind the last that was asked for */
-	u32 run;	/* units that were read; at most as many as slots */
-	u64 used;	/* number of the last read of it; 0 = there was none */
+	u64 next;	/* byte behind the last read */
+	u32 ahead;	/* unit behind the last that was read ahead */
+	u32 run;	/* units read, limited to the number of slots */
+	u64 used;	/* number of its last read; 0 = unused */
 };
 
-/* All that is read ahead. */
+/* The read-ahead of a disk. */
 struct flash_ahead {
 	struct flash_stream stream[FLASH_STREAMS]; /* streams */
-	u64 recent[FLASH_RECENT]; /* bytes behind reads of no stream */
-	u32 oldest;		/* number of the oldest of these */
+	u64 recent[FLASH_RECENT]; /* bytes behind recent reads outside of streams */
+	u32 oldest;		/* index of the oldest entry of @recent */
 	struct flash_ahead_slot *slot; /* @room for each stream */
-	u32 room;		/* slots of a stream, 0 = none; constant */
+	u32 room;		/* slots of a stream, 0 = no read-ahead; constant */
 	u32 units;		/* units of the disk; constant */
 	u32 used;		/* slots that are not empty */
 	u64 reads;		/* reads ever seen */
-	u64 asked;		/* units ever asked for */
+	u64 asked;		/* units ever read ahead */
 	u64 hits;		/* units that reads found or waited for */
 };
 

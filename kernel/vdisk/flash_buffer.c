@@ -2,14 +2,14 @@
 /*
  * The buffer of the model "flash".
  *
- * An entry is free, or holds a unit. It then is in a bucket of the hash, and in
- * the queue of its die until it is taken into a program. A unit may have two
- * entries: one that is being programmed, and one that was written since, which
- * comes first in the bucket.
+ * An entry is free, or holds a unit. An entry with a unit is in a bucket of the
+ * hash, and in the queue of its die until a program takes it. A unit may have
+ * several entries, newest first in the bucket: a newer entry than that being
+ * programmed, and one for each FUA write.
  *
- * Each flush begins another epoch, and ends when no unit of its own epoch or of
- * one before is left. There is an epoch for each flush that waits and for what
- * comes behind it, so a ring with room for all commands never overflows.
+ * Each flush begins another epoch, and ends when the buffer holds no unit of
+ * its own epoch or an older one. There is an epoch for each waiting flush and a
+ * current one, so a ring with room for all commands never overflows.
  */
 #include <linux/errno.h>
 #include <linux/hash.h>
@@ -23,7 +23,7 @@
 #include "flash_model.h"
 #include "model.h"
 
-/* Make an empty buffer. The caller destroys it, even if that failed. */
+/* Create an empty buffer. The caller destroys it, even if that failed. */
 int flash_buffer_init(struct flash_buffer *buffer, u32 nr, u32 max_cmds)
 {
 	struct flash_epochs *epochs = &buffer->epochs;
@@ -74,7 +74,7 @@ u32 flash_find(struct flash_buffer *buffer, u32 unit)
 	return entry;
 }
 
-/* End the flushes whose epochs have left the buffer. */
+/* End the flushes whose epochs have no unit in the buffer. */
 static void end_flushes(struct flash *flash, u64 at)
 {
 	struct flash_epochs *epochs = &flash->buffer.epochs;
@@ -88,7 +88,7 @@ static void end_flushes(struct flash *flash, u64 at)
 		flash_end_soon(flash, vdisk_list_pop(&epochs->flushes), at);
 }
 
-/* Free an entry whose unit is stable, or no longer wanted. */
+/* Free an entry whose unit is stable, or not needed any more. */
 void flash_forget(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_buffer *buffer = &flash->buffer;
@@ -110,7 +110,7 @@ void flash_forget(struct flash *flash, u32 nr, u64 at)
 	end_flushes(flash, at);
 }
 
-/* Put an entry at the end of the queue of its die. */
+/* Add an entry to the end of its die's queue. */
 static void add_dirty(struct flash_buffer *buffer, struct flash_dirty *dirty,
 		      u32 nr)
 {
@@ -126,7 +126,7 @@ static void add_dirty(struct flash_buffer *buffer, struct flash_dirty *dirty,
 	dirty->count++;
 }
 
-/* Take an entry, wherever it is, off the queue of its die. */
+/* Remove an entry from its die's queue. */
 static void del_dirty(struct flash_buffer *buffer, struct flash_dirty *dirty,
 		      u32 nr)
 {
@@ -145,8 +145,8 @@ static void del_dirty(struct flash_buffer *buffer, struct flash_dirty *dirty,
 }
 
 /*
- * Take the first entries off the queue of their die: from now on they are being
- * programmed. They stay linked to each other.
+ * Take the first entries off their die's queue, for a program. They stay linked
+ * to each other.
  */
 void flash_take_dirty(struct flash_buffer *buffer, struct flash_dirty *dirty,
 		      u32 count)
@@ -167,7 +167,7 @@ void flash_take_dirty(struct flash_buffer *buffer, struct flash_dirty *dirty,
 	dirty->urgent -= min(dirty->urgent, count);
 }
 
-/* Have all that the buffer holds for a die written, even if it is no row. */
+/* Have a die program all units of its queue, even without a full row. */
 void flash_press(struct flash *flash, u32 nr)
 {
 	struct flash_dirty *dirty = &flash->dies.die[nr].dirty;
@@ -178,9 +178,9 @@ void flash_press(struct flash *flash, u32 nr)
 }
 
 /*
- * Put a unit into the buffer, for which the caller has kept room. It replaces
- * an entry of the same unit, unless that is being programmed, or each of the
- * two has a write with FUA that waits for it.
+ * Add a unit to the buffer, which has room for it. The unit replaces an entry
+ * of the same unit, unless that entry is being programmed, or both have a FUA
+ * write that waits for it.
  */
 void flash_put(struct flash *flash, u32 unit, struct vdisk_cmd *owner)
 {
@@ -217,7 +217,7 @@ void flash_put(struct flash *flash, u32 unit, struct vdisk_cmd *owner)
 	epochs->in[epochs->now & epochs->mask]++;
 }
 
-/* Drop all of a unit that is not being programmed. */
+/* Drop the entries of a unit that are not being programmed. */
 void flash_drop(struct flash *flash, u32 unit, u64 at)
 {
 	struct flash_buffer *buffer = &flash->buffer;
@@ -233,7 +233,7 @@ void flash_drop(struct flash *flash, u32 unit, u64 at)
 	}
 }
 
-/* Have a flush end when the buffer holds nothing that it holds now. */
+/* Queue a flush: it ends when all units that are in the buffer now have left it. */
 void flash_flush(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 {
 	struct flash_epochs *epochs = &flash->buffer.epochs;

@@ -22,40 +22,40 @@ struct flash;
 struct flash_entry {
 	struct vdisk_cmd *owner; /* write with FUA that waits for it, or NULL */
 	u32 unit;		/* number of the unit, on the disk */
-	u32 epoch;		/* flushes of it and of later ones wait */
+	u32 epoch;		/* epoch: its flush and later flushes wait for it */
 	u32 chain;		/* next entry of the hash bucket */
-	u32 next;		/* next one in a queue, in a program, or free */
-	u32 prev;		/* previous one in the die's queue */
+	u32 next;		/* next entry of a queue, a program, or the free list */
+	u32 prev;		/* previous entry of the die's queue */
 	bool flying;		/* whether it is being programmed */
 };
 
-/* The units of the buffer that a die has still to program, oldest first. */
+/* A die's queue: units of the buffer that it has to program, oldest first. */
 struct flash_dirty {
 	u32 first;		/* first entry, or FLASH_NIL */
 	u32 last;		/* last entry, or FLASH_NIL */
 	u32 count;		/* number of entries */
-	u32 urgent;		/* number to be written even as part of a row */
+	u32 urgent;		/* first entries that are programmed without a full row */
 };
 
-/* What a flush waits for: each begins another epoch of the buffer. */
+/* Epochs of the buffer: each flush begins another epoch. */
 struct flash_epochs {
 	struct vdisk_list flushes; /* flushes that wait for the buffer */
-	u32 *in;		/* units of each epoch, modulo @mask + 1 */
+	u32 *in;		/* units of each epoch, a ring of @mask + 1 */
 	u32 mask;		/* length of @in, minus 1 */
-	u32 now;		/* epoch of what enters the buffer now */
-	u32 oldest;		/* oldest epoch that may be in the buffer */
+	u32 now;		/* current epoch, of units that enter now */
+	u32 oldest;		/* oldest epoch that may have units in the buffer */
 };
 
 /* The buffer. */
 struct flash_buffer {
 	struct flash_entry *entry; /* all entries, used or free */
 	u32 nr;			/* number of all entries */
-	u32 room;		/* free ones, less those on the link */
+	u32 room;		/* free entries, less units on the link */
 	u32 free;		/* first free entry, or FLASH_NIL */
 	u32 *hash;		/* first entry of each bucket, or FLASH_NIL */
 	u32 hash_shift;		/* bits of a bucket's number */
-	u64 merges;		/* units that replaced one in the buffer */
-	struct flash_epochs epochs; /* what flushes wait for */
+	u64 merges;		/* units that replaced an entry of the buffer */
+	struct flash_epochs epochs; /* epochs, for flushes */
 };
 
 int flash_buffer_init(struct flash_buffer *buffer, u32 nr, u32 max_cmds);

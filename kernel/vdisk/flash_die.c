@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The dies of the model "flash": what each does, and what it does next.
+ * The dies of the model "flash": their operations, and the order of these.
  *
- * A die is free or at one operation, which has one event in the tree: the end
- * of its work in the cells, or of its transfer over the channel. Whatever may
- * give an idle die something to do kicks it, and all dies that were kicked are
- * looked at once the event has been dealt with.
+ * A die is idle or executes one operation, which has one event in the tree: the
+ * end of its work in the cells, or of its transfer over the channel. Any change
+ * that may give an idle die an operation kicks the die. After each event all
+ * kicked dies are processed.
  */
 #include <linux/bits.h>
 #include <linux/errno.h>
@@ -25,10 +25,10 @@
 #include "model.h"
 #include "random.h"
 
-/* Reads of a die before one of its writes that wait has its turn. */
+/* Reads of a die in a row before one of its waiting writes. */
 #define FLASH_READS_FIRST	16
 
-/* Make idle dies. The caller destroys them, even if that failed. */
+/* Create idle dies. The caller destroys them, even if that failed. */
 int flash_dies_init(struct flash_dies *dies, u32 nr, u32 row, u32 channels,
 		    u64 seed)
 {
@@ -68,7 +68,7 @@ void flash_dies_destroy(struct flash_dies *dies)
 	kvfree(dies->die);
 }
 
-/* Have a die looked at, which may now have something to do. */
+/* Kick a die: it may now have an operation to start. */
 void flash_kick(struct flash_dies *dies, u32 nr)
 {
 	struct flash_die *die = &dies->die[nr];
@@ -79,7 +79,7 @@ void flash_kick(struct flash_dies *dies, u32 nr)
 	dies->kicked[dies->nr_kicked++] = nr;
 }
 
-/* Hold a die from a time on. The caller sets its event. */
+/* Start an operation of a die at time @at. The caller sets its event. */
 static void hold(struct flash_dies *dies, struct flash_die *die,
 		 enum flash_state state, u64 at)
 {
@@ -91,7 +91,7 @@ static void hold(struct flash_dies *dies, struct flash_die *die,
 	dies->held_ns -= at;
 }
 
-/* The operation of a die has ended. */
+/* End the operation of a die. */
 static void release(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_dies *dies = &flash->dies;
@@ -105,18 +105,18 @@ static void release(struct flash *flash, u32 nr, u64 at)
 	flash_kick(dies, nr);
 }
 
-/* Return how long the present operation of a die takes, ns on average. */
+/* Return the time of a die's current operation, of average @ns, with jitter. */
 static u64 jitter(const struct flash *flash, const struct flash_op *op, u64 ns)
 {
 	return vdisk_jitter(ns, flash->set.jitter, op->seed, op->number);
 }
 
 /*
- * Return how long a sense of the row of a slot takes, before its jitter.
+ * Return the time of a sense of a slot's row, without jitter.
  *
- * A cell of n bits is a place in n pages, and bit k of it, from 0, is found by
- * comparing with 2^k levels. So pages are of n kinds, row after row, and what
- * differs is the number of sensings. Their mean, (2^n - 1) / n, is read_ns.
+ * A cell of n bits holds a bit of n pages, and bit k, from 0, is found by
+ * comparing with 2^k levels. So pages are of n kinds, row after row, with
+ * different numbers of sensings. The mean of these, (2^n - 1) / n, takes read_ns.
  */
 static u64 sense_ns(const struct flash *flash, u32 slot)
 {
@@ -128,13 +128,13 @@ static u64 sense_ns(const struct flash *flash, u32 slot)
 		return p->slc_read_ns;
 	if (bits == 1)
 		return p->read_ns;
-	/* In units of 1 / n: sensings of this kind, less those of the mean. */
+	/* In units of 1 / n: sensings of this kind, less the mean. */
 	more = (s64)(bits << slot / flash->dies.row % bits) - (BIT(bits) - 1);
 	return p->read_ns + div_s64(more * (s64)(p->read_ns * p->read_step),
 				    1000 * bits);
 }
 
-/* Carry units over the channel of a die. Return when they are there. */
+/* Transfer units over a die's channel. Return the time at which that ends. */
 static u64 carry(struct flash *flash, u32 nr, u64 at, u32 units)
 {
 	u32 channel = nr % (u32)flash->p.channels;
@@ -145,8 +145,8 @@ static u64 carry(struct flash *flash, u32 nr, u64 at, u32 units)
 }
 
 /*
- * Queue a read of a unit at its die, for a command, or for a slot of what is
- * read ahead. Return false if no more reads can be queued.
+ * Queue a read of a unit at its die, for a command or a slot of read-ahead.
+ * Return false if no slot for the read is free.
  */
 bool flash_die_read(struct flash_dies *dies, struct vdisk_cmd *cmd, u32 ahead,
 		    u32 nr, u32 unit)
@@ -173,7 +173,7 @@ bool flash_die_read(struct flash_dies *dies, struct vdisk_cmd *cmd, u32 ahead,
 	return true;
 }
 
-/* A read has been done: tell who wants it. */
+/* Finish a read: pass it to its command, or to read-ahead. */
 static void read_end(struct flash *flash, u32 slot, u64 at)
 {
 	struct flash_reads *reads = &flash->dies.reads;
@@ -197,8 +197,8 @@ static u32 read_pop(struct flash_reads *reads, struct flash_die *die)
 }
 
 /*
- * Start a sense of a row, for all reads at the head of the queue that are for
- * it. Return false if all that was to be read has been trimmed.
+ * Start a sense of a row, for all reads of that row at the head of the queue.
+ * Return false if the units of all queued reads have been trimmed.
  */
 static bool start_sense(struct flash *flash, u32 nr, u64 at)
 {
@@ -234,7 +234,7 @@ static bool start_sense(struct flash *flash, u32 nr, u64 at)
 	if (!die->op.count)
 		return false;
 
-	/* It is still there, if nothing has come between. */
+	/* The row is still in the registers: no sense is needed. */
 	if (row == die->latched)
 		ns = 0;
 	hold(&flash->dies, die, FLASH_SENSE, at);
@@ -244,7 +244,7 @@ static bool start_sense(struct flash *flash, u32 nr, u64 at)
 	return true;
 }
 
-/* What a die has read is at the controller. */
+/* End a transfer: a die's data have reached the controller. */
 static void end_transfer(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_reads *reads = &flash->dies.reads;
@@ -288,7 +288,7 @@ static void start_program(struct flash *flash, u32 nr, struct ftl_room room,
 	flash_tree_set(&flash->tree, nr, at + jitter(flash, &die->op, ns));
 }
 
-/* What a die has programmed leaves the buffer. */
+/* End a program: its entries leave the buffer. */
 static void end_program(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_op *op = &flash->dies.die[nr].op;
@@ -333,7 +333,7 @@ static void start_gc(struct flash *flash, u32 nr, enum ftl_pool from, u64 at)
 	flash_tree_set(&flash->tree, nr, at + jitter(flash, &die->op, ns));
 }
 
-/* Give an idle die what is next, if there is anything (flash.c). */
+/* Start the next operation of an idle die, if there is one (flash.c). */
 static void die_next(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_die *die = &flash->dies.die[nr];
@@ -365,7 +365,7 @@ static void die_next(struct flash *flash, u32 nr, u64 at)
 		start_gc(flash, nr, FTL_SLC, at);
 }
 
-/* Give every die that was kicked what is next. */
+/* Start the next operation of every kicked die. */
 void flash_dies_next(struct flash *flash, u64 at)
 {
 	struct flash_dies *dies = &flash->dies;
@@ -378,7 +378,7 @@ void flash_dies_next(struct flash *flash, u64 at)
 	dies->nr_kicked = 0;
 }
 
-/* Do what the event of a die is: a step of its operation, or the end. */
+/* Process the event of a die: a step of its operation, or the end. */
 void flash_die_event(struct flash *flash, u32 nr, u64 at)
 {
 	struct flash_op *op = &flash->dies.die[nr].op;

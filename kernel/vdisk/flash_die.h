@@ -17,57 +17,57 @@
 struct flash;
 
 /*
- * Reads that dies hold at once, for each die. More wait at the controller: it
- * has as many slots.
+ * Reads in the dies' queues, for each die. Further reads wait at the
+ * controller, whose slots all dies share.
  */
 #define FLASH_READS_A_DIE	64
 
-/* What a die is doing. */
+/* The operation of a die. */
 enum flash_state {
-	FLASH_IDLE,		/* nothing */
-	FLASH_SENSE,		/* reads for the host */
-	FLASH_TRANSFER,		/* gives what it has read to its channel */
-	FLASH_PROGRAM,		/* gets data and programs them */
-	FLASH_GC_SENSE,		/* reads for garbage collection */
-	FLASH_GC_TRANSFER,	/* gives that to its channel */
+	FLASH_IDLE,		/* no operation */
+	FLASH_SENSE,		/* senses for the host */
+	FLASH_TRANSFER,		/* transfers sensed data over its channel */
+	FLASH_PROGRAM,		/* receives data and programs them */
+	FLASH_GC_SENSE,		/* senses for garbage collection */
+	FLASH_GC_TRANSFER,	/* transfers for garbage collection */
 	FLASH_GC_PROGRAM,	/* programs for garbage collection */
 	FLASH_ERASE,		/* erases a block */
 };
 
 /* A unit that is read from a die for the host, or ahead. */
 struct flash_read {
-	struct vdisk_cmd *cmd;	/* command that wants it, NULL if none does */
-	u32 ahead;		/* then, the slot for it (flash_ahead.h) */
+	struct vdisk_cmd *cmd;	/* command of the read, NULL for read-ahead */
+	u32 ahead;		/* slot for read-ahead (flash_ahead.h) */
 	u32 unit;		/* number of the unit, on the die */
-	u32 next;		/* next one in a queue, a transfer, or free */
+	u32 next;		/* next read of a queue, a transfer, or the free list */
 };
 
-/* The slots for reads that dies hold. */
+/* The slots for reads in the dies' queues. */
 struct flash_reads {
 	struct flash_read *slot; /* FLASH_READS_A_DIE for each die */
 	u32 free;		/* first free slot, or FLASH_NIL */
 };
 
-/* The operation that a die is at, and those it was at. */
+/* The current operation of a die, and sums of earlier ones. */
 struct flash_op {
 	enum flash_state state;	/* kind of the operation */
-	u32 first;		/* its first read or entry of the buffer */
-	u32 count;		/* number of these, also in collection */
+	u32 first;		/* first read, or first entry of the buffer */
+	u32 count;		/* number of units, also in collection */
 	u64 since;		/* time of its start, ns */
 	u64 number;		/* operations ever started */
 	u64 seed;		/* seed of the jitter; constant */
-	u64 busy_ns;		/* length of all operations that have ended */
+	u64 busy_ns;		/* time of all operations that have ended, ns */
 };
 
 /* A die. */
 struct flash_die {
-	struct flash_op op;	/* operation that it is at */
+	struct flash_op op;	/* current operation */
 	bool kicked;		/* whether it is on the list of kicked dies */
 	u32 latched;		/* row in its registers, or FLASH_NIL */
 	u32 streak;		/* reads since the last other operation */
 	u32 reads;		/* first read of its queue, or FLASH_NIL */
-	u32 reads_tail;		/* last read of it, if there is a first */
-	struct flash_dirty dirty; /* queue of what it has to program */
+	u32 reads_tail;		/* last read of its queue, if there is a first */
+	struct flash_dirty dirty; /* queue of entries to program */
 };
 
 /* All dies. */
@@ -76,12 +76,12 @@ struct flash_dies {
 	u32 nr;			/* number of dies; constant */
 	u32 row;		/* units of a row; constant */
 	struct vdisk_link *channel; /* channels; die n has n % channels */
-	struct flash_reads reads; /* what the host reads from them */
-	u32 *kicked;		/* idle dies that may have something to do */
-	u32 nr_kicked;		/* number of these */
-	u32 busy;		/* number of dies at an operation */
+	struct flash_reads reads; /* slots for reads */
+	u32 *kicked;		/* idle dies that may have an operation to start */
+	u32 nr_kicked;		/* number of kicked dies */
+	u32 busy;		/* number of dies that are not idle */
 	u32 programming;	/* number of dies that program for the host */
-	u64 held_ns;		/* ends minus starts of operations (fixed.c) */
+	u64 held_ns;		/* sum of ends minus starts, ns (fixed.c) */
 };
 
 int flash_dies_init(struct flash_dies *dies, u32 nr, u32 row, u32 channels,

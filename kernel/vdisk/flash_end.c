@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The way back of commands in the model "flash". Their ends wait in two queues,
+ * The path of commands out of the model "flash". Their ends wait in two queues,
  * behind the link to the host and behind write_latency_ns, each in the order of
  * time, so that each queue needs one event.
  */
@@ -14,9 +14,9 @@
 #include "model.h"
 
 /*
- * Put a command behind the others of a queue. It leaves the queue at a time, or
- * with the one before it, if that leaves later: a latency may have been made
- * shorter.
+ * Add a command to the end of a queue. It leaves the queue at time @at, or
+ * with its predecessor if that leaves later: a latency may have been
+ * reduced.
  */
 void flash_queue(struct flash *flash, struct vdisk_list *list,
 		 enum flash_leaf leaf, struct vdisk_cmd *cmd, u64 at)
@@ -33,7 +33,7 @@ void flash_queue(struct flash *flash, struct vdisk_list *list,
 		flash_tree_set(&flash->tree, flash_leaf(flash, leaf), at);
 }
 
-/* Take the first command off a queue. */
+/* Remove and return the first command of a queue. */
 struct vdisk_cmd *flash_dequeue(struct flash *flash, struct vdisk_list *list,
 				enum flash_leaf leaf)
 {
@@ -44,7 +44,7 @@ struct vdisk_cmd *flash_dequeue(struct flash *flash, struct vdisk_list *list,
 	return cmd;
 }
 
-/* All units of a read are there: it crosses the link to the host. */
+/* Send a read over the link to the host: all of its units are there. */
 void flash_read_ready(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 {
 	at = vdisk_link_carry(&flash->ends.link, flash->set.bps[VDISK_READ],
@@ -52,7 +52,7 @@ void flash_read_ready(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 	flash_queue(flash, &flash->ends.reading, FLASH_READ_END, cmd, at);
 }
 
-/* A write, a trim or a flush has nothing more to wait for but its latency. */
+/* End a write, a trim or a flush after write_latency_ns. */
 void flash_end_soon(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 {
 	flash_queue(flash, &flash->ends.others, FLASH_WRITE_END, cmd,
@@ -60,8 +60,8 @@ void flash_end_soon(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 }
 
 /*
- * Report the end of a command. Those that end at one instant are put in the
- * order of submission.
+ * Report the end of a command. Commands that end at one instant are sorted by
+ * submission.
  */
 static void end(struct flash *flash, struct vdisk_cmd *cmd, u64 at,
 		struct vdisk_list *done)
@@ -95,21 +95,21 @@ static void end(struct flash *flash, struct vdisk_cmd *cmd, u64 at,
 	vdisk_list_add(done, cmd);
 }
 
-/* A unit of a read is there. */
+/* Count a unit of a read that has arrived. */
 void flash_read_done(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 {
 	if (!--cmd->flash.left && !cmd->flash.units)
 		flash_read_ready(flash, cmd, at);
 }
 
-/* The first read on the link has crossed it. */
+/* End the first read on the link, which has crossed it. */
 void flash_end_read(struct flash *flash, u64 at, struct vdisk_list *done)
 {
 	end(flash, flash_dequeue(flash, &flash->ends.reading, FLASH_READ_END),
 	    at, done);
 }
 
-/* The latency of the first other command is over. */
+/* End the first other command, whose latency is over. */
 void flash_end_other(struct flash *flash, u64 at, struct vdisk_list *done)
 {
 	end(flash, flash_dequeue(flash, &flash->ends.others, FLASH_WRITE_END),

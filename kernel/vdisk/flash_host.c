@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The way of commands into the model "flash": through the controller, and from
- * there to the dies (reads), over the link to the buffer (writes), or nowhere.
+ * The path of commands into the model "flash": through the controller, and then
+ * to the dies (reads), over the link to the buffer (writes), or to the end.
  */
 #include <linux/bitmap.h>
 #include <linux/bitops.h>
@@ -21,10 +21,10 @@
 #include "model.h"
 #include "random.h"
 
-/* Units that cross the write link at once: what a die may have earlier. */
+/* Units that cross the write link together; dies get earlier chunks sooner. */
 #define FLASH_CHUNK		32
 
-/* Make a controller. The caller destroys it, even if that failed. */
+/* Create a controller. The caller destroys it, even if that failed. */
 int flash_controller_init(struct flash_controller *controller, u32 queues,
 			  u64 seed)
 {
@@ -48,7 +48,7 @@ void flash_controller_destroy(struct flash_controller *controller)
 	kvfree(controller->submitted);
 }
 
-/* Make the way into a disk. The caller destroys it, even if that failed. */
+/* Create the path into a disk. The caller destroys it, even if that failed. */
 int flash_host_init(struct flash_host *host, u32 units)
 {
 	vdisk_list_init(&host->reads);
@@ -58,13 +58,13 @@ int flash_host_init(struct flash_host *host, u32 units)
 	return host->table.empty ? 0 : -ENOMEM;
 }
 
-/* Free the memory of the way into a disk. */
+/* Free the memory of the path into a disk. */
 void flash_host_destroy(struct flash_host *host)
 {
 	bitmap_free(host->table.empty);
 }
 
-/* Return how many pages of the table a command touches. */
+/* Return the number of the table's pages that a command touches. */
 static u32 table_pages(const struct vdisk_cmd *cmd)
 {
 	u64 first = cmd->pos >> FTL_UNIT_SHIFT;
@@ -73,7 +73,7 @@ static u32 table_pages(const struct vdisk_cmd *cmd)
 	return last / FLASH_TABLE_UNITS - first / FLASH_TABLE_UNITS + 1;
 }
 
-/* Return how long the controller is at a command, ns on average. */
+/* Return the controller's time for a command, ns on average. */
 static u64 take_ns(const struct flash *flash, const struct vdisk_cmd *cmd)
 {
 	u64 ns = flash->p.cmd_ns;
@@ -81,7 +81,7 @@ static u64 take_ns(const struct flash *flash, const struct vdisk_cmd *cmd)
 	return cmd->op == VDISK_TRIM ? ns * table_pages(cmd) : ns;
 }
 
-/* Fetch a command: it has a slot until it ends. */
+/* Fetch a command. It occupies a slot until it ends. */
 static void fetch(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 {
 	struct flash_controller *controller = &flash->controller;
@@ -94,7 +94,7 @@ static void fetch(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 	flash_queue(flash, &controller->queue, FLASH_CONTROLLER, cmd, at);
 }
 
-/* A command comes to its hardware queue. */
+/* Process the arrival of a command at its hardware queue. */
 void flash_arrive(struct flash *flash, struct vdisk_cmd *cmd, u64 now)
 {
 	struct flash_controller *controller = &flash->controller;
@@ -114,9 +114,9 @@ void flash_arrive(struct flash *flash, struct vdisk_cmd *cmd, u64 now)
 }
 
 /*
- * A command has ended: its slot is for the next one. The queues have turns. The
- * event may be dealt with late, when commands have come since: these are not
- * fetched before one that waited at its time.
+ * Free the slot of a command that has ended, and fetch the next command; the
+ * queues take turns. If the event is processed late, further commands may have
+ * come since: a command that waited at the event's time precedes them.
  */
 void flash_free_slot(struct flash *flash, u64 at)
 {
@@ -143,8 +143,8 @@ void flash_free_slot(struct flash *flash, u64 at)
 }
 
 /*
- * Issue units of the first read to their dies, as long as there are slots.
- * Return false if it must wait for one.
+ * Issue units of the first read to their dies, while slots are free. Return
+ * false if the read must wait for a slot.
  */
 static bool issue(struct flash *flash, u64 at)
 {
@@ -180,7 +180,7 @@ static bool issue(struct flash *flash, u64 at)
 	return true;
 }
 
-/* Return how many bytes of a command some of its units cover. */
+/* Return the bytes of a command that a range of its units covers. */
 static u64 bytes_of(const struct vdisk_cmd *cmd, u32 unit, u32 units)
 {
 	u64 begin = (u64)unit << FTL_UNIT_SHIFT;
@@ -189,7 +189,7 @@ static u64 bytes_of(const struct vdisk_cmd *cmd, u32 unit, u32 units)
 	return min(end, cmd->pos + cmd->bytes) - max(begin, cmd->pos);
 }
 
-/* Send as much of the first write as there is room for, or a trim. */
+/* Send the units of the first write for which there is room, or a trim. */
 static void cross(struct flash *flash, u64 at)
 {
 	struct flash_host *host = &flash->host;
@@ -217,7 +217,7 @@ static void cross(struct flash *flash, u64 at)
 	flash_tree_set(&flash->tree, flash_leaf(flash, FLASH_LINK), at);
 }
 
-/* Make the map and the buffer forget the whole units of a trim. */
+/* Unmap the whole units of a trim, and drop them from the buffer. */
 static void trim(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 {
 	unsigned long *empty = flash->host.table.empty;
@@ -245,8 +245,8 @@ static void trim(struct flash *flash, struct vdisk_cmd *cmd, u64 at)
 }
 
 /*
- * A write or a trim has changed the table. Updates by writes to fast blocks are
- * made when these are emptied, in the time of that.
+ * Count the table's updates by a write or a trim. The updates of writes to fast
+ * blocks are part of the time for emptying these.
  */
 static void update_table(struct flash *flash, const struct vdisk_cmd *cmd,
 			 u64 at)
@@ -267,7 +267,7 @@ static void update_table(struct flash *flash, const struct vdisk_cmd *cmd,
 	}
 }
 
-/* Put what was on the link into the buffer, or do a trim. */
+/* Add the units on the link to the buffer, or execute a trim. */
 void flash_crossed(struct flash *flash, u64 at)
 {
 	struct flash_host *host = &flash->host;
@@ -305,8 +305,8 @@ void flash_crossed(struct flash *flash, u64 at)
 }
 
 /*
- * A write waits for room. A buffer smaller than a row for every die may hold
- * nothing but parts of rows: then the longest part is written.
+ * Make room for a waiting write. A buffer smaller than a row of every die may
+ * hold only partial rows: then the longest of these is programmed.
  */
 static void unblock(struct flash *flash)
 {
@@ -326,7 +326,7 @@ static void unblock(struct flash *flash)
 	flash_press(flash, longest);
 }
 
-/* Send on what waits for slots or for room, as far as there are any. */
+/* Send reads that wait for slots, and writes that wait for room. */
 void flash_send(struct flash *flash, u64 at)
 {
 	struct flash_host *host = &flash->host;
@@ -340,7 +340,7 @@ void flash_send(struct flash *flash, u64 at)
 		unblock(flash);
 }
 
-/* The controller has taken a command. */
+/* Process a command that the controller has taken. */
 void flash_take(struct flash *flash, u64 at)
 {
 	struct vdisk_cmd *cmd = flash_dequeue(flash, &flash->controller.queue,
@@ -372,7 +372,7 @@ void flash_take(struct flash *flash, u64 at)
 	}
 }
 
-/* Make use of the time, if nothing has been asked for long. */
+/* Start idle work after FLASH_IDLE_NS without commands. */
 void flash_idle(struct flash *flash, u64 at)
 {
 	u32 timer = flash_leaf(flash, FLASH_IDLE_TIMER);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The commands in a flash disk: their way from the host to the dies and the
- * buffer (flash_host.c), and back (flash_end.c).
+ * The commands in a flash disk: their path from the host to dies and buffer
+ * (flash_host.c), and back (flash_end.c).
  *
  * Not locked: the device's lock covers it.
  */
@@ -17,62 +17,62 @@
 struct flash;
 
 /*
- * The controller: it fetches commands from the host's queues, as long as it has
- * slots for them, and takes one after the other.
+ * The controller: it fetches commands from the host's queues while it has free
+ * slots, and takes them one after the other.
  */
 struct flash_controller {
-	struct vdisk_list *submitted; /* not fetched, by hardware queue */
+	struct vdisk_list *submitted; /* commands not fetched, by hardware queue */
 	u32 queues;		/* number of hardware queues; constant */
-	u32 turn;		/* queue that is asked first for the next one */
-	u32 nr_submitted;	/* commands not fetched */
+	u32 turn;		/* queue that is next in turn */
+	u32 nr_submitted;	/* number of commands not fetched */
 	u32 fetched;		/* commands fetched and not ended: slots used */
-	struct vdisk_list queue; /* fetched ones to be taken, and when */
-	u64 free_ns;		/* time at which it has taken all of them */
+	struct vdisk_list queue; /* fetched commands, each with the time of its taking */
+	u64 free_ns;		/* time at which it has taken all of @queue, ns */
 	u64 seq;		/* commands ever submitted */
-	u64 seed;		/* seed of the jitter of its time; constant */
+	u64 seed;		/* seed of the jitter of cmd_ns; constant */
 };
 
-/* Units whose entries of the table share a page of it: 4 KiB, of 4 bytes. */
+/* Units whose entries share a page of the table: 4 KiB, 4 bytes each. */
 #define FLASH_TABLE_UNITS	1024
 
-/* What the controller holds of the table that says where the data are. */
+/* The controller's view of the table that locates the data. */
 struct flash_table {
 	unsigned long *empty;	/* pages known to have no entry, a bit each */
-	u64 updates;		/* updates since it was last written out */
-	u64 written;		/* times that it was written out */
+	u64 updates;		/* updates since the table was last written out */
+	u64 written;		/* number of times that it was written out */
 };
 
-/* The commands that are to be sent to the dies and to the buffer. */
+/* Commands to be sent to the dies and to the buffer. */
 struct flash_host {
 	struct vdisk_list reads; /* reads with units to be issued */
 	struct vdisk_list writes; /* writes and trims, in order, for @link */
 	struct vdisk_link link;	/* link from the host */
-	bool busy;		/* whether the first of @writes is on @link */
-	u32 crossing;		/* units of it that are */
+	bool busy;		/* whether the first of @writes uses @link */
+	u32 crossing;		/* units of it on @link */
 	struct flash_table table; /* updates of the table by @writes */
-	bool stalled;		/* whether the first write has found no room */
-	u64 stalls;		/* times that this happened */
+	bool stalled;		/* whether the first write waits for room */
+	u64 stalls;		/* number of times that a write had to wait */
 	u64 hits;		/* units read from the buffer */
 };
 
-/* The commands whose end is known, and how far they were reported. */
+/* Commands whose end is known, and the last reported end. */
 struct flash_ends {
 	struct vdisk_list reading; /* reads on @link, each with its end */
 	struct vdisk_link link;	/* link to the host */
 	struct vdisk_list others; /* other commands, each with its end */
-	struct vdisk_cmd **instant; /* link to the first done at @at_ns */
-	u64 at_ns;		/* time at which the last command ended */
+	struct vdisk_cmd **instant; /* pointer to the first that ended at @at_ns */
+	u64 at_ns;		/* time at which the last command ended, ns */
 	u64 seq;		/* position of that command (vdisk_cmd) */
 };
 
-/* How many commands the disk has, and whether it has had none for long. */
+/* Numbers of commands in the disk, and whether it is idle. */
 struct flash_load {
 	u32 held;		/* commands submitted and not ended */
-	u32 waiting;		/* those that wait to be taken or to go on */
-	u32 waiting_max;	/* most that ever waited */
+	u32 waiting;		/* commands that wait to be taken, or sent on */
+	u32 waiting_max;	/* maximum of @waiting */
 	u32 active;		/* commands taken and not ended */
 	u64 idle_since;		/* time at which @active became 0, ns */
-	bool idle;		/* whether that is FLASH_IDLE_NS ago */
+	bool idle;		/* whether @idle_since is FLASH_IDLE_NS ago */
 };
 
 /* flash_host.c */

@@ -18,10 +18,10 @@
 
 struct ftl;
 
-/* Longer than pauses of a host at work, shorter than those that people see. */
+/* Longer than the pauses of a busy host, shorter than pauses of a user. */
 #define FLASH_IDLE_NS		(100 * NSEC_PER_MSEC)
 
-/* What a user may change while the disk is on, but for the group "flash". */
+/* Parameters outside of the group "flash". */
 struct flash_settings {
 	u64 bps[VDISK_NR_OPS];	/* limits of the links, bytes a second */
 	u64 jitter;		/* jitter of dies and controller, per mille */
@@ -35,16 +35,16 @@ struct flash {
 	struct flash_settings set;	/* other parameters */
 	struct ftl *ftl;		/* translation layer */
 	struct flash_tree tree;		/* next event of each part */
-	struct flash_load load;		/* number of commands in the disk */
-	struct flash_controller controller; /* commands that it has to take */
-	struct flash_host host;		/* commands to be sent inward */
+	struct flash_load load;		/* numbers of commands in the disk */
+	struct flash_controller controller; /* commands to be fetched and taken */
+	struct flash_host host;		/* commands to be sent to dies and buffer */
 	struct flash_buffer buffer;	/* writes in the controller's memory */
-	struct flash_ahead ahead;	/* reads before they are asked for */
+	struct flash_ahead ahead;	/* units that are read ahead */
 	struct flash_dies dies;		/* dies and channels */
 	struct flash_ends ends;		/* commands on the way back */
 };
 
-/* Return the number in the tree of a leaf that is no die's. */
+/* Return the number of a leaf that does not belong to a die. */
 static inline u32 flash_leaf(const struct flash *flash, enum flash_leaf leaf)
 {
 	return flash->dies.nr + leaf;

@@ -9,7 +9,7 @@
 #include "flash_tree.h"
 #include "model.h"
 
-/* Make a tree without events. The caller destroys it, even if that failed. */
+/* Create a tree without events. The caller destroys it, even if that failed. */
 int flash_tree_init(struct flash_tree *tree, u32 leaves)
 {
 	u32 i;
@@ -33,7 +33,7 @@ void flash_tree_destroy(struct flash_tree *tree)
 	kvfree(tree->node);
 }
 
-/* Set when a leaf has its event. */
+/* Set the time of a leaf's event. */
 void flash_tree_set(struct flash_tree *tree, u32 leaf, u64 due)
 {
 	struct flash_event *nodes = tree->node;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The next event of everything in a flash disk that can have one: a tournament
- * tree with a leaf for each. Of the events of one instant the first leaf wins.
+ * The next event of each part of a flash disk: a tournament tree with a leaf
+ * for each part. Of the events of one instant the first leaf wins.
  *
  * Not locked: the device's lock covers it.
  */
@@ -10,26 +10,26 @@
 
 #include <linux/types.h>
 
-/* Who has an event, beside the dies, which have the first leaves. */
+/* Leaves of the tree behind those of the dies. */
 enum flash_leaf {
-	FLASH_CONTROLLER,	/* has taken a command */
-	FLASH_LINK,		/* has carried units to the buffer */
+	FLASH_CONTROLLER,	/* the controller has taken a command */
+	FLASH_LINK,		/* the link has carried units to the buffer */
 	FLASH_READ_END,		/* a read has crossed the link to the host */
 	FLASH_WRITE_END,	/* another command ends */
-	FLASH_IDLE_TIMER,	/* nothing may have been asked for long */
+	FLASH_IDLE_TIMER,	/* the disk may be idle for FLASH_IDLE_NS */
 	FLASH_NR_LEAVES,
 };
 
 /* A node of the tree. */
 struct flash_event {
 	u64 due;	/* time of the event, VDISK_NEVER if there is none */
-	u32 leaf;	/* number of the leaf that has it */
+	u32 leaf;	/* number of the event's leaf */
 };
 
 /* A tree. */
 struct flash_tree {
 	struct flash_event *node;	/* root at 1, children at 2n, 2n + 1 */
-	u32 first_leaf;			/* number of the node that is leaf 0 */
+	u32 first_leaf;			/* number of leaf 0's node */
 };
 
 int flash_tree_init(struct flash_tree *tree, u32 leaves);
@@ -43,7 +43,7 @@ flash_tree_first(const struct flash_tree *tree)
 	return &tree->node[1];
 }
 
-/* Return when a leaf has its event. */
+/* Return the time of a leaf's event. */
 static inline u64 flash_tree_due(const struct flash_tree *tree, u32 leaf)
 {
 	return tree->node[tree->first_leaf + leaf].due;

@@ -2,59 +2,59 @@
 /*
  * A flash translation layer: a page map, a log a die, greedy collection.
  *
- * Unit u of the disk lives on die u % dies, for ever. So each die is a log of
- * its own, and garbage collection never crosses the bus to another. A disk that
- * places a write on whichever die is free is faster under a load that favours
- * some addresses; under one that does not, the buffer evens it out.
+ * Unit u of the disk stays on die u % dies. So each die is a log of its own,
+ * and garbage collection never moves data over the bus to another die. A disk
+ * that places a write on any free die is faster under a load that favours some
+ * addresses; under other loads the buffer levels the dies.
  *
- * Memory. A unit costs 3 bytes of map (a slot of its die, 24 bits), and every
- * slot 2 bytes of the way back: the low 16 bits of the unit that was written
- * there. Which one it was, and whether it still is there, the map says: of the
- * units u, u + 2^16, u + 2^17 ... of the die, the one whose entry is this slot.
- * There is at most one, since a slot is written once between two erases, and a
- * block is erased when nothing points to it any more. So there is no bitmap of
- * what is valid. With spare at 28 % that is 5.6 bytes a unit, and some tenths
- * for the blocks.
+ * Memory. A unit needs 3 bytes of map (a slot of its die, 24 bits), and every
+ * slot 2 bytes of reverse map: the low 16 bits of the unit that was last
+ * written there. The map tells which unit that is, and whether it is still
+ * valid: of the units u, u + 2^16, u + 2^17 ... of the die, the unit whose
+ * entry is this slot. There is at most one, since a slot is written once
+ * between two erases, and a block is erased when no entry points to it any
+ * more. So no bitmap of valid units is needed. With spare at 28 % that is 5.6
+ * bytes per unit, and some tenths for the blocks.
  *
- * Writes of the host and of garbage collection go to different open blocks, as
- * what survived a collection is colder than what has just been written
- * (Desnoyers, "Analytic models of SSD write performance", ACM TOS 2014, and
- * others before). Collection takes the closed block with the fewest valid
- * units; closed blocks hang in lists by that number, so finding it costs no
- * search.
+ * Writes of the host and of garbage collection go to different open
+ * blocks, for data that survived a collection are colder than new data
+ * (Desnoyers, "Analytic models of SSD write performance", ACM TOS 2014,
+ * and earlier work). Collection takes the closed block with the fewest
+ * valid units; closed blocks are in lists by that number, so finding it
+ * needs no search.
  *
- * What collection works with is exactly the spare: the blocks that are open or
- * kept free come on top. In a disk of full size they are nothing. In a small
- * one they would be much of the spare, and it would not behave as the large one
- * that it stands for.
+ * Collection works with exactly the spare: blocks that are open or kept free
+ * come in addition. In a disk of full size these are negligible. In a small
+ * disk they would be a large part of the spare, and it would not behave as the
+ * large disk that it represents.
  *
  * Pace. Below gc_high free blocks there is a debt: each unit that the host
- * writes while a victim is worked on asks for as much of the victim as
- * makes it empty just when the host has filled what it gives. At gc_low,
- * collection goes first whatever the debt. So gc_high just above gc_low makes
- * collection come in storms, a block at a time, and a wide gap spreads it. The
- * host never gets the last free block: a victim's units fit into the open block
- * and one more, so collection always gets on.
+ * writes while there is a victim demands so much work on the victim that it is
+ * empty when the host has filled the gained space. At gc_low, collection
+ * precedes programs whatever the debt. So gc_high just above gc_low makes
+ * collection come in bursts of a block, and a wide gap spreads it. The host
+ * never gets the last free block: a victim's units fit into the open block and
+ * one more, so collection can always proceed.
  *
- * Units moved are counted as being in the controller's memory until a row of
- * them is full. Only then a program is due.
+ * Moved units count as being in the controller's memory until they fill a row.
+ * Only then a program is due.
  *
- * Wear levelling. The least worn free block is opened first. And when blocks
- * differ by more than wear_gap erases, now and then the victim is the least
- * worn block, whatever it holds: data that nobody rewrites must not keep a
- * block young for ever.
+ * Wear levelling. The least worn free block is opened first. When blocks differ
+ * by more than wear_gap erases, one victim in FTL_WEAR_EVERY is the least worn
+ * block, whatever it holds: data that are never rewritten must not keep a block
+ * young for ever.
  *
- * Fast blocks (SLC) are blocks on top of all others. The host writes to them
- * while one is free, past them when not; they are emptied like victims when the
- * caller finds the disk idle.
+ * Fast blocks (SLC) are additional to all others. The host writes to them while
+ * one is free, and else to ordinary blocks. They are emptied like victims when
+ * the caller finds the disk idle.
  *
  * Where things are:
  *
- *	this file	what the model asks, and how the dies are made
- *	ftl_map.h	the map and the way back
+ *	this file	the interface for the model, creation of the dies
+ *	ftl_map.h	the map and the reverse map
  *	ftl_log.c	the blocks of a die, and the logs written into them
  *	ftl_gc.c	garbage collection and wear levelling
- *	ftl_fill.c	what is on the disk before the first command
+ *	ftl_fill.c	contents of the disk before the first command
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -75,7 +75,7 @@
 #include "ftl_map.h"
 
 /**
- * ftl_lookup - where a unit is
+ * ftl_lookup - return the slot of a unit
  * @ftl: the layer
  * @die: the unit's
  * @unit: the unit, on the die
@@ -88,7 +88,7 @@ u32 ftl_lookup(const struct ftl *ftl, u32 die, u32 unit)
 }
 
 /**
- * ftl_is_slc - is a slot in a fast block?
+ * ftl_is_slc - return whether a slot is in a fast block
  * @ftl: the layer
  * @slot: a slot, not FTL_NONE
  *
@@ -99,7 +99,7 @@ bool ftl_is_slc(const struct ftl *ftl, u32 slot)
 	return slot >= ftl->nr_blocks[FTL_MAIN] * ftl->geo.block;
 }
 
-/* Return which blocks the host writes to next. */
+/* Return the pool of blocks that the host writes to next. */
 static enum ftl_pool host_pool(const struct ftl *ftl, const struct ftl_die *die)
 {
 	if (!ftl->nr_blocks[FTL_SLC])
@@ -111,7 +111,7 @@ static enum ftl_pool host_pool(const struct ftl *ftl, const struct ftl_die *die)
 }
 
 /**
- * ftl_host_room - where can the host write, and how much?
+ * ftl_host_room - return the room for the host's next program
  * @ftl: the layer
  * @die: the die
  *
@@ -132,12 +132,12 @@ struct ftl_room ftl_host_room(const struct ftl *ftl, u32 die)
 }
 
 /**
- * ftl_host_write - the host writes a unit
+ * ftl_host_write - write a unit for the host
  * @ftl: the layer
  * @die: the unit's
  * @unit: the unit, on the die
  *
- * No more often than ftl_host_room() said, then ftl_host_end().
+ * Call it for at most the units of ftl_host_room(), then ftl_host_end().
  */
 void ftl_host_write(struct ftl *ftl, u32 die, u32 unit)
 {
@@ -151,11 +151,11 @@ void ftl_host_write(struct ftl *ftl, u32 die, u32 unit)
 }
 
 /**
- * ftl_host_end - what the host has written goes into one program
+ * ftl_host_end - end a program of the units that the host has written
  * @ftl: the layer
  * @die: the die
  *
- * What is left of the page stays empty.
+ * The rest of the last page stays empty.
  */
 void ftl_host_end(struct ftl *ftl, u32 die)
 {
@@ -176,12 +176,12 @@ void ftl_host_end(struct ftl *ftl, u32 die)
 }
 
 /**
- * ftl_trim - a unit holds no data any more
+ * ftl_trim - unmap a unit
  * @ftl: the layer
  * @die: the unit's
  * @unit: the unit, on the die
  *
- * Return: true if it had.
+ * Return: true if it was mapped.
  */
 bool ftl_trim(struct ftl *ftl, u32 die, u32 unit)
 {
@@ -197,9 +197,9 @@ bool ftl_trim(struct ftl *ftl, u32 die, u32 unit)
 }
 
 /**
- * ftl_set_wear_gap - by how many erases may blocks differ?
+ * ftl_set_wear_gap - set the permitted difference of blocks' erases
  * @ftl: the layer
- * @wear_gap: number of erases; 0 = any
+ * @wear_gap: number of erases; 0 = no limit
  */
 void ftl_set_wear_gap(struct ftl *ftl, u32 wear_gap)
 {
@@ -207,10 +207,10 @@ void ftl_set_wear_gap(struct ftl *ftl, u32 wear_gap)
 }
 
 /**
- * ftl_counters - what was done since the disk was made
+ * ftl_counters - return the counters since the disk was created
  * @ftl: the layer
  *
- * Return: the counters, which go on.
+ * Return: the live counters.
  */
 const struct ftl_counters *ftl_counters(const struct ftl *ftl)
 {
@@ -218,10 +218,10 @@ const struct ftl_counters *ftl_counters(const struct ftl *ftl)
 }
 
 /**
- * ftl_wear - how often blocks were erased, but for the fast ones
+ * ftl_wear - return the erases of blocks, except fast blocks
  * @ftl: the layer
- * @min: the least of a block
- * @max: the most of a block
+ * @min: set to the minimum of a block
+ * @max: set to the maximum of a block
  */
 void ftl_wear(const struct ftl *ftl, u32 *min, u32 *max)
 {
@@ -240,13 +240,13 @@ void ftl_wear(const struct ftl *ftl, u32 *min, u32 *max)
 }
 
 /**
- * ftl_flash_units - how much the spare and the data have, in the end
+ * ftl_flash_units - return the size of data and spare together
  * @ftl: the layer
  *
- * Blocks are whole, so it is not exactly what was asked for.
+ * It is rounded to whole blocks.
  *
- * Return: units of all dies, without the blocks that are open or kept free, and
- * without the fast ones.
+ * Return: units of all dies, without blocks that are open or kept free, and
+ * without fast blocks.
  */
 u64 ftl_flash_units(const struct ftl *ftl)
 {
@@ -255,7 +255,7 @@ u64 ftl_flash_units(const struct ftl *ftl)
 }
 
 /**
- * ftl_memory - what it takes
+ * ftl_memory - return the memory of the layer
  * @ftl: the layer
  *
  * Return: bytes.
@@ -265,7 +265,7 @@ u64 ftl_memory(const struct ftl *ftl)
 	return ftl->memory.bytes;
 }
 
-/* Say how many blocks a die has. */
+/* Compute the number of blocks of a die. */
 static int ftl_size(struct ftl *ftl)
 {
 	const struct ftl_geometry *geo = &ftl->geo;
@@ -274,7 +274,7 @@ static int ftl_size(struct ftl *ftl)
 	u64 blocks[FTL_NR_POOLS];
 	u64 slots;
 
-	/* One more than the data need, or there would be nothing to gain. */
+	/* One more than the data need, for collection has to gain space. */
 	blocks[FTL_MAIN] = max_t(u64, DIV_ROUND_CLOSEST_ULL(wanted, geo->block),
 				 DIV_ROUND_UP(units, geo->block) + 1);
 	blocks[FTL_MAIN] += geo->gc_high + 1;
@@ -294,7 +294,7 @@ static int ftl_size(struct ftl *ftl)
 	return 0;
 }
 
-/* Make the dies, all empty. The caller frees them, even if that failed. */
+/* Create empty dies. The caller frees them, even if that failed. */
 static int ftl_alloc(struct ftl *ftl)
 {
 	struct ftl_memory *memory = &ftl->memory;
@@ -343,12 +343,12 @@ static int ftl_alloc(struct ftl *ftl)
 }
 
 /**
- * ftl_create - an empty disk
+ * ftl_create - create the layer of an empty disk
  * @geometry: sizes
- * @wear_gap: erases by which blocks may differ; 0 = any
+ * @wear_gap: erases that blocks may differ by; 0 = no limit
  *
  * Context: may sleep.
- * Return: the layer; ERR_PTR(-EINVAL) if a die cannot have that many blocks,
+ * Return: the layer; ERR_PTR(-EINVAL) if a die would have too many blocks,
  * ERR_PTR(-ENOMEM).
  */
 struct ftl *ftl_create(const struct ftl_geometry *geometry, u32 wear_gap)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The flash translation layer of the model "flash": where the data are, and
- * what garbage collection has to do. It knows no time. See ftl.c.
+ * The flash translation layer of the model "flash": the map of data, and the
+ * operations of garbage collection. It has no notion of time. See ftl.c.
  *
- * Everything is counted in units of 4 KiB, the grain of the map:
+ * All sizes are in units of 4 KiB, the granularity of the map:
  *
- *	page	what a plane reads or programs
- *	row	a page of every plane; what a die reads or programs
- *	block	a block of every plane; what a die erases
+ *	page	read or programmed by one plane
+ *	row	a page of every plane; read or programmed by a die
+ *	block	a block of every plane; erased by a die
  *	slot	a place for a unit on a die: block * units a block + position
  *
  * Not locked: the device's lock covers it.
@@ -22,7 +22,7 @@
 #define FTL_UNIT_SHIFT	12
 #define FTL_UNIT_BYTES	4096U
 
-/* The number of a slot that is none. An entry of the map has 24 bits. */
+/* No slot. An entry of the map has 24 bits. */
 #define FTL_NONE	0xffffffU
 
 /* The sizes of a disk. */
@@ -32,20 +32,20 @@ struct ftl_geometry {
 	u32 page;	/* units of a page */
 	u32 row;	/* units of a row */
 	u32 block;	/* units of a block, at most U16_MAX */
-	u32 spare;	/* flash beyond @units, per mille of it */
-	u32 slc;	/* units written in the fast mode, beyond all other */
-	u32 gc_low;	/* free blocks at which garbage collection goes first */
-	u32 gc_high;	/* free blocks below which there is any */
+	u32 spare;	/* flash beyond @units, per mille of @units */
+	u32 slc;	/* units of fast blocks, in addition to all others */
+	u32 gc_low;	/* free blocks at which collection precedes programs */
+	u32 gc_high;	/* free blocks below which collection runs */
 };
 
 /* The two kinds of blocks. */
 enum ftl_pool {
-	FTL_MAIN,	/* ordinary ones */
-	FTL_SLC,	/* fast ones */
+	FTL_MAIN,	/* ordinary blocks */
+	FTL_SLC,	/* fast blocks */
 	FTL_NR_POOLS,
 };
 
-/* What was done since the disk was made, over all dies. */
+/* Counters since the disk was created, over all dies. */
 struct ftl_counters {
 	u64 host_pages;		/* units that the host wrote to flash */
 	u64 gc_pages;		/* units moved by garbage collection */
@@ -53,19 +53,19 @@ struct ftl_counters {
 	u64 padded_pages;	/* units left empty by programs of part rows */
 	u64 trimmed_pages;	/* units that were unmapped */
 	u64 erases;		/* blocks that were erased */
-	u64 wear_moves;		/* blocks emptied for wear levelling alone */
+	u64 wear_moves;		/* blocks emptied only for wear levelling */
 };
 
-/* Where the next program of the host goes. */
+/* Room for the next program of the host. */
 struct ftl_room {
-	u32 units;	/* most units it may have; 0 = none until an erase */
-	bool slc;	/* whether it goes into the fast blocks */
+	u32 units;	/* maximum of its units; 0 = none until an erase */
+	bool slc;	/* whether it goes to fast blocks */
 };
 
-/* What a die is to do. */
+/* Operations of garbage collection. */
 enum ftl_work {
 	FTL_READ,	/* read a row of the victim */
-	FTL_PROGRAM,	/* program a row of what was moved */
+	FTL_PROGRAM,	/* program a row of moved units */
 	FTL_ERASE,	/* erase the victim */
 };
 

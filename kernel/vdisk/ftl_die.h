@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A die as the files of the translation layer see it: its map, its blocks and
- * the logs that are written into them.
+ * A die, for the files of the translation layer: its map, its blocks and the
+ * logs that are written into them.
  *
  * Not locked: the device's lock covers it.
  */
@@ -14,12 +14,12 @@
 #include "ftl.h"
 #include "ftl_map.h"
 
-/* The number of a block that is none. So a die has fewer. */
+/* No block. A die has fewer blocks than that. */
 #define FTL_NO_BLOCK	U16_MAX
 
-/* What a block is used for. */
+/* States of a block. */
 enum ftl_state {
-	FTL_FREE,	/* nothing; on the list of free blocks */
+	FTL_FREE,	/* unused; on the list of free blocks */
 	FTL_OPEN,	/* the end of a log; on no list */
 	FTL_CLOSED,	/* full; on the list of its valid count, if not fast */
 	FTL_VICTIM,	/* being emptied; on no list */
@@ -27,9 +27,9 @@ enum ftl_state {
 
 /* A block. */
 struct ftl_block {
-	u16 valid;	/* units that the map says are here */
-	u16 next;	/* next block of the list it is on, or FTL_NO_BLOCK */
-	u16 prev;	/* previous block of that list, or FTL_NO_BLOCK */
+	u16 valid;	/* units of which the map points to this block */
+	u16 next;	/* next block of its list, or FTL_NO_BLOCK */
+	u16 prev;	/* previous block of its list, or FTL_NO_BLOCK */
 	u8 state;	/* enum ftl_state */
 	u32 erases;	/* number of times that it was erased */
 };
@@ -37,10 +37,10 @@ struct ftl_block {
 /* A log: the block that the next units go to. */
 struct ftl_log {
 	u16 block;	/* open block, or FTL_NO_BLOCK */
-	u32 used;	/* used slots of the open block, or of the last one */
+	u32 used;	/* used slots of the open block, or of the last block */
 };
 
-/* Free blocks, from the least worn one on. */
+/* Free blocks, least worn first. */
 struct ftl_free {
 	u16 head;	/* first block, or FTL_NO_BLOCK */
 	u16 tail;	/* last block, or FTL_NO_BLOCK */
@@ -49,36 +49,36 @@ struct ftl_free {
 
 /* Closed blocks, by how many valid units they have. */
 struct ftl_closed {
-	u16 *by_valid;	/* first block with so many, or FTL_NO_BLOCK */
-	u32 least;	/* least such number; above all if there is none */
+	u16 *by_valid;	/* first block by number of valid units, or FTL_NO_BLOCK */
+	u32 least;	/* least number with a block; above all if there is none */
 };
 
-/* What the host writes to a die. */
+/* Writes of the host to a die. */
 struct ftl_host {
 	struct ftl_log log[FTL_NR_POOLS]; /* its logs, by ftl_pool */
-	enum ftl_pool last; /* pool that it last wrote to */
-	u32 wrote;	/* units of the program that is being put together */
-	s64 debt;	/* slots of the victim due, times units a block */
+	enum ftl_pool last; /* pool of the last write */
+	u32 wrote;	/* units of the program that is being assembled */
+	s64 debt;	/* slots of the victim due, times units of a block */
 };
 
-/* A block that is being emptied. */
+/* A victim: a block that is being emptied. */
 struct ftl_victim {
 	u16 block;	/* the block, or FTL_NO_BLOCK */
-	u32 at;		/* number of its slots that have been looked at */
+	u32 at;		/* number of its slots that have been processed */
 	u32 gain;	/* slots that were not valid when it was chosen */
 };
 
-/* What garbage collection does on a die. */
+/* The state of garbage collection on a die. */
 struct ftl_gc {
-	struct ftl_log log; /* log of what is moved */
+	struct ftl_log log; /* log of moved units */
 	struct ftl_victim victim[FTL_NR_POOLS]; /* victims, by ftl_pool */
-	u32 rows;	/* full rows of @log without a program as yet */
+	u32 rows;	/* full rows of @log that are not programmed */
 };
 
-/* How worn the blocks of a die are, but for the fast ones. */
+/* Wear of a die's blocks, except fast blocks. */
 struct ftl_wear {
-	u32 worn;	/* most erases of a block */
-	u32 unworn;	/* no closed block has fewer erases, as far as known */
+	u32 worn;	/* maximum of erases of a block */
+	u32 unworn;	/* least erases of a closed block at the last search */
 	u32 wait;	/* victims until one may be chosen by its wear */
 };
 
@@ -96,10 +96,10 @@ struct ftl_die {
 /* The memory that the dies share, each in parts of equal size. */
 struct ftl_memory {
 	u8 *maps;			/* maps */
-	u16 *backs;			/* ways back */
+	u16 *backs;			/* reverse maps */
 	struct ftl_block *blocks;	/* blocks */
 	u16 *by_valid;			/* heads of lists of closed blocks */
-	u64 bytes;			/* size of it and of struct ftl */
+	u64 bytes;			/* size of this memory and of struct ftl */
 };
 
 /* All dies. */
@@ -107,8 +107,8 @@ struct ftl {
 	struct ftl_geometry geo;	/* sizes; constant */
 	u32 nr_blocks[FTL_NR_POOLS];	/* blocks of a die; constant */
 	u32 nr_slots;			/* slots of a die; constant */
-	u32 wear_gap;			/* erases blocks may differ by; 0 any */
-	struct ftl_counters counters;	/* work that was done */
+	u32 wear_gap;			/* erases that blocks may differ by; 0 = no limit */
+	struct ftl_counters counters;	/* counters, over all dies */
 	struct ftl_memory memory;	/* memory of the dies */
 	u32 nr_dies;			/* number of dies; constant */
 	struct ftl_die dies[] __counted_by(nr_dies); /* the dies */

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What an empty disk is filled with before its first command.
+ * Preconditioning: contents of a disk before its first command.
  *
- * Steady state without writing it. Under uniform random writes a block loses
- * its valid units at a rate that is proportional to what it has, and the block
- * with the fewest is the oldest (to the fluctuations). So the blocks, by age,
- * hold S, S r, S r^2 ... valid units, with r such that the sum is what the disk
- * holds: the victim's share f then obeys f = exp(-(1 - f) a), with a = flash /
- * data, the known result for greedy collection of large blocks (Menon 1995; Bux
- * and Iliadis 2010; Xiang and Kurkoski 2012). Units are put in such blocks at
- * random, and then each die is written at random until it has programmed its
- * whole flash once, for the fluctuations.
+ * Steady state, computed. Under uniform random writes a block loses valid units
+ * at a rate proportional to their number, and the block with the fewest is the
+ * oldest, up to fluctuations. So the blocks, by age, hold S, S r, S r^2 ...
+ * valid units, with r such that the sum is the disk's data. The victim's part f
+ * of valid units then obeys f = exp(-(1 - f) a), with a = flash / data, the
+ * known result for greedy collection of large blocks (Menon 1995; Bux and
+ * Iliadis 2010; Xiang and Kurkoski 2012). Units are assigned to such blocks at
+ * random. Then each die is written at random until it has programmed its whole
+ * flash once, for the fluctuations.
  */
 #include <linux/errno.h>
 #include <linux/math.h>
@@ -27,12 +27,12 @@
 /* Fraction bits of the valid units of a block in the geometric series. */
 #define FTL_SERIES_SHIFT	16
 
-/* Units that are written before somebody else may run: a ms or less. */
+/* Units that are written before cond_resched(): a ms or less. */
 #define FTL_UNITS_A_REST	4096
 
 /*
- * Return how many valid units the blocks of a die hold, by age S r^i, with r in
- * 2^-32.
+ * Return the sum of valid units of a die's blocks: S r^i by age, with r in
+ * units of 2^-32.
  */
 static u64 series_sum(u32 block, u32 nr_blocks, u64 r)
 {
@@ -46,7 +46,7 @@ static u64 series_sum(u32 block, u32 nr_blocks, u64 r)
 	return sum;
 }
 
-/* Return the greatest r for which a die holds no more units than it has to. */
+/* Return the greatest r for which a die's blocks hold at most @live units. */
 static u64 series_ratio(u32 block, u32 nr_blocks, u32 live)
 {
 	u64 low = 0, high = 1ULL << 32;
@@ -62,15 +62,15 @@ static u64 series_ratio(u32 block, u32 nr_blocks, u32 live)
 	return low;
 }
 
-/* Random numbers, one after the other. */
+/* A sequence of random numbers. */
 struct ftl_dice {
 	u64 seed;	/* seed of the sequence */
-	u64 n;		/* number of those taken */
+	u64 n;		/* numbers taken so far */
 };
 
 /*
- * Yield now and then to whoever waits for this processor. A die may have 2^24
- * units: seconds of work, and minutes under a sanitizer.
+ * Call cond_resched() every FTL_UNITS_A_REST units. A die may have 2^24 units:
+ * seconds of work, and minutes under a sanitizer.
  */
 static void give_way(u32 done)
 {
@@ -131,8 +131,8 @@ static void collect_all(struct ftl *ftl, u32 nr)
 }
 
 /*
- * Write the first units of a die at random, until that many were programmed by
- * the host and by the garbage collection that follows from it.
+ * Write the first units of a die at random, until the host and the resulting
+ * garbage collection have programmed @programs units.
  */
 static void write_random(struct ftl *ftl, u32 nr, u32 live, u64 programs,
 			 struct ftl_dice *dice)
@@ -152,8 +152,8 @@ static void write_random(struct ftl *ftl, u32 nr, u32 live, u64 programs,
 }
 
 /*
- * Bring the first units of a die into the steady state of random writes: put
- * them where the series says, then write at random.
+ * Bring the first units of a die into the steady state of random writes: assign
+ * them to blocks by the series, then write at random.
  */
 static void fill_random(struct ftl *ftl, u32 nr, u32 live, u32 *units,
 			struct ftl_dice *dice)
@@ -162,7 +162,7 @@ static void fill_random(struct ftl *ftl, u32 nr, u32 live, u32 *units,
 	u32 block = ftl->geo.block;
 	u32 blocks = ftl->nr_blocks[FTL_MAIN] - ftl->geo.gc_high - 1;
 	u64 ratio = series_ratio(block, blocks, live);
-	/* What the rounding of each block left. */
+	/* Units lost by the rounding of each block. */
 	u32 rest = live - series_sum(block, blocks, ratio);
 	u64 valid = (u64)block << FTL_SERIES_SHIFT;
 	u32 left = live;
@@ -171,7 +171,7 @@ static void fill_random(struct ftl *ftl, u32 nr, u32 live, u32 *units,
 	shuffle(units, live, dice);
 	for (i = 0; i < blocks && left; i++) {
 		u32 now = valid >> FTL_SERIES_SHIFT;
-		/* Shared out evenly over the blocks that are left. */
+		/* Distribute them evenly over the remaining blocks. */
 		u32 more = min(DIV_ROUND_UP(rest, blocks - i), block - now);
 
 		now = min(now + more, left);
@@ -188,7 +188,7 @@ static void fill_random(struct ftl *ftl, u32 nr, u32 live, u32 *units,
 	die->host.debt = 0;
 }
 
-/* Use up the fast blocks: all that was written there has been overwritten. */
+/* Fill the fast blocks with invalid units: all has been overwritten. */
 static void fill_slc(const struct ftl *ftl, struct ftl_die *die)
 {
 	struct ftl_log log;
@@ -200,14 +200,14 @@ static void fill_slc(const struct ftl *ftl, struct ftl_die *die)
 }
 
 /**
- * ftl_precondition - fill an empty disk, at once
+ * ftl_precondition - fill an empty disk, in no simulated time
  * @ftl: the layer
  * @fill: per cent of the units, from the first on
- * @random: whether to the steady state of uniform random writes to these units;
- *	    else they are written once, in order
+ * @random: true for the steady state of uniform random writes to these units;
+ *	    false to write them once, in order
  * @seed: seed of the order
  *
- * The counters start from zero behind it; the wear remains.
+ * It resets the counters to zero; the wear remains.
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Garbage collection and wear levelling of the translation layer: when there is
- * work, which block is emptied, and the work step by step. The pace and the
- * choice are explained in ftl.c.
+ * Garbage collection and wear levelling of the translation layer: when they
+ * run, which block is the victim, and their operations. ftl.c explains the pace
+ * and the choice.
  */
 #include <linux/bug.h>
 #include <linux/minmax.h>
@@ -12,18 +12,18 @@
 #include "ftl_map.h"
 
 /*
- * One victim in so many is chosen by its wear, while wear differs too much:
- * often enough to catch up, and a few per cent of the work at most.
+ * While wear differs too much, one victim in this many is chosen by its wear:
+ * often enough to catch up, and a few per cent of the cost at most.
  */
 #define FTL_WEAR_EVERY	16
 
 /**
- * ftl_gc_on - is there garbage to be collected?
+ * ftl_gc_on - return whether garbage collection has work on a die
  * @ftl: the layer
  * @die: the die
  *
- * Return: true if free blocks are fewer than wanted and there is a block to
- * gain from, or one is half done, or moved units wait for their program.
+ * Return: true if there are fewer than gc_high free blocks and a block with
+ * invalid units, or a victim is partly emptied, or moved units wait for a program.
  */
 bool ftl_gc_on(const struct ftl *ftl, u32 die)
 {
@@ -36,12 +36,12 @@ bool ftl_gc_on(const struct ftl *ftl, u32 die)
 }
 
 /**
- * ftl_gc_first - must collection go before a program of the host?
+ * ftl_gc_first - return whether collection precedes programs of the host
  * @ftl: the layer
  * @die: the die
  *
  * Return: true if free blocks are at gc_low, or the host has written more than
- * collection has worked for.
+ * collection has paid for.
  */
 bool ftl_gc_first(const struct ftl *ftl, u32 die)
 {
@@ -52,12 +52,12 @@ bool ftl_gc_first(const struct ftl *ftl, u32 die)
 }
 
 /**
- * ftl_fold_on - are there fast blocks to be emptied?
+ * ftl_fold_on - return whether fast blocks can be emptied
  * @ftl: the layer
  * @die: the die
  *
- * Return: true if one is closed, and the others have free blocks for what it
- * holds.
+ * Return: true if a fast block is closed, and ordinary blocks are free for its
+ * units.
  */
 bool ftl_fold_on(const struct ftl *ftl, u32 die)
 {
@@ -68,7 +68,7 @@ bool ftl_fold_on(const struct ftl *ftl, u32 die)
 	       d->free[FTL_MAIN].count > ftl->geo.gc_low;
 }
 
-/* Return the least worn closed block, if blocks differ too much. */
+/* Return the least worn closed block if wear differs too much. */
 static u16 pick_unworn(const struct ftl *ftl, struct ftl_die *die)
 {
 	struct ftl_wear *wear = &die->wear;
@@ -95,8 +95,8 @@ static u16 pick_unworn(const struct ftl *ftl, struct ftl_die *die)
 }
 
 /*
- * Return the closed fast block with the fewest valid units. There are few fast
- * blocks.
+ * Return the closed fast block with the fewest valid units: a search, for there
+ * are few.
  */
 static u16 pick_slc(const struct ftl *ftl, const struct ftl_die *die)
 {
@@ -113,7 +113,7 @@ static u16 pick_slc(const struct ftl *ftl, const struct ftl_die *die)
 	return found;
 }
 
-/* Choose a block to be emptied. Return false if there is none. */
+/* Choose a victim. Return false if there is none. */
 static bool victim_pick(struct ftl *ftl, struct ftl_die *die,
 			enum ftl_pool from)
 {
@@ -141,7 +141,7 @@ static bool victim_pick(struct ftl *ftl, struct ftl_die *die,
 	return true;
 }
 
-/* Move what is valid in the victim's next row. Return how much that was. */
+/* Move the valid units of the victim's next row. Return their number. */
 static u32 victim_row(struct ftl *ftl, struct ftl_die *die,
 		      struct ftl_victim *victim)
 {
@@ -163,7 +163,7 @@ static u32 victim_row(struct ftl *ftl, struct ftl_die *die,
 	return moved;
 }
 
-/* Erase the victim, in which nothing is valid any more. */
+/* Erase the victim, which has no valid unit any more. */
 static void victim_erase(struct ftl *ftl, struct ftl_die *die,
 			 enum ftl_pool from)
 {
@@ -178,7 +178,7 @@ static void victim_erase(struct ftl *ftl, struct ftl_die *die,
 	ftl->counters.erases++;
 }
 
-/* Count slots of the main victim that were done against the host's debt. */
+/* Count processed slots of the main victim against the host's debt. */
 static void victim_pay(const struct ftl *ftl, struct ftl_die *die, u32 slots)
 {
 	s64 most = (s64)ftl->geo.block * ftl->geo.block;
@@ -188,16 +188,16 @@ static void victim_pay(const struct ftl *ftl, struct ftl_die *die, u32 slots)
 }
 
 /**
- * ftl_step - do the next of the work that collects garbage
+ * ftl_step - execute the next operation of garbage collection
  * @ftl: the layer
  * @die: the die
- * @from: whose blocks are emptied. For FTL_MAIN ftl_gc_on() is true, for
+ * @from: pool whose blocks are emptied. For FTL_MAIN ftl_gc_on() is true, for
  *	  FTL_SLC ftl_fold_on() and not ftl_gc_on().
  *
- * The map changes at once. The caller makes the die busy with what it is told
- * before it does anything else there.
+ * The map changes at once. The caller keeps the die busy with the operation
+ * before it starts another one there.
  *
- * Return: the operation that it was.
+ * Return: the operation.
  */
 struct ftl_step ftl_step(struct ftl *ftl, u32 die, enum ftl_pool from)
 {
@@ -211,7 +211,7 @@ struct ftl_step ftl_step(struct ftl *ftl, u32 die, enum ftl_pool from)
 		step.work = FTL_PROGRAM;
 		return step;
 	}
-	/* The caller knows that there is one; if not, an erase does no harm. */
+	/* The caller has checked that there is a victim. */
 	if (victim->block == FTL_NO_BLOCK &&
 	    WARN_ON_ONCE(!victim_pick(ftl, d, from)))
 		return step;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The blocks of a die: the lists that they are on, and the logs that are
- * written into them.
+ * The blocks of a die: their lists, and the logs that are written into
+ * them.
  */
 #include <linux/minmax.h>
 
@@ -9,7 +9,7 @@
 #include "ftl_die.h"
 #include "ftl_map.h"
 
-/* Put a closed block into the list of those with as many valid units. */
+/* Add a closed block to the list for its number of valid units. */
 static void closed_add(struct ftl_die *die, u16 nr)
 {
 	struct ftl_block *block = &die->blocks[nr];
@@ -23,7 +23,7 @@ static void closed_add(struct ftl_die *die, u16 nr)
 	die->closed.least = min_t(u32, die->closed.least, block->valid);
 }
 
-/* Take a closed block off its list. */
+/* Remove a closed block from its list. */
 static void closed_del(struct ftl_die *die, u16 nr)
 {
 	struct ftl_block *block = &die->blocks[nr];
@@ -36,17 +36,17 @@ static void closed_del(struct ftl_die *die, u16 nr)
 		die->blocks[block->next].prev = block->prev;
 }
 
-/* Take a block off its list, to make it a victim. */
+/* Remove a closed block from its list, to make it the victim. */
 void ftl_closed_take(const struct ftl *ftl, struct ftl_die *die, u16 nr)
 {
 	closed_del(die, nr);
-	/* Up to the next list that is not empty, or above all. */
+	/* Advance to the next list that is not empty, or above all. */
 	while (die->closed.least <= ftl->geo.block &&
 	       die->closed.by_valid[die->closed.least] == FTL_NO_BLOCK)
 		die->closed.least++;
 }
 
-/* Put a free block behind those that are no more worn: most often, all. */
+/* Insert a free block behind the blocks with no more wear: mostly at the end. */
 void ftl_free_add(struct ftl_die *die, struct ftl_free *free, u16 nr)
 {
 	struct ftl_block *block = &die->blocks[nr];
@@ -72,7 +72,7 @@ void ftl_free_add(struct ftl_die *die, struct ftl_free *free, u16 nr)
 	free->count++;
 }
 
-/* Take the least worn free block. The caller knows that there is one. */
+/* Take the least worn free block. The caller has checked that there is one. */
 static u16 free_take(struct ftl_die *die, struct ftl_free *free)
 {
 	u16 nr = free->head;
@@ -86,7 +86,7 @@ static u16 free_take(struct ftl_die *die, struct ftl_free *free)
 	return nr;
 }
 
-/* Have a log go on in a free block, of which the caller knows. */
+/* Continue a log in a free block. The caller has checked that there is one. */
 void ftl_log_open(struct ftl_die *die, struct ftl_log *log, enum ftl_pool pool)
 {
 	log->block = free_take(die, &die->free[pool]);
@@ -94,7 +94,7 @@ void ftl_log_open(struct ftl_die *die, struct ftl_log *log, enum ftl_pool pool)
 	die->blocks[log->block].state = FTL_OPEN;
 }
 
-/* Use slots of a log, perhaps the last of its block, which is then closed. */
+/* Use slots of a log. The block is closed when its last slot is used. */
 void ftl_log_use(const struct ftl *ftl, struct ftl_die *die,
 		 struct ftl_log *log, u32 slots)
 {
@@ -107,7 +107,7 @@ void ftl_log_use(const struct ftl *ftl, struct ftl_die *die,
 	log->block = FTL_NO_BLOCK;
 }
 
-/* Make what is in a slot invalid. */
+/* Invalidate the unit in a slot. */
 void ftl_slot_drop(const struct ftl *ftl, struct ftl_die *die, u32 slot)
 {
 	u16 nr = slot / ftl->geo.block;
@@ -122,7 +122,7 @@ void ftl_slot_drop(const struct ftl *ftl, struct ftl_die *die, u32 slot)
 	closed_add(die, nr);
 }
 
-/* Put a unit into the next slot of a log; there is one, or a free block. */
+/* Put a unit into the next slot of a log, which is open or has a free block. */
 void ftl_log_put(const struct ftl *ftl, struct ftl_die *die,
 		 struct ftl_log *log, enum ftl_pool pool, u32 unit)
 {

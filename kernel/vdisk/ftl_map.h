@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The map of a die, from units to slots, and the way back. ftl.c says why it
- * looks as it does.
+ * The map of a die, from units to slots, and the reverse map. ftl.c explains
+ * its format.
  *
  * Not locked: the device's lock covers it.
  */
@@ -27,7 +27,7 @@ struct ftl_map {
 /* Return the slot of a unit, FTL_NONE if it has none. */
 static inline u32 ftl_map_get(const struct ftl_map *map, u32 unit)
 {
-	/* Reads a byte too many: there is one behind the last entry. */
+	/* Reads a byte too many: the array has one behind the last entry. */
 	return get_unaligned_le32(map->slots + (size_t)unit * FTL_MAP_BYTES) &
 	       FTL_NONE;
 }
@@ -40,7 +40,7 @@ static inline void ftl_map_set(struct ftl_map *map, u32 unit, u32 slot)
 	entry[2] = slot >> 16;
 }
 
-/* Return the unit that is in a slot, FTL_NONE if none is. */
+/* Return the unit in a slot, FTL_NONE if it has no valid unit. */
 static inline u32 ftl_map_unit(const struct ftl_map *map, u32 slot)
 {
 	u32 unit;

@@ -1,55 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The model "disk": a hard disk. One arm, platters that turn, a cache.
+ * The model "disk": a hard disk with one arm, rotating platters and a cache.
  *
- * The controller. Commands come in one by one, cmd_ns each, as long as there
- * are fewer than ncq in the disk. A read that is in the cache ends when it has
- * crossed the link. All others wait for the arm, which takes the one that it
- * can begin first (shortest positioning time), seek and rotation counted; but
- * one that is older than HDD_MAX_AGE_NS goes before all that are younger. A
- * read's data cross the link while they come off the platter; the end of the
- * crossing is never before that of the reading. The link is one a direction.
+ * The controller. Commands are taken one by one, cmd_ns each, while there are
+ * fewer than ncq in the disk. A read that is in the cache ends when it has
+ * crossed the link. All others wait for the arm, which takes the command that
+ * it can begin first (shortest positioning time), seek and rotation counted;
+ * but a command older than HDD_MAX_AGE_NS precedes all younger ones. A read's
+ * data cross the link while they come off the platter; the crossing never ends
+ * before the reading. There is a link for each direction.
  *
- * Reading. One half of the cache is cut into segments, each a stretch of
- * sectors; the least recently used goes first. With nothing else to do, the arm
- * reads on behind its last read. A read of what it is about to reach waits for
- * that, and makes it go on; any other command that wants the arm ends it, at
- * the end of the sector under the head.
+ * Reading. One half of the cache is divided into segments, each a range of
+ * sectors; the least recently used is evicted. An idle arm reads on behind its
+ * last read. A read of sectors that it is about to reach waits for them, and
+ * extends the read-ahead; any other command for the arm ends it, at the end of
+ * the sector under the head.
  *
  * Writing. With a write cache, a write ends when its data are in the other half
- * of the cache. Adjacent writes become one piece. When there is no room, of
- * bytes or of pieces, writes wait, first come first served. The arm writes the
- * pieces out, at most HDD_CHUNK at a time, the one it can begin first (all are
- * looked at, by distance, until a seek alone takes longer than the best): when
- * it has nothing else to do and nothing more to read ahead; in turns with the
- * commands that want it while a write waits for room; and alone for a flush.
- * FUA, or no write cache: the write's data cross the link, wait for the arm,
- * and the write ends when they are on the platter.
+ * of the cache. Adjacent writes become one piece. Without room, of bytes or of
+ * pieces, writes wait, first come first served. The arm writes pieces out, at
+ * most HDD_CHUNK at a time, the piece first that it can begin first (it looks
+ * at pieces by distance, until a seek alone takes longer than the best): when
+ * there is no command for it and nothing to read ahead; in turn with the
+ * commands for it while a write waits for room; and exclusively for a flush.
+ * With FUA, or without a write cache, the write's data cross the link, wait for
+ * the arm, and the write ends when they are on the platter.
  *
- * A flush is a command that is not queued, as ATA's FLUSH CACHE: it waits until
- * all commands before it have ended, and those behind it wait until it ends,
- * which it does when nothing waits to be written. Thus no write can keep a
- * flush from ending.
+ * A flush is not queued, as ATA's FLUSH CACHE: it waits until all earlier
+ * commands have ended, and later commands wait until it ends, which it does
+ * when no piece waits to be written. Thus no write can keep a flush from
+ * ending.
  *
- * Time. submit() only puts the command into a list with its time. Everything
+ * Time. submit() only adds the command to a list with its time. All else
  * happens in run(), in the order of time, and at one instant: the arm, then the
- * controller, then what crosses a link, in the order of submission. So results
- * do not depend on when run() is called.
+ * controller, then the links, in the order of submission. So results do not
+ * depend on when run() is called.
  *
  * Not modelled: defects and their spare sectors, errors and retries, thermal
  * calibration, a write's longer settling, reading a track from its middle, the
- * read and second turn that a write of part of a 4096-byte sector needs, spin
- * down, shingled tracks. Data written stay readable from the cache until they
- * are on the platter only. A write that passes by the cache does not cancel
- * older data for the same sectors in it: they cost their time. A trim does
- * nothing but take cmd_ns.
+ * read and second turn of a write of part of a 4096-byte sector, spin down,
+ * shingled tracks. Written data stay readable from the cache only until they
+ * are on the platter. A write that bypasses the cache does not cancel older
+ * data for its sectors there: these are still written, at their cost. A trim
+ * takes only cmd_ns.
  *
  * Where things are:
  *
- *	this file	the disk as a whole: how it is made, its events, figures
- *	hdd_controller.c how commands come in and end, the link
- *	hdd_arm.c	what the arm does, and in which order
- *	hdd_cache.c	what was read, and what is to be written
+ *	this file	the whole disk: its creation, events, statistics
+ *	hdd_controller.c entry and end of commands, the link
+ *	hdd_arm.c	tasks of the arm, and their order
+ *	hdd_cache.c	read segments, and pieces to be written
  *	hdd_geo.c	the platters, seeks and rotation
  */
 #include <linux/array_size.h>
@@ -74,7 +74,7 @@ static struct hdd *to_hdd(struct vdisk_model *model)
 	return container_of(model, struct hdd, model);
 }
 
-/* Return when something happens next. */
+/* Return the time of the next event. */
 static u64 hdd_next(const struct hdd *hdd)
 {
 	return min3(hdd->arm.pass.end_ns, hdd_take_ns(hdd),
@@ -107,7 +107,7 @@ static u64 hdd_run(struct vdisk_model *model, u64 now, struct vdisk_list *done)
 	return at;
 }
 
-/* Take the parameters that may change. */
+/* Set the parameters that may change. */
 static void hdd_set(struct hdd *hdd, const struct vdisk_params *params)
 {
 	hdd->controller.cmd_ns = params->hdd.cmd_ns;
@@ -170,7 +170,7 @@ static void hdd_destroy(struct vdisk_model *model)
 	kvfree(hdd);
 }
 
-/* Make all parts of a disk, which the caller destroys even if that failed. */
+/* Create all parts of a disk. The caller destroys it, even if that failed. */
 static int hdd_init(struct hdd *hdd, const struct vdisk_params *params,
 		    u32 max_cmds)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What others see of the model "disk" (hdd.c): its parameters, and what it
- * keeps in a command.
+ * The model "disk" (hdd.c), for config.c and model.h: its parameters, and its
+ * fields in a command.
  */
 #ifndef ISOBLK_VDISK_HDD_H
 #define ISOBLK_VDISK_HDD_H
@@ -13,7 +13,7 @@
 
 /* The attributes of a disk's group "disk". */
 struct vdisk_hdd_params {
-	u64 rpm;		/* turns a minute */
+	u64 rpm;		/* rotations a minute */
 	u64 seek_min_ns;	/* seek to the next cylinder */
 	u64 seek_avg_ns;	/* seek over a third of all cylinders */
 	u64 seek_max_ns;	/* seek over all cylinders */
@@ -23,13 +23,13 @@ struct vdisk_hdd_params {
 	u64 outer_bps;		/* bytes a second in the outermost zone */
 	u64 inner_bps;		/* bytes a second in the innermost zone */
 	u64 cache;		/* bytes, half for reads and half for writes */
-	u64 write_pieces;	/* most pieces that wait to be written */
-	u64 readahead;		/* bytes read behind what was asked for */
-	u64 ncq;		/* commands that the disk chooses from */
+	u64 write_pieces;	/* maximum of pieces to be written */
+	u64 readahead;		/* bytes read ahead behind a read */
+	u64 ncq;		/* maximum of commands in the disk */
 	u64 cmd_ns;		/* the controller's time for a command */
 };
 
-/* Defaults, those of no drive in particular: config.c's initializer. */
+/* Defaults, for config.c; not of a particular drive. */
 #define VDISK_HDD_DEFAULTS {			\
 	.rpm = 7200,				\
 	.seek_min_ns = 1000000,			\
@@ -47,17 +47,17 @@ struct vdisk_hdd_params {
 	.cmd_ns = 30000,			\
 }
 
-/* Where a sector is. */
+/* The place of a sector. */
 struct vdisk_hdd_place {
 	u32 cyl;	/* cylinder, outermost first */
 	u32 head;	/* number of the track in the cylinder */
-	u64 angle;	/* angle at which the sector begins */
+	u64 angle;	/* angle at which the sector begins, HDD_TURN a turn */
 };
 
-/* What the model keeps in a command. */
+/* Fields of the model "disk" in a command. */
 struct vdisk_hdd_cmd {
-	u64 at_ns;	/* time at which it came; then, at which it came in */
-	u64 lba;	/* first sector that the arm has to visit */
+	u64 at_ns;	/* time of its arrival, then of its entry into the disk */
+	u64 lba;	/* first sector for the arm */
 	u64 end;	/* sector behind the last */
 	struct vdisk_hdd_place place; /* place of @lba */
 	bool through;	/* whether a write ends on the platter */

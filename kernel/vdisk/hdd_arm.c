@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The arm of a hard disk: what is next, and what follows when it has passed
- * over what it was sent to. The order is explained in hdd.c.
+ * The arm of a hard disk: its next task, and the end of a task. hdd.c explains
+ * the order.
  */
 #include <linux/minmax.h>
 #include <linux/rbtree.h>
@@ -17,18 +17,18 @@
 #include "random.h"
 
 /*
- * How long the nearest may go first. Well above the mean wait at 32 commands,
- * 0.2 s, and below what anybody takes for a dead disk.
+ * Age above which a command precedes nearer ones. Well above the mean wait at
+ * 32 commands, 0.2 s, and below the time after which a disk seems dead.
  */
 #define HDD_MAX_AGE_NS	NSEC_PER_SEC
 
 /*
- * Written in one go, some 3 ms on a disk of today: longer ones make reads wait,
- * and a stream does not notice.
+ * Sectors of a write from the cache, some 3 ms on a current disk: longer writes
+ * delay reads, and a stream gains nothing.
  */
 #define HDD_CHUNK	(SZ_512K / HDD_SECTOR)
 
-/* Have the arm set out to some sectors, the first of which is at a place. */
+/* Start a pass of the arm over sectors @lba to @end; @place is that of @lba. */
 static void hdd_go(struct hdd *hdd, enum hdd_task task,
 		   const struct vdisk_hdd_place *place, u64 lba, u64 end,
 		   u64 at)
@@ -36,7 +36,7 @@ static void hdd_go(struct hdd *hdd, enum hdd_task task,
 	struct hdd_arm *arm = &hdd->arm;
 	u64 move_ns = hdd_move(&hdd->geo, &arm->place, place);
 
-	/* On a stream, the switch is what the skew was laid out for. */
+	/* On a stream the skew matches the switch exactly: no jitter. */
 	if (lba != arm->pass.to)
 		move_ns = vdisk_jitter(move_ns, hdd->jitter, arm->seed,
 				       arm->did.moves++);
@@ -52,8 +52,8 @@ static void hdd_go(struct hdd *hdd, enum hdd_task task,
 }
 
 /*
- * Have the arm stop reading ahead, behind the sector under the head: something
- * else wants it.
+ * Stop reading ahead, behind the sector under the head: a command needs the
+ * arm.
  */
 void hdd_interrupt(struct hdd *hdd, u64 at)
 {
@@ -68,7 +68,7 @@ void hdd_interrupt(struct hdd *hdd, u64 at)
 	arm->ahead_end = lba;
 }
 
-/* Return when the arm could begin with a sector, if it set out at a time. */
+/* Return when the arm reaches a sector if it starts at time @at. */
 static u64 hdd_reach(struct hdd *hdd, const struct vdisk_hdd_place *place,
 		     u64 at)
 {
@@ -77,7 +77,7 @@ static u64 hdd_reach(struct hdd *hdd, const struct vdisk_hdd_place *place,
 			place->angle);
 }
 
-/* Take the command that is next off the pending ones, of which there are. */
+/* Remove and return the next of the pending commands, which are not empty. */
 static struct vdisk_cmd *hdd_next_command(struct hdd *hdd, u64 at)
 {
 	struct hdd_arm *arm = &hdd->arm;
@@ -108,8 +108,8 @@ static struct vdisk_cmd *hdd_next_command(struct hdd *hdd, u64 at)
 }
 
 /*
- * Return the piece that the arm can begin first. Look at them from where it is,
- * both ways, until the seek alone takes longer than the best.
+ * Return the piece that the arm can begin first. Look at pieces from the arm
+ * on, in both directions, until the seek alone takes longer than the best.
  */
 static struct hdd_piece *hdd_next_piece(struct hdd *hdd, u64 at)
 {
@@ -140,7 +140,7 @@ static struct hdd_piece *hdd_next_piece(struct hdd *hdd, u64 at)
 	return first;
 }
 
-/* Write the piece that is next, or some of it. */
+/* Write the next piece, or a part of it. */
 static void hdd_destage(struct hdd *hdd, u64 at)
 {
 	struct hdd_arm *arm = &hdd->arm;
@@ -160,7 +160,7 @@ static void hdd_destage(struct hdd *hdd, u64 at)
 	hdd_go(hdd, HDD_DESTAGE, &place, lba, end, at);
 }
 
-/* Do what the command that is next wants. */
+/* Start the pass of the next command. */
 static void hdd_serve(struct hdd *hdd, u64 at)
 {
 	struct hdd_arm *arm = &hdd->arm;
@@ -172,7 +172,7 @@ static void hdd_serve(struct hdd *hdd, u64 at)
 	       at);
 }
 
-/* Have the arm read on at least as far as is usual behind a sector. */
+/* Extend read-ahead to the usual distance behind a sector. */
 void hdd_read_on(struct hdd *hdd, u64 lba)
 {
 	u64 end = max(hdd->arm.ahead_end, lba + hdd->reads.readahead);
@@ -180,7 +180,7 @@ void hdd_read_on(struct hdd *hdd, u64 lba)
 	hdd->arm.ahead_end = min(end, hdd->sectors);
 }
 
-/* Read on behind the last read. */
+/* Read ahead behind the last read. */
 static void hdd_read_ahead(struct hdd *hdd, u64 at)
 {
 	struct hdd_arm *arm = &hdd->arm;
@@ -190,7 +190,7 @@ static void hdd_read_ahead(struct hdd *hdd, u64 at)
 	hdd_go(hdd, HDD_AHEAD, &place, lba, arm->ahead_end, at);
 }
 
-/* Give an idle arm something to do, if there is anything. */
+/* Start the next task of an idle arm, if there is one. */
 void hdd_work(struct hdd *hdd, u64 at)
 {
 	struct hdd_arm *arm = &hdd->arm;
@@ -215,7 +215,7 @@ void hdd_work(struct hdd *hdd, u64 at)
 	}
 }
 
-/* The arm has passed over what a command wanted. */
+/* Process the end of a command's pass. */
 static void hdd_command_done(struct hdd *hdd, u64 at)
 {
 	struct hdd_arm *arm = &hdd->arm;
@@ -230,7 +230,7 @@ static void hdd_command_done(struct hdd *hdd, u64 at)
 	hdd_end(hdd, cmd, at);
 }
 
-/* The arm has passed over what it was sent to. */
+/* Process the end of a pass. */
 void hdd_arm_done(struct hdd *hdd, u64 at)
 {
 	struct hdd_arm *arm = &hdd->arm;
@@ -269,9 +269,9 @@ void hdd_pend(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 }
 
 /*
- * Let a read join the arm, which reads ahead. If it is of what has been read,
- * or is about to be, it need not wait for the end of that, nor for the arm to
- * come back. Return whether it is.
+ * Let a read join the read-ahead of the arm. A read of sectors that have been
+ * read ahead, or are about to be, waits neither for the end of the read-ahead
+ * nor for the arm to return. Return whether it has joined.
  */
 bool hdd_join(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 {
@@ -285,13 +285,13 @@ bool hdd_join(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 	hdd_read_on(hdd, cmd->hdd.end);
 	stop = hdd_pass(&hdd->geo, &passed, arm->pass.to, arm->pass.pass_ns,
 			at);
-	/* The last that passed may still be under the head. */
+	/* The last sector may still be under the head. */
 	if (cmd->hdd.end < passed || (cmd->hdd.end == passed && stop == at)) {
 		hdd_end(hdd, cmd, hdd_cross(hdd, cmd, at, at));
 		return true;
 	}
 
-	/* The pass becomes that of the command, up to its end. */
+	/* The pass becomes the command's, up to the command's end. */
 	arm->did.ahead += passed - arm->pass.from;
 	arm->task = HDD_COMMAND;
 	arm->command = cmd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The arm of the model "disk": what it does, and what it does next (hdd_arm.c).
+ * The arm of the model "disk": its current task, and the next (hdd_arm.c).
  *
  * Not locked: the device's lock covers it.
  */
@@ -15,46 +15,46 @@
 
 struct hdd;
 
-/* What the arm does. */
+/* Tasks of the arm. */
 enum hdd_task {
-	HDD_IDLE,	/* nothing */
+	HDD_IDLE,	/* no task */
 	HDD_COMMAND,	/* reads or writes for a command */
 	HDD_AHEAD,	/* reads ahead */
 	HDD_DESTAGE,	/* writes from the cache */
 };
 
-/* A way of the arm, to some sectors and over them; if it is idle, the last. */
+/* A pass of the arm: to a range of sectors, and over it; if idle, the last pass. */
 struct hdd_pass {
 	u64 from;	/* first sector */
 	u64 to;		/* sector behind the last */
-	u64 begin_ns;	/* time at which the arm set out */
+	u64 begin_ns;	/* time at which the arm started to move */
 	u64 pass_ns;	/* time at which @from comes under the head */
-	u64 end_ns;	/* time at which all have passed; VDISK_NEVER if idle */
+	u64 end_ns;	/* time at which the pass ends; VDISK_NEVER if idle */
 };
 
-/* What the arm has done. */
+/* Counters of the arm. */
 struct hdd_arm_counters {
-	u64 busy_ns;	/* time of all passes that have ended */
+	u64 busy_ns;	/* time of all passes that have ended, ns */
 	u64 destages;	/* number of writes from the cache */
-	u64 aged;	/* times that a command went first because of its age */
+	u64 aged;	/* commands that were chosen for their age */
 	u64 ahead;	/* sectors read ahead */
-	u64 seek_ns;	/* time on the way to where it was sent */
-	u64 wait_ns;	/* time that it then waited for the sector */
+	u64 seek_ns;	/* time of moves, ns */
+	u64 wait_ns;	/* time of waits for the first sector, ns */
 	u64 moves;	/* number of moves that were not along a stream */
 };
 
 /* The arm. */
 struct hdd_arm {
-	enum hdd_task task;	/* what it does */
-	struct vdisk_cmd *command; /* command that it does that for, or NULL */
-	struct vdisk_hdd_place place; /* track that it comes from; no angle */
-	struct hdd_pass pass;	/* way that it is on, or was on last */
-	struct hdd_segment *stream; /* what it read into last, or NULL */
-	u64 ahead_end;		/* sector up to which it reads on from there */
-	struct vdisk_list pending; /* commands that want it, in order */
+	enum hdd_task task;	/* current task */
+	struct vdisk_cmd *command; /* command of the task, or NULL */
+	struct vdisk_hdd_place place; /* track of its last position; no angle */
+	struct hdd_pass pass;	/* current pass, or the last */
+	struct hdd_segment *stream; /* segment of the last read, or NULL */
+	u64 ahead_end;		/* sector up to which @stream is read ahead */
+	struct vdisk_list pending; /* commands that wait for it, oldest first */
 	bool destage_next;	/* whether a write from the cache is next */
 	u64 seed;		/* seed of the jitter of seeks; constant */
-	struct hdd_arm_counters did; /* what it has done */
+	struct hdd_arm_counters did; /* counters */
 };
 
 void hdd_pend(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at);

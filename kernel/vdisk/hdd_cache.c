@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The cache of a hard disk: segments of what was read, and pieces of what is to
- * be written. hdd.c says what becomes of them.
+ * The cache of a hard disk: segments of read data, and pieces to be written.
+ * hdd.c explains their use.
  */
 #include <linux/errno.h>
 #include <linux/math64.h>
@@ -21,13 +21,13 @@ static void init_reads(struct hdd_read_cache *cache, u64 half, u64 readahead)
 	cache->readahead = readahead;
 	if (!half)
 		return;
-	/* Room for what a stream has had, and for what comes. */
+	/* Room for a stream's past sectors and for its read-ahead. */
 	cache->room = clamp(2 * readahead, max(half / HDD_SEGMENTS, 1), half);
 	cache->readahead = min(readahead, cache->room);
 	cache->nr = min(div64_u64(half, cache->room), HDD_SEGMENTS);
 }
 
-/* Make an empty cache. The caller destroys it, even if that failed. */
+/* Create an empty cache. The caller destroys it, even if that failed. */
 int hdd_cache_init(struct hdd *hdd, const struct vdisk_params *params)
 {
 	struct hdd_write_cache *writes = &hdd->writes;
@@ -59,7 +59,7 @@ void hdd_cache_destroy(struct hdd *hdd)
 	kvfree(hdd->writes.memory);
 }
 
-/* What was read. */
+/* The read cache. */
 
 /* Use a segment, and drop its oldest sectors if it has become too long. */
 void hdd_segment_trim(struct hdd_read_cache *cache, struct hdd_segment *segment)
@@ -69,7 +69,7 @@ void hdd_segment_trim(struct hdd_read_cache *cache, struct hdd_segment *segment)
 	segment->used = ++cache->uses;
 }
 
-/* Keep what was read for a command. It is from the end of that to read on. */
+/* Add a command's sectors to the cache. Read-ahead continues at their end. */
 void hdd_segment_add(struct hdd *hdd, u64 lba, u64 end)
 {
 	struct hdd_read_cache *cache = &hdd->reads;
@@ -99,8 +99,8 @@ void hdd_segment_add(struct hdd *hdd, u64 lba, u64 end)
 }
 
 /*
- * Return whether a read is in the cache. If its front is, it is shortened to
- * the rest.
+ * Return whether a read is in the cache. If only its front is, the read is
+ * shortened to the rest.
  */
 bool hdd_segment_hit(struct hdd *hdd, struct vdisk_hdd_cmd *cmd)
 {
@@ -124,7 +124,7 @@ bool hdd_segment_hit(struct hdd *hdd, struct vdisk_hdd_cmd *cmd)
 	return false;
 }
 
-/* What is to be written. */
+/* The write cache. */
 
 /* Return the first piece that ends at a sector or behind it. */
 struct hdd_piece *hdd_piece_from(struct hdd_write_cache *cache, u64 lba)
@@ -156,7 +156,7 @@ struct hdd_piece *hdd_piece_prev(struct hdd_piece *piece)
 	return rb_entry_safe(rb_prev(&piece->node), struct hdd_piece, node);
 }
 
-/* Give a piece of the tree back. */
+/* Remove a piece from the tree and free it. */
 void hdd_piece_free(struct hdd_write_cache *cache, struct hdd_piece *piece)
 {
 	rb_erase(&piece->node, &cache->pieces);
@@ -166,8 +166,8 @@ void hdd_piece_free(struct hdd_write_cache *cache, struct hdd_piece *piece)
 }
 
 /*
- * Put a write's sectors into the tree. There is room for all of them and for a
- * piece; what they have in common with others is given back.
+ * Add a write's sectors to the tree. They have been counted, with a piece;
+ * sectors that other pieces hold as well are uncounted.
  */
 void hdd_piece_add(struct hdd *hdd, u64 lba, u64 end)
 {
@@ -186,7 +186,7 @@ void hdd_piece_add(struct hdd *hdd, u64 lba, u64 end)
 	}
 	cache->dirty -= sum - (end - lba);
 
-	/* The one that it has, or one given back: there is one. */
+	/* The write's reserved piece, or a piece just freed. */
 	piece = cache->free;
 	cache->free = piece->free;
 	piece->lba = lba;
@@ -203,7 +203,7 @@ void hdd_piece_add(struct hdd *hdd, u64 lba, u64 end)
 	rb_insert_color(&piece->node, &cache->pieces);
 }
 
-/* Return whether a read is of what is to be written. */
+/* Return whether a read lies within data to be written, or being written. */
 bool hdd_piece_hit(struct hdd *hdd, const struct vdisk_hdd_cmd *cmd)
 {
 	struct hdd_piece *piece = hdd_piece_from(&hdd->writes, cmd->end);
@@ -221,12 +221,12 @@ static bool has_room(const struct hdd_write_cache *cache,
 {
 	u64 sectors = cmd->hdd.end - cmd->hdd.lba;
 
-	/* One that is larger than the cache goes through it alone. */
+	/* A write larger than the cache passes when the cache is empty. */
 	return cache->nr_free &&
 	       (!cache->dirty || cache->dirty + sectors <= cache->room);
 }
 
-/* Give a write, which has room, its place; its data begin to cross. */
+/* Reserve room for a write; its data begin to cross the link. */
 static void admit(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 {
 	hdd->writes.nr_free--;
@@ -234,7 +234,7 @@ static void admit(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 	hdd_cross_in(hdd, cmd, at);
 }
 
-/* Let a write in, or have it wait for room; return whether it is in. */
+/* Admit a write, or have it wait for room. Return whether it is admitted. */
 bool hdd_admit(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 {
 	struct hdd_write_cache *cache = &hdd->writes;
@@ -247,7 +247,7 @@ bool hdd_admit(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 	return true;
 }
 
-/* Let in what waits, as far as there is room by now. */
+/* Admit waiting writes while there is room. */
 void hdd_admit_waiting(struct hdd *hdd, u64 at)
 {
 	struct vdisk_list *waiting = &hdd->writes.waiting;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The cache of the model "disk": one half for what was read, the other for what
- * is to be written (hdd_cache.c).
+ * The cache of the model "disk": one half for read data, the other for data to
+ * be written (hdd_cache.c).
  *
  * Not locked: the device's lock covers it.
  */
@@ -19,42 +19,42 @@ struct hdd;
 /* Segments of the read cache; real disks have 16 to 64. */
 #define HDD_SEGMENTS	32
 
-/* A stretch of sectors in the read cache. */
+/* A segment: a range of sectors in the read cache. */
 struct hdd_segment {
 	u64 lba;	/* first sector */
 	u64 end;	/* sector behind the last; @lba if it is empty */
-	u64 used;	/* number of its last use, of all uses of segments */
+	u64 used;	/* value of uses at its last use */
 };
 
-/* What was read. */
+/* The read cache. */
 struct hdd_read_cache {
 	u32 nr;		/* number of segments; 0 = no read cache; constant */
 	struct hdd_segment segment[HDD_SEGMENTS]; /* segments */
-	u64 room;	/* sectors that a segment may have; constant */
+	u64 room;	/* maximum of sectors of a segment; constant */
 	u64 readahead;	/* sectors to be read ahead; constant */
-	u64 uses;	/* number of uses of segments */
-	u64 hits;	/* reads that the cache had, or was about to have */
-	u64 misses;	/* reads that it did not have */
+	u64 uses;	/* number of uses of all segments */
+	u64 hits;	/* reads that hit the cache, or joined read-ahead */
+	u64 misses;	/* other reads */
 };
 
-/* A stretch of sectors that waits to be written. */
+/* A piece: a range of sectors to be written. */
 struct hdd_piece {
 	union {
-		struct rb_node node;	/* link in the tree, by @lba */
-		struct hdd_piece *free; /* next piece that is not in use */
+		struct rb_node node;	/* node in the tree, by @lba */
+		struct hdd_piece *free; /* next unused piece */
 	};
 	u64 lba;			/* first sector */
 	u64 end;			/* sector behind the last */
 	struct vdisk_hdd_place place;	/* place of the first */
 };
 
-/* What is to be written. */
+/* The write cache. */
 struct hdd_write_cache {
-	struct rb_root pieces;	/* pieces by sector; no two of them touch */
-	struct hdd_piece *free;	/* first piece that is not in use */
-	u32 nr_free;		/* these, less one a write on the link */
-	u64 dirty;		/* sectors held, being written or on the link */
-	u64 room;		/* most sectors; 0 = writes pass by the cache */
+	struct rb_root pieces;	/* pieces by sector; none adjoin or overlap */
+	struct hdd_piece *free;	/* first unused piece */
+	u32 nr_free;		/* unused pieces, less 1 per write on the link */
+	u64 dirty;		/* sectors in pieces, being written, or on the link */
+	u64 room;		/* maximum of @dirty; 0 = writes bypass the cache */
 	struct vdisk_list waiting; /* writes without room, in order */
 	struct hdd_piece *memory; /* all pieces */
 };
@@ -62,13 +62,13 @@ struct hdd_write_cache {
 int hdd_cache_init(struct hdd *hdd, const struct vdisk_params *params);
 void hdd_cache_destroy(struct hdd *hdd);
 
-/* What was read. */
+/* The read cache. */
 void hdd_segment_trim(struct hdd_read_cache *cache,
 		      struct hdd_segment *segment);
 void hdd_segment_add(struct hdd *hdd, u64 lba, u64 end);
 bool hdd_segment_hit(struct hdd *hdd, struct vdisk_hdd_cmd *cmd);
 
-/* What is to be written. */
+/* The write cache. */
 struct hdd_piece *hdd_piece_from(struct hdd_write_cache *cache, u64 lba);
 struct hdd_piece *hdd_piece_next(struct hdd_piece *piece);
 struct hdd_piece *hdd_piece_prev(struct hdd_piece *piece);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The controller of a hard disk and its link to the host: how commands come in,
- * where they go then, and how they end.
+ * The controller of a hard disk and its link to the host: entry, routing and
+ * end of commands.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -18,8 +18,8 @@
 #include "random.h"
 
 /*
- * Let a command's data cross from a time on, and not before they have all come
- * to the link, which they do until ready. Return when they have crossed.
+ * Send a command's data over the link. They may cross from @from on, and reach
+ * the link until @ready. Return when they have crossed.
  */
 u64 hdd_cross(struct hdd *hdd, const struct vdisk_cmd *cmd, u64 from, u64 ready)
 {
@@ -39,20 +39,20 @@ u64 hdd_cross(struct hdd *hdd, const struct vdisk_cmd *cmd, u64 from, u64 ready)
 	return *link_ns;
 }
 
-/* Have a command end at a time. */
+/* Schedule the end of a command. */
 void hdd_end(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 {
 	vdisk_events_add(hdd->link.crossings, at, cmd);
 }
 
-/* Have a write's data cross, before they are anywhere else. */
+/* Send a write's data over the link, to the cache or for the arm. */
 void hdd_cross_in(struct hdd *hdd, struct vdisk_cmd *cmd, u64 at)
 {
 	cmd->hdd.crossing = true;
 	hdd_end(hdd, cmd, hdd_cross(hdd, cmd, at, at));
 }
 
-/* A command comes to the disk. */
+/* Process the arrival of a command. */
 void hdd_arrive(struct hdd *hdd, struct vdisk_cmd *cmd, u64 now)
 {
 	struct hdd_controller *controller = &hdd->controller;
@@ -116,7 +116,7 @@ u64 hdd_take_ns(const struct hdd *hdd)
 	return max(controller->free_ns, cmd->hdd.at_ns) + max(ns, 1);
 }
 
-/* The controller has taken the next command. */
+/* Process the next command, which the controller has taken. */
 void hdd_take(struct hdd *hdd, u64 at)
 {
 	struct hdd_controller *controller = &hdd->controller;
@@ -142,7 +142,7 @@ void hdd_take(struct hdd *hdd, u64 at)
 	}
 }
 
-/* The first command on the link has crossed. */
+/* Process the first command on the link, which has crossed it. */
 void hdd_crossed(struct hdd *hdd, u64 at, struct vdisk_list *done)
 {
 	struct hdd_controller *controller = &hdd->controller;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where the sectors of a hard disk are, and how long the arm takes to them.
+ * The geometry of a hard disk: places of sectors, and times of the arm.
  *
  * The platters. A sector has 512 bytes and lies at a cylinder, a head and an
  * angle. Zones have equal numbers of cylinders, and bandwidths in equal steps
- * from the outermost to the innermost, as bandwidth goes with the radius. A
- * track begins where the head is when it comes from the end of the track before
- * (skew), so a stream loses the switch and no more. outer_bps and inner_bps are
- * those of such a stream, switches counted:
+ * from the outermost to the innermost, for bandwidth is proportional to the
+ * radius. A track begins where the head arrives from the end of the track
+ * before (skew), so a stream loses only the time of the switch. outer_bps and
+ * inner_bps are those of such a stream, with switches:
  *
  *	track bytes = bps * (turn + mean switch), rounded to a sector
  *
- * The angle is exact at any time. The unit is the 60 * 10^9th of a turn, which
- * a disk of 1 rpm turns in 1 ns, so at time t it is t * rpm modulo a turn,
- * without a fraction. To wait for an angle, and to pass over sectors, is
- * rounded up to a ns, each from where the head really is; so errors stay below
- * 1 ns and never add up. A head that comes up to 1 ns late for a sector still
+ * The angle is exact at any time. The unit is 1 / (60 * 10^9) of a turn, which
+ * a disk of 1 rpm turns in 1 ns, so the angle at time t is t * rpm modulo a
+ * turn, without a fraction. Waits for an angle, and passes over sectors, are
+ * rounded up to a ns, each from the head's exact position; so errors stay below
+ * 1 ns and never add up. A head that is up to 1 ns late for a sector still
  * catches it.
  *
  * The arm. A seek over d of C cylinders takes
@@ -24,11 +24,11 @@
  *	min + (avg - min) * sqrt((d-1)/(C/3-1))	up to a third of the disk
  *	avg + (max - avg) * (d-C/3)/(C-1-C/3)	beyond
  *
- * as in Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994:
- * an arm that only speeds up and slows down, and one at full speed on the way.
- * The root is good to 2^-18 of avg - min. A data sheet's "average" is, by
- * custom, the seek over a third. A head switch of the same length or less is
- * hidden in a seek.
+ * as in Ruemmler and Wilkes, "An introduction to disk drive modeling", 1994: a
+ * short seek only accelerates and brakes, a long one moves at full speed in
+ * between. The root is exact to 2^-18 of avg - min. A data sheet's "average"
+ * is, by convention, the seek over a third. A head switch of the same length or
+ * less is hidden in a seek.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -57,8 +57,8 @@ static u64 hdd_part_turn(u64 angle)
 }
 
 /*
- * Return how many sectors a track has that gives a bandwidth, with mean_ns lost
- * a track.
+ * Return the sectors of a track for a bandwidth, with mean_ns lost per
+ * track.
  */
 static u32 hdd_track(const struct vdisk_hdd_params *params, u64 bps,
 		     u64 mean_ns)
@@ -70,7 +70,7 @@ static u32 hdd_track(const struct vdisk_hdd_params *params, u64 bps,
 					   NSEC_PER_SEC), 1);
 }
 
-/* Lay out the zones, with a switch of cylinders that takes so long. */
+/* Compute the zones, with @cyl_ns for a switch of cylinders. */
 static int hdd_geo_zones(struct hdd_geo *geo, const struct vdisk_params *params,
 			 u64 cyl_ns)
 {
@@ -123,14 +123,14 @@ static const struct hdd_zone *hdd_zone(const struct hdd_geo *geo, u64 lba)
 	return &geo->zone[low];
 }
 
-/* Return the angle from the start of a track to that of a sector of it. */
+/* Return the angle from the start of a track to its sector @sector. */
 static u64 hdd_arc(u32 track, u32 sector)
 {
 	/* 2^36 times 2^23 */
 	return div_u64(HDD_TURN * sector, track);
 }
 
-/* Say where a sector is, and which sectors are behind it in its track. */
+/* Find the place of a sector, and the span from it to the end of its track. */
 static void hdd_locate(const struct hdd_geo *geo, u64 lba,
 		       struct hdd_span *span)
 {
@@ -152,7 +152,7 @@ static void hdd_locate(const struct hdd_geo *geo, u64 lba,
 	place->angle = hdd_part_turn(angle);
 }
 
-/* Return where a sector is. */
+/* Return the place of a sector. */
 struct vdisk_hdd_place hdd_place(const struct hdd_geo *geo, u64 lba)
 {
 	struct hdd_span span;
@@ -161,7 +161,7 @@ struct vdisk_hdd_place hdd_place(const struct hdd_geo *geo, u64 lba)
 	return span.place;
 }
 
-/* Work out a disk that has these parameters. */
+/* Compute the geometry of a disk from its parameters. */
 int hdd_geo_init(struct hdd_geo *geo, const struct vdisk_params *params)
 {
 	const struct vdisk_hdd_params *hdd = &params->hdd;
@@ -200,7 +200,7 @@ int hdd_geo_init(struct hdd_geo *geo, const struct vdisk_params *params)
 	return 0;
 }
 
-/* Return the time of a seek over that many cylinders. */
+/* Return the time of a seek over @cyls cylinders. */
 static u64 hdd_seek(const struct hdd_seek *seek, u32 cyls)
 {
 	u64 part;
@@ -231,18 +231,18 @@ u64 hdd_move(const struct hdd_geo *geo, const struct vdisk_hdd_place *from,
 		   from->head == to->head ? 0 : geo->seek.head_ns);
 }
 
-/* Return how far the platters have turned beyond an angle at a time. */
+/* Return the angle by which the platters have turned beyond @angle at a time. */
 static u64 hdd_beyond(const struct hdd_geo *geo, u64 at, u64 angle)
 {
-	/* A minute has no part of a turn, at any number of turns a minute. */
+	/* A minute is a whole number of turns at any rpm. */
 	u64 turned = hdd_part_turn(hdd_part_turn(at) * geo->rpm);
 
 	return turned >= angle ? turned - angle : turned + HDD_TURN - angle;
 }
 
 /*
- * Return when an angle is under the head from a time on, or has been for less
- * than a ns.
+ * Return when an angle is under the head, from time @at on, or has been for
+ * less than a ns.
  */
 u64 hdd_wait(const struct hdd_geo *geo, u64 at, u64 angle)
 {
@@ -254,7 +254,7 @@ u64 hdd_wait(const struct hdd_geo *geo, u64 at, u64 angle)
 }
 
 /*
- * Return the time from the start of a span until that many of its sectors have
+ * Return the time from the start of a span until @sectors of its sectors have
  * passed.
  */
 static u64 hdd_span_ns(const struct hdd_geo *geo, const struct hdd_span *span,
@@ -267,7 +267,7 @@ static u64 hdd_span_ns(const struct hdd_geo *geo, const struct hdd_span *span,
 				 0;
 }
 
-/* Return how many sectors of a span have begun to pass after some time. */
+/* Return how many sectors of a span have begun to pass after @ns. */
 static u32 hdd_span_sectors(const struct hdd_geo *geo,
 			    const struct hdd_span *span, u64 ns)
 {
@@ -279,9 +279,9 @@ static u32 hdd_span_sectors(const struct hdd_geo *geo,
 }
 
 /*
- * Let the head pass over the sectors from *lba, which comes under it at a time.
- * It stops before end, or behind the sector that is under it at until, if that
- * is sooner; *lba is then where it stopped. Return when it stopped.
+ * Move the head over the sectors from *lba, which is under it at time @at. It
+ * stops before @end, or behind the sector that is under it at @until, if that
+ * is sooner; *lba becomes the sector at which it stops. Return when it stops.
  */
 u64 hdd_pass(const struct hdd_geo *geo, u64 *lba, u64 end, u64 at, u64 until)
 {

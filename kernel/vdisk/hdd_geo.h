@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The platters of the model "disk" and the way of its arm: where sectors are,
- * and how long it takes from one to another (hdd_geo.c). It never changes.
+ * The geometry of the model "disk": places of sectors, and times of the arm
+ * between them (hdd_geo.c). It never changes.
  */
 #ifndef ISOBLK_VDISK_HDD_GEO_H
 #define ISOBLK_VDISK_HDD_GEO_H
@@ -24,19 +24,19 @@ struct hdd_zone {
 	u32 track;	/* sectors of a track */
 };
 
-/* The way of the arm. */
+/* Times of the arm. */
 struct hdd_seek {
 	u32 cyls;	/* number of cylinders in use */
-	u32 knee;	/* a third of them, at least 1: there the curve ends */
+	u32 knee;	/* a third of @cyls, at least 1: end of the curve */
 	u64 min_ns;	/* time of a seek over 1 cylinder */
 	u64 avg_ns;	/* time of a seek over @knee cylinders */
 	u64 max_ns;	/* time of a seek over all */
 	u64 head_ns;	/* time of a switch of heads */
 };
 
-/* The platters and the way of the arm. */
+/* The geometry and the times of the arm. */
 struct hdd_geo {
-	u32 rpm;	/* turns a minute: units of angle a ns */
+	u32 rpm;	/* rotations a minute: units of angle a ns */
 	u32 heads;	/* tracks of a cylinder */
 	u64 head_skew;	/* angle between the beginnings of two tracks */
 	u64 cyl_skew;	/* angle between the beginnings of two cylinders */
@@ -45,13 +45,13 @@ struct hdd_geo {
 	struct hdd_zone zone[VDISK_HDD_MAX_ZONES]; /* zones, outermost first */
 };
 
-/* Sectors one behind the other in a track. */
+/* A span: consecutive sectors of a track. */
 struct hdd_span {
 	u32 first;	/* number of the first sector in the track */
 	u32 count;	/* number of sectors */
 	u32 track;	/* sectors of the track */
 	u64 lag;	/* angle by which the head is late, below 1 ns */
-	struct vdisk_hdd_place place; /* place of the first */
+	struct vdisk_hdd_place place; /* place of the first sector */
 };
 
 int hdd_geo_init(struct hdd_geo *geo, const struct vdisk_params *params);

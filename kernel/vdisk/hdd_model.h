@@ -13,38 +13,38 @@
 #include "hdd_geo.h"
 #include "model.h"
 
-/* The controller: how commands come into the disk. */
+/* The controller: entry of commands into the disk. */
 struct hdd_controller {
-	struct vdisk_list inbox; /* commands outside, in order of arrival */
-	u32 nr_inbox;		/* number of these */
-	u32 max_inbox;		/* most there ever were */
+	struct vdisk_list inbox; /* commands to be taken, oldest first */
+	u32 nr_inbox;		/* number of commands in @inbox */
+	u32 max_inbox;		/* maximum of @nr_inbox */
 	u32 inside;		/* number of commands in the disk */
-	u32 ncq;		/* number that may be; constant */
-	struct vdisk_cmd *flush; /* flush in the disk, then alone; or NULL */
-	u64 cmd_ns;		/* time that it takes for a command */
-	u64 free_ns;		/* time since which it takes some, if it does */
+	u32 ncq;		/* maximum of @inside; constant */
+	struct vdisk_cmd *flush; /* flush, then the only command inside; or NULL */
+	u64 cmd_ns;		/* time to take a command, ns */
+	u64 free_ns;		/* time since which it can take a command, ns */
 	u64 seq;		/* commands ever submitted */
 	u64 seed;		/* seed of the jitter of @cmd_ns; constant */
 };
 
-/* The link to the host, one each way. */
+/* The link to the host, one for each direction. */
 struct hdd_link {
-	struct vdisk_events *crossings; /* commands on it, with their ends */
-	u64 free_ns[VDISK_NR_OPS]; /* time at which it is free, by vdisk_op */
+	struct vdisk_events *crossings; /* commands on the link, with their ends */
+	u64 free_ns[VDISK_NR_OPS]; /* time at which it is free, ns, by vdisk_op */
 	u64 bps[VDISK_NR_OPS];	/* limit, bytes a second; 0 = no limit */
 };
 
 /* A disk of this model. The device's lock protects all of it. */
 struct hdd {
 	struct vdisk_model model;	/* base */
-	struct hdd_geo geo;		/* platters and way of the arm */
+	struct hdd_geo geo;		/* geometry and times of the arm */
 	u64 sectors;			/* sectors of the disk; constant */
 	u64 jitter;			/* jitter of times, per mille */
-	struct hdd_controller controller; /* how commands come in */
+	struct hdd_controller controller; /* entry of commands */
 	struct hdd_link link;		/* link to the host */
 	struct hdd_arm arm;		/* arm */
-	struct hdd_read_cache reads;	/* cache of what was read */
-	struct hdd_write_cache writes;	/* cache of what is to be written */
+	struct hdd_read_cache reads;	/* cache of read data */
+	struct hdd_write_cache writes;	/* cache of data to be written */
 };
 
 /* hdd_controller.c */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A link or a bus of a model: it carries one transfer at a time, in the order
- * in which they are given to it, at a limit in bytes a second.
+ * A link or a bus of a model: it carries one transfer at a time, first come
+ * first served, with a limit in bytes a second.
  *
- * The fraction of a ns that the division leaves is carried to the next transfer
- * of an unbroken stream, so that a stream runs at exactly the limit.
+ * The remainder of the division is carried to the next transfer of an unbroken
+ * stream, so that a stream runs at exactly the limit.
  *
  * Not locked: the device's lock covers it.
  */
@@ -18,26 +18,26 @@
 #include <linux/types.h>
 
 /*
- * 146 years. What comes to a link that is not free before crosses it at once:
- * at a few bytes a second a deep queue would otherwise leave 63 bits.
+ * 146 years. On a link that is busy beyond this time a transfer takes no time:
+ * at a few bytes a second a deep queue would otherwise overflow 63 bits.
  */
 #define VDISK_FAR_NS	BIT_ULL(62)
 
-/* What carries one transfer at a time. */
+/* A link or a bus. */
 struct vdisk_link {
-	u64 free_ns;	/* time at which it is free */
-	u64 bps;	/* limit that @rest holds for, 0 = none */
-	u64 rest;	/* rest of the last division, in bytes * 10^9 / bps */
+	u64 free_ns;	/* time at which it becomes free, ns */
+	u64 bps;	/* limit of the last transfer, bytes a second; 0 = none */
+	u64 rest;	/* remainder of the last division by bps, bytes * 10^9 */
 };
 
 /**
  * vdisk_link_carry - carry a transfer
  * @link: link or bus that carries it
  * @bps: limit, bytes a second, 0 = none
- * @at: time at which it may begin
+ * @at: earliest time at which it may begin, ns
  * @bytes: length, below 2^32
  *
- * Return: when it ends.
+ * Return: time at which it ends, ns.
  */
 static inline u64 vdisk_link_carry(struct vdisk_link *link, u64 bps, u64 at,
 				   u64 bytes)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a model of a disk is.
+ * The interface of a model of a disk.
  *
- * A model is a machine of events and nothing else. It is told that a command
- * has arrived and what time it is, and says when it next has something to do;
- * it never reads a clock, sleeps, takes a lock or sees a request. So the same
+ * A model is an event machine. The caller tells it that a command has arrived
+ * and the current time, and the model returns the time of its next event. It
+ * never reads a clock, sleeps, takes a lock or sees a request. So the same
  * calls give the same results, in a guest and in a KUnit test.
  *
- * Times are ns on one clock that does not go back. A model lives in the time of
- * its events, not in the time at which it is called: when run() is called late,
- * what it does is what it would have done when called in time. A late timer
- * delays a completion, but does not slow the disk down.
+ * Times are ns on one monotonic clock. A model computes with the times of its
+ * events, not with the time of the call: a late run() gives the same result as
+ * a timely one. A late timer delays a completion, but does not slow the disk
+ * down.
  *
  * Context: the caller holds the device's lock, interrupts off, around every
  * call but create() and destroy(), which may sleep.
@@ -24,36 +24,36 @@
 #include "flash.h"
 #include "hdd.h"
 
-/* What a command does. */
+/* Operations of commands. */
 enum vdisk_op {
 	VDISK_READ,	/* read bytes */
 	VDISK_WRITE,	/* write bytes */
-	VDISK_TRIM,	/* forget bytes */
-	VDISK_FLUSH,	/* make stable what writes have ended before */
+	VDISK_TRIM,	/* discard bytes */
+	VDISK_FLUSH,	/* make all writes stable that have ended before */
 	VDISK_NR_OPS,
 };
 
-/* Where the data are. */
+/* Kinds of stores. */
 enum vdisk_store_kind {
-	VDISK_STORE_NONE,	/* nowhere: reads give zeros */
-	VDISK_STORE_MEMORY,	/* in memory (store.c) */
+	VDISK_STORE_NONE,	/* no store: reads return zeros */
+	VDISK_STORE_MEMORY,	/* data in memory (store.c) */
 };
 
-/* The time of an event that is not to come. */
+/* The time of an event that does not happen. */
 #define VDISK_NEVER	U64_MAX
 
 struct vdisk_model_ops;
 
-/* What a user sets of a cloud volume, which "fixed" may be: volume.c. */
+/* Parameters of a cloud volume, part of the model "fixed" (volume.c). */
 struct vdisk_volume_params {
 	u64 iops;		/* requests a second; 0 = no limit */
 	u64 bps;		/* bytes a second; 0 = no limit */
-	u64 burst_ns;		/* time at these limits that may be saved up */
+	u64 burst_ns;		/* size of the buckets: time at the limits, ns */
 	u64 net_ns;		/* mean time in the network */
-	u64 net_spread;		/* per mille of it that are a long tail */
+	u64 net_spread;		/* part of net_ns in the long tail, per mille */
 };
 
-/* What a user sets. */
+/* Parameters of a disk. */
 struct vdisk_params {
 	const struct vdisk_model_ops *ops; /* model */
 	u64 size;		/* bytes */
@@ -61,36 +61,36 @@ struct vdisk_params {
 	u64 queue_depth;	/* tags of a hardware queue */
 	u64 hw_queues;		/* hardware queues */
 	u64 servers;		/* commands in service at once */
-	u64 service_ns[VDISK_NR_OPS]; /* time of a command, by vdisk_op */
+	u64 service_ns[VDISK_NR_OPS]; /* service time, ns, by vdisk_op */
 	u64 bps[VDISK_NR_OPS];	/* bytes a second over the link; 0 = no limit */
 	u64 write_cache;	/* 1 = a write may end before it is stable */
 	u64 seed;		/* seed of all random numbers */
-	u64 jitter;		/* per mille that times vary by (random.h) */
-	u64 store;		/* enum vdisk_store_kind: where the data are */
+	u64 jitter;		/* variation of times, per mille (random.h) */
+	u64 store;		/* enum vdisk_store_kind */
 	struct vdisk_volume_params volume; /* parameters of a cloud volume */
 	struct vdisk_flash_params flash; /* parameters of the model "flash" */
 	struct vdisk_hdd_params hdd; /* parameters of the model "disk" */
 };
 
-/* What "fixed" keeps of a command. */
+/* Fields of the model "fixed" in a command. */
 struct vdisk_fixed_cmd {
-	u64 at_ns;	/* time at which it came, while it waits */
-	u64 bps;	/* limit of the link, while it is still to be crossed */
-	bool served;	/* whether it is past the servers */
+	u64 at_ns;	/* time of its arrival, while it waits, ns */
+	u64 bps;	/* limit of the link until it is crossed, bytes a second */
+	bool served;	/* whether it has left its server */
 };
 
 /*
- * A command, as a model sees it. The caller sets @op to @pos, the model the
- * rest. It is not cleared for the model: what submit() does not set is what an
- * earlier command left.
+ * A command. The caller sets @op to @pos, the model the rest. Fields of the
+ * model are not cleared: those that submit() does not set keep the values of an
+ * earlier command.
  */
 struct vdisk_cmd {
-	enum vdisk_op op;	/* what it does */
+	enum vdisk_op op;	/* operation */
 	bool fua;		/* whether a write must be stable as it ends */
 	u32 queue;		/* number of its hardware queue */
-	u32 bytes;		/* length, 0 for a flush */
-	u64 pos;		/* first byte on the disk, 0 for a flush */
-	struct vdisk_cmd *next;	/* next command of the list that it is on */
+	u32 bytes;		/* length, bytes; 0 for a flush */
+	u64 pos;		/* first byte on the disk; 0 for a flush */
+	struct vdisk_cmd *next;	/* next command of its list */
 	u64 seq;		/* position in the order of submission */
 	union {
 		struct vdisk_fixed_cmd fixed; /* part of the model "fixed" */
@@ -99,10 +99,10 @@ struct vdisk_cmd {
 	};
 };
 
-/* Commands, first in first out. */
+/* A queue of commands, first in first out. */
 struct vdisk_list {
 	struct vdisk_cmd *head;	/* first command, NULL if there is none */
-	struct vdisk_cmd **tail; /* link that the next one is put into */
+	struct vdisk_cmd **tail; /* pointer that the next command is put into */
 };
 
 static inline void vdisk_list_init(struct vdisk_list *list)
@@ -120,7 +120,7 @@ static inline void vdisk_list_add(struct vdisk_list *list,
 }
 
 /**
- * vdisk_list_pop - take the first command
+ * vdisk_list_pop - remove and return the first command
  * @list: the commands
  *
  * Return: the command, NULL if there is none.
@@ -137,33 +137,33 @@ static inline struct vdisk_cmd *vdisk_list_pop(struct vdisk_list *list)
 	return cmd;
 }
 
-/* Where commands are. */
+/* Numbers of commands by state, and utilization. */
 struct vdisk_stats {
-	u32 in_service;	/* commands held by a server now, or in a network */
-	u32 waiting;	/* commands that wait for a server now */
-	u32 waiting_max; /* most that ever waited */
-	u64 busy_ns;	/* time that servers were held, over all of them */
+	u32 in_service;	/* commands at a server or in the network */
+	u32 waiting;	/* commands that wait for a server */
+	u32 waiting_max; /* maximum of @waiting */
+	u64 busy_ns;	/* busy time, summed over all servers, ns */
 };
 
-/* A figure of one model only. */
+/* A counter of a model. */
 struct vdisk_counter {
 	const char *name;	/* name in the statistics, lower case */
-	u64 value;		/* count */
+	u64 value;		/* value of the counter */
 };
 
-/* Most counters that a model may have. */
+/* Maximum number of counters of a model. */
 #define VDISK_MAX_COUNTERS	1024
 
 /* Base of every model. */
 struct vdisk_model {
-	const struct vdisk_model_ops *ops;	/* what it can do */
+	const struct vdisk_model_ops *ops;	/* operations */
 };
 
 /**
- * struct vdisk_model_ops - the kinds of model
+ * struct vdisk_model_ops - operations of a model
  * @name: value of the attribute "model"
- * @rotational: whether the kernel is told that it turns
- * @create: a new model that never holds more than max_cmds commands, or
+ * @rotational: value of queue/rotational
+ * @create: returns a new model for at most max_cmds commands at a time, or
  *	    ERR_PTR(). May sleep.
  * @destroy: frees a model that holds no command. May sleep.
  * @submit: takes a command, whose op to pos are set, that arrives
@@ -175,12 +175,12 @@ struct vdisk_model {
  * @change: takes new parameters, for commands not yet in service. The caller
  *	    has called run() with the same now. Returns the time of the next
  *	    event.
- * @stats: fills in the figures as of now.
- * @counters: writes at most room figures of its own as of now, and returns how
+ * @stats: fills in the statistics as of now.
+ * @counters: writes at most room counters of the model as of now, and returns how
  *	      many; may be NULL.
  *
- * Flushes and FUA come only with write_cache. A flush ends once every write
- * that had ended when it was submitted is stable.
+ * Flushes and FUA come only with write_cache. A flush ends once every write is
+ * stable that had ended before the flush was submitted.
  */
 struct vdisk_model_ops {
 	const char *name;

@@ -2,9 +2,9 @@
 /*
  * Random numbers that are a function of a seed and a position.
  *
- * There is no state that calls would have to advance in the right order: the
- * number for the 7th command is the same whether its service starts early or
- * late, so a late timer does not change what a disk does.
+ * The sequence has no state that calls must advance in order: the number of
+ * command 7 is the same whether its service starts early or late, so a late
+ * timer does not change the disk's behaviour.
  *
  * The function is the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast
  * splittable pseudorandom number generators", OOPSLA 2014) over a counter.
@@ -15,15 +15,15 @@
 #include <linux/math64.h>
 #include <linux/types.h>
 
-/* Per mille: a service time between nothing and twice of what it is. */
+/* Per mille: service times between 0 and twice the average. */
 #define VDISK_MAX_JITTER	1000
 
 /**
- * vdisk_random - give number @n of a sequence
+ * vdisk_random - return number @n of a sequence
  * @seed: seed of the sequence
  * @n: position in it
  *
- * A user of several sequences takes a number of one as the seed of another.
+ * For several sequences, use numbers of one sequence as seeds of the others.
  *
  * Return: 64 uniform bits.
  */
@@ -37,10 +37,10 @@ static inline u64 vdisk_random(u64 seed, u64 n)
 }
 
 /**
- * vdisk_random_below - give a number of a sequence, in a range
+ * vdisk_random_below - return number @n of a sequence, in a range
  * @seed: seed of the sequence
  * @n: position in it
- * @below: bound of the numbers, not 0
+ * @below: exclusive bound of the numbers, not 0
  *
  * Return: uniform in 0 .. @below - 1, up to 2^-64.
  */
@@ -50,9 +50,9 @@ static inline u64 vdisk_random_below(u64 seed, u64 n, u64 below)
 }
 
 /**
- * vdisk_jitter - let a service time vary
- * @ns: its average, below 2^50
- * @per_mille: most that it is shorter or longer by; 0 = it is exactly @ns
+ * vdisk_jitter - vary a service time
+ * @ns: average, ns, below 2^50
+ * @per_mille: maximum deviation, per mille of @ns; 0 = it is exactly @ns
  * @seed: seed of the sequence
  * @n: position in it
  *

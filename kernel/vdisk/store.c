@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is on a disk whose "store" is "memory".
+ * The contents of a disk whose "store" is "memory".
  *
- * When. Reads and writes see and change the contents when they are queued, one
- * 4 KiB block after the other; when they end is the model's affair. Any instant
- * between a request's start and its end is right for that: a read that is
- * queued after a write has ended finds it, and of two requests in flight at a
- * time nobody may expect an order. As on a real disk, a logical block is never
+ * Time. Reads and writes copy and change the contents when they are queued, one
+ * 4 KiB block after the other; the model decides when they end. Any instant
+ * between a request's start and its end is valid for that: a read that is
+ * queued after a write has ended finds its data, and requests in flight
+ * together have no defined order. As on a real disk, a logical block is never
  * half old and half new, but a request of several blocks may be.
  *
- * Memory. An xarray leads from the number of a 4 KiB block to its contents. A
- * block of zeros has none, and soon no entry either.
+ * Memory. An xarray maps the number of a 4 KiB block to its contents. A block
+ * of zeros has no contents, and without slots no entry either.
  *
- * Sleeping. A disk with contents is to be the same disk in time as one without,
- * so queue_rq() stays what it is, in atomic context: a queue that may sleep
- * (BLK_MQ_F_BLOCKING) hands requests to a worker. So a write takes all its
- * memory first, without waiting for any. If there is none, it has changed
- * nothing, the block layer tries it again some ms later, and kswapd was woken.
- * Nobody can promise that memory becomes free: after STORE_PATIENCE without, a
- * write fails with "no space", as on a thin disk whose pool is full. All disks
- * together take half of the machine's memory at most, as a tmpfs does: what
- * cannot be swapped must leave room for those who use it. What the volatile
- * cache keeps only for a cut gives way first.
+ * Sleeping. Contents must not change a disk's timing, so queue_rq() stays in
+ * atomic context: a queue that may sleep (BLK_MQ_F_BLOCKING) hands requests to
+ * a worker. So a write first allocates all of its memory, without sleeping. If
+ * that fails, the write has changed nothing, kswapd has been woken, and the
+ * block layer queues the write again some ms later. Memory may never become
+ * free: when allocations have failed for STORE_PATIENCE, a write fails with "no
+ * space", as on a thin disk whose pool is full. All disks together take half of
+ * the machine's memory at most, as a tmpfs does, for contents cannot be
+ * swapped. Under a shortage the contents that the volatile cache keeps for a
+ * cut are freed first.
  *
- * Power cuts are in store_cut.c, which also says why a write has slots: until
- * it is stable it keeps what it has replaced.
+ * store_cut.c has power cuts, and explains slots: until a write is stable it
+ * keeps the contents that it has replaced.
  *
  * Locking. The lock of the xarray protects the store's fields, the blocks and
  * the chains and masks of slots. It is taken with interrupts off, for a write
- * may end in the timer, and held for one block's contents, or for a write
- * without its contents. A write's list of slots does not change from its
- * submission to its end; the write is then freed, or after the cut that was at
- * work on it.
+ * may end in the timer. It is held while one block's contents are copied, or
+ * while a write is processed without its contents. A write's list of slots does
+ * not change from its submission to its end. The write is then freed, or after
+ * the cut that still processes it.
  *
  * Where things are:
  *
- *	this file	reads, writes and flushes, as the block device has them
+ *	this file	reads, writes and flushes of the block device
  *	store_block.c	blocks, and the memory of contents
  *	store_write.c	writes that are not yet stable
  *	store_cut.c	power cuts
@@ -58,13 +58,13 @@
 #include "store.h"
 #include "store_write.h"
 
-/* Long enough to write some gigabytes of dirty pages elsewhere. */
+/* Long enough to write back some gigabytes of dirty pages, in jiffies. */
 #define STORE_PATIENCE		(10 * HZ)
 
-/* 64 MiB: the volatile cache of a common disk. */
+/* Blocks in 64 MiB, the volatile cache of a common disk. */
 #define STORE_CACHE_SLOTS	(SZ_64M >> STORE_SHIFT)
 
-/* A write has found no memory. Return whether it is to be tried again. */
+/* Return the status of a write without memory: retry, or no space. */
 static blk_status_t no_memory(struct vdisk_store *store)
 {
 	unsigned long flags;
@@ -80,7 +80,7 @@ static blk_status_t no_memory(struct vdisk_store *store)
 	return over ? BLK_STS_NOSPC : BLK_STS_RESOURCE;
 }
 
-/* Make memory free. Return false if the volatile cache has none. */
+/* Free contents of the volatile cache. Return false if it has none. */
 static bool shrink(struct vdisk_store *store)
 {
 	LIST_HEAD(freed);
@@ -97,7 +97,7 @@ static bool shrink(struct vdisk_store *store)
 }
 
 /**
- * vdisk_store_create - an empty store
+ * vdisk_store_create - create an empty store
  * @params: parameters of the disk
  *
  * Context: may sleep.
@@ -123,7 +123,7 @@ struct vdisk_store *vdisk_store_create(const struct vdisk_params *params)
 
 /**
  * vdisk_store_destroy - free a store
- * @store: no request is in flight
+ * @store: the store, without requests in flight
  *
  * Context: may sleep.
  */
@@ -143,7 +143,7 @@ void vdisk_store_destroy(struct vdisk_store *store)
 }
 
 /**
- * vdisk_store_read - fill a read with what is stored
+ * vdisk_store_read - copy the contents of the store to a read
  * @store: the store
  * @rq: the read
  */
@@ -179,12 +179,12 @@ void vdisk_store_read(struct vdisk_store *store, struct request *rq)
 }
 
 /**
- * vdisk_store_write - store what a write has, or what a trim has not
+ * vdisk_store_write - store the data of a write, or the zeros of a trim
  * @store: the store
  * @rq: the write or trim
- * @write: set if the result is BLK_STS_OK; goes to vdisk_store_write_end()
+ * @write: set if the result is BLK_STS_OK; for vdisk_store_write_end()
  *
- * Return: BLK_STS_OK, or a status for the block layer, and nothing is changed:
+ * Return: BLK_STS_OK, or a status for the block layer, with nothing changed:
  * BLK_STS_RESOURCE without memory, BLK_STS_NOSPC if that lasts, BLK_STS_OFFLINE
  * without power.
  */
@@ -223,7 +223,7 @@ blk_status_t vdisk_store_write(struct vdisk_store *store, struct request *rq,
 		if (!cut) {
 			store_exchange(block, slot, slot->mask, NULL);
 			hlist_add_head(&slot->chain, &block->slots);
-			/* Sectors of zeros may be the last that were not. */
+			/* A partial write may leave a block of zeros. */
 			if (slot->mask != STORE_ALL && block->data &&
 			    !memchr_inv(block->data, 0, STORE_BLOCK))
 				swap(emptied, block->data);
@@ -239,10 +239,10 @@ blk_status_t vdisk_store_write(struct vdisk_store *store, struct request *rq,
 }
 
 /**
- * vdisk_store_write_end - a write or trim ends
+ * vdisk_store_write_end - end a write or trim
  * @store: the store
- * @write: the write, from vdisk_store_write(); is gone afterwards
- * @fua: whether it is to be stable
+ * @write: the write, from vdisk_store_write(); freed
+ * @fua: whether the write becomes stable
  *
  * Context: any.
  * Return: BLK_STS_OK, or BLK_STS_OFFLINE if the power was cut in between.
@@ -257,7 +257,7 @@ blk_status_t vdisk_store_write_end(struct vdisk_store *store,
 	xa_lock_irqsave(&store->blocks, flags);
 	cut = write->cut;
 	if (cut) {
-		/* That may still be at work on it. */
+		/* The cut may still process it. */
 	} else if (fua || !store->volatile_cache) {
 		store_settle(store, write);
 		list_move(&write->link, &freed);
@@ -278,10 +278,10 @@ blk_status_t vdisk_store_write_end(struct vdisk_store *store,
 }
 
 /**
- * vdisk_store_mark - a flush comes
+ * vdisk_store_mark - record the state of the store when a flush comes
  * @store: the store
  *
- * Return: for vdisk_store_flush_end().
+ * Return: the mark, for vdisk_store_flush_end().
  */
 struct vdisk_mark vdisk_store_mark(struct vdisk_store *store)
 {
@@ -296,9 +296,9 @@ struct vdisk_mark vdisk_store_mark(struct vdisk_store *store)
 }
 
 /**
- * vdisk_store_flush_end - a flush ends
+ * vdisk_store_flush_end - end a flush
  * @store: the store
- * @mark: its mark, of when it came; what had ended then is stable now
+ * @mark: the flush's mark; writes that had ended then become stable
  *
  * Context: any.
  * Return: BLK_STS_OK, or BLK_STS_OFFLINE if the power was cut in between.
@@ -328,9 +328,9 @@ blk_status_t vdisk_store_flush_end(struct vdisk_store *store,
 }
 
 /**
- * vdisk_store_get_stats - figures as of now
+ * vdisk_store_get_stats - get the current statistics
  * @store: the store
- * @stats: where the figures go
+ * @stats: set to the statistics
  */
 void vdisk_store_get_stats(struct vdisk_store *store,
 			   struct vdisk_store_stats *stats)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The data of a disk (store.c), as its block device (disk.c) uses them.
+ * The contents of a disk (store.c): the interface for its block device (disk.c).
  */
 #ifndef ISOBLK_VDISK_STORE_H
 #define ISOBLK_VDISK_STORE_H
@@ -14,19 +14,19 @@ struct request;
 struct vdisk_store;
 struct vdisk_write;
 
-/* What had ended when a flush came. */
+/* The state of the store when a flush came. */
 struct vdisk_mark {
-	u64 ended;	/* number of the last write that had */
-	u64 cuts;	/* power cuts until then */
+	u64 ended;	/* number of the last write that had ended */
+	u64 cuts;	/* power cuts so far */
 };
 
-/* Figures of a store. */
+/* Statistics of a store. */
 struct vdisk_store_stats {
-	u64 bytes;	/* memory of contents, also those kept for a cut */
-	u64 unstable;	/* writes that have ended and that a cut may lose */
-	u64 lost;	/* writes that cuts have lost */
-	u64 torn;	/* writes of which cuts have left a part */
-	u64 kept;	/* writes that cuts might have lost, but have not */
+	u64 bytes;	/* memory of contents, including those kept for a cut */
+	u64 unstable;	/* writes that have ended and are not stable */
+	u64 lost;	/* writes that cuts lost */
+	u64 torn;	/* writes of which cuts kept a part */
+	u64 kept;	/* unstable writes that cuts kept */
 };
 
 struct vdisk_store *vdisk_store_create(const struct vdisk_params *params);

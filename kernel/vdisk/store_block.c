@@ -14,11 +14,11 @@
 
 #include "store_write.h"
 
-/* Contents of all disks at most: half of the memory. */
+/* Limit of the contents of all disks, in blocks: half of the memory. */
 #define STORE_MAX_BLOCKS \
 	((totalram_pages() / 2) << (PAGE_SHIFT - STORE_SHIFT))
 
-/* Contents in memory, of all disks. */
+/* Contents of all disks in memory, in blocks; atomic. */
 static atomic_long_t all_held = ATOMIC_LONG_INIT(0);
 
 /* Return whether all disks together may take more memory. */
@@ -27,7 +27,7 @@ bool store_may_grow(void)
 	return atomic_long_read(&all_held) < STORE_MAX_BLOCKS;
 }
 
-/* Return contents of undefined value, or NULL. */
+/* Allocate contents, uninitialized. Return NULL without memory. */
 void *store_data_alloc(struct vdisk_store *store, gfp_t gfp)
 {
 	void *data = kmalloc(STORE_BLOCK, gfp);
@@ -50,8 +50,8 @@ void store_data_free(struct vdisk_store *store, void *data)
 }
 
 /*
- * Swap the sectors of a mask between a block and a slot. A spare is needed, and
- * then taken, only if the block has contents, the slot none and the mask holes.
+ * Swap the sectors of @mask between a block and a slot. A spare is needed, and then
+ * used up, only if the block has contents, the slot has none and the mask is partial.
  */
 void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
 		    u8 mask, void **spare)
@@ -66,7 +66,7 @@ void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
 		return;
 
 	if (!block->data) {
-		/* Zeros with the new sectors for zeros. */
+		/* The block is zeros: zero the other sectors, and swap all. */
 		for (i = 0; i < STORE_SECTORS; i++) {
 			if (!(mask & BIT(i)))
 				memset(store_sector(slot->data, i), 0,
@@ -91,7 +91,7 @@ void store_exchange(struct vdisk_block *block, struct vdisk_slot *slot,
 	}
 }
 
-/* Return the sectors of a block that lie before a byte of the disk. */
+/* Return the mask of a block's sectors that lie before a byte of the disk. */
 u8 store_sectors_before(const struct vdisk_block *block, u64 byte)
 {
 	u64 start = (u64)block->index << STORE_SHIFT;
@@ -102,7 +102,7 @@ u8 store_sectors_before(const struct vdisk_block *block, u64 byte)
 	return GENMASK_ULL(byte >> SECTOR_SHIFT, 0) >> 1;
 }
 
-/* Return the block of that number, for a slot. NULL if there is no memory. */
+/* Return block @index with a reference for a slot, or NULL without memory. */
 struct vdisk_block *store_block_get(struct vdisk_store *store,
 				    unsigned long index)
 {
@@ -130,8 +130,8 @@ unlock:
 }
 
 /*
- * Return the first block from a number to another that exists, for a slot, or
- * NULL.
+ * Return the first existing block from @index to @last, with a reference for a
+ * slot, or NULL.
  */
 struct vdisk_block *store_block_find(struct vdisk_store *store,
 				     unsigned long index, unsigned long last)
@@ -147,7 +147,7 @@ struct vdisk_block *store_block_find(struct vdisk_store *store,
 	return block;
 }
 
-/* A slot is gone. A block of zeros goes with its last slot. */
+/* Drop a slot's reference. A block of zeros is freed with its last slot. */
 void store_block_put(struct vdisk_store *store, struct vdisk_block *block)
 {
 	lockdep_assert_held(&store->blocks.xa_lock);

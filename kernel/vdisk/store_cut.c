@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a power cut leaves of a disk.
+ * Power cuts: their effect on a disk's contents.
  *
- * A write is unstable until it has ended, and in a volatile cache
- * until a flush that came later has. Of an unstable write a cut may leave all,
- * nothing, or a part. So each keeps what it has replaced. A write and a block
- * that it touches meet in a "slot", which holds the other version of the block:
+ * A write is unstable until it has ended, and with a volatile cache until a later
+ * flush has ended. A cut may keep an unstable write, lose it, or keep a part. So
+ * each keeps the contents that it has replaced. A write has a "slot" for each
+ * block that it covers, and the slot holds the other version of the block:
  *
- *	write: exchange the block's contents with the slot's. The slot now has
- *	       the old ones.
+ *	write: exchange the block's contents with the slot's. The slot then has
+ *	       the old contents.
  *	cut:   for each block, newest slot first, exchange: the block is as it
  *	       was when all was stable, and the slots have the new contents.
- *	       Then, oldest slot first, exchange for what is kept of its write.
+ *	       Then, oldest slot first, exchange the sectors that are kept.
  *
- * Exchanging is all there is, for whole blocks of two pointers. A trim is a
- * write of zeros that needs no memory for them.
+ * For whole blocks an exchange swaps two pointers. A trim is a write of zeros
+ * that needs no memory for them.
  *
- * A write that becomes stable takes its slots off the blocks. What older
- * writes, still unstable, have replaced there must not come back any more:
- * their slots lose these sectors. So FUA is never undone by what it has
- * overwritten.
+ * When a write becomes stable its slots leave their blocks. The sectors that
+ * older, still unstable writes have replaced there must not be restored: these
+ * writes' slots lose the sectors. So a cut never undoes a FUA write by
+ * restoring the contents from before an older write.
  *
- * A volatile cache is of finite size. Beyond STORE_CACHE_SLOTS, the writes that
- * ended first become stable by themselves.
+ * The volatile cache has STORE_CACHE_SLOTS blocks. Beyond that, the writes that
+ * ended first become stable.
  *
- * Whether a write is lost, kept or torn is a function of the seed and of its
- * number in the order of submission. A torn one keeps a part from its front,
- * up to the end of a logical block.
+ * Whether a write is lost, kept or torn depends on the seed and on its number
+ * in the order of submission. A torn write keeps a part at its front, up to the
+ * end of a logical block.
  */
 #include <linux/gfp.h>
 #include <linux/list.h>
@@ -38,7 +38,7 @@
 #include "store.h"
 #include "store_write.h"
 
-/* Decide what a cut leaves of a write. */
+/* Decide which part of a write a cut keeps. */
 static void decide(struct vdisk_store *store, struct vdisk_write *write)
 {
 	u64 seed = vdisk_random(store->seed, write->seq);
@@ -56,7 +56,7 @@ static void decide(struct vdisk_store *store, struct vdisk_write *write)
 	store->did.fates[fate]++;
 }
 
-/* Have a spare for store_exchange(). One so small is always to be had. */
+/* Allocate a spare for store_exchange(). So small an allocation succeeds. */
 static void spare_alloc(struct vdisk_store *store, void **spare)
 {
 	if (!*spare)
@@ -64,8 +64,8 @@ static void spare_alloc(struct vdisk_store *store, void **spare)
 }
 
 /*
- * Leave of a block what the cut does, whose unstable writes are all cut: nobody
- * else changes it, but it may be read.
+ * Apply a cut to a block. All of its unstable writes are cut, so no write
+ * changes it, but reads may come.
  */
 static void cut_block(struct vdisk_store *store, struct vdisk_block *block,
 		      void **spare)
@@ -97,8 +97,8 @@ static void cut_block(struct vdisk_store *store, struct vdisk_block *block,
  * vdisk_store_stop - cut the power
  * @store: the store
  *
- * From now on nothing is written, and what becomes of that which was unstable
- * is decided; vdisk_store_cut() does it.
+ * From now on writes fail. The fate of each unstable write is decided here;
+ * vdisk_store_cut() applies it.
  *
  * Context: any. The caller serializes it with vdisk_store_restore().
  */
@@ -111,7 +111,7 @@ void vdisk_store_stop(struct vdisk_store *store)
 	xa_lock_irqsave(&store->blocks, flags);
 	store->off = true;
 	store->did.cuts++;
-	/* Those in flight go on pointing to their writes. */
+	/* Requests in flight keep pointing to their writes. */
 	list_for_each_entry(write, &store->flying, link) {
 		write->cut = true;
 		write->users++;
@@ -127,8 +127,8 @@ void vdisk_store_stop(struct vdisk_store *store)
 }
 
 /**
- * vdisk_store_cut - lose, keep or tear what was unstable
- * @store: the store; vdisk_store_stop() was called
+ * vdisk_store_cut - lose, keep or tear the unstable writes
+ * @store: the store, after vdisk_store_stop()
  *
  * Context: may sleep. The caller serializes it with itself and with
  * vdisk_store_restore().
@@ -146,8 +146,8 @@ void vdisk_store_cut(struct vdisk_store *store)
 
 	list_for_each_entry(write, &writes, link) {
 		for (slot = write->slots; slot; slot = slot->next) {
-			/* It may be of an earlier write's blocks, or not have
-			 * come that far.
+			/* Unhashed: the block was processed for an earlier write, or
+			 * this write had not reached it yet.
 			 */
 			if (!hlist_unhashed(&slot->chain))
 				cut_block(store, slot->block, &spare);
@@ -161,7 +161,7 @@ void vdisk_store_cut(struct vdisk_store *store)
 }
 
 /**
- * vdisk_store_restore - the power is back
+ * vdisk_store_restore - restore the power
  * @store: the store
  */
 void vdisk_store_restore(struct vdisk_store *store)

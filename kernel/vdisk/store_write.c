@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Writes that are not yet stable: their memory, and how they become stable. The
- * design is in store.c.
+ * Unstable writes: their memory, and how they become stable. The design is in
+ * store.c.
  */
 #include <linux/blk-mq.h>
 #include <linux/bvec.h>
@@ -15,7 +15,7 @@
 
 #include "store_write.h"
 
-/* Free a write whose slots are on no chain. */
+/* Free a write whose slots are off all chains. */
 void store_write_free(struct vdisk_store *store, struct vdisk_write *write)
 {
 	struct vdisk_slot *slot;
@@ -34,7 +34,7 @@ void store_write_free(struct vdisk_store *store, struct vdisk_write *write)
 	kfree(write);
 }
 
-/* Drop a use of a write, which goes with the last one. */
+/* Drop a reference to a write. The last one frees it. */
 void store_write_put(struct vdisk_store *store, struct vdisk_write *write)
 {
 	unsigned long flags;
@@ -57,8 +57,8 @@ void store_writes_free(struct vdisk_store *store, struct list_head *writes)
 }
 
 /*
- * Return a slot for a block, which it takes over, or NULL. Its contents are of
- * no value yet; of a trim they are zeros.
+ * Allocate a slot that takes over a reference to a block; NULL without memory.
+ * Its contents are uninitialized; for a trim they are zeros.
  */
 static struct vdisk_slot *slot_alloc(struct vdisk_store *store,
 				     struct vdisk_write *write,
@@ -87,7 +87,7 @@ static struct vdisk_slot *slot_alloc(struct vdisk_store *store,
 	return slot;
 }
 
-/* Return a write with all the memory that it needs, or NULL. */
+/* Allocate a write with all memory that it needs. Return NULL if that fails. */
 struct vdisk_write *store_write_alloc(struct vdisk_store *store,
 				      struct request *rq)
 {
@@ -110,7 +110,7 @@ struct vdisk_write *store_write_alloc(struct vdisk_store *store,
 		struct vdisk_block *block;
 		unsigned long flags;
 
-		/* What is not there is zeros already. */
+		/* A trim skips missing blocks: these are zeros already. */
 		block = trim ? store_block_find(store, index, last) :
 			       store_block_get(store, index);
 		if (trim && !block)
@@ -136,7 +136,7 @@ free:
 	return NULL;
 }
 
-/* Fill the slots with what is to be written. */
+/* Fill the slots with the data of the request. */
 void store_write_fill(struct vdisk_store *store, struct vdisk_write *write,
 		      struct request *rq)
 {
@@ -170,7 +170,7 @@ void store_write_fill(struct vdisk_store *store, struct vdisk_write *write,
 	}
 }
 
-/* Take a write off its blocks, for good. */
+/* Make a write stable: remove its slots from their blocks. */
 void store_settle(struct vdisk_store *store, struct vdisk_write *write)
 {
 	struct vdisk_slot *slot;
@@ -195,7 +195,7 @@ void store_settle(struct vdisk_store *store, struct vdisk_write *write)
 	}
 }
 
-/* Settle the write that ended first, and put it on a list to be freed. */
+/* Make the write stable that ended first, and add it to a list to be freed. */
 void store_settle_first(struct vdisk_store *store, struct list_head *freed)
 {
 	struct store_cache *cache = &store->cache;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The contents of a disk as the files of the store see them: blocks, and the
- * writes that are not yet stable. The design is in store.c.
+ * The contents of a disk, for the files of the store: blocks, and writes that
+ * are not yet stable. The design is in store.c.
  */
 #ifndef ISOBLK_VDISK_STORE_WRITE_H
 #define ISOBLK_VDISK_STORE_WRITE_H
@@ -16,20 +16,20 @@
 
 struct request;
 
-/* Nothing waits for this memory, and its lack is no news. */
+/* Allocations do not wait, and a failure causes no warning. */
 #define STORE_GFP		(GFP_NOWAIT | __GFP_NOWARN)
 
-/* A block: the page of most machines. Sectors in it have a bit each. */
+/* A block has the size of a page of most machines. A u8 has a bit for each sector. */
 #define STORE_SHIFT		12
 #define STORE_BLOCK		BIT(STORE_SHIFT)
 #define STORE_SECTORS		(STORE_BLOCK >> SECTOR_SHIFT)
 #define STORE_ALL		((u8)GENMASK(STORE_SECTORS - 1, 0))
 
-/* What a cut does to a write. It tears one only if that has two blocks. */
+/* Effect of a cut on a write. Only two or more logical blocks can tear. */
 enum store_fate {
-	STORE_LOST,	/* nothing of it is left */
-	STORE_KEPT,	/* all of it is */
-	STORE_TORN,	/* a part from its front is */
+	STORE_LOST,	/* no part of it is kept */
+	STORE_KEPT,	/* all of it is kept */
+	STORE_TORN,	/* a part at its front is kept */
 	STORE_NR_FATES,
 };
 
@@ -38,71 +38,71 @@ struct vdisk_block {
 	unsigned long index;	/* position on the disk, in blocks; constant */
 	void *data;		/* contents, NULL for zeros */
 	struct hlist_head slots; /* slots of unstable writes, newest first */
-	u32 users;		/* number of slots that point here */
+	u32 users;		/* number of slots for this block */
 };
 
-/* A block of a write. */
+/* A slot: a block of a write. */
 struct vdisk_slot {
 	struct vdisk_slot *next; /* next slot of the write; constant */
-	struct vdisk_write *write; /* write that it is of; constant */
+	struct vdisk_write *write; /* write that it is part of; constant */
 	struct vdisk_block *block; /* block that it is for; constant */
-	struct hlist_node chain; /* link in the block's slots, unless stable */
-	void *data;		/* new contents, then the block's old ones */
-	u8 mask;		/* sectors that a cut may change back */
+	struct hlist_node chain; /* entry in the block's slots, unless stable */
+	void *data;		/* new contents, then the block's old contents */
+	u8 mask;		/* sectors that a cut may restore; a bit each */
 };
 
 /* A write or trim that is unstable. */
 struct vdisk_write {
-	struct list_head link;	/* link in a list of the store */
+	struct list_head link;	/* entry in a list of the store */
 	struct vdisk_slot *slots; /* its blocks, in order; constant */
-	u32 nr_slots;		/* number of these; constant */
+	u32 nr_slots;		/* number of slots; constant */
 	u64 pos;		/* first byte; constant */
-	u32 bytes;		/* length; constant */
+	u32 bytes;		/* length, bytes; constant */
 	u64 seq;		/* position in the order of submission */
 	u64 ended;		/* position in the order of ending */
-	u64 kept_to;		/* byte up to which a cut has kept it */
+	u64 kept_to;		/* byte of the disk up to which a cut keeps it */
 	bool cut;		/* whether the power was cut before it ended */
-	u8 users;		/* one, and one more during a cut */
+	u8 users;		/* references: 1, and 2 during a cut */
 };
 
-/* What has ended and is in the volatile cache, so that a cut may lose it. */
+/* The volatile cache: writes that have ended, and that a cut may lose. */
 struct store_cache {
 	struct list_head writes; /* writes, in the order in which they ended */
-	u64 nr;			/* number of these */
-	u64 slots;		/* number of their slots */
+	u64 nr;			/* number of writes */
+	u64 slots;		/* number of slots of these writes */
 };
 
 /* A lack of memory for writes. */
 struct store_shortage {
-	bool now;		/* whether the last write found none */
-	unsigned long since;	/* time of the first that did not, jiffies */
+	bool now;		/* whether the last allocation failed */
+	unsigned long since;	/* time of the first failure in a row, jiffies */
 };
 
-/* What was counted since the disk was made. */
+/* Counters since the disk was created. */
 struct store_counters {
 	u64 writes;		/* writes submitted */
 	u64 ended;		/* writes ended */
 	u64 cuts;		/* power cuts */
-	u64 fates[STORE_NR_FATES]; /* writes by what cuts have done to them */
+	u64 fates[STORE_NR_FATES]; /* unstable writes at cuts, by store_fate */
 };
 
-/* Contents of a disk. The lock of @blocks protects all but what is constant. */
+/* Contents of a disk. The lock of @blocks protects all fields that are not constant. */
 struct vdisk_store {
 	u64 block_size;		/* logical block, bytes; constant */
-	bool volatile_cache;	/* whether what ended may be lost; constant */
+	bool volatile_cache;	/* whether ended writes are unstable; constant */
 	u64 seed;		/* seed of cuts; constant */
 
-	struct xarray blocks;	/* blocks, by index */
-	bool off;		/* whether there is no power */
-	struct list_head flying; /* writes not ended */
-	struct list_head cutting; /* writes that a cut has yet to work off */
+	struct xarray blocks;	/* struct vdisk_block, by index */
+	bool off;		/* whether the power is off */
+	struct list_head flying; /* writes in flight */
+	struct list_head cutting; /* writes that a cut has yet to process */
 	struct store_cache cache; /* writes that have ended and are unstable */
-	struct store_shortage shortage; /* lack of memory */
-	struct store_counters did; /* what was counted */
-	atomic_long_t held;	/* contents in memory; atomic */
+	struct store_shortage shortage; /* failures to allocate memory */
+	struct store_counters did; /* counters */
+	atomic_long_t held;	/* contents in memory, in blocks; atomic */
 };
 
-/* Return what the contents are in a sector. */
+/* Return the contents of sector @i of a block. */
 static inline void *store_sector(void *data, int i)
 {
 	return data + (i << SECTOR_SHIFT);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Between configfs (config.c) and the block device (disk.c).
+ * The interface between configfs (config.c) and the block device (disk.c).
  */
 #ifndef ISOBLK_VDISK_H
 #define ISOBLK_VDISK_H
@@ -9,8 +9,8 @@
 #include "model.h"
 
 /*
- * What a disk calls physical: the page of flash and the sector of a hard disk
- * of today. Its size is a multiple, so that any logical block fits.
+ * The physical block size that a disk reports: that of a flash page and of a current hard
+ * disk's sector. The disk's size is a multiple of it, so any logical block size fits.
  */
 #define VDISK_PHYSICAL_BLOCK	4096
 

@@ -2,24 +2,24 @@
 /*
  * A cloud volume: limits in front of a disk, and a network behind it.
  *
- * A bucket holds the tokens of burst_ns at its limit, and is filled at that
- * limit. A command takes one of the bucket of requests for each 256 KiB that it
- * has begun (a trim one, a flush none), and its length of that of bytes. In the
- * order of arrival, it goes on once neither bucket is in debt. It may leave
- * one, and so is never too large for a bucket. A command that goes on
- * where the one before it ends, and came while that had to wait, is merged with
- * it, up to 256 KiB: it takes bytes only.
+ * A bucket holds the tokens of burst_ns at its limit, and is refilled at that
+ * limit. A command takes one token of the bucket of requests for each 256 KiB
+ * or part of it (a trim one, a flush none), and its length from the bucket of
+ * bytes. Commands are admitted in order of arrival, each when neither bucket is
+ * in debt. A command may put a bucket into debt, so no command is too large. A
+ * command that continues at the end of the last admitted command, and arrived
+ * while that waited, is merged with it, up to 256 KiB: it takes only bytes.
  *
- * A bucket is the time at which it is full: a link that carries tokens, and is
- * free then (link.h keeps what divisions leave, so the limit is exact). It is
- * in debt if that time is more than burst_ns away.
+ * A bucket is stored as the time at which it is full: a link that carries
+ * tokens, and becomes free then (link.h keeps remainders, so the limit is
+ * exact). The bucket is in debt if that time is more than burst_ns away.
  *
  * The network takes net_ns on average. Of that, net_spread per mille are an
- * exponential tail above a fixed rest, as a quiet network has a floor and
- * queues. The tail is a function of the seed and the command's number.
+ * exponential tail above a fixed rest, for a quiet network has a minimum and
+ * queues. The tail depends on the seed and the command's number.
  *
- * Everything is called with the device's lock held, by the model that the
- * volume is part of, in the time of the model's events.
+ * Context: the device's lock is held. The model that the volume is part of
+ * calls everything, with the times of its events.
  */
 #include <linux/int_log.h>
 #include <linux/math.h>
@@ -31,18 +31,18 @@
 #include "random.h"
 #include "volume.h"
 
-/* intlog2() has so many fraction bits. */
+/* Fraction bits of intlog2(). */
 #define LOG_SHIFT	24
 /* ln 2, in 2^-32 */
 #define LN_2		2977044472ULL
 
-/* Return whether anything can make a command wait. */
+/* Return whether the volume has a limit. */
 static bool limited(const struct vdisk_volume *volume)
 {
 	return volume->p.iops || volume->p.bps;
 }
 
-/* Return whether a command is part of the one that went on before it. */
+/* Return whether a command merges with the last admitted one. */
 static bool merges(const struct vdisk_volume *volume,
 		   const struct vdisk_cmd *cmd)
 {
@@ -52,7 +52,7 @@ static bool merges(const struct vdisk_volume *volume,
 	       cmd->bytes + (u64)volume->merged <= VDISK_VOLUME_IO;
 }
 
-/* Return the requests that a command is, in front of its bucket. */
+/* Return the tokens that a command takes from the bucket of requests. */
 static u32 ios_of(const struct vdisk_volume *volume,
 		  const struct vdisk_cmd *cmd)
 {
@@ -63,13 +63,13 @@ static u32 ios_of(const struct vdisk_volume *volume,
 	return DIV_ROUND_UP(cmd->bytes, VDISK_VOLUME_IO);
 }
 
-/* Return the bytes that a command takes. */
+/* Return the tokens that a command takes from the bucket of bytes. */
 static u32 bytes_of_data(const struct vdisk_cmd *cmd)
 {
 	return cmd->op == VDISK_TRIM ? 0 : cmd->bytes;
 }
 
-/* Return when a bucket is not in debt, from a time on. */
+/* Return the first time from @at on at which a bucket is not in debt. */
 static u64 out_of_debt(const struct vdisk_volume *volume,
 		       const struct vdisk_link *bucket, u64 at)
 {
@@ -78,7 +78,7 @@ static u64 out_of_debt(const struct vdisk_volume *volume,
 	return bucket->free_ns > at + burst ? bucket->free_ns - burst : at;
 }
 
-/* Return when a command, which is the first, may go on. */
+/* Return when a command, the first in order, is admitted. */
 static u64 due(const struct vdisk_volume *volume, const struct vdisk_cmd *cmd)
 {
 	u64 at = max(cmd->fixed.at_ns, volume->went_ns);
@@ -91,7 +91,7 @@ static u64 due(const struct vdisk_volume *volume, const struct vdisk_cmd *cmd)
 	return ns;
 }
 
-/* A command goes on: take its tokens. */
+/* Admit a command: take its tokens. */
 static void go_on(struct vdisk_volume *volume, const struct vdisk_cmd *cmd,
 		  u64 at)
 {
@@ -115,7 +115,7 @@ static void set_due(struct vdisk_volume *volume)
 }
 
 /**
- * vdisk_volume_init - make a volume with full buckets
+ * vdisk_volume_init - initialize a volume with full buckets
  * @volume: the volume
  * @params: its parameters
  */
@@ -124,7 +124,7 @@ void vdisk_volume_init(struct vdisk_volume *volume,
 {
 	*volume = (struct vdisk_volume){
 		.p = params->volume,
-		/* Not that of the jitter, whose numbers are the same. */
+		/* Not the jitter's seed: it uses the same positions. */
 		.seed = vdisk_random(params->seed, 0),
 		.due_ns = VDISK_NEVER,
 		.op = VDISK_FLUSH,
@@ -133,29 +133,29 @@ void vdisk_volume_init(struct vdisk_volume *volume,
 }
 
 /**
- * vdisk_volume_change - take other parameters
+ * vdisk_volume_change - change the parameters
  * @volume: the volume
- * @params: parameters, for what is held and what comes
- * @now: time, up to which all that was due has been done
+ * @params: parameters, for commands that wait or arrive later
+ * @now: time, ns; all events up to it have been processed
  */
 void vdisk_volume_change(struct vdisk_volume *volume,
 			 const struct vdisk_params *params, u64 now)
 {
 	volume->p = params->volume;
 	set_due(volume);
-	/* A higher limit is for the time from now on. */
+	/* A higher limit holds from now on, not earlier. */
 	if (volume->held.head)
 		volume->due_ns = max(volume->due_ns, now);
 }
 
 /**
- * vdisk_volume_enter - a command arrives
+ * vdisk_volume_enter - admit a command that arrives, or have it wait
  * @volume: the volume
  * @cmd: the command
  * @now: time
  *
- * Return: whether it may go on. If not, vdisk_volume_take() gives it at due_ns
- * or later.
+ * Return: whether it is admitted. If not, vdisk_volume_take() returns it at
+ * due_ns or later.
  */
 bool vdisk_volume_enter(struct vdisk_volume *volume, struct vdisk_cmd *cmd,
 			u64 now)
@@ -176,10 +176,10 @@ bool vdisk_volume_enter(struct vdisk_volume *volume, struct vdisk_cmd *cmd,
 }
 
 /**
- * vdisk_volume_take - let the first command that was held go on
- * @volume: the volume, which holds one
+ * vdisk_volume_take - admit the first command that waits
+ * @volume: the volume, where a command waits
  *
- * Return: the command, whose time of arrival is that of now: due_ns.
+ * Return: the command, with its time of arrival set to due_ns.
  */
 struct vdisk_cmd *vdisk_volume_take(struct vdisk_volume *volume)
 {
@@ -194,7 +194,7 @@ struct vdisk_cmd *vdisk_volume_take(struct vdisk_volume *volume)
 }
 
 /**
- * vdisk_volume_net_ns - how long a command is in the network
+ * vdisk_volume_net_ns - return a command's time in the network
  * @volume: the volume
  * @seq: number of the command
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a cloud puts around a disk: limits by token buckets in front of it, and
- * a network behind it (volume.c).
+ * A cloud volume: token buckets in front of a disk, and a network behind it
+ * (volume.c).
  *
  * Not locked: the device's lock covers it.
  */
@@ -13,22 +13,22 @@
 #include "link.h"
 #include "model.h"
 
-/* As much counts as one request, and as much is merged into one. */
+/* Bytes of one request in the bucket of requests, and of a merged request. */
 #define VDISK_VOLUME_IO		(256U << 10)
 
 /* A volume. */
 struct vdisk_volume {
 	struct vdisk_volume_params p; /* parameters */
 	u64 seed;		/* seed of the network's spread; constant */
-	struct vdisk_link ios;	/* bucket of requests, and when it is full */
-	struct vdisk_link bytes; /* bucket of bytes, likewise */
-	struct vdisk_list held;	/* commands that have to wait for tokens */
-	u32 nr_held;		/* number of these */
-	u64 due_ns;		/* time at which the first of them may go on */
-	u64 went_ns;		/* time at which the last command went on */
-	u64 end;		/* byte behind that command */
-	u32 merged;		/* bytes that have gone for its token */
-	enum vdisk_op op;	/* what it does */
+	struct vdisk_link ios;	/* bucket of requests; full at free_ns */
+	struct vdisk_link bytes; /* bucket of bytes; full at free_ns */
+	struct vdisk_list held;	/* commands that wait for tokens */
+	u32 nr_held;		/* number of commands in @held */
+	u64 due_ns;		/* time at which the first of @held is admitted, ns */
+	u64 went_ns;		/* time at which the last command was admitted, ns */
+	u64 end;		/* byte behind the last admitted command */
+	u32 merged;		/* bytes admitted for that command's token */
+	enum vdisk_op op;	/* operation of the last admitted command */
 };
 
 void vdisk_volume_init(struct vdisk_volume *volume,
