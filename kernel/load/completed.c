@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What disks have completed, by cgroup
+ * Requests completed by disks, by cgroup
  *
- * The kernel charges a cgroup with a bio when that is submitted. A program that
- * writes by way of the page cache submits what the scheduler's queue holds at
- * once, hundreds of megabytes, and is charged with it long before a disk has
- * seen it. Here a cgroup's bytes count when the request ends that they are in.
- * All bios of a request are of one cgroup: the block layer merges no others. A
- * flush moves nothing and does not count.
+ * The kernel charges a cgroup with a bio when the bio is submitted. A program
+ * that writes through the page cache submits at once as much as the scheduler's
+ * queue holds, hundreds of megabytes, and is charged long before a disk has
+ * seen the data. Here a cgroup's bytes count when their request ends. All bios
+ * of a request belong to one cgroup, for the block layer merges only these. A
+ * flush moves no data and does not count.
  *
- * The probe is on the tracepoint of completed requests while somebody wants to
- * know: "1" to the file forgets the counts and begins, "0" ends. Reading it,
- * there is a line for each cgroup with its path and the names of io.stat.
+ * The probe is attached to the tracepoint of completed requests while counting
+ * is on: writing "1" to the file clears the counts and begins, "0" ends. Reading
+ * the file gives a line for each cgroup with its path and the names of io.stat.
  *
- * Locks. completed_mutex serialises who begins, ends and forgets; it protects
- * completed_probe's being attached. completed_lock protects the list of cgroups
- * and their counts, which grow in interrupts. A cgroup is in the list, with a
- * reference to its css, until the counts are forgotten, with the probe
- * detached and its last call done.
+ * Locks. completed_mutex serialises begin, end and clearing, and protects
+ * whether completed_probe is attached. completed_lock protects the list of
+ * cgroups and their counts, which grow in interrupts. A cgroup stays in the
+ * list, with a reference to its css, until the counts are cleared, with the
+ * probe detached and its last call done.
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
@@ -46,7 +46,7 @@ enum completed_kind {
 	COMPLETED_KINDS,
 };
 
-/* A cgroup that a disk has done something for. */
+/* A cgroup with completed requests. */
 struct completed_group {
 	struct hlist_node	hash;	/* in completed_groups, by its css */
 	struct list_head	link;	/* in completed_order */
@@ -56,17 +56,17 @@ struct completed_group {
 };
 
 static DEFINE_MUTEX(completed_mutex);
-/* The tracepoint that the probe is on, NULL while it is on none. */
+/* The tracepoint to which the probe is attached, or NULL. */
 static struct tracepoint *completed_tracepoint;
 
 static DEFINE_SPINLOCK(completed_lock);
 static DEFINE_HASHTABLE(completed_groups, 8);
-/* The same, in the order in which they came. */
+/* The cgroups of completed_groups, in the order of their first request. */
 static LIST_HEAD(completed_order);
-/* Requests that no memory was there to count. */
+/* Requests that were not counted for lack of memory. */
 static u64 completed_lost;
 
-/* The cgroup's counts; made if it has none, NULL without memory. */
+/* Find or create a cgroup's counts. Return NULL without memory. */
 static struct completed_group *find_group(struct cgroup_subsys_state *css)
 {
 	struct completed_group *group;
@@ -79,7 +79,7 @@ static struct completed_group *find_group(struct cgroup_subsys_state *css)
 	group = kzalloc(sizeof(*group), GFP_ATOMIC | __GFP_NOWARN);
 	if (!group)
 		return NULL;
-	/* The bio's own reference to it lasts until after this. */
+	/* The bio still holds its own reference here. */
 	css_get(css);
 	group->css = css;
 	hash_add(completed_groups, &group->hash, (unsigned long)css);
@@ -94,7 +94,7 @@ static enum completed_kind kind_of(struct request *rq)
 	return op_is_write(req_op(rq)) ? COMPLETED_WRITE : COMPLETED_READ;
 }
 
-/* Requests of one disk end in parallel: the tracepoint is called so. */
+/* Called in parallel: requests of one disk end on several CPUs. */
 static void completed_probe(void *unused, struct request *rq,
 			    blk_status_t error, unsigned int nr_bytes)
 {
@@ -104,7 +104,7 @@ static void completed_probe(void *unused, struct request *rq,
 	unsigned long flags;
 	struct bio *bio;
 
-	/* What has a flush before or after it ends once more with that. */
+	/* A request with a flush before or after it ends again with that. */
 	if (!css || error || !nr_bytes)
 		return;
 	spin_lock_irqsave(&completed_lock, flags);
@@ -131,7 +131,7 @@ static int attach(void)
 	int ret;
 
 	lockdep_assert_held(&completed_mutex);
-	/* It is in the kernel, but not exported by its name. */
+	/* The tracepoint is not exported by its name: search for it. */
 	for_each_kernel_tracepoint(find_tracepoint, &found);
 	if (!found)
 		return -EOPNOTSUPP;
@@ -141,7 +141,7 @@ static int attach(void)
 	return ret;
 }
 
-/* After that the probe is not called, and no call of it goes on. */
+/* Detach the probe. On return no call of it is running. */
 static void detach(void)
 {
 	lockdep_assert_held(&completed_mutex);
@@ -153,7 +153,7 @@ static void detach(void)
 	completed_tracepoint = NULL;
 }
 
-/* Forget all counts, with the probe detached. */
+/* Clear all counts, with the probe detached. */
 static void forget(void)
 {
 	struct completed_group *group, *next;
@@ -232,8 +232,8 @@ static const struct file_operations completed_fops = {
 };
 
 /**
- * blkload_completed_init - make the file
- * @dir: of debugfs
+ * blkload_completed_init - create the file
+ * @dir: directory in debugfs
  */
 void blkload_completed_init(struct dentry *dir)
 {
@@ -241,7 +241,7 @@ void blkload_completed_init(struct dentry *dir)
 }
 
 /**
- * blkload_completed_exit - end the counting, once the file is removed
+ * blkload_completed_exit - end the counting, after the file's removal
  */
 void blkload_completed_exit(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What disks have completed, by cgroup (completed.c).
+ * Requests completed by disks, by cgroup (completed.c).
  */
 #ifndef BLKLOAD_COMPLETED_H
 #define BLKLOAD_COMPLETED_H

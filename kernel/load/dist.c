@@ -2,17 +2,17 @@
 /*
  * Skewed distributions without floating point
  *
- * A distribution over ranks is cut into segments: each of the first 64 ranks
- * is one, above them every octave has 32. A segment's weight comes from
- * powers in fixed point at the start of a run; inside a segment ranks are
- * taken for equally likely. To draw a rank costs two random numbers, a binary
- * search and a multiplication.
+ * A distribution over ranks is divided into segments: each of the first 64
+ * ranks is one, above them every octave has 32. A segment's weight is computed
+ * with fixed-point powers at the start of a run; ranks within a segment are
+ * equally likely. Drawing a rank costs two random numbers, a binary search and
+ * a multiplication.
  *
  * zipf, P(rank) ~ 1 / rank^theta with ranks from 1: a segment weighs its width
- * times the power at its midpoint. With w/r < 1/32 for the width over the rank
- * that is off by at most theta (theta + 1) / 24 * 2^-10: below 0.01 % for
- * theta = 1. The probability of one rank is off by at most theta * 1.6 %, of
- * one of the first 64 by 2^-40.
+ * times the power at its midpoint. For width / rank = w/r < 1/32 the error of
+ * that is at most theta (theta + 1) / 24 * 2^-10: below 0.01 % for theta = 1.
+ * The probability of one rank is off by at most theta * 1.6 %, of one of the
+ * first 64 by 2^-40.
  *
  * pareto, as fio draws it: rank = n * u^(log h / log(1 - h)), so its
  * distribution function is (x / n)^a with a = log(1 - h) / log h. A segment
@@ -34,7 +34,7 @@
 
 #include "dist.h"
 
-/* Segments an octave are 2^5; ranks below 2^6 are then alone. */
+/* An octave has 2^5 segments; a rank below 2^6 has its own. */
 #define SEGMENT_BITS	5
 
 /*
@@ -49,12 +49,12 @@
 /* Terms of the series for 2^x: ln(2)^20 / 20! is below 2^-70. */
 #define EXP_TERMS	20
 
-/* Of intervals: 2^-32 of the mean is far below a ns. */
+/* Fractional bits of intervals: 2^-32 of the mean is far below a ns. */
 #define ARRIVAL_LOG_BITS	32
 #define ARRIVAL_FRAC_BITS	16
 
 /**
- * blkload_rng_seed - begin the stream of a job
+ * blkload_rng_seed - seed the stream of a job
  * @rng: the stream
  * @seed: the tenant's randseed
  * @job: number of the job
@@ -67,9 +67,9 @@ void blkload_rng_seed(struct blkload_rng *rng, u64 seed, u32 job)
 }
 
 /**
- * blkload_log2 - the binary logarithm, bit by bit
+ * blkload_log2 - compute the binary logarithm, bit by bit
  * @x: the number, not 0
- * @bits: fractional bits wanted, at most BLKLOAD_LOG_BITS
+ * @bits: fractional bits of the result, at most BLKLOAD_LOG_BITS
  *
  * Squaring doubles the logarithm; whether the square reaches 2 is the next
  * bit.
@@ -93,7 +93,7 @@ u64 blkload_log2(u64 x, unsigned int bits)
 }
 
 /**
- * blkload_exp2 - a power of 2
+ * blkload_exp2 - compute a power of 2
  * @x: exponent, 0 <= @x < 1 with BLKLOAD_LOG_BITS fractional bits
  *
  * Return: 2^@x with BLKLOAD_EXP_BITS fractional bits, the last five of which
@@ -264,7 +264,7 @@ u64 blkload_dist_rank(const struct blkload_dist *dist,
 }
 
 /**
- * blkload_dist_block - draw a block, ranks being spread over the region
+ * blkload_dist_block - draw a block, with ranks spread over the region
  * @dist: the distribution
  * @rng: the stream
  *
@@ -281,7 +281,7 @@ u64 blkload_dist_block(const struct blkload_dist *dist,
 }
 
 /**
- * blkload_arrivals_init - begin a schedule
+ * blkload_arrivals_init - start a schedule
  * @arrivals: the schedule
  * @begin: time to begin, ns. A linear schedule has its first arrival here, a
  *	Poisson process its first interval.

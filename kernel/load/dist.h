@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Random numbers, distributions and arrival times in integers. Pure: no
- * state but what the caller passes, no locks.
+ * Random numbers, distributions and arrival times in integers. Pure: no state
+ * except the caller's, no locks.
  */
 #ifndef BLKLOAD_DIST_H
 #define BLKLOAD_DIST_H
@@ -14,7 +14,7 @@
 /* Fractional bits of logarithms. */
 #define BLKLOAD_LOG_BITS	48
 
-/* Fractional bits of what blkload_exp2() returns. */
+/* Fractional bits of the result of blkload_exp2(). */
 #define BLKLOAD_EXP_BITS	62
 
 /* A stream of random numbers. */
@@ -23,7 +23,7 @@ struct blkload_rng {
 };
 
 /**
- * blkload_rng_next - the next number of a stream
+ * blkload_rng_next - return the next number of a stream
  * @rng: the stream
  *
  * Return: 64 random bits.
@@ -38,7 +38,7 @@ static inline u64 blkload_rng_next(struct blkload_rng *rng)
 }
 
 /**
- * blkload_rng_below - a uniform number
+ * blkload_rng_below - return a uniform number
  * @rng: the stream
  * @n: the bound, not 0
  *
@@ -55,9 +55,9 @@ void blkload_rng_seed(struct blkload_rng *rng, u64 seed, u32 job);
 u64 blkload_log2(u64 x, unsigned int bits);
 u64 blkload_exp2(u64 x);
 
-/* Ranks that are taken for equally likely. */
+/* A segment: ranks that are treated as equally likely. */
 struct blkload_segment {
-	u64 first;	/* first of them */
+	u64 first;	/* first rank */
 	u64 below;	/* weight of all segments up to and with this one */
 };
 
@@ -82,8 +82,8 @@ struct blkload_arrivals {
 	u64 next;	/* time of the next arrival, ns */
 	u64 rate;	/* arrivals a second */
 	u64 step;	/* mean interval, ns, or with Poisson 2^-16 ns */
-	u64 rem;	/* what @step lacks, in 1 / @rate ns */
-	u64 frac;	/* what @next lacks, in 1 / @rate ns or in 2^-16 ns */
+	u64 rem;	/* fraction missing from @step, in 1 / @rate ns */
+	u64 frac;	/* fraction missing from @next, in 1 / @rate ns or 2^-16 ns */
 	bool poisson;	/* whether intervals are exponential */
 };
 

@@ -2,28 +2,28 @@
 /*
  * A job: one kthread that keeps its slots busy.
  *
- * The thread goes round: take the slots whose requests have ended and count
- * them; issue what may be issued, random requests under one plug; sleep until
- * a request ends or the next one is due. A slot holds all that a request needs,
- * so that nothing is allocated on the way.
+ * The thread loops: take the slots whose requests have ended and count these;
+ * issue all requests that are due, random requests under one plug; sleep until
+ * a request ends or the next one is due. A slot holds all memory that a request
+ * needs, so that issuing allocates none.
  *
  * Time. A request's latency begins at its intended start. Closed loop: when
- * its slot became free, or the thinktime was over. Open loop: when it arrived,
- * however long it then had to wait for a slot. Since a slot became free when
- * its last request ended, the closed loop needs no clock but the one read at
- * the end of I/O, and a delay of this thread counts as latency rather than
- * vanish. submit_bio() may sleep where a controller throttles; that counts as
- * well.
+ * its slot became free, or the thinktime was over. Open loop: when it
+ * arrived, however long it then waited for a slot. A slot becomes free when
+ * its last request ends, so the closed loop needs only the clock reading at
+ * the end of I/O, and a delay of this thread counts as latency instead of
+ * vanishing. submit_bio() may sleep where a controller throttles; that counts
+ * as well.
  *
- * Virtual time. Instructions are free there, and a device that takes no time
- * at all would stop the clock: so each request after some that took no time
- * waits for a moment. What a request costs a processor is @cputime; in real time
- * it costs what it costs, and @cputime is not looked at. UML has one processor,
- * tenants on a server have many; so a tenant has @cpus virtual ones of its own.
- * A job's thread sleeps until its virtual processor has done the work, behind
- * that for earlier requests, and then issues the request. Threads are real-time
- * tasks: none waits for another, and those that wake at one time run in that
- * order, whatever the history of the guest's scheduler.
+ * Virtual time. Instructions take no time there, and a device without latency would
+ * stop the clock: so after INSTANT_IN_ROW requests without duration each further
+ * one waits for INSTANT_NS. The CPU cost of a request is @cputime; in real time a
+ * request has its real cost, and @cputime is ignored. UML has one processor,
+ * tenants on a server have many; so a tenant has @cpus virtual processors of its
+ * own. A job's thread sleeps until its virtual processor has spent the cost, behind
+ * the costs of earlier requests, and then issues the request. Threads are real-time
+ * tasks: they do not wait for each other, and those that wake at one time run in
+ * that order, whatever the history of the guest's scheduler.
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
@@ -64,24 +64,24 @@
 #include "verify.h"
 
 /*
- * A whole queue of failures in row, even of the largest iodepth, may be one
- * event; more than that means that the device will not come back.
+ * Failed requests in a row that end a job. A whole queue, even of the largest
+ * iodepth, may fail by one event; more means that the device is gone.
  */
 #define ERRORS_IN_ROW	8192
 
 /*
- * Requests in row that may take no time for free. A flush that the device
- * does not need takes none, and shall cost none.
+ * Requests in a row that may have no duration without a cost. A flush that the
+ * device does not need has none, and must not cost any.
  */
 #define INSTANT_IN_ROW	16
 
-/* What each request costs after those. */
+/* Cost of each further request, ns. */
 #define INSTANT_NS	256
 
-/* The cost of a request is up to a quarter less or more: no two are equal. */
+/* The cost of a request varies by up to a quarter: no two are equal. */
 #define CPU_SPREAD	4
 
-/* See, after a sleep, what time it is and whether somebody wants us to end. */
+/* Update the time and the stop flag after a sleep. */
 static void job_update(struct blkload_job *job)
 {
 	job->now = ktime_get_ns();
@@ -90,8 +90,8 @@ static void job_update(struct blkload_job *job)
 }
 
 /*
- * Any context. Once the slot is in the list the thread may end the run: RCU
- * keeps the job until the wake-up is through.
+ * Context: any. Once the slot is in the list the thread may end the run: RCU
+ * keeps the job until the wake-up is complete.
  */
 static void job_end_io(struct bio *bio)
 {
@@ -106,11 +106,11 @@ static void job_end_io(struct bio *bio)
 }
 
 /*
- * Sleep until a request ends, the run is stopped, or @until. Who wakes first
- * makes the reason visible and then looks at @waiting; we set @waiting and
- * then look for reasons: one of us sees the other. A thread that sleeps
- * elsewhere, in submit_bio() for a tag, must not be woken, or it would take
- * its turn before others.
+ * Sleep until a request ends, the run is stopped, or @until. A waker makes its
+ * reason visible and then reads @waiting; the thread sets @waiting and then
+ * checks for reasons: one of both sees the other. A thread that sleeps
+ * elsewhere, in submit_bio() for a tag, must not be woken, or it would overtake
+ * earlier waiters.
  */
 static void job_wait(struct blkload_job *job, u64 until)
 {
@@ -131,7 +131,7 @@ static void job_wait(struct blkload_job *job, u64 until)
 }
 
 /**
- * blkload_job_kick - wake a job that sleeps, after its run's @stop was set
+ * blkload_job_kick - wake a sleeping job, after its run's @stop was set
  * @job: the job
  */
 void blkload_job_kick(struct blkload_job *job)
@@ -166,7 +166,7 @@ static void job_fail(struct blkload_job *job, int error)
 	job->finished = true;
 }
 
-/* A request has failed. End the job if the device is gone. */
+/* Handle a failed request: end the job if the device is gone. */
 static void job_io_error(struct blkload_job *job, blk_status_t status)
 {
 	struct gendisk *disk = job->run->target.bdev->bd_disk;
@@ -204,7 +204,7 @@ static void job_account(struct blkload_job *job, struct blkload_slot *slot)
 		ndelay(INSTANT_NS);
 }
 
-/* Count what has ended, in that order. */
+/* Count ended requests, in the order of their ends. */
 static void job_reap(struct blkload_job *job)
 {
 	struct llist_node *list = llist_del_all(&job->done);
@@ -237,7 +237,7 @@ static void job_submit(struct blkload_job *job, struct blkload_slot *slot)
 			 load->opf[slot->op]);
 		bio->bi_vcnt = DIV_ROUND_UP(slot->bytes, buf->chunk);
 	}
-	/* bio_init() with a device would charge it, and then we once more. */
+	/* bio_init() with a device would associate a blkg, to be replaced. */
 	bio->bi_bdev = target->bdev;
 	bio_associate_blkg_from_css(bio, target->css);
 	bio->bi_iter.bi_sector = (target->base + slot->offset) >> SECTOR_SHIFT;
@@ -270,9 +270,9 @@ static bool job_in_virtual_time(void)
 }
 
 /*
- * Book the job's virtual processor for a request that might have begun at
- * @ready: a thread wakes late by up to 256 ns, its processor works meanwhile.
- * Return when it is done.
+ * Book the job's virtual processor for a request that was due at @ready.
+ * A thread wakes up to 256 ns late, but its processor begins at @ready. Return
+ * the time at which the cost is spent, ns.
  */
 static u64 job_book(struct blkload_job *job, u64 ready)
 {
@@ -293,7 +293,7 @@ static u64 job_book(struct blkload_job *job, u64 ready)
 }
 
 /*
- * Sleep while the virtual processor works for a request that might have begun
+ * Sleep while the virtual processor spends the cost of a request that was due
  * at @ready.
  */
 static void job_spend(struct blkload_job *job, u64 ready)
@@ -306,8 +306,8 @@ static void job_spend(struct blkload_job *job, u64 ready)
 }
 
 /*
- * Issue what may be issued now. Return when there will be more, JOB_NEVER if
- * that is up to the end of I/O.
+ * Issue all requests that are due. Return when the next will be due, JOB_NEVER
+ * if an end of I/O has to come first.
  */
 static u64 job_issue(struct blkload_job *job)
 {
@@ -338,7 +338,7 @@ static u64 job_issue(struct blkload_job *job)
 				job_fail(job, ret);
 		}
 		if (!job->run->load.random) {
-			/* A plug would merge them; fio submits one by one. */
+			/* A plug would merge requests; fio submits one by one. */
 			blk_finish_plug(&plug);
 			blk_start_plug(&plug);
 		}
@@ -397,7 +397,7 @@ static int job_thread(void *data)
 
 	if (job_in_virtual_time()) {
 		sched_set_fifo(current);
-		/* That of a real-time task would be better than others'. */
+		/* A real-time task's default priority would be higher. */
 		ioprio = ioprio ?: IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE,
 						     IOPRIO_BE_NORM);
 	}
@@ -410,7 +410,7 @@ static int job_thread(void *data)
 	else
 		job_run(job);
 	kthread_associate_blkcg(NULL);
-	/* The last job_end_io() may still be about to wake us. */
+	/* The last job_end_io() may still be about to wake this thread. */
 	synchronize_rcu();
 	blkload_run_job_ended(run);
 	return 0;
@@ -444,8 +444,8 @@ static int job_init_slots(struct blkload_job *job)
 }
 
 /**
- * blkload_job_create - prepare a job and its kthread, which does not run yet
- * @run: the run it is part of, complete but for its jobs
+ * blkload_job_create - create a job and its kthread, without starting it
+ * @run: the job's run, complete except for its jobs
  * @number: number of the job
  *
  * Context: May sleep.
@@ -494,7 +494,7 @@ free:
 }
 
 /**
- * blkload_job_release_io - free what only the I/O path needs
+ * blkload_job_release_io - release the resources of the I/O path
  * @job: a job that has ended or was never started; may be called again
  */
 void blkload_job_release_io(struct blkload_job *job)

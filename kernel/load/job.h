@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A job: one kthread of a tenant. job.c is the thread and its I/O, request.c
- * what it asks for next, and when.
+ * A job: one kthread of a tenant. job.c has the thread and its I/O, request.c
+ * chooses its requests and their times.
  */
 #ifndef BLKLOAD_JOB_H
 #define BLKLOAD_JOB_H
@@ -25,43 +25,43 @@ struct task_struct;
 #define JOB_NEVER	U64_MAX
 
 /*
- * Room for one request. It belongs to the thread, but while in flight: then
- * @node, @ended and @bio belong to the block layer and the end of I/O.
+ * A slot for one request. The thread owns it, except while in flight: then the
+ * block layer and the end of I/O own @node, @ended and @bio.
  */
 struct blkload_slot {
-	struct llist_node node;	/* link in the job's list of ended requests */
+	struct llist_node node;	/* entry in the job's list of ended requests */
 	struct blkload_slot *next; /* next free slot */
-	struct blkload_job *job; /* job that it is of; constant */
-	u64 intended;		/* time at which it should have started */
-	u64 issued;		/* time at which it was issued */
-	u64 ended;		/* time at which it ended */
-	u64 offset;		/* place, relative to the region */
-	u32 bytes;		/* size */
-	enum blkload_op op;	/* what it does */
+	struct blkload_job *job; /* job of the slot; constant */
+	u64 intended;		/* time at which it should start, ns */
+	u64 issued;		/* time at which it was issued, ns */
+	u64 ended;		/* time at which it ended, ns */
+	u64 offset;		/* first byte, relative to the region */
+	u32 bytes;		/* size, bytes */
+	enum blkload_op op;	/* operation */
 	u8 flags;		/* BLKLOAD_RECORD_* of a write from a trace */
-	struct bio_vec vec;	/* its data, when they are one piece */
-	struct blkload_buf buf;	/* data of its own, when verified */
-	u32 *seen;		/* words that the read has seen, or NULL */
-	struct bio bio;		/* request of the block layer */
+	struct bio_vec vec;	/* its data, if one piece suffices */
+	struct blkload_buf buf;	/* its own data, if verified */
+	u32 *seen;		/* words of units at the read's start, or NULL */
+	struct bio bio;		/* bio of the request */
 };
 
-/* The slots that are not in flight, in the order in which they ended. */
+/* Free slots, in the order in which their requests ended. */
 struct blkload_free {
 	struct blkload_slot *first; /* first slot, or NULL */
-	struct blkload_slot **tail; /* where the next one goes */
+	struct blkload_slot **tail; /* pointer that the next slot is put into */
 };
 
-/* What and when the next request is. The thread's. */
+/* State from which the next request follows. Only the thread uses it. */
 struct blkload_pace {
 	struct blkload_rng rng;	/* random numbers */
 	struct blkload_arrivals arrivals; /* schedule of the open loop */
 	u64 next[BLKLOAD_NR_OPS]; /* next offset in sequence, by operation */
 	u64 requests;		/* requests issued, without flushes */
-	u64 begin;		/* when the job began, after its delay, ns */
+	u64 begin;		/* time of the job's begin, after its delay, ns */
 	u64 since_pause;	/* requests since the last thinktime */
 	u64 since_flush;	/* writes since the last flush */
-	u64 gate;		/* end of the pause: nothing is issued before */
-	u64 flush_at;		/* intended start of what is to be flushed */
+	u64 gate;		/* end of the pause, ns: no request before */
+	u64 flush_at;		/* intended start of the writes to be flushed, ns */
 };
 
 /* One kthread of a tenant. */
@@ -73,23 +73,23 @@ struct blkload_job {
 
 	/* Shared with the end of I/O: see job_wait(). */
 	struct llist_head done ____cacheline_aligned_in_smp; /* ended slots */
-	bool waiting;		/* whether the thread wants to be woken */
+	bool waiting;		/* whether the thread sleeps in job_wait() */
 
-	/* The thread's. */
+	/* Used by the thread only. */
 	struct blkload_free free ____cacheline_aligned_in_smp; /* free slots */
-	struct blkload_pace pace; /* what is next */
-	struct blkload_rng cpu_rng; /* random numbers of what requests cost */
+	struct blkload_pace pace; /* state for the next request */
+	struct blkload_rng cpu_rng; /* random numbers for CPU costs */
 	u32 inflight;		/* requests in flight */
-	bool finished;		/* whether nothing more is to be issued */
-	u64 now;		/* time, as far as the thread knows */
-	u64 stop_at;		/* time at which issuing ends */
-	u32 errors_in_row;	/* failed requests since one succeeded */
-	u32 instant_in_row;	/* requests that took no time, since one did */
+	bool finished;		/* whether no further request is issued */
+	u64 now;		/* time at the last update, ns */
+	u64 stop_at;		/* time at which issuing ends, ns */
+	u32 errors_in_row;	/* failed requests since the last success */
+	u32 instant_in_row;	/* requests without duration, in a row */
 
-	/* The thread's, and read by others once the run is done. */
-	u64 last_end;		/* end of the last request, or of the runtime */
+	/* Used by the thread, and read by others once the run is done. */
+	u64 last_end;		/* end of the last request, or of the runtime, ns */
 	int error;		/* negative errno that ended it early, or 0 */
-	struct blkload_stats stats[BLKLOAD_NR_OPS]; /* what it did */
+	struct blkload_stats stats[BLKLOAD_NR_OPS]; /* statistics, by operation */
 };
 
 /* job.c */

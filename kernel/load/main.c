@@ -2,46 +2,46 @@
 /*
  * blkload: a load generator inside the kernel
  *
- * It measures what block layer, scheduler and controllers do to tenants, not
- * what a system call costs: requests are bios from kthreads, each charged to
- * its tenant's cgroup, and each thread is associated with it as well, so that
- * code which asks about the current task sees the tenant too.
+ * It measures the effects of block layer, scheduler and controllers on tenants,
+ * not the cost of a system call. Requests are bios from kthreads. Each bio is
+ * charged to its tenant's cgroup, and each thread is associated with it as
+ * well, so that code which looks at the current task sees the tenant, too.
  *
  * A tenant is a directory in configfs; its attributes are fio's options. The
- * start looks up the devices and cgroups of all tenants, allocates all that
- * their load needs and creates all kthreads. Only if all of that succeeded do
- * the threads run; they prepare themselves, and begin together on a barrier, a
- * whole second, in the order of the tenants' names. In virtual time a run
- * thereby consists of the same requests, whatever was done before it in the
- * same guest; a timer of the kernel's own that comes in between may delay one
- * by a tick.
+ * start looks up the devices and cgroups of all tenants, allocates all memory
+ * that their loads need and creates all kthreads. Only if all of that has
+ * succeeded do the threads run. They prepare themselves, and begin together
+ * on a barrier, a whole second, in the order of the tenants' names. So in
+ * virtual time a run consists of the same requests, whatever ran before it in
+ * the same guest; only a timer of the kernel's own may delay a request by a
+ * tick.
  *
  *	main.c		the root directory, the list of tenants
  *	tenant.c	a tenant's attributes
- *	opts.h		what they hold
- *	parse.c		their text forms
- *	prepare.c	what a run needs: its device, cgroup and memory
+ *	opts.h		the options that these hold
+ *	parse.c		text forms of options
+ *	prepare.c	preparation of a run: device, cgroup and memory
  *	run.c		the life of a run, and the barrier
  *	job.c		one kthread of a run, the I/O path
- *	request.c	when a job's next request is, and what it does
+ *	request.c	time and contents of a job's next request
  *	dist.c		random offsets and arrivals, in integers
- *	record.c	a trace's records, and their place on the device
- *	relay.c		a thread that submits for many
+ *	record.c	records of a trace, and their places on the device
+ *	relay.c		a thread that submits for many tenants
  *	replay.c	a trace's file, read ahead
- *	verify.c	data, and the check that what was written is read
+ *	verify.c	data buffers, and verification of reads
  *	stats.c		histogram and time series
  *	results.c	the results as text, in debugfs
- *	completed.c	what disks have completed, by cgroup, in debugfs
+ *	completed.c	requests completed by disks, by cgroup, in debugfs
  *
- * A run outlives its threads: the last thread to end gives back the device,
- * the cgroup and the memory for I/O; the counts stay until the tenant is
- * started again or removed, and as long as a reader of the results needs them.
+ * A run outlives its threads: the last thread to end releases the device, the
+ * cgroup and the memory for I/O. The counts stay until the tenant is started
+ * again or removed, and as long as a reader of the results needs them.
  *
- * Locks. blkload_lock protects the list of tenants, their options and which
- * run is theirs; it is taken inside configfs' own locks and not by job
- * threads. A job's thread shares with the end of I/O one lockless list and a
- * flag (job.c), with others only that it is to stop, and after its end
- * everything (struct blkload_run).
+ * Locks. blkload_lock protects the list of tenants, their options and their
+ * runs; it is taken inside configfs' own locks, and never by job threads. A
+ * job's thread shares a lockless list and a flag with the end of I/O (job.c),
+ * the stop flag with other threads, and after its end all of its data (struct
+ * blkload_run).
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
@@ -70,7 +70,7 @@
 #include "run.h"
 #include "tenant.h"
 
-/* Protects what struct blkload_tenant says, and the list of them. */
+/* Protects the fields of struct blkload_tenant, and the list of tenants. */
 DEFINE_MUTEX(blkload_lock);
 
 /* All tenants, sorted by name. */
@@ -82,8 +82,8 @@ static const char *tenant_name(struct blkload_tenant *tenant)
 }
 
 /**
- * blkload_run_after - find results in the order of the tenants' names
- * @name: the last name that is not wanted, "" to begin
+ * blkload_run_after - find the next results in the order of tenants' names
+ * @name: name after which to search, "" to begin
  *
  * Return: the run of the first tenant behind @name whose last run is done,
  * with a reference, or NULL.
@@ -106,7 +106,7 @@ struct blkload_run *blkload_run_after(const char *name)
 	return run;
 }
 
-/* Create the runs of all tenants, in @runs, or of none. */
+/* Create the runs of all tenants, in @runs, or none. */
 static int create_runs(struct list_head *runs)
 {
 	struct blkload_tenant *tenant;
@@ -145,7 +145,7 @@ static int start_all(void)
 	ret = create_runs(&runs);
 	if (ret)
 		return ret;
-	/* There is one run a tenant, in the same order. */
+	/* There is one run per tenant, in the same order. */
 	run = list_first_entry(&runs, struct blkload_run, link);
 	list_for_each_entry(tenant, &tenants, link) {
 		blkload_run_put(tenant->run);
@@ -233,7 +233,7 @@ static struct configfs_attribute *root_attrs[] = {
 	NULL,
 };
 
-/* Return whether a name may be one: it is a field of the results. */
+/* Return whether a name is valid: it is a field of the results. */
 static bool name_is_valid(const char *name)
 {
 	for (; *name; name++)
@@ -276,7 +276,7 @@ static void root_drop_item(struct config_group *group,
 	struct blkload_run *run;
 
 	mutex_lock(&blkload_lock);
-	/* Nobody will start it again. */
+	/* From here on the tenant cannot be started. */
 	list_del(&tenant->link);
 	run = tenant->run;
 	tenant->run = NULL;

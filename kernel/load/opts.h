@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The options of a tenant: what its attributes hold.
+ * The options of a tenant, which its attributes hold.
  */
 #ifndef BLKLOAD_OPTS_H
 #define BLKLOAD_OPTS_H
@@ -11,35 +11,35 @@
 /* Enough for nested groups; an attribute's file holds a page at most. */
 #define BLKLOAD_PATH_LEN	1024
 
-/* One sector, and what fits a bio's 32-bit size with room to spare. */
+/* Request sizes: one sector, and a size that a bio's 32 bits hold easily. */
 #define BLKLOAD_MIN_BS		512U
 #define BLKLOAD_MAX_BS		(32U << 20)
 
-/* A mix of more sizes than this is a histogram, which nobody types. */
+/* Sizes in a mix of bssplit. */
 #define BLKLOAD_MAX_SPLIT	16
 
 /* Three years. Sums of a few of them stay far inside 63 bits of ns. */
 #define BLKLOAD_MAX_NS		(100000000ULL * NSEC_PER_SEC)
 
 /*
- * More threads are not needed to load any device. Each has one virtual
- * processor at most.
+ * More threads are not needed to load any device. Each has at most one virtual
+ * processor.
  */
 #define BLKLOAD_MAX_JOBS	64
 
 /* Decimal fractions are kept in millionths. */
 #define BLKLOAD_MILLION		1000000U
 
-/* What a request does. */
+/* Operations of requests. */
 enum blkload_op {
 	BLKLOAD_READ,	/* read bytes */
 	BLKLOAD_WRITE,	/* write bytes */
 	BLKLOAD_TRIM,	/* discard bytes */
-	BLKLOAD_FLUSH,	/* make stable what has been written */
+	BLKLOAD_FLUSH,	/* make written data stable */
 	BLKLOAD_NR_OPS,
 };
 
-/* What a load does, under fio's names. */
+/* Kinds of loads, under fio's names. */
 enum blkload_rw {
 	BLKLOAD_RW_READ,	/* reads in sequence */
 	BLKLOAD_RW_WRITE,	/* writes in sequence */
@@ -54,7 +54,7 @@ enum blkload_rw {
 
 /* How random offsets are distributed. */
 enum blkload_shape {
-	BLKLOAD_UNIFORM,	/* all alike */
+	BLKLOAD_UNIFORM,	/* all equally likely */
 	BLKLOAD_ZIPF,		/* by rank, to the power of theta */
 	BLKLOAD_PARETO,		/* as fio draws them, with h */
 };
@@ -65,60 +65,60 @@ struct blkload_split {
 	u32 percent;	/* share of the requests */
 };
 
-/* The options of a tenant. What is a number in its attribute is a u64. */
+/* The options of a tenant. A number in an attribute is a u64 here. */
 struct blkload_opts {
-	/* Where the requests go, and whom they are charged to. */
+	/* Device and region of the requests, and the cgroup to charge. */
 	char device[BLKLOAD_PATH_LEN]; /* path of the device, "" if not set */
-	char cgroup[BLKLOAD_PATH_LEN]; /* path in the hierarchy of io */
+	char cgroup[BLKLOAD_PATH_LEN]; /* path of the cgroup in io's hierarchy */
 	u64 offset;		/* first byte of the region */
-	u64 size;		/* bytes of the region; 0 = all the rest */
+	u64 size;		/* bytes of the region; 0 = up to the device's end */
 
-	/* What they do. */
+	/* Operations and flags. */
 	enum blkload_rw rw;	/* kind of load */
-	u64 rwmixread;		/* percentage of reads */
+	u64 rwmixread;		/* share of reads, per cent */
 	u64 fsync;		/* writes between two flushes; 0 = no flushes */
 	u64 fua;		/* 1 = every write is FUA */
-	u64 meta;		/* 1 = they are of metadata */
-	u64 background;		/* 1 = writes are writeback, nobody waits */
-	u64 relay;		/* 1 = the relay submits */
+	u64 meta;		/* 1 = requests are of metadata */
+	u64 background;		/* 1 = writes are writeback, not synchronous */
+	u64 relay;		/* 1 = the relay submits the requests */
 	u16 ioprio;		/* I/O priority of the kthreads; 0 = not set */
-	u64 verify;		/* 1 = what was written is checked when read */
+	u64 verify;		/* 1 = reads verify data that were written */
 
-	/* Their sizes and offsets. */
-	u64 bs;			/* size, without a range or a split, bytes */
-	u32 range_low;		/* smallest size of bsrange, 0 if not set */
-	u32 range_high;		/* largest size of bsrange */
+	/* Sizes and offsets. */
+	u64 bs;			/* size without bsrange and bssplit, bytes */
+	u32 range_low;		/* smallest size of bsrange, bytes, 0 if not set */
+	u32 range_high;		/* largest size of bsrange, bytes */
 	u32 nr_splits;		/* number of sizes in @split, 0 if not set */
 	struct blkload_split split[BLKLOAD_MAX_SPLIT]; /* sizes of bssplit */
 	enum blkload_shape shape; /* distribution of random offsets */
 	u32 shape_arg;		/* theta of zipf, h of pareto, millionths */
 	u64 randseed;		/* seed of all random numbers */
 
-	/* How many, and when. */
-	u64 iodepth;		/* requests in flight of a job */
+	/* Numbers and times of requests. */
+	u64 iodepth;		/* requests in flight per job */
 	u64 numjobs;		/* number of kthreads */
-	u64 rate_iops;		/* arrivals a second, a job; 0 = closed loop */
+	u64 rate_iops;		/* arrivals a second per job; 0 = closed loop */
 	bool poisson;		/* whether arrivals are a Poisson process */
 	u64 thinktime;		/* length of a pause, ns */
 	u64 thinktime_blocks;	/* requests between two pauses */
-	u64 on;			/* how long it works until it rests, ns */
-	u64 off;		/* how long it rests, ns; 0 = never */
+	u64 on;			/* length of a working phase, ns */
+	u64 off;		/* length of a rest, ns; 0 = no rests */
 	u64 cputime;		/* CPU time of a request, spent before it, ns */
-	u64 cpus;		/* virtual processors; 0 = one a job */
+	u64 cpus;		/* virtual processors; 0 = one per job */
 
-	/* How long. */
+	/* Phases of the run. */
 	u64 startdelay;		/* time before the first request, ns */
-	u64 ramp_time;		/* time after it that is not measured, ns */
+	u64 ramp_time;		/* time after startdelay that is not measured, ns */
 	u64 runtime;		/* time that is measured, ns; 0 = no limit */
-	u64 number_ios;		/* requests of a job; 0 = no limit */
+	u64 number_ios;		/* requests per job; 0 = no limit */
 	u64 window;		/* width of a window of the time series, ns */
 
-	/* The trace that is replayed instead. */
+	/* A trace to be replayed instead. */
 	char trace[BLKLOAD_PATH_LEN]; /* path of the compact trace, "" for none */
-	bool timed;		/* whether at its times; else a closed loop */
+	bool timed;		/* whether replayed at its times; else closed loop */
 	u64 speed;		/* speed of a timed replay, in thousandths */
 	bool scale;		/* whether addresses are scaled, not wrapped */
-	u64 trace_loop;		/* 1 = it begins anew after its last record */
+	u64 trace_loop;		/* 1 = it restarts after its last record */
 };
 
 #endif /* BLKLOAD_OPTS_H */

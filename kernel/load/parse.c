@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Text forms of a tenant's options. Every parser wants a string without
- * surrounding white space and gives -EINVAL for what it cannot read, -ERANGE
- * for a value out of bounds, and then has changed nothing. What a formatter
- * prints, its parser reads.
+ * Text forms of a tenant's options. Every parser takes a string without
+ * surrounding white space. It returns -EINVAL for text that it cannot parse,
+ * and -ERANGE for a value out of bounds, and then has changed nothing. A parser
+ * accepts all that its formatter prints.
  */
 #include <linux/array_size.h>
 #include <linux/ctype.h>
@@ -20,8 +20,8 @@
 #include "parse.h"
 
 /*
- * theta and h. Near 0 and 1 their powers leave fixed point, and no measured
- * load has such values.
+ * Ranges of theta and h. Near 0 and 1 powers leave the range of fixed point,
+ * and measured loads have no such values.
  */
 #define BLKLOAD_MIN_THETA	10000U		/* 0.01 */
 #define BLKLOAD_MAX_THETA	10000000U	/* 10 */
@@ -114,7 +114,7 @@ static int store_in_range(u64 v, u64 min, u64 max, u64 *value)
  * @s: the text
  * @min: least value allowed
  * @max: greatest value allowed
- * @value: where the number goes
+ * @value: set to the number
  *
  * Return: 0, -EINVAL or -ERANGE.
  */
@@ -134,7 +134,7 @@ int blkload_parse_number(const char *s, u64 min, u64 max, u64 *value)
  * @s: the text
  * @min: least value allowed
  * @max: greatest value allowed
- * @bytes: where the number goes
+ * @bytes: set to the number
  *
  * Return: 0, -EINVAL or -ERANGE.
  */
@@ -155,7 +155,7 @@ int blkload_parse_bytes(const char *s, u64 min, u64 max, u64 *bytes)
  * @unit: unit of a number without a suffix, in ns
  * @min: least value allowed, ns
  * @max: greatest value allowed, ns
- * @ns: where the time goes
+ * @ns: set to the time
  *
  * Return: 0, -EINVAL or -ERANGE.
  */
@@ -210,7 +210,7 @@ int blkload_format_time(char *buf, size_t len, u64 ns, u64 unit)
 }
 
 /**
- * blkload_parse_path - take over a path
+ * blkload_parse_path - parse a path
  * @s: the text; an absolute path, or "" for none
  * @path: BLKLOAD_PATH_LEN bytes
  *
@@ -229,7 +229,7 @@ int blkload_parse_path(const char *s, char *path)
 /**
  * blkload_parse_rw - parse the kind of load
  * @s: the text
- * @rw: where the kind goes
+ * @rw: set to the kind of load
  *
  * Return: 0 or -EINVAL.
  */
@@ -244,7 +244,7 @@ int blkload_parse_rw(const char *s, enum blkload_rw *rw)
 }
 
 /**
- * blkload_rw_name - the name of a kind of load
+ * blkload_rw_name - return the name of a kind of load
  * @rw: the kind
  *
  * Return: fio's name.
@@ -257,9 +257,9 @@ const char *blkload_rw_name(enum blkload_rw rw)
 /**
  * blkload_parse_ioprio - parse "none", "idle", "rt/LEVEL" or "be/LEVEL"
  * @s: the text
- * @ioprio: where the priority goes, 0 for none
+ * @ioprio: set to the priority, 0 for none
  *
- * Return: 0, -EINVAL, or -ERANGE for a level that there is not.
+ * Return: 0, -EINVAL, or -ERANGE for a level out of bounds.
  */
 int blkload_parse_ioprio(const char *s, u16 *ioprio)
 {
@@ -287,10 +287,10 @@ int blkload_parse_ioprio(const char *s, u16 *ioprio)
 }
 
 /**
- * blkload_format_ioprio - print what blkload_parse_ioprio() reads
+ * blkload_format_ioprio - print a priority as blkload_parse_ioprio() reads it
  * @buf: where the text goes
  * @len: room in @buf
- * @ioprio: priority, as the kernel has it
+ * @ioprio: priority, in the kernel's format
  *
  * Return: characters printed.
  */
@@ -507,7 +507,7 @@ int blkload_parse_shape(const char *s, struct blkload_opts *opts)
 }
 
 /**
- * blkload_format_shape - print what blkload_parse_shape() reads
+ * blkload_format_shape - print a shape as blkload_parse_shape() reads it
  * @buf: where the text goes
  * @len: room in @buf
  * @opts: the options
@@ -531,7 +531,7 @@ int blkload_format_shape(char *buf, size_t len,
 }
 
 /**
- * blkload_min_bs - the smallest request the options can make
+ * blkload_min_bs - return the smallest request size of the options
  * @opts: the options
  *
  * Return: bytes.
@@ -551,7 +551,7 @@ u32 blkload_min_bs(const struct blkload_opts *opts)
 }
 
 /**
- * blkload_max_bs - the largest request the options can make
+ * blkload_max_bs - return the largest request size of the options
  * @opts: the options
  *
  * Return: bytes.

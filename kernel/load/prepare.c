@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a run needs before its threads run: its device, its cgroup, its memory;
- * and the checks of its options against them.
+ * Preparation of a run before its threads start: its device, cgroup and memory;
+ * and checks of its options against these.
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
@@ -31,18 +31,18 @@
 #include "verify.h"
 
 /*
- * A region must hold this many times all the requests that may be in flight,
- * if they are verified: then there is always a place for a write that overlaps
- * none of the others.
+ * A verified region has this many times the size of all requests that may be in
+ * flight: then there is always a place for a write that overlaps no other
+ * write.
  */
 #define VERIFY_ROOM	2
 
-/* One is enough unless memory is short, and each gives the worker a ms. */
+/* Tries of a bio. One is enough unless memory is short; each failure waits 1 ms. */
 #define BLKG_TRIES	1000
 
 /*
- * Find the css at a path of a version 1 hierarchy. cgroup_get_from_path() knows
- * the version 2 hierarchy only.
+ * Find the css at a path of a version 1 hierarchy. cgroup_get_from_path()
+ * supports only the version 2 hierarchy.
  */
 static struct cgroup_subsys_state *run_css_v1(const char *path)
 {
@@ -68,7 +68,7 @@ static struct cgroup_subsys_state *run_css_v1(const char *path)
 }
 
 /*
- * Find the css that a process in the cgroup at a path would be charged to: on
+ * Find the css to which a process in the cgroup at a path is charged: on
  * version 2 that of the nearest group for which io is enabled.
  */
 static struct cgroup_subsys_state *run_css(const char *path)
@@ -86,7 +86,7 @@ static struct cgroup_subsys_state *run_css(const char *path)
 	return css;
 }
 
-/* Find what the requests are charged to. */
+/* Find the css to which the requests are charged. */
 static int run_find_css(struct blkload_run *run)
 {
 	char *path = run->opts.cgroup;
@@ -105,7 +105,7 @@ static int run_find_css(struct blkload_run *run)
 	return 0;
 }
 
-/* Say what the load consists of. */
+/* Set the operations of the load. */
 static void run_find_ops(struct blkload_run *run)
 {
 	struct blkload_opts *opts = &run->opts;
@@ -127,7 +127,7 @@ static void run_find_ops(struct blkload_run *run)
 	case BLKLOAD_RW_TRIM:
 	case BLKLOAD_RW_RANDTRIM:
 		load->ops = BIT(BLKLOAD_TRIM);
-		/* There is nothing to verify. */
+		/* Trims leave no data to verify. */
 		opts->verify = 0;
 		break;
 	default:
@@ -141,11 +141,11 @@ static void run_find_ops(struct blkload_run *run)
 		      opts->rw == BLKLOAD_RW_RANDTRIM;
 }
 
-/* Say how each operation is submitted. */
+/* Set the flags with which each operation is submitted. */
 static void run_find_opf(struct blkload_run *run)
 {
 	struct blkload_load *load = &run->load;
-	/* As direct I/O of a process is submitted: someone waits for it. */
+	/* As direct I/O of a process, which waits for it. */
 	blk_opf_t write = REQ_OP_WRITE | REQ_SYNC;
 	blk_opf_t meta = run->opts.meta ? REQ_META | REQ_PRIO : 0;
 
@@ -157,7 +157,7 @@ static void run_find_opf(struct blkload_run *run)
 	load->opf[BLKLOAD_FLUSH] = write | REQ_PREFLUSH;
 }
 
-/* Check what can be checked without the device. */
+/* Check the options that do not depend on the device. */
 static int run_check_opts(const struct blkload_run *run)
 {
 	const struct blkload_opts *opts = &run->opts;
@@ -199,7 +199,7 @@ static bool run_bs_fits(const struct blkload_opts *opts, u32 block)
 {
 	u32 i;
 
-	/* A trace's requests are made to fit. */
+	/* A trace's requests are rounded to logical blocks. */
 	if (opts->trace[0])
 		return true;
 	/* A range's sizes are multiples of its lower end. */
@@ -258,10 +258,10 @@ static int run_check_device(struct blkload_run *run)
 }
 
 /*
- * Have the block layer make what it charges the cgroup with on this device, the
- * blkg, before the load begins. Left to itself it does so at the first bio, with
- * the memory that is at hand, and while there is none it charges an ancestor:
- * of a thousand cgroups that begin at one instant, half would be charged too
+ * Have the block layer create the cgroup's blkg on this device before
+ * the load begins. By itself it does so at the first bio, with
+ * GFP_NOWAIT, and while there is no memory it charges an ancestor: of a
+ * thousand cgroups that begin at one instant, half would be charged too
  * little.
  */
 static int run_make_blkg(struct blkload_run *run)
@@ -278,7 +278,7 @@ static int run_make_blkg(struct blkload_run *run)
 		bio_uninit(&bio);
 		if (made)
 			return 0;
-		/* A worker replenishes the percpu memory meanwhile. */
+		/* While this waits a worker replenishes the percpu memory. */
 		usleep_range(USEC_PER_MSEC, 2 * USEC_PER_MSEC);
 	}
 	return -ENOMEM;
@@ -302,7 +302,7 @@ static int run_open(struct blkload_run *run)
 	return 0;
 }
 
-/* Close the device: when the run is done, not some time later. */
+/* Close the device synchronously: at the end of the run, not later. */
 static void run_close(struct blkload_run *run)
 {
 	if (!run->target.file)
@@ -315,7 +315,7 @@ static void run_close(struct blkload_run *run)
 	run->target.bdev = NULL;
 }
 
-/* Allocate what the requests need. */
+/* Allocate the memory that requests need. */
 static int run_alloc(struct blkload_run *run)
 {
 	const struct blkload_opts *opts = &run->opts;
@@ -352,7 +352,7 @@ static int run_alloc(struct blkload_run *run)
 }
 
 /**
- * blkload_run_release_io - give back what only the I/O path needs
+ * blkload_run_release_io - release the resources of the I/O path
  * @run: a run that has ended or was never started; may be called again
  */
 void blkload_run_release_io(struct blkload_run *run)
@@ -380,10 +380,10 @@ void blkload_run_release_io(struct blkload_run *run)
 }
 
 /**
- * blkload_run_prepare - look everything up, check it, and create the jobs
+ * blkload_run_prepare - look up device and cgroup, check, and create the jobs
  * @run: a run of which only the name, options and times are set
  *
- * What is wrong is said in the kernel's log.
+ * Errors are explained in the kernel's log.
  *
  * Context: May sleep.
  * Return: 0 or a negative errno; blkload_run_put() cleans up in both cases.

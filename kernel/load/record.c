@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Records of a trace. A file comes from outside: nothing in it is believed
- * before it was checked, not even on the second reading.
+ * Records of a trace. A file is untrusted input: each part is checked before
+ * its use, even on the second reading.
  *
- * A trace was taken on a disk of another size and with other blocks. Its
- * requests keep their sizes, but for two: one that is not made of whole
- * logical blocks grows until it is, and one that is longer than the generator
- * issues, or than the region, loses its end. Addresses are wrapped, so that
- * what was adjacent stays adjacent and distant places may meet, or scaled, so
- * that distances keep their proportions and what was adjacent gets gaps or
- * overlaps. A request that would then go beyond the end of the region ends
- * there.
+ * A trace comes from a disk with another size and other blocks. Its requests
+ * keep their sizes, with two exceptions: a request that does not consist of
+ * whole logical blocks grows until it does, and a request that is longer than
+ * the generator's limit, or than the region, is truncated. Addresses are
+ * wrapped, so that adjacent addresses stay adjacent and distant ones may
+ * coincide, or scaled, so that distances keep their proportions and adjacent
+ * requests get gaps or overlaps. A request that would exceed the end of the
+ * region ends there.
  */
 #include <linux/bits.h>
 #include <linux/limits.h>
@@ -26,9 +26,9 @@
  * blkload_header_check - check a trace's header
  * @header: the header
  * @file_size: bytes of the whole file
- * @facts: what is known, zeroed; filled in
+ * @facts: facts of the trace, zeroed; filled in
  *
- * Return: NULL, or what is wrong with it.
+ * Return: NULL, or a description of the error.
  */
 const char *blkload_header_check(const struct blkload_header *header,
 				 u64 file_size, struct blkload_facts *facts)
@@ -60,9 +60,9 @@ const char *blkload_header_check(const struct blkload_header *header,
 /**
  * blkload_record_check - check a record
  * @record: the record
- * @facts: from the header, and from the records before; brought up to date
+ * @facts: facts from the header and earlier records; updated
  *
- * Return: NULL, or what is wrong with it.
+ * Return: NULL, or a description of the error.
  */
 const char *blkload_record_check(const struct blkload_record *record,
 				 struct blkload_facts *facts)
@@ -81,7 +81,7 @@ const char *blkload_record_check(const struct blkload_record *record,
 	facts->ops |= BIT(record->op);
 	if (record->op == BLKLOAD_FLUSH)
 		return NULL;
-	/* What the kernel calls a position in a file ends there. */
+	/* S64_MAX is the limit of the kernel's positions. */
 	if (offset > S64_MAX || offset + bytes > facts->end)
 		return "goes beyond the last byte that the header gives";
 	if (record->op != BLKLOAD_TRIM)
@@ -90,7 +90,7 @@ const char *blkload_record_check(const struct blkload_record *record,
 }
 
 /**
- * blkload_trace_period - after which time a trace that repeats begins anew
+ * blkload_trace_period - return the time after which a trace repeats
  * @records: number of records
  * @span: time of the last one, ns
  *
@@ -104,11 +104,11 @@ u64 blkload_trace_period(u64 records, u64 span)
 }
 
 /**
- * blkload_fit_init - say how addresses are changed
- * @fit: filled in
+ * blkload_fit_init - set up the mapping of addresses to a region
+ * @fit: the mapping, filled in
  * @block: bytes of a logical block, a power of 2
  * @bytes: bytes of the region, at least @block
- * @end: no record of the trace goes beyond this byte
+ * @end: byte that no record of the trace goes beyond
  * @scale: scale rather than wrap
  */
 void blkload_fit_init(struct blkload_fit *fit, u32 block, u64 bytes, u64 end,
@@ -120,8 +120,8 @@ void blkload_fit_init(struct blkload_fit *fit, u32 block, u64 bytes, u64 end,
 }
 
 /**
- * blkload_fit_place - find the place of a request
- * @fit: how addresses are changed
+ * blkload_fit_place - map a request to a region
+ * @fit: the mapping
  * @op: operation, not BLKLOAD_FLUSH
  * @offset: first byte in the trace
  * @bytes: size there; 0 becomes one block

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The compact trace file: its records, and what becomes of one on a device.
- * Pure: no state, no locks. kernel/README.md describes the format.
+ * The compact trace file: its records, and their mapping to a device. Pure: no
+ * state, no locks. kernel/README.md describes the format.
  */
 #ifndef BLKLOAD_RECORD_H
 #define BLKLOAD_RECORD_H
@@ -18,25 +18,25 @@
 
 /* Speeds are in thousandths of the recorded one. */
 #define BLKLOAD_SPEED_ONE	1000ULL
-/* A time that is after every run, and far from where sums overflow. */
+/* A time after every run, which sums cannot overflow, ns. */
 #define BLKLOAD_NEVER_NS	(U64_MAX / 4)
 
-/* The flags of a write in a record. It is stable when it ends. */
+/* Flags of a write in a record. The write is stable when it ends. */
 #define BLKLOAD_RECORD_FUA	0x01
-/* What ended before it is made stable first. */
+/* Writes that have ended before it are made stable first. */
 #define BLKLOAD_RECORD_PREFLUSH	0x02
-/* Nobody waits for it: the page cache writes it back. */
+/* No task waits for it: it is writeback of the page cache. */
 #define BLKLOAD_RECORD_ASYNC	0x04
 
-/* What the file begins with. */
+/* The header of a trace file. */
 struct blkload_header {
-	char magic[8];		/* BLKLOAD_TRACE_MAGIC, without an end */
+	char magic[8];		/* BLKLOAD_TRACE_MAGIC, without a zero */
 	__le32 version;		/* BLKLOAD_TRACE_VERSION */
 	__le32 record_size;	/* bytes of a record */
 	__le64 records;		/* number of records that follow */
 	__le64 span;		/* time of the last record, ns */
 	__le64 end;		/* byte that no record goes beyond */
-	u8 zero[24];		/* zeros, for later versions */
+	u8 zero[24];		/* zeros; reserved */
 };
 
 static_assert(sizeof(struct blkload_header) == 64);
@@ -44,23 +44,23 @@ static_assert(sizeof(struct blkload_header) == 64);
 /* One request. */
 struct blkload_record {
 	__le64 time;	/* time at which it started, ns after the first */
-	__le64 offset;	/* first byte; without a meaning for a flush */
-	__le32 bytes;	/* size; likewise */
+	__le64 offset;	/* first byte; unused for a flush */
+	__le32 bytes;	/* size, bytes; unused for a flush */
 	u8 op;		/* enum blkload_op */
 	u8 flags;	/* BLKLOAD_RECORD_* */
-	__le16 stream;	/* number of who issued it, 0 if not known */
+	__le16 stream;	/* number of its issuer, 0 if unknown */
 };
 
 static_assert(sizeof(struct blkload_record) == 24);
 
-/* What is known of a trace. */
+/* Facts of a trace. */
 struct blkload_facts {
 	u64 records;	/* number of records */
-	u64 span;	/* time of the last one, ns */
+	u64 span;	/* time of the last record, ns */
 	u64 end;	/* byte that no record goes beyond */
-	u64 time;	/* time of the record that was checked last */
-	unsigned int ops; /* operations of those that were checked, a mask */
-	u32 max_bytes;	/* size of their largest read or write */
+	u64 time;	/* time of the record that was last checked, ns */
+	unsigned int ops; /* operations of the checked records, a mask */
+	u32 max_bytes;	/* size of the largest checked read or write, bytes */
 };
 
 const char *blkload_header_check(const struct blkload_header *header,
@@ -69,7 +69,7 @@ const char *blkload_record_check(const struct blkload_record *record,
 				 struct blkload_facts *facts);
 
 /**
- * blkload_at_speed - when a record is due
+ * blkload_at_speed - return the time of a record at a speed
  * @time: time of the record, ns
  * @speed: speed, in thousandths of the recorded one, not 0
  *
@@ -79,7 +79,7 @@ static inline u64 blkload_at_speed(u64 time, u64 speed)
 {
 	u64 rest, whole = div64_u64_rem(time, speed, &rest);
 
-	/* Of the rest, which is below the speed, the product has 64 bits. */
+	/* @rest is below the speed, so the product fits in 64 bits. */
 	if (whole >= BLKLOAD_NEVER_NS / BLKLOAD_SPEED_ONE)
 		return BLKLOAD_NEVER_NS;
 	return whole * BLKLOAD_SPEED_ONE +
@@ -88,20 +88,20 @@ static inline u64 blkload_at_speed(u64 time, u64 speed)
 
 u64 blkload_trace_period(u64 records, u64 span);
 
-/* How the addresses of a trace come to lie in a region. */
+/* The mapping of a trace's addresses to a region. */
 struct blkload_fit {
 	unsigned int shift; /* log2 of the bytes of a logical block */
 	u64 blocks;	/* logical blocks of the region */
 	u64 scale;	/* blocks of the trace, if it is scaled; 0 = wrapped */
 };
 
-/* Where a request of a trace comes to lie. */
+/* The place of a trace's request in a region. */
 struct blkload_place {
 	u64 offset;	/* first byte, relative to the region */
 	u32 bytes;	/* size */
-	bool rounded;	/* whether it was not made of whole logical blocks */
-	bool clipped;	/* whether it was too long */
-	bool moved;	/* whether it lay elsewhere, rounding aside */
+	bool rounded;	/* whether it was extended to whole logical blocks */
+	bool clipped;	/* whether it was truncated */
+	bool moved;	/* whether its address was changed, except by rounding */
 };
 
 void blkload_fit_init(struct blkload_fit *fit, u32 block, u64 bytes, u64 end,

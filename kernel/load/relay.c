@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One thread that submits for many.
+ * The relay: one thread that submits for many tenants.
  *
- * Some drivers above a disk take the bios of all their users and submit them
- * from a thread of their own (dm-crypt's writes, dm-thin): each bio says whom
- * it is charged to, the thread is nobody's. Where a scheduler makes the
- * submitter wait, everybody behind waits as well. Tenants with the option relay
- * are submitted so: their jobs hand over, the relay submits in that order.
+ * Some drivers above a disk collect the bios of all their users and submit them from
+ * a thread of their own (dm-crypt's writes, dm-thin). Each bio names the cgroup to
+ * charge; the thread belongs to no tenant. If a scheduler makes the submitter wait,
+ * all bios behind wait as well. The requests of tenants with the option relay are
+ * submitted so: their jobs hand them over, and the relay submits in that order.
  *
- * The thread is there while a run needs it, and so does not exist for loads
- * that do without.
+ * The thread exists only while a run with the option needs it, so other loads
+ * run without it.
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
@@ -28,11 +28,11 @@ static DEFINE_MUTEX(relay_lock);
 static struct task_struct *relay_task;
 static unsigned int relay_users;
 
-/* Protects relay_bios; those who hand over may not sleep. */
+/* Protects relay_bios; jobs that hand over must not sleep. */
 static DEFINE_SPINLOCK(relay_bios_lock);
 static struct bio_list relay_bios = BIO_EMPTY_LIST;
 
-/* Where the relay sleeps; elsewhere, in submit_bio(), it must not be woken. */
+/* The relay sleeps here; in submit_bio() it must not be woken. */
 static DECLARE_WAIT_QUEUE_HEAD(relay_wait);
 
 static void relay_submit_all(struct bio_list *bios)
@@ -46,7 +46,7 @@ static void relay_submit_all(struct bio_list *bios)
 	blk_finish_plug(&plug);
 }
 
-/* A hint without the lock: who adds a bio wakes us afterwards. */
+/* A hint without the lock: adding a bio wakes the relay afterwards. */
 static bool relay_has_work(void)
 {
 	return READ_ONCE(relay_bios.head);
@@ -56,7 +56,7 @@ static int relay_thread(void *data)
 {
 	struct bio_list mine = BIO_EMPTY_LIST;
 
-	/* Nobody hands over once there are no users. */
+	/* Without users no job hands over bios. */
 	while (!kthread_should_stop()) {
 		wait_event_idle(relay_wait,
 				relay_has_work() || kthread_should_stop());
@@ -69,7 +69,7 @@ static int relay_thread(void *data)
 }
 
 /**
- * blkload_relay_get - have the relay run
+ * blkload_relay_get - start the relay, or take a reference to it
  *
  * Context: May sleep.
  * Return: 0 or a negative errno.
@@ -93,7 +93,7 @@ int blkload_relay_get(void)
 /**
  * blkload_relay_put - undo blkload_relay_get()
  *
- * No bio of the caller's is on its way any more.
+ * The caller has no bio in the relay any more.
  *
  * Context: May sleep.
  */
@@ -107,7 +107,7 @@ void blkload_relay_put(void)
 
 /**
  * blkload_relay_submit - have a bio submitted by the relay
- * @bio: says itself whom it is charged to
+ * @bio: the bio, associated with its blkg
  *
  * Context: A job's thread, between blkload_relay_get() and _put().
  */

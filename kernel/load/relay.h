@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One thread that submits for many (relay.c).
+ * The relay: one thread that submits for many tenants (relay.c).
  */
 #ifndef BLKLOAD_RELAY_H
 #define BLKLOAD_RELAY_H

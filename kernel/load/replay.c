@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Replay: the records of a trace file, one after the other.
+ * Replay of a trace file: its records, one after the other.
  *
- * The start reads the whole file once: it knows then what the trace needs of
- * the device, and a damaged file starts nobody. The run reads it again, a
- * chunk at a time, from a workqueue: while the job's thread plays one chunk,
- * the other is read. The memory needed is that of two chunks, however long the
- * trace is. In virtual time reading takes none, for it is over whenever the
- * thread sleeps. In real time the thread waits only if the file is slower than
- * the trace, and what it waits is lateness.
+ * The start reads the whole file once: so the demands of the trace on the
+ * device are known, and a damaged file starts no run. The run reads the file
+ * again, a chunk at a time, from a workqueue: while the job's thread replays a
+ * chunk, the other one is read. The memory is that of two chunks, whatever the
+ * length of the trace. In virtual time the reading takes no time, for it ends
+ * whenever the thread sleeps. In real time the thread waits only if the file is
+ * slower than the trace, and this wait counts as lateness.
  *
- * The thread plays a chunk to its end, gives it to the worker with the number
- * of the first record it shall hold next, and goes on with the other, for whose
- * completion it waits. So each chunk has one owner at any time, and needs no
+ * The thread replays a chunk to its end, gives it to the worker with the
+ * number of its next first record, and waits for the other chunk's
+ * completion. So each chunk has one owner at any time, and needs no
  * lock.
  */
 #define pr_fmt(fmt) "blkload: " fmt
@@ -35,10 +35,10 @@
 
 #include "replay.h"
 
-/* 96 KiB: some ms of the fastest device, which no usual file system needs. */
+/* 96 KiB: some ms of the fastest device; usual file systems are faster. */
 #define CHUNK_RECORDS	4096U
 
-/* What reads ahead, for all tenants. */
+/* Reads chunks, for all tenants. */
 static struct workqueue_struct *replay_wq;
 
 /**
@@ -110,7 +110,7 @@ static void chunk_work(struct work_struct *work)
 	complete(&chunk->full);
 }
 
-/* Have a chunk read the records that come next; without any it is empty. */
+/* Queue the reading of the next records into a chunk; at the end it is empty. */
 static void chunk_queue(struct blkload_replay *replay,
 			struct blkload_chunk *chunk)
 {
@@ -123,7 +123,7 @@ static void chunk_queue(struct blkload_replay *replay,
 	queue_work(replay_wq, &chunk->work);
 }
 
-/* Take the chunk whose turn it is: it holds the next record, or none. */
+/* Take the next chunk: it holds the next record, or none. */
 static int replay_take(struct blkload_replay *replay)
 {
 	struct blkload_chunk *chunk = &replay->chunk[replay->turn];
@@ -141,7 +141,7 @@ static int replay_take(struct blkload_replay *replay)
 }
 
 /**
- * blkload_replay_advance - the record has been issued, go to the next
+ * blkload_replay_advance - go to the next record after issuing one
  * @replay: a replay that has a record
  *
  * Context: The job's thread. May sleep.
@@ -164,9 +164,9 @@ int blkload_replay_advance(struct blkload_replay *replay)
 }
 
 /**
- * blkload_replay_late - count by how much a request was late
+ * blkload_replay_late - count the lateness of a request
  * @replay: the replay
- * @late: time that it was late, ns
+ * @late: lateness, ns
  */
 void blkload_replay_late(struct blkload_replay *replay, u64 late)
 {
@@ -203,7 +203,7 @@ static int replay_scan_chunk(struct blkload_replay *replay,
 	return 0;
 }
 
-/* Check every record, and find out what the trace consists of. */
+/* Check every record, and collect the facts of the trace. */
 static int replay_scan(struct blkload_replay *replay, const char *name,
 		       const char *path)
 {
@@ -271,11 +271,11 @@ fail:
  * @name: the tenant's name
  * @opts: the tenant's options
  *
- * What is wrong is said in the kernel's log. @replay->fit is left to the
- * caller, who knows the region.
+ * Errors are explained in the kernel's log. The caller sets @replay->fit, for
+ * it knows the region.
  *
  * Context: May sleep.
- * Return: 0 or a negative errno: -EINVAL for a file that is no good trace.
+ * Return: 0 or a negative errno: -EINVAL for an invalid trace.
  */
 int blkload_replay_open(struct blkload_replay *replay, const char *name,
 			const struct blkload_opts *opts)
@@ -342,7 +342,7 @@ void blkload_replay_close(struct blkload_replay *replay)
 }
 
 /**
- * blkload_replay_max_bytes - the largest read or write there will be
+ * blkload_replay_max_bytes - return the largest read or write of a replay
  * @replay: the replay
  * @block: bytes of a logical block
  *
@@ -350,7 +350,7 @@ void blkload_replay_close(struct blkload_replay *replay)
  */
 u32 blkload_replay_max_bytes(const struct blkload_replay *replay, u32 block)
 {
-	/* Made of whole blocks, it may grow at either end. */
+	/* Rounding to whole blocks may extend it at both ends. */
 	u64 bytes = roundup((u64)replay->facts.max_bytes, block) + block;
 
 	return min_t(u64, bytes, BLKLOAD_MAX_BS);

@@ -12,63 +12,63 @@
 
 #include "record.h"
 
-/* A request that starts later than this is counted by itself. */
+/* Requests that start later than this are counted, ns. */
 #define BLKLOAD_LATE_NS		NSEC_PER_MSEC
 
-/* By how much requests of a timed replay were late. */
+/* Lateness of the requests of a timed replay. */
 struct blkload_late {
 	u64 ios;	/* requests that were due in the measured window */
-	u64 sum;	/* time that they were late in all, ns */
-	u64 max;	/* most that one was late, ns */
-	u64 above;	/* those late by more than BLKLOAD_LATE_NS */
+	u64 sum;	/* sum of lateness, ns */
+	u64 max;	/* maximum of lateness, ns */
+	u64 above;	/* requests late by more than BLKLOAD_LATE_NS */
 };
 
-/* What became of a trace. */
+/* Counts of a replay. */
 struct blkload_replay_counts {
 	u64 records;	/* records issued */
-	u64 passes;	/* times that it was begun */
-	u64 rounded;	/* requests made of whole blocks */
-	u64 clipped;	/* requests that lost their end */
-	u64 moved;	/* requests that lie elsewhere than in the trace */
+	u64 passes;	/* times that the trace was begun */
+	u64 rounded;	/* requests extended to whole blocks */
+	u64 clipped;	/* requests that were truncated */
+	u64 moved;	/* requests with changed addresses */
 	struct blkload_late late; /* lateness */
 };
 
 /*
- * Some records, read ahead. It belongs to @work from queueing until @full, then
- * to the job's thread.
+ * A chunk: some records, read ahead. @work owns it from queueing until @full,
+ * then the job's thread.
  */
 struct blkload_chunk {
 	struct blkload_replay *replay;	/* replay that it is of */
 	struct work_struct work;	/* work that reads the records */
 	struct completion full;		/* end of @work */
 	struct blkload_record *records;	/* records */
-	u64 first;			/* number of the first of them */
+	u64 first;			/* number of the first record */
 	u32 nr;				/* number of records */
 	int error;			/* negative errno or 0 */
 };
 
 /*
- * A trace, and how far it was played. @file and @facts are constant during a
- * run; all but the chunks belongs to the job's thread.
+ * A trace and its replay. @file and @facts are constant during a run; the job's
+ * thread owns all other fields except the chunks.
  */
 struct blkload_replay {
 	struct file *file; /* open file */
-	struct blkload_facts facts; /* what the whole file was found to be */
-	/* how its addresses come to lie in the region */
+	struct blkload_facts facts; /* facts of the whole file */
+	/* mapping of its addresses to the region */
 	struct blkload_fit fit;
-	/* two chunks: one is played, the other read */
+	/* two chunks: one is replayed while the other is read */
 	struct blkload_chunk chunk[2];
-	unsigned int turn; /* number of the one that is played */
-	u32 at;		/* number of the next record in it */
-	u64 next;	/* number of the first record that nobody reads yet */
+	unsigned int turn; /* index of the chunk that is replayed */
+	u32 at;		/* index of the next record in that chunk */
+	u64 next;	/* number of the first record that no chunk has */
 	u64 period;	/* time from pass to pass, ns */
 	u64 pass;	/* time of the first record of this pass, ns */
-	u64 begin;	/* time of the very first record, CLOCK_MONOTONIC */
+	u64 begin;	/* time of the very first record, CLOCK_MONOTONIC ns */
 	const struct blkload_record *record; /* next record; NULL at the end */
-	bool loop;	/* whether it begins anew after the last record */
+	bool loop;	/* whether it restarts after the last record */
 	bool timed;	/* whether records have a time */
 	u64 speed;	/* speed, in thousandths */
-	struct blkload_replay_counts counts; /* what was done */
+	struct blkload_replay_counts counts; /* counts */
 };
 
 int blkload_replay_init(void);
@@ -81,7 +81,7 @@ int blkload_replay_advance(struct blkload_replay *replay);
 void blkload_replay_late(struct blkload_replay *replay, u64 late);
 
 /**
- * blkload_replay_due - when the next record is due
+ * blkload_replay_due - return the time at which the next record is due
  * @replay: a timed replay that has a next record
  *
  * Return: CLOCK_MONOTONIC ns.

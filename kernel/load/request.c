@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests of a job: when the next one may be issued, what it does, and whether
- * a read has found what was written.
+ * Requests of a job: when the next one may be issued, its contents, and the
+ * verification of reads.
  *
  * Closed loop: a request is due when its slot became free, or the thinktime was
  * over. Open loop: when it arrives. A trace: when its record is due, or as in a
- * closed loop. A tenant that rests again and again begins no request and has no
- * arrivals meanwhile; what has arrived before and waits is not held back.
+ * closed loop. During a rest (off) a tenant begins no request and has no
+ * arrivals; requests that have arrived before and wait are issued.
  */
 #include <linux/math64.h>
 #include <linux/minmax.h>
@@ -23,11 +23,11 @@
 #include "verify.h"
 
 /**
- * blkload_request_check - check or release what a verified request touched
+ * blkload_request_check - verify a read, or release the place of a write
  * @job: the job
  * @slot: a request that has ended
  *
- * Return: false if a read has found something else than was written.
+ * Return: false if a read has found wrong data.
  */
 bool blkload_request_check(struct blkload_job *job, struct blkload_slot *slot)
 {
@@ -49,7 +49,7 @@ static bool flush_due(const struct blkload_job *job)
 	return opts->fsync && job->pace.since_flush >= opts->fsync;
 }
 
-/* The first time, not before @at, at which the tenant does not rest. */
+/* Return the first time from @at on at which the tenant does not rest. */
 static u64 awake(const struct blkload_job *job, u64 at)
 {
 	const struct blkload_opts *opts = &job->run->opts;
@@ -62,7 +62,7 @@ static u64 awake(const struct blkload_job *job, u64 at)
 }
 
 /*
- * Arrivals are of the time that the tenant works: when one is, with its rests;
+ * Return when an arrival at working time @at happens, with rests included;
  * JOB_NEVER if that is centuries away.
  */
 static u64 arrival(const struct blkload_job *job, u64 at)
@@ -80,13 +80,13 @@ static u64 arrival(const struct blkload_job *job, u64 at)
 }
 
 /**
- * blkload_request_start - say when the next request may be issued
+ * blkload_request_start - return when the next request may be issued
  * @job: the job
  * @slot: the slot that it would take
- * @intended: where the time goes at which it should start
+ * @intended: set to the time at which it should start, ns
  *
- * Return: ns, JOB_NEVER if an end of I/O must come first or nothing is left to
- * do.
+ * Return: ns; JOB_NEVER if an end of I/O has to come first, or no request is
+ * left.
  */
 u64 blkload_request_start(struct blkload_job *job,
 			  const struct blkload_slot *slot, u64 *intended)
@@ -104,7 +104,7 @@ u64 blkload_request_start(struct blkload_job *job,
 	if (replay->file && !replay->record)
 		goto finish;
 	if (opts->thinktime && pace->since_pause >= opts->thinktime_blocks) {
-		/* As fio does: the pause begins when all is quiet. */
+		/* As in fio, the pause begins when no request is in flight. */
 		if (job->inflight)
 			return JOB_NEVER;
 		pace->gate = job->last_end + opts->thinktime;
@@ -123,7 +123,7 @@ u64 blkload_request_start(struct blkload_job *job,
 	}
 	if (max(start, job->now) < job->stop_at)
 		return start;
-	/* The runtime is used up to its end, even if nothing begins in it. */
+	/* The run lasts for its runtime, even if no request begins any more. */
 	if (job->now < job->stop_at)
 		return job->stop_at;
 	job->last_end = max(job->last_end, job->stop_at);
@@ -190,7 +190,7 @@ static u64 pick_offset(struct blkload_job *job, enum blkload_op op, u32 bytes)
 	return at * run->load.min_bs;
 }
 
-/* Make the request in a slot the next one of the trace. */
+/* Fill a slot from the next record of the trace. */
 static void fill_record(struct blkload_job *job, struct blkload_slot *slot)
 {
 	struct blkload_replay *replay = &job->run->load.replay;
@@ -216,10 +216,10 @@ static void fill_record(struct blkload_job *job, struct blkload_slot *slot)
 }
 
 /**
- * blkload_request_fill - decide what the next request does
+ * blkload_request_fill - fill a slot with the next request
  * @job: the job
  * @slot: the slot that it takes
- * @intended: time at which it should start
+ * @intended: time at which it should start, ns
  */
 void blkload_request_fill(struct blkload_job *job, struct blkload_slot *slot,
 			  u64 intended)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/debug/blkload/results: the last run of every tenant, a record a
- * line. The jobs of a run are added up while they are printed.
+ * /sys/kernel/debug/blkload/results: the last run of every tenant, one record
+ * per line. The counts of a run's jobs are summed when they are printed.
  *
- * A reader is a cursor on one line. It holds a reference to the run it is in,
- * so that a tenant may be started again or removed under it; it then goes on
- * with the next name.
+ * A reader has a cursor on a line. The cursor holds a reference to its run, so
+ * that the tenant may be started again or removed while it is read; the reader
+ * then continues with the next name.
  */
 #include <linux/bits.h>
 #include <linux/debugfs.h>
@@ -26,22 +26,22 @@
 #include "stats.h"
 #include "tenant.h"
 
-/* The kinds of lines, in their order. */
+/* Kinds of lines, in their order. */
 enum line {
 	LINE_TENANT,	/* a tenant, and its times */
-	LINE_CPU,	/* the work of its virtual processors */
-	LINE_TRACE,	/* what became of its trace */
-	LINE_LATE,	/* by how much its requests were late */
+	LINE_CPU,	/* busy time of its virtual processors */
+	LINE_TRACE,	/* counts of its replay */
+	LINE_LATE,	/* lateness of its requests */
 	LINE_OP,	/* the counts of an operation */
 	LINE_LAT,	/* a bucket of its latencies */
 	LINE_WIN,	/* a window of its time series */
 };
 
-/* Where a reader is. The seq_file's lock protects it. */
+/* Position of a reader. The seq_file's lock protects it. */
 struct cursor {
 	struct blkload_run *run; /* run, NULL at the end */
 	enum line line;		/* kind of the line */
-	enum blkload_op op;	/* operation that it is about */
+	enum blkload_op op;	/* operation of the line */
 	unsigned long index;	/* bucket of LINE_LAT, window of LINE_WIN */
 	loff_t pos;		/* number of the line in the file */
 };
@@ -107,7 +107,7 @@ static struct blkload_window sum_window(const struct cursor *c)
 	return sum;
 }
 
-/* Return how many windows may have anything in them: to the run's end. */
+/* Return the number of windows up to the run's end. */
 static unsigned long nr_windows(const struct blkload_run *run)
 {
 	return div64_u64(run->progress.end, run->measure.window) + 1;
@@ -182,7 +182,7 @@ static void *results_start(struct seq_file *m, loff_t *pos)
 {
 	struct cursor *c = m->private;
 
-	/* Readers go on where they were; only a seek does not. */
+	/* A reader continues at its cursor, except after a seek. */
 	if (!*pos || *pos != c->pos) {
 		next_run(c, "");
 		for (c->pos = 0; c->run && c->pos < *pos; c->pos++)
@@ -316,7 +316,7 @@ static const struct file_operations results_fops = {
 static struct dentry *results_dir;
 
 /**
- * blkload_results_init - make the files; without debugfs there are none
+ * blkload_results_init - create the files; without debugfs there are none
  */
 void blkload_results_init(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The life of a run, to the last reader of its results; and the start of many
- * on one barrier.
+ * The life cycle of a run, to the last reader of its results; and the start of
+ * all runs on one barrier.
  */
 #define pr_fmt(fmt) "blkload: " fmt
 
@@ -27,7 +27,7 @@
 #include "opts.h"
 #include "run.h"
 
-/* Threads that are ready sleep at least this long before the barrier. */
+/* Minimum sleep of ready threads before the barrier, ns. */
 #define BARRIER_MARGIN_NS	NSEC_PER_MSEC
 
 /* Jobs that are not yet ready; the last one wakes the starter. */
@@ -37,11 +37,11 @@ static DECLARE_WAIT_QUEUE_HEAD(run_ready);
 /* Complete once the barrier is known. */
 static DECLARE_COMPLETION(run_go);
 
-/* Runs that are not done; woken when one is. */
+/* Runs that are not done; woken when a run is done. */
 static atomic_t run_running = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(run_idle);
 
-/* Free a run to which there is no reference. */
+/* Free a run without references. */
 static void run_free(struct kref *ref)
 {
 	struct blkload_run *run = container_of(ref, struct blkload_run, ref);
@@ -77,14 +77,14 @@ void blkload_run_put(struct blkload_run *run)
 }
 
 /**
- * blkload_run_create - look everything up and prepare the jobs
+ * blkload_run_create - create a run and prepare its jobs
  * @name: the tenant's name
  * @opts: the tenant's options
  *
- * What is wrong is said in the kernel's log.
+ * Errors are explained in the kernel's log.
  *
  * Context: May sleep.
- * Return: the run, of which no thread runs yet, or an ERR_PTR().
+ * Return: the run, whose threads are not started, or an ERR_PTR().
  */
 struct blkload_run *blkload_run_create(const char *name,
 				       const struct blkload_opts *opts)
@@ -158,10 +158,10 @@ void blkload_run_job_ready(void)
 }
 
 /**
- * blkload_run_job_ended - a job has ended
+ * blkload_run_job_ended - account for a job that has ended
  * @run: run of the job
  *
- * Context: The job's thread, with nothing in flight. @run may be gone
+ * Context: The job's thread, with no request in flight. @run may be freed
  * afterwards.
  */
 void blkload_run_job_ended(struct blkload_run *run)
@@ -201,7 +201,7 @@ u32 blkload_run_cpus(const struct blkload_run *run)
 }
 
 /**
- * blkload_run_stop - have the jobs of a run end
+ * blkload_run_stop - make the jobs of a run end
  * @run: a started run
  *
  * Context: Any; does not wait.
@@ -216,7 +216,7 @@ void blkload_run_stop(struct blkload_run *run)
 }
 
 /**
- * blkload_run_done - whether all jobs of a run have ended
+ * blkload_run_done - return whether all jobs of a run have ended
  * @run: a started run
  *
  * Return: true if its results may be read.
@@ -239,7 +239,7 @@ void blkload_run_wait(struct blkload_run *run)
 }
 
 /**
- * blkload_idle - whether no run is under way
+ * blkload_idle - return whether all runs are done
  *
  * Return: true if all runs are done.
  */
@@ -249,7 +249,7 @@ bool blkload_idle(void)
 }
 
 /**
- * blkload_wait_idle - wait until no run is under way
+ * blkload_wait_idle - wait until all runs are done
  *
  * Context: May sleep.
  * Return: 0 or -ERESTARTSYS.

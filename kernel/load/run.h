@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A run of a tenant. prepare.c looks everything up and checks it, run.c has its
- * life and the barrier that all begin on.
+ * A run of a tenant. prepare.c looks up and checks its resources; run.c has its
+ * life cycle and the barrier on which all runs begin.
  */
 #ifndef BLKLOAD_RUN_H
 #define BLKLOAD_RUN_H
@@ -22,55 +22,55 @@ struct blkload_job;
 struct cgroup_subsys_state;
 struct file;
 
-/* Where the requests of a run go, and whom they are charged to. */
+/* Device, region and cgroup of a run's requests. */
 struct blkload_target {
 	struct file *file;	/* open device */
-	struct block_device *bdev; /* device */
-	struct cgroup_subsys_state *css; /* what they are charged to */
+	struct block_device *bdev; /* block device of @file */
+	struct cgroup_subsys_state *css; /* css to charge, of io */
 	u64 base;		/* first byte of the region */
-	u64 bytes;		/* size of the region */
+	u64 bytes;		/* size of the region, bytes */
 };
 
-/* What the requests of a run are. */
+/* The requests of a run. */
 struct blkload_load {
 	unsigned int ops;	/* operations that may occur, a mask */
-	blk_opf_t opf[BLKLOAD_NR_OPS]; /* how each of them is submitted */
+	blk_opf_t opf[BLKLOAD_NR_OPS]; /* operation and flags, by blkload_op */
 	bool random;		/* whether offsets are random */
-	bool relayed;		/* whether the relay submits, and is held */
-	u32 min_bs;		/* smallest size; offsets are multiples of it */
-	struct blkload_dist *dist; /* distribution of offsets, NULL: uniform */
-	struct blkload_buf data[BLKLOAD_NR_OPS]; /* data that do not matter */
-	struct blkload_verify verify; /* content; no @gen: unverified */
-	struct blkload_replay replay; /* trace; its @file is NULL without one */
+	bool relayed;		/* whether the relay submits; holds a reference */
+	u32 min_bs;		/* smallest size, bytes; offsets are multiples */
+	struct blkload_dist *dist; /* distribution of offsets; NULL = uniform */
+	struct blkload_buf data[BLKLOAD_NR_OPS]; /* data without verification */
+	struct blkload_verify verify; /* verification; @gen NULL = none */
+	struct blkload_replay replay; /* replay; @file NULL = no trace */
 };
 
-/* How far the jobs of a run are. */
+/* Progress of a run's jobs. */
 struct blkload_progress {
 	atomic_t active;	/* jobs that have not ended */
-	bool stop;		/* whether the jobs shall end */
+	bool stop;		/* whether the jobs have to end */
 	bool done;		/* whether all of them have ended */
-	int error;		/* error of the first job that has one, or 0 */
+	int error;		/* error of the first job with an error, or 0 */
 	u64 end;		/* time from the barrier to the last end, ns */
 };
 
 /*
- * One run of one tenant. All is constant while jobs run, but @active, @stop,
- * @cpu_free and @cpu_busy.
- * The last job to end gives @target and the memory of @load back and then sets
- * @done (release); who sees it (acquire) may read the rest.
+ * A run of a tenant. All fields are constant while jobs run, except @active,
+ * @stop, @cpu_free and @cpu_busy. The last job to end releases @target and the
+ * memory of @load and then sets @done (release); a reader that sees @done
+ * (acquire) may read the rest.
  */
 struct blkload_run {
-	struct kref ref;	/* references: the tenant's, and of readers */
-	struct list_head link;	/* link in the list of those that start */
+	struct kref ref;	/* references of the tenant, and of readers */
+	struct list_head link;	/* entry in the list of runs to be started */
 	char *name;		/* the tenant's name */
 	struct blkload_opts opts; /* the tenant's options at the start */
-	struct blkload_measure measure; /* times that it is measured by */
-	struct blkload_target target; /* where the requests go */
-	struct blkload_load load; /* what the requests are */
-	struct blkload_progress progress; /* how far the jobs are */
+	struct blkload_measure measure; /* barrier and measured window */
+	struct blkload_target target; /* device, region and cgroup */
+	struct blkload_load load; /* requests */
+	struct blkload_progress progress; /* progress of the jobs */
 	spinlock_t cpu_lock;	/* protects @cpu_free and @cpu_busy */
-	u64 cpu_free[BLKLOAD_MAX_JOBS]; /* when a virtual processor is free */
-	u64 cpu_busy;		/* work of all of them, in the measured time */
+	u64 cpu_free[BLKLOAD_MAX_JOBS]; /* time when each is free, ns */
+	u64 cpu_busy;		/* busy time of all in the measured window, ns */
 	u32 nr_jobs;		/* number of jobs */
 	struct blkload_job *jobs[]; /* jobs */
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Counting. A completion costs a few additions: the histogram is an array, and
- * the window of the series that was used last is kept at hand. Windows whose
- * time is known before the run are allocated before it; a run that ends by its
- * number of requests gets a page of them whenever one is full.
+ * Statistics. A completion costs a few additions: the histogram is an array,
+ * and the last used window of the series is cached. Windows whose time is known
+ * are allocated before the run; a run that ends by its number of requests
+ * allocates a page of windows whenever one is full.
  */
 #include <linux/errno.h>
 #include <linux/limits.h>
@@ -16,7 +16,7 @@
 
 #include "stats.h"
 
-/* Get a page of windows; GFP_KERNEL before the run, GFP_NOIO in it. */
+/* Get a page of windows; @gfp: GFP_KERNEL before the run, GFP_NOIO in it. */
 static struct blkload_window *
 stats_chunk(struct blkload_stats *stats, unsigned long index, gfp_t gfp)
 {
@@ -24,7 +24,7 @@ stats_chunk(struct blkload_stats *stats, unsigned long index, gfp_t gfp)
 
 	if (chunk)
 		return chunk;
-	/* Rather an error than the OOM killer, if windows are too narrow. */
+	/* If windows are too narrow, fail rather than invoke the OOM killer. */
 	gfp |= __GFP_NOWARN | __GFP_NORETRY;
 	chunk = (struct blkload_window *)get_zeroed_page(gfp);
 	if (!chunk)
@@ -37,7 +37,7 @@ stats_chunk(struct blkload_stats *stats, unsigned long index, gfp_t gfp)
 }
 
 /**
- * blkload_stats_init - allocate what is counted into
+ * blkload_stats_init - allocate the memory of statistics
  * @stats: the statistics, zeroed
  * @measure: the run's times; only the width of a window is used
  * @duration: time for which windows are certainly needed, ns
@@ -67,7 +67,7 @@ int blkload_stats_init(struct blkload_stats *stats,
 }
 
 /**
- * blkload_stats_free - free what blkload_stats_init() allocated
+ * blkload_stats_free - free the memory of blkload_stats_init()
  * @stats: the statistics, initialised or zeroed
  */
 void blkload_stats_free(struct blkload_stats *stats)
@@ -84,7 +84,7 @@ void blkload_stats_free(struct blkload_stats *stats)
 	stats->hist = NULL;
 }
 
-/* Make the window of time @at the one at hand. */
+/* Make the window of time @at the cached window. */
 static int stats_turn(struct blkload_stats *stats, u64 width, u64 at)
 {
 	struct blkload_window *chunk;
@@ -101,16 +101,16 @@ static int stats_turn(struct blkload_stats *stats, u64 width, u64 at)
 }
 
 /**
- * blkload_stats_complete - count a request that ended well
+ * blkload_stats_complete - count a request that succeeded
  * @stats: statistics of its operation
  * @measure: the run's times
- * @at: time at which it ended, relative to the barrier
+ * @at: time at which it ended, relative to the barrier, ns
  * @latency: ns from its intended start
- * @bytes: its size
+ * @bytes: its size, bytes
  *
  * Context: The job's thread.
- * Return: 0, or -ENOMEM if there was no page for a window: then all is
- * counted but the window.
+ * Return: 0, or -ENOMEM without memory for a window: then all counts but the
+ * window's are updated.
  */
 int blkload_stats_complete(struct blkload_stats *stats,
 			   const struct blkload_measure *measure,

@@ -12,7 +12,7 @@
 /*
  * Latencies below 2^7 ns are exact. Above, each power of two has 2^6 buckets:
  * a bucket is at most 1/64, 1.6 %, of its lower bound wide. 2^42 ns is over an
- * hour; what takes longer falls into the last bucket.
+ * hour; longer latencies fall into the last bucket.
  */
 #define BLKLOAD_HIST_EXACT_BITS	7
 #define BLKLOAD_HIST_SUB_BITS	6
@@ -23,8 +23,8 @@
 	  BLKLOAD_HIST_SUB_BITS))
 
 /**
- * blkload_hist_bucket - where a latency is counted
- * @ns: the latency
+ * blkload_hist_bucket - return the bucket of a latency
+ * @ns: the latency, ns
  *
  * Return: number of the bucket.
  */
@@ -42,7 +42,7 @@ static inline unsigned int blkload_hist_bucket(u64 ns)
 }
 
 /**
- * blkload_hist_upper - the upper bound of a bucket
+ * blkload_hist_upper - return the upper bound of a bucket
  * @bucket: number of the bucket
  *
  * Return: the first latency, in ns, that is above it.
@@ -58,11 +58,11 @@ static inline u64 blkload_hist_upper(unsigned int bucket)
 }
 
 /*
- * The times that a run is measured by. They are written before any request and
+ * Times of a run's measurement, in ns. They are written before any request and
  * constant while requests are in flight.
  */
 struct blkload_measure {
-	u64 barrier;	/* CLOCK_MONOTONIC ns; the others are relative to it */
+	u64 barrier;	/* CLOCK_MONOTONIC ns; other times are relative to it */
 	u64 from;	/* begin of the measured window */
 	u64 to;		/* end of the measured window */
 	u64 window;	/* width of a window of the series */
@@ -77,31 +77,31 @@ struct blkload_window {
 /* Windows are allocated by the page. */
 #define BLKLOAD_CHUNK_WINDOWS	(PAGE_SIZE / sizeof(struct blkload_window))
 
-/* What one operation came to. */
+/* Counts of one operation. */
 struct blkload_counts {
 	u64 issued;	/* requests submitted */
-	u64 ios;	/* requests that ended well */
+	u64 ios;	/* requests that succeeded */
 	u64 bytes;	/* their bytes */
 	u64 errors;	/* requests that failed */
-	u64 verify_errors; /* reads that gave something else than was written */
-	u64 meas_ios;	/* those of @ios that ended in the measured window */
-	u64 meas_bytes;	/* their bytes */
-	u64 lat_sum;	/* sum of their latencies, ns */
-	u64 lat_min;	/* least of these, U64_MAX if there is none */
-	u64 lat_max;	/* greatest of these */
+	u64 verify_errors; /* reads that returned wrong data */
+	u64 meas_ios;	/* part of @ios that ended in the measured window */
+	u64 meas_bytes;	/* bytes of @meas_ios */
+	u64 lat_sum;	/* sum of latencies of @meas_ios, ns */
+	u64 lat_min;	/* least latency, ns; U64_MAX if there is none */
+	u64 lat_max;	/* greatest latency, ns */
 };
 
 /*
- * What one job did with one operation. The job's thread writes it; others read
- * it when the run is done.
+ * Statistics of one job and one operation. The job's thread writes them; other
+ * threads read them when the run is done.
  */
 struct blkload_stats {
 	struct blkload_counts counts;	/* counts */
 	u64 *hist;			/* histogram of latencies */
 	struct xarray chunks;		/* pages of windows */
-	struct blkload_window *window;	/* window last used */
-	u64 window_begin;		/* begin of that window */
-	u64 window_end;			/* end of that window */
+	struct blkload_window *window;	/* last used window */
+	u64 window_begin;		/* begin of @window, ns */
+	u64 window_end;			/* end of @window, ns */
 };
 
 int blkload_stats_init(struct blkload_stats *stats,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The attributes of a tenant's directory. Each has a field, which says how its
- * option is parsed and printed; what locks is common to all.
+ * The attributes of a tenant's directory. Each has a field, which defines how
+ * its option is parsed and printed; locking is common to all.
  */
 #include <linux/configfs.h>
 #include <linux/container_of.h>
@@ -21,19 +21,19 @@
 #include "run.h"
 #include "tenant.h"
 
-/* The queue of the deepest devices, and far more than a tenant has. */
+/* The queue depth of the deepest devices, far beyond a tenant's need. */
 #define MAX_IODEPTH	4096
-/* An arrival every ns. */
+/* Arrivals a second: one every ns. */
 #define MAX_RATE	NSEC_PER_SEC
 /* It is spent spinning, with no other thread on that CPU. */
 #define MAX_CPUTIME_NS	NSEC_PER_MSEC
 /*
- * A thousandth of the recorded speed, and what makes nanoseconds of a trace
- * whose seconds they were taken for. Thousandths of it have 64 bits.
+ * Thousandths of the recorded speed. The maximum corrects a trace whose
+ * nanoseconds were taken for seconds; its thousandths fit in 64 bits.
  */
 #define MIN_SPEED	1
 #define MAX_SPEED	(NSEC_PER_SEC * BLKLOAD_SPEED_ONE)
-/* Below it a window holds too little to mean anything. */
+/* Narrower windows hold too few requests. */
 #define MIN_WINDOW_NS	NSEC_PER_MSEC
 
 static struct blkload_tenant *to_tenant(struct config_item *item)
@@ -41,15 +41,15 @@ static struct blkload_tenant *to_tenant(struct config_item *item)
 	return container_of(item, struct blkload_tenant, item);
 }
 
-/* One option, as an attribute. */
+/* A field: an option as an attribute. */
 struct tenant_field {
-	/* Take over a text, or change nothing and return a negative errno. */
+	/* Set the option from text, or return a negative errno. */
 	int (*parse)(const struct tenant_field *field,
 		     struct blkload_opts *opts, char *s);
-	/* Print what @parse reads, and return the number of characters. */
+	/* Print the option as @parse reads it. Return characters printed. */
 	int (*format)(const struct tenant_field *field,
 		      const struct blkload_opts *opts, char *buf, size_t len);
-	size_t offset;	/* place of a number or path in struct blkload_opts */
+	size_t offset;	/* offset of a number or path in struct blkload_opts */
 	u64 min;	/* least value of a number */
 	u64 max;	/* greatest value of a number */
 	u64 unit;	/* unit of a time without a suffix, ns */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A tenant: its directory in configfs (tenant.c), in the list of them (main.c).
+ * A tenant: its directory in configfs (tenant.c), an entry of main.c's list.
  */
 #ifndef BLKLOAD_TENANT_H
 #define BLKLOAD_TENANT_H
@@ -16,8 +16,8 @@ struct blkload_run;
 /* A tenant. blkload_lock protects all but @item. */
 struct blkload_tenant {
 	struct config_item item; /* directory */
-	struct list_head link;	/* link in the list, which is sorted by name */
-	struct blkload_opts opts; /* attributes */
+	struct list_head link;	/* entry in the list, which is sorted by name */
+	struct blkload_opts opts; /* values of the attributes */
 	struct blkload_run *run; /* its last run, or NULL */
 };
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verification. The region is a row of units, each the size of the smallest
- * request. A word a unit says how often this run has written it, and whether
- * its content is certain:
+ * Verification. The region consists of units, each the size of the smallest
+ * request. Each unit has a word with the number of writes to it in this run,
+ * and whether its content is known:
  *
  *	generation (30 bits, 0 = never written) | BUSY | UNKNOWN
  *
- * BUSY units are being written. No two writes overlap: a write that would is
- * moved to the next free place. A write that fails leaves UNKNOWN, until the
- * next one. A read is checked where a unit's word is certain and the same when
- * the read is issued and when it has ended.
+ * BUSY units are being written. No two writes overlap: a write that would
+ * overlap is moved to the next free place. A failed write leaves UNKNOWN, until
+ * the next write. A read verifies a written unit if its word has neither flag,
+ * and is the same when the read is issued and when it has ended.
  *
  * Every logical block of a written unit begins with a stamp: its address, its
  * unit's generation, the tenant's seed. The rest is zero.
@@ -33,23 +33,23 @@
 #define GEN_MASK	(GEN_UNKNOWN - 1)
 
 /*
- * Pieces of a buffer: large enough that 1 MiB stays below the 128 segments of
- * a usual device, small enough to be had on a fragmented machine.
+ * Size of a buffer's pieces: large enough that 1 MiB has fewer than the 128
+ * segments of a usual device, small enough for fragmented memory.
  */
 #define CHUNK_MAX	(64U << 10)
 
-/* What every logical block of a written unit begins with. */
+/* The stamp at the begin of every logical block of a written unit. */
 struct verify_stamp {
-	u64 address;	/* its first byte on the device */
-	u64 gen;	/* generation of its unit */
+	u64 address;	/* the block's first byte on the device */
+	u64 gen;	/* generation of the block's unit */
 	u64 seed;	/* the tenant's randseed */
 };
 
 /**
  * blkload_buf_init - allocate a zeroed buffer
  * @buf: the buffer, zeroed
- * @bytes: size of the largest request
- * @repeated: whether one piece will do
+ * @bytes: size of the largest request, bytes
+ * @repeated: whether all entries share one piece
  *
  * Context: May sleep.
  * Return: 0 or -ENOMEM; blkload_buf_free() cleans up in both cases.
@@ -94,8 +94,8 @@ void blkload_buf_free(struct blkload_buf *buf)
 }
 
 /**
- * blkload_verify_init - begin with nothing known
- * @v: what the tenant knows, zeroed
+ * blkload_verify_init - initialize verification, without known content
+ * @v: the verification, zeroed
  * @base: first byte of the region
  * @bytes: size of the region
  * @unit: size of the smallest request; all others are multiples of it
@@ -120,8 +120,8 @@ int blkload_verify_init(struct blkload_verify *v, u64 base, u64 bytes,
 }
 
 /**
- * blkload_verify_free - forget all
- * @v: what the tenant knows, initialised or zeroed
+ * blkload_verify_free - free the knowledge of the content
+ * @v: the verification, initialised or zeroed
  */
 void blkload_verify_free(struct blkload_verify *v)
 {
@@ -129,7 +129,7 @@ void blkload_verify_free(struct blkload_verify *v)
 	v->gen = NULL;
 }
 
-/* Return the stamp of the block at @at, relative to the buffer's begin. */
+/* Return the stamp of the block at offset @at of a buffer. */
 static struct verify_stamp *stamp_at(const struct blkload_buf *buf, u32 at)
 {
 	const struct bio_vec *bv = &buf->vecs[at / buf->chunk];
@@ -138,8 +138,8 @@ static struct verify_stamp *stamp_at(const struct blkload_buf *buf, u32 at)
 }
 
 /*
- * Return the first place from unit @from on, going round, with @n free units.
- * There is one: the region is at least twice what may be in flight.
+ * Return the first place from unit @from on, wrapping around, with @n free
+ * units. It exists: the region is at least twice the requests in flight.
  */
 static u64 find_free(const struct blkload_verify *v, u64 from, u32 n)
 {
@@ -160,13 +160,13 @@ again:
 
 /**
  * blkload_verify_begin_write - claim a place for a write and stamp its data
- * @v: what the tenant knows
- * @offset: where it should go, relative to the region, a multiple of the unit
+ * @v: the verification
+ * @offset: requested place, relative to the region, a multiple of the unit
  * @bytes: its size, a multiple of the unit
  * @buf: its data
  *
  * Context: The job's thread.
- * Return: where it has to go.
+ * Return: the write's place, relative to the region.
  */
 u64 blkload_verify_begin_write(struct blkload_verify *v, u64 offset,
 			       u32 bytes, struct blkload_buf *buf)
@@ -184,7 +184,7 @@ u64 blkload_verify_begin_write(struct blkload_verify *v, u64 offset,
 	}
 	spin_unlock(&v->lock);
 
-	/* The words are ours until blkload_verify_end_write(). */
+	/* This write owns the words until blkload_verify_end_write(). */
 	offset = first * v->unit;
 	for (at = 0; at < bytes; at += v->block)
 		*stamp_at(buf, at) = (struct verify_stamp) {
@@ -197,8 +197,8 @@ u64 blkload_verify_begin_write(struct blkload_verify *v, u64 offset,
 
 /**
  * blkload_verify_end_write - release the place of a write
- * @v: what the tenant knows
- * @offset: what blkload_verify_begin_write() gave
+ * @v: the verification
+ * @offset: place from blkload_verify_begin_write()
  * @bytes: its size
  * @ok: whether it succeeded
  *
@@ -220,8 +220,8 @@ void blkload_verify_end_write(struct blkload_verify *v, u64 offset,
 }
 
 /**
- * blkload_verify_begin_read - remember what a read should find
- * @v: what the tenant knows
+ * blkload_verify_begin_read - record the words of a read's units
+ * @v: the verification
  * @offset: relative to the region, a multiple of the unit
  * @bytes: its size, a multiple of the unit
  * @seen: a word for each unit
@@ -238,15 +238,15 @@ void blkload_verify_begin_read(struct blkload_verify *v, u64 offset,
 }
 
 /**
- * blkload_verify_end_read - check what a read found
- * @v: what the tenant knows
+ * blkload_verify_end_read - verify the data of a read
+ * @v: the verification
  * @offset: relative to the region
  * @bytes: its size
  * @seen: words from blkload_verify_begin_read()
  * @buf: the data
  *
  * Context: The job's thread.
- * Return: whether all blocks that could be checked are right.
+ * Return: whether all blocks that could be verified are right.
  */
 bool blkload_verify_end_read(struct blkload_verify *v, u64 offset, u32 bytes,
 			     const u32 *seen, const struct blkload_buf *buf)

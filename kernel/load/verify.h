@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Buffers, and the check that what was written is read.
+ * Data buffers, and verification of written data.
  */
 #ifndef BLKLOAD_VERIFY_H
 #define BLKLOAD_VERIFY_H
@@ -10,8 +10,8 @@
 #include <linux/types.h>
 
 /*
- * Memory for the data of one request. A repeated buffer has no content that
- * matters, and serves any number of requests at once.
+ * Memory for the data of one request. The content of a repeated buffer does not
+ * matter, and any number of requests may use it at once.
  */
 struct blkload_buf {
 	u32 chunk;		/* bytes of a contiguous piece, a power of 2 */
@@ -24,13 +24,13 @@ int blkload_buf_init(struct blkload_buf *buf, u32 bytes, bool repeated);
 void blkload_buf_free(struct blkload_buf *buf);
 
 /*
- * What a tenant knows of the content of its region. All but @gen is constant
- * during a run.
+ * Knowledge of the content of a tenant's region. All fields but @gen are
+ * constant during a run.
  */
 struct blkload_verify {
 	spinlock_t lock;	/* protects @gen */
 	u32 *gen;		/* a word for each unit, see verify.c */
-	u64 units;		/* number of units */
+	u64 units;		/* number of units in the region */
 	u32 unit;		/* bytes of a unit, the smallest request */
 	u32 block;		/* bytes of a logical block of the device */
 	u64 base;		/* first byte of the region */
