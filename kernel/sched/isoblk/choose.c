@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a hardware queue sends next in order: of the group with the earliest virtual deadline, or
- * of the one that has its turn, if there is room for it and it is not too far ahead.
+ * The next request that a hardware queue sends in order: that of the group with the earliest
+ * virtual deadline, or of the group that has its turn, if there is room for the request and the
+ * group's lead is not too large.
  *
  * Turns. On a rotational disk a stream keeps the disk for hold_us, for each change moves the arm
  * there and back. It keeps it, too, while it has no request but is expected back: a stream that is
@@ -16,7 +17,7 @@
 #include "isoblk/run.h"
 #include "isoblk/throttle.h"
 
-/* With so many groups, and twice as many, turns begin to be shorter, and are half as long. */
+/* Turns become shorter above TURN_GROUPS groups, down to half at TURN_SHORTER_MAX times as many. */
 #define TURN_GROUPS		4U
 #define TURN_SHORTER_MAX	2U
 
@@ -32,7 +33,7 @@ static u64 turn_slack(const struct iso_disk *d, const struct iso_group *g)
 	return iso_step(g, div_u64(ns * TURN_GROUPS, nr));
 }
 
-/* Whether @turn's group has had what it may have in its turn. */
+/* Whether the group of @turn has used up its turn. */
 static bool turn_is_over(const struct iso_disk *d, const struct iso_gq *turn,
 			 const struct iso_gq *first)
 {
@@ -103,8 +104,7 @@ static bool take_room(struct iso_disk *d, struct iso_hq *hq, struct iso_choice *
  * @d: disk
  * @hq: its lock is held; what is found is in @next
  *
- * Not where the leases of other queues may have room, nor where what waits may wait for something
- * else.
+ * Only if no lease of another queue may have room, and waiting requests wait for room alone.
  */
 bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
 {

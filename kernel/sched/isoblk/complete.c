@@ -21,7 +21,7 @@ static void charge_time(struct iso_disk *d, struct iso_group *g,
 	atomic64_add((s64)iso_step(g, took) - (s64)iso_step(g, cost), &g->vtime);
 }
 
-/* @rq has been served: what the epoch's end is to know. */
+/* @rq has completed: record it for the end of the epoch. */
 static void account(struct iso_disk *d, const struct request *rq, u64 cost, u64 now)
 {
 	u64 took;
@@ -60,7 +60,7 @@ static void leave_device(struct request *rq, u64 now)
 	iso_room_put(&d->room, hq->index, cost, wanted);
 	WRITE_ONCE(gq->group->ended_ns, READ_ONCE(hq->now));
 	atomic64_sub(ISO_IN_FLIGHT, &gq->group->has);
-	/* What we gave back before their flag; pairs with iso_next_in_order(). */
+	/* Room is given back before ->blocked is read; pairs with iso_next_in_order(). */
 	smp_mb__after_atomic();
 	/* A queue that has blocked in the meantime may have looked at the lease too early. */
 	if (unlikely(!wanted && atomic_read(&d->nr_blocked)))

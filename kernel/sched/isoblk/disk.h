@@ -56,7 +56,7 @@ struct iso_choice {
 	struct iso_gq *gq;	/* may send, and has room for it; NULL: none may */
 	enum iso_why why;
 	u64 cost;		/* cost of that request */
-	u64 key;		/* virtual deadline of @gq, or of what would be next */
+	u64 key;		/* virtual deadline of @gq, or of the next group if none may send */
 	u64 lacks;		/* cost for which there is no room, if some may gather; or 0 */
 	struct iso_hq *ask;	/* queue to be run instead, if the disk is idle; or NULL */
 };
@@ -64,8 +64,8 @@ struct iso_choice {
 /**
  * struct iso_hq - one hardware queue
  *
- * In three parts that lie apart: what is under @lock; what is written by insertions, also while
- * another CPU has @lock; and what each completion writes.
+ * In three parts that share no cache line: fields under @lock; fields that insertions write, also
+ * while another CPU has @lock; and fields that completions write.
  */
 struct iso_hq {
 	/* Guards what waits here; outside the disk lock, never in interrupts, not waited for. */

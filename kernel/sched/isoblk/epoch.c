@@ -13,9 +13,9 @@
 #include "share/gate.h"
 
 /*
- * An epoch is three times as long as a request takes and has so many requests, so that what it did
- * at its edges does not count. It is longer, up to so many times, where trials showed much noise;
- * and where there are writes that no model of this disk puts a limit to, for a drive's buffer takes
+ * An epoch lasts EPOCH_LATENCIES times as long as a request takes, and has EPOCH_REQUESTS, so that
+ * its edges do not matter. It is longer, up to EPOCH_SCALE_MAX times, where trials showed much
+ * noise; and where there are writes that no model of this disk limits, for a drive's buffer takes
  * them in at once. It is no longer than EPOCH_NS_MAX.
  */
 #define EPOCH_LATENCIES		3
@@ -26,14 +26,15 @@
 #define EPOCH_NS_MAX		(100 * NSEC_PER_MSEC)
 
 /*
- * So long a look at a written drive takes, for it stops for milliseconds. In one that took so many
- * times as long the drive was idle. A drive is no longer busy once it loses so many times max_loss.
+ * A written drive is observed for BUSY_NS, for it stops for milliseconds. If that took
+ * BUSY_SPAN_MAX times as long the drive was idle. A drive is no longer busy once it loses
+ * BUSY_LOSS x max_loss.
  */
 #define BUSY_NS			(200 * NSEC_PER_MSEC)
 #define BUSY_SPAN_MAX		2
 #define BUSY_LOSS		2
 
-/* Any drive is full if by a model that is of this disk it lost less than this part of max_loss. */
+/* A drive is full if by a model of this disk it lost less than max_loss / FULL_LOSS. */
 #define FULL_LOSS		4
 
 /* The window to begin with. */
@@ -43,17 +44,17 @@
 /* Without a window. */
 #define WINDOW_OFF		(S64_MAX / 4)
 
-/* In open spans as much is in flight as groups have, up to so many windows. */
+/* In open spans as much is in flight as groups have, up to WINDOW_OPEN windows. */
 #define WINDOW_OPEN		4
 
-/* Of the window, what is on top of it and may be free before a completion has it used. */
+/* 1 / GATHER_FRACTION of the window is added to it, and may stay free until it is gathered. */
 #define GATHER_FRACTION		8
 
 /* The largest lag: as time of the device, and as slacks. */
 #define CREDIT_NS		(150 * NSEC_PER_MSEC)
 #define CREDIT_SLACKS		8
 
-/* The slack is as much as so many requests at least. */
+/* The slack is at least the mean cost of this number of requests. */
 #define SLACK_REQUESTS		2
 
 /* The largest request, and the best rate, are forgotten at this pace. */

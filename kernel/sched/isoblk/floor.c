@@ -27,8 +27,8 @@
 #include "muldiv.h"
 
 /*
- * Spans from a trial that changed the floor to the next; if nothing changes so many times as many
- * after each, up to so many lengths of a trial.
+ * Spans from a trial that changed the floor to the next trial. Each trial without a change
+ * multiplies the pause by FLOOR_PAUSE_GROWS, up to FLOOR_PAUSE_TRIALS lengths of a trial.
  */
 #define FLOOR_PAUSE_MIN		4U
 #define FLOOR_PAUSE_GROWS	4U
@@ -126,7 +126,7 @@ static void end_trial(struct floor *f, s64 loss, s64 error, s64 limit,
 	} else if (f->pause < FLOOR_PAUSE_TRIALS * length) {
 		f->pause = min(FLOOR_PAUSE_GROWS * f->pause, FLOOR_PAUSE_TRIALS * length);
 	} else {
-		/* What is known may be long ago. A floor far below may lose much: not at once. */
+		/* The known loss may be old, and a floor far below may lose much: go in steps. */
 		f->low /= 2;
 		f->high = FLOOR_OPEN;
 	}
@@ -154,7 +154,7 @@ static void try_on(struct floor *f, const struct floor_span *s, s64 limit)
 		end_trial(f, -r.gain, r.error, limit, s);
 }
 
-/* What is known was with other groups, or with another limit. */
+/* The known loss was measured with other groups, or with another limit. */
 static void forget(struct floor *f)
 {
 	f->low = 0;

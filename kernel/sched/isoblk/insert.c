@@ -15,7 +15,7 @@
 #include "share/policy.h"
 #include "share/sleep.h"
 
-/* Of the usual think time so much is the last one, or fades with each request that overlaps. */
+/* Weight of the newest think time, and decay with each request that overlaps: 1 / these. */
 #define THINK_NEW		8
 #define THINK_FADE		64
 
@@ -68,8 +68,8 @@ static struct iso_gq *enter(struct iso_hq *hq, struct request *rq,
  * @group: of the task that sends it; its blkg is held
  * @rq: flush
  *
- * The kernel makes one of many, and what waits for it never comes here. But all of them hold tags
- * in the meantime, and each group that asked is charged.
+ * The kernel merges several flushes into one, and the waiting ones never arrive here. All of them
+ * keep their tags meanwhile, and each group that sent one is charged.
  */
 void iso_flush_allocated(struct isoblk_group *group, struct request *rq)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Bios that become part of a request that waits, and all others on their way to the gate.
+ * Bios that are merged into a waiting request. All other bios go to the gate.
  */
 #include "isoblk/fq.h"
 #include "isoblk/insert.h"
@@ -9,8 +9,8 @@
 #include "share/policy.h"
 
 /*
- * After so many bios in a row that could not be merged a group sends at random: the search is made
- * for one in so many of the next.
+ * After MERGE_TRIES failed merges in a row a group counts as random: a merge is tried for only one
+ * in MERGE_ONE_IN of its bios.
  */
 #define MERGE_TRIES		64
 #define MERGE_ONE_IN		8

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Room: so much of something that a disk may have at once, divided among its
- * hardware queues.
+ * Room: a quantity that a disk may have in flight, divided into leases of its hardware queues.
  *
- * A hardware queue takes a part of it and gives out of that without asking others, so
- * that CPUs write no common word for each request as long as the room does not bind.
- * One that finds neither in its part nor in the pool takes back what the others
- * have to spare. While a hardware queue waits, what is spare goes to the pool at once.
+ * A hardware queue sends from its lease without a shared word, so CPUs do not contend as long as
+ * room is left. A hardware queue that finds no room in its lease or in the pool takes back the
+ * spare room of other leases. While a hardware queue waits, spare room goes to the pool at once.
  */
 #include <linux/slab.h>
 

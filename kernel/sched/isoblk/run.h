@@ -62,9 +62,9 @@ static inline bool iso_has_room(const struct iso_disk *d,
 }
 
 /*
- * Whether @hq is to be run for what has just completed. To run it is a change of task, so where it
- * waits for room some gathers first. As long as the device has other requests of @hq, one of them
- * asks again; and the task that sends the next request runs it anyway.
+ * Whether a completion runs @hq. Running it costs a context switch, so where it waits for room some
+ * gathers first. As long as the device has other requests of @hq, their completions ask again; and
+ * the task that sends the next request runs it anyway.
  */
 static inline bool iso_worth_a_run(const struct iso_disk *d,
 				   const struct iso_hq *hq)

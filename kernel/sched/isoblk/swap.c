@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is swapped out, and what that costs its group.
+ * Swap-out, and its charge to the group.
  *
- * It frees memory that others may wait for: so it never waits, neither at the gate nor in order. A
- * group whose pages all wait to be written has nothing to reclaim, and its tasks are killed.
+ * Swap-out frees memory that other tasks may wait for: it never waits, neither at the gate nor in
+ * order. A group whose pages all wait to be written has nothing to reclaim; its tasks are killed.
  *
- * It is charged, and what its group reads and writes pays. A group of small weight would pay
- * for hours, while it waits for what it swaps in: so the debt has an end.
+ * Swap-out is charged, and the group's reads and writes pay for it. A group of small weight would
+ * pay for hours, while it waits for its swap-in: so the debt is capped.
  *
  * Beyond it, or without reads and writes, nothing would throttle a group that allocates more
  * memory than it has. So as long as a group is in debt its tasks, when they have allocated, sleep
- * on the way back to user space, where they hold nothing that others wait for. The kernel
- * does that by the blkg's delay, as for io.cost. What io.latency has set there is left alone.
+ * on the way back to user space, where they hold no lock. The kernel does that by the blkg's
+ * delay, as for io.cost. A delay that io.latency has set is left alone.
  */
 #include <linux/time64.h>
 
@@ -22,7 +22,7 @@
 /* The longest debt, of @debt_max: a second of the device. */
 #define SWAP_DEBTS_MAX		50
 
-/* The longest sleep, for something has to go on: what the kernel does for others. */
+/* The longest sleep: the task may do work that other tasks wait for. */
 #define SWAP_DELAY_MAX_NS	(250 * NSEC_PER_MSEC)
 
 static void cap_debt(const struct iso_disk *d, struct iso_group *g)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How far groups may be ahead of those that have nothing waiting.
+ * How far groups may lead groups that have no waiting requests.
  *
  * The order of deadlines divides what waits. A device that takes all that there is leaves nothing
  * waiting, and then serves in its own order: by the number of requests, not by weight. The same
@@ -10,9 +10,9 @@
  *
  * That may cost speed, so it does not hold while less cost is in flight than the floor (floor.c).
  *
- * Hardware queues decide alone. One that may send nothing says what it would send next, and no
- * other gets further ahead of that than the slack, whatever the floor: it costs nothing, for there
- * is something to send.
+ * Hardware queues decide alone. A hardware queue that may not send publishes the key of its next
+ * request, and no other queue gets further ahead of that key than the slack, whatever the floor:
+ * that costs no speed, for a request is there to be sent.
  *
  * No disk is idle while requests wait and room is free. A hardware queue that may send nothing
  * sets @blocked and its key, passes a full barrier, and decides once more (iso_next_in_order()).
@@ -38,7 +38,7 @@
 /* A group that comes back so soon has come back at once. */
 #define THINK_MIN_NS		(2 * NSEC_PER_USEC)
 
-/* Of a processor's time so much is spent at most on groups while the horizon is looked for. */
+/* Least time between two searches for the horizon, ns a group: bounds their part of CPU time. */
 #define FIND_GROUP_NS		200
 
 /**
@@ -135,7 +135,7 @@ static void find_groups(struct iso_disk *d, u64 now, struct horizon *h)
 		if (!has && !wait)
 			continue;
 		v = atomic64_read(&g->vtime);
-		/* Bios of it wait for the tag of what is in flight: by less it is not behind. */
+		/* Its bios wait for tags of requests in flight: its lag is less by a request. */
 		if (READ_ONCE(g->gated))
 			v += iso_step(g, READ_ONCE(d->device.mean_cost));
 		if (!h->any || vtime_before(v, h->at))
@@ -280,8 +280,9 @@ void iso_end_throttling(struct iso_disk *d, u64 now)
 /*
  * In the open spans of a floor's trial groups are served by no share. The spans in between are to
  * show what throttling costs when it has gone on for long, not while groups make up for that. So
- * leads and lags are set aside before an open span and put back behind it; what groups owe by that
- * they pay when the trial is over. Light groups do not: they get what they ask for in both.
+ * leads and lags are set aside before an open span and put back behind it. Groups owe the service
+ * that they got in open spans, and pay after the trial. Light groups owe nothing: they get all that
+ * they ask for in both kinds of spans.
  */
 
 /**

@@ -3,10 +3,9 @@
  * Does a device do more with setting A or B?
  *
  * Spans of time with one setting and the other take turns, as A B B A A B B A. Two neighbours
- * are a pair, and a pair's difference is one look at the answer: what the load or the device does
- * in the meantime falls on both, and drifts cancel over two pairs. What the looks differ among
- * themselves says how far their mean may be off. After a change of settings one span is not
- * counted: it shows what was sent before.
+ * are a pair, and a pair's difference is one sample. A change of load or device affects both spans,
+ * and drift cancels over two pairs. The spread of the samples says how far their mean may be off.
+ * After a change of settings one span is not counted: it completes requests sent before.
  */
 #include <linux/bits.h>
 #include <linux/kernel.h>

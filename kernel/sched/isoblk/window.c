@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The window: as much cost in flight as makes the device fast, and no more. What is in flight
- * beyond that waits in the device's queues, in the device's order.
+ * The window: as much cost in flight as makes the device fast, and no more. Requests beyond that
+ * wait in the device's queues, in the device's order.
  *
- * What a device does with more in flight cannot be told from its latency: one with a common queue
- * answers later and is no faster, one whose dies have queues of their own answers as late and is.
- * So sizes are compared (trial.c). At first the size grows fourfold as long as that gains
- * something; later it is a quarter more or some sixteenths less.
+ * Latency does not show what a device does with more in flight: a device with a common queue gets
+ * slower answers and no more work done, a device whose dies have queues of their own as slow
+ * answers and more work done. So sizes are compared (trial.c). At first the size grows fourfold as
+ * long as that gains; later it is a quarter more or some sixteenths less.
  */
 #include <linux/minmax.h>
 
 #include "isoblk/window.h"
 
-/* More in flight must gain so much, and less may cost so much, of TRIAL_ONE. */
+/* Least gain of a larger size, and largest loss of a smaller one, of TRIAL_ONE. */
 #define WINDOW_GAIN_MIN		10
 #define WINDOW_LOSS_MAX		8LL
 
@@ -94,7 +94,7 @@ static void adopt(struct window *w, s64 gain)
 static void reject(struct window *w, s64 gain)
 {
 	if (w->up) {
-		/* Of what a size that never was would gain nothing was lost. */
+		/* A size above the best one was never in use: its gain counts as no loss. */
 		if (w->other > w->best)
 			gain = min(gain, w->lost);
 		w->lost = max(gain, 0LL);
