@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a capture costs the load that is captured; writes the table in docs/guides/capture.md.
+"""What a capture costs the load that is captured: prints a table; docs/guides/capture.md.
 
 As root: PYTHONPATH=src python benchmarks/capture.py. Pairs of fio runs on a loop device in memory,
 one with a capture and one without, in turns. CPU time is fio's own, a request: the program in the
@@ -9,7 +9,6 @@ kernel runs in the task that submits. It is told apart from what isoblk itself t
 import json
 import os
 import platform
-import re
 import signal
 import statistics
 import subprocess
@@ -27,7 +26,6 @@ from isoblk.capture.btf import Types
 from isoblk.capture.convert import convert, decoder
 from isoblk.capture.events import EVENT
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "capture.md"
 PAIRS = 5
 SECONDS = 2
 SHARED_MEMORY = "/dev/shm"
@@ -172,32 +170,26 @@ def row(name: str, options: list[str], device: str, output: Path) -> str:
 
 
 def main() -> None:
-    """Measure, print, and put the table into docs/guides/capture.md."""
-    begin, end = "<!-- capture: written by benchmarks/capture.py -->", "<!-- end of capture -->"
+    """Measure and print."""
     busy, release = os.getloadavg()[0], platform.release().partition("-")[0]
-    lines = [
+    print(
         f"Linux {release}, {os.cpu_count()} CPUs, {platform.machine()}; load of the machine"
         f" before: {busy:.1f}. {PAIRS} pairs of {SECONDS} s; medians, and quartiles.",
         "",
         "| load on a loop device | requests/s | with capture | fio's CPU time a request"
         " | with capture | isoblk's meanwhile | lost |",
         "|---|---|---|---|---|---|---|",
-    ]
+        sep="\n",
+    )
     with TemporaryDirectory(dir=SHARED_MEMORY) as directory, loop_device(Path(directory)) as disk:
         for name, options in CASES.items():
-            lines.append(row(name, options, disk, Path(directory) / "t.isotrace"))
-            print(lines[-1], flush=True)
+            print(row(name, options, disk, Path(directory) / "t.isotrace"), flush=True)
         with counted():
             load = captured(disk, next(iter(CASES.values())), Path(directory) / "t.isotrace")
-    lines += [
-        "",
-        f"The program in the kernel takes {load.program_ns:,.0f} ns a request by the kernel's own"
-        f" count; writing the trace afterwards {conversion_ns():,.0f} ns of CPU time.",
-    ]
-    print(lines[-1])
-    table = "\n".join([begin, "", *lines, "", end])
-    marked = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-    PAGE.write_text(marked.sub(lambda _: table, PAGE.read_text()))
+    print(
+        f"\nThe program in the kernel takes {load.program_ns:,.0f} ns a request by the kernel's own"
+        f" count; writing the trace afterwards {conversion_ns():,.0f} ns of CPU time."
+    )
 
 
 if __name__ == "__main__":
