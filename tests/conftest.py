@@ -3,14 +3,14 @@
 
 `make test` builds the default kernel and runs all tests that are not marked `long`; `make test-all`
 builds the kernels of CI and runs all that are not marked `night`; `make test-night` runs the rest.
-The marks are given here and by hand:
+The marks are given here and manually:
 
 - `long`: the test needs another kernel than the default one (its fixtures or parameters say so:
   tests/kernels.py); or it is one of the lab, and differs from another in the elevator or the mode
-  of a cache; or it is marked by hand because it takes long: CONTRIBUTING.md lists which.
+  of a cache; or it is marked manually because it takes long.
 - `night`: the test needs the emulated kernel with sanitizers; or it is one of the lab under
-  sanitizers, and differs from another in the elevator or the mode of a cache; or it is marked by
-  hand. What such a test protects has a faster test in `make test-all`.
+  sanitizers, and differs from another in the elevator or the mode of a cache; or it is marked
+  manually. What such a test protects has a faster test in `make test-all`.
 
 A test that is not chosen is deselected, never skipped: a kernel that a chosen test needs and that
 was not built fails it.
