@@ -321,7 +321,7 @@ def test_what_was_recorded_is_kept_though_somebody_has_taken_the_name(
     command = f"echo mine > t.isotrace; dd if={device} of=/dev/null bs=4k count=3 iflag=direct"
     done = machine.isoblk("capture", device, "-o", "t.isotrace", "--", "sh", "-c", command)
     assert done.returncode == 0, done.stderr
-    told = "note: t.isotrace has come to exist; what was captured is in t-2.isotrace"
+    told = "note: t.isotrace was created during the capture; the capture is in t-2.isotrace"
     assert told in done.stderr
     assert done.stdout.startswith("t-2.isotrace: 3 requests")
     assert (machine.work / "t.isotrace").read_text() == "mine\n"

@@ -201,7 +201,7 @@ def test_killed_under_load_it_leaves_nothing_after_restore(machine: Machine, wha
     restored = machine.isoblk("host", "restore")
     assert restored.returncode == 0, restored.stderr
     assert machine.condition() == before
-    assert machine.isoblk("host", "restore").stdout == "nothing to change back\n"
+    assert machine.isoblk("host", "restore").stdout == "nothing to restore\n"
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

@@ -341,7 +341,7 @@ export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTEC
     said = [
         line
         for line in left.read("said").splitlines()
-        if line.startswith(("isoblk:", "slots ", "mended:", "=", "/dev/fast: ", "again:"))
+        if line.startswith(("isoblk:", "slots ", "repaired:", "=", "/dev/fast: ", "again:"))
     ]
     identity = next(
         line.split()[1] for line in left.read("said").splitlines() if "identity ww" in line
@@ -356,7 +356,7 @@ export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTEC
         "isoblk: c: the kernel refuses: the record of slot 32 is damaged; isoblk cache check"
         " /dev/fast",
         "= 1",
-        "mended: slots 32 to 63: the record's checksum is wrong; dirty blocks missing:"
+        "repaired: slots 32 to 63: the record's checksum is wrong; dirty blocks missing:"
         f" {lost}; free them, and lose what is at byte 196608, 131072 bytes",
         "/dev/fast: sound",
         "= 0",
@@ -370,17 +370,17 @@ export DM_DISABLE_UDEV=1 PYTHONPATH={on_host(ROOT / "src")} PYTHONDONTWRITEBYTEC
         "isoblk: /dev/fast: 2 damages; isoblk cache check --repair /dev/fast",
         "= 1",
         *(
-            f"mended: superblock copy {copy}: it is all zeros; restore it from copy 2, as in use"
+            f"repaired: superblock copy {copy}: it is all zeros; restore it from copy 2, as in use"
             for copy in (0, 1)
         ),
         "/dev/fast: sound",
         "= 0",
         "again: /dev/mapper/c, writeback, fifo; use it, not /dev/slow",
         "= 0",
-        f"isoblk: /dev/fast: is the cache of {identity} (/dev/slow), not of {other}; name"
-        " that disk; if it is gone, or was copied to this one: isoblk cache check --repair --was"
+        f"isoblk: /dev/fast: the SSD is the cache of {identity} (/dev/slow), not of {other}; name"
+        " that origin; if it is gone or was copied to this one: isoblk cache check --repair --was"
         f" {identity} /dev/fast;"
-        " if nothing on the SSD matters: blkdiscard --zeroout /dev/fast",
+        " if the data on the SSD are not needed: blkdiscard --zeroout /dev/fast",
         "= 2",
         f"isoblk: /dev/fast: its origin is {identity}, not wwid:naa.0; name what isoblk cache check"
         " says",

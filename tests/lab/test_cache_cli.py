@@ -50,7 +50,7 @@ cmp -n 4194304 a /dev/disk0
         "made: /dev/mapper/fast, writeback, fifo; use it, not /dev/disk0",
     ]
     assert "/dev/disk0 is held by dm-0 (fast)" in said[2]
-    assert said[-1] == "fast: gone; the origin has all that was written"
+    assert said[-1] == "fast: removed; the origin has all written data"
     words = left.read("dirty").split()
     assert int(words[words.index("dirty") + 1]) > 0
     assert " writethrough lru " in left.read("table")
@@ -155,8 +155,8 @@ fsck.ext4 -fn /dev/mapper/vol
     )
     # What a disk of nobody's knowing could be mistaken for is refused, and nothing is left of it.
     assert left.read("said").splitlines()[0] == (
-        "isoblk: nameless: nothing tells this origin from other disks, and dirty blocks must not"
-        " get onto another one; --origin-id WORD, your own for this disk; or --mode writethrough"
+        "isoblk: nameless: the origin has no identity, so dirty blocks could be written to another"
+        " disk; name it with --origin-id WORD, or add --mode writethrough"
     )
     assert left.read("refused").startswith("0 131072 linear ")
     assert left.read("after") == f"vol: {left.read('former')}"
@@ -189,7 +189,7 @@ done
     said = left.read("said").splitlines()
     assert any("retired" in line and line.split()[1] == "2" for line in said), said
     assert sum("2 slots, whose places are bad" in line for line in said) == 1
-    assert "revived: 2 slots, whose places can be written and read again" in said
+    assert "revived: 2 slots" in said
     assert said.count("/dev/disk1: sound") == 3
 
 

@@ -219,7 +219,7 @@ def test_an_interrupt_ends_what_the_workers_do(
         status, _, errors = end_of(campaign)
         assert status == 130
         (line,) = errors.splitlines()
-        assert line == "isoblk: interrupted; finished runs are kept, the same command goes on"
+        assert line == "isoblk: interrupted; finished runs are kept, repeat the command to resume"
         assert not list((results / "runs").iterdir())
         # Of itself the run would take far longer than anybody waits here.
         eventually(lambda: not under_way())

@@ -88,7 +88,7 @@ def test_an_interrupt_keeps_what_is_finished_and_nothing_else(
     _, errors = process.communicate()
     assert process.returncode == 130
     (line,) = errors.splitlines()
-    assert line == "isoblk: interrupted; finished runs are kept, the same command goes on"
+    assert line == "isoblk: interrupted; finished runs are kept, repeat the command to resume"
     assert [run for run in read_results(results).runs if run is not None]
     left = {path.name for path in (results / "runs").iterdir()}
     assert left == set(_finished(results)), "what was interrupted is no failed run"

@@ -149,7 +149,7 @@ again: default 222 disk 900
 reloaded: default 222
 second: isoblk: weights are followed already; see: systemctl status isoblk-weights
 ended: 0
-undone: taken back from 3 cgroups
+undone: removed the mirrored weights of 3 cgroups
 taken: default 100
 said: following the weights of 3 cgroups
 """
@@ -212,6 +212,6 @@ def test_a_weight_that_was_set_elsewhere_divides_and_is_shown(stock_guest: Guest
         *(f"disk0: {one}, 128 tags, also after the next boot" for one in SCHEDULERS),
         "disk0: none, 16 tags",
         "isoblk: no disk of this machine has a scheduler with weights;"
-        " choose one: isoblk disk use isoblk NAME",
+        " choose one: isoblk disk use isoblk DISK",
         "2",
     ]

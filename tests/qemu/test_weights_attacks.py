@@ -186,7 +186,7 @@ early: none
 end: alive
 ended: 0
 note: default 500
-taken back from 3 cgroups
+removed the mirrored weights of 3 cgroups
 note: none
 """
 

@@ -34,8 +34,8 @@ def place(tmp_path: Path) -> Path:
     ("arguments", "told"),
     [
         (("--source", ".", "--own", "."), "--source and --own exclude each other"),
-        (("--path", "block"), "--path is of a git tree of the kernel; add --source TREE"),
-        (("--kernel", "7.2"), "--kernel is what isoblk's schedulers are tried on"),
+        (("--path", "block"), "--path needs a git tree of the kernel; add --source TREE"),
+        (("--kernel", "7.2"), "--kernel is for a bisection of isoblk's schedulers"),
         (("--metric", "p99"), "--metric: metric 'p99' needs a tenant, as in p99.NAME"),
         (("--metric", "p99.t9"), "no tenant is called 't9'"),
         (("--metric", "speed"), "unknown metric 'speed'"),

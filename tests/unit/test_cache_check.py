@@ -671,7 +671,7 @@ def test_the_command_says_what_is_there_and_how_it_ended(image: Image) -> None:
     assert f"2 damages; isoblk cache check --repair {path}" in said
     status, said = _run("--repair", path)
     assert status == 1
-    assert "mended: superblock copy 0" in said
+    assert "repaired: superblock copy 0" in said
     assert f"slot {slot}: the record's checksum is wrong; it may be dirty" in said
     assert f"isoblk cache check --repair --drop-damaged {path}" in said
     status, said = _run("--repair", "--drop-damaged", path)
@@ -692,8 +692,8 @@ def test_the_command_prints_json(image: Image) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--drop-damaged"], "goes with --repair"),
-        (["--was", "id:slow"], "goes with --repair"),
+        (["--drop-damaged"], "needs --repair"),
+        (["--was", "id:slow"], "needs --repair"),
         (["--repair", "--was", "id:other"], "its origin is id:slow, not id:other"),
     ],
 )

@@ -130,7 +130,10 @@ def test_no_kernel_yet(command: Command, tmp_path: Path) -> None:
         ("--machine icount --cpus 0", ["--cpus", "greater than or equal to 1"]),
         ("--machine icount --cpus 9", ["--cpus", "less than or equal to 8"]),
         ("--machine icount --cpus two", ["--cpus", "integer"]),
-        ("--machine icount --on local", ["a cluster makes runs of the uml machine, not of icount"]),
+        (
+            "--machine icount --on local",
+            ["a cluster can only make runs of the uml machine, not of icount"],
+        ),
         ("--machine icount", ["no stock kernel", "isoblk kernel build --stock"]),
     ],
 )

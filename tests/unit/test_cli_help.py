@@ -110,8 +110,8 @@ def test_defaults_that_are_not_values_are_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words, told in (
-        ("run", "[default: (results/NAME; NAME-host)]"),
-        ("trace import", "(told from the content)"),
+        ("run", "[default: (results/NAME, for host results/NAME-host)]"),
+        ("trace import", "(detected from the content)"),
         ("study from-fio", "(standard output)"),
     ):
         assert told in " ".join(_help(monkeypatch, capsys, *words.split(), "-h").split())

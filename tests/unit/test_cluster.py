@@ -372,12 +372,12 @@ def test_a_scheduler_that_does_not_come_back_ends_the_study(
 @pytest.mark.parametrize(
     ("on", "jobs", "machine_name", "told"),
     [
-        ("somewhere", 1, "uml", "is no scheduler"),
-        ("http://somewhere:80", 1, "uml", "is no scheduler"),
-        ("tcp://somewhere:8786", 2, "uml", "leave out --jobs"),
-        ("local", 2, "qemu", "makes runs of the uml machine"),
-        ("local", 2, "icount", "makes runs of the uml machine"),
-        ("local", 1, "host", "makes runs of the uml machine"),
+        ("somewhere", 1, "uml", "not an address of a Dask scheduler"),
+        ("http://somewhere:80", 1, "uml", "not an address of a Dask scheduler"),
+        ("tcp://somewhere:8786", 2, "uml", "remove --jobs"),
+        ("local", 2, "qemu", "only make runs of the uml machine"),
+        ("local", 2, "icount", "only make runs of the uml machine"),
+        ("local", 1, "host", "only make runs of the uml machine"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

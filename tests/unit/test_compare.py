@@ -321,8 +321,8 @@ def test_csv_has_a_row_a_metric(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["A", "A"], "is A and B: nothing to compare"),
-        (["A", "link"], "is A and B: nothing to compare"),
+        (["A", "A"], "A and B are the same directory"),
+        (["A", "link"], "A and B are the same directory"),
         (["A", "empty"], "not a result directory"),
         (["A", "file"], "not a result directory"),
         (["A", "damaged"], "damaged"),

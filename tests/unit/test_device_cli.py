@@ -209,7 +209,7 @@ def test_a_preset_far_from_its_source_fails_and_says_by_how_much(
     assert status(monkeypatch, "check", preset(tmp_path, 2000)) == 1
     said = capsys.readouterr()
     assert "-50.0%" in said.out
-    assert "1 of 1 figures are off by more than is allowed: " in said.err
+    assert "1 of 1 figures are off by more than the tolerance: " in said.err
     assert "random read, -50.0%" in said.err
 
 
@@ -227,10 +227,10 @@ def test_the_figures_come_as_json(
     ("words", "why"),
     [
         (("check", "slow"), "unknown preset 'slow'"),
-        (("check", "fast"), "fast: has no [[expect]]: nothing to check"),
+        (("check", "fast"), "fast: the preset has no figures to check"),
         (("check", "none.toml"), "no such file 'none.toml'"),
         (("fit", "none.json", "-o", "x.toml"), "none.json: cannot read: No such file"),
-        (("fit", "-o", "x.toml"), "no file of fio's named"),
+        (("fit", "-o", "x.toml"), "no results of fio given"),
     ],
 )
 def test_a_mistake_is_one_line(
@@ -252,7 +252,7 @@ def test_results_without_a_usable_job_are_one_error_beside_the_reasons(
     assert status(monkeypatch, "fit", str(path), "-o", str(output)) == 2
     left_out, error = capsys.readouterr().err.splitlines()
     assert "job 'mixed': rw=randrw is not one of" in left_out
-    assert "no job that can be used" in error
+    assert "no usable job" in error
     assert not output.exists()
 
 
@@ -300,10 +300,10 @@ def test_a_model_of_a_database_becomes_a_preset_that_is_checked_by_what_it_was_f
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((), "no file of fio's named"),
-        (("--model", "x"), "--model is of io.cost's database; add --iocost"),
+        ((), "no results of fio given"),
+        (("--model", "x"), "--model needs io.cost's database; add --iocost"),
         (("--iocost", IOCOST, "--model", "linux-hd"), "did you mean 'linux-hdd'?"),
-        (("--iocost", IOCOST, "--model", "linux-hdd"), "nowhere to write the preset"),
+        (("--iocost", IOCOST, "--model", "linux-hdd"), "no output file given"),
         (("--iocost", "nothing.hwdb"), "nothing.hwdb"),
     ],
 )

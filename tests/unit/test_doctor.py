@@ -61,7 +61,7 @@ def test_what_ssd_caches_need_is_named_with_its_packages(monkeypatch: pytest.Mon
     monkeypatch.setattr("shutil.which", lambda name, path=None: name in there)
     check = doctor.check_caches()
     assert check.state is State.OPTIONAL
-    assert check.found.endswith("not found: what bcache need")
+    assert check.found.endswith("not found: programs of bcache")
     assert "dm-cache" in check.found
     assert check.todo == "run: apt install bcache-tools"
     there.add("make-bcache")
@@ -86,7 +86,7 @@ def test_unwritable_cache_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     (tmp_path / "file").touch()
     monkeypatch.setenv("ISOBLK_CACHE", str(tmp_path / "file" / "cache"))
     check = doctor.check_cache()
-    assert (check.state, check.todo) == (State.MISSING, "set ISOBLK_CACHE elsewhere")
+    assert (check.state, check.todo) == (State.MISSING, "set ISOBLK_CACHE to a writable directory")
 
 
 def test_a_cache_that_may_only_be_read_will_do_if_all_is_in_it(
@@ -98,7 +98,7 @@ def test_a_cache_that_may_only_be_read_will_do_if_all_is_in_it(
     monkeypatch.setattr(kernel, "ready_modules", lambda found: Path("/modules"))
     check = doctor.check_cache()
     assert check.state is State.OPTIONAL
-    assert "what is in it is used" in check.found
+    assert "its contents are used" in check.found
 
 
 def test_too_little_space_is_missing_while_there_is_no_kernel(

@@ -234,7 +234,7 @@ def test_the_commands_of_the_lab_say_that_it_is_not_there(
     for words in (["run", "x.toml"], ["doctor"], ["compare", "a", "b"], ["kernel", "build"]):
         done = call(*words)
         assert done.stderr == (
-            "isoblk: the lab is not in this package; get isoblk's sources, and run there: make"
-            " wheel\n"
+            "isoblk: this package does not contain the lab; get isoblk's sources and run there:"
+            " make wheel\n"
         ), words
         assert done.returncode == 2

@@ -315,7 +315,7 @@ def test_without_a_directory_those_in_results_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="holds no result directory"):
+    with pytest.raises(UserError, match="no result directory found"):
         cli_show.show(None)
     resultgen.weights_study(tmp_path / "results" / "mine")
     (tmp_path / "results" / "broken").mkdir()
@@ -324,6 +324,6 @@ def test_without_a_directory_those_in_results_are_listed(
     broken, mine = capsys.readouterr().out.splitlines()
     assert "results/mine" in mine
     assert re.search(r"\d+ of \d+ runs", mine)
-    assert "cannot be read" in broken
-    with pytest.raises(UserError, match="no result directory named"):
+    assert "cannot read study.json" in broken
+    with pytest.raises(UserError, match="no result directory given"):
         cli_show.show(None, as_json=True)

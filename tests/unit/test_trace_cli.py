@@ -47,7 +47,7 @@ def test_import_says_what_it_wrote(trace: Path, tmp_path: Path) -> None:
 def test_import_says_what_it_passed_over(trace: Path, tmp_path: Path) -> None:
     trace.write_bytes(b"bad\n" + trace.read_bytes())
     result = run("import", trace, "-o", tmp_path / "o", "--skip-bad", 3)
-    assert result.stderr == f"passed over: {trace}:1\n"
+    assert result.stderr == f"skipped: {trace}:1\n"
     result = run("import", trace, "-o", tmp_path / "p")
     assert isinstance(result.exception, UserError)
     result = run("import", trace, "-o", tmp_path / "p", "--format", "nothing")

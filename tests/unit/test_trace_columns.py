@@ -220,7 +220,7 @@ def test_digits_are_operations_once_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--columns", ORDER), "no unit of the times"),
+        (("--columns", ORDER), "no unit of times given"),
         (("--columns", "time,op,offset", "--time-unit", "s"), "size is missing"),
         (("--columns", "time,time,op,offset,size", "--time-unit", "s"), "time is named twice"),
         (("--columns", f"{ORDER},lba", "--time-unit", "s"), "lba is no column"),
@@ -229,13 +229,13 @@ def test_digits_are_operations_once_said(tmp_path: Path) -> None:
         (("--columns", "time=9,op=1,offset=3,size=4", "--time-unit", "s"), "no column 9"),
         (("--columns", f"time={'9' * 5000},op=1,offset=3,size=4", "--time-unit", "s"), "no column"),
         (("--columns", f"{ORDER},volume,stream", "--time-unit", "s"), "a volume or of a stream"),
-        (("--columns", ORDER, "--time-unit", "s", "--format", "spc"), "columns of its own"),
+        (("--columns", ORDER, "--time-unit", "s", "--format", "spc"), "fixed columns"),
         (("--columns", ORDER, "--time-unit", "s", "--offset-unit", "x"), "--offset-unit x"),
         (("--columns", ORDER, "--time-unit", "s", "--size-unit", "0"), "--size-unit 0"),
         (("--columns", ORDER, "--time-unit", "s", "--ops", "1"), "--ops 1"),
         (("--columns", ORDER, "--time-unit", "s", "--ops", "1=move"), "--ops 1=move"),
         (("--columns", ORDER, "--time-unit", "s", "--only", "disk"), "--only disk"),
-        (("--only", "disk=1"), "--only goes with --columns"),
+        (("--only", "disk=1"), "--only needs --columns"),
         (("--format", "csv"), "not those that isoblk exports"),
     ],
 )

@@ -138,7 +138,7 @@ def test_what_is_lost_is_said_in_a_line(tmp_path: Path, name: str, told: str) ->
     source = write_trace(tmp_path / "t.isotrace", MIXED)
     result = run("export", source, "--format", name, "-o", tmp_path / "o")
     assert result.exit_code == 0, result.output
-    assert result.stderr == (f"note: {name} cannot say all: {told}\n" if told else "")
+    assert result.stderr == (f"note: not in {name}: {told}\n" if told else "")
     printed = run("export", source, "--format", name)
     assert printed.stdout == (tmp_path / "o").read_text()
 

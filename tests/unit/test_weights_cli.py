@@ -114,7 +114,7 @@ def test_a_systemd_that_does_not_hear_is_no_reason_to_end(
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     cli._notify("READY=1")
-    assert capsys.readouterr().err.startswith("systemd cannot be told: ")
+    assert capsys.readouterr().err.startswith("cannot notify systemd: ")
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]])

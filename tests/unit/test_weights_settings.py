@@ -337,7 +337,7 @@ def test_a_wrong_cost_model_is_refused_and_nothing_set(
     calling(fake, monkeypatch)
     with pytest.raises(UserError, match=r"^--cost-model: "):
         cli.use("isoblk", "sdb", cost_model=model)
-    with pytest.raises(UserError, match=r"^--cost-model: none has no cost model; leave it out"):
+    with pytest.raises(UserError, match=r"^--cost-model: none has no cost model; remove it"):
         cli.use("none", "sdb", cost_model="auto")
     assert now(fake.disk()) == ("mq-deadline", 256)
     assert not rules.exists()

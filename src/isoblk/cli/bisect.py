@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk bisect: which version changed a metric."""
+"""isoblk bisect: find the version that changed a metric."""
 
 import json
 import math
@@ -32,7 +32,7 @@ from isoblk.study.shipped import choose
 
 # Wall-clock seconds until a run counts as hung.
 _TIME_LIMIT_S = 600
-# CPU minutes that a kernel of the lab takes to build, for what is said before.
+# CPU minutes that a build of a lab kernel takes, for the estimate.
 _BUILD_CPU_MIN = 5
 
 app = typer.Typer()
@@ -46,75 +46,86 @@ app = typer.Typer()
     )
 )
 def bisect(
-    good: Annotated[str, typer.Argument(metavar="GOOD", help="The older version, or revision.")],
-    bad: Annotated[str, typer.Argument(metavar="BAD", help="The newer one.")],
+    good: Annotated[
+        str,
+        typer.Argument(metavar="GOOD", help="Older version or revision. Its value defines good."),
+    ],
+    bad: Annotated[str, typer.Argument(metavar="BAD", help="Newer version or revision.")],
     study: Annotated[
         Path,
         typer.Option(
             metavar="STUDY",
-            help="Study file (TOML), or the name of one that comes with isoblk.",
+            help="Study file (TOML), or the name of a shipped study.",
             autocompletion=completing.studies,
         ),
     ],
     metric: Annotated[
-        str, typer.Option(metavar="NAME", help="As claims name it, such as p99.web or share_error.")
+        str,
+        typer.Option(metavar="NAME", help="Metric, such as p99.web or share_error."),
     ],
     only: Only = None,
     threshold: Annotated[
         str | None,
         typer.Option(
             metavar="VALUE",
-            help="What divides good from bad.",
-            show_default="the middle between the two ends'",
+            help="Value that divides good from bad.",
+            show_default="the middle of the values of GOOD and BAD",
         ),
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option(
-            metavar="TREE", help="A git tree of the kernel, of which GOOD and BAD are revisions."
-        ),
+        typer.Option(metavar="TREE", help="Kernel git tree. GOOD and BAD are revisions of it."),
     ] = None,
     path: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PATH", help="source: only commits that touch it, as block; may be repeated."
+            metavar="PATH",
+            help="With --source: only commits that touch this path, as block. May be repeated.",
         ),
     ] = None,
     own: Annotated[
         Path | None,
         typer.Option(
             metavar="REPOSITORY",
-            help="A git tree of isoblk, whose schedulers GOOD and BAD are revisions of.",
+            help="Git tree of isoblk. GOOD and BAD are revisions of its schedulers.",
         ),
     ] = None,
     kernel: Annotated[
         str | None,
         typer.Option(
             metavar="VERSION",
-            help="own: version of the kernel under test.",
+            help="With --own: version of the kernel under test.",
             show_default=DEFAULT_VERSION,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Directory.", show_default="results/bisect-NAME"),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Directory for the results.",
+            show_default="results/bisect-NAME",
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Number of runs in parallel.")
+    ] = 1,
     as_json: Json = False,
 ) -> None:
-    """Say which version changed a metric: of the kernel, or of isoblk's schedulers.
+    """Find the version of the kernel, or of isoblk's schedulers, that changed a metric.
 
-    Without --source and --own, GOOD and BAD are versions of the kernel: those that are built, and
-    those that Debian's suites have. Good is what GOOD's value is like, whether that is better or
-    worse. A bisection that was ended goes on.
+    Without --source and --own, GOOD and BAD are kernel versions that are built or in Debian's
+    suites. GOOD's value defines good, even if it is worse. The same command resumes an interrupted
+    bisection.
     """
     if source is not None and own is not None:
-        raise UserError("--source and --own exclude each other", next="leave out one of them")
+        raise UserError("--source and --own exclude each other", next="remove one of them")
     if path and source is None:
-        raise UserError("--path is of a git tree of the kernel", next="add --source TREE")
+        raise UserError("--path needs a git tree of the kernel", next="add --source TREE")
     if kernel is not None and own is None:
         raise UserError(
-            "--kernel is what isoblk's schedulers are tried on", next="add --own REPOSITORY"
+            "--kernel is for a bisection of isoblk's schedulers", next="add --own REPOSITORY"
         )
     chosen = choose(study)
     if chosen.note:
@@ -133,7 +144,7 @@ def bisect(
         outcome = _search(range_, question, asked)
     except KeyboardInterrupt:
         typer.echo(
-            "isoblk: interrupted; what was measured is kept, the same command goes on", err=True
+            "isoblk: interrupted; measurements are kept, repeat the command to resume", err=True
         )
         raise typer.Exit(INTERRUPTED) from None
     told = sentence(range_, metric, outcome)
@@ -144,19 +155,19 @@ def bisect(
         typer.echo(printable(told))
     if outcome.found.open:
         raise RunError(
-            f"{len(outcome.found.open)} that may be it could not be measured",
+            f"undecided: {len(outcome.found.open)} candidates could not be measured",
             where=str(results),
         )
 
 
 def _offers() -> list[Offer]:
-    """Debian's packages; none if they cannot be asked for."""
+    """Return Debian's kernel packages; an empty list if the archive cannot be reached."""
     with building() as progress, TemporaryDirectory(prefix="isoblk-bisect-") as temporary:
-        progress.stage("looking what Debian's suites have")
+        progress.stage("reading the lists of Debian's suites")
         try:
             found = offers(Path(temporary))
         except IsoblkError as error:
-            progress.note(f"note: only kernels that are built already: {error}")
+            progress.note(f"note: only kernels that are already built are used: {error}")
             found = []
         progress.finish()
     return found
@@ -188,24 +199,23 @@ def _search(range_: Range, question: Question, asked: float | None) -> Outcome:
 
 
 class _Brief:
-    """A build's progress without the end of its log: a candidate that does not build is one line
-    among others."""
+    """A build's progress without the end of its log: a failed candidate takes one line."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
         self.stage, self.step = bar.stage, bar.step
 
     def note(self, text: str) -> None:
-        """A message of one line."""
+        """Print a message if it is a single line."""
         if "\n" not in text:
             self._bar.note(text)
 
 
 def _say(range_: Range) -> None:
-    """How much there is to do."""
+    """Print the number of candidates and an estimate of the build time."""
     count, tried, builds = announce(range_)
     what = range_.what if count == 1 else f"{range_.what}s"
-    text = f"{count} {what} between the two; at most {tried} are tried"
+    text = f"{count} {what} between GOOD and BAD; at most {tried} are tried"
     if builds:
         minutes = builds * _BUILD_CPU_MIN / len(os.sched_getaffinity(0))
         kernels = "1 kernel" if builds == 1 else f"{builds} kernels"
@@ -214,7 +224,7 @@ def _say(range_: Range) -> None:
 
 
 def _table(range_: Range, question: Question, outcome: Outcome) -> Table:
-    """What was tried, in that order; of several points the one that counted."""
+    """Return a table of the candidates in the order of trials, each with its decisive point."""
     headings = [range_.what, question.metric, "verdict", "build", "runs", ""]
     if question.several:
         headings.insert(2, "worst at")
@@ -236,12 +246,12 @@ def _table(range_: Range, question: Question, outcome: Outcome) -> Table:
 
 
 def _time(seconds: float) -> str:
-    """Minutes and seconds."""
+    """Format as minutes and seconds."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
 def _document(range_: Range, question: Question, outcome: Outcome, told: str) -> dict[str, Any]:
-    """What --json prints."""
+    """Return the document that --json prints."""
     found = outcome.found
     return {
         "study": question.expansion.study.name,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk cache: an SSD in front of a slow disk of this machine, by dm-setcache."""
+"""isoblk cache: cache a slow disk of this machine on an SSD, by dm-setcache."""
 
 import dataclasses
 import os
@@ -33,41 +33,48 @@ from isoblk.machine.users import refuse_rivals
 from isoblk.run.field import suggest
 from isoblk.run.spec import Options
 
-# What the target says.
+# Messages of the target.
 _OTHER_ORIGIN = re.compile(r"the cache of another origin, (\S+), not of (.+)$")
 _NO_IDENTITY = "no identity of the origin"
-# Damage that a person reads line by line.
+# Number of damages that are printed.
 _MOST_LINES = 100
 
 app = typer.Typer(
-    help="An SSD in front of a slow disk of this machine: dm-setcache. See docs/guides/cache.md."
+    help="Cache a slow disk of this machine on an SSD, by dm-setcache. See docs/guides/cache.md."
 )
 
 Like = Annotated[
     str,
-    typer.Option("--like", help="Whose defaults: flashcache, enhanceio, or setcache (its own)."),
+    typer.Option(
+        "--like",
+        metavar="flashcache|enhanceio|setcache",
+        help="Program whose defaults and words apply.",
+    ),
 ]
 Mode = Annotated[
     str | None,
     typer.Option(
-        help="writeback, writethrough, writearound, readonly or writeonly; or back, thru,"
-        " around of flashcache, wb, wt, ro of enhanceio."
+        metavar="MODE",
+        help="writeback, writethrough, writearound, readonly or writeonly; in flashcache's words"
+        " back, thru or around, in enhanceio's wb, wt or ro.",
     ),
 ]
-Policy = Annotated[str | None, typer.Option(help="fifo, lru or random.")]
-Block = Annotated[str | None, typer.Option(help="Size of a block, as 4k.")]
-Assoc = Annotated[int | None, typer.Option(help="Blocks of a set.")]
+Policy = Annotated[str | None, typer.Option(metavar="fifo|lru|random", help="Replacement policy.")]
+Block = Annotated[str | None, typer.Option(metavar="SIZE", help="Size of a block, as 4k.")]
+Assoc = Annotated[int | None, typer.Option(metavar="N", help="Number of blocks in a set.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="OPTION=N", help="An option of dm-setcache, as set_high=80."),
+    typer.Option("--set", metavar="OPTION=N", help="Option of dm-setcache, as set_high=80."),
 ]
-Wipe = Annotated[str | None, typer.Option(metavar="SSD", help="What the SSD holds may be lost.")]
+Wipe = Annotated[
+    str | None, typer.Option(metavar="SSD", help="Allow overwriting existing data on the SSD.")
+]
 Trust = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="Use clean blocks that the SSD has from an earlier boot if a sample of the origin is"
-        " as it was. Only for a disk that nobody writes to without the cache.",
+        help="Keep clean blocks from an earlier boot if a sample of them equals the origin. Safe"
+        " only if the origin is never written without the cache.",
     ),
 ]
 OriginId = Annotated[
@@ -75,11 +82,11 @@ OriginId = Annotated[
     typer.Option(
         "--origin-id",
         metavar="WORD",
-        help="What to call the origin, if nothing else tells it from other disks.",
+        help="Identity of the origin, if the kernel has none for it.",
     ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The cache: /dev/mapper/NAME.")]
-Ssd = Annotated[str, typer.Argument(metavar="SSD", help="The fast device.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the cache: /dev/mapper/NAME.")]
+Ssd = Annotated[str, typer.Argument(metavar="SSD", help="Fast device.")]
 
 
 @app.command(
@@ -91,7 +98,7 @@ Ssd = Annotated[str, typer.Argument(metavar="SSD", help="The fast device.")]
 def create(
     name: Name,
     origin: Annotated[
-        str, typer.Argument(metavar="ORIGIN", help="The slow device. What is on it stays.")
+        str, typer.Argument(metavar="ORIGIN", help="Slow device. Its data are kept.")
     ],
     ssd: Ssd,
     like: Like,
@@ -104,9 +111,9 @@ def create(
     trust: Trust = False,
     origin_id: OriginId = None,
 ) -> None:
-    """Make a cache, /dev/mapper/NAME, to be used in place of ORIGIN from now on.
+    """Create a cache, /dev/mapper/NAME, to use in place of ORIGIN.
 
-    An SSD that holds a cache of this origin is used again, with what it holds.
+    If the SSD holds a cache of this origin, its blocks are used again.
     """
     line = _line(like, mode, policy, block, assoc, [*(set_ or []), *["trust=1"] * trust])
     if origin_id is not None:
@@ -121,7 +128,7 @@ def create(
             origins.refuse_alike(slow.sys, origin, dmsetup)
         line = dataclasses.replace(line, origin_id=origin_id or _word(slow, above))
         _hand_over(above, wipe)
-        # The target claims it, too.
+        # Released for the target, which claims the device itself.
         below.release()
         with _told_of_origins(ssd):
             made = manage.create(name, volumes.volume(below), volumes.volume(above), line, dmsetup)
@@ -132,7 +139,7 @@ def create(
 @app.command(epilog=examples("isoblk cache attach --like enhanceio vg-data /dev/nvme0n1p3"))
 def attach(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A device-mapper device, in use or not.")
+        str, typer.Argument(metavar="NAME", help="Device-mapper device; may be in use.")
     ],
     ssd: Ssd,
     like: Like,
@@ -145,7 +152,7 @@ def attach(
     trust: Trust = False,
     origin_id: OriginId = None,
 ) -> None:
-    """Put a cache under a device-mapper device, while it is mounted."""
+    """Put a cache under a device-mapper device, even while it is mounted."""
     line = _line(like, mode, policy, block, assoc, [*(set_ or []), *["trust=1"] * trust])
     if origin_id is not None:
         origins.refuse_word(origin_id)
@@ -165,8 +172,8 @@ def attach(
     typer.echo(f"attached: /dev/mapper/{name}, {made.mode}, {made.policy}")
     if made.mode in manage.DIRTYING:
         typer.echo(
-            f"{name}: what is dirty is on the SSD alone: delete the cache before a reboot, or the"
-            " device comes up without it",
+            f"{name}: dirty blocks are only on the SSD: delete the cache before a reboot, or the"
+            " device comes up without them",
             err=True,
         )
 
@@ -174,10 +181,10 @@ def attach(
 @app.command(epilog=examples("isoblk cache info"))
 def info(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One cache; else all.")
+        str | None, typer.Argument(metavar="[NAME]", help="Name of a cache.", show_default="all")
     ] = None,
 ) -> None:
-    """Show what caches there are, and what they have done."""
+    """Show the caches and their statistics."""
     found = [manage.find(name, dmsetup)] if name else manage.caches(dmsetup)
     for state in found:
         _show(state)
@@ -187,10 +194,10 @@ def info(
 
 @app.command(epilog=examples("isoblk cache clean fast"))
 def clean(name: Name) -> None:
-    """Write all that is dirty to the origin, and wait for it."""
+    """Write all dirty blocks to the origin, and wait for completion."""
     with working(f"{name}: cleaning") as say:
         live.clean(name, dmsetup, lambda done, total: say(f"{name}: {done} of {total} blocks"))
-    typer.echo(f"{name}: nothing is dirty")
+    typer.echo(f"{name}: clean")
 
 
 @app.command(epilog=examples("isoblk cache edit fast --mode writeback --set set_high=80"))
@@ -200,7 +207,7 @@ def edit(
     policy: Policy = None,
     set_: Set = None,
 ) -> None:
-    """Change a cache while it is in use."""
+    """Change the mode, policy or options of a cache while it is in use."""
     options = _options(mode, policy, None, None, set_)
     if not options:
         raise UserError("nothing to change", next="add --mode, --policy or --set")
@@ -223,17 +230,17 @@ def delete(
         bool,
         typer.Option(
             "--keep",
-            help="Leave what the SSD holds, to be used again; nothing may be written to"
-            " the origin until then.",
+            help="Keep the blocks on the SSD for the next create. Do not write to the origin until"
+            " then.",
         ),
     ] = False,
 ) -> None:
-    """Clean a cache and take it away. What was attached is as before."""
+    """Clean a cache and remove it. An attached cache leaves the device as before."""
     with working(f"{name}: cleaning") as say:
         ssd = live.delete(
             name, dmsetup, lambda done, total: say(f"{name}: {done} of {total} blocks")
         )
-    typer.echo(f"{name}: gone; the origin has all that was written")
+    typer.echo(f"{name}: removed; the origin has all written data")
     if not keep:
         _erase(ssd)
 
@@ -243,9 +250,9 @@ def delete(
     epilog=examples("isoblk cache unit fast > /etc/systemd/system/isoblk-cache-fast.service"),
 )
 def unit_(name: Name) -> None:
-    """Print a systemd unit that makes a cache at boot, as it is now, and stops it in order."""
+    """Print a systemd unit that creates a cache at boot and stops it at shutdown."""
     typer.echo(unit(name, dmsetup), nl=False)
-    typer.echo(f"then: systemctl enable {unit_name(name)}", err=True)
+    typer.echo(f"next: systemctl enable {unit_name(name)}", err=True)
 
 
 @app.command(
@@ -256,25 +263,31 @@ def unit_(name: Name) -> None:
     ),
 )
 def origin_(
-    device: Annotated[str, typer.Argument(metavar="ORIGIN", help="A slow device.")],
+    device: Annotated[str, typer.Argument(metavar="ORIGIN", help="Slow device.")],
     is_: Annotated[
         str | None,
-        typer.Option("--is", metavar="IDENTITY", help="Fail if it is another device's."),
+        typer.Option("--is", metavar="IDENTITY", help="Fail if ORIGIN has another identity."),
     ] = None,
 ) -> None:
-    """Show by which identity a cache knows ORIGIN: what no copy of it has.
+    """Show the identity by which a cache recognises ORIGIN. No copy of ORIGIN has it.
 
-    Exit status: 0; 1 it has not the identity IDENTITY; 2 nothing tells it from a copy.
+    Exit status: 0; 1 the identity is not IDENTITY; 2 ORIGIN has no identity.
     """
     place = find_volume(device).sys
     word = origins.word(place, dmsetup)
     known = f"id:{word}" if word else origins.identity(place)
     if not known:
         raise UserError(
-            "nothing tells it from a copy", where=device, next="give it a word: --origin-id WORD"
+            "the device has no identity that a copy lacks",
+            where=device,
+            next="name it when the cache is created: --origin-id WORD",
         )
     if is_ not in (None, known):
-        raise RunError(f"is {known}, not {is_}", where=device, next="name that disk")
+        raise RunError(
+            f"the device's identity is {known}, not {is_}",
+            where=device,
+            next="name the device with that identity",
+        )
     typer.echo(known)
 
 
@@ -285,40 +298,39 @@ def origin_(
     )
 )
 def check(
-    ssd: Annotated[
-        str, typer.Argument(metavar="SSD", help="The SSD of a cache, or an image of one.")
-    ],
+    ssd: Annotated[str, typer.Argument(metavar="SSD", help="SSD of a cache, or an image of it.")],
     repair: Annotated[
-        bool, typer.Option("--repair", help="Mend what can be without losing a dirty block.")
+        bool, typer.Option("--repair", help="Repair damage that costs no dirty block.")
     ] = False,
     drop_damaged: Annotated[
         bool,
         typer.Option(
             "--drop-damaged",
-            help="With --repair: also free slots that may hold dirty data of which nothing says"
-            " any more where they belong. They are lost.",
+            help="With --repair: also free slots whose place on the origin is unknown. Dirty data"
+            " in them are lost.",
         ),
     ] = False,
     was: Annotated[
         str | None,
         typer.Option(
             metavar="IDENTITY",
-            help="With --repair: forget this origin, which check shows: it is gone, or was copied"
-            " to another disk; the next one that create or attach names takes its place.",
+            help="With --repair: forget the origin with this identity, because it is gone or was"
+            " copied to another disk. The next create or attach sets the new origin.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what the SSD of a cache holds, and what is damaged; nobody may use it meanwhile.
+    """Check the SSD of a cache, and show its contents. It must not be in use.
 
-    Each damage is a line: where, what, and the options that mend it. The origin is not touched.
+    Each damage is one line: place, cause, and the options that repair it. The origin is not read
+    or written.
 
-    Exit status: 0 sound, also after a repair; 1 damaged; 2 in use, no cache, not readable.
+    Exit status: 0 sound, also after a repair; 1 damaged; 2 in use, not a cache, not readable.
     """
     if drop_damaged and not repair:
-        raise UserError("--drop-damaged: goes with --repair", next="add --repair")
+        raise UserError("--drop-damaged needs --repair", next="add --repair")
     if was is not None and not repair:
-        raise UserError("--was: goes with --repair", next="add --repair")
+        raise UserError("--was needs --repair", next="add --repair")
     with open_ssd(ssd, write=repair) as opened:
         found = (
             checking.repair(opened, drop=drop_damaged, was=was)
@@ -334,31 +346,34 @@ def check(
 
 @contextmanager
 def _told_of_origins(ssd: str) -> Iterator[None]:
-    """Say what can be done where the kernel finds the SSD of another origin, or none to name."""
+    """Replace the kernel's errors about the origin's identity by errors with a next step.
+
+    Raises:
+        UserError: the SSD is the cache of another origin, or the origin has no identity.
+    """
     try:
         yield
     except RunError as error:
         if found := _OTHER_ORIGIN.search(error.cause):
             here = origins.whose(found[1], dmsetup)
             raise UserError(
-                f"is the cache of {found[1]}{here and f' ({here})'}, not of {found[2]}",
+                f"the SSD is the cache of {found[1]}{here and f' ({here})'}, not of {found[2]}",
                 where=ssd,
-                next="name that disk; if it is gone, or was copied to this one:"
+                next="name that origin; if it is gone or was copied to this one:"
                 f" isoblk cache check --repair --was {found[1]} {ssd};"
-                f" if nothing on the SSD matters: blkdiscard --zeroout {ssd}",
+                f" if the data on the SSD are not needed: blkdiscard --zeroout {ssd}",
             ) from None
         if _NO_IDENTITY in error.cause:
             raise UserError(
-                "nothing tells this origin from other disks, and dirty blocks must not get onto"
-                " another one",
+                "the origin has no identity, so dirty blocks could be written to another disk",
                 where=error.where,
-                next="--origin-id WORD, your own for this disk; or --mode writethrough",
+                next="name it with --origin-id WORD, or add --mode writethrough",
             ) from None
         raise
 
 
 def _both() -> Personality:
-    """Whose words for modes and policies are of any personality."""
+    """Return a personality that understands the words of all for modes and policies."""
     words = {old: new for one in PERSONALITIES.values() for old, new in one.words.items()}
     return dataclasses.replace(PERSONALITIES[TARGET], words=words)
 
@@ -372,7 +387,7 @@ def _line(
     set_: list[str] | None,
 ) -> Line:
     if like not in PERSONALITIES:
-        raise UserError(f"--like {like}: unknown", next=suggest(like, PERSONALITIES))
+        raise UserError(f"--like {like}: unknown program", next=suggest(like, PERSONALITIES))
     return manage.line_of(PERSONALITIES[like], _options(mode, policy, block, assoc, set_))
 
 
@@ -390,13 +405,13 @@ def _options(
         if not equals or not number.isdecimal():
             raise UserError(f"--set {text}: not OPTION=NUMBER", next="as in --set set_high=80")
         if name in given:
-            raise UserError(f"--set {name}: has an option of its own", next=f"--{name}")
+            raise UserError(f"--set {name}: has its own option", next=f"use --{name}")
         options[name] = int(number)
     return options
 
 
 def _word(origin: Disk, ssd: Claim) -> str:
-    """A word for an origin; none if the SSD says that the kernel had a name for its own."""
+    """Return a word for an origin; "" if the SSD records an identity from the kernel."""
     if ssd.cached:
         with ssd.bytes(os.O_RDONLY) as opened:
             known = checking.identity(opened)
@@ -406,33 +421,37 @@ def _word(origin: Disk, ssd: Claim) -> str:
 
 
 def _hand_over(ssd: Claim, wipe: str | None) -> None:
-    """Let the target have an SSD, a new one if that is asked for."""
+    """Release the SSD for the target, wiped first if --wipe names it."""
     if wipe is not None:
         ssd.wipe()
     ssd.release()
 
 
 def _erase(number: str) -> None:
-    """Make an SSD whose cache is gone a new one; it may be lost."""
+    """Erase the SSD of a removed cache.
+
+    Raises:
+        RunError: the SSD is gone or cannot be written.
+    """
     try:
         volumes.erase(number)
     except (UserError, RunError) as error:
         raise RunError(
             f"not erased: {error.cause}",
             where=volumes.path_of(number),
-            next="if it comes back, wipe it: its blocks will be older than the origin's",
+            next="before you use the SSD again, wipe it: its blocks are older than the origin's",
         ) from None
 
 
 def _show_report(found: Report) -> None:
     for damage in found.mended:
-        typer.echo(f"mended: {damage.where}: {damage.cause}; {damage.cure}")
+        typer.echo(f"repaired: {damage.where}: {damage.cause}; {damage.cure}")
     if found.revived:
-        typer.echo(f"revived: {found.revived} slots, whose places can be written and read again")
+        typer.echo(f"revived: {found.revived} slots can be written and read again")
     for damage in found.damage[:_MOST_LINES]:
         typer.echo(str(damage))
     if len(found.damage) > _MOST_LINES:
-        typer.echo(f"and {len(found.damage) - _MOST_LINES} more; --json has them all")
+        typer.echo(f"and {len(found.damage) - _MOST_LINES} more; --json prints all")
     table = Table(title=found.ssd, title_justify="left", show_header=False, box=None)
     for what, value in checking.describe(found):
         table.add_row(what, value + (_path_of(found.identity) if what == "origin" else ""))
@@ -443,7 +462,7 @@ def _show_report(found: Report) -> None:
 
 
 def _path_of(identity: str | None) -> str:
-    """Where the origin is, if it is here and can be seen."""
+    """Return ", PATH" of the origin, or "" if it is not found."""
     with suppress(UserError, RunError):
         if identity and (path := origins.whose(identity, dmsetup)):
             return f", {path}"
@@ -456,7 +475,7 @@ def _fail_if_damaged(found: Report, *, repaired: bool) -> None:
     options = {damage.option for damage in found.damage}
     command = "isoblk cache check"
     if options == {Cure.DROP}:
-        following = f"{command} {Cure.DROP} {found.ssd} frees it, and loses what was written there"
+        following = f"{command} {Cure.DROP} {found.ssd} frees the slots, and loses their data"
     elif not repaired and Cure.REPAIR in options:
         following = f"{command} --repair {found.ssd}"
     else:

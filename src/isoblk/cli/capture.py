@@ -15,7 +15,7 @@ from isoblk.run import numbers
 from isoblk.run.units import parse_size
 from isoblk.trace.compact import SUFFIX
 
-_FEW = 8  # streams that are printed
+_FEW = 8  # number of streams that are printed
 _LEAST_BUFFER, _MOST_BUFFER = 1 << 16, 1 << 30
 
 
@@ -30,30 +30,34 @@ app = typer.Typer()
     ),
 )
 def command(
-    device: Annotated[str, typer.Argument(metavar="DEVICE", help="A disk or a partition.")],
+    device: Annotated[str, typer.Argument(metavar="DEVICE", help="Disk or partition.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar=f"FILE{SUFFIX}", help="File to write.")
     ],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND...]", help="Capture while this runs."),
+        typer.Argument(metavar="[-- COMMAND...]", help="Capture while this command runs."),
     ] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.01, help="Capture for so long.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
+    seconds: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0.01, help="Duration of the capture."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     allow_loss: Annotated[
         bool, typer.Option("--allow-loss", help="Exit 0 even if events were lost.")
     ] = False,
     buffer: Annotated[
-        str, typer.Option(metavar="SIZE", help="Of the kernel's buffer of events.")
+        str, typer.Option(metavar="SIZE", help="Size of the kernel's event buffer.")
     ] = "64m",
     backend: Annotated[
         Backend,
-        typer.Option(help="How the kernel is asked: bpf if it can, else blktrace."),
+        typer.Option(help="Capture method; auto: bpf where the kernel has it, else blktrace."),
     ] = "auto",
 ) -> None:
-    """Record the block trace of a device, with the cgroup of every request.
+    """Record the block trace of a device, with the cgroup of each request.
 
-    Until COMMAND ends, for --seconds, or until Ctrl-C. Needs root. docs/guides/capture.md.
+    Records until COMMAND ends, for --seconds, or until Ctrl-C. Needs root. See
+    docs/guides/capture.md.
     """
     target = find_target(device)
     refuse_output(output, target, force=force)
@@ -62,11 +66,12 @@ def command(
             wanted = Wanted(target, output, force, seconds, tuple(words or ()))
             done = capture(wanted, source, _say_begun)
     except KeyboardInterrupt:
-        # Before it had begun, or when it was being written.
+        # Interrupted before the capture began, or while the file was written.
         raise typer.Exit(INTERRUPTED) from None
     if done.output != output:
         typer.echo(
-            f"note: {output} has come to exist; what was captured is in {done.output}", err=True
+            f"note: {output} was created during the capture; the capture is in {done.output}",
+            err=True,
         )
     for line in _account(done):
         typer.echo(line)
@@ -74,11 +79,11 @@ def command(
         raise RunError(
             f"{done.names.lost:,} events were lost: the trace has gaps",
             where=str(done.output),
-            next="capture again with a larger --buffer, or keep it with --allow-loss",
+            next="capture again with a larger --buffer, or accept the loss with --allow-loss",
         )
     if done.status:
         raise RunError(
-            f"ended with status {done.status}; what it did was captured",
+            f"ended with status {done.status}; its requests were captured",
             where=(words or [""])[0],
         )
     if done.interrupted and (words or seconds is not None):
@@ -86,7 +91,7 @@ def command(
 
 
 def _say_begun(wanted: Wanted) -> None:
-    """Told at once, so that whoever waits for it can begin a load."""
+    """Print that the capture has begun, so that a waiting script can start a load."""
     if wanted.command:
         end = f"until {wanted.command[0]} ends"
     elif wanted.seconds is not None:
@@ -97,7 +102,11 @@ def _say_begun(wanted: Wanted) -> None:
 
 
 def _buffer(value: str) -> int:
-    """A power of two. Raises UserError."""
+    """Parse the size of the buffer, bytes.
+
+    Raises:
+        UserError: it is not a power of two within the bounds.
+    """
     try:
         size = parse_size(value)
     except ValueError as error:
@@ -117,7 +126,7 @@ def _account(done: Captured) -> list[str]:
         f" {names.lost:,} lost, scheduler {names.scheduler}"
     ]
     if names.left_out:
-        lines.append(f"left out, because they move nothing: {names.left_out:,}")
+        lines.append(f"omitted requests without data: {names.left_out:,}")
     ordered = sorted(names.streams, key=lambda one: -one.requests)
     for one in ordered[:_FEW]:
         weights = "".join(f", {file} {weight}" for file, weight in one.weights.items())
@@ -126,5 +135,5 @@ def _account(done: Captured) -> list[str]:
         lines.append(f"stream {one.stream}: {one.cgroup}, {share}, {busiest}{weights}")
     if len(ordered) > _FEW:
         lines.append(f"and {len(ordered) - _FEW} more streams")
-    # A cgroup, and a process, is called what its owner likes.
+    # Names of cgroups and processes may hold any character.
     return [printable(line) for line in lines]

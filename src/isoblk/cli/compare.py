@@ -31,13 +31,15 @@ def compare(
     a: Annotated[
         Path,
         typer.Argument(
-            metavar="A", help="A result directory.", autocompletion=completing.result_directories
+            metavar="A", help="Result directory.", autocompletion=completing.result_directories
         ),
     ],
     b: Annotated[
         Path,
         typer.Argument(
-            metavar="B", help="Another one.", autocompletion=completing.result_directories
+            metavar="B",
+            help="Result directory to compare with A.",
+            autocompletion=completing.result_directories,
         ),
     ],
     only: Only = None,
@@ -45,31 +47,31 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Only this metric, as total_bps, p99.t1, or p99 of all tenants; may be repeated.",
+            help="Only this metric: total_bps, p99.t1, or p99 of all tenants. May be repeated.",
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help=f"All changes, not the {_MOST_LINES} worst.")
+        bool, typer.Option("--all", help=f"Show all changes, not only the {_MOST_LINES} worst.")
     ] = False,
     fail_over: Annotated[
         str | None,
         typer.Option(
             metavar="N%",
-            help="Exit 1 if a metric is worse by more than that, or a point of A has no valid run"
+            help="Exit 1 if a metric is worse by more than N %, or a point of A has no valid run"
             " in B.",
         ),
     ] = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Say what differs between two result directories, and what that changed.
+    """Compare the inputs and the metrics of two result directories.
 
-    First what differs in what went in (device, tenants, weights, kernel, modules, study), then
-    how many figures changed and which, the worst first. Which way a metric is better is in
-    docs/reference/metrics.md; an error's change is told in percentage points. With repeats, a
-    change that may be chance (Welch's t test, p of 0.05 or more) fails nothing.
+    Prints the inputs that differ (device, tenants, weights, kernel, modules, study), then the
+    figures that changed, the worst first. docs/reference/metrics.md says which direction of a
+    metric is better. Changes of errors are in percentage points. With repeats, --fail-over ignores
+    changes that may be chance (Welch's t test, p of 0.05 or more).
     """
-    # Tab shall not wait for what reads and draws tables.
+    # Imported here, because shell completion imports this module at each Tab.
     from isoblk.analysis.compare import compare as compared  # noqa: PLC0415
     from isoblk.analysis.only import only as chosen  # noqa: PLC0415
     from isoblk.report import changes, export, tables  # noqa: PLC0415
@@ -78,7 +80,7 @@ def compare(
     limit = None if fail_over is None else _limit(fail_over)
     first = analysed(a)
     if a.resolve() == b.resolve():
-        raise UserError("is A and B: nothing to compare", where=str(a), next="name two directories")
+        raise UserError("A and B are the same directory", where=str(a), next="name two directories")
     both = [first, analysed(b)]
     if only:
         both = chosen(both, only)
@@ -96,7 +98,11 @@ def compare(
 
 
 def _limit(text: str) -> float:
-    """A part of one. Raises UserError: it is no percentage."""
+    """Parse a percentage; return it as a fraction.
+
+    Raises:
+        UserError: it is not a percentage.
+    """
     number, percent, rest = text.partition("%")
     try:
         value = float(number)
@@ -108,12 +114,12 @@ def _limit(text: str) -> float:
 
 
 def _require(result: "Comparison", limit: float, shown: str) -> None:
-    """Raises RunError: something is worse by more than the limit, or is no longer there."""
+    """Raise RunError if a metric is worse by more than the limit, or a point has no valid run."""
     from isoblk.report import changes  # noqa: PLC0415
 
     lost = [" ".join(point.point.values()) for point in result.points if point.lost]
     if lost:
-        more = f", and of {len(lost) - 1} more points" if len(lost) > 1 else ""
+        more = f" and of {len(lost) - 1} more points" if len(lost) > 1 else ""
         raise RunError(f"B has no valid run of {lost[0] or 'the only point'}{more}")
     if failed := result.failed(limit):
         point, worst = failed[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the shell completes arguments to. It is called at each Tab, so it loads little."""
+"""Shell completion of arguments. The shell calls it at each Tab, so it imports little."""
 
 import json
 from collections.abc import Callable, MutableMapping
@@ -7,21 +7,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_MOST = 200  # entries of a directory that are looked at
+_MOST = 200  # number of entries of a directory that are examined
 _OF_RESULTS = ("runs", "figures", "earlier")  # directories in a result directory
-# The end of a zsh file that completes at the first Tab.
+# Appended to the zsh file, so that it completes at the first Tab.
 AT_ONCE = '[[ $funcstack[1] = _isoblk ]] && _isoblk_completion "$@"'
-# Where join_assignments() leaves the key that bash has split off.
+# Variable in which join_assignments() stores the key that bash has split off.
 _KEY = "_ISOBLK_COMPLETE_KEY"
 
 
 def result_directories(incomplete: str) -> list[str]:
-    """Directories that hold results, and those on the way to one."""
+    """Return result directories and their parents."""
     return _paths(incomplete, lambda path: (path / "study.json").is_file())
 
 
 def studies(incomplete: str) -> list[str]:
-    """Study files, directories on the way to one, and names of those that come with isoblk."""
+    """Return study files, their parents, and names of shipped studies."""
     from isoblk import paths  # noqa: PLC0415
 
     found = _paths(incomplete, lambda path: path.suffix == ".toml" and path.is_file())
@@ -30,15 +30,15 @@ def studies(incomplete: str) -> list[str]:
 
 
 def points_from(environment: MutableMapping[str, str]) -> Callable[[str], list[str]]:
-    """What completes KEY=VALUE.
+    """Return a completer of KEY=VALUE.
 
     Args:
-        environment: of the process, in which the shell says what is on the line. What has been
-            parsed of it does not help: an option whose value is being typed ends the parsing.
+        environment: of the process. It holds the command line; the parsed part is not enough,
+            since parsing ends at an option whose value is being typed.
     """
 
     def points(incomplete: str) -> list[str]:
-        """Those of the result directories on the line; without one, all schedulers."""
+        """Return the points of result directories on the line; without one, all schedulers."""
         line = environment.get("COMP_WORDS") or environment.get("_TYPER_COMPLETE_ARGS", "")
         known = dict.fromkeys(one for word in line.split() for one in _points(Path(word)))
         if not known:
@@ -65,13 +65,14 @@ def _points(directory: Path) -> list[str]:
             for key, value in spec["point"].items()
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        # It is no result directory, which the command itself says better.
+        # Not a result directory: the command reports the error.
         return []
 
 
 def join_assignments(environment: MutableMapping[str, str]) -> None:
-    """Make one word of each KEY=VALUE again, which bash has split in three for its completion; of
-    the one that is being typed the value alone, for that is what bash puts the answer in place of.
+    """Rejoin each KEY=VALUE, which bash has split into three words.
+
+    Of the word that is being typed keep only the value, since bash replaces only the value.
     """
     if not environment.get("_ISOBLK_COMPLETE", "").endswith("_bash"):
         return
@@ -97,9 +98,11 @@ def join_assignments(environment: MutableMapping[str, str]) -> None:
 
 
 def mend_zsh(home: Path) -> None:
-    """Have zsh complete at the first Tab. It loads the file that Typer installs at that Tab, and
-    the file then only defines what would complete at the next. Where it cannot be written, it
-    stays as Typer wrote it."""
+    """Let zsh complete at the first Tab.
+
+    zsh loads the file that Typer installs at the first Tab, and the file only defines the function
+    that completes at the next. A file that cannot be written is left unchanged.
+    """
     installed = home / ".zfunc/_isoblk"
     with suppress(OSError):
         text = installed.read_text() if installed.is_file() else ""
@@ -108,8 +111,11 @@ def mend_zsh(home: Path) -> None:
 
 
 def _paths(incomplete: str, wanted: Callable[[Path], bool]) -> list[str]:
-    """Paths that begin so and are wanted, and directories. Of one directory alone what is in it:
-    a shell takes a single answer for the end of the word."""
+    """Return wanted paths with this prefix, and directories.
+
+    If the only answer is a directory, return its contents: a shell ends the word at a single
+    answer.
+    """
     found = _below(incomplete, wanted)
     while len(found) == 1 and found[0].endswith("/"):
         within = _below(found[0], wanted)

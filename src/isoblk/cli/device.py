@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk device: the presets, whether they do what their sources say, and one's own."""
+"""isoblk device: list, show, check and fit device presets."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,15 +30,19 @@ from isoblk.machine.uml import Uml
 from isoblk.study.model import ExpectEntry
 from isoblk.study.presets import load_device, load_preset, preset_names
 
-# The longest figure of the presets takes seconds; this one hangs.
+# Wall-clock time after which a run counts as hung; the longest takes seconds.
 _TIME_LIMIT_S = 300
 _ANY_WIDTH = 10_000
-_BEFORE_TITLE = 33  # columns of a list's line
-_PIPE = 200  # columns of a list that no terminal shows: nothing of it is cut off
+_BEFORE_TITLE = 33  # columns before the title in a list
+_PIPE = 200  # columns without a terminal: no line is cut
 
 app = typer.Typer(help="List, check and make device presets.")
-Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")]
-KernelVersion = Annotated[str, typer.Option("--kernel", help="Version of the lab's kernel.")]
+Jobs = Annotated[
+    int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Number of runs in parallel.")
+]
+KernelVersion = Annotated[
+    str, typer.Option("--kernel", metavar="VERSION", help="Version of the lab's kernel.")
+]
 
 
 @app.command("list", epilog=examples("isoblk device list"))
@@ -54,7 +58,7 @@ def list_() -> None:
         kind = show.kind(device).removeprefix("vdisk ")
         title = load_preset(name).title
         if console.is_terminal and len(title) > console.width - _BEFORE_TITLE:
-            # `isoblk device show` has all of it.
+            # `isoblk device show` prints the whole title.
             title = title[: max(1, console.width - _BEFORE_TITLE - 1)] + "…"
         rows.add_row(name, kind, show.written(device), title)
     if not console.is_terminal:
@@ -69,13 +73,13 @@ def show_(
         str,
         typer.Argument(
             metavar="PRESET",
-            help="A preset, or its file.",
+            help="Name of a preset, or a preset's file.",
             autocompletion=lambda: list(preset_names()),
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what a preset is: its source, state, attributes, and the figures it is held to."""
+    """Show a preset: source, state, attributes, and published figures."""
     found, device = load_preset(preset), load_device(preset)
     if as_json:
         typer.echo(json.dumps(show.record(preset, found, device)))
@@ -92,7 +96,9 @@ def show_(
     if note := show.size_note(device):
         console.print(note)
     if found.expect:
-        console.print("\nPublished of the drive (`isoblk device check` holds the model to it):")
+        console.print(
+            "\nPublished figures of the drive (`isoblk device check` compares the model with them):"
+        )
         console.print(show.expect_table(found.expect))
 
 
@@ -102,7 +108,8 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="[PRESET]...",
-            help="Presets, or their files; all if none.",
+            help="Names of presets, or their files.",
+            show_default="all",
             autocompletion=lambda: list(preset_names()),
         ),
     ] = None,
@@ -110,17 +117,20 @@ def check(
     kernel: KernelVersion = DEFAULT_VERSION,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure each figure of a preset's source in the lab.
+    """Measure each published figure of a preset in the lab.
 
-    Exit 1 if one that a preset was fitted to is off by over 5 %, or 15 % of a 99th percentile.
-    Others judge the model, and change no exit status: they may differ by 15 %, medians and 99th
-    percentiles by a factor of 1.5, the tail beyond, and the 99th percentile of writes, by 2.
+    Exit 1 if a figure that the preset was fitted to is off by more than 5 %, a 99th percentile by
+    more than 15 %. Other figures do not change the exit status. Their tolerance is 15 %, for
+    medians and 99th percentiles a factor of 1.5, for higher percentiles and the 99th percentile of
+    writes a factor of 2.
     """
     wanted = {name: load_preset(name) for name in presets or preset_names()}
     if presets:
         for name, preset in wanted.items():
             if not preset.expect:
-                raise UserError("has no [[expect]]: nothing to check", where=name)
+                raise UserError(
+                    "the preset has no figures to check", where=name, next="add an [[expect]]"
+                )
     figures = {name: list(preset.expect) for name, preset in wanted.items() if preset.expect}
     devices = {name: load_device(name) for name in figures}
     total = sum(map(len, figures.values()))
@@ -144,7 +154,7 @@ def check(
     if off:
         off.sort(key=lambda pair: -abs(pair[1].error))
         said = "; ".join(f"{name}: {one.expect.what}, {one.error:+.1%}" for name, one in off)
-        raise RunError(f"{len(off)} of {held} figures are off by more than is allowed: {said}")
+        raise RunError(f"{len(off)} of {held} figures are off by more than the tolerance: {said}")
 
 
 @app.command(
@@ -159,43 +169,49 @@ def fit(
         list[Path] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="fio's --output-format=json; with --iocost a database of udev's.",
+            help="Results of fio --output-format=json; with --iocost a database of udev.",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The preset's file (TOML).")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Preset to write (TOML)."),
     ] = None,
     state: Annotated[
         State,
         typer.Option(
-            help="The drive's when random writes were measured: long overwritten, or erased."
+            help="State of the drive when fio measured random writes: steady or erased (fresh)."
         ),
     ] = "steady",
     iocost: Annotated[
         bool,
-        typer.Option("--iocost", help="Fit io.cost's figures of a drive model; list the models."),
+        typer.Option(
+            "--iocost",
+            help="Fit the figures that io.cost has of --model; without it list the models.",
+        ),
     ] = False,
     model: Annotated[
-        str | None, typer.Option(help="With --iocost: the drive model, as the kernel names it.")
+        str | None,
+        typer.Option(metavar="MODEL", help="With --iocost: drive model, as the kernel names it."),
     ] = None,
     rounds: Annotated[
-        int, typer.Option(min=0, max=20, help="Corrections after runs in the lab; 0: none.")
+        int,
+        typer.Option(
+            metavar="N", min=0, max=20, help="Number of corrections by measurements in the lab."
+        ),
     ] = 5,
     jobs: Jobs = 1,
     kernel: KernelVersion = DEFAULT_VERSION,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the preset's file if it is there.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Make a preset of what was measured on a drive, and print how well it fits."""
+    """Fit a preset to measurements of a drive, and print the errors of the fit."""
     files = results or []
     if model is not None and not iocost:
-        raise UserError("--model is of io.cost's database", next="add --iocost, or leave it out")
+        raise UserError("--model needs io.cost's database", next="add --iocost")
     if iocost:
         files = files or databases()
         database = read_hwdb(files)
         for line in database.left_out:
-            typer.echo(f"left out: {printable(line)}", err=True)
+            typer.echo(f"omitted: {printable(line)}", err=True)
         if model is None:
             _list_models(database)
             return
@@ -203,9 +219,9 @@ def fit(
         title = known.model
         of = f"io.cost's figures of {known.model}"
     elif not files:
-        raise UserError("no file of fio's named", next="name its JSON, or add --iocost")
+        raise UserError("no results of fio given", next="name fio's JSON files, or add --iocost")
     if output is None:
-        raise UserError("nowhere to write the preset", next="add -o FILE.toml")
+        raise UserError("no output file given", next="add -o FILE.toml")
     with new_file(output, inputs=files, force=force) as new:
         if iocost:
             expect = list(expect_entries(known, files[-1].name))
@@ -219,7 +235,7 @@ def fit(
     console = new_console(soft_wrap=True)
     for shown in text.tables({output.stem: best.measured}):
         console.print(shown)
-    console.print(f'{output} is written; use it as: device = "{output}"')
+    console.print(f'wrote {output}; use it as: device = "{output}"')
 
 
 def _list_models(database: Database) -> None:
@@ -231,27 +247,31 @@ def _list_models(database: Database) -> None:
             figure(one.figures[name], "bps" if name.endswith("bps") else "iops") for name in FIGURES
         ]
         rows.add_row(printable(one.model), printable(one.solution), *figures)
-    # As wide as it is: --model needs a whole name.
+    # Never wrapped: --model needs the whole name.
     new_console(soft_wrap=True, width=_ANY_WIDTH).print(rows)
 
 
 def _measured_by_fio(results: list[Path], state: State) -> list[ExpectEntry]:
-    """What fio measured. Raises UserError: nothing of it can be used."""
+    """Return the figures in fio's results.
+
+    Raises:
+        UserError: no job can be used.
+    """
     found = [read_fio(path, state) for path in results]
     for line in (line for one in found for line in one.left_out):
-        typer.echo(f"left out: {printable(line)}", err=True)
+        typer.echo(f"omitted: {printable(line)}", err=True)
     expect = _distinct([entry for one in found for entry in one.figures])
     if not expect:
         raise UserError(
-            "no job that can be used",
+            "no usable job",
             where=", ".join(map(str, results)),
-            next="measure reads and writes, sequential and random, each alone, with direct=1",
+            next="measure sequential and random reads and writes, one job at a time, with direct=1",
         )
     return expect
 
 
 def _fit(expect: list[ExpectEntry], rounds: int, jobs: int, kernel: str) -> Fit:
-    """The device that comes nearest to the figures."""
+    """Return the device that comes nearest to the figures."""
     device = estimate(expect)
     with (
         _bench(kernel) as bench,
@@ -264,7 +284,7 @@ def _fit(expect: list[ExpectEntry], rounds: int, jobs: int, kernel: str) -> Fit:
 
 
 def _distinct(figures: list[ExpectEntry]) -> list[ExpectEntry]:
-    """The last of those that measure the same."""
+    """Keep the last entry of each figure."""
     return list({(one.what, one.metric): one for one in figures}.values())
 
 
@@ -298,7 +318,7 @@ def _bench(version: str) -> Iterator[Bench]:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """A bar; what it gives is called when a run has ended."""
+    """Show a progress bar; yield the function that advances it by one run."""
     console = new_console(stderr=True)
     with progress_bar(console, transient=True, disable=not console.is_terminal) as bar:
         yield partial(bar.advance, bar.add_task("runs", total=total))

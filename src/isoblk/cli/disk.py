@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk disk: the scheduler that a disk has, now and after the next boot."""
+"""isoblk disk: show, set and reset a disk's scheduler, now and at each boot."""
 
 from typing import Annotated
 
@@ -13,9 +13,9 @@ from isoblk.machine.blockdev import elevators
 from isoblk.schedulers.isoblk import AUTO, Isoblk
 from isoblk.weights import cost, others, settings
 
-app = typer.Typer(help="The scheduler of a disk of this machine, for good.")
+app = typer.Typer(help="Show or persistently set the I/O scheduler of a disk.")
 
-DiskName = Annotated[str, typer.Argument(metavar="DISK", help="Its name: nvme0n1.")]
+DiskName = Annotated[str, typer.Argument(metavar="DISK", help="Name of the disk, such as nvme0n1.")]
 
 
 @app.command(
@@ -27,7 +27,7 @@ DiskName = Annotated[str, typer.Argument(metavar="DISK", help="Its name: nvme0n1
 )
 def use(
     scheduler: Annotated[
-        str, typer.Argument(metavar="SCHEDULER", help="isoblk, none, bfq or another.")
+        str, typer.Argument(metavar="SCHEDULER", help="Scheduler, such as isoblk, none or bfq.")
     ],
     disk: DiskName,
     tags: Annotated[
@@ -35,20 +35,20 @@ def use(
         typer.Option(
             metavar="N",
             min=4,
-            help="nr_requests: requests at a time that a hardware queue takes.",
-            show_default="the kernel's",
+            help="Tags of each hardware queue (nr_requests).",
+            show_default="set by the kernel",
         ),
     ] = None,
     cost_model: Annotated[
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="What requests cost under isoblk: auto, bytes, or six coefficients NAME=N.",
-            show_default="the drive model's, else auto",
+            help="Cost model of isoblk: auto, bytes, or six coefficients NAME=N.",
+            show_default="that of the drive's model, or auto",
         ),
     ] = None,
 ) -> None:
-    """Give a disk a scheduler, now and at each boot: a udev rule."""
+    """Set a disk's scheduler, now and at each boot, by a udev rule."""
     found = settings.find(disk)
     model = None
     if scheduler == Isoblk.name:
@@ -58,7 +58,7 @@ def use(
         raise UserError(
             f"{scheduler} has no cost model",
             where="--cost-model",
-            next="leave it out, or use isoblk",
+            next="remove it, or choose isoblk",
         )
     if scheduler not in (known := elevators(found)):
         missing = settings.why_missing(scheduler)
@@ -72,7 +72,8 @@ def use(
         typer.echo(f"{found.name}: {printable(model.source)}")
     if shared := settings.sharing(found):
         typer.echo(
-            f"note: the rule is for {', '.join(shared)} as well, which udev takes for the same",
+            f"note: the rule also matches {', '.join(shared)}, which udev cannot tell from"
+            f" {found.name}",
             err=True,
         )
     _warn()
@@ -81,17 +82,17 @@ def use(
 @app.command(epilog=examples("isoblk disk show", "isoblk disk show nvme0n1"))
 def show(
     disk: Annotated[
-        str | None, typer.Argument(metavar="[DISK]", help="Its name.", show_default="all")
+        str | None, typer.Argument(metavar="[DISK]", help="Name of the disk.", show_default="all")
     ] = None,
 ) -> None:
-    """Show which scheduler disks have, which they will have, and who else sets it."""
+    """Show the scheduler of each disk, now and at the next boot, and competing udev rules."""
     found = [settings.find(disk)] if disk else settings.all_disks()
     shown = Table(box=None, pad_edge=False)
     for heading in ("disk", "model", "scheduler", "cost", "tags", "at boot"):
         shown.add_column(heading, overflow="fold")
     for one in found:
         shown.add_row(*map(printable, settings.row(one)))
-    # A model's name is whatever the disk says.
+    # The disk reports its model's name: any text.
     new_console().print(shown)
     for one in found:
         if note := settings.not_as_kept(one):
@@ -101,7 +102,7 @@ def show(
 
 @app.command(epilog=examples("isoblk disk reset nvme0n1"))
 def reset(disk: DiskName) -> None:
-    """Give a disk back the scheduler that it had before `isoblk disk use`, and forget it."""
+    """Restore the scheduler that a disk had before `isoblk disk use`, and remove its rule."""
     found = settings.find(disk)
     settings.reset(found)
     typer.echo(f"{found.name}: {settings.describe(found)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is everything here that isoblk needs? One check a line, each with what to do about it."""
+"""isoblk doctor: check everything isoblk needs; one line per check, with the remedy."""
 
 import importlib.metadata
 import os
@@ -33,10 +33,10 @@ from isoblk.programs import ycsb_jars
 from isoblk.programs.registry import PROGRAMS
 from isoblk.run.tier import UML
 
-# Space for one kernel: 0.7 GB of source while its 0.3 GB package is unpacked, 0.15 GB of build.
+# Space for one kernel: 0.3 GB package, 0.7 GB unpacked source, 0.15 GB of build.
 _CACHE_BYTES = 1_200_000_000
 
-# Seconds after which a guest hangs; it boots in a fraction of one.
+# Seconds after which a guest counts as hung; it boots in less than a second.
 _GUEST_LIMIT_S = 120
 
 
@@ -53,10 +53,10 @@ class Check:
     """One check's result.
 
     Attributes:
-        name: what was looked at.
-        state: MISSING only for what isoblk cannot do without.
-        found: what was found, or is wrong.
-        todo: what to do about it; empty if ok.
+        name: subject of the check.
+        state: MISSING only if isoblk cannot work without it.
+        found: the version, path or problem found.
+        todo: the remedy; empty if ok.
     """
 
     name: str
@@ -70,11 +70,14 @@ app = typer.Typer()
 
 @app.command(epilog=examples("isoblk doctor"))
 def doctor() -> None:
-    """Check that everything isoblk needs is here; status 1 if not."""
+    """Check that everything isoblk needs is installed.
+
+    Exit status: 0; 1 if something required is missing.
+    """
     checks = check_all()
     new_console().print(table(checks))
     if command := install_all(checks):
-        typer.echo(f"\nall that is missing: {command}")
+        typer.echo(f"\nto install everything missing: {command}")
     if not healthy(checks):
         raise typer.Exit(1)
 
@@ -101,12 +104,12 @@ def check_all() -> list[Check]:
 
 
 def healthy(checks: Sequence[Check]) -> bool:
-    """Whether nothing that is required is missing."""
+    """Return whether nothing required is missing."""
     return all(check.state is not State.MISSING for check in checks)
 
 
 def install_all(checks: Sequence[Check]) -> str:
-    """The one command that installs what is required; empty if one check or none asks for it."""
+    """Return one command that installs everything required; "" unless two checks ask for it."""
     asked = [
         check.todo.removeprefix(tools.INSTALL)
         for check in checks
@@ -116,14 +119,14 @@ def install_all(checks: Sequence[Check]) -> str:
 
 
 def table(checks: Sequence[Check]) -> Table:
-    """The checks for a terminal."""
+    """Return a table of the checks for a terminal."""
     colours = {State.OK: "green", State.MISSING: "red", State.OPTIONAL: "yellow"}
     result = Table(box=None, pad_edge=False)
     for heading in ("check", "state", "found", "what to do"):
         result.add_column(heading, overflow="fold")
     for check in checks:
         colour = colours[check.state]
-        # What was found is no markup, whatever brackets it has.
+        # Text, since results may contain brackets, which would be markup.
         result.add_row(
             check.name,
             Text(check.state.value, style=colour),
@@ -134,7 +137,7 @@ def table(checks: Sequence[Check]) -> Table:
 
 
 def check_machine() -> Check:
-    """User Mode Linux runs on x86-64 Linux."""
+    """Check for x86-64 Linux, which User Mode Linux needs."""
     found = f"{platform.system()} {platform.machine()}"
     if (platform.system(), platform.machine()) == ("Linux", "x86_64"):
         return Check("machine", State.OK, found)
@@ -142,7 +145,7 @@ def check_machine() -> Check:
 
 
 def check_build_tools() -> Check:
-    """Compiler and what else a kernel build runs."""
+    """Check for the compiler and other programs that a kernel build runs."""
     name = "build tools"
     if absent := tools.lacking():
         return Check(
@@ -155,7 +158,7 @@ def check_build_tools() -> Check:
 
 
 def _runs_already() -> bool:
-    """Whether there is a kernel with its modules, for which nothing need be built."""
+    """Return whether a kernel and its modules are ready, so that nothing must be built."""
     try:
         return kernel.ready_modules(kernel.find()) is not None
     except IsoblkError:
@@ -163,7 +166,7 @@ def _runs_already() -> bool:
 
 
 def check_kmod() -> Check:
-    """Guests load modules with insmod, from the host's file system."""
+    """Check for insmod: guests load modules with the host's."""
     path = shutil.which("insmod", path=f"{os.environ.get('PATH', '')}:{tools.SBIN}")
     if path:
         return Check("kmod", State.OK, path)
@@ -171,7 +174,7 @@ def check_kmod() -> Check:
 
 
 def check_libraries() -> Check:
-    """The Python libraries that isoblk declares."""
+    """Check for the Python libraries that isoblk declares."""
     try:
         declared = importlib.metadata.requires("isoblk") or []
     except importlib.metadata.PackageNotFoundError:
@@ -201,12 +204,12 @@ def _installed(name: str) -> bool:
     return True
 
 
-# PTRACE_TRACEME is 0; UML's user processes are traced by it.
+# PTRACE_TRACEME is 0. UML traces its user processes.
 _TRACE_ME = "import ctypes,sys; sys.exit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) != 0)"
 
 
 def check_tracing() -> Check:
-    """User Mode Linux runs its processes under ptrace; containers may forbid it."""
+    """Check for ptrace, which User Mode Linux needs and containers may forbid."""
     result = subprocess.run([sys.executable, "-c", _TRACE_ME], capture_output=True, check=False)
     if result.returncode == 0:
         return Check("ptrace", State.OK, "permitted")
@@ -219,7 +222,7 @@ def check_tracing() -> Check:
 
 
 def check_memory() -> Check:
-    """Room for a guest's memory in the host's, and the right to execute from it."""
+    """Check for shared memory that holds a guest's memory and permits execution."""
     problem = shared_memory_problem(memory_mib(tenants=1))
     if not problem:
         free = shutil.disk_usage(SHARED_MEMORY).free
@@ -227,13 +230,13 @@ def check_memory() -> Check:
     return Check(
         "guest memory",
         State.OPTIONAL,
-        f"{SHARED_MEMORY}: {problem}: it goes to the result directory, which is slower",
-        "give it 1 GB, without noexec (containers: --shm-size=2g)",
+        f"{SHARED_MEMORY}: {problem}; guests use the result directory, which is slower",
+        f"give {SHARED_MEMORY} 1 GB, without noexec (containers: --shm-size=2g)",
     )
 
 
 def check_cache() -> Check:
-    """The cache is writable and has room for a kernel."""
+    """Check that the cache is writable and has room for a kernel."""
     try:
         directory = cache_dir()
     except UserError as error:
@@ -246,11 +249,15 @@ def check_cache() -> Check:
             return Check(
                 "cache",
                 State.OPTIONAL,
-                f"{directory} is not writable: what is in it is used, nothing new is kept",
-                "set ISOBLK_CACHE elsewhere for other kernels, modules of yours, traces and ycsb",
+                f"{directory} is not writable: its contents are used, nothing is added",
+                "for other kernels, own modules, traces and ycsb set ISOBLK_CACHE to a writable"
+                " directory",
             )
         return Check(
-            "cache", State.MISSING, f"{directory} is not writable", "set ISOBLK_CACHE elsewhere"
+            "cache",
+            State.MISSING,
+            f"{directory} is not writable",
+            "set ISOBLK_CACHE to a writable directory",
         )
     try:
         require_one_word()
@@ -267,7 +274,7 @@ def check_cache() -> Check:
 
 
 def check_kernels() -> Check:
-    """A kernel is ready. Not required: building one is the next step, not a fault."""
+    """Check for a kernel. Optional, since building it is the next step after the installation."""
     command = "run: isoblk kernel build"
     try:
         kernel.find()
@@ -278,7 +285,7 @@ def check_kernels() -> Check:
 
 
 def check_guest() -> Check:
-    """A guest boots, loads the modules, and writes and reads a disk."""
+    """Check that a guest boots, loads the modules, and writes and reads a disk."""
     name = "guest"
     command = "run: isoblk kernel build"
     try:
@@ -292,7 +299,7 @@ def check_guest() -> Check:
             machine = Uml(chosen, kernel.host_library(chosen), time_limit_s=_GUEST_LIMIT_S)
             ran = trial.try_out(make_bench(machine, chosen))
     except IsoblkError as error:
-        todo = error.next or "the same in a shell outside of any container may tell more"
+        todo = error.next or "run isoblk doctor outside of any container to compare"
         return Check(name, State.MISSING, error.cause, todo)
     return Check(
         name,
@@ -309,7 +316,7 @@ def _describe(item: kernel.Kernel) -> str:
 
 
 def check_fio() -> Check:
-    """Fio is only for tenants with workload = "fio", and for the host machine."""
+    """Check for fio, which tenants with workload = "fio" and the host machine need."""
     path = shutil.which("fio")
     if path:
         return Check("fio", State.OK, path)
@@ -319,20 +326,20 @@ def check_fio() -> Check:
 def _found(
     needs: Mapping[str, Mapping[str, str]],
 ) -> tuple[str, dict[str, Mapping[str, str]]]:
-    """Of what needs programs: the names of those that have them all, and the others' needs."""
+    """Return the names whose programs are all installed, and the needs of the other names."""
     absent = {name: wanted for name, wanted in needs.items() if tools.missing(wanted, UML.path)}
     return ", ".join(name for name in needs if name not in absent), absent
 
 
 def check_programs() -> Check:
-    """Programs are only for tenants that run them."""
+    """Check for programs that tenants may run."""
     needs = {name: program.needs({}) for name, program in PROGRAMS.items()}
     found, absent = _found(needs)
     if not absent:
         return Check("programs", State.OK, found)
     packages = [package for wanted in absent.values() for package in wanted.values()]
     instead = [name for name in absent if PROGRAMS[name].instead({})]
-    hint = f" (fio does what {', '.join(instead)} would)" if instead else ""
+    hint = f" (fio replaces {', '.join(instead)})" if instead else ""
     return Check(
         "programs",
         State.OPTIONAL,
@@ -342,7 +349,7 @@ def check_programs() -> Check:
 
 
 def check_ycsb() -> Check:
-    """Java and Maven are only for tenants with workload = "ycsb"."""
+    """Check for Java and Maven, which tenants with workload = "ycsb" need."""
     if absent := ycsb_jars.missing():
         return Check(
             "ycsb",
@@ -355,7 +362,7 @@ def check_ycsb() -> Check:
 
 
 def check_caches() -> Check:
-    """Only for studies with an SSD, and for isoblk cache."""
+    """Check for programs that studies with an SSD and isoblk cache need."""
     needs = {name: one.needs() for name, one in CACHES.items() if one.needs()}
     found, absent = _found(needs)
     if not absent:
@@ -364,14 +371,16 @@ def check_caches() -> Check:
     return Check(
         "SSD caches",
         State.OPTIONAL,
-        f"{found}; not found: what {', '.join(absent)} need" if found else "no program of theirs",
+        f"{found}; not found: programs of {', '.join(absent)}" if found else "no program found",
         tools.install_command(list(packages)),
     )
 
 
 def check_qemu() -> Check:
-    """QEMU and BusyBox are only for the qemu and icount machines, libelf for kernels of our own
-    for them."""
+    """Check for QEMU and BusyBox, which the qemu and icount machines need.
+
+    The lab's own kernels for these machines also need libelf.
+    """
     name = "qemu, icount"
     absent = []
     if qemu.program() is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the help of all commands has in common."""
+"""Parts of the help that all commands share."""
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: what a user would type, a line each."""
+    """Return the end of a command's help: example command lines."""
     # Lines after \\b are not joined.
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk host: what the host machine changed, changed back."""
+"""isoblk host: restore settings of this machine; the disk options of isoblk run."""
 
 from pathlib import Path
 
@@ -12,10 +12,10 @@ from isoblk.machine import journal
 from isoblk.machine.host import Loop
 from isoblk.run.units import parse_size
 
-# Of a loop device: less holds no load, and whole pages are what a file system gives.
+# Smallest size and unit of a loop device, bytes: it has room for a load, and is whole pages.
 _LEAST = 1 << 20
 
-app = typer.Typer(help="This machine as the lab: change back what a killed run left.")
+app = typer.Typer(help="Restore settings of this machine that a killed run left changed.")
 
 
 @app.callback()
@@ -25,26 +25,26 @@ def _host() -> None:
 
 @app.command(epilog=examples("isoblk host restore"))
 def restore() -> None:
-    """Change back what runs on this machine changed and could not change back, being killed."""
+    """Restore all settings that killed runs on this machine left changed."""
     told = journal.restore(paths.state_dir())
     for line in told:
         typer.echo(line)
     if not told:
-        typer.echo("nothing to change back")
+        typer.echo("nothing to restore")
 
 
 def target(device: str | None, loop: str | None, loop_dir: Path) -> str | Loop:
-    """The disk that the options of `isoblk run` name.
+    """Return the disk that the options of `isoblk run` name.
 
     Raises:
-        UserError: they name none, or two, or no size.
+        UserError: the options name no disk or two, or the size is invalid.
     """
     if device and loop:
-        raise UserError("--device and --loop name two disks", next="leave out one of them")
+        raise UserError("--device and --loop exclude each other", next="remove one of them")
     if not device and not loop:
         raise UserError(
-            "the host machine needs one disk",
-            next="add --device /dev/X, or --loop SIZE for one in memory",
+            "the host machine needs a disk",
+            next="add --device /dev/X, or --loop SIZE for a disk in memory",
         )
     if device:
         return device
@@ -53,5 +53,5 @@ def target(device: str | None, loop: str | None, loop_dir: Path) -> str | Loop:
     except ValueError as error:
         raise UserError(f"--loop: {error}", next="allowed: 1g, 512m, ...") from None
     if size < _LEAST or size % _LEAST:
-        raise UserError(f"--loop: {loop} is not whole MiB", next="allowed: 1g, 512m, ...")
+        raise UserError(f"--loop: {loop} is not a multiple of 1 MiB", next="allowed: 1g, 512m, ...")
     return Loop(size, loop_dir)

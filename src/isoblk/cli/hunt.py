@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk hunt: the workload that a scheduler handles worst."""
+"""isoblk hunt: search for the workload that a scheduler handles worst."""
 
 import hashlib
 import shutil
@@ -38,7 +38,7 @@ from isoblk.schedulers.registry import SCHEDULERS
 from isoblk.study.expand import expand
 from isoblk.study.load import parse_study
 
-# Wall-clock seconds until a run counts as hung; the longest take some.
+# Wall-clock time after which a run counts as hung; the longest takes seconds.
 _TIME_LIMIT_S = 300
 
 app = typer.Typer()
@@ -53,30 +53,40 @@ app = typer.Typer()
 def hunt(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="HUNT", help="Hunt (TOML), or the name of one that comes with isoblk."
-        ),
+        typer.Argument(metavar="HUNT", help="Hunt file (TOML), or the name of a shipped hunt."),
     ],
     scheduler: Annotated[
-        str, typer.Option(help="The scheduler to hunt.", show_default="the hunt's")
+        str,
+        typer.Option(metavar="NAME", help="Scheduler to hunt.", show_default="set by the hunt"),
     ] = "",
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Directory.", show_default="results/hunt-NAME"),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Directory for the results.",
+            show_default="results/hunt-NAME",
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
-    runs: Annotated[
-        int | None, typer.Option(min=1, help="Look until so many runs were made.")
-    ] = None,
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Number of runs in parallel.")
+    ] = 1,
+    runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after N runs.")] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(min=0, help="Look until runs have taken so many minutes of CPU time."),
+        typer.Option(metavar="N", min=0, help="Stop after N minutes of CPU time."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="The same seed, the same finds.", show_default="the hunt's")
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Random seed: the same seed gives the same finds.",
+            show_default="set by the hunt",
+        ),
     ] = None,
     kernel: Annotated[
-        str, typer.Option(help="Version of the kernel under test.")
+        str, typer.Option(metavar="VERSION", help="Version of the kernel under test.")
     ] = DEFAULT_VERSION,
     debug: Annotated[
         bool, typer.Option("--debug", help="Use the debug kernel (KASAN, lockdep).")
@@ -85,27 +95,29 @@ def hunt(
         list[Path] | None,
         typer.Option(
             metavar="FILE.ko|DIR",
-            help="A module of the hunt's own schedulers, or its sources. It runs as you.",
+            help="Module of a scheduler that the hunt defines, or its source directory."
+            " Building it runs its Makefile with your privileges. May be repeated.",
         ),
     ] = None,
     on: Annotated[
         str | None,
         typer.Option(
             metavar="tcp://HOST:8786|local",
-            help="Have the runs made by the workers of this Dask scheduler.",
+            help="Run on the workers of this Dask cluster; local: on --jobs workers started here.",
         ),
     ] = None,
     sources: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Hunt isoblk's schedulers as this directory kernel/ of another checkout has them.",
+            help="Build isoblk's schedulers from the directory kernel/ of another checkout.",
         ),
     ] = None,
 ) -> None:
-    """Look for the workload that a scheduler handles worst, and shrink it.
+    """Search for the workload that a scheduler handles worst, and shrink it.
 
-    Each find is a study with a claim, its results and a page. A hunt that was ended goes on.
+    Each find is a study with a claim, its results and a page. The same command resumes an
+    interrupted hunt.
     """
     spec = load_hunt(_chosen(file))
     if seed is not None:
@@ -114,12 +126,14 @@ def hunt(
     if not name:
         raise UserError("no scheduler to hunt", where=str(file), next="add --scheduler NAME")
     if name == "none":
-        raise UserError("none is what schedulers are compared with", next="name a scheduler")
+        raise UserError("'none' is the reference of the comparison", next="name another scheduler")
     budget = spec.budget
     if runs is not None or minutes is not None:
         budget = Budget(runs=runs or 0, minutes=minutes or 0.0)
     if not budget.runs and not budget.minutes:
-        raise UserError("no end to this hunt", where=str(file), next="add --runs N or --minutes N")
+        raise UserError(
+            "the hunt has no budget", where=str(file), next="add --runs N or --minutes N"
+        )
     order = _Order(
         spec=_for(spec, name),
         scheduler=name,
@@ -141,15 +155,15 @@ def hunt(
 
 @dataclass(frozen=True)
 class _Order:
-    """What the command line asks for.
+    """The options of the command.
 
     Attributes:
-        spec: the hunt, with those objectives that the scheduler has.
-        scheduler: to hunt.
-        budget: when to stop.
-        results: where all goes.
-        jobs: machines side by side.
-        on: the cluster that makes runs, if not this process.
+        spec: the hunt, without objectives that the scheduler does not have.
+        scheduler: the scheduler to hunt.
+        budget: runs and CPU time after which the hunt stops.
+        results: the result directory.
+        jobs: number of runs in parallel.
+        on: address of the cluster that makes the runs; None: this process.
     """
 
     spec: HuntSpec
@@ -161,25 +175,32 @@ class _Order:
 
     @property
     def finds(self) -> Path:
-        """Where the finds go."""
+        """Directory of the finds."""
         return self.results / self.scheduler
 
 
 def _chosen(file: Path) -> Path:
-    """The file, or that of the name."""
+    """Return the hunt's file, which may be named by a shipped hunt."""
     shipped = hunts_dir() / f"{file}.toml"
     return shipped if file.name == str(file) and not file.exists() and shipped.is_file() else file
 
 
 def _for(spec: HuntSpec, scheduler: str) -> HuntSpec:
-    """The hunt without what a scheduler that knows no weights does not promise."""
+    """Return the hunt, without objectives about weights if the scheduler has no weights.
+
+    Raises:
+        UserError: no objective is left.
+    """
     kind = SCHEDULERS.get(scheduler)
     own = spec.study.get("schedulers", {}).get(scheduler, {})
     if kind.weight_files if kind else own.get("weight_file"):
         return spec
     kept = tuple(one for one in spec.objective if not one.weights)
     if not kept:
-        raise UserError(f"{scheduler} knows no weights, and the hunt is for nothing else")
+        raise UserError(
+            f"{scheduler} has no weights, and all objectives of the hunt are about weights",
+            next="add another objective, or name another scheduler",
+        )
     return msgspec.structs.replace(spec, objective=kept)
 
 
@@ -189,7 +210,7 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
     try_out(bench, order.results)
     written: dict[str, tuple[Find, Written, list[float | None]]] = {}
     journal = Journal(order.results / f"{order.scheduler}.jsonl", _begun(order, bench))
-    # One thread for each candidate of a batch, which waits, and one for each machine.
+    # A thread for each candidate of a batch, which mostly waits, and one for each machine.
     machines = ThreadPoolExecutor(order.jobs)
     threads = ThreadPoolExecutor(order.spec.round.batch)
     judge = Judge(
@@ -241,7 +262,7 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
                 session.run(order.budget)
         except KeyboardInterrupt:
             bar.stop()
-            typer.echo("isoblk: interrupted; the same command goes on", err=True)
+            typer.echo("isoblk: interrupted; repeat the command to resume", err=True)
             raise typer.Exit(INTERRUPTED) from None
         finally:
             machine.stop()
@@ -262,7 +283,7 @@ def _hunt(order: _Order, bench: Bench, modules: dict[str, Path], machine: Uml) -
 def _submitting(
     order: _Order, judge: Judge, space: Space, say: Callable[[str], None]
 ) -> Iterator[Submit]:
-    """What has runs made: the judge's own way, or a cluster."""
+    """Yield the function that submits runs: the judge's own, or that of a cluster."""
     if order.on is None:
         yield judge.submit
         return
@@ -300,7 +321,7 @@ def _begun(order: _Order, bench: Bench) -> Begun:
 
 
 def _again(machines: Executor, bench: Bench, place: Path) -> Submit:
-    """What makes a run anew, in a directory of its own."""
+    """Return a function that submits a repeat of a run, in a directory of its own."""
 
     def make(job: Job) -> Run:
         own = place / job.id
@@ -314,12 +335,16 @@ def _again(machines: Executor, bench: Bench, place: Path) -> Submit:
 def _keep(
     order: _Order, one: Find, made: Written, bench: Bench, submit: Callable[[Path], Submit]
 ) -> list[float | None]:
-    """Write a find's study, results, report and page. Returns how bad it is with other seeds.
+    """Write a find's study, results, report and page; return its badness with other seeds.
 
     Args:
-        submit: for a directory, what has runs made into it.
+        order: options of the command.
+        one: the find.
+        made: its study.
+        bench: kernel and machine.
+        submit: returns, for a result directory, the function that submits runs.
     """
-    # Drawing takes a second to import, and not every hunt finds something.
+    # Imported here: figures take a second to import, and not every hunt has finds.
     from isoblk.report.page import write_report  # noqa: PLC0415
 
     home = order.finds / made.name
@@ -346,14 +371,14 @@ def _keep(
 def _run(
     text: str, file: Path, bench: Bench, results: Path, submit: Callable[[Path], Submit]
 ) -> Analysis:
-    """The runs of a find's study, which are made unless they are there. file: what errors name."""
+    """Make the missing runs of a find's study, and analyse all. file: named in errors."""
     expansion = expand(parse_study(text, str(file)))
     run_study(expansion, text, bench, results, submit(results), lambda index, run: None)
     return analyse(read_results(results))
 
 
 def _exclusive(results: Path) -> AbstractContextManager[None]:
-    """Make the directory, and keep other hunts out of it."""
+    """Create the result directory, and lock it against other hunts."""
     return exclusive(
         results,
         lambda: (results / "runs").mkdir(parents=True, exist_ok=True),

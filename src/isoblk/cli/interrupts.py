@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ctrl-C as KeyboardInterrupt in the main thread, wherever that is."""
+"""Deliver Ctrl-C as KeyboardInterrupt in the main thread."""
 
 import os
 import signal
@@ -10,24 +10,26 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-# By then the main thread has left the place where it could not be raised.
+# Seconds after which the main thread has left the code that cannot be interrupted.
 _AGAIN_S = 0.05
 
 
 def hear() -> None:
-    """From now on Ctrl-C is KeyboardInterrupt, unless whoever started this process ignores it."""
-    # Polars puts a handler of its own before Python's, after which a system call goes on: who
-    # waits for a run would notice Ctrl-C at the run's end.
+    """Turn Ctrl-C into KeyboardInterrupt from now on, unless the parent process ignores SIGINT."""
+    # Polars installs a handler that restarts system calls: a wait for a run would be interrupted
+    # only at the run's end.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.unraisablehook = _again
 
 
 def _again(unraisable: "UnraisableHookArgs") -> None:
-    """Python drops what is raised while it collects garbage, as Dask has it do for a while: then an
-    interrupt comes once more."""
+    """Repeat an interrupt that Python dropped.
+
+    Python drops exceptions raised during garbage collection, which Dask runs for some time.
+    """
     if unraisable.exc_type is KeyboardInterrupt:
-        # Any thread may take it; only the main one acts on it.
+        # Any thread may receive the signal; only the main thread handles it.
         threading.Timer(_AGAIN_S, os.kill, (os.getpid(), signal.SIGINT)).start()
     else:
         sys.__unraisablehook__(unraisable)

@@ -16,7 +16,7 @@ from isoblk.cli.progress import building
 from isoblk.console import new_console
 from isoblk.kernel.installed import build_installed, find_installed
 
-app = typer.Typer(help="Kernels for the lab, and modules for this machine's.")
+app = typer.Typer(help="Build kernels for the lab, and modules for an installed kernel.")
 
 
 @app.command(
@@ -32,7 +32,7 @@ def build(
         str | None,
         typer.Option(
             metavar="N.M",
-            help="Version, or 'newest' of the suite.",
+            help="Version of the kernel; newest: the newest of the suite.",
             show_default=kernel.DEFAULT_VERSION,
         ),
     ] = None,
@@ -40,32 +40,43 @@ def build(
         str | None,
         typer.Option(
             metavar="DIR|TARBALL|DEB|URL",
-            help="Build this source instead of fetching Debian's; a URL ends in #sha256=SUM.",
+            help="Source to build in place of Debian's. A URL ends in #sha256=SUM.",
         ),
     ] = None,
     suite: Annotated[
-        str | None, typer.Option(help="Debian suite to take the source package from.")
+        str | None, typer.Option(metavar="SUITE", help="Debian suite of the source package.")
     ] = None,
     newest: Annotated[bool, typer.Option("--newest", help="Short for --version newest.")] = False,
     debug: Annotated[
         bool,
-        typer.Option("--debug", help="With sanitizers and lock checking; several times slower."),
+        typer.Option(
+            "--debug", help="Build with sanitizers and lock checking; several times slower."
+        ),
     ] = False,
     arch: Annotated[
         kernel.Arch,
-        typer.Option(help="um: for the uml machine; um-smp: smp; x86_64: qemu; um-lean: tests."),
+        typer.Option(
+            help="um: for machine uml; um-smp: for smp; x86_64: for qemu and icount;"
+            " um-lean: for tests."
+        ),
     ] = "um",
     stock: Annotated[
         bool,
-        typer.Option(
-            "--stock", help="Debian's own kernel for the qemu machine: fetched, not built."
-        ),
+        typer.Option("--stock", help="Fetch Debian's own kernel, for machines qemu and icount."),
     ] = False,
     jobs: Annotated[
-        int | None, typer.Option("-j", "--jobs", min=1, help="Compile so many files at once.")
+        int | None,
+        typer.Option(
+            "-j",
+            "--jobs",
+            metavar="N",
+            min=1,
+            help="Number of files to compile in parallel.",
+            show_default="number of CPUs",
+        ),
     ] = None,
 ) -> None:
-    """Build a kernel and the modules for it, unless the cache has them."""
+    """Build a kernel and its modules, unless the cache holds them."""
     require_lab()
     if newest and version is not None:
         raise typer.BadParameter("--newest and --version exclude each other")
@@ -94,13 +105,12 @@ def build(
 @app.command(epilog=examples("isoblk kernel modules", "isoblk kernel modules --for 6.12.41-amd64"))
 def modules(
     release: Annotated[
-        str | None, typer.Option("--for", metavar="RELEASE", help="Kernel, as uname -r has it.")
+        str | None,
+        typer.Option("--for", metavar="RELEASE", help="Kernel release, as uname -r prints it."),
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR|TARBALL|DEB", help="The kernel's source, instead of fetching Debian's."
-        ),
+        typer.Option(metavar="DIR|TARBALL|DEB", help="Source of the kernel, in place of Debian's."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -108,12 +118,12 @@ def modules(
             "-o",
             "--output",
             metavar="DIR",
-            help="Directory for them.",
+            help="Directory for the modules.",
             show_default="modules-RELEASE",
         ),
     ] = None,
 ) -> None:
-    """Build schedulers and cache for an installed kernel, to load or install them there."""
+    """Build the modules for an installed kernel, and print how to load and install them."""
     found = find_installed(release or platform.release())
     directory = output or Path(f"modules-{found.release}")
     with building() as bar:
@@ -133,7 +143,7 @@ def modules(
 
 @app.command("list", epilog=examples("isoblk kernel list"))
 def list_() -> None:
-    """List the kernels that are ready, the newest build first."""
+    """List the built kernels, the newest build first."""
     require_lab()
     console = new_console()
     ready = kernel.list_kernels()
@@ -144,7 +154,7 @@ def list_() -> None:
     for heading in ("key", "source", "compiler"):
         rows.add_column(heading, overflow="fold")
     for item in ready:
-        # The compiler's own words, "gcc (who packaged it) 12.2.0; GNU ld ...", without the middle.
+        # Of "gcc (Debian 12.2.0-14) 12.2.0; GNU ld ..." the name and the version.
         compiler = item.compiler.partition(";")[0].split()
         rows.add_row(item.key, item.source, f"{compiler[0]} {compiler[-1]}")
     console.print(rows)
@@ -159,13 +169,15 @@ def list_() -> None:
 def clean(
     keys: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY]...", help="Kernels (beginnings of keys); all if none."),
+        typer.Argument(
+            metavar="[KEY]...", help="Keys of kernels, or their beginnings.", show_default="all"
+        ),
     ] = None,
     sources: Annotated[
-        bool, typer.Option("--all", help="Also the sources that no remaining kernel needs.")
+        bool, typer.Option("--all", help="Also remove sources that no remaining kernel needs.")
     ] = False,
 ) -> None:
-    """Remove kernels and their modules from the cache, never one in use."""
+    """Remove kernels and their modules from the cache, except kernels in use."""
     require_lab()
     done = kernel.clean(keys or (), sources=sources)
     console = new_console(soft_wrap=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Commands that are loaded when they are used: the help of all of them needs none."""
+"""Commands that are loaded when they are called; the list of commands loads none."""
 
 from importlib import import_module
 from typing import Any
@@ -11,34 +11,34 @@ _ANY_LENGTH = 1000
 
 
 class Later(TyperCommand):
-    """Stands for a command, or a group of commands, until it is called."""
+    """Placeholder of a command, or of a group of commands, until it is called."""
 
     def __init__(self, name: str, module: str, summary: str) -> None:
-        """Remember where the command is.
+        """Store where the command is defined.
 
         Args:
-            name: what a user types.
-            module: it has the command's Typer instance as `app`.
+            name: the word on the command line.
+            module: the module that has the command's Typer instance as `app`.
             summary: the first sentence of the command's own help.
         """
         super().__init__(name=name, short_help=summary, rich_markup_mode=None)
         self._module = module
 
     def loaded(self) -> TyperCommand | TyperGroup:
-        """The command itself."""
+        """Import the module and return the command."""
         try:
             app = import_module(self._module).app
         except ModuleNotFoundError as error:
             from isoblk.cli.lab import missing  # noqa: PLC0415
 
             raise missing(self.name or "", error.name or "") from None
-        # Help is plain: boxes take twice the time, break lines where the source does, and leave
-        # out what is in brackets.
+        # Plain help: boxes take twice the time, break lines where the source does, and drop text
+        # in brackets.
         app.rich_markup_mode = None
         group = typer.main.get_group(app)
         from isoblk.cli import interrupts  # noqa: PLC0415
 
-        # Until here there was nothing to undo, and Ctrl-C ended the process at once.
+        # Up to here Ctrl-C ended the process immediately, as there was nothing to undo.
         interrupts.hear()
         only = list(group.commands) == [self.name]
         found = next(iter(group.commands.values())) if only else group
@@ -46,10 +46,10 @@ class Later(TyperCommand):
         found.name = self.name
         if isinstance(found, TyperGroup):
             for one in found.commands.values():
-                # The list of commands has whole sentences.
+                # Show whole sentences in the list of commands.
                 one.short_help = one.short_help or one.get_short_help_str(_ANY_LENGTH)
         return found
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
-        """The context of the command itself, which all that follows is asked of."""
+        """Return the context of the loaded command, which runs everything that follows."""
         return self.loaded().make_context(*args, **extra)

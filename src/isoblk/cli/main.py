@@ -22,42 +22,42 @@ from isoblk.cli.lab import has_lab
 from isoblk.cli.later import Later
 from isoblk.errors import IsoblkError, RunError, UserError
 
-# Each is loaded when it is called: its module, which has it as `app`, and the first sentence of its
-# help.
+# Commands by name, with the first sentence of their help. A command's module, isoblk.cli.NAME, has
+# it as `app` and is loaded when the command is called.
 COMMANDS: Final = {
-    "doctor": "Check that everything isoblk needs is here; status 1 if not.",
-    "kernel": "Kernels for the lab, and modules for this machine's.",
+    "doctor": "Check that everything isoblk needs is installed.",
+    "kernel": "Build kernels for the lab, and modules for an installed kernel.",
     "study": "List, check, describe and import studies.",
-    "run": "Run a study: every point of its matrix, on the kernel, in virtual time.",
-    "show": "Print a result directory's tables: runs, and claims with their verdicts.",
-    "report": "Write DIR/report.html, one page that opens offline, and DIR/figures/ (SVG and PNG).",
-    "compare": "Say what differs between two result directories, and what that changed.",
-    "hunt": "Look for the workload that a scheduler handles worst, and shrink it.",
-    "bisect": "Say which version changed a metric: of the kernel, or of isoblk's schedulers.",
-    "trace": "Look at traces of block I/O, import, export, cut and make them.",
+    "run": "Run a study: every point of its matrix, on the kernel under test.",
+    "show": "Print the runs and claims of a result directory as tables.",
+    "report": "Write a result directory's report: one page that opens offline, and figures.",
+    "compare": "Compare the inputs and the metrics of two result directories.",
+    "hunt": "Search for the workload that a scheduler handles worst, and shrink it.",
+    "bisect": "Find the version of the kernel, or of isoblk's schedulers, that changed a metric.",
+    "trace": "Describe, import, export, cut and make traces of block I/O.",
     "device": "List, check and make device presets.",
-    "cache": "An SSD in front of a slow disk of this machine: dm-setcache.",
-    "capture": "Record the block trace of a device, with the cgroup of every request.",
-    "weights": "Weights of cgroups: what each is promised, and what it gets.",
-    "disk": "The scheduler of a disk of this machine, for good.",
-    "host": "This machine as the lab: change back what a killed run left.",
+    "cache": "Cache a slow disk of this machine on an SSD, by dm-setcache.",
+    "capture": "Record the block trace of a device, with the cgroup of each request.",
+    "weights": "Show the share that each cgroup's weight promises, and the share it gets.",
+    "disk": "Show or persistently set the I/O scheduler of a disk.",
+    "host": "Restore settings of this machine that a killed run left changed.",
 }
 
-# What only some commands need, and what pip is asked for to have it.
+# Packages that only some commands need, and the extra of isoblk that installs each.
 _EXTRAS: Final = {"optuna": "hunt", "tomli_w": "hunt"}
 
-# Those that the package for a machine has; the others need the lab.
+# Commands of the package of host tools; all other commands need the lab.
 WITHOUT_LAB: Final = ("kernel", "cache", "weights", "disk")
 
 app = typer.Typer(
-    help="Divide one fast disk among containers by weight, and prove it.",
+    help="Divide one fast disk among containers by weight, and measure the result.",
     epilog=examples(
         "isoblk doctor",
         "isoblk run quick",
         "isoblk report results/quick",
         "isoblk --install-completion",
     ),
-    # The commands below inherit them.
+    # All commands inherit these settings.
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -65,11 +65,11 @@ app = typer.Typer(
 
 
 def command(*, lab: bool | None = None) -> TyperGroup:
-    """The whole command line.
+    """Build the group of all commands.
 
     Args:
-        lab: whether to show the lab's commands, None: if the lab is here. They are there anyway,
-            and say that it is not.
+        lab: show the lab's commands in the help; None: if the lab is installed. Hidden commands
+            can be called, and fail with the hint that the lab is missing.
     """
     shown = has_lab() if lab is None else lab
     group = typer.main.get_command(app)
@@ -90,7 +90,7 @@ def command(*, lab: bool | None = None) -> TyperGroup:
 def every_command(
     *, lab: bool = True
 ) -> Iterator[tuple[tuple[str, ...], TyperCommand | TyperGroup]]:
-    """Each command and group of commands with the words that call it, all loaded."""
+    """Yield each command and group, loaded, with the words that call it."""
     waiting: list[tuple[tuple[str, ...], TyperCommand | TyperGroup]] = [((), command(lab=lab))]
     while waiting:
         words, one = waiting.pop(0)
@@ -123,15 +123,15 @@ def _options(
 
 def main() -> None:
     """Entry point: errors become one line and an exit status."""
-    # Whoever ends us wants the machines ended too, as with Ctrl-C.
+    # SIGTERM and SIGHUP end the machines too, as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     join_assignments(os.environ)
-    # What a locale has no character for, in the name of a cgroup or a file, is escaped, not an end.
+    # Escape characters that the locale lacks, such as in the name of a cgroup, instead of failing.
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        # Not standalone: a wrong option shall be one line as well, not a box of four.
+        # Not standalone: a wrong option is reported in one line, not in a box of four.
         status = command().main(
             args=sys.argv[1:] or ["--help"], prog_name="isoblk", standalone_mode=False
         )
@@ -142,7 +142,7 @@ def main() -> None:
         print(f"isoblk: {error}", file=sys.stderr)
         sys.exit(error.exit_status)
     except BrokenPipeError:
-        # The reader has gone; Python would complain again when it flushes at exit.
+        # The reader closed the pipe; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except ImportError as error:
@@ -152,7 +152,7 @@ def main() -> None:
         print(f"isoblk: {lacking}", file=sys.stderr)
         sys.exit(lacking.exit_status)
     except OSError as error:
-        # The machine's trouble (a full disk, say) where nothing closer knew what to say of it.
+        # A system error, such as a full disk, that no caller has turned into an error of isoblk.
         where = f"{error.filename}: " if error.filename else ""
         print(f"isoblk: {where}{error.strerror}", file=sys.stderr)
         sys.exit(RunError.exit_status)
@@ -163,7 +163,7 @@ def main() -> None:
 
 
 def _lacking_extra(error: ImportError) -> UserError | None:
-    """What to say if a package is missing that only some commands need."""
+    """Return the error for a missing package of an extra; None for other packages."""
     extra = _EXTRAS.get((error.name or "").partition(".")[0])
     if extra is None:
         return None
@@ -171,8 +171,10 @@ def _lacking_extra(error: ImportError) -> UserError | None:
 
 
 def _lacking_library(error: BaseException | None) -> UserError | None:
-    """What to say if a Python package was built for a C library that is not here; numpy's lack
-    libstdc++ on the smallest systems."""
+    """Return the error for a missing C library of a Python package; None for other errors.
+
+    The smallest systems lack libstdc++, which numpy needs.
+    """
     while error is not None:
         if found := re.match(r"(lib[^:/ ]+\.so[.\d]*): cannot open shared object file", str(error)):
             name = found[1]
@@ -184,7 +186,7 @@ def _lacking_library(error: BaseException | None) -> UserError | None:
 
 def _usage_error(error: TyperException) -> UserError:
     context = getattr(error, "ctx", None)
-    # An option without its value is found before there is a context.
+    # The error of an option without a value has no context.
     first = [word for word in sys.argv[1:2] if word in COMMANDS]
     command = context.command_path if context else " ".join(("isoblk", *first))
     return UserError(error.format_message().rstrip("."), next=f"see: {command} --help")

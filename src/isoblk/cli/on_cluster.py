@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk run --on: a Dask cluster for a command. Dask is loaded when it is asked for, and no
-sooner: it is an extra."""
+"""The Dask cluster of isoblk run --on. Dask is an extra, imported only if --on is given."""
 
 import re
 import uuid
@@ -24,13 +23,13 @@ _ADDRESS = re.compile(r"(tcp|tls)://[^\s/]+:\d+")
 
 @dataclass(frozen=True)
 class Needs:
-    """What a command's runs need.
+    """Requirements of a command's runs.
 
     Attributes:
-        bench: of this process, with a uml machine.
-        library: that is preloaded.
-        specs: of the runs.
-        time_limit_s: wall-clock time until a run counts as hung.
+        bench: kernel and uml machine of this process.
+        library: the preloaded library.
+        specs: the runs.
+        time_limit_s: wall-clock time after which a run counts as hung.
     """
 
     bench: Bench
@@ -40,23 +39,26 @@ class Needs:
 
 
 def check(on: str, jobs: int, machine: str) -> None:
-    """Refuse what cannot be before anything is done.
+    """Check the options of a cluster before anything is done.
 
     Raises:
-        UserError: Dask is not installed, or the options do not go together.
+        UserError: Dask is not installed, or the options exclude each other.
     """
     if machine != "uml":
         raise UserError(
-            f"a cluster makes runs of the uml machine, not of {machine}",
-            next="leave out --on, or --machine",
+            f"a cluster can only make runs of the uml machine, not of {machine}",
+            next="remove --on or --machine",
         )
     if on != LOCAL and not _ADDRESS.fullmatch(on):
         raise UserError(
-            "is no scheduler", where=f"--on {on}", next="allowed: tcp://HOST:8786, tls://..., local"
+            "not an address of a Dask scheduler",
+            where=f"--on {on}",
+            next="allowed: tcp://HOST:8786, tls://..., local",
         )
     if on != LOCAL and jobs != 1:
         raise UserError(
-            "the workers say how many runs are made at once", next="leave out --jobs, or --on"
+            "the cluster's workers set the number of parallel runs",
+            next="remove --jobs or --on",
         )
     if find_spec("distributed") is None:
         raise UserError("--on needs Dask", next="run: pip install 'isoblk[cluster]'")
@@ -66,14 +68,14 @@ def check(on: str, jobs: int, machine: str) -> None:
 def cluster(
     on: str, jobs: int, needs: Needs, results: Path, say: Callable[[str], None]
 ) -> Iterator["Cluster"]:
-    """The cluster that a command names, which is let go in the end.
+    """Connect to the cluster that a command names; disconnect on exit.
 
     Args:
-        on: as check() has passed it.
-        jobs: workers of a local one.
-        needs: of the runs.
-        results: where they go.
-        say: told what the user should know.
+        on: the address, accepted by check().
+        jobs: number of workers of a local cluster.
+        needs: requirements of the runs.
+        results: the result directory.
+        say: prints a line for the user.
     """
     from isoblk.campaign.cluster.cluster import Cluster  # noqa: PLC0415
     from isoblk.campaign.cluster.local import LocalWorkers  # noqa: PLC0415

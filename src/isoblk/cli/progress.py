@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bar that shows how far a command is."""
+"""Progress bars of commands."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,12 +21,12 @@ from isoblk.console import new_console
 def progress_bar(
     console: Console, *, counted: bool = True, transient: bool = False, disable: bool = False
 ) -> Progress:
-    """A bar with a description and the time so far.
+    """Return a bar with a description and the elapsed time.
 
     Args:
-        console: where it is drawn.
-        counted: it says how many of how many are done; if not, what part.
-        transient: nothing stays of it when it ends.
+        console: the console to draw on.
+        counted: show "done of total"; False: a percentage.
+        transient: erase the bar when it ends.
         disable: draw nothing.
     """
     done: ProgressColumn = (
@@ -44,21 +44,21 @@ def progress_bar(
 
 
 class BuildBar:
-    """A build's progress on the terminal: one line a stage, the last one moving."""
+    """A build's progress on the terminal: a line for each stage; the last line moves."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task: TaskID | None = None
 
     def stage(self, text: str, total: int | None = None) -> None:
-        """The stage before is done; this one begins."""
+        """End the previous stage and begin this one."""
         self.finish()
         self._task = self._progress.add_task(text, total=total)
         if not self._progress.console.is_terminal:
             self._progress.console.print(text)
 
     def step(self) -> None:
-        """One step forward; the estimate never says that it is done."""
+        """Advance by one step. The total is an estimate, so the bar stays below it."""
         if self._task is None:
             return
         task = self._progress.tasks[-1]
@@ -66,11 +66,11 @@ class BuildBar:
             self._progress.advance(self._task)
 
     def note(self, text: str) -> None:
-        """A message above the bars, as it is."""
+        """Print a message above the bars."""
         self._progress.console.print(text)
 
     def finish(self) -> None:
-        """The stage is done."""
+        """End the stage."""
         if self._task is not None:
             total = self._progress.tasks[-1].total or 1
             self._progress.update(self._task, total=total, completed=total)
@@ -79,7 +79,7 @@ class BuildBar:
 
 @contextmanager
 def building() -> Iterator[BuildBar]:
-    """A bar for a build, on standard error."""
+    """Show a build's bar on standard error."""
     console = new_console(stderr=True)
     with progress_bar(console, counted=False, disable=not console.is_terminal) as progress:
         yield BuildBar(progress)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk report: the page."""
+"""isoblk report: write the report page of a result directory."""
 
 import webbrowser
 from pathlib import Path
@@ -29,7 +29,7 @@ def report(
         Path | None,
         typer.Option(
             metavar="DIR2",
-            help="Set its shares beside these: of another machine, say.",
+            help="Result directory whose shares are shown for comparison.",
             autocompletion=completing.result_directories,
         ),
     ] = None,
@@ -39,18 +39,21 @@ def report(
             "-o",
             "--output",
             metavar="FILE",
-            help="Write the page alone, to FILE.",
+            help="Write only the page, to FILE.",
             show_default="DIR/report.html",
         ),
     ] = None,
-    show_it: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    show_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Write DIR/report.html, one page that opens offline, and DIR/figures/ (SVG and PNG)."""
-    # Drawing takes a second to import; what is wrong with the results is told before.
+    """Write a result directory's report: one page that opens offline, and figures.
+
+    The page is DIR/report.html; the figures are in DIR/figures/ (SVG and PNG).
+    """
+    # Imported here, because figures take a second to import.
     from isoblk.report.page import check_page, write_page, write_report  # noqa: PLC0415
 
     if output is not None:
-        # What is refused in the end is refused before all is drawn.
+        # Refuse an invalid output before figures are drawn.
         check_page(output)
     with working("") as say:
         say("reading the runs")
@@ -63,11 +66,11 @@ def report(
             write_page(analysis, page, other, say)
     typer.echo(printable(str(page)))
     if show_it and not _opens(page):
-        typer.echo("note: no browser could be started; open the file by hand", err=True)
+        typer.echo("note: no browser could be started; open the file manually", err=True)
 
 
 def _opens(page: Path) -> bool:
-    """Whether a browser shows the page."""
+    """Open the page in a browser; return whether that worked."""
     try:
         return webbrowser.open(page.absolute().as_uri())
     except webbrowser.Error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the commands that read result directories have in common."""
+"""Options and functions of the commands that read result directories."""
 
 import json
 import os
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 ResultDir = Annotated[
     Path,
     typer.Argument(
-        metavar="DIR", help="A result directory.", autocompletion=completing.result_directories
+        metavar="DIR", help="Result directory.", autocompletion=completing.result_directories
     ),
 ]
 AnyResultDir = Annotated[
     Path | None,
     typer.Argument(
         metavar="DIR",
-        help="A result directory; without one, those in results/ are listed.",
+        help="Result directory; without it, list the result directories in results/.",
         autocompletion=completing.result_directories,
         show_default=False,
     ),
@@ -34,7 +34,7 @@ Only = Annotated[
     typer.Option(
         "--only",
         metavar="KEY=VALUE",
-        help="Only points with this value of a matrix key; may be repeated.",
+        help="Only points with this value of a matrix key. May be repeated.",
         autocompletion=completing.points_from(os.environ),
     ),
 ]
@@ -43,15 +43,14 @@ Csv = Annotated[bool, typer.Option("--csv", help="Print all figures as CSV.")]
 
 
 RESULTS = Path("results")
-"""Where `isoblk run` puts result directories."""
+"""Parent of the result directories of `isoblk run`."""
 
 
 def list_results(below: Path = RESULTS) -> list[str]:
-    """A line for each result directory there: its path, how many of its runs have finished, and the
-    study's title.
+    """Return a line for each result directory: path, number of finished runs, study's title.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no result directory.
     """
     found = []
     for path in sorted(below.glob("*/study.json")):
@@ -61,26 +60,26 @@ def list_results(below: Path = RESULTS) -> list[str]:
             done = sum(bool(run["id"]) for run in runs)
             title = str(study.get("title") or study["name"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            found.append((str(path.parent), "", "its study.json cannot be read"))
+            found.append((str(path.parent), "", "cannot read study.json"))
             continue
         found.append((str(path.parent), f"{done} of {len(runs)} runs", title))
     if not found:
         raise UserError(
-            "holds no result directory",
+            "no result directory found",
             where=f"{below}/",
-            next="name one that is elsewhere, or make one: isoblk run STUDY",
+            next="name a directory elsewhere, or run a study: isoblk run STUDY",
         )
     wide, long = (max(len(one[at]) for one in found) for at in (0, 1))
     return [printable(f"{one[0]:{wide}}  {one[1]:>{long}}  {one[2]}") for one in found]
 
 
 def analysed(directory: Path) -> "Analysis":
-    """A result directory's numbers.
+    """Analyse a result directory.
 
     Raises:
-        UserError: it is none, is damaged, or no run of it has finished.
+        UserError: it is not a result directory, is damaged, or has no finished run.
     """
-    # What reads tables takes a moment to import, and Tab needs none of it.
+    # Imported here, because shell completion imports this module at each Tab.
     from isoblk.analysis.metrics import analyse  # noqa: PLC0415
     from isoblk.result.store import read_results  # noqa: PLC0415
 
@@ -96,6 +95,6 @@ def analysed(directory: Path) -> "Analysis":
 
 
 def refuse_two_forms(as_json: bool, as_csv: bool) -> None:
-    """Raises UserError: both are asked for."""
+    """Raise UserError if both --json and --csv are given."""
     if as_json and as_csv:
-        raise UserError("--json and --csv exclude each other", next="leave out one of them")
+        raise UserError("--json and --csv exclude each other", next="remove one of them")

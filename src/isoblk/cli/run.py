@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk run: a study's runs made on a machine, their progress, and what came of them."""
+"""isoblk run: run a study on a machine, show the progress and a summary."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -65,30 +65,37 @@ def run(
         Path,
         typer.Argument(
             metavar="STUDY",
-            help="Study file (TOML), or the name of one that comes with isoblk.",
+            help="Study file (TOML), or the name of a shipped study.",
             autocompletion=completing.studies,
         ),
     ],
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="Result directory.", show_default="results/NAME; NAME-host"
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Result directory.",
+            show_default="results/NAME, for host results/NAME-host",
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="Machines side by side.")] = 1,
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Number of runs in parallel.")
+    ] = 1,
     on: Annotated[
         str | None,
         typer.Option(
             metavar="tcp://HOST:8786|local",
-            help="Workers of a Dask cluster make the runs; local: --jobs of them, started here.",
+            help="Run on the workers of this Dask cluster; local: on --jobs workers started here.",
         ),
     ] = None,
     machine_name: Annotated[
         Literal["uml", "smp", "qemu", "icount", "host"],
         typer.Option(
             "--machine",
-            help="uml: virtual time, exact. smp: four processors, real time."
-            " qemu: the same, emulated. icount: emulated, an instruction takes 1 ns, exact."
+            help="uml: virtual time, exact. smp: four CPUs, real time."
+            " qemu: four emulated CPUs, real time."
+            " icount: emulated, 1 ns for an instruction, exact."
             " host: this machine.",
         ),
     ] = "uml",
@@ -97,20 +104,26 @@ def run(
         typer.Option(
             min=1,
             max=ICOUNT_CPUS_MAX,
-            help="icount: number of processors.",
+            metavar="N",
+            help="icount: number of CPUs.",
             show_default=str(ICOUNT.cpus),
         ),
     ] = None,
     kernel: Annotated[
-        str, typer.Option(help="Version of the kernel under test.")
+        str, typer.Option(metavar="VERSION", help="Version of the kernel under test.")
     ] = DEFAULT_VERSION,
     debug: Annotated[
         bool, typer.Option("--debug", help="Use the debug kernel (KASAN, lockdep).")
     ] = False,
     timeout: Annotated[
-        float, typer.Option(min=1, help="Wall-clock seconds until a run counts as hung.")
+        float,
+        typer.Option(
+            metavar="SECONDS", min=1, help="Wall-clock time after which a run counts as hung."
+        ),
     ] = 600,
-    dry: Annotated[bool, typer.Option("--dry-run", help="Print the scripts; run none.")] = False,
+    dry: Annotated[
+        bool, typer.Option("--dry-run", help="Print the scripts without running them.")
+    ] = False,
     check_claims: Annotated[
         bool, typer.Option("--check-claims", help="Exit 1 unless every claim holds.")
     ] = False,
@@ -118,35 +131,36 @@ def run(
         list[Path] | None,
         typer.Option(
             metavar="FILE.ko|DIR",
-            help="A module of the study's own schedulers, or its sources. It runs as you.",
+            help="Module of a scheduler that the study defines, or its source directory."
+            " Building it runs its Makefile with your privileges. May be repeated.",
         ),
     ] = None,
     sources: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="isoblk's schedulers as this directory kernel/ of another checkout has them.",
+            help="Build isoblk's schedulers from the directory kernel/ of another checkout.",
         ),
     ] = None,
     device: Annotated[
-        str | None, typer.Option(metavar="/dev/X", help="host: the disk. Its contents are lost.")
+        str | None,
+        typer.Option(metavar="/dev/X", help="host: disk to run on. Its contents are lost."),
     ] = None,
     loop: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="host: a loop device instead.")
+        str | None, typer.Option(metavar="SIZE", help="host: run on a loop device of this size.")
     ] = None,
     loop_dir: Annotated[
-        Path, typer.Option(metavar="DIR", help="host: where the loop device's file lies.")
+        Path, typer.Option(metavar="DIR", help="host: directory of the loop device's file.")
     ] = SHARED_MEMORY,
     wipe: Annotated[
         str | None,
-        typer.Option(metavar="/dev/X", help="host: what the disk holds may be lost."),
+        typer.Option(metavar="/dev/X", help="host: allow overwriting existing data on the disk."),
     ] = None,
 ) -> None:
-    """Run a study: every point of its matrix, on the kernel, in virtual time.
+    """Run a study: every point of its matrix, on the kernel under test.
 
-    On the qemu and icount machines the kernel is Debian's own, unless --debug asks for the lab's;
-    on the smp machine the newest that was built for it. The host machine is this one:
-    docs/guides/host.md.
+    The qemu and icount machines boot Debian's kernel, with --debug the lab's. The smp machine
+    boots the newest kernel built for it. For the host machine see docs/guides/host.md.
 
     Runs that the result directory already holds are not repeated.
     """
@@ -170,9 +184,9 @@ def run(
         raise UserError("has no claims to check", where=str(study), next="add a [[claim]]")
     if cpus is not None and machine_name != ICOUNT.name:
         raise UserError(
-            f"the {machine_name} machine has a fixed number of processors",
+            f"the {machine_name} machine has a fixed number of CPUs",
             where="--cpus",
-            next="add --machine icount, or leave out --cpus",
+            next="add --machine icount, or remove --cpus",
         )
     if on is not None:
         on_cluster.check(on, jobs, machine_name)
@@ -180,14 +194,18 @@ def run(
         if jobs != 1 or debug or kernel != DEFAULT_VERSION or module or sources:
             raise UserError(
                 "the host machine has one disk and its own kernel",
-                next="leave out --jobs, --kernel, --debug, --module and --sources",
+                next="remove --jobs, --kernel, --debug, --module and --sources",
             )
         _run_on_host(order, cli_host.target(device, loop, loop_dir), wipe)
         return
     if device or loop or wipe:
-        raise UserError("names a disk of this machine", next="add --machine host")
+        raise UserError(
+            "--device, --loop and --wipe are for the host machine", next="add --machine host"
+        )
     if runs_already(parsed):
-        raise UserError("a tenant is running on this machine", next="add --machine host")
+        raise UserError(
+            "the study has a running tenant, which is on this machine", next="add --machine host"
+        )
     tier = {"uml": UML, "smp": SMP, "qemu": QEMU, "icount": ICOUNT}[machine_name]
     tier = replace(tier, cpus=cpus or tier.cpus)
     _run_in_guests(order, tier, kernel, debug, module or [], sources, on)
@@ -195,17 +213,17 @@ def run(
 
 @dataclass(frozen=True)
 class _Order:
-    """What the command line asks for, whatever the machine.
+    """The options that all machines share.
 
     Attributes:
-        study: as checked.
-        file: its name.
-        source: its text.
-        results: where they go.
-        jobs: machines side by side.
-        timeout_s: wall-clock time until a run counts as hung.
-        dry: print the scripts, and run none.
-        check_claims: end with status 1 unless every claim holds.
+        study: the checked study.
+        file: the study's file.
+        source: the file's text.
+        results: the result directory.
+        jobs: number of runs in parallel.
+        timeout_s: wall-clock time after which a run counts as hung.
+        dry: print the scripts without running them.
+        check_claims: exit with status 1 unless every claim holds.
     """
 
     study: Study
@@ -220,13 +238,14 @@ class _Order:
 
 @dataclass(frozen=True)
 class _Maker:
-    """Who makes runs. prepare, submit: as of run_study()."""
+    """The arguments `prepare` and `submit` of run_study()."""
 
     prepare: Callable[[Path], object]
     submit: Submit
 
 
-# Gives who makes runs, and ends what is under way; it is told what says a line to the user.
+# Makes a context that yields the maker of runs and stops unfinished runs on exit. The argument
+# prints a line for the user.
 _Makers = Callable[[Callable[[str], None]], AbstractContextManager[_Maker]]
 
 
@@ -239,9 +258,17 @@ def _run_in_guests(
     sources: Path | None,
     on: str | None,
 ) -> None:
-    """Make the runs on a machine of the tier, which boots a kernel of its own. modules: of the
-    study's own schedulers. sources: of isoblk's schedulers, if not today's. on: the cluster that
-    makes them."""
+    """Make the runs on a machine of the tier, which boots a kernel of its own.
+
+    Args:
+        order: options of the command.
+        tier: of the machine.
+        version: of the kernel.
+        debug: boot the debug kernel.
+        modules: of schedulers that the study defines.
+        sources: of isoblk's schedulers; None: the installed ones.
+        on: the cluster that makes the runs; None: this process.
+    """
     expansion = expand(order.study)
     specs = [planned.spec for planned in expansion.runs]
     check_queues(specs, tier)
@@ -251,9 +278,9 @@ def _run_in_guests(
         return
     if modules and not others_wanted(expansion):
         raise UserError(
-            "no scheduler of the study has a module",
+            "the study defines no scheduler with a module",
             where=str(modules[0]),
-            next="name it in [schedulers.NAME], or leave out --module",
+            next="name the module in [schedulers.NAME], or remove --module",
         )
     expansion = find_programs(expansion)
     for note in notes(planned.spec for planned in expansion.runs):
@@ -283,7 +310,7 @@ def _run_in_guests(
 
 
 def _run_on_host(order: _Order, disk: str | host.Loop, wipe: str | None) -> None:
-    """Make the runs on this machine. disk: a path, or a loop device to be made."""
+    """Make the runs on this machine. disk: a path, or the loop device to create."""
     source = Source.of(str(order.file), order.source)
     study, running = running_tenants.found(order.study, *system.io_hierarchy())
     try:
@@ -325,7 +352,7 @@ def _here(
     machine: Uml | Smp | Qemu | Icount | host.Host,
     prepare: Callable[[Path], object],
 ) -> _Makers:
-    """The bench's own machine, --jobs times at once. prepare: as of run_study()."""
+    """Return a maker of --jobs parallel runs in this process. prepare: as of run_study()."""
 
     @contextmanager
     def makers(say: Callable[[str], None]) -> Iterator[_Maker]:
@@ -342,7 +369,15 @@ def _here(
 def _on_cluster(
     order: _Order, bench: Bench, library: Path, expansion: Expansion, on: str
 ) -> _Makers:
-    """The workers of a cluster. library: that is preloaded. on: which."""
+    """Return a maker of runs on a cluster's workers.
+
+    Args:
+        order: options of the command.
+        bench: kernel and machine.
+        library: the preloaded library.
+        expansion: the study's runs.
+        on: address of the cluster.
+    """
 
     @contextmanager
     def makers(say: Callable[[str], None]) -> Iterator[_Maker]:
@@ -355,10 +390,10 @@ def _on_cluster(
 
 
 def _campaign(order: _Order, expansion: Expansion, bench: Bench, makers: _Makers) -> None:
-    """Make the runs, show their progress, and what came of them.
+    """Make the runs, show their progress and a summary.
 
     Raises:
-        RunError: runs failed or are invalid, or, if they are to be checked, claims do not hold.
+        RunError: runs failed or are invalid, or claims are checked and do not hold.
     """
     console = plain_or_rich()
     with progress_bar(console) as bar:
@@ -390,7 +425,8 @@ def _campaign(order: _Order, expansion: Expansion, bench: Bench, makers: _Makers
         except KeyboardInterrupt:
             bar.stop()
             typer.echo(
-                "isoblk: interrupted; finished runs are kept, the same command goes on", err=True
+                "isoblk: interrupted; finished runs are kept, repeat the command to resume",
+                err=True,
             )
             raise typer.Exit(INTERRUPTED) from None
     results = order.results
@@ -415,7 +451,7 @@ def _campaign(order: _Order, expansion: Expansion, bench: Bench, makers: _Makers
 
 
 def require_claims(finished: ResultSet) -> None:
-    """Raises RunError: a claim fails, or the runs do not decide it."""
+    """Raise RunError if a claim fails or is undecided."""
     judged = judge_all(analyse(finished))
     texts = {
         verdict: [
@@ -435,17 +471,21 @@ def require_claims(finished: ResultSet) -> None:
 
 
 def _kernel_for(tier: Tier, version: str, debug: bool) -> Kernel:
-    """The kernel that a machine of the tier boots."""
+    """Return the kernel that a machine of the tier boots."""
     if tier.name in (QEMU.name, ICOUNT.name):
         return pc_kernel(version, debug)
     if tier.name == SMP.name:
-        # The default version has no User Mode Linux for several processors.
+        # The default version has no User Mode Linux with several CPUs.
         return find(None if version == DEFAULT_VERSION else version, debug, "um-smp")
     return find(version, debug)
 
 
 def pc_kernel(version: str, debug: bool) -> Kernel:
-    """Debian's own kernel, else the lab's of that version; for --debug always the lab's."""
+    """Return Debian's kernel, or the lab's if there is none; with debug always the lab's.
+
+    Raises:
+        UserError: no kernel of this version is ready.
+    """
     if debug:
         return find(version, debug=True, arch="x86_64")
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk show: a result directory's tables in the terminal."""
+"""isoblk show: print the tables of a result directory."""
 
 from typing import Annotated
 
@@ -36,23 +36,25 @@ def show(
         bool | None,
         typer.Option(
             "--tenants/--no-tenants",
-            help="Each tenant's share, p50 and p99 as well.",
-            show_default="if they are few",
+            help="Show or hide share, p50 and p99 of each tenant.",
+            show_default="shown if there are few tenants",
         ),
     ] = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Print a result directory's tables: runs, and claims with their verdicts.
+    """Print the runs and claims of a result directory as tables.
 
-    What --json and --csv print is described in docs/reference/results.md.
+    docs/reference/results.md describes the output of --json and --csv.
     """
     if directory is None:
         if as_json or as_csv or only:
-            raise UserError("no result directory named", next="isoblk show lists those in results/")
+            raise UserError(
+                "no result directory given", next="name one; isoblk show lists results/"
+            )
         typer.echo("\n".join(list_results()))
         return
-    # Tab shall not wait for what reads and draws tables.
+    # Imported here, because shell completion imports this module at each Tab.
     from isoblk.analysis.claims import judge_shown  # noqa: PLC0415
     from isoblk.analysis.only import only as chosen  # noqa: PLC0415
     from isoblk.report import export, tables  # noqa: PLC0415

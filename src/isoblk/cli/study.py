@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk study: look at study files, and make them."""
+"""isoblk study: list, check, describe and import studies."""
 
 import json
 from collections import Counter
@@ -32,12 +32,12 @@ Output = Annotated[
         "-o", "--output", metavar="FILE", help="File to write.", show_default="standard output"
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 
 
 @app.command("list", epilog=examples("isoblk study list"))
 def list_() -> None:
-    """List the studies that come with isoblk: `isoblk run NAME` runs one."""
+    """List the shipped studies. `isoblk run NAME` runs a study."""
     rows = Table(box=None, pad_edge=False)
     for heading in ("name", "title"):
         rows.add_column(heading, overflow="fold")
@@ -51,12 +51,13 @@ def check(
     file: Annotated[
         Path,
         typer.Argument(
-            help="Study file (TOML), or the name of one that comes with isoblk.",
+            metavar="STUDY",
+            help="Study file (TOML), or the name of a shipped study.",
             autocompletion=completing.studies,
         ),
     ],
 ) -> None:
-    """Say what is wrong with a study, or how many runs it makes."""
+    """Check a study, and show its matrix and number of runs."""
     chosen = choose(file)
     if chosen.note:
         typer.echo(f"note: {printable(chosen.note)}", err=True)
@@ -86,12 +87,12 @@ def schema() -> None:
 
 @app.command(epilog=examples("isoblk study new my.toml", "isoblk run my.toml"))
 def new(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Study file to write.")] = Path(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Study to write.")] = Path(
         "study.toml"
     ),
     force: Force = False,
 ) -> None:
-    """Write a commented study that runs, to be edited for your own question."""
+    """Write a commented example study to edit."""
     with new_file(file, force=force) as written:
         written.write_text(new_study(file), encoding="utf-8")
     typer.echo(f"{printable(str(file))}: edit it; next: isoblk run {printable(str(file))}")
@@ -99,22 +100,24 @@ def new(
 
 @app.command("from-fio", epilog=examples("isoblk study from-fio my.fio -o my.toml"))
 def import_fio(
-    job: Annotated[Path, typer.Argument(help="fio job file.")],
+    job: Annotated[Path, typer.Argument(metavar="JOB", help="fio job file.")],
     output: Output = None,
     force: Force = False,
 ) -> None:
-    """Make a study of a fio job file; options that it cannot honour are named."""
+    """Make a study from a fio job file, and warn of options that have no equivalent."""
     _write(*from_fio(job), output, [job], force)
 
 
 @app.command("from-capture", epilog=examples("isoblk study from-capture db.isotrace -o db.toml"))
 def import_capture(
-    trace: Annotated[Path, typer.Argument(help="What isoblk capture wrote.")],
+    trace: Annotated[
+        Path, typer.Argument(metavar="TRACE", help="Trace written by isoblk capture.")
+    ],
     output: Output = None,
     force: Force = False,
 ) -> None:
-    """Make a study of a captured trace: a tenant for each cgroup, with its weight."""
-    # What reads traces takes a moment to import; the other commands need none of it.
+    """Make a study from a captured trace: a tenant for each cgroup, with its weight."""
+    # Imported here, because the other commands do not read traces.
     from isoblk.study.fromcapture import from_capture  # noqa: PLC0415
     from isoblk.trace.names import names_file  # noqa: PLC0415
 
@@ -126,12 +129,16 @@ def import_capture(
 @app.command("from-replay", epilog=examples("isoblk study from-replay config.cfg -o replay.toml"))
 def import_replay(
     config: Annotated[
-        Path, typer.Argument(help="config.cfg of trace-replay-with-cgroup: WEIGHT TRACEFILE.")
+        Path,
+        typer.Argument(
+            metavar="CONFIG",
+            help="config.cfg of trace-replay-with-cgroup: lines of WEIGHT TRACEFILE.",
+        ),
     ],
     output: Output = None,
     force: Force = False,
 ) -> None:
-    """Make a study of a trace-replay-with-cgroup configuration: a tenant for each line."""
+    """Make a study from a trace-replay-with-cgroup configuration: a tenant for each line."""
     text, warnings, traces = from_replay(config)
     _write(text, warnings, output, [config, *traces], force)
 
@@ -139,7 +146,7 @@ def import_replay(
 def _write(
     text: str, warnings: list[str], output: Path | None, inputs: list[Path], force: bool
 ) -> None:
-    """Print a study, or write it and see whether it can run."""
+    """Print a study, or write and check it."""
     if output is None:
         typer.echo(text, nl=False)
     else:
@@ -148,6 +155,6 @@ def _write(
         try:
             load_study(output)
         except UserError as error:
-            warnings.append(f"the study needs a change: {error}")
+            warnings.append(f"the study cannot run as it is: {error}")
     for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)

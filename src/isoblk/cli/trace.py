@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk trace: look at traces, import, export, cut and make them."""
+"""isoblk trace: describe, import, export, cut and make traces."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -38,32 +38,32 @@ from isoblk.trace.plausible import doubt
 from isoblk.trace.resolve import resolve, source_file, title
 from isoblk.trace.synth import load_recipe, synthesize
 
-_FEW = 8  # streams, sizes or places that are printed
+_FEW = 8  # number of streams, sizes or places that are printed
 
 app = typer.Typer(
-    help="Look at traces of block I/O, import, export, cut and make them.\n\n"
-    f"Formats that are read: {formats.NAMES}; written: {' '.join(TARGETS)}."
+    help="Describe, import, export, cut and make traces of block I/O.\n\n"
+    f"Input formats: {formats.NAMES}. Output formats: {' '.join(TARGETS)}."
 )
 Output = Annotated[
     Path, typer.Option("-o", "--output", metavar=f"FILE{SUFFIX}", help="File to write.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 TimeUnit = Annotated[
     Literal["ns", "us", "ms", "s"] | None,
-    typer.Option(help="Of the times in the files.", show_default="what the format says"),
+    typer.Option(help="Unit of times in the input.", show_default="set by the format"),
 ]
 Source = Annotated[
     str,
     typer.Argument(
         metavar="TRACE",
-        help="A trace file of any known format, a recipe (.toml), or a stand-in's name.",
+        help="Trace file of any input format, recipe (.toml), or name of a stand-in.",
     ),
 ]
 
 
 @app.command(
     "import",
-    help=f"Make a compact trace of trace files. Formats: {formats.NAMES}.",
+    help=f"Convert trace files to a compact trace. Formats: {formats.NAMES}.",
     epilog=examples(
         "isoblk trace import usr_0.csv.gz -o usr_0.isotrace",
         "isoblk trace import sda.blktrace.0 sda.blktrace.1 -o sda.isotrace",
@@ -76,36 +76,54 @@ Source = Annotated[
 def import_files(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Trace files, gzip, xz or zstd too; several if they have one clock."),
+        typer.Argument(
+            metavar="FILE...",
+            help="Trace files, also compressed (gzip, xz, zstd). All must share one clock.",
+        ),
     ],
     output: Output,
     name: Annotated[
         str | None,
-        typer.Option("--format", help="The format.", show_default="told from the content"),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Format of the files.",
+            show_default="detected from the content",
+        ),
     ] = None,
     skip_bad: Annotated[
-        int, typer.Option("--skip-bad", metavar="N", min=0, help="Pass over N damaged records.")
+        int,
+        typer.Option("--skip-bad", metavar="N", min=0, help="Skip up to N damaged records."),
     ] = 0,
     time_unit: TimeUnit = None,
     columns: Annotated[
         str | None,
         typer.Option(
             metavar="LIST",
-            help='Of a table: time,op,offset,size in its order, "-" for one that is not used; or'
-            " with their names in the first line, or positions from 1:"
-            " time=ts,op=4,offset=lba,size=6. Also volume or stream, and flags.",
+            help='Columns of a table, in order: time,op,offset,size ("-" skips a column); or by'
+            " name or position: time=ts,op=4,offset=lba,size=6."
+            " Optional: volume or stream, flags.",
         ),
     ] = None,
     offset_unit: Annotated[
         str | None,
-        typer.Option(metavar="UNIT", help="byte, sector or a size as 4k.", show_default="byte"),
+        typer.Option(
+            metavar="UNIT",
+            help="Unit of the offset column: byte, sector or a size as 4k.",
+            show_default="byte",
+        ),
     ] = None,
     size_unit: Annotated[
-        str | None, typer.Option(metavar="UNIT", help="The same.", show_default="byte")
+        str | None,
+        typer.Option(
+            metavar="UNIT",
+            help="Unit of the size column: byte, sector or a size as 4k.",
+            show_default="byte",
+        ),
     ] = None,
     separator: Annotated[
         Literal["comma", "semicolon", "tab", "bar", "space"] | None,
-        typer.Option(help="Of columns.", show_default="told from the first line"),
+        typer.Option(help="Separator of the columns.", show_default="detected from the first line"),
     ] = None,
     ops: Annotated[
         str | None,
@@ -113,7 +131,9 @@ def import_files(
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN=TEXT", help="Only lines whose column is that: disk=0."),
+        typer.Option(
+            metavar="COLUMN=TEXT", help="Only lines with this text in the column: disk=0."
+        ),
     ] = None,
     force: Force = False,
 ) -> None:
@@ -136,9 +156,9 @@ def import_files(
             columns=table,
         )
     for place in imported.skipped[:_FEW]:
-        typer.echo(f"passed over: {place}", err=True)
+        typer.echo(f"skipped: {place}", err=True)
     if len(imported.skipped) > _FEW:
-        typer.echo(f"passed over: {len(imported.skipped) - _FEW} more", err=True)
+        typer.echo(f"skipped: {len(imported.skipped) - _FEW} more", err=True)
     typer.echo(_written(output, imported.header))
     for line in _account(imported):
         typer.echo(line)
@@ -148,20 +168,24 @@ def import_files(
 def _columns(
     columns: str | None, name: str | None, time_unit: str | None, words: Mapping[str, str | None]
 ) -> Columns | None:
-    """What the options say of a table; None if it is none."""
+    """Return the columns that the options describe; None without --columns.
+
+    Raises:
+        UserError: options are invalid or exclude each other.
+    """
     if columns is None:
         if given := [option for option, word in words.items() if word is not None]:
-            raise UserError(f"{given[0]} goes with --columns", next="see: isoblk trace import -h")
+            raise UserError(f"{given[0]} needs --columns", next="see: isoblk trace import -h")
         return None
     if name not in (None, "csv"):
-        raise UserError(f"--format {name} has columns of its own", next="leave out --columns")
+        raise UserError(f"--format {name} has fixed columns", next="remove --columns")
     if time_unit is None:
-        raise UserError("no unit of the times", next="add --time-unit ns, us, ms or s")
+        raise UserError("no unit of times given", next="add --time-unit ns, us, ms or s")
     places, in_order = parse_columns(columns)
     only = words["--only"]
     column, equals, text = (only or "").partition("=")
     if only is not None and not (column.strip() and equals):
-        raise UserError(f"--only {only}: no COLUMN=TEXT", next="write it as --only disk=0")
+        raise UserError(f"--only {only}: not COLUMN=TEXT", next="as in --only disk=0")
     chosen = words["--separator"]
     return Columns(
         places,
@@ -183,9 +207,9 @@ def _say_doubt(records: int, span_ns: int) -> None:
 def _account(imported: Imported) -> list[str]:
     lines = [f"format: {' '.join(imported.formats)}"]
     if imported.left_out:
-        lines.append(f"left out, because they are no requests that count: {imported.left_out:,}")
+        lines.append(f"omitted records that are not requests: {imported.left_out:,}")
     if imported.runs > 1:
-        lines.append(f"not in order of time: {imported.runs} sorted pieces were merged")
+        lines.append(f"records were not in order of time: merged {imported.runs} sorted parts")
     for volume in sorted(imported.volumes, key=lambda volume: volume.base)[:_FEW]:
         lines.append(
             f"volume {volume.number}: stream {volume.stream}, from byte {volume.base:,},"
@@ -212,10 +236,10 @@ def info(
     trace: Source,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
     figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Draw figures (SVG) into this directory.")
+        Path | None, typer.Option(metavar="DIR", help="Write figures (SVG) to this directory.")
     ] = None,
     time_unit: TimeUnit = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace figures that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace figures that exist.")] = False,
 ) -> None:
     """Describe a trace: rate, mix, sizes, footprint, sequentiality, hot spots, bursts."""
     found = describe(resolve(trace, time_unit))
@@ -232,7 +256,7 @@ def info(
 
 
 def _draw(found: TraceInfo, name: str, directory: Path, force: bool) -> None:
-    # Drawing takes a second to import.
+    # Imported here, because figures take a second to import.
     from isoblk.report.figures.traces import make_figures  # noqa: PLC0415
 
     drawn = make_figures(found, name)
@@ -326,21 +350,24 @@ def cut(
     trace: Source,
     output: Output,
     records: Annotated[
-        str | None, typer.Option(metavar="A:B", help="Records A to B - 1, from 0.")
+        str | None, typer.Option(metavar="A:B", help="Records A to B - 1, counted from 0.")
     ] = None,
     time: Annotated[
-        str | None, typer.Option(metavar="A:B", help="Time since the first: 10s:1m.")
+        str | None, typer.Option(metavar="A:B", help="Time since the first record: 10s:1m.")
     ] = None,
     address: Annotated[
         str | None, typer.Option(metavar="A:B", help="Address range: 0:64g.")
     ] = None,
     stream: Annotated[
-        list[int] | None, typer.Option(help="A stream (volume); may be given again.")
+        list[int] | None,
+        typer.Option(metavar="N", help="Number of a stream. May be repeated."),
     ] = None,
-    move: Annotated[bool, typer.Option("--move", help="Let the lowest address become 0.")] = False,
+    move: Annotated[
+        bool, typer.Option("--move", help="Shift addresses so that the lowest is 0.")
+    ] = False,
     force: Force = False,
 ) -> None:
-    """Write a part of a trace: that for which all given conditions hold."""
+    """Write the records of a trace that meet all given conditions."""
     part = Part(
         records=_range("--records", records, int),
         times=_range("--time", time, lambda value: parse_time(value, "s")),
@@ -368,8 +395,8 @@ def export_file(
         Literal["iolog", "blkparse", "disksim", "csv"],
         typer.Option(
             "--format",
-            help="fio's iolog, version 3; what blkparse prints; DiskSim's ASCII, which trace-replay"
-            " reads; CSV with all that a trace has.",
+            help="iolog: fio's, version 3. blkparse: its text output. disksim: DiskSim's ASCII,"
+            " which trace-replay reads. csv: all fields of a trace.",
         ),
     ],
     output: Annotated[
@@ -381,7 +408,7 @@ def export_file(
     time_unit: TimeUnit = None,
     force: Force = False,
 ) -> None:
-    """Write a trace as text that other tools read; what they cannot be told is said."""
+    """Write a trace as text for other tools, and note fields that the format lacks."""
     target = TARGETS[to]
     source = resolve(trace, time_unit)
     if output is None:
@@ -395,12 +422,12 @@ def export_file(
             done = export(source, target, file.write)
         typer.echo(f"{output}: {done.records:,} records")
     if lost := done.losses(target):
-        typer.echo(f"note: {target.name} cannot say all: {'; '.join(lost)}", err=True)
+        typer.echo(f"note: not in {target.name}: {'; '.join(lost)}", err=True)
 
 
 @contextmanager
 def _new_trace(output: Path, inputs: Iterable[Path], force: bool) -> Iterator[Path]:
-    """A compact trace to be written, with the names of its streams if it gets any."""
+    """Yield the path of a new compact trace; its file of stream names is replaced with it."""
     sources = list(inputs)
     sources += [names_file(source) for source in sources]
     with new_files([output, names_file(output)], inputs=sources, force=force) as (new, _):
@@ -410,7 +437,11 @@ def _new_trace(output: Path, inputs: Iterable[Path], force: bool) -> Iterator[Pa
 def _range(
     option: str, value: str | None, parse: Callable[[str], int]
 ) -> tuple[int | None, int | None]:
-    """ "A:B", of which either may be missing."""
+    """Parse "A:B"; either may be missing.
+
+    Raises:
+        UserError: it is not a range, or is empty.
+    """
     if value is None:
         return None, None
     try:
@@ -418,17 +449,20 @@ def _range(
     except ValueError:
         raise UserError(f"{option} {value}: not a range", next="give A:B, A: or :B") from None
     if first is not None and (first < 0 or (last is not None and last <= first)):
-        raise UserError(f"{option} {value}: is empty", next="give A:B with A below B")
+        raise UserError(f"{option} {value}: empty range", next="give A:B with A below B")
     return first, last
 
 
 @app.command(epilog=examples("isoblk trace synth my-recipe.toml -o made.isotrace"))
 def synth(
-    recipe: Annotated[Path, typer.Argument(help="Recipe (TOML): see docs/guides/traces.md.")],
+    recipe: Annotated[
+        Path,
+        typer.Argument(metavar="RECIPE", help="Recipe (TOML), see docs/guides/traces.md."),
+    ],
     output: Output,
     force: Force = False,
 ) -> None:
-    """Make a trace with stated statistics."""
+    """Make a trace with the statistics of a recipe."""
     with _new_trace(output, [recipe], force) as new:
         header = synthesize(load_recipe(recipe), new)
     typer.echo(_written(output, header))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""isoblk weights: what cgroups are promised of a disk, and what they get; weights followed."""
+"""isoblk weights: show promised and actual shares of cgroups; mirror weights."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ from isoblk.weights import disk as disks
 from isoblk.weights import follow as following
 from isoblk.weights import hierarchy, settings, tree, why
 
-app = typer.Typer(help="Weights of cgroups: what each is promised, and what it gets.")
+app = typer.Typer(help="Show the share that each cgroup's weight promises, and the share it gets.")
 
 _SECONDS = 2.0
 _LONGEST = 86_400.0
@@ -40,33 +40,42 @@ def weights(
     context: typer.Context,
     disk: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Disk.", show_default="those on which weights count"),
+        typer.Option(
+            metavar="NAME", help="Disk to show.", show_default="all disks that obey weights"
+        ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option("--for", metavar="SECONDS", min=0.1, help="Count for so long.")
+        float,
+        typer.Option("--for", metavar="SECONDS", min=0.1, help="Duration of the measurement."),
     ] = _SECONDS,
-    watch: Annotated[bool, typer.Option("--watch", help="Again and again, until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Repeat the measurement until Ctrl-C.")
+    ] = False,
     everyone: Annotated[
-        bool, typer.Option("--all", help="Also cgroups that have no weight and send nothing.")
+        bool, typer.Option("--all", help="Also show cgroups without a weight and without I/O.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="As JSON; with --watch a line each.")
+        bool, typer.Option("--json", help="Print JSON; with --watch one line per measurement.")
     ] = False,
 ) -> None:
-    """Weights of cgroups: what each is promised, and what it gets.
+    """Show the share that each cgroup's weight promises, and the share it gets.
 
-    Without a command: a tree of cgroups for a disk.
+    Without a command: show the tree of cgroups for each disk.
     """
     if context.invoked_subcommand is not None:
         return
     if seconds > _LONGEST:
-        raise UserError("that is more than a day", where="--for", next="with --watch: again")
+        raise UserError(
+            f"{seconds:g} s is more than a day",
+            where="--for",
+            next="measure for less, and repeat with --watch",
+        )
     root = hierarchy.unified()
     names = [settings.find(disk).name] if disk else disks.with_weights(root)
     if not names:
         raise UserError(
             "no disk of this machine has a scheduler with weights",
-            next="choose one: isoblk disk use isoblk NAME",
+            next="choose one: isoblk disk use isoblk DISK",
         )
     try:
         if as_json:
@@ -79,10 +88,10 @@ def weights(
 
 
 def _print(root: Path, names: list[str], seconds: float, *, everyone: bool, watch: bool) -> None:
-    # Names of cgroups and disks are no markup.
+    # Names of cgroups and disks are not markup.
     console = new_console()
     if not watch or not console.is_terminal:
-        # A Live that is not shown on a terminal is silent until it ends.
+        # Without a terminal, Live prints nothing until it ends.
         while True:
             console.print(*_views(root, names, seconds, everyone=everyone), sep="\n")
             if not watch:
@@ -101,7 +110,7 @@ def _measured(
     root: Path, names: list[str], seconds: float
 ) -> list[tuple[disks.Chosen, tree.Share]]:
     chosen = [disks.find(name, root) for name in names]
-    # Of thousands of cgroups a reading takes as long as one counts: it is of when it began.
+    # Reading thousands of cgroups takes as long as the measurement: use the time of the start.
     before = [(time.monotonic(), tree.read(root, one)) for one in chosen]
     time.sleep(seconds)
     found = []
@@ -147,7 +156,7 @@ def _table(disk: disks.Chosen, top: tree.Share, *, everyone: bool) -> Table:
 
 
 def _rows(top: tree.Share, *, everyone: bool) -> list[tuple[int, tree.Share]]:
-    """How deep, and who: all that have something to tell, and those above them."""
+    """Return depth and share of each cgroup to show: those with data, and their ancestors."""
     every: list[tuple[int, tree.Share]] = []
     waiting = [(0, top)]
     while waiting:
@@ -157,7 +166,7 @@ def _rows(top: tree.Share, *, everyone: bool) -> list[tuple[int, tree.Share]]:
     found: list[tuple[int, tree.Share]] = []
     for depth, share in reversed(every):
         told = everyone or not depth or share.promised is not None or share.group.set_by
-        # Who comes next and is deeper is below it.
+        # A deeper entry that follows is a descendant.
         if told or (found and found[-1][0] > depth):
             found.append((depth, share))
     return found[::-1]
@@ -173,7 +182,7 @@ def _reasons(disk: disks.Chosen, top: tree.Share) -> list[Text]:
 def _print_json(root: Path, names: list[str], seconds: float, *, watch: bool) -> None:
     while True:
         found = [_plain(disk, top) for disk, top in _measured(root, names, seconds)]
-        # As bytes: JSON is UTF-8, whatever the locale.
+        # As bytes: JSON is UTF-8 in every locale.
         typer.echo(msgspec.json.encode({"disks": found}))
         if not watch:
             return
@@ -189,7 +198,7 @@ def _plain(disk: disks.Chosen, top: tree.Share) -> dict[str, Any]:
         "notes": [{"what": what, "next": todo} for what, todo in why.of_disk(disk, top)],
         "cgroups": [
             {
-                # JSON has characters, a path bytes.
+                # JSON consists of characters, a path of bytes.
                 "path": os.fsencode(share.group.path).decode(errors="backslashreplace"),
                 "weight": share.group.weight,
                 "set_by": share.group.set_by,
@@ -210,16 +219,19 @@ def _plain(disk: disks.Chosen, top: tree.Share) -> dict[str, Any]:
     )
 )
 def follow(
-    undo: Annotated[bool, typer.Option("--undo", help="Take back what it wrote, and end.")] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Remove all mirrored weights, and exit.")
+    ] = False,
 ) -> None:
-    """Mirror io.weight, which systemd and containers write, to io.isoblk.weight, until it is ended.
+    """Mirror io.weight, which systemd and containers write, to io.isoblk.weight.
 
-    A weight that was written to io.isoblk.weight by hand stays, until "default" is written there.
+    Runs until Ctrl-C. A weight that was written to io.isoblk.weight manually stays until "default"
+    is written there.
     """
     root = hierarchy.unified()
     if undo:
         count = following.give_back(root)
-        typer.echo(f"taken back from {count} cgroups")
+        typer.echo(f"removed the mirrored weights of {count} cgroups")
         return
     try:
         following.run(root, lambda line: typer.echo(printable(line), err=True), _ready)
@@ -233,14 +245,14 @@ def _ready(count: int) -> None:
 
 
 def _notify(state: str) -> None:
-    """Tell systemd: sd_notify(3)."""
+    """Notify systemd of a state: sd_notify(3)."""
     if not (address := os.environ.get("NOTIFY_SOCKET", "")):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as told:
         try:
-            # A name that begins with @ is of no file.
+            # A name that begins with @ is an abstract socket.
             told.connect("\0" + address[1:] if address.startswith("@") else address)
             told.sendall(state.encode())
         except OSError as error:
-            # Whoever waits for it ends us; where nobody does, as below a service, nothing is lost.
-            typer.echo(f"systemd cannot be told: {error.strerror or error}", err=True)
+            # If systemd waits for the message it ends this process; else nothing is lost.
+            typer.echo(f"cannot notify systemd: {error.strerror or error}", err=True)
