@@ -177,7 +177,7 @@ disk: default 500 disk 900
 other disk: default 500
 note: default 500
 tags: isoblk: /sys/devices/virtual/block/disk1/queue/nr_requests:\
- the kernel does not take 1000000: Invalid argument
+ the kernel refuses 1000000: Invalid argument
 after: none mq-deadline kyber bfq [isoblk]
 rules:
 never written to: default 100

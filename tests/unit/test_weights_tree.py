@@ -84,7 +84,7 @@ def test_who_does_not_wait_asks_for_no_more_and_the_others_have_the_rest(tmp_pat
     top = measured(tmp_path, {".": (1000, 0), "heavy": (500, 1000), "light": (500, 60_000_000)})
     assert [why.of_group(one, top) for one in top.children] == [
         "asks for no more",
-        "others ask for less",
+        "other cgroups ask for less",
     ]
 
 
@@ -92,7 +92,7 @@ def test_what_no_cgroup_was_charged_is_told(tmp_path: Path) -> None:
     group(tmp_path, "a")
     top = measured(tmp_path, {".": (1000, 0), "a": (600, 0)})
     ((what, _),) = why.of_disk(DISK, top)
-    assert what.startswith("40% of what the disk did is charged to no cgroup")
+    assert what.startswith("40% of the disk's I/O is charged to no cgroup")
 
 
 def test_too_few_tags_are_told_with_what_is_enough(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_cgroups_without_io_are_counted_where_their_weight_is(tmp_path: Path) ->
 def test_a_disk_without_weights_is_told(tmp_path: Path) -> None:
     plain = Chosen("sda", "8:0", "mq-deadline", "", 64, BYTES, "bytes")
     ((what, todo),) = why.of_disk(plain, measured(tmp_path, {}, plain))
-    assert "mq-deadline, which knows no weights" in what
+    assert "mq-deadline, which has no weights" in what
     assert todo == "isoblk disk use isoblk sda"
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Weights of this machine's cgroups: followed, shown, and the disks that obey them."""
+"""Weights of this machine's cgroups, and schedulers of its disks: show, mirror, set."""

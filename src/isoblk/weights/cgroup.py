@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A cgroup of the unified hierarchy, by a descriptor of its directory."""
+"""Functions on a cgroup of the unified hierarchy, named by a descriptor of its directory."""
 
 import errno
 import os
@@ -17,23 +17,23 @@ IO_WEIGHT: Final = "io.weight"
 BFQ_WEIGHT: Final = "io.bfq.weight"
 OUR_WEIGHT: Final = "io.isoblk.weight"
 CHILDREN: Final = "cgroup.subtree_control"
-# Goes with the cgroup, and stays if this process ends in whatever way.
+# Recorded weights that we wrote. Deleted with the cgroup; survives the end of this process.
 _OURS: Final = b"trusted.isoblk.weight"
-# A weight that systemd does not know of, given by Docker, say: at each daemon-reload, and so with
-# many packages that are installed, systemd sets the scope of a container back to 100.
+# A weight that systemd does not know, such as Docker's. At each daemon-reload, which installing a
+# package may cause, systemd resets the weight of a container's scope to 100.
 _FOREIGN: Final = b"trusted.isoblk.foreign"
 _PIECE: Final = 1 << 16
 _TOO_LONG: Final = "a cgroup with a long path"
 # crun puts a container's processes into a cgroup of this name below the scope that systemd makes
-# for it, and writes the weight there, where it has nobody to count against.
+# for it, and writes the weight there, where it has no siblings and thus no effect.
 _INNER: Final = "container"
 _OUTER: Final = ".scope"
-# What a file of a cgroup says that is no longer there.
+# Errors of files of a cgroup that no longer exists.
 GONE: Final = (errno.ENOENT, errno.ENODEV)
 
 
 class By(Enum):
-    """Who has just written io.weight or io.bfq.weight, as far as it is known."""
+    """The latest writer of io.weight or io.bfq.weight."""
 
     SYSTEMD = auto()
     OTHER = auto()
@@ -42,14 +42,14 @@ class By(Enum):
 
 @dataclass(frozen=True)
 class Left:
-    """A line that could not be written: the disk's scheduler has no weights now."""
+    """A line that could not be written, because the disk's scheduler has no weights now."""
 
     key: str
     why: OSError
 
 
 def text(directory: int, name: str) -> str:
-    """What a file of the cgroup holds; "" if there is none, or the cgroup is gone."""
+    """Return the contents of a cgroup's file; "" if the file or the cgroup does not exist."""
     try:
         file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
     except OSError:
@@ -70,14 +70,14 @@ def _whole(file: int) -> str:
 
 
 def read(directory: int, name: str) -> Weights | None:
-    """The weights in a file of the cgroup; None: it has no such file, or is gone."""
+    """Return the weights in a cgroup's file; None if the file or the cgroup does not exist."""
     # A weight file is never empty.
     found = text(directory, name)
     return lines.parse(found) if found else None
 
 
 def has_io(directory: int) -> bool:
-    """Whether the cgroup has the files of the io controller."""
+    """Return whether the cgroup has the files of the io controller."""
     try:
         os.stat("io.stat", dir_fd=directory)
     except OSError:
@@ -86,7 +86,7 @@ def has_io(directory: int) -> bool:
 
 
 def ours(directory: int) -> Several:
-    """What of io.isoblk.weight here may be follow()'s writing."""
+    """Return the weights in io.isoblk.weight that follow() may have written."""
     return _noted(directory, _OURS)
 
 
@@ -94,13 +94,12 @@ def _noted(directory: int, note: bytes) -> Several:
     try:
         return lines.parse_several(os.getxattr(_path(directory), note).decode())
     except (OSError, ValueError):
-        # There is none, or it is nobody's that we know.
+        # No attribute, or not in our format.
         return {}
 
 
 def wanted(directory: int) -> Weights:
-    """The weights that somebody has set: in the cgroup's own files, or for a scope in those of the
-    container in it."""
+    """Return the weights set in the cgroup's files, or for a scope in those of its container."""
     return _with_container(directory, *_set(directory))
 
 
@@ -113,14 +112,14 @@ def _with_container(directory: int, io: Weights, bfq: Weights) -> Weights:
     except OSError:
         return own
     try:
-        # The scope itself may be root's, and what is in it somebody's to whom that was given, who
-        # is not to say what the scope has.
+        # The scope may be root's, and the inner cgroup delegated to a user, who must not set the
+        # scope's weight.
         trusted = _owner(child) in (0, _owner(directory))
         inner = mirror.wanted(*_set(child)) if trusted else {}
     finally:
         os.close(child)
-    # crun 1.21 has systemd give the scope an IOWeight= from which systemd makes the container's
-    # weight for BFQ again: 3400 for 400, 1200 for 200.
+    # crun 1.21 sets the scope's IOWeight= so that systemd derives the container's weight for BFQ
+    # from it: 3400 for 400, 1200 for 200.
     for_bfq = bfq.get(lines.DEFAULT)
     if for_bfq is not None and for_bfq == inner.get(lines.DEFAULT):
         return own | inner
@@ -128,7 +127,7 @@ def _with_container(directory: int, io: Weights, bfq: Weights) -> Weights:
 
 
 def _owner(directory: int) -> int:
-    """Who has made the cgroup's weight files; -1: it has none."""
+    """Return the user id that owns the cgroup's weight files; -1 if it has none."""
     for name in (IO_WEIGHT, BFQ_WEIGHT):
         try:
             return os.stat(name, dir_fd=directory).st_uid
@@ -138,13 +137,16 @@ def _owner(directory: int) -> int:
 
 
 def _set(directory: int) -> tuple[Weights, Weights]:
-    """What is set in io.weight, and in io.bfq.weight."""
+    """Return the weights set in io.weight, and in io.bfq.weight."""
     return read(directory, IO_WEIGHT) or {}, read(directory, BFQ_WEIGHT) or {}
 
 
 @contextmanager
 def scope_of(directory: int) -> Iterator[int | None]:
-    """The scope that has the weight of this cgroup, a container's, too; None: there is none."""
+    """Open the scope to which this cgroup's weight also applies, if the cgroup is a container's.
+
+    Yields a descriptor; None if there is no such scope.
+    """
     path = where(directory)
     if path.name != _INNER or not path.parent.name.endswith(_OUTER):
         yield None
@@ -157,16 +159,17 @@ def scope_of(directory: int) -> Iterator[int | None]:
 
 
 def follow(directory: int, by: By = By.UNKNOWN) -> list[Left]:
-    """Make io.isoblk.weight what io.weight and io.bfq.weight say.
+    """Mirror io.weight and io.bfq.weight to io.isoblk.weight.
 
     Args:
-        by: who has just written one of these.
+        directory: of the cgroup.
+        by: the latest writer of io.weight or io.bfq.weight.
 
     Returns:
-        What could not be written.
+        Lines that could not be written.
 
     Raises:
-        OSError: the cgroup is gone, or may not be written to.
+        OSError: the cgroup does not exist any more, or may not be written to.
     """
     io, bfq = _set(directory)
     kept = _foreign(directory, io.get(lines.DEFAULT), bfq.get(lines.DEFAULT), by)
@@ -174,14 +177,16 @@ def follow(directory: int, by: By = By.UNKNOWN) -> list[Left]:
 
 
 def _foreign(directory: int, io: int | None, bfq: int | None, by: By) -> Weights:
-    """The default weight that somebody gave of whom systemd does not know, also if systemd has
-    taken it away since. Notes it at the cgroup."""
+    """Return a default weight that systemd does not know, also if systemd has reset it since.
+
+    Records it at the cgroup.
+    """
     known = _noted(directory, _FOREIGN)
     given = bfq if io is None else io
     now: Several = {}
     if given is None:
         now = {} if by is By.OTHER else known
-    # What systemd gives it writes to both files.
+    # systemd writes its weight to both files.
     elif by is By.OTHER or io is None or (by is By.UNKNOWN and known == {lines.DEFAULT: (io,)}):
         now = {lines.DEFAULT: (given,)}
     if now != known:
@@ -190,12 +195,12 @@ def _foreign(directory: int, io: int | None, bfq: int | None, by: By) -> Weights
 
 
 def give_back(directory: int) -> list[Left]:
-    """Take out of io.isoblk.weight what follow() has written there."""
+    """Remove from io.isoblk.weight the weights that follow() has written."""
     _remember(directory, {}, _FOREIGN)
     try:
         os.stat(OUR_WEIGHT, dir_fd=directory)
     except FileNotFoundError:
-        # It went with the modules, or with the io controller, and what was written with it.
+        # The file vanished with the modules or the io controller, and its weights with it.
         _remember(directory, {})
         return []
     return _write(directory, {})
@@ -217,13 +222,13 @@ def _write(directory: int, want: Weights) -> list[Left]:
         try:
             _put(directory, change.text)
         except OSError as error:
-            # Of a disk's line it may be the disk that is gone.
+            # The errors of a disk's line may mean that the disk is gone.
             if error.errno in GONE and change.key == lines.DEFAULT:
                 raise
             left.append(Left(change.key, error))
             after.pop(change.key, None)
             if change.key in have:
-                # It is as it was, and ours as it was.
+                # The line is unchanged: keep its record.
                 after[change.key] = known[change.key]
     if after != plan.ahead:
         _remember(directory, after)
@@ -245,12 +250,12 @@ def _remember(directory: int, weights: Several, note: bytes = _OURS) -> None:
     try:
         os.removexattr(_path(directory), note)
     except OSError:
-        # There is none.
+        # No attribute.
         return
 
 
 def where(directory: int) -> Path:
-    """The cgroup's path, for people; of one that is too deep for the kernel to tell, that it is."""
+    """Return the cgroup's path for messages; a fixed text if it is too long for the kernel."""
     try:
         return Path(_path(directory)).readlink()
     except OSError:
@@ -258,17 +263,17 @@ def where(directory: int) -> Path:
 
 
 def _path(directory: int) -> str:
-    """A path that leads to an O_PATH descriptor's directory: there are no calls for those."""
+    """Return a path to the directory of an O_PATH descriptor, which some calls do not accept."""
     return f"/proc/self/fd/{directory}"
 
 
 def named(directory: int) -> Iterator[tuple[str, int]]:
-    """Each cgroup directly below: its name, and a descriptor that is open until the next one."""
+    """Yield name and descriptor of each child cgroup. A descriptor is closed at the next step."""
     for name in _names(directory):
         try:
             child = _open(name, directory)
         except FileNotFoundError:
-            # Gone meanwhile.
+            # Removed since it was listed.
             continue
         try:
             yield name, child
@@ -277,11 +282,10 @@ def named(directory: int) -> Iterator[tuple[str, int]]:
 
 
 def walk(directory: int) -> Iterator[tuple[int, str, int]]:
-    """Each cgroup below, each before those below it: how deep, its name, and a descriptor that is
-    open until the next one.
+    """Yield depth, name and descriptor of each descendant, parents before children.
 
-    Whoever has a cgroup may make more below it, each in the other, than a process may call
-    functions or open files: there is one descriptor, and ".." leads back.
+    A descriptor is closed at the next step. The owner of a cgroup may nest more cgroups than a
+    process may nest calls or open files: so there is one descriptor, and ".." leads back.
     """
     here = os.dup(directory)
     levels = [_names(here)[::-1]]
@@ -311,14 +315,14 @@ def walk(directory: int) -> Iterator[tuple[int, str, int]]:
 
 
 def below(directory: int) -> Iterator[int]:
-    """Each cgroup below, however deep, likewise."""
+    """Yield a descriptor of each descendant, closed at the next step."""
     for _, _, child in walk(directory):
         yield child
 
 
 def _names(directory: int) -> list[str]:
     try:
-        # Whoever has a cgroup may close it to others, who are not root.
+        # The owner of a cgroup may deny access to users other than root.
         os.stat("..", dir_fd=directory)
         with os.scandir(_path(directory)) as found:
             return sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False))

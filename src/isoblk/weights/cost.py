@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The cost model that a disk gets with isoblk: the user's, its drive model's, or the generic one.
+"""Choose a disk's cost model for isoblk: the user's, the drive model's, or the generic one.
 
-The drive model's is that of udev's database of io.cost, of whatever firmware, else that of
-drives.csv. A name matches as a whole, never as a prefix, since a wrong model is worse than the
-generic one: a 970 PRO does six times the random writes of a 970 EVO. Blanks and underscores are
-equal, since udev writes the one for the other.
+The drive model's is from udev's database of io.cost, of any firmware, else from drives.csv. A name
+matches as a whole, never as a prefix, since a wrong model is worse than the generic one: a 970 PRO
+does six times the random writes of a 970 EVO. Blanks and underscores are equal, since udev replaces
+blanks by underscores.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ _WORDS: Final = (AUTO, BYTES)
 
 @dataclass(frozen=True)
 class CostModel:
-    """text: as it is written to the tunable. source: where it is from, in words."""
+    """text: the value of the tunable. source: origin of the model, in words."""
 
     text: str
     source: str
@@ -37,10 +37,10 @@ _GENERIC: Final = CostModel(
 
 
 def parse(given: str) -> CostModel:
-    """The cost model that the user gives.
+    """Parse the user's cost model.
 
     Raises:
-        UserError: the tunable does not take it.
+        UserError: the tunable does not accept it.
     """
     try:
         text = cost_model(given, _WORDS)
@@ -51,7 +51,7 @@ def parse(given: str) -> CostModel:
 
 
 def find(model: str) -> CostModel:
-    """The cost model of a disk's model, which may be any text; without one the generic model."""
+    """Find the cost model of a disk's model, any text; the generic cost model if unknown."""
     name = _same(model)
     for known, figures, source in _known():
         if name and name == _same(known):
@@ -61,8 +61,8 @@ def find(model: str) -> CostModel:
 
 
 def _known() -> Iterator[tuple[str, Mapping[str, object], str]]:
-    """Drive models: name, coefficients, source. The first of a name counts."""
-    # A database that is damaged takes no disk its scheduler.
+    """Yield name, coefficients and source of drive models. The first of a name applies."""
+    # A damaged database must not prevent setting a scheduler.
     with contextlib.suppress(UserError):
         for one in read_hwdb(databases()).known:
             yield one.model, one.figures, "from udev's database of io.cost"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What of a disk decides whether weights hold on it."""
+"""The settings of a disk that decide which weights apply on it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,27 +17,27 @@ _PAGE: Final = 4096
 
 @dataclass(frozen=True)
 class Price:
-    """What a request of a kind costs, in any unit: on its own, and for each byte."""
+    """Cost of a kind of request, in any unit: fixed, and for each byte."""
 
     request: float
     byte: float
 
 
 BYTES: Final[Mapping[str, Price]] = {kind: Price(0, 1) for kind in "rwd"}
-"""If bytes are what is divided, or nobody says otherwise."""
+"""Cost if bytes are divided, which is also the default."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A disk, as it is set now.
+    """A disk and its current settings.
 
     Attributes:
         name: the kernel's. number: MAJ:MIN.
-        scheduler: what queue/scheduler says.
-        file: of the weight that counts there; "" if none does.
+        scheduler: the scheduler in use.
+        file: the weight file that applies; "" if none does.
         nr_requests: tags of a hardware queue.
-        prices: of kinds of requests, "r", "w", "d", by what the scheduler divides.
-        divides: that, in words.
+        prices: cost of reads, writes and discards, "r", "w", "d", in the divided quantity.
+        divides: the quantity that the scheduler divides, in words.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Chosen:
 
 
 def find(name: str, root: Path, sys: Path = system.SYS) -> Chosen:
-    """How the disk is set.
+    """Read the settings of a disk.
 
     Args:
         name: the kernel's.
-        root: where the unified hierarchy is mounted.
-        sys: where sysfs is.
+        root: mount point of the unified hierarchy.
+        sys: mount point of sysfs.
     """
     place = sys / "block" / name
     scheduler = system.chosen((place / "queue/scheduler").read_text().strip())
@@ -77,7 +77,7 @@ def _file(scheduler: str, number: str, root: Path) -> str:
         return OUR_WEIGHT
     if scheduler == "bfq":
         return BFQ_WEIGHT
-    # io.cost works beside any scheduler.
+    # io.cost works with any scheduler.
     if "enable=1" in system.line_of(number, root / "io.cost.qos").split():
         return IO_WEIGHT
     return ""
@@ -87,41 +87,43 @@ def _divides(tunables: Path) -> tuple[str, Mapping[str, Price]]:
     try:
         word, model = shown((tunables / COST_MODEL).read_text())
         if word != BYTES_MODEL:
-            # io.stat does not tell which requests were sequential.
+            # io.stat does not count sequential requests separately.
             return "time of the device, each request as a random one", _prices(model)
     except (OSError, ValueError, KeyError, ZeroDivisionError):
-        # The scheduler has no cost model, or one that cannot be read.
+        # The scheduler has no cost model, or an unreadable one.
         pass
     return "bytes", BYTES
 
 
 def _prices(model: Mapping[str, int]) -> Mapping[str, Price]:
-    """Seconds of the device, by the linear model: a page takes what it takes in a large request,
-    and the rest of what a small one takes is the request's own."""
+    """Return device time in seconds by the linear model.
+
+    A page costs its part of a large request; the rest of a small request's cost is fixed.
+    """
     prices = {}
     for kind in "rw":
         byte = 1 / model[f"{kind}bps"]
         request = 1 / model[f"{kind}randiops"] - _PAGE * byte
         prices[kind] = Price(max(0.0, request), byte)
-    # A discard costs what a write of a page does, whatever its length.
+    # A discard of any length costs as much as a write of a page.
     return {**prices, "d": Price(prices["w"].request + _PAGE * prices["w"].byte, 0)}
 
 
 def with_weights(root: Path, sys: Path = system.SYS) -> list[str]:
-    """Names of the disks on which some weight counts."""
+    """Return names of the disks on which a weight applies."""
     found = []
     for place in sorted((sys / "block").iterdir()):
         try:
             if find(place.name, root, sys).file:
                 found.append(place.name)
         except (OSError, ValueError):
-            # It has no queue, or is gone.
+            # The device has no queue, or is gone.
             continue
     return found
 
 
 def ours(sys: Path = system.SYS) -> list[str]:
-    """Numbers of the disks that have a scheduler of ours."""
+    """Return numbers of the disks with a scheduler of isoblk."""
     found = []
     for place in sorted((sys / "block").iterdir()):
         try:

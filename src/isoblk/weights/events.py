@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who writes to a file of a cgroup, as the kernel tells it: fanotify(7).
+"""Events of writes to files of cgroups, by fanotify(7).
 
 One mark covers all cgroups of the hierarchy, however many there are and come; inotify would need a
 watch for each. An event names the directory by a handle and the file by its name.
@@ -26,7 +26,7 @@ _HANDLE = struct.Struct("=Ii")
 _INFO_DFID_NAME: Final = 2
 _SCHEDULER: Final = "queue/scheduler"
 _BUFFER: Final = 1 << 18
-# Each event of Schedulers is an open file: no more at a time than a process may have.
+# Each event of Schedulers is an open file: read fewer at a time than a process may open.
 _FILES: Final = 256
 _NO_ROOM: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
@@ -44,12 +44,12 @@ _libc.open_by_handle_at.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
 
 @dataclass(frozen=True)
 class Written:
-    """A file was written to.
+    """A write to a file.
 
     Attributes:
         directory: a handle for Watch.open().
-        name: the file's.
-        pid: of the process that wrote.
+        name: the file's name.
+        pid: the process that wrote.
     """
 
     directory: bytes
@@ -58,14 +58,14 @@ class Written:
 
 
 class LostError(Exception):
-    """Events were lost: whoever waits for them has to look at everything."""
+    """Events were lost: the caller must examine everything."""
 
 
 class Watch:
-    """All that is written below a mount point, by other processes than this one."""
+    """Writes below a mount point by other processes."""
 
     def __init__(self, root: Path) -> None:
-        """Begin to watch. Raises OSError: it may not, or the kernel cannot."""
+        """Start to watch. Raises OSError: no permission, or the kernel lacks fanotify."""
         self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
         self.fd = -1
         try:
@@ -78,14 +78,14 @@ class Watch:
             raise
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop to watch."""
         for fd in (self.fd, self._root):
             if fd >= 0:
                 os.close(fd)
         self.fd = self._root = -1
 
     def read(self) -> list[Written]:
-        """What has happened since, each once; [] if nothing has. Raises LostError."""
+        """Return the events since the last call, without duplicates. Raises LostError."""
         try:
             data = os.read(self.fd, _BUFFER)
         except BlockingIOError:
@@ -94,16 +94,19 @@ class Watch:
         return list(dict.fromkeys(written for written in decode(data) if written.pid != own))
 
     def open(self, directory: bytes) -> int:
-        """A descriptor of the directory, O_PATH. Raises OSError: it is gone."""
+        """Open the directory with O_PATH. Raises OSError: it is gone."""
         return _checked(_libc.open_by_handle_at(self._root, directory, os.O_RDONLY | os.O_CLOEXEC))
 
 
 class Schedulers:
-    """Writes to the files of sysfs that choose disks' schedulers. Of these the kernel tells no one
-    else, and sysfs has no handles of directories: an event brings the file, opened."""
+    """Writes to the files of sysfs that choose disks' schedulers.
+
+    The kernel has no other event for these. sysfs has no handles of directories, so each event
+    carries the opened file.
+    """
 
     def __init__(self, root: Path) -> None:
-        """Begin to watch. Raises OSError."""
+        """Start to watch. Raises OSError."""
         self.fd = _checked(_libc.fanotify_init(_CLOEXEC | _NONBLOCK, os.O_RDONLY | os.O_CLOEXEC))
         try:
             _mark(self.fd, root)
@@ -112,20 +115,20 @@ class Schedulers:
             raise
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop to watch."""
         os.close(self.fd)
 
     def chosen(self) -> bool:
-        """Whether one was written to since. Raises LostError."""
+        """Return whether a scheduler was chosen since the last call. Raises LostError."""
         try:
             data = os.read(self.fd, _FILES * _EVENT.size)
         except BlockingIOError:
             return False
         except OSError as error:
-            # The kernel could not open the file for us, and tells of that event no more.
+            # The kernel could not open the file for us, and has dropped the event.
             if error.errno in _NO_ROOM:
                 raise LostError from None
-            # It is one of sysfs that may only be written to, such as a bus's rescan.
+            # It is a write-only file of sysfs, such as a bus's rescan.
             return False
         found = False
         lost = False
@@ -144,7 +147,7 @@ class Schedulers:
 
 
 def decode(data: bytes) -> Iterator[Written]:
-    """The events that a read() gave. Raises LostError."""
+    """Decode the events of a read(). Raises LostError."""
     at = 0
     while at < len(data):
         length, _, _, head, mask, _, pid = _EVENT.unpack_from(data, at)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The agent: io.weight, which people and their tools write, is mirrored to io.isoblk.weight.
+"""The agent that mirrors io.weight, written by users and tools, to io.isoblk.weight.
 
-It waits for the kernel to tell that a weight was written, or that all may be gone: a disk was
-given its scheduler (events), the modules were loaded (uevents). It keeps nothing but which
-cgroups have a line that could not be written; what it wrote is noted at the cgroup itself. So
-it may be killed at any time, and whoever comes after it knows as much.
+It waits for events: a weight was written, or all weights may be lost because a disk's scheduler was
+chosen (events) or the modules were loaded (uevents). Its only state is the set of cgroups with a
+line that could not be written; the weights that it wrote are recorded at the cgroup. So it may be
+killed at any time, and its successor continues.
 """
 
 import os
@@ -25,7 +25,7 @@ from isoblk.weights.lock import alone
 
 LOCK: Final = Path("/run/isoblk/weights.lock")
 _INITSTATE: Final = Path("/sys/module/isoblk_share/initstate")
-# A module is announced before its files are there.
+# A module is announced before its files exist.
 _LOADED_SECONDS: Final = 5.0
 _STEP_SECONDS: Final = 0.02
 
@@ -40,8 +40,8 @@ class Follower:
     """The mirror of one hierarchy.
 
     Attributes:
-        root: where the hierarchy is mounted.
-        say: is told what a person should know, a line at a time.
+        root: mount point of the hierarchy.
+        say: prints a line for the user.
     """
 
     root: Path
@@ -49,7 +49,7 @@ class Follower:
     _told: set[str] = field(default_factory=set)
 
     def all(self) -> int:
-        """Look at every cgroup; how many there are."""
+        """Mirror the weights of every cgroup; return the number of cgroups."""
         self._open_io_weight()
         top = os.open(self.root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         count = 0
@@ -62,17 +62,17 @@ class Follower:
         return count
 
     def written(self, watch: Watch, what: Written) -> None:
-        """A file of a cgroup was written to."""
+        """Handle a write to a file of a cgroup."""
         if what.name not in _WEIGHTS and what.name != _CHILDREN:
             return
         try:
             directory = watch.open(what.directory)
         except OSError:
-            # Gone meanwhile.
+            # The cgroup is gone.
             return
         try:
-            # Those below may have new files, which are empty: only who had a weight before is of
-            # interest. Container runtimes write here for each container.
+            # Children may have new files, which are empty: only children that had a weight before
+            # matter. Container runtimes write here for each container.
             if what.name == _CHILDREN:
                 for _, child in cgroup.named(directory):
                     if cgroup.ours(child):
@@ -89,9 +89,9 @@ class Follower:
             os.close(directory)
 
     def _open_io_weight(self) -> None:
-        """Have io.weight take weights for the disks that have a scheduler of ours.
+        """Make io.weight accept weights for disks with a scheduler of isoblk.
 
-        It does for disks that io.cost knows, also if io.cost does nothing there.
+        It accepts them for disks that io.cost knows, also if io.cost is disabled there.
         """
         for number in disk.ours():
             if not system.line_of(number, self.root / _IO_COST):
@@ -112,7 +112,7 @@ class Follower:
                 self._tell(f"{line.key}: {line.why.strerror}", directory)
 
     def _tell(self, text: str, directory: int) -> None:
-        """Once for each cause, with the cgroup where it was first."""
+        """Report each cause once, with the first cgroup that has it."""
         self._once(text, f"{cgroup.where(directory)}: ")
 
     def _once(self, text: str, where: str = "") -> None:
@@ -122,13 +122,13 @@ class Follower:
 
 
 def _writer(pid: int) -> By:
-    """Whether that is systemd, the machine's or a user's."""
+    """Return whether a process is systemd, the system's or a user's."""
     if pid == 1:
         return By.SYSTEMD
     try:
         name = Path(f"/proc/{pid}/comm").read_bytes()
     except OSError:
-        # It has ended: systemd had not.
+        # The process has ended; systemd would be running.
         return By.OTHER
     return By.SYSTEMD if name == b"systemd\n" else By.OTHER
 
@@ -137,12 +137,12 @@ def run(root: Path, say: Callable[[str], None], ready: Callable[[int], None]) ->
     """Follow until a signal ends it (KeyboardInterrupt).
 
     Args:
-        root: where the unified hierarchy is mounted.
-        say: is told what a person should know, a line at a time.
-        ready: is told how many cgroups there are, when all of them have been looked at once.
+        root: mount point of the unified hierarchy.
+        say: prints a line for the user.
+        ready: called with the number of cgroups after the first pass over all.
 
     Raises:
-        UserError: another one does so already; this process may not.
+        UserError: another process follows already, or this process has no permission.
     """
     follower = Follower(root, say)
     with _alone(), _watches(root) as (cgroups, disks), uevents.listen() as heard:
@@ -172,7 +172,7 @@ def _catch_up(follower: Follower, cgroups: Watch, disks: Schedulers) -> None:
 
 
 def _wait_for_files() -> None:
-    """Until the module that was announced is there, if one was."""
+    """Wait until an announced module has its files."""
     for _ in range(round(_LOADED_SECONDS / _STEP_SECONDS)):
         try:
             if _INITSTATE.read_text() == "live\n":
@@ -183,22 +183,22 @@ def _wait_for_files() -> None:
 
 
 def give_back(root: Path) -> int:
-    """Take back all that was written by whoever followed; from how many cgroups.
+    """Remove all mirrored weights; return the number of cgroups that had one.
 
     Raises:
-        UserError: somebody still follows.
+        UserError: another process still follows.
     """
     count = 0
     with _alone():
         top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for directory in cgroup.below(top):
-                # What is noted at one whose weight was then set by hand goes as well.
+                # This also deletes the record of a cgroup whose weight was set manually since.
                 wrote = bool(cgroup.ours(directory))
                 try:
                     left = cgroup.give_back(directory)
                 except OSError as error:
-                    # Gone meanwhile, and what was written with it.
+                    # The cgroup is gone, and its weights with it.
                     if error.errno not in cgroup.GONE:
                         raise
                     continue
@@ -216,20 +216,20 @@ def _watches(root: Path) -> Iterator[tuple[Watch, Schedulers]]:
             disks = opened.enter_context(closing(Schedulers(system.SYS)))
         except PermissionError:
             raise UserError(
-                "no right to watch cgroups",
+                "no permission to watch cgroups",
                 where=str(root),
                 next="run as root, outside of containers",
             ) from None
         except OSError as error:
             raise UserError(
-                f"the kernel cannot tell of writes to cgroups: {error.strerror}",
+                f"the kernel cannot report writes to cgroups: {error.strerror}",
                 where=str(root),
-                next="fanotify(7) of Linux 5.9 or later is needed",
+                next="boot Linux 5.9 or later, which has the fanotify(7) events",
             ) from None
         yield cgroups, disks
 
 
 def _alone() -> AbstractContextManager[None]:
-    """Be the only one that writes."""
+    """Hold the lock of the mirror."""
     busy = UserError("weights are followed already", next="see: systemctl status isoblk-weights")
     return alone(LOCK, "write weights", busy)

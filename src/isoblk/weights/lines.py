@@ -8,16 +8,16 @@ from typing import Final
 
 DEFAULT: Final = "default"
 UNSET: Final = 100
-"""What a cgroup has whose weight nobody set, in every one of these files."""
+"""The kernel's default in each of these files; it counts as unset."""
 
 Weights = dict[str, int]
-"""By "default", or by a disk's number."""
+"""Weight by "default" or by a disk's number."""
 Several = dict[str, tuple[int, ...]]
-"""Of each line the weights that it may have."""
+"""The weights that each line may have."""
 
 
 def parse(text: str) -> Weights:
-    """What is set: without a default of UNSET. A line that is none of these is passed over.
+    """Return the weights that are set, without a default of UNSET. Unknown lines are skipped.
 
     >>> parse("default 100\\n259:0 500\\n")
     {'259:0': 500}
@@ -29,7 +29,7 @@ def parse(text: str) -> Weights:
 
 
 def parse_several(text: str) -> Several:
-    """Lines of a key and one weight or more.
+    """Parse lines of a key and one or more weights.
 
     >>> parse_several("default 300 400")
     {'default': (300, 400)}
@@ -38,7 +38,7 @@ def parse_several(text: str) -> Several:
     for line in text.splitlines():
         fields = line.split()
         if len(fields) == 1:
-            # What io.bfq.weight holds on older kernels, and on cgroup v1.
+            # The format of io.bfq.weight on older kernels and on cgroup v1.
             fields.insert(0, DEFAULT)
         if len(fields) > 1 and all(one.isascii() and one.isdecimal() for one in fields[1:]):
             found[fields[0]] = tuple(map(int, fields[1:]))
@@ -46,7 +46,7 @@ def parse_several(text: str) -> Several:
 
 
 def written(several: Several) -> str:
-    """The text that parse_several() reads.
+    """Format weights as text for parse_several().
 
     >>> written({"259:0": (500,), "default": (300, 400)})
     '259:0 500\\ndefault 300 400'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Only one process at a time changes what belongs to the whole machine."""
+"""A lock that lets one process at a time change settings of the whole machine."""
 
 import fcntl
 import os
@@ -12,15 +12,15 @@ from isoblk.errors import UserError
 
 @contextmanager
 def alone(path: Path, what: str, busy: UserError | None = None) -> Iterator[None]:
-    """Be the only one that holds a lock.
+    """Hold a lock exclusively.
 
     Args:
-        path: of its file, which is made, with its directory, if it is not there.
-        what: is done meanwhile, for the error.
-        busy: raised if somebody has it; None: wait for it.
+        path: the lock's file, created with its directory if missing.
+        what: the action under the lock, for the error.
+        busy: raised if another process holds the lock; None: wait.
 
     Raises:
-        UserError: that, or this process may not.
+        UserError: the lock is held, or this process may not open it.
     """
     try:
         path.parent.mkdir(mode=0o755, exist_ok=True)

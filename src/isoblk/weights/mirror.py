@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What io.isoblk.weight is to hold when a cgroup's other weights are these.
+"""Compute io.isoblk.weight of a cgroup from its other weights.
 
-Three things are known of a cgroup: what others have set in io.weight and io.bfq.weight, what
-io.isoblk.weight holds, and what we wrote there last. A weight there that is set and is not ours
-was written by hand, and stays. One that is not set is ours to write, also if we had written it:
-then the modules were loaded anew, or the disk's scheduler was chosen again, or somebody wrote
-"default" to give it back to us.
+Inputs are the weights in io.weight and io.bfq.weight, the weights in io.isoblk.weight, and the
+weights that we wrote there last. A weight in io.isoblk.weight that is not ours was set manually,
+and stays. An unset weight is written, also if we had written it before: then the modules were
+loaded again, the disk's scheduler was chosen again, or a user wrote "default".
 """
 
 from dataclasses import dataclass
@@ -14,22 +13,21 @@ from isoblk.weights.lines import DEFAULT, UNSET, Several, Weights
 
 
 def wanted(io_weight: Weights, bfq_weight: Weights) -> Weights:
-    """The weights that somebody has set, disk by disk.
+    """Return the weights that are set, by disk.
 
-    io.weight counts before io.bfq.weight: systemd writes both, and to the second what is left of a
-    weight above 100 when it is pressed into BFQ's range. Docker and Podman write the second alone
-    where there is one.
+    io.weight takes precedence over io.bfq.weight: systemd writes both, and compresses a weight
+    above 100 into BFQ's range. Docker and Podman write only io.bfq.weight where it exists.
     """
     return bfq_weight | io_weight
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is to be done with one line of io.isoblk.weight.
+    """A write of one line to io.isoblk.weight.
 
     Attributes:
         key: "default", or a disk's number.
-        weight: to write; None: none, the disk follows the cgroup's default again.
+        weight: the weight to write; None: the disk follows the cgroup's default again.
     """
 
     key: str
@@ -37,7 +35,7 @@ class Change:
 
     @property
     def text(self) -> str:
-        """What is written to the file.
+        """The line to write.
 
         >>> Change("259:0", None).text
         '259:0 default'
@@ -49,12 +47,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do with a cgroup.
+    """The writes to a cgroup's io.isoblk.weight, and the record of them.
 
     Attributes:
-        changes: to be written.
-        ahead: what may be ours while that happens, at whatever point it ends.
-        ours: what is ours when all has been written.
+        changes: the lines to write.
+        ahead: weights to record before the writes: ours at whatever point they stop.
+        ours: weights to record after all writes.
     """
 
     changes: tuple[Change, ...]
@@ -63,12 +61,12 @@ class Plan:
 
 
 def plan(want: Weights, have: Weights, ours: Several) -> Plan:
-    """What to write, and what is ours then.
+    """Return the writes that mirror weights, and the record of them.
 
     Args:
-        want: what others have set elsewhere.
-        have: what io.isoblk.weight holds.
-        ours: what of that may be our writing.
+        want: weights set in io.weight and io.bfq.weight.
+        have: weights in io.isoblk.weight.
+        ours: recorded weights that we may have written there.
     """
     changes: list[Change] = []
     ahead: Several = {}
@@ -77,7 +75,7 @@ def plan(want: Weights, have: Weights, ours: Several) -> Plan:
         target, found = want.get(key), have.get(key)
         mine = ours.get(key, ())
         if found is not None and found not in mine:
-            continue  # by hand
+            continue  # set manually
         if target is not None:
             after[key] = (target,)
         if target == found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who else sets the scheduler of disks on this machine."""
+"""Find other configuration of this machine that sets schedulers of disks."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Final
 
 from isoblk.weights.rule import RULES
 
-# In the order in which udev looks: a file in the first hides those of its name in the others.
+# In udev's order: a file hides files of the same name in later directories.
 _RULES: Final = (
     "etc/udev/rules.d",
     "run/udev/rules.d",
@@ -27,7 +27,7 @@ _ELEVATOR = re.compile(r"^\s*elevator\s*=", re.MULTILINE)
 
 
 def others(root: Path = Path("/")) -> Iterator[str]:
-    """What else sets schedulers: a sentence each."""
+    """Yield a sentence for each udev rule, tuned profile or boot option that sets schedulers."""
     for path in _rule_files(root):
         if path.name != RULES.name and any(
             _SETS.search(line) for line in _lines(path) if not line.startswith("#")
@@ -67,5 +67,5 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(errors="replace")
     except (OSError, ValueError):
-        # A name from a file that a crash has filled with zeros is no path.
+        # ValueError: a file filled with zeros by a crash yields a name that is not a path.
         return ""

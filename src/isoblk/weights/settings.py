@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The scheduler of a disk: set now, and kept for the next boot."""
+"""Set a disk's scheduler now, and keep it for the next boot."""
 
 import contextlib
 import os
@@ -17,19 +17,19 @@ from isoblk.weights import rule
 from isoblk.weights.disk import OURS
 from isoblk.weights.lock import alone
 
-# There while udevd runs.
+# Exists while udevd runs.
 _CONTROL: Final = Path("/run/udev/control")
 _LOCK: Final = Path("/run/isoblk/disk.lock")
-# Of the package isoblk-dkms.
+# Directory of the package isoblk-dkms.
 _DKMS: Final = Path("/usr/lib/isoblk-dkms")
 _MODULES: Final = Path("/lib/modules")
 
 
 def find(name: str, sys: Path = system.SYS) -> Disk:
-    """The disk with a name, of the kernel's or in /dev.
+    """Find a disk by the kernel's name or a path in /dev.
 
     Raises:
-        UserError: none has it, or it is none that has a scheduler.
+        UserError: there is no such disk, or it has no scheduler.
     """
     if name.startswith("/dev/"):
         name = str(Path(name).resolve()).removeprefix("/dev/")
@@ -42,7 +42,7 @@ def find(name: str, sys: Path = system.SYS) -> Disk:
 
 
 def all_disks(sys: Path = system.SYS) -> list[Disk]:
-    """All disks that have a scheduler."""
+    """Return all disks that have a scheduler."""
     found = []
     for place in sorted((sys / "block").iterdir()):
         with contextlib.suppress(UserError):
@@ -51,14 +51,14 @@ def all_disks(sys: Path = system.SYS) -> list[Disk]:
 
 
 def current(disk: Disk) -> tuple[str, int]:
-    """Its scheduler, and nr_requests."""
+    """Return a disk's scheduler and nr_requests."""
     queue = disk.sys / "queue"
     name = system.chosen((queue / "scheduler").read_text().strip())
     return name, int((queue / "nr_requests").read_text())
 
 
 def model_of(disk: Disk) -> str:
-    """The disk's model; "" if it has none. Any text: a disk may call itself whatever it likes."""
+    """Return the disk's model, any text; "" if it has none."""
     try:
         return " ".join((disk.sys / "device/model").read_text(errors="replace").split())
     except OSError:
@@ -66,7 +66,7 @@ def model_of(disk: Disk) -> str:
 
 
 def cost_model_of(disk: Disk) -> str:
-    """The disk's cost model as it is written to the tunable; AUTO without one."""
+    """Return the disk's cost model as written to the tunable; AUTO without one."""
     try:
         return to_write(_cost_model(disk).read_text().strip())
     except OSError:
@@ -74,13 +74,12 @@ def cost_model_of(disk: Disk) -> str:
 
 
 def describe(disk: Disk) -> str:
-    """In words."""
+    """Return scheduler and tags in words."""
     return "{}, {} tags".format(*current(disk))
 
 
 def row(disk: Disk) -> tuple[str, str, str, str, str, str]:
-    """Name, model, scheduler, cost model, tags, and what it has at the next boot by a rule of
-    ours."""
+    """Return name, model, scheduler, cost model, tags, and scheduler at the next boot."""
     scheduler, tags = current(disk)
     kept = at_boot(disk)
     then = "" if not kept else kept.scheduler + (f", {kept.tags} tags" if kept.tags else "")
@@ -88,7 +87,7 @@ def row(disk: Disk) -> tuple[str, str, str, str, str, str]:
 
 
 def _cost_word(disk: Disk) -> str:
-    """The kind of the disk's cost model: "auto", "bytes", or "own"; "" without one."""
+    """Return the kind of the disk's cost model: "auto", "bytes" or "own"; "" without one."""
     try:
         word, _ = shown(_cost_model(disk).read_text())
     except (OSError, ValueError):
@@ -97,47 +96,50 @@ def _cost_word(disk: Disk) -> str:
 
 
 def at_boot(disk: Disk) -> rule.Rule | None:
-    """The rule of ours that counts at the next boot: the last."""
+    """Return our rule that applies at the next boot, which is the last; None without one."""
     return next(reversed(_rules_of(disk)), None)
 
 
 def why_missing(scheduler: str, packaged: Path = _DKMS, modules: Path = _MODULES) -> str:
-    """What to do if the kernel that runs does not have a scheduler; "" if it is not one of ours."""
+    """Return how to get a scheduler that the running kernel lacks; "" if it is not ours."""
     release = os.uname().release
     if scheduler not in OURS:
         return ""
     if not packaged.is_dir():
-        return "isoblk's schedulers come with the package isoblk-dkms"
+        return "install the package isoblk-dkms"
     if not (modules / release / "build").exists():
-        return f"install the headers of the kernel that runs: linux-headers-{release}"
-    return f"why: {packaged}/tell {release}, and dkms status isoblk"
+        return f"install the headers of the running kernel: linux-headers-{release}"
+    return f"see: {packaged}/tell {release}, and dkms status isoblk"
 
 
 def not_as_kept(disk: Disk) -> str:
-    """Why it does not have the scheduler of its rule, in words; "" if it has, or has no rule."""
+    """Return why the disk lacks its rule's scheduler; "" if it has it, or has no rule."""
     kept, now = at_boot(disk), current(disk)[0]
     if kept is None or kept.scheduler == now:
         return ""
     if kept.scheduler in elevators(disk):
         return (
-            f"{disk.name} has {now}, its rule says {kept.scheduler}: somebody has changed it,"
-            " or the kernel did not take it; see: dmesg"
+            f"{disk.name} has {now}, its rule sets {kept.scheduler}: the scheduler was changed"
+            " since, or the kernel refused it; see: dmesg"
         )
     missing = why_missing(kept.scheduler)
     return (
-        f"{disk.name} is to have {kept.scheduler}, which this kernel does not have"
+        f"{disk.name}: its rule sets {kept.scheduler}, which this kernel does not have"
         + f"; {missing}" * bool(missing)
     )
 
 
 def use(disk: Disk, scheduler: str, tags: int | None, cost_model: str = AUTO) -> None:
-    """Set it now, and write the rule.
+    """Set the scheduler now, and write the rule for each boot.
 
     Args:
-        cost_model: as it is written to isoblk's tunable.
+        disk: the disk.
+        scheduler: its scheduler.
+        tags: nr_requests; None: the kernel's.
+        cost_model: as written to isoblk's tunable.
 
     Raises:
-        UserError: it may not be set so, or the rule not be written.
+        UserError: the kernel refuses a value, or the rule cannot be written.
     """
     with _alone():
         before = (*current(disk), cost_model_of(disk))
@@ -148,7 +150,7 @@ def use(disk: Disk, scheduler: str, tags: int | None, cost_model: str = AUTO) ->
             first = kept[0].before if kept else before[:2]
             rule.put(rule.Rule(key, value, scheduler, tags, first, cost_model), instead=kept)
         except UserError:
-            # Why it failed says more than why it could not be set back.
+            # Report the first failure, not that of restoring the settings.
             with contextlib.suppress(UserError):
                 _set(disk, *before)
             raise
@@ -156,16 +158,16 @@ def use(disk: Disk, scheduler: str, tags: int | None, cost_model: str = AUTO) ->
 
 
 def reset(disk: Disk) -> None:
-    """Set what it had before use(), and remove the rule.
+    """Restore the settings from before use(), and remove the rule.
 
     Raises:
-        UserError: use() was not called for it.
+        UserError: the disk has no rule, or the kernel refuses the former settings.
     """
     with _alone():
         kept = _rules_of(disk)
         if not kept:
             raise UserError(
-                "no rule of isoblk is for this disk", where=disk.name, next="see: isoblk disk show"
+                "the disk has no rule of isoblk", where=disk.name, next="see: isoblk disk show"
             )
         rule.remove(kept)
         _reload()
@@ -180,7 +182,7 @@ def reset(disk: Disk) -> None:
 
 
 def sharing(disk: Disk, sys: Path = system.SYS) -> list[str]:
-    """Names of the other disks for which its rule is as well."""
+    """Return names of other disks that the disk's rule matches."""
     named = {(one.key, one.value) for one in _rules_of(disk)[-1:]}
     return [
         one.name
@@ -199,22 +201,22 @@ def _identities(disk: Disk) -> list[tuple[str, str]]:
 
 
 def _alone() -> contextlib.AbstractContextManager[None]:
-    """Be the only one who changes the rules."""
+    """Hold the lock of the rules."""
     return alone(_LOCK, "set schedulers")
 
 
 def _set(disk: Disk, scheduler: str, tags: int | None, cost_model: str = AUTO) -> None:
-    # In this order: choosing a scheduler sets the others back.
+    # In this order: choosing a scheduler resets the other settings.
     _write(disk.sys / "queue/scheduler", scheduler, next="see: dmesg")
     if tags is not None:
         _write(disk.sys / "queue/nr_requests", str(tags))
-    # A disk that had isoblk before keeps its model.
+    # A disk that already had isoblk keeps its model.
     if cost_model != cost_model_of(disk):
         if not (path := _cost_model(disk)).exists():
             raise UserError(
-                "the isoblk that is loaded has no cost model",
+                "the loaded isoblk module has no cost model",
                 where=str(path),
-                next="load the newer module (a reboot does), or add: --cost-model auto",
+                next="reboot to load the newer module, or add --cost-model auto",
             )
         _write(path, cost_model)
 
@@ -227,15 +229,15 @@ def _write(path: Path, value: str, *, next: str = "") -> None:
     try:
         path.write_text(value)
     except PermissionError:
-        raise UserError("no right to write it", where=str(path), next="run as root") from None
+        raise UserError("no permission to write", where=str(path), next="run as root") from None
     except OSError as error:
         raise UserError(
-            f"the kernel does not take {value}: {error.strerror}", where=str(path), next=next
+            f"the kernel refuses {value}: {error.strerror}", where=str(path), next=next
         ) from None
 
 
 def _properties(disk: Disk) -> dict[str, str]:
-    """What udev knows of a disk; {} without udev."""
+    """Return udev's properties of a disk; {} without udev."""
     path = system.SYS.parent / "run/udev/data" / f"b{disk.number}"
     try:
         lines = path.read_text(errors="replace").splitlines()
@@ -246,7 +248,7 @@ def _properties(disk: Disk) -> dict[str, str]:
 
 
 def _reload() -> None:
-    """Have udev read its rules again; where none runs it will when it starts."""
+    """Make a running udev read its rules again; else it reads them at its start."""
     if shutil.which("udevadm", path=PATH) is None or not _CONTROL.exists():
         return
     done = subprocess.run(
@@ -259,5 +261,5 @@ def _reload() -> None:
     if done.returncode:
         raise RunError(
             f"udev did not read its rules again: {done.stderr.strip()}",
-            next="udevadm control --reload",
+            next="run: udevadm control --reload",
         )

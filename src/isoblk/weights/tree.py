@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cgroups and a disk: what each is promised by its weight, and what it gets."""
+"""The promised and the actual share of each cgroup on a disk."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -20,14 +20,14 @@ class Group:
     """A cgroup.
 
     Attributes:
-        name: of its directory; "" of the root.
+        name: of the directory; "" for the root.
         path: from the root.
-        weight: that counts on the disk; None: it has no file for one, so its parent's counts.
-        set_by: who set it, "" if nobody did: "io.weight" if that was mirrored, "hand", or the file.
-        elsewhere: the weight in io.weight or io.bfq.weight that does not count, None: it has none.
-        counted: what io.stat says of the disk, since boot.
-        undelegated: cgroups below that io is not switched on for.
-        children: in the order of their names.
+        weight: the weight that applies on the disk; None: no weight file, the parent's applies.
+        set_by: origin of the weight: "io.weight" if mirrored, "hand", or the file; "" if unset.
+        elsewhere: a weight in io.weight or io.bfq.weight that does not apply; None: there is none.
+        counted: counters of io.stat for the disk, since boot.
+        undelegated: number of children without the io controller.
+        children: sorted by name.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Group:
     children: list["Group"] = field(default_factory=list)
 
     def each(self) -> Iterator["Group"]:
-        """It, and all below, each before those below it."""
+        """Yield it and all descendants, parents before children."""
         waiting = [self]
         while waiting:
             one = waiting.pop()
@@ -49,7 +49,7 @@ class Group:
 
 
 def read(root: Path, disk: Chosen) -> Group:
-    """All cgroups, as they are now."""
+    """Read all cgroups; return the root."""
     top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         return _read(top, disk)
@@ -58,7 +58,7 @@ def read(root: Path, disk: Chosen) -> Group:
 
 
 def _read(top: int, disk: Chosen) -> Group:
-    # Nothing here calls itself: who may make cgroups may make them a thousand deep.
+    # Not recursive: users may nest cgroups a thousand deep.
     root = _group(top, "", "/", disk)
     above = [root]
     without: list[tuple[Group, Group]] = []
@@ -93,7 +93,7 @@ def _weigh(group: Group, directory: int, have: Weights, disk: Chosen) -> None:
     want = cgroup.wanted(directory)
     wished = want.get(disk.number, want.get(DEFAULT))
     if key in have:
-        # Only root can read what is noted at a cgroup.
+        # Only root can read the record at a cgroup.
         ours = cgroup.ours(directory).get(key, ()) if os.geteuid() == 0 else (wished,)
         group.set_by = cgroup.IO_WEIGHT if have[key] in ours else HAND
     if wished is not None and wished != group.weight:
@@ -101,7 +101,7 @@ def _weigh(group: Group, directory: int, have: Weights, disk: Chosen) -> None:
 
 
 def stat(directory: int, number: str) -> dict[str, int]:
-    """What io.stat says of a disk; {} if nothing."""
+    """Return the counters of io.stat for a disk; {} if there are none."""
     for line in cgroup.text(directory, "io.stat").splitlines():
         words = line.split()
         if words[:1] == [number]:
@@ -116,14 +116,14 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Share:
-    """What a cgroup had of a disk between two readings.
+    """A cgroup's share of a disk between two readings.
 
     Attributes:
-        group: as it was at the second.
-        promised: of 1, among those that sent something; None: it sent nothing.
-        got: of 1, of all that the disk did.
-        waiting: how many of its requests waited at a time, in the mean.
-        children: likewise.
+        group: the cgroup at the second reading.
+        promised: promised share among cgroups with I/O, 0 to 1; None: it had no I/O.
+        got: actual share of the disk's I/O, 0 to 1.
+        waiting: mean number of waiting requests.
+        children: shares of the children.
     """
 
     group: Group
@@ -133,7 +133,7 @@ class Share:
     children: tuple["Share", ...]
 
     def each(self) -> Iterator["Share"]:
-        """It, and all below, each before those below it."""
+        """Yield it and all descendants, parents before children."""
         waiting = [self]
         while waiting:
             one = waiting.pop()
@@ -142,11 +142,11 @@ class Share:
 
 
 def shares(before: Group, after: Group, seconds: float, disk: Chosen) -> Share:
-    """What each had meanwhile. The root's own is what none of its children has."""
+    """Compute the shares between two readings. The root's own I/O is the rest of its children's."""
     earlier = {group.path: group.counted for group in before.each()}
     groups = list(after.each())
     costs = {group.path: _cost(group, earlier, disk.prices) for group in groups}
-    # The root counts a request when it ends, a cgroup when it begins.
+    # The root counts a request at its end, a cgroup at its start.
     total = max(costs[after.path], sum(costs[child.path] for child in after.children))
     promised: dict[str, float | None] = {after.path: 1.0 if total else None}
     for group in groups:
@@ -175,7 +175,7 @@ def shares(before: Group, after: Group, seconds: float, disk: Chosen) -> Share:
 
 
 def _more(group: Group, earlier: Mapping[str, Mapping[str, int]], key: str) -> int:
-    """By how much a counter has grown. A cgroup of the same name may be a new one."""
+    """Return the growth of a counter. If it fell, the cgroup was created anew."""
     now = group.counted.get(key, 0)
     was = earlier.get(group.path, {}).get(key, 0)
     return now - was if now >= was else now

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the kernel tells udev: that a module was loaded."""
+"""Kernel events that udev also receives: a module was loaded."""
 
 import socket
 from typing import Final
@@ -13,7 +13,7 @@ _OURS = b"add@/module/isoblk_share\0"
 
 
 def listen() -> socket.socket:
-    """A socket that becomes readable when the kernel has something to tell."""
+    """Open a socket that becomes readable when the kernel sends an event."""
     found = socket.socket(
         socket.AF_NETLINK,
         socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK,
@@ -29,7 +29,7 @@ def listen() -> socket.socket:
 
 
 def loaded(heard: socket.socket) -> bool:
-    """Read what has come: may the file of our weights be new, and empty?"""
+    """Read the pending events; return whether our weight files may be new, and thus empty."""
     found = False
     while True:
         try:
@@ -37,6 +37,6 @@ def loaded(heard: socket.socket) -> bool:
         except BlockingIOError:
             return found
         except OSError:
-            # More came than there was room for.
+            # The buffer overflowed: events were lost.
             return True
         found |= message.startswith(_OURS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Why a weight does not do what was expected of it."""
+"""Explain why a cgroup does not get the share that its weight promises."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,20 +8,20 @@ from isoblk.errors import printable
 from isoblk.weights.disk import Chosen
 from isoblk.weights.tree import HAND, Group, Share
 
-# Shares that differ by less are as promised.
+# Relative and absolute difference up to which a share counts as promised.
 _PART: Final = 0.1
 _POINT: Final = 0.01
-# Who has fewer requests waiting, in the mean, asks for no more than it gets.
+# A cgroup with fewer waiting requests, in the mean, gets all that it asks for.
 _HARDLY: Final = 0.1
-# Tags that each needs who is to have its share.
+# Tags that a cgroup needs to get its share.
 _TAGS_EACH: Final = 2
 
 
 def of_disk(disk: Chosen, top: Share) -> Iterator[tuple[str, str]]:
-    """What holds for all cgroups: what is wrong, and what to do."""
+    """Yield problem and remedy of the disk, for all its cgroups."""
     if not disk.file:
         yield (
-            f"{disk.name} has the scheduler {disk.scheduler}, which knows no weights",
+            f"{disk.name} has the scheduler {disk.scheduler}, which has no weights",
             f"isoblk disk use isoblk {disk.name}",
         )
         return
@@ -34,8 +34,8 @@ def of_disk(disk: Chosen, top: Share) -> Iterator[tuple[str, str]]:
     own = top.got - sum(child.got for child in top.children)
     if own > _POINT:
         yield (
-            f"{own:.0%} of what the disk did is charged to no cgroup: the kernel's own, a process"
-            " in the root cgroup, a file system that cannot tell whose write it is",
+            f"{own:.0%} of the disk's I/O is charged to no cgroup: by the kernel, by processes in"
+            " the root cgroup, or by a file system that does not attribute writes",
             "",
         )
     if missed := [one.group for one in top.each() if _missed(one.group)]:
@@ -49,18 +49,18 @@ def of_disk(disk: Chosen, top: Share) -> Iterator[tuple[str, str]]:
 
 
 def _missed(group: Group) -> bool:
-    # One by hand counts before the other, also if that is mirrored.
+    # A weight set manually takes precedence over a mirrored one.
     return group.elsewhere is not None and group.set_by != HAND
 
 
 def of_group(share: Share, top: Share) -> str:
-    """Why a cgroup gets what it was not promised; "" if it gets what it was."""
+    """Return why a cgroup gets more or less than promised; "" if it gets its promised share."""
     if share.promised is None or abs(share.got - share.promised) <= max(
         _PART * share.promised, _POINT
     ):
         return ""
     if share.got > share.promised:
-        return "others ask for less"
+        return "other cgroups ask for less"
     if share.waiting < _HARDLY:
         return "asks for no more"
     if share.group.undelegated:
