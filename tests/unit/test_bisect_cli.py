@@ -41,7 +41,7 @@ def place(tmp_path: Path) -> Path:
         (("--metric", "speed"), "unknown metric 'speed'"),
         (("--only", "scheduler=cfq"), "no point has scheduler 'cfq'; known: none, bfq"),
         (("--only", "colour=red"), "unknown key 'colour'"),
-        (("--threshold", "soon"), "--threshold: 'soon' is no value of share_error"),
+        (("--threshold", "soon"), "--threshold: 'soon' is not a value of share_error"),
         (("--source", "."), "no git repository"),
         (("--own", "."), "no kernel 6.12 has been built; run: isoblk kernel build"),
     ],

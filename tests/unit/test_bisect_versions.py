@@ -69,7 +69,7 @@ def test_a_series_is_what_is_built_of_it_else_its_newest() -> None:
     assert choose("6.12", versions).name == "6.12.117"
     assert choose("7.2", versions).name == "7.2.6"
     assert choose("6.12.95", versions).name == "6.12.95"
-    with pytest.raises(UserError, match=r"no kernel '6.1' is .*; to be had: 6.12.95, 6.12.117"):
+    with pytest.raises(UserError, match=r"no kernel '6.1' is .*; available: 6.12.95, 6.12.117"):
         choose("6.1", versions)
 
 

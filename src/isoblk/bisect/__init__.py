@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which version changed a metric: of the kernel, or of the repository's own schedulers.
+"""Find the version of the kernel, or of the repository's own schedulers, that changed a metric.
 
-search.py is the search, whatever is searched; versions.py, commits.py what there is between two
-versions, and how one is built; measure.py what a version's value is; threshold.py which value is
-good and which is bad; session.py is the whole.
+search.py is the search over any candidates. versions.py and commits.py list and build the
+candidates between two versions. measure.py computes a version's value, threshold.py divides good
+values from bad, and session.py runs the bisection.
 """

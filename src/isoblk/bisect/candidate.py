@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is between two versions: candidates, and a kernel or schedulers of each."""
+"""Candidates between two versions, and the kernel or the schedulers of each."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -13,18 +13,18 @@ from isoblk.kernel import Kernel, Progress, Request, build
 from isoblk.kernel.builder import ConfigError
 from isoblk.kernel.source import resolve
 
-# In what a compiler says, the directory of a kernel's or of the schedulers' sources.
+# The directory of the sources in a compiler's message.
 _OF_SOURCES = re.compile(r"/\S*/(?:tree|[^/\s]*\.part/sources)/")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A version that may be tried.
+    """A version to try.
 
     Attributes:
-        id: names it, and nothing else.
-        name: for people.
-        about: what else is to be said of it: a commit's subject, a package.
+        id: unique identifier.
+        name: name in the output.
+        about: description: a commit's subject, or a package.
         to_build: trying it builds a kernel.
     """
 
@@ -36,24 +36,26 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Built:
-    """What a candidate is measured with. schedulers: a directory kernel/, None for today's."""
+    """A candidate that was built. schedulers: a directory kernel/; None: the installed one."""
 
     kernel: Kernel
     schedulers: Path | None = None
 
 
 class NotBuiltError(RunError):
-    """A candidate does not build: it can be neither good nor bad. Its cause is as the compiler has
-    it, but for the directory that the sources are in."""
+    """A candidate does not build, so it is neither good nor bad.
+
+    The cause is the compiler's message, without the directory of the sources.
+    """
 
 
 class Range(Protocol):
     """What lies from one candidate to another.
 
     Attributes:
-        what: a candidate is called.
+        what: the kind of candidate, such as "commit".
         good, bad: ids of the ends.
-        left_out: what is not in it, for the end that is in none; "" if nothing is left out.
+        left_out: the candidates that the range omits, in words; "" if it omits none.
     """
 
     what: str
@@ -62,28 +64,28 @@ class Range(Protocol):
     left_out: str
 
     def order(self, goods: Collection[str], bad: str) -> Sequence[str]:
-        """As of the search: what may be the first bad one, and is best tried next."""
+        """Return the candidates that may be the first bad one; see search.Order."""
 
     def candidate(self, name: str) -> Candidate:
-        """What is told of a candidate of this id."""
+        """Return the candidate with this id."""
 
     def built(self, name: str, progress: Progress) -> AbstractContextManager[Built]:
-        """Have it built, and keep it while it is measured.
+        """Build a candidate, and keep it while it is measured.
 
         Raises:
             NotBuiltError: it does not compile.
-            UserError, RunError: something else is wrong.
+            UserError, RunError: any other failure.
         """
 
 
 def built(request: Request, progress: Progress) -> Kernel:
-    """Build a kernel that is only held against others.
+    """Build a candidate's kernel.
 
-    Its source is fetched first: that it cannot be is no fault of the candidate.
+    The source is fetched first, since a failed download says nothing about the candidate.
 
     Raises:
-        NotBuiltError: it does not compile, or is not what the lab's configuration is for.
-        UserError, RunError: something else is wrong.
+        NotBuiltError: it does not compile, or does not accept the lab's configuration.
+        UserError, RunError: any other failure.
     """
     resolve(None, request.source, None, progress)
     with not_built():
@@ -92,7 +94,7 @@ def built(request: Request, progress: Progress) -> Kernel:
 
 @contextmanager
 def not_built() -> Iterator[None]:
-    """Turn what a build fails with into NotBuiltError."""
+    """Turn errors of a build into NotBuiltError."""
     try:
         yield
     except (RunError, ConfigError) as error:

@@ -12,7 +12,7 @@ from isoblk.kernel import Kernel, Progress, Request, git, hold
 from isoblk.kernel.source import Revision, extract
 
 OWN_PATHS = ("kernel/sched", "kernel/include")
-"""Of isoblk's repository, what its schedulers are made of."""
+"""Paths in isoblk's repository that the schedulers are built from."""
 
 
 class Commits:
@@ -22,12 +22,12 @@ class Commits:
     left_out = ""
 
     def __init__(self, repository: Path, good: str, bad: str, paths: Sequence[str] = ()) -> None:
-        """Find the ends.
+        """Resolve the ends.
 
         Args:
             repository: a git repository's top directory.
-            good, bad: revisions as git knows them.
-            paths: only commits that touch one of these.
+            good, bad: revisions in git's syntax.
+            paths: only commits that touch one of these paths.
 
         Raises:
             UserError: there is no such repository or revision, or the first is not in the history
@@ -37,14 +37,14 @@ class Commits:
         first, last = git.commit(repository, good), git.commit(repository, bad)
         if first.id == last.id:
             raise UserError(
-                f"{good!r} and {bad!r} are one commit, {first.short}", where=str(repository)
+                f"{good!r} and {bad!r} are the same commit, {first.short}", where=str(repository)
             )
         if not git.is_ancestor(repository, first.id, last.id):
             raise UserError(
                 f"{good!r} is not in the history of {bad!r}",
                 where=str(repository),
-                next="name the older first, whichever is better; of two branches"
-                " their git merge-base is the older",
+                next="name the older first, even if it is worse; for two branches name their"
+                " git merge-base first",
             )
         self.repository = repository
         self.good, self.bad = first.id, last.id
@@ -54,11 +54,11 @@ class Commits:
             self.left_out = f"those that do not touch {', '.join(paths)}"
 
     def order(self, goods: Collection[str], bad: str) -> Sequence[str]:
-        """As of the search."""
+        """See search.Order."""
         return git.between(self.repository, goods, bad, self._paths)
 
     def commit(self, name: str) -> git.Commit:
-        """The commit of an id."""
+        """Return the commit with this id."""
         if name not in self._known:
             self._known[name] = git.commit(self.repository, name)
         return self._known[name]
@@ -75,12 +75,12 @@ class KernelCommits(Commits):
         paths: Sequence[str] = (),
         ready: Iterable[Kernel] = (),
     ) -> None:
-        """As of Commits. ready: kernels that need not be built."""
+        """See Commits. ready: kernels that are built already."""
         super().__init__(repository, good, bad, paths)
         self._ready = frozenset(kernel.source for kernel in ready)
 
     def candidate(self, name: str) -> Candidate:
-        """What is told of a commit."""
+        """Return the candidate of a commit."""
         one = self.commit(name)
         to_build = self._revision(name).identity not in self._ready
         return Candidate(one.id, one.short, one.subject, to_build)
@@ -90,28 +90,28 @@ class KernelCommits(Commits):
 
     @contextmanager
     def built(self, name: str, progress: Progress) -> Iterator[Built]:
-        """Have a commit's kernel, built if need be."""
+        """Return a commit's kernel, built if necessary."""
         kernel = built(Request(source=self._revision(name), apart=True), progress)
         with hold(kernel):
             yield Built(kernel)
 
 
 class OwnCommits(Commits):
-    """Commits of isoblk: those that touch its schedulers, on one kernel."""
+    """Commits of isoblk that touch its schedulers, on one kernel."""
 
     def __init__(self, repository: Path, good: str, bad: str, kernel: Kernel) -> None:
-        """As of Commits. kernel: that the schedulers are built for."""
+        """See Commits. kernel: the kernel to build the schedulers for."""
         super().__init__(repository, good, bad, OWN_PATHS)
         self._kernel = kernel
 
     def candidate(self, name: str) -> Candidate:
-        """What is told of a commit."""
+        """Return the candidate of a commit."""
         one = self.commit(name)
         return Candidate(one.id, one.short, one.subject)
 
     @contextmanager
     def built(self, name: str, progress: Progress) -> Iterator[Built]:
-        """The schedulers' sources of a commit, which are built as their bench is made."""
+        """Check out the schedulers' sources of a commit; make_bench() builds them."""
         present = git.present(self.repository, name, OWN_PATHS)
         if OWN_PATHS[0] not in present:
             raise NotBuiltError(f"it has no {OWN_PATHS[0]}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A version's value of a metric: the study's runs on it, and what they say."""
+"""Measure a version's value of a metric: run the study on it, and analyse the runs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,16 +36,16 @@ Point = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of each version.
+    """The measurement to make of each version.
 
     Attributes:
         expansion: the runs to make.
         source: the study file's text.
-        metric: whose value counts, as claims name it.
-        wanted: whether a point of the study counts.
-        results: a directory, below which each version has its own.
-        jobs: machines side by side.
-        time_limit_s: wall-clock time until a run counts as hung.
+        metric: name of the metric, as in claims.
+        wanted: returns whether a point of the study counts.
+        results: the parent of each version's result directory.
+        jobs: number of runs in parallel.
+        time_limit_s: wall-clock time after which a run counts as hung.
     """
 
     expansion: Expansion
@@ -58,14 +58,14 @@ class Question:
 
     @property
     def several(self) -> bool:
-        """Whether there are several points, of which the worst counts."""
+        """Return whether there are several points, of which the worst counts."""
         specs = [planned.spec for planned in self.expansion.runs if planned.spec.kind == "share"]
         return len({tuple(one.point.items()) for one in specs if self.wanted(one.point)}) > 1
 
 
 @dataclass(frozen=True)
 class Value:
-    """What a version's runs say. estimate: of the metric, at the point where it is worst."""
+    """A version's result. estimate: of the metric, at its worst point."""
 
     estimate: Estimate
     point: Point
@@ -81,21 +81,24 @@ def ask(
     jobs: int,
     limit: float,
 ) -> Question:
-    """Check what a user asks.
+    """Check the user's options; return the measurement to make.
 
     Args:
-        study: as loaded.
+        study: the loaded study.
         source: its text.
-        metric, results, jobs: as of Question.
-        only: KEY=VALUE, of the points that count.
-        limit: seconds until a run counts as hung.
+        metric, results, jobs: see Question.
+        only: KEY=VALUE of the points that count.
+        limit: seconds after which a run counts as hung.
 
     Raises:
-        UserError: no such metric, tenant or point; or the study cannot be run on a guest.
+        UserError: no such metric, tenant or point; or the study cannot run in a guest.
     """
     if runs_already(study):
-        raise UserError("a tenant is running on this machine", next="take a study of the lab's")
-    # Claims may need runs that the metric does not.
+        raise UserError(
+            "the study has a running tenant, which is on this machine",
+            next="choose a study without running tenants",
+        )
+    # Claims may need runs that the metric does not need.
     study = msgspec.structs.replace(study, claim=())
     every = expand(study)
     points = [planned.spec for planned in every.runs if planned.spec.kind == "share"]
@@ -107,9 +110,7 @@ def ask(
         try:
             split_metric(metric, [tenant.name for tenant in spec.tenants])
         except ValueError as error:
-            raise UserError(
-                f"--metric: {error}", next="docs/reference/metrics.md has all of them"
-            ) from None
+            raise UserError(f"--metric: {error}", next="see docs/reference/metrics.md") from None
     expansion = expand(study, {metric}, wanted)
     if others_wanted(expansion):
         raise UserError("a study with modules of its own cannot be bisected")
@@ -119,16 +120,16 @@ def ask(
 
 @contextmanager
 def bench_of(question: Question, built: Built, progress: Progress) -> Iterator[Bench]:
-    """A bench with what was built, and its modules.
+    """Make a bench of a candidate's kernel and modules.
 
     Args:
-        question: that is asked.
-        built: what is measured.
-        progress: hears of modules that are built.
+        question: the measurement to make.
+        built: the candidate.
+        progress: receives the progress of module builds.
 
     Raises:
         NotBuiltError: the modules do not compile for it.
-        UserError: something is missing here.
+        UserError: this machine lacks a program or file.
     """
     with not_built():
         library = host_library(built.kernel)
@@ -141,16 +142,16 @@ def bench_of(question: Question, built: Built, progress: Progress) -> Iterator[B
 
 
 def measure(question: Question, bench: Bench, on_end: Callable[[], None]) -> Value:
-    """Make the runs that are not there yet, and read them.
+    """Make the missing runs, and analyse all.
 
     Args:
-        question: what to measure.
-        bench: on what.
+        question: the measurement to make.
+        bench: kernel and machine.
         on_end: called after each run.
 
     Raises:
-        RunError: runs failed, are invalid, or do not have the metric.
-        UserError: the results cannot be written, or no guest runs here.
+        RunError: runs failed, are invalid, or lack the metric.
+        UserError: the results cannot be written, or this machine cannot run guests.
     """
     home = question.results / bench.modules_key
     executor = ThreadPoolExecutor(question.jobs)
@@ -173,7 +174,7 @@ def measure(question: Question, bench: Bench, on_end: Callable[[], None]) -> Val
 
 
 def _worst(question: Question, home: Path) -> tuple[Estimate, Point]:
-    """The metric where it is worst, and the point."""
+    """Return the metric at its worst point, and the point."""
     points = [one for one in analyse(read_results(home)).points if question.wanted(one.point)]
     for point in points:
         for view in point.runs:

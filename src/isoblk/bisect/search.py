@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The search: which candidate is the first that is bad. It knows of no kernel and no metric."""
+"""Search for the first bad candidate, independent of kernels and metrics."""
 
 import math
 from collections.abc import Callable, Collection, Sequence
@@ -9,18 +9,18 @@ from typing import Literal
 Verdict = Literal["good", "bad", "skipped"]
 
 Order = Callable[[Collection[str], str], Sequence[str]]
-"""From the candidates that are good and the one that is bad to those that may be the first bad one,
-the bad one itself perhaps among them: those first whose verdict would halve them best."""
+"""Maps the good candidates and a bad one to those that may be the first bad one, perhaps including
+the bad one. The candidate whose verdict halves the list best comes first."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search came to.
+    """Result of a search.
 
     Attributes:
-        good: candidates that are good, from the first that was given on.
-        bad: the first that is bad, as far as is known.
-        open: that were skipped, and may be the first bad one as well.
+        good: good candidates, in the order of trials.
+        bad: the first known bad candidate.
+        open: skipped candidates that may also be the first bad one.
     """
 
     good: tuple[str, ...]
@@ -32,9 +32,9 @@ def search(order: Order, good: str, bad: str, verdict_of: Callable[[str], Verdic
     """Find the first bad candidate.
 
     Args:
-        order: what is between, and which to try next.
-        good, bad: candidates of which that is known.
-        verdict_of: tries one.
+        order: returns the candidates between the ends, the next to try first.
+        good, bad: candidates with a known verdict.
+        verdict_of: tries a candidate.
     """
     goods = [good]
     skipped: set[str] = set()
@@ -53,7 +53,7 @@ def search(order: Order, good: str, bad: str, verdict_of: Callable[[str], Verdic
 
 
 def line(names: Sequence[str]) -> Order:
-    """The order of candidates of which each follows the one before."""
+    """Return the order of candidates in a linear history."""
     place = {name: at for at, name in enumerate(names)}
 
     def order(goods: Collection[str], bad: str) -> list[str]:
@@ -65,5 +65,5 @@ def line(names: Sequence[str]) -> Order:
 
 
 def steps(count: int) -> int:
-    """How many of so many candidates have to be tried at most, if none is skipped."""
+    """Return the largest number of trials among so many candidates, if none is skipped."""
     return math.ceil(math.log2(count + 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A bisection from its two ends to what is between the last good candidate and the first bad."""
+"""Run a bisection between two ends, and summarise it."""
 
 import time
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from isoblk.errors import RunError
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate that was tried.
+    """A tried candidate.
 
     Attributes:
-        candidate: which.
-        verdict: what came of it.
+        candidate: the candidate.
+        verdict: good, bad or skipped.
         value: of the metric; None if it was skipped.
-        reason: why it was skipped, else "".
-        build_s: wall-clock time that it took to have it, as good as none if it was there.
-        runs_s: that its modules and its runs took.
+        reason: why it was skipped, or "".
+        build_s: wall-clock time of the kernel's build, near 0 if it was ready.
+        runs_s: wall-clock time of the modules' build and the runs.
     """
 
     candidate: Candidate
@@ -34,7 +34,7 @@ class Tried:
 
 
 Measure = Callable[[str], tuple[Value, float, float]]
-"""Has a candidate measured: its value, and the seconds that building it and its runs took.
+"""Measures a candidate: returns its value, and the seconds of its build and of its runs.
 
 Raises:
     NotBuiltError: it does not build.
@@ -44,7 +44,7 @@ Raises:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a bisection came to. tried: in the order in which they were."""
+    """Result of a bisection. tried: in the order of trials."""
 
     threshold: Threshold
     found: Found
@@ -56,10 +56,10 @@ class Session:
     """One bisection.
 
     Attributes:
-        range: what is between the ends.
-        metric: whose value counts.
-        measure: tries a candidate.
-        on_tried: hears of each.
+        range: the candidates between the ends.
+        metric: name of the metric.
+        measure: measures a candidate.
+        on_tried: called after each trial.
     """
 
     range: Range
@@ -69,14 +69,14 @@ class Session:
     tried: list[Tried] = field(default_factory=list)
 
     def run(self, asked: float | None) -> Outcome:
-        """Measure the two ends, then what is between.
+        """Measure the two ends, then candidates between them.
 
         Args:
-            asked: the threshold, None for the middle between the ends' values.
+            asked: the threshold; None: the middle of the ends' values.
 
         Raises:
             UserError: the ends do not differ.
-            RunError: an end cannot be measured, or nothing that was looked at changed the metric.
+            RunError: an end cannot be measured, or no candidate of the range changed the metric.
         """
         good = self._end(self.range.good, "good")
         bad = self._end(self.range.bad, "bad")
@@ -88,18 +88,18 @@ class Session:
         found = search(self.range.order, self.range.good, self.range.bad, verdict_of)
         if self.range.left_out and found.bad == self.range.bad and not self._in_range(found):
             raise RunError(
-                f"nothing that was looked at changed {self.metric}: it was one of"
+                f"no candidate of the range changed {self.metric}: the change is in one of"
                 f" {self.range.left_out}",
-                next="look among all",
+                next="search all commits, without --path",
             )
         return Outcome(threshold, found, tuple(self.tried))
 
     def _in_range(self, found: Found) -> bool:
-        """Whether the bad end is one of those that were to be looked at."""
+        """Return whether the bad end belongs to the range."""
         return bool(found.open) or found.bad in self.range.order(found.good, found.bad)
 
     def _end(self, name: str, verdict: Verdict) -> Value:
-        """An end's value."""
+        """Measure an end."""
         try:
             value, build_s, runs_s = self.measure(name)
         except RunError as error:
@@ -136,7 +136,7 @@ class Session:
 
 
 def sentence(range_: Range, metric: str, outcome: Outcome) -> str:
-    """What was found, in one sentence."""
+    """Return the result in one sentence."""
     found, threshold = outcome.found, outcome.threshold
     side = "above" if threshold.above else "below"
     limit = f"{metric} {side} {text_of(metric, threshold.value)}"
@@ -150,12 +150,11 @@ def sentence(range_: Range, metric: str, outcome: Outcome) -> str:
     if range_.what == "commit":
         return first
     last = range_.candidate(found.good[-1])
-    return f"{first}: between {last.name} and {bad.name} no version is to be had"
+    return f"{first}: between {last.name} and {bad.name} no version is available"
 
 
 def announce(range_: Range) -> tuple[int, int, int]:
-    """How many candidates are between the ends; how many of them and of the ends are tried at most;
-    and how many kernels are built for that at most."""
+    """Return the number of candidates, and the largest numbers of trials and of kernel builds."""
     between_ = [one for one in range_.order([range_.good], range_.bad) if one != range_.bad]
     count = steps(len(between_))
     to_build = sum(range_.candidate(one).to_build for one in between_)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which value of a metric is good and which is bad."""
+"""The threshold that divides good values of a metric from bad."""
 
 import math
 from collections.abc import Sequence
@@ -12,58 +12,58 @@ from isoblk.metrics.stats import Estimate
 from isoblk.run.units import TIME_SUFFIXES, parse_time
 
 LEAST = 0.05
-"""Two values that differ by less, as a part of the larger, are not told apart without a threshold;
-of metrics that are 0 where all is right, by less in their own unit."""
+"""Smallest difference of the ends for which --threshold is optional, relative to the larger value;
+for metrics whose ideal is 0 in the metric's unit."""
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """What divides good from bad.
+    """The bound between good and bad values.
 
     Attributes:
-        value: the last that is good, seen from there.
-        above: what is above it is bad; else what is below.
+        value: the last good value.
+        above: values above are bad; False: values below.
     """
 
     value: float
     above: bool
 
     def bad(self, value: float) -> bool:
-        """Whether a value is bad."""
+        """Return whether a value is bad."""
         return value > self.value if self.above else value < self.value
 
 
 def between(metric: str, good: Estimate, bad: Estimate, asked: float | None) -> Threshold:
-    """The threshold between two values.
+    """Choose the threshold between two values.
 
     Args:
-        metric: whose they are.
-        good, bad: of the two ends.
-        asked: for; None for the middle.
+        metric: name of the metric.
+        good, bad: values of the ends.
+        asked: the user's threshold; None: the middle.
 
     Raises:
-        UserError: they are the same, or may be; what is asked for is not between them.
+        UserError: the values are equal or may be, or `asked` is not between them.
     """
     texts = [text_of(metric, one.mean) for one in (good, bad)]
-    both = f"{metric} is {texts[0]} of the good one and {texts[1]} of the bad one"
+    both = f"{metric} is {texts[0]} for GOOD and {texts[1]} for BAD"
     if good.mean == bad.mean:
         raise UserError(
-            f"{metric} is {texts[0]} of both ends: nothing to look for",
-            next="name other versions, another metric or point",
+            f"{metric} is {texts[0]} at both ends",
+            next="choose other versions, another metric or another point",
         )
     if asked is not None:
         if not min(good.mean, bad.mean) <= asked < max(good.mean, bad.mean):
             raise UserError(f"--threshold {text_of(metric, asked)} is not between: {both}")
     elif math.isinf(good.mean) or math.isinf(bad.mean):
-        raise UserError(f"{both}: there is no middle", next="add --threshold")
+        raise UserError(f"{both}: they have no middle", next="add --threshold")
     elif _apart(metric, good.mean, bad.mean) < LEAST:
         raise UserError(
-            f"{both}: that is less than {LEAST:.0%} apart",
-            next="add --threshold if the difference is meant",
+            f"{both}: they differ by less than {LEAST:.0%}",
+            next="add --threshold to accept the difference",
         )
     if max(good.low, bad.low) <= min(good.high, bad.high):
         raise UserError(
-            f"{both}, and their intervals overlap: that may be chance", next="add repeats"
+            f"{both}: their intervals overlap, so the change may be chance", next="add repeats"
         )
     middle = (good.mean + bad.mean) / 2
     return Threshold(middle if asked is None else asked, bad.mean > good.mean)
@@ -75,19 +75,19 @@ def _apart(metric: str, one: float, other: float) -> float:
 
 
 def text_of(metric: str, value: float) -> str:
-    """A value as people read it. What a program says has its own unit, which is not known here."""
+    """Format a value. Figures of programs have no unit, since theirs is not known here."""
     return f"{value:.4g}" if metric.startswith(SAYS) else metric_text(metric, value)
 
 
 def parse(text: str, metric: str) -> float:
-    """A threshold as a user writes it.
+    """Parse a threshold.
 
     Args:
-        text: a number in the metric's unit; of a time also 1.2ms, of a part also 5%.
-        metric: whose it is.
+        text: a number in the metric's unit; for times also 1.2ms, for ratios also 5%.
+        metric: name of the metric.
 
     Raises:
-        UserError: it is none.
+        UserError: it is not a value of the metric.
     """
     unit = None if metric.startswith(SAYS) else metric_unit(metric)
     try:
@@ -95,7 +95,7 @@ def parse(text: str, metric: str) -> float:
     except ValueError:
         allowed = {"ns": "1.2ms", "ms": "200ms", "%": "5%", "ratio": "5%"}.get(unit or "", "")
         raise UserError(
-            f"--threshold: {text!r} is no value of {metric}",
+            f"--threshold: {text!r} is not a value of {metric}",
             next=f"allowed: a number{f', or {allowed}' if allowed else ''}",
         ) from None
 
@@ -111,15 +111,15 @@ def _number(text: str, unit: MetricUnit | None) -> float:
 
 
 def worst(metric: str, values: Sequence[float]) -> int:
-    """Where the worst of the values is.
+    """Return the index of the worst value.
 
     Raises:
-        UserError: there are several, and neither way is better.
+        UserError: there are several values, and the metric has no better direction.
     """
     better = "down" if len(values) == 1 else direction(metric)[0]
     if better == "neither":
         raise UserError(
-            f"of {metric} neither way is better, and there are {len(values)} points",
+            f"{metric} has no better direction, and the study has {len(values)} points",
             next="choose one with --only KEY=VALUE",
         )
     find = min if better == "up" else max

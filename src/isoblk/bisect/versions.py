@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Versions of the kernel that can be had: those that are ready, and Debian's packages."""
+"""Available versions of the kernel: built kernels, and Debian's packages."""
 
 import math
 import re
@@ -16,15 +16,17 @@ from isoblk.kernel.store import matches
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?(?:[~-]rc(\d+))?")
 
-# Of a kernel's source: what somebody has published as that version. Not a directory, which may hold
-# changes, and not a commit.
+# Kinds of sources that are a published version. A directory may hold changes, a commit is none.
 _PUBLISHED = ("linux-source-", "deb-", "tarball-")
 
 
 @dataclass(frozen=True)
 class Version:
-    """A version of the kernel. name: as 6.12.117. order: by which versions are sorted. kernel: if
-    it is ready. offer: where its source is."""
+    """A version of the kernel.
+
+    name: as 6.12.117. order: the key for sorting. kernel: if it is built. offer: its source
+    package.
+    """
 
     name: str
     order: tuple[float, ...]
@@ -33,11 +35,11 @@ class Version:
 
 
 def available(ready: Iterable[Kernel], offers: Iterable[Offer]) -> list[Version]:
-    """The versions that can be had, one of each, the oldest first.
+    """Return the available versions without duplicates, the oldest first.
 
     Args:
-        ready: kernels that need not be built.
-        offers: packages, of each the newest first.
+        ready: kernels that are built already.
+        offers: packages, of each version the newest first.
     """
     found: dict[tuple[float, ...], Version] = {}
     for kernel in ready:
@@ -53,7 +55,7 @@ def available(ready: Iterable[Kernel], offers: Iterable[Offer]) -> list[Version]
 
 
 def order_of(version: str) -> tuple[float, ...] | None:
-    """What versions are sorted by; None of what is none: 7.3-rc7 is before 7.3.0."""
+    """Return the key for sorting; None if it is not a version. 7.3-rc7 is before 7.3.0."""
     match = _VERSION.match(version)
     if match is None:
         return None
@@ -62,22 +64,22 @@ def order_of(version: str) -> tuple[float, ...] | None:
 
 
 def choose(asked: str, versions: Sequence[Version]) -> Version:
-    """The version that a user means: 6.12 is one of that series that is ready, else its newest.
+    """Find the user's version: 6.12 means a built kernel of that series, else its newest.
 
     Raises:
-        UserError: there is none.
+        UserError: no such version is available.
     """
     fits = [one for one in versions if matches(one.name, asked)]
     if not fits:
         raise UserError(
             f"no kernel {asked!r} is ready or in Debian's suites",
-            next=f"to be had: {', '.join(one.name for one in versions) or 'none'}",
+            next=f"available: {', '.join(one.name for one in versions) or 'none'}",
         )
     return ([one for one in fits if one.kernel] or fits)[-1]
 
 
 class KernelVersions:
-    """The versions from one to another, both included."""
+    """The versions from one to another, inclusive."""
 
     what = "version"
 
@@ -85,8 +87,8 @@ class KernelVersions:
         """Choose the ends.
 
         Args:
-            versions: that can be had, the oldest first.
-            good, bad: as the user names them.
+            versions: the available versions, the oldest first.
+            good, bad: the user's names of the ends.
 
         Raises:
             UserError: there is no such version, or the good one is not the older.
@@ -95,7 +97,7 @@ class KernelVersions:
         if first.order >= last.order:
             raise UserError(
                 f"{first.name} is not older than {last.name}",
-                next="name the older first, whichever is better",
+                next="name the older first, even if it is worse",
             )
         self._versions = {
             one.name: one for one in versions if first.order <= one.order <= last.order
@@ -105,18 +107,18 @@ class KernelVersions:
         self._order: Order = line(list(self._versions))
 
     def order(self, goods: Collection[str], bad: str) -> Sequence[str]:
-        """As of the search."""
+        """See search.Order."""
         return self._order(goods, bad)
 
     def candidate(self, name: str) -> Candidate:
-        """What is told of a version."""
+        """Return the candidate of a version."""
         one = self._versions[name]
         about = one.offer.identity if one.offer else "ready"
         return Candidate(name, name, about, to_build=one.kernel is None)
 
     @contextmanager
     def built(self, name: str, progress: Progress) -> Iterator[Built]:
-        """Have a version's kernel, built if need be."""
+        """Return a version's kernel, built if necessary."""
         one = self._versions[name]
         kernel = one.kernel or built(Request(source=one.offer, apart=True), progress)
         with hold(kernel):
