@@ -223,7 +223,7 @@ def test_trouble_that_no_study_is_to_blame_for_ends_the_hunt(tmp_path: Path) -> 
 def test_a_journal_of_another_hunt_is_refused(tmp_path: Path, field: str) -> None:
     Journal(tmp_path / "journal", begun())
     other = msgspec.structs.replace(begun(), **{field: "other"})
-    with pytest.raises(UserError, match=f"differs in its {field.replace('_', ' ')}"):
+    with pytest.raises(UserError, match=f"a hunt with another {field.replace('_', ' ')}"):
         Journal(tmp_path / "journal", other)
 
 
@@ -352,11 +352,14 @@ bs = ["4k"]
     ("change", "error"),
     [
         (("name =", "nmae ="), "missing|unknown field"),
-        (('"x"', '"a/b"'), "no name"),
+        (('"x"', '"a/b"'), "not a valid name"),
         (('bs = ["4k"]', "bs = []"), r"hunt.toml:6: space.tenant.bs: has no values"),
         (("[space.tenant]", "[space.tenants]"), "tenants"),
         (('name = "x"', 'name = "x"\nseed = -1'), "out of range"),
-        (('name = "x"', 'name = "x"\nround = { random = 0, guided = 0 }'), "tries nothing"),
+        (
+            ('name = "x"', 'name = "x"\nround = { random = 0, guided = 0 }'),
+            "there are no candidates",
+        ),
         (('name = "x"', 'name = "x"\nround = { batch = 0 }'), "out of range"),
         (
             ('bs = ["4k"]', 'bs = ["4k"]\n[[objective]]\nmetric = "lat"\nbeyond = 1'),

@@ -91,7 +91,7 @@ class Journal:
                 if getattr(former, name) != getattr(begun, name)
             )
             raise UserError(
-                f"holds a hunt that differs in its {differs.replace('_', ' ')}",
+                f"the log is of a hunt with another {differs.replace('_', ' ')}",
                 where=str(self._path),
                 next="choose -o DIR, a new one",
             )

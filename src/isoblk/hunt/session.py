@@ -170,7 +170,7 @@ class Session:
             reason = next(iter(self._verdicts.values())).reason
             raise UserError(
                 f"none of the first {self._spent.tried} candidates can run; the first: {reason}",
-                next="mend [space] or [study]",
+                next="fix [space] or [study]",
             )
 
     def _wanted(self) -> list[Objective]:

@@ -166,7 +166,9 @@ def load_hunt(path: Path) -> HuntSpec:
 def _check(spec: HuntSpec) -> None:
     if not limits.TENANT_NAME.fullmatch(spec.name):
         raise FieldError(
-            ("name",), f"{spec.name!r} is no name", next="allowed: letters, digits, '_', '.', '-'"
+            ("name",),
+            f"{spec.name!r} is not a valid name",
+            next="allowed: letters, digits, '_', '.', '-'",
         )
     within(("seed",), spec.seed, limits.SEED)
     within(("finds",), spec.finds, _FINDS)
@@ -174,7 +176,7 @@ def _check(spec: HuntSpec) -> None:
     within(("round", "guided"), spec.round.guided, _ROUND)
     within(("round", "batch"), spec.round.batch, _BATCH)
     if not spec.round.random + spec.round.guided:
-        raise FieldError(("round",), "tries nothing", next="set random, guided or both")
+        raise FieldError(("round",), "there are no candidates", next="set random, guided or both")
     least, most = spec.space.tenants
     within(("space", "tenants", 0), least, _TENANTS)
     within(("space", "tenants", 1), most, Range(least, _TENANTS.high))
@@ -182,17 +184,21 @@ def _check(spec: HuntSpec) -> None:
     for scheduler, own in spec.space.scheduler.items():
         _check_dimensions(("space", "scheduler", scheduler), own)
     if not spec.objective:
-        raise FieldError(("objective",), "nothing to look for", next="leave it out for all four")
+        raise FieldError(("objective",), "the list is empty", next="remove it to hunt for all four")
     for index, constraint in enumerate(spec.constraint):
         _check_metric(("constraint", index), constraint.metric)
     for index, one in enumerate(spec.objective):
         _check_metric(("objective", index), one.metric)
         if one.described.better == "neither":
             raise FieldError(
-                ("objective", index, "metric"), f"{one.metric} has no worse", next="choose another"
+                ("objective", index, "metric"),
+                f"{one.metric} has no worse direction",
+                next="choose another metric",
             )
         if one.metric in [earlier.metric for earlier in spec.objective[:index]]:
-            raise FieldError(("objective", index, "metric"), f"{one.metric} is there already")
+            raise FieldError(
+                ("objective", index, "metric"), f"{one.metric} is listed twice", next="remove one"
+            )
 
 
 def _check_dimensions(field: tuple[str | int, ...], of: SpaceTable | Dimensions) -> None:
