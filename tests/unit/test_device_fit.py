@@ -159,7 +159,7 @@ def test_a_seek_is_changed_by_what_the_latency_lacks() -> None:
 
 
 def test_without_random_reads_there_is_no_guess() -> None:
-    with pytest.raises(UserError, match="no job that can be used is of random reads"):
+    with pytest.raises(UserError, match="no usable job of random reads"):
         estimate([load("write", "128k", 32, "bps", 1e9)])
 
 

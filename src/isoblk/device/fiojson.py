@@ -121,7 +121,7 @@ def _figure(
     if any(job.get("error") for job in jobs):
         raise NotUsableError("ended with an error")
     if options.get("direct") != "1" and options.get("buffered") != "0":
-        raise NotUsableError("was not direct; add direct=1, or it measures the page cache")
+        raise NotUsableError("used the page cache; add direct=1")
     for name in _LIMITING:
         if options.get(name) not in (None, "0"):
             raise NotUsableError(f"{name} is set")
@@ -129,7 +129,7 @@ def _figure(
     if options.get("ioengine", "psync") in _SYNCHRONOUS:
         iodepth = 1
     if iodepth not in IODEPTH or numjobs not in NUMJOBS:
-        raise NotUsableError(f"iodepth {iodepth} and numjobs {numjobs} are beyond the lab's")
+        raise NotUsableError(f"iodepth {iodepth} and numjobs {numjobs} exceed the lab's limits")
     block = _block_size(options)
     op = mode.removeprefix("rand")
     iops, bps, mean_ns = _sums([job.get(op) for job in jobs])
@@ -173,13 +173,13 @@ def _block_size(options: Mapping[str, str]) -> int:
     text = options.get("bs", options.get("blocksize", "4k"))
     sizes = set(text.split(","))
     if len(sizes) > 1:
-        raise NotUsableError(f"bs={text} is more than one size")
+        raise NotUsableError(f"bs={text} has several sizes")
     try:
         block = parse_size(sizes.pop())
     except ValueError as error:
         raise NotUsableError(f"bs: {error}") from None
     if not block or block % 512:
-        raise NotUsableError(f"bs={text} is not whole sectors")
+        raise NotUsableError(f"bs={text} is not a multiple of a sector")
     return block
 
 
@@ -201,5 +201,5 @@ def _sums(sections: Sequence[object]) -> tuple[float, float, float]:
         raise NotUsableError("made no request")
     mean_ns = weighted / iops
     if not all(isfinite(value) and value > 0 for value in (iops, bps, mean_ns)):
-        raise NotUsableError("has figures that cannot be")
+        raise NotUsableError("has impossible figures")
     return iops, bps, mean_ns

@@ -252,7 +252,7 @@ def estimate(expect: Sequence[ExpectEntry]) -> VdiskDevice:
     expect = [entry for entry in expect if entry.fitted]
     if not _of(expect, "randread"):
         raise UserError(
-            "no job that can be used is of random reads",
+            "no usable job of random reads",
             next="measure rw=randread, bs=4k, iodepth=1 at least",
         )
     lone = _lone(_of(expect, "randread"))
