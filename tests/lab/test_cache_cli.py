@@ -46,7 +46,7 @@ cmp -n 4194304 a /dev/disk0
     )
     said = left.read("said").splitlines()
     assert said[:2] == [
-        "isoblk: /dev/disk0: is named twice; name the SSD, another device",
+        "isoblk: /dev/disk0: origin and SSD are the same device; name another device",
         "made: /dev/mapper/fast, writeback, fifo; use it, not /dev/disk0",
     ]
     assert "/dev/disk0 is held by dm-0 (fast)" in said[2]

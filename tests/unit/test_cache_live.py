@@ -298,7 +298,7 @@ def test_a_cache_that_somebody_keeps_making_dirty_stays_as_it_was(mapper: FakeMa
             return said
 
     rival = Rival(mapper.devices)
-    with pytest.raises(RunError, match="5 blocks are dirty, however often it is cleaned"):
+    with pytest.raises(RunError, match="5 blocks became dirty again"):
         live.delete("fast", rival, sleep=no_wait)
     device = rival.devices["fast"]
     assert (device.mode, device.dirty, device.suspended) == ("writeback", 5, False)
@@ -316,7 +316,7 @@ def test_blocks_that_never_become_clean_are_not_waited_for_without_end(mapper: F
                 device.dirty = 102
             return super().__call__(*words, table=table)
 
-    with pytest.raises(RunError, match="2 blocks do not become clean"):
+    with pytest.raises(RunError, match="2 blocks stay dirty"):
         live.delete("fast", Hot(mapper.devices), sleep=waits.append)
     # Somebody else's disk is slow, too.
     assert sum(waits) > 50
@@ -359,8 +359,8 @@ def test_a_probe_that_has_it_open_for_a_moment_is_waited_for(mapper: FakeMapper)
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"suspended": True}, "fast: is suspended; dmsetup resume fast"),
-        ({"loaded": FORMER}, "fast: another table waits for it; dmsetup clear fast"),
+        ({"suspended": True}, "fast: the device is suspended; run: dmsetup resume fast"),
+        ({"loaded": FORMER}, "fast: the device has an inactive table; run: dmsetup clear fast"),
     ],
 )
 def test_a_device_that_somebody_else_is_about_to_change_is_left_alone(

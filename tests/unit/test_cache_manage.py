@@ -105,7 +105,10 @@ def test_a_device_is_found_by_its_number(tmp_path: Path) -> None:
 def test_the_ssd_is_neither_the_origin_nor_a_part_of_it(tmp_path: Path) -> None:
     whole = Disk("/dev/sdb", "sdb", "8:16", tmp_path / "sdb")
     part = Disk("/dev/sdb1", "sdb1", "8:17", tmp_path / "sdb/sdb1")
-    for one, other, why in ((whole, whole, "named twice"), (whole, part, "is a part of /dev/sdb")):
+    for one, other, why in (
+        (whole, whole, "origin and SSD are the same device"),
+        (whole, part, "is a part of /dev/sdb"),
+    ):
         with pytest.raises(UserError, match=why):
             volumes.refuse_overlap(one, other)
 

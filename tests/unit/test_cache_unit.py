@@ -70,7 +70,7 @@ def test_a_unit_trusts_if_the_cache_does_and_accepts_no_later_change(dev: Path) 
 def test_a_device_without_a_lasting_name_is_refused(dev: Path) -> None:
     (dev / "disk/by-id/ata-SLOW%1").unlink()
     # What is on the disk is on the cache as well.
-    with pytest.raises(UserError, match=r"/dev/sdb: has no name that outlives a reboot"):
+    with pytest.raises(UserError, match=r"/dev/sdb: the device has no name that survives"):
         lasting("/dev/sdb", dev)
 
 
@@ -108,7 +108,7 @@ def test_a_users_word_makes_no_unit_of_a_name_that_a_copy_has(dev: Path) -> None
 
 
 def test_an_attached_cache_has_no_unit(dev: Path) -> None:
-    with pytest.raises(UserError, match="fast: was attached"):
+    with pytest.raises(UserError, match="fast: the cache was attached"):
         unit("fast", _mapper("fast", "fast-origin"), dev, dev / "sys")
 
 

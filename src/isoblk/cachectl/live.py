@@ -68,7 +68,7 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
     if name not in names(mapper):
         raise UserError(
             f"no device-mapper device is called {name!r}",
-            next="isoblk cache create, for a device that nobody uses",
+            next="for a device that is not in use: isoblk cache create",
         )
     below = f"{name}{ORIGIN_SUFFIX}"
     if below in names(mapper):
@@ -77,9 +77,9 @@ def attach(name: str, ssd: Volume, line: Line, mapper: Mapper) -> State:
     former = mapper("table", "--showkeys", name).rstrip("\n")
     rows = [row.split() for row in former.splitlines() if row.strip()]
     if any(row[2] == TARGET for row in rows):
-        raise UserError("is a cache already", where=name)
+        raise UserError("the device is already a cache", where=name)
     if not rows:
-        raise UserError("has no table", where=name)
+        raise UserError("the device has no device-mapper table", where=name)
     _refuse_unsettled(name, mapper)
     sectors = int(rows[-1][0]) + int(rows[-1][1])
     made = table(f"/dev/mapper/{below}", ssd.number, sectors, line)
@@ -142,7 +142,7 @@ def edit(name: str, options: Options, personality: Personality, mapper: Mapper) 
         for option, text in wanted.items():
             if after[option] != text:
                 raise RunError(
-                    f"{option}: asked for {text}, the cache has {after[option]}", where=name
+                    f"{option}: {text} requested, but the cache has {after[option]}", where=name
                 )
     except BaseException:
         with _putting_back(name, mapper) as stubborn:
@@ -207,10 +207,10 @@ def _clean(state: State, mapper: Mapper, told: Told, sleep: Callable[[float], No
         least = min(least, state.dirty)
         if since > _PATIENCE:
             raise RunError(
-                f"{state.dirty} blocks do not become clean: they are written again all the time, or"
-                " the disk does not answer",
+                f"{state.dirty} blocks stay dirty: programs keep writing to them, or the disk does"
+                " not answer",
                 where=name,
-                next="pause what writes to it",
+                next="pause programs that write to the cache",
             )
         if state.lost:
             raise RunError(f"the SSD is lost; {state.dirty} dirty blocks are on it", where=name)
@@ -218,7 +218,9 @@ def _clean(state: State, mapper: Mapper, told: Told, sleep: Callable[[float], No
         failed = state.counts.get("clean_errors", 0) > errors
         if failed and state.counts.get("stuck", 0) in (0, state.dirty):
             raise RunError(
-                f"{state.dirty} blocks cannot be cleaned: errors of a disk; see dmesg", where=name
+                f"{state.dirty} blocks cannot be cleaned: disk errors",
+                where=name,
+                next="see: dmesg",
             )
         sleep(_POLL_S)
         state = find(name, mapper)
@@ -271,9 +273,9 @@ def delete(
         if not dirty:
             raise _in_use(name)
         raise RunError(
-            f"{dirty} blocks are dirty, however often it is cleaned",
+            f"{dirty} blocks became dirty again after each cleaning",
             where=name,
-            next="stop what changes its mode",
+            next="stop programs that change the cache's mode",
         )
 
 
@@ -301,9 +303,11 @@ def _refuse_unsettled(name: str, mapper: Mapper) -> None:
     cleaned while it is suspended, and our resume would make a table live that waits."""
     found = mapper("info", "-c", "--noheadings", "-o", "attr", name)
     if "s" in found:
-        raise UserError("is suspended", where=name, next=f"dmsetup resume {name}")
+        raise UserError("the device is suspended", where=name, next=f"run: dmsetup resume {name}")
     if "I" in found:
-        raise UserError("another table waits for it", where=name, next=f"dmsetup clear {name}")
+        raise UserError(
+            "the device has an inactive table", where=name, next=f"run: dmsetup clear {name}"
+        )
 
 
 def _suspended(name: str, mapper: Mapper) -> bool:

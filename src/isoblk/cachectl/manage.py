@@ -150,7 +150,7 @@ def refuse_without_target(mapper: Mapper, load: Callable[[], None]) -> None:
     if not _has_target(mapper):
         raise UserError(
             "the kernel has no dm-setcache",
-            next="isoblk kernel modules builds it, and says how to install it",
+            next="build it: isoblk kernel modules",
         )
 
 

@@ -66,7 +66,7 @@ def unit(name: str, mapper: Mapper, dev: Path = DEV, sys: Path = system.SYS) -> 
     state = find(name, mapper)
     if f"{name}{ORIGIN_SUFFIX}" in names(mapper):
         raise UserError(
-            "was attached: whoever makes the device at boot does not know of the cache",
+            "the cache was attached, so the device comes up without it at boot",
             where=name,
             next="delete it, and create a cache on the device instead",
         )
@@ -121,7 +121,7 @@ def lasting(path: str, dev: Path = DEV) -> str:
     for link in (*filter(_is_of_hardware, own), *own):
         return link
     raise UserError(
-        "has no name that outlives a reboot",
+        "the device has no name that survives a reboot",
         where=path,
         next="put it on a partition of a GPT, or on a logical volume",
     )

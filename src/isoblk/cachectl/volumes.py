@@ -34,10 +34,12 @@ def refuse_overlap(one: Disk, other: Disk) -> None:
         UserError: they are the same, or one is a part of the other, or they have sectors in common.
     """
     if one.number == other.number:
-        raise UserError("is named twice", where=one.path, next="name the SSD, another device")
+        raise UserError(
+            "origin and SSD are the same device", where=one.path, next="name another device"
+        )
     for whole, part in ((one, other), (other, one)):
         if whole.sys in part.sys.parents:
-            raise UserError(f"is a part of {whole.path}", where=part.path)
+            raise UserError(f"the device is a part of {whole.path}", where=part.path)
     if other.sys in Ground().sharing(one.sys):
         raise UserError(
             f"stands on the same sectors as {other.path}",
@@ -73,7 +75,7 @@ def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
     except OSError as error:
         raise UserError(f"no such device or file: {error.strerror}", where=path) from None
     except ValueError:
-        raise UserError("no path has a NUL", where=repr(path)) from None
+        raise UserError("the path contains a NUL", where=repr(path)) from None
     if stat.S_ISBLK(kind):
         disk = blockdev.find_volume(path)
         with claim(disk, REPAIR if write else CHECK) as held, held.bytes(way) as ssd:
@@ -89,7 +91,7 @@ def open_ssd(path: str, *, write: bool) -> Iterator[Ssd]:
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise UserError("has become another file while it was looked at", where=path)
+            raise UserError("the path was replaced while it was opened", where=path)
         _refuse_loop(path, found)
         yield Ssd(path, descriptor, found.st_size)
     finally:
