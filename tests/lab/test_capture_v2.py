@@ -80,7 +80,7 @@ def test_the_block_tracer_says_whose_requests_are_and_is_off_afterwards(
     assert before == {"traced": "", "cgroups": "0", "journals": ""}
     assert _condition(console, "after") == before
     assert "again: 2" in console
-    assert "is being captured already" in console
+    assert "is already being captured" in console
     killed = _condition(console, "killed")
     assert "trace0" in killed["traced"]
     assert killed["cgroups"] == "1"

@@ -140,9 +140,9 @@ def blktrace_source(target: Target, buffer: int) -> Iterator[BlktraceSource]:
             if error.errno == errno.EBUSY:
                 raise _traced(target) from None
             raise UserError(
-                f"the kernel cannot trace it: {error.strerror}",
+                f"the kernel cannot trace the device: {error.strerror}",
                 where=target.path,
-                next="it takes CONFIG_BLK_DEV_IO_TRACE, and no lockdown",
+                next="use a kernel with CONFIG_BLK_DEV_IO_TRACE, without lockdown",
             ) from None
         yield source
 
@@ -160,13 +160,13 @@ def _record_cgroups(tracefs: Path, book: Journal, stack: ExitStack) -> None:
         option.release()
         raise UserError(
             f"the kernel's tracer cannot record cgroups: {error.strerror}",
-            next="it takes CONFIG_BLK_DEV_IO_TRACE and CONFIG_BLK_CGROUP, and root",
+            next="run as root on a kernel with CONFIG_BLK_DEV_IO_TRACE and CONFIG_BLK_CGROUP",
         ) from None
 
 
 def _traced(target: Target) -> UserError:
     return UserError(
-        "is being traced already",
+        "the device is already being traced",
         where=target.path,
-        next=f"end that first; if nobody is tracing it: blktrace -k {target.path}",
+        next=f"stop that trace; if no tracer is running: blktrace -k {target.path}",
     )

@@ -65,12 +65,12 @@ def refuse_output(output: Path, target: Target, *, force: bool) -> None:
     check_new([output, names_file(output)], force=force)
     directory = Path(os.path.realpath(output)).parent
     if not directory.is_dir():
-        raise UserError("no such directory", where=str(directory), next="make it first")
+        raise UserError("no such directory", where=str(directory), next="create it")
     if lies_on(directory, target):
         raise UserError(
-            f"lies on {target.path}: writing the capture would be captured too",
+            f"the directory is on {target.path}: the capture would record its own writes",
             where=str(directory),
-            next=f"write elsewhere, such as -o /dev/shm/{output.name}",
+            next=f"write to another disk, or to memory: -o /dev/shm/{output.name}",
         )
 
 
@@ -88,7 +88,9 @@ def alone(target: Target) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                "is being captured already", where=target.path, next="let that capture end first"
+                "the device is already being captured",
+                where=target.path,
+                next="wait for that capture to end",
             ) from None
         yield
     finally:
@@ -254,5 +256,7 @@ def _start(words: Sequence[str]) -> "subprocess.Popen[bytes] | None":
         return subprocess.Popen(words)
     except OSError as error:
         raise UserError(
-            f"cannot run it: {error.strerror}", where=words[0], next="name a program after --"
+            f"cannot run the command: {error.strerror}",
+            where=words[0],
+            next="name a program after --",
         ) from None

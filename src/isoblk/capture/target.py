@@ -59,14 +59,14 @@ def find_target(path: str, sys: Path = system.SYS) -> Target:
         found = Path(path).stat()
     except OSError as error:
         raise UserError(
-            f"no such device: {error.strerror}", where=path, next="lsblk lists them"
+            f"no such device: {error.strerror}", where=path, next="see: lsblk"
         ) from None
     if not stat.S_ISBLK(found.st_mode):
-        raise UserError("is not a block device", where=path, next="name a disk, such as /dev/sdb")
+        raise UserError("not a block device", where=path, next="name a disk, such as /dev/sdb")
     number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
     place = (sys / "dev/block" / number).resolve()
     if not (place / "size").exists():
-        raise UserError("the kernel has no such device", where=path, next="lsblk lists them")
+        raise UserError("the kernel has no such device", where=path, next="see: lsblk")
     part = (place / "partition").exists()
     return Target(
         path=path,

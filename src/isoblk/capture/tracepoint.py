@@ -113,8 +113,8 @@ def _explained(error: OSError) -> Exception:
     what = error.what if isinstance(error, bpf.BpfError) else f"read {error.filename}"
     if error.errno in (errno.EPERM, errno.EACCES) and isinstance(error, bpf.BpfError):
         return UserError(
-            f"no right to {what}: it takes CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN",
-            next="run as root; in a container: with --privileged",
+            f"no permission to {what}, which needs CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN",
+            next="run as root; in a container with --privileged",
         )
     if error.errno == errno.ENOMEM:
         return UserError(f"cannot {what}: {error.strerror}", next="choose a smaller --buffer")
