@@ -110,7 +110,7 @@ def test_on_v1_it_is_counted_with_the_cgroups_below() -> None:
         ("/system.slice/web.service", "pid:0", "needs its cgroup"),
         ("/system.slice/web.service", "/a/../b", "not the path of a cgroup"),
         ("/system.slice/web.service", "/a$(reboot)", "not the path of a cgroup"),
-        ("weight = 300", "count = 2", "there is one"),
+        ("weight = 300", "count = 2", "a running tenant has no count"),
         ("weight = 300", "iodepth = 4", "does not go with workload = 'running'"),
         ('["bfq"]', '["io.max"]', "has limits and no weights"),
         ('["bfq"]', '["io.cost"]', "to calibrate writes to the disk"),

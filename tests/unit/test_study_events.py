@@ -74,9 +74,9 @@ def test_the_script_changes_the_scheduler_in_time_and_reads_back() -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "said"),
     [
-        ('scheduler = "bfq"', 'scheduler = "io.cost"', "is no elevator that a disk can change to"),
-        ('scheduler = "bfq"', 'scheduler = "bfk"', "is no elevator"),
-        ('scheduler = "none"', 'scheduler = "io.latency"', "io.latency is no elevator"),
+        ('scheduler = "bfq"', 'scheduler = "io.cost"', "is not an elevator that an event can set"),
+        ('scheduler = "bfq"', 'scheduler = "bfk"', "is not an elevator"),
+        ('scheduler = "none"', 'scheduler = "io.latency"', "io.latency is not an elevator"),
         ('scheduler = "bfq"', 'scheduler = "bfq"\ntenant = "a"', "is not one change"),
         ('scheduler = "bfq"', 'scheduler = "bfq"\ndevice = { servers = 1 }', "is not one change"),
         ('scheduler = "bfq"', 'tenant = "a"', "is not one change"),

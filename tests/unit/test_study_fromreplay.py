@@ -101,7 +101,7 @@ def test_a_wrong_line_is_told_with_its_number(config: Path, line: str, told: str
 
 def test_a_configuration_of_nothing_is_refused(config: Path) -> None:
     config.write_text("\n \n")
-    with pytest.raises(UserError, match="no line"):
+    with pytest.raises(UserError, match="the file has no lines"):
         from_replay(config)
     with pytest.raises(UserError, match="cannot read the configuration"):
         from_replay(config.parent / "none.cfg")

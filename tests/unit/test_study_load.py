@@ -298,7 +298,7 @@ def test_a_wrong_value_is_named_with_its_place(old: str, new: str, facts: list[s
         (
             '[[event]]\nat = 0\ntenant = "a"\nweight = 5\n'
             '[matrix]\nscheduler = ["none", "io.latency"]',
-            ["x.toml:14: event[0]: io.latency has no weight that could change"],
+            ["x.toml:14: event[0]: io.latency has no weights"],
         ),
         ('[filesystem]\ntpye = "ext4"', ["x.toml:15: filesystem.tpye: unknown field", "type"]),
         (

@@ -110,7 +110,7 @@ def test_on_v2_io_cost_is_calibrated_by_fio() -> None:
         (
             '"none", "bfq", "io.cost", "kyber-fair"',
             '"io.cost"',
-            r"no scheduler of the study can be had here: left out: io.cost",
+            r"this machine has no scheduler of the study: left out: io.cost",
         ),
         ('device = "fast"', 'device = "fast"\n[run]\nwarmup = "1ms"', r"run.window"),
     ],

@@ -599,7 +599,7 @@ def test_a_knob_does_not_run_a_command(
         with pytest.raises(SystemExit) as ended:
             cli.main()
         assert ended.value.code == 2
-        assert capsys.readouterr().err.count("is not a value of a knob") == 1
+        assert capsys.readouterr().err.count("is not a value of a setting") == 1
     assert not touched.exists()
 
 

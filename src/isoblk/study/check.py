@@ -580,7 +580,7 @@ def _check_events(study: Study, spec: RunSpec) -> None:
         if isinstance(event, Event) and kind_of(spec.scheduler).fixed_weights:
             raise FieldError(
                 field,
-                f"{spec.scheduler.name} has no weight that could change",
+                f"{spec.scheduler.name} has no weights",
                 next=f"remove the event, or {spec.scheduler.name}",
             )
 
@@ -589,7 +589,7 @@ def _check_switch(spec: RunSpec, field: Field) -> None:
     """Check that the disk can change to another scheduler in the middle of the run."""
     if spec.scheduler.name not in ELEVATORS:
         raise FieldError(
-            field, f"{spec.scheduler.name} is no elevator", next=f"remove {spec.scheduler.name}"
+            field, f"{spec.scheduler.name} is not an elevator", next=f"remove {spec.scheduler.name}"
         )
     if isinstance(spec.device, HostDevice):
         raise FieldError(field, "the host machine has one scheduler a run", next="remove the event")
@@ -663,7 +663,7 @@ def _check_tunables(study: Study) -> None:
             if not limits.TUNABLE_VALUE.fullmatch(str(value)):
                 raise FieldError(
                     (*field, key),
-                    f"{value!r} is not a value of a knob",
+                    f"{value!r} is not a value of a setting",
                     next="allowed: letters, digits, blanks and _.,:=/+-; a '-' in front of a digit",
                 )
             number = _whole(value)
@@ -705,7 +705,7 @@ def _check_running(study: Study, slot: Slot, spec: RunSpec) -> None:
     field: Field = ("tenant", slot.entry, "cgroup")
     if entry.count is not UNSET:
         raise FieldError(
-            ("tenant", slot.entry, "count"), "of what is running there is one", next="remove it"
+            ("tenant", slot.entry, "count"), "a running tenant has no count", next="remove it"
         )
     if slot.cgroup.startswith("/"):
         for part in slot.cgroup[1:].split("/"):
@@ -733,7 +733,7 @@ def _check_running(study: Study, slot: Slot, spec: RunSpec) -> None:
             raise FieldError(
                 origin(study, slots(study)[index].entry, "rw"),
                 f"{other.name} writes to the disk, which is in use by {slot.name}",
-                next="have it read only, or run it yourself and measure it as running",
+                next="make it read only, or start it outside the study and measure it as running",
             )
 
 

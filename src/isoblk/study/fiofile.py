@@ -47,13 +47,13 @@ def _lines(path: Path, outer: tuple[Path, ...] = ()) -> Iterator[tuple[str, str]
         if line.startswith("include "):
             inner = path.parent / line.removeprefix("include ").strip()
             if inner in (*outer, path):
-                raise UserError("includes itself", where=where, next="remove the include")
+                raise UserError("the file includes itself", where=where, next="remove the include")
             # The job is data from others: what it says is shown, and so is what it includes.
             top = (*outer, path)[0].resolve().parent
             strange = inner.exists() and not inner.is_file()
             if strange or not inner.resolve().is_relative_to(top):
                 raise UserError(
-                    "includes what is no file in the directory of the job, or below",
+                    "the included file is not in or below the directory of the job",
                     where=where,
                     next="copy it there, or remove the include",
                 )

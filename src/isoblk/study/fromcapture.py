@@ -49,7 +49,7 @@ def from_capture(trace: Path) -> tuple[str, list[str]]:
         os.fspath(trace.absolute()).encode()
     except UnicodeEncodeError:
         raise UserError(
-            "the name is not UTF-8, as a study is", where=str(trace), next="rename it"
+            "the file's name is not UTF-8, as a study must be", where=str(trace), next="rename it"
         ) from None
     if not names.streams or max(one.stream for one in names.streams) >= MOST_STREAMS:
         raise UserError("damaged names of streams", where=str(trace), next="capture again")

@@ -56,7 +56,9 @@ def from_replay(config: Path) -> tuple[str, list[str], list[Path]]:
             end = max(end, _end_of(task, f"{config}:{number}"))
             tasks.append(task)
     if not tasks:
-        raise UserError("no line", where=str(config), next="write lines of WEIGHT TRACEFILE")
+        raise UserError(
+            "the file has no lines", where=str(config), next="write lines of WEIGHT TRACEFILE"
+        )
     warnings = []
     if len(tasks) > _TASKS:
         warnings.append(f"{len(tasks)} lines, of which the tool as published reads {_TASKS}")

@@ -61,7 +61,7 @@ def on_host(
         names = [name for name, reason in absent.items() if reason == why]
         notes.append(f"left out: {', '.join(names)}: {why}")
     if len(absent) == len(_schedulers(study)):
-        raise UserError("no scheduler of the study can be had here: " + "; ".join(notes))
+        raise UserError("this machine has no scheduler of the study: " + "; ".join(notes))
     if _spends_cputime(study):
         notes.append("cputime is not used: on the host machine a request costs what it costs")
     if study.run.repeats == 1:

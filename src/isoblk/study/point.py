@@ -453,7 +453,7 @@ def _event(
         if entry.scheduler not in ELEVATORS:
             raise FieldError(
                 (*field, "scheduler"),
-                f"{entry.scheduler!r} is no elevator that a disk can change to",
+                f"{entry.scheduler!r} is not an elevator that an event can set",
                 next="allowed: " + ", ".join(ELEVATORS),
             )
         return SchedulerEvent(at_ns=at_ns, scheduler=make(SCHEDULERS[entry.scheduler]), queue={})
@@ -662,7 +662,7 @@ def _trace(field: Field, name: str, stream: int | None) -> Trace | None:
     if not name:
         return None
     if stream is not None and stream not in limits.STREAM:
-        raise FieldError(field, f"{stream} is no stream", next=f"allowed: {limits.STREAM}")
+        raise FieldError(field, f"{stream} is not a stream", next=f"allowed: {limits.STREAM}")
     try:
         return find_trace(name, stream).trace
     except UserError as error:
