@@ -189,7 +189,7 @@ done
     said = left.read("said").splitlines()
     assert any("retired" in line and line.split()[1] == "2" for line in said), said
     assert sum("2 slots, whose places are bad" in line for line in said) == 1
-    assert "revived: 2 slots" in said
+    assert "revived: 2 slots can be written and read again" in said
     assert said.count("/dev/disk1: sound") == 3
 
 

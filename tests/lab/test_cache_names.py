@@ -240,4 +240,4 @@ has a /dev/mapper/c
         modules=MODULES,
         memory_mib=1024,
     )
-    assert "name that origin" in left.read("said")
+    assert "name the device with that identity" in left.read("said")
