@@ -397,7 +397,7 @@ def _captured(directory: Path, paths: list[str]) -> Path:
 def test_a_trace_that_no_study_can_name_is_refused(tmp_path: Path) -> None:
     directory = tmp_path / "\udcff"
     directory.mkdir()
-    with pytest.raises(UserError, match="the name is not UTF-8"):
+    with pytest.raises(UserError, match="name is not UTF-8"):
         fromcapture.from_capture(_captured(directory, ["/a"]))
 
 
