@@ -10,7 +10,7 @@ from isoblk.device.text import figure
 from isoblk.study.presets import load_preset, preset_names
 from tests.unit.scripts import ROOT, load_script
 
-PRESETS = ROOT / "docs" / "reference" / "devices.md"
+DEVICES = ROOT / "docs" / "reference" / "devices.md"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def record(**changes: Any) -> dict[str, Any]:
 def test_the_page_has_each_figure_of_each_preset(devices: ModuleType) -> None:
     rows, named = (
         [line for line in page.read_text().splitlines() if line.startswith("|")]
-        for page in (devices.PAGE, PRESETS)
+        for page in (devices.PAGE, DEVICES)
     )
     for name in preset_names():
         preset = load_preset(name)

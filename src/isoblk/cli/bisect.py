@@ -21,6 +21,7 @@ from isoblk.bisect.threshold import parse, text_of
 from isoblk.bisect.versions import KernelVersions, available
 from isoblk.cli import completing
 from isoblk.cli.help import examples
+from isoblk.cli.options import Jobs
 from isoblk.cli.progress import building
 from isoblk.cli.results import Json, Only
 from isoblk.errors import INTERRUPTED, IsoblkError, RunError, UserError, printable
@@ -108,9 +109,7 @@ def bisect(
             show_default="results/bisect-NAME",
         ),
     ] = None,
-    jobs: Annotated[
-        int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Number of runs in parallel.")
-    ] = 1,
+    jobs: Jobs = 1,
     as_json: Json = False,
 ) -> None:
     """Find the version of the kernel, or of isoblk's schedulers, that changed a metric.

@@ -10,6 +10,7 @@ from isoblk.capture.backend import Backend, open_source
 from isoblk.capture.session import Captured, Wanted, alone, capture, refuse_output
 from isoblk.capture.target import find_target
 from isoblk.cli.help import examples
+from isoblk.cli.options import Force
 from isoblk.errors import INTERRUPTED, RunError, UserError, printable
 from isoblk.run import numbers
 from isoblk.run.units import parse_size
@@ -42,7 +43,7 @@ def command(
         float | None,
         typer.Option(metavar="SECONDS", min=0.01, help="Duration of the capture."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    force: Force = False,
     allow_loss: Annotated[
         bool, typer.Option("--allow-loss", help="Exit 0 even if events were lost.")
     ] = False,

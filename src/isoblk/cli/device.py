@@ -14,6 +14,7 @@ from rich.table import Table
 
 from isoblk.campaign.execute import Bench, make_bench
 from isoblk.cli.help import examples
+from isoblk.cli.options import Force, Jobs
 from isoblk.cli.progress import progress_bar
 from isoblk.console import new_console
 from isoblk.device import show, text
@@ -37,9 +38,6 @@ _BEFORE_TITLE = 33  # columns before the title in a list
 _PIPE = 200  # columns without a terminal: no line is cut
 
 app = typer.Typer(help="List, check and make device presets.")
-Jobs = Annotated[
-    int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Number of runs in parallel.")
-]
 KernelVersion = Annotated[
     str, typer.Option("--kernel", metavar="VERSION", help="Version of the lab's kernel.")
 ]
@@ -201,7 +199,7 @@ def fit(
     ] = 5,
     jobs: Jobs = 1,
     kernel: KernelVersion = DEFAULT_VERSION,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    force: Force = False,
 ) -> None:
     """Fit a preset to measurements of a drive, and print the errors of the fit."""
     files = results or []

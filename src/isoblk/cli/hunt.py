@@ -19,6 +19,7 @@ from isoblk.campaign.study import run_study
 from isoblk.campaign.trial import try_out
 from isoblk.cli import on_cluster
 from isoblk.cli.help import examples
+from isoblk.cli.options import Debug, Jobs, TestedKernel
 from isoblk.cli.progress import building, progress_bar
 from isoblk.errors import INTERRUPTED, UserError, printable
 from isoblk.files import exclusive
@@ -69,9 +70,7 @@ def hunt(
             show_default="results/hunt-NAME",
         ),
     ] = None,
-    jobs: Annotated[
-        int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Number of runs in parallel.")
-    ] = 1,
+    jobs: Jobs = 1,
     runs: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after N runs.")] = None,
     minutes: Annotated[
         float | None,
@@ -85,12 +84,8 @@ def hunt(
             show_default="set by the hunt",
         ),
     ] = None,
-    kernel: Annotated[
-        str, typer.Option(metavar="VERSION", help="Version of the kernel under test.")
-    ] = DEFAULT_VERSION,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Use the debug kernel (KASAN, lockdep).")
-    ] = False,
+    kernel: TestedKernel = DEFAULT_VERSION,
+    debug: Debug = False,
     module: Annotated[
         list[Path] | None,
         typer.Option(

@@ -21,6 +21,7 @@ from isoblk.campaign.trial import try_out
 from isoblk.cli import completing, on_cluster
 from isoblk.cli import host as cli_host
 from isoblk.cli.help import examples
+from isoblk.cli.options import Debug, Jobs, TestedKernel
 from isoblk.cli.progress import building, progress_bar
 from isoblk.errors import INTERRUPTED, RunError, UserError, printable
 from isoblk.kernel import DEFAULT_VERSION, Kernel, find, hold, host_library, stock
@@ -79,9 +80,7 @@ def run(
             show_default="results/NAME, for host results/NAME-host",
         ),
     ] = None,
-    jobs: Annotated[
-        int, typer.Option("-j", "--jobs", metavar="N", min=1, help="Number of runs in parallel.")
-    ] = 1,
+    jobs: Jobs = 1,
     on: Annotated[
         str | None,
         typer.Option(
@@ -109,12 +108,8 @@ def run(
             show_default=str(ICOUNT.cpus),
         ),
     ] = None,
-    kernel: Annotated[
-        str, typer.Option(metavar="VERSION", help="Version of the kernel under test.")
-    ] = DEFAULT_VERSION,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Use the debug kernel (KASAN, lockdep).")
-    ] = False,
+    kernel: TestedKernel = DEFAULT_VERSION,
+    debug: Debug = False,
     timeout: Annotated[
         float,
         typer.Option(

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from isoblk.cli import completing
 from isoblk.cli.help import examples
+from isoblk.cli.options import Force
 from isoblk.console import new_console
 from isoblk.errors import UserError, printable
 from isoblk.files import new_file
@@ -32,7 +33,6 @@ Output = Annotated[
         "-o", "--output", metavar="FILE", help="File to write.", show_default="standard output"
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 
 
 @app.command("list", epilog=examples("isoblk study list"))

@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 
 from isoblk.cli.help import examples
+from isoblk.cli.options import Force
 from isoblk.errors import UserError
 from isoblk.files import new_file, new_files
 from isoblk.report.tables import plain_or_rich
@@ -47,7 +48,6 @@ app = typer.Typer(
 Output = Annotated[
     Path, typer.Option("-o", "--output", metavar=f"FILE{SUFFIX}", help="File to write.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 TimeUnit = Annotated[
     Literal["ns", "us", "ms", "s"] | None,
     typer.Option(help="Unit of times in the input.", show_default="set by the format"),

@@ -33,8 +33,9 @@ _FAILED_LINE = re.compile(r"plan\.sh: (?:line )?(\d+): |^line (\d+): ", re.MULTI
 # From here on no module's code runs: the kernel stops the other processors. One of them may still
 # wake another that is gone, and a PC's kernel warns of that (native_smp_send_reschedule).
 _POWERED_DOWN = "reboot: Power down"
-# A process that is still there at the look after the one that found this will not end by itself:
-# User Mode Linux with several processors rarely stops on its way out of the host's C library.
+# Time between two looks at a guest. A process that still exists at the look after the one that
+# found the line above does not end by itself: rarely, User Mode Linux with several processors hangs
+# in the host's exit().
 _LOOK_S = 10
 _TAIL_BYTES = 4096
 # What ends every console and says nothing.
@@ -177,12 +178,12 @@ def _watch(
 
 
 def _has_powered_down(console: Path) -> bool:
-    """Whether the guest's kernel has said so: what it had to write is written."""
+    """Return whether the guest's kernel has powered down: the results are written by then."""
     try:
         with console.open("rb") as said:
             said.seek(max(said.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
             return _POWERED_DOWN.encode() in said.read()
-    except OSError:  # A directory that was taken away is run()'s to tell.
+    except OSError:  # The run's directory was removed: run() reports that.
         return False
 
 

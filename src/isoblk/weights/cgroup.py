@@ -112,8 +112,8 @@ def _with_container(directory: int, io: Weights, bfq: Weights) -> Weights:
     except OSError:
         return own
     try:
-        # The scope may be root's, and the inner cgroup delegated to a user, who must not set the
-        # scope's weight.
+        # root may own the scope while a user owns the inner cgroup, by delegation: the weight of
+        # such a cgroup must not become the scope's.
         trusted = _owner(child) in (0, _owner(directory))
         inner = mirror.wanted(*_set(child)) if trusted else {}
     finally:
