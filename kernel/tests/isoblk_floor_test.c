@@ -371,16 +371,16 @@ static void a_loss_that_is_about_right_stays(struct kunit *test)
 	f.in_flight = OPEN;
 	f.nr_open = 1;
 	for (i = 0; i < ARRAY_SIZE(about); i++)
-		end_trial(&f, about[i], 0, 100, &seen);
-	end_trial(&f, 50, 60, 100, &seen);
-	end_trial(&f, 150, 60, 100, &seen);
+		floor_end_trial(&f, about[i], 0, 100, &seen);
+	floor_end_trial(&f, 50, 60, 100, &seen);
+	floor_end_trial(&f, 150, 60, 100, &seen);
 	KUNIT_EXPECT_EQ(test, f.size, OPEN / 2);
 	KUNIT_EXPECT_EQ(test, f.pause, FLOOR_PAUSE_TRIALS * f.trial.at);
-	end_trial(&f, 50, 40, 100, &seen);
+	floor_end_trial(&f, 50, 40, 100, &seen);
 	KUNIT_EXPECT_LT(test, f.size, OPEN / 2);
 	KUNIT_EXPECT_EQ(test, f.pause, FLOOR_PAUSE_MIN);
 	f.size = OPEN / 2;
-	end_trial(&f, 150, 40, 100, &seen);
+	floor_end_trial(&f, 150, 40, 100, &seen);
 	KUNIT_EXPECT_GT(test, f.size, OPEN / 2);
 }
 
@@ -388,17 +388,17 @@ static void what_contradicts_a_trial_is_forgotten(struct kunit *test)
 {
 	struct floor f = { .low = OPEN / 2, .size = OPEN / 4, .high = OPEN };
 
-	KUNIT_EXPECT_EQ(test, lower(&f, OPEN, 0, 100, LEAST), OPEN / 4 / FLOOR_DOWN);
+	KUNIT_EXPECT_EQ(test, floor_lower(&f, OPEN, 0, 100, LEAST), OPEN / 4 / FLOOR_DOWN);
 	KUNIT_EXPECT_EQ(test, f.low, 0);
 	KUNIT_EXPECT_EQ(test, f.high, OPEN / 4);
 	f.size = OPEN / 2;
 	/* Half of the loss is to go: raise the floor by half of the distance. */
-	KUNIT_EXPECT_EQ(test, higher(&f, OPEN, 200, 100, LEAST), OPEN / 4 * 3);
+	KUNIT_EXPECT_EQ(test, floor_higher(&f, OPEN, 200, 100, LEAST), OPEN / 4 * 3);
 	KUNIT_EXPECT_EQ(test, f.low, OPEN / 2);
 	KUNIT_EXPECT_EQ(test, f.high, FLOOR_OPEN);
 	/* A floor below the cost of a request spares no request. */
 	f = (struct floor){ .high = FLOOR_OPEN, .size = 3 * LEAST };
-	KUNIT_EXPECT_EQ(test, lower(&f, OPEN, 0, 100, LEAST), 0);
+	KUNIT_EXPECT_EQ(test, floor_lower(&f, OPEN, 0, 100, LEAST), 0);
 }
 
 static void all_or_nothing_needs_no_trial(struct kunit *test)

@@ -443,7 +443,7 @@ static void a_step_up_says_what_was_lost(struct kunit *test)
 	w.best = 2 * KNEE;
 	w.lost = 2;
 	w.other = 2 * KNEE;
-	reject(&w, 9);
+	window_reject(&w, 9);
 	KUNIT_EXPECT_EQ(test, w.lost, 9);
 	KUNIT_EXPECT_EQ(test, w.best, 2 * KNEE);
 	/* A size above that from which losses are counted gains more than was lost. */
@@ -451,10 +451,10 @@ static void a_step_up_says_what_was_lost(struct kunit *test)
 	w.best = KNEE;
 	w.other = KNEE / 4 * 5;
 	w.lost = 2;
-	reject(&w, 9);
+	window_reject(&w, 9);
 	KUNIT_EXPECT_EQ(test, w.lost, 2);
 	w.up = true;
-	reject(&w, -1);
+	window_reject(&w, -1);
 	KUNIT_EXPECT_EQ(test, w.lost, 0);
 	KUNIT_EXPECT_EQ(test, w.best, KNEE);
 }

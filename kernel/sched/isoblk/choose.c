@@ -24,7 +24,7 @@
 /* ---- turns --------------------------------------------------------------- */
 
 /* How far @g may be ahead of the next group in its turn. */
-static u64 turn_slack(const struct iso_disk *d, const struct iso_group *g)
+static u64 iso_turn_slack(const struct iso_disk *d, const struct iso_group *g)
 {
 	u64 ns = (u64)READ_ONCE(d->tunables.hold_us) * NSEC_PER_USEC;
 	unsigned int nr = READ_ONCE(d->members.nr);
@@ -34,17 +34,17 @@ static u64 turn_slack(const struct iso_disk *d, const struct iso_group *g)
 }
 
 /* Whether the group of @turn has used up its turn. */
-static bool turn_is_over(const struct iso_disk *d, const struct iso_gq *turn,
-			 const struct iso_gq *first)
+static bool iso_turn_is_over(const struct iso_disk *d, const struct iso_gq *turn,
+			     const struct iso_gq *first)
 {
 	return turn != first &&
 		vtime_before(atomic64_read(&first->group->vtime) +
-			     turn_slack(d, turn->group),
+			     iso_turn_slack(d, turn->group),
 			     atomic64_read(&turn->group->vtime));
 }
 
 /* Whether the next request of @turn's, or one that is expected, goes on where its last ended. */
-static bool streams_on(struct iso_disk *d, struct iso_hq *hq, const struct iso_gq *turn)
+static bool iso_continues_stream(struct iso_disk *d, struct iso_hq *hq, const struct iso_gq *turn)
 {
 	u64 wait;
 
@@ -63,11 +63,11 @@ static bool streams_on(struct iso_disk *d, struct iso_hq *hq, const struct iso_g
  * group that leaves takes back its turn without the lock: iso_take_out(). Until the RCU section of
  * our caller ends it is there.
  */
-static struct iso_gq *keep_turn(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *first)
+static struct iso_gq *iso_keep_turn(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *first)
 {
 	struct iso_gq *turn = READ_ONCE(hq->turn);
 
-	if (turn && !turn_is_over(d, turn, first) && streams_on(d, hq, turn))
+	if (turn && !iso_turn_is_over(d, turn, first) && iso_continues_stream(d, hq, turn))
 		return turn;
 	WRITE_ONCE(hq->turn, NULL);
 	return NULL;
@@ -76,7 +76,7 @@ static struct iso_gq *keep_turn(struct iso_disk *d, struct iso_hq *hq, struct is
 /* ---- room ------------------------------------------------------------------ */
 
 /* There is no room for @c->cost: the window limits the device. */
-static void lack_room(struct iso_disk *d, struct iso_choice *c)
+static void iso_lack_room(struct iso_disk *d, struct iso_choice *c)
 {
 	if (!READ_ONCE(d->epoch.limited))
 		WRITE_ONCE(d->epoch.limited, true);
@@ -86,12 +86,12 @@ static void lack_room(struct iso_disk *d, struct iso_choice *c)
 }
 
 /* Take room for @c->cost, or not. */
-static bool take_room(struct iso_disk *d, struct iso_hq *hq, struct iso_choice *c)
+static bool iso_take_room(struct iso_disk *d, struct iso_hq *hq, struct iso_choice *c)
 {
 	if (iso_room_get(&d->room, hq->index, c->cost))
 		return true;
 	if (atomic_read(&hq->in_flight) >= ISO_IN_FLIGHT_MIN) {
-		lack_room(d, c);
+		iso_lack_room(d, c);
 		return false;
 	}
 	/* However large: while one is served, the next is there. */
@@ -120,14 +120,14 @@ bool iso_is_full(struct iso_disk *d, struct iso_hq *hq)
 	if (iso_room_has(&d->room, hq->index, c->cost))
 		return false;
 	c->key = gq->key;
-	lack_room(d, c);
+	iso_lack_room(d, c);
 	return true;
 }
 
 /* ---- choice ---------------------------------------------------------------- */
 
 /* The device has no tag free; the last one is for urgent and boosted requests. */
-static bool has_no_tag(const struct iso_disk *d, const struct iso_hq *hq)
+static bool iso_has_no_tag(const struct iso_disk *d, const struct iso_hq *hq)
 {
 	unsigned int in_flight = atomic_read(&hq->in_flight);
 
@@ -135,13 +135,13 @@ static bool has_no_tag(const struct iso_disk *d, const struct iso_hq *hq)
 }
 
 /* Take room for the next of @gq's, and send it if its group may be so far ahead. */
-static void choose(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq, bool throttle)
+static void iso_choose_gq(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq, bool throttle)
 {
 	struct iso_choice *c = &hq->next;
 
 	iso_update_share(d, gq->group);
 	c->cost = iso_cost_of(gq, gq->first);
-	if (!take_room(d, hq, c))
+	if (!iso_take_room(d, hq, c))
 		return;
 	/* Else other queues, and @hq itself, would wait for the key that it had when it blocked. */
 	if (READ_ONCE(hq->blocked))
@@ -154,23 +154,23 @@ static void choose(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *gq, boo
 			     atomic_read(&d->nr_blocked));
 }
 
-static void choose_rotational(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *first)
+static void iso_choose_rotational(struct iso_disk *d, struct iso_hq *hq, struct iso_gq *first)
 {
 	struct iso_gq *turn;
 
 	if (atomic_read(&d->nr_alone))
 		return;
 	guard(rcu)();
-	turn = keep_turn(d, hq, first);
+	turn = iso_keep_turn(d, hq, first);
 	if (turn) {
 		if (turn->nr)
-			choose(d, hq, turn, false);
+			iso_choose_gq(d, hq, turn, false);
 		return;
 	}
 	if (!iso_is_sequential(first, first->first)) {
-		choose(d, hq, first, true);
+		iso_choose_gq(d, hq, first, true);
 	} else if (!atomic_read(&hq->in_flight)) {
-		choose(d, hq, first, true);
+		iso_choose_gq(d, hq, first, true);
 		if (hq->next.gq)
 			WRITE_ONCE(hq->turn, first);
 	}
@@ -190,13 +190,13 @@ bool iso_choose(struct iso_disk *d, struct iso_hq *hq)
 	if (!first)
 		return false;
 	hq->next = (struct iso_choice){ .key = first->key, .why = ISO_NO_TAG };
-	if (has_no_tag(d, hq))
+	if (iso_has_no_tag(d, hq))
 		return true;
 	if (d->rotational) {
 		hq->next.why = ISO_TURN;
-		choose_rotational(d, hq, first);
+		iso_choose_rotational(d, hq, first);
 	} else {
-		choose(d, hq, first, true);
+		iso_choose_gq(d, hq, first, true);
 	}
 	return true;
 }

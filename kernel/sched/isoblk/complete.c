@@ -11,8 +11,8 @@
  * On a rotational disk a group is charged the time for which its request kept the disk: since the
  * last one completed, or since it was sent. It was charged @cost beforehand.
  */
-static void charge_time(struct iso_disk *d, struct iso_group *g,
-			const struct request *rq, u64 cost, u64 now)
+static void iso_charge_time(struct iso_disk *d, struct iso_group *g,
+			    const struct request *rq, u64 cost, u64 now)
 {
 	u64 since = max(READ_ONCE(d->busy_until), rq->io_start_time_ns);
 	u64 took = min(now - min(since, now), COST_MAX);
@@ -22,7 +22,7 @@ static void charge_time(struct iso_disk *d, struct iso_group *g,
 }
 
 /* @rq has completed: record it for the end of the epoch. */
-static void account(struct iso_disk *d, const struct request *rq, u64 cost, u64 now)
+static void iso_account_completion(struct iso_disk *d, const struct request *rq, u64 cost, u64 now)
 {
 	u64 took;
 
@@ -38,7 +38,7 @@ static void account(struct iso_disk *d, const struct request *rq, u64 cost, u64 
 }
 
 /* @rq is no longer with the device. @now is 0 if it has not been served. */
-static void leave_device(struct request *rq, u64 now)
+static void iso_leave_device(struct request *rq, u64 now)
 {
 	struct iso_gq *gq = rq_to_gq(rq);
 	struct iso_hq *hq = gq->hq;
@@ -48,9 +48,9 @@ static void leave_device(struct request *rq, u64 now)
 
 	iso_note_now(hq, now);
 	if (now) {
-		account(d, rq, cost, now);
+		iso_account_completion(d, rq, cost, now);
 		if (d->rotational)
-			charge_time(d, gq->group, rq, cost, now);
+			iso_charge_time(d, gq->group, rq, cost, now);
 	}
 	if (rq_state(rq) & RQ_ALONE)
 		atomic_dec(&d->nr_alone);
@@ -74,11 +74,11 @@ static void leave_device(struct request *rq, u64 now)
 void iso_completed_request(struct request *rq, u64 now)
 {
 	if (rq_to_gq(rq) && rq_state(rq) & RQ_IN_FLIGHT)
-		leave_device(rq, now);
+		iso_leave_device(rq, now);
 }
 
 /* @rq is charged, or with @sign -1 the charge is undone, while it is in no queue. */
-static void charge_late(struct iso_gq *gq, const struct request *rq, int sign)
+static void iso_charge_late(struct iso_gq *gq, const struct request *rq, int sign)
 {
 	isoblk_account_bypassed(gq->group->group, rq, rq_sectors(rq), sign);
 	atomic64_add(sign * (s64)iso_step(gq->group, rq_cost(rq)),
@@ -96,11 +96,11 @@ void iso_requeue_request(struct request *rq)
 
 	if (!gq || !(rq_state(rq) & RQ_IN_FLIGHT))
 		return;
-	leave_device(rq, 0);
+	iso_leave_device(rq, 0);
 	/* What is left of it: a part may have completed. */
 	cost = rq_cost(rq);
 	rq_set_state(rq, RQ_REFUNDED, cost);
-	charge_late(gq, rq, -1);
+	iso_charge_late(gq, rq, -1);
 }
 
 void iso_finish_request(struct request *rq)
@@ -112,9 +112,9 @@ void iso_finish_request(struct request *rq)
 		return;
 	}
 	if (unlikely(rq_state(rq) & RQ_IN_FLIGHT))
-		leave_device(rq, 0);
+		iso_leave_device(rq, 0);
 	if (unlikely(rq_state(rq) & RQ_REFUNDED))
-		charge_late(gq, rq, 1);
+		iso_charge_late(gq, rq, 1);
 	rq->elv.priv[0] = NULL;
 	iso_leave_gate(gq);
 }

@@ -44,14 +44,14 @@ static const u64 auto_lines[COST_KINDS][COST_LINES] = {
 };
 
 /* ns of one in @rate a second beyond @part ns; a request costs 1 at least. */
-static u32 beyond(u64 rate, u64 part)
+static u32 cost_is_beyond(u64 rate, u64 part)
 {
 	u64 ns = div64_u64(NSEC_PER_SEC, rate);
 
 	return ns > part ? ns - part : 1;
 }
 
-static struct cost_of of_line(const u64 *line)
+static struct cost_of cost_of_line(const u64 *line)
 {
 	u64 sector = div64_u64((u64)NSEC_PER_SEC << (SECTOR_SHIFT + COST_SHIFT),
 			       line[0]);
@@ -60,19 +60,19 @@ static struct cost_of of_line(const u64 *line)
 	sector = clamp_t(u64, sector, 1, U32_MAX);
 	data = sector * (COST_RQ_BYTES >> SECTOR_SHIFT) >> COST_SHIFT;
 	return (struct cost_of){
-		.sequential = beyond(line[1], data),
-		.random = beyond(line[2], data),
+		.sequential = cost_is_beyond(line[1], data),
+		.random = cost_is_beyond(line[2], data),
 		.sector = sector,
 	};
 }
 
-static void set_line(struct cost_model *m, enum cost_source source,
-		     const u64 *line)
+static void cost_set_line(struct cost_model *m, enum cost_source source,
+			  const u64 *line)
 {
 	m->source = source;
 	memcpy(m->line, line, sizeof(m->line));
-	m->of[0] = of_line(&line[COST_RBPS]);
-	m->of[1] = of_line(&line[COST_WBPS]);
+	m->of[0] = cost_of_line(&line[COST_RBPS]);
+	m->of[1] = cost_of_line(&line[COST_WBPS]);
 }
 
 /**
@@ -82,7 +82,7 @@ static void set_line(struct cost_model *m, enum cost_source source,
  */
 void cost_set_auto(struct cost_model *m, enum cost_kind kind)
 {
-	set_line(m, COST_AUTO, auto_lines[kind]);
+	cost_set_line(m, COST_AUTO, auto_lines[kind]);
 }
 
 /**
@@ -128,7 +128,7 @@ int cost_parse(struct cost_model *m, char *text)
 	for (i = 0; i < COST_LINES; i++)
 		if (!line[i])
 			return -EINVAL;
-	set_line(m, COST_USER, line);
+	cost_set_line(m, COST_USER, line);
 	return 0;
 }
 

@@ -17,8 +17,8 @@
 #include "share/stat.h"
 
 /* @rq goes to the device, and its group is charged. */
-static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
-		   u64 cost, enum iso_why why)
+static void iso_charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
+		       u64 cost, enum iso_why why)
 {
 	struct iso_gq *gq = rq_to_gq(rq);
 	struct iso_group *g = gq->group;
@@ -42,7 +42,7 @@ static void charge(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 }
 
 /* Send a request out of order, above the window if need be. */
-static void force(struct iso_disk *d, struct iso_hq *hq, struct request *rq, enum iso_why why)
+static void iso_force(struct iso_disk *d, struct iso_hq *hq, struct request *rq, enum iso_why why)
 {
 	struct iso_gq *gq = rq_to_gq(rq);
 	u64 cost;
@@ -50,13 +50,13 @@ static void force(struct iso_disk *d, struct iso_hq *hq, struct request *rq, enu
 	iso_update_share(d, gq->group);
 	cost = iso_cost_of(gq, rq);
 	iso_room_force(&d->room, hq->index, cost);
-	charge(d, hq, rq, cost, why);
+	iso_charge(d, hq, rq, cost, why);
 	/* Else other queues would wait for a queue that has nothing to send. */
 	if (!hq->nr)
 		iso_unblock(d, hq);
 }
 
-static struct request *next_urgent(struct iso_disk *d, struct iso_hq *hq)
+static struct request *iso_next_urgent(struct iso_disk *d, struct iso_hq *hq)
 {
 	struct request *rq = list_first_entry_or_null(&hq->urgent,
 						      struct request,
@@ -69,7 +69,7 @@ static struct request *next_urgent(struct iso_disk *d, struct iso_hq *hq)
 	list_del_init(&rq->queuelist);
 	g = rq_to_gq(rq)->group;
 	from = atomic64_read(&g->vtime);
-	force(d, hq, rq, ISO_URGENT);
+	iso_force(d, hq, rq, ISO_URGENT);
 	if (rq->cmd_flags & REQ_SWAP)
 		iso_swapped_out(d, hq, g, from);
 	return rq;
@@ -79,7 +79,7 @@ static struct request *next_urgent(struct iso_disk *d, struct iso_hq *hq)
  * On a rotational disk nothing else is sent while a boosted request is in flight: the disk serves
  * first what is near, and a stream is always near.
  */
-static struct request *next_boosted(struct iso_disk *d, struct iso_hq *hq)
+static struct request *iso_next_boosted(struct iso_disk *d, struct iso_hq *hq)
 {
 	struct iso_gq *gq = list_first_entry_or_null(&hq->boosted, struct iso_gq,
 						     boosted_node);
@@ -87,8 +87,8 @@ static struct request *next_boosted(struct iso_disk *d, struct iso_hq *hq)
 
 	if (!gq)
 		return NULL;
-	rq = iso_take(hq, gq);
-	force(d, hq, rq, ISO_BOOSTED);
+	rq = iso_take_request(hq, gq);
+	iso_force(d, hq, rq, ISO_BOOSTED);
 	if (d->rotational) {
 		atomic_inc(&d->nr_alone);
 		rq->elv.priv[1] = (void *)(rq_state(rq) | RQ_ALONE);
@@ -106,7 +106,7 @@ static struct request *next_boosted(struct iso_disk *d, struct iso_hq *hq)
  * the room is less than all of iso_choose(). What waits is as that would find it: nothing is
  * urgent or boosted, or it had been sent.
  */
-static void block_if_full(struct iso_disk *d, struct iso_hq *hq)
+static void iso_block_if_full(struct iso_disk *d, struct iso_hq *hq)
 {
 	if (!iso_is_full(d, hq))
 		return;
@@ -131,7 +131,7 @@ static struct request *iso_next_in_order(struct iso_disk *d, struct iso_hq *hq)
 		iso_block(d, hq);
 		/*
 		 * @blocked before we look again at requests, timers, room and other queues;
-		 * pairs with leave_device(), iso_run_blocked_at() and itself on another.
+		 * pairs with iso_leave_device(), iso_run_blocked_at() and itself on another.
 		 */
 		smp_mb();
 		if (c->lacks && !iso_has_room(d, hq)) {
@@ -152,15 +152,15 @@ static struct request *iso_next_in_order(struct iso_disk *d, struct iso_hq *hq)
 	iso_end_throttling(d, READ_ONCE(hq->now));
 	/* Boosted requests do not: a boosted group would keep itself eligible. */
 	iso_advance_vnow(d, atomic64_read(&gq->group->vtime));
-	rq = iso_take(hq, gq);
-	charge(d, hq, rq, c->cost, ISO_IN_ORDER);
+	rq = iso_take_request(hq, gq);
+	iso_charge(d, hq, rq, c->cost, ISO_IN_ORDER);
 	if (gq->nr)
 		iso_tree_add(hq, gq);
-	block_if_full(d, hq);
+	iso_block_if_full(d, hq);
 	return rq;
 }
 
-static void end_epoch(struct iso_disk *d, u64 now)
+static void iso_try_end_epoch(struct iso_disk *d, u64 now)
 {
 	unsigned long flags;
 	bool traced;
@@ -185,14 +185,14 @@ static void end_epoch(struct iso_disk *d, u64 now)
 		trace_isoblk_epoch_end(d, ns);
 }
 
-static struct request *next_request(struct iso_disk *d, struct iso_hq *hq)
+static struct request *iso_next_request(struct iso_disk *d, struct iso_hq *hq)
 {
 	struct request *rq;
 
-	end_epoch(d, READ_ONCE(hq->now));
-	rq = next_urgent(d, hq);
+	iso_try_end_epoch(d, READ_ONCE(hq->now));
+	rq = iso_next_urgent(d, hq);
 	if (!rq)
-		rq = next_boosted(d, hq);
+		rq = iso_next_boosted(d, hq);
 	if (!rq)
 		rq = iso_next_in_order(d, hq);
 	return rq;
@@ -207,7 +207,7 @@ struct request *iso_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	do {
 		if (!iso_hq_trylock(hq))
 			return NULL;
-		rq = next_request(hq->disk, hq);
+		rq = iso_next_request(hq->disk, hq);
 		missed = iso_hq_unlock(hq);
 		/* With a request in hand the kernel asks again anyway. */
 	} while (!rq && missed);

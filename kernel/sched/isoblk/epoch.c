@@ -65,7 +65,7 @@
 #define GATE_NS			(5 * NSEC_PER_MSEC)
 
 /* What has completed on all CPUs so far. */
-static struct iso_done sum_up(const struct iso_disk *d)
+static struct iso_done iso_sum_done(const struct iso_disk *d)
 {
 	const struct iso_done *done;
 	struct iso_done sum = {};
@@ -88,7 +88,7 @@ static struct iso_done sum_up(const struct iso_disk *d)
  */
 u64 iso_done_cost(const struct iso_disk *d)
 {
-	return sum_up(d).cost;
+	return iso_sum_done(d).cost;
 }
 
 /* ---- what was seen ------------------------------------------------------- */
@@ -112,7 +112,8 @@ struct iso_seen {
  * What was seen in the epoch at whose end @sum has completed. What a drive's buffer takes in has
  * yet to be written: of writes no more counts than a known model has the drive do.
  */
-static struct iso_seen see(const struct iso_disk *d, const struct iso_done *sum, u64 now)
+static struct iso_seen iso_measure_epoch(const struct iso_disk *d, const struct iso_done *sum,
+					 u64 now)
 {
 	const struct iso_done *from = &d->epoch.seen;
 	struct iso_seen seen = {
@@ -134,7 +135,7 @@ static struct iso_seen see(const struct iso_disk *d, const struct iso_done *sum,
 }
 
 /* A trial is over. */
-static void scale_epoch(struct iso_disk *d, const struct trial *t)
+static void iso_scale_epoch(struct iso_disk *d, const struct trial *t)
 {
 	if (t->n >= TRIAL_PAIRS_MAX)
 		d->epoch.scale = min(2 * d->epoch.scale, EPOCH_SCALE_MAX);
@@ -176,7 +177,7 @@ void iso_restart(struct iso_disk *d)
 
 	list_for_each_entry(g, &d->members.list, node)
 		g->owed = 0;
-	d->epoch.seen = sum_up(d);
+	d->epoch.seen = iso_sum_done(d);
 	d->epoch.begun_ns = ktime_get_ns();
 	d->epoch.limited = false;
 	d->epoch.largest = 0;
@@ -199,7 +200,7 @@ void iso_restart(struct iso_disk *d)
 /* ---- floor ----------------------------------------------------------------- */
 
 /* Part of @span in which a request was throttled, permille. */
-static unsigned int throttled(struct iso_disk *d, u64 span, u64 now)
+static unsigned int iso_throttled_permille(struct iso_disk *d, u64 span, u64 now)
 {
 	u64 ns = atomic64_xchg(&d->epoch.throttled_ns, 0);
 	u64 since = READ_ONCE(d->epoch.throttled_since);
@@ -210,7 +211,7 @@ static unsigned int throttled(struct iso_disk *d, u64 span, u64 now)
 }
 
 /* What a device loses that does @cost in @span, permille. */
-static unsigned int loss(u64 cost, u64 span)
+static unsigned int iso_loss_by_model(u64 cost, u64 span)
 {
 	return FLOOR_LOSS_ONE - min(mul_div(cost, FLOOR_LOSS_ONE, span), FLOOR_LOSS_ONE);
 }
@@ -219,8 +220,8 @@ static unsigned int loss(u64 cost, u64 span)
  * Whether a written drive does what it can but for max_loss, by a model that is of this disk. Until
  * the first look has ended it does. A smaller window that is tried may lose for itself.
  */
-static bool is_busy(struct iso_disk *d, const struct iso_done *sum,
-		    unsigned int max_loss, u64 now)
+static bool iso_device_is_busy(struct iso_disk *d, const struct iso_done *sum,
+			       unsigned int max_loss, u64 now)
 {
 	struct iso_busy *b = &d->epoch.busy;
 	u64 cost = sum->cost - b->seen.cost, span = now - b->since_ns;
@@ -228,7 +229,7 @@ static bool is_busy(struct iso_disk *d, const struct iso_done *sum,
 
 	if (span >= BUSY_NS && span < BUSY_SPAN_MAX * BUSY_NS) {
 		b->is_written = sum->written - b->seen.written > cost / 2;
-		b->is_busy = loss(cost, span) <= most;
+		b->is_busy = iso_loss_by_model(cost, span) <= most;
 	}
 	if (span >= BUSY_NS || (d->window.phase == WINDOW_TRIAL && !d->window.up)) {
 		b->seen = *sum;
@@ -237,15 +238,15 @@ static bool is_busy(struct iso_disk *d, const struct iso_done *sum,
 	return d->cost.source == COST_USER && b->is_written && b->is_busy;
 }
 
-static bool is_full(const struct iso_disk *d, const struct iso_seen *seen,
-		    unsigned int max_loss)
+static bool iso_device_is_full(const struct iso_disk *d, const struct iso_seen *seen,
+			       unsigned int max_loss)
 {
 	return d->cost.source == COST_USER &&
-		loss(seen->rate, NSEC_PER_SEC) <= max_loss / FULL_LOSS;
+		iso_loss_by_model(seen->rate, NSEC_PER_SEC) <= max_loss / FULL_LOSS;
 }
 
-static void update_floor(struct iso_disk *d, const struct iso_done *sum,
-			 const struct iso_seen *seen, u64 now)
+static void iso_update_floor(struct iso_disk *d, const struct iso_done *sum,
+			     const struct iso_seen *seen, u64 now)
 {
 	struct floor *f = &d->floor;
 	bool was_open = d->floor_now == FLOOR_OPEN;
@@ -264,8 +265,8 @@ static void update_floor(struct iso_disk *d, const struct iso_done *sum,
 		.max_loss = READ_ONCE(d->tunables.max_loss),
 	};
 
-	s.busy = is_busy(d, sum, s.max_loss, now);
-	s.full = is_full(d, seen, s.max_loss);
+	s.busy = iso_device_is_busy(d, sum, s.max_loss, now);
+	s.full = iso_device_is_full(d, seen, s.max_loss);
 	floor_span(f, &s);
 	if (f->widen && !d->tunables.window)
 		window_widen(&d->window);
@@ -274,7 +275,7 @@ static void update_floor(struct iso_disk *d, const struct iso_done *sum,
 		iso_put_back(d);
 	if (was_trial && f->phase != FLOOR_TRIAL) {
 		iso_pay_back(d);
-		scale_epoch(d, &f->trial);
+		iso_scale_epoch(d, &f->trial);
 	}
 	if (!was_open && d->floor_now == FLOOR_OPEN)
 		iso_set_aside(d);
@@ -282,7 +283,7 @@ static void update_floor(struct iso_disk *d, const struct iso_done *sum,
 
 /* ---- epoch ----------------------------------------------------------------- */
 
-static u64 epoch_min(const struct iso_disk *d, const struct iso_seen *seen)
+static u64 iso_epoch_ns_min(const struct iso_disk *d, const struct iso_seen *seen)
 {
 	u64 least = EPOCH_NS_MIN;
 
@@ -293,10 +294,10 @@ static u64 epoch_min(const struct iso_disk *d, const struct iso_seen *seen)
 }
 
 /* How much longer it takes until enough was seen; 0: it was. */
-static u64 more_time(const struct iso_disk *d, const struct iso_seen *seen)
+static u64 iso_epoch_ns_more(const struct iso_disk *d, const struct iso_seen *seen)
 {
 	u64 most = EPOCH_NS_MAX - min(seen->span, EPOCH_NS_MAX), more = 0;
-	u64 least = epoch_min(d, seen);
+	u64 least = iso_epoch_ns_min(d, seen);
 
 	if (!seen->nr)
 		return EPOCH_NS_MIN;
@@ -306,7 +307,7 @@ static u64 more_time(const struct iso_disk *d, const struct iso_seen *seen)
 	return min(more, most);
 }
 
-static void update_device(struct iso_disk *d, const struct iso_seen *seen)
+static void iso_update_device(struct iso_disk *d, const struct iso_seen *seen)
 {
 	struct iso_device *dev = &d->device;
 
@@ -318,7 +319,7 @@ static void update_device(struct iso_disk *d, const struct iso_seen *seen)
 		WRITE_ONCE(dev->rate, max(seen->rate, dev->rate - dev->rate / RATE_EPOCHS));
 }
 
-static void update_window(struct iso_disk *d, const struct iso_seen *seen)
+static void iso_update_window(struct iso_disk *d, const struct iso_seen *seen)
 {
 	bool was_trial = d->window.phase == WINDOW_TRIAL;
 	struct window_epoch e = {
@@ -337,11 +338,11 @@ static void update_window(struct iso_disk *d, const struct iso_seen *seen)
 		return;
 	window_epoch(&d->window, &e);
 	if (was_trial && d->window.phase != WINDOW_TRIAL)
-		scale_epoch(d, &d->window.trial);
+		iso_scale_epoch(d, &d->window.trial);
 }
 
-static void begin_epoch(struct iso_disk *d, const struct iso_done *sum,
-			const struct iso_seen *seen, u64 now)
+static void iso_begin_epoch(struct iso_disk *d, const struct iso_done *sum,
+			    const struct iso_seen *seen, u64 now)
 {
 	d->epoch.seen = *sum;
 	d->epoch.begun_ns = now;
@@ -349,7 +350,7 @@ static void begin_epoch(struct iso_disk *d, const struct iso_done *sum,
 	WRITE_ONCE(d->epoch.limited, false);
 	WRITE_ONCE(d->epoch.spared, false);
 	WRITE_ONCE(d->epoch.largest, 0);
-	WRITE_ONCE(d->epoch.look_ns, now + epoch_min(d, seen));
+	WRITE_ONCE(d->epoch.look_ns, now + iso_epoch_ns_min(d, seen));
 }
 
 /**
@@ -375,9 +376,9 @@ void iso_set_slacks(struct iso_disk *d)
  */
 void iso_end_epoch(struct iso_disk *d, u64 now)
 {
-	struct iso_done sum = sum_up(d);
-	struct iso_seen seen = see(d, &sum, now);
-	u64 more = more_time(d, &seen);
+	struct iso_done sum = iso_sum_done(d);
+	struct iso_seen seen = iso_measure_epoch(d, &sum, now);
+	u64 more = iso_epoch_ns_more(d, &seen);
 
 	lockdep_assert_held(&d->disk.lock);
 
@@ -385,15 +386,15 @@ void iso_end_epoch(struct iso_disk *d, u64 now)
 		WRITE_ONCE(d->epoch.look_ns, now + more);
 		return;
 	}
-	seen.throttled = throttled(d, seen.span, now);
-	update_device(d, &seen);
-	update_window(d, &seen);
+	seen.throttled = iso_throttled_permille(d, seen.span, now);
+	iso_update_device(d, &seen);
+	iso_update_window(d, &seen);
 	if (d->rotational)
 		WRITE_ONCE(d->floor_now,
 			   READ_ONCE(d->tunables.max_loss) ? 0 : FLOOR_OPEN);
 	else
-		update_floor(d, &sum, &seen, now);
-	begin_epoch(d, &sum, &seen, now);
+		iso_update_floor(d, &sum, &seen, now);
+	iso_begin_epoch(d, &sum, &seen, now);
 	iso_set_window(d);
 	iso_set_slacks(d);
 	trace_isoblk_epoch(d, seen.rate, seen.limited);

@@ -62,7 +62,7 @@ void floor_init(struct floor *f)
 	};
 }
 
-static void cruise(struct floor *f, unsigned int spans)
+static void floor_cruise(struct floor *f, unsigned int spans)
 {
 	f->phase = FLOOR_CRUISE;
 	f->left = spans;
@@ -72,7 +72,7 @@ static void cruise(struct floor *f, unsigned int spans)
  * The next floor if one of @f's size loses more than @limit: half way to one that loses less, or on
  * the line to no loss with @open in flight.
  */
-static u64 higher(struct floor *f, u64 open, s64 loss, s64 limit, u64 least)
+static u64 floor_higher(struct floor *f, u64 open, s64 loss, s64 limit, u64 least)
 {
 	f->low = f->size;
 	if (f->high <= f->low)
@@ -86,7 +86,7 @@ static u64 higher(struct floor *f, u64 open, s64 loss, s64 limit, u64 least)
 }
 
 /* The same if it loses less: no lower than the line says, for it may lose so little by chance. */
-static u64 lower(struct floor *f, u64 open, s64 loss, s64 limit, u64 least)
+static u64 floor_lower(struct floor *f, u64 open, s64 loss, s64 limit, u64 least)
 {
 	u64 size = f->size / FLOOR_DOWN, below;
 
@@ -104,8 +104,8 @@ static u64 lower(struct floor *f, u64 open, s64 loss, s64 limit, u64 least)
 	return size < least ? 0 : size;
 }
 
-static void end_trial(struct floor *f, s64 loss, s64 error, s64 limit,
-		      const struct floor_span *s)
+static void floor_end_trial(struct floor *f, s64 loss, s64 error, s64 limit,
+			    const struct floor_span *s)
 {
 	u64 open = min(div_u64(f->in_flight, max(f->nr_open, 1U)), s->window);
 	unsigned int length = f->trial.at;
@@ -117,9 +117,9 @@ static void end_trial(struct floor *f, s64 loss, s64 error, s64 limit,
 	if (f->widen)
 		f->high = FLOOR_OPEN;
 	else if (loss > limit + error)
-		f->size = min(higher(f, open, loss, limit, s->least), s->window);
+		f->size = min(floor_higher(f, open, loss, limit, s->least), s->window);
 	else if (loss < limit - error && f->size)
-		f->size = lower(f, open, loss, limit, s->least);
+		f->size = floor_lower(f, open, loss, limit, s->least);
 	f->settled = f->size == was;
 	if (!f->settled) {
 		f->pause = FLOOR_PAUSE_MIN;
@@ -131,10 +131,10 @@ static void end_trial(struct floor *f, s64 loss, s64 error, s64 limit,
 		f->high = FLOOR_OPEN;
 	}
 	f->searching = !f->settled;
-	cruise(f, f->pause);
+	floor_cruise(f, f->pause);
 }
 
-static void try_on(struct floor *f, const struct floor_span *s, s64 limit)
+static void floor_add_span(struct floor *f, const struct floor_span *s, s64 limit)
 {
 	struct trial_result r;
 	s64 off;
@@ -151,11 +151,11 @@ static void try_on(struct floor *f, const struct floor_span *s, s64 limit)
 	off = abs(-r.gain - limit);
 	if (off > r.error || r.error * FLOOR_RIGHT < limit ||
 	    f->trial.n >= TRIAL_PAIRS_MAX)
-		end_trial(f, -r.gain, r.error, limit, s);
+		floor_end_trial(f, -r.gain, r.error, limit, s);
 }
 
 /* The known loss was measured with other groups, or with another limit. */
-static void forget(struct floor *f)
+static void floor_forget(struct floor *f)
 {
 	f->low = 0;
 	f->high = FLOOR_OPEN;
@@ -165,7 +165,7 @@ static void forget(struct floor *f)
 }
 
 /* With so many groups the search goes on where it ended. */
-static void recall(struct floor *f, unsigned int groups)
+static void floor_recall(struct floor *f, unsigned int groups)
 {
 	const struct floor_found *found = &f->found[groups];
 
@@ -176,7 +176,7 @@ static void recall(struct floor *f, unsigned int groups)
 		.high = f->high,
 	};
 	f->groups = groups;
-	forget(f);
+	floor_forget(f);
 	if (!found->any)
 		return;
 	f->size = found->size;
@@ -205,16 +205,16 @@ void floor_span(struct floor *f, const struct floor_span *s)
 	if (s->max_loss != f->max_loss) {
 		f->max_loss = s->max_loss;
 		memset(f->found, 0, sizeof(f->found));
-		forget(f);
+		floor_forget(f);
 	}
 	if (f->phase == FLOOR_CRUISE && groups != f->groups)
-		recall(f, groups);
+		floor_recall(f, groups);
 	else if (s->changed)
-		forget(f);
+		floor_forget(f);
 	f->widen = false;
 	if (f->phase == FLOOR_TRIAL) {
 		f->credit = max(f->credit - FLOOR_TRIAL_PART, -FLOOR_DEBT_MAX);
-		try_on(f, s, limit);
+		floor_add_span(f, s, limit);
 		return;
 	}
 	f->credit = min(f->credit + 1, FLOOR_CREDIT_MAX);
@@ -222,7 +222,7 @@ void floor_span(struct floor *f, const struct floor_span *s)
 	if (s->busy) {
 		if (f->busy >= FLOOR_BUSY) {
 			f->busy = 0;
-			f->size = lower(f, 0, 0, limit, s->least);
+			f->size = floor_lower(f, 0, 0, limit, s->least);
 		}
 		f->settled = true;
 		return;

@@ -5,7 +5,7 @@
  * A group's virtual deadline is its virtual time with its next request charged. The group with the
  * earliest is sent first: of groups that were served alike a small request before a large one. A
  * group's virtual time is written by charging it, and where its lag is capped: here, by
- * iso_raise(), when it sends again.
+ * iso_raise_vtime(), when it sends again.
  *
  * A group's own requests are sent by their class of ioprio: real-time ones before best-effort ones,
  * idle ones last, and those of one class in order of arrival. One in ISOBLK_CLASS_TURN is of the
@@ -46,11 +46,11 @@ bool iso_may_boost(const struct iso_disk *d, const struct iso_group *g, bool wai
 }
 
 /**
- * iso_raise() - a group's virtual time is @least or later: its lag is capped
+ * iso_raise_vtime() - a group's virtual time is @least or later: its lag is capped
  * @g: group
  * @least: virtual time
  */
-void iso_raise(struct iso_group *g, u64 least)
+void iso_raise_vtime(struct iso_group *g, u64 least)
 {
 	u64 at = atomic64_read(&g->vtime);
 
@@ -60,13 +60,13 @@ void iso_raise(struct iso_group *g, u64 least)
 }
 
 /**
- * iso_cut() - a group's virtual time is @most or earlier: its lead is capped
+ * iso_lower_vtime() - a group's virtual time is @most or earlier: its lead is capped
  * @g: group
  * @most: virtual time
  *
  * Return: by how much it was lowered.
  */
-u64 iso_cut(struct iso_group *g, u64 most)
+u64 iso_lower_vtime(struct iso_group *g, u64 most)
 {
 	u64 at = atomic64_read(&g->vtime);
 
@@ -117,7 +117,7 @@ void iso_reorder(struct iso_disk *d)
 }
 
 /* All groups are put where they belong. */
-static void reorder_now(struct iso_hq *hq)
+static void iso_reorder_now(struct iso_hq *hq)
 {
 	struct rb_root all = hq->tree.rb_root;
 	struct rb_node *node;
@@ -147,7 +147,7 @@ struct iso_gq *iso_tree_first(struct iso_hq *hq)
 	/* Pairs with iso_reorder(). */
 	if (unlikely(smp_load_acquire(&hq->stale))) {
 		WRITE_ONCE(hq->stale, false);
-		reorder_now(hq);
+		iso_reorder_now(hq);
 	}
 	while ((node = rb_first_cached(&hq->tree))) {
 		gq = rb_entry(node, struct iso_gq, node);
@@ -160,7 +160,7 @@ struct iso_gq *iso_tree_first(struct iso_hq *hq)
 }
 
 /* The request that @gq, of which something waits, sends next. */
-static struct request *find_first(const struct iso_gq *gq)
+static struct request *iso_find_first(const struct iso_gq *gq)
 {
 	unsigned int class = isoblk_first_class(gq->sent);
 
@@ -170,12 +170,12 @@ static struct request *find_first(const struct iso_gq *gq)
 }
 
 /**
- * iso_add() - a request of a group waits
+ * iso_add_request() - a request of a group waits
  * @hq: its lock is held
  * @gq: group
  * @rq: request
  */
-void iso_add(struct iso_hq *hq, struct iso_gq *gq, struct request *rq)
+void iso_add_request(struct iso_hq *hq, struct iso_gq *gq, struct request *rq)
 {
 	struct list_head *fifo = &gq->fifo[isoblk_class(req_get_ioprio(rq))];
 
@@ -184,7 +184,7 @@ void iso_add(struct iso_hq *hq, struct iso_gq *gq, struct request *rq)
 	else
 		list_add_tail(&rq->queuelist, fifo);
 	WRITE_ONCE(gq->nr, gq->nr + 1);
-	gq->first = find_first(gq);
+	gq->first = iso_find_first(gq);
 	if (gq->first != rq)
 		return;
 	/* The deadline is that of the request that was first so far. */
@@ -194,11 +194,11 @@ void iso_add(struct iso_hq *hq, struct iso_gq *gq, struct request *rq)
 }
 
 /**
- * iso_take() - take the first request of a group out of all lists
+ * iso_take_request() - take the first request of a group out of all lists
  * @hq: its lock is held
  * @gq: has one; is to be added to the tree again, if it has more
  */
-struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq)
+struct request *iso_take_request(struct iso_hq *hq, struct iso_gq *gq)
 {
 	struct request *rq = gq->first;
 
@@ -207,6 +207,6 @@ struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq)
 	rb_erase_cached(&gq->node, &hq->tree);
 	WRITE_ONCE(gq->nr, gq->nr - 1);
 	gq->sent++;
-	gq->first = gq->nr ? find_first(gq) : NULL;
+	gq->first = gq->nr ? iso_find_first(gq) : NULL;
 	return rq;
 }

@@ -10,11 +10,11 @@
 void iso_tree_add(struct iso_hq *hq, struct iso_gq *gq);
 struct iso_gq *iso_tree_first(struct iso_hq *hq);
 void iso_reorder(struct iso_disk *d);
-void iso_add(struct iso_hq *hq, struct iso_gq *gq, struct request *rq);
-struct request *iso_take(struct iso_hq *hq, struct iso_gq *gq);
+void iso_add_request(struct iso_hq *hq, struct iso_gq *gq, struct request *rq);
+struct request *iso_take_request(struct iso_hq *hq, struct iso_gq *gq);
 bool iso_may_boost(const struct iso_disk *d, const struct iso_group *g, bool waits);
-void iso_raise(struct iso_group *g, u64 least);
-u64 iso_cut(struct iso_group *g, u64 most);
+void iso_raise_vtime(struct iso_group *g, u64 least);
+u64 iso_lower_vtime(struct iso_group *g, u64 most);
 
 /* Whether @rq begins where the last of @gq's ended; hq->lock. */
 static inline bool iso_is_sequential(const struct iso_gq *gq,

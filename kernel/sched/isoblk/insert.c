@@ -31,7 +31,7 @@ void iso_prepare_request(struct request *rq)
  * A group that had @had requests sends another: its lag is capped, and it shows for how long it
  * thinks.
  */
-static void come_back(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
+static void iso_reactivate(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
 {
 	u64 think, usual = READ_ONCE(g->think_ns), least = READ_ONCE(d->clock.vnow);
 	u64 ended = READ_ONCE(g->ended_ns);
@@ -44,7 +44,7 @@ static void come_back(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
 	/* Other groups waited for it, or it cannot but wait for the requests in flight. */
 	if (had || iso_expected(d, g, now))
 		least -= READ_ONCE(d->clock.credit);
-	iso_raise(g, least);
+	iso_raise_vtime(g, least);
 	iso_lower_horizon(d, atomic64_read(&g->vtime));
 	if (had || !ended)
 		return;
@@ -53,8 +53,8 @@ static void come_back(struct iso_disk *d, struct iso_group *g, u64 had, u64 now)
 }
 
 /* @rq holds a tag of @group's from now on. */
-static struct iso_gq *enter(struct iso_hq *hq, struct request *rq,
-			    struct isoblk_group *group)
+static struct iso_gq *iso_enter_gate(struct iso_hq *hq, struct request *rq,
+				     struct isoblk_group *group)
 {
 	struct iso_gq *gq = isoblk_gq_own(group->gq[hq->index]);
 
@@ -74,9 +74,9 @@ static struct iso_gq *enter(struct iso_hq *hq, struct request *rq,
 void iso_flush_allocated(struct isoblk_group *group, struct request *rq)
 {
 	struct iso_hq *hq = hctx_to_hq(rq->mq_hctx);
-	struct iso_group *g = enter(hq, rq, group)->group;
+	struct iso_group *g = iso_enter_gate(hq, rq, group)->group;
 
-	/* As in announce(). A flush has no bio yet, so its class is not known: it ends none. */
+	/* As in iso_announce(). A flush has no bio yet, so its class is not known: it ends none. */
 	if (unlikely(!READ_ONCE(g->joined)))
 		iso_join(hq->disk, g, true);
 	iso_update_share(hq->disk, g);
@@ -88,24 +88,24 @@ void iso_flush_allocated(struct isoblk_group *group, struct request *rq)
  * The group of @rq, now that it is here with its bio. A flush was counted for the task that sent
  * it; what it writes may be another's.
  */
-static struct iso_gq *owner(struct iso_hq *hq, struct request *rq)
+static struct iso_gq *iso_find_owner(struct iso_hq *hq, struct request *rq)
 {
 	struct isoblk_group *group = isoblk_bio_group(rq->bio);
 	struct iso_gq *gq = rq_to_gq(rq), *sender = gq;
 
 	if (gq && likely(gq->group->group == group))
 		return gq;
-	gq = enter(hq, rq, group);
+	gq = iso_enter_gate(hq, rq, group);
 	if (sender)
 		iso_leave_gate(sender);
 	return gq;
 }
 
 /* @rq comes: it is counted, and its group is active. In any order, without a lock. */
-static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
-		     bool at_head)
+static void iso_announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
+			 bool at_head)
 {
-	struct iso_gq *gq = owner(hq, rq);
+	struct iso_gq *gq = iso_find_owner(hq, rq);
 	struct iso_group *g = gq->group;
 	bool idle_class = isoblk_class(req_get_ioprio(rq)) == ISOBLK_CLASS_IDLE;
 	unsigned long state = rq_state(rq);
@@ -120,7 +120,7 @@ static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 	if (unlikely(READ_ONCE(g->group->idle_class)) && !idle_class)
 		iso_end_idle_class(d, g);
 	iso_update_share(d, g);
-	come_back(d, g, had, READ_ONCE(hq->now));
+	iso_reactivate(d, g, had, READ_ONCE(hq->now));
 	state &= ~(RQ_AT_HEAD | RQ_BOOSTED);
 	if (iso_may_boost(d, g, iso_waits(had)))
 		state |= RQ_BOOSTED;
@@ -131,7 +131,7 @@ static void announce(struct iso_disk *d, struct iso_hq *hq, struct request *rq,
 }
 
 /* Return true if it may change which request is next: else it waits for the same room. */
-static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
+static bool iso_insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 {
 	struct iso_gq *gq = rq_to_gq(rq);
 	bool boosted = rq_state(rq) & RQ_BOOSTED;
@@ -141,7 +141,7 @@ static bool insert(struct iso_disk *d, struct iso_hq *hq, struct request *rq)
 		list_add_tail(&rq->queuelist, &hq->urgent);
 		return true;
 	}
-	iso_add(hq, gq, rq);
+	iso_add_request(hq, gq, rq);
 	if (boosted && list_empty(&gq->boosted_node))
 		list_add_tail(&gq->boosted_node, &hq->boosted);
 	return boosted || d->rotational ||
@@ -164,7 +164,7 @@ void iso_take_in(struct iso_disk *d, struct iso_hq *hq)
 
 	list = llist_reverse_order(llist_del_all(&hq->arrived));
 	llist_for_each_entry_safe(rq, next, list, ipi_list)
-		news |= insert(d, hq, rq);
+		news |= iso_insert(d, hq, rq);
 	if (news)
 		iso_unblock(d, hq);
 }
@@ -177,7 +177,7 @@ void iso_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		announce(hq->disk, hq, rq, flags & BLK_MQ_INSERT_AT_HEAD);
+		iso_announce(hq->disk, hq, rq, flags & BLK_MQ_INSERT_AT_HEAD);
 		trace_block_rq_insert(rq);
 		llist_add(&rq->ipi_list, &hq->arrived);
 	}

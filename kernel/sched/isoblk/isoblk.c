@@ -217,7 +217,7 @@ static void iso_group_exit(struct isoblk_group *group)
 	iso_take_out(d, g);
 }
 
-static u64 waited_us(const struct iso_group *g)
+static u64 iso_waited_us(const struct iso_group *g)
 {
 	const struct isoblk_disk *disk = g->group->disk;
 	unsigned int i;
@@ -231,7 +231,7 @@ static u64 waited_us(const struct iso_group *g)
 
 static void iso_stat(struct isoblk_group *group, struct seq_file *s)
 {
-	seq_printf(s, " isoblk.wait_us=%llu", waited_us(isoblk_group_own(group)));
+	seq_printf(s, " isoblk.wait_us=%llu", iso_waited_us(isoblk_group_own(group)));
 }
 
 static const struct isoblk_ops iso_ops = {
@@ -281,7 +281,7 @@ static struct iso_disk *iso_alloc(struct request_queue *q)
 	return d;
 }
 
-static enum cost_kind kind_of(struct request_queue *q)
+static enum cost_kind iso_cost_kind(struct request_queue *q)
 {
 	if (blk_queue_rot(q))
 		return COST_ROTATIONAL;
@@ -298,7 +298,7 @@ static void iso_set_up(struct iso_disk *d, struct request_queue *q)
 	hrtimer_setup(&d->timer, iso_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	d->tags = q->tag_set->queue_depth;
 	d->rotational = blk_queue_rot(q);
-	d->kind = kind_of(q);
+	d->kind = iso_cost_kind(q);
 	cost_set_auto(&d->cost, d->kind);
 	d->tunables.hold_us = d->rotational ? HOLD_US_ROTATIONAL : HOLD_US;
 	d->tunables.idle_us = d->rotational ? IDLE_US_ROTATIONAL : IDLE_US;

@@ -47,10 +47,10 @@ void iso_join(struct iso_disk *d, struct iso_group *g, bool idle_class)
 		WRITE_ONCE(g->share, 0);
 		WRITE_ONCE(g->think_ns, THINK_FIRST_IDLES * NSEC_PER_USEC *
 			   (u64)READ_ONCE(d->tunables.idle_us));
-		iso_raise(g, READ_ONCE(d->clock.vnow));
+		iso_raise_vtime(g, READ_ONCE(d->clock.vnow));
 		g->aside = atomic64_read(&g->vtime) - READ_ONCE(d->clock.vnow);
 		g->owed = 0;
-		/* Its class is set before; pairs with announce(). */
+		/* Its class is set before; pairs with iso_announce(). */
 		smp_store_release(&g->joined, true);
 		if (!timer_pending(&d->members.tick))
 			mod_timer(&d->members.tick,
@@ -60,7 +60,7 @@ void iso_join(struct iso_disk *d, struct iso_group *g, bool idle_class)
 }
 
 /* Whether a request of @g has a tag; one that was given back to us has no other sign. */
-static bool has_any(const struct iso_group *g)
+static bool iso_has_any(const struct iso_group *g)
 {
 	return atomic64_read(&g->has) || isoblk_group_has_tags(g->group);
 }
@@ -78,7 +78,7 @@ void iso_take_out(struct iso_disk *d, struct iso_group *g)
 
 	WRITE_ONCE(g->gated, false);
 	iso_swap_end(d, g);
-	/* The queues' locks are not ours to take: keep_turn() has the other half. */
+	/* The queues' locks are not ours to take: iso_keep_turn() has the other half. */
 	for (i = 0; i < d->disk.nr_hqs; i++)
 		cmpxchg(&d->hq[i].turn, iso_gq(g, i), NULL);
 	list_del_init(&g->node);
@@ -96,7 +96,7 @@ void iso_leave(struct iso_disk *d, struct iso_group *g)
 {
 	lockdep_assert_held(&d->disk.lock);
 
-	if (has_any(g))
+	if (iso_has_any(g))
 		return;
 	WRITE_ONCE(g->joined, false);
 	/*
@@ -104,7 +104,7 @@ void iso_leave(struct iso_disk *d, struct iso_group *g)
 	 * counts one later than we look finds the flag, and waits for the lock.
 	 */
 	smp_mb();
-	if (has_any(g)) {
+	if (iso_has_any(g)) {
 		WRITE_ONCE(g->joined, true);
 		return;
 	}
@@ -137,7 +137,7 @@ void iso_find_idle(struct iso_disk *d, u64 now)
  * Bring a group's share up to date. Return true if its virtual time was lowered by so
  * much that its place is no longer right.
  */
-static bool renew_share(struct iso_disk *d, struct iso_group *g)
+static bool iso_update_share_locked(struct iso_disk *d, struct iso_group *g)
 {
 	u64 vtime = atomic64_read(&g->vtime), renewed;
 	u32 share;
@@ -171,7 +171,7 @@ void iso_end_idle_class(struct iso_disk *d, struct iso_group *g)
 	if (g->joined && g->group->idle_class) {
 		isoblk_group_end_idle_class(g->group);
 		/* What waits may be sent, as with iso_weight_changed(). */
-		if (renew_share(d, g))
+		if (iso_update_share_locked(d, g))
 			hrtimer_start(&d->timer, 0, HRTIMER_MODE_REL);
 	}
 	spin_unlock_irqrestore(&d->disk.lock, flags);
@@ -188,7 +188,7 @@ void iso_renew_share(struct iso_disk *d, struct iso_group *g)
 
 	spin_lock_irqsave(&d->disk.lock, flags);
 	if (g->joined)
-		renew_share(d, g);
+		iso_update_share_locked(d, g);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
 
@@ -211,7 +211,7 @@ bool iso_update_shares(struct iso_disk *d)
 	if (d->members.shares_gen == d->disk.weights.gen)
 		return false;
 	list_for_each_entry(g, &d->members.list, node)
-		back |= renew_share(d, g);
+		back |= iso_update_share_locked(d, g);
 	d->members.shares_gen = d->disk.weights.gen;
 	return back;
 }

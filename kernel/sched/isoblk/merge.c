@@ -22,7 +22,7 @@
 #define MERGE_MIN_RQS		4
 
 /* A group alone, or one whose requests fill the window or half of the device's tags. */
-static bool has_enough(const struct iso_disk *d, const struct iso_group *g)
+static bool iso_has_enough(const struct iso_disk *d, const struct iso_group *g)
 {
 	u64 has = atomic64_read(&g->has);
 	u64 nr = iso_waits(has) + iso_in_flight(has);
@@ -48,7 +48,7 @@ bool iso_allow_merge(struct request_queue *q, struct request *rq, struct bio *bi
 }
 
 /* Whether to look for a request that the next bio could be merged with. */
-static bool worth_a_look(struct iso_gq *gq)
+static bool iso_may_find_merge(struct iso_gq *gq)
 {
 	unsigned int vain = READ_ONCE(gq->merged_none);
 
@@ -56,7 +56,7 @@ static bool worth_a_look(struct iso_gq *gq)
 	return vain < MERGE_TRIES || !(vain % MERGE_ONE_IN);
 }
 
-static bool merge(struct iso_gq *gq, struct bio *bio, unsigned int nr_segs)
+static bool iso_merge(struct iso_gq *gq, struct bio *bio, unsigned int nr_segs)
 {
 	/* The kernel merges none of another priority. */
 	struct list_head *fifo = &gq->fifo[isoblk_class(bio->bi_ioprio)];
@@ -75,10 +75,10 @@ bool iso_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_seg
 	struct iso_gq *gq = iso_gq(g, hq->index);
 	bool merged = false;
 
-	if (READ_ONCE(gq->nr) && has_enough(hq->disk, g) && worth_a_look(gq) &&
+	if (READ_ONCE(gq->nr) && iso_has_enough(hq->disk, g) && iso_may_find_merge(gq) &&
 	    iso_hq_trylock(hq)) {
 		if (gq->nr)
-			merged = merge(gq, bio, nr_segs);
+			merged = iso_merge(gq, bio, nr_segs);
 		if (merged && waited)
 			isoblk_gate_end_transit(waited);
 		if (iso_hq_unlock(hq))

@@ -11,7 +11,7 @@
 #include "isoblk/room.h"
 
 /* Take what @need more needs out of the pool, and some for the next. */
-static bool take_from_pool(struct iso_room *r, struct iso_lease *lease,
+static bool iso_room_lease(struct iso_room *r, struct iso_lease *lease,
 			   s64 need)
 {
 	s64 pool = atomic64_read(&r->pool), part, take;
@@ -27,7 +27,7 @@ static bool take_from_pool(struct iso_room *r, struct iso_lease *lease,
 	return true;
 }
 
-static void give_to_pool(struct iso_room *r, struct iso_lease *lease)
+static void iso_room_give_back(struct iso_room *r, struct iso_lease *lease)
 {
 	s64 spare = atomic64_read(&lease->spare);
 
@@ -52,13 +52,13 @@ bool iso_room_get(struct iso_room *r, unsigned int i, u64 much)
 	s64 spare = atomic64_sub_return(much, &lease->spare);
 	unsigned int k;
 
-	if (spare >= 0 || take_from_pool(r, lease, -spare))
+	if (spare >= 0 || iso_room_lease(r, lease, -spare))
 		return true;
 	if (r->nr > 1) {
 		for (k = 0; k < r->nr; k++)
 			if (k != i)
-				give_to_pool(r, &r->lease[k]);
-		if (take_from_pool(r, lease, -spare))
+				iso_room_give_back(r, &r->lease[k]);
+		if (iso_room_lease(r, lease, -spare))
 			return true;
 	}
 	atomic64_add(much, &lease->spare);
@@ -106,7 +106,7 @@ void iso_room_put(struct iso_room *r, unsigned int i, u64 much, bool wanted)
 {
 	atomic64_add(much, &r->lease[i].spare);
 	if (wanted || atomic64_read(&r->pool) < 0)
-		give_to_pool(r, &r->lease[i]);
+		iso_room_give_back(r, &r->lease[i]);
 }
 
 /**
@@ -135,7 +135,7 @@ void iso_room_resize(struct iso_room *r, u64 size)
 	unsigned int i;
 
 	for (i = 0; size < r->size && i < r->nr; i++)
-		give_to_pool(r, &r->lease[i]);
+		iso_room_give_back(r, &r->lease[i]);
 	atomic64_add((s64)(size - r->size), &r->pool);
 	WRITE_ONCE(r->size, size);
 }

@@ -62,7 +62,7 @@ static ssize_t cost_model_show(struct elevator_queue *e, char *page)
 	return len;
 }
 
-static int parse_model(struct cost_model *m, const struct iso_disk *d, const char *page)
+static int iso_parse_model(struct cost_model *m, const struct iso_disk *d, const char *page)
 {
 	char *text;
 	int ret;
@@ -88,7 +88,7 @@ static ssize_t cost_model_store(struct elevator_queue *e, const char *page, size
 {
 	struct iso_disk *d = e->elevator_data;
 	struct cost_model m;
-	int ret = parse_model(&m, d, page);
+	int ret = iso_parse_model(&m, d, page);
 
 	if (ret)
 		return ret;
@@ -117,9 +117,9 @@ struct elv_fs_entry iso_attrs[] = {
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS
-static int show_window(void *data, struct seq_file *m)
+static int iso_show_window(void *data, struct seq_file *m)
 {
-	struct iso_disk *d = isoblk_show_begin(data, show_window);
+	struct iso_disk *d = isoblk_show_begin(data, iso_show_window);
 	unsigned int i, in_flight = 0, waiting = 0;
 
 	if (!d)
@@ -139,9 +139,9 @@ static int show_window(void *data, struct seq_file *m)
 	return 0;
 }
 
-static int show_floor(void *data, struct seq_file *m)
+static int iso_show_floor(void *data, struct seq_file *m)
 {
-	struct iso_disk *d = isoblk_show_begin(data, show_floor);
+	struct iso_disk *d = isoblk_show_begin(data, iso_show_floor);
 
 	if (!d)
 		return 0;
@@ -155,9 +155,9 @@ static int show_floor(void *data, struct seq_file *m)
 }
 
 /* How often the tick found the disk stuck; and whether it then does something. */
-static int show_rescue(void *data, struct seq_file *m)
+static int iso_show_rescue(void *data, struct seq_file *m)
 {
-	struct iso_disk *d = isoblk_show_begin(data, show_rescue);
+	struct iso_disk *d = isoblk_show_begin(data, iso_show_rescue);
 
 	if (!d)
 		return 0;
@@ -168,7 +168,7 @@ static int show_rescue(void *data, struct seq_file *m)
 }
 
 /* For tests: switched off, a disk that is stuck stays so, and a load on it hangs. */
-static ssize_t set_rescue(void *data, const char __user *text, size_t count, loff_t *pos)
+static ssize_t iso_set_rescue(void *data, const char __user *text, size_t count, loff_t *pos)
 {
 	struct iso_disk *d;
 	bool on;
@@ -176,7 +176,7 @@ static ssize_t set_rescue(void *data, const char __user *text, size_t count, lof
 
 	if (ret)
 		return ret;
-	d = isoblk_show_begin(data, show_rescue);
+	d = isoblk_show_begin(data, iso_show_rescue);
 	if (!d)
 		return -ENODEV;
 	WRITE_ONCE(d->rescue.off, !on);
@@ -184,7 +184,7 @@ static ssize_t set_rescue(void *data, const char __user *text, size_t count, lof
 	return count;
 }
 
-static void show_group(struct seq_file *m, struct iso_disk *d, struct iso_group *g)
+static void iso_show_group(struct seq_file *m, struct iso_disk *d, struct iso_group *g)
 {
 	s64 ahead = atomic64_read(&g->vtime) - READ_ONCE(d->clock.vnow);
 	u64 has = atomic64_read(&g->has);
@@ -195,26 +195,26 @@ static void show_group(struct seq_file *m, struct iso_disk *d, struct iso_group 
 		   isoblk_group_nr_waiting(g->group), READ_ONCE(g->think_ns));
 }
 
-static int show_groups(void *data, struct seq_file *m)
+static int iso_show_groups(void *data, struct seq_file *m)
 {
-	struct iso_disk *d = isoblk_show_begin(data, show_groups);
+	struct iso_disk *d = isoblk_show_begin(data, iso_show_groups);
 	struct iso_group *g;
 
 	if (!d)
 		return 0;
 	spin_lock_irq(&d->disk.lock);
 	list_for_each_entry(g, &d->members.list, node)
-		show_group(m, d, g);
+		iso_show_group(m, d, g);
 	spin_unlock_irq(&d->disk.lock);
 	isoblk_show_end(data);
 	return 0;
 }
 
 const struct blk_mq_debugfs_attr iso_debugfs[] = {
-	{ "window", 0400, show_window },
-	{ "floor", 0400, show_floor },
-	{ "groups", 0400, show_groups },
-	{ "rescue", 0600, show_rescue, set_rescue },
+	{ "window", 0400, iso_show_window },
+	{ "floor", 0400, iso_show_floor },
+	{ "groups", 0400, iso_show_groups },
+	{ "rescue", 0600, iso_show_rescue, iso_set_rescue },
 	{ "gate", 0400, isoblk_debugfs_gate },
 	{ },
 };

@@ -25,14 +25,14 @@
 /* The longest sleep: the task may do work that other tasks wait for. */
 #define SWAP_DELAY_MAX_NS	(250 * NSEC_PER_MSEC)
 
-static void cap_debt(const struct iso_disk *d, struct iso_group *g)
+static void iso_cap_debt(const struct iso_disk *d, struct iso_group *g)
 {
-	iso_cut(g, READ_ONCE(d->clock.vnow) +
+	iso_lower_vtime(g, READ_ONCE(d->clock.vnow) +
 		SWAP_DEBTS_MAX * READ_ONCE(d->clock.debt_max));
 }
 
 /* @g is in debt: its tasks are to sleep until the device has done so much. */
-static void set_delay(const struct iso_disk *d, struct iso_group *g)
+static void iso_set_delay(const struct iso_disk *d, struct iso_group *g)
 {
 	struct blkcg_gq *blkg = pd_to_blkg(&g->group->pd);
 	u64 debt_max = READ_ONCE(d->clock.debt_max);
@@ -44,7 +44,7 @@ static void set_delay(const struct iso_disk *d, struct iso_group *g)
 		isoblk_set_delay(blkg, min(ns, SWAP_DELAY_MAX_NS));
 }
 
-static void clear_delay(struct iso_group *g)
+static void iso_clear_delay(struct iso_group *g)
 {
 	struct blkcg_gq *blkg = pd_to_blkg(&g->group->pd);
 
@@ -53,7 +53,7 @@ static void clear_delay(struct iso_group *g)
 }
 
 /* Whether a group whose virtual time was @from would have been next on @hq in order as well. */
-static bool was_next(const struct iso_disk *d, const struct iso_hq *hq, u64 from)
+static bool iso_was_next(const struct iso_disk *d, const struct iso_hq *hq, u64 from)
 {
 	struct rb_node *node = rb_first_cached(&hq->tree);
 
@@ -76,18 +76,18 @@ void iso_swapped_out(struct iso_disk *d, struct iso_hq *hq, struct iso_group *g,
 	unsigned long flags;
 
 	/* A group that has the disk for itself owes nothing. */
-	if (was_next(d, hq, from))
+	if (iso_was_next(d, hq, from))
 		iso_advance_vnow(d, from);
 	if (likely(!iso_indebted(d, g)))
 		return;
-	cap_debt(d, g);
+	iso_cap_debt(d, g);
 	if (READ_ONCE(g->swaps))
 		return;
 	spin_lock_irqsave(&d->disk.lock, flags);
 	if (g->joined && !g->swaps) {
 		WRITE_ONCE(g->swaps, true);
 		list_add(&g->swapper, &d->swappers);
-		set_delay(d, g);
+		iso_set_delay(d, g);
 	}
 	spin_unlock_irqrestore(&d->disk.lock, flags);
 }
@@ -105,7 +105,7 @@ void iso_swap_end(struct iso_disk *d, struct iso_group *g)
 		return;
 	WRITE_ONCE(g->swaps, false);
 	list_del_init(&g->swapper);
-	clear_delay(g);
+	iso_clear_delay(g);
 }
 
 /**
@@ -120,9 +120,9 @@ void iso_look_at_swappers(struct iso_disk *d)
 
 	list_for_each_entry_safe(g, next, &d->swappers, swapper) {
 		/* More than it was, if its share is less now. */
-		cap_debt(d, g);
+		iso_cap_debt(d, g);
 		if (iso_indebted(d, g))
-			set_delay(d, g);
+			iso_set_delay(d, g);
 		else
 			iso_swap_end(d, g);
 	}

@@ -19,7 +19,7 @@
  * It is run again
  *
  *  - by a completion, while a request is in flight: of the two one sees what the other wrote
- *    (leave_device());
+ *    (iso_leave_device());
  *  - by the timer, while a group without requests is expected, with the same pairing
  *    (iso_run_blocked_at());
  *  - else by another queue. With nothing in flight it waits for the key of another queue, which is
@@ -66,7 +66,7 @@ void iso_find_gated(struct iso_disk *d)
 }
 
 /* Whether a bio of @g comes from the gate. */
-static bool on_its_way(const struct iso_disk *d, const struct iso_group *g)
+static bool iso_has_bio_in_transit(const struct iso_disk *d, const struct iso_group *g)
 {
 	unsigned int i;
 
@@ -91,7 +91,7 @@ u64 iso_expected(const struct iso_disk *d, const struct iso_group *g, u64 now)
 	u64 since = now - min(READ_ONCE(g->ended_ns), now);
 	u64 think = READ_ONCE(g->think_ns), patience;
 
-	if (READ_ONCE(g->gated) && on_its_way(d, g))
+	if (READ_ONCE(g->gated) && iso_has_bio_in_transit(d, g))
 		patience = most;
 	else
 		patience = think > most ? 0 : min(2 * think + THINK_MIN_NS, most);
@@ -122,7 +122,7 @@ struct horizon {
 	u64 wait;		/* ns for which that group is expected; 0: it has requests */
 };
 
-static void find_groups(struct iso_disk *d, u64 now, struct horizon *h)
+static void iso_find_groups_horizon(struct iso_disk *d, u64 now, struct horizon *h)
 {
 	struct iso_group *g;
 	u64 v, has, wait;
@@ -143,8 +143,8 @@ static void find_groups(struct iso_disk *d, u64 now, struct horizon *h)
 	}
 }
 
-static void find_queues(struct iso_disk *d, const struct iso_hq *but,
-			struct horizon *h)
+static void iso_find_queues_horizon(struct iso_disk *d, const struct iso_hq *but,
+				    struct horizon *h)
 {
 	struct iso_hq *hq;
 	unsigned int i;
@@ -160,15 +160,15 @@ static void find_queues(struct iso_disk *d, const struct iso_hq *but,
 	}
 }
 
-static struct horizon find_horizon(struct iso_disk *d, const struct iso_hq *but, u64 now)
+static struct horizon iso_find_horizon(struct iso_disk *d, const struct iso_hq *but, u64 now)
 {
 	struct horizon h = {};
 
 	lockdep_assert_held(&d->disk.lock);
 
-	find_groups(d, now, &h);
+	iso_find_groups_horizon(d, now, &h);
 	if (d->disk.nr_hqs > 1)
-		find_queues(d, but, &h);
+		iso_find_queues_horizon(d, but, &h);
 	/* No virtual time is as far ahead. */
 	if (!h.any)
 		h.at = READ_ONCE(d->clock.vnow) + S64_MAX / 2;
@@ -184,17 +184,17 @@ static struct horizon find_horizon(struct iso_disk *d, const struct iso_hq *but,
  */
 void iso_update_horizon(struct iso_disk *d, u64 now)
 {
-	find_horizon(d, NULL, now);
+	iso_find_horizon(d, NULL, now);
 }
 
-static bool is_beyond(const struct iso_disk *d, u64 vtime)
+static bool iso_is_beyond(const struct iso_disk *d, u64 vtime)
 {
 	return vtime_before(READ_ONCE(d->clock.behind) +
 			    READ_ONCE(d->clock.slack), vtime);
 }
 
 /* Less cost is in flight than the floor. */
-static bool is_spared(struct iso_disk *d)
+static bool iso_is_spared(struct iso_disk *d)
 {
 	u64 floor = READ_ONCE(d->floor_now);
 
@@ -208,7 +208,7 @@ static bool is_spared(struct iso_disk *d)
 }
 
 /* The horizon was found so shortly before that a look at many groups would take too long. */
-static bool was_just_found(const struct iso_disk *d, u64 now)
+static bool iso_horizon_is_fresh(const struct iso_disk *d, u64 now)
 {
 	u64 found = READ_ONCE(d->found_ns);
 
@@ -232,18 +232,18 @@ enum iso_why iso_throttle(struct iso_disk *d, struct iso_hq *hq, struct iso_grou
 	unsigned long flags;
 	struct horizon h;
 
-	if (likely(!is_beyond(d, vtime)))
+	if (likely(!iso_is_beyond(d, vtime)))
 		return ISO_IN_ORDER;
 	if (d->disk.nr_hqs == 1) {
-		if (is_spared(d))
+		if (iso_is_spared(d))
 			return ISO_IN_ORDER;
-		if (atomic_read(&hq->in_flight) && was_just_found(d, now))
+		if (atomic_read(&hq->in_flight) && iso_horizon_is_fresh(d, now))
 			goto throttled;
 	}
 	spin_lock_irqsave(&d->disk.lock, flags);
-	h = find_horizon(d, hq, now);
+	h = iso_find_horizon(d, hq, now);
 	spin_unlock_irqrestore(&d->disk.lock, flags);
-	if (!is_beyond(d, vtime))
+	if (!iso_is_beyond(d, vtime))
 		return ISO_IN_ORDER;
 	if (h.hq) {
 		if (READ_ONCE(hq->blocked) && !atomic_read(&hq->in_flight) &&
@@ -251,7 +251,7 @@ enum iso_why iso_throttle(struct iso_disk *d, struct iso_hq *hq, struct iso_grou
 			hq->next.ask = h.hq;
 		return ISO_PACED;
 	}
-	if (d->disk.nr_hqs > 1 && is_spared(d))
+	if (d->disk.nr_hqs > 1 && iso_is_spared(d))
 		return ISO_IN_ORDER;
 	if (h.wait)
 		iso_expect(d, h.wait);
@@ -340,7 +340,7 @@ void iso_pay_back(struct iso_disk *d)
 	list_for_each_entry(g, &d->members.list, node) {
 		if (!iso_is_light(d, g)) {
 			atomic64_add(g->owed - least, &g->vtime);
-			iso_cut(g, vnow + credit);
+			iso_lower_vtime(g, vnow + credit);
 		}
 		g->owed = 0;
 	}

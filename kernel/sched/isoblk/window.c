@@ -46,7 +46,7 @@ void window_init(struct window *w, u64 size)
 }
 
 /* The size to compare with, at least @least. */
-static u64 other_size(const struct window *w, u64 least)
+static u64 window_other_size(const struct window *w, u64 least)
 {
 	if (w->up)
 		return w->starting ? WINDOW_START * w->size :
@@ -54,18 +54,18 @@ static u64 other_size(const struct window *w, u64 least)
 	return max(w->size - w->size / WINDOW_STEPS * w->step, least);
 }
 
-static void cruise(struct window *w, unsigned int epochs)
+static void window_cruise(struct window *w, unsigned int epochs)
 {
 	w->phase = WINDOW_CRUISE;
 	w->left = epochs;
 }
 
-static void begin(struct window *w, u64 least)
+static void window_begin_trial(struct window *w, u64 least)
 {
-	w->other = other_size(w, least);
+	w->other = window_other_size(w, least);
 	if (w->other == w->size) {
 		w->up = true;
-		cruise(w, w->pause);
+		window_cruise(w, w->pause);
 		return;
 	}
 	w->phase = WINDOW_TRIAL;
@@ -77,7 +77,7 @@ static void begin(struct window *w, u64 least)
  * back to the size that they are counted from at least: one that gains little says how much they
  * cost in all. After a step down the next may be larger: noise has steps fail that cost nothing.
  */
-static void adopt(struct window *w, s64 gain)
+static void window_adopt(struct window *w, s64 gain)
 {
 	w->size = w->other;
 	if (w->up) {
@@ -88,10 +88,10 @@ static void adopt(struct window *w, s64 gain)
 		w->step = min(2 * w->step, WINDOW_STEP_FIRST);
 	}
 	w->pause = WINDOW_PAUSE_MIN;
-	cruise(w, w->starting ? 0 : w->pause);
+	window_cruise(w, w->starting ? 0 : w->pause);
 }
 
-static void reject(struct window *w, s64 gain)
+static void window_reject(struct window *w, s64 gain)
 {
 	if (w->up) {
 		/* A size above the best one was never in use: its gain counts as no loss. */
@@ -106,31 +106,31 @@ static void reject(struct window *w, s64 gain)
 	w->up = !w->up;
 	w->starting = false;
 	w->pause = min(2 * w->pause, WINDOW_PAUSE_MAX);
-	cruise(w, w->pause);
+	window_cruise(w, w->pause);
 }
 
-static void judge(struct window *w)
+static void window_judge(struct window *w)
 {
 	struct trial_result r = trial_result(&w->trial);
 	s64 least = w->up ? WINDOW_GAIN_MIN :
 		-max(WINDOW_LOSS_MAX - w->lost, 1LL);
 
 	if (r.gain - r.error > least)
-		adopt(w, r.gain);
+		window_adopt(w, r.gain);
 	else if (r.gain + r.error < least)
-		reject(w, r.gain);
+		window_reject(w, r.gain);
 	else if (w->trial.n < TRIAL_PAIRS_MAX)
 		return;
 	else if (!w->up && r.gain > least / 2)
-		adopt(w, r.gain);
+		window_adopt(w, r.gain);
 	else
-		reject(w, r.gain);
+		window_reject(w, r.gain);
 }
 
-static void try_on(struct window *w, const struct window_epoch *e)
+static void window_add_epoch(struct window *w, const struct window_epoch *e)
 {
 	if (trial_add(&w->trial, e->rate) && w->trial.n >= TRIAL_PAIRS_MIN)
-		judge(w);
+		window_judge(w);
 }
 
 /**
@@ -142,7 +142,7 @@ void window_widen(struct window *w)
 	w->size *= 2;
 	w->lost = 0;
 	w->pause = WINDOW_PAUSE_MIN;
-	cruise(w, w->pause);
+	window_cruise(w, w->pause);
 }
 
 /**
@@ -156,9 +156,9 @@ void window_epoch(struct window *w, const struct window_epoch *e)
 	if (w->phase == WINDOW_TRIAL) {
 		w->other = max(w->other, e->least);
 		if (w->other == w->size)
-			cruise(w, w->pause);
+			window_cruise(w, w->pause);
 		else
-			try_on(w, e);
+			window_add_epoch(w, e);
 		return;
 	}
 	if (!e->limited)
@@ -166,5 +166,5 @@ void window_epoch(struct window *w, const struct window_epoch *e)
 	if (w->left)
 		w->left--;
 	else if (e->may_try)
-		begin(w, e->least);
+		window_begin_trial(w, e->least);
 }
