@@ -165,6 +165,16 @@ void isoblk_gate_admit_waiting(struct isoblk_gq *gq)
 	isoblk_gate_admit_sleepers(gq);
 }
 
+/* isoblk_gate_admit_waiting() with the lock taken. */
+static void isoblk_gate_lock_and_admit(struct isoblk_gq *gq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&gq->hq->gate.lock, flags);
+	isoblk_gate_admit_waiting(gq);
+	spin_unlock_irqrestore(&gq->hq->gate.lock, flags);
+}
+
 /* Whether a held bio or a sleeper of @gq may be admitted. Without hq->gate.lock only a hint. */
 static bool isoblk_gate_has_room(const struct isoblk_gq *gq)
 {
@@ -276,11 +286,8 @@ void isoblk_gate_set_served(struct isoblk_group *group)
 	for (i = 0; i < disk->nr_hqs; i++) {
 		gq = group->gq[i];
 		/* Ordered by the barrier above. */
-		if (isoblk_gate_has_room(gq)) {
-			spin_lock(&gq->hq->gate.lock);
-			isoblk_gate_admit_waiting(gq);
-			spin_unlock(&gq->hq->gate.lock);
-		}
+		if (isoblk_gate_has_room(gq))
+			isoblk_gate_lock_and_admit(gq);
 	}
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_set_served);
@@ -502,16 +509,6 @@ static void isoblk_gate_pass_on_tag(struct isoblk_hq *hq)
 	spin_unlock_irqrestore(&hq->gate.lock, flags);
 }
 
-/* isoblk_gate_admit_waiting() with the lock taken. */
-static void isoblk_gate_lock_and_admit(struct isoblk_gq *gq)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&gq->hq->gate.lock, flags);
-	isoblk_gate_admit_waiting(gq);
-	spin_unlock_irqrestore(&gq->hq->gate.lock, flags);
-}
-
 /**
  * isoblk_gate_count_tag() - count the tag of a request that is being inserted
  * @gq: the request's group on its hardware queue
@@ -525,6 +522,7 @@ void isoblk_gate_count_tag(struct isoblk_gq *gq)
 
 	gq = isoblk_tags_gq(gq);
 	allocated = atomic_inc_return(&gq->allocated);
+	atomic_inc(&gq->hq->allocated);
 	/*
 	 * The worker may run on a CPU of another hardware queue than the one where its bio was
 	 * held: end the transit there, where the bio is counted.
@@ -537,7 +535,6 @@ void isoblk_gate_count_tag(struct isoblk_gq *gq)
 	/* No barrier: a waiter missed here is admitted when a request is freed. */
 	if (isoblk_gate_has_room(gq))
 		isoblk_gate_lock_and_admit(gq);
-	atomic_inc(&gq->hq->allocated);
 }
 EXPORT_SYMBOL_GPL(isoblk_gate_count_tag);
 
