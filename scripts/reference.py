@@ -4,6 +4,7 @@
 `make reference` runs it; tests/unit/test_reference.py fails if a page is not that of today.
 """
 
+import re
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -218,10 +219,9 @@ def _default(value: object) -> str:
 def _metrics() -> Iterator[str]:
     yield from _head(
         "Every metric",
-        "The metrics that claims name and tables show. [Metrics](../concepts/metrics.md) explains",
-        "shares, ideals and confidence. `<tenant>` is the name of a tenant. `isoblk compare` shows",
-        "the metrics with a mark: `%`, the change as a part of the first value; `points`, of",
-        "errors, the difference.",
+        "Metrics of claims and tables. [Metrics](../concepts/metrics.md) explains shares, the",
+        "ideal and confidence. `isoblk compare` shows the metrics with a mark: `%` is the change",
+        "as a part of the first value, `points` the difference of errors.",
     )
     yield from _table(
         ("metric", "unit", "better", "compare", "meaning"),
@@ -234,12 +234,18 @@ def _metrics() -> Iterator[str]:
         "",
         "## Caches",
         "",
-        "`cache.<figure>`, of a study with an SSD, in the measured pass:",
+        "`cache.<figure>`, of a study with an SSD, in the measured pass. Also `reads`,",
+        "`read_bytes`, `writes` and `write_bytes` of the cached device (`cache.top.reads`), of the",
+        "slow disk (`cache.origin.reads`) and of the SSD (`cache.ssd.reads`).",
         "",
     )
     yield from _table(
         ("figure", "unit", "meaning"),
-        ((f"`{name}`", unit, text) for name, (unit, text) in cached.FIGURES.items()),
+        (
+            (f"`{name}`", unit, text)
+            for name, (unit, text) in cached.FIGURES.items()
+            if not re.fullmatch(r"(top|origin|ssd)\.(read|write)(s|_bytes)", name)
+        ),
     )
 
 
@@ -262,7 +268,7 @@ def _schedulers() -> Iterator[str]:
     yield from _head(
         "Every scheduler and controller",
         "Values of `scheduler` in a study. [`[schedulers.NAME]`](../guides/own-scheduler.md) adds",
-        "other elevators.",
+        "elevators.",
     )
     yield from _table(
         ("`scheduler`", "kind", "a tenant's weight goes to", "weights", "on cgroup v1"),
