@@ -151,6 +151,9 @@ def _generators(blkload_only: bool, about: str) -> str:
 
 
 def _load_default(field: str) -> object:
+    if field == "speed":
+        # A study writes 2 for twice the speed; the run has thousandths.
+        return Workload().speed / 1000
     return getattr(Workload(), field) if field else UNSET
 
 
